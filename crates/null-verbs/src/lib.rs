@@ -1,0 +1,1 @@
+//! Verbs libraries without a device.

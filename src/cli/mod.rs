@@ -1,0 +1,1 @@
+//! The command line: flags and files in, tables and progress out, one file a subcommand.

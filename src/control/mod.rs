@@ -1,0 +1,1 @@
+//! The control path: framing, handshake and the session state machines of coordinator and server.

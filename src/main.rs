@@ -1,0 +1,2 @@
+//! The program: see the library crate.
+fn main() {}

@@ -1,0 +1,1 @@
+//! The versioned result model and its writers. It knows no verbs, no sockets and no threads.

@@ -1,0 +1,87 @@
+//! A verbs library as a table of its control functions. The data path (`post_send`, `post_recv`,
+//! `poll_cq`) is not here: it runs through the pointers in `ibv_context.ops` of whatever the table's
+//! `open_device` returned, so no library costs another anything.
+
+use std::os::raw::{c_char, c_int, c_void};
+
+use rdma_sys::{
+    ibv_async_event, ibv_context, ibv_cq, ibv_device, ibv_device_attr, ibv_gid_entry, ibv_mr,
+    ibv_pd, ibv_port_attr, ibv_qp, ibv_qp_attr, ibv_qp_init_attr,
+};
+
+use super::ffi;
+
+/// The control functions of one verbs library, each with the signature and the contract of the
+/// libibverbs function of the same name (`ibv_open_device(3)` and so on).
+///
+/// # Safety contract
+/// Every entry behaves as its manual page says: what it returns lives until the matching destroy
+/// function is called, all entries may be called from any thread, and the structs it hands out have
+/// libibverbs' layout, `ibv_context.ops` filled.
+#[allow(missing_docs)] // each field is the libibverbs function of its name
+#[derive(Clone, Copy)]
+pub struct VerbsLibrary {
+    /// What it is, for messages: `libibverbs` or the name of an embedded device library.
+    pub name: &'static str,
+    pub get_device_list: unsafe extern "C" fn(*mut c_int) -> *mut *mut ibv_device,
+    pub free_device_list: unsafe extern "C" fn(*mut *mut ibv_device),
+    pub get_device_name: unsafe extern "C" fn(*mut ibv_device) -> *const c_char,
+    pub open_device: unsafe extern "C" fn(*mut ibv_device) -> *mut ibv_context,
+    pub close_device: unsafe extern "C" fn(*mut ibv_context) -> c_int,
+    pub query_device: unsafe extern "C" fn(*mut ibv_context, *mut ibv_device_attr) -> c_int,
+    /// Fills the whole of a zeroed `ibv_port_attr`, not the shorter one of the old ABI.
+    pub query_port: unsafe extern "C" fn(*mut ibv_context, u8, *mut ibv_port_attr) -> c_int,
+    /// `ibv_query_gid_ex`: context, port, GID index, entry, flags (0). ENODATA for an empty index.
+    pub query_gid_ex:
+        unsafe extern "C" fn(*mut ibv_context, u32, u32, *mut ibv_gid_entry, u32) -> c_int,
+    pub get_async_event: unsafe extern "C" fn(*mut ibv_context, *mut ibv_async_event) -> c_int,
+    pub ack_async_event: unsafe extern "C" fn(*mut ibv_async_event),
+    pub alloc_pd: unsafe extern "C" fn(*mut ibv_context) -> *mut ibv_pd,
+    pub dealloc_pd: unsafe extern "C" fn(*mut ibv_pd) -> c_int,
+    pub reg_mr: unsafe extern "C" fn(*mut ibv_pd, *mut c_void, usize, c_int) -> *mut ibv_mr,
+    pub dereg_mr: unsafe extern "C" fn(*mut ibv_mr) -> c_int,
+    /// Context, entries, user context, completion channel, completion vector.
+    pub create_cq: unsafe extern "C" fn(
+        *mut ibv_context,
+        c_int,
+        *mut c_void,
+        *mut rdma_sys::ibv_comp_channel,
+        c_int,
+    ) -> *mut ibv_cq,
+    pub destroy_cq: unsafe extern "C" fn(*mut ibv_cq) -> c_int,
+    pub create_qp: unsafe extern "C" fn(*mut ibv_pd, *mut ibv_qp_init_attr) -> *mut ibv_qp,
+    pub query_qp:
+        unsafe extern "C" fn(*mut ibv_qp, *mut ibv_qp_attr, c_int, *mut ibv_qp_init_attr) -> c_int,
+    pub modify_qp: unsafe extern "C" fn(*mut ibv_qp, *mut ibv_qp_attr, c_int) -> c_int,
+    pub destroy_qp: unsafe extern "C" fn(*mut ibv_qp) -> c_int,
+}
+
+impl VerbsLibrary {
+    /// rdma-core's libibverbs.
+    pub fn system() -> &'static VerbsLibrary {
+        static SYSTEM: VerbsLibrary = VerbsLibrary {
+            name: "libibverbs",
+            get_device_list: rdma_sys::ibv_get_device_list,
+            free_device_list: rdma_sys::ibv_free_device_list,
+            get_device_name: rdma_sys::ibv_get_device_name,
+            open_device: rdma_sys::ibv_open_device,
+            close_device: rdma_sys::ibv_close_device,
+            query_device: rdma_sys::ibv_query_device,
+            query_port: ffi::query_port,
+            query_gid_ex: ffi::query_gid_ex,
+            get_async_event: rdma_sys::ibv_get_async_event,
+            ack_async_event: rdma_sys::ibv_ack_async_event,
+            alloc_pd: rdma_sys::ibv_alloc_pd,
+            dealloc_pd: rdma_sys::ibv_dealloc_pd,
+            reg_mr: rdma_sys::ibv_reg_mr,
+            dereg_mr: rdma_sys::ibv_dereg_mr,
+            create_cq: rdma_sys::ibv_create_cq,
+            destroy_cq: rdma_sys::ibv_destroy_cq,
+            create_qp: rdma_sys::ibv_create_qp,
+            query_qp: rdma_sys::ibv_query_qp,
+            modify_qp: rdma_sys::ibv_modify_qp,
+            destroy_qp: rdma_sys::ibv_destroy_qp,
+        };
+        &SYSTEM
+    }
+}
