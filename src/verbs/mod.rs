@@ -1,7 +1,27 @@
 //! Verbs objects with owners and errors. The only module with `unsafe` code: what it exports is safe
 //! to call in any order and from any thread. It must not know cases, sockets or results.
 
+mod cq;
+mod device;
+mod error;
+mod events;
 mod ffi;
+mod gid;
 mod library;
+mod memory;
+mod qp;
+mod recv_ring;
+mod send_ring;
+mod status;
 
+pub use cq::{Completion, CompletionQueue, POLL_BATCH, WcBatch};
+pub use device::{Context, DeviceLimits, LinkLayer, PortInfo, open_all};
+pub use error::{Operation, VerbsError};
+pub use events::{AsyncEvent, AsyncEvents};
+pub use gid::{Gid, GidEntry, GidType, choose_gid};
 pub use library::VerbsLibrary;
+pub use memory::{Access, MemoryRegion, ProtectionDomain};
+pub use qp::{Path, QpCapacity, QueuePair, Reliability, RemoteQp};
+pub use recv_ring::{RecvRing, RecvTemplate};
+pub use send_ring::{PostError, SendOpcode, SendRing, SendTemplate};
+pub use status::WcStatus;

@@ -1,0 +1,164 @@
+//! Completion queues and the completions that come out of them.
+
+use std::mem::MaybeUninit;
+use std::ptr::NonNull;
+use std::sync::Arc;
+
+use rdma_sys::{ibv_cq, ibv_wc, ibv_wc_opcode};
+
+use super::{Context, Operation, VerbsError, WcStatus};
+
+/// Completions taken by one poll at most. Large enough that the cost of a poll and of a clock reading
+/// is spread, small enough that a worker looks at the phase and at its other CQs often.
+pub const POLL_BATCH: usize = 32;
+
+type PollFunction = unsafe extern "C" fn(*mut ibv_cq, i32, *mut ibv_wc) -> i32;
+
+/// A completion queue.
+pub struct CompletionQueue {
+    context: Arc<Context>,
+    raw: NonNull<ibv_cq>,
+    poll: PollFunction,
+}
+
+// SAFETY: `ibv_poll_cq` and `ibv_destroy_cq` may be called from any thread, and the fields never change.
+unsafe impl Send for CompletionQueue {}
+// SAFETY: as above.
+unsafe impl Sync for CompletionQueue {}
+
+impl CompletionQueue {
+    /// `ibv_create_cq(3)` with room for `entries` completions, without a channel.
+    ///
+    /// # Errors
+    /// The failed call.
+    pub fn new(context: &Arc<Context>, entries: u32) -> Result<Arc<Self>, VerbsError> {
+        let object = || format!("{} ({entries} entries)", context.name());
+        let count = i32::try_from(entries).unwrap_or(i32::MAX);
+        let null = std::ptr::null_mut();
+        // SAFETY: the context is open; no channel and no user context.
+        let raw =
+            unsafe { (context.library().create_cq)(context.raw(), count, null, null.cast(), 0) };
+        let raw =
+            NonNull::new(raw).ok_or_else(|| VerbsError::last(Operation::CreateCq, object()))?;
+        // SAFETY: the context is open, so its table of operations is filled.
+        let poll = unsafe { (*context.raw()).ops.poll_cq };
+        let Some(poll) = poll else {
+            // SAFETY: made above, and nothing uses it.
+            unsafe { (context.library().destroy_cq)(raw.as_ptr()) };
+            return Err(VerbsError::returned(
+                Operation::PollCq,
+                object(),
+                libc::EOPNOTSUPP,
+            ));
+        };
+        Ok(Arc::new(CompletionQueue {
+            context: Arc::clone(context),
+            raw,
+            poll,
+        }))
+    }
+
+    /// Takes up to [`POLL_BATCH`] completions. An error is the device's: the CQ is of no more use.
+    #[inline]
+    pub fn poll<'b>(&self, batch: &'b mut WcBatch) -> Result<&'b [Completion], VerbsError> {
+        // SAFETY: the CQ lives while `self` does, and the batch has room for POLL_BATCH entries.
+        let count = unsafe {
+            (self.poll)(
+                self.raw.as_ptr(),
+                POLL_BATCH as i32,
+                batch.0.as_mut_ptr().cast(),
+            )
+        };
+        match usize::try_from(count) {
+            // SAFETY: the library has filled the first `count` entries, and the layouts are the same.
+            Ok(count) => Ok(unsafe {
+                std::slice::from_raw_parts(batch.0.as_ptr().cast(), count.min(POLL_BATCH))
+            }),
+            Err(_) => Err(self.poll_failed(count)),
+        }
+    }
+
+    #[cold]
+    fn poll_failed(&self, code: i32) -> VerbsError {
+        VerbsError::returned(Operation::PollCq, self.context.name(), code.wrapping_neg())
+    }
+
+    pub(super) fn raw(&self) -> *mut ibv_cq {
+        self.raw.as_ptr()
+    }
+
+    /// A number that names this CQ as long as it lives, as asynchronous events do.
+    pub(super) fn identity(&self) -> usize {
+        self.raw.as_ptr() as usize
+    }
+}
+
+impl Drop for CompletionQueue {
+    fn drop(&mut self) {
+        // SAFETY: its QPs held an `Arc` to it and are destroyed; no event of a channel is pending.
+        unsafe { (self.context.library().destroy_cq)(self.raw.as_ptr()) };
+    }
+}
+
+/// Room for the completions of one poll.
+pub struct WcBatch([MaybeUninit<ibv_wc>; POLL_BATCH]);
+
+impl WcBatch {
+    /// An empty batch.
+    pub fn new() -> Self {
+        WcBatch([const { MaybeUninit::uninit() }; POLL_BATCH])
+    }
+}
+
+impl Default for WcBatch {
+    fn default() -> Self {
+        WcBatch::new()
+    }
+}
+
+/// A work completion.
+#[repr(transparent)]
+pub struct Completion(ibv_wc);
+
+impl Completion {
+    /// The work request's own number.
+    #[inline]
+    pub fn wr_id(&self) -> u64 {
+        self.0.wr_id
+    }
+
+    /// Whether the work request succeeded.
+    #[inline]
+    pub fn is_success(&self) -> bool {
+        self.0.status == 0
+    }
+
+    /// How it ended.
+    pub fn status(&self) -> WcStatus {
+        WcStatus(self.0.status)
+    }
+
+    /// The vendor's own error code, for failed ones.
+    pub fn vendor_error(&self) -> u32 {
+        self.0.vendor_err
+    }
+
+    /// Bytes received; only for a receive that succeeded.
+    #[inline]
+    pub fn byte_len(&self) -> u32 {
+        self.0.byte_len
+    }
+
+    /// Whether this is a receive; only for one that succeeded.
+    pub fn is_receive(&self) -> bool {
+        self.0.opcode & ibv_wc_opcode::IBV_WC_RECV != 0
+    }
+
+    /// The immediate data in host order, where the message had some.
+    pub fn immediate(&self) -> Option<u32> {
+        const WITH_IMM: u32 = rdma_sys::ibv_wc_flags::IBV_WC_WITH_IMM.0;
+        // SAFETY: both members are 32-bit numbers; the flag says that it is the immediate data.
+        let bits = unsafe { self.0.imm_data_invalidated_rkey_union.imm_data };
+        (self.0.wc_flags & WITH_IMM != 0).then(|| u32::from_be(bits))
+    }
+}

@@ -1,0 +1,350 @@
+//! Devices: the list, an open context, device and port attributes, the GID table.
+
+use std::ffi::CStr;
+use std::mem::zeroed;
+use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
+use std::ptr::NonNull;
+use std::sync::Arc;
+
+use rdma_sys::{
+    IBV_GID_TYPE_ROCE_V1, IBV_GID_TYPE_ROCE_V2, ibv_context, ibv_device_attr, ibv_gid_entry,
+    ibv_port_attr, ibv_port_state,
+};
+
+use super::gid::{Gid, GidEntry, GidType};
+use super::{Operation, VerbsError, VerbsLibrary};
+
+/// An open device. Everything made from it keeps it open.
+pub struct Context {
+    library: &'static VerbsLibrary,
+    raw: NonNull<ibv_context>,
+    name: String,
+}
+
+// SAFETY: libibverbs' functions on a context may be called from any thread (ibv_open_device(3) objects
+// are thread-safe), and nothing here is changed after construction.
+unsafe impl Send for Context {}
+// SAFETY: as above.
+unsafe impl Sync for Context {}
+
+/// What a device can do, from `ibv_query_device(3)`.
+#[derive(Clone, Debug)]
+pub struct DeviceLimits {
+    /// Firmware version; empty where there is none.
+    pub firmware: String,
+    /// QPs.
+    pub max_qp: u64,
+    /// WRs outstanding on one queue of a QP.
+    pub max_qp_wr: u64,
+    /// CQs.
+    pub max_cq: u64,
+    /// Entries of one CQ.
+    pub max_cqe: u64,
+    /// READs and atomics that one QP may have outstanding as requester.
+    pub max_initiator_reads: u8,
+    /// READs and atomics that one QP serves at once as responder.
+    pub max_responder_reads: u8,
+    /// Bytes of one MR.
+    pub max_mr_bytes: u64,
+    /// Number of ports.
+    pub ports: u8,
+}
+
+/// The link layer of a port.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LinkLayer {
+    /// RoCE.
+    Ethernet,
+    /// InfiniBand.
+    Infiniband,
+}
+
+/// A port, from `ibv_query_port(3)`.
+#[derive(Clone, Debug)]
+pub struct PortInfo {
+    /// Its number, from 1.
+    pub port: u8,
+    /// Whether it can carry traffic.
+    pub active: bool,
+    /// State as text: `ACTIVE`, `DOWN` …
+    pub state: &'static str,
+    /// Path MTU in use, in bytes.
+    pub active_mtu_bytes: u32,
+    /// Largest path MTU, in bytes.
+    pub max_mtu_bytes: u32,
+    /// Largest message, in bytes.
+    pub max_message_bytes: u32,
+    /// Local identifier, 0 on RoCE.
+    pub lid: u16,
+    /// RoCE or InfiniBand.
+    pub link_layer: LinkLayer,
+    /// Data rate of a lane in Gbit/s, where the code is known.
+    pub lane_gbit_per_s: Option<f64>,
+    /// Lanes, where the code is known.
+    pub lanes: Option<u32>,
+    gid_table_length: u32,
+}
+
+impl PortInfo {
+    /// Data rate of the link in Gbit/s.
+    pub fn link_gbit_per_s(&self) -> Option<f64> {
+        Some(self.lane_gbit_per_s? * f64::from(self.lanes?))
+    }
+}
+
+/// Opens every device of `library`, in its order.
+///
+/// # Errors
+/// [`VerbsError::NoDevice`] when there is none, or the failed call.
+pub fn open_all(library: &'static VerbsLibrary) -> Result<Vec<Arc<Context>>, VerbsError> {
+    let mut count = 0;
+    // SAFETY: `count` is writable for the call.
+    let list = unsafe { (library.get_device_list)(&mut count) };
+    if list.is_null() {
+        let error = VerbsError::last(Operation::GetDeviceList, library.name);
+        // ENOSYS is a kernel without RDMA: no device, not a fault.
+        return Err(match &error {
+            VerbsError::Call { source, .. }
+                if matches!(source.raw_os_error(), Some(libc::ENOSYS | libc::ENOENT | 0)) =>
+            {
+                VerbsError::NoDevice
+            }
+            _ => error,
+        });
+    }
+    let mut opened = Vec::new();
+    let mut refused = None;
+    for index in 0..usize::try_from(count).unwrap_or(0) {
+        // SAFETY: the list has `count` entries, each a valid device until it is freed.
+        let (device, name) = unsafe {
+            let device = *list.add(index);
+            let name = CStr::from_ptr((library.get_device_name)(device));
+            (device, name.to_string_lossy().into_owned())
+        };
+        // SAFETY: `device` is in the list, which is not freed yet.
+        match NonNull::new(unsafe { (library.open_device)(device) }) {
+            Some(raw) => opened.push(Arc::new(Context { library, raw, name })),
+            None => refused = Some(VerbsError::last(Operation::OpenDevice, name)),
+        }
+    }
+    // SAFETY: the list came from this library; open contexts outlive it (ibv_free_device_list(3)).
+    unsafe { (library.free_device_list)(list) };
+    match (opened.is_empty(), refused) {
+        (false, _) => Ok(opened),
+        (true, Some(error)) => Err(error),
+        (true, None) => Err(VerbsError::NoDevice),
+    }
+}
+
+impl Context {
+    /// The device's name, such as `mlx5_0`.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// The library it was opened with.
+    pub fn library(&self) -> &'static VerbsLibrary {
+        self.library
+    }
+
+    pub(super) fn raw(&self) -> *mut ibv_context {
+        self.raw.as_ptr()
+    }
+
+    /// The file that becomes readable when an asynchronous event waits. A duplicate, so it stays valid
+    /// on its own; it is set not to block.
+    pub(super) fn async_file(&self) -> Result<OwnedFd, std::io::Error> {
+        // SAFETY: the context is open, so its descriptor is valid while it is duplicated.
+        let duplicate = unsafe { libc::fcntl((*self.raw()).async_fd, libc::F_DUPFD_CLOEXEC, 3) };
+        if duplicate < 0 {
+            return Err(std::io::Error::last_os_error());
+        }
+        // SAFETY: it was just made and belongs to nobody else.
+        let file = unsafe { OwnedFd::from_raw_fd(duplicate) };
+        // SAFETY: a descriptor owned here.
+        unsafe {
+            let flags = libc::fcntl(file.as_raw_fd(), libc::F_GETFL);
+            libc::fcntl(file.as_raw_fd(), libc::F_SETFL, flags | libc::O_NONBLOCK);
+        }
+        Ok(file)
+    }
+
+    /// Whether `file` has something to read.
+    pub(super) fn readable(file: BorrowedFd<'_>) -> bool {
+        let mut poll = libc::pollfd {
+            fd: file.as_raw_fd(),
+            events: libc::POLLIN,
+            revents: 0,
+        };
+        // SAFETY: one valid pollfd, no waiting.
+        unsafe { libc::poll(&mut poll, 1, 0) == 1 }
+    }
+
+    /// What the device can do.
+    ///
+    /// # Errors
+    /// The failed call.
+    pub fn limits(&self) -> Result<DeviceLimits, VerbsError> {
+        // SAFETY: plain data, for which zero is valid.
+        let mut attr: ibv_device_attr = unsafe { zeroed() };
+        // SAFETY: the context is open and `attr` writable.
+        let code = unsafe { (self.library.query_device)(self.raw(), &mut attr) };
+        if code != 0 {
+            return Err(VerbsError::returned(
+                Operation::QueryDevice,
+                &self.name,
+                code,
+            ));
+        }
+        let firmware: Vec<u8> = attr
+            .fw_ver
+            .iter()
+            .map(|&byte| byte.cast_unsigned())
+            .take_while(|&byte| byte != 0)
+            .collect();
+        let count = |value: i32| u64::try_from(value).unwrap_or(0);
+        let reads = |value: i32| u8::try_from(value).unwrap_or(u8::MAX);
+        Ok(DeviceLimits {
+            firmware: String::from_utf8_lossy(&firmware).into_owned(),
+            max_qp: count(attr.max_qp),
+            max_qp_wr: count(attr.max_qp_wr),
+            max_cq: count(attr.max_cq),
+            max_cqe: count(attr.max_cqe),
+            max_initiator_reads: reads(attr.max_qp_init_rd_atom),
+            max_responder_reads: reads(attr.max_qp_rd_atom),
+            max_mr_bytes: attr.max_mr_size,
+            ports: attr.phys_port_cnt,
+        })
+    }
+
+    /// The attributes of port `port`.
+    ///
+    /// # Errors
+    /// The failed call.
+    pub fn port(&self, port: u8) -> Result<PortInfo, VerbsError> {
+        // SAFETY: plain data, for which zero is valid.
+        let mut attr: ibv_port_attr = unsafe { zeroed() };
+        // SAFETY: the context is open and `attr` writable and zeroed.
+        let code = unsafe { (self.library.query_port)(self.raw(), port, &mut attr) };
+        if code != 0 {
+            let object = format!("{} port {port}", self.name);
+            return Err(VerbsError::returned(Operation::QueryPort, object, code));
+        }
+        // IBV_LINK_LAYER_ETHERNET of verbs.h; 0, unspecified, is an old InfiniBand driver.
+        let link_layer = match attr.link_layer {
+            2 => LinkLayer::Ethernet,
+            _ => LinkLayer::Infiniband,
+        };
+        Ok(PortInfo {
+            port,
+            active: attr.state == ibv_port_state::IBV_PORT_ACTIVE,
+            state: state_name(attr.state),
+            active_mtu_bytes: mtu_bytes(attr.active_mtu),
+            max_mtu_bytes: mtu_bytes(attr.max_mtu),
+            max_message_bytes: attr.max_msg_sz,
+            lid: attr.lid,
+            link_layer,
+            lane_gbit_per_s: lane_gbit_per_s(attr.active_speed, link_layer),
+            lanes: lanes(attr.active_width),
+            gid_table_length: u32::try_from(attr.gid_tbl_len).unwrap_or(0),
+        })
+    }
+
+    /// The filled entries of a port's GID table.
+    ///
+    /// # Errors
+    /// The failed call; an empty entry is none.
+    pub fn gid_table(&self, port: &PortInfo) -> Result<Vec<GidEntry>, VerbsError> {
+        let mut table = Vec::new();
+        for index in 0..port.gid_table_length.min(256) {
+            // SAFETY: plain data, for which zero is valid.
+            let mut entry: ibv_gid_entry = unsafe { zeroed() };
+            // SAFETY: the context is open and `entry` writable.
+            let code = unsafe {
+                (self.library.query_gid_ex)(self.raw(), port.port.into(), index, &mut entry, 0)
+            };
+            match code {
+                0 => {}
+                libc::ENODATA => continue,
+                _ => {
+                    let object = format!("{} port {} GID index {index}", self.name, port.port);
+                    return Err(VerbsError::returned(Operation::QueryGid, object, code));
+                }
+            }
+            // SAFETY: every bit pattern is a valid GID.
+            let gid = Gid(unsafe { entry.gid.raw });
+            if gid.is_zero() {
+                continue;
+            }
+            table.push(GidEntry {
+                index: u8::try_from(index).unwrap_or(u8::MAX),
+                gid,
+                gid_type: match entry.gid_type {
+                    IBV_GID_TYPE_ROCE_V1 => GidType::RoceV1,
+                    IBV_GID_TYPE_ROCE_V2 => GidType::RoceV2,
+                    _ => GidType::Infiniband,
+                },
+            });
+        }
+        Ok(table)
+    }
+}
+
+impl Drop for Context {
+    fn drop(&mut self) {
+        // SAFETY: opened by this library, and everything made from it held an `Arc` to it.
+        unsafe { (self.library.close_device)(self.raw()) };
+    }
+}
+
+/// Bytes of an `ibv_mtu` code; 0 for one that is not known.
+fn mtu_bytes(code: u32) -> u32 {
+    match code {
+        1..=5 => 128 << code,
+        _ => 0,
+    }
+}
+
+fn state_name(state: u32) -> &'static str {
+    match state {
+        ibv_port_state::IBV_PORT_NOP => "NOP",
+        ibv_port_state::IBV_PORT_DOWN => "DOWN",
+        ibv_port_state::IBV_PORT_INIT => "INIT",
+        ibv_port_state::IBV_PORT_ARMED => "ARMED",
+        ibv_port_state::IBV_PORT_ACTIVE => "ACTIVE",
+        _ => "unknown",
+    }
+}
+
+/// Data rate of a lane for the `active_speed` codes of PortInfo (InfiniBand specification volume 1,
+/// 14.2.5.6). InfiniBand loses 8b/10b coding up to QDR and 64b/66b with FDR; an Ethernet driver picks the
+/// code and width whose product is the Ethernet rate.
+fn lane_gbit_per_s(code: u8, link_layer: LinkLayer) -> Option<f64> {
+    let (infiniband, ethernet) = match code {
+        1 => (2.0, 2.5),
+        2 => (4.0, 5.0),
+        4 => (8.0, 10.0),
+        8 => (10.0, 10.0),
+        16 => (13.64, 14.0),
+        32 => (25.0, 25.0),
+        64 => (50.0, 50.0),
+        128 => (100.0, 100.0),
+        _ => return None,
+    };
+    Some(match link_layer {
+        LinkLayer::Infiniband => infiniband,
+        LinkLayer::Ethernet => ethernet,
+    })
+}
+
+/// Lanes for the `active_width` codes (same section).
+fn lanes(code: u8) -> Option<u32> {
+    Some(match code {
+        1 => 1,
+        2 => 4,
+        4 => 8,
+        8 => 12,
+        16 => 2,
+        _ => return None,
+    })
+}

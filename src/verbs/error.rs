@@ -1,0 +1,218 @@
+//! What can go wrong with verbs, which object it happened to, and what a person can do about it.
+
+use std::fmt;
+use std::io;
+
+/// A verbs operation, named as in the manual pages.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[allow(missing_docs)] // each variant is the libibverbs call of its name
+pub enum Operation {
+    GetDeviceList,
+    OpenDevice,
+    QueryDevice,
+    QueryPort,
+    QueryGid,
+    AllocPd,
+    AllocMemory,
+    RegMr,
+    CreateCq,
+    PollCq,
+    CreateQp,
+    QueryQp,
+    ModifyToInit,
+    /// With the GID index in use, the usual culprit.
+    ModifyToRtr {
+        gid_index: Option<u8>,
+    },
+    ModifyToRts,
+    ModifyToErr,
+    PostSend,
+    PostRecv,
+}
+
+impl fmt::Display for Operation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Operation::GetDeviceList => "ibv_get_device_list",
+            Operation::OpenDevice => "ibv_open_device",
+            Operation::QueryDevice => "ibv_query_device",
+            Operation::QueryPort => "ibv_query_port",
+            Operation::QueryGid => "ibv_query_gid_ex",
+            Operation::AllocPd => "ibv_alloc_pd",
+            Operation::AllocMemory => "allocating buffer memory (mmap)",
+            Operation::RegMr => "ibv_reg_mr",
+            Operation::CreateCq => "ibv_create_cq",
+            Operation::PollCq => "ibv_poll_cq",
+            Operation::CreateQp => "ibv_create_qp",
+            Operation::QueryQp => "ibv_query_qp",
+            Operation::ModifyToInit => "ibv_modify_qp RESET→INIT",
+            Operation::ModifyToRtr { gid_index: None } => "ibv_modify_qp INIT→RTR",
+            Operation::ModifyToRtr {
+                gid_index: Some(index),
+            } => {
+                return write!(f, "ibv_modify_qp INIT→RTR with GID index {index}");
+            }
+            Operation::ModifyToRts => "ibv_modify_qp RTR→RTS",
+            Operation::ModifyToErr => "ibv_modify_qp →ERR",
+            Operation::PostSend => "ibv_post_send",
+            Operation::PostRecv => "ibv_post_recv",
+        })
+    }
+}
+
+/// A failed verbs operation or an unusable device.
+#[derive(Debug, thiserror::Error)]
+pub enum VerbsError {
+    /// The library lists no device at all.
+    #[error("no RDMA device on this machine")]
+    NoDevice,
+    /// `--device` names none of the devices.
+    #[error("there is no RDMA device {name:?}; this machine has: {}", .available.join(", "))]
+    NoSuchDevice {
+        /// The name asked for.
+        name: String,
+        /// The devices there are.
+        available: Vec<String>,
+    },
+    /// No port can be used, with a reason for each.
+    #[error("no usable RDMA port: {}", .reasons.join("; "))]
+    NoUsablePort {
+        /// A sentence for each port that was looked at.
+        reasons: Vec<String>,
+    },
+    /// `--gid-index` names an empty or missing entry.
+    #[error("{device} port {port} has no GID at index {index}; it has: {}", .available.join(", "))]
+    NoSuchGid {
+        /// Device name.
+        device: String,
+        /// Port number.
+        port: u8,
+        /// The index asked for.
+        index: u8,
+        /// The entries there are, as text.
+        available: Vec<String>,
+    },
+    /// The case asks for more than the device has.
+    #[error("{device} can do at most {limit} {what}, and the case needs {needed}")]
+    DeviceLimit {
+        /// Device name.
+        device: String,
+        /// What is limited, in the plural.
+        what: &'static str,
+        /// What the device reports.
+        limit: u64,
+        /// What was asked for.
+        needed: u64,
+        /// The flags that lower the need.
+        flags: &'static str,
+    },
+    /// A call failed.
+    #[error("{operation} failed for {object}: {source}")]
+    Call {
+        /// The call.
+        operation: Operation,
+        /// What it was done to: device, QP number, sizes.
+        object: String,
+        /// The OS error.
+        source: io::Error,
+    },
+}
+
+impl VerbsError {
+    /// The error of a call whose error number is in `errno`.
+    pub(super) fn last(operation: Operation, object: impl Into<String>) -> Self {
+        VerbsError::Call {
+            operation,
+            object: object.into(),
+            source: io::Error::last_os_error(),
+        }
+    }
+
+    /// The error of a call that returned its error number (or -1 with it in `errno`).
+    pub(super) fn returned(operation: Operation, object: impl Into<String>, code: i32) -> Self {
+        let source = if code > 0 {
+            io::Error::from_raw_os_error(code)
+        } else {
+            io::Error::last_os_error()
+        };
+        VerbsError::Call {
+            operation,
+            object: object.into(),
+            source,
+        }
+    }
+
+    /// Whether the request is at fault (a flag names something that is not there, or asks for more
+    /// than the device has), rather than the run.
+    pub fn is_bad_input(&self) -> bool {
+        !matches!(self, VerbsError::Call { .. })
+    }
+
+    /// What to do next.
+    pub fn hint(&self) -> Option<String> {
+        let (operation, source) = match self {
+            VerbsError::NoDevice => {
+                return Some(
+                    "load the device's driver, or make a software device on an Ethernet interface: \
+                     `modprobe rdma_rxe && rdma link add rxe0 type rxe netdev ETH`; without RDMA in the \
+                     kernel, `scripts/lab run -- rocebench …` has one in an emulated machine"
+                        .into(),
+                );
+            }
+            VerbsError::NoSuchDevice { .. } => {
+                return Some("name one of them with --device, or leave the flag out".into());
+            }
+            VerbsError::NoUsablePort { .. } => {
+                return Some(
+                    "bring the interface up and give it an address (`ip link set ETH up`, `ip addr add …`), \
+                     or choose with --device, --ib-port and --gid-index"
+                        .into(),
+                );
+            }
+            VerbsError::NoSuchGid { .. } => {
+                return Some("choose one of them with --gid-index, or leave the flag out".into());
+            }
+            VerbsError::DeviceLimit { flags, .. } => return Some(format!("lower {flags}")),
+            VerbsError::Call {
+                operation, source, ..
+            } => (operation, source),
+        };
+        let errno = source.raw_os_error().unwrap_or(0);
+        let hint = match (operation, errno) {
+            (Operation::ModifyToRtr { .. }, libc::EINVAL) => {
+                "the GID index is the usual cause: it must be a RoCE v2 GID of the address family and network \
+                 that the peer uses (`ibv_devinfo -v` lists them); choose it with --gid-index at that end"
+            }
+            (Operation::ModifyToRtr { .. }, libc::ETIMEDOUT) => {
+                "the peer's address could not be resolved on the network of this GID index: ping the peer from \
+                 that interface, and choose the GID of the right network with --gid-index"
+            }
+            (Operation::ModifyToRtr { .. }, libc::ENETUNREACH | libc::EHOSTUNREACH) => {
+                "there is no route from this GID's interface to the peer's GID: choose another with --gid-index"
+            }
+            (Operation::OpenDevice, libc::EACCES | libc::EPERM) => {
+                "you may not open /dev/infiniband/uverbs*: `sudo chmod a+rw /dev/infiniband/uverbs*` or a udev \
+                 rule for your group"
+            }
+            (Operation::RegMr | Operation::CreateCq | Operation::CreateQp, libc::ENOMEM) => {
+                "the locked-memory limit is the usual cause: `ulimit -l unlimited` (or memlock in \
+                 /etc/security/limits.conf), or lower --qps, --size or the depths"
+            }
+            (Operation::CreateQp | Operation::CreateCq, libc::EINVAL) => {
+                "the device refuses these sizes: lower --tx-depth, --rx-depth, --inline or --cq-depth"
+            }
+            (Operation::AllocMemory, _) => "lower --qps, --size or the depths",
+            (Operation::PostSend, libc::ENOMEM) => {
+                "the send queue is full: the device took fewer WRs than it promised; lower --tx-depth"
+            }
+            (Operation::PostRecv, libc::ENOMEM) => {
+                "the receive queue is full: the device took fewer WRs than it promised; lower --rx-depth"
+            }
+            (_, libc::EACCES | libc::EPERM) => {
+                "the kernel refused permission: run as a user who may use RDMA devices"
+            }
+            _ => "`dmesg` may say more; the device's state is shown by `ibv_devinfo -v`",
+        };
+        Some(hint.into())
+    }
+}

@@ -1,0 +1,105 @@
+//! Asynchronous events of a device: what goes wrong without a completion, above all a CQ that overflowed.
+
+use std::mem::zeroed;
+use std::os::fd::{AsFd, OwnedFd};
+use std::sync::Arc;
+
+use rdma_sys::ibv_async_event;
+
+use super::{CompletionQueue, Context, ffi};
+
+/// What an asynchronous event says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum AsyncEvent {
+    /// A CQ overflowed: completions are lost.
+    CqError {
+        /// Which one, comparable with [`AsyncEvents::is_cq`].
+        cq: usize,
+    },
+    /// A QP failed without a completion that says so.
+    QpError {
+        /// The QP's number.
+        qpn: u32,
+        /// The event's name in `verbs.h`.
+        name: &'static str,
+    },
+    /// The device is gone or in an error state.
+    DeviceFatal,
+    /// The port went down.
+    PortError {
+        /// Port number.
+        port: u8,
+    },
+    /// Something that harms no run.
+    Other,
+}
+
+/// The queue of a device's asynchronous events, read without waiting.
+pub struct AsyncEvents {
+    context: Arc<Context>,
+    file: OwnedFd,
+}
+
+impl AsyncEvents {
+    /// The events of `context`.
+    ///
+    /// # Errors
+    /// The file behind it cannot be duplicated.
+    pub fn new(context: &Arc<Context>) -> std::io::Result<Self> {
+        Ok(AsyncEvents {
+            file: context.async_file()?,
+            context: Arc::clone(context),
+        })
+    }
+
+    /// The next event, if one waits.
+    pub fn next(&self) -> Option<AsyncEvent> {
+        if !Context::readable(self.file.as_fd()) {
+            return None;
+        }
+        let library = self.context.library();
+        // SAFETY: plain data; zero is IBV_EVENT_CQ_ERR, a valid value of the enum inside.
+        let mut event: ibv_async_event = unsafe { zeroed() };
+        // SAFETY: the context is open and `event` writable.
+        if unsafe { (library.get_async_event)(self.context.raw(), &mut event) } != 0 {
+            return None;
+        }
+        // SAFETY: the event was just filled in.
+        let code = unsafe { ffi::event_type(&event) };
+        // SAFETY: the member read is the one that belongs to the event's type (ibv_get_async_event(3)), and
+        // its object is not destroyed before the event is acknowledged.
+        let read = unsafe {
+            match code {
+                0 => AsyncEvent::CqError {
+                    cq: event.element.cq as usize,
+                },
+                1..=3 | 7 => AsyncEvent::QpError {
+                    qpn: (*event.element.qp).qp_num,
+                    name: [
+                        "",
+                        "QP_FATAL",
+                        "QP_REQ_ERR",
+                        "QP_ACCESS_ERR",
+                        "",
+                        "",
+                        "",
+                        "PATH_MIG_ERR",
+                    ][code as usize],
+                },
+                8 => AsyncEvent::DeviceFatal,
+                10 => AsyncEvent::PortError {
+                    port: u8::try_from(event.element.port_num).unwrap_or(0),
+                },
+                _ => AsyncEvent::Other,
+            }
+        };
+        // SAFETY: each event that was got is acknowledged once.
+        unsafe { (library.ack_async_event)(&mut event) };
+        Some(read)
+    }
+
+    /// Whether an event's CQ is this one.
+    pub fn is_cq(cq: &CompletionQueue, identity: usize) -> bool {
+        cq.identity() == identity
+    }
+}

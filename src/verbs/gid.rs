@@ -1,0 +1,177 @@
+//! GIDs: 128-bit addresses of ports, in the notation of an IPv6 address.
+
+use std::fmt;
+use std::net::{IpAddr, Ipv6Addr};
+
+/// A GID, in network byte order.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub struct Gid(pub [u8; 16]);
+
+/// How packets of a GID look on the wire.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum GidType {
+    /// InfiniBand.
+    Infiniband,
+    /// RoCE v1: Ethernet with its own ethertype, not routable.
+    RoceV1,
+    /// RoCE v2: UDP port 4791.
+    RoceV2,
+}
+
+/// An entry of a port's GID table.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct GidEntry {
+    /// Its index in the table.
+    pub index: u8,
+    /// The GID.
+    pub gid: Gid,
+    /// Its type.
+    pub gid_type: GidType,
+}
+
+impl Gid {
+    /// The IP address of a RoCE v2 GID: IPv4-mapped ones give an IPv4 address.
+    pub fn address(&self) -> IpAddr {
+        let v6 = Ipv6Addr::from(self.0);
+        match v6.to_ipv4_mapped() {
+            Some(v4) => IpAddr::V4(v4),
+            None => IpAddr::V6(v6),
+        }
+    }
+
+    /// The GID that RoCE v2 gives to an IP address.
+    pub fn from_address(address: IpAddr) -> Gid {
+        match address {
+            IpAddr::V4(v4) => Gid(v4.to_ipv6_mapped().octets()),
+            IpAddr::V6(v6) => Gid(v6.octets()),
+        }
+    }
+
+    /// Whether no address is set.
+    pub fn is_zero(&self) -> bool {
+        self.0 == [0; 16]
+    }
+
+    /// fe80::/10, which only neighbours on the same link reach.
+    pub fn is_link_local(&self) -> bool {
+        self.0[0] == 0xfe && self.0[1] & 0xc0 == 0x80
+    }
+
+    /// The notation without IPv4 shortcuts, as tools and sysfs print it.
+    pub fn parse(text: &str) -> Option<Gid> {
+        text.parse::<Ipv6Addr>().ok().map(|v6| Gid(v6.octets()))
+    }
+}
+
+impl fmt::Display for Gid {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        Ipv6Addr::from(self.0).fmt(f)
+    }
+}
+
+impl fmt::Debug for Gid {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
+impl GidType {
+    /// The name in results and messages.
+    pub fn name(self) -> &'static str {
+        match self {
+            GidType::Infiniband => "IB",
+            GidType::RoceV1 => "RoCE v1",
+            GidType::RoceV2 => "RoCE v2",
+        }
+    }
+}
+
+impl fmt::Display for GidEntry {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} ({}, {})", self.index, self.gid, self.gid_type.name())
+    }
+}
+
+/// The entry that a connection from `local` should use: RoCE v2 with that very address; then the same
+/// family and not link-local; then any that is not link-local; then any RoCE v2 one.
+pub fn choose_gid(table: &[GidEntry], local: Option<IpAddr>) -> Option<GidEntry> {
+    let usable = || {
+        table
+            .iter()
+            .filter(|entry| entry.gid_type == GidType::RoceV2 && !entry.gid.is_zero())
+    };
+    let local = local.map(|address| address.to_canonical());
+    let exact = local.and_then(|address| usable().find(|e| e.gid.address() == address));
+    let family = || {
+        let v4 = local?.is_ipv4();
+        usable().find(|e| e.gid.address().is_ipv4() == v4 && !e.gid.is_link_local())
+    };
+    exact
+        .or_else(family)
+        .or_else(|| usable().find(|e| !e.gid.is_link_local()))
+        .or_else(|| usable().next())
+        .copied()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn entry(index: u8, gid: &str, gid_type: GidType) -> GidEntry {
+        GidEntry {
+            index,
+            gid: Gid::parse(gid).unwrap(),
+            gid_type,
+        }
+    }
+
+    fn table() -> Vec<GidEntry> {
+        vec![
+            entry(0, "fe80::1", GidType::RoceV1),
+            entry(1, "fe80::1", GidType::RoceV2),
+            entry(2, "::ffff:10.0.0.5", GidType::RoceV1),
+            entry(3, "::ffff:10.0.0.5", GidType::RoceV2),
+            entry(4, "2001:db8::5", GidType::RoceV2),
+            entry(5, "::ffff:10.1.0.5", GidType::RoceV2),
+        ]
+    }
+
+    #[test]
+    fn the_control_connections_own_address_wins() {
+        for (address, index) in [
+            ("10.1.0.5", 5),
+            ("10.0.0.5", 3),
+            ("::ffff:10.1.0.5", 5),
+            ("2001:db8::5", 4),
+        ] {
+            let chosen = choose_gid(&table(), Some(address.parse().unwrap())).unwrap();
+            assert_eq!(chosen.index, index, "{address}");
+        }
+    }
+
+    #[test]
+    fn another_address_keeps_to_its_family() {
+        let v4 = choose_gid(&table(), Some("127.0.0.1".parse().unwrap())).unwrap();
+        assert_eq!(v4.index, 3);
+        let v6 = choose_gid(&table(), Some("::1".parse().unwrap())).unwrap();
+        assert_eq!(v6.index, 4);
+    }
+
+    #[test]
+    fn link_local_is_the_last_resort_and_v1_none() {
+        assert_eq!(choose_gid(&table()[..2], None).unwrap().index, 1);
+        assert_eq!(choose_gid(&table()[..1], None), None);
+    }
+
+    #[test]
+    fn addresses_and_gids_convert_both_ways() {
+        for text in ["10.2.3.4", "2001:db8::7"] {
+            let address: IpAddr = text.parse().unwrap();
+            assert_eq!(Gid::from_address(address).address(), address);
+        }
+        assert_eq!(
+            Gid::from_address("10.2.3.4".parse().unwrap()).to_string(),
+            "::ffff:10.2.3.4"
+        );
+    }
+}

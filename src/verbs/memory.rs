@@ -1,0 +1,248 @@
+//! Memory that a device may touch: page-aligned buffers, on a NUMA node where asked, and their
+//! registration. What the device may do with an MR is the [`Access`] it was registered with, no more.
+
+use std::io;
+use std::ptr::NonNull;
+use std::sync::Arc;
+
+use rdma_sys::{ibv_access_flags, ibv_mr, ibv_pd};
+
+use super::{Context, Operation, VerbsError};
+
+/// A protection domain.
+pub struct ProtectionDomain {
+    context: Arc<Context>,
+    raw: NonNull<ibv_pd>,
+}
+
+// SAFETY: a PD may be used from any thread (libibverbs objects are thread-safe) and is never changed.
+unsafe impl Send for ProtectionDomain {}
+// SAFETY: as above.
+unsafe impl Sync for ProtectionDomain {}
+
+impl ProtectionDomain {
+    /// `ibv_alloc_pd(3)`.
+    ///
+    /// # Errors
+    /// The failed call.
+    pub fn new(context: &Arc<Context>) -> Result<Arc<Self>, VerbsError> {
+        // SAFETY: the context is open.
+        let raw = unsafe { (context.library().alloc_pd)(context.raw()) };
+        let raw = NonNull::new(raw)
+            .ok_or_else(|| VerbsError::last(Operation::AllocPd, context.name()))?;
+        Ok(Arc::new(ProtectionDomain {
+            context: Arc::clone(context),
+            raw,
+        }))
+    }
+
+    /// The device it belongs to.
+    pub fn context(&self) -> &Arc<Context> {
+        &self.context
+    }
+
+    pub(super) fn raw(&self) -> *mut ibv_pd {
+        self.raw.as_ptr()
+    }
+}
+
+impl Drop for ProtectionDomain {
+    fn drop(&mut self) {
+        // SAFETY: all MRs and QPs made from it held an `Arc` to it, so they are gone.
+        unsafe { (self.context.library().dealloc_pd)(self.raw()) };
+    }
+}
+
+/// What a device may do with an MR, beyond reading it for this end's own requests.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Access {
+    /// Nothing more: payloads that are sent or written.
+    LocalRead,
+    /// This end's own receives and READs are written into it.
+    LocalWrite,
+    /// The peer may RDMA WRITE to it.
+    RemoteWrite,
+    /// The peer may RDMA READ from it.
+    RemoteRead,
+}
+
+impl Access {
+    /// The least flags of `ibv_reg_mr(3)`; remote write implies local write by that page's rule.
+    fn flags(self) -> u32 {
+        let write = ibv_access_flags::IBV_ACCESS_LOCAL_WRITE.0;
+        match self {
+            Access::LocalRead => 0,
+            Access::LocalWrite => write,
+            Access::RemoteWrite => write | ibv_access_flags::IBV_ACCESS_REMOTE_WRITE.0,
+            Access::RemoteRead => ibv_access_flags::IBV_ACCESS_REMOTE_READ.0,
+        }
+    }
+
+    /// The flags that a QP needs so that the peer may use such memory (`qp_access_flags`).
+    pub(super) fn qp_flags(self) -> u32 {
+        self.flags() & !ibv_access_flags::IBV_ACCESS_LOCAL_WRITE.0
+    }
+}
+
+/// Page-aligned zeroed memory together with its registration.
+///
+/// A device reads and writes it at any time, so it is never lent out as a slice: bytes are copied in
+/// and out.
+pub struct MemoryRegion {
+    pd: Arc<ProtectionDomain>,
+    raw: NonNull<ibv_mr>,
+    start: NonNull<u8>,
+    length_bytes: usize,
+}
+
+// SAFETY: the memory belongs to this object alone and is only reached by raw copies, which have no
+// aliasing rules to break; MRs may be used from any thread.
+unsafe impl Send for MemoryRegion {}
+// SAFETY: as above. Two threads that copy into the same bytes leave either's bytes, as a device would.
+unsafe impl Sync for MemoryRegion {}
+
+impl MemoryRegion {
+    /// `length_bytes` of zeroes, on `numa_node` if the kernel can, registered with `access`.
+    ///
+    /// # Errors
+    /// No memory, or the failed registration.
+    pub fn new(
+        pd: &Arc<ProtectionDomain>,
+        length_bytes: usize,
+        access: Access,
+        numa_node: Option<u32>,
+    ) -> Result<Arc<Self>, VerbsError> {
+        let length_bytes = length_bytes.max(1);
+        let object = || format!("{} ({length_bytes} bytes)", pd.context.name());
+        let start = map(length_bytes).map_err(|source| VerbsError::Call {
+            operation: Operation::AllocMemory,
+            object: object(),
+            source,
+        })?;
+        if let Some(node) = numa_node {
+            prefer_node(start, length_bytes, node);
+        }
+        // SAFETY: the mapping is `length_bytes` long and lives until after the MR is deregistered.
+        let raw = unsafe {
+            (pd.context.library().reg_mr)(
+                pd.raw(),
+                start.as_ptr().cast(),
+                length_bytes,
+                access.flags().cast_signed(),
+            )
+        };
+        let Some(raw) = NonNull::new(raw) else {
+            let error = VerbsError::last(Operation::RegMr, object());
+            // SAFETY: mapped above with this length, and nothing refers to it.
+            unsafe { libc::munmap(start.as_ptr().cast(), length_bytes) };
+            return Err(error);
+        };
+        Ok(Arc::new(MemoryRegion {
+            pd: Arc::clone(pd),
+            raw,
+            start,
+            length_bytes,
+        }))
+    }
+
+    /// Bytes registered.
+    pub fn length_bytes(&self) -> usize {
+        self.length_bytes
+    }
+
+    /// Virtual address of the first byte.
+    pub fn address(&self) -> u64 {
+        self.start.as_ptr() as u64
+    }
+
+    /// The key for this end's own requests.
+    pub fn lkey(&self) -> u32 {
+        // SAFETY: the MR is registered while `self` lives.
+        unsafe { self.raw.as_ref().lkey }
+    }
+
+    /// The key for the peer's requests.
+    pub fn rkey(&self) -> u32 {
+        // SAFETY: the MR is registered while `self` lives.
+        unsafe { self.raw.as_ref().rkey }
+    }
+
+    /// Copies `bytes` to `offset`; what lies beyond the end is dropped.
+    pub fn write_at(&self, offset: usize, bytes: &[u8]) {
+        let length = self.clamp(offset, bytes.len());
+        // SAFETY: `offset + length` is inside the mapping; the slice cannot overlap it, since it is
+        // never lent out.
+        unsafe {
+            let target = self.start.as_ptr().add(offset.min(self.length_bytes));
+            std::ptr::copy_nonoverlapping(bytes.as_ptr(), target, length);
+        }
+    }
+
+    /// Copies bytes from `offset` into `into` and returns how many there were before the end.
+    pub fn read_at(&self, offset: usize, into: &mut [u8]) -> usize {
+        let length = self.clamp(offset, into.len());
+        // SAFETY: as in `write_at`.
+        unsafe {
+            let source = self.start.as_ptr().add(offset.min(self.length_bytes));
+            std::ptr::copy_nonoverlapping(source, into.as_mut_ptr(), length);
+        }
+        length
+    }
+
+    fn clamp(&self, offset: usize, wanted: usize) -> usize {
+        wanted.min(self.length_bytes.saturating_sub(offset))
+    }
+}
+
+impl Drop for MemoryRegion {
+    fn drop(&mut self) {
+        // SAFETY: rings that refer to it hold an `Arc`, so no QP of ours still uses it; the mapping is
+        // unmapped only after its registration is gone.
+        unsafe {
+            (self.pd.context.library().dereg_mr)(self.raw.as_ptr());
+            libc::munmap(self.start.as_ptr().cast(), self.length_bytes);
+        }
+    }
+}
+
+fn map(length_bytes: usize) -> Result<NonNull<u8>, io::Error> {
+    // SAFETY: a new anonymous mapping touches no existing memory.
+    let start = unsafe {
+        libc::mmap(
+            std::ptr::null_mut(),
+            length_bytes,
+            libc::PROT_READ | libc::PROT_WRITE,
+            libc::MAP_PRIVATE | libc::MAP_ANONYMOUS,
+            -1,
+            0,
+        )
+    };
+    if start == libc::MAP_FAILED {
+        return Err(io::Error::last_os_error());
+    }
+    NonNull::new(start.cast()).ok_or_else(|| io::Error::from_raw_os_error(libc::ENOMEM))
+}
+
+/// Asks for pages of `node` (`mbind(2)`, MPOL_PREFERRED). A kernel without NUMA refuses, and then there
+/// is nothing to prefer.
+fn prefer_node(start: NonNull<u8>, length_bytes: usize, node: u32) {
+    const MPOL_PREFERRED: libc::c_int = 1;
+    let bits = u64::BITS;
+    let mut mask = [0u64; 16];
+    let Some(word) = mask.get_mut((node / bits) as usize) else {
+        return;
+    };
+    *word = 1 << (node % bits);
+    // SAFETY: the range is a mapping of ours and the mask has the number of bits named.
+    unsafe {
+        libc::syscall(
+            libc::SYS_mbind,
+            start.as_ptr(),
+            length_bytes,
+            MPOL_PREFERRED,
+            mask.as_ptr(),
+            mask.len() * bits as usize,
+            0,
+        );
+    }
+}

@@ -1,0 +1,332 @@
+//! Reliable-connection queue pairs and their way RESET → INIT → RTR → RTS → ERR.
+
+use std::mem::zeroed;
+use std::ptr::NonNull;
+use std::sync::Arc;
+
+use rdma_sys::{
+    ibv_ah_attr, ibv_qp, ibv_qp_attr, ibv_qp_attr_mask as mask, ibv_qp_cap, ibv_qp_init_attr,
+    ibv_qp_state, ibv_qp_type,
+};
+
+use super::{Access, CompletionQueue, Gid, LinkLayer, Operation, ProtectionDomain, VerbsError};
+
+/// Room in a QP's queues.
+#[derive(Clone, Copy, Debug)]
+pub struct QpCapacity {
+    /// WRs outstanding on the send queue.
+    pub send_wr: u32,
+    /// WRs outstanding on the receive queue.
+    pub recv_wr: u32,
+    /// Bytes of a message that can be sent inline.
+    pub inline_bytes: u32,
+}
+
+/// How packets leave this end's port.
+#[derive(Clone, Copy, Debug)]
+pub struct Path {
+    /// Port number, from 1.
+    pub port: u8,
+    /// The port's link layer; RoCE always carries a GRH.
+    pub link_layer: LinkLayer,
+    /// Index of the source GID; on InfiniBand, `Some` asks for a GRH.
+    pub gid_index: Option<u8>,
+    /// Service level.
+    pub service_level: u8,
+    /// GRH traffic class.
+    pub traffic_class: u8,
+    /// GRH hop limit.
+    pub hop_limit: u8,
+    /// Path MTU code of `enum ibv_mtu` (1 is 256 bytes, 5 is 4096).
+    pub mtu_code: u32,
+}
+
+impl Path {
+    /// The `enum ibv_mtu` code of an MTU in bytes.
+    pub fn mtu_code(bytes: u32) -> u32 {
+        bytes.max(256).ilog2() - 7
+    }
+}
+
+/// Where the peer's QP is.
+#[derive(Clone, Copy, Debug)]
+pub struct RemoteQp {
+    /// QP number.
+    pub qpn: u32,
+    /// First PSN that it sends.
+    pub psn: u32,
+    /// LID of its port, for InfiniBand.
+    pub lid: u16,
+    /// GID of its port.
+    pub gid: Gid,
+}
+
+/// How the connection treats losses and how many READs it keeps in flight.
+#[derive(Clone, Copy, Debug)]
+pub struct Reliability {
+    /// Local ACK timeout exponent.
+    pub timeout: u8,
+    /// Retries after a timeout.
+    pub retry_cnt: u8,
+    /// Retries after an RNR NAK.
+    pub rnr_retry: u8,
+    /// RNR NAK timer code.
+    pub min_rnr_timer: u8,
+    /// READs outstanding as requester.
+    pub initiator_reads: u8,
+    /// READs served at once as responder.
+    pub responder_reads: u8,
+}
+
+/// A queue pair.
+pub struct QueuePair {
+    pd: Arc<ProtectionDomain>,
+    /// Kept so that they outlive the QP.
+    _cqs: [Arc<CompletionQueue>; 2],
+    raw: NonNull<ibv_qp>,
+}
+
+// SAFETY: posting and modifying may be done from any thread (libibverbs locks), and the fields never
+// change.
+unsafe impl Send for QueuePair {}
+// SAFETY: as above.
+unsafe impl Sync for QueuePair {}
+
+impl QueuePair {
+    /// `ibv_create_qp(3)`, RC, one scatter/gather element a WR, signalled only where a WR says so.
+    ///
+    /// # Errors
+    /// The failed call.
+    pub fn new(
+        pd: &Arc<ProtectionDomain>,
+        send_cq: &Arc<CompletionQueue>,
+        recv_cq: &Arc<CompletionQueue>,
+        capacity: QpCapacity,
+    ) -> Result<Arc<Self>, VerbsError> {
+        // SAFETY: plain data, for which zero is valid.
+        let mut attr: ibv_qp_init_attr = unsafe { zeroed() };
+        attr.send_cq = send_cq.raw();
+        attr.recv_cq = recv_cq.raw();
+        attr.qp_type = ibv_qp_type::IBV_QPT_RC;
+        attr.cap = ibv_qp_cap {
+            max_send_wr: capacity.send_wr,
+            max_recv_wr: capacity.recv_wr,
+            max_send_sge: 1,
+            max_recv_sge: 1,
+            max_inline_data: capacity.inline_bytes,
+        };
+        let library = pd.context().library();
+        // SAFETY: PD and CQs are alive and belong to one context; `attr` is filled.
+        let raw = unsafe { (library.create_qp)(pd.raw(), &mut attr) };
+        let raw = NonNull::new(raw).ok_or_else(|| {
+            let QpCapacity {
+                send_wr,
+                recv_wr,
+                inline_bytes,
+            } = capacity;
+            let name = pd.context().name();
+            VerbsError::last(
+                Operation::CreateQp,
+                format!("{name} ({send_wr} send WRs, {recv_wr} receive WRs, {inline_bytes} bytes inline)"),
+            )
+        })?;
+        Ok(Arc::new(QueuePair {
+            pd: Arc::clone(pd),
+            _cqs: [Arc::clone(send_cq), Arc::clone(recv_cq)],
+            raw,
+        }))
+    }
+
+    /// Its number, 24 bits.
+    pub fn qpn(&self) -> u32 {
+        // SAFETY: the QP lives while `self` does.
+        unsafe { self.raw.as_ref().qp_num }
+    }
+
+    pub(super) fn raw(&self) -> *mut ibv_qp {
+        self.raw.as_ptr()
+    }
+
+    /// RESET → INIT; the peer may do to this end's memory what `remote` says.
+    ///
+    /// # Errors
+    /// The failed call.
+    pub fn to_init(&self, port: u8, remote: Access) -> Result<(), VerbsError> {
+        // SAFETY: plain data, for which zero is valid.
+        let mut attr: ibv_qp_attr = unsafe { zeroed() };
+        attr.qp_state = ibv_qp_state::IBV_QPS_INIT;
+        attr.port_num = port;
+        attr.qp_access_flags = remote.qp_flags();
+        let bits = mask::IBV_QP_STATE | mask::IBV_QP_PKEY_INDEX | mask::IBV_QP_PORT;
+        self.modify(
+            &mut attr,
+            bits | mask::IBV_QP_ACCESS_FLAGS,
+            Operation::ModifyToInit,
+        )
+    }
+
+    /// INIT → RTR: the peer's QP, the path to it, and what this end does as responder.
+    ///
+    /// # Errors
+    /// The failed call, with the GID index in it.
+    pub fn to_rtr(
+        &self,
+        path: &Path,
+        remote: &RemoteQp,
+        reliability: &Reliability,
+    ) -> Result<(), VerbsError> {
+        // SAFETY: plain data, for which zero is valid.
+        let mut attr: ibv_qp_attr = unsafe { zeroed() };
+        attr.qp_state = ibv_qp_state::IBV_QPS_RTR;
+        attr.path_mtu = path.mtu_code;
+        attr.dest_qp_num = remote.qpn;
+        attr.rq_psn = remote.psn;
+        attr.max_dest_rd_atomic = reliability.responder_reads;
+        attr.min_rnr_timer = reliability.min_rnr_timer;
+        attr.ah_attr = address_handle(path, remote);
+        let bits = mask::IBV_QP_STATE
+            | mask::IBV_QP_AV
+            | mask::IBV_QP_PATH_MTU
+            | mask::IBV_QP_DEST_QPN
+            | mask::IBV_QP_RQ_PSN
+            | mask::IBV_QP_MAX_DEST_RD_ATOMIC
+            | mask::IBV_QP_MIN_RNR_TIMER;
+        let gid_index = (attr.ah_attr.is_global != 0).then_some(attr.ah_attr.grh.sgid_index);
+        self.modify(&mut attr, bits, Operation::ModifyToRtr { gid_index })
+    }
+
+    /// RTR → RTS: first PSN of this end, and what it does as requester.
+    ///
+    /// # Errors
+    /// The failed call.
+    pub fn to_rts(&self, psn: u32, reliability: &Reliability) -> Result<(), VerbsError> {
+        // SAFETY: plain data, for which zero is valid.
+        let mut attr: ibv_qp_attr = unsafe { zeroed() };
+        attr.qp_state = ibv_qp_state::IBV_QPS_RTS;
+        attr.sq_psn = psn;
+        attr.timeout = reliability.timeout;
+        attr.retry_cnt = reliability.retry_cnt;
+        attr.rnr_retry = reliability.rnr_retry;
+        attr.max_rd_atomic = reliability.initiator_reads;
+        let bits = mask::IBV_QP_STATE
+            | mask::IBV_QP_TIMEOUT
+            | mask::IBV_QP_RETRY_CNT
+            | mask::IBV_QP_RNR_RETRY
+            | mask::IBV_QP_SQ_PSN
+            | mask::IBV_QP_MAX_QP_RD_ATOMIC;
+        self.modify(&mut attr, bits, Operation::ModifyToRts)
+    }
+
+    /// Any state → ERR: everything posted is flushed.
+    ///
+    /// # Errors
+    /// The failed call.
+    pub fn to_error(&self) -> Result<(), VerbsError> {
+        // SAFETY: plain data, for which zero is valid.
+        let mut attr: ibv_qp_attr = unsafe { zeroed() };
+        attr.qp_state = ibv_qp_state::IBV_QPS_ERR;
+        self.modify(&mut attr, mask::IBV_QP_STATE, Operation::ModifyToErr)
+    }
+
+    fn modify(
+        &self,
+        attr: &mut ibv_qp_attr,
+        bits: mask,
+        operation: Operation,
+    ) -> Result<(), VerbsError> {
+        let bits = bits.0.cast_signed();
+        // SAFETY: the QP is alive and `attr` filled for the bits.
+        let code = unsafe { (self.pd.context().library().modify_qp)(self.raw(), attr, bits) };
+        if code == 0 {
+            return Ok(());
+        }
+        let object = format!("{} QP {:#08x}", self.pd.context().name(), self.qpn());
+        Err(VerbsError::returned(operation, object, code))
+    }
+}
+
+impl Drop for QueuePair {
+    fn drop(&mut self) {
+        // SAFETY: rings held an `Arc` to it, so nobody posts any more.
+        unsafe { (self.pd.context().library().destroy_qp)(self.raw()) };
+    }
+}
+
+/// The address vector: RoCE by GID with a GRH; InfiniBand by LID, with a GRH where a GID index is given.
+fn address_handle(path: &Path, remote: &RemoteQp) -> ibv_ah_attr {
+    // SAFETY: plain data, for which zero is valid.
+    let mut ah: ibv_ah_attr = unsafe { zeroed() };
+    ah.port_num = path.port;
+    ah.sl = path.service_level;
+    if path.link_layer == LinkLayer::Infiniband {
+        ah.dlid = remote.lid;
+    }
+    if path.link_layer == LinkLayer::Ethernet || path.gid_index.is_some() {
+        ah.is_global = 1;
+        ah.grh.dgid.raw = remote.gid.0;
+        ah.grh.sgid_index = path.gid_index.unwrap_or(0);
+        ah.grh.hop_limit = path.hop_limit;
+        ah.grh.traffic_class = path.traffic_class;
+    }
+    ah
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn path(link_layer: LinkLayer, gid_index: Option<u8>) -> Path {
+        Path {
+            port: 1,
+            link_layer,
+            gid_index,
+            service_level: 3,
+            traffic_class: 106,
+            hop_limit: 64,
+            mtu_code: Path::mtu_code(4096),
+        }
+    }
+
+    fn remote() -> RemoteQp {
+        RemoteQp {
+            qpn: 17,
+            psn: 5,
+            lid: 0x2a,
+            gid: Gid::parse("::ffff:10.0.0.9").unwrap(),
+        }
+    }
+
+    #[test]
+    fn roce_goes_by_gid_and_never_by_lid() {
+        let ah = address_handle(&path(LinkLayer::Ethernet, Some(3)), &remote());
+        assert_eq!((ah.is_global, ah.dlid, ah.grh.sgid_index), (1, 0, 3));
+        assert_eq!(
+            (ah.sl, ah.grh.traffic_class, ah.grh.hop_limit),
+            (3, 106, 64)
+        );
+        // SAFETY: every bit pattern is a valid GID.
+        assert_eq!(Gid(unsafe { ah.grh.dgid.raw }), remote().gid);
+    }
+
+    #[test]
+    fn infiniband_goes_by_lid_with_a_grh_only_where_asked() {
+        let ah = address_handle(&path(LinkLayer::Infiniband, None), &remote());
+        assert_eq!((ah.is_global, ah.dlid), (0, 0x2a));
+        let ah = address_handle(&path(LinkLayer::Infiniband, Some(0)), &remote());
+        assert_eq!((ah.is_global, ah.dlid), (1, 0x2a));
+    }
+
+    #[test]
+    fn mtu_codes_are_those_of_the_header() {
+        use rdma_sys::ibv_mtu as header;
+        for (bytes, code) in [
+            (256, header::IBV_MTU_256),
+            (512, header::IBV_MTU_512),
+            (1024, header::IBV_MTU_1024),
+            (2048, header::IBV_MTU_2048),
+            (4096, header::IBV_MTU_4096),
+        ] {
+            assert_eq!(Path::mtu_code(bytes), code);
+        }
+    }
+}
