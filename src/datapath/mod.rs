@@ -1,2 +1,22 @@
 //! The worker loops: what runs for every message. Nothing in a loop allocates, locks, prints or makes
 //! a system call beyond what verbs itself does. It must not know sockets, files or results.
+
+mod crew;
+mod geometry;
+mod lane;
+mod layout;
+mod pattern;
+mod report;
+mod shared;
+mod trouble;
+mod worker;
+mod wr_id;
+
+pub use crew::{Crew, CrewError};
+pub use geometry::Geometry;
+pub use lane::{Lane, Receiver, RemoteMemory, Sender, check_written, fill_for_reads};
+pub use layout::{Layout, sends_inline};
+pub use report::{QpReport, WorkerReport};
+pub use shared::{Counts, Phase, Shared};
+pub use trouble::{FailedCompletion, Mismatch, Place, Trouble};
+pub use worker::WorkerSpec;

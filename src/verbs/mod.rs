@@ -23,5 +23,5 @@ pub use library::VerbsLibrary;
 pub use memory::{Access, MemoryRegion, ProtectionDomain};
 pub use qp::{Path, QpCapacity, QueuePair, Reliability, RemoteQp};
 pub use recv_ring::{RecvRing, RecvTemplate};
-pub use send_ring::{PostError, SendOpcode, SendRing, SendTemplate};
+pub use send_ring::{PostError, SendEdit, SendOpcode, SendRing, SendScratch, SendTemplate};
 pub use status::WcStatus;

@@ -17,8 +17,6 @@ type PostFunction =
 pub enum SendOpcode {
     /// SEND.
     Send,
-    /// SEND with immediate data.
-    SendWithImmediate(u32),
     /// RDMA WRITE to `address`, with the peer's key.
     Write {
         /// Address in the peer's memory.
@@ -135,34 +133,71 @@ impl SendRing {
         }
     }
 
-    /// Posts `count` WRs from `first` on, going round at the end, of which only the last is signalled,
-    /// as `wr_id`: the end of a run whose length is no multiple of a batch. It copies them, so it is not
-    /// for the steady state.
+    /// Posts copies of the `count` WRs from `first` on as one chain, each changed by `edit`, which is given
+    /// its place in the chain. For what is not the steady state: copying costs.
     ///
     /// # Errors
-    /// The error number of `ibv_post_send`.
-    pub fn post_tail(&self, first: usize, count: usize, wr_id: u64) -> Result<(), PostError> {
-        for k in 0..count {
-            let wr = self.wrs.get((first + k) % self.wrs.len().max(1));
-            let Some(wr) = wr else {
-                return Err(PostError(libc::EINVAL));
-            };
+    /// The error number of `ibv_post_send`; EINVAL for WRs outside of the ring or more than the scratch holds.
+    pub fn post_edited(
+        &self,
+        scratch: &mut SendScratch,
+        first: usize,
+        count: usize,
+        mut edit: impl FnMut(usize, &mut SendEdit<'_>),
+    ) -> Result<(), PostError> {
+        let wrs = self.wrs.get(first..first + count);
+        let (Some(wrs), true) = (wrs, count <= scratch.0.capacity()) else {
+            return Err(PostError(libc::EINVAL));
+        };
+        scratch.0.clear();
+        for (place, wr) in wrs.iter().enumerate() {
             // SAFETY: a bitwise copy of plain data; what it points to lives in the ring.
             let mut copy = unsafe { std::ptr::read(wr) };
             copy.next = std::ptr::null_mut();
-            copy.send_flags &= !ibv_send_flags::IBV_SEND_SIGNALED.0;
-            if k + 1 == count {
-                copy.send_flags |= ibv_send_flags::IBV_SEND_SIGNALED.0;
-                copy.wr_id = wr_id;
-            }
-            let mut bad = std::ptr::null_mut();
-            // SAFETY: as in `post`; the copy is only needed for the call.
-            let code = unsafe { (self.post)(self.qp.raw(), &mut copy, &mut bad) };
-            if code != 0 {
-                return Err(PostError(code));
-            }
+            edit(place, &mut SendEdit(&mut copy));
+            scratch.0.push(copy);
         }
-        Ok(())
+        let start = scratch.0.as_mut_ptr();
+        for (place, copy) in scratch.0.iter_mut().take(count.saturating_sub(1)).enumerate() {
+            copy.next = start.wrapping_add(place + 1);
+        }
+        if count == 0 {
+            return Ok(());
+        }
+        let mut bad = std::ptr::null_mut();
+        // SAFETY: as in `post`; the copies live in the scratch, which is not touched during the call.
+        let code = unsafe { (self.post)(self.qp.raw(), start, &mut bad) };
+        if code == 0 { Ok(()) } else { Err(PostError(code)) }
+    }
+}
+
+/// Room for copies of work requests.
+pub struct SendScratch(Vec<ibv_send_wr>);
+
+impl SendScratch {
+    /// Room for chains of `length` WRs.
+    pub fn new(length: usize) -> Self {
+        SendScratch(Vec::with_capacity(length))
+    }
+}
+
+/// A copied work request about to be posted.
+pub struct SendEdit<'a>(&'a mut ibv_send_wr);
+
+impl SendEdit<'_> {
+    /// Makes a SEND carry immediate data.
+    pub fn set_immediate(&mut self, data: u32) {
+        self.0.opcode = ibv_wr_opcode::IBV_WR_SEND_WITH_IMM;
+        self.0.imm_data_invalidated_rkey_union.imm_data = data.to_be();
+    }
+
+    /// Signalled under another `wr_id`, or not at all.
+    pub fn set_signalled(&mut self, wr_id: Option<u64>) {
+        self.0.send_flags &= !ibv_send_flags::IBV_SEND_SIGNALED.0;
+        if let Some(wr_id) = wr_id {
+            self.0.send_flags |= ibv_send_flags::IBV_SEND_SIGNALED.0;
+            self.0.wr_id = wr_id;
+        }
     }
 }
 
@@ -202,11 +237,6 @@ fn work_request(template: &SendTemplate, sge: &mut ibv_sge) -> ibv_send_wr {
     let remote = match template.opcode {
         SendOpcode::Send => {
             wr.opcode = ibv_wr_opcode::IBV_WR_SEND;
-            None
-        }
-        SendOpcode::SendWithImmediate(data) => {
-            wr.opcode = ibv_wr_opcode::IBV_WR_SEND_WITH_IMM;
-            wr.imm_data_invalidated_rkey_union.imm_data = data.to_be();
             None
         }
         SendOpcode::Write { address, rkey } => {

@@ -1,0 +1,167 @@
+//! How a QP's send queue is cut into slots, and slots into chains.
+//!
+//! The ring of prebuilt WRs has `slots × unit` positions, of which `depth` are in flight. A slot is
+//! `unit` WRs, the last of them signalled. When slot *s* completes, `unit` WRs may be posted: the rest
+//! of the slot before it (`head..unit`), which closes that one, and the first `head` of slot *s* itself.
+//! So the queue stays `depth` deep also where that is no multiple of the unit, and who posts what
+//! follows from the completed slot alone: no state is shared.
+//!
+//! With several workers on one CQ the completions of one QP may be handled in any order, and then only
+//! whole slots are posted (`head == unit`), so that a slot's completion means all of the slot.
+
+use crate::plan::{Case, CqMode};
+
+/// The cut of one case's send queues.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Geometry {
+    /// WRs of a slot.
+    pub unit: u32,
+    /// Slots of the ring.
+    pub slots: u32,
+    /// WRs at the start of a slot that are posted with the slot before it closed; `unit` for whole slots.
+    pub head: u32,
+    /// One completion in so many WRs.
+    pub signal_every: u32,
+    /// WRs of a chain at most.
+    pub post_list: u32,
+}
+
+impl Geometry {
+    /// The cut that a case asks for. Depth below one unit becomes one unit.
+    pub fn of(case: &Case) -> Geometry {
+        let contended = case.cq == CqMode::Shared && case.workers > 1;
+        Geometry::new(case.tx_depth, case.signal_every, case.post_list, contended)
+    }
+
+    /// `whole_slots` rounds the depth down to a multiple of the unit. A post list longer than the
+    /// signalling interval does too, for a slot then has several completions.
+    pub fn new(depth: u32, signal_every: u32, post_list: u32, whole_slots: bool) -> Geometry {
+        let signal_every = signal_every.max(1);
+        let post_list = post_list.max(1);
+        let unit = signal_every.max(post_list);
+        let depth = depth.max(unit);
+        let (slots, head) = if whole_slots || post_list > signal_every {
+            (depth / unit, unit)
+        } else {
+            let slots = depth.div_ceil(unit);
+            (slots, depth - (slots - 1) * unit)
+        };
+        Geometry {
+            unit,
+            slots,
+            head,
+            signal_every,
+            post_list,
+        }
+    }
+
+    /// Positions of the ring.
+    pub fn ring(&self) -> u32 {
+        self.slots * self.unit
+    }
+
+    /// WRs in flight at most.
+    pub fn depth(&self) -> u32 {
+        (self.slots - 1) * self.unit + self.head
+    }
+
+    /// Completions of a slot.
+    pub fn completions_per_slot(&self) -> u32 {
+        self.unit / self.signal_every
+    }
+
+    /// Completions that can wait in a CQ for one QP: those in flight, and one more for a tail.
+    pub fn completions_in_flight(&self) -> u32 {
+        self.slots * self.completions_per_slot() + 1
+    }
+
+    /// Whether the WR at a ring position is signalled.
+    pub fn signalled(&self, position: u32) -> bool {
+        (position % self.unit + 1) % self.signal_every == 0
+    }
+
+    /// Whether a chain ends with the WR at a ring position.
+    pub fn ends_chain(&self, position: u32) -> bool {
+        let within = position % self.unit;
+        let (from_start, length) = if within < self.head {
+            (within, self.head)
+        } else {
+            (within - self.head, self.unit - self.head)
+        };
+        from_start + 1 == length || (from_start + 1) % self.post_list == 0
+    }
+
+    /// The slot before `slot`, round the ring.
+    #[inline]
+    pub fn before(&self, slot: u32) -> u32 {
+        if slot == 0 { self.slots - 1 } else { slot - 1 }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn perftests_default_keeps_its_depth() {
+        let cut = Geometry::new(128, 100, 1, false);
+        assert_eq!((cut.slots, cut.head, cut.depth(), cut.ring()), (2, 28, 128, 200));
+    }
+
+    #[test]
+    fn several_workers_on_one_cq_get_whole_slots() {
+        let cut = Geometry::new(128, 100, 1, true);
+        assert_eq!((cut.slots, cut.head, cut.depth()), (1, 100, 100));
+        let cut = Geometry::new(128, 32, 1, true);
+        assert_eq!((cut.slots, cut.head, cut.depth()), (4, 32, 128));
+    }
+
+    #[test]
+    fn a_long_post_list_has_several_completions_in_a_slot() {
+        let cut = Geometry::new(128, 4, 32, false);
+        assert_eq!((cut.unit, cut.slots, cut.completions_per_slot()), (32, 4, 8));
+    }
+
+    proptest! {
+        #[test]
+        fn the_queue_is_as_deep_as_asked(depth in 1..2000u32, signal in 1..300u32, list in 1..300u32) {
+            prop_assume!(depth >= signal.max(list));
+            prop_assume!(list <= signal || list % signal == 0);
+            let cut = Geometry::new(depth, signal, list, false);
+            if list <= signal {
+                prop_assert_eq!(cut.depth(), depth);
+            }
+            prop_assert!(cut.depth() <= depth);
+            prop_assert!(cut.ring() >= cut.depth());
+            prop_assert!((1..=cut.unit).contains(&cut.head));
+        }
+
+        #[test]
+        fn chains_are_short_enough_and_slots_end_signalled(depth in 1..500u32, signal in 1..80u32, list in 1..80u32, whole: bool) {
+            prop_assume!(depth >= signal.max(list));
+            prop_assume!(list <= signal || list % signal == 0);
+            let cut = Geometry::new(depth, signal, list, whole);
+            let mut length = 0;
+            let mut signalled = 0;
+            for position in 0..cut.ring() {
+                length += 1;
+                prop_assert!(length <= list);
+                signalled += u32::from(cut.signalled(position));
+                if cut.ends_chain(position) {
+                    length = 0;
+                }
+                if (position + 1) % cut.unit == 0 {
+                    prop_assert_eq!(length, 0);
+                    prop_assert!(cut.signalled(position));
+                    prop_assert_eq!(signalled, cut.completions_per_slot());
+                    signalled = 0;
+                }
+                if position % cut.unit + 1 == cut.head {
+                    prop_assert_eq!(length, 0);
+                }
+            }
+        }
+    }
+}

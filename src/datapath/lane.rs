@@ -1,0 +1,348 @@
+//! One QP with its prebuilt rings and what workers share about it.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU32, AtomicU64, Ordering::Relaxed};
+
+use crate::plan::{Case, Op};
+use crate::verbs::{
+    MemoryRegion, Operation, QueuePair, RecvRing, RecvTemplate, SendOpcode, SendRing,
+    SendTemplate, VerbsError,
+};
+
+use super::layout::sends_inline;
+use super::pattern::PatternKey;
+use super::trouble::{Mismatch, Place};
+use super::wr_id::WrId;
+use super::{Geometry, Layout};
+
+/// Receives posted by one call in the steady state, at most.
+const RECV_CHAIN: u32 = 16;
+
+/// A QP of a run.
+pub struct Lane {
+    /// The QP.
+    pub qp: Arc<QueuePair>,
+    /// Where it sends, if this end does.
+    pub sender: Option<Sender>,
+    /// Where it receives, if this end does.
+    pub receiver: Option<Receiver>,
+}
+
+/// The requester's half.
+pub struct Sender {
+    pub(super) ring: SendRing,
+    /// When each slot's signalled WR was posted, as a raw clock reading.
+    pub(super) posted_at: Box<[AtomicU64]>,
+    /// Completions that each slot still waits for, where it has several.
+    pub(super) awaited: Box<[AtomicU32]>,
+    /// Slots that may still be opened, in a run counted in messages.
+    pub(super) slots_left: AtomicI64,
+    /// Messages after the last whole slot of such a run.
+    pub(super) tail_messages: AtomicU32,
+    /// Whether they are still to be posted.
+    pub(super) tail_pending: AtomicBool,
+    pub(super) tail_start: AtomicU32,
+    pub(super) verify: Option<SenderCheck>,
+}
+
+/// What `--verify` needs at the requester.
+pub(super) struct SenderCheck {
+    memory: Arc<MemoryRegion>,
+    layout: Layout,
+    op: Op,
+    qp: u32,
+    size_bytes: u32,
+    /// How often each ring position was posted.
+    posts: Box<[AtomicU32]>,
+}
+
+/// The receiving half, for SEND.
+pub struct Receiver {
+    pub(super) ring: RecvRing,
+    pub(super) depth: u32,
+    pub(super) check: Option<ReceiverCheck>,
+}
+
+/// What `--verify` needs at the receiver.
+pub(super) struct ReceiverCheck {
+    memory: Arc<MemoryRegion>,
+    layout: Layout,
+    qp: u32,
+    size_bytes: u32,
+    seen: Box<[Seen]>,
+}
+
+/// What arrived of one ring position: the count, and the sum of sequences against swaps of lost and
+/// doubled messages.
+#[derive(Default)]
+struct Seen {
+    count: AtomicU32,
+    sum: AtomicU64,
+}
+
+/// Memory that the peer offers to WRITE and READ for one QP.
+#[derive(Clone, Copy, Debug)]
+pub struct RemoteMemory {
+    /// Address of its first byte.
+    pub address: u64,
+    /// The peer's key.
+    pub rkey: u32,
+}
+
+impl Sender {
+    /// Prebuilds the requests of QP `index`, payloads in `memory`; `remote` is needed for WRITE and READ.
+    ///
+    /// # Errors
+    /// The ring cannot be built.
+    pub fn new(
+        case: &Case,
+        index: u32,
+        qp: &Arc<QueuePair>,
+        memory: &Arc<MemoryRegion>,
+        remote: RemoteMemory,
+    ) -> Result<Self, VerbsError> {
+        let geometry = Geometry::of(case);
+        let layout = Layout::requests(case, &geometry);
+        let templates: Vec<SendTemplate> = (0..geometry.ring())
+            .map(|position| {
+                let address = remote.address + layout.within_qp(position) as u64;
+                let rkey = remote.rkey;
+                SendTemplate {
+                    wr_id: WrId::send(index, position / geometry.unit).raw(),
+                    opcode: match case.op {
+                        Op::Send => SendOpcode::Send,
+                        Op::Write => SendOpcode::Write { address, rkey },
+                        Op::Read => SendOpcode::Read { address, rkey },
+                    },
+                    offset: layout.offset(index, position),
+                    length_bytes: case.size_bytes,
+                    signalled: geometry.signalled(position),
+                    inline: sends_inline(case),
+                    ends_chain: geometry.ends_chain(position),
+                }
+            })
+            .collect();
+        let atomics = |count: u32, value| (0..count).map(|_| AtomicU32::new(value)).collect();
+        let verify = case.verify.then(|| SenderCheck {
+            memory: Arc::clone(memory),
+            layout,
+            op: case.op,
+            qp: index,
+            size_bytes: case.size_bytes,
+            posts: atomics(geometry.ring(), 0),
+        });
+        Ok(Sender {
+            ring: SendRing::new(qp, memory, &templates)?,
+            posted_at: (0..geometry.slots).map(|_| AtomicU64::new(0)).collect(),
+            awaited: atomics(geometry.slots, geometry.completions_per_slot()),
+            slots_left: AtomicI64::new(0),
+            tail_messages: AtomicU32::new(0),
+            tail_pending: AtomicBool::new(false),
+            tail_start: AtomicU32::new(0),
+            verify,
+        })
+    }
+
+    /// Allows `messages` more, in a run counted in messages.
+    pub fn set_budget(&self, geometry: &Geometry, messages: u64) {
+        let unit = u64::from(geometry.unit);
+        self.slots_left
+            .store(i64::try_from(messages / unit).unwrap_or(i64::MAX), Relaxed);
+        let tail = (messages % unit) as u32;
+        self.tail_messages.store(tail, Relaxed);
+        self.tail_pending.store(tail > 0, Relaxed);
+    }
+
+    /// How often each ring position was posted, with `--verify`.
+    pub fn posts(&self) -> Option<Vec<u32>> {
+        let check = self.verify.as_ref()?;
+        Some(check.posts.iter().map(|count| count.load(Relaxed)).collect())
+    }
+}
+
+impl SenderCheck {
+    /// Whether payloads are received, so that immediate data must name them.
+    pub(super) fn names_messages(&self) -> bool {
+        self.op == Op::Send
+    }
+
+    /// Prepares the cell of a position about to be posted: the payload of a SEND or WRITE, or bytes that a
+    /// READ must replace.
+    pub(super) fn prepare(&self, position: u32) -> PatternKey {
+        let count = self
+            .posts
+            .get(position as usize)
+            .map_or(0, |count| count.fetch_add(1, Relaxed));
+        let key = PatternKey {
+            qp: self.qp,
+            position: position as u16,
+            sequence: match self.op {
+                Op::Read => 0,
+                Op::Send | Op::Write => count as u16,
+            },
+        };
+        let offset = self.layout.offset(self.qp, position);
+        key.fill(&self.memory, offset, self.size_bytes as usize, self.op == Op::Read);
+        key
+    }
+
+    /// Checks what READs brought to `count` positions from `first` on.
+    pub(super) fn check_reads(&self, first: u32, count: u32) -> Option<Mismatch> {
+        if self.op != Op::Read {
+            return None;
+        }
+        (first..first + count).find_map(|position| {
+            check_cell(
+                &self.memory,
+                &self.layout,
+                PatternKey { qp: self.qp, position: position as u16, sequence: 0 },
+                self.size_bytes,
+                Place::LocalMemory,
+            )
+        })
+    }
+}
+
+/// Fills memory that the peer will READ.
+pub fn fill_for_reads(memory: &MemoryRegion, case: &Case) {
+    let geometry = Geometry::of(case);
+    let layout = Layout::requests(case, &geometry);
+    for qp in 0..case.qps {
+        for position in 0..geometry.ring() {
+            let key = PatternKey { qp, position: position as u16, sequence: 0 };
+            let offset = layout.offset(qp, position);
+            key.fill(memory, offset, case.size_bytes as usize, false);
+        }
+    }
+}
+
+/// Checks memory that the peer has written, after its last WRITE completed: each position must hold the
+/// last payload that went there. `posts` is how often the peer posted each position of QP `qp`.
+pub fn check_written(memory: &MemoryRegion, case: &Case, qp: u32, posts: &[u32]) -> Option<Mismatch> {
+    let layout = Layout::requests(case, &Geometry::of(case));
+    posts.iter().zip(0u32..).find_map(|(&count, position)| {
+        let sequence = count.checked_sub(1)? as u16;
+        let key = PatternKey { qp, position: position as u16, sequence };
+        check_cell(memory, &layout, key, case.size_bytes, Place::TargetMemory)
+    })
+}
+
+fn check_cell(
+    memory: &MemoryRegion,
+    layout: &Layout,
+    key: PatternKey,
+    size_bytes: u32,
+    place: Place,
+) -> Option<Mismatch> {
+    let position = u32::from(key.position);
+    let wrong = key.check(memory, layout.offset(key.qp, position), size_bytes as usize)?;
+    Some(Mismatch::Byte {
+        place,
+        qp: key.qp,
+        position,
+        sequence: key.sequence,
+        size_bytes,
+        wrong,
+    })
+}
+
+impl Receiver {
+    /// Prebuilds the receives of QP `index`, buffers in `memory`.
+    ///
+    /// # Errors
+    /// The ring cannot be built.
+    pub fn new(
+        case: &Case,
+        index: u32,
+        qp: &Arc<QueuePair>,
+        memory: &Arc<MemoryRegion>,
+    ) -> Result<Self, VerbsError> {
+        let layout = Layout::receives(case);
+        // A chain is posted when so many are used up; the rest of the depth must last until then, also
+        // when each of several workers holds back almost a chain.
+        let chain = (case.rx_depth / (4 * case.workers.max(1))).clamp(1, RECV_CHAIN);
+        let count = if case.verify { case.rx_depth } else { chain };
+        let templates: Vec<RecvTemplate> = (0..count)
+            .map(|slot| RecvTemplate {
+                wr_id: WrId::receive(index, slot).raw(),
+                offset: layout.offset(index, slot),
+                length_bytes: case.size_bytes,
+            })
+            .collect();
+        let geometry = Geometry::of(case);
+        Ok(Receiver {
+            ring: RecvRing::new(qp, memory, &templates, !case.verify)?,
+            depth: case.rx_depth,
+            check: case.verify.then(|| ReceiverCheck {
+                memory: Arc::clone(memory),
+                layout,
+                qp: index,
+                size_bytes: case.size_bytes,
+                seen: (0..geometry.ring()).map(|_| Seen::default()).collect(),
+            }),
+        })
+    }
+
+    /// Posts the whole depth, before the peer may send.
+    ///
+    /// # Errors
+    /// The refused post.
+    pub fn post_all(&self, qpn: u32) -> Result<(), VerbsError> {
+        let refused = |e: crate::verbs::PostError| e.into_error(Operation::PostRecv, qpn);
+        if self.check.is_some() {
+            return (0..self.ring.len()).try_for_each(|slot| self.ring.post(slot).map_err(refused));
+        }
+        let chain = self.ring.len().max(1);
+        let depth = self.depth as usize;
+        for _ in 0..depth / chain {
+            self.ring.post(0).map_err(refused)?;
+        }
+        match depth % chain {
+            0 => Ok(()),
+            rest => self.ring.post(chain - rest).map_err(refused),
+        }
+    }
+
+    /// With `--verify`: whether all that the peer posted arrived once. `posts` is how often it posted
+    /// each ring position.
+    pub fn check_counts(&self, posts: &[u32]) -> Option<Mismatch> {
+        let check = self.check.as_ref()?;
+        posts.iter().zip(&check.seen).zip(0u32..).find_map(|((&sent, seen), position)| {
+            let count = seen.count.load(Relaxed);
+            let sent_sum: u64 = (0..sent).map(|sequence| u64::from(sequence as u16)).sum();
+            (count != sent || seen.sum.load(Relaxed) != sent_sum).then(|| Mismatch::Count {
+                qp: check.qp,
+                position,
+                found: count.into(),
+                expected: sent.into(),
+            })
+        })
+    }
+}
+
+impl ReceiverCheck {
+    /// Checks a received message in receive buffer `slot`.
+    pub(super) fn check(&self, slot: u32, byte_len: u32, immediate: Option<u32>) -> Option<Mismatch> {
+        if byte_len != self.size_bytes {
+            return Some(Mismatch::Length {
+                qp: self.qp,
+                found_bytes: byte_len,
+                expected_bytes: self.size_bytes,
+            });
+        }
+        let key = PatternKey::from_immediate(self.qp, immediate.unwrap_or(u32::MAX));
+        if let Some(seen) = self.seen.get(usize::from(key.position)) {
+            seen.count.fetch_add(1, Relaxed);
+            seen.sum.fetch_add(key.sequence.into(), Relaxed);
+        }
+        let wrong = key.check(&self.memory, self.layout.offset(self.qp, slot), byte_len as usize)?;
+        Some(Mismatch::Byte {
+            place: Place::ReceiveBuffer,
+            qp: self.qp,
+            position: key.position.into(),
+            sequence: key.sequence,
+            size_bytes: self.size_bytes,
+            wrong,
+        })
+    }
+}

@@ -1,0 +1,72 @@
+//! Where payloads lie in memory. Both ends compute it from the case alone, so an offset means the same
+//! at either.
+//!
+//! Without `--verify` a QP's WRs share a few cells: as many as fit a page, or one for larger messages,
+//! so that the caches see what an application's ring of buffers would show them. With it, each WR has
+//! a cell of its own.
+
+use crate::plan::{Case, Op};
+
+use super::Geometry;
+
+const CACHE_LINE: usize = 64;
+const SHARED_BYTES: usize = 4096;
+
+/// Cells of equal size, one after another, QP by QP.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Layout {
+    cell_bytes: usize,
+    cells: usize,
+    qps: usize,
+}
+
+impl Layout {
+    /// Payloads of requests: of the sender's own, and of the memory that WRITE or READ touches.
+    pub fn requests(case: &Case, geometry: &Geometry) -> Layout {
+        Layout::new(case, geometry.ring())
+    }
+
+    /// Buffers of receives.
+    pub fn receives(case: &Case) -> Layout {
+        Layout::new(case, case.rx_depth)
+    }
+
+    fn new(case: &Case, work_requests: u32) -> Layout {
+        let cell_bytes = (case.size_bytes as usize).next_multiple_of(CACHE_LINE);
+        let cells = if case.verify {
+            work_requests as usize
+        } else {
+            SHARED_BYTES / cell_bytes
+        };
+        Layout {
+            cell_bytes,
+            cells: cells.max(1),
+            qps: case.qps as usize,
+        }
+    }
+
+    /// Bytes of one QP.
+    pub fn qp_bytes(&self) -> usize {
+        self.cell_bytes.saturating_mul(self.cells)
+    }
+
+    /// Bytes of all QPs.
+    pub fn total_bytes(&self) -> usize {
+        self.qp_bytes().saturating_mul(self.qps)
+    }
+
+    /// Where the cell of WR `position` begins within its QP's bytes.
+    pub fn within_qp(&self, position: u32) -> usize {
+        position as usize % self.cells * self.cell_bytes
+    }
+
+    /// Where it begins within all.
+    pub fn offset(&self, qp: u32, position: u32) -> usize {
+        qp as usize * self.qp_bytes() + self.within_qp(position)
+    }
+}
+
+/// Whether this case's messages go inline.
+pub fn sends_inline(case: &Case) -> bool {
+    case.op != Op::Read && case.inline_bytes > 0 && case.size_bytes <= case.inline_bytes
+}

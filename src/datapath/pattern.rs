@@ -1,0 +1,146 @@
+//! The payload pattern of `--verify`: bytes that follow from QP, ring position and sequence, so that a
+//! payload that is lost, late, doubled or in the wrong place shows.
+
+use crate::verbs::MemoryRegion;
+
+/// Bytes handled at a time.
+const CHUNK: usize = 512;
+
+/// Whose payload, and which one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PatternKey {
+    /// Index of the QP.
+    pub qp: u32,
+    /// Position in the QP's send ring.
+    pub position: u16,
+    /// How often that position was posted before, modulo 2^16.
+    pub sequence: u16,
+}
+
+/// A byte that is not what it should be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct WrongByte {
+    /// Where in the payload, from 0.
+    pub byte: usize,
+    /// What should be there.
+    pub expected: u8,
+    /// What is there.
+    pub found: u8,
+}
+
+impl PatternKey {
+    /// As immediate data: the receiver needs to know position and sequence, whichever order workers
+    /// posted in.
+    pub fn immediate(self) -> u32 {
+        u32::from(self.sequence) << 16 | u32::from(self.position)
+    }
+
+    /// From immediate data on QP `qp`.
+    pub fn from_immediate(qp: u32, immediate: u32) -> Self {
+        PatternKey {
+            qp,
+            position: immediate as u16,
+            sequence: (immediate >> 16) as u16,
+        }
+    }
+
+    /// The word of 8 bytes at byte `8 × index`: SplitMix64's output function (Steele, Lea, Flood 2014)
+    /// over a counter that begins with the key.
+    fn word(self, index: u64) -> u64 {
+        const GOLDEN: u64 = 0x9e37_79b9_7f4a_7c15;
+        let key = u64::from(self.qp) << 32 | u64::from(self.immediate());
+        let mut z = key
+            .wrapping_mul(GOLDEN)
+            .wrapping_add(index.wrapping_add(1).wrapping_mul(GOLDEN));
+        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        z ^ (z >> 31)
+    }
+
+    /// The pattern's bytes from `start` on, a multiple of 8.
+    fn bytes(self, start: usize, into: &mut [u8]) {
+        for (index, chunk) in into.chunks_mut(8).enumerate() {
+            let word = self.word((start / 8 + index) as u64).to_le_bytes();
+            for (byte, value) in chunk.iter_mut().zip(word) {
+                *byte = value;
+            }
+        }
+    }
+
+    /// Fills a payload; `inverted` fills in each byte's complement, which no right payload equals
+    /// anywhere.
+    pub fn fill(self, memory: &MemoryRegion, offset: usize, length: usize, inverted: bool) {
+        let mut buffer = [0u8; CHUNK];
+        for start in (0..length).step_by(CHUNK) {
+            let part = CHUNK.min(length - start);
+            self.bytes(start, &mut buffer[..part]);
+            if inverted {
+                buffer[..part].iter_mut().for_each(|byte| *byte = !*byte);
+            }
+            memory.write_at(offset + start, &buffer[..part]);
+        }
+    }
+
+    /// The first wrong byte of a payload, if there is one.
+    pub fn check(self, memory: &MemoryRegion, offset: usize, length: usize) -> Option<WrongByte> {
+        let mut right = [0u8; CHUNK];
+        let mut found = [0u8; CHUNK];
+        for start in (0..length).step_by(CHUNK) {
+            let part = CHUNK.min(length - start);
+            self.bytes(start, &mut right[..part]);
+            let read = memory.read_at(offset + start, &mut found[..part]);
+            if read == part && right[..part] == found[..part] {
+                continue;
+            }
+            let wrong = (0..part).find(|&k| k >= read || right[k] != found[k])?;
+            return Some(WrongByte {
+                byte: start + wrong,
+                expected: right[wrong],
+                found: found[wrong],
+            });
+        }
+        None
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn bytes(key: PatternKey, length: usize) -> Vec<u8> {
+        let mut all = vec![0; length];
+        key.bytes(0, &mut all);
+        all
+    }
+
+    proptest! {
+        #[test]
+        fn immediate_data_names_the_key(qp: u32, position: u16, sequence: u16) {
+            let key = PatternKey { qp, position, sequence };
+            prop_assert_eq!(PatternKey::from_immediate(qp, key.immediate()), key);
+        }
+
+        #[test]
+        fn different_keys_have_different_payloads(qp in 0..64u32, position in 0..64u16, sequence in 0..64u16) {
+            let key = PatternKey { qp, position, sequence };
+            for other in [
+                PatternKey { qp: qp + 1, ..key },
+                PatternKey { position: position + 1, ..key },
+                PatternKey { sequence: sequence + 1, ..key },
+            ] {
+                prop_assert_ne!(bytes(key, 16), bytes(other, 16));
+            }
+        }
+    }
+
+    #[test]
+    fn no_word_repeats_along_a_payload() {
+        let all = bytes(PatternKey { qp: 3, position: 1, sequence: 9 }, 1 << 16);
+        let mut words: Vec<_> = all.chunks(8).collect();
+        words.sort_unstable();
+        words.dedup();
+        assert_eq!(words.len(), (1 << 16) / 8);
+    }
+}

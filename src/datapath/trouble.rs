@@ -1,0 +1,201 @@
+//! What went wrong in a run, as far as the workers saw it: failed completions, refused posts and wrong
+//! payloads. The first real error is kept apart from the flushes that follow it.
+
+use std::fmt;
+
+use crate::plan::Op;
+use crate::verbs::{VerbsError, WcStatus};
+
+use super::pattern::WrongByte;
+
+/// Errors of each kind that a worker keeps in full; more are only counted.
+const KEPT: usize = 8;
+
+/// A completion that did not succeed.
+#[derive(Clone, Debug)]
+pub struct FailedCompletion {
+    /// When it was seen, as a raw clock reading: orders the errors of several workers.
+    pub seen_raw: u64,
+    /// Index of the QP.
+    pub qp: usize,
+    /// The QP's number.
+    pub qpn: u32,
+    /// The operation; `None` for a receive.
+    pub op: Option<Op>,
+    /// How it ended.
+    pub status: WcStatus,
+    /// The vendor's own code.
+    pub vendor_error: u32,
+}
+
+/// Where a payload was checked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Place {
+    /// A SEND's payload in the receiver's buffer.
+    ReceiveBuffer,
+    /// A WRITE's payload in the target's memory.
+    TargetMemory,
+    /// A READ's payload in the reader's memory.
+    LocalMemory,
+}
+
+/// A payload that failed verification.
+#[derive(Clone, Debug)]
+pub enum Mismatch {
+    /// A byte is wrong.
+    Byte {
+        /// Where it was checked.
+        place: Place,
+        /// Index of the QP.
+        qp: u32,
+        /// Position in the sender's ring.
+        position: u32,
+        /// How often that position was used before, modulo 2^16.
+        sequence: u16,
+        /// Length of the payload.
+        size_bytes: u32,
+        /// The byte.
+        wrong: WrongByte,
+    },
+    /// A message has the wrong length.
+    Length {
+        /// Index of the QP.
+        qp: u32,
+        /// What the completion says.
+        found_bytes: u32,
+        /// What was sent.
+        expected_bytes: u32,
+    },
+    /// Messages of a ring position were lost or doubled.
+    Count {
+        /// Index of the QP.
+        qp: u32,
+        /// Position in the sender's ring.
+        position: u32,
+        /// Messages that arrived.
+        found: u64,
+        /// Messages that were sent.
+        expected: u64,
+    },
+}
+
+/// All that one worker saw go wrong.
+#[derive(Debug, Default)]
+pub struct Trouble {
+    /// Failed completions that are causes, the first few.
+    pub failed: Vec<FailedCompletion>,
+    /// All failed completions that are causes.
+    pub failed_count: u64,
+    /// Completions flushed after another error.
+    pub flushed_count: u64,
+    /// Flushed completions while no cause was seen: the first one.
+    pub first_flush: Option<FailedCompletion>,
+    /// Wrong payloads, the first few.
+    pub mismatches: Vec<Mismatch>,
+    /// All wrong payloads.
+    pub mismatch_count: u64,
+    /// A post or a poll that was refused.
+    pub refused: Option<VerbsError>,
+}
+
+impl Trouble {
+    /// Room for what is kept, so that nothing allocates later.
+    pub fn new() -> Self {
+        Trouble {
+            failed: Vec::with_capacity(KEPT),
+            mismatches: Vec::with_capacity(KEPT),
+            ..Trouble::default()
+        }
+    }
+
+    /// Counts a failed completion.
+    pub fn completion(&mut self, failed: FailedCompletion) {
+        if failed.status.is_flush() {
+            self.flushed_count += 1;
+            self.first_flush.get_or_insert(failed);
+        } else {
+            self.failed_count += 1;
+            if self.failed.len() < KEPT {
+                self.failed.push(failed);
+            }
+        }
+    }
+
+    /// Counts a wrong payload.
+    pub fn mismatch(&mut self, mismatch: Mismatch) {
+        self.mismatch_count += 1;
+        if self.mismatches.len() < KEPT {
+            self.mismatches.push(mismatch);
+        }
+    }
+
+    /// Errors that count as such in a result: causes and wrong payloads, not their consequences.
+    pub fn errors(&self) -> u64 {
+        self.failed_count + self.mismatch_count + u64::from(self.refused.is_some())
+    }
+}
+
+impl fmt::Display for FailedCompletion {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.op {
+            Some(op) => write!(f, "{} ", op.name().to_uppercase())?,
+            None => f.write_str("receive ")?,
+        }
+        write!(
+            f,
+            "on QP {} (number {:#08x}) failed with {}",
+            self.qp, self.qpn, self.status
+        )?;
+        if self.vendor_error != 0 {
+            write!(f, ", vendor error {:#x}", self.vendor_error)?;
+        }
+        write!(f, ": {}", self.status.meaning())
+    }
+}
+
+impl fmt::Display for Place {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Place::ReceiveBuffer => "the receive buffer",
+            Place::TargetMemory => "the target's memory",
+            Place::LocalMemory => "the reader's memory",
+        })
+    }
+}
+
+impl fmt::Display for Mismatch {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Mismatch::Byte {
+                place,
+                qp,
+                position,
+                sequence,
+                size_bytes,
+                wrong,
+            } => write!(
+                f,
+                "wrong payload in {place}: QP {qp}, slot {position}, sequence {sequence}: byte {} of {size_bytes} \
+                 is {:#04x} and should be {:#04x}",
+                wrong.byte, wrong.found, wrong.expected
+            ),
+            Mismatch::Length {
+                qp,
+                found_bytes,
+                expected_bytes,
+            } => write!(
+                f,
+                "wrong length on QP {qp}: {found_bytes} bytes arrived of a message of {expected_bytes}"
+            ),
+            Mismatch::Count {
+                qp,
+                position,
+                found,
+                expected,
+            } => write!(
+                f,
+                "messages lost or doubled on QP {qp}, slot {position}: {found} arrived of {expected}"
+            ),
+        }
+    }
+}

@@ -1,0 +1,69 @@
+//! `wr_id`: the QP's index in the high 32 bits; below it a receive bit and the slot. One shift and one
+//! mask demultiplex a completion.
+
+const RECEIVE: u64 = 1 << 31;
+const SLOT_MASK: u64 = RECEIVE - 1;
+
+/// Largest slot number. A slot of this number is the tail of a run counted in messages.
+pub(super) const TAIL_SLOT: u32 = SLOT_MASK as u32;
+
+/// A work request's name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct WrId(u64);
+
+impl WrId {
+    /// A batch of sends.
+    pub fn send(qp: u32, slot: u32) -> Self {
+        WrId(u64::from(qp) << 32 | u64::from(slot) & SLOT_MASK)
+    }
+
+    /// A receive.
+    pub fn receive(qp: u32, slot: u32) -> Self {
+        WrId(WrId::send(qp, slot).0 | RECEIVE)
+    }
+
+    /// From a completion.
+    #[inline]
+    pub fn from_raw(raw: u64) -> Self {
+        WrId(raw)
+    }
+
+    /// For a work request.
+    pub fn raw(self) -> u64 {
+        self.0
+    }
+
+    /// Index of the QP.
+    #[inline]
+    pub fn qp(self) -> usize {
+        (self.0 >> 32) as usize
+    }
+
+    /// The slot.
+    #[inline]
+    pub fn slot(self) -> u32 {
+        (self.0 & SLOT_MASK) as u32
+    }
+
+    /// Whether it is a receive.
+    #[inline]
+    pub fn is_receive(self) -> bool {
+        self.0 & RECEIVE != 0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        #[test]
+        fn parts_come_back(qp: u32, slot in 0..=TAIL_SLOT, receive: bool) {
+            let id = if receive { WrId::receive(qp, slot) } else { WrId::send(qp, slot) };
+            let id = WrId::from_raw(id.raw());
+            prop_assert_eq!((id.qp(), id.slot(), id.is_receive()), (qp as usize, slot, receive));
+        }
+    }
+}
