@@ -1,2 +1,13 @@
 //! Figures and where they come from: clock, histograms, fairness, CPU time, device counters, protocol
 //! limits. It must not know cases' transport or how results are written.
+
+pub mod clock;
+pub mod counters;
+pub mod cpu;
+pub mod fairness;
+pub mod histogram;
+pub mod limits;
+pub mod steady;
+
+pub use clock::Clock;
+pub use histogram::{Digits, Recorder, digits_for};

@@ -1,0 +1,184 @@
+//! Latency recorders: fixed memory, a few nanoseconds a sample, merged after the window. They must not
+//! know which QP they belong to or how they are written.
+
+use hdrhistogram::Histogram;
+
+/// The longest latency that is told apart, in nanoseconds; longer ones count as overflows.
+pub const HIGHEST_NS: u64 = 60_000_000_000;
+
+/// Memory that all recorders of a run may take before they become coarser, in bytes.
+pub const MEMORY_LIMIT_BYTES: usize = 64 << 20;
+
+/// Memory of one recorder of three digits, in bytes: 27 half buckets of 1024 counters of 8 bytes.
+const THREE_DIGITS_BYTES: usize = 27 * 1024 * 8;
+
+/// How finely latencies are told apart.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Digits {
+    /// Values are within 1 % of what was recorded.
+    Two,
+    /// Values are within 0.1 % of what was recorded.
+    Three,
+}
+
+/// The finest resolution with which that many recorders stay within [`MEMORY_LIMIT_BYTES`].
+pub fn digits_for(histograms: usize) -> Digits {
+    if histograms.saturating_mul(THREE_DIGITS_BYTES) <= MEMORY_LIMIT_BYTES {
+        Digits::Three
+    } else {
+        Digits::Two
+    }
+}
+
+/// Latencies of one QP as seen by one worker.
+#[derive(Clone, Debug)]
+pub struct Recorder {
+    histogram: Histogram<u64>,
+    overflows: u64,
+}
+
+impl Recorder {
+    /// An empty recorder. All its memory is touched here, so make it on the thread that records: the
+    /// pages are then on that thread's NUMA node and no sample pays for a page fault.
+    pub fn new(digits: Digits) -> Self {
+        let digits = match digits {
+            Digits::Two => 2,
+            Digits::Three => 3,
+        };
+        #[expect(
+            clippy::expect_used,
+            reason = "the bounds are constants that tests create"
+        )]
+        let mut histogram =
+            Histogram::new_with_bounds(1, HIGHEST_NS, digits).expect("valid histogram bounds");
+        histogram.auto(false);
+        histogram.reset();
+        Recorder {
+            histogram,
+            overflows: 0,
+        }
+    }
+
+    /// Adds a sample. One above [`HIGHEST_NS`] is counted there, and as an overflow.
+    #[inline]
+    pub fn record(&mut self, latency_ns: u64) {
+        if latency_ns > HIGHEST_NS {
+            self.overflows += 1;
+        }
+        self.histogram
+            .saturating_record(latency_ns.clamp(1, HIGHEST_NS));
+    }
+
+    /// Forgets all samples, as between warm-up and measurement.
+    pub fn clear(&mut self) {
+        self.histogram.reset();
+        self.overflows = 0;
+    }
+
+    /// Adds all samples of another recorder.
+    pub fn merge(&mut self, other: &Recorder) {
+        // The bounds are the same in every recorder, so there is no value that does not fit.
+        let added = self.histogram.add(&other.histogram);
+        debug_assert!(added.is_ok());
+        self.overflows += other.overflows;
+    }
+
+    /// All samples of several recorders in one; `None` of none. The distribution is what counts:
+    /// percentiles are read from this, never averaged.
+    pub fn merged<'a>(recorders: impl IntoIterator<Item = &'a Recorder>) -> Option<Recorder> {
+        let mut recorders = recorders.into_iter();
+        let mut all = recorders.next()?.clone();
+        for recorder in recorders {
+            all.merge(recorder);
+        }
+        Some(all)
+    }
+
+    /// The samples, in nanoseconds.
+    pub fn histogram(&self) -> &Histogram<u64> {
+        &self.histogram
+    }
+
+    /// Samples above [`HIGHEST_NS`].
+    pub fn overflows(&self) -> u64 {
+        self.overflows
+    }
+
+    /// Samples, overflows included.
+    pub fn count(&self) -> u64 {
+        self.histogram.len()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn memory_is_what_the_limit_assumes() {
+        let recorder = Recorder::new(Digits::Three);
+        assert_eq!(recorder.histogram.distinct_values() * 8, THREE_DIGITS_BYTES);
+        let most = MEMORY_LIMIT_BYTES / THREE_DIGITS_BYTES;
+        assert_eq!(digits_for(most), Digits::Three);
+        assert_eq!(digits_for(most + 1), Digits::Two);
+        assert_eq!(digits_for(usize::MAX), Digits::Two);
+    }
+
+    #[test]
+    fn overflows_are_counted_and_kept_at_the_upper_end() {
+        let mut recorder = Recorder::new(Digits::Two);
+        recorder.record(HIGHEST_NS);
+        recorder.record(HIGHEST_NS + 1);
+        recorder.record(u64::MAX);
+        recorder.record(0);
+        assert_eq!((recorder.count(), recorder.overflows()), (4, 2));
+        assert!(recorder.histogram().max() >= HIGHEST_NS);
+        assert_eq!(recorder.histogram().min(), 1);
+        recorder.clear();
+        assert_eq!((recorder.count(), recorder.overflows()), (0, 0));
+    }
+
+    #[test]
+    fn nothing_merges_to_nothing() {
+        assert!(Recorder::merged([]).is_none());
+    }
+
+    fn latencies() -> impl Strategy<Value = Vec<u64>> {
+        let spread = prop_oneof![1..1_000u64, 1_000..10_000_000u64, 1..=HIGHEST_NS + 10_000];
+        proptest::collection::vec(spread, 0..400)
+    }
+
+    fn recorded(digits: Digits, values: &[u64]) -> Recorder {
+        let mut recorder = Recorder::new(digits);
+        values.iter().for_each(|&value| recorder.record(value));
+        recorder
+    }
+
+    proptest! {
+        #[test]
+        fn merging_equals_recording_all_into_one(parts in proptest::collection::vec(latencies(), 1..5)) {
+            let recorders: Vec<_> = parts.iter().map(|part| recorded(Digits::Three, part)).collect();
+            let merged = Recorder::merged(&recorders).unwrap();
+            let one = recorded(Digits::Three, &parts.concat());
+            prop_assert_eq!(merged.histogram(), one.histogram());
+            prop_assert_eq!(merged.overflows(), one.overflows());
+            prop_assert_eq!(merged.count() as usize, parts.concat().len());
+        }
+
+        #[test]
+        fn percentiles_are_within_the_digits(mut values in latencies(), percent in 0.1..100.0f64) {
+            prop_assume!(!values.is_empty());
+            values.iter_mut().for_each(|value| *value = (*value).min(HIGHEST_NS));
+            values.sort_unstable();
+            let rank = ((percent / 100.0 * values.len() as f64).ceil() as usize).clamp(1, values.len());
+            let exact = values[rank - 1] as f64;
+            for (digits, error) in [(Digits::Two, 0.01), (Digits::Three, 0.001)] {
+                let recorder = recorded(digits, &values);
+                let told = recorder.histogram().value_at_quantile(percent / 100.0) as f64;
+                prop_assert!(told >= exact && told <= exact * (1.0 + error) + 1.0, "{} for {}", told, exact);
+            }
+        }
+    }
+}

@@ -1,0 +1,196 @@
+//! What the protocol leaves of a link's speed for payload. It must not know what was reached.
+//!
+//! Every packet carries headers, check sums and (on Ethernet) a preamble and a gap, so payload can fill
+//! a known part of the link at best. Only the direction that payload takes is counted: ACKs and READ
+//! requests go the other way, and where payload also goes that way they cost a little more than is said
+//! here. The bound can therefore not be exceeded, and a reliable link comes close to it.
+//!
+//! Sources: InfiniBand Architecture Specification 1.4, volume 1, chapters 5 (packets), 7.7 (LRH),
+//! 8.3 (GRH), 9.2 (BTH), 9.3 (extended headers), 7.8 (CRCs), and annexes A17 (RoCE v2);
+//! IEEE 802.3 clauses 3 (frames) and 4.4.2 (inter-packet gap).
+
+use crate::plan::Op;
+
+/// Ethernet's preamble, start delimiter and gap between packets.
+const ETHERNET_GAPS_BYTES: u64 = 8 + 12;
+/// Ethernet's header and frame check sequence.
+const ETHERNET_HEADER_BYTES: u64 = 14 + 4;
+/// The shortest Ethernet frame, header and frame check sequence included.
+const ETHERNET_MIN_FRAME_BYTES: u64 = 64;
+const IPV4_BYTES: u64 = 20;
+const IPV6_BYTES: u64 = 40;
+const UDP_BYTES: u64 = 8;
+/// InfiniBand's base transport header.
+const BTH_BYTES: u64 = 12;
+/// RDMA extended transport header: address, key and length.
+const RETH_BYTES: u64 = 16;
+/// ACK extended transport header.
+const AETH_BYTES: u64 = 4;
+/// Invariant CRC.
+const ICRC_BYTES: u64 = 4;
+/// InfiniBand's local route header.
+const LRH_BYTES: u64 = 8;
+/// Global route header.
+const GRH_BYTES: u64 = 40;
+/// InfiniBand's variant CRC.
+const VCRC_BYTES: u64 = 2;
+
+/// What carries the packets.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Wire {
+    /// RoCE v2 over UDP and IPv4, without VLAN tag.
+    RoceIpv4,
+    /// RoCE v2 over UDP and IPv6, without VLAN tag.
+    RoceIpv6,
+    /// InfiniBand within a subnet (LID-routed). A link of 40 Gbit/s or less also spends a fifth on its
+    /// line code, which is not counted here.
+    InfiniBand,
+    /// InfiniBand with a global route header.
+    InfiniBandGrh,
+}
+
+impl Wire {
+    /// What a packet takes on the link that carries `transport_bytes` from BTH to the end of payload
+    /// and padding.
+    fn packet_bytes(self, transport_bytes: u64) -> u64 {
+        let ethernet = |ip_bytes: u64| {
+            let frame = ETHERNET_HEADER_BYTES + ip_bytes + UDP_BYTES + transport_bytes + ICRC_BYTES;
+            frame.max(ETHERNET_MIN_FRAME_BYTES) + ETHERNET_GAPS_BYTES
+        };
+        match self {
+            Wire::RoceIpv4 => ethernet(IPV4_BYTES),
+            Wire::RoceIpv6 => ethernet(IPV6_BYTES),
+            Wire::InfiniBand => LRH_BYTES + transport_bytes + ICRC_BYTES + VCRC_BYTES,
+            Wire::InfiniBandGrh => {
+                LRH_BYTES + GRH_BYTES + transport_bytes + ICRC_BYTES + VCRC_BYTES
+            }
+        }
+    }
+}
+
+/// What one message of `size_bytes` takes on the link in the direction of its payload, in bytes, cut
+/// into packets of at most `mtu_bytes` of payload, the last one padded to a multiple of 4.
+pub fn wire_bytes(op: Op, size_bytes: u64, mtu_bytes: u32, wire: Wire) -> u64 {
+    let mtu_bytes = u64::from(mtu_bytes.max(1));
+    let packets = size_bytes.div_ceil(mtu_bytes).max(1);
+    let last_payload = (size_bytes - (packets - 1) * mtu_bytes).next_multiple_of(4);
+    // A WRITE names its target in the first or only packet; of a READ's responses the first, the last
+    // and an only one acknowledge, those in the middle do not.
+    let (first, last, only) = match op {
+        Op::Send => (0, 0, 0),
+        Op::Write => (RETH_BYTES, 0, RETH_BYTES),
+        Op::Read => (AETH_BYTES, AETH_BYTES, AETH_BYTES),
+    };
+    let packet = |extended: u64, payload: u64| wire.packet_bytes(BTH_BYTES + extended + payload);
+    if packets == 1 {
+        packet(only, last_payload)
+    } else {
+        packet(first, mtu_bytes) + (packets - 2) * packet(0, mtu_bytes) + packet(last, last_payload)
+    }
+}
+
+/// Payload's part of what messages take on the link, above 0 and below 1.
+pub fn protocol_efficiency(op: Op, size_bytes: u64, mtu_bytes: u32, wire: Wire) -> f64 {
+    size_bytes as f64 / wire_bytes(op, size_bytes, mtu_bytes, wire) as f64
+}
+
+/// The most payload that a link of `link_gbit_per_s` carries in one direction, in Gbit/s.
+pub fn bound_gbit_per_s(link_gbit_per_s: f64, protocol_efficiency: f64) -> f64 {
+    link_gbit_per_s * protocol_efficiency
+}
+
+/// The part of the bound that was reached; `None` for a link without a speed.
+pub fn share_of_limit(
+    gbit_per_s: f64,
+    link_gbit_per_s: f64,
+    protocol_efficiency: f64,
+) -> Option<f64> {
+    let bound = bound_gbit_per_s(link_gbit_per_s, protocol_efficiency);
+    (bound > 0.0).then(|| gbit_per_s / bound)
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn a_full_packet_costs_82_bytes_more_than_its_payload() {
+        let percent = [
+            (256, 75.74),
+            (512, 86.20),
+            (1024, 92.59),
+            (2048, 96.15),
+            (4096, 98.04),
+        ];
+        for (mtu, expected) in percent {
+            assert_eq!(
+                wire_bytes(Op::Send, mtu, mtu as u32, Wire::RoceIpv4),
+                mtu + 82
+            );
+            let told = protocol_efficiency(Op::Send, mtu, mtu as u32, Wire::RoceIpv4) * 100.0;
+            assert!((told - expected).abs() < 0.01, "MTU {mtu}: {told} %");
+        }
+    }
+
+    #[test]
+    fn published_figures_of_64_kib_writes_on_100_gbit_are_just_below_the_bound() {
+        for (mtu, published_gbit_per_s) in [(2048, 95.2), (4096, 97.5)] {
+            let efficiency = protocol_efficiency(Op::Write, 65536, mtu, Wire::RoceIpv4);
+            let share = share_of_limit(published_gbit_per_s, 100.0, efficiency).unwrap();
+            assert!(share <= 1.0 && share > 0.99, "MTU {mtu}: {share}");
+        }
+    }
+
+    #[test]
+    fn extended_headers_are_on_their_packets_only() {
+        let bytes = |op, size| wire_bytes(op, size, 1024, Wire::RoceIpv4);
+        assert_eq!(bytes(Op::Send, 4096), 4 * (1024 + 82));
+        assert_eq!(bytes(Op::Write, 4096), 4 * (1024 + 82) + 16);
+        assert_eq!(bytes(Op::Read, 4096), 4 * (1024 + 82) + 2 * 4);
+        assert_eq!(bytes(Op::Write, 64), 64 + 82 + 16);
+        assert_eq!(bytes(Op::Read, 64), 64 + 82 + 4);
+    }
+
+    #[test]
+    fn the_last_packet_is_padded_and_a_frame_has_a_least_length() {
+        assert_eq!(wire_bytes(Op::Send, 1, 1024, Wire::RoceIpv4), 4 + 82);
+        assert_eq!(
+            wire_bytes(Op::Send, 1025, 1024, Wire::RoceIpv4),
+            1024 + 4 + 2 * 82
+        );
+        // 62 bytes of headers and check sums make a frame of 64 when nothing is in it.
+        assert_eq!(wire_bytes(Op::Send, 0, 1024, Wire::RoceIpv4), 64 + 20);
+    }
+
+    #[test]
+    fn other_wires_have_other_headers() {
+        assert_eq!(wire_bytes(Op::Send, 2048, 2048, Wire::RoceIpv6), 2048 + 102);
+        assert_eq!(
+            wire_bytes(Op::Send, 2048, 2048, Wire::InfiniBand),
+            2048 + 26
+        );
+        assert_eq!(
+            wire_bytes(Op::Send, 2048, 2048, Wire::InfiniBandGrh),
+            2048 + 66
+        );
+    }
+
+    #[test]
+    fn a_link_without_speed_has_no_share() {
+        assert_eq!(share_of_limit(1.0, 0.0, 0.9), None);
+    }
+
+    proptest! {
+        #[test]
+        fn efficiency_is_a_part(size in 1..=u64::from(u32::MAX), mtu in 1u32..=4096) {
+            for op in Op::ALL {
+                for wire in [Wire::RoceIpv4, Wire::RoceIpv6, Wire::InfiniBand, Wire::InfiniBandGrh] {
+                    let efficiency = protocol_efficiency(op, size, mtu, wire);
+                    prop_assert!(efficiency > 0.0 && efficiency < 1.0, "{op} {wire:?}: {efficiency}");
+                }
+            }
+        }
+    }
+}

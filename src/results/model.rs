@@ -1,0 +1,362 @@
+//! What a result file says, version 1: the types of which the JSON, its schema and the CSV are made.
+//! Every figure has its unit in its name; what was not measured is `None`, never 0. Gigabits are 10^9
+//! bits, not 2^30. Fields that a reader does not know are ignored, so a field can be added within
+//! a version; taking one away or changing its meaning makes a new version.
+
+use std::collections::BTreeMap;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// The version that this program writes.
+pub const SCHEMA_VERSION: u32 = 1;
+
+/// One sweep: who ran it, where, and what came out.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[schemars(title = "rocebench result file")]
+pub struct ResultFile {
+    /// Version of this layout; 1.
+    pub schema_version: u32,
+    /// The program that wrote the file.
+    pub tool: Tool,
+    /// When the sweep began, RFC 3339 in UTC.
+    pub started_at: String,
+    /// The program's arguments, its own name first. Secrets are left out.
+    pub command_line: Vec<String>,
+    /// The machine that ran the sweep.
+    pub host: Host,
+    /// The machine at the other end; `null` when both ends were on one.
+    pub peer: Option<Host>,
+    /// The sweep's cases, in the order in which they ran.
+    pub cases: Vec<CaseResult>,
+}
+
+/// The program that wrote a result.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Tool {
+    /// `rocebench`.
+    pub name: String,
+    /// Its version.
+    pub version: String,
+    /// Git revision it was built from, with `-dirty` for changes on top; `null` when built without git.
+    pub git: Option<String>,
+}
+
+/// Facts of one machine.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Host {
+    /// Host name.
+    pub hostname: String,
+    /// Kernel release, as `uname -r`.
+    pub kernel: String,
+    /// Name and version of the operating system.
+    pub os: Option<String>,
+    /// Processor model.
+    pub cpu_model: Option<String>,
+    /// Cores that are online.
+    pub cores: u32,
+    /// NUMA nodes that are online.
+    pub numa_nodes: Option<u32>,
+    /// Frequency governor of the first core, such as `performance`.
+    pub governor: Option<String>,
+    /// Version of rdma-core, such as `44.0`.
+    pub rdma_core: Option<String>,
+    /// The RDMA device that was used.
+    pub device: Option<Device>,
+}
+
+/// Facts of one RDMA device and the port and GID of it that were used.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Device {
+    /// Verbs name, such as `mlx5_0` or `rxe0`.
+    pub name: String,
+    /// Verbs library that drives it: `libibverbs` or `embedded`.
+    pub library: String,
+    /// True for a device without hardware, such as Soft-RoCE.
+    pub software: bool,
+    /// Kernel driver.
+    pub driver: Option<String>,
+    /// Firmware version.
+    pub firmware: Option<String>,
+    /// Port number, from 1.
+    pub port: u8,
+    /// `Ethernet` or `InfiniBand`.
+    pub link_layer: Option<String>,
+    /// Port state, such as `ACTIVE`.
+    pub state: Option<String>,
+    /// Speed of the link: lanes times the speed of a lane.
+    pub link_gbit_per_s: Option<f64>,
+    /// Speed of one lane.
+    pub speed_gbit_per_s_per_lane: Option<f64>,
+    /// Lanes of the link.
+    pub width_lanes: Option<u32>,
+    /// Active path MTU of the port.
+    pub active_mtu_bytes: Option<u32>,
+    /// Largest path MTU of the port.
+    pub max_mtu_bytes: Option<u32>,
+    /// Network interface below the GID.
+    pub netdev: Option<String>,
+    /// MTU of that network interface.
+    pub netdev_mtu_bytes: Option<u32>,
+    /// Index of the GID in the port's table.
+    pub gid_index: Option<u32>,
+    /// The GID, written like an IPv6 address.
+    pub gid: Option<String>,
+    /// `IB/RoCE v1` or `RoCE v2`.
+    pub gid_type: Option<String>,
+    /// Local identifier; `null` on Ethernet.
+    pub lid: Option<u32>,
+    /// NUMA node that the device hangs on.
+    pub numa_node: Option<u32>,
+    /// PCI address.
+    pub pci_address: Option<String>,
+    /// Speed of one PCI lane, in 10^9 transfers a second.
+    pub pci_gtransfer_per_s: Option<f64>,
+    /// PCI lanes in use.
+    pub pci_width_lanes: Option<u32>,
+}
+
+/// One case of the sweep and its runs.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct CaseResult {
+    /// Name of the case, unique in the file.
+    pub id: String,
+    /// Everything that was set.
+    pub config: CaseConfig,
+    /// Its runs, in order.
+    pub runs: Vec<Run>,
+}
+
+/// The settings of a case, as both ends applied them.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct CaseConfig {
+    /// Operation: `send`, `write` or `read`.
+    pub op: String,
+    /// Queue pairs.
+    pub qps: u32,
+    /// How completion queues are shared: `shared`, `per-worker` or `per-qp`.
+    pub cq: String,
+    /// Payload of one message, in bytes.
+    pub size: u64,
+    /// Send WRs in flight on each QP.
+    pub tx_depth: u32,
+    /// Receives posted on each QP.
+    pub rx_depth: u32,
+    /// One signalled WR in so many.
+    pub signal_every: u32,
+    /// WRs given to one `ibv_post_send`.
+    pub post_list: u32,
+    /// Messages up to this many bytes are sent inline; 0 is off.
+    pub inline: u32,
+    /// Worker threads at each end.
+    pub workers: u32,
+    /// Path MTU in use, in bytes; `null` when no connection was made.
+    pub mtu: Option<u32>,
+    /// Both ends sent at once.
+    pub bidirectional: bool,
+    /// Verbs name of the device at the end that ran the sweep.
+    pub device: Option<String>,
+    /// Verbs name of the device at the other end.
+    pub peer_device: Option<String>,
+    /// Payloads were filled with a pattern and checked.
+    pub verify: bool,
+    /// Length of the window that was asked for; `null` when messages were counted instead.
+    pub duration_seconds: Option<f64>,
+    /// Messages asked for on each QP; `null` when time ended the window.
+    pub iterations_per_qp: Option<u64>,
+    /// Rule of the warm-up: `auto` or `fixed`.
+    pub warmup: String,
+    /// The fixed warm-up's length, or the automatic one's cap.
+    pub warmup_limit_seconds: Option<f64>,
+    /// Entries of each CQ; `null` when it followed from the depths.
+    pub cq_depth: Option<u32>,
+    /// Local ACK timeout exponent: 4.096 µs × 2^timeout.
+    pub timeout: u8,
+    /// Retries after a timeout or a sequence error.
+    pub retry_cnt: u8,
+    /// Retries after an RNR NAK; 7 is for ever.
+    pub rnr_retry: u8,
+    /// RNR NAK timer code.
+    pub min_rnr_timer: u8,
+    /// READs outstanding on one QP; `null` when it followed from the devices.
+    pub max_rd_atomic: Option<u8>,
+    /// Service level.
+    pub service_level: u8,
+    /// GRH traffic class.
+    pub traffic_class: u8,
+    /// GRH hop limit.
+    pub hop_limit: u8,
+}
+
+/// One run of a case, with fresh QPs. Figures at its top level are those of the end that ran the sweep,
+/// sending (or reading) towards the other end.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Run {
+    /// Number of the run within its case, from 1.
+    pub run: u32,
+    /// When the run began, RFC 3339 in UTC.
+    pub started_at: String,
+    /// The window ended as it was asked to, and nothing failed.
+    pub complete: bool,
+    /// The user stopped the run.
+    pub interrupted: bool,
+    /// Why the run is not complete.
+    pub failure: Option<Failure>,
+    /// The time that was measured.
+    pub window: Window,
+    /// What the end that ran the sweep moved.
+    #[serde(flatten)]
+    pub forward: Direction,
+    /// Bidirectional runs: what the other end moved at the same time, measured there.
+    pub reverse: Option<Direction>,
+    /// SEND in one direction: what the other end received in the window.
+    pub receiver: Option<Receiver>,
+    /// What the device's counters grew by over the window, at the end that ran the sweep.
+    pub device_counters: Option<BTreeMap<String, u64>>,
+}
+
+/// Why a run failed.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Failure {
+    /// What happened.
+    pub message: String,
+    /// What to try.
+    pub hint: Option<String>,
+}
+
+/// The time in which a run was measured.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Window {
+    /// Length of the measurement window.
+    pub seconds: f64,
+    /// Length of the warm-up before it.
+    pub warmup_seconds: f64,
+    /// With `--warmup auto`: throughput was steady before the cap; `null` for a fixed warm-up.
+    pub warmup_steady: Option<bool>,
+}
+
+/// One direction's figures in the window.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Direction {
+    /// All QPs together.
+    pub totals: Totals,
+    /// All QPs' latencies in one histogram, in nanoseconds from post to completion seen; `null` when off.
+    pub latency_ns: Option<Latency>,
+    /// How evenly the QPs were served; `null` without traffic.
+    pub fairness: Option<Fairness>,
+    /// Each QP.
+    pub qps: Vec<QpResult>,
+    /// Each worker thread.
+    pub workers: Vec<WorkerResult>,
+    /// What the link would allow; `null` when its speed is unknown.
+    pub limits: Option<Limits>,
+}
+
+/// What all QPs moved together.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Totals {
+    /// Messages completed.
+    pub messages: u64,
+    /// Payload bytes of them.
+    pub bytes: u64,
+    /// Payload throughput.
+    pub gbit_per_s: Option<f64>,
+    /// Message rate, in 10^6 a second.
+    pub mmsg_per_s: Option<f64>,
+    /// Completions with an error, and payloads that failed verification.
+    pub errors: u64,
+}
+
+/// A distribution of latencies, in nanoseconds.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Latency {
+    /// Samples.
+    pub count: u64,
+    /// Smallest.
+    pub min: u64,
+    /// Arithmetic mean.
+    pub mean: f64,
+    /// Standard deviation of the samples.
+    pub stddev: f64,
+    /// Median.
+    pub p50: u64,
+    /// 90 % of samples are at most this.
+    pub p90: u64,
+    /// 99 % of samples are at most this.
+    pub p99: u64,
+    /// 99.9 % of samples are at most this.
+    pub p99_9: u64,
+    /// 99.99 % of samples are at most this.
+    pub p99_99: u64,
+    /// Largest.
+    pub max: u64,
+    /// Samples above what the histogram holds, counted in it at its upper end.
+    pub overflows: u64,
+    /// The whole distribution: `HdrHistogram` V2, deflated, in base64.
+    pub histogram: String,
+}
+
+/// How evenly QPs shared what was moved.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Fairness {
+    /// Jain's index: 1 is even, 1/n is one QP alone.
+    pub jain: f64,
+    /// The least served QP's bytes over an even share.
+    pub min_share: f64,
+    /// The best served QP's bytes over an even share.
+    pub max_share: f64,
+}
+
+/// One QP in the window.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct QpResult {
+    /// Index within the case, from 0.
+    pub index: u32,
+    /// QP number that the device gave it.
+    pub qpn: u32,
+    /// Messages completed.
+    pub messages: u64,
+    /// Payload bytes of them.
+    pub bytes: u64,
+    /// Payload throughput.
+    pub gbit_per_s: Option<f64>,
+    /// Its latencies, in nanoseconds; `null` when off or without a sample.
+    pub latency_ns: Option<Latency>,
+}
+
+/// One worker thread in the window.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct WorkerResult {
+    /// Core that it was pinned to; `null` when it was not.
+    pub core: Option<u32>,
+    /// Messages whose completions it saw.
+    pub messages: u64,
+    /// CPU time that it used; `null` where the system does not tell.
+    pub cpu_seconds: Option<f64>,
+    /// Polls of a CQ.
+    pub polls: u64,
+    /// Polls that found nothing.
+    pub empty_polls: u64,
+}
+
+/// What the other end received.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Receiver {
+    /// Messages received.
+    pub messages: u64,
+    /// Payload bytes of them.
+    pub bytes: u64,
+    /// Its worker threads.
+    pub workers: Vec<WorkerResult>,
+}
+
+/// The most that the link allows, and how much of it was reached.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Limits {
+    /// Speed of the link, headers and gaps included.
+    pub link_gbit_per_s: f64,
+    /// Payload's part of what the messages take on the wire, 0 to 1.
+    pub protocol_efficiency: f64,
+    /// Payload throughput over `link_gbit_per_s` × `protocol_efficiency`; `null` without a throughput.
+    pub share_of_limit: Option<f64>,
+}
