@@ -1,1 +1,20 @@
 //! The control path: framing, handshake and the session state machines of coordinator and server.
+
+mod dial;
+pub mod error;
+mod exchange;
+pub mod frame;
+pub mod handshake;
+mod handshake_error;
+pub mod link;
+pub mod message;
+mod silence;
+pub mod token;
+mod transmit;
+
+/// Version of the protocol between the two ends. It rises with every change that an older end would
+/// misread; both ends must have the same.
+pub const PROTOCOL_VERSION: u32 = 1;
+
+/// Version of this program, as it is told to the peer.
+pub const PROGRAM_VERSION: &str = env!("CARGO_PKG_VERSION");
