@@ -2,5 +2,23 @@
 //! before anything runs. This module must not know devices, sockets or threads.
 
 pub mod case;
+pub mod config;
+pub mod duration;
+pub mod error;
+pub mod limits;
+pub mod list;
+mod matrix;
+mod nearest;
+pub mod size;
+pub mod spec;
+pub mod sweep;
+mod words;
 
 pub use case::{Case, CqMode, Mtu, Op, Stop, Warmup};
+pub use config::{ConfigError, ConfigFile};
+pub use duration::TimeSpan;
+pub use error::PlanError;
+pub use list::{CoreList, Count, List};
+pub use size::Size;
+pub use spec::SweepSpec;
+pub use sweep::Sweep;

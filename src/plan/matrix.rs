@@ -1,0 +1,289 @@
+//! The product of all lists: each cell is a case with a name of its own.
+//!
+//! Order, outermost first: op, CQ mode, size, QPs, workers, tx depth, rx depth, signalling, post
+//! list, inline, MTU; within each, as the list was given. So a table reads downwards as scaling over
+//! QPs, size by size. What cannot matter to an operation makes no cases: rx depth for WRITE and READ,
+//! inline for READ.
+
+use std::fmt::Write as _;
+use std::ops::RangeInclusive;
+
+use super::case::{Case, CqMode, Mtu, Op};
+use super::error::PlanError;
+use super::limits::{self, checked};
+use super::sweep::Common;
+use super::{Count, List, Size, SweepSpec};
+
+/// Every list with its defaults filled in.
+pub(super) struct Axes {
+    op: Vec<Op>,
+    cq: Vec<CqMode>,
+    size: Vec<u32>,
+    qps: Vec<u32>,
+    workers: Vec<u32>,
+    tx_depth: Vec<u32>,
+    rx_depth: Vec<u32>,
+    /// `None` is the default for the case's size.
+    signal_every: Vec<Option<u32>>,
+    post_list: Vec<u32>,
+    inline: Vec<u32>,
+    mtu: Vec<Option<Mtu>>,
+}
+
+const DEFAULT_SIZE_BYTES: u64 = 65_536;
+const DEFAULT_QPS: u64 = 1;
+const DEFAULT_WORKERS: u64 = 1;
+const DEFAULT_TX_DEPTH: u64 = 128;
+const DEFAULT_RX_DEPTH: u64 = 512;
+const DEFAULT_POST_LIST: u64 = 1;
+
+fn axis(
+    flag: &'static str,
+    list: Option<&List<Count>>,
+    default: u64,
+    range: &RangeInclusive<u64>,
+) -> Result<Vec<u32>, PlanError> {
+    match list {
+        Some(list) => list
+            .items()
+            .iter()
+            .map(|count| checked(flag, count.0, range))
+            .collect(),
+        None => Ok(vec![checked(flag, default, range)?]),
+    }
+}
+
+fn size_axis(
+    flag: &'static str,
+    list: Option<&List<Size>>,
+    default: u64,
+    range: &RangeInclusive<u64>,
+) -> Result<Vec<u32>, PlanError> {
+    match list {
+        Some(list) => list
+            .items()
+            .iter()
+            .map(|size| checked(flag, size.bytes().into(), range))
+            .collect(),
+        None => Ok(vec![checked(flag, default, range)?]),
+    }
+}
+
+impl Axes {
+    pub(super) fn new(spec: &SweepSpec) -> Result<Axes, PlanError> {
+        let axes = Axes {
+            op: spec
+                .op
+                .as_ref()
+                .map_or_else(|| vec![Op::Send], |list| list.items().to_vec()),
+            cq: spec
+                .cq
+                .as_ref()
+                .map_or_else(|| vec![CqMode::Shared], |list| list.items().to_vec()),
+            size: size_axis(
+                "size",
+                spec.size.as_ref(),
+                DEFAULT_SIZE_BYTES,
+                &limits::SIZE_BYTES,
+            )?,
+            qps: axis("qps", spec.qps.as_ref(), DEFAULT_QPS, &limits::QPS)?,
+            workers: axis(
+                "workers",
+                spec.workers.as_ref(),
+                DEFAULT_WORKERS,
+                &limits::WORKERS,
+            )?,
+            tx_depth: axis(
+                "tx-depth",
+                spec.tx_depth.as_ref(),
+                DEFAULT_TX_DEPTH,
+                &limits::DEPTH,
+            )?,
+            rx_depth: axis(
+                "rx-depth",
+                spec.rx_depth.as_ref(),
+                DEFAULT_RX_DEPTH,
+                &limits::DEPTH,
+            )?,
+            signal_every: match &spec.signal_every {
+                Some(list) => axis("signal-every", Some(list), 1, &limits::DEPTH)?
+                    .into_iter()
+                    .map(Some)
+                    .collect(),
+                None => vec![None],
+            },
+            post_list: axis(
+                "post-list",
+                spec.post_list.as_ref(),
+                DEFAULT_POST_LIST,
+                &limits::DEPTH,
+            )?,
+            inline: size_axis("inline", spec.inline.as_ref(), 0, &limits::INLINE_BYTES)?,
+            mtu: match &spec.mtu {
+                Some(list) => list.items().iter().copied().map(Some).collect(),
+                None => vec![None],
+            },
+        };
+        if axes.op.iter().all(|op| *op == Op::Read)
+            && let Some(inline_bytes) = axes.inline.iter().copied().find(|bytes| *bytes > 0)
+        {
+            return Err(PlanError::InlineOnRead {
+                inline_bytes: inline_bytes.into(),
+            });
+        }
+        Ok(axes)
+    }
+
+    fn lengths(&self) -> [(&'static str, usize); 11] {
+        [
+            ("op", self.op.len()),
+            ("cq", self.cq.len()),
+            ("size", self.size.len()),
+            ("qps", self.qps.len()),
+            ("workers", self.workers.len()),
+            ("tx-depth", self.tx_depth.len()),
+            ("rx-depth", self.rx_depth.len()),
+            ("signal-every", self.signal_every.len()),
+            ("post-list", self.post_list.len()),
+            ("inline", self.inline.len()),
+            ("mtu", self.mtu.len()),
+        ]
+    }
+
+    /// How many cells the product has.
+    pub(super) fn cells(&self) -> Result<u64, PlanError> {
+        let lengths = self.lengths();
+        let cases = lengths.iter().fold(1u64, |product, (_, length)| {
+            product.saturating_mul(u64::try_from(*length).unwrap_or(u64::MAX))
+        });
+        if cases > limits::CASES {
+            let longest = lengths
+                .iter()
+                .max_by_key(|(_, length)| *length)
+                .map_or("qps", |(flag, _)| flag);
+            return Err(PlanError::TooManyCases { cases, longest });
+        }
+        Ok(cases)
+    }
+
+    /// The cell number `index`, or nothing if its case is another cell's case too.
+    pub(super) fn case(&self, index: u64, common: &Common) -> Option<Case> {
+        let mut rest = index;
+        let mtu = pick(&mut rest, &self.mtu)?;
+        let inline = pick(&mut rest, &self.inline)?;
+        let post_list = pick(&mut rest, &self.post_list)?;
+        let asked_signal_every = pick(&mut rest, &self.signal_every)?;
+        let rx_depth = pick(&mut rest, &self.rx_depth)?;
+        let tx_depth = pick(&mut rest, &self.tx_depth)?;
+        let workers = pick(&mut rest, &self.workers)?;
+        let qps = pick(&mut rest, &self.qps)?;
+        let size_bytes = pick(&mut rest, &self.size)?;
+        let cq = pick(&mut rest, &self.cq)?;
+        let op = pick(&mut rest, &self.op)?;
+
+        let repeats_rx_depth = op != Op::Send && self.rx_depth.first() != Some(&rx_depth);
+        let repeats_inline = op == Op::Read && self.inline.first() != Some(&inline);
+        if repeats_rx_depth || repeats_inline {
+            return None;
+        }
+        let usual_signal_every = default_signal_every(size_bytes, tx_depth, post_list);
+        let mut case = Case {
+            id: String::new(),
+            op,
+            cq,
+            qps,
+            size_bytes,
+            tx_depth,
+            rx_depth,
+            signal_every: asked_signal_every.unwrap_or(usual_signal_every),
+            post_list,
+            inline_bytes: if op == Op::Read { 0 } else { inline },
+            workers,
+            mtu,
+            bidirectional: common.bidirectional,
+            stop: common.stop,
+            warmup: common.warmup,
+            verify: common.verify,
+            latency: common.latency,
+            cq_depth: common.cq_depth,
+            transport: common.transport,
+        };
+        case.id = self.id(&case, usual_signal_every);
+        Some(case)
+    }
+
+    /// `send-shared-q16-64KiB`, and then, with its flag's letter, each setting that varies within
+    /// the sweep or is not the default.
+    fn id(&self, case: &Case, usual_signal_every: u32) -> String {
+        let size = Size::from_bytes(case.size_bytes).unwrap_or(Size::MAX);
+        let mut id = format!("{}-{}-q{}-{size}", case.op, case.cq, case.qps);
+        let mut add = |letter: char, value: u32, default: u64, varies: bool| {
+            if varies || u64::from(value) != default {
+                // Writing to a String cannot fail.
+                let _ = write!(id, "-{letter}{value}");
+            }
+        };
+        let send = case.op == Op::Send;
+        let read = case.op == Op::Read;
+        add('w', case.workers, DEFAULT_WORKERS, self.workers.len() > 1);
+        add(
+            't',
+            case.tx_depth,
+            DEFAULT_TX_DEPTH,
+            self.tx_depth.len() > 1,
+        );
+        if send {
+            add(
+                'r',
+                case.rx_depth,
+                DEFAULT_RX_DEPTH,
+                self.rx_depth.len() > 1,
+            );
+        }
+        add(
+            'Q',
+            case.signal_every,
+            usual_signal_every.into(),
+            self.signal_every.len() > 1,
+        );
+        add(
+            'l',
+            case.post_list,
+            DEFAULT_POST_LIST,
+            self.post_list.len() > 1,
+        );
+        add('I', case.inline_bytes, 0, !read && self.inline.len() > 1);
+        if let Some(mtu) = case.mtu {
+            add('m', mtu.bytes(), 0, true);
+        }
+        if case.bidirectional {
+            id.push_str("-b");
+        }
+        id
+    }
+}
+
+/// The next digit of a number whose base is the list's length.
+fn pick<T: Copy>(rest: &mut u64, list: &[T]) -> Option<T> {
+    let length = u64::try_from(list.len())
+        .ok()
+        .filter(|length| *length > 0)?;
+    let index = usize::try_from(*rest % length).ok()?;
+    *rest /= length;
+    list.get(index).copied()
+}
+
+/// CQ moderation when none is asked for: perftest's, made to fit the send queue and the posted lists.
+///
+/// 100 up to 8192 bytes, 1 above; at most `tx_depth`; with lists, the largest multiple of `post_list`
+/// below that, or one completion a list where a list is longer.
+fn default_signal_every(size_bytes: u32, tx_depth: u32, post_list: u32) -> u32 {
+    if size_bytes > limits::MODERATED_SIZE_BYTES {
+        return 1;
+    }
+    let most = limits::DEFAULT_SIGNAL_EVERY.min(tx_depth);
+    match most.checked_rem(post_list) {
+        Some(remainder) if post_list <= most => most - remainder,
+        _ => post_list,
+    }
+}

@@ -1,0 +1,165 @@
+//! Sizes in bytes as people write them: `64`, `4K`, `64KiB`, `1M`. It knows no option by name.
+
+use std::fmt;
+use std::str::FromStr;
+
+/// A number of bytes, at most [`Size::MAX`]; 0 is allowed here and refused where it makes no sense.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Size(u32);
+
+/// Binary units, largest first: K is 1024, as in perftest and fio.
+const UNITS: [(u32, &str, &str); 3] = [
+    (1 << 30, "GiB", "G"),
+    (1 << 20, "MiB", "M"),
+    (1 << 10, "KiB", "K"),
+];
+
+/// Why a text is no size.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum SizeError {
+    /// Not digits and a unit.
+    #[error("`{0}` is not a size: write bytes, or 4K, 64KiB, 1M (K = 1024)")]
+    Syntax(String),
+    /// KB, MB and GB mean 1000 to some and 1024 to others.
+    #[error("`{0}` is ambiguous: K, M, G (or KiB, MiB, GiB) count in 1024s, bytes have no unit")]
+    Ambiguous(String),
+    /// More than one message can be.
+    #[error("`{0}` is more than 1 GiB")]
+    TooLarge(String),
+}
+
+impl Size {
+    /// The most that one message can be: 1 GiB.
+    pub const MAX: Size = Size(1 << 30);
+
+    /// `bytes` as a size; `None` above [`Size::MAX`].
+    pub fn from_bytes(bytes: u32) -> Option<Size> {
+        (bytes <= Self::MAX.0).then_some(Size(bytes))
+    }
+
+    /// In bytes.
+    pub fn bytes(self) -> u32 {
+        self.0
+    }
+}
+
+impl FromStr for Size {
+    type Err = SizeError;
+
+    fn from_str(text: &str) -> Result<Self, SizeError> {
+        let end = text
+            .find(|c: char| !c.is_ascii_digit())
+            .unwrap_or(text.len());
+        let (digits, unit) = text.split_at(end);
+        let unit_bytes = match unit.to_ascii_lowercase().as_str() {
+            "" | "b" => 1,
+            "kb" | "mb" | "gb" => return Err(SizeError::Ambiguous(text.to_owned())),
+            unit => UNITS
+                .iter()
+                .find(|(_, long, short)| {
+                    unit.eq_ignore_ascii_case(long) || unit.eq_ignore_ascii_case(short)
+                })
+                .map(|(bytes, ..)| u64::from(*bytes))
+                .ok_or_else(|| SizeError::Syntax(text.to_owned()))?,
+        };
+        if digits.is_empty() {
+            return Err(SizeError::Syntax(text.to_owned()));
+        }
+        digits
+            .parse::<u64>()
+            .ok()
+            .and_then(|count| count.checked_mul(unit_bytes))
+            .and_then(|bytes| u32::try_from(bytes).ok())
+            .and_then(Size::from_bytes)
+            .ok_or_else(|| SizeError::TooLarge(text.to_owned()))
+    }
+}
+
+impl fmt::Display for Size {
+    /// The exact size in the largest unit that divides it: `64KiB`, `1500B`.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let text = UNITS
+            .iter()
+            .find(|(unit_bytes, ..)| self.0 != 0 && self.0 % unit_bytes == 0)
+            .map_or_else(
+                || format!("{}B", self.0),
+                |(unit_bytes, name, _)| format!("{}{name}", self.0 / unit_bytes),
+            );
+        f.pad(&text)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn every_spelling_is_read() {
+        for (text, bytes) in [
+            ("0", 0),
+            ("64", 64),
+            ("64B", 64),
+            ("4K", 4096),
+            ("4k", 4096),
+            ("64KiB", 65536),
+            ("64kib", 65536),
+            ("1M", 1 << 20),
+            ("1G", 1 << 30),
+            ("1073741824", 1 << 30),
+        ] {
+            assert_eq!(text.parse::<Size>().map(Size::bytes), Ok(bytes), "{text}");
+        }
+    }
+
+    #[test]
+    fn what_is_no_size_is_refused() {
+        for text in ["", "K", "-1", "+4", "4 K", "1.5K", "4X", "0x10", "٣"] {
+            assert!(
+                matches!(text.parse::<Size>(), Err(SizeError::Syntax(_))),
+                "{text}"
+            );
+        }
+        assert!(matches!(
+            "4KB".parse::<Size>(),
+            Err(SizeError::Ambiguous(_))
+        ));
+        for text in [
+            "2G",
+            "1073741825",
+            "18446744073709551616",
+            "18446744073709551615G",
+        ] {
+            assert!(
+                matches!(text.parse::<Size>(), Err(SizeError::TooLarge(_))),
+                "{text}"
+            );
+        }
+    }
+
+    #[test]
+    fn sizes_read_well() {
+        for (bytes, text) in [
+            (0, "0B"),
+            (64, "64B"),
+            (1500, "1500B"),
+            (65536, "64KiB"),
+            (1 << 30, "1GiB"),
+        ] {
+            assert_eq!(Size(bytes).to_string(), text);
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn a_printed_size_is_read_back(bytes in 0..=Size::MAX.0, shift in 0u32..20) {
+            let size = Size(bytes >> shift << shift);
+            prop_assert_eq!(size.to_string().parse::<Size>(), Ok(size));
+        }
+
+        #[test]
+        fn no_text_upsets_the_parser(text in "\\PC{0,24}") {
+            let _ = text.parse::<Size>();
+        }
+    }
+}

@@ -1,0 +1,186 @@
+//! A whole sweep: the ordered cases of the matrix, all of them checked, and how often each is run.
+
+use std::time::Duration;
+
+use super::case::{Case, CqMode, Op, Stop, Transport, Warmup};
+use super::error::PlanError;
+use super::limits::{self, checked, optional, scalar};
+use super::matrix::Axes;
+use super::{SweepSpec, TimeSpan};
+
+/// Cases in the order in which they run.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Sweep {
+    /// At least one; ids are unique.
+    pub cases: Vec<Case>,
+    /// How often each case is run.
+    pub runs: u32,
+}
+
+/// What is the same in every case.
+pub(super) struct Common {
+    pub(super) bidirectional: bool,
+    pub(super) stop: Stop,
+    pub(super) warmup: Warmup,
+    pub(super) verify: bool,
+    pub(super) latency: bool,
+    pub(super) cq_depth: Option<u32>,
+    pub(super) transport: Transport,
+}
+
+const DEFAULT_DURATION_NS: u64 = 5_000_000_000;
+
+fn check(case: &Case) -> Result<(), PlanError> {
+    for (flag, value) in [
+        ("signal-every", case.signal_every),
+        ("post-list", case.post_list),
+    ] {
+        if value > case.tx_depth {
+            return Err(PlanError::BatchTooDeep {
+                flag,
+                value,
+                tx_depth: case.tx_depth,
+                case: case.id.clone(),
+            });
+        }
+    }
+    if case.post_list > case.signal_every && case.post_list % case.signal_every != 0 {
+        return Err(PlanError::ListDoesNotFit {
+            post_list: case.post_list,
+            signal_every: case.signal_every,
+            case: case.id.clone(),
+        });
+    }
+    let qps_of_a_cq = match case.cq {
+        CqMode::Shared => case.qps,
+        CqMode::PerWorker => case.qps.div_ceil(case.workers),
+        CqMode::PerQp => 1,
+    };
+    let receives = if case.op == Op::Send {
+        case.rx_depth
+    } else {
+        0
+    };
+    let entries = u64::from(qps_of_a_cq) * (u64::from(case.tx_depth) + u64::from(receives));
+    if case.cq_depth.is_none() && entries > *limits::CQ_DEPTH.end() {
+        return Err(PlanError::CqTooLarge {
+            entries,
+            case: case.id.clone(),
+        });
+    }
+    Ok(())
+}
+
+impl Common {
+    fn new(spec: &SweepSpec) -> Result<Common, PlanError> {
+        let stop = match (spec.duration, spec.iters) {
+            (Some(_), Some(_)) => return Err(PlanError::TwoStops),
+            (Some(span), None) if span.ns() == 0 => return Err(PlanError::NoDuration),
+            (Some(span), None) => Stop::DurationNs(span.ns()),
+            (None, Some(iters)) => Stop::MessagesPerQp(checked("iters", iters.0, &limits::ITERS)?),
+            (None, None) => Stop::DurationNs(DEFAULT_DURATION_NS),
+        };
+        let usual = Transport::default();
+        Ok(Common {
+            bidirectional: spec.bidirectional.unwrap_or(false),
+            stop,
+            warmup: spec.warmup.unwrap_or_default(),
+            verify: spec.verify.unwrap_or(false),
+            latency: !spec.no_latency.unwrap_or(false),
+            cq_depth: optional("cq-depth", spec.cq_depth, &limits::CQ_DEPTH)?,
+            transport: Transport {
+                timeout: scalar("timeout", spec.timeout, usual.timeout, &limits::TIMEOUT)?,
+                retry_cnt: scalar(
+                    "retry-cnt",
+                    spec.retry_cnt,
+                    usual.retry_cnt,
+                    &limits::RETRIES,
+                )?,
+                rnr_retry: scalar(
+                    "rnr-retry",
+                    spec.rnr_retry,
+                    usual.rnr_retry,
+                    &limits::RETRIES,
+                )?,
+                min_rnr_timer: scalar(
+                    "min-rnr-timer",
+                    spec.min_rnr_timer,
+                    usual.min_rnr_timer,
+                    &limits::MIN_RNR_TIMER,
+                )?,
+                max_rd_atomic: optional(
+                    "max-rd-atomic",
+                    spec.max_rd_atomic,
+                    &limits::MAX_RD_ATOMIC,
+                )?,
+                service_level: scalar(
+                    "service-level",
+                    spec.service_level,
+                    usual.service_level,
+                    &limits::SERVICE_LEVEL,
+                )?,
+                traffic_class: scalar(
+                    "traffic-class",
+                    spec.traffic_class,
+                    usual.traffic_class,
+                    &limits::TRAFFIC_CLASS,
+                )?,
+                hop_limit: usual.hop_limit,
+            },
+        })
+    }
+}
+
+impl Sweep {
+    /// Every case that `spec` asks for, with defaults where it says nothing.
+    ///
+    /// # Errors
+    /// The first setting, or combination of settings, that cannot be run.
+    pub fn new(spec: &SweepSpec) -> Result<Sweep, PlanError> {
+        let runs = scalar("runs", spec.runs, 1, &limits::RUNS)?;
+        let common = Common::new(spec)?;
+        let axes = Axes::new(spec)?;
+        let cases: Vec<Case> = (0..axes.cells()?)
+            .filter_map(|index| axes.case(index, &common))
+            .collect();
+        cases.iter().try_for_each(check)?;
+        Ok(Sweep { cases, runs })
+    }
+
+    /// The most workers that any case has.
+    pub fn max_workers(&self) -> u32 {
+        self.cases
+            .iter()
+            .map(|case| case.workers)
+            .max()
+            .unwrap_or(0)
+    }
+
+    /// The longest that all runs' warm-ups and measurements take together, connecting and draining
+    /// not counted; `None` when runs end after a number of messages.
+    pub fn longest(&self) -> Option<Duration> {
+        let one_round =
+            self.cases
+                .iter()
+                .try_fold(Duration::ZERO, |sum, case| match case.stop {
+                    Stop::DurationNs(ns) => Some(
+                        sum.saturating_add(case.warmup.longest())
+                            .saturating_add(Duration::from_nanos(ns)),
+                    ),
+                    Stop::MessagesPerQp(_) => None,
+                })?;
+        Some(one_round.saturating_mul(self.runs))
+    }
+
+    /// The span of a case's measurement, for people.
+    pub fn stop_text(case: &Case) -> String {
+        match case.stop {
+            Stop::DurationNs(ns) => TimeSpan::from_ns(ns).unwrap_or(TimeSpan::MAX).to_string(),
+            Stop::MessagesPerQp(messages) => format!("{messages} messages a QP"),
+        }
+    }
+}
+
+#[cfg(test)]
+#[path = "sweep_tests.rs"]
+mod tests;

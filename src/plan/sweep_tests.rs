@@ -1,0 +1,271 @@
+use super::*;
+use crate::plan::{Count, Size};
+use proptest::prelude::*;
+use std::collections::HashSet;
+
+/// A spec from the lines of a configuration file, which is the shortest way to write one.
+fn spec(text: &str) -> SweepSpec {
+    crate::plan::ConfigFile::parse(text, std::path::Path::new("test"))
+        .unwrap()
+        .spec
+}
+
+fn sweep(text: &str) -> Result<Sweep, PlanError> {
+    Sweep::new(&spec(text))
+}
+
+fn ids(text: &str) -> Vec<String> {
+    sweep(text)
+        .unwrap()
+        .cases
+        .into_iter()
+        .map(|case| case.id)
+        .collect()
+}
+
+#[test]
+fn an_empty_spec_is_one_case_of_defaults() {
+    let sweep = sweep("").unwrap();
+    assert_eq!(sweep.runs, 1);
+    let [case] = sweep.cases.as_slice() else {
+        panic!("{sweep:?}")
+    };
+    let expected = Case {
+        id: "send-shared-q1-64KiB".into(),
+        op: Op::Send,
+        cq: CqMode::Shared,
+        qps: 1,
+        size_bytes: 65_536,
+        tx_depth: 128,
+        rx_depth: 512,
+        signal_every: 1,
+        post_list: 1,
+        inline_bytes: 0,
+        workers: 1,
+        mtu: None,
+        bidirectional: false,
+        stop: Stop::DurationNs(5_000_000_000),
+        warmup: Warmup::AutoCapNs(5_000_000_000),
+        verify: false,
+        latency: true,
+        cq_depth: None,
+        transport: Transport::default(),
+    };
+    assert_eq!(*case, expected);
+}
+
+#[test]
+fn the_order_is_op_cq_size_qps() {
+    assert_eq!(
+        ids("op = ['write', 'send']\ncq = ['per-qp', 'shared']\nsize = [64, '4K']\nqps = [4, 1]"),
+        [
+            "write-per-qp-q4-64B",
+            "write-per-qp-q1-64B",
+            "write-per-qp-q4-4KiB",
+            "write-per-qp-q1-4KiB",
+            "write-shared-q4-64B",
+            "write-shared-q1-64B",
+            "write-shared-q4-4KiB",
+            "write-shared-q1-4KiB",
+            "send-per-qp-q4-64B",
+            "send-per-qp-q1-64B",
+            "send-per-qp-q4-4KiB",
+            "send-per-qp-q1-4KiB",
+            "send-shared-q4-64B",
+            "send-shared-q1-64B",
+            "send-shared-q4-4KiB",
+            "send-shared-q1-4KiB",
+        ]
+    );
+}
+
+#[test]
+fn ids_carry_what_varies_or_is_unusual() {
+    assert_eq!(
+        ids("workers = 2\nmtu = 1024\nbidirectional = true"),
+        ["send-shared-q1-64KiB-w2-m1024-b"]
+    );
+    assert_eq!(
+        ids("tx-depth = [128, 64]"),
+        ["send-shared-q1-64KiB-t128", "send-shared-q1-64KiB-t64"]
+    );
+    assert_eq!(
+        ids("rx-depth = 16\nop = ['send', 'read']"),
+        ["send-shared-q1-64KiB-r16", "read-shared-q1-64KiB"]
+    );
+    assert_eq!(ids("signal-every = 1"), ["send-shared-q1-64KiB"]);
+    assert_eq!(
+        ids("size = 64\nsignal-every = 1\ninline = 64"),
+        ["send-shared-q1-64B-Q1-I64"]
+    );
+    assert_eq!(ids("post-list = 4"), ["send-shared-q1-64KiB-l4"]);
+}
+
+#[test]
+fn what_does_not_matter_to_an_op_makes_no_case() {
+    assert_eq!(
+        ids("op = ['write', 'read']\nrx-depth = [1, 2]\ninline = [64, 128]"),
+        [
+            "write-shared-q1-64KiB-I64",
+            "write-shared-q1-64KiB-I128",
+            "read-shared-q1-64KiB"
+        ]
+    );
+    let sweep = sweep("op = ['write', 'read']\ninline = 64").unwrap();
+    assert_eq!(
+        sweep
+            .cases
+            .iter()
+            .map(|case| case.inline_bytes)
+            .collect::<Vec<_>>(),
+        [64, 0]
+    );
+}
+
+#[test]
+fn moderation_by_default_is_perftests_and_fits() {
+    for (text, expected) in [
+        ("size = 8192", 100),
+        ("size = 8193", 1),
+        ("size = 64\ntx-depth = 16", 16),
+        ("size = 64\ntx-depth = 1", 1),
+        ("size = 64\npost-list = 32", 96),
+        ("size = 64\npost-list = 128", 128),
+        ("size = 64\npost-list = 7\ntx-depth = 10", 7),
+        ("size = '1M'\npost-list = 32", 1),
+    ] {
+        assert_eq!(
+            sweep(text).unwrap().cases[0].signal_every,
+            expected,
+            "{text}"
+        );
+    }
+}
+
+#[test]
+fn what_makes_no_sense_names_the_flag_that_mends_it() {
+    for (text, flag) in [
+        ("qps = 0", "qps"),
+        ("qps = [1, 65537]", "qps"),
+        ("size = 0", "size"),
+        ("workers = 0", "workers"),
+        ("workers = 1025", "workers"),
+        ("tx-depth = 0", "tx-depth"),
+        ("rx-depth = 0", "rx-depth"),
+        ("signal-every = 0", "signal-every"),
+        ("post-list = 0", "post-list"),
+        ("inline = '65K'", "inline"),
+        ("op = 'read'\ninline = 64", "inline"),
+        ("runs = 0", "runs"),
+        ("iters = 0", "iters"),
+        ("duration = 0", "duration"),
+        ("duration = 1\niters = 1", "duration"),
+        ("cq-depth = 0", "cq-depth"),
+        ("cq-depth = 2147483648", "cq-depth"),
+        ("timeout = 32", "timeout"),
+        ("retry-cnt = 8", "retry-cnt"),
+        ("rnr-retry = 8", "rnr-retry"),
+        ("min-rnr-timer = 32", "min-rnr-timer"),
+        ("max-rd-atomic = 0", "max-rd-atomic"),
+        ("max-rd-atomic = 256", "max-rd-atomic"),
+        ("service-level = 16", "service-level"),
+        ("traffic-class = 256", "traffic-class"),
+        ("signal-every = 129", "signal-every"),
+        ("tx-depth = [1, 128]\nsignal-every = 100", "signal-every"),
+        ("post-list = 129", "post-list"),
+        ("post-list = 100\nsignal-every = 64", "post-list"),
+        ("qps = 65536\ntx-depth = 65536", "qps"),
+    ] {
+        let error = sweep(text).unwrap_err();
+        assert_eq!(error.flag(), flag, "{text}: {error}");
+        assert!(
+            error.to_string().contains(&format!("--{flag}"))
+                || error.hint().contains(&format!("--{flag}"))
+        );
+        assert!(!error.hint().is_empty());
+    }
+}
+
+#[test]
+fn limits_themselves_are_accepted() {
+    let text = "qps = 65536\nsize = '1G'\nworkers = 1024\ntx-depth = 65536\nrx-depth = 65536\nsignal-every = 65536
+        cq = 'per-qp'\npost-list = 65536\niters = 1099511627776\nruns = 1000\ntimeout = 31\nretry-cnt = 7\ninline = '64K'
+        rnr-retry = 7\nmin-rnr-timer = 31\nmax-rd-atomic = 255\nservice-level = 15\ntraffic-class = 255
+        cq-depth = 2147483647";
+    assert_eq!(sweep(text).map(|sweep| sweep.cases.len()), Ok(1));
+}
+
+#[test]
+fn a_list_may_be_shorter_than_a_batch() {
+    assert!(sweep("post-list = 3\nsignal-every = 100").is_ok());
+    assert!(sweep("post-list = 64\nsignal-every = 16").is_ok());
+}
+
+#[test]
+fn too_many_cases_are_counted_not_built() {
+    let list = |count: u64| crate::plan::List::new((1..=count).map(Count).collect()).unwrap();
+    let spec = SweepSpec {
+        qps: Some(list(4096)),
+        workers: Some(list(1024)),
+        tx_depth: Some(list(4000)),
+        rx_depth: Some(list(4000)),
+        post_list: Some(list(4000)),
+        signal_every: Some(list(4000)),
+        ..SweepSpec::default()
+    };
+    let error = Sweep::new(&spec).unwrap_err();
+    assert_eq!(
+        error,
+        PlanError::TooManyCases {
+            cases: u64::MAX,
+            longest: "qps"
+        }
+    );
+}
+
+#[test]
+fn the_longest_time_counts_warm_up_and_runs() {
+    let timed = sweep("qps = [1, 2]\nruns = 3\nduration = 2\nwarmup = '500ms'").unwrap();
+    assert_eq!(timed.longest(), Some(Duration::from_secs(15)));
+    assert_eq!(sweep("iters = 5").unwrap().longest(), None);
+}
+
+fn some_list(most: u64) -> impl Strategy<Value = Option<crate::plan::List<Count>>> {
+    proptest::option::of(
+        proptest::collection::hash_set(0..most, 1..4)
+            .prop_map(|set| crate::plan::List::new(set.into_iter().map(Count).collect()).unwrap()),
+    )
+}
+
+proptest! {
+    #[test]
+    fn every_sweep_is_sound_or_refused(
+        qps in some_list(70_000), workers in some_list(1_100), tx_depth in some_list(300), rx_depth in some_list(70_000),
+        signal_every in some_list(300), post_list in some_list(130),
+        sizes in proptest::collection::hash_set(0u32..=1 << 30, 1..4),
+        ops in proptest::sample::subsequence(Op::ALL.to_vec(), 1..=3),
+    ) {
+        let spec = SweepSpec {
+            op: crate::plan::List::new(ops).ok(),
+            size: crate::plan::List::new(sizes.into_iter().filter_map(Size::from_bytes).collect()).ok(),
+            qps, workers, tx_depth, rx_depth, signal_every, post_list,
+            ..SweepSpec::default()
+        };
+        match Sweep::new(&spec) {
+            Ok(sweep) => {
+                let ids: HashSet<&str> = sweep.cases.iter().map(|case| case.id.as_str()).collect();
+                prop_assert_eq!(ids.len(), sweep.cases.len());
+                for case in &sweep.cases {
+                    prop_assert!(case.qps >= 1 && case.size_bytes >= 1 && case.workers >= 1 && case.rx_depth >= 1);
+                    prop_assert!((1..=case.tx_depth).contains(&case.signal_every), "{:?}", case);
+                    prop_assert!((1..=case.tx_depth).contains(&case.post_list), "{:?}", case);
+                    prop_assert!(
+                        case.post_list <= case.signal_every || case.post_list % case.signal_every == 0,
+                        "{:?}", case
+                    );
+                }
+            }
+            Err(error) => prop_assert!(!error.flag().is_empty() && !error.hint().is_empty()),
+        }
+    }
+}
