@@ -107,7 +107,10 @@ mod tests {
     #[test]
     fn perftests_default_keeps_its_depth() {
         let cut = Geometry::new(128, 100, 1, false);
-        assert_eq!((cut.slots, cut.head, cut.depth(), cut.ring()), (2, 28, 128, 200));
+        assert_eq!(
+            (cut.slots, cut.head, cut.depth(), cut.ring()),
+            (2, 28, 128, 200)
+        );
     }
 
     #[test]
@@ -121,7 +124,10 @@ mod tests {
     #[test]
     fn a_long_post_list_has_several_completions_in_a_slot() {
         let cut = Geometry::new(128, 4, 32, false);
-        assert_eq!((cut.unit, cut.slots, cut.completions_per_slot()), (32, 4, 8));
+        assert_eq!(
+            (cut.unit, cut.slots, cut.completions_per_slot()),
+            (32, 4, 8)
+        );
     }
 
     proptest! {

@@ -5,8 +5,8 @@ use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU32, AtomicU64, Ordering::R
 
 use crate::plan::{Case, Op};
 use crate::verbs::{
-    MemoryRegion, Operation, QueuePair, RecvRing, RecvTemplate, SendOpcode, SendRing,
-    SendTemplate, VerbsError,
+    MemoryRegion, Operation, QueuePair, RecvRing, RecvTemplate, SendOpcode, SendRing, SendTemplate,
+    VerbsError,
 };
 
 use super::layout::sends_inline;
@@ -156,7 +156,13 @@ impl Sender {
     /// How often each ring position was posted, with `--verify`.
     pub fn posts(&self) -> Option<Vec<u32>> {
         let check = self.verify.as_ref()?;
-        Some(check.posts.iter().map(|count| count.load(Relaxed)).collect())
+        Some(
+            check
+                .posts
+                .iter()
+                .map(|count| count.load(Relaxed))
+                .collect(),
+        )
     }
 }
 
@@ -182,7 +188,12 @@ impl SenderCheck {
             },
         };
         let offset = self.layout.offset(self.qp, position);
-        key.fill(&self.memory, offset, self.size_bytes as usize, self.op == Op::Read);
+        key.fill(
+            &self.memory,
+            offset,
+            self.size_bytes as usize,
+            self.op == Op::Read,
+        );
         key
     }
 
@@ -195,7 +206,11 @@ impl SenderCheck {
             check_cell(
                 &self.memory,
                 &self.layout,
-                PatternKey { qp: self.qp, position: position as u16, sequence: 0 },
+                PatternKey {
+                    qp: self.qp,
+                    position: position as u16,
+                    sequence: 0,
+                },
                 self.size_bytes,
                 Place::LocalMemory,
             )
@@ -209,7 +224,11 @@ pub fn fill_for_reads(memory: &MemoryRegion, case: &Case) {
     let layout = Layout::requests(case, &geometry);
     for qp in 0..case.qps {
         for position in 0..geometry.ring() {
-            let key = PatternKey { qp, position: position as u16, sequence: 0 };
+            let key = PatternKey {
+                qp,
+                position: position as u16,
+                sequence: 0,
+            };
             let offset = layout.offset(qp, position);
             key.fill(memory, offset, case.size_bytes as usize, false);
         }
@@ -218,11 +237,20 @@ pub fn fill_for_reads(memory: &MemoryRegion, case: &Case) {
 
 /// Checks memory that the peer has written, after its last WRITE completed: each position must hold the
 /// last payload that went there. `posts` is how often the peer posted each position of QP `qp`.
-pub fn check_written(memory: &MemoryRegion, case: &Case, qp: u32, posts: &[u32]) -> Option<Mismatch> {
+pub fn check_written(
+    memory: &MemoryRegion,
+    case: &Case,
+    qp: u32,
+    posts: &[u32],
+) -> Option<Mismatch> {
     let layout = Layout::requests(case, &Geometry::of(case));
     posts.iter().zip(0u32..).find_map(|(&count, position)| {
         let sequence = count.checked_sub(1)? as u16;
-        let key = PatternKey { qp, position: position as u16, sequence };
+        let key = PatternKey {
+            qp,
+            position: position as u16,
+            sequence,
+        };
         check_cell(memory, &layout, key, case.size_bytes, Place::TargetMemory)
     })
 }
@@ -307,22 +335,31 @@ impl Receiver {
     /// each ring position.
     pub fn check_counts(&self, posts: &[u32]) -> Option<Mismatch> {
         let check = self.check.as_ref()?;
-        posts.iter().zip(&check.seen).zip(0u32..).find_map(|((&sent, seen), position)| {
-            let count = seen.count.load(Relaxed);
-            let sent_sum: u64 = (0..sent).map(|sequence| u64::from(sequence as u16)).sum();
-            (count != sent || seen.sum.load(Relaxed) != sent_sum).then(|| Mismatch::Count {
-                qp: check.qp,
-                position,
-                found: count.into(),
-                expected: sent.into(),
+        posts
+            .iter()
+            .zip(&check.seen)
+            .zip(0u32..)
+            .find_map(|((&sent, seen), position)| {
+                let count = seen.count.load(Relaxed);
+                let sent_sum: u64 = (0..sent).map(|sequence| u64::from(sequence as u16)).sum();
+                (count != sent || seen.sum.load(Relaxed) != sent_sum).then(|| Mismatch::Count {
+                    qp: check.qp,
+                    position,
+                    found: count.into(),
+                    expected: sent.into(),
+                })
             })
-        })
     }
 }
 
 impl ReceiverCheck {
     /// Checks a received message in receive buffer `slot`.
-    pub(super) fn check(&self, slot: u32, byte_len: u32, immediate: Option<u32>) -> Option<Mismatch> {
+    pub(super) fn check(
+        &self,
+        slot: u32,
+        byte_len: u32,
+        immediate: Option<u32>,
+    ) -> Option<Mismatch> {
         if byte_len != self.size_bytes {
             return Some(Mismatch::Length {
                 qp: self.qp,
@@ -335,7 +372,11 @@ impl ReceiverCheck {
             seen.count.fetch_add(1, Relaxed);
             seen.sum.fetch_add(key.sequence.into(), Relaxed);
         }
-        let wrong = key.check(&self.memory, self.layout.offset(self.qp, slot), byte_len as usize)?;
+        let wrong = key.check(
+            &self.memory,
+            self.layout.offset(self.qp, slot),
+            byte_len as usize,
+        )?;
         Some(Mismatch::Byte {
             place: Place::ReceiveBuffer,
             qp: self.qp,

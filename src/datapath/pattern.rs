@@ -137,7 +137,14 @@ mod tests {
 
     #[test]
     fn no_word_repeats_along_a_payload() {
-        let all = bytes(PatternKey { qp: 3, position: 1, sequence: 9 }, 1 << 16);
+        let all = bytes(
+            PatternKey {
+                qp: 3,
+                position: 1,
+                sequence: 9,
+            },
+            1 << 16,
+        );
         let mut words: Vec<_> = all.chunks(8).collect();
         words.sort_unstable();
         words.dedup();

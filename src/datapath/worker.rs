@@ -7,9 +7,7 @@ use std::sync::atomic::Ordering::{Relaxed, Release};
 
 use crate::metrics::cpu;
 use crate::metrics::histogram::Recorder;
-use crate::verbs::{
-    Completion, CompletionQueue, Operation, PostError, SendScratch, WcBatch,
-};
+use crate::verbs::{Completion, CompletionQueue, Operation, PostError, SendScratch, WcBatch};
 
 use super::lane::{Lane, Sender};
 use super::report::{QpReport, WorkerReport};
@@ -101,7 +99,8 @@ impl<'s, const VERIFY: bool, const LATENCY: bool, const CONTENDED: bool>
     pub(super) fn new(shared: &'s Shared, spec: &'s WorkerSpec) -> Self {
         let qps = shared.lanes.len();
         let geometry = shared.geometry;
-        let last_chain = |count: u32| count.saturating_sub(1) / geometry.post_list * geometry.post_list;
+        let last_chain =
+            |count: u32| count.saturating_sub(1) / geometry.post_list * geometry.post_list;
         let mine = |index: usize| CONTENDED || spec.lanes.contains(&index);
         Worker {
             shared,
@@ -111,7 +110,10 @@ impl<'s, const VERIFY: bool, const LATENCY: bool, const CONTENDED: bool>
             at_end: vec![Tally::default(); qps],
             recorders: (0..qps)
                 .map(|qp| {
-                    let sends = shared.lanes.get(qp).is_some_and(|lane| lane.sender.is_some());
+                    let sends = shared
+                        .lanes
+                        .get(qp)
+                        .is_some_and(|lane| lane.sender.is_some());
                     (LATENCY && sends && mine(qp)).then(|| Recorder::new(shared.digits))
                 })
                 .collect(),
@@ -206,12 +208,19 @@ impl<'s, const VERIFY: bool, const LATENCY: bool, const CONTENDED: bool>
             tally.completed += messages;
         }
         if LATENCY && self.measuring {
-            let posted_raw = sender.posted_at.get(slot as usize).map(|at| at.load(Relaxed));
-            if let (Some(posted_raw), Some(Some(recorder))) = (posted_raw, self.recorders.get_mut(qp)) {
+            let posted_raw = sender
+                .posted_at
+                .get(slot as usize)
+                .map(|at| at.load(Relaxed));
+            if let (Some(posted_raw), Some(Some(recorder))) =
+                (posted_raw, self.recorders.get_mut(qp))
+            {
                 recorder.record(shared.clock.ns_between(posted_raw, seen_raw));
             }
         }
-        if shared.geometry.completions_per_slot() > 1 && !last_of_slot::<CONTENDED>(shared, sender, slot) {
+        if shared.geometry.completions_per_slot() > 1
+            && !last_of_slot::<CONTENDED>(shared, sender, slot)
+        {
             return;
         }
         if VERIFY {
@@ -342,9 +351,11 @@ impl<'s, const VERIFY: bool, const LATENCY: bool, const CONTENDED: bool>
         tail: Option<Option<u64>>,
     ) -> Result<(), PostError> {
         let check = sender.verify.as_ref();
-        sender
-            .ring
-            .post_edited(&mut self.scratch, first as usize, count as usize, |place, edit| {
+        sender.ring.post_edited(
+            &mut self.scratch,
+            first as usize,
+            count as usize,
+            |place, edit| {
                 if let Some(check) = check {
                     let key = check.prepare(first + place as u32);
                     if check.names_messages() {
@@ -354,7 +365,8 @@ impl<'s, const VERIFY: bool, const LATENCY: bool, const CONTENDED: bool>
                 if let Some(wr_id) = tail {
                     edit.set_signalled(wr_id.filter(|_| place + 1 == count as usize));
                 }
-            })
+            },
+        )
     }
 
     /// What a completed slot leads to in a run counted in messages.
@@ -418,7 +430,8 @@ impl<'s, const VERIFY: bool, const LATENCY: bool, const CONTENDED: bool>
         let shared = self.shared;
         let qp = id.qp();
         let lane = shared.lanes.get(qp);
-        let Some((lane, receiver)) = lane.and_then(|lane| Some((lane, lane.receiver.as_ref()?))) else {
+        let Some((lane, receiver)) = lane.and_then(|lane| Some((lane, lane.receiver.as_ref()?)))
+        else {
             return;
         };
         self.received += 1;
@@ -439,7 +452,9 @@ impl<'s, const VERIFY: bool, const LATENCY: bool, const CONTENDED: bool>
         if VERIFY {
             let check = receiver.check.as_ref();
             let (length, immediate) = (completion.byte_len(), completion.immediate());
-            if let Some(mismatch) = check.and_then(|check| check.check(id.slot(), length, immediate)) {
+            if let Some(mismatch) =
+                check.and_then(|check| check.check(id.slot(), length, immediate))
+            {
                 self.trouble.mismatch(mismatch);
                 shared.set_failed();
             }

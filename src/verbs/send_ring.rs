@@ -158,7 +158,12 @@ impl SendRing {
             scratch.0.push(copy);
         }
         let start = scratch.0.as_mut_ptr();
-        for (place, copy) in scratch.0.iter_mut().take(count.saturating_sub(1)).enumerate() {
+        for (place, copy) in scratch
+            .0
+            .iter_mut()
+            .take(count.saturating_sub(1))
+            .enumerate()
+        {
             copy.next = start.wrapping_add(place + 1);
         }
         if count == 0 {
@@ -167,7 +172,11 @@ impl SendRing {
         let mut bad = std::ptr::null_mut();
         // SAFETY: as in `post`; the copies live in the scratch, which is not touched during the call.
         let code = unsafe { (self.post)(self.qp.raw(), start, &mut bad) };
-        if code == 0 { Ok(()) } else { Err(PostError(code)) }
+        if code == 0 {
+            Ok(())
+        } else {
+            Err(PostError(code))
+        }
     }
 }
 
