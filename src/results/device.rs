@@ -8,8 +8,8 @@ use std::path::Path;
 use super::host::text;
 use super::model::Device;
 
-/// Kernel drivers of devices that are software alone.
-const SOFTWARE_DRIVERS: [&str; 2] = ["rdma_rxe", "siw"];
+/// The kernel's driver of Soft-RoCE.
+const SOFT_ROCE: &str = "rdma_rxe";
 
 /// The facts of a device's port and, if one is given, its GID. A device that the kernel does not know has
 /// its name and port, nothing more.
@@ -26,15 +26,12 @@ pub fn read_below(sysfs: &Path, name: &str, port: u8, gid_index: Option<u32>) ->
         port,
         gid_index,
         firmware: text(&folder.join("fw_ver")),
-        driver: driver(&folder, name),
+        driver: driver(&folder),
         link_layer: text(&port_folder.join("link_layer")),
         state: text(&port_folder.join("state")).map(|state| after_number(&state)),
         ..Device::default()
     };
-    device.software = device
-        .driver
-        .as_deref()
-        .is_some_and(|driver| SOFTWARE_DRIVERS.contains(&driver));
+    device.software = device.driver.as_deref() == Some(SOFT_ROCE);
     if let Some(rate) = text(&port_folder.join("rate")).and_then(|text| Rate::parse(&text)) {
         device.link_gbit_per_s = Some(rate.gbit_per_s);
         device.width_lanes = Some(rate.lanes);
@@ -53,16 +50,13 @@ pub fn read_below(sysfs: &Path, name: &str, port: u8, gid_index: Option<u32>) ->
     device
 }
 
-fn driver(folder: &Path, name: &str) -> Option<String> {
+fn driver(folder: &Path) -> Option<String> {
     if let Ok(link) = fs::read_link(folder.join("device/driver")) {
         return Some(link.file_name()?.to_string_lossy().into_owned());
     }
-    // Software devices hang on no bus. Soft-RoCE shows the interface below it instead; a Soft-iWARP
-    // device can only be told by the name that its users give it.
-    if folder.join("parent").exists() {
-        return Some("rdma_rxe".to_owned());
-    }
-    (folder.exists() && name.starts_with("siw")).then(|| "siw".to_owned())
+    // Soft-RoCE hangs on no bus, and alone shows the interface below it.
+    let has_parent = folder.join("parent").exists();
+    has_parent.then(|| SOFT_ROCE.to_owned())
 }
 
 fn read_gid(device: &mut Device, sysfs: &Path, port_folder: &Path, index: u32) {
