@@ -1,5 +1,18 @@
 //! The versioned result model and its writers. It knows no verbs, no sockets and no threads.
 
+pub mod csv;
+pub mod device;
+pub mod file;
+pub mod host;
+pub mod json;
+pub mod latency;
 pub mod model;
+pub mod rates;
+pub mod schema;
+pub mod table;
 
-pub use model::ResultFile;
+pub use model::{ResultFile, SCHEMA_VERSION};
+pub use table::Table;
+
+#[cfg(test)]
+mod sample;

@@ -252,6 +252,16 @@ pub struct Direction {
     pub limits: Option<Limits>,
 }
 
+impl Direction {
+    /// CPU time of all workers; `None` when one of them has none, or there are none.
+    pub fn cpu_seconds(&self) -> Option<f64> {
+        if self.workers.is_empty() {
+            return None;
+        }
+        self.workers.iter().map(|worker| worker.cpu_seconds).sum()
+    }
+}
+
 /// What all QPs moved together.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Totals {
@@ -292,8 +302,8 @@ pub struct Latency {
     pub max: u64,
     /// Samples above what the histogram holds, counted in it at its upper end.
     pub overflows: u64,
-    /// The whole distribution: `HdrHistogram` V2, deflated, in base64.
-    pub histogram: String,
+    /// The whole distribution: `HdrHistogram` V2, deflated, in base64; `null` where it was left out.
+    pub histogram: Option<String>,
 }
 
 /// How evenly QPs shared what was moved.

@@ -1,0 +1,47 @@
+//! Records the git revision that the program is built from, for the result file's `tool.git`.
+
+use std::path::Path;
+use std::process::Command;
+
+fn main() {
+    println!("cargo::rerun-if-changed=build.rs");
+    if let Some(revision) = revision() {
+        println!("cargo::rustc-env=ROCEBENCH_GIT={revision}");
+    }
+}
+
+/// The revision, with `-dirty` for changes on top; `None` without git, or when this is not the top of a
+/// git work tree (an unpacked archive inside another project's).
+fn revision() -> Option<String> {
+    let here = Path::new(env!("CARGO_MANIFEST_DIR")).canonicalize().ok()?;
+    let top = Path::new(&git(&["rev-parse", "--show-toplevel"])?)
+        .canonicalize()
+        .ok()?;
+    if here != top {
+        return None;
+    }
+    // A commit appends to the log of HEAD; `src` and the manifests decide whether the build is dirty.
+    for name in ["HEAD", "logs/HEAD"] {
+        let path = git(&["rev-parse", "--git-path", name])?;
+        // Cargo takes a missing file for a changed one.
+        if Path::new(&path).exists() {
+            println!("cargo::rerun-if-changed={path}");
+        }
+    }
+    for path in ["src", "crates", "Cargo.toml", "Cargo.lock"] {
+        println!("cargo::rerun-if-changed={path}");
+    }
+    git(&[
+        "describe",
+        "--always",
+        "--dirty",
+        "--abbrev=12",
+        "--exclude=*",
+    ])
+}
+
+fn git(arguments: &[&str]) -> Option<String> {
+    let output = Command::new("git").args(arguments).output().ok()?;
+    let text = String::from_utf8(output.stdout).ok()?;
+    (output.status.success() && !text.trim().is_empty()).then(|| text.trim().to_owned())
+}

@@ -1,0 +1,362 @@
+//! The result as CSV: for each case, run and direction one row `all` and one row a QP. Columns carry the
+//! JSON's names, those of nested objects joined with `_`. What was not measured is an empty cell.
+
+use std::io::{self, Write};
+use std::path::Path;
+
+use super::file::{WriteError, write_whole};
+use super::model::{
+    CaseConfig, CaseResult, Direction, Latency, QpResult, ResultFile, Run, WorkerResult,
+};
+
+/// All columns, in order. New ones are added at the end, so that positions stay.
+pub const COLUMNS: [&str; 65] = [
+    // The case.
+    "id",
+    "op",
+    "qps",
+    "cq",
+    "size",
+    "tx_depth",
+    "rx_depth",
+    "signal_every",
+    "post_list",
+    "inline",
+    "workers",
+    "mtu",
+    "bidirectional",
+    "device",
+    "peer_device",
+    "verify",
+    "duration_seconds",
+    "iterations_per_qp",
+    "warmup",
+    "warmup_limit_seconds",
+    "cq_depth",
+    "timeout",
+    "retry_cnt",
+    "rnr_retry",
+    "min_rnr_timer",
+    "max_rd_atomic",
+    "service_level",
+    "traffic_class",
+    "hop_limit",
+    // The run.
+    "run",
+    "started_at",
+    "complete",
+    "interrupted",
+    "failure_message",
+    "window_seconds",
+    "window_warmup_seconds",
+    "window_warmup_steady",
+    // `forward` or `reverse`, and `all` or the QP's index.
+    "direction",
+    "qp",
+    "qpn",
+    // The figures of that QP, or of all.
+    "messages",
+    "bytes",
+    "gbit_per_s",
+    "mmsg_per_s",
+    "errors",
+    "latency_ns_count",
+    "latency_ns_min",
+    "latency_ns_mean",
+    "latency_ns_stddev",
+    "latency_ns_p50",
+    "latency_ns_p90",
+    "latency_ns_p99",
+    "latency_ns_p99_9",
+    "latency_ns_p99_99",
+    "latency_ns_max",
+    "latency_ns_overflows",
+    // The figures that only all QPs together have; the workers' are sums.
+    "fairness_jain",
+    "fairness_min_share",
+    "fairness_max_share",
+    "workers_cpu_seconds",
+    "workers_polls",
+    "workers_empty_polls",
+    "limits_link_gbit_per_s",
+    "limits_protocol_efficiency",
+    "limits_share_of_limit",
+];
+
+/// Replaces the file at `path` with the result's rows.
+///
+/// # Errors
+/// The step that failed; what was there before is then still there.
+pub fn write(result: &ResultFile, path: &Path) -> Result<(), WriteError> {
+    write_whole(path, |out| write_to(result, out))
+}
+
+/// Writes header and rows to a stream, such as stdout.
+///
+/// # Errors
+/// The stream's.
+pub fn write_to(result: &ResultFile, out: impl Write) -> io::Result<()> {
+    let mut writer = ::csv::Writer::from_writer(out);
+    writer.write_record(COLUMNS)?;
+    for case in &result.cases {
+        for run in &case.runs {
+            let reverse = run.reverse.as_ref().map(|reverse| ("reverse", reverse));
+            for (name, direction) in [("forward", &run.forward)].into_iter().chain(reverse) {
+                let head = head(case, run, name);
+                writer.write_record(head.iter().chain(&all_cells(direction)))?;
+                for qp in &direction.qps {
+                    writer.write_record(head.iter().chain(&qp_cells(qp)))?;
+                }
+            }
+        }
+    }
+    writer.flush()
+}
+
+/// A cell's text; an empty one for what was not measured.
+fn cell<T: ToString>(value: Option<T>) -> String {
+    value.map(|value| value.to_string()).unwrap_or_default()
+}
+
+/// What all rows of a case, run and direction have in common.
+fn head(case: &CaseResult, run: &Run, direction: &str) -> Vec<String> {
+    let mut cells = vec![case.id.clone()];
+    cells.extend(config_cells(&case.config));
+    cells.extend([
+        run.run.to_string(),
+        run.started_at.clone(),
+        run.complete.to_string(),
+        run.interrupted.to_string(),
+        cell(run.failure.as_ref().map(|failure| &failure.message)),
+        run.window.seconds.to_string(),
+        run.window.warmup_seconds.to_string(),
+        cell(run.window.warmup_steady),
+        direction.to_owned(),
+    ]);
+    cells
+}
+
+fn config_cells(config: &CaseConfig) -> [String; 28] {
+    [
+        config.op.clone(),
+        config.qps.to_string(),
+        config.cq.clone(),
+        config.size.to_string(),
+        config.tx_depth.to_string(),
+        config.rx_depth.to_string(),
+        config.signal_every.to_string(),
+        config.post_list.to_string(),
+        config.inline.to_string(),
+        config.workers.to_string(),
+        cell(config.mtu),
+        config.bidirectional.to_string(),
+        cell(config.device.as_ref()),
+        cell(config.peer_device.as_ref()),
+        config.verify.to_string(),
+        cell(config.duration_seconds),
+        cell(config.iterations_per_qp),
+        config.warmup.clone(),
+        cell(config.warmup_limit_seconds),
+        cell(config.cq_depth),
+        config.timeout.to_string(),
+        config.retry_cnt.to_string(),
+        config.rnr_retry.to_string(),
+        config.min_rnr_timer.to_string(),
+        cell(config.max_rd_atomic),
+        config.service_level.to_string(),
+        config.traffic_class.to_string(),
+        config.hop_limit.to_string(),
+    ]
+}
+
+fn all_cells(direction: &Direction) -> Vec<String> {
+    let totals = &direction.totals;
+    let mut cells = vec![
+        "all".to_owned(),
+        String::new(),
+        totals.messages.to_string(),
+        totals.bytes.to_string(),
+        cell(totals.gbit_per_s),
+        cell(totals.mmsg_per_s),
+        totals.errors.to_string(),
+    ];
+    cells.extend(latency_cells(direction.latency_ns.as_ref()));
+    let fairness = direction.fairness.as_ref();
+    let limits = direction.limits.as_ref();
+    let workers = &direction.workers;
+    let sum = |count: fn(&WorkerResult) -> u64| {
+        cell((!workers.is_empty()).then(|| workers.iter().map(count).sum::<u64>()))
+    };
+    cells.extend([
+        cell(fairness.map(|fairness| fairness.jain)),
+        cell(fairness.map(|fairness| fairness.min_share)),
+        cell(fairness.map(|fairness| fairness.max_share)),
+        cell(direction.cpu_seconds()),
+        sum(|worker| worker.polls),
+        sum(|worker| worker.empty_polls),
+        cell(limits.map(|limits| limits.link_gbit_per_s)),
+        cell(limits.map(|limits| limits.protocol_efficiency)),
+        cell(limits.and_then(|limits| limits.share_of_limit)),
+    ]);
+    cells
+}
+
+fn qp_cells(qp: &QpResult) -> Vec<String> {
+    let mut cells = vec![
+        qp.index.to_string(),
+        qp.qpn.to_string(),
+        qp.messages.to_string(),
+        qp.bytes.to_string(),
+        cell(qp.gbit_per_s),
+        // A QP's message rate and errors are not in the file.
+        String::new(),
+        String::new(),
+    ];
+    cells.extend(latency_cells(qp.latency_ns.as_ref()));
+    // Fairness, workers and limits are those of all QPs.
+    cells.extend(std::iter::repeat_n(String::new(), 9));
+    cells
+}
+
+fn latency_cells(latency: Option<&Latency>) -> [String; 11] {
+    let count = |value: fn(&Latency) -> u64| cell(latency.map(value));
+    [
+        count(|latency| latency.count),
+        count(|latency| latency.min),
+        cell(latency.map(|latency| latency.mean)),
+        cell(latency.map(|latency| latency.stddev)),
+        count(|latency| latency.p50),
+        count(|latency| latency.p90),
+        count(|latency| latency.p99),
+        count(|latency| latency.p99_9),
+        count(|latency| latency.p99_99),
+        count(|latency| latency.max),
+        count(|latency| latency.overflows),
+    ]
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashMap;
+
+    use serde_json::Value;
+
+    use super::super::sample;
+    use super::*;
+
+    fn rows() -> Vec<HashMap<String, String>> {
+        let mut out = Vec::new();
+        write_to(&sample::result(), &mut out).unwrap();
+        let mut reader = ::csv::Reader::from_reader(out.as_slice());
+        reader.deserialize().map(Result::unwrap).collect()
+    }
+
+    #[test]
+    fn the_header_is_stable() {
+        let mut out = Vec::new();
+        write_to(&ResultFile::default(), &mut out).unwrap();
+        let header = "id,op,qps,cq,size,tx_depth,rx_depth,signal_every,post_list,inline,workers,mtu,\
+            bidirectional,device,peer_device,verify,duration_seconds,iterations_per_qp,warmup,\
+            warmup_limit_seconds,cq_depth,timeout,retry_cnt,rnr_retry,min_rnr_timer,max_rd_atomic,\
+            service_level,traffic_class,hop_limit,run,started_at,complete,interrupted,failure_message,\
+            window_seconds,window_warmup_seconds,window_warmup_steady,direction,qp,qpn,messages,bytes,\
+            gbit_per_s,mmsg_per_s,errors,latency_ns_count,latency_ns_min,latency_ns_mean,\
+            latency_ns_stddev,latency_ns_p50,latency_ns_p90,latency_ns_p99,latency_ns_p99_9,\
+            latency_ns_p99_99,latency_ns_max,latency_ns_overflows,fairness_jain,fairness_min_share,\
+            fairness_max_share,workers_cpu_seconds,workers_polls,workers_empty_polls,\
+            limits_link_gbit_per_s,limits_protocol_efficiency,limits_share_of_limit\n";
+        assert_eq!(String::from_utf8(out).unwrap(), header);
+    }
+
+    #[test]
+    fn each_direction_has_a_row_for_all_and_one_for_each_qp() {
+        let places: Vec<_> = rows()
+            .iter()
+            .map(|row| format!("{} {} {}", row["op"], row["direction"], row["qp"]))
+            .collect();
+        let expected = [
+            "send forward all",
+            "send forward 0",
+            "send forward 1",
+            "write forward all",
+            "write forward 0",
+            "write forward 1",
+            "write reverse all",
+            "write reverse 0",
+            "write reverse 1",
+        ];
+        assert_eq!(places, expected);
+    }
+
+    /// Compares a cell with the value of the JSON that its name leads to.
+    fn assert_same(row: &HashMap<String, String>, column: &str, value: &Value) {
+        let text = match value {
+            Value::Null => String::new(),
+            Value::String(text) => text.clone(),
+            // One writes 2.0, the other 2.
+            Value::Number(number) if number.is_f64() => {
+                assert_eq!(row[column].parse().ok(), number.as_f64(), "{column}");
+                return;
+            }
+            other => other.to_string(),
+        };
+        assert_eq!(row[column], text, "{column}");
+    }
+
+    #[test]
+    fn cells_are_the_jsons_values() {
+        let json = serde_json::to_value(sample::result()).unwrap();
+        let rows = rows();
+        for (row, case) in [(&rows[0], 0), (&rows[3], 1)] {
+            let case = &json["cases"][case];
+            let run = &case["runs"][0];
+            for (name, value) in case["config"].as_object().unwrap() {
+                assert_same(row, name, value);
+            }
+            for object in ["window", "latency_ns", "fairness", "limits"] {
+                for (name, value) in run[object].as_object().into_iter().flatten() {
+                    if name != "histogram" {
+                        assert_same(row, &format!("{object}_{name}"), value);
+                    }
+                }
+            }
+            for (name, value) in run["totals"].as_object().unwrap() {
+                assert_same(row, name, value);
+            }
+            for name in ["run", "started_at", "complete", "interrupted"] {
+                assert_same(row, name, &run[name]);
+            }
+            assert_same(
+                row,
+                "workers_cpu_seconds",
+                &run["workers"][0]["cpu_seconds"],
+            );
+            assert_same(row, "workers_polls", &run["workers"][0]["polls"]);
+            assert_same(
+                row,
+                "workers_empty_polls",
+                &run["workers"][0]["empty_polls"],
+            );
+        }
+        let qp = &json["cases"][1]["runs"][0]["reverse"]["qps"][1];
+        for name in ["qpn", "messages", "bytes", "gbit_per_s"] {
+            assert_same(&rows[8], name, &qp[name]);
+        }
+        assert_same(&rows[8], "latency_ns_p99", &qp["latency_ns"]["p99"]);
+        assert_eq!(rows[3]["failure_message"], "stopped by Ctrl-C, \"early\"");
+        assert_eq!(
+            rows[3]["latency_ns_p50"], "",
+            "what was not measured is empty"
+        );
+    }
+
+    #[test]
+    fn a_run_that_failed_before_it_had_qps_has_its_row() {
+        let mut result = sample::result();
+        result.cases.truncate(1);
+        result.cases[0].runs = vec![Run::default()];
+        let mut out = Vec::new();
+        write_to(&result, &mut out).unwrap();
+        assert_eq!(String::from_utf8(out).unwrap().lines().count(), 2);
+    }
+}

@@ -1,0 +1,199 @@
+//! The result file as JSON: written whole, read with reasons. It must not know what the figures mean.
+
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+
+use serde::Deserialize;
+
+use super::file::{WriteError, write_whole};
+use super::model::{ResultFile, SCHEMA_VERSION};
+
+/// Replaces the file at `path` with the result.
+///
+/// # Errors
+/// The step that failed; what was there before is then still there.
+pub fn write(result: &ResultFile, path: &Path) -> Result<(), WriteError> {
+    write_whole(path, |out| write_to(result, out))
+}
+
+/// Writes the result to a stream, such as stdout.
+///
+/// # Errors
+/// The stream's.
+pub fn write_to(result: &ResultFile, mut out: impl Write) -> io::Result<()> {
+    serde_json::to_writer_pretty(&mut out, result)?;
+    writeln!(out)
+}
+
+/// A result file could not be read.
+#[derive(Debug, thiserror::Error)]
+pub enum ReadError {
+    /// The file could not be opened or read.
+    #[error("cannot read {}: {source}; name a result file that rocebench wrote", path.display())]
+    Io {
+        /// The file.
+        path: PathBuf,
+        /// The system's reason.
+        source: io::Error,
+    },
+    /// The file is not JSON, or not such a file.
+    #[error(
+        "{}:{line}: not a rocebench result: {reason}; name a JSON file that rocebench wrote",
+        path.display()
+    )]
+    Format {
+        /// The file.
+        path: PathBuf,
+        /// Line, from 1, where reading stopped.
+        line: usize,
+        /// What is wrong there.
+        reason: String,
+    },
+    /// The file is of a version that this program does not know.
+    #[error(
+        "{}: the file has schema_version {version}, and this rocebench reads up to {SCHEMA_VERSION}; \
+         read it with the rocebench that wrote it, or a newer one",
+        path.display()
+    )]
+    Version {
+        /// The file.
+        path: PathBuf,
+        /// Its version.
+        version: u64,
+    },
+}
+
+/// Reads a result file. Fields that this version does not know are ignored.
+///
+/// # Errors
+/// With the file, the line and the reason.
+pub fn read(path: &Path) -> Result<ResultFile, ReadError> {
+    let text = std::fs::read(path).map_err(|source| ReadError::Io {
+        path: path.to_owned(),
+        source,
+    })?;
+    parse(path, &text)
+}
+
+fn parse(path: &Path, text: &[u8]) -> Result<ResultFile, ReadError> {
+    #[derive(Deserialize)]
+    struct Version {
+        schema_version: u64,
+    }
+    let format = |error: serde_json::Error| {
+        let reason = error.to_string();
+        // The place is told before the reason.
+        let place = format!(" at line {} column {}", error.line(), error.column());
+        ReadError::Format {
+            path: path.to_owned(),
+            line: error.line().max(1),
+            reason: reason.strip_suffix(&place).unwrap_or(&reason).to_owned(),
+        }
+    };
+    // A later version may differ in anything but this.
+    let Version { schema_version } = serde_json::from_slice(text).map_err(format)?;
+    if schema_version == 0 || schema_version > u64::from(SCHEMA_VERSION) {
+        return Err(ReadError::Version {
+            path: path.to_owned(),
+            version: schema_version,
+        });
+    }
+    serde_json::from_slice(text).map_err(format)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::sample;
+    use super::*;
+
+    fn text(result: &ResultFile) -> String {
+        let mut out = Vec::new();
+        write_to(result, &mut out).unwrap();
+        String::from_utf8(out).unwrap()
+    }
+
+    fn parse_text(text: &str) -> Result<ResultFile, ReadError> {
+        parse(Path::new("r.json"), text.as_bytes())
+    }
+
+    #[test]
+    fn what_is_written_is_read_back() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("r.json");
+        let result = sample::result();
+        write(&result, &path).unwrap();
+        assert_eq!(read(&path).unwrap(), result);
+    }
+
+    #[test]
+    fn a_runs_figures_are_beside_its_window() {
+        let json: serde_json::Value = serde_json::from_str(&text(&sample::result())).unwrap();
+        let run = &json["cases"][0]["runs"][0];
+        assert!(run["totals"]["gbit_per_s"].is_f64());
+        assert!(run["latency_ns"]["p99_9"].is_u64());
+        assert!(run["window"]["seconds"].is_f64());
+        assert!(run["reverse"].is_null(), "what was not measured is null");
+        assert!(run.get("forward").is_none());
+    }
+
+    #[test]
+    fn unknown_fields_are_ignored_and_absent_ones_not_measured() {
+        let json = text(&sample::result());
+        let more = json.replace(
+            "\"fairness\": {",
+            "\"from_later\": [1, {}], \"fairness\": {",
+        );
+        assert_ne!(json, more);
+        assert_eq!(parse_text(&more).unwrap(), sample::result());
+        let less = json.replace("\"reverse\": null,", "");
+        assert_ne!(json, less);
+        assert_eq!(parse_text(&less).unwrap(), sample::result());
+    }
+
+    #[test]
+    fn errors_name_file_line_and_reason() {
+        let json = text(&sample::result());
+        let line = 1 + json
+            .lines()
+            .position(|line| line.contains("\"qps\": "))
+            .unwrap();
+        let broken = json.replacen("\"qps\": ", "\"qps\": \"many\", \"x\": ", 1);
+        let told = parse_text(&broken).unwrap_err().to_string();
+        assert!(told.starts_with(&format!("r.json:{line}: ")), "{told}");
+        assert!(told.contains("many") && !told.contains("column"), "{told}");
+
+        let cut = &json[..json.len() / 2];
+        assert!(parse_text(cut).unwrap_err().to_string().contains("EOF"));
+        assert!(
+            parse_text("")
+                .unwrap_err()
+                .to_string()
+                .starts_with("r.json:1: ")
+        );
+        assert!(
+            parse_text("{}")
+                .unwrap_err()
+                .to_string()
+                .contains("schema_version")
+        );
+        let missing = read(Path::new("/nowhere/r.json")).unwrap_err().to_string();
+        assert!(
+            missing.contains("/nowhere/r.json") && missing.contains("No such file"),
+            "{missing}"
+        );
+    }
+
+    #[test]
+    fn a_newer_version_is_refused_whatever_else_is_in_it() {
+        let told = parse_text(r#"{"schema_version": 2, "cases": "elsewhere"}"#);
+        let told = told.unwrap_err().to_string();
+        assert!(
+            told.contains("schema_version 2") && told.contains("newer one"),
+            "{told}"
+        );
+        assert!(matches!(
+            parse_text(r#"{"schema_version": 0}"#),
+            Err(ReadError::Version { version: 0, .. })
+        ));
+    }
+}

@@ -1,0 +1,140 @@
+//! Histograms to and from what the result file says of them. It must not know who recorded them.
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use hdrhistogram::Histogram;
+use hdrhistogram::serialization::{Deserializer, Serializer, V2DeflateSerializer};
+
+use super::model::Latency;
+
+/// A result's histogram could not be read back.
+#[derive(Debug, thiserror::Error)]
+pub enum HistogramError {
+    /// The file has percentiles only.
+    #[error("the result has no histogram, only percentiles; run the case again to get one")]
+    Missing,
+    /// Not base64.
+    #[error("the histogram is not base64 ({0}); the file was changed after it was written")]
+    Base64(#[from] base64::DecodeError),
+    /// Not an `HdrHistogram`.
+    #[error(
+        "the histogram is not an HdrHistogram V2 ({0:?}); the file was changed after it was written"
+    )]
+    Format(hdrhistogram::serialization::DeserializeError),
+}
+
+impl Latency {
+    /// What the file says of a distribution of nanoseconds, `overflows` of whose samples were above
+    /// its upper end; `None` for an empty one.
+    pub fn from_histogram(histogram: &Histogram<u64>, overflows: u64) -> Option<Latency> {
+        if histogram.is_empty() {
+            return None;
+        }
+        let mut encoded = Vec::new();
+        // Fails only for counts above i64::MAX: the percentiles are then all there is.
+        let serialised = V2DeflateSerializer::new().serialize(histogram, &mut encoded);
+        Some(Latency {
+            count: histogram.len(),
+            min: histogram.min(),
+            mean: histogram.mean(),
+            stddev: histogram.stdev(),
+            p50: histogram.value_at_quantile(0.5),
+            p90: histogram.value_at_quantile(0.9),
+            p99: histogram.value_at_quantile(0.99),
+            p99_9: histogram.value_at_quantile(0.999),
+            p99_99: histogram.value_at_quantile(0.9999),
+            max: histogram.max(),
+            overflows,
+            histogram: serialised.is_ok().then(|| STANDARD.encode(&encoded)),
+        })
+    }
+
+    /// The whole distribution, in nanoseconds.
+    ///
+    /// # Errors
+    /// When the file has none, or it is damaged.
+    pub fn histogram(&self) -> Result<Histogram<u64>, HistogramError> {
+        let text = self.histogram.as_ref().ok_or(HistogramError::Missing)?;
+        let encoded = STANDARD.decode(text)?;
+        Deserializer::new()
+            .deserialize(&mut encoded.as_slice())
+            .map_err(HistogramError::Format)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn histogram(digits: u8, values: &[u64]) -> Histogram<u64> {
+        let mut histogram = Histogram::new_with_bounds(1, 60_000_000_000, digits).unwrap();
+        values
+            .iter()
+            .for_each(|&value| histogram.saturating_record(value));
+        histogram
+    }
+
+    #[test]
+    fn percentiles_are_the_distributions() {
+        let values: Vec<u64> = (1..=10_000).collect();
+        let latency = Latency::from_histogram(&histogram(3, &values), 2).unwrap();
+        assert_eq!(
+            (latency.count, latency.min, latency.overflows),
+            (10_000, 1, 2)
+        );
+        for (told, exact) in [
+            (latency.p50, 5_000.0),
+            (latency.p90, 9_000.0),
+            (latency.p99, 9_900.0),
+            (latency.p99_9, 9_990.0),
+            (latency.p99_99, 9_999.0),
+            (latency.max, 10_000.0),
+        ] {
+            assert!(
+                (told as f64 / exact - 1.0).abs() < 0.001,
+                "{told} for {exact}"
+            );
+        }
+        assert!((latency.mean / 5000.5 - 1.0).abs() < 0.001);
+        assert!((latency.stddev / 2886.75 - 1.0).abs() < 0.001);
+    }
+
+    #[test]
+    fn no_samples_are_no_latency() {
+        assert_eq!(Latency::from_histogram(&histogram(3, &[]), 0), None);
+    }
+
+    #[test]
+    fn damage_is_told() {
+        let mut latency = Latency::from_histogram(&histogram(2, &[5, 7]), 0).unwrap();
+        latency.histogram = Some("not base64!".to_owned());
+        assert!(
+            latency
+                .histogram()
+                .unwrap_err()
+                .to_string()
+                .contains("base64")
+        );
+        latency.histogram = Some(STANDARD.encode("something else"));
+        assert!(matches!(
+            latency.histogram(),
+            Err(HistogramError::Format(_))
+        ));
+        latency.histogram = None;
+        assert!(matches!(latency.histogram(), Err(HistogramError::Missing)));
+    }
+
+    proptest! {
+        #[test]
+        fn what_is_encoded_is_read_back(
+            values in proptest::collection::vec(1..80_000_000_000u64, 1..300),
+            digits in 2u8..=3,
+        ) {
+            let histogram = histogram(digits, &values);
+            let read = Latency::from_histogram(&histogram, 0).unwrap().histogram().unwrap();
+            prop_assert_eq!(read, histogram);
+        }
+    }
+}

@@ -1,0 +1,48 @@
+//! Rates from counts and a window's length, the same for every writer of a result. It must not know how
+//! anything was counted.
+
+use super::model::Totals;
+
+/// Payload throughput in Gbit/s (10^9 bits); `None` for a window without length.
+pub fn gbit_per_s(bytes: u64, seconds: f64) -> Option<f64> {
+    (seconds > 0.0).then(|| bytes as f64 * 8.0 / 1e9 / seconds)
+}
+
+/// Message rate in 10^6 a second; `None` for a window without length.
+pub fn mmsg_per_s(messages: u64, seconds: f64) -> Option<f64> {
+    (seconds > 0.0).then(|| messages as f64 / 1e6 / seconds)
+}
+
+impl Totals {
+    /// What was moved in a window of `seconds`, with its rates.
+    pub fn in_window(messages: u64, bytes: u64, errors: u64, seconds: f64) -> Totals {
+        Totals {
+            messages,
+            bytes,
+            gbit_per_s: gbit_per_s(bytes, seconds),
+            mmsg_per_s: mmsg_per_s(messages, seconds),
+            errors,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bits_are_decimal() {
+        let totals = Totals::in_window(3_000_000, 2_500_000_000, 1, 2.0);
+        assert_eq!(
+            (totals.gbit_per_s, totals.mmsg_per_s),
+            (Some(10.0), Some(1.5))
+        );
+        assert_eq!((totals.messages, totals.errors), (3_000_000, 1));
+    }
+
+    #[test]
+    fn a_window_without_length_has_no_rate() {
+        let totals = Totals::in_window(0, 0, 0, 0.0);
+        assert_eq!((totals.gbit_per_s, totals.mmsg_per_s), (None, None));
+    }
+}

@@ -1,0 +1,158 @@
+//! A result with something in every kind of field, for the tests of this module.
+
+use hdrhistogram::Histogram;
+
+use super::model::*;
+
+/// Two cases: a one-directional SEND and an interrupted bidirectional WRITE.
+pub(super) fn result() -> ResultFile {
+    ResultFile {
+        schema_version: SCHEMA_VERSION,
+        tool: Tool {
+            name: "rocebench".to_owned(),
+            version: "0.1.0".to_owned(),
+            git: Some("0123456789ab".to_owned()),
+        },
+        started_at: "2026-11-20T12:00:00Z".to_owned(),
+        command_line: vec!["rocebench".to_owned(), "--qps".to_owned(), "2".to_owned()],
+        host: Host {
+            hostname: "left".to_owned(),
+            kernel: "6.1.0".to_owned(),
+            cores: 8,
+            device: Some(Device {
+                name: "mlx5_0".to_owned(),
+                library: "libibverbs".to_owned(),
+                port: 1,
+                link_gbit_per_s: Some(100.0),
+                ..Device::default()
+            }),
+            ..Host::default()
+        },
+        peer: None,
+        cases: vec![
+            CaseResult {
+                id: "send-shared-q2-64KiB".to_owned(),
+                config: config("send"),
+                runs: vec![send_run()],
+            },
+            CaseResult {
+                id: "write-shared-q2-64KiB".to_owned(),
+                config: CaseConfig {
+                    bidirectional: true,
+                    verify: true,
+                    ..config("write")
+                },
+                runs: vec![write_run()],
+            },
+        ],
+    }
+}
+
+fn config(op: &str) -> CaseConfig {
+    CaseConfig {
+        op: op.to_owned(),
+        qps: 2,
+        cq: "shared".to_owned(),
+        size: 65536,
+        tx_depth: 128,
+        rx_depth: 512,
+        signal_every: 4,
+        post_list: 1,
+        workers: 1,
+        mtu: Some(4096),
+        device: Some("mlx5_0".to_owned()),
+        duration_seconds: Some(2.0),
+        warmup: "auto".to_owned(),
+        ..CaseConfig::default()
+    }
+}
+
+fn direction(messages: [u64; 2]) -> Direction {
+    let latency = |factor: u64| {
+        let mut histogram = Histogram::<u64>::new_with_bounds(1, 60_000_000_000, 3).ok()?;
+        (1..=1000u64).for_each(|i| histogram.saturating_record(i * factor));
+        Latency::from_histogram(&histogram, 0)
+    };
+    let total: u64 = messages.iter().sum();
+    let gbit_per_s = |messages: u64| Some((messages * 65536 * 8) as f64 / 2.0 / 1e9);
+    let qp = |(index, messages): (u32, u64)| QpResult {
+        index,
+        qpn: 0x100 + index,
+        messages,
+        bytes: messages * 65536,
+        gbit_per_s: gbit_per_s(messages),
+        latency_ns: latency(10 + u64::from(index)),
+    };
+    Direction {
+        totals: Totals {
+            messages: total,
+            bytes: total * 65536,
+            gbit_per_s: gbit_per_s(total),
+            mmsg_per_s: Some(total as f64 / 2.0 / 1e6),
+            errors: 0,
+        },
+        latency_ns: latency(11),
+        fairness: Some(Fairness {
+            jain: 0.99,
+            min_share: 0.9,
+            max_share: 1.1,
+        }),
+        qps: (0..).zip(messages).map(qp).collect(),
+        workers: vec![WorkerResult {
+            core: Some(3),
+            messages: total,
+            cpu_seconds: Some(1.75),
+            polls: 900_000,
+            empty_polls: 600_000,
+        }],
+        limits: Some(Limits {
+            link_gbit_per_s: 100.0,
+            protocol_efficiency: 0.98,
+            share_of_limit: Some(0.951),
+        }),
+    }
+}
+
+fn send_run() -> Run {
+    let forward = direction([160_000, 196_000]);
+    Run {
+        run: 1,
+        started_at: "2026-11-20T12:00:01Z".to_owned(),
+        complete: true,
+        window: Window {
+            seconds: 2.0,
+            warmup_seconds: 0.3,
+            warmup_steady: Some(true),
+        },
+        receiver: Some(Receiver {
+            messages: forward.totals.messages,
+            bytes: forward.totals.bytes,
+            workers: forward.workers.clone(),
+        }),
+        device_counters: Some([("port_xmit_data".to_owned(), 5_900_000_000)].into()),
+        forward,
+        ..Run::default()
+    }
+}
+
+fn write_run() -> Run {
+    let mut forward = direction([100, 50]);
+    forward.latency_ns = None;
+    forward.limits = None;
+    Run {
+        run: 1,
+        started_at: "2026-11-20T12:00:05Z".to_owned(),
+        interrupted: true,
+        failure: Some(Failure {
+            message: "stopped by Ctrl-C, \"early\"".to_owned(),
+            hint: None,
+        }),
+        window: Window {
+            seconds: 2.0,
+            ..Window::default()
+        },
+        forward,
+        reverse: Some(direction([90, 60])),
+        ..Run::default()
+    }
+}

@@ -1,0 +1,352 @@
+//! The result as a table for a person: a row a finished run, written as runs finish, aligned without
+//! knowing the rows to come. It must not know what writes it, nor where to.
+
+use std::io::{self, Write};
+use std::path::Path;
+
+use super::model::{CaseConfig, Direction, ResultFile, Run};
+
+/// Head and width of each column; a cell that is wider pushes its row, nothing is cut.
+const COLUMNS: [(&str, usize); 13] = [
+    ("op", 9),
+    ("cq", 10),
+    ("QPs", 4),
+    ("size", 7),
+    ("wrk", 3),
+    ("Gbit/s", 7),
+    ("Mmsg/s", 7),
+    ("p50 µs", 7),
+    ("p99 µs", 7),
+    ("p99.9 µs", 8),
+    ("Jain", 5),
+    ("CPU s/GB", 8),
+    ("limit", 5),
+];
+/// The first columns are words, flush left; figures are flush right.
+const WORDS: usize = 2;
+/// A cell that says that a figure was not measured.
+const NOT_MEASURED: &str = "-";
+
+/// Writes rows as runs finish. `CPU s/GB` is CPU time of the sending (or reading) workers for 10^9 bytes of
+/// payload, `limit` the share of what link and protocol allow.
+#[derive(Debug)]
+pub struct Table<W> {
+    out: W,
+    has_header: bool,
+}
+
+impl<W: Write> Table<W> {
+    /// A table without rows; the header comes with the first.
+    pub fn new(out: W) -> Self {
+        Table {
+            out,
+            has_header: false,
+        }
+    }
+
+    /// Adds a finished run: one row, or two (`out` and `in`) of a bidirectional one.
+    ///
+    /// # Errors
+    /// The stream's.
+    pub fn run(&mut self, config: &CaseConfig, run: &Run) -> io::Result<()> {
+        if !self.has_header {
+            let head = COLUMNS.map(|(head, _)| head.to_owned());
+            self.line(&head, "")?;
+            self.has_header = true;
+        }
+        let (suffix, reverse) = match &run.reverse {
+            Some(reverse) => (" out", Some(reverse)),
+            None => ("", None),
+        };
+        let forward = cells(config, &run.forward, suffix);
+        self.line(&forward, &flags(config, run, &run.forward))?;
+        if let Some(reverse) = reverse {
+            let cells = cells(config, reverse, " in");
+            self.line(&cells, &flags(config, run, reverse))?;
+        }
+        self.out.flush()
+    }
+
+    /// Ends the table with a line that counts cases and runs and names the files.
+    ///
+    /// # Errors
+    /// The stream's.
+    pub fn summary(&mut self, result: &ResultFile, files: &[&Path]) -> io::Result<()> {
+        let runs = || result.cases.iter().flat_map(|case| &case.runs);
+        let (total, whole) = (runs().count(), runs().filter(|run| run.complete).count());
+        let cases = result.cases.len();
+        write!(
+            self.out,
+            "{cases} {}, {total} {}",
+            plural(cases, "case"),
+            plural(total, "run")
+        )?;
+        if whole == total {
+            write!(self.out, ", all complete")?;
+        } else {
+            write!(self.out, ", {} not complete", total - whole)?;
+        }
+        if !files.is_empty() {
+            let files: Vec<_> = files
+                .iter()
+                .map(|file| file.display().to_string())
+                .collect();
+            write!(self.out, "; written to {}", files.join(", "))?;
+        }
+        writeln!(self.out)?;
+        self.out.flush()
+    }
+
+    fn line(&mut self, cells: &[String; COLUMNS.len()], flags: &str) -> io::Result<()> {
+        let mut line = String::new();
+        for (index, (cell, (_, width))) in cells.iter().zip(COLUMNS).enumerate() {
+            if index > 0 {
+                line.push(' ');
+            }
+            line += &if index < WORDS {
+                format!("{cell:<width$}")
+            } else {
+                format!("{cell:>width$}")
+            };
+        }
+        if !flags.is_empty() {
+            line.push(' ');
+            line += flags;
+        }
+        writeln!(self.out, "{}", line.trim_end())
+    }
+}
+
+fn cells(config: &CaseConfig, direction: &Direction, suffix: &str) -> [String; COLUMNS.len()] {
+    let totals = &direction.totals;
+    let latency = direction.latency_ns.as_ref();
+    let micros = |ns: Option<u64>| figure(ns.map(|ns| ns as f64 / 1000.0), digits);
+    let cpu_seconds_per_gb = direction
+        .cpu_seconds()
+        .filter(|_| totals.bytes > 0)
+        .map(|seconds| seconds / (totals.bytes as f64 / 1e9));
+    let share = direction
+        .limits
+        .as_ref()
+        .and_then(|limits| limits.share_of_limit);
+    [
+        format!("{}{suffix}", config.op),
+        config.cq.clone(),
+        config.qps.to_string(),
+        human_size(config.size),
+        config.workers.to_string(),
+        figure(totals.gbit_per_s, digits),
+        figure(totals.mmsg_per_s, digits),
+        micros(latency.map(|latency| latency.p50)),
+        micros(latency.map(|latency| latency.p99)),
+        micros(latency.map(|latency| latency.p99_9)),
+        figure(
+            direction.fairness.as_ref().map(|fairness| fairness.jain),
+            |_| 3,
+        ),
+        figure(cpu_seconds_per_gb, digits),
+        share.map_or_else(
+            || NOT_MEASURED.to_owned(),
+            |share| {
+                let percent = share * 100.0;
+                let digits = usize::from(percent < 99.95);
+                format!("{percent:.digits$}%")
+            },
+        ),
+    ]
+}
+
+/// What a reader of the row must know besides its figures.
+fn flags(config: &CaseConfig, run: &Run, direction: &Direction) -> String {
+    let mut flags = Vec::new();
+    if run.interrupted {
+        flags.push("interrupted".to_owned());
+    } else if run.failure.is_some() {
+        flags.push("failed".to_owned());
+    } else if !run.complete {
+        flags.push("incomplete".to_owned());
+    }
+    let errors = direction.totals.errors;
+    if errors > 0 {
+        flags.push(format!("{errors} {}", plural_u64(errors, "error")));
+    } else if config.verify && run.complete {
+        flags.push("verify ok".to_owned());
+    }
+    if run.window.warmup_steady == Some(false) {
+        flags.push("unsteady".to_owned());
+    }
+    // Both ends' windows open and close at slightly different times; more than that is worth a word.
+    if let Some(receiver) = &run.receiver {
+        let received = receiver.messages as f64 / direction.totals.messages as f64;
+        if received.is_finite() && (received - 1.0).abs() > 0.02 {
+            flags.push(format!("received {:.1}%", received * 100.0));
+        }
+    }
+    if run.run > 1 {
+        flags.push(format!("run {}", run.run));
+    }
+    flags.join(", ")
+}
+
+fn figure(value: Option<f64>, digits: impl Fn(f64) -> usize) -> String {
+    match value {
+        Some(value) => format!("{value:.*}", digits(value)),
+        None => NOT_MEASURED.to_owned(),
+    }
+}
+
+/// Digits after the point that leave about four that count, in at most seven places.
+fn digits(value: f64) -> usize {
+    match value.abs() {
+        0.0 => 0,
+        value if value >= 9999.95 => 0,
+        value if value >= 999.995 => 1,
+        value if value >= 99.9995 => 2,
+        value if value >= 0.1 => 3,
+        value if value >= 0.01 => 4,
+        _ => 5,
+    }
+}
+
+/// A size in the largest unit of which it is a whole number: `64 KiB`, `1000 B`.
+pub fn human_size(bytes: u64) -> String {
+    let units = [(1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB")];
+    match units
+        .into_iter()
+        .find(|(unit, _)| bytes >= *unit && bytes.is_multiple_of(*unit))
+    {
+        Some((unit, name)) => format!("{} {name}", bytes / unit),
+        None => format!("{bytes} B"),
+    }
+}
+
+fn plural(count: usize, word: &str) -> String {
+    plural_u64(count as u64, word)
+}
+
+fn plural_u64(count: u64, word: &str) -> String {
+    format!("{word}{}", if count == 1 { "" } else { "s" })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::model::CaseResult;
+    use super::super::sample;
+    use super::*;
+
+    fn table(cases: &[CaseResult]) -> String {
+        let mut out = Vec::new();
+        let mut table = Table::new(&mut out);
+        for case in cases {
+            for run in &case.runs {
+                table.run(&case.config, run).unwrap();
+            }
+        }
+        String::from_utf8(out).unwrap()
+    }
+
+    #[test]
+    fn rows_are_aligned_below_one_header() {
+        insta::assert_snapshot!(table(&sample::result().cases), @r"
+        op        cq          QPs    size wrk  Gbit/s  Mmsg/s  p50 µs  p99 µs p99.9 µs  Jain CPU s/GB limit
+        send      shared        2  64 KiB   1  93.323   0.178   5.503  10.895   10.991 0.990   0.0750 95.1%
+        write out shared        2  64 KiB   1  0.0393 0.00007       -       -        - 0.990   178.02     - interrupted
+        write in  shared        2  64 KiB   1  0.0393 0.00007   5.503  10.895   10.991 0.990   178.02 95.1% interrupted
+        ");
+    }
+
+    #[test]
+    fn normal_rows_fit_110_columns() {
+        let mut cases = sample::result().cases;
+        cases.truncate(1);
+        cases[0].config.op = "write".to_owned();
+        cases[0].config.cq = "per-worker".to_owned();
+        cases[0].config.qps = 4096;
+        cases[0].config.verify = true;
+        let run = &mut cases[0].runs[0];
+        run.reverse = Some(run.forward.clone());
+        let latency = run.forward.latency_ns.as_mut().unwrap();
+        (latency.p50, latency.p99, latency.p99_9) = (999_999, 12_345_678, 123_456_789);
+        run.forward.totals.gbit_per_s = Some(399.999);
+        for line in table(&cases).lines() {
+            assert!(line.chars().count() <= 110, "{line}");
+        }
+    }
+
+    #[test]
+    fn flags_say_what_the_figures_do_not() {
+        let case = &sample::result().cases[0];
+        let flags_of = |change: fn(&mut CaseConfig, &mut Run)| {
+            let (mut config, mut run) = (case.config.clone(), case.runs[0].clone());
+            change(&mut config, &mut run);
+            flags(&config, &run, &run.forward)
+        };
+        assert_eq!(flags_of(|_, _| ()), "");
+        assert_eq!(flags_of(|config, _| config.verify = true), "verify ok");
+        assert_eq!(flags_of(|_, run| run.complete = false), "incomplete");
+        assert_eq!(flags_of(|_, run| run.run = 3), "run 3");
+        let unsteady = flags_of(|_, run| run.window.warmup_steady = Some(false));
+        assert_eq!(unsteady, "unsteady");
+        let mismatch = flags_of(|config, run| {
+            config.verify = true;
+            run.complete = false;
+            run.failure = Some(Default::default());
+            run.forward.totals.errors = 1;
+        });
+        assert_eq!(mismatch, "failed, 1 error");
+        let lost = flags_of(|_, run| run.receiver.as_mut().unwrap().messages /= 2);
+        assert_eq!(lost, "received 50.0%");
+    }
+
+    #[test]
+    fn a_run_without_figures_shows_none() {
+        let (config, run) = (CaseConfig::default(), Run::default());
+        let row = cells(&config, &run.forward, "");
+        assert!(row[5..].iter().all(|cell| cell == NOT_MEASURED), "{row:?}");
+    }
+
+    #[test]
+    fn the_summary_counts_and_names_the_files() {
+        let mut out = Vec::new();
+        let result = sample::result();
+        let files = [Path::new("results/a.json"), Path::new("results/a.csv")];
+        Table::new(&mut out).summary(&result, &files).unwrap();
+        let text = String::from_utf8(out).unwrap();
+        let expected =
+            "2 cases, 2 runs, 1 not complete; written to results/a.json, results/a.csv\n";
+        assert_eq!(text, expected);
+    }
+
+    #[test]
+    fn sizes_are_exact() {
+        for (bytes, text) in [
+            (1, "1 B"),
+            (1000, "1000 B"),
+            (1024, "1 KiB"),
+            (1536, "1536 B"),
+            (65536, "64 KiB"),
+            (1 << 20, "1 MiB"),
+            (3 << 30, "3 GiB"),
+            (0, "0 B"),
+        ] {
+            assert_eq!(human_size(bytes), text);
+        }
+    }
+
+    #[test]
+    fn figures_keep_about_four_digits_in_seven_places() {
+        for (value, text) in [
+            (0.0, "0"),
+            (0.000_43, "0.00043"),
+            (0.012_34, "0.0123"),
+            (0.1234, "0.123"),
+            (1.2346, "1.235"),
+            (99.9996, "100.00"),
+            (999.996, "1000.0"),
+            (9999.96, "10000"),
+            (123_456.7, "123457"),
+        ] {
+            assert_eq!(figure(Some(value), digits), text);
+        }
+    }
+}
