@@ -11,6 +11,7 @@ mod library;
 mod memory;
 mod qp;
 mod recv_ring;
+mod select;
 mod send_ring;
 mod status;
 
@@ -23,5 +24,6 @@ pub use library::VerbsLibrary;
 pub use memory::{Access, MemoryRegion, ProtectionDomain};
 pub use qp::{Path, QpCapacity, QueuePair, Reliability, RemoteQp};
 pub use recv_ring::{RecvRing, RecvTemplate};
+pub use select::{Port, PortRequest, select};
 pub use send_ring::{PostError, SendEdit, SendOpcode, SendRing, SendScratch, SendTemplate};
 pub use status::WcStatus;
