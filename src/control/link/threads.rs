@@ -7,7 +7,9 @@ use std::time::Instant;
 
 use crossbeam::channel::{Receiver, RecvTimeoutError, Sender, TrySendError};
 
-use super::{HEARTBEAT_EVERY, MAX_UNREAD_BYTES, READ_TIMEOUT, SILENCE_LIMIT, Shared, Unread};
+use super::{
+    HEARTBEAT_EVERY, MAX_UNREAD_BYTES, READ_TIMEOUT, SILENCE_LIMIT, STALL_LIMIT, Shared, Unread,
+};
 use crate::control::error::{FrameError, LinkError};
 use crate::control::frame::{self, FrameReader, MAX_FRAME_BYTES, Step};
 use crate::control::message::{Message, printable};
@@ -108,7 +110,7 @@ pub(super) fn beat_until_end(shared: &Shared, stopped: &Receiver<()>) {
         let Ok(_guard) = shared.writing.try_lock() else {
             continue;
         };
-        match write_frame(&shared.stream, &bytes, SILENCE_LIMIT) {
+        match write_frame(&shared.stream, &bytes, STALL_LIMIT) {
             Ok(()) => {}
             Err(error @ WriteError::Stalled(_)) => {
                 shared.write_failed(error);
