@@ -1,2 +1,13 @@
 //! The program: see the library crate.
-fn main() {}
+
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    match rocebench::cli::main() {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(failure) => {
+            failure.print();
+            failure.exit_code()
+        }
+    }
+}

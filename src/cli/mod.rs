@@ -1,1 +1,46 @@
-//! The command line: flags and files in, tables and progress out, one file a subcommand.
+//! The command line: flags become plans, plans are executed, outcomes become text and exit codes. It
+//! must not know verbs or the wire.
+
+pub mod args;
+pub mod dry_run;
+pub mod errors;
+pub mod execute;
+pub mod host;
+pub mod logging;
+pub mod progress;
+pub mod run;
+pub mod serve;
+pub mod signals;
+pub mod sweep_args;
+pub mod token;
+
+use clap::FromArgMatches as _;
+
+pub use args::Cli;
+pub use errors::{ExitKind, Failure};
+
+/// Reads the command line and does what it says.
+///
+/// `--help`, `--version` and usage errors end the process here, as clap prints them (0, 0 and 2).
+///
+/// # Errors
+/// What went wrong, with its exit code and, where there is one, what to do about it.
+pub fn main() -> Result<(), Failure> {
+    let matches = args::command().get_matches();
+    let cli = Cli::from_arg_matches(&matches).unwrap_or_else(|error| error.exit());
+    match cli.command {
+        Some(args::Command::Serve(args)) => {
+            let plan = serve::ServePlan::new(args)?;
+            logging::start(plan.verbose, plan.quiet);
+            execute::serve(plan)
+        }
+        None => {
+            let plan = run::RunPlan::new(cli.run)?;
+            logging::start(plan.verbose, plan.quiet);
+            if plan.dry_run {
+                return dry_run::print(&plan, &mut std::io::stdout().lock());
+            }
+            execute::execute(plan)
+        }
+    }
+}

@@ -41,7 +41,7 @@ pub enum PlanError {
         /// Id of the first such case.
         case: String,
     },
-    /// The target of a READ sends, and it has no WR that could be inline.
+    /// Inline is for payload that a WR carries out, and a READ's carries none.
     #[error(
         "--inline {inline_bytes} has no effect on --op read: an RDMA READ carries no payload out"
     )]
@@ -98,7 +98,7 @@ impl PlanError {
                 "timeout" => {
                     "the ACK timeout is 4.096 us x 2^timeout: 14 is 67 ms; 0 waits for ever".into()
                 }
-                "rnr-retry" => "7 retries for ever".into(),
+                "rnr-retry" => "0 to 6 count retries, 7 retries for ever".into(),
                 flag => format!("give --{flag} a value from {min} to {max}"),
             },
             PlanError::BatchTooDeep {
@@ -108,7 +108,7 @@ impl PlanError {
                 ..
             } => {
                 format!(
-                    "raise --tx-depth to {value} or more, or lower --{flag} to {tx_depth} or less"
+                    "raise --tx-depth to at least {value}, or lower --{flag} to at most {tx_depth}"
                 )
             }
             PlanError::ListDoesNotFit {

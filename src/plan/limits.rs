@@ -7,8 +7,7 @@ use super::{Count, PlanError};
 
 /// Queue pairs of a case.
 pub const QPS: RangeInclusive<u64> = 1..=65_536;
-/// Payload bytes of a message: 1 byte to 1 GiB, the most that an InfiniBand message of 2^31 bytes
-/// allows with room for both directions.
+/// Payload bytes of a message: up to 1 GiB; InfiniBand's own limit is 2 GiB.
 pub const SIZE_BYTES: RangeInclusive<u64> = 1..=1 << 30;
 /// WRs outstanding on one queue.
 pub const DEPTH: RangeInclusive<u64> = 1..=65_536;

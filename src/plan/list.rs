@@ -1,6 +1,7 @@
 //! Comma-separated lists, the whole numbers in them, and lists of CPU cores. It knows no option by
 //! name.
 
+use std::collections::HashSet;
 use std::fmt;
 use std::str::FromStr;
 
@@ -177,7 +178,7 @@ impl FromStr for CoreList {
 
     fn from_str(text: &str) -> Result<Self, CoreListError> {
         let mut cores = Vec::new();
-        let mut seen = vec![false; MAX_CORE + 1];
+        let mut seen = HashSet::new();
         for item in text.split(',') {
             let (first, last) = item.split_once('-').unwrap_or((item, item));
             let (first, last) = (core_number(first, item)?, core_number(last, item)?);
@@ -185,7 +186,7 @@ impl FromStr for CoreList {
                 return Err(CoreListError::Backwards(first, last));
             }
             for core in first..=last {
-                if std::mem::replace(&mut seen[core], true) {
+                if !seen.insert(core) {
                     return Err(CoreListError::Duplicate(core));
                 }
                 cores.push(core);

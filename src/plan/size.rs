@@ -80,7 +80,7 @@ impl fmt::Display for Size {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let text = UNITS
             .iter()
-            .find(|(unit_bytes, ..)| self.0 != 0 && self.0 % unit_bytes == 0)
+            .find(|(unit_bytes, ..)| self.0 != 0 && self.0.is_multiple_of(*unit_bytes))
             .map_or_else(
                 || format!("{}B", self.0),
                 |(unit_bytes, name, _)| format!("{}{name}", self.0 / unit_bytes),

@@ -44,7 +44,7 @@ fn check(case: &Case) -> Result<(), PlanError> {
             });
         }
     }
-    if case.post_list > case.signal_every && case.post_list % case.signal_every != 0 {
+    if case.post_list > case.signal_every && !case.post_list.is_multiple_of(case.signal_every) {
         return Err(PlanError::ListDoesNotFit {
             post_list: case.post_list,
             signal_every: case.signal_every,

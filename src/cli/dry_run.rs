@@ -1,0 +1,122 @@
+//! `--dry-run`: the cases as a table, and how long they would take.
+
+use std::io::{self, Write};
+use std::time::Duration;
+
+use crate::plan::{Case, Size, Sweep};
+
+use super::errors::Failure;
+use super::run::RunPlan;
+
+const HEADER: [&str; 12] = [
+    "case", "op", "cq", "qps", "size", "workers", "tx", "rx", "signal", "list", "inline", "mtu",
+];
+
+fn row(case: &Case) -> [String; 12] {
+    let size = Size::from_bytes(case.size_bytes).unwrap_or(Size::MAX);
+    [
+        case.id.clone(),
+        case.op.to_string(),
+        case.cq.to_string(),
+        case.qps.to_string(),
+        size.to_string(),
+        case.workers.to_string(),
+        case.tx_depth.to_string(),
+        if case.op == crate::plan::Op::Send {
+            case.rx_depth.to_string()
+        } else {
+            "-".into()
+        },
+        case.signal_every.to_string(),
+        case.post_list.to_string(),
+        case.inline_bytes.to_string(),
+        case.mtu
+            .map_or_else(|| "port's".to_owned(), |mtu| mtu.to_string()),
+    ]
+}
+
+/// `1 h 5 min`, `2 min 30 s`, `45 s`, `1.5 s`.
+fn for_people(span: Duration) -> String {
+    let seconds = span.as_secs();
+    match seconds {
+        0..60 => format!("{} s", span.as_millis() as f64 / 1e3),
+        60..3_600 => format!("{} min {} s", seconds / 60, seconds % 60),
+        _ => format!("{} h {} min", seconds / 3_600, seconds / 60 % 60),
+    }
+}
+
+fn footer(sweep: &Sweep) -> String {
+    let cases = sweep.cases.len();
+    let plural =
+        |count: u64, what: &str| format!("{count} {what}{}", if count == 1 { "" } else { "s" });
+    let mut text = plural(u64::try_from(cases).unwrap_or(u64::MAX), "case");
+    if sweep.runs > 1 {
+        text += &format!(" x {}", plural(sweep.runs.into(), "run"));
+    }
+    if let Some(case) = sweep.cases.first() {
+        text += &format!(
+            ", {} each after a warm-up of {}",
+            Sweep::stop_text(case),
+            case.warmup
+        );
+    }
+    if let Some(longest) = sweep.longest() {
+        text += &format!("; at most {} and the time to connect", for_people(longest));
+    }
+    text
+}
+
+fn write(sweep: &Sweep, out: &mut impl Write) -> io::Result<()> {
+    let rows: Vec<[String; 12]> = sweep.cases.iter().map(row).collect();
+    let mut widths = HEADER.map(str::len);
+    for row in &rows {
+        for (width, cell) in widths.iter_mut().zip(row) {
+            *width = (*width).max(cell.len());
+        }
+    }
+    let header = HEADER.map(str::to_owned);
+    for row in std::iter::once(&header).chain(&rows) {
+        let mut line = String::new();
+        for (column, (cell, width)) in row.iter().zip(widths).enumerate() {
+            // Words to the left, numbers to the right.
+            line += &if column < 3 {
+                format!("{cell:<width$}  ")
+            } else {
+                format!("{cell:>width$}  ")
+            };
+        }
+        writeln!(out, "{}", line.trim_end())?;
+    }
+    writeln!(out, "\n{}", footer(sweep))?;
+    out.flush()
+}
+
+/// Prints the table. A reader that closes the pipe early has seen enough: that is no error.
+///
+/// # Errors
+/// When `out` cannot be written for another reason.
+pub fn print(plan: &RunPlan, out: &mut impl Write) -> Result<(), Failure> {
+    match write(&plan.sweep, &mut io::BufWriter::new(out)) {
+        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
+            Err(Failure::failed(format!("cannot write the table: {error}")))
+        }
+        _ => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn spans_read_well() {
+        for (ms, text) in [
+            (1_500, "1.5 s"),
+            (45_000, "45 s"),
+            (150_000, "2 min 30 s"),
+            (3_900_000, "1 h 5 min"),
+        ] {
+            assert_eq!(for_people(Duration::from_millis(ms)), text);
+        }
+    }
+}

@@ -1,0 +1,153 @@
+//! What a person sees when something went wrong: one line that says what, one that says what to do,
+//! and the exit code.
+
+use std::error::Error;
+use std::fmt::Write as _;
+use std::process::ExitCode;
+
+use crate::plan::{ConfigError, PlanError};
+
+use super::token::TokenError;
+
+/// Whose fault it was, as the exit code tells scripts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ExitKind {
+    /// A run failed: 1.
+    Failed,
+    /// What was asked for cannot be done, and would not be on a second try: 2.
+    BadInput,
+}
+
+/// An error on its way to the person.
+#[derive(Debug)]
+pub struct Failure {
+    kind: ExitKind,
+    error: Box<dyn Error + Send + Sync>,
+    hint: Option<String>,
+}
+
+impl Failure {
+    /// A failed run.
+    pub fn failed(error: impl Into<Box<dyn Error + Send + Sync>>) -> Failure {
+        Failure {
+            kind: ExitKind::Failed,
+            error: error.into(),
+            hint: None,
+        }
+    }
+
+    /// Bad input.
+    pub fn bad_input(error: impl Into<Box<dyn Error + Send + Sync>>) -> Failure {
+        Failure {
+            kind: ExitKind::BadInput,
+            error: error.into(),
+            hint: None,
+        }
+    }
+
+    /// The same with what to do about it.
+    #[must_use]
+    pub fn with_hint(mut self, hint: impl Into<String>) -> Failure {
+        self.hint = Some(hint.into());
+        self
+    }
+
+    /// Whose fault it was.
+    pub fn kind(&self) -> ExitKind {
+        self.kind
+    }
+
+    /// The exit code.
+    pub fn exit_code(&self) -> ExitCode {
+        match self.kind {
+            ExitKind::Failed => ExitCode::from(1),
+            ExitKind::BadInput => ExitCode::from(2),
+        }
+    }
+
+    /// The message: the error and its sources in one line, then the hint.
+    pub fn text(&self) -> String {
+        let mut text = format!("rocebench: error: {}", chain(self.error.as_ref()));
+        if let Some(hint) = &self.hint {
+            // Writing to a String cannot fail.
+            let _ = write!(text, "\n  hint: {hint}");
+        }
+        text
+    }
+
+    /// Prints the message to stderr; when that is closed, nobody wants it.
+    pub fn print(&self) {
+        use std::io::Write as _;
+        let _ = writeln!(std::io::stderr(), "{}", self.text());
+    }
+}
+
+/// `error: source: source of that`, without a source that its error's text already ends with.
+fn chain(error: &(dyn Error + 'static)) -> String {
+    let mut text = error.to_string();
+    let mut source = error.source();
+    while let Some(error) = source {
+        let next = error.to_string();
+        if !text.ends_with(&next) {
+            text.push_str(": ");
+            text.push_str(&next);
+        }
+        source = error.source();
+    }
+    text.replace('\n', " ")
+}
+
+impl From<PlanError> for Failure {
+    fn from(error: PlanError) -> Failure {
+        let hint = error.hint();
+        Failure::bad_input(error).with_hint(hint)
+    }
+}
+
+impl From<ConfigError> for Failure {
+    fn from(error: ConfigError) -> Failure {
+        Failure::bad_input(error)
+    }
+}
+
+impl From<TokenError> for Failure {
+    fn from(error: TokenError) -> Failure {
+        Failure::bad_input(error).with_hint("generate one with: openssl rand -hex 32")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[derive(Debug, thiserror::Error)]
+    #[error("{text}")]
+    struct Layer {
+        text: &'static str,
+        source: std::io::Error,
+    }
+
+    #[test]
+    fn a_chain_is_one_line_without_repetition() {
+        let cause = || std::io::Error::other("no route");
+        let plain = Failure::failed(Layer {
+            text: "cannot connect",
+            source: cause(),
+        });
+        assert_eq!(plain.text(), "rocebench: error: cannot connect: no route");
+        let repeating = Failure::failed(Layer {
+            text: "cannot connect:\nno route",
+            source: cause(),
+        });
+        assert_eq!(
+            repeating.with_hint("try again").text(),
+            "rocebench: error: cannot connect: no route\n  hint: try again"
+        );
+    }
+
+    #[test]
+    fn kinds_have_their_codes() {
+        assert_eq!(Failure::failed("x").exit_code(), ExitCode::from(1));
+        assert_eq!(Failure::bad_input("x").exit_code(), ExitCode::from(2));
+    }
+}

@@ -1,0 +1,205 @@
+//! From flags and a configuration file to what is to be run: everything that can be wrong with them is
+//! found here, before a device or a peer is touched.
+
+use std::path::{Path, PathBuf};
+
+use crate::plan::{ConfigFile, PlanError, Sweep, SweepSpec};
+
+use super::args::{DEFAULT_PORT, EndpointArgs, RunArgs};
+use super::errors::Failure;
+use super::host::HostPort;
+use super::token::Token;
+
+/// Everything that running a sweep needs to know.
+#[derive(Clone, Debug)]
+pub struct RunPlan {
+    /// The cases.
+    pub sweep: Sweep,
+    /// Server name or address, and port; `None` runs both ends on this machine.
+    pub host: Option<(String, u16)>,
+    /// This end's device and cores.
+    pub endpoint: EndpointOptions,
+    /// The secret that is shared with the server.
+    pub token: Option<Token>,
+    /// Where results go.
+    pub output: OutputOptions,
+    /// Print the cases only.
+    pub dry_run: bool,
+    /// No progress and no notes.
+    pub quiet: bool,
+    /// 0, or how many times `-v` was given.
+    pub verbose: u8,
+}
+
+/// This end's device and cores, as asked for; `None` is to be chosen.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct EndpointOptions {
+    /// Device name.
+    pub device: Option<String>,
+    /// Device port, from 1.
+    pub ib_port: Option<u8>,
+    /// Index in the GID table.
+    pub gid_index: Option<u8>,
+    /// Cores, the first for the first worker.
+    pub cores: Option<Vec<usize>>,
+}
+
+/// Where results go.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct OutputOptions {
+    /// Folder for both files of every sweep.
+    pub out_dir: PathBuf,
+    /// A further JSON document.
+    pub json: Option<Sink>,
+    /// A further CSV document.
+    pub csv: Option<Sink>,
+}
+
+/// Where one document goes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Sink {
+    /// Standard output, which then carries nothing else.
+    Stdout,
+    /// A file.
+    File(PathBuf),
+}
+
+impl From<PathBuf> for Sink {
+    fn from(path: PathBuf) -> Sink {
+        if path == Path::new("-") {
+            Sink::Stdout
+        } else {
+            Sink::File(path)
+        }
+    }
+}
+
+impl OutputOptions {
+    /// Whether stdout carries a document, so that the table belongs on stderr.
+    pub fn stdout_is_taken(&self) -> bool {
+        self.json == Some(Sink::Stdout) || self.csv == Some(Sink::Stdout)
+    }
+}
+
+impl From<EndpointArgs> for EndpointOptions {
+    fn from(args: EndpointArgs) -> EndpointOptions {
+        EndpointOptions {
+            device: args.device,
+            ib_port: args.ib_port,
+            gid_index: args.gid_index,
+            cores: args.cores.map(crate::plan::CoreList::into_vec),
+        }
+    }
+}
+
+/// The sweep of flags over file. An error about what only the file says is placed in the file.
+fn sweep(flags: &SweepSpec, config: Option<&Path>) -> Result<Sweep, Failure> {
+    let Some(path) = config else {
+        return Ok(Sweep::new(flags)?);
+    };
+    let file = ConfigFile::read(path)?;
+    let spec = flags.clone().over(file.spec.clone());
+    Sweep::new(&spec).map_err(|error| match file.place_of(error.flag()) {
+        Some(place) if !flags_give(flags, &error) => {
+            let hint = error.hint();
+            Failure::bad_input(format!("{}:{place}: {error}", path.display())).with_hint(hint)
+        }
+        _ => error.into(),
+    })
+}
+
+/// Whether the setting that the error is about was given as a flag: without it, the file's stands.
+fn flags_give(flags: &SweepSpec, error: &PlanError) -> bool {
+    match error.flag() {
+        "qps" => flags.qps.is_some(),
+        "size" => flags.size.is_some(),
+        "workers" => flags.workers.is_some(),
+        "tx-depth" => flags.tx_depth.is_some(),
+        "rx-depth" => flags.rx_depth.is_some(),
+        "signal-every" => flags.signal_every.is_some(),
+        "post-list" => flags.post_list.is_some(),
+        "inline" => flags.inline.is_some(),
+        "duration" => flags.duration.is_some() || flags.iters.is_some(),
+        "iters" => flags.iters.is_some(),
+        "runs" => flags.runs.is_some(),
+        "cq-depth" => flags.cq_depth.is_some(),
+        "timeout" => flags.timeout.is_some(),
+        "retry-cnt" => flags.retry_cnt.is_some(),
+        "rnr-retry" => flags.rnr_retry.is_some(),
+        "min-rnr-timer" => flags.min_rnr_timer.is_some(),
+        "max-rd-atomic" => flags.max_rd_atomic.is_some(),
+        "service-level" => flags.service_level.is_some(),
+        "traffic-class" => flags.traffic_class.is_some(),
+        "op" => flags.op.is_some(),
+        "cq" => flags.cq.is_some(),
+        "mtu" => flags.mtu.is_some(),
+        _ => true,
+    }
+}
+
+fn server(host: Option<HostPort>, port: Option<u16>) -> Result<Option<(String, u16)>, Failure> {
+    let Some(host) = host else { return Ok(None) };
+    if host.host == "serve" && host.port.is_none() {
+        return Err(Failure::bad_input("options stand before `serve`")
+            .with_hint("its own options follow it: rocebench serve [OPTIONS]; a host of that name is `serve:18515`"));
+    }
+    match (host.port, port) {
+        (Some(written), Some(flag)) if written != flag => Err(Failure::bad_input(format!(
+            "HOST says port {written}, --port says {flag}"
+        ))
+        .with_hint("leave one of them out")),
+        (written, flag) => Ok(Some((host.host, written.or(flag).unwrap_or(DEFAULT_PORT)))),
+    }
+}
+
+fn output(
+    out_dir: PathBuf,
+    json: Option<PathBuf>,
+    csv: Option<PathBuf>,
+) -> Result<OutputOptions, Failure> {
+    let (json, csv) = (json.map(Sink::from), csv.map(Sink::from));
+    if json.is_some() && json == csv {
+        let both = match json {
+            Some(Sink::File(path)) => path.display().to_string(),
+            _ => "stdout".to_owned(),
+        };
+        return Err(
+            Failure::bad_input(format!("--json and --csv both go to {both}"))
+                .with_hint("give one of them a file of its own"),
+        );
+    }
+    Ok(OutputOptions { out_dir, json, csv })
+}
+
+impl RunPlan {
+    /// The plan that the command line asks for. Reads the configuration and token files, nothing else.
+    ///
+    /// # Errors
+    /// Always bad input.
+    pub fn new(args: RunArgs) -> Result<RunPlan, Failure> {
+        let host = server(args.host, args.port)?;
+        let output = output(args.out, args.json, args.csv)?;
+        let sweep = sweep(&args.sweep.into(), args.config.as_deref())?;
+        let endpoint = EndpointOptions::from(args.endpoint);
+        if let Some(cores) = &endpoint.cores {
+            let workers = sweep.max_workers();
+            if u32::try_from(cores.len()).is_ok_and(|cores| cores < workers) {
+                return Err(Failure::bad_input(format!(
+                    "--cores lists {} cores for {workers} workers",
+                    cores.len()
+                ))
+                .with_hint("list one core for each worker, or lower --workers"));
+            }
+        }
+        Ok(RunPlan {
+            sweep,
+            host,
+            endpoint,
+            token: Token::find(args.token)?,
+            output,
+            dry_run: args.dry_run,
+            quiet: args.speech.quiet,
+            verbose: args.speech.verbose,
+        })
+    }
+}

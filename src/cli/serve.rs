@@ -1,0 +1,45 @@
+//! What `rocebench serve` is asked for.
+
+use std::net::IpAddr;
+
+use super::args::ServeArgs;
+use super::errors::Failure;
+use super::run::EndpointOptions;
+use super::token::Token;
+
+/// Everything that serving needs to know.
+#[derive(Clone, Debug)]
+pub struct ServePlan {
+    /// Address to listen on; `None` is all, of both families.
+    pub bind: Option<IpAddr>,
+    /// TCP port to listen on.
+    pub port: u16,
+    /// This end's device and cores.
+    pub endpoint: EndpointOptions,
+    /// The secret that clients must share.
+    pub token: Option<Token>,
+    /// Exit after one sweep.
+    pub once: bool,
+    /// No progress and no notes.
+    pub quiet: bool,
+    /// 0, or how many times `-v` was given.
+    pub verbose: u8,
+}
+
+impl ServePlan {
+    /// The plan that the command line asks for.
+    ///
+    /// # Errors
+    /// When the token cannot be read.
+    pub fn new(args: ServeArgs) -> Result<ServePlan, Failure> {
+        Ok(ServePlan {
+            bind: args.bind,
+            port: args.port,
+            endpoint: args.endpoint.into(),
+            token: Token::find(args.token)?,
+            once: args.once,
+            quiet: args.speech.quiet,
+            verbose: args.speech.verbose,
+        })
+    }
+}

@@ -1,0 +1,124 @@
+use super::*;
+use crate::plan::{Count, Sweep};
+
+fn parse(text: &str) -> Result<ConfigFile, String> {
+    ConfigFile::parse(text, Path::new("s.toml")).map_err(|error| error.to_string())
+}
+
+#[test]
+fn values_are_read_as_the_flags_read_them() {
+    let file = parse(
+        "qps = [1, 4, 0x10]\nsize = ['64K', 4096]\ncq = 'per-qp'\nduration = 0.5\nverify = true\n\n  runs = 1_0\n",
+    )
+    .unwrap();
+    let spec = &file.spec;
+    assert_eq!(spec.qps, Some("1,4,16".parse().unwrap()));
+    assert_eq!(spec.size, Some("64K,4K".parse().unwrap()));
+    assert_eq!(spec.cq, Some("per-qp".parse().unwrap()));
+    assert_eq!(spec.duration, Some("500ms".parse().unwrap()));
+    assert_eq!((spec.verify, spec.runs), (Some(true), Some(Count(10))));
+    assert_eq!(file.place_of("runs"), Some(Place { line: 7, column: 3 }));
+    assert_eq!(file.place_of("op"), None);
+}
+
+#[test]
+fn every_error_has_its_place() {
+    for (text, expected) in [
+        (
+            "qpps = 1",
+            "s.toml:1:1: unknown key `qpps`; did you mean `qps`?",
+        ),
+        (
+            "\ntx_depth = 1",
+            "s.toml:2:1: unknown key `tx_depth`; did you mean `tx-depth`?",
+        ),
+        (
+            "[sweep]\nqps = 1",
+            "s.toml:1:2: unknown key `sweep`; keys are the long flags of `rocebench --help`, such as `qps`",
+        ),
+        (
+            "token = 'x'",
+            "s.toml:1:1: `token` is about this machine, not about the sweep: give it on the command line",
+        ),
+        (
+            "qps = [1,\n  'µ', 1]",
+            "s.toml:2:3: `qps`: `µ` is not a whole number",
+        ),
+        ("qps = [4, 4]", "s.toml:1:7: `qps`: 4 is listed twice"),
+        ("qps = []", "s.toml:1:7: `qps`: the list is empty"),
+        (
+            "qps = true",
+            "s.toml:1:7: `qps` takes a number or a string, not boolean",
+        ),
+        (
+            "qps = [[1]]",
+            "s.toml:1:8: `qps` takes a number or a string, not array",
+        ),
+        ("qps = -1", "s.toml:1:7: `qps`: `-1` is not a whole number"),
+        (
+            "qps = 99999999999999999999",
+            "s.toml:1:7: `qps`: the number is out of range",
+        ),
+        ("verify = 1", "s.toml:1:10: `verify` is true or false"),
+        (
+            "op = 'sent'",
+            "s.toml:1:6: `op`: `sent` is not one of send, write, read; did you mean `send`?",
+        ),
+    ] {
+        assert_eq!(parse(text).unwrap_err(), expected);
+    }
+    assert!(
+        parse("qps = 1\nqps = 2")
+            .unwrap_err()
+            .starts_with("s.toml:2:1: duplicate key")
+    );
+    assert!(parse("qps = \n").unwrap_err().starts_with("s.toml:1:7: "));
+}
+
+#[test]
+fn unreadable_files_say_why() {
+    let missing = ConfigFile::read(Path::new("/nonexistent/s.toml"))
+        .unwrap_err()
+        .to_string();
+    assert!(
+        missing.contains("cannot read the configuration file /nonexistent/s.toml: No such file"),
+        "{missing}"
+    );
+    let endless = ConfigFile::read(Path::new("/dev/zero"))
+        .unwrap_err()
+        .to_string();
+    assert!(endless.contains("larger than"), "{endless}");
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("latin1.toml");
+    std::fs::write(&path, b"# ok\nop = '\xe4'").unwrap();
+    assert!(
+        ConfigFile::read(&path)
+            .unwrap_err()
+            .to_string()
+            .ends_with("latin1.toml:2:7: this is not UTF-8 text")
+    );
+}
+
+#[test]
+fn the_shipped_sweeps_expand() {
+    let dir = Path::new(env!("CARGO_MANIFEST_DIR")).join("bench-configs");
+    let mut names = Vec::new();
+    for entry in std::fs::read_dir(dir).unwrap() {
+        let path = entry.unwrap().path();
+        let file = ConfigFile::read(&path).unwrap();
+        let sweep = Sweep::new(&file.spec).unwrap();
+        assert!(sweep.cases.len() > 1, "{} is no sweep", path.display());
+        names.push(path.file_name().unwrap().to_string_lossy().into_owned());
+    }
+    names.sort();
+    assert_eq!(
+        names,
+        [
+            "cq-modes.toml",
+            "latency.toml",
+            "message-size.toml",
+            "qp-scaling.toml",
+            "quick.toml"
+        ]
+    );
+}

@@ -1,0 +1,289 @@
+//! The program as a person meets it: help, every kind of wrong input, exit codes, pipes. No device.
+#![allow(clippy::unwrap_used)]
+
+use std::fmt::Write as _;
+use std::io::Read as _;
+use std::process::{Command, Output, Stdio};
+
+/// The program, in `dir`, with nothing of this machine's environment that it reads.
+fn program(args: &[&str]) -> Command {
+    let mut command = Command::new(assert_cmd::cargo::cargo_bin!("rocebench"));
+    command
+        .args(args)
+        .env_remove("ROCEBENCH_TOKEN")
+        .env_remove("ROCEBENCH_LOG")
+        .env("COLUMNS", "100");
+    command
+}
+
+fn run(args: &[&str]) -> Output {
+    program(args).output().unwrap()
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8(bytes.to_vec()).unwrap()
+}
+
+/// What wrong input says, with the command line above it. It must exit with 2 and leave stdout alone.
+fn refusals(lines: &[&str]) -> String {
+    let mut all = String::new();
+    for line in lines {
+        let args: Vec<&str> = line
+            .split(' ')
+            .filter(|word| !word.is_empty())
+            .map(|word| if word == "''" { "" } else { word })
+            .collect();
+        let output = run(&args);
+        assert_eq!(
+            output.status.code(),
+            Some(2),
+            "{line}: {}",
+            text(&output.stderr)
+        );
+        assert!(output.stdout.is_empty(), "{line}");
+        let said = text(&output.stderr);
+        assert!(said.contains("error: "), "{line}: {said}");
+        assert!(!said.contains("panicked"), "{line}: {said}");
+        write!(all, "$ rocebench {line}\n{said}\n").unwrap();
+    }
+    all
+}
+
+#[test]
+fn help() {
+    let output = run(&["--help"]);
+    assert_eq!(output.status.code(), Some(0));
+    insta::assert_snapshot!("help", text(&output.stdout));
+    assert_eq!(
+        text(&run(&["-h"]).stdout),
+        text(&output.stdout),
+        "-h and --help say the same"
+    );
+}
+
+#[test]
+fn serve_help() {
+    let output = run(&["serve", "--help"]);
+    assert_eq!(output.status.code(), Some(0));
+    insta::assert_snapshot!("serve_help", text(&output.stdout));
+}
+
+#[test]
+fn version() {
+    let output = run(&["--version"]);
+    assert_eq!(output.status.code(), Some(0));
+    assert_eq!(
+        text(&output.stdout),
+        format!("rocebench {}\n", env!("CARGO_PKG_VERSION"))
+    );
+}
+
+#[test]
+fn values_that_do_not_parse() {
+    insta::assert_snapshot!(refusals(&[
+        "--qps 4,,8",
+        "--qps four",
+        "--qps 4,4",
+        "-q ''",
+        "--size 64KB",
+        "--size 2G",
+        "--size 4X",
+        "--op sned",
+        "--cq per_qp",
+        "--mtu 1500",
+        "--duration soon",
+        "--warmup auto:0",
+        "--cores 7-4",
+        "--cores 1,1",
+        "--verify=maybe",
+        "--port 0",
+        "--port 70000",
+        "--ib-port 0",
+        "--gid-index 256",
+        "http://host",
+        "host:0",
+        "--qqs 4",
+        "serve --bind here",
+        "serve --qps 4",
+    ]));
+}
+
+#[test]
+fn values_that_make_no_sense() {
+    insta::assert_snapshot!(refusals(&[
+        "--qps 0",
+        "--qps 100000",
+        "--size 0",
+        "--tx-depth 0",
+        "--tx-depth 1,128 --signal-every 100 --size 64",
+        "--post-list 256",
+        "--post-list 100 --signal-every 64",
+        "--op read --inline 64",
+        "--inline 1M",
+        "--workers 0",
+        "--workers 4 --cores 0-2",
+        "--duration 0",
+        "--duration 5 --iters 100",
+        "--iters 0",
+        "--runs 0",
+        "--timeout 32",
+        "--retry-cnt 8",
+        "--rnr-retry 8",
+        "--min-rnr-timer 32",
+        "--max-rd-atomic 0",
+        "--service-level 16",
+        "--traffic-class 256",
+        "--cq-depth 0",
+        "--json - --csv -",
+        "--json same --csv same",
+        "--json ''",
+        "--quiet -v",
+        "--token a --token-file b",
+        "--token ''",
+        "--token-file /nonexistent/token",
+        "--config /nonexistent/sweep.toml",
+        "host:1 --port 2",
+        "-q 4 serve",
+    ]));
+}
+
+#[test]
+fn too_many_cases() {
+    let list: Vec<String> = (1..=1000).map(|n| n.to_string()).collect();
+    let list = list.join(",");
+    let output = run(&["--qps", &list, "--workers", &list]);
+    assert_eq!(output.status.code(), Some(2));
+    insta::assert_snapshot!(text(&output.stderr));
+}
+
+#[test]
+fn files_that_are_wrong_have_line_and_column() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut all = String::new();
+    for (content, flags) in [
+        ("qpps = 4\n", &[][..]),
+        ("# sweep\nqps = [1, 'many']\n", &[]),
+        ("qps = [1, 4\nsize = 64\n", &[]),
+        ("duration = '5s'\niters = 10\n", &[]),
+        ("op = 'send'\ntx-depth = 0\n", &[]),
+        ("op = 'send'\ntx-depth = 0\n", &["--tx-depth", "70000"]),
+        ("out = 'results'\n", &[]),
+    ] {
+        std::fs::write(dir.path().join("sweep.toml"), content).unwrap();
+        let output = program(&["--config", "sweep.toml"])
+            .args(flags)
+            .current_dir(dir.path())
+            .output()
+            .unwrap();
+        assert_eq!(output.status.code(), Some(2), "{content}");
+        writeln!(all, "{content}{}", text(&output.stderr)).unwrap();
+    }
+    insta::assert_snapshot!(all);
+}
+
+#[test]
+fn a_dry_run_prints_the_cases() {
+    let output = run(&[
+        "--dry-run",
+        "--op",
+        "send,read",
+        "-q",
+        "1,16",
+        "-s",
+        "64,64K",
+        "--runs",
+        "2",
+        "-D",
+        "1",
+        "host",
+    ]);
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+    assert!(output.stderr.is_empty());
+    insta::assert_snapshot!(text(&output.stdout));
+}
+
+#[test]
+fn flags_override_the_file_key_by_key() {
+    let dir = tempfile::tempdir().unwrap();
+    let file =
+        "op = ['send', 'write']\nqps = [1, 2]\nbidirectional = true\nduration = '9s'\nwarmup = 0\n";
+    std::fs::write(dir.path().join("s.toml"), file).unwrap();
+    let output = program(&[
+        "--dry-run",
+        "--config",
+        "s.toml",
+        "-q",
+        "8",
+        "--bidirectional=false",
+        "-n",
+        "10",
+    ])
+    .current_dir(dir.path())
+    .output()
+    .unwrap();
+    let table = text(&output.stdout);
+    let ids: Vec<&str> = table
+        .lines()
+        .filter_map(|line| line.split_whitespace().next())
+        .collect();
+    assert_eq!(
+        ids,
+        ["case", "send-shared-q8-64KiB", "write-shared-q8-64KiB", "2"]
+    );
+    assert!(
+        table.contains("2 cases, 10 messages a QP each after a warm-up of 0s\n"),
+        "{table}"
+    );
+}
+
+#[test]
+fn switches_alone_are_on_and_do_not_eat_the_host() {
+    let output = run(&["--dry-run", "-b", "--verify", "--no-latency", "node1"]);
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+    assert!(text(&output.stdout).contains("send-shared-q1-64KiB-b"));
+}
+
+#[test]
+fn a_reader_that_goes_away_is_no_error() {
+    let list: Vec<String> = (1..=4000).map(|n| n.to_string()).collect();
+    let mut child = program(&["--dry-run", "--qps", &list.join(",")])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut some = [0; 10];
+    // The pipe closes with most of the table (about 300 KB, more than a pipe holds) still to come.
+    child.stdout.take().unwrap().read_exact(&mut some).unwrap();
+    let output = child.wait_with_output().unwrap();
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+    assert!(output.stderr.is_empty(), "{}", text(&output.stderr));
+}
+
+#[test]
+fn a_full_disk_is_an_error() {
+    let full = std::fs::OpenOptions::new()
+        .write(true)
+        .open("/dev/full")
+        .unwrap();
+    let output = program(&["--dry-run"]).stdout(full).output().unwrap();
+    assert_eq!(output.status.code(), Some(1));
+    assert!(text(&output.stderr).starts_with("rocebench: error: cannot write the table: "));
+}
+
+#[test]
+fn a_token_in_the_environment_gives_way_to_a_flag() {
+    let too_long = "x".repeat(5000);
+    let output = program(&["--dry-run"])
+        .env("ROCEBENCH_TOKEN", &too_long)
+        .output()
+        .unwrap();
+    assert_eq!(output.status.code(), Some(2));
+    assert!(
+        text(&output.stderr).contains("the token from ROCEBENCH_TOKEN is longer than 4096 bytes")
+    );
+    let output = program(&["--dry-run", "--token", "t"])
+        .env("ROCEBENCH_TOKEN", &too_long)
+        .output()
+        .unwrap();
+    assert_eq!(output.status.code(), Some(0));
+}
