@@ -19,6 +19,8 @@ mod events;
 pub mod loopback;
 pub mod null;
 mod qp_attributes;
+#[cfg(test)]
+mod test_rig;
 mod verbs;
 
 pub use device::{free_device_list, get_device_list, get_device_name};
