@@ -1,0 +1,100 @@
+//! An open device and its protection domains: what both devices share.
+
+use std::io;
+
+use rdma_sys::{ibv_async_event, ibv_context, ibv_device, ibv_event_type, ibv_pd};
+
+use crate::device::{Kind, kind_of};
+use crate::events::{Event, EventQueue, Source};
+use crate::{loopback, null};
+
+/// A context; the verbs struct comes first, so a pointer to one is a pointer to the other.
+#[repr(C)]
+pub(crate) struct Context {
+    verbs: ibv_context,
+    kind: Kind,
+    events: EventQueue,
+}
+
+impl Context {
+    /// Opens `device`.
+    pub(crate) fn open(device: *mut ibv_device) -> io::Result<*mut ibv_context> {
+        let kind = kind_of(device).ok_or_else(|| io::Error::from_raw_os_error(libc::ENODEV))?;
+        let events = EventQueue::new()?;
+        // `abi_compat` stays null: nobody may look for extended verbs in front of this struct.
+        // SAFETY: pointers, integers, optional function pointers and a pthread mutex, for all of
+        // which zero is a value (that of PTHREAD_MUTEX_INITIALIZER).
+        let mut verbs: ibv_context = unsafe { std::mem::zeroed() };
+        verbs.device = device;
+        verbs.cmd_fd = -1;
+        verbs.async_fd = events.fd();
+        verbs.num_comp_vectors = 1;
+        match kind {
+            Kind::Null => null::fill_ops(&mut verbs.ops),
+            Kind::Loopback => loopback::fill_ops(&mut verbs.ops),
+        }
+        let context = Box::new(Context {
+            verbs,
+            kind,
+            events,
+        });
+        Ok(Box::into_raw(context).cast())
+    }
+
+    /// The context behind a verbs pointer.
+    ///
+    /// # Safety
+    /// `context` came from [`Context::open`] and was not closed.
+    pub(crate) unsafe fn of<'a>(context: *mut ibv_context) -> &'a Context {
+        // SAFETY: the verbs struct is the first field of a `Context`.
+        unsafe { &*context.cast::<Context>() }
+    }
+
+    /// Frees the context.
+    ///
+    /// # Safety
+    /// As for [`Context::of`]; nothing of it is used again.
+    pub(crate) unsafe fn close(context: *mut ibv_context) {
+        // SAFETY: made by `open` from such a box.
+        drop(unsafe { Box::from_raw(context.cast::<Context>()) });
+    }
+
+    pub(crate) fn kind(&self) -> Kind {
+        self.kind
+    }
+
+    /// Raises an asynchronous event.
+    pub(crate) fn raise(&self, kind: ibv_event_type, source: Source) {
+        self.events.raise(Event { kind, source });
+    }
+
+    /// Forgets the events of an object that is being destroyed.
+    pub(crate) fn forget(&self, source: Source) {
+        self.events.forget(source);
+    }
+
+    /// Waits for an event, as `ibv_get_async_event` does.
+    pub(crate) fn next_event(&self, into: &mut ibv_async_event) -> io::Result<()> {
+        let event = self.events.next()?;
+        into.event_type = event.kind;
+        match event.source {
+            Source::Cq(cq) => into.element.cq = cq,
+            Source::Qp(qp) => into.element.qp = qp,
+        }
+        Ok(())
+    }
+}
+
+/// A new protection domain.
+pub(crate) fn new_pd(context: *mut ibv_context) -> *mut ibv_pd {
+    Box::into_raw(Box::new(ibv_pd { context, handle: 0 }))
+}
+
+/// Frees a protection domain.
+///
+/// # Safety
+/// `pd` came from [`new_pd`] and is not used again.
+pub(crate) unsafe fn free_pd(pd: *mut ibv_pd) {
+    // SAFETY: made by `new_pd` from such a box.
+    drop(unsafe { Box::from_raw(pd) });
+}

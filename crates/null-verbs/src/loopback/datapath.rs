@@ -1,0 +1,213 @@
+//! The calls of the data path: WRs in, completions out. Each drives the device.
+
+use std::os::raw::c_int;
+use std::time::Instant;
+
+use rdma_sys::{
+    ibv_cq, ibv_qp, ibv_qp_state, ibv_recv_wr, ibv_send_flags, ibv_send_wr, ibv_sge, ibv_wc,
+    ibv_wc_flags, ibv_wc_status, ibv_wr_opcode,
+};
+
+use super::fabric::{Fabric, Frees, Payload, RecvWr, SendWr, fabric};
+use super::memory::{Segment, gather, total_bytes};
+
+/// # Safety
+/// `list` has `count` entries.
+unsafe fn segments(list: *const ibv_sge, count: c_int) -> Vec<Segment> {
+    (0..count.max(0) as usize)
+        .map(|index| {
+            // SAFETY: the caller vouches for the entries.
+            let sge = unsafe { &*list.add(index) };
+            Segment {
+                address: sge.addr,
+                length: sge.length,
+                lkey: sge.lkey,
+            }
+        })
+        .collect()
+}
+
+/// `ibv_post_send(3)`. EINVAL before RTS, for too many SGEs, inline data or an unknown opcode;
+/// ENOMEM when the queue is full. In ERR the WR is flushed.
+///
+/// # Safety
+/// As for libibverbs.
+pub(super) unsafe extern "C" fn post_send(
+    qp: *mut ibv_qp,
+    mut wr: *mut ibv_send_wr,
+    bad: *mut *mut ibv_send_wr,
+) -> c_int {
+    let mut fabric = fabric();
+    // SAFETY: the caller passes a live QP of this device and a list of WRs, as ibv_post_send(3) asks.
+    unsafe {
+        let qpn = (*qp).qp_num;
+        while !wr.is_null() {
+            if let Err(error) = post_one_send(&mut fabric, qpn, &*wr) {
+                *bad = wr;
+                return error;
+            }
+            wr = (*wr).next;
+        }
+    }
+    fabric.progress();
+    0
+}
+
+/// # Safety
+/// As for [`post_send`].
+unsafe fn post_one_send(fabric: &mut Fabric, qpn: u32, wr: &ibv_send_wr) -> Result<(), c_int> {
+    let delay = fabric.random_delay();
+    let qp = fabric.qps.get_mut(&qpn).ok_or(libc::EINVAL)?;
+    let in_error = qp.state() == ibv_qp_state::IBV_QPS_ERR;
+    if !in_error && qp.state() != ibv_qp_state::IBV_QPS_RTS {
+        return Err(libc::EINVAL);
+    }
+    if qp.sends_posted - qp.sends_freed >= u64::from(qp.cap.max_send_wr) {
+        return Err(libc::ENOMEM);
+    }
+    if wr.num_sge < 0 || wr.num_sge > qp.cap.max_send_sge as c_int {
+        return Err(libc::EINVAL);
+    }
+    // SAFETY: the caller vouches for the WR.
+    let segments = unsafe { segments(wr.sg_list, wr.num_sge) };
+    // SAFETY: every member of these unions is plain data, all bits of which are initialised.
+    let (imm, remote) = unsafe { (wr.imm_data_invalidated_rkey_union.imm_data, wr.wr.rdma) };
+    let is_read = wr.opcode == ibv_wr_opcode::IBV_WR_RDMA_READ;
+    if wr.opcode > ibv_wr_opcode::IBV_WR_RDMA_READ {
+        return Err(libc::EINVAL);
+    }
+    let payload = if wr.send_flags & ibv_send_flags::IBV_SEND_INLINE.0 != 0 {
+        if is_read || total_bytes(&segments) > u64::from(qp.cap.max_inline_data) {
+            return Err(libc::EINVAL);
+        }
+        let mut bytes = Vec::new();
+        // SAFETY: inline data is readable until the call returns, whatever its lkey.
+        unsafe { gather(&segments, &mut bytes) };
+        Payload::Inline(bytes)
+    } else {
+        Payload::Segments(segments)
+    };
+    qp.last_due = qp.last_due.max(Instant::now() + delay);
+    let send = SendWr {
+        sequence: qp.sends_posted,
+        wr_id: wr.wr_id,
+        opcode: wr.opcode,
+        signalled: qp.sq_sig_all || wr.send_flags & ibv_send_flags::IBV_SEND_SIGNALED.0 != 0,
+        payload,
+        imm,
+        remote_address: remote.remote_addr,
+        rkey: remote.rkey,
+        due: qp.last_due,
+        unanswered_since: None,
+        not_ready_since: None,
+    };
+    qp.sends_posted += 1;
+    if in_error {
+        fabric.fail_send(qpn, &send, ibv_wc_status::IBV_WC_WR_FLUSH_ERR);
+        return Ok(());
+    }
+    if qp.sends.is_empty() {
+        fabric.active.push(qpn);
+    }
+    qp.sends.push_back(send);
+    Ok(())
+}
+
+/// `ibv_post_recv(3)`. EINVAL in RESET or for too many SGEs; ENOMEM when the queue is full. In ERR
+/// the WR is flushed.
+///
+/// # Safety
+/// As for libibverbs.
+pub(super) unsafe extern "C" fn post_recv(
+    qp: *mut ibv_qp,
+    mut wr: *mut ibv_recv_wr,
+    bad: *mut *mut ibv_recv_wr,
+) -> c_int {
+    let mut fabric = fabric();
+    // SAFETY: the caller passes a live QP of this device and a list of WRs, as ibv_post_recv(3) asks.
+    unsafe {
+        let qpn = (*qp).qp_num;
+        while !wr.is_null() {
+            if let Err(error) = post_one_receive(&mut fabric, qpn, &*wr) {
+                *bad = wr;
+                return error;
+            }
+            wr = (*wr).next;
+        }
+    }
+    fabric.progress();
+    0
+}
+
+/// # Safety
+/// As for [`post_recv`].
+unsafe fn post_one_receive(fabric: &mut Fabric, qpn: u32, wr: &ibv_recv_wr) -> Result<(), c_int> {
+    let qp = fabric.qps.get_mut(&qpn).ok_or(libc::EINVAL)?;
+    if qp.state() == ibv_qp_state::IBV_QPS_RESET
+        || wr.num_sge < 0
+        || wr.num_sge > qp.cap.max_recv_sge as c_int
+    {
+        return Err(libc::EINVAL);
+    }
+    if qp.receives_outstanding >= qp.cap.max_recv_wr {
+        return Err(libc::ENOMEM);
+    }
+    qp.receives_outstanding += 1;
+    if qp.state() == ibv_qp_state::IBV_QPS_ERR {
+        fabric.fail_receive(qpn, wr.wr_id, ibv_wc_status::IBV_WC_WR_FLUSH_ERR);
+        return Ok(());
+    }
+    // SAFETY: the caller vouches for the WR.
+    let segments = unsafe { segments(wr.sg_list, wr.num_sge) };
+    qp.receives.push_back(RecvWr {
+        wr_id: wr.wr_id,
+        segments,
+    });
+    Ok(())
+}
+
+/// `ibv_poll_cq(3)`.
+///
+/// # Safety
+/// As for libibverbs.
+pub(super) unsafe extern "C" fn poll_cq(
+    cq: *mut ibv_cq,
+    num_entries: c_int,
+    wc: *mut ibv_wc,
+) -> c_int {
+    let mut fabric = fabric();
+    fabric.progress();
+    let Fabric { cqs, qps, .. } = &mut *fabric;
+    let Some(cq) = cqs.get_mut(&cq) else {
+        return -1;
+    };
+    let count = cq.entries.len().min(num_entries.max(0) as usize);
+    for (index, cqe) in cq.entries.drain(..count).enumerate() {
+        // SAFETY: the caller has room for `num_entries` completions, whatever they hold now.
+        unsafe {
+            let wc = wc.add(index);
+            (*wc).wr_id = cqe.wr_id;
+            (*wc).status = cqe.status;
+            (*wc).opcode = cqe.opcode;
+            (*wc).vendor_err = 0;
+            (*wc).byte_len = cqe.byte_len;
+            (*wc).imm_data_invalidated_rkey_union.imm_data = cqe.imm.unwrap_or(0);
+            (*wc).qp_num = cqe.qp_num;
+            (*wc).src_qp = 0;
+            (*wc).wc_flags = if cqe.imm.is_some() {
+                ibv_wc_flags::IBV_WC_WITH_IMM.0
+            } else {
+                0
+            };
+        }
+        if let Some(qp) = qps.get_mut(&cqe.qp_num) {
+            match cqe.frees {
+                Frees::SendsUpTo(sequence) => qp.sends_freed = qp.sends_freed.max(sequence + 1),
+                Frees::OneReceive => {
+                    qp.receives_outstanding = qp.receives_outstanding.saturating_sub(1);
+                }
+            }
+        }
+    }
+    count as c_int
+}

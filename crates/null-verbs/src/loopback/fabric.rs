@@ -1,0 +1,240 @@
+//! The device's state: QPs with their queues, CQs with their entries, hooks, the random source.
+
+use std::collections::{HashMap, VecDeque};
+use std::sync::{LazyLock, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use rdma_sys::{
+    ibv_cq, ibv_event_type, ibv_qp, ibv_qp_attr, ibv_qp_cap, ibv_qp_state, ibv_wc_status,
+};
+
+use super::memory::{Memory, Segment};
+use crate::context::Context;
+use crate::events::Source;
+
+/// In error completions: no opcode, so that nobody relies on one.
+const OPCODE_OF_ERRORS: u32 = 0x7fff_ffff;
+
+pub(super) struct Hooks {
+    pub(super) max_delay: Duration,
+    pub(super) corrupt: Option<(Option<u32>, usize)>,
+    pub(super) fail: Option<ibv_wc_status::Type>,
+}
+
+impl Default for Hooks {
+    fn default() -> Hooks {
+        Hooks {
+            max_delay: Duration::from_micros(5),
+            corrupt: None,
+            fail: None,
+        }
+    }
+}
+
+/// Where a send's bytes are.
+pub(super) enum Payload {
+    Inline(Vec<u8>),
+    Segments(Vec<Segment>),
+}
+
+pub(super) struct SendWr {
+    pub(super) sequence: u64,
+    pub(super) wr_id: u64,
+    pub(super) opcode: u32,
+    pub(super) signalled: bool,
+    pub(super) payload: Payload,
+    pub(super) imm: u32,
+    pub(super) remote_address: u64,
+    pub(super) rkey: u32,
+    pub(super) due: Instant,
+    /// Since when the peer does not answer, or has no receive.
+    pub(super) unanswered_since: Option<Instant>,
+    pub(super) not_ready_since: Option<Instant>,
+}
+
+pub(super) struct RecvWr {
+    pub(super) wr_id: u64,
+    pub(super) segments: Vec<Segment>,
+}
+
+/// What polling a completion gives back to the QP.
+#[derive(Clone, Copy)]
+pub(super) enum Frees {
+    /// Every send up to and with this sequence number.
+    SendsUpTo(u64),
+    OneReceive,
+}
+
+#[derive(Clone, Copy)]
+pub(super) struct Cqe {
+    pub(super) wr_id: u64,
+    pub(super) status: ibv_wc_status::Type,
+    pub(super) opcode: u32,
+    pub(super) byte_len: u32,
+    pub(super) imm: Option<u32>,
+    pub(super) qp_num: u32,
+    pub(super) frees: Frees,
+}
+
+pub(super) struct Cq {
+    pub(super) capacity: usize,
+    pub(super) entries: VecDeque<Cqe>,
+    pub(super) overflowed: bool,
+}
+
+pub(super) struct Qp {
+    pub(super) verbs: *mut ibv_qp,
+    pub(super) pd: usize,
+    pub(super) send_cq: *mut ibv_cq,
+    pub(super) recv_cq: *mut ibv_cq,
+    pub(super) attr: ibv_qp_attr,
+    pub(super) cap: ibv_qp_cap,
+    pub(super) sq_sig_all: bool,
+    pub(super) sends: VecDeque<SendWr>,
+    pub(super) sends_posted: u64,
+    pub(super) sends_freed: u64,
+    pub(super) receives: VecDeque<RecvWr>,
+    pub(super) receives_outstanding: u32,
+    /// No WR may be due before the one posted before it.
+    pub(super) last_due: Instant,
+}
+
+impl Qp {
+    pub(super) fn state(&self) -> ibv_qp_state::Type {
+        self.attr.qp_state
+    }
+}
+
+pub(super) struct Fabric {
+    pub(super) qps: HashMap<u32, Qp>,
+    pub(super) cqs: HashMap<*mut ibv_cq, Cq>,
+    pub(super) memory: Memory,
+    pub(super) hooks: Hooks,
+    /// QPs that have sends to carry out, each once.
+    pub(super) active: Vec<u32>,
+    pub(super) next_qpn: u32,
+    random: u64,
+}
+
+// SAFETY: the verbs pointers are keys, or live objects of contexts that any thread may use.
+unsafe impl Send for Fabric {}
+
+/// The device, locked.
+pub(super) fn fabric() -> MutexGuard<'static, Fabric> {
+    static FABRIC: LazyLock<Mutex<Fabric>> = LazyLock::new(|| {
+        Mutex::new(Fabric {
+            qps: HashMap::new(),
+            cqs: HashMap::new(),
+            memory: Memory::default(),
+            hooks: Hooks::default(),
+            active: Vec::new(),
+            next_qpn: 0x1000,
+            random: 0,
+        })
+    });
+    FABRIC.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Fabric {
+    pub(super) fn seed(&mut self, seed: u64) {
+        self.random = seed;
+    }
+
+    /// SplitMix64 (Steele, Lea, Flood 2014).
+    pub(super) fn random(&mut self) -> u64 {
+        self.random = self.random.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut mixed = self.random;
+        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        mixed ^ (mixed >> 31)
+    }
+
+    pub(super) fn random_delay(&mut self) -> Duration {
+        let most_ns = u64::try_from(self.hooks.max_delay.as_nanos()).unwrap_or(u64::MAX);
+        Duration::from_nanos(self.random() % most_ns.saturating_add(1).max(1))
+    }
+
+    /// Adds a completion to a CQ; a full one loses it and raises `IBV_EVENT_CQ_ERR`, once.
+    pub(super) fn complete(&mut self, cq: *mut ibv_cq, cqe: Cqe) {
+        let Some(state) = self.cqs.get_mut(&cq) else {
+            return;
+        };
+        if state.entries.len() < state.capacity {
+            state.entries.push_back(cqe);
+        } else if !state.overflowed {
+            state.overflowed = true;
+            // SAFETY: a CQ of the table is live, and so is its context.
+            let context = unsafe { Context::of((*cq).context) };
+            context.raise(ibv_event_type::IBV_EVENT_CQ_ERR, Source::Cq(cq));
+        }
+    }
+
+    /// Completes a send with an error.
+    pub(super) fn fail_send(&mut self, qpn: u32, wr: &SendWr, status: ibv_wc_status::Type) {
+        let Some(qp) = self.qps.get(&qpn) else { return };
+        let frees = Frees::SendsUpTo(wr.sequence);
+        self.complete(qp.send_cq, failed(wr.wr_id, status, qpn, frees));
+    }
+
+    /// Completes a receive with an error.
+    pub(super) fn fail_receive(&mut self, qpn: u32, wr_id: u64, status: ibv_wc_status::Type) {
+        let Some(qp) = self.qps.get(&qpn) else { return };
+        self.complete(qp.recv_cq, failed(wr_id, status, qpn, Frees::OneReceive));
+    }
+
+    /// Moves a QP to ERR and flushes its queues.
+    pub(super) fn move_to_error(&mut self, qpn: u32) {
+        let Some(qp) = self.qps.get_mut(&qpn) else {
+            return;
+        };
+        qp.attr.qp_state = ibv_qp_state::IBV_QPS_ERR;
+        qp.attr.cur_qp_state = ibv_qp_state::IBV_QPS_ERR;
+        let sends = std::mem::take(&mut qp.sends);
+        let receives = std::mem::take(&mut qp.receives);
+        self.active.retain(|active| *active != qpn);
+        for wr in sends {
+            self.fail_send(qpn, &wr, ibv_wc_status::IBV_WC_WR_FLUSH_ERR);
+        }
+        for wr in receives {
+            self.fail_receive(qpn, wr.wr_id, ibv_wc_status::IBV_WC_WR_FLUSH_ERR);
+        }
+    }
+
+    /// Forgets a QP's queues and its completions that were not polled.
+    pub(super) fn clear(&mut self, qpn: u32) {
+        let Some(qp) = self.qps.get_mut(&qpn) else {
+            return;
+        };
+        qp.sends.clear();
+        qp.receives.clear();
+        qp.sends_freed = qp.sends_posted;
+        qp.receives_outstanding = 0;
+        self.active.retain(|active| *active != qpn);
+        for cq in [qp.send_cq, qp.recv_cq] {
+            if let Some(cq) = self.cqs.get_mut(&cq) {
+                cq.entries.retain(|cqe| cqe.qp_num != qpn);
+            }
+        }
+    }
+
+    /// Raises an asynchronous event about a QP.
+    pub(super) fn raise_for_qp(&self, qpn: u32, kind: ibv_event_type) {
+        if let Some(qp) = self.qps.get(&qpn) {
+            // SAFETY: a QP of the table is live, and so is its context.
+            let context = unsafe { Context::of((*qp.verbs).context) };
+            context.raise(kind, Source::Qp(qp.verbs));
+        }
+    }
+}
+
+fn failed(wr_id: u64, status: ibv_wc_status::Type, qp_num: u32, frees: Frees) -> Cqe {
+    Cqe {
+        wr_id,
+        status,
+        opcode: OPCODE_OF_ERRORS,
+        byte_len: 0,
+        imm: None,
+        qp_num,
+        frees,
+    }
+}

@@ -1,0 +1,151 @@
+//! Memory regions: which addresses a key opens, and the copies through them.
+
+use std::collections::HashMap;
+
+use rdma_sys::ibv_access_flags;
+
+pub(super) const LOCAL_WRITE: u32 = ibv_access_flags::IBV_ACCESS_LOCAL_WRITE.0;
+pub(super) const REMOTE_WRITE: u32 = ibv_access_flags::IBV_ACCESS_REMOTE_WRITE.0;
+pub(super) const REMOTE_READ: u32 = ibv_access_flags::IBV_ACCESS_REMOTE_READ.0;
+
+/// The low byte of keys, different for local and remote ones so that mixing them up is noticed.
+const LKEY_TAG: u32 = 0x4c;
+const RKEY_TAG: u32 = 0x52;
+
+/// One element of a scatter or gather list.
+#[derive(Clone, Copy)]
+pub(super) struct Segment {
+    pub(super) address: u64,
+    pub(super) length: u32,
+    pub(super) lkey: u32,
+}
+
+struct Region {
+    start: u64,
+    length: u64,
+    access: u32,
+    pd: usize,
+}
+
+/// All regions of the device, by the upper three bytes of their keys.
+#[derive(Default)]
+pub(super) struct Memory {
+    regions: HashMap<u32, Region>,
+    next: u32,
+}
+
+impl Memory {
+    /// Registers memory and returns its lkey and rkey.
+    pub(super) fn register(
+        &mut self,
+        pd: usize,
+        start: u64,
+        length: u64,
+        access: u32,
+    ) -> (u32, u32) {
+        self.next += 1;
+        self.regions.insert(
+            self.next,
+            Region {
+                start,
+                length,
+                access,
+                pd,
+            },
+        );
+        (self.next << 8 | LKEY_TAG, self.next << 8 | RKEY_TAG)
+    }
+
+    pub(super) fn forget(&mut self, lkey: u32) {
+        self.regions.remove(&(lkey >> 8));
+    }
+
+    pub(super) fn pd_in_use(&self, pd: usize) -> bool {
+        self.regions.values().any(|region| region.pd == pd)
+    }
+
+    fn opens(
+        &self,
+        (key, tag): (u32, u32),
+        pd: usize,
+        address: u64,
+        length: u64,
+        need: u32,
+    ) -> bool {
+        if key & 0xff != tag {
+            return false;
+        }
+        self.regions.get(&(key >> 8)).is_some_and(|region| {
+            let end = address.checked_add(length);
+            region.pd == pd
+                && region.access & need == need
+                && address >= region.start
+                && end.is_some_and(|end| end <= region.start + region.length)
+        })
+    }
+
+    /// Whether all of `segments` lie in their regions of `pd`, with the access that they `need`.
+    pub(super) fn local_ok(&self, segments: &[Segment], pd: usize, need: u32) -> bool {
+        segments
+            .iter()
+            .filter(|segment| segment.length > 0)
+            .all(|segment| {
+                let length = u64::from(segment.length);
+                self.opens((segment.lkey, LKEY_TAG), pd, segment.address, length, need)
+            })
+    }
+
+    /// Whether `rkey` opens the range to a peer. An empty range needs no key.
+    pub(super) fn remote_ok(
+        &self,
+        rkey: u32,
+        pd: usize,
+        address: u64,
+        length: u64,
+        need: u32,
+    ) -> bool {
+        length == 0 || self.opens((rkey, RKEY_TAG), pd, address, length, need)
+    }
+}
+
+/// Appends what `segments` hold to `bytes`.
+///
+/// # Safety
+/// The ranges are readable: checked against a region, or given with `IBV_SEND_INLINE`.
+pub(super) unsafe fn gather(segments: &[Segment], bytes: &mut Vec<u8>) {
+    for segment in segments.iter().filter(|segment| segment.length > 0) {
+        let length = segment.length as usize;
+        bytes.reserve(length);
+        // SAFETY: room was reserved, the caller vouches for the range. Its owner may write to it
+        // meanwhile, as to memory that a device reads; then these bytes are any.
+        unsafe {
+            let from = segment.address as *const u8;
+            let to = bytes.as_mut_ptr().add(bytes.len());
+            from.copy_to_nonoverlapping(to, length);
+            bytes.set_len(bytes.len() + length);
+        }
+    }
+}
+
+/// Writes `bytes` over `segments`, in order, as far as both reach.
+///
+/// # Safety
+/// The ranges are writable: checked against a region.
+pub(super) unsafe fn scatter(mut bytes: &[u8], segments: &[Segment]) {
+    for segment in segments {
+        let (now, later) = bytes.split_at(bytes.len().min(segment.length as usize));
+        if !now.is_empty() {
+            // SAFETY: the caller vouches for the range; `bytes` is the device's own memory.
+            unsafe { (segment.address as *mut u8).copy_from(now.as_ptr(), now.len()) };
+        }
+        bytes = later;
+    }
+}
+
+/// The sum of the segments' lengths, in bytes.
+pub(super) fn total_bytes(segments: &[Segment]) -> u64 {
+    segments
+        .iter()
+        .map(|segment| u64::from(segment.length))
+        .sum()
+}

@@ -1,0 +1,259 @@
+//! Creating, changing and destroying the device's objects.
+
+use std::collections::VecDeque;
+use std::os::raw::{c_int, c_void};
+use std::ptr::null_mut;
+use std::time::Instant;
+
+use rdma_sys::{
+    ibv_context, ibv_cq, ibv_mr, ibv_pd, ibv_qp, ibv_qp_attr, ibv_qp_attr_mask, ibv_qp_init_attr,
+    ibv_qp_state,
+};
+
+use super::fabric::{Cq, Qp, fabric};
+use super::memory::{LOCAL_WRITE, REMOTE_WRITE};
+use crate::device::{GIDS, MAX_QP, MAX_RD_ATOM, MTU};
+use crate::qp_attributes::{merge, transition_allowed};
+
+/// QPNs have 24 bits.
+const MAX_QPN: u32 = 0x00ff_ffff;
+/// Remote write and atomics need local write.
+const REMOTE_ATOMIC: u32 = rdma_sys::ibv_access_flags::IBV_ACCESS_REMOTE_ATOMIC.0;
+
+pub(crate) fn pd_in_use(pd: *mut ibv_pd) -> bool {
+    let fabric = fabric();
+    let pd = pd as usize;
+    fabric.memory.pd_in_use(pd) || fabric.qps.values().any(|qp| qp.pd == pd)
+}
+
+/// # Safety
+/// `pd` is live.
+pub(crate) unsafe fn reg_mr(
+    pd: *mut ibv_pd,
+    address: *mut c_void,
+    length: usize,
+    access: c_int,
+) -> Result<*mut ibv_mr, c_int> {
+    let access = access.cast_unsigned();
+    let needs_local_write = access & (REMOTE_WRITE | REMOTE_ATOMIC) != 0;
+    let wraps = (address as u64).checked_add(length as u64).is_none();
+    if wraps || length == 0 || needs_local_write && access & LOCAL_WRITE == 0 {
+        return Err(libc::EINVAL);
+    }
+    let (lkey, rkey) = fabric()
+        .memory
+        .register(pd as usize, address as u64, length as u64, access);
+    Ok(Box::into_raw(Box::new(ibv_mr {
+        // SAFETY: the caller vouches for `pd`.
+        context: unsafe { (*pd).context },
+        pd,
+        addr: address,
+        length,
+        handle: lkey,
+        lkey,
+        rkey,
+    })))
+}
+
+/// # Safety
+/// `mr` is live.
+pub(crate) unsafe fn forget_mr(mr: *mut ibv_mr) {
+    // SAFETY: the caller vouches for it.
+    fabric().memory.forget(unsafe { (*mr).lkey });
+}
+
+/// A CQ of exactly `size` entries.
+pub(crate) fn create_cq(
+    context: *mut ibv_context,
+    size: u32,
+    cq_context: *mut c_void,
+) -> *mut ibv_cq {
+    // SAFETY: pointers, integers and pthread objects, for all of which zero is a value.
+    let mut verbs: ibv_cq = unsafe { std::mem::zeroed() };
+    verbs.context = context;
+    verbs.cq_context = cq_context;
+    verbs.cqe = size as c_int;
+    let verbs = Box::into_raw(Box::new(verbs));
+    let cq = Cq {
+        capacity: size as usize,
+        entries: VecDeque::new(),
+        overflowed: false,
+    };
+    fabric().cqs.insert(verbs, cq);
+    verbs
+}
+
+/// # Safety
+/// `cq` is live; if the outcome is 0, it is not used again.
+pub(crate) unsafe fn destroy_cq(cq: *mut ibv_cq) -> c_int {
+    let mut fabric = fabric();
+    if fabric
+        .qps
+        .values()
+        .any(|qp| qp.send_cq == cq || qp.recv_cq == cq)
+    {
+        return libc::EBUSY;
+    }
+    if fabric.cqs.remove(&cq).is_none() {
+        return libc::EINVAL;
+    }
+    // SAFETY: it was in the table, so `create_cq` made it from such a box.
+    drop(unsafe { Box::from_raw(cq) });
+    0
+}
+
+/// # Safety
+/// `pd` is live.
+pub(crate) unsafe fn create_qp(
+    pd: *mut ibv_pd,
+    init: &mut ibv_qp_init_attr,
+) -> Result<*mut ibv_qp, c_int> {
+    let mut fabric = fabric();
+    if !fabric.cqs.contains_key(&init.send_cq) || !fabric.cqs.contains_key(&init.recv_cq) {
+        return Err(libc::EINVAL);
+    }
+    if fabric.qps.len() >= MAX_QP as usize {
+        return Err(libc::ENOMEM);
+    }
+    let mut qpn = fabric.next_qpn;
+    while fabric.qps.contains_key(&qpn) {
+        qpn = (qpn + 1) & MAX_QPN;
+    }
+    fabric.next_qpn = (qpn + 1) & MAX_QPN;
+    // SAFETY: pointers, integers and pthread objects, for all of which zero is a value.
+    let mut verbs: ibv_qp = unsafe { std::mem::zeroed() };
+    // SAFETY: the caller vouches for `pd`.
+    verbs.context = unsafe { (*pd).context };
+    verbs.qp_context = init.qp_context;
+    verbs.pd = pd;
+    verbs.send_cq = init.send_cq;
+    verbs.recv_cq = init.recv_cq;
+    verbs.qp_num = qpn;
+    verbs.qp_type = init.qp_type;
+    let verbs = Box::into_raw(Box::new(verbs));
+    let qp = Qp {
+        verbs,
+        pd: pd as usize,
+        send_cq: init.send_cq,
+        recv_cq: init.recv_cq,
+        // SAFETY: integers and arrays of them: zero is a value of each, and RESET is 0.
+        attr: unsafe { std::mem::zeroed() },
+        cap: init.cap,
+        sq_sig_all: init.sq_sig_all != 0,
+        sends: VecDeque::new(),
+        sends_posted: 0,
+        sends_freed: 0,
+        receives: VecDeque::new(),
+        receives_outstanding: 0,
+        last_due: Instant::now(),
+    };
+    fabric.qps.insert(qpn, qp);
+    Ok(verbs)
+}
+
+/// # Safety
+/// `qp` is live, the others are writable.
+pub(crate) unsafe fn query_qp(
+    qp: *mut ibv_qp,
+    attr: *mut ibv_qp_attr,
+    init: *mut ibv_qp_init_attr,
+) -> c_int {
+    let fabric = fabric();
+    // SAFETY: the caller vouches for all three; an `ibv_qp_attr` is plain data.
+    unsafe {
+        let Some(state) = fabric.qps.get(&(*qp).qp_num) else {
+            return libc::EINVAL;
+        };
+        attr.copy_from_nonoverlapping(&raw const state.attr, 1);
+        (*attr).cap = state.cap;
+        (*init).qp_context = (*qp).qp_context;
+        (*init).send_cq = state.send_cq;
+        (*init).recv_cq = state.recv_cq;
+        (*init).srq = null_mut();
+        (*init).cap = state.cap;
+        (*init).qp_type = (*qp).qp_type;
+        (*init).sq_sig_all = c_int::from(state.sq_sig_all);
+    }
+    0
+}
+
+/// # Safety
+/// `qp` is live.
+pub(crate) unsafe fn modify_qp(qp: *mut ibv_qp, attr: &ibv_qp_attr, mask: u32) -> c_int {
+    let mut fabric = fabric();
+    // SAFETY: the caller vouches for it.
+    let qpn = unsafe { (*qp).qp_num };
+    let Some(state) = fabric.qps.get_mut(&qpn) else {
+        return libc::EINVAL;
+    };
+    let from = state.state();
+    let to = if mask & ibv_qp_attr_mask::IBV_QP_STATE.0 != 0 {
+        attr.qp_state
+    } else {
+        from
+    };
+    if !transition_allowed(from, to, mask) {
+        return libc::EINVAL;
+    }
+    if let Err(error) = check_values(attr, mask) {
+        return error;
+    }
+    merge(&mut state.attr, attr, mask);
+    match to {
+        ibv_qp_state::IBV_QPS_ERR => fabric.move_to_error(qpn),
+        ibv_qp_state::IBV_QPS_RESET => fabric.clear(qpn),
+        _ => {}
+    }
+    // SAFETY: as above; like libibverbs, only this call writes the field.
+    unsafe { (*qp).state = to };
+    0
+}
+
+fn check_values(attr: &ibv_qp_attr, mask: u32) -> Result<(), c_int> {
+    let has = |bit: ibv_qp_attr_mask| mask & bit.0 != 0;
+    let invalid = has(ibv_qp_attr_mask::IBV_QP_PORT) && attr.port_num != 1
+        || has(ibv_qp_attr_mask::IBV_QP_PKEY_INDEX) && attr.pkey_index != 0
+        || has(ibv_qp_attr_mask::IBV_QP_PATH_MTU) && !(1..=MTU).contains(&attr.path_mtu)
+        || has(ibv_qp_attr_mask::IBV_QP_DEST_QPN) && attr.dest_qp_num > MAX_QPN
+        || has(ibv_qp_attr_mask::IBV_QP_MAX_QP_RD_ATOMIC) && attr.max_rd_atomic > MAX_RD_ATOM
+        || has(ibv_qp_attr_mask::IBV_QP_MAX_DEST_RD_ATOMIC)
+            && attr.max_dest_rd_atomic > MAX_RD_ATOM
+        || has(ibv_qp_attr_mask::IBV_QP_MIN_RNR_TIMER) && attr.min_rnr_timer > 31
+        || has(ibv_qp_attr_mask::IBV_QP_TIMEOUT) && attr.timeout > 31
+        || has(ibv_qp_attr_mask::IBV_QP_RETRY_CNT) && attr.retry_cnt > 7
+        || has(ibv_qp_attr_mask::IBV_QP_RNR_RETRY) && attr.rnr_retry > 7;
+    if invalid {
+        return Err(libc::EINVAL);
+    }
+    if has(ibv_qp_attr_mask::IBV_QP_AV) {
+        let path = &attr.ah_attr;
+        // RoCE has no path without a GRH.
+        let (1, 1, Some((gid, _))) = (
+            path.is_global,
+            path.port_num,
+            GIDS.get(usize::from(path.grh.sgid_index)),
+        ) else {
+            return Err(libc::EINVAL);
+        };
+        // SAFETY: both members of the union are the same 16 bytes.
+        if unsafe { path.grh.dgid.raw } != *gid {
+            return Err(libc::ETIMEDOUT);
+        }
+    }
+    Ok(())
+}
+
+/// # Safety
+/// `qp` is live, and not used again.
+pub(crate) unsafe fn destroy_qp(qp: *mut ibv_qp) -> c_int {
+    let mut fabric = fabric();
+    // SAFETY: the caller vouches for it.
+    let qpn = unsafe { (*qp).qp_num };
+    fabric.clear(qpn);
+    if fabric.qps.remove(&qpn).is_none() {
+        return libc::EINVAL;
+    }
+    // SAFETY: it was in the table, so `create_qp` made it from such a box.
+    drop(unsafe { Box::from_raw(qp) });
+    0
+}

@@ -1,0 +1,277 @@
+//! `null0`: every WR completes at once and no byte moves.
+//!
+//! It is the floor of a measurement, so it does what no verbs provider could leave out: walk the WR
+//! list, put a CQE into the CQ's ring for each signalled WR, copy CQEs out. Nothing is allocated
+//! behind `create_*`, and nothing is checked. A CQ's ring is not locked unless [`set_locked`] or the
+//! environment variable `NULL_VERBS_LOCKED` said so when the CQ was created: one thread at a time
+//! may then use the CQ and the QPs on it.
+//!
+//! A CQ that is full drops the CQE and raises `IBV_EVENT_CQ_ERR`, once. Receives are accepted and
+//! never complete, not even in ERR; [`set_receives_complete`] makes them complete at once.
+
+mod objects;
+#[cfg(test)]
+mod tests;
+
+use std::os::raw::c_int;
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+
+use rdma_sys::{
+    ibv_context_ops, ibv_cq, ibv_event_type, ibv_qp, ibv_qp_attr, ibv_qp_cap, ibv_recv_wr,
+    ibv_send_flags, ibv_send_wr, ibv_sge, ibv_wc, ibv_wc_opcode, ibv_wc_status,
+};
+
+pub(crate) use objects::{
+    create_cq, create_qp, destroy_cq, destroy_qp, modify_qp, query_qp, reg_mr,
+};
+
+use crate::context::Context;
+use crate::events::Source;
+
+const SIGNALED: u32 = ibv_send_flags::IBV_SEND_SIGNALED.0;
+
+static LOCKED: AtomicBool = AtomicBool::new(false);
+static RECEIVES_COMPLETE: AtomicBool = AtomicBool::new(false);
+
+/// Whether CQs created from now on are locked, so that several threads may share one and the QPs on
+/// it. Off at first. The lock costs two atomic operations a call.
+pub fn set_locked(locked: bool) {
+    LOCKED.store(locked, Ordering::Relaxed);
+}
+
+/// Whether receives posted to QPs created from now on complete at once, filled, as if a sender
+/// were always waiting. Off at first.
+pub fn set_receives_complete(complete: bool) {
+    RECEIVES_COMPLETE.store(complete, Ordering::Relaxed);
+}
+
+#[derive(Clone, Copy)]
+struct Cqe {
+    wr_id: u64,
+    qp_num: u32,
+    byte_len: u32,
+    opcode: u32,
+}
+
+/// A CQ; only touched through raw pointers, since several threads may hold one.
+#[repr(C)]
+struct Cq {
+    verbs: ibv_cq,
+    locked: bool,
+    overflowed: bool,
+    held: AtomicBool,
+    /// CQEs read and written since the beginning; their difference is what the ring holds.
+    head: AtomicU32,
+    tail: AtomicU32,
+    mask: u32,
+    ring: *mut Cqe,
+}
+
+#[repr(C)]
+struct Qp {
+    verbs: ibv_qp,
+    /// Or-ed to each WR's flags: `IBV_SEND_SIGNALED` with `sq_sig_all`.
+    implied_flags: u32,
+    receives_complete: bool,
+    attr: ibv_qp_attr,
+    cap: ibv_qp_cap,
+    sq_sig_all: c_int,
+}
+
+/// Fills the data path of a context.
+pub(crate) fn fill_ops(ops: &mut ibv_context_ops) {
+    ops.post_send = Some(post_send);
+    ops.post_recv = Some(post_recv);
+    ops.poll_cq = Some(poll_cq);
+    ops.req_notify_cq = Some(req_notify_cq);
+}
+
+impl Cq {
+    /// Takes the lock of a locked CQ.
+    ///
+    /// # Safety
+    /// `cq` is live.
+    #[inline(always)]
+    unsafe fn lock(cq: *mut Cq) {
+        // SAFETY: `locked` never changes, `held` is atomic.
+        unsafe {
+            if (*cq).locked {
+                while (*cq).held.swap(true, Ordering::Acquire) {
+                    while (*cq).held.load(Ordering::Relaxed) {
+                        std::hint::spin_loop();
+                    }
+                }
+            }
+        }
+    }
+
+    /// Gives the lock back.
+    ///
+    /// # Safety
+    /// `cq` is live and locked by this thread.
+    #[inline(always)]
+    unsafe fn unlock(cq: *mut Cq) {
+        // SAFETY: as in `lock`.
+        unsafe {
+            if (*cq).locked {
+                (*cq).held.store(false, Ordering::Release);
+            }
+        }
+    }
+
+    /// Adds a CQE.
+    ///
+    /// # Safety
+    /// `cq` is live and this thread's.
+    #[inline(always)]
+    unsafe fn push(cq: *mut Cq, cqe: Cqe) {
+        // SAFETY: the index is masked to the ring's length; nobody else uses the ring meanwhile.
+        unsafe {
+            let tail = (*cq).tail.load(Ordering::Relaxed);
+            if tail.wrapping_sub((*cq).head.load(Ordering::Relaxed)) > (*cq).mask {
+                return Cq::overflow(cq);
+            }
+            *(*cq).ring.add((tail & (*cq).mask) as usize) = cqe;
+            (*cq).tail.store(tail.wrapping_add(1), Ordering::Relaxed);
+        }
+    }
+
+    /// # Safety
+    /// As for `push`.
+    #[cold]
+    unsafe fn overflow(cq: *mut Cq) {
+        // SAFETY: the CQ's context outlives it.
+        unsafe {
+            if !(*cq).overflowed {
+                (*cq).overflowed = true;
+                let context = Context::of((*cq).verbs.context);
+                context.raise(ibv_event_type::IBV_EVENT_CQ_ERR, Source::Cq(cq.cast()));
+            }
+        }
+    }
+}
+
+/// # Safety
+/// `list` has `count` entries.
+#[inline(always)]
+unsafe fn total_bytes(list: *const ibv_sge, count: c_int) -> u32 {
+    let mut total = 0_u32;
+    for index in 0..count.max(0) as usize {
+        // SAFETY: the caller vouches for the entries.
+        total = total.wrapping_add(unsafe { (*list.add(index)).length });
+    }
+    total
+}
+
+/// The completion's opcode of a WR's.
+#[inline(always)]
+fn completed(opcode: u32) -> u32 {
+    use ibv_wc_opcode::{
+        IBV_WC_COMP_SWAP, IBV_WC_FETCH_ADD, IBV_WC_RDMA_READ, IBV_WC_RDMA_WRITE, IBV_WC_SEND,
+    };
+    /// Indexed by `ibv_wr_opcode`.
+    const COMPLETED: [u32; 8] = [
+        IBV_WC_RDMA_WRITE,
+        IBV_WC_RDMA_WRITE,
+        IBV_WC_SEND,
+        IBV_WC_SEND,
+        IBV_WC_RDMA_READ,
+        IBV_WC_COMP_SWAP,
+        IBV_WC_FETCH_ADD,
+        IBV_WC_SEND,
+    ];
+    COMPLETED[(opcode & 7) as usize]
+}
+
+unsafe extern "C" fn post_send(
+    qp: *mut ibv_qp,
+    mut wr: *mut ibv_send_wr,
+    _bad: *mut *mut ibv_send_wr,
+) -> c_int {
+    // SAFETY: the caller passes a live QP of this device and a list of WRs, as ibv_post_send(3) asks.
+    unsafe {
+        let qp = qp.cast::<Qp>();
+        let cq = (*qp).verbs.send_cq.cast::<Cq>();
+        let implied_flags = (*qp).implied_flags;
+        Cq::lock(cq);
+        while !wr.is_null() {
+            if ((*wr).send_flags | implied_flags) & SIGNALED != 0 {
+                let cqe = Cqe {
+                    wr_id: (*wr).wr_id,
+                    qp_num: (*qp).verbs.qp_num,
+                    byte_len: total_bytes((*wr).sg_list, (*wr).num_sge),
+                    opcode: completed((*wr).opcode),
+                };
+                Cq::push(cq, cqe);
+            }
+            wr = (*wr).next;
+        }
+        Cq::unlock(cq);
+    }
+    0
+}
+
+unsafe extern "C" fn post_recv(
+    qp: *mut ibv_qp,
+    mut wr: *mut ibv_recv_wr,
+    _bad: *mut *mut ibv_recv_wr,
+) -> c_int {
+    // SAFETY: the caller passes a live QP of this device and a list of WRs, as ibv_post_recv(3) asks.
+    unsafe {
+        let qp = qp.cast::<Qp>();
+        if !(*qp).receives_complete {
+            return 0;
+        }
+        let cq = (*qp).verbs.recv_cq.cast::<Cq>();
+        Cq::lock(cq);
+        while !wr.is_null() {
+            let cqe = Cqe {
+                wr_id: (*wr).wr_id,
+                qp_num: (*qp).verbs.qp_num,
+                byte_len: total_bytes((*wr).sg_list, (*wr).num_sge),
+                opcode: ibv_wc_opcode::IBV_WC_RECV,
+            };
+            Cq::push(cq, cqe);
+            wr = (*wr).next;
+        }
+        Cq::unlock(cq);
+    }
+    0
+}
+
+unsafe extern "C" fn poll_cq(cq: *mut ibv_cq, num_entries: c_int, wc: *mut ibv_wc) -> c_int {
+    // SAFETY: the caller passes a live CQ of this device and room for `num_entries` completions.
+    unsafe {
+        let cq = cq.cast::<Cq>();
+        if (*cq).tail.load(Ordering::Relaxed) == (*cq).head.load(Ordering::Relaxed) {
+            return 0;
+        }
+        Cq::lock(cq);
+        let head = (*cq).head.load(Ordering::Relaxed);
+        let waiting = (*cq).tail.load(Ordering::Relaxed).wrapping_sub(head);
+        let count = waiting.min(num_entries.max(0) as u32);
+        for index in 0..count {
+            let cqe = *(*cq)
+                .ring
+                .add((head.wrapping_add(index) & (*cq).mask) as usize);
+            let wc = wc.add(index as usize);
+            (*wc).wr_id = cqe.wr_id;
+            (*wc).status = ibv_wc_status::IBV_WC_SUCCESS;
+            (*wc).opcode = cqe.opcode;
+            (*wc).vendor_err = 0;
+            (*wc).byte_len = cqe.byte_len;
+            (*wc).qp_num = cqe.qp_num;
+            (*wc).wc_flags = 0;
+        }
+        (*cq)
+            .head
+            .store(head.wrapping_add(count), Ordering::Relaxed);
+        Cq::unlock(cq);
+        count as c_int
+    }
+}
+
+/// There are no completion channels, so nobody to notify.
+pub(crate) unsafe extern "C" fn req_notify_cq(_cq: *mut ibv_cq, _solicited_only: c_int) -> c_int {
+    libc::EOPNOTSUPP
+}

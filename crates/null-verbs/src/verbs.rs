@@ -1,0 +1,325 @@
+//! The control functions under libibverbs' names: each hands over to the device of its context.
+//!
+//! Pointers that libibverbs would not accept (null, freed, of another library) are not accepted here.
+
+use std::io;
+use std::os::raw::{c_int, c_void};
+use std::ptr::null_mut;
+
+use rdma_sys::{
+    ibv_async_event, ibv_comp_channel, ibv_context, ibv_cq, ibv_device, ibv_device_attr,
+    ibv_gid_entry, ibv_mr, ibv_pd, ibv_port_attr, ibv_qp, ibv_qp_attr, ibv_qp_init_attr,
+};
+
+use crate::context::{self, Context};
+use crate::device::{self, Kind};
+use crate::events::Source;
+use crate::{loopback, null};
+
+/// The only port.
+const PORT: u32 = 1;
+
+fn set_errno(error: c_int) {
+    // SAFETY: the calling thread's own errno.
+    unsafe { *libc::__errno_location() = error };
+}
+
+/// The pointer, or null and `errno`.
+fn pointer_or_errno<T>(result: Result<*mut T, c_int>) -> *mut T {
+    result.unwrap_or_else(|error| {
+        set_errno(error);
+        null_mut()
+    })
+}
+
+fn code(error: &io::Error) -> c_int {
+    error.raw_os_error().unwrap_or(libc::EIO)
+}
+
+/// The device behind a context.
+///
+/// # Safety
+/// `context` is open.
+unsafe fn kind(context: *mut ibv_context) -> Kind {
+    // SAFETY: the caller vouches for it.
+    unsafe { Context::of(context) }.kind()
+}
+
+/// `ibv_open_device(3)`.
+///
+/// # Safety
+/// As for libibverbs.
+pub unsafe extern "C" fn open_device(device: *mut ibv_device) -> *mut ibv_context {
+    pointer_or_errno(Context::open(device).map_err(|error| code(&error)))
+}
+
+/// `ibv_close_device(3)`.
+///
+/// # Safety
+/// As for libibverbs: everything made in the context was destroyed before.
+pub unsafe extern "C" fn close_device(context: *mut ibv_context) -> c_int {
+    // SAFETY: the caller gives the context up.
+    unsafe { Context::close(context) };
+    0
+}
+
+/// `ibv_query_device(3)`.
+///
+/// # Safety
+/// As for libibverbs.
+pub unsafe extern "C" fn query_device(
+    _context: *mut ibv_context,
+    attr: *mut ibv_device_attr,
+) -> c_int {
+    // SAFETY: the caller passes a writable struct.
+    device::fill_device_attributes(unsafe { &mut *attr });
+    0
+}
+
+/// `ibv_query_port(3)`, the whole struct. EINVAL for any port but 1.
+///
+/// # Safety
+/// As for libibverbs.
+pub unsafe extern "C" fn query_port(
+    _context: *mut ibv_context,
+    port: u8,
+    attr: *mut ibv_port_attr,
+) -> c_int {
+    if u32::from(port) != PORT {
+        return libc::EINVAL;
+    }
+    // SAFETY: the caller passes a writable struct.
+    device::fill_port_attributes(unsafe { &mut *attr });
+    0
+}
+
+/// `ibv_query_gid_ex(3)`. EINVAL for any port but 1, ENODATA behind the table's end.
+///
+/// # Safety
+/// As for libibverbs.
+pub unsafe extern "C" fn query_gid_ex(
+    _context: *mut ibv_context,
+    port: u32,
+    gid_index: u32,
+    entry: *mut ibv_gid_entry,
+    flags: u32,
+) -> c_int {
+    if port != PORT || flags != 0 {
+        return libc::EINVAL;
+    }
+    // SAFETY: the caller passes a writable struct.
+    match device::fill_gid(gid_index, unsafe { &mut *entry }) {
+        Some(()) => 0,
+        None => libc::ENODATA,
+    }
+}
+
+/// `ibv_get_async_event(3)`: blocks, or EAGAIN when `async_fd` is non-blocking.
+///
+/// # Safety
+/// As for libibverbs.
+pub unsafe extern "C" fn get_async_event(
+    context: *mut ibv_context,
+    event: *mut ibv_async_event,
+) -> c_int {
+    // SAFETY: an open context and a writable struct.
+    let outcome = unsafe { Context::of(context).next_event(&mut *event) };
+    match outcome {
+        Ok(()) => 0,
+        Err(error) => {
+            set_errno(code(&error));
+            -1
+        }
+    }
+}
+
+/// `ibv_ack_async_event(3)`: nothing waits for it here.
+///
+/// # Safety
+/// As for libibverbs.
+pub unsafe extern "C" fn ack_async_event(_event: *mut ibv_async_event) {}
+
+/// `ibv_alloc_pd(3)`.
+///
+/// # Safety
+/// As for libibverbs.
+pub unsafe extern "C" fn alloc_pd(context: *mut ibv_context) -> *mut ibv_pd {
+    context::new_pd(context)
+}
+
+/// `ibv_dealloc_pd(3)`. On `loop0` EBUSY while an MR or QP is in it.
+///
+/// # Safety
+/// As for libibverbs.
+pub unsafe extern "C" fn dealloc_pd(pd: *mut ibv_pd) -> c_int {
+    // SAFETY: a live protection domain of an open context.
+    unsafe {
+        if kind((*pd).context) == Kind::Loopback && loopback::pd_in_use(pd) {
+            return libc::EBUSY;
+        }
+        context::free_pd(pd);
+    }
+    0
+}
+
+/// `ibv_reg_mr(3)`. EINVAL for remote write without local write.
+///
+/// # Safety
+/// As for libibverbs: the memory stays until [`dereg_mr`].
+pub unsafe extern "C" fn reg_mr(
+    pd: *mut ibv_pd,
+    address: *mut c_void,
+    length: usize,
+    access: c_int,
+) -> *mut ibv_mr {
+    // SAFETY: a live protection domain of an open context.
+    pointer_or_errno(unsafe {
+        match kind((*pd).context) {
+            Kind::Null => Ok(null::reg_mr(pd, address, length)),
+            Kind::Loopback => loopback::reg_mr(pd, address, length, access),
+        }
+    })
+}
+
+/// `ibv_dereg_mr(3)`.
+///
+/// # Safety
+/// As for libibverbs.
+pub unsafe extern "C" fn dereg_mr(mr: *mut ibv_mr) -> c_int {
+    // SAFETY: a live MR, made by `reg_mr` from such a box on either device.
+    unsafe {
+        if kind((*mr).context) == Kind::Loopback {
+            loopback::forget_mr(mr);
+        }
+        drop(Box::from_raw(mr));
+    }
+    0
+}
+
+/// `ibv_create_cq(3)`. EINVAL for a size of 0 or above the limit; EOPNOTSUPP with a completion channel.
+///
+/// # Safety
+/// As for libibverbs.
+pub unsafe extern "C" fn create_cq(
+    context: *mut ibv_context,
+    entries: c_int,
+    cq_context: *mut c_void,
+    channel: *mut ibv_comp_channel,
+    vector: c_int,
+) -> *mut ibv_cq {
+    let size = match u32::try_from(entries) {
+        Ok(size) if size > 0 && entries <= device::MAX_CQE && vector == 0 => size,
+        _ => return pointer_or_errno(Err(libc::EINVAL)),
+    };
+    if !channel.is_null() {
+        return pointer_or_errno(Err(libc::EOPNOTSUPP));
+    }
+    // SAFETY: the context is open.
+    pointer_or_errno(Ok(match unsafe { kind(context) } {
+        Kind::Null => null::create_cq(context, size, cq_context),
+        Kind::Loopback => loopback::create_cq(context, size, cq_context),
+    }))
+}
+
+/// `ibv_destroy_cq(3)`. On `loop0` EBUSY while a QP uses it.
+///
+/// # Safety
+/// As for libibverbs.
+pub unsafe extern "C" fn destroy_cq(cq: *mut ibv_cq) -> c_int {
+    // SAFETY: a live CQ of an open context.
+    unsafe {
+        let context = Context::of((*cq).context);
+        let outcome = match context.kind() {
+            Kind::Null => null::destroy_cq(cq),
+            Kind::Loopback => loopback::destroy_cq(cq),
+        };
+        if outcome == 0 {
+            context.forget(Source::Cq(cq));
+        }
+        outcome
+    }
+}
+
+/// `ibv_create_qp(3)`: RC only. EINVAL beyond the device's limits, ENOMEM beyond its number of QPs.
+///
+/// # Safety
+/// As for libibverbs.
+pub unsafe extern "C" fn create_qp(pd: *mut ibv_pd, init: *mut ibv_qp_init_attr) -> *mut ibv_qp {
+    // SAFETY: a live protection domain of an open context, and a struct that can be read and written.
+    pointer_or_errno(unsafe {
+        let init = &mut *init;
+        match check_init(init) {
+            Err(error) => Err(error),
+            Ok(()) => match kind((*pd).context) {
+                Kind::Null => null::create_qp(pd, init),
+                Kind::Loopback => loopback::create_qp(pd, init),
+            },
+        }
+    })
+}
+
+fn check_init(init: &ibv_qp_init_attr) -> Result<(), c_int> {
+    let cap = &init.cap;
+    let fits = cap.max_send_wr <= device::MAX_QP_WR
+        && cap.max_recv_wr <= device::MAX_QP_WR
+        && cap.max_send_sge <= device::MAX_SGE
+        && cap.max_recv_sge <= device::MAX_SGE
+        && cap.max_inline_data <= device::MAX_INLINE_BYTES;
+    let complete = !init.send_cq.is_null() && !init.recv_cq.is_null() && init.srq.is_null();
+    let reliable = init.qp_type == rdma_sys::ibv_qp_type::IBV_QPT_RC;
+    if fits && complete && reliable {
+        Ok(())
+    } else {
+        Err(libc::EINVAL)
+    }
+}
+
+/// `ibv_query_qp(3)`: all attributes, whatever the mask.
+///
+/// # Safety
+/// As for libibverbs.
+pub unsafe extern "C" fn query_qp(
+    qp: *mut ibv_qp,
+    attr: *mut ibv_qp_attr,
+    _mask: c_int,
+    init: *mut ibv_qp_init_attr,
+) -> c_int {
+    // SAFETY: a live QP and two writable structs.
+    unsafe {
+        match kind((*qp).context) {
+            Kind::Null => null::query_qp(qp, attr, init),
+            Kind::Loopback => loopback::query_qp(qp, attr, init),
+        }
+    }
+}
+
+/// `ibv_modify_qp(3)`. `loop0` checks the transition, its attributes and their values (EINVAL), and
+/// that the destination GID is its own (ETIMEDOUT); `null0` takes what it is given.
+///
+/// # Safety
+/// As for libibverbs.
+pub unsafe extern "C" fn modify_qp(qp: *mut ibv_qp, attr: *mut ibv_qp_attr, mask: c_int) -> c_int {
+    // SAFETY: a live QP and a readable struct; the mask is a set of bits.
+    unsafe {
+        let mask = mask.cast_unsigned();
+        match kind((*qp).context) {
+            Kind::Null => null::modify_qp(qp, &*attr, mask),
+            Kind::Loopback => loopback::modify_qp(qp, &*attr, mask),
+        }
+    }
+}
+
+/// `ibv_destroy_qp(3)`.
+///
+/// # Safety
+/// As for libibverbs.
+pub unsafe extern "C" fn destroy_qp(qp: *mut ibv_qp) -> c_int {
+    // SAFETY: a live QP of an open context.
+    unsafe {
+        Context::of((*qp).context).forget(Source::Qp(qp));
+        match kind((*qp).context) {
+            Kind::Null => null::destroy_qp(qp),
+            Kind::Loopback => loopback::destroy_qp(qp),
+        }
+    }
+}
