@@ -77,7 +77,7 @@ impl Geometry {
 
     /// Whether the WR at a ring position is signalled.
     pub fn signalled(&self, position: u32) -> bool {
-        (position % self.unit + 1) % self.signal_every == 0
+        (position % self.unit + 1).is_multiple_of(self.signal_every)
     }
 
     /// Whether a chain ends with the WR at a ring position.

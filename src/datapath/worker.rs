@@ -459,11 +459,10 @@ impl<'s, const VERIFY: bool, const LATENCY: bool, const CONTENDED: bool>
                 shared.set_failed();
             }
         }
-        if let (Some(first), true) = (post_from, self.mode_allows_receives()) {
-            if let Err(error) = receiver.ring.post(first) {
+        if let (Some(first), true) = (post_from, self.mode_allows_receives())
+            && let Err(error) = receiver.ring.post(first) {
                 self.refused(error.into_error(Operation::PostRecv, lane.qp.qpn()));
             }
-        }
     }
 
     #[inline]

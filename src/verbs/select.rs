@@ -44,11 +44,20 @@ pub fn select(
     local: Option<IpAddr>,
 ) -> Result<Port, VerbsError> {
     let devices = open_all(library)?;
-    let available = || devices.iter().map(|device| device.name().to_owned()).collect();
+    let available = || {
+        devices
+            .iter()
+            .map(|device| device.name().to_owned())
+            .collect()
+    };
     let wanted: Vec<_> = match &request.device {
         None => devices.clone(),
         Some(name) => {
-            let wanted: Vec<_> = devices.iter().filter(|d| d.name() == name).cloned().collect();
+            let wanted: Vec<_> = devices
+                .iter()
+                .filter(|d| d.name() == name)
+                .cloned()
+                .collect();
             if wanted.is_empty() {
                 return Err(VerbsError::NoSuchDevice {
                     name: name.clone(),
@@ -69,7 +78,11 @@ pub fn select(
         };
         for number in ports {
             if number == 0 || number > limits.ports {
-                reasons.push(format!("{} has ports 1 to {}, not {number}", device.name(), limits.ports));
+                reasons.push(format!(
+                    "{} has ports 1 to {}, not {number}",
+                    device.name(),
+                    limits.ports
+                ));
                 continue;
             }
             match candidate(&device, number, &limits, request, local)? {
