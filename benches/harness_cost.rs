@@ -1,1 +1,357 @@
-fn main() {}
+//! What the harness itself costs a message: the real workers on `null0`, a verbs library in this process
+//! that completes every WR at once and moves no byte.
+//!
+//! `cargo bench` prints every cell; `cargo bench -- --quick` only the cells that perftest has too (one
+//! worker, four QPs, shared CQ); words narrow either down, as in `cargo bench -- write q16 w1`.
+
+#![allow(clippy::print_stdout)] // printing is what it is for
+
+#[path = "../tests/support/null_library.rs"]
+mod null_library;
+
+use std::error::Error;
+use std::hint::black_box;
+use std::sync::Arc;
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+use rocebench::datapath::{
+    Crew, Geometry, Lane, Layout, Phase, RemoteMemory, Sender, Shared, WorkerSpec,
+};
+use rocebench::metrics::clock::Clock;
+use rocebench::metrics::{cpu, histogram};
+use rocebench::plan::case::Transport;
+use rocebench::plan::{Case, CqMode, Op, Stop, Warmup};
+use rocebench::verbs::{
+    Access, CompletionQueue, MemoryRegion, Port, PortRequest, ProtectionDomain, QpCapacity,
+    QueuePair, SendOpcode, SendRing, SendTemplate, WcBatch, select,
+};
+
+type Outcome<T> = Result<T, Box<dyn Error>>;
+
+const SIZE_BYTES: u32 = 64;
+const DEPTH: u32 = 128;
+const WARMUP: Duration = Duration::from_millis(5);
+const WINDOW: Duration = Duration::from_millis(30);
+
+/// Post list and signalling interval, and what perftest needed there for a message, in ns: `ib_write_bw`,
+/// four QPs, one core, on such a library.
+const SETTINGS: [(u32, u32, f64); 3] = [(1, 1, 22.0), (1, 100, 11.7), (32, 32, 1.2)];
+
+/// One line of the table.
+struct Cell {
+    case: Case,
+    perftest_ns: f64,
+    on_ns: Vec<f64>,
+    off_ns: Vec<f64>,
+    floor_ns: Vec<f64>,
+}
+
+fn main() -> Outcome<()> {
+    let words: Vec<String> = std::env::args()
+        .skip(1)
+        .filter(|word| word != "--bench")
+        .collect();
+    let quick = words.iter().any(|word| word == "--quick");
+    let wanted: Vec<&str> = words
+        .iter()
+        .map(String::as_str)
+        .filter(|word| !word.starts_with("--"))
+        .collect();
+    let port = select(
+        null_library::null_library(),
+        &PortRequest {
+            device: Some("null0".into()),
+            ..PortRequest::default()
+        },
+        None,
+    )?;
+    let clock = Clock::new();
+    let cores = cpu::allowed_cores()?;
+    let mut cells: Vec<Cell> = cases(quick, cores.len())
+        .into_iter()
+        .filter(|cell| wanted.iter().all(|word| cell.has(word)))
+        .collect();
+    let repetitions = if quick { 9 } else { 5 };
+    // Round after round, so that whatever else the machine does meets all cells alike.
+    for _ in 0..repetitions {
+        for cell in &mut cells {
+            let measure = |latency| {
+                let case = Case {
+                    latency,
+                    ..cell.case.clone()
+                };
+                measure(&port, &clock, &case, &cores)
+            };
+            let (on, off) = (measure(true)?, measure(false)?);
+            let floor = floor(&port, &cell.case)?;
+            cell.on_ns.push(on);
+            cell.off_ns.push(off);
+            cell.floor_ns.push(floor);
+        }
+    }
+    println!(
+        "ns of CPU time a message, {SIZE_BYTES} B, depth {DEPTH}, median of {repetitions} x {} ms;",
+        WINDOW.as_millis()
+    );
+    println!("on/off: with and without per-QP latency histograms; floor: only post and poll");
+    println!("op    cq          QPs workers  -l  -Q      on     off   floor  perftest");
+    for cell in &mut cells {
+        cell.print();
+    }
+    Ok(())
+}
+
+impl Cell {
+    fn has(&self, word: &str) -> bool {
+        let case = &self.case;
+        word == case.op.name()
+            || word == case.cq.name()
+            || word == format!("q{}", case.qps)
+            || word == format!("w{}", case.workers)
+            || word == format!("l{}", case.post_list)
+            || word == format!("Q{}", case.signal_every)
+    }
+
+    fn print(&mut self) {
+        let case = &self.case;
+        println!(
+            "{:<5} {:<10} {:>4} {:>7} {:>3} {:>3} {:>7.2} {:>7.2} {:>7.2}  {:>8}",
+            case.op.name(),
+            case.cq.name(),
+            case.qps,
+            case.workers,
+            case.post_list,
+            case.signal_every,
+            median(&mut self.on_ns),
+            median(&mut self.off_ns),
+            median(&mut self.floor_ns),
+            self.perftest_ns,
+        );
+    }
+}
+
+/// The cells of the table. A worker without a QP is none, and more workers than cores measure the
+/// scheduler.
+fn cases(quick: bool, cores: usize) -> Vec<Cell> {
+    let mut cells = Vec::new();
+    for op in Op::ALL {
+        for cq in [CqMode::Shared, CqMode::PerWorker, CqMode::PerQp] {
+            for qps in [1, 4, 16] {
+                for workers in [1, 2] {
+                    if workers > qps || workers as usize > cores {
+                        continue;
+                    }
+                    if quick && (cq, qps, workers) != (CqMode::Shared, 4, 1) {
+                        continue;
+                    }
+                    for (post_list, signal_every, perftest_ns) in SETTINGS {
+                        cells.push(Cell {
+                            case: case(op, cq, qps, workers, post_list, signal_every),
+                            perftest_ns,
+                            on_ns: Vec::new(),
+                            off_ns: Vec::new(),
+                            floor_ns: Vec::new(),
+                        });
+                    }
+                }
+            }
+        }
+    }
+    cells
+}
+
+fn case(op: Op, cq: CqMode, qps: u32, workers: u32, post_list: u32, signal_every: u32) -> Case {
+    Case {
+        id: "null".into(),
+        op,
+        cq,
+        qps,
+        size_bytes: SIZE_BYTES,
+        tx_depth: DEPTH,
+        rx_depth: DEPTH,
+        signal_every,
+        post_list,
+        inline_bytes: 0,
+        workers,
+        mtu: None,
+        bidirectional: false,
+        stop: Stop::DurationNs(WINDOW.as_nanos() as u64),
+        warmup: Warmup::FixedNs(WARMUP.as_nanos() as u64),
+        verify: false,
+        latency: true,
+        cq_depth: None,
+        transport: Transport::default(),
+    }
+}
+
+/// One run of the workers; CPU time of all of them over the messages of all.
+fn measure(port: &Port, clock: &Clock, case: &Case, cores: &[usize]) -> Outcome<f64> {
+    // A CQ is locked where threads share it, as a device's own would be.
+    null_verbs::null::set_locked(case.cq == CqMode::Shared && case.workers > 1);
+    let (lanes, cqs) = lanes(port, case)?;
+    let workers = case.workers as usize;
+    let digits = histogram::digits_for(lanes.len() * workers);
+    let shared = Arc::new(Shared::new(
+        case.clone(),
+        lanes,
+        clock.clone(),
+        digits,
+        workers,
+    ));
+    let crew = Crew::start(&shared, specs(case, &cqs, cores))?;
+    for (phase, time) in [(Phase::Warmup, WARMUP), (Phase::Measure, WINDOW)] {
+        shared.set_phase(phase);
+        sleep(time);
+    }
+    shared.set_phase(Phase::Drain);
+    let deadline = Instant::now() + Duration::from_secs(10);
+    while shared.counts().completed != shared.counts().posted {
+        if shared.has_failed() || Instant::now() > deadline {
+            return Err("the null library failed a WR, or lost one".into());
+        }
+        sleep(Duration::from_micros(100));
+    }
+    let reports = crew.finish()?;
+    let cpu_seconds: f64 = reports.iter().map(|report| report.cpu_seconds).sum();
+    let of_qps = reports.iter().flat_map(|report| &report.qps);
+    let messages: u64 = of_qps.clone().map(|qp| qp.completed).sum();
+    let samples: u64 = of_qps
+        .filter_map(|qp| qp.latency.as_ref())
+        .map(histogram::Recorder::count)
+        .sum();
+    // The figure is of no worth if the work was not done.
+    let expected = if case.latency {
+        messages / u64::from(case.signal_every)
+    } else {
+        0
+    };
+    if messages == 0 || samples != expected {
+        return Err(format!("{messages} messages gave {samples} samples, not {expected}").into());
+    }
+    Ok(cpu_seconds * 1e9 / messages as f64)
+}
+
+/// QPs with their rings, and the CQs. `null0` takes WRs in any state, so nothing is connected.
+fn lanes(port: &Port, case: &Case) -> Outcome<(Vec<Lane>, Vec<Arc<CompletionQueue>>)> {
+    let geometry = Geometry::of(case);
+    let layout = Layout::requests(case, &geometry);
+    let pd = ProtectionDomain::new(&port.context)?;
+    let memory = MemoryRegion::new(&pd, layout.total_bytes(), Access::LocalWrite, None)?;
+    let cqs = match case.cq {
+        CqMode::Shared => 1,
+        CqMode::PerWorker => case.workers,
+        CqMode::PerQp => case.qps,
+    };
+    let entries = case.qps.div_ceil(cqs) * geometry.completions_in_flight();
+    let cqs = (0..cqs)
+        .map(|_| CompletionQueue::new(&port.context, entries))
+        .collect::<Result<Vec<_>, _>>()?;
+    let remote = RemoteMemory {
+        address: memory.address(),
+        rkey: memory.rkey(),
+    };
+    let lanes = (0..case.qps)
+        .zip(cqs.iter().cycle())
+        .map(|(index, cq)| {
+            let qp = QueuePair::new(&pd, cq, cq, capacity(geometry.depth()))?;
+            let sender = Sender::new(case, index, &qp, &memory, remote)?;
+            Ok(Lane {
+                qp,
+                sender: Some(sender),
+                receiver: None,
+            })
+        })
+        .collect::<Outcome<Vec<_>>>()?;
+    Ok((lanes, cqs))
+}
+
+fn capacity(send_wr: u32) -> QpCapacity {
+    QpCapacity {
+        send_wr,
+        recv_wr: 1,
+        inline_bytes: 0,
+    }
+}
+
+/// Workers on the last cores, QPs dealt out in turn.
+fn specs(case: &Case, cqs: &[Arc<CompletionQueue>], cores: &[usize]) -> Vec<WorkerSpec> {
+    let workers = case.workers as usize;
+    let mut cores = cores.iter().rev().copied();
+    (0..workers)
+        .map(|index| {
+            let cqs = match case.cq {
+                CqMode::Shared => cqs.to_vec(),
+                CqMode::PerWorker | CqMode::PerQp => {
+                    cqs.iter().skip(index).step_by(workers).cloned().collect()
+                }
+            };
+            WorkerSpec {
+                index,
+                core: cores.next(),
+                cqs,
+                lanes: (index..case.qps as usize).step_by(workers).collect(),
+            }
+        })
+        .collect()
+}
+
+/// The same WRs posted and polled by the shortest loop, on one CQ: what is left is the library's and
+/// memory's cost.
+fn floor(port: &Port, case: &Case) -> Outcome<f64> {
+    null_verbs::null::set_locked(false);
+    let geometry = Geometry::new(DEPTH, case.signal_every, case.post_list, true);
+    let pd = ProtectionDomain::new(&port.context)?;
+    let memory = MemoryRegion::new(&pd, 1 << 16, Access::LocalWrite, None)?;
+    let cq = CompletionQueue::new(&port.context, case.qps * geometry.completions_in_flight())?;
+    let mut rings = Vec::new();
+    for qp in 0..u64::from(case.qps) {
+        let templates: Vec<SendTemplate> = (0..geometry.ring())
+            .map(|position| SendTemplate {
+                wr_id: qp << 32 | u64::from(position / geometry.unit * geometry.unit),
+                opcode: SendOpcode::Write {
+                    address: 0x1000,
+                    rkey: 1,
+                },
+                offset: position as usize % 64 * 64,
+                length_bytes: SIZE_BYTES,
+                signalled: geometry.signalled(position),
+                inline: false,
+                ends_chain: geometry.ends_chain(position),
+            })
+            .collect();
+        let qp = QueuePair::new(&pd, &cq, &cq, capacity(DEPTH))?;
+        rings.push(SendRing::new(&qp, &memory, &templates)?);
+    }
+    let post_slot = |ring: &SendRing, first: u32| {
+        (first..first + geometry.unit)
+            .step_by(geometry.post_list as usize)
+            .try_for_each(|position| ring.post(position as usize))
+            .map_err(|_| "the null library refused a WR")
+    };
+    for ring in &rings {
+        for slot in 0..geometry.slots {
+            post_slot(ring, slot * geometry.unit)?;
+        }
+    }
+    let mut batch = WcBatch::new();
+    let mut messages = 0_u64;
+    let (deadline, start_seconds) = (Instant::now() + WINDOW / 3, cpu::thread_seconds());
+    while Instant::now() < deadline {
+        for _ in 0..1000 {
+            for completion in black_box(cq.poll(&mut batch)?) {
+                let id = completion.wr_id();
+                if let Some(ring) = rings.get((id >> 32) as usize) {
+                    post_slot(ring, id as u32)?;
+                }
+                messages += u64::from(geometry.unit);
+            }
+        }
+    }
+    Ok((cpu::thread_seconds() - start_seconds) * 1e9 / messages as f64)
+}
+
+fn median(values: &mut [f64]) -> f64 {
+    values.sort_by(f64::total_cmp);
+    values.get(values.len() / 2).copied().unwrap_or(f64::NAN)
+}
