@@ -6,20 +6,20 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering::{Relaxed, Release};
 
 use crate::metrics::cpu;
-use crate::metrics::histogram::Recorder;
+use crate::metrics::histogram::Samples;
 use crate::verbs::{Completion, CompletionQueue, Operation, PostError, SendScratch, WcBatch};
 
+use super::Geometry;
 use super::lane::{Lane, Sender};
 use super::report::{QpReport, WorkerReport};
 use super::shared::{Phase, Shared};
 use super::trouble::{FailedCompletion, Trouble};
 use super::wr_id::{TAIL_SLOT, WrId};
 
-/// Units posted on one reading of the clock at most, when a unit is a few messages.
-const UNITS_PER_STAMP: u32 = 8;
-
-/// Units of at least this many messages get a reading each.
-const LARGE_UNIT: u32 = 8;
+/// How much may be posted on one reading of the clock: 8 calls of a message, or 2 of 32. A message
+/// weighs 1, a call [`CALL_WEIGHT`].
+const STAMP_LASTS: u32 = 8 * (CALL_WEIGHT + 1);
+const CALL_WEIGHT: u32 = 8;
 
 /// What one worker is given.
 pub struct WorkerSpec {
@@ -58,13 +58,23 @@ enum Mode {
     Close,
 }
 
+/// One QP, as one worker sees it.
+struct Seat<'s> {
+    lane: &'s Lane,
+    sender: Option<&'s Sender>,
+    tally: Tally,
+    samples: Option<Samples>,
+}
+
 pub(super) struct Worker<'s, const VERIFY: bool, const LATENCY: bool, const CONTENDED: bool> {
     shared: &'s Shared,
     spec: &'s WorkerSpec,
-    tallies: Vec<Tally>,
+    /// The case's, at hand.
+    geometry: Geometry,
+    several_per_slot: bool,
+    seats: Vec<Seat<'s>>,
     at_start: Vec<Tally>,
     at_end: Vec<Tally>,
-    recorders: Vec<Option<Recorder>>,
     scratch: SendScratch,
     trouble: Trouble,
     mode: Mode,
@@ -75,7 +85,8 @@ pub(super) struct Worker<'s, const VERIFY: bool, const LATENCY: bool, const CONT
     polls: u64,
     empty_polls: u64,
     stamp_raw: u64,
-    units_since_stamp: u32,
+    /// Weight of what was posted since.
+    since_stamp: u32,
     last_seen_raw: u64,
     window: WindowMarks,
     /// Chains of the two parts of a slot but for the last one: where that begins.
@@ -105,18 +116,22 @@ impl<'s, const VERIFY: bool, const LATENCY: bool, const CONTENDED: bool>
         Worker {
             shared,
             spec,
-            tallies: vec![Tally::default(); qps],
-            at_start: vec![Tally::default(); qps],
-            at_end: vec![Tally::default(); qps],
-            recorders: (0..qps)
-                .map(|qp| {
-                    let sends = shared
-                        .lanes
-                        .get(qp)
-                        .is_some_and(|lane| lane.sender.is_some());
-                    (LATENCY && sends && mine(qp)).then(|| Recorder::new(shared.digits))
+            geometry,
+            several_per_slot: geometry.completions_per_slot() > 1,
+            seats: shared
+                .lanes
+                .iter()
+                .enumerate()
+                .map(|(qp, lane)| Seat {
+                    lane,
+                    sender: lane.sender.as_ref(),
+                    tally: Tally::default(),
+                    samples: (LATENCY && lane.sender.is_some() && mine(qp))
+                        .then(|| Samples::new(shared.digits)),
                 })
                 .collect(),
+            at_start: vec![Tally::default(); qps],
+            at_end: vec![Tally::default(); qps],
             scratch: SendScratch::new(geometry.unit.max(geometry.post_list) as usize),
             trouble: Trouble::new(),
             mode: Mode::Silent,
@@ -127,7 +142,7 @@ impl<'s, const VERIFY: bool, const LATENCY: bool, const CONTENDED: bool>
             polls: 0,
             empty_polls: 0,
             stamp_raw: 0,
-            units_since_stamp: UNITS_PER_STAMP,
+            since_stamp: STAMP_LASTS,
             last_seen_raw: 0,
             window: WindowMarks::default(),
             last_chain_of_head: last_chain(geometry.head),
@@ -167,7 +182,10 @@ impl<'s, const VERIFY: bool, const LATENCY: bool, const CONTENDED: bool>
             0
         };
         self.last_seen_raw = seen_raw;
-        self.units_since_stamp = UNITS_PER_STAMP;
+        if LATENCY {
+            self.stamp_raw = seen_raw;
+            self.since_stamp = 0;
+        }
         for completion in completions {
             let id = WrId::from_raw(completion.wr_id());
             if !completion.is_success() {
@@ -193,39 +211,34 @@ impl<'s, const VERIFY: bool, const LATENCY: bool, const CONTENDED: bool>
 
     #[inline]
     fn sent(&mut self, id: WrId, seen_raw: u64) {
-        let shared = self.shared;
+        let geometry = self.geometry;
         let (qp, slot) = (id.qp(), id.slot());
-        let Some((lane, sender)) = lane_and_sender(shared, qp) else {
+        let Some(seat) = self.seats.get_mut(qp) else {
+            return;
+        };
+        let (lane, Some(sender)) = (seat.lane, seat.sender) else {
             return;
         };
         if slot == TAIL_SLOT {
             self.tail_sent(qp, sender);
             return;
         }
-        let messages = u64::from(shared.geometry.signal_every);
+        let messages = u64::from(geometry.signal_every);
         self.completed += messages;
-        if let Some(tally) = self.tallies.get_mut(qp) {
-            tally.completed += messages;
-        }
-        if LATENCY && self.measuring {
-            let posted_raw = sender
-                .posted_at
-                .get(slot as usize)
-                .map(|at| at.load(Relaxed));
-            if let (Some(posted_raw), Some(Some(recorder))) =
-                (posted_raw, self.recorders.get_mut(qp))
-            {
-                recorder.record(shared.clock.ns_between(posted_raw, seen_raw));
-            }
-        }
-        if shared.geometry.completions_per_slot() > 1
-            && !last_of_slot::<CONTENDED>(shared, sender, slot)
+        seat.tally.completed += messages;
+        if LATENCY
+            && self.measuring
+            && let Some(samples) = &mut seat.samples
+            && let Some(posted_at) = sender.posted_at.get(slot as usize)
         {
+            let posted_raw = posted_at.load(Relaxed);
+            samples.record(self.shared.clock.ns_between(posted_raw, seen_raw));
+        }
+        if self.several_per_slot && !last_of_slot::<CONTENDED>(&geometry, sender, slot) {
             return;
         }
         if VERIFY {
-            let unit = shared.geometry.unit;
-            self.check_reads(sender, slot * unit, unit);
+            self.check_reads(sender, slot * geometry.unit, geometry.unit);
         }
         match self.mode {
             Mode::Silent => {}
@@ -243,7 +256,7 @@ impl<'s, const VERIFY: bool, const LATENCY: bool, const CONTENDED: bool>
     /// Posts the rest of the slot before `slot`, if its head was posted and that is not yet.
     #[inline]
     fn close_open(&mut self, qp: usize, lane: &Lane, sender: &Sender, slot: u32) -> bool {
-        let geometry = self.shared.geometry;
+        let geometry = self.geometry;
         if CONTENDED || geometry.head == geometry.unit || !self.set_open(qp, false) {
             return false;
         }
@@ -255,8 +268,8 @@ impl<'s, const VERIFY: bool, const LATENCY: bool, const CONTENDED: bool>
     /// Sets whether the QP's last slot is open, and returns whether it was.
     #[inline]
     fn set_open(&mut self, qp: usize, open: bool) -> bool {
-        match self.tallies.get_mut(qp) {
-            Some(tally) => std::mem::replace(&mut tally.open, open),
+        match self.seats.get_mut(qp) {
+            Some(seat) => std::mem::replace(&mut seat.tally.open, open),
             None => false,
         }
     }
@@ -264,7 +277,7 @@ impl<'s, const VERIFY: bool, const LATENCY: bool, const CONTENDED: bool>
     /// Posts the head of a slot, which is all of it where slots are posted whole.
     #[inline]
     fn open(&mut self, qp: usize, lane: &Lane, sender: &Sender, slot: u32) {
-        let geometry = self.shared.geometry;
+        let geometry = self.geometry;
         let first = slot * geometry.unit;
         if CONTENDED || geometry.head == geometry.unit {
             let last = self.last_chain_of_head;
@@ -278,7 +291,7 @@ impl<'s, const VERIFY: bool, const LATENCY: bool, const CONTENDED: bool>
     /// Posts what of a slot its head leaves.
     #[inline]
     fn post_rest(&mut self, qp: usize, lane: &Lane, sender: &Sender, slot: u32) {
-        let geometry = self.shared.geometry;
+        let geometry = self.geometry;
         let first = slot * geometry.unit + geometry.head;
         let count = geometry.unit - geometry.head;
         let last = self.last_chain_of_rest;
@@ -310,11 +323,10 @@ impl<'s, const VERIFY: bool, const LATENCY: bool, const CONTENDED: bool>
 
     #[inline]
     fn stamp(&mut self, sender: &Sender, slot: u32) {
-        if self.shared.geometry.unit >= LARGE_UNIT || self.units_since_stamp >= UNITS_PER_STAMP {
+        if self.since_stamp >= STAMP_LASTS {
             self.stamp_raw = self.shared.clock.raw();
-            self.units_since_stamp = 0;
+            self.since_stamp = 0;
         }
-        self.units_since_stamp += 1;
         if let Some(at) = sender.posted_at.get(slot as usize) {
             at.store(self.stamp_raw, Relaxed);
         }
@@ -323,7 +335,7 @@ impl<'s, const VERIFY: bool, const LATENCY: bool, const CONTENDED: bool>
     /// Posts `count` WRs from ring position `first` on, chain by chain.
     #[inline]
     fn post_span(&mut self, qp: usize, lane: &Lane, sender: &Sender, first: u32, count: u32) {
-        let step = self.shared.geometry.post_list;
+        let step = self.geometry.post_list;
         let mut done = 0;
         while done < count {
             let result = if VERIFY {
@@ -335,10 +347,16 @@ impl<'s, const VERIFY: bool, const LATENCY: bool, const CONTENDED: bool>
                 return self.post_failed(lane, error);
             }
             done += step;
+            if LATENCY {
+                self.since_stamp += CALL_WEIGHT;
+            }
+        }
+        if LATENCY {
+            self.since_stamp += count;
         }
         self.posted += u64::from(count);
-        if let Some(tally) = self.tallies.get_mut(qp) {
-            tally.posted += u64::from(count);
+        if let Some(seat) = self.seats.get_mut(qp) {
+            seat.tally.posted += u64::from(count);
         }
     }
 
@@ -386,7 +404,7 @@ impl<'s, const VERIFY: bool, const LATENCY: bool, const CONTENDED: bool>
         if !sender.tail_pending.swap(false, Relaxed) {
             return;
         }
-        let geometry = self.shared.geometry;
+        let geometry = self.geometry;
         let (first, count) = (slot * geometry.unit, sender.tail_messages.load(Relaxed));
         sender.tail_start.store(first, Relaxed);
         let mut done = 0;
@@ -400,8 +418,8 @@ impl<'s, const VERIFY: bool, const LATENCY: bool, const CONTENDED: bool>
             done += chain;
         }
         self.posted += u64::from(count);
-        if let Some(tally) = self.tallies.get_mut(qp) {
-            tally.posted += u64::from(count);
+        if let Some(seat) = self.seats.get_mut(qp) {
+            seat.tally.posted += u64::from(count);
         }
     }
 
@@ -409,8 +427,8 @@ impl<'s, const VERIFY: bool, const LATENCY: bool, const CONTENDED: bool>
     fn tail_sent(&mut self, qp: usize, sender: &Sender) {
         let count = sender.tail_messages.load(Relaxed);
         self.completed += u64::from(count);
-        if let Some(tally) = self.tallies.get_mut(qp) {
-            tally.completed += u64::from(count);
+        if let Some(seat) = self.seats.get_mut(qp) {
+            seat.tally.completed += u64::from(count);
         }
         if VERIFY {
             self.check_reads(sender, sender.tail_start.load(Relaxed), count);
@@ -429,15 +447,14 @@ impl<'s, const VERIFY: bool, const LATENCY: bool, const CONTENDED: bool>
     fn received(&mut self, completion: &Completion, id: WrId) {
         let shared = self.shared;
         let qp = id.qp();
-        let lane = shared.lanes.get(qp);
-        let Some((lane, receiver)) = lane.and_then(|lane| Some((lane, lane.receiver.as_ref()?)))
-        else {
+        let Some(seat) = self.seats.get_mut(qp) else {
+            return;
+        };
+        let (lane, Some(receiver)) = (seat.lane, &seat.lane.receiver) else {
             return;
         };
         self.received += 1;
-        let Some(tally) = self.tallies.get_mut(qp) else {
-            return;
-        };
+        let tally = &mut seat.tally;
         tally.received += 1;
         let mut post_from = None;
         if VERIFY {
@@ -530,7 +547,9 @@ impl<'s, const VERIFY: bool, const LATENCY: bool, const CONTENDED: bool>
     }
 
     fn open_window(&mut self) {
-        self.at_start.copy_from_slice(&self.tallies);
+        for (at_start, seat) in self.at_start.iter_mut().zip(&self.seats) {
+            *at_start = seat.tally;
+        }
         self.window = WindowMarks {
             cpu_seconds: cpu::thread_seconds(),
             polls: self.polls,
@@ -558,14 +577,16 @@ impl<'s, const VERIFY: bool, const LATENCY: bool, const CONTENDED: bool>
         self.window.cpu_seconds = cpu::thread_seconds() - self.window.cpu_seconds;
         self.window.polls = self.polls - self.window.polls;
         self.window.empty_polls = self.empty_polls - self.window.empty_polls;
-        self.at_end.copy_from_slice(&self.tallies);
+        for (at_end, seat) in self.at_end.iter_mut().zip(&self.seats) {
+            *at_end = seat.tally;
+        }
     }
 
     /// Fills the send queues of this worker's QPs, a slot at a time, QPs in turn.
     fn fill(&mut self) {
         let shared = self.shared;
-        let geometry = shared.geometry;
-        self.units_since_stamp = UNITS_PER_STAMP;
+        let geometry = self.geometry;
+        self.since_stamp = STAMP_LASTS;
         for slot in 0..geometry.slots {
             for &qp in &self.spec.lanes {
                 let Some((lane, sender)) = lane_and_sender(shared, qp) else {
@@ -590,18 +611,18 @@ impl<'s, const VERIFY: bool, const LATENCY: bool, const CONTENDED: bool>
 
     fn report(self) -> WorkerReport {
         let qps = self
-            .recorders
+            .seats
             .into_iter()
             .enumerate()
-            .map(|(qp, recorder)| {
+            .map(|(qp, seat)| {
                 let at = |tallies: &[Tally]| tallies.get(qp).copied().unwrap_or_default();
-                let (start, end, now) = (at(&self.at_start), at(&self.at_end), at(&self.tallies));
+                let (start, end, now) = (at(&self.at_start), at(&self.at_end), seat.tally);
                 QpReport {
                     completed: end.completed.saturating_sub(start.completed),
                     received: end.received.saturating_sub(start.received),
                     posted_in_all: now.posted,
                     received_in_all: now.received,
-                    latency: recorder,
+                    latency: seat.samples.map(Samples::into_recorder),
                 }
             })
             .collect();
@@ -626,7 +647,7 @@ fn lane_and_sender(shared: &Shared, qp: usize) -> Option<(&Lane, &Sender)> {
 
 /// Counts a completion of a slot that has several, and says whether it was the last.
 #[inline]
-fn last_of_slot<const CONTENDED: bool>(shared: &Shared, sender: &Sender, slot: u32) -> bool {
+fn last_of_slot<const CONTENDED: bool>(geometry: &Geometry, sender: &Sender, slot: u32) -> bool {
     let Some(awaited) = sender.awaited.get(slot as usize) else {
         return false;
     };
@@ -640,6 +661,6 @@ fn last_of_slot<const CONTENDED: bool>(shared: &Shared, sender: &Sender, slot: u
     if left > 1 {
         return false;
     }
-    awaited.store(shared.geometry.completions_per_slot(), Release);
+    awaited.store(geometry.completions_per_slot(), Release);
     true
 }

@@ -1,4 +1,4 @@
-//! Latency recorders: fixed memory, a few nanoseconds a sample, merged after the window. They must not
+//! Latency recorders: fixed memory, a nanosecond or two a sample, merged after the window. They must not
 //! know which QP they belong to or how they are written.
 
 use hdrhistogram::Histogram;
@@ -30,7 +30,68 @@ pub fn digits_for(histograms: usize) -> Digits {
     }
 }
 
-/// Latencies of one QP as seen by one worker.
+/// Latencies of one QP while its worker runs: counters cut exactly as the histogram's, without its
+/// running totals, which the counters give afterwards. A sample costs a third of the histogram's own
+/// `record`.
+pub struct Samples {
+    digits: Digits,
+    /// Two to this power counters cover each power of two.
+    half_magnitude: u32,
+    counts: Box<[u64]>,
+    overflows: u64,
+}
+
+impl Samples {
+    /// No samples yet. All memory is touched here, so make it on the thread that records: the pages are
+    /// then on that thread's NUMA node and no sample pays for a page fault.
+    pub fn new(digits: Digits) -> Self {
+        let (half_magnitude, length) = match digits {
+            Digits::Two => (7, 30 << 7),
+            Digits::Three => (10, 27 << 10),
+        };
+        let mut counts = vec![0; length].into_boxed_slice();
+        // Pages that were only allocated would come with the first sample of each.
+        std::hint::black_box(&mut counts).fill(0);
+        Samples {
+            digits,
+            half_magnitude,
+            counts,
+            overflows: 0,
+        }
+    }
+
+    /// Adds a sample. One above [`HIGHEST_NS`] is counted there, and as an overflow.
+    #[inline]
+    pub fn record(&mut self, latency_ns: u64) {
+        let mut value = latency_ns.max(1);
+        if value > HIGHEST_NS {
+            self.overflows += 1;
+            value = HIGHEST_NS;
+        }
+        let one_by_one = (2 << self.half_magnitude) - 1;
+        let bucket = (63 - self.half_magnitude) - (value | one_by_one).leading_zeros();
+        let index = (u64::from(bucket) << self.half_magnitude) + (value >> bucket);
+        if let Some(count) = self.counts.get_mut(index as usize) {
+            *count += 1;
+        }
+    }
+
+    /// The samples as a histogram.
+    pub fn into_recorder(self) -> Recorder {
+        let mut recorder = Recorder::new(self.digits);
+        for (index, &count) in (0_u64..).zip(&self.counts) {
+            if count > 0 {
+                let bucket = (index >> self.half_magnitude).saturating_sub(1);
+                let value = (index - (bucket << self.half_magnitude)) << bucket;
+                recorder.histogram.saturating_record_n(value, count);
+            }
+        }
+        recorder.overflows = self.overflows;
+        recorder
+    }
+}
+
+/// Latencies of one QP or of several.
 #[derive(Clone, Debug)]
 pub struct Recorder {
     histogram: Histogram<u64>,
@@ -38,8 +99,7 @@ pub struct Recorder {
 }
 
 impl Recorder {
-    /// An empty recorder. All its memory is touched here, so make it on the thread that records: the
-    /// pages are then on that thread's NUMA node and no sample pays for a page fault.
+    /// An empty recorder.
     pub fn new(digits: Digits) -> Self {
         let digits = match digits {
             Digits::Two => 2,
@@ -120,6 +180,10 @@ mod tests {
     fn memory_is_what_the_limit_assumes() {
         let recorder = Recorder::new(Digits::Three);
         assert_eq!(recorder.histogram.distinct_values() * 8, THREE_DIGITS_BYTES);
+        for digits in [Digits::Two, Digits::Three] {
+            let counters = Recorder::new(digits).histogram.distinct_values();
+            assert_eq!(Samples::new(digits).counts.len(), counters);
+        }
         let most = MEMORY_LIMIT_BYTES / THREE_DIGITS_BYTES;
         assert_eq!(digits_for(most), Digits::Three);
         assert_eq!(digits_for(most + 1), Digits::Two);
@@ -165,6 +229,20 @@ mod tests {
             prop_assert_eq!(merged.histogram(), one.histogram());
             prop_assert_eq!(merged.overflows(), one.overflows());
             prop_assert_eq!(merged.count() as usize, parts.concat().len());
+        }
+
+        #[test]
+        fn samples_give_the_histogram_that_recording_gives(mut values in latencies(), digits in 0..2) {
+            values.extend([0, 1, 2047, 2048, 4095, HIGHEST_NS - 1, HIGHEST_NS, u64::MAX]);
+            let digits = if digits == 0 { Digits::Two } else { Digits::Three };
+            let mut samples = Samples::new(digits);
+            values.iter().for_each(|&value| samples.record(value));
+            let (ours, expected) = (samples.into_recorder(), recorded(digits, &values));
+            prop_assert_eq!(ours.histogram(), expected.histogram());
+            prop_assert_eq!(ours.histogram().max(), expected.histogram().max());
+            prop_assert_eq!(ours.histogram().min(), expected.histogram().min());
+            prop_assert_eq!(ours.count(), values.len() as u64);
+            prop_assert_eq!(ours.overflows(), expected.overflows());
         }
 
         #[test]

@@ -10,4 +10,4 @@ pub mod limits;
 pub mod steady;
 
 pub use clock::Clock;
-pub use histogram::{Digits, Recorder, digits_for};
+pub use histogram::{Digits, Recorder, Samples, digits_for};

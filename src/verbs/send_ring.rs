@@ -54,17 +54,27 @@ pub struct SendTemplate {
 
 /// Prebuilt work requests, linked into chains, each chain one call of `ibv_post_send`.
 pub struct SendRing {
-    qp: Arc<QueuePair>,
+    _qp: Arc<QueuePair>,
     /// Kept so that the payloads outlive the ring.
     _memory: Arc<MemoryRegion>,
-    wrs: Box<[ibv_send_wr]>,
-    /// The `sg_list`s point here.
-    _sges: Box<[ibv_sge]>,
+    requests: Box<[Request]>,
+    /// Of `qp`, which keeps it alive.
+    raw_qp: *mut ibv_qp,
     post: PostFunction,
 }
 
-// SAFETY: the work requests hold pointers only into the ring's own boxes, which do not move, and
-// nothing is changed after construction; libibverbs only reads them.
+/// A work request and its only scatter-gather element. Three cache lines, an odd number, so that the
+/// first lines of successive requests, which are all that is read of most, use every set of the caches.
+#[repr(C, align(64))]
+struct Request {
+    wr: ibv_send_wr,
+    sge: ibv_sge,
+}
+
+const _: () = assert!(size_of::<Request>() == 3 * 64);
+
+// SAFETY: the work requests hold pointers only into the ring's own box, which does not move, and nothing is
+// changed after construction; libibverbs only reads them. The QP may be posted to from any thread.
 unsafe impl Send for SendRing {}
 // SAFETY: as above.
 unsafe impl Sync for SendRing {}
@@ -83,31 +93,29 @@ impl SendRing {
         // SAFETY: the QP and so its context are alive, and the table of operations is filled.
         let post = unsafe { (*(*qp.raw()).context).ops.post_send };
         let post = post.ok_or_else(|| invalid(libc::EOPNOTSUPP))?;
-        let mut sges: Box<[ibv_sge]> = templates
+        let mut requests: Box<[Request]> = templates
             .iter()
             .map(|template| {
                 let end = template.offset.checked_add(template.length_bytes as usize);
                 match end {
-                    Some(end) if end <= memory.length_bytes() => Ok(ibv_sge {
-                        addr: memory.address() + template.offset as u64,
-                        length: template.length_bytes,
-                        lkey: memory.lkey(),
+                    Some(end) if end <= memory.length_bytes() => Ok(Request {
+                        wr: work_request(template),
+                        sge: ibv_sge {
+                            addr: memory.address() + template.offset as u64,
+                            length: template.length_bytes,
+                            lkey: memory.lkey(),
+                        },
                     }),
                     _ => Err(invalid(libc::EFAULT)),
                 }
             })
             .collect::<Result<_, _>>()?;
-        let mut wrs: Box<[ibv_send_wr]> = templates
-            .iter()
-            .zip(sges.iter_mut())
-            .map(|(template, sge)| work_request(template, sge))
-            .collect();
-        link(&mut wrs, templates);
+        link(&mut requests, templates);
         Ok(SendRing {
-            qp: Arc::clone(qp),
+            raw_qp: qp.raw(),
+            _qp: Arc::clone(qp),
             _memory: Arc::clone(memory),
-            wrs,
-            _sges: sges,
+            requests,
             post,
         })
     }
@@ -118,14 +126,14 @@ impl SendRing {
     /// The error number of `ibv_post_send`; EINVAL for a `first` outside of the ring.
     #[inline]
     pub fn post(&self, first: usize) -> Result<(), PostError> {
-        let Some(wr) = self.wrs.get(first) else {
+        let Some(request) = self.requests.get(first) else {
             return Err(PostError(libc::EINVAL));
         };
+        let wr = std::ptr::from_ref(&request.wr).cast_mut();
         let mut bad = std::ptr::null_mut();
         // SAFETY: the WR, its chain and their elements live in this ring and their payloads in the MR it
         // keeps; `ibv_post_send` does not write to them.
-        let code =
-            unsafe { (self.post)(self.qp.raw(), std::ptr::from_ref(wr).cast_mut(), &mut bad) };
+        let code = unsafe { (self.post)(self.raw_qp, wr, &mut bad) };
         if code == 0 {
             Ok(())
         } else {
@@ -145,14 +153,14 @@ impl SendRing {
         count: usize,
         mut edit: impl FnMut(usize, &mut SendEdit<'_>),
     ) -> Result<(), PostError> {
-        let wrs = self.wrs.get(first..first + count);
-        let (Some(wrs), true) = (wrs, count <= scratch.0.capacity()) else {
+        let requests = self.requests.get(first..first + count);
+        let (Some(requests), true) = (requests, count <= scratch.0.capacity()) else {
             return Err(PostError(libc::EINVAL));
         };
         scratch.0.clear();
-        for (place, wr) in wrs.iter().enumerate() {
+        for (place, request) in requests.iter().enumerate() {
             // SAFETY: a bitwise copy of plain data; what it points to lives in the ring.
-            let mut copy = unsafe { std::ptr::read(wr) };
+            let mut copy = unsafe { std::ptr::read(&request.wr) };
             copy.next = std::ptr::null_mut();
             edit(place, &mut SendEdit(&mut copy));
             scratch.0.push(copy);
@@ -171,7 +179,7 @@ impl SendRing {
         }
         let mut bad = std::ptr::null_mut();
         // SAFETY: as in `post`; the copies live in the scratch, which is not touched during the call.
-        let code = unsafe { (self.post)(self.qp.raw(), start, &mut bad) };
+        let code = unsafe { (self.post)(self.raw_qp, start, &mut bad) };
         if code == 0 {
             Ok(())
         } else {
@@ -231,11 +239,11 @@ impl PostError {
     }
 }
 
-fn work_request(template: &SendTemplate, sge: &mut ibv_sge) -> ibv_send_wr {
+/// But for its links, which [`link`] makes.
+fn work_request(template: &SendTemplate) -> ibv_send_wr {
     // SAFETY: plain data, for which zero is valid.
     let mut wr: ibv_send_wr = unsafe { zeroed() };
     wr.wr_id = template.wr_id;
-    wr.sg_list = sge;
     wr.num_sge = 1;
     if template.signalled {
         wr.send_flags |= ibv_send_flags::IBV_SEND_SIGNALED.0;
@@ -263,15 +271,21 @@ fn work_request(template: &SendTemplate, sge: &mut ibv_sge) -> ibv_send_wr {
     wr
 }
 
-/// Links each WR to the next, round the ring, but for those that end a chain.
-fn link(wrs: &mut [ibv_send_wr], templates: &[SendTemplate]) {
-    let start = wrs.as_mut_ptr();
-    let length = wrs.len();
-    for (index, (wr, template)) in wrs.iter_mut().zip(templates).enumerate() {
-        wr.next = if template.ends_chain {
-            std::ptr::null_mut()
-        } else {
-            start.wrapping_add((index + 1) % length)
-        };
+/// Gives each WR its element and, but for those that end a chain, the next WR round the ring.
+fn link(requests: &mut [Request], templates: &[SendTemplate]) {
+    let start = requests.as_mut_ptr();
+    let length = requests.len();
+    for (index, template) in templates.iter().enumerate().take(length) {
+        // SAFETY: both indices are below the length. All pointers come from `start`, so that none is
+        // made invalid by a reference made for another.
+        unsafe {
+            let request = start.add(index);
+            (*request).wr.sg_list = &raw mut (*request).sge;
+            (*request).wr.next = if template.ends_chain {
+                std::ptr::null_mut()
+            } else {
+                &raw mut (*start.add((index + 1) % length)).wr
+            };
+        }
     }
 }
