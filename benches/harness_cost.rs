@@ -200,12 +200,20 @@ fn measure(port: &Port, clock: &Clock, case: &Case, cores: &[usize]) -> Outcome<
         workers,
     ));
     let crew = Crew::start(&shared, specs(case, &cqs, cores))?;
+    let deadline = Instant::now() + Duration::from_secs(10);
     for (phase, time) in [(Phase::Warmup, WARMUP), (Phase::Measure, WINDOW)] {
+        let before = shared.counts().completed;
         shared.set_phase(phase);
         sleep(time);
+        // On a busy machine a worker may not have run at all meanwhile.
+        while shared.counts().completed == before && !shared.has_failed() {
+            if Instant::now() > deadline {
+                return Err("the workers got no CPU time for ten seconds".into());
+            }
+            sleep(time);
+        }
     }
     shared.set_phase(Phase::Drain);
-    let deadline = Instant::now() + Duration::from_secs(10);
     while shared.counts().completed != shared.counts().posted {
         if shared.has_failed() || Instant::now() > deadline {
             return Err("the null library failed a WR, or lost one".into());

@@ -37,7 +37,10 @@ pub struct Samples {
     digits: Digits,
     /// Two to this power counters cover each power of two.
     half_magnitude: u32,
-    counts: Box<[u64]>,
+    /// The low halves of the counters, apart from the high ones, so that what each sample touches is half
+    /// as large and stays in the L1 cache.
+    low: Box<[u32]>,
+    high: Box<[u32]>,
     overflows: u64,
 }
 
@@ -49,13 +52,16 @@ impl Samples {
             Digits::Two => (7, 30 << 7),
             Digits::Three => (10, 27 << 10),
         };
-        let mut counts = vec![0; length].into_boxed_slice();
+        let mut low = vec![0; length].into_boxed_slice();
+        let mut high = low.clone();
         // Pages that were only allocated would come with the first sample of each.
-        std::hint::black_box(&mut counts).fill(0);
+        std::hint::black_box(&mut low).fill(0);
+        std::hint::black_box(&mut high).fill(0);
         Samples {
             digits,
             half_magnitude,
-            counts,
+            low,
+            high,
             overflows: 0,
         }
     }
@@ -71,15 +77,26 @@ impl Samples {
         let one_by_one = (2 << self.half_magnitude) - 1;
         let bucket = (63 - self.half_magnitude) - (value | one_by_one).leading_zeros();
         let index = (u64::from(bucket) << self.half_magnitude) + (value >> bucket);
-        if let Some(count) = self.counts.get_mut(index as usize) {
-            *count += 1;
+        if let Some(count) = self.low.get_mut(index as usize) {
+            *count = count.wrapping_add(1);
+            if *count == 0 {
+                self.carry(index as usize);
+            }
+        }
+    }
+
+    #[cold]
+    fn carry(&mut self, index: usize) {
+        if let Some(count) = self.high.get_mut(index) {
+            *count = count.saturating_add(1);
         }
     }
 
     /// The samples as a histogram.
     pub fn into_recorder(self) -> Recorder {
         let mut recorder = Recorder::new(self.digits);
-        for (index, &count) in (0_u64..).zip(&self.counts) {
+        for (index, (&low, &high)) in (0_u64..).zip(self.low.iter().zip(&self.high)) {
+            let count = u64::from(high) << 32 | u64::from(low);
             if count > 0 {
                 let bucket = (index >> self.half_magnitude).saturating_sub(1);
                 let value = (index - (bucket << self.half_magnitude)) << bucket;
@@ -182,12 +199,26 @@ mod tests {
         assert_eq!(recorder.histogram.distinct_values() * 8, THREE_DIGITS_BYTES);
         for digits in [Digits::Two, Digits::Three] {
             let counters = Recorder::new(digits).histogram.distinct_values();
-            assert_eq!(Samples::new(digits).counts.len(), counters);
+            let samples = Samples::new(digits);
+            assert_eq!(
+                (samples.low.len(), samples.high.len()),
+                (counters, counters)
+            );
         }
         let most = MEMORY_LIMIT_BYTES / THREE_DIGITS_BYTES;
         assert_eq!(digits_for(most), Digits::Three);
         assert_eq!(digits_for(most + 1), Digits::Two);
         assert_eq!(digits_for(usize::MAX), Digits::Two);
+    }
+
+    #[test]
+    fn a_counter_passes_two_to_the_power_of_32() {
+        let mut samples = Samples::new(Digits::Three);
+        samples.low[5] = u32::MAX - 1;
+        (0..3).for_each(|_| samples.record(5));
+        let recorder = samples.into_recorder();
+        assert_eq!(recorder.histogram().count_at(5), (1 << 32) + 1);
+        assert_eq!(recorder.count(), (1 << 32) + 1);
     }
 
     #[test]

@@ -58,22 +58,24 @@ pub struct SendRing {
     /// Kept so that the payloads outlive the ring.
     _memory: Arc<MemoryRegion>,
     requests: Box<[Request]>,
+    /// The `sg_list`s point here.
+    _sges: Box<[ibv_sge]>,
     /// Of `qp`, which keeps it alive.
     raw_qp: *mut ibv_qp,
     post: PostFunction,
 }
 
-/// A work request and its only scatter-gather element. Three cache lines, an odd number, so that the
-/// first lines of successive requests, which are all that is read of most, use every set of the caches.
+/// A work request on three cache lines, an odd number, so that the first lines of successive ones, which are
+/// all that is read of most, use every set of the caches.
 #[repr(C, align(64))]
 struct Request {
     wr: ibv_send_wr,
-    sge: ibv_sge,
+    _apart: [u8; 64],
 }
 
 const _: () = assert!(size_of::<Request>() == 3 * 64);
 
-// SAFETY: the work requests hold pointers only into the ring's own box, which does not move, and nothing is
+// SAFETY: the work requests hold pointers only into the ring's own boxes, which do not move, and nothing is
 // changed after construction; libibverbs only reads them. The QP may be posted to from any thread.
 unsafe impl Send for SendRing {}
 // SAFETY: as above.
@@ -93,29 +95,35 @@ impl SendRing {
         // SAFETY: the QP and so its context are alive, and the table of operations is filled.
         let post = unsafe { (*(*qp.raw()).context).ops.post_send };
         let post = post.ok_or_else(|| invalid(libc::EOPNOTSUPP))?;
-        let mut requests: Box<[Request]> = templates
+        let mut sges: Box<[ibv_sge]> = templates
             .iter()
             .map(|template| {
                 let end = template.offset.checked_add(template.length_bytes as usize);
                 match end {
-                    Some(end) if end <= memory.length_bytes() => Ok(Request {
-                        wr: work_request(template),
-                        sge: ibv_sge {
-                            addr: memory.address() + template.offset as u64,
-                            length: template.length_bytes,
-                            lkey: memory.lkey(),
-                        },
+                    Some(end) if end <= memory.length_bytes() => Ok(ibv_sge {
+                        addr: memory.address() + template.offset as u64,
+                        length: template.length_bytes,
+                        lkey: memory.lkey(),
                     }),
                     _ => Err(invalid(libc::EFAULT)),
                 }
             })
             .collect::<Result<_, _>>()?;
+        let mut requests: Box<[Request]> = templates
+            .iter()
+            .zip(sges.iter_mut())
+            .map(|(template, sge)| Request {
+                wr: work_request(template, sge),
+                _apart: [0; 64],
+            })
+            .collect();
         link(&mut requests, templates);
         Ok(SendRing {
             raw_qp: qp.raw(),
             _qp: Arc::clone(qp),
             _memory: Arc::clone(memory),
             requests,
+            _sges: sges,
             post,
         })
     }
@@ -239,11 +247,11 @@ impl PostError {
     }
 }
 
-/// But for its links, which [`link`] makes.
-fn work_request(template: &SendTemplate) -> ibv_send_wr {
+fn work_request(template: &SendTemplate, sge: &mut ibv_sge) -> ibv_send_wr {
     // SAFETY: plain data, for which zero is valid.
     let mut wr: ibv_send_wr = unsafe { zeroed() };
     wr.wr_id = template.wr_id;
+    wr.sg_list = sge;
     wr.num_sge = 1;
     if template.signalled {
         wr.send_flags |= ibv_send_flags::IBV_SEND_SIGNALED.0;
@@ -271,21 +279,16 @@ fn work_request(template: &SendTemplate) -> ibv_send_wr {
     wr
 }
 
-/// Gives each WR its element and, but for those that end a chain, the next WR round the ring.
+/// Links each WR to the next, round the ring, but for those that end a chain.
 fn link(requests: &mut [Request], templates: &[SendTemplate]) {
     let start = requests.as_mut_ptr();
     let length = requests.len();
-    for (index, template) in templates.iter().enumerate().take(length) {
-        // SAFETY: both indices are below the length. All pointers come from `start`, so that none is
-        // made invalid by a reference made for another.
-        unsafe {
-            let request = start.add(index);
-            (*request).wr.sg_list = &raw mut (*request).sge;
-            (*request).wr.next = if template.ends_chain {
-                std::ptr::null_mut()
-            } else {
-                &raw mut (*start.add((index + 1) % length)).wr
-            };
-        }
+    for (index, (request, template)) in requests.iter_mut().zip(templates).enumerate() {
+        request.wr.next = if template.ends_chain {
+            std::ptr::null_mut()
+        } else {
+            // `wr` is the first field.
+            start.wrapping_add((index + 1) % length).cast()
+        };
     }
 }
