@@ -460,9 +460,10 @@ impl<'s, const VERIFY: bool, const LATENCY: bool, const CONTENDED: bool>
             }
         }
         if let (Some(first), true) = (post_from, self.mode_allows_receives())
-            && let Err(error) = receiver.ring.post(first) {
-                self.refused(error.into_error(Operation::PostRecv, lane.qp.qpn()));
-            }
+            && let Err(error) = receiver.ring.post(first)
+        {
+            self.refused(error.into_error(Operation::PostRecv, lane.qp.qpn()));
+        }
     }
 
     #[inline]
