@@ -114,6 +114,11 @@ impl Rig {
         self.shared.set_phase(phase);
     }
 
+    /// Whether all workers have taken up `phase`.
+    pub fn all_entered(&self, phase: Phase) -> bool {
+        self.shared.all_entered(phase)
+    }
+
     /// What the workers have counted.
     pub fn counts(&self) -> Counts {
         self.shared.counts()
@@ -185,7 +190,12 @@ impl Rig {
     /// As [`Rig::wait`].
     pub fn drain(&self, link: &Link, stop: &AtomicBool) -> Result<(), Broken> {
         self.set_phase(Phase::Drain);
-        self.wait(link, stop, |counts| counts.posted == counts.completed)
+        self.wait(link, stop, |counts| self.is_drained(counts))
+    }
+
+    /// Whether the send queues have run empty, in [`Phase::Drain`].
+    pub fn is_drained(&self, counts: Counts) -> bool {
+        self.all_entered(Phase::Drain) && counts.posted == counts.completed
     }
 
     /// What the peer is told once this end is drained.

@@ -159,7 +159,6 @@ fn drive(
     }
     let before = read_counters();
     notes.measured = true;
-    rig.set_phase(Phase::Measure);
     let measured = measure(stage, case, rig, observer);
     if !counted || measured.is_err() {
         rig.set_phase(Phase::Drain);
@@ -193,8 +192,9 @@ fn warm_up(
     let mut steady = SteadyDetector::new(case.signal_every);
     let mut meter = Meter::new(case);
     let mut is_steady = false;
-    let started = Instant::now();
     rig.set_phase(Phase::Warmup);
+    rig.wait(stage.link, stage.stop, |_| rig.all_entered(Phase::Warmup))?;
+    let started = Instant::now();
     rig.wait(stage.link, stage.stop, |counts| {
         let elapsed = started.elapsed();
         meter.show(elapsed, counts.completed, observer);
@@ -214,36 +214,30 @@ fn measure(
     rig: &Rig,
     observer: &mut dyn Observer,
 ) -> Result<(), Broken> {
-    let started = Instant::now();
-    let before = rig.counts();
+    let (link, stop) = (stage.link, stage.stop);
     let mut meter = Meter::new(case);
-    let (limit, wanted) = match case.stop {
-        Stop::DurationNs(ns) => (Some(Duration::from_nanos(ns)), u64::MAX),
-        Stop::MessagesPerQp(messages) => (None, messages.saturating_mul(case.qps.into())),
+    let limit = match case.stop {
+        Stop::DurationNs(ns) => Some(Duration::from_nanos(ns)),
+        Stop::MessagesPerQp(_) => None,
     };
     observer.phase("measure", limit);
-    loop {
-        // Waits in short steps, so that a window is as long as asked for within a tick's jitter.
-        let left = limit.map(|limit| limit.saturating_sub(started.elapsed()));
-        if left.is_some_and(|left| left.is_zero()) {
-            return Ok(());
+    let before = rig.counts().completed;
+    rig.set_phase(Phase::Measure);
+    rig.wait(link, stop, |_| rig.all_entered(Phase::Measure))?;
+    let started = Instant::now();
+    rig.wait(link, stop, |counts| {
+        let elapsed = started.elapsed();
+        let completed = counts.completed - before;
+        meter.show(elapsed, completed, observer);
+        match case.stop {
+            Stop::DurationNs(ns) => elapsed + TICK >= Duration::from_nanos(ns),
+            Stop::MessagesPerQp(each) => completed >= each.saturating_mul(case.qps.into()),
         }
-        if left.is_some_and(|left| left < TICK) {
-            std::thread::sleep(left.unwrap_or(TICK));
-            return Ok(());
-        }
-        let mut enough = false;
-        rig.wait(stage.link, stage.stop, |counts| {
-            let elapsed = started.elapsed();
-            let completed = counts.completed - before.completed;
-            meter.show(elapsed, completed, observer);
-            enough = completed >= wanted;
-            enough || limit.is_some_and(|limit| elapsed + TICK >= limit)
-        })?;
-        if enough {
-            return Ok(());
-        }
+    })?;
+    if let Some(limit) = limit {
+        std::thread::sleep(limit.saturating_sub(started.elapsed()));
     }
+    Ok(())
 }
 
 /// Brings both ends to rest and checks what only shows then.
@@ -262,9 +256,7 @@ fn drain_until(
     let late = || deadline.is_some_and(|deadline| Instant::now() > deadline);
     link.send(&Message::Stop { now })?;
     rig.set_phase(Phase::Drain);
-    rig.wait(link, stop, |counts| {
-        counts.posted == counts.completed || late()
-    })?;
+    rig.wait(link, stop, |counts| rig.is_drained(counts) || late())?;
     link.send(&Message::Drained(Box::new(rig.drained())))?;
     let limit = deadline.map_or(SETUP_LIMIT, |deadline| {
         deadline.saturating_duration_since(Instant::now())

@@ -37,6 +37,8 @@ pub struct Counters {
     pub completed: AtomicU64,
     /// Messages received.
     pub received: AtomicU64,
+    /// The [`Phase`] that it has taken up, send queues filled where that belongs to it.
+    pub entered: AtomicU32,
 }
 
 /// Sums of all workers' counts.
@@ -95,6 +97,14 @@ impl Shared {
     /// Tells the workers what to do.
     pub fn set_phase(&self, phase: Phase) {
         self.phase.store(phase as u32, Ordering::Release);
+    }
+
+    /// Whether all workers have taken up `phase`. Filling the send queues of a slow device takes time, and
+    /// until then counts say nothing.
+    pub fn all_entered(&self, phase: Phase) -> bool {
+        self.counters
+            .iter()
+            .all(|counters| counters.entered.load(Ordering::Acquire) == phase as u32)
     }
 
     #[inline]

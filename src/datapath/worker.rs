@@ -508,13 +508,17 @@ impl<'s, const VERIFY: bool, const LATENCY: bool, const CONTENDED: bool>
                 self.fill();
             }
             Phase::Measure => {
-                self.open_window();
                 if counted {
+                    self.open_window();
                     self.mode = Mode::Budget;
                     self.fill();
-                } else if self.mode != Mode::Run {
-                    self.mode = Mode::Run;
-                    self.fill();
+                } else {
+                    // A run without warm-up: filling the queues is not yet the steady state.
+                    if self.mode != Mode::Run {
+                        self.mode = Mode::Run;
+                        self.fill();
+                    }
+                    self.open_window();
                 }
             }
             Phase::Drain => {
@@ -527,6 +531,9 @@ impl<'s, const VERIFY: bool, const LATENCY: bool, const CONTENDED: bool>
             }
         }
         self.publish();
+        if let Some(counters) = self.shared.counters(self.spec.index) {
+            counters.entered.store(phase as u32, Release);
+        }
     }
 
     fn open_window(&mut self) {
@@ -585,6 +592,7 @@ impl<'s, const VERIFY: bool, const LATENCY: bool, const CONTENDED: bool>
                     self.post_rest(qp, lane, sender, slot);
                 }
             }
+            self.publish();
         }
     }
 
