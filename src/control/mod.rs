@@ -3,6 +3,8 @@
 mod dial;
 pub mod error;
 mod exchange;
+pub mod fabric;
+pub mod failure;
 pub mod frame;
 pub mod handshake;
 mod handshake_error;
