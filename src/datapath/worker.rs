@@ -67,6 +67,7 @@ pub(super) struct Worker<'s, const VERIFY: bool, const LATENCY: bool, const CONT
     recorders: Vec<Option<Recorder>>,
     scratch: SendScratch,
     trouble: Trouble,
+    phase: Phase,
     mode: Mode,
     measuring: bool,
     posted: u64,
@@ -119,6 +120,7 @@ impl<'s, const VERIFY: bool, const LATENCY: bool, const CONTENDED: bool>
                 .collect(),
             scratch: SendScratch::new(geometry.unit.max(geometry.post_list) as usize),
             trouble: Trouble::new(),
+            phase: Phase::Idle,
             mode: Mode::Silent,
             measuring: false,
             posted: 0,
@@ -138,24 +140,36 @@ impl<'s, const VERIFY: bool, const LATENCY: bool, const CONTENDED: bool>
     /// Works until told to return.
     pub(super) fn run(mut self) -> WorkerReport {
         let mut batch = WcBatch::new();
-        let mut phase = Phase::Idle;
         loop {
-            let wanted = self.shared.phase();
-            if wanted != phase {
-                phase = wanted;
-                self.enter(phase);
-                if phase == Phase::Exit {
-                    return self.report();
-                }
+            self.follow();
+            if self.phase == Phase::Exit {
+                return self.report();
             }
             for cq in &self.spec.cqs {
                 self.polls += 1;
                 match cq.poll(&mut batch) {
                     Ok([]) => self.empty_polls += 1,
-                    Ok(completions) => self.handle(completions),
+                    Ok(completions) => {
+                        // Another worker may have posted these in a phase that this one has not entered
+                        // yet: without it, they would be dropped or not charged to the budget.
+                        if CONTENDED {
+                            self.follow();
+                        }
+                        self.handle(completions);
+                    }
                     Err(error) => self.refused(error),
                 }
             }
+        }
+    }
+
+    /// Enters the phase that is wanted, if it is another.
+    #[inline]
+    fn follow(&mut self) {
+        let wanted = self.shared.phase();
+        if wanted != self.phase {
+            self.phase = wanted;
+            self.enter(wanted);
         }
     }
 
