@@ -474,9 +474,10 @@ impl<'s, const VERIFY: bool, const LATENCY: bool, const CONTENDED: bool>
             }
         }
         if let (Some(first), true) = (post_from, self.mode_allows_receives())
-            && let Err(error) = receiver.ring.post(first) {
-                self.refused(error.into_error(Operation::PostRecv, lane.qp.qpn()));
-            }
+            && let Err(error) = receiver.ring.post(first)
+        {
+            self.refused(error.into_error(Operation::PostRecv, lane.qp.qpn()));
+        }
     }
 
     #[inline]
@@ -540,6 +541,9 @@ impl<'s, const VERIFY: bool, const LATENCY: bool, const CONTENDED: bool>
             }
         }
         self.publish();
+        if let Some(counters) = self.shared.counters(self.spec.index) {
+            counters.entered.store(phase as u32, Release);
+        }
     }
 
     fn open_window(&mut self) {

@@ -179,7 +179,9 @@ impl Pair {
     /// Lets both ends' queues run empty and waits for all that was sent to arrive.
     pub fn drain(&self) -> Result<(), WorkerError> {
         self.set_phase(Phase::Drain);
-        self.wait("rest", |pair| pair.client.at_rest() && pair.server.at_rest())?;
+        self.wait("rest", |pair| {
+            pair.client.shared.at_rest() && pair.server.shared.at_rest()
+        })?;
         if self.case.op == Op::Send {
             self.wait("arrival", |pair| {
                 let (here, there) = (pair.client.shared.counts(), pair.server.shared.counts());
@@ -217,8 +219,11 @@ impl Pair {
     /// A run by time: warm-up and measurement each last until the client completed so many messages more.
     pub fn run_for(&self, warm_up: u64, measure: u64) -> Result<(), WorkerError> {
         for (phase, count) in [(Phase::Warmup, warm_up), (Phase::Measure, measure)] {
-            let before = self.client.shared.counts().completed;
             self.set_phase(phase);
+            self.wait("workers in step", |pair| {
+                pair.client.shared.in_step() && pair.server.shared.in_step()
+            })?;
+            let before = self.client.shared.counts().completed;
             self.wait("traffic", |pair| {
                 pair.client.shared.counts().completed >= before + count
             })?;
@@ -229,7 +234,9 @@ impl Pair {
     /// Ends the workers.
     pub fn finish(self) -> Rest {
         let finish = |end: End| {
-            let workers = end.crew.map_or_else(Vec::new, |crew| crew.finish().unwrap());
+            let workers = end
+                .crew
+                .map_or_else(Vec::new, |crew| crew.finish().unwrap());
             (end.fabric, end.shared, workers)
         };
         Rest {
@@ -251,14 +258,6 @@ impl Pair {
 /// A worker met an error: its report says which.
 #[derive(Debug)]
 pub struct WorkerError;
-
-impl End {
-    /// Nothing is in flight from here.
-    pub fn at_rest(&self) -> bool {
-        let counts = self.shared.counts();
-        counts.posted == counts.completed
-    }
-}
 
 impl Rest {
     /// What went wrong at the client, in the words a person gets.
