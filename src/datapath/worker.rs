@@ -515,15 +515,22 @@ impl<'s, const VERIFY: bool, const LATENCY: bool, const CONTENDED: bool>
     /// Takes up a phase.
     fn enter(&mut self, phase: Phase) {
         let counted = matches!(self.shared.case.stop, crate::plan::Stop::MessagesPerQp(_));
+        // A session may set the next phase before it sees that the run failed in this one. Posting again
+        // would then meet full queues, and hide the cause behind a refused post.
+        let failed = self.shared.has_failed();
         match phase {
             Phase::Idle => {}
             Phase::Warmup => {
-                self.mode = Mode::Run;
-                self.fill();
+                if !failed {
+                    self.mode = Mode::Run;
+                    self.fill();
+                }
             }
             Phase::Measure => {
                 self.open_window();
-                if counted {
+                if failed {
+                    self.mode = Mode::Silent;
+                } else if counted {
                     self.mode = Mode::Budget;
                     self.fill();
                 } else if self.mode != Mode::Run {
@@ -533,7 +540,7 @@ impl<'s, const VERIFY: bool, const LATENCY: bool, const CONTENDED: bool>
             }
             Phase::Drain => {
                 self.close_window(counted);
-                self.mode = Mode::Close;
+                self.mode = if failed { Mode::Silent } else { Mode::Close };
             }
             Phase::Abort | Phase::Exit => {
                 self.close_window(counted);

@@ -115,15 +115,27 @@ impl Pair {
 
     /// The same with the server's connection array changed before the client sees it.
     pub fn tampered(case: &Case, tamper: impl FnOnce(&mut Endpoints)) -> Pair {
+        Pair::build(case, case, tamper)
+    }
+
+    /// The same with another case at the server, which no session allows.
+    pub fn with_server_case(case: &Case, change: impl FnOnce(&mut Case)) -> Pair {
+        let mut servers = case.clone();
+        change(&mut servers);
+        Pair::build(case, &servers, |_| {})
+    }
+
+    fn build(case: &Case, server_case: &Case, tamper: impl FnOnce(&mut Endpoints)) -> Pair {
         let port = port();
-        let create = |side| Fabric::create(&port, case, side, None, || Ok(())).unwrap();
-        let (mut client, mut server) = (create(Side::Client), create(Side::Server));
+        let create = |case, side| Fabric::create(&port, case, side, None, || Ok(())).unwrap();
+        let mut client = create(case, Side::Client);
+        let mut server = create(server_case, Side::Server);
         let clients = client.endpoints();
         let mut servers = server.endpoints();
         tamper(&mut servers);
         let server_lanes = server.connect(&clients, || Ok(())).unwrap();
         let client_lanes = client.connect(&servers, || Ok(())).unwrap();
-        let start = |fabric: Fabric, lanes| {
+        let start = |fabric: Fabric, lanes, case: &Case| {
             let workers = match case.cq {
                 CqMode::Shared => case.workers,
                 CqMode::PerWorker | CqMode::PerQp => case.workers.min(case.qps),
@@ -144,8 +156,8 @@ impl Pair {
         };
         Pair {
             case: case.clone(),
-            server: start(server, server_lanes),
-            client: start(client, client_lanes),
+            server: start(server, server_lanes, server_case),
+            client: start(client, client_lanes, case),
         }
     }
 
@@ -153,6 +165,15 @@ impl Pair {
     pub fn set_phase(&self, phase: Phase) {
         for end in [&self.server, &self.client] {
             end.shared.set_phase(phase);
+        }
+    }
+
+    /// Allows `messages` on each QP.
+    pub fn set_budgets(&self, messages: u64) {
+        let geometry = Geometry::of(&self.case);
+        for end in [&self.server, &self.client] {
+            let senders = end.shared.lanes().iter().filter_map(|l| l.sender.as_ref());
+            senders.for_each(|sender| sender.set_budget(&geometry, messages));
         }
     }
 
@@ -201,11 +222,7 @@ impl Pair {
             self.drain()?;
         }
         let before = [self.client.shared.counts(), self.server.shared.counts()];
-        let geometry = Geometry::of(&self.case);
-        for end in [&self.server, &self.client] {
-            let senders = end.shared.lanes().iter().filter_map(|l| l.sender.as_ref());
-            senders.for_each(|sender| sender.set_budget(&geometry, messages));
-        }
+        self.set_budgets(messages);
         self.set_phase(Phase::Measure);
         let wanted = messages * u64::from(self.case.qps);
         self.wait("all messages", |pair| {
