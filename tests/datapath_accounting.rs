@@ -117,28 +117,31 @@ fn a_shared_cq_loses_nothing_and_counts_nothing_twice() {
 }
 
 #[test]
-fn the_other_cq_modes_do_too() {
+fn random_mixes_account_for_every_message() {
     let _device = Device::get();
     let mut choices = Choices(2);
-    for seed in 0..60 {
-        let signal_every = choices.one(&[1, 4, 32, 100]);
-        let post_list = choices.one(&[1, 4, 32, 100]);
-        let unit = u32::max(signal_every, post_list);
-        if post_list > signal_every && post_list % signal_every != 0 {
-            continue;
-        }
+    for seed in 0..80 {
+        let signal_every = choices.upto(40) as u32;
+        // A longer list has to be a multiple of it.
+        let post_list = match choices.upto(3) {
+            1 => signal_every * choices.upto(4) as u32,
+            _ => choices.upto(signal_every.into()) as u32,
+        };
         let case = Case {
-            cq: choices.one(&[CqMode::PerWorker, CqMode::PerQp]),
-            workers: choices.one(&[1, 2, 3]),
-            qps: choices.one(&[1, 2, 5]),
+            cq: choices.one(&[CqMode::Shared, CqMode::PerWorker, CqMode::PerQp]),
+            workers: choices.upto(3) as u32,
+            qps: choices.upto(5) as u32,
+            size_bytes: choices.one(&[1, 7, 64, 5000]),
             signal_every,
             post_list,
-            tx_depth: choices.one(&depths(unit)),
-            rx_depth: choices.one(&[1, 7, 64]),
+            tx_depth: signal_every.max(post_list) + choices.upto(100) as u32 - 1,
+            rx_depth: choices.upto(64) as u32,
+            inline_bytes: choices.one(&[0, 64]),
             bidirectional: choices.one(&[true, false]),
+            verify: choices.one(&[true, false, false]),
             ..case(choices.one(&Op::ALL))
         };
-        let messages = choices.one(&message_counts(&Geometry::of(&case)));
+        let messages = choices.upto(400);
         null_verbs::loopback::set_seed(seed);
         null_verbs::loopback::set_max_delay(choices.one(&DELAYS));
         counted(&case, messages, choices.one(&[None, Some(20)]));
@@ -151,7 +154,7 @@ fn the_other_cq_modes_do_too() {
 fn workers_may_enter_a_phase_at_different_times() {
     let _device = Device::get();
     null_verbs::loopback::set_max_delay(Duration::ZERO);
-    for round in 0..150 {
+    for round in 0..100 {
         let case = Case {
             workers: 2 + round % 3,
             qps: 2,

@@ -139,7 +139,10 @@ fn a_wrong_key_or_address_is_a_remote_access_error() {
             with_wrong_memory(op, |qp| qp.address += 1 << 20),
         ] {
             let text = &failure.message;
-            assert!(text.starts_with(&format!("{name} on QP 1 (number ")), "{text}");
+            assert!(
+                text.starts_with(&format!("{name} on QP 1 (number ")),
+                "{text}"
+            );
             assert!(text.contains("failed with REM_ACCESS_ERR (10)"), "{text}");
         }
     }
@@ -225,7 +228,10 @@ fn flushes_alone_are_not_taken_for_a_cause() {
     pair.wait("flushes", |_| false).unwrap_err();
     let failure = pair.finish().server_failure().unwrap();
     assert!(failure.message.contains("WR_FLUSH_ERR"), "{failure}");
-    assert!(failure.message.contains("none of them the cause"), "{failure}");
+    assert!(
+        failure.message.contains("none of them the cause"),
+        "{failure}"
+    );
 }
 
 #[test]

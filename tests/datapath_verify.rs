@@ -1,6 +1,7 @@
 //! `--verify`: right payloads pass, and each kind of wrong one is found and named.
 #![allow(missing_docs, clippy::unwrap_used, clippy::panic)]
 
+use rocebench::datapath::Mismatch;
 use rocebench::plan::{Case, CqMode, Op};
 
 #[path = "support/loopback_rig.rs"]
@@ -96,6 +97,20 @@ fn a_corrupted_send_is_found_in_the_receive_buffer() {
     assert!(server.starts_with(expected), "{server}");
 }
 
+/// The device inverts the byte, so what was found is the complement of what should be there.
+#[test]
+fn the_wrong_byte_and_the_right_one_are_both_named() {
+    let _device = Device::get();
+    let pair = Pair::new(&verified(Op::Read));
+    null_verbs::loopback::corrupt_next_message(None, 63);
+    pair.run_counted(5, None).unwrap_err();
+    let rest = pair.finish();
+    let Mismatch::Byte { wrong, .. } = &rest.client.2[0].trouble.mismatches[0] else {
+        panic!("another mismatch");
+    };
+    assert_eq!((wrong.byte, wrong.found), (63, !wrong.expected));
+}
+
 #[test]
 fn a_corrupted_read_is_found_in_the_readers_memory() {
     let _device = Device::get();
@@ -113,7 +128,8 @@ fn a_corrupted_write_is_found_in_the_targets_memory() {
     let (client, server, verified) = corrupted(Op::Write);
     assert_eq!((client, server), (None, None));
     let verified = verified.unwrap();
-    let expected = "wrong payload in the target's memory: QP 1, slot 0, sequence 0: byte 37 of 100 is ";
+    let expected =
+        "wrong payload in the target's memory: QP 1, slot 0, sequence 0: byte 37 of 100 is ";
     assert!(verified.starts_with(expected), "{verified}");
 }
 
@@ -135,7 +151,7 @@ fn the_other_direction_is_verified_too() {
 }
 
 #[test]
-fn lost_doubled_and_swapped_messages_are_found() {
+fn lost_and_doubled_messages_are_found() {
     let _device = Device::get();
     let pair = Pair::new(&verified(Op::Send));
     pair.run_counted(40, None).unwrap();

@@ -183,9 +183,14 @@ impl Pair {
     /// A worker met an error. A wait beyond the watchdog's time panics.
     pub fn wait(&self, what: &str, mut done: impl FnMut(&Pair) -> bool) -> Result<(), WorkerError> {
         let started = Instant::now();
-        while !done(self) {
+        loop {
+            let is_done = done(self);
+            // After the counts: a worker says that it failed before it counts what failed.
             if self.client.shared.has_failed() || self.server.shared.has_failed() {
                 return Err(WorkerError);
+            }
+            if is_done {
+                return Ok(());
             }
             assert!(
                 started.elapsed() < WATCHDOG,
@@ -194,7 +199,6 @@ impl Pair {
             );
             std::thread::sleep(Duration::from_micros(100));
         }
-        Ok(())
     }
 
     /// Lets both ends' queues run empty and waits for all that was sent to arrive.
@@ -355,10 +359,15 @@ pub struct Choices(pub u64);
 impl Choices {
     /// One of `options`.
     pub fn one<T: Copy>(&mut self, options: &[T]) -> T {
+        options[self.upto(options.len() as u64) as usize - 1]
+    }
+
+    /// A number from 1 to `most`.
+    pub fn upto(&mut self, most: u64) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut z = self.0;
         z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
         z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        options[((z ^ (z >> 31)) % options.len() as u64) as usize]
+        (z ^ (z >> 31)) % most + 1
     }
 }
