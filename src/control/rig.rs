@@ -114,9 +114,14 @@ impl Rig {
         self.shared.set_phase(phase);
     }
 
-    /// Whether all workers have taken up `phase`.
-    pub fn all_entered(&self, phase: Phase) -> bool {
-        self.shared.all_entered(phase)
+    /// Whether all workers have taken up the phase that was set last.
+    pub fn in_step(&self) -> bool {
+        self.shared.in_step()
+    }
+
+    /// Whether the send queues have run empty, once draining.
+    pub fn at_rest(&self) -> bool {
+        self.shared.at_rest()
     }
 
     /// What the workers have counted.
@@ -190,12 +195,7 @@ impl Rig {
     /// As [`Rig::wait`].
     pub fn drain(&self, link: &Link, stop: &AtomicBool) -> Result<(), Broken> {
         self.set_phase(Phase::Drain);
-        self.wait(link, stop, |counts| self.is_drained(counts))
-    }
-
-    /// Whether the send queues have run empty, in [`Phase::Drain`].
-    pub fn is_drained(&self, counts: Counts) -> bool {
-        self.all_entered(Phase::Drain) && counts.posted == counts.completed
+        self.wait(link, stop, |_| self.at_rest())
     }
 
     /// What the peer is told once this end is drained.

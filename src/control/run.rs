@@ -193,7 +193,7 @@ fn warm_up(
     let mut meter = Meter::new(case);
     let mut is_steady = false;
     rig.set_phase(Phase::Warmup);
-    rig.wait(stage.link, stage.stop, |_| rig.all_entered(Phase::Warmup))?;
+    rig.wait(stage.link, stage.stop, |_| rig.in_step())?;
     let started = Instant::now();
     rig.wait(stage.link, stage.stop, |counts| {
         let elapsed = started.elapsed();
@@ -223,7 +223,7 @@ fn measure(
     observer.phase("measure", limit);
     let before = rig.counts().completed;
     rig.set_phase(Phase::Measure);
-    rig.wait(link, stop, |_| rig.all_entered(Phase::Measure))?;
+    rig.wait(link, stop, |_| rig.in_step())?;
     let started = Instant::now();
     rig.wait(link, stop, |counts| {
         let elapsed = started.elapsed();
@@ -256,7 +256,7 @@ fn drain_until(
     let late = || deadline.is_some_and(|deadline| Instant::now() > deadline);
     link.send(&Message::Stop { now })?;
     rig.set_phase(Phase::Drain);
-    rig.wait(link, stop, |counts| rig.is_drained(counts) || late())?;
+    rig.wait(link, stop, |_| rig.at_rest() || late())?;
     link.send(&Message::Drained(Box::new(rig.drained())))?;
     let limit = deadline.map_or(SETUP_LIMIT, |deadline| {
         deadline.saturating_duration_since(Instant::now())

@@ -67,6 +67,7 @@ pub(super) struct Worker<'s, const VERIFY: bool, const LATENCY: bool, const CONT
     recorders: Vec<Option<Recorder>>,
     scratch: SendScratch,
     trouble: Trouble,
+    phase: Phase,
     mode: Mode,
     measuring: bool,
     posted: u64,
@@ -119,6 +120,7 @@ impl<'s, const VERIFY: bool, const LATENCY: bool, const CONTENDED: bool>
                 .collect(),
             scratch: SendScratch::new(geometry.unit.max(geometry.post_list) as usize),
             trouble: Trouble::new(),
+            phase: Phase::Idle,
             mode: Mode::Silent,
             measuring: false,
             posted: 0,
@@ -138,24 +140,36 @@ impl<'s, const VERIFY: bool, const LATENCY: bool, const CONTENDED: bool>
     /// Works until told to return.
     pub(super) fn run(mut self) -> WorkerReport {
         let mut batch = WcBatch::new();
-        let mut phase = Phase::Idle;
         loop {
-            let wanted = self.shared.phase();
-            if wanted != phase {
-                phase = wanted;
-                self.enter(phase);
-                if phase == Phase::Exit {
-                    return self.report();
-                }
+            self.follow();
+            if self.phase == Phase::Exit {
+                return self.report();
             }
             for cq in &self.spec.cqs {
                 self.polls += 1;
                 match cq.poll(&mut batch) {
                     Ok([]) => self.empty_polls += 1,
-                    Ok(completions) => self.handle(completions),
+                    Ok(completions) => {
+                        // Another worker may have posted these in a phase that this one has not entered
+                        // yet: without it, they would be dropped or not charged to the budget.
+                        if CONTENDED {
+                            self.follow();
+                        }
+                        self.handle(completions);
+                    }
                     Err(error) => self.refused(error),
                 }
             }
+        }
+    }
+
+    /// Enters the phase that is wanted, if it is another.
+    #[inline]
+    fn follow(&mut self) {
+        let wanted = self.shared.phase();
+        if wanted != self.phase {
+            self.phase = wanted;
+            self.enter(wanted);
         }
     }
 
@@ -501,14 +515,22 @@ impl<'s, const VERIFY: bool, const LATENCY: bool, const CONTENDED: bool>
     /// Takes up a phase.
     fn enter(&mut self, phase: Phase) {
         let counted = matches!(self.shared.case.stop, crate::plan::Stop::MessagesPerQp(_));
+        // A session may set the next phase before it sees that the run failed in this one. Posting again
+        // would then meet full queues, and hide the cause behind a refused post.
+        let failed = self.shared.has_failed();
         match phase {
             Phase::Idle => {}
             Phase::Warmup => {
-                self.mode = Mode::Run;
-                self.fill();
+                if !failed {
+                    self.mode = Mode::Run;
+                    self.fill();
+                }
             }
             Phase::Measure => {
-                if counted {
+                if failed {
+                    self.mode = Mode::Silent;
+                    self.open_window();
+                } else if counted {
                     self.open_window();
                     self.mode = Mode::Budget;
                     self.fill();
@@ -523,7 +545,7 @@ impl<'s, const VERIFY: bool, const LATENCY: bool, const CONTENDED: bool>
             }
             Phase::Drain => {
                 self.close_window(counted);
-                self.mode = Mode::Close;
+                self.mode = if failed { Mode::Silent } else { Mode::Close };
             }
             Phase::Abort | Phase::Exit => {
                 self.close_window(counted);
