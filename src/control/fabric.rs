@@ -9,6 +9,7 @@ use crate::datapath::{
 };
 use crate::datapath::{Mismatch, sends_inline};
 use crate::metrics::limits::Wire;
+use crate::metrics::memory::available_bytes;
 use crate::plan::{Case, CqMode, Op};
 use crate::verbs::{
     Access, CompletionQueue, Gid, LinkLayer, MemoryRegion, Path, Port, ProtectionDomain,
@@ -90,6 +91,16 @@ impl Fabric {
                 .transpose()
         };
         let requests = Layout::requests(case, &geometry);
+        enough_memory(
+            [
+                (duties.sends, requests),
+                (duties.receives, Layout::receives(case)),
+                (duties.offers_memory, requests),
+            ]
+            .iter()
+            .filter(|(wanted, _)| *wanted)
+            .map(|(_, layout)| layout.total_bytes() as u64),
+        )?;
         let (local_access, offered_access) = match case.op {
             Op::Send => (Access::LocalRead, Access::LocalRead),
             Op::Write => (Access::LocalRead, Access::RemoteWrite),
@@ -453,6 +464,23 @@ impl Needs {
             }
         }
         Ok(())
+    }
+}
+
+/// Registered memory is pinned, so asking for more than there is ends programs instead of failing.
+fn enough_memory(regions: impl Iterator<Item = u64>) -> Result<(), RunFailure> {
+    let needed = regions.fold(0, u64::saturating_add);
+    match available_bytes() {
+        Some(available) if needed > available => Err(RunFailure {
+            bad_input: true,
+            ..RunFailure::new(
+                format!(
+                    "the buffers of this case take {needed} bytes, and {available} bytes of memory are available"
+                ),
+                Some("lower --qps, --size or (with --verify) the depths".into()),
+            )
+        }),
+        _ => Ok(()),
     }
 }
 

@@ -382,7 +382,7 @@ fn unaccounted(case: &Case, finished: &Finished, report: &EndReport) -> Option<R
         })
 }
 
-/// The reason as a person should hear it. A dead peer explains failed completions, not the other way.
+/// The reason as a person should hear it.
 fn explain(broken: Broken, finished: Option<&Finished>) -> RunFailure {
     let seen = || finished.and_then(|finished| RunFailure::from_trouble(&finished.troubles()));
     match broken {
@@ -392,7 +392,6 @@ fn explain(broken: Broken, finished: Option<&Finished>) -> RunFailure {
                 None,
             )
         }),
-        Broken::Known(failure) if failure.link_lost => failure,
         Broken::Known(failure) => failure,
         Broken::Interrupted => RunFailure {
             interrupted: true,
