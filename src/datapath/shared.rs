@@ -11,7 +11,7 @@ use crate::plan::{Case, CqMode};
 use super::{Geometry, Lane};
 
 /// What the workers are to do. They look at it once a pass over their CQs.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u32)]
 pub enum Phase {
     /// Receive what comes; send nothing yet.
@@ -37,8 +37,8 @@ pub struct Counters {
     pub completed: AtomicU64,
     /// Messages received.
     pub received: AtomicU64,
-    /// The phase it has entered, its counts up to then published.
-    pub(super) entered: AtomicU32,
+    /// The [`Phase`] that it has taken up, send queues filled where that belongs to it.
+    pub entered: AtomicU32,
 }
 
 /// Sums of all workers' counts.
@@ -99,6 +99,14 @@ impl Shared {
         self.phase.store(phase as u32, Ordering::Release);
     }
 
+    /// Whether all workers have taken up `phase`. Filling the send queues of a slow device takes time, and
+    /// until then counts say nothing.
+    pub fn all_entered(&self, phase: Phase) -> bool {
+        self.counters
+            .iter()
+            .all(|counters| counters.entered.load(Ordering::Acquire) == phase as u32)
+    }
+
     #[inline]
     pub(super) fn phase(&self) -> Phase {
         match self.phase.load(Ordering::Acquire) {
@@ -124,14 +132,6 @@ impl Shared {
         self.counters.get(worker).map(|counters| &**counters)
     }
 
-    /// Whether all workers have entered the phase that was set last.
-    pub fn in_step(&self) -> bool {
-        let phase = self.phase.load(Ordering::Acquire);
-        self.counters
-            .iter()
-            .all(|counters| counters.entered.load(Ordering::Acquire) == phase)
-    }
-
     /// Whether all workers drain and nothing is in flight. Equal sums alone do not say so: a worker may
     /// be about to post in a phase that it entered late, or have posted what another's completions
     /// already count.
@@ -140,7 +140,7 @@ impl Shared {
             let counts = self.counts();
             counts.posted == counts.completed
         };
-        self.phase() >= Phase::Drain && self.in_step() && counts()
+        self.all_entered(Phase::Drain) && counts()
     }
 
     /// All counts up to now. What was completed is read before what was posted, and a worker writes what

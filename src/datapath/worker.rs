@@ -527,15 +527,19 @@ impl<'s, const VERIFY: bool, const LATENCY: bool, const CONTENDED: bool>
                 }
             }
             Phase::Measure => {
-                self.open_window();
+                if counted {
+                    self.open_window();
+                }
+                let mode = if counted { Mode::Budget } else { Mode::Run };
                 if failed {
                     self.mode = Mode::Silent;
-                } else if counted {
-                    self.mode = Mode::Budget;
+                } else if self.mode != mode {
+                    self.mode = mode;
                     self.fill();
-                } else if self.mode != Mode::Run {
-                    self.mode = Mode::Run;
-                    self.fill();
+                }
+                // A run by time without warm-up: filling the queues is not yet the steady state.
+                if !counted {
+                    self.open_window();
                 }
             }
             Phase::Drain => {
@@ -609,6 +613,7 @@ impl<'s, const VERIFY: bool, const LATENCY: bool, const CONTENDED: bool>
                     self.post_rest(qp, lane, sender, slot);
                 }
             }
+            self.publish();
         }
     }
 
