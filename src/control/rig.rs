@@ -166,10 +166,13 @@ impl Rig {
         let limit = stall_limit(self.shared.case());
         let (mut last, mut moved_at) = (self.counts(), Instant::now());
         loop {
+            let counts = self.counts();
+            let is_done = done(counts);
+            // After the counts: a worker says that it failed before it counts what failed, so the last
+            // message's failure is not passed over.
             self.check()?;
             link.check()?;
-            let counts = self.counts();
-            if done(counts) {
+            if is_done {
                 return Ok(());
             }
             if stop.load(Ordering::Relaxed) {
@@ -190,12 +193,12 @@ impl Rig {
     /// As [`Rig::wait`].
     pub fn drain(&self, link: &Link, stop: &AtomicBool) -> Result<(), Broken> {
         self.set_phase(Phase::Drain);
-        self.wait(link, stop, |counts| self.is_drained(counts))
+        self.wait(link, stop, |_| self.is_drained())
     }
 
     /// Whether the send queues have run empty, in [`Phase::Drain`].
-    pub fn is_drained(&self, counts: Counts) -> bool {
-        self.all_entered(Phase::Drain) && counts.posted == counts.completed
+    pub fn is_drained(&self) -> bool {
+        self.shared.at_rest()
     }
 
     /// What the peer is told once this end is drained.

@@ -256,7 +256,7 @@ fn drain_until(
     let late = || deadline.is_some_and(|deadline| Instant::now() > deadline);
     link.send(&Message::Stop { now })?;
     rig.set_phase(Phase::Drain);
-    rig.wait(link, stop, |counts| rig.is_drained(counts) || late())?;
+    rig.wait(link, stop, |_| rig.is_drained() || late())?;
     link.send(&Message::Drained(Box::new(rig.drained())))?;
     let limit = deadline.map_or(SETUP_LIMIT, |deadline| {
         deadline.saturating_duration_since(Instant::now())
