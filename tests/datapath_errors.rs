@@ -63,7 +63,7 @@ fn each_status_is_told_apart_from_its_flushes() {
 fn wait_for_flushes(pair: &Pair) {
     pair.set_phase(Phase::Abort);
     let started = Instant::now();
-    while !(pair.client.shared.in_step() && pair.server.shared.in_step()) {
+    while !pair.entered(Phase::Abort) {
         assert!(started.elapsed() < Duration::from_secs(20));
         std::thread::yield_now();
     }
@@ -108,7 +108,7 @@ fn later_phases_do_not_hide_a_failure() {
             for phase in [Phase::Measure, Phase::Drain, Phase::Abort] {
                 pair.set_phase(phase);
                 let started = Instant::now();
-                while !pair.client.shared.in_step() {
+                while !pair.client.shared.all_entered(phase) {
                     assert!(started.elapsed() < Duration::from_secs(20));
                     std::thread::yield_now();
                 }
@@ -182,7 +182,7 @@ fn a_receiver_that_never_posts_exceeds_the_rnr_retries() {
     let pair = Pair::new(&case);
     // A receiver that returned polls nothing and posts nothing more than its first receive.
     pair.server.shared.set_phase(Phase::Exit);
-    while !pair.server.shared.in_step() {
+    while !pair.server.shared.all_entered(Phase::Exit) {
         std::thread::yield_now();
     }
     pair.set_budgets(10);

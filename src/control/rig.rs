@@ -114,9 +114,9 @@ impl Rig {
         self.shared.set_phase(phase);
     }
 
-    /// Whether all workers have taken up the phase that was set last.
-    pub fn in_step(&self) -> bool {
-        self.shared.in_step()
+    /// Whether all workers have taken up `phase`.
+    pub fn all_entered(&self, phase: Phase) -> bool {
+        self.shared.all_entered(phase)
     }
 
     /// Whether the send queues have run empty, once draining.
@@ -171,10 +171,13 @@ impl Rig {
         let limit = stall_limit(self.shared.case());
         let (mut last, mut moved_at) = (self.counts(), Instant::now());
         loop {
+            let counts = self.counts();
+            let is_done = done(counts);
+            // After the counts: a worker says that it failed before it counts what failed, so the last
+            // message's failure is not passed over.
             self.check()?;
             link.check()?;
-            let counts = self.counts();
-            if done(counts) {
+            if is_done {
                 return Ok(());
             }
             if stop.load(Ordering::Relaxed) {

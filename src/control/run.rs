@@ -193,7 +193,7 @@ fn warm_up(
     let mut meter = Meter::new(case);
     let mut is_steady = false;
     rig.set_phase(Phase::Warmup);
-    rig.wait(stage.link, stage.stop, |_| rig.in_step())?;
+    rig.wait(stage.link, stage.stop, |_| rig.all_entered(Phase::Warmup))?;
     let started = Instant::now();
     rig.wait(stage.link, stage.stop, |counts| {
         let elapsed = started.elapsed();
@@ -223,7 +223,7 @@ fn measure(
     observer.phase("measure", limit);
     let before = rig.counts().completed;
     rig.set_phase(Phase::Measure);
-    rig.wait(link, stop, |_| rig.in_step())?;
+    rig.wait(link, stop, |_| rig.all_entered(Phase::Measure))?;
     let started = Instant::now();
     rig.wait(link, stop, |counts| {
         let elapsed = started.elapsed();

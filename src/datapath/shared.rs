@@ -11,7 +11,7 @@ use crate::plan::{Case, CqMode};
 use super::{Geometry, Lane};
 
 /// What the workers are to do. They look at it once a pass over their CQs.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u32)]
 pub enum Phase {
     /// Receive what comes; send nothing yet.
@@ -125,13 +125,12 @@ impl Shared {
         self.counters.get(worker).map(|counters| &**counters)
     }
 
-    /// Whether all workers have entered the phase that was set last. Filling the send queues of a slow device
-    /// takes time, and until then counts say nothing.
-    pub fn in_step(&self) -> bool {
-        let phase = self.phase.load(Ordering::Acquire);
+    /// Whether all workers have entered `phase`. Filling the send queues of a slow device takes time, and
+    /// until then counts say nothing.
+    pub fn all_entered(&self, phase: Phase) -> bool {
         self.counters
             .iter()
-            .all(|counters| counters.entered.load(Ordering::Acquire) == phase)
+            .all(|counters| counters.entered.load(Ordering::Acquire) == phase as u32)
     }
 
     /// Whether all workers drain and nothing is in flight. Equal sums alone do not say so: a worker may
@@ -142,7 +141,7 @@ impl Shared {
             let counts = self.counts();
             counts.posted == counts.completed
         };
-        self.phase() >= Phase::Drain && self.in_step() && counts()
+        self.all_entered(Phase::Drain) && counts()
     }
 
     /// All counts up to now. What was completed is read before what was posted, and a worker writes what

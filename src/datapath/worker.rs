@@ -527,19 +527,18 @@ impl<'s, const VERIFY: bool, const LATENCY: bool, const CONTENDED: bool>
                 }
             }
             Phase::Measure => {
+                if counted {
+                    self.open_window();
+                }
+                let mode = if counted { Mode::Budget } else { Mode::Run };
                 if failed {
                     self.mode = Mode::Silent;
-                    self.open_window();
-                } else if counted {
-                    self.open_window();
-                    self.mode = Mode::Budget;
+                } else if self.mode != mode {
+                    self.mode = mode;
                     self.fill();
-                } else {
-                    // A run without warm-up: filling the queues is not yet the steady state.
-                    if self.mode != Mode::Run {
-                        self.mode = Mode::Run;
-                        self.fill();
-                    }
+                }
+                // A run by time without warm-up: filling the queues is not yet the steady state.
+                if !counted {
                     self.open_window();
                 }
             }

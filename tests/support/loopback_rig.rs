@@ -168,6 +168,11 @@ impl Pair {
         }
     }
 
+    /// Whether both ends' workers have entered `phase`.
+    pub fn entered(&self, phase: Phase) -> bool {
+        self.client.shared.all_entered(phase) && self.server.shared.all_entered(phase)
+    }
+
     /// Allows `messages` on each QP.
     pub fn set_budgets(&self, messages: u64) {
         let geometry = Geometry::of(&self.case);
@@ -241,9 +246,7 @@ impl Pair {
     pub fn run_for(&self, warm_up: u64, measure: u64) -> Result<(), WorkerError> {
         for (phase, count) in [(Phase::Warmup, warm_up), (Phase::Measure, measure)] {
             self.set_phase(phase);
-            self.wait("workers in step", |pair| {
-                pair.client.shared.in_step() && pair.server.shared.in_step()
-            })?;
+            self.wait("workers in step", |pair| pair.entered(phase))?;
             let before = self.client.shared.counts().completed;
             self.wait("traffic", |pair| {
                 pair.client.shared.counts().completed >= before + count
