@@ -77,9 +77,14 @@ impl Failure {
 
     /// Prints the message to stderr; when that is closed, nobody wants it.
     pub fn print(&self) {
-        use std::io::Write as _;
-        let _ = writeln!(std::io::stderr(), "{}", self.text());
+        say(&self.text());
     }
+}
+
+/// Writes a line to stderr; when that is closed, nobody wants it.
+pub(super) fn say(text: &str) {
+    use std::io::Write as _;
+    let _ = writeln!(std::io::stderr(), "{text}");
 }
 
 /// `error: source: source of that`, without a source that its error's text already ends with.

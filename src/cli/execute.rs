@@ -1,29 +1,216 @@
-//! Hands a finished plan to the engine. Nothing is parsed or validated here.
+//! Hands a finished plan to the control path and says how it went. Nothing is parsed or validated here.
+
+use std::net::{IpAddr, Ipv6Addr, SocketAddr, TcpListener};
+use std::sync::Arc;
+
+use crate::control::coordinator::{SweepError, SweepOptions, SweepOutcome, Target, run_sweep};
+use crate::control::server::{Server, ServerOptions};
+use crate::control::station::{Station, StationError, StationOptions};
+use crate::control::token::Token;
+use crate::results::host;
+use crate::verbs::{PortRequest, VerbsLibrary};
 
 use super::errors::Failure;
-use super::run::RunPlan;
+use super::output::Output;
+use super::run::{EndpointOptions, RunPlan};
 use super::serve::ServePlan;
+use super::server_log::server_log;
+use super::signals::stop_flag;
 
 /// Runs the sweep.
 ///
 /// # Errors
-/// What stopped it.
-#[allow(clippy::needless_pass_by_value)]
+/// What stopped it, or that runs failed.
+#[allow(clippy::needless_pass_by_value)] // the plan is used up: a second run would overwrite the first's files
 pub fn execute(plan: RunPlan) -> Result<(), Failure> {
-    let cases = plan.sweep.cases.len();
-    Err(Failure::failed(format!(
-        "cannot run {cases} cases: this build has no engine"
-    )))
+    let stop = stop_flag().map_err(Failure::failed)?;
+    let mut output = Output::open(&plan)?;
+    let options = SweepOptions {
+        sweep: plan.sweep.clone(),
+        target: match &plan.host {
+            Some((host, port)) => Target::Remote(host.clone(), *port),
+            None => Target::Local,
+        },
+        station: station(&plan.endpoint),
+        token: token(plan.token.as_ref())?,
+        command_line: command_line(std::env::args()),
+    };
+    let outcome = run_sweep(&options, &stop, &mut output).map_err(begin_failure)?;
+    let written = output.close(&outcome.result);
+    verdict(&plan, &outcome)?;
+    written
+}
+
+fn begin_failure(error: SweepError) -> Failure {
+    let hint = error.hint();
+    let failure = if error.is_bad_input() {
+        Failure::bad_input(error)
+    } else {
+        Failure::failed(error)
+    };
+    match hint {
+        Some(hint) => failure.with_hint(hint),
+        None => failure,
+    }
+}
+
+/// What the exit code and the last line say.
+fn verdict(plan: &RunPlan, outcome: &SweepOutcome) -> Result<(), Failure> {
+    let wanted = plan.sweep.cases.len() * plan.sweep.runs as usize;
+    let done: usize = outcome
+        .result
+        .cases
+        .iter()
+        .map(|case| case.runs.len())
+        .sum();
+    let left = wanted - done;
+    if outcome.interrupted {
+        return Err(Failure::failed(format!(
+            "interrupted; {left} of {wanted} runs were not begun, what was measured is kept"
+        )));
+    }
+    if let Some(error) = &outcome.lost {
+        let failure = Failure::failed(format!("{left} of {wanted} runs were not begun: {error}"));
+        return Err(match error.hint() {
+            Some(hint) => failure.with_hint(hint),
+            None => failure,
+        });
+    }
+    if outcome.failed_runs == 0 {
+        return Ok(());
+    }
+    let text = format!("{} of {wanted} runs failed", outcome.failed_runs);
+    let failure = if outcome.only_bad_input {
+        Failure::bad_input(text)
+    } else {
+        Failure::failed(text)
+    };
+    Err(failure.with_hint("each is explained above and in the JSON file"))
 }
 
 /// Serves sweeps.
 ///
 /// # Errors
 /// What stopped it.
-#[allow(clippy::needless_pass_by_value)]
+#[allow(clippy::needless_pass_by_value)] // as above: the plan is used up
 pub fn serve(plan: ServePlan) -> Result<(), Failure> {
-    Err(Failure::failed(format!(
-        "cannot serve on port {}: this build has no engine",
-        plan.port
-    )))
+    let stop = stop_flag().map_err(Failure::failed)?;
+    let station = station(&plan.endpoint);
+    // Found out now, not by the first client.
+    let opened = Station::open(station.clone(), plan.bind).map_err(station_failure)?;
+    let listener = listen(plan.bind, plan.port)?;
+    let address = listener.local_addr().map_err(Failure::failed)?;
+    let facts = serde_json::to_value(host::read()).unwrap_or_default();
+    let options = ServerOptions {
+        station,
+        token: token(plan.token.as_ref())?,
+        host: facts,
+        once: plan.once,
+    };
+    let log = server_log(plan.quiet);
+    if !plan.quiet {
+        let port = opened.port();
+        let gid = port
+            .gid
+            .map_or_else(String::new, |gid| format!(", GID {gid}"));
+        let line = format!(
+            "serving on {address} with {} port {}{gid}; Ctrl-C ends",
+            port.context.name(),
+            port.info.port
+        );
+        super::errors::say(&line);
+    }
+    drop(opened);
+    let server = Server::new(listener, options, Arc::clone(&log)).map_err(Failure::failed)?;
+    server
+        .run(&stop)
+        .map_err(|error| Failure::failed(format!("accepting connections on {address}: {error}")))
+}
+
+fn station_failure(error: StationError) -> Failure {
+    begin_failure(SweepError::Station(error))
+}
+
+/// Listens on all addresses of both families, or on the one that was asked for.
+fn listen(bind: Option<IpAddr>, port: u16) -> Result<TcpListener, Failure> {
+    let any = IpAddr::V6(Ipv6Addr::UNSPECIFIED);
+    let wanted = SocketAddr::new(bind.unwrap_or(any), port);
+    let listener = match TcpListener::bind(wanted) {
+        // A kernel without IPv6 has IPv4's address for all.
+        Err(error) if bind.is_none() && error.raw_os_error() == Some(libc::EAFNOSUPPORT) => {
+            TcpListener::bind(SocketAddr::from(([0, 0, 0, 0], port)))
+        }
+        other => other,
+    };
+    listener.map_err(|error| {
+        let text = format!("cannot listen on {wanted}: {error}");
+        match error.raw_os_error() {
+            Some(libc::EADDRINUSE) => Failure::bad_input(text).with_hint(format!(
+                "another program has the port, perhaps another `rocebench serve` (`ss -ltnp sport = :{port}` shows it): \
+                 end it, or choose another with --port on both ends"
+            )),
+            Some(libc::EACCES) => Failure::bad_input(text).with_hint("ports below 1024 need root: choose another with --port"),
+            Some(libc::EADDRNOTAVAIL) => {
+                Failure::bad_input(text).with_hint("--bind takes an address of this machine (`ip addr` lists them)")
+            }
+            _ => Failure::failed(text),
+        }
+    })
+}
+
+fn station(endpoint: &EndpointOptions) -> StationOptions {
+    StationOptions {
+        library: VerbsLibrary::system(),
+        request: PortRequest {
+            device: endpoint.device.clone(),
+            ib_port: endpoint.ib_port,
+            gid_index: endpoint.gid_index,
+        },
+        cores: endpoint.cores.clone(),
+        after_the_other: false,
+    }
+}
+
+fn token(token: Option<&super::token::Token>) -> Result<Option<Token>, Failure> {
+    token
+        .map(|token| Token::new(token.as_bytes()))
+        .transpose()
+        .map_err(Failure::bad_input)
+}
+
+/// The arguments as they are recorded: without the token.
+fn command_line(arguments: impl Iterator<Item = String>) -> Vec<String> {
+    let mut hide_next = false;
+    arguments
+        .map(|argument| {
+            if std::mem::replace(&mut hide_next, argument == "--token") {
+                return "***".to_owned();
+            }
+            match argument.split_once('=') {
+                Some(("--token", _)) => "--token=***".to_owned(),
+                _ => argument,
+            }
+        })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tokens_are_not_recorded() {
+        let line = [
+            "rocebench",
+            "h",
+            "--token",
+            "secret",
+            "-q",
+            "4",
+            "--token=secret",
+        ];
+        let recorded = command_line(line.map(str::to_owned).into_iter());
+        let expected = ["rocebench", "h", "--token", "***", "-q", "4", "--token=***"];
+        assert_eq!(recorded, expected);
+    }
 }

@@ -18,6 +18,10 @@ pub trait Progress: Send {
     fn case_finished(&mut self);
     /// A line that stays, above what is live.
     fn line(&mut self, text: &str);
+    /// Does something that writes to the terminal, with what is live out of the way.
+    fn suspend(&mut self, write: &mut dyn FnMut()) {
+        write();
+    }
 }
 
 /// The right one for this stderr.
@@ -154,6 +158,10 @@ impl Progress for Live {
         } else {
             self.bar.println(text);
         }
+    }
+
+    fn suspend(&mut self, write: &mut dyn FnMut()) {
+        self.bar.suspend(write);
     }
 }
 

@@ -9,6 +9,7 @@ use crate::datapath::{
 };
 use crate::datapath::{Mismatch, sends_inline};
 use crate::metrics::limits::Wire;
+use crate::metrics::memory::available_bytes;
 use crate::plan::{Case, CqMode, Op};
 use crate::verbs::{
     Access, CompletionQueue, Gid, LinkLayer, MemoryRegion, Path, Port, ProtectionDomain,
@@ -90,6 +91,16 @@ impl Fabric {
                 .transpose()
         };
         let requests = Layout::requests(case, &geometry);
+        enough_memory(
+            [
+                (duties.sends, requests),
+                (duties.receives, Layout::receives(case)),
+                (duties.offers_memory, requests),
+            ]
+            .iter()
+            .filter(|(wanted, _)| *wanted)
+            .map(|(_, layout)| layout.total_bytes() as u64),
+        )?;
         let (local_access, offered_access) = match case.op {
             Op::Send => (Access::LocalRead, Access::LocalRead),
             Op::Write => (Access::LocalRead, Access::RemoteWrite),
@@ -203,7 +214,9 @@ impl Fabric {
             link_layer: self.port.info.link_layer,
             gid_index: match self.port.info.link_layer {
                 LinkLayer::Ethernet => self.port.gid.map(|entry| entry.index),
-                LinkLayer::Infiniband if self.port.wants_grh => self.port.gid.map(|entry| entry.index),
+                LinkLayer::Infiniband if self.port.wants_grh => {
+                    self.port.gid.map(|entry| entry.index)
+                }
                 LinkLayer::Infiniband => None,
             },
             service_level: case.transport.service_level,
@@ -253,7 +266,12 @@ impl Fabric {
 
     fn reliability(&self, peer: &Endpoints) -> Result<Reliability, VerbsError> {
         let transport = self.case.transport;
-        let limit = self.port.limits.max_initiator_reads.min(peer.max_rd_atomic).max(1);
+        let limit = self
+            .port
+            .limits
+            .max_initiator_reads
+            .min(peer.max_rd_atomic)
+            .max(1);
         let initiator_reads = match transport.max_rd_atomic {
             Some(wanted) if wanted > limit => {
                 return Err(VerbsError::DeviceLimit {
@@ -288,7 +306,10 @@ impl Fabric {
                 let cqs = match self.case.cq {
                     CqMode::Shared => self.cqs.iter().collect(),
                     CqMode::PerWorker => self.cqs.get(index).into_iter().collect(),
-                    CqMode::PerQp => lanes.iter().filter_map(|&lane| self.cqs.get(lane)).collect(),
+                    CqMode::PerQp => lanes
+                        .iter()
+                        .filter_map(|&lane| self.cqs.get(lane))
+                        .collect(),
                 };
                 let cqs: Vec<&Arc<CompletionQueue>> = cqs;
                 WorkerSpec {
@@ -371,14 +392,25 @@ impl Needs {
             CqMode::PerWorker => (workers, case.qps.div_ceil(workers)),
             CqMode::PerQp => (case.qps, 1),
         };
-        let sends = if duties.sends { geometry.completions_in_flight() } else { 0 };
+        let sends = if duties.sends {
+            geometry.completions_in_flight()
+        } else {
+            0
+        };
         let receives = if duties.receives { case.rx_depth } else { 0 };
-        let all = sends.saturating_add(receives).saturating_mul(qps_per_cq).max(1);
+        let all = sends
+            .saturating_add(receives)
+            .saturating_mul(qps_per_cq)
+            .max(1);
         Needs {
             capacity: QpCapacity {
                 send_wr: if duties.sends { geometry.depth() } else { 1 },
                 recv_wr: receives.max(1),
-                inline_bytes: if duties.sends && sends_inline(case) { case.inline_bytes } else { 0 },
+                inline_bytes: if duties.sends && sends_inline(case) {
+                    case.inline_bytes
+                } else {
+                    0
+                },
             },
             cqs,
             cq_entries: case.cq_depth.unwrap_or(all),
@@ -390,16 +422,36 @@ impl Needs {
         let message_limit = u64::from(port.info.max_message_bytes);
         for (what, limit, needed, flags) in [
             ("QPs", limits.max_qp, u64::from(case.qps), "--qps"),
-            ("CQs", limits.max_cq, u64::from(self.cqs), "--qps, or use --cq shared"),
-            ("send WRs on one QP", limits.max_qp_wr, self.capacity.send_wr.into(), "--tx-depth"),
-            ("receive WRs on one QP", limits.max_qp_wr, self.capacity.recv_wr.into(), "--rx-depth"),
+            (
+                "CQs",
+                limits.max_cq,
+                u64::from(self.cqs),
+                "--qps, or use --cq shared",
+            ),
+            (
+                "send WRs on one QP",
+                limits.max_qp_wr,
+                self.capacity.send_wr.into(),
+                "--tx-depth",
+            ),
+            (
+                "receive WRs on one QP",
+                limits.max_qp_wr,
+                self.capacity.recv_wr.into(),
+                "--rx-depth",
+            ),
             (
                 "entries in one CQ",
                 limits.max_cqe,
                 self.cq_entries.into(),
                 "--qps, --rx-depth or --tx-depth, or use --cq per-qp",
             ),
-            ("bytes in one message", message_limit, case.size_bytes.into(), "--size"),
+            (
+                "bytes in one message",
+                message_limit,
+                case.size_bytes.into(),
+                "--size",
+            ),
         ] {
             if limit > 0 && needed > limit {
                 return Err(VerbsError::DeviceLimit {
@@ -415,6 +467,23 @@ impl Needs {
     }
 }
 
+/// Registered memory is pinned, so asking for more than there is ends programs instead of failing.
+fn enough_memory(regions: impl Iterator<Item = u64>) -> Result<(), RunFailure> {
+    let needed = regions.fold(0, u64::saturating_add);
+    match available_bytes() {
+        Some(available) if needed > available => Err(RunFailure {
+            bad_input: true,
+            ..RunFailure::new(
+                format!(
+                    "the buffers of this case take {needed} bytes, and {available} bytes of memory are available"
+                ),
+                Some("lower --qps, --size or (with --verify) the depths".into()),
+            )
+        }),
+        _ => Ok(()),
+    }
+}
+
 /// If it is the inline size that a device refuses, names the largest that it takes: no query tells.
 fn explain_inline(
     error: VerbsError,
@@ -423,7 +492,10 @@ fn explain_inline(
     capacity: QpCapacity,
 ) -> VerbsError {
     let works = |inline_bytes| {
-        let capacity = QpCapacity { inline_bytes, ..capacity };
+        let capacity = QpCapacity {
+            inline_bytes,
+            ..capacity
+        };
         QueuePair::new(pd, cq, cq, capacity).is_ok()
     };
     if capacity.inline_bytes == 0 || !works(0) {
@@ -447,11 +519,7 @@ fn explain_inline(
     }
 }
 
-fn cq_of<'c>(
-    case: &Case,
-    cqs: &'c [Arc<CompletionQueue>],
-    qp: usize,
-) -> &'c Arc<CompletionQueue> {
+fn cq_of<'c>(case: &Case, cqs: &'c [Arc<CompletionQueue>], qp: usize) -> &'c Arc<CompletionQueue> {
     let index = match case.cq {
         CqMode::Shared => 0,
         CqMode::PerWorker => qp % cqs.len().max(1),
@@ -471,7 +539,9 @@ fn path_mtu(case: &Case, ours: u32, peers: u32) -> Result<u32, RunFailure> {
             Err(RunFailure {
                 bad_input: true,
                 ..RunFailure::new(
-                    format!("an MTU of {wanted} is more than the ports have: {ours} here, {peers} at the peer"),
+                    format!(
+                        "an MTU of {wanted} is more than the ports have: {ours} here, {peers} at the peer"
+                    ),
                     Some(hint.into()),
                 )
             })
@@ -482,8 +552,9 @@ fn path_mtu(case: &Case, ours: u32, peers: u32) -> Result<u32, RunFailure> {
 /// A random first PSN for each QP, so that packets of an earlier connection are not taken for this one's.
 fn psns(count: usize) -> Result<Vec<u32>, RunFailure> {
     let mut bytes = vec![0; count * 4];
-    getrandom::fill(&mut bytes)
-        .map_err(|error| RunFailure::new(format!("the kernel gave no random bytes: {error}"), None))?;
+    getrandom::fill(&mut bytes).map_err(|error| {
+        RunFailure::new(format!("the kernel gave no random bytes: {error}"), None)
+    })?;
     Ok(bytes
         .chunks_exact(4)
         .map(|b| u32::from_le_bytes([b[0], b[1], b[2], 0]))

@@ -53,7 +53,10 @@ impl RunFailure {
     }
 
     /// What all workers of an end saw, if it was trouble: the earliest cause, and how much followed.
-    pub fn from_trouble<'t>(workers: impl Iterator<Item = &'t Trouble> + Clone) -> Option<Self> {
+    pub fn from_trouble<'t, I>(workers: &I) -> Option<Self>
+    where
+        I: Iterator<Item = &'t Trouble> + Clone,
+    {
         let sum = |count: fn(&Trouble) -> u64| workers.clone().map(count).sum::<u64>();
         let flushed = sum(|trouble| trouble.flushed_count);
         let mismatches = sum(|trouble| trouble.mismatch_count);
@@ -61,7 +64,10 @@ impl RunFailure {
             return Some(RunFailure::from_verbs(error));
         }
         let first = |failed: fn(&Trouble) -> Option<&FailedCompletion>| {
-            workers.clone().filter_map(failed).min_by_key(|failed| failed.seen_raw)
+            workers
+                .clone()
+                .filter_map(failed)
+                .min_by_key(|failed| failed.seen_raw)
         };
         if let Some(cause) = first(|trouble| trouble.failed.first()) {
             let more = sum(|trouble| trouble.failed_count) - 1;
@@ -74,7 +80,10 @@ impl RunFailure {
             }
             return Some(RunFailure::new(message, Some(cause.status.remedy().into())));
         }
-        if let Some(mismatch) = workers.clone().find_map(|trouble| trouble.mismatches.first()) {
+        if let Some(mismatch) = workers
+            .clone()
+            .find_map(|trouble| trouble.mismatches.first())
+        {
             let more = match mismatches - 1 {
                 0 => String::new(),
                 more => format!("; {more} more"),
@@ -104,13 +113,16 @@ impl RunFailure {
         let dmesg = "look at `dmesg` and at the peer's output";
         let (message, hint) = match event {
             AsyncEvent::CqError { .. } => (
-                format!("a CQ of {device} with {cq_entries} entries overflowed: completions are lost"),
+                format!(
+                    "a CQ of {device} with {cq_entries} entries overflowed: completions are lost"
+                ),
                 "leave --cq-depth out, so that each CQ has room for all that can be outstanding, or raise it; \
                  more --workers empty a CQ faster",
             ),
-            AsyncEvent::QpError { qpn, name } => {
-                (format!("QP number {qpn:#08x} of {device} failed: event {name}"), dmesg)
-            }
+            AsyncEvent::QpError { qpn, name } => (
+                format!("QP number {qpn:#08x} of {device} failed: event {name}"),
+                dmesg,
+            ),
             AsyncEvent::DeviceFatal => (format!("{device} reported a fatal error"), dmesg),
             AsyncEvent::PortError { port } => (
                 format!("port {port} of {device} went down"),
@@ -155,4 +167,3 @@ impl From<EndpointsError> for RunFailure {
         RunFailure::new(error.to_string(), Some(hint.into()))
     }
 }
-

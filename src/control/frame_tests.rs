@@ -132,10 +132,10 @@ fn any_message() -> impl Strategy<Value = Message> {
             run
         }),
         any_endpoints().prop_map(|endpoints| Message::Endpoints(Box::new(endpoints))),
-        any::<(Vec<u64>, Option<Vec<Vec<u32>>>)>().prop_map(|(sent_messages, written)| {
+        any::<(u64, Option<Vec<Vec<u32>>>)>().prop_map(|(sent_messages, posts)| {
             Message::Drained(Box::new(Drained {
                 sent_messages,
-                written,
+                posts,
             }))
         }),
         any_value().prop_map(Message::Report),
@@ -150,7 +150,7 @@ fn any_message() -> impl Strategy<Value = Message> {
             Message::Ready,
             Message::Start,
             Message::Measure,
-            Message::Stop,
+            Message::Stop { now: true },
             Message::RunDone,
             Message::Heartbeat,
             Message::Goodbye,

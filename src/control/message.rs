@@ -73,7 +73,10 @@ pub enum Message {
     /// The measurement window is open.
     Measure,
     /// Client to server: stop posting and drain.
-    Stop,
+    Stop {
+        /// At once; else a run counted in messages first sends all of them.
+        now: bool,
+    },
     /// The sender has drained its send queues.
     Drained(Box<Drained>),
     /// What the sender measured.
@@ -110,7 +113,7 @@ impl Message {
             Message::Ready => "ready",
             Message::Start => "start",
             Message::Measure => "measure",
-            Message::Stop => "stop",
+            Message::Stop { .. } => "stop",
             Message::Drained(_) => "drained",
             Message::Report(_) => "report",
             Message::RunDone => "run_done",
@@ -176,10 +179,10 @@ pub struct QpEndpoint {
 /// What a side has done when its send queues are empty.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Drained {
-    /// Messages sent on each QP since it was created.
-    pub sent_messages: Vec<u64>,
-    /// With `verify` and WRITE: for each QP and each WR position, how many times it was written.
-    pub written: Option<Vec<Vec<u32>>>,
+    /// Messages sent on all QPs since they were created.
+    pub sent_messages: u64,
+    /// With `verify`: for each QP and each position of its send ring, how often it was posted.
+    pub posts: Option<Vec<Vec<u32>>>,
 }
 
 /// What is wrong with the connection array that a peer sent.

@@ -79,7 +79,7 @@ fn the_tag_is_the_kind() {
         Message::Ready,
         Message::Start,
         Message::Measure,
-        Message::Stop,
+        Message::Stop { now: false },
         Message::Drained(Box::default()),
         Message::Report(json!([1])),
         Message::RunDone,

@@ -1,14 +1,23 @@
 //! The control path: framing, handshake and the session state machines of coordinator and server.
 
+pub mod coordinator;
 mod dial;
 pub mod error;
 mod exchange;
+pub mod fabric;
+pub mod failure;
 pub mod frame;
 pub mod handshake;
 mod handshake_error;
 pub mod link;
 pub mod message;
+mod outcome;
+pub mod rig;
+mod run;
+mod serve_run;
+pub mod server;
 mod silence;
+pub mod station;
 pub mod token;
 mod transmit;
 

@@ -46,11 +46,12 @@ impl Token {
     ///
     /// # Errors
     /// [`TokenError`] if it is empty.
-    pub fn new(text: &str) -> Result<Self, TokenError> {
+    pub fn new(text: impl AsRef<[u8]>) -> Result<Self, TokenError> {
+        let text = text.as_ref();
         if text.is_empty() {
             return Err(TokenError::Empty);
         }
-        let keyed = Hmac::new_from_slice(text.as_bytes()).map_err(|_| TokenError::Unusable)?;
+        let keyed = Hmac::new_from_slice(text).map_err(|_| TokenError::Unusable)?;
         Ok(Token { keyed })
     }
 

@@ -70,9 +70,11 @@ impl Geometry {
         self.unit / self.signal_every
     }
 
-    /// Completions that can wait in a CQ for one QP: those in flight, and one more for a tail.
+    /// Completions that can wait in a CQ for one QP: one for each WR in flight, since after an error all
+    /// of them are flushed, signalled or not. A position is free again only when its completion was
+    /// polled, so there are never more.
     pub fn completions_in_flight(&self) -> u32 {
-        self.slots * self.completions_per_slot() + 1
+        self.depth()
     }
 
     /// Whether the WR at a ring position is signalled.

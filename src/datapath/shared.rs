@@ -37,6 +37,9 @@ pub struct Counters {
     pub completed: AtomicU64,
     /// Messages received.
     pub received: AtomicU64,
+    /// The phase it has entered: send queues are filled where that belongs to it, and its counts up to
+    /// then published.
+    pub(super) entered: AtomicU32,
 }
 
 /// Sums of all workers' counts.
@@ -122,8 +125,27 @@ impl Shared {
         self.counters.get(worker).map(|counters| &**counters)
     }
 
+    /// Whether all workers have entered `phase`. Filling the send queues of a slow device takes time, and
+    /// until then counts say nothing.
+    pub fn all_entered(&self, phase: Phase) -> bool {
+        self.counters
+            .iter()
+            .all(|counters| counters.entered.load(Ordering::Acquire) == phase as u32)
+    }
+
+    /// Whether all workers drain and nothing is in flight. Equal sums alone do not say so: a worker may
+    /// be about to post in a phase that it entered late, or have posted what another's completions
+    /// already count.
+    pub fn at_rest(&self) -> bool {
+        let counts = || {
+            let counts = self.counts();
+            counts.posted == counts.completed
+        };
+        self.all_entered(Phase::Drain) && counts()
+    }
+
     /// All counts up to now. What was completed is read before what was posted, and a worker writes what
-    /// it posted first: so equal sums mean that nothing is in flight.
+    /// it posted first: so, with all workers draining, equal sums mean that nothing is in flight.
     pub fn counts(&self) -> Counts {
         let sum = |field: fn(&Counters) -> &AtomicU64| {
             self.counters

@@ -80,6 +80,7 @@ pub(super) struct Worker<'s, const VERIFY: bool, const LATENCY: bool, const CONT
     at_end: Vec<Tally>,
     scratch: SendScratch,
     trouble: Trouble,
+    phase: Phase,
     mode: Mode,
     measuring: bool,
     posted: u64,
@@ -141,6 +142,7 @@ impl<'s, const VERIFY: bool, const LATENCY: bool, const CONTENDED: bool>
             at_end: vec![Tally::default(); qps],
             scratch: SendScratch::new(geometry.unit.max(geometry.post_list) as usize),
             trouble: Trouble::new(),
+            phase: Phase::Idle,
             mode: Mode::Silent,
             measuring: false,
             posted: 0,
@@ -160,24 +162,36 @@ impl<'s, const VERIFY: bool, const LATENCY: bool, const CONTENDED: bool>
     /// Works until told to return.
     pub(super) fn run(mut self) -> WorkerReport {
         let mut batch = WcBatch::new();
-        let mut phase = Phase::Idle;
         loop {
-            let wanted = self.shared.phase();
-            if wanted != phase {
-                phase = wanted;
-                self.enter(phase);
-                if phase == Phase::Exit {
-                    return self.report();
-                }
+            self.follow();
+            if self.phase == Phase::Exit {
+                return self.report();
             }
             for cq in &self.spec.cqs {
                 self.polls += 1;
                 match cq.poll(&mut batch) {
                     Ok([]) => self.empty_polls += 1,
-                    Ok(completions) => self.handle(completions),
+                    Ok(completions) => {
+                        // Another worker may have posted these in a phase that this one has not entered
+                        // yet: without it, they would be dropped or not charged to the budget.
+                        if CONTENDED {
+                            self.follow();
+                        }
+                        self.handle(completions);
+                    }
                     Err(error) => self.refused(error),
                 }
             }
+        }
+    }
+
+    /// Enters the phase that is wanted, if it is another.
+    #[inline]
+    fn follow(&mut self) {
+        let wanted = self.shared.phase();
+        if wanted != self.phase {
+            self.phase = wanted;
+            self.enter(wanted);
         }
     }
 
@@ -581,25 +595,36 @@ impl<'s, const VERIFY: bool, const LATENCY: bool, const CONTENDED: bool>
     /// Takes up a phase.
     fn enter(&mut self, phase: Phase) {
         let counted = matches!(self.shared.case.stop, crate::plan::Stop::MessagesPerQp(_));
+        // A session may set the next phase before it sees that the run failed in this one. Posting again
+        // would then meet full queues, and hide the cause behind a refused post.
+        let failed = self.shared.has_failed();
         match phase {
             Phase::Idle => {}
             Phase::Warmup => {
-                self.mode = Mode::Run;
-                self.fill();
-            }
-            Phase::Measure => {
-                self.open_window();
-                if counted {
-                    self.mode = Mode::Budget;
-                    self.fill();
-                } else if self.mode != Mode::Run {
+                if !failed {
                     self.mode = Mode::Run;
                     self.fill();
                 }
             }
+            Phase::Measure => {
+                if counted {
+                    self.open_window();
+                }
+                let mode = if counted { Mode::Budget } else { Mode::Run };
+                if failed {
+                    self.mode = Mode::Silent;
+                } else if self.mode != mode {
+                    self.mode = mode;
+                    self.fill();
+                }
+                // A run by time without warm-up: filling the queues is not yet the steady state.
+                if !counted {
+                    self.open_window();
+                }
+            }
             Phase::Drain => {
                 self.close_window(counted);
-                self.mode = Mode::Close;
+                self.mode = if failed { Mode::Silent } else { Mode::Close };
             }
             Phase::Abort | Phase::Exit => {
                 self.close_window(counted);
@@ -607,6 +632,9 @@ impl<'s, const VERIFY: bool, const LATENCY: bool, const CONTENDED: bool>
             }
         }
         self.publish();
+        if let Some(counters) = self.shared.counters(self.spec.index) {
+            counters.entered.store(phase as u32, Release);
+        }
     }
 
     fn open_window(&mut self) {
@@ -669,6 +697,7 @@ impl<'s, const VERIFY: bool, const LATENCY: bool, const CONTENDED: bool>
                     self.post_rest(qp, lane, sender, slot);
                 }
             }
+            self.publish();
         }
     }
 

@@ -7,6 +7,7 @@ pub mod cpu;
 pub mod fairness;
 pub mod histogram;
 pub mod limits;
+pub mod memory;
 pub mod steady;
 
 pub use clock::Clock;

@@ -147,6 +147,54 @@ impl Sweep {
         Ok(Sweep { cases, runs })
     }
 
+    /// Checks a case that came from somewhere else than a plan, such as a peer: every range, and what
+    /// settings mean together.
+    ///
+    /// # Errors
+    /// The first setting, or combination of settings, that cannot be run.
+    pub fn check(case: &Case) -> Result<(), PlanError> {
+        let transport = &case.transport;
+        for (flag, value, range) in [
+            ("qps", u64::from(case.qps), &limits::QPS),
+            ("size", case.size_bytes.into(), &limits::SIZE_BYTES),
+            ("tx-depth", case.tx_depth.into(), &limits::DEPTH),
+            ("rx-depth", case.rx_depth.into(), &limits::DEPTH),
+            ("signal-every", case.signal_every.into(), &limits::DEPTH),
+            ("post-list", case.post_list.into(), &limits::DEPTH),
+            ("inline", case.inline_bytes.into(), &limits::INLINE_BYTES),
+            ("workers", case.workers.into(), &limits::WORKERS),
+            ("timeout", transport.timeout.into(), &limits::TIMEOUT),
+            ("retry-cnt", transport.retry_cnt.into(), &limits::RETRIES),
+            ("rnr-retry", transport.rnr_retry.into(), &limits::RETRIES),
+            (
+                "min-rnr-timer",
+                transport.min_rnr_timer.into(),
+                &limits::MIN_RNR_TIMER,
+            ),
+            (
+                "service-level",
+                transport.service_level.into(),
+                &limits::SERVICE_LEVEL,
+            ),
+        ] {
+            checked::<u64>(flag, value, range)?;
+        }
+        if let Some(entries) = case.cq_depth {
+            checked::<u64>("cq-depth", entries.into(), &limits::CQ_DEPTH)?;
+        }
+        if let Some(reads) = transport.max_rd_atomic {
+            checked::<u64>("max-rd-atomic", reads.into(), &limits::MAX_RD_ATOMIC)?;
+        }
+        match case.stop {
+            Stop::DurationNs(0) => return Err(PlanError::NoDuration),
+            Stop::DurationNs(_) => {}
+            Stop::MessagesPerQp(messages) => {
+                checked::<u64>("iters", messages, &limits::ITERS)?;
+            }
+        }
+        check(case)
+    }
+
     /// The most workers that any case has.
     pub fn max_workers(&self) -> u32 {
         self.cases

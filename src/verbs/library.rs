@@ -56,6 +56,12 @@ pub struct VerbsLibrary {
     pub destroy_qp: unsafe extern "C" fn(*mut ibv_qp) -> c_int,
 }
 
+impl std::fmt::Debug for VerbsLibrary {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(self.name)
+    }
+}
+
 impl VerbsLibrary {
     /// rdma-core's libibverbs.
     pub fn system() -> &'static VerbsLibrary {

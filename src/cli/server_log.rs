@@ -1,0 +1,36 @@
+//! What a server says: a line for each session, run and refusal, on stderr.
+
+use std::sync::Arc;
+
+use crate::control::server::{ServerEvent, ServerLog};
+
+use super::errors::say;
+
+/// A log for a person; `quiet` keeps only what went wrong.
+pub(super) fn server_log(quiet: bool) -> ServerLog {
+    Arc::new(move |event| {
+        if let Some(line) = line(&event, quiet) {
+            say(&line);
+        }
+    })
+}
+
+fn line(event: &ServerEvent<'_>, quiet: bool) -> Option<String> {
+    let text = match event {
+        ServerEvent::Broken { client, failure } => {
+            let hint = match &failure.hint {
+                Some(hint) => format!("\n  hint: {hint}"),
+                None => String::new(),
+            };
+            format!("{client}: session ended early: {failure}{hint}")
+        }
+        ServerEvent::Refused { error } => error.to_string(),
+        _ if quiet => return None,
+        ServerEvent::Accepted { client } => format!("{client}: session begins"),
+        ServerEvent::Run { case, run } => format!("  {case}, run {run}"),
+        ServerEvent::Finished { client, runs } => {
+            format!("{client}: session ends, {runs} runs served")
+        }
+    };
+    Some(text)
+}

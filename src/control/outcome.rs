@@ -1,0 +1,264 @@
+//! From what the workers counted to what a result says.
+
+use serde::{Deserialize, Serialize};
+
+use crate::datapath::{Trouble, WorkerReport};
+use crate::metrics::clock::Clock;
+use crate::metrics::fairness::shares;
+use crate::metrics::histogram::Recorder;
+use crate::metrics::limits::{protocol_efficiency, share_of_limit};
+use crate::plan::{Case, Stop, Warmup};
+use crate::results::model::{
+    CaseConfig, Device, Direction, Fairness, Latency, Limits, QpResult, Receiver, Totals,
+    WorkerResult,
+};
+use crate::results::rates::gbit_per_s;
+use crate::verbs::{LinkLayer, Port};
+
+use super::fabric::Fabric;
+use super::rig::Finished;
+
+/// QPs beyond which the server's report leaves each QP's histogram out, so that it fits a frame.
+const MOST_HISTOGRAMS: usize = 1024;
+
+/// What the server tells of its end of a run.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct EndReport {
+    /// The device that it used.
+    pub device: Device,
+    /// What it sent, in a bidirectional case.
+    pub direction: Option<Direction>,
+    /// What it received, in a SEND case.
+    pub receiver: Option<Receiver>,
+    /// Messages received on each QP since it was made.
+    pub received_in_all: Vec<u64>,
+}
+
+impl EndReport {
+    /// The report of a finished end.
+    pub fn of(case: &Case, finished: &Finished, clock: &Clock) -> EndReport {
+        let duties = finished.fabric.duties();
+        let direction = duties.sends.then(|| {
+            let mut direction = direction(case, finished, clock);
+            if direction.qps.len() > MOST_HISTOGRAMS {
+                for latency in direction
+                    .qps
+                    .iter_mut()
+                    .filter_map(|qp| qp.latency_ns.as_mut())
+                {
+                    latency.histogram = None;
+                }
+            }
+            direction
+        });
+        EndReport {
+            device: device(finished.fabric.port()),
+            direction,
+            receiver: duties.receives.then(|| receiver(case, finished)),
+            received_in_all: per_qp(finished, |worker, qp| {
+                worker.qps.get(qp).map_or(0, |qp| qp.received_in_all)
+            }),
+        }
+    }
+}
+
+/// What one end sent, wrote or read in its window.
+pub fn direction(case: &Case, finished: &Finished, clock: &Clock) -> Direction {
+    let seconds = window_seconds(case, &finished.workers, clock);
+    let messages = per_qp(finished, |worker, qp| {
+        worker.qps.get(qp).map_or(0, |qp| qp.completed)
+    });
+    let size = u64::from(case.size_bytes);
+    let errors = finished.troubles().map(Trouble::errors).sum();
+    let sum: u64 = messages.iter().sum();
+    let totals = Totals::in_window(sum, sum * size, errors, seconds);
+    let recorders = |qp: usize| {
+        finished
+            .workers
+            .iter()
+            .filter_map(move |worker| worker.qps.get(qp)?.latency.as_ref())
+    };
+    let qps = messages
+        .iter()
+        .zip(&finished.qpns)
+        .enumerate()
+        .map(|(index, (&messages, &qpn))| QpResult {
+            index: index as u32,
+            qpn,
+            messages,
+            bytes: messages * size,
+            gbit_per_s: gbit_per_s(messages * size, seconds),
+            latency_ns: Recorder::merged(recorders(index))
+                .as_ref()
+                .and_then(latency),
+        })
+        .collect();
+    let all = Recorder::merged((0..messages.len()).flat_map(recorders));
+    Direction {
+        limits: limits(case, &finished.fabric, totals.gbit_per_s),
+        totals,
+        latency_ns: all.as_ref().and_then(latency),
+        fairness: shares(&messages).map(|shares| Fairness {
+            jain: shares.jain,
+            min_share: shares.min_share,
+            max_share: shares.max_share,
+        }),
+        qps,
+        workers: finished
+            .workers
+            .iter()
+            .map(|worker| worker_result(worker, worker.qps.iter().map(|qp| qp.completed).sum()))
+            .collect(),
+    }
+}
+
+/// What one end received in its window.
+fn receiver(case: &Case, finished: &Finished) -> Receiver {
+    let workers: Vec<WorkerResult> = finished
+        .workers
+        .iter()
+        .map(|worker| worker_result(worker, worker.qps.iter().map(|qp| qp.received).sum()))
+        .collect();
+    let messages: u64 = workers.iter().map(|worker| worker.messages).sum();
+    Receiver {
+        messages,
+        bytes: messages * u64::from(case.size_bytes),
+        workers,
+    }
+}
+
+/// Length of the window: of a counted run from the first worker's start to the last completion; else the
+/// mean of the workers', which open and close theirs within a poll of each other.
+pub fn window_seconds(case: &Case, workers: &[WorkerReport], clock: &Clock) -> f64 {
+    let windows: Vec<(u64, u64)> = workers
+        .iter()
+        .filter_map(|worker| worker.window_raw)
+        .collect();
+    if windows.is_empty() {
+        return 0.0;
+    }
+    let ns = |start, end| clock.ns_between(start, end) as f64;
+    let total_ns = match case.stop {
+        Stop::MessagesPerQp(_) => {
+            let start = windows.iter().map(|window| window.0).min().unwrap_or(0);
+            let end = windows.iter().map(|window| window.1).max().unwrap_or(0);
+            ns(start, end)
+        }
+        Stop::DurationNs(_) => {
+            windows
+                .iter()
+                .map(|&(start, end)| ns(start, end))
+                .sum::<f64>()
+                / windows.len() as f64
+        }
+    };
+    total_ns * 1e-9
+}
+
+/// A figure of each QP, summed over the workers.
+pub fn per_qp(finished: &Finished, figure: impl Fn(&WorkerReport, usize) -> u64) -> Vec<u64> {
+    (0..finished.qpns.len())
+        .map(|qp| {
+            finished
+                .workers
+                .iter()
+                .map(|worker| figure(worker, qp))
+                .sum()
+        })
+        .collect()
+}
+
+fn latency(recorder: &Recorder) -> Option<Latency> {
+    Latency::from_histogram(recorder.histogram(), recorder.overflows())
+}
+
+fn worker_result(worker: &WorkerReport, messages: u64) -> WorkerResult {
+    WorkerResult {
+        core: worker.core.map(|core| core as u32),
+        messages,
+        cpu_seconds: worker.window_raw.map(|_| worker.cpu_seconds),
+        polls: worker.polls,
+        empty_polls: worker.empty_polls,
+    }
+}
+
+fn limits(case: &Case, fabric: &Fabric, gbit_per_s: Option<f64>) -> Option<Limits> {
+    let link_gbit_per_s = fabric.port().info.link_gbit_per_s()?;
+    let size = u64::from(case.size_bytes);
+    let efficiency = protocol_efficiency(case.op, size, fabric.path_mtu_bytes(), fabric.wire());
+    Some(Limits {
+        link_gbit_per_s,
+        protocol_efficiency: efficiency,
+        share_of_limit: gbit_per_s
+            .and_then(|rate| share_of_limit(rate, link_gbit_per_s, efficiency)),
+    })
+}
+
+/// Facts of the device and port in use: what the kernel tells, corrected by what verbs does.
+pub fn device(port: &Port) -> Device {
+    let name = port.context.name();
+    let read =
+        crate::results::device::read(name, port.info.port, port.gid.map(|gid| gid.index.into()));
+    let link_layer = match port.info.link_layer {
+        LinkLayer::Ethernet => "Ethernet",
+        LinkLayer::Infiniband => "InfiniBand",
+    };
+    let firmware = Some(port.limits.firmware.clone()).filter(|text| !text.is_empty());
+    Device {
+        library: port.context.library().name.to_owned(),
+        firmware: firmware.or(read.firmware),
+        link_layer: Some(link_layer.to_owned()),
+        state: Some(port.info.state.to_owned()),
+        link_gbit_per_s: port.info.link_gbit_per_s(),
+        speed_gbit_per_s_per_lane: port.info.lane_gbit_per_s,
+        width_lanes: port.info.lanes,
+        active_mtu_bytes: Some(port.info.active_mtu_bytes),
+        max_mtu_bytes: Some(port.info.max_mtu_bytes),
+        gid: port.gid.map(|entry| entry.gid.to_string()),
+        gid_type: port.gid.map(|entry| entry.gid_type.name().to_owned()),
+        ..read
+    }
+}
+
+/// The settings of a case as a result file has them.
+pub fn config(case: &Case, device: &str) -> CaseConfig {
+    let seconds = |ns: u64| ns as f64 * 1e-9;
+    let (warmup, limit) = match case.warmup {
+        Warmup::AutoCapNs(ns) => ("auto", ns),
+        Warmup::FixedNs(ns) => ("fixed", ns),
+    };
+    let (duration_seconds, iterations_per_qp) = match case.stop {
+        Stop::DurationNs(ns) => (Some(seconds(ns)), None),
+        Stop::MessagesPerQp(messages) => (None, Some(messages)),
+    };
+    CaseConfig {
+        op: case.op.name().to_owned(),
+        qps: case.qps,
+        cq: case.cq.name().to_owned(),
+        size: case.size_bytes.into(),
+        tx_depth: case.tx_depth,
+        rx_depth: case.rx_depth,
+        signal_every: case.signal_every,
+        post_list: case.post_list,
+        inline: case.inline_bytes,
+        workers: case.workers,
+        mtu: None,
+        bidirectional: case.bidirectional,
+        device: Some(device.to_owned()),
+        peer_device: None,
+        verify: case.verify,
+        duration_seconds,
+        iterations_per_qp,
+        warmup: warmup.to_owned(),
+        warmup_limit_seconds: Some(seconds(limit)),
+        cq_depth: case.cq_depth,
+        timeout: case.transport.timeout,
+        retry_cnt: case.transport.retry_cnt,
+        rnr_retry: case.transport.rnr_retry,
+        min_rnr_timer: case.transport.min_rnr_timer,
+        max_rd_atomic: case.transport.max_rd_atomic,
+        service_level: case.transport.service_level,
+        traffic_class: case.transport.traffic_class,
+        hop_limit: case.transport.hop_limit,
+    }
+}

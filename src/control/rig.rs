@@ -1,0 +1,389 @@
+//! One end of a run in motion: connected QPs, workers on them, and what watches over both.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use crate::datapath::{Counts, Crew, Lane, Mismatch, Phase, Shared, Trouble, WorkerReport};
+use crate::metrics::clock::Clock;
+use crate::metrics::histogram::digits_for;
+use crate::plan::{Case, CqMode, Op, Stop};
+use crate::verbs::{AsyncEvent, AsyncEvents};
+
+use super::error::LinkError;
+use super::fabric::Fabric;
+use super::failure::{RunFailure, VERIFY_HINT};
+use super::link::Link;
+use super::message::{Drained, Message};
+
+/// How often a waiting end looks around.
+pub const TICK: Duration = Duration::from_millis(5);
+
+/// How long flushed completions are collected after a failure.
+const FLUSH_LIMIT: Duration = Duration::from_millis(200);
+
+/// Worker threads that a case keeps busy at one end: a worker without a QP of its own has nothing to
+/// poll, unless all share one CQ.
+pub fn effective_workers(case: &Case) -> usize {
+    let workers = match case.cq {
+        CqMode::Shared => case.workers,
+        CqMode::PerWorker | CqMode::PerQp => case.workers.min(case.qps),
+    };
+    workers.max(1) as usize
+}
+
+/// A running end.
+pub struct Rig {
+    fabric: Fabric,
+    shared: Arc<Shared>,
+    crew: Option<Crew>,
+    events: Option<AsyncEvents>,
+}
+
+/// An end that has come to rest.
+pub struct Finished {
+    /// Its objects, still there.
+    pub fabric: Fabric,
+    /// What its workers measured; none where it only offered memory.
+    pub workers: Vec<WorkerReport>,
+    /// The QPs' numbers.
+    pub qpns: Vec<u32>,
+}
+
+impl Rig {
+    /// Starts the workers, which receive but do not send yet. `cores` has one entry a worker.
+    ///
+    /// # Errors
+    /// No thread or no such core.
+    pub fn start(
+        fabric: Fabric,
+        lanes: Vec<Lane>,
+        case: &Case,
+        clock: &Clock,
+        cores: &[Option<usize>],
+    ) -> Result<Rig, RunFailure> {
+        let duties = fabric.duties();
+        let cores = if duties.sends || duties.receives {
+            cores
+        } else {
+            &[]
+        };
+        let recorders = if case.cq == CqMode::Shared {
+            lanes.len() * cores.len()
+        } else {
+            lanes.len()
+        };
+        let shared = Arc::new(Shared::new(
+            case.clone(),
+            lanes,
+            clock.clone(),
+            digits_for(recorders),
+            cores.len(),
+        ));
+        let crew = match cores {
+            [] => None,
+            cores => Some(Crew::start(&shared, fabric.worker_specs(cores))?),
+        };
+        Ok(Rig {
+            events: AsyncEvents::new(&fabric.port().context).ok(),
+            fabric,
+            shared,
+            crew,
+        })
+    }
+
+    /// The objects.
+    pub fn fabric(&self) -> &Fabric {
+        &self.fabric
+    }
+
+    /// Tells the workers what to do; a counted measurement gets its budget with it.
+    pub fn set_phase(&self, phase: Phase) {
+        let case = self.shared.case();
+        if let (Phase::Measure, Stop::MessagesPerQp(messages)) = (phase, case.stop) {
+            let geometry = crate::datapath::Geometry::of(case);
+            for sender in self
+                .shared
+                .lanes()
+                .iter()
+                .filter_map(|lane| lane.sender.as_ref())
+            {
+                sender.set_budget(&geometry, messages);
+            }
+        }
+        self.shared.set_phase(phase);
+    }
+
+    /// Whether all workers have taken up `phase`.
+    pub fn all_entered(&self, phase: Phase) -> bool {
+        self.shared.all_entered(phase)
+    }
+
+    /// Whether the send queues have run empty, once draining.
+    pub fn at_rest(&self) -> bool {
+        self.shared.at_rest()
+    }
+
+    /// What the workers have counted.
+    pub fn counts(&self) -> Counts {
+        self.shared.counts()
+    }
+
+    /// Whether all is well here.
+    ///
+    /// # Errors
+    /// [`Broken::Workers`] when a worker met an error, which its report explains; or a device's event.
+    pub fn check(&self) -> Result<(), Broken> {
+        if self.shared.has_failed() {
+            return Err(Broken::Workers);
+        }
+        while let Some(event) = self.events.as_ref().and_then(AsyncEvents::next) {
+            if let AsyncEvent::CqError { cq } = event {
+                // A server's earlier run may have left one behind.
+                if !self
+                    .fabric
+                    .cqs()
+                    .iter()
+                    .any(|own| AsyncEvents::is_cq(own, cq))
+                {
+                    continue;
+                }
+            }
+            let device = self.fabric.port().context.name();
+            if let Some(failure) = RunFailure::from_event(event, device, self.fabric.cq_entries()) {
+                return Err(Broken::Known(failure));
+            }
+        }
+        Ok(())
+    }
+
+    /// Waits until `done` with an eye on both ends. The run is given up when nothing has moved for so
+    /// long that something must be lost.
+    ///
+    /// # Errors
+    /// Whatever ends the run first.
+    pub fn wait(
+        &self,
+        link: &Link,
+        stop: &AtomicBool,
+        mut done: impl FnMut(Counts) -> bool,
+    ) -> Result<(), Broken> {
+        let limit = stall_limit(self.shared.case());
+        let (mut last, mut moved_at) = (self.counts(), Instant::now());
+        loop {
+            let counts = self.counts();
+            let is_done = done(counts);
+            // After the counts: a worker says that it failed before it counts what failed, so the last
+            // message's failure is not passed over.
+            self.check()?;
+            link.check()?;
+            if is_done {
+                return Ok(());
+            }
+            if stop.load(Ordering::Relaxed) {
+                return Err(Broken::Interrupted);
+            }
+            if counts != last {
+                (last, moved_at) = (counts, Instant::now());
+            } else if moved_at.elapsed() > limit {
+                return Err(Broken::Known(stalled(self.shared.case(), counts, limit)));
+            }
+            std::thread::sleep(TICK);
+        }
+    }
+
+    /// Lets the send queues run empty.
+    ///
+    /// # Errors
+    /// As [`Rig::wait`].
+    pub fn drain(&self, link: &Link, stop: &AtomicBool) -> Result<(), Broken> {
+        self.set_phase(Phase::Drain);
+        self.wait(link, stop, |_| self.at_rest())
+    }
+
+    /// What the peer is told once this end is drained.
+    pub fn drained(&self) -> Drained {
+        let posts = self
+            .shared
+            .lanes()
+            .iter()
+            .map(|lane| lane.sender.as_ref()?.posts())
+            .collect();
+        Drained {
+            sent_messages: self.counts().posted,
+            posts,
+        }
+    }
+
+    /// Waits until all that the peer sent has been received.
+    ///
+    /// # Errors
+    /// As [`Rig::wait`].
+    pub fn await_received(
+        &self,
+        link: &Link,
+        stop: &AtomicBool,
+        peer: &Drained,
+    ) -> Result<(), Broken> {
+        if !self.fabric.duties().receives {
+            return Ok(());
+        }
+        self.wait(link, stop, |counts| counts.received >= peer.sent_messages)
+    }
+
+    /// With `--verify`, checks what only shows at the end: written memory and complete arrival.
+    ///
+    /// # Errors
+    /// The first mismatch.
+    pub fn verify(&self, peer: &Drained) -> Result<(), Broken> {
+        let Some(posts) = peer.posts.as_ref().filter(|_| self.shared.case().verify) else {
+            return Ok(());
+        };
+        let arrived = || {
+            self.shared
+                .lanes()
+                .iter()
+                .zip(posts)
+                .find_map(|(lane, posts)| lane.receiver.as_ref()?.check_counts(posts))
+        };
+        match self.fabric.check_written(posts).or_else(arrived) {
+            None => Ok(()),
+            Some(mismatch) => Err(Broken::Known(wrong_payload(&mismatch))),
+        }
+    }
+
+    /// Waits for the peer's next message, with an eye on this end.
+    ///
+    /// # Errors
+    /// As [`Rig::wait`]; the peer's silence beyond `limit`.
+    pub fn recv(&self, link: &Link, stop: &AtomicBool, limit: Duration) -> Result<Message, Broken> {
+        recv(link, stop, limit, || self.check())
+    }
+
+    /// Ends the workers and collects what they measured. After a failure (`flush`) the QPs go to ERR first,
+    /// and what that flushes is counted.
+    ///
+    /// # Errors
+    /// A worker died.
+    pub fn finish(self, flush: bool) -> Result<Finished, RunFailure> {
+        if flush {
+            self.shared.set_phase(Phase::Abort);
+            self.fabric.flush();
+            if self.crew.is_some() {
+                std::thread::sleep(FLUSH_LIMIT);
+            }
+        }
+        let workers = self.crew.map_or_else(|| Ok(Vec::new()), Crew::finish)?;
+        let qpns = self
+            .shared
+            .lanes()
+            .iter()
+            .map(|lane| lane.qp.qpn())
+            .collect();
+        Ok(Finished {
+            fabric: self.fabric,
+            workers,
+            qpns,
+        })
+    }
+}
+
+impl Finished {
+    /// What the workers saw go wrong.
+    pub fn troubles(&self) -> impl Iterator<Item = &Trouble> + Clone {
+        self.workers.iter().map(|worker| &worker.trouble)
+    }
+}
+
+/// Why a run ended early.
+#[derive(Debug)]
+pub enum Broken {
+    /// A worker met an error; its report says which.
+    Workers,
+    /// This.
+    Known(RunFailure),
+    /// The user asked to stop.
+    Interrupted,
+}
+
+impl From<RunFailure> for Broken {
+    fn from(failure: RunFailure) -> Self {
+        Broken::Known(failure)
+    }
+}
+
+impl From<LinkError> for Broken {
+    fn from(error: LinkError) -> Self {
+        match error {
+            LinkError::Interrupted { .. } => Broken::Interrupted,
+            error => Broken::Known(error.into()),
+        }
+    }
+}
+
+/// Waits for the peer's next message; `check` is asked in between.
+///
+/// # Errors
+/// The link's end, silence beyond `limit`, an interrupt, or what `check` says.
+pub fn recv(
+    link: &Link,
+    stop: &AtomicBool,
+    limit: Duration,
+    check: impl Fn() -> Result<(), Broken>,
+) -> Result<Message, Broken> {
+    let started = Instant::now();
+    loop {
+        check()?;
+        match link.recv(TICK, stop) {
+            Ok(message) => return Ok(message),
+            Err(LinkError::Overdue { .. }) if started.elapsed() < limit => {}
+            Err(LinkError::Overdue { peer, .. }) => {
+                let seconds = limit.as_secs_f64();
+                return Err(LinkError::Overdue { peer, seconds }.into());
+            }
+            Err(error) => return Err(error.into()),
+        }
+    }
+}
+
+/// Nothing completes for so long only if something is lost: the transport has given up by then, and
+/// the largest batch had time to cross a slow link (10 MB/s).
+fn stall_limit(case: &Case) -> Duration {
+    let transport = case.transport;
+    // 4.096 µs × 2^timeout a try (InfiniBand specification 9.9.2.1.2); devices may take up to four times that.
+    let tries = f64::from(transport.retry_cnt) + 1.0;
+    let gives_up = match transport.timeout {
+        0 => 60.0,
+        exponent => 4.0 * 4.096e-6 * 2f64.powi(exponent.into()) * tries,
+    };
+    let batch = f64::from(case.size_bytes) * f64::from(case.signal_every.max(case.post_list));
+    let crossing = batch * f64::from(case.qps) / 10e6;
+    Duration::from_secs_f64((10.0 + gives_up + crossing).min(3600.0))
+}
+
+fn stalled(case: &Case, counts: Counts, limit: Duration) -> RunFailure {
+    let outstanding = counts.posted.saturating_sub(counts.completed);
+    let waited = limit.as_secs_f64();
+    let message = match (outstanding, case.op) {
+        (0, Op::Send) => {
+            format!(
+                "nothing was received for {waited:.0} s, and the sender had sent all: messages are lost"
+            )
+        }
+        (0, _) => format!("nothing completed for {waited:.0} s"),
+        _ => format!(
+            "nothing completed for {waited:.0} s while {outstanding} messages are outstanding: completions are lost, \
+             or the peer does not answer"
+        ),
+    };
+    let hint = "check the peer's output and both ends' `dmesg`; with --rnr-retry 7 a receiver that never posts is \
+                waited for for ever, lower values give up";
+    RunFailure::new(message, Some(hint.into()))
+}
+
+fn wrong_payload(mismatch: &Mismatch) -> RunFailure {
+    RunFailure::new(
+        format!("verification failed: {mismatch}"),
+        Some(VERIFY_HINT.into()),
+    )
+}

@@ -1,0 +1,442 @@
+//! The coordinator's half of one run, from `prepare` to the server's report.
+//!
+//! prepare → endpoints ⇄ endpoints → ready ⇄ ready → (start: warm-up) → measure ⇄ measure → stop →
+//! drained ⇄ drained → report → run_done. A run counted in messages also drains after its warm-up.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use crate::datapath::Phase;
+use crate::metrics::counters;
+use crate::metrics::steady::SteadyDetector;
+use crate::plan::{Case, Op, Stop, Warmup};
+use crate::results::host::utc_now;
+use crate::results::model::{Run, Window};
+
+use super::coordinator::Observer;
+use super::fabric::{Fabric, Side};
+use super::failure::RunFailure;
+use super::link::Link;
+use super::message::{Drained, Message};
+use super::outcome::{EndReport, direction, per_qp, window_seconds};
+use super::rig::{self, Broken, Finished, Rig, TICK};
+use super::station::Station;
+
+/// Longest time for the other end to create or connect its objects.
+pub(super) const SETUP_LIMIT: Duration = Duration::from_secs(120);
+
+/// Longest time for a short answer.
+pub(super) const ANSWER_LIMIT: Duration = Duration::from_secs(30);
+
+/// Longest time for queues to run empty after the user asked to stop.
+const INTERRUPT_LIMIT: Duration = Duration::from_secs(3);
+
+/// How often progress is shown.
+const SAMPLE_EVERY: Duration = Duration::from_millis(100);
+
+/// What a run came to.
+pub(super) struct RunOutcome {
+    /// As it stands in the result.
+    pub(super) run: Run,
+    /// Why it failed; `None` if it did not.
+    pub(super) failure: Option<RunFailure>,
+    /// Path MTU that was used.
+    pub(super) mtu_bytes: Option<u32>,
+    /// What the server said.
+    pub(super) report: Option<EndReport>,
+}
+
+/// Where a run takes place.
+pub(super) struct Stage<'a> {
+    pub(super) link: &'a Link,
+    pub(super) station: &'a Station,
+    /// The user's wish to stop.
+    pub(super) stop: &'a AtomicBool,
+}
+
+/// What is learnt on the way, kept if the run ends early.
+#[derive(Default)]
+struct Notes {
+    warmup_seconds: f64,
+    warmup_steady: Option<bool>,
+    measured: bool,
+    drained: Option<Drained>,
+    counters: Option<(counters::Counters, counters::Counters)>,
+}
+
+/// Does one run. Whatever happens, what was measured is in the outcome.
+pub(super) fn run(
+    stage: &Stage<'_>,
+    case: &Case,
+    number: u32,
+    observer: &mut dyn Observer,
+) -> RunOutcome {
+    let started_at = utc_now();
+    let blank = Run {
+        run: number,
+        started_at,
+        ..Run::default()
+    };
+    let rig = match set_up(stage, case, number) {
+        Ok(rig) => rig,
+        Err(broken) => {
+            let failure = explain(broken, None);
+            tell(stage.link, &failure);
+            return RunOutcome {
+                run: ended_early(blank, &failure),
+                failure: Some(failure),
+                mtu_bytes: None,
+                report: None,
+            };
+        }
+    };
+    let mut notes = Notes::default();
+    let driven = drive(stage, case, &rig, observer, &mut notes);
+    conclude(stage, case, rig, driven, notes, blank)
+}
+
+fn set_up(stage: &Stage<'_>, case: &Case, number: u32) -> Result<Rig, Broken> {
+    let (link, stop) = (stage.link, stage.stop);
+    let alive = || {
+        if stop.load(Ordering::Relaxed) {
+            return Err(RunFailure {
+                interrupted: true,
+                ..RunFailure::new("interrupted", None)
+            });
+        }
+        link.check().map_err(RunFailure::from)
+    };
+    link.send(&Message::Prepare {
+        case: Box::new(case.clone()),
+        run: number,
+    })?;
+    let mut fabric = Fabric::create(
+        stage.station.port(),
+        case,
+        Side::Client,
+        stage.station.numa_node(),
+        alive,
+    )?;
+    link.send(&Message::Endpoints(Box::new(fabric.endpoints())))?;
+    let peer = match rig::recv(link, stop, SETUP_LIMIT, || Ok(()))? {
+        Message::Endpoints(peer) => peer,
+        other => return Err(link.unexpected("endpoints", &other).into()),
+    };
+    let lanes = fabric.connect(&peer, alive)?;
+    let cores = stage.station.cores_for(case);
+    let rig = Rig::start(fabric, lanes, case, stage.station.clock(), &cores)?;
+    link.send(&Message::Ready)?;
+    match rig.recv(link, stop, SETUP_LIMIT)? {
+        Message::Ready => Ok(rig),
+        other => Err(link.unexpected("ready", &other).into()),
+    }
+}
+
+/// Warm-up, measurement and drain.
+fn drive(
+    stage: &Stage<'_>,
+    case: &Case,
+    rig: &Rig,
+    observer: &mut dyn Observer,
+    notes: &mut Notes,
+) -> Result<(), Broken> {
+    let (link, stop) = (stage.link, stage.stop);
+    let counted = matches!(case.stop, Stop::MessagesPerQp(_));
+    if !case.warmup.longest().is_zero() {
+        observer.phase("warm-up", Some(case.warmup.longest()));
+        link.send(&Message::Start)?;
+        warm_up(stage, case, rig, observer, notes)?;
+        if counted {
+            drain(stage, rig, stop, true)?;
+        }
+    }
+    let device = stage.station.port();
+    let read_counters = || counters::read(device.context.name(), device.info.port);
+    link.send(&Message::Measure)?;
+    match rig.recv(link, stop, ANSWER_LIMIT)? {
+        Message::Measure => {}
+        other => return Err(link.unexpected("measure", &other).into()),
+    }
+    let before = read_counters();
+    notes.measured = true;
+    let measured = measure(stage, case, rig, observer);
+    if !counted || measured.is_err() {
+        rig.set_phase(Phase::Drain);
+    }
+    notes.counters = before.zip(read_counters());
+    observer.phase("drain", None);
+    match measured {
+        Ok(()) => {
+            notes.drained = Some(drain(stage, rig, stop, !counted)?);
+            Ok(())
+        }
+        // Asked to stop: both ends still come to rest, so that what was sent is accounted for.
+        Err(Broken::Interrupted) => {
+            let never = AtomicBool::new(false);
+            let deadline = Instant::now() + INTERRUPT_LIMIT;
+            notes.drained = drain_until(stage, rig, &never, true, Some(deadline)).ok();
+            Err(Broken::Interrupted)
+        }
+        Err(broken) => Err(broken),
+    }
+}
+
+fn warm_up(
+    stage: &Stage<'_>,
+    case: &Case,
+    rig: &Rig,
+    observer: &mut dyn Observer,
+    notes: &mut Notes,
+) -> Result<(), Broken> {
+    let limit = case.warmup.longest();
+    let mut steady = SteadyDetector::new(case.signal_every);
+    let mut meter = Meter::new(case);
+    let mut is_steady = false;
+    rig.set_phase(Phase::Warmup);
+    rig.wait(stage.link, stage.stop, |_| rig.all_entered(Phase::Warmup))?;
+    let started = Instant::now();
+    rig.wait(stage.link, stage.stop, |counts| {
+        let elapsed = started.elapsed();
+        meter.show(elapsed, counts.completed, observer);
+        if matches!(case.warmup, Warmup::AutoCapNs(_)) {
+            is_steady |= steady.push(elapsed.as_nanos() as u64, counts.completed);
+        }
+        is_steady || elapsed >= limit
+    })?;
+    notes.warmup_seconds = started.elapsed().as_secs_f64();
+    notes.warmup_steady = matches!(case.warmup, Warmup::AutoCapNs(_)).then_some(is_steady);
+    Ok(())
+}
+
+fn measure(
+    stage: &Stage<'_>,
+    case: &Case,
+    rig: &Rig,
+    observer: &mut dyn Observer,
+) -> Result<(), Broken> {
+    let (link, stop) = (stage.link, stage.stop);
+    let mut meter = Meter::new(case);
+    let limit = match case.stop {
+        Stop::DurationNs(ns) => Some(Duration::from_nanos(ns)),
+        Stop::MessagesPerQp(_) => None,
+    };
+    observer.phase("measure", limit);
+    let before = rig.counts().completed;
+    rig.set_phase(Phase::Measure);
+    rig.wait(link, stop, |_| rig.all_entered(Phase::Measure))?;
+    let started = Instant::now();
+    rig.wait(link, stop, |counts| {
+        let elapsed = started.elapsed();
+        let completed = counts.completed - before;
+        meter.show(elapsed, completed, observer);
+        match case.stop {
+            Stop::DurationNs(ns) => elapsed + TICK >= Duration::from_nanos(ns),
+            Stop::MessagesPerQp(each) => completed >= each.saturating_mul(case.qps.into()),
+        }
+    })?;
+    if let Some(limit) = limit {
+        std::thread::sleep(limit.saturating_sub(started.elapsed()));
+    }
+    Ok(())
+}
+
+/// Brings both ends to rest and checks what only shows then.
+fn drain(stage: &Stage<'_>, rig: &Rig, stop: &AtomicBool, now: bool) -> Result<Drained, Broken> {
+    drain_until(stage, rig, stop, now, None)
+}
+
+fn drain_until(
+    stage: &Stage<'_>,
+    rig: &Rig,
+    stop: &AtomicBool,
+    now: bool,
+    deadline: Option<Instant>,
+) -> Result<Drained, Broken> {
+    let link = stage.link;
+    let late = || deadline.is_some_and(|deadline| Instant::now() > deadline);
+    link.send(&Message::Stop { now })?;
+    rig.set_phase(Phase::Drain);
+    rig.wait(link, stop, |_| rig.at_rest() || late())?;
+    link.send(&Message::Drained(Box::new(rig.drained())))?;
+    let limit = deadline.map_or(SETUP_LIMIT, |deadline| {
+        deadline.saturating_duration_since(Instant::now())
+    });
+    let peer = match rig.recv(link, stop, limit)? {
+        Message::Drained(peer) => peer,
+        other => return Err(link.unexpected("drained", &other).into()),
+    };
+    rig.await_received(link, stop, &peer)?;
+    rig.verify(&peer)?;
+    Ok(*peer)
+}
+
+/// Ends the run at this end, takes the server's report, and puts the result together.
+fn conclude(
+    stage: &Stage<'_>,
+    case: &Case,
+    rig: Rig,
+    driven: Result<(), Broken>,
+    notes: Notes,
+    blank: Run,
+) -> RunOutcome {
+    let at_rest = notes.drained.is_some();
+    let mtu_bytes = Some(rig.fabric().path_mtu_bytes());
+    let finished = match rig.finish(!at_rest) {
+        Ok(finished) => finished,
+        Err(failure) => {
+            tell(stage.link, &failure);
+            return RunOutcome {
+                run: ended_early(blank, &failure),
+                failure: Some(failure),
+                mtu_bytes,
+                report: None,
+            };
+        }
+    };
+    let mut failure = driven.err().map(|broken| explain(broken, Some(&finished)));
+    let mut report = None;
+    if at_rest && failure.as_ref().is_none_or(|failure| failure.interrupted) {
+        match take_report(stage.link) {
+            Ok(taken) => report = Some(taken),
+            Err(lost) if failure.is_none() => failure = Some(lost),
+            Err(_) => {}
+        }
+    }
+    if let (None, Some(report)) = (&failure, &report) {
+        failure = unaccounted(case, &finished, report);
+    }
+    if let Some(failure) = &failure
+        && report.is_none()
+    {
+        tell(stage.link, failure);
+    }
+    let mut run = Run {
+        complete: failure.is_none(),
+        window: Window {
+            seconds: window_seconds(case, &finished.workers, stage.station.clock()),
+            warmup_seconds: notes.warmup_seconds,
+            warmup_steady: notes.warmup_steady,
+        },
+        device_counters: notes
+            .counters
+            .map(|(before, after)| counters::difference(&before, &after)),
+        ..blank
+    };
+    if notes.measured {
+        run.forward = direction(case, &finished, stage.station.clock());
+    } else {
+        run.forward.totals.errors = finished.troubles().map(|trouble| trouble.errors()).sum();
+    }
+    if let Some(report) = &mut report {
+        run.reverse = report.direction.take();
+        run.receiver = report.receiver.take().filter(|_| !case.bidirectional);
+    }
+    if let Some(failure) = &failure {
+        run = ended_early(run, failure);
+    }
+    RunOutcome {
+        run,
+        failure,
+        mtu_bytes,
+        report,
+    }
+}
+
+fn take_report(link: &Link) -> Result<EndReport, RunFailure> {
+    let never = AtomicBool::new(false);
+    let report = match link.recv(ANSWER_LIMIT, &never)? {
+        Message::Report(report) => report,
+        other => return Err(link.unexpected("report", &other).into()),
+    };
+    let report = serde_json::from_value(report).map_err(|error| {
+        let hint = "install the same version of rocebench on both ends";
+        RunFailure::new(
+            format!("the server's report is not understood: {error}"),
+            Some(hint.into()),
+        )
+    })?;
+    link.send(&Message::RunDone)?;
+    Ok(report)
+}
+
+/// Every message that a QP sent must have been received on its peer, once.
+fn unaccounted(case: &Case, finished: &Finished, report: &EndReport) -> Option<RunFailure> {
+    if case.op != Op::Send {
+        return None;
+    }
+    let sent = per_qp(finished, |worker, qp| {
+        worker.qps.get(qp).map_or(0, |qp| qp.posted_in_all)
+    });
+    sent.iter()
+        .zip(&report.received_in_all)
+        .enumerate()
+        .find(|(_, (sent, received))| sent != received)
+        .map(|(qp, (sent, received))| {
+            RunFailure::new(
+                format!("QP {qp} sent {sent} messages and its peer received {received}"),
+                Some(
+                    "completions were lost or doubled: look at both ends' `dmesg`, and report it"
+                        .into(),
+                ),
+            )
+        })
+}
+
+/// The reason as a person should hear it.
+fn explain(broken: Broken, finished: Option<&Finished>) -> RunFailure {
+    let seen = || finished.and_then(|finished| RunFailure::from_trouble(&finished.troubles()));
+    match broken {
+        Broken::Workers => seen().unwrap_or_else(|| {
+            RunFailure::new(
+                "a worker stopped without a reason: this is a fault of rocebench",
+                None,
+            )
+        }),
+        Broken::Known(failure) => failure,
+        Broken::Interrupted => RunFailure {
+            interrupted: true,
+            ..RunFailure::new("interrupted", None)
+        },
+    }
+}
+
+fn ended_early(run: Run, failure: &RunFailure) -> Run {
+    Run {
+        complete: false,
+        interrupted: failure.interrupted,
+        failure: Some(failure.to_result()),
+        ..run
+    }
+}
+
+/// Lets the server know why, if it can still hear it.
+fn tell(link: &Link, failure: &RunFailure) {
+    if !failure.link_lost {
+        let _ = link.send(&failure.to_abort());
+    }
+}
+
+/// Shows a rate now and then.
+struct Meter {
+    bits_per_message: f64,
+    shown: (Duration, u64),
+}
+
+impl Meter {
+    fn new(case: &Case) -> Self {
+        Meter {
+            bits_per_message: f64::from(case.size_bytes) * 8.0,
+            shown: (Duration::ZERO, 0),
+        }
+    }
+
+    fn show(&mut self, elapsed: Duration, messages: u64, observer: &mut dyn Observer) {
+        let since = elapsed.saturating_sub(self.shown.0);
+        if since < SAMPLE_EVERY {
+            return;
+        }
+        let rate = messages.saturating_sub(self.shown.1) as f64 / since.as_secs_f64();
+        observer.sample(elapsed, rate * self.bits_per_message / 1e9, rate / 1e6);
+        self.shown = (elapsed, messages);
+    }
+}

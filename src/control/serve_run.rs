@@ -1,0 +1,160 @@
+//! The server's half of one run: it does what the coordinator says, step by step, and reports.
+
+use std::sync::atomic::AtomicBool;
+use std::time::Duration;
+
+use crate::datapath::Phase;
+use crate::plan::{Case, Stop};
+
+use super::fabric::{Fabric, Side};
+use super::failure::RunFailure;
+use super::link::Link;
+use super::message::{Drained, Message};
+use super::outcome::EndReport;
+use super::rig::{self, Broken, Rig};
+use super::run::{ANSWER_LIMIT, SETUP_LIMIT};
+use super::station::Station;
+
+/// Longest time between two commands in a run: the longest measurement, and then some.
+const COMMAND_LIMIT: Duration = Duration::from_secs(7 * 24 * 3600);
+
+/// Serves one run.
+///
+/// # Errors
+/// Why it ended early; the coordinator is still to be told, unless the link is lost.
+pub(super) fn serve_run(
+    link: &Link,
+    station: &Station,
+    case: &Case,
+    stop: &AtomicBool,
+) -> Result<(), RunFailure> {
+    let rig = set_up(link, station, case, stop).map_err(explain)?;
+    let driven = drive(link, &rig, case, stop);
+    let finished = rig.finish(driven.is_err())?;
+    match driven {
+        Ok(()) => {}
+        Err(Broken::Workers) => {
+            return Err(
+                RunFailure::from_trouble(&finished.troubles()).unwrap_or_else(|| {
+                    RunFailure::new(
+                        "a worker stopped without a reason: this is a fault of rocebench",
+                        None,
+                    )
+                }),
+            );
+        }
+        Err(broken) => return Err(explain(broken)),
+    }
+    let report = EndReport::of(case, &finished, station.clock());
+    let report = serde_json::to_value(report)
+        .map_err(|error| RunFailure::new(format!("cannot write the report: {error}"), None))?;
+    link.send(&Message::Report(report))?;
+    match rig::recv(link, stop, ANSWER_LIMIT, || Ok(())).map_err(explain)? {
+        Message::RunDone => Ok(()),
+        other => Err(link.unexpected("run_done", &other).into()),
+    }
+}
+
+fn set_up(link: &Link, station: &Station, case: &Case, stop: &AtomicBool) -> Result<Rig, Broken> {
+    let alive = || link.check().map_err(RunFailure::from);
+    let mut fabric = Fabric::create(
+        station.port(),
+        case,
+        Side::Server,
+        station.numa_node(),
+        alive,
+    )?;
+    let peer = match rig::recv(link, stop, SETUP_LIMIT, || Ok(()))? {
+        Message::Endpoints(peer) => peer,
+        other => return Err(link.unexpected("endpoints", &other).into()),
+    };
+    let ours = fabric.endpoints();
+    let lanes = fabric.connect(&peer, alive)?;
+    let rig = Rig::start(
+        fabric,
+        lanes,
+        case,
+        station.clock(),
+        &station.cores_for(case),
+    )?;
+    link.send(&Message::Endpoints(Box::new(ours)))?;
+    match rig.recv(link, stop, SETUP_LIMIT)? {
+        Message::Ready => {}
+        other => return Err(link.unexpected("ready", &other).into()),
+    }
+    link.send(&Message::Ready)?;
+    Ok(rig)
+}
+
+fn drive(link: &Link, rig: &Rig, case: &Case, stop: &AtomicBool) -> Result<(), Broken> {
+    let counted = matches!(case.stop, Stop::MessagesPerQp(_));
+    let sends = rig.fabric().duties().sends;
+    let mut started = false;
+    let mut measuring = false;
+    loop {
+        match rig.recv(link, stop, COMMAND_LIMIT)? {
+            Message::Start if !started && !measuring => {
+                started = true;
+                // A receiver's window opens with `measure` alone.
+                if sends {
+                    rig.set_phase(Phase::Warmup);
+                }
+            }
+            Message::Measure if !measuring => {
+                measuring = true;
+                // Answered first: a receiver must count from the first message on, and the coordinator
+                // sends only after the answer.
+                rig.set_phase(Phase::Measure);
+                link.send(&Message::Measure)?;
+            }
+            Message::Stop { now } if started || measuring => {
+                if let (true, true, false, Stop::MessagesPerQp(messages)) =
+                    (sends, measuring && counted, now, case.stop)
+                {
+                    let all = messages.saturating_mul(case.qps.into());
+                    rig.wait(link, stop, |counts| {
+                        counts.completed >= all && counts.posted == counts.completed
+                    })?;
+                }
+                if sends {
+                    rig.drain(link, stop)?;
+                } else if !counted {
+                    // Closes the receiver's window; it goes on receiving.
+                    rig.set_phase(Phase::Drain);
+                }
+                link.send(&Message::Drained(Box::new(rig.drained())))?;
+                let peer = match rig.recv(link, stop, SETUP_LIMIT)? {
+                    Message::Drained(peer) => peer,
+                    other => return Err(link.unexpected("drained", &other).into()),
+                };
+                settle(link, rig, stop, &peer)?;
+                if measuring {
+                    return Ok(());
+                }
+                started = false;
+            }
+            other => return Err(link.unexpected("start, measure or stop", &other).into()),
+        }
+    }
+}
+
+/// Waits for all that was sent to this end, closes its window, and checks what only shows at the end.
+fn settle(link: &Link, rig: &Rig, stop: &AtomicBool, peer: &Drained) -> Result<(), Broken> {
+    rig.await_received(link, stop, peer)?;
+    rig.set_phase(Phase::Drain);
+    rig.verify(peer)
+}
+
+fn explain(broken: Broken) -> RunFailure {
+    match broken {
+        Broken::Known(failure) => failure,
+        Broken::Interrupted => RunFailure {
+            interrupted: true,
+            ..RunFailure::new(
+                "the server was stopped",
+                Some("start `rocebench serve` there again".into()),
+            )
+        },
+        Broken::Workers => RunFailure::new("a worker stopped without a reason", None),
+    }
+}

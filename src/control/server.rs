@@ -1,0 +1,281 @@
+//! The server: it accepts one coordinator after another, for ever. A second one is told that it is busy; a
+//! broken one ends its own session only.
+
+use std::io;
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+
+use super::error::AcceptError;
+use super::failure::RunFailure;
+use super::handshake::{Accepted, ServerTerms, accept};
+use super::link::Link;
+use super::message::{BusyInfo, Message};
+use super::serve_run::serve_run;
+use super::station::{Station, StationOptions};
+use super::token::Token;
+
+/// Handshakes at once; more connections wait in the listener's queue.
+const MOST_HANDSHAKES: usize = 32;
+
+/// How often an idle server looks whether it should stop.
+const IDLE_TICK: Duration = Duration::from_millis(20);
+
+/// Longest pause of a coordinator between two runs.
+const BETWEEN_RUNS: Duration = Duration::from_secs(3600);
+
+/// How to serve.
+pub struct ServerOptions {
+    /// Device, cores and library.
+    pub station: StationOptions,
+    /// The token that coordinators must prove.
+    pub token: Option<Token>,
+    /// Facts of this host.
+    pub host: Value,
+    /// Return after one session.
+    pub once: bool,
+}
+
+/// What happens on a server, as it tells a person. Called from several threads.
+pub type ServerLog = Arc<dyn Fn(ServerEvent<'_>) + Send + Sync>;
+
+/// An event on a server.
+#[derive(Debug)]
+pub enum ServerEvent<'a> {
+    /// A session begins.
+    Accepted {
+        /// The coordinator.
+        client: SocketAddr,
+    },
+    /// A run begins.
+    Run {
+        /// Name of the case.
+        case: &'a str,
+        /// Number of the run, from 1.
+        run: u32,
+    },
+    /// A session ended as it should.
+    Finished {
+        /// The coordinator.
+        client: SocketAddr,
+        /// Runs that were served.
+        runs: u32,
+    },
+    /// A session ended otherwise.
+    Broken {
+        /// The coordinator.
+        client: SocketAddr,
+        /// Why.
+        failure: &'a RunFailure,
+    },
+    /// A connection did not become a session.
+    Refused {
+        /// Why.
+        error: &'a AcceptError,
+    },
+}
+
+/// A server that listens.
+pub struct Server {
+    listener: TcpListener,
+    options: Arc<ServerOptions>,
+    log: ServerLog,
+}
+
+/// Who has the session.
+type Slot = Arc<Mutex<Option<(SocketAddr, Instant)>>>;
+
+/// The session, given back when dropped.
+struct SlotGuard(Slot);
+
+impl Drop for SlotGuard {
+    fn drop(&mut self) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = None;
+    }
+}
+
+impl Server {
+    /// A server on a listening socket.
+    ///
+    /// # Errors
+    /// The socket cannot be set not to block.
+    pub fn new(listener: TcpListener, options: ServerOptions, log: ServerLog) -> io::Result<Self> {
+        listener.set_nonblocking(true)?;
+        Ok(Server {
+            listener,
+            options: Arc::new(options),
+            log,
+        })
+    }
+
+    /// Serves until `stop` is set, or one session has ended where that was asked for.
+    ///
+    /// # Errors
+    /// The socket failed.
+    pub fn run(&self, stop: &Arc<AtomicBool>) -> io::Result<()> {
+        let slot = Slot::default();
+        let handshakes = Arc::new(AtomicUsize::new(0));
+        let served = Arc::new(AtomicBool::new(false));
+        let mut threads: Vec<thread::JoinHandle<()>> = Vec::new();
+        let ends =
+            || stop.load(Ordering::Relaxed) || self.options.once && served.load(Ordering::Relaxed);
+        while !ends() {
+            threads.retain(|thread| !thread.is_finished());
+            if handshakes.load(Ordering::Relaxed) >= MOST_HANDSHAKES {
+                thread::sleep(IDLE_TICK);
+                continue;
+            }
+            let stream = match self.listener.accept() {
+                Ok((stream, _)) => stream,
+                Err(error) if is_transient(&error) => {
+                    thread::sleep(IDLE_TICK);
+                    continue;
+                }
+                Err(error) => return Err(error),
+            };
+            handshakes.fetch_add(1, Ordering::Relaxed);
+            let (slot, handshakes, served) = (
+                Arc::clone(&slot),
+                Arc::clone(&handshakes),
+                Arc::clone(&served),
+            );
+            let (options, log, stop) = (
+                Arc::clone(&self.options),
+                Arc::clone(&self.log),
+                Arc::clone(stop),
+            );
+            let thread = thread::Builder::new()
+                .name("session".into())
+                .spawn(move || {
+                    let taken = take(stream, &options, &slot, &stop);
+                    handshakes.fetch_sub(1, Ordering::Relaxed);
+                    match taken {
+                        Ok(accepted) => {
+                            session(accepted, &options, &log, &stop);
+                            served.store(true, Ordering::Relaxed);
+                        }
+                        Err(error) => log(ServerEvent::Refused { error: &error }),
+                    }
+                });
+            match thread {
+                Ok(thread) => threads.push(thread),
+                Err(_) => {
+                    // No thread can be had: the connection was dropped with the closure.
+                    thread::sleep(IDLE_TICK);
+                }
+            }
+        }
+        for thread in threads {
+            let _ = thread.join();
+        }
+        Ok(())
+    }
+}
+
+/// Errors of one connection, or of a moment, not of the listener.
+fn is_transient(error: &io::Error) -> bool {
+    matches!(
+        error.kind(),
+        io::ErrorKind::WouldBlock
+            | io::ErrorKind::Interrupted
+            | io::ErrorKind::ConnectionAborted
+            | io::ErrorKind::ConnectionReset
+    ) || matches!(
+        error.raw_os_error(),
+        Some(libc::EMFILE | libc::ENFILE | libc::ENOBUFS | libc::ENOMEM)
+    )
+}
+
+fn take(
+    stream: TcpStream,
+    options: &ServerOptions,
+    slot: &Slot,
+    stop: &AtomicBool,
+) -> Result<Accepted<SlotGuard>, AcceptError> {
+    let terms = ServerTerms::new(options.token.clone(), options.host.clone());
+    accept(stream, &terms, stop, |client| {
+        let mut taken = slot.lock().unwrap_or_else(PoisonError::into_inner);
+        match *taken {
+            None => {
+                *taken = Some((client, Instant::now()));
+                Ok(SlotGuard(Arc::clone(slot)))
+            }
+            Some((other, since)) => Err(BusyInfo {
+                client: other.to_string(),
+                since_seconds: since.elapsed().as_secs(),
+            }),
+        }
+    })
+}
+
+fn session(
+    accepted: Accepted<SlotGuard>,
+    options: &ServerOptions,
+    log: &ServerLog,
+    stop: &AtomicBool,
+) {
+    let Accepted { link, peer, slot } = accepted;
+    let client = peer.address;
+    log(ServerEvent::Accepted { client });
+    let mut runs = 0;
+    let ended = serve_session(&link, options, log, stop, &mut runs);
+    match &ended {
+        Ok(()) => log(ServerEvent::Finished { client, runs }),
+        Err(failure) => {
+            if !failure.link_lost {
+                let _ = link.send(&failure.to_abort());
+            }
+            log(ServerEvent::Broken { client, failure });
+        }
+    }
+    // The slot is free before the coordinator sees the connection end, so that it can come again at once.
+    drop(slot);
+    drop(link);
+}
+
+fn serve_session(
+    link: &Link,
+    options: &ServerOptions,
+    log: &ServerLog,
+    stop: &AtomicBool,
+    runs: &mut u32,
+) -> Result<(), RunFailure> {
+    let local = link.local()?.ip();
+    let station =
+        Station::open(options.station.clone(), Some(local)).map_err(|error| RunFailure {
+            bad_input: error.is_bad_input(),
+            ..RunFailure::new(format!("at the server: {error}"), error.hint())
+        })?;
+    loop {
+        match link.recv(BETWEEN_RUNS, stop) {
+            Ok(Message::Prepare { case, run }) => {
+                log(ServerEvent::Run {
+                    case: &case.id,
+                    run,
+                });
+                crate::plan::Sweep::check(&case).map_err(|error| RunFailure {
+                    bad_input: true,
+                    ..RunFailure::new(format!("the server refuses the case: {error}"), None)
+                })?;
+                serve_run(link, &station, &case, stop)?;
+                *runs += 1;
+            }
+            Ok(Message::Goodbye) => return Ok(()),
+            Ok(other) => return Err(link.unexpected("prepare or goodbye", &other).into()),
+            Err(super::error::LinkError::Interrupted { .. }) => {
+                return Err(RunFailure {
+                    interrupted: true,
+                    ..RunFailure::new(
+                        "the server was stopped",
+                        Some("start `rocebench serve` there again".into()),
+                    )
+                });
+            }
+            Err(error) => return Err(error.into()),
+        }
+    }
+}
