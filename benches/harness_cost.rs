@@ -214,7 +214,7 @@ fn measure(port: &Port, clock: &Clock, case: &Case, cores: &[usize]) -> Outcome<
         }
     }
     shared.set_phase(Phase::Drain);
-    while shared.counts().completed != shared.counts().posted {
+    while !shared.at_rest() {
         if shared.has_failed() || Instant::now() > deadline {
             return Err("the null library failed a WR, or lost one".into());
         }
