@@ -70,7 +70,7 @@ install_libclang() {
 	# No usable one known; before that counts, the lists must be there at all.
 	if ! apt-cache show libclang-dev >/dev/null 2>&1 && ((!dry_run)); then
 		{ ((EUID == 0)) || sudo -n true 2>/dev/null; } || return 0
-		as_root apt-get -q update >&2 </dev/null || return 0
+		as_root apt-get -qq update >/dev/null </dev/null || return 0
 		for major in 14 15 13 12 11; do
 			apt-cache show "libclang-$major-dev" >/dev/null 2>&1 && { need_packages "libclang-$major-dev" && return; }
 		done

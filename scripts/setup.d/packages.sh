@@ -27,18 +27,18 @@ as_root() {
 }
 
 apt_install() { # PACKAGE...
-	local install=(apt-get -y -q --no-install-recommends install "$@")
+	local install=(env DEBIAN_FRONTEND=noninteractive apt-get -y -qq -o Dpkg::Use-Pty=0 --no-install-recommends install "$@") log
 	((dry_run)) && fail "would install the packages: $*"
 	if ((EUID != 0)) && ! sudo -n true 2>/dev/null; then
 		fail "these packages are missing; install them and run this again:
   sudo apt-get update && sudo apt-get install --no-install-recommends $*"
 	fi
 	note "installing the packages: $*"
-	# The lists may be absent or too old to name files that still exist.
-	as_root env DEBIAN_FRONTEND=noninteractive "${install[@]}" >/dev/null 2>&1 </dev/null && return
-	as_root apt-get -q update >&2 </dev/null || fail "apt-get update failed; its message is above"
-	as_root env DEBIAN_FRONTEND=noninteractive "${install[@]}" >&2 </dev/null ||
-		fail "apt-get could not install $*; its message is above"
+	# The lists may be absent, or too old to name files that still exist.
+	as_root "${install[@]}" >/dev/null 2>&1 </dev/null && return
+	log=$(as_root apt-get -qq update 2>&1 </dev/null && as_root "${install[@]}" 2>&1 </dev/null) && return
+	fail "apt-get could not install $*:
+$log"
 }
 
 # Elsewhere nothing is installed: what a build needs is tested, and named if it is not there.
