@@ -11,6 +11,7 @@ pub mod handshake;
 mod handshake_error;
 pub mod link;
 pub mod message;
+mod needs;
 mod outcome;
 pub mod rig;
 mod run;

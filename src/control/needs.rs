@@ -1,0 +1,186 @@
+//! What a case needs at one end, before anything is made: duties, queue sizes, memory, and whether the
+//! device can give them.
+
+use std::sync::Arc;
+
+use crate::datapath::{Geometry, sends_inline};
+use crate::metrics::memory::available_bytes;
+use crate::plan::{Case, CqMode, Op};
+use crate::verbs::{CompletionQueue, Port, ProtectionDomain, QpCapacity, QueuePair, VerbsError};
+
+use super::failure::RunFailure;
+
+/// Which end of the session this is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Side {
+    /// The end that runs the sweep; it always sends, writes or reads.
+    Client,
+    /// The end that serves; it does so in bidirectional cases.
+    Server,
+}
+
+/// What an end does in a case.
+#[derive(Clone, Copy, Debug)]
+pub struct Duties {
+    /// It posts sends.
+    pub sends: bool,
+    /// It posts receives.
+    pub receives: bool,
+    /// The peer writes to its memory or reads from it.
+    pub offers_memory: bool,
+}
+
+impl Duties {
+    /// Of `side` in `case`.
+    pub fn of(case: &Case, side: Side) -> Duties {
+        let sends = side == Side::Client || case.bidirectional;
+        let is_target = side == Side::Server || case.bidirectional;
+        Duties {
+            sends,
+            receives: is_target && case.op == Op::Send,
+            offers_memory: is_target && case.op != Op::Send,
+        }
+    }
+}
+
+/// How much of everything a case takes at one end.
+pub(super) struct Needs {
+    pub(super) capacity: QpCapacity,
+    pub(super) cqs: u32,
+    pub(super) cq_entries: u32,
+}
+
+impl Needs {
+    pub(super) fn of(case: &Case, geometry: &Geometry, duties: Duties) -> Needs {
+        let workers = case.workers.min(case.qps).max(1);
+        let (cqs, qps_per_cq) = match case.cq {
+            CqMode::Shared => (1, case.qps),
+            CqMode::PerWorker => (workers, case.qps.div_ceil(workers)),
+            CqMode::PerQp => (case.qps, 1),
+        };
+        let sends = if duties.sends {
+            geometry.completions_in_flight()
+        } else {
+            0
+        };
+        let receives = if duties.receives { case.rx_depth } else { 0 };
+        let all = sends
+            .saturating_add(receives)
+            .saturating_mul(qps_per_cq)
+            .max(1);
+        Needs {
+            capacity: QpCapacity {
+                send_wr: if duties.sends { geometry.depth() } else { 1 },
+                recv_wr: receives.max(1),
+                inline_bytes: if duties.sends && sends_inline(case) {
+                    case.inline_bytes
+                } else {
+                    0
+                },
+            },
+            cqs,
+            cq_entries: case.cq_depth.unwrap_or(all),
+        }
+    }
+
+    pub(super) fn check(&self, case: &Case, port: &Port) -> Result<(), VerbsError> {
+        let limits = &port.limits;
+        let message_limit = u64::from(port.info.max_message_bytes);
+        for (what, limit, needed, flags) in [
+            ("QPs", limits.max_qp, u64::from(case.qps), "--qps"),
+            (
+                "CQs",
+                limits.max_cq,
+                u64::from(self.cqs),
+                "--qps, or use --cq shared",
+            ),
+            (
+                "send WRs on one QP",
+                limits.max_qp_wr,
+                self.capacity.send_wr.into(),
+                "--tx-depth",
+            ),
+            (
+                "receive WRs on one QP",
+                limits.max_qp_wr,
+                self.capacity.recv_wr.into(),
+                "--rx-depth",
+            ),
+            (
+                "entries in one CQ",
+                limits.max_cqe,
+                self.cq_entries.into(),
+                "--qps, --rx-depth or --tx-depth, or use --cq per-qp",
+            ),
+            (
+                "bytes in one message",
+                message_limit,
+                case.size_bytes.into(),
+                "--size",
+            ),
+        ] {
+            if limit > 0 && needed > limit {
+                return Err(VerbsError::DeviceLimit {
+                    device: port.context.name().to_owned(),
+                    what,
+                    limit,
+                    needed,
+                    flags,
+                });
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Registered memory is pinned, so asking for more than there is ends programs instead of failing.
+pub(super) fn enough_memory(regions: impl Iterator<Item = u64>) -> Result<(), RunFailure> {
+    let needed = regions.fold(0, u64::saturating_add);
+    match available_bytes() {
+        Some(available) if needed > available => Err(RunFailure {
+            bad_input: true,
+            ..RunFailure::new(
+                format!(
+                    "the buffers of this case take {needed} bytes, and {available} bytes of memory are available"
+                ),
+                Some("lower --qps, --size or (with --verify) the depths".into()),
+            )
+        }),
+        _ => Ok(()),
+    }
+}
+
+/// If it is the inline size that a device refuses, names the largest that it takes: no query tells.
+pub(super) fn explain_inline(
+    error: VerbsError,
+    pd: &Arc<ProtectionDomain>,
+    cq: &Arc<CompletionQueue>,
+    capacity: QpCapacity,
+) -> VerbsError {
+    let works = |inline_bytes| {
+        let capacity = QpCapacity {
+            inline_bytes,
+            ..capacity
+        };
+        QueuePair::new(pd, cq, cq, capacity).is_ok()
+    };
+    if capacity.inline_bytes == 0 || !works(0) {
+        return error;
+    }
+    let (mut good, mut bad) = (0, capacity.inline_bytes);
+    while bad - good > 1 {
+        let middle = good + (bad - good) / 2;
+        if works(middle) {
+            good = middle;
+        } else {
+            bad = middle;
+        }
+    }
+    VerbsError::DeviceLimit {
+        device: pd.context().name().to_owned(),
+        what: "bytes inline with these depths",
+        limit: good.into(),
+        needed: capacity.inline_bytes.into(),
+        flags: "--inline",
+    }
+}
