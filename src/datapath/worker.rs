@@ -5,22 +5,21 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering::{Relaxed, Release};
 
-use crate::metrics::cpu;
 use crate::metrics::histogram::Samples;
 use crate::verbs::{Completion, CompletionQueue, Operation, PostError, SendScratch, WcBatch};
 
 use super::Geometry;
 use super::lane::{Lane, Sender};
-use super::report::{QpReport, WorkerReport};
+use super::report::WorkerReport;
 use super::shared::{Phase, Shared};
 use super::trouble::{FailedCompletion, Trouble};
 use super::wr_id::{TAIL_SLOT, WrId};
 
-/// How much may be posted on one reading of the clock, a message weighing 1 and a call [`CALL_WEIGHT`]:
-/// 8 calls of a message, or 2 of 32. That is less than a microsecond of a NIC's posting, by which the
-/// latency of what is posted last is told too long.
-const STAMP_LASTS: u32 = 72;
-const CALL_WEIGHT: u32 = 8;
+mod posting;
+mod window;
+
+use posting::{CALL_WEIGHT, PACE_EVERY, STAMP_LASTS};
+use window::WindowMarks;
 
 /// What one worker is given.
 pub struct WorkerSpec {
@@ -91,21 +90,15 @@ pub(super) struct Worker<'s, const VERIFY: bool, const LATENCY: bool, const CONT
     stamp_raw: u64,
     /// Weight of what was posted since.
     since_stamp: u32,
+    /// Weight that may be posted on one reading.
+    stamp_lasts: u32,
+    /// Batches of completions until that is looked at again.
+    pace_in: u32,
     last_seen_raw: u64,
     window: WindowMarks,
     /// Chains of the two parts of a slot but for the last one: where that begins.
     last_chain_of_head: u32,
     last_chain_of_rest: u32,
-}
-
-/// Readings taken when the window opens and closes.
-#[derive(Clone, Copy, Default)]
-struct WindowMarks {
-    start_raw: Option<u64>,
-    end_raw: Option<u64>,
-    cpu_seconds: f64,
-    polls: u64,
-    empty_polls: u64,
 }
 
 impl<'s, const VERIFY: bool, const LATENCY: bool, const CONTENDED: bool>
@@ -152,6 +145,8 @@ impl<'s, const VERIFY: bool, const LATENCY: bool, const CONTENDED: bool>
             empty_polls: 0,
             stamp_raw: 0,
             since_stamp: STAMP_LASTS,
+            stamp_lasts: STAMP_LASTS,
+            pace_in: 1,
             last_seen_raw: 0,
             window: WindowMarks::default(),
             last_chain_of_head: last_chain(geometry.head),
@@ -214,6 +209,13 @@ impl<'s, const VERIFY: bool, const LATENCY: bool, const CONTENDED: bool>
                 self.completed(completion, seen_raw);
             }
         }
+        if LATENCY {
+            self.pace_in -= 1;
+            if self.pace_in == 0 {
+                self.pace_in = PACE_EVERY;
+                self.pace_stamps();
+            }
+        }
         self.publish();
     }
 
@@ -256,7 +258,7 @@ impl<'s, const VERIFY: bool, const LATENCY: bool, const CONTENDED: bool>
                 samples.record(self.shared.clock.ns_between(posted_raw, seen_raw));
             }
             if LATENCY {
-                if self.since_stamp >= STAMP_LASTS {
+                if self.since_stamp >= self.stamp_lasts {
                     self.stamp_raw = self.shared.clock.raw();
                     self.since_stamp = 0;
                 }
@@ -327,176 +329,6 @@ impl<'s, const VERIFY: bool, const LATENCY: bool, const CONTENDED: bool>
             Mode::Close => {
                 self.close_open(qp, lane, sender, slot);
             }
-        }
-    }
-
-    /// Posts the rest of the slot before `slot`, if its head was posted and that is not yet.
-    #[inline]
-    fn close_open(&mut self, qp: usize, lane: &Lane, sender: &Sender, slot: u32) -> bool {
-        let geometry = self.geometry;
-        if CONTENDED || geometry.head == geometry.unit || !self.set_open(qp, false) {
-            return false;
-        }
-        let before = geometry.before(slot);
-        self.post_rest(qp, lane, sender, before);
-        true
-    }
-
-    /// Sets whether the QP's last slot is open, and returns whether it was.
-    #[inline]
-    fn set_open(&mut self, qp: usize, open: bool) -> bool {
-        match self.seats.get_mut(qp) {
-            Some(seat) => std::mem::replace(&mut seat.tally.open, open),
-            None => false,
-        }
-    }
-
-    /// Posts the head of a slot, which is all of it where slots are posted whole.
-    #[inline]
-    fn open(&mut self, qp: usize, lane: &Lane, sender: &Sender, slot: u32) {
-        let geometry = self.geometry;
-        let first = slot * geometry.unit;
-        if CONTENDED || geometry.head == geometry.unit {
-            let last = self.last_chain_of_head;
-            self.post_to_signal(qp, lane, sender, slot, first, geometry.unit, last);
-        } else {
-            self.post_span(qp, lane, sender, first, geometry.head);
-            self.set_open(qp, true);
-        }
-    }
-
-    /// Posts what of a slot its head leaves.
-    #[inline]
-    fn post_rest(&mut self, qp: usize, lane: &Lane, sender: &Sender, slot: u32) {
-        let geometry = self.geometry;
-        let first = slot * geometry.unit + geometry.head;
-        let count = geometry.unit - geometry.head;
-        let last = self.last_chain_of_rest;
-        self.post_to_signal(qp, lane, sender, slot, first, count, last);
-    }
-
-    /// Posts `count` WRs that end with a slot's signalled one, and notes the time before the chain that
-    /// has it, which begins `last` WRs on.
-    #[inline]
-    #[allow(clippy::too_many_arguments)] // all but `last` name the same thing: which WRs of which QP
-    fn post_to_signal(
-        &mut self,
-        qp: usize,
-        lane: &Lane,
-        sender: &Sender,
-        slot: u32,
-        first: u32,
-        count: u32,
-        last: u32,
-    ) {
-        if last > 0 {
-            self.post_span(qp, lane, sender, first, last);
-        }
-        if LATENCY {
-            self.stamp(sender, slot);
-        }
-        self.post_span(qp, lane, sender, first + last, count - last);
-    }
-
-    #[inline]
-    fn stamp(&mut self, sender: &Sender, slot: u32) {
-        if self.since_stamp >= STAMP_LASTS {
-            self.stamp_raw = self.shared.clock.raw();
-            self.since_stamp = 0;
-        }
-        if let Some(at) = sender.posted_at.get(slot as usize) {
-            at.store(self.stamp_raw, Relaxed);
-        }
-    }
-
-    /// Posts `count` WRs from ring position `first` on, chain by chain.
-    #[inline]
-    fn post_span(&mut self, qp: usize, lane: &Lane, sender: &Sender, first: u32, count: u32) {
-        let step = self.geometry.post_list;
-        let mut done = 0;
-        while done < count {
-            let result = if VERIFY {
-                self.post_verified(sender, first + done, step.min(count - done), None)
-            } else {
-                sender.ring.post((first + done) as usize)
-            };
-            if let Err(error) = result {
-                return self.post_failed(lane, error);
-            }
-            done += step;
-            if LATENCY {
-                self.since_stamp += CALL_WEIGHT;
-            }
-        }
-        if LATENCY {
-            self.since_stamp += count;
-        }
-        self.posted += u64::from(count);
-        if let Some(seat) = self.seats.get_mut(qp) {
-            seat.tally.posted += u64::from(count);
-        }
-    }
-
-    /// Posts one chain whose payloads are filled first; with `tail`, only its last WR is signalled, so named.
-    fn post_verified(
-        &mut self,
-        sender: &Sender,
-        first: u32,
-        count: u32,
-        tail: Option<Option<u64>>,
-    ) -> Result<(), PostError> {
-        let check = sender.verify.as_ref();
-        sender.ring.post_edited(
-            &mut self.scratch,
-            first as usize,
-            count as usize,
-            |place, edit| {
-                if let Some(check) = check {
-                    let key = check.prepare(first + place as u32);
-                    if check.names_messages() {
-                        edit.set_immediate(key.immediate());
-                    }
-                }
-                if let Some(wr_id) = tail {
-                    edit.set_signalled(wr_id.filter(|_| place + 1 == count as usize));
-                }
-            },
-        )
-    }
-
-    /// What a completed slot leads to in a run counted in messages.
-    #[inline]
-    fn spend(&mut self, qp: usize, lane: &Lane, sender: &Sender, slot: u32) {
-        let closed = self.close_open(qp, lane, sender, slot);
-        if sender.slots_left.fetch_sub(1, Relaxed) > 0 {
-            self.open(qp, lane, sender, slot);
-        } else if !closed {
-            self.post_tail(qp, lane, sender, slot);
-        }
-    }
-
-    /// Posts the messages that do not fill a slot, the last of them signalled, once.
-    #[cold]
-    fn post_tail(&mut self, qp: usize, lane: &Lane, sender: &Sender, slot: u32) {
-        if !sender.tail_pending.swap(false, Relaxed) {
-            return;
-        }
-        let geometry = self.geometry;
-        let (first, count) = (slot * geometry.unit, sender.tail_messages.load(Relaxed));
-        sender.tail_start.store(first, Relaxed);
-        let mut done = 0;
-        while done < count {
-            let chain = geometry.post_list.min(count - done);
-            let last = done + chain == count;
-            let name = last.then(|| WrId::send(qp as u32, TAIL_SLOT).raw());
-            if let Err(error) = self.post_verified(sender, first + done, chain, Some(name)) {
-                return self.post_failed(lane, error);
-            }
-            done += chain;
-        }
-        self.posted += u64::from(count);
-        if let Some(seat) = self.seats.get_mut(qp) {
-            seat.tally.posted += u64::from(count);
         }
     }
 
@@ -590,144 +422,6 @@ impl<'s, const VERIFY: bool, const LATENCY: bool, const CONTENDED: bool>
         self.trouble.refused.get_or_insert(error);
         self.mode = Mode::Silent;
         self.shared.set_failed();
-    }
-
-    /// Takes up a phase.
-    fn enter(&mut self, phase: Phase) {
-        let counted = matches!(self.shared.case.stop, crate::plan::Stop::MessagesPerQp(_));
-        // A session may set the next phase before it sees that the run failed in this one. Posting again
-        // would then meet full queues, and hide the cause behind a refused post.
-        let failed = self.shared.has_failed();
-        match phase {
-            Phase::Idle => {}
-            Phase::Warmup => {
-                if !failed {
-                    self.mode = Mode::Run;
-                    self.fill();
-                }
-            }
-            Phase::Measure => {
-                if counted {
-                    self.open_window();
-                }
-                let mode = if counted { Mode::Budget } else { Mode::Run };
-                if failed {
-                    self.mode = Mode::Silent;
-                } else if self.mode != mode {
-                    self.mode = mode;
-                    self.fill();
-                }
-                // A run by time without warm-up: filling the queues is not yet the steady state.
-                if !counted {
-                    self.open_window();
-                }
-            }
-            Phase::Drain => {
-                self.close_window(counted);
-                self.mode = if failed { Mode::Silent } else { Mode::Close };
-            }
-            Phase::Abort | Phase::Exit => {
-                self.close_window(counted);
-                self.mode = Mode::Silent;
-            }
-        }
-        self.publish();
-        if let Some(counters) = self.shared.counters(self.spec.index) {
-            counters.entered.store(phase as u32, Release);
-        }
-    }
-
-    fn open_window(&mut self) {
-        for (at_start, seat) in self.at_start.iter_mut().zip(&self.seats) {
-            *at_start = seat.tally;
-        }
-        self.window = WindowMarks {
-            cpu_seconds: cpu::thread_seconds(),
-            polls: self.polls,
-            empty_polls: self.empty_polls,
-            ..WindowMarks::default()
-        };
-        self.measuring = true;
-        let now_raw = self.shared.clock.raw();
-        self.last_seen_raw = now_raw;
-        self.window.start_raw = Some(now_raw);
-    }
-
-    /// `counted` runs end with their last completion, others now.
-    fn close_window(&mut self, counted: bool) {
-        if !self.measuring {
-            return;
-        }
-        self.measuring = false;
-        let end_raw = if counted {
-            self.last_seen_raw
-        } else {
-            self.shared.clock.raw()
-        };
-        self.window.end_raw = Some(end_raw);
-        self.window.cpu_seconds = cpu::thread_seconds() - self.window.cpu_seconds;
-        self.window.polls = self.polls - self.window.polls;
-        self.window.empty_polls = self.empty_polls - self.window.empty_polls;
-        for (at_end, seat) in self.at_end.iter_mut().zip(&self.seats) {
-            *at_end = seat.tally;
-        }
-    }
-
-    /// Fills the send queues of this worker's QPs, a slot at a time, QPs in turn.
-    fn fill(&mut self) {
-        let shared = self.shared;
-        let geometry = self.geometry;
-        self.since_stamp = STAMP_LASTS;
-        for slot in 0..geometry.slots {
-            for &qp in &self.spec.lanes {
-                let Some((lane, sender)) = lane_and_sender(shared, qp) else {
-                    continue;
-                };
-                if self.mode == Mode::Silent {
-                    return;
-                }
-                if self.mode == Mode::Budget && sender.slots_left.fetch_sub(1, Relaxed) <= 0 {
-                    if slot == 0 {
-                        self.post_tail(qp, lane, sender, slot);
-                    }
-                    continue;
-                }
-                self.open(qp, lane, sender, slot);
-                if slot + 1 < geometry.slots && self.set_open(qp, false) {
-                    self.post_rest(qp, lane, sender, slot);
-                }
-            }
-            self.publish();
-        }
-    }
-
-    fn report(self) -> WorkerReport {
-        let qps = self
-            .seats
-            .into_iter()
-            .enumerate()
-            .map(|(qp, seat)| {
-                let at = |tallies: &[Tally]| tallies.get(qp).copied().unwrap_or_default();
-                let (start, end, now) = (at(&self.at_start), at(&self.at_end), seat.tally);
-                QpReport {
-                    completed: end.completed.saturating_sub(start.completed),
-                    received: end.received.saturating_sub(start.received),
-                    posted_in_all: now.posted,
-                    received_in_all: now.received,
-                    latency: seat.samples.map(Samples::into_recorder),
-                }
-            })
-            .collect();
-        WorkerReport {
-            index: self.spec.index,
-            core: self.spec.core,
-            window_raw: self.window.start_raw.zip(self.window.end_raw),
-            cpu_seconds: self.window.cpu_seconds,
-            polls: self.window.polls,
-            empty_polls: self.window.empty_polls,
-            qps,
-            trouble: self.trouble,
-        }
     }
 }
 

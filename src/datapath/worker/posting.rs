@@ -1,0 +1,249 @@
+//! The worker's posting: which WRs of which slot go out when, and when their time is noted. See
+//! `geometry` for why.
+
+use std::sync::atomic::Ordering::Relaxed;
+
+use super::super::lane::{Lane, Sender};
+use super::super::wr_id::{TAIL_SLOT, WrId};
+use super::{Mode, Worker, lane_and_sender};
+use crate::verbs::PostError;
+
+/// What may be posted on one reading of the clock at most, a message weighing 1 and a call
+/// [`CALL_WEIGHT`]: 8 calls of a message, or 2 of 32.
+pub(super) const STAMP_LASTS: u32 = 72;
+pub(super) const CALL_WEIGHT: u32 = 8;
+
+/// By how much the latency of what is posted last on one reading may be told too long.
+const STAMP_ERROR_NS: u64 = 500;
+
+/// Batches of completions after which it is found out again what posting costs.
+pub(super) const PACE_EVERY: u32 = 64;
+
+impl<const VERIFY: bool, const LATENCY: bool, const CONTENDED: bool>
+    Worker<'_, VERIFY, LATENCY, CONTENDED>
+{
+    /// Posts the rest of the slot before `slot`, if its head was posted and that is not yet.
+    #[inline]
+    pub(super) fn close_open(
+        &mut self,
+        qp: usize,
+        lane: &Lane,
+        sender: &Sender,
+        slot: u32,
+    ) -> bool {
+        let geometry = self.geometry;
+        if CONTENDED || geometry.head == geometry.unit || !self.set_open(qp, false) {
+            return false;
+        }
+        let before = geometry.before(slot);
+        self.post_rest(qp, lane, sender, before);
+        true
+    }
+
+    /// Sets whether the QP's last slot is open, and returns whether it was.
+    #[inline]
+    pub(super) fn set_open(&mut self, qp: usize, open: bool) -> bool {
+        match self.seats.get_mut(qp) {
+            Some(seat) => std::mem::replace(&mut seat.tally.open, open),
+            None => false,
+        }
+    }
+
+    /// Posts the head of a slot, which is all of it where slots are posted whole.
+    #[inline]
+    pub(super) fn open(&mut self, qp: usize, lane: &Lane, sender: &Sender, slot: u32) {
+        let geometry = self.geometry;
+        let first = slot * geometry.unit;
+        if CONTENDED || geometry.head == geometry.unit {
+            let last = self.last_chain_of_head;
+            self.post_to_signal(qp, lane, sender, slot, first, geometry.unit, last);
+        } else {
+            self.post_span(qp, lane, sender, first, geometry.head);
+            self.set_open(qp, true);
+        }
+    }
+
+    /// Posts what of a slot its head leaves.
+    #[inline]
+    pub(super) fn post_rest(&mut self, qp: usize, lane: &Lane, sender: &Sender, slot: u32) {
+        let geometry = self.geometry;
+        let first = slot * geometry.unit + geometry.head;
+        let count = geometry.unit - geometry.head;
+        let last = self.last_chain_of_rest;
+        self.post_to_signal(qp, lane, sender, slot, first, count, last);
+    }
+
+    /// Posts `count` WRs that end with a slot's signalled one, and notes the time before the chain that
+    /// has it, which begins `last` WRs on.
+    #[inline]
+    #[allow(clippy::too_many_arguments)] // all but `last` name the same thing: which WRs of which QP
+    pub(super) fn post_to_signal(
+        &mut self,
+        qp: usize,
+        lane: &Lane,
+        sender: &Sender,
+        slot: u32,
+        first: u32,
+        count: u32,
+        last: u32,
+    ) {
+        if last > 0 {
+            self.post_span(qp, lane, sender, first, last);
+        }
+        if LATENCY {
+            self.stamp(sender, slot);
+        }
+        self.post_span(qp, lane, sender, first + last, count - last);
+    }
+
+    #[inline]
+    pub(super) fn stamp(&mut self, sender: &Sender, slot: u32) {
+        if self.since_stamp >= self.stamp_lasts {
+            self.stamp_raw = self.shared.clock.raw();
+            self.since_stamp = 0;
+        }
+        if let Some(at) = sender.posted_at.get(slot as usize) {
+            at.store(self.stamp_raw, Relaxed);
+        }
+    }
+
+    /// Finds out how much may be posted on one reading, from what it took to post since the last one: a NIC
+    /// takes tens of nanoseconds a call, a device in the kernel's software may take a millisecond.
+    #[cold]
+    pub(super) fn pace_stamps(&mut self) {
+        let weight = u64::from(self.since_stamp);
+        if weight == 0 {
+            return;
+        }
+        let clock = &self.shared.clock;
+        let took_ns = clock.ns_between(self.stamp_raw, clock.raw()).max(1);
+        let lasts = (STAMP_ERROR_NS * weight / took_ns).clamp(1, STAMP_LASTS.into());
+        self.stamp_lasts = lasts as u32;
+    }
+
+    /// Posts `count` WRs from ring position `first` on, chain by chain.
+    #[inline]
+    pub(super) fn post_span(
+        &mut self,
+        qp: usize,
+        lane: &Lane,
+        sender: &Sender,
+        first: u32,
+        count: u32,
+    ) {
+        let step = self.geometry.post_list;
+        let mut done = 0;
+        while done < count {
+            let result = if VERIFY {
+                self.post_verified(sender, first + done, step.min(count - done), None)
+            } else {
+                sender.ring.post((first + done) as usize)
+            };
+            if let Err(error) = result {
+                return self.post_failed(lane, error);
+            }
+            done += step;
+            if LATENCY {
+                self.since_stamp += CALL_WEIGHT;
+            }
+        }
+        if LATENCY {
+            self.since_stamp += count;
+        }
+        self.posted += u64::from(count);
+        if let Some(seat) = self.seats.get_mut(qp) {
+            seat.tally.posted += u64::from(count);
+        }
+    }
+
+    /// Posts one chain whose payloads are filled first; with `tail`, only its last WR is signalled, so named.
+    pub(super) fn post_verified(
+        &mut self,
+        sender: &Sender,
+        first: u32,
+        count: u32,
+        tail: Option<Option<u64>>,
+    ) -> Result<(), PostError> {
+        let check = sender.verify.as_ref();
+        sender.ring.post_edited(
+            &mut self.scratch,
+            first as usize,
+            count as usize,
+            |place, edit| {
+                if let Some(check) = check {
+                    let key = check.prepare(first + place as u32);
+                    if check.names_messages() {
+                        edit.set_immediate(key.immediate());
+                    }
+                }
+                if let Some(wr_id) = tail {
+                    edit.set_signalled(wr_id.filter(|_| place + 1 == count as usize));
+                }
+            },
+        )
+    }
+
+    /// What a completed slot leads to in a run counted in messages.
+    #[inline]
+    pub(super) fn spend(&mut self, qp: usize, lane: &Lane, sender: &Sender, slot: u32) {
+        let closed = self.close_open(qp, lane, sender, slot);
+        if sender.slots_left.fetch_sub(1, Relaxed) > 0 {
+            self.open(qp, lane, sender, slot);
+        } else if !closed {
+            self.post_tail(qp, lane, sender, slot);
+        }
+    }
+
+    /// Posts the messages that do not fill a slot, the last of them signalled, once.
+    #[cold]
+    pub(super) fn post_tail(&mut self, qp: usize, lane: &Lane, sender: &Sender, slot: u32) {
+        if !sender.tail_pending.swap(false, Relaxed) {
+            return;
+        }
+        let geometry = self.geometry;
+        let (first, count) = (slot * geometry.unit, sender.tail_messages.load(Relaxed));
+        sender.tail_start.store(first, Relaxed);
+        let mut done = 0;
+        while done < count {
+            let chain = geometry.post_list.min(count - done);
+            let last = done + chain == count;
+            let name = last.then(|| WrId::send(qp as u32, TAIL_SLOT).raw());
+            if let Err(error) = self.post_verified(sender, first + done, chain, Some(name)) {
+                return self.post_failed(lane, error);
+            }
+            done += chain;
+        }
+        self.posted += u64::from(count);
+        if let Some(seat) = self.seats.get_mut(qp) {
+            seat.tally.posted += u64::from(count);
+        }
+    }
+
+    /// Fills the send queues of this worker's QPs, a slot at a time, QPs in turn.
+    pub(super) fn fill(&mut self) {
+        let shared = self.shared;
+        let geometry = self.geometry;
+        self.since_stamp = STAMP_LASTS;
+        for slot in 0..geometry.slots {
+            for &qp in &self.spec.lanes {
+                let Some((lane, sender)) = lane_and_sender(shared, qp) else {
+                    continue;
+                };
+                if self.mode == Mode::Silent {
+                    return;
+                }
+                if self.mode == Mode::Budget && sender.slots_left.fetch_sub(1, Relaxed) <= 0 {
+                    if slot == 0 {
+                        self.post_tail(qp, lane, sender, slot);
+                    }
+                    continue;
+                }
+                self.open(qp, lane, sender, slot);
+                if slot + 1 < geometry.slots && self.set_open(qp, false) {
+                    self.post_rest(qp, lane, sender, slot);
+                }
+            }
+            self.publish();
+        }
+    }
+}

@@ -1,0 +1,158 @@
+//! What the pages in `docs/` say of options, statuses and fields is what the program has.
+#![allow(clippy::unwrap_used)]
+
+use std::collections::BTreeSet;
+use std::process::Command;
+
+use rocebench::results::csv::COLUMNS;
+use rocebench::verbs::WcStatus;
+
+fn page(name: &str) -> String {
+    std::fs::read_to_string(format!("{}/{name}", env!("CARGO_MANIFEST_DIR"))).unwrap()
+}
+
+/// The long options in `--help` of a command.
+fn long_options(command: &[&str]) -> BTreeSet<String> {
+    let output = Command::new(assert_cmd::cargo::cargo_bin!("rocebench"))
+        .args(command)
+        .arg("--help")
+        .output()
+        .unwrap();
+    let help = String::from_utf8(output.stdout).unwrap();
+    help.lines()
+        .map(str::trim_start)
+        .filter(|line| line.starts_with('-'))
+        .flat_map(|line| line.split([' ', ',', '[', '=', '.']))
+        .filter(|word| word.starts_with("--"))
+        .map(str::to_owned)
+        .collect()
+}
+
+/// The long options that a page speaks of, in code.
+fn options_of(page: &str) -> BTreeSet<String> {
+    page.split(|c: char| !(c.is_ascii_alphanumeric() || c == '-'))
+        .filter(|word| word.starts_with("--") && word.len() > 3)
+        .filter(|word| word[2..].starts_with(|c: char| c.is_ascii_lowercase()))
+        .map(str::to_owned)
+        .collect()
+}
+
+fn all_options() -> BTreeSet<String> {
+    let mut all = long_options(&[]);
+    all.extend(long_options(&["serve"]));
+    assert!(all.len() > 35, "{all:?}");
+    all
+}
+
+#[test]
+fn every_option_is_on_the_page() {
+    let documented = options_of(&page("docs/command-line.md"));
+    let missing: Vec<_> = all_options()
+        .into_iter()
+        .filter(|option| !documented.contains(option))
+        .collect();
+    assert!(missing.is_empty(), "docs/command-line.md lacks {missing:?}");
+}
+
+#[test]
+fn every_option_on_the_pages_exists() {
+    let real = all_options();
+    // perftest's own, and the scripts'.
+    let others = [
+        "--report_gbits",
+        "--report",
+        "--lab",
+        "--tests",
+        "--dry-run",
+        "--no-lab",
+        "--release",
+    ];
+    for name in [
+        "README.md",
+        "docs/command-line.md",
+        "docs/errors.md",
+        "docs/results.md",
+    ] {
+        let unknown: Vec<_> = options_of(&page(name))
+            .into_iter()
+            .filter(|option| !real.contains(option) && !others.contains(&option.as_str()))
+            .collect();
+        assert!(unknown.is_empty(), "{name} speaks of {unknown:?}");
+    }
+}
+
+#[test]
+fn every_status_is_explained_as_the_program_does() {
+    let page = page("docs/errors.md");
+    let unknown = WcStatus(u32::MAX).name();
+    let mut known = 0;
+    for status in (1..64)
+        .map(WcStatus)
+        .filter(|status| status.name() != unknown)
+    {
+        let row = format!("| {status} | {} | {} |", status.meaning(), status.remedy());
+        assert!(page.contains(&row), "docs/errors.md lacks the row\n{row}");
+        known += 1;
+    }
+    assert!(known > 10);
+    let rows = page
+        .lines()
+        .filter(|line| line.starts_with("| ") && line.contains("_ERR ("));
+    assert_eq!(rows.count(), known);
+}
+
+#[test]
+fn links_between_pages_lead_somewhere() {
+    for (name, folder) in [
+        ("README.md", ""),
+        ("CONTRIBUTING.md", ""),
+        ("docs/architecture.md", "docs/"),
+        ("docs/command-line.md", "docs/"),
+        ("docs/errors.md", "docs/"),
+        ("docs/protocol.md", "docs/"),
+        ("docs/results.md", "docs/"),
+    ] {
+        for target in page(name)
+            .split("](")
+            .skip(1)
+            .filter_map(|rest| rest.split(')').next())
+        {
+            let file = target.split('#').next().unwrap();
+            if file.is_empty() || file.contains("://") {
+                continue;
+            }
+            let path = format!("{}/{folder}{file}", env!("CARGO_MANIFEST_DIR"));
+            assert!(
+                std::path::Path::new(&path).exists(),
+                "{name} links to {target}"
+            );
+        }
+    }
+}
+
+#[test]
+fn protocol_page_has_every_message() {
+    let source = page("src/control/message.rs");
+    let page = page("docs/protocol.md");
+    let kinds: Vec<_> = source
+        .lines()
+        .filter_map(|line| line.trim().strip_prefix("Message::"))
+        .filter_map(|line| line.split_once("=> \"")?.1.split_once('"'))
+        .map(|(kind, _)| kind)
+        .collect();
+    assert!(kinds.len() > 15, "{kinds:?}");
+    for kind in kinds {
+        assert!(
+            page.contains(&format!("`{kind}`")),
+            "docs/protocol.md lacks `{kind}`"
+        );
+    }
+}
+
+#[test]
+fn csv_columns_that_the_page_names_exist() {
+    let page = page("docs/results.md");
+    for name in ["latency_ns_p99", "gbit_per_s", "qp", "qps", "op", "cq"] {
+        assert!(page.contains(name) && COLUMNS.contains(&name), "{name}");
+    }
+}
