@@ -200,26 +200,16 @@ fn measure(port: &Port, clock: &Clock, case: &Case, cores: &[usize]) -> Outcome<
         workers,
     ));
     let crew = Crew::start(&shared, specs(case, &cqs, cores))?;
-    let deadline = Instant::now() + Duration::from_secs(10);
     for (phase, time) in [(Phase::Warmup, WARMUP), (Phase::Measure, WINDOW)] {
-        let before = shared.counts().completed;
         shared.set_phase(phase);
+        // On a busy machine a worker may not run for a while, and then its window is not open yet.
+        wait_until(&shared, || shared.all_entered(phase))?;
+        let before = shared.counts().completed;
         sleep(time);
-        // On a busy machine a worker may not have run at all meanwhile.
-        while shared.counts().completed == before && !shared.has_failed() {
-            if Instant::now() > deadline {
-                return Err("the workers got no CPU time for ten seconds".into());
-            }
-            sleep(time);
-        }
+        wait_until(&shared, || shared.counts().completed > before)?;
     }
     shared.set_phase(Phase::Drain);
-    while !shared.at_rest() {
-        if shared.has_failed() || Instant::now() > deadline {
-            return Err("the null library failed a WR, or lost one".into());
-        }
-        sleep(Duration::from_micros(100));
-    }
+    wait_until(&shared, || shared.at_rest())?;
     let reports = crew.finish()?;
     let cpu_seconds: f64 = reports.iter().map(|report| report.cpu_seconds).sum();
     let of_qps = reports.iter().flat_map(|report| &report.qps);
@@ -238,6 +228,20 @@ fn measure(port: &Port, clock: &Clock, case: &Case, cores: &[usize]) -> Outcome<
         return Err(format!("{messages} messages gave {samples} samples, not {expected}").into());
     }
     Ok(cpu_seconds * 1e9 / messages as f64)
+}
+
+fn wait_until(shared: &Shared, done: impl Fn() -> bool) -> Outcome<()> {
+    let deadline = Instant::now() + Duration::from_secs(10);
+    while !done() {
+        if shared.has_failed() {
+            return Err("the null library failed a WR".into());
+        }
+        if Instant::now() > deadline {
+            return Err("the workers did not get there in ten seconds".into());
+        }
+        sleep(Duration::from_micros(100));
+    }
+    Ok(())
 }
 
 /// QPs with their rings, and the CQs. `null0` takes WRs in any state, so nothing is connected.
