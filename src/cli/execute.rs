@@ -5,10 +5,9 @@ use std::sync::Arc;
 
 use crate::control::coordinator::{SweepError, SweepOptions, SweepOutcome, Target, run_sweep};
 use crate::control::server::{Server, ServerOptions};
-use crate::control::station::{Station, StationError, StationOptions};
+use crate::control::station::{PortRequest, Station, StationError, StationOptions};
 use crate::control::token::Token;
 use crate::results::host;
-use crate::verbs::{PortRequest, VerbsLibrary};
 
 use super::errors::Failure;
 use super::output::Output;
@@ -159,16 +158,12 @@ fn listen(bind: Option<IpAddr>, port: u16) -> Result<TcpListener, Failure> {
 }
 
 fn station(endpoint: &EndpointOptions) -> StationOptions {
-    StationOptions {
-        library: VerbsLibrary::system(),
-        request: PortRequest {
-            device: endpoint.device.clone(),
-            ib_port: endpoint.ib_port,
-            gid_index: endpoint.gid_index,
-        },
-        cores: endpoint.cores.clone(),
-        after_the_other: false,
-    }
+    let request = PortRequest {
+        device: endpoint.device.clone(),
+        ib_port: endpoint.ib_port,
+        gid_index: endpoint.gid_index,
+    };
+    StationOptions::system(request, endpoint.cores.clone())
 }
 
 fn token(token: Option<&super::token::Token>) -> Result<Option<Token>, Failure> {

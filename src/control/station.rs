@@ -5,7 +5,8 @@ use std::net::IpAddr;
 use crate::metrics::clock::Clock;
 use crate::metrics::cpu::{self, CoreError};
 use crate::plan::Case;
-use crate::verbs::{Port, PortRequest, VerbsError, VerbsLibrary, select};
+pub use crate::verbs::PortRequest;
+use crate::verbs::{Port, VerbsError, VerbsLibrary, select};
 
 use super::rig::effective_workers;
 
@@ -20,6 +21,18 @@ pub struct StationOptions {
     pub cores: Option<Vec<usize>>,
     /// Both ends are in this process, and this is the second: its workers take the cores after the first's.
     pub after_the_other: bool,
+}
+
+impl StationOptions {
+    /// An end on rdma-core's libibverbs, with cores of its own.
+    pub fn system(request: PortRequest, cores: Option<Vec<usize>>) -> Self {
+        StationOptions {
+            library: VerbsLibrary::system(),
+            request,
+            cores,
+            after_the_other: false,
+        }
+    }
 }
 
 /// An end with its port open.
