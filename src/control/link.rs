@@ -24,13 +24,13 @@ mod threads;
 /// Time between two heart-beats.
 pub const HEARTBEAT_EVERY: Duration = Duration::from_millis(250);
 
-/// A peer that has been silent for so long is taken for dead. With the grain of the reads and some lateness
-/// of the threads that is known within 2 s; a peer whose heart-beat is a second late is still alive.
-pub const SILENCE_LIMIT: Duration = Duration::from_millis(1700);
+/// A peer that has been silent for so long is taken for dead. With the grain of the reads, lateness of the
+/// threads and flushing the QPs a person hears of it within 2 s; a peer whose heart-beat is a second late is still alive.
+pub const SILENCE_LIMIT: Duration = Duration::from_millis(1250);
 
 /// A peer that has taken no byte for so long is taken for dead. Shorter than the silence, because the
 /// first write of a frame may take some bytes and still wait its full time.
-const STALL_LIMIT: Duration = Duration::from_millis(1600);
+const STALL_LIMIT: Duration = Duration::from_millis(1150);
 
 /// One read waits so long: the grain in which silence is measured.
 const READ_TIMEOUT: Duration = Duration::from_millis(100);
