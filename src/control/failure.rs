@@ -157,7 +157,10 @@ impl From<VerbsError> for RunFailure {
 
 impl From<CrewError> for RunFailure {
     fn from(error: CrewError) -> Self {
-        RunFailure::new(error.to_string(), None)
+        RunFailure {
+            bad_input: matches!(error, CrewError::Core(_)),
+            ..RunFailure::new(error.to_string(), None)
+        }
     }
 }
 
