@@ -50,6 +50,11 @@ impl Output {
         let folder = &plan.output.out_dir;
         let stem = file_stem(&crate::results::host::utc_now());
         prepare(folder)?;
+        for sink in [&plan.output.json, &plan.output.csv] {
+            if let Some(Sink::File(path)) = sink {
+                prepare_file(path)?;
+            }
+        }
         let mut documents = vec![
             Document {
                 path: folder.join(format!("{stem}.json")),
@@ -198,6 +203,26 @@ fn prepare(folder: &Path) -> Result<(), Failure> {
     };
     fs::create_dir_all(folder).map_err(refused)?;
     tempfile::NamedTempFile::new_in(folder).map_err(refused)?;
+    Ok(())
+}
+
+/// Sees that a file at `path` can be made or replaced.
+fn prepare_file(path: &Path) -> Result<(), Failure> {
+    let refused = |error: io::Error| {
+        Failure::bad_input(format!("cannot write {}: {error}", path.display()))
+            .with_hint("choose a path in a folder that is there and that you may write to")
+    };
+    if path.is_dir() {
+        return Err(refused(io::ErrorKind::IsADirectory.into()));
+    }
+    // A file is written under a temporary name beside its own; a pipe or a device as it is.
+    let is_special = fs::metadata(path).is_ok_and(|found| !found.is_file());
+    if !is_special {
+        // As when it is written: a link stays, and the file that it leads to is replaced.
+        let target = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
+        let folder = target.parent().filter(|folder| *folder != Path::new(""));
+        tempfile::NamedTempFile::new_in(folder.unwrap_or(Path::new("."))).map_err(refused)?;
+    }
     Ok(())
 }
 
