@@ -1,0 +1,126 @@
+//! Broken control frames end their own session, and nothing else.
+
+use std::time::Duration;
+
+use rocebench::control::{PROGRAM_VERSION, PROTOCOL_VERSION};
+use serde_json::json;
+
+use crate::lab::server::Server;
+use crate::lab::wire::{Wire, case};
+
+/// The server ends the session with a line that has these words, and serves the next client.
+#[track_caller]
+fn breaks(server: &Server, words: &str, broken: impl FnOnce(&mut Wire)) {
+    let lines = server.program.lines().len();
+    let mut wire = Wire::session(&server.name);
+    broken(&mut wire);
+    server.says(lines, words);
+    // It may say why, but then it hangs up.
+    while wire.recv().is_some() {}
+    server.serves_the_next();
+}
+
+#[test]
+fn frames_that_are_none() {
+    let server = Server::start();
+    breaks(&server, "larger than the limit", |wire| {
+        wire.raw(&u32::MAX.to_le_bytes());
+    });
+    breaks(&server, "is empty", |wire| wire.raw(&[0; 4]));
+    breaks(&server, "is not JSON", |wire| wire.raw(b"\x04\0\0\0{{{{"));
+    breaks(&server, "is not JSON", |wire| {
+        wire.raw(b"\x04\0\0\0\xff\xfe\xfd\xfc");
+    });
+    breaks(&server, "not a message", |wire| {
+        wire.send(&json!({"type": "sing", "body": "la"}));
+    });
+    breaks(&server, "not a message", |wire| {
+        wire.send(&json!({"type": "prepare", "body": {"case": 7}}));
+    });
+    breaks(&server, "not a message", |wire| {
+        wire.send(&json!([1, 2, 3]));
+    });
+    breaks(&server, "ended inside a frame", |wire| {
+        wire.raw(b"\x40\0\0\0{\"type\":");
+        wire.0.shutdown(std::net::Shutdown::Write).unwrap();
+    });
+    server.end();
+}
+
+#[test]
+fn messages_out_of_turn() {
+    let server = Server::start();
+    breaks(&server, "`measure` where", |wire| {
+        wire.send(&json!({"type": "measure"}));
+    });
+    breaks(&server, "`hello` where", Wire::hello);
+    breaks(&server, "`ready` where", |wire| {
+        wire.prepare(&case(2));
+        wire.send(&json!({"type": "ready"}));
+    });
+    breaks(&server, "1 QPs where the case has 2", |wire| {
+        wire.prepare(&case(2));
+        let qp = json!({"qpn": 17, "psn": 1, "address": 0, "rkey": 0, "length": 0});
+        wire.send(&json!({"type": "endpoints", "body": {
+            "mtu_bytes": 1024, "max_rd_atomic": 1, "lid": 0, "gid": "::ffff:192.0.2.1", "link_layer": "ethernet", "qps": [qp]
+        }}));
+    });
+    server.end();
+}
+
+/// What a client may ask for is checked again by the server.
+#[test]
+fn cases_that_no_command_line_makes() {
+    let server = Server::start();
+    let mut no_qps = case(1);
+    no_qps.qps = 0;
+    breaks(&server, "refuses the case", |wire| wire.prepare(&no_qps));
+    let mut endless = case(1);
+    endless.tx_depth = u32::MAX;
+    breaks(&server, "session ended early", |wire| {
+        wire.prepare(&endless);
+    });
+    let mut batch = case(1);
+    batch.signal_every = batch.tx_depth + 1;
+    breaks(&server, "refuses the case", |wire| wire.prepare(&batch));
+    server.end();
+}
+
+#[test]
+fn strangers_before_the_handshake() {
+    let server = Server::start();
+    let lines = server.program.lines().len();
+    let mut http = Wire::connect(&server.name);
+    http.raw(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n");
+    server.says(lines, "does not speak rocebench's protocol");
+    assert!(http.recv().is_none());
+
+    let lines = server.program.lines().len();
+    let mut newer = Wire::connect(&server.name);
+    newer.send(&json!({"type": "hello", "body": {
+        "protocol": PROTOCOL_VERSION + 1, "version": PROGRAM_VERSION, "nonce": "00".repeat(32)
+    }}));
+    server.says(lines, "speaks protocol");
+    assert_eq!(newer.recv().unwrap()["protocol"], serde_json::Value::Null);
+
+    // One that says nothing holds nobody up, and is sent away in the end.
+    let lines = server.program.lines().len();
+    let silent: Vec<Wire> = (0..8).map(|_| Wire::connect(&server.name)).collect();
+    server.serves_the_next();
+    server.says(lines, "not complete after");
+    drop(silent);
+    server.end();
+}
+
+/// A session whose client sends heart-beats and nothing else is not in the way of Ctrl-C.
+#[test]
+fn a_session_that_idles_does_not_keep_the_server() {
+    let server = Server::start();
+    let mut wire = Wire::session(&server.name);
+    wire.send(&json!({"type": "heartbeat"}));
+    std::thread::sleep(Duration::from_millis(300));
+    server.end();
+    let last = wire.recv().unwrap();
+    assert_eq!(last["type"], "abort");
+    wire.close();
+}

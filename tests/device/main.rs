@@ -1,0 +1,20 @@
+//! rocebench on the kernel's Soft-RoCE, in one guest of the lab: `scripts/device-tests` runs it. The server is
+//! on `rxe1`, the client on `rxe0`; packets cross the wire between them. Without these devices everything
+//! here fails.
+#![allow(missing_docs, clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+#[path = "../lab/mod.rs"]
+mod lab;
+
+mod clients;
+mod death;
+mod endurance;
+mod frames;
+mod limits;
+mod loss;
+mod no_device;
+mod operations;
+mod options;
+mod outputs;
+mod signals;
+mod trouble;

@@ -1,0 +1,150 @@
+//! Transport errors on a real device: each is told with QP, operation, status, meaning and remedy, and soon.
+
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use crate::lab::netem::Loss;
+use crate::lab::program::{Signal, sweep};
+use crate::lab::proxy::{From, Proxy, Step};
+use crate::lab::server::Server;
+
+#[test]
+fn a_cq_that_overflows_is_an_error_and_no_hang() {
+    for op in ["send", "write", "read"] {
+        let ended = sweep(&[
+            "--op",
+            op,
+            "--cq-depth",
+            "4",
+            "-Q",
+            "1",
+            "-t",
+            "64",
+            "-D",
+            "2s",
+            "--warmup",
+            "0",
+            "-s",
+            "64",
+            "-q",
+            "2",
+        ])
+        .exits(1)
+        .says(&["CQ", "overflowed", "--cq-depth", "hint:"]);
+        assert!(
+            ended.took < Duration::from_secs(12),
+            "{op}: {:?}",
+            ended.took
+        );
+        assert!(!ended.runs()[0].complete);
+    }
+}
+
+/// The receiver is stopped, so its receives run out: SEND gives up after the retries it was given.
+#[test]
+fn no_receive_was_posted() {
+    let server = Server::start();
+    let pid = server.program.pid();
+    let step = Step {
+        from: From::Server,
+        kind: "measure",
+        nth: 1,
+        later: Duration::from_millis(200),
+    };
+    let proxy = Proxy::start("192.0.2.1", server.name.parse().unwrap(), step, move || {
+        crate::lab::program::send_signal(pid, Signal::Stop);
+    });
+    let ended = sweep(&[
+        &proxy.address.to_string(),
+        "-d",
+        "rxe0",
+        "--rnr-retry",
+        "1",
+        "-r",
+        "4",
+        "-t",
+        "16",
+        "-Q",
+        "1",
+        "-s",
+        "64",
+        "-D",
+        "10s",
+        "--warmup",
+        "0",
+        "-q",
+        "2",
+    ]);
+    server.program.signal(Signal::Continue);
+    let ended = ended
+        .exits(1)
+        .says(&["SEND on QP", "RNR_RETRY_EXC_ERR", "hint:"]);
+    let failure = ended.runs()[0].failure.clone().unwrap();
+    assert!(
+        failure.message.contains("were flushed after it"),
+        "{}",
+        failure.message
+    );
+    assert!(
+        ended.runs()[0].forward.totals.messages > 0,
+        "what was measured is kept"
+    );
+    server.serves_the_next();
+}
+
+/// The wire drops all packets; the control connection takes another way, through the man in the middle on
+/// loopback. So the transport gives up while the link is alive.
+#[test]
+fn packets_are_lost_for_good() {
+    for op in ["send", "write", "read"] {
+        let server = Server::start();
+        let lines = server.program.lines().len();
+        let step = Step {
+            from: From::Server,
+            kind: "measure",
+            nth: 1,
+            later: Duration::from_millis(200),
+        };
+        let loss = Arc::new(Mutex::new(None));
+        let to_come = Arc::clone(&loss);
+        let proxy = Proxy::start("127.0.0.1", server.name.parse().unwrap(), step, move || {
+            *to_come.lock().unwrap() = Some(Loss::of_all("v0", "100%"));
+        });
+        let address = proxy.address.to_string();
+        let ended = sweep(&[
+            &address,
+            "-d",
+            "rxe0",
+            "-x",
+            "1",
+            "--op",
+            op,
+            "--timeout",
+            "12",
+            "--retry-cnt",
+            "2",
+            "-t",
+            "8",
+            "-Q",
+            "1",
+            "-s",
+            "4K",
+            "-D",
+            "20s",
+            "--warmup",
+            "0",
+            "-q",
+            "2",
+        ]);
+        drop(loss.lock().unwrap().take());
+        let place = format!("{} on QP", op.to_uppercase());
+        let ended = ended.exits(1).says(&[&place, "RETRY_EXC_ERR", "hint:"]);
+        assert!(ended.time_of("RETRY_EXC_ERR") - proxy.done_at() < Duration::from_secs(10));
+        assert!(
+            ended.runs()[0].forward.totals.messages > 0,
+            "what was measured is kept"
+        );
+        server.says(lines, "gave up");
+        server.serves_the_next();
+    }
+}

@@ -1,0 +1,18 @@
+//! What tests on real devices share: the program as a child process, a server, checks of its results, a
+//! man in the middle. It must not know single tests.
+#![allow(dead_code, reason = "each test binary uses a part")]
+
+pub mod check;
+pub mod netem;
+pub mod program;
+pub mod proxy;
+pub mod server;
+pub mod wire;
+
+use std::time::Duration;
+
+/// The program under test.
+pub const ROCEBENCH: &str = env!("CARGO_BIN_EXE_rocebench");
+
+/// A dead or silent peer is noticed within this time.
+pub const NOTICED: Duration = Duration::from_secs(2);

@@ -1,0 +1,89 @@
+//! A `rocebench serve` for one test, on a free port of `rxe1`'s address.
+
+use std::net::{SocketAddr, TcpListener};
+use std::time::{Duration, Instant};
+
+use super::program::{Ended, Program, Signal};
+
+/// Where servers of one-guest tests listen: the address of `rxe1`.
+pub const SERVER_ADDRESS: &str = "192.0.2.2";
+
+pub struct Server {
+    pub program: Program,
+    pub port: u16,
+    pub name: String,
+}
+
+/// A port that nobody listens on.
+pub fn free_port(address: &str) -> u16 {
+    let socket = TcpListener::bind((address, 0)).unwrap();
+    socket.local_addr().unwrap().port()
+}
+
+impl Server {
+    pub fn start() -> Server {
+        Server::with(&[])
+    }
+
+    /// With further arguments.
+    pub fn with(arguments: &[&str]) -> Server {
+        Server::on(SERVER_ADDRESS, "rxe1", arguments)
+    }
+
+    pub fn on(address: &str, device: &str, arguments: &[&str]) -> Server {
+        let port = free_port(address);
+        let port_text = port.to_string();
+        let mut all = vec!["serve", "--bind", address, "-p", &port_text, "-d", device];
+        all.extend(arguments);
+        let program = Program::bare(&all);
+        program.await_line(0, "serving on", Duration::from_secs(30));
+        let name = SocketAddr::new(address.parse().unwrap(), port).to_string();
+        Server {
+            program,
+            port,
+            name,
+        }
+    }
+
+    /// Runs a sweep from `rxe0` against it.
+    pub fn sweep(&self, arguments: &[&str]) -> Ended {
+        self.client(arguments).wait()
+    }
+
+    /// Starts a sweep from `rxe0` against it.
+    pub fn client(&self, arguments: &[&str]) -> Program {
+        let all: Vec<&str> = [self.name.as_str(), "-d", "rxe0"]
+            .into_iter()
+            .chain(arguments.iter().copied())
+            .collect();
+        Program::sweep(&all)
+    }
+
+    /// It serves a next client, at once.
+    #[track_caller]
+    pub fn serves_the_next(&self) {
+        let asked = Instant::now();
+        let ended = self
+            .sweep(&["-s", "64", "-n", "50", "--warmup", "0"])
+            .exits(0);
+        assert_eq!(ended.runs()[0].forward.totals.messages, 50);
+        // Most of it is the client's start on an emulated CPU.
+        assert!(
+            asked.elapsed() < Duration::from_secs(8),
+            "{:?}",
+            asked.elapsed()
+        );
+    }
+
+    /// Waits for a line that was not there when `from` lines were.
+    #[track_caller]
+    pub fn says(&self, from: usize, text: &str) -> Instant {
+        self.program.await_line(from, text, Duration::from_secs(10))
+    }
+
+    /// Ends it as a person would; it must end well.
+    pub fn end(self) {
+        self.program.signal(Signal::Interrupt);
+        self.program.wait().exits(0);
+    }
+}

@@ -1,0 +1,201 @@
+//! rocebench between two hosts, in two guests of the lab: `scripts/device-tests` runs it in the client's guest,
+//! while `rocebench serve` runs in the server's. Anywhere else everything here fails.
+#![allow(missing_docs, clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+#[path = "../lab/mod.rs"]
+mod lab;
+
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+use lab::NOTICED;
+use lab::check;
+use lab::netem::Loss;
+use lab::program::{Ended, Program, Signal, sweep};
+
+/// The other guest's name.
+const SERVER: &str = "server";
+
+const SHORT: [&str; 6] = ["-n", "20", "--warmup", "0", "-s", "64"];
+
+fn run(program: &str, arguments: &[&str]) {
+    let status = Command::new(program).args(arguments).status().unwrap();
+    assert!(status.success(), "{program} {arguments:?}");
+}
+
+fn try_sweep(more: &[&str]) -> Ended {
+    sweep(&[&[SERVER], more].concat())
+}
+
+/// Starts another server in the other guest, on a port of its own; it ends with the guest.
+fn another_server(port: &'static str) {
+    std::thread::spawn(move || {
+        let _ = Command::new("lab-peer")
+            .args([lab::ROCEBENCH, "serve", "-p", port])
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .status();
+    });
+    let started = Instant::now();
+    while std::net::TcpStream::connect((SERVER, port.parse().unwrap())).is_err() {
+        assert!(started.elapsed() < Duration::from_secs(20), "no server");
+        std::thread::sleep(Duration::from_millis(100));
+    }
+}
+
+#[test]
+fn all_operations_and_cq_modes() {
+    let matrix = [
+        "--op",
+        "send,write,read",
+        "--cq",
+        "shared,per-worker,per-qp",
+        "-q",
+        "1,4",
+        "-s",
+        "64,64K",
+    ];
+    let how = [
+        "-n", "15", "-t", "4", "-r", "8", "-w", "2", "--verify", "--warmup", "0",
+    ];
+    let result = check::complete(&try_sweep(&[&matrix[..], &how].concat()).exits(0));
+    assert_eq!(result.cases.len(), 36);
+    assert_eq!(result.peer.as_ref().unwrap().hostname, SERVER);
+    assert_ne!(result.host.hostname, SERVER);
+}
+
+#[test]
+fn both_directions_over_ipv6() {
+    let matrix = [
+        "--op",
+        "send,write,read",
+        "-b",
+        "-q",
+        "3",
+        "-s",
+        "4K",
+        "-D",
+        "300ms",
+        "--warmup",
+        "100ms",
+        "-t",
+        "8",
+        "--verify",
+    ];
+    let ended = sweep(&[&["server6"], &matrix[..]].concat()).exits(0);
+    let result = check::complete(&ended);
+    assert!(
+        result
+            .host
+            .device
+            .unwrap()
+            .gid
+            .unwrap()
+            .starts_with("fd77:")
+    );
+}
+
+#[test]
+fn one_percent_of_loss() {
+    let here = Loss::of_all("eth0", "1%");
+    let there = [
+        "tc", "qdisc", "replace", "dev", "eth0", "root", "netem", "limit", "100000",
+    ];
+    run("lab-peer", &[&there[..], &["loss", "1%"]].concat());
+    let matrix = [
+        "--op",
+        "send,write,read",
+        "-q",
+        "2",
+        "-s",
+        "64,16K",
+        "-t",
+        "8",
+        "-r",
+        "16",
+    ];
+    let how = ["-n", "100", "--verify", "--warmup", "0", "--timeout", "8"];
+    let ended = try_sweep(&[&matrix[..], &how].concat());
+    drop(here);
+    run("lab-peer", &["tc", "qdisc", "del", "dev", "eth0", "root"]);
+    assert_eq!(check::complete(&ended.exits(0)).cases.len(), 6);
+}
+
+#[test]
+fn a_host_that_vanishes() {
+    let client = Program::sweep(&[
+        SERVER,
+        "-q",
+        "1,2",
+        "-D",
+        "4s",
+        "-s",
+        "4K",
+        "-t",
+        "8",
+        "--warmup",
+        "0",
+        "--timeout",
+        "20",
+    ]);
+    client.await_line(0, "[2/2]", Duration::from_secs(60));
+    std::thread::sleep(Duration::from_millis(800));
+    let cut = Instant::now();
+    let loss = Loss::of_all("eth0", "100%");
+    // The client's next dial finds the wire mended.
+    let noticed = client.await_line(0, "(run 1): ", Duration::from_secs(10)) - cut;
+    drop(loss);
+    let ended = client.wait().exits(1);
+    // With the time that cutting takes.
+    assert!(
+        noticed < NOTICED + Duration::from_millis(500),
+        "{noticed:?}"
+    );
+    let runs = ended.runs();
+    assert!(runs[0].complete && !runs[1].complete);
+    assert!(runs[1].forward.totals.messages > 0);
+    check::complete(&try_sweep(&SHORT).exits(0));
+}
+
+#[test]
+fn a_server_killed_over_there() {
+    const PORT: &str = "19000";
+    another_server(PORT);
+    let name = format!("{SERVER}:{PORT}");
+    let client = Program::sweep(&[
+        &name, "-D", "60s", "-s", "4K", "-t", "8", "-q", "2", "--warmup", "0",
+    ]);
+    client.await_line(0, "[1/1]", Duration::from_secs(30));
+    std::thread::sleep(Duration::from_secs(2));
+    run("lab-peer", &["pkill", "-KILL", "-f", "serve -p 19000"]);
+    // It was killed before this, at the latest.
+    let killed = Instant::now();
+    let ended = client.wait().exits(1);
+    let noticed = ended
+        .time_of("closed the connection")
+        .saturating_duration_since(killed);
+    assert!(noticed < NOTICED, "{noticed:?}");
+    assert!(ended.runs()[0].forward.totals.messages > 0);
+    check::complete(&try_sweep(&SHORT).exits(0));
+}
+
+#[test]
+fn a_client_killed_over_here() {
+    let client = Program::sweep(&[
+        SERVER, "-D", "60s", "-s", "4K", "-t", "8", "-q", "2", "--warmup", "0",
+    ]);
+    client.await_line(0, "[1/1]", Duration::from_secs(30));
+    std::thread::sleep(Duration::from_secs(1));
+    client.signal(Signal::Kill);
+    client.wait();
+    std::thread::sleep(NOTICED);
+    check::complete(&try_sweep(&SHORT).exits(0));
+}
+
+/// The other host's server is the one that the lab started: it has outlived all of it.
+#[test]
+fn the_server_serves_on() {
+    for _ in 0..3 {
+        check::complete(&try_sweep(&SHORT).exits(0));
+    }
+}
