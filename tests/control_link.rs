@@ -125,7 +125,7 @@ fn a_silent_peer_is_noticed_within_two_seconds() {
     let (error, took) = end_of(&near);
     assert!(matches!(error, LinkError::PeerSilent { .. }), "{error}");
     assert!(
-        took > Duration::from_millis(1500) && took < 2 * SECOND,
+        took > Duration::from_millis(1100) && took < 2 * SECOND,
         "{took:?}"
     );
     assert!(error.hint().is_some());
