@@ -6,6 +6,7 @@
 mod lab;
 
 use std::process::{Command, Stdio};
+use std::sync::Once;
 use std::time::{Duration, Instant};
 
 use lab::NOTICED;
@@ -23,7 +24,18 @@ fn run(program: &str, arguments: &[&str]) {
     assert!(status.success(), "{program} {arguments:?}");
 }
 
+/// A server needs a moment after its start.
+fn await_listener(port: &str) {
+    let started = Instant::now();
+    while std::net::TcpStream::connect((SERVER, port.parse().unwrap())).is_err() {
+        assert!(started.elapsed() < Duration::from_secs(20), "no server");
+        std::thread::sleep(Duration::from_millis(100));
+    }
+}
+
 fn try_sweep(more: &[&str]) -> Ended {
+    static LISTENS: Once = Once::new();
+    LISTENS.call_once(|| await_listener("18515"));
     sweep(&[&[SERVER], more].concat())
 }
 
@@ -36,11 +48,7 @@ fn another_server(port: &'static str) {
             .stderr(Stdio::null())
             .status();
     });
-    let started = Instant::now();
-    while std::net::TcpStream::connect((SERVER, port.parse().unwrap())).is_err() {
-        assert!(started.elapsed() < Duration::from_secs(20), "no server");
-        std::thread::sleep(Duration::from_millis(100));
-    }
+    await_listener(port);
 }
 
 #[test]
