@@ -17,7 +17,7 @@ use super::link::Link;
 use super::message::{Drained, Message};
 
 /// How often a waiting end looks around.
-pub const TICK: Duration = Duration::from_millis(5);
+pub const TICK: Duration = Duration::from_millis(10);
 
 /// How long flushed completions are collected after a failure.
 const FLUSH_LIMIT: Duration = Duration::from_millis(200);

@@ -73,7 +73,7 @@ impl WcStatus {
             9 => (
                 "REM_INV_REQ_ERR",
                 "the peer refused the request as invalid: too long for its receive, or an operation that its QP does not allow",
-                "use the same rocebench version on both ends; lower --size or --max-rd-atomic",
+                "use the same rocebench version on both ends; lower --size or --max-rd-atomic; Soft-RoCE also answers so to what was retransmitted without need: raise --timeout on a slow host",
             ),
             10 => (
                 "REM_ACCESS_ERR",

@@ -72,11 +72,18 @@ pub fn send_signal(pid: u32, signal: Signal) {
 }
 
 impl Program {
-    /// Starts `rocebench` with these arguments and a results folder of its own.
+    /// Starts `rocebench` with these arguments, a results folder of its own and, unless they say otherwise,
+    /// an ACK timeout of 1 s: in an emulated guest an ACK can take longer than the default of 67 ms, and what
+    /// Soft-RoCE retransmits without need it may refuse as invalid.
     pub fn sweep(arguments: &[&str]) -> Program {
         let out = tempfile::tempdir().unwrap();
         let path = out.path().to_str().unwrap().to_owned();
-        let all: Vec<&str> = arguments.iter().copied().chain(["--out", &path]).collect();
+        let patience: &[&str] = if arguments.contains(&"--timeout") {
+            &[]
+        } else {
+            &["--timeout", "18"]
+        };
+        let all: Vec<&str> = [arguments, patience, &["--out", &path]].concat();
         Program::start(&all, out)
     }
 
