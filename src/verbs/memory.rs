@@ -5,7 +5,7 @@ use std::io;
 use std::ptr::NonNull;
 use std::sync::Arc;
 
-use rdma_sys::{ibv_access_flags, ibv_mr, ibv_pd};
+use rdma_sys::{ibv_access_flags, ibv_mr, ibv_pd, ibv_sge};
 
 use super::{Context, Operation, VerbsError};
 
@@ -165,6 +165,16 @@ impl MemoryRegion {
     pub fn rkey(&self) -> u32 {
         // SAFETY: the MR is registered while `self` lives.
         unsafe { self.raw.as_ref().rkey }
+    }
+
+    /// A scatter/gather element for `length_bytes` at `offset`; `None` if they are not all inside.
+    pub(super) fn element(&self, offset: usize, length_bytes: u32) -> Option<ibv_sge> {
+        let end = offset.checked_add(length_bytes as usize)?;
+        (end <= self.length_bytes).then(|| ibv_sge {
+            addr: self.address() + offset as u64,
+            length: length_bytes,
+            lkey: self.lkey(),
+        })
     }
 
     /// Copies `bytes` to `offset`; what lies beyond the end is dropped.

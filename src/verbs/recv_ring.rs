@@ -55,15 +55,9 @@ impl RecvRing {
         let mut sges: Box<[ibv_sge]> = templates
             .iter()
             .map(|template| {
-                let end = template.offset.checked_add(template.length_bytes as usize);
-                match end {
-                    Some(end) if end <= memory.length_bytes() => Ok(ibv_sge {
-                        addr: memory.address() + template.offset as u64,
-                        length: template.length_bytes,
-                        lkey: memory.lkey(),
-                    }),
-                    _ => Err(invalid(libc::EFAULT)),
-                }
+                memory
+                    .element(template.offset, template.length_bytes)
+                    .ok_or_else(|| invalid(libc::EFAULT))
             })
             .collect::<Result<_, _>>()?;
         let mut wrs: Box<[ibv_recv_wr]> = templates

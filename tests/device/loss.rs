@@ -27,7 +27,7 @@ fn one_percent_of_loss_corrupts_nothing() {
         "--warmup",
         "0",
         "--timeout",
-        "8",
+        "12",
     ]);
     drop(loss);
     let result = check::complete(&ended.exits(0));

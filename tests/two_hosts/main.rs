@@ -122,7 +122,7 @@ fn one_percent_of_loss() {
         "-r",
         "16",
     ];
-    let how = ["-n", "100", "--verify", "--warmup", "0", "--timeout", "8"];
+    let how = ["-n", "100", "--verify", "--warmup", "0", "--timeout", "12"];
     let ended = try_sweep(&[&matrix[..], &how].concat());
     drop(here);
     run("lab-peer", &["tc", "qdisc", "del", "dev", "eth0", "root"]);
