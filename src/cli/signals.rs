@@ -3,39 +3,51 @@
 
 use std::io;
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
 
 use signal_hook::consts::{SIGINT, SIGTERM};
-use signal_hook::flag::{register, register_conditional_shutdown};
+use signal_hook::iterator::Signals;
+use signal_hook::low_level;
 
 /// Exit code after the second signal, as shells give it for SIGINT.
 const EXIT_INTERRUPTED: i32 = 130;
 
-/// Catches SIGINT and SIGTERM from now on. The flag becomes true at the first of either.
+/// Catches SIGINT and SIGTERM from now on. The flag becomes true at the first of either. One thread takes
+/// them all: handlers of two signals may run at once, and then neither would know itself to be the second.
 ///
 /// # Errors
-/// When the system refuses a handler.
+/// When the system refuses a handler or the thread.
 pub fn stop_flag() -> io::Result<Arc<AtomicBool>> {
     let stop = Arc::new(AtomicBool::new(false));
-    for signal in [SIGINT, SIGTERM] {
-        // Handlers run in the order of registration: the flag that the first signal sets is seen
-        // here only by the second.
-        register_conditional_shutdown(signal, EXIT_INTERRUPTED, Arc::clone(&stop))?;
-        register(signal, Arc::clone(&stop))?;
-    }
+    let for_thread = Arc::clone(&stop);
+    let mut signals = Signals::new([SIGINT, SIGTERM])?;
+    thread::Builder::new()
+        .name("signals".into())
+        .spawn(move || {
+            for _ in signals.forever() {
+                if for_thread.swap(true, Ordering::SeqCst) {
+                    low_level::exit(EXIT_INTERRUPTED);
+                }
+            }
+        })?;
     Ok(stop)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::sync::atomic::Ordering;
+    use std::time::{Duration, Instant};
 
     #[test]
     fn the_first_signal_sets_the_flag() {
         let stop = stop_flag().unwrap();
         assert!(!stop.load(Ordering::SeqCst));
-        signal_hook::low_level::raise(SIGTERM).unwrap();
-        assert!(stop.load(Ordering::SeqCst));
+        low_level::raise(SIGTERM).unwrap();
+        let raised = Instant::now();
+        while !stop.load(Ordering::SeqCst) {
+            assert!(raised.elapsed() < Duration::from_secs(10), "no flag");
+            thread::sleep(Duration::from_millis(1));
+        }
     }
 }

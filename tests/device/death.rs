@@ -35,7 +35,8 @@ const fn after(from: From, kind: &'static str) -> Step {
     }
 }
 
-const fn handshake(from: From, kind: &'static str) -> Step {
+/// At the first message of its kind: in the handshake, or in the first case.
+const fn first(from: From, kind: &'static str) -> Step {
     Step {
         nth: 1,
         ..at(from, kind)
@@ -43,11 +44,11 @@ const fn handshake(from: From, kind: &'static str) -> Step {
 }
 
 const HANDSHAKE: [Step; 5] = [
-    handshake(From::Client, "hello"),
-    handshake(From::Server, "challenge"),
-    handshake(From::Client, "proof"),
-    handshake(From::Server, "welcome"),
-    handshake(From::Client, "introduce"),
+    first(From::Client, "hello"),
+    first(From::Server, "challenge"),
+    first(From::Client, "proof"),
+    first(From::Server, "welcome"),
+    first(From::Client, "introduce"),
 ];
 
 const CONNECT: [Step; 5] = [
@@ -229,7 +230,8 @@ fn client_killed_in_warm_up_or_measurement() {
 
 #[test]
 fn client_killed_in_drain_or_report() {
-    let report = [at(From::Server, "report"), at(From::Client, "run_done")];
+    // After the last run's `run_done` a client may say goodbye before it is gone.
+    let report = [at(From::Server, "report"), first(From::Client, "run_done")];
     clients_get(Signal::Kill, &[&DRAIN[..], &report].concat(), &[], CLOSED);
 }
 
@@ -249,10 +251,10 @@ fn client_killed_in_both_directions() {
 fn client_killed_among_many_qps() {
     // Long enough for the end to die while QPs are made and connected.
     let steps = [
-        handshake(From::Client, "prepare"),
+        first(From::Client, "prepare"),
         Step {
             later: SOON,
-            ..handshake(From::Client, "endpoints")
+            ..first(From::Client, "endpoints")
         },
     ];
     clients_get(
