@@ -8,6 +8,9 @@ IFS=, read -ra ops <<<"$5"
 IFS=, read -ra qps <<<"$6"
 IFS=, read -ra sizes <<<"$7"
 device=rxe0 gid=1 address=192.0.2.1 port=19000
+# An emulated CPU can be later with an ACK than the default of 67 ms, and a needless retransmission stalls either
+# program for as long: both wait 1 s.
+timeout=18
 
 # A window long enough for what is in flight to cross several times: perftest counts nothing otherwise.
 window() { # QPS SIZE
@@ -16,7 +19,7 @@ window() { # QPS SIZE
 }
 
 perftest() { # OP QPS SIZE Q: both ends on the device; -D measures the middle half
-  local options=(-d "$device" -x "$gid" -q "$2" -s "$3" -t 128 -Q "$4" -p $((port += 1))
+  local options=(-d "$device" -x "$gid" -q "$2" -s "$3" -t 128 -Q "$4" -u "$timeout" -p $((port += 1))
     -D $(($(window "$2" "$3") * 2)) --report_gbits -F)
   [ "$1" = send ] && options+=(-r 512)
   "ib_$1_bw" "${options[@]}" >"$out/perftest-server.txt" 2>&1 &
@@ -36,7 +39,7 @@ perftest() { # OP QPS SIZE Q: both ends on the device; -D measures the middle ha
 }
 
 own() { # OP QPS SIZE Q
-  "$rocebench" -d "$device" -x "$gid" --op "$1" -q "$2" -s "$3" -t 128 -r 512 -Q "$4" --cq shared \
+  "$rocebench" -d "$device" -x "$gid" --op "$1" -q "$2" -s "$3" -t 128 -r 512 -Q "$4" --cq shared --timeout "$timeout" \
     -D "$(window "$2" "$3")s" --warmup "$(($(window "$2" "$3") * 500))ms" --quiet -o "$out/own" --csv - \
     2>"$out/own-errors.txt" >"$out/own.csv" || { cat "$out/own-errors.txt" >&2; exit 1; }
   awk -F, 'NR == 1 { for (i = 1; i <= NF; i++) column[$i] = i }
