@@ -1,0 +1,271 @@
+//! The headers, each with its bytes (InfiniBand specification 9.2 to 9.3). All numbers are big-endian.
+
+use super::Psn;
+
+/// Base transport header, 12 bytes, in every packet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Bth {
+    /// Service and operation.
+    pub opcode_byte: u8,
+    /// The sender asks for an event at the receiver (bit SE).
+    pub solicited: bool,
+    /// Bytes added to the payload to make it a multiple of 4, 0 to 3.
+    pub pad_bytes: u8,
+    /// Partition key.
+    pub pkey: u16,
+    /// QP that the packet is for, 24 bits.
+    pub destination_qpn: u32,
+    /// The sender wants an acknowledgement.
+    pub ack_request: bool,
+    /// Number of the packet.
+    pub psn: Psn,
+}
+
+/// RDMA extended transport header, 16 bytes: where a WRITE goes or a READ comes from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Reth {
+    /// Virtual address.
+    pub address: u64,
+    /// Memory key.
+    pub rkey: u32,
+    /// Length of the whole message, in bytes.
+    pub length_bytes: u32,
+}
+
+/// ACK extended transport header, 4 bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Aeth {
+    /// What it says.
+    pub syndrome: Syndrome,
+    /// Message sequence number, 24 bits: requests completed at the responder.
+    pub msn: u32,
+}
+
+/// What an acknowledgement says (specification 9.7.5.2.1).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Syndrome {
+    /// All is well; the five-bit credit code, 31 for none counted.
+    Ack {
+        /// Credit code.
+        credits: u8,
+    },
+    /// The receiver was not ready; the five-bit timer code says when to try again.
+    RnrNak {
+        /// Timer code (table 45).
+        timer: u8,
+    },
+    /// Refused.
+    Nak(NakCode),
+    /// A code that the specification reserves.
+    Reserved(u8),
+}
+
+/// Why a request was refused (table 58).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+#[allow(missing_docs)] // each is the specification's name
+pub enum NakCode {
+    PsnSequenceError = 0,
+    InvalidRequest = 1,
+    RemoteAccessError = 2,
+    RemoteOperationalError = 3,
+    InvalidRdRequest = 4,
+}
+
+/// Atomic extended transport header, 28 bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct AtomicEth {
+    /// Virtual address.
+    pub address: u64,
+    /// Memory key.
+    pub rkey: u32,
+    /// Swapped in, or added.
+    pub swap_or_add: u64,
+    /// Compared with.
+    pub compare: u64,
+}
+
+/// Datagram extended transport header, 8 bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Deth {
+    /// Queue key.
+    pub qkey: u32,
+    /// QP that sent the packet, 24 bits.
+    pub source_qpn: u32,
+}
+
+const LOW_24: u32 = 0x00ff_ffff;
+
+impl Bth {
+    /// Bytes on the wire.
+    pub const BYTES: usize = 12;
+
+    /// As it stands on the wire. Transport version 0; MigReq set, as connections that never migrate have it.
+    pub fn to_bytes(self) -> [u8; Bth::BYTES] {
+        let [_, q2, q1, q0] = self.destination_qpn.to_be_bytes();
+        let [_, p2, p1, p0] = self.psn.value().to_be_bytes();
+        let [k1, k0] = self.pkey.to_be_bytes();
+        let flags = u8::from(self.solicited) << 7 | 0x40 | (self.pad_bytes & 3) << 4;
+        let ack = u8::from(self.ack_request) << 7;
+        [
+            self.opcode_byte,
+            flags,
+            k1,
+            k0,
+            0,
+            q2,
+            q1,
+            q0,
+            ack,
+            p2,
+            p1,
+            p0,
+        ]
+    }
+
+    /// From the wire; `None` for another transport version.
+    pub fn from_bytes(bytes: [u8; Bth::BYTES]) -> Option<Bth> {
+        let [opcode_byte, flags, k1, k0, _, q2, q1, q0, ack, p2, p1, p0] = bytes;
+        (flags & 0x0f == 0).then(|| Bth {
+            opcode_byte,
+            solicited: flags & 0x80 != 0,
+            pad_bytes: flags >> 4 & 3,
+            pkey: u16::from_be_bytes([k1, k0]),
+            destination_qpn: u32::from_be_bytes([0, q2, q1, q0]),
+            ack_request: ack & 0x80 != 0,
+            psn: Psn::new(u32::from_be_bytes([0, p2, p1, p0])),
+        })
+    }
+}
+
+impl Reth {
+    /// Bytes on the wire.
+    pub const BYTES: usize = 16;
+
+    /// As it stands on the wire.
+    pub fn to_bytes(self) -> [u8; Reth::BYTES] {
+        join([
+            &self.address.to_be_bytes(),
+            &self.rkey.to_be_bytes(),
+            &self.length_bytes.to_be_bytes(),
+        ])
+    }
+
+    /// From the wire.
+    pub fn from_bytes(bytes: [u8; Reth::BYTES]) -> Reth {
+        Reth {
+            address: u64::from_be_bytes(part(&bytes, 0)),
+            rkey: u32::from_be_bytes(part(&bytes, 8)),
+            length_bytes: u32::from_be_bytes(part(&bytes, 12)),
+        }
+    }
+}
+
+impl Syndrome {
+    /// The byte on the wire.
+    pub fn byte(self) -> u8 {
+        match self {
+            Syndrome::Ack { credits } => credits & 0x1f,
+            Syndrome::RnrNak { timer } => 0x20 | timer & 0x1f,
+            Syndrome::Nak(code) => 0x60 | code as u8,
+            Syndrome::Reserved(byte) => byte,
+        }
+    }
+
+    /// From the wire.
+    pub fn parse(byte: u8) -> Syndrome {
+        let low = byte & 0x1f;
+        match (byte >> 5, low) {
+            (0, credits) => Syndrome::Ack { credits },
+            (1, timer) => Syndrome::RnrNak { timer },
+            (3, 0) => Syndrome::Nak(NakCode::PsnSequenceError),
+            (3, 1) => Syndrome::Nak(NakCode::InvalidRequest),
+            (3, 2) => Syndrome::Nak(NakCode::RemoteAccessError),
+            (3, 3) => Syndrome::Nak(NakCode::RemoteOperationalError),
+            (3, 4) => Syndrome::Nak(NakCode::InvalidRdRequest),
+            _ => Syndrome::Reserved(byte),
+        }
+    }
+}
+
+impl Aeth {
+    /// Bytes on the wire.
+    pub const BYTES: usize = 4;
+
+    /// As it stands on the wire.
+    pub fn to_bytes(self) -> [u8; Aeth::BYTES] {
+        (u32::from(self.syndrome.byte()) << 24 | self.msn & LOW_24).to_be_bytes()
+    }
+
+    /// From the wire.
+    pub fn from_bytes(bytes: [u8; Aeth::BYTES]) -> Aeth {
+        Aeth {
+            syndrome: Syndrome::parse(bytes[0]),
+            msn: u32::from_be_bytes(bytes) & LOW_24,
+        }
+    }
+}
+
+impl AtomicEth {
+    /// Bytes on the wire.
+    pub const BYTES: usize = 28;
+
+    /// As it stands on the wire.
+    pub fn to_bytes(self) -> [u8; AtomicEth::BYTES] {
+        join([
+            &self.address.to_be_bytes(),
+            &self.rkey.to_be_bytes(),
+            &self.swap_or_add.to_be_bytes(),
+            &self.compare.to_be_bytes(),
+        ])
+    }
+
+    /// From the wire.
+    pub fn from_bytes(bytes: [u8; AtomicEth::BYTES]) -> AtomicEth {
+        AtomicEth {
+            address: u64::from_be_bytes(part(&bytes, 0)),
+            rkey: u32::from_be_bytes(part(&bytes, 8)),
+            swap_or_add: u64::from_be_bytes(part(&bytes, 12)),
+            compare: u64::from_be_bytes(part(&bytes, 20)),
+        }
+    }
+}
+
+impl Deth {
+    /// Bytes on the wire.
+    pub const BYTES: usize = 8;
+
+    /// As it stands on the wire.
+    pub fn to_bytes(self) -> [u8; Deth::BYTES] {
+        join([
+            &self.qkey.to_be_bytes(),
+            &(self.source_qpn & LOW_24).to_be_bytes(),
+        ])
+    }
+
+    /// From the wire.
+    pub fn from_bytes(bytes: [u8; Deth::BYTES]) -> Deth {
+        Deth {
+            qkey: u32::from_be_bytes(part(&bytes, 0)),
+            source_qpn: u32::from_be_bytes(part(&bytes, 4)) & LOW_24,
+        }
+    }
+}
+
+/// Parts one after another; they fill the array.
+fn join<const N: usize, const P: usize>(parts: [&[u8]; P]) -> [u8; N] {
+    let mut all = [0; N];
+    for (to, from) in all.iter_mut().zip(parts.into_iter().flatten()) {
+        *to = *from;
+    }
+    all
+}
+
+/// The `N` bytes from `start` on, which are there.
+fn part<const N: usize>(bytes: &[u8], start: usize) -> [u8; N] {
+    let mut part = [0; N];
+    for (to, from) in part.iter_mut().zip(bytes.iter().skip(start)) {
+        *to = *from;
+    }
+    part
+}

@@ -1,0 +1,18 @@
+//! The wire format of RoCEv2 (InfiniBand specification volume 1, chapter 9, and its annex A17): what
+//! follows the UDP header. It must not know sockets, QPs or memory: bytes in, bytes out, and nothing here
+//! can fail on hostile input but with a [`ParseError`].
+
+mod headers;
+mod icrc;
+mod opcode;
+mod packet;
+mod psn;
+
+pub use headers::{Aeth, AtomicEth, Bth, Deth, NakCode, Reth, Syndrome};
+pub use icrc::{IcrcAddresses, icrc};
+pub use opcode::{Opcode, Service};
+pub use packet::{Extended, Packet, ParseError};
+pub use psn::Psn;
+
+/// The UDP port of RoCEv2.
+pub const UDP_PORT: u16 = 4791;

@@ -1,0 +1,288 @@
+//! A whole packet: base header, the extended headers that its opcode has, payload and pad, CRC.
+
+use super::{Aeth, AtomicEth, Bth, Deth, Opcode, Psn, Reth, Service};
+
+/// Bytes of immediate data.
+const IMMEDIATE_BYTES: usize = 4;
+/// Bytes of an atomic's answer.
+const ATOMIC_ANSWER_BYTES: usize = 8;
+/// Bytes of the CRC.
+const ICRC_BYTES: usize = 4;
+/// Bytes of the longest headers: an atomic's.
+const LONGEST_HEADERS: usize = Bth::BYTES + AtomicEth::BYTES;
+
+/// The extended headers, as far as the opcode has them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Extended {
+    /// UD: who sent it.
+    pub deth: Option<Deth>,
+    /// WRITE and READ requests: where and how much.
+    pub reth: Option<Reth>,
+    /// Atomic requests.
+    pub atomic: Option<AtomicEth>,
+    /// Answers.
+    pub aeth: Option<Aeth>,
+    /// What was in memory before an atomic.
+    pub atomic_answer: Option<u64>,
+    /// Immediate data.
+    pub immediate: Option<u32>,
+}
+
+/// A packet, its payload lent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Packet<'a> {
+    /// Transport service.
+    pub service: Service,
+    /// What it does.
+    pub opcode: Opcode,
+    /// Event wanted at the receiver.
+    pub solicited: bool,
+    /// Partition key.
+    pub pkey: u16,
+    /// QP that it is for.
+    pub destination_qpn: u32,
+    /// Acknowledgement wanted.
+    pub ack_request: bool,
+    /// Its number.
+    pub psn: Psn,
+    /// Extended headers.
+    pub extended: Extended,
+    /// Payload without padding.
+    pub payload: &'a [u8],
+}
+
+/// Bytes that are no packet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum ParseError {
+    /// Shorter than its headers, padding and CRC.
+    #[error("{bytes} bytes are too few for the packet's headers")]
+    Short {
+        /// What there was.
+        bytes: usize,
+    },
+    /// A transport version other than 0.
+    #[error("the transport header has an unknown version")]
+    Version,
+    /// Not an operation that is spoken here.
+    #[error("opcode {0:#04x} is unknown")]
+    Opcode(u8),
+}
+
+/// Takes headers off the front.
+struct Reader<'a>(&'a [u8]);
+
+impl<'a> Reader<'a> {
+    fn take<const N: usize>(&mut self) -> Option<[u8; N]> {
+        let (head, rest) = self.0.split_first_chunk()?;
+        self.0 = rest;
+        Some(*head)
+    }
+}
+
+impl<'a> Packet<'a> {
+    /// From a UDP payload. The CRC is not checked: it needs the headers below (see [`super::icrc`]).
+    ///
+    /// # Errors
+    /// What the bytes lack.
+    pub fn parse(bytes: &'a [u8]) -> Result<Packet<'a>, ParseError> {
+        let short = ParseError::Short { bytes: bytes.len() };
+        let body = bytes
+            .len()
+            .checked_sub(ICRC_BYTES)
+            .and_then(|end| bytes.get(..end))
+            .ok_or(short)?;
+        let mut reader = Reader(body);
+        let bth = Bth::from_bytes(reader.take().ok_or(short)?).ok_or(ParseError::Version)?;
+        let (service, opcode) =
+            Opcode::parse(bth.opcode_byte).ok_or(ParseError::Opcode(bth.opcode_byte))?;
+        let mut extended = Extended::default();
+        if service == Service::Ud {
+            extended.deth = Some(Deth::from_bytes(reader.take().ok_or(short)?));
+        }
+        if opcode.has_reth() {
+            extended.reth = Some(Reth::from_bytes(reader.take().ok_or(short)?));
+        }
+        if opcode.has_atomic_eth() {
+            extended.atomic = Some(AtomicEth::from_bytes(reader.take().ok_or(short)?));
+        }
+        if opcode.has_aeth() {
+            extended.aeth = Some(Aeth::from_bytes(reader.take().ok_or(short)?));
+        }
+        if opcode == Opcode::AtomicAcknowledge {
+            extended.atomic_answer = Some(u64::from_be_bytes(reader.take().ok_or(short)?));
+        }
+        if opcode.has_immediate() {
+            extended.immediate = Some(u32::from_be_bytes(reader.take().ok_or(short)?));
+        }
+        let payload = reader
+            .0
+            .len()
+            .checked_sub(bth.pad_bytes.into())
+            .and_then(|end| reader.0.get(..end))
+            .ok_or(short)?;
+        Ok(Packet {
+            service,
+            opcode,
+            solicited: bth.solicited,
+            pkey: bth.pkey,
+            destination_qpn: bth.destination_qpn,
+            ack_request: bth.ack_request,
+            psn: bth.psn,
+            extended,
+            payload,
+        })
+    }
+
+    /// Bytes that pad the payload to a multiple of 4.
+    pub fn pad_bytes(&self) -> u8 {
+        (self.payload.len().wrapping_neg() & 3) as u8
+    }
+
+    /// The headers as they stand on the wire, at the start of `into`; returns their length. An extended header
+    /// that the opcode has and the packet lacks is written as zeroes.
+    pub fn headers(&self, into: &mut [u8; LONGEST_HEADERS]) -> usize {
+        let mut at = 0;
+        let mut put = |bytes: &[u8]| {
+            for (to, from) in into.iter_mut().skip(at).zip(bytes) {
+                *to = *from;
+            }
+            at += bytes.len();
+        };
+        let bth = Bth {
+            opcode_byte: self.opcode.byte(self.service),
+            solicited: self.solicited,
+            pad_bytes: self.pad_bytes(),
+            pkey: self.pkey,
+            destination_qpn: self.destination_qpn,
+            ack_request: self.ack_request,
+            psn: self.psn,
+        };
+        put(&bth.to_bytes());
+        let extended = &self.extended;
+        if self.service == Service::Ud {
+            put(&extended.deth.map_or([0; Deth::BYTES], Deth::to_bytes));
+        }
+        if self.opcode.has_reth() {
+            put(&extended.reth.map_or([0; Reth::BYTES], Reth::to_bytes));
+        }
+        if self.opcode.has_atomic_eth() {
+            put(&extended
+                .atomic
+                .map_or([0; AtomicEth::BYTES], AtomicEth::to_bytes));
+        }
+        if self.opcode.has_aeth() {
+            put(&extended.aeth.map_or([0; Aeth::BYTES], Aeth::to_bytes));
+        }
+        if self.opcode == Opcode::AtomicAcknowledge {
+            let answer = extended
+                .atomic_answer
+                .map_or([0; ATOMIC_ANSWER_BYTES], u64::to_be_bytes);
+            put(&answer);
+        }
+        if self.opcode.has_immediate() {
+            put(&extended
+                .immediate
+                .map_or([0; IMMEDIATE_BYTES], u32::to_be_bytes));
+        }
+        at
+    }
+
+    /// Room for [`Packet::headers`].
+    pub const HEADER_ROOM: usize = LONGEST_HEADERS;
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::super::{NakCode, Syndrome};
+    use super::*;
+
+    fn syndromes() -> impl Strategy<Value = Syndrome> {
+        prop_oneof![
+            (0..32u8).prop_map(|credits| Syndrome::Ack { credits }),
+            (0..32u8).prop_map(|timer| Syndrome::RnrNak { timer }),
+            Just(Syndrome::Nak(NakCode::RemoteAccessError)),
+        ]
+    }
+
+    fn kinds() -> impl Strategy<Value = (Service, Opcode)> {
+        let services = prop::sample::select(vec![Service::Rc, Service::Uc, Service::Ud]);
+        (services, prop::sample::select(Opcode::ALL.to_vec()))
+            .prop_filter("exists", |(service, opcode)| opcode.exists_in(*service))
+    }
+
+    fn extended(service: Service, opcode: Opcode) -> impl Strategy<Value = Extended> {
+        let deth = any::<(u32, u32)>().prop_map(|(qkey, qpn)| Deth {
+            qkey,
+            source_qpn: qpn >> 8,
+        });
+        let reth = any::<(u64, u32, u32)>().prop_map(|(address, rkey, length_bytes)| Reth {
+            address,
+            rkey,
+            length_bytes,
+        });
+        let atomic =
+            any::<(u64, u32, u64, u64)>().prop_map(|(address, rkey, swap_or_add, compare)| {
+                AtomicEth {
+                    address,
+                    rkey,
+                    swap_or_add,
+                    compare,
+                }
+            });
+        let aeth = (syndromes(), any::<u32>()).prop_map(|(syndrome, msn)| Aeth {
+            syndrome,
+            msn: msn >> 8,
+        });
+        let parts = (deth, reth, atomic, aeth, any::<u64>(), any::<u32>());
+        parts.prop_map(
+            move |(deth, reth, atomic, aeth, answer, immediate)| Extended {
+                deth: (service == Service::Ud).then_some(deth),
+                reth: opcode.has_reth().then_some(reth),
+                atomic: opcode.has_atomic_eth().then_some(atomic),
+                aeth: opcode.has_aeth().then_some(aeth),
+                atomic_answer: (opcode == Opcode::AtomicAcknowledge).then_some(answer),
+                immediate: opcode.has_immediate().then_some(immediate),
+            },
+        )
+    }
+
+    proptest! {
+        #[test]
+        fn what_is_built_is_parsed(
+            ((service, opcode), extended) in kinds().prop_flat_map(|kind| (Just(kind), extended(kind.0, kind.1))),
+            (solicited, ack_request, pkey, qpn, psn) in any::<(bool, bool, u16, u32, u32)>(),
+            payload in proptest::collection::vec(any::<u8>(), 0..300),
+        ) {
+            let packet = Packet {
+                service,
+                opcode,
+                solicited,
+                pkey,
+                destination_qpn: qpn >> 8,
+                ack_request,
+                psn: Psn::new(psn),
+                extended,
+                payload: &payload,
+            };
+            let mut headers = [0; Packet::HEADER_ROOM];
+            let length = packet.headers(&mut headers);
+            let mut wire = headers[..length].to_vec();
+            wire.extend(&payload);
+            wire.extend(vec![0; usize::from(packet.pad_bytes()) + 4]);
+            prop_assert_eq!(wire.len() % 4, length % 4);
+            prop_assert_eq!(Packet::parse(&wire), Ok(packet));
+            for cut in 0..(length + 4).min(wire.len()) {
+                prop_assert!(Packet::parse(&wire[..cut]).is_err());
+            }
+        }
+
+        #[test]
+        fn any_bytes_are_parsed_or_refused(bytes in proptest::collection::vec(any::<u8>(), 0..200)) {
+            if let Ok(packet) = Packet::parse(&bytes) {
+                prop_assert!(packet.payload.len() < bytes.len());
+            }
+        }
+    }
+}
