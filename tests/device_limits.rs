@@ -1,0 +1,89 @@
+//! What a device cannot do comes back as a sentence with the limit and the flag that mends it, before
+//! anything is made.
+#![allow(missing_docs, clippy::unwrap_used, clippy::panic)]
+
+use rocebench::control::fabric::{Fabric, Side};
+use rocebench::control::failure::RunFailure;
+use rocebench::plan::{Case, CqMode, Op};
+
+#[path = "support/loopback_rig.rs"]
+mod loopback_rig;
+
+use loopback_rig::{Device, case, port};
+
+fn refused(case: &Case) -> RunFailure {
+    Fabric::create(&port(), case, Side::Server, None, || Ok(()))
+        .err()
+        .unwrap()
+}
+
+#[test]
+fn each_limit_is_named_with_its_flag() {
+    let _device = Device::get();
+    let limits = port().limits;
+    let usual = Case {
+        cq: CqMode::PerQp,
+        ..case(Op::Send)
+    };
+    let many = |limit: u64| u32::try_from(limit).unwrap() + 1;
+    for (what, limit, flag, case) in [
+        (
+            "QPs",
+            limits.max_qp,
+            "--qps",
+            Case {
+                qps: many(limits.max_qp),
+                ..usual.clone()
+            },
+        ),
+        (
+            "send WRs on one QP",
+            limits.max_qp_wr,
+            "--tx-depth",
+            Case {
+                bidirectional: true,
+                tx_depth: many(limits.max_qp_wr),
+                ..usual.clone()
+            },
+        ),
+        (
+            "receive WRs on one QP",
+            limits.max_qp_wr,
+            "--rx-depth",
+            Case {
+                rx_depth: many(limits.max_qp_wr),
+                ..usual.clone()
+            },
+        ),
+        (
+            "entries in one CQ",
+            limits.max_cqe,
+            "--qps",
+            Case {
+                cq_depth: Some(many(limits.max_cqe)),
+                ..usual
+            },
+        ),
+    ] {
+        let failure = refused(&case);
+        let start = format!("loop0 can do at most {limit} {what}, and the case needs ");
+        assert!(failure.message.starts_with(&start), "{failure}");
+        assert!(failure.bad_input, "{failure}");
+        assert!(failure.hint.unwrap().starts_with(&format!("lower {flag}")));
+    }
+}
+
+#[test]
+fn buffers_beyond_the_memory_are_refused_before_they_are_pinned() {
+    let _device = Device::get();
+    let failure = refused(&Case {
+        qps: 4096,
+        size_bytes: 1 << 30,
+        ..case(Op::Write)
+    });
+    assert!(
+        failure.message.contains("bytes of memory are available"),
+        "{failure}"
+    );
+    assert!(failure.bad_input);
+}
