@@ -385,16 +385,11 @@ impl<'s, const VERIFY: bool, const LATENCY: bool, const CONTENDED: bool>
                 shared.set_failed();
             }
         }
-        if let (Some(first), true) = (post_from, self.mode_allows_receives())
+        if let (Some(first), true) = (post_from, self.trouble.refused.is_none())
             && let Err(error) = receiver.ring.post(first)
         {
             self.refused(error.into_error(Operation::PostRecv, lane.qp.qpn()));
         }
-    }
-
-    #[inline]
-    fn mode_allows_receives(&self) -> bool {
-        self.trouble.refused.is_none()
     }
 
     #[cold]
