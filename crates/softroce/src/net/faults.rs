@@ -1,5 +1,5 @@
-//! Faults on purpose.
+//! Faults made on purpose.
 
-/// What goes wrong, in each direction.
+/// What goes wrong on purpose.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Faults {}

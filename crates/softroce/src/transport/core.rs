@@ -206,7 +206,7 @@ impl Core {
             ("dropped_datagrams", &own.dropped_datagrams),
         ];
         let own = own.map(|(name, counter)| (name, counter.load(Ordering::Relaxed)));
-        let mut all = self.net_counters.list();
+        let mut all = self.net_counters.named();
         all.extend(own);
         all
     }

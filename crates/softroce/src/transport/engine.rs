@@ -3,13 +3,13 @@
 //! engine sleeps on the socket and wakes with packets and timers.
 
 use std::io;
-use std::os::fd::{AsRawFd, OwnedFd, RawFd};
+use std::os::fd::RawFd;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread::JoinHandle;
 
 use super::core::Core;
-use crate::net::{self, now_ns};
+use crate::net::{Kick, block_signals, now_ns};
 
 /// A program that polled so short a time ago is polling.
 const POLLER_IS_NEAR_NS: u64 = 50_000;
@@ -24,7 +24,7 @@ const LOOK_AGAIN_NS: u64 = 150;
 /// Who looks after the device, and when it next needs looking after.
 pub(super) struct Attention {
     socket: RawFd,
-    kick: OwnedFd,
+    kick: Kick,
     stop: AtomicBool,
     /// When a program last polled.
     polled_ns: AtomicU64,
@@ -42,7 +42,7 @@ impl Attention {
     pub(super) fn new(socket: RawFd) -> io::Result<Attention> {
         Ok(Attention {
             socket,
-            kick: net::new_kick()?,
+            kick: Kick::new()?,
             stop: AtomicBool::new(false),
             polled_ns: AtomicU64::new(0),
             found_nothing_ns: AtomicU64::new(0),
@@ -67,14 +67,14 @@ impl Attention {
     pub(super) fn poller_leaves(&self) {
         self.polled_ns.store(0, Ordering::SeqCst);
         if self.naps.load(Ordering::SeqCst) {
-            net::kick(&self.kick);
+            self.kick.kick();
         }
     }
 
     /// There is work that no packet announces.
     pub(super) fn kick(&self) {
         if self.wakes_ns.load(Ordering::SeqCst) != 0 {
-            net::kick(&self.kick);
+            self.kick.kick();
         }
     }
 
@@ -82,7 +82,7 @@ impl Attention {
     pub(super) fn timer_at(&self, ns: u64) {
         self.next_timer_ns.fetch_min(ns, Ordering::SeqCst);
         if ns < self.wakes_ns.load(Ordering::SeqCst) {
-            net::kick(&self.kick);
+            self.kick.kick();
         }
     }
 
@@ -115,8 +115,11 @@ impl Attention {
         // A poller that left before the nap was announced did not kick.
         let needed = on_socket || self.poller_is_near(now_ns());
         if stays && needed && !self.stop.load(Ordering::SeqCst) {
-            let wait_ns = until_ns.saturating_sub(now_ns());
-            net::wait(&self.kick, on_socket.then_some(self.socket), wait_ns);
+            let wait_ns = match until_ns {
+                u64::MAX => u64::MAX,
+                until_ns => until_ns.saturating_sub(now_ns()),
+            };
+            self.kick.wait(on_socket.then_some(self.socket), wait_ns);
         }
         self.naps.store(false, Ordering::SeqCst);
         self.wakes_ns.store(0, Ordering::SeqCst);
@@ -134,7 +137,7 @@ impl Engine {
         let own = Arc::clone(&core);
         let run = move || {
             // Signals are the program's.
-            net::block_signals();
+            block_signals();
             run(&own);
         };
         let thread = std::thread::Builder::new()
@@ -150,7 +153,7 @@ impl Engine {
 impl Drop for Engine {
     fn drop(&mut self) {
         self.core.attention.stop.store(true, Ordering::SeqCst);
-        net::kick(&self.core.attention.kick);
+        self.core.attention.kick.kick();
         if let Some(thread) = self.thread.take() {
             // A panic in the engine was reported by the panic itself.
             drop(thread.join());

@@ -96,7 +96,7 @@ impl Core {
         owing: &mut Vec<u32>,
         answered: &mut Vec<u32>,
     ) {
-        let Ok(packet) = Packet::parse(arrival.bytes) else {
+        let Ok(packet) = Packet::parse_body(arrival.bytes) else {
             Statistics::count(&self.statistics.unparsed);
             return;
         };

@@ -85,12 +85,19 @@ impl<'a> Packet<'a> {
     /// # Errors
     /// What the bytes lack.
     pub fn parse(bytes: &'a [u8]) -> Result<Packet<'a>, ParseError> {
-        let short = ParseError::Short { bytes: bytes.len() };
-        let body = bytes
-            .len()
-            .checked_sub(ICRC_BYTES)
+        let end = bytes.len().checked_sub(ICRC_BYTES);
+        let body = end
             .and_then(|end| bytes.get(..end))
-            .ok_or(short)?;
+            .ok_or(ParseError::Short { bytes: bytes.len() })?;
+        Packet::parse_body(body)
+    }
+
+    /// As [`Packet::parse`], from bytes that end before the CRC.
+    ///
+    /// # Errors
+    /// What the bytes lack.
+    pub fn parse_body(body: &'a [u8]) -> Result<Packet<'a>, ParseError> {
+        let short = ParseError::Short { bytes: body.len() };
         let mut reader = Reader(body);
         let bth = Bth::from_bytes(reader.take().ok_or(short)?).ok_or(ParseError::Version)?;
         let (service, opcode) =
