@@ -2,6 +2,7 @@
 
 use std::net::{IpAddr, SocketAddr};
 
+use super::sockets::SendOptions;
 use crate::wire::{IcrcAddresses, IcrcSeed, UDP_PORT};
 
 /// IPv4 flags of all our packets: "don't fragment".
@@ -35,6 +36,16 @@ impl Flow {
             traffic_class: 0,
             hop_limit: 0,
             max_packets: super::MAX_TRAIN_PACKETS,
+        }
+    }
+
+    /// What a send to it says.
+    pub(super) fn send_options(&self) -> SendOptions {
+        SendOptions {
+            destination: self.destination,
+            traffic_class: self.traffic_class,
+            hop_limit: self.hop_limit,
+            segment_bytes: None,
         }
     }
 

@@ -6,6 +6,7 @@ mod counters;
 mod faults;
 mod flow;
 mod identification;
+mod impairment;
 mod receiver;
 mod sockets;
 mod train;
@@ -19,9 +20,11 @@ use std::io;
 use std::net::IpAddr;
 use std::sync::Arc;
 
+use impairment::Impairment;
+
 pub use address::{OpenError, os_error};
 pub use counters::{Count, Counters, FaultCounts, Traffic};
-pub use faults::Faults;
+pub use faults::{Direction, Faults, FaultsError};
 pub use flow::Flow;
 pub use receiver::Receiver;
 pub use sockets::now_ns;
@@ -62,16 +65,20 @@ pub struct Port {
 ///
 /// # Errors
 /// The socket call that failed, an [`OpenError`] inside; [`os_error`] has its number.
-pub fn open(address: Option<IpAddr>, _faults: &Faults) -> io::Result<Port> {
+pub fn open(address: Option<IpAddr>, faults: &Faults) -> io::Result<Port> {
     let (socket, address, receive_buffer_bytes) =
         address::take(address.map(|it| it.to_canonical()))?;
     let sending = address::sending_sockets(address)?;
     let counters = Arc::new(Counters::default());
+    let header_bytes = if address.is_ipv4() { 20 + 8 } else { 40 + 8 };
+    // The directions' fates must not be the same ones.
+    let outwards = Impairment::new(faults.transmit, faults.seed, header_bytes);
+    let inwards = Impairment::new(faults.receive, !faults.seed, header_bytes);
     Ok(Port {
         address,
         receive_buffer_bytes,
-        transmitter: Transmitter::new(address, sending, Arc::clone(&counters)),
-        receiver: Receiver::new(socket, address, Arc::clone(&counters)),
+        transmitter: Transmitter::new(address, sending, outwards, Arc::clone(&counters)),
+        receiver: Receiver::new(socket, address, inwards, Arc::clone(&counters)),
         counters,
     })
 }

@@ -8,7 +8,8 @@ use super::Arrival;
 use super::counters::Counters;
 use super::flow::icrc_addresses;
 use super::identification::Identification;
-use super::sockets::{BATCH, Batch, Socket};
+use super::impairment::{Impairment, Transit};
+use super::sockets::{BATCH, Batch, Socket, now_ns};
 use crate::wire::{Bth, ICRC_BYTES, IcrcSeed};
 
 /// Bytes of the shortest packet.
@@ -21,11 +22,20 @@ pub struct Receiver {
     socket: Socket,
     batch: Batch,
     check: Check,
+    faults: Option<Box<Impairment<Origin>>>,
     counters: Arc<Counters>,
 }
 
+/// Who sent a packet, and its place in its train.
+type Origin = (SocketAddr, usize);
+
 impl Receiver {
-    pub(super) fn new(socket: Socket, address: IpAddr, counters: Arc<Counters>) -> Receiver {
+    pub(super) fn new(
+        socket: Socket,
+        address: IpAddr,
+        faults: Option<Impairment<Origin>>,
+        counters: Arc<Counters>,
+    ) -> Receiver {
         Receiver {
             socket,
             batch: Batch::new(),
@@ -33,6 +43,7 @@ impl Receiver {
                 address,
                 identification: Identification::new(),
             },
+            faults: faults.map(Box::new),
             counters,
         }
     }
@@ -56,7 +67,7 @@ impl Receiver {
                 break;
             }
         }
-        handed_over
+        handed_over + self.hand_over_due(&mut each)
     }
 
     fn hand_over(&mut self, datagrams: usize, each: &mut impl FnMut(Arrival<'_>)) -> usize {
@@ -67,6 +78,18 @@ impl Receiver {
                 0 => datagram.bytes.len().max(1),
                 bytes => bytes,
             };
+            if let Some(link) = &mut self.faults {
+                let now_ns = now_ns();
+                for (place, segment) in datagram.bytes.chunks(segment_bytes).enumerate() {
+                    tally.packets += 1;
+                    let packet = Transit {
+                        context: (datagram.source, place),
+                        bytes: segment.to_vec(),
+                    };
+                    link.enter(now_ns, packet, &self.counters.receive_faults);
+                }
+                continue;
+            }
             let mut seed = Seed::none();
             for (place, segment) in datagram.bytes.chunks_mut(segment_bytes).enumerate() {
                 tally.packets += 1;
@@ -78,9 +101,26 @@ impl Receiver {
         tally.good
     }
 
+    /// What the faults held back and is due.
+    fn hand_over_due(&mut self, each: &mut impl FnMut(Arrival<'_>)) -> usize {
+        let Some(link) = &mut self.faults else {
+            return 0;
+        };
+        let mut tally = Tally::default();
+        while let Some(mut packet) = link.leave(now_ns()) {
+            let (source, place) = packet.context;
+            let verdict = self
+                .check
+                .check(source, &mut Seed::none(), place, &mut packet.bytes);
+            tally.hand_over(verdict, source, &packet.bytes, each);
+        }
+        tally.report(&self.counters, 0);
+        tally.good
+    }
+
     /// When the next packet held back by the faults is due.
     pub fn next_due_ns(&self) -> Option<u64> {
-        None
+        self.faults.as_ref()?.next_due_ns()
     }
 }
 

@@ -143,6 +143,16 @@ impl Socket {
         Ok(())
     }
 
+    /// Sends the bytes as one datagram; never waits.
+    pub fn send_bytes(&self, bytes: &[u8], options: &SendOptions) -> io::Result<()> {
+        let piece = libc::iovec {
+            iov_base: bytes.as_ptr().cast_mut().cast(),
+            iov_len: bytes.len(),
+        };
+        // SAFETY: the bytes are borrowed until the call is over.
+        unsafe { self.send(&[piece], options) }
+    }
+
     /// Waits until there is room to send, at most so many milliseconds.
     pub fn wait_writable(&self, milliseconds: c_int) {
         let mut poll = libc::pollfd {

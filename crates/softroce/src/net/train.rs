@@ -235,13 +235,23 @@ impl Train {
     /// Hands it to the kernel.
     pub(super) fn send_on(&self, socket: &Socket, flow: &Flow) -> io::Result<()> {
         let options = SendOptions {
-            destination: flow.destination,
-            traffic_class: flow.traffic_class,
-            hop_limit: flow.hop_limit,
             segment_bytes: (self.packets > 1).then_some(self.segment_bytes as u16),
+            ..flow.send_options()
         };
         // SAFETY: the pieces are staging memory or what `push`'s caller promised to keep until now.
         unsafe { socket.send(self.pieces(), &options) }
+    }
+
+    /// A copy of its bytes.
+    pub(super) fn copied(&self) -> Vec<u8> {
+        let mut all = Vec::with_capacity(self.bytes);
+        for piece in self.pieces() {
+            // SAFETY: as in `send_on`.
+            all.extend_from_slice(unsafe {
+                slice::from_raw_parts(piece.iov_base.cast(), piece.iov_len)
+            });
+        }
+        all
     }
 
     fn pieces(&self) -> &[libc::iovec] {
