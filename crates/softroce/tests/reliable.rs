@@ -1,5 +1,8 @@
 //! Two devices in one process, connected QPs between them: what every operation does.
 
+// Helpers of tests fail as tests do.
+#![allow(clippy::unwrap_used)]
+
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -142,7 +145,10 @@ fn a_write_arrives() {
         let done = wait(&a);
         assert_eq!(done.status, Status::Success);
         assert_eq!(done.kind, CompletionKind::RdmaWrite);
-        assert!(b.memory[100..100 + length] == a.memory[..length], "{length}");
+        assert!(
+            b.memory[100..100 + length] == a.memory[..length],
+            "{length}"
+        );
         assert!(b.memory[100 + length..].iter().all(|byte| *byte == 0));
     }
 }

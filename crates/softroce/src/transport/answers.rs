@@ -132,7 +132,12 @@ impl Requester {
             _ => return,
         }
         let head = self.queue.head;
-        let Some(wqe) = self.queue.get(head).filter(|_| head < self.assigned).copied() else {
+        let Some(wqe) = self
+            .queue
+            .get(head)
+            .filter(|_| head < self.assigned)
+            .copied()
+        else {
             return;
         };
         let Some(path) = &self.path else {
@@ -163,7 +168,7 @@ impl Requester {
         }
         self.unacked = psn.plus(1);
         let last = packet + 1 == wqe.packets;
-        if last || (packet + 1) % read_part_packets(mtu) == 0 {
+        if last || (packet + 1).is_multiple_of(read_part_packets(mtu)) {
             self.fetches = self.fetches.saturating_sub(1);
         }
         if last {
@@ -231,10 +236,7 @@ impl Requester {
         if due > now_ns || !matches!(scene.qp.state(), State::Rts | State::Sqd) {
             return;
         }
-        scene
-            .qp
-            .timer_ns
-            .store(u64::MAX, Ordering::Relaxed);
+        scene.qp.timer_ns.store(u64::MAX, Ordering::Relaxed);
         if self.pauses {
             self.pauses = false;
         } else {

@@ -35,8 +35,7 @@ pub(super) fn pieces<'a>(
         let at = sge.address.checked_add(skip);
         skip = 0;
         want -= take;
-        let found =
-            at.and_then(|at| memories.resolve(sge.lkey, pd, at, take as u64, need));
+        let found = at.and_then(|at| memories.resolve(sge.lkey, pd, at, take as u64, need));
         Some(found.map(|pointer| (pointer, take)).ok_or(Forbidden))
     })
 }

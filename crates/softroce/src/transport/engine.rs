@@ -90,12 +90,8 @@ impl Attention {
     pub(super) fn take_due_timer(&self, now_ns: u64) -> bool {
         let next = self.next_timer_ns.load(Ordering::Relaxed);
         let exchange = |next| {
-            self.next_timer_ns.compare_exchange(
-                next,
-                u64::MAX,
-                Ordering::SeqCst,
-                Ordering::SeqCst,
-            )
+            self.next_timer_ns
+                .compare_exchange(next, u64::MAX, Ordering::SeqCst, Ordering::SeqCst)
         };
         next <= now_ns && exchange(next).is_ok()
     }

@@ -126,7 +126,8 @@ impl Memories {
         let region = place.region.as_ref()?;
         let offset = iova.checked_sub(region.iova)?;
         let inside = offset <= region.length_bytes && length_bytes <= region.length_bytes - offset;
-        let allowed = place.generation == key as u8 && region.pd == pd && region.access.allows(need);
+        let allowed =
+            place.generation == key as u8 && region.pd == pd && region.access.allows(need);
         (inside && allowed)
             .then(|| std::ptr::with_exposed_provenance_mut((region.address + offset) as usize))
     }
@@ -160,7 +161,10 @@ mod tests {
         assert_eq!(found(&memories, key, 0x8_0010, 0xf1, read), None);
         assert_eq!(found(&memories, key, 0x7_ffff, 1, read), None);
         assert_eq!(found(&memories, key, 0x8_0010, u64::MAX, read), None);
-        assert_eq!(found(&memories, key, 0x8_0000, 1, Access::REMOTE_WRITE), None);
+        assert_eq!(
+            found(&memories, key, 0x8_0000, 1, Access::REMOTE_WRITE),
+            None
+        );
         assert_eq!(found(&memories, key ^ 1, 0x8_0000, 1, read), None);
         assert_eq!(found(&memories, 0, 0x8_0000, 1, read), None);
         assert!(memories.resolve(key, PdId(2), 0x8_0000, 1, read).is_none());

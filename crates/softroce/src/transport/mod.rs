@@ -1,5 +1,5 @@
 //! The device behind the verbs: QPs, CQs, memory regions, and the protocol between them and the wire, as a
-//! Rust library of its own. It must not know the C structs of libibverbs; [`crate::verbs`] translates.
+//! Rust library of its own. It must not know the C structs of libibverbs; the `verbs` module translates.
 //!
 //! Whoever polls a CQ does the device's work: [`Cq::poll`] receives packets when it finds the CQ empty, and
 //! [`Qp::post_send`] transmits at once. The engine thread works only when nobody polls.
@@ -33,5 +33,5 @@ pub use qp::{
     Capacities, Connection, Deliveries, Kind, Qp, QpEvent, QpOptions, ReceiveSource, State,
 };
 pub use recv_queue::RecvQueue;
-pub use send_queue::MAX_MESSAGE_BYTES;
 pub use request::{Datagram, Operation, Payload, PostError, SendRequest, Sge};
+pub use send_queue::MAX_MESSAGE_BYTES;

@@ -111,7 +111,9 @@ impl Core {
         };
         match qp.kind {
             Kind::Ud => qp.responder().take_datagram(scene, &packet, arrival.source),
-            Kind::Uc => qp.responder().take_unreliable(scene, &packet, arrival.source),
+            Kind::Uc => qp
+                .responder()
+                .take_unreliable(scene, &packet, arrival.source),
             Kind::Rc if is_answer(packet.opcode) => {
                 qp.work(tables, |requester, scene| {
                     requester.take(scene, &packet, arrival.source);

@@ -205,8 +205,7 @@ impl Qp {
         let (receives, shares_receives) = match options.receives {
             ReceiveSource::Shared(queue) => (queue, true),
             ReceiveSource::Own => {
-                let queue =
-                    RecvQueue::new(room.recv_wrs as usize, room.recv_sges as usize, None);
+                let queue = RecvQueue::new(room.recv_wrs as usize, room.recv_sges as usize, None);
                 (Arc::new(queue), false)
             }
         };
@@ -486,11 +485,7 @@ impl Qp {
     }
 
     /// Lets the requester work, then does what may not be done under its lock.
-    pub(super) fn work(
-        &self,
-        tables: &Tables,
-        work: impl FnOnce(&mut Requester, Scene<'_>),
-    ) {
+    pub(super) fn work(&self, tables: &Tables, work: impl FnOnce(&mut Requester, Scene<'_>)) {
         let scene = Scene {
             core: &self.core,
             tables,

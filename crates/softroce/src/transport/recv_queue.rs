@@ -32,7 +32,10 @@ pub(super) struct Receive {
 impl Receive {
     /// Bytes that fit.
     pub(super) fn room_bytes(&self) -> u64 {
-        self.sges.iter().map(|sge| u64::from(sge.length_bytes)).sum()
+        self.sges
+            .iter()
+            .map(|sge| u64::from(sge.length_bytes))
+            .sum()
     }
 }
 
@@ -168,7 +171,10 @@ mod tests {
             }
             assert!(!queue.take(&mut receive));
         }
-        assert_eq!(queue.post(0, &[Sge::default(); 3]), Err(PostError::Elements));
+        assert_eq!(
+            queue.post(0, &[Sge::default(); 3]),
+            Err(PostError::Elements)
+        );
     }
 
     #[test]

@@ -186,9 +186,11 @@ impl Requester {
     /// How many PSNs of the oldest request were answered.
     pub(super) fn answered_packets(&self) -> u32 {
         match self.queue.get(self.queue.head) {
-            Some(wqe) if self.queue.head < self.assigned => {
-                self.unacked.distance_from(wqe.first_psn).max(0).cast_unsigned()
-            }
+            Some(wqe) if self.queue.head < self.assigned => self
+                .unacked
+                .distance_from(wqe.first_psn)
+                .max(0)
+                .cast_unsigned(),
             _ => 0,
         }
     }

@@ -194,11 +194,7 @@ impl Responder {
         qp.set_state(State::Err);
         if std::mem::take(&mut self.has_receive) {
             let status = refusal.receive_status;
-            qp.complete_receive(qp.failure(
-                self.receive.wr_id,
-                status,
-                CompletionKind::Receive,
-            ));
+            qp.complete_receive(qp.failure(self.receive.wr_id, status, CompletionKind::Receive));
         }
         qp.raise(if refusal.code == NakCode::RemoteAccessError {
             QpEvent::AccessError
@@ -309,7 +305,13 @@ impl Responder {
         if length > 0 {
             let memories = &scene.tables.memories;
             memories
-                .resolve(reth.rkey, scene.qp.pd, reth.address, length, Access::REMOTE_WRITE)
+                .resolve(
+                    reth.rkey,
+                    scene.qp.pd,
+                    reth.address,
+                    length,
+                    Access::REMOTE_WRITE,
+                )
                 .ok_or_else(Refusal::access)?;
         }
         Ok(Some(Message::Write {
@@ -430,7 +432,13 @@ impl Responder {
                 || scene
                     .tables
                     .memories
-                    .resolve(reth.rkey, scene.qp.pd, reth.address, length, Access::REMOTE_READ)
+                    .resolve(
+                        reth.rkey,
+                        scene.qp.pd,
+                        reth.address,
+                        length,
+                        Access::REMOTE_READ,
+                    )
                     .is_some());
         if !allowed {
             return Err(Refusal::access());
@@ -461,7 +469,13 @@ impl Responder {
         let at = scene
             .tables
             .memories
-            .resolve(header.rkey, scene.qp.pd, header.address, 8, Access::REMOTE_ATOMIC)
+            .resolve(
+                header.rkey,
+                scene.qp.pd,
+                header.address,
+                8,
+                Access::REMOTE_ATOMIC,
+            )
             .ok_or_else(Refusal::access)?;
         if at.addr() % 8 != 0 {
             return Err(Refusal::invalid());
@@ -511,7 +525,8 @@ impl Responder {
                     return;
                 };
                 // What follows will be asked for again too, or is on its way already.
-                self.replies.retain(|reply| reply.psn().distance_from(psn) < 0);
+                self.replies
+                    .retain(|reply| reply.psn().distance_from(psn) < 0);
                 self.owe(Reply::read(psn, reth, packets, self.completed));
             }
             Opcode::CompareSwap | Opcode::FetchAdd => {

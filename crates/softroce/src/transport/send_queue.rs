@@ -122,7 +122,11 @@ impl SendQueue {
     }
 
     /// Adds a request.
-    pub(super) fn push(&mut self, request: &SendRequest<'_>, signaled: bool) -> Result<(), PostError> {
+    pub(super) fn push(
+        &mut self,
+        request: &SendRequest<'_>,
+        signaled: bool,
+    ) -> Result<(), PostError> {
         if self.tail - self.head == self.wqes.len() as u64 {
             return Err(PostError::Full);
         }

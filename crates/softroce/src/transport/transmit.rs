@@ -244,13 +244,28 @@ impl Requester {
                 let end = offset as usize + length;
                 let bytes = bytes.get(offset as usize..end).unwrap_or_default();
                 // SAFETY: the queue's own memory, not changed before the train is sent under this lock.
-                unsafe { push(building.train, &packet, length, std::iter::once((bytes.as_ptr(), length))) };
+                unsafe {
+                    push(
+                        building.train,
+                        &packet,
+                        length,
+                        std::iter::once((bytes.as_ptr(), length)),
+                    );
+                };
                 true
             }
             Bytes::Registered(sges) => {
                 let memories = &scene.tables.memories;
-                let pieces =
-                    || copy::pieces(memories, scene.qp.pd, sges, offset.into(), length, Access::NONE);
+                let pieces = || {
+                    copy::pieces(
+                        memories,
+                        scene.qp.pd,
+                        sges,
+                        offset.into(),
+                        length,
+                        Access::NONE,
+                    )
+                };
                 let there = pieces().all(|piece| piece.is_ok());
                 if there {
                     let pieces = pieces()
@@ -329,9 +344,7 @@ impl Requester {
         payload_bytes: usize,
     ) {
         let fits = building.train.packets() < building.most_packets
-            && building
-                .train
-                .takes(packet.header_bytes(), payload_bytes);
+            && building.train.takes(packet.header_bytes(), payload_bytes);
         if !fits {
             self.send_train(scene, building);
         }

@@ -74,14 +74,18 @@ impl Requester {
             match self.queue.bytes(index) {
                 // SAFETY: the queue's own memory, not changed before the train is sent under this lock.
                 Bytes::Inline(bytes) => unsafe {
-                    push(train, &packet, length, std::iter::once((bytes.as_ptr(), length)));
+                    push(
+                        train,
+                        &packet,
+                        length,
+                        std::iter::once((bytes.as_ptr(), length)),
+                    );
                 },
                 Bytes::Registered(sges) => {
                     let memories = &scene.tables.memories;
-                    let pieces =
-                        copy::pieces(memories, scene.qp.pd, sges, 0, length, Access::NONE)
-                            .flatten()
-                            .map(|(pointer, bytes)| (pointer.cast_const(), bytes));
+                    let pieces = copy::pieces(memories, scene.qp.pd, sges, 0, length, Access::NONE)
+                        .flatten()
+                        .map(|(pointer, bytes)| (pointer.cast_const(), bytes));
                     // SAFETY: resolved from the tables, which stay held until the train is sent.
                     unsafe { push(train, &packet, length, pieces) };
                 }
@@ -189,11 +193,7 @@ impl Responder {
         if put.is_err() || self.fill(scene, packet).is_err() {
             self.has_receive = false;
             let status = Status::LocalProtectionError;
-            qp.complete_receive(qp.failure(
-                self.receive.wr_id,
-                status,
-                CompletionKind::Receive,
-            ));
+            qp.complete_receive(qp.failure(self.receive.wr_id, status, CompletionKind::Receive));
             return;
         }
         self.complete_receive(scene, packet, &Message::Send);
