@@ -4,6 +4,7 @@
 use std::io::{self, ErrorKind};
 use std::net::UdpSocket;
 use std::os::fd::AsRawFd;
+use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -34,11 +35,13 @@ impl Rate {
     }
 }
 
-/// Runs the rest of this thread on a core; a machine of one core has only core 0.
+/// Runs the rest of this thread on one of the cores that the program started with.
 pub fn pin(core: usize) {
-    let cores = core_affinity::get_core_ids().unwrap_or_default();
-    let core = cores.get(core % cores.len().max(1));
-    let pinned = core_affinity::set_for_current(*core.unwrap_or(&CoreId { id: 0 }));
+    // Asked once: a pinned thread and what it starts see their own core only.
+    static CORES: OnceLock<Vec<CoreId>> = OnceLock::new();
+    let cores = CORES.get_or_init(|| core_affinity::get_core_ids().unwrap_or_default());
+    let core = cores.get(core % cores.len().max(1)).copied();
+    let pinned = core.is_some_and(core_affinity::set_for_current);
     assert!(pinned, "cannot pin a thread to {core:?}");
 }
 

@@ -174,7 +174,7 @@ fn run(core: &Core) {
         } else if now.saturating_sub(last_work_ns) > LINGER_NS {
             attention.sleep(core.next_due_ns().unwrap_or(u64::MAX), true);
         } else {
-            std::thread::yield_now();
+            std::hint::spin_loop();
         }
     }
 }
