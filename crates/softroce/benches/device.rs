@@ -66,7 +66,7 @@ fn measure(load: &Load, time: Duration) -> (u64, f64) {
                     receive(&server, qp, load.message_bytes);
                 }
             }
-            scope.spawn(|| {
+            let serve = || {
                 plain_udp::pin(1);
                 while !stop.load(Ordering::Relaxed) {
                     let mut used: Vec<u64> = Vec::with_capacity(64);
@@ -75,10 +75,15 @@ fn measure(load: &Load, time: Duration) -> (u64, f64) {
                         receive(&server, qp as usize, load.message_bytes);
                     }
                 }
-            });
+            };
+            named("server")
+                .spawn_scoped(scope, serve)
+                .expect("a thread");
         }
         // A thread of its own: the main thread stays unpinned, and so do the engines that it starts.
-        let client_thread = scope.spawn(|| drive(&client, &server, load, time));
+        let client_thread = named("client")
+            .spawn_scoped(scope, || drive(&client, &server, load, time))
+            .expect("a thread");
         let result = client_thread.join().expect("the client finished");
         stop.store(true, Ordering::Relaxed);
         if std::env::var_os("COUNTERS").is_some() {
@@ -93,6 +98,10 @@ fn measure(load: &Load, time: Duration) -> (u64, f64) {
         }
         result
     })
+}
+
+fn named(name: &str) -> std::thread::Builder {
+    std::thread::Builder::new().name(name.into())
 }
 
 fn receive(end: &End, qp: usize, bytes: usize) {
@@ -240,10 +249,15 @@ fn main() {
     let time = Duration::from_secs_f64(seconds.unwrap_or(2.0));
     let wanted =
         |name: &str| only.is_none_or(|only| name.to_lowercase().contains(&only.to_lowercase()));
-    let udp = || {
-        apart(|| plain_udp::one_way(4112, 15, time))
-            .unwrap()
-            .gbyte_per_s
+    // For a profile of the device alone.
+    let alone = std::env::var_os("ALONE").is_some();
+    let udp = || match alone {
+        true => 1.0,
+        false => {
+            apart(|| plain_udp::one_way(4112, 15, time))
+                .unwrap()
+                .gbyte_per_s
+        }
     };
 
     println!(

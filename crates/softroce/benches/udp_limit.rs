@@ -12,9 +12,12 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use plain_udp::{Rate, TRAIN, pin};
+use plain_udp::{Rate, pin};
 use softroce::net::{self, Faults, Flow, Port, Receiver, Train, Transmitter};
 use softroce::wire::Bth;
+
+/// Segments of a datagram.
+const TRAIN: usize = 64;
 
 const TIME: Duration = Duration::from_millis(500);
 const ROUNDS: usize = 3;

@@ -11,8 +11,6 @@ use std::time::{Duration, Instant};
 
 use core_affinity::CoreId;
 
-/// Segments of a datagram.
-pub const TRAIN: usize = 64;
 /// Bytes of the longest datagram.
 const DATAGRAM_BYTES: usize = 65_507;
 

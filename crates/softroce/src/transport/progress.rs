@@ -33,15 +33,13 @@ impl Core {
         }
     }
 
-    /// Work on behalf of the engine. Returns how many packets came; 0 if another thread is at it.
-    pub(super) fn progress(&self) -> usize {
-        let Some(mut inbound) = self.try_inbound() else {
-            return 1;
-        };
+    /// Work on behalf of the engine. Returns how much there was; `None` if another thread is at it.
+    pub(super) fn progress(&self) -> Option<usize> {
+        let mut inbound = self.try_inbound()?;
         let tables = self.tables();
         let arrived = self.work(&mut inbound, &tables, now_ns());
         self.pay(&mut inbound, &tables);
-        arrived + inbound.owing.len()
+        Some(arrived + inbound.owing.len())
     }
 
     /// A program is about to sleep.

@@ -56,7 +56,7 @@ impl End {
     pub fn new(plan: &Plan) -> End {
         let options = NicOptions {
             address: None,
-            faults: plan.faults.clone(),
+            faults: plan.faults,
         };
         let nic = Nic::open(&options).unwrap();
         let entries = plan.qps * (plan.send_wrs + plan.recv_wrs) as usize;
