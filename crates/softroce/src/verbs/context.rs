@@ -14,7 +14,7 @@ use super::device::{Device, complain};
 use super::errno::{code, pointer_or_errno};
 use super::events::Queue;
 use super::{cq, cq_extended, limits, port, post, qp, srq};
-use crate::net::Faults;
+use crate::net::{self, Faults};
 use crate::transport::{Nic, NicOptions};
 
 /// What goes wrong on purpose, in the words of [`Faults`].
@@ -108,7 +108,10 @@ fn open(device: *mut ibv_device) -> Result<*mut ibv_context, c_int> {
         address: device.place.address,
         faults: faults()?,
     };
-    let nic = Nic::open(&options).map_err(|error| code(&error))?;
+    let nic = Nic::open(&options).map_err(|error| {
+        complain(format_args!("{error}"));
+        net::os_error(&error).unwrap_or(libc::EIO)
+    })?;
     let events = Arc::new(Queue::new().map_err(|error| code(&error))?);
     // SAFETY: pointers, integers, optional function pointers and a pthread mutex, for all of which zero is a value
     // (that of PTHREAD_MUTEX_INITIALIZER).
@@ -135,7 +138,7 @@ fn open(device: *mut ibv_device) -> Result<*mut ibv_context, c_int> {
 }
 
 /// `ibv_open_device(3)`. ENODEV for a device of another library, EINVAL for faults in the environment that are
-/// none (and a line on stderr), otherwise what the sockets said: EADDRINUSE when another process has the address.
+/// none none, otherwise what the sockets said: EADDRINUSE when another process has the address. Both with a line on stderr.
 ///
 /// # Safety
 /// As for libibverbs.

@@ -103,7 +103,7 @@ pub(super) unsafe fn create(
         Box::new(move || events.raise(occurrence, Some(acks.clone())))
     };
     let capacity = wanted.entries as usize;
-    let transport = transport::Cq::new(device.nic().clone(), capacity, on_event, on_overrun);
+    let transport = transport::Cq::new(device.nic(), capacity, on_event, on_overrun);
     // SAFETY: pointers, integers, optional function pointers and pthread objects, for all of which zero is a value.
     let mut verbs: ibv_cq_ex = unsafe { std::mem::zeroed() };
     verbs.context = context;

@@ -8,9 +8,10 @@ use rdma_sys::{
 };
 
 use super::context::Context;
+use crate::transport::{MAX_QPS, MAX_REGIONS};
 
 /// Most QPs of a device.
-pub(super) const MAX_QP: c_int = 65536;
+const MAX_QP: c_int = MAX_QPS as c_int;
 /// Most WRs of a send, receive or shared receive queue.
 pub(super) const MAX_QP_WR: u32 = 16384;
 /// Most scatter/gather elements of a WR.
@@ -23,8 +24,6 @@ pub(super) const MAX_CQE: u32 = 4_194_303;
 pub(super) const MAX_RD_ATOM: u8 = 16;
 /// Most receives of an SRQ.
 pub(super) const MAX_SRQ_WR: u32 = 16384;
-/// Longest message, in bytes.
-pub(super) const MAX_MESSAGE_BYTES: u32 = 1 << 30;
 /// Limits of nothing but memory: what programs are told.
 const MAX_OBJECTS: c_int = 1 << 20;
 /// 4.096 µs × 2^15 = 134 ms: an engine thread that the system does not run answers late.
@@ -97,7 +96,7 @@ fn attributes(guid: u64) -> ibv_device_attr {
     attr.max_sge_rd = MAX_SGE.cast_signed();
     attr.max_cq = MAX_OBJECTS;
     attr.max_cqe = MAX_CQE.cast_signed();
-    attr.max_mr = MAX_OBJECTS;
+    attr.max_mr = MAX_REGIONS as c_int;
     attr.max_pd = MAX_OBJECTS;
     attr.max_qp_rd_atom = c_int::from(MAX_RD_ATOM);
     attr.max_qp_init_rd_atom = c_int::from(MAX_RD_ATOM);

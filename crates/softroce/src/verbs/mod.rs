@@ -28,6 +28,7 @@ mod qp_modify;
 mod srq;
 mod transitions;
 mod users;
+mod wr_batch;
 
 pub use address_handle::{create_ah, create_ah_from_wc, destroy_ah, init_ah_from_wc};
 pub use async_events::{ack_async_event, get_async_event};

@@ -10,7 +10,7 @@ use rdma_sys::{
 use super::context::Context;
 use super::errno::set_errno;
 use super::gid;
-use super::limits::MAX_MESSAGE_BYTES;
+use crate::transport::MAX_MESSAGE_BYTES;
 
 const LINK_LAYER_ETHERNET: u8 = 2;
 const PHYS_STATE_LINK_UP: u8 = 5;

@@ -145,7 +145,7 @@ pub(super) unsafe extern "C" fn post_send(
     let mut next = wr;
     let mut last = null_mut();
     let mut refused = None;
-    let outcome = qp.transport.post_send(|| {
+    let requests = || {
         // SAFETY: null, or the next of the caller's list.
         let wr = unsafe { next.as_ref() }?;
         last = next;
@@ -159,7 +159,9 @@ pub(super) unsafe extern "C" fn post_send(
                 None
             }
         }
-    });
+    };
+    // SAFETY: inline elements are readable memory of the caller's.
+    let outcome = unsafe { qp.transport.post_send(requests) };
     let error = match outcome.map_err(post_error) {
         Err(error) => error,
         Ok(()) => match refused {

@@ -4,15 +4,14 @@ use std::cell::UnsafeCell;
 use std::os::raw::{c_int, c_void};
 use std::slice;
 
-use rdma_sys::{
-    ibv_ah, ibv_data_buf, ibv_qp_create_send_ops_flags, ibv_qp_ex, ibv_send_flags, ibv_sge,
-};
+use rdma_sys::{ibv_ah, ibv_data_buf, ibv_qp_create_send_ops_flags, ibv_qp_ex, ibv_sge};
 
 use super::errno::post_error;
 use super::latch::Latch;
 use super::post::{datagram, elements};
 use super::qp::Qp;
-use crate::transport::{Datagram, Kind, Operation, Payload, SendRequest, Sge};
+use super::wr_batch::Batch;
+use crate::transport::{Kind, Operation, Sge};
 
 use ibv_qp_create_send_ops_flags as Flags;
 
@@ -63,111 +62,6 @@ pub(super) fn fill(verbs: &mut ibv_qp_ex, operations: u64) {
     verbs.wr_abort = Some(wr_abort);
 }
 
-/// A request that is being built.
-struct Pending {
-    wr_id: u64,
-    flags: u32,
-    operation: Operation,
-    immediate: Option<u32>,
-    inline: bool,
-    /// Its elements: from here, this many.
-    first_sge: usize,
-    sges: usize,
-    datagram: Option<Datagram>,
-}
-
-/// What was called since `wr_start`. The memory is kept for the next time.
-#[derive(Default)]
-struct Batch {
-    requests: Vec<Pending>,
-    /// Elements of all requests. Those of inline ones hold an offset in `bytes` until `wr_complete`.
-    sges: Vec<Sge>,
-    /// Inline data: it may change once it was given.
-    bytes: Vec<u8>,
-    /// Of a call that cannot report it.
-    error: Option<c_int>,
-}
-
-impl Batch {
-    fn clear(&mut self) {
-        self.requests.clear();
-        self.sges.clear();
-        self.bytes.clear();
-        self.error = None;
-    }
-
-    /// The request that setters are about; without one the program called them too early.
-    fn set(&mut self, change: impl FnOnce(&mut Pending)) {
-        match self.requests.last_mut() {
-            Some(request) => change(request),
-            None => self.error = Some(libc::EINVAL),
-        }
-    }
-
-    fn set_elements(&mut self, elements: &[Sge]) {
-        let first_sge = self.sges.len();
-        self.sges.extend_from_slice(elements);
-        self.set(|request| {
-            request.inline = false;
-            request.first_sge = first_sge;
-            request.sges = elements.len();
-        });
-    }
-
-    /// Copies the pieces, as one element.
-    fn set_inline<'a>(&mut self, pieces: impl Iterator<Item = &'a [u8]>) {
-        let offset = self.bytes.len();
-        for piece in pieces {
-            self.bytes.extend_from_slice(piece);
-        }
-        let Ok(length_bytes) = u32::try_from(self.bytes.len() - offset) else {
-            self.error = Some(libc::EINVAL);
-            return;
-        };
-        let first_sge = self.sges.len();
-        self.sges.push(Sge {
-            address: offset as u64,
-            length_bytes,
-            lkey: 0,
-        });
-        self.set(|request| {
-            request.inline = true;
-            request.first_sge = first_sge;
-            request.sges = 1;
-        });
-    }
-
-    /// Turns offsets into addresses: from now on the bytes stay where they are.
-    fn settle(&mut self) {
-        let start = self.bytes.as_ptr().addr() as u64;
-        for request in self.requests.iter().filter(|request| request.inline) {
-            for sge in &mut self.sges[request.first_sge..][..request.sges] {
-                sge.address += start;
-            }
-        }
-    }
-
-    fn request(&self, index: usize) -> Option<SendRequest<'_>> {
-        let request = self.requests.get(index)?;
-        let sges = &self.sges[request.first_sge..][..request.sges];
-        let flag = |flag: ibv_send_flags| request.flags & flag.0 != 0;
-        Some(SendRequest {
-            wr_id: request.wr_id,
-            operation: request.operation,
-            immediate: request.immediate,
-            signaled: flag(ibv_send_flags::IBV_SEND_SIGNALED),
-            solicited: flag(ibv_send_flags::IBV_SEND_SOLICITED),
-            fence: flag(ibv_send_flags::IBV_SEND_FENCE),
-            payload: if request.inline {
-                Payload::Inline(sges)
-            } else {
-                Payload::Registered(sges)
-            },
-            datagram: request.datagram,
-        })
-    }
-}
-
 /// Collects requests; held by a thread from `wr_start` to `wr_complete` or `wr_abort`.
 #[derive(Default)]
 pub(super) struct Builder {
@@ -208,17 +102,7 @@ unsafe fn begin(qp: *mut ibv_qp_ex, operation: Operation, immediate: Option<u32>
     // SAFETY: as the caller's.
     unsafe {
         with_batch(qp, |_, batch| {
-            let first_sge = batch.sges.len();
-            batch.requests.push(Pending {
-                wr_id,
-                flags,
-                operation,
-                immediate,
-                inline: false,
-                first_sge,
-                sges: 0,
-                datagram: None,
-            });
+            batch.begin(wr_id, flags, operation, immediate);
         });
     }
 }
@@ -245,13 +129,12 @@ unsafe extern "C" fn wr_complete(qp: *mut ibv_qp_ex) -> c_int {
         Some(error) => Err(error),
         None => {
             let mut next = 0;
-            inner
-                .transport
-                .post_send(|| {
-                    next += 1;
-                    batch.request(next - 1)
-                })
-                .map_err(post_error)
+            let requests = || {
+                next += 1;
+                batch.request(next - 1)
+            };
+            // SAFETY: inline elements lie in the batch, which stays until the latch is given.
+            unsafe { inner.transport.post_send(requests) }.map_err(post_error)
         }
     };
     builder.latch.give();
@@ -359,8 +242,8 @@ unsafe extern "C" fn wr_set_inline_data(qp: *mut ibv_qp_ex, address: *mut c_void
     // SAFETY: as the caller's; so many readable bytes.
     unsafe {
         with_batch(qp, |_, batch| {
-            batch.set_inline([piece(address, length)].into_iter())
-        })
+            batch.set_inline([piece(address, length)].into_iter());
+        });
     };
 }
 
@@ -385,74 +268,6 @@ unsafe extern "C" fn wr_set_inline_data_list(
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    fn pending() -> Pending {
-        Pending {
-            wr_id: 5,
-            flags: ibv_send_flags::IBV_SEND_SIGNALED.0,
-            operation: Operation::Send,
-            immediate: None,
-            inline: false,
-            first_sge: 0,
-            sges: 0,
-            datagram: None,
-        }
-    }
-
-    #[test]
-    fn inline_data_is_copied_when_it_is_given() {
-        let mut batch = Batch::default();
-        let mut data = *b"ab";
-        batch.requests.push(pending());
-        batch.set_inline([&data[..1], &data[1..]].into_iter());
-        data = *b"xy";
-        batch.requests.push(pending());
-        batch.set_inline([&data[..]].into_iter());
-        batch.settle();
-        let text = |index| {
-            let Some(Payload::Inline([sge])) = batch.request(index).map(|r| r.payload) else {
-                panic!("one inline element");
-            };
-            let start = sge.address - batch.bytes.as_ptr().addr() as u64;
-            &batch.bytes[start as usize..][..sge.length_bytes as usize]
-        };
-        assert_eq!(text(0), b"ab");
-        assert_eq!(text(1), b"xy");
-        assert!(batch.request(2).is_none());
-    }
-
-    #[test]
-    fn elements_belong_to_the_request_before_them() {
-        let sge = |address| Sge {
-            address,
-            length_bytes: 1,
-            lkey: 2,
-        };
-        let mut batch = Batch::default();
-        batch.requests.push(pending());
-        batch.set_elements(&[sge(10), sge(20)]);
-        batch.requests.push(pending());
-        batch.set_elements(&[sge(30)]);
-        batch.settle();
-        let Payload::Registered(second) = batch.request(1).unwrap().payload else {
-            panic!("registered memory");
-        };
-        assert_eq!(second, [sge(30)]);
-        let Payload::Registered(first) = batch.request(0).unwrap().payload else {
-            panic!("registered memory");
-        };
-        assert_eq!(first, [sge(10), sge(20)]);
-        assert!(batch.request(0).unwrap().signaled);
-    }
-
-    #[test]
-    fn a_setter_without_a_request_is_an_error() {
-        let mut batch = Batch::default();
-        batch.set_elements(&[]);
-        assert_eq!(batch.error, Some(libc::EINVAL));
-        batch.clear();
-        assert_eq!(batch.error, None);
-    }
 
     #[test]
     fn services_have_their_operations() {
