@@ -13,7 +13,7 @@ use super::async_events::Occurrence;
 use super::device::{Device, complain};
 use super::errno::{code, pointer_or_errno};
 use super::events::Queue;
-use super::{cq, cq_extended, limits, port, post, qp, srq};
+use super::{cq, cq_extended, limits, port, post, qp, refused, srq};
 use crate::net::{self, Faults};
 use crate::transport::{Nic, NicOptions};
 
@@ -121,6 +121,7 @@ fn open(device: *mut ibv_device) -> Result<*mut ibv_context, c_int> {
     verbs.query_device_ex = Some(limits::query_device_ex);
     verbs.create_cq_ex = Some(cq_extended::create_cq_ex);
     verbs.create_qp_ex = Some(qp::create_qp_ex);
+    refused::fill(&mut verbs);
     verbs.context.device = device.verbs();
     verbs.context.ops = operations();
     verbs.context.cmd_fd = -1;

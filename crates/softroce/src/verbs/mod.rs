@@ -25,6 +25,7 @@ mod post;
 mod qp;
 mod qp_extended;
 mod qp_modify;
+mod refused;
 mod srq;
 mod transitions;
 mod users;
@@ -46,4 +47,5 @@ pub use port::{
 };
 pub use qp::{create_qp, destroy_qp, qp_to_qp_ex, query_qp};
 pub use qp_modify::modify_qp;
+pub use refused::refuse;
 pub use srq::{create_srq, destroy_srq, modify_srq, query_srq};
