@@ -1,0 +1,51 @@
+//! The device as a verbs library: what libibverbs exports, under its names without `ibv_`. Posting, polling and
+//! arming run through the function pointers of `ibv_context.ops`, the extended interfaces through those of the
+//! `verbs_context` around it.
+//!
+//! Each object is one allocation that begins with its verbs struct, so that the pointers programs hold are pointers
+//! to it. Pointers that libibverbs would not accept (null, freed, of another library) are not accepted here.
+//! It must not know packets; it translates between C structs and [`crate::transport`].
+
+mod address_handle;
+mod async_events;
+mod channel;
+mod context;
+mod cq;
+mod cq_extended;
+mod device;
+mod domain;
+mod errno;
+mod events;
+mod gid;
+mod interfaces;
+mod latch;
+mod limits;
+mod port;
+mod post;
+mod qp;
+mod qp_extended;
+mod qp_modify;
+mod refused;
+mod srq;
+mod transitions;
+mod users;
+mod wr_batch;
+
+pub use address_handle::{create_ah, create_ah_from_wc, destroy_ah, init_ah_from_wc};
+pub use async_events::{ack_async_event, get_async_event};
+pub use channel::{ack_cq_events, create_comp_channel, destroy_comp_channel, get_cq_event};
+pub use context::{close_device, open_device};
+pub use cq::{create_cq, destroy_cq, resize_cq};
+pub use device::{
+    free_device_list, get_device_guid, get_device_index, get_device_list, get_device_name,
+};
+pub use domain::{alloc_pd, dealloc_pd, dereg_mr, reg_mr, reg_mr_iova, reg_mr_iova2};
+pub use limits::{query_device, query_device_ex};
+pub use port::{
+    get_pkey_index, query_gid, query_gid_ex, query_gid_table, query_gid_type, query_pkey,
+    query_port, query_port_compat,
+};
+pub use qp::{create_qp, destroy_qp, qp_to_qp_ex, query_qp};
+pub use qp_modify::modify_qp;
+pub use refused::refuse;
+pub use srq::{create_srq, destroy_srq, modify_srq, query_srq};
