@@ -38,7 +38,7 @@ pub fn parses_back(bytes: &[u8]) -> Result<(), String> {
     // The padding that came may be more or less than the payload needs; the payload may not be.
     let after_headers = bytes.len().checked_sub(header_bytes + ICRC_BYTES);
     let padding_bytes = after_headers.and_then(|all| all.checked_sub(packet.payload.len()));
-    if !padding_bytes.is_some_and(|padding_bytes| padding_bytes < 4) {
+    if padding_bytes.is_none_or(|padding_bytes| padding_bytes > 3) {
         return Err(format!(
             "{padding_bytes:?} bytes between payload and CRC of {packet:?}"
         ));
