@@ -1,48 +1,182 @@
 //! Completion queues.
 
-use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use super::{Completion, Nic};
+use super::core::Core;
+use super::{Completion, Nic, Status};
 
 /// A completion queue.
-pub struct Cq {}
+pub struct Cq {
+    core: Arc<Core>,
+    ring: Mutex<Ring>,
+    /// Completions in the ring, to see without the lock that there are none.
+    waiting: AtomicUsize,
+    armed: AtomicU8,
+    overrun: AtomicBool,
+    on_event: Box<dyn Fn() + Send + Sync>,
+    on_overrun: Box<dyn Fn() + Send + Sync>,
+}
+
+const DISARMED: u8 = 0;
+const SOLICITED: u8 = 1;
+const ANY: u8 = 2;
 
 /// The CQ was full when a completion came: it is broken, as are the QPs on it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Overrun;
 
+struct Ring {
+    entries: Box<[Option<Completion>]>,
+    first: usize,
+    count: usize,
+}
+
+impl Ring {
+    fn new(capacity: usize) -> Ring {
+        Ring {
+            entries: vec![None; capacity.max(1).next_power_of_two()].into(),
+            first: 0,
+            count: 0,
+        }
+    }
+
+    fn put(&mut self, completion: Completion) -> bool {
+        let mask = self.entries.len() - 1;
+        let room = self.count < self.entries.len();
+        if room && let Some(entry) = self.entries.get_mut((self.first + self.count) & mask) {
+            *entry = Some(completion);
+            self.count += 1;
+        }
+        room
+    }
+
+    fn take(&mut self) -> Option<Completion> {
+        let mask = self.entries.len() - 1;
+        let entry = self.entries.get_mut(self.first & mask)?.take()?;
+        self.first = (self.first + 1) & mask;
+        self.count -= 1;
+        Some(entry)
+    }
+}
+
 impl Cq {
     /// Room for at least `capacity` completions. `on_event` is called when the CQ is armed and a completion
     /// comes; `on_overrun` once, when one finds no room. Neither may call back into the transport.
     pub fn new(
-        nic: Arc<Nic>,
+        nic: &Arc<Nic>,
         capacity: usize,
         on_event: Box<dyn Fn() + Send + Sync>,
         on_overrun: Box<dyn Fn() + Send + Sync>,
     ) -> Arc<Cq> {
-        todo!()
+        Arc::new(Cq {
+            core: Arc::clone(nic.core()),
+            ring: Mutex::new(Ring::new(capacity)),
+            waiting: AtomicUsize::new(0),
+            armed: AtomicU8::new(DISARMED),
+            overrun: AtomicBool::new(false),
+            on_event,
+            on_overrun,
+        })
+    }
+
+    fn ring(&self) -> MutexGuard<'_, Ring> {
+        self.ring.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Completions that there is room for.
     pub fn capacity(&self) -> usize {
-        todo!()
+        self.ring().entries.len()
     }
 
     /// Changes the room. `false` if more completions wait than that.
     pub fn resize(&self, capacity: usize) -> bool {
-        todo!()
+        let mut ring = self.ring();
+        let mut new = Ring::new(capacity);
+        if ring.count > new.entries.len() {
+            return false;
+        }
+        while let Some(completion) = ring.take() {
+            new.put(completion);
+        }
+        *ring = new;
+        true
     }
 
     /// Hands up to `most` completions to `take`, oldest first; works for the device when there are none.
     ///
     /// # Errors
     /// After an overrun.
-    pub fn poll(&self, most: usize, take: impl FnMut(&Completion)) -> Result<usize, Overrun> {
-        todo!()
+    pub fn poll(&self, most: usize, mut take: impl FnMut(&Completion)) -> Result<usize, Overrun> {
+        if self.waiting.load(Ordering::Acquire) == 0 {
+            self.core.progress_for_poller();
+            if self.waiting.load(Ordering::Acquire) == 0 {
+                return self.intact().map(|()| 0);
+            }
+        }
+        let mut ring = self.ring();
+        self.intact()?;
+        let mut taken = 0;
+        while taken < most
+            && let Some(completion) = ring.take()
+        {
+            take(&completion);
+            taken += 1;
+        }
+        self.waiting.store(ring.count, Ordering::Release);
+        Ok(taken)
+    }
+
+    fn intact(&self) -> Result<(), Overrun> {
+        if self.overrun.load(Ordering::Acquire) {
+            Err(Overrun)
+        } else {
+            Ok(())
+        }
     }
 
     /// Asks for an event on the next completion, or the next solicited or failed one.
     pub fn arm(&self, solicited_only: bool) {
-        todo!()
+        let wanted = if solicited_only { SOLICITED } else { ANY };
+        // An arming for any completion is not narrowed by one for solicited ones.
+        self.armed.fetch_max(wanted, Ordering::SeqCst);
+        self.core.poller_leaves();
+    }
+
+    /// Adds a completion; `false` if the CQ is broken.
+    pub(super) fn push(&self, completion: Completion) -> bool {
+        let mut ring = self.ring();
+        if self.intact().is_err() {
+            return false;
+        }
+        if !ring.put(completion) {
+            self.overrun.store(true, Ordering::Release);
+            drop(ring);
+            (self.on_overrun)();
+            return false;
+        }
+        self.waiting.store(ring.count, Ordering::SeqCst);
+        drop(ring);
+        let armed = self.armed.load(Ordering::SeqCst);
+        let wanted = armed == ANY
+            || (armed == SOLICITED
+                && (completion.solicited || completion.status != Status::Success));
+        if wanted && self.armed.swap(DISARMED, Ordering::SeqCst) != DISARMED {
+            (self.on_event)();
+        }
+        true
+    }
+
+    /// Forgets the completions of a QP.
+    pub(super) fn purge(&self, qpn: u32) {
+        let mut ring = self.ring();
+        let mut kept = Ring::new(ring.entries.len());
+        while let Some(completion) = ring.take() {
+            if completion.qpn != qpn {
+                kept.put(completion);
+            }
+        }
+        self.waiting.store(kept.count, Ordering::Release);
+        *ring = kept;
     }
 }

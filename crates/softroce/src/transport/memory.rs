@@ -1,4 +1,5 @@
-//! Registered memory: regions, their keys and what is allowed in them.
+//! Registered memory: regions, their keys and what is allowed in them. The only way from an address in a
+//! request to a pointer is [`Memories::resolve`].
 
 /// A protection domain's number, unique in the process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -9,6 +10,8 @@ pub struct PdId(pub u32);
 pub struct Access(pub u32);
 
 impl Access {
+    /// Nothing beyond local reading.
+    pub const NONE: Access = Access(0);
     /// Incoming data may be put here.
     pub const LOCAL_WRITE: Access = Access(1);
     /// The peer may write.
@@ -48,4 +51,151 @@ pub enum MemoryError {
     /// No more keys (ENOMEM).
     #[error("there are no more memory keys")]
     Full,
+}
+
+/// Most regions of a device: what 24 bits of a key tell apart.
+pub const MAX_REGIONS: usize = (1 << 24) - 1;
+
+/// The regions of a device by key: 24 bits of place, 8 bits that change each time the place is used again.
+#[derive(Default)]
+pub(super) struct Memories {
+    places: Vec<Place>,
+    free: Vec<u32>,
+}
+
+struct Place {
+    generation: u8,
+    region: Option<Region>,
+}
+
+impl Memories {
+    /// A key for the region.
+    pub(super) fn insert(&mut self, region: Region) -> Result<u32, MemoryError> {
+        let remote_change = region.access.0 & (Access::REMOTE_WRITE.0 | Access::REMOTE_ATOMIC.0);
+        let wraps = [region.address, region.iova]
+            .into_iter()
+            .any(|start| start.checked_add(region.length_bytes).is_none());
+        if wraps || (remote_change != 0 && !region.access.allows(Access::LOCAL_WRITE)) {
+            return Err(MemoryError::Invalid);
+        }
+        let index = match self.free.pop() {
+            Some(index) => index,
+            None if self.places.len() < MAX_REGIONS => {
+                self.places.push(Place {
+                    generation: fastrand::u8(..),
+                    region: None,
+                });
+                self.places.len() as u32 - 1
+            }
+            None => return Err(MemoryError::Full),
+        };
+        let Some(place) = self.places.get_mut(index as usize) else {
+            return Err(MemoryError::Full);
+        };
+        place.region = Some(region);
+        // Place 0 has key 0x1??: no region has key 0.
+        Ok((index + 1) << 8 | u32::from(place.generation))
+    }
+
+    /// Takes the key out of use.
+    pub(super) fn remove(&mut self, key: u32) {
+        let Some(index) = (key >> 8).checked_sub(1) else {
+            return;
+        };
+        if let Some(place) = self.places.get_mut(index as usize)
+            && place.generation == key as u8
+            && place.region.take().is_some()
+        {
+            place.generation = place.generation.wrapping_add(1);
+            self.free.push(index);
+        }
+    }
+
+    /// Where `length_bytes` from `iova` on are in this process, if all of them lie in the region of `key`, the
+    /// region in `pd`, and `need` is allowed there.
+    pub(super) fn resolve(
+        &self,
+        key: u32,
+        pd: PdId,
+        iova: u64,
+        length_bytes: u64,
+        need: Access,
+    ) -> Option<*mut u8> {
+        let index = (key >> 8).checked_sub(1)?;
+        let place = self.places.get(index as usize)?;
+        let region = place.region.as_ref()?;
+        let offset = iova.checked_sub(region.iova)?;
+        let inside = offset <= region.length_bytes && length_bytes <= region.length_bytes - offset;
+        let allowed =
+            place.generation == key as u8 && region.pd == pd && region.access.allows(need);
+        (inside && allowed)
+            .then(|| std::ptr::with_exposed_provenance_mut((region.address + offset) as usize))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const REGION: Region = Region {
+        pd: PdId(1),
+        address: 0x1000,
+        length_bytes: 0x100,
+        iova: 0x8_0000,
+        access: Access(1 | 4),
+    };
+
+    fn found(memories: &Memories, key: u32, iova: u64, length: u64, need: Access) -> Option<usize> {
+        memories
+            .resolve(key, PdId(1), iova, length, need)
+            .map(|pointer| pointer.addr())
+    }
+
+    #[test]
+    fn only_what_is_inside_and_allowed_is_found() {
+        let mut memories = Memories::default();
+        let key = memories.insert(REGION).unwrap();
+        let read = Access::REMOTE_READ;
+        assert_eq!(found(&memories, key, 0x8_0010, 0xf0, read), Some(0x1010));
+        assert_eq!(found(&memories, key, 0x8_0100, 0, read), Some(0x1100));
+        assert_eq!(found(&memories, key, 0x8_0010, 0xf1, read), None);
+        assert_eq!(found(&memories, key, 0x7_ffff, 1, read), None);
+        assert_eq!(found(&memories, key, 0x8_0010, u64::MAX, read), None);
+        assert_eq!(
+            found(&memories, key, 0x8_0000, 1, Access::REMOTE_WRITE),
+            None
+        );
+        assert_eq!(found(&memories, key ^ 1, 0x8_0000, 1, read), None);
+        assert_eq!(found(&memories, 0, 0x8_0000, 1, read), None);
+        assert!(memories.resolve(key, PdId(2), 0x8_0000, 1, read).is_none());
+    }
+
+    #[test]
+    fn a_key_is_dead_after_its_region() {
+        let mut memories = Memories::default();
+        let old = memories.insert(REGION).unwrap();
+        memories.remove(old);
+        let new = memories.insert(REGION).unwrap();
+        assert_eq!(old >> 8, new >> 8);
+        assert_eq!(found(&memories, old, 0x8_0000, 1, Access::NONE), None);
+        assert!(found(&memories, new, 0x8_0000, 1, Access::NONE).is_some());
+        memories.remove(old);
+        assert!(found(&memories, new, 0x8_0000, 1, Access::NONE).is_some());
+    }
+
+    #[test]
+    fn flags_and_bounds_must_make_sense() {
+        let mut memories = Memories::default();
+        let remote_only = Region {
+            access: Access::REMOTE_WRITE,
+            ..REGION
+        };
+        let wrapping = Region {
+            length_bytes: u64::MAX,
+            ..REGION
+        };
+        for bad in [remote_only, wrapping] {
+            assert_eq!(memories.insert(bad), Err(MemoryError::Invalid));
+        }
+    }
 }

@@ -1,19 +1,67 @@
 //! A queue of receives: a QP's own, or shared by several (SRQ).
 
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
 use super::{PostError, Sge};
 
 /// Receives that wait for messages. Taken in order.
-pub struct RecvQueue {}
+pub struct RecvQueue {
+    max_sges: usize,
+    ring: Mutex<Ring>,
+    on_limit: Option<Box<dyn Fn() + Send + Sync>>,
+}
+
+struct Ring {
+    /// `wr_id` and number of elements of each.
+    receives: Box<[(u64, usize)]>,
+    /// `max_sges` for each.
+    sges: Box<[Sge]>,
+    first: usize,
+    count: usize,
+    limit: usize,
+}
+
+/// A receive that was taken from a queue, and how far it is filled.
+#[derive(Default)]
+pub(super) struct Receive {
+    pub(super) wr_id: u64,
+    pub(super) sges: Vec<Sge>,
+    pub(super) filled_bytes: u32,
+}
+
+impl Receive {
+    /// Bytes that fit.
+    pub(super) fn room_bytes(&self) -> u64 {
+        self.sges
+            .iter()
+            .map(|sge| u64::from(sge.length_bytes))
+            .sum()
+    }
+}
 
 impl RecvQueue {
     /// Room for `capacity` receives of at most `max_sges` elements. `on_limit` is called when fewer than the
-    /// armed limit are left (SRQ).
+    /// armed limit are left (SRQ); it must not call back into the transport.
     pub fn new(
         capacity: usize,
         max_sges: usize,
         on_limit: Option<Box<dyn Fn() + Send + Sync>>,
     ) -> RecvQueue {
-        todo!()
+        RecvQueue {
+            max_sges,
+            ring: Mutex::new(Ring {
+                receives: vec![(0, 0); capacity].into(),
+                sges: vec![Sge::default(); capacity * max_sges].into(),
+                first: 0,
+                count: 0,
+                limit: 0,
+            }),
+            on_limit,
+        }
+    }
+
+    fn ring(&self) -> MutexGuard<'_, Ring> {
+        self.ring.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Adds a receive.
@@ -21,16 +69,135 @@ impl RecvQueue {
     /// # Errors
     /// [`PostError::Full`], [`PostError::Elements`].
     pub fn post(&self, wr_id: u64, sges: &[Sge]) -> Result<(), PostError> {
-        todo!()
+        if sges.len() > self.max_sges {
+            return Err(PostError::Elements);
+        }
+        let mut ring = self.ring();
+        let ring = &mut *ring;
+        let capacity = ring.receives.len();
+        if ring.count == capacity {
+            return Err(PostError::Full);
+        }
+        let mut index = ring.first + ring.count;
+        if index >= capacity {
+            index -= capacity;
+        }
+        if let Some(receive) = ring.receives.get_mut(index) {
+            *receive = (wr_id, sges.len());
+        }
+        let start = index * self.max_sges;
+        if let Some(room) = ring.sges.get_mut(start..start + sges.len()) {
+            room.copy_from_slice(sges);
+        }
+        ring.count += 1;
+        Ok(())
     }
 
     /// Arms the limit event; 0 disarms it.
     pub fn set_limit(&self, limit: usize) {
-        todo!()
+        self.ring().limit = limit;
     }
 
     /// The armed limit.
     pub fn limit(&self) -> usize {
-        todo!()
+        self.ring().limit
+    }
+
+    /// Takes the oldest receive into `receive`, whose memory is used again; `false` if there is none.
+    pub(super) fn take(&self, receive: &mut Receive) -> bool {
+        let mut guard = self.ring();
+        let ring = &mut *guard;
+        if ring.count == 0 {
+            return false;
+        }
+        let Some(&(wr_id, elements)) = ring.receives.get(ring.first) else {
+            return false;
+        };
+        let start = ring.first * self.max_sges;
+        receive.wr_id = wr_id;
+        receive.filled_bytes = 0;
+        receive.sges.clear();
+        let sges = ring.sges.get(start..start + elements);
+        receive.sges.extend_from_slice(sges.unwrap_or_default());
+        ring.first = if ring.first + 1 == ring.receives.len() {
+            0
+        } else {
+            ring.first + 1
+        };
+        ring.count -= 1;
+        let reached = ring.count < ring.limit;
+        if reached {
+            ring.limit = 0;
+        }
+        drop(guard);
+        if reached && let Some(on_limit) = &self.on_limit {
+            on_limit();
+        }
+        true
+    }
+
+    /// Forgets all.
+    pub(super) fn clear(&self) {
+        self.ring().count = 0;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    use super::*;
+
+    #[test]
+    fn receives_come_in_order_round_the_ring() {
+        let queue = RecvQueue::new(3, 2, None);
+        let mut receive = Receive::default();
+        for round in 0..5_u64 {
+            for id in 0..3 {
+                let sge = Sge {
+                    address: id,
+                    length_bytes: 8,
+                    lkey: 1,
+                };
+                queue.post(round * 3 + id, &[sge, sge]).unwrap();
+            }
+            assert_eq!(queue.post(99, &[]), Err(PostError::Full));
+            for id in 0..3 {
+                assert!(queue.take(&mut receive));
+                assert_eq!(receive.wr_id, round * 3 + id);
+                assert_eq!(receive.sges.len(), 2);
+                assert_eq!(receive.room_bytes(), 16);
+            }
+            assert!(!queue.take(&mut receive));
+        }
+        assert_eq!(
+            queue.post(0, &[Sge::default(); 3]),
+            Err(PostError::Elements)
+        );
+    }
+
+    #[test]
+    fn the_limit_fires_once() {
+        let fired = Arc::new(AtomicUsize::new(0));
+        let count = Arc::clone(&fired);
+        let on_limit = Box::new(move || {
+            count.fetch_add(1, Ordering::Relaxed);
+        });
+        let queue = RecvQueue::new(8, 1, Some(on_limit));
+        for id in 0..8 {
+            queue.post(id, &[]).unwrap();
+        }
+        queue.set_limit(6);
+        let mut receive = Receive::default();
+        for _ in 0..2 {
+            queue.take(&mut receive);
+        }
+        assert_eq!(fired.load(Ordering::Relaxed), 0);
+        for _ in 0..3 {
+            queue.take(&mut receive);
+        }
+        assert_eq!(fired.load(Ordering::Relaxed), 1);
+        assert_eq!(queue.limit(), 0);
     }
 }

@@ -27,10 +27,121 @@ pub enum IcrcAddresses {
     },
 }
 
+/// Bytes of ones before everything else.
+const ONES: usize = 8;
 /// Bytes of the longest network header and a UDP header.
 const LONGEST: usize = 40 + 8;
 const UDP_BYTES: usize = 8;
 const UDP_PROTOCOL: u8 = 17;
+
+/// Where the congestion bits stand in the base transport header; they are variant.
+pub const CONGESTION_BYTE: usize = 4;
+/// Bytes of the CRC.
+pub const ICRC_BYTES: usize = 4;
+/// Bytes from behind the identification field to the base transport header.
+const BEHIND_IDENTIFICATION: usize = 14 + UDP_BYTES;
+/// The polynomial, x^31 in the lowest bit.
+pub(crate) const POLYNOMIAL: u32 = 0xedb8_8320;
+
+/// The CRC over all that stands below the base transport header: what a packet's own bytes start from. Packets
+/// of one flow and length share it, but for the identification.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct IcrcSeed(u32);
+
+impl IcrcSeed {
+    /// For packets of `udp_payload_bytes`, counted from the base transport header to the CRC's end.
+    pub fn new(addresses: IcrcAddresses, source_port: u16, udp_payload_bytes: usize) -> IcrcSeed {
+        let mut below = [0xff; ONES + LONGEST];
+        let length = headers_below(
+            addresses,
+            source_port,
+            UDP_BYTES + udp_payload_bytes,
+            &mut below,
+        );
+        IcrcSeed(crc32fast::hash(below.get(..length).unwrap_or_default()))
+    }
+
+    /// The seed where the IPv4 identification has these bits flipped. The CRC is linear, so that a flipped bit
+    /// flips always the same bits of it.
+    #[must_use]
+    pub fn flip_identification(self, bits: u16) -> IcrcSeed {
+        let [high, low] = bits.to_be_bytes();
+        let flips = IDENTIFICATION_HIGH.get(usize::from(high)).copied();
+        let low = IDENTIFICATION_LOW.get(usize::from(low)).copied();
+        IcrcSeed(self.0 ^ flips.unwrap_or(0) ^ low.unwrap_or(0))
+    }
+
+    /// Starts a packet's own bytes.
+    pub fn start(self) -> Icrc {
+        Icrc(crc32fast::Hasher::new_with_initial(self.0))
+    }
+
+    /// The CRC of a packet whose bytes stand together, from the base transport header to the end of the padding;
+    /// it is lent to be changed, and comes back as it was.
+    pub fn over(self, packet: &mut [u8]) -> u32 {
+        let mut crc = self.start();
+        let congestion = packet.get_mut(CONGESTION_BYTE);
+        let was = congestion.map(|byte| std::mem::replace(byte, 0xff));
+        crc.update(packet);
+        if let (Some(byte), Some(was)) = (packet.get_mut(CONGESTION_BYTE), was) {
+            *byte = was;
+        }
+        crc.finish()
+    }
+}
+
+/// A CRC on its way over a packet's bytes.
+pub struct Icrc(crc32fast::Hasher);
+
+impl Icrc {
+    /// The transport headers, which come first.
+    pub fn transport_headers(&mut self, headers: &[u8]) {
+        let (before, rest) = headers.split_at(headers.len().min(CONGESTION_BYTE));
+        self.update(before);
+        if let Some(after) = rest.get(1..) {
+            self.update(&[0xff]);
+            self.update(after);
+        }
+    }
+
+    /// What follows, padding included.
+    pub fn update(&mut self, bytes: &[u8]) {
+        self.0.update(bytes);
+    }
+
+    /// The CRC; on the wire it stands in little-endian order.
+    pub fn finish(self) -> u32 {
+        self.0.finalize()
+    }
+}
+
+/// What each value of the identification's high byte flips in the seed.
+static IDENTIFICATION_HIGH: [u32; 256] = byte_flips(BEHIND_IDENTIFICATION + 1);
+/// The same for the low byte.
+static IDENTIFICATION_LOW: [u32; 256] = byte_flips(BEHIND_IDENTIFICATION);
+
+/// What each value of a byte flips in a CRC that ends so many bytes later.
+const fn byte_flips(bytes_behind: usize) -> [u32; 256] {
+    let mut flips = [0; 256];
+    let mut bit = 0;
+    while bit < 8 {
+        let mut register: u32 = 1 << bit;
+        let mut steps = 8 * (bytes_behind + 1);
+        while steps > 0 {
+            register = (register >> 1) ^ (POLYNOMIAL & (register & 1).wrapping_neg());
+            steps -= 1;
+        }
+        let mut value = 0;
+        while value < 256 {
+            if value >> bit & 1 == 1 {
+                flips[value] ^= register;
+            }
+            value += 1;
+        }
+        bit += 1;
+    }
+    flips
+}
 
 /// The CRC of a packet, as its last four bytes on the wire. `transport` are its headers from the base
 /// transport header on, `payload` what follows, padding included; the CRC itself is in neither.
@@ -40,35 +151,25 @@ pub fn icrc(
     transport: &[u8],
     payload: &[u8],
 ) -> [u8; 4] {
-    let udp_bytes = UDP_BYTES + transport.len() + payload.len() + 4;
-    let mut crc = crc32fast::Hasher::new();
-    crc.update(&[0xff; 8]);
-    let mut below = [0; LONGEST];
-    let length = headers_below(addresses, source_port, udp_bytes, &mut below);
-    crc.update(below.get(..length).unwrap_or_default());
-    // Byte 4 of the base transport header holds the congestion bits.
-    let (before, rest) = transport.split_at(transport.len().min(4));
-    crc.update(before);
-    if let Some(after) = rest.get(1..) {
-        crc.update(&[0xff]);
-        crc.update(after);
-    }
+    let bytes = transport.len() + payload.len() + ICRC_BYTES;
+    let mut crc = IcrcSeed::new(addresses, source_port, bytes).start();
+    crc.transport_headers(transport);
     crc.update(payload);
-    crc.finalize().to_le_bytes()
+    crc.finish().to_le_bytes()
 }
 
-/// Network and UDP headers with their variant fields as ones; returns their length.
+/// Eight bytes of ones, then network and UDP headers with their variant fields as ones; returns their length.
 fn headers_below(
     addresses: IcrcAddresses,
     source_port: u16,
     udp_bytes: usize,
-    into: &mut [u8; LONGEST],
+    into: &mut [u8; ONES + LONGEST],
 ) -> usize {
     let length = udp_bytes as u16;
-    let mut at = 0;
+    let mut at = ONES;
     let mut put = |bytes: &[u8]| {
-        for (to, from) in into.iter_mut().skip(at).zip(bytes) {
-            *to = *from;
+        if let Some(to) = into.get_mut(at..at + bytes.len()) {
+            to.copy_from_slice(bytes);
         }
         at += bytes.len();
     };
@@ -156,6 +257,19 @@ mod tests {
     }
 
     proptest! {
+        #[test]
+        fn identifications_are_flipped_in(identification: u16, packet in proptest::collection::vec(any::<u8>(), 12..300)) {
+            let IcrcAddresses::V4 { source, destination, flags, .. } = HOSTS else { unreachable!() };
+            let other = IcrcAddresses::V4 { source, destination, identification, flags };
+            let length = packet.len() + ICRC_BYTES;
+            let seed = IcrcSeed::new(other, 9, length);
+            prop_assert_eq!(seed, IcrcSeed::new(HOSTS, 9, length).flip_identification(identification ^ 7));
+            let mut lent = packet.clone();
+            let whole = seed.over(&mut lent);
+            prop_assert_eq!(&lent, &packet);
+            prop_assert_eq!(whole.to_le_bytes(), icrc(other, 9, &packet[..12], &packet[12..]));
+        }
+
         #[test]
         fn a_flipped_bit_shows(payload in proptest::collection::vec(any::<u8>(), 1..600), at: usize, bit in 0..8u32) {
             let transport = [0; 12];

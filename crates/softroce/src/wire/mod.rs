@@ -11,7 +11,8 @@ mod packet;
 mod psn;
 
 pub use headers::{Aeth, AtomicEth, Bth, Deth, NakCode, Reth, Syndrome};
-pub use icrc::{IcrcAddresses, icrc};
+pub(crate) use icrc::POLYNOMIAL;
+pub use icrc::{CONGESTION_BYTE, ICRC_BYTES, Icrc, IcrcAddresses, IcrcSeed, icrc};
 pub use opcode::{Opcode, Service};
 pub use packet::{Extended, Packet, ParseError};
 pub use psn::Psn;

@@ -85,12 +85,19 @@ impl<'a> Packet<'a> {
     /// # Errors
     /// What the bytes lack.
     pub fn parse(bytes: &'a [u8]) -> Result<Packet<'a>, ParseError> {
-        let short = ParseError::Short { bytes: bytes.len() };
-        let body = bytes
-            .len()
-            .checked_sub(ICRC_BYTES)
+        let end = bytes.len().checked_sub(ICRC_BYTES);
+        let body = end
             .and_then(|end| bytes.get(..end))
-            .ok_or(short)?;
+            .ok_or(ParseError::Short { bytes: bytes.len() })?;
+        Packet::parse_body(body)
+    }
+
+    /// As [`Packet::parse`], from bytes that end before the CRC.
+    ///
+    /// # Errors
+    /// What the bytes lack.
+    pub fn parse_body(body: &'a [u8]) -> Result<Packet<'a>, ParseError> {
+        let short = ParseError::Short { bytes: body.len() };
         let mut reader = Reader(body);
         let bth = Bth::from_bytes(reader.take().ok_or(short)?).ok_or(ParseError::Version)?;
         let (service, opcode) =
@@ -135,12 +142,32 @@ impl<'a> Packet<'a> {
 
     /// Bytes that pad the payload to a multiple of 4.
     pub fn pad_bytes(&self) -> u8 {
-        (self.payload.len().wrapping_neg() & 3) as u8
+        pad_bytes(self.payload.len())
+    }
+
+    /// Length of the headers on the wire.
+    pub fn header_bytes(&self) -> usize {
+        let part = |there: bool, bytes: usize| if there { bytes } else { 0 };
+        Bth::BYTES
+            + part(self.service == Service::Ud, Deth::BYTES)
+            + part(self.opcode.has_reth(), Reth::BYTES)
+            + part(self.opcode.has_atomic_eth(), AtomicEth::BYTES)
+            + part(self.opcode.has_aeth(), Aeth::BYTES)
+            + part(
+                self.opcode == Opcode::AtomicAcknowledge,
+                ATOMIC_ANSWER_BYTES,
+            )
+            + part(self.opcode.has_immediate(), IMMEDIATE_BYTES)
     }
 
     /// The headers as they stand on the wire, at the start of `into`; returns their length. An extended header
     /// that the opcode has and the packet lacks is written as zeroes.
     pub fn headers(&self, into: &mut [u8; LONGEST_HEADERS]) -> usize {
+        self.headers_for(self.payload.len(), into)
+    }
+
+    /// As [`Packet::headers`], for a payload of so many bytes that is elsewhere.
+    pub fn headers_for(&self, payload_bytes: usize, into: &mut [u8; LONGEST_HEADERS]) -> usize {
         let mut at = 0;
         let mut put = |bytes: &[u8]| {
             for (to, from) in into.iter_mut().skip(at).zip(bytes) {
@@ -151,7 +178,7 @@ impl<'a> Packet<'a> {
         let bth = Bth {
             opcode_byte: self.opcode.byte(self.service),
             solicited: self.solicited,
-            pad_bytes: self.pad_bytes(),
+            pad_bytes: pad_bytes(payload_bytes),
             pkey: self.pkey,
             destination_qpn: self.destination_qpn,
             ack_request: self.ack_request,
@@ -189,6 +216,11 @@ impl<'a> Packet<'a> {
 
     /// Room for [`Packet::headers`].
     pub const HEADER_ROOM: usize = LONGEST_HEADERS;
+}
+
+/// Bytes that pad so many to a multiple of 4.
+fn pad_bytes(payload_bytes: usize) -> u8 {
+    (payload_bytes.wrapping_neg() & 3) as u8
 }
 
 #[cfg(test)]
@@ -272,6 +304,7 @@ mod tests {
             wire.extend(&payload);
             wire.extend(vec![0; usize::from(packet.pad_bytes()) + 4]);
             prop_assert_eq!(wire.len() % 4, length % 4);
+            prop_assert_eq!(length, packet.header_bytes());
             prop_assert_eq!(Packet::parse(&wire), Ok(packet));
             for cut in 0..(length + 4).min(wire.len()) {
                 prop_assert!(Packet::parse(&wire[..cut]).is_err());

@@ -9,6 +9,12 @@ pub struct Psn(u32);
 impl Psn {
     const MASK: u32 = 0x00ff_ffff;
 
+    /// PSN 0.
+    pub const ZERO: Psn = Psn(0);
+
+    /// As a step, this goes one back.
+    pub const STEP_BACK: u32 = Psn::MASK;
+
     /// The low 24 bits of `value`.
     pub fn new(value: u32) -> Psn {
         Psn(value & Psn::MASK)

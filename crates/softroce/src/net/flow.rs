@@ -1,0 +1,76 @@
+//! A flow: where packets go and what of their network headers enters the invariant CRC.
+
+use std::net::{IpAddr, SocketAddr};
+
+use super::sockets::SendOptions;
+use crate::wire::{IcrcAddresses, IcrcSeed, UDP_PORT};
+
+/// IPv4 flags of all our packets: "don't fragment".
+pub const DONT_FRAGMENT: u16 = 0x4000;
+
+/// Where packets go: addresses, the source port that spreads flows, traffic class and hop limit.
+#[derive(Clone, Debug)]
+pub struct Flow {
+    pub(super) destination: SocketAddr,
+    pub(super) addresses: IcrcAddresses,
+    /// The destination is of our address' family; nothing can be sent to another.
+    pub(super) reachable: bool,
+    pub(super) socket: usize,
+    pub(super) source_port: u16,
+    pub(super) traffic_class: u8,
+    pub(super) hop_limit: u8,
+    /// Packets that a train to it may have, as far as the faults allow trains.
+    pub(super) max_packets: usize,
+}
+
+impl Flow {
+    /// From `source` to the RoCEv2 port of `destination`.
+    pub(super) fn new(source: IpAddr, destination: IpAddr, socket: usize, port: u16) -> Flow {
+        let destination = destination.to_canonical();
+        Flow {
+            destination: (destination, UDP_PORT).into(),
+            addresses: icrc_addresses(source, destination),
+            reachable: source.is_ipv4() == destination.is_ipv4(),
+            socket,
+            source_port: port,
+            traffic_class: 0,
+            hop_limit: 0,
+            max_packets: super::MAX_TRAIN_PACKETS,
+        }
+    }
+
+    /// What a send to it says.
+    pub(super) fn send_options(&self) -> SendOptions {
+        SendOptions {
+            destination: self.destination,
+            traffic_class: self.traffic_class,
+            hop_limit: self.hop_limit,
+            segment_bytes: None,
+        }
+    }
+
+    /// What the CRC of a packet of so many bytes, identification 0, starts from.
+    pub(super) fn seed(&self, packet_bytes: usize) -> IcrcSeed {
+        IcrcSeed::new(self.addresses, self.source_port, packet_bytes)
+    }
+}
+
+/// The addresses as the CRC takes them, identification 0; where their families differ, both as IPv6 ones.
+pub fn icrc_addresses(source: IpAddr, destination: IpAddr) -> IcrcAddresses {
+    let long = |address| match address {
+        IpAddr::V4(v4) => v4.to_ipv6_mapped(),
+        IpAddr::V6(v6) => v6,
+    };
+    match (source, destination) {
+        (IpAddr::V4(source), IpAddr::V4(destination)) => IcrcAddresses::V4 {
+            source,
+            destination,
+            identification: 0,
+            flags: DONT_FRAGMENT,
+        },
+        _ => IcrcAddresses::V6 {
+            source: long(source),
+            destination: long(destination),
+        },
+    }
+}

@@ -1,0 +1,278 @@
+//! The IPv4 identification of a packet received. The invariant CRC covers it and a UDP socket does not show it.
+//!
+//! Our own packets are numbered by their place in the train, so that place is tried first. If it is not the
+//! place, the CRC tells: it is linear, so the difference between the CRC in the packet and that for another
+//! identification is the flipped bits of the identification, moved to the CRC's end by a power of x modulo the
+//! polynomial. Multiplied by the inverse of that power, the difference gives the flipped bits back, if and only
+//! if it is below x^16.
+//!
+//! What that costs in strength: damaged bytes make an arbitrary difference of 32 bits, and 2^16 of those are
+//! identifications. With any identification allowed, one of 2^16 damaged packets would be taken, where a CRC of
+//! known headers takes one of 2^32. So what is allowed depends on the sender:
+//! - `Unknown`, at first: any. The first packet tells what kind of sender it is.
+//! - `Indexed`: numbers packets of a train, as Linux does for UDP sockets: below 64. One of 2^26 damaged packets.
+//! - `Counter`: counts packets (the kernel's Soft-RoCE, most adapters): any. One of 2^16 damaged packets; UDP's
+//!   checksum, where it is used, and Ethernet's CRC stand before.
+//!
+//! An `Indexed` sender becomes a `Counter` when two packets in a row are refused whose identifications follow
+//! each other within 256. Damage does so with one packet of 2^24, and only right behind another one of 2^16.
+//! IPv6 has no identification, and its CRC full strength.
+
+use std::net::IpAddr;
+
+use super::MAX_TRAIN_PACKETS;
+use crate::wire::POLYNOMIAL;
+
+/// Steps that a counter makes from one packet to the next of ours at most.
+const NEAR: u16 = 256;
+/// Senders remembered; another one on the same place is `Unknown` again.
+const SENDERS: usize = 256;
+/// Powers remembered, of as many lengths.
+const LENGTHS: usize = 64;
+/// Bytes from the identification's start to the base transport header.
+const BYTES_BELOW: usize = 16 + 8;
+
+/// What a sender does with the field.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Habit {
+    #[default]
+    Unknown,
+    Indexed,
+    Counter,
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+struct Sender {
+    address: Option<IpAddr>,
+    habit: Habit,
+    /// Identification of the last packet, if that was refused for it.
+    refused: Option<u16>,
+    /// What a counter's next packet should have.
+    expected: u16,
+}
+
+/// What is known of the senders.
+pub struct Identification {
+    senders: Box<[Sender; SENDERS]>,
+    inverses: Box<[(usize, u32); LENGTHS]>,
+}
+
+impl Identification {
+    /// Nothing yet.
+    pub fn new() -> Identification {
+        Identification {
+            senders: Box::new([Sender::default(); SENDERS]),
+            inverses: Box::new([(0, ONE); LENGTHS]),
+        }
+    }
+
+    /// What a packet's identification is most likely, `place` being the packet's in its datagram.
+    pub fn guess(&mut self, source: IpAddr, place: usize) -> u16 {
+        match self.sender(source) {
+            Some(sender) if sender.habit == Habit::Counter => sender.expected,
+            _ => place as u16,
+        }
+    }
+
+    /// Whether to take a packet whose CRC differs by `difference` from that for the identification `guess`, with
+    /// `bytes` from its base transport header to its CRC, without it.
+    pub fn takes(&mut self, source: IpAddr, guess: u16, difference: u32, bytes: usize) -> bool {
+        let flipped = match difference {
+            0 => Some(0),
+            _ => flipped_bits(difference, self.inverse(bytes + BYTES_BELOW)),
+        };
+        let Some(flipped) = flipped else {
+            return false;
+        };
+        self.sender(source)
+            .is_some_and(|sender| sender.takes(guess ^ flipped))
+    }
+
+    fn sender(&mut self, source: IpAddr) -> Option<&mut Sender> {
+        let mixed = match source {
+            IpAddr::V4(v4) => v4.to_bits().wrapping_mul(0x9e37_79b9) >> 16,
+            IpAddr::V6(_) => 0,
+        };
+        let sender = self.senders.get_mut(mixed as usize % SENDERS)?;
+        if sender.address != Some(source) {
+            *sender = Sender {
+                address: Some(source),
+                ..Sender::default()
+            };
+        }
+        Some(sender)
+    }
+
+    fn inverse(&mut self, bytes: usize) -> u32 {
+        let Some(entry) = self.inverses.get_mut(bytes / 4 % LENGTHS) else {
+            return inverse_power(bytes);
+        };
+        if entry.0 != bytes {
+            *entry = (bytes, inverse_power(bytes));
+        }
+        entry.1
+    }
+}
+
+impl Sender {
+    fn takes(&mut self, identification: u16) -> bool {
+        let indexed = usize::from(identification) < MAX_TRAIN_PACKETS;
+        match self.habit {
+            Habit::Unknown if indexed => self.habit = Habit::Indexed,
+            Habit::Unknown => self.habit = Habit::Counter,
+            Habit::Indexed if !indexed => {
+                let before = self.refused.replace(identification);
+                let follows = before.is_some_and(|it| identification.wrapping_sub(it) <= NEAR);
+                if !follows {
+                    return false;
+                }
+                self.habit = Habit::Counter;
+            }
+            Habit::Indexed | Habit::Counter => {}
+        }
+        self.refused = None;
+        self.expected = identification.wrapping_add(1);
+        true
+    }
+}
+
+/// The polynomial 1: the highest bit is x^0.
+const ONE: u32 = 1 << 31;
+/// x^-8, x^-16, x^-32 …: one for each bit of a number of bytes.
+const INVERSES: [u32; 17] = {
+    let mut powers = [ONE; 17];
+    let mut step = 0;
+    while step < 8 {
+        powers[0] = divide_by_x(powers[0]);
+        step += 1;
+    }
+    let mut bit = 1;
+    while bit < powers.len() {
+        powers[bit] = multiply(powers[bit - 1], powers[bit - 1]);
+        bit += 1;
+    }
+    powers
+};
+
+/// The bits of the identification that make this difference, or `None` if none do.
+fn flipped_bits(difference: u32, inverse: u32) -> Option<u16> {
+    // The identification's first byte came first and stands lowest.
+    let bits = u16::try_from(multiply(difference, inverse)).ok()?;
+    Some(bits.swap_bytes())
+}
+
+/// x^-8n modulo the polynomial; `bytes` below 2^17.
+fn inverse_power(bytes: usize) -> u32 {
+    let powers = INVERSES.iter().enumerate();
+    powers
+        .filter(|(bit, _)| bytes >> bit & 1 == 1)
+        .fold(ONE, |product, (_, power)| multiply(product, *power))
+}
+
+/// a / x modulo the polynomial.
+const fn divide_by_x(a: u32) -> u32 {
+    // The polynomial's x^0 term makes any remainder divisible.
+    match a & ONE {
+        0 => a << 1,
+        _ => (a ^ POLYNOMIAL) << 1 | 1,
+    }
+}
+
+/// a · b modulo the polynomial.
+const fn multiply(a: u32, b: u32) -> u32 {
+    let mut product = 0;
+    let mut multiple = b;
+    let mut bit = 0;
+    while bit < 32 {
+        product ^= multiple & (a << bit >> 31).wrapping_neg();
+        multiple = multiple >> 1 ^ POLYNOMIAL & (multiple & 1).wrapping_neg();
+        bit += 1;
+    }
+    product
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::wire::{IcrcAddresses, IcrcSeed};
+
+    fn seed(identification: u16, bytes: usize) -> IcrcSeed {
+        let addresses = IcrcAddresses::V4 {
+            source: [192, 0, 2, 1].into(),
+            destination: [192, 0, 2, 2].into(),
+            identification,
+            flags: 0x4000,
+        };
+        IcrcSeed::new(addresses, 0xc000, bytes)
+    }
+
+    const SOURCE: IpAddr = IpAddr::V4(std::net::Ipv4Addr::new(192, 0, 2, 1));
+
+    /// A sender's packets with these identifications: which are taken.
+    fn taken(identifications: &[u16]) -> Vec<bool> {
+        let mut all = Identification::new();
+        let mut each = |identification: &u16| {
+            let mut body = [3; 40];
+            let guess = all.guess(SOURCE, 0);
+            let written = seed(*identification, 44).over(&mut body);
+            let difference = seed(guess, 44).over(&mut body) ^ written;
+            all.takes(SOURCE, guess, difference, body.len())
+        };
+        identifications.iter().map(&mut each).collect()
+    }
+
+    #[test]
+    fn what_is_taken_depends_on_the_sender() {
+        assert_eq!(taken(&[4711, 9, 60_000]), [true; 3]);
+        assert_eq!(
+            taken(&[0, 63, 64, 63, 65]),
+            [true, true, false, true, false]
+        );
+        assert_eq!(
+            taken(&[0, 900, 901, 902, 5]),
+            [true, false, true, true, true]
+        );
+        assert_eq!(taken(&[0, 900, 1157, 1413]), [true, false, false, true]);
+        assert_eq!(taken(&[0, 900, 899]), [true, false, false]);
+        assert_eq!(taken(&[0, 65_500, 80]), [true, false, true]);
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(48))]
+        #[test]
+        fn the_solution_is_the_one_that_trying_all_finds(
+            mut body in proptest::collection::vec(any::<u8>(), 12..600),
+            identification: u16, guess: u16, damage: u32,
+        ) {
+            let bytes = body.len() + 4;
+            let written = seed(identification, bytes).over(&mut body);
+            let guessed = seed(guess, bytes).over(&mut body);
+            let inverse = inverse_power(body.len() + BYTES_BELOW);
+            prop_assert_eq!(flipped_bits(guessed ^ written, inverse), Some(guess ^ identification));
+            let damaged = written ^ damage;
+            let zero = seed(0, bytes);
+            // Over a body of zeroes after the identification, all differences are linear: one CRC each is enough.
+            let first = zero.over(&mut body);
+            let mut basis = [0; 16];
+            for (bit, flip) in basis.iter_mut().enumerate() {
+                *flip = zero.flip_identification(1 << bit).over(&mut body) ^ first;
+            }
+            let tried = (0..=u16::MAX).find(|id| {
+                let flips = basis.iter().enumerate().filter(|(bit, _)| id >> bit & 1 == 1);
+                flips.fold(first, |crc, (_, flip)| crc ^ flip) == damaged
+            });
+            prop_assert_eq!(flipped_bits(first ^ damaged, inverse), tried);
+        }
+
+        #[test]
+        fn multiplication_has_inverses(a: u32, bytes in 0..4000_usize) {
+            let mut power = ONE;
+            for _ in 0..bytes * 8 {
+                power = power >> 1 ^ POLYNOMIAL & (power & 1).wrapping_neg();
+            }
+            prop_assert_eq!(multiply(multiply(a, power), inverse_power(bytes)), a);
+        }
+    }
+}

@@ -1,0 +1,235 @@
+//! Receiving: many datagrams a system call, each cut into the packets of its train, their invariant CRCs checked.
+
+use std::net::{IpAddr, SocketAddr};
+use std::os::fd::RawFd;
+use std::sync::Arc;
+
+use super::Arrival;
+use super::counters::Counters;
+use super::flow::icrc_addresses;
+use super::identification::Identification;
+use super::impairment::{Impairment, Transit};
+use super::sockets::{BATCH, Batch, Socket, now_ns};
+use crate::wire::{Bth, ICRC_BYTES, IcrcSeed};
+
+/// Bytes of the shortest packet.
+const SHORTEST: usize = Bth::BYTES + ICRC_BYTES;
+/// Packets after which no more are asked for in one call.
+const ENOUGH: usize = 256;
+
+/// The receiving half of an address.
+pub struct Receiver {
+    socket: Socket,
+    batch: Batch,
+    check: Check,
+    faults: Option<Box<Impairment<Origin>>>,
+    counters: Arc<Counters>,
+}
+
+/// Who sent a packet, and its place in its train.
+type Origin = (SocketAddr, usize);
+
+impl Receiver {
+    pub(super) fn new(
+        socket: Socket,
+        address: IpAddr,
+        faults: Option<Impairment<Origin>>,
+        counters: Arc<Counters>,
+    ) -> Receiver {
+        Receiver {
+            socket,
+            batch: Batch::new(),
+            check: Check {
+                address,
+                identification: Identification::new(),
+            },
+            faults: faults.map(Box::new),
+            counters,
+        }
+    }
+
+    /// The socket, readable when packets wait.
+    pub fn fd(&self) -> RawFd {
+        self.socket.fd()
+    }
+
+    /// Hands over what has arrived, up to some hundred packets, without waiting; returns how many.
+    pub fn receive(&mut self, mut each: impl FnMut(Arrival<'_>)) -> usize {
+        let mut handed_over = 0;
+        while handed_over < ENOUGH {
+            // An error of the socket concerns no packet of ours; the next call may do better.
+            let datagrams = self.socket.receive(&mut self.batch).unwrap_or(0);
+            if datagrams == 0 {
+                break;
+            }
+            handed_over += self.hand_over(datagrams, &mut each);
+            if datagrams < BATCH {
+                break;
+            }
+        }
+        handed_over + self.hand_over_due(&mut each)
+    }
+
+    fn hand_over(&mut self, datagrams: usize, each: &mut impl FnMut(Arrival<'_>)) -> usize {
+        let mut tally = Tally::default();
+        for datagram in self.batch.datagrams(datagrams) {
+            tally.bytes += datagram.bytes.len() as u64;
+            let segment_bytes = match datagram.segment_bytes {
+                0 => datagram.bytes.len().max(1),
+                bytes => bytes,
+            };
+            if let Some(link) = &mut self.faults {
+                let now_ns = now_ns();
+                for (place, segment) in datagram.bytes.chunks(segment_bytes).enumerate() {
+                    tally.packets += 1;
+                    let packet = Transit {
+                        context: (datagram.source, place),
+                        bytes: segment.to_vec(),
+                    };
+                    link.enter(now_ns, packet, &self.counters.receive_faults);
+                }
+                continue;
+            }
+            let mut seed = Seed::none();
+            for (place, segment) in datagram.bytes.chunks_mut(segment_bytes).enumerate() {
+                tally.packets += 1;
+                let verdict = self.check.check(datagram.source, &mut seed, place, segment);
+                tally.hand_over(verdict, datagram.source, segment, each);
+            }
+        }
+        tally.report(&self.counters, datagrams);
+        tally.good
+    }
+
+    /// What the faults held back and is due.
+    fn hand_over_due(&mut self, each: &mut impl FnMut(Arrival<'_>)) -> usize {
+        let Some(link) = &mut self.faults else {
+            return 0;
+        };
+        let mut tally = Tally::default();
+        while let Some(mut packet) = link.leave(now_ns()) {
+            let (source, place) = packet.context;
+            let verdict = self
+                .check
+                .check(source, &mut Seed::none(), place, &mut packet.bytes);
+            tally.hand_over(verdict, source, &packet.bytes, each);
+        }
+        tally.report(&self.counters, 0);
+        tally.good
+    }
+
+    /// When the next packet held back by the faults is due.
+    pub fn next_due_ns(&self) -> Option<u64> {
+        self.faults.as_ref()?.next_due_ns()
+    }
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Verdict {
+    Good,
+    Short,
+    BadIcrc,
+}
+
+/// What one call came to; the shared counters are written once.
+#[derive(Default)]
+struct Tally {
+    packets: u64,
+    bytes: u64,
+    short: u64,
+    bad_icrc: u64,
+    good: usize,
+}
+
+impl Tally {
+    fn hand_over(
+        &mut self,
+        verdict: Verdict,
+        source: SocketAddr,
+        packet: &[u8],
+        each: &mut impl FnMut(Arrival<'_>),
+    ) {
+        match verdict {
+            Verdict::Short => self.short += 1,
+            Verdict::BadIcrc => self.bad_icrc += 1,
+            Verdict::Good => {
+                self.good += 1;
+                let end = packet.len().saturating_sub(ICRC_BYTES);
+                each(Arrival {
+                    source: source.ip(),
+                    bytes: packet.get(..end).unwrap_or_default(),
+                });
+            }
+        }
+    }
+
+    fn report(&self, counters: &Counters, datagrams: usize) {
+        counters.received.datagrams.add(datagrams as u64);
+        counters.received.packets.add(self.packets);
+        counters.received.bytes.add(self.bytes);
+        if self.short + self.bad_icrc > 0 {
+            counters.short.add(self.short);
+            counters.bad_icrc.add(self.bad_icrc);
+        }
+    }
+}
+
+/// What the CRC of one datagram's packets of one length starts from.
+struct Seed {
+    packet_bytes: usize,
+    seed: Option<IcrcSeed>,
+}
+
+impl Seed {
+    fn none() -> Seed {
+        Seed {
+            packet_bytes: 0,
+            seed: None,
+        }
+    }
+}
+
+/// The check of a packet's CRC.
+struct Check {
+    address: IpAddr,
+    identification: Identification,
+}
+
+impl Check {
+    fn check(
+        &mut self,
+        source: SocketAddr,
+        seed: &mut Seed,
+        place: usize,
+        packet: &mut [u8],
+    ) -> Verdict {
+        if packet.len() < SHORTEST {
+            return Verdict::Short;
+        }
+        if seed.packet_bytes != packet.len() {
+            seed.packet_bytes = packet.len();
+            let addresses = icrc_addresses(source.ip(), self.address);
+            seed.seed = Some(IcrcSeed::new(addresses, source.port(), packet.len()));
+        }
+        let Some((body, tail)) = packet.split_last_chunk_mut::<ICRC_BYTES>() else {
+            return Verdict::Short;
+        };
+        let Some(seed) = seed.seed else {
+            return Verdict::BadIcrc;
+        };
+        let written = u32::from_le_bytes(*tail);
+        let good = match source {
+            SocketAddr::V6(_) => seed.over(body) == written,
+            SocketAddr::V4(_) => {
+                let guess = self.identification.guess(source.ip(), place);
+                let difference = seed.flip_identification(guess).over(body) ^ written;
+                self.identification
+                    .takes(source.ip(), guess, difference, body.len())
+            }
+        };
+        match good {
+            true => Verdict::Good,
+            false => Verdict::BadIcrc,
+        }
+    }
+}

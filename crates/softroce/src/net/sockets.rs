@@ -1,0 +1,388 @@
+//! The system calls, each behind a safe function or one that says what the caller must hold to. Nothing here
+//! knows packets.
+
+use std::io;
+use std::mem::{MaybeUninit, size_of, zeroed};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, SocketAddrV6};
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
+use std::ptr;
+
+use libc::{c_int, socklen_t};
+
+/// Datagrams that one call receives.
+pub const BATCH: usize = 8;
+/// Bytes of the longest datagram.
+const DATAGRAM_BYTES: usize = 1 << 16;
+/// Room for four control messages of an int, aligned as they must be.
+type Control = [u64; 12];
+
+/// What one send says beside its bytes.
+#[derive(Clone, Copy, Debug)]
+pub struct SendOptions {
+    /// Where to.
+    pub destination: SocketAddr,
+    /// Type of service or traffic class; 0 leaves the system's.
+    pub traffic_class: u8,
+    /// Time to live or hop limit; 0 leaves the system's.
+    pub hop_limit: u8,
+    /// Length of a segment, if the kernel is to cut the bytes (UDP GSO).
+    pub segment_bytes: Option<u16>,
+}
+
+/// A UDP socket that never blocks.
+pub struct Socket(OwnedFd);
+
+impl Socket {
+    /// One of this address' family; an IPv6 one takes no IPv4.
+    pub fn udp(family_of: IpAddr) -> io::Result<Socket> {
+        let family = match family_of {
+            IpAddr::V4(_) => libc::AF_INET,
+            IpAddr::V6(_) => libc::AF_INET6,
+        };
+        let kind = libc::SOCK_DGRAM | libc::SOCK_CLOEXEC | libc::SOCK_NONBLOCK;
+        // SAFETY: takes no pointers; a descriptor that is returned is ours alone.
+        let socket = unsafe {
+            let fd = checked(libc::socket(family, kind, 0))?;
+            Socket(OwnedFd::from_raw_fd(fd))
+        };
+        if family_of.is_ipv6() {
+            socket.set(libc::IPPROTO_IPV6, libc::IPV6_V6ONLY, 1)?;
+        }
+        Ok(socket)
+    }
+
+    /// Its descriptor.
+    pub fn fd(&self) -> RawFd {
+        self.0.as_raw_fd()
+    }
+
+    /// Takes an address and port.
+    pub fn bind(&self, address: SocketAddr) -> io::Result<()> {
+        let (name, length) = name_of(address);
+        // SAFETY: `name` holds an address of `length` bytes.
+        checked(unsafe { libc::bind(self.fd(), (&raw const name).cast(), length) })?;
+        Ok(())
+    }
+
+    /// Sets an option that is an int.
+    pub fn set(&self, level: c_int, option: c_int, value: c_int) -> io::Result<()> {
+        let length = size_of::<c_int>() as socklen_t;
+        // SAFETY: the pointer is to an int, as `length` says.
+        checked(unsafe {
+            libc::setsockopt(self.fd(), level, option, (&raw const value).cast(), length)
+        })?;
+        Ok(())
+    }
+
+    /// An option that is an int.
+    pub fn get(&self, level: c_int, option: c_int) -> io::Result<c_int> {
+        let mut value: c_int = 0;
+        let mut length = size_of::<c_int>() as socklen_t;
+        // SAFETY: the pointers are to an int and to its length.
+        checked(unsafe {
+            libc::getsockopt(
+                self.fd(),
+                level,
+                option,
+                (&raw mut value).cast(),
+                &raw mut length,
+            )
+        })?;
+        Ok(value)
+    }
+
+    /// From now on whatever arrives is dropped by a filter, and no memory is held for it.
+    pub fn refuse_incoming(&self) -> io::Result<()> {
+        let mut accept_no_byte = libc::sock_filter {
+            code: (libc::BPF_RET | libc::BPF_K) as u16,
+            jt: 0,
+            jf: 0,
+            k: 0,
+        };
+        let program = libc::sock_fprog {
+            len: 1,
+            filter: &raw mut accept_no_byte,
+        };
+        let length = size_of::<libc::sock_fprog>() as socklen_t;
+        // SAFETY: the program has the one instruction that it points to; the kernel copies it.
+        checked(unsafe {
+            libc::setsockopt(
+                self.fd(),
+                libc::SOL_SOCKET,
+                libc::SO_ATTACH_FILTER,
+                (&raw const program).cast(),
+                length,
+            )
+        })?;
+        Ok(())
+    }
+
+    /// Sends the pieces as one datagram, or one cut into segments; never waits.
+    ///
+    /// # Safety
+    /// The pieces are readable.
+    pub unsafe fn send(&self, pieces: &[libc::iovec], options: &SendOptions) -> io::Result<()> {
+        let (mut name, name_length) = name_of(options.destination);
+        let mut control: Control = [0; 12];
+        // SAFETY: a message header of zeroes is an empty one.
+        let mut message: libc::msghdr = unsafe { zeroed() };
+        message.msg_name = (&raw mut name).cast();
+        message.msg_namelen = name_length;
+        message.msg_iov = pieces.as_ptr().cast_mut();
+        message.msg_iovlen = pieces.len() as _;
+        let used = put_control(&mut control, options);
+        if used > 0 {
+            message.msg_control = (&raw mut control).cast();
+            message.msg_controllen = used as _;
+        }
+        // SAFETY: name, control and pieces outlive the call, which writes to none of them.
+        let sent = unsafe { libc::sendmsg(self.fd(), &raw const message, libc::MSG_NOSIGNAL) };
+        if sent < 0 {
+            return Err(io::Error::last_os_error());
+        }
+        Ok(())
+    }
+
+    /// Sends the bytes as one datagram; never waits.
+    pub fn send_bytes(&self, bytes: &[u8], options: &SendOptions) -> io::Result<()> {
+        let piece = libc::iovec {
+            iov_base: bytes.as_ptr().cast_mut().cast(),
+            iov_len: bytes.len(),
+        };
+        // SAFETY: the bytes are borrowed until the call is over.
+        unsafe { self.send(&[piece], options) }
+    }
+
+    /// Waits until there is room to send, at most so many milliseconds.
+    pub fn wait_writable(&self, milliseconds: c_int) {
+        let mut poll = libc::pollfd {
+            fd: self.fd(),
+            events: libc::POLLOUT,
+            revents: 0,
+        };
+        // SAFETY: the pointer is to the one entry. The caller tries again, whatever comes out.
+        unsafe { libc::poll(&raw mut poll, 1, milliseconds) };
+    }
+
+    /// Receives what there is, up to [`BATCH`] datagrams; returns how many, 0 if none wait.
+    pub fn receive(&self, batch: &mut Batch) -> io::Result<usize> {
+        // SAFETY: headers of zeroes are empty ones.
+        let mut messages: [libc::mmsghdr; BATCH] = unsafe { zeroed() };
+        // SAFETY: as above, for pieces of no bytes.
+        let mut pieces: [libc::iovec; BATCH] = unsafe { zeroed() };
+        let slots = batch.slots.iter_mut().zip(&mut pieces).zip(&mut messages);
+        for ((slot, piece), message) in slots {
+            piece.iov_base = slot.bytes.as_mut_ptr().cast();
+            piece.iov_len = slot.bytes.len();
+            let header = &mut message.msg_hdr;
+            header.msg_name = slot.name.as_mut_ptr().cast();
+            header.msg_namelen = size_of::<libc::sockaddr_in6>() as socklen_t;
+            header.msg_iov = piece;
+            header.msg_iovlen = 1;
+            header.msg_control = slot.control.as_mut_ptr().cast();
+            header.msg_controllen = size_of::<Control>() as _;
+        }
+        // SAFETY: every header points to a name, a piece and control bytes of the sizes it says, which are lent to
+        // us for writing and outlive the call.
+        let received = unsafe {
+            libc::recvmmsg(
+                self.fd(),
+                messages.as_mut_ptr(),
+                BATCH as u32,
+                libc::MSG_DONTWAIT as _,
+                ptr::null_mut(),
+            )
+        };
+        if received < 0 {
+            let error = io::Error::last_os_error();
+            return match error.raw_os_error() {
+                Some(libc::EAGAIN | libc::EINTR) => Ok(0),
+                _ => Err(error),
+            };
+        }
+        let received = received as usize;
+        for (slot, message) in batch.slots.iter_mut().zip(&messages).take(received) {
+            slot.length = (message.msg_len as usize).min(DATAGRAM_BYTES);
+            // SAFETY: the kernel filled in this header's name and control bytes.
+            unsafe {
+                slot.source = source_of(&slot.name);
+                slot.segment_bytes = segment_bytes_of(&message.msg_hdr);
+            }
+        }
+        Ok(received)
+    }
+}
+
+/// Memory that datagrams are received into, allocated once.
+pub struct Batch {
+    slots: Vec<Slot>,
+}
+
+struct Slot {
+    bytes: Box<[u8]>,
+    name: MaybeUninit<libc::sockaddr_in6>,
+    control: Control,
+    length: usize,
+    source: Option<SocketAddr>,
+    segment_bytes: usize,
+}
+
+/// A datagram received: a train's packets one after another.
+pub struct Datagram<'a> {
+    /// Who sent it.
+    pub source: SocketAddr,
+    /// Length of a segment; the last may be shorter. 0: there is only one.
+    pub segment_bytes: usize,
+    /// All of it.
+    pub bytes: &'a mut [u8],
+}
+
+impl Batch {
+    /// Memory for [`BATCH`] of the longest datagrams.
+    pub fn new() -> Batch {
+        let slot = || Slot {
+            bytes: vec![0; DATAGRAM_BYTES].into_boxed_slice(),
+            name: MaybeUninit::zeroed(),
+            control: [0; 12],
+            length: 0,
+            source: None,
+            segment_bytes: 0,
+        };
+        Batch {
+            slots: std::iter::repeat_with(slot).take(BATCH).collect(),
+        }
+    }
+
+    /// The first `count` datagrams, those that [`Socket::receive`] returned.
+    pub fn datagrams(&mut self, count: usize) -> impl Iterator<Item = Datagram<'_>> {
+        self.slots.iter_mut().take(count).filter_map(|slot| {
+            Some(Datagram {
+                source: slot.source?,
+                segment_bytes: slot.segment_bytes,
+                bytes: slot.bytes.get_mut(..slot.length)?,
+            })
+        })
+    }
+}
+
+/// The monotonic clock, in nanoseconds.
+pub fn now_ns() -> u64 {
+    let mut now = libc::timespec {
+        tv_sec: 0,
+        tv_nsec: 0,
+    };
+    // SAFETY: the pointer is to a timespec; this clock always exists.
+    unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC, &raw mut now) };
+    now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64
+}
+
+fn checked(result: c_int) -> io::Result<c_int> {
+    if result < 0 {
+        return Err(io::Error::last_os_error());
+    }
+    Ok(result)
+}
+
+/// An address as the kernel takes it, with its length. It starts with the family, whichever it is.
+fn name_of(address: SocketAddr) -> (libc::sockaddr_in6, socklen_t) {
+    // SAFETY: all zeroes is an address of no family.
+    let mut name: libc::sockaddr_in6 = unsafe { zeroed() };
+    match address {
+        SocketAddr::V4(v4) => {
+            // SAFETY: as above.
+            let mut short: libc::sockaddr_in = unsafe { zeroed() };
+            short.sin_family = libc::AF_INET as _;
+            short.sin_port = v4.port().to_be();
+            short.sin_addr.s_addr = u32::from_ne_bytes(v4.ip().octets());
+            // SAFETY: an IPv4 address is the shorter one and no stricter aligned.
+            unsafe { (&raw mut name).cast::<libc::sockaddr_in>().write(short) };
+            (name, size_of::<libc::sockaddr_in>() as socklen_t)
+        }
+        SocketAddr::V6(v6) => {
+            name.sin6_family = libc::AF_INET6 as _;
+            name.sin6_port = v6.port().to_be();
+            name.sin6_addr.s6_addr = v6.ip().octets();
+            name.sin6_scope_id = v6.scope_id();
+            (name, size_of::<libc::sockaddr_in6>() as socklen_t)
+        }
+    }
+}
+
+/// # Safety
+/// The kernel has written an address there.
+unsafe fn source_of(name: &MaybeUninit<libc::sockaddr_in6>) -> Option<SocketAddr> {
+    // SAFETY: it was zeroed at first, and every byte pattern is an address.
+    let long = unsafe { name.assume_init_ref() };
+    match c_int::from(long.sin6_family) {
+        libc::AF_INET => {
+            // SAFETY: the family says that an IPv4 address is there; it is shorter and no stricter aligned.
+            let short = unsafe { name.as_ptr().cast::<libc::sockaddr_in>().read() };
+            let ip = Ipv4Addr::from(short.sin_addr.s_addr.to_ne_bytes());
+            Some((ip, u16::from_be(short.sin_port)).into())
+        }
+        libc::AF_INET6 => {
+            let ip = Ipv6Addr::from(long.sin6_addr.s6_addr);
+            let port = u16::from_be(long.sin6_port);
+            Some(SocketAddrV6::new(ip, port, 0, long.sin6_scope_id).into())
+        }
+        _ => None,
+    }
+}
+
+/// Writes the control messages that the options ask for; returns the bytes used.
+fn put_control(control: &mut Control, options: &SendOptions) -> usize {
+    let v4 = options.destination.is_ipv4();
+    let mut used = 0;
+    let mut put = |level: c_int, kind: c_int, value: &[u8]| {
+        // SAFETY: these only compute. A header, an int and its padding are at most 24 bytes each, three of them 72 of
+        // the 96 that there are; a header's alignment is at most 8, as is the buffer's and each step.
+        unsafe {
+            let header = (&raw mut *control)
+                .cast::<u8>()
+                .add(used)
+                .cast::<libc::cmsghdr>();
+            (*header).cmsg_level = level;
+            (*header).cmsg_type = kind;
+            (*header).cmsg_len = libc::CMSG_LEN(value.len() as u32) as _;
+            ptr::copy_nonoverlapping(value.as_ptr(), libc::CMSG_DATA(header), value.len());
+            used += libc::CMSG_SPACE(value.len() as u32) as usize;
+        }
+    };
+    if let Some(bytes) = options.segment_bytes {
+        put(libc::SOL_UDP, libc::UDP_SEGMENT, &bytes.to_ne_bytes());
+    }
+    if options.traffic_class != 0 {
+        let value = c_int::from(options.traffic_class).to_ne_bytes();
+        match v4 {
+            true => put(libc::IPPROTO_IP, libc::IP_TOS, &value),
+            false => put(libc::IPPROTO_IPV6, libc::IPV6_TCLASS, &value),
+        }
+    }
+    if options.hop_limit != 0 {
+        let value = c_int::from(options.hop_limit).to_ne_bytes();
+        match v4 {
+            true => put(libc::IPPROTO_IP, libc::IP_TTL, &value),
+            false => put(libc::IPPROTO_IPV6, libc::IPV6_HOPLIMIT, &value),
+        }
+    }
+    used
+}
+
+/// The segment length among a message's control messages, 0 if it is not there.
+///
+/// # Safety
+/// The kernel has filled in the header, and its control bytes are still there.
+unsafe fn segment_bytes_of(message: &libc::msghdr) -> usize {
+    // SAFETY: the kernel wrote well-formed control messages, and walking them is what these are for.
+    unsafe {
+        let mut header = libc::CMSG_FIRSTHDR(message);
+        while let Some(control) = header.as_ref() {
+            if control.cmsg_level == libc::SOL_UDP && control.cmsg_type == libc::UDP_GRO {
+                let bytes = libc::CMSG_DATA(header).cast::<c_int>().read_unaligned();
+                return usize::try_from(bytes).unwrap_or(0);
+            }
+            header = libc::CMSG_NXTHDR(message, header);
+        }
+    }
+    0
+}

@@ -1,0 +1,159 @@
+//! Sending: the pool of sockets, which one a flow takes, and what becomes of a train that the kernel refuses.
+//! With faults a train is one packet, copied, and leaves when the faulty link lets it.
+
+use std::io;
+use std::net::IpAddr;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use super::MAX_TRAIN_PACKETS;
+use super::counters::Counters;
+use super::flow::Flow;
+use super::impairment::{Impairment, Transit};
+use super::sockets::{Socket, now_ns};
+use super::train::Train;
+
+/// How long a send may wait for room in the socket, in milliseconds.
+const PATIENCE_MS: i32 = 1;
+
+/// The sending half of an address.
+pub struct Transmitter {
+    address: IpAddr,
+    sockets: Vec<(Socket, u16)>,
+    /// The system does not cut trains into packets.
+    no_trains: AtomicBool,
+    faults: Option<Box<Mutex<Impairment<Flow>>>>,
+    counters: Arc<Counters>,
+}
+
+impl Transmitter {
+    pub(super) fn new(
+        address: IpAddr,
+        sockets: Vec<(Socket, u16)>,
+        faults: Option<Impairment<Flow>>,
+        counters: Arc<Counters>,
+    ) -> Transmitter {
+        Transmitter {
+            address,
+            sockets,
+            no_trains: AtomicBool::new(false),
+            faults: faults.map(|link| Box::new(Mutex::new(link))),
+            counters,
+        }
+    }
+
+    /// A flow to `destination`; `entropy` (a hash of the QPNs, or the flow label) picks the source port.
+    pub fn flow(
+        &self,
+        destination: IpAddr,
+        entropy: u32,
+        traffic_class: u8,
+        hop_limit: u8,
+    ) -> Flow {
+        // Multiplied by 2^32 divided by the golden ratio, every bit reaches the high ones.
+        let mixed = (entropy ^ entropy >> 16).wrapping_mul(0x9e37_79b9) >> 16;
+        let socket = mixed as usize % self.sockets.len().max(1);
+        let port = self.sockets.get(socket).map_or(0, |(_, port)| *port);
+        Flow {
+            traffic_class,
+            hop_limit,
+            max_packets: if self.faults.is_some() {
+                1
+            } else {
+                MAX_TRAIN_PACKETS
+            },
+            ..Flow::new(self.address, destination, socket, port)
+        }
+    }
+
+    /// Packets that a train may have: 1 where the system or the faults allow no trains.
+    pub fn max_train_packets(&self) -> usize {
+        match self.faults.is_some() || self.no_trains.load(Ordering::Relaxed) {
+            true => 1,
+            false => MAX_TRAIN_PACKETS,
+        }
+    }
+
+    /// Sends it, whole or not at all, and empties it; a train that cannot be sent counts as lost. Never blocks
+    /// for long.
+    pub fn send(&self, train: &mut Train) {
+        match &self.faults {
+            _ if train.packets() == 0 => {}
+            None => self.account(
+                train.packets(),
+                train.bytes(),
+                train
+                    .flow()
+                    .map(|flow| self.with_room(flow, |socket| train.send_on(socket, flow))),
+            ),
+            Some(link) => self.enter(link, train),
+        }
+        train.clear();
+    }
+
+    /// Tries it on the flow's socket, and once more if that has no room.
+    fn with_room(&self, flow: &Flow, send: impl Fn(&Socket) -> io::Result<()>) -> io::Result<()> {
+        let socket = self.sockets.get(flow.socket).filter(|_| flow.reachable);
+        let (socket, _) = socket.ok_or(io::ErrorKind::HostUnreachable)?;
+        match send(socket) {
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                // The device's queue is full. Not until it is not: the engine has other things to do.
+                socket.wait_writable(PATIENCE_MS);
+                send(socket)
+            }
+            sent => sent,
+        }
+    }
+
+    fn account(&self, packets: usize, bytes: usize, sent: Option<io::Result<()>>) {
+        match sent {
+            Some(Ok(())) => {
+                self.counters.sent.datagrams.add(1);
+                self.counters.sent.packets.add(packets as u64);
+                self.counters.sent.bytes.add(bytes as u64);
+            }
+            Some(Err(error)) => {
+                self.counters.send_errors.add(packets as u64);
+                let refused = [libc::EIO, libc::EINVAL, libc::EOPNOTSUPP];
+                if packets > 1 && error.raw_os_error().is_some_and(|it| refused.contains(&it)) {
+                    self.no_trains.store(true, Ordering::Relaxed);
+                }
+            }
+            None => self.counters.send_errors.add(packets as u64),
+        }
+    }
+
+    fn enter(&self, link: &Mutex<Impairment<Flow>>, train: &Train) {
+        let Some(flow) = train.flow() else {
+            return;
+        };
+        let packet = Transit {
+            context: flow.clone(),
+            bytes: train.copied(),
+        };
+        let mut link = link.lock().unwrap_or_else(PoisonError::into_inner);
+        link.enter(now_ns(), packet, &self.counters.transmit_faults);
+        self.leave(&mut link);
+    }
+
+    fn leave(&self, link: &mut Impairment<Flow>) {
+        while let Some(Transit { context, bytes }) = link.leave(now_ns()) {
+            let options = context.send_options();
+            let sent = self.with_room(&context, |socket| socket.send_bytes(&bytes, &options));
+            self.account(1, bytes.len(), Some(sent));
+        }
+    }
+
+    /// Sends what the faults held back and is due.
+    pub fn release_due(&self) {
+        if let Some(link) = &self.faults {
+            self.leave(&mut link.lock().unwrap_or_else(PoisonError::into_inner));
+        }
+    }
+
+    /// When the next packet held back is due, as nanoseconds of [`super::now_ns`].
+    pub fn next_due_ns(&self) -> Option<u64> {
+        let link = self.faults.as_ref()?.lock();
+        link.unwrap_or_else(PoisonError::into_inner).next_due_ns()
+    }
+}

@@ -1,0 +1,87 @@
+//! Sleeping until packets, a time or another thread: an eventfd beside the socket.
+
+use std::io;
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
+use std::ptr;
+
+/// What wakes a sleeper.
+pub struct Kick(OwnedFd);
+
+impl Kick {
+    /// One that nobody has used yet.
+    ///
+    /// # Errors
+    /// No more descriptors.
+    pub fn new() -> io::Result<Kick> {
+        // SAFETY: takes no pointers; a descriptor that is returned is ours alone.
+        unsafe {
+            let fd = libc::eventfd(0, libc::EFD_CLOEXEC | libc::EFD_NONBLOCK);
+            if fd < 0 {
+                return Err(io::Error::last_os_error());
+            }
+            Ok(Kick(OwnedFd::from_raw_fd(fd)))
+        }
+    }
+
+    /// Wakes the sleeper, or the next that would sleep.
+    pub fn kick(&self) {
+        let one = 1_u64.to_ne_bytes();
+        // SAFETY: eight readable bytes. Failing means that the counter is full: the sleeper wakes anyway.
+        unsafe { libc::write(self.0.as_raw_fd(), one.as_ptr().cast(), one.len()) };
+    }
+
+    /// Sleeps until kicked, until `socket` is readable, or for `at_most_ns` (for ever, if that is `u64::MAX`).
+    pub fn wait(&self, socket: Option<RawFd>, at_most_ns: u64) {
+        let poll = |fd| libc::pollfd {
+            fd,
+            events: libc::POLLIN,
+            revents: 0,
+        };
+        // A negative descriptor is passed over.
+        let mut polls = [poll(self.0.as_raw_fd()), poll(socket.unwrap_or(-1))];
+        let time = libc::timespec {
+            tv_sec: (at_most_ns / 1_000_000_000) as libc::time_t,
+            tv_nsec: (at_most_ns % 1_000_000_000) as libc::c_long,
+        };
+        let time = if at_most_ns == u64::MAX {
+            ptr::null()
+        } else {
+            &raw const time
+        };
+        let mut count = [0_u8; 8];
+        // SAFETY: two entries, a time or null, no signal mask; then eight writable bytes. Whatever comes out, the
+        // caller looks for work and may sleep again.
+        unsafe {
+            libc::ppoll(polls.as_mut_ptr(), 2, time, ptr::null());
+            if polls[0].revents != 0 {
+                libc::read(self.0.as_raw_fd(), count.as_mut_ptr().cast(), count.len());
+            }
+        }
+    }
+}
+
+/// From now on the calling thread gets no signals: they are the program's.
+pub fn block_signals() {
+    // SAFETY: a set on the stack, filled before it is used.
+    unsafe {
+        let mut all = std::mem::zeroed();
+        libc::sigfillset(&raw mut all);
+        libc::pthread_sigmask(libc::SIG_BLOCK, &raw const all, ptr::null_mut());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::net::now_ns;
+
+    #[test]
+    fn a_kick_before_the_sleep_ends_it() {
+        let kick = Kick::new().unwrap();
+        kick.kick();
+        kick.wait(None, u64::MAX);
+        let start = now_ns();
+        kick.wait(None, 2_000_000);
+        assert!(now_ns() - start >= 2_000_000);
+    }
+}

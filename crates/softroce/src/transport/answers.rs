@@ -1,0 +1,267 @@
+//! What comes back to a requester: acknowledgements, refusals, READ responses, results of atomics, or nothing in
+//! time (InfiniBand specification 9.7.5 to 9.7.7).
+
+use std::net::IpAddr;
+use std::sync::atomic::Ordering;
+
+use super::copy;
+use super::core::Statistics;
+use super::qp::Scene;
+use super::requester::Requester;
+use super::send_queue::Bytes;
+use super::transmit::read_part_packets;
+use super::{Operation, State, Status};
+use crate::wire::{Aeth, NakCode, Opcode, Packet, Psn, Syndrome};
+
+/// Trains sent again at once when packets were lost.
+const AGAIN_TRAINS: usize = 2;
+/// An RNR retry count that never ends.
+const FOR_EVER: u8 = 7;
+
+impl Requester {
+    /// An answer arrived.
+    pub(super) fn take(&mut self, scene: Scene<'_>, packet: &Packet<'_>, source: IpAddr) {
+        let from_peer = self
+            .path
+            .as_ref()
+            .is_some_and(|path| path.address == source);
+        if !from_peer || !matches!(scene.qp.state(), State::Rts | State::Sqd) {
+            return;
+        }
+        // Only what was sent can be answered.
+        let ahead = packet.psn.distance_from(self.next_psn());
+        if ahead >= 0 {
+            return;
+        }
+        match (packet.opcode, packet.extended.aeth) {
+            (Opcode::Acknowledge, Some(aeth)) => self.take_acknowledgement(scene, packet.psn, aeth),
+            (Opcode::AtomicAcknowledge, _) => {
+                let answer = packet.extended.atomic_answer.unwrap_or_default();
+                self.take_data(scene, packet.psn, &answer.to_ne_bytes(), true);
+            }
+            _ => self.take_data(scene, packet.psn, packet.payload, false),
+        }
+    }
+
+    fn take_acknowledgement(&mut self, scene: Scene<'_>, psn: Psn, aeth: Aeth) {
+        match aeth.syndrome {
+            Syndrome::Ack { .. } => {
+                if !self.acknowledge(scene, psn.plus(1)) {
+                    self.lose(scene);
+                }
+            }
+            Syndrome::Nak(code) => self.take_refusal(scene, psn, code),
+            Syndrome::RnrNak { timer } => {
+                self.acknowledge(scene, psn);
+                if psn == self.unacked && !self.pauses {
+                    self.take_not_ready(scene, timer);
+                }
+            }
+            Syndrome::Reserved(_) => {}
+        }
+    }
+
+    /// All before `end` arrived. `false` if that includes data that should have come and did not.
+    fn acknowledge(&mut self, scene: Scene<'_>, end: Psn) -> bool {
+        let before = self.unacked;
+        let mut whole = true;
+        while self.unacked.distance_from(end) < 0 {
+            let Some(wqe) = self
+                .queue
+                .get(self.queue.head)
+                .filter(|_| self.queue.head < self.assigned)
+            else {
+                break;
+            };
+            if wqe.is_fetch() {
+                whole = false;
+                break;
+            }
+            let after = wqe.last_psn().plus(1);
+            if after.distance_from(end) > 0 {
+                self.unacked = end;
+                break;
+            }
+            self.unacked = after;
+            self.complete_head(scene.qp);
+            if scene.qp.state() == State::Err {
+                return true;
+            }
+        }
+        if self.unacked != before {
+            self.advanced(scene);
+        }
+        whole
+    }
+
+    /// Bookkeeping after `unacked` moved on.
+    fn advanced(&mut self, scene: Scene<'_>) {
+        self.renew_retries();
+        self.went_back_to = None;
+        self.pauses = false;
+        let answered = self.answered_packets();
+        if self.next < self.queue.head {
+            self.next = self.queue.head;
+            self.sent_packets = answered;
+        } else if self.next == self.queue.head {
+            self.sent_packets = self.sent_packets.max(answered);
+        }
+        let peer = self.peer();
+        while let Some(train) = self.trains.front()
+            && train.end.distance_from(self.unacked) <= 0
+        {
+            if let Some(peer) = &peer {
+                peer.credit(train.charge_bytes);
+            }
+            self.trains.pop_front();
+        }
+        self.break_if_failed(scene.qp);
+        self.tell_if_drained(scene.qp);
+        if scene.qp.state() != State::Err {
+            self.watch(scene);
+        }
+    }
+
+    /// Data for the oldest request: a packet of a READ's response, or an atomic's result.
+    fn take_data(&mut self, scene: Scene<'_>, psn: Psn, bytes: &[u8], atomic: bool) {
+        // It acknowledges all that was asked before it.
+        let whole = self.acknowledge(scene, psn);
+        match psn.distance_from(self.unacked) {
+            0 if whole => {}
+            1.. => return self.lose(scene),
+            _ => return,
+        }
+        let head = self.queue.head;
+        let Some(wqe) = self
+            .queue
+            .get(head)
+            .filter(|_| head < self.assigned)
+            .copied()
+        else {
+            return;
+        };
+        let Some(path) = &self.path else {
+            return;
+        };
+        let read = matches!(wqe.operation, Operation::Read { .. });
+        if !wqe.is_fetch() || read == atomic {
+            return;
+        }
+        let mtu = path.mtu_bytes;
+        let packet = psn.distance_from(wqe.first_psn).max(0).cast_unsigned();
+        let offset = packet * mtu;
+        let expected = if read {
+            mtu.min(wqe.length_bytes - offset) as usize
+        } else {
+            8
+        };
+        if bytes.len() != expected {
+            return;
+        }
+        if let Bytes::Registered(sges) = self.queue.bytes(head) {
+            let memories = &scene.tables.memories;
+            let put = copy::scatter(memories, scene.qp.pd, sges, offset.into(), bytes);
+            if put.is_err() {
+                self.break_at_head(scene.qp, Status::LocalProtectionError);
+                return;
+            }
+        }
+        self.unacked = psn.plus(1);
+        let last = packet + 1 == wqe.packets;
+        if last || (packet + 1).is_multiple_of(read_part_packets(mtu)) {
+            self.fetches = self.fetches.saturating_sub(1);
+        }
+        if last {
+            self.complete_head(scene.qp);
+        }
+        if scene.qp.state() != State::Err {
+            self.advanced(scene);
+        }
+    }
+
+    fn take_refusal(&mut self, scene: Scene<'_>, psn: Psn, code: NakCode) {
+        // It acknowledges what came before the refused packet.
+        let whole = self.acknowledge(scene, psn);
+        if code == NakCode::PsnSequenceError || !whole {
+            // An old one changes nothing.
+            if psn.distance_from(self.unacked) >= 0 {
+                self.lose(scene);
+            }
+            return;
+        }
+        if psn.distance_from(self.unacked) < 0 || scene.qp.state() == State::Err {
+            return;
+        }
+        let status = match code {
+            NakCode::RemoteAccessError => Status::RemoteAccessError,
+            NakCode::RemoteOperationalError => Status::RemoteOperationError,
+            _ => Status::RemoteInvalidRequestError,
+        };
+        self.break_at_head(scene.qp, status);
+    }
+
+    fn take_not_ready(&mut self, scene: Scene<'_>, timer: u8) {
+        if self.rnr_retries_left == 0 {
+            self.break_at_head(scene.qp, Status::RnrRetryExceededError);
+            return;
+        }
+        if self.rnr_retries_left != FOR_EVER {
+            self.rnr_retries_left -= 1;
+        }
+        self.go_back();
+        self.pause(scene, rnr_pause_ns(timer));
+    }
+
+    /// Packets were lost: sends again from the oldest that was not answered, once for each such.
+    fn lose(&mut self, scene: Scene<'_>) {
+        if self.pauses || self.went_back_to == Some(self.unacked) {
+            return;
+        }
+        if scene.qp.state() == State::Err || self.unacked == self.position() {
+            return;
+        }
+        self.went_back_to = Some(self.unacked);
+        Statistics::count(&scene.core.statistics.go_backs);
+        if let Some(peer) = self.peer() {
+            peer.shrink();
+        }
+        self.go_back();
+        self.transmit_in_turn(scene, AGAIN_TRAINS);
+        self.watch(scene);
+    }
+
+    /// The timer went off.
+    pub(super) fn wake(&mut self, scene: Scene<'_>, now_ns: u64) {
+        let due = scene.qp.timer_ns.load(Ordering::Relaxed);
+        if due > now_ns || !matches!(scene.qp.state(), State::Rts | State::Sqd) {
+            return;
+        }
+        scene.qp.timer_ns.store(u64::MAX, Ordering::Relaxed);
+        if self.pauses {
+            self.pauses = false;
+        } else {
+            Statistics::count(&scene.core.statistics.timeouts);
+            if self.retries_left == 0 {
+                self.break_at_head(scene.qp, Status::RetryExceededError);
+                return;
+            }
+            self.retries_left -= 1;
+            if let Some(peer) = self.peer() {
+                peer.shrink();
+            }
+            self.go_back();
+        }
+        self.transmit_in_turn(scene, AGAIN_TRAINS);
+        self.watch(scene);
+    }
+}
+
+/// Pause that an RNR NAK asks for (InfiniBand specification, table 45).
+fn rnr_pause_ns(code: u8) -> u64 {
+    const HUNDREDTHS_OF_MS: [u64; 32] = [
+        65_536, 1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256, 384, 512, 768, 1024,
+        1536, 2048, 3072, 4096, 6144, 8192, 12_288, 16_384, 24_576, 32_768, 49_152,
+    ];
+    let hundredths = HUNDREDTHS_OF_MS.get(usize::from(code & 0x1f));
+    hundredths.copied().unwrap_or(65_536) * 10_000
+}

@@ -1,0 +1,111 @@
+//! Bytes in and out of registered memory: the only file of the transport that touches a program's memory. Every
+//! pointer comes from [`Memories::resolve`], with the tables held for reading, so that the region stays.
+
+use std::ptr;
+use std::sync::atomic::{AtomicU64, Ordering, fence};
+
+use super::memory::{Access, Memories, PdId};
+use super::request::Sge;
+
+/// An element's key, bounds or access are wrong.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Forbidden;
+
+/// The pieces of `[skip, skip + want)` of a scatter/gather list, as pointers.
+pub(super) fn pieces<'a>(
+    memories: &'a Memories,
+    pd: PdId,
+    sges: &'a [Sge],
+    skip: u64,
+    want: usize,
+    need: Access,
+) -> impl Iterator<Item = Result<(*mut u8, usize), Forbidden>> + 'a {
+    let mut skip = skip;
+    let mut want = want;
+    sges.iter().filter_map(move |sge| {
+        let length = u64::from(sge.length_bytes);
+        if skip >= length {
+            skip -= length;
+            return None;
+        }
+        if want == 0 {
+            return None;
+        }
+        let take = usize::try_from(length - skip).unwrap_or(want).min(want);
+        let at = sge.address.checked_add(skip);
+        skip = 0;
+        want -= take;
+        let found = at.and_then(|at| memories.resolve(sge.lkey, pd, at, take as u64, need));
+        Some(found.map(|pointer| (pointer, take)).ok_or(Forbidden))
+    })
+}
+
+/// Whether all elements may be used so.
+pub(super) fn allowed(memories: &Memories, pd: PdId, sges: &[Sge], need: Access) -> bool {
+    sges.iter().all(|sge| {
+        let length = u64::from(sge.length_bytes);
+        length == 0
+            || memories
+                .resolve(sge.lkey, pd, sge.address, length, need)
+                .is_some()
+    })
+}
+
+/// Copies `bytes` to `to`, the last byte last: programs watch it to see that a WRITE is complete.
+///
+/// # Safety
+/// `to` came from [`Memories::resolve`] for so many bytes and local writing, and the tables are still held.
+pub(super) unsafe fn put(bytes: &[u8], to: *mut u8) {
+    let Some((last, rest)) = bytes.split_last() else {
+        return;
+    };
+    // SAFETY: the caller vouches for the memory; it is not the receiver's own buffer, which is not registered.
+    // What the program does with it meanwhile is its business, as with a device's DMA.
+    unsafe {
+        ptr::copy_nonoverlapping(rest.as_ptr(), to, rest.len());
+        fence(Ordering::Release);
+        to.add(rest.len()).write_volatile(*last);
+    }
+}
+
+/// Copies `bytes` into a scatter list from byte `skip` of it on. What does not fit is left.
+pub(super) fn scatter(
+    memories: &Memories,
+    pd: PdId,
+    sges: &[Sge],
+    skip: u64,
+    bytes: &[u8],
+) -> Result<(), Forbidden> {
+    let mut rest = bytes;
+    for piece in pieces(memories, pd, sges, skip, bytes.len(), Access::LOCAL_WRITE) {
+        let (to, length) = piece?;
+        let (part, after) = rest.split_at(length.min(rest.len()));
+        // SAFETY: just resolved for `length` bytes and local writing, from the tables that the caller holds.
+        unsafe { put(part, to) };
+        rest = after;
+    }
+    Ok(())
+}
+
+/// What an atomic does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Atomic {
+    Add(u64),
+    Swap { compare: u64, swap: u64 },
+}
+
+/// Does it to the eight bytes at `at`; returns what was there. Atomic with the processor's own atomics.
+///
+/// # Safety
+/// `at` is a multiple of 8 and came from [`Memories::resolve`] for 8 bytes and remote atomics, and the tables are
+/// still held.
+pub(super) unsafe fn atomic(at: *mut u8, operation: Atomic) -> u64 {
+    // SAFETY: aligned and mapped, as the caller vouches.
+    let word = unsafe { AtomicU64::from_ptr(at.cast()) };
+    match operation {
+        Atomic::Add(add) => word.fetch_add(add, Ordering::SeqCst),
+        Atomic::Swap { compare, swap } => word
+            .compare_exchange(compare, swap, Ordering::SeqCst, Ordering::SeqCst)
+            .unwrap_or_else(|found| found),
+    }
+}

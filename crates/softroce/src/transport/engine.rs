@@ -1,0 +1,208 @@
+//! The engine: a thread that does the device's work when nobody polls, and the clockwork that tells it when that
+//! is. While a program polls its CQs, the engine naps; when the program sleeps, or only looks at its memory, the
+//! engine sleeps on the socket and wakes with packets and timers.
+
+use std::io;
+use std::os::fd::RawFd;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::thread::JoinHandle;
+
+use super::core::Core;
+use crate::net::{Kick, block_signals, now_ns};
+
+/// A program that polled so short a time ago is polling.
+const POLLER_IS_NEAR_NS: u64 = 50_000;
+/// Naps while a program polls: they start short, since it may stop, and grow while it goes on.
+const SHORTEST_NAP_NS: u64 = 50_000;
+const LONGEST_NAP_NS: u64 = 1_000_000;
+/// How long the engine looks for more packets before it sleeps on the socket.
+const LINGER_NS: u64 = 20_000;
+/// Looking at an empty socket costs a system call: a poller does it at most this often.
+const LOOK_AGAIN_NS: u64 = 150;
+
+/// Who looks after the device, and when it next needs looking after.
+pub(super) struct Attention {
+    socket: RawFd,
+    kick: Kick,
+    stop: AtomicBool,
+    /// When a program last polled.
+    polled_ns: AtomicU64,
+    /// When a poller last found nothing.
+    found_nothing_ns: AtomicU64,
+    /// The earliest timer of any QP, or earlier.
+    next_timer_ns: AtomicU64,
+    /// When the engine will wake by itself; 0 while it is awake.
+    wakes_ns: AtomicU64,
+    /// It sleeps and packets do not wake it.
+    naps: AtomicBool,
+}
+
+impl Attention {
+    pub(super) fn new(socket: RawFd) -> io::Result<Attention> {
+        Ok(Attention {
+            socket,
+            kick: Kick::new()?,
+            stop: AtomicBool::new(false),
+            polled_ns: AtomicU64::new(0),
+            found_nothing_ns: AtomicU64::new(0),
+            next_timer_ns: AtomicU64::new(u64::MAX),
+            wakes_ns: AtomicU64::new(0),
+            naps: AtomicBool::new(false),
+        })
+    }
+
+    /// A program polls: whether it is worth looking at the socket.
+    pub(super) fn poller_comes(&self, now_ns: u64) -> bool {
+        self.polled_ns.store(now_ns, Ordering::Relaxed);
+        now_ns.saturating_sub(self.found_nothing_ns.load(Ordering::Relaxed)) >= LOOK_AGAIN_NS
+    }
+
+    /// It looked and found nothing.
+    pub(super) fn poller_found_nothing(&self) {
+        self.found_nothing_ns.store(now_ns(), Ordering::Relaxed);
+    }
+
+    /// A program is about to sleep: the engine takes over at once.
+    pub(super) fn poller_leaves(&self) {
+        self.polled_ns.store(0, Ordering::SeqCst);
+        if self.naps.load(Ordering::SeqCst) {
+            self.kick.kick();
+        }
+    }
+
+    /// There is work that no packet announces.
+    pub(super) fn kick(&self) {
+        if self.wakes_ns.load(Ordering::SeqCst) != 0 {
+            self.kick.kick();
+        }
+    }
+
+    /// A QP has a timer at this time.
+    pub(super) fn timer_at(&self, ns: u64) {
+        self.next_timer_ns.fetch_min(ns, Ordering::SeqCst);
+        if ns < self.wakes_ns.load(Ordering::SeqCst) {
+            self.kick.kick();
+        }
+    }
+
+    /// Whether a timer is due; the caller then looks at all and sets the next by [`Attention::timer_at`].
+    pub(super) fn take_due_timer(&self, now_ns: u64) -> bool {
+        let next = self.next_timer_ns.load(Ordering::Relaxed);
+        let exchange = |next| {
+            self.next_timer_ns
+                .compare_exchange(next, u64::MAX, Ordering::SeqCst, Ordering::SeqCst)
+        };
+        next <= now_ns && exchange(next).is_ok()
+    }
+
+    fn poller_is_near(&self, now_ns: u64) -> bool {
+        now_ns.saturating_sub(self.polled_ns.load(Ordering::SeqCst)) < POLLER_IS_NEAR_NS
+    }
+
+    /// Sleeps until kicked, until `until_ns`, until a timer, or, if `on_socket`, until packets come.
+    fn sleep(&self, until_ns: u64, on_socket: bool) {
+        // Announced before the timers are read: one set from now on kicks.
+        self.wakes_ns.store(u64::MAX, Ordering::SeqCst);
+        let until_ns = until_ns.min(self.next_timer_ns.load(Ordering::SeqCst));
+        self.wakes_ns.store(until_ns, Ordering::SeqCst);
+        let stays = until_ns.min(self.next_timer_ns.load(Ordering::SeqCst)) == until_ns;
+        self.naps.store(!on_socket, Ordering::SeqCst);
+        // A poller that left before the nap was announced did not kick.
+        let needed = on_socket || self.poller_is_near(now_ns());
+        if stays && needed && !self.stop.load(Ordering::SeqCst) {
+            let wait_ns = match until_ns {
+                u64::MAX => u64::MAX,
+                until_ns => until_ns.saturating_sub(now_ns()),
+            };
+            self.kick.wait(on_socket.then_some(self.socket), wait_ns);
+        }
+        self.naps.store(false, Ordering::SeqCst);
+        self.wakes_ns.store(0, Ordering::SeqCst);
+    }
+}
+
+/// The running thread; dropped, it ends.
+pub(super) struct Engine {
+    core: Arc<Core>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Engine {
+    pub(super) fn start(core: Arc<Core>) -> io::Result<Engine> {
+        let own = Arc::clone(&core);
+        let run = move || {
+            // Signals are the program's.
+            block_signals();
+            run(&own);
+        };
+        let thread = std::thread::Builder::new()
+            .name("softroce".into())
+            .spawn(run)?;
+        Ok(Engine {
+            core,
+            thread: Some(thread),
+        })
+    }
+}
+
+impl Drop for Engine {
+    fn drop(&mut self) {
+        self.core.attention.stop.store(true, Ordering::SeqCst);
+        self.core.attention.kick.kick();
+        if let Some(thread) = self.thread.take() {
+            // A panic in the engine was reported by the panic itself.
+            drop(thread.join());
+        }
+    }
+}
+
+fn run(core: &Core) {
+    let attention = &core.attention;
+    let mut nap_ns = SHORTEST_NAP_NS;
+    let mut last_work_ns = 0;
+    while !attention.stop.load(Ordering::SeqCst) {
+        let now = now_ns();
+        if attention.poller_is_near(now) {
+            attention.sleep(now + nap_ns, false);
+            nap_ns = (nap_ns * 2).min(LONGEST_NAP_NS);
+            continue;
+        }
+        nap_ns = SHORTEST_NAP_NS;
+        if core.progress() > 0 {
+            last_work_ns = now_ns();
+        } else if now.saturating_sub(last_work_ns) > LINGER_NS {
+            attention.sleep(core.next_due_ns().unwrap_or(u64::MAX), true);
+        } else {
+            std::thread::yield_now();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_timer_before_the_engines_waking_is_not_slept_through() {
+        let attention = Attention::new(-1).unwrap();
+        let start = now_ns();
+        attention.timer_at(start + 1_000_000);
+        attention.sleep(u64::MAX, true);
+        assert!(now_ns() >= start + 1_000_000);
+        assert!(attention.take_due_timer(now_ns()));
+        assert!(!attention.take_due_timer(now_ns()));
+    }
+
+    #[test]
+    fn a_kick_ends_the_sleep() {
+        let attention = Arc::new(Attention::new(-1).unwrap());
+        let sleeper = Arc::clone(&attention);
+        let thread = std::thread::spawn(move || sleeper.sleep(u64::MAX, true));
+        while attention.wakes_ns.load(Ordering::SeqCst) == 0 {
+            std::thread::yield_now();
+        }
+        attention.timer_at(now_ns());
+        thread.join().unwrap();
+    }
+}

@@ -1,0 +1,199 @@
+//! The device's work: packets in, answers out, timers, and the QPs whose turn it is to send. One thread at a time
+//! does it, a poller or the engine.
+
+use std::sync::atomic::Ordering;
+
+use super::core::{Core, Inbound, Statistics, Tables};
+use super::peer::Peer;
+use super::qp::{Kind, Scene};
+use crate::net::{Arrival, now_ns};
+use crate::wire::{Opcode, Packet};
+
+/// Trains that a QP may send when its turn comes.
+const TURN_TRAINS: usize = 2;
+
+impl Core {
+    /// Work on behalf of a program that found its CQ empty. Answers that the last work left owing go out first:
+    /// they were held back so that the program could see its completion without waiting for them.
+    pub(super) fn progress_for_poller(&self) {
+        let now = now_ns();
+        if !self.attention.poller_comes(now) {
+            return;
+        }
+        let Some(mut inbound) = self.try_inbound() else {
+            return;
+        };
+        let tables = self.tables();
+        if !inbound.owing.is_empty() {
+            self.pay(&mut inbound, &tables);
+        }
+        let arrived = self.work(&mut inbound, &tables, now);
+        if arrived == 0 && inbound.owing.is_empty() {
+            self.attention.poller_found_nothing();
+        }
+    }
+
+    /// Work on behalf of the engine. Returns how many packets came; 0 if another thread is at it.
+    pub(super) fn progress(&self) -> usize {
+        let Some(mut inbound) = self.try_inbound() else {
+            return 1;
+        };
+        let tables = self.tables();
+        let arrived = self.work(&mut inbound, &tables, now_ns());
+        self.pay(&mut inbound, &tables);
+        arrived + inbound.owing.len()
+    }
+
+    /// A program is about to sleep.
+    pub(super) fn poller_leaves(&self) {
+        self.attention.poller_leaves();
+    }
+
+    /// When packets held back by faults are due.
+    pub(super) fn next_due_ns(&self) -> Option<u64> {
+        let inbound = self
+            .try_inbound()
+            .and_then(|inbound| inbound.receiver.next_due_ns());
+        let outbound = self.transmitter.next_due_ns();
+        inbound.into_iter().chain(outbound).min()
+    }
+
+    fn work(&self, inbound: &mut Inbound, tables: &Tables, now: u64) -> usize {
+        let Inbound {
+            receiver,
+            owing,
+            answered,
+        } = inbound;
+        let arrived = receiver.receive(|arrival| self.take(tables, &arrival, owing, answered));
+        for number in answered.drain(..) {
+            if let Some(qp) = tables.qp(number) {
+                qp.was_answered.store(false, Ordering::Relaxed);
+                qp.work(tables, |requester, scene| {
+                    requester.transmit(scene, TURN_TRAINS);
+                });
+                self.serve_line(tables, number);
+            }
+        }
+        if self.lines_may_move.load(Ordering::Relaxed)
+            && self.lines_may_move.swap(false, Ordering::SeqCst)
+        {
+            for peer in self.peers() {
+                self.serve(tables, &peer);
+            }
+        }
+        self.transmitter.release_due();
+        if self.attention.take_due_timer(now) {
+            self.run_timers(tables, now);
+        }
+        arrived
+    }
+
+    /// One packet.
+    fn take(
+        &self,
+        tables: &Tables,
+        arrival: &Arrival<'_>,
+        owing: &mut Vec<u32>,
+        answered: &mut Vec<u32>,
+    ) {
+        let Ok(packet) = Packet::parse_body(arrival.bytes) else {
+            Statistics::count(&self.statistics.unparsed);
+            return;
+        };
+        let Some(qp) = tables.qp(packet.destination_qpn) else {
+            Statistics::count(&self.statistics.unknown_qp);
+            return;
+        };
+        let scene = Scene {
+            core: self,
+            tables,
+            qp,
+        };
+        match qp.kind {
+            Kind::Ud => qp.responder().take_datagram(scene, &packet, arrival.source),
+            Kind::Uc => qp
+                .responder()
+                .take_unreliable(scene, &packet, arrival.source),
+            Kind::Rc if is_answer(packet.opcode) => {
+                qp.work(tables, |requester, scene| {
+                    requester.take(scene, &packet, arrival.source);
+                });
+                if !qp.was_answered.swap(true, Ordering::Relaxed) {
+                    answered.push(qp.number());
+                }
+            }
+            Kind::Rc => {
+                let mut responder = qp.responder();
+                let broke = responder.take(scene, &packet, arrival.source);
+                let owes = responder.owes();
+                drop(responder);
+                if broke {
+                    // What the QP had posted to send goes the same way.
+                    qp.requester().flush(qp);
+                    qp.flush_receives();
+                }
+                if owes && !qp.owes.swap(true, Ordering::Relaxed) {
+                    owing.push(qp.number());
+                }
+            }
+        }
+    }
+
+    /// Sends the answers owed, of each QP a turn's worth.
+    fn pay(&self, inbound: &mut Inbound, tables: &Tables) {
+        inbound.owing.retain(|number| {
+            let Some(qp) = tables.qp(*number) else {
+                return false;
+            };
+            let scene = Scene {
+                core: self,
+                tables,
+                qp,
+            };
+            let mut responder = qp.responder();
+            responder.pay(scene, TURN_TRAINS);
+            let owes = responder.owes();
+            qp.owes.store(owes, Ordering::Relaxed);
+            owes
+        });
+    }
+
+    /// Gives the QPs that wait for the same peer as this one their turns, while its window is open.
+    fn serve_line(&self, tables: &Tables, number: u32) {
+        if let Some(peer) = tables.qp(number).and_then(|qp| qp.requester().peer()) {
+            self.serve(tables, &peer);
+        }
+    }
+
+    fn serve(&self, tables: &Tables, peer: &Peer) {
+        while let Some(next) = peer.next_waiting() {
+            if let Some(qp) = tables.qp(next) {
+                qp.waits.store(false, Ordering::Relaxed);
+                qp.work(tables, |requester, scene| {
+                    requester.transmit_in_turn(scene, TURN_TRAINS);
+                });
+            }
+        }
+    }
+
+    /// Wakes the QPs whose time has come, and finds the next.
+    fn run_timers(&self, tables: &Tables, now: u64) {
+        let mut next = u64::MAX;
+        for qp in tables.qps() {
+            let timer = qp.timer_ns.load(Ordering::Relaxed);
+            if timer <= now {
+                qp.work(tables, |requester, scene| requester.wake(scene, now));
+                self.serve_line(tables, qp.number());
+            }
+            next = next.min(qp.timer_ns.load(Ordering::Relaxed));
+        }
+        if next != u64::MAX {
+            self.attention.timer_at(next);
+        }
+    }
+}
+
+/// Whether a packet answers requests, rather than being one.
+fn is_answer(opcode: Opcode) -> bool {
+    (Opcode::ReadResponseFirst as u8..=Opcode::AtomicAcknowledge as u8).contains(&(opcode as u8))
+}

@@ -1,0 +1,259 @@
+//! What a responder owes, sent in the order of the requests: acknowledgements, refusals, READ responses, results of
+//! atomics (InfiniBand specification 9.7.5).
+
+use super::core::Statistics;
+use super::memory::Access;
+use super::qp::{Path, Scene};
+use super::responder::Responder;
+use super::transmit::{PKEY, push, with_train};
+use crate::net::{MAX_TRAIN_PACKETS, Train};
+use crate::wire::{Aeth, Extended, NakCode, Opcode, Packet, Psn, Reth, Service, Syndrome};
+
+/// No credits are counted: the requester may send as it likes (specification 9.7.7.2).
+const UNLIMITED: Syndrome = Syndrome::Ack { credits: 31 };
+
+/// Something owed. `completed` is the message sequence number that goes with it.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Reply {
+    Acknowledge {
+        psn: Psn,
+        completed: u32,
+    },
+    Refuse {
+        psn: Psn,
+        syndrome: Syndrome,
+        completed: u32,
+    },
+    Atomic {
+        psn: Psn,
+        original: u64,
+        completed: u32,
+    },
+    Read {
+        psn: Psn,
+        reth: Reth,
+        packets: u32,
+        sent_packets: u32,
+        completed: u32,
+    },
+}
+
+impl Reply {
+    pub(super) fn read(psn: Psn, reth: Reth, packets: u32, completed: u32) -> Reply {
+        Reply::Read {
+            psn,
+            reth,
+            packets,
+            sent_packets: 0,
+            completed,
+        }
+    }
+
+    /// The PSN that it answers, of a READ that of the response's last packet.
+    pub(super) fn psn(&self) -> Psn {
+        match *self {
+            Reply::Acknowledge { psn, .. }
+            | Reply::Refuse { psn, .. }
+            | Reply::Atomic { psn, .. } => psn,
+            Reply::Read { psn, packets, .. } => psn.plus(packets - 1),
+        }
+    }
+}
+
+/// Trains of answers being built.
+struct Paying<'a> {
+    train: &'a mut Train,
+    path: &'a Path,
+    scene: Scene<'a>,
+    most_packets: usize,
+    sent_trains: usize,
+}
+
+impl Responder {
+    /// Sends what is owed, but not many more than `trains` trains of READ responses.
+    pub(super) fn pay(&mut self, scene: Scene<'_>, trains: usize) {
+        let Some(path) = self.path.clone() else {
+            self.replies.clear();
+            return;
+        };
+        with_train(|train| {
+            train.begin(&path.flow);
+            let mut paying = Paying {
+                train,
+                path: &path,
+                scene,
+                most_packets: scene
+                    .core
+                    .transmitter
+                    .max_train_packets()
+                    .min(MAX_TRAIN_PACKETS),
+                sent_trains: 0,
+            };
+            while paying.sent_trains < trains
+                && let Some(reply) = self.replies.front_mut()
+            {
+                if paying.add(reply) {
+                    self.replies.pop_front();
+                }
+            }
+            paying.send();
+        });
+    }
+}
+
+impl Paying<'_> {
+    /// Adds a reply, of a READ one packet. `true` when it is done.
+    fn add(&mut self, reply: &mut Reply) -> bool {
+        let statistics = &self.scene.core.statistics;
+        match *reply {
+            Reply::Acknowledge { psn, completed } => {
+                Statistics::count(&statistics.acks_sent);
+                self.add_short(Opcode::Acknowledge, psn, UNLIMITED, completed, None);
+                true
+            }
+            Reply::Refuse {
+                psn,
+                syndrome,
+                completed,
+            } => {
+                Statistics::count(if matches!(syndrome, Syndrome::RnrNak { .. }) {
+                    &statistics.rnr_naks_sent
+                } else {
+                    &statistics.naks_sent
+                });
+                self.add_short(Opcode::Acknowledge, psn, syndrome, completed, None);
+                true
+            }
+            Reply::Atomic {
+                psn,
+                original,
+                completed,
+            } => {
+                let opcode = Opcode::AtomicAcknowledge;
+                self.add_short(opcode, psn, UNLIMITED, completed, Some(original));
+                true
+            }
+            Reply::Read {
+                psn,
+                reth,
+                packets,
+                ref mut sent_packets,
+                completed,
+            } => {
+                let this = *sent_packets;
+                if !self.add_response(psn, reth, packets, this, completed) {
+                    // The program took the memory away.
+                    let refused = Syndrome::Nak(NakCode::RemoteAccessError);
+                    let opcode = Opcode::Acknowledge;
+                    self.add_short(opcode, psn.plus(this), refused, completed, None);
+                    return true;
+                }
+                *sent_packets += 1;
+                *sent_packets == packets
+            }
+        }
+    }
+
+    fn packet(&self, opcode: Opcode, psn: Psn, extended: Extended) -> Packet<'static> {
+        Packet {
+            service: Service::Rc,
+            opcode,
+            solicited: false,
+            pkey: PKEY,
+            destination_qpn: self.path.qpn,
+            ack_request: false,
+            psn,
+            extended,
+            payload: &[],
+        }
+    }
+
+    fn add_short(
+        &mut self,
+        opcode: Opcode,
+        psn: Psn,
+        syndrome: Syndrome,
+        completed: u32,
+        atomic_answer: Option<u64>,
+    ) {
+        let extended = Extended {
+            aeth: Some(aeth(syndrome, completed)),
+            atomic_answer,
+            ..Extended::default()
+        };
+        let packet = self.packet(opcode, psn, extended);
+        self.make_room(&packet, 0);
+        // SAFETY: there is no payload.
+        unsafe { push(self.train, &packet, 0, std::iter::empty()) };
+    }
+
+    /// Packet `index` of the response to a READ. `false` if its memory is gone.
+    fn add_response(
+        &mut self,
+        first: Psn,
+        reth: Reth,
+        packets: u32,
+        index: u32,
+        completed: u32,
+    ) -> bool {
+        let mtu = self.path.mtu_bytes;
+        let opcode = match (index == 0, index + 1 == packets) {
+            (true, true) => Opcode::ReadResponseOnly,
+            (true, false) => Opcode::ReadResponseFirst,
+            (false, true) => Opcode::ReadResponseLast,
+            (false, false) => Opcode::ReadResponseMiddle,
+        };
+        let offset = index * mtu;
+        let length = mtu.min(reth.length_bytes - offset);
+        let extended = Extended {
+            aeth: opcode.has_aeth().then(|| aeth(UNLIMITED, completed)),
+            ..Extended::default()
+        };
+        let packet = self.packet(opcode, first.plus(index), extended);
+        self.make_room(&packet, length as usize);
+        if length == 0 {
+            // SAFETY: there is no payload.
+            unsafe { push(self.train, &packet, 0, std::iter::empty()) };
+            return true;
+        }
+        let address = reth.address.wrapping_add(offset.into());
+        let from = self.scene.tables.memories.resolve(
+            reth.rkey,
+            self.scene.qp.pd,
+            address,
+            length.into(),
+            Access::REMOTE_READ,
+        );
+        let Some(from) = from else {
+            return false;
+        };
+        let piece = std::iter::once((from.cast_const(), length as usize));
+        // SAFETY: just resolved, from the tables, which stay held until the train is sent.
+        unsafe { push(self.train, &packet, length as usize, piece) };
+        true
+    }
+
+    fn make_room(&mut self, packet: &Packet<'_>, payload_bytes: usize) {
+        let fits = self.train.packets() < self.most_packets
+            && self.train.takes(packet.header_bytes(), payload_bytes);
+        if !fits {
+            self.send();
+        }
+    }
+
+    fn send(&mut self) {
+        if self.train.packets() == 0 {
+            return;
+        }
+        self.scene.core.transmitter.send(self.train);
+        self.train.begin(&self.path.flow);
+        self.sent_trains += 1;
+    }
+}
+
+fn aeth(syndrome: Syndrome, completed: u32) -> Aeth {
+    Aeth {
+        syndrome,
+        msn: completed & 0x00ff_ffff,
+    }
+}

@@ -1,0 +1,457 @@
+//! Requests become packets: segmentation to the path MTU, trains of packets, the window, what READs and atomics
+//! have to wait for (InfiniBand specification 9.4, 9.6).
+
+use std::cell::RefCell;
+use std::sync::atomic::Ordering;
+
+use super::copy;
+use super::memory::Access;
+use super::peer::DATAGRAM_OVERHEAD_BYTES;
+use super::qp::{Path, Scene};
+use super::requester::{Requester, TrainOnItsWay};
+use super::send_queue::{Bytes, MAX_MESSAGE_BYTES, Wqe};
+use super::{Kind, Operation, State, Status};
+use crate::net::{MAX_TRAIN_PACKETS, Train};
+use crate::wire::{AtomicEth, Extended, Opcode, Packet, Reth, Service};
+
+/// A READ goes out as requests of at most so many bytes: the answers' window is ours to keep, since the peer's
+/// socket is not the one that they overrun.
+const READ_REQUEST_BYTES: u32 = 64 << 10;
+/// A packet in so many asks for an acknowledgement, in a long message too.
+pub(super) const ACK_EVERY_PACKETS: u32 = 16;
+/// The default partition.
+pub(super) const PKEY: u16 = 0xffff;
+
+/// Packets of the answer to one READ request at most.
+pub(super) fn read_part_packets(mtu_bytes: u32) -> u32 {
+    (READ_REQUEST_BYTES / mtu_bytes).max(1)
+}
+
+thread_local! {
+    static TRAIN: RefCell<Box<Train>> = RefCell::new(Train::new());
+}
+
+/// Lends the thread's train, so that building one allocates nothing.
+pub(super) fn with_train<R>(work: impl FnOnce(&mut Train) -> R) -> R {
+    TRAIN.with_borrow_mut(|train| work(train))
+}
+
+/// A train being built, and what it will be charged with.
+struct Building<'a> {
+    train: &'a mut Train,
+    path: &'a Path,
+    trains_left: usize,
+    most_packets: usize,
+    charge_bytes: i64,
+}
+
+impl Requester {
+    /// Sends at most so many trains of what is posted; what is left waits in the peer's line.
+    pub(super) fn transmit(&mut self, scene: Scene<'_>, trains: usize) {
+        // Others wait: stand behind them.
+        let behind = self
+            .path
+            .as_ref()
+            .is_some_and(|path| path.peer.has_waiting());
+        if behind && !self.in_burst && self.may_send(scene) {
+            self.wait_in_line(scene);
+        } else {
+            self.transmit_in_turn(scene, trains);
+        }
+    }
+
+    fn may_send(&self, scene: Scene<'_>) -> bool {
+        let state = scene.qp.state();
+        matches!(state, State::Rts | State::Sqd) && !self.pauses && self.wants_to_send()
+    }
+
+    fn wait_in_line(&self, scene: Scene<'_>) {
+        if let Some(path) = &self.path
+            && !scene.qp.waits.swap(true, Ordering::Relaxed)
+        {
+            path.peer.wait(scene.qp.number());
+        }
+    }
+
+    /// As [`Requester::transmit`], for a QP whose turn it is.
+    pub(super) fn transmit_in_turn(&mut self, scene: Scene<'_>, trains: usize) {
+        if scene.qp.state() == State::Rts {
+            self.undrain();
+        }
+        if !self.may_send(scene) {
+            return;
+        }
+        if scene.qp.kind == Kind::Ud {
+            with_train(|train| self.transmit_datagrams(scene, train));
+            return;
+        }
+        let Some(path) = self.path.clone() else {
+            return;
+        };
+        let idle = self.unacked == self.position();
+        with_train(|train| {
+            train.begin(&path.flow);
+            let mut building = Building {
+                train,
+                path: &path,
+                trains_left: trains,
+                most_packets: scene
+                    .core
+                    .transmitter
+                    .max_train_packets()
+                    .min(MAX_TRAIN_PACKETS),
+                charge_bytes: 0,
+            };
+            self.fill(scene, &mut building);
+            if scene.qp.state() != State::Err {
+                self.send_train(scene, &mut building);
+            }
+        });
+        if scene.qp.kind == Kind::Uc {
+            self.complete_sent(scene);
+        } else if idle && self.unacked != self.position() {
+            self.watch(scene);
+        }
+    }
+
+    /// Puts packet after packet into trains until something holds it up.
+    fn fill(&mut self, scene: Scene<'_>, building: &mut Building<'_>) {
+        while self.wants_to_send() {
+            if !self.in_burst && scene.qp.kind == Kind::Rc {
+                let held_up = building.trains_left == 0
+                    || self.trains_full()
+                    || !building.path.peer.is_open();
+                if held_up {
+                    self.wait_in_line(scene);
+                    return;
+                }
+            }
+            let index = self.next;
+            if !self.begin(scene, index, building.path.mtu_bytes) {
+                return;
+            }
+            let Some(wqe) = self.queue.get(index).copied() else {
+                return;
+            };
+            let sent = if wqe.is_fetch() {
+                self.add_fetch(scene, building, &wqe)
+            } else {
+                self.add_packet(scene, building, index, &wqe)
+            };
+            if !sent {
+                return;
+            }
+            if self.sent_packets == wqe.packets {
+                self.next += 1;
+                self.sent_packets = 0;
+            }
+        }
+    }
+
+    /// Whether request `index` may be sent, or sent on, now. The first time, it is checked and gets its PSNs.
+    fn begin(&mut self, scene: Scene<'_>, index: u64, mtu_bytes: u32) -> bool {
+        let Some(wqe) = self.queue.get(index) else {
+            return false;
+        };
+        let fetch = wqe.is_fetch();
+        if fetch && self.fetches >= u32::from(self.deliveries.max_rd_atomic) {
+            return false;
+        }
+        if wqe.fence && self.sent_packets == 0 && self.fetches > 0 {
+            return false;
+        }
+        if index < self.assigned {
+            return true;
+        }
+        let packets = if matches!(
+            wqe.operation,
+            Operation::FetchAdd { .. } | Operation::CompareSwap { .. }
+        ) {
+            1
+        } else {
+            wqe.length_bytes.div_ceil(mtu_bytes).max(1)
+        };
+        if let Some(status) = self.check(scene, index, wqe) {
+            self.refuse(scene.qp, index, status);
+            return false;
+        }
+        self.assign(index, packets);
+        true
+    }
+
+    /// What is wrong with a request on this side.
+    pub(super) fn check(&self, scene: Scene<'_>, index: u64, wqe: &Wqe) -> Option<Status> {
+        if wqe.length_bytes > MAX_MESSAGE_BYTES {
+            return Some(Status::LocalLengthError);
+        }
+        let atomic = wqe.is_fetch() && !matches!(wqe.operation, Operation::Read { .. });
+        if atomic && wqe.length_bytes < 8 {
+            return Some(Status::LocalLengthError);
+        }
+        let need = if wqe.is_fetch() {
+            Access::LOCAL_WRITE
+        } else {
+            Access::NONE
+        };
+        match self.queue.bytes(index) {
+            Bytes::Inline(_) => None,
+            Bytes::Registered(sges) => {
+                let allowed = copy::allowed(&scene.tables.memories, scene.qp.pd, sges, need);
+                (!allowed).then_some(Status::LocalProtectionError)
+            }
+        }
+    }
+
+    /// One packet of a SEND or WRITE. `false` if its memory is gone.
+    fn add_packet(
+        &mut self,
+        scene: Scene<'_>,
+        building: &mut Building<'_>,
+        index: u64,
+        wqe: &Wqe,
+    ) -> bool {
+        let mtu = building.path.mtu_bytes;
+        let first = self.sent_packets == 0;
+        let last = self.sent_packets + 1 == wqe.packets;
+        let offset = self.sent_packets * mtu;
+        let length = mtu.min(wqe.length_bytes - offset) as usize;
+        let psn = wqe.first_psn.plus(self.sent_packets);
+        let reliable = scene.qp.kind == Kind::Rc;
+        let end_of_queue = last && index + 1 == self.limit();
+        let ack_request = reliable
+            && ((last && wqe.signaled)
+                || end_of_queue
+                || psn.value() % ACK_EVERY_PACKETS == ACK_EVERY_PACKETS - 1);
+        let opcode = opcode(wqe, first, last);
+        let packet = Packet {
+            service: if reliable { Service::Rc } else { Service::Uc },
+            opcode,
+            solicited: last && wqe.solicited,
+            pkey: PKEY,
+            destination_qpn: building.path.qpn,
+            ack_request,
+            psn,
+            extended: Extended {
+                reth: reth(wqe, 0, wqe.length_bytes).filter(|_| opcode.has_reth()),
+                immediate: wqe.immediate.map(u32::from_be),
+                ..Extended::default()
+            },
+            payload: &[],
+        };
+        self.make_room(scene, building, &packet, length);
+        let added = match self.queue.bytes(index) {
+            Bytes::Inline(bytes) => {
+                let end = offset as usize + length;
+                let bytes = bytes.get(offset as usize..end).unwrap_or_default();
+                // SAFETY: the queue's own memory, not changed before the train is sent under this lock.
+                unsafe {
+                    push(
+                        building.train,
+                        &packet,
+                        length,
+                        std::iter::once((bytes.as_ptr(), length)),
+                    );
+                };
+                true
+            }
+            Bytes::Registered(sges) => {
+                let memories = &scene.tables.memories;
+                let pieces = || {
+                    copy::pieces(
+                        memories,
+                        scene.qp.pd,
+                        sges,
+                        offset.into(),
+                        length,
+                        Access::NONE,
+                    )
+                };
+                let there = pieces().all(|piece| piece.is_ok());
+                if there {
+                    let pieces = pieces()
+                        .flatten()
+                        .map(|(pointer, bytes)| (pointer.cast_const(), bytes));
+                    // SAFETY: resolved from the tables, which stay held until the train is sent.
+                    unsafe { push(building.train, &packet, length, pieces) };
+                }
+                there
+            }
+        };
+        if !added {
+            // The program took memory away that the request still needs.
+            self.refuse(scene.qp, index, Status::LocalProtectionError);
+            return false;
+        }
+        self.sent_packets += 1;
+        self.in_burst = reliable && !ack_request;
+        true
+    }
+
+    /// A READ request, whole or in part, or an atomic.
+    fn add_fetch(&mut self, scene: Scene<'_>, building: &mut Building<'_>, wqe: &Wqe) -> bool {
+        let mtu = building.path.mtu_bytes;
+        let psn = wqe.first_psn.plus(self.sent_packets);
+        let (packets, opcode, extended, answer_bytes) = match wqe.operation {
+            Operation::Read { .. } => {
+                // Parts begin where they did the first time, so that the peer knows a repeated one.
+                let part = read_part_packets(mtu);
+                let end = ((self.sent_packets / part + 1) * part).min(wqe.packets);
+                let start_bytes = self.sent_packets * mtu;
+                let bytes = (end * mtu).min(wqe.length_bytes) - start_bytes;
+                let extended = Extended {
+                    reth: reth(wqe, start_bytes, bytes),
+                    ..Extended::default()
+                };
+                let packets = end - self.sent_packets;
+                (packets, Opcode::ReadRequest, extended, bytes)
+            }
+            _ => {
+                let (opcode, atomic) = atomic_header(wqe);
+                let extended = Extended {
+                    atomic,
+                    ..Extended::default()
+                };
+                (1, opcode, extended, 8)
+            }
+        };
+        let packet = Packet {
+            service: Service::Rc,
+            opcode,
+            solicited: false,
+            pkey: PKEY,
+            destination_qpn: building.path.qpn,
+            ack_request: true,
+            psn,
+            extended,
+            payload: &[],
+        };
+        self.make_room(scene, building, &packet, 0);
+        // SAFETY: there is no payload.
+        unsafe { push(building.train, &packet, 0, std::iter::empty()) };
+        building.charge_bytes += i64::from(answer_bytes);
+        self.fetches += 1;
+        self.sent_packets += packets;
+        self.in_burst = false;
+        true
+    }
+
+    /// Sends the train if the packet does not fit behind it.
+    fn make_room(
+        &mut self,
+        scene: Scene<'_>,
+        building: &mut Building<'_>,
+        packet: &Packet<'_>,
+        payload_bytes: usize,
+    ) {
+        let fits = building.train.packets() < building.most_packets
+            && building.train.takes(packet.header_bytes(), payload_bytes);
+        if !fits {
+            self.send_train(scene, building);
+        }
+    }
+
+    fn send_train(&mut self, scene: Scene<'_>, building: &mut Building<'_>) {
+        if building.train.packets() == 0 {
+            return;
+        }
+        if scene.qp.kind == Kind::Rc {
+            let charge_bytes = building.charge_bytes
+                + DATAGRAM_OVERHEAD_BYTES
+                + i64::try_from(building.train.bytes()).unwrap_or_default();
+            let end = self.position();
+            self.trains.push_back(TrainOnItsWay { end, charge_bytes });
+            building.path.peer.charge(charge_bytes);
+        }
+        scene.core.transmitter.send(building.train);
+        building.train.begin(&building.path.flow);
+        building.charge_bytes = 0;
+        building.trains_left = building.trains_left.saturating_sub(1);
+    }
+
+    /// An unreliable QP's requests are done when they are sent.
+    fn complete_sent(&mut self, scene: Scene<'_>) {
+        while self.queue.head < self.next {
+            self.complete_head(scene.qp);
+        }
+        self.unacked = self.position();
+        self.break_if_failed(scene.qp);
+        self.tell_if_drained(scene.qp);
+    }
+}
+
+/// Adds a packet to a train, its payload in pieces that make up `payload_bytes`.
+///
+/// # Safety
+/// The pieces stay readable until the train is sent.
+pub(super) unsafe fn push(
+    train: &mut Train,
+    packet: &Packet<'_>,
+    payload_bytes: usize,
+    pieces: impl Iterator<Item = (*const u8, usize)>,
+) {
+    let mut headers = [0; Packet::HEADER_ROOM];
+    let length = packet.headers_for(payload_bytes, &mut headers);
+    let headers = headers.get(..length).unwrap_or_default();
+    // SAFETY: the caller vouches for the pieces.
+    unsafe { train.push(headers, pieces) };
+}
+
+fn opcode(wqe: &Wqe, first: bool, last: bool) -> Opcode {
+    let write = matches!(wqe.operation, Operation::Write { .. });
+    let immediate = wqe.immediate.is_some();
+    match (write, first, last, immediate) {
+        (false, true, true, false) => Opcode::SendOnly,
+        (false, true, true, true) => Opcode::SendOnlyImmediate,
+        (false, true, false, _) => Opcode::SendFirst,
+        (false, false, false, _) => Opcode::SendMiddle,
+        (false, false, true, false) => Opcode::SendLast,
+        (false, false, true, true) => Opcode::SendLastImmediate,
+        (true, true, true, false) => Opcode::WriteOnly,
+        (true, true, true, true) => Opcode::WriteOnlyImmediate,
+        (true, true, false, _) => Opcode::WriteFirst,
+        (true, false, false, _) => Opcode::WriteMiddle,
+        (true, false, true, false) => Opcode::WriteLast,
+        (true, false, true, true) => Opcode::WriteLastImmediate,
+    }
+}
+
+/// The RDMA header of a WRITE or READ, from byte `start` of it on.
+fn reth(wqe: &Wqe, start: u32, length_bytes: u32) -> Option<Reth> {
+    match wqe.operation {
+        Operation::Write { address, rkey } | Operation::Read { address, rkey } => Some(Reth {
+            address: address.wrapping_add(start.into()),
+            rkey,
+            length_bytes,
+        }),
+        _ => None,
+    }
+}
+
+fn atomic_header(wqe: &Wqe) -> (Opcode, Option<AtomicEth>) {
+    match wqe.operation {
+        Operation::FetchAdd { address, rkey, add } => {
+            let header = AtomicEth {
+                address,
+                rkey,
+                swap_or_add: add,
+                compare: 0,
+            };
+            (Opcode::FetchAdd, Some(header))
+        }
+        Operation::CompareSwap {
+            address,
+            rkey,
+            compare,
+            swap,
+        } => {
+            let header = AtomicEth {
+                address,
+                rkey,
+                swap_or_add: swap,
+                compare,
+            };
+            (Opcode::CompareSwap, Some(header))
+        }
+        _ => (Opcode::FetchAdd, None),
+    }
+}

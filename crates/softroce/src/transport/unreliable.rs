@@ -1,0 +1,237 @@
+//! Unreliable services. UC: messages without acknowledgement, a message with a hole is dropped (InfiniBand
+//! specification 9.8.2). UD: single packets to any QP that holds the queue key (9.8.3).
+
+use std::net::IpAddr;
+
+use super::copy;
+use super::core::Statistics;
+use super::memory::Access;
+use super::qp::Scene;
+use super::requester::Requester;
+use super::responder::{Message, Responder, Shape};
+use super::send_queue::Bytes;
+use super::transmit::{PKEY, push};
+use super::{CompletionKind, Status};
+use crate::net::Train;
+use crate::wire::{Deth, Extended, Opcode, Packet, Service};
+
+/// Bytes of the global header before a datagram's payload in its receive.
+const GRH_BYTES: u32 = 40;
+/// Largest datagram: the port's MTU.
+const LARGEST_DATAGRAM_BYTES: u32 = 4096;
+/// A queue key with the high bit set stands for the QP's own (specification 10.2.5).
+const OWN_QKEY: u32 = 0x8000_0000;
+
+impl Requester {
+    /// Sends all datagrams posted; they are done when they are sent.
+    pub(super) fn transmit_datagrams(&mut self, scene: Scene<'_>, train: &mut Train) {
+        while self.wants_to_send() {
+            let index = self.next;
+            let Some(wqe) = self.queue.get(index).copied() else {
+                return;
+            };
+            let too_long = wqe.length_bytes > LARGEST_DATAGRAM_BYTES;
+            let wrong = too_long.then_some(Status::LocalLengthError);
+            if let Some(status) = wrong.or_else(|| self.check(scene, index, &wqe)) {
+                self.refuse(scene.qp, index, status);
+                return;
+            }
+            self.assign(index, 1);
+            let Some(datagram) = wqe.datagram else {
+                return;
+            };
+            let source_qpn = scene.qp.number();
+            let entropy = (source_qpn ^ datagram.qpn).wrapping_mul(0x9e37_79b1);
+            let flow = scene.core.flow(datagram.address, entropy, 0, 0);
+            train.begin(&flow);
+            let own = datagram.qkey & OWN_QKEY != 0;
+            let packet = Packet {
+                service: Service::Ud,
+                opcode: if wqe.immediate.is_some() {
+                    Opcode::SendOnlyImmediate
+                } else {
+                    Opcode::SendOnly
+                },
+                solicited: wqe.solicited,
+                pkey: PKEY,
+                destination_qpn: datagram.qpn,
+                ack_request: false,
+                psn: self
+                    .queue
+                    .get(index)
+                    .map_or(wqe.first_psn, |wqe| wqe.first_psn),
+                extended: Extended {
+                    deth: Some(Deth {
+                        qkey: if own { scene.qp.qkey() } else { datagram.qkey },
+                        source_qpn,
+                    }),
+                    immediate: wqe.immediate.map(u32::from_be),
+                    ..Extended::default()
+                },
+                payload: &[],
+            };
+            let length = wqe.length_bytes as usize;
+            match self.queue.bytes(index) {
+                // SAFETY: the queue's own memory, not changed before the train is sent under this lock.
+                Bytes::Inline(bytes) => unsafe {
+                    push(
+                        train,
+                        &packet,
+                        length,
+                        std::iter::once((bytes.as_ptr(), length)),
+                    );
+                },
+                Bytes::Registered(sges) => {
+                    let memories = &scene.tables.memories;
+                    let pieces = copy::pieces(memories, scene.qp.pd, sges, 0, length, Access::NONE)
+                        .flatten()
+                        .map(|(pointer, bytes)| (pointer.cast_const(), bytes));
+                    // SAFETY: resolved from the tables, which stay held until the train is sent.
+                    unsafe { push(train, &packet, length, pieces) };
+                }
+            }
+            scene.core.transmitter.send(train);
+            self.next += 1;
+            self.complete_head(scene.qp);
+        }
+        self.unacked = self.position();
+        self.tell_if_drained(scene.qp);
+    }
+}
+
+impl Responder {
+    /// A packet on an unreliable connection.
+    pub(super) fn take_unreliable(
+        &mut self,
+        scene: Scene<'_>,
+        packet: &Packet<'_>,
+        source: IpAddr,
+    ) {
+        let Some((address, mtu)) = self
+            .path
+            .as_ref()
+            .map(|path| (path.address, path.mtu_bytes as usize))
+        else {
+            return;
+        };
+        if address != source || !scene.qp.state().receives() || packet.service != Service::Uc {
+            return;
+        }
+        self.establish(scene);
+        if packet.psn != self.expected() {
+            Statistics::count(&scene.core.statistics.out_of_sequence);
+            self.message = None;
+        }
+        self.expected = Some(packet.psn.plus(1));
+        if self.try_unreliable(scene, packet, mtu).is_none() {
+            // The message is lost. Its receive serves the next.
+            self.message = None;
+            self.receive.filled_bytes = 0;
+            Statistics::count(&scene.core.statistics.dropped_datagrams);
+        }
+    }
+
+    /// `None` if the packet brings nothing.
+    fn try_unreliable(
+        &mut self,
+        scene: Scene<'_>,
+        packet: &Packet<'_>,
+        mtu_bytes: usize,
+    ) -> Option<()> {
+        let shape = Shape::of(packet.opcode);
+        if !shape.fits(packet.payload.len(), mtu_bytes) {
+            return None;
+        }
+        let message = if shape.first {
+            self.receive.filled_bytes = 0;
+            self.begin(scene, packet, shape).ok()??
+        } else {
+            self.message.filter(|message| shape.continues(message))?
+        };
+        let immediate = packet.extended.immediate.is_some();
+        let message = match message {
+            Message::Write { .. } => {
+                if immediate && !self.has_receive && !self.take_receive(scene) {
+                    return None;
+                }
+                self.write(scene, packet, shape, message).ok()?
+            }
+            Message::Send => {
+                self.fill(scene, packet).ok()?;
+                message
+            }
+        };
+        self.message = (!shape.last).then_some(message);
+        if shape.last && (immediate || message == Message::Send) {
+            self.complete_receive(scene, packet, &message);
+        }
+        Some(())
+    }
+
+    /// A datagram: to the next receive, behind its global header.
+    pub(super) fn take_datagram(&mut self, scene: Scene<'_>, packet: &Packet<'_>, source: IpAddr) {
+        let qp = scene.qp;
+        let keyed = packet
+            .extended
+            .deth
+            .is_some_and(|deth| deth.qkey == qp.qkey());
+        if !qp.state().receives() || !keyed {
+            Statistics::count(&scene.core.statistics.dropped_datagrams);
+            return;
+        }
+        self.receive.filled_bytes = 0;
+        let ready = self.has_receive || self.take_receive(scene);
+        let whole = u64::from(GRH_BYTES) + packet.payload.len() as u64;
+        if !ready || whole > self.receive.room_bytes() {
+            Statistics::count(&scene.core.statistics.dropped_datagrams);
+            return;
+        }
+        let header = global_header(source, scene.core.address, packet.payload.len());
+        let memories = &scene.tables.memories;
+        let put = copy::scatter(memories, qp.pd, &self.receive.sges, 0, &header);
+        self.receive.filled_bytes = GRH_BYTES;
+        if put.is_err() || self.fill(scene, packet).is_err() {
+            self.has_receive = false;
+            let status = Status::LocalProtectionError;
+            qp.complete_receive(qp.failure(self.receive.wr_id, status, CompletionKind::Receive));
+            return;
+        }
+        self.complete_receive(scene, packet, &Message::Send);
+    }
+}
+
+/// What stands before a datagram: the IPv6 header, or 20 bytes of nothing and the IPv4 header (annex A17.4.5.1).
+/// Fields that user space cannot see are those of a fresh packet.
+fn global_header(source: IpAddr, destination: IpAddr, payload_bytes: usize) -> [u8; 40] {
+    const UDP: u8 = 17;
+    const HOPS: u8 = 64;
+    // UDP, BTH, DETH and CRC.
+    let length = (payload_bytes + 8 + 12 + 8 + 4) as u16;
+    let mut header = [0; 40];
+    let mut put = |at: usize, bytes: &[u8]| {
+        for (to, from) in header.iter_mut().skip(at).zip(bytes) {
+            *to = *from;
+        }
+    };
+    match (source, destination) {
+        (IpAddr::V4(source), IpAddr::V4(destination)) => {
+            put(20, &[0x45, 0]);
+            put(22, &(length + 20).to_be_bytes());
+            put(26, &[0x40, 0, HOPS, UDP]);
+            put(32, &source.octets());
+            put(36, &destination.octets());
+        }
+        (source, destination) => {
+            let octets = |address| match address {
+                IpAddr::V4(address) => std::net::Ipv4Addr::to_ipv6_mapped(&address).octets(),
+                IpAddr::V6(address) => address.octets(),
+            };
+            put(0, &[0x60]);
+            put(4, &length.to_be_bytes());
+            put(6, &[UDP, HOPS]);
+            put(8, &octets(source));
+            put(24, &octets(destination));
+        }
+    }
+    header
+}
