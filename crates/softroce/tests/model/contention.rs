@@ -11,7 +11,7 @@ const EACH: usize = 50;
 
 #[test]
 fn no_fetch_add_of_several_qps_is_lost_or_done_twice() {
-    for faults in ["", "seed=3,drop=5%,duplicate=5%,reorder=2%"] {
+    for faults in ["", "seed=3,rx.drop=5%,rx.duplicate=5%,rx.reorder=2%"] {
         let plain = Setup::plain();
         let mut script = Script::new(&Setup {
             pairs: [&plain.pairs[..]; 3].concat(),

@@ -32,7 +32,7 @@ fn cases(usual: u32) -> ProptestConfig {
         failure_persistence: None,
         max_shrink_iters: 300,
         // In milliseconds: hangs take long to shrink.
-        max_shrink_time: 120_000,
+        max_shrink_time: 60_000,
         ..ProptestConfig::default()
     }
 }
@@ -86,7 +86,7 @@ proptest! {
     #[test]
     fn faults_change_nothing((setup, steps) in scenarios(false, 20), seed: u32) {
         let setup = Setup {
-            faults: format!("seed={seed},drop=5%,duplicate=1%,reorder=1%,corrupt=0.1%"),
+            faults: format!("seed={seed},rx.drop=5%,rx.duplicate=1%,rx.reorder=1%,rx.corrupt=0.1%"),
             timeout: TIMEOUT_UNDER_FAULTS,
             ..setup
         };
@@ -96,7 +96,7 @@ proptest! {
     #[test]
     fn repetitions_alone_change_nothing((setup, steps) in scenarios(false, 20), seed: u32) {
         let setup = Setup {
-            faults: format!("seed={seed},duplicate=20%,reorder=10%"),
+            faults: format!("seed={seed},rx.duplicate=20%,rx.reorder=10%"),
             timeout: TIMEOUT_UNDER_FAULTS,
             ..setup
         };

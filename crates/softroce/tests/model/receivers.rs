@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 use proptest::prelude::*;
 use softroce::transport::{Access, Operation, QpEvent, Region, Sge, State, Status};
 
+use crate::memory::Part;
 use crate::rig::{Checked, PD};
 use crate::scenario::Setup;
 use crate::script::Script;
@@ -236,8 +237,17 @@ fn a_bad_key_in_a_receive_is_an_error_at_both_ends() {
             .receive_into(1, element, None, Status::LocalProtectionError)
             .unwrap();
         script.receive(1, 3000, None, Status::FlushError).unwrap();
-        script.send(0, 2500, Status::RemoteOperationError).unwrap();
+        script.send(0, 3000, Status::RemoteOperationError).unwrap();
         script.write(0, 700, Status::FlushError).unwrap();
+        let drained = script.rig.drained();
+        drained.unwrap_or_else(|trouble| panic!("{bad:?}: {trouble:?}"));
+        if matches!(bad, Beyond) {
+            // What lies in the region may hold the beginning of the message.
+            let memory = &mut script.rig.sides[1].memory;
+            let (bytes, end) = (2999, memory.region_bytes());
+            let offset = end - bytes;
+            memory.accept(Part { offset, bytes });
+        }
         let ended = script.ends([State::Err, State::Err]);
         script.rig.sides[1].nic.deregister(key);
         ended.unwrap_or_else(|trouble| panic!("{bad:?}: {trouble:?}"));

@@ -100,9 +100,9 @@ impl Endpoint {
         self.queued
             .extend(requests.iter().map(|request| request.wr_id));
         let mut next = requests.iter().copied();
-        self.qp
-            .post_send(|| next.next())
-            .map_err(|error| Trouble::Wrong(format!("post_send of {requests:?}: {error}")))
+        // SAFETY: inline elements point to bytes of the caller, which outlive the call.
+        let posted = unsafe { self.qp.post_send(|| next.next()) };
+        posted.map_err(|error| Trouble::Wrong(format!("post_send of {requests:?}: {error}")))
     }
 
     /// Posts a receive.
@@ -160,7 +160,7 @@ impl Rig {
             let cq = |_| {
                 let overrun = Arc::clone(&overrun);
                 let on_overrun = Box::new(move || overrun.store(true, Ordering::Relaxed));
-                Cq::new(Arc::clone(nic), room as usize, Box::new(|| {}), on_overrun)
+                Cq::new(nic, room as usize, Box::new(|| {}), on_overrun)
             };
             (0..if setup.one_cq { 1 } else { 2 }).map(cq).collect()
         };
@@ -303,7 +303,8 @@ impl Rig {
             return wrong(format!("nothing was expected of endpoint {index}"));
         };
         if got.status == Status::RetryExceededError && expected.status != got.status {
-            return Err(Trouble::RetriesUsedUp(format!("endpoint {index}: {got:?}")));
+            let told = format!("endpoint {index}: {got:?}{}", self.tell());
+            return Err(Trouble::RetriesUsedUp(told));
         }
         let mut fits = got.wr_id == expected.wr_id && got.status == expected.status;
         if expected.status == Status::Success {
