@@ -13,7 +13,7 @@ use super::{
     Access, Completion, CompletionKind, Cq, Nic, PdId, PostError, RecvQueue, SendRequest, Sge,
     Status,
 };
-use crate::net::Flow;
+use crate::net::{Flow, now_ns};
 use crate::wire::Psn;
 
 /// Transport service of a QP.
@@ -166,6 +166,8 @@ pub(super) struct Scene<'a> {
     pub(super) core: &'a Core,
     pub(super) tables: &'a Tables,
     pub(super) qp: &'a Qp,
+    /// The time, of a moment ago.
+    pub(super) now_ns: u64,
 }
 
 /// A queue pair.
@@ -254,6 +256,7 @@ impl Qp {
                 core: &self.core,
                 tables,
                 qp: self,
+                now_ns: now_ns(),
             };
             responder.pay(scene, TRAINS);
         }
@@ -269,6 +272,11 @@ impl Qp {
         self.responder
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The responder, unless another thread has it.
+    pub(super) fn try_responder(&self) -> Option<MutexGuard<'_, Responder>> {
+        self.responder.try_lock().ok()
     }
 
     /// 24 bits.
@@ -397,7 +405,7 @@ impl Qp {
     pub fn resume(&self) {
         let tables = self.core.tables();
         self.set_state(State::Rts);
-        self.work(&tables, |requester, scene| {
+        self.work(&tables, now_ns(), |requester, scene| {
             requester.transmit(scene, usize::MAX);
         });
     }
@@ -453,7 +461,7 @@ impl Qp {
             self.pay_acknowledgements(&tables);
         }
         let mut outcome = Ok(());
-        self.work(&tables, |requester, scene| {
+        self.work(&tables, now_ns(), |requester, scene| {
             while outcome.is_ok()
                 && let Some(request) = next()
             {
@@ -505,11 +513,17 @@ impl Qp {
     }
 
     /// Lets the requester work, then does what may not be done under its lock.
-    pub(super) fn work(&self, tables: &Tables, work: impl FnOnce(&mut Requester, Scene<'_>)) {
+    pub(super) fn work(
+        &self,
+        tables: &Tables,
+        now_ns: u64,
+        work: impl FnOnce(&mut Requester, Scene<'_>),
+    ) {
         let scene = Scene {
             core: &self.core,
             tables,
             qp: self,
+            now_ns,
         };
         let mut requester = self.requester();
         work(&mut requester, scene);

@@ -17,7 +17,6 @@ use super::{
     Capacities, Completion, CompletionKind, Deliveries, Operation, PostError, Qp, QpEvent,
     SendRequest, State, Status,
 };
-use crate::net::now_ns;
 use crate::wire::Psn;
 
 /// Trains of a QP on their way at most.
@@ -296,7 +295,7 @@ impl Requester {
     pub(super) fn watch(&mut self, scene: Scene<'_>) {
         let awaited = self.unacked != self.position();
         let due = if awaited && self.deliveries.timeout > 0 {
-            now_ns() + timeout_ns(self.deliveries.timeout)
+            scene.now_ns + timeout_ns(self.deliveries.timeout)
         } else {
             u64::MAX
         };
@@ -309,7 +308,7 @@ impl Requester {
     /// Pauses for as long as the peer asked.
     pub(super) fn pause(&mut self, scene: Scene<'_>, pause_ns: u64) {
         self.pauses = true;
-        let due = now_ns() + pause_ns;
+        let due = scene.now_ns + pause_ns;
         scene.qp.timer_ns.store(due, Ordering::Relaxed);
         scene.core.attention.timer_at(due);
     }

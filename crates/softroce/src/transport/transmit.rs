@@ -104,6 +104,7 @@ impl Requester {
             };
             self.fill(scene, &mut building);
             if scene.qp.state() != State::Err {
+                append_acknowledgement(scene, &mut building);
                 self.send_train(scene, &mut building);
             }
         });
@@ -377,6 +378,18 @@ impl Requester {
         self.unacked = self.position();
         self.break_if_failed(scene.qp);
         self.tell_if_drained(scene.qp);
+    }
+}
+
+/// An acknowledgement that the QP owes leaves with its request, the last and shortest of the train: an answer to a
+/// message costs no system call of its own.
+fn append_acknowledgement(scene: Scene<'_>, building: &mut Building<'_>) {
+    let packets = building.train.packets();
+    if packets == 0 || packets >= building.most_packets || !scene.qp.owes.load(Ordering::Relaxed) {
+        return;
+    }
+    if let Some(mut responder) = scene.qp.try_responder() {
+        responder.append_acknowledgement(scene, building.train, building.path);
     }
 }
 
