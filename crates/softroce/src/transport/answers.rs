@@ -29,7 +29,7 @@ impl Requester {
             return;
         }
         // Only what was sent can be answered.
-        let ahead = packet.psn.distance_from(self.next_psn());
+        let ahead = packet.psn.distance_from(self.sent_until);
         if ahead >= 0 {
             return;
         }

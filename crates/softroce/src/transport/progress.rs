@@ -132,6 +132,9 @@ impl Core {
                     // What the QP had posted to send goes the same way.
                     qp.requester().flush(qp);
                     qp.flush_receives();
+                    if !qp.was_answered.swap(true, Ordering::Relaxed) {
+                        answered.push(qp.number());
+                    }
                 }
                 if owes && !qp.owes.swap(true, Ordering::Relaxed) {
                     owing.push(qp.number());

@@ -108,6 +108,7 @@ impl Requester {
                 self.send_train(scene, &mut building);
             }
         });
+        self.note_position();
         if scene.qp.kind == Kind::Uc {
             self.complete_sent(scene);
         } else if idle && self.unacked != self.position() {
