@@ -107,15 +107,19 @@ impl Responder {
         !self.replies.is_empty()
     }
 
-    /// The state QP is in error: receives are flushed, and nothing is owed any more but a refusal.
+    /// The QP is in error: receives are flushed, and nothing is owed any more but a refusal and what comes before
+    /// it, which it acknowledges.
     pub(super) fn flush(&mut self, qp: &Qp) {
         let kind = CompletionKind::Receive;
         if std::mem::take(&mut self.has_receive) {
             qp.complete_receive(qp.failure(self.receive.wr_id, Status::FlushError, kind));
         }
         self.message = None;
-        self.replies
-            .retain(|reply| matches!(reply, Reply::Refuse { .. }));
+        let refusal = self
+            .replies
+            .iter()
+            .rposition(|reply| matches!(reply, Reply::Refuse { .. }));
+        self.replies.truncate(refusal.map_or(0, |at| at + 1));
         if qp.shares_receives() {
             return;
         }
