@@ -303,7 +303,7 @@ impl Responder {
             return Err(Refusal::invalid());
         }
         if !scene.qp.access().allows(Access::REMOTE_WRITE) {
-            return Err(Refusal::access());
+            return Err(Refusal::invalid());
         }
         let length = u64::from(reth.length_bytes);
         if length > 0 {
@@ -430,20 +430,22 @@ impl Responder {
         if self.max_dest_rd_atomic == 0 || !packet.payload.is_empty() {
             return Err(Refusal::invalid());
         }
+        if !scene.qp.access().allows(Access::REMOTE_READ) {
+            return Err(Refusal::invalid());
+        }
         let length = u64::from(reth.length_bytes);
-        let allowed = scene.qp.access().allows(Access::REMOTE_READ)
-            && (length == 0
-                || scene
-                    .tables
-                    .memories
-                    .resolve(
-                        reth.rkey,
-                        scene.qp.pd,
-                        reth.address,
-                        length,
-                        Access::REMOTE_READ,
-                    )
-                    .is_some());
+        let allowed = length == 0
+            || scene
+                .tables
+                .memories
+                .resolve(
+                    reth.rkey,
+                    scene.qp.pd,
+                    reth.address,
+                    length,
+                    Access::REMOTE_READ,
+                )
+                .is_some();
         if !allowed {
             return Err(Refusal::access());
         }
@@ -468,7 +470,7 @@ impl Responder {
             return Err(Refusal::invalid());
         }
         if !scene.qp.access().allows(Access::REMOTE_ATOMIC) {
-            return Err(Refusal::access());
+            return Err(Refusal::invalid());
         }
         let at = scene
             .tables
