@@ -107,15 +107,19 @@ impl Responder {
         !self.replies.is_empty()
     }
 
-    /// The state QP is in error: receives are flushed, and nothing is owed any more but a refusal.
+    /// The QP is in error: receives are flushed, and nothing is owed any more but a refusal and what comes before
+    /// it, which it acknowledges.
     pub(super) fn flush(&mut self, qp: &Qp) {
         let kind = CompletionKind::Receive;
         if std::mem::take(&mut self.has_receive) {
             qp.complete_receive(qp.failure(self.receive.wr_id, Status::FlushError, kind));
         }
         self.message = None;
-        self.replies
-            .retain(|reply| matches!(reply, Reply::Refuse { .. }));
+        let refusal = self
+            .replies
+            .iter()
+            .rposition(|reply| matches!(reply, Reply::Refuse { .. }));
+        self.replies.truncate(refusal.map_or(0, |at| at + 1));
         if qp.shares_receives() {
             return;
         }
@@ -299,7 +303,7 @@ impl Responder {
             return Err(Refusal::invalid());
         }
         if !scene.qp.access().allows(Access::REMOTE_WRITE) {
-            return Err(Refusal::access());
+            return Err(Refusal::invalid());
         }
         let length = u64::from(reth.length_bytes);
         if length > 0 {
@@ -426,20 +430,22 @@ impl Responder {
         if self.max_dest_rd_atomic == 0 || !packet.payload.is_empty() {
             return Err(Refusal::invalid());
         }
+        if !scene.qp.access().allows(Access::REMOTE_READ) {
+            return Err(Refusal::invalid());
+        }
         let length = u64::from(reth.length_bytes);
-        let allowed = scene.qp.access().allows(Access::REMOTE_READ)
-            && (length == 0
-                || scene
-                    .tables
-                    .memories
-                    .resolve(
-                        reth.rkey,
-                        scene.qp.pd,
-                        reth.address,
-                        length,
-                        Access::REMOTE_READ,
-                    )
-                    .is_some());
+        let allowed = length == 0
+            || scene
+                .tables
+                .memories
+                .resolve(
+                    reth.rkey,
+                    scene.qp.pd,
+                    reth.address,
+                    length,
+                    Access::REMOTE_READ,
+                )
+                .is_some();
         if !allowed {
             return Err(Refusal::access());
         }
@@ -464,7 +470,7 @@ impl Responder {
             return Err(Refusal::invalid());
         }
         if !scene.qp.access().allows(Access::REMOTE_ATOMIC) {
-            return Err(Refusal::access());
+            return Err(Refusal::invalid());
         }
         let at = scene
             .tables
