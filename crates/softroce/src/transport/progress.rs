@@ -3,9 +3,10 @@
 
 use std::sync::atomic::Ordering;
 
+use super::Kind;
 use super::core::{Core, Inbound, Statistics, Tables};
 use super::peer::Peer;
-use super::qp::{Kind, Scene};
+use super::qp::Scene;
 use crate::net::{Arrival, now_ns};
 use crate::wire::{Opcode, Packet};
 
