@@ -35,8 +35,8 @@ pub(super) struct Responder {
 
 /// A request that is refused: what the peer is told and how a receive that it took ends.
 pub(super) struct Refusal {
-    code: NakCode,
-    receive_status: Status,
+    pub(super) code: NakCode,
+    pub(super) receive_status: Status,
 }
 
 impl Refusal {
