@@ -63,8 +63,9 @@ fn verdict_under_faults(checked: Checked) -> Result<(), TestCaseError> {
     }
 }
 
-/// 8.4 ms, eight times over: long against a busy machine's delays, short against the deadline.
-const TIMEOUT_UNDER_FAULTS: u8 = 11;
+/// 34 ms. Eight of them are long against the delays of a busy machine: with several programs to a core, a thread
+/// was seen to wait for 350 ms.
+const TIMEOUT_UNDER_FAULTS: u8 = 13;
 
 proptest! {
     #![proptest_config(cases(60))]
