@@ -30,7 +30,7 @@ pub use receiver::Receiver;
 pub use sockets::now_ns;
 pub use train::Train;
 pub use transmitter::Transmitter;
-pub use wakeup::{Kick, block_signals};
+pub use wakeup::{Kick, block_signals, prefer_short_turns};
 
 /// Packets of a train at most: what Linux segments of one datagram (UDP_MAX_SEGMENTS of its older versions).
 pub const MAX_TRAIN_PACKETS: usize = 64;

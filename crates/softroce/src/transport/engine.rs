@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread::JoinHandle;
 
 use super::core::Core;
-use crate::net::{Kick, block_signals, now_ns};
+use crate::net::{Kick, block_signals, now_ns, prefer_short_turns};
 
 /// A program that polled so short a time ago is polling.
 const POLLER_IS_NEAR_NS: u64 = 50_000;
@@ -25,6 +25,9 @@ const WATCHFUL_ROUNDS: u32 = 100;
 const LINGER_NS: u64 = 20_000;
 /// Looking at an empty socket costs a system call: a poller does it at most this often.
 const LOOK_AGAIN_NS: u64 = 150;
+/// A poller that found nothing for so long yields the core after each look. Longer than a round trip between two
+/// that each have a core: those lose nothing.
+const PATIENCE_NS: u64 = 20_000;
 
 /// Who looks after the device, and when it next needs looking after.
 pub(super) struct Attention {
@@ -35,6 +38,8 @@ pub(super) struct Attention {
     polled_ns: AtomicU64,
     /// When a poller last found nothing.
     found_nothing_ns: AtomicU64,
+    /// When a poller last found something.
+    found_ns: AtomicU64,
     /// The earliest timer of any QP, or earlier.
     next_timer_ns: AtomicU64,
     /// When the engine will wake by itself; 0 while it is awake.
@@ -51,6 +56,7 @@ impl Attention {
             stop: AtomicBool::new(false),
             polled_ns: AtomicU64::new(0),
             found_nothing_ns: AtomicU64::new(0),
+            found_ns: AtomicU64::new(0),
             next_timer_ns: AtomicU64::new(u64::MAX),
             wakes_ns: AtomicU64::new(0),
             naps: AtomicBool::new(false),
@@ -63,9 +69,17 @@ impl Attention {
         now_ns.saturating_sub(self.found_nothing_ns.load(Ordering::Relaxed)) >= LOOK_AGAIN_NS
     }
 
-    /// It looked and found nothing.
-    pub(super) fn poller_found_nothing(&self) {
-        self.found_nothing_ns.store(now_ns(), Ordering::Relaxed);
+    /// It looked and found nothing. Whether it is time to let others have the core: what it waits for may well
+    /// depend on a thread that has none.
+    pub(super) fn poller_found_nothing(&self) -> bool {
+        let now = now_ns();
+        self.found_nothing_ns.store(now, Ordering::Relaxed);
+        now.saturating_sub(self.found_ns.load(Ordering::Relaxed)) > PATIENCE_NS
+    }
+
+    /// It looked and found something.
+    pub(super) fn poller_found(&self, now_ns: u64) {
+        self.found_ns.store(now_ns, Ordering::Relaxed);
     }
 
     /// A program is about to sleep: the engine takes over at once.
@@ -155,6 +169,7 @@ impl Engine {
         let run = move || {
             // Signals are the program's.
             block_signals();
+            prefer_short_turns();
             run(&own);
         };
         let thread = std::thread::Builder::new()

@@ -29,8 +29,12 @@ impl Core {
             self.pay(&mut inbound, &tables, now);
         }
         let arrived = self.work(&mut inbound, &tables, now);
-        if arrived == 0 && inbound.owing.is_empty() {
-            self.attention.poller_found_nothing();
+        if arrived > 0 {
+            self.attention.poller_found(now);
+        } else if inbound.owing.is_empty() && self.attention.poller_found_nothing() {
+            drop(tables);
+            drop(inbound);
+            std::thread::yield_now();
         }
     }
 
