@@ -24,7 +24,7 @@ const WATCHFUL_ROUNDS: u32 = 100;
 /// How long the engine looks for more packets before it sleeps on the socket.
 const LINGER_NS: u64 = 20_000;
 /// Looking at an empty socket costs a system call: a poller does it at most this often.
-const LOOK_AGAIN_NS: u64 = 150;
+const LOOK_AGAIN_NS: u64 = 60;
 /// A poller that found nothing for so long yields the core after each look. Longer than a round trip between two
 /// that each have a core: those lose nothing.
 const PATIENCE_NS: u64 = 20_000;
