@@ -3,4 +3,5 @@
 
 pub mod net;
 pub mod transport;
+pub mod verbs;
 pub mod wire;
