@@ -1,0 +1,155 @@
+//! The embedded RoCEv2 device under libibverbs' names: preloaded with `LD_PRELOAD`, it lets unmodified programs such
+//! as `ibv_rc_pingpong` and `ib_send_bw` run on `soft0`. `scripts/with-softroce` sets it up.
+//!
+//! Every function of libibverbs that takes one of the library's objects is here, lest the real one get a foreign
+//! pointer: either the device has it, or it is refused with EOPNOTSUPP and a line on stderr, once. What only turns
+//! numbers into texts or other numbers stays the real library's.
+
+use std::os::raw::{c_char, c_int, c_uint, c_void};
+use std::ptr::null_mut;
+
+use rdma_sys::{
+    ibv_ah, ibv_ah_attr, ibv_async_event, ibv_comp_channel, ibv_context, ibv_cq, ibv_device,
+    ibv_device_attr, ibv_gid, ibv_gid_entry, ibv_grh, ibv_mr, ibv_pd, ibv_port_attr, ibv_qp,
+    ibv_qp_attr, ibv_qp_ex, ibv_qp_init_attr, ibv_srq, ibv_srq_attr, ibv_srq_init_attr, ibv_wc,
+};
+use softroce::verbs;
+
+/// Exports functions of the device as they are.
+macro_rules! export {
+    ($($name:ident = $function:ident($($argument:ident: $type:ty),*) $(-> $result:ty)?;)*) => {$(
+        #[doc = concat!("`", stringify!($name), "(3)`.")]
+        /// # Safety
+        /// As for libibverbs.
+        #[unsafe(no_mangle)]
+        pub unsafe extern "C" fn $name($($argument: $type),*) $(-> $result)? {
+            // SAFETY: forwarded as it came.
+            unsafe { verbs::$function($($argument),*) }
+        }
+    )*};
+}
+
+/// Exports functions that refuse. Their arguments are not looked at.
+macro_rules! refuse {
+    ($($name:ident -> $result:ty = $value:expr;)*) => {$(
+        #[doc = concat!("`", stringify!($name), "(3)`, refused.")]
+        #[unsafe(no_mangle)]
+        pub extern "C" fn $name() -> $result {
+            verbs::refuse(stringify!($name));
+            $value
+        }
+    )*};
+}
+
+export! {
+    ibv_get_device_list = get_device_list(count: *mut c_int) -> *mut *mut ibv_device;
+    ibv_free_device_list = free_device_list(list: *mut *mut ibv_device);
+    ibv_get_device_name = get_device_name(device: *mut ibv_device) -> *const c_char;
+    ibv_get_device_guid = get_device_guid(device: *mut ibv_device) -> u64;
+    ibv_get_device_index = get_device_index(device: *mut ibv_device) -> c_int;
+    ibv_open_device = open_device(device: *mut ibv_device) -> *mut ibv_context;
+    ibv_close_device = close_device(context: *mut ibv_context) -> c_int;
+    ibv_query_device = query_device(context: *mut ibv_context, attr: *mut ibv_device_attr) -> c_int;
+    ibv_query_port = query_port_compat(context: *mut ibv_context, port: u8, attr: *mut ibv_port_attr) -> c_int;
+    ibv_query_gid = query_gid(context: *mut ibv_context, port: u8, index: c_int, gid: *mut ibv_gid) -> c_int;
+    ibv_query_gid_type = query_gid_type(context: *mut ibv_context, port: u8, index: c_uint, gid_type: *mut c_uint) -> c_int;
+    ibv_query_pkey = query_pkey(context: *mut ibv_context, port: u8, index: c_int, pkey: *mut u16) -> c_int;
+    ibv_get_pkey_index = get_pkey_index(context: *mut ibv_context, port: u8, pkey: u16) -> c_int;
+    ibv_get_async_event = get_async_event(context: *mut ibv_context, event: *mut ibv_async_event) -> c_int;
+    ibv_ack_async_event = ack_async_event(event: *mut ibv_async_event);
+    ibv_alloc_pd = alloc_pd(context: *mut ibv_context) -> *mut ibv_pd;
+    ibv_dealloc_pd = dealloc_pd(pd: *mut ibv_pd) -> c_int;
+    ibv_reg_mr = reg_mr(pd: *mut ibv_pd, address: *mut c_void, length: usize, access: c_int) -> *mut ibv_mr;
+    ibv_reg_mr_iova = reg_mr_iova(pd: *mut ibv_pd, address: *mut c_void, length: usize, iova: u64, access: c_int) -> *mut ibv_mr;
+    ibv_reg_mr_iova2 = reg_mr_iova2(pd: *mut ibv_pd, address: *mut c_void, length: usize, iova: u64, access: c_uint) -> *mut ibv_mr;
+    ibv_dereg_mr = dereg_mr(mr: *mut ibv_mr) -> c_int;
+    ibv_create_comp_channel = create_comp_channel(context: *mut ibv_context) -> *mut ibv_comp_channel;
+    ibv_destroy_comp_channel = destroy_comp_channel(channel: *mut ibv_comp_channel) -> c_int;
+    ibv_create_cq = create_cq(context: *mut ibv_context, entries: c_int, cq_context: *mut c_void, channel: *mut ibv_comp_channel, vector: c_int) -> *mut ibv_cq;
+    ibv_resize_cq = resize_cq(cq: *mut ibv_cq, entries: c_int) -> c_int;
+    ibv_destroy_cq = destroy_cq(cq: *mut ibv_cq) -> c_int;
+    ibv_get_cq_event = get_cq_event(channel: *mut ibv_comp_channel, cq: *mut *mut ibv_cq, cq_context: *mut *mut c_void) -> c_int;
+    ibv_ack_cq_events = ack_cq_events(cq: *mut ibv_cq, events: c_uint);
+    ibv_create_srq = create_srq(pd: *mut ibv_pd, init: *mut ibv_srq_init_attr) -> *mut ibv_srq;
+    ibv_modify_srq = modify_srq(srq: *mut ibv_srq, attr: *mut ibv_srq_attr, mask: c_int) -> c_int;
+    ibv_query_srq = query_srq(srq: *mut ibv_srq, attr: *mut ibv_srq_attr) -> c_int;
+    ibv_destroy_srq = destroy_srq(srq: *mut ibv_srq) -> c_int;
+    ibv_create_qp = create_qp(pd: *mut ibv_pd, init: *mut ibv_qp_init_attr) -> *mut ibv_qp;
+    ibv_qp_to_qp_ex = qp_to_qp_ex(qp: *mut ibv_qp) -> *mut ibv_qp_ex;
+    ibv_query_qp = query_qp(qp: *mut ibv_qp, attr: *mut ibv_qp_attr, mask: c_int, init: *mut ibv_qp_init_attr) -> c_int;
+    ibv_modify_qp = modify_qp(qp: *mut ibv_qp, attr: *mut ibv_qp_attr, mask: c_int) -> c_int;
+    ibv_destroy_qp = destroy_qp(qp: *mut ibv_qp) -> c_int;
+    ibv_create_ah = create_ah(pd: *mut ibv_pd, attr: *mut ibv_ah_attr) -> *mut ibv_ah;
+    ibv_init_ah_from_wc = init_ah_from_wc(context: *mut ibv_context, port: u8, wc: *mut ibv_wc, grh: *mut ibv_grh, attr: *mut ibv_ah_attr) -> c_int;
+    ibv_create_ah_from_wc = create_ah_from_wc(pd: *mut ibv_pd, wc: *mut ibv_wc, grh: *mut ibv_grh, port: u8) -> *mut ibv_ah;
+    ibv_destroy_ah = destroy_ah(ah: *mut ibv_ah) -> c_int;
+}
+
+refuse! {
+    ibv_rereg_mr -> c_int = -1;
+    ibv_reg_dmabuf_mr -> *mut c_void = null_mut();
+    ibv_attach_mcast -> c_int = libc::EOPNOTSUPP;
+    ibv_detach_mcast -> c_int = libc::EOPNOTSUPP;
+    ibv_query_ece -> c_int = libc::EOPNOTSUPP;
+    ibv_set_ece -> c_int = libc::EOPNOTSUPP;
+    ibv_resolve_eth_l2_from_gid -> c_int = libc::EOPNOTSUPP;
+    ibv_import_device -> *mut c_void = null_mut();
+    ibv_import_pd -> *mut c_void = null_mut();
+    ibv_import_mr -> *mut c_void = null_mut();
+    ibv_import_dm -> *mut c_void = null_mut();
+    ibv_unimport_pd -> () = ();
+    ibv_unimport_mr -> () = ();
+    ibv_unimport_dm -> () = ();
+    // librdmacm's ways in; without what these return its other functions cannot be called.
+    rdma_create_event_channel -> *mut c_void = null_mut();
+    rdma_create_id -> c_int = -1;
+    rdma_create_ep -> c_int = -1;
+    rdma_getaddrinfo -> c_int = -1;
+    rdma_get_devices -> *mut c_void = null_mut();
+    rsocket -> c_int = -1;
+}
+
+/// `ibv_query_qp_data_in_order(3)`: no order of the bytes within a message is promised.
+#[unsafe(no_mangle)]
+pub extern "C" fn ibv_query_qp_data_in_order(_: *mut ibv_qp, _: c_int, _: u32) -> c_int {
+    0
+}
+
+/// The symbol behind `ibv_query_gid_ex(3)`. EINVAL for entries of another size.
+///
+/// # Safety
+/// As for libibverbs.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn _ibv_query_gid_ex(
+    context: *mut ibv_context,
+    port: u32,
+    gid_index: u32,
+    entry: *mut ibv_gid_entry,
+    flags: u32,
+    entry_bytes: usize,
+) -> c_int {
+    if entry_bytes != size_of::<ibv_gid_entry>() {
+        return libc::EINVAL;
+    }
+    // SAFETY: forwarded as it came.
+    unsafe { verbs::query_gid_ex(context, port, gid_index, entry, flags) }
+}
+
+/// The symbol behind `ibv_query_gid_table(3)`. -EINVAL for entries of another size.
+///
+/// # Safety
+/// As for libibverbs.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn _ibv_query_gid_table(
+    context: *mut ibv_context,
+    entries: *mut ibv_gid_entry,
+    max_entries: usize,
+    flags: u32,
+    entry_bytes: usize,
+) -> isize {
+    if entry_bytes != size_of::<ibv_gid_entry>() {
+        return -(libc::EINVAL as isize);
+    }
+    // SAFETY: forwarded as it came.
+    unsafe { verbs::query_gid_table(context, entries, max_entries, flags) }
+}

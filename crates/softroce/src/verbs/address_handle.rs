@@ -1,0 +1,196 @@
+//! Address handles: where datagrams go.
+
+use std::net::{IpAddr, Ipv4Addr};
+use std::os::raw::c_int;
+
+use rdma_sys::{ibv_ah, ibv_ah_attr, ibv_context, ibv_grh, ibv_pd, ibv_wc, ibv_wc_flags};
+
+use super::context::Context;
+use super::domain::Pd;
+use super::errno::{pointer_or_errno, set_errno};
+use super::gid::{self, Destination};
+use super::users::Use;
+
+/// An address handle; the verbs struct comes first, so a pointer to one is a pointer to the other.
+#[repr(C)]
+struct Object {
+    verbs: ibv_ah,
+    destination: Destination,
+    _domain: Use,
+}
+
+/// Where a handle leads.
+///
+/// # Safety
+/// `ah` is live.
+pub(super) unsafe fn destination<'a>(ah: *mut ibv_ah) -> &'a Destination {
+    // SAFETY: made by `create`.
+    unsafe { &(*ah.cast::<Object>()).destination }
+}
+
+/// # Safety
+/// `pd` is live.
+unsafe fn create(pd: *mut ibv_pd, attr: &ibv_ah_attr) -> Result<*mut ibv_ah, c_int> {
+    // SAFETY: a live domain of an open context.
+    let (domain, context) = unsafe { (Pd::of(pd), (*pd).context) };
+    // SAFETY: as above.
+    let local = unsafe { Context::of(context) }.address();
+    let object = Object {
+        verbs: ibv_ah {
+            context,
+            pd,
+            handle: 0,
+        },
+        destination: gid::destination(attr, local)?,
+        _domain: domain.users.begin(),
+    };
+    Ok(Box::into_raw(Box::new(object)).cast())
+}
+
+/// `ibv_create_ah(3)`. EINVAL for another port or GID index, no global route, or a GID of no single host; ETIMEDOUT
+/// where no packet can go.
+///
+/// # Safety
+/// As for libibverbs.
+pub unsafe extern "C" fn create_ah(pd: *mut ibv_pd, attr: *mut ibv_ah_attr) -> *mut ibv_ah {
+    // SAFETY: a live domain and a readable struct.
+    pointer_or_errno(unsafe { create(pd, &*attr) })
+}
+
+/// `ibv_destroy_ah(3)`.
+///
+/// # Safety
+/// As for libibverbs.
+pub unsafe extern "C" fn destroy_ah(ah: *mut ibv_ah) -> c_int {
+    // SAFETY: made by `create` from such a box.
+    drop(unsafe { Box::from_raw(ah.cast::<Object>()) });
+    0
+}
+
+/// Bytes of the global header before a datagram's payload.
+const GRH_BYTES: usize = 40;
+/// An IPv4 header stands in its second half.
+const IPV4_OFFSET: usize = 20;
+
+/// The sender of a datagram, its traffic class and flow label, of the 40 bytes before it: an IPv6 header, or 20 bytes
+/// that mean nothing and an IPv4 header.
+fn sender(header: &[u8; GRH_BYTES]) -> Option<(IpAddr, u8, u32)> {
+    let word = |at: usize| u32::from_be_bytes([0, 1, 2, 3].map(|byte| header[at + byte]));
+    if header[IPV4_OFFSET] == 0x45 && header[0] >> 4 != 6 {
+        let address = Ipv4Addr::from(word(IPV4_OFFSET + 12));
+        return Some((address.into(), header[IPV4_OFFSET + 1], 0));
+    }
+    if header[0] >> 4 != 6 {
+        return None;
+    }
+    let mut address = [0; 16];
+    address.copy_from_slice(&header[8..24]);
+    let first = word(0);
+    let flow_label = first & 0x000f_ffff;
+    Some((IpAddr::from(address), (first >> 20) as u8, flow_label))
+}
+
+/// The way back to who sent a datagram. EINVAL where its completion has no global header.
+fn way_back(port: u8, wc: &ibv_wc, header: &[u8; GRH_BYTES]) -> Result<ibv_ah_attr, c_int> {
+    const LONGEST_WAY: u8 = 0xff;
+    if port != gid::PORT || wc.wc_flags & ibv_wc_flags::IBV_WC_GRH.0 == 0 {
+        return Err(libc::EINVAL);
+    }
+    let (address, traffic_class, flow_label) = sender(header).ok_or(libc::EINVAL)?;
+    // SAFETY: plain data, for which zero is a value.
+    let mut attr: ibv_ah_attr = unsafe { std::mem::zeroed() };
+    attr.is_global = 1;
+    attr.port_num = port;
+    attr.sl = wc.sl;
+    attr.grh.dgid = gid::of_address(address);
+    attr.grh.sgid_index = gid::INDEX;
+    attr.grh.traffic_class = traffic_class;
+    attr.grh.flow_label = flow_label;
+    attr.grh.hop_limit = LONGEST_WAY;
+    Ok(attr)
+}
+
+/// `ibv_init_ah_from_wc(3)`: -1 and `errno` for a completion without global header.
+///
+/// # Safety
+/// As for libibverbs: `grh` is the start of the buffer that the datagram was received in.
+pub unsafe extern "C" fn init_ah_from_wc(
+    _context: *mut ibv_context,
+    port: u8,
+    wc: *mut ibv_wc,
+    grh: *mut ibv_grh,
+    attr: *mut ibv_ah_attr,
+) -> c_int {
+    // SAFETY: a completion, 40 bytes and a writable struct.
+    unsafe {
+        match way_back(port, &*wc, &*grh.cast()) {
+            Ok(way) => {
+                attr.write(way);
+                0
+            }
+            Err(error) => {
+                set_errno(error);
+                -1
+            }
+        }
+    }
+}
+
+/// `ibv_create_ah_from_wc(3)`.
+///
+/// # Safety
+/// As for [`init_ah_from_wc`].
+pub unsafe extern "C" fn create_ah_from_wc(
+    pd: *mut ibv_pd,
+    wc: *mut ibv_wc,
+    grh: *mut ibv_grh,
+    port: u8,
+) -> *mut ibv_ah {
+    // SAFETY: a completion and 40 bytes; a live domain.
+    pointer_or_errno(unsafe { way_back(port, &*wc, &*grh.cast()).and_then(|way| create(pd, &way)) })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn completion(flags: u32) -> ibv_wc {
+        // SAFETY: integers, for which zero is a value.
+        let mut wc: ibv_wc = unsafe { std::mem::zeroed() };
+        wc.wc_flags = flags;
+        wc
+    }
+
+    #[test]
+    fn answers_go_where_the_datagram_came_from() {
+        let mut ipv4 = [0; GRH_BYTES];
+        ipv4[20] = 0x45;
+        ipv4[21] = 0x20;
+        ipv4[32..36].copy_from_slice(&[127, 3, 2, 1]);
+        let way = way_back(1, &completion(1), &ipv4).unwrap();
+        let back = gid::destination(&way, "127.0.0.1".parse().unwrap()).unwrap();
+        assert_eq!(back.address, "127.3.2.1".parse::<IpAddr>().unwrap());
+        assert_eq!(back.traffic_class, 0x20);
+
+        let mut ipv6 = [0; GRH_BYTES];
+        ipv6[..4].copy_from_slice(&0x6031_2345_u32.to_be_bytes());
+        ipv6[8] = 0xfd;
+        ipv6[23] = 9;
+        let (address, traffic_class, flow_label) = sender(&ipv6).unwrap();
+        assert_eq!(address, "fd00::9".parse::<IpAddr>().unwrap());
+        assert_eq!((traffic_class, flow_label), (0x03, 0x12345));
+    }
+
+    #[test]
+    fn without_a_global_header_there_is_no_way_back() {
+        let mut ipv4 = [0; GRH_BYTES];
+        ipv4[20] = 0x45;
+        assert_eq!(way_back(1, &completion(0), &ipv4).err(), Some(libc::EINVAL));
+        assert_eq!(way_back(2, &completion(1), &ipv4).err(), Some(libc::EINVAL));
+        let nothing = [0; GRH_BYTES];
+        assert_eq!(
+            way_back(1, &completion(1), &nothing).err(),
+            Some(libc::EINVAL)
+        );
+    }
+}

@@ -1,0 +1,81 @@
+//! Asynchronous events: what happens to QPs, CQs and SRQs beside completions.
+
+use std::os::raw::c_int;
+
+use rdma_sys::{ibv_async_event, ibv_context, ibv_cq, ibv_event_type, ibv_qp, ibv_srq};
+
+use super::context::Context;
+use super::cq::Cq;
+use super::errno::zero_or_errno;
+use super::qp::Qp;
+use super::srq::Srq;
+
+/// The object that an event is about.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Source {
+    Cq(*mut ibv_cq),
+    Qp(*mut ibv_qp),
+    Srq(*mut ibv_srq),
+}
+
+/// One event.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Occurrence {
+    pub(super) kind: ibv_event_type,
+    pub(super) source: Source,
+}
+
+// SAFETY: the pointers are only carried, never followed, on the way to the program.
+unsafe impl Send for Source {}
+// SAFETY: as above.
+unsafe impl Sync for Source {}
+
+/// `ibv_get_async_event(3)`: blocks, or EAGAIN when `async_fd` is non-blocking.
+///
+/// # Safety
+/// As for libibverbs.
+pub unsafe extern "C" fn get_async_event(
+    context: *mut ibv_context,
+    event: *mut ibv_async_event,
+) -> c_int {
+    // SAFETY: an open context.
+    let next = unsafe { Context::of(context) }.events().next();
+    zero_or_errno(next.map(|occurrence| {
+        // SAFETY: the caller passes a writable struct.
+        let event = unsafe { &mut *event };
+        event.event_type = occurrence.kind;
+        match occurrence.source {
+            Source::Cq(cq) => event.element.cq = cq,
+            Source::Qp(qp) => event.element.qp = qp,
+            Source::Srq(srq) => event.element.srq = srq,
+        }
+    }))
+}
+
+/// `ibv_ack_async_event(3)`.
+///
+/// # Safety
+/// As for libibverbs: the event came from [`get_async_event`] and was not acknowledged before.
+pub unsafe extern "C" fn ack_async_event(event: *mut ibv_async_event) {
+    use ibv_event_type as Type;
+    // SAFETY: an event that was taken; its object is not destroyed before this.
+    unsafe {
+        let event = &*event;
+        match event.event_type {
+            Type::IBV_EVENT_CQ_ERR => Cq::of(event.element.cq).async_acks.acknowledge(1),
+            Type::IBV_EVENT_SRQ_ERR | Type::IBV_EVENT_SRQ_LIMIT_REACHED => {
+                Srq::of(event.element.srq).acks.acknowledge(1);
+            }
+            Type::IBV_EVENT_QP_FATAL
+            | Type::IBV_EVENT_QP_REQ_ERR
+            | Type::IBV_EVENT_QP_ACCESS_ERR
+            | Type::IBV_EVENT_COMM_EST
+            | Type::IBV_EVENT_SQ_DRAINED
+            | Type::IBV_EVENT_QP_LAST_WQE_REACHED => {
+                Qp::of(event.element.qp).acks.acknowledge(1);
+            }
+            // This device raises no others.
+            _ => {}
+        }
+    }
+}

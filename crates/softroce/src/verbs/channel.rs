@@ -1,0 +1,110 @@
+//! Completion channels: events of CQs, for programs that sleep.
+
+use std::os::raw::{c_int, c_uint, c_void};
+use std::sync::Arc;
+
+use rdma_sys::{ibv_comp_channel, ibv_context, ibv_cq};
+
+use super::cq::Cq;
+use super::errno::{code, pointer_or_errno, zero_or_errno};
+use super::events::Queue;
+use super::users::Users;
+
+/// A CQ that has something, as it is carried to the program.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) struct Notice(pub(super) *mut ibv_cq);
+
+// SAFETY: the pointer is only carried, never followed, on the way to the program.
+unsafe impl Send for Notice {}
+// SAFETY: as above.
+unsafe impl Sync for Notice {}
+
+/// A completion channel; the verbs struct comes first, so a pointer to one is a pointer to the other.
+#[repr(C)]
+struct Object {
+    verbs: ibv_comp_channel,
+    inner: Channel,
+}
+
+/// What is behind the verbs struct.
+pub(super) struct Channel {
+    pub(super) notices: Arc<Queue<Notice>>,
+    pub(super) users: Users,
+}
+
+impl Channel {
+    /// The channel behind a verbs pointer.
+    ///
+    /// # Safety
+    /// `channel` is live.
+    pub(super) unsafe fn of<'a>(channel: *mut ibv_comp_channel) -> &'a Channel {
+        // SAFETY: made by `create_comp_channel`; the reference covers nothing that programs write.
+        unsafe { &(*channel.cast::<Object>()).inner }
+    }
+}
+
+fn create(context: *mut ibv_context) -> Result<*mut ibv_comp_channel, c_int> {
+    let notices = Arc::new(Queue::new().map_err(|error| code(&error))?);
+    let verbs = ibv_comp_channel {
+        context,
+        fd: notices.fd(),
+        refcnt: 0,
+    };
+    let inner = Channel {
+        notices,
+        users: Users::default(),
+    };
+    Ok(Box::into_raw(Box::new(Object { verbs, inner })).cast())
+}
+
+/// `ibv_create_comp_channel(3)`.
+///
+/// # Safety
+/// As for libibverbs.
+pub unsafe extern "C" fn create_comp_channel(context: *mut ibv_context) -> *mut ibv_comp_channel {
+    pointer_or_errno(create(context))
+}
+
+/// `ibv_destroy_comp_channel(3)`. EBUSY while a CQ is on it.
+///
+/// # Safety
+/// As for libibverbs.
+pub unsafe extern "C" fn destroy_comp_channel(channel: *mut ibv_comp_channel) -> c_int {
+    // SAFETY: a live channel; made by `create` from such a box.
+    unsafe {
+        if Channel::of(channel).users.any() {
+            return libc::EBUSY;
+        }
+        drop(Box::from_raw(channel.cast::<Object>()));
+    }
+    0
+}
+
+/// `ibv_get_cq_event(3)`: blocks, or -1 and EAGAIN when the descriptor is non-blocking.
+///
+/// # Safety
+/// As for libibverbs.
+pub unsafe extern "C" fn get_cq_event(
+    channel: *mut ibv_comp_channel,
+    cq: *mut *mut ibv_cq,
+    cq_context: *mut *mut c_void,
+) -> c_int {
+    // SAFETY: a live channel.
+    let next = unsafe { Channel::of(channel) }.notices.next();
+    zero_or_errno(next.map(|Notice(source)| {
+        // SAFETY: both are writable; the CQ lives at least until its event is acknowledged.
+        unsafe {
+            cq.write(source);
+            cq_context.write((*source).cq_context);
+        }
+    }))
+}
+
+/// `ibv_ack_cq_events(3)`.
+///
+/// # Safety
+/// As for libibverbs.
+pub unsafe extern "C" fn ack_cq_events(cq: *mut ibv_cq, events: c_uint) {
+    // SAFETY: a live CQ.
+    unsafe { Cq::of(cq) }.completion_acks.acknowledge(events);
+}

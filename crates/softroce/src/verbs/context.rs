@@ -1,0 +1,158 @@
+//! An open device.
+
+use std::env;
+use std::mem::offset_of;
+use std::net::IpAddr;
+use std::os::raw::{c_int, c_void};
+use std::ptr::without_provenance_mut;
+use std::sync::Arc;
+
+use rdma_sys::{ibv_context, ibv_context_ops, ibv_device, ibv_mtu, verbs_context};
+
+use super::async_events::Occurrence;
+use super::device::{Device, complain};
+use super::errno::{code, pointer_or_errno};
+use super::events::Queue;
+use super::{cq, cq_extended, limits, port, post, qp, refused, srq};
+use crate::net::{self, Faults};
+use crate::transport::{Nic, NicOptions};
+
+/// What goes wrong on purpose, in the words of [`Faults`].
+const FAULTS_VARIABLE: &str = "SOFTROCE_FAULTS";
+/// `__VERBS_ABI_IS_EXTENDED`: a `verbs_context` lies around the `ibv_context`.
+const EXTENDED_ABI: *mut c_void = without_provenance_mut(usize::MAX);
+
+/// An open device; `verbs.context` is the struct that programs hold.
+#[repr(C)]
+struct Open {
+    verbs: verbs_context,
+    inner: Context,
+}
+
+/// What is behind the verbs struct.
+pub(super) struct Context {
+    nic: Arc<Nic>,
+    device: &'static Device,
+    events: Arc<Queue<Occurrence>>,
+}
+
+impl Context {
+    /// The context behind a verbs pointer.
+    ///
+    /// # Safety
+    /// `context` came from [`open_device`] and was not closed.
+    pub(super) unsafe fn of<'a>(context: *mut ibv_context) -> &'a Context {
+        // SAFETY: the verbs struct lies there in an `Open`. The reference covers nothing that programs write.
+        unsafe { &(*Self::open(context)).inner }
+    }
+
+    /// # Safety
+    /// As for [`Context::of`].
+    unsafe fn open(context: *mut ibv_context) -> *mut Open {
+        let offset = offset_of!(Open, verbs) + offset_of!(verbs_context, context);
+        // SAFETY: the caller vouches that it lies in an `Open`.
+        unsafe { context.byte_sub(offset).cast() }
+    }
+
+    pub(super) fn nic(&self) -> &Arc<Nic> {
+        &self.nic
+    }
+
+    pub(super) fn events(&self) -> &Arc<Queue<Occurrence>> {
+        &self.events
+    }
+
+    pub(super) fn address(&self) -> IpAddr {
+        self.nic.address()
+    }
+
+    pub(super) fn guid(&self) -> u64 {
+        self.device.guid()
+    }
+
+    pub(super) fn interface_index(&self) -> u32 {
+        self.device.place.interface_index
+    }
+
+    pub(super) fn active_mtu(&self) -> ibv_mtu::Type {
+        let interface_mtu_bytes = self.device.place.interface_mtu_bytes;
+        port::active_mtu(interface_mtu_bytes, self.address().is_ipv4())
+    }
+}
+
+fn faults() -> Result<Faults, c_int> {
+    let Some(text) = env::var_os(FAULTS_VARIABLE) else {
+        return Ok(Faults::default());
+    };
+    text.to_string_lossy().parse().map_err(|error| {
+        complain(format_args!("{FAULTS_VARIABLE}: {error}"));
+        libc::EINVAL
+    })
+}
+
+/// The functions that the inline ones of `verbs.h` call.
+fn operations() -> ibv_context_ops {
+    // SAFETY: optional function pointers, for which zero is `None`.
+    let mut ops: ibv_context_ops = unsafe { std::mem::zeroed() };
+    ops.poll_cq = Some(cq::poll_cq);
+    ops.req_notify_cq = Some(cq::req_notify_cq);
+    ops.post_send = Some(post::post_send);
+    ops.post_recv = Some(post::post_recv);
+    ops.post_srq_recv = Some(srq::post_srq_recv);
+    ops
+}
+
+fn open(device: *mut ibv_device) -> Result<*mut ibv_context, c_int> {
+    let device = Device::of(device).ok_or(libc::ENODEV)?;
+    let options = NicOptions {
+        address: device.place.address,
+        faults: faults()?,
+    };
+    let nic = Nic::open(&options).map_err(|error| {
+        complain(format_args!("{error}"));
+        net::os_error(&error).unwrap_or(libc::EIO)
+    })?;
+    let events = Arc::new(Queue::new().map_err(|error| code(&error))?);
+    // SAFETY: pointers, integers, optional function pointers and a pthread mutex, for all of which zero is a value
+    // (that of PTHREAD_MUTEX_INITIALIZER).
+    let mut verbs: verbs_context = unsafe { std::mem::zeroed() };
+    verbs.sz = size_of::<verbs_context>();
+    verbs.query_port = Some(port::query_port_bytes);
+    verbs.query_device_ex = Some(limits::query_device_ex);
+    verbs.create_cq_ex = Some(cq_extended::create_cq_ex);
+    verbs.create_qp_ex = Some(qp::create_qp_ex);
+    refused::fill(&mut verbs);
+    verbs.context.device = device.verbs();
+    verbs.context.ops = operations();
+    verbs.context.cmd_fd = -1;
+    verbs.context.async_fd = events.fd();
+    verbs.context.num_comp_vectors = 1;
+    verbs.context.abi_compat = EXTENDED_ABI;
+    let inner = Context {
+        nic,
+        device,
+        events,
+    };
+    let open = Box::into_raw(Box::new(Open { verbs, inner }));
+    // SAFETY: just made; the pointer is good for the whole of it.
+    Ok(unsafe { &raw mut (*open).verbs.context })
+}
+
+/// `ibv_open_device(3)`. ENODEV for a device of another library, EINVAL for faults in the environment that are
+/// none none, otherwise what the sockets said: EADDRINUSE when another process has the address. Both with a line on stderr.
+///
+/// # Safety
+/// As for libibverbs.
+pub unsafe extern "C" fn open_device(device: *mut ibv_device) -> *mut ibv_context {
+    pointer_or_errno(open(device))
+}
+
+/// `ibv_close_device(3)`.
+///
+/// # Safety
+/// As for libibverbs: everything made in the context was destroyed before.
+pub unsafe extern "C" fn close_device(context: *mut ibv_context) -> c_int {
+    // SAFETY: made by `open` from such a box; the caller gives it up.
+    drop(unsafe { Box::from_raw(Context::open(context)) });
+    0
+}

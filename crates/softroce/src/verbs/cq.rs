@@ -1,0 +1,255 @@
+//! Completion queues.
+
+use std::cell::UnsafeCell;
+use std::os::raw::{c_int, c_void};
+use std::sync::Arc;
+
+use rdma_sys::{
+    ibv_comp_channel, ibv_context, ibv_cq, ibv_cq_ex, ibv_event_type, ibv_wc, ibv_wc_flags,
+    imm_data_invalidated_rkey_union_t,
+};
+
+use super::async_events::{Occurrence, Source};
+use super::channel::{Channel, Notice};
+use super::context::Context;
+use super::errno::pointer_or_errno;
+use super::events::Acks;
+use super::latch::Latch;
+use super::limits::MAX_CQE;
+use super::users::{Use, Users};
+use crate::transport::{self, Completion};
+
+/// A CQ; the verbs struct comes first, so a pointer to one is a pointer to the other. It is the extended one, whose
+/// first members are those of `ibv_cq`.
+#[repr(C)]
+pub(super) struct Object {
+    pub(super) verbs: ibv_cq_ex,
+    inner: Cq,
+}
+
+/// What is behind the verbs struct.
+pub(super) struct Cq {
+    pub(super) transport: Arc<transport::Cq>,
+    pub(super) users: Users,
+    pub(super) completion_acks: Arc<Acks>,
+    pub(super) async_acks: Arc<Acks>,
+    channel: Option<(*mut ibv_comp_channel, Use)>,
+    /// Held from `start_poll` to `end_poll`.
+    pub(super) polling: Latch,
+    /// Where `start_poll` and `next_poll` got; belongs to who holds `polling`.
+    pub(super) current: UnsafeCell<Option<Completion>>,
+}
+
+impl Cq {
+    /// The CQ behind a verbs pointer.
+    ///
+    /// # Safety
+    /// `cq` is live.
+    pub(super) unsafe fn of<'a>(cq: *mut ibv_cq) -> &'a Cq {
+        // SAFETY: made by `create`; the reference covers nothing that programs write.
+        unsafe { &(*cq.cast::<Object>()).inner }
+    }
+}
+
+/// What a CQ is made with.
+pub(super) struct Wanted {
+    pub(super) entries: u32,
+    pub(super) cq_context: *mut c_void,
+    pub(super) channel: *mut ibv_comp_channel,
+    pub(super) vector: u32,
+}
+
+/// A CQ with at least the room wanted. EINVAL for no room or more than the limit, for another vector than 0, and for
+/// a channel of another context.
+///
+/// # Safety
+/// The context and the channel, if there is one, are live.
+pub(super) unsafe fn create(
+    context: *mut ibv_context,
+    wanted: &Wanted,
+) -> Result<*mut Object, c_int> {
+    if !(1..=MAX_CQE).contains(&wanted.entries) || wanted.vector != 0 {
+        return Err(libc::EINVAL);
+    }
+    let channel = wanted.channel;
+    // SAFETY: null or a live channel.
+    if unsafe { channel.as_ref() }.is_some_and(|channel| channel.context != context) {
+        return Err(libc::EINVAL);
+    }
+    // SAFETY: as above.
+    let behind = (!channel.is_null()).then(|| unsafe { Channel::of(channel) });
+    // SAFETY: an open context.
+    let device = unsafe { Context::of(context) };
+    // The place comes before the CQ, for events name it.
+    let object: *mut Object = Box::into_raw(Box::<Object>::new_uninit()).cast();
+    let completion_acks = Arc::new(Acks::default());
+    let async_acks = Arc::new(Acks::default());
+    let on_event: Box<dyn Fn() + Send + Sync> = match behind {
+        None => Box::new(|| ()),
+        Some(channel) => {
+            let notices = channel.notices.clone();
+            let acks = completion_acks.clone();
+            let notice = Notice(object.cast());
+            Box::new(move || notices.raise(notice, Some(acks.clone())))
+        }
+    };
+    let on_overrun = {
+        let events = device.events().clone();
+        let acks = async_acks.clone();
+        let occurrence = Occurrence {
+            kind: ibv_event_type::IBV_EVENT_CQ_ERR,
+            source: Source::Cq(object.cast()),
+        };
+        Box::new(move || events.raise(occurrence, Some(acks.clone())))
+    };
+    let capacity = wanted.entries as usize;
+    let transport = transport::Cq::new(device.nic(), capacity, on_event, on_overrun);
+    // SAFETY: pointers, integers, optional function pointers and pthread objects, for all of which zero is a value.
+    let mut verbs: ibv_cq_ex = unsafe { std::mem::zeroed() };
+    verbs.context = context;
+    verbs.channel = channel;
+    verbs.cq_context = wanted.cq_context;
+    verbs.cqe = c_int::try_from(transport.capacity()).unwrap_or(c_int::MAX);
+    let inner = Cq {
+        transport,
+        users: Users::default(),
+        completion_acks,
+        async_acks,
+        channel: behind.map(|behind| (channel, behind.users.begin())),
+        polling: Latch::default(),
+        current: UnsafeCell::new(None),
+    };
+    // SAFETY: allocated above for just this.
+    unsafe { object.write(Object { verbs, inner }) };
+    Ok(object)
+}
+
+/// `ibv_create_cq(3)`. EINVAL for a size of 0 or above the limit, another completion vector than 0, or a channel of
+/// another context.
+///
+/// # Safety
+/// As for libibverbs.
+pub unsafe extern "C" fn create_cq(
+    context: *mut ibv_context,
+    entries: c_int,
+    cq_context: *mut c_void,
+    channel: *mut ibv_comp_channel,
+    vector: c_int,
+) -> *mut ibv_cq {
+    let wanted = Wanted {
+        // Negative numbers become too large ones.
+        entries: entries.cast_unsigned(),
+        cq_context,
+        channel,
+        vector: vector.cast_unsigned(),
+    };
+    // SAFETY: as the caller's.
+    pointer_or_errno(unsafe { create(context, &wanted) }).cast()
+}
+
+/// `ibv_resize_cq(3)`. EINVAL for a size of 0, above the limit, or below what waits in the CQ.
+///
+/// # Safety
+/// As for libibverbs.
+pub unsafe extern "C" fn resize_cq(cq: *mut ibv_cq, entries: c_int) -> c_int {
+    // SAFETY: a live CQ.
+    let inner = unsafe { Cq::of(cq) };
+    let entries = entries.cast_unsigned();
+    if !(1..=MAX_CQE).contains(&entries) || !inner.transport.resize(entries as usize) {
+        return libc::EINVAL;
+    }
+    let capacity = inner.transport.capacity();
+    // SAFETY: a live CQ; like libibverbs, only this call writes the field.
+    unsafe { (*cq).cqe = c_int::try_from(capacity).unwrap_or(c_int::MAX) };
+    0
+}
+
+/// `ibv_destroy_cq(3)`: waits until the events that the program took are acknowledged. EBUSY while a QP uses it.
+///
+/// # Safety
+/// As for libibverbs.
+pub unsafe extern "C" fn destroy_cq(cq: *mut ibv_cq) -> c_int {
+    // SAFETY: a live CQ of an open context.
+    unsafe {
+        let inner = Cq::of(cq);
+        if inner.users.any() {
+            return libc::EBUSY;
+        }
+        if let Some((channel, _)) = &inner.channel {
+            Channel::of(*channel)
+                .notices
+                .forget(|notice| *notice == Notice(cq));
+        }
+        Context::of((*cq).context)
+            .events()
+            .forget(|event| event.source == Source::Cq(cq));
+        inner.completion_acks.wait();
+        inner.async_acks.wait();
+    }
+    // SAFETY: made by `create` from such a box; nobody refers to it any more.
+    drop(unsafe { Box::from_raw(cq.cast::<Object>()) });
+    0
+}
+
+/// The `wc_flags` of a completion.
+pub(super) fn wc_flags(completion: &Completion) -> u32 {
+    let mut flags = 0;
+    if completion.has_grh {
+        flags |= ibv_wc_flags::IBV_WC_GRH.0;
+    }
+    if completion.immediate.is_some() {
+        flags |= ibv_wc_flags::IBV_WC_WITH_IMM.0;
+    }
+    flags
+}
+
+fn work_completion(completion: &Completion) -> ibv_wc {
+    ibv_wc {
+        wr_id: completion.wr_id,
+        status: completion.status as u32,
+        opcode: completion.kind as u32,
+        vendor_err: 0,
+        byte_len: completion.length_bytes,
+        imm_data_invalidated_rkey_union: imm_data_invalidated_rkey_union_t {
+            imm_data: completion.immediate.unwrap_or(0),
+        },
+        qp_num: completion.qpn,
+        src_qp: completion.source_qpn,
+        wc_flags: wc_flags(completion),
+        pkey_index: 0,
+        slid: 0,
+        sl: 0,
+        dlid_path_bits: 0,
+    }
+}
+
+/// `ibv_poll_cq(3)`: -1 after an overrun.
+///
+/// # Safety
+/// As for libibverbs: `wc` has room for `entries`.
+pub(super) unsafe extern "C" fn poll_cq(cq: *mut ibv_cq, entries: c_int, wc: *mut ibv_wc) -> c_int {
+    let Ok(most) = usize::try_from(entries) else {
+        return -1;
+    };
+    let mut taken = 0;
+    // SAFETY: a live CQ.
+    let outcome = unsafe { Cq::of(cq) }.transport.poll(most, |completion| {
+        // SAFETY: the caller has room for `most`.
+        unsafe { wc.add(taken).write(work_completion(completion)) };
+        taken += 1;
+    });
+    match outcome {
+        Ok(_) => taken as c_int,
+        Err(_) => -1,
+    }
+}
+
+/// `ibv_req_notify_cq(3)`.
+///
+/// # Safety
+/// As for libibverbs.
+pub(super) unsafe extern "C" fn req_notify_cq(cq: *mut ibv_cq, solicited_only: c_int) -> c_int {
+    // SAFETY: a live CQ.
+    unsafe { Cq::of(cq) }.transport.arm(solicited_only != 0);
+    0
+}

@@ -1,0 +1,149 @@
+//! Extended completion queues: a completion's fields read one by one (`ibv_create_cq_ex(3)`).
+
+use std::os::raw::{c_int, c_uint};
+
+use rdma_sys::{
+    ibv_context, ibv_cq_ex, ibv_cq_init_attr_ex, ibv_cq_init_attr_mask, ibv_poll_cq_attr,
+};
+
+use super::cq::{self, Cq, Wanted};
+use super::errno::pointer_or_errno;
+use crate::transport::Completion;
+
+/// Byte count, immediate data, QPN, source QPN, LIDs and service level: the fields that plain completions have.
+const PLAIN_FIELDS: u64 = 0x7f;
+/// Only one thread polls at a time: nothing is gained from it here.
+const SINGLE_THREADED: u32 = 1;
+
+/// `ibv_create_cq_ex(3)`, by the pointer in `verbs_context`. EOPNOTSUPP for fields that a completion does not have
+/// here (time stamps, VLAN, flow tags, tag matching), parent domains, and a CQ that may overrun unnoticed.
+///
+/// # Safety
+/// As for libibverbs.
+pub(super) unsafe extern "C" fn create_cq_ex(
+    context: *mut ibv_context,
+    init: *mut ibv_cq_init_attr_ex,
+) -> *mut ibv_cq_ex {
+    // SAFETY: a readable struct of the caller's.
+    let init = unsafe { &*init };
+    let flags = if init.comp_mask & ibv_cq_init_attr_mask::IBV_CQ_INIT_ATTR_MASK_FLAGS.0 == 0 {
+        0
+    } else {
+        init.flags
+    };
+    let unknown = init.comp_mask & !ibv_cq_init_attr_mask::IBV_CQ_INIT_ATTR_MASK_FLAGS.0;
+    if init.wc_flags & !PLAIN_FIELDS != 0 || flags & !SINGLE_THREADED != 0 || unknown != 0 {
+        return pointer_or_errno(Err(libc::EOPNOTSUPP));
+    }
+    let wanted = Wanted {
+        entries: init.cqe,
+        cq_context: init.cq_context,
+        channel: init.channel,
+        vector: init.comp_vector,
+    };
+    // SAFETY: as the caller's.
+    let object = pointer_or_errno(unsafe { cq::create(context, &wanted) });
+    if !object.is_null() {
+        // SAFETY: just made, nobody else has it.
+        fill(unsafe { &mut (*object).verbs });
+    }
+    object.cast()
+}
+
+fn fill(verbs: &mut ibv_cq_ex) {
+    verbs.start_poll = Some(start_poll);
+    verbs.next_poll = Some(next_poll);
+    verbs.end_poll = Some(end_poll);
+    verbs.read_opcode = Some(read_opcode);
+    verbs.read_vendor_err = Some(read_vendor_err);
+    verbs.read_byte_len = Some(read_byte_len);
+    verbs.read_imm_data = Some(read_imm_data);
+    verbs.read_qp_num = Some(read_qp_num);
+    verbs.read_src_qp = Some(read_src_qp);
+    verbs.read_wc_flags = Some(read_wc_flags);
+    verbs.read_slid = Some(read_slid);
+    verbs.read_sl = Some(read_sl);
+    verbs.read_dlid_path_bits = Some(read_dlid_path_bits);
+}
+
+/// Takes one completion: 0, ENOENT when there is none, EIO after an overrun.
+///
+/// # Safety
+/// `cq` is live, and this thread holds its latch.
+unsafe fn advance(cq: *mut ibv_cq_ex) -> c_int {
+    // SAFETY: a live CQ.
+    let inner = unsafe { Cq::of(cq.cast()) };
+    let outcome = inner.transport.poll(1, |completion| {
+        // SAFETY: who holds the latch owns the place; the two fields are written by nobody else.
+        unsafe {
+            *inner.current.get() = Some(*completion);
+            (*cq).status = completion.status as u32;
+            (*cq).wr_id = completion.wr_id;
+        }
+    });
+    match outcome {
+        Ok(0) => libc::ENOENT,
+        Ok(_) => 0,
+        Err(_) => libc::EIO,
+    }
+}
+
+unsafe extern "C" fn start_poll(cq: *mut ibv_cq_ex, attr: *mut ibv_poll_cq_attr) -> c_int {
+    // SAFETY: null or a readable struct.
+    if unsafe { attr.as_ref() }.is_some_and(|attr| attr.comp_mask != 0) {
+        return libc::EINVAL;
+    }
+    // SAFETY: a live CQ.
+    let inner = unsafe { Cq::of(cq.cast()) };
+    inner.polling.take();
+    // SAFETY: as above, and the latch is held.
+    let outcome = unsafe { advance(cq) };
+    if outcome != 0 {
+        // The program calls `end_poll` only after a success.
+        inner.polling.give();
+    }
+    outcome
+}
+
+unsafe extern "C" fn next_poll(cq: *mut ibv_cq_ex) -> c_int {
+    // SAFETY: a live CQ whose latch this thread took in `start_poll`.
+    unsafe { advance(cq) }
+}
+
+unsafe extern "C" fn end_poll(cq: *mut ibv_cq_ex) {
+    // SAFETY: a live CQ whose latch this thread took in `start_poll`.
+    unsafe { Cq::of(cq.cast()) }.polling.give();
+}
+
+/// The completion that `start_poll` or `next_poll` took last; `otherwise` if there was none.
+///
+/// # Safety
+/// As for the function that reads the field: between `start_poll` and `end_poll`.
+unsafe fn read<T>(cq: *mut ibv_cq_ex, otherwise: T, field: impl Fn(&Completion) -> T) -> T {
+    // SAFETY: a live CQ whose latch this thread holds.
+    let current = unsafe { *Cq::of(cq.cast()).current.get() };
+    current.as_ref().map_or(otherwise, field)
+}
+
+/// Makes the functions that read a field of the current completion.
+macro_rules! readers {
+    ($($name:ident -> $type:ty = $field:expr;)*) => {$(
+        unsafe extern "C" fn $name(cq: *mut ibv_cq_ex) -> $type {
+            // SAFETY: the caller is between `start_poll` and `end_poll`.
+            unsafe { read(cq, 0, $field) }
+        }
+    )*};
+}
+
+readers! {
+    read_opcode -> u32 = |completion| completion.kind as u32;
+    read_vendor_err -> u32 = |_| 0;
+    read_byte_len -> u32 = |completion| completion.length_bytes;
+    read_imm_data -> u32 = |completion| completion.immediate.unwrap_or(0);
+    read_qp_num -> u32 = |completion| completion.qpn;
+    read_src_qp -> u32 = |completion| completion.source_qpn;
+    read_wc_flags -> c_uint = cq::wc_flags;
+    read_slid -> u32 = |_| 0;
+    read_sl -> u8 = |_| 0;
+    read_dlid_path_bits -> u8 = |_| 0;
+}

@@ -1,0 +1,171 @@
+//! The list of devices: `soft0` on loopback, and one for each network address of this machine.
+
+use std::env;
+use std::io::{self, Write};
+use std::net::IpAddr;
+use std::os::raw::{c_char, c_int};
+use std::ptr::{from_ref, null_mut};
+use std::sync::OnceLock;
+
+use rdma_sys::{ibv_device, ibv_node_type, ibv_transport_type};
+
+use super::errno::{code, set_errno};
+use super::interfaces::{self, Place};
+
+/// The address of the only device that programs are to see.
+const ADDRESS_VARIABLE: &str = "SOFTROCE_ADDRESS";
+
+/// A device; the verbs struct comes first, so a pointer to one is a pointer to the other.
+#[repr(C)]
+pub(super) struct Device {
+    verbs: ibv_device,
+    pub(super) place: Place,
+}
+
+// SAFETY: the raw pointers in the verbs struct are function pointers that stay null; nothing is written after the
+// making.
+unsafe impl Send for Device {}
+// SAFETY: as above.
+unsafe impl Sync for Device {}
+
+impl Device {
+    fn new(number: usize, place: Place) -> Device {
+        // SAFETY: integers, arrays of them and optional function pointers: zero is a value of each.
+        let mut verbs: ibv_device = unsafe { std::mem::zeroed() };
+        verbs.node_type = ibv_node_type::IBV_NODE_CA;
+        verbs.transport_type = ibv_transport_type::IBV_TRANSPORT_IB;
+        // The paths stay empty: nothing of this is in sysfs.
+        let name = format!("soft{number}");
+        for field in [&mut verbs.name, &mut verbs.dev_name] {
+            for (to, from) in field.iter_mut().zip(name.bytes()) {
+                *to = from as c_char;
+            }
+        }
+        Device { verbs, place }
+    }
+
+    /// The device that a pointer from the list is, if it is one.
+    pub(super) fn of(device: *mut ibv_device) -> Option<&'static Device> {
+        devices()
+            .ok()?
+            .iter()
+            .find(|known| from_ref(*known).cast::<ibv_device>() == device.cast_const())
+    }
+
+    /// The pointer that programs get.
+    pub(super) fn verbs(&'static self) -> *mut ibv_device {
+        from_ref(self).cast::<ibv_device>().cast_mut()
+    }
+
+    pub(super) fn guid(&self) -> u64 {
+        interfaces::guid(self.place.address)
+    }
+}
+
+/// The devices of this process: what was there when it first asked. Or the error number.
+fn devices() -> Result<&'static [Device], c_int> {
+    static DEVICES: OnceLock<Result<Vec<Device>, c_int>> = OnceLock::new();
+    match DEVICES.get_or_init(find) {
+        Ok(devices) => Ok(devices),
+        Err(error) => Err(*error),
+    }
+}
+
+fn find() -> Result<Vec<Device>, c_int> {
+    let wanted = wanted_address()?;
+    let interfaces = interfaces::present().map_err(|error| code(&error))?;
+    let places = interfaces::places(&interfaces, wanted);
+    Ok(places
+        .into_iter()
+        .enumerate()
+        .map(|(number, place)| Device::new(number, place))
+        .collect())
+}
+
+fn wanted_address() -> Result<Option<IpAddr>, c_int> {
+    let Some(text) = env::var_os(ADDRESS_VARIABLE) else {
+        return Ok(None);
+    };
+    let text = text.to_string_lossy();
+    text.parse().map(Some).map_err(|_| {
+        complain(format_args!(
+            "{ADDRESS_VARIABLE}={text} is no IP address; give one of this machine, such as 127.0.0.2"
+        ));
+        libc::EINVAL
+    })
+}
+
+/// A line on stderr, for what an error number cannot say. Where there is no stderr there is nobody to read it.
+pub(super) fn complain(what: std::fmt::Arguments<'_>) {
+    let _ = writeln!(io::stderr().lock(), "softroce: {what}");
+}
+
+/// `ibv_get_device_list(3)`.
+///
+/// # Safety
+/// `count` is null or writable.
+pub unsafe extern "C" fn get_device_list(count: *mut c_int) -> *mut *mut ibv_device {
+    let (devices, error) = match devices() {
+        Ok(devices) => (devices, None),
+        Err(error) => (&[][..], Some(error)),
+    };
+    if !count.is_null() {
+        // SAFETY: the caller vouches for it.
+        unsafe { *count = devices.len() as c_int };
+    }
+    if let Some(error) = error {
+        set_errno(error);
+        return null_mut();
+    }
+    // SAFETY: no pointer is passed; zeroed, so that the list ends with a null.
+    let list = unsafe { libc::calloc(devices.len() + 1, size_of::<*mut ibv_device>()) }
+        .cast::<*mut ibv_device>();
+    if list.is_null() {
+        set_errno(libc::ENOMEM);
+        return null_mut();
+    }
+    for (index, device) in devices.iter().enumerate() {
+        // SAFETY: the list has room for one more than there are.
+        unsafe { list.add(index).write(device.verbs()) };
+    }
+    list
+}
+
+/// `ibv_free_device_list(3)`. Devices live as long as the process.
+///
+/// # Safety
+/// `list` came from [`get_device_list`] and is not used again.
+pub unsafe extern "C" fn free_device_list(list: *mut *mut ibv_device) {
+    // SAFETY: made by `calloc`, or null.
+    unsafe { libc::free(list.cast()) };
+}
+
+/// `ibv_get_device_name(3)`.
+///
+/// # Safety
+/// `device` is one of the list's.
+pub unsafe extern "C" fn get_device_name(device: *mut ibv_device) -> *const c_char {
+    // SAFETY: devices live as long as the process.
+    unsafe { (&raw const (*device).name).cast() }
+}
+
+/// `ibv_get_device_guid(3)`, in network order; 0 for a device of another library.
+///
+/// # Safety
+/// `device` is one of the list's.
+pub unsafe extern "C" fn get_device_guid(device: *mut ibv_device) -> u64 {
+    Device::of(device).map_or(0, |device| device.guid().to_be())
+}
+
+/// `ibv_get_device_index(3)`: the number in the name; -1 for a device of another library.
+///
+/// # Safety
+/// `device` is one of the list's.
+pub unsafe extern "C" fn get_device_index(device: *mut ibv_device) -> c_int {
+    let position = devices().ok().and_then(|devices| {
+        devices
+            .iter()
+            .position(|known| from_ref(known).cast::<ibv_device>() == device.cast_const())
+    });
+    position.map_or(-1, |index| index as c_int)
+}

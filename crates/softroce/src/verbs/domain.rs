@@ -1,0 +1,256 @@
+//! Protection domains, and the memory registered in them.
+
+use std::io;
+use std::os::raw::{c_int, c_uint, c_void};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use rdma_sys::{ibv_access_flags, ibv_context, ibv_mr, ibv_pd};
+
+use super::context::Context;
+use super::errno::{code, memory_error, pointer_or_errno};
+use super::users::{Use, Users};
+use crate::transport::{Access, Nic, PdId, Region};
+
+/// Flags that a provider may leave unheeded (`IBV_ACCESS_OPTIONAL_RANGE`).
+const OPTIONAL_ACCESS: u32 = 0x3ff0_0000;
+/// Memory of large pages is as good as any other.
+const KNOWN_ACCESS: u32 = ibv_access_flags::IBV_ACCESS_LOCAL_WRITE.0
+    | ibv_access_flags::IBV_ACCESS_REMOTE_WRITE.0
+    | ibv_access_flags::IBV_ACCESS_REMOTE_READ.0
+    | ibv_access_flags::IBV_ACCESS_REMOTE_ATOMIC.0
+    | ibv_access_flags::IBV_ACCESS_HUGETLB.0;
+const TRANSPORT_ACCESS: u32 = KNOWN_ACCESS & !ibv_access_flags::IBV_ACCESS_HUGETLB.0;
+/// Flags that exist, of capabilities that this device does not have.
+const ABSENT_ACCESS: u32 = ibv_access_flags::IBV_ACCESS_MW_BIND.0
+    | ibv_access_flags::IBV_ACCESS_ZERO_BASED.0
+    | ibv_access_flags::IBV_ACCESS_ON_DEMAND.0;
+
+/// Access flags as the transport has them. EOPNOTSUPP for capabilities that are not there, EINVAL for flags that do
+/// not exist.
+pub(super) fn access(flags: u32) -> Result<Access, c_int> {
+    let flags = flags & !OPTIONAL_ACCESS;
+    if flags & ABSENT_ACCESS != 0 {
+        return Err(libc::EOPNOTSUPP);
+    }
+    if flags & !KNOWN_ACCESS != 0 {
+        return Err(libc::EINVAL);
+    }
+    Ok(Access(flags & TRANSPORT_ACCESS))
+}
+
+/// A protection domain; the verbs struct comes first, so a pointer to one is a pointer to the other.
+#[repr(C)]
+struct PdObject {
+    verbs: ibv_pd,
+    inner: Pd,
+}
+
+/// What is behind the verbs struct.
+pub(super) struct Pd {
+    pub(super) id: PdId,
+    pub(super) users: Users,
+}
+
+impl Pd {
+    /// The domain behind a verbs pointer.
+    ///
+    /// # Safety
+    /// `pd` is live.
+    pub(super) unsafe fn of<'a>(pd: *mut ibv_pd) -> &'a Pd {
+        // SAFETY: made by `alloc_pd`; the reference covers nothing that programs write.
+        unsafe { &(*pd.cast::<PdObject>()).inner }
+    }
+}
+
+/// `ibv_alloc_pd(3)`.
+///
+/// # Safety
+/// As for libibverbs.
+pub unsafe extern "C" fn alloc_pd(context: *mut ibv_context) -> *mut ibv_pd {
+    static NEXT: AtomicU32 = AtomicU32::new(1);
+    let id = NEXT.fetch_add(1, Ordering::Relaxed);
+    let verbs = ibv_pd {
+        context,
+        handle: id,
+    };
+    let inner = Pd {
+        id: PdId(id),
+        users: Users::default(),
+    };
+    Box::into_raw(Box::new(PdObject { verbs, inner })).cast()
+}
+
+/// `ibv_dealloc_pd(3)`. EBUSY while an MR, QP, SRQ or AH is in it.
+///
+/// # Safety
+/// As for libibverbs.
+pub unsafe extern "C" fn dealloc_pd(pd: *mut ibv_pd) -> c_int {
+    // SAFETY: a live domain; made by `alloc_pd` from such a box.
+    unsafe {
+        if Pd::of(pd).users.any() {
+            return libc::EBUSY;
+        }
+        drop(Box::from_raw(pd.cast::<PdObject>()));
+    }
+    0
+}
+
+/// A memory region; the verbs struct comes first.
+#[repr(C)]
+struct MrObject {
+    verbs: ibv_mr,
+    nic: Arc<Nic>,
+    _domain: Use,
+}
+
+/// EFAULT where a page of the range is not mapped: better now than in the middle of a transfer.
+fn check_mapped(address: *mut c_void, length: usize) -> Result<(), c_int> {
+    const PAGE_BYTES: usize = 4096;
+    const CHUNK_PAGES: usize = 4096;
+    let mut residence = [0_u8; CHUNK_PAGES];
+    let skew = address.addr() % PAGE_BYTES;
+    let mut page = address.wrapping_byte_sub(skew);
+    let mut left = length.checked_add(skew).ok_or(libc::EINVAL)?;
+    while left > 0 {
+        let bytes = left.min(CHUNK_PAGES * PAGE_BYTES);
+        // SAFETY: the kernel looks at the range, it need not be mapped; there is a byte for each page.
+        if unsafe { libc::mincore(page, bytes, residence.as_mut_ptr()) } < 0 {
+            let error = io::Error::last_os_error();
+            return Err(match error.raw_os_error() {
+                Some(libc::ENOMEM) => libc::EFAULT,
+                _ => code(&error),
+            });
+        }
+        page = page.wrapping_byte_add(bytes);
+        left -= bytes;
+    }
+    Ok(())
+}
+
+/// # Safety
+/// `pd` is live; the memory stays until [`dereg_mr`].
+unsafe fn register(
+    pd: *mut ibv_pd,
+    address: *mut c_void,
+    length: usize,
+    iova: u64,
+    flags: u32,
+) -> Result<*mut ibv_mr, c_int> {
+    let access = access(flags)?;
+    if length == 0 || iova.checked_add(length as u64).is_none() {
+        return Err(libc::EINVAL);
+    }
+    check_mapped(address, length)?;
+    // SAFETY: a live domain of an open context.
+    let (domain, context) = unsafe { (Pd::of(pd), (*pd).context) };
+    // SAFETY: as above.
+    let nic = unsafe { Context::of(context) }.nic().clone();
+    let region = Region {
+        pd: domain.id,
+        address: address.addr() as u64,
+        length_bytes: length as u64,
+        iova,
+        access,
+    };
+    // SAFETY: the caller vouches for the memory, and it is mapped now.
+    let key = unsafe { nic.register(region) }.map_err(memory_error)?;
+    let verbs = ibv_mr {
+        context,
+        pd,
+        addr: address,
+        length,
+        handle: key,
+        lkey: key,
+        rkey: key,
+    };
+    let object = MrObject {
+        verbs,
+        nic,
+        _domain: domain.users.begin(),
+    };
+    Ok(Box::into_raw(Box::new(object)).cast())
+}
+
+/// `ibv_reg_mr(3)`. EINVAL for remote write or atomics without local write, for no bytes and for bounds that wrap;
+/// EFAULT for memory that is not mapped; EOPNOTSUPP for on-demand paging, memory windows and zero-based addresses.
+///
+/// # Safety
+/// As for libibverbs: the memory stays until [`dereg_mr`].
+pub unsafe extern "C" fn reg_mr(
+    pd: *mut ibv_pd,
+    address: *mut c_void,
+    length: usize,
+    access: c_int,
+) -> *mut ibv_mr {
+    let iova = address.addr() as u64;
+    // SAFETY: as the caller's.
+    pointer_or_errno(unsafe { register(pd, address, length, iova, access.cast_unsigned()) })
+}
+
+/// `ibv_reg_mr_iova(3)`: peers name the region by addresses from `iova` on.
+///
+/// # Safety
+/// As for [`reg_mr`].
+pub unsafe extern "C" fn reg_mr_iova(
+    pd: *mut ibv_pd,
+    address: *mut c_void,
+    length: usize,
+    iova: u64,
+    access: c_int,
+) -> *mut ibv_mr {
+    // SAFETY: as the caller's.
+    pointer_or_errno(unsafe { register(pd, address, length, iova, access.cast_unsigned()) })
+}
+
+/// `ibv_reg_mr_iova2`, which `ibv_reg_mr(3)` becomes when its flags may be optional ones.
+///
+/// # Safety
+/// As for [`reg_mr`].
+pub unsafe extern "C" fn reg_mr_iova2(
+    pd: *mut ibv_pd,
+    address: *mut c_void,
+    length: usize,
+    iova: u64,
+    access: c_uint,
+) -> *mut ibv_mr {
+    // SAFETY: as the caller's.
+    pointer_or_errno(unsafe { register(pd, address, length, iova, access) })
+}
+
+/// `ibv_dereg_mr(3)`.
+///
+/// # Safety
+/// As for libibverbs.
+pub unsafe extern "C" fn dereg_mr(mr: *mut ibv_mr) -> c_int {
+    // SAFETY: a live region, made by `register` from such a box.
+    let object = unsafe { Box::from_raw(mr.cast::<MrObject>()) };
+    object.nic.deregister(object.verbs.lkey);
+    0
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn access_flags_are_known_or_refused() {
+        assert_eq!(access(0xf), Ok(Access(0xf)));
+        assert_eq!(access(0x81), Ok(Access::LOCAL_WRITE));
+        assert_eq!(access(0x0010_0001), Ok(Access::LOCAL_WRITE));
+        for absent in [0x10, 0x20, 0x40] {
+            assert_eq!(access(1 | absent), Err(libc::EOPNOTSUPP));
+        }
+        assert_eq!(access(0x100), Err(libc::EINVAL));
+        assert_eq!(access(0x8000_0000), Err(libc::EINVAL));
+    }
+
+    #[test]
+    fn memory_that_is_not_mapped_is_noticed() {
+        let mut buffer = vec![0_u8; 40_000_000];
+        let start: *mut c_void = buffer.as_mut_ptr().cast();
+        assert_eq!(check_mapped(start, buffer.len()), Ok(()));
+        assert_eq!(check_mapped(std::ptr::null_mut(), 4096), Err(libc::EFAULT));
+        assert_eq!(check_mapped(start, usize::MAX), Err(libc::EINVAL));
+    }
+}

@@ -1,0 +1,60 @@
+//! Errors the way C callers of verbs expect them: a null pointer or -1 with `errno`, or the number itself.
+
+use std::io;
+use std::os::raw::c_int;
+use std::ptr::null_mut;
+
+use crate::transport::{MemoryError, PostError};
+
+/// Sets the calling thread's `errno`.
+pub(super) fn set_errno(error: c_int) {
+    // SAFETY: the calling thread's own errno.
+    unsafe { *libc::__errno_location() = error };
+}
+
+/// The pointer, or null and `errno`.
+pub(super) fn pointer_or_errno<T>(result: Result<*mut T, c_int>) -> *mut T {
+    result.unwrap_or_else(|error| {
+        set_errno(error);
+        null_mut()
+    })
+}
+
+/// 0, or the error number.
+pub(super) fn zero_or_error(result: Result<(), c_int>) -> c_int {
+    result.err().unwrap_or(0)
+}
+
+/// 0, or -1 and `errno`.
+pub(super) fn zero_or_errno(result: io::Result<()>) -> c_int {
+    match result {
+        Ok(()) => 0,
+        Err(error) => {
+            set_errno(code(&error));
+            -1
+        }
+    }
+}
+
+/// The number of a system error.
+pub(super) fn code(error: &io::Error) -> c_int {
+    error.raw_os_error().unwrap_or(libc::EIO)
+}
+
+/// What posting functions return.
+pub(super) fn post_error(error: PostError) -> c_int {
+    match error {
+        PostError::Full => libc::ENOMEM,
+        PostError::State | PostError::Elements | PostError::Inline | PostError::Operation => {
+            libc::EINVAL
+        }
+    }
+}
+
+/// What registering memory says.
+pub(super) fn memory_error(error: MemoryError) -> c_int {
+    match error {
+        MemoryError::Invalid => libc::EINVAL,
+        MemoryError::Full => libc::ENOMEM,
+    }
+}

@@ -1,0 +1,210 @@
+//! Queues of events with a descriptor that is readable while they have something: a context's asynchronous
+//! events and a completion channel's. It must not know what the events are about.
+
+use std::collections::VecDeque;
+use std::io;
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+
+/// Events of one object that the program took, and those it acknowledged. An object is destroyed only when
+/// both are equal, so that no event names an object that is gone.
+#[derive(Default)]
+pub(super) struct Acks {
+    outstanding: Mutex<i64>,
+    changed: Condvar,
+}
+
+impl Acks {
+    fn lock(&self) -> MutexGuard<'_, i64> {
+        self.outstanding
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn take(&self) {
+        *self.lock() += 1;
+    }
+
+    /// The program is done with `events` of them.
+    pub(super) fn acknowledge(&self, events: u32) {
+        *self.lock() -= i64::from(events);
+        self.changed.notify_all();
+    }
+
+    /// Waits until all that were taken are acknowledged.
+    pub(super) fn wait(&self) {
+        let mut outstanding = self.lock();
+        while *outstanding > 0 {
+            outstanding = self
+                .changed
+                .wait(outstanding)
+                .unwrap_or_else(PoisonError::into_inner);
+        }
+    }
+}
+
+/// One event, and who counts its acknowledgement.
+struct Waiting<T> {
+    what: T,
+    acks: Option<Arc<Acks>>,
+}
+
+/// Events raised and not taken yet.
+pub(super) struct Queue<T> {
+    /// An eventfd (`EFD_SEMAPHORE`); its count equals the queue's length whenever the lock is free.
+    fd: OwnedFd,
+    waiting: Mutex<VecDeque<Waiting<T>>>,
+}
+
+impl<T> Queue<T> {
+    /// An empty queue.
+    ///
+    /// # Errors
+    /// No more descriptors.
+    pub(super) fn new() -> io::Result<Queue<T>> {
+        // SAFETY: no pointer is passed.
+        let fd = unsafe { libc::eventfd(0, libc::EFD_CLOEXEC | libc::EFD_SEMAPHORE) };
+        if fd < 0 {
+            return Err(io::Error::last_os_error());
+        }
+        Ok(Queue {
+            // SAFETY: just created, owned by nobody else.
+            fd: unsafe { OwnedFd::from_raw_fd(fd) },
+            waiting: Mutex::new(VecDeque::new()),
+        })
+    }
+
+    /// The descriptor that programs poll, and make non-blocking.
+    pub(super) fn fd(&self) -> RawFd {
+        self.fd.as_raw_fd()
+    }
+
+    fn lock(&self) -> MutexGuard<'_, VecDeque<Waiting<T>>> {
+        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Adds an event.
+    pub(super) fn raise(&self, what: T, acks: Option<Arc<Acks>>) {
+        let mut waiting = self.lock();
+        waiting.push_back(Waiting { what, acks });
+        let one = 1_u64.to_ne_bytes();
+        // SAFETY: eight readable bytes. It cannot fail: the count is far from its maximum.
+        unsafe { libc::write(self.fd(), one.as_ptr().cast(), one.len()) };
+    }
+
+    /// Takes one from the count. Only with the lock held and the count above 0, so it does not block.
+    fn count_down(&self) {
+        let mut count = [0_u8; 8];
+        // SAFETY: eight writable bytes.
+        unsafe { libc::read(self.fd(), count.as_mut_ptr().cast(), count.len()) };
+    }
+
+    /// The oldest event, which from now on has to be acknowledged.
+    ///
+    /// # Errors
+    /// EAGAIN when there is none and the descriptor is non-blocking; EINTR.
+    pub(super) fn next(&self) -> io::Result<T> {
+        loop {
+            {
+                let mut waiting = self.lock();
+                if let Some(event) = waiting.pop_front() {
+                    self.count_down();
+                    if let Some(acks) = event.acks {
+                        acks.take();
+                    }
+                    return Ok(event.what);
+                }
+            }
+            // SAFETY: no pointer is passed.
+            if unsafe { libc::fcntl(self.fd(), libc::F_GETFL) } & libc::O_NONBLOCK != 0 {
+                return Err(io::Error::from_raw_os_error(libc::EAGAIN));
+            }
+            let mut poll = libc::pollfd {
+                fd: self.fd(),
+                events: libc::POLLIN,
+                revents: 0,
+            };
+            // SAFETY: one pollfd.
+            if unsafe { libc::poll(&raw mut poll, 1, -1) } < 0 {
+                return Err(io::Error::last_os_error());
+            }
+        }
+    }
+
+    /// Forgets the events that nobody took of an object that is being destroyed.
+    pub(super) fn forget(&self, of_object: impl Fn(&T) -> bool) {
+        let mut waiting = self.lock();
+        let before = waiting.len();
+        waiting.retain(|event| !of_object(&event.what));
+        for _ in waiting.len()..before {
+            self.count_down();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::thread;
+    use std::time::Duration;
+
+    use super::*;
+
+    fn readable<T>(queue: &Queue<T>) -> bool {
+        let mut poll = libc::pollfd {
+            fd: queue.fd(),
+            events: libc::POLLIN,
+            revents: 0,
+        };
+        // SAFETY: one pollfd.
+        unsafe { libc::poll(&raw mut poll, 1, 0) == 1 }
+    }
+
+    #[test]
+    fn the_descriptor_is_readable_exactly_while_events_wait() {
+        let queue = Queue::new().unwrap();
+        // SAFETY: a descriptor that is open.
+        unsafe { libc::fcntl(queue.fd(), libc::F_SETFL, libc::O_NONBLOCK) };
+        let empty = queue.next().unwrap_err();
+        assert_eq!(empty.raw_os_error(), Some(libc::EAGAIN));
+        for event in [1, 2, 1] {
+            queue.raise(event, None);
+        }
+        assert!(readable(&queue));
+        queue.forget(|event| *event == 1);
+        assert_eq!(queue.next().unwrap(), 2);
+        assert!(!readable(&queue));
+        queue.raise(3, None);
+        queue.forget(|_| true);
+        assert!(!readable(&queue));
+    }
+
+    #[test]
+    fn a_blocking_reader_wakes() {
+        let queue = Arc::new(Queue::new().unwrap());
+        let reader = thread::spawn({
+            let queue = queue.clone();
+            move || queue.next().unwrap()
+        });
+        thread::sleep(Duration::from_millis(20));
+        queue.raise(7, None);
+        assert_eq!(reader.join().unwrap(), 7);
+    }
+
+    #[test]
+    fn waiting_ends_with_the_last_acknowledgement() {
+        let queue = Queue::new().unwrap();
+        let acks = Arc::new(Acks::default());
+        acks.wait();
+        queue.raise((), Some(acks.clone()));
+        acks.wait();
+        queue.next().unwrap();
+        let waiter = thread::spawn({
+            let acks = acks.clone();
+            move || acks.wait()
+        });
+        thread::sleep(Duration::from_millis(20));
+        assert!(!waiter.is_finished());
+        acks.acknowledge(1);
+        waiter.join().unwrap();
+    }
+}

@@ -1,0 +1,145 @@
+//! Addresses as GIDs and back (RoCE v2: the GID is the IP address, IPv4 mapped into IPv6), and the address vector
+//! of the verbs structs as the transport wants it.
+
+use std::net::{IpAddr, Ipv6Addr, UdpSocket};
+use std::os::raw::c_int;
+
+use rdma_sys::{ibv_ah_attr, ibv_gid};
+
+/// The GID type of RoCE v2 (`IBV_GID_TYPE_ROCE_V2`).
+pub(super) const TYPE_ROCE_V2: u32 = 2;
+/// The only port, and the only GID of its table.
+pub(super) const PORT: u8 = 1;
+pub(super) const INDEX: u8 = 0;
+
+/// Any free local port: a socket that only asks for a route.
+const ANY_PORT: u16 = 0;
+const ROCE_PORT: u16 = 4791;
+const FLOW_LABEL_BITS: u32 = 0x000f_ffff;
+
+/// The GID of an address.
+pub(super) fn of_address(address: IpAddr) -> ibv_gid {
+    let raw = match address {
+        IpAddr::V4(address) => address.to_ipv6_mapped(),
+        IpAddr::V6(address) => address,
+    };
+    ibv_gid { raw: raw.octets() }
+}
+
+/// The address of a GID.
+pub(super) fn address_of(gid: ibv_gid) -> IpAddr {
+    // SAFETY: both members of the union are the same 16 bytes.
+    let raw = Ipv6Addr::from(unsafe { gid.raw });
+    raw.to_canonical()
+}
+
+/// Where an address handle or a connected QP sends to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Destination {
+    pub(super) address: IpAddr,
+    pub(super) flow_label: u32,
+    pub(super) traffic_class: u8,
+    pub(super) hop_limit: u8,
+}
+
+/// Takes an address vector apart. EINVAL for another port, GID index or no global route, and for a GID that is
+/// no single host; ETIMEDOUT, which Linux says when an address does not resolve, where no packet from `local`
+/// can go.
+pub(super) fn destination(path: &ibv_ah_attr, local: IpAddr) -> Result<Destination, c_int> {
+    let grh = &path.grh;
+    if path.is_global == 0 || path.port_num != PORT || grh.sgid_index != INDEX {
+        return Err(libc::EINVAL);
+    }
+    let address = address_of(grh.dgid);
+    let broadcast = matches!(address, IpAddr::V4(address) if address.is_broadcast());
+    if address.is_unspecified() || address.is_multicast() || broadcast {
+        return Err(libc::EINVAL);
+    }
+    if address.is_ipv4() != local.is_ipv4() || !routable(local, address) {
+        return Err(libc::ETIMEDOUT);
+    }
+    Ok(Destination {
+        address,
+        flow_label: grh.flow_label & FLOW_LABEL_BITS,
+        traffic_class: grh.traffic_class,
+        hop_limit: grh.hop_limit,
+    })
+}
+
+/// Whether the system has a route. Link-local addresses name no interface here, so they are taken on trust.
+fn routable(local: IpAddr, peer: IpAddr) -> bool {
+    let link_local = |address| matches!(address, IpAddr::V6(ip) if ip.is_unicast_link_local());
+    link_local(local)
+        || link_local(peer)
+        || UdpSocket::bind((local, ANY_PORT))
+            .and_then(|socket| socket.connect((peer, ROCE_PORT)))
+            .is_ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn path(to: &str) -> ibv_ah_attr {
+        // SAFETY: plain data, for which zero is a value.
+        let mut path: ibv_ah_attr = unsafe { std::mem::zeroed() };
+        path.is_global = 1;
+        path.port_num = 1;
+        path.grh.dgid = of_address(to.parse().unwrap());
+        path
+    }
+
+    #[test]
+    fn gids_are_addresses() {
+        for (address, gid) in [
+            (
+                "127.1.2.3",
+                [0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 255, 255, 127, 1, 2, 3],
+            ),
+            (
+                "fd00::2",
+                [253, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 2],
+            ),
+        ] {
+            let address = address.parse().unwrap();
+            let made = of_address(address);
+            // SAFETY: both members of the union are the same 16 bytes.
+            assert_eq!(unsafe { made.raw }, gid);
+            assert_eq!(address_of(made), address);
+        }
+    }
+
+    #[test]
+    fn impossible_destinations_are_refused() {
+        let local = "127.0.0.1".parse().unwrap();
+        let refused = |path: &ibv_ah_attr| destination(path, local).unwrap_err();
+        assert_eq!(refused(&path("::")), libc::EINVAL);
+        assert_eq!(refused(&path("0.0.0.0")), libc::EINVAL);
+        assert_eq!(refused(&path("224.0.0.1")), libc::EINVAL);
+        assert_eq!(refused(&path("fd00::2")), libc::ETIMEDOUT);
+        // What has a loopback address does not leave the host.
+        assert_eq!(refused(&path("192.0.2.200")), libc::ETIMEDOUT);
+        let mut local_path = path("127.0.0.2");
+        local_path.is_global = 0;
+        assert_eq!(refused(&local_path), libc::EINVAL);
+        let mut other_port = path("127.0.0.2");
+        other_port.port_num = 2;
+        assert_eq!(refused(&other_port), libc::EINVAL);
+        let mut other_gid = path("127.0.0.2");
+        other_gid.grh.sgid_index = 1;
+        assert_eq!(refused(&other_gid), libc::EINVAL);
+    }
+
+    #[test]
+    fn a_route_is_taken_over() {
+        let mut path = path("127.0.0.9");
+        path.grh.traffic_class = 0x68;
+        path.grh.hop_limit = 3;
+        path.grh.flow_label = 0xfff1_2345;
+        let destination = destination(&path, "127.0.0.1".parse().unwrap()).unwrap();
+        assert_eq!(destination.address, "127.0.0.9".parse::<IpAddr>().unwrap());
+        assert_eq!(destination.traffic_class, 0x68);
+        assert_eq!(destination.hop_limit, 3);
+        assert_eq!(destination.flow_label, 0x12345);
+    }
+}

@@ -1,0 +1,223 @@
+//! The network addresses of this machine, and the devices that come of them. It must not know verbs structs.
+
+use std::io;
+use std::net::{IpAddr, Ipv4Addr};
+use std::os::raw::c_int;
+
+/// An address of an interface that is up.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Interface {
+    pub(super) address: IpAddr,
+    pub(super) index: u32,
+    pub(super) mtu_bytes: u32,
+}
+
+/// What a device stands on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Place {
+    /// The address to take; `None` takes a free one of 127.0.0.0/8.
+    pub(super) address: Option<IpAddr>,
+    pub(super) interface_index: u32,
+    pub(super) interface_mtu_bytes: u32,
+}
+
+/// What Linux gives the loopback interface, in every network namespace.
+const LOOPBACK_INDEX: u32 = 1;
+const LOOPBACK_MTU_BYTES: u32 = 65536;
+
+/// The addresses of the interfaces that are up.
+///
+/// # Errors
+/// The failed system call.
+pub(super) fn present() -> io::Result<Vec<Interface>> {
+    let interfaces = if_addrs::get_if_addrs()?;
+    Ok(interfaces
+        .iter()
+        .filter(|interface| interface.is_oper_up())
+        .filter_map(|interface| {
+            Some(Interface {
+                address: interface.ip(),
+                index: interface.index?,
+                mtu_bytes: mtu_bytes(&interface.name).ok()?,
+            })
+        })
+        .collect())
+}
+
+/// The interface's MTU. Asked of the socket layer: sysfs may show another network namespace.
+fn mtu_bytes(name: &str) -> io::Result<u32> {
+    // SAFETY: bytes and integers, for which zero is a value.
+    let mut request: libc::ifreq = unsafe { std::mem::zeroed() };
+    let room = request.ifr_name.len() - 1;
+    for (to, from) in request.ifr_name[..room].iter_mut().zip(name.bytes()) {
+        *to = from.cast_signed();
+    }
+    // SAFETY: no pointer is passed.
+    let socket = unsafe { libc::socket(libc::AF_INET, libc::SOCK_DGRAM | libc::SOCK_CLOEXEC, 0) };
+    if socket < 0 {
+        return Err(io::Error::last_os_error());
+    }
+    // SAFETY: an open socket and the struct that this request reads and writes.
+    let outcome = unsafe { libc::ioctl(socket, libc::SIOCGIFMTU, &raw mut request) };
+    let error = io::Error::last_os_error();
+    // SAFETY: opened above, used no more.
+    unsafe { libc::close(socket) };
+    if outcome < 0 {
+        return Err(error);
+    }
+    // SAFETY: this member is what the request filled.
+    let mtu: c_int = unsafe { request.ifr_ifru.ifru_mtu };
+    Ok(u32::try_from(mtu).unwrap_or(0))
+}
+
+/// The devices: one on loopback, then one for each other address, in the order of their interfaces and there IPv4
+/// first; or the one that is `wanted`, alone.
+pub(super) fn places(interfaces: &[Interface], wanted: Option<IpAddr>) -> Vec<Place> {
+    if let Some(address) = wanted {
+        return vec![wanted_place(interfaces, address)];
+    }
+    let mut others: Vec<&Interface> = interfaces
+        .iter()
+        .filter(|interface| {
+            let address = interface.address;
+            !address.is_loopback() && !address.is_unspecified() && !address.is_multicast()
+        })
+        .collect();
+    others.sort_by_key(|interface| {
+        let link_local = matches!(interface.address, IpAddr::V6(ip) if ip.is_unicast_link_local());
+        let ipv6 = interface.address.is_ipv6();
+        (interface.index, ipv6, link_local, interface.address)
+    });
+    others.dedup_by_key(|interface| interface.address);
+    let mut places = vec![Place {
+        address: None,
+        ..wanted_place(interfaces, Ipv4Addr::LOCALHOST.into())
+    }];
+    places.extend(others.iter().map(|interface| place(interface)));
+    places
+}
+
+fn place(interface: &Interface) -> Place {
+    Place {
+        address: Some(interface.address),
+        interface_index: interface.index,
+        interface_mtu_bytes: interface.mtu_bytes,
+    }
+}
+
+/// All of 127.0.0.0/8 is the loopback interface's, though it has but one address. An address that no interface has
+/// makes a device too: opening it says what is wrong.
+fn wanted_place(interfaces: &[Interface], address: IpAddr) -> Place {
+    interfaces
+        .iter()
+        .find(|interface| interface.address == address)
+        .or_else(|| {
+            interfaces
+                .iter()
+                .find(|interface| interface.address.is_loopback())
+        })
+        .map(|interface| Place {
+            address: Some(address),
+            ..place(interface)
+        })
+        .unwrap_or(Place {
+            address: Some(address),
+            interface_index: LOOPBACK_INDEX,
+            interface_mtu_bytes: LOOPBACK_MTU_BYTES,
+        })
+}
+
+/// An EUI-64 of this machine's own making (the bit "locally administered" set): the same in every process that has
+/// the device.
+pub(super) fn guid(address: Option<IpAddr>) -> u64 {
+    const LOCAL: u64 = 0x0200_0000_0000_0000;
+    const IPV4: u64 = 0x0200_00ff_0000_0000;
+    match address {
+        None => IPV4 | u64::from(u32::from(Ipv4Addr::new(127, 0, 0, 0))),
+        Some(IpAddr::V4(address)) => IPV4 | u64::from(u32::from(address)),
+        Some(IpAddr::V6(address)) => {
+            let bits = u128::from(address);
+            ((bits >> 64) as u64 ^ bits as u64) | LOCAL
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn interface(address: &str, index: u32, mtu_bytes: u32) -> Interface {
+        Interface {
+            address: address.parse().unwrap(),
+            index,
+            mtu_bytes,
+        }
+    }
+
+    fn machine() -> Vec<Interface> {
+        vec![
+            interface("fe80::1", 4, 1500),
+            interface("fd00::2", 4, 1500),
+            interface("192.0.2.9", 7, 9000),
+            interface("127.0.0.1", 1, 65536),
+            interface("192.0.2.2", 4, 1500),
+            interface("::1", 1, 65536),
+        ]
+    }
+
+    #[test]
+    fn loopback_comes_first_and_the_others_in_their_interfaces_order() {
+        let places = places(&machine(), None);
+        let addresses: Vec<Option<IpAddr>> = places.iter().map(|place| place.address).collect();
+        let expected = ["192.0.2.2", "fd00::2", "fe80::1", "192.0.2.9"];
+        assert_eq!(addresses[0], None);
+        assert_eq!(places[0].interface_mtu_bytes, 65536);
+        for (address, expected) in addresses[1..].iter().zip(expected) {
+            assert_eq!(*address, Some(expected.parse().unwrap()));
+        }
+        assert_eq!(addresses.len(), 5);
+        assert_eq!(places[4].interface_mtu_bytes, 9000);
+        assert_eq!(places[4].interface_index, 7);
+    }
+
+    #[test]
+    fn a_wanted_address_is_the_only_device() {
+        for (wanted, index) in [("192.0.2.9", 7), ("127.7.7.7", 1), ("::1", 1)] {
+            let wanted = wanted.parse().unwrap();
+            let places = places(&machine(), Some(wanted));
+            assert_eq!(places.len(), 1);
+            assert_eq!(places[0].address, Some(wanted));
+            assert_eq!(places[0].interface_index, index);
+        }
+    }
+
+    #[test]
+    fn without_interfaces_there_is_still_loopback() {
+        assert_eq!(places(&[], None).len(), 1);
+    }
+
+    #[test]
+    fn this_machine_has_loopback() {
+        let interfaces = present().unwrap();
+        let loopback = interfaces
+            .iter()
+            .find(|interface| interface.address == IpAddr::from(Ipv4Addr::LOCALHOST))
+            .unwrap();
+        assert!(loopback.mtu_bytes >= 1500, "{loopback:?}");
+        assert_eq!(loopback.index, LOOPBACK_INDEX);
+    }
+
+    #[test]
+    fn guids_differ_and_are_local() {
+        let addresses = ["127.0.0.2", "192.0.2.2", "fd00::2", "fe80::1"];
+        let mut guids: Vec<u64> = addresses
+            .iter()
+            .map(|address| guid(Some(address.parse().unwrap())))
+            .collect();
+        guids.push(guid(None));
+        assert!(guids.iter().all(|guid| guid & 0x0200_0000_0000_0000 != 0));
+        guids.sort_unstable();
+        guids.dedup();
+        assert_eq!(guids.len(), 5);
+    }
+}

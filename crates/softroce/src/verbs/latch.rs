@@ -1,0 +1,34 @@
+//! A lock that is taken in one C call and given back in another, as extended polling and posting want it.
+
+use std::hint::spin_loop;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+
+/// Held by one thread at a time, between two calls of it.
+#[derive(Default)]
+pub(super) struct Latch(AtomicBool);
+
+impl Latch {
+    /// Waits until it is free: a few polls or posts of another thread.
+    pub(super) fn take(&self) {
+        const SPINS: u32 = 100;
+        let mut spins = 0;
+        while self
+            .0
+            .compare_exchange_weak(false, true, Ordering::Acquire, Ordering::Relaxed)
+            .is_err()
+        {
+            spins += 1;
+            if spins < SPINS {
+                spin_loop();
+            } else {
+                thread::yield_now();
+            }
+        }
+    }
+
+    /// Gives it back.
+    pub(super) fn give(&self) {
+        self.0.store(false, Ordering::Release);
+    }
+}

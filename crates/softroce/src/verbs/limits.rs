@@ -1,0 +1,113 @@
+//! What the device says it can do (`ibv_query_device(3)`), and what is checked against it.
+
+use std::os::raw::{c_char, c_int};
+
+use rdma_sys::{
+    ibv_atomic_cap, ibv_context, ibv_device_attr, ibv_device_attr_ex, ibv_device_cap_flags,
+    ibv_query_device_ex_input,
+};
+
+use super::context::Context;
+use crate::transport::{MAX_QPS, MAX_REGIONS};
+
+/// Most QPs of a device.
+const MAX_QP: c_int = MAX_QPS as c_int;
+/// Most WRs of a send, receive or shared receive queue.
+pub(super) const MAX_QP_WR: u32 = 16384;
+/// Most scatter/gather elements of a WR.
+pub(super) const MAX_SGE: u32 = 16;
+/// Most inline bytes of a send.
+pub(super) const MAX_INLINE_BYTES: u32 = 1024;
+/// Most completions of a CQ.
+pub(super) const MAX_CQE: u32 = 4_194_303;
+/// Most READs and atomics outstanding on a QP, in either role.
+pub(super) const MAX_RD_ATOM: u8 = 16;
+/// Most receives of an SRQ.
+pub(super) const MAX_SRQ_WR: u32 = 16384;
+/// Limits of nothing but memory: what programs are told.
+const MAX_OBJECTS: c_int = 1 << 20;
+/// 4.096 µs × 2^15 = 134 ms: an engine thread that the system does not run answers late.
+const LOCAL_ACK_DELAY: u8 = 15;
+const PAGE_BYTES: u64 = 4096;
+
+/// `ibv_query_device(3)`.
+///
+/// # Safety
+/// As for libibverbs.
+pub unsafe extern "C" fn query_device(
+    context: *mut ibv_context,
+    attr: *mut ibv_device_attr,
+) -> c_int {
+    // SAFETY: an open context and a writable struct.
+    unsafe { attr.write(attributes(Context::of(context).guid())) };
+    0
+}
+
+/// `ibv_query_device_ex(3)`, by the pointer in `verbs_context`. EINVAL for a struct that has no room for the
+/// plain attributes, or for input that does not exist.
+///
+/// # Safety
+/// As for libibverbs: `attr` has `attr_bytes` bytes.
+pub unsafe extern "C" fn query_device_ex(
+    context: *mut ibv_context,
+    input: *const ibv_query_device_ex_input,
+    attr: *mut ibv_device_attr_ex,
+    attr_bytes: usize,
+) -> c_int {
+    // SAFETY: null, or a readable struct.
+    let asked = unsafe { input.as_ref() }.map_or(0, |input| input.comp_mask);
+    if asked != 0 || attr_bytes < size_of::<ibv_device_attr>() + size_of::<u32>() {
+        return libc::EINVAL;
+    }
+    // SAFETY: integers and arrays of them, for which zero is a value, and says that the capability is not there.
+    let mut whole: ibv_device_attr_ex = unsafe { std::mem::zeroed() };
+    // SAFETY: an open context.
+    whole.orig_attr = attributes(unsafe { Context::of(context) }.guid());
+    whole.device_cap_flags_ex = u64::from(whole.orig_attr.device_cap_flags);
+    whole.phys_port_cnt_ex = 1;
+    let known = attr_bytes.min(size_of::<ibv_device_attr_ex>());
+    // SAFETY: the caller's struct has `attr_bytes`; of `whole` no more than there is is read.
+    unsafe {
+        attr.cast::<u8>().write_bytes(0, attr_bytes);
+        attr.cast::<u8>()
+            .copy_from_nonoverlapping((&raw const whole).cast(), known);
+    }
+    0
+}
+
+fn attributes(guid: u64) -> ibv_device_attr {
+    use ibv_device_cap_flags as Cap;
+    // SAFETY: integers and arrays of them: zero is a value of each.
+    let mut attr: ibv_device_attr = unsafe { std::mem::zeroed() };
+    let version = env!("CARGO_PKG_VERSION").as_bytes();
+    for (to, from) in attr.fw_ver.iter_mut().zip(version) {
+        *to = *from as c_char;
+    }
+    attr.node_guid = guid.to_be();
+    attr.sys_image_guid = guid.to_be();
+    attr.max_mr_size = i64::MAX.cast_unsigned();
+    attr.page_size_cap = PAGE_BYTES;
+    attr.max_qp = MAX_QP;
+    attr.max_qp_wr = MAX_QP_WR.cast_signed();
+    attr.device_cap_flags = Cap::IBV_DEVICE_CURR_QP_STATE_MOD.0
+        | Cap::IBV_DEVICE_RC_RNR_NAK_GEN.0
+        | Cap::IBV_DEVICE_SYS_IMAGE_GUID.0;
+    attr.max_sge = MAX_SGE.cast_signed();
+    attr.max_sge_rd = MAX_SGE.cast_signed();
+    attr.max_cq = MAX_OBJECTS;
+    attr.max_cqe = MAX_CQE.cast_signed();
+    attr.max_mr = MAX_REGIONS as c_int;
+    attr.max_pd = MAX_OBJECTS;
+    attr.max_qp_rd_atom = c_int::from(MAX_RD_ATOM);
+    attr.max_qp_init_rd_atom = c_int::from(MAX_RD_ATOM);
+    attr.max_res_rd_atom = c_int::from(MAX_RD_ATOM) * MAX_QP;
+    attr.atomic_cap = ibv_atomic_cap::IBV_ATOMIC_HCA;
+    attr.max_ah = MAX_OBJECTS;
+    attr.max_srq = MAX_OBJECTS;
+    attr.max_srq_wr = MAX_SRQ_WR.cast_signed();
+    attr.max_srq_sge = MAX_SGE.cast_signed();
+    attr.max_pkeys = 1;
+    attr.local_ca_ack_delay = LOCAL_ACK_DELAY;
+    attr.phys_port_cnt = 1;
+    attr
+}

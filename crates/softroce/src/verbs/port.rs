@@ -1,0 +1,267 @@
+//! The only port of a device: its attributes, its GID and its partition key.
+
+use std::mem::offset_of;
+use std::os::raw::{c_int, c_uint};
+
+use rdma_sys::{
+    ibv_context, ibv_gid, ibv_gid_entry, ibv_mtu, ibv_port_attr, ibv_port_cap_flags, ibv_port_state,
+};
+
+use super::context::Context;
+use super::errno::set_errno;
+use super::gid;
+use crate::transport::MAX_MESSAGE_BYTES;
+
+const LINK_LAYER_ETHERNET: u8 = 2;
+const PHYS_STATE_LINK_UP: u8 = 5;
+/// The default partition, full membership.
+const DEFAULT_PKEY: u16 = 0xffff;
+
+/// UDP, base transport, RDMA extended transport (the longest extension that payload follows), immediate data, and
+/// the invariant CRC.
+const ROCE_HEADER_BYTES: u32 = 8 + 12 + 16 + 4 + 4;
+const IPV4_HEADER_BYTES: u32 = 20;
+const IPV6_HEADER_BYTES: u32 = 40;
+
+/// Payload bytes of an `ibv_mtu` code.
+pub(super) fn mtu_bytes(code: ibv_mtu::Type) -> u32 {
+    128 << code
+}
+
+/// The largest InfiniBand MTU whose packets go through an interface unfragmented: 256 bytes where not even that
+/// does.
+pub(super) fn active_mtu(interface_mtu_bytes: u32, ipv4: bool) -> ibv_mtu::Type {
+    let ip = if ipv4 {
+        IPV4_HEADER_BYTES
+    } else {
+        IPV6_HEADER_BYTES
+    };
+    let payload = interface_mtu_bytes.saturating_sub(ip + ROCE_HEADER_BYTES);
+    (ibv_mtu::IBV_MTU_256..=ibv_mtu::IBV_MTU_4096)
+        .rev()
+        .find(|code| mtu_bytes(*code) <= payload)
+        .unwrap_or(ibv_mtu::IBV_MTU_256)
+}
+
+fn attributes(active_mtu: ibv_mtu::Type) -> ibv_port_attr {
+    // SAFETY: integers only.
+    let mut attr: ibv_port_attr = unsafe { std::mem::zeroed() };
+    attr.state = ibv_port_state::IBV_PORT_ACTIVE;
+    attr.max_mtu = ibv_mtu::IBV_MTU_4096;
+    attr.active_mtu = active_mtu;
+    attr.gid_tbl_len = 1;
+    attr.port_cap_flags = ibv_port_cap_flags::IBV_PORT_IP_BASED_GIDS.0;
+    attr.max_msg_sz = MAX_MESSAGE_BYTES;
+    attr.pkey_tbl_len = 1;
+    attr.max_vl_num = 1;
+    // Width and speed stay 0: what the processors can do is no property of a link.
+    attr.phys_state = PHYS_STATE_LINK_UP;
+    attr.link_layer = LINK_LAYER_ETHERNET;
+    attr
+}
+
+/// `ibv_query_port(3)` by the pointer in `verbs_context`: as much of the struct as the program knows.
+///
+/// # Safety
+/// As for libibverbs: `attr` has `attr_bytes` bytes.
+pub unsafe extern "C" fn query_port_bytes(
+    context: *mut ibv_context,
+    port: u8,
+    attr: *mut ibv_port_attr,
+    attr_bytes: usize,
+) -> c_int {
+    if port != gid::PORT {
+        return libc::EINVAL;
+    }
+    // SAFETY: an open context.
+    let whole = attributes(unsafe { Context::of(context) }.active_mtu());
+    let known = attr_bytes.min(size_of::<ibv_port_attr>());
+    // SAFETY: the caller's struct has `attr_bytes`; of `whole` no more than there is is read.
+    unsafe {
+        attr.cast::<u8>().write_bytes(0, attr_bytes);
+        attr.cast::<u8>()
+            .copy_from_nonoverlapping((&raw const whole).cast(), known);
+    }
+    0
+}
+
+/// `ibv_query_port(3)`, the whole struct. EINVAL for any port but 1.
+///
+/// # Safety
+/// As for libibverbs.
+pub unsafe extern "C" fn query_port(
+    context: *mut ibv_context,
+    port: u8,
+    attr: *mut ibv_port_attr,
+) -> c_int {
+    // SAFETY: as the caller's.
+    unsafe { query_port_bytes(context, port, attr, size_of::<ibv_port_attr>()) }
+}
+
+/// The function that programs get which were built for the struct without `port_cap_flags2`.
+///
+/// # Safety
+/// As for libibverbs: `attr` has room for the members before that one.
+pub unsafe extern "C" fn query_port_compat(
+    context: *mut ibv_context,
+    port: u8,
+    attr: *mut ibv_port_attr,
+) -> c_int {
+    // SAFETY: as the caller's.
+    unsafe {
+        query_port_bytes(
+            context,
+            port,
+            attr,
+            offset_of!(ibv_port_attr, port_cap_flags2),
+        )
+    }
+}
+
+/// `ibv_query_gid_ex(3)`. EINVAL for any port but 1, ENODATA behind the table's end.
+///
+/// # Safety
+/// As for libibverbs.
+pub unsafe extern "C" fn query_gid_ex(
+    context: *mut ibv_context,
+    port: u32,
+    gid_index: u32,
+    entry: *mut ibv_gid_entry,
+    flags: u32,
+) -> c_int {
+    if port != u32::from(gid::PORT) || flags != 0 {
+        return libc::EINVAL;
+    }
+    if gid_index != u32::from(gid::INDEX) {
+        return libc::ENODATA;
+    }
+    // SAFETY: an open context and a writable struct.
+    unsafe {
+        let context = Context::of(context);
+        entry.write(ibv_gid_entry {
+            gid: gid::of_address(context.address()),
+            gid_index,
+            port_num: port,
+            gid_type: gid::TYPE_ROCE_V2,
+            ndev_ifindex: context.interface_index(),
+        });
+    }
+    0
+}
+
+/// `ibv_query_gid_table(3)`: the entries written, or the negative error.
+///
+/// # Safety
+/// As for libibverbs: `entries` has room for `max_entries`.
+pub unsafe extern "C" fn query_gid_table(
+    context: *mut ibv_context,
+    entries: *mut ibv_gid_entry,
+    max_entries: usize,
+    flags: u32,
+) -> isize {
+    if max_entries == 0 || flags != 0 {
+        return -(libc::EINVAL as isize);
+    }
+    let (port, index) = (u32::from(gid::PORT), u32::from(gid::INDEX));
+    // SAFETY: there is room for one.
+    match unsafe { query_gid_ex(context, port, index, entries, 0) } {
+        0 => 1,
+        error => -(error as isize),
+    }
+}
+
+/// `ibv_query_gid(3)`: -1 and `errno` where there is none.
+///
+/// # Safety
+/// As for libibverbs.
+pub unsafe extern "C" fn query_gid(
+    context: *mut ibv_context,
+    port: u8,
+    index: c_int,
+    gid: *mut ibv_gid,
+) -> c_int {
+    if port != gid::PORT || index != c_int::from(gid::INDEX) {
+        set_errno(libc::EINVAL);
+        return -1;
+    }
+    // SAFETY: an open context and a writable GID.
+    unsafe { gid.write(gid::of_address(Context::of(context).address())) };
+    0
+}
+
+/// `ibv_query_gid_type`, which ibv_devinfo asks for: 1 is RoCE v2 in sysfs' counting.
+///
+/// # Safety
+/// As for libibverbs.
+pub unsafe extern "C" fn query_gid_type(
+    _context: *mut ibv_context,
+    port: u8,
+    index: c_uint,
+    gid_type: *mut c_uint,
+) -> c_int {
+    const ROCE_V2_IN_SYSFS: c_uint = 1;
+    if port != gid::PORT || index != c_uint::from(gid::INDEX) {
+        set_errno(libc::EINVAL);
+        return -1;
+    }
+    // SAFETY: the caller passes a writable number.
+    unsafe { gid_type.write(ROCE_V2_IN_SYSFS) };
+    0
+}
+
+/// `ibv_query_pkey(3)`: the default partition at index 0.
+///
+/// # Safety
+/// As for libibverbs.
+pub unsafe extern "C" fn query_pkey(
+    _context: *mut ibv_context,
+    port: u8,
+    index: c_int,
+    pkey: *mut u16,
+) -> c_int {
+    if port != gid::PORT || index != 0 {
+        set_errno(libc::EINVAL);
+        return -1;
+    }
+    // SAFETY: the caller passes a writable key.
+    unsafe { pkey.write(DEFAULT_PKEY.to_be()) };
+    0
+}
+
+/// `ibv_get_pkey_index(3)`: 0 for the default partition, else -1.
+///
+/// # Safety
+/// As for libibverbs.
+pub unsafe extern "C" fn get_pkey_index(_context: *mut ibv_context, port: u8, pkey: u16) -> c_int {
+    if port == gid::PORT && u16::from_be(pkey) == DEFAULT_PKEY {
+        0
+    } else {
+        set_errno(libc::EINVAL);
+        -1
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_active_mtu_is_the_largest_that_fits() {
+        for (interface, ipv4, bytes) in [
+            (65536, true, 4096),
+            (65536, false, 4096),
+            (4200, true, 4096),
+            (4160, true, 4096),
+            (4159, true, 2048),
+            (4160, false, 2048),
+            (9000, false, 4096),
+            (1500, true, 1024),
+            (1500, false, 1024),
+            (576, true, 512),
+            (68, true, 256),
+        ] {
+            let code = active_mtu(interface, ipv4);
+            assert_eq!(mtu_bytes(code), bytes, "{interface} {ipv4}");
+        }
+    }
+}

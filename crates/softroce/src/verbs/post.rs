@@ -1,0 +1,280 @@
+//! Posting through `ibv_context.ops`: the linked lists of the verbs structs, request by request.
+
+use std::os::raw::c_int;
+use std::ptr::null_mut;
+use std::slice;
+
+use rdma_sys::{ibv_ah, ibv_qp, ibv_recv_wr, ibv_send_flags, ibv_send_wr, ibv_sge, ibv_wr_opcode};
+
+use super::address_handle;
+use super::errno::post_error;
+use super::qp::Qp;
+use crate::transport::{Datagram, Kind, Operation, Payload, PostError, SendRequest, Sge};
+
+/// A queue key with this bit stands for the QP's own (InfiniBand specification, 10.2.5).
+const OWN_QKEY: u32 = 1 << 31;
+
+/// Elements as the transport has them; the layout is the same.
+///
+/// # Safety
+/// `list` has `count` elements, or there are none.
+pub(super) unsafe fn elements<'a>(list: *const ibv_sge, count: usize) -> &'a [Sge] {
+    if count == 0 {
+        return &[];
+    }
+    // SAFETY: the caller vouches for the list; both structs are an address, a length and a key.
+    unsafe { slice::from_raw_parts(list.cast::<Sge>(), count) }
+}
+
+/// The datagram to a handle's destination, from this QP. EINVAL without a handle.
+///
+/// # Safety
+/// `ah` is null or live.
+pub(super) unsafe fn datagram(
+    qp: &Qp,
+    ah: *mut ibv_ah,
+    qpn: u32,
+    qkey: u32,
+) -> Result<Datagram, c_int> {
+    if ah.is_null() {
+        return Err(libc::EINVAL);
+    }
+    // SAFETY: a live handle.
+    let destination = unsafe { address_handle::destination(ah) };
+    Ok(Datagram {
+        address: destination.address,
+        qpn,
+        qkey: if qkey & OWN_QKEY == 0 {
+            qkey
+        } else {
+            qp.qkey()
+        },
+    })
+}
+
+/// A request as the transport has it. EINVAL for operations that do not exist here.
+///
+/// # Safety
+/// As for libibverbs: what the request points to is there, its unions are those of its operation.
+unsafe fn request<'a>(qp: &Qp, wr: &ibv_send_wr) -> Result<SendRequest<'a>, c_int> {
+    use ibv_wr_opcode as Opcode;
+    // SAFETY: the member that the operation needs; of the others the bytes are read, which all are numbers.
+    let (rdma, atomic, immediate) = unsafe {
+        (
+            wr.wr.rdma,
+            wr.wr.atomic,
+            wr.imm_data_invalidated_rkey_union.imm_data,
+        )
+    };
+    let write = Operation::Write {
+        address: rdma.remote_addr,
+        rkey: rdma.rkey,
+    };
+    let (operation, immediate) = match wr.opcode {
+        Opcode::IBV_WR_SEND => (Operation::Send, None),
+        Opcode::IBV_WR_SEND_WITH_IMM => (Operation::Send, Some(immediate)),
+        Opcode::IBV_WR_RDMA_WRITE => (write, None),
+        Opcode::IBV_WR_RDMA_WRITE_WITH_IMM => (write, Some(immediate)),
+        Opcode::IBV_WR_RDMA_READ => (
+            Operation::Read {
+                address: rdma.remote_addr,
+                rkey: rdma.rkey,
+            },
+            None,
+        ),
+        Opcode::IBV_WR_ATOMIC_FETCH_AND_ADD => (
+            Operation::FetchAdd {
+                address: atomic.remote_addr,
+                rkey: atomic.rkey,
+                add: atomic.compare_add,
+            },
+            None,
+        ),
+        Opcode::IBV_WR_ATOMIC_CMP_AND_SWP => (
+            Operation::CompareSwap {
+                address: atomic.remote_addr,
+                rkey: atomic.rkey,
+                compare: atomic.compare_add,
+                swap: atomic.swap,
+            },
+            None,
+        ),
+        _ => return Err(libc::EINVAL),
+    };
+    let count = usize::try_from(wr.num_sge).map_err(|_| libc::EINVAL)?;
+    // SAFETY: the caller's list.
+    let sges = unsafe { elements(wr.sg_list, count) };
+    let flag = |flag: ibv_send_flags| wr.send_flags & flag.0 != 0;
+    let datagram = if qp.kind == Kind::Ud {
+        // SAFETY: requests of such a QP have this member, and a live handle or none.
+        Some(unsafe {
+            let to = wr.wr.ud;
+            datagram(qp, to.ah, to.remote_qpn, to.remote_qkey)?
+        })
+    } else {
+        None
+    };
+    Ok(SendRequest {
+        wr_id: wr.wr_id,
+        operation,
+        immediate,
+        signaled: flag(ibv_send_flags::IBV_SEND_SIGNALED),
+        solicited: flag(ibv_send_flags::IBV_SEND_SOLICITED),
+        fence: flag(ibv_send_flags::IBV_SEND_FENCE),
+        payload: if flag(ibv_send_flags::IBV_SEND_INLINE) {
+            Payload::Inline(sges)
+        } else {
+            Payload::Registered(sges)
+        },
+        datagram,
+    })
+}
+
+/// `ibv_post_send(3)`: ENOMEM when the queue is full, EINVAL for what the QP does not do; `bad_wr` is the request
+/// that failed, those before it are posted.
+///
+/// # Safety
+/// As for libibverbs.
+pub(super) unsafe extern "C" fn post_send(
+    qp: *mut ibv_qp,
+    wr: *mut ibv_send_wr,
+    bad_wr: *mut *mut ibv_send_wr,
+) -> c_int {
+    // SAFETY: a live QP.
+    let qp = unsafe { Qp::of(qp) };
+    let mut next = wr;
+    let mut last = null_mut();
+    let mut refused = None;
+    let requests = || {
+        // SAFETY: null, or the next of the caller's list.
+        let wr = unsafe { next.as_ref() }?;
+        last = next;
+        next = wr.next;
+        // SAFETY: as the caller's.
+        match unsafe { request(qp, wr) } {
+            Ok(request) => Some(request),
+            Err(error) => {
+                refused = Some(error);
+                next = null_mut();
+                None
+            }
+        }
+    };
+    // SAFETY: inline elements are readable memory of the caller's.
+    let outcome = unsafe { qp.transport.post_send(requests) };
+    let error = match outcome.map_err(post_error) {
+        Err(error) => error,
+        Ok(()) => match refused {
+            Some(error) => error,
+            None => return 0,
+        },
+    };
+    if !bad_wr.is_null() {
+        // SAFETY: the caller's.
+        unsafe { bad_wr.write(last) };
+    }
+    error
+}
+
+/// Posts a list of receives to a queue.
+///
+/// # Safety
+/// As for libibverbs.
+pub(super) unsafe fn post_receives(
+    wr: *mut ibv_recv_wr,
+    bad_wr: *mut *mut ibv_recv_wr,
+    mut post: impl FnMut(u64, &[Sge]) -> Result<(), PostError>,
+) -> c_int {
+    let mut next = wr;
+    // SAFETY: null, or the next of the caller's list.
+    while let Some(request) = unsafe { next.as_ref() } {
+        let outcome = match usize::try_from(request.num_sge) {
+            // SAFETY: the caller's list.
+            Ok(count) => post(request.wr_id, unsafe { elements(request.sg_list, count) }),
+            Err(_) => Err(PostError::Elements),
+        };
+        if let Err(error) = outcome {
+            if !bad_wr.is_null() {
+                // SAFETY: the caller's.
+                unsafe { bad_wr.write(next) };
+            }
+            return post_error(error);
+        }
+        next = request.next;
+    }
+    0
+}
+
+/// `ibv_post_recv(3)`: ENOMEM when the queue is full, EINVAL for a QP in RESET or with an SRQ.
+///
+/// # Safety
+/// As for libibverbs.
+pub(super) unsafe extern "C" fn post_recv(
+    qp: *mut ibv_qp,
+    wr: *mut ibv_recv_wr,
+    bad_wr: *mut *mut ibv_recv_wr,
+) -> c_int {
+    // SAFETY: a live QP, and a list of requests.
+    unsafe {
+        let transport = &Qp::of(qp).transport;
+        post_receives(wr, bad_wr, |wr_id, sges| transport.post_recv(wr_id, sges))
+    }
+}
+
+const _: () =
+    assert!(size_of::<Sge>() == size_of::<ibv_sge>() && align_of::<Sge>() == align_of::<ibv_sge>());
+
+#[cfg(test)]
+mod tests {
+    use std::ptr::null;
+
+    use super::*;
+
+    #[test]
+    fn a_list_of_receives_ends_at_the_first_that_fails() {
+        let mut sge = ibv_sge {
+            addr: 64,
+            length: 8,
+            lkey: 3,
+        };
+        let mut requests: Vec<ibv_recv_wr> = (0..3)
+            .map(|wr_id| ibv_recv_wr {
+                wr_id,
+                next: null_mut(),
+                sg_list: &raw mut sge,
+                num_sge: 1,
+            })
+            .collect();
+        let list = requests.as_mut_ptr();
+        // SAFETY: within the vector.
+        unsafe {
+            (*list).next = list.add(1);
+            (*list.add(1)).next = list.add(2);
+        }
+        let mut posted = Vec::new();
+        let mut bad = null_mut();
+        // SAFETY: the list above.
+        let error = unsafe {
+            post_receives(list, &raw mut bad, |wr_id, sges| {
+                assert_eq!(
+                    (sges[0].address, sges[0].length_bytes, sges[0].lkey),
+                    (64, 8, 3)
+                );
+                if wr_id == 2 {
+                    return Err(PostError::Full);
+                }
+                posted.push(wr_id);
+                Ok(())
+            })
+        };
+        assert_eq!(error, libc::ENOMEM);
+        assert_eq!(posted, [0, 1]);
+        assert_eq!(bad, list.wrapping_add(2));
+        requests[2].num_sge = -1;
+        // SAFETY: the list above.
+        let error = unsafe { post_receives(list, null_mut(), |_, _| Ok(())) };
+        assert_eq!(error, libc::EINVAL);
+        // SAFETY: no list at all.
+        assert_eq!(unsafe { elements(null(), 0) }, &[]);
+    }
+}

@@ -1,0 +1,280 @@
+//! Extended posting (`ibv_wr_post(3)`): requests are built call by call between `wr_start` and `wr_complete`.
+
+use std::cell::UnsafeCell;
+use std::os::raw::{c_int, c_void};
+use std::slice;
+
+use rdma_sys::{ibv_ah, ibv_data_buf, ibv_qp_create_send_ops_flags, ibv_qp_ex, ibv_sge};
+
+use super::errno::post_error;
+use super::latch::Latch;
+use super::post::{datagram, elements};
+use super::qp::Qp;
+use super::wr_batch::Batch;
+use crate::transport::{Kind, Operation, Sge};
+
+use ibv_qp_create_send_ops_flags as Flags;
+
+const MESSAGES: u64 = (Flags::IBV_QP_EX_WITH_SEND.0 | Flags::IBV_QP_EX_WITH_SEND_WITH_IMM.0) as u64;
+const WRITES: u64 =
+    (Flags::IBV_QP_EX_WITH_RDMA_WRITE.0 | Flags::IBV_QP_EX_WITH_RDMA_WRITE_WITH_IMM.0) as u64;
+const READS_AND_ATOMICS: u64 = (Flags::IBV_QP_EX_WITH_RDMA_READ.0
+    | Flags::IBV_QP_EX_WITH_ATOMIC_CMP_AND_SWP.0
+    | Flags::IBV_QP_EX_WITH_ATOMIC_FETCH_AND_ADD.0) as u64;
+
+/// EOPNOTSUPP for operations that the service does not have.
+pub(super) fn check_operations(kind: Kind, operations: u64) -> Result<(), c_int> {
+    let there = match kind {
+        Kind::Ud => MESSAGES,
+        Kind::Uc => MESSAGES | WRITES,
+        Kind::Rc => MESSAGES | WRITES | READS_AND_ATOMICS,
+    };
+    if operations & !there == 0 {
+        Ok(())
+    } else {
+        Err(libc::EOPNOTSUPP)
+    }
+}
+
+/// Fills the function pointers of the operations that the QP was made for.
+pub(super) fn fill(verbs: &mut ibv_qp_ex, operations: u64) {
+    macro_rules! operation {
+        ($($flag:ident => $function:ident;)*) => {
+            $(if operations & u64::from(Flags::$flag.0) != 0 { verbs.$function = Some($function); })*
+        };
+    }
+    operation! {
+        IBV_QP_EX_WITH_SEND => wr_send;
+        IBV_QP_EX_WITH_SEND_WITH_IMM => wr_send_imm;
+        IBV_QP_EX_WITH_RDMA_WRITE => wr_rdma_write;
+        IBV_QP_EX_WITH_RDMA_WRITE_WITH_IMM => wr_rdma_write_imm;
+        IBV_QP_EX_WITH_RDMA_READ => wr_rdma_read;
+        IBV_QP_EX_WITH_ATOMIC_CMP_AND_SWP => wr_atomic_cmp_swp;
+        IBV_QP_EX_WITH_ATOMIC_FETCH_AND_ADD => wr_atomic_fetch_add;
+    }
+    verbs.wr_set_ud_addr = Some(wr_set_ud_addr);
+    verbs.wr_set_sge = Some(wr_set_sge);
+    verbs.wr_set_sge_list = Some(wr_set_sge_list);
+    verbs.wr_set_inline_data = Some(wr_set_inline_data);
+    verbs.wr_set_inline_data_list = Some(wr_set_inline_data_list);
+    verbs.wr_start = Some(wr_start);
+    verbs.wr_complete = Some(wr_complete);
+    verbs.wr_abort = Some(wr_abort);
+}
+
+/// Collects requests; held by a thread from `wr_start` to `wr_complete` or `wr_abort`.
+#[derive(Default)]
+pub(super) struct Builder {
+    latch: Latch,
+    batch: UnsafeCell<Batch>,
+}
+
+/// The QP, and its builder; a QP without one never got these functions.
+///
+/// # Safety
+/// `qp` is live.
+unsafe fn builder<'a>(qp: *mut ibv_qp_ex) -> Option<(&'a Qp, &'a Builder)> {
+    // SAFETY: as the caller's.
+    let inner = unsafe { Qp::of(qp.cast()) };
+    inner.builder.as_ref().map(|builder| (inner, builder))
+}
+
+/// Works on the batch.
+///
+/// # Safety
+/// `qp` is live, and this thread called `wr_start`.
+unsafe fn with_batch(qp: *mut ibv_qp_ex, work: impl FnOnce(&Qp, &mut Batch)) {
+    // SAFETY: a live QP; who holds the latch owns the batch.
+    unsafe {
+        if let Some((inner, builder)) = builder(qp) {
+            work(inner, &mut *builder.batch.get());
+        }
+    }
+}
+
+/// Begins a request.
+///
+/// # Safety
+/// As for [`with_batch`].
+unsafe fn begin(qp: *mut ibv_qp_ex, operation: Operation, immediate: Option<u32>) {
+    // SAFETY: a live QP, of which the program set these two before the call.
+    let (wr_id, flags) = unsafe { ((*qp).wr_id, (*qp).wr_flags) };
+    // SAFETY: as the caller's.
+    unsafe {
+        with_batch(qp, |_, batch| {
+            batch.begin(wr_id, flags, operation, immediate);
+        });
+    }
+}
+
+unsafe extern "C" fn wr_start(qp: *mut ibv_qp_ex) {
+    // SAFETY: a live QP; the latch is taken before the batch.
+    unsafe {
+        if let Some((_, builder)) = builder(qp) {
+            builder.latch.take();
+            (*builder.batch.get()).clear();
+        }
+    }
+}
+
+unsafe extern "C" fn wr_complete(qp: *mut ibv_qp_ex) -> c_int {
+    // SAFETY: a live QP.
+    let Some((inner, builder)) = (unsafe { builder(qp) }) else {
+        return libc::EINVAL;
+    };
+    // SAFETY: this thread holds the latch since `wr_start`.
+    let batch = unsafe { &mut *builder.batch.get() };
+    batch.settle();
+    let outcome = match batch.error {
+        Some(error) => Err(error),
+        None => {
+            let mut next = 0;
+            let requests = || {
+                next += 1;
+                batch.request(next - 1)
+            };
+            // SAFETY: inline elements lie in the batch, which stays until the latch is given.
+            unsafe { inner.transport.post_send(requests) }.map_err(post_error)
+        }
+    };
+    builder.latch.give();
+    outcome.err().unwrap_or(0)
+}
+
+unsafe extern "C" fn wr_abort(qp: *mut ibv_qp_ex) {
+    // SAFETY: a live QP whose latch this thread took in `wr_start`.
+    unsafe {
+        if let Some((_, builder)) = builder(qp) {
+            builder.latch.give();
+        }
+    }
+}
+
+unsafe extern "C" fn wr_send(qp: *mut ibv_qp_ex) {
+    // SAFETY: as the caller's.
+    unsafe { begin(qp, Operation::Send, None) };
+}
+
+unsafe extern "C" fn wr_send_imm(qp: *mut ibv_qp_ex, immediate: u32) {
+    // SAFETY: as the caller's.
+    unsafe { begin(qp, Operation::Send, Some(immediate)) };
+}
+
+unsafe extern "C" fn wr_rdma_write(qp: *mut ibv_qp_ex, rkey: u32, address: u64) {
+    // SAFETY: as the caller's.
+    unsafe { begin(qp, Operation::Write { address, rkey }, None) };
+}
+
+unsafe extern "C" fn wr_rdma_write_imm(
+    qp: *mut ibv_qp_ex,
+    rkey: u32,
+    address: u64,
+    immediate: u32,
+) {
+    // SAFETY: as the caller's.
+    unsafe { begin(qp, Operation::Write { address, rkey }, Some(immediate)) };
+}
+
+unsafe extern "C" fn wr_rdma_read(qp: *mut ibv_qp_ex, rkey: u32, address: u64) {
+    // SAFETY: as the caller's.
+    unsafe { begin(qp, Operation::Read { address, rkey }, None) };
+}
+
+unsafe extern "C" fn wr_atomic_fetch_add(qp: *mut ibv_qp_ex, rkey: u32, address: u64, add: u64) {
+    let operation = Operation::FetchAdd { address, rkey, add };
+    // SAFETY: as the caller's.
+    unsafe { begin(qp, operation, None) };
+}
+
+unsafe extern "C" fn wr_atomic_cmp_swp(
+    qp: *mut ibv_qp_ex,
+    rkey: u32,
+    address: u64,
+    compare: u64,
+    swap: u64,
+) {
+    let operation = Operation::CompareSwap {
+        address,
+        rkey,
+        compare,
+        swap,
+    };
+    // SAFETY: as the caller's.
+    unsafe { begin(qp, operation, None) };
+}
+
+unsafe extern "C" fn wr_set_ud_addr(qp: *mut ibv_qp_ex, ah: *mut ibv_ah, qpn: u32, qkey: u32) {
+    // SAFETY: as the caller's; a live handle, or null.
+    unsafe {
+        with_batch(qp, |inner, batch| match datagram(inner, ah, qpn, qkey) {
+            Ok(to) => batch.set(|request| request.datagram = Some(to)),
+            Err(error) => batch.error = Some(error),
+        });
+    }
+}
+
+unsafe extern "C" fn wr_set_sge(qp: *mut ibv_qp_ex, lkey: u32, address: u64, length_bytes: u32) {
+    let sge = Sge {
+        address,
+        length_bytes,
+        lkey,
+    };
+    // SAFETY: as the caller's.
+    unsafe { with_batch(qp, |_, batch| batch.set_elements(&[sge])) };
+}
+
+unsafe extern "C" fn wr_set_sge_list(qp: *mut ibv_qp_ex, count: usize, list: *const ibv_sge) {
+    // SAFETY: as the caller's; a list of so many.
+    unsafe { with_batch(qp, |_, batch| batch.set_elements(elements(list, count))) };
+}
+
+/// # Safety
+/// There are so many bytes.
+unsafe fn piece<'a>(address: *const c_void, length: usize) -> &'a [u8] {
+    if length == 0 {
+        return &[];
+    }
+    // SAFETY: the caller vouches for them.
+    unsafe { slice::from_raw_parts(address.cast(), length) }
+}
+
+unsafe extern "C" fn wr_set_inline_data(qp: *mut ibv_qp_ex, address: *mut c_void, length: usize) {
+    // SAFETY: as the caller's; so many readable bytes.
+    unsafe {
+        with_batch(qp, |_, batch| {
+            batch.set_inline([piece(address, length)].into_iter());
+        });
+    };
+}
+
+unsafe extern "C" fn wr_set_inline_data_list(
+    qp: *mut ibv_qp_ex,
+    count: usize,
+    list: *const ibv_data_buf,
+) {
+    // SAFETY: as the caller's; a list of so many, each of readable bytes.
+    unsafe {
+        let list = if count == 0 {
+            &[]
+        } else {
+            slice::from_raw_parts(list, count)
+        };
+        with_batch(qp, |_, batch| {
+            batch.set_inline(list.iter().map(|buf| piece(buf.addr, buf.length)));
+        });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn services_have_their_operations() {
+        assert!(check_operations(Kind::Rc, MESSAGES | WRITES | READS_AND_ATOMICS).is_ok());
+        assert!(check_operations(Kind::Uc, READS_AND_ATOMICS).is_err());
+        assert!(check_operations(Kind::Ud, WRITES).is_err());
+        let tso = u64::from(Flags::IBV_QP_EX_WITH_TSO.0);
+        assert_eq!(check_operations(Kind::Ud, tso), Err(libc::EOPNOTSUPP));
+    }
+}

@@ -1,0 +1,353 @@
+//! `ibv_modify_qp(3)`: the transition, its attributes and their values are checked, then the transport does it.
+
+use std::os::raw::c_int;
+
+use rdma_sys::{ibv_mig_state, ibv_mtu, ibv_qp, ibv_qp_attr, ibv_qp_attr_mask as Mask};
+
+use super::context::Context;
+use super::gid::{self, Destination};
+use super::limits::MAX_RD_ATOM;
+use super::port::mtu_bytes;
+use super::qp::Qp;
+use super::{domain, transitions};
+use crate::transport::{Access, Connection, Deliveries, Kind, State};
+
+/// PSNs, QPNs.
+const BITS_24: u32 = 0x00ff_ffff;
+/// Codes of timeouts and of the wait before a retry when the receiver is not ready.
+const MAX_TIMER_CODE: u8 = 31;
+const MAX_RETRIES: u8 = 7;
+/// What the transport takes only on the way from INIT to RTS.
+const FIXED_WITH_THE_CONNECTION: u32 = Mask::IBV_QP_AV.0
+    | Mask::IBV_QP_TIMEOUT.0
+    | Mask::IBV_QP_RETRY_CNT.0
+    | Mask::IBV_QP_RNR_RETRY.0
+    | Mask::IBV_QP_MAX_QP_RD_ATOMIC.0
+    | Mask::IBV_QP_MAX_DEST_RD_ATOMIC.0;
+
+fn state(number: u32) -> Result<State, c_int> {
+    const STATES: [State; 7] = [
+        State::Reset,
+        State::Init,
+        State::Rtr,
+        State::Rts,
+        State::Sqd,
+        State::Sqe,
+        State::Err,
+    ];
+    STATES
+        .into_iter()
+        .find(|state| *state as u32 == number)
+        .ok_or(libc::EINVAL)
+}
+
+/// Whether each value that `mask` names is one. The address vector is not looked at.
+fn check_values(attr: &ibv_qp_attr, mask: u32, active_mtu: ibv_mtu::Type) -> Result<(), c_int> {
+    let has = |bit: Mask| mask & bit.0 != 0;
+    let mtus = ibv_mtu::IBV_MTU_256..=active_mtu;
+    let invalid = has(Mask::IBV_QP_PORT) && attr.port_num != gid::PORT
+        || has(Mask::IBV_QP_PKEY_INDEX) && attr.pkey_index != 0
+        || has(Mask::IBV_QP_PATH_MTU) && !mtus.contains(&attr.path_mtu)
+        || has(Mask::IBV_QP_DEST_QPN) && attr.dest_qp_num > BITS_24
+        || has(Mask::IBV_QP_RQ_PSN) && attr.rq_psn > BITS_24
+        || has(Mask::IBV_QP_SQ_PSN) && attr.sq_psn > BITS_24
+        || has(Mask::IBV_QP_MAX_QP_RD_ATOMIC) && attr.max_rd_atomic > MAX_RD_ATOM
+        || has(Mask::IBV_QP_MAX_DEST_RD_ATOMIC) && attr.max_dest_rd_atomic > MAX_RD_ATOM
+        || has(Mask::IBV_QP_MIN_RNR_TIMER) && attr.min_rnr_timer > MAX_TIMER_CODE
+        || has(Mask::IBV_QP_TIMEOUT) && attr.timeout > MAX_TIMER_CODE
+        || has(Mask::IBV_QP_RETRY_CNT) && attr.retry_cnt > MAX_RETRIES
+        || has(Mask::IBV_QP_RNR_RETRY) && attr.rnr_retry > MAX_RETRIES
+        // There is one path: no alternate, and nothing that migrates.
+        || has(Mask::IBV_QP_ALT_PATH)
+        || has(Mask::IBV_QP_PATH_MIG_STATE)
+            && attr.path_mig_state != ibv_mig_state::IBV_MIG_MIGRATED;
+    if invalid {
+        return Err(libc::EINVAL);
+    }
+    if has(Mask::IBV_QP_ACCESS_FLAGS) {
+        domain::access(attr.qp_access_flags)?;
+    }
+    Ok(())
+}
+
+/// Takes over into `kept` the attributes of `new` that `mask` names.
+fn merge(kept: &mut ibv_qp_attr, new: &ibv_qp_attr, mask: u32) {
+    macro_rules! take {
+        ($($bit:ident => $field:ident;)*) => {
+            $(if mask & Mask::$bit.0 != 0 { kept.$field = new.$field; })*
+        };
+    }
+    take! {
+        IBV_QP_ACCESS_FLAGS => qp_access_flags;
+        IBV_QP_PKEY_INDEX => pkey_index;
+        IBV_QP_PORT => port_num;
+        IBV_QP_QKEY => qkey;
+        IBV_QP_AV => ah_attr;
+        IBV_QP_PATH_MTU => path_mtu;
+        IBV_QP_TIMEOUT => timeout;
+        IBV_QP_RETRY_CNT => retry_cnt;
+        IBV_QP_RNR_RETRY => rnr_retry;
+        IBV_QP_RQ_PSN => rq_psn;
+        IBV_QP_SQ_PSN => sq_psn;
+        IBV_QP_MAX_QP_RD_ATOMIC => max_rd_atomic;
+        IBV_QP_MAX_DEST_RD_ATOMIC => max_dest_rd_atomic;
+        IBV_QP_MIN_RNR_TIMER => min_rnr_timer;
+        IBV_QP_DEST_QPN => dest_qp_num;
+        IBV_QP_EN_SQD_ASYNC_NOTIFY => en_sqd_async_notify;
+    }
+}
+
+/// Hands over what may change while a QP is at work.
+fn apply_changes(qp: &Qp, attr: &ibv_qp_attr, mask: u32, access: Access) {
+    let has = |bit: Mask| mask & bit.0 != 0;
+    if has(Mask::IBV_QP_ACCESS_FLAGS) {
+        qp.transport.set_access(access);
+    }
+    if has(Mask::IBV_QP_QKEY) {
+        qp.transport.set_qkey(attr.qkey);
+    }
+    if has(Mask::IBV_QP_MIN_RNR_TIMER) {
+        qp.transport.set_min_rnr_timer(attr.min_rnr_timer);
+    }
+}
+
+fn connection(attr: &ibv_qp_attr, to: Destination) -> Connection {
+    Connection {
+        address: to.address,
+        qpn: attr.dest_qp_num,
+        flow_label: to.flow_label,
+        traffic_class: to.traffic_class,
+        hop_limit: to.hop_limit,
+        mtu_bytes: mtu_bytes(attr.path_mtu),
+    }
+}
+
+/// Does what was checked. `attr` has everything set so far, `mask` what is new.
+fn apply(
+    qp: &Qp,
+    (from, to): (State, State),
+    attr: &ibv_qp_attr,
+    mask: u32,
+    destination: Option<Destination>,
+) -> Result<(), c_int> {
+    let access = domain::access(attr.qp_access_flags)?;
+    match (from, to) {
+        (_, State::Reset) => qp.transport.reset(),
+        (_, State::Err) => qp.transport.fail(),
+        (_, State::Init) => qp.transport.initialize(access, attr.qkey),
+        (_, State::Rtr) => {
+            apply_changes(qp, attr, mask, access);
+            qp.transport.ready_to_receive(
+                destination.map(|destination| connection(attr, destination)),
+                attr.rq_psn,
+                attr.max_dest_rd_atomic,
+                attr.min_rnr_timer,
+            );
+        }
+        (State::Rtr, State::Rts) => {
+            apply_changes(qp, attr, mask, access);
+            let deliveries = (qp.kind == Kind::Rc).then_some(Deliveries {
+                timeout: attr.timeout,
+                retry_count: attr.retry_cnt,
+                rnr_retry: attr.rnr_retry,
+                max_rd_atomic: attr.max_rd_atomic,
+            });
+            qp.transport.ready_to_send(attr.sq_psn, deliveries);
+        }
+        (State::Sqd | State::Sqe, State::Rts) => {
+            apply_changes(qp, attr, mask, access);
+            qp.transport.resume();
+        }
+        (State::Rts, State::Sqd) => {
+            let asked = mask & Mask::IBV_QP_EN_SQD_ASYNC_NOTIFY.0 != 0;
+            qp.transport.drain(asked && attr.en_sqd_async_notify != 0);
+        }
+        _ => apply_changes(qp, attr, mask, access),
+    }
+    Ok(())
+}
+
+/// # Safety
+/// `qp` is live.
+unsafe fn modify(qp: *mut ibv_qp, attr: &ibv_qp_attr, mask: u32) -> Result<(), c_int> {
+    // SAFETY: a live QP of an open context.
+    let (inner, device) = unsafe { (Qp::of(qp), Context::of((*qp).context)) };
+    let has = |bit: Mask| mask & bit.0 != 0;
+    let mut kept = inner.attributes();
+    let from = inner.transport.state();
+    let to = if has(Mask::IBV_QP_STATE) {
+        state(attr.qp_state)?
+    } else {
+        from
+    };
+    if has(Mask::IBV_QP_CUR_STATE) && attr.cur_qp_state != from as u32 {
+        return Err(libc::EINVAL);
+    }
+    if !transitions::allowed(inner.kind, from, to, mask) {
+        return Err(libc::EINVAL);
+    }
+    check_values(attr, mask, device.active_mtu())?;
+    if from == State::Sqd && to == State::Sqd && mask & FIXED_WITH_THE_CONNECTION != 0 {
+        return Err(libc::EOPNOTSUPP);
+    }
+    let destination = if has(Mask::IBV_QP_AV) {
+        Some(gid::destination(&attr.ah_attr, device.address())?)
+    } else {
+        None
+    };
+    if to == State::Reset {
+        // SAFETY: integers and arrays of them: zero is a value of each.
+        *kept = unsafe { std::mem::zeroed() };
+    } else {
+        merge(&mut kept, attr, mask);
+    }
+    apply(inner, (from, to), &kept, mask, destination)?;
+    // SAFETY: a live QP; like libibverbs, only this call writes the field.
+    unsafe { (*qp).state = to as u32 };
+    Ok(())
+}
+
+/// `ibv_modify_qp(3)`. EINVAL for a transition that there is not, for attributes that it lacks or does not take, and
+/// for values out of range; ETIMEDOUT for a destination that no packet can go to; EOPNOTSUPP for another path,
+/// timeouts or depths of a QP in SQD.
+///
+/// # Safety
+/// As for libibverbs.
+pub unsafe extern "C" fn modify_qp(qp: *mut ibv_qp, attr: *mut ibv_qp_attr, mask: c_int) -> c_int {
+    // SAFETY: a live QP and a readable struct; the mask is a set of bits.
+    super::errno::zero_or_error(unsafe { modify(qp, &*attr, mask.cast_unsigned()) })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Sets a member.
+    type Set = fn(&mut ibv_qp_attr, u32);
+
+    #[test]
+    fn values_are_checked_where_the_mask_names_them() {
+        let cases: [(Mask, Set, &[u32], &[u32]); 14] = [
+            (
+                Mask::IBV_QP_PORT,
+                |a, v| a.port_num = v as u8,
+                &[1],
+                &[0, 2],
+            ),
+            (
+                Mask::IBV_QP_PKEY_INDEX,
+                |a, v| a.pkey_index = v as u16,
+                &[0],
+                &[1],
+            ),
+            (
+                Mask::IBV_QP_PATH_MTU,
+                |a, v| a.path_mtu = v,
+                &[1, 3],
+                &[0, 4, 5, 6],
+            ),
+            (
+                Mask::IBV_QP_DEST_QPN,
+                |a, v| a.dest_qp_num = v,
+                &[0, BITS_24],
+                &[BITS_24 + 1],
+            ),
+            (
+                Mask::IBV_QP_RQ_PSN,
+                |a, v| a.rq_psn = v,
+                &[0, BITS_24],
+                &[BITS_24 + 1],
+            ),
+            (
+                Mask::IBV_QP_SQ_PSN,
+                |a, v| a.sq_psn = v,
+                &[0, BITS_24],
+                &[BITS_24 + 1],
+            ),
+            (
+                Mask::IBV_QP_MAX_QP_RD_ATOMIC,
+                |a, v| a.max_rd_atomic = v as u8,
+                &[0, 16],
+                &[17],
+            ),
+            (
+                Mask::IBV_QP_MAX_DEST_RD_ATOMIC,
+                |a, v| a.max_dest_rd_atomic = v as u8,
+                &[0, 16],
+                &[17],
+            ),
+            (
+                Mask::IBV_QP_MIN_RNR_TIMER,
+                |a, v| a.min_rnr_timer = v as u8,
+                &[0, 31],
+                &[32],
+            ),
+            (
+                Mask::IBV_QP_TIMEOUT,
+                |a, v| a.timeout = v as u8,
+                &[0, 31],
+                &[32],
+            ),
+            (
+                Mask::IBV_QP_RETRY_CNT,
+                |a, v| a.retry_cnt = v as u8,
+                &[0, 7],
+                &[8],
+            ),
+            (
+                Mask::IBV_QP_RNR_RETRY,
+                |a, v| a.rnr_retry = v as u8,
+                &[0, 7],
+                &[8],
+            ),
+            (
+                Mask::IBV_QP_PATH_MIG_STATE,
+                |a, v| a.path_mig_state = v,
+                &[0],
+                &[1, 2],
+            ),
+            (
+                Mask::IBV_QP_ACCESS_FLAGS,
+                |a, v| a.qp_access_flags = v,
+                &[0, 15],
+                &[0x100, 0x40],
+            ),
+        ];
+        for (bit, set, good, bad) in cases {
+            // SAFETY: integers and arrays of them: zero is a value of each.
+            let mut attr: ibv_qp_attr = unsafe { std::mem::zeroed() };
+            for value in good {
+                set(&mut attr, *value);
+                let outcome = check_values(&attr, bit.0, ibv_mtu::IBV_MTU_1024);
+                assert_eq!(outcome, Ok(()), "{bit:?} {value}");
+            }
+            for value in bad {
+                set(&mut attr, *value);
+                let outcome = check_values(&attr, bit.0, ibv_mtu::IBV_MTU_1024);
+                assert!(outcome.is_err(), "{bit:?} {value}");
+                let unnamed = check_values(&attr, 0, ibv_mtu::IBV_MTU_1024);
+                assert_eq!(unnamed, Ok(()), "{bit:?} {value}");
+            }
+        }
+    }
+
+    #[test]
+    fn only_named_attributes_are_taken_over() {
+        // SAFETY: integers and arrays of them: zero is a value of each.
+        let (mut kept, mut new): (ibv_qp_attr, ibv_qp_attr) = unsafe { std::mem::zeroed() };
+        new.timeout = 14;
+        new.retry_cnt = 7;
+        new.ah_attr.port_num = 1;
+        merge(&mut kept, &new, Mask::IBV_QP_TIMEOUT.0 | Mask::IBV_QP_AV.0);
+        assert_eq!((kept.timeout, kept.retry_cnt), (14, 0));
+        assert_eq!(kept.ah_attr.port_num, 1);
+    }
+
+    #[test]
+    fn states_are_numbers_to_six() {
+        for number in 0..7 {
+            assert_eq!(state(number).unwrap() as u32, number);
+        }
+        assert_eq!(state(7), Err(libc::EINVAL));
+    }
+}

@@ -1,0 +1,180 @@
+//! Shared receive queues.
+
+use std::os::raw::c_int;
+use std::sync::Arc;
+
+use rdma_sys::{
+    ibv_event_type, ibv_pd, ibv_recv_wr, ibv_srq, ibv_srq_attr, ibv_srq_attr_mask,
+    ibv_srq_init_attr,
+};
+
+use super::async_events::{Occurrence, Source};
+use super::context::Context;
+use super::domain::Pd;
+use super::errno::pointer_or_errno;
+use super::events::Acks;
+use super::limits::{MAX_SGE, MAX_SRQ_WR};
+use super::post::post_receives;
+use super::users::{Use, Users};
+use crate::transport::RecvQueue;
+
+/// An SRQ; the verbs struct comes first, so a pointer to one is a pointer to the other.
+#[repr(C)]
+struct Object {
+    verbs: ibv_srq,
+    inner: Srq,
+}
+
+/// What is behind the verbs struct.
+pub(super) struct Srq {
+    pub(super) queue: Arc<RecvQueue>,
+    pub(super) users: Users,
+    pub(super) acks: Arc<Acks>,
+    max_wr: u32,
+    max_sge: u32,
+    _domain: Use,
+}
+
+impl Srq {
+    /// The SRQ behind a verbs pointer.
+    ///
+    /// # Safety
+    /// `srq` is live.
+    pub(super) unsafe fn of<'a>(srq: *mut ibv_srq) -> &'a Srq {
+        // SAFETY: made by `create`; the reference covers nothing that programs write.
+        unsafe { &(*srq.cast::<Object>()).inner }
+    }
+}
+
+/// # Safety
+/// `pd` is live.
+unsafe fn create(pd: *mut ibv_pd, init: &mut ibv_srq_init_attr) -> Result<*mut ibv_srq, c_int> {
+    let attr = &mut init.attr;
+    if !(1..=MAX_SRQ_WR).contains(&attr.max_wr) || attr.max_sge > MAX_SGE {
+        return Err(libc::EINVAL);
+    }
+    attr.max_sge = attr.max_sge.max(1);
+    // SAFETY: a live domain of an open context.
+    let (domain, context) = unsafe { (Pd::of(pd), (*pd).context) };
+    // SAFETY: as above.
+    let events = unsafe { Context::of(context) }.events().clone();
+    // The place comes before the SRQ, for events name it.
+    let object: *mut Object = Box::into_raw(Box::<Object>::new_uninit()).cast();
+    let acks = Arc::new(Acks::default());
+    let on_limit = {
+        let acks = acks.clone();
+        let occurrence = Occurrence {
+            kind: ibv_event_type::IBV_EVENT_SRQ_LIMIT_REACHED,
+            source: Source::Srq(object.cast()),
+        };
+        Box::new(move || events.raise(occurrence, Some(acks.clone())))
+    };
+    let queue = RecvQueue::new(attr.max_wr as usize, attr.max_sge as usize, Some(on_limit));
+    // SAFETY: pointers, integers and pthread objects, for all of which zero is a value.
+    let mut verbs: ibv_srq = unsafe { std::mem::zeroed() };
+    verbs.context = context;
+    verbs.srq_context = init.srq_context;
+    verbs.pd = pd;
+    let inner = Srq {
+        queue: Arc::new(queue),
+        users: Users::default(),
+        acks,
+        max_wr: attr.max_wr,
+        max_sge: attr.max_sge,
+        _domain: domain.users.begin(),
+    };
+    // SAFETY: allocated above for just this.
+    unsafe { object.write(Object { verbs, inner }) };
+    Ok(object.cast())
+}
+
+/// `ibv_create_srq(3)`. EINVAL beyond the limits.
+///
+/// # Safety
+/// As for libibverbs.
+pub unsafe extern "C" fn create_srq(pd: *mut ibv_pd, init: *mut ibv_srq_init_attr) -> *mut ibv_srq {
+    // SAFETY: a live domain, and a struct that can be read and written.
+    pointer_or_errno(unsafe { create(pd, &mut *init) })
+}
+
+/// `ibv_modify_srq(3)`: arms the limit. EINVAL for a limit above the room; EOPNOTSUPP for another room.
+///
+/// # Safety
+/// As for libibverbs.
+pub unsafe extern "C" fn modify_srq(
+    srq: *mut ibv_srq,
+    attr: *mut ibv_srq_attr,
+    mask: c_int,
+) -> c_int {
+    // SAFETY: a live SRQ and a readable struct.
+    let (inner, attr) = unsafe { (Srq::of(srq), &*attr) };
+    let mask = mask.cast_unsigned();
+    let limit = ibv_srq_attr_mask::IBV_SRQ_LIMIT.0;
+    if mask & ibv_srq_attr_mask::IBV_SRQ_MAX_WR.0 != 0 {
+        return libc::EOPNOTSUPP;
+    }
+    if mask & !limit != 0 {
+        return libc::EINVAL;
+    }
+    if mask & limit != 0 {
+        if attr.srq_limit > inner.max_wr {
+            return libc::EINVAL;
+        }
+        inner.queue.set_limit(attr.srq_limit as usize);
+    }
+    0
+}
+
+/// `ibv_query_srq(3)`.
+///
+/// # Safety
+/// As for libibverbs.
+pub unsafe extern "C" fn query_srq(srq: *mut ibv_srq, attr: *mut ibv_srq_attr) -> c_int {
+    // SAFETY: a live SRQ and a writable struct.
+    unsafe {
+        let inner = Srq::of(srq);
+        attr.write(ibv_srq_attr {
+            max_wr: inner.max_wr,
+            max_sge: inner.max_sge,
+            srq_limit: u32::try_from(inner.queue.limit()).unwrap_or(u32::MAX),
+        });
+    }
+    0
+}
+
+/// `ibv_destroy_srq(3)`: waits until the events that the program took are acknowledged. EBUSY while a QP uses it.
+///
+/// # Safety
+/// As for libibverbs.
+pub unsafe extern "C" fn destroy_srq(srq: *mut ibv_srq) -> c_int {
+    // SAFETY: a live SRQ of an open context.
+    unsafe {
+        let inner = Srq::of(srq);
+        if inner.users.any() {
+            return libc::EBUSY;
+        }
+        Context::of((*srq).context)
+            .events()
+            .forget(|event| event.source == Source::Srq(srq));
+        inner.acks.wait();
+    }
+    // SAFETY: made by `create` from such a box; nobody refers to it any more.
+    drop(unsafe { Box::from_raw(srq.cast::<Object>()) });
+    0
+}
+
+/// `ibv_post_srq_recv(3)`.
+///
+/// # Safety
+/// As for libibverbs.
+pub(super) unsafe extern "C" fn post_srq_recv(
+    srq: *mut ibv_srq,
+    wr: *mut ibv_recv_wr,
+    bad_wr: *mut *mut ibv_recv_wr,
+) -> c_int {
+    // SAFETY: a live SRQ, and a list of requests.
+    unsafe {
+        let queue = &Srq::of(srq).queue;
+        post_receives(wr, bad_wr, |wr_id, sges| queue.post(wr_id, sges))
+    }
+}

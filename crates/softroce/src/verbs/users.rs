@@ -1,0 +1,30 @@
+//! Who uses an object: PDs, CQs, SRQs and channels are not destroyed while something does.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+/// Counts the users of one object.
+#[derive(Default)]
+pub(super) struct Users(Arc<AtomicUsize>);
+
+/// One use; it ends when this is dropped.
+pub(super) struct Use(Arc<AtomicUsize>);
+
+impl Users {
+    /// One more.
+    pub(super) fn begin(&self) -> Use {
+        self.0.fetch_add(1, Ordering::Relaxed);
+        Use(self.0.clone())
+    }
+
+    /// Whether there are any.
+    pub(super) fn any(&self) -> bool {
+        self.0.load(Ordering::Acquire) > 0
+    }
+}
+
+impl Drop for Use {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::Release);
+    }
+}

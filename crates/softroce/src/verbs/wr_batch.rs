@@ -1,0 +1,195 @@
+//! The requests that extended posting collects between `wr_start` and `wr_complete`. It must not know C callers.
+
+use std::os::raw::c_int;
+
+use rdma_sys::ibv_send_flags;
+
+use crate::transport::{Datagram, Operation, Payload, SendRequest, Sge};
+
+/// A request that is being built.
+pub(super) struct Pending {
+    pub(super) wr_id: u64,
+    pub(super) flags: u32,
+    pub(super) operation: Operation,
+    pub(super) immediate: Option<u32>,
+    pub(super) inline: bool,
+    /// Its elements: from here, this many.
+    pub(super) first_sge: usize,
+    pub(super) sges: usize,
+    pub(super) datagram: Option<Datagram>,
+}
+
+/// What was called since `wr_start`. The memory is kept for the next time.
+#[derive(Default)]
+pub(super) struct Batch {
+    requests: Vec<Pending>,
+    /// Elements of all requests. Those of inline ones hold an offset in `bytes` until `wr_complete`.
+    sges: Vec<Sge>,
+    /// Inline data: it may change once it was given.
+    bytes: Vec<u8>,
+    /// Of a call that cannot report it.
+    pub(super) error: Option<c_int>,
+}
+
+impl Batch {
+    pub(super) fn clear(&mut self) {
+        self.requests.clear();
+        self.sges.clear();
+        self.bytes.clear();
+        self.error = None;
+    }
+
+    /// Begins a request, without data as yet.
+    pub(super) fn begin(
+        &mut self,
+        wr_id: u64,
+        flags: u32,
+        operation: Operation,
+        immediate: Option<u32>,
+    ) {
+        let first_sge = self.sges.len();
+        self.requests.push(Pending {
+            wr_id,
+            flags,
+            operation,
+            immediate,
+            inline: false,
+            first_sge,
+            sges: 0,
+            datagram: None,
+        });
+    }
+
+    /// The request that setters are about; without one the program called them too early.
+    pub(super) fn set(&mut self, change: impl FnOnce(&mut Pending)) {
+        match self.requests.last_mut() {
+            Some(request) => change(request),
+            None => self.error = Some(libc::EINVAL),
+        }
+    }
+
+    pub(super) fn set_elements(&mut self, elements: &[Sge]) {
+        let first_sge = self.sges.len();
+        self.sges.extend_from_slice(elements);
+        self.set(|request| {
+            request.inline = false;
+            request.first_sge = first_sge;
+            request.sges = elements.len();
+        });
+    }
+
+    /// Copies the pieces, as one element.
+    pub(super) fn set_inline<'a>(&mut self, pieces: impl Iterator<Item = &'a [u8]>) {
+        let offset = self.bytes.len();
+        for piece in pieces {
+            self.bytes.extend_from_slice(piece);
+        }
+        let Ok(length_bytes) = u32::try_from(self.bytes.len() - offset) else {
+            self.error = Some(libc::EINVAL);
+            return;
+        };
+        let first_sge = self.sges.len();
+        self.sges.push(Sge {
+            address: offset as u64,
+            length_bytes,
+            lkey: 0,
+        });
+        self.set(|request| {
+            request.inline = true;
+            request.first_sge = first_sge;
+            request.sges = 1;
+        });
+    }
+
+    /// Turns offsets into addresses: from now on the bytes stay where they are.
+    pub(super) fn settle(&mut self) {
+        let start = self.bytes.as_ptr().addr() as u64;
+        for request in self.requests.iter().filter(|request| request.inline) {
+            for sge in &mut self.sges[request.first_sge..][..request.sges] {
+                sge.address += start;
+            }
+        }
+    }
+
+    pub(super) fn request(&self, index: usize) -> Option<SendRequest<'_>> {
+        let request = self.requests.get(index)?;
+        let sges = &self.sges[request.first_sge..][..request.sges];
+        let flag = |flag: ibv_send_flags| request.flags & flag.0 != 0;
+        Some(SendRequest {
+            wr_id: request.wr_id,
+            operation: request.operation,
+            immediate: request.immediate,
+            signaled: flag(ibv_send_flags::IBV_SEND_SIGNALED),
+            solicited: flag(ibv_send_flags::IBV_SEND_SOLICITED),
+            fence: flag(ibv_send_flags::IBV_SEND_FENCE),
+            payload: if request.inline {
+                Payload::Inline(sges)
+            } else {
+                Payload::Registered(sges)
+            },
+            datagram: request.datagram,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SIGNALED: u32 = ibv_send_flags::IBV_SEND_SIGNALED.0;
+
+    #[test]
+    fn inline_data_is_copied_when_it_is_given() {
+        let mut batch = Batch::default();
+        let mut data = *b"ab";
+        batch.begin(5, SIGNALED, Operation::Send, None);
+        batch.set_inline([&data[..1], &data[1..]].into_iter());
+        data = *b"xy";
+        batch.begin(5, SIGNALED, Operation::Send, None);
+        batch.set_inline([&data[..]].into_iter());
+        batch.settle();
+        let text = |index| {
+            let Some(Payload::Inline([sge])) = batch.request(index).map(|r| r.payload) else {
+                panic!("one inline element");
+            };
+            let start = sge.address - batch.bytes.as_ptr().addr() as u64;
+            &batch.bytes[start as usize..][..sge.length_bytes as usize]
+        };
+        assert_eq!(text(0), b"ab");
+        assert_eq!(text(1), b"xy");
+        assert!(batch.request(2).is_none());
+    }
+
+    #[test]
+    fn elements_belong_to_the_request_before_them() {
+        let sge = |address| Sge {
+            address,
+            length_bytes: 1,
+            lkey: 2,
+        };
+        let mut batch = Batch::default();
+        batch.begin(5, SIGNALED, Operation::Send, None);
+        batch.set_elements(&[sge(10), sge(20)]);
+        batch.begin(5, SIGNALED, Operation::Send, None);
+        batch.set_elements(&[sge(30)]);
+        batch.settle();
+        let Payload::Registered(second) = batch.request(1).unwrap().payload else {
+            panic!("registered memory");
+        };
+        assert_eq!(second, [sge(30)]);
+        let Payload::Registered(first) = batch.request(0).unwrap().payload else {
+            panic!("registered memory");
+        };
+        assert_eq!(first, [sge(10), sge(20)]);
+        assert!(batch.request(0).unwrap().signaled);
+    }
+
+    #[test]
+    fn a_setter_without_a_request_is_an_error() {
+        let mut batch = Batch::default();
+        batch.set_elements(&[]);
+        assert_eq!(batch.error, Some(libc::EINVAL));
+        batch.clear();
+        assert_eq!(batch.error, None);
+    }
+}
