@@ -238,10 +238,26 @@ impl Qp {
 
     /// Takes it off the device: afterwards nothing of it happens any more, and it posts no completions.
     pub fn destroy(&self) {
+        self.pay_acknowledgements();
         self.core.tables_mut().remove(self.number);
         self.set_state(State::Reset);
         self.requester().forget_all(self);
         self.core.let_lines_move();
+    }
+
+    /// Sends what was held back for the next poll: the program saw the completion, so the peer is to see its own.
+    fn pay_acknowledgements(&self) {
+        const TRAINS: usize = 1;
+        let tables = self.core.tables();
+        let mut responder = self.responder();
+        if responder.owes() {
+            let scene = Scene {
+                core: &self.core,
+                tables: &tables,
+                qp: self,
+            };
+            responder.pay(scene, TRAINS);
+        }
     }
 
     pub(super) fn requester(&self) -> MutexGuard<'_, Requester> {

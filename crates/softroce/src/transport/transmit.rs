@@ -118,10 +118,11 @@ impl Requester {
     fn fill(&mut self, scene: Scene<'_>, building: &mut Building<'_>) {
         while self.wants_to_send() {
             if !self.in_burst && scene.qp.kind == Kind::Rc {
-                let held_up = building.trains_left == 0
-                    || self.trains_full()
-                    || !building.path.peer.is_open();
-                if held_up {
+                // An answer to this QP lets it go on, not its turn: in line it would be asked for ever.
+                if self.trains_full() {
+                    return;
+                }
+                if building.trains_left == 0 || !building.path.peer.is_open() {
                     self.wait_in_line(scene);
                     return;
                 }
