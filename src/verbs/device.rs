@@ -156,6 +156,14 @@ impl Context {
         self.library
     }
 
+    /// Counters of the embedded device; `None` of another, whose kernel driver has them.
+    pub fn counters(&self) -> Option<Vec<(&'static str, u64)>> {
+        // SAFETY: a context of the embedded library, open as long as this.
+        self.library
+            .is_embedded()
+            .then(|| unsafe { softroce::verbs::counters(self.raw) })
+    }
+
     pub(super) fn raw(&self) -> *mut ibv_context {
         self.raw.as_ptr()
     }

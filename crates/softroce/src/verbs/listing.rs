@@ -7,7 +7,8 @@ use std::ptr::NonNull;
 
 use rdma_sys::ibv_context;
 
-use super::{context, device};
+use super::context::{self, Context};
+use super::device;
 use crate::net::Faults;
 
 /// A device of the list.
@@ -45,6 +46,15 @@ pub fn open_with_faults(name: &str, faults: &Faults) -> io::Result<NonNull<ibv_c
     let device = devices.iter().find(|device| device.name() == name);
     let open = context::open(device.ok_or_else(gone)?, *faults)?;
     NonNull::new(open).ok_or_else(gone)
+}
+
+/// Counters of the sockets and the protocol since the device was opened, by name.
+///
+/// # Safety
+/// `context` came from [`open_with_faults`] or [`super::open_device`] and was not closed.
+pub unsafe fn counters(context: NonNull<ibv_context>) -> Vec<(&'static str, u64)> {
+    // SAFETY: the caller's.
+    unsafe { Context::of(context.as_ptr()) }.nic().counters()
 }
 
 #[cfg(test)]
