@@ -1,4 +1,7 @@
 //! The program on the embedded device, end to end, on any Linux machine: no root, no RDMA, no lab.
+//!
+//! Workers poll, and a machine that runs tests is busy: where packets are not lost on purpose, `--timeout 18`
+//! waits a second for an answer before it takes a packet for lost.
 #![allow(missing_docs, clippy::unwrap_used, clippy::panic)]
 
 use std::io::{BufRead as _, BufReader, Read as _};
@@ -192,7 +195,7 @@ fn every_operation_and_cq_mode_arrives_whole() {
     let _alone = alone();
     Program::new(
         "-d soft0 --op send,write,read --cq shared,per-worker,per-qp -q 1,5 -w 2 -s 1,4096,10000 -n 60 -t 16 \
-         --warmup 0 --verify --quiet",
+         --timeout 18 --warmup 0 --verify --quiet",
     )
     .run()
     .exits(0)
@@ -204,7 +207,7 @@ fn both_directions_lists_and_inline() {
     let _alone = alone();
     let ended = Program::new(
         "-d soft0 -b --op send,write,read --cq shared,per-qp -q 3 -s 64,9000 -l 4 -Q 2 -I 64 -t 32 -n 200 \
-         --mtu 1024 --warmup 0 --verify --quiet",
+         --mtu 1024 --timeout 18 --warmup 0 --verify --quiet",
     )
     .run()
     .exits(0)
@@ -220,7 +223,7 @@ fn both_directions_lists_and_inline() {
 #[test]
 fn without_a_device_the_embedded_one_is_taken_and_says_so() {
     let _alone = alone();
-    let ended = Program::new("-n 20 --warmup 0").run().exits(0);
+    let ended = Program::new("-n 20 --timeout 18 --warmup 0").run().exits(0);
     if kernel_has_a_device() {
         assert_eq!(ended.json["host"]["device"]["library"], "libibverbs");
         return;
@@ -239,7 +242,7 @@ fn without_a_device_the_embedded_one_is_taken_and_says_so() {
 #[test]
 fn results_are_marked() {
     let _alone = alone();
-    let ended = Program::new("--device soft0 -n 20 --warmup 0 --csv -")
+    let ended = Program::new("--device soft0 -n 20 --timeout 18 --warmup 0 --csv -")
         .run()
         .exits(0)
         .says(&[
@@ -278,7 +281,7 @@ fn two_processes_take_an_address_each() {
         .chain(own.map(|it| it.to_string()))
     {
         let ended = Program::new(&format!(
-            "{host}:{port} -d soft0 --op send,write,read -q 2 -n 50 --warmup 0 --verify --quiet"
+            "{host}:{port} -d soft0 --op send,write,read -q 2 -n 50 --timeout 18 --warmup 0 --verify --quiet"
         ))
         .run()
         .exits(0)
@@ -305,7 +308,7 @@ fn two_processes_take_an_address_each() {
 #[test]
 fn both_ends_may_share_one_address() {
     let _alone = alone();
-    let ended = Program::new(&format!("-d soft0 --faults {FAULTS},seed=5 --op send,write,read -n 60 --timeout 12 --warmup 0 --verify --quiet"))
+    let ended = Program::new(&format!("-d soft0 --faults {FAULTS},seed=5 --op send,write,read -n 60 --timeout 14 --warmup 0 --verify --quiet"))
         .env("SOFTROCE_ADDRESS", "127.77.1.1")
         .run()
         .exits(0)
@@ -334,7 +337,7 @@ fn faults_lose_and_spoil_nothing() {
     for seed in 1..=4 {
         let ended = Program::new(&format!(
             "-d soft0 --faults {FAULTS},seed={seed} --op send,write,read -q 3 --cq shared,per-qp -s 100,20000 -n 40 -t 16 \
-             --timeout 12 --warmup 0 --verify --quiet"
+             --timeout 14 --warmup 0 --verify --quiet"
         ))
         .run()
         .exits(0)
@@ -361,7 +364,7 @@ fn faults_lose_and_spoil_nothing() {
 fn a_server_has_faults_of_its_own() {
     let _alone = alone();
     let server = Server::start(&format!("-d soft0 --faults {FAULTS},seed=9"));
-    let ended = Program::new(&format!("127.0.0.1:{} -d soft0 -b --op send,write,read -q 2 -n 60 -s 5000 --timeout 12 --warmup 0 --verify --quiet", server.port))
+    let ended = Program::new(&format!("127.0.0.1:{} -d soft0 -b --op send,write,read -q 2 -n 60 -s 5000 --timeout 14 --warmup 0 --verify --quiet", server.port))
         .run()
         .exits(0)
         .is_whole(3);
@@ -422,7 +425,7 @@ fn a_servers_death_is_noticed() {
     for op in ["send", "write", "read"] {
         let mut server = Server::start("-d soft0");
         let mut client = Program::new(&format!(
-            "127.0.0.1:{} -d soft0 --op {op} -q 4 -D 60 --warmup 0",
+            "127.0.0.1:{} -d soft0 --op {op} -q 4 -D 60 --timeout 18 --warmup 0",
             server.port
         ));
         let mut child = client
@@ -465,7 +468,7 @@ fn a_server_outlives_its_client() {
     let server = Server::start("-d soft0");
     let sweep = |words: &str| {
         Program::new(&format!(
-            "127.0.0.1:{} -d soft0 --warmup 0 {words}",
+            "127.0.0.1:{} -d soft0 --timeout 18 --warmup 0 {words}",
             server.port
         ))
     };
