@@ -100,26 +100,38 @@ impl Attention {
         now_ns.saturating_sub(self.polled_ns.load(Ordering::SeqCst)) < POLLER_IS_NEAR_NS
     }
 
-    /// Sleeps until kicked, until `until_ns`, until a timer, or, if `on_socket`, until packets come.
-    fn sleep(&self, until_ns: u64, on_socket: bool) {
+    /// Sleeps until kicked, until `until_ns`, until a timer, or, on the socket, until packets come.
+    fn sleep(&self, until_ns: u64, why: Sleep) {
         // Announced before the timers are read: one set from now on kicks.
         self.wakes_ns.store(u64::MAX, Ordering::SeqCst);
         let until_ns = until_ns.min(self.next_timer_ns.load(Ordering::SeqCst));
         self.wakes_ns.store(until_ns, Ordering::SeqCst);
         let stays = until_ns.min(self.next_timer_ns.load(Ordering::SeqCst)) == until_ns;
-        self.naps.store(!on_socket, Ordering::SeqCst);
+        self.naps.store(why == Sleep::NearPoller, Ordering::SeqCst);
         // A poller that left before the nap was announced did not kick.
-        let needed = on_socket || self.poller_is_near(now_ns());
+        let needed = why != Sleep::NearPoller || self.poller_is_near(now_ns());
         if stays && needed && !self.stop.load(Ordering::SeqCst) {
             let wait_ns = match until_ns {
                 u64::MAX => u64::MAX,
                 until_ns => until_ns.saturating_sub(now_ns()),
             };
-            self.kick.wait(on_socket.then_some(self.socket), wait_ns);
+            let socket = (why == Sleep::OnSocket).then_some(self.socket);
+            self.kick.wait(socket, wait_ns);
         }
         self.naps.store(false, Ordering::SeqCst);
         self.wakes_ns.store(0, Ordering::SeqCst);
     }
+}
+
+/// Why the engine sleeps.
+#[derive(Clone, Copy, PartialEq)]
+enum Sleep {
+    /// There is nothing to do.
+    OnSocket,
+    /// A program polls; it says when it leaves.
+    NearPoller,
+    /// Another thread is at work.
+    BehindWork,
 }
 
 /// The running thread; dropped, it ends.
@@ -164,18 +176,19 @@ fn run(core: &Core) {
     while !attention.stop.load(Ordering::SeqCst) {
         let now = now_ns();
         if attention.poller_is_near(now) {
-            attention.sleep(now + nap_ns, false);
+            attention.sleep(now + nap_ns, Sleep::NearPoller);
             nap_ns = (nap_ns * 2).min(LONGEST_NAP_NS);
             continue;
         }
-        nap_ns = SHORTEST_NAP_NS;
-        if core.progress() > 0 {
-            last_work_ns = now_ns();
-        } else if now.saturating_sub(last_work_ns) > LINGER_NS {
-            attention.sleep(core.next_due_ns().unwrap_or(u64::MAX), true);
-        } else {
-            std::thread::yield_now();
+        match core.progress() {
+            None => attention.sleep(now + SHORTEST_NAP_NS, Sleep::BehindWork),
+            Some(0) if now.saturating_sub(last_work_ns) > LINGER_NS => {
+                attention.sleep(core.next_due_ns().unwrap_or(u64::MAX), Sleep::OnSocket);
+            }
+            Some(0) => std::hint::spin_loop(),
+            Some(_) => last_work_ns = now_ns(),
         }
+        nap_ns = SHORTEST_NAP_NS;
     }
 }
 
@@ -188,7 +201,7 @@ mod tests {
         let attention = Attention::new(-1).unwrap();
         let start = now_ns();
         attention.timer_at(start + 1_000_000);
-        attention.sleep(u64::MAX, true);
+        attention.sleep(u64::MAX, Sleep::OnSocket);
         assert!(now_ns() >= start + 1_000_000);
         assert!(attention.take_due_timer(now_ns()));
         assert!(!attention.take_due_timer(now_ns()));
@@ -198,7 +211,7 @@ mod tests {
     fn a_kick_ends_the_sleep() {
         let attention = Arc::new(Attention::new(-1).unwrap());
         let sleeper = Arc::clone(&attention);
-        let thread = std::thread::spawn(move || sleeper.sleep(u64::MAX, true));
+        let thread = std::thread::spawn(move || sleeper.sleep(u64::MAX, Sleep::OnSocket));
         while attention.wakes_ns.load(Ordering::SeqCst) == 0 {
             std::thread::yield_now();
         }

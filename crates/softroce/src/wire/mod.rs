@@ -2,6 +2,8 @@
 //! follows the UDP header. It must not know sockets, QPs or memory: bytes in, bytes out, and nothing here
 //! can fail on hostile input but with a [`ParseError`].
 
+#[doc(hidden)]
+pub mod check;
 mod headers;
 mod icrc;
 mod opcode;

@@ -1,0 +1,152 @@
+//! Plain UDP over loopback between two cores, and the same through the device's trains with their headers and
+//! invariant CRCs: what the lowest layer costs. Nothing else should run on the two cores meanwhile.
+
+#![allow(clippy::print_stdout)] // printing is what it is for
+
+#[path = "support/plain_udp.rs"]
+mod plain_udp;
+
+use std::io;
+use std::net::IpAddr;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use plain_udp::{Rate, pin};
+use softroce::net::{self, Faults, Flow, Port, Receiver, Train, Transmitter};
+use softroce::wire::Bth;
+
+/// Segments of a datagram.
+const TRAIN: usize = 64;
+
+const TIME: Duration = Duration::from_millis(500);
+const ROUNDS: usize = 3;
+const TRIPS: usize = 20_000;
+
+/// Base transport headers and RDMA ones, as a WRITE's first packet has them.
+const LONG_HEADERS: usize = Bth::BYTES + 16;
+
+fn main() -> io::Result<()> {
+    // 4,096 bytes behind a base transport header and before a CRC; 64 behind a WRITE's headers.
+    let plain = |bytes, train| move || plain_udp::one_way(bytes, train, TIME);
+    let trains = |headers, payload, train| move || one_way(headers, payload, train);
+    println!("median of {ROUNDS} rounds             GB/s   M packets/s");
+    line("UDP, 4112 B, GSO and GRO", plain(4112, TRAIN))?;
+    line("trains of 4112 B", trains(Bth::BYTES, 4096, TRAIN))?;
+    line("UDP, 4112 B, one by one", plain(4112, 1))?;
+    line("packets of 4112 B, one by one", trains(Bth::BYTES, 4096, 1))?;
+    line("UDP, 32 x 96 B, GSO and GRO", plain(96, 32))?;
+    line("trains of 32 x 96 B", trains(LONG_HEADERS, 64, 32))?;
+    println!();
+    println!("round trip of 92 bytes, p50 in us");
+    let mut bare = Vec::new();
+    let mut ours = Vec::new();
+    for _ in 0..ROUNDS {
+        bare.push(plain_udp::ping_pong_p50_ns(92, TRIPS)?);
+        ours.push(ping_pong_p50_ns(TRIPS)?);
+    }
+    for (name, trips) in [("UDP", &mut bare), ("trains of one packet", &mut ours)] {
+        println!("{name:<32} {:>6.2}", plain_udp::median(trips) as f64 / 1e3);
+    }
+    Ok(())
+}
+
+/// The median round by bytes, printed.
+fn line(name: &str, measure: impl Fn() -> io::Result<Rate>) -> io::Result<()> {
+    let rounds: io::Result<Vec<Rate>> = (0..ROUNDS).map(|_| measure()).collect();
+    let mut rounds = rounds?;
+    rounds.sort_by(|a, b| a.gbyte_per_s.total_cmp(&b.gbyte_per_s));
+    if let Some(rate) = rounds.get(ROUNDS / 2) {
+        let (gbytes, packets) = (rate.gbyte_per_s, rate.mpackets_per_s);
+        println!("{name:<32} {gbytes:>6.2} {packets:>10.2}");
+    }
+    Ok(())
+}
+
+fn port() -> io::Result<Port> {
+    net::open(None, &Faults::default())
+}
+
+fn flow(from: &Transmitter, to: IpAddr) -> Flow {
+    from.flow(to, 1, 0, 0)
+}
+
+fn send(
+    transmitter: &Transmitter,
+    train: &mut Train,
+    flow: &Flow,
+    packet: (&[u8], &[u8]),
+    count: usize,
+) {
+    let (headers, payload) = packet;
+    train.begin(flow);
+    while train.packets() < count && train.takes(headers.len(), payload.len()) {
+        // SAFETY: the payload is borrowed until the train is sent below.
+        unsafe { train.push(headers, std::iter::once((payload.as_ptr(), payload.len()))) };
+    }
+    transmitter.send(train);
+}
+
+/// As [`plain_udp::one_way`], by a transmitter and a receiver.
+fn one_way(header_bytes: usize, payload_bytes: usize, count: usize) -> io::Result<Rate> {
+    let (from, mut to) = (port()?, port()?);
+    let flow = flow(&from.transmitter, to.address);
+    let over = AtomicBool::new(false);
+    let rate = thread::scope(|scope| {
+        scope.spawn(|| {
+            pin(1);
+            let (headers, payload) = (vec![0; header_bytes], vec![7; payload_bytes]);
+            let mut train = Train::new();
+            while !over.load(Ordering::Relaxed) {
+                send(
+                    &from.transmitter,
+                    &mut train,
+                    &flow,
+                    (&headers, &payload),
+                    count,
+                );
+            }
+        });
+        pin(0);
+        let (start, mut bytes, mut packets) = (Instant::now(), 0, 0);
+        while start.elapsed() < TIME {
+            packets += to.receiver.receive(|it| bytes += it.bytes.len() as u64 + 4) as u64;
+        }
+        over.store(true, Ordering::Relaxed);
+        Rate::of(bytes, packets, start.elapsed())
+    });
+    assert_eq!(to.counters.bad_icrc.get(), 0);
+    Ok(rate)
+}
+
+fn await_one(receiver: &mut Receiver) {
+    while receiver.receive(|_| ()) == 0 {}
+}
+
+/// As [`plain_udp::ping_pong_p50_ns`], for a packet of a WRITE's headers and 64 bytes less the CRC.
+fn ping_pong_p50_ns(rounds: usize) -> io::Result<u64> {
+    let (mut near, mut far) = (port()?, port()?);
+    let there = flow(&near.transmitter, far.address);
+    let back = flow(&far.transmitter, near.address);
+    let packet: (&[u8], &[u8]) = (&[0; LONG_HEADERS], &[7; 60]);
+    Ok(thread::scope(|scope| {
+        scope.spawn(|| {
+            pin(1);
+            let mut train = Train::new();
+            for _ in 0..rounds {
+                await_one(&mut far.receiver);
+                send(&far.transmitter, &mut train, &back, packet, 1);
+            }
+        });
+        pin(0);
+        let mut train = Train::new();
+        let mut trips = Vec::with_capacity(rounds);
+        for _ in 0..rounds {
+            let start = Instant::now();
+            send(&near.transmitter, &mut train, &there, packet, 1);
+            await_one(&mut near.receiver);
+            trips.push(start.elapsed().as_nanos() as u64);
+        }
+        plain_udp::median(&mut trips)
+    }))
+}

@@ -1,0 +1,249 @@
+//! What must hold of the packet parser for any bytes: the one property that the fuzz target in `fuzz/` and the
+//! bounded run below both check. It is public for the fuzz target alone.
+
+use super::{Opcode, Packet};
+
+/// Bytes of the invariant CRC, which the parser passes over.
+const ICRC_BYTES: usize = 4;
+
+/// Parses `bytes`; what parses is built again, must have the headers of its opcode and no others, and must parse
+/// to the same packet. Refused bytes are fine.
+///
+/// # Errors
+/// What does not hold, in words.
+pub fn parses_back(bytes: &[u8]) -> Result<(), String> {
+    let Ok(packet) = Packet::parse(bytes) else {
+        return Ok(());
+    };
+    let extended = &packet.extended;
+    let headers_there = [
+        extended.reth.is_some() == packet.opcode.has_reth(),
+        extended.atomic.is_some() == packet.opcode.has_atomic_eth(),
+        extended.aeth.is_some() == packet.opcode.has_aeth(),
+        extended.atomic_answer.is_some() == (packet.opcode == Opcode::AtomicAcknowledge),
+        extended.immediate.is_some() == packet.opcode.has_immediate(),
+    ];
+    if headers_there.contains(&false) {
+        return Err(format!(
+            "headers that are not those of the opcode: {packet:?}"
+        ));
+    }
+    let mut headers = [0; Packet::HEADER_ROOM];
+    let header_bytes = packet.headers(&mut headers);
+    let Some(headers) = headers.get(..header_bytes) else {
+        return Err(format!(
+            "{header_bytes} bytes of headers have no room: {packet:?}"
+        ));
+    };
+    // The padding that came may be more or less than the payload needs; the payload may not be.
+    let after_headers = bytes.len().checked_sub(header_bytes + ICRC_BYTES);
+    let padding_bytes = after_headers.and_then(|all| all.checked_sub(packet.payload.len()));
+    if padding_bytes.is_none_or(|padding_bytes| padding_bytes > 3) {
+        return Err(format!(
+            "{padding_bytes:?} bytes between payload and CRC of {packet:?}"
+        ));
+    }
+    let mut wire = headers.to_vec();
+    wire.extend(packet.payload);
+    wire.resize(wire.len() + usize::from(packet.pad_bytes()) + ICRC_BYTES, 0);
+    match Packet::parse(&wire) {
+        Ok(again) if again == packet => Ok(()),
+        again => Err(format!("{packet:?} became {again:?}")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::path::PathBuf;
+
+    use super::super::{
+        Aeth, AtomicEth, Deth, Extended, NakCode, ParseError, Psn, Reth, Service, Syndrome,
+    };
+    use super::*;
+
+    const MUTATED_INPUTS: usize = 200_000;
+    const LONGEST_INPUT_BYTES: usize = 300;
+
+    /// Numbers that look random: SplitMix64.
+    struct Numbers(u64);
+
+    impl Numbers {
+        fn next(&mut self) -> u64 {
+            self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+            let z = (self.0 ^ self.0 >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+            let z = (z ^ z >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
+            z ^ z >> 31
+        }
+
+        fn below(&mut self, bound: usize) -> usize {
+            (self.next() % bound as u64) as usize
+        }
+    }
+
+    /// A packet of every opcode in every service that has it, with the name of its file.
+    fn seeds() -> Vec<(String, Vec<u8>)> {
+        let mut seeds = Vec::new();
+        for service in [Service::Rc, Service::Uc, Service::Ud] {
+            for opcode in Opcode::ALL {
+                if opcode.exists_in(service) {
+                    let name = format!("{service:?}-{opcode:?}").to_lowercase();
+                    seeds.push((name, seed(service, opcode)));
+                }
+            }
+        }
+        seeds
+    }
+
+    fn seed(service: Service, opcode: Opcode) -> Vec<u8> {
+        let number = opcode as u8;
+        let syndromes = [
+            Syndrome::Ack { credits: 31 },
+            Syndrome::RnrNak { timer: 12 },
+            Syndrome::Nak(NakCode::RemoteAccessError),
+        ];
+        let carries_payload = opcode as u8 <= Opcode::WriteOnlyImmediate as u8
+            || matches!(
+                opcode,
+                Opcode::ReadResponseFirst
+                    | Opcode::ReadResponseMiddle
+                    | Opcode::ReadResponseLast
+                    | Opcode::ReadResponseOnly
+            );
+        let payload: Vec<u8> = (0..number % 7 + 5).collect();
+        let packet = Packet {
+            service,
+            opcode,
+            solicited: number.is_multiple_of(3),
+            pkey: 0xffff,
+            destination_qpn: 0x11 + u32::from(number),
+            ack_request: number.is_multiple_of(2),
+            psn: Psn::new(0x00ff_fff0 + u32::from(number)),
+            extended: Extended {
+                deth: (service == Service::Ud).then_some(Deth {
+                    qkey: 0x1111_1111,
+                    source_qpn: 0x12,
+                }),
+                reth: opcode.has_reth().then_some(Reth {
+                    address: 0x7f00_1234_5678,
+                    rkey: 0x0102_0304,
+                    length_bytes: payload.len() as u32,
+                }),
+                atomic: opcode.has_atomic_eth().then_some(AtomicEth {
+                    address: 0x7f00_1234_5678,
+                    rkey: 0x0102_0304,
+                    swap_or_add: 7,
+                    compare: 11,
+                }),
+                aeth: opcode.has_aeth().then_some(Aeth {
+                    syndrome: syndromes[usize::from(number) % syndromes.len()],
+                    msn: 0x00ff_ffff,
+                }),
+                atomic_answer: (opcode == Opcode::AtomicAcknowledge).then_some(13),
+                immediate: opcode.has_immediate().then_some(0x0a0b_0c0d),
+            },
+            payload: if carries_payload { &payload } else { &[] },
+        };
+        let mut headers = [0; Packet::HEADER_ROOM];
+        let length = packet.headers(&mut headers);
+        let mut wire = headers[..length].to_vec();
+        wire.extend(packet.payload);
+        wire.resize(wire.len() + usize::from(packet.pad_bytes()) + ICRC_BYTES, 0);
+        assert_eq!(Packet::parse(&wire), Ok(packet));
+        wire
+    }
+
+    fn seed_folder() -> PathBuf {
+        PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("fuzz/seeds/packet")
+    }
+
+    /// With SOFTROCE_WRITE_SEEDS set, makes the files anew.
+    #[test]
+    fn the_fuzz_targets_seeds_are_a_packet_of_every_opcode() {
+        let folder = seed_folder();
+        let seeds = seeds();
+        assert_eq!(seeds.len(), 35);
+        if std::env::var_os("SOFTROCE_WRITE_SEEDS").is_some() {
+            fs::create_dir_all(&folder).unwrap();
+            for (name, bytes) in &seeds {
+                fs::write(folder.join(name), bytes).unwrap();
+            }
+        }
+        assert_eq!(fs::read_dir(&folder).unwrap().count(), seeds.len());
+        for (name, bytes) in seeds {
+            let file = fs::read(folder.join(&name)).unwrap_or_default();
+            assert_eq!(
+                file, bytes,
+                "{name}: run this test with SOFTROCE_WRITE_SEEDS=1"
+            );
+        }
+    }
+
+    #[test]
+    fn mutated_packets_parse_back_or_are_refused() {
+        let seeds = seeds();
+        for (name, bytes) in &seeds {
+            parses_back(bytes).unwrap_or_else(|why| panic!("{name}: {why}"));
+        }
+        let mut numbers = Numbers(4791);
+        let (mut accepted, mut short, mut version, mut opcode) = (0, 0, 0, 0);
+        for _ in 0..MUTATED_INPUTS {
+            let mut bytes = seeds[numbers.below(seeds.len())].1.clone();
+            for _ in 0..=numbers.below(4) {
+                mutate(&mut bytes, &seeds, &mut numbers);
+            }
+            parses_back(&bytes).unwrap_or_else(|why| panic!("{bytes:02x?}: {why}"));
+            match Packet::parse(&bytes) {
+                Ok(_) => accepted += 1,
+                Err(ParseError::Short { .. }) => short += 1,
+                Err(ParseError::Version) => version += 1,
+                Err(ParseError::Opcode(_)) => opcode += 1,
+            }
+        }
+        // A run that refuses everything, or never something, has tried nothing.
+        for (what, times) in [
+            ("accepted", accepted),
+            ("short", short),
+            ("version", version),
+            ("opcode", opcode),
+        ] {
+            assert!(times > MUTATED_INPUTS / 100, "{what}: {times}");
+        }
+    }
+
+    fn mutate(bytes: &mut Vec<u8>, seeds: &[(String, Vec<u8>)], numbers: &mut Numbers) {
+        let at = numbers.below(bytes.len() + 1);
+        let edge = [0, 1, 0x7f, 0x80, 0xff][numbers.below(5)];
+        match numbers.below(8) {
+            0 | 1 => {
+                if let Some(byte) = bytes.get_mut(at) {
+                    *byte ^= 1 << numbers.below(8);
+                }
+            }
+            2 => {
+                if let Some(byte) = bytes.get_mut(at) {
+                    *byte = edge;
+                }
+            }
+            // The opcode and the flags decide what the rest is taken for.
+            3 => {
+                if let Some(byte) = bytes.get_mut(numbers.below(2)) {
+                    *byte = numbers.next() as u8;
+                }
+            }
+            4 => bytes.truncate(at),
+            5 => bytes.insert(at, edge),
+            6 => {
+                bytes.resize(
+                    at + numbers.below(LONGEST_INPUT_BYTES - at.min(LONGEST_INPUT_BYTES - 1)),
+                    edge,
+                );
+            }
+            _ => {
+                let other = &seeds[numbers.below(seeds.len())].1;
+                bytes.truncate(at);
+                bytes.extend(&other[at.min(other.len())..]);
+            }
+        }
+    }
+}

@@ -1,0 +1,60 @@
+//! What several QPs do to the same eight bytes: each atomic sees a value of its own.
+
+use std::collections::BTreeSet;
+
+use softroce::transport::{Operation, State, Status};
+
+use crate::scenario::Setup;
+use crate::script::Script;
+
+const EACH: usize = 50;
+
+#[test]
+fn no_fetch_add_of_several_qps_is_lost_or_done_twice() {
+    for faults in ["", "seed=3,rx.drop=5%,rx.duplicate=5%,rx.reorder=2%"] {
+        let plain = Setup::plain();
+        let mut script = Script::new(&Setup {
+            pairs: [&plain.pairs[..]; 3].concat(),
+            faults: faults.into(),
+            timeout: 10,
+            ..plain
+        });
+        let counter = script.fresh(1, 8);
+        let (address, rkey) = {
+            let side = &mut script.rig.sides[1];
+            side.memory.put(counter, &0u64.to_ne_bytes());
+            (side.memory.address(counter), side.key)
+        };
+        let key = script.rig.sides[0].key;
+        let mut results = Vec::new();
+        for round in 0..3 * EACH {
+            let end = 2 * (round % 3);
+            script
+                .rig
+                .until("room", |rig| rig.endpoints[end].room() > 0)
+                .unwrap();
+            let result = script.fresh(0, 8);
+            let element = script.element(0, result, key);
+            let add = 1;
+            let operation = Operation::FetchAdd { address, rkey, add };
+            script
+                .post(end, operation, None, &[element], Status::Success)
+                .unwrap();
+            results.push(result);
+        }
+        script.rig.drained().unwrap();
+        let memory = &mut script.rig.sides[0].memory;
+        let mut seen = BTreeSet::new();
+        for result in results {
+            memory.accept(result);
+            let bytes = memory.expected(result).try_into().unwrap();
+            seen.insert(u64::from_ne_bytes(bytes));
+        }
+        assert_eq!(seen, (0..3 * EACH as u64).collect(), "with {faults:?}");
+        let total = 3 * EACH as u64;
+        script.rig.sides[1]
+            .memory
+            .expect(counter, &total.to_ne_bytes());
+        script.ends([State::Rts, State::Rts]).unwrap();
+    }
+}

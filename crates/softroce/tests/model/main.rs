@@ -1,0 +1,105 @@
+//! The device against a model: random verbs on random QPs, and whatever they do to memory and completions must be
+//! what a few lines on two byte arrays say (`player/place.rs`). Then the requests that must fail.
+//!
+//! The number of cases is fixed, so that a run takes some seconds. `SOFTROCE_MODEL_CASES=2000` plays so many of
+//! each property instead. A failing case is shrunk and printed; what it prints can be played again as a test.
+#![allow(missing_docs, clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+mod contention;
+mod memory;
+mod player;
+mod receivers;
+mod refusals;
+mod rig;
+mod scenario;
+mod script;
+mod vanished;
+
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use proptest::prelude::*;
+use proptest::test_runner::TestCaseError;
+
+use player::play;
+use rig::{Checked, Trouble};
+use scenario::{Setup, scenarios};
+
+/// So many cases of each property, or what the environment asks for.
+fn cases(usual: u32) -> ProptestConfig {
+    let asked = std::env::var("SOFTROCE_MODEL_CASES");
+    ProptestConfig {
+        cases: asked.map_or(usual, |asked| asked.parse().unwrap()),
+        failure_persistence: None,
+        max_shrink_iters: 300,
+        // In milliseconds: hangs take long to shrink.
+        max_shrink_time: 60_000,
+        ..ProptestConfig::default()
+    }
+}
+
+fn verdict(checked: Checked) -> Result<(), TestCaseError> {
+    checked.map_err(|trouble| match trouble {
+        Trouble::Wrong(why) => TestCaseError::fail(why),
+        Trouble::Hung(why) => TestCaseError::fail(format!("hung {why}")),
+        Trouble::RetriesUsedUp(why) => TestCaseError::fail(format!("retries used up: {why}")),
+    })
+}
+
+/// Cases that ran out of repetitions by bad luck.
+static OUT_OF_LUCK: AtomicU32 = AtomicU32::new(0);
+
+/// As [`verdict`], but one case of a run may run out of repetitions.
+///
+/// The odds: with 5 % of the packets lost each way, a repetition brings nothing new with probability
+/// 1 - 0.95^2 = 0.1, and eight of them in a row (one and `retry_count` 7) with 10^-8. Some 10^4 packets a run can
+/// begin such a row, so one run in 10^4 has one, and one in 10^8 has two.
+fn verdict_under_faults(checked: Checked) -> Result<(), TestCaseError> {
+    match checked {
+        Err(Trouble::RetriesUsedUp(why)) if OUT_OF_LUCK.fetch_add(1, Ordering::Relaxed) > 0 => {
+            Err(TestCaseError::fail(format!("retries used up again: {why}")))
+        }
+        Err(Trouble::RetriesUsedUp(_)) => Ok(()),
+        other => verdict(other),
+    }
+}
+
+/// 8.4 ms, eight times over: long against a busy machine's delays, short against the deadline.
+const TIMEOUT_UNDER_FAULTS: u8 = 11;
+
+proptest! {
+    #![proptest_config(cases(60))]
+
+    #[test]
+    fn two_devices_do_what_the_model_does((setup, steps) in scenarios(false, 30)) {
+        verdict(play(&setup, &steps))?;
+    }
+
+    #[test]
+    fn one_device_does_with_itself_what_the_model_does((setup, steps) in scenarios(true, 30)) {
+        verdict(play(&setup, &steps))?;
+    }
+}
+
+proptest! {
+    #![proptest_config(cases(40))]
+
+    #[test]
+    fn faults_change_nothing((setup, steps) in scenarios(false, 20), seed: u32) {
+        let setup = Setup {
+            faults: format!("seed={seed},rx.drop=5%,rx.duplicate=1%,rx.reorder=1%,rx.corrupt=0.1%"),
+            timeout: TIMEOUT_UNDER_FAULTS,
+            ..setup
+        };
+        verdict_under_faults(play(&setup, &steps))?;
+    }
+
+    #[test]
+    fn repetitions_alone_change_nothing((setup, steps) in scenarios(false, 20), seed: u32) {
+        let setup = Setup {
+            faults: format!("seed={seed},rx.duplicate=10%,rx.reorder=5%"),
+            timeout: TIMEOUT_UNDER_FAULTS,
+            ..setup
+        };
+        verdict_under_faults(play(&setup, &steps))?;
+    }
+}

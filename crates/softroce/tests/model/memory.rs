@@ -1,0 +1,176 @@
+//! The memory of one side: the bytes that the device reads and writes, and those that the model expects there.
+//! It knows nothing of QPs; parts of it are dealt out so that no two requests on their way share a byte.
+
+use std::alloc::{Layout, alloc, dealloc, handle_alloc_error};
+use std::ops::Range;
+
+/// Bytes before and after the registered region that nobody may touch.
+const GUARD_BYTES: usize = 4096;
+/// Bytes at the start of the region that are never dealt out: one atomic counter for each QP.
+pub const COUNTER_BYTES: usize = 64;
+
+/// Numbers that look random: SplitMix64.
+pub struct Numbers(pub u64);
+
+impl Numbers {
+    /// The next of them.
+    pub fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let z = (self.0 ^ self.0 >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        let z = (z ^ z >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
+        z ^ z >> 31
+    }
+
+    /// So many bytes of them.
+    pub fn bytes(&mut self, count: usize) -> Vec<u8> {
+        let words = (0..count.div_ceil(8)).flat_map(|_| self.next().to_ne_bytes());
+        words.take(count).collect()
+    }
+}
+
+/// Some bytes of a region.
+#[derive(Clone, Copy, Debug)]
+pub struct Part {
+    /// From the region's start.
+    pub offset: usize,
+    /// Length.
+    pub bytes: usize,
+}
+
+/// A region between two guards, and what should be in all three.
+pub struct Memory {
+    start: *mut u8,
+    layout: Layout,
+    expected: Vec<u8>,
+    dealt: usize,
+}
+
+impl Memory {
+    /// A region of so many bytes, filled from `numbers`.
+    pub fn new(region_bytes: usize, numbers: &mut Numbers) -> Memory {
+        let bytes = region_bytes + 2 * GUARD_BYTES;
+        let layout = Layout::from_size_align(bytes, 4096).unwrap();
+        // SAFETY: the layout is not empty.
+        let start = unsafe { alloc(layout) };
+        if start.is_null() {
+            handle_alloc_error(layout);
+        }
+        let expected = numbers.bytes(bytes);
+        // SAFETY: `start` has room for `bytes` bytes, and nobody else knows it yet.
+        unsafe { start.copy_from_nonoverlapping(expected.as_ptr(), bytes) };
+        Memory {
+            start,
+            layout,
+            expected,
+            dealt: COUNTER_BYTES,
+        }
+    }
+
+    /// Bytes of the region.
+    pub fn region_bytes(&self) -> usize {
+        self.expected.len() - 2 * GUARD_BYTES
+    }
+
+    /// Where the region starts in this process.
+    pub fn region_address(&self) -> u64 {
+        self.start as u64 + GUARD_BYTES as u64
+    }
+
+    /// Where a part starts in this process.
+    pub fn address(&self, part: Part) -> u64 {
+        self.region_address() + part.offset as u64
+    }
+
+    /// Bytes still to be dealt out.
+    pub fn room(&self) -> usize {
+        self.region_bytes() - self.dealt
+    }
+
+    /// Everything may be dealt out anew.
+    pub fn collect(&mut self) {
+        self.dealt = COUNTER_BYTES;
+    }
+
+    /// A part that no other request has, `gap` bytes after the one before; `aligned` at a multiple of 8.
+    pub fn deal(&mut self, bytes: usize, gap: usize, aligned: bool) -> Part {
+        let offset = self.dealt + gap;
+        let offset = if aligned {
+            offset.next_multiple_of(8)
+        } else {
+            offset
+        };
+        self.dealt = offset + bytes;
+        assert!(
+            self.dealt <= self.region_bytes(),
+            "the test dealt out too much"
+        );
+        Part { offset, bytes }
+    }
+
+    fn range(part: Part) -> Range<usize> {
+        let start = GUARD_BYTES + part.offset;
+        start..start + part.bytes
+    }
+
+    /// What the model has there.
+    pub fn expected(&self, part: Part) -> &[u8] {
+        &self.expected[Memory::range(part)]
+    }
+
+    /// The model puts `bytes` at the start of the part; what does not fit is cut off.
+    pub fn expect(&mut self, part: Part, bytes: &[u8]) {
+        let range = Memory::range(part);
+        for (to, from) in self.expected[range].iter_mut().zip(bytes) {
+            *to = *from;
+        }
+    }
+
+    /// Puts `bytes` into the part in earnest, and into the model.
+    pub fn put(&mut self, part: Part, bytes: &[u8]) {
+        assert_eq!(part.bytes, bytes.len());
+        self.expect(part, bytes);
+        // SAFETY: the part lies in the region (`range` was just used on as many bytes); requests that are on
+        // their way have other parts.
+        unsafe {
+            self.start
+                .add(Memory::range(part).start)
+                .copy_from_nonoverlapping(bytes.as_ptr(), bytes.len());
+        }
+    }
+
+    /// Where memory and model differ, in words. Only while no request is on its way.
+    pub fn difference(&self) -> Option<String> {
+        // SAFETY: the allocation has this length and was initialised; no request is on its way.
+        let real = unsafe { std::slice::from_raw_parts(self.start, self.expected.len()) };
+        if real == self.expected {
+            return None;
+        }
+        let differs = |index: &usize| real[*index] != self.expected[*index];
+        let all: Vec<usize> = (0..real.len()).filter(differs).collect();
+        let first = *all.first()?;
+        Some(format!(
+            "{} bytes differ, the first at {} of a region of {} (the last at {}): {:#04x}, the model has {:#04x}",
+            all.len(),
+            first as i64 - GUARD_BYTES as i64,
+            self.region_bytes(),
+            all[all.len() - 1] as i64 - GUARD_BYTES as i64,
+            real[first],
+            self.expected[first],
+        ))
+    }
+
+    /// The model takes over what a part holds: after a request that may have left anything there.
+    pub fn accept(&mut self, part: Part) {
+        let range = Memory::range(part);
+        // SAFETY: as for `difference`.
+        let real = unsafe { std::slice::from_raw_parts(self.start, self.expected.len()) };
+        self.expected[range.clone()].copy_from_slice(&real[range]);
+    }
+}
+
+impl Drop for Memory {
+    fn drop(&mut self) {
+        // SAFETY: allocated in `new` with this layout; the regions in it were deregistered before.
+        unsafe { dealloc(self.start, self.layout) };
+    }
+}

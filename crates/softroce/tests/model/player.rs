@@ -1,0 +1,245 @@
+//! Plays a scenario: posts what `place` has given its memory, keeps to the room in queues and memory, polls, and
+//! comes to rest now and then to compare.
+
+mod place;
+
+use softroce::transport::{CompletionKind, Operation, Payload, SendRequest, Sge, State, Status};
+
+use crate::memory::{Numbers, Part};
+use crate::rig::{Checked, Expected, Rig, Trouble};
+use crate::scenario::{Batch, LONGEST_BYTES, Request, Setup, Step};
+
+/// What a request that comes may take up again.
+#[derive(Clone, Default)]
+struct Chain {
+    /// Target of the last WRITE.
+    written: Option<Part>,
+    /// Where the last READ puts its bytes.
+    read: Vec<Part>,
+}
+
+/// A request with its place in memory.
+struct Placed {
+    wr_id: u64,
+    operation: Operation,
+    immediate: Option<u32>,
+    signaled: bool,
+    fence: bool,
+    inline: bool,
+    sges: Vec<Sge>,
+    /// Bytes that inline elements point to.
+    inline_bytes: Vec<u8>,
+    /// What it completes with.
+    kind: CompletionKind,
+    length_bytes: Option<u32>,
+}
+
+/// A receive with its place in memory.
+struct PlacedReceive {
+    expected: Expected,
+    sges: Vec<Sge>,
+}
+
+/// A scenario under way.
+pub struct Player<'a> {
+    rig: Rig,
+    setup: &'a Setup,
+    chains: Vec<Chain>,
+    /// Sends after the last signalled one, of each endpoint.
+    unsignaled: Vec<u32>,
+    numbers: Numbers,
+}
+
+/// Plays all steps, and ends at rest.
+pub fn play(setup: &Setup, steps: &[Step]) -> Checked {
+    let rig = Rig::new(setup);
+    let mut player = Player {
+        chains: vec![Chain::default(); rig.endpoints.len()],
+        unsignaled: vec![0; rig.endpoints.len()],
+        rig,
+        setup,
+        numbers: Numbers(steps.len() as u64),
+    };
+    for step in steps {
+        match step {
+            Step::Post(batch) => player.post(batch)?,
+            Step::Poll { side, most } => {
+                player.rig.poll(*side, *most)?;
+            }
+            Step::Leave { milliseconds } => {
+                std::thread::sleep(std::time::Duration::from_millis(*milliseconds));
+            }
+            Step::Quiesce => player.quiesce()?,
+        }
+    }
+    player.quiesce()
+}
+
+impl Player<'_> {
+    /// Waits until everything is done, compares, and takes the memory back.
+    fn quiesce(&mut self) -> Checked {
+        for end in 0..self.rig.endpoints.len() {
+            if self.unsignaled[end] > 0 {
+                self.post_marker(end)?;
+            }
+        }
+        self.rig.drained()?;
+        self.rig.memory_fits()?;
+        for endpoint in &self.rig.endpoints {
+            let (state, events) = (endpoint.qp.state(), endpoint.events.lock().unwrap());
+            if state != State::Rts || !events.is_empty() {
+                return Err(Trouble::Wrong(format!(
+                    "all went well, and a QP is in {state:?} after {events:?}"
+                )));
+            }
+        }
+        for side in &mut self.rig.sides {
+            side.memory.collect();
+        }
+        self.chains.fill(Chain::default());
+        Ok(())
+    }
+
+    /// A signalled WRITE of nothing: when it completes, what came before it is done.
+    fn post_marker(&mut self, end: usize) -> Checked {
+        let what = format!("room for a last send of endpoint {end}");
+        self.rig.until(&what, |rig| rig.endpoints[end].room() > 0)?;
+        let endpoint = &mut self.rig.endpoints[end];
+        let wr_id = endpoint.wr_id();
+        let peer = &self.rig.sides[1 - endpoint.side];
+        endpoint.sends.push_back(Expected {
+            wr_id,
+            status: Status::Success,
+            kind: CompletionKind::RdmaWrite,
+            length_bytes: None,
+            immediate: None,
+        });
+        self.unsignaled[end] = 0;
+        endpoint.post(&[SendRequest {
+            wr_id,
+            operation: Operation::Write {
+                address: peer.memory.region_address(),
+                rkey: peer.key,
+            },
+            immediate: None,
+            signaled: true,
+            solicited: false,
+            fence: false,
+            payload: Payload::Registered(&[]),
+            datagram: None,
+        }])
+    }
+
+    fn post(&mut self, batch: &Batch) -> Checked {
+        let end = batch.end % self.rig.endpoints.len();
+        let most = self.rig.endpoints[end].capacities.send_wrs as usize;
+        let requests = &batch.requests[..batch.requests.len().min(most)];
+        self.make_room(end, requests)?;
+
+        let mut sends = Vec::new();
+        let mut receives = Vec::new();
+        for request in requests {
+            let (placed, receive) = self.place(end, request);
+            sends.push(placed);
+            receives.extend(receive);
+        }
+        let early = receives.len().saturating_sub(batch.late);
+        let late = receives.split_off(early);
+        let mut receives = receives.into_iter();
+        // What finds no room among the receives has to come late as well.
+        let peer = &mut self.rig.endpoints[end ^ 1];
+        while peer.receives.len() < peer.capacities.recv_wrs as usize
+            && let Some(receive) = receives.next()
+        {
+            peer.post_recv(receive.expected, &receive.sges)?;
+        }
+        self.hand_over(end, sends)?;
+        for _ in 0..batch.polls_before_late.min(late.len() * 40) {
+            self.rig.poll(0, 4)?;
+            self.rig.poll(1, 4)?;
+        }
+        for receive in receives.chain(late) {
+            let what = format!("room for a receive of endpoint {}", end ^ 1);
+            self.rig.until(&what, |rig| {
+                let peer = &rig.endpoints[end ^ 1];
+                peer.receives.len() < peer.capacities.recv_wrs as usize
+            })?;
+            self.rig.endpoints[end ^ 1].post_recv(receive.expected, &receive.sges)?;
+        }
+        Ok(())
+    }
+
+    /// Waits until the queue and the memory have room for the requests.
+    fn make_room(&mut self, end: usize, requests: &[Request]) -> Checked {
+        let needed: usize = requests
+            .iter()
+            .map(|request| {
+                let bytes = if request.chained {
+                    LONGEST_BYTES
+                } else {
+                    request.length.bytes(self.setup.mtu_bytes)
+                };
+                bytes + request.receive_spare + 4 * (request.gap + 8)
+            })
+            .sum();
+        if self
+            .rig
+            .sides
+            .iter()
+            .any(|side| side.memory.room() < needed)
+        {
+            self.quiesce()?;
+        }
+        let unsignaled = self.unsignaled[end] as usize;
+        let room = |rig: &Rig| rig.endpoints[end].room() >= requests.len();
+        if !room(&self.rig) && unsignaled > 0 {
+            self.post_marker(end)?;
+        }
+        self.rig
+            .until(&format!("room for sends of endpoint {end}"), room)
+    }
+
+    /// Posts them in one call.
+    fn hand_over(&mut self, end: usize, mut sends: Vec<Placed>) -> Checked {
+        let endpoint = &mut self.rig.endpoints[end];
+        for send in &mut sends {
+            // A queue full of unsignalled sends could never be known to have room again.
+            send.signaled |= self.unsignaled[end] + 1 >= endpoint.capacities.send_wrs;
+            if send.signaled {
+                self.unsignaled[end] = 0;
+                endpoint.sends.push_back(Expected {
+                    wr_id: send.wr_id,
+                    status: Status::Success,
+                    kind: send.kind,
+                    length_bytes: send.length_bytes,
+                    immediate: None,
+                });
+            } else {
+                self.unsignaled[end] += 1;
+            }
+        }
+        let requests: Vec<SendRequest<'_>> = sends
+            .iter()
+            .map(|send| SendRequest {
+                wr_id: send.wr_id,
+                operation: send.operation,
+                immediate: send.immediate,
+                signaled: send.signaled,
+                solicited: false,
+                fence: send.fence,
+                payload: if send.inline {
+                    Payload::Inline(&send.sges)
+                } else {
+                    Payload::Registered(&send.sges)
+                },
+                datagram: None,
+            })
+            .collect();
+        endpoint.post(&requests)?;
+        for send in &mut sends {
+            // Inline bytes are the caller's again.
+            send.inline_bytes.fill(0xee);
+        }
+        Ok(())
+    }
+}

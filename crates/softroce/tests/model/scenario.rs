@@ -1,0 +1,296 @@
+//! What a case is made of, as plain data that proptest can make and shrink: how the QPs are set up and what is
+//! posted on them. Addresses are not chosen here but when it is played (`player`).
+
+use proptest::prelude::*;
+use softroce::transport::{Access, Capacities};
+
+/// Everything that a peer may do.
+pub const ALL_ACCESS: Access = Access(
+    Access::LOCAL_WRITE.0
+        | Access::REMOTE_WRITE.0
+        | Access::REMOTE_READ.0
+        | Access::REMOTE_ATOMIC.0,
+);
+/// Most pairs of a case; each end has a counter of 8 bytes.
+pub const MOST_PAIRS: usize = 3;
+/// Longest request.
+pub const LONGEST_BYTES: usize = 70_000;
+
+/// How devices and QPs are set up.
+#[derive(Clone, Debug)]
+pub struct Setup {
+    /// Both sides are on one device.
+    pub same_nic: bool,
+    /// Sends and receives of a side complete on one CQ.
+    pub one_cq: bool,
+    /// Path MTU.
+    pub mtu_bytes: u32,
+    /// Pairs of QPs, each with its end on side 0 and on side 1.
+    pub pairs: Vec<[End; 2]>,
+    /// What goes wrong, as the option's text; empty for nothing.
+    pub faults: String,
+    /// Code of the wait for an acknowledgement.
+    pub timeout: u8,
+    /// Repetitions after it.
+    pub retry_count: u8,
+    /// Repetitions when the receiver is not ready.
+    pub rnr_retry: u8,
+    /// Code of the wait that a receiver asks for.
+    pub min_rnr_timer: u8,
+    /// What the QPs let the peer do.
+    pub qp_access: Access,
+    /// What the regions allow.
+    pub region_access: Access,
+    /// Bytes of a side's region.
+    pub region_bytes: usize,
+}
+
+/// One QP.
+#[derive(Clone, Debug)]
+pub struct End {
+    /// PSN that it starts to send with.
+    pub sq_psn: u32,
+    /// READs and atomics that it may have on their way.
+    pub max_rd_atomic: u8,
+    /// How many more the peer takes.
+    pub spare_rd_atomic: u8,
+    /// Its queues.
+    pub capacities: Capacities,
+}
+
+impl Setup {
+    /// One pair on two devices with everything allowed and nothing wrong.
+    pub fn plain() -> Setup {
+        let end = |sq_psn| End {
+            sq_psn,
+            max_rd_atomic: 4,
+            spare_rd_atomic: 0,
+            capacities: Capacities {
+                send_wrs: 32,
+                recv_wrs: 32,
+                send_sges: 4,
+                recv_sges: 4,
+                inline_bytes: 64,
+            },
+        };
+        Setup {
+            same_nic: false,
+            one_cq: false,
+            mtu_bytes: 1024,
+            pairs: vec![[end(0x00ff_fffc), end(7)]],
+            faults: String::new(),
+            timeout: 14,
+            retry_count: 7,
+            rnr_retry: 7,
+            min_rnr_timer: 1,
+            qp_access: ALL_ACCESS,
+            region_access: ALL_ACCESS,
+            region_bytes: 64 << 10,
+        }
+    }
+}
+
+/// What happens, one after another.
+#[derive(Clone, Debug)]
+pub enum Step {
+    /// Requests posted in one call, and the receives that they need.
+    Post(Batch),
+    /// The CQs of a side are polled.
+    Poll { side: usize, most: usize },
+    /// Nobody polls for so long.
+    Leave { milliseconds: u64 },
+    /// All that was posted completes, and memory is compared.
+    Quiesce,
+}
+
+/// Requests of one QP.
+#[derive(Clone, Debug)]
+pub struct Batch {
+    /// Which QP, modulo their number.
+    pub end: usize,
+    /// The requests.
+    pub requests: Vec<Request>,
+    /// Of the receives that they need, so many are posted after them.
+    pub late: usize,
+    /// Polls before those.
+    pub polls_before_late: usize,
+}
+
+/// One request.
+#[derive(Clone, Debug)]
+pub struct Request {
+    pub verb: Verb,
+    pub length: Length,
+    /// Where the local bytes are cut into elements, in 1/65536 of the length.
+    pub cuts: Vec<u16>,
+    /// Bytes left free before each part of memory.
+    pub gap: usize,
+    pub signaled: bool,
+    pub inline: bool,
+    pub fence: bool,
+    pub immediate: Option<u32>,
+    /// Uses what an earlier request of the QP used: a WRITE or READ the target of its last WRITE, a SEND or
+    /// WRITE the bytes that its last READ brought (with a fence).
+    pub chained: bool,
+    /// Of the receive that it needs.
+    pub receive_cuts: Vec<u16>,
+    /// Bytes by which that is too long.
+    pub receive_spare: usize,
+}
+
+/// What it does.
+#[derive(Clone, Debug)]
+pub enum Verb {
+    Send,
+    Write,
+    Read,
+    FetchAdd { add: u64 },
+    CompareSwap { hits: bool, swap: u64 },
+}
+
+/// How long it is.
+#[derive(Clone, Debug)]
+pub enum Length {
+    /// Bytes.
+    Bytes(u32),
+    /// So many packets, and a few bytes more or less.
+    Packets { count: u32, more: i32 },
+}
+
+impl Length {
+    /// In bytes.
+    pub fn bytes(&self, mtu_bytes: u32) -> usize {
+        match *self {
+            Length::Bytes(bytes) => bytes as usize,
+            Length::Packets { count, more } => {
+                (count * mtu_bytes).saturating_add_signed(more) as usize
+            }
+        }
+    }
+}
+
+fn psns() -> impl Strategy<Value = u32> {
+    prop_oneof![
+        3 => 0x00ff_ffd0..=0x00ff_ffff_u32,
+        1 => 0x007f_fff0..0x0080_0010_u32,
+        1 => 0..0x0100_0000_u32,
+    ]
+}
+
+fn ends() -> impl Strategy<Value = End> {
+    let capacities = (1..=24u32, 1..=24u32, 1..=4u32, 1..=4u32, 0..=256u32);
+    (psns(), 1..=16u8, 0..=3u8, capacities).prop_map(
+        |(
+            sq_psn,
+            max_rd_atomic,
+            spare_rd_atomic,
+            (send_wrs, recv_wrs, send_sges, recv_sges, inline_bytes),
+        )| End {
+            sq_psn,
+            max_rd_atomic,
+            spare_rd_atomic: spare_rd_atomic.min(16 - max_rd_atomic),
+            capacities: Capacities {
+                send_wrs,
+                recv_wrs,
+                send_sges,
+                recv_sges,
+                inline_bytes,
+            },
+        },
+    )
+}
+
+fn setups(same_nic: bool) -> impl Strategy<Value = Setup> {
+    let pairs = prop::collection::vec([ends(), ends()], 1..=MOST_PAIRS);
+    let mtu = prop::sample::select(vec![256, 512, 1024, 2048, 4096u32]);
+    (any::<bool>(), mtu, pairs, 1..=6u8).prop_map(
+        move |(one_cq, mtu_bytes, pairs, min_rnr_timer)| Setup {
+            same_nic,
+            one_cq,
+            mtu_bytes,
+            pairs,
+            min_rnr_timer,
+            region_bytes: 1 << 20,
+            ..Setup::plain()
+        },
+    )
+}
+
+fn lengths() -> impl Strategy<Value = Length> {
+    prop_oneof![
+        2 => (0..=9u32).prop_map(Length::Bytes),
+        4 => (1..=300u32).prop_map(Length::Bytes),
+        8 => (1..=5u32, -3..=3i32).prop_map(|(count, more)| Length::Packets { count, more }),
+        1 => (65_530..=LONGEST_BYTES as u32).prop_map(Length::Bytes),
+    ]
+}
+
+fn verbs() -> impl Strategy<Value = Verb> {
+    prop_oneof![
+        4 => Just(Verb::Send),
+        4 => Just(Verb::Write),
+        3 => Just(Verb::Read),
+        1 => any::<u64>().prop_map(|add| Verb::FetchAdd { add }),
+        1 => any::<(bool, u64)>().prop_map(|(hits, swap)| Verb::CompareSwap { hits, swap }),
+    ]
+}
+
+fn requests() -> impl Strategy<Value = Request> {
+    let cuts = || prop::collection::vec(any::<u16>(), 0..=3);
+    let flags = (
+        prop::bool::weighted(0.7),
+        any::<bool>(),
+        prop::bool::weighted(0.2),
+        prop::bool::weighted(0.2),
+    );
+    let immediate = prop::option::weighted(0.3, any::<u32>());
+    let receive = (cuts(), prop_oneof![Just(0usize), 1..5usize, Just(257usize)]);
+    (
+        verbs(),
+        lengths(),
+        cuts(),
+        0..=9usize,
+        flags,
+        immediate,
+        receive,
+    )
+        .prop_map(
+            |(verb, length, cuts, gap, flags, immediate, receive)| Request {
+                verb,
+                length,
+                cuts,
+                gap,
+                signaled: flags.0,
+                inline: flags.1,
+                fence: flags.2,
+                chained: flags.3,
+                immediate,
+                receive_cuts: receive.0,
+                receive_spare: receive.1,
+            },
+        )
+}
+
+fn batches() -> impl Strategy<Value = Batch> {
+    let requests = prop::collection::vec(requests(), 1..=4);
+    let late = prop_oneof![4 => Just(0usize), 1 => 1..=4usize];
+    (0..2 * MOST_PAIRS, requests, late, 0..40usize).prop_map(
+        |(end, requests, late, polls_before_late)| Batch {
+            end,
+            requests,
+            late,
+            polls_before_late,
+        },
+    )
+}
+
+/// A set-up and up to `most` steps on it.
+pub fn scenarios(same_nic: bool, most: usize) -> impl Strategy<Value = (Setup, Vec<Step>)> {
+    let step = prop_oneof![
+        20 => batches().prop_map(Step::Post),
+        10 => (0..2usize, 1..=32usize).prop_map(|(side, most)| Step::Poll { side, most }),
+        1 => (1..=2u64).prop_map(|milliseconds| Step::Leave { milliseconds }),
+        2 => Just(Step::Quiesce),
+    ];
+    (setups(same_nic), prop::collection::vec(step, 1..=most))
+}

@@ -1,0 +1,118 @@
+//! A peer that is no longer there: the configured time, then an error, then flushes; never a hang.
+
+use std::time::{Duration, Instant};
+
+use proptest::prelude::*;
+use softroce::transport::{State, Status};
+
+use crate::rig::{Checked, Trouble};
+use crate::scenario::Setup;
+use crate::script::Script;
+
+/// How the peer goes.
+#[derive(Clone, Copy, Debug)]
+enum Way {
+    /// Its QP is destroyed.
+    Destroyed,
+    /// Its QP is in error, and silent.
+    Failed,
+    /// Its QP is reset.
+    Reset,
+}
+
+/// 4.096 µs × 2^code.
+fn wait(timeout: u8) -> Duration {
+    Duration::from_nanos(4096 << timeout)
+}
+
+fn vanish(way: Way, timeout: u8, retry_count: u8, reads: bool, others: usize) -> Checked {
+    let mut script = Script::new(&Setup {
+        timeout,
+        retry_count,
+        ..Setup::plain()
+    });
+    script.write(0, 3000, Status::Success)?;
+    script.rig.drained()?;
+    let peer = &script.rig.endpoints[1].qp;
+    match way {
+        Way::Destroyed => peer.destroy(),
+        Way::Failed => peer.fail(),
+        Way::Reset => peer.reset(),
+    }
+    script.receive(0, 10, None, Status::FlushError)?;
+    let began = Instant::now();
+    if reads {
+        script.read(0, 3000, Status::RetryExceededError)?;
+    } else {
+        script.write(0, 3000, Status::RetryExceededError)?;
+    }
+    for _ in 0..others {
+        script.write(0, 3000, Status::FlushError)?;
+    }
+    script.rig.drained()?;
+    let took = began.elapsed();
+    // The specification lets a wait be up to four times as long; a second is for a busy machine.
+    let least = wait(timeout) * (u32::from(retry_count) + 1);
+    let most = least * 4 + Duration::from_secs(1);
+    if took < least || took > most {
+        return Err(Trouble::Wrong(format!(
+            "given up after {took:?}, not {least:?} to {most:?}"
+        )));
+    }
+    script.rig.memory_fits()?;
+    let state = script.rig.endpoints[0].qp.state();
+    if state != State::Err {
+        return Err(Trouble::Wrong(format!("the QP is in {state:?}")));
+    }
+    script.flushes_what_is_posted_now(0)
+}
+
+proptest! {
+    #![proptest_config(crate::cases(16))]
+
+    #[test]
+    fn a_peer_that_vanished_is_given_up_in_time(
+        way in prop::sample::select(vec![Way::Destroyed, Way::Failed, Way::Reset]),
+        timeout in 9..=12u8,
+        retry_count in 0..=7u8,
+        reads: bool,
+        others in 0..4usize,
+    ) {
+        crate::verdict(vanish(way, timeout, retry_count, reads, others))?;
+    }
+}
+
+#[test]
+fn a_peer_that_vanishes_amid_requests_leaves_no_request_without_an_end() {
+    let mut script = Script::new(&Setup {
+        timeout: 10,
+        retry_count: 2,
+        ..Setup::plain()
+    });
+    // Which of them succeed is open; so they are counted, not expected one by one.
+    for round in 0..20 {
+        script.write(0, 1000 + round, Status::Success).unwrap();
+    }
+    script.rig.poll(1, 1).unwrap();
+    script.rig.endpoints[1].qp.destroy();
+    let mut refused = None;
+    let began = Instant::now();
+    while !script.rig.endpoints[0].sends.is_empty() {
+        assert!(began.elapsed() < Duration::from_secs(20), "a hang");
+        match script.rig.poll(0, 1) {
+            Ok(_) => {}
+            Err(Trouble::RetriesUsedUp(_)) if refused.is_none() => {
+                refused = Some(script.rig.endpoints[0].sends.len());
+                for left in &mut script.rig.endpoints[0].sends {
+                    left.status = Status::FlushError;
+                }
+            }
+            Err(trouble) => panic!("{trouble:?}"),
+        }
+    }
+    let state = script.rig.endpoints[0].qp.state();
+    match refused {
+        Some(_) => assert_eq!(state, State::Err),
+        None => assert_eq!(state, State::Rts),
+    }
+}
