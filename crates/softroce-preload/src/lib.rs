@@ -104,7 +104,7 @@ refuse! {
     rdma_create_event_channel -> *mut c_void = null_mut();
     rdma_create_id -> c_int = -1;
     rdma_create_ep -> c_int = -1;
-    rdma_getaddrinfo -> c_int = -1;
+    rdma_getaddrinfo -> c_int = libc::EAI_SYSTEM;
     rdma_get_devices -> *mut c_void = null_mut();
     rsocket -> c_int = -1;
 }

@@ -151,6 +151,20 @@ impl Cq {
         self.has_events.load(Ordering::Relaxed)
     }
 
+    /// Gives the event now if one was asked for on any completion, and completions were left in the CQ: a program
+    /// is about to wait for it that took some of them only, and more may never come.
+    pub fn remind(&self) {
+        let forgotten = self.waiting.load(Ordering::SeqCst) > 0;
+        if forgotten
+            && self
+                .armed
+                .compare_exchange(ANY, DISARMED, Ordering::SeqCst, Ordering::SeqCst)
+                .is_ok()
+        {
+            (self.on_event)();
+        }
+    }
+
     /// Adds a completion; `false` if the CQ is broken.
     pub(super) fn push(&self, completion: Completion) -> bool {
         let mut ring = self.ring();

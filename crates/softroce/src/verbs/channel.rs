@@ -1,7 +1,8 @@
 //! Completion channels: events of CQs, for programs that sleep.
 
+use std::io;
 use std::os::raw::{c_int, c_uint, c_void};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use rdma_sys::{ibv_comp_channel, ibv_context, ibv_cq};
 
@@ -9,6 +10,7 @@ use super::cq::Cq;
 use super::errno::{code, pointer_or_errno, zero_or_errno};
 use super::events::Queue;
 use super::users::Users;
+use crate::transport;
 
 /// A CQ that has something, as it is carried to the program.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -30,6 +32,7 @@ struct Object {
 pub(super) struct Channel {
     pub(super) notices: Arc<Queue<Notice>>,
     pub(super) users: Users,
+    cqs: Mutex<Vec<Arc<transport::Cq>>>,
 }
 
 impl Channel {
@@ -40,6 +43,32 @@ impl Channel {
     pub(super) unsafe fn of<'a>(channel: *mut ibv_comp_channel) -> &'a Channel {
         // SAFETY: made by `create_comp_channel`; the reference covers nothing that programs write.
         unsafe { &(*channel.cast::<Object>()).inner }
+    }
+
+    fn cqs(&self) -> MutexGuard<'_, Vec<Arc<transport::Cq>>> {
+        self.cqs.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// A CQ whose events come here.
+    pub(super) fn serve(&self, cq: &Arc<transport::Cq>) {
+        self.cqs().push(Arc::clone(cq));
+    }
+
+    /// It is about to be destroyed.
+    pub(super) fn leave(&self, cq: &Arc<transport::Cq>) {
+        self.cqs().retain(|served| !Arc::ptr_eq(served, cq));
+    }
+
+    /// The next event. Programs exist that ask for one on a CQ, take a few of its completions, and wait (perftest's
+    /// `-b -e` of version 4.5): they work where asking on a CQ that is not empty brings an event at once, as on
+    /// Mellanox' adapters. Here it comes to who would wait, so that those who emptied the CQ get none in vain.
+    fn next(&self) -> io::Result<Notice> {
+        if self.notices.is_empty() {
+            for cq in self.cqs().iter() {
+                cq.remind();
+            }
+        }
+        self.notices.next()
     }
 }
 
@@ -53,6 +82,7 @@ fn create(context: *mut ibv_context) -> Result<*mut ibv_comp_channel, c_int> {
     let inner = Channel {
         notices,
         users: Users::default(),
+        cqs: Mutex::default(),
     };
     Ok(Box::into_raw(Box::new(Object { verbs, inner })).cast())
 }
@@ -90,7 +120,7 @@ pub unsafe extern "C" fn get_cq_event(
     cq_context: *mut *mut c_void,
 ) -> c_int {
     // SAFETY: a live channel.
-    let next = unsafe { Channel::of(channel) }.notices.next();
+    let next = unsafe { Channel::of(channel) }.next();
     zero_or_errno(next.map(|Notice(source)| {
         // SAFETY: both are writable; the CQ lives at least until its event is acknowledged.
         unsafe {

@@ -104,6 +104,9 @@ pub(super) unsafe fn create(
     };
     let capacity = wanted.entries as usize;
     let transport = transport::Cq::new(device.nic(), capacity, on_event, on_overrun);
+    if let Some(channel) = behind {
+        channel.serve(&transport);
+    }
     // SAFETY: pointers, integers, optional function pointers and pthread objects, for all of which zero is a value.
     let mut verbs: ibv_cq_ex = unsafe { std::mem::zeroed() };
     verbs.context = context;
@@ -176,9 +179,9 @@ pub unsafe extern "C" fn destroy_cq(cq: *mut ibv_cq) -> c_int {
             return libc::EBUSY;
         }
         if let Some((channel, _)) = &inner.channel {
-            Channel::of(*channel)
-                .notices
-                .forget(|notice| *notice == Notice(cq));
+            let channel = Channel::of(*channel);
+            channel.leave(&inner.transport);
+            channel.notices.forget(|notice| *notice == Notice(cq));
         }
         Context::of((*cq).context)
             .events()

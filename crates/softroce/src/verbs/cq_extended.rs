@@ -8,6 +8,7 @@ use rdma_sys::{
 
 use super::cq::{self, Cq, Wanted};
 use super::errno::pointer_or_errno;
+use super::refused::refuse;
 use crate::transport::Completion;
 
 /// Byte count, immediate data, QPN, source QPN, LIDs and service level: the fields that plain completions have.
@@ -33,6 +34,7 @@ pub(super) unsafe extern "C" fn create_cq_ex(
     };
     let unknown = init.comp_mask & !ibv_cq_init_attr_mask::IBV_CQ_INIT_ATTR_MASK_FLAGS.0;
     if init.wc_flags & !PLAIN_FIELDS != 0 || flags & !SINGLE_THREADED != 0 || unknown != 0 {
+        refuse("ibv_create_cq_ex with such fields or flags");
         return pointer_or_errno(Err(libc::EOPNOTSUPP));
     }
     let wanted = Wanted {

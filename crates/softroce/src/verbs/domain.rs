@@ -9,6 +9,7 @@ use rdma_sys::{ibv_access_flags, ibv_context, ibv_mr, ibv_pd};
 
 use super::context::Context;
 use super::errno::{code, memory_error, pointer_or_errno};
+use super::refused::refuse;
 use super::users::{Use, Users};
 use crate::transport::{Access, Nic, PdId, Region};
 
@@ -31,6 +32,7 @@ const ABSENT_ACCESS: u32 = ibv_access_flags::IBV_ACCESS_MW_BIND.0
 pub(super) fn access(flags: u32) -> Result<Access, c_int> {
     let flags = flags & !OPTIONAL_ACCESS;
     if flags & ABSENT_ACCESS != 0 {
+        refuse("memory for windows, from address 0 on or paged on demand");
         return Err(libc::EOPNOTSUPP);
     }
     if flags & !KNOWN_ACCESS != 0 {

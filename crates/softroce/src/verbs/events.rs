@@ -83,6 +83,11 @@ impl<T> Queue<T> {
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// Whether none waits.
+    pub(super) fn is_empty(&self) -> bool {
+        self.lock().is_empty()
+    }
+
     /// Adds an event.
     pub(super) fn raise(&self, what: T, acks: Option<Arc<Acks>>) {
         let mut waiting = self.lock();

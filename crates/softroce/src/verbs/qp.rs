@@ -17,6 +17,7 @@ use super::errno::pointer_or_errno;
 use super::events::Acks;
 use super::limits::{MAX_INLINE_BYTES, MAX_QP_WR, MAX_SGE};
 use super::qp_extended::{self, Builder};
+use super::refused::refuse;
 use super::srq::Srq;
 use super::users::Use;
 use crate::transport::{self, Capacities, Kind, QpEvent, QpOptions, ReceiveSource, State};
@@ -72,7 +73,10 @@ fn kind(qp_type: ibv_qp_type::Type) -> Result<Kind, c_int> {
         ibv_qp_type::IBV_QPT_RC => Ok(Kind::Rc),
         ibv_qp_type::IBV_QPT_UC => Ok(Kind::Uc),
         ibv_qp_type::IBV_QPT_UD => Ok(Kind::Ud),
-        _ => Err(libc::EOPNOTSUPP),
+        _ => {
+            refuse("a QP of another type than RC, UC and UD");
+            Err(libc::EOPNOTSUPP)
+        }
     }
 }
 
@@ -255,6 +259,7 @@ pub(super) unsafe extern "C" fn create_qp_ex(
         | Mask::IBV_QP_INIT_ATTR_SEND_OPS_FLAGS.0;
     let flags = has(Mask::IBV_QP_INIT_ATTR_CREATE_FLAGS) && init.create_flags != 0;
     if init.comp_mask & !known != 0 || flags {
+        refuse("ibv_create_qp_ex with creation flags or more than operations for ibv_wr_*");
         return pointer_or_errno(Err(libc::EOPNOTSUPP));
     }
     if !has(Mask::IBV_QP_INIT_ATTR_PD) {

@@ -1,4 +1,4 @@
-//! What libibverbs has and the device has not: EOPNOTSUPP, and a line on stderr, once for each function.
+//! What libibverbs has and the device has not: EOPNOTSUPP, and a line on stderr, once for each function or part of one.
 
 use std::collections::BTreeSet;
 use std::os::raw::c_int;
@@ -11,14 +11,14 @@ use super::device::complain;
 use super::errno::set_errno;
 
 /// Sets `errno` to EOPNOTSUPP, and says on stderr what is not supported if it was not said before.
-pub fn refuse(function: &'static str) {
+pub fn refuse(what: &'static str) {
     static SAID: Mutex<BTreeSet<&'static str>> = Mutex::new(BTreeSet::new());
     let fresh = SAID
         .lock()
         .unwrap_or_else(PoisonError::into_inner)
-        .insert(function);
+        .insert(what);
     if fresh {
-        complain(format_args!("{function} is not supported"));
+        complain(format_args!("{what} is not supported"));
     }
     set_errno(libc::EOPNOTSUPP);
 }

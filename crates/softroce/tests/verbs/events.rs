@@ -169,3 +169,46 @@ fn a_cq_without_room_is_an_event_and_an_error() {
         assert_eq!(verbs::destroy_cq(small), 0);
     }
 }
+
+#[test]
+fn who_waits_for_an_event_is_told_of_completions_that_were_left_in_an_armed_cq() {
+    let (one, other) = (End::new(), End::new());
+    // SAFETY: live objects throughout.
+    unsafe {
+        let channel = verbs::create_comp_channel(other.context);
+        let cq = verbs::create_cq(other.context, 16, null_mut(), channel, 0);
+        let mut init = other.init_attr(RC);
+        init.recv_cq = cq;
+        let peer = verbs::create_qp(other.pd, &raw mut init);
+        let qp = one.qp(RC);
+        connect(qp, RC, other.gid(), (*peer).qp_num);
+        connect(peer, RC, one.gid(), (*qp).qp_num);
+        for wr_id in 0..2 {
+            assert_eq!(other.receive(peer, wr_id, other.sge(0, 64)), 0);
+            let mut sge = one.sge(0, 16);
+            let mut wr = send_wr(ibv_wr_opcode::IBV_WR_SEND, &mut sge);
+            assert_eq!(send(qp, &mut wr), 0);
+            assert_eq!(one.completion().status, ibv_wc_status::IBV_WC_SUCCESS);
+        }
+        // Both have arrived: the sends were acknowledged.
+        let flags = libc::fcntl((*channel).fd, libc::F_GETFL);
+        libc::fcntl((*channel).fd, libc::F_SETFL, flags | libc::O_NONBLOCK);
+        let (mut event_cq, mut event_mark) = (null_mut(), null_mut());
+        let mut event = || verbs::get_cq_event(channel, &raw mut event_cq, &raw mut event_mark);
+        assert_eq!(event(), -1, "it was not asked for one");
+        assert_eq!(ibv_req_notify_cq(cq, 1), 0);
+        assert_eq!(event(), -1, "none of them is solicited");
+        assert_eq!(ibv_req_notify_cq(cq, 0), 0);
+        assert_eq!(event(), 0);
+        assert_eq!(event(), -1, "one event for each asking");
+        verbs::ack_cq_events(cq, 1);
+
+        let mut wc: [ibv_wc; 4] = std::array::from_fn(|_| blank());
+        assert_eq!(ibv_poll_cq(cq, 4, wc.as_mut_ptr()), 2);
+        assert_eq!(ibv_req_notify_cq(cq, 0), 0);
+        assert_eq!(event(), -1, "the CQ is empty");
+        destroy(&[qp, peer]);
+        assert_eq!(verbs::destroy_cq(cq), 0);
+        assert_eq!(verbs::destroy_comp_channel(channel), 0);
+    }
+}

@@ -1,0 +1,156 @@
+//! A program under the preloaded library: started, watched until a deadline, and never left behind.
+
+use std::env;
+use std::io::{ErrorKind, Read};
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::thread::{self, JoinHandle, sleep};
+use std::time::{Duration, Instant};
+
+use crate::library::library;
+
+/// Held by whoever runs programs: they want the machine's cores to themselves.
+pub fn machine() -> MutexGuard<'static, ()> {
+    static MACHINE: Mutex<()> = Mutex::new(());
+    library();
+    MACHINE.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// A program that was started; killed when dropped.
+pub struct Running {
+    command: String,
+    child: Child,
+    stdout: Option<JoinHandle<String>>,
+    stderr: Option<JoinHandle<String>>,
+}
+
+/// How a program ended.
+#[derive(Debug)]
+pub struct Ended {
+    pub command: String,
+    pub status: ExitStatus,
+    /// It did not end by itself in time.
+    pub killed: bool,
+    pub stdout: String,
+    pub stderr: String,
+}
+
+impl Ended {
+    pub fn succeeded(&self) -> bool {
+        self.status.success() && !self.killed
+    }
+
+    /// What a person needs to see of it.
+    pub fn report(&self) -> String {
+        let Ended {
+            command,
+            status,
+            stdout,
+            stderr,
+            ..
+        } = self;
+        let killed = if self.killed {
+            ", killed at its deadline"
+        } else {
+            ""
+        };
+        format!("--- {command}: {status}{killed}\n{stdout}{stderr}")
+    }
+}
+
+/// Starts a program with these arguments, separated by blanks.
+pub fn start(program: &str, arguments: &str) -> Running {
+    let mut command = Command::new(program);
+    command
+        .args(arguments.split_whitespace())
+        .env("LD_PRELOAD", library())
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped());
+    for (name, _) in env::vars_os() {
+        if name.to_string_lossy().starts_with("SOFTROCE_") {
+            command.env_remove(name);
+        }
+    }
+    let mut child = match command.spawn() {
+        Ok(child) => child,
+        Err(error) if error.kind() == ErrorKind::NotFound => {
+            let package = if program.starts_with("ibv_") {
+                "ibverbs-utils"
+            } else {
+                "perftest"
+            };
+            panic!(
+                "{program} is not installed: install the package {package}, or run scripts/setup --tests"
+            )
+        }
+        Err(error) => panic!("cannot start {program}: {error}"),
+    };
+    let stdout = child.stdout.take().map(collect);
+    let stderr = child.stderr.take().map(collect);
+    Running {
+        command: format!("{program} {arguments}"),
+        child,
+        stdout,
+        stderr,
+    }
+}
+
+/// Reads to the end, aside, so that the program never waits for room in its pipe.
+fn collect(mut pipe: impl Read + Send + 'static) -> JoinHandle<String> {
+    thread::spawn(move || {
+        let mut bytes = Vec::new();
+        // Whatever came until an error is still worth showing.
+        let _ = pipe.read_to_end(&mut bytes);
+        String::from_utf8_lossy(&bytes).into_owned()
+    })
+}
+
+impl Running {
+    /// Its process.
+    pub fn id(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// Whether it goes on.
+    pub fn runs(&mut self) -> bool {
+        self.child.try_wait().unwrap().is_none()
+    }
+
+    /// As `kill -9`.
+    pub fn kill(&mut self) {
+        self.child.kill().unwrap();
+    }
+
+    /// Waits for its end, which comes at the deadline at the latest.
+    pub fn end(mut self, deadline: Instant) -> Ended {
+        let mut killed = false;
+        let status = loop {
+            if let Some(status) = self.child.try_wait().unwrap() {
+                break status;
+            }
+            if Instant::now() >= deadline {
+                killed = true;
+                self.kill();
+                break self.child.wait().unwrap();
+            }
+            sleep(Duration::from_millis(5));
+        };
+        let text = |reader: Option<JoinHandle<String>>| reader.unwrap().join().unwrap();
+        Ended {
+            command: self.command.clone(),
+            status,
+            killed,
+            stdout: text(self.stdout.take()),
+            stderr: text(self.stderr.take()),
+        }
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        // Fails when it has ended, which is what is wanted.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}

@@ -1,0 +1,72 @@
+//! perftest's `ib_*_lat`.
+
+use crate::perftest::{all_sizes, figures};
+
+/// Runs a program, whose rows must be of these sizes and have latencies in their order.
+fn measure(program: &str, arguments: &str, sizes: &[f64]) {
+    let (pair, rows) = figures(program, arguments);
+    let measured: Vec<_> = rows.iter().map(|row| row[0]).collect();
+    assert_eq!(measured, sizes, "{}", pair.report());
+    for row in &rows {
+        let [_, _, min, max, typical, average, ..] = row[..] else {
+            panic!("{row:?}\n{}", pair.report());
+        };
+        let ordered = 0.0 < min && min <= typical && typical <= max;
+        assert!(ordered && average <= max, "{}", pair.report());
+        // Typically nothing waits for a time-out (67 ms and more).
+        assert!(typical < 50_000.0, "{}", pair.report());
+    }
+}
+
+#[test]
+fn send() {
+    measure("ib_send_lat", "-n 500", &[2.0]);
+    measure("ib_send_lat", "-n 500 -c UC", &[2.0]);
+    measure("ib_send_lat", "-n 500 -c UD", &[2.0]);
+}
+
+#[test]
+fn send_of_all_sizes() {
+    measure("ib_send_lat", "-n 10 -a", &all_sizes());
+}
+
+#[test]
+fn send_with_events() {
+    measure("ib_send_lat", "-n 500 -e", &[2.0]);
+}
+
+#[test]
+fn write() {
+    measure("ib_write_lat", "-n 500", &[2.0]);
+}
+
+#[test]
+fn write_of_all_sizes() {
+    measure("ib_write_lat", "-n 10 -a", &all_sizes());
+}
+
+#[test]
+fn read() {
+    measure("ib_read_lat", "-n 500", &[2.0]);
+}
+
+#[test]
+fn read_of_all_sizes() {
+    measure("ib_read_lat", "-n 10 -a", &all_sizes());
+}
+
+#[test]
+fn read_with_events() {
+    measure("ib_read_lat", "-n 500 -e", &[2.0]);
+}
+
+#[test]
+fn atomics() {
+    measure("ib_atomic_lat", "-n 500 -A FETCH_AND_ADD", &[8.0]);
+    measure("ib_atomic_lat", "-n 500 -A CMP_AND_SWAP", &[8.0]);
+}
+
+#[test]
+fn atomics_with_events() {
+    measure("ib_atomic_lat", "-n 500 -e", &[8.0]);
+}

@@ -1,0 +1,13 @@
+//! Unmodified programs of Debian's packages ibverbs-utils and perftest on the preloaded device, each between two
+//! processes on this machine. What they print is all that is known of them here.
+
+mod bandwidth;
+mod child;
+mod devices;
+mod latency;
+mod library;
+mod pair;
+mod perftest;
+mod pingpong;
+mod refused;
+mod vanished;

@@ -1,0 +1,84 @@
+//! A server and its client: the same program twice, the client started as soon as the server listens.
+
+use std::fs;
+use std::net::TcpListener;
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+use crate::child::{Ended, Running, machine, start};
+
+/// Far beyond what any of these takes on an idle machine; tests run on busy ones.
+const DEADLINE: Duration = Duration::from_secs(60);
+
+/// Both ends of a run.
+pub struct Pair {
+    pub server: Ended,
+    pub client: Ended,
+}
+
+impl Pair {
+    /// What a person needs to see of it.
+    pub fn report(&self) -> String {
+        format!("{}{}", self.server.report(), self.client.report())
+    }
+}
+
+/// A TCP port that nobody uses.
+pub fn free_port() -> u16 {
+    let listener = TcpListener::bind(("127.0.0.1", 0)).unwrap();
+    listener.local_addr().unwrap().port()
+}
+
+/// Starts both ends; which then run.
+pub fn start_pair(program: &str, arguments: &str) -> (Running, Running) {
+    let port = free_port();
+    let mut server = start(program, &format!("{arguments} -p {port}"));
+    let deadline = Instant::now() + DEADLINE;
+    while server.runs() && !listens(&server, port) {
+        assert!(Instant::now() < deadline, "{program} does not listen");
+        sleep(Duration::from_millis(5));
+    }
+    let client = start(program, &format!("{arguments} -p {port} 127.0.0.1"));
+    (server, client)
+}
+
+/// Whether a process listens on a port. Asked of the system: a connection would be taken for the client.
+fn listens(server: &Running, port: u16) -> bool {
+    let tables = ["tcp", "tcp6"].map(|table| {
+        fs::read_to_string(format!("/proc/{}/net/{table}", server.id())).unwrap_or_default()
+    });
+    let local = format!(":{port:04X}");
+    tables.iter().flat_map(|table| table.lines()).any(|line| {
+        let mut fields = line.split_whitespace().skip(1);
+        // The state 0A is LISTEN.
+        fields.next().is_some_and(|it| it.ends_with(&local)) && fields.nth(1) == Some("0A")
+    })
+}
+
+/// Runs both ends to their ends.
+pub fn run(program: &str, arguments: &str) -> Pair {
+    let _machine = machine();
+    let (server, client) = start_pair(program, arguments);
+    let deadline = Instant::now() + DEADLINE;
+    let client = client.end(deadline);
+    // A client that failed may leave its server waiting for ever.
+    let rest = match client.succeeded() {
+        true => deadline,
+        false => deadline.min(Instant::now() + Duration::from_secs(5)),
+    };
+    Pair {
+        server: server.end(rest),
+        client,
+    }
+}
+
+/// Runs both ends, which must succeed.
+pub fn succeed(program: &str, arguments: &str) -> Pair {
+    let pair = run(program, arguments);
+    assert!(
+        pair.server.succeeded() && pair.client.succeeded(),
+        "{}",
+        pair.report()
+    );
+    pair
+}

@@ -1,0 +1,26 @@
+//! perftest's programs: their tables of figures.
+
+use crate::pair::{Pair, succeed};
+
+/// The tables of a run: rows of figures, as far as they are numbers.
+pub fn rows(text: &str) -> Vec<Vec<f64>> {
+    text.lines()
+        .skip_while(|line| !line.starts_with(" #bytes"))
+        .filter_map(|line| line.split_whitespace().map(|it| it.parse().ok()).collect())
+        .filter(|row: &Vec<f64>| row.len() >= 4)
+        .collect()
+}
+
+/// Runs both ends and hands over the client's rows, of which there must be some.
+pub fn figures(program: &str, arguments: &str) -> (Pair, Vec<Vec<f64>>) {
+    // A processor that changes its frequency is no failure.
+    let pair = succeed(program, &format!("-F {arguments}"));
+    let rows = rows(&pair.client.stdout);
+    assert!(!rows.is_empty(), "no figures\n{}", pair.report());
+    (pair, rows)
+}
+
+/// Sizes of `-a`: 2 bytes to 8 MiB.
+pub fn all_sizes() -> Vec<f64> {
+    (1..=23_u32).map(|bit| f64::from(1_u32 << bit)).collect()
+}

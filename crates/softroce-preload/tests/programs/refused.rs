@@ -1,0 +1,56 @@
+//! What the device does not have: programs are told so, on stderr once, and end by themselves.
+
+use std::time::{Duration, Instant};
+
+use crate::child::{Ended, machine, start};
+use crate::pair::{free_port, run};
+
+/// The program must have failed, and have said this, exactly once.
+fn was_told(ended: &Ended, line: &str) {
+    let report = ended.report();
+    let failed = ended.status.code().is_some_and(|code| code != 0);
+    assert!(failed && !ended.killed, "{report}");
+    let lines = ended.stderr.lines();
+    let said: Vec<_> = lines
+        .filter(|line| line.starts_with("softroce: "))
+        .collect();
+    assert_eq!(said, [line], "{report}");
+}
+
+/// For programs that ask for it at their start.
+fn is_refused(program: &str, arguments: &str, line: &str) {
+    let _machine = machine();
+    let arguments = format!("{arguments} -p {}", free_port());
+    let ended = start(program, &arguments).end(Instant::now() + Duration::from_secs(20));
+    was_told(&ended, line);
+}
+
+/// For those that ask for it when both ends have met.
+fn both_are_refused(program: &str, arguments: &str, line: &str) {
+    let pair = run(program, arguments);
+    was_told(&pair.server, line);
+    was_told(&pair.client, line);
+}
+
+#[test]
+fn rdma_cm() {
+    let line = "softroce: rdma_create_event_channel is not supported";
+    is_refused("ib_send_bw", "-R", line);
+    is_refused("ib_write_lat", "-R", line);
+}
+
+#[test]
+fn xrc() {
+    let line = "softroce: ibv_open_xrcd is not supported";
+    is_refused("ibv_xsrq_pingpong", "-d soft0 -g 0", line);
+    both_are_refused("ib_write_bw", "-c XRC", line);
+}
+
+#[test]
+fn raw_packets() {
+    is_refused(
+        "raw_ethernet_bw",
+        "-d soft0 --client -B 02:00:00:00:00:01 -E 02:00:00:00:00:02",
+        "softroce: a QP of another type than RC, UC and UD is not supported",
+    );
+}

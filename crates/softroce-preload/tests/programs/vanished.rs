@@ -1,0 +1,53 @@
+//! A peer that is killed in the midst of a run: the other end gets a completion error, and does not wait for ever.
+
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+use crate::child::{Ended, machine};
+use crate::pair::start_pair;
+
+/// Starts both ends of a run that would go on for long, kills one, and returns how the other ends.
+fn survivor(program: &str, arguments: &str, kill_server: bool) -> (Ended, Duration) {
+    let _machine = machine();
+    let (server, client) = start_pair(program, arguments);
+    let (mut victim, mut survivor) = match kill_server {
+        true => (server, client),
+        false => (client, server),
+    };
+    // Long enough to be connected and under way.
+    sleep(Duration::from_millis(1500));
+    let both_run = victim.runs() && survivor.runs();
+    victim.kill();
+    let killed = Instant::now();
+    let survivor = survivor.end(killed + Duration::from_secs(30));
+    let victim = victim.end(killed);
+    assert!(both_run, "{}{}", victim.report(), survivor.report());
+    (survivor, killed.elapsed())
+}
+
+fn fails_with_retry_exceeded(program: &str, arguments: &str, kill_server: bool) {
+    let (survivor, took) = survivor(program, arguments, kill_server);
+    let report = format!("after {took:?}\n{}", survivor.report());
+    assert!(!survivor.killed && !survivor.succeeded(), "{report}");
+    // IBV_WC_RETRY_EXC_ERR is 12.
+    let status = ["Failed status 12", "transport retry counter exceeded (12)"];
+    let said = format!("{}{}", survivor.stdout, survivor.stderr);
+    assert!(
+        status.iter().any(|status| said.contains(status)),
+        "{report}"
+    );
+}
+
+#[test]
+fn the_client_of_a_bandwidth_test_sees_its_server_go() {
+    fails_with_retry_exceeded("ib_send_bw", "-F -D 60", true);
+    fails_with_retry_exceeded("ib_write_bw", "-F -D 60 -q 4", true);
+    fails_with_retry_exceeded("ib_read_bw", "-F -D 60", true);
+}
+
+#[test]
+fn either_end_of_a_ping_pong_sees_the_other_go() {
+    let arguments = "-d soft0 -g 0 -n 100000000";
+    fails_with_retry_exceeded("ibv_rc_pingpong", arguments, true);
+    fails_with_retry_exceeded("ibv_rc_pingpong", &format!("{arguments} -e"), false);
+}
