@@ -141,9 +141,10 @@ impl Cq {
     pub fn arm(&self, solicited_only: bool) {
         let wanted = if solicited_only { SOLICITED } else { ANY };
         // An arming for any completion is not narrowed by one for solicited ones.
-        self.armed.fetch_max(wanted, Ordering::SeqCst);
+        if self.armed.fetch_max(wanted, Ordering::SeqCst) == DISARMED {
+            self.core.attention.program_sleeps();
+        }
         self.has_events.store(true, Ordering::Relaxed);
-        self.core.poller_leaves();
     }
 
     /// Whether the program sleeps on it at times, rather than polling.
@@ -161,6 +162,7 @@ impl Cq {
                 .compare_exchange(ANY, DISARMED, Ordering::SeqCst, Ordering::SeqCst)
                 .is_ok()
         {
+            self.core.attention.program_wakes();
             (self.on_event)();
         }
     }
@@ -184,6 +186,7 @@ impl Cq {
             || (armed == SOLICITED
                 && (completion.solicited || completion.status != Status::Success));
         if wanted && self.armed.swap(DISARMED, Ordering::SeqCst) != DISARMED {
+            self.core.attention.program_wakes();
             (self.on_event)();
         }
         true
@@ -200,5 +203,13 @@ impl Cq {
         }
         self.waiting.store(kept.count, Ordering::Release);
         *ring = kept;
+    }
+}
+
+impl Drop for Cq {
+    fn drop(&mut self) {
+        if *self.armed.get_mut() != DISARMED {
+            self.core.attention.program_wakes();
+        }
     }
 }

@@ -5,7 +5,7 @@
 use std::io;
 use std::os::fd::RawFd;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::thread::JoinHandle;
 
 use super::core::Core;
@@ -19,7 +19,7 @@ const LONGEST_NAP_NS: u64 = 200_000;
 /// A program that polls but left packets lying for so long waits for something else than completions: a byte in
 /// its memory, as latency benchmarks of WRITE do. Then packets wake the engine, until it finds that the program
 /// took them first so many times.
-const LEAVES_WORK_NS: u64 = 5_000;
+const LEAVES_WORK_NS: u64 = 30_000;
 const WATCHFUL_ROUNDS: u32 = 100;
 /// How long the engine looks for more packets before it sleeps on the socket.
 const LINGER_NS: u64 = 20_000;
@@ -34,8 +34,10 @@ pub(super) struct Attention {
     socket: RawFd,
     kick: Kick,
     stop: AtomicBool,
-    /// When a program last polled.
+    /// When a program last polled or posted; `u64::MAX` while it posts.
     polled_ns: AtomicU64,
+    /// CQs whose programs wait for an event.
+    armed_cqs: AtomicUsize,
     /// When a poller last found nothing.
     found_nothing_ns: AtomicU64,
     /// When a poller last found something.
@@ -55,6 +57,7 @@ impl Attention {
             kick: Kick::new()?,
             stop: AtomicBool::new(false),
             polled_ns: AtomicU64::new(0),
+            armed_cqs: AtomicUsize::new(0),
             found_nothing_ns: AtomicU64::new(0),
             found_ns: AtomicU64::new(0),
             next_timer_ns: AtomicU64::new(u64::MAX),
@@ -69,6 +72,29 @@ impl Attention {
         now_ns.saturating_sub(self.found_nothing_ns.load(Ordering::Relaxed)) >= LOOK_AGAIN_NS
     }
 
+    /// A program is in a call that sends, however long that takes; it will poll for what comes of it.
+    pub(super) fn poster_comes(&self) {
+        self.polled_ns.store(u64::MAX, Ordering::Relaxed);
+    }
+
+    /// The call is over.
+    pub(super) fn poster_goes(&self, now_ns: u64) {
+        self.polled_ns.store(now_ns, Ordering::Relaxed);
+    }
+
+    /// A CQ was armed: packets wake the engine until the event is given.
+    pub(super) fn program_sleeps(&self) {
+        self.armed_cqs.fetch_add(1, Ordering::SeqCst);
+        if self.naps.load(Ordering::SeqCst) {
+            self.kick.kick();
+        }
+    }
+
+    /// The event was given.
+    pub(super) fn program_wakes(&self) {
+        self.armed_cqs.fetch_sub(1, Ordering::SeqCst);
+    }
+
     /// It looked and found nothing. Whether it is time to let others have the core: what it waits for may well
     /// depend on a thread that has none.
     pub(super) fn poller_found_nothing(&self) -> bool {
@@ -80,14 +106,6 @@ impl Attention {
     /// It looked and found something.
     pub(super) fn poller_found(&self, now_ns: u64) {
         self.found_ns.store(now_ns, Ordering::Relaxed);
-    }
-
-    /// A program is about to sleep: the engine takes over at once.
-    pub(super) fn poller_leaves(&self) {
-        self.polled_ns.store(0, Ordering::SeqCst);
-        if self.naps.load(Ordering::SeqCst) {
-            self.kick.kick();
-        }
     }
 
     /// There is work that no packet announces.
@@ -120,7 +138,8 @@ impl Attention {
     }
 
     fn poller_is_near(&self, now_ns: u64) -> bool {
-        self.since_polled_ns(now_ns) < POLLER_IS_NEAR_NS
+        self.armed_cqs.load(Ordering::SeqCst) == 0
+            && self.since_polled_ns(now_ns) < POLLER_IS_NEAR_NS
     }
 
     /// Sleeps until kicked, until `until_ns`, until a timer, or, on the socket, until packets come.

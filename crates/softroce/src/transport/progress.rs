@@ -60,11 +60,6 @@ impl Core {
         Some(arrived + inbound.owing.len())
     }
 
-    /// A program is about to sleep.
-    pub(super) fn poller_leaves(&self) {
-        self.attention.poller_leaves();
-    }
-
     /// When packets held back by faults are due.
     pub(super) fn next_due_ns(&self) -> Option<u64> {
         let inbound = self

@@ -327,7 +327,9 @@ impl Qp {
             self.pay_acknowledgements(&tables);
         }
         let mut outcome = Ok(());
-        self.work(&tables, now_ns(), |requester, scene| {
+        let now = now_ns();
+        self.core.attention.poster_comes();
+        self.work(&tables, now, |requester, scene| {
             while outcome.is_ok()
                 && let Some(request) = next()
             {
@@ -342,6 +344,7 @@ impl Qp {
                 requester.transmit(scene, usize::MAX);
             }
         });
+        self.core.attention.poster_goes(now);
         outcome
     }
 
