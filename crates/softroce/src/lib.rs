@@ -1,5 +1,6 @@
-//! RoCEv2 in user space. What is here so far is the wire format: packets as they stand in UDP datagrams
-//! to port 4791, parsed and built, with their invariant CRC.
+//! RoCEv2 in user space: a device of software that needs neither RDMA hardware nor a kernel module. From below:
+//! [`wire`] has the packets as they stand in UDP datagrams to port 4791, [`net`] their sockets, [`transport`] queue
+//! pairs and the protocol between them, and [`verbs`] all of it as the C functions of libibverbs.
 
 pub mod net;
 pub mod transport;

@@ -7,9 +7,9 @@ use std::sync::atomic::Ordering;
 use super::copy;
 use super::core::Statistics;
 use super::qp::Scene;
+use super::request_packets::read_part_packets;
 use super::requester::Requester;
 use super::send_queue::Bytes;
-use super::transmit::read_part_packets;
 use super::{Operation, State, Status};
 use crate::wire::{Aeth, NakCode, Opcode, Packet, Psn, Syndrome};
 
@@ -29,7 +29,7 @@ impl Requester {
             return;
         }
         // Only what was sent can be answered.
-        let ahead = packet.psn.distance_from(self.next_psn());
+        let ahead = packet.psn.distance_from(self.sent_until);
         if ahead >= 0 {
             return;
         }

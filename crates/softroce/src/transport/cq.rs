@@ -13,6 +13,7 @@ pub struct Cq {
     /// Completions in the ring, to see without the lock that there are none.
     waiting: AtomicUsize,
     armed: AtomicU8,
+    has_events: AtomicBool,
     overrun: AtomicBool,
     on_event: Box<dyn Fn() + Send + Sync>,
     on_overrun: Box<dyn Fn() + Send + Sync>,
@@ -74,6 +75,7 @@ impl Cq {
             ring: Mutex::new(Ring::new(capacity)),
             waiting: AtomicUsize::new(0),
             armed: AtomicU8::new(DISARMED),
+            has_events: AtomicBool::new(false),
             overrun: AtomicBool::new(false),
             on_event,
             on_overrun,
@@ -140,7 +142,13 @@ impl Cq {
         let wanted = if solicited_only { SOLICITED } else { ANY };
         // An arming for any completion is not narrowed by one for solicited ones.
         self.armed.fetch_max(wanted, Ordering::SeqCst);
+        self.has_events.store(true, Ordering::Relaxed);
         self.core.poller_leaves();
+    }
+
+    /// Whether the program sleeps on it at times, rather than polling.
+    pub(super) fn has_events(&self) -> bool {
+        self.has_events.load(Ordering::Relaxed)
     }
 
     /// Adds a completion; `false` if the CQ is broken.

@@ -3,9 +3,10 @@
 
 use std::sync::atomic::Ordering;
 
+use super::Kind;
 use super::core::{Core, Inbound, Statistics, Tables};
 use super::peer::Peer;
-use super::qp::{Kind, Scene};
+use super::qp::Scene;
 use crate::net::{Arrival, now_ns};
 use crate::wire::{Opcode, Packet};
 
@@ -25,7 +26,7 @@ impl Core {
         };
         let tables = self.tables();
         if !inbound.owing.is_empty() {
-            self.pay(&mut inbound, &tables);
+            self.pay(&mut inbound, &tables, now);
         }
         let arrived = self.work(&mut inbound, &tables, now);
         if arrived == 0 && inbound.owing.is_empty() {
@@ -37,8 +38,9 @@ impl Core {
     pub(super) fn progress(&self) -> Option<usize> {
         let mut inbound = self.try_inbound()?;
         let tables = self.tables();
-        let arrived = self.work(&mut inbound, &tables, now_ns());
-        self.pay(&mut inbound, &tables);
+        let now = now_ns();
+        let arrived = self.work(&mut inbound, &tables, now);
+        self.pay(&mut inbound, &tables, now);
         Some(arrived + inbound.owing.len())
     }
 
@@ -62,21 +64,21 @@ impl Core {
             owing,
             answered,
         } = inbound;
-        let arrived = receiver.receive(|arrival| self.take(tables, &arrival, owing, answered));
+        let arrived = receiver.receive(|arrival| self.take(tables, now, &arrival, owing, answered));
         for number in answered.drain(..) {
             if let Some(qp) = tables.qp(number) {
                 qp.was_answered.store(false, Ordering::Relaxed);
-                qp.work(tables, |requester, scene| {
+                qp.work(tables, now, |requester, scene| {
                     requester.transmit(scene, TURN_TRAINS);
                 });
-                self.serve_line(tables, number);
+                self.serve_line(tables, now, number);
             }
         }
         if self.lines_may_move.load(Ordering::Relaxed)
             && self.lines_may_move.swap(false, Ordering::SeqCst)
         {
             for peer in self.peers() {
-                self.serve(tables, &peer);
+                self.serve(tables, now, &peer);
             }
         }
         self.transmitter.release_due();
@@ -90,6 +92,7 @@ impl Core {
     fn take(
         &self,
         tables: &Tables,
+        now: u64,
         arrival: &Arrival<'_>,
         owing: &mut Vec<u32>,
         answered: &mut Vec<u32>,
@@ -106,6 +109,7 @@ impl Core {
             core: self,
             tables,
             qp,
+            now_ns: now,
         };
         match qp.kind {
             Kind::Ud => qp.responder().take_datagram(scene, &packet, arrival.source),
@@ -113,7 +117,7 @@ impl Core {
                 .responder()
                 .take_unreliable(scene, &packet, arrival.source),
             Kind::Rc if is_answer(packet.opcode) => {
-                qp.work(tables, |requester, scene| {
+                qp.work(tables, now, |requester, scene| {
                     requester.take(scene, &packet, arrival.source);
                 });
                 if !qp.was_answered.swap(true, Ordering::Relaxed) {
@@ -129,6 +133,9 @@ impl Core {
                     // What the QP had posted to send goes the same way.
                     qp.requester().flush(qp);
                     qp.flush_receives();
+                    if !qp.was_answered.swap(true, Ordering::Relaxed) {
+                        answered.push(qp.number());
+                    }
                 }
                 if owes && !qp.owes.swap(true, Ordering::Relaxed) {
                     owing.push(qp.number());
@@ -138,7 +145,7 @@ impl Core {
     }
 
     /// Sends the answers owed, of each QP a turn's worth.
-    fn pay(&self, inbound: &mut Inbound, tables: &Tables) {
+    fn pay(&self, inbound: &mut Inbound, tables: &Tables, now: u64) {
         inbound.owing.retain(|number| {
             let Some(qp) = tables.qp(*number) else {
                 return false;
@@ -147,6 +154,7 @@ impl Core {
                 core: self,
                 tables,
                 qp,
+                now_ns: now,
             };
             let mut responder = qp.responder();
             responder.pay(scene, TURN_TRAINS);
@@ -157,17 +165,17 @@ impl Core {
     }
 
     /// Gives the QPs that wait for the same peer as this one their turns, while its window is open.
-    fn serve_line(&self, tables: &Tables, number: u32) {
+    fn serve_line(&self, tables: &Tables, now: u64, number: u32) {
         if let Some(peer) = tables.qp(number).and_then(|qp| qp.requester().peer()) {
-            self.serve(tables, &peer);
+            self.serve(tables, now, &peer);
         }
     }
 
-    fn serve(&self, tables: &Tables, peer: &Peer) {
+    fn serve(&self, tables: &Tables, now: u64, peer: &Peer) {
         while let Some(next) = peer.next_waiting() {
             if let Some(qp) = tables.qp(next) {
                 qp.waits.store(false, Ordering::Relaxed);
-                qp.work(tables, |requester, scene| {
+                qp.work(tables, now, |requester, scene| {
                     requester.transmit_in_turn(scene, TURN_TRAINS);
                 });
             }
@@ -180,8 +188,8 @@ impl Core {
         for qp in tables.qps() {
             let timer = qp.timer_ns.load(Ordering::Relaxed);
             if timer <= now {
-                qp.work(tables, |requester, scene| requester.wake(scene, now));
-                self.serve_line(tables, qp.number());
+                qp.work(tables, now, |requester, scene| requester.wake(scene, now));
+                self.serve_line(tables, now, qp.number());
             }
             next = next.min(qp.timer_ns.load(Ordering::Relaxed));
         }

@@ -10,145 +10,11 @@ use super::peer::Peer;
 use super::requester::Requester;
 use super::responder::Responder;
 use super::{
-    Access, Completion, CompletionKind, Cq, Nic, PdId, PostError, RecvQueue, SendRequest, Sge,
-    Status,
+    Access, Completion, CompletionKind, Connection, Cq, Deliveries, Kind, Nic, PdId, PostError,
+    QpEvent, QpOptions, ReceiveSource, RecvQueue, SendRequest, Sge, State, Status,
 };
-use crate::net::Flow;
+use crate::net::{Flow, now_ns};
 use crate::wire::Psn;
-
-/// Transport service of a QP.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
-    /// Reliable connection.
-    Rc,
-    /// Unreliable connection.
-    Uc,
-    /// Unreliable datagram.
-    Ud,
-}
-
-/// State of a QP; the numbers are those of `ibv_qp_state`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[repr(u32)]
-#[allow(missing_docs)] // each is the specification's name
-pub enum State {
-    Reset = 0,
-    Init = 1,
-    Rtr = 2,
-    Rts = 3,
-    Sqd = 4,
-    Sqe = 5,
-    Err = 6,
-}
-
-impl State {
-    fn from_number(number: u32) -> State {
-        match number {
-            0 => State::Reset,
-            1 => State::Init,
-            2 => State::Rtr,
-            3 => State::Rts,
-            4 => State::Sqd,
-            5 => State::Sqe,
-            _ => State::Err,
-        }
-    }
-
-    /// Whether requests of the peer are taken.
-    pub(super) fn receives(self) -> bool {
-        matches!(self, State::Rtr | State::Rts | State::Sqd | State::Sqe)
-    }
-}
-
-/// Room in a QP's queues.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Capacities {
-    /// Outstanding sends.
-    pub send_wrs: u32,
-    /// Outstanding receives.
-    pub recv_wrs: u32,
-    /// Elements of a send.
-    pub send_sges: u32,
-    /// Elements of a receive.
-    pub recv_sges: u32,
-    /// Inline bytes of a send.
-    pub inline_bytes: u32,
-}
-
-/// Where a QP's receives come from.
-pub enum ReceiveSource {
-    /// A queue of its own, of [`Capacities::recv_wrs`].
-    Own,
-    /// A shared one (SRQ).
-    Shared(Arc<RecvQueue>),
-}
-
-/// What happens to a QP beside completions.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum QpEvent {
-    /// First packet in state RTR (IBV_EVENT_COMM_EST).
-    CommunicationEstablished,
-    /// All sends of a QP in state SQD are done (IBV_EVENT_SQ_DRAINED).
-    SendQueueDrained,
-    /// The peer's request was invalid (IBV_EVENT_QP_REQ_ERR).
-    RequestError,
-    /// The peer's request was not allowed (IBV_EVENT_QP_ACCESS_ERR).
-    AccessError,
-    /// The QP is in error and takes no more from its SRQ (IBV_EVENT_QP_LAST_WQE_REACHED).
-    LastWqeReached,
-    /// The QP broke (IBV_EVENT_QP_FATAL): its CQ overran.
-    Fatal,
-}
-
-/// What a QP is made of.
-pub struct QpOptions {
-    /// Service.
-    pub kind: Kind,
-    /// Domain.
-    pub pd: PdId,
-    /// Completions of sends.
-    pub send_cq: Arc<Cq>,
-    /// Completions of receives.
-    pub recv_cq: Arc<Cq>,
-    /// Receives.
-    pub receives: ReceiveSource,
-    /// Room.
-    pub capacities: Capacities,
-    /// Every send is signalled.
-    pub signal_all: bool,
-    /// Called on events; must not call back into the transport.
-    pub on_event: Box<dyn Fn(QpEvent) + Send + Sync>,
-}
-
-/// Where a connected QP's packets go, from INIT to RTR.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Connection {
-    /// The peer's address.
-    pub address: IpAddr,
-    /// Its QP.
-    pub qpn: u32,
-    /// Flow label of the address handle, for the source port; 0 derives it from the QPNs.
-    pub flow_label: u32,
-    /// Type of service byte and hop limit of the packets.
-    pub traffic_class: u8,
-    /// Time to live; 0 leaves the system's.
-    pub hop_limit: u8,
-    /// Payload of a packet: 256 to 4096 bytes.
-    pub mtu_bytes: u32,
-}
-
-/// How a reliable QP's sends are repeated, from RTR to RTS.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Deliveries {
-    /// 4.096 µs × 2^this for an acknowledgement; 0 waits for ever.
-    pub timeout: u8,
-    /// Repetitions after that, 0 to 7.
-    pub retry_count: u8,
-    /// Repetitions when the receiver is not ready; 7 for ever.
-    pub rnr_retry: u8,
-    /// READs and atomics on their way.
-    pub max_rd_atomic: u8,
-}
 
 /// Where packets go, as both halves need it.
 #[derive(Clone)]
@@ -166,6 +32,8 @@ pub(super) struct Scene<'a> {
     pub(super) core: &'a Core,
     pub(super) tables: &'a Tables,
     pub(super) qp: &'a Qp,
+    /// The time, of a moment ago.
+    pub(super) now_ns: u64,
 }
 
 /// A queue pair.
@@ -238,7 +106,7 @@ impl Qp {
 
     /// Takes it off the device: afterwards nothing of it happens any more, and it posts no completions.
     pub fn destroy(&self) {
-        self.pay_acknowledgements();
+        self.pay_acknowledgements(&self.core.tables());
         self.core.tables_mut().remove(self.number);
         self.set_state(State::Reset);
         self.requester().forget_all(self);
@@ -246,15 +114,15 @@ impl Qp {
     }
 
     /// Sends what was held back for the next poll: the program saw the completion, so the peer is to see its own.
-    fn pay_acknowledgements(&self) {
+    fn pay_acknowledgements(&self, tables: &Tables) {
         const TRAINS: usize = 1;
-        let tables = self.core.tables();
         let mut responder = self.responder();
         if responder.owes() {
             let scene = Scene {
                 core: &self.core,
-                tables: &tables,
+                tables,
                 qp: self,
+                now_ns: now_ns(),
             };
             responder.pay(scene, TRAINS);
         }
@@ -270,6 +138,11 @@ impl Qp {
         self.responder
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The responder, unless another thread has it.
+    pub(super) fn try_responder(&self) -> Option<MutexGuard<'_, Responder>> {
+        self.responder.try_lock().ok()
     }
 
     /// 24 bits.
@@ -398,7 +271,7 @@ impl Qp {
     pub fn resume(&self) {
         let tables = self.core.tables();
         self.set_state(State::Rts);
-        self.work(&tables, |requester, scene| {
+        self.work(&tables, now_ns(), |requester, scene| {
             requester.transmit(scene, usize::MAX);
         });
     }
@@ -448,8 +321,13 @@ impl Qp {
             return Err(PostError::State);
         }
         let tables = self.core.tables();
+        // A peer that sleeps may take its first event for its own send's completion (ib_send_lat -e does), so the
+        // acknowledgement goes before the answer. Pollers are not kept waiting for it.
+        if self.recv_cq.has_events() {
+            self.pay_acknowledgements(&tables);
+        }
         let mut outcome = Ok(());
-        self.work(&tables, |requester, scene| {
+        self.work(&tables, now_ns(), |requester, scene| {
             while outcome.is_ok()
                 && let Some(request) = next()
             {
@@ -501,11 +379,17 @@ impl Qp {
     }
 
     /// Lets the requester work, then does what may not be done under its lock.
-    pub(super) fn work(&self, tables: &Tables, work: impl FnOnce(&mut Requester, Scene<'_>)) {
+    pub(super) fn work(
+        &self,
+        tables: &Tables,
+        now_ns: u64,
+        work: impl FnOnce(&mut Requester, Scene<'_>),
+    ) {
         let scene = Scene {
             core: &self.core,
             tables,
             qp: self,
+            now_ns,
         };
         let mut requester = self.requester();
         work(&mut requester, scene);

@@ -4,10 +4,11 @@
 use super::core::Statistics;
 use super::memory::Access;
 use super::qp::{Path, Scene};
+use super::request_packets::{PKEY, push};
 use super::responder::Responder;
-use super::transmit::{PKEY, push, with_train};
+use super::transmit::with_train;
 use crate::net::{MAX_TRAIN_PACKETS, Train};
-use crate::wire::{Aeth, Extended, NakCode, Opcode, Packet, Psn, Reth, Service, Syndrome};
+use crate::wire::{Aeth, Bth, Extended, NakCode, Opcode, Packet, Psn, Reth, Service, Syndrome};
 
 /// No credits are counted: the requester may send as it likes (specification 9.7.7.2).
 const UNLIMITED: Syndrome = Syndrome::Ack { credits: 31 };
@@ -101,6 +102,45 @@ impl Responder {
     }
 }
 
+impl Responder {
+    /// Adds an acknowledgement to a train of requests, if that is all that is owed and it fits.
+    pub(super) fn append_acknowledgement(
+        &mut self,
+        scene: Scene<'_>,
+        train: &mut Train,
+        path: &Path,
+    ) {
+        if self.replies.len() == 1
+            && let Some(&Reply::Acknowledge { psn, completed }) = self.replies.front()
+            && train.takes(Bth::BYTES + Aeth::BYTES, 0)
+        {
+            let extended = Extended {
+                aeth: Some(aeth(UNLIMITED, completed)),
+                ..Extended::default()
+            };
+            let packet = answer(path, Opcode::Acknowledge, psn, extended);
+            // SAFETY: there is no payload.
+            unsafe { push(train, &packet, 0, std::iter::empty()) };
+            self.replies.clear();
+            Statistics::count(&scene.core.statistics.acks_sent);
+        }
+    }
+}
+
+fn answer(path: &Path, opcode: Opcode, psn: Psn, extended: Extended) -> Packet<'static> {
+    Packet {
+        service: Service::Rc,
+        opcode,
+        solicited: false,
+        pkey: PKEY,
+        destination_qpn: path.qpn,
+        ack_request: false,
+        psn,
+        extended,
+        payload: &[],
+    }
+}
+
 impl Paying<'_> {
     /// Adds a reply, of a READ one packet. `true` when it is done.
     fn add(&mut self, reply: &mut Reply) -> bool {
@@ -154,20 +194,6 @@ impl Paying<'_> {
         }
     }
 
-    fn packet(&self, opcode: Opcode, psn: Psn, extended: Extended) -> Packet<'static> {
-        Packet {
-            service: Service::Rc,
-            opcode,
-            solicited: false,
-            pkey: PKEY,
-            destination_qpn: self.path.qpn,
-            ack_request: false,
-            psn,
-            extended,
-            payload: &[],
-        }
-    }
-
     fn add_short(
         &mut self,
         opcode: Opcode,
@@ -181,7 +207,7 @@ impl Paying<'_> {
             atomic_answer,
             ..Extended::default()
         };
-        let packet = self.packet(opcode, psn, extended);
+        let packet = answer(self.path, opcode, psn, extended);
         self.make_room(&packet, 0);
         // SAFETY: there is no payload.
         unsafe { push(self.train, &packet, 0, std::iter::empty()) };
@@ -209,7 +235,7 @@ impl Paying<'_> {
             aeth: opcode.has_aeth().then(|| aeth(UNLIMITED, completed)),
             ..Extended::default()
         };
-        let packet = self.packet(opcode, first.plus(index), extended);
+        let packet = answer(self.path, opcode, first.plus(index), extended);
         self.make_room(&packet, length as usize);
         if length == 0 {
             // SAFETY: there is no payload.

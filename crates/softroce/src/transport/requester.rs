@@ -17,7 +17,6 @@ use super::{
     Capacities, Completion, CompletionKind, Deliveries, Operation, PostError, Qp, QpEvent,
     SendRequest, State, Status,
 };
-use crate::net::now_ns;
 use crate::wire::Psn;
 
 /// Trains of a QP on their way at most.
@@ -41,6 +40,8 @@ pub(super) struct Requester {
     pub(super) assigned: u64,
     /// PSN of the next request that gets any.
     next_psn: Psn,
+    /// The PSN after all that were ever sent.
+    pub(super) sent_until: Psn,
     /// Oldest PSN that was not answered.
     pub(super) unacked: Psn,
     /// READ requests and atomics on their way.
@@ -80,6 +81,7 @@ impl Requester {
             sent_packets: 0,
             assigned: 0,
             next_psn: Psn::ZERO,
+            sent_until: Psn::ZERO,
             unacked: Psn::ZERO,
             fetches: 0,
             trains: VecDeque::new(),
@@ -105,6 +107,7 @@ impl Requester {
     pub(super) fn start(&mut self, psn: Psn, deliveries: Option<Deliveries>) {
         self.next_psn = psn;
         self.unacked = psn;
+        self.sent_until = psn;
         if let Some(deliveries) = deliveries {
             self.deliveries = deliveries;
         }
@@ -142,6 +145,14 @@ impl Requester {
         match self.queue.get(self.next) {
             Some(wqe) if self.next < self.assigned => wqe.first_psn.plus(self.sent_packets),
             _ => self.next_psn,
+        }
+    }
+
+    /// Remembers how far it has sent.
+    pub(super) fn note_position(&mut self) {
+        let position = self.position();
+        if position.distance_from(self.sent_until) > 0 {
+            self.sent_until = position;
         }
     }
 
@@ -296,7 +307,7 @@ impl Requester {
     pub(super) fn watch(&mut self, scene: Scene<'_>) {
         let awaited = self.unacked != self.position();
         let due = if awaited && self.deliveries.timeout > 0 {
-            now_ns() + timeout_ns(self.deliveries.timeout)
+            scene.now_ns + timeout_ns(self.deliveries.timeout)
         } else {
             u64::MAX
         };
@@ -309,7 +320,7 @@ impl Requester {
     /// Pauses for as long as the peer asked.
     pub(super) fn pause(&mut self, scene: Scene<'_>, pause_ns: u64) {
         self.pauses = true;
-        let due = now_ns() + pause_ns;
+        let due = scene.now_ns + pause_ns;
         scene.qp.timer_ns.store(due, Ordering::Relaxed);
         scene.core.attention.timer_at(due);
     }

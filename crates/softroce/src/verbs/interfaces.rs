@@ -127,17 +127,18 @@ fn wanted_place(interfaces: &[Interface], address: IpAddr) -> Place {
         })
 }
 
-/// An EUI-64 of this machine's own making (the bit "locally administered" set): the same in every process that has
-/// the device.
+/// An EUI-64 of this machine's own making ("locally administered", and of no group): the same in every process that
+/// has the device.
 pub(super) fn guid(address: Option<IpAddr>) -> u64 {
     const LOCAL: u64 = 0x0200_0000_0000_0000;
+    const GROUP: u64 = 0x0100_0000_0000_0000;
     const IPV4: u64 = 0x0200_00ff_0000_0000;
     match address {
         None => IPV4 | u64::from(u32::from(Ipv4Addr::new(127, 0, 0, 0))),
         Some(IpAddr::V4(address)) => IPV4 | u64::from(u32::from(address)),
         Some(IpAddr::V6(address)) => {
             let bits = u128::from(address);
-            ((bits >> 64) as u64 ^ bits as u64) | LOCAL
+            ((bits >> 64) as u64 ^ bits as u64) & !GROUP | LOCAL
         }
     }
 }

@@ -1,0 +1,171 @@
+//! Events of CQs and QPs, and that nothing is destroyed under them.
+
+use std::ptr::null_mut;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use rdma_sys::*;
+use softroce::verbs;
+
+use super::rig::*;
+
+const RC: u32 = ibv_qp_type::IBV_QPT_RC;
+
+/// Pointers that a thread takes along.
+struct Carried<T>(*mut T);
+// SAFETY: verbs objects may be used from any thread.
+unsafe impl<T> Send for Carried<T> {}
+
+impl<T> Carried<T> {
+    fn get(&self) -> *mut T {
+        self.0
+    }
+}
+
+#[test]
+fn an_armed_cq_tells_of_a_completion_and_is_not_destroyed_before_the_acknowledgement() {
+    let (one, other) = (End::new(), End::new());
+    // SAFETY: live objects throughout.
+    unsafe {
+        let channel = verbs::create_comp_channel(other.context);
+        let mark = null_mut::<u8>().wrapping_add(0x77).cast();
+        let cq = verbs::create_cq(other.context, 16, mark, channel, 0);
+        assert!(!cq.is_null());
+        assert_eq!((*cq).channel, channel);
+        assert_eq!(verbs::destroy_comp_channel(channel), libc::EBUSY);
+        let mut init = other.init_attr(RC);
+        init.recv_cq = cq;
+        let peer = verbs::create_qp(other.pd, &raw mut init);
+        let qp = one.qp(RC);
+        connect(qp, RC, other.gid(), (*peer).qp_num);
+        connect(peer, RC, one.gid(), (*qp).qp_num);
+
+        let (mut event_cq, mut event_mark) = (null_mut(), null_mut());
+        let flags = libc::fcntl((*channel).fd, libc::F_GETFL);
+        libc::fcntl((*channel).fd, libc::F_SETFL, flags | libc::O_NONBLOCK);
+        let none = verbs::get_cq_event(channel, &raw mut event_cq, &raw mut event_mark);
+        assert_eq!((none, errno()), (-1, libc::EAGAIN));
+        libc::fcntl((*channel).fd, libc::F_SETFL, flags);
+
+        assert_eq!(ibv_req_notify_cq(cq, 0), 0);
+        assert_eq!(other.receive(peer, 1, other.sge(0, 64)), 0);
+        let mut sge = one.sge(0, 16);
+        assert_eq!(
+            send(qp, &mut send_wr(ibv_wr_opcode::IBV_WR_SEND, &mut sge)),
+            0
+        );
+        assert_eq!(
+            verbs::get_cq_event(channel, &raw mut event_cq, &raw mut event_mark),
+            0
+        );
+        assert_eq!((event_cq, event_mark), (cq, mark));
+        assert_eq!(one.completion().status, ibv_wc_status::IBV_WC_SUCCESS);
+        destroy(&[qp, peer]);
+
+        let carried = Carried(cq);
+        let destroyer = thread::spawn(move || verbs::destroy_cq(carried.get()));
+        thread::sleep(Duration::from_millis(50));
+        assert!(!destroyer.is_finished());
+        verbs::ack_cq_events(cq, 1);
+        assert_eq!(destroyer.join().unwrap(), 0);
+        assert_eq!(verbs::destroy_comp_channel(channel), 0);
+    }
+}
+
+#[test]
+fn a_forbidden_write_fails_here_and_is_told_there() {
+    let (one, other) = (End::new(), End::new());
+    let (qp, peer) = pair(&one, &other, RC);
+    let mut sge = one.sge(0, 16);
+    let mut wr = send_wr(ibv_wr_opcode::IBV_WR_RDMA_WRITE, &mut sge);
+    wr.wr.rdma = rdma_t {
+        remote_addr: other.address() + BUFFER_BYTES as u64 - 8,
+        rkey: other.rkey(),
+    };
+    assert_eq!(send(qp, &mut wr), 0);
+    assert_eq!(
+        one.completion().status,
+        ibv_wc_status::IBV_WC_REM_ACCESS_ERR
+    );
+    assert_eq!(query(qp).qp_state, ibv_qp_state::IBV_QPS_ERR);
+    let mut event: ibv_async_event = blank();
+    // SAFETY: live objects throughout.
+    unsafe {
+        loop {
+            assert_eq!(verbs::get_async_event(other.context, &raw mut event), 0);
+            if event.event_type == ibv_event_type::IBV_EVENT_QP_ACCESS_ERR {
+                break;
+            }
+            verbs::ack_async_event(&raw mut event);
+        }
+        assert_eq!(event.element.qp, peer);
+        let carried = Carried(peer);
+        let destroyer = thread::spawn(move || verbs::destroy_qp(carried.get()));
+        thread::sleep(Duration::from_millis(50));
+        assert!(!destroyer.is_finished());
+        verbs::ack_async_event(&raw mut event);
+        assert_eq!(destroyer.join().unwrap(), 0);
+    }
+    destroy(&[qp]);
+}
+
+#[test]
+fn events_that_nobody_took_go_with_their_object() {
+    let (one, other) = (End::new(), End::new());
+    let (qp, peer) = pair(&one, &other, RC);
+    let mut attr: ibv_qp_attr = blank();
+    attr.qp_state = ibv_qp_state::IBV_QPS_SQD;
+    attr.en_sqd_async_notify = 1;
+    assert_eq!(modify(qp, &mut attr, STATE | 4), 0);
+    destroy(&[qp, peer]);
+    let mut event: ibv_async_event = blank();
+    // SAFETY: an open context.
+    unsafe {
+        let fd = (*one.context).async_fd;
+        libc::fcntl(fd, libc::F_SETFL, libc::O_NONBLOCK);
+        assert_eq!(verbs::get_async_event(one.context, &raw mut event), -1);
+    }
+    assert_eq!(errno(), libc::EAGAIN);
+}
+
+#[test]
+fn a_cq_without_room_is_an_event_and_an_error() {
+    let (one, other) = (End::new(), End::new());
+    // SAFETY: live objects throughout.
+    unsafe {
+        let small = verbs::create_cq(one.context, 1, null_mut(), null_mut(), 0);
+        let room = (*small).cqe.cast_unsigned();
+        let mut init = one.init_attr(RC);
+        init.send_cq = small;
+        init.cap.max_send_wr = room + 8;
+        let qp = verbs::create_qp(one.pd, &raw mut init);
+        let peer = other.qp(RC);
+        connect(qp, RC, other.gid(), (*peer).qp_num);
+        connect(peer, RC, one.gid(), (*qp).qp_num);
+        for _ in 0..=room {
+            let mut sge = one.sge(0, 8);
+            let mut wr = send_wr(ibv_wr_opcode::IBV_WR_RDMA_WRITE, &mut sge);
+            wr.wr.rdma = rdma_t {
+                remote_addr: other.address(),
+                rkey: other.rkey(),
+            };
+            assert_eq!(send(qp, &mut wr), 0);
+        }
+        let mut event: ibv_async_event = blank();
+        loop {
+            assert_eq!(verbs::get_async_event(one.context, &raw mut event), 0);
+            verbs::ack_async_event(&raw mut event);
+            if event.event_type == ibv_event_type::IBV_EVENT_CQ_ERR {
+                break;
+            }
+        }
+        assert_eq!(event.element.cq, small);
+        let mut wc: ibv_wc = blank();
+        let deadline = Instant::now() + Duration::from_secs(10);
+        while ibv_poll_cq(small, 1, &raw mut wc) >= 0 {
+            assert!(Instant::now() < deadline);
+        }
+        destroy(&[qp, peer]);
+        assert_eq!(verbs::destroy_cq(small), 0);
+    }
+}

@@ -1,0 +1,170 @@
+//! `ibv_create_qp_ex`, `ibv_wr_*`, `ibv_create_cq_ex` and the reading of completions field by field.
+
+use std::mem::offset_of;
+use std::ptr::null_mut;
+use std::time::{Duration, Instant};
+
+use rdma_sys::*;
+use softroce::verbs;
+
+use super::rig::*;
+
+const RC: u32 = ibv_qp_type::IBV_QPT_RC;
+const PLAIN_FIELDS: u64 = 0x7f;
+
+/// The extended context around a plain one; `rdma_sys::verbs_get_ctx` does not know it on 64 bits.
+fn extended(end: &End) -> &verbs_context {
+    // SAFETY: an open context of this device.
+    unsafe {
+        &*end
+            .context
+            .byte_sub(offset_of!(verbs_context, context))
+            .cast::<verbs_context>()
+    }
+}
+
+fn create_cq(end: &End, wc_flags: u64) -> *mut ibv_cq_ex {
+    let mut init: ibv_cq_init_attr_ex = blank();
+    init.cqe = 64;
+    init.wc_flags = wc_flags;
+    // SAFETY: an open context.
+    unsafe { extended(end).create_cq_ex.unwrap()(end.context, &raw mut init) }
+}
+
+fn create_qp(end: &End, cq: *mut ibv_cq, operations: u64) -> *mut ibv_qp {
+    let plain = end.init_attr(RC);
+    let mut init: ibv_qp_init_attr_ex = blank();
+    init.send_cq = cq;
+    init.recv_cq = cq;
+    init.qp_type = RC;
+    init.cap = plain.cap;
+    init.pd = end.pd;
+    init.send_ops_flags = operations;
+    init.comp_mask = ibv_qp_init_attr_mask::IBV_QP_INIT_ATTR_PD.0
+        | ibv_qp_init_attr_mask::IBV_QP_INIT_ATTR_SEND_OPS_FLAGS.0;
+    // SAFETY: live objects.
+    unsafe { extended(end).create_qp_ex.unwrap()(end.context, &raw mut init) }
+}
+
+/// Waits until `start_poll` has a completion.
+unsafe fn start(cq: *mut ibv_cq_ex) {
+    let deadline = Instant::now() + Duration::from_secs(20);
+    let mut attr: ibv_poll_cq_attr = blank();
+    // SAFETY: a live CQ.
+    while unsafe { ibv_start_poll(cq, &raw mut attr) } == libc::ENOENT {
+        assert!(Instant::now() < deadline, "no completion");
+    }
+}
+
+#[test]
+fn what_is_not_there_is_refused() {
+    let end = End::new();
+    // Time stamps, VLAN, tags.
+    for flag in [1 << 7, 1 << 8, 1 << 9, 1 << 10, 1 << 11] {
+        assert!(create_cq(&end, flag).is_null());
+        assert_eq!(errno(), libc::EOPNOTSUPP);
+    }
+    let tso = u64::from(ibv_qp_create_send_ops_flags::IBV_QP_EX_WITH_TSO.0);
+    assert!(create_qp(&end, end.cq, tso).is_null());
+    assert_eq!(errno(), libc::EOPNOTSUPP);
+    let plain = end.qp(RC);
+    // SAFETY: a live QP.
+    assert!(unsafe { verbs::qp_to_qp_ex(plain) }.is_null());
+    destroy(&[plain]);
+}
+
+#[test]
+fn requests_built_call_by_call_arrive_and_are_read_field_by_field() {
+    let (mut one, other) = (End::new(), End::new());
+    one.buffer[..8].copy_from_slice(b"12345678");
+    let (cq, peer_cq) = (
+        create_cq(&one, PLAIN_FIELDS),
+        create_cq(&other, PLAIN_FIELDS),
+    );
+    assert!(!cq.is_null() && !peer_cq.is_null());
+    let operations = 0x7f;
+    let qp = create_qp(&one, cq.cast(), operations);
+    let peer = create_qp(&other, peer_cq.cast(), operations);
+    assert!(!qp.is_null() && !peer.is_null());
+    // SAFETY: live objects throughout; the calls come in the order of ibv_wr_post(3).
+    unsafe {
+        connect(qp, RC, other.gid(), (*peer).qp_num);
+        connect(peer, RC, one.gid(), (*qp).qp_num);
+        assert_eq!(other.receive(peer, 9, other.sge(0, 64)), 0);
+        assert_eq!(other.receive(peer, 10, other.sge(64, 64)), 0);
+        let qpx = verbs::qp_to_qp_ex(qp);
+        assert_eq!(qpx.cast(), qp);
+
+        ibv_wr_start(qpx);
+        (*qpx).wr_id = 1;
+        (*qpx).wr_flags = ibv_send_flags::IBV_SEND_SIGNALED.0;
+        ibv_wr_send_imm(qpx, 0x0102_0304_u32.to_be());
+        let mut elements = [one.sge(0, 4), one.sge(4, 4)];
+        ibv_wr_set_sge_list(qpx, 2, elements.as_mut_ptr());
+        (*qpx).wr_id = 2;
+        (*qpx).wr_flags = ibv_send_flags::IBV_SEND_SIGNALED.0 | ibv_send_flags::IBV_SEND_INLINE.0;
+        ibv_wr_rdma_write_imm(qpx, other.rkey(), other.address() + 1000, 5);
+        let mut data = *b"inline";
+        ibv_wr_set_inline_data(qpx, data.as_mut_ptr().cast(), data.len());
+        data = *b"......";
+        assert_eq!(ibv_wr_complete(qpx), 0);
+        assert_eq!(data, *b"......");
+
+        // What is aborted is not sent.
+        ibv_wr_start(qpx);
+        ibv_wr_send(qpx);
+        ibv_wr_abort(qpx);
+
+        start(peer_cq);
+        assert_eq!(((*peer_cq).wr_id, (*peer_cq).status), (9, 0));
+        assert_eq!(ibv_wc_read_opcode(peer_cq), ibv_wc_opcode::IBV_WC_RECV);
+        assert_eq!(ibv_wc_read_byte_len(peer_cq), 8);
+        assert_eq!(u32::from_be(ibv_wc_read_imm_data(peer_cq)), 0x0102_0304);
+        assert_eq!(
+            ibv_wc_read_wc_flags(peer_cq),
+            ibv_wc_flags::IBV_WC_WITH_IMM.0
+        );
+        assert_eq!(ibv_wc_read_qp_num(peer_cq), (*peer).qp_num);
+        ibv_end_poll(peer_cq);
+        start(peer_cq);
+        assert_eq!((*peer_cq).wr_id, 10);
+        let opcode = ibv_wc_read_opcode(peer_cq);
+        assert_eq!(opcode, ibv_wc_opcode::IBV_WC_RECV_RDMA_WITH_IMM);
+        assert_eq!(ibv_next_poll(peer_cq), libc::ENOENT);
+        ibv_end_poll(peer_cq);
+        assert_eq!(other.buffer[..8], *b"12345678");
+        assert_eq!(other.buffer[1000..1006], *b"inline");
+        for wr_id in [1, 2] {
+            start(cq);
+            assert_eq!(((*cq).wr_id, (*cq).status), (wr_id, 0));
+            ibv_end_poll(cq);
+        }
+
+        ibv_wr_start(qpx);
+        (*qpx).wr_id = 3;
+        (*qpx).wr_flags = ibv_send_flags::IBV_SEND_SIGNALED.0;
+        ibv_wr_rdma_read(qpx, other.rkey(), other.address() + 1000);
+        let into = one.sge(2000, 6);
+        ibv_wr_set_sge(qpx, into.lkey, into.addr, into.length);
+        assert_eq!(ibv_wr_complete(qpx), 0);
+        start(cq);
+        assert_eq!(ibv_wc_read_opcode(cq), ibv_wc_opcode::IBV_WC_RDMA_READ);
+        ibv_end_poll(cq);
+        assert_eq!(one.buffer[2000..2006], *b"inline");
+
+        // More elements than there is room for.
+        ibv_wr_start(qpx);
+        ibv_wr_send(qpx);
+        let mut many = [one.sge(0, 1), one.sge(1, 1), one.sge(2, 1)];
+        ibv_wr_set_sge_list(qpx, 3, many.as_mut_ptr());
+        assert_eq!(ibv_wr_complete(qpx), libc::EINVAL);
+        ibv_wr_start(qpx);
+        ibv_wr_send(qpx);
+        ibv_wr_set_ud_addr(qpx, null_mut(), 1, 1);
+        assert_eq!(ibv_wr_complete(qpx), libc::EINVAL);
+
+        destroy(&[qp, peer]);
+        assert_eq!(verbs::destroy_cq(cq.cast()), 0);
+        assert_eq!(verbs::destroy_cq(peer_cq.cast()), 0);
+    }
+}
