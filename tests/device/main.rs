@@ -1,6 +1,6 @@
 //! rocebench on the kernel's Soft-RoCE, in one guest of the lab: `scripts/device-tests` runs it. The server is
-//! on `rxe1`, the client on `rxe0`; packets cross the wire between them. Without these devices everything
-//! here fails.
+//! on `rxe1`, the client on `rxe0`; packets cross the wire between them. The tests of interoperation lay a wire
+//! of their own, to the embedded device. Without these devices everything here fails.
 #![allow(missing_docs, clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 #[path = "../lab/mod.rs"]
@@ -10,6 +10,8 @@ mod clients;
 mod death;
 mod endurance;
 mod frames;
+mod interop;
+mod interop_programs;
 mod limits;
 mod loss;
 mod no_device;

@@ -2,8 +2,11 @@
 //! man in the middle. It must not know single tests.
 #![allow(dead_code, reason = "each test binary uses a part")]
 
+pub mod capture;
 pub mod check;
+pub mod namespace;
 pub mod netem;
+pub mod perftest;
 pub mod program;
 pub mod proxy;
 pub mod server;

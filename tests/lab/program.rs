@@ -52,13 +52,16 @@ pub enum Signal {
 
 /// The program, copied into the guest's own memory: pages that come from the host's files while a test runs
 /// take seconds on a busy machine.
-fn program() -> &'static Path {
+pub fn program() -> &'static Path {
     static COPY: OnceLock<PathBuf> = OnceLock::new();
-    COPY.get_or_init(|| {
-        let copy = std::env::temp_dir().join("rocebench");
-        std::fs::copy(ROCEBENCH, &copy).unwrap();
-        copy
-    })
+    COPY.get_or_init(|| copied(Path::new(ROCEBENCH)))
+}
+
+/// A file's copy in the guest's own memory.
+pub fn copied(file: &Path) -> PathBuf {
+    let copy = std::env::temp_dir().join(file.file_name().unwrap());
+    std::fs::copy(file, &copy).unwrap_or_else(|error| panic!("{}: {error}", file.display()));
+    copy
 }
 
 /// Sends a signal; a process that is gone is no error.
@@ -76,6 +79,11 @@ impl Program {
     /// an ACK timeout of 1 s: in an emulated guest an ACK can take longer than the default of 67 ms, and what
     /// Soft-RoCE retransmits without need it may refuse as invalid.
     pub fn sweep(arguments: &[&str]) -> Program {
+        Program::sweep_of(Command::new(program()), arguments)
+    }
+
+    /// As [`Program::sweep`], of a command that runs [`program`] somewhere else.
+    pub fn sweep_of(command: Command, arguments: &[&str]) -> Program {
         let out = tempfile::tempdir().unwrap();
         let path = out.path().to_str().unwrap().to_owned();
         let patience: &[&str] = if arguments.contains(&"--timeout") {
@@ -84,16 +92,21 @@ impl Program {
             &["--timeout", "18"]
         };
         let all: Vec<&str> = [arguments, patience, &["--out", &path]].concat();
-        Program::start(&all, out)
+        Program::start(command, &all, out)
     }
 
     /// Starts `rocebench` with exactly these arguments.
     pub fn bare(arguments: &[&str]) -> Program {
-        Program::start(arguments, tempfile::tempdir().unwrap())
+        Program::bare_of(Command::new(program()), arguments)
     }
 
-    fn start(arguments: &[&str], out: tempfile::TempDir) -> Program {
-        let mut child = Command::new(program())
+    /// As [`Program::bare`], of a command that runs [`program`] somewhere else.
+    pub fn bare_of(command: Command, arguments: &[&str]) -> Program {
+        Program::start(command, arguments, tempfile::tempdir().unwrap())
+    }
+
+    fn start(mut command: Command, arguments: &[&str], out: tempfile::TempDir) -> Program {
+        let mut child = command
             .args(arguments)
             .env_remove("ROCEBENCH_TOKEN")
             .stdin(Stdio::null())

@@ -3,7 +3,8 @@
 use std::net::{SocketAddr, TcpListener};
 use std::time::{Duration, Instant};
 
-use super::program::{Ended, Program, Signal};
+use super::namespace::End;
+use super::program::{Ended, Program, Signal, program};
 
 /// Where servers of one-guest tests listen: the address of `rxe1`.
 pub const SERVER_ADDRESS: &str = "192.0.2.2";
@@ -38,6 +39,22 @@ impl Server {
         let program = Program::bare(&all);
         program.await_line(0, "serving on", Duration::from_secs(30));
         let name = SocketAddr::new(address.parse().unwrap(), port).to_string();
+        Server {
+            program,
+            port,
+            name,
+        }
+    }
+
+    /// At an end of the wire between the kernel's device and the embedded one.
+    pub fn at(end: End, port: u16) -> Server {
+        let port_text = port.to_string();
+        let arguments = [
+            "serve", "--bind", end.v4, "-p", &port_text, "-d", end.device,
+        ];
+        let program = Program::bare_of(end.command(program()), &arguments);
+        program.await_line(0, "serving on", Duration::from_secs(30));
+        let name = SocketAddr::new(end.v4.parse().unwrap(), port).to_string();
         Server {
             program,
             port,

@@ -1,0 +1,140 @@
+//! perftest's programs between the kernel's Soft-RoCE and, preloaded, the embedded device, either as the client;
+//! and every packet on the wire between the two, parsed and its CRC checked from outside.
+
+use std::collections::{BTreeSet, HashMap};
+use std::net::IpAddr;
+
+use softroce::wire::Opcode;
+
+use crate::lab::capture::{Capture, Captured, decode, write_pcap};
+use crate::lab::namespace::{End, RXE, SOFT, Wire};
+use crate::lab::perftest::{Family, pair};
+
+/// What is run: with it, how many bytes a message has. The READs outstanding are those that both devices have
+/// room for: perftest takes the other end's number for its own.
+const PROGRAMS: [(&str, u64); 5] = [
+    ("ib_send_bw", 20_000),
+    ("ib_write_bw", 20_000),
+    ("ib_read_bw -o 16", 20_000),
+    ("ib_atomic_bw -o 16 -A FETCH_AND_ADD", 8),
+    ("ib_atomic_bw -o 16 -A CMP_AND_SWAP", 8),
+];
+
+fn run(client: End, family: Family, program: &str, bytes: u64, messages: u64, options: &str) {
+    let size = if bytes == 8 {
+        String::new()
+    } else {
+        format!("-s {bytes}")
+    };
+    let words = format!("{program} {size} -n {messages} {options}");
+    let row = pair(client, family, &words);
+    assert_eq!((row.bytes, row.messages), (bytes, messages), "{words}");
+    assert!(row.millions_per_s > 0.0, "{words}: {row:?}");
+}
+
+fn run_all(messages: u64, options: &str) {
+    for mtu in [1024, 4096] {
+        for client in [SOFT, RXE] {
+            for (program, bytes) in PROGRAMS {
+                let options = format!("-m {mtu} {options}");
+                run(client, Family::V4, program, bytes, messages, &options);
+            }
+        }
+    }
+}
+
+#[test]
+fn perftest_with_one_percent_of_loss() {
+    let wire = Wire::lay();
+    wire.lose(1);
+    run_all(100, "-u 16");
+    let what = "nothing was lost, so nothing was tested";
+    assert!(wire.repaired() > 0, "{what}");
+}
+
+#[test]
+fn perftest_and_every_packet_of_it() {
+    let wire = Wire::lay();
+    wire.cut_trains();
+    let capture = Capture::start();
+    run_all(30, "-u 18");
+    for client in [SOFT, RXE] {
+        run(client, Family::V6, "ib_write_bw", 20_000, 30, "-u 18");
+    }
+    let frames = capture.stop();
+    // For scripts/decode-capture.
+    let out = std::env::var("LAB_OUT").unwrap();
+    write_pcap(&std::path::Path::new(&out).join("interop.pcap"), &frames);
+
+    let mut packets = Vec::new();
+    for (number, frame) in frames.iter().enumerate() {
+        let packet = decode(frame);
+        packets.push(packet.unwrap_or_else(|error| panic!("packet {number}: {error}: {frame:x?}")));
+    }
+    for end in [RXE, SOFT] {
+        let sent = packets.iter().filter(|packet| end.has(packet.source));
+        let opcodes: BTreeSet<u8> = sent.clone().map(|it| it.packet.opcode as u8).collect();
+        for opcode in OPCODES {
+            assert!(
+                opcodes.contains(&(opcode as u8)),
+                "{end:?} sent no {opcode:?}"
+            );
+        }
+        // Otherwise the CRC would prove nothing about them.
+        let identifications: BTreeSet<_> = sent.clone().map(|it| it.identification).collect();
+        assert!(identifications.len() > 3, "{end:?}: {identifications:?}");
+        assert!(identifications.contains(&None), "{end:?} sent no IPv6");
+    }
+    check_atomics(&packets);
+}
+
+const OPCODES: [Opcode; 14] = [
+    Opcode::SendFirst,
+    Opcode::SendMiddle,
+    Opcode::SendLast,
+    Opcode::WriteFirst,
+    Opcode::WriteMiddle,
+    Opcode::WriteLast,
+    Opcode::ReadRequest,
+    Opcode::ReadResponseFirst,
+    Opcode::ReadResponseMiddle,
+    Opcode::ReadResponseLast,
+    Opcode::Acknowledge,
+    Opcode::AtomicAcknowledge,
+    Opcode::CompareSwap,
+    Opcode::FetchAdd,
+];
+
+/// Both ends read the same numbers: perftest adds 1, or compares with 1 and swaps in 0, again and again.
+fn check_atomics(packets: &[Captured<'_>]) {
+    let mut adds = HashMap::new();
+    let mut last: HashMap<(IpAddr, u32), (u32, u64)> = HashMap::new();
+    let mut followed: HashMap<IpAddr, u64> = HashMap::new();
+    for Captured { source, packet, .. } in packets {
+        let psn = packet.psn.value();
+        if let Some(atomic) = packet.extended.atomic {
+            let add = packet.opcode == Opcode::FetchAdd;
+            let operands = (atomic.compare, atomic.swap_or_add);
+            assert_eq!(operands, if add { (0, 1) } else { (1, 0) }, "{packet:?}");
+            adds.insert(psn, add);
+        }
+        let Some(answer) = packet.extended.atomic_answer else {
+            continue;
+        };
+        let add = *adds.get(&psn).expect("a request before its answer");
+        let key = (*source, packet.destination_qpn);
+        if let Some((before, was)) = last.insert(key, (psn, answer)) {
+            // Repeated, or the next.
+            let steps = psn.wrapping_sub(before) & 0x00ff_ffff;
+            assert!(steps <= 1, "{source}: answer {psn} behind {before}");
+            let grown = if add { u64::from(steps) } else { 0 };
+            assert_eq!(answer, was.wrapping_add(grown), "{source}: {packet:?}");
+            *followed.entry(*source).or_default() += u64::from(steps);
+        }
+    }
+    // Two MTUs, two operations.
+    for end in [RXE, SOFT] {
+        let answers = followed.get(&end.v4.parse().unwrap());
+        assert_eq!(answers, Some(&(4 * 29)), "{end:?}");
+    }
+}

@@ -1,0 +1,170 @@
+//! A wire between the kernel's Soft-RoCE and the embedded device: a veth with `rxe2` on the end here, since
+//! rxe lives in the first network namespace only, and the other end in a namespace of its own, where programs
+//! run on the embedded device.
+
+use std::net::IpAddr;
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
+use std::sync::OnceLock;
+
+use super::program::copied;
+
+/// The kernel's end.
+pub const RXE: End = End {
+    device: "rxe2",
+    interface: "x0",
+    v4: "198.51.100.1",
+    v6: "2001:db8:1::1",
+};
+/// The embedded device's end; its name where it is the only one.
+pub const SOFT: End = End {
+    device: "soft0",
+    interface: "x1",
+    v4: "198.51.100.2",
+    v6: "2001:db8:1::2",
+};
+
+const NAME: &str = "softroce";
+
+/// One end of the wire.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct End {
+    pub device: &'static str,
+    pub interface: &'static str,
+    pub v4: &'static str,
+    pub v6: &'static str,
+}
+
+impl End {
+    /// A command that runs a program at this end. At the embedded one, the device of `address` is the only one.
+    pub fn command_at(self, program: impl Into<std::ffi::OsString>, address: &str) -> Command {
+        if self == RXE {
+            return Command::new(program.into());
+        }
+        let mut command = Command::new("ip");
+        command.args(["netns", "exec", NAME]).arg(program.into());
+        command.env("SOFTROCE_ADDRESS", address);
+        command
+    }
+
+    /// As [`End::command_at`] of the IPv4 address.
+    pub fn command(self, program: impl Into<std::ffi::OsString>) -> Command {
+        self.command_at(program, self.v4)
+    }
+
+    pub fn other(self) -> End {
+        if self == RXE { SOFT } else { RXE }
+    }
+
+    pub fn has(self, address: IpAddr) -> bool {
+        let address = address.to_string();
+        address == self.v4 || address == self.v6
+    }
+}
+
+/// The library that puts programs on the embedded device; `scripts/device-tests` builds it beside the program.
+pub fn preload() -> &'static PathBuf {
+    static COPY: OnceLock<PathBuf> = OnceLock::new();
+    COPY.get_or_init(|| {
+        let built = PathBuf::from(super::ROCEBENCH).with_file_name("libsoftroce_preload.so");
+        copied(&built)
+    })
+}
+
+fn run(program: &str, arguments: &str) {
+    let status = Command::new(program)
+        .args(arguments.split_whitespace())
+        .status()
+        .unwrap();
+    assert!(status.success(), "{program} {arguments}");
+}
+
+fn inside(program: &str, arguments: &str) {
+    run("ip", &format!("netns exec {NAME} {program} {arguments}"));
+}
+
+/// The wire, until dropped.
+pub struct Wire(());
+
+impl Wire {
+    /// Lays it, with an MTU that an RDMA MTU of 4096 fits in.
+    pub fn lay() -> Wire {
+        run("ip", &format!("netns add {NAME}"));
+        let wire = Wire(());
+        let (here, there) = (RXE.interface, SOFT.interface);
+        run(
+            "ip",
+            &format!("link add {here} mtu 4200 type veth peer name {there} mtu 4200 netns {NAME}"),
+        );
+        for end in [RXE, SOFT] {
+            let namespace = if end == RXE {
+                String::new()
+            } else {
+                format!("-n {NAME} ")
+            };
+            for (bits, address) in [("24", end.v4), ("64 nodad", end.v6)] {
+                let (bits, nodad) = bits.split_once(' ').unwrap_or((bits, ""));
+                let device = end.interface;
+                run(
+                    "ip",
+                    &format!("{namespace}address add {address}/{bits} dev {device} {nodad}"),
+                );
+            }
+            run("ip", &format!("{namespace}link set {} up", end.interface));
+        }
+        run(
+            "rdma",
+            &format!("link add {} type rxe netdev {here}", RXE.device),
+        );
+        wire
+    }
+
+    /// From now on each end loses this share of what it sends.
+    pub fn lose(&self, percent: u32) {
+        let netem = |end: End| {
+            let interface = end.interface;
+            format!("qdisc replace dev {interface} root netem limit 100000 loss {percent}%")
+        };
+        run("tc", &netem(RXE));
+        inside("tc", &netem(SOFT));
+    }
+
+    /// From now on the embedded device's trains are cut into packets before they are on the wire, where
+    /// otherwise only the receiving end cuts them.
+    pub fn cut_trains(&self) {
+        let interface = SOFT.interface;
+        run(
+            "ip",
+            &format!("-n {NAME} link set {interface} gso_max_segs 1"),
+        );
+    }
+
+    /// What rxe has counted: packets that came a second time, and gaps that either end found.
+    pub fn repaired(&self) -> u64 {
+        let folder = format!("/sys/class/infiniband/{}/ports/1/hw_counters", RXE.device);
+        [
+            "duplicate_request",
+            "out_of_seq_request",
+            "rcvd_seq_err",
+            "completer_retry_err",
+        ]
+        .iter()
+        .map(|name| {
+            let text = std::fs::read_to_string(format!("{folder}/{name}")).unwrap();
+            text.trim().parse::<u64>().unwrap()
+        })
+        .sum()
+    }
+}
+
+impl Drop for Wire {
+    fn drop(&mut self) {
+        // The veth goes with the namespace, and rxe2 with it.
+        for arguments in [["link", "delete", RXE.interface], ["netns", "delete", NAME]] {
+            let _ = Command::new("ip")
+                .args(arguments)
+                .stderr(Stdio::null())
+                .status();
+        }
+    }
+}
