@@ -5,7 +5,9 @@
 use std::os::raw::c_int;
 
 use rdma_sys::{ibv_context, ibv_device};
-use rocebench::verbs::{PortRequest, VerbsError, VerbsLibrary, open_all, select};
+use rocebench::verbs::{
+    Faults, PortRequest, Route, VerbsError, VerbsLibrary, open_all, select, select_or_embedded,
+};
 
 #[path = "support/null_library.rs"]
 mod null_library;
@@ -55,6 +57,7 @@ fn asked(device: Option<&str>, ib_port: Option<u8>, gid_index: Option<u8>) -> Po
         device: device.map(str::to_owned),
         ib_port,
         gid_index,
+        faults: None,
     }
 }
 
@@ -72,7 +75,11 @@ fn a_kernel_without_rdma_has_no_device() {
         assert!(matches!(error, VerbsError::NoDevice), "{error}");
         assert!(error.is_bad_input());
         assert_eq!(error.to_string(), "no RDMA device on this machine");
-        assert!(error.hint().unwrap().contains("rdma link add"));
+        let hint = error.hint().unwrap();
+        assert!(
+            hint.contains("rdma link add") && hint.contains("soft0"),
+            "{hint}"
+        );
     }
     let library = with_list(no_rdma_in_the_kernel);
     let error = select(library, &PortRequest::default(), None)
@@ -164,4 +171,70 @@ fn a_gid_index_that_is_not_there_is_answered_with_those_that_are() {
         hint,
         "choose one of them with --gid-index, or leave the flag out"
     );
+}
+
+#[test]
+fn a_device_of_the_system_comes_before_the_embedded_one() {
+    let port = select_or_embedded(null_library(), &PortRequest::default(), None).unwrap();
+    assert_eq!(port.context.name(), "null0");
+    assert_eq!(port.embedded, None);
+    let port = select_or_embedded(null_library(), &asked(Some("soft0"), None, None), None).unwrap();
+    assert_eq!(port.context.name(), "soft0");
+    assert_eq!(port.embedded.unwrap().because, None);
+}
+
+#[test]
+fn without_a_device_the_embedded_one_is_taken() {
+    let library = with_list(no_rdma_in_the_kernel);
+    let request = PortRequest {
+        faults: Some("drop=5%,seed=3".parse::<Faults>().unwrap()),
+        ..PortRequest::default()
+    };
+    let local = "127.0.0.1".parse().unwrap();
+    let port = select_or_embedded(library, &request, Some(Route::to(local))).unwrap();
+    assert_eq!(port.context.name(), "soft0");
+    assert!(port.context.library().is_embedded());
+    assert_eq!(port.info.link_gbit_per_s(), None);
+    assert!(port.gid.unwrap().gid.address().is_loopback());
+    let embedded = port.embedded.clone().unwrap();
+    assert_eq!(embedded.because.unwrap(), "no RDMA device on this machine");
+    assert_eq!(embedded.faults, request.faults);
+    // Each opening takes an address of its own.
+    let other = select_or_embedded(library, &request, Some(Route::to(local))).unwrap();
+    assert_ne!(other.gid.unwrap().gid, port.gid.unwrap().gid);
+}
+
+#[test]
+fn the_embedded_device_does_not_hide_a_fault_or_a_wrong_choice() {
+    let error = |library, request: &PortRequest| {
+        let error = select_or_embedded(library, request, None);
+        error.err().unwrap()
+    };
+    let nothing = PortRequest::default();
+    let fault = error(with_list(out_of_memory), &nothing);
+    assert!(matches!(fault, VerbsError::Call { .. }), "{fault}");
+    let port = error(null_library(), &asked(None, Some(2), None));
+    assert!(matches!(port, VerbsError::NoUsablePort { .. }), "{port}");
+    let gid = error(null_library(), &asked(Some("loop0"), None, Some(7)));
+    assert!(matches!(gid, VerbsError::NoSuchGid { .. }), "{gid}");
+    let name = error(null_library(), &asked(Some("mlx5_0"), None, None)).to_string();
+    let expected = "there is no RDMA device \"mlx5_0\"; this machine has: null0, loop0, soft0 (embedded, loopback)";
+    assert!(name.starts_with(expected), "{name}");
+}
+
+#[test]
+fn faults_are_for_the_embedded_device() {
+    let request = PortRequest {
+        faults: Some("drop=5%".parse::<Faults>().unwrap()),
+        ..PortRequest::default()
+    };
+    let error = select_or_embedded(null_library(), &request, None)
+        .err()
+        .unwrap();
+    assert!(error.is_bad_input());
+    assert_eq!(
+        error.to_string(),
+        "--faults is for the embedded software device, and null0 is another"
+    );
+    assert!(error.hint().unwrap().contains("--device soft0"));
 }

@@ -7,6 +7,7 @@ use clap::{ArgAction, Args, CommandFactory as _, Parser, Subcommand};
 
 use super::host::HostPort;
 use super::sweep_args::SweepArgs;
+use crate::control::station::Faults;
 use crate::plan::CoreList;
 
 /// The control connection's port when none is given.
@@ -27,6 +28,7 @@ Examples:
   rocebench --dry-run --config bench-configs/qp-scaling.toml -q 1,16
   rocebench HOST --cq shared,per-qp -w 4 --cores 2,4-7 --runs 5 --json result.json
   rocebench -D 1s --verify                       both ends on this machine
+  rocebench -d soft0 --faults drop=1%,seed=7     the embedded device loses packets
 
 Exit codes: 0 done, 1 a run failed, 2 bad input.";
 
@@ -137,7 +139,8 @@ pub struct ServeArgs {
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Device")]
 pub struct EndpointArgs {
-    /// RDMA device, as `ibv_devices` lists it [default: first with an active RoCE v2 port]
+    /// RDMA device, as `ibv_devices` lists it, or soft0, the embedded one [default: first with an active RoCE v2
+    /// port, else soft0]
     #[arg(short, long, value_name = "NAME", value_parser = clap::builder::NonEmptyStringValueParser::new())]
     pub device: Option<String>,
     /// Port of the device, from 1 [default: first active]
@@ -146,6 +149,9 @@ pub struct EndpointArgs {
     /// Index in the port's GID table [default: RoCE v2, of the control connection's address]
     #[arg(short = 'x', long, value_name = "N")]
     pub gid_index: Option<u8>,
+    /// Packets go wrong on purpose at this end, on the embedded device: drop=5%,reorder=1%,seed=7
+    #[arg(long, value_name = "SPEC")]
+    pub faults: Option<Faults>,
     /// Cores for the workers of this end, such as 2,4-7 [default: of the device's NUMA node]
     #[arg(long, value_name = "LIST")]
     pub cores: Option<CoreList>,

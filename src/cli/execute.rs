@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use crate::control::coordinator::{SweepError, SweepOptions, SweepOutcome, Target, run_sweep};
 use crate::control::server::{Server, ServerOptions};
-use crate::control::station::{PortRequest, Station, StationError, StationOptions};
+use crate::control::station::{PortRequest, Route, Station, StationError, StationOptions};
 use crate::control::token::Token;
 use crate::results::host;
 
@@ -96,7 +96,11 @@ pub fn serve(plan: ServePlan) -> Result<(), Failure> {
     let stop = stop_flag().map_err(Failure::failed)?;
     let station = station(&plan.endpoint);
     // Found out now, not by the first client.
-    let opened = Station::open(station.clone(), plan.bind).map_err(station_failure)?;
+    let route = plan
+        .bind
+        .filter(|address| !address.is_unspecified())
+        .map(Route::to);
+    let opened = Station::open(station.clone(), route).map_err(station_failure)?;
     let listener = listen(plan.bind, plan.port)?;
     let address = listener.local_addr().map_err(Failure::failed)?;
     let facts = serde_json::to_value(host::read()).unwrap_or_default();
@@ -109,15 +113,21 @@ pub fn serve(plan: ServePlan) -> Result<(), Failure> {
     let log = server_log(plan.quiet);
     if !plan.quiet {
         let port = opened.port();
-        let gid = port
-            .gid
-            .map_or_else(String::new, |gid| format!(", GID {gid}"));
-        let line = format!(
-            "serving on {address} with {} port {}{gid}; Ctrl-C ends",
-            port.context.name(),
-            port.info.port
-        );
-        super::errors::say(&line);
+        let with = match (port.gid, &port.embedded) {
+            // It takes its address when a client comes.
+            (_, Some(_)) if plan.endpoint.device.is_none() && route.is_none() => {
+                "the embedded device of the address that a client comes to (within this machine soft0)".to_owned()
+            }
+            (_, Some(_)) => port.context.name().to_owned(),
+            (gid, None) => {
+                let gid = gid.map_or_else(String::new, |gid| format!(", GID {gid}"));
+                format!("{} port {}{gid}", port.context.name(), port.info.port)
+            }
+        };
+        super::errors::say(&format!("serving on {address} with {with}; Ctrl-C ends"));
+        if let Some(text) = opened.remark() {
+            super::errors::say(&format!("rocebench: note: {text}"));
+        }
     }
     drop(opened);
     let server = Server::new(listener, options, Arc::clone(&log)).map_err(Failure::failed)?;
@@ -162,6 +172,7 @@ fn station(endpoint: &EndpointOptions) -> StationOptions {
         device: endpoint.device.clone(),
         ib_port: endpoint.ib_port,
         gid_index: endpoint.gid_index,
+        faults: endpoint.faults,
     };
     StationOptions::system(request, endpoint.cores.clone())
 }

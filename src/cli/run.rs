@@ -2,7 +2,9 @@
 //! found here, before a device or a peer is touched.
 
 use std::path::{Path, PathBuf};
+use std::str::FromStr;
 
+use crate::control::station::Faults;
 use crate::plan::{ConfigFile, PlanError, Sweep, SweepSpec};
 
 use super::args::{DEFAULT_PORT, EndpointArgs, RunArgs};
@@ -32,7 +34,7 @@ pub struct RunPlan {
 }
 
 /// This end's device and cores, as asked for; `None` is to be chosen.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct EndpointOptions {
     /// Device name.
     pub device: Option<String>,
@@ -40,6 +42,8 @@ pub struct EndpointOptions {
     pub ib_port: Option<u8>,
     /// Index in the GID table.
     pub gid_index: Option<u8>,
+    /// What goes wrong on purpose at this end.
+    pub faults: Option<Faults>,
     /// Cores, the first for the first worker.
     pub cores: Option<Vec<usize>>,
 }
@@ -81,14 +85,36 @@ impl OutputOptions {
     }
 }
 
-impl From<EndpointArgs> for EndpointOptions {
-    fn from(args: EndpointArgs) -> EndpointOptions {
-        EndpointOptions {
+/// The variable from which every program on the embedded device takes its faults.
+const FAULTS_VARIABLE: &str = "SOFTROCE_FAULTS";
+
+impl EndpointOptions {
+    /// The options that flags give, faults otherwise by the environment.
+    ///
+    /// # Errors
+    /// When the environment's faults are none.
+    pub fn new(args: EndpointArgs) -> Result<EndpointOptions, Failure> {
+        let faults = match (args.faults, std::env::var_os(FAULTS_VARIABLE)) {
+            (Some(faults), _) => Some(faults),
+            (None, Some(text)) if !text.is_empty() => {
+                let text = text.to_string_lossy();
+                let wrong = |error: <Faults as FromStr>::Err| {
+                    format!("the variable {FAULTS_VARIABLE}: {error}")
+                };
+                Some(
+                    text.parse()
+                        .map_err(|error| Failure::bad_input(wrong(error)))?,
+                )
+            }
+            (None, _) => None,
+        };
+        Ok(EndpointOptions {
             device: args.device,
             ib_port: args.ib_port,
             gid_index: args.gid_index,
+            faults,
             cores: args.cores.map(crate::plan::CoreList::into_vec),
-        }
+        })
     }
 }
 
@@ -180,7 +206,7 @@ impl RunPlan {
         let host = server(args.host, args.port)?;
         let output = output(args.out, args.json, args.csv)?;
         let sweep = sweep(&args.sweep.into(), args.config.as_deref())?;
-        let endpoint = EndpointOptions::from(args.endpoint);
+        let endpoint = EndpointOptions::new(args.endpoint)?;
         if let Some(cores) = &endpoint.cores {
             let workers = sweep.max_workers();
             if u32::try_from(cores.len()).is_ok_and(|cores| cores < workers) {

@@ -30,12 +30,12 @@ impl ServePlan {
     /// The plan that the command line asks for.
     ///
     /// # Errors
-    /// When the token cannot be read.
+    /// When the token cannot be read, or the faults of the environment are none.
     pub fn new(args: ServeArgs) -> Result<ServePlan, Failure> {
         Ok(ServePlan {
             bind: args.bind,
             port: args.port,
-            endpoint: args.endpoint.into(),
+            endpoint: EndpointOptions::new(args.endpoint)?,
             token: Token::find(args.token)?,
             once: args.once,
             quiet: args.speech.quiet,

@@ -21,7 +21,7 @@ use super::message::Message;
 use super::outcome;
 use super::run::{RunOutcome, Stage, run};
 use super::server::{Server, ServerOptions};
-use super::station::{Station, StationError, StationOptions};
+use super::station::{Route, Station, StationError, StationOptions};
 use super::token::Token;
 
 /// How long a server that is still clearing up the last session is asked again.
@@ -139,10 +139,7 @@ impl LocalServer {
         let token =
             Token::new(secret).map_err(|error| SweepError::Local(std::io::Error::other(error)))?;
         let server_options = ServerOptions {
-            station: StationOptions {
-                after_the_other: true,
-                ..options.station.clone()
-            },
+            station: options.station.of_the_other_end(),
             token: Some(token.clone()),
             host: facts.clone(),
             once: false,
@@ -225,6 +222,9 @@ pub fn run_sweep(
         interrupted: false,
         lost: None,
     };
+    if let Some(text) = first.station.remark() {
+        observer.note(&text);
+    }
     let ends = if local.is_some() { 2 } else { 1 };
     let crowded = options
         .sweep
@@ -302,8 +302,8 @@ fn dial(
             other => break other?,
         }
     };
-    let address = link.local()?.ip();
-    let station = Station::open(options.station.clone(), Some(address))?;
+    let route = Route::between(link.local()?.ip(), link.peer().ip());
+    let station = Station::open(options.station.clone(), Some(route))?;
     Ok(Session {
         link,
         peer,

@@ -203,9 +203,13 @@ pub fn device(port: &Port) -> Device {
         LinkLayer::Ethernet => "Ethernet",
         LinkLayer::Infiniband => "InfiniBand",
     };
+    let embedded = port.embedded.as_ref();
     let firmware = Some(port.limits.firmware.clone()).filter(|text| !text.is_empty());
     Device {
         library: port.context.library().name.to_owned(),
+        software: embedded.is_some() || read.software,
+        driver: embedded.map(|_| "softroce".to_owned()).or(read.driver),
+        faults: embedded.and_then(|embedded| Some(embedded.faults?.to_string())),
         firmware: firmware.or(read.firmware),
         link_layer: Some(link_layer.to_owned()),
         state: Some(port.info.state.to_owned()),

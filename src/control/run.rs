@@ -151,7 +151,14 @@ fn drive(
         }
     }
     let device = stage.station.port();
-    let read_counters = || counters::read(device.context.name(), device.info.port);
+    let read_counters = || match device.context.counters() {
+        Some(own) => Some(
+            own.into_iter()
+                .map(|(name, count)| (name.to_owned(), count))
+                .collect(),
+        ),
+        None => counters::read(device.context.name(), device.info.port),
+    };
     link.send(&Message::Measure)?;
     match rig.recv(link, stop, ANSWER_LIMIT)? {
         Message::Measure => {}

@@ -16,7 +16,7 @@ use super::handshake::{Accepted, ServerTerms, accept};
 use super::link::Link;
 use super::message::{BusyInfo, Message};
 use super::serve_run::serve_run;
-use super::station::{Station, StationOptions};
+use super::station::{Route, Station, StationOptions};
 use super::token::Token;
 
 /// Handshakes at once; more connections wait in the listener's queue.
@@ -244,9 +244,9 @@ fn serve_session(
     stop: &AtomicBool,
     runs: &mut u32,
 ) -> Result<(), RunFailure> {
-    let local = link.local()?.ip();
+    let route = Route::between(link.local()?.ip(), link.peer().ip());
     let station =
-        Station::open(options.station.clone(), Some(local)).map_err(|error| RunFailure {
+        Station::open(options.station.clone(), Some(route)).map_err(|error| RunFailure {
             bad_input: error.is_bad_input(),
             ..RunFailure::new(format!("at the server: {error}"), error.hint())
         })?;

@@ -1,19 +1,17 @@
 //! What an end keeps from run to run: its verbs library, which port it wants, its cores and its clock.
 
-use std::net::IpAddr;
-
 use crate::metrics::clock::Clock;
 use crate::metrics::cpu::{self, CoreError};
 use crate::plan::Case;
-pub use crate::verbs::PortRequest;
-use crate::verbs::{Port, VerbsError, VerbsLibrary, select};
+pub use crate::verbs::{Faults, PortRequest, Route};
+use crate::verbs::{Port, VerbsError, VerbsLibrary, select_or_embedded};
 
 use super::rig::effective_workers;
 
 /// How an end is set up.
 #[derive(Clone, Debug)]
 pub struct StationOptions {
-    /// The verbs library.
+    /// The verbs library; where it has no device, the embedded one is taken.
     pub library: &'static VerbsLibrary,
     /// Device, port and GID that were asked for.
     pub request: PortRequest,
@@ -33,7 +31,31 @@ impl StationOptions {
             after_the_other: false,
         }
     }
+
+    /// The other end's in the same process. Faults stay at this end, as they do with another process, unless
+    /// both ends share one device: there its first opening decides, and either may be first.
+    pub(super) fn of_the_other_end(&self) -> Self {
+        let mut other = StationOptions {
+            after_the_other: true,
+            ..self.clone()
+        };
+        if other
+            .request
+            .device
+            .as_deref()
+            .is_none_or(|name| name == FREE_ADDRESSES)
+        {
+            other.request.faults = None;
+        }
+        other
+    }
 }
+
+/// The embedded device that takes another address at each opening.
+const FREE_ADDRESSES: &str = "soft0";
+
+/// What figures of the embedded device are good for.
+const EMBEDDED: &str = "figures show the harness, the protocol and this machine's CPUs, and nothing about a network adapter";
 
 /// An end with its port open.
 pub struct Station {
@@ -45,12 +67,12 @@ pub struct Station {
 }
 
 impl Station {
-    /// Opens the port for a session whose control connection has the address `local` here.
+    /// Opens the port for a session whose control connection runs along `route`.
     ///
     /// # Errors
     /// No port or no cores as asked for.
-    pub fn open(options: StationOptions, local: Option<IpAddr>) -> Result<Station, StationError> {
-        let port = select(options.library, &options.request, local)?;
+    pub fn open(options: StationOptions, route: Option<Route>) -> Result<Station, StationError> {
+        let port = select_or_embedded(options.library, &options.request, route)?;
         let numa_node =
             crate::results::device::read(port.context.name(), port.info.port, None).numa_node;
         let cores = match (&options.cores, numa_node) {
@@ -73,6 +95,22 @@ impl Station {
     /// The port.
     pub fn port(&self) -> &Port {
         &self.port
+    }
+
+    /// What a person should know about the device; `None` for one of the system's.
+    pub fn remark(&self) -> Option<String> {
+        let embedded = self.port.embedded.as_ref()?;
+        let name = self.port.context.name();
+        let mut text = match &embedded.because {
+            Some(because) => {
+                format!("{because}: taking {name}, the embedded software device; {EMBEDDED}")
+            }
+            None => format!("{name} is the embedded software device: {EMBEDDED}"),
+        };
+        if let Some(faults) = embedded.faults {
+            text += &format!("; on purpose at this end: {faults}");
+        }
+        Some(text)
     }
 
     /// NUMA node of the device.

@@ -6,11 +6,11 @@ use std::path::Path;
 
 use super::file::{WriteError, write_whole};
 use super::model::{
-    CaseConfig, CaseResult, Direction, Latency, QpResult, ResultFile, Run, WorkerResult,
+    CaseConfig, CaseResult, Device, Direction, Latency, QpResult, ResultFile, Run, WorkerResult,
 };
 
 /// All columns, in order. New ones are added at the end, so that positions stay.
-pub const COLUMNS: [&str; 65] = [
+pub const COLUMNS: [&str; 69] = [
     // The case.
     "id",
     "op",
@@ -81,6 +81,11 @@ pub const COLUMNS: [&str; 65] = [
     "limits_link_gbit_per_s",
     "limits_protocol_efficiency",
     "limits_share_of_limit",
+    // The devices, by which their names can be judged.
+    "device_library",
+    "device_faults",
+    "peer_device_library",
+    "peer_device_faults",
 ];
 
 /// Replaces the file at `path` with the result's rows.
@@ -98,14 +103,15 @@ pub fn write(result: &ResultFile, path: &Path) -> Result<(), WriteError> {
 pub fn write_to(result: &ResultFile, out: impl Write) -> io::Result<()> {
     let mut writer = ::csv::Writer::from_writer(out);
     writer.write_record(COLUMNS)?;
+    let tail = device_cells(result);
     for case in &result.cases {
         for run in &case.runs {
             let reverse = run.reverse.as_ref().map(|reverse| ("reverse", reverse));
             for (name, direction) in [("forward", &run.forward)].into_iter().chain(reverse) {
                 let head = head(case, run, name);
-                writer.write_record(head.iter().chain(&all_cells(direction)))?;
+                writer.write_record(head.iter().chain(&all_cells(direction)).chain(&tail))?;
                 for qp in &direction.qps {
-                    writer.write_record(head.iter().chain(&qp_cells(qp)))?;
+                    writer.write_record(head.iter().chain(&qp_cells(qp)).chain(&tail))?;
                 }
             }
         }
@@ -218,6 +224,14 @@ fn qp_cells(qp: &QpResult) -> Vec<String> {
     cells
 }
 
+fn device_cells(result: &ResultFile) -> [String; 4] {
+    let own = result.host.device.as_ref();
+    let peer = result.peer.as_ref().and_then(|peer| peer.device.as_ref());
+    let library = |device: Option<&Device>| cell(device.map(|device| &device.library));
+    let faults = |device: Option<&Device>| cell(device.and_then(|device| device.faults.as_ref()));
+    [library(own), faults(own), library(peer), faults(peer)]
+}
+
 fn latency_cells(latency: Option<&Latency>) -> [String; 11] {
     let count = |value: fn(&Latency) -> u64| cell(latency.map(value));
     [
@@ -264,7 +278,8 @@ mod tests {
             latency_ns_stddev,latency_ns_p50,latency_ns_p90,latency_ns_p99,latency_ns_p99_9,\
             latency_ns_p99_99,latency_ns_max,latency_ns_overflows,fairness_jain,fairness_min_share,\
             fairness_max_share,workers_cpu_seconds,workers_polls,workers_empty_polls,\
-            limits_link_gbit_per_s,limits_protocol_efficiency,limits_share_of_limit\n";
+            limits_link_gbit_per_s,limits_protocol_efficiency,limits_share_of_limit,\
+            device_library,device_faults,peer_device_library,peer_device_faults\n";
         assert_eq!(String::from_utf8(out).unwrap(), header);
     }
 
@@ -343,6 +358,9 @@ mod tests {
             assert_same(&rows[8], name, &qp[name]);
         }
         assert_same(&rows[8], "latency_ns_p99", &qp["latency_ns"]["p99"]);
+        let device = &json["host"]["device"];
+        assert_same(&rows[8], "device_library", &device["library"]);
+        assert_same(&rows[8], "device_faults", &device["faults"]);
         assert_eq!(rows[3]["failure_message"], "stopped by Ctrl-C, \"early\"");
         assert_eq!(
             rows[3]["latency_ns_p50"], "",

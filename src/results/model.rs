@@ -72,9 +72,11 @@ pub struct Device {
     pub name: String,
     /// Verbs library that drives it: `libibverbs` or `embedded`.
     pub library: String,
-    /// True for a device without hardware, such as Soft-RoCE.
+    /// True for a device without hardware, such as Soft-RoCE or the embedded one.
     pub software: bool,
-    /// Kernel driver.
+    /// What went wrong with packets on purpose at this end (`--faults`, with its seed); `null` for nothing.
+    pub faults: Option<String>,
+    /// Kernel driver, or `softroce` for the embedded device.
     pub driver: Option<String>,
     /// Firmware version.
     pub firmware: Option<String>,

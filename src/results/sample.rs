@@ -22,6 +22,7 @@ pub(super) fn result() -> ResultFile {
             device: Some(Device {
                 name: "mlx5_0".to_owned(),
                 library: "libibverbs".to_owned(),
+                faults: Some("seed=7,drop=0.05".to_owned()),
                 port: 1,
                 link_gbit_per_s: Some(100.0),
                 ..Device::default()

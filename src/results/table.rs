@@ -67,7 +67,8 @@ impl<W: Write> Table<W> {
         self.out.flush()
     }
 
-    /// Ends the table with a line that counts cases and runs and names the files.
+    /// Ends the table with a line that counts cases and runs and names the files, and one on each device that
+    /// is software.
     ///
     /// # Errors
     /// The stream's.
@@ -94,6 +95,9 @@ impl<W: Write> Table<W> {
             write!(self.out, "; written to {}", files.join(", "))?;
         }
         writeln!(self.out)?;
+        for text in software(result) {
+            writeln!(self.out, "{text}")?;
+        }
         self.out.flush()
     }
 
@@ -115,6 +119,27 @@ impl<W: Write> Table<W> {
         }
         writeln!(self.out, "{}", line.trim_end())
     }
+}
+
+/// What keeps the figures from being a network adapter's: a sentence for each end.
+fn software(result: &ResultFile) -> impl Iterator<Item = String> + '_ {
+    let peer = result.peer.as_ref();
+    [(Some(&result.host), ""), (peer, "at the other end ")]
+        .into_iter()
+        .filter_map(|(host, whose)| Some((host?.device.as_ref()?, whose)))
+        .filter(|(device, _)| device.software)
+        .map(|(device, whose)| {
+            let name = &device.name;
+            let kind = match device.library.as_str() {
+                "embedded" => "the embedded software device",
+                _ => "a software device",
+            };
+            let faults = match &device.faults {
+                Some(faults) => format!(", with faults on purpose ({faults})"),
+                None => String::new(),
+            };
+            format!("{whose}{name} is {kind}{faults}: no figure here is a network adapter's")
+        })
 }
 
 fn cells(config: &CaseConfig, direction: &Direction, suffix: &str) -> [String; COLUMNS.len()] {
@@ -315,6 +340,37 @@ mod tests {
         let expected =
             "2 cases, 2 runs, 1 not complete; written to results/a.json, results/a.csv\n";
         assert_eq!(text, expected);
+    }
+
+    #[test]
+    fn software_devices_are_marked_below() {
+        let summary = |result: &ResultFile| {
+            let mut out = Vec::new();
+            Table::new(&mut out).summary(result, &[]).unwrap();
+            String::from_utf8(out).unwrap()
+        };
+        let mut result = sample::result();
+        assert_eq!(summary(&result).lines().count(), 1);
+        let device = result.host.device.as_mut().unwrap();
+        (device.software, device.library) = (true, "embedded".to_owned());
+        device.name = "soft0".to_owned();
+        result.peer = Some(result.host.clone());
+        let peer = result
+            .peer
+            .as_mut()
+            .and_then(|peer| peer.device.as_mut())
+            .unwrap();
+        (peer.name, peer.library, peer.faults) = ("rxe0".to_owned(), "libibverbs".to_owned(), None);
+        let text = summary(&result);
+        let marks: Vec<_> = text.lines().skip(1).collect();
+        assert_eq!(
+            marks,
+            [
+                "soft0 is the embedded software device, with faults on purpose (seed=7,drop=0.05): no figure here is a \
+                 network adapter's",
+                "at the other end rxe0 is a software device: no figure here is a network adapter's",
+            ]
+        );
     }
 
     #[test]

@@ -123,7 +123,7 @@ pub fn open_all(library: &'static VerbsLibrary) -> Result<Vec<Arc<Context>>, Ver
         };
         // SAFETY: `device` is in the list, which is not freed yet.
         match NonNull::new(unsafe { (library.open_device)(device) }) {
-            Some(raw) => opened.push(Arc::new(Context { library, raw, name })),
+            Some(raw) => opened.push(Context::of_opened(library, raw, name)),
             None => refused = Some(VerbsError::last(Operation::OpenDevice, name)),
         }
     }
@@ -137,6 +137,15 @@ pub fn open_all(library: &'static VerbsLibrary) -> Result<Vec<Arc<Context>>, Ver
 }
 
 impl Context {
+    /// A context that `library` has opened; it is closed with this.
+    pub(super) fn of_opened(
+        library: &'static VerbsLibrary,
+        raw: NonNull<ibv_context>,
+        name: String,
+    ) -> Arc<Context> {
+        Arc::new(Context { library, raw, name })
+    }
+
     /// The device's name, such as `mlx5_0`.
     pub fn name(&self) -> &str {
         &self.name
@@ -145,6 +154,14 @@ impl Context {
     /// The library it was opened with.
     pub fn library(&self) -> &'static VerbsLibrary {
         self.library
+    }
+
+    /// Counters of the embedded device; `None` of another, whose kernel driver has them.
+    pub fn counters(&self) -> Option<Vec<(&'static str, u64)>> {
+        // SAFETY: a context of the embedded library, open as long as this.
+        self.library
+            .is_embedded()
+            .then(|| unsafe { softroce::verbs::counters(self.raw) })
     }
 
     pub(super) fn raw(&self) -> *mut ibv_context {

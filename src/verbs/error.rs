@@ -106,6 +106,12 @@ pub enum VerbsError {
         /// The flags that lower the need.
         flags: &'static str,
     },
+    /// `--faults` for a device that works as well as it can.
+    #[error("--faults is for the embedded software device, and {device} is another")]
+    FaultsOnSystemDevice {
+        /// Device name.
+        device: String,
+    },
     /// A call failed.
     #[error("{operation} failed for {object}: {source}")]
     Call {
@@ -154,8 +160,8 @@ impl VerbsError {
             VerbsError::NoDevice => {
                 return Some(
                     "load the device's driver, or make a software device on an Ethernet interface: \
-                     `modprobe rdma_rxe && rdma link add rxe0 type rxe netdev ETH`; without RDMA in the \
-                     kernel, `scripts/lab run -- rocebench …` has one in an emulated machine"
+                     `modprobe rdma_rxe && rdma link add rxe0 type rxe netdev ETH`; the embedded one needs \
+                     nothing: --device soft0"
                         .into(),
                 );
             }
@@ -173,6 +179,13 @@ impl VerbsError {
                 return Some("choose one of them with --gid-index, or leave the flag out".into());
             }
             VerbsError::DeviceLimit { flags, .. } => return Some(format!("lower {flags}")),
+            VerbsError::FaultsOnSystemDevice { .. } => {
+                return Some(
+                    "choose the embedded device with --device soft0; below Soft-RoCE, `tc qdisc add dev ETH root \
+                     netem loss 1%` loses packets"
+                        .into(),
+                );
+            }
             VerbsError::Call {
                 operation, source, ..
             } => (operation, source),
@@ -192,7 +205,15 @@ impl VerbsError {
             }
             (Operation::OpenDevice, libc::EACCES | libc::EPERM) => {
                 "you may not open /dev/infiniband/uverbs*: `sudo chmod a+rw /dev/infiniband/uverbs*` or a udev \
-                 rule for your group"
+                 rule for your group; the embedded software device needs no permission: --device soft0"
+            }
+            (Operation::OpenDevice, libc::EADDRINUSE) => {
+                "another program has that port there, such as another rocebench on this embedded device or the \
+                 kernel's rdma_rxe: end it, or choose another address's device with --device"
+            }
+            (Operation::OpenDevice, libc::ENOENT) => {
+                "the device has no node in /dev/infiniband here, as in a container that was not given it; the \
+                 embedded software device needs none: --device soft0"
             }
             (Operation::RegMr | Operation::CreateCq | Operation::CreateQp, libc::ENOMEM) => {
                 "the locked-memory limit is the usual cause: `ulimit -l unlimited` (or memlock in \

@@ -90,4 +90,40 @@ impl VerbsLibrary {
         };
         &SYSTEM
     }
+
+    /// This project's own software device, one `soft0` for loopback and one for each network address of
+    /// this machine. Its listing tells the devices' addresses, and opening takes one: [`super::select_or_embedded`]
+    /// opens none but the device that it chooses.
+    pub fn embedded() -> &'static VerbsLibrary {
+        use softroce::verbs;
+        static EMBEDDED: VerbsLibrary = VerbsLibrary {
+            name: "embedded",
+            get_device_list: verbs::get_device_list,
+            free_device_list: verbs::free_device_list,
+            get_device_name: verbs::get_device_name,
+            open_device: verbs::open_device,
+            close_device: verbs::close_device,
+            query_device: verbs::query_device,
+            query_port: verbs::query_port,
+            query_gid_ex: verbs::query_gid_ex,
+            get_async_event: verbs::get_async_event,
+            ack_async_event: verbs::ack_async_event,
+            alloc_pd: verbs::alloc_pd,
+            dealloc_pd: verbs::dealloc_pd,
+            reg_mr: verbs::reg_mr,
+            dereg_mr: verbs::dereg_mr,
+            create_cq: verbs::create_cq,
+            destroy_cq: verbs::destroy_cq,
+            create_qp: verbs::create_qp,
+            query_qp: verbs::query_qp,
+            modify_qp: verbs::modify_qp,
+            destroy_qp: verbs::destroy_qp,
+        };
+        &EMBEDDED
+    }
+
+    /// Whether this is [`VerbsLibrary::embedded`].
+    pub fn is_embedded(&self) -> bool {
+        std::ptr::eq(self, VerbsLibrary::embedded())
+    }
 }

@@ -3,6 +3,7 @@
 
 mod cq;
 mod device;
+mod embedded;
 mod error;
 mod events;
 mod ffi;
@@ -17,6 +18,7 @@ mod status;
 
 pub use cq::{Completion, CompletionQueue, POLL_BATCH, WcBatch};
 pub use device::{Context, DeviceLimits, LinkLayer, PortInfo, open_all};
+pub use embedded::{Embedded, Route, select_or_embedded};
 pub use error::{Operation, VerbsError};
 pub use events::{AsyncEvent, AsyncEvents};
 pub use gid::{Gid, GidEntry, GidType, choose_gid};
@@ -26,4 +28,6 @@ pub use qp::{Path, QpCapacity, QueuePair, Reliability, RemoteQp};
 pub use recv_ring::{RecvRing, RecvTemplate};
 pub use select::{Port, PortRequest, select};
 pub use send_ring::{PostError, SendEdit, SendOpcode, SendRing, SendScratch, SendTemplate};
+/// What goes wrong on purpose on the embedded device, read from text such as `drop=5%,seed=7`.
+pub use softroce::net::Faults;
 pub use status::WcStatus;

@@ -4,11 +4,12 @@ use std::net::IpAddr;
 use std::sync::Arc;
 
 use super::device::{Context, DeviceLimits, LinkLayer, PortInfo, open_all};
+use super::embedded::Embedded;
 use super::gid::{GidEntry, choose_gid};
-use super::{VerbsError, VerbsLibrary};
+use super::{Faults, VerbsError, VerbsLibrary};
 
 /// What a person asked for; `None` leaves the choice open.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct PortRequest {
     /// Device name.
     pub device: Option<String>,
@@ -16,6 +17,8 @@ pub struct PortRequest {
     pub ib_port: Option<u8>,
     /// GID index.
     pub gid_index: Option<u8>,
+    /// What goes wrong on purpose; the embedded device alone can do that.
+    pub faults: Option<Faults>,
 }
 
 /// The port that a session uses.
@@ -31,6 +34,8 @@ pub struct Port {
     pub wants_grh: bool,
     /// What the device can do.
     pub limits: DeviceLimits,
+    /// Set for the embedded device.
+    pub embedded: Option<Embedded>,
 }
 
 /// Opens the port to use for a session whose control connection has the address `local` at this end:
@@ -43,7 +48,15 @@ pub fn select(
     request: &PortRequest,
     local: Option<IpAddr>,
 ) -> Result<Port, VerbsError> {
-    let devices = open_all(library)?;
+    among(&open_all(library)?, request, local)
+}
+
+/// As [`select`], of devices that are open.
+pub(super) fn among(
+    devices: &[Arc<Context>],
+    request: &PortRequest,
+    local: Option<IpAddr>,
+) -> Result<Port, VerbsError> {
     let available = || {
         devices
             .iter()
@@ -51,7 +64,7 @@ pub fn select(
             .collect()
     };
     let wanted: Vec<_> = match &request.device {
-        None => devices.clone(),
+        None => devices.to_vec(),
         Some(name) => {
             let wanted: Vec<_> = devices
                 .iter()
@@ -137,5 +150,6 @@ fn candidate(
         gid,
         wants_grh: request.gid_index.is_some(),
         limits: limits.clone(),
+        embedded: None,
     }))
 }

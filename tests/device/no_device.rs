@@ -1,8 +1,8 @@
-//! A machine without a usable device: one line, and what to do.
+//! A machine without a usable device: the embedded one is taken, but not for one that was named.
 
 use std::process::Command;
 
-use crate::lab::program::{Program, sweep};
+use crate::lab::program::sweep;
 
 fn rdma(arguments: &[&str]) {
     assert!(
@@ -33,16 +33,23 @@ impl Drop for WithoutDevices {
 }
 
 #[test]
-fn it_says_so_in_one_line() {
+fn the_embedded_one_is_taken_and_says_so() {
     let without = WithoutDevices::new();
-    let alone = sweep(&["-n", "1"]);
-    let server = Program::bare(&["serve"]).wait();
+    let alone = sweep(&["-n", "5", "--warmup", "0"]);
     drop(without);
-    for ended in [alone, server] {
-        let ended = ended.exits(2).says(&["no RDMA device", "hint:"]);
-        assert_eq!(ended.lines.len(), 2, "{}", ended.stderr());
-    }
-    sweep(&["-n", "5", "--warmup", "0"]).exits(0);
+    alone
+        .exits(0)
+        .says(&["no RDMA device on this machine: taking soft0"]);
+    let ended = sweep(&["-n", "5", "--warmup", "0"]).exits(0);
+    assert!(!ended.stderr().contains("soft0"), "{}", ended.stderr());
+}
+
+#[test]
+fn faults_are_refused_for_a_device_of_the_system() {
+    sweep(&["-n", "1", "--faults", "drop=1%"]).exits(2).says(&[
+        "--faults is for the embedded software device, and rxe",
+        "--device soft0",
+    ]);
 }
 
 #[test]

@@ -21,6 +21,9 @@ const ENOUGH: usize = 256;
 pub struct Receiver {
     socket: Socket,
     batch: Batch,
+    /// Datagrams that the next call asks for. After nothing one, as asking for a second costs time that the first
+    /// could be handled in; after something many, since it may be a stream.
+    ask: usize,
     check: Check,
     faults: Option<Box<Impairment<Origin>>>,
     counters: Arc<Counters>,
@@ -39,6 +42,7 @@ impl Receiver {
         Receiver {
             socket,
             batch: Batch::new(),
+            ask: 1,
             check: Check {
                 address,
                 identification: Identification::new(),
@@ -56,13 +60,18 @@ impl Receiver {
     /// Hands over what has arrived, up to some hundred packets, without waiting; returns how many.
     pub fn receive(&mut self, mut each: impl FnMut(Arrival<'_>)) -> usize {
         let mut handed_over = 0;
-        while handed_over < ENOUGH {
+        let mut left = ENOUGH;
+        while left > 0 {
+            let asked = self.ask;
             // An error of the socket concerns no packet of ours; the next call may do better.
-            let datagrams = self.socket.receive(&mut self.batch).unwrap_or(0);
+            let datagrams = self.socket.receive(&mut self.batch, asked).unwrap_or(0);
+            self.ask = if datagrams == 0 { 1 } else { BATCH };
             if datagrams == 0 {
                 break;
             }
-            handed_over += self.hand_over(datagrams, &mut each);
+            let (packets, good) = self.hand_over(datagrams, &mut each);
+            handed_over += good;
+            left = left.saturating_sub(packets);
             if datagrams < BATCH {
                 break;
             }
@@ -70,7 +79,12 @@ impl Receiver {
         handed_over + self.hand_over_due(&mut each)
     }
 
-    fn hand_over(&mut self, datagrams: usize, each: &mut impl FnMut(Arrival<'_>)) -> usize {
+    /// Returns how many packets came, and how many of them were handed over.
+    fn hand_over(
+        &mut self,
+        datagrams: usize,
+        each: &mut impl FnMut(Arrival<'_>),
+    ) -> (usize, usize) {
         let mut tally = Tally::default();
         for datagram in self.batch.datagrams(datagrams) {
             tally.bytes += datagram.bytes.len() as u64;
@@ -98,7 +112,7 @@ impl Receiver {
             }
         }
         tally.report(&self.counters, datagrams);
-        tally.good
+        (tally.packets as usize, tally.good)
     }
 
     /// What the faults held back and is due.

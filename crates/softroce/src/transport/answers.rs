@@ -7,9 +7,9 @@ use std::sync::atomic::Ordering;
 use super::copy;
 use super::core::Statistics;
 use super::qp::Scene;
+use super::request_packets::read_part_packets;
 use super::requester::Requester;
 use super::send_queue::Bytes;
-use super::transmit::read_part_packets;
 use super::{Operation, State, Status};
 use crate::wire::{Aeth, NakCode, Opcode, Packet, Psn, Syndrome};
 

@@ -39,6 +39,8 @@ pub(super) struct Inbound {
     pub(super) receiver: Receiver,
     /// QPs that owe answers.
     pub(super) owing: Vec<u32>,
+    /// Rounds of a poller's work since answers were last sent.
+    pub(super) owing_rounds: u32,
     /// QPs whose requests were answered: they may have more to send.
     pub(super) answered: Vec<u32>,
 }
@@ -134,6 +136,7 @@ impl Core {
             inbound: Mutex::new(Inbound {
                 receiver: port.receiver,
                 owing: Vec::with_capacity(1024),
+                owing_rounds: 0,
                 answered: Vec::with_capacity(1024),
             }),
             tables: RwLock::default(),

@@ -15,11 +15,16 @@ use crate::net::{Kick, block_signals, now_ns, prefer_short_turns};
 const POLLER_IS_NEAR_NS: u64 = 50_000;
 /// Naps while a program polls: they start short, since it may stop, and grow while it goes on.
 const SHORTEST_NAP_NS: u64 = 50_000;
-const LONGEST_NAP_NS: u64 = 1_000_000;
+const LONGEST_NAP_NS: u64 = 200_000;
+/// A program that polls but left packets lying for so long waits for something else than completions: a byte in
+/// its memory, as latency benchmarks of WRITE do. Then packets wake the engine, until it finds that the program
+/// took them first so many times.
+const LEAVES_WORK_NS: u64 = 5_000;
+const WATCHFUL_ROUNDS: u32 = 100;
 /// How long the engine looks for more packets before it sleeps on the socket.
 const LINGER_NS: u64 = 20_000;
 /// Looking at an empty socket costs a system call: a poller does it at most this often.
-const LOOK_AGAIN_NS: u64 = 150;
+const LOOK_AGAIN_NS: u64 = 60;
 /// A poller that found nothing for so long yields the core after each look. Longer than a round trip between two
 /// that each have a core: those lose nothing.
 const PATIENCE_NS: u64 = 20_000;
@@ -110,8 +115,12 @@ impl Attention {
         next <= now_ns && exchange(next).is_ok()
     }
 
+    fn since_polled_ns(&self, now_ns: u64) -> u64 {
+        now_ns.saturating_sub(self.polled_ns.load(Ordering::SeqCst))
+    }
+
     fn poller_is_near(&self, now_ns: u64) -> bool {
-        now_ns.saturating_sub(self.polled_ns.load(Ordering::SeqCst)) < POLLER_IS_NEAR_NS
+        self.since_polled_ns(now_ns) < POLLER_IS_NEAR_NS
     }
 
     /// Sleeps until kicked, until `until_ns`, until a timer, or, on the socket, until packets come.
@@ -188,22 +197,37 @@ fn run(core: &Core) {
     let attention = &core.attention;
     let mut nap_ns = SHORTEST_NAP_NS;
     let mut last_work_ns = 0;
+    let mut watchful = 0_u32;
     while !attention.stop.load(Ordering::SeqCst) {
         let now = now_ns();
-        if attention.poller_is_near(now) {
+        if watchful == 0 && attention.poller_is_near(now) {
             attention.sleep(now + nap_ns, Sleep::NearPoller);
             nap_ns = (nap_ns * 2).min(LONGEST_NAP_NS);
+            // Packets that wait although the program polled a moment ago: it looks at its memory instead.
+            let idle_ns = attention.since_polled_ns(now_ns());
+            if (LEAVES_WORK_NS..POLLER_IS_NEAR_NS).contains(&idle_ns) && core.progress() > Some(0) {
+                watchful = WATCHFUL_ROUNDS;
+            }
             continue;
         }
-        match core.progress() {
+        nap_ns = SHORTEST_NAP_NS;
+        let done = core.progress();
+        if done == Some(0) || done.is_none() {
+            watchful = watchful.saturating_sub(1);
+        }
+        match done {
             None => attention.sleep(now + SHORTEST_NAP_NS, Sleep::BehindWork),
-            Some(0) if now.saturating_sub(last_work_ns) > LINGER_NS => {
+            Some(0) if watchful > 0 || now.saturating_sub(last_work_ns) > LINGER_NS => {
                 attention.sleep(core.next_due_ns().unwrap_or(u64::MAX), Sleep::OnSocket);
             }
             Some(0) => std::hint::spin_loop(),
-            Some(_) => last_work_ns = now_ns(),
+            Some(_) => {
+                last_work_ns = now_ns();
+                if watchful > 0 {
+                    watchful = WATCHFUL_ROUNDS;
+                }
+            }
         }
-        nap_ns = SHORTEST_NAP_NS;
     }
 }
 

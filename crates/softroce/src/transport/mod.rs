@@ -10,14 +10,18 @@ mod copy;
 mod core;
 mod cq;
 mod engine;
+mod fetches;
 mod memory;
+mod messages;
 mod nic;
 mod peer;
 mod progress;
 mod qp;
+mod qp_options;
 mod recv_queue;
 mod replies;
 mod request;
+mod request_packets;
 mod requester;
 mod responder;
 mod send_queue;
@@ -29,8 +33,9 @@ pub use core::MAX_QPS;
 pub use cq::{Cq, Overrun};
 pub use memory::{Access, MAX_REGIONS, MemoryError, PdId, Region};
 pub use nic::{Nic, NicOptions};
-pub use qp::{
-    Capacities, Connection, Deliveries, Kind, Qp, QpEvent, QpOptions, ReceiveSource, State,
+pub use qp::Qp;
+pub use qp_options::{
+    Capacities, Connection, Deliveries, Kind, QpEvent, QpOptions, ReceiveSource, State,
 };
 pub use recv_queue::RecvQueue;
 pub use request::{Datagram, Operation, Payload, PostError, SendRequest, Sge};

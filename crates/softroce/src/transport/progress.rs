@@ -3,18 +3,21 @@
 
 use std::sync::atomic::Ordering;
 
+use super::Kind;
 use super::core::{Core, Inbound, Statistics, Tables};
 use super::peer::Peer;
-use super::qp::{Kind, Scene};
+use super::qp::Scene;
 use crate::net::{Arrival, now_ns};
 use crate::wire::{Opcode, Packet};
 
+/// Rounds of work after which answers go out although more packets come: until then one may answer for many.
+const MOST_OWING_ROUNDS: u32 = 4;
 /// Trains that a QP may send when its turn comes.
 const TURN_TRAINS: usize = 2;
 
 impl Core {
-    /// Work on behalf of a program that found its CQ empty. Answers that the last work left owing go out first:
-    /// they were held back so that the program could see its completion without waiting for them.
+    /// Work on behalf of a program that found its CQ empty. Answers that earlier work left owing were held back so that
+    /// the program could see its completion without waiting for them; they go out when no more packets come.
     pub(super) fn progress_for_poller(&self) {
         let now = now_ns();
         if !self.attention.poller_comes(now) {
@@ -24,10 +27,12 @@ impl Core {
             return;
         };
         let tables = self.tables();
-        if !inbound.owing.is_empty() {
+        let owed = !inbound.owing.is_empty();
+        let arrived = self.work(&mut inbound, &tables, now);
+        inbound.owing_rounds += u32::from(owed);
+        if owed && (arrived == 0 || inbound.owing_rounds >= MOST_OWING_ROUNDS) {
             self.pay(&mut inbound, &tables, now);
         }
-        let arrived = self.work(&mut inbound, &tables, now);
         if arrived > 0 {
             self.attention.poller_found(now);
         } else if inbound.owing.is_empty() && self.attention.poller_found_nothing() {
@@ -42,7 +47,15 @@ impl Core {
         let mut inbound = self.try_inbound()?;
         let tables = self.tables();
         let now = now_ns();
-        let arrived = self.work(&mut inbound, &tables, now);
+        let mut arrived = self.work(&mut inbound, &tables, now);
+        let mut more = arrived;
+        for _ in 1..MOST_OWING_ROUNDS {
+            if more == 0 {
+                break;
+            }
+            more = self.work(&mut inbound, &tables, now);
+            arrived += more;
+        }
         self.pay(&mut inbound, &tables, now);
         Some(arrived + inbound.owing.len())
     }
@@ -66,6 +79,7 @@ impl Core {
             receiver,
             owing,
             answered,
+            ..
         } = inbound;
         let arrived = receiver.receive(|arrival| self.take(tables, now, &arrival, owing, answered));
         for number in answered.drain(..) {
@@ -149,6 +163,7 @@ impl Core {
 
     /// Sends the answers owed, of each QP a turn's worth.
     fn pay(&self, inbound: &mut Inbound, tables: &Tables, now: u64) {
+        inbound.owing_rounds = 0;
         inbound.owing.retain(|number| {
             let Some(qp) = tables.qp(*number) else {
                 return false;

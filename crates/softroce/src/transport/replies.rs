@@ -4,8 +4,9 @@
 use super::core::Statistics;
 use super::memory::Access;
 use super::qp::{Path, Scene};
+use super::request_packets::{PKEY, push};
 use super::responder::Responder;
-use super::transmit::{PKEY, push, with_train};
+use super::transmit::with_train;
 use crate::net::{MAX_TRAIN_PACKETS, Train};
 use crate::wire::{Aeth, Bth, Extended, NakCode, Opcode, Packet, Psn, Reth, Service, Syndrome};
 

@@ -8,24 +8,15 @@ use super::copy;
 use super::memory::Access;
 use super::peer::DATAGRAM_OVERHEAD_BYTES;
 use super::qp::{Path, Scene};
+use super::request_packets::{PKEY, atomic_header, opcode, push, read_part_packets, reth};
 use super::requester::{Requester, TrainOnItsWay};
 use super::send_queue::{Bytes, MAX_MESSAGE_BYTES, Wqe};
 use super::{Kind, Operation, State, Status};
 use crate::net::{MAX_TRAIN_PACKETS, Train};
-use crate::wire::{AtomicEth, Extended, Opcode, Packet, Reth, Service};
+use crate::wire::{Extended, Opcode, Packet, Service};
 
-/// A READ goes out as requests of at most so many bytes: the answers' window is ours to keep, since the peer's
-/// socket is not the one that they overrun.
-const READ_REQUEST_BYTES: u32 = 64 << 10;
 /// A packet in so many asks for an acknowledgement, in a long message too.
 pub(super) const ACK_EVERY_PACKETS: u32 = 16;
-/// The default partition.
-pub(super) const PKEY: u16 = 0xffff;
-
-/// Packets of the answer to one READ request at most.
-pub(super) fn read_part_packets(mtu_bytes: u32) -> u32 {
-    (READ_REQUEST_BYTES / mtu_bytes).max(1)
-}
 
 thread_local! {
     static TRAIN: RefCell<Box<Train>> = RefCell::new(Train::new());
@@ -391,82 +382,5 @@ fn append_acknowledgement(scene: Scene<'_>, building: &mut Building<'_>) {
     }
     if let Some(mut responder) = scene.qp.try_responder() {
         responder.append_acknowledgement(scene, building.train, building.path);
-    }
-}
-
-/// Adds a packet to a train, its payload in pieces that make up `payload_bytes`.
-///
-/// # Safety
-/// The pieces stay readable until the train is sent.
-pub(super) unsafe fn push(
-    train: &mut Train,
-    packet: &Packet<'_>,
-    payload_bytes: usize,
-    pieces: impl Iterator<Item = (*const u8, usize)>,
-) {
-    let mut headers = [0; Packet::HEADER_ROOM];
-    let length = packet.headers_for(payload_bytes, &mut headers);
-    let headers = headers.get(..length).unwrap_or_default();
-    // SAFETY: the caller vouches for the pieces.
-    unsafe { train.push(headers, pieces) };
-}
-
-fn opcode(wqe: &Wqe, first: bool, last: bool) -> Opcode {
-    let write = matches!(wqe.operation, Operation::Write { .. });
-    let immediate = wqe.immediate.is_some();
-    match (write, first, last, immediate) {
-        (false, true, true, false) => Opcode::SendOnly,
-        (false, true, true, true) => Opcode::SendOnlyImmediate,
-        (false, true, false, _) => Opcode::SendFirst,
-        (false, false, false, _) => Opcode::SendMiddle,
-        (false, false, true, false) => Opcode::SendLast,
-        (false, false, true, true) => Opcode::SendLastImmediate,
-        (true, true, true, false) => Opcode::WriteOnly,
-        (true, true, true, true) => Opcode::WriteOnlyImmediate,
-        (true, true, false, _) => Opcode::WriteFirst,
-        (true, false, false, _) => Opcode::WriteMiddle,
-        (true, false, true, false) => Opcode::WriteLast,
-        (true, false, true, true) => Opcode::WriteLastImmediate,
-    }
-}
-
-/// The RDMA header of a WRITE or READ, from byte `start` of it on.
-fn reth(wqe: &Wqe, start: u32, length_bytes: u32) -> Option<Reth> {
-    match wqe.operation {
-        Operation::Write { address, rkey } | Operation::Read { address, rkey } => Some(Reth {
-            address: address.wrapping_add(start.into()),
-            rkey,
-            length_bytes,
-        }),
-        _ => None,
-    }
-}
-
-fn atomic_header(wqe: &Wqe) -> (Opcode, Option<AtomicEth>) {
-    match wqe.operation {
-        Operation::FetchAdd { address, rkey, add } => {
-            let header = AtomicEth {
-                address,
-                rkey,
-                swap_or_add: add,
-                compare: 0,
-            };
-            (Opcode::FetchAdd, Some(header))
-        }
-        Operation::CompareSwap {
-            address,
-            rkey,
-            compare,
-            swap,
-        } => {
-            let header = AtomicEth {
-                address,
-                rkey,
-                swap_or_add: swap,
-                compare,
-            };
-            (Opcode::CompareSwap, Some(header))
-        }
-        _ => (Opcode::FetchAdd, None),
     }
 }

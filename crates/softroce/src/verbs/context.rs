@@ -1,6 +1,7 @@
 //! An open device.
 
 use std::env;
+use std::io;
 use std::mem::offset_of;
 use std::net::IpAddr;
 use std::os::raw::{c_int, c_void};
@@ -11,7 +12,7 @@ use rdma_sys::{ibv_context, ibv_context_ops, ibv_device, ibv_mtu, verbs_context}
 
 use super::async_events::Occurrence;
 use super::device::{Device, complain};
-use super::errno::{code, pointer_or_errno};
+use super::errno::pointer_or_errno;
 use super::events::Queue;
 use super::{cq, cq_extended, limits, port, post, qp, refused, srq};
 use crate::net::{self, Faults};
@@ -102,17 +103,17 @@ fn operations() -> ibv_context_ops {
     ops
 }
 
-fn open(device: *mut ibv_device) -> Result<*mut ibv_context, c_int> {
-    let device = Device::of(device).ok_or(libc::ENODEV)?;
-    let options = NicOptions {
+/// Opens `device`. The faults befall its packets; where this process has its address already, the first opening's
+/// do.
+///
+/// # Errors
+/// What the sockets said, an [`net::OpenError`] inside, or the event file.
+pub(super) fn open(device: &'static Device, faults: Faults) -> io::Result<*mut ibv_context> {
+    let nic = Nic::open(&NicOptions {
         address: device.place.address,
-        faults: faults()?,
-    };
-    let nic = Nic::open(&options).map_err(|error| {
-        complain(format_args!("{error}"));
-        net::os_error(&error).unwrap_or(libc::EIO)
+        faults,
     })?;
-    let events = Arc::new(Queue::new().map_err(|error| code(&error))?);
+    let events = Arc::new(Queue::new()?);
     // SAFETY: pointers, integers, optional function pointers and a pthread mutex, for all of which zero is a value
     // (that of PTHREAD_MUTEX_INITIALIZER).
     let mut verbs: verbs_context = unsafe { std::mem::zeroed() };
@@ -139,11 +140,19 @@ fn open(device: *mut ibv_device) -> Result<*mut ibv_context, c_int> {
 }
 
 /// `ibv_open_device(3)`. ENODEV for a device of another library, EINVAL for faults in the environment that are
-/// none none, otherwise what the sockets said: EADDRINUSE when another process has the address. Both with a line on stderr.
+/// none, otherwise what the sockets said: EADDRINUSE when another process has the address. Both with a line on
+/// stderr.
 ///
 /// # Safety
 /// As for libibverbs.
 pub unsafe extern "C" fn open_device(device: *mut ibv_device) -> *mut ibv_context {
+    let open = |device| {
+        let device = Device::of(device).ok_or(libc::ENODEV)?;
+        open(device, faults()?).map_err(|error| {
+            complain(format_args!("{error}"));
+            net::os_error(&error).unwrap_or(libc::EIO)
+        })
+    };
     pointer_or_errno(open(device))
 }
 

@@ -57,13 +57,19 @@ impl Device {
         from_ref(self).cast::<ibv_device>().cast_mut()
     }
 
+    /// `soft0` and so on.
+    pub(super) fn name(&self) -> String {
+        let bytes = self.verbs.name.iter().take_while(|byte| **byte != 0);
+        bytes.map(|byte| char::from(byte.cast_unsigned())).collect()
+    }
+
     pub(super) fn guid(&self) -> u64 {
         interfaces::guid(self.place.address)
     }
 }
 
 /// The devices of this process: what was there when it first asked. Or the error number.
-fn devices() -> Result<&'static [Device], c_int> {
+pub(super) fn devices() -> Result<&'static [Device], c_int> {
     static DEVICES: OnceLock<Result<Vec<Device>, c_int>> = OnceLock::new();
     match DEVICES.get_or_init(find) {
         Ok(devices) => Ok(devices),

@@ -63,8 +63,9 @@ fn verdict_under_faults(checked: Checked) -> Result<(), TestCaseError> {
     }
 }
 
-/// 4.2 ms: long against a delay of the threads here, short against the deadline.
-const TIMEOUT_UNDER_FAULTS: u8 = 10;
+/// 34 ms. Eight of them are long against the delays of a busy machine: with several programs to a core, a thread
+/// was seen to wait for 350 ms.
+const TIMEOUT_UNDER_FAULTS: u8 = 13;
 
 proptest! {
     #![proptest_config(cases(60))]
@@ -96,7 +97,7 @@ proptest! {
     #[test]
     fn repetitions_alone_change_nothing((setup, steps) in scenarios(false, 20), seed: u32) {
         let setup = Setup {
-            faults: format!("seed={seed},rx.duplicate=20%,rx.reorder=10%"),
+            faults: format!("seed={seed},rx.duplicate=10%,rx.reorder=5%"),
             timeout: TIMEOUT_UNDER_FAULTS,
             ..setup
         };

@@ -1,0 +1,251 @@
+//! SEND and WRITE at the responder: packets become messages, in memory or in receives (InfiniBand specification
+//! 9.4, 9.7.4).
+
+use super::copy;
+use super::memory::Access;
+use super::qp::Scene;
+use super::responder::{Refusal, Responder, Taken};
+use super::{Completion, CompletionKind, Status};
+use crate::wire::{NakCode, Opcode, Packet};
+
+/// A message of several packets that has begun.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Message {
+    /// It goes to the receive that was taken for it.
+    Send,
+    /// It goes to memory: where the next packet's bytes belong, and how many are to come.
+    Write {
+        address: u64,
+        rkey: u32,
+        rest_bytes: u32,
+        length_bytes: u32,
+    },
+}
+
+impl Responder {
+    /// A packet of a SEND or WRITE.
+    pub(super) fn message(
+        &mut self,
+        scene: Scene<'_>,
+        packet: &Packet<'_>,
+    ) -> Result<Taken, Refusal> {
+        let mtu = self.path.as_ref().map_or(0, |path| path.mtu_bytes) as usize;
+        let shape = Shape::of(packet.opcode);
+        let begun = self.message.is_some();
+        if shape.first == begun || !shape.fits(packet.payload.len(), mtu) {
+            return Err(Refusal::invalid());
+        }
+        let message = if shape.first {
+            self.begin(scene, packet, shape)?
+        } else {
+            self.message.filter(|message| shape.continues(message))
+        };
+        let Some(message) = message else {
+            return if shape.first {
+                Ok(Taken::NotReady)
+            } else {
+                Err(Refusal::invalid())
+            };
+        };
+        let message = match message {
+            Message::Write { .. } => {
+                let takes_receive = packet.extended.immediate.is_some();
+                if takes_receive && !self.has_receive && !self.take_receive(scene) {
+                    return Ok(Taken::NotReady);
+                }
+                self.write(scene, packet, shape, message)?
+            }
+            Message::Send => {
+                self.fill(scene, packet)?;
+                message
+            }
+        };
+        self.message = (!shape.last).then_some(message);
+        if shape.last {
+            self.completed = self.completed.wrapping_add(1);
+            if message == Message::Send || packet.extended.immediate.is_some() {
+                self.complete_receive(scene, packet, &message);
+            }
+        }
+        Ok(Taken::Done)
+    }
+
+    /// The first packet of a message; `None` when there is no receive for it.
+    pub(super) fn begin(
+        &mut self,
+        scene: Scene<'_>,
+        packet: &Packet<'_>,
+        shape: Shape,
+    ) -> Result<Option<Message>, Refusal> {
+        let Some(reth) = packet.extended.reth else {
+            let ready = self.has_receive || self.take_receive(scene);
+            return Ok(ready.then_some(Message::Send));
+        };
+        let mtu = self.path.as_ref().map_or(0, |path| path.mtu_bytes);
+        if shape.last != (reth.length_bytes <= mtu) {
+            return Err(Refusal::invalid());
+        }
+        if !scene.qp.access().allows(Access::REMOTE_WRITE) {
+            return Err(Refusal::invalid());
+        }
+        let length = u64::from(reth.length_bytes);
+        if length > 0 {
+            let memories = &scene.tables.memories;
+            memories
+                .resolve(
+                    reth.rkey,
+                    scene.qp.pd,
+                    reth.address,
+                    length,
+                    Access::REMOTE_WRITE,
+                )
+                .ok_or_else(Refusal::access)?;
+        }
+        Ok(Some(Message::Write {
+            address: reth.address,
+            rkey: reth.rkey,
+            rest_bytes: reth.length_bytes,
+            length_bytes: reth.length_bytes,
+        }))
+    }
+
+    pub(super) fn take_receive(&mut self, scene: Scene<'_>) -> bool {
+        self.has_receive = scene.qp.receives.take(&mut self.receive);
+        self.has_receive
+    }
+
+    /// A packet's bytes into memory.
+    pub(super) fn write(
+        &mut self,
+        scene: Scene<'_>,
+        packet: &Packet<'_>,
+        shape: Shape,
+        message: Message,
+    ) -> Result<Message, Refusal> {
+        let Message::Write {
+            address,
+            rkey,
+            rest_bytes,
+            length_bytes,
+        } = message
+        else {
+            return Err(Refusal::invalid());
+        };
+        let count = packet.payload.len() as u32;
+        let rest_bytes = rest_bytes.checked_sub(count).ok_or_else(Refusal::invalid)?;
+        if shape.last != (rest_bytes == 0) {
+            return Err(Refusal::invalid());
+        }
+        if count > 0 {
+            let memories = &scene.tables.memories;
+            let need = Access(Access::REMOTE_WRITE.0 | Access::LOCAL_WRITE.0);
+            // Looked up for every packet: the program may have deregistered it between two.
+            let to = memories
+                .resolve(rkey, scene.qp.pd, address, count.into(), need)
+                .ok_or_else(Refusal::access)?;
+            // SAFETY: just resolved for so many bytes and writing, and the tables are held.
+            unsafe { copy::put(packet.payload, to) };
+        }
+        Ok(Message::Write {
+            address: address.wrapping_add(count.into()),
+            rkey,
+            rest_bytes,
+            length_bytes,
+        })
+    }
+
+    /// A packet's bytes into the receive.
+    pub(super) fn fill(&mut self, scene: Scene<'_>, packet: &Packet<'_>) -> Result<(), Refusal> {
+        let start = u64::from(self.receive.filled_bytes);
+        if start + packet.payload.len() as u64 > self.receive.room_bytes() {
+            return Err(Refusal {
+                code: NakCode::InvalidRequest,
+                receive_status: Status::LocalLengthError,
+            });
+        }
+        let memories = &scene.tables.memories;
+        copy::scatter(
+            memories,
+            scene.qp.pd,
+            &self.receive.sges,
+            start,
+            packet.payload,
+        )
+        .map_err(|_| Refusal {
+            code: NakCode::RemoteOperationalError,
+            receive_status: Status::LocalProtectionError,
+        })?;
+        self.receive.filled_bytes += packet.payload.len() as u32;
+        Ok(())
+    }
+
+    pub(super) fn complete_receive(
+        &mut self,
+        scene: Scene<'_>,
+        packet: &Packet<'_>,
+        message: &Message,
+    ) {
+        self.has_receive = false;
+        let (kind, length_bytes) = match *message {
+            Message::Write { length_bytes, .. } => {
+                (CompletionKind::ReceiveRdmaWithImmediate, length_bytes)
+            }
+            _ => (CompletionKind::Receive, self.receive.filled_bytes),
+        };
+        let deth = packet.extended.deth;
+        scene.qp.complete_receive(Completion {
+            wr_id: self.receive.wr_id,
+            status: Status::Success,
+            kind,
+            length_bytes,
+            immediate: packet.extended.immediate.map(u32::to_be),
+            qpn: scene.qp.number(),
+            source_qpn: deth.map_or(0, |deth| deth.source_qpn),
+            has_grh: deth.is_some(),
+            solicited: packet.solicited,
+        });
+    }
+}
+
+/// Where in its message a packet stands.
+#[derive(Clone, Copy)]
+pub(super) struct Shape {
+    pub(super) first: bool,
+    pub(super) last: bool,
+    write: bool,
+}
+
+impl Shape {
+    pub(super) fn of(opcode: Opcode) -> Shape {
+        use Opcode::{
+            SendFirst, SendMiddle, SendOnly, SendOnlyImmediate, WriteFirst, WriteMiddle, WriteOnly,
+            WriteOnlyImmediate,
+        };
+        Shape {
+            first: matches!(
+                opcode,
+                SendFirst
+                    | SendOnly
+                    | SendOnlyImmediate
+                    | WriteFirst
+                    | WriteOnly
+                    | WriteOnlyImmediate
+            ),
+            last: !matches!(opcode, SendFirst | SendMiddle | WriteFirst | WriteMiddle),
+            write: opcode as u8 >= WriteFirst as u8,
+        }
+    }
+
+    /// Whether a packet of this shape may be so long: all but the last are full (specification 9.4.1).
+    pub(super) fn fits(self, payload_bytes: usize, mtu_bytes: usize) -> bool {
+        match (self.first, self.last) {
+            (_, false) => payload_bytes == mtu_bytes,
+            (true, true) => payload_bytes <= mtu_bytes,
+            (false, true) => payload_bytes <= mtu_bytes && payload_bytes > 0,
+        }
+    }
+
+    pub(super) fn continues(self, message: &Message) -> bool {
+        self.write == matches!(message, Message::Write { .. })
+    }
+}

@@ -1,0 +1,94 @@
+//! How requests look as packets: opcodes and headers.
+
+use super::Operation;
+use super::send_queue::Wqe;
+use crate::net::Train;
+use crate::wire::{AtomicEth, Opcode, Packet, Reth};
+
+/// A READ goes out as requests of at most so many bytes: the answers' window is ours to keep, since the peer's
+/// socket is not the one that they overrun.
+const READ_REQUEST_BYTES: u32 = 64 << 10;
+/// The default partition.
+pub(super) const PKEY: u16 = 0xffff;
+
+/// Packets of the answer to one READ request at most.
+pub(super) fn read_part_packets(mtu_bytes: u32) -> u32 {
+    (READ_REQUEST_BYTES / mtu_bytes).max(1)
+}
+
+/// Adds a packet to a train, its payload in pieces that make up `payload_bytes`.
+///
+/// # Safety
+/// The pieces stay readable until the train is sent.
+pub(super) unsafe fn push(
+    train: &mut Train,
+    packet: &Packet<'_>,
+    payload_bytes: usize,
+    pieces: impl Iterator<Item = (*const u8, usize)>,
+) {
+    let mut headers = [0; Packet::HEADER_ROOM];
+    let length = packet.headers_for(payload_bytes, &mut headers);
+    let headers = headers.get(..length).unwrap_or_default();
+    // SAFETY: the caller vouches for the pieces.
+    unsafe { train.push(headers, pieces) };
+}
+
+pub(super) fn opcode(wqe: &Wqe, first: bool, last: bool) -> Opcode {
+    let write = matches!(wqe.operation, Operation::Write { .. });
+    let immediate = wqe.immediate.is_some();
+    match (write, first, last, immediate) {
+        (false, true, true, false) => Opcode::SendOnly,
+        (false, true, true, true) => Opcode::SendOnlyImmediate,
+        (false, true, false, _) => Opcode::SendFirst,
+        (false, false, false, _) => Opcode::SendMiddle,
+        (false, false, true, false) => Opcode::SendLast,
+        (false, false, true, true) => Opcode::SendLastImmediate,
+        (true, true, true, false) => Opcode::WriteOnly,
+        (true, true, true, true) => Opcode::WriteOnlyImmediate,
+        (true, true, false, _) => Opcode::WriteFirst,
+        (true, false, false, _) => Opcode::WriteMiddle,
+        (true, false, true, false) => Opcode::WriteLast,
+        (true, false, true, true) => Opcode::WriteLastImmediate,
+    }
+}
+
+/// The RDMA header of a WRITE or READ, from byte `start` of it on.
+pub(super) fn reth(wqe: &Wqe, start: u32, length_bytes: u32) -> Option<Reth> {
+    match wqe.operation {
+        Operation::Write { address, rkey } | Operation::Read { address, rkey } => Some(Reth {
+            address: address.wrapping_add(start.into()),
+            rkey,
+            length_bytes,
+        }),
+        _ => None,
+    }
+}
+
+pub(super) fn atomic_header(wqe: &Wqe) -> (Opcode, Option<AtomicEth>) {
+    match wqe.operation {
+        Operation::FetchAdd { address, rkey, add } => {
+            let header = AtomicEth {
+                address,
+                rkey,
+                swap_or_add: add,
+                compare: 0,
+            };
+            (Opcode::FetchAdd, Some(header))
+        }
+        Operation::CompareSwap {
+            address,
+            rkey,
+            compare,
+            swap,
+        } => {
+            let header = AtomicEth {
+                address,
+                rkey,
+                swap_or_add: swap,
+                compare,
+            };
+            (Opcode::CompareSwap, Some(header))
+        }
+        _ => (Opcode::FetchAdd, None),
+    }
+}

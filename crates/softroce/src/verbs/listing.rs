@@ -1,0 +1,77 @@
+//! The devices for programs in Rust: names and addresses without opening any, since opening takes the address,
+//! and faults of the caller's choice.
+
+use std::io;
+use std::net::IpAddr;
+use std::ptr::NonNull;
+
+use rdma_sys::ibv_context;
+
+use super::context::{self, Context};
+use super::device;
+use crate::net::Faults;
+
+/// A device of the list.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Listing {
+    /// `soft0` and so on.
+    pub name: String,
+    /// The address that opening it takes; `None` is a free one of 127.0.0.0/8.
+    pub address: Option<IpAddr>,
+}
+
+/// The devices, in the order of [`super::get_device_list`].
+///
+/// # Errors
+/// The system's, when it does not tell its addresses.
+pub fn devices() -> io::Result<Vec<Listing>> {
+    let devices = device::devices().map_err(io::Error::from_raw_os_error)?;
+    Ok(devices
+        .iter()
+        .map(|device| Listing {
+            name: device.name(),
+            address: device.place.address,
+        })
+        .collect())
+}
+
+/// [`super::open_device`] by name and with these faults, whatever the environment says. Closed by
+/// [`super::close_device`].
+///
+/// # Errors
+/// ENODEV for a name that is not in the list, otherwise what the sockets said, as [`crate::net::open`].
+pub fn open_with_faults(name: &str, faults: &Faults) -> io::Result<NonNull<ibv_context>> {
+    let gone = || io::Error::from_raw_os_error(libc::ENODEV);
+    let devices = device::devices().map_err(io::Error::from_raw_os_error)?;
+    let device = devices.iter().find(|device| device.name() == name);
+    let open = context::open(device.ok_or_else(gone)?, *faults)?;
+    NonNull::new(open).ok_or_else(gone)
+}
+
+/// Counters of the sockets and the protocol since the device was opened, by name.
+///
+/// # Safety
+/// `context` came from [`open_with_faults`] or [`super::open_device`] and was not closed.
+pub unsafe fn counters(context: NonNull<ibv_context>) -> Vec<(&'static str, u64)> {
+    // SAFETY: the caller's.
+    unsafe { Context::of(context.as_ptr()) }.nic().counters()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_first_device_is_on_loopback() {
+        let devices = devices().unwrap();
+        assert_eq!(devices[0].name, "soft0");
+        assert_eq!(devices[0].address, None);
+        assert!(devices[1..].iter().all(|device| device.address.is_some()));
+    }
+
+    #[test]
+    fn a_name_that_is_not_there_is_no_device() {
+        let error = open_with_faults("soft", &Faults::default()).unwrap_err();
+        assert_eq!(error.raw_os_error(), Some(libc::ENODEV));
+    }
+}

@@ -1,0 +1,81 @@
+//! Which device is taken, and that everybody is told.
+
+use std::net::UdpSocket;
+
+use serde_json::Value;
+
+use crate::program::{Program, alone};
+
+fn kernel_has_a_device() -> bool {
+    std::fs::read_dir("/sys/class/infiniband").is_ok_and(|mut devices| devices.next().is_some())
+}
+
+#[test]
+fn without_a_device_the_embedded_one_is_taken_and_says_so() {
+    let _alone = alone();
+    let ended = Program::new("-n 20 --timeout 18 --warmup 0").run().exits(0);
+    if kernel_has_a_device() {
+        assert_eq!(ended.json["host"]["device"]["library"], "libibverbs");
+        return;
+    }
+    let ended = ended.says(&[
+        "no RDMA device on this machine: taking soft0, the embedded software device",
+        "nothing about a network adapter",
+    ]);
+    let notes = ended
+        .stderr
+        .lines()
+        .filter(|line| line.contains("embedded"));
+    assert_eq!(notes.count(), 1, "{}", ended.stderr);
+}
+
+#[test]
+fn results_are_marked() {
+    let _alone = alone();
+    let ended = Program::new("--device soft0 -n 20 --timeout 18 --warmup 0 --csv -")
+        .run()
+        .exits(0)
+        .says(&[
+            "soft0 is the embedded software device: figures show",
+            "no figure here is a network adapter's",
+        ])
+        .all_whole(1);
+    let device = &ended.json["host"]["device"];
+    assert_eq!(device["name"], "soft0");
+    assert_eq!(device["library"], "embedded");
+    assert_eq!(device["software"], true);
+    assert_eq!(device["link_gbit_per_s"], Value::Null);
+    assert_eq!(device["faults"], Value::Null);
+    assert!(
+        device["gid"].as_str().unwrap().starts_with("::ffff:127."),
+        "{device}"
+    );
+    let counters = &ended.json["cases"][0]["runs"][0]["device_counters"];
+    assert!(counters["packets_sent"].as_u64().unwrap() > 0, "{counters}");
+    let row = ended.stdout.lines().nth(1).unwrap();
+    assert!(row.ends_with(",embedded,,,"), "{row}");
+}
+
+#[test]
+fn an_address_that_is_taken_is_named() {
+    let _alone = alone();
+    let _taken = UdpSocket::bind("127.77.2.1:4791").unwrap();
+    Program::new("-d soft0 -n 1 --quiet")
+        .env("SOFTROCE_ADDRESS", "127.77.2.1")
+        .run()
+        .exits(1)
+        .says(&[
+            "soft0 (UDP port 4791 of 127.77.2.1)",
+            "in use",
+            "hint: another program has that port",
+        ]);
+}
+
+#[test]
+fn a_device_that_is_not_there_is_answered_with_the_embedded_ones() {
+    Program::new("-d soft999 -n 1").run().exits(2).says(&[
+        "no RDMA device \"soft999\"",
+        "soft0 (embedded, loopback)",
+        "hint: name one of them",
+    ]);
+}

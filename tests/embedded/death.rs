@@ -1,0 +1,79 @@
+//! An end that is killed in a run: the other notices and says so.
+
+use std::io::Read as _;
+use std::process::Stdio;
+use std::time::{Duration, Instant};
+
+use crate::program::{Program, Server, alone};
+
+#[test]
+fn a_servers_death_is_noticed() {
+    let _alone = alone();
+    for op in ["send", "read"] {
+        let mut server = Server::start("-d soft0");
+        let mut client = Program::new(&format!(
+            "127.0.0.1:{} -d soft0 --op {op} -q 4 -D 60 --timeout 18 --warmup 0",
+            server.port
+        ));
+        let mut child = client
+            .command
+            .stderr(Stdio::piped())
+            .stdout(Stdio::null())
+            .spawn()
+            .unwrap();
+        server.is_in_a_run();
+        server.kill();
+        let killed = Instant::now();
+        let status = child.wait().unwrap();
+        // Notice within 2 s, and a try to connect again.
+        assert!(
+            killed.elapsed() < Duration::from_secs(4),
+            "{:?}",
+            killed.elapsed()
+        );
+        let mut said = String::new();
+        child
+            .stderr
+            .take()
+            .unwrap()
+            .read_to_string(&mut said)
+            .unwrap();
+        assert_eq!(status.code(), Some(1), "{said}");
+        assert!(
+            said.contains("its process ended or died") && said.contains("hint:"),
+            "{said}"
+        );
+        let run = &client.json()["cases"][0]["runs"][0];
+        assert_eq!(run["complete"], false);
+        assert!(run["totals"]["messages"].as_u64().unwrap() > 0, "{run}");
+    }
+}
+
+#[test]
+fn a_server_outlives_its_client() {
+    let _alone = alone();
+    let server = Server::start("-d soft0");
+    let sweep = |words: &str| {
+        Program::new(&format!(
+            "127.0.0.1:{} -d soft0 --timeout 18 --warmup 0 {words}",
+            server.port
+        ))
+    };
+    let mut killed = sweep("-q 4 -D 60");
+    let mut child = killed
+        .command
+        .stderr(Stdio::null())
+        .stdout(Stdio::null())
+        .spawn()
+        .unwrap();
+    server.is_in_a_run();
+    child.kill().unwrap();
+    child.wait().unwrap();
+    std::thread::sleep(Duration::from_secs(2));
+    sweep("-q 2 -n 50 --verify --quiet")
+        .run()
+        .exits(0)
+        .all_whole(1);
+    let said = server.end();
+    assert!(said.contains("session ended early"), "{said}");
+}

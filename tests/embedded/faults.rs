@@ -1,0 +1,100 @@
+//! Packets that go wrong on purpose: nothing is lost over them, and what they are is recorded.
+
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+
+use crate::program::{Program, Server, alone};
+
+/// What the device is to survive.
+const FAULTS: &str = "drop=5%,duplicate=1%,reorder=1%,corrupt=0.1%";
+
+#[test]
+fn faults_lose_and_spoil_nothing() {
+    let _alone = alone();
+    for seed in 1..=4 {
+        let ended = Program::new(&format!(
+            "-d soft0 --faults {FAULTS},seed={seed} --op send,write,read -q 3 -s 100,20000 -n 40 -t 16 \
+             --timeout 14 --warmup 0 --verify --quiet"
+        ))
+        .run()
+        .exits(0)
+        .all_whole(6);
+        let runs = || {
+            ended
+                .cases()
+                .iter()
+                .map(|case| &case["runs"][0]["device_counters"])
+        };
+        let dropped: u64 = runs()
+            .filter_map(|counters| counters["fault_tx_dropped"].as_u64())
+            .sum();
+        assert!(dropped > 10, "{dropped} dropped");
+        let recorded = ended.json["host"]["device"]["faults"].as_str().unwrap();
+        assert!(
+            recorded.starts_with(&format!("seed={seed},drop=0.05")),
+            "{recorded}"
+        );
+    }
+}
+
+#[test]
+fn both_ends_may_share_one_address() {
+    let _alone = alone();
+    let ended = Program::new(&format!("-d soft0 --faults {FAULTS},seed=5 --op send,write,read -n 60 --timeout 14 --warmup 0 --verify --quiet"))
+        .env("SOFTROCE_ADDRESS", "127.77.1.1")
+        .run()
+        .exits(0)
+        .all_whole(3);
+    assert_eq!(ended.json["host"]["device"]["gid"], "::ffff:127.77.1.1");
+}
+
+#[test]
+fn a_server_has_faults_of_its_own() {
+    let _alone = alone();
+    let server = Server::start(&format!("-d soft0 --faults {FAULTS},seed=9"));
+    let ended = Program::new(&format!("127.0.0.1:{} -d soft0 -b --op send,write,read -q 2 -n 60 -s 5000 --timeout 14 --warmup 0 --verify --quiet", server.port))
+        .run()
+        .exits(0)
+        .all_whole(3);
+    assert_eq!(ended.json["host"]["device"]["faults"], Value::Null);
+    let recorded = ended.json["peer"]["device"]["faults"].as_str().unwrap();
+    assert!(recorded.starts_with("seed=9,"), "{recorded}");
+}
+
+#[test]
+fn faults_that_are_none_are_bad_input() {
+    for (words, says) in [
+        ("--faults drop=5", "from 0% to 100%"),
+        (
+            "--faults dorp=5%",
+            "`dorp=5%` is no fault: there are seed, drop",
+        ),
+        ("serve --faults delay=5", "`delay=5` is no time"),
+    ] {
+        Program::new(words).run().exits(2).says(&["--faults", says]);
+    }
+    Program::new("-n 1")
+        .env("SOFTROCE_FAULTS", "drop=x")
+        .run()
+        .exits(2)
+        .says(&["SOFTROCE_FAULTS", "`drop=x` is no probability"]);
+}
+
+#[test]
+fn a_network_that_swallows_all_ends_the_run() {
+    let _alone = alone();
+    let started = Instant::now();
+    Program::new(
+        "-d soft0 --faults tx.drop=100% --op write -n 10 --timeout 12 --retry-cnt 3 --warmup 0",
+    )
+    .run()
+    .exits(1)
+    .says(&["RETRY_EXC_ERR (12)", "hint: check the link"]);
+    // 4 x 17 ms, and what connecting takes.
+    assert!(
+        started.elapsed() < Duration::from_secs(5),
+        "{:?}",
+        started.elapsed()
+    );
+}

@@ -1,0 +1,11 @@
+//! The program on the embedded device, end to end, on any Linux machine: no root, no RDMA, no lab.
+//!
+//! Workers poll, and a machine that runs tests is busy: where packets are not lost on purpose, `--timeout 18`
+//! waits a second for an answer before it takes a packet for lost.
+#![allow(missing_docs, clippy::unwrap_used, clippy::panic)]
+
+mod choice;
+mod death;
+mod faults;
+mod program;
+mod transfers;

@@ -1,0 +1,199 @@
+//! `rocebench` as a child process on the embedded device, and what it leaves behind.
+
+use std::io::{BufRead as _, BufReader};
+use std::net::TcpListener;
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+
+/// Workers poll: two sweeps at once would wait for each other's cores.
+pub fn alone() -> MutexGuard<'static, ()> {
+    static ONE: Mutex<()> = Mutex::new(());
+    ONE.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// The program with nothing of this machine's environment that it reads, in a folder that goes away.
+pub struct Program {
+    pub command: Command,
+    folder: tempfile::TempDir,
+}
+
+impl Program {
+    pub fn new(words: &str) -> Program {
+        let folder = tempfile::tempdir().unwrap();
+        let mut command = Command::new(assert_cmd::cargo::cargo_bin!("rocebench"));
+        command.args(words.split_whitespace()).current_dir(&folder);
+        for name in [
+            "ROCEBENCH_TOKEN",
+            "ROCEBENCH_LOG",
+            "SOFTROCE_FAULTS",
+            "SOFTROCE_ADDRESS",
+        ] {
+            command.env_remove(name);
+        }
+        Program { command, folder }
+    }
+
+    pub fn env(mut self, name: &str, value: &str) -> Program {
+        self.command.env(name, value);
+        self
+    }
+
+    pub fn run(mut self) -> Ended {
+        let output = self.command.output().unwrap();
+        Ended {
+            status: output.status,
+            stdout: String::from_utf8(output.stdout).unwrap(),
+            stderr: String::from_utf8(output.stderr).unwrap(),
+            json: self.json(),
+        }
+    }
+
+    pub fn json(&self) -> Value {
+        let files = std::fs::read_dir(self.folder.path().join("results"))
+            .into_iter()
+            .flatten();
+        let path = files
+            .map(|file| file.unwrap().path())
+            .find(|path| path.extension().is_some_and(|end| end == "json"));
+        path.map_or(Value::Null, |path| {
+            serde_json::from_str(&std::fs::read_to_string(path).unwrap()).unwrap()
+        })
+    }
+}
+
+/// What a program left behind.
+pub struct Ended {
+    pub status: ExitStatus,
+    pub stdout: String,
+    pub stderr: String,
+    pub json: Value,
+}
+
+impl Ended {
+    pub fn exits(self, code: i32) -> Ended {
+        assert_eq!(
+            self.status.code(),
+            Some(code),
+            "{}{}",
+            self.stdout,
+            self.stderr
+        );
+        self
+    }
+
+    pub fn says(self, words: &[&str]) -> Ended {
+        for word in words {
+            assert!(self.stderr.contains(word), "no {word:?} in {}", self.stderr);
+        }
+        self
+    }
+
+    pub fn cases(&self) -> &[Value] {
+        self.json["cases"].as_array().unwrap()
+    }
+
+    /// All runs are whole: every message counted in every direction, none failed.
+    pub fn all_whole(self, cases: usize) -> Ended {
+        assert_eq!(self.cases().len(), cases);
+        for case in self.cases() {
+            let config = &case["config"];
+            let wanted =
+                config["qps"].as_u64().unwrap() * config["iterations_per_qp"].as_u64().unwrap();
+            for run in case["runs"].as_array().unwrap() {
+                assert_eq!(run["complete"], true, "{case}");
+                for direction in [Some(run), run.get("reverse").filter(|it| !it.is_null())]
+                    .iter()
+                    .flatten()
+                {
+                    assert_eq!(direction["totals"]["messages"], wanted, "{}", case["id"]);
+                    assert_eq!(direction["totals"]["errors"], 0, "{}", case["id"]);
+                    assert!(
+                        direction["limits"].is_null(),
+                        "there is no link: {}",
+                        direction["limits"]
+                    );
+                }
+            }
+        }
+        self
+    }
+}
+
+/// `rocebench serve` on loopback, killed when dropped.
+pub struct Server {
+    child: Child,
+    pub port: u16,
+    said: Arc<Mutex<String>>,
+    reader: Option<JoinHandle<()>>,
+    _program: Program,
+}
+
+impl Server {
+    pub fn start(words: &str) -> Server {
+        let port = TcpListener::bind("127.0.0.1:0")
+            .unwrap()
+            .local_addr()
+            .unwrap()
+            .port();
+        let mut program = Program::new(&format!("serve --port {port} {words}"));
+        let mut child = program.command.stderr(Stdio::piped()).spawn().unwrap();
+        let stderr = BufReader::new(child.stderr.take().unwrap());
+        let said = Arc::new(Mutex::new(String::new()));
+        let hears = Arc::clone(&said);
+        let reader = std::thread::spawn(move || {
+            for line in stderr.lines() {
+                *hears.lock().unwrap() += &(line.unwrap() + "\n");
+            }
+        });
+        let server = Server {
+            child,
+            port,
+            said,
+            reader: Some(reader),
+            _program: program,
+        };
+        server.has_said("serving on");
+        server
+    }
+
+    fn has_said(&self, words: &str) {
+        let started = Instant::now();
+        while !self.said.lock().unwrap().contains(words) {
+            let said = self.said.lock().unwrap().clone();
+            assert!(
+                started.elapsed() < Duration::from_secs(20),
+                "no {words:?} in {said}"
+            );
+            std::thread::sleep(Duration::from_millis(10));
+        }
+    }
+
+    /// A run is well under way.
+    pub fn is_in_a_run(&self) {
+        self.has_said(", run 1");
+        std::thread::sleep(Duration::from_secs(1));
+    }
+
+    pub fn kill(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+
+    /// Ends it; what it said.
+    pub fn end(mut self) -> String {
+        self.kill();
+        self.reader.take().unwrap().join().unwrap();
+        let said = self.said.lock().unwrap();
+        said.clone()
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        self.kill();
+    }
+}

@@ -1,0 +1,72 @@
+//! What is sent arrives whole: operations, CQ modes, directions, one process and two.
+
+use crate::program::{Program, Server, alone};
+
+#[test]
+fn every_operation_and_cq_mode_arrives_whole() {
+    let _alone = alone();
+    Program::new(
+        "-d soft0 --op send,write,read --cq shared,per-worker,per-qp -q 1,5 -w 2 -s 1,10000 -n 60 -t 16 \
+         --timeout 18 --warmup 0 --verify --quiet",
+    )
+    .run()
+    .exits(0)
+    .all_whole(36);
+}
+
+#[test]
+fn both_directions_lists_and_inline() {
+    let _alone = alone();
+    let ended = Program::new(
+        "-d soft0 -b --op send,write,read --cq shared,per-qp -q 3 -s 64,9000 -l 4 -Q 2 -I 64 -t 32 -n 200 \
+         --mtu 1024 --timeout 18 --warmup 0 --verify --quiet",
+    )
+    .run()
+    .exits(0)
+    .all_whole(12);
+    assert!(
+        ended
+            .cases()
+            .iter()
+            .all(|case| case["config"]["mtu"] == 1024)
+    );
+}
+
+#[test]
+fn two_processes_take_an_address_each() {
+    let _alone = alone();
+    let server = Server::start("-d soft0");
+    let port = server.port;
+    // Over an address of the network both ends are still on this machine.
+    let own = softroce::verbs::devices().unwrap();
+    let own = own
+        .iter()
+        .filter_map(|device| device.address.filter(|it| it.is_ipv4()));
+    for host in ["127.0.0.1".to_owned()]
+        .into_iter()
+        .chain(own.map(|it| it.to_string()))
+    {
+        let ended = Program::new(&format!(
+            "{host}:{port} -d soft0 --op send,write,read -q 2 -n 50 --timeout 18 --warmup 0 --verify --quiet"
+        ))
+        .run()
+        .exits(0)
+        .all_whole(3);
+        let gid = |end: &str| {
+            ended.json[end]["device"]["gid"]
+                .as_str()
+                .unwrap()
+                .to_owned()
+        };
+        assert_eq!(ended.json["peer"]["device"]["library"], "embedded");
+        assert_ne!(gid("host"), gid("peer"));
+        assert!(
+            ended
+                .stdout
+                .contains("at the other end soft0 is the embedded"),
+            "{}",
+            ended.stdout
+        );
+    }
+    assert!(!server.end().contains("ended early"));
+}
