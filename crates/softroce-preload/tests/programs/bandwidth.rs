@@ -70,8 +70,9 @@ fn send_with_events() {
 
 #[test]
 fn send_on_unreliable_services() {
-    measure("ib_send_bw", "-n 400 -c UC", &SIZE, None);
-    measure("ib_send_bw", "-n 400 -c UD -s 2048", &[2048.0], None);
+    // What a full socket drops is lost, and perftest waits for it: all of it fits into the smallest.
+    measure("ib_send_bw", "-n 16 -c UC -s 8192", &[8192.0], None);
+    measure("ib_send_bw", "-n 100 -c UD -s 1024", &[1024.0], None);
 }
 
 #[test]

@@ -1,6 +1,8 @@
 //! Unmodified programs of Debian's packages ibverbs-utils and perftest on the preloaded device, each between two
 //! processes on this machine. What they print is all that is known of them here.
 
+#![allow(clippy::unwrap_used, clippy::panic)]
+
 mod bandwidth;
 mod child;
 mod devices;
