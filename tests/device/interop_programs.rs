@@ -32,10 +32,11 @@ fn run(client: End, family: Family, program: &str, bytes: u64, messages: u64, op
     assert!(row.millions_per_s > 0.0, "{words}: {row:?}");
 }
 
-fn run_all(messages: u64, options: &str) {
+fn run_all(options: &str) {
     for mtu in [1024, 4096] {
         for client in [SOFT, RXE] {
             for (program, bytes) in PROGRAMS {
+                let messages = if bytes == 8 { 130 } else { 60 };
                 let options = format!("-m {mtu} {options}");
                 run(client, Family::V4, program, bytes, messages, &options);
             }
@@ -47,7 +48,7 @@ fn run_all(messages: u64, options: &str) {
 fn perftest_with_one_percent_of_loss() {
     let wire = Wire::lay();
     wire.lose(1);
-    run_all(100, "-u 16");
+    run_all("-u 16");
     let what = "nothing was lost, so nothing was tested";
     assert!(wire.repaired() > 0, "{what}");
 }
@@ -57,7 +58,7 @@ fn perftest_and_every_packet_of_it() {
     let wire = Wire::lay();
     wire.cut_trains();
     let capture = Capture::start();
-    run_all(30, "-u 18");
+    run_all("-u 18");
     for client in [SOFT, RXE] {
         run(client, Family::V6, "ib_write_bw", 20_000, 30, "-u 18");
     }
@@ -105,36 +106,38 @@ const OPCODES: [Opcode; 14] = [
     Opcode::FetchAdd,
 ];
 
-/// Both ends read the same numbers: perftest adds 1, or compares with 1 and swaps in 0, again and again.
+/// Both ends read the same numbers. perftest adds 1, or compares with 0 and swaps in 0, at one address after the
+/// other, and then at the first again.
 fn check_atomics(packets: &[Captured<'_>]) {
-    let mut adds = HashMap::new();
-    let mut last: HashMap<(IpAddr, u32), (u32, u64)> = HashMap::new();
-    let mut followed: HashMap<IpAddr, u64> = HashMap::new();
+    let mut asked = HashMap::new();
+    let mut last: HashMap<_, u64> = HashMap::new();
+    let mut compared: HashMap<IpAddr, u64> = HashMap::new();
     for Captured { source, packet, .. } in packets {
-        let psn = packet.psn.value();
         if let Some(atomic) = packet.extended.atomic {
             let add = packet.opcode == Opcode::FetchAdd;
             let operands = (atomic.compare, atomic.swap_or_add);
-            assert_eq!(operands, if add { (0, 1) } else { (1, 0) }, "{packet:?}");
-            adds.insert(psn, add);
+            assert_eq!(operands, (0, u64::from(add)), "{packet:?}");
+            asked.insert(packet.psn.value(), (add, atomic.address));
         }
         let Some(answer) = packet.extended.atomic_answer else {
             continue;
         };
-        let add = *adds.get(&psn).expect("a request before its answer");
-        let key = (*source, packet.destination_qpn);
-        if let Some((before, was)) = last.insert(key, (psn, answer)) {
-            // Repeated, or the next.
-            let steps = psn.wrapping_sub(before) & 0x00ff_ffff;
-            assert!(steps <= 1, "{source}: answer {psn} behind {before}");
-            let grown = if add { u64::from(steps) } else { 0 };
-            assert_eq!(answer, was.wrapping_add(grown), "{source}: {packet:?}");
-            *followed.entry(*source).or_default() += u64::from(steps);
+        // Without an entry it was answered a second time.
+        let Some((add, address)) = asked.remove(&packet.psn.value()) else {
+            continue;
+        };
+        let place = (*source, packet.destination_qpn, address);
+        if let Some(before) = last.insert(place, answer) {
+            let expected = if add { before.wrapping_add(1) } else { before };
+            assert_eq!(answer, expected, "{source}: {packet:?}");
+            *compared.entry(*source).or_default() += 1;
         }
     }
-    // Two MTUs, two operations.
     for end in [RXE, SOFT] {
-        let answers = followed.get(&end.v4.parse().unwrap());
-        assert_eq!(answers, Some(&(4 * 29)), "{end:?}");
+        let compared = compared.get(&end.v4.parse().unwrap());
+        assert!(
+            compared.is_some_and(|count| *count > 100),
+            "{end:?}: {compared:?}"
+        );
     }
 }

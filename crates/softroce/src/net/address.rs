@@ -84,6 +84,12 @@ pub fn take(address: Option<IpAddr>) -> Result<(Socket, IpAddr, usize), OpenErro
     let held = socket
         .get(libc::SOL_SOCKET, libc::SO_RCVBUF)
         .map_err(&failed)?;
+    if address.is_ipv6() {
+        // RoCEv2 senders may leave UDP's checksum out (annex A17.3.1), and the kernel's Soft-RoCE does.
+        socket
+            .set(libc::SOL_UDP, libc::UDP_NO_CHECK6_RX, 1)
+            .map_err(refused("take packets without UDP checksums", address))?;
+    }
     // Without it trains come in as single packets, which is slower and not wrong.
     let _ = socket.set(libc::SOL_UDP, libc::UDP_GRO, 1);
     Ok((socket, address, usize::try_from(held).unwrap_or(0)))
