@@ -21,6 +21,8 @@ const LONGEST_NAP_NS: u64 = 200_000;
 /// took them first so many times.
 const LEAVES_WORK_NS: u64 = 30_000;
 const WATCHFUL_ROUNDS: u32 = 100;
+/// A program that polled so short a time ago is at it.
+const POLLS_NOW_NS: u64 = 2_000;
 /// How long the engine looks for more packets before it sleeps on the socket.
 const LINGER_NS: u64 = 20_000;
 /// Looking at an empty socket costs a system call: a poller does it at most this often.
@@ -103,9 +105,10 @@ impl Attention {
         now.saturating_sub(self.found_ns.load(Ordering::Relaxed)) > PATIENCE_NS
     }
 
-    /// It looked and found something.
+    /// It looked, found something, and has dealt with it.
     pub(super) fn poller_found(&self, now_ns: u64) {
         self.found_ns.store(now_ns, Ordering::Relaxed);
+        self.polled_ns.store(now_ns, Ordering::Relaxed);
     }
 
     /// There is work that no packet announces.
@@ -227,6 +230,11 @@ fn run(core: &Core) {
             if (LEAVES_WORK_NS..POLLER_IS_NEAR_NS).contains(&idle_ns) && core.progress() > Some(0) {
                 watchful = WATCHFUL_ROUNDS;
             }
+            continue;
+        }
+        if watchful > 0 && attention.since_polled_ns(now) < POLLS_NOW_NS {
+            watchful = watchful.saturating_sub(WATCHFUL_ROUNDS / 4);
+            attention.sleep(now + SHORTEST_NAP_NS, Sleep::NearPoller);
             continue;
         }
         nap_ns = SHORTEST_NAP_NS;

@@ -14,6 +14,8 @@ use crate::wire::{Opcode, Packet};
 const MOST_OWING_ROUNDS: u32 = 4;
 /// Trains that a QP may send when its turn comes.
 const TURN_TRAINS: usize = 2;
+/// Trains of answers that a QP may send in a turn: several READ responses share trains where one ends and the next begins.
+const ANSWER_TRAINS: usize = 8;
 
 impl Core {
     /// Work on behalf of a program that found its CQ empty. Answers that earlier work left owing were held back so that
@@ -34,7 +36,7 @@ impl Core {
             self.pay(&mut inbound, &tables, now);
         }
         if arrived > 0 {
-            self.attention.poller_found(now);
+            self.attention.poller_found(now_ns());
         } else if inbound.owing.is_empty() && self.attention.poller_found_nothing() {
             drop(tables);
             drop(inbound);
@@ -170,7 +172,7 @@ impl Core {
                 now_ns: now,
             };
             let mut responder = qp.responder();
-            responder.pay(scene, TURN_TRAINS);
+            responder.pay(scene, ANSWER_TRAINS);
             let owes = responder.owes();
             qp.owes.store(owes, Ordering::Relaxed);
             owes
