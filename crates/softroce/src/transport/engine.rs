@@ -153,7 +153,7 @@ impl Attention {
         self.wakes_ns.store(until_ns, Ordering::SeqCst);
         let stays = until_ns.min(self.next_timer_ns.load(Ordering::SeqCst)) == until_ns;
         self.naps.store(why == Sleep::NearPoller, Ordering::SeqCst);
-        // A poller that left before the nap was announced did not kick.
+        // A program that armed a CQ before the nap was announced did not kick.
         let needed = why != Sleep::NearPoller || self.poller_is_near(now_ns());
         if stays && needed && !self.stop.load(Ordering::SeqCst) {
             let wait_ns = match until_ns {
@@ -173,7 +173,7 @@ impl Attention {
 enum Sleep {
     /// There is nothing to do.
     OnSocket,
-    /// A program polls; it says when it leaves.
+    /// A program polls; before it sleeps it arms a CQ, which ends the nap.
     NearPoller,
     /// Another thread is at work.
     BehindWork,
@@ -239,8 +239,11 @@ fn run(core: &Core) {
         }
         nap_ns = SHORTEST_NAP_NS;
         let done = core.progress();
-        if done == Some(0) || done.is_none() {
-            watchful = watchful.saturating_sub(1);
+        if watchful > 0 {
+            watchful = match done {
+                None | Some(0) => watchful - 1,
+                Some(_) => WATCHFUL_ROUNDS,
+            };
         }
         match done {
             None => attention.sleep(now + SHORTEST_NAP_NS, Sleep::BehindWork),
@@ -248,12 +251,7 @@ fn run(core: &Core) {
                 attention.sleep(core.next_due_ns().unwrap_or(u64::MAX), Sleep::OnSocket);
             }
             Some(0) => std::hint::spin_loop(),
-            Some(_) => {
-                last_work_ns = now_ns();
-                if watchful > 0 {
-                    watchful = WATCHFUL_ROUNDS;
-                }
-            }
+            Some(_) => last_work_ns = now_ns(),
         }
     }
 }

@@ -7,7 +7,7 @@ use super::qp::{Path, Scene};
 use super::request_packets::{PKEY, push};
 use super::responder::Responder;
 use super::transmit::with_train;
-use crate::net::{MAX_TRAIN_PACKETS, Train};
+use crate::net::Train;
 use crate::wire::{Aeth, Bth, Extended, NakCode, Opcode, Packet, Psn, Reth, Service, Syndrome};
 
 /// No credits are counted: the requester may send as it likes (specification 9.7.7.2).
@@ -83,11 +83,7 @@ impl Responder {
                 train,
                 path: &path,
                 scene,
-                most_packets: scene
-                    .core
-                    .transmitter
-                    .max_train_packets()
-                    .min(MAX_TRAIN_PACKETS),
+                most_packets: scene.core.transmitter.max_train_packets(),
                 sent_trains: 0,
             };
             while paying.sent_trains < trains
@@ -100,9 +96,7 @@ impl Responder {
             paying.send();
         });
     }
-}
 
-impl Responder {
     /// Adds an acknowledgement to a train of requests, if that is all that is owed and it fits.
     pub(super) fn append_acknowledgement(
         &mut self,
@@ -114,11 +108,13 @@ impl Responder {
             && let Some(&Reply::Acknowledge { psn, completed }) = self.replies.front()
             && train.takes(Bth::BYTES + Aeth::BYTES, 0)
         {
-            let extended = Extended {
-                aeth: Some(aeth(UNLIMITED, completed)),
-                ..Extended::default()
-            };
-            let packet = answer(path, Opcode::Acknowledge, psn, extended);
+            let packet = short(
+                path,
+                Opcode::Acknowledge,
+                psn,
+                aeth(UNLIMITED, completed),
+                None,
+            );
             // SAFETY: there is no payload.
             unsafe { push(train, &packet, 0, std::iter::empty()) };
             self.replies.clear();
@@ -139,6 +135,22 @@ fn answer(path: &Path, opcode: Opcode, psn: Psn, extended: Extended) -> Packet<'
         extended,
         payload: &[],
     }
+}
+
+/// An answer without payload.
+fn short(
+    path: &Path,
+    opcode: Opcode,
+    psn: Psn,
+    aeth: Aeth,
+    atomic_answer: Option<u64>,
+) -> Packet<'static> {
+    let extended = Extended {
+        aeth: Some(aeth),
+        atomic_answer,
+        ..Extended::default()
+    };
+    answer(path, opcode, psn, extended)
 }
 
 impl Paying<'_> {
@@ -202,12 +214,8 @@ impl Paying<'_> {
         completed: u32,
         atomic_answer: Option<u64>,
     ) {
-        let extended = Extended {
-            aeth: Some(aeth(syndrome, completed)),
-            atomic_answer,
-            ..Extended::default()
-        };
-        let packet = answer(self.path, opcode, psn, extended);
+        let aeth = aeth(syndrome, completed);
+        let packet = short(self.path, opcode, psn, aeth, atomic_answer);
         self.make_room(&packet, 0);
         // SAFETY: there is no payload.
         unsafe { push(self.train, &packet, 0, std::iter::empty()) };

@@ -254,22 +254,24 @@ impl Requester {
             qp.complete_send(qp.failure(wqe.wr_id, Status::FlushError, kind(wqe)));
             self.queue.head += 1;
         }
-        self.next = self.queue.head;
-        self.assigned = self.queue.head;
-        self.sent_packets = 0;
-        self.failed = None;
+        self.begin_anew();
     }
 
     /// Forgets all that is posted.
     pub(super) fn forget_all(&mut self, qp: &Qp) {
         self.let_go(qp);
         self.queue.head = self.queue.tail;
-        self.next = self.queue.tail;
-        self.assigned = self.queue.tail;
-        self.sent_packets = 0;
-        self.failed = None;
+        self.begin_anew();
         self.drains = None;
         self.path = None;
+    }
+
+    /// Nothing that is posted was begun.
+    fn begin_anew(&mut self) {
+        self.next = self.queue.head;
+        self.assigned = self.queue.head;
+        self.sent_packets = 0;
+        self.failed = None;
     }
 
     /// Nothing is on its way any more, and no timer runs.

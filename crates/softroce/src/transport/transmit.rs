@@ -12,7 +12,7 @@ use super::request_packets::{PKEY, atomic_header, opcode, push, read_part_packet
 use super::requester::{Requester, TrainOnItsWay};
 use super::send_queue::{Bytes, MAX_MESSAGE_BYTES, Wqe};
 use super::{Kind, Operation, State, Status};
-use crate::net::{MAX_TRAIN_PACKETS, Train};
+use crate::net::Train;
 use crate::wire::{Extended, Opcode, Packet, Service};
 
 /// A packet in so many asks for an acknowledgement, in a long message too.
@@ -86,11 +86,7 @@ impl Requester {
                 train,
                 path: &path,
                 trains_left: trains,
-                most_packets: scene
-                    .core
-                    .transmitter
-                    .max_train_packets()
-                    .min(MAX_TRAIN_PACKETS),
+                most_packets: scene.core.transmitter.max_train_packets(),
                 charge_bytes: 0,
             };
             self.fill(scene, &mut building);
