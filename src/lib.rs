@@ -1,12 +1,18 @@
 //! rocebench: a multi-QP throughput and latency harness for RoCEv2.
 //!
-//! Arrows between the modules go one way: `cli` uses `plan`, `control` and `results`; `control` uses
-//! `datapath`, `verbs`, `metrics`, `plan` and `results`; `datapath` uses `verbs`, `metrics` and `plan`.
+//! Arrows between the modules go one way: `cli` uses `plan`, `control`, `compare`, `plot` and `results`;
+//! `control` uses `datapath`, `verbs`, `metrics`, `perftest`, `statistics`, `plan` and `results`; `datapath` uses
+//! `verbs`, `metrics` and `plan`; `perftest` uses `plan`; `plot` uses `compare`, and both use `results` and
+//! `statistics`, which use none.
 
 pub mod cli;
+pub mod compare;
 pub mod control;
 pub mod datapath;
 pub mod metrics;
+pub mod perftest;
 pub mod plan;
+pub mod plot;
 pub mod results;
+pub mod statistics;
 pub mod verbs;

@@ -332,6 +332,7 @@ fn record(
             id: case.id.clone(),
             config: outcome::config(case, session.station.port().context.name()),
             runs: Vec::new(),
+            perftest: None,
         });
     }
     if let (Some(peer), Some(report)) = (&mut outcome.result.peer, &done.report) {

@@ -134,6 +134,8 @@ mod tests {
         assert!(run["window"]["seconds"].is_f64());
         assert!(run["reverse"].is_null(), "what was not measured is null");
         assert!(run.get("forward").is_none());
+        let in_one_line = "\"messages\": [1780,0,1790]";
+        assert!(text(&sample::result()).contains(in_one_line));
     }
 
     #[test]

@@ -1,11 +1,13 @@
 //! The versioned result model and its writers. It knows no verbs, no sockets and no threads.
 
+mod compact;
 pub mod csv;
 pub mod device;
 pub mod file;
 pub mod host;
 pub mod json;
 pub mod latency;
+pub mod load;
 pub mod model;
 pub mod rates;
 pub mod schema;

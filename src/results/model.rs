@@ -127,6 +127,55 @@ pub struct CaseResult {
     pub config: CaseConfig,
     /// Its runs, in order.
     pub runs: Vec<Run>,
+    /// `--against perftest`: the same case run by perftest, in turns with `runs`; `null` otherwise.
+    #[serde(default)]
+    pub perftest: Option<PerftestComparison>,
+}
+
+/// A case beside the perftest program that does the same.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct PerftestComparison {
+    /// Program, such as `ib_send_bw`.
+    pub program: String,
+    /// Its version, such as `6.06`; `null` when it did not tell.
+    pub version: Option<String>,
+    /// Arguments of its client, without the host.
+    pub arguments: Vec<String>,
+    /// What is compared: `gbit_per_s`, `mmsg_per_s` or `latency_ns`.
+    pub metric: String,
+    /// Every pair of runs, in order.
+    pub pairs: Vec<PerftestPair>,
+    /// Median of rocebench's figures in the pairs that count; `null` without one.
+    pub rocebench_median: Option<f64>,
+    /// Median of perftest's.
+    pub perftest_median: Option<f64>,
+    /// rocebench's median over perftest's.
+    pub ratio: Option<f64>,
+    /// Lower end of the ratio's 95 % bootstrap interval.
+    pub ratio_low: Option<f64>,
+    /// Upper end of it.
+    pub ratio_high: Option<f64>,
+    /// rocebench is `faster`, `equal`, `slower`, or it is `unclear`.
+    pub verdict: String,
+    /// What to know about the verdict, such as why it is unclear.
+    pub note: Option<String>,
+}
+
+/// One run of rocebench and one of perftest, one right after the other.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct PerftestPair {
+    /// Which went first: `rocebench` or `perftest`.
+    pub first: String,
+    /// Number of rocebench's run within the case.
+    pub run: u32,
+    /// rocebench's figure, in the unit of `metric`; `null` when its run is not complete.
+    pub rocebench: Option<f64>,
+    /// perftest's; `null` when it failed.
+    pub perftest: Option<f64>,
+    /// Why the pair does not count.
+    pub failure: Option<String>,
+    /// What the failing perftest printed, both ends, its end where it was long.
+    pub output: Option<String>,
 }
 
 /// The settings of a case, as both ends applied them.
@@ -215,6 +264,30 @@ pub struct Run {
     pub receiver: Option<Receiver>,
     /// What the device's counters grew by over the window, at the end that ran the sweep.
     pub device_counters: Option<BTreeMap<String, u64>>,
+    /// How throughput went over the window, at the end that ran the sweep; `null` in files of programs
+    /// that did not sample it.
+    #[serde(default)]
+    pub timeline: Option<Timeline>,
+}
+
+/// Throughput over time, as the thread that steers the run sampled it: about every 10 ms, and more
+/// seldom in windows so long that the samples were too many. What was not sampled is in the next sample.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Timeline {
+    /// Length of an interval that was aimed at.
+    pub interval_seconds: f64,
+    /// End of each interval, from the start of the window.
+    #[serde(serialize_with = "super::compact::in_one_line")]
+    pub at_seconds: Vec<f64>,
+    /// Messages whose completions were seen in each interval.
+    #[serde(serialize_with = "super::compact::in_one_line")]
+    pub messages: Vec<u64>,
+    /// Payload throughput of the slowest interval; `null` without an interval.
+    pub min_gbit_per_s: Option<f64>,
+    /// Payload throughput that 1 % of the intervals were below or at.
+    pub p1_gbit_per_s: Option<f64>,
+    /// Longest time without a completion, to the precision of an interval; 0 where every one had some.
+    pub longest_stall_seconds: Option<f64>,
 }
 
 /// Why a run failed.

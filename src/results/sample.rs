@@ -35,6 +35,7 @@ pub(super) fn result() -> ResultFile {
                 id: "send-shared-q2-64KiB".to_owned(),
                 config: config("send"),
                 runs: vec![send_run()],
+                perftest: Some(perftest()),
             },
             CaseResult {
                 id: "write-shared-q2-64KiB".to_owned(),
@@ -44,6 +45,7 @@ pub(super) fn result() -> ResultFile {
                     ..config("write")
                 },
                 runs: vec![write_run()],
+                perftest: None,
             },
         ],
     }
@@ -114,6 +116,50 @@ fn direction(messages: [u64; 2]) -> Direction {
     }
 }
 
+fn perftest() -> PerftestComparison {
+    PerftestComparison {
+        program: "ib_send_bw".to_owned(),
+        version: Some("6.06".to_owned()),
+        arguments: vec!["-q".to_owned(), "2".to_owned()],
+        metric: "gbit_per_s".to_owned(),
+        pairs: vec![
+            PerftestPair {
+                first: "rocebench".to_owned(),
+                run: 1,
+                rocebench: Some(93.3),
+                perftest: Some(91.0),
+                ..PerftestPair::default()
+            },
+            PerftestPair {
+                first: "perftest".to_owned(),
+                run: 2,
+                rocebench: Some(93.1),
+                failure: Some("ib_send_bw did not end within 10 s".to_owned()),
+                output: Some(" #bytes     #iterations".to_owned()),
+                ..PerftestPair::default()
+            },
+        ],
+        rocebench_median: Some(93.3),
+        perftest_median: Some(91.0),
+        ratio: Some(1.025),
+        ratio_low: Some(1.01),
+        ratio_high: Some(1.04),
+        verdict: "unclear".to_owned(),
+        note: Some("1 of 2 pairs counts".to_owned()),
+    }
+}
+
+fn timeline() -> Timeline {
+    Timeline {
+        interval_seconds: 0.01,
+        at_seconds: vec![0.0101, 0.0203, 0.0301],
+        messages: vec![1780, 0, 1790],
+        min_gbit_per_s: Some(0.0),
+        p1_gbit_per_s: Some(0.0),
+        longest_stall_seconds: Some(0.0102),
+    }
+}
+
 fn send_run() -> Run {
     let forward = direction([160_000, 196_000]);
     Run {
@@ -131,6 +177,7 @@ fn send_run() -> Run {
             workers: forward.workers.clone(),
         }),
         device_counters: Some([("port_xmit_data".to_owned(), 5_900_000_000)].into()),
+        timeline: Some(timeline()),
         forward,
         ..Run::default()
     }

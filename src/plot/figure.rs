@@ -1,0 +1,51 @@
+//! What a figure is to the page that shows it: a picture, words for those who do not see it, and the same
+//! figures as tables.
+
+/// One figure.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Figure {
+    /// Name of its file and of its place on the page: lower case, digits and hyphens; unique.
+    pub id: String,
+    /// What is shown, with its unit.
+    pub title: String,
+    /// What was measured on what, with which settings.
+    pub subtitle: String,
+    /// What the picture shows, in a sentence or two, for those who do not see it.
+    pub description: String,
+    /// The picture: a whole SVG document, usable by itself. Colours are CSS custom properties with a default
+    /// for light, so that a page can darken them.
+    pub svg: String,
+    /// The figures drawn.
+    pub tables: Vec<Table>,
+}
+
+/// Figures in rows.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Table {
+    /// What the rows are.
+    pub caption: String,
+    /// What stands in each column.
+    pub columns: Vec<Column>,
+    /// One cell a column each.
+    pub rows: Vec<Vec<Cell>>,
+}
+
+/// A column of a table.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Column {
+    /// Name, with the unit where there is one: `Gb/s`, `p99 (µs)`.
+    pub name: String,
+    /// Figures, which stand at the right.
+    pub numeric: bool,
+}
+
+/// A cell of a table.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Cell {
+    /// Words.
+    Text(String),
+    /// A figure, and how many digits stand after its point.
+    Number(f64, usize),
+    /// Was not measured.
+    Missing,
+}

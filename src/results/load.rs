@@ -1,0 +1,106 @@
+//! Result files by path: single files and folders of them. What cannot be used is told, never guessed at,
+//! and the rest is used still. It must not know what is done with the results.
+
+use std::path::{Path, PathBuf};
+
+use super::json::{self, ReadError};
+use super::model::ResultFile;
+
+/// One result file and where it came from.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Loaded {
+    /// The file.
+    pub path: PathBuf,
+    /// What is in it.
+    pub result: ResultFile,
+}
+
+/// What was found under some paths.
+#[derive(Debug, Default)]
+pub struct Found {
+    /// The results, in the order of the paths given and by name within a folder.
+    pub results: Vec<Loaded>,
+    /// Files that were named, or lay in a folder that was, and could not be used.
+    pub refused: Vec<ReadError>,
+}
+
+/// Reads files, and the `*.json` of folders (not of folders within them).
+pub fn load<P: AsRef<Path>>(paths: &[P]) -> Found {
+    let mut found = Found::default();
+    for path in paths.iter().map(AsRef::as_ref) {
+        let files = if path.is_dir() {
+            json_files_of(path)
+        } else {
+            Ok(vec![path.to_owned()])
+        };
+        match files {
+            Ok(files) => files.iter().for_each(|file| found.add(file)),
+            Err(refused) => found.refused.push(refused),
+        }
+    }
+    found
+}
+
+impl Found {
+    fn add(&mut self, path: &Path) {
+        match json::read(path) {
+            Ok(result) => self.results.push(Loaded {
+                path: path.to_owned(),
+                result,
+            }),
+            Err(refused) => self.refused.push(refused),
+        }
+    }
+}
+
+fn json_files_of(folder: &Path) -> Result<Vec<PathBuf>, ReadError> {
+    let failed = |source| ReadError::Io {
+        path: folder.to_owned(),
+        source,
+    };
+    let mut files = Vec::new();
+    for entry in std::fs::read_dir(folder).map_err(failed)? {
+        let path = entry.map_err(failed)?.path();
+        if path
+            .extension()
+            .is_some_and(|extension| extension == "json")
+            && path.is_file()
+        {
+            files.push(path);
+        }
+    }
+    files.sort();
+    Ok(files)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::sample;
+    use super::*;
+
+    #[test]
+    fn a_folder_gives_its_files_by_name_and_tells_what_it_refused() {
+        let directory = tempfile::tempdir().unwrap();
+        for name in ["b.json", "a.json"] {
+            json::write(&sample::result(), &directory.path().join(name)).unwrap();
+        }
+        std::fs::write(directory.path().join("c.json"), "{\"cases\": [").unwrap();
+        std::fs::write(directory.path().join("notes.txt"), "no result").unwrap();
+        let found = load(&[directory.path()]);
+        let names: Vec<_> = found
+            .results
+            .iter()
+            .filter_map(|loaded| loaded.path.file_name())
+            .collect();
+        assert_eq!(names, ["a.json", "b.json"]);
+        assert_eq!(found.refused.len(), 1);
+        assert!(found.refused[0].to_string().contains("c.json:1: "));
+    }
+
+    #[test]
+    fn a_path_that_is_not_there_is_refused() {
+        let found = load(&["/nowhere/r.json"]);
+        assert!(found.results.is_empty());
+        assert!(found.refused[0].to_string().contains("/nowhere/r.json"));
+    }
+}
