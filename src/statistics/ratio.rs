@@ -108,7 +108,7 @@ fn interval(
     let ratio = new_median / base_median;
     let (low, high) = match spread {
         None => (0.0, f64::INFINITY),
-        Some((error, _)) if error == 0.0 => (ratio, ratio),
+        Some((0.0, _)) => (ratio, ratio),
         Some((error, degrees)) => {
             let width = t_quantile((1.0 - confidence) / 2.0, degrees) * error;
             (ratio * (-width).exp(), ratio * width.exp())
