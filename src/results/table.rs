@@ -221,7 +221,7 @@ fn figure(value: Option<f64>, digits: impl Fn(f64) -> usize) -> String {
 }
 
 /// Digits after the point that leave about four that count, in at most seven places.
-fn digits(value: f64) -> usize {
+pub(crate) fn digits(value: f64) -> usize {
     match value.abs() {
         0.0 => 0,
         value if value >= 9999.95 => 0,
