@@ -1,5 +1,5 @@
 //! `rocebench compare` as a person or a CI job meets it: verdicts, exit codes, documents, and files that are wrong.
-#![allow(clippy::unwrap_used)]
+#![allow(clippy::unwrap_used, clippy::panic)]
 
 use std::fs;
 use std::path::Path;
@@ -172,12 +172,17 @@ fn three_launches_a_side_make_launches_the_figures() {
 
 #[test]
 fn runs_that_went_wrong_make_a_case_not_comparable() {
-    let changes: [(&str, fn(&mut Value)); 4] = [
-        ("is not complete", |run| run["complete"] = false.into()),
-        ("1 completions with an error", |run| {
-            run["totals"]["errors"] = 1.into()
+    type Change = fn(&mut Value);
+    let changes: [(&str, Change); 4] = [
+        ("is not complete", |run| {
+            run["complete"] = false.into();
         }),
-        ("and its QPs", |run| run["totals"]["messages"] = 1.into()),
+        ("1 completions with an error", |run| {
+            run["totals"]["errors"] = 1.into();
+        }),
+        ("and its QPs", |run| {
+            run["totals"]["messages"] = 1.into();
+        }),
         ("failed: the peer died", |run| {
             run["failure"] = serde_json::json!({ "message": "the peer died", "hint": null });
         }),
