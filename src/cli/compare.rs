@@ -13,8 +13,9 @@ use crate::results::file::write_whole;
 use crate::results::load::{self, Found};
 
 const AFTER_HELP: &str = "\
-A case is compared when both sides have it, validly, and measured alike: same host (not its name), device, link, MTU,
-faults and settings. With three or more files on both sides, a figure is the median of a file's runs, else each run is one.
+A case is compared when both sides have it, without failed runs, and measured alike: same host
+(not its name), device, link, MTU, faults and settings. With three or more files on both sides a
+figure is the median of a file's runs, else each run is one; 10 files a side are advised.
 Metrics: bandwidth, rate, p50, p99, p99.9, fairness, cpu.
 
 Examples:
@@ -115,7 +116,8 @@ fn found(path: &Path) -> Result<Found, Failure> {
             say(&format!("rocebench: refused: {refused}"));
         }
         return Err(match found.refused.into_iter().next() {
-            Some(refused) => Failure::bad_input(refused),
+            // Its text holds the system's reason already.
+            Some(refused) => Failure::bad_input(refused.to_string()),
             None => Failure::bad_input(format!("{} holds no result files", path.display()))
                 .with_hint(
                     "name a result file, or a folder with *.json files that rocebench wrote",

@@ -5,6 +5,9 @@ use std::io::{self, Write};
 use super::super::model::{CaseComparison, Comparison, Verdict};
 use super::words;
 
+/// Width that text keeps to.
+const COLUMNS: usize = 100;
+
 /// Names of not comparable cases that are printed with their common reason.
 const NAMES: usize = 6;
 
@@ -20,6 +23,7 @@ pub fn write(comparison: &Comparison, mut out: impl Write) -> io::Result<()> {
         writeln!(out)?;
         row(
             &mut out,
+            ' ',
             [
                 "metric",
                 "base",
@@ -45,7 +49,7 @@ pub fn write(comparison: &Comparison, mut out: impl Write) -> io::Result<()> {
     let mut told = false;
     for case in cases {
         if case.verdict() != Verdict::NotComparable {
-            write_case(&mut out, comparison, case)?;
+            write_case(&mut out, case)?;
         } else if !told {
             told = true;
             for (reasons, ids) in &reasons {
@@ -55,35 +59,39 @@ pub fn write(comparison: &Comparison, mut out: impl Write) -> io::Result<()> {
     }
     writeln!(out)?;
     for remark in words::remarks(comparison) {
-        writeln!(out, "{remark}")?;
+        wrapped(&mut out, &remark)?;
     }
     writeln!(out, "{}", words::summary(comparison))?;
     out.flush()
 }
 
-fn row(out: &mut impl Write, cells: [&str; 6]) -> io::Result<()> {
+fn row(out: &mut impl Write, mark: char, cells: [&str; 6]) -> io::Result<()> {
     let [metric, base, new, change, interval, verdict] = cells;
     writeln!(
         out,
-        "  {metric:<9} {base:>15} {new:>15} {change:>9} {interval:>18}  {verdict}"
+        "{mark} {metric:<9} {base:>14} {new:>14} {change:>9}  {interval:>18}  {verdict}"
     )
 }
 
-fn write_case(
-    out: &mut impl Write,
-    comparison: &Comparison,
-    case: &CaseComparison,
-) -> io::Result<()> {
-    let mut what = format!("{} and {}", case.base_count, case.new_count);
-    if words::common_observation(comparison).is_none() || case.base_count > 0 {
-        what = format!("{what} {}", words::figures(case.observation));
-    }
-    writeln!(out, "\n{}: {} ({what})", case.id, case.verdict().word())?;
-    let mut metrics: Vec<_> = case.metrics.iter().collect();
-    metrics.sort_by_key(|metric| std::cmp::Reverse(metric.verdict));
-    for metric in metrics {
+fn write_case(out: &mut impl Write, case: &CaseComparison) -> io::Result<()> {
+    let what = words::figures(case.observation);
+    writeln!(
+        out,
+        "\n{}: {} ({} and {} {what})",
+        case.id,
+        case.verdict().word(),
+        case.base_count,
+        case.new_count
+    )?;
+    for metric in &case.metrics {
+        let mark = match metric.verdict {
+            Verdict::Regressed => '!',
+            Verdict::Improved => '+',
+            _ => ' ',
+        };
         row(
             out,
+            mark,
             [
                 metric.metric.short_name(),
                 &words::value(metric.metric, metric.base_median),
@@ -95,9 +103,24 @@ fn write_case(
         )?;
     }
     for text in case.notes.iter().chain(&case.across) {
-        writeln!(out, "  {text}")?;
+        wrapped(out, &format!("  {text}"))?;
     }
     Ok(())
+}
+
+/// A line that is broken between words where it is too long; what follows is indented.
+fn wrapped(out: &mut impl Write, text: &str) -> io::Result<()> {
+    let start = text.len() - text.trim_start().len();
+    let mut line = " ".repeat(start);
+    for word in text.split_whitespace() {
+        if line.chars().count() + word.chars().count() >= COLUMNS && !line.trim().is_empty() {
+            writeln!(out, "{}", line.trim_end())?;
+            line = " ".repeat(start + 2);
+        }
+        line += word;
+        line.push(' ');
+    }
+    writeln!(out, "{}", line.trim_end())
 }
 
 fn not_comparable(out: &mut impl Write, reasons: &[String], ids: &[&str]) -> io::Result<()> {
@@ -108,7 +131,7 @@ fn not_comparable(out: &mut impl Write, reasons: &[String], ids: &[&str]) -> io:
     }
     writeln!(out, "\n{names}: {}", Verdict::NotComparable.word())?;
     for reason in reasons {
-        writeln!(out, "  {reason}")?;
+        wrapped(out, &format!("  {reason}"))?;
     }
     Ok(())
 }

@@ -103,16 +103,26 @@ pub(super) fn worst_first(comparison: &Comparison) -> Vec<&CaseComparison> {
     cases
 }
 
-/// What one figure is in all these cases; `None` where they differ.
-pub(super) fn common_observation(comparison: &Comparison) -> Option<Observation> {
-    let mut all = comparison.cases.iter().map(|case| case.observation);
-    let first = all.next()?;
-    all.all(|other| other == first).then_some(first)
+/// What counts as equal: `equal is within: bandwidth 3 %, p99 10 %`; `None` without a figure.
+pub(super) fn margins(comparison: &Comparison) -> Option<String> {
+    let mut margins: Vec<(Metric, f64)> = Vec::new();
+    for metric in comparison.cases.iter().flat_map(|case| &case.metrics) {
+        if !margins.iter().any(|(known, _)| *known == metric.metric) {
+            margins.push((metric.metric, metric.margin));
+        }
+    }
+    margins.sort_by_key(|(metric, _)| *metric);
+    let margin = |(metric, margin): &(Metric, f64)| {
+        let percent = (margin * 1e4).round() / 1e2;
+        format!("{} {percent} %", metric.short_name())
+    };
+    let margins: Vec<String> = margins.iter().map(margin).collect();
+    (!margins.is_empty()).then(|| format!("equal is within: {}", margins.join(", ")))
 }
 
 /// What is to be known of the whole beside the cases.
 pub(super) fn remarks(comparison: &Comparison) -> Vec<String> {
-    let mut remarks = Vec::new();
+    let mut remarks: Vec<String> = margins(comparison).into_iter().collect();
     for (ids, side) in [
         (&comparison.only_in_base, "the base"),
         (&comparison.only_in_new, "the new results"),
@@ -130,8 +140,8 @@ pub(super) fn remarks(comparison: &Comparison) -> Vec<String> {
     );
     if comparison.cases.iter().any(one_launch) {
         remarks.push(
-            "note: the figures are runs of fewer than 3 launches a side; what differs from launch to launch may pass \
-             for a change: rather launch the sweep 10 times a side, in turns"
+            "note: the figures are runs of fewer than 3 launches a side. Launches differ by themselves, which may pass for \
+             a change: rather launch the sweep 10 times a side, in turns"
                 .to_owned(),
         );
     }
