@@ -2,6 +2,7 @@
 //! must not know verbs or the wire.
 
 pub mod args;
+pub mod compare;
 pub mod dry_run;
 pub mod errors;
 pub mod execute;
@@ -36,6 +37,7 @@ pub fn main() -> Result<(), Failure> {
             logging::start(plan.verbose, plan.quiet);
             execute::serve(plan)
         }
+        Some(args::Command::Compare(args)) => compare::compare(&args),
         None => {
             let plan = run::RunPlan::new(cli.run)?;
             logging::start(plan.verbose, plan.quiet);

@@ -7,9 +7,10 @@ use crate::metrics::clock::Clock;
 use crate::metrics::fairness::shares;
 use crate::metrics::histogram::Recorder;
 use crate::metrics::limits::{protocol_efficiency, share_of_limit};
+use crate::metrics::timeline;
 use crate::plan::{Case, Stop, Warmup};
 use crate::results::model::{
-    CaseConfig, Device, Direction, Fairness, Latency, Limits, QpResult, Receiver, Totals,
+    CaseConfig, Device, Direction, Fairness, Latency, Limits, QpResult, Receiver, Timeline, Totals,
     WorkerResult,
 };
 use crate::results::rates::gbit_per_s;
@@ -54,12 +55,32 @@ impl EndReport {
         EndReport {
             device: device(finished.fabric.port()),
             direction,
-            receiver: duties.receives.then(|| receiver(case, finished)),
+            receiver: duties.receives.then(|| receiver(case, finished, clock)),
             received_in_all: per_qp(finished, |worker, qp| {
                 worker.qps.get(qp).map_or(0, |qp| qp.received_in_all)
             }),
         }
     }
+}
+
+/// How throughput went over a window; `None` when it was too short for a sample.
+pub fn timeline(case: &Case, mut sampled: timeline::Timeline) -> Option<Timeline> {
+    sampled.finish();
+    let slowest = sampled.slowest()?;
+    let gbit_per_s = |messages_per_s: f64| messages_per_s * f64::from(case.size_bytes) * 8.0 / 1e9;
+    let samples = sampled.samples().iter();
+    Some(Timeline {
+        interval_seconds: sampled.interval_ns() as f64 / 1e9,
+        // Microseconds say enough of intervals of 10 ms, in half the digits.
+        at_seconds: samples
+            .clone()
+            .map(|sample| (sample.at_ns / 1000) as f64 / 1e6)
+            .collect(),
+        messages: samples.map(|sample| sample.messages).collect(),
+        min_gbit_per_s: Some(gbit_per_s(slowest.min_per_s)),
+        p1_gbit_per_s: Some(gbit_per_s(slowest.p1_per_s)),
+        longest_stall_seconds: Some(slowest.longest_stall_ns as f64 / 1e9),
+    })
 }
 
 /// What one end sent, wrote or read in its window.
@@ -113,7 +134,7 @@ pub fn direction(case: &Case, finished: &Finished, clock: &Clock) -> Direction {
 }
 
 /// What one end received in its window.
-fn receiver(case: &Case, finished: &Finished) -> Receiver {
+fn receiver(case: &Case, finished: &Finished, clock: &Clock) -> Receiver {
     let workers: Vec<WorkerResult> = finished
         .workers
         .iter()
@@ -123,6 +144,9 @@ fn receiver(case: &Case, finished: &Finished) -> Receiver {
     Receiver {
         messages,
         bytes: messages * u64::from(case.size_bytes),
+        window_seconds: matches!(case.stop, Stop::DurationNs(_))
+            .then(|| window_seconds(case, &finished.workers, clock))
+            .filter(|&seconds| seconds > 0.0),
         workers,
     }
 }
