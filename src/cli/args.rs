@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use clap::{ArgAction, Args, CommandFactory as _, Parser, Subcommand};
 
 use super::host::HostPort;
+use super::plot::PlotArgs;
 use super::sweep_args::SweepArgs;
 use crate::control::station::Faults;
 use crate::plan::CoreList;
@@ -65,6 +66,8 @@ pub struct Cli {
 pub enum Command {
     /// Wait for sweeps from other hosts
     Serve(ServeArgs),
+    /// Draw results: one page with figures and tables, and SVG files
+    Plot(PlotArgs),
 }
 
 /// Options of a sweep.

@@ -8,6 +8,7 @@ pub mod execute;
 pub mod host;
 pub mod logging;
 mod output;
+pub mod plot;
 pub mod progress;
 pub mod run;
 pub mod serve;
@@ -35,6 +36,10 @@ pub fn main() -> Result<(), Failure> {
             let plan = serve::ServePlan::new(args)?;
             logging::start(plan.verbose, plan.quiet);
             execute::serve(plan)
+        }
+        Some(args::Command::Plot(args)) => {
+            logging::start(args.speech.verbose, args.speech.quiet);
+            plot::plot(&args)
         }
         None => {
             let plan = run::RunPlan::new(cli.run)?;

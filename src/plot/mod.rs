@@ -2,5 +2,11 @@
 //! know verbs, sockets or how to run anything.
 
 pub mod figure;
+pub mod folder;
+pub mod median;
+pub mod page;
+pub mod section;
+pub mod sections;
 
 pub use figure::{Cell, Column, Figure, Table};
+pub use section::Section;
