@@ -7,9 +7,10 @@ use crate::metrics::clock::Clock;
 use crate::metrics::fairness::shares;
 use crate::metrics::histogram::Recorder;
 use crate::metrics::limits::{protocol_efficiency, share_of_limit};
+use crate::metrics::timeline;
 use crate::plan::{Case, Stop, Warmup};
 use crate::results::model::{
-    CaseConfig, Device, Direction, Fairness, Latency, Limits, QpResult, Receiver, Totals,
+    CaseConfig, Device, Direction, Fairness, Latency, Limits, QpResult, Receiver, Timeline, Totals,
     WorkerResult,
 };
 use crate::results::rates::gbit_per_s;
@@ -60,6 +61,26 @@ impl EndReport {
             }),
         }
     }
+}
+
+/// How throughput went over a window; `None` when it was too short for a sample.
+pub fn timeline(case: &Case, mut sampled: timeline::Timeline) -> Option<Timeline> {
+    sampled.finish();
+    let slowest = sampled.slowest()?;
+    let gbit_per_s = |messages_per_s: f64| messages_per_s * f64::from(case.size_bytes) * 8.0 / 1e9;
+    let samples = sampled.samples().iter();
+    Some(Timeline {
+        interval_seconds: sampled.interval_ns() as f64 / 1e9,
+        // Microseconds say enough of intervals of 10 ms, in half the digits.
+        at_seconds: samples
+            .clone()
+            .map(|sample| (sample.at_ns / 1000) as f64 / 1e6)
+            .collect(),
+        messages: samples.map(|sample| sample.messages).collect(),
+        min_gbit_per_s: Some(gbit_per_s(slowest.min_per_s)),
+        p1_gbit_per_s: Some(gbit_per_s(slowest.p1_per_s)),
+        longest_stall_seconds: Some(slowest.longest_stall_ns as f64 / 1e9),
+    })
 }
 
 /// What one end sent, wrote or read in its window.

@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use crate::datapath::Phase;
+use crate::metrics::Timeline;
 use crate::metrics::counters;
 use crate::metrics::steady::SteadyDetector;
 use crate::plan::{Case, Op, Stop, Warmup};
@@ -18,7 +19,7 @@ use super::fabric::{Fabric, Side};
 use super::failure::RunFailure;
 use super::link::Link;
 use super::message::{Drained, Message};
-use super::outcome::{EndReport, direction, per_qp, window_seconds};
+use super::outcome::{self, EndReport, direction, per_qp, window_seconds};
 use super::rig::{self, Broken, Finished, Rig, TICK};
 use super::station::Station;
 
@@ -62,6 +63,7 @@ struct Notes {
     measured: bool,
     drained: Option<Drained>,
     counters: Option<(counters::Counters, counters::Counters)>,
+    timeline: Timeline,
 }
 
 /// Does one run. Whatever happens, what was measured is in the outcome.
@@ -166,7 +168,7 @@ fn drive(
     }
     let before = read_counters();
     notes.measured = true;
-    let measured = measure(stage, case, rig, observer);
+    let measured = measure(stage, case, rig, observer, &mut notes.timeline);
     if !counted || measured.is_err() {
         rig.set_phase(Phase::Drain);
     }
@@ -220,6 +222,7 @@ fn measure(
     case: &Case,
     rig: &Rig,
     observer: &mut dyn Observer,
+    timeline: &mut Timeline,
 ) -> Result<(), Broken> {
     let (link, stop) = (stage.link, stage.stop);
     let mut meter = Meter::new(case);
@@ -235,6 +238,7 @@ fn measure(
     rig.wait(link, stop, |counts| {
         let elapsed = started.elapsed();
         let completed = counts.completed - before;
+        timeline.push(elapsed.as_nanos() as u64, completed);
         meter.show(elapsed, completed, observer);
         match case.stop {
             Stop::DurationNs(ns) => elapsed + TICK >= Duration::from_nanos(ns),
@@ -243,6 +247,8 @@ fn measure(
     })?;
     if let Some(limit) = limit {
         std::thread::sleep(limit.saturating_sub(started.elapsed()));
+        let completed = rig.counts().completed - before;
+        timeline.push(started.elapsed().as_nanos() as u64, completed);
     }
     Ok(())
 }
@@ -331,6 +337,7 @@ fn conclude(
     };
     if notes.measured {
         run.forward = direction(case, &finished, stage.station.clock());
+        run.timeline = outcome::timeline(case, notes.timeline);
     } else {
         run.forward.totals.errors = finished.troubles().map(|trouble| trouble.errors()).sum();
     }

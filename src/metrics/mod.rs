@@ -9,6 +9,8 @@ pub mod histogram;
 pub mod limits;
 pub mod memory;
 pub mod steady;
+pub mod timeline;
 
 pub use clock::Clock;
 pub use histogram::{Digits, Recorder, Samples, digits_for};
+pub use timeline::Timeline;

@@ -9,3 +9,4 @@ mod death;
 mod faults;
 mod program;
 mod transfers;
+mod truth;

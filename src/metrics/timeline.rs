@@ -1,0 +1,251 @@
+//! Throughput over time: counts sampled while a window runs, kept to a bounded number. Pure logic over
+//! samples that the caller takes; it must not know clocks or threads.
+
+/// The interval that is aimed at, in nanoseconds.
+pub const INTERVAL_NS: u64 = 10_000_000;
+
+/// Samples that are kept. A window with more has neighbours joined and its interval doubled.
+const MOST_SAMPLES: usize = 6_000;
+
+/// What was done up to the end of one interval since the end of the one before.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Sample {
+    /// End of the interval, from the start of the window.
+    pub at_ns: u64,
+    /// Messages completed in it.
+    pub messages: u64,
+}
+
+/// Collects samples of a count that only grows.
+#[derive(Clone, Debug)]
+pub struct Timeline {
+    interval_ns: u64,
+    samples: Vec<Sample>,
+    /// Time and count at the end of the last sample.
+    closed: (u64, u64),
+    /// Time and count that were pushed last.
+    seen: (u64, u64),
+}
+
+/// The slowest parts of a timeline.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Slowest {
+    /// Messages a second of the slowest interval.
+    pub min_per_s: f64,
+    /// Messages a second that 1 % of the intervals, at least one, were at or below.
+    pub p1_per_s: f64,
+    /// Longest row of intervals without a message.
+    pub longest_stall_ns: u64,
+}
+
+impl Default for Timeline {
+    fn default() -> Self {
+        Timeline {
+            interval_ns: INTERVAL_NS,
+            samples: Vec::with_capacity(MOST_SAMPLES),
+            closed: (0, 0),
+            seen: (0, 0),
+        }
+    }
+}
+
+impl Timeline {
+    /// Takes the messages completed since the window's start, `at_ns` into it. Calls may come at any
+    /// distance; what is closer than an interval is joined.
+    pub fn push(&mut self, at_ns: u64, messages: u64) {
+        self.seen = (at_ns, messages);
+        if at_ns.saturating_sub(self.closed.0) >= self.interval_ns {
+            self.close();
+        }
+    }
+
+    /// Ends the window: a rest shorter than half an interval is joined to the interval before it.
+    pub fn finish(&mut self) {
+        let rest_ns = self.seen.0.saturating_sub(self.closed.0);
+        let rest = self.seen.1.saturating_sub(self.closed.1);
+        match self.samples.last_mut() {
+            Some(last) if rest_ns < self.interval_ns / 2 => {
+                last.at_ns += rest_ns;
+                last.messages += rest;
+                self.closed = self.seen;
+            }
+            _ if rest_ns > 0 => self.close(),
+            _ => {}
+        }
+    }
+
+    /// The interval that was aimed at in the end, in nanoseconds.
+    pub fn interval_ns(&self) -> u64 {
+        self.interval_ns
+    }
+
+    /// The samples, oldest first.
+    pub fn samples(&self) -> &[Sample] {
+        &self.samples
+    }
+
+    /// The slowest parts; `None` without a sample.
+    pub fn slowest(&self) -> Option<Slowest> {
+        let mut began_ns = 0;
+        let (mut stall_ns, mut longest_stall_ns) = (0, 0);
+        let mut rates = Vec::with_capacity(self.samples.len());
+        for sample in &self.samples {
+            let length_ns = sample.at_ns.saturating_sub(began_ns);
+            began_ns = sample.at_ns;
+            rates.push(sample.messages as f64 / (length_ns as f64 / 1e9));
+            stall_ns = if sample.messages == 0 {
+                stall_ns + length_ns
+            } else {
+                0
+            };
+            longest_stall_ns = longest_stall_ns.max(stall_ns);
+        }
+        rates.sort_by(f64::total_cmp);
+        // Nearest rank: the smallest rate that at least 1 % of the intervals do not exceed.
+        let p1 = rates.len().div_ceil(100).checked_sub(1)?;
+        Some(Slowest {
+            min_per_s: *rates.first()?,
+            p1_per_s: *rates.get(p1)?,
+            longest_stall_ns,
+        })
+    }
+
+    fn close(&mut self) {
+        if self.samples.len() == MOST_SAMPLES {
+            self.widen();
+        }
+        self.samples.push(Sample {
+            at_ns: self.seen.0,
+            messages: self.seen.1.saturating_sub(self.closed.1),
+        });
+        self.closed = self.seen;
+    }
+
+    fn widen(&mut self) {
+        self.interval_ns *= 2;
+        let joined = self.samples.chunks(2).filter_map(|pair| {
+            Some(Sample {
+                at_ns: pair.last()?.at_ns,
+                messages: pair.iter().map(|sample| sample.messages).sum(),
+            })
+        });
+        self.samples = joined.collect();
+        self.samples.reserve(MOST_SAMPLES - self.samples.len());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    const MS: u64 = 1_000_000;
+
+    fn of(pushes: &[(u64, u64)]) -> Timeline {
+        let mut timeline = Timeline::default();
+        for &(at_ms, messages) in pushes {
+            timeline.push(at_ms * MS, messages);
+        }
+        timeline.finish();
+        timeline
+    }
+
+    fn samples(timeline: &Timeline) -> Vec<(u64, u64)> {
+        let samples = timeline.samples().iter();
+        samples
+            .map(|sample| (sample.at_ns / MS, sample.messages))
+            .collect()
+    }
+
+    #[test]
+    fn an_interval_holds_what_was_done_in_it() {
+        let timeline = of(&[
+            (4, 40),
+            (10, 100),
+            (15, 150),
+            (22, 220),
+            (33, 220),
+            (40, 300),
+        ]);
+        assert_eq!(
+            samples(&timeline),
+            [(10, 100), (22, 120), (33, 0), (40, 80)],
+            "the rest of 7 ms is long enough to stand alone"
+        );
+    }
+
+    #[test]
+    fn a_short_rest_is_joined_and_a_short_window_is_one_interval() {
+        assert_eq!(samples(&of(&[(10, 100), (13, 130)])), [(13, 130)]);
+        assert_eq!(samples(&of(&[(2, 7)])), [(2, 7)]);
+        assert_eq!(samples(&of(&[])), []);
+        assert_eq!(of(&[]).slowest(), None);
+    }
+
+    #[test]
+    fn the_slowest_parts_are_found() {
+        let steady = (1..=300).map(|i| (i * 10, i * 100));
+        let timeline = of(&steady.collect::<Vec<_>>());
+        let even = timeline.slowest().unwrap();
+        assert!((even.min_per_s - 10_000.0).abs() < 1e-6 && even.longest_stall_ns == 0);
+        let stalled = of(&[
+            (10, 100),
+            (20, 100),
+            (32, 100),
+            (40, 300),
+            (50, 300),
+            (60, 301),
+        ]);
+        let slowest = stalled.slowest().unwrap();
+        assert_eq!(slowest.longest_stall_ns, 22 * MS);
+        assert!(slowest.min_per_s.abs() < 1e-9 && slowest.p1_per_s.abs() < 1e-9);
+    }
+
+    #[test]
+    fn one_slow_interval_in_a_thousand_is_not_the_first_percentile() {
+        let mut count = 0;
+        let timeline = of(&(1..=1000)
+            .map(|i| {
+                count += if i == 500 { 1 } else { 100 };
+                (i * 10, count)
+            })
+            .collect::<Vec<_>>());
+        let slowest = timeline.slowest().unwrap();
+        assert!((slowest.min_per_s - 100.0).abs() < 1e-6);
+        assert!((slowest.p1_per_s - 10_000.0).abs() < 1e-6);
+    }
+
+    #[test]
+    fn a_long_window_has_longer_intervals() {
+        let mut timeline = Timeline::default();
+        (1..=20_000u64).for_each(|i| timeline.push(i * 10 * MS, i * 5));
+        timeline.finish();
+        assert_eq!(timeline.interval_ns(), 40 * MS);
+        assert!(timeline.samples().len() <= MOST_SAMPLES);
+        let sum: u64 = timeline
+            .samples()
+            .iter()
+            .map(|sample| sample.messages)
+            .sum();
+        assert_eq!(sum, 100_000);
+    }
+
+    proptest! {
+        #[test]
+        fn nothing_is_lost_and_time_goes_on(steps in prop::collection::vec((0u64..40, 0u64..1000), 0..200)) {
+            let mut timeline = Timeline::default();
+            let (mut at, mut count) = (0, 0);
+            for (step_ms, more) in steps {
+                // A count without time is not seen by an interval of no length.
+                at += step_ms.max(1) * MS;
+                count += more;
+                timeline.push(at, count);
+            }
+            timeline.finish();
+            prop_assert_eq!(timeline.samples().iter().map(|sample| sample.messages).sum::<u64>(), count);
+            prop_assert!(timeline.samples().is_sorted_by(|a, b| a.at_ns < b.at_ns));
+            prop_assert_eq!(timeline.samples().last().map_or(0, |last| last.at_ns), at);
+        }
+    }
+}

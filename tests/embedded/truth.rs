@@ -1,0 +1,86 @@
+//! Known truth: the device is told how slow to be, and the program has to find that out.
+//!
+//! A busy machine adds to what the device does, and never takes away: of a few tries the best one counts, and
+//! none may be better than the truth.
+
+use serde_json::Value;
+
+use crate::program::{Program, alone};
+
+const TRIES: usize = 5;
+
+/// How far a figure may be from the truth.
+const WITHIN: f64 = 0.02;
+
+/// Payload's part of what the device's rate counts: at MTU 4096 each packet has an IPv4 header of 20 bytes, UDP's
+/// 8, a base transport header of 12 and the invariant CRC of 4.
+const PAYLOAD_OF_RATE: f64 = 4096.0 / (4096.0 + 44.0);
+
+fn measure(words: &str, figure: impl Fn(&Value) -> f64) -> f64 {
+    let ended = Program::new(&format!("-d soft0 --timeout 18 --quiet {words}"))
+        .run()
+        .exits(0);
+    figure(&ended.cases()[0]["runs"][0])
+}
+
+/// The figure closest to the truth; `slower` says whether more of it means a slower device.
+#[track_caller]
+fn finds(truth: f64, slower: bool, words: &str, figure: impl Fn(&Value) -> f64) {
+    let mut seen = Vec::new();
+    for _ in 0..TRIES {
+        let found = measure(words, &figure) / truth;
+        let excess = if slower { found - 1.0 } else { 1.0 - found };
+        seen.push(found);
+        assert!(excess > -WITHIN, "better than the truth: {seen:?}, {words}");
+        if excess < WITHIN {
+            return;
+        }
+    }
+    panic!("not the truth in {TRIES} tries: {seen:?}, {words}");
+}
+
+#[test]
+fn a_cap_of_bandwidth_is_found() {
+    let _alone = alone();
+    for gbit_per_s in [0.5, 1.0] {
+        finds(
+            gbit_per_s * PAYLOAD_OF_RATE,
+            false,
+            &format!("--faults rate={gbit_per_s}G --mtu 4096 -q 4 -t 16 -D 500ms --warmup 200ms"),
+            |run| run["totals"]["gbit_per_s"].as_f64().unwrap(),
+        );
+    }
+}
+
+#[test]
+fn a_delay_is_found() {
+    let _alone = alone();
+    for (delay_ms, op) in [(10, "write"), (20, "send"), (20, "read")] {
+        finds(
+            f64::from(delay_ms) * 1e6,
+            true,
+            &format!("--faults delay={delay_ms}ms --op {op} -s 64 -t 1 -D 600ms --warmup 100ms"),
+            |run| run["latency_ns"]["p50"].as_f64().unwrap(),
+        );
+    }
+}
+
+#[test]
+fn the_timeline_holds_every_message_and_shows_a_stall() {
+    let _alone = alone();
+    let ended = Program::new(
+        "-d soft0 --timeout 18 --quiet --faults delay=200ms -s 64 -t 1 -n 4 --warmup 0",
+    )
+    .run()
+    .exits(0);
+    let timeline = &ended.cases()[0]["runs"][0]["timeline"];
+    let list = |name: &str| timeline[name].as_array().unwrap().clone();
+    let messages: u64 = list("messages").iter().filter_map(Value::as_u64).sum();
+    assert_eq!(messages, 4);
+    let ends = list("at_seconds");
+    assert!(ends.len() > 40 && ends.len() < 400, "{timeline}");
+    assert!(ends.is_sorted_by_key(|end| end.as_f64().unwrap()));
+    let stall = timeline["longest_stall_seconds"].as_f64().unwrap();
+    assert!(stall > 0.17 && stall < 0.6, "{stall} s between messages");
+    assert_eq!(timeline["min_gbit_per_s"], 0.0);
+}
