@@ -1,23 +1,32 @@
 //! The figures of a run that are compared and drawn over time, and what is known of each.
 
+use serde::{Deserialize, Serialize};
+
 use crate::results::model::Run;
 
-/// One figure of a run.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+/// One figure of a run. In documents it is its name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub enum Metric {
     /// Payload throughput, in 10^9 bits a second.
+    #[serde(rename = "gbit_per_s")]
     GbitPerS,
     /// Message rate, in 10^6 a second.
+    #[serde(rename = "mmsg_per_s")]
     MmsgPerS,
     /// Median latency, in nanoseconds.
+    #[serde(rename = "latency_p50_ns")]
     P50Ns,
     /// 99 % of latencies are at most this, in nanoseconds.
+    #[serde(rename = "latency_p99_ns")]
     P99Ns,
     /// 99.9 % of latencies are at most this, in nanoseconds.
+    #[serde(rename = "latency_p99_9_ns")]
     P99_9Ns,
     /// Jain's index over the QPs.
+    #[serde(rename = "fairness_jain")]
     Fairness,
     /// Workers' CPU time for 10^9 payload bytes.
+    #[serde(rename = "cpu_seconds_per_gb")]
     CpuSecondsPerGb,
 }
 
@@ -43,6 +52,49 @@ impl Metric {
             Metric::P99_9Ns => "latency_p99_9_ns",
             Metric::Fairness => "fairness_jain",
             Metric::CpuSecondsPerGb => "cpu_seconds_per_gb",
+        }
+    }
+
+    /// The metric of a name; also without `latency_` and the unit: `p99`, `fairness`, `cpu`.
+    pub fn from_name(name: &str) -> Option<Metric> {
+        Metric::ALL
+            .into_iter()
+            .find(|metric| metric.name() == name || metric.short_name() == name)
+    }
+
+    /// What a person types and reads: `bandwidth`, `rate`, `p50`, `p99`, `p99.9`, `fairness`, `cpu`.
+    pub fn short_name(self) -> &'static str {
+        match self {
+            Metric::GbitPerS => "bandwidth",
+            Metric::MmsgPerS => "rate",
+            Metric::P50Ns => "p50",
+            Metric::P99Ns => "p99",
+            Metric::P99_9Ns => "p99.9",
+            Metric::Fairness => "fairness",
+            Metric::CpuSecondsPerGb => "cpu",
+        }
+    }
+
+    /// Its unit, as people write it; empty for a figure without one.
+    pub fn unit(self) -> &'static str {
+        match self {
+            Metric::GbitPerS => "Gb/s",
+            Metric::MmsgPerS => "Mmsg/s",
+            Metric::P50Ns | Metric::P99Ns | Metric::P99_9Ns => "ns",
+            Metric::Fairness => "",
+            Metric::CpuSecondsPerGb => "CPU s/GB",
+        }
+    }
+
+    /// How much of it does not matter unless a user says otherwise: 0.03 is 3 %. The tail of latency and CPU
+    /// time scatter more than throughput, and fairness is close to 1.
+    pub fn default_margin(self) -> f64 {
+        match self {
+            Metric::GbitPerS | Metric::P50Ns => 0.03,
+            Metric::MmsgPerS => 0.05,
+            Metric::P99Ns | Metric::CpuSecondsPerGb => 0.10,
+            Metric::P99_9Ns => 0.20,
+            Metric::Fairness => 0.02,
         }
     }
 

@@ -2,5 +2,7 @@
 //! files only; it must not know verbs, sockets or how to run anything.
 
 pub mod metric;
+pub mod model;
 
 pub use metric::Metric;
+pub use model::{CaseComparison, Comparison, MetricComparison, Observation, Side, Verdict};

@@ -1,0 +1,171 @@
+//! What a comparison says: the types of which the table, the documents and the figures are made.
+
+use serde::{Deserialize, Serialize};
+
+use super::metric::Metric;
+use crate::results::model::CaseConfig;
+
+/// Version of [`Comparison`] as a document.
+pub const COMPARISON_VERSION: u32 = 1;
+
+/// New results beside old ones.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Comparison {
+    /// Version of this layout; 1.
+    pub comparison_version: u32,
+    /// Where the base came from.
+    pub base: Side,
+    /// Where what is compared with it came from.
+    pub new: Side,
+    /// Every case that both sides have, in the order of the base.
+    pub cases: Vec<CaseComparison>,
+    /// Cases that only the base has.
+    pub only_in_base: Vec<String>,
+    /// Cases that only the new side has.
+    pub only_in_new: Vec<String>,
+    /// Files that could not be used, each with its line and the reason.
+    pub refused: Vec<String>,
+}
+
+/// One side's results.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Side {
+    /// What was named on the command line.
+    pub name: String,
+    /// The result files, in order.
+    pub files: Vec<String>,
+    /// Git revisions of the programs that wrote them, each once.
+    pub revisions: Vec<String>,
+    /// When the first of them began, RFC 3339 in UTC.
+    pub started_at: Option<String>,
+}
+
+/// What one figure of the statistics is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Observation {
+    /// One run.
+    #[default]
+    Run,
+    /// The median of a file's runs: runs of one launch share its luck.
+    Launch,
+}
+
+/// One case on both sides.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct CaseComparison {
+    /// Name of the case.
+    pub id: String,
+    /// Its settings, as in the base.
+    pub config: CaseConfig,
+    /// Why the sides cannot be compared; empty when they can.
+    pub not_comparable: Vec<String>,
+    /// Differences that the user asked to compare across.
+    pub across: Vec<String>,
+    /// What is worth knowing about the figures, such as interrupted runs that were left out.
+    pub notes: Vec<String>,
+    /// What one figure is.
+    pub observation: Observation,
+    /// Figures of the base.
+    pub base_count: usize,
+    /// Figures of the new side.
+    pub new_count: usize,
+    /// Every metric that both sides have; none when they cannot be compared.
+    pub metrics: Vec<MetricComparison>,
+}
+
+/// One metric of one case.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct MetricComparison {
+    /// Which.
+    pub metric: Metric,
+    /// Its unit; empty for a figure without one.
+    pub unit: String,
+    /// More is better.
+    pub higher_is_better: bool,
+    /// What does not matter: 0.03 is 3 %.
+    pub margin: f64,
+    /// Figures of the base, in order.
+    pub base: Vec<f64>,
+    /// Figures of the new side, in order.
+    pub new: Vec<f64>,
+    /// Median of the base.
+    pub base_median: f64,
+    /// Median of the new side.
+    pub new_median: f64,
+    /// `new_median` over `base_median`; `null` when the base's is 0.
+    pub ratio: Option<f64>,
+    /// Lower end of the ratio's 95 % interval; `null` with too few figures.
+    pub low: Option<f64>,
+    /// Upper end of it.
+    pub high: Option<f64>,
+    /// Probability that chance sets the sides of any metric of any case apart so clearly; `null` with too few
+    /// figures.
+    pub p_corrected: Option<f64>,
+    /// The word.
+    pub verdict: Verdict,
+    /// Why it is unclear, and what would settle it.
+    pub note: Option<String>,
+}
+
+/// What is said of a metric or a case, the worst last.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Verdict {
+    /// Within the margin, and certain to be.
+    Equal,
+    /// Better by more than the margin.
+    Improved,
+    /// The runs do not tell.
+    Unclear,
+    /// The sides were not measured alike, or not validly.
+    NotComparable,
+    /// Worse by more than the margin.
+    Regressed,
+}
+
+impl Verdict {
+    /// The word.
+    pub fn word(self) -> &'static str {
+        match self {
+            Verdict::Equal => "equal",
+            Verdict::Improved => "improved",
+            Verdict::Unclear => "unclear",
+            Verdict::NotComparable => "not comparable",
+            Verdict::Regressed => "regressed",
+        }
+    }
+}
+
+impl CaseComparison {
+    /// The worst of its metrics' verdicts.
+    pub fn verdict(&self) -> Verdict {
+        if !self.not_comparable.is_empty() {
+            return Verdict::NotComparable;
+        }
+        self.metrics
+            .iter()
+            .map(|metric| metric.verdict)
+            .max()
+            .unwrap_or(Verdict::NotComparable)
+    }
+}
+
+impl Comparison {
+    /// Metrics of all comparable cases with this verdict.
+    pub fn metrics_with(&self, verdict: Verdict) -> usize {
+        self.cases
+            .iter()
+            .flat_map(|case| &case.metrics)
+            .filter(|metric| metric.verdict == verdict)
+            .count()
+    }
+
+    /// Cases with this verdict.
+    pub fn cases_with(&self, verdict: Verdict) -> usize {
+        self.cases
+            .iter()
+            .filter(|case| case.verdict() == verdict)
+            .count()
+    }
+}
