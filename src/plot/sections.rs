@@ -3,6 +3,19 @@
 use super::section::Section;
 use crate::results::load::Loaded;
 
+/// Ids of all sections, in the page's order.
+pub const IDS: [&str; 9] = [
+    "message-size",
+    "queue-pairs",
+    "workers",
+    "latency",
+    "shares",
+    "heat-map",
+    "over-time",
+    "trend",
+    "comparison",
+];
+
 /// Every section; those without a figure say what they need.
 pub fn sections(results: &[Loaded], base: &[Loaded]) -> Vec<Section> {
     let _ = (results, base);

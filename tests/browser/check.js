@@ -95,7 +95,8 @@
     const [a, b] = [luminance(one), luminance(other)].sort((x, y) => y - x);
     return (a + 0.05) / (b + 0.05);
   };
-  const paper = rgb(getComputedStyle(document.body).backgroundColor);
+  const opaque = (colour) => (colour[3] ? colour : [255, 255, 255, 255]);
+  const paper = opaque(rgb(getComputedStyle(document.body).backgroundColor));
   const behind = (text) => {
     // The last shape drawn before the text whose box holds the text's middle.
     const box = text.getBoundingClientRect();

@@ -3,11 +3,15 @@
 
 use std::fs::File;
 use std::io::{BufRead as _, BufReader, Write as _};
+use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, Command, Stdio};
 use std::sync::mpsc::{Receiver, channel};
 use std::time::{Duration, Instant};
 
+use rustix::process::{
+    Pid, Signal, WaitOptions, getpid, kill_process_group, set_child_subreaper, waitpgid,
+};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
@@ -85,7 +89,10 @@ impl Browser {
             // Its sandbox refuses root; the page shown is our own.
             command.arg("--no-sandbox");
         }
+        // A group of its own, whose orphans come to this process: all of them can be waited for.
+        set_child_subreaper(Some(getpid())).unwrap();
         let mut process = command
+            .process_group(0)
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(errors)
@@ -226,14 +233,16 @@ impl Drop for Browser {
     fn drop(&mut self) {
         // It ends when nobody speaks to it any more, and its own processes with it.
         self.to = None;
+        let Some(group) = Pid::from_raw(self.process.id().cast_signed()) else {
+            return;
+        };
         let deadline = Instant::now() + Duration::from_secs(5);
-        while Instant::now() < deadline {
-            if matches!(self.process.try_wait(), Ok(Some(_))) {
-                return;
+        // Until there is no process of the group left to wait for.
+        while waitpgid(group, WaitOptions::NOHANG).is_ok() {
+            if Instant::now() > deadline {
+                let _ = kill_process_group(group, Signal::KILL);
             }
-            std::thread::sleep(Duration::from_millis(20));
+            std::thread::sleep(Duration::from_millis(10));
         }
-        let _ = self.process.kill();
-        let _ = self.process.wait();
     }
 }
