@@ -1,8 +1,16 @@
 //! New results beside old ones: is a case valid and comparable, and has it regressed? It reads result
 //! files only; it must not know verbs, sockets or how to run anything.
 
+mod build;
+mod facts;
 pub mod metric;
 pub mod model;
+pub mod options;
+pub mod output;
+mod pairing;
+mod valid;
 
+pub use build::compare;
 pub use metric::Metric;
 pub use model::{CaseComparison, Comparison, MetricComparison, Observation, Side, Verdict};
+pub use options::{Aspect, Margins, Options};

@@ -25,6 +25,8 @@ pub struct Comparison {
     pub only_in_new: Vec<String>,
     /// Files that could not be used, each with its line and the reason.
     pub refused: Vec<String>,
+    /// What is worth knowing about the whole, such as a file that lay there twice.
+    pub notes: Vec<String>,
 }
 
 /// One side's results.
@@ -106,6 +108,8 @@ pub struct MetricComparison {
     pub verdict: Verdict,
     /// Why it is unclear, and what would settle it.
     pub note: Option<String>,
+    /// Unclear: figures a side that would settle it, roughly; `null` when no sensible number would.
+    pub settled_with: Option<usize>,
 }
 
 /// What is said of a metric or a case, the worst last.

@@ -1,0 +1,227 @@
+//! What a user can choose about a comparison: metrics, margins, and which differences not to mind.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::str::FromStr;
+
+use super::metric::Metric;
+
+/// How to compare.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Options {
+    /// What is compared.
+    pub metrics: Vec<Metric>,
+    /// How much does not matter.
+    pub margins: Margins,
+    /// Differences between the sides that do not stand in the way.
+    pub across: Vec<Aspect>,
+}
+
+impl Default for Options {
+    fn default() -> Options {
+        Options {
+            metrics: Metric::ALL.to_vec(),
+            margins: Margins::default(),
+            across: Vec::new(),
+        }
+    }
+}
+
+/// A part of what was measured on what; results are comparable where all of it is the same.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Aspect {
+    /// The machines: processor, cores, NUMA nodes, kernel, system, governor, rdma-core; not their names.
+    Host,
+    /// The devices: name, library, driver, firmware, whether they are software.
+    Device,
+    /// The links: speed, lanes, link layer, PCI.
+    Link,
+    /// MTU of the path, the port and the network interface.
+    Mtu,
+    /// What went wrong with packets on purpose.
+    Faults,
+    /// What was asked for beyond the case's name, such as the length of the window.
+    Settings,
+}
+
+impl Aspect {
+    /// All of them.
+    pub const ALL: [Aspect; 6] = [
+        Aspect::Host,
+        Aspect::Device,
+        Aspect::Link,
+        Aspect::Mtu,
+        Aspect::Faults,
+        Aspect::Settings,
+    ];
+
+    /// Its name on the command line.
+    pub fn name(self) -> &'static str {
+        match self {
+            Aspect::Host => "host",
+            Aspect::Device => "device",
+            Aspect::Link => "link",
+            Aspect::Mtu => "mtu",
+            Aspect::Faults => "faults",
+            Aspect::Settings => "settings",
+        }
+    }
+}
+
+impl fmt::Display for Aspect {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+/// A word on the command line that is none of those known.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum OptionError {
+    /// No such metric.
+    #[error("\"{word}\" is no metric; there are {}", metric_names())]
+    Metric {
+        /// What was given.
+        word: String,
+    },
+    /// No such aspect.
+    #[error(
+        "\"{word}\" is nothing to compare across; there are {}",
+        aspect_names()
+    )]
+    Aspect {
+        /// What was given.
+        word: String,
+    },
+    /// Not of the form METRIC=PERCENT.
+    #[error("\"{word}\" is no margin; write it as METRIC=PERCENT, such as p99=10%")]
+    Margin {
+        /// What was given.
+        word: String,
+    },
+    /// Not a percentage above 0 and below 100.
+    #[error("\"{word}\" is no percentage above 0 and below 100; write 3% or 0.5%")]
+    Percent {
+        /// What was given.
+        word: String,
+    },
+    /// The same metric twice.
+    #[error("{name} is given twice; leave one out")]
+    Twice {
+        /// The metric.
+        name: &'static str,
+    },
+}
+
+fn metric_names() -> String {
+    Metric::ALL.map(Metric::short_name).join(", ")
+}
+
+fn aspect_names() -> String {
+    Aspect::ALL.map(Aspect::name).join(", ")
+}
+
+impl FromStr for Metric {
+    type Err = OptionError;
+
+    fn from_str(word: &str) -> Result<Metric, OptionError> {
+        Metric::from_name(word.trim()).ok_or_else(|| OptionError::Metric {
+            word: word.to_owned(),
+        })
+    }
+}
+
+impl FromStr for Aspect {
+    type Err = OptionError;
+
+    fn from_str(word: &str) -> Result<Aspect, OptionError> {
+        Aspect::ALL
+            .into_iter()
+            .find(|aspect| aspect.name() == word.trim())
+            .ok_or_else(|| OptionError::Aspect {
+                word: word.to_owned(),
+            })
+    }
+}
+
+/// How much of each metric does not matter; the default where nothing was said.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Margins(BTreeMap<Metric, f64>);
+
+impl Margins {
+    /// The margin of a metric: 0.03 is 3 %.
+    pub fn of(&self, metric: Metric) -> f64 {
+        self.0
+            .get(&metric)
+            .copied()
+            .unwrap_or_else(|| metric.default_margin())
+    }
+}
+
+impl FromStr for Margins {
+    type Err = OptionError;
+
+    /// `bandwidth=3%,p99=10%`.
+    fn from_str(words: &str) -> Result<Margins, OptionError> {
+        let mut margins = BTreeMap::new();
+        for word in words.split(',') {
+            let (name, percent) = word.split_once('=').ok_or_else(|| OptionError::Margin {
+                word: word.to_owned(),
+            })?;
+            let metric: Metric = name.parse()?;
+            let margin = percent
+                .trim()
+                .strip_suffix('%')
+                .and_then(|number| number.trim().parse::<f64>().ok())
+                .filter(|percent| *percent > 0.0 && *percent < 100.0)
+                .ok_or_else(|| OptionError::Percent {
+                    word: percent.to_owned(),
+                })?;
+            if margins.insert(metric, margin / 100.0).is_some() {
+                return Err(OptionError::Twice {
+                    name: metric.short_name(),
+                });
+            }
+        }
+        Ok(Margins(margins))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn margins_are_percentages_of_metrics() {
+        let margins: Margins = "bandwidth=2.5%, latency_p99_ns=12 %".parse().unwrap();
+        assert!((margins.of(Metric::GbitPerS) - 0.025).abs() < 1e-12);
+        assert!((margins.of(Metric::P99Ns) - 0.12).abs() < 1e-12);
+        assert!((margins.of(Metric::MmsgPerS) - 0.05).abs() < 1e-12);
+    }
+
+    #[test]
+    fn what_is_no_margin_says_what_one_is() {
+        for (words, text) in [
+            ("3%", "p99=10%"),
+            ("p98=3%", "p99.9"),
+            ("p99=3", "3% or 0.5%"),
+            ("p99=0%", "above 0"),
+            ("p99=NaN%", "above 0"),
+            ("p99=1%,p99=2%", "twice"),
+        ] {
+            let error = words.parse::<Margins>().unwrap_err().to_string();
+            assert!(error.contains(text), "{words}: {error}");
+        }
+    }
+
+    #[test]
+    fn every_name_is_understood() {
+        for metric in Metric::ALL {
+            assert_eq!(metric.name().parse(), Ok(metric));
+            assert_eq!(metric.short_name().parse(), Ok(metric));
+        }
+        for aspect in Aspect::ALL {
+            assert_eq!(aspect.name().parse(), Ok(aspect));
+        }
+        assert!("cpus".parse::<Metric>().is_err() && "all".parse::<Aspect>().is_err());
+    }
+}

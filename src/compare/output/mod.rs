@@ -1,0 +1,1 @@
+//! The comparison as documents, one file a format.

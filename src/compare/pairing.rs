@@ -1,0 +1,184 @@
+//! Which cases of the two sides belong together: those that were configured alike, wherever they stand.
+
+use std::collections::HashMap;
+
+use crate::results::load::Loaded;
+use crate::results::model::{CaseConfig, CaseResult};
+
+/// A case as one side has it: once a file.
+#[derive(Clone, Debug)]
+pub(super) struct SideCase<'a> {
+    /// The files that have it, by number within the side, and what each has.
+    pub(super) files: Vec<(usize, &'a CaseResult)>,
+}
+
+impl<'a> SideCase<'a> {
+    pub(super) fn first(&self) -> Option<&'a CaseResult> {
+        self.files.first().map(|(_, case)| *case)
+    }
+}
+
+/// The cases of both sides.
+#[derive(Debug, Default)]
+pub(super) struct Pairs<'a> {
+    /// On both sides, in the order of the base; same name, and same settings unless nothing closer was there.
+    pub(super) both: Vec<(SideCase<'a>, SideCase<'a>)>,
+    pub(super) only_in_base: Vec<String>,
+    pub(super) only_in_new: Vec<String>,
+}
+
+/// What was asked for: the settings without what followed from device and path.
+fn asked(config: &CaseConfig) -> CaseConfig {
+    CaseConfig {
+        mtu: None,
+        device: None,
+        peer_device: None,
+        ..config.clone()
+    }
+}
+
+/// A side's cases, each once, in order of appearance, with what was asked for.
+fn cases(side: &[Loaded]) -> Vec<(CaseConfig, SideCase<'_>)> {
+    let mut cases: Vec<(CaseConfig, SideCase)> = Vec::new();
+    let mut by_id: HashMap<&str, Vec<usize>> = HashMap::new();
+    for (file, loaded) in side.iter().enumerate() {
+        for case in &loaded.result.cases {
+            let config = asked(&case.config);
+            let known = by_id.entry(&case.id).or_default();
+            match known.iter().find(|number| cases[**number].0 == config) {
+                Some(number) => cases[*number].1.files.push((file, case)),
+                None => {
+                    known.push(cases.len());
+                    let files = vec![(file, case)];
+                    cases.push((config, SideCase { files }));
+                }
+            }
+        }
+    }
+    cases
+}
+
+/// Pairs the cases of two sides.
+pub(super) fn pair<'a>(base: &'a [Loaded], new: &'a [Loaded]) -> Pairs<'a> {
+    let mut left: Vec<Option<(CaseConfig, SideCase)>> = cases(new).into_iter().map(Some).collect();
+    let mut by_id: HashMap<String, Vec<usize>> = HashMap::new();
+    for (number, (_, case)) in left.iter().flatten().enumerate() {
+        let id = case.first().map(|case| case.id.clone());
+        by_id
+            .entry(id.unwrap_or_default())
+            .or_default()
+            .push(number);
+    }
+    let mut pairs = Pairs::default();
+    // Exact matches go first, so that a near one does not take what another case matches exactly.
+    let base = cases(base);
+    let mut partners: Vec<Option<SideCase>> = vec![None; base.len()];
+    for exactly in [true, false] {
+        for ((config, case), partner) in base.iter().zip(&mut partners) {
+            let Some(first) = case.first().filter(|_| partner.is_none()) else {
+                continue;
+            };
+            let number = by_id.get(&first.id).into_iter().flatten().find(|number| {
+                left[**number]
+                    .as_ref()
+                    .is_some_and(|(other, _)| !exactly || other == config)
+            });
+            *partner = number.and_then(|number| left[*number].take().map(|(_, case)| case));
+        }
+    }
+    let name = |case: &SideCase| case.first().map(|case| case.id.clone());
+    for ((_, case), partner) in base.into_iter().zip(partners) {
+        match partner {
+            Some(partner) => pairs.both.push((case, partner)),
+            None => pairs.only_in_base.extend(name(&case)),
+        }
+    }
+    let left = left.iter().flatten();
+    pairs.only_in_new = left.filter_map(|(_, case)| name(case)).collect();
+    pairs
+}
+
+/// What was asked for differently, field by field.
+pub(super) fn settings_that_differ(base: &CaseConfig, new: &CaseConfig) -> Vec<String> {
+    let (base, new) = (asked(base), asked(new));
+    if base == new {
+        return Vec::new();
+    }
+    let fields = |config: &CaseConfig| match serde_json::to_value(config) {
+        Ok(serde_json::Value::Object(fields)) => fields,
+        _ => serde_json::Map::new(),
+    };
+    let (base, new) = (fields(&base), fields(&new));
+    base.iter()
+        .filter_map(|(name, value)| {
+            let other = new.get(name)?;
+            (value != other)
+                .then(|| format!("{name}: {value} in the base, {other} in the new results"))
+        })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::results::ResultFile;
+
+    fn file(cases: &[(&str, f64)]) -> Loaded {
+        let cases = cases.iter().map(|(id, seconds)| CaseResult {
+            id: (*id).to_owned(),
+            config: CaseConfig {
+                duration_seconds: Some(*seconds),
+                ..CaseConfig::default()
+            },
+            ..CaseResult::default()
+        });
+        Loaded {
+            path: "r.json".into(),
+            result: ResultFile {
+                cases: cases.collect(),
+                ..ResultFile::default()
+            },
+        }
+    }
+
+    #[test]
+    fn cases_are_paired_by_what_they_are_and_not_by_place() {
+        let base = [file(&[("a", 1.0), ("b", 1.0)]), file(&[("b", 1.0)])];
+        let new = [file(&[("c", 1.0), ("b", 1.0), ("a", 1.0)])];
+        let pairs = pair(&base, &new);
+        let ids: Vec<_> = pairs
+            .both
+            .iter()
+            .map(|(base, new)| {
+                (
+                    &*base.first().unwrap().id,
+                    base.files.len(),
+                    new.files.len(),
+                )
+            })
+            .collect();
+        assert_eq!(ids, [("a", 1, 1), ("b", 2, 1)]);
+        assert!(pairs.only_in_base.is_empty());
+        assert_eq!(pairs.only_in_new, ["c"]);
+    }
+
+    #[test]
+    fn other_settings_pair_only_where_nothing_is_closer() {
+        let base = [file(&[("a", 1.0)]), file(&[("a", 5.0)])];
+        let new = [file(&[("a", 5.0)])];
+        let pairs = pair(&base, &new);
+        assert_eq!(pairs.both.len(), 1);
+        assert_eq!(
+            pairs.both[0].0.first().unwrap().config.duration_seconds,
+            Some(5.0)
+        );
+        assert_eq!(pairs.only_in_base, ["a"]);
+        let near = [file(&[("a", 2.0)])];
+        let pairs = pair(&near, &new);
+        let (base, new) = &pairs.both[0];
+        assert_eq!(
+            settings_that_differ(&base.first().unwrap().config, &new.first().unwrap().config),
+            ["duration_seconds: 2.0 in the base, 5.0 in the new results"]
+        );
+    }
+}
