@@ -40,6 +40,7 @@ fn options_of(page: &str) -> BTreeSet<String> {
 fn all_options() -> BTreeSet<String> {
     let mut all = long_options(&[]);
     all.extend(long_options(&["serve"]));
+    all.extend(long_options(&["compare"]));
     assert!(all.len() > 35, "{all:?}");
     all
 }
@@ -70,6 +71,7 @@ fn every_option_on_the_pages_exists() {
     for name in [
         "README.md",
         "docs/command-line.md",
+        "docs/comparing.md",
         "docs/errors.md",
         "docs/results.md",
     ] {
@@ -108,6 +110,8 @@ fn links_between_pages_lead_somewhere() {
         ("CONTRIBUTING.md", ""),
         ("docs/architecture.md", "docs/"),
         ("docs/command-line.md", "docs/"),
+        ("docs/comparing.md", "docs/"),
+        ("docs/statistics.md", "docs/"),
         ("docs/errors.md", "docs/"),
         ("docs/protocol.md", "docs/"),
         ("docs/results.md", "docs/"),

@@ -125,7 +125,7 @@ fn coverage(sittings: usize) {
         "Bandwidth at 1 % spread. Called equal falsely: the truth is a change of just the margin, 3 %.\n"
     );
     println!(
-        "| noise | runs a side | the 95 % interval holds the truth | median width | called equal, nothing changed | called equal falsely |"
+        "| noise | runs a side | the 95 % interval holds the truth | median half-width | called equal, nothing changed | called equal falsely |"
     );
     println!("|---|--:|--:|--:|--:|--:|");
     for noise in [

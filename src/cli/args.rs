@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use clap::{ArgAction, Args, CommandFactory as _, Parser, Subcommand};
 
+use super::compare::CompareArgs;
 use super::host::HostPort;
 use super::plot::PlotArgs;
 use super::sweep_args::SweepArgs;
@@ -30,6 +31,7 @@ Examples:
   rocebench HOST --cq shared,per-qp -w 4 --cores 2,4-7 --runs 5 --json result.json
   rocebench -D 1s --verify                       both ends on this machine
   rocebench -d soft0 --faults drop=1%,seed=7     the embedded device loses packets
+  rocebench compare results/base results/new     has anything regressed?
 
 Exit codes: 0 done, 1 a run failed, 2 bad input.";
 
@@ -66,6 +68,8 @@ pub struct Cli {
 pub enum Command {
     /// Wait for sweeps from other hosts
     Serve(ServeArgs),
+    /// Tell whether results regressed against a baseline
+    Compare(CompareArgs),
     /// Draw results: one page with figures and tables, and SVG files
     Plot(PlotArgs),
 }

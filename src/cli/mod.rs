@@ -2,6 +2,7 @@
 //! must not know verbs or the wire.
 
 pub mod args;
+pub mod compare;
 pub mod dry_run;
 pub mod errors;
 pub mod execute;
@@ -37,6 +38,7 @@ pub fn main() -> Result<(), Failure> {
             logging::start(plan.verbose, plan.quiet);
             execute::serve(plan)
         }
+        Some(args::Command::Compare(args)) => compare::compare(&args),
         Some(args::Command::Plot(args)) => {
             logging::start(args.speech.verbose, args.speech.quiet);
             plot::plot(&args)

@@ -165,9 +165,12 @@ fn flags_give(flags: &SweepSpec, error: &PlanError) -> bool {
 
 fn server(host: Option<HostPort>, port: Option<u16>) -> Result<Option<(String, u16)>, Failure> {
     let Some(host) = host else { return Ok(None) };
-    if host.host == "serve" && host.port.is_none() {
-        return Err(Failure::bad_input("options stand before `serve`")
-            .with_hint("its own options follow it: rocebench serve [OPTIONS]; a host of that name is `serve:18515`"));
+    if let (command @ ("serve" | "compare"), None) = (host.host.as_str(), host.port) {
+        return Err(
+            Failure::bad_input(format!("options stand before `{command}`")).with_hint(format!(
+                "its own options follow it: rocebench {command} [OPTIONS]; a host of that name is `{command}:18515`"
+            )),
+        );
     }
     match (host.port, port) {
         (Some(written), Some(flag)) if written != flag => Err(Failure::bad_input(format!(

@@ -19,15 +19,15 @@ const LAUNCHES: usize = 3;
 
 /// Compares what was found at two places.
 pub fn compare(
-    (base_path, base): (&Path, Found),
-    (new_path, new): (&Path, Found),
+    (base_path, base): (&Path, &Found),
+    (new_path, new): (&Path, &Found),
     options: &Options,
 ) -> Comparison {
     let mut notes = Vec::new();
     let refused = base.refused.iter().chain(&new.refused);
     let refused = refused.map(ToString::to_string).collect();
-    let base = without_copies(base.results, &mut notes);
-    let new = without_copies(new.results, &mut notes);
+    let base = without_copies(&base.results, &mut notes);
+    let new = without_copies(&new.results, &mut notes);
     if base
         .iter()
         .any(|file| new.iter().any(|other| file.result == other.result))
@@ -39,7 +39,7 @@ pub fn compare(
         only_in_base,
         only_in_new,
     } = pairing::pair(&base, &new);
-    let facts = |side: &[Loaded]| -> Vec<Vec<Fact>> {
+    let facts = |side: &[&Loaded]| -> Vec<Vec<Fact>> {
         side.iter()
             .map(|file| facts::of_file(&file.result))
             .collect()
@@ -79,8 +79,8 @@ pub fn compare(
 }
 
 /// The files without those that say the same again, as `--json` beside `--out` leaves them.
-fn without_copies(files: Vec<Loaded>, notes: &mut Vec<String>) -> Vec<Loaded> {
-    let mut kept: Vec<Loaded> = Vec::new();
+fn without_copies<'a>(files: &'a [Loaded], notes: &mut Vec<String>) -> Vec<&'a Loaded> {
+    let mut kept: Vec<&Loaded> = Vec::new();
     for file in files {
         match kept.iter().find(|other| other.result == file.result) {
             Some(other) => notes.push(format!(
@@ -94,7 +94,7 @@ fn without_copies(files: Vec<Loaded>, notes: &mut Vec<String>) -> Vec<Loaded> {
     kept
 }
 
-fn side(path: &Path, files: &[Loaded]) -> Side {
+fn side(path: &Path, files: &[&Loaded]) -> Side {
     let mut revisions: Vec<String> = Vec::new();
     for file in files {
         let tool = &file.result.tool;
@@ -120,7 +120,7 @@ fn side(path: &Path, files: &[Loaded]) -> Side {
 /// A case of one side with the files it is in.
 struct SideView<'a> {
     case: &'a SideCase<'a>,
-    files: &'a [Loaded],
+    files: &'a [&'a Loaded],
     facts: &'a [Vec<Fact>],
     name: &'static str,
 }
@@ -241,7 +241,7 @@ fn differences(base: &SideView<'_>, new: &SideView<'_>) -> Vec<(Aspect, String)>
 }
 
 /// A side's figures of a metric; none when one of its runs lacks it, since a part is no fair sample.
-fn figures(metric: Metric, by_file: &[Vec<&Run>], observation: Observation) -> Vec<f64> {
+pub(super) fn figures(metric: Metric, by_file: &[Vec<&Run>], observation: Observation) -> Vec<f64> {
     let of = |run: &&Run| metric.of(run).filter(|value| value.is_finite());
     let all: Option<Vec<Vec<f64>>> = by_file
         .iter()

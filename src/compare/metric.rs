@@ -82,7 +82,7 @@ impl Metric {
             Metric::MmsgPerS => "Mmsg/s",
             Metric::P50Ns | Metric::P99Ns | Metric::P99_9Ns => "ns",
             Metric::Fairness => "",
-            Metric::CpuSecondsPerGb => "CPU s/GB",
+            Metric::CpuSecondsPerGb => "s/GB",
         }
     }
 

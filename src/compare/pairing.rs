@@ -38,10 +38,10 @@ fn asked(config: &CaseConfig) -> CaseConfig {
 }
 
 /// A side's cases, each once, in order of appearance, with what was asked for.
-fn cases(side: &[Loaded]) -> Vec<(CaseConfig, SideCase<'_>)> {
+fn cases<'a>(side: &[&'a Loaded]) -> Vec<(CaseConfig, SideCase<'a>)> {
     let mut cases: Vec<(CaseConfig, SideCase)> = Vec::new();
     let mut by_id: HashMap<&str, Vec<usize>> = HashMap::new();
-    for (file, loaded) in side.iter().enumerate() {
+    for (file, loaded) in side.iter().copied().enumerate() {
         for case in &loaded.result.cases {
             let config = asked(&case.config);
             let known = by_id.entry(&case.id).or_default();
@@ -59,7 +59,7 @@ fn cases(side: &[Loaded]) -> Vec<(CaseConfig, SideCase<'_>)> {
 }
 
 /// Pairs the cases of two sides.
-pub(super) fn pair<'a>(base: &'a [Loaded], new: &'a [Loaded]) -> Pairs<'a> {
+pub(super) fn pair<'a>(base: &[&'a Loaded], new: &[&'a Loaded]) -> Pairs<'a> {
     let mut left: Vec<Option<(CaseConfig, SideCase)>> = cases(new).into_iter().map(Some).collect();
     let mut by_id: HashMap<String, Vec<usize>> = HashMap::new();
     for (number, (_, case)) in left.iter().flatten().enumerate() {
@@ -145,7 +145,7 @@ mod tests {
     fn cases_are_paired_by_what_they_are_and_not_by_place() {
         let base = [file(&[("a", 1.0), ("b", 1.0)]), file(&[("b", 1.0)])];
         let new = [file(&[("c", 1.0), ("b", 1.0), ("a", 1.0)])];
-        let pairs = pair(&base, &new);
+        let pairs = pair(&base.each_ref(), &new.each_ref());
         let ids: Vec<_> = pairs
             .both
             .iter()
@@ -166,7 +166,7 @@ mod tests {
     fn other_settings_pair_only_where_nothing_is_closer() {
         let base = [file(&[("a", 1.0)]), file(&[("a", 5.0)])];
         let new = [file(&[("a", 5.0)])];
-        let pairs = pair(&base, &new);
+        let pairs = pair(&base.each_ref(), &new.each_ref());
         assert_eq!(pairs.both.len(), 1);
         assert_eq!(
             pairs.both[0].0.first().unwrap().config.duration_seconds,
@@ -174,7 +174,7 @@ mod tests {
         );
         assert_eq!(pairs.only_in_base, ["a"]);
         let near = [file(&[("a", 2.0)])];
-        let pairs = pair(&near, &new);
+        let pairs = pair(&near.each_ref(), &new.each_ref());
         let (base, new) = &pairs.both[0];
         assert_eq!(
             settings_that_differ(&base.first().unwrap().config, &new.first().unwrap().config),

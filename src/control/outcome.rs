@@ -55,7 +55,7 @@ impl EndReport {
         EndReport {
             device: device(finished.fabric.port()),
             direction,
-            receiver: duties.receives.then(|| receiver(case, finished)),
+            receiver: duties.receives.then(|| receiver(case, finished, clock)),
             received_in_all: per_qp(finished, |worker, qp| {
                 worker.qps.get(qp).map_or(0, |qp| qp.received_in_all)
             }),
@@ -134,7 +134,7 @@ pub fn direction(case: &Case, finished: &Finished, clock: &Clock) -> Direction {
 }
 
 /// What one end received in its window.
-fn receiver(case: &Case, finished: &Finished) -> Receiver {
+fn receiver(case: &Case, finished: &Finished, clock: &Clock) -> Receiver {
     let workers: Vec<WorkerResult> = finished
         .workers
         .iter()
@@ -144,6 +144,9 @@ fn receiver(case: &Case, finished: &Finished) -> Receiver {
     Receiver {
         messages,
         bytes: messages * u64::from(case.size_bytes),
+        window_seconds: matches!(case.stop, Stop::DurationNs(_))
+            .then(|| window_seconds(case, &finished.workers, clock))
+            .filter(|&seconds| seconds > 0.0),
         workers,
     }
 }

@@ -51,13 +51,15 @@ pub enum ReadError {
     },
     /// The file is of a version that this program does not know.
     #[error(
-        "{}: the file has schema_version {version}, and this rocebench reads up to {SCHEMA_VERSION}; \
+        "{}:{line}: the file has schema_version {version}, and this rocebench reads up to {SCHEMA_VERSION}; \
          read it with the rocebench that wrote it, or a newer one",
         path.display()
     )]
     Version {
         /// The file.
         path: PathBuf,
+        /// Line, from 1, that says so.
+        line: usize,
         /// Its version.
         version: u64,
     },
@@ -81,7 +83,11 @@ fn parse(path: &Path, text: &[u8]) -> Result<ResultFile, ReadError> {
         schema_version: u64,
     }
     let format = |error: serde_json::Error| {
-        let reason = error.to_string();
+        let reason = match error.is_eof() {
+            true if text.trim_ascii().is_empty() => "it is empty".to_owned(),
+            true => "it ends here, in the middle; it was cut off".to_owned(),
+            false => error.to_string(),
+        };
         // The place is told before the reason.
         let place = format!(" at line {} column {}", error.line(), error.column());
         ReadError::Format {
@@ -95,10 +101,18 @@ fn parse(path: &Path, text: &[u8]) -> Result<ResultFile, ReadError> {
     if schema_version == 0 || schema_version > u64::from(SCHEMA_VERSION) {
         return Err(ReadError::Version {
             path: path.to_owned(),
+            line: line_of(text, b"\"schema_version\""),
             version: schema_version,
         });
     }
     serde_json::from_slice(text).map_err(format)
+}
+
+/// The line, from 1, in which `part` stands first.
+fn line_of(text: &[u8], part: &[u8]) -> usize {
+    let place = text.windows(part.len()).position(|window| window == part);
+    let before = text.get(..place.unwrap_or(0)).unwrap_or_default();
+    1 + before.iter().filter(|byte| **byte == b'\n').count()
 }
 
 #[cfg(test)]

@@ -431,8 +431,24 @@ pub struct Receiver {
     pub messages: u64,
     /// Payload bytes of them.
     pub bytes: u64,
+    /// Length of the receiver's own window, which closes a message on the wire later than the sender's; `null`
+    /// when messages were counted instead.
+    #[serde(default)]
+    pub window_seconds: Option<f64>,
     /// Its worker threads.
     pub workers: Vec<WorkerResult>,
+}
+
+impl Receiver {
+    /// What was received over what the sender's window of `sent_seconds` had, 1 for all of it; by the rate
+    /// where the windows differ in length.
+    pub fn share_of(&self, sent: &Totals, sent_seconds: f64) -> f64 {
+        let share = self.messages as f64 / sent.messages as f64;
+        match self.window_seconds {
+            Some(seconds) => share * sent_seconds / seconds,
+            None => share,
+        }
+    }
 }
 
 /// The most that the link allows, and how much of it was reached.

@@ -174,6 +174,7 @@ fn send_run() -> Run {
         receiver: Some(Receiver {
             messages: forward.totals.messages,
             bytes: forward.totals.bytes,
+            window_seconds: None,
             workers: forward.workers.clone(),
         }),
         device_counters: Some([("port_xmit_data".to_owned(), 5_900_000_000)].into()),

@@ -200,9 +200,9 @@ fn flags(config: &CaseConfig, run: &Run, direction: &Direction) -> String {
     if run.window.warmup_steady == Some(false) {
         flags.push("unsteady".to_owned());
     }
-    // Both ends' windows open and close at slightly different times; more than that is worth a word.
+    // What is in flight when a window opens or closes counts for one end only; more than that is worth a word.
     if let Some(receiver) = &run.receiver {
-        let received = receiver.messages as f64 / direction.totals.messages as f64;
+        let received = receiver.share_of(&direction.totals, run.window.seconds);
         if received.is_finite() && (received - 1.0).abs() > 0.02 {
             flags.push(format!("received {:.1}%", received * 100.0));
         }
@@ -221,7 +221,7 @@ fn figure(value: Option<f64>, digits: impl Fn(f64) -> usize) -> String {
 }
 
 /// Digits after the point that leave about four that count, in at most seven places.
-fn digits(value: f64) -> usize {
+pub(crate) fn digits(value: f64) -> usize {
     match value.abs() {
         0.0 => 0,
         value if value >= 9999.95 => 0,
@@ -321,6 +321,12 @@ mod tests {
         assert_eq!(mismatch, "failed, 1 error");
         let lost = flags_of(|_, run| run.receiver.as_mut().unwrap().messages /= 2);
         assert_eq!(lost, "received 50.0%");
+        let longer = flags_of(|_, run| {
+            let receiver = run.receiver.as_mut().unwrap();
+            receiver.messages *= 2;
+            receiver.window_seconds = Some(2.0 * run.window.seconds);
+        });
+        assert_eq!(longer, "", "at the same rate for longer");
     }
 
     #[test]

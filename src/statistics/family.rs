@@ -20,7 +20,7 @@ const FALSE_ALARMS: f64 = 0.03;
 const CONFIDENCE: f64 = 0.95;
 
 /// Above this many runs a side nobody is told to make as many.
-const MOST_RUNS: f64 = 1_000.0;
+const MOST_RUNS: f64 = 200.0;
 
 /// Has one figure changed?
 #[derive(Clone, Copy, Debug)]
@@ -245,9 +245,9 @@ fn unsettled(
     beyond: bool,
 ) -> Unsettled {
     let (base, new) = (question.base.len(), question.new.len());
-    let count = base.min(new);
-    if beyond && least_p(base, new) * questions as f64 > FALSE_ALARMS {
-        let needed = runs_for(questions);
+    let apart = found.low > 1.0 || found.high < 1.0;
+    let needed = runs_for(questions.max(1));
+    if beyond && apart && least_p(base, new) * questions as f64 > FALSE_ALARMS {
         return if questions > 1 {
             Unsettled::TooMany { questions, needed }
         } else {
@@ -257,11 +257,15 @@ fn unsettled(
     let width = (found.high / found.low).ln() / 2.0;
     let shift = found.ratio.ln().abs();
     let to_the_margin = (question.margin - (found.ratio - 1.0).abs()).abs();
-    // Beyond the margin the interval must leave out 1, within it the margin.
+    // Beyond the margin the interval must leave out 1, within it the margin; it narrows with the root.
     let wanted = if beyond { shift } else { to_the_margin };
+    let count = base.min(new);
     let about = count as f64 * (width / wanted).powi(2);
-    let about =
-        (about.is_finite() && about <= MOST_RUNS).then(|| (about.ceil() as usize).max(count + 1));
+    let about = (about.is_finite() && about <= MOST_RUNS).then(|| {
+        (about.ceil() as usize)
+            .max(count + 1)
+            .max(if beyond { needed } else { 0 })
+    });
     Unsettled::Noise { about }
 }
 

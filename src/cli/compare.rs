@@ -1,0 +1,295 @@
+//! `rocebench compare`: two places with results, what to compare, and where the verdicts go.
+
+use std::fs;
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+
+use clap::Args;
+
+use super::errors::{Failure, say};
+use super::run::Sink;
+use crate::compare::{self, Aspect, Comparison, Margins, Metric, Options, Verdict, output};
+use crate::results::file::write_whole;
+use crate::results::load::{self, Found};
+
+const AFTER_HELP: &str = "\
+A case is compared when both sides have it, without failed runs, and measured alike: same host
+(not its name), device, link, MTU, faults and settings. With three or more files on both sides a
+figure is the median of a file's runs, else each run is one; 10 files a side are advised.
+Metrics: bandwidth, rate, p50, p99, p99.9, fairness, cpu.
+
+Examples:
+  rocebench compare results/base results/new
+  rocebench compare old.json new.json --metrics bandwidth,p99 --margin bandwidth=2%,p99=15%
+  rocebench compare base new --markdown comment.md --junit report.xml --quiet
+  rocebench compare whole slowed --across faults
+
+Exit codes: 0 no regression, 1 a regression, 2 not comparable or bad input.";
+
+/// Options of `rocebench compare`.
+#[derive(Debug, Args)]
+#[command(after_help = AFTER_HELP)]
+pub struct CompareArgs {
+    /// Result file of the baseline, or a folder of them
+    #[arg(value_name = "BASE")]
+    pub base: PathBuf,
+    /// Result file to compare with it, or a folder of them
+    #[arg(value_name = "NEW")]
+    pub new: PathBuf,
+    /// What to compare [default: all]
+    #[arg(
+        long,
+        value_name = "LIST",
+        value_delimiter = ',',
+        help_heading = "What to compare"
+    )]
+    pub metrics: Vec<Metric>,
+    /// How much does not matter, such as bandwidth=3%,p99=10% [default: bandwidth 3%, rate 5%, p50 3%, p99 10%,
+    /// p99.9 20%, fairness 2%, cpu 10%]
+    #[arg(long, value_name = "LIST", help_heading = "What to compare")]
+    pub margin: Option<Margins>,
+    /// Compare although these differ: host, device, link, mtu, faults, settings
+    #[arg(
+        long,
+        value_name = "LIST",
+        value_delimiter = ',',
+        help_heading = "What to compare"
+    )]
+    pub across: Vec<Aspect>,
+    /// Exit with 1 also when a figure is unclear, or a case of BASE is missing in NEW
+    #[arg(long, help_heading = "What to compare")]
+    pub strict: bool,
+    /// Write the comparison as JSON; `-` is stdout, and the table moves to stderr
+    #[arg(long, value_name = "FILE|-", help_heading = "Output")]
+    pub json: Option<PathBuf>,
+    /// Write it as Markdown, for a pull request
+    #[arg(long, value_name = "FILE|-", help_heading = "Output")]
+    pub markdown: Option<PathBuf>,
+    /// Write it as JUnit XML
+    #[arg(long, value_name = "FILE|-", help_heading = "Output")]
+    pub junit: Option<PathBuf>,
+    /// Write NEW's figures in Bencher's metric format
+    #[arg(long, value_name = "FILE|-", help_heading = "Output")]
+    pub bmf: Option<PathBuf>,
+    /// Write both sides' figures as CSV for Apache Otava
+    #[arg(long, value_name = "FILE|-", help_heading = "Output")]
+    pub otava: Option<PathBuf>,
+    /// Write NEW's figures for github-action-benchmark: bigger-is-better.json and smaller-is-better.json in DIR
+    #[arg(long, value_name = "DIR", help_heading = "Output")]
+    pub github_action_benchmark: Option<PathBuf>,
+    /// No table: verdicts go to the files and the exit code, errors to stderr
+    #[arg(long, help_heading = "Output")]
+    pub quiet: bool,
+}
+
+/// The formats of one file each, with their flags.
+type Format<'a> = (&'static str, Option<&'a Path>, Box<Writer<'a>>);
+type Writer<'a> = dyn Fn(&mut dyn Write) -> io::Result<()> + 'a;
+
+/// Compares, prints, writes.
+///
+/// # Errors
+/// Exit code 1: a regression. 2: not comparable, a named file that cannot be used, or nothing to compare.
+pub fn compare(args: &CompareArgs) -> Result<(), Failure> {
+    one_stdout(args)?;
+    let (base, new) = (found(&args.base)?, found(&args.new)?);
+    let metrics = if args.metrics.is_empty() {
+        Metric::ALL.to_vec()
+    } else {
+        args.metrics.clone()
+    };
+    let options = Options {
+        metrics,
+        margins: args.margin.clone().unwrap_or_default(),
+        across: args.across.clone(),
+    };
+    let comparison = compare::compare((&args.base, &base), (&args.new, &new), &options);
+    write(args, &comparison, [&base, &new])?;
+    verdict(args, &comparison)
+}
+
+/// What lies at a path; a file that was named must be usable, of a folder something must be.
+fn found(path: &Path) -> Result<Found, Failure> {
+    let mut found = load::load(&[path]);
+    if found.results.is_empty() {
+        for refused in found.refused.iter().skip(1) {
+            say(&format!("rocebench: refused: {refused}"));
+        }
+        return Err(match found.refused.into_iter().next() {
+            // Its text holds the system's reason already.
+            Some(refused) => Failure::bad_input(refused.to_string()),
+            None => Failure::bad_input(format!("{} holds no result files", path.display()))
+                .with_hint(
+                    "name a result file, or a folder with *.json files that rocebench wrote",
+                ),
+        });
+    }
+    found.results.sort_by(|a, b| a.path.cmp(&b.path));
+    Ok(found)
+}
+
+/// At most one document goes to stdout, and no two to one file.
+fn one_stdout(args: &CompareArgs) -> Result<(), Failure> {
+    let mut taken: Vec<(&str, Sink)> = Vec::new();
+    for (flag, path) in files(args) {
+        let Some(path) = path else { continue };
+        let sink = Sink::from(path.to_owned());
+        if let Some((other, _)) = taken.iter().find(|(_, other)| *other == sink) {
+            let place = match sink {
+                Sink::Stdout => "stdout".to_owned(),
+                Sink::File(path) => path.display().to_string(),
+            };
+            return Err(
+                Failure::bad_input(format!("{other} and {flag} both go to {place}"))
+                    .with_hint("give one of them a file of its own"),
+            );
+        }
+        taken.push((flag, sink));
+    }
+    Ok(())
+}
+
+fn files(args: &CompareArgs) -> [(&'static str, Option<&Path>); 5] {
+    [
+        ("--json", args.json.as_deref()),
+        ("--markdown", args.markdown.as_deref()),
+        ("--junit", args.junit.as_deref()),
+        ("--bmf", args.bmf.as_deref()),
+        ("--otava", args.otava.as_deref()),
+    ]
+}
+
+fn write(args: &CompareArgs, comparison: &Comparison, sides: [&Found; 2]) -> Result<(), Failure> {
+    let paths = files(args).map(|(_, path)| path);
+    let formats: [Format; 5] = [
+        (
+            "--json",
+            paths[0],
+            Box::new(|out| output::json::write(comparison, out)),
+        ),
+        (
+            "--markdown",
+            paths[1],
+            Box::new(|out| output::markdown::write(comparison, out)),
+        ),
+        (
+            "--junit",
+            paths[2],
+            Box::new(|out| output::junit::write(comparison, out)),
+        ),
+        (
+            "--bmf",
+            paths[3],
+            Box::new(|out| output::bmf::write(comparison, out)),
+        ),
+        (
+            "--otava",
+            paths[4],
+            Box::new(move |out| output::otava::write(comparison, sides, out)),
+        ),
+    ];
+    let to_stdout = |path: &Path| Sink::from(path.to_owned()) == Sink::Stdout;
+    let stdout_is_taken = paths.iter().flatten().any(|path| to_stdout(path));
+    if args.quiet {
+        for refused in &comparison.refused {
+            say(&format!("rocebench: warning: {refused}"));
+        }
+    } else {
+        let table = if stdout_is_taken {
+            output::table::write(comparison, io::stderr().lock())
+        } else {
+            output::table::write(comparison, io::BufWriter::new(io::stdout().lock()))
+        };
+        unless_closed(table)?;
+    }
+    for (_, path, write) in formats {
+        match path {
+            None => {}
+            Some(path) if to_stdout(path) => {
+                unless_closed(write(&mut io::BufWriter::new(io::stdout().lock())))?;
+            }
+            Some(path) => write_whole(path, |out| write(out)).map_err(Failure::bad_input)?,
+        }
+    }
+    let Some(folder) = &args.github_action_benchmark else {
+        return Ok(());
+    };
+    fs::create_dir_all(folder).map_err(|error| {
+        Failure::bad_input(format!("cannot create {}: {error}", folder.display()))
+            .with_hint("choose a folder that you may write to with --github-action-benchmark")
+    })?;
+    for (name, bigger) in [
+        ("bigger-is-better.json", true),
+        ("smaller-is-better.json", false),
+    ] {
+        write_whole(&folder.join(name), |out| {
+            output::action::write(comparison, bigger, out)
+        })
+        .map_err(Failure::bad_input)?;
+    }
+    Ok(())
+}
+
+/// A reader that closes the pipe early has seen enough.
+fn unless_closed(written: io::Result<()>) -> Result<(), Failure> {
+    match written {
+        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => Err(Failure::bad_input(
+            format!("cannot write to stdout: {error}"),
+        )),
+        _ => Ok(()),
+    }
+}
+
+/// The exit code, with a line that says why it is not 0.
+fn verdict(args: &CompareArgs, comparison: &Comparison) -> Result<(), Failure> {
+    let cases = |verdict| comparison.cases_with(verdict);
+    let (regressed, not_comparable) = (cases(Verdict::Regressed), cases(Verdict::NotComparable));
+    let of = comparison.cases.len();
+    if regressed > 0 {
+        return Err(Failure::failed(format!(
+            "{regressed} of {of} cases regressed"
+        )));
+    }
+    if of == 0 {
+        return Err(Failure::bad_input("no case is on both sides")
+            .with_hint("run the same sweep on both; a case is known by its name and settings"));
+    }
+    if not_comparable > 0 {
+        return Err(Failure::bad_input(format!(
+            "{not_comparable} of {of} cases are not comparable"
+        ))
+        .with_hint(hint(comparison)));
+    }
+    if args.strict {
+        let (unclear, missing) = (cases(Verdict::Unclear), comparison.only_in_base.len());
+        if unclear + missing > 0 {
+            return Err(Failure::failed(format!(
+                "--strict: {unclear} of {of} cases are unclear, {missing} are missing in the new results"
+            ))
+            .with_hint("the table says how many runs would settle it"));
+        }
+    }
+    Ok(())
+}
+
+/// What helps with cases that are not comparable: measure alike, or compare across what differs.
+fn hint(comparison: &Comparison) -> String {
+    let differ: Vec<&str> = Aspect::ALL
+        .into_iter()
+        .map(Aspect::name)
+        .filter(|name| {
+            let mark = format!("[{name}]");
+            let mut reasons = comparison
+                .cases
+                .iter()
+                .flat_map(|case| &case.not_comparable);
+            reasons.any(|reason| reason.ends_with(&mark))
+        })
+        .collect();
+    if differ.is_empty() {
+        "run the sweep again where a run went wrong".to_owned()
+    } else {
+        let differ = differ.join(",");
+        format!("measure both sides alike, or compare all the same with --across {differ}")
+    }
+}

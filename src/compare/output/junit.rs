@@ -1,0 +1,89 @@
+//! The comparison as JUnit XML: a suite a case, a test a metric. A regression fails, what is not comparable is
+//! an error, what is unclear is skipped.
+
+use std::io::{self, Write};
+
+use quick_junit::{NonSuccessKind, Property, Report, TestCase, TestCaseStatus, TestSuite};
+
+use super::super::model::{CaseComparison, Comparison, MetricComparison, Verdict};
+use super::words;
+
+/// Writes the document.
+///
+/// # Errors
+/// The stream's.
+pub fn write(comparison: &Comparison, mut out: impl Write) -> io::Result<()> {
+    let mut report = Report::new("rocebench compare");
+    for case in &comparison.cases {
+        report.add_test_suite(suite(case));
+    }
+    if !comparison.refused.is_empty() {
+        let mut suite = TestSuite::new("files");
+        for text in &comparison.refused {
+            suite.add_test_case(test("files", "readable", NonSuccessKind::Error, text));
+        }
+        report.add_test_suite(suite);
+    }
+    let text = report.to_string().map_err(io::Error::other)?;
+    out.write_all(text.as_bytes())?;
+    if !text.ends_with('\n') {
+        writeln!(out)?;
+    }
+    out.flush()
+}
+
+fn suite(case: &CaseComparison) -> TestSuite {
+    let mut suite = TestSuite::new(case.id.as_str());
+    if case.verdict() == Verdict::NotComparable {
+        let reasons = case.not_comparable.join("\n");
+        suite.add_test_case(test(
+            &case.id,
+            "comparable",
+            NonSuccessKind::Error,
+            &reasons,
+        ));
+        return suite;
+    }
+    for metric in &case.metrics {
+        suite.add_test_case(of_metric(case, metric));
+    }
+    suite
+}
+
+fn test(case: &str, name: &str, kind: NonSuccessKind, message: &str) -> TestCase {
+    let mut status = TestCaseStatus::non_success(kind);
+    status.set_message(message);
+    let mut test = TestCase::new(name, status);
+    test.set_classname(case);
+    test
+}
+
+fn of_metric(case: &CaseComparison, metric: &MetricComparison) -> TestCase {
+    let figures = format!(
+        "{} -> {}, {}, 95 % interval {}",
+        words::value(metric.metric, metric.base_median),
+        words::value(metric.metric, metric.new_median),
+        words::change(metric.ratio),
+        words::interval(metric)
+    );
+    let name = metric.metric.name();
+    let mut test = match metric.verdict {
+        Verdict::Regressed => test(
+            &case.id,
+            name,
+            NonSuccessKind::Failure,
+            &format!("regressed: {figures}"),
+        ),
+        Verdict::Unclear => {
+            let mut status = TestCaseStatus::skipped();
+            let note = metric.note.as_deref().unwrap_or("the runs do not tell");
+            status.set_message(format!("unclear: {note}"));
+            TestCase::new(name, status)
+        }
+        _ => TestCase::new(name, TestCaseStatus::success()),
+    };
+    test.set_classname(case.id.as_str());
+    test.set_system_out(figures);
+    test.add_property(Property::new("verdict", metric.verdict.word()));
+    test
+}

@@ -1,0 +1,121 @@
+//! The comparison as Markdown, for a comment on a pull request: the sum, what changed, the rest folded.
+
+use std::io::{self, Write};
+
+use super::super::model::{CaseComparison, Comparison, MetricComparison, Verdict};
+use super::words;
+
+/// Writes the document.
+///
+/// # Errors
+/// The stream's.
+pub fn write(comparison: &Comparison, mut out: impl Write) -> io::Result<()> {
+    let cases = words::worst_first(comparison);
+    let worst = cases.first().map(|case| case.verdict());
+    let mark = match worst {
+        Some(Verdict::Regressed) => "❌",
+        Some(Verdict::NotComparable | Verdict::Unclear) | None => "⚠️",
+        Some(Verdict::Improved | Verdict::Equal) => "✅",
+    };
+    writeln!(
+        out,
+        "### {mark} rocebench: {}\n",
+        words::summary(comparison)
+    )?;
+    writeln!(
+        out,
+        "Base {}; new {}. Change of the median with its 95 % interval.\n",
+        escape(&words::side(&comparison.base)),
+        escape(&words::side(&comparison.new))
+    )?;
+    rows(&mut out, &cases, |verdict| {
+        matches!(verdict, Verdict::Regressed | Verdict::Improved)
+    })?;
+    for case in cases
+        .iter()
+        .filter(|case| case.verdict() == Verdict::NotComparable)
+    {
+        let reasons = case.not_comparable.join("; ");
+        writeln!(
+            out,
+            "- `{}` is not comparable: {}",
+            case.id,
+            escape(&reasons)
+        )?;
+    }
+    if comparison.cases_with(Verdict::NotComparable) > 0 {
+        writeln!(out)?;
+    }
+    let settled = |verdict| matches!(verdict, Verdict::Equal | Verdict::Unclear);
+    let rest = comparison.metrics_with(Verdict::Equal) + comparison.metrics_with(Verdict::Unclear);
+    if rest > 0 {
+        let unclear = comparison.metrics_with(Verdict::Unclear);
+        let equal = comparison.metrics_with(Verdict::Equal);
+        writeln!(
+            out,
+            "<details><summary>{} equal, {unclear} unclear</summary>\n",
+            words::count(equal, "figure")
+        )?;
+        rows(&mut out, &cases, settled)?;
+        writeln!(out, "</details>\n")?;
+    }
+    for remark in words::remarks(comparison) {
+        writeln!(out, "- {}", escape(&remark))?;
+    }
+    out.flush()
+}
+
+/// A table of the metrics with such verdicts; nothing where there are none.
+fn rows(
+    out: &mut impl Write,
+    cases: &[&CaseComparison],
+    shown: impl Fn(Verdict) -> bool,
+) -> io::Result<()> {
+    let mut rows: Vec<(&CaseComparison, &MetricComparison)> = cases
+        .iter()
+        .flat_map(|case| case.metrics.iter().map(move |metric| (*case, metric)))
+        .filter(|(_, metric)| shown(metric.verdict))
+        .collect();
+    rows.sort_by_key(|(_, metric)| std::cmp::Reverse(metric.verdict));
+    if rows.is_empty() {
+        return Ok(());
+    }
+    writeln!(
+        out,
+        "| case | metric | base | new | change | 95 % interval | verdict |"
+    )?;
+    writeln!(out, "|---|---|--:|--:|--:|--:|---|")?;
+    for (case, metric) in rows {
+        let word = words::verdict(case, metric);
+        let word = match metric.verdict {
+            Verdict::Regressed => format!("**{word}**"),
+            _ => word,
+        };
+        writeln!(
+            out,
+            "| `{}` | {} | {} | {} | {} | {} | {word} |",
+            case.id,
+            metric.metric.short_name(),
+            words::value(metric.metric, metric.base_median),
+            words::value(metric.metric, metric.new_median),
+            words::change(metric.ratio),
+            words::interval(metric),
+        )?;
+    }
+    writeln!(out)
+}
+
+/// Text that Markdown takes as it is.
+fn escape(text: &str) -> String {
+    let mut escaped = String::with_capacity(text.len());
+    for c in text.chars() {
+        if matches!(
+            c,
+            '\\' | '`' | '*' | '_' | '<' | '>' | '|' | '[' | ']' | '#'
+        ) {
+            escaped.push('\\');
+        }
+        escaped.push(if c == '\n' { ' ' } else { c });
+    }
+    escaped
+}

@@ -1,0 +1,71 @@
+//! Both sides' figures as CSV for Apache Otava, which looks for changes in a series: a row a result file, by time,
+//! and a column `CASE.METRIC` for each figure that all files have, since Otava takes no gaps.
+
+use std::io::{self, Write};
+
+use super::super::metric::Metric;
+use super::super::model::Comparison;
+use super::super::valid::{self, Validity};
+use crate::results::load::{Found, Loaded};
+use crate::statistics::median;
+
+/// Writes the document: `time`, `commit`, `side`, and the columns. A file's figure is the median of its runs.
+///
+/// # Errors
+/// The stream's.
+pub fn write(comparison: &Comparison, sides: [&Found; 2], out: impl Write) -> io::Result<()> {
+    let kept = [&comparison.base.files, &comparison.new.files];
+    let mut files: Vec<(&str, &Loaded)> = Vec::new();
+    for ((found, kept), name) in sides.into_iter().zip(kept).zip(["base", "new"]) {
+        let is_kept = |file: &&Loaded| kept.contains(&file.path.display().to_string());
+        files.extend(
+            found
+                .results
+                .iter()
+                .filter(is_kept)
+                .map(|file| (name, file)),
+        );
+    }
+    files.sort_by(|(_, a), (_, b)| a.result.started_at.cmp(&b.result.started_at));
+    let mut columns: Vec<(String, Vec<f64>)> = Vec::new();
+    for case in &comparison.cases {
+        for metric in &case.metrics {
+            let values = files
+                .iter()
+                .map(|(_, file)| of_file(file, &case.id, metric.metric));
+            if let Some(values) = values.collect() {
+                columns.push((format!("{}.{}", case.id, metric.metric.name()), values));
+            }
+        }
+    }
+    let mut csv = csv::Writer::from_writer(out);
+    let header = ["time", "commit", "side"].into_iter();
+    csv.write_record(header.chain(columns.iter().map(|(name, _)| name.as_str())))?;
+    for (row, (side, file)) in files.iter().enumerate() {
+        let tool = &file.result.tool;
+        let commit = tool.git.as_ref().unwrap_or(&tool.version);
+        let mut record = vec![
+            file.result.started_at.clone(),
+            commit.clone(),
+            (*side).to_owned(),
+        ];
+        record.extend(
+            columns
+                .iter()
+                .filter_map(|(_, values)| Some(values.get(row)?.to_string())),
+        );
+        csv.write_record(record)?;
+    }
+    csv.flush()
+}
+
+fn of_file(file: &Loaded, id: &str, metric: Metric) -> Option<f64> {
+    let case = file.result.cases.iter().find(|case| case.id == id)?;
+    let values: Vec<f64> = case
+        .runs
+        .iter()
+        .filter(|run| valid::of_run(run) == Validity::Counts)
+        .filter_map(|run| metric.of(run))
+        .collect();
+    median(&values)
+}

@@ -1,0 +1,138 @@
+//! A comparison with something of everything, for the tests of the formats.
+
+use std::path::{Path, PathBuf};
+
+use super::super::model::{Comparison, Verdict};
+use super::super::options::Options;
+use crate::results::load::{Found, Loaded};
+use crate::results::model::{
+    CaseConfig, CaseResult, Device, Direction, Fairness, Host, Latency, ResultFile, Run, Tool,
+    Totals, WorkerResult,
+};
+
+/// Ten launches on a side: one case slower, one faster, one alike, one that scatters, one measured with
+/// another MTU, and one only here.
+pub(super) fn sides() -> [Found; 2] {
+    [side("base", 0, &["gone"]), side("new", 1, &["added"])]
+}
+
+pub(super) fn comparison() -> Comparison {
+    let [base, new] = sides();
+    super::super::compare(
+        (Path::new("base"), &base),
+        (Path::new("new"), &new),
+        &Options::default(),
+    )
+}
+
+fn side(name: &str, new: u32, only: &[&str]) -> Found {
+    let results = (0..10).map(|launch| Loaded {
+        path: PathBuf::from(format!("{name}/{launch}.json")),
+        result: result(new, launch, only),
+    });
+    Found {
+        results: results.collect(),
+        refused: Vec::new(),
+    }
+}
+
+fn result(new: u32, launch: u32, only: &[&str]) -> ResultFile {
+    // The same small scatter on both sides, in another order.
+    let noise = 1.0 + 0.002 * (f64::from((launch * 7 + new * 3) % 10) - 4.5);
+    let wild = if launch.is_multiple_of(3) { 0.8 } else { 1.1 };
+    let factor = |at_new: f64| if new == 1 { at_new } else { 1.0 };
+    let mut cases = vec![
+        case("send-shared-q16-64KiB", noise, 4096),
+        case("write-per-qp-q4-1MiB", noise * factor(0.9), 4096),
+        case("read-shared-q1-64B", noise * factor(1.2), 4096),
+        case("write-shared-q64-4KiB", noise * wild, 4096),
+        case(
+            "send-per-worker-q4-64KiB",
+            noise,
+            if new == 1 { 1024 } else { 4096 },
+        ),
+    ];
+    cases.extend(only.iter().map(|id| case(id, 1.0, 4096)));
+    ResultFile {
+        schema_version: 1,
+        tool: Tool {
+            name: "rocebench".to_owned(),
+            version: "0.1.0".to_owned(),
+            git: Some(["0123456789ab", "ba9876543210"][new as usize].to_owned()),
+        },
+        started_at: format!("2026-11-20T12:{launch:02}:{:02}Z", new * 30),
+        host: Host {
+            hostname: "left".to_owned(),
+            cores: 8,
+            device: Some(Device {
+                name: "mlx5_0".to_owned(),
+                ..Device::default()
+            }),
+            ..Host::default()
+        },
+        cases,
+        ..ResultFile::default()
+    }
+}
+
+fn case(id: &str, speed: f64, mtu: u32) -> CaseResult {
+    let ns = |at_1: f64| (at_1 / speed) as u64;
+    let run = Run {
+        run: 1,
+        complete: true,
+        forward: Direction {
+            totals: Totals {
+                messages: 100_000,
+                bytes: 6_553_600_000,
+                gbit_per_s: Some(52.4 * speed),
+                mmsg_per_s: Some(0.1 * speed),
+                errors: 0,
+            },
+            latency_ns: Some(Latency {
+                p50: ns(12_000.0),
+                p99: ns(34_000.0),
+                p99_9: ns(120_000.0),
+                ..Latency::default()
+            }),
+            fairness: Some(Fairness {
+                jain: 0.998,
+                ..Fairness::default()
+            }),
+            workers: vec![WorkerResult {
+                cpu_seconds: Some(1.9 / speed),
+                ..WorkerResult::default()
+            }],
+            ..Direction::default()
+        },
+        ..Run::default()
+    };
+    CaseResult {
+        id: id.to_owned(),
+        config: CaseConfig {
+            mtu: Some(mtu),
+            ..CaseConfig::default()
+        },
+        runs: vec![run],
+        perftest: None,
+    }
+}
+
+#[test]
+fn the_sample_has_every_verdict() {
+    let comparison = comparison();
+    let verdicts: Vec<_> = comparison.cases.iter().map(|case| case.verdict()).collect();
+    assert_eq!(
+        verdicts,
+        [
+            Verdict::Equal,
+            Verdict::Regressed,
+            Verdict::Improved,
+            Verdict::Unclear,
+            Verdict::NotComparable
+        ]
+    );
+    assert_eq!(
+        (comparison.only_in_base, comparison.only_in_new),
+        (vec!["gone".to_owned()], vec!["added".to_owned()])
+    );
+}

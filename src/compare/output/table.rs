@@ -1,0 +1,137 @@
+//! The comparison for a terminal: worst cases first, the sum last.
+
+use std::io::{self, Write};
+
+use super::super::model::{CaseComparison, Comparison, Verdict};
+use super::words;
+
+/// Width that text keeps to.
+const COLUMNS: usize = 100;
+
+/// Names of not comparable cases that are printed with their common reason.
+const NAMES: usize = 6;
+
+/// Writes the table.
+///
+/// # Errors
+/// The stream's.
+pub fn write(comparison: &Comparison, mut out: impl Write) -> io::Result<()> {
+    writeln!(out, "base {}", words::side(&comparison.base))?;
+    writeln!(out, "new  {}", words::side(&comparison.new))?;
+    let cases = words::worst_first(comparison);
+    if cases.iter().any(|case| !case.metrics.is_empty()) {
+        writeln!(out)?;
+        row(
+            &mut out,
+            ' ',
+            [
+                "metric",
+                "base",
+                "new",
+                "change",
+                "95 % interval",
+                "verdict",
+            ],
+        )?;
+    }
+    let mut reasons: Vec<(&[String], Vec<&str>)> = Vec::new();
+    for case in &cases {
+        if case.verdict() == Verdict::NotComparable {
+            match reasons
+                .iter_mut()
+                .find(|(known, _)| *known == case.not_comparable)
+            {
+                Some((_, ids)) => ids.push(&case.id),
+                None => reasons.push((&case.not_comparable, vec![&case.id])),
+            }
+        }
+    }
+    let mut told = false;
+    for case in cases {
+        if case.verdict() != Verdict::NotComparable {
+            write_case(&mut out, case)?;
+        } else if !told {
+            told = true;
+            for (reasons, ids) in &reasons {
+                not_comparable(&mut out, reasons, ids)?;
+            }
+        }
+    }
+    writeln!(out)?;
+    for remark in words::remarks(comparison) {
+        wrapped(&mut out, &remark)?;
+    }
+    writeln!(out, "{}", words::summary(comparison))?;
+    out.flush()
+}
+
+fn row(out: &mut impl Write, mark: char, cells: [&str; 6]) -> io::Result<()> {
+    let [metric, base, new, change, interval, verdict] = cells;
+    writeln!(
+        out,
+        "{mark} {metric:<9} {base:>14} {new:>14} {change:>9}  {interval:>18}  {verdict}"
+    )
+}
+
+fn write_case(out: &mut impl Write, case: &CaseComparison) -> io::Result<()> {
+    let what = words::figures(case.observation);
+    writeln!(
+        out,
+        "\n{}: {} ({} and {} {what})",
+        case.id,
+        case.verdict().word(),
+        case.base_count,
+        case.new_count
+    )?;
+    for metric in &case.metrics {
+        let mark = match metric.verdict {
+            Verdict::Regressed => '!',
+            Verdict::Improved => '+',
+            _ => ' ',
+        };
+        row(
+            out,
+            mark,
+            [
+                metric.metric.short_name(),
+                &words::value(metric.metric, metric.base_median),
+                &words::value(metric.metric, metric.new_median),
+                &words::change(metric.ratio),
+                &words::interval(metric),
+                &words::verdict(case, metric),
+            ],
+        )?;
+    }
+    for text in case.notes.iter().chain(&case.across) {
+        wrapped(out, &format!("  {text}"))?;
+    }
+    Ok(())
+}
+
+/// A line that is broken between words where it is too long; what follows is indented.
+fn wrapped(out: &mut impl Write, text: &str) -> io::Result<()> {
+    let start = text.len() - text.trim_start().len();
+    let mut line = " ".repeat(start);
+    for word in text.split_whitespace() {
+        if line.chars().count() + word.chars().count() >= COLUMNS && !line.trim().is_empty() {
+            writeln!(out, "{}", line.trim_end())?;
+            line = " ".repeat(start + 2);
+        }
+        line += word;
+        line.push(' ');
+    }
+    writeln!(out, "{}", line.trim_end())
+}
+
+fn not_comparable(out: &mut impl Write, reasons: &[String], ids: &[&str]) -> io::Result<()> {
+    let named = ids.len().min(NAMES);
+    let mut names = ids[..named].join(", ");
+    if ids.len() > named {
+        names += &format!(" and {} more", ids.len() - named);
+    }
+    writeln!(out, "\n{names}: {}", Verdict::NotComparable.word())?;
+    for reason in reasons {
+        wrapped(out, &format!("  {reason}"))?;
+    }
+    Ok(())
+}

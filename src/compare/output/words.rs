@@ -1,0 +1,153 @@
+//! Figures and sums of a comparison in words that the table and the Markdown share.
+
+use super::super::metric::Metric;
+use super::super::model::{CaseComparison, Comparison, MetricComparison, Observation, Verdict};
+use crate::results::table::digits;
+
+/// `21.10 Gb/s`, `12.40 µs`.
+pub(super) fn value(metric: Metric, value: f64) -> String {
+    let (value, unit) = match metric.unit() {
+        "ns" => (value / 1e3, "µs"),
+        unit => (value, unit),
+    };
+    format!("{value:.*} {unit}", digits(value))
+        .trim_end()
+        .to_owned()
+}
+
+/// A ratio as a change: `-10.4 %`.
+pub(super) fn change(ratio: Option<f64>) -> String {
+    ratio.map_or_else(|| "-".to_owned(), |ratio| format!("{} %", percent(ratio)))
+}
+
+/// `-12.1 … -8.9 %`.
+pub(super) fn interval(metric: &MetricComparison) -> String {
+    match (metric.low, metric.high) {
+        (Some(low), Some(high)) => format!("{} … {} %", percent(low), percent(high)),
+        _ => "-".to_owned(),
+    }
+}
+
+fn percent(ratio: f64) -> String {
+    let percent = (ratio - 1.0) * 100.0;
+    if percent.abs() < 0.05 {
+        return "0.0".to_owned();
+    }
+    if percent.abs() >= 1e4 {
+        return format!("{percent:+.0e}");
+    }
+    format!("{percent:+.*}", usize::from(percent.abs() < 99.95))
+}
+
+/// What one figure is: `runs`, `launches`.
+pub(super) fn figures(observation: Observation) -> &'static str {
+    match observation {
+        Observation::Run => "runs",
+        Observation::Launch => "launches",
+    }
+}
+
+/// `unclear, ~14 runs`: the verdict and what would settle it.
+pub(super) fn verdict(case: &CaseComparison, metric: &MetricComparison) -> String {
+    let word = metric.verdict.word();
+    match (metric.verdict, metric.settled_with) {
+        (Verdict::Unclear, Some(count)) => {
+            format!("{word}, ~{count} {}", figures(case.observation))
+        }
+        _ => word.to_owned(),
+    }
+}
+
+/// `10 files, 4f2c1aa`.
+pub(super) fn side(side: &super::super::model::Side) -> String {
+    let files = count(side.files.len(), "file");
+    let mut text = format!("{} ({files}", side.name);
+    for revision in &side.revisions {
+        text += ", ";
+        text += revision;
+    }
+    text + ")"
+}
+
+/// `1 case`, `2 cases`.
+pub(super) fn count(count: usize, what: &str) -> String {
+    format!("{count} {what}{}", if count == 1 { "" } else { "s" })
+}
+
+/// The sum: `18 cases: 1 regressed, 2 unclear, 15 equal`.
+pub(super) fn summary(comparison: &Comparison) -> String {
+    let mut parts = Vec::new();
+    for verdict in [
+        Verdict::Regressed,
+        Verdict::NotComparable,
+        Verdict::Unclear,
+        Verdict::Improved,
+        Verdict::Equal,
+    ] {
+        let cases = comparison.cases_with(verdict);
+        if cases > 0 {
+            parts.push(format!("{cases} {}", verdict.word()));
+        }
+    }
+    if parts.is_empty() {
+        return "no case is on both sides".to_owned();
+    }
+    let cases = count(comparison.cases.len(), "case");
+    format!("{cases}: {}", parts.join(", "))
+}
+
+/// The cases, worst first; among equals in the order of the base.
+pub(super) fn worst_first(comparison: &Comparison) -> Vec<&CaseComparison> {
+    let mut cases: Vec<&CaseComparison> = comparison.cases.iter().collect();
+    cases.sort_by_key(|case| std::cmp::Reverse(case.verdict()));
+    cases
+}
+
+/// What counts as equal: `equal is within: bandwidth 3 %, p99 10 %`; `None` without a figure.
+pub(super) fn margins(comparison: &Comparison) -> Option<String> {
+    let mut margins: Vec<(Metric, f64)> = Vec::new();
+    for metric in comparison.cases.iter().flat_map(|case| &case.metrics) {
+        if !margins.iter().any(|(known, _)| *known == metric.metric) {
+            margins.push((metric.metric, metric.margin));
+        }
+    }
+    margins.sort_by_key(|(metric, _)| *metric);
+    let margin = |(metric, margin): &(Metric, f64)| {
+        let percent = (margin * 1e4).round() / 1e2;
+        format!("{} {percent} %", metric.short_name())
+    };
+    let margins: Vec<String> = margins.iter().map(margin).collect();
+    (!margins.is_empty()).then(|| format!("equal is within: {}", margins.join(", ")))
+}
+
+/// What is to be known of the whole beside the cases.
+pub(super) fn remarks(comparison: &Comparison) -> Vec<String> {
+    let mut remarks: Vec<String> = margins(comparison).into_iter().collect();
+    for (ids, side) in [
+        (&comparison.only_in_base, "the base"),
+        (&comparison.only_in_new, "the new results"),
+    ] {
+        if !ids.is_empty() {
+            remarks.push(format!("only in {side}: {}", ids.join(", ")));
+        }
+    }
+    remarks.extend(comparison.notes.iter().map(|note| format!("note: {note}")));
+    remarks.extend(
+        comparison
+            .refused
+            .iter()
+            .map(|text| format!("refused: {text}")),
+    );
+    if comparison.cases.iter().any(one_launch) {
+        remarks.push(
+            "note: the figures are runs of fewer than 3 launches a side. Launches differ by themselves, which may pass for \
+             a change: rather launch the sweep 10 times a side, in turns"
+                .to_owned(),
+        );
+    }
+    remarks
+}
+
+fn one_launch(case: &CaseComparison) -> bool {
+    case.observation == Observation::Run && case.not_comparable.is_empty()
+}
