@@ -8,7 +8,9 @@ use std::time::{Duration, Instant};
 use clap::Args;
 
 use super::args::SpeechArgs;
+use super::compare::WhatArgs;
 use super::errors::{Failure, say};
+use crate::compare::{Comparison, Options, compare};
 use crate::plot::folder::{self, FolderError};
 use crate::plot::page::Page;
 use crate::plot::sections;
@@ -27,7 +29,7 @@ Examples:
   rocebench plot results/rocebench-20261121T031008Z-30327.json -o plots
   rocebench plot results --base results/before.json -o plots
 
-Exit codes: 0 drawn, 1 DIR cannot be written, 2 bad input; when only some files are, the others are drawn.";
+Exit codes: 0 drawn, 1 DIR cannot be written, 2 bad input (what could be read is drawn).";
 
 /// Options of `rocebench plot`.
 #[derive(Debug, Args)]
@@ -42,44 +44,62 @@ pub struct PlotArgs {
     /// Result file or folder to compare with
     #[arg(long, value_name = "RESULT")]
     pub base: Option<PathBuf>,
+    /// What of it.
+    #[command(flatten)]
+    pub what: WhatArgs,
     /// How much is said.
     #[command(flatten)]
     pub speech: SpeechArgs,
 }
 
+/// What was found under the paths of one side.
+#[derive(Default)]
+struct Input {
+    results: Vec<Loaded>,
+    /// Why files could not be used.
+    refused: Vec<String>,
+    /// How many of these were named themselves.
+    named: usize,
+}
+
 /// Draws.
 ///
 /// # Errors
-/// Bad input where a file was refused or there is nothing to draw; failed where the folder cannot be written.
+/// Bad input where a file that was named was refused or there is nothing to draw; failed where the folder cannot
+/// be written.
 pub fn plot(args: &PlotArgs) -> Result<(), Failure> {
     let began = Instant::now();
-    let (results, mut refused) = read(&args.results);
-    let (base, refused_base) = match &args.base {
-        Some(path) => read(std::slice::from_ref(path)),
-        None => (Vec::new(), Vec::new()),
-    };
-    let base_is_missing = args.base.is_some() && base.is_empty();
-    refused.extend(refused_base);
+    let input = read(&args.results);
+    let base = args
+        .base
+        .as_ref()
+        .map(|path| read(std::slice::from_ref(path)));
+    let refused: Vec<String> = std::iter::once(&input)
+        .chain(&base)
+        .flat_map(|input| input.refused.iter().cloned())
+        .collect();
+    let named = input.named + base.as_ref().map_or(0, |base| base.named);
     for reason in &refused {
         say(&format!("rocebench: warning: {reason}"));
     }
-    if results.is_empty() || base_is_missing {
-        let what = if base_is_missing {
-            "no base"
-        } else {
-            "no result"
-        };
-        return Err(
-            Failure::bad_input(format!("{what} could be read, nothing is drawn"))
-                .with_hint("name the JSON files that rocebench wrote, or a folder with them"),
-        );
+    let sides = [("result", Some(&input)), ("base", base.as_ref())];
+    for (side, input) in sides {
+        if input.is_some_and(|input| input.results.is_empty()) {
+            return Err(
+                Failure::bad_input(format!("no {side} could be read, nothing is drawn"))
+                    .with_hint("name the JSON files that rocebench wrote, or a folder with them"),
+            );
+        }
     }
+    let results = input.results;
     let cases: usize = results.iter().map(|loaded| loaded.result.cases.len()).sum();
     if began.elapsed() > LONG && !args.speech.quiet {
         say(&format!("{cases} cases read, drawing"));
     }
 
-    let sections = sections::sections(&results, &base);
+    let comparison = (args.base.as_deref().zip(base))
+        .map(|(path, base)| compare_with(path, base.results, &results, &args.what.options()));
+    let sections = sections::sections(&results, comparison.as_ref());
     let figures = || sections.iter().flat_map(|section| &section.figures);
     if figures().next().is_none() {
         return Err(Failure::bad_input(format!(
@@ -91,18 +111,39 @@ pub fn plot(args: &PlotArgs) -> Result<(), Failure> {
         results: &results,
         sections: &sections,
         refused: &refused,
-        left_out: &sections::left_out(&results),
+        left_out: &sections::left_out(&results, comparison.as_ref()),
     };
     let path = folder::write(&args.out, &page.html(), figures()).map_err(unwritten)?;
     report(&path, figures().count(), cases);
-    match refused.len() {
-        0 => Ok(()),
-        count => Err(Failure::bad_input(format!(
-            "{count} of {} files refused, named above and on the page; the others are drawn",
-            results.len() + base.len() + count
-        ))
-        .with_hint("leave them out, or name only what is to be drawn")),
+    if named == 0 {
+        return Ok(());
     }
+    let files = if named == 1 {
+        "file that was"
+    } else {
+        "files that were"
+    };
+    Err(Failure::bad_input(format!(
+        "{named} {files} named refused, see above; the others are drawn"
+    ))
+    .with_hint("name only what is to be drawn"))
+}
+
+fn compare_with(
+    path: &Path,
+    base: Vec<Loaded>,
+    results: &[Loaded],
+    options: &Options,
+) -> Comparison {
+    let found = |results| Found {
+        results,
+        refused: Vec::new(),
+    };
+    compare(
+        (path, &found(base)),
+        (Path::new("the results"), &found(results.to_vec())),
+        options,
+    )
 }
 
 fn unwritten(error: FolderError) -> Failure {
@@ -113,26 +154,29 @@ fn unwritten(error: FolderError) -> Failure {
 }
 
 /// Results, each file once, and why others are none.
-fn read(paths: &[PathBuf]) -> (Vec<Loaded>, Vec<String>) {
+fn read(paths: &[PathBuf]) -> Input {
     let mut seen = HashSet::new();
-    let mut results = Vec::new();
-    let mut refused = Vec::new();
+    let mut input = Input::default();
     for path in paths {
-        let Found {
-            results: found,
-            refused: unusable,
-        } = load(&[path]);
-        if found.is_empty() && unusable.is_empty() {
-            refused.push(format!("{}: no *.json in this folder", path.display()));
+        let Found { results, refused } = load(&[path]);
+        let before = input.refused.len();
+        if results.is_empty() && refused.is_empty() {
+            input
+                .refused
+                .push(format!("{} holds no result files", path.display()));
         }
-        refused.extend(unusable.iter().map(ToString::to_string));
-        results.extend(
-            found
-                .into_iter()
-                .filter(|loaded| seen.insert(real(&loaded.path))),
-        );
+        input
+            .refused
+            .extend(refused.iter().map(ToString::to_string));
+        if results.is_empty() || !path.is_dir() {
+            input.named += input.refused.len() - before;
+        }
+        let new = results
+            .into_iter()
+            .filter(|loaded| seen.insert(real(&loaded.path)));
+        input.results.extend(new);
     }
-    (results, refused)
+    input
 }
 
 fn real(path: &Path) -> PathBuf {

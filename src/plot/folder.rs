@@ -141,7 +141,7 @@ mod tests {
         Section {
             id: "s",
             heading: "S",
-            intro: "",
+            intro: String::new(),
             needs: "",
             figures: ids
                 .iter()

@@ -10,7 +10,7 @@ pub struct Section {
     /// What the figures show, in a few words.
     pub heading: &'static str,
     /// How to read them.
-    pub intro: &'static str,
+    pub intro: String,
     /// The figures; empty where the results have nothing to draw.
     pub figures: Vec<Figure>,
     /// What results need to have for a figure of this kind.

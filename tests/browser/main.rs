@@ -175,19 +175,26 @@ fn a_keyboard_is_enough() {
     browser.press("ArrowRight");
     assert_eq!(browser.evaluate(BACKGROUND), light);
 
-    let rates = "[...document.querySelectorAll('#cases-table tbody tr')].map((row) => Number(row.cells[8].textContent))";
     browser.evaluate("document.getElementById('cases-table').closest('details').querySelector('summary').focus()");
     browser.press("Enter");
     assert_eq!(
         browser.evaluate("document.activeElement.closest('details').open"),
         true
     );
-    let name =
-        browser.evaluate("document.querySelectorAll('#cases-table th button')[8].textContent");
-    assert_eq!(name, "Gb/s");
-    browser.evaluate("document.querySelectorAll('#cases-table th button')[8].focus()");
+    let column = browser
+        .evaluate(
+            "[...document.querySelectorAll('#cases-table th button')].findIndex((b) => b.textContent === 'Gb/s')",
+        )
+        .as_u64()
+        .unwrap();
+    browser.evaluate(&format!(
+        "document.querySelectorAll('#cases-table th button')[{column}].focus()"
+    ));
     browser.press("Enter");
-    let sorted: Vec<f64> = serde_json::from_value(browser.evaluate(rates)).unwrap();
+    let rates = browser.evaluate(&format!(
+        "[...document.querySelectorAll('#cases-table tbody tr')].map((row) => Number(row.cells[{column}].textContent))"
+    ));
+    let sorted: Vec<f64> = serde_json::from_value(rates).unwrap();
     assert!(
         sorted.is_sorted() && sorted.first() != sorted.last(),
         "{sorted:?}"

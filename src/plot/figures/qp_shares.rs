@@ -92,15 +92,28 @@ mod tests {
     #[test]
     fn the_best_served_comes_first_and_failed_runs_do_not_count() {
         let case = CaseResult {
-            runs: vec![run(&[10, 30], true), run(&[999, 1], false), run(&[20, 60], true), run(&[0, 0], true)],
+            runs: vec![
+                run(&[10, 30], true),
+                run(&[999, 1], false),
+                run(&[20, 60], true),
+                run(&[0, 0], true),
+            ],
             ..CaseResult::default()
         };
         let shares = qp_shares(&case).unwrap();
         assert_eq!(
             shares.qps,
             [
-                QpShare { index: 1, share: 1.5, p99_ns: None },
-                QpShare { index: 0, share: 0.5, p99_ns: Some(1000.0) },
+                QpShare {
+                    index: 1,
+                    share: 1.5,
+                    p99_ns: None
+                },
+                QpShare {
+                    index: 0,
+                    share: 0.5,
+                    p99_ns: Some(1000.0)
+                },
             ]
         );
         assert_eq!(shares.jain, None);
@@ -109,6 +122,12 @@ mod tests {
     #[test]
     fn a_single_qp_has_nothing_to_share() {
         let runs = vec![run(&[10], true)];
-        assert!(qp_shares(&CaseResult { runs, ..CaseResult::default() }).is_none());
+        assert!(
+            qp_shares(&CaseResult {
+                runs,
+                ..CaseResult::default()
+            })
+            .is_none()
+        );
     }
 }

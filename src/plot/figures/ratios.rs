@@ -68,7 +68,10 @@ pub fn of_comparison(comparison: &Comparison) -> Vec<Ratios> {
     let mut by_metric: BTreeMap<Metric, Ratios> = BTreeMap::new();
     for case in &comparison.cases {
         for figures in &case.metrics {
-            let Some(ratio) = figures.ratio.filter(|ratio| ratio.is_finite() && *ratio > 0.0) else {
+            let Some(ratio) = figures
+                .ratio
+                .filter(|ratio| ratio.is_finite() && *ratio > 0.0)
+            else {
                 continue;
             };
             let ratios = by_metric.entry(figures.metric).or_insert_with(|| Ratios {
@@ -101,14 +104,19 @@ pub fn of_comparison(comparison: &Comparison) -> Vec<Ratios> {
 pub fn of_perftest(results: &[Loaded]) -> Vec<Ratios> {
     let mut by_metric: BTreeMap<Metric, Ratios> = BTreeMap::new();
     for case in results.iter().flat_map(|loaded| &loaded.result.cases) {
-        let Some(perftest) = &case.perftest else { continue };
+        let Some(perftest) = &case.perftest else {
+            continue;
+        };
         let metric = match perftest.metric.as_str() {
             "latency_ns" => Some(Metric::P50Ns),
             name => Metric::from_name(name),
         };
-        let (Some(metric), Some(base_median), Some(new_median), Some(ratio)) =
-            (metric, perftest.perftest_median, perftest.rocebench_median, perftest.ratio)
-        else {
+        let (Some(metric), Some(base_median), Some(new_median), Some(ratio)) = (
+            metric,
+            perftest.perftest_median,
+            perftest.rocebench_median,
+            perftest.ratio,
+        ) else {
             continue;
         };
         if !(ratio.is_finite() && ratio > 0.0) {
@@ -177,7 +185,10 @@ mod tests {
     #[test]
     fn the_worst_comes_first_whatever_is_better() {
         let first = |metric: &str| {
-            let ratios = of_perftest(&loaded(metric, &[Some(1.2), None, Some(0.8), Some(f64::NAN)]));
+            let ratios = of_perftest(&loaded(
+                metric,
+                &[Some(1.2), None, Some(0.8), Some(f64::NAN)],
+            ));
             assert_eq!(ratios[0].rows.len(), 2);
             assert_eq!(ratios[0].rows[0].interval, None);
             assert_eq!(ratios[0].rows[0].tone, Tone::Worse);

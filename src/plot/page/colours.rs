@@ -1,5 +1,7 @@
 //! The page's colours, light and dark. Contrast is at least WCAG AA: 4.5 for text, 3 for lines that tell.
 
+use crate::plot::draw::palette;
+
 /// A custom property and its two values.
 pub struct Colour {
     /// Name, without `--`.
@@ -16,8 +18,8 @@ const fn colour(name: &'static str, light: &'static str, dark: &'static str) -> 
 
 /// The page's own; the figures have theirs.
 pub const COLOURS: [Colour; 8] = [
-    colour("page-paper", "#ffffff", "#14171a"),
-    colour("page-panel", "#f3f5f7", "#1e2327"),
+    colour("page-paper", "#ffffff", "#16181d"),
+    colour("page-panel", "#f3f5f7", "#20242b"),
     colour("page-ink", "#1a1d20", "#e8eaed"),
     colour("page-muted", "#52595f", "#a9b1b8"),
     colour("page-line", "#c9ced3", "#3c444b"),
@@ -28,12 +30,17 @@ pub const COLOURS: [Colour; 8] = [
 
 /// Declarations of one theme.
 pub fn declarations(dark: bool) -> String {
+    // The figures' own are light.
+    let figures = palette::all()
+        .filter(|_| dark)
+        .map(|colour| format!("{}:{};", colour.property, colour.dark));
     COLOURS
         .iter()
         .map(|colour| {
             let value = if dark { colour.dark } else { colour.light };
             format!("--{}:{value};", colour.name)
         })
+        .chain(figures)
         .collect()
 }
 

@@ -207,14 +207,15 @@ fn show_figure(figure: &Figure) -> Markup {
     let caption = format!("{}-words", figure.id);
     html! {
         div.keep {
-            h3 #(figure.id) { (figure.title) }
+            // Where there is room for the whole picture, its own title is read.
+            h3.drawn #(figure.id) { (figure.title) }
             figure aria-labelledby=(figure.id) aria-describedby=(caption) {
                 div.picture role="group" aria-label={ "Picture: " (figure.title) } tabindex="0" {
                     (PreEscaped(inline(&figure.svg)))
                 }
                 figcaption #(caption) {
                     (figure.description) " "
-                    span { (figure.subtitle) ". " }
+                    span.hidden { (figure.subtitle) ". " }
                     a href={ (figure.id) ".svg" } { "This picture as a file" }
                 }
             }
