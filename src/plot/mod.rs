@@ -3,5 +3,12 @@
 
 pub mod draw;
 pub mod figure;
+pub mod figures;
+pub mod folder;
+pub mod median;
+pub mod page;
+pub mod section;
+pub mod sections;
 
 pub use figure::{Cell, Column, Figure, Table};
+pub use section::Section;

@@ -226,6 +226,22 @@ impl Canvas {
         });
     }
 
+    /// A ring around a point: round for what is better, square for what is worse.
+    pub fn ring(&mut self, (x, y): (f64, f64), colour: Colour, better: bool, hint: &str) {
+        let square = Rect {
+            x: x - 9.0,
+            y: y - 9.0,
+            width: 18.0,
+            height: 18.0,
+        };
+        let radius = better.then_some("9");
+        let a = Paint::line(colour, 2.2).attributes();
+        self.add(html! {
+            rect class=(a.class) x=(px(square.x)) y=(px(square.y)) width="18" height="18" rx=[radius]
+                fill=[a.fill] stroke-width=[a.width] { title { (printable(hint)) } }
+        });
+    }
+
     /// A series' marker, with words for who points at it.
     pub fn marker(&mut self, (x, y): (f64, f64), look: Look, hint: Option<&str>) {
         let r = 4.0;

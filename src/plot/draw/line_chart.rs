@@ -96,7 +96,8 @@ impl LineChart {
 }
 
 impl Series {
-    fn draw(&self, canvas: &mut Canvas, frame: &AxisFrame) {
+    /// Draws the line into a chart.
+    pub fn draw(&self, canvas: &mut Canvas, frame: &AxisFrame) {
         let place = |point: &Point| Some((frame.x(point.x)?, frame.y(point.y?)?));
         let places: Vec<_> = self.points.iter().map(place).collect();
         let paint = Paint::line(self.look.colour, 2.0).dashed(self.look.dash);

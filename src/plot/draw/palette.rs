@@ -55,7 +55,7 @@ pub const MAP: [Colour; 9] = [
     colour("--rb-map-2", "#d0dff0", "#213a5c"),
     colour("--rb-map-3", "#abc9e6", "#244a76"),
     colour("--rb-map-4", "#7fb0da", "#2a5c91"),
-    colour("--rb-map-5", "#5595ca", "#3a74ab"),
+    colour("--rb-map-5", "#5595ca", "#336aa0"),
     colour("--rb-map-6", "#3278b4", "#5a92c6"),
     colour("--rb-map-7", "#185a96", "#8ab5dd"),
     colour("--rb-map-8", "#083d70", "#c8dff5"),
