@@ -43,7 +43,7 @@ impl Scale {
         } else {
             1.0
         };
-        let step = super::ticks::round_step(max / 5.0);
+        let step = super::ticks::round_step(max / 8.0);
         Scale {
             kind: Kind::Linear,
             min: 0.0,
@@ -159,8 +159,9 @@ mod tests {
     #[test]
     fn from_zero_ends_on_a_round_figure() {
         assert_eq!(Scale::from_zero(93.4).max(), 100.0);
-        assert_eq!(Scale::from_zero(0.0).max(), 1.2);
-        assert_eq!(Scale::from_zero(f64::NAN).max(), 1.2);
+        assert_eq!(Scale::from_zero(103.0).max(), 120.0);
+        assert!((Scale::from_zero(0.0).max() - 1.2).abs() < 1e-9);
+        assert!((Scale::from_zero(f64::NAN).max() - 1.2).abs() < 1e-9);
     }
 
     proptest! {

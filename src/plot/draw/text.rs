@@ -88,11 +88,12 @@ pub fn shortened(text: &str, size_px: f64, bold: bool, width: f64) -> String {
     short
 }
 
-/// `text` in lines of at most `width` pixels, cut between words, and within words that are longer.
+/// `text` in lines of at most `width` pixels, cut at blanks (not at those that do not break), and within
+/// words that are longer.
 pub fn wrapped(text: &str, size_px: f64, bold: bool, width: f64) -> Vec<String> {
     let mut lines: Vec<String> = Vec::new();
     let mut line = String::new();
-    for word in text.split_whitespace() {
+    for word in text.split_ascii_whitespace() {
         let longer = if line.is_empty() {
             word.to_owned()
         } else {

@@ -10,7 +10,7 @@ use super::groups::{Group, Rule, grouped};
 use super::naming::head;
 use super::settings::{Sample, Setting};
 use crate::compare::Metric;
-use crate::plot::draw::palette::{Look, look};
+use crate::plot::draw::palette::{Look, RULE, look};
 use crate::plot::draw::{Axis, LineChart, Point, Scale, Series, Sheet, Unit, number};
 use crate::plot::figure::{Cell, Figure, Table};
 use crate::plot::median::complete_runs;
@@ -92,8 +92,19 @@ fn limits(group: &Group<'_>, places: &[f64]) -> Vec<Series> {
                 .insert(config.size, limit);
         }
     }
+    let mut lines: Vec<(String, BTreeMap<u64, f64>)> = of_op.into_iter().collect();
+    if let Some((_, first)) = lines.first()
+        && lines.iter().all(|(_, other)| alike(first, other))
+    {
+        lines.truncate(1);
+        lines.iter_mut().for_each(|(name, _)| name.clear());
+    }
     let of = |(index, (op, limits)): (usize, (String, BTreeMap<u64, f64>))| Series {
-        name: format!("protocol limit of {op}"),
+        name: if op.is_empty() {
+            "protocol limit".to_owned()
+        } else {
+            format!("protocol limit of {op}")
+        },
         look: Look::of_rule(index),
         points: places
             .iter()
@@ -105,7 +116,16 @@ fn limits(group: &Group<'_>, places: &[f64]) -> Vec<Series> {
             .collect(),
         markers: false,
     };
-    of_op.into_iter().enumerate().map(of).collect()
+    lines.into_iter().enumerate().map(of).collect()
+}
+
+/// Limits that no eye tells apart.
+fn alike(a: &BTreeMap<u64, f64>, b: &BTreeMap<u64, f64>) -> bool {
+    let near = |(size, limit): (&u64, &f64)| {
+        let other = b.get(size);
+        other.is_some_and(|other| (limit - other).abs() <= limit * 0.005)
+    };
+    a.len() == b.len() && a.iter().all(near)
 }
 
 fn figure(index: usize, group: &Group<'_>, notes: &[String]) -> Option<Figure> {
@@ -140,7 +160,9 @@ fn figure(index: usize, group: &Group<'_>, notes: &[String]) -> Option<Figure> {
         series: limits.into_iter().chain(peers).chain(own).collect(),
         rules: Vec::new(),
     };
-    sheet.legend(&chart.keys());
+    let mut keys = chart.keys();
+    keys.sort_by_key(|key| key.look.colour == RULE);
+    sheet.legend(&keys);
     let area = sheet.take(400.0);
     chart.draw(&mut sheet.canvas, area);
     sheet.note("Points are medians of the runs, whiskers their smallest and largest; a gap was not measured.");

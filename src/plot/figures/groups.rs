@@ -347,7 +347,7 @@ impl Group<'_> {
             });
         }
         parts.push(self.runs());
-        parts.join(" · ")
+        parts.join("\u{a0}· ")
     }
 
     fn runs(&self) -> String {

@@ -20,3 +20,6 @@ mod time_axis;
 pub mod timeline;
 pub mod trend;
 pub mod workers;
+
+#[cfg(test)]
+mod tests;

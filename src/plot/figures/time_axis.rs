@@ -123,10 +123,13 @@ impl Moments {
         named(first.map(|(place, label, _)| (*place, label.clone())))
     }
 
-    /// Where the revision changed: half way between the two files.
-    pub(super) fn changes(&self) -> impl Iterator<Item = f64> {
+    /// Where the revision changed, half way between the two files, and to what.
+    pub(super) fn changes(&self) -> impl Iterator<Item = (f64, &str)> {
         let changed = self.files.windows(2).filter(|pair| pair[0].2 != pair[1].2);
-        changed.map(|pair| f64::midpoint(pair[0].0, pair[1].0))
+        changed.map(|pair| {
+            let revision = pair[1].2.as_deref().unwrap_or("no revision");
+            (f64::midpoint(pair[0].0, pair[1].0), revision)
+        })
     }
 }
 

@@ -178,7 +178,7 @@ fn subtitle(sample: &Sample<'_>) -> String {
         .iter()
         .map(|setting| sample.value(*setting).words.clone());
     let parts: Vec<String> = settings.filter(|words| !words.is_empty()).collect();
-    parts.join(" · ")
+    parts.join("\u{a0}· ")
 }
 
 fn figure(index: usize, sample: &Sample<'_>, runs: &[Sampled<'_>], note: Option<&str>) -> Figure {

@@ -10,16 +10,17 @@ use super::settings::{Sample, Setting, minute};
 use super::steps::{Step, steps};
 use super::time_axis::{Moments, moments};
 use crate::compare::Metric;
-use crate::plot::draw::palette::{BETTER, Look, Marker, RULE, WORSE, look};
+use crate::plot::draw::palette::{BETTER, Look, MUTED, Marker, RULE, WORSE, look};
+use crate::plot::draw::text::{ASCENT, SMALL_PX, width_px};
 use crate::plot::draw::{
-    Axis, AxisFrame, Canvas, Key, KeyMark, LineChart, Paint, Scale, Series, Sheet, Tick, Unit,
-    number,
+    Anchor, Axis, AxisFrame, Canvas, Key, KeyMark, LineChart, Paint, Rect, Scale, Series, Sheet,
+    Style, Tick, Unit, number,
 };
 use crate::plot::figure::{Cell, Figure, Table};
 use crate::results::load::Loaded;
 
 const MOST_LINES: usize = 6;
-const MOST_GROUPS: usize = 3;
+const MOST_GROUPS: usize = 4;
 /// A metric's axis is logarithmic from this ratio on.
 const WIDE: f64 = 20.0;
 
@@ -31,7 +32,7 @@ pub fn figures(results: &[Loaded]) -> Vec<Figure> {
     let rule = Rule {
         axis: Setting::Sitting,
         place: &|sample| moments.place(sample.loaded),
-        apart: &[],
+        apart: &[Setting::Size],
         most_lines: MOST_LINES,
         most_figures: MOST_GROUPS,
         least_places: 2,
@@ -115,11 +116,7 @@ fn figure(
         values().fold(f64::INFINITY, f64::min),
         super::curves::largest(&series).unwrap_or(1.0),
     );
-    let scale = if most / least > WIDE {
-        Scale::log10(least, most).widened(0.04)
-    } else {
-        Scale::from_zero(most)
-    };
+    let (scale, begins_at_0) = scale(metric, least, most);
     let mut x = Axis::new(moments.axis_title(), moments.scale(), Unit::Plain);
     x.ticks = Some(moments.ticks());
     let mut sheet = Sheet::new(head(&figure));
@@ -135,9 +132,7 @@ fn figure(
     let area = sheet.take(330.0);
     let lines_of_series = std::mem::take(&mut chart.series);
     let frame = chart.draw(&mut sheet.canvas, area);
-    moments
-        .changes()
-        .for_each(|place| change(&mut sheet.canvas, &frame, place));
+    changes(&mut sheet.canvas, &frame, moments, area, axis);
     lines_of_series
         .iter()
         .for_each(|series| series.draw(&mut sheet.canvas, &frame));
@@ -149,16 +144,46 @@ fn figure(
          95 % interval of its ratio to the file before is beyond {} %, with 3 runs or more on both sides.",
         number::fixed(metric.default_margin() * 100.0, 0)
     ));
+    if !begins_at_0 {
+        sheet.note("The vertical axis does not begin at 0, so that small steps can be seen.");
+    }
     notes.iter().for_each(|note| sheet.note(note));
     figure.svg = sheet.finish();
     Some(figure)
 }
 
-/// A revision other than the one before.
-fn change(canvas: &mut Canvas, frame: &AxisFrame, place: f64) {
-    if let Some(x) = frame.x(place) {
-        let (top, bottom) = ((x, frame.plot.y), (x, frame.plot.bottom()));
+/// A metric's axis, and whether it begins at 0: steps of a few percent are to be seen.
+fn scale(metric: Metric, least: f64, most: f64) -> (Scale, bool) {
+    if most / least > WIDE {
+        (Scale::log10(least, most).widened(0.04), false)
+    } else if least > most * 0.5 && metric != Metric::Fairness {
+        (Scale::linear(least * 0.95, most * 1.02), false)
+    } else {
+        (Scale::from_zero(most), true)
+    }
+}
+
+/// Revisions other than the one before, with their names above where they fit beside the axis' title.
+fn changes(canvas: &mut Canvas, frame: &AxisFrame, moments: &Moments, area: Rect, title: &str) {
+    const BETWEEN: f64 = 12.0;
+    let mut free_from = area.x + width_px(title, SMALL_PX, false) + BETWEEN;
+    for (place, revision) in moments.changes() {
+        let Some(x) = frame.x(place) else {
+            continue;
+        };
+        let (top, bottom) = ((x, frame.plot.y - 6.0), (x, frame.plot.bottom()));
         canvas.line(top, bottom, Paint::line(RULE, 1.5).dashed("2 4"));
+        let label = format!("→ {revision}");
+        let half = width_px(&label, SMALL_PX, false) / 2.0;
+        if x - half >= free_from && x + half <= area.right() {
+            let style = Style {
+                anchor: Anchor::Middle,
+                colour: MUTED,
+                ..Style::default()
+            };
+            canvas.text(x, area.y + SMALL_PX * ASCENT, &label, style);
+            free_from = x + half + BETWEEN;
+        }
     }
 }
 
