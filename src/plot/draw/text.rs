@@ -41,6 +41,7 @@ fn advance(letter: char, bold: bool) -> f64 {
         return f64::from(width) / 1000.0;
     }
     match letter {
+        '\u{a0}' => advance(' ', bold),
         '\u{b7}' => 0.38,
         '\u{b5}' | '\u{3bc}' | '\u{2013}' => 0.74,
         '\u{d7}' | '\u{2212}' | '\u{2264}' | '\u{2265}' | '\u{b1}' | '\u{f7}' => 0.84,

@@ -89,7 +89,7 @@ fn linear(scale: &Scale, unit: Unit, wanted: usize) -> Vec<Tick> {
     (0..=count)
         .map(|index| {
             let value = (first + index as f64) * step;
-            let figure = if step < 1e-9 || step >= 1e9 {
+            let figure = if !(1e-9..1e9).contains(&step) {
                 number::short(value)
             } else {
                 number::fixed(value, digits)
@@ -131,7 +131,7 @@ fn label(value: f64, unit: Unit) -> String {
         }
     };
     match unit {
-        Unit::Bytes if value >= 1.0 && value <= 1e18 => number::bytes(value as u64),
+        Unit::Bytes if (1.0..=1e18).contains(&value) => number::bytes(value as u64),
         Unit::Nanoseconds => {
             let unit = number::time_unit(value);
             format!("{}\u{a0}{}", plain(value / unit.ns), unit.name)

@@ -93,11 +93,15 @@ fn limits(group: &Group<'_>, places: &[f64]) -> Vec<Series> {
         }
     }
     let mut lines: Vec<(String, BTreeMap<u64, f64>)> = of_op.into_iter().collect();
-    if let Some((_, first)) = lines.first()
-        && lines.iter().all(|(_, other)| alike(first, other))
+    let pairs = lines
+        .iter()
+        .flat_map(|one| lines.iter().map(move |other| (one, other)));
+    if pairs
+        .into_iter()
+        .all(|(one, other)| alike(&one.1, &other.1))
     {
-        lines.truncate(1);
-        lines.iter_mut().for_each(|(name, _)| name.clear());
+        let all = lines.into_iter().flat_map(|(_, limits)| limits).collect();
+        lines = vec![(String::new(), all)];
     }
     let of = |(index, (op, limits)): (usize, (String, BTreeMap<u64, f64>))| Series {
         name: if op.is_empty() {
@@ -123,9 +127,9 @@ fn limits(group: &Group<'_>, places: &[f64]) -> Vec<Series> {
 fn alike(a: &BTreeMap<u64, f64>, b: &BTreeMap<u64, f64>) -> bool {
     let near = |(size, limit): (&u64, &f64)| {
         let other = b.get(size);
-        other.is_some_and(|other| (limit - other).abs() <= limit * 0.005)
+        other.is_none_or(|other| (limit - other).abs() <= limit * 0.005)
     };
-    a.len() == b.len() && a.iter().all(near)
+    a.iter().all(near)
 }
 
 fn figure(index: usize, group: &Group<'_>, notes: &[String]) -> Option<Figure> {
@@ -161,7 +165,7 @@ fn figure(index: usize, group: &Group<'_>, notes: &[String]) -> Option<Figure> {
         rules: Vec::new(),
     };
     let mut keys = chart.keys();
-    keys.sort_by_key(|key| key.look.colour == RULE);
+    keys.sort_by_key(|key| (key.look.colour == RULE, key.look.hollow));
     sheet.legend(&keys);
     let area = sheet.take(400.0);
     chart.draw(&mut sheet.canvas, area);

@@ -98,6 +98,7 @@ pub(super) fn grouped<'a>(samples: Vec<Sample<'a>>, rule: &Rule<'_>) -> Groups<'
     let named = |lines: Vec<Line<'a>>| Group {
         apart: telling
             .iter()
+            .filter(|setting| is_one(&lines, **setting))
             .filter_map(|setting| words(first_of(&lines)?, *setting))
             .collect(),
         key: key.clone(),
@@ -263,21 +264,20 @@ fn split<'a>(lines: Vec<Line<'a>>, key: &[Setting], most: usize, into: &mut Vec<
     }
 }
 
-/// The settings that are one in each figure and differ between figures.
+/// The settings that differ between figures.
 fn telling(groups: &[Vec<Line<'_>>], key: &[Setting]) -> Vec<Setting> {
-    let one_each = |setting: Setting| {
-        groups
-            .iter()
-            .all(|lines| distinct(lines.iter().map(|line| value_of(line, setting))).len() <= 1)
-    };
     let differs = |setting: Setting| {
-        let firsts = groups.iter().filter_map(|lines| lines.first());
-        distinct(firsts.map(|line| value_of(line, setting))).len() > 1
+        let lines = groups.iter().flatten();
+        distinct(lines.map(|line| value_of(line, setting))).len() > 1
     };
     key.iter()
         .copied()
-        .filter(|&setting| one_each(setting) && differs(setting))
+        .filter(|&setting| differs(setting))
         .collect()
+}
+
+fn is_one(lines: &[Line<'_>], setting: Setting) -> bool {
+    distinct(lines.iter().map(|line| value_of(line, setting))).len() == 1
 }
 
 impl Group<'_> {

@@ -9,7 +9,9 @@ use crate::plot::figure::{Cell, Figure};
 use crate::results::load::Loaded;
 use crate::results::model::*;
 
-const KINDS: [(&str, fn(&[Loaded]) -> Vec<Figure>); 6] = [
+type Maker = fn(&[Loaded]) -> Vec<Figure>;
+
+const KINDS: [(&str, Maker); 6] = [
     ("bandwidth-by-size-", bandwidth_by_size::figures),
     ("rate-by-qps-", rate_by_qps::figures),
     ("workers-", workers::figures),
