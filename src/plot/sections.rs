@@ -2,7 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use super::figures::{comparison, heat_map, shares};
+use super::figures::{
+    bandwidth_by_size, comparison, heat_map, latency, rate_by_qps, shares, timeline, trend, workers,
+};
 use super::section::Section;
 use crate::compare::Comparison;
 use crate::results::load::Loaded;
@@ -23,6 +25,38 @@ pub const IDS: [&str; 9] = [
 /// Every section, in the order of [`IDS`]; those without a figure say what they need.
 pub fn sections(results: &[Loaded], comparison: Option<&Comparison>) -> Vec<Section> {
     vec![
+        Section {
+            id: "message-size",
+            heading: "Bandwidth and message size",
+            intro: "Small messages are bound by what a message costs, large ones by the link."
+                .to_owned(),
+            figures: bandwidth_by_size::figures(results),
+            needs: "two cases that differ in message size only",
+        },
+        Section {
+            id: "queue-pairs",
+            heading: "Queue pairs",
+            intro: "What more QPs bring, for each way of sharing completion queues."
+                .to_owned(),
+            figures: rate_by_qps::figures(results),
+            needs: "two cases that differ in QPs only",
+        },
+        Section {
+            id: "workers",
+            heading: "Workers",
+            intro: "What more threads bring, and what a message costs each of them."
+                .to_owned(),
+            figures: workers::figures(results),
+            needs: "two cases that differ in workers only",
+        },
+        Section {
+            id: "latency",
+            heading: "Latency",
+            intro: "All samples of a case, the slow ones stretched out: further right is rarer."
+                .to_owned(),
+            figures: latency::figures(results),
+            needs: "a complete run with latencies (not --no-latency)",
+        },
         shares_section(results),
         Section {
             id: "heat-map",
@@ -32,6 +66,22 @@ pub fn sections(results: &[Loaded], comparison: Option<&Comparison>) -> Vec<Sect
                 .to_owned(),
             figures: heat_map::figures(results),
             needs: "two cases that differ in QPs or size",
+        },
+        Section {
+            id: "over-time",
+            heading: "Throughput over time",
+            intro: "Each run as it went, with its slowest interval and its longest stall."
+                .to_owned(),
+            figures: timeline::figures(results),
+            needs: "a run whose throughput was sampled",
+        },
+        Section {
+            id: "trend",
+            heading: "Trend",
+            intro: "The same cases in one result file after the other."
+                .to_owned(),
+            figures: trend::figures(results),
+            needs: "two result files with the same case",
         },
         Section {
             id: "comparison",

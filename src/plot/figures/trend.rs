@@ -108,9 +108,8 @@ fn figure(
     };
     let values = || {
         let points = series.iter().flat_map(|series| &series.points);
-        points
-            .filter_map(|point| point.y)
-            .filter(|value| *value > 0.0)
+        let ends = points.flat_map(|point| [point.y, point.interval.map(|(low, _)| low)]);
+        ends.flatten().filter(|value| *value > 0.0)
     };
     let (least, most) = (
         values().fold(f64::INFINITY, f64::min),
