@@ -93,6 +93,9 @@ fn limits(group: &Group<'_>, places: &[f64]) -> Vec<Series> {
         }
     }
     let mut lines: Vec<(String, BTreeMap<u64, f64>)> = of_op.into_iter().collect();
+    if lines.is_empty() {
+        return Vec::new();
+    }
     let pairs = lines
         .iter()
         .flat_map(|one| lines.iter().map(move |other| (one, other)));

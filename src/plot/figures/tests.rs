@@ -259,10 +259,15 @@ fn a_run_that_is_not_complete_is_no_figure() {
         "{}",
         figures[0].subtitle
     );
-    // Two points with a gap between them: no line.
-    assert!(!figures[0].svg.contains("77") || !figures[0].description.contains("77"));
     let timelines = timeline::figures(&results);
-    assert!(timelines[0].svg.contains("NOT COMPLETE"));
+    assert!(!figures[0].svg.contains(">protocol limit<"));
+    assert_eq!(timelines.len(), 2);
+    assert!(
+        timelines[0].subtitle.contains("1 runs not complete"),
+        "{}",
+        timelines[0].subtitle
+    );
+    assert_eq!(timelines[0].tables[0].rows.len(), 1);
 }
 
 #[test]

@@ -10,6 +10,7 @@ use crate::plot::draw::{
     Style, Unit, number,
 };
 use crate::plot::figure::{Cell, Figure, Table};
+use crate::plot::median::complete_runs;
 use crate::results::load::Loaded;
 use crate::results::model::{Run, Timeline};
 
@@ -61,10 +62,7 @@ pub fn figures(results: &[Loaded]) -> Vec<Figure> {
 
 fn sampled_runs<'a>(sample: &Sample<'a>) -> Option<Vec<Sampled<'a>>> {
     let case = sample.case;
-    let runs = case
-        .runs
-        .iter()
-        .filter_map(|run| sampled(run, case.config.size));
+    let runs = complete_runs(case).filter_map(|run| sampled(run, case.config.size));
     let runs: Vec<_> = runs.collect();
     (!runs.is_empty()).then_some(runs)
 }
@@ -155,18 +153,13 @@ fn gbit(value: Option<f64>) -> String {
 
 fn words(sampled: &Sampled<'_>) -> String {
     let timeline = sampled.timeline;
-    let state = match (&sampled.run.complete, &sampled.run.failure) {
-        (true, _) => String::new(),
-        (false, Some(failure)) => format!(", NOT COMPLETE ({})", failure.message),
-        (false, None) => ", NOT COMPLETE".to_owned(),
-    };
     let stall = match timeline.longest_stall_seconds {
         Some(0.0) => "no stall".to_owned(),
         Some(seconds) => format!("longest stall {}", number::time(seconds * 1e9)),
         None => "longest stall unknown".to_owned(),
     };
     format!(
-        "Run {}{state}: min {}, p1 {}, {stall}",
+        "Run {}: min {}, p1 {}, {stall}",
         sampled.run.run,
         gbit(timeline.min_gbit_per_s),
         gbit(timeline.p1_gbit_per_s)
@@ -177,7 +170,11 @@ fn subtitle(sample: &Sample<'_>) -> String {
     let settings = Setting::ALL
         .iter()
         .map(|setting| sample.value(*setting).words.clone());
-    let parts: Vec<String> = settings.filter(|words| !words.is_empty()).collect();
+    let mut parts: Vec<String> = settings.filter(|words| !words.is_empty()).collect();
+    let left_out = sample.case.runs.iter().filter(|run| !run.complete).count();
+    if left_out > 0 {
+        parts.push(format!("{left_out} runs not complete and left out"));
+    }
     parts.join("\u{a0}· ")
 }
 
@@ -345,7 +342,7 @@ fn shade(canvas: &mut crate::plot::draw::Canvas, frame: &AxisFrame, from: f64, t
 }
 
 fn table(runs: &[Sampled<'_>]) -> Table {
-    let mut columns = vec![text_column("Run"), text_column("Complete")];
+    let mut columns = vec![text_column("Run")];
     let names = [
         "Intervals",
         "min (Gb/s)",
@@ -362,7 +359,6 @@ fn table(runs: &[Sampled<'_>]) -> Table {
         let slowest = slowest(&sampled.intervals).map(|interval| interval.from);
         vec![
             Cell::Text(run.run.to_string()),
-            Cell::Text(if run.complete { "yes" } else { "no" }.to_owned()),
             Cell::Number(sampled.intervals.len() as f64, 0),
             cell(timeline.min_gbit_per_s, 3),
             cell(timeline.p1_gbit_per_s, 3),
