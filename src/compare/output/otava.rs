@@ -59,7 +59,7 @@ pub fn write(comparison: &Comparison, sides: [&Found; 2], out: impl Write) -> io
         let tool = &file.result.tool;
         let commit = tool.git.as_ref().unwrap_or(&tool.version);
         let mut record = vec![
-            file.result.started_at.clone(),
+            whole_seconds(&file.result.started_at),
             commit.clone(),
             (*side).to_owned(),
         ];
@@ -81,4 +81,29 @@ fn of_file(case: &CaseResult, metric: Metric) -> Option<f64> {
         .filter_map(|run| metric.of(run))
         .collect();
     median(&values)
+}
+
+/// A time as RFC 3339 without what is below a second, which not every reader of dates takes.
+fn whole_seconds(time: &str) -> String {
+    match time.split_once('.') {
+        Some((seconds, _)) => format!("{seconds}Z"),
+        None => time.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_end_in_seconds() {
+        assert_eq!(
+            whole_seconds("2026-11-21T05:05:54.334950042Z"),
+            "2026-11-21T05:05:54Z"
+        );
+        assert_eq!(
+            whole_seconds("2026-11-21T05:05:54Z"),
+            "2026-11-21T05:05:54Z"
+        );
+    }
 }
