@@ -285,8 +285,10 @@ impl<'a> Pairing<'a> {
         comparison.rocebench_median = estimate.map(|it| it.new_median);
         comparison.perftest_median = estimate.map(|it| it.base_median);
         comparison.ratio = estimate.map(|it| it.ratio);
-        comparison.ratio_low = estimate.map(|it| it.low);
-        comparison.ratio_high = estimate.map(|it| it.high);
+        // One pair has no interval: it would be everything.
+        let interval = estimate.filter(|it| it.low > 0.0 && it.high.is_finite());
+        comparison.ratio_low = interval.map(|it| it.low);
+        comparison.ratio_high = interval.map(|it| it.high);
         let higher_is_better = self.metric != Metric::Latency;
         let word = match &estimate {
             Some(estimate) if !few => {

@@ -116,6 +116,7 @@ fn cells(config: &CaseConfig, comparison: &PerftestComparison) -> [String; HEAD.
         comparison.ratio_high,
     ) {
         (Some(ratio), Some(low), Some(high)) => format!("{ratio:.3} [{low:.3}, {high:.3}]"),
+        (Some(ratio), ..) => format!("{ratio:.3}"),
         _ => NONE.to_owned(),
     };
     let counted = comparison.pairs.iter().filter(|it| it.failure.is_none());

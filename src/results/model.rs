@@ -155,7 +155,7 @@ pub struct PerftestComparison {
     pub perftest_median: Option<f64>,
     /// rocebench's median over perftest's.
     pub ratio: Option<f64>,
-    /// Lower end of the ratio's 95 % bootstrap interval.
+    /// Lower end of the ratio's 95 % bootstrap interval; `null` of one pair.
     pub ratio_low: Option<f64>,
     /// Upper end of it.
     pub ratio_high: Option<f64>,
