@@ -62,6 +62,7 @@ fn every_option_on_the_pages_exists() {
     let others = [
         "--report_gbits",
         "--report",
+        "--tclass",
         "--lab",
         "--tests",
         "--dry-run",
@@ -70,6 +71,7 @@ fn every_option_on_the_pages_exists() {
     ];
     for name in [
         "README.md",
+        "docs/against-perftest.md",
         "docs/command-line.md",
         "docs/comparing.md",
         "docs/errors.md",
@@ -108,6 +110,7 @@ fn links_between_pages_lead_somewhere() {
     for (name, folder) in [
         ("README.md", ""),
         ("CONTRIBUTING.md", ""),
+        ("docs/against-perftest.md", "docs/"),
         ("docs/architecture.md", "docs/"),
         ("docs/command-line.md", "docs/"),
         ("docs/comparing.md", "docs/"),

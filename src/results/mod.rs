@@ -1,5 +1,6 @@
 //! The versioned result model and its writers. It knows no verbs, no sockets and no threads.
 
+pub mod against;
 pub(crate) mod compact;
 pub mod csv;
 pub mod device;
