@@ -63,6 +63,7 @@ fn every_option_on_the_pages_exists() {
     let others = [
         "--report_gbits",
         "--report",
+        "--tclass",
         "--lab",
         "--tests",
         "--dry-run",
@@ -72,6 +73,7 @@ fn every_option_on_the_pages_exists() {
     ];
     for name in [
         "README.md",
+        "docs/against-perftest.md",
         "docs/command-line.md",
         "docs/comparing.md",
         "docs/errors.md",
@@ -111,6 +113,7 @@ fn links_between_pages_lead_somewhere() {
     for (name, folder) in [
         ("README.md", ""),
         ("CONTRIBUTING.md", ""),
+        ("docs/against-perftest.md", "docs/"),
         ("docs/architecture.md", "docs/"),
         ("docs/command-line.md", "docs/"),
         ("docs/comparing.md", "docs/"),

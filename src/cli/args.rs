@@ -10,7 +10,7 @@ use super::host::HostPort;
 use super::plot::PlotArgs;
 use super::sweep_args::SweepArgs;
 use crate::control::station::Faults;
-use crate::plan::CoreList;
+use crate::plan::{CoreList, TimeSpan};
 
 /// The control connection's port when none is given.
 pub const DEFAULT_PORT: u16 = 18_515;
@@ -30,6 +30,7 @@ Examples:
   rocebench --dry-run --config bench-configs/qp-scaling.toml -q 1,16
   rocebench HOST --cq shared,per-qp -w 4 --cores 2,4-7 --runs 5 --json result.json
   rocebench -D 1s --verify                       both ends on this machine
+  rocebench -s 64,64K --against perftest         beside ib_send_bw, in turns
   rocebench -d soft0 --faults drop=1%,seed=7     the embedded device loses packets
   rocebench compare results/base results/new     has anything regressed?
 
@@ -89,6 +90,9 @@ pub struct RunArgs {
     /// Print the cases of the sweep and exit
     #[arg(long, help_heading = "What to run")]
     pub dry_run: bool,
+    /// What to compare with.
+    #[command(flatten)]
+    pub against: AgainstArgs,
     /// Device, port and GID.
     #[command(flatten)]
     pub endpoint: EndpointArgs,
@@ -137,9 +141,30 @@ pub struct ServeArgs {
     /// Exit after one sweep
     #[arg(long, help_heading = "Connection")]
     pub once: bool,
+    /// Start perftest's servers for clients that run with --against perftest
+    #[arg(long, help_heading = "Connection")]
+    pub allow_perftest: bool,
     /// How much is said.
     #[command(flatten)]
     pub speech: SpeechArgs,
+}
+
+/// What to compare with.
+#[derive(Clone, Debug, Args)]
+#[command(next_help_heading = "Comparison")]
+pub struct AgainstArgs {
+    /// Run each case in turns with the perftest program that does the same, and say which is faster
+    #[arg(long, value_name = "perftest", value_parser = ["perftest"], hide_possible_values = true)]
+    pub against: Option<String>,
+    /// Pairs of runs of each case that count, at least; below 5 they decide nothing [default: 5, or --runs]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1000), requires = "against")]
+    pub pairs: Option<u32>,
+    /// Pairs of each case, at most, while it is not clear which is faster [default: 3 x --pairs]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1000), requires = "against")]
+    pub max_pairs: Option<u32>,
+    /// Longest that perftest may take to connect and to end, besides measuring [default: 20s]
+    #[arg(long, value_name = "TIME", requires = "against")]
+    pub perftest_limit: Option<TimeSpan>,
 }
 
 /// Which device, and where its threads run.

@@ -3,6 +3,8 @@
 use std::io::{self, Write};
 use std::time::Duration;
 
+use crate::control::pairs::Against;
+use crate::perftest::{Program, measuring};
 use crate::plan::{Case, Size, Sweep};
 
 use super::errors::Failure;
@@ -45,12 +47,20 @@ fn for_people(span: Duration) -> String {
     }
 }
 
-fn footer(sweep: &Sweep) -> String {
+fn footer(plan: &RunPlan) -> String {
+    let sweep = &plan.sweep;
     let cases = sweep.cases.len();
     let plural =
         |count: u64, what: &str| format!("{count} {what}{}", if count == 1 { "" } else { "s" });
     let mut text = plural(u64::try_from(cases).unwrap_or(u64::MAX), "case");
-    if sweep.runs > 1 {
+    if let Some(against) = &plan.against {
+        text += &format!(
+            " x {} to {} pairs with perftest ({})",
+            against.pairs,
+            against.max_pairs,
+            programs(sweep).join(", ")
+        );
+    } else if sweep.runs > 1 {
         text += &format!(" x {}", plural(sweep.runs.into(), "run"));
     }
     if let Some(case) = sweep.cases.first() {
@@ -60,14 +70,44 @@ fn footer(sweep: &Sweep) -> String {
             case.warmup
         );
     }
-    if let Some(longest) = sweep.longest() {
+    let longest = match &plan.against {
+        Some(against) => longest_of_pairs(sweep, against),
+        None => sweep.longest(),
+    };
+    if let Some(longest) = longest {
         text += &format!("; at most {} and the time to connect", for_people(longest));
     }
     text
 }
 
-fn write(sweep: &Sweep, out: &mut impl Write) -> io::Result<()> {
-    let rows: Vec<[String; 12]> = sweep.cases.iter().map(row).collect();
+/// perftest's programs that the cases need.
+fn programs(sweep: &Sweep) -> Vec<&'static str> {
+    let mut names: Vec<_> = sweep
+        .cases
+        .iter()
+        .map(|case| Program::for_case(case).name())
+        .collect();
+    let mut seen = std::collections::HashSet::new();
+    names.retain(|name| seen.insert(*name));
+    names
+}
+
+/// As [`Sweep::longest`], of all pairs that there may be; `None` where perftest counts messages.
+fn longest_of_pairs(sweep: &Sweep, against: &Against) -> Option<Duration> {
+    let once = sweep.longest()? / sweep.runs;
+    let theirs = sweep
+        .cases
+        .iter()
+        .map(measuring)
+        .sum::<Option<Duration>>()?;
+    Some(
+        once.saturating_add(theirs)
+            .saturating_mul(against.max_pairs),
+    )
+}
+
+fn write(plan: &RunPlan, out: &mut impl Write) -> io::Result<()> {
+    let rows: Vec<[String; 12]> = plan.sweep.cases.iter().map(row).collect();
     let mut widths = HEADER.map(str::len);
     for row in &rows {
         for (width, cell) in widths.iter_mut().zip(row) {
@@ -87,7 +127,7 @@ fn write(sweep: &Sweep, out: &mut impl Write) -> io::Result<()> {
         }
         writeln!(out, "{}", line.trim_end())?;
     }
-    writeln!(out, "\n{}", footer(sweep))?;
+    writeln!(out, "\n{}", footer(plan))?;
     out.flush()
 }
 
@@ -96,7 +136,7 @@ fn write(sweep: &Sweep, out: &mut impl Write) -> io::Result<()> {
 /// # Errors
 /// When `out` cannot be written for another reason.
 pub fn print(plan: &RunPlan, out: &mut impl Write) -> Result<(), Failure> {
-    match write(&plan.sweep, &mut io::BufWriter::new(out)) {
+    match write(plan, &mut io::BufWriter::new(out)) {
         Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
             Err(Failure::failed(format!("cannot write the table: {error}")))
         }

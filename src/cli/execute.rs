@@ -8,6 +8,7 @@ use crate::control::server::{Server, ServerOptions};
 use crate::control::station::{PortRequest, Route, Station, StationError, StationOptions};
 use crate::control::token::Token;
 use crate::results::host;
+use crate::results::model::CaseResult;
 
 use super::errors::Failure;
 use super::output::Output;
@@ -33,6 +34,7 @@ pub fn execute(plan: RunPlan) -> Result<(), Failure> {
         station: station(&plan.endpoint),
         token: token(plan.token.as_ref())?,
         command_line: command_line(std::env::args()),
+        against: plan.against.clone(),
     };
     let outcome = run_sweep(&options, &stop, &mut output).map_err(begin_failure)?;
     let written = output.close(&outcome.result);
@@ -55,13 +57,11 @@ fn begin_failure(error: SweepError) -> Failure {
 
 /// What the exit code and the last line say.
 fn verdict(plan: &RunPlan, outcome: &SweepOutcome) -> Result<(), Failure> {
-    let wanted = plan.sweep.cases.len() * plan.sweep.runs as usize;
-    let done: usize = outcome
-        .result
-        .cases
-        .iter()
-        .map(|case| case.runs.len())
-        .sum();
+    let cases = &outcome.result.cases;
+    let done: usize = cases.iter().map(|case| case.runs.len()).sum();
+    let each = plan.against.as_ref().map_or(plan.sweep.runs, |it| it.pairs);
+    // With pairs it may have been more.
+    let wanted = done.max(plan.sweep.cases.len() * each as usize);
     let left = wanted - done;
     if outcome.interrupted {
         return Err(Failure::failed(format!(
@@ -76,7 +76,7 @@ fn verdict(plan: &RunPlan, outcome: &SweepOutcome) -> Result<(), Failure> {
         });
     }
     if outcome.failed_runs == 0 {
-        return Ok(());
+        return comparisons(cases);
     }
     let text = format!("{} of {wanted} runs failed", outcome.failed_runs);
     let failure = if outcome.only_bad_input {
@@ -85,6 +85,21 @@ fn verdict(plan: &RunPlan, outcome: &SweepOutcome) -> Result<(), Failure> {
         Failure::failed(text)
     };
     Err(failure.with_hint("each is explained above and in the JSON file"))
+}
+
+/// Whether each comparison that was made has a figure.
+fn comparisons(cases: &[CaseResult]) -> Result<(), Failure> {
+    let made = || cases.iter().filter_map(|case| case.perftest.as_ref());
+    let empty = made().filter(|it| it.ratio.is_none()).count();
+    if empty == 0 {
+        return Ok(());
+    }
+    let text = format!(
+        "{empty} of {} comparisons with perftest have no pair that counts",
+        made().count()
+    );
+    Err(Failure::failed(text)
+        .with_hint("what perftest printed is in the JSON file (perftest.pairs[].output)"))
 }
 
 /// Serves sweeps.
@@ -109,6 +124,7 @@ pub fn serve(plan: ServePlan) -> Result<(), Failure> {
         token: token(plan.token.as_ref())?,
         host: facts,
         once: plan.once,
+        allow_perftest: plan.allow_perftest,
     };
     let log = server_log(plan.quiet);
     if !plan.quiet {

@@ -1,6 +1,7 @@
 //! The command line: flags become plans, plans are executed, outcomes become text and exit codes. It
 //! must not know verbs or the wire.
 
+mod against;
 pub mod args;
 pub mod compare;
 pub mod dry_run;

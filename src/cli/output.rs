@@ -7,9 +7,10 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use crate::control::coordinator::Observer;
+use crate::control::message::printable;
 use crate::plan::Case;
-use crate::results::model::{CaseConfig, ResultFile, Run};
-use crate::results::{csv, json, table::Table};
+use crate::results::model::{CaseConfig, PerftestPair, ResultFile, Run};
+use crate::results::{against, csv, json, table::Table};
 
 use super::errors::{Failure, say};
 use super::progress::{self, Progress};
@@ -27,6 +28,7 @@ pub(super) struct Output {
     json_to_stdout: bool,
     csv_to_stdout: bool,
     table: Table<Box<dyn Write>>,
+    comparison_to_stderr: bool,
     progress: Box<dyn Progress>,
     /// What the last try to write the documents said.
     unwritten: Option<String>,
@@ -87,6 +89,7 @@ impl Output {
             json_to_stdout: plan.output.json == Some(Sink::Stdout),
             csv_to_stdout: plan.output.csv == Some(Sink::Stdout),
             table: Table::new(out),
+            comparison_to_stderr: plan.output.stdout_is_taken(),
             progress: progress::for_stderr(plan.quiet),
             unwritten: None,
             case: String::new(),
@@ -124,7 +127,12 @@ impl Output {
         };
         // A closed stdout is nobody's loss but the table's.
         let table = &mut self.table;
+        let to_stderr = self.comparison_to_stderr;
         self.progress.suspend(&mut || {
+            let _ = match to_stderr {
+                true => against::write(result, &mut io::stderr()),
+                false => against::write(result, &mut io::stdout()),
+            };
             let _ = table.summary(result, &files);
         });
         let stdout = if self.json_to_stdout {
@@ -157,6 +165,30 @@ impl Observer for Output {
         self.progress.sample(elapsed, gbit_per_s, mmsg_per_s);
     }
 
+    fn waiting(&mut self, elapsed: Duration) {
+        self.progress.waiting(elapsed);
+    }
+
+    fn pair_finished(&mut self, case: &Case, pair: &PerftestPair, result: &ResultFile) {
+        self.progress.case_finished();
+        if let (Some(own), Some(theirs), None) = (pair.rocebench, pair.perftest, &pair.failure) {
+            let comparison = result.cases.last().and_then(|it| it.perftest.as_ref());
+            let metric = comparison.map_or("", |it| it.metric.as_str());
+            let figures = against::figures(metric, own, theirs);
+            let text = format!("  pair {}: {figures}", pair.run);
+            self.progress.line(&text);
+        }
+        // What rocebench's run failed of has been told.
+        if let Some(failure) = pair.failure.as_ref().filter(|_| pair.rocebench.is_some()) {
+            let mut text = format!("rocebench: {} (pair {}): {failure}", case.id, pair.run);
+            if let Some(line) = last_words(failure, pair.output.as_deref()) {
+                text += &format!("\n  it said: {line}");
+            }
+            self.progress.suspend(&mut || say(&text));
+        }
+        self.write_documents(result);
+    }
+
     fn run_finished(&mut self, config: &CaseConfig, run: &Run, result: &ResultFile) {
         self.progress.case_finished();
         let table = &mut self.table;
@@ -180,6 +212,23 @@ impl Observer for Output {
         let text = format!("rocebench: note: {text}");
         self.progress.line(&text);
     }
+}
+
+/// The last line that says something in what the failing end of perftest printed; all of it is in the JSON file.
+fn last_words(failure: &str, output: Option<&str>) -> Option<String> {
+    let output = output?;
+    let at = output.find("--- server:").unwrap_or(output.len());
+    let (client, server) = output.split_at(at);
+    let line = if failure.contains("server") {
+        server
+    } else {
+        client
+    }
+    .lines()
+    .rev()
+    .map(str::trim)
+    .find(|line| !line.starts_with("---") && line.contains(char::is_alphabetic))?;
+    Some(printable(line, 200))
 }
 
 /// `2026-11-20T12:00:00.5Z` as a file's name: `rocebench-20261120T120000Z`.
@@ -229,6 +278,19 @@ fn prepare_file(path: &Path) -> Result<(), Failure> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_end_that_failed_has_the_last_word() {
+        let output = "--- client: x (exit status: 1)\nboom \n ----\n\n--- server: x\nnoise\n";
+        let words = |failure| last_words(failure, Some(output));
+        assert_eq!(words("ib_send_bw: exit status: 1").as_deref(), Some("boom"));
+        assert_eq!(words("ib_send_bw's server: died").as_deref(), Some("noise"));
+        assert_eq!(
+            last_words("x", Some("--- client: x\n--- server: y\nz")),
+            None
+        );
+        assert_eq!(last_words("x", None), None);
+    }
 
     #[test]
     fn files_are_named_by_time() {

@@ -14,6 +14,8 @@ pub trait Progress: Send {
     fn phase(&mut self, phase: &str, expected: Option<Duration>);
     /// The rate now, `elapsed` into the phase.
     fn sample(&mut self, elapsed: Duration, gbit_per_s: f64, mmsg_per_s: f64);
+    /// Time passes in a phase without a rate.
+    fn waiting(&mut self, _elapsed: Duration) {}
     /// The run is over.
     fn case_finished(&mut self);
     /// A line that stays, above what is live.
@@ -145,6 +147,14 @@ impl Progress for Live {
         self.bar.set_message(format!(
             "{clock}  {gbit_per_s:.2} Gbit/s  {mmsg_per_s:.3} Mmsg/s"
         ));
+    }
+
+    fn waiting(&mut self, elapsed: Duration) {
+        if let Some(expected) = self.expected {
+            self.bar.set_position(millis(elapsed.min(expected)));
+        }
+        let clock = self.clock(elapsed);
+        self.bar.set_message(clock);
     }
 
     fn case_finished(&mut self) {

@@ -4,9 +4,11 @@
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
+use crate::control::pairs::Against;
 use crate::control::station::Faults;
 use crate::plan::{ConfigFile, PlanError, Sweep, SweepSpec};
 
+use super::against::against;
 use super::args::{DEFAULT_PORT, EndpointArgs, RunArgs};
 use super::errors::Failure;
 use super::host::HostPort;
@@ -23,6 +25,8 @@ pub struct RunPlan {
     pub endpoint: EndpointOptions,
     /// The secret that is shared with the server.
     pub token: Option<Token>,
+    /// Run each case with perftest as well.
+    pub against: Option<Against>,
     /// Where results go.
     pub output: OutputOptions,
     /// Print the cases only.
@@ -209,6 +213,7 @@ impl RunPlan {
         let host = server(args.host, args.port)?;
         let output = output(args.out, args.json, args.csv)?;
         let sweep = sweep(&args.sweep.into(), args.config.as_deref())?;
+        let against = against(&args.against, &sweep)?;
         let endpoint = EndpointOptions::new(args.endpoint)?;
         if let Some(cores) = &endpoint.cores {
             let workers = sweep.max_workers();
@@ -225,6 +230,7 @@ impl RunPlan {
             host,
             endpoint,
             token: Token::find(args.token)?,
+            against,
             output,
             dry_run: args.dry_run,
             quiet: args.speech.quiet,

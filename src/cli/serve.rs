@@ -20,6 +20,8 @@ pub struct ServePlan {
     pub token: Option<Token>,
     /// Exit after one sweep.
     pub once: bool,
+    /// Start perftest's programs for clients.
+    pub allow_perftest: bool,
     /// No progress and no notes.
     pub quiet: bool,
     /// 0, or how many times `-v` was given.
@@ -38,6 +40,7 @@ impl ServePlan {
             endpoint: EndpointOptions::new(args.endpoint)?,
             token: Token::find(args.token)?,
             once: args.once,
+            allow_perftest: args.allow_perftest,
             quiet: args.speech.quiet,
             verbose: args.speech.verbose,
         })

@@ -28,6 +28,7 @@ fn line(event: &ServerEvent<'_>, quiet: bool) -> Option<String> {
         _ if quiet => return None,
         ServerEvent::Accepted { client } => format!("{client}: session begins"),
         ServerEvent::Run { case, run } => format!("  {case}, run {run}"),
+        ServerEvent::Perftest { program, case } => format!("  {case}, {program}"),
         ServerEvent::Finished { client, runs } => {
             format!("{client}: session ends, {runs} runs served")
         }

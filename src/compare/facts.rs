@@ -27,7 +27,7 @@ pub(super) fn of_file(result: &ResultFile) -> Vec<Fact> {
 }
 
 /// A case's own facts.
-pub(super) fn of_case(config: &CaseConfig) -> [Fact; 3] {
+pub(super) fn of_case(config: &CaseConfig) -> [Fact; 2] {
     let fact = |aspect, name, value: Option<String>| Fact {
         aspect,
         name,
@@ -39,10 +39,9 @@ pub(super) fn of_case(config: &CaseConfig) -> [Fact; 3] {
             "path MTU",
             config.mtu.map(|mtu| format!("{mtu} B")),
         ),
-        fact(Aspect::Device, "device of the case", config.device.clone()),
         fact(
             Aspect::Device,
-            "peer's device of the case",
+            "device of the other end",
             config.peer_device.clone(),
         ),
     ]

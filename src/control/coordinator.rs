@@ -1,31 +1,27 @@
 //! The coordinator: it runs a sweep, case by case and run by run, against a server on another host or in
 //! this process, and puts the result together. What fails is recorded, and the sweep goes on where it can.
 
-use std::net::{Ipv4Addr, TcpListener};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::thread::JoinHandle;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use serde_json::Value;
 
 use crate::plan::{Case, Sweep};
 use crate::results::host;
-use crate::results::model::{CaseConfig, CaseResult, Host, ResultFile, Run, SCHEMA_VERSION};
+use crate::results::model::{
+    CaseConfig, CaseResult, Host, PerftestPair, ResultFile, Run, SCHEMA_VERSION,
+};
 
 use super::error::ConnectError;
 use super::failure::RunFailure;
-use super::handshake::{PeerInfo, connect};
-use super::link::Link;
+use super::handshake::PeerInfo;
 use super::message::Message;
 use super::outcome;
-use super::run::{RunOutcome, Stage, run};
-use super::server::{Server, ServerOptions};
-use super::station::{Route, Station, StationError, StationOptions};
+use super::pairs::{self, Against};
+use super::run::{PathFacts, RunOutcome, Stage, run};
+use super::session::{LocalServer, Session, dial};
+use super::station::{Station, StationError, StationOptions};
 use super::token::Token;
-
-/// How long a server that is still clearing up the last session is asked again.
-const BUSY_LIMIT: Duration = Duration::from_secs(5);
 
 /// Where the other end is.
 #[derive(Clone, Debug)]
@@ -48,6 +44,8 @@ pub struct SweepOptions {
     pub token: Option<Token>,
     /// The program's arguments, secrets left out.
     pub command_line: Vec<String>,
+    /// Run each case with perftest as well.
+    pub against: Option<Against>,
 }
 
 /// What a sweep tells while it runs. Calls come from one thread.
@@ -58,8 +56,12 @@ pub trait Observer {
     fn phase(&mut self, name: &str, expected: Option<Duration>);
     /// The rate now, `elapsed` into the phase.
     fn sample(&mut self, elapsed: Duration, gbit_per_s: f64, mmsg_per_s: f64);
+    /// Time passes in a phase without a rate.
+    fn waiting(&mut self, elapsed: Duration);
     /// A run is over; `result` has it and all before it.
     fn run_finished(&mut self, config: &CaseConfig, run: &Run, result: &ResultFile);
+    /// A pair of runs is over, of rocebench and of perftest; `result` has it and all before it.
+    fn pair_finished(&mut self, case: &Case, pair: &PerftestPair, result: &ResultFile);
     /// Something that a person should know.
     fn note(&mut self, text: &str);
 }
@@ -93,6 +95,9 @@ pub enum SweepError {
     /// The link broke before the first run.
     #[error(transparent)]
     Link(#[from] super::error::LinkError),
+    /// An end cannot run perftest.
+    #[error(transparent)]
+    Perftest(RunFailure),
 }
 
 impl SweepError {
@@ -103,6 +108,7 @@ impl SweepError {
             SweepError::Station(error) => error.hint(),
             SweepError::Link(error) => error.hint(),
             SweepError::Local(_) => None,
+            SweepError::Perftest(failure) => failure.hint.clone(),
         }
     }
 
@@ -113,78 +119,18 @@ impl SweepError {
             SweepError::Station(error) => error.is_bad_input(),
             SweepError::Link(error) => error.bad_input(),
             SweepError::Local(_) => false,
+            SweepError::Perftest(failure) => failure.bad_input,
         }
     }
 
     /// Whether the user stopped it.
     pub fn is_interrupt(&self) -> bool {
-        matches!(self, SweepError::Connect(error) if error.is_interrupt())
-    }
-}
-
-/// The other end in this process.
-struct LocalServer {
-    port: u16,
-    token: Token,
-    stop: Arc<AtomicBool>,
-    thread: Option<JoinHandle<()>>,
-}
-
-impl LocalServer {
-    fn start(options: &SweepOptions, facts: &Value) -> Result<LocalServer, SweepError> {
-        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).map_err(SweepError::Local)?;
-        let port = listener.local_addr().map_err(SweepError::Local)?.port();
-        // Nobody else on this machine gets into a private session.
-        let secret = super::token::nonce().map_err(SweepError::Local)?;
-        let token =
-            Token::new(secret).map_err(|error| SweepError::Local(std::io::Error::other(error)))?;
-        let server_options = ServerOptions {
-            station: options.station.of_the_other_end(),
-            token: Some(token.clone()),
-            host: facts.clone(),
-            once: false,
-        };
-        let server = Server::new(
-            listener,
-            server_options,
-            Arc::new(|event| {
-                tracing::debug!(?event, "the end in this process");
-            }),
-        )
-        .map_err(SweepError::Local)?;
-        let stop = Arc::new(AtomicBool::new(false));
-        let for_server = Arc::clone(&stop);
-        let thread = std::thread::Builder::new()
-            .name("server".into())
-            .spawn(move || {
-                if let Err(error) = server.run(&for_server) {
-                    tracing::warn!(%error, "the end in this process stopped listening");
-                }
-            })
-            .map_err(SweepError::Local)?;
-        Ok(LocalServer {
-            port,
-            token,
-            stop,
-            thread: Some(thread),
-        })
-    }
-}
-
-impl Drop for LocalServer {
-    fn drop(&mut self) {
-        self.stop.store(true, Ordering::Relaxed);
-        if let Some(thread) = self.thread.take() {
-            let _ = thread.join();
+        match self {
+            SweepError::Connect(error) => error.is_interrupt(),
+            SweepError::Perftest(failure) => failure.interrupted,
+            _ => false,
         }
     }
-}
-
-/// A connection with the port for it.
-struct Session {
-    link: Link,
-    peer: PeerInfo,
-    station: Station,
 }
 
 /// Runs a sweep.
@@ -198,16 +144,18 @@ pub fn run_sweep(
 ) -> Result<SweepOutcome, SweepError> {
     let mut own_host = host::read();
     let facts = serde_json::to_value(&own_host).unwrap_or_default();
-    // Without a device there is no need to bother the peer.
-    Station::open(options.station.clone(), None)?;
+    // Without a device, or without what is compared with, there is no need to bother the peer.
+    let station = Station::open(options.station.clone(), None)?;
+    let version = pairs::prepare(options, &station)?;
+    drop(station);
     let local = match options.target {
         Target::Local => Some(LocalServer::start(options, &facts)?),
         Target::Remote(..) => None,
     };
     let first = dial(options, local.as_ref(), &facts, stop, false)?;
-    let again = || dial(options, local.as_ref(), &facts, stop, true);
+    pairs::ask_server(options, &first, stop)?;
     own_host.device = Some(outcome::device(first.station.port()));
-    let mut outcome = SweepOutcome {
+    let outcome = SweepOutcome {
         result: ResultFile {
             schema_version: SCHEMA_VERSION,
             tool: host::tool(),
@@ -222,10 +170,35 @@ pub fn run_sweep(
         interrupted: false,
         lost: None,
     };
+    remark(options, &first, local.is_some(), observer);
+    let mut sweeper = Sweeper {
+        options,
+        local,
+        facts,
+        stop,
+        observer,
+        outcome,
+        session: Some(first),
+    };
+    match sweeper.all_cases(version.as_deref()) {
+        Ok(()) => {}
+        Err(Halt::Interrupted) => sweeper.outcome.interrupted = true,
+        Err(Halt::Lost(error)) => sweeper.outcome.lost = Some(error),
+        Err(Halt::Broken(error)) => return Err(error),
+    }
+    if let Some(session) = sweeper.session {
+        // The server ends the session by itself if this does not arrive.
+        let _ = session.link.send(&Message::Goodbye);
+    }
+    Ok(sweeper.outcome)
+}
+
+/// Tells what a person should know before the first run.
+fn remark(options: &SweepOptions, first: &Session, one_process: bool, observer: &mut dyn Observer) {
     if let Some(text) = first.station.remark() {
         observer.note(&text);
     }
-    let ends = if local.is_some() { 2 } else { 1 };
+    let ends = if one_process { 2 } else { 1 };
     let crowded = options
         .sweep
         .cases
@@ -234,81 +207,92 @@ pub fn run_sweep(
     if let Some(text) = crowded {
         observer.note(&text);
     }
-    let mut session = Some(first);
-    let total = options.sweep.cases.len();
-    'sweep: for (index, case) in options.sweep.cases.iter().enumerate() {
-        for number in 1..=options.sweep.runs {
-            if stop.load(Ordering::Relaxed) {
-                outcome.interrupted = true;
-                break 'sweep;
-            }
-            let current = match session.take().map_or_else(again, Ok) {
-                Ok(current) => current,
-                Err(error) if error.is_interrupt() => {
-                    outcome.interrupted = true;
-                    break 'sweep;
-                }
-                Err(SweepError::Connect(error)) => {
-                    outcome.lost = Some(error);
-                    break 'sweep;
-                }
-                Err(error) => return Err(error),
-            };
-            observer.run_started(index, total, case, number, options.sweep.runs);
-            let stage = Stage {
-                link: &current.link,
-                station: &current.station,
-                stop,
-            };
-            let done = run(&stage, case, number, observer);
-            // After a failure both ends begin afresh: no half of a run is left over.
-            let goes_on = done.report.is_some() && done.run.complete;
-            record(&mut outcome, &current, case, done, observer);
-            if goes_on {
-                session = Some(current);
-            }
-        }
-    }
-    if let Some(session) = session {
-        // The server ends the session by itself if this does not arrive.
-        let _ = session.link.send(&Message::Goodbye);
-    }
-    Ok(outcome)
 }
 
-/// Opens a session. `patient` waits for a server that is still clearing up the session before.
-fn dial(
-    options: &SweepOptions,
-    local: Option<&LocalServer>,
-    facts: &Value,
-    stop: &AtomicBool,
-    patient: bool,
-) -> Result<Session, SweepError> {
-    let loopback = Ipv4Addr::LOCALHOST.to_string();
-    let (host, port, token) = match (&options.target, local) {
-        (Target::Remote(host, port), _) => (host.as_str(), *port, options.token.as_ref()),
-        (Target::Local, local) => (
-            loopback.as_str(),
-            local.map_or(0, |local| local.port),
-            local.map(|local| &local.token),
-        ),
-    };
-    let started = Instant::now();
-    let (link, peer) = loop {
-        match connect(host, port, token, facts, stop) {
-            Err(ConnectError::Busy { .. }) if patient && started.elapsed() < BUSY_LIMIT => {
-                std::thread::sleep(Duration::from_millis(50));
+/// Why a sweep ends before its last run.
+pub(super) enum Halt {
+    /// The user stopped it.
+    Interrupted,
+    /// The peer cannot be reached again.
+    Lost(ConnectError),
+    /// This end cannot go on.
+    Broken(SweepError),
+}
+
+/// A sweep on its way.
+pub(super) struct Sweeper<'a> {
+    pub(super) options: &'a SweepOptions,
+    local: Option<LocalServer>,
+    facts: Value,
+    pub(super) stop: &'a AtomicBool,
+    pub(super) observer: &'a mut dyn Observer,
+    pub(super) outcome: SweepOutcome,
+    /// `None` after a failure: both ends begin afresh, no half of a run is left over.
+    pub(super) session: Option<Session>,
+}
+
+impl Sweeper<'_> {
+    fn all_cases(&mut self, perftest_version: Option<&str>) -> Result<(), Halt> {
+        let sweep = &self.options.sweep;
+        for (index, case) in sweep.cases.iter().enumerate() {
+            if let Some(against) = &self.options.against {
+                pairs::run_case(self, index, case, against, perftest_version)?;
+                continue;
             }
-            other => break other?,
+            for number in 1..=sweep.runs {
+                self.run(index, case, number, sweep.runs)?;
+            }
         }
-    };
-    let route = Route::between(link.local()?.ip(), link.peer().ip());
-    let station = Station::open(options.station.clone(), Some(route))?;
-    Ok(Session {
-        link,
-        peer,
-        station,
-    })
+        Ok(())
+    }
+
+    /// The session, which is to be put back where it is still good.
+    pub(super) fn take_session(&mut self) -> Result<Session, Halt> {
+        if self.stop.load(Ordering::Relaxed) {
+            return Err(Halt::Interrupted);
+        }
+        let again = || {
+            dial(
+                self.options,
+                self.local.as_ref(),
+                &self.facts,
+                self.stop,
+                true,
+            )
+        };
+        match self.session.take().map_or_else(again, Ok) {
+            Ok(session) => Ok(session),
+            Err(error) if error.is_interrupt() => Err(Halt::Interrupted),
+            Err(SweepError::Connect(error)) => Err(Halt::Lost(error)),
+            Err(error) => Err(Halt::Broken(error)),
+        }
+    }
+
+    /// Does run `number` of a case, and records it; what was agreed between the ends, if they came that far.
+    pub(super) fn run(
+        &mut self,
+        index: usize,
+        case: &Case,
+        number: u32,
+        runs: u32,
+    ) -> Result<Option<PathFacts>, Halt> {
+        let session = self.take_session()?;
+        let total = self.options.sweep.cases.len();
+        self.observer.run_started(index, total, case, number, runs);
+        let stage = Stage {
+            link: &session.link,
+            station: &session.station,
+            stop: self.stop,
+        };
+        let done = run(&stage, case, number, self.observer);
+        let goes_on = done.report.is_some() && done.run.complete;
+        let path = done.path;
+        record(&mut self.outcome, &session, case, done, self.observer);
+        if goes_on {
+            self.session = Some(session);
+        }
+        Ok(path)
+    }
 }
 
 /// Adds a run to the result and shows it.
@@ -341,7 +325,7 @@ fn record(
     let Some(entry) = outcome.result.cases.last_mut() else {
         return;
     };
-    entry.config.mtu = entry.config.mtu.or(done.mtu_bytes);
+    entry.config.mtu = entry.config.mtu.or(done.path.map(|path| path.mtu_bytes));
     if let Some(report) = &done.report {
         entry.config.peer_device = Some(report.device.name.clone());
     }

@@ -33,6 +33,7 @@ pub struct Fabric {
     qps: Vec<Arc<QueuePair>>,
     psns: Vec<u32>,
     path_mtu_bytes: u32,
+    outstanding_reads: u8,
 }
 
 impl Fabric {
@@ -109,6 +110,7 @@ impl Fabric {
             cq_entries: needs.cq_entries,
             qps,
             path_mtu_bytes: 0,
+            outstanding_reads: 0,
         })
     }
 
@@ -177,6 +179,7 @@ impl Fabric {
         }
         self.path_mtu_bytes = path_mtu(case, ours.mtu_bytes, peer.mtu_bytes)?;
         let reliability = self.reliability(peer)?;
+        self.outstanding_reads = reliability.initiator_reads;
         let path = Path {
             port: self.port.info.port,
             link_layer: self.port.info.link_layer,
@@ -332,6 +335,11 @@ impl Fabric {
     /// The path MTU that both ends use; 0 before [`Fabric::connect`].
     pub fn path_mtu_bytes(&self) -> u32 {
         self.path_mtu_bytes
+    }
+
+    /// READs that a QP of this end has outstanding at most; 0 before [`Fabric::connect`].
+    pub fn outstanding_reads(&self) -> u8 {
+        self.outstanding_reads
     }
 
     /// What carries the packets.

@@ -6,7 +6,7 @@ use proptest::prelude::*;
 use serde_json::{Value, json};
 
 use super::*;
-use crate::control::message::{BusyInfo, Drained, Endpoints, LinkLayer, QpEndpoint};
+use crate::control::message::{BusyInfo, Drained, Endpoints, LinkLayer, PerftestEnd, QpEndpoint};
 
 /// A stream that gives at most `piece` bytes a read, and has nothing to read before each of them.
 struct Pieces {
@@ -120,8 +120,22 @@ fn any_message() -> impl Strategy<Value = Message> {
             }
         ),
         any::<Option<String>>().prop_map(|mac| Message::Proof { mac }),
-        (any::<Option<String>>(), any_value())
-            .prop_map(|(mac, host)| Message::Welcome { mac, host }),
+        (any::<Option<String>>(), any_value(), any::<Vec<String>>()).prop_map(
+            |(mac, host, features)| Message::Welcome {
+                mac,
+                host,
+                features
+            }
+        ),
+        any::<Option<String>>().prop_map(|version| Message::PerftestChecked { version }),
+        any::<u16>().prop_map(|port| Message::PerftestStarted { port }),
+        any::<(bool, String, String)>().prop_map(|(success, status, output)| {
+            Message::PerftestEnded(Box::new(PerftestEnd {
+                success,
+                status,
+                output,
+            }))
+        }),
         any_value().prop_map(|host| Message::Introduce { host }),
         (".*", any::<u64>()).prop_map(|(client, since_seconds)| Message::Busy(BusyInfo {
             client,
@@ -152,6 +166,7 @@ fn any_message() -> impl Strategy<Value = Message> {
             Message::Measure,
             Message::Stop { now: true },
             Message::RunDone,
+            Message::PerftestStop { now: true },
             Message::Heartbeat,
             Message::Goodbye,
         ]),

@@ -16,7 +16,7 @@ use super::dial::dial;
 use super::error::{AcceptError, ConnectError, ExchangeError};
 use super::exchange::Exchange;
 use super::link::Link;
-use super::message::{BusyInfo, Message, printable};
+use super::message::{BusyInfo, Message, PERFTEST_FEATURE, printable};
 use super::token::{self, Nonce, Role, Token};
 use super::{PROGRAM_VERSION, PROTOCOL_VERSION};
 
@@ -32,6 +32,8 @@ pub struct PeerInfo {
     pub version: String,
     /// Facts about its host.
     pub host: Value,
+    /// What it can do besides what the protocol's version says; a client tells nothing.
+    pub features: Vec<String>,
 }
 
 /// What a server asks of its clients and tells them.
@@ -82,25 +84,18 @@ pub fn connect(
     let (stream, server) = dial(host, port, HANDSHAKE_LIMIT, stop)?;
     let broken = |source| ConnectError::Handshake { server, source };
     let mut exchange = Exchange::new(stream, HANDSHAKE_LIMIT, stop).map_err(broken)?;
-    let (version, host) = greet(&mut exchange, server, token, facts)?;
+    let peer = greet(&mut exchange, server, token, facts)?;
     let link = exchange.into_link(server).map_err(broken)?;
-    Ok((
-        link,
-        PeerInfo {
-            address: server,
-            version,
-            host,
-        },
-    ))
+    Ok((link, peer))
 }
 
-/// The client's messages; returns the server's version and host facts.
+/// The client's messages; returns what the server told of itself.
 fn greet(
     exchange: &mut Exchange<'_>,
     server: SocketAddr,
     token: Option<&Token>,
     facts: &Value,
-) -> Result<(String, Value), ConnectError> {
+) -> Result<PeerInfo, ConnectError> {
     let broken = |source| ConnectError::Handshake { server, source };
     let ours = fresh_nonce().map_err(broken)?;
     exchange
@@ -133,8 +128,12 @@ fn greet(
     }
     let mac = token.map(|token| token.prove(Role::Client, &ours, &theirs));
     exchange.send(&Message::Proof { mac }).map_err(broken)?;
-    let (mac, host) = match exchange.recv().map_err(broken)? {
-        Message::Welcome { mac, host } => (mac, host),
+    let (mac, host, features) = match exchange.recv().map_err(broken)? {
+        Message::Welcome {
+            mac,
+            host,
+            features,
+        } => (mac, host, features),
         other => return Err(refusal(server, "welcome", other)),
     };
     if !proven(token, Role::Server, &ours, &theirs, mac.as_deref()) {
@@ -145,7 +144,12 @@ fn greet(
             host: facts.clone(),
         })
         .map_err(broken)?;
-    Ok((version, host))
+    Ok(PeerInfo {
+        address: server,
+        version,
+        host,
+        features,
+    })
 }
 
 /// Does the server's half of the handshake with a client that has just connected. `acquire` is called once
@@ -222,6 +226,7 @@ fn admit<G>(
         .send(&Message::Welcome {
             mac,
             host: terms.host.clone(),
+            features: vec![PERFTEST_FEATURE.into()],
         })
         .map_err(broken)?;
     match exchange.recv().map_err(broken)? {
@@ -231,6 +236,7 @@ fn admit<G>(
                 address: client,
                 version,
                 host,
+                features: Vec::new(),
             },
         )),
         other => Err(broken(unexpected("introduce", &other))),

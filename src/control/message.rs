@@ -12,6 +12,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use thiserror::Error;
 
+use crate::perftest::{Job, Program};
 use crate::plan::case::{Case, Mtu};
 
 /// One control message.
@@ -49,6 +50,9 @@ pub enum Message {
         mac: Option<String>,
         /// Facts about the server's host, for the result file.
         host: Value,
+        /// What this server can do that servers before it could not, by name; none in the first ones.
+        #[serde(default)]
+        features: Vec<String>,
     },
     /// Facts about the client's host.
     Introduce {
@@ -83,6 +87,30 @@ pub enum Message {
     Report(Value),
     /// The run is over and its objects are gone.
     RunDone,
+    /// Client to server: could the server run these programs of perftest?
+    PerftestCheck {
+        /// The programs that the sweep will ask for.
+        programs: Vec<Program>,
+    },
+    /// It could.
+    PerftestChecked {
+        /// The version that its perftest tells.
+        version: Option<String>,
+    },
+    /// Client to server: start perftest's server for this.
+    PerftestStart(Box<Job>),
+    /// perftest's server listens.
+    PerftestStarted {
+        /// On this TCP port of the address that the control connection goes to.
+        port: u16,
+    },
+    /// Client to server, once for each start: perftest's client has ended.
+    PerftestStop {
+        /// Kill perftest's server; else it may end by itself.
+        now: bool,
+    },
+    /// perftest's server has ended, or could not be started; once for each start.
+    PerftestEnded(Box<PerftestEnd>),
     /// Sign of life; the link swallows it.
     Heartbeat,
     /// The sender gives the session up.
@@ -117,12 +145,21 @@ impl Message {
             Message::Drained(_) => "drained",
             Message::Report(_) => "report",
             Message::RunDone => "run_done",
+            Message::PerftestCheck { .. } => "perftest_check",
+            Message::PerftestChecked { .. } => "perftest_checked",
+            Message::PerftestStart(_) => "perftest_start",
+            Message::PerftestStarted { .. } => "perftest_started",
+            Message::PerftestStop { .. } => "perftest_stop",
+            Message::PerftestEnded(_) => "perftest_ended",
             Message::Heartbeat => "heartbeat",
             Message::Abort { .. } => "abort",
             Message::Goodbye => "goodbye",
         }
     }
 }
+
+/// In [`Message::Welcome`]: the server knows the messages about perftest.
+pub const PERFTEST_FEATURE: &str = "perftest";
 
 /// Who has the server.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -183,6 +220,17 @@ pub struct Drained {
     pub sent_messages: u64,
     /// With `verify`: for each QP and each position of its send ring, how often it was posted.
     pub posts: Option<Vec<Vec<u32>>>,
+}
+
+/// How perftest's server ended.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PerftestEnd {
+    /// By itself and well.
+    pub success: bool,
+    /// Its exit status in words, or why it was not started.
+    pub status: String,
+    /// Its command line and what it printed, the end of it where it was long.
+    pub output: String,
 }
 
 /// What is wrong with the connection array that a peer sent.

@@ -41,10 +41,19 @@ pub(super) struct RunOutcome {
     pub(super) run: Run,
     /// Why it failed; `None` if it did not.
     pub(super) failure: Option<RunFailure>,
-    /// Path MTU that was used.
-    pub(super) mtu_bytes: Option<u32>,
+    /// What the ends agreed on; `None` if they did not come that far.
+    pub(super) path: Option<PathFacts>,
     /// What the server said.
     pub(super) report: Option<EndReport>,
+}
+
+/// What both ends' devices can do together.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct PathFacts {
+    /// Path MTU in use.
+    pub(super) mtu_bytes: u32,
+    /// READs outstanding on one QP.
+    pub(super) outstanding_reads: u8,
 }
 
 /// Where a run takes place.
@@ -87,7 +96,7 @@ pub(super) fn run(
             return RunOutcome {
                 run: ended_early(blank, &failure),
                 failure: Some(failure),
-                mtu_bytes: None,
+                path: None,
                 report: None,
             };
         }
@@ -293,7 +302,10 @@ fn conclude(
     blank: Run,
 ) -> RunOutcome {
     let at_rest = notes.drained.is_some();
-    let mtu_bytes = Some(rig.fabric().path_mtu_bytes());
+    let path = Some(PathFacts {
+        mtu_bytes: rig.fabric().path_mtu_bytes(),
+        outstanding_reads: rig.fabric().outstanding_reads(),
+    });
     let finished = match rig.finish(!at_rest) {
         Ok(finished) => finished,
         Err(failure) => {
@@ -301,7 +313,7 @@ fn conclude(
             return RunOutcome {
                 run: ended_early(blank, &failure),
                 failure: Some(failure),
-                mtu_bytes,
+                path,
                 report: None,
             };
         }
@@ -351,7 +363,7 @@ fn conclude(
     RunOutcome {
         run,
         failure,
-        mtu_bytes,
+        path,
         report,
     }
 }

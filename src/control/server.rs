@@ -10,11 +10,15 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
+use crate::perftest::{Job, Program};
+
 use super::error::AcceptError;
 use super::failure::RunFailure;
 use super::handshake::{Accepted, ServerTerms, accept};
 use super::link::Link;
 use super::message::{BusyInfo, Message};
+use super::perftest_server::{permit, serve_perftest};
+use super::seat::Seat;
 use super::serve_run::serve_run;
 use super::station::{Route, Station, StationOptions};
 use super::token::Token;
@@ -38,6 +42,8 @@ pub struct ServerOptions {
     pub host: Value,
     /// Return after one session.
     pub once: bool,
+    /// Start perftest's programs for coordinators.
+    pub allow_perftest: bool,
 }
 
 /// What happens on a server, as it tells a person. Called from several threads.
@@ -57,6 +63,13 @@ pub enum ServerEvent<'a> {
         case: &'a str,
         /// Number of the run, from 1.
         run: u32,
+    },
+    /// perftest's server is started.
+    Perftest {
+        /// The program.
+        program: Program,
+        /// Name of the case.
+        case: &'a str,
     },
     /// A session ended as it should.
     Finished {
@@ -244,12 +257,7 @@ fn serve_session(
     stop: &AtomicBool,
     runs: &mut u32,
 ) -> Result<(), RunFailure> {
-    let route = Route::between(link.local()?.ip(), link.peer().ip());
-    let station =
-        Station::open(options.station.clone(), Some(route)).map_err(|error| RunFailure {
-            bad_input: error.is_bad_input(),
-            ..RunFailure::new(format!("at the server: {error}"), error.hint())
-        })?;
+    let mut station = open_station(link, options)?;
     loop {
         match link.recv(BETWEEN_RUNS, stop) {
             Ok(Message::Prepare { case, run }) => {
@@ -263,6 +271,17 @@ fn serve_session(
                 })?;
                 serve_run(link, &station, &case, stop)?;
                 *runs += 1;
+            }
+            Ok(Message::PerftestCheck { programs }) => {
+                let version = permit(options.allow_perftest, &station, &programs)?;
+                link.send(&Message::PerftestChecked { version })?;
+            }
+            Ok(Message::PerftestStart(job)) => {
+                log(ServerEvent::Perftest {
+                    program: job.program,
+                    case: &job.case.id,
+                });
+                station = perftest(link, options, station, &job, stop)?;
             }
             Ok(Message::Goodbye) => return Ok(()),
             Ok(other) => return Err(link.unexpected("prepare or goodbye", &other).into()),
@@ -278,4 +297,34 @@ fn serve_session(
             Err(error) => return Err(error.into()),
         }
     }
+}
+
+fn open_station(link: &Link, options: &ServerOptions) -> Result<Station, RunFailure> {
+    let route = Route::between(link.local()?.ip(), link.peer().ip());
+    Station::open(options.station.clone(), Some(route)).map_err(|error| RunFailure {
+        bad_input: error.is_bad_input(),
+        ..RunFailure::new(format!("at the server: {error}"), error.hint())
+    })
+}
+
+/// Runs perftest's server, meanwhile with the embedded device closed; returns the station as it was.
+fn perftest(
+    link: &Link,
+    options: &ServerOptions,
+    station: Station,
+    job: &Job,
+    stop: &AtomicBool,
+) -> Result<Station, RunFailure> {
+    let refuse = |message: String, hint: Option<String>| RunFailure {
+        bad_input: true,
+        ..RunFailure::new(format!("at the server: {message}"), hint)
+    };
+    permit(options.allow_perftest, &station, &[])?;
+    job.check()
+        .map_err(|error| refuse(error.to_string(), None))?;
+    let seat = Seat::of(&station, &job.case)
+        .map_err(|error| refuse(error.to_string(), Some(error.hint())))?;
+    let station = Some(station).filter(|_| !seat.embedded);
+    serve_perftest(link, &seat, job, stop)?;
+    station.map_or_else(|| open_station(link, options), Ok)
 }

@@ -123,6 +123,11 @@ impl Station {
         &self.clock
     }
 
+    /// The cores that were asked for, or else those of the device's NUMA node.
+    pub fn cores(&self) -> &[usize] {
+        &self.cores
+    }
+
     /// The core of each worker of a case. With fewer cores than workers some cores get several.
     pub fn cores_for(&self, case: &Case) -> Vec<Option<usize>> {
         let workers = effective_workers(case);

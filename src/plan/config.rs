@@ -65,7 +65,7 @@ pub enum ConfigError {
 const MAX_BYTES: u64 = 1 << 20;
 
 /// Flags that a file cannot set, because they are about this machine and not about the sweep.
-const MACHINE_KEYS: [&str; 15] = [
+const MACHINE_KEYS: [&str; 19] = [
     "device",
     "ib-port",
     "gid-index",
@@ -81,6 +81,10 @@ const MACHINE_KEYS: [&str; 15] = [
     "dry-run",
     "quiet",
     "verbose",
+    "against",
+    "pairs",
+    "max-pairs",
+    "perftest-limit",
 ];
 
 impl fmt::Display for Place {

@@ -8,7 +8,7 @@ use serde_json::value::RawValue;
 ///
 /// # Errors
 /// The serialiser's.
-pub(super) fn in_one_line<T: Serialize, S: Serializer>(
+pub(crate) fn in_one_line<T: Serialize, S: Serializer>(
     figures: &[T],
     out: S,
 ) -> Result<S::Ok, S::Error> {

@@ -1,6 +1,7 @@
 //! The versioned result model and its writers. It knows no verbs, no sockets and no threads.
 
-mod compact;
+pub mod against;
+pub(crate) mod compact;
 pub mod csv;
 pub mod device;
 pub mod file;

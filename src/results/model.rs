@@ -139,10 +139,14 @@ pub struct PerftestComparison {
     pub program: String,
     /// Its version, such as `6.06`; `null` when it did not tell.
     pub version: Option<String>,
-    /// Arguments of its client, without the host.
+    /// Arguments of its client, without the address and port at which its ends meet.
     pub arguments: Vec<String>,
-    /// What is compared: `gbit_per_s`, `mmsg_per_s` or `latency_ns`.
+    /// What is compared: `gbit_per_s`, `mmsg_per_s` or `latency_ns` (medians of the messages'); of both directions
+    /// together.
     pub metric: String,
+    /// Difference that does not matter, as a part of perftest's figure: 0.03 is 3 %.
+    #[serde(default)]
+    pub margin: Option<f64>,
     /// Every pair of runs, in order.
     pub pairs: Vec<PerftestPair>,
     /// Median of rocebench's figures in the pairs that count; `null` without one.
@@ -151,7 +155,7 @@ pub struct PerftestComparison {
     pub perftest_median: Option<f64>,
     /// rocebench's median over perftest's.
     pub ratio: Option<f64>,
-    /// Lower end of the ratio's 95 % bootstrap interval.
+    /// Lower end of the ratio's 95 % bootstrap interval; `null` of one pair.
     pub ratio_low: Option<f64>,
     /// Upper end of it.
     pub ratio_high: Option<f64>,

@@ -122,6 +122,7 @@ fn perftest() -> PerftestComparison {
         version: Some("6.06".to_owned()),
         arguments: vec!["-q".to_owned(), "2".to_owned()],
         metric: "gbit_per_s".to_owned(),
+        margin: Some(0.03),
         pairs: vec![
             PerftestPair {
                 first: "rocebench".to_owned(),

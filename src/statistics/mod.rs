@@ -3,6 +3,8 @@
 //! `docs/statistics.md` has the reasons, the sources and the proof by simulation.
 
 mod family;
+#[cfg(test)]
+mod family_tests;
 mod rank;
 mod ratio;
 mod special;

@@ -6,6 +6,7 @@
 #[path = "../lab/mod.rs"]
 mod lab;
 
+mod against;
 mod clients;
 mod death;
 mod endurance;

@@ -4,8 +4,12 @@
 //! waits a second for an answer before it takes a packet for lost.
 #![allow(missing_docs, clippy::unwrap_used, clippy::panic)]
 
+mod against;
+mod against_broken;
+mod against_refused;
 mod choice;
 mod death;
+mod fake;
 mod faults;
 mod program;
 mod transfers;

@@ -31,6 +31,7 @@ impl Program {
             "ROCEBENCH_LOG",
             "SOFTROCE_FAULTS",
             "SOFTROCE_ADDRESS",
+            "SOFTROCE_LIBRARY",
         ] {
             command.env_remove(name);
         }
@@ -134,12 +135,18 @@ pub struct Server {
 
 impl Server {
     pub fn start(words: &str) -> Server {
+        Server::with(words, &[])
+    }
+
+    /// With these variables in its environment.
+    pub fn with(words: &str, environment: &[(&str, &str)]) -> Server {
         let port = TcpListener::bind("127.0.0.1:0")
             .unwrap()
             .local_addr()
             .unwrap()
             .port();
         let mut program = Program::new(&format!("serve --port {port} {words}"));
+        program.command.envs(environment.iter().copied());
         let mut child = program.command.stderr(Stdio::piped()).spawn().unwrap();
         let stderr = BufReader::new(child.stderr.take().unwrap());
         let said = Arc::new(Mutex::new(String::new()));

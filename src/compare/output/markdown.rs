@@ -5,6 +5,12 @@ use std::io::{self, Write};
 use super::super::model::{CaseComparison, Comparison, MetricComparison, Verdict};
 use super::words;
 
+/// Rows of a table, so that the text stays below the 65,536 characters of a comment on GitHub.
+const ROWS: usize = 200;
+
+/// Lines of anything else.
+const LINES: usize = 20;
+
 /// Writes the document.
 ///
 /// # Errors
@@ -31,10 +37,9 @@ pub fn write(comparison: &Comparison, mut out: impl Write) -> io::Result<()> {
     rows(&mut out, &cases, |verdict| {
         matches!(verdict, Verdict::Regressed | Verdict::Improved)
     })?;
-    for case in cases
-        .iter()
-        .filter(|case| case.verdict() == Verdict::NotComparable)
-    {
+    let not_comparable = comparison.cases_with(Verdict::NotComparable);
+    let is_not_comparable = |case: &&&CaseComparison| case.verdict() == Verdict::NotComparable;
+    for case in cases.iter().filter(is_not_comparable).take(LINES) {
         let reasons = case.not_comparable.join("; ");
         writeln!(
             out,
@@ -43,7 +48,14 @@ pub fn write(comparison: &Comparison, mut out: impl Write) -> io::Result<()> {
             escape(&reasons)
         )?;
     }
-    if comparison.cases_with(Verdict::NotComparable) > 0 {
+    if not_comparable > LINES {
+        writeln!(
+            out,
+            "- and {} more that are not comparable",
+            not_comparable - LINES
+        )?;
+    }
+    if not_comparable > 0 {
         writeln!(out)?;
     }
     let settled = |verdict| matches!(verdict, Verdict::Equal | Verdict::Unclear);
@@ -85,7 +97,8 @@ fn rows(
         "| case | metric | base | new | change | 95 % interval | verdict |"
     )?;
     writeln!(out, "|---|---|--:|--:|--:|--:|---|")?;
-    for (case, metric) in rows {
+    let left_out = rows.len().saturating_sub(ROWS);
+    for (case, metric) in rows.into_iter().take(ROWS) {
         let word = words::verdict(case, metric);
         let word = match metric.verdict {
             Verdict::Regressed => format!("**{word}**"),
@@ -101,6 +114,9 @@ fn rows(
             words::change(metric.ratio),
             words::interval(metric),
         )?;
+    }
+    if left_out > 0 {
+        writeln!(out, "\n… and {left_out} more")?;
     }
     writeln!(out)
 }

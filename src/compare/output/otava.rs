@@ -1,12 +1,14 @@
 //! Both sides' figures as CSV for Apache Otava, which looks for changes in a series: a row a result file, by time,
 //! and a column `CASE.METRIC` for each figure that all files have, since Otava takes no gaps.
 
+use std::collections::HashMap;
 use std::io::{self, Write};
 
 use super::super::metric::Metric;
 use super::super::model::Comparison;
 use super::super::valid::{self, Validity};
 use crate::results::load::{Found, Loaded};
+use crate::results::model::CaseResult;
 use crate::statistics::median;
 
 /// Writes the document: `time`, `commit`, `side`, and the columns. A file's figure is the median of its runs.
@@ -27,12 +29,24 @@ pub fn write(comparison: &Comparison, sides: [&Found; 2], out: impl Write) -> io
         );
     }
     files.sort_by(|(_, a), (_, b)| a.result.started_at.cmp(&b.result.started_at));
+    let by_id: Vec<HashMap<&str, &CaseResult>> = files
+        .iter()
+        .map(|(_, file)| {
+            file.result
+                .cases
+                .iter()
+                .map(|case| (case.id.as_str(), case))
+                .collect()
+        })
+        .collect();
     let mut columns: Vec<(String, Vec<f64>)> = Vec::new();
     for case in &comparison.cases {
         for metric in &case.metrics {
-            let values = files
-                .iter()
-                .map(|(_, file)| of_file(file, &case.id, metric.metric));
+            let values = by_id.iter().map(|cases| {
+                cases
+                    .get(case.id.as_str())
+                    .and_then(|case| of_file(case, metric.metric))
+            });
             if let Some(values) = values.collect() {
                 columns.push((format!("{}.{}", case.id, metric.metric.name()), values));
             }
@@ -45,7 +59,7 @@ pub fn write(comparison: &Comparison, sides: [&Found; 2], out: impl Write) -> io
         let tool = &file.result.tool;
         let commit = tool.git.as_ref().unwrap_or(&tool.version);
         let mut record = vec![
-            file.result.started_at.clone(),
+            whole_seconds(&file.result.started_at),
             commit.clone(),
             (*side).to_owned(),
         ];
@@ -59,8 +73,7 @@ pub fn write(comparison: &Comparison, sides: [&Found; 2], out: impl Write) -> io
     csv.flush()
 }
 
-fn of_file(file: &Loaded, id: &str, metric: Metric) -> Option<f64> {
-    let case = file.result.cases.iter().find(|case| case.id == id)?;
+fn of_file(case: &CaseResult, metric: Metric) -> Option<f64> {
     let values: Vec<f64> = case
         .runs
         .iter()
@@ -68,4 +81,29 @@ fn of_file(file: &Loaded, id: &str, metric: Metric) -> Option<f64> {
         .filter_map(|run| metric.of(run))
         .collect();
     median(&values)
+}
+
+/// A time as RFC 3339 without what is below a second, which not every reader of dates takes.
+fn whole_seconds(time: &str) -> String {
+    match time.split_once('.') {
+        Some((seconds, _)) => format!("{seconds}Z"),
+        None => time.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_end_in_seconds() {
+        assert_eq!(
+            whole_seconds("2026-11-21T05:05:54.334950042Z"),
+            "2026-11-21T05:05:54Z"
+        );
+        assert_eq!(
+            whole_seconds("2026-11-21T05:05:54Z"),
+            "2026-11-21T05:05:54Z"
+        );
+    }
 }

@@ -8,9 +8,6 @@ use super::words;
 /// Width that text keeps to.
 const COLUMNS: usize = 100;
 
-/// Names of not comparable cases that are printed with their common reason.
-const NAMES: usize = 6;
-
 /// Writes the table.
 ///
 /// # Errors
@@ -124,12 +121,12 @@ fn wrapped(out: &mut impl Write, text: &str) -> io::Result<()> {
 }
 
 fn not_comparable(out: &mut impl Write, reasons: &[String], ids: &[&str]) -> io::Result<()> {
-    let named = ids.len().min(NAMES);
-    let mut names = ids[..named].join(", ");
-    if ids.len() > named {
-        names += &format!(" and {} more", ids.len() - named);
-    }
-    writeln!(out, "\n{names}: {}", Verdict::NotComparable.word())?;
+    writeln!(
+        out,
+        "\n{}: {}",
+        words::some(ids),
+        Verdict::NotComparable.word()
+    )?;
     for reason in reasons {
         wrapped(out, &format!("  {reason}"))?;
     }

@@ -103,6 +103,17 @@ pub(super) fn worst_first(comparison: &Comparison) -> Vec<&CaseComparison> {
     cases
 }
 
+/// Names that a person takes in: the first, and how many more.
+pub(super) fn some<T: AsRef<str>>(names: &[T]) -> String {
+    const NAMES: usize = 6;
+    let named: Vec<&str> = names.iter().take(NAMES).map(AsRef::as_ref).collect();
+    let mut text = named.join(", ");
+    if names.len() > NAMES {
+        text += &format!(" and {} more", names.len() - NAMES);
+    }
+    text
+}
+
 /// What counts as equal: `equal is within: bandwidth 3 %, p99 10 %`; `None` without a figure.
 pub(super) fn margins(comparison: &Comparison) -> Option<String> {
     let mut margins: Vec<(Metric, f64)> = Vec::new();
@@ -128,7 +139,7 @@ pub(super) fn remarks(comparison: &Comparison) -> Vec<String> {
         (&comparison.only_in_new, "the new results"),
     ] {
         if !ids.is_empty() {
-            remarks.push(format!("only in {side}: {}", ids.join(", ")));
+            remarks.push(format!("only in {side}: {}", some(ids)));
         }
     }
     remarks.extend(comparison.notes.iter().map(|note| format!("note: {note}")));

@@ -17,7 +17,7 @@ use super::Qp;
 use super::engine::Attention;
 use super::memory::Memories;
 use super::peer::Peer;
-use crate::net::{self, Flow, Receiver, Transmitter};
+use crate::net::{self, Flow, Receiver, Train, Transmitter};
 
 /// An open device.
 pub(super) struct Core {
@@ -179,6 +179,14 @@ impl Core {
     pub(super) fn let_lines_move(&self) {
         self.lines_may_move.store(true, Ordering::SeqCst);
         self.attention.kick();
+    }
+
+    /// Sends a train. What faults hold back of it wakes the engine when it is due: the program may sleep by then.
+    pub(super) fn send(&self, train: &mut Train) {
+        self.transmitter.send(train);
+        if let Some(due_ns) = self.transmitter.next_due_ns() {
+            self.attention.timer_at(due_ns);
+        }
     }
 
     /// A flow for a QP's packets.

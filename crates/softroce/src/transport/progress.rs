@@ -35,6 +35,10 @@ impl Core {
         if owed && (arrived == 0 || inbound.owing_rounds >= MOST_OWING_ROUNDS) {
             self.pay(&mut inbound, &tables, now);
         }
+        // The program may sleep when what faults hold back is due.
+        if let Some(due_ns) = inbound.receiver.next_due_ns() {
+            self.attention.timer_at(due_ns);
+        }
         if arrived > 0 {
             self.attention.poller_found(now_ns());
         } else if inbound.owing.is_empty() && self.attention.poller_found_nothing() {

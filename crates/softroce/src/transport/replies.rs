@@ -279,7 +279,7 @@ impl Paying<'_> {
         if self.train.packets() == 0 {
             return;
         }
-        self.scene.core.transmitter.send(self.train);
+        self.scene.core.send(self.train);
         self.train.begin(&self.path.flow);
         self.sent_trains += 1;
     }

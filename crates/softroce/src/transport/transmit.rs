@@ -352,7 +352,7 @@ impl Requester {
             self.trains.push_back(TrainOnItsWay { end, charge_bytes });
             building.path.peer.charge(charge_bytes);
         }
-        scene.core.transmitter.send(building.train);
+        scene.core.send(building.train);
         building.train.begin(&building.path.flow);
         building.charge_bytes = 0;
         building.trains_left = building.trains_left.saturating_sub(1);

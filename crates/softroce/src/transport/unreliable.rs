@@ -91,7 +91,7 @@ impl Requester {
                     unsafe { push(train, &packet, length, pieces) };
                 }
             }
-            scene.core.transmitter.send(train);
+            scene.core.send(train);
             self.next += 1;
             self.complete_head(scene.qp);
         }

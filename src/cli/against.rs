@@ -1,0 +1,102 @@
+//! `--against perftest`: how many pairs, and whether perftest can run the cases at all.
+
+use std::time::Duration;
+
+use crate::control::pairs::{Against, FEWEST_PAIRS};
+use crate::perftest::{LONGEST_LIMIT, fits};
+use crate::plan::Sweep;
+
+use super::args::AgainstArgs;
+use super::errors::Failure;
+
+/// Without a limit given: time for many QPs on a slow machine.
+const DEFAULT_LIMIT: Duration = Duration::from_secs(20);
+
+/// Most pairs for each of the least.
+const MOST_FACTOR: u32 = 3;
+
+/// What the options ask for; `None` without `--against`. More `--runs` than pairs are pairs too.
+///
+/// # Errors
+/// Bad input: numbers that contradict each other, or a case that perftest cannot run.
+pub(super) fn against(args: &AgainstArgs, sweep: &Sweep) -> Result<Option<Against>, Failure> {
+    if args.against.is_none() {
+        return Ok(None);
+    }
+    let pairs = args.pairs.unwrap_or(FEWEST_PAIRS).max(sweep.runs);
+    let max_pairs = args.max_pairs.unwrap_or(pairs.saturating_mul(MOST_FACTOR));
+    if max_pairs < pairs {
+        return Err(Failure::bad_input(format!(
+            "--max-pairs {max_pairs} is less than the {pairs} pairs of --pairs or --runs"
+        ))
+        .with_hint(format!(
+            "give --max-pairs at least {pairs}, or lower --pairs"
+        )));
+    }
+    let limit = match args.perftest_limit {
+        Some(span) => Duration::from_nanos(span.ns()),
+        None => DEFAULT_LIMIT,
+    };
+    if limit < Duration::from_millis(1) || limit > LONGEST_LIMIT {
+        return Err(
+            Failure::bad_input("--perftest-limit is out of range: it must be 1ms to 1h")
+                .with_hint("20s is enough for hundreds of QPs"),
+        );
+    }
+    for case in &sweep.cases {
+        fits(case).map_err(|misfit| {
+            let hint = misfit.hint.clone();
+            Failure::bad_input(misfit).with_hint(hint)
+        })?;
+    }
+    Ok(Some(Against {
+        pairs,
+        max_pairs,
+        limit,
+    }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::plan::SweepSpec;
+
+    fn asked(pairs: Option<u32>, max_pairs: Option<u32>, runs: u32) -> Result<(u32, u32), String> {
+        let args = AgainstArgs {
+            against: Some("perftest".into()),
+            pairs,
+            max_pairs,
+            perftest_limit: None,
+        };
+        let mut sweep = Sweep::new(&SweepSpec::default()).unwrap();
+        sweep.runs = runs;
+        let against = against(&args, &sweep).map_err(|failure| failure.text())?;
+        Ok(against.map(|it| (it.pairs, it.max_pairs)).unwrap())
+    }
+
+    #[test]
+    fn at_least_five_pairs_and_at_most_three_times_as_many() {
+        assert_eq!(asked(None, None, 1), Ok((5, 15)));
+        assert_eq!(asked(Some(2), None, 1), Ok((2, 6)));
+        assert_eq!(asked(None, Some(7), 1), Ok((5, 7)));
+        assert_eq!(asked(None, None, 8), Ok((8, 24)), "runs are pairs");
+        let error = asked(Some(5), Some(4), 1).unwrap_err();
+        assert!(
+            error.contains("--max-pairs 4") && error.contains("hint"),
+            "{error}"
+        );
+    }
+
+    #[test]
+    fn without_the_option_there_is_no_comparison() {
+        let args = AgainstArgs {
+            against: None,
+            pairs: None,
+            max_pairs: None,
+            perftest_limit: None,
+        };
+        let mut sweep = Sweep::new(&SweepSpec::default()).unwrap();
+        sweep.cases[0].verify = true;
+        assert!(against(&args, &sweep).unwrap().is_none());
+    }
+}

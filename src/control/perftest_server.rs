@@ -1,0 +1,149 @@
+//! The server's half of a run of perftest: its server end, started when the coordinator says so, watched, and gone
+//! when the coordinator's end is, or the coordinator itself.
+
+use std::sync::atomic::AtomicBool;
+use std::time::{Duration, Instant};
+
+use crate::perftest::{Child, Job, Program, free_port, listens};
+
+use super::error::LinkError;
+use super::failure::RunFailure;
+use super::link::Link;
+use super::message::{Message, PerftestEnd};
+use super::seat::{Seat, equipped};
+use super::station::Station;
+
+/// How often a waiting end looks around.
+const TICK: Duration = Duration::from_millis(10);
+
+/// Longest that a coordinator's perftest may run.
+const RUN_LIMIT: Duration = Duration::from_secs(7 * 24 * 3600);
+
+/// Whether a coordinator may have these programs started here, and their version.
+///
+/// # Errors
+/// It may not, or something is missing; the coordinator is to be told.
+pub(super) fn permit(
+    allowed: bool,
+    station: &Station,
+    programs: &[Program],
+) -> Result<Option<String>, RunFailure> {
+    if !allowed {
+        return Err(RunFailure {
+            bad_input: true,
+            ..RunFailure::new(
+                "the server was not started to run perftest",
+                Some("start it there with `rocebench serve --allow-perftest`".into()),
+            )
+        });
+    }
+    equipped(station, programs).map_err(|failure| RunFailure {
+        message: format!("at the server: {}", failure.message),
+        hint: failure
+            .hint
+            .map(|hint| format!("on the server's machine: {hint}")),
+        ..failure
+    })
+}
+
+/// Runs perftest's server for a job that was checked.
+///
+/// # Errors
+/// Why the session ended; perftest is gone by then.
+pub(super) fn serve_perftest(
+    link: &Link,
+    seat: &Seat,
+    job: &Job,
+    stop: &AtomicBool,
+) -> Result<(), RunFailure> {
+    let mut told_to_stop = false;
+    let end = match start(seat, job) {
+        Ok((child, port)) => watch(link, child, port, job, stop, &mut told_to_stop)?,
+        Err(status) => PerftestEnd {
+            status,
+            ..PerftestEnd::default()
+        },
+    };
+    link.send(&Message::PerftestEnded(Box::new(end)))?;
+    if told_to_stop {
+        return Ok(());
+    }
+    match link.recv(RUN_LIMIT, stop) {
+        Ok(Message::PerftestStop { .. }) => Ok(()),
+        Ok(other) => Err(link.unexpected("perftest_stop", &other).into()),
+        Err(error) => Err(explain(error)),
+    }
+}
+
+fn start(seat: &Seat, job: &Job) -> Result<(Child, u16), String> {
+    let cannot = |error: &dyn std::fmt::Display| format!("cannot start {}: {error}", job.program);
+    let port = free_port().map_err(|error| cannot(&error))?;
+    let launch = seat
+        .launch(job, port, None)
+        .map_err(|error| cannot(&error))?;
+    let child = Child::start(&launch).map_err(|error| cannot(&error))?;
+    Ok((child, port))
+}
+
+/// Until it has ended, or must.
+fn watch(
+    link: &Link,
+    mut child: Child,
+    port: u16,
+    job: &Job,
+    stop: &AtomicBool,
+    told_to_stop: &mut bool,
+) -> Result<PerftestEnd, RunFailure> {
+    let mut is_listening = false;
+    // Until it listens, and again once the client's end is over.
+    let mut deadline = Some(Instant::now() + job.limit());
+    let mut why = None;
+    while !child.has_ended() {
+        match link.recv(TICK, stop) {
+            Ok(Message::PerftestStop { now }) if !*told_to_stop => {
+                *told_to_stop = true;
+                if now {
+                    break;
+                }
+                deadline = Some(Instant::now() + job.limit());
+                is_listening = true;
+            }
+            Ok(other) => return Err(link.unexpected("perftest_stop", &other).into()),
+            Err(LinkError::Overdue { .. }) => {}
+            Err(error) => return Err(explain(error)),
+        }
+        if !is_listening && listens(child.id(), port) {
+            is_listening = true;
+            deadline = None;
+            link.send(&Message::PerftestStarted { port })?;
+        }
+        if deadline.is_some_and(|deadline| Instant::now() > deadline) {
+            let what = if is_listening {
+                "did not end after its client"
+            } else {
+                "did not listen"
+            };
+            why = Some(format!("{what} within {} s", job.limit().as_secs_f64()));
+            break;
+        }
+    }
+    let ended = child.finish();
+    Ok(PerftestEnd {
+        success: ended.success,
+        output: ended.report("server"),
+        status: why.unwrap_or(ended.status),
+    })
+}
+
+fn explain(error: LinkError) -> RunFailure {
+    match error {
+        LinkError::Interrupted { .. } => RunFailure {
+            interrupted: true,
+            ..RunFailure::new(
+                "the server was stopped",
+                Some("start `rocebench serve --allow-perftest` there again".into()),
+            )
+        },
+        error => error.into(),
+    }
+}

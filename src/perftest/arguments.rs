@@ -1,0 +1,209 @@
+//! perftest's arguments for a run. Both ends make them from the same job, so that they cannot differ.
+
+use std::time::Duration;
+
+use crate::plan::{Case, Op, Stop, Warmup};
+
+use super::check::Job;
+use super::program::Program;
+
+/// Where an end runs.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Place {
+    /// Verbs name of its device.
+    pub device: String,
+    /// Port of the device.
+    pub ib_port: u8,
+    /// Index of the GID; `None` on InfiniBand without a GRH.
+    pub gid_index: Option<u8>,
+}
+
+/// Seconds of perftest's warm-up before its window, and of the same after it (`-f`).
+const MARGIN_SECONDS: u64 = 1;
+
+/// The arguments of either end, but the TCP port and, at the client, the address at which they meet.
+pub fn arguments(job: &Job, place: &Place) -> Vec<String> {
+    let case = &job.case;
+    let mut arguments = Vec::new();
+    let mut set = |flag: &str, value: u64| arguments.extend([flag.to_owned(), value.to_string()]);
+    set("-i", place.ib_port.into());
+    if let Some(index) = place.gid_index {
+        set("-x", index.into());
+    }
+    set("-s", case.size_bytes.into());
+    set("-m", job.mtu_bytes.into());
+    set("-u", case.transport.timeout.into());
+    if case.transport.service_level != 0 {
+        set("-S", case.transport.service_level.into());
+    }
+    if case.op == Op::Read {
+        set("-o", job.outstanding_reads.into());
+    } else {
+        // perftest's own default differs from device to device.
+        let inline = case.size_bytes <= case.inline_bytes;
+        set("-I", if inline { case.inline_bytes.into() } else { 0 });
+    }
+    if case.op == Op::Send {
+        set("-r", case.rx_depth.into());
+    }
+    if !job.program.is_latency() {
+        set("-q", case.qps.into());
+        set("-t", case.tx_depth.into());
+        // Its default depends on the size.
+        set("-Q", case.signal_every.into());
+        if case.post_list > 1 {
+            set("-l", case.post_list.into());
+        }
+    }
+    match job.messages {
+        Some(messages) => set("-n", messages),
+        None => {
+            let (window, margin) = seconds(case);
+            set("-D", window + 2 * margin);
+            // By default a quarter of -D, rounded down, is cut off at either end.
+            set("-f", margin);
+        }
+    }
+    if case.transport.traffic_class != 0 {
+        arguments.push(format!("--tclass={}", case.transport.traffic_class));
+    }
+    if !job.program.is_latency() {
+        arguments.push("--report_gbits".into());
+        if case.bidirectional {
+            arguments.push("-b".into());
+        }
+        if job.messages.is_some() {
+            // Without the peak, for which it would read the clock at every message.
+            arguments.push("-N".into());
+        }
+    }
+    arguments.extend(["-d".into(), place.device.clone(), "-F".into()]);
+    arguments
+}
+
+/// perftest's window and its margin on either side of it, in whole seconds. Without a warm-up in the case
+/// there is none in perftest.
+fn seconds(case: &Case) -> (u64, u64) {
+    let window = match case.stop {
+        Stop::DurationNs(ns) => Duration::from_nanos(ns).as_secs_f64().ceil() as u64,
+        Stop::MessagesPerQp(_) => 1,
+    };
+    let margin = match case.warmup {
+        Warmup::FixedNs(0) => 0,
+        Warmup::FixedNs(_) | Warmup::AutoCapNs(_) => MARGIN_SECONDS,
+    };
+    (window.max(1), margin)
+}
+
+/// How long perftest sends in a run of a case; `None` where it counts messages.
+pub fn measuring(case: &Case) -> Option<Duration> {
+    if Program::for_case(case).is_latency() || matches!(case.stop, Stop::MessagesPerQp(_)) {
+        return None;
+    }
+    let (window, margin) = seconds(case);
+    Some(Duration::from_secs(window + 2 * margin))
+}
+
+#[cfg(test)]
+pub(super) mod tests {
+    use super::*;
+    use crate::plan::{CqMode, Transport};
+
+    pub(in super::super) fn case() -> Case {
+        Case {
+            id: "send-shared-q1-64KiB".into(),
+            op: Op::Send,
+            cq: CqMode::Shared,
+            qps: 1,
+            size_bytes: 65_536,
+            tx_depth: 128,
+            rx_depth: 512,
+            signal_every: 1,
+            post_list: 1,
+            inline_bytes: 0,
+            workers: 1,
+            mtu: None,
+            bidirectional: false,
+            stop: Stop::DurationNs(5_000_000_000),
+            warmup: Warmup::AutoCapNs(5_000_000_000),
+            verify: false,
+            latency: true,
+            cq_depth: None,
+            transport: Transport::default(),
+        }
+    }
+
+    pub(in super::super) fn job(change: impl Fn(&mut Case)) -> Job {
+        let mut case = case();
+        change(&mut case);
+        Job {
+            program: Program::for_case(&case),
+            messages: match case.stop {
+                Stop::MessagesPerQp(messages) => Some(messages),
+                Stop::DurationNs(_) => None,
+            },
+            case,
+            mtu_bytes: 4096,
+            outstanding_reads: 16,
+            limit_ms: 20_000,
+        }
+    }
+
+    fn line(change: impl Fn(&mut Case)) -> String {
+        let place = Place {
+            device: "mlx5_0".into(),
+            ib_port: 1,
+            gid_index: Some(3),
+        };
+        arguments(&job(change), &place).join(" ")
+    }
+
+    #[test]
+    fn every_setting_is_given_and_none_is_left_to_a_default() {
+        assert_eq!(
+            line(|_| ()),
+            "-i 1 -x 3 -s 65536 -m 4096 -u 14 -I 0 -r 512 -q 1 -t 128 -Q 1 -D 7 -f 1 --report_gbits \
+             -d mlx5_0 -F"
+        );
+        assert_eq!(
+            line(|case| {
+                (case.op, case.qps, case.size_bytes, case.inline_bytes) = (Op::Write, 16, 64, 128);
+                (case.post_list, case.signal_every, case.bidirectional) = (32, 16, true);
+                (case.transport.service_level, case.transport.traffic_class) = (3, 104);
+                (case.stop, case.warmup) = (Stop::MessagesPerQp(640), Warmup::FixedNs(0));
+            }),
+            "-i 1 -x 3 -s 64 -m 4096 -u 14 -S 3 -I 128 -q 16 -t 128 -Q 16 -l 32 -n 640 --tclass=104 \
+             --report_gbits -b -N -d mlx5_0 -F"
+        );
+    }
+
+    #[test]
+    fn each_operation_has_the_options_that_its_program_takes() {
+        let read = line(|case| case.op = Op::Read);
+        assert!(read.contains(" -o 16 "), "{read}");
+        assert!(!read.contains("-I") && !read.contains("-r "), "{read}");
+        let latency = line(|case| (case.op, case.tx_depth) = (Op::Write, 1));
+        for absent in ["-q", "-t", "-Q", "-l", "-r ", "--report_gbits"] {
+            assert!(!latency.contains(absent), "{absent} in {latency}");
+        }
+    }
+
+    #[test]
+    fn windows_are_whole_seconds_and_warm_up_as_the_case_does() {
+        for (window_ms, warmup, expected_words) in [
+            (300, Warmup::FixedNs(0), "-D 1 -f 0"),
+            (1_000, Warmup::FixedNs(1), "-D 3 -f 1"),
+            (2_500, Warmup::AutoCapNs(1), "-D 5 -f 1"),
+        ] {
+            let line = line(|case| {
+                case.stop = Stop::DurationNs(window_ms * 1_000_000);
+                case.warmup = warmup;
+            });
+            assert!(line.contains(expected_words), "{line}");
+        }
+        let mut case = case();
+        assert_eq!(measuring(&case), Some(Duration::from_secs(7)));
+        case.stop = Stop::MessagesPerQp(9);
+        assert_eq!(measuring(&case), None);
+    }
+}

@@ -1,0 +1,184 @@
+//! Whether perftest can run a case at all, and what must be known beside the figures when it runs it otherwise
+//! than rocebench does.
+
+use crate::plan::{Case, CqMode, Op, Stop};
+
+use super::program::Program;
+
+/// Least messages on a QP that perftest takes.
+pub const MIN_MESSAGES: u64 = 5;
+
+/// Most messages on a QP that both generations of perftest take.
+const MAX_MESSAGES: u64 = 100_000_000;
+
+/// perftest's largest queue depth, message and number of QPs.
+const MAX_DEPTH: u32 = 15_000;
+const MAX_SIZE_BYTES: u32 = 1 << 23;
+const MAX_QPS: u32 = 16_384;
+
+/// Most bytes inline that both generations take.
+const MAX_INLINE_BYTES: u32 = 912;
+
+/// perftest's retries and its RNR timer, which no option changes.
+const RETRY_CNT: u8 = 7;
+const RNR_RETRY: u8 = 7;
+const MIN_RNR_TIMER: u8 = 12;
+
+/// A case that perftest cannot run.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("perftest cannot run the case {case}: {reason}")]
+pub struct Misfit {
+    /// Id of the case.
+    pub case: String,
+    /// Why.
+    pub reason: String,
+    /// What to change.
+    pub hint: String,
+}
+
+/// Whether perftest can run a case.
+///
+/// # Errors
+/// Why it cannot, and what to change.
+pub fn fits(case: &Case) -> Result<(), Misfit> {
+    let misfit = |reason: String, hint: &str| {
+        Err(Misfit {
+            case: case.id.clone(),
+            reason,
+            hint: hint.into(),
+        })
+    };
+    if case.verify {
+        return misfit(
+            "it does not check payloads, so --verify would slow rocebench alone".into(),
+            "leave --verify out of a comparison",
+        );
+    }
+    if case.post_list > 1 && !case.post_list.is_multiple_of(case.signal_every) {
+        return misfit(
+            format!(
+                "its post list ({}) must be a multiple of its CQ moderation ({})",
+                case.post_list, case.signal_every
+            ),
+            "give -Q a divisor of -l",
+        );
+    }
+    for (flag, value, most) in [
+        ("-t", case.tx_depth, MAX_DEPTH),
+        ("-r", case.rx_depth, MAX_DEPTH),
+        ("-s", case.size_bytes, MAX_SIZE_BYTES),
+        ("-q", case.qps, MAX_QPS),
+        ("-I", case.inline_bytes, MAX_INLINE_BYTES),
+    ] {
+        if value > most {
+            return misfit(
+                format!("{flag} {value} is beyond its limit of {most}"),
+                "lower that option",
+            );
+        }
+    }
+    if let Stop::MessagesPerQp(messages) = case.stop {
+        if !(MIN_MESSAGES..=MAX_MESSAGES).contains(&messages) {
+            return misfit(
+                format!("it takes {MIN_MESSAGES} to {MAX_MESSAGES} messages a QP, not {messages}"),
+                "choose another -n, or give -D",
+            );
+        }
+        if !messages.is_multiple_of(case.post_list.into()) {
+            return misfit(
+                format!(
+                    "its messages ({messages}) must be a multiple of its post list ({})",
+                    case.post_list
+                ),
+                "choose -n a multiple of -l, or give -D",
+            );
+        }
+    }
+    Ok(())
+}
+
+/// What a reader must know of a comparison besides its figures; `None` when both do the same.
+pub fn note(case: &Case) -> Option<String> {
+    let mut notes = Vec::new();
+    if case.workers > 1 {
+        notes.push(format!(
+            "rocebench has {} workers at each end, perftest one thread",
+            case.workers
+        ));
+    }
+    let several_cqs = match case.cq {
+        CqMode::Shared => false,
+        CqMode::PerWorker => case.workers > 1 && case.qps > 1,
+        CqMode::PerQp => case.qps > 1,
+    };
+    if several_cqs {
+        notes.push("perftest has one CQ for all QPs".into());
+    }
+    let transport = &case.transport;
+    if (
+        transport.retry_cnt,
+        transport.rnr_retry,
+        transport.min_rnr_timer,
+    ) != (RETRY_CNT, RNR_RETRY, MIN_RNR_TIMER)
+    {
+        notes.push(format!(
+            "perftest has no options for retries: it takes {RETRY_CNT}, {RNR_RETRY} for RNR, RNR timer {MIN_RNR_TIMER}"
+        ));
+    }
+    if Program::for_case(case).is_latency() && case.op != Op::Read {
+        notes.push(format!(
+            "{} prints half the round trip of a ping-pong, rocebench the time until the message is acknowledged: \
+             two different quantities",
+            Program::for_case(case)
+        ));
+    }
+    (!notes.is_empty()).then(|| notes.join("; "))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::arguments::tests::case;
+    use super::*;
+
+    fn refused(change: impl Fn(&mut Case)) -> String {
+        let mut case = case();
+        change(&mut case);
+        fits(&case).unwrap_err().to_string()
+    }
+
+    #[test]
+    fn what_perftest_cannot_do_is_refused_with_the_reason() {
+        assert_eq!(fits(&case()), Ok(()));
+        assert!(refused(|case| case.verify = true).contains("--verify"));
+        assert!(refused(|case| (case.post_list, case.signal_every) = (4, 8)).contains("multiple"));
+        assert!(refused(|case| case.tx_depth = 20_000).contains("-t 20000"));
+        assert!(refused(|case| case.size_bytes = 1 << 24).contains("-s"));
+        assert!(refused(|case| case.stop = Stop::MessagesPerQp(4)).contains("5 to"));
+        let uneven = refused(|case| {
+            (case.post_list, case.signal_every) = (4, 2);
+            case.stop = Stop::MessagesPerQp(6);
+        });
+        assert!(uneven.contains("messages (6)"), "{uneven}");
+    }
+
+    #[test]
+    fn what_perftest_does_otherwise_is_noted() {
+        assert_eq!(note(&case()), None);
+        let noted = |change: fn(&mut Case)| {
+            let mut case = case();
+            change(&mut case);
+            note(&case).unwrap_or_default()
+        };
+        assert!(noted(|case| case.workers = 2).contains("2 workers"));
+        assert_eq!(noted(|case| case.cq = CqMode::PerWorker), "");
+        let per_qp = noted(|case| (case.cq, case.qps) = (CqMode::PerQp, 4));
+        assert_eq!(per_qp, "perftest has one CQ for all QPs");
+        assert!(noted(|case| case.transport.retry_cnt = 3).contains("retries"));
+        assert!(noted(|case| case.tx_depth = 1).contains("ping-pong"));
+        assert_eq!(
+            noted(|case| (case.tx_depth, case.op) = (1, Op::Read)),
+            "",
+            "a READ's latency is a round trip in both"
+        );
+    }
+}

@@ -1,0 +1,200 @@
+//! Which of perftest's programs does what a case does, and where it is installed.
+
+use std::fmt;
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use serde::{Deserialize, Serialize};
+
+use super::child::{Child, Launch};
+use crate::plan::{Case, Op};
+
+/// How long a program may take to tell its version.
+const VERSION_LIMIT: Duration = Duration::from_secs(2);
+
+/// A program of perftest that can be compared with; no other is ever started.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[allow(missing_docs)]
+pub enum Program {
+    IbSendBw,
+    IbWriteBw,
+    IbReadBw,
+    IbSendLat,
+    IbWriteLat,
+    IbReadLat,
+}
+
+/// A program that is not installed.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("there is no {program} in PATH")]
+pub struct MissingProgram {
+    /// The program.
+    pub program: Program,
+}
+
+impl MissingProgram {
+    /// What to do next.
+    pub fn hint(&self) -> String {
+        "it is in the package perftest: apt-get install perftest (or dnf, zypper, pacman)".into()
+    }
+}
+
+impl Program {
+    /// All of them.
+    pub const ALL: [Program; 6] = [
+        Program::IbSendBw,
+        Program::IbWriteBw,
+        Program::IbReadBw,
+        Program::IbSendLat,
+        Program::IbWriteLat,
+        Program::IbReadLat,
+    ];
+
+    /// The program for a case: `_lat` for one message at a time whose latency is recorded, else `_bw`.
+    pub fn for_case(case: &Case) -> Program {
+        let one_at_a_time =
+            case.tx_depth == 1 && case.qps == 1 && case.latency && !case.bidirectional;
+        match (case.op, one_at_a_time) {
+            (Op::Send, false) => Program::IbSendBw,
+            (Op::Write, false) => Program::IbWriteBw,
+            (Op::Read, false) => Program::IbReadBw,
+            (Op::Send, true) => Program::IbSendLat,
+            (Op::Write, true) => Program::IbWriteLat,
+            (Op::Read, true) => Program::IbReadLat,
+        }
+    }
+
+    /// Its file name.
+    pub fn name(self) -> &'static str {
+        match self {
+            Program::IbSendBw => "ib_send_bw",
+            Program::IbWriteBw => "ib_write_bw",
+            Program::IbReadBw => "ib_read_bw",
+            Program::IbSendLat => "ib_send_lat",
+            Program::IbWriteLat => "ib_write_lat",
+            Program::IbReadLat => "ib_read_lat",
+        }
+    }
+
+    /// The operation that it measures.
+    pub fn op(self) -> Op {
+        match self {
+            Program::IbSendBw | Program::IbSendLat => Op::Send,
+            Program::IbWriteBw | Program::IbWriteLat => Op::Write,
+            Program::IbReadBw | Program::IbReadLat => Op::Read,
+        }
+    }
+
+    /// Whether it measures latency.
+    pub fn is_latency(self) -> bool {
+        matches!(
+            self,
+            Program::IbSendLat | Program::IbWriteLat | Program::IbReadLat
+        )
+    }
+
+    /// Where it is, by `PATH`.
+    ///
+    /// # Errors
+    /// It is not there.
+    pub fn find(self) -> Result<PathBuf, MissingProgram> {
+        let path = std::env::var_os("PATH").unwrap_or_default();
+        std::env::split_paths(&path)
+            .map(|folder| folder.join(self.name()))
+            .find(|file| is_executable(file))
+            .ok_or(MissingProgram { program: self })
+    }
+
+    /// The version that the program at `path` tells, such as `6.06`; `None` when it does not.
+    pub fn version(path: &Path) -> Option<String> {
+        let mut child = Child::start(&Launch {
+            path: path.to_owned(),
+            arguments: vec!["--version".into()],
+            ..Launch::default()
+        })
+        .ok()?;
+        let deadline = Instant::now() + VERSION_LIMIT;
+        while !child.has_ended() && Instant::now() < deadline {
+            std::thread::sleep(Duration::from_millis(2));
+        }
+        // Its exit status is an error's although it is none.
+        version_in(&child.finish().stdout)
+    }
+}
+
+fn version_in(text: &str) -> Option<String> {
+    let version = text
+        .lines()
+        .find_map(|line| line.trim().strip_prefix("Version:"))?
+        .trim();
+    let sound = version
+        .chars()
+        .all(|c| c.is_ascii_alphanumeric() || matches!(c, '.' | '-' | '+'));
+    (sound && (1..=20).contains(&version.len())).then(|| version.to_owned())
+}
+
+fn is_executable(file: &Path) -> bool {
+    std::fs::metadata(file)
+        .is_ok_and(|found| found.is_file() && found.permissions().mode() & 0o111 != 0)
+}
+
+impl fmt::Display for Program {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.name())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::arguments::tests::case;
+    use super::*;
+
+    #[test]
+    fn names_on_the_wire_are_the_files() {
+        for program in Program::ALL {
+            let text = serde_json::to_value(program).unwrap();
+            assert_eq!(text, program.name());
+        }
+        assert!(serde_json::from_str::<Program>("\"ib_atomic_bw\"").is_err());
+        assert!(serde_json::from_str::<Program>("\"/bin/sh\"").is_err());
+    }
+
+    #[test]
+    fn one_message_at_a_time_is_a_latency_sweep() {
+        let mut case = case();
+        assert_eq!(Program::for_case(&case), Program::IbSendBw);
+        case.tx_depth = 1;
+        assert_eq!(Program::for_case(&case), Program::IbSendLat);
+        case.op = Op::Read;
+        assert_eq!(Program::for_case(&case), Program::IbReadLat);
+        for change in [
+            |case: &mut Case| case.qps = 2,
+            |case: &mut Case| case.bidirectional = true,
+            |case: &mut Case| case.latency = false,
+        ] {
+            let mut other = case.clone();
+            change(&mut other);
+            assert_eq!(Program::for_case(&other), Program::IbReadBw);
+        }
+    }
+
+    #[test]
+    fn only_what_looks_like_a_version_is_one() {
+        assert_eq!(version_in("Version: 6.06\n").as_deref(), Some("6.06"));
+        assert_eq!(
+            version_in("x\n Version: 26.01.5 \n").as_deref(),
+            Some("26.01.5")
+        );
+        for text in [
+            "",
+            "6.06",
+            "Version:",
+            "Version: \u{1b}[31m",
+            "Version: a b",
+        ] {
+            assert_eq!(version_in(text), None, "{text:?}");
+        }
+    }
+}

@@ -1,0 +1,138 @@
+//! `--against perftest` with the real perftest, over the preload library.
+
+use std::path::Path;
+use std::process::Command;
+use std::sync::Once;
+
+use serde_json::Value;
+
+use crate::program::{Ended, Program, Server, alone};
+
+/// Cargo builds no package's cdylib for the tests: done when a test first asks for it. It lies beside the program,
+/// where the program looks for it.
+pub fn build_library() {
+    static BUILT: Once = Once::new();
+    BUILT.call_once(|| {
+        let folder = Path::new(assert_cmd::cargo::cargo_bin!("rocebench"))
+            .parent()
+            .unwrap();
+        let profile = match folder.file_name().unwrap().to_str().unwrap() {
+            "debug" => "dev",
+            other => other,
+        };
+        let cargo = std::env::var("CARGO").unwrap_or_else(|_| env!("CARGO").to_owned());
+        let built = Command::new(cargo)
+            .args(["build", "--quiet", "--package", "softroce-preload"])
+            .args(["--profile", profile, "--target-dir"])
+            .arg(folder.parent().unwrap())
+            .current_dir(env!("CARGO_MANIFEST_DIR"))
+            .status()
+            .unwrap();
+        assert!(built.success() && folder.join("libsoftroce_preload.so").is_file());
+    });
+}
+
+/// The comparison of each case, whose pairs must all count.
+pub fn comparisons(ended: &Ended, pairs: usize) -> Vec<&Value> {
+    let all: Vec<_> = ended.cases().iter().map(|it| &it["perftest"]).collect();
+    for comparison in &all {
+        let told = comparison["pairs"].as_array().unwrap();
+        assert_eq!(told.len(), pairs, "{comparison}");
+        for pair in told {
+            assert_eq!(pair["failure"], Value::Null, "{pair}");
+            for side in ["rocebench", "perftest"] {
+                assert!(pair[side].as_f64().unwrap() > 0.0, "{pair}");
+            }
+        }
+        let number = |name: &str| comparison[name].as_f64().unwrap();
+        let ratio = number("rocebench_median") / number("perftest_median");
+        assert!((number("ratio") - ratio).abs() < 1e-9, "{comparison}");
+        // One pair has no interval.
+        let (low, high) = (&comparison["ratio_low"], &comparison["ratio_high"]);
+        assert_eq!((low.is_null(), high.is_null()), (pairs == 1, pairs == 1));
+        assert!(low.as_f64().is_none_or(|low| low <= ratio + 1e-9));
+        assert!(high.as_f64().is_none_or(|high| ratio <= high + 1e-9));
+    }
+    all
+}
+
+fn arguments(comparison: &Value) -> String {
+    let words = comparison["arguments"].as_array().unwrap();
+    let words: Vec<_> = words.iter().map(|word| word.as_str().unwrap()).collect();
+    words.join(" ")
+}
+
+#[test]
+fn every_operation_beside_its_program() {
+    let _alone = alone();
+    build_library();
+    let ended = Program::new(
+        "-d soft0 --op send,write,read -s 4K -t 32 -r 64 -q 2 -D 200ms --warmup 0 --timeout 18 --against perftest \
+         --pairs 1 --max-pairs 1",
+    )
+    .run()
+    .exits(0);
+    let all = comparisons(&ended, 1);
+    let programs: Vec<_> = all.iter().map(|it| it["program"].clone()).collect();
+    assert_eq!(programs, ["ib_send_bw", "ib_write_bw", "ib_read_bw"]);
+    for comparison in all {
+        assert_eq!(comparison["metric"], "mmsg_per_s");
+        assert_eq!(comparison["verdict"], "unclear", "one pair tells nothing");
+        assert!(
+            comparison["version"]
+                .as_str()
+                .unwrap()
+                .starts_with(|c: char| c.is_ascii_digit())
+        );
+        let line = arguments(comparison);
+        for word in [
+            "-s 4096",
+            "-q 2",
+            "-t 32",
+            "-Q ",
+            "-D 1 -f 0",
+            "-u 18",
+            "-d soft0",
+        ] {
+            assert!(line.contains(word), "no {word} in {line}");
+        }
+    }
+    for word in ["rocebench is", "unclear (1)", "fewer than 5 pairs"] {
+        assert!(ended.stdout.contains(word), "{}", ended.stdout);
+    }
+}
+
+#[test]
+fn two_processes_both_directions_and_a_latency_sweep() {
+    let _alone = alone();
+    build_library();
+    let server = Server::start("-d soft0 --allow-perftest");
+    let sweep = |words: &str| {
+        Program::new(&format!(
+            "127.0.0.1:{} -d soft0 --warmup 0 --timeout 18 --against perftest {words}",
+            server.port
+        ))
+        .run()
+        .exits(0)
+    };
+    let both = sweep("--op write -s 20000 -b -q 3 -l 4 -Q 2 -n 400 --pairs 2 --max-pairs 2");
+    let both = comparisons(&both, 2)[0];
+    assert_eq!(both["metric"], "gbit_per_s");
+    assert_eq!(both["pairs"][0]["first"], "rocebench");
+    assert_eq!(both["pairs"][1]["first"], "perftest");
+    let line = arguments(both);
+    assert!(
+        line.contains("-l 4 -n 400") && line.contains(" -b "),
+        "{line}"
+    );
+    // That of READ alone: `ib_write_lat` spins on its memory, and takes for ever where cores are short.
+    let latency = sweep("--op read -s 64 -t 1 -Q 1 -n 500 --pairs 1 --max-pairs 1");
+    let latency = comparisons(&latency, 1)[0];
+    assert_eq!(latency["program"], "ib_read_lat");
+    assert_eq!(latency["metric"], "latency_ns");
+    let said = server.end();
+    assert!(
+        said.contains("ib_write_bw") && !said.contains("ended early"),
+        "{said}"
+    );
+}

@@ -1,0 +1,167 @@
+//! A perftest that hangs, crashes or prints nonsense fails its pair, with what it printed, and nothing else.
+
+use std::process::{Output, Stdio};
+use std::time::{Duration, Instant};
+
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::Value;
+
+use crate::against::build_library;
+use crate::fake::Fake;
+use crate::program::{Ended, Program, alone};
+
+const SWEEP: &str = "-d soft0 -s 64 -D 100ms --warmup 0 --timeout 18 --against perftest";
+
+/// A sweep of one WRITE case with one pair, which fails; and the pair.
+fn failing(client: &str, limit: &str) -> (Ended, Value) {
+    let fake = Fake::new("ib_write_bw", client, SERVES);
+    let ended = Program::new(&format!(
+        "{SWEEP} --op write --pairs 1 --max-pairs 1 --perftest-limit {limit}"
+    ))
+    .env("PATH", &fake.path())
+    .env("SOFTROCE_FAULTS", "drop=0.1%,seed=5")
+    .run()
+    .exits(1)
+    .says(&["1 of 1 comparisons with perftest have no pair that counts"]);
+    fake.is_gone();
+    let case = &ended.cases()[0];
+    assert_eq!(case["runs"][0]["complete"], true);
+    assert_eq!(case["perftest"]["verdict"], "unclear");
+    assert_eq!(case["perftest"]["ratio"], Value::Null);
+    let pair = case["perftest"]["pairs"][0].clone();
+    assert!(pair["rocebench"].as_f64().unwrap() > 0.0 && pair["perftest"].is_null());
+    (ended, pair)
+}
+
+fn text<'a>(pair: &'a Value, name: &str) -> &'a str {
+    pair[name].as_str().unwrap()
+}
+
+/// As the real one does.
+const SERVES: &str = "exec $real \"$@\"";
+
+#[test]
+fn a_client_that_crashes_prints_nonsense_or_hangs() {
+    let _alone = alone();
+    build_library();
+    let (ended, pair) = failing(
+        "echo \"faults: $SOFTROCE_FAULTS\"; echo boom >&2; exit 3",
+        "20s",
+    );
+    assert_eq!(text(&pair, "failure"), "ib_write_bw: exit status: 3");
+    let output = text(&pair, "output");
+    for word in [
+        "boom",
+        "faults: seed=5,drop=0.001",
+        "--- client",
+        "--- server",
+    ] {
+        assert!(output.contains(word), "no {word} in {output}");
+    }
+    ended.says(&["(pair 1): ib_write_bw: exit status: 3", "it said: "]);
+
+    let (_, pair) = failing(
+        "echo ' #bytes #iterations BW peak[Gb/sec] BW average[Gb/sec] MsgRate[Mpps]'; echo 64 99 0 nan nan",
+        "600ms",
+    );
+    assert!(text(&pair, "failure").contains("nan"), "{pair}");
+
+    let (_, pair) = failing("sleep 1000 & echo hanging; wait", "1s");
+    assert_eq!(text(&pair, "failure"), "ib_write_bw did not end within 2 s");
+    assert!(text(&pair, "output").contains("hanging"));
+}
+
+#[test]
+fn a_server_that_crashes_or_does_not_listen() {
+    let _alone = alone();
+    build_library();
+    for (server, limit, says) in [
+        ("echo 'no such device'; exit 7", "20s", "exit status: 7"),
+        (
+            "echo 'no such device'; sleep 1000",
+            "500ms",
+            "did not listen within 0.5 s",
+        ),
+    ] {
+        let fake = Fake::new("ib_write_bw", "exit 0", server);
+        let ended = Program::new(&format!(
+            "{SWEEP} --op write --pairs 1 --max-pairs 1 --perftest-limit {limit}"
+        ))
+        .env("PATH", &fake.path())
+        .run()
+        .exits(1)
+        .says(&["it said: no such device"]);
+        let pair = &ended.cases()[0]["perftest"]["pairs"][0];
+        let failure = text(pair, "failure");
+        assert_eq!(failure, format!("ib_write_bw's server: {says}"));
+        assert!(text(pair, "output").contains("no such device"));
+        fake.end_is_gone("server");
+    }
+}
+
+#[test]
+fn one_broken_program_does_not_stop_the_sweep() {
+    let _alone = alone();
+    build_library();
+    // It fails three times, which is enough; the other case is compared.
+    let fake = Fake::new("ib_send_bw", "exit 1", SERVES);
+    let ended = Program::new(&format!("{SWEEP} --op send,write --pairs 1"))
+        .env("PATH", &fake.path())
+        .run()
+        .exits(1)
+        .says(&["1 of 2 comparisons"]);
+    let pairs = |case: usize| ended.cases()[case]["perftest"]["pairs"].as_array().unwrap();
+    assert_eq!(pairs(0).len(), 3);
+    assert_eq!(pairs(0)[1]["first"], "perftest");
+    assert!(pairs(1).iter().all(|pair| pair["failure"].is_null()));
+    assert!(
+        ended.cases()[0]["perftest"]["note"]
+            .as_str()
+            .unwrap()
+            .contains("3 of 3 pairs failed")
+    );
+}
+
+/// Waits until perftest's client hangs, and sends a signal to rocebench; how that ended, and how soon.
+fn signalled(signal: Signal) -> (Output, Duration, Value) {
+    let fake = Fake::new("ib_write_bw", "sleep 1000 & wait", SERVES);
+    let sweep = format!("{SWEEP} --op write");
+    let mut program = Program::new(&sweep).env("PATH", &fake.path());
+    program.command.stdout(Stdio::null()).stderr(Stdio::piped());
+    let child = program.command.spawn().unwrap();
+    fake.id("client");
+    std::thread::sleep(Duration::from_millis(100));
+    let id = Pid::from_raw(i32::try_from(child.id()).unwrap()).unwrap();
+    kill_process(id, signal).unwrap();
+    let sent = Instant::now();
+    let output = child.wait_with_output().unwrap();
+    let took = sent.elapsed();
+    fake.is_gone();
+    (output, took, program.json())
+}
+
+#[test]
+fn an_interrupt_ends_both_ends_at_once_and_keeps_what_was_measured() {
+    let _alone = alone();
+    build_library();
+    let (output, took, result) = signalled(Signal::INT);
+    assert!(took < Duration::from_secs(3), "{took:?}");
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert!(
+        output.status.code() == Some(1) && said.contains("interrupted"),
+        "{said}"
+    );
+    let case = &result["cases"][0];
+    assert_eq!(case["runs"][0]["complete"], true);
+    let pair = &case["perftest"]["pairs"][0];
+    assert_eq!(pair["failure"], "interrupted");
+    assert!(pair["rocebench"].as_f64().unwrap() > 0.0);
+}
+
+#[test]
+fn a_death_leaves_nothing_behind() {
+    let _alone = alone();
+    build_library();
+    let (output, _, _) = signalled(Signal::KILL);
+    assert_eq!(output.status.code(), None, "killed");
+}

@@ -1,0 +1,244 @@
+//! What is refused before anything runs: on the command line, at this end and at the server's.
+
+use std::io::{Read as _, Write as _};
+use std::net::{TcpListener, TcpStream};
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use crate::against::build_library;
+use crate::program::{Program, Server, alone};
+
+const ASKS: &str = "-d soft0 -n 10 --warmup 0 --against perftest";
+
+#[test]
+fn what_perftest_cannot_do_is_bad_input() {
+    for (words, says) in [
+        ("--against iperf", "iperf"),
+        ("--pairs 5", "--against"),
+        ("--against perftest --verify", "leave --verify out"),
+        ("--against perftest -l 4 -Q 8", "give -Q a divisor of -l"),
+        ("--against perftest -n 3", "5 to 100000000 messages"),
+        (
+            "--against perftest --pairs 6 --max-pairs 5",
+            "--max-pairs 5",
+        ),
+    ] {
+        Program::new(words).run().exits(2).says(&[says]);
+    }
+}
+
+#[test]
+fn a_dry_run_tells_the_programs_and_the_time() {
+    let ended =
+        Program::new("--dry-run --against perftest --op write,read -D 2s --warmup 1s").run();
+    let ended = ended.exits(0);
+    // 2 cases, 15 pairs, 3 s of ours and 4 of theirs.
+    for word in [
+        "5 to 15 pairs with perftest (ib_write_bw, ib_read_bw)",
+        "at most 3 min 30 s",
+    ] {
+        assert!(ended.stdout.contains(word), "{}", ended.stdout);
+    }
+}
+
+#[test]
+fn a_missing_program_names_its_package_at_either_end() {
+    let _alone = alone();
+    build_library();
+    let nothing = tempfile::tempdir().unwrap();
+    let empty = nothing.path().to_str().unwrap();
+    let says = ["there is no ib_send_bw in PATH", "package perftest"];
+    let ended = Program::new(ASKS)
+        .env("PATH", empty)
+        .run()
+        .exits(2)
+        .says(&says);
+    assert_eq!(ended.json, Value::Null, "nothing was run");
+    let server = Server::with("-d soft0 --allow-perftest", &[("PATH", empty)]);
+    let host = format!("127.0.0.1:{}", server.port);
+    let ended = Program::new(&format!("{host} {ASKS}"))
+        .run()
+        .exits(2)
+        .says(&says);
+    assert!(ended.stderr.contains("at the server"), "{}", ended.stderr);
+    assert_eq!(ended.json, Value::Null, "nothing was run");
+}
+
+#[test]
+fn a_library_that_is_not_there_says_how_to_build_it() {
+    Program::new(ASKS)
+        .env("SOFTROCE_LIBRARY", "/nowhere/lib.so")
+        .run()
+        .exits(2)
+        .says(&["SOFTROCE_LIBRARY=/nowhere/lib.so: no such file"]);
+}
+
+#[test]
+fn a_server_must_allow_it() {
+    let _alone = alone();
+    let server = Server::start("-d soft0");
+    let host = format!("127.0.0.1:{}", server.port);
+    Program::new(&format!("{host} {ASKS}"))
+        .run()
+        .exits(2)
+        .says(&[
+            "was not started to run perftest",
+            "rocebench serve --allow-perftest",
+        ]);
+    let mut session = Session::with(server.port);
+    session.send(&json!({"type": "perftest_start", "body": job()}));
+    let reason = session.abort();
+    assert!(
+        reason.contains("was not started to run perftest"),
+        "{reason}"
+    );
+}
+
+#[test]
+fn a_server_starts_nothing_but_perftest_with_numbers() {
+    let _alone = alone();
+    build_library();
+    let server = Server::start("-d soft0 --allow-perftest");
+    let start = |damage: Damage| {
+        let mut job = job();
+        damage(&mut job);
+        let mut session = Session::with(server.port);
+        session.send(&json!({"type": "perftest_start", "body": job}));
+        session
+    };
+    let texts: [Damage; 3] = [
+        |job| job["program"] = json!("/bin/sh"),
+        |job| job["program"] = json!("ib_write_bw;reboot"),
+        |job| job["case"]["size_bytes"] = json!("64 -R"),
+    ];
+    for damage in texts {
+        start(damage).is_closed();
+    }
+    let numbers: [(Damage, &str); 2] = [
+        (
+            |job| job["case"]["qps"] = json!(0),
+            "--qps 0 is out of range",
+        ),
+        (
+            |job| job["program"] = json!("ib_read_bw"),
+            "ib_read_bw does not run this case",
+        ),
+    ];
+    for (damage, says) in numbers {
+        let reason = start(damage).abort();
+        assert!(reason.contains(says), "{reason}");
+    }
+    let started = start(|_| ()).next();
+    assert_eq!(started["type"], "perftest_started", "undamaged");
+    let said = server.end();
+    assert_eq!(
+        said.matches("a frame is not a message").count(),
+        3,
+        "{said}"
+    );
+}
+
+/// Makes something else of a job.
+type Damage = fn(&mut Value);
+
+/// A job as a coordinator sends it.
+fn job() -> Value {
+    json!({
+        "program": "ib_write_bw", "mtu_bytes": 1024, "outstanding_reads": 1, "messages": 10, "limit_ms": 5000,
+        "case": {
+            "id": "-R", "op": "write", "cq": "shared", "qps": 1, "size_bytes": 64, "tx_depth": 16, "rx_depth": 16,
+            "signal_every": 1, "post_list": 1, "inline_bytes": 0, "workers": 1, "mtu": null,
+            "bidirectional": false, "stop": {"messages_per_qp": 10}, "warmup": {"fixed_ns": 0}, "verify": false,
+            "latency": true, "cq_depth": null,
+            "transport": {
+                "timeout": 14, "retry_cnt": 7, "rnr_retry": 7, "min_rnr_timer": 12, "max_rd_atomic": null,
+                "service_level": 0, "traffic_class": 0, "hop_limit": 64
+            }
+        }
+    })
+}
+
+#[test]
+fn a_server_that_is_too_old_is_told_from_one_that_must_not() {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = listener.local_addr().unwrap().port();
+    let server = std::thread::spawn(move || {
+        let mut session = Session(listener.accept().unwrap().0);
+        assert_eq!(session.next()["type"], "hello");
+        session.send(&json!({"type": "challenge", "body": {
+            "protocol": 1, "version": "0.1.0", "nonce": "1f".repeat(32), "token_required": false
+        }}));
+        assert_eq!(session.next()["type"], "proof");
+        session.send(&json!({"type": "welcome", "body": {"mac": null, "host": null}}));
+        assert_eq!(session.next()["type"], "introduce");
+        // Until the client is gone.
+        let _ = session.0.read(&mut [0]);
+    });
+    build_library();
+    Program::new(&format!("127.0.0.1:{port} {ASKS}"))
+        .run()
+        .exits(2)
+        .says(&["is too old to run perftest", "install this version"]);
+    server.join().unwrap();
+}
+
+/// The protocol by hand.
+struct Session(TcpStream);
+
+impl Session {
+    /// A client's, handshake done.
+    fn with(port: u16) -> Session {
+        let started = std::time::Instant::now();
+        loop {
+            let mut session = Session(TcpStream::connect(("127.0.0.1", port)).unwrap());
+            session.send(&json!({"type": "hello", "body": {
+                "protocol": 1, "version": "0.1.0", "nonce": "2e".repeat(32)
+            }}));
+            assert_eq!(session.next()["type"], "challenge");
+            session.send(&json!({"type": "proof", "body": {"mac": null}}));
+            // The session before may not be over yet.
+            if session.next()["type"] == "welcome" {
+                session.send(&json!({"type": "introduce", "body": {"host": null}}));
+                return session;
+            }
+            assert!(started.elapsed() < Duration::from_secs(10));
+            std::thread::sleep(Duration::from_millis(20));
+        }
+    }
+
+    fn send(&mut self, message: &Value) {
+        let text = message.to_string();
+        let length = u32::try_from(text.len()).unwrap().to_le_bytes();
+        self.0
+            .write_all(&[&length, text.as_bytes()].concat())
+            .unwrap();
+    }
+
+    /// The next message that is no heart-beat.
+    fn next(&mut self) -> Value {
+        loop {
+            let mut length = [0; 4];
+            self.0.read_exact(&mut length).unwrap();
+            let mut text = vec![0; u32::from_le_bytes(length) as usize];
+            self.0.read_exact(&mut text).unwrap();
+            let message: Value = serde_json::from_slice(&text).unwrap();
+            if message["type"] != "heartbeat" {
+                return message;
+            }
+        }
+    }
+
+    fn is_closed(&mut self) {
+        let mut rest = Vec::new();
+        // Heart-beats may still come.
+        self.0.read_to_end(&mut rest).unwrap();
+        assert!(!String::from_utf8_lossy(&rest).contains("perftest"));
+    }
+
+    fn abort(&mut self) -> String {
+        let message = self.next();
+        assert_eq!(message["type"], "abort", "{message}");
+        message["body"]["reason"].as_str().unwrap().to_owned()
+    }
+}
