@@ -119,7 +119,8 @@ pub fn plot(args: &PlotArgs) -> Result<(), Failure> {
         refused: &refused,
         left_out: &sections::left_out(&results, comparison.as_ref()),
     };
-    let path = folder::write(&args.out, &page.html(), figures()).map_err(unwritten)?;
+    let path =
+        folder::write(&args.out, &page.html(), figures()).map_err(|error| unwritten(&error))?;
     report(&path, figures().count(), cases);
     if named == 0 {
         return Ok(());
@@ -152,10 +153,12 @@ fn compare_with(
     )
 }
 
-fn unwritten(error: FolderError) -> Failure {
+fn unwritten(error: &FolderError) -> Failure {
+    // Its text holds the system's reason already.
+    let text = error.to_string();
     match error {
-        FolderError::Foreign { .. } => Failure::bad_input(error),
-        FolderError::Make { .. } | FolderError::Write(_) => Failure::failed(error),
+        FolderError::Foreign { .. } => Failure::bad_input(text),
+        FolderError::Make { .. } | FolderError::Write(_) => Failure::failed(text),
     }
 }
 

@@ -1,6 +1,7 @@
 //! Figure: ratios with their intervals, one row a case, the worst first, with the margin and the line at 1.
 
 use super::naming::{head, slug};
+use super::ratio_scale::RatioScale;
 use super::ratios::{RatioRow, Ratios, Tone, of_comparison, of_perftest};
 use crate::compare::{Comparison, Metric};
 use crate::plot::draw::palette::{BETTER, GRID, INK, Look, MUTED, Marker, RULE, WORSE};
@@ -102,75 +103,6 @@ fn figure(ratios: &Ratios, of: &str) -> Figure {
     figure
 }
 
-/// Maps ratios, by their logarithm, to pixels.
-struct Scale {
-    low: f64,
-    high: f64,
-    left: f64,
-    right: f64,
-}
-
-impl Scale {
-    /// Room for all ratios, the margin and 1, and for intervals as far as they do not dwarf them.
-    fn of(ratios: &Ratios, left: f64, right: f64) -> Scale {
-        let margin = [1.0 - 1.5 * ratios.margin, 1.0 + 1.5 * ratios.margin];
-        let points = || ratios.rows.iter().map(|row| row.ratio).chain(margin);
-        let (least, most) = (
-            points().fold(f64::INFINITY, f64::min),
-            points().fold(0.0, f64::max),
-        );
-        let span = (most / least).sqrt().max(1.1);
-        let ends = ratios.rows.iter().filter_map(|row| row.interval);
-        let (low, high) = ends.fold((least, most), |(low, high), (from, to)| {
-            (low.min(from), high.max(to))
-        });
-        Scale {
-            low: low.max(least / span) / 1.01,
-            high: high.min(most * span) * 1.01,
-            left,
-            right,
-        }
-    }
-
-    fn x(&self, ratio: f64) -> f64 {
-        let part = (ratio.clamp(self.low, self.high) / self.low).ln() / (self.high / self.low).ln();
-        self.left + part * (self.right - self.left)
-    }
-
-    fn holds(&self, ratio: f64) -> bool {
-        (self.low..=self.high).contains(&ratio)
-    }
-
-    /// Round ratios, 1 among them, with room between their labels.
-    fn ticks(&self) -> Vec<(f64, String)> {
-        const ROUND: [f64; 16] = [
-            1.005, 1.01, 1.02, 1.03, 1.05, 1.1, 1.2, 1.5, 2.0, 3.0, 5.0, 10.0, 20.0, 50.0, 100.0,
-            1000.0,
-        ];
-        const BELOW: [f64; 16] = [
-            0.995, 0.99, 0.98, 0.97, 0.95, 0.9, 0.8, 0.7, 0.5, 0.3, 0.2, 0.1, 0.05, 0.02, 0.01,
-            0.001,
-        ];
-        let label = |ratio: f64| {
-            let text = format!("{ratio:.3}");
-            text.trim_end_matches('0').trim_end_matches('.').to_owned()
-        };
-        let half = |text: &str| width_px(text, SMALL_PX, false) / 2.0 + 8.0;
-        let mut ticks = vec![(1.0, label(1.0))];
-        for side in [ROUND, BELOW] {
-            let (mut from, mut taken) = (self.x(1.0), half("1"));
-            for ratio in side.into_iter().filter(|ratio| self.holds(*ratio)) {
-                let (x, text) = (self.x(ratio), label(ratio));
-                if (x - from).abs() >= taken + half(&text) {
-                    (from, taken) = (x, half(&text));
-                    ticks.push((ratio, text));
-                }
-            }
-        }
-        ticks
-    }
-}
-
 /// The rows that are drawn, and how many are left out after which.
 fn shown(rows: &[RatioRow]) -> (Vec<&RatioRow>, Option<(usize, usize)>) {
     if rows.len() <= MOST_ROWS {
@@ -194,7 +126,7 @@ fn draw(ratios: &Ratios, figure: &Figure) -> String {
         + width_px("0.000 ", SMALL_PX, false);
     let left = MARGIN_PX + labels + GAP_PX;
     let right = WIDTH - MARGIN_PX - words - GAP_PX;
-    let scale = Scale::of(ratios, left, right);
+    let scale = RatioScale::of(ratios, left, right);
     let lines = rows.len() + usize::from(gap.is_some());
     // A row above for the directions, two below for the axis.
     let area = sheet.take((lines + 3) as f64 * ROW_PX);
@@ -232,7 +164,7 @@ fn draw(ratios: &Ratios, figure: &Figure) -> String {
     sheet.finish()
 }
 
-fn background(canvas: &mut Canvas, ratios: &Ratios, scale: &Scale, (top, bottom): (f64, f64)) {
+fn background(canvas: &mut Canvas, ratios: &Ratios, scale: &RatioScale, (top, bottom): (f64, f64)) {
     let (from, to) = (scale.x(1.0 - ratios.margin), scale.x(1.0 + ratios.margin));
     let band = Rect {
         x: from,
@@ -300,7 +232,7 @@ fn look(tone: Tone) -> Look {
     }
 }
 
-fn draw_row(canvas: &mut Canvas, row: &RatioRow, scale: &Scale, top: f64, labels: f64) {
+fn draw_row(canvas: &mut Canvas, row: &RatioRow, scale: &RatioScale, top: f64, labels: f64) {
     let (middle, foot) = (top + ROW_PX / 2.0, top + 14.0);
     let case = shortened(&row.case, SMALL_PX, false, labels);
     canvas.text(MARGIN_PX, foot, &case, Style::default());
@@ -395,30 +327,6 @@ mod tests {
                 })
                 .collect(),
         }
-    }
-
-    #[test]
-    fn one_and_the_margin_are_always_on_the_scale() {
-        for values in [vec![1.0], vec![0.2, 0.4], vec![3.0, 800.0]] {
-            let ratios = ratios(&values);
-            let scale = Scale::of(&ratios, 100.0, 500.0);
-            for ratio in values.into_iter().chain([1.0, 0.97, 1.03]) {
-                assert!(scale.holds(ratio), "{ratio}");
-            }
-            let ticks = scale.ticks();
-            assert_eq!(ticks[0].0, 1.0);
-            let mut at: Vec<f64> = ticks.iter().map(|(ratio, _)| scale.x(*ratio)).collect();
-            at.sort_by(f64::total_cmp);
-            assert!(at.windows(2).all(|pair| pair[1] - pair[0] > 20.0), "{at:?}");
-        }
-    }
-
-    #[test]
-    fn an_endless_interval_does_not_dwarf_the_rest() {
-        let mut ratios = ratios(&[0.9, 1.1]);
-        ratios.rows[0].interval = Some((1e-9, 1e9));
-        let scale = Scale::of(&ratios, 0.0, 500.0);
-        assert!(scale.x(1.1) - scale.x(0.9) > 100.0);
     }
 
     #[test]

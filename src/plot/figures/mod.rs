@@ -12,6 +12,7 @@ mod naming;
 mod panels;
 pub mod qp_shares;
 pub mod rate_by_qps;
+mod ratio_scale;
 pub mod ratios;
 mod settings;
 pub mod shares;
