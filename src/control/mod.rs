@@ -18,6 +18,7 @@ mod run;
 mod serve_run;
 pub mod server;
 mod silence;
+mod sleepers;
 pub mod station;
 pub mod token;
 mod transmit;

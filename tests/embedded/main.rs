@@ -7,6 +7,7 @@
 mod choice;
 mod death;
 mod faults;
+mod polling;
 mod program;
 mod transfers;
 mod truth;
