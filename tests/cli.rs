@@ -69,6 +69,13 @@ fn serve_help() {
 }
 
 #[test]
+fn plot_help() {
+    let output = run(&["plot", "--help"]);
+    assert_eq!(output.status.code(), Some(0));
+    insta::assert_snapshot!("plot_help", text(&output.stdout));
+}
+
+#[test]
 fn version() {
     let output = run(&["--version"]);
     assert_eq!(output.status.code(), Some(0));
@@ -105,6 +112,9 @@ fn values_that_do_not_parse() {
         "--qqs 4",
         "serve --bind here",
         "serve --qps 4",
+        "plot -o plots",
+        "plot results",
+        "plot -o plots --base",
     ]));
 }
 

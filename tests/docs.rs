@@ -41,6 +41,7 @@ fn all_options() -> BTreeSet<String> {
     let mut all = long_options(&[]);
     all.extend(long_options(&["serve"]));
     all.extend(long_options(&["compare"]));
+    all.extend(long_options(&["plot"]));
     assert!(all.len() > 35, "{all:?}");
     all
 }
@@ -68,6 +69,7 @@ fn every_option_on_the_pages_exists() {
         "--dry-run",
         "--no-lab",
         "--release",
+        "--bench",
     ];
     for name in [
         "README.md",
@@ -75,6 +77,7 @@ fn every_option_on_the_pages_exists() {
         "docs/command-line.md",
         "docs/comparing.md",
         "docs/errors.md",
+        "docs/plots.md",
         "docs/results.md",
     ] {
         let unknown: Vec<_> = options_of(&page(name))
@@ -116,6 +119,7 @@ fn links_between_pages_lead_somewhere() {
         ("docs/comparing.md", "docs/"),
         ("docs/statistics.md", "docs/"),
         ("docs/errors.md", "docs/"),
+        ("docs/plots.md", "docs/"),
         ("docs/protocol.md", "docs/"),
         ("docs/results.md", "docs/"),
     ] {

@@ -7,6 +7,7 @@ use clap::{ArgAction, Args, CommandFactory as _, Parser, Subcommand};
 
 use super::compare::CompareArgs;
 use super::host::HostPort;
+use super::plot::PlotArgs;
 use super::sweep_args::SweepArgs;
 use crate::control::station::Faults;
 use crate::plan::{CoreList, TimeSpan};
@@ -70,6 +71,8 @@ pub enum Command {
     Serve(ServeArgs),
     /// Tell whether results regressed against a baseline
     Compare(CompareArgs),
+    /// Draw results: one page with figures and tables, and SVG files
+    Plot(PlotArgs),
 }
 
 /// Options of a sweep.

@@ -36,26 +36,9 @@ pub struct CompareArgs {
     /// Result file to compare with it, or a folder of them
     #[arg(value_name = "NEW")]
     pub new: PathBuf,
-    /// What to compare [default: all]
-    #[arg(
-        long,
-        value_name = "LIST",
-        value_delimiter = ',',
-        help_heading = "What to compare"
-    )]
-    pub metrics: Vec<Metric>,
-    /// How much does not matter, such as bandwidth=3%,p99=10% [default: bandwidth 3%, rate 5%, p50 3%, p99 10%,
-    /// p99.9 20%, fairness 2%, cpu 10%]
-    #[arg(long, value_name = "LIST", help_heading = "What to compare")]
-    pub margin: Option<Margins>,
-    /// Compare although these differ: host, device, link, mtu, faults, settings
-    #[arg(
-        long,
-        value_name = "LIST",
-        value_delimiter = ',',
-        help_heading = "What to compare"
-    )]
-    pub across: Vec<Aspect>,
+    /// What, and how strictly.
+    #[command(flatten)]
+    pub what: WhatArgs,
     /// Exit with 1 also when a figure is unclear, or a case of BASE is missing in NEW
     #[arg(long, help_heading = "What to compare")]
     pub strict: bool,
@@ -82,6 +65,37 @@ pub struct CompareArgs {
     pub quiet: bool,
 }
 
+/// What to compare, of this command and of `rocebench plot --base`.
+#[derive(Debug, Default, Args)]
+#[command(next_help_heading = "What to compare")]
+pub struct WhatArgs {
+    /// What to compare [default: all]
+    #[arg(long, value_name = "LIST", value_delimiter = ',')]
+    pub metrics: Vec<Metric>,
+    /// How much does not matter, such as bandwidth=3%,p99=10% [default: bandwidth 3%, rate 5%, p50 3%, p99 10%,
+    /// p99.9 20%, fairness 2%, cpu 10%]
+    #[arg(long, value_name = "LIST")]
+    pub margin: Option<Margins>,
+    /// Compare although these differ: host, device, link, mtu, faults, settings
+    #[arg(long, value_name = "LIST", value_delimiter = ',')]
+    pub across: Vec<Aspect>,
+}
+
+impl WhatArgs {
+    /// The same as the comparison takes it.
+    pub fn options(&self) -> Options {
+        Options {
+            metrics: if self.metrics.is_empty() {
+                Metric::ALL.to_vec()
+            } else {
+                self.metrics.clone()
+            },
+            margins: self.margin.clone().unwrap_or_default(),
+            across: self.across.clone(),
+        }
+    }
+}
+
 /// The formats of one file each, with their flags.
 type Format<'a> = (&'static str, Option<&'a Path>, Box<Writer<'a>>);
 type Writer<'a> = dyn Fn(&mut dyn Write) -> io::Result<()> + 'a;
@@ -93,17 +107,7 @@ type Writer<'a> = dyn Fn(&mut dyn Write) -> io::Result<()> + 'a;
 pub fn compare(args: &CompareArgs) -> Result<(), Failure> {
     one_stdout(args)?;
     let (base, new) = (found(&args.base)?, found(&args.new)?);
-    let metrics = if args.metrics.is_empty() {
-        Metric::ALL.to_vec()
-    } else {
-        args.metrics.clone()
-    };
-    let options = Options {
-        metrics,
-        margins: args.margin.clone().unwrap_or_default(),
-        across: args.across.clone(),
-    };
-    let comparison = compare::compare((&args.base, &base), (&args.new, &new), &options);
+    let comparison = compare::compare((&args.base, &base), (&args.new, &new), &args.what.options());
     write(args, &comparison, [&base, &new])?;
     verdict(args, &comparison)
 }

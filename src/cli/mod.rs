@@ -10,6 +10,7 @@ pub mod execute;
 pub mod host;
 pub mod logging;
 mod output;
+pub mod plot;
 pub mod progress;
 pub mod run;
 pub mod serve;
@@ -39,6 +40,10 @@ pub fn main() -> Result<(), Failure> {
             execute::serve(plan)
         }
         Some(args::Command::Compare(args)) => compare::compare(&args),
+        Some(args::Command::Plot(args)) => {
+            logging::start(args.speech.verbose, args.speech.quiet);
+            plot::plot(&args)
+        }
         None => {
             let plan = run::RunPlan::new(cli.run)?;
             logging::start(plan.verbose, plan.quiet);

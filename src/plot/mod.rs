@@ -1,6 +1,14 @@
 //! Results as pictures: SVG figures and one page with all of them. It reads result files only; it must not
 //! know verbs, sockets or how to run anything.
 
+pub mod draw;
 pub mod figure;
+pub mod figures;
+pub mod folder;
+pub mod median;
+pub mod page;
+pub mod section;
+pub mod sections;
 
 pub use figure::{Cell, Column, Figure, Table};
+pub use section::Section;

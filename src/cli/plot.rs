@@ -1,0 +1,193 @@
+//! `rocebench plot`: what it is asked for, and how it went. It must not know how a figure is drawn.
+
+use std::collections::HashSet;
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use clap::Args;
+
+use super::args::SpeechArgs;
+use super::compare::WhatArgs;
+use super::errors::{Failure, say};
+use crate::compare::{Comparison, Options, compare};
+use crate::plot::folder::{self, FolderError};
+use crate::plot::page::Page;
+use crate::plot::sections;
+use crate::results::load::{Found, Loaded, load};
+
+/// Reading that takes longer is worth a word.
+const LONG: Duration = Duration::from_secs(2);
+
+/// Examples below the help.
+pub const AFTER_HELP: &str = "\
+DIR then has index.html, one page with all figures and tables that needs no network, and each figure as an
+SVG file. Files there that are not rocebench's are left alone.
+
+Examples:
+  rocebench plot results -o plots
+  rocebench plot results/rocebench-20261121T031008Z-30327.json -o plots
+  rocebench plot results --base results/before.json -o plots
+
+Exit codes: 0 drawn, 1 DIR cannot be written, 2 bad input (what could be read is drawn).";
+
+/// Options of `rocebench plot`.
+#[derive(Debug, Args)]
+#[command(after_help = AFTER_HELP)]
+pub struct PlotArgs {
+    /// Result files, and folders of them
+    #[arg(value_name = "RESULT", required = true)]
+    pub results: Vec<PathBuf>,
+    /// Folder for the page and the figures, made if absent
+    #[arg(short, long, value_name = "DIR", help_heading = "Output")]
+    pub out: PathBuf,
+    /// Result file or folder to compare with
+    #[arg(long, value_name = "RESULT")]
+    pub base: Option<PathBuf>,
+    /// What of it.
+    #[command(flatten)]
+    pub what: WhatArgs,
+    /// How much is said.
+    #[command(flatten)]
+    pub speech: SpeechArgs,
+}
+
+/// What was found under the paths of one side.
+#[derive(Default)]
+struct Input {
+    results: Vec<Loaded>,
+    /// Why files could not be used.
+    refused: Vec<String>,
+    /// How many of these were named themselves.
+    named: usize,
+}
+
+/// Draws.
+///
+/// # Errors
+/// Bad input where a file that was named was refused or there is nothing to draw; failed where the folder cannot
+/// be written.
+pub fn plot(args: &PlotArgs) -> Result<(), Failure> {
+    let began = Instant::now();
+    let input = read(&args.results);
+    let base = args
+        .base
+        .as_ref()
+        .map(|path| read(std::slice::from_ref(path)));
+    let refused: Vec<String> = std::iter::once(&input)
+        .chain(&base)
+        .flat_map(|input| input.refused.iter().cloned())
+        .collect();
+    let named = input.named + base.as_ref().map_or(0, |base| base.named);
+    for reason in &refused {
+        say(&format!("rocebench: warning: {reason}"));
+    }
+    let sides = [("result", Some(&input)), ("base", base.as_ref())];
+    for (side, input) in sides {
+        if input.is_some_and(|input| input.results.is_empty()) {
+            return Err(
+                Failure::bad_input(format!("no {side} could be read, nothing is drawn"))
+                    .with_hint("name the JSON files that rocebench wrote, or a folder with them"),
+            );
+        }
+    }
+    let results = input.results;
+    let cases: usize = results.iter().map(|loaded| loaded.result.cases.len()).sum();
+    if began.elapsed() > LONG && !args.speech.quiet {
+        say(&format!("{cases} cases read, drawing"));
+    }
+
+    let comparison = (args.base.as_deref().zip(base))
+        .map(|(path, base)| compare_with(path, base.results, &results, &args.what.options()));
+    let sections = sections::sections(&results, comparison.as_ref());
+    let figures = || sections.iter().flat_map(|section| &section.figures);
+    if figures().next().is_none() {
+        return Err(Failure::bad_input(format!(
+            "nothing to draw: none of the {cases} cases has a complete run with figures"
+        ))
+        .with_hint("run the sweep again; the failures are in its JSON file"));
+    }
+    let page = Page {
+        results: &results,
+        sections: &sections,
+        refused: &refused,
+        left_out: &sections::left_out(&results, comparison.as_ref()),
+    };
+    let path = folder::write(&args.out, &page.html(), figures()).map_err(unwritten)?;
+    report(&path, figures().count(), cases);
+    if named == 0 {
+        return Ok(());
+    }
+    let files = if named == 1 {
+        "file that was"
+    } else {
+        "files that were"
+    };
+    Err(Failure::bad_input(format!(
+        "{named} {files} named refused, see above; the others are drawn"
+    ))
+    .with_hint("name only what is to be drawn"))
+}
+
+fn compare_with(
+    path: &Path,
+    base: Vec<Loaded>,
+    results: &[Loaded],
+    options: &Options,
+) -> Comparison {
+    let found = |results| Found {
+        results,
+        refused: Vec::new(),
+    };
+    compare(
+        (path, &found(base)),
+        (Path::new("the results"), &found(results.to_vec())),
+        options,
+    )
+}
+
+fn unwritten(error: FolderError) -> Failure {
+    match error {
+        FolderError::Foreign { .. } => Failure::bad_input(error),
+        FolderError::Make { .. } | FolderError::Write(_) => Failure::failed(error),
+    }
+}
+
+/// Results, each file once, and why others are none.
+fn read(paths: &[PathBuf]) -> Input {
+    let mut seen = HashSet::new();
+    let mut input = Input::default();
+    for path in paths {
+        let Found { results, refused } = load(&[path]);
+        let before = input.refused.len();
+        if results.is_empty() && refused.is_empty() {
+            input
+                .refused
+                .push(format!("{} holds no result files", path.display()));
+        }
+        input
+            .refused
+            .extend(refused.iter().map(ToString::to_string));
+        if results.is_empty() || !path.is_dir() {
+            input.named += input.refused.len() - before;
+        }
+        let new = results
+            .into_iter()
+            .filter(|loaded| seen.insert(real(&loaded.path)));
+        input.results.extend(new);
+    }
+    input
+}
+
+fn real(path: &Path) -> PathBuf {
+    path.canonicalize().unwrap_or_else(|_| path.to_owned())
+}
+
+/// Says where the page is; when stdout is closed, nobody wants to know.
+fn report(page: &Path, figures: usize, cases: usize) {
+    let _ = writeln!(
+        std::io::stdout(),
+        "{}: {figures} figures of {cases} cases",
+        page.display()
+    );
+}

@@ -1,0 +1,313 @@
+//! Shapes and text as SVG elements in the order in which they are drawn. It must not know scales or charts.
+
+use maud::{Markup, PreEscaped, html};
+
+use super::palette::{Colour, INK, Look, Marker};
+use super::text::{SMALL_PX, printable};
+
+/// A rectangle, in pixels from the upper left corner.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Rect {
+    /// Left edge.
+    pub x: f64,
+    /// Upper edge.
+    pub y: f64,
+    /// Width.
+    pub width: f64,
+    /// Height.
+    pub height: f64,
+}
+
+impl Rect {
+    /// Right edge.
+    pub fn right(&self) -> f64 {
+        self.x + self.width
+    }
+
+    /// Lower edge.
+    pub fn bottom(&self) -> f64 {
+        self.y + self.height
+    }
+}
+
+/// Which end of a text its place is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Anchor {
+    /// Its left end.
+    Start,
+    /// Its middle.
+    Middle,
+    /// Its right end.
+    End,
+}
+
+/// How text looks.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Style {
+    /// Size in pixels; 12 at least.
+    pub size_px: f64,
+    /// Bold.
+    pub bold: bool,
+    /// Colour.
+    pub colour: Colour,
+    /// Which end its place is.
+    pub anchor: Anchor,
+}
+
+impl Default for Style {
+    fn default() -> Self {
+        Style {
+            size_px: SMALL_PX,
+            bold: false,
+            colour: INK,
+            anchor: Anchor::Start,
+        }
+    }
+}
+
+/// How a shape looks.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Paint {
+    /// What it is filled with.
+    pub fill: Option<Colour>,
+    /// What its outline is drawn with.
+    pub stroke: Option<Colour>,
+    /// Width of the outline; 1 where it is 0.
+    pub width: f64,
+    /// Pattern of the outline; empty for solid.
+    pub dash: &'static str,
+    /// How much of what is behind shows, 0 to 1; 0 hides it.
+    pub transparency: f64,
+}
+
+impl Paint {
+    /// A line of that colour and width.
+    pub fn line(colour: Colour, width: f64) -> Paint {
+        Paint {
+            stroke: Some(colour),
+            width,
+            ..Paint::default()
+        }
+    }
+
+    /// An area of that colour.
+    pub fn area(colour: Colour) -> Paint {
+        Paint {
+            fill: Some(colour),
+            ..Paint::default()
+        }
+    }
+
+    /// With a pattern.
+    pub fn dashed(self, dash: &'static str) -> Paint {
+        Paint { dash, ..self }
+    }
+
+    /// With what is behind showing through.
+    pub fn see_through(self, transparency: f64) -> Paint {
+        Paint {
+            transparency,
+            ..self
+        }
+    }
+
+    fn class(&self) -> String {
+        let name = |colour: Colour| colour.property.trim_start_matches("--rb-");
+        let mut classes = Vec::with_capacity(2);
+        classes.extend(self.fill.map(|colour| format!("f-{}", name(colour))));
+        classes.extend(self.stroke.map(|colour| format!("s-{}", name(colour))));
+        classes.join(" ")
+    }
+
+    fn attributes(&self) -> Attributes {
+        Attributes {
+            class: self.class(),
+            fill: self.fill.is_none().then_some("none"),
+            width: (self.stroke.is_some() && self.width > 0.0).then(|| px(self.width)),
+            dash: (!self.dash.is_empty()).then_some(self.dash),
+            opacity: (self.transparency > 0.0).then(|| px(1.0 - self.transparency)),
+        }
+    }
+}
+
+struct Attributes {
+    class: String,
+    fill: Option<&'static str>,
+    width: Option<String>,
+    dash: Option<&'static str>,
+    opacity: Option<String>,
+}
+
+/// A length with at most two digits behind the point. What is not a number would make the document
+/// invalid and is 0.
+pub(super) fn px(value: f64) -> String {
+    let value = if value.is_finite() { value } else { 0.0 };
+    let text = format!("{value:.2}");
+    let text = text.trim_end_matches('0').trim_end_matches('.');
+    if text == "-0" {
+        "0".to_owned()
+    } else {
+        text.to_owned()
+    }
+}
+
+/// What was drawn so far.
+#[derive(Debug, Default)]
+pub struct Canvas {
+    elements: String,
+}
+
+impl Canvas {
+    pub(super) fn into_markup(self) -> Markup {
+        PreEscaped(self.elements)
+    }
+
+    fn add(&mut self, markup: Markup) {
+        self.elements.push_str(&markup.into_string());
+        self.elements.push('\n');
+    }
+
+    /// One line of text whose foot is at `y`.
+    pub fn text(&mut self, x: f64, y: f64, text: &str, style: Style) {
+        let anchor = match style.anchor {
+            Anchor::Start => None,
+            Anchor::Middle => Some("middle"),
+            Anchor::End => Some("end"),
+        };
+        let class = Paint::area(style.colour).class();
+        self.add(html! {
+            text x=(px(x)) y=(px(y)) class=(class) font-size=(px(style.size_px)) text-anchor=[anchor]
+                font-weight=[style.bold.then_some("bold")] { (printable(text)) }
+        });
+    }
+
+    /// A straight line.
+    pub fn line(&mut self, from: (f64, f64), to: (f64, f64), paint: Paint) {
+        self.polyline(&[from, to], paint);
+    }
+
+    /// A line through all points.
+    pub fn polyline(&mut self, points: &[(f64, f64)], paint: Paint) {
+        self.path(points, false, paint);
+    }
+
+    /// The area within the points.
+    pub fn polygon(&mut self, points: &[(f64, f64)], paint: Paint) {
+        self.path(points, true, paint);
+    }
+
+    fn path(&mut self, points: &[(f64, f64)], closed: bool, paint: Paint) {
+        let mut data = String::with_capacity(points.len() * 12);
+        for (index, &(x, y)) in points.iter().enumerate() {
+            data.push(if index == 0 { 'M' } else { 'L' });
+            data.push_str(&px1(x));
+            data.push(' ');
+            data.push_str(&px1(y));
+        }
+        if closed {
+            data.push('Z');
+        }
+        let a = paint.attributes();
+        self.add(html! {
+            path class=(a.class) d=(data) fill=[a.fill] stroke-width=[a.width] stroke-dasharray=[a.dash]
+                opacity=[a.opacity] stroke-linejoin="round" {}
+        });
+    }
+
+    /// A rectangle, with words for who points at it.
+    pub fn rect(&mut self, rect: Rect, paint: Paint, hint: Option<&str>) {
+        let a = paint.attributes();
+        self.add(html! {
+            rect class=(a.class) x=(px(rect.x)) y=(px(rect.y)) width=(px(rect.width.max(0.0)))
+                height=(px(rect.height.max(0.0))) fill=[a.fill] stroke-width=[a.width]
+                stroke-dasharray=[a.dash] opacity=[a.opacity] {
+                @if let Some(hint) = hint { title { (printable(hint)) } }
+            }
+        });
+    }
+
+    /// A ring around a point: round for what is better, square for what is worse.
+    pub fn ring(&mut self, (x, y): (f64, f64), colour: Colour, better: bool, hint: &str) {
+        let square = Rect {
+            x: x - 9.0,
+            y: y - 9.0,
+            width: 18.0,
+            height: 18.0,
+        };
+        let radius = better.then_some("9");
+        let a = Paint::line(colour, 2.2).attributes();
+        self.add(html! {
+            rect class=(a.class) x=(px(square.x)) y=(px(square.y)) width="18" height="18" rx=[radius]
+                fill=[a.fill] stroke-width=[a.width] { title { (printable(hint)) } }
+        });
+    }
+
+    /// A series' marker, with words for who points at it.
+    pub fn marker(&mut self, (x, y): (f64, f64), look: Look, hint: Option<&str>) {
+        let r = 4.0;
+        let data = match look.marker {
+            Marker::Circle => format!(
+                "M{} {}a{r} {r} 0 1 0 {} 0a{r} {r} 0 1 0 {} 0Z",
+                px(x - r),
+                px(y),
+                2.0 * r,
+                -2.0 * r
+            ),
+            Marker::Square => format!("M{} {}h7v7h-7Z", px(x - 3.5), px(y - 3.5)),
+            Marker::Up => format!("M{} {}l4.5 8h-9Z", px(x), px(y - 5.0)),
+            Marker::Down => format!("M{} {}l4.5 -8h-9Z", px(x), px(y + 5.0)),
+            Marker::Diamond => format!("M{} {}l5 5l-5 5l-5 -5Z", px(x), px(y - 5.0)),
+            Marker::Plus => format!("M{} {}h10M{} {}v10", px(x - 5.0), px(y), px(x), px(y - 5.0)),
+            Marker::Cross => {
+                format!("M{} {}l8 8m0 -8l-8 8", px(x - 4.0), px(y - 4.0))
+            }
+            Marker::Bar => format!("M{} {}h9v4h-9Z", px(x - 4.5), px(y - 2.0)),
+        };
+        let fill = if look.hollow {
+            super::palette::GROUND
+        } else {
+            look.colour
+        };
+        let paint = Paint {
+            fill: Some(fill),
+            stroke: Some(look.colour),
+            width: 1.8,
+            ..Paint::default()
+        };
+        let a = paint.attributes();
+        self.add(html! {
+            path class=(a.class) d=(data) stroke-width=[a.width] {
+                @if let Some(hint) = hint { title { (printable(hint)) } }
+            }
+        });
+    }
+}
+
+/// A coordinate of a line with many points.
+fn px1(value: f64) -> String {
+    let value = if value.is_finite() { value } else { 0.0 };
+    let text = format!("{value:.1}");
+    text.strip_suffix(".0").map_or(text.clone(), str::to_owned)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lengths_are_short_and_always_numbers() {
+        let told: Vec<_> = [1.0, 1.5, 2.346, -0.001, f64::NAN, f64::INFINITY]
+            .map(px)
+            .to_vec();
+        assert_eq!(told, ["1", "1.5", "2.35", "0", "0", "0"]);
+    }
+
+    #[test]
+    fn text_is_escaped() {
+        let mut canvas = Canvas::default();
+        canvas.text(1.0, 2.0, "a<b>&\"c\u{7}", Style::default());
+        let drawn = canvas.into_markup().into_string();
+        assert!(drawn.contains("a&lt;b&gt;&amp;"), "{drawn}");
+        assert!(!drawn.contains('\u{7}'));
+    }
+}

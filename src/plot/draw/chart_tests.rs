@@ -1,0 +1,141 @@
+//! Charts of every kind of figures, long names and few pixels: text stays in the frame and apart.
+
+use proptest::prelude::*;
+
+use super::*;
+
+fn axis(kind: u8, values: &[f64], title: &str) -> Axis {
+    let min = values.iter().copied().fold(f64::INFINITY, f64::min);
+    let max = values.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+    let (scale, unit) = match kind {
+        0 => (Scale::linear(min, max), Unit::Plain),
+        1 => (Scale::log2(min, max), Unit::Bytes),
+        2 => (Scale::log10(min, max), Unit::Nanoseconds),
+        3 => (Scale::log10(1.0, max), Unit::Tail),
+        4 => (Scale::from_zero(max), Unit::Nanoseconds),
+        _ => (Scale::linear(0.0, 1.0), Unit::Share),
+    };
+    Axis::new(title, scale.widened(0.02), unit)
+}
+
+fn drawn(series: Vec<Series>, x: Axis, y: Axis, texts: &[String], heights: &[f64]) -> String {
+    let text = |index: usize| texts.get(index).cloned().unwrap_or_default();
+    let mut sheet = Sheet::new(Head {
+        id: "figure".to_owned(),
+        title: text(0),
+        subtitle: text(1),
+        description: text(2),
+    });
+    let chart = LineChart {
+        x,
+        y,
+        series,
+        rules: vec![Rule {
+            name: text(3),
+            look: palette::Look::of_rule(0),
+            y: 5.0,
+        }],
+    };
+    sheet.legend(&chart.keys());
+    for &height in heights {
+        let area = sheet.take(height);
+        chart.draw(&mut sheet.canvas, area);
+    }
+    sheet.note(&text(4));
+    sheet.finish()
+}
+
+fn value() -> impl Strategy<Value = f64> {
+    prop_oneof![
+        8 => 0.0..1000.0f64,
+        1 => Just(0.0),
+        2 => (-30..30i32).prop_map(|exponent| 10f64.powi(exponent)),
+        1 => Just(-4.5),
+        1 => Just(f64::NAN),
+    ]
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(300))]
+    #[test]
+    fn no_label_leaves_the_frame_or_lies_over_another(
+        values in proptest::collection::vec((value(), proptest::option::of(value())), 0..30),
+        (x_kind, y_kind) in (0..6u8, 0..6u8),
+        texts in proptest::collection::vec("[ -~µ≤世\u{7}]{0,300}", 5),
+        names in proptest::collection::vec("[ -~]{0,150}", 0..9),
+        heights in proptest::collection::vec(110.0..400.0f64, 1..3),
+    ) {
+        let point = |&(x, y): &(f64, Option<f64>)| Point {
+            x,
+            y,
+            interval: y.map(|y| (y * 0.9, y * 1.5)),
+        };
+        let points: Vec<Point> = values.iter().map(point).collect();
+        let of = |(index, name): (usize, &String)| Series {
+            name: name.clone(),
+            look: palette::look(index),
+            points: points.iter().skip(index).copied().collect(),
+            markers: index % 2 == 0,
+        };
+        let series = names.iter().enumerate().map(of).collect();
+        let xs: Vec<f64> = values.iter().map(|value| value.0).collect();
+        let ys: Vec<f64> = values.iter().filter_map(|value| value.1).collect();
+        let (x, y) = (axis(x_kind, &xs, &texts[3]), axis(y_kind, &ys, &texts[4]));
+        let svg = drawn(series, x, y, &texts, &heights);
+        prop_assert_eq!(check::faults(&svg), Vec::<String>::new());
+    }
+
+    #[test]
+    fn named_places_lose_their_names_rather_than_overlap(
+        places in proptest::collection::vec((0.0..1.0f64, "[a-z0-9-]{1,40}"), 1..60),
+    ) {
+        let mut ticks: Vec<_> = places.into_iter().map(|(value, label)| Tick { value, label }).collect();
+        ticks.sort_by(|a, b| a.value.total_cmp(&b.value));
+        let mut x = Axis::new("revision", Scale::linear(0.0, 1.0), Unit::Plain);
+        x.ticks = Some(ticks);
+        let svg = drawn(Vec::new(), x, axis(0, &[1.0, 2.0], "y"), &[], &[200.0]);
+        prop_assert_eq!(check::faults(&svg), Vec::<String>::new());
+    }
+}
+
+#[test]
+fn a_missing_figure_is_a_gap() {
+    let point = |x: f64, y: Option<f64>| Point {
+        x,
+        y,
+        interval: None,
+    };
+    let points = vec![
+        point(1.0, Some(1.0)),
+        point(2.0, Some(2.0)),
+        point(3.0, None),
+        point(4.0, Some(4.0)),
+        point(5.0, Some(5.0)),
+    ];
+    let series = Series {
+        name: "one".to_owned(),
+        look: palette::look(0),
+        points,
+        markers: true,
+    };
+    let x = Axis::new("x", Scale::linear(0.0, 6.0), Unit::Plain);
+    let y = Axis::new("y", Scale::from_zero(5.0), Unit::Plain);
+    let svg = drawn(vec![series], x, y, &[], &[200.0]);
+    let lines = svg
+        .lines()
+        .filter(|line| line.contains("s-1") && line.contains("stroke-width=\"2\""))
+        .count();
+    // Two stretches and the legend's sample.
+    assert_eq!(lines, 3, "{svg}");
+    assert_eq!(svg.matches("<title>one: ").count(), 4);
+}
+
+#[test]
+fn the_check_finds_what_is_wrong() {
+    let mut sheet = Sheet::new(Head::default());
+    sheet.canvas.text(100.0, 100.0, "here", Style::default());
+    sheet.canvas.text(110.0, 104.0, "there", Style::default());
+    sheet.canvas.text(950.0, 30.0, "outside", Style::default());
+    sheet.take(200.0);
+    assert_eq!(check::faults(&sheet.finish()).len(), 2);
+}

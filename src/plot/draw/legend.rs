@@ -1,0 +1,85 @@
+//! A legend: what each line, area or marker is, in as many rows as it takes. It must not know charts.
+
+use super::canvas::{Canvas, Paint, Rect, Style};
+use super::palette::Look;
+use super::text::{SMALL_PX, width_px, wrapped};
+
+/// How an entry's sample looks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum KeyMark {
+    /// A line with a marker on it.
+    LineAndMarker,
+    /// A line.
+    Line,
+    /// A marker.
+    Marker,
+    /// A filled patch.
+    Area,
+}
+
+/// An entry of a legend.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Key {
+    /// Colour, marker and pattern.
+    pub look: Look,
+    /// Which of them are shown.
+    pub mark: KeyMark,
+    /// What it is.
+    pub label: String,
+}
+
+const SAMPLE: f64 = 40.0;
+const GAP: f64 = 6.0;
+const BETWEEN: f64 = 20.0;
+const ROW: f64 = 18.0;
+
+/// Draws the entries below `top` in at most `width` pixels from `left`, and returns their height.
+pub(super) fn draw(canvas: &mut Canvas, left: f64, top: f64, width: f64, keys: &[Key]) -> f64 {
+    let (mut x, mut y) = (left, top);
+    let widest = width - SAMPLE - GAP;
+    for key in keys {
+        let lines = wrapped(&key.label, SMALL_PX, false, widest);
+        let needed = lines
+            .iter()
+            .map(|line| width_px(line, SMALL_PX, false))
+            .fold(0.0, f64::max);
+        let entry = SAMPLE + GAP + needed;
+        if x > left && x + entry > left + width {
+            (x, y) = (left, y + ROW);
+        }
+        sample(canvas, (x, y + ROW / 2.0), key);
+        for (index, line) in lines.iter().enumerate() {
+            if index > 0 {
+                y += ROW;
+            }
+            canvas.text(
+                x + SAMPLE + GAP,
+                y + ROW / 2.0 + SMALL_PX * 0.36,
+                line,
+                Style::default(),
+            );
+        }
+        x += entry + BETWEEN;
+    }
+    if keys.is_empty() { 0.0 } else { y + ROW - top }
+}
+
+fn sample(canvas: &mut Canvas, (x, y): (f64, f64), key: &Key) {
+    let look = key.look;
+    if matches!(key.mark, KeyMark::Line | KeyMark::LineAndMarker) {
+        let paint = Paint::line(look.colour, 2.0).dashed(look.dash);
+        canvas.line((x, y), (x + SAMPLE, y), paint);
+    }
+    if matches!(key.mark, KeyMark::Marker | KeyMark::LineAndMarker) {
+        canvas.marker((x + SAMPLE / 2.0, y), look, None);
+    }
+    if key.mark == KeyMark::Area {
+        let patch = Rect {
+            x: x + 8.0,
+            y: y - 6.0,
+            width: SAMPLE - 16.0,
+            height: 12.0,
+        };
+        canvas.rect(patch, Paint::area(look.colour), None);
+    }
+}

@@ -1,0 +1,234 @@
+//! Lines over two axes. What is missing is a gap in its line. It must not know what the lines are of.
+
+use super::axis::{Axis, AxisFrame};
+use super::canvas::{Canvas, Paint, Rect};
+use super::legend::{Key, KeyMark};
+use super::number;
+use super::palette::Look;
+
+/// A figure at a place of the horizontal axis.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Point {
+    /// The place.
+    pub x: f64,
+    /// The figure; `None` interrupts the line.
+    pub y: Option<f64>,
+    /// Ends of the interval around it, if it has one.
+    pub interval: Option<(f64, f64)>,
+}
+
+/// A line.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Series {
+    /// What it is.
+    pub name: String,
+    /// How it looks.
+    pub look: Look,
+    /// Its points, by place.
+    pub points: Vec<Point>,
+    /// Points have markers. A point without neighbours has one anyway.
+    pub markers: bool,
+}
+
+/// A line across the chart to hold others against.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Rule {
+    /// What it is.
+    pub name: String,
+    /// How it looks.
+    pub look: Look,
+    /// Where it crosses the vertical axis.
+    pub y: f64,
+}
+
+/// A chart of lines.
+#[derive(Clone, Debug, PartialEq)]
+pub struct LineChart {
+    /// Horizontal axis.
+    pub x: Axis,
+    /// Vertical axis.
+    pub y: Axis,
+    /// Lines; later ones lie above earlier ones.
+    pub series: Vec<Series>,
+    /// Lines across.
+    pub rules: Vec<Rule>,
+}
+
+impl LineChart {
+    /// Draws the chart with its axes within `area`.
+    pub fn draw(&self, canvas: &mut Canvas, area: Rect) -> AxisFrame {
+        let frame = AxisFrame::draw(canvas, area, &self.x, &self.y);
+        for rule in &self.rules {
+            let Some(y) = frame.y(rule.y) else {
+                continue;
+            };
+            let (from, to) = ((frame.plot.x, y), (frame.plot.right(), y));
+            if frame.contains(from) {
+                let paint = Paint::line(rule.look.colour, 1.5).dashed(rule.look.dash);
+                canvas.line(from, to, paint);
+            }
+        }
+        for series in &self.series {
+            series.draw(canvas, &frame);
+        }
+        frame
+    }
+
+    /// What the lines are, for a legend.
+    pub fn keys(&self) -> Vec<Key> {
+        let of_series = |series: &Series| Key {
+            look: series.look,
+            mark: if series.markers {
+                KeyMark::LineAndMarker
+            } else {
+                KeyMark::Line
+            },
+            label: series.name.clone(),
+        };
+        let of_rule = |rule: &Rule| Key {
+            look: rule.look,
+            mark: KeyMark::Line,
+            label: rule.name.clone(),
+        };
+        let series = self.series.iter().map(of_series);
+        series.chain(self.rules.iter().map(of_rule)).collect()
+    }
+}
+
+impl Series {
+    /// Draws the line into a chart.
+    pub fn draw(&self, canvas: &mut Canvas, frame: &AxisFrame) {
+        let place = |point: &Point| Some((frame.x(point.x)?, frame.y(point.y?)?));
+        let places: Vec<_> = self.points.iter().map(place).collect();
+        let paint = Paint::line(self.look.colour, 2.0).dashed(self.look.dash);
+        for stretch in places.split(Option::is_none) {
+            let stretch: Vec<_> = stretch.iter().flatten().copied().collect();
+            for part in clipped(&stretch, frame.plot) {
+                canvas.polyline(&part, paint);
+            }
+            if let ([alone], false) = (stretch.as_slice(), self.markers)
+                && frame.contains(*alone)
+            {
+                canvas.marker(*alone, self.look, None);
+            }
+        }
+        for (point, place) in self.points.iter().zip(&places) {
+            if let (Some(interval), Some((x, _))) = (point.interval, place) {
+                self.whisker(canvas, frame, *x, interval);
+            }
+        }
+        if !self.markers {
+            return;
+        }
+        for (point, place) in self.points.iter().zip(&places) {
+            if let (Some(place), Some(y)) = (place, point.y)
+                && frame.contains(*place)
+            {
+                let hint = match point.interval {
+                    Some((low, high)) => {
+                        let [y, low, high] = [y, low, high].map(number::short);
+                        format!("{}: {y} ({low} to {high})", self.name)
+                    }
+                    None => format!("{}: {}", self.name, number::short(y)),
+                };
+                canvas.marker(*place, self.look, Some(&hint));
+            }
+        }
+    }
+
+    fn whisker(&self, canvas: &mut Canvas, frame: &AxisFrame, x: f64, (low, high): (f64, f64)) {
+        let (top, bottom) = (frame.plot.y, frame.plot.bottom());
+        // What has no place, such as 0 on a logarithmic axis, lies below.
+        let low = frame.y(low).unwrap_or(bottom).clamp(top, bottom);
+        let high = frame.y(high).unwrap_or(bottom).clamp(top, bottom);
+        let plot = &frame.plot;
+        if !(plot.x - 0.5..=plot.right() + 0.5).contains(&x) {
+            return;
+        }
+        let paint = Paint::line(self.look.colour, 1.3);
+        canvas.line((x, low), (x, high), paint);
+        for y in [low, high] {
+            let (left, right) = ((x - 4.0).max(plot.x), (x + 4.0).min(plot.right()));
+            canvas.line((left, y), (right, y), paint);
+        }
+    }
+}
+
+/// The parts of a line that lie within the rectangle.
+fn clipped(points: &[(f64, f64)], within: Rect) -> Vec<Vec<(f64, f64)>> {
+    let mut parts: Vec<Vec<(f64, f64)>> = Vec::new();
+    for pair in points.windows(2) {
+        let (from, to) = (pair[0], pair[1]);
+        let Some((enter, leave)) = overlap(from, to, within) else {
+            continue;
+        };
+        let at = |t: f64| (from.0 + (to.0 - from.0) * t, from.1 + (to.1 - from.1) * t);
+        match parts.last_mut() {
+            Some(part) if enter == 0.0 && part.last() == Some(&from) => part.push(at(leave)),
+            _ => parts.push(vec![at(enter), if leave == 1.0 { to } else { at(leave) }]),
+        }
+    }
+    parts
+}
+
+/// Which part of a line, from 0 to 1, lies within the rectangle (Liang and Barsky's way).
+fn overlap(from: (f64, f64), to: (f64, f64), within: Rect) -> Option<(f64, f64)> {
+    let (dx, dy) = (to.0 - from.0, to.1 - from.1);
+    let (mut enter, mut leave) = (0.0_f64, 1.0_f64);
+    for (step, room) in [
+        (-dx, from.0 - within.x),
+        (dx, within.right() - from.0),
+        (-dy, from.1 - within.y),
+        (dy, within.bottom() - from.1),
+    ] {
+        // Half a pixel outside is rounding.
+        if step == 0.0 {
+            if room < -0.5 {
+                return None;
+            }
+        } else if step < 0.0 {
+            enter = enter.max((room + 0.01) / step);
+        } else {
+            leave = leave.min((room + 0.01) / step);
+        }
+    }
+    (enter < leave).then_some((enter, leave))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const BOX: Rect = Rect {
+        x: 0.0,
+        y: 0.0,
+        width: 100.0,
+        height: 100.0,
+    };
+
+    #[test]
+    fn lines_end_at_the_frame_and_come_back() {
+        let parts = clipped(
+            &[
+                (0.0, 50.0),
+                (20.0, 50.0),
+                (40.0, -50.0),
+                (60.0, 50.0),
+                (80.0, 50.0),
+            ],
+            BOX,
+        );
+        assert_eq!(parts.len(), 2, "{parts:?}");
+        let highest = parts
+            .iter()
+            .flatten()
+            .map(|point| point.1)
+            .fold(f64::INFINITY, f64::min);
+        assert!((-0.1..=0.1).contains(&highest));
+        assert_eq!(
+            clipped(&[(0.0, 500.0), (20.0, 500.0)], BOX),
+            Vec::<Vec<_>>::new()
+        );
+        assert_eq!(clipped(&[(0.0, 5.0)], BOX), Vec::<Vec<_>>::new());
+    }
+}

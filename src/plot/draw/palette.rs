@@ -1,0 +1,243 @@
+//! Colours, line patterns and markers. Colours are CSS custom properties, so that a page can give others for
+//! dark; series differ by marker and pattern as well, for who does not tell the colours apart. It must not
+//! know what is drawn.
+
+use std::fmt::Write as _;
+
+/// A colour: its CSS custom property and what it is on light and on dark ground.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Colour {
+    /// Name of the property, with its hyphens.
+    pub property: &'static str,
+    /// On light ground.
+    pub light: &'static str,
+    /// On dark ground.
+    pub dark: &'static str,
+}
+
+const fn colour(property: &'static str, light: &'static str, dark: &'static str) -> Colour {
+    Colour {
+        property,
+        light,
+        dark,
+    }
+}
+
+/// The ground.
+pub const GROUND: Colour = colour("--rb-bg", "#ffffff", "#16181d");
+/// Text and axes.
+pub const INK: Colour = colour("--rb-fg", "#222222", "#e8e8e8");
+/// Text of less weight.
+pub const MUTED: Colour = colour("--rb-muted", "#565656", "#b0b3b8");
+/// Lines of a grid.
+pub const GRID: Colour = colour("--rb-grid", "#dddddd", "#383c44");
+/// Limits and other lines to hold figures against.
+pub const RULE: Colour = colour("--rb-rule", "#767676", "#8f949c");
+/// What is better.
+pub const BETTER: Colour = colour("--rb-better", "#0072b2", "#56b4e9");
+/// What is worse.
+pub const WORSE: Colour = colour("--rb-worse", "#b34700", "#ff9a4d");
+/// Colours of series, after Okabe and Ito's, with those darkened that stand out too little from white.
+pub const SERIES: [Colour; 8] = [
+    colour("--rb-1", "#0072b2", "#4aa3e0"),
+    colour("--rb-2", "#d55e00", "#ff8330"),
+    colour("--rb-3", "#00875f", "#2ec4a0"),
+    colour("--rb-4", "#b0559a", "#e08fc8"),
+    colour("--rb-5", "#222222", "#f2f2f2"),
+    colour("--rb-6", "#3d9bd1", "#9fd8ff"),
+    colour("--rb-7", "#a67c00", "#f0dc50"),
+    colour("--rb-8", "#7a4a2a", "#c99a78"),
+];
+/// Steps of a map from nothing (0) to all (1), told apart by their lightness alone.
+pub const MAP: [Colour; 9] = [
+    colour("--rb-map-0", "#f7f9fc", "#1d2230"),
+    colour("--rb-map-1", "#e9eef6", "#1f2d45"),
+    colour("--rb-map-2", "#d0dff0", "#213a5c"),
+    colour("--rb-map-3", "#abc9e6", "#244a76"),
+    colour("--rb-map-4", "#7fb0da", "#2a5c91"),
+    colour("--rb-map-5", "#5595ca", "#336aa0"),
+    colour("--rb-map-6", "#3278b4", "#5a92c6"),
+    colour("--rb-map-7", "#185a96", "#8ab5dd"),
+    colour("--rb-map-8", "#083d70", "#c8dff5"),
+];
+
+/// All colours, for a page that darkens them.
+pub fn all() -> impl Iterator<Item = Colour> {
+    [GROUND, INK, MUTED, GRID, RULE, BETTER, WORSE]
+        .into_iter()
+        .chain(SERIES)
+        .chain(MAP)
+}
+
+impl Colour {
+    /// `fill:…` or `stroke:…` of this colour; the first value is for viewers that know no custom properties.
+    pub(super) fn css(self, what: &str) -> String {
+        let Colour {
+            property, light, ..
+        } = self;
+        format!("{what}:{light};{what}:var({property},{light})")
+    }
+}
+
+/// The rules that every figure carries. A class stands for a colour: `f…` fills with it, `s…` strokes.
+pub(super) fn style_sheet() -> String {
+    let mut css = String::from(
+        ".rb-figure{font-family:Arial,Helvetica,\"Liberation Sans\",\"DejaVu Sans\",sans-serif}",
+    );
+    for colour in all() {
+        let name = colour.property.trim_start_matches("--rb-");
+        let _ = write!(
+            css,
+            ".rb-figure .f-{name}{{{}}}.rb-figure .s-{name}{{{}}}",
+            colour.css("fill"),
+            colour.css("stroke")
+        );
+    }
+    css
+}
+
+/// Shape of a marker.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Marker {
+    /// A disc.
+    Circle,
+    /// An upright square.
+    Square,
+    /// A triangle, point up.
+    Up,
+    /// A square on its corner.
+    Diamond,
+    /// A triangle, point down.
+    Down,
+    /// Two crossed strokes, upright.
+    Plus,
+    /// Two crossed strokes, slanting.
+    Cross,
+    /// A bar that lies.
+    Bar,
+}
+
+/// How a series looks: three ways to tell it from others.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Look {
+    /// Its colour.
+    pub colour: Colour,
+    /// Its marker.
+    pub marker: Marker,
+    /// `stroke-dasharray` of its line; empty for a solid one.
+    pub dash: &'static str,
+    /// Markers are rings instead of filled.
+    pub hollow: bool,
+}
+
+/// Looks that can be told apart.
+pub const LOOKS: usize = SERIES.len();
+
+/// The look of the series with that number in its figure; they come again after [`LOOKS`].
+pub fn look(index: usize) -> Look {
+    const SHAPES: [(Marker, &str); LOOKS] = [
+        (Marker::Circle, ""),
+        (Marker::Square, "8 3"),
+        (Marker::Up, "12 3 2 3"),
+        (Marker::Diamond, "5 3"),
+        (Marker::Down, "16 4"),
+        (Marker::Plus, "9 3 2 3 2 3"),
+        (Marker::Cross, "3 3"),
+        (Marker::Bar, "12 3 5 3"),
+    ];
+    let index = index % LOOKS;
+    let (marker, dash) = SHAPES[index];
+    Look {
+        colour: SERIES[index],
+        marker,
+        dash,
+        hollow: false,
+    }
+}
+
+impl Look {
+    /// The same series of another program: hollow markers on a dotted line.
+    pub fn of_peer(self) -> Look {
+        Look {
+            dash: "1.5 3.5",
+            hollow: true,
+            ..self
+        }
+    }
+
+    /// A line to hold others against, the `index`th of its figure.
+    pub fn of_rule(index: usize) -> Look {
+        const DASHES: [&str; 4] = ["14 4", "6 4", "2 4", "14 4 2 4"];
+        Look {
+            colour: RULE,
+            marker: Marker::Bar,
+            dash: DASHES[index % DASHES.len()],
+            hollow: false,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn luminance(hex: &str) -> f64 {
+        let part = |range| f64::from(u8::from_str_radix(&hex[range], 16).unwrap()) / 255.0;
+        let linear = |value: f64| {
+            if value <= 0.04045 {
+                value / 12.92
+            } else {
+                ((value + 0.055) / 1.055).powf(2.4)
+            }
+        };
+        0.2126 * linear(part(1..3)) + 0.7152 * linear(part(3..5)) + 0.0722 * linear(part(5..7))
+    }
+
+    /// WCAG 2.2's contrast ratio.
+    fn contrast(a: &str, b: &str) -> f64 {
+        let (a, b) = (luminance(a), luminance(b));
+        (a.max(b) + 0.05) / (a.min(b) + 0.05)
+    }
+
+    #[test]
+    fn text_and_marks_stand_out_from_the_ground() {
+        for colour in [INK, MUTED] {
+            assert!(contrast(colour.light, GROUND.light) >= 4.5, "{colour:?}");
+            assert!(contrast(colour.dark, GROUND.dark) >= 4.5, "{colour:?}");
+        }
+        for colour in SERIES.into_iter().chain([RULE, BETTER, WORSE]) {
+            assert!(contrast(colour.light, GROUND.light) >= 3.0, "{colour:?}");
+            assert!(contrast(colour.dark, GROUND.dark) >= 3.0, "{colour:?}");
+        }
+    }
+
+    #[test]
+    fn no_two_looks_share_anything() {
+        for a in 0..LOOKS {
+            for b in 0..a {
+                let (a, b) = (look(a), look(b));
+                assert!(a.colour != b.colour && a.marker != b.marker && a.dash != b.dash);
+            }
+        }
+    }
+
+    #[test]
+    fn the_map_goes_one_way() {
+        for pair in MAP.windows(2) {
+            assert!(
+                luminance(pair[0].light) > luminance(pair[1].light),
+                "{pair:?}"
+            );
+            assert!(
+                luminance(pair[0].dark) < luminance(pair[1].dark),
+                "{pair:?}"
+            );
+        }
+    }
+
+    #[test]
+    fn properties_are_unique() {
+        let names: std::collections::BTreeSet<_> = all().map(|colour| colour.property).collect();
+        assert_eq!(names.len(), all().count());
+    }
+}

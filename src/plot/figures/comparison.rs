@@ -1,0 +1,420 @@
+//! Figure: ratios with their intervals, one row a case, the worst first, with the margin and the line at 1.
+
+use super::naming::{head, slug};
+use super::ratios::{RatioRow, Ratios, Tone, of_comparison, of_perftest};
+use crate::compare::{Comparison, Metric};
+use crate::plot::draw::palette::{BETTER, GRID, INK, Look, MUTED, Marker, RULE, WORSE};
+use crate::plot::draw::text::{SMALL_PX, shortened, width_px};
+use crate::plot::draw::{Anchor, Canvas, Paint, Rect, Sheet, Style, WIDTH};
+use crate::plot::figure::{Cell, Column, Figure, Table};
+use crate::results::load::Loaded;
+
+/// Rows that are drawn; of more, the worst and the best.
+pub const MOST_ROWS: usize = 60;
+const WORST_ROWS: usize = 40;
+
+const MARGIN_PX: f64 = 20.0;
+const LABEL_PX: f64 = 260.0;
+const ROW_PX: f64 = 20.0;
+const GAP_PX: f64 = 12.0;
+
+/// One for each metric of the comparison, and of perftest's figures.
+pub fn figures(results: &[Loaded], comparison: Option<&Comparison>) -> Vec<Figure> {
+    let from_comparison = comparison.map(of_comparison).unwrap_or_default();
+    let from_comparison = from_comparison.iter().map(|ratios| figure(ratios, "base"));
+    let from_perftest = of_perftest(results);
+    from_comparison
+        .chain(
+            from_perftest
+                .iter()
+                .map(|ratios| figure(ratios, "perftest")),
+        )
+        .collect()
+}
+
+/// Name of a metric in a title.
+fn name(metric: Metric) -> &'static str {
+    match metric {
+        Metric::GbitPerS => "Bandwidth",
+        Metric::MmsgPerS => "Message rate",
+        Metric::P50Ns => "Median latency",
+        Metric::P99Ns => "p99 latency",
+        Metric::P99_9Ns => "p99.9 latency",
+        Metric::Fairness => "Fairness (Jain’s index)",
+        Metric::CpuSecondsPerGb => "CPU time a GB",
+    }
+}
+
+fn figure(ratios: &Ratios, of: &str) -> Figure {
+    let title = format!(
+        "{}: ratio of {} to {}",
+        name(ratios.metric),
+        ratios.new,
+        ratios.base
+    );
+    let better = if ratios.metric.higher_is_better() {
+        "more"
+    } else {
+        "less"
+    };
+    let subtitle = format!(
+        "Medians over complete runs with 95 % intervals, no unit; {better} is better; within the band of ±{:.0} % it does not matter; worst first",
+        ratios.margin * 100.0
+    );
+    let count = |tone| ratios.rows.iter().filter(|row| row.tone == tone).count();
+    let mut description = format!(
+        "Of {} cases {} are better, {} worse, {} equal and {} unclear.",
+        ratios.rows.len(),
+        count(Tone::Better),
+        count(Tone::Worse),
+        count(Tone::Equal),
+        count(Tone::Unclear)
+    );
+    if let (Some(worst), Some(best)) = (ratios.rows.first(), ratios.rows.last()) {
+        description.push_str(&format!(
+            " The worst ratio is {:.3} ({}), the best {:.3} ({}).",
+            worst.ratio, worst.case, best.ratio, best.case
+        ));
+    }
+    let mut figure = Figure {
+        id: format!("comparison-{of}-{}", slug(ratios.metric.short_name())),
+        description,
+        svg: String::new(),
+        title,
+        subtitle,
+        tables: vec![table(ratios)],
+    };
+    figure.svg = draw(ratios, &figure);
+    figure
+}
+
+/// Maps ratios, by their logarithm, to pixels.
+struct Scale {
+    low: f64,
+    high: f64,
+    left: f64,
+    right: f64,
+}
+
+impl Scale {
+    /// Room for all ratios, the margin and 1, and for intervals as far as they do not dwarf them.
+    fn of(ratios: &Ratios, left: f64, right: f64) -> Scale {
+        let margin = [1.0 - 1.5 * ratios.margin, 1.0 + 1.5 * ratios.margin];
+        let points = || ratios.rows.iter().map(|row| row.ratio).chain(margin);
+        let (least, most) = (
+            points().fold(f64::INFINITY, f64::min),
+            points().fold(0.0, f64::max),
+        );
+        let span = (most / least).sqrt().max(1.1);
+        let ends = ratios.rows.iter().filter_map(|row| row.interval);
+        let (low, high) = ends.fold((least, most), |(low, high), (from, to)| {
+            (low.min(from), high.max(to))
+        });
+        Scale {
+            low: low.max(least / span) / 1.01,
+            high: high.min(most * span) * 1.01,
+            left,
+            right,
+        }
+    }
+
+    fn x(&self, ratio: f64) -> f64 {
+        let part = (ratio.clamp(self.low, self.high) / self.low).ln() / (self.high / self.low).ln();
+        self.left + part * (self.right - self.left)
+    }
+
+    fn holds(&self, ratio: f64) -> bool {
+        (self.low..=self.high).contains(&ratio)
+    }
+
+    /// Round ratios, 1 among them, with room between their labels.
+    fn ticks(&self) -> Vec<(f64, String)> {
+        const ROUND: [f64; 16] = [
+            1.005, 1.01, 1.02, 1.03, 1.05, 1.1, 1.2, 1.5, 2.0, 3.0, 5.0, 10.0, 20.0, 50.0, 100.0,
+            1000.0,
+        ];
+        const BELOW: [f64; 16] = [
+            0.995, 0.99, 0.98, 0.97, 0.95, 0.9, 0.8, 0.7, 0.5, 0.3, 0.2, 0.1, 0.05, 0.02, 0.01,
+            0.001,
+        ];
+        let label = |ratio: f64| {
+            let text = format!("{ratio:.3}");
+            text.trim_end_matches('0').trim_end_matches('.').to_owned()
+        };
+        let half = |text: &str| width_px(text, SMALL_PX, false) / 2.0 + 8.0;
+        let mut ticks = vec![(1.0, label(1.0))];
+        for side in [ROUND, BELOW] {
+            let (mut from, mut taken) = (self.x(1.0), half("1"));
+            for ratio in side.into_iter().filter(|ratio| self.holds(*ratio)) {
+                let (x, text) = (self.x(ratio), label(ratio));
+                if (x - from).abs() >= taken + half(&text) {
+                    (from, taken) = (x, half(&text));
+                    ticks.push((ratio, text));
+                }
+            }
+        }
+        ticks
+    }
+}
+
+/// The rows that are drawn, and how many are left out after which.
+fn shown(rows: &[RatioRow]) -> (Vec<&RatioRow>, Option<(usize, usize)>) {
+    if rows.len() <= MOST_ROWS {
+        return (rows.iter().collect(), None);
+    }
+    let best = MOST_ROWS - WORST_ROWS;
+    let shown = rows[..WORST_ROWS].iter().chain(&rows[rows.len() - best..]);
+    (shown.collect(), Some((WORST_ROWS, rows.len() - MOST_ROWS)))
+}
+
+fn draw(ratios: &Ratios, figure: &Figure) -> String {
+    let mut sheet = Sheet::new(head(figure));
+    let (rows, gap) = shown(&ratios.rows);
+    let widest = |texts: &mut dyn Iterator<Item = &str>| {
+        texts
+            .map(|text| width_px(text, SMALL_PX, false))
+            .fold(0.0, f64::max)
+    };
+    let labels = widest(&mut rows.iter().map(|row| row.case.as_str())).min(LABEL_PX);
+    let words = widest(&mut rows.iter().map(|row| row.verdict.as_str()))
+        + width_px("0.000 ", SMALL_PX, false);
+    let left = MARGIN_PX + labels + GAP_PX;
+    let right = WIDTH - MARGIN_PX - words - GAP_PX;
+    let scale = Scale::of(ratios, left, right);
+    let lines = rows.len() + usize::from(gap.is_some());
+    // A row above for the directions, two below for the axis.
+    let area = sheet.take((lines + 3) as f64 * ROW_PX);
+    let (top, bottom) = (area.y + ROW_PX, area.bottom() - 2.0 * ROW_PX);
+    let canvas = &mut sheet.canvas;
+    background(canvas, ratios, &scale, (top, bottom));
+    let beyond = |row: &&RatioRow| {
+        row.interval
+            .is_some_and(|(low, high)| !scale.holds(low) || !scale.holds(high))
+    };
+    let some_beyond = rows.iter().any(beyond);
+    let mut y = top;
+    for (index, row) in rows.into_iter().enumerate() {
+        if let Some((after, count)) = gap
+            && index == after
+        {
+            let style = Style {
+                colour: MUTED,
+                ..Style::default()
+            };
+            canvas.text(
+                MARGIN_PX,
+                y + 14.0,
+                &format!("… {count} more in the table"),
+                style,
+            );
+            y += ROW_PX;
+        }
+        draw_row(canvas, row, &scale, y, labels);
+        y += ROW_PX;
+    }
+    if some_beyond {
+        sheet.note("An interval whose end has no stop goes on beyond the scale.");
+    }
+    sheet.finish()
+}
+
+fn background(canvas: &mut Canvas, ratios: &Ratios, scale: &Scale, (top, bottom): (f64, f64)) {
+    let (from, to) = (scale.x(1.0 - ratios.margin), scale.x(1.0 + ratios.margin));
+    let band = Rect {
+        x: from,
+        y: top,
+        width: to - from,
+        height: bottom - top,
+    };
+    canvas.rect(band, Paint::area(GRID).see_through(0.4), None);
+    for (ratio, text) in scale.ticks() {
+        let x = scale.x(ratio);
+        let paint = if ratio == 1.0 {
+            Paint::line(RULE, 1.5)
+        } else {
+            Paint::line(GRID, 1.0)
+        };
+        canvas.line((x, top), (x, bottom), paint);
+        let style = Style {
+            anchor: Anchor::Middle,
+            colour: MUTED,
+            ..Style::default()
+        };
+        canvas.text(x, bottom + 16.0, &text, style);
+    }
+    let (worse, better) = if ratios.metric.higher_is_better() {
+        ("← worse", "better →")
+    } else {
+        ("← better", "worse →")
+    };
+    for (x, anchor, text) in [
+        (scale.left, Anchor::Start, worse),
+        (scale.right, Anchor::End, better),
+    ] {
+        let style = Style {
+            anchor,
+            colour: MUTED,
+            ..Style::default()
+        };
+        canvas.text(x, top - 6.0, text, style);
+    }
+    let style = Style {
+        anchor: Anchor::Middle,
+        ..Style::default()
+    };
+    let middle = f64::midpoint(scale.left, scale.right);
+    canvas.text(
+        middle,
+        bottom + 36.0,
+        &format!("{} / {} (log)", ratios.new, ratios.base),
+        style,
+    );
+}
+
+fn look(tone: Tone) -> Look {
+    let (colour, marker, hollow) = match tone {
+        Tone::Better => (BETTER, Marker::Up, false),
+        Tone::Worse => (WORSE, Marker::Down, false),
+        Tone::Equal => (INK, Marker::Circle, false),
+        Tone::Unclear => (MUTED, Marker::Diamond, true),
+    };
+    Look {
+        colour,
+        marker,
+        dash: "",
+        hollow,
+    }
+}
+
+fn draw_row(canvas: &mut Canvas, row: &RatioRow, scale: &Scale, top: f64, labels: f64) {
+    let (middle, foot) = (top + ROW_PX / 2.0, top + 14.0);
+    let case = shortened(&row.case, SMALL_PX, false, labels);
+    canvas.text(MARGIN_PX, foot, &case, Style::default());
+    let look = look(row.tone);
+    let mut hint = format!("{}: {:.3}", row.case, row.ratio);
+    if let Some((low, high)) = row.interval {
+        hint = format!("{hint}, 95 % from {low:.3} to {high:.3}");
+        let (from, to) = (scale.x(low), scale.x(high));
+        canvas.line((from, middle), (to, middle), Paint::line(look.colour, 2.0));
+        // An end that does not fit on the scale has no stop.
+        for end in [low, high].into_iter().filter(|end| scale.holds(*end)) {
+            let x = scale.x(end);
+            canvas.line(
+                (x, middle - 4.0),
+                (x, middle + 4.0),
+                Paint::line(look.colour, 2.0),
+            );
+        }
+    }
+    canvas.marker((scale.x(row.ratio), middle), look, Some(&hint));
+    let words = format!("{:.3} {}", row.ratio, row.verdict);
+    canvas.text(scale.right + GAP_PX, foot, &words, Style::default());
+}
+
+fn table(ratios: &Ratios) -> Table {
+    let column = |name: String, numeric| Column { name, numeric };
+    let unit = ratios.metric.unit();
+    let with_unit = |what: &str| {
+        if unit.is_empty() {
+            format!("median, {what}")
+        } else {
+            format!("median, {what} ({unit})")
+        }
+    };
+    Table {
+        caption: format!(
+            "{}: {} over {}, the worst first",
+            name(ratios.metric),
+            ratios.new,
+            ratios.base
+        ),
+        columns: vec![
+            column("case".to_owned(), false),
+            column(with_unit(&ratios.base), true),
+            column(with_unit(&ratios.new), true),
+            column("ratio".to_owned(), true),
+            column("95 % from".to_owned(), true),
+            column("to".to_owned(), true),
+            column("verdict".to_owned(), false),
+        ],
+        rows: ratios
+            .rows
+            .iter()
+            .map(|row| {
+                let end = |end: Option<f64>| end.map_or(Cell::Missing, |end| Cell::Number(end, 4));
+                vec![
+                    Cell::Text(row.case.clone()),
+                    Cell::Number(row.base_median, 4),
+                    Cell::Number(row.new_median, 4),
+                    Cell::Number(row.ratio, 4),
+                    end(row.interval.map(|(low, _)| low)),
+                    end(row.interval.map(|(_, high)| high)),
+                    Cell::Text(row.verdict.clone()),
+                ]
+            })
+            .collect(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn ratios(values: &[f64]) -> Ratios {
+        Ratios {
+            metric: Metric::GbitPerS,
+            margin: 0.03,
+            base: "base".to_owned(),
+            new: "new".to_owned(),
+            rows: values
+                .iter()
+                .enumerate()
+                .map(|(index, &ratio)| RatioRow {
+                    case: format!("case-{index}"),
+                    base_median: 1.0,
+                    new_median: ratio,
+                    ratio,
+                    interval: Some((ratio / 1.02, ratio * 1.02)),
+                    verdict: "unclear".to_owned(),
+                    tone: Tone::Unclear,
+                })
+                .collect(),
+        }
+    }
+
+    #[test]
+    fn one_and_the_margin_are_always_on_the_scale() {
+        for values in [vec![1.0], vec![0.2, 0.4], vec![3.0, 800.0]] {
+            let ratios = ratios(&values);
+            let scale = Scale::of(&ratios, 100.0, 500.0);
+            for ratio in values.into_iter().chain([1.0, 0.97, 1.03]) {
+                assert!(scale.holds(ratio), "{ratio}");
+            }
+            let ticks = scale.ticks();
+            assert_eq!(ticks[0].0, 1.0);
+            let mut at: Vec<f64> = ticks.iter().map(|(ratio, _)| scale.x(*ratio)).collect();
+            at.sort_by(f64::total_cmp);
+            assert!(at.windows(2).all(|pair| pair[1] - pair[0] > 20.0), "{at:?}");
+        }
+    }
+
+    #[test]
+    fn an_endless_interval_does_not_dwarf_the_rest() {
+        let mut ratios = ratios(&[0.9, 1.1]);
+        ratios.rows[0].interval = Some((1e-9, 1e9));
+        let scale = Scale::of(&ratios, 0.0, 500.0);
+        assert!(scale.x(1.1) - scale.x(0.9) > 100.0);
+    }
+
+    #[test]
+    fn of_many_rows_the_worst_and_the_best_are_drawn() {
+        let ratios = ratios(
+            &(1..=100)
+                .map(|number| f64::from(number) / 50.0)
+                .collect::<Vec<_>>(),
+        );
+        let (rows, gap) = shown(&ratios.rows);
+        assert_eq!((rows.len(), gap), (MOST_ROWS, Some((40, 40))));
+        assert_eq!(rows[MOST_ROWS - 1].case, "case-99");
+    }
+}

@@ -1,0 +1,136 @@
+//! Lines of medians with the runs' spread, and their rows in a table. It must not know which figures of a run
+//! are drawn.
+
+use super::groups::{Group, Line};
+use super::settings::Sample;
+use crate::plot::draw::palette::{Look, look};
+use crate::plot::draw::{Point, Series};
+use crate::plot::figure::{Cell, Column};
+use crate::plot::median::complete_runs;
+use crate::results::model::Run;
+use crate::statistics::median;
+
+/// A median of runs and the smallest and largest of them.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Spread {
+    pub(super) median: f64,
+    pub(super) low: f64,
+    pub(super) high: f64,
+    pub(super) count: usize,
+}
+
+impl Spread {
+    /// Of figures that are numbers; `None` without one.
+    pub(super) fn of(values: impl Iterator<Item = f64>) -> Option<Spread> {
+        let values: Vec<f64> = values.filter(|value| value.is_finite()).collect();
+        Some(Spread {
+            median: median(&values)?,
+            low: values.iter().copied().fold(f64::INFINITY, f64::min),
+            high: values.iter().copied().fold(f64::NEG_INFINITY, f64::max),
+            count: values.len(),
+        })
+    }
+
+    /// Of a case's complete runs.
+    pub(super) fn of_runs(
+        sample: &Sample<'_>,
+        value: &dyn Fn(&Run) -> Option<f64>,
+    ) -> Option<Spread> {
+        Spread::of(complete_runs(sample.case).filter_map(value))
+    }
+
+    /// A point at `x`; one run alone has no interval.
+    pub(super) fn point(spread: Option<Spread>, x: f64) -> Point {
+        Point {
+            x,
+            y: spread.map(|spread| spread.median),
+            interval: spread
+                .filter(|spread| spread.count > 1)
+                .map(|spread| (spread.low, spread.high)),
+        }
+    }
+
+    /// Median, smallest and largest as cells.
+    pub(super) fn cells(spread: Option<Spread>, factor: f64, digits: usize) -> [Cell; 3] {
+        let cell = |value: f64| Cell::Number(value * factor, digits);
+        match spread {
+            Some(spread) => [spread.median, spread.low, spread.high].map(cell),
+            None => [Cell::Missing, Cell::Missing, Cell::Missing],
+        }
+    }
+}
+
+/// A line over all places of the figure, with a gap where it has no case or no complete run.
+pub(super) fn series(
+    name: &str,
+    look: Look,
+    line: &Line<'_>,
+    places: &[f64],
+    value: &dyn Fn(&Sample<'_>) -> Option<Spread>,
+) -> Series {
+    let at = |&place: &f64| {
+        let found = line.points.binary_search_by(|(x, _)| x.total_cmp(&place));
+        let sample = found.ok().and_then(|index| line.points.get(index));
+        Spread::point(sample.and_then(|(_, sample)| value(sample)), place)
+    };
+    Series {
+        name: name.to_owned(),
+        look,
+        points: places.iter().map(at).collect(),
+        markers: true,
+    }
+}
+
+/// The series of all lines of a figure.
+pub(super) fn all_series(
+    group: &Group<'_>,
+    value: &dyn Fn(&Sample<'_>) -> Option<Spread>,
+) -> Vec<Series> {
+    let places = group.places();
+    let of = |(index, line)| series(&group.name(line), look(index), line, &places, value);
+    group.lines.iter().enumerate().map(of).collect()
+}
+
+/// The largest figure of some series, intervals included; `None` without one.
+pub(super) fn largest(series: &[Series]) -> Option<f64> {
+    let points = series.iter().flat_map(|series| &series.points);
+    points
+        .filter_map(|point| Some(point.interval.map_or(point.y?, |(_, high)| high)))
+        .max_by(f64::total_cmp)
+}
+
+/// Whether some line has figures at two places.
+pub(super) fn is_a_curve(series: &[Series]) -> bool {
+    let figures = |series: &Series| {
+        series
+            .points
+            .iter()
+            .filter(|point| point.y.is_some())
+            .count()
+    };
+    series.iter().any(|series| figures(series) > 1)
+}
+
+pub(super) fn text_column(name: &str) -> Column {
+    Column {
+        name: name.to_owned(),
+        numeric: false,
+    }
+}
+
+pub(super) fn number_column(name: impl Into<String>) -> Column {
+    Column {
+        name: name.into(),
+        numeric: true,
+    }
+}
+
+/// Complete runs of all, as a cell.
+pub(super) fn runs_cell(sample: &Sample<'_>) -> Cell {
+    let (complete, all) = (complete_runs(sample.case).count(), sample.case.runs.len());
+    Cell::Text(if complete == all {
+        all.to_string()
+    } else {
+        format!("{complete} of {all}")
+    })
+}

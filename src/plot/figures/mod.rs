@@ -1,0 +1,25 @@
+//! The figures, one kind a file. They must not know where they are shown or written.
+
+pub mod bandwidth_by_size;
+pub mod comparison;
+mod curves;
+mod distribution;
+pub mod grid;
+mod groups;
+pub mod heat_map;
+pub mod latency;
+mod naming;
+mod panels;
+pub mod qp_shares;
+pub mod rate_by_qps;
+pub mod ratios;
+mod settings;
+pub mod shares;
+mod steps;
+mod time_axis;
+pub mod timeline;
+pub mod trend;
+pub mod workers;
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,133 @@
+//! What each QP of a case got, medians over the case's complete runs. It must not know how it is drawn.
+
+use std::collections::BTreeMap;
+
+use crate::compare::Metric;
+use crate::plot::median;
+use crate::results::model::CaseResult;
+
+/// One case's QPs.
+#[derive(Clone, Debug)]
+pub struct QpShares<'a> {
+    /// The case.
+    pub case: &'a CaseResult,
+    /// Its QPs, the best served first.
+    pub qps: Vec<QpShare>,
+    /// Jain's index: 1 is even, 1/n is one QP alone.
+    pub jain: Option<f64>,
+}
+
+/// One QP.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct QpShare {
+    /// Index within the case, from 0.
+    pub index: u32,
+    /// Its bytes over an even share.
+    pub share: f64,
+    /// 99 % of its latencies are at most this; `None` where not measured.
+    pub p99_ns: Option<f64>,
+}
+
+/// The QPs of a case; `None` with a single QP, without a complete run or without traffic.
+pub fn qp_shares(case: &CaseResult) -> Option<QpShares<'_>> {
+    let mut shares: BTreeMap<u32, (Vec<f64>, Vec<f64>)> = BTreeMap::new();
+    for run in median::complete_runs(case) {
+        let qps = &run.forward.qps;
+        let bytes: u64 = qps.iter().map(|qp| qp.bytes).sum();
+        if bytes == 0 {
+            continue;
+        }
+        for qp in qps {
+            let (share, p99_ns) = shares.entry(qp.index).or_default();
+            share.push(qp.bytes as f64 * qps.len() as f64 / bytes as f64);
+            p99_ns.extend(qp.latency_ns.as_ref().map(|latency| latency.p99 as f64));
+        }
+    }
+    if shares.len() < 2 {
+        return None;
+    }
+    let mut qps = shares
+        .into_iter()
+        .map(|(index, (share, p99_ns))| {
+            Some(QpShare {
+                index,
+                share: crate::statistics::median(&share)?,
+                p99_ns: crate::statistics::median(&p99_ns),
+            })
+        })
+        .collect::<Option<Vec<_>>>()?;
+    qps.sort_by(|one, other| other.share.total_cmp(&one.share));
+    Some(QpShares {
+        case,
+        qps,
+        jain: median::metric(case, Metric::Fairness),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::results::model::{Direction, Latency, QpResult, Run};
+
+    fn run(bytes: &[u64], complete: bool) -> Run {
+        let qp = |(index, &bytes): (u32, &u64)| QpResult {
+            index,
+            bytes,
+            latency_ns: (index != 1).then(|| Latency {
+                p99: 1000 * u64::from(index + 1),
+                ..Latency::default()
+            }),
+            ..QpResult::default()
+        };
+        Run {
+            complete,
+            forward: Direction {
+                qps: (0..).zip(bytes).map(qp).collect(),
+                ..Direction::default()
+            },
+            ..Run::default()
+        }
+    }
+
+    #[test]
+    fn the_best_served_comes_first_and_failed_runs_do_not_count() {
+        let case = CaseResult {
+            runs: vec![
+                run(&[10, 30], true),
+                run(&[999, 1], false),
+                run(&[20, 60], true),
+                run(&[0, 0], true),
+            ],
+            ..CaseResult::default()
+        };
+        let shares = qp_shares(&case).unwrap();
+        assert_eq!(
+            shares.qps,
+            [
+                QpShare {
+                    index: 1,
+                    share: 1.5,
+                    p99_ns: None
+                },
+                QpShare {
+                    index: 0,
+                    share: 0.5,
+                    p99_ns: Some(1000.0)
+                },
+            ]
+        );
+        assert_eq!(shares.jain, None);
+    }
+
+    #[test]
+    fn a_single_qp_has_nothing_to_share() {
+        let runs = vec![run(&[10], true)];
+        assert!(
+            qp_shares(&CaseResult {
+                runs,
+                ..CaseResult::default()
+            })
+            .is_none()
+        );
+    }
+}

@@ -1,0 +1,42 @@
+//! Message rate and bandwidth against the number of QPs. It must not know where the figures are shown.
+
+use super::curves::Spread;
+use super::groups::{Rule, grouped};
+use super::panels::{Kind, Panel};
+use super::settings::{Sample, Setting};
+use crate::compare::Metric;
+use crate::plot::figure::Figure;
+use crate::results::load::Loaded;
+
+/// The figures, one for each message size at least; none without two numbers of QPs.
+pub fn figures(results: &[Loaded]) -> Vec<Figure> {
+    let rule = Rule {
+        axis: Setting::Qps,
+        place: &|sample| (sample.case.config.qps > 0).then_some(sample.case.config.qps.into()),
+        apart: &[Setting::Size],
+        most_lines: 8,
+        most_figures: 12,
+        least_places: 2,
+    };
+    let groups = grouped(Sample::all(results), &rule);
+    let kind = Kind {
+        id: "rate-by-qps",
+        title: "Message rate and bandwidth against QPs",
+        setting: Setting::Qps,
+        axis: "QPs",
+        panels: [
+            Panel {
+                axis: "Mmsg/s (10⁶ messages a second)",
+                column: "Mmsg/s",
+                value: &|sample| Spread::of_runs(sample, &|run| Metric::MmsgPerS.of(run)),
+            },
+            Panel {
+                axis: "Gb/s (10⁹ bits of payload a second)",
+                column: "Gb/s",
+                value: &|sample| Spread::of_runs(sample, &|run| Metric::GbitPerS.of(run)),
+            },
+        ],
+        note: "All QPs together.",
+    };
+    kind.figures(&groups)
+}

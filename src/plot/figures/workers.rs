@@ -1,0 +1,57 @@
+//! Message rate against the number of workers, and what a message costs a worker. It must not know where the
+//! figures are shown.
+
+use super::curves::Spread;
+use super::groups::{Rule, grouped};
+use super::panels::{Kind, Panel};
+use super::settings::{Sample, Setting};
+use crate::compare::Metric;
+use crate::plot::figure::Figure;
+use crate::results::load::Loaded;
+use crate::results::model::Run;
+
+/// The figures, one for each message size at least; none without two numbers of workers.
+pub fn figures(results: &[Loaded]) -> Vec<Figure> {
+    let rule = Rule {
+        axis: Setting::Workers,
+        place: &|sample| {
+            (sample.case.config.workers > 0).then_some(sample.case.config.workers.into())
+        },
+        apart: &[Setting::Size],
+        most_lines: 8,
+        most_figures: 12,
+        least_places: 2,
+    };
+    let groups = grouped(Sample::all(results), &rule);
+    let kind = Kind {
+        id: "workers",
+        title: "Message rate against workers, and a worker's time for a message",
+        setting: Setting::Workers,
+        axis: "worker threads at each end",
+        panels: [
+            Panel {
+                axis: "Mmsg/s (10⁶ messages a second), all workers together",
+                column: "Mmsg/s",
+                value: &|sample| Spread::of_runs(sample, &|run| Metric::MmsgPerS.of(run)),
+            },
+            Panel {
+                axis: "ns a message: time of one worker for one of its messages",
+                column: "ns a message",
+                value: &|sample| {
+                    let workers = f64::from(sample.case.config.workers);
+                    Spread::of_runs(sample, &|run| ns_a_message(run, workers))
+                },
+            },
+        ],
+        note: "ns a message is workers × window ÷ messages: where it stays level, workers add up; where it rises, they \
+               wait for each other, for the device or for the link.",
+    };
+    kind.figures(&groups)
+}
+
+/// Time of a worker for one of its messages, in nanoseconds; `None` of a run without a message.
+fn ns_a_message(run: &Run, workers: f64) -> Option<f64> {
+    let messages = run.forward.totals.messages;
+    let seconds = run.window.seconds;
+    (messages > 0 && seconds > 0.0).then(|| workers * seconds * 1e9 / messages as f64)
+}

@@ -1,0 +1,323 @@
+//! What was measured on what: the machines, their devices, when, with which program.
+
+use std::fmt::Write as _;
+
+use maud::{Markup, html};
+
+use super::tables;
+use crate::plot::figure::{Cell, Column, Table};
+use crate::results::load::Loaded;
+use crate::results::model::{Device, Host};
+
+/// Machines that are shown before the rest is folded away.
+const SHOWN_SETUPS: usize = 4;
+
+/// Results of the same two machines with the same devices.
+struct Setup<'a> {
+    host: &'a Host,
+    peer: Option<&'a Host>,
+    results: Vec<&'a Loaded>,
+}
+
+/// A line for the page's title: `54 cases on soft0 (embedded software device)`.
+pub fn title(results: &[Loaded]) -> String {
+    let cases: usize = results.iter().map(|loaded| loaded.result.cases.len()).sum();
+    let mut devices: Vec<String> = results
+        .iter()
+        .filter_map(|loaded| loaded.result.host.device.as_ref())
+        .map(device_in_short)
+        .collect();
+    devices.sort();
+    devices.dedup();
+    let on = match devices.as_slice() {
+        [] => String::new(),
+        [one] => format!(" on {one}"),
+        [one, other] => format!(" on {one} and {other}"),
+        many => format!(" on {} devices", many.len()),
+    };
+    format!("{cases} case{}{on}", if cases == 1 { "" } else { "s" })
+}
+
+/// The devices without hardware; empty where all are adapters.
+pub fn software_devices(results: &[Loaded]) -> Vec<String> {
+    let mut names: Vec<String> = results
+        .iter()
+        .flat_map(|loaded| std::iter::once(&loaded.result.host).chain(&loaded.result.peer))
+        .filter_map(|host| host.device.as_ref())
+        .filter(|device| device.software)
+        .map(|device| device.name.clone())
+        .collect();
+    names.sort();
+    names.dedup();
+    names
+}
+
+/// The machines, and a table of the result files.
+pub fn subject(results: &[Loaded]) -> Markup {
+    let setups = setups(results);
+    let (shown, folded) = setups.split_at(setups.len().min(SHOWN_SETUPS));
+    html! {
+        @for setup in shown { (setup_facts(setup)) }
+        @if !folded.is_empty() {
+            details {
+                summary { (folded.len()) " more set-ups" }
+                @for setup in folded { (setup_facts(setup)) }
+            }
+        }
+        (tables::folded("files", &files(results)))
+    }
+}
+
+fn setups(results: &[Loaded]) -> Vec<Setup<'_>> {
+    let mut setups: Vec<Setup<'_>> = Vec::new();
+    for loaded in results {
+        let (host, peer) = (&loaded.result.host, loaded.result.peer.as_ref());
+        match setups
+            .iter_mut()
+            .find(|setup| same(setup.host, host) && same_peer(setup.peer, peer))
+        {
+            Some(setup) => setup.results.push(loaded),
+            None => setups.push(Setup {
+                host,
+                peer,
+                results: vec![loaded],
+            }),
+        }
+    }
+    setups
+}
+
+/// The embedded device takes another address each time, which makes no other set-up.
+fn same(one: &Host, other: &Host) -> bool {
+    let plain = |host: &Host| {
+        let mut host = host.clone();
+        if let Some(device) = &mut host.device {
+            device.gid = None;
+        }
+        host
+    };
+    plain(one) == plain(other)
+}
+
+fn same_peer(one: Option<&Host>, other: Option<&Host>) -> bool {
+    match (one, other) {
+        (Some(one), Some(other)) => same(one, other),
+        (one, other) => one.is_none() && other.is_none(),
+    }
+}
+
+fn setup_facts(setup: &Setup<'_>) -> Markup {
+    let mut times: Vec<&str> = setup
+        .results
+        .iter()
+        .map(|loaded| loaded.result.started_at.as_str())
+        .collect();
+    times.sort_unstable();
+    let when = match (times.first(), times.last()) {
+        (Some(first), Some(last)) if first != last => {
+            format!("{} to {}", minute(first), minute(last))
+        }
+        (Some(first), _) => minute(first),
+        _ => String::new(),
+    };
+    let mut programs: Vec<String> = setup.results.iter().map(|loaded| program(loaded)).collect();
+    programs.dedup();
+    let programs = match programs.as_slice() {
+        [first, .., last] if programs.len() > 3 => {
+            format!("{first} to {last}, {} revisions", programs.len())
+        }
+        few => few.join(", "),
+    };
+    html! {
+        dl {
+            (machine("Host", setup.host))
+            @match setup.peer {
+                Some(peer) => (machine("Other end", peer)),
+                None => { dt { "Other end" } dd { "the same machine" } }
+            }
+            dt { "When" } dd { (when) }
+            dt { "Program" } dd { (programs) }
+            @if let [only] = setup.results.as_slice() {
+                dt { "Command" } dd { code { (only.result.command_line.join(" ")) } }
+            }
+        }
+    }
+}
+
+fn machine(label: &str, host: &Host) -> Markup {
+    let mut facts = host.hostname.clone();
+    if let Some(cpu) = &host.cpu_model {
+        let _ = write!(facts, ", {cpu}");
+    }
+    let _ = write!(facts, ", {} cores", host.cores);
+    if let Some(os) = &host.os {
+        let _ = write!(facts, ", {os}");
+    }
+    let _ = write!(facts, ", kernel {}", host.kernel);
+    if let Some(governor) = &host.governor {
+        let _ = write!(facts, ", governor {governor}");
+    }
+    html! {
+        dt { (label) } dd { (facts) }
+        @if let Some(device) = &host.device {
+            dt { (label) "’s device" } dd { (device_in_full(device)) }
+            @if let Some(faults) = &device.faults {
+                dt { (label) "’s faults, on purpose" } dd { code { (faults) } }
+            }
+        }
+    }
+}
+
+/// Name, and in words when there is no hardware.
+fn device_in_short(device: &Device) -> String {
+    let mut text = device.name.clone();
+    if device.software {
+        text.push_str(match device.library.as_str() {
+            "embedded" => " (embedded software device)",
+            _ => " (software device)",
+        });
+    }
+    if device.faults.is_some() {
+        text.push_str(" with faults");
+    }
+    text
+}
+
+fn device_in_full(device: &Device) -> String {
+    let mut text = device.name.clone();
+    if device.software {
+        text.push_str(", software: not a network adapter");
+    }
+    if let Some(driver) = &device.driver {
+        let _ = write!(text, ", driver {driver}");
+    }
+    if let Some(firmware) = &device.firmware {
+        let _ = write!(text, ", firmware {firmware}");
+    }
+    match device.link_gbit_per_s {
+        Some(speed) if !device.software => {
+            let _ = write!(text, ", link of {speed} Gb/s");
+        }
+        _ => {}
+    }
+    if let Some(mtu) = device.active_mtu_bytes {
+        let _ = write!(text, ", MTU {mtu}");
+    }
+    if let Some(gid_type) = &device.gid_type {
+        let _ = write!(text, ", {gid_type}");
+    }
+    text
+}
+
+fn program(loaded: &Loaded) -> String {
+    let tool = &loaded.result.tool;
+    match &tool.git {
+        Some(git) => format!("{} {} ({git})", tool.name, tool.version),
+        None => format!("{} {}", tool.name, tool.version),
+    }
+}
+
+/// `2026-11-20 12:00 UTC` of `2026-11-20T12:00:01.25Z`; what is not such a time stays as it is.
+fn minute(time: &str) -> String {
+    match (time.get(..10), time.get(10..11), time.get(11..16)) {
+        (Some(day), Some("T"), Some(minute)) => format!("{day} {minute} UTC"),
+        _ => time.to_owned(),
+    }
+}
+
+fn files(results: &[Loaded]) -> Table {
+    let column = |name: &str, numeric| Column {
+        name: name.to_owned(),
+        numeric,
+    };
+    let count = |count: usize| Cell::Number(count as f64, 0);
+    Table {
+        caption: "Result files".to_owned(),
+        columns: vec![
+            column("No", true),
+            column("file", false),
+            column("began", false),
+            column("host", false),
+            column("device", false),
+            column("program", false),
+            column("cases", true),
+            column("runs", true),
+            column("of them incomplete", true),
+        ],
+        rows: results
+            .iter()
+            .enumerate()
+            .map(|(index, loaded)| {
+                let result = &loaded.result;
+                let runs = || result.cases.iter().flat_map(|case| &case.runs);
+                let device = result.host.device.as_ref();
+                vec![
+                    count(index + 1),
+                    Cell::Text(loaded.path.display().to_string()),
+                    Cell::Text(minute(&result.started_at)),
+                    Cell::Text(result.host.hostname.clone()),
+                    device.map_or(Cell::Missing, |device| Cell::Text(device_in_short(device))),
+                    Cell::Text(program(loaded)),
+                    count(result.cases.len()),
+                    count(runs().count()),
+                    count(runs().filter(|run| !run.complete).count()),
+                ]
+            })
+            .collect(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::results::model::ResultFile;
+
+    fn loaded(device: &str, software: bool, gid: &str) -> Loaded {
+        Loaded {
+            path: "r.json".into(),
+            result: ResultFile {
+                started_at: "2026-11-20T12:00:01.5Z".to_owned(),
+                host: Host {
+                    hostname: "left".to_owned(),
+                    device: Some(Device {
+                        name: device.to_owned(),
+                        library: "embedded".to_owned(),
+                        software,
+                        gid: Some(gid.to_owned()),
+                        ..Device::default()
+                    }),
+                    ..Host::default()
+                },
+                cases: vec![Default::default()],
+                ..ResultFile::default()
+            },
+        }
+    }
+
+    #[test]
+    fn software_is_marked_in_words() {
+        let results = [loaded("soft0", true, "::1"), loaded("mlx5_0", false, "::2")];
+        assert_eq!(
+            title(&results),
+            "2 cases on mlx5_0 and soft0 (embedded software device)"
+        );
+        assert_eq!(software_devices(&results), ["soft0"]);
+        let html = subject(&results[..1]).into_string();
+        assert!(html.contains("software: not a network adapter"), "{html}");
+        assert!(html.contains("2026-11-20 12:00 UTC"), "{html}");
+    }
+
+    #[test]
+    fn another_address_of_the_embedded_device_is_no_other_set_up() {
+        let results = [
+            loaded("soft0", true, "::1"),
+            loaded("soft0", true, "::2"),
+            loaded("soft1", true, "::2"),
+        ];
+        let counts: Vec<_> = setups(&results)
+            .iter()
+            .map(|setup| setup.results.len())
+            .collect();
+        assert_eq!(counts, [2, 1]);
+    }
+}

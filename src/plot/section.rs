@@ -1,0 +1,18 @@
+//! Figures of one kind under one heading.
+
+use super::figure::Figure;
+
+/// What a kind of figure shows, and its figures.
+#[derive(Clone, Debug)]
+pub struct Section {
+    /// Its place on the page: lower case and hyphens; unique.
+    pub id: &'static str,
+    /// What the figures show, in a few words.
+    pub heading: &'static str,
+    /// How to read them.
+    pub intro: String,
+    /// The figures; empty where the results have nothing to draw.
+    pub figures: Vec<Figure>,
+    /// What results need to have for a figure of this kind.
+    pub needs: &'static str,
+}

@@ -1,0 +1,252 @@
+//! All kinds of figures, in the page's order, and what none of them shows.
+
+use std::collections::BTreeMap;
+
+use super::figures::{
+    bandwidth_by_size, comparison, heat_map, latency, rate_by_qps, shares, timeline, trend, workers,
+};
+use super::section::Section;
+use crate::compare::Comparison;
+use crate::results::load::Loaded;
+
+/// Ids of all sections, in the page's order.
+pub const IDS: [&str; 9] = [
+    "message-size",
+    "queue-pairs",
+    "workers",
+    "latency",
+    "shares",
+    "heat-map",
+    "over-time",
+    "trend",
+    "comparison",
+];
+
+/// Every section, in the order of [`IDS`]; those without a figure say what they need.
+pub fn sections(results: &[Loaded], comparison: Option<&Comparison>) -> Vec<Section> {
+    vec![
+        Section {
+            id: "message-size",
+            heading: "Bandwidth and message size",
+            intro: "Small messages are bound by what a message costs, large ones by the link."
+                .to_owned(),
+            figures: bandwidth_by_size::figures(results),
+            needs: "two cases that differ in message size only",
+        },
+        Section {
+            id: "queue-pairs",
+            heading: "Queue pairs",
+            intro: "What more QPs bring, for each way of sharing completion queues."
+                .to_owned(),
+            figures: rate_by_qps::figures(results),
+            needs: "two cases that differ in QPs only",
+        },
+        Section {
+            id: "workers",
+            heading: "Workers",
+            intro: "What more threads bring, and what a message costs each of them."
+                .to_owned(),
+            figures: workers::figures(results),
+            needs: "two cases that differ in workers only",
+        },
+        Section {
+            id: "latency",
+            heading: "Latency",
+            intro: "All samples of a case, the slow ones stretched out: further right is rarer."
+                .to_owned(),
+            figures: latency::figures(results),
+            needs: "a complete run with latencies (not --no-latency)",
+        },
+        shares_section(results),
+        Section {
+            id: "heat-map",
+            heading: "Heat map",
+            intro: "Throughput for each number of QPs and each size, as a share of what the link and the \
+                    protocol allow; where there is no limit, as on software devices, of the best cell."
+                .to_owned(),
+            figures: heat_map::figures(results),
+            needs: "two cases that differ in QPs or size",
+        },
+        Section {
+            id: "over-time",
+            heading: "Throughput over time",
+            intro: "Each run as it went, with its slowest interval and its longest stall."
+                .to_owned(),
+            figures: timeline::figures(results),
+            needs: "a run whose throughput was sampled",
+        },
+        Section {
+            id: "trend",
+            heading: "Trend",
+            intro: "The same cases in one result file after the other."
+                .to_owned(),
+            figures: trend::figures(results),
+            needs: "two result files with the same case",
+        },
+        Section {
+            id: "comparison",
+            heading: "Comparison",
+            intro: "Ratio of the medians of each case, with its 95 % interval, the worst first. Within the \
+                    shaded band a difference does not matter; the line is no difference."
+                .to_owned(),
+            figures: comparison::figures(results, comparison),
+            needs: "a base to compare with (--base), or cases run --against perftest",
+        },
+    ]
+}
+
+fn shares_section(results: &[Loaded]) -> Section {
+    let (cases, figures) = shares::figures(results);
+    let mut intro =
+        "What each QP of a case got: 1 is an even share, and Jain’s index is 1 where all are even."
+            .to_owned();
+    if cases > figures.len() {
+        intro.push_str(&format!(
+            " Drawn are the {} least even of {cases} cases; all cases’ indices are in the table of all cases.",
+            figures.len()
+        ));
+    }
+    Section {
+        id: "shares",
+        heading: "Shares of the QPs",
+        intro,
+        figures,
+        needs: "a complete run with two QPs or more",
+    }
+}
+
+/// What of the results is in no figure, and why.
+pub fn left_out(results: &[Loaded], comparison: Option<&Comparison>) -> Vec<String> {
+    let mut left_out = not_complete(results);
+    if let Some(comparison) = comparison {
+        left_out.extend(not_compared(comparison));
+    }
+    left_out
+}
+
+/// Cases of a comparison that have no ratio.
+fn not_compared(comparison: &Comparison) -> Vec<String> {
+    let mut reasons: BTreeMap<String, Vec<&str>> = BTreeMap::new();
+    for case in &comparison.cases {
+        if !case.not_comparable.is_empty() {
+            let reason = case.not_comparable.join("; ");
+            reasons.entry(reason).or_default().push(&case.id);
+        }
+    }
+    let mut told: Vec<String> = reasons
+        .into_iter()
+        .map(|(reason, cases)| {
+            format!(
+                "Not comparable with the base: {} ({reason}).",
+                some_of(&cases)
+            )
+        })
+        .collect();
+    for (cases, whose) in [
+        (&comparison.only_in_base, "the base"),
+        (&comparison.only_in_new, "the results, not in the base"),
+    ] {
+        if !cases.is_empty() {
+            let cases: Vec<&str> = cases.iter().map(String::as_str).collect();
+            told.push(format!("Only in {whose}: {}.", some_of(&cases)));
+        }
+    }
+    told
+}
+
+/// The first names, and how many more.
+fn some_of(cases: &[&str]) -> String {
+    const NAMED: usize = 5;
+    let named = cases[..cases.len().min(NAMED)].join(", ");
+    match cases.len().saturating_sub(NAMED) {
+        0 => named,
+        more => format!("{named} and {more} more"),
+    }
+}
+
+fn not_complete(results: &[Loaded]) -> Vec<String> {
+    let cases = || results.iter().flat_map(|loaded| &loaded.result.cases);
+    let runs = || cases().flat_map(|case| &case.runs);
+    let count = |number: usize, one: &str, many: &str| match number {
+        0 => None,
+        1 => Some(format!("1 {one}")),
+        more => Some(format!("{more} {many}")),
+    };
+    let incomplete = runs().filter(|run| !run.complete).count();
+    let without = cases()
+        .filter(|case| !case.runs.iter().any(|run| run.complete))
+        .count();
+    let no_peer = runs().filter(|run| run.reverse.is_some()).count();
+    [
+        count(
+            incomplete,
+            "run that is not complete (it failed or was stopped) is in no figure.",
+            "runs that are not complete (they failed or were stopped) are in no figure.",
+        ),
+        count(
+            without,
+            "case has no complete run; its figures are missing, not zero.",
+            "cases have no complete run; their figures are missing, not zero.",
+        ),
+        count(
+            no_peer,
+            "run went both ways; figures are of the direction from the end that ran the sweep.",
+            "runs went both ways; figures are of the direction from the end that ran the sweep.",
+        ),
+    ]
+    .into_iter()
+    .flatten()
+    .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::compare::CaseComparison;
+    use crate::results::model::{CaseResult, ResultFile, Run};
+
+    #[test]
+    fn what_failed_is_told() {
+        let run = |complete| Run {
+            complete,
+            ..Run::default()
+        };
+        let case = |runs: Vec<Run>| CaseResult {
+            runs,
+            ..CaseResult::default()
+        };
+        let mut loaded = Loaded {
+            path: "r.json".into(),
+            result: ResultFile {
+                cases: vec![case(vec![run(true), run(false)]), case(vec![run(false)])],
+                ..ResultFile::default()
+            },
+        };
+        let told = left_out(std::slice::from_ref(&loaded), None).join("\n");
+        assert!(told.starts_with("2 runs that are not complete"), "{told}");
+        assert!(told.contains("\n1 case has no complete run"), "{told}");
+        loaded.result.cases = vec![case(vec![run(true)])];
+        assert!(left_out(&[loaded], None).is_empty());
+    }
+
+    #[test]
+    fn cases_without_a_ratio_are_told_with_their_reason() {
+        let case = |id: usize| CaseComparison {
+            id: format!("case-{id}"),
+            not_comparable: vec!["MTU 1024 and 4096".to_owned()],
+            ..CaseComparison::default()
+        };
+        let comparison = Comparison {
+            cases: (1..=7).map(case).collect(),
+            only_in_base: vec!["old".to_owned()],
+            ..Comparison::default()
+        };
+        let told = left_out(&[], Some(&comparison));
+        assert_eq!(told.len(), 2, "{told:?}");
+        assert!(
+            told[0].contains("case-5 and 2 more (MTU 1024 and 4096)"),
+            "{told:?}"
+        );
+        assert_eq!(told[1], "Only in the base: old.");
+    }
+}

@@ -1,0 +1,277 @@
+//! The page of `rocebench plot` in a real browser: from disk, without network, in both themes, on paper, by
+//! keyboard. Fails where there is no Chromium.
+#![allow(clippy::unwrap_used)]
+
+mod chromium;
+#[path = "../support/synthetic_results.rs"]
+mod synthetic_results;
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use chromium::Browser;
+use rocebench::results::json;
+use serde_json::{Value, json};
+use synthetic_results::Synthetic;
+
+/// Draws results that have something for every kind of figure; the path of the page.
+fn draw(folder: &Path) -> PathBuf {
+    let results = folder.join("results");
+    std::fs::create_dir_all(&results).unwrap();
+    let later = Synthetic {
+        factor: 0.93,
+        git: "abcdef012345",
+        started_at: "2026-11-21T12:00:00Z",
+        seed: 8,
+        ..Synthetic::default()
+    };
+    for (name, synthetic) in [("1.json", Synthetic::default()), ("2.json", later)] {
+        json::write(&synthetic.result(), &results.join(name)).unwrap();
+    }
+    let data = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/results");
+    let plots = folder.join("plots");
+    let output = Command::new(assert_cmd::cargo::cargo_bin!("rocebench"))
+        .arg("plot")
+        .args([&results, &data])
+        .arg("--base")
+        .arg(results.join("1.json"))
+        .arg("-o")
+        .arg(&plots)
+        .output()
+        .unwrap();
+    assert!(
+        output.status.success(),
+        "{}",
+        String::from_utf8_lossy(&output.stderr)
+    );
+    plots.join("index.html")
+}
+
+/// Errors of scripts, messages on the console, and requests for anything but the page.
+fn trouble(browser: &Browser) -> Vec<String> {
+    browser
+        .events
+        .iter()
+        .filter(|event| match event["method"].as_str() {
+            Some("Runtime.exceptionThrown" | "Runtime.consoleAPICalled" | "Log.entryAdded") => true,
+            Some("Network.requestWillBeSent") => event["params"]["type"] != "Document",
+            Some("Network.loadingFailed") => true,
+            _ => false,
+        })
+        .map(ToString::to_string)
+        .collect()
+}
+
+fn wrong(browser: &mut Browser) -> Vec<Value> {
+    let found = browser.evaluate(include_str!("check.js"));
+    found.as_array().unwrap().clone()
+}
+
+const BACKGROUND: &str = "getComputedStyle(document.body).backgroundColor";
+/// Colours of every shape and word in the pictures.
+const PAINT: &str = "[...document.querySelectorAll('figure svg *')].map((e) => { \
+    const s = getComputedStyle(e); return s.fill + s.stroke; }).join()";
+
+#[test]
+fn every_figure_shows_in_every_dress() {
+    let folder = tempfile::tempdir().unwrap();
+    let page = draw(folder.path());
+    let mut browser = Browser::start();
+    let mut paints = Vec::new();
+    for (width, medium, scheme) in [
+        (1280, "screen", "light"),
+        (1280, "screen", "dark"),
+        (360, "screen", "light"),
+        (360, "screen", "dark"),
+        (794, "print", "dark"),
+    ] {
+        browser.show(width, medium, scheme);
+        browser.open(&page);
+        let dress = format!("{width} px, {medium}, {scheme}");
+        assert_eq!(trouble(&browser), [""; 0], "{dress}");
+        let wrong = wrong(&mut browser);
+        assert!(wrong.is_empty(), "{dress}: {wrong:#?}");
+        paints.push((dress, browser.evaluate(BACKGROUND), browser.evaluate(PAINT)));
+    }
+    let [light, dark, _, _, print] = paints.as_slice() else {
+        panic!("{paints:?}");
+    };
+    assert_ne!(light.1, dark.1, "the dark page is as the light one");
+    assert_ne!(light.2, dark.2, "the pictures are no darker");
+    assert_eq!(
+        (&light.1, &light.2),
+        (&print.1, &print.2),
+        "paper is not light"
+    );
+}
+
+#[test]
+fn the_page_has_every_part_and_every_file_beside_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let page = draw(folder.path());
+    let mut browser = Browser::start();
+    browser.show(1280, "screen", "light");
+    browser.open(&page);
+    let count = |browser: &mut Browser, selector: &str| {
+        let script = format!("document.querySelectorAll({selector:?}).length");
+        browser.evaluate(&script).as_u64().unwrap()
+    };
+    let figures = count(&mut browser, "figure svg");
+    assert!(figures >= 10, "{figures}");
+    for section in rocebench::plot::sections::IDS {
+        let selector = format!("section[aria-labelledby={section}] figure");
+        assert!(count(&mut browser, &selector) > 0, "no figure in {section}");
+    }
+    assert!(
+        count(&mut browser, "table") > figures,
+        "a figure has no table"
+    );
+    // 2 × 108 of the synthetic sweeps, 5 of the old files.
+    assert_eq!(count(&mut browser, "#cases-table tbody tr"), 221);
+    let pictures = browser.evaluate(
+        "[...document.querySelectorAll('figcaption a')].map((a) => a.getAttribute('href'))",
+    );
+    let pictures = pictures.as_array().unwrap();
+    assert_eq!(pictures.len() as u64, figures);
+    for picture in pictures {
+        let file = page.parent().unwrap().join(picture.as_str().unwrap());
+        browser.open(&file);
+        assert_eq!(trouble(&browser), [""; 0], "{}", file.display());
+        assert_eq!(
+            browser.evaluate("document.documentElement.tagName"),
+            "svg",
+            "{}",
+            file.display()
+        );
+    }
+}
+
+#[test]
+fn a_keyboard_is_enough() {
+    let folder = tempfile::tempdir().unwrap();
+    let page = draw(folder.path());
+    let mut browser = Browser::start();
+    browser.show(1280, "screen", "light");
+    browser.open(&page);
+    let focused = "document.activeElement.id || document.activeElement.className";
+    browser.press("Tab");
+    assert_eq!(browser.evaluate(focused), "skip");
+    assert_ne!(
+        browser.evaluate("getComputedStyle(document.activeElement).outlineStyle"),
+        "none"
+    );
+    let light = browser.evaluate(BACKGROUND);
+    browser.press("Tab");
+    assert_eq!(browser.evaluate(focused), "colours-system");
+    browser.press("ArrowRight");
+    browser.press("ArrowRight");
+    assert_eq!(browser.evaluate(focused), "colours-dark");
+    let dark = browser.evaluate(BACKGROUND);
+    assert_ne!(light, dark);
+    // Against the system as well.
+    browser.show(1280, "screen", "dark");
+    browser.press("ArrowRight");
+    assert_eq!(browser.evaluate(BACKGROUND), dark);
+    browser.press("ArrowRight");
+    assert_eq!(browser.evaluate(BACKGROUND), light);
+
+    browser.evaluate("document.getElementById('cases-table').closest('details').querySelector('summary').focus()");
+    browser.press("Enter");
+    assert_eq!(
+        browser.evaluate("document.activeElement.closest('details').open"),
+        true
+    );
+    let column = browser
+        .evaluate(
+            "[...document.querySelectorAll('#cases-table th button')].findIndex((b) => b.textContent === 'Gb/s')",
+        )
+        .as_u64()
+        .unwrap();
+    browser.evaluate(&format!(
+        "document.querySelectorAll('#cases-table th button')[{column}].focus()"
+    ));
+    browser.press("Enter");
+    let rates = browser.evaluate(&format!(
+        "[...document.querySelectorAll('#cases-table tbody tr')].map((row) => Number(row.cells[{column}].textContent))"
+    ));
+    let sorted: Vec<f64> = serde_json::from_value(rates).unwrap();
+    assert!(
+        sorted.is_sorted() && sorted.first() != sorted.last(),
+        "{sorted:?}"
+    );
+    let filter = "const input = document.querySelector('[data-table=cases-table] input'); input.value = 'read per-qp'; \
+        input.dispatchEvent(new Event('input')); \
+        document.querySelectorAll('#cases-table tbody tr:not([hidden])').length";
+    // 2 files × 3 sizes × 3 QPs × 2 workers.
+    assert_eq!(browser.evaluate(filter), 36);
+    assert_eq!(trouble(&browser), [""; 0]);
+}
+
+#[test]
+fn paper_shows_what_is_folded() {
+    let folder = tempfile::tempdir().unwrap();
+    let page = draw(folder.path());
+    let mut browser = Browser::start();
+    let shown = "[...document.querySelectorAll('table')].filter((t) => t.checkVisibility({contentVisibilityAuto: false}) \
+        && t.getBoundingClientRect().height > 0).length";
+    for script in [true, false] {
+        browser.call(
+            "Emulation.setScriptExecutionDisabled",
+            json!({"value": !script}),
+        );
+        browser.show(794, "screen", "light");
+        browser.open(&page);
+        let on_screen = browser.evaluate(shown).as_u64().unwrap();
+        browser.show(794, "print", "light");
+        let on_paper = browser.evaluate(shown).as_u64().unwrap();
+        let all = browser
+            .evaluate("document.querySelectorAll('table').length")
+            .as_u64()
+            .unwrap();
+        assert!(on_screen < all, "{on_screen} of {all}");
+        assert_eq!(on_paper, all, "script {script}");
+    }
+}
+
+/// Without this, the tests above could pass because they look at nothing.
+#[test]
+fn the_checks_find_what_is_wrong() {
+    let folder = tempfile::tempdir().unwrap();
+    let page = folder.path().join("bad.html");
+    std::fs::write(
+        &page,
+        r##"<!DOCTYPE html><html><body><h1>A</h1><h3>B</h3><img src="http://127.0.0.1:9/x.png">
+        <figure aria-labelledby="f"><div class="picture"><svg width="200" height="100" id="f">
+        <text x="10" y="50">first</text><text x="12" y="52">second</text>
+        <text x="180" y="90">beyond the frame</text><text x="10" y="20" fill="rgb(200 200 200)">faint</text></svg></div></figure>
+        <figure aria-labelledby="g"><div class="picture"><svg width="0" height="0" id="f"></svg></div></figure>
+        <table><thead><tr><th>x</th></tr></thead><tbody><tr><td>1</td></tr></tbody></table><div style="width:3000px">wide</div>
+        <a href="#nowhere">link</a><script>console.log("said"); missing();</script></body></html>"##,
+    )
+    .unwrap();
+    let mut browser = Browser::start();
+    browser.show(1280, "screen", "light");
+    browser.open(&page);
+    let trouble = trouble(&browser).join("\n");
+    for part in ["missing is not defined", "said", "x.png"] {
+        assert!(trouble.contains(part), "{part} in {trouble}");
+    }
+    let wrong = Value::Array(wrong(&mut browser)).to_string();
+    for part in [
+        "“first” and “second” overlap",
+        "“beyond the frame” runs out",
+        "“faint” has a contrast of",
+        "is 0 × 0 px",
+        "is empty",
+        "id f twice",
+        "skips a level",
+        "no language",
+        "has no caption",
+        "without scope",
+        "px wide in a window",
+        "not one nav",
+        "leads nowhere",
+    ] {
+        assert!(wrong.contains(part), "{part} in {wrong}");
+    }
+}

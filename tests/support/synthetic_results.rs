@@ -1,0 +1,299 @@
+//! Results that nothing was measured for, of a made-up adapter and a law with noise, to draw from.
+
+#![allow(dead_code)] // not every user needs all of it
+
+use hdrhistogram::Histogram;
+use rocebench::results::model::{
+    CaseConfig, CaseResult, Device, Direction, Fairness, Host, Latency, Limits, PerftestComparison,
+    PerftestPair, QpResult, ResultFile, Run, SCHEMA_VERSION, Timeline, Tool, Totals, Window,
+    WorkerResult,
+};
+
+/// What the sweep goes through.
+#[derive(Clone, Debug)]
+pub struct Synthetic {
+    pub ops: Vec<&'static str>,
+    pub cqs: Vec<&'static str>,
+    pub qps: Vec<u32>,
+    pub sizes: Vec<u64>,
+    pub workers: Vec<u32>,
+    pub runs: u32,
+    /// Speed of the link; without one the device is software.
+    pub link_gbit_per_s: Option<f64>,
+    /// perftest's figures too.
+    pub perftest: bool,
+    /// Samples over the window.
+    pub timeline: bool,
+    /// What the throughput is multiplied by.
+    pub factor: f64,
+    pub git: &'static str,
+    pub started_at: &'static str,
+    pub seed: u64,
+}
+
+impl Default for Synthetic {
+    fn default() -> Synthetic {
+        Synthetic {
+            ops: vec!["send", "write", "read"],
+            cqs: vec!["shared", "per-qp"],
+            qps: vec![1, 4, 16],
+            sizes: vec![64, 4096, 65536],
+            workers: vec![1, 4],
+            runs: 3,
+            link_gbit_per_s: Some(100.0),
+            perftest: true,
+            timeline: true,
+            factor: 1.0,
+            git: "0123456789ab",
+            started_at: "2026-11-20T12:00:00Z",
+            seed: 7,
+        }
+    }
+}
+
+impl Synthetic {
+    pub fn result(&self) -> ResultFile {
+        let mut rng = fastrand::Rng::with_seed(self.seed);
+        let mut cases = Vec::new();
+        for &op in &self.ops {
+            for &cq in &self.cqs {
+                for &size in &self.sizes {
+                    for &qps in &self.qps {
+                        for &workers in &self.workers {
+                            cases.push(self.case(&mut rng, op, cq, size, qps, workers));
+                        }
+                    }
+                }
+            }
+        }
+        ResultFile {
+            schema_version: SCHEMA_VERSION,
+            tool: Tool {
+                name: "rocebench".to_owned(),
+                version: "0.1.0".to_owned(),
+                git: Some(self.git.to_owned()),
+            },
+            started_at: self.started_at.to_owned(),
+            command_line: vec!["rocebench".to_owned(), "right".to_owned()],
+            host: self.host("left"),
+            peer: Some(self.host("right")),
+            cases,
+        }
+    }
+
+    fn host(&self, name: &str) -> Host {
+        Host {
+            hostname: name.to_owned(),
+            kernel: "6.1.0".to_owned(),
+            os: Some("Debian GNU/Linux 12 (bookworm)".to_owned()),
+            cpu_model: Some("Example CPU".to_owned()),
+            cores: 16,
+            device: Some(Device {
+                name: if self.link_gbit_per_s.is_some() {
+                    "mlx5_0"
+                } else {
+                    "soft0"
+                }
+                .to_owned(),
+                library: "libibverbs".to_owned(),
+                software: self.link_gbit_per_s.is_none(),
+                port: 1,
+                link_gbit_per_s: self.link_gbit_per_s,
+                active_mtu_bytes: Some(4096),
+                ..Device::default()
+            }),
+            ..Host::default()
+        }
+    }
+
+    fn case(
+        &self,
+        rng: &mut fastrand::Rng,
+        op: &str,
+        cq: &str,
+        size: u64,
+        qps: u32,
+        workers: u32,
+    ) -> CaseResult {
+        let runs: Vec<Run> = (1..=self.runs)
+            .map(|number| self.run(rng, op, cq, size, qps, workers, number))
+            .collect();
+        let perftest = self.perftest.then(|| perftest(rng, op, &runs));
+        CaseResult {
+            id: format!("{op}-{cq}-q{qps}-{size}-w{workers}"),
+            config: CaseConfig {
+                op: op.to_owned(),
+                qps,
+                cq: cq.to_owned(),
+                size,
+                tx_depth: 128,
+                rx_depth: 512,
+                signal_every: 1,
+                post_list: 1,
+                workers,
+                mtu: Some(4096),
+                device: Some("mlx5_0".to_owned()),
+                duration_seconds: Some(5.0),
+                warmup: "auto".to_owned(),
+                ..CaseConfig::default()
+            },
+            runs,
+            perftest,
+        }
+    }
+
+    #[allow(clippy::too_many_arguments)] // a law of so many variables
+    fn run(
+        &self,
+        rng: &mut fastrand::Rng,
+        op: &str,
+        cq: &str,
+        size: u64,
+        qps: u32,
+        workers: u32,
+        run: u32,
+    ) -> Run {
+        let efficiency = size as f64 / (size as f64 + 82.0 * (size as f64 / 4096.0).ceil());
+        let noise = 1.0 + 0.02 * (rng.f64() - 0.5);
+        let mut mmsg_per_s = 8.0 * f64::from(workers.min(qps)).powf(0.8) * self.factor * noise;
+        mmsg_per_s *= if op == "read" { 0.7 } else { 1.0 };
+        mmsg_per_s *= if cq == "per-qp" {
+            1.2 / f64::from(qps).powf(0.05)
+        } else {
+            1.0
+        };
+        let top =
+            self.link_gbit_per_s.unwrap_or(40.0) * efficiency * 0.97 * self.factor.min(1.0) * noise;
+        let gbit_per_s = (mmsg_per_s * 1e6 * size as f64 * 8.0 / 1e9).min(top);
+        mmsg_per_s = gbit_per_s * 1e9 / 8.0 / size as f64 / 1e6;
+        let seconds = 5.0;
+        let messages = (mmsg_per_s * 1e6 * seconds) as u64;
+        let share = |rng: &mut fastrand::Rng| 0.9 + 0.2 * rng.f64();
+        let shares: Vec<f64> = (0..qps).map(|_| share(rng)).collect();
+        let sum: f64 = shares.iter().sum();
+        let typical_ns = 2_000.0 + 128.0 * f64::from(qps) * 1e3 / mmsg_per_s / 20.0;
+        let qp_results: Vec<QpResult> = (0..)
+            .zip(&shares)
+            .map(|(index, share)| {
+                let messages = (messages as f64 * share / sum) as u64;
+                QpResult {
+                    index,
+                    qpn: 0x100 + index,
+                    messages,
+                    bytes: messages * size,
+                    gbit_per_s: Some(gbit_per_s * share / sum),
+                    latency_ns: latency(rng, typical_ns / share, 40, false),
+                }
+            })
+            .collect();
+        let squares: f64 = shares.iter().map(|share| share * share).sum();
+        let even = sum / f64::from(qps);
+        Run {
+            run,
+            started_at: self.started_at.to_owned(),
+            complete: true,
+            window: Window {
+                seconds,
+                warmup_seconds: 0.5,
+                warmup_steady: Some(true),
+            },
+            forward: Direction {
+                totals: Totals::in_window(messages, messages * size, 0, seconds),
+                latency_ns: latency(rng, typical_ns, 400, true),
+                fairness: Some(Fairness {
+                    jain: sum * sum / f64::from(qps) / squares,
+                    min_share: shares.iter().copied().fold(f64::INFINITY, f64::min) / even,
+                    max_share: shares.iter().copied().fold(0.0, f64::max) / even,
+                }),
+                qps: qp_results,
+                workers: (0..workers.min(qps))
+                    .map(|core| WorkerResult {
+                        core: Some(core),
+                        messages: messages / u64::from(workers.min(qps)),
+                        cpu_seconds: Some(seconds * 0.99),
+                        polls: messages,
+                        empty_polls: messages / 3,
+                    })
+                    .collect(),
+                limits: self.link_gbit_per_s.map(|link_gbit_per_s| Limits {
+                    link_gbit_per_s,
+                    protocol_efficiency: efficiency,
+                    share_of_limit: Some(gbit_per_s / link_gbit_per_s / efficiency),
+                }),
+            },
+            timeline: self.timeline.then(|| timeline(rng, messages, seconds)),
+            ..Run::default()
+        }
+    }
+}
+
+/// A skewed distribution with a few outliers.
+fn latency(rng: &mut fastrand::Rng, typical_ns: f64, samples: u32, whole: bool) -> Option<Latency> {
+    let mut histogram = Histogram::<u64>::new_with_bounds(1, 60_000_000_000, 2).unwrap();
+    for _ in 0..samples {
+        let skew = -rng.f64().max(1e-6).ln();
+        let outlier = if rng.u32(..200) == 0 { 20.0 } else { 1.0 };
+        histogram.saturating_record((typical_ns * (0.8 + 0.2 * skew) * outlier) as u64);
+    }
+    let mut latency = Latency::from_histogram(&histogram, 0)?;
+    if !whole {
+        latency.histogram = None;
+    }
+    Some(latency)
+}
+
+fn timeline(rng: &mut fastrand::Rng, messages: u64, seconds: f64) -> Timeline {
+    let count = 100;
+    let each = messages as f64 / f64::from(count);
+    let counts: Vec<u64> = (0..count)
+        .map(|index| {
+            if index == 42 {
+                0
+            } else {
+                (each * (0.95 + 0.1 * rng.f64())) as u64
+            }
+        })
+        .collect();
+    Timeline {
+        interval_seconds: seconds / f64::from(count),
+        at_seconds: (1..=count)
+            .map(|index| f64::from(index) * seconds / f64::from(count))
+            .collect(),
+        messages: counts,
+        min_gbit_per_s: Some(0.0),
+        p1_gbit_per_s: Some(0.0),
+        longest_stall_seconds: Some(seconds / f64::from(count)),
+    }
+}
+
+fn perftest(rng: &mut fastrand::Rng, op: &str, runs: &[Run]) -> PerftestComparison {
+    let pairs: Vec<PerftestPair> = (1..)
+        .zip(runs)
+        .map(|(number, run)| PerftestPair {
+            first: "rocebench".to_owned(),
+            run: number,
+            rocebench: run.forward.totals.gbit_per_s,
+            perftest: run
+                .forward
+                .totals
+                .gbit_per_s
+                .map(|gbit| gbit * (0.9 + 0.05 * rng.f64())),
+            ..PerftestPair::default()
+        })
+        .collect();
+    let (base, new) = (pairs[0].perftest, pairs[0].rocebench);
+    let ratio = new.zip(base).map(|(new, base)| new / base);
+    PerftestComparison {
+        program: format!("ib_{op}_bw"),
+        version: Some("6.06".to_owned()),
+        metric: "gbit_per_s".to_owned(),
+        pairs,
+        rocebench_median: new,
+        perftest_median: base,
+        ratio,
+        ratio_low: ratio.map(|ratio| ratio * 0.98),
+        ratio_high: ratio.map(|ratio| ratio * 1.03),
+        verdict: "faster".to_owned(),
+        ..PerftestComparison::default()
+    }
+}
