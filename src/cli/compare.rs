@@ -66,7 +66,7 @@ pub struct CompareArgs {
 }
 
 /// What to compare, of this command and of `rocebench plot --base`.
-#[derive(Debug, Default, Args)]
+#[derive(Debug, Default, PartialEq, Args)]
 #[command(next_help_heading = "What to compare")]
 pub struct WhatArgs {
     /// What to compare [default: all]

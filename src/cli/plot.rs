@@ -21,8 +21,8 @@ const LONG: Duration = Duration::from_secs(2);
 
 /// Examples below the help.
 pub const AFTER_HELP: &str = "\
-DIR then has index.html, one page with all figures and tables that needs no network, and each figure as an
-SVG file. Files there that are not rocebench's are left alone.
+DIR then has index.html, one page with all figures and tables that needs no network, and each
+figure as an SVG file. Files there that are not rocebench's are left alone.
 
 Examples:
   rocebench plot results -o plots
@@ -68,6 +68,12 @@ struct Input {
 /// Bad input where a file that was named was refused or there is nothing to draw; failed where the folder cannot
 /// be written.
 pub fn plot(args: &PlotArgs) -> Result<(), Failure> {
+    if args.base.is_none() && args.what != WhatArgs::default() {
+        return Err(Failure::bad_input(
+            "--metrics, --margin and --across are of a comparison, and there is no base",
+        )
+        .with_hint("add --base RESULT, or leave them out"));
+    }
     let began = Instant::now();
     let input = read(&args.results);
     let base = args

@@ -98,7 +98,8 @@ pub fn sections(results: &[Loaded], comparison: Option<&Comparison>) -> Vec<Sect
 fn shares_section(results: &[Loaded]) -> Section {
     let (cases, figures) = shares::figures(results);
     let mut intro =
-        "What each QP of a case got: 1 is an even share, and Jain’s index is 1 where all are even."
+        "What each QP of a case got: 1 is an even share, and Jain’s index is 1 where all are even. Of a case in several files the newest \
+         is drawn."
             .to_owned();
     if cases > figures.len() {
         intro.push_str(&format!(

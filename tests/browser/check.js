@@ -81,7 +81,12 @@
 
   // Contrast of every visible text with what it stands on.
   const paint = document.createElement("canvas").getContext("2d", { willReadFrequently: true });
+  const known = new Map();
   const rgb = (colour) => {
+    if (!known.has(colour)) known.set(colour, read(colour));
+    return known.get(colour);
+  };
+  const read = (colour) => {
     paint.clearRect(0, 0, 1, 1);
     paint.fillStyle = colour;
     paint.fillRect(0, 0, 1, 1);
@@ -97,27 +102,27 @@
   };
   const opaque = (colour) => (colour[3] ? colour : [255, 255, 255, 255]);
   const paper = opaque(rgb(getComputedStyle(document.body).backgroundColor));
-  const behind = (text) => {
-    // The last shape drawn before the text whose box holds the text's middle.
-    const box = text.getBoundingClientRect();
-    const [x, y] = [(box.left + box.right) / 2, (box.top + box.bottom) / 2];
-    let found = paper;
-    for (const shape of text.ownerSVGElement.querySelectorAll("rect,text")) {
-      if (shape === text) break;
-      if (shape.tagName === "text" || shape.closest("clipPath,defs,pattern")) continue;
-      const style = getComputedStyle(shape);
-      if (style.fill === "none" || Number(style.fillOpacity) < 1 || Number(style.opacity) < 1 || style.fill.startsWith("url")) continue;
-      const around = shape.getBoundingClientRect();
-      if (around.left <= x && x <= around.right && around.top <= y && y <= around.bottom) found = rgb(style.fill);
-    }
-    return found;
-  };
   const faint = (text, ink, ground, where) => {
     const value = contrast(ink, ground);
     if (value < 4.5) say(`${where}: “${text.slice(0, 40)}” has a contrast of ${value.toFixed(2)}`);
   };
-  for (const text of document.querySelectorAll("figure svg text"))
-    if (text.textContent.trim()) faint(text.textContent, rgb(getComputedStyle(text).fill), behind(text), "picture");
+  for (const svg of document.querySelectorAll("figure svg")) {
+    // A text stands on the last opaque shape drawn before it that its middle is in.
+    const shapes = [];
+    for (const element of svg.querySelectorAll("rect,text")) {
+      const style = getComputedStyle(element);
+      const box = element.getBoundingClientRect();
+      if (element.tagName === "rect") {
+        const opaque = Number(style.fillOpacity) * Number(style.opacity) === 1;
+        if (style.fill !== "none" && opaque) shapes.push({ box, fill: style.fill });
+      } else if (element.textContent.trim()) {
+        const [x, y] = [(box.left + box.right) / 2, (box.top + box.bottom) / 2];
+        const below = shapes.findLast(({ box: around }) =>
+          around.left <= x && x <= around.right && around.top <= y && y <= around.bottom);
+        faint(element.textContent, rgb(style.fill), below ? rgb(below.fill) : paper, "picture");
+      }
+    }
+  }
   for (const element of document.querySelectorAll("h1,h2,h3,p,a,summary,caption,dt,dd,li,legend,label,figcaption,thead th")) {
     if (!element.getClientRects().length) continue;
     let ground = element;

@@ -119,20 +119,20 @@ impl Browser {
             events: Vec::new(),
             folder,
         };
-        let target = browser.call("Target.createTarget", json!({"url": "about:blank"}));
+        let target = browser.call("Target.createTarget", &json!({"url": "about:blank"}));
         let attached = browser.call(
             "Target.attachToTarget",
-            json!({"targetId": target["targetId"], "flatten": true}),
+            &json!({"targetId": target["targetId"], "flatten": true}),
         );
         browser.session = attached["sessionId"].as_str().unwrap().to_owned();
         for domain in ["Page", "Runtime", "Network", "Log"] {
-            browser.call(&format!("{domain}.enable"), json!({}));
+            browser.call(&format!("{domain}.enable"), &json!({}));
         }
         browser
     }
 
     /// Asks, and waits for the answer.
-    pub fn call(&mut self, method: &str, params: Value) -> Value {
+    pub fn call(&mut self, method: &str, params: &Value) -> Value {
         self.next_id += 1;
         let id = self.next_id;
         let mut message = json!({"id": id, "method": method, "params": params});
@@ -156,7 +156,7 @@ impl Browser {
     pub fn open(&mut self, file: &Path) {
         self.events.clear();
         let url = format!("file://{}", file.display());
-        let answer = self.call("Page.navigate", json!({"url": url}));
+        let answer = self.call("Page.navigate", &json!({"url": url}));
         assert!(answer["errorText"].is_null(), "{url}: {answer}");
         if !self.events.iter().any(is_load) {
             let load = self.wait_for("load", is_load);
@@ -168,11 +168,11 @@ impl Browser {
     pub fn show(&mut self, width_px: u32, medium: &str, scheme: &str) {
         self.call(
             "Emulation.setDeviceMetricsOverride",
-            json!({"width": width_px, "height": 900, "deviceScaleFactor": 1, "mobile": false}),
+            &json!({"width": width_px, "height": 900, "deviceScaleFactor": 1, "mobile": false}),
         );
         self.call(
             "Emulation.setEmulatedMedia",
-            json!({"media": medium, "features": [{"name": "prefers-color-scheme", "value": scheme}]}),
+            &json!({"media": medium, "features": [{"name": "prefers-color-scheme", "value": scheme}]}),
         );
     }
 
@@ -180,7 +180,7 @@ impl Browser {
     pub fn evaluate(&mut self, script: &str) -> Value {
         let answer = self.call(
             "Runtime.evaluate",
-            json!({"expression": script, "returnByValue": true, "awaitPromise": true}),
+            &json!({"expression": script, "returnByValue": true, "awaitPromise": true}),
         );
         assert!(answer["exceptionDetails"].is_null(), "{script}: {answer}");
         answer["result"]["value"].clone()
@@ -200,7 +200,7 @@ impl Browser {
             if key == "Enter" && kind == "keyDown" {
                 params["text"] = json!("\r");
             }
-            self.call("Input.dispatchKeyEvent", params);
+            self.call("Input.dispatchKeyEvent", &params);
         }
     }
 

@@ -1,6 +1,6 @@
 //! The page of `rocebench plot` in a real browser: from disk, without network, in both themes, on paper, by
 //! keyboard. Fails where there is no Chromium.
-#![allow(clippy::unwrap_used)]
+#![allow(clippy::unwrap_used, clippy::panic)]
 
 mod chromium;
 #[path = "../support/synthetic_results.rs"]
@@ -8,24 +8,34 @@ mod synthetic_results;
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::OnceLock;
 
 use chromium::Browser;
 use rocebench::results::json;
 use serde_json::{Value, json};
 use synthetic_results::Synthetic;
 
-/// Draws results that have something for every kind of figure; the path of the page.
+/// The page of results that have something for every kind of figure, drawn once.
+fn page() -> &'static Path {
+    static PAGE: OnceLock<PathBuf> = OnceLock::new();
+    PAGE.get_or_init(|| draw(&Path::new(env!("CARGO_TARGET_TMPDIR")).join("browser")))
+}
+
 fn draw(folder: &Path) -> PathBuf {
     let results = folder.join("results");
     std::fs::create_dir_all(&results).unwrap();
+    let first = Synthetic {
+        ops: vec!["send", "read"],
+        ..Synthetic::default()
+    };
     let later = Synthetic {
         factor: 0.93,
         git: "abcdef012345",
         started_at: "2026-11-21T12:00:00Z",
         seed: 8,
-        ..Synthetic::default()
+        ..first.clone()
     };
-    for (name, synthetic) in [("1.json", Synthetic::default()), ("2.json", later)] {
+    for (name, synthetic) in [("1.json", first), ("2.json", later)] {
         json::write(&synthetic.result(), &results.join(name)).unwrap();
     }
     let data = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/results");
@@ -74,8 +84,6 @@ const PAINT: &str = "[...document.querySelectorAll('figure svg *')].map((e) => {
 
 #[test]
 fn every_figure_shows_in_every_dress() {
-    let folder = tempfile::tempdir().unwrap();
-    let page = draw(folder.path());
     let mut browser = Browser::start();
     let mut paints = Vec::new();
     for (width, medium, scheme) in [
@@ -86,7 +94,7 @@ fn every_figure_shows_in_every_dress() {
         (794, "print", "dark"),
     ] {
         browser.show(width, medium, scheme);
-        browser.open(&page);
+        browser.open(page());
         let dress = format!("{width} px, {medium}, {scheme}");
         assert_eq!(trouble(&browser), [""; 0], "{dress}");
         let wrong = wrong(&mut browser);
@@ -107,11 +115,9 @@ fn every_figure_shows_in_every_dress() {
 
 #[test]
 fn the_page_has_every_part_and_every_file_beside_it() {
-    let folder = tempfile::tempdir().unwrap();
-    let page = draw(folder.path());
     let mut browser = Browser::start();
     browser.show(1280, "screen", "light");
-    browser.open(&page);
+    browser.open(page());
     let count = |browser: &mut Browser, selector: &str| {
         let script = format!("document.querySelectorAll({selector:?}).length");
         browser.evaluate(&script).as_u64().unwrap()
@@ -126,15 +132,15 @@ fn the_page_has_every_part_and_every_file_beside_it() {
         count(&mut browser, "table") > figures,
         "a figure has no table"
     );
-    // 2 × 108 of the synthetic sweeps, 5 of the old files.
-    assert_eq!(count(&mut browser, "#cases-table tbody tr"), 221);
+    // 2 × 72 of the synthetic sweeps, 5 of the old files.
+    assert_eq!(count(&mut browser, "#cases-table tbody tr"), 149);
     let pictures = browser.evaluate(
         "[...document.querySelectorAll('figcaption a')].map((a) => a.getAttribute('href'))",
     );
     let pictures = pictures.as_array().unwrap();
     assert_eq!(pictures.len() as u64, figures);
     for picture in pictures {
-        let file = page.parent().unwrap().join(picture.as_str().unwrap());
+        let file = page().parent().unwrap().join(picture.as_str().unwrap());
         browser.open(&file);
         assert_eq!(trouble(&browser), [""; 0], "{}", file.display());
         assert_eq!(
@@ -148,11 +154,9 @@ fn the_page_has_every_part_and_every_file_beside_it() {
 
 #[test]
 fn a_keyboard_is_enough() {
-    let folder = tempfile::tempdir().unwrap();
-    let page = draw(folder.path());
     let mut browser = Browser::start();
     browser.show(1280, "screen", "light");
-    browser.open(&page);
+    browser.open(page());
     let focused = "document.activeElement.id || document.activeElement.className";
     browser.press("Tab");
     assert_eq!(browser.evaluate(focused), "skip");
@@ -209,18 +213,16 @@ fn a_keyboard_is_enough() {
 
 #[test]
 fn paper_shows_what_is_folded() {
-    let folder = tempfile::tempdir().unwrap();
-    let page = draw(folder.path());
     let mut browser = Browser::start();
     let shown = "[...document.querySelectorAll('table')].filter((t) => t.checkVisibility({contentVisibilityAuto: false}) \
         && t.getBoundingClientRect().height > 0).length";
     for script in [true, false] {
         browser.call(
             "Emulation.setScriptExecutionDisabled",
-            json!({"value": !script}),
+            &json!({"value": !script}),
         );
         browser.show(794, "screen", "light");
-        browser.open(&page);
+        browser.open(page());
         let on_screen = browser.evaluate(shown).as_u64().unwrap();
         browser.show(794, "print", "light");
         let on_paper = browser.evaluate(shown).as_u64().unwrap();
@@ -237,9 +239,9 @@ fn paper_shows_what_is_folded() {
 #[test]
 fn the_checks_find_what_is_wrong() {
     let folder = tempfile::tempdir().unwrap();
-    let page = folder.path().join("bad.html");
+    let bad = folder.path().join("bad.html");
     std::fs::write(
-        &page,
+        &bad,
         r##"<!DOCTYPE html><html><body><h1>A</h1><h3>B</h3><img src="http://127.0.0.1:9/x.png">
         <figure aria-labelledby="f"><div class="picture"><svg width="200" height="100" id="f">
         <text x="10" y="50">first</text><text x="12" y="52">second</text>
@@ -251,7 +253,7 @@ fn the_checks_find_what_is_wrong() {
     .unwrap();
     let mut browser = Browser::start();
     browser.show(1280, "screen", "light");
-    browser.open(&page);
+    browser.open(&bad);
     let trouble = trouble(&browser).join("\n");
     for part in ["missing is not defined", "said", "x.png"] {
         assert!(trouble.contains(part), "{part} in {trouble}");

@@ -229,7 +229,7 @@ impl Synthetic {
 
 /// A skewed distribution with a few outliers.
 fn latency(rng: &mut fastrand::Rng, typical_ns: f64, samples: u32, whole: bool) -> Option<Latency> {
-    let mut histogram = Histogram::<u64>::new_with_bounds(1, 60_000_000_000, 2).unwrap();
+    let mut histogram = Histogram::<u64>::new_with_bounds(1, 60_000_000_000, 2).ok()?;
     for _ in 0..samples {
         let skew = -rng.f64().max(1e-6).ln();
         let outlier = if rng.u32(..200) == 0 { 20.0 } else { 1.0 };

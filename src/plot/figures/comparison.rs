@@ -57,8 +57,22 @@ fn figure(ratios: &Ratios, of: &str) -> Figure {
     } else {
         "less"
     };
+    let on = match ratios.devices.len() {
+        0 => String::new(),
+        1..=3 => format!(
+            " on {}",
+            ratios
+                .devices
+                .iter()
+                .map(String::as_str)
+                .collect::<Vec<_>>()
+                .join(", ")
+        ),
+        many => format!(" on {many} devices"),
+    };
     let subtitle = format!(
-        "Medians over complete runs with 95 % intervals, no unit; {better} is better; within the band of ±{:.0} % it does not matter; worst first",
+        "{} cases{on}. Medians over complete runs with 95 % intervals, no unit; {better} is better; within the band of ±{:.0} % it does not matter; worst first",
+        ratios.rows.len(),
         ratios.margin * 100.0
     );
     let count = |tone| ratios.rows.iter().filter(|row| row.tone == tone).count();
@@ -366,6 +380,7 @@ mod tests {
             margin: 0.03,
             base: "base".to_owned(),
             new: "new".to_owned(),
+            devices: ["soft0".to_owned()].into(),
             rows: values
                 .iter()
                 .enumerate()

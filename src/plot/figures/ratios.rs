@@ -1,7 +1,7 @@
 //! Ratios with their intervals, from a comparison of results or from perftest's figures in them, in rows. It must
 //! not know how they are drawn.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use crate::compare::{Comparison, Metric, Verdict};
 use crate::results::load::Loaded;
@@ -17,6 +17,8 @@ pub struct Ratios {
     pub base: String,
     /// What is in the numerator.
     pub new: String,
+    /// Devices that were measured, at the end that ran the sweeps.
+    pub devices: BTreeSet<String>,
     /// Cases, the worst first.
     pub rows: Vec<RatioRow>,
 }
@@ -79,8 +81,10 @@ pub fn of_comparison(comparison: &Comparison) -> Vec<Ratios> {
                 margin: figures.margin,
                 base: comparison.base.name.clone(),
                 new: comparison.new.name.clone(),
+                devices: BTreeSet::new(),
                 rows: Vec::new(),
             });
+            ratios.devices.extend(case.config.device.clone());
             ratios.rows.push(RatioRow {
                 case: case.id.clone(),
                 base_median: figures.base_median,
@@ -127,8 +131,10 @@ pub fn of_perftest(results: &[Loaded]) -> Vec<Ratios> {
             margin: metric.default_margin(),
             base: "perftest".to_owned(),
             new: "rocebench".to_owned(),
+            devices: BTreeSet::new(),
             rows: Vec::new(),
         });
+        ratios.devices.extend(case.config.device.clone());
         ratios.rows.push(RatioRow {
             case: case.id.clone(),
             base_median,

@@ -1,6 +1,6 @@
 //! Figure: what each QP of a case got, the best served first, with its p99 below.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::naming::{head, slug};
 use super::qp_shares::{QpShares, qp_shares};
@@ -9,6 +9,7 @@ use crate::plot::draw::text::{SMALL_PX, width_px};
 use crate::plot::draw::{Anchor, Canvas, Paint, Rect, Sheet, Style, WIDTH};
 use crate::plot::figure::{Cell, Column, Figure, Table};
 use crate::results::load::Loaded;
+use crate::results::model::CaseResult;
 use crate::results::table::human_size;
 
 /// Cases that are drawn; of more, the least even.
@@ -25,10 +26,25 @@ const LINE_PX: f64 = 20.0;
 /// QPs whose bars and markers can still be told apart.
 const SINGLE_BARS: usize = 150;
 
-/// How many cases have shares, and the figures of the least even.
+/// How many cases have shares, and the figures of the least even. Of a case in several files the newest is taken.
 pub fn figures(results: &[Loaded]) -> (usize, Vec<Figure>) {
-    let cases = results.iter().flat_map(|loaded| &loaded.result.cases);
-    let mut shares: Vec<QpShares<'_>> = cases.filter_map(qp_shares).collect();
+    let mut newest: BTreeMap<(&str, &str, &str), (&str, &CaseResult)> = BTreeMap::new();
+    for Loaded { result, .. } in results {
+        for case in &result.cases {
+            let device = case.config.device.as_deref().unwrap_or_default();
+            let this = (result.started_at.as_str(), case);
+            let kept = newest
+                .entry((&result.host.hostname, device, &case.id))
+                .or_insert(this);
+            if this.0 > kept.0 {
+                *kept = this;
+            }
+        }
+    }
+    let mut shares: Vec<QpShares<'_>> = newest
+        .into_values()
+        .filter_map(|(_, case)| qp_shares(case))
+        .collect();
     let evenness = |shares: &QpShares<'_>| shares.jain.unwrap_or(1.0);
     shares.sort_by(|one, other| evenness(one).total_cmp(&evenness(other)));
     let count = shares.len();

@@ -4,20 +4,39 @@ use hdrhistogram::Histogram;
 use proptest::prelude::*;
 
 use super::*;
+use crate::compare::{Aspect, Options, compare};
 use crate::plot::draw::check::faults;
 use crate::plot::figure::{Cell, Figure};
-use crate::results::load::Loaded;
+use crate::results::load::{Found, Loaded};
 use crate::results::model::*;
 
 type Maker = fn(&[Loaded]) -> Vec<Figure>;
 
-const KINDS: [(&str, Maker); 6] = [
+const KINDS: [(&str, Maker); 9] = [
     ("bandwidth-by-size-", bandwidth_by_size::figures),
     ("rate-by-qps-", rate_by_qps::figures),
     ("workers-", workers::figures),
     ("latency-", latency::figures),
     ("timeline-", timeline::figures),
     ("trend-", trend::figures),
+    ("shares-", |results| shares::figures(results).1),
+    ("heat-map-", heat_map::figures),
+    ("comparison-", |results| {
+        let half = results.len() / 2;
+        let found = |results: &[Loaded]| Found {
+            results: results.to_vec(),
+            refused: Vec::new(),
+        };
+        let compared = compare(
+            ("old".as_ref(), &found(&results[..half])),
+            ("new".as_ref(), &found(&results[half..])),
+            &Options {
+                across: Aspect::ALL.to_vec(),
+                ..Options::default()
+            },
+        );
+        comparison::figures(results, Some(&compared))
+    }),
 ];
 
 /// What a generated run has.

@@ -78,8 +78,10 @@ impl Page<'_> {
                         h2 #left-out { "Left out" }
                         (self.left_out())
                         @for section in drawn() { (show(section)) }
-                        h2 #cases { "All cases" }
-                        (tables::folded("cases-table", &cases::all(self.results)))
+                        section.wide aria-labelledby="cases" {
+                            h2 #cases { "All cases" }
+                            (tables::folded("cases-table", &cases::all(self.results)))
+                        }
                     }
                     footer {
                         p {

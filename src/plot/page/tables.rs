@@ -26,14 +26,14 @@ pub fn table(id: &str, table: &Table) -> Markup {
                 caption #(caption_id) { (table.caption) }
                 thead { tr {
                     @for column in &table.columns {
-                        th.n[column.numeric] scope="col" { (column.name) }
+                        th class=[class(column.numeric)] scope="col" { (column.name) }
                     }
                 } }
                 tbody {
                     @for row in &table.rows { tr {
                         @for (index, cell) in row.iter().enumerate() {
-                            @if index == 0 { th.n[is_numeric(cell)] scope="row" { (text(cell)) } }
-                            @else { td.n[is_numeric(cell)] { (text(cell)) } }
+                            @if index == 0 { th class=[class(is_numeric(cell))] scope="row" { (text(cell)) } }
+                            @else { td class=[class(is_numeric(cell))] { (text(cell)) } }
                         }
                     } }
                 }
@@ -54,6 +54,11 @@ pub fn folded(id: &str, content: &Table) -> Markup {
 
 fn rows(count: usize) -> String {
     format!("{count} row{}", if count == 1 { "" } else { "s" })
+}
+
+/// Figures stand at the right.
+fn class(numeric: bool) -> Option<&'static str> {
+    numeric.then_some("n")
 }
 
 fn is_numeric(cell: &Cell) -> bool {
