@@ -21,7 +21,7 @@ use rocebench::datapath::{
 use rocebench::metrics::clock::Clock;
 use rocebench::metrics::{cpu, histogram};
 use rocebench::plan::case::Transport;
-use rocebench::plan::{Case, CqMode, Op, Stop, Warmup};
+use rocebench::plan::{Case, CqMode, Op, PollMode, Stop, Warmup};
 use rocebench::verbs::{
     Access, CompletionQueue, MemoryRegion, Port, PortRequest, ProtectionDomain, QpCapacity,
     QueuePair, SendOpcode, SendRing, SendTemplate, WcBatch, select,
@@ -166,6 +166,7 @@ fn case(op: Op, cq: CqMode, qps: u32, workers: u32, post_list: u32, signal_every
         id: "null".into(),
         op,
         cq,
+        poll: PollMode::Busy,
         qps,
         size_bytes: SIZE_BYTES,
         tx_depth: DEPTH,
@@ -303,6 +304,7 @@ fn specs(case: &Case, cqs: &[Arc<CompletionQueue>], cores: &[usize]) -> Vec<Work
                 core: cores.next(),
                 cqs,
                 lanes: (index..case.qps as usize).step_by(workers).collect(),
+                sleep: None,
             }
         })
         .collect()

@@ -5,7 +5,7 @@
 use std::time::Duration;
 
 use rocebench::datapath::Geometry;
-use rocebench::plan::{Case, CqMode, Op, Stop};
+use rocebench::plan::{Case, CqMode, Op, PollMode, Stop};
 
 #[path = "support/loopback_rig.rs"]
 mod loopback_rig;
@@ -148,6 +148,41 @@ fn random_mixes_account_for_every_message() {
     }
 }
 
+/// The device gives one event for one asking, and none for what was there before: a worker that slept over a
+/// completion would sleep for ever.
+#[test]
+fn sleeping_workers_miss_nothing() {
+    let _device = Device::get();
+    let mut choices = Choices(4);
+    let mut seed = 0;
+    for poll in [PollMode::Event, PollMode::Adaptive] {
+        for op in Op::ALL {
+            for cq in [CqMode::Shared, CqMode::PerWorker, CqMode::PerQp] {
+                for workers in [1, 3] {
+                    for delay in DELAYS {
+                        let case = Case {
+                            poll,
+                            cq,
+                            workers,
+                            qps: choices.one(&[1, 4, 9]),
+                            signal_every: choices.one(&[1, 4]),
+                            tx_depth: choices.one(&[1, 4, 16]).max(4),
+                            rx_depth: choices.one(&[1, 7, 64]),
+                            bidirectional: choices.one(&[true, false]),
+                            verify: choices.one(&[true, false]),
+                            ..case(op)
+                        };
+                        seed += 1;
+                        null_verbs::loopback::set_seed(seed);
+                        null_verbs::loopback::set_max_delay(delay);
+                        counted(&case, choices.upto(150), choices.one(&[None, Some(20)]));
+                    }
+                }
+            }
+        }
+    }
+}
+
 /// Workers that enter a phase late meet completions of those that entered it early: with one slot a QP,
 /// a completion that is dropped or not charged shows at once.
 #[test]
@@ -204,6 +239,7 @@ fn runs_by_time_come_to_rest_with_every_message_accounted_for() {
     let mut choices = Choices(3);
     for seed in 0..40 {
         let case = Case {
+            poll: PollMode::ALL[seed as usize % 3],
             cq: choices.one(&[CqMode::Shared, CqMode::PerWorker, CqMode::PerQp]),
             workers: choices.one(&[1, 2, 3]),
             qps: choices.one(&[1, 3, 8]),

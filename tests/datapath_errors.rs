@@ -6,13 +6,13 @@ use std::time::{Duration, Instant};
 
 use rocebench::control::failure::RunFailure;
 use rocebench::datapath::Phase;
-use rocebench::plan::{Case, CqMode, Op, Stop, Transport};
-use rocebench::verbs::{AsyncEvent, AsyncEvents, WcStatus};
+use rocebench::plan::{Case, CqMode, Op, PollMode, Stop, Transport};
+use rocebench::verbs::{AsyncEvent, AsyncEvents, CompletionChannel, WcStatus};
 
 #[path = "support/loopback_rig.rs"]
 mod loopback_rig;
 
-use loopback_rig::{Device, Pair, case};
+use loopback_rig::{Device, Pair, case, null_port};
 
 /// Status codes of `enum ibv_wc_status` that a send can fail with.
 const CAUSES: [u32; 14] = [1, 2, 3, 4, 6, 7, 8, 9, 10, 11, 12, 13, 19, 21];
@@ -24,6 +24,7 @@ fn each_status_is_told_apart_from_its_flushes() {
         for workers in [1, 3] {
             let op = Op::ALL[index % 3];
             let case = Case {
+                poll: PollMode::ALL[index % 3],
                 workers,
                 qps: 3,
                 signal_every: 4,
@@ -66,6 +67,65 @@ fn wait_for_flushes(pair: &Pair) {
     while !pair.entered(Phase::Abort) {
         assert!(started.elapsed() < Duration::from_secs(20));
         std::thread::yield_now();
+    }
+}
+
+#[test]
+fn a_device_without_completion_events_is_named() {
+    let _device = Device::get();
+    let port = null_port();
+    let error = CompletionChannel::new(&port.context).err().unwrap();
+    assert_eq!(
+        error.to_string(),
+        "ibv_create_comp_channel failed for null0: Operation not supported (os error 95)"
+    );
+    assert!(error.hint().unwrap().contains("--poll busy"));
+}
+
+/// Nothing ever completes, so only the phases wake the workers.
+#[test]
+fn workers_that_sleep_wake_for_every_phase() {
+    let _device = Device::get();
+    for poll in [PollMode::Event, PollMode::Adaptive] {
+        for workers in [1, 3] {
+            let case = Case {
+                poll,
+                workers,
+                qps: 3,
+                stop: Stop::DurationNs(1),
+                transport: Transport {
+                    rnr_retry: 7,
+                    ..Transport::default()
+                },
+                ..case(Op::Send)
+            };
+            // A server that posts no receive.
+            let pair = Pair::with_server_case(&case, |case| case.op = Op::Write);
+            for phase in [Phase::Warmup, Phase::Measure] {
+                pair.client.shared.set_phase(phase);
+                pair.wait("workers in step", |pair| {
+                    pair.client.shared.all_entered(phase)
+                })
+                .unwrap();
+                std::thread::sleep(Duration::from_millis(100));
+            }
+            let started = Instant::now();
+            pair.client.fabric.flush();
+            wait_for_flushes(&pair);
+            // As a session does.
+            std::thread::sleep(Duration::from_millis(100));
+            let rest = pair.finish();
+            assert!(started.elapsed() < Duration::from_secs(5), "{case:?}");
+            let slept = rest.client.2.iter().map(|worker| worker.cpu_seconds);
+            // Of 0.1 s each.
+            assert!(slept.sum::<f64>() < 0.05, "{case:?}");
+            let flushed = rest
+                .client
+                .2
+                .iter()
+                .map(|worker| worker.trouble.flushed_count);
+            assert!(flushed.sum::<u64>() > 0, "{case:?}");
+        }
     }
 }
 

@@ -10,11 +10,12 @@ use crate::plan::{Case, Size, Sweep};
 use super::errors::Failure;
 use super::run::RunPlan;
 
-const HEADER: [&str; 12] = [
+const HEADER: [&str; 13] = [
     "case", "op", "cq", "qps", "size", "workers", "tx", "rx", "signal", "list", "inline", "mtu",
+    "poll",
 ];
 
-fn row(case: &Case) -> [String; 12] {
+fn row(case: &Case) -> [String; 13] {
     let size = Size::from_bytes(case.size_bytes).unwrap_or(Size::MAX);
     [
         case.id.clone(),
@@ -34,6 +35,7 @@ fn row(case: &Case) -> [String; 12] {
         case.inline_bytes.to_string(),
         case.mtu
             .map_or_else(|| "port's".to_owned(), |mtu| mtu.to_string()),
+        case.poll.to_string(),
     ]
 }
 
@@ -107,7 +109,7 @@ fn longest_of_pairs(sweep: &Sweep, against: &Against) -> Option<Duration> {
 }
 
 fn write(plan: &RunPlan, out: &mut impl Write) -> io::Result<()> {
-    let rows: Vec<[String; 12]> = plan.sweep.cases.iter().map(row).collect();
+    let rows: Vec<[String; 13]> = plan.sweep.cases.iter().map(row).collect();
     let mut widths = HEADER.map(str::len);
     for row in &rows {
         for (width, cell) in widths.iter_mut().zip(row) {

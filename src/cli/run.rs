@@ -162,6 +162,7 @@ fn flags_give(flags: &SweepSpec, error: &PlanError) -> bool {
         "traffic-class" => flags.traffic_class.is_some(),
         "op" => flags.op.is_some(),
         "cq" => flags.cq.is_some(),
+        "poll" => flags.poll.is_some(),
         "mtu" => flags.mtu.is_some(),
         _ => true,
     }

@@ -2,7 +2,7 @@
 
 use clap::Args;
 
-use crate::plan::{Count, CqMode, List, Mtu, Op, Size, SweepSpec, TimeSpan, Warmup};
+use crate::plan::{Count, CqMode, List, Mtu, Op, PollMode, Size, SweepSpec, TimeSpan, Warmup};
 
 /// What to run, on how many queues, over what transport. Switches take `=false` too, to turn off what
 /// a configuration file turns on.
@@ -53,6 +53,10 @@ pub struct SweepArgs {
     /// Completion queues: shared (one for all), per-worker, per-qp [default: shared]
     #[arg(long, value_name = "LIST", help_heading = "Queue pairs and workers")]
     pub cq: Option<List<CqMode>>,
+    /// How workers learn of completions: busy (they poll), event (they sleep on a completion channel),
+    /// adaptive (they poll, and sleep after 50 us without one) [default: busy]
+    #[arg(long, value_name = "LIST", help_heading = "Queue pairs and workers")]
+    pub poll: Option<List<PollMode>>,
     /// Worker threads at each end [default: 1]
     #[arg(
         short,
@@ -136,6 +140,7 @@ impl From<SweepArgs> for SweepSpec {
         SweepSpec {
             op: args.op,
             cq: args.cq,
+            poll: args.poll,
             size: args.size,
             qps: args.qps,
             workers: args.workers,

@@ -19,6 +19,7 @@ use super::failure::RunFailure;
 use super::message::{self, Endpoints, QpEndpoint, gid_text};
 pub use super::needs::{Duties, Side};
 use super::needs::{Needs, enough_memory, explain_inline};
+use super::sleepers::Sleepers;
 
 /// One end's objects.
 pub struct Fabric {
@@ -28,6 +29,7 @@ pub struct Fabric {
     local: Option<Arc<MemoryRegion>>,
     receives: Option<Arc<MemoryRegion>>,
     offered: Option<Arc<MemoryRegion>>,
+    sleepers: Option<Sleepers>,
     cqs: Vec<Arc<CompletionQueue>>,
     cq_entries: u32,
     qps: Vec<Arc<QueuePair>>,
@@ -81,8 +83,16 @@ impl Fabric {
         if let (Some(offered), Op::Read, true) = (&offered, case.op, case.verify) {
             fill_for_reads(offered, case);
         }
-        let cqs = (0..needs.cqs)
-            .map(|_| CompletionQueue::new(&port.context, needs.cq_entries))
+        let sleepers = Sleepers::of(case, duties, &port.context)?;
+        let cqs = (0..needs.cqs as usize)
+            .map(|index| match &sleepers {
+                None => CompletionQueue::new(&port.context, needs.cq_entries),
+                Some(sleepers) => {
+                    let (worker, channel) = sleepers.channel_of(index);
+                    let (context, entries) = (&port.context, needs.cq_entries);
+                    CompletionQueue::with_channel(context, entries, channel, worker)
+                }
+            })
             .collect::<Result<Vec<_>, _>>()?;
         let mut qps = Vec::with_capacity(case.qps as usize);
         for index in 0..case.qps {
@@ -106,6 +116,7 @@ impl Fabric {
             local,
             receives,
             offered,
+            sleepers,
             cqs,
             cq_entries: needs.cq_entries,
             qps,
@@ -288,6 +299,7 @@ impl Fabric {
                     core,
                     cqs: cqs.into_iter().cloned().collect(),
                     lanes,
+                    sleep: self.sleepers.as_ref().and_then(|all| all.of_worker(index)),
                 }
             })
             .collect()

@@ -3,13 +3,14 @@
 use serde_json::json;
 
 use super::*;
-use crate::plan::case::{CqMode, Op, Stop, Transport, Warmup};
+use crate::plan::case::{CqMode, Op, PollMode, Stop, Transport, Warmup};
 
 pub(crate) fn case() -> Case {
     Case {
         id: "send-shared-q2-64".into(),
         op: Op::Send,
         cq: CqMode::Shared,
+        poll: PollMode::Busy,
         qps: 2,
         size_bytes: 64,
         tx_depth: 128,
@@ -27,6 +28,20 @@ pub(crate) fn case() -> Case {
         cq_depth: None,
         transport: Transport::default(),
     }
+}
+
+#[test]
+fn a_case_that_does_not_say_how_to_poll_is_busy() {
+    let mut json = serde_json::to_value(Case {
+        poll: PollMode::Event,
+        ..case()
+    })
+    .unwrap();
+    assert_eq!(
+        json.as_object_mut().unwrap().remove("poll"),
+        Some(json!("event"))
+    );
+    assert_eq!(serde_json::from_value::<Case>(json).unwrap(), case());
 }
 
 fn endpoints() -> Endpoints {

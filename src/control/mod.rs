@@ -24,6 +24,7 @@ mod serve_run;
 pub mod server;
 mod session;
 mod silence;
+mod sleepers;
 pub mod station;
 pub mod token;
 mod transmit;

@@ -43,6 +43,16 @@ impl Duties {
     }
 }
 
+/// Worker threads that a case keeps busy at one end: a worker without a QP of its own has nothing to
+/// poll, unless all share one CQ.
+pub fn effective_workers(case: &Case) -> usize {
+    let workers = match case.cq {
+        CqMode::Shared => case.workers,
+        CqMode::PerWorker | CqMode::PerQp => case.workers.min(case.qps),
+    };
+    workers.max(1) as usize
+}
+
 /// How much of everything a case takes at one end.
 pub(super) struct Needs {
     pub(super) capacity: QpCapacity,

@@ -288,5 +288,6 @@ pub fn config(case: &Case, device: &str) -> CaseConfig {
         service_level: case.transport.service_level,
         traffic_class: case.transport.traffic_class,
         hop_limit: case.transport.hop_limit,
+        poll: case.poll.name().to_owned(),
     }
 }

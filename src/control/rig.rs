@@ -22,16 +22,6 @@ pub const TICK: Duration = Duration::from_millis(10);
 /// How long flushed completions are collected after a failure.
 const FLUSH_LIMIT: Duration = Duration::from_millis(200);
 
-/// Worker threads that a case keeps busy at one end: a worker without a QP of its own has nothing to
-/// poll, unless all share one CQ.
-pub fn effective_workers(case: &Case) -> usize {
-    let workers = match case.cq {
-        CqMode::Shared => case.workers,
-        CqMode::PerWorker | CqMode::PerQp => case.workers.min(case.qps),
-    };
-    workers.max(1) as usize
-}
-
 /// A running end.
 pub struct Rig {
     fabric: Fabric,

@@ -6,7 +6,7 @@ use crate::plan::Case;
 pub use crate::verbs::{Faults, PortRequest, Route};
 use crate::verbs::{Port, VerbsError, VerbsLibrary, select_or_embedded};
 
-use super::rig::effective_workers;
+use super::needs::effective_workers;
 
 /// How an end is set up.
 #[derive(Clone, Debug)]

@@ -55,6 +55,8 @@ impl Crew {
             threads: Vec::with_capacity(specs.len()),
         };
         let count = specs.len();
+        let bells = specs.iter().filter_map(|spec| spec.sleep.as_ref());
+        shared.set_bells(bells.map(|sleep| Arc::clone(&sleep.bell)).collect());
         for spec in specs {
             let index = spec.index;
             let (shared, ready) = (Arc::clone(shared), ready.clone());
@@ -120,9 +122,22 @@ fn begin<const VERIFY: bool, const LATENCY: bool, const CONTENDED: bool>(
     spec: &WorkerSpec,
     ready: &Sender<Result<(), cpu::CoreError>>,
 ) -> WorkerReport {
+    // Loops apart, so that one that polls has nothing of one that sleeps.
+    if spec.sleep.is_some() {
+        enter::<VERIFY, LATENCY, CONTENDED, true>(shared, spec, ready)
+    } else {
+        enter::<VERIFY, LATENCY, CONTENDED, false>(shared, spec, ready)
+    }
+}
+
+fn enter<const VERIFY: bool, const LATENCY: bool, const CONTENDED: bool, const SLEEPS: bool>(
+    shared: &Shared,
+    spec: &WorkerSpec,
+    ready: &Sender<Result<(), cpu::CoreError>>,
+) -> WorkerReport {
     // Pinned first, so that its memory is on the core's NUMA node.
     let pinned = spec.core.map_or(Ok(()), cpu::pin_current_thread);
-    let worker = Worker::<VERIFY, LATENCY, CONTENDED>::new(shared, spec);
+    let worker = Worker::<VERIFY, LATENCY, CONTENDED, SLEEPS>::new(shared, spec);
     // The receiver is there until all have said so; if it gave up, the phase is Exit.
     let _ = ready.send(pinned);
     worker.run()

@@ -1,5 +1,5 @@
 //! The worker loops: what runs for every message. Nothing in a loop allocates, locks, prints or makes
-//! a system call beyond what verbs itself does. It must not know sockets, files or results.
+//! a system call beyond what verbs itself does, but to sleep where that was asked for. It must not know sockets, files or results.
 
 mod crew;
 mod geometry;
@@ -19,4 +19,4 @@ pub use layout::{Layout, sends_inline};
 pub use report::{QpReport, WorkerReport};
 pub use shared::{Counts, Phase, Shared};
 pub use trouble::{FailedCompletion, Mismatch, Place, Trouble};
-pub use worker::WorkerSpec;
+pub use worker::{Sleep, WorkerSpec};

@@ -1,12 +1,14 @@
 //! What the workers of one end and the thread that steers them share during a run.
 
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
 
 use crossbeam::utils::CachePadded;
 
 use crate::metrics::clock::Clock;
 use crate::metrics::histogram::Digits;
 use crate::plan::{Case, CqMode};
+use crate::verbs::Bell;
 
 use super::{Geometry, Lane};
 
@@ -63,6 +65,8 @@ pub struct Shared {
     phase: CachePadded<AtomicU32>,
     failed: CachePadded<AtomicBool>,
     counters: Vec<CachePadded<Counters>>,
+    /// Of the workers that sleep.
+    bells: OnceLock<Vec<Arc<Bell>>>,
 }
 
 impl Shared {
@@ -77,6 +81,7 @@ impl Shared {
             phase: CachePadded::new(AtomicU32::new(Phase::Idle as u32)),
             failed: CachePadded::new(AtomicBool::new(false)),
             counters: (0..workers).map(|_| CachePadded::default()).collect(),
+            bells: OnceLock::new(),
         }
     }
 
@@ -95,9 +100,18 @@ impl Shared {
         &self.clock
     }
 
-    /// Tells the workers what to do.
+    /// Tells the workers what to do, and wakes those that sleep.
     pub fn set_phase(&self, phase: Phase) {
         self.phase.store(phase as u32, Ordering::Release);
+        for bell in self.bells.get().into_iter().flatten() {
+            bell.ring();
+        }
+    }
+
+    /// Names the bells, before the first worker starts.
+    pub(super) fn set_bells(&self, bells: Vec<Arc<Bell>>) {
+        // Workers are started once.
+        let _ = self.bells.set(bells);
     }
 
     #[inline]

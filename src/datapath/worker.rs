@@ -1,6 +1,6 @@
 //! The loop of one worker: poll, demultiplex by `wr_id`, record, post again. Nothing here allocates,
 //! locks, prints or makes a system call beyond what verbs itself does; that happens before the loop and
-//! after it.
+//! after it. A worker that sleeps (`sleeping`) is another instance of the same code.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering::{Relaxed, Release};
@@ -16,9 +16,12 @@ use super::trouble::{FailedCompletion, Trouble};
 use super::wr_id::{TAIL_SLOT, WrId};
 
 mod posting;
+mod sleeping;
 mod window;
 
 use posting::{CALL_WEIGHT, PACE_EVERY, STAMP_LASTS};
+use sleeping::Idle;
+pub use sleeping::Sleep;
 use window::WindowMarks;
 
 /// What one worker is given.
@@ -31,6 +34,8 @@ pub struct WorkerSpec {
     pub cqs: Vec<Arc<CompletionQueue>>,
     /// Indices of the QPs that it starts, and whose completions come to it unless the CQ is shared.
     pub lanes: Vec<usize>,
+    /// Where it sleeps while its CQs are empty, all of which are on that channel; `None` to poll.
+    pub sleep: Option<Sleep>,
 }
 
 /// Counts of one QP, as seen by one worker.
@@ -66,7 +71,13 @@ struct Seat<'s> {
     samples: Option<Samples>,
 }
 
-pub(super) struct Worker<'s, const VERIFY: bool, const LATENCY: bool, const CONTENDED: bool> {
+pub(super) struct Worker<
+    's,
+    const VERIFY: bool,
+    const LATENCY: bool,
+    const CONTENDED: bool,
+    const SLEEPS: bool,
+> {
     shared: &'s Shared,
     spec: &'s WorkerSpec,
     /// The case's, at hand.
@@ -101,8 +112,8 @@ pub(super) struct Worker<'s, const VERIFY: bool, const LATENCY: bool, const CONT
     last_chain_of_rest: u32,
 }
 
-impl<'s, const VERIFY: bool, const LATENCY: bool, const CONTENDED: bool>
-    Worker<'s, VERIFY, LATENCY, CONTENDED>
+impl<'s, const VERIFY: bool, const LATENCY: bool, const CONTENDED: bool, const SLEEPS: bool>
+    Worker<'s, VERIFY, LATENCY, CONTENDED, SLEEPS>
 {
     pub(super) fn new(shared: &'s Shared, spec: &'s WorkerSpec) -> Self {
         let qps = shared.lanes.len();
@@ -157,6 +168,7 @@ impl<'s, const VERIFY: bool, const LATENCY: bool, const CONTENDED: bool>
     /// Works until told to return.
     pub(super) fn run(mut self) -> WorkerReport {
         let mut batch = WcBatch::new();
+        let mut idle = Idle::default();
         loop {
             self.follow();
             if self.phase == Phase::Exit {
@@ -167,6 +179,9 @@ impl<'s, const VERIFY: bool, const LATENCY: bool, const CONTENDED: bool>
                 match cq.poll(&mut batch) {
                     Ok([]) => self.empty_polls += 1,
                     Ok(completions) => {
+                        if SLEEPS {
+                            idle.ends();
+                        }
                         // Another worker may have posted these in a phase that this one has not entered
                         // yet: without it, they would be dropped or not charged to the budget.
                         if CONTENDED {
@@ -176,6 +191,9 @@ impl<'s, const VERIFY: bool, const LATENCY: bool, const CONTENDED: bool>
                     }
                     Err(error) => self.refused(error),
                 }
+            }
+            if SLEEPS {
+                self.after_pass(&mut idle);
             }
         }
     }

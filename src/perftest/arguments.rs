@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::plan::{Case, Op, Stop, Warmup};
+use crate::plan::{Case, Op, PollMode, Stop, Warmup};
 
 use super::check::Job;
 use super::program::Program;
@@ -77,8 +77,16 @@ pub fn arguments(job: &Job, place: &Place) -> Vec<String> {
             arguments.push("-N".into());
         }
     }
+    if sleeps(case) {
+        arguments.push("-e".into());
+    }
     arguments.extend(["-d".into(), place.device.clone(), "-F".into()]);
     arguments
+}
+
+/// Whether perftest sleeps on completion events in this case, which it can for all but WRITE.
+pub(super) fn sleeps(case: &Case) -> bool {
+    case.poll == PollMode::Event && case.op != Op::Write
 }
 
 /// perftest's window and its margin on either side of it, in whole seconds. Without a warm-up in the case
@@ -128,6 +136,7 @@ pub(super) mod tests {
             warmup: Warmup::AutoCapNs(5_000_000_000),
             verify: false,
             latency: true,
+            poll: PollMode::Busy,
             cq_depth: None,
             transport: Transport::default(),
         }
@@ -179,6 +188,9 @@ pub(super) mod tests {
 
     #[test]
     fn each_operation_has_the_options_that_its_program_takes() {
+        assert!(line(|case| case.poll = PollMode::Event).ends_with(" -e -d mlx5_0 -F"));
+        let write = line(|case| (case.poll, case.op) = (PollMode::Event, Op::Write));
+        assert!(!write.contains(" -e "), "{write}");
         let read = line(|case| case.op = Op::Read);
         assert!(read.contains(" -o 16 "), "{read}");
         assert!(!read.contains("-I") && !read.contains("-r "), "{read}");

@@ -1,8 +1,9 @@
 //! Whether perftest can run a case at all, and what must be known beside the figures when it runs it otherwise
 //! than rocebench does.
 
-use crate::plan::{Case, CqMode, Op, Stop};
+use crate::plan::{Case, CqMode, Op, PollMode, Stop};
 
+use super::arguments::sleeps;
 use super::program::Program;
 
 /// Least messages on a QP that perftest takes.
@@ -114,6 +115,12 @@ pub fn note(case: &Case) -> Option<String> {
     if several_cqs {
         notes.push("perftest has one CQ for all QPs".into());
     }
+    if case.poll != PollMode::Busy && !sleeps(case) {
+        notes.push(format!(
+            "perftest polls, rocebench's workers have --poll {}",
+            case.poll
+        ));
+    }
     let transport = &case.transport;
     if (
         transport.retry_cnt,
@@ -173,6 +180,13 @@ mod tests {
         assert_eq!(noted(|case| case.cq = CqMode::PerWorker), "");
         let per_qp = noted(|case| (case.cq, case.qps) = (CqMode::PerQp, 4));
         assert_eq!(per_qp, "perftest has one CQ for all QPs");
+        let slept = noted(|case| (case.poll, case.op) = (PollMode::Event, Op::Write));
+        assert_eq!(
+            slept,
+            "perftest polls, rocebench's workers have --poll event"
+        );
+        let both = noted(|case| (case.poll, case.op) = (PollMode::Event, Op::Send));
+        assert_eq!(both, "");
         assert!(noted(|case| case.transport.retry_cnt = 3).contains("retries"));
         assert!(noted(|case| case.tx_depth = 1).contains("ping-pong"));
         assert_eq!(

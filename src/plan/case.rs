@@ -30,6 +30,19 @@ pub enum CqMode {
     PerQp,
 }
 
+/// How a worker learns of completions.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum PollMode {
+    /// It polls its CQs without a pause.
+    #[default]
+    Busy,
+    /// It sleeps on a completion channel while its CQs are empty.
+    Event,
+    /// It polls for a short time, and then sleeps.
+    Adaptive,
+}
+
 /// A path MTU, in payload bytes of a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(try_from = "u32", into = "u32")]
@@ -75,6 +88,9 @@ pub struct Case {
     pub op: Op,
     /// How completion queues are shared.
     pub cq: CqMode,
+    /// How workers learn of completions.
+    #[serde(default)]
+    pub poll: PollMode,
     /// Queue pairs.
     pub qps: u32,
     /// Payload of one message, in bytes; at least 1.
@@ -171,6 +187,20 @@ impl CqMode {
     }
 }
 
+impl PollMode {
+    /// All modes.
+    pub const ALL: [PollMode; 3] = [PollMode::Busy, PollMode::Event, PollMode::Adaptive];
+
+    /// The word of the command line and of the result file.
+    pub fn name(self) -> &'static str {
+        match self {
+            PollMode::Busy => "busy",
+            PollMode::Event => "event",
+            PollMode::Adaptive => "adaptive",
+        }
+    }
+}
+
 impl Mtu {
     /// All path MTUs, ascending.
     pub const ALL: [Mtu; 5] = [Mtu::B256, Mtu::B512, Mtu::B1024, Mtu::B2048, Mtu::B4096];
@@ -220,6 +250,12 @@ impl fmt::Display for Op {
 }
 
 impl fmt::Display for CqMode {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.name())
+    }
+}
+
+impl fmt::Display for PollMode {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(self.name())
     }

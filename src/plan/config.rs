@@ -183,6 +183,7 @@ macro_rules! keys {
 keys! {
     "op" => op = many,
     "cq" => cq = many,
+    "poll" => poll = many,
     "size" => size = many,
     "qps" => qps = many,
     "workers" => workers = many,

@@ -1,14 +1,14 @@
 //! The product of all lists: each cell is a case with a name of its own.
 //!
 //! Order, outermost first: op, CQ mode, size, QPs, workers, tx depth, rx depth, signalling, post
-//! list, inline, MTU; within each, as the list was given. So a table reads downwards as scaling over
+//! list, inline, MTU, polling; within each, as the list was given. So a table reads downwards as scaling over
 //! QPs, size by size. What cannot matter to an operation makes no cases: rx depth for WRITE and READ,
 //! inline for READ.
 
 use std::fmt::Write as _;
 use std::ops::RangeInclusive;
 
-use super::case::{Case, CqMode, Mtu, Op};
+use super::case::{Case, CqMode, Mtu, Op, PollMode};
 use super::error::PlanError;
 use super::limits::{self, checked};
 use super::sweep::Common;
@@ -28,6 +28,7 @@ pub(super) struct Axes {
     post_list: Vec<u32>,
     inline: Vec<u32>,
     mtu: Vec<Option<Mtu>>,
+    poll: Vec<PollMode>,
 }
 
 const DEFAULT_SIZE_BYTES: u64 = 65_536;
@@ -123,6 +124,10 @@ impl Axes {
                 Some(list) => list.items().iter().copied().map(Some).collect(),
                 None => vec![None],
             },
+            poll: spec
+                .poll
+                .as_ref()
+                .map_or_else(|| vec![PollMode::Busy], |list| list.items().to_vec()),
         };
         if axes.op.iter().all(|op| *op == Op::Read)
             && let Some(inline_bytes) = axes.inline.iter().copied().find(|bytes| *bytes > 0)
@@ -134,7 +139,7 @@ impl Axes {
         Ok(axes)
     }
 
-    fn lengths(&self) -> [(&'static str, usize); 11] {
+    fn lengths(&self) -> [(&'static str, usize); 12] {
         [
             ("op", self.op.len()),
             ("cq", self.cq.len()),
@@ -147,6 +152,7 @@ impl Axes {
             ("post-list", self.post_list.len()),
             ("inline", self.inline.len()),
             ("mtu", self.mtu.len()),
+            ("poll", self.poll.len()),
         ]
     }
 
@@ -169,6 +175,7 @@ impl Axes {
     /// The cell number `index`, or nothing if its case is another cell's case too.
     pub(super) fn case(&self, index: u64, common: &Common) -> Option<Case> {
         let mut rest = index;
+        let poll = pick(&mut rest, &self.poll)?;
         let mtu = pick(&mut rest, &self.mtu)?;
         let inline = pick(&mut rest, &self.inline)?;
         let post_list = pick(&mut rest, &self.post_list)?;
@@ -191,6 +198,7 @@ impl Axes {
             id: String::new(),
             op,
             cq,
+            poll,
             qps,
             size_bytes,
             tx_depth,
@@ -258,6 +266,9 @@ impl Axes {
         }
         if case.bidirectional {
             id.push_str("-b");
+        }
+        if case.poll != PollMode::Busy {
+            let _ = write!(id, "-{}", case.poll);
         }
         id
     }

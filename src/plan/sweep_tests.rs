@@ -1,5 +1,5 @@
 use super::*;
-use crate::plan::{Count, Size};
+use crate::plan::{Count, PollMode, Size};
 use proptest::prelude::*;
 use std::collections::HashSet;
 
@@ -34,6 +34,7 @@ fn an_empty_spec_is_one_case_of_defaults() {
         id: "send-shared-q1-64KiB".into(),
         op: Op::Send,
         cq: CqMode::Shared,
+        poll: PollMode::Busy,
         qps: 1,
         size_bytes: 65_536,
         tx_depth: 128,
@@ -99,6 +100,17 @@ fn ids_carry_what_varies_or_is_unusual() {
         ["send-shared-q1-64B-Q1-I64"]
     );
     assert_eq!(ids("post-list = 4"), ["send-shared-q1-64KiB-l4"]);
+    assert_eq!(
+        ids("qps = [1, 2]\npoll = ['busy', 'event', 'adaptive']"),
+        [
+            "send-shared-q1-64KiB",
+            "send-shared-q1-64KiB-event",
+            "send-shared-q1-64KiB-adaptive",
+            "send-shared-q2-64KiB",
+            "send-shared-q2-64KiB-event",
+            "send-shared-q2-64KiB-adaptive"
+        ]
+    );
 }
 
 #[test]

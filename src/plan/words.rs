@@ -1,9 +1,9 @@
-//! The words that name operations, CQ modes, MTUs and warm-ups, read from flags and files alike.
+//! The words that name operations, CQ modes, polling, MTUs and warm-ups, read from flags and files alike.
 
 use std::fmt;
 use std::str::FromStr;
 
-use super::case::{CqMode, Mtu, Op, Warmup};
+use super::case::{CqMode, Mtu, Op, PollMode, Warmup};
 use super::nearest::nearest;
 use super::{Count, TimeSpan};
 
@@ -65,6 +65,14 @@ impl FromStr for CqMode {
             &[CqMode::Shared, CqMode::PerWorker, CqMode::PerQp],
             CqMode::name,
         )
+    }
+}
+
+impl FromStr for PollMode {
+    type Err = WordError;
+
+    fn from_str(word: &str) -> Result<Self, WordError> {
+        find(word, &PollMode::ALL, PollMode::name)
     }
 }
 
@@ -132,6 +140,9 @@ mod tests {
         }
         for cq in [CqMode::Shared, CqMode::PerWorker, CqMode::PerQp] {
             assert_eq!(cq.name().parse::<CqMode>(), Ok(cq));
+        }
+        for poll in PollMode::ALL {
+            assert_eq!(poll.name().parse::<PollMode>(), Ok(poll));
         }
         for mtu in Mtu::ALL {
             assert_eq!(mtu.to_string().parse::<Mtu>(), Ok(mtu));

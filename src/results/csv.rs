@@ -10,7 +10,7 @@ use super::model::{
 };
 
 /// All columns, in order. New ones are added at the end, so that positions stay.
-pub const COLUMNS: [&str; 69] = [
+pub const COLUMNS: [&str; 70] = [
     // The case.
     "id",
     "op",
@@ -86,6 +86,8 @@ pub const COLUMNS: [&str; 69] = [
     "device_faults",
     "peer_device_library",
     "peer_device_faults",
+    // Of the case, as those at the front.
+    "poll",
 ];
 
 /// Replaces the file at `path` with the result's rows.
@@ -103,15 +105,17 @@ pub fn write(result: &ResultFile, path: &Path) -> Result<(), WriteError> {
 pub fn write_to(result: &ResultFile, out: impl Write) -> io::Result<()> {
     let mut writer = ::csv::Writer::from_writer(out);
     writer.write_record(COLUMNS)?;
-    let tail = device_cells(result);
+    let devices = device_cells(result);
     for case in &result.cases {
+        let tail = devices.iter().chain([&case.config.poll]);
         for run in &case.runs {
             let reverse = run.reverse.as_ref().map(|reverse| ("reverse", reverse));
             for (name, direction) in [("forward", &run.forward)].into_iter().chain(reverse) {
                 let head = head(case, run, name);
-                writer.write_record(head.iter().chain(&all_cells(direction)).chain(&tail))?;
+                writer
+                    .write_record(head.iter().chain(&all_cells(direction)).chain(tail.clone()))?;
                 for qp in &direction.qps {
-                    writer.write_record(head.iter().chain(&qp_cells(qp)).chain(&tail))?;
+                    writer.write_record(head.iter().chain(&qp_cells(qp)).chain(tail.clone()))?;
                 }
             }
         }
@@ -279,7 +283,7 @@ mod tests {
             latency_ns_p99_99,latency_ns_max,latency_ns_overflows,fairness_jain,fairness_min_share,\
             fairness_max_share,workers_cpu_seconds,workers_polls,workers_empty_polls,\
             limits_link_gbit_per_s,limits_protocol_efficiency,limits_share_of_limit,\
-            device_library,device_faults,peer_device_library,peer_device_faults\n";
+            device_library,device_faults,peer_device_library,peer_device_faults,poll\n";
         assert_eq!(String::from_utf8(out).unwrap(), header);
     }
 

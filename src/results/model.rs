@@ -241,6 +241,14 @@ pub struct CaseConfig {
     pub traffic_class: u8,
     /// GRH hop limit.
     pub hop_limit: u8,
+    /// How workers learnt of completions: `busy`, `event` or `adaptive`; files without it are of programs
+    /// that only knew `busy`.
+    #[serde(default = "busy")]
+    pub poll: String,
+}
+
+fn busy() -> String {
+    "busy".to_owned()
 }
 
 /// One run of a case, with fresh QPs. Figures at its top level are those of the end that ran the sweep,

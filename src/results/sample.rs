@@ -42,6 +42,7 @@ pub(super) fn result() -> ResultFile {
                 config: CaseConfig {
                     bidirectional: true,
                     verify: true,
+                    poll: "event".to_owned(),
                     ..config("write")
                 },
                 runs: vec![write_run()],
@@ -55,6 +56,7 @@ fn config(op: &str) -> CaseConfig {
     CaseConfig {
         op: op.to_owned(),
         qps: 2,
+        poll: "busy".to_owned(),
         cq: "shared".to_owned(),
         size: 65536,
         tx_depth: 128,

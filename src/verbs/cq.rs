@@ -6,7 +6,8 @@ use std::sync::Arc;
 
 use rdma_sys::{ibv_cq, ibv_wc, ibv_wc_opcode};
 
-use super::{Context, Operation, VerbsError, WcStatus};
+use super::channel::Notices;
+use super::{CompletionChannel, Context, Operation, VerbsError, WcStatus};
 
 /// Completions taken by one poll at most. Large enough that the cost of a poll and of a clock reading
 /// is spread, small enough that a worker looks at the phase and at its other CQs often.
@@ -14,11 +15,21 @@ pub const POLL_BATCH: usize = 32;
 
 type PollFunction = unsafe extern "C" fn(*mut ibv_cq, i32, *mut ibv_wc) -> i32;
 
+type NotifyFunction = unsafe extern "C" fn(*mut ibv_cq, i32) -> i32;
+
 /// A completion queue.
 pub struct CompletionQueue {
     context: Arc<Context>,
     raw: NonNull<ibv_cq>,
     poll: PollFunction,
+    events: Option<Events>,
+}
+
+/// Of a CQ on a channel.
+struct Events {
+    channel: Arc<CompletionChannel>,
+    request: NotifyFunction,
+    notices: Arc<Notices>,
 }
 
 // SAFETY: `ibv_poll_cq` and `ibv_destroy_cq` may be called from any thread, and the fields never change.
@@ -32,12 +43,55 @@ impl CompletionQueue {
     /// # Errors
     /// The failed call.
     pub fn new(context: &Arc<Context>, entries: u32) -> Result<Arc<Self>, VerbsError> {
+        Self::create(context, entries, None, 0)
+    }
+
+    /// The same with a channel, on which its events come once it is armed; completion vector `vector` of the device,
+    /// modulo their number, interrupts for it.
+    ///
+    /// # Errors
+    /// The failed call.
+    pub fn with_channel(
+        context: &Arc<Context>,
+        entries: u32,
+        channel: &Arc<CompletionChannel>,
+        vector: usize,
+    ) -> Result<Arc<Self>, VerbsError> {
+        let vectors = context.completion_vectors();
+        let vector = i32::try_from(vector % vectors).unwrap_or(0);
+        // SAFETY: the context is open, so its table of operations is filled.
+        let Some(request) = (unsafe { (*context.raw()).ops.req_notify_cq }) else {
+            return Err(VerbsError::returned(
+                Operation::ReqNotifyCq,
+                context.name(),
+                libc::EOPNOTSUPP,
+            ));
+        };
+        let events = Events {
+            channel: Arc::clone(channel),
+            request,
+            notices: Arc::default(),
+        };
+        Self::create(context, entries, Some(events), vector)
+    }
+
+    fn create(
+        context: &Arc<Context>,
+        entries: u32,
+        events: Option<Events>,
+        vector: i32,
+    ) -> Result<Arc<Self>, VerbsError> {
         let object = || format!("{} ({entries} entries)", context.name());
         let count = i32::try_from(entries).unwrap_or(i32::MAX);
-        let null = std::ptr::null_mut();
-        // SAFETY: the context is open; no channel and no user context.
+        let (user, channel) = match &events {
+            None => (std::ptr::null(), std::ptr::null_mut()),
+            Some(events) => (Arc::as_ptr(&events.notices), events.channel.raw()),
+        };
+        let user = user.cast_mut().cast();
+        // SAFETY: the context is open, as is the channel if there is one; what the user context points to lives
+        // as long as the CQ.
         let raw =
-            unsafe { (context.library().create_cq)(context.raw(), count, null, null.cast(), 0) };
+            unsafe { (context.library().create_cq)(context.raw(), count, user, channel, vector) };
         let raw =
             NonNull::new(raw).ok_or_else(|| VerbsError::last(Operation::CreateCq, object()))?;
         // SAFETY: the context is open, so its table of operations is filled.
@@ -51,11 +105,38 @@ impl CompletionQueue {
                 libc::EOPNOTSUPP,
             ));
         };
+        if let Some(events) = &events {
+            events.channel.joined();
+        }
         Ok(Arc::new(CompletionQueue {
             context: Arc::clone(context),
             raw,
             poll,
+            events,
         }))
+    }
+
+    /// Asks for one event on the channel when the next completion comes (`ibv_req_notify_cq(3)`), unless that was
+    /// done and the event not taken since; whether it was news. What is in the CQ already brings no event.
+    ///
+    /// # Errors
+    /// The failed call. Without a channel there is nothing to ask, and no news.
+    pub fn arm(&self) -> Result<bool, VerbsError> {
+        let Some(events) = &self.events else {
+            return Ok(false);
+        };
+        if !events.notices.arm() {
+            return Ok(false);
+        }
+        // SAFETY: the CQ lives while `self` does.
+        match unsafe { (events.request)(self.raw.as_ptr(), 0) } {
+            0 => Ok(true),
+            code => Err(VerbsError::returned(
+                Operation::ReqNotifyCq,
+                self.context.name(),
+                code,
+            )),
+        }
     }
 
     /// Takes up to [`POLL_BATCH`] completions. An error is the device's: the CQ is of no more use.
@@ -95,8 +176,16 @@ impl CompletionQueue {
 
 impl Drop for CompletionQueue {
     fn drop(&mut self) {
-        // SAFETY: its QPs held an `Arc` to it and are destroyed; no event of a channel is pending.
-        unsafe { (self.context.library().destroy_cq)(self.raw.as_ptr()) };
+        // SAFETY: its QPs held an `Arc` to it and are destroyed; events of a channel are acknowledged before.
+        let destroy = || unsafe {
+            (self.context.library().destroy_cq)(self.raw.as_ptr());
+        };
+        match &self.events {
+            None => destroy(),
+            Some(events) => events
+                .channel
+                .leave(self.raw.as_ptr(), &events.notices, destroy),
+        }
     }
 }
 

@@ -164,6 +164,13 @@ impl Context {
             .then(|| unsafe { softroce::verbs::counters(self.raw) })
     }
 
+    /// Completion vectors, at least 1.
+    pub(super) fn completion_vectors(&self) -> usize {
+        // SAFETY: the context is open.
+        let count = unsafe { (*self.raw()).num_comp_vectors };
+        usize::try_from(count).unwrap_or(0).max(1)
+    }
+
     pub(super) fn raw(&self) -> *mut ibv_context {
         self.raw.as_ptr()
     }

@@ -15,7 +15,12 @@ pub enum Operation {
     AllocPd,
     AllocMemory,
     RegMr,
+    CreateChannel,
+    CreateBell,
     CreateCq,
+    ReqNotifyCq,
+    WaitForEvent,
+    GetCqEvent,
     PollCq,
     CreateQp,
     QueryQp,
@@ -41,7 +46,12 @@ impl fmt::Display for Operation {
             Operation::AllocPd => "ibv_alloc_pd",
             Operation::AllocMemory => "allocating buffer memory (mmap)",
             Operation::RegMr => "ibv_reg_mr",
+            Operation::CreateChannel => "ibv_create_comp_channel",
+            Operation::CreateBell => "making what wakes a thread (eventfd)",
             Operation::CreateCq => "ibv_create_cq",
+            Operation::ReqNotifyCq => "ibv_req_notify_cq",
+            Operation::WaitForEvent => "waiting for a completion event (poll)",
+            Operation::GetCqEvent => "ibv_get_cq_event",
             Operation::PollCq => "ibv_poll_cq",
             Operation::CreateQp => "ibv_create_qp",
             Operation::QueryQp => "ibv_query_qp",
@@ -218,6 +228,12 @@ impl VerbsError {
             (Operation::RegMr | Operation::CreateCq | Operation::CreateQp, libc::ENOMEM) => {
                 "the locked-memory limit is the usual cause: `ulimit -l unlimited` (or memlock in \
                  /etc/security/limits.conf), or lower --qps, --size or the depths"
+            }
+            (Operation::CreateChannel | Operation::CreateBell, libc::EMFILE | libc::ENFILE) => {
+                "too many files are open: raise `ulimit -n`, or lower --workers"
+            }
+            (Operation::CreateChannel | Operation::ReqNotifyCq, _) => {
+                "the device's driver has no completion events: use --poll busy"
             }
             (Operation::CreateQp | Operation::CreateCq, libc::EINVAL) => {
                 "the device refuses these sizes: lower --tx-depth, --rx-depth, --inline or --cq-depth"

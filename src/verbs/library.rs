@@ -2,11 +2,11 @@
 //! `poll_cq`) is not here: it runs through the pointers in `ibv_context.ops` of whatever the table's
 //! `open_device` returned, so no library costs another anything.
 
-use std::os::raw::{c_char, c_int, c_void};
+use std::os::raw::{c_char, c_int, c_uint, c_void};
 
 use rdma_sys::{
-    ibv_async_event, ibv_context, ibv_cq, ibv_device, ibv_device_attr, ibv_gid_entry, ibv_mr,
-    ibv_pd, ibv_port_attr, ibv_qp, ibv_qp_attr, ibv_qp_init_attr,
+    ibv_async_event, ibv_comp_channel, ibv_context, ibv_cq, ibv_device, ibv_device_attr,
+    ibv_gid_entry, ibv_mr, ibv_pd, ibv_port_attr, ibv_qp, ibv_qp_attr, ibv_qp_init_attr,
 };
 
 use super::ffi;
@@ -40,12 +40,17 @@ pub struct VerbsLibrary {
     pub dealloc_pd: unsafe extern "C" fn(*mut ibv_pd) -> c_int,
     pub reg_mr: unsafe extern "C" fn(*mut ibv_pd, *mut c_void, usize, c_int) -> *mut ibv_mr,
     pub dereg_mr: unsafe extern "C" fn(*mut ibv_mr) -> c_int,
+    pub create_comp_channel: unsafe extern "C" fn(*mut ibv_context) -> *mut ibv_comp_channel,
+    pub destroy_comp_channel: unsafe extern "C" fn(*mut ibv_comp_channel) -> c_int,
+    pub get_cq_event:
+        unsafe extern "C" fn(*mut ibv_comp_channel, *mut *mut ibv_cq, *mut *mut c_void) -> c_int,
+    pub ack_cq_events: unsafe extern "C" fn(*mut ibv_cq, c_uint),
     /// Context, entries, user context, completion channel, completion vector.
     pub create_cq: unsafe extern "C" fn(
         *mut ibv_context,
         c_int,
         *mut c_void,
-        *mut rdma_sys::ibv_comp_channel,
+        *mut ibv_comp_channel,
         c_int,
     ) -> *mut ibv_cq,
     pub destroy_cq: unsafe extern "C" fn(*mut ibv_cq) -> c_int,
@@ -81,6 +86,10 @@ impl VerbsLibrary {
             dealloc_pd: rdma_sys::ibv_dealloc_pd,
             reg_mr: rdma_sys::ibv_reg_mr,
             dereg_mr: rdma_sys::ibv_dereg_mr,
+            create_comp_channel: rdma_sys::ibv_create_comp_channel,
+            destroy_comp_channel: rdma_sys::ibv_destroy_comp_channel,
+            get_cq_event: rdma_sys::ibv_get_cq_event,
+            ack_cq_events: rdma_sys::ibv_ack_cq_events,
             create_cq: rdma_sys::ibv_create_cq,
             destroy_cq: rdma_sys::ibv_destroy_cq,
             create_qp: rdma_sys::ibv_create_qp,
@@ -112,6 +121,10 @@ impl VerbsLibrary {
             dealloc_pd: verbs::dealloc_pd,
             reg_mr: verbs::reg_mr,
             dereg_mr: verbs::dereg_mr,
+            create_comp_channel: verbs::create_comp_channel,
+            destroy_comp_channel: verbs::destroy_comp_channel,
+            get_cq_event: verbs::get_cq_event,
+            ack_cq_events: verbs::ack_cq_events,
             create_cq: verbs::create_cq,
             destroy_cq: verbs::destroy_cq,
             create_qp: verbs::create_qp,

@@ -1,6 +1,7 @@
 //! Verbs objects with owners and errors. The only module with `unsafe` code: what it exports is safe
 //! to call in any order and from any thread. It must not know cases, sockets or results.
 
+mod channel;
 mod cq;
 mod device;
 mod embedded;
@@ -16,6 +17,7 @@ mod select;
 mod send_ring;
 mod status;
 
+pub use channel::{Bell, CompletionChannel};
 pub use cq::{Completion, CompletionQueue, POLL_BATCH, WcBatch};
 pub use device::{Context, DeviceLimits, LinkLayer, PortInfo, open_all};
 pub use embedded::{Embedded, Route, select_or_embedded};

@@ -11,6 +11,7 @@ mod choice;
 mod death;
 mod fake;
 mod faults;
+mod polling;
 mod program;
 mod transfers;
 mod truth;

@@ -12,7 +12,7 @@ use rocebench::control::message::Endpoints;
 use rocebench::datapath::{Crew, Geometry, Phase, Shared, WorkerReport};
 use rocebench::metrics::clock::Clock;
 use rocebench::metrics::histogram::Digits;
-use rocebench::plan::{Case, CqMode, Op, Stop, Transport, Warmup};
+use rocebench::plan::{Case, CqMode, Op, PollMode, Stop, Transport, Warmup};
 use rocebench::verbs::{AsyncEvents, Port, PortRequest, WcBatch, select};
 
 #[path = "null_library.rs"]
@@ -43,8 +43,17 @@ impl Drop for Device {
 
 /// The port of `loop0`.
 pub fn port() -> Port {
+    port_of("loop0")
+}
+
+/// The port of `null0`, which has no completion events.
+pub fn null_port() -> Port {
+    port_of("null0")
+}
+
+fn port_of(device: &str) -> Port {
     let request = PortRequest {
-        device: Some("loop0".into()),
+        device: Some(device.into()),
         ..PortRequest::default()
     };
     select(null_library::null_library(), &request, None).unwrap()
@@ -56,6 +65,7 @@ pub fn case(op: Op) -> Case {
         id: "test".into(),
         op,
         cq: CqMode::Shared,
+        poll: PollMode::Busy,
         qps: 1,
         size_bytes: 64,
         tx_depth: 16,

@@ -13,7 +13,7 @@ use crate::{loopback, null};
 pub(crate) struct Context {
     verbs: ibv_context,
     kind: Kind,
-    events: EventQueue,
+    events: EventQueue<Event>,
 }
 
 impl Context {
@@ -70,7 +70,7 @@ impl Context {
 
     /// Forgets the events of an object that is being destroyed.
     pub(crate) fn forget(&self, source: Source) {
-        self.events.forget(source);
+        self.events.forget(|event| event.source == source);
     }
 
     /// Waits for an event, as `ibv_get_async_event` does.

@@ -1,5 +1,5 @@
-//! The asynchronous events of a context: a queue with a file descriptor that is readable while the
-//! queue has something, as a context's `async_fd` is.
+//! Events on their way to the program: a queue with a file descriptor that is readable while the queue has
+//! something, as a context's `async_fd` and a completion channel's `fd` are.
 
 use std::collections::VecDeque;
 use std::io;
@@ -26,13 +26,13 @@ pub(crate) struct Event {
 unsafe impl Send for Event {}
 
 /// Events raised and not read yet. The eventfd counts them (`EFD_SEMAPHORE`).
-pub(crate) struct EventQueue {
+pub(crate) struct EventQueue<T> {
     fd: OwnedFd,
-    events: Mutex<VecDeque<Event>>,
+    events: Mutex<VecDeque<T>>,
 }
 
-impl EventQueue {
-    pub(crate) fn new() -> io::Result<EventQueue> {
+impl<T> EventQueue<T> {
+    pub(crate) fn new() -> io::Result<EventQueue<T>> {
         // SAFETY: no pointer is passed.
         let fd = unsafe { libc::eventfd(0, libc::EFD_CLOEXEC | libc::EFD_SEMAPHORE) };
         if fd < 0 {
@@ -49,12 +49,12 @@ impl EventQueue {
         self.fd.as_raw_fd()
     }
 
-    fn lock(&self) -> MutexGuard<'_, VecDeque<Event>> {
+    fn lock(&self) -> MutexGuard<'_, VecDeque<T>> {
         self.events.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Adds an event and makes the descriptor readable.
-    pub(crate) fn raise(&self, event: Event) {
+    pub(crate) fn raise(&self, event: T) {
         self.lock().push_back(event);
         let one = 1_u64.to_ne_bytes();
         // SAFETY: eight readable bytes. It cannot fail: the counter is far from its maximum.
@@ -62,7 +62,7 @@ impl EventQueue {
     }
 
     /// The oldest event. Blocks unless the descriptor is non-blocking (then `EAGAIN`).
-    pub(crate) fn next(&self) -> io::Result<Event> {
+    pub(crate) fn next(&self) -> io::Result<T> {
         loop {
             let mut count = [0_u8; 8];
             // SAFETY: eight writable bytes.
@@ -78,8 +78,8 @@ impl EventQueue {
     }
 
     /// Forgets the events of an object that is being destroyed.
-    pub(crate) fn forget(&self, source: Source) {
-        self.lock().retain(|event| event.source != source);
+    pub(crate) fn forget(&self, of_object: impl Fn(&T) -> bool) {
+        self.lock().retain(|event| !of_object(event));
     }
 }
 
@@ -107,7 +107,7 @@ mod tests {
         };
         // SAFETY: one pollfd.
         assert_eq!(unsafe { libc::poll(&raw mut poll, 1, 0) }, 1);
-        queue.forget(gone);
+        queue.forget(|event| event.source == gone);
         assert_eq!(queue.next().unwrap().source, live);
         assert!(queue.next().is_err());
     }

@@ -10,9 +10,10 @@
 //! exports them under libibverbs' names. It depends on rdma-sys for the layout of the structs alone.
 //!
 //! What differs from libibverbs: destroying a CQ or QP does not wait until its events are
-//! acknowledged, and there are no completion channels, SRQs or address handles.
+//! acknowledged, and there are no SRQs or address handles. Completion channels are `loop0`'s alone.
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used, clippy::panic))]
 
+mod channel;
 mod context;
 mod device;
 mod events;
@@ -23,9 +24,10 @@ mod qp_attributes;
 mod test_rig;
 mod verbs;
 
+pub use channel::{ack_cq_events, destroy_comp_channel, get_cq_event};
 pub use device::{free_device_list, get_device_list, get_device_name};
 pub use verbs::{
-    ack_async_event, alloc_pd, close_device, create_cq, create_qp, dealloc_pd, dereg_mr,
-    destroy_cq, destroy_qp, get_async_event, modify_qp, open_device, query_device, query_gid_ex,
-    query_port, query_qp, reg_mr,
+    ack_async_event, alloc_pd, close_device, create_comp_channel, create_cq, create_qp, dealloc_pd,
+    dereg_mr, destroy_cq, destroy_qp, get_async_event, modify_qp, open_device, query_device,
+    query_gid_ex, query_port, query_qp, reg_mr,
 };

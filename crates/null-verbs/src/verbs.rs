@@ -11,6 +11,7 @@ use rdma_sys::{
     ibv_gid_entry, ibv_mr, ibv_pd, ibv_port_attr, ibv_qp, ibv_qp_attr, ibv_qp_init_attr,
 };
 
+use crate::channel::Channel;
 use crate::context::{self, Context};
 use crate::device::{self, Kind};
 use crate::events::Source;
@@ -196,7 +197,19 @@ pub unsafe extern "C" fn dereg_mr(mr: *mut ibv_mr) -> c_int {
     0
 }
 
-/// `ibv_create_cq(3)`. EINVAL for a size of 0 or above the limit; EOPNOTSUPP with a completion channel.
+/// `ibv_create_comp_channel(3)`. EOPNOTSUPP on `null0`.
+///
+/// # Safety
+/// As for libibverbs.
+pub unsafe extern "C" fn create_comp_channel(context: *mut ibv_context) -> *mut ibv_comp_channel {
+    // SAFETY: the context is open.
+    pointer_or_errno(match unsafe { kind(context) } {
+        Kind::Null => Err(libc::EOPNOTSUPP),
+        Kind::Loopback => Channel::create(context).map_err(|error| code(&error)),
+    })
+}
+
+/// `ibv_create_cq(3)`. EINVAL for a size of 0 or above the limit; EOPNOTSUPP on `null0` with a completion channel.
 ///
 /// # Safety
 /// As for libibverbs.
@@ -211,14 +224,12 @@ pub unsafe extern "C" fn create_cq(
         Ok(size) if size > 0 && entries <= device::MAX_CQE && vector == 0 => size,
         _ => return pointer_or_errno(Err(libc::EINVAL)),
     };
-    if !channel.is_null() {
-        return pointer_or_errno(Err(libc::EOPNOTSUPP));
-    }
     // SAFETY: the context is open.
-    pointer_or_errno(Ok(match unsafe { kind(context) } {
-        Kind::Null => null::create_cq(context, size, cq_context),
-        Kind::Loopback => loopback::create_cq(context, size, cq_context),
-    }))
+    pointer_or_errno(match unsafe { kind(context) } {
+        Kind::Null if !channel.is_null() => Err(libc::EOPNOTSUPP),
+        Kind::Null => Ok(null::create_cq(context, size, cq_context)),
+        Kind::Loopback => Ok(loopback::create_cq(context, size, cq_context, channel)),
+    })
 }
 
 /// `ibv_destroy_cq(3)`. On `loop0` EBUSY while a QP uses it.

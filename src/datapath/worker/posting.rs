@@ -19,8 +19,8 @@ const STAMP_ERROR_NS: u64 = 500;
 /// Batches of completions after which it is found out again what posting costs.
 pub(super) const PACE_EVERY: u32 = 64;
 
-impl<const VERIFY: bool, const LATENCY: bool, const CONTENDED: bool>
-    Worker<'_, VERIFY, LATENCY, CONTENDED>
+impl<const VERIFY: bool, const LATENCY: bool, const CONTENDED: bool, const SLEEPS: bool>
+    Worker<'_, VERIFY, LATENCY, CONTENDED, SLEEPS>
 {
     /// Posts the rest of the slot before `slot`, if its head was posted and that is not yet.
     #[inline]

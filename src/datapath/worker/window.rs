@@ -19,8 +19,8 @@ pub(super) struct WindowMarks {
     empty_polls: u64,
 }
 
-impl<const VERIFY: bool, const LATENCY: bool, const CONTENDED: bool>
-    Worker<'_, VERIFY, LATENCY, CONTENDED>
+impl<const VERIFY: bool, const LATENCY: bool, const CONTENDED: bool, const SLEEPS: bool>
+    Worker<'_, VERIFY, LATENCY, CONTENDED, SLEEPS>
 {
     /// Takes up a phase.
     pub(super) fn enter(&mut self, phase: Phase) {

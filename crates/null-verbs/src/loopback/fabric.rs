@@ -9,6 +9,7 @@ use rdma_sys::{
 };
 
 use super::memory::{Memory, Segment};
+use crate::channel::Channel;
 use crate::context::Context;
 use crate::events::Source;
 
@@ -80,6 +81,8 @@ pub(super) struct Cq {
     pub(super) capacity: usize,
     pub(super) entries: VecDeque<Cqe>,
     pub(super) overflowed: bool,
+    /// The next completion brings an event.
+    pub(super) armed: bool,
 }
 
 pub(super) struct Qp {
@@ -161,6 +164,10 @@ impl Fabric {
         };
         if state.entries.len() < state.capacity {
             state.entries.push_back(cqe);
+            if std::mem::take(&mut state.armed) {
+                // SAFETY: a CQ of the table is live, and so is its channel: only a CQ on one is armed.
+                unsafe { Channel::of((*cq).channel) }.raise(cq);
+            }
         } else if !state.overflowed {
             state.overflowed = true;
             // SAFETY: a CQ of the table is live, and so is its context.

@@ -7,11 +7,13 @@
 //! small. In a completion with an error only `wr_id`, `status` and `qp_num` mean something.
 //!
 //! Each WR waits a random time, so that completions of different QPs come in an order that changes
-//! with the seed; those of one QP never pass one another. Time only passes in calls of the data path.
+//! with the seed; those of one QP never pass one another. Time only passes in calls of the data path, and while
+//! a CQ is armed.
 //!
 //! All contexts of the process share the device, and so all tests of a process share its hooks:
 //! serialise tests that use them, and end them with [`reset_hooks`].
 
+mod clockwork;
 mod datapath;
 mod engine;
 mod fabric;
@@ -68,5 +70,5 @@ pub(crate) fn fill_ops(ops: &mut ibv_context_ops) {
     ops.post_send = Some(datapath::post_send);
     ops.post_recv = Some(datapath::post_recv);
     ops.poll_cq = Some(datapath::poll_cq);
-    ops.req_notify_cq = Some(crate::null::req_notify_cq);
+    ops.req_notify_cq = Some(clockwork::req_notify_cq);
 }

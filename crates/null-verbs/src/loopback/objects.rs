@@ -6,12 +6,13 @@ use std::ptr::null_mut;
 use std::time::Instant;
 
 use rdma_sys::{
-    ibv_context, ibv_cq, ibv_mr, ibv_pd, ibv_qp, ibv_qp_attr, ibv_qp_attr_mask, ibv_qp_init_attr,
-    ibv_qp_state,
+    ibv_comp_channel, ibv_context, ibv_cq, ibv_mr, ibv_pd, ibv_qp, ibv_qp_attr, ibv_qp_attr_mask,
+    ibv_qp_init_attr, ibv_qp_state,
 };
 
 use super::fabric::{Cq, Qp, fabric};
 use super::memory::{LOCAL_WRITE, REMOTE_WRITE};
+use crate::channel::Channel;
 use crate::device::{GIDS, MAX_QP, MAX_RD_ATOM, MTU};
 use crate::qp_attributes::{merge, transition_allowed};
 
@@ -67,17 +68,20 @@ pub(crate) fn create_cq(
     context: *mut ibv_context,
     size: u32,
     cq_context: *mut c_void,
+    channel: *mut ibv_comp_channel,
 ) -> *mut ibv_cq {
     // SAFETY: pointers, integers and pthread objects, for all of which zero is a value.
     let mut verbs: ibv_cq = unsafe { std::mem::zeroed() };
     verbs.context = context;
     verbs.cq_context = cq_context;
+    verbs.channel = channel;
     verbs.cqe = size as c_int;
     let verbs = Box::into_raw(Box::new(verbs));
     let cq = Cq {
         capacity: size as usize,
         entries: VecDeque::new(),
         overflowed: false,
+        armed: false,
     };
     fabric().cqs.insert(verbs, cq);
     verbs
@@ -97,8 +101,13 @@ pub(crate) unsafe fn destroy_cq(cq: *mut ibv_cq) -> c_int {
     if fabric.cqs.remove(&cq).is_none() {
         return libc::EINVAL;
     }
-    // SAFETY: it was in the table, so `create_cq` made it from such a box.
-    drop(unsafe { Box::from_raw(cq) });
+    // SAFETY: it was in the table, so `create_cq` made it from such a box; its channel outlives it.
+    unsafe {
+        if !(*cq).channel.is_null() {
+            Channel::of((*cq).channel).forget(cq);
+        }
+        drop(Box::from_raw(cq));
+    }
     0
 }
 

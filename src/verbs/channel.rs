@@ -1,0 +1,204 @@
+//! Sleeping until a CQ has something: completion channels, and bells by which another thread wakes a sleeper.
+
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
+use std::ptr::{NonNull, null_mut};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use rdma_sys::{ibv_comp_channel, ibv_cq};
+
+use super::{Context, Operation, VerbsError};
+
+/// Events of a CQ that are acknowledged together: each acknowledgement takes a lock of the library.
+const ACK_BATCH: u32 = 64;
+
+/// A completion channel, `ibv_create_comp_channel(3)`: the events of all CQs that were made with it. Several
+/// threads may wait on one; whoever takes an event is the one who must look at the CQs after it.
+pub struct CompletionChannel {
+    context: Arc<Context>,
+    raw: NonNull<ibv_comp_channel>,
+    /// Held while events are taken, and while a CQ acknowledges its last ones and goes.
+    reading: Mutex<()>,
+    cqs: AtomicU32,
+}
+
+// SAFETY: `ibv_get_cq_event` and `ibv_destroy_comp_channel` may be called from any thread, and the fields
+// never change but by atomics.
+unsafe impl Send for CompletionChannel {}
+// SAFETY: as above.
+unsafe impl Sync for CompletionChannel {}
+
+/// What a CQ and its channel share; the CQ's user context points to it.
+#[derive(Default)]
+pub(super) struct Notices {
+    /// An event was asked for and not taken since.
+    armed: AtomicBool,
+    /// Events taken and not acknowledged.
+    unacknowledged: AtomicU32,
+}
+
+impl Notices {
+    /// Notes that an event is wanted; whether that is news.
+    pub(super) fn arm(&self) -> bool {
+        !self.armed.swap(true, Ordering::AcqRel)
+    }
+}
+
+impl CompletionChannel {
+    /// A channel of `context`.
+    ///
+    /// # Errors
+    /// The failed call; EOPNOTSUPP where the library has no channels.
+    pub fn new(context: &Arc<Context>) -> Result<Arc<Self>, VerbsError> {
+        let failed = || VerbsError::last(Operation::CreateChannel, context.name());
+        // SAFETY: the context is open.
+        let raw = unsafe { (context.library().create_comp_channel)(context.raw()) };
+        let channel = CompletionChannel {
+            context: Arc::clone(context),
+            raw: NonNull::new(raw).ok_or_else(failed)?,
+            reading: Mutex::new(()),
+            cqs: AtomicU32::new(0),
+        };
+        // SAFETY: a descriptor that is open as long as the channel.
+        let set = unsafe {
+            let flags = libc::fcntl(channel.fd(), libc::F_GETFL);
+            libc::fcntl(channel.fd(), libc::F_SETFL, flags | libc::O_NONBLOCK)
+        };
+        if set < 0 {
+            return Err(failed());
+        }
+        Ok(Arc::new(channel))
+    }
+
+    /// Sleeps until an event of one of its CQs comes or the bell rings, and takes the events there are. It may also
+    /// return for no reason.
+    ///
+    /// No completion is slept over by a thread that does this: ask all its CQs for an event
+    /// ([`CompletionQueue::arm`](super::CompletionQueue::arm)); if that was news to any of them, poll all again; wait
+    /// only when they are still empty; poll all after it. Where several threads wait on one channel, each also
+    /// asks at once after waiting, so that the others are woken for what comes while it works.
+    ///
+    /// # Errors
+    /// The failed call.
+    pub fn wait(&self, bell: &Bell) -> Result<(), VerbsError> {
+        let poll = |fd| libc::pollfd {
+            fd,
+            events: libc::POLLIN,
+            revents: 0,
+        };
+        let mut files = [poll(self.fd()), poll(bell.0.as_raw_fd())];
+        // SAFETY: two valid pollfds.
+        if unsafe { libc::poll(files.as_mut_ptr(), 2, -1) } < 0 {
+            return match std::io::Error::last_os_error().raw_os_error() {
+                Some(libc::EINTR) => Ok(()),
+                _ => Err(self.failed(Operation::WaitForEvent)),
+            };
+        }
+        let [event, rung] = files.map(|file| file.revents != 0);
+        if rung {
+            bell.silence();
+        }
+        if event { self.take() } else { Ok(()) }
+    }
+
+    /// Takes the events that wait, one of each CQ at most: it brings no more until it is asked again.
+    fn take(&self) -> Result<(), VerbsError> {
+        let library = self.context.library();
+        let _reading = self.lock();
+        for _ in 0..self.cqs.load(Ordering::Relaxed) {
+            let (mut cq, mut context) = (null_mut(), null_mut());
+            // SAFETY: a live channel and two writable pointers.
+            if unsafe { (library.get_cq_event)(self.raw.as_ptr(), &mut cq, &mut context) } != 0 {
+                return match std::io::Error::last_os_error().raw_os_error() {
+                    // Another thread has taken them, or a signal came.
+                    Some(libc::EAGAIN | libc::EINTR) => Ok(()),
+                    _ => Err(self.failed(Operation::GetCqEvent)),
+                };
+            }
+            // SAFETY: every CQ of the channel was made with such a user context, which it keeps; it cannot go
+            // meanwhile, for that takes the lock held here.
+            let notices = unsafe { &*context.cast::<Notices>() };
+            if notices.unacknowledged.fetch_add(1, Ordering::Relaxed) + 1 == ACK_BATCH {
+                notices.unacknowledged.store(0, Ordering::Relaxed);
+                // SAFETY: so many events of this live CQ were taken and not acknowledged.
+                unsafe { (library.ack_cq_events)(cq, ACK_BATCH) };
+            }
+            notices.armed.store(false, Ordering::Release);
+        }
+        Ok(())
+    }
+
+    /// A CQ was made with it.
+    pub(super) fn joined(&self) {
+        self.cqs.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Has a CQ destroyed by `destroy`, its events acknowledged before: otherwise that would wait for ever.
+    pub(super) fn leave(&self, cq: *mut ibv_cq, notices: &Notices, destroy: impl FnOnce()) {
+        let _reading = self.lock();
+        let events = notices.unacknowledged.swap(0, Ordering::Relaxed);
+        if events > 0 {
+            // SAFETY: so many events of this live CQ were taken and not acknowledged.
+            unsafe { (self.context.library().ack_cq_events)(cq, events) };
+        }
+        destroy();
+        self.cqs.fetch_sub(1, Ordering::Relaxed);
+    }
+
+    pub(super) fn raw(&self) -> *mut ibv_comp_channel {
+        self.raw.as_ptr()
+    }
+
+    fn fd(&self) -> RawFd {
+        // SAFETY: a live channel, whose descriptor does not change.
+        unsafe { (*self.raw.as_ptr()).fd }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, ()> {
+        self.reading.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn failed(&self, operation: Operation) -> VerbsError {
+        VerbsError::last(operation, self.context.name())
+    }
+}
+
+impl Drop for CompletionChannel {
+    fn drop(&mut self) {
+        // SAFETY: its CQs held an `Arc` to it and are destroyed.
+        unsafe { (self.context.library().destroy_comp_channel)(self.raw.as_ptr()) };
+    }
+}
+
+/// Wakes one sleeper, or its next sleep if it is awake (an eventfd).
+pub struct Bell(OwnedFd);
+
+impl Bell {
+    /// A silent one.
+    ///
+    /// # Errors
+    /// No more descriptors.
+    pub fn new() -> Result<Self, VerbsError> {
+        // SAFETY: takes no pointers; a descriptor that is returned is ours alone.
+        unsafe {
+            let fd = libc::eventfd(0, libc::EFD_CLOEXEC | libc::EFD_NONBLOCK);
+            if fd < 0 {
+                return Err(VerbsError::last(Operation::CreateBell, "a worker"));
+            }
+            Ok(Bell(OwnedFd::from_raw_fd(fd)))
+        }
+    }
+
+    /// Rings it.
+    pub fn ring(&self) {
+        let one = 1_u64.to_ne_bytes();
+        // SAFETY: eight readable bytes. Failing means that the counter is full: the sleeper wakes anyway.
+        unsafe { libc::write(self.0.as_raw_fd(), one.as_ptr().cast(), one.len()) };
+    }
+
+    fn silence(&self) {
+        let mut count = [0_u8; 8];
+        // SAFETY: eight writable bytes. Failing means that it had not rung.
+        unsafe { libc::read(self.0.as_raw_fd(), count.as_mut_ptr().cast(), count.len()) };
+    }
+}
