@@ -18,10 +18,10 @@ mod status;
 
 pub use cq::{Completion, CompletionQueue, POLL_BATCH, WcBatch};
 pub use device::{Context, DeviceLimits, LinkLayer, PortInfo, open_all};
-pub use embedded::{Embedded, Route, select_or_embedded};
+pub use embedded::{Embedded, EmbeddedDevice, Route, embedded_devices, select_or_embedded};
 pub use error::{Operation, VerbsError};
 pub use events::{AsyncEvent, AsyncEvents};
-pub use gid::{Gid, GidEntry, GidType, choose_gid};
+pub use gid::{Gid, GidEntry, GidReason, GidType, choose_gid, choose_gid_because};
 pub use library::VerbsLibrary;
 pub use memory::{Access, MemoryRegion, ProtectionDomain};
 pub use qp::{Path, QpCapacity, QueuePair, Reliability, RemoteQp};
