@@ -220,6 +220,7 @@ fn a_server_that_reflects_the_clients_proof_is_not_trusted() {
                 &Message::Welcome {
                     mac,
                     host: json!(null),
+                    clock_ns: None,
                 },
             );
         });

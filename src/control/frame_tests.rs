@@ -120,8 +120,11 @@ fn any_message() -> impl Strategy<Value = Message> {
             }
         ),
         any::<Option<String>>().prop_map(|mac| Message::Proof { mac }),
-        (any::<Option<String>>(), any_value())
-            .prop_map(|(mac, host)| Message::Welcome { mac, host }),
+        (any::<Option<String>>(), any_value()).prop_map(|(mac, host)| Message::Welcome {
+            mac,
+            host,
+            clock_ns: Some(u64::MAX)
+        }),
         any_value().prop_map(|host| Message::Introduce { host }),
         (".*", any::<u64>()).prop_map(|(client, since_seconds)| Message::Busy(BusyInfo {
             client,

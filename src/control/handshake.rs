@@ -12,6 +12,7 @@ use std::time::Duration;
 
 use serde_json::Value;
 
+use super::clock_offset::{ClockOffset, wall_clock_ns};
 use super::dial::dial;
 use super::error::{AcceptError, ConnectError, ExchangeError};
 use super::exchange::Exchange;
@@ -32,6 +33,8 @@ pub struct PeerInfo {
     pub version: String,
     /// Facts about its host.
     pub host: Value,
+    /// How its clock differs from this end's; a server does not ask.
+    pub clock: Option<ClockOffset>,
 }
 
 /// What a server asks of its clients and tells them.
@@ -82,7 +85,7 @@ pub fn connect(
     let (stream, server) = dial(host, port, HANDSHAKE_LIMIT, stop)?;
     let broken = |source| ConnectError::Handshake { server, source };
     let mut exchange = Exchange::new(stream, HANDSHAKE_LIMIT, stop).map_err(broken)?;
-    let (version, host) = greet(&mut exchange, server, token, facts)?;
+    let (version, host, clock) = greet(&mut exchange, server, token, facts)?;
     let link = exchange.into_link(server).map_err(broken)?;
     Ok((
         link,
@@ -90,17 +93,18 @@ pub fn connect(
             address: server,
             version,
             host,
+            clock,
         },
     ))
 }
 
-/// The client's messages; returns the server's version and host facts.
+/// The client's messages; returns the server's version, host facts and clock.
 fn greet(
     exchange: &mut Exchange<'_>,
     server: SocketAddr,
     token: Option<&Token>,
     facts: &Value,
-) -> Result<(String, Value), ConnectError> {
+) -> Result<(String, Value, Option<ClockOffset>), ConnectError> {
     let broken = |source| ConnectError::Handshake { server, source };
     let ours = fresh_nonce().map_err(broken)?;
     exchange
@@ -132,10 +136,21 @@ fn greet(
         _ => {}
     }
     let mac = token.map(|token| token.prove(Role::Client, &ours, &theirs));
+    let asked_ns = wall_clock_ns();
     exchange.send(&Message::Proof { mac }).map_err(broken)?;
-    let (mac, host) = match exchange.recv().map_err(broken)? {
-        Message::Welcome { mac, host } => (mac, host),
+    let (mac, host, theirs_ns) = match exchange.recv().map_err(broken)? {
+        Message::Welcome {
+            mac,
+            host,
+            clock_ns,
+        } => (mac, host, clock_ns),
         other => return Err(refusal(server, "welcome", other)),
+    };
+    let clock = match (asked_ns, theirs_ns, wall_clock_ns()) {
+        (Some(asked), Some(theirs), Some(answered)) => {
+            Some(ClockOffset::between(asked, theirs, answered))
+        }
+        _ => None,
     };
     if !proven(token, Role::Server, &ours, &theirs, mac.as_deref()) {
         return Err(ConnectError::ServerUnproven { server });
@@ -145,7 +160,7 @@ fn greet(
             host: facts.clone(),
         })
         .map_err(broken)?;
-    Ok((version, host))
+    Ok((version, host, clock))
 }
 
 /// Does the server's half of the handshake with a client that has just connected. `acquire` is called once
@@ -222,6 +237,7 @@ fn admit<G>(
         .send(&Message::Welcome {
             mac,
             host: terms.host.clone(),
+            clock_ns: wall_clock_ns(),
         })
         .map_err(broken)?;
     match exchange.recv().map_err(broken)? {
@@ -231,6 +247,7 @@ fn admit<G>(
                 address: client,
                 version,
                 host,
+                clock: None,
             },
         )),
         other => Err(broken(unexpected("introduce", &other))),

@@ -49,6 +49,10 @@ pub enum Message {
         mac: Option<String>,
         /// Facts about the server's host, for the result file.
         host: Value,
+        /// The server's clock when it sent this, in nanoseconds since 1970 (UTC); `None` from a server that
+        /// does not tell.
+        #[serde(default)]
+        clock_ns: Option<u64>,
     },
     /// Facts about the client's host.
     Introduce {

@@ -65,6 +65,7 @@ fn the_tag_is_the_kind() {
         Message::Welcome {
             mac: None,
             host: Value::Null,
+            clock_ns: Some(1),
         },
         Message::Introduce { host: Value::Null },
         Message::Busy(BusyInfo {
