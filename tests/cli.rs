@@ -69,6 +69,15 @@ fn serve_help() {
 }
 
 #[test]
+fn devices_and_doctor_help() {
+    for command in ["devices", "doctor"] {
+        let output = run(&[command, "--help"]);
+        assert_eq!(output.status.code(), Some(0));
+        insta::assert_snapshot!(format!("{command}_help"), text(&output.stdout));
+    }
+}
+
+#[test]
 fn version() {
     let output = run(&["--version"]);
     assert_eq!(output.status.code(), Some(0));
@@ -144,6 +153,9 @@ fn values_that_make_no_sense() {
         "--config /nonexistent/sweep.toml",
         "host:1 --port 2",
         "-q 4 serve",
+        "-q 4 doctor",
+        "doctor host:1 --port 2",
+        "devices host",
     ]));
 }
 

@@ -39,7 +39,9 @@ fn options_of(page: &str) -> BTreeSet<String> {
 
 fn all_options() -> BTreeSet<String> {
     let mut all = long_options(&[]);
-    all.extend(long_options(&["serve"]));
+    for command in ["serve", "devices", "doctor"] {
+        all.extend(long_options(&[command]));
+    }
     assert!(all.len() > 35, "{all:?}");
     all
 }
@@ -66,10 +68,14 @@ fn every_option_on_the_pages_exists() {
         "--dry-run",
         "--no-lab",
         "--release",
+        // scripts/setup-rxe's, firewall-cmd's, and a container's.
+        "--remove",
+        "--add-port",
     ];
     for name in [
         "README.md",
         "docs/command-line.md",
+        "docs/devices-and-doctor.md",
         "docs/errors.md",
         "docs/results.md",
     ] {
@@ -108,6 +114,7 @@ fn links_between_pages_lead_somewhere() {
         ("CONTRIBUTING.md", ""),
         ("docs/architecture.md", "docs/"),
         ("docs/command-line.md", "docs/"),
+        ("docs/devices-and-doctor.md", "docs/"),
         ("docs/errors.md", "docs/"),
         ("docs/protocol.md", "docs/"),
         ("docs/results.md", "docs/"),
@@ -154,5 +161,34 @@ fn csv_columns_that_the_page_names_exist() {
     let page = page("docs/results.md");
     for name in ["latency_ns_p99", "gbit_per_s", "qp", "qps", "op", "cq"] {
         assert!(page.contains(name) && COLUMNS.contains(&name), "{name}");
+    }
+}
+
+#[test]
+fn the_doctors_page_names_every_check() {
+    let page = page("docs/devices-and-doctor.md");
+    let folder = format!("{}/src/doctor", env!("CARGO_MANIFEST_DIR"));
+    let mut checks = BTreeSet::new();
+    for folder in [folder.clone(), folder + "/checks"] {
+        for entry in std::fs::read_dir(folder).unwrap() {
+            let path = entry.unwrap().path();
+            if !path.is_file() {
+                continue;
+            }
+            let source = std::fs::read_to_string(path).unwrap();
+            let code = source.split("#[cfg(test)]").next().unwrap().to_owned();
+            let names = code.split("Finding::new(").skip(1);
+            checks.extend(names.filter_map(|rest| {
+                let rest = rest.trim_start().strip_prefix('"')?;
+                Some(rest.split('"').next()?.to_owned())
+            }));
+        }
+    }
+    assert!(checks.len() > 20, "{checks:?}");
+    for check in checks {
+        assert!(
+            page.contains(&format!("| {check} |")),
+            "docs/devices-and-doctor.md lacks {check:?}"
+        );
     }
 }

@@ -29,6 +29,7 @@ Examples:
   rocebench HOST --cq shared,per-qp -w 4 --cores 2,4-7 --runs 5 --json result.json
   rocebench -D 1s --verify                       both ends on this machine
   rocebench -d soft0 --faults drop=1%,seed=7     the embedded device loses packets
+  rocebench doctor HOST                          why it does not work, and what mends it
 
 Exit codes: 0 done, 1 a run failed, 2 bad input.";
 
@@ -39,6 +40,20 @@ Examples:
   rocebench serve
   rocebench serve --bind 192.0.2.7 --token-file ~/.rocebench-token
   rocebench serve --device mlx5_0 --cores 8-15 --once";
+
+const DEVICES_AFTER_HELP: &str = "\
+Needs no root. What only an opened device tells, such as its MTU, is missing where it may not be opened.";
+
+const DOCTOR_AFTER_HELP: &str = "\
+Needs no root and changes nothing; what could not be seen without root is said. It ends with a small
+transfer of each operation both ways, every byte checked: with HOST, or within this machine.
+
+Examples:
+  rocebench doctor
+  rocebench doctor HOST                          `rocebench serve` waits there
+  rocebench doctor -d mlx5_0 -v                  one device; why each check matters
+
+Exit codes: 0 nothing is broken, 1 something is, 2 bad input.";
 
 /// The command line of `rocebench`. Help is short for `-h` and `--help` alike, hence no long texts.
 #[derive(Debug, Parser)]
@@ -65,6 +80,10 @@ pub struct Cli {
 pub enum Command {
     /// Wait for sweeps from other hosts
     Serve(ServeArgs),
+    /// List RDMA devices, ports and GIDs, and which of them would be used
+    Devices(DevicesArgs),
+    /// Check this machine, and the way to HOST, and say what mends what is broken
+    Doctor(DoctorArgs),
 }
 
 /// Options of a sweep.
@@ -130,6 +149,42 @@ pub struct ServeArgs {
     /// Exit after one sweep
     #[arg(long, help_heading = "Connection")]
     pub once: bool,
+    /// How much is said.
+    #[command(flatten)]
+    pub speech: SpeechArgs,
+}
+
+/// Options of `rocebench devices`.
+#[derive(Debug, Args)]
+#[command(after_help = DEVICES_AFTER_HELP)]
+pub struct DevicesArgs {
+    /// This device alone; an embedded one is opened, so that its port and GID are shown
+    #[arg(short, long, value_name = "NAME", value_parser = clap::builder::NonEmptyStringValueParser::new())]
+    pub device: Option<String>,
+    /// Print JSON
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// Options of `rocebench doctor`.
+#[derive(Debug, Args)]
+#[command(after_help = DOCTOR_AFTER_HELP)]
+pub struct DoctorArgs {
+    /// Where `rocebench serve` waits: a name or address, optionally with a port (`host:port`, `[v6]:port`)
+    #[arg(value_name = "HOST")]
+    pub host: Option<HostPort>,
+    /// Device, port and GID.
+    #[command(flatten)]
+    pub endpoint: EndpointArgs,
+    /// TCP port of the control connection [default: 18515]
+    #[arg(short, long, value_name = "PORT", value_parser = clap::value_parser!(u16).range(1..), help_heading = "Connection")]
+    pub port: Option<u16>,
+    /// The secret.
+    #[command(flatten)]
+    pub token: TokenArgs,
+    /// Print JSON
+    #[arg(long, help_heading = "Output")]
+    pub json: bool,
     /// How much is said.
     #[command(flatten)]
     pub speech: SpeechArgs,

@@ -2,6 +2,8 @@
 //! must not know verbs or the wire.
 
 pub mod args;
+pub mod devices;
+pub mod doctor;
 pub mod dry_run;
 pub mod errors;
 pub mod execute;
@@ -36,6 +38,8 @@ pub fn main() -> Result<(), Failure> {
             logging::start(plan.verbose, plan.quiet);
             execute::serve(plan)
         }
+        Some(args::Command::Devices(args)) => devices::run(&args),
+        Some(args::Command::Doctor(args)) => doctor::run(args),
         None => {
             let plan = run::RunPlan::new(cli.run)?;
             logging::start(plan.verbose, plan.quiet);

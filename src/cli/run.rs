@@ -163,11 +163,16 @@ fn flags_give(flags: &SweepSpec, error: &PlanError) -> bool {
     }
 }
 
-fn server(host: Option<HostPort>, port: Option<u16>) -> Result<Option<(String, u16)>, Failure> {
+/// The server that HOST and `--port` name; `None` without HOST.
+pub(super) fn server(
+    host: Option<HostPort>,
+    port: Option<u16>,
+) -> Result<Option<(String, u16)>, Failure> {
     let Some(host) = host else { return Ok(None) };
-    if host.host == "serve" && host.port.is_none() {
-        return Err(Failure::bad_input("options stand before `serve`")
-            .with_hint("its own options follow it: rocebench serve [OPTIONS]; a host of that name is `serve:18515`"));
+    let name = host.host.as_str();
+    if ["serve", "devices", "doctor"].contains(&name) && host.port.is_none() {
+        return Err(Failure::bad_input(format!("options stand before `{name}`"))
+            .with_hint(format!("its own options follow it: rocebench {name} [OPTIONS]; a host of that name is `{name}:18515`")));
     }
     match (host.port, port) {
         (Some(written), Some(flag)) if written != flag => Err(Failure::bad_input(format!(

@@ -8,6 +8,7 @@ mod lab;
 
 mod clients;
 mod death;
+mod doctor;
 mod endurance;
 mod frames;
 mod interop;

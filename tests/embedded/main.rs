@@ -6,6 +6,7 @@
 
 mod choice;
 mod death;
+mod doctor;
 mod faults;
 mod program;
 mod transfers;
