@@ -1,6 +1,7 @@
 //! rocebench: a multi-QP throughput and latency harness for RoCEv2.
 //!
-//! Arrows between the modules go one way: `cli` uses `plan`, `control`, `compare`, `plot` and `results`;
+//! Arrows between the modules go one way: `cli` uses `plan`, `control`, `doctor`, `compare`, `plot` and `results`;
+//! `doctor` uses `control`, `verbs`, `metrics`, `plan` and `results`;
 //! `control` uses `datapath`, `verbs`, `metrics`, `perftest`, `statistics`, `plan` and `results`; `datapath` uses
 //! `verbs`, `metrics` and `plan`; `perftest` uses `plan`; `plot` uses `compare`, and both use `results` and
 //! `statistics`, which use none.
@@ -9,6 +10,7 @@ pub mod cli;
 pub mod compare;
 pub mod control;
 pub mod datapath;
+pub mod doctor;
 pub mod metrics;
 pub mod perftest;
 pub mod plan;

@@ -69,10 +69,12 @@ fn serve_help() {
 }
 
 #[test]
-fn plot_help() {
-    let output = run(&["plot", "--help"]);
-    assert_eq!(output.status.code(), Some(0));
-    insta::assert_snapshot!("plot_help", text(&output.stdout));
+fn help_of_the_other_commands() {
+    for command in ["plot", "devices", "doctor"] {
+        let output = run(&[command, "--help"]);
+        assert_eq!(output.status.code(), Some(0));
+        insta::assert_snapshot!(format!("{command}_help"), text(&output.stdout));
+    }
 }
 
 #[test]
@@ -154,6 +156,9 @@ fn values_that_make_no_sense() {
         "--config /nonexistent/sweep.toml",
         "host:1 --port 2",
         "-q 4 serve",
+        "-q 4 doctor",
+        "doctor host:1 --port 2",
+        "devices host",
     ]));
 }
 

@@ -221,6 +221,7 @@ fn a_server_that_reflects_the_clients_proof_is_not_trusted() {
                     mac,
                     host: json!(null),
                     features: Vec::new(),
+                    clock_ns: None,
                 },
             );
         });

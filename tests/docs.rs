@@ -39,9 +39,9 @@ fn options_of(page: &str) -> BTreeSet<String> {
 
 fn all_options() -> BTreeSet<String> {
     let mut all = long_options(&[]);
-    all.extend(long_options(&["serve"]));
-    all.extend(long_options(&["compare"]));
-    all.extend(long_options(&["plot"]));
+    for command in ["serve", "compare", "plot", "devices", "doctor"] {
+        all.extend(long_options(&[command]));
+    }
     assert!(all.len() > 35, "{all:?}");
     all
 }
@@ -70,12 +70,16 @@ fn every_option_on_the_pages_exists() {
         "--no-lab",
         "--release",
         "--bench",
+        // scripts/setup-rxe's, firewall-cmd's, and a container's.
+        "--remove",
+        "--add-port",
     ];
     for name in [
         "README.md",
         "docs/against-perftest.md",
         "docs/command-line.md",
         "docs/comparing.md",
+        "docs/devices-and-doctor.md",
         "docs/errors.md",
         "docs/plots.md",
         "docs/results.md",
@@ -118,6 +122,7 @@ fn links_between_pages_lead_somewhere() {
         ("docs/command-line.md", "docs/"),
         ("docs/comparing.md", "docs/"),
         ("docs/statistics.md", "docs/"),
+        ("docs/devices-and-doctor.md", "docs/"),
         ("docs/errors.md", "docs/"),
         ("docs/plots.md", "docs/"),
         ("docs/protocol.md", "docs/"),
@@ -165,5 +170,34 @@ fn csv_columns_that_the_page_names_exist() {
     let page = page("docs/results.md");
     for name in ["latency_ns_p99", "gbit_per_s", "qp", "qps", "op", "cq"] {
         assert!(page.contains(name) && COLUMNS.contains(&name), "{name}");
+    }
+}
+
+#[test]
+fn the_doctors_page_names_every_check() {
+    let page = page("docs/devices-and-doctor.md");
+    let folder = format!("{}/src/doctor", env!("CARGO_MANIFEST_DIR"));
+    let mut checks = BTreeSet::new();
+    for folder in [folder.clone(), folder + "/checks"] {
+        for entry in std::fs::read_dir(folder).unwrap() {
+            let path = entry.unwrap().path();
+            if !path.is_file() {
+                continue;
+            }
+            let source = std::fs::read_to_string(path).unwrap();
+            let code = source.split("#[cfg(test)]").next().unwrap().to_owned();
+            let names = code.split("Finding::new(").skip(1);
+            checks.extend(names.filter_map(|rest| {
+                let rest = rest.trim_start().strip_prefix('"')?;
+                Some(rest.split('"').next()?.to_owned())
+            }));
+        }
+    }
+    assert!(checks.len() > 20, "{checks:?}");
+    for check in checks {
+        assert!(
+            page.contains(&format!("| {check} |")),
+            "docs/devices-and-doctor.md lacks {check:?}"
+        );
     }
 }

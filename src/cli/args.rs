@@ -33,6 +33,7 @@ Examples:
   rocebench -s 64,64K --against perftest         beside ib_send_bw, in turns
   rocebench -d soft0 --faults drop=1%,seed=7     the embedded device loses packets
   rocebench compare results/base results/new     has anything regressed?
+  rocebench doctor HOST                          why it does not work, and what mends it
 
 Exit codes: 0 done, 1 a run failed, 2 bad input.";
 
@@ -43,6 +44,20 @@ Examples:
   rocebench serve
   rocebench serve --bind 192.0.2.7 --token-file ~/.rocebench-token
   rocebench serve --device mlx5_0 --cores 8-15 --once";
+
+const DEVICES_AFTER_HELP: &str = "\
+Needs no root. What only an opened device tells, such as its MTU, is missing where it may not be opened.";
+
+const DOCTOR_AFTER_HELP: &str = "\
+Needs no root and changes nothing; what could not be seen without root is said. It ends with a small
+transfer of each operation both ways, every byte checked: with HOST, or within this machine.
+
+Examples:
+  rocebench doctor
+  rocebench doctor HOST                          `rocebench serve` waits there
+  rocebench doctor -d mlx5_0 -v                  one device; why each check matters
+
+Exit codes: 0 nothing is broken, 1 something is, 2 bad input.";
 
 /// The command line of `rocebench`. Help is short for `-h` and `--help` alike, hence no long texts.
 #[derive(Debug, Parser)]
@@ -73,6 +88,10 @@ pub enum Command {
     Compare(CompareArgs),
     /// Draw results: one page with figures and tables, and SVG files
     Plot(PlotArgs),
+    /// List RDMA devices, ports and GIDs, and which of them would be used
+    Devices(DevicesArgs),
+    /// Check this machine, and the way to HOST, and say what mends what is broken
+    Doctor(DoctorArgs),
 }
 
 /// Options of a sweep.
@@ -165,6 +184,42 @@ pub struct AgainstArgs {
     /// Longest that perftest may take to connect and to end, besides measuring [default: 20s]
     #[arg(long, value_name = "TIME", requires = "against")]
     pub perftest_limit: Option<TimeSpan>,
+}
+
+/// Options of `rocebench devices`.
+#[derive(Debug, Args)]
+#[command(after_help = DEVICES_AFTER_HELP)]
+pub struct DevicesArgs {
+    /// This device alone; an embedded one is opened, so that its port and GID are shown
+    #[arg(short, long, value_name = "NAME", value_parser = clap::builder::NonEmptyStringValueParser::new())]
+    pub device: Option<String>,
+    /// Print JSON
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// Options of `rocebench doctor`.
+#[derive(Debug, Args)]
+#[command(after_help = DOCTOR_AFTER_HELP)]
+pub struct DoctorArgs {
+    /// Where `rocebench serve` waits: a name or address, optionally with a port (`host:port`, `[v6]:port`)
+    #[arg(value_name = "HOST")]
+    pub host: Option<HostPort>,
+    /// Device, port and GID.
+    #[command(flatten)]
+    pub endpoint: EndpointArgs,
+    /// TCP port of the control connection [default: 18515]
+    #[arg(short, long, value_name = "PORT", value_parser = clap::value_parser!(u16).range(1..), help_heading = "Connection")]
+    pub port: Option<u16>,
+    /// The secret.
+    #[command(flatten)]
+    pub token: TokenArgs,
+    /// Print JSON
+    #[arg(long, help_heading = "Output")]
+    pub json: bool,
+    /// How much is said.
+    #[command(flatten)]
+    pub speech: SpeechArgs,
 }
 
 /// Which device, and where its threads run.

@@ -183,7 +183,8 @@ fn listen(bind: Option<IpAddr>, port: u16) -> Result<TcpListener, Failure> {
     })
 }
 
-fn station(endpoint: &EndpointOptions) -> StationOptions {
+/// This end as the options ask for it, on the system's verbs library.
+pub(super) fn station(endpoint: &EndpointOptions) -> StationOptions {
     let request = PortRequest {
         device: endpoint.device.clone(),
         ib_port: endpoint.ib_port,
@@ -193,7 +194,8 @@ fn station(endpoint: &EndpointOptions) -> StationOptions {
     StationOptions::system(request, endpoint.cores.clone())
 }
 
-fn token(token: Option<&super::token::Token>) -> Result<Option<Token>, Failure> {
+/// The token as the control path wants it.
+pub(super) fn token(token: Option<&super::token::Token>) -> Result<Option<Token>, Failure> {
     token
         .map(|token| Token::new(token.as_bytes()))
         .transpose()

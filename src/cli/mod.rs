@@ -4,6 +4,8 @@
 mod against;
 pub mod args;
 pub mod compare;
+pub mod devices;
+pub mod doctor;
 pub mod dry_run;
 pub mod errors;
 pub mod execute;
@@ -44,6 +46,8 @@ pub fn main() -> Result<(), Failure> {
             logging::start(args.speech.verbose, args.speech.quiet);
             plot::plot(&args)
         }
+        Some(args::Command::Devices(args)) => devices::run(&args),
+        Some(args::Command::Doctor(args)) => doctor::run(args),
         None => {
             let plan = run::RunPlan::new(cli.run)?;
             logging::start(plan.verbose, plan.quiet);

@@ -168,9 +168,14 @@ fn flags_give(flags: &SweepSpec, error: &PlanError) -> bool {
     }
 }
 
-fn server(host: Option<HostPort>, port: Option<u16>) -> Result<Option<(String, u16)>, Failure> {
+/// The server that HOST and `--port` name; `None` without HOST.
+pub(super) fn server(
+    host: Option<HostPort>,
+    port: Option<u16>,
+) -> Result<Option<(String, u16)>, Failure> {
     let Some(host) = host else { return Ok(None) };
-    if let (command @ ("serve" | "compare"), None) = (host.host.as_str(), host.port) {
+    let commands = ["serve", "compare", "devices", "doctor"];
+    if let (Some(command), None) = (commands.iter().find(|name| **name == host.host), host.port) {
         return Err(
             Failure::bad_input(format!("options stand before `{command}`")).with_hint(format!(
                 "its own options follow it: rocebench {command} [OPTIONS]; a host of that name is `{command}:18515`"

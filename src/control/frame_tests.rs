@@ -120,13 +120,18 @@ fn any_message() -> impl Strategy<Value = Message> {
             }
         ),
         any::<Option<String>>().prop_map(|mac| Message::Proof { mac }),
-        (any::<Option<String>>(), any_value(), any::<Vec<String>>()).prop_map(
-            |(mac, host, features)| Message::Welcome {
+        (
+            any::<Option<String>>(),
+            any_value(),
+            any::<Vec<String>>(),
+            any::<Option<u64>>()
+        )
+            .prop_map(|(mac, host, features, clock_ns)| Message::Welcome {
                 mac,
                 host,
-                features
-            }
-        ),
+                features,
+                clock_ns,
+            }),
         any::<Option<String>>().prop_map(|version| Message::PerftestChecked { version }),
         any::<u16>().prop_map(|port| Message::PerftestStarted { port }),
         any::<(bool, String, String)>().prop_map(|(success, status, output)| {

@@ -12,6 +12,7 @@ use std::time::Duration;
 
 use serde_json::Value;
 
+use super::clock_offset::{ClockOffset, wall_clock_ns};
 use super::dial::dial;
 use super::error::{AcceptError, ConnectError, ExchangeError};
 use super::exchange::Exchange;
@@ -34,6 +35,8 @@ pub struct PeerInfo {
     pub host: Value,
     /// What it can do besides what the protocol's version says; a client tells nothing.
     pub features: Vec<String>,
+    /// How its clock differs from this end's; a server does not ask.
+    pub clock: Option<ClockOffset>,
 }
 
 /// What a server asks of its clients and tells them.
@@ -127,14 +130,22 @@ fn greet(
         _ => {}
     }
     let mac = token.map(|token| token.prove(Role::Client, &ours, &theirs));
+    let asked_ns = wall_clock_ns();
     exchange.send(&Message::Proof { mac }).map_err(broken)?;
-    let (mac, host, features) = match exchange.recv().map_err(broken)? {
+    let (mac, host, features, theirs_ns) = match exchange.recv().map_err(broken)? {
         Message::Welcome {
             mac,
             host,
             features,
-        } => (mac, host, features),
+            clock_ns,
+        } => (mac, host, features, clock_ns),
         other => return Err(refusal(server, "welcome", other)),
+    };
+    let clock = match (asked_ns, theirs_ns, wall_clock_ns()) {
+        (Some(asked), Some(theirs), Some(answered)) => {
+            Some(ClockOffset::between(asked, theirs, answered))
+        }
+        _ => None,
     };
     if !proven(token, Role::Server, &ours, &theirs, mac.as_deref()) {
         return Err(ConnectError::ServerUnproven { server });
@@ -149,6 +160,7 @@ fn greet(
         version,
         host,
         features,
+        clock,
     })
 }
 
@@ -227,6 +239,7 @@ fn admit<G>(
             mac,
             host: terms.host.clone(),
             features: vec![PERFTEST_FEATURE.into()],
+            clock_ns: wall_clock_ns(),
         })
         .map_err(broken)?;
     match exchange.recv().map_err(broken)? {
@@ -237,6 +250,7 @@ fn admit<G>(
                 version,
                 host,
                 features: Vec::new(),
+                clock: None,
             },
         )),
         other => Err(broken(unexpected("introduce", &other))),

@@ -53,6 +53,10 @@ pub enum Message {
         /// What this server can do that servers before it could not, by name; none in the first ones.
         #[serde(default)]
         features: Vec<String>,
+        /// The server's clock when it sent this, in nanoseconds since 1970 (UTC); `None` from a server that
+        /// does not tell.
+        #[serde(default)]
+        clock_ns: Option<u64>,
     },
     /// Facts about the client's host.
     Introduce {

@@ -81,6 +81,7 @@ fn the_tag_is_the_kind() {
             mac: None,
             host: Value::Null,
             features: Vec::new(),
+            clock_ns: Some(1),
         },
         Message::Introduce { host: Value::Null },
         Message::Busy(BusyInfo {

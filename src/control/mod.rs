@@ -1,5 +1,6 @@
 //! The control path: framing, handshake and the session state machines of coordinator and server.
 
+pub mod clock_offset;
 pub mod coordinator;
 mod dial;
 pub mod error;

@@ -2,7 +2,8 @@
 
 use std::net::IpAddr;
 
-use softroce::verbs::Listing;
+/// A device of the embedded library, as it is listed without opening it.
+pub use softroce::verbs::Listing as EmbeddedDevice;
 
 use super::device::Context;
 use super::select::{Port, PortRequest, among, select};
@@ -63,11 +64,7 @@ pub fn select_or_embedded(
         Ok(port) => return Ok(port),
         Err(error) => error,
     };
-    let devices = softroce::verbs::devices().map_err(|source| VerbsError::Call {
-        operation: Operation::GetDeviceList,
-        object: VerbsLibrary::embedded().name.to_owned(),
-        source,
-    })?;
+    let devices = embedded_devices()?;
     if let Some(name) = &request.device {
         return match devices.iter().find(|device| device.name == *name) {
             Some(device) => open(device, request, None),
@@ -84,8 +81,20 @@ pub fn select_or_embedded(
     }
 }
 
+/// The embedded devices of this machine. None is opened: that would take its UDP port.
+///
+/// # Errors
+/// The system does not tell its addresses.
+pub fn embedded_devices() -> Result<Vec<EmbeddedDevice>, VerbsError> {
+    softroce::verbs::devices().map_err(|source| VerbsError::Call {
+        operation: Operation::GetDeviceList,
+        object: VerbsLibrary::embedded().name.to_owned(),
+        source,
+    })
+}
+
 /// A name that nobody has is answered with those of both libraries.
-fn with_embedded(error: VerbsError, name: &str, devices: &[Listing]) -> VerbsError {
+fn with_embedded(error: VerbsError, name: &str, devices: &[EmbeddedDevice]) -> VerbsError {
     let mut available = match error {
         VerbsError::NoSuchDevice { available, .. } => available,
         VerbsError::NoDevice => Vec::new(),
@@ -102,12 +111,12 @@ fn with_embedded(error: VerbsError, name: &str, devices: &[Listing]) -> VerbsErr
 }
 
 /// The device for a route: that of its address, or else one that has a good chance to reach the other end.
-fn choose(devices: &[Listing], route: Option<Route>) -> Option<&Listing> {
+fn choose(devices: &[EmbeddedDevice], route: Option<Route>) -> Option<&EmbeddedDevice> {
     let Some(route) = route.filter(|route| !route.within_host) else {
         return devices.first();
     };
     // Link-local addresses are good on one interface only, and a device's address does not say which.
-    let reaches_out = |device: &&Listing| {
+    let reaches_out = |device: &&EmbeddedDevice| {
         device.address.is_some_and(|address| {
             let link_local = matches!(address, IpAddr::V6(v6) if v6.is_unicast_link_local());
             !address.is_loopback() && !link_local
@@ -123,7 +132,7 @@ fn choose(devices: &[Listing], route: Option<Route>) -> Option<&Listing> {
 }
 
 fn open(
-    device: &Listing,
+    device: &EmbeddedDevice,
     request: &PortRequest,
     because: Option<String>,
 ) -> Result<Port, VerbsError> {
@@ -159,8 +168,8 @@ fn open(
 mod tests {
     use super::*;
 
-    fn devices(addresses: &[&str]) -> Vec<Listing> {
-        let listing = |(index, address): (usize, &&str)| Listing {
+    fn devices(addresses: &[&str]) -> Vec<EmbeddedDevice> {
+        let listing = |(index, address): (usize, &&str)| EmbeddedDevice {
             name: format!("soft{index}"),
             address: address.parse().ok(),
         };

@@ -222,7 +222,8 @@ impl VerbsError {
                  kernel's rdma_rxe: end it, or choose another address's device with --device"
             }
             (Operation::OpenDevice, libc::ENOENT) => {
-                "the device has no node in /dev/infiniband here, as in a container that was not given it; the \
+                "the device's node in /dev/infiniband is not there, as in a container that was not given it, or this \
+                 user may not use it (libibverbs says the same of both): `rocebench doctor` tells which; the \
                  embedded software device needs none: --device soft0"
             }
             (Operation::RegMr | Operation::CreateCq | Operation::CreateQp, libc::ENOMEM) => {

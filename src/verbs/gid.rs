@@ -92,9 +92,30 @@ impl fmt::Display for GidEntry {
     }
 }
 
+/// Why an entry was chosen, best reason first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum GidReason {
+    /// It has the very address of the control connection.
+    OwnAddress,
+    /// It is the first of the control connection's address family, link-local ones left out.
+    SameFamily,
+    /// It is the first that is not link-local.
+    NotLinkLocal,
+    /// There are none but link-local ones.
+    OnlyLinkLocal,
+}
+
 /// The entry that a connection from `local` should use: RoCE v2 with that very address; then the same
 /// family and not link-local; then any that is not link-local; then any RoCE v2 one.
 pub fn choose_gid(table: &[GidEntry], local: Option<IpAddr>) -> Option<GidEntry> {
+    choose_gid_because(table, local).map(|(entry, _)| entry)
+}
+
+/// As [`choose_gid`], with the reason.
+pub fn choose_gid_because(
+    table: &[GidEntry],
+    local: Option<IpAddr>,
+) -> Option<(GidEntry, GidReason)> {
     let usable = || {
         table
             .iter()
@@ -106,11 +127,16 @@ pub fn choose_gid(table: &[GidEntry], local: Option<IpAddr>) -> Option<GidEntry>
         let v4 = local?.is_ipv4();
         usable().find(|e| e.gid.address().is_ipv4() == v4 && !e.gid.is_link_local())
     };
+    let because = |reason| move |entry: &GidEntry| (*entry, reason);
     exact
-        .or_else(family)
-        .or_else(|| usable().find(|e| !e.gid.is_link_local()))
-        .or_else(|| usable().next())
-        .copied()
+        .map(because(GidReason::OwnAddress))
+        .or_else(|| family().map(because(GidReason::SameFamily)))
+        .or_else(|| {
+            usable()
+                .find(|e| !e.gid.is_link_local())
+                .map(because(GidReason::NotLinkLocal))
+        })
+        .or_else(|| usable().next().map(because(GidReason::OnlyLinkLocal)))
 }
 
 #[cfg(test)]
@@ -161,6 +187,22 @@ mod tests {
     fn link_local_is_the_last_resort_and_v1_none() {
         assert_eq!(choose_gid(&table()[..2], None).unwrap().index, 1);
         assert_eq!(choose_gid(&table()[..1], None), None);
+    }
+
+    #[test]
+    fn the_reason_is_the_best_that_holds() {
+        let reason = |table: &[GidEntry], local: Option<&str>| {
+            choose_gid_because(table, local.map(|text| text.parse().unwrap()))
+                .unwrap()
+                .1
+        };
+        assert_eq!(reason(&table(), Some("10.1.0.5")), GidReason::OwnAddress);
+        assert_eq!(reason(&table(), Some("127.0.0.1")), GidReason::SameFamily);
+        assert_eq!(reason(&table(), None), GidReason::NotLinkLocal);
+        assert_eq!(
+            reason(&table()[..2], Some("127.0.0.1")),
+            GidReason::OnlyLinkLocal
+        );
     }
 
     #[test]

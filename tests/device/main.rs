@@ -9,6 +9,7 @@ mod lab;
 mod against;
 mod clients;
 mod death;
+mod doctor;
 mod endurance;
 mod frames;
 mod interop;

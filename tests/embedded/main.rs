@@ -9,6 +9,7 @@ mod against_broken;
 mod against_refused;
 mod choice;
 mod death;
+mod doctor;
 mod fake;
 mod faults;
 mod polling;

@@ -1,0 +1,62 @@
+//! `rocebench devices`: the inventory, as text or JSON.
+
+use std::io::{self, Write as _};
+use std::net::{IpAddr, Ipv4Addr};
+
+use serde::Serialize;
+
+use crate::control::station::{PortRequest, Route};
+use crate::doctor::{Inventory, Machine, devices_text};
+use crate::verbs::{VerbsError, VerbsLibrary};
+
+use super::args::DevicesArgs;
+use super::errors::Failure;
+
+/// Prints the inventory.
+///
+/// # Errors
+/// `--device` names none of them, or stdout cannot be written.
+pub fn run(args: &DevicesArgs) -> Result<(), Failure> {
+    let request = PortRequest {
+        device: args.device.clone(),
+        ..PortRequest::default()
+    };
+    let loopback = IpAddr::from(Ipv4Addr::LOCALHOST);
+    let route = Route::between(loopback, loopback);
+    let mut inventory = Inventory::read(&Machine::this(), VerbsLibrary::system(), &request, route)
+        .map_err(not_there)?;
+    if let Some(name) = &args.device {
+        inventory.keep_only(name);
+    }
+    if args.json {
+        return print_json(&inventory);
+    }
+    print(&devices_text::text(&inventory, args.device.as_deref()))
+}
+
+/// What was asked for is not there.
+pub(super) fn not_there(error: VerbsError) -> Failure {
+    let hint = error.hint();
+    let failure = Failure::bad_input(error);
+    match hint {
+        Some(hint) => failure.with_hint(hint),
+        None => failure,
+    }
+}
+
+/// Prints a document. A reader that closes the pipe early has seen enough.
+pub(super) fn print_json(document: &impl Serialize) -> Result<(), Failure> {
+    let text = serde_json::to_string_pretty(document).map_err(Failure::failed)?;
+    print(&(text + "\n"))
+}
+
+/// Prints text, as [`print_json`] does.
+pub(super) fn print(text: &str) -> Result<(), Failure> {
+    let mut out = io::stdout().lock();
+    match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
+        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
+            Err(Failure::failed(format!("cannot write to stdout: {error}")))
+        }
+        _ => Ok(()),
+    }
+}

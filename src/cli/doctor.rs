@@ -1,0 +1,66 @@
+//! `rocebench doctor`: findings as they are made, or JSON at the end, and the exit code.
+
+use crate::doctor::examine::Told;
+use crate::doctor::{Examination, Machine, State, examine, report_text};
+
+use super::args::{DEFAULT_PORT, DoctorArgs};
+use super::devices::{not_there, print, print_json};
+use super::errors::Failure;
+use super::run::{EndpointOptions, server};
+use super::signals::stop_flag;
+use super::token::Token;
+use super::{execute, logging};
+
+/// Examines, and prints what was found.
+///
+/// # Errors
+/// Bad input, an interrupt, or that something is broken.
+pub fn run(args: DoctorArgs) -> Result<(), Failure> {
+    let target = server(args.host, args.port)?;
+    let endpoint = EndpointOptions::new(args.endpoint)?;
+    let token = Token::find(args.token)?;
+    // Findings say what is wrong; with -v the log says more.
+    logging::start(args.speech.verbose, args.speech.verbose == 0);
+    let examination = Examination {
+        machine: Machine::this(),
+        station: execute::station(&endpoint),
+        port: target
+            .as_ref()
+            .map_or(args.port.unwrap_or(DEFAULT_PORT), |(_, port)| *port),
+        host: target.map(|(host, _)| host),
+        token: execute::token(token.as_ref())?,
+    };
+    let stop = stop_flag().map_err(Failure::failed)?;
+    let (quiet, all_reasons) = (args.speech.quiet, args.speech.verbose > 0);
+    let (mut unwritten, mut is_first) = (None, true);
+    let report = examine(&examination, &stop, &mut |told| {
+        let is_well = matches!(&told, Told::Finding(finding) if finding.state == State::Ok);
+        let is_section = matches!(told, Told::Section(_));
+        if args.json || unwritten.is_some() || quiet && (is_well || is_section) {
+            return;
+        }
+        let text = report_text::told(&told, all_reasons);
+        let text = if is_first { text.trim_start() } else { &text };
+        is_first = false;
+        unwritten = print(text).err();
+    })
+    .map_err(not_there)?;
+    if let Some(failure) = unwritten {
+        return Err(failure);
+    }
+    if args.json {
+        print_json(&report)?;
+    } else if !quiet {
+        print(&report_text::summary(&report))?;
+    }
+    if report.interrupted {
+        return Err(Failure::failed("interrupted; not everything was examined"));
+    }
+    match report.count(State::Broken) {
+        0 => Ok(()),
+        1 => Err(Failure::failed("1 check found something broken")),
+        count => Err(Failure::failed(format!(
+            "{count} checks found something broken"
+        ))),
+    }
+}

@@ -1,0 +1,97 @@
+//! What makes cores slow or moves work between them: the frequency governor and irqbalance.
+
+use super::super::finding::{Finding, State};
+use super::Subject;
+
+const WHY_GOVERNOR: &str =
+    "a core that the governor slows down, or speeds up late, shows in latency and message rate";
+
+const WHY_IRQBALANCE: &str = "it moves interrupts between cores while a measurement runs; polling workers do not mind, \
+     but workers on those cores do";
+
+pub(super) fn check(subject: &Subject<'_>) -> Vec<Finding> {
+    vec![governor(subject), irqbalance(subject)]
+}
+
+fn governor(subject: &Subject<'_>) -> Finding {
+    let machine = subject.machine;
+    let folder = "sys/devices/system/cpu";
+    let cores = machine.list(folder);
+    let governors: Vec<String> = cores
+        .iter()
+        .filter_map(|core| machine.text(format!("{folder}/{core}/cpufreq/scaling_governor")))
+        .collect();
+    let finding = |state, found: String| Finding::new("CPU governor", state, found, WHY_GOVERNOR);
+    let others: Vec<&String> = governors
+        .iter()
+        .filter(|name| *name != "performance")
+        .collect();
+    match (governors.len(), others.as_slice()) {
+        (0, _) => finding(
+            State::Ok,
+            "the kernel sets no frequencies here (as in virtual machines)".into(),
+        ),
+        (_, []) => finding(State::Ok, "performance on all cores".into()),
+        (all, [first, ..]) => finding(
+            State::Warning,
+            format!("{first} on {} of {all} cores", others.len()),
+        )
+        .remedy("sudo cpupower frequency-set -g performance"),
+    }
+}
+
+fn irqbalance(subject: &Subject<'_>) -> Finding {
+    let runs = subject
+        .machine
+        .processes()
+        .iter()
+        .any(|(_, name)| name == "irqbalance");
+    let finding = |state, found: &str| Finding::new("irqbalance", state, found, WHY_IRQBALANCE);
+    match (runs, subject.has_adapters()) {
+        (true, true) => finding(State::Warning, "runs").remedy("sudo systemctl stop irqbalance"),
+        (true, false) => finding(State::Ok, "runs, which matters with an adapter only"),
+        (false, _) => finding(State::Ok, "does not run"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::super::machine::made_up::Tree;
+    use super::super::super::sysfs::tests::tree;
+    use super::super::tests::{findings, states};
+    use super::*;
+
+    #[test]
+    fn governors_of_all_cores_count() {
+        let tree = Tree::new(&[
+            (
+                "sys/devices/system/cpu/cpu0/cpufreq/scaling_governor",
+                "performance\n",
+            ),
+            (
+                "sys/devices/system/cpu/cpu1/cpufreq/scaling_governor",
+                "powersave\n",
+            ),
+            ("sys/devices/system/cpu/cpufreq/boost", "1\n"),
+        ]);
+        let found = &findings(&tree, check)[0];
+        assert_eq!(
+            (found.state, found.found.as_str()),
+            (State::Warning, "powersave on 1 of 2 cores")
+        );
+        let none = findings(&Tree::new(&[]), check);
+        assert!(none.iter().all(|it| it.state == State::Ok));
+    }
+
+    #[test]
+    fn irqbalance_matters_beside_an_adapter() {
+        let tree = tree();
+        tree.add("proc/77", &[("comm", "irqbalance\n")]);
+        assert_eq!(
+            states(&findings(&tree, check))[1],
+            (State::Warning, "irqbalance".into())
+        );
+        let bare = Tree::new(&[("proc/77/comm", "irqbalance\n")]);
+        assert_eq!(findings(&bare, check)[1].state, State::Ok);
+    }
+}

@@ -1,0 +1,191 @@
+//! Packet filters in the way of the control connection (TCP) and of RoCE v2 (UDP port 4791). Rules can be read
+//! by root only; without it, the services that make rules are looked for.
+
+use super::super::finding::{Finding, State};
+use super::{Subject, has_capability};
+
+/// UDP destination port of RoCE v2.
+pub(super) const ROCE_PORT: u16 = 4791;
+
+/// Reads and writes rules.
+const CAP_NET_ADMIN: u32 = 12;
+
+/// Services that keep a machine's rules.
+const SERVICES: [&str; 2] = ["firewalld", "ufw"];
+
+fn why(control_port: u16) -> String {
+    format!(
+        "the ends talk over TCP port {control_port}, and RoCE v2 is UDP to port {ROCE_PORT}; an adapter's packets pass \
+         the host's filter by, those of Soft-RoCE and the embedded device do not, and switches may filter as well"
+    )
+}
+
+fn remedy(control_port: u16) -> String {
+    format!(
+        "sudo firewall-cmd --add-port={control_port}/tcp --add-port={ROCE_PORT}/udp, or sudo ufw allow \
+         {control_port}/tcp and sudo ufw allow {ROCE_PORT}/udp, or the like in nft's input chain"
+    )
+}
+
+pub(super) fn check(subject: &Subject<'_>) -> Vec<Finding> {
+    let port = subject.control_port;
+    let running = services(subject);
+    let rules = subject
+        .machine
+        .tool("nft", &["list", "ruleset"])
+        .or_else(|| subject.machine.tool("iptables-save", &[]));
+    let seen = rules.map(|text| judge(&text, port));
+    let finding = |state, found: String| Finding::new("firewall", state, found, why(port));
+    let by = match running.as_slice() {
+        [] => String::new(),
+        names => format!("{} runs; ", names.join(" and ")),
+    };
+    let without = if has_capability(subject.machine, CAP_NET_ADMIN) {
+        ": neither nft nor iptables-save is installed"
+    } else {
+        " without root"
+    };
+    vec![match seen {
+        Some(Seen::Open) => finding(State::Ok, format!("{by}no rule drops what comes in")),
+        Some(Seen::Named) => finding(
+            State::Ok,
+            format!("{by}there are rules, and they name both ports"),
+        ),
+        Some(Seen::Closed) => finding(
+            State::Warning,
+            format!("{by}rules drop what comes in, and none names TCP {port} and UDP {ROCE_PORT}"),
+        )
+        .remedy(remedy(port)),
+        None if running.is_empty() => finding(
+            State::Unknown,
+            format!("rules could not be read{without}; neither firewalld nor ufw runs"),
+        ),
+        None => finding(
+            State::Warning,
+            format!("{by}its rules could not be read{without}"),
+        )
+        .remedy(remedy(port)),
+    }]
+}
+
+fn services(subject: &Subject<'_>) -> Vec<&'static str> {
+    let machine = subject.machine;
+    let processes = machine.processes();
+    let is_on = |service: &&str| match *service {
+        // It makes its rules and ends; this file says whether at boot.
+        "ufw" => machine
+            .text("etc/ufw/ufw.conf")
+            .is_some_and(|conf| conf.lines().any(|line| line.trim() == "ENABLED=yes")),
+        name => processes.iter().any(|(_, process)| process == name),
+    };
+    SERVICES.into_iter().filter(|name| is_on(name)).collect()
+}
+
+#[derive(Debug, PartialEq)]
+enum Seen {
+    /// Nothing is dropped.
+    Open,
+    /// Something is, and both ports are named.
+    Named,
+    /// Something is, and a port is not named.
+    Closed,
+}
+
+/// Judges rules as `nft list ruleset` or `iptables-save` prints them. Roughly: what a rule that names a port
+/// does to it is not worked out.
+fn judge(rules: &str, control_port: u16) -> Seen {
+    let mut drops = false;
+    let mut chain_filters_input = false;
+    for line in rules.lines().map(str::trim) {
+        // nft: a chain's hook and policy, then its rules.
+        if line.starts_with("chain ") {
+            chain_filters_input = false;
+        }
+        if line.contains("hook input") || line.contains("hook prerouting") {
+            chain_filters_input = true;
+        }
+        let words: Vec<&str> = line.split([' ', ';']).collect();
+        let nft_drops = |word: &&str| matches!(*word, "drop" | "reject");
+        let leads_on =
+            chain_filters_input && words.iter().any(|word| matches!(*word, "jump" | "goto"));
+        if chain_filters_input && words.iter().any(nft_drops) || leads_on {
+            drops = true;
+        }
+        // iptables: `:INPUT DROP [0:0]`, `-A INPUT … -j DROP`.
+        let of_input = line.starts_with("-A INPUT") || line.starts_with("-A PREROUTING");
+        let accepts = line.ends_with("-j ACCEPT");
+        if line.starts_with(":INPUT DROP") || of_input && !accepts && line.contains(" -j ") {
+            drops = true;
+        }
+    }
+    let named = |port: u16| {
+        let port = port.to_string();
+        rules
+            .split(|c: char| !c.is_ascii_digit())
+            .any(|number| number == port)
+    };
+    match (drops, named(control_port) && named(ROCE_PORT)) {
+        (false, _) => Seen::Open,
+        (true, true) => Seen::Named,
+        (true, false) => Seen::Closed,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::super::machine::made_up::Tree;
+    use super::super::tests::findings;
+    use super::*;
+
+    const CLOSED: &str = "table inet filter {\n\tchain input {\n\t\ttype filter hook input priority filter; policy drop;\n\
+         \t\tct state established accept\n\t\ttcp dport 22 accept\n\t}\n\tchain forward {\n\t\ttype filter hook forward priority 0; policy drop;\n\t}\n}\n";
+
+    #[test]
+    fn rules_of_nft() {
+        assert_eq!(judge("", 18515), Seen::Open);
+        assert_eq!(judge(CLOSED, 18515), Seen::Closed);
+        let open = CLOSED.replace(
+            "input priority filter; policy drop",
+            "input priority filter; policy accept",
+        );
+        assert_eq!(
+            judge(&open, 18515),
+            Seen::Open,
+            "forwarding does not matter"
+        );
+        let named = CLOSED.replace("dport 22", "dport { 22, 18515 } accept\n udp dport 4791");
+        assert_eq!(judge(&named, 18515), Seen::Named);
+        assert_eq!(judge(&named, 18516), Seen::Closed);
+    }
+
+    #[test]
+    fn rules_of_iptables() {
+        assert_eq!(
+            judge(
+                "*filter\n:INPUT ACCEPT [0:0]\n:FORWARD DROP [0:0]\nCOMMIT\n",
+                18515
+            ),
+            Seen::Open
+        );
+        assert_eq!(
+            judge(":INPUT DROP [0:0]\n-A INPUT -i lo -j ACCEPT\n", 18515),
+            Seen::Closed
+        );
+        assert_eq!(
+            judge(":INPUT ACCEPT [0:0]\n-A INPUT -j ufw-before-input\n", 18515),
+            Seen::Closed
+        );
+    }
+
+    #[test]
+    fn without_root_services_are_looked_for() {
+        let tree = Tree::new(&[("etc/ufw/ufw.conf", "# x\nENABLED=no\n")]);
+        assert_eq!(findings(&tree, check)[0].state, State::Unknown);
+        tree.add("proc/9", &[("comm", "firewalld\n")]);
+        let found = &findings(&tree, check)[0];
+        assert_eq!(found.state, State::Warning);
+        assert!(found.found.starts_with("firewalld runs"), "{found:?}");
+        let seen = Tree::new(&[]).with_tools(|name, _| (name == "nft").then(String::new));
+        assert_eq!(findings(&seen, check)[0].state, State::Ok);
+    }
+}

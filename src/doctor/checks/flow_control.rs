@@ -1,0 +1,251 @@
+//! What keeps packets from being lost, and whether they were: PFC and pause, ECN, and the counters of devices and
+//! interfaces. Counters count since the driver was loaded, so they tell that something happened, not when.
+
+use crate::metrics::counters::{self, Counters};
+
+use super::super::entries::{DeviceEntry, PortEntry};
+use super::super::finding::{Finding, State};
+use super::{Subject, port_name};
+
+/// `hw_counters` that grow when packets were lost or came too late: those of rdma_rxe
+/// (drivers/infiniband/sw/rxe/rxe_hw_counters.c) and of mlx5 and its kin.
+const LOSS: [&str; 12] = [
+    "out_of_seq_request",
+    "rcvd_seq_err",
+    "completer_retry_err",
+    "retry_exceeded_err",
+    "duplicate_request",
+    "out_of_sequence",
+    "packet_seq_err",
+    "local_ack_timeout_err",
+    "implied_nak_seq_err",
+    "rx_icrc_encapsulated",
+    "roce_adp_retrans",
+    "roce_slow_restart",
+];
+
+/// `hw_counters` of receivers that had no receive posted, or no room.
+const NOT_READY: [&str; 5] = [
+    "rnr_nak_retry_err",
+    "out_of_buffer",
+    "send_rnr_err",
+    "rcvd_rnr_err",
+    "retry_rnr_exceeded_err",
+];
+
+/// `hw_counters` of ECN and its congestion notifications.
+const CONGESTION: [&str; 4] = [
+    "np_ecn_marked_roce_packets",
+    "np_cnp_sent",
+    "rp_cnp_handled",
+    "rp_cnp_ignored",
+];
+
+const WHY_LOSS: &str = "RC repairs a loss only after a timeout or a NAK, at a high price in throughput and tail latency; \
+     a network for RoCE loses next to nothing";
+
+const WHY_PAUSE: &str = "PFC (or plain pause frames) makes the sender wait instead of losing packets, and only works when \
+     adapters and switches agree; many pauses mean that a receiver or the network is the bottleneck";
+
+pub(super) fn check(subject: &Subject<'_>) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    for (device, port) in subject.inventory.system_ports() {
+        findings.push(losses(subject, device, port));
+        let is_adapter = !device.software && port.is_ethernet();
+        if let Some(netdev) = port.netdev.as_deref().filter(|_| is_adapter) {
+            findings.push(pause(subject, netdev));
+        }
+    }
+    findings
+}
+
+fn losses(subject: &Subject<'_>, device: &DeviceEntry, port: &PortEntry) -> Finding {
+    let finding = |state, found: String| {
+        Finding::new("lost packets", state, found, WHY_LOSS).of(port_name(device, port))
+    };
+    let Some(counters) =
+        counters::read_below(&subject.machine.path("sys"), &device.name, port.port)
+    else {
+        return finding(State::Unknown, "the driver shows no counters".into());
+    };
+    let known = LOSS.iter().any(|name| counters.contains_key(*name));
+    if !known {
+        return finding(
+            State::Unknown,
+            "the driver shows none of the counters of lost packets that are known here".into(),
+        );
+    }
+    let lost = grown(&counters, &LOSS);
+    let more: Vec<String> = grown(&counters, &NOT_READY)
+        .into_iter()
+        .chain(grown(&counters, &CONGESTION))
+        .collect();
+    let more = if more.is_empty() {
+        String::new()
+    } else {
+        format!("; also {}", more.join(", "))
+    };
+    if lost.is_empty() {
+        return finding(
+            State::Ok,
+            format!("none counted since the driver was loaded{more}"),
+        );
+    }
+    finding(
+        State::Warning,
+        format!("counted since the driver was loaded: {}{more}", lost.join(", ")),
+    )
+    .remedy(
+        "run rocebench and this again: if they grow, look for a path without PFC or ECN, a bad cable, or an MTU that \
+         does not fit; with Soft-RoCE on a busy machine raise --timeout",
+    )
+}
+
+/// `name 5` of those that are not 0.
+fn grown(counters: &Counters, names: &[&str]) -> Vec<String> {
+    names
+        .iter()
+        .filter_map(|name| Some((name, counters.get(*name)?)))
+        .filter(|(_, value)| **value > 0)
+        .map(|(name, value)| format!("{name} {value}"))
+        .collect()
+}
+
+fn pause(subject: &Subject<'_>, netdev: &str) -> Finding {
+    let machine = subject.machine;
+    let finding =
+        |state, found: String| Finding::new("flow control", state, found, WHY_PAUSE).of(netdev);
+    let pfc = machine
+        .tool("dcb", &["pfc", "show", "dev", netdev])
+        .and_then(|text| priorities(&text));
+    let global = machine
+        .tool("ethtool", &["-a", netdev])
+        .map(|text| global_pause(&text));
+    let frames = machine
+        .tool("ethtool", &["-S", netdev])
+        .map(|text| pause_frames(&text))
+        .filter(|frames| !frames.is_empty())
+        .map_or_else(String::new, |frames| {
+            format!("; since the driver was loaded: {}", frames.join(", "))
+        });
+    match (&pfc, global) {
+        (Some(on), _) if !on.is_empty() => finding(
+            State::Ok,
+            format!("PFC is on for priority {}{frames}", on.join(", ")),
+        ),
+        (_, Some(true)) => finding(State::Ok, format!("pause frames are on, PFC is not{frames}")),
+        (None, None) => finding(
+            State::Unknown,
+            "could not be seen: neither `dcb` (iproute2) nor `ethtool` is installed".into(),
+        ),
+        _ => finding(
+            State::Warning,
+            format!("neither PFC nor pause frames are on{frames}"),
+        )
+        .remedy(format!(
+            "for a lossless class: `sudo dcb pfc set dev {netdev} prio-pfc 3:on`, the same on the switch, and traffic \
+             into it (--service-level, --traffic-class); a network that relies on ECN alone can do without"
+        )),
+    }
+}
+
+/// Priorities with PFC, of `dcb pfc show`: `prio-pfc 0:off 1:off 2:off 3:on …` (in older releases `pg-pfc`).
+fn priorities(text: &str) -> Option<Vec<String>> {
+    let line = text
+        .lines()
+        .map(str::trim)
+        .find(|line| line.starts_with("prio-pfc ") || line.starts_with("pg-pfc "))?;
+    let on = line
+        .split_whitespace()
+        .filter_map(|word| word.strip_suffix(":on"));
+    Some(on.map(str::to_owned).collect())
+}
+
+/// Whether `ethtool -a` shows pause frames in a direction.
+fn global_pause(text: &str) -> bool {
+    text.lines().any(|line| {
+        line.split_once(':')
+            .is_some_and(|(name, value)| matches!(name.trim(), "RX" | "TX") && value.trim() == "on")
+    })
+}
+
+/// Pause frames, and packets dropped for want of buffers, that `ethtool -S` counts: names such as `rx_prio3_pause`,
+/// `tx_pause_ctrl_phy` and `rx_discards_phy` of mlx5 (Documentation/networking/…/mlx5/counters.rst).
+fn pause_frames(text: &str) -> Vec<String> {
+    let of_interest = |name: &str| {
+        let pause =
+            name.contains("pause") && !name.contains("duration") && !name.contains("transition");
+        pause || name == "rx_discards_phy" || name == "rx_out_of_buffer"
+    };
+    text.lines()
+        .filter_map(|line| line.trim().split_once(": "))
+        .filter(|(name, value)| {
+            of_interest(name) && value.trim().parse().is_ok_and(|count: u64| count > 0)
+        })
+        .map(|(name, value)| format!("{name} {}", value.trim()))
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::super::sysfs::tests::tree;
+    use super::super::tests::{findings, states};
+    use super::*;
+
+    #[test]
+    fn counters_of_loss_are_a_warning() {
+        let tree = tree();
+        tree.add(
+            "sys/class/infiniband",
+            &[
+                ("mlx5_0/ports/1/hw_counters/out_of_sequence", "0\n"),
+                ("mlx5_0/ports/1/hw_counters/np_cnp_sent", "12\n"),
+                ("rxe0/ports/1/hw_counters/completer_retry_err", "3\n"),
+            ],
+        );
+        let found = findings(&tree, check);
+        assert_eq!(
+            states(&found),
+            [
+                (State::Ok, "lost packets mlx5_0:1".into()),
+                (State::Unknown, "flow control eth2".into()),
+                (State::Warning, "lost packets rxe0:1".into())
+            ]
+        );
+        assert!(found[0].found.ends_with("; also np_cnp_sent 12"));
+        assert!(found[2].found.ends_with("completer_retry_err 3"));
+    }
+
+    #[test]
+    fn pfc_and_pause_as_the_tools_print_them() {
+        let with = |dcb: &'static str, pause: &'static str| {
+            let tree = tree().with_tools(move |name, arguments| match (name, arguments[0]) {
+                ("dcb", _) => Some(dcb.to_owned()),
+                (_, "-a") => Some(pause.to_owned()),
+                (_, "-S") => Some(
+                    "NIC statistics:\n     rx_prio3_pause: 7\n     rx_prio3_pause_duration: 9\n     rx_packets: 5\n     tx_pause_ctrl_phy: 0\n"
+                        .to_owned(),
+                ),
+                _ => None,
+            });
+            let found = findings(&tree, check).remove(1);
+            (found.state, found.found)
+        };
+        let off = "prio-pfc 0:off 1:off 2:off 3:off";
+        assert_eq!(
+            with("pfc-cap 8 delay 0\nprio-pfc 0:off 3:on 4:on\n", ""),
+            (
+                State::Ok,
+                "PFC is on for priority 3, 4; since the driver was loaded: rx_prio3_pause 7".into()
+            )
+        );
+        assert_eq!(
+            with(off, "Autonegotiate:\toff\nRX:\t\ton\nTX:\t\toff\n").0,
+            State::Ok
+        );
+        assert_eq!(
+            with(off, "Autonegotiate:\ton\nRX:\t\toff\nTX:\t\toff\n").0,
+            State::Warning
+        );
+    }
+}

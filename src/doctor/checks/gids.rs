@@ -1,0 +1,92 @@
+//! GIDs of active RoCE ports: there must be one of RoCE v2, and it should be routable.
+
+use crate::verbs::GidType;
+
+use super::super::entries::{DeviceEntry, PortEntry};
+use super::super::finding::{Finding, State};
+use super::{Subject, port_name};
+
+const WHY: &str = "a RoCE port is addressed by its GIDs, which the kernel makes of its interface's IP addresses; \
+     both ends must use RoCE v2 ones of one address family";
+
+pub(super) fn check(subject: &Subject<'_>) -> Vec<Finding> {
+    subject
+        .active_roce_ports()
+        .map(|(device, port)| judge(device, port))
+        .collect()
+}
+
+fn judge(device: &DeviceEntry, port: &PortEntry) -> Finding {
+    let finding =
+        |state, found: String| Finding::new("GIDs", state, found, WHY).of(port_name(device, port));
+    let netdev = port.netdev.as_deref().unwrap_or("NETDEV");
+    let address =
+        format!("sudo ip address add 192.0.2.1/24 dev {netdev} (an address of your network)");
+    let v2: Vec<_> = port
+        .table()
+        .into_iter()
+        .filter(|entry| entry.gid_type == GidType::RoceV2)
+        .collect();
+    let routable = v2.iter().filter(|entry| !entry.gid.is_link_local()).count();
+    match (port.gids.len(), v2.len(), routable) {
+        (0, ..) => finding(State::Broken, "the table is empty (all entries are zero)".into()).remedy(address),
+        (all, 0, _) => finding(
+            State::Broken,
+            format!("{all} entries, none of RoCE v2"),
+        )
+        .remedy(
+            "RoCE v1 is not routable, and rocebench uses v2: enable it in the adapter's settings (as \
+             `cma_roce_mode` or the vendor's tool), or update driver and firmware",
+        ),
+        (_, v2, 0) => finding(
+            State::Warning,
+            format!("{v2} of RoCE v2, all link-local: they reach this network segment only"),
+        )
+        .remedy(address),
+        (all, v2, routable) => finding(
+            State::Ok,
+            format!("{all} entries, {v2} of RoCE v2, {routable} of these routable"),
+        ),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::super::entries::GidRow;
+    use super::super::super::sysfs::tests::tree;
+    use super::super::tests::{findings, states};
+    use super::*;
+
+    fn of(rows: &[(&str, &str)]) -> State {
+        let port = PortEntry {
+            gids: rows
+                .iter()
+                .map(|(gid, gid_type)| GidRow {
+                    gid: (*gid).into(),
+                    gid_type: (*gid_type).into(),
+                    ..GidRow::default()
+                })
+                .collect(),
+            ..PortEntry::default()
+        };
+        judge(&DeviceEntry::default(), &port).state
+    }
+
+    #[test]
+    fn tables_are_judged_by_their_best_entry() {
+        assert_eq!(of(&[]), State::Broken);
+        assert_eq!(of(&[("::ffff:192.0.2.1", "RoCE v1")]), State::Broken);
+        assert_eq!(of(&[("fe80::1", "RoCE v2")]), State::Warning);
+        assert_eq!(
+            of(&[("fe80::1", "RoCE v2"), ("2001:db8::1", "RoCE v2")]),
+            State::Ok
+        );
+    }
+
+    #[test]
+    fn ports_that_are_down_are_left_out() {
+        let found = findings(&tree(), check);
+        assert_eq!(states(&found), [(State::Ok, "GIDs mlx5_0:1".into())]);
+        assert!(found[0].found.starts_with("4 entries, 2 of RoCE v2, 1 of"));
+    }
+}

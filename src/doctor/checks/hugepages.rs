@@ -1,0 +1,80 @@
+//! Huge pages, which the buffers of a run get by themselves where the kernel gives them.
+
+use super::super::finding::{Finding, State};
+use super::Subject;
+
+const WHY: &str = "an adapter translates addresses page by page and remembers few: buffers in pages of 2 MiB instead of \
+     4 KiB need fewer entries, which shows with many QPs and large messages";
+
+pub(super) fn check(subject: &Subject<'_>) -> Vec<Finding> {
+    let machine = subject.machine;
+    let mode = machine
+        .text("sys/kernel/mm/transparent_hugepage/enabled")
+        .and_then(|text| chosen(&text).map(str::to_owned));
+    let reserved = machine
+        .text("proc/meminfo")
+        .and_then(|text| reserved(&text))
+        .unwrap_or(0);
+    let reserved = format!("{reserved} reserved");
+    let finding = |state, found: String| Finding::new("huge pages", state, found, WHY);
+    vec![match mode.as_deref() {
+        Some("always") => finding(
+            State::Ok,
+            format!("given to every large buffer (transparent); {reserved}"),
+        ),
+        Some(mode) if subject.has_adapters() => finding(
+            State::Warning,
+            format!("transparent ones are set to {mode}, so buffers get none; {reserved}"),
+        )
+        .remedy("echo always | sudo tee /sys/kernel/mm/transparent_hugepage/enabled"),
+        Some(mode) => finding(
+            State::Ok,
+            format!(
+                "transparent ones are set to {mode}, which matters with an adapter only; {reserved}"
+            ),
+        ),
+        None => finding(
+            State::Ok,
+            format!("the kernel has no transparent ones; {reserved}"),
+        ),
+    }]
+}
+
+/// `madvise` of `always [madvise] never`.
+fn chosen(text: &str) -> Option<&str> {
+    text.split_whitespace()
+        .find_map(|word| word.strip_prefix('[')?.strip_suffix(']'))
+}
+
+fn reserved(meminfo: &str) -> Option<u64> {
+    let line = meminfo
+        .lines()
+        .find_map(|line| line.strip_prefix("HugePages_Total:"))?;
+    line.trim().parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::super::machine::made_up::Tree;
+    use super::super::super::sysfs::tests::tree;
+    use super::super::tests::findings;
+    use super::*;
+
+    #[test]
+    fn the_mode_in_brackets_counts() {
+        let files = [
+            (
+                "sys/kernel/mm/transparent_hugepage/enabled",
+                "always [madvise] never\n",
+            ),
+            ("proc/meminfo", "MemTotal: 1 kB\nHugePages_Total:     12\n"),
+        ];
+        let tree = tree();
+        tree.add("", &files);
+        let found = &findings(&tree, check)[0];
+        assert_eq!(found.state, State::Warning);
+        assert!(found.found.ends_with("12 reserved"), "{found:?}");
+        assert_eq!(findings(&Tree::new(&files), check)[0].state, State::Ok);
+        assert_eq!(chosen("[always] madvise never"), Some("always"));
+    }
+}

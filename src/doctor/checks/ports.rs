@@ -1,0 +1,100 @@
+//! Whether the devices' ports carry traffic.
+
+use super::super::entries::{DeviceEntry, PortEntry};
+use super::super::finding::{Finding, State};
+use super::{Subject, port_name};
+
+const WHY: &str = "a QP can connect only on a port that is ACTIVE, and a RoCE port is when its network \
+     interface is up and has a link";
+
+pub(super) fn check(subject: &Subject<'_>) -> Vec<Finding> {
+    let ports: Vec<_> = subject.inventory.system_ports().collect();
+    let any_active = ports.iter().any(|(_, port)| port.is_active());
+    ports
+        .iter()
+        .map(|(device, port)| judge(device, port, any_active))
+        .collect()
+}
+
+fn judge(device: &DeviceEntry, port: &PortEntry, any_active: bool) -> Finding {
+    let state = port.state.as_deref().unwrap_or("of unknown state");
+    let mut found = state.to_owned();
+    for detail in port.physical_state.iter().chain(&port.link_layer) {
+        found += &format!(", {detail}");
+    }
+    if let Some(speed) = port.link_gbit_per_s {
+        found += &format!(", {speed} Gbit/s");
+    }
+    if let Some(netdev) = &port.netdev {
+        found += &format!(", on {netdev}");
+        if let Some(state) = port.netdev_state.as_ref().filter(|_| !port.is_active()) {
+            found += &format!(", which is {state}");
+        }
+    }
+    let finding = |state| Finding::new("port", state, found, WHY).of(port_name(device, port));
+    if port.is_active() {
+        return finding(State::Ok);
+    }
+    let netdev = port.netdev.as_deref().unwrap_or("NETDEV");
+    let remedy = match (port.is_ethernet(), port.physical_state.as_deref()) {
+        (true, Some("Polling")) => {
+            format!(
+                "the interface has no link: check cable and switch port (`ip link show {netdev}`)"
+            )
+        }
+        (true, _) => {
+            format!("sudo ip link set {netdev} up; without effect, check cable and switch port")
+        }
+        (false, _) => "check the cable, and that a subnet manager runs (opensm)".to_owned(),
+    };
+    finding(if any_active {
+        State::Warning
+    } else {
+        State::Broken
+    })
+    .remedy(remedy)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::super::machine::made_up::Tree;
+    use super::super::super::sysfs::tests::tree;
+    use super::super::tests::{findings, states};
+    use super::*;
+
+    #[test]
+    fn a_port_that_is_down_matters_less_beside_one_that_is_up() {
+        let found = findings(&tree(), check);
+        assert_eq!(
+            states(&found),
+            [
+                (State::Ok, "port mlx5_0:1".into()),
+                (State::Warning, "port rxe0:1".into())
+            ]
+        );
+        assert_eq!(
+            found[0].found,
+            "ACTIVE, LinkUp, Ethernet, 100 Gbit/s, on eth2"
+        );
+        assert!(
+            found[1]
+                .remedy
+                .as_ref()
+                .unwrap()
+                .contains("ip link set v0 up")
+        );
+    }
+
+    #[test]
+    fn no_port_that_is_up_is_broken() {
+        let port = "sys/class/infiniband/ib0/ports/1";
+        let tree = Tree::new(&[]);
+        tree.add(
+            port,
+            &[("state", "2: INIT\n"), ("link_layer", "InfiniBand\n")],
+        );
+        let found = findings(&tree, check);
+        assert_eq!(found[0].state, State::Broken);
+        assert!(found[0].remedy.as_ref().unwrap().contains("opensm"));
+    }
+}

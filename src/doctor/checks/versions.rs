@@ -1,0 +1,41 @@
+//! Versions of what takes part.
+
+use super::super::finding::{Finding, State};
+use super::Subject;
+
+const WHY: &str =
+    "most faults of drivers are known faults of old versions; name these in any report";
+
+pub(super) fn check(subject: &Subject<'_>) -> Vec<Finding> {
+    let host = &subject.inventory.host;
+    let mut parts = vec![
+        format!("rocebench {}", env!("CARGO_PKG_VERSION")),
+        format!("Linux {}", host.kernel),
+    ];
+    parts.extend(
+        host.rdma_core
+            .iter()
+            .map(|version| format!("rdma-core {version}")),
+    );
+    parts.extend(host.os.clone());
+    for device in subject.adapters() {
+        if let Some(firmware) = &device.firmware {
+            parts.push(format!("{} firmware {firmware}", device.name));
+        }
+    }
+    vec![Finding::new("versions", State::Ok, parts.join(", "), WHY)]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::super::sysfs::tests::tree;
+    use super::super::tests::findings;
+    use super::*;
+
+    #[test]
+    fn firmware_of_adapters_is_told() {
+        let found = &findings(&tree(), check)[0].found;
+        assert!(found.contains("mlx5_0 firmware 22.31.1014"), "{found}");
+        assert!(found.contains("rocebench "));
+    }
+}

@@ -1,0 +1,72 @@
+//! Which port and GID rocebench would use, and why, in words. The choice itself is `verbs`'.
+
+use serde::Serialize;
+
+use crate::verbs::{GidEntry, GidReason, LinkLayer, Port, PortRequest, Route, choose_gid_because};
+
+/// What rocebench would use.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct Choice {
+    /// Device name.
+    pub device: String,
+    /// Library of the device: `libibverbs` or `embedded`.
+    pub library: String,
+    /// Port number.
+    pub port: u8,
+    /// Index of the GID; `null` on InfiniBand without one.
+    pub gid_index: Option<u32>,
+    /// Why this device and port.
+    pub device_because: String,
+    /// Why this GID.
+    pub gid_because: String,
+}
+
+impl Choice {
+    /// Of a port that was selected, with its GID table.
+    pub fn of(port: &Port, table: &[GidEntry], request: &PortRequest, route: Route) -> Choice {
+        let address = port.gid.map(|entry| entry.gid.address());
+        let device_because = match (&request.device, &port.embedded) {
+            (Some(_), _) => "it was asked for".to_owned(),
+            (None, Some(embedded)) => match &embedded.because {
+                Some(because) => format!("{because}, so the embedded device is taken"),
+                None => "the embedded device is taken".to_owned(),
+            },
+            (None, None) if address == Some(route.local) => {
+                "it has the address of the control connection".to_owned()
+            }
+            (None, None) => "it is the first active port with a RoCE v2 GID".to_owned(),
+        };
+        let reason = choose_gid_because(table, Some(route.local)).map(|(_, reason)| reason);
+        let gid_because = match (request.gid_index, port.info.link_layer) {
+            (Some(_), _) => "it was asked for",
+            (None, LinkLayer::Infiniband) => "it is the first, and InfiniBand needs none",
+            (None, LinkLayer::Ethernet) => match reason {
+                _ if table.len() == 1 => "it is the only one",
+                Some(GidReason::OwnAddress) => "it has the address of the control connection",
+                Some(GidReason::SameFamily) if route.local.is_ipv4() => {
+                    "it is the first of RoCE v2 with an IPv4 address"
+                }
+                Some(GidReason::SameFamily) => {
+                    "it is the first of RoCE v2 with an IPv6 address that is not link-local"
+                }
+                Some(GidReason::NotLinkLocal) => {
+                    "it is the first of RoCE v2 that is not link-local"
+                }
+                _ => "it is the first of RoCE v2, and all are link-local",
+            },
+        };
+        Choice {
+            device: port.context.name().to_owned(),
+            library: port.context.library().name.to_owned(),
+            port: port.info.port,
+            gid_index: port.gid.map(|entry| entry.index.into()),
+            device_because,
+            gid_because: gid_because.to_owned(),
+        }
+    }
+
+    /// Whether it is this GID of this port of this device.
+    pub fn is(&self, device: &str, port: u8, gid_index: u32) -> bool {
+        self.device == device && self.port == port && self.gid_index == Some(gid_index)
+    }
+}

@@ -1,0 +1,208 @@
+//! The inventory for a person: a paragraph a device, a line a port, its GID table, and which of it would be used.
+
+use std::fmt::Write as _;
+
+use super::entries::{DeviceEntry, PortEntry};
+use super::inventory::Inventory;
+use super::wrap::{WIDTH, wrapped};
+
+/// All of it. `asked` is the device that `-d` named.
+pub fn text(inventory: &Inventory, asked: Option<&str>) -> String {
+    let mut out = String::new();
+    for device in &inventory.devices {
+        device_text(&mut out, inventory, device);
+    }
+    out.push('\n');
+    for paragraph in choice(inventory, asked) {
+        for line in wrapped(&paragraph, WIDTH) {
+            // Writing to a String cannot fail, here and below.
+            let _ = writeln!(out, "{line}");
+        }
+    }
+    out
+}
+
+fn device_text(out: &mut String, inventory: &Inventory, device: &DeviceEntry) {
+    let mut facts: Vec<String> = Vec::new();
+    if device.is_embedded() {
+        facts.push("embedded in rocebench, software".to_owned());
+        facts.push(match device.address {
+            Some(address) => address.to_string(),
+            None => "loopback: a free address of 127.0.0.0/8 at each opening".to_owned(),
+        });
+    } else {
+        facts.extend(device.driver.clone());
+        if device.software {
+            facts.push("software".to_owned());
+        }
+        facts.extend(
+            device
+                .firmware
+                .iter()
+                .map(|version| format!("firmware {version}")),
+        );
+        facts.extend(device.pci_address.iter().map(|address| {
+            match (device.pci_gtransfer_per_s, device.pci_width_lanes) {
+                (Some(speed), Some(width)) => format!("PCI {address} ({speed} GT/s x{width})"),
+                _ => format!("PCI {address}"),
+            }
+        }));
+        facts.extend(device.numa_node.map(|node| format!("NUMA node {node}")));
+    }
+    let _ = writeln!(out, "{}  {}", device.name, facts.join(", "));
+    if let Some(note) = &device.note {
+        for line in wrapped(&format!("note: {note}"), WIDTH - 2) {
+            let _ = writeln!(out, "  {line}");
+        }
+    }
+    for port in &device.ports {
+        port_text(out, inventory, device, port);
+    }
+}
+
+fn port_text(out: &mut String, inventory: &Inventory, device: &DeviceEntry, port: &PortEntry) {
+    let mut facts: Vec<String> = Vec::new();
+    facts.extend(port.state.clone());
+    facts.extend(port.link_layer.clone());
+    facts.extend(port.link_gbit_per_s.map(|speed| match port.width_lanes {
+        Some(1) => format!("{speed} Gbit/s (1 lane)"),
+        Some(lanes) => format!("{speed} Gbit/s ({lanes} lanes)"),
+        None => format!("{speed} Gbit/s"),
+    }));
+    facts.push(match (port.active_mtu_bytes, port.max_mtu_bytes) {
+        (Some(active), Some(max)) => format!("MTU {active} of at most {max}"),
+        (Some(active), None) => format!("MTU {active}"),
+        (None, _) => "MTU unknown".to_owned(),
+    });
+    if let Some(netdev) = &port.netdev {
+        facts.push(match port.netdev_mtu_bytes {
+            Some(bytes) => format!("on {netdev} (MTU {bytes})"),
+            None => format!("on {netdev}"),
+        });
+    }
+    let _ = writeln!(out, "  port {}: {}", port.port, facts.join(", "));
+    if port.gids.is_empty() {
+        let _ = writeln!(out, "    no GID");
+        return;
+    }
+    let width = |head: &str, cells: &mut dyn Iterator<Item = usize>| {
+        cells.max().unwrap_or(0).max(head.chars().count())
+    };
+    let types = width("type", &mut port.gids.iter().map(|it| it.gid_type.len()));
+    let families = width("family", &mut port.gids.iter().map(|it| it.family.len()));
+    let netdev = |it: &Option<String>| it.clone().unwrap_or_else(|| "-".to_owned());
+    let netdevs = width(
+        "netdev",
+        &mut port.gids.iter().map(|it| netdev(&it.netdev).len()),
+    );
+    let _ = writeln!(
+        out,
+        "    index  {:<types$}  {:<families$}  {:<netdevs$}  GID",
+        "type", "family", "netdev"
+    );
+    for gid in &port.gids {
+        let is_chosen = inventory
+            .choice
+            .as_ref()
+            .is_some_and(|choice| choice.is(&device.name, port.port, gid.index));
+        let mark = if is_chosen { '*' } else { ' ' };
+        let _ = writeln!(
+            out,
+            "  {mark} {:>5}  {:<types$}  {:<families$}  {:<netdevs$}  {}",
+            gid.index,
+            gid.gid_type,
+            gid.family,
+            netdev(&gid.netdev),
+            gid.gid
+        );
+    }
+}
+
+/// What would be used and why, a paragraph each.
+fn choice(inventory: &Inventory, asked: Option<&str>) -> Vec<String> {
+    let with = match asked {
+        Some(name) => format!("with -d {name}"),
+        None => "by itself".to_owned(),
+    };
+    let Some(choice) = &inventory.choice else {
+        let none = inventory.no_choice.clone().unwrap_or_default();
+        let mut paragraphs = vec![format!(
+            "rocebench can use none of them {with}: {}.",
+            none.because
+        )];
+        paragraphs.extend(none.remedy.map(|remedy| format!("Try: {remedy}")));
+        return paragraphs;
+    };
+    let mark = match choice.gid_index {
+        Some(_) => "* is",
+        None => "No GID is needed for",
+    };
+    let mut text = format!(
+        "{mark} what rocebench takes {with}. {} port {}: {}.",
+        choice.device, choice.port, choice.device_because
+    );
+    if let Some(index) = choice.gid_index {
+        text += &format!(" GID index {index}: {}.", choice.gid_because);
+    }
+    let mut paragraphs = vec![text];
+    if asked.is_none() {
+        paragraphs.push(
+            "With HOST it is the port and the GID that have the control connection's address, where there are such."
+                .to_owned(),
+        );
+    }
+    paragraphs
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::choice::Choice;
+    use super::super::entries::EMBEDDED;
+    use super::super::inventory::NoChoice;
+    use super::super::sysfs;
+    use super::*;
+
+    #[test]
+    fn a_machine_at_a_glance() {
+        let tree = sysfs::tests::tree();
+        let mut devices = sysfs::devices(&tree.machine);
+        devices[0].ports[0].active_mtu_bytes = Some(4096);
+        devices[0].ports[0].max_mtu_bytes = Some(4096);
+        devices[1].note = Some("open rxe0: Permission denied".into());
+        devices.push(DeviceEntry {
+            name: "soft0".into(),
+            library: EMBEDDED.into(),
+            ..DeviceEntry::default()
+        });
+        let inventory = Inventory {
+            devices,
+            choice: Some(Choice {
+                device: "mlx5_0".into(),
+                library: "libibverbs".into(),
+                port: 1,
+                gid_index: Some(3),
+                device_because: "it is the first active port with a RoCE v2 GID".into(),
+                gid_because: "it is the first of RoCE v2 with an IPv4 address".into(),
+            }),
+            ..Inventory::default()
+        };
+        let text = text(&inventory, None);
+        insta::assert_snapshot!(text);
+        assert!(text.lines().all(|line| line.chars().count() <= WIDTH));
+    }
+
+    #[test]
+    fn nothing_usable_is_said_with_the_reason() {
+        let inventory = Inventory {
+            no_choice: Some(NoChoice {
+                because: "UDP port 4791 is taken".into(),
+                remedy: Some("end it".into()),
+            }),
+            ..Inventory::default()
+        };
+        assert_eq!(
+            text(&inventory, Some("soft0")).trim(),
+            "rocebench can use none of them with -d soft0: UDP port 4791 is taken.\nTry: end it"
+        );
+    }
+}

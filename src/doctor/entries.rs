@@ -1,0 +1,167 @@
+//! What is known of a device, a port and a GID. It must not know where from.
+
+use std::net::IpAddr;
+
+use serde::Serialize;
+
+use crate::verbs::{Gid, GidEntry, GidType};
+
+/// Library name of the embedded devices.
+pub const EMBEDDED: &str = "embedded";
+
+/// A device.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct DeviceEntry {
+    /// Its name.
+    pub name: String,
+    /// `libibverbs` or `embedded`.
+    pub library: String,
+    /// Without hardware.
+    pub software: bool,
+    /// Kernel driver, or `softroce`.
+    pub driver: Option<String>,
+    /// Firmware version.
+    pub firmware: Option<String>,
+    /// Node GUID.
+    pub node_guid: Option<String>,
+    /// PCI address.
+    pub pci_address: Option<String>,
+    /// Speed of a PCI lane, in 10^9 transfers a second.
+    pub pci_gtransfer_per_s: Option<f64>,
+    /// PCI lanes in use.
+    pub pci_width_lanes: Option<u32>,
+    /// Speed of a PCI lane that the device can do.
+    pub pci_max_gtransfer_per_s: Option<f64>,
+    /// PCI lanes that the device has.
+    pub pci_max_width_lanes: Option<u32>,
+    /// NUMA node.
+    pub numa_node: Option<u32>,
+    /// Its character device in `/dev/infiniband`, such as `uverbs0`.
+    pub uverbs: Option<String>,
+    /// Embedded devices: the address that opening takes; `null` is a free one of 127.0.0.0/8.
+    pub address: Option<IpAddr>,
+    /// Why less is known of it than could be.
+    pub note: Option<String>,
+    /// Its ports; empty for an embedded device that was not opened.
+    pub ports: Vec<PortEntry>,
+}
+
+/// A port.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct PortEntry {
+    /// Its number, from 1.
+    pub port: u8,
+    /// `ACTIVE`, `DOWN` …
+    pub state: Option<String>,
+    /// State of the link below it: `LinkUp`, `Disabled`, `Polling` …
+    pub physical_state: Option<String>,
+    /// `Ethernet` or `InfiniBand`.
+    pub link_layer: Option<String>,
+    /// Speed of the link.
+    pub link_gbit_per_s: Option<f64>,
+    /// Lanes of the link.
+    pub width_lanes: Option<u32>,
+    /// Path MTU in use; `null` when the device could not be opened.
+    pub active_mtu_bytes: Option<u32>,
+    /// Largest path MTU.
+    pub max_mtu_bytes: Option<u32>,
+    /// Network interface below it.
+    pub netdev: Option<String>,
+    /// MTU of that interface.
+    pub netdev_mtu_bytes: Option<u32>,
+    /// `up`, `down` … of that interface.
+    pub netdev_state: Option<String>,
+    /// The filled entries of its GID table.
+    pub gids: Vec<GidRow>,
+}
+
+/// An entry of a GID table.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct GidRow {
+    /// Index in the table.
+    pub index: u32,
+    /// The GID, written like an IPv6 address.
+    pub gid: String,
+    /// `RoCE v1`, `RoCE v2` or `IB`.
+    pub gid_type: String,
+    /// `IPv4`, `IPv6` or `link-local`.
+    pub family: String,
+    /// Network interface of the address.
+    pub netdev: Option<String>,
+}
+
+impl GidRow {
+    /// The row of an entry.
+    pub fn of(entry: &GidEntry, netdev: Option<String>) -> GidRow {
+        let family = if entry.gid.is_link_local() {
+            "link-local"
+        } else if entry.gid.address().is_ipv4() {
+            "IPv4"
+        } else {
+            "IPv6"
+        };
+        GidRow {
+            index: entry.index.into(),
+            gid: entry.gid.to_string(),
+            gid_type: entry.gid_type.name().to_owned(),
+            family: family.to_owned(),
+            netdev,
+        }
+    }
+
+    /// The entry as verbs has it.
+    pub fn entry(&self) -> Option<GidEntry> {
+        let types = [GidType::RoceV1, GidType::RoceV2, GidType::Infiniband];
+        Some(GidEntry {
+            index: u8::try_from(self.index).ok()?,
+            gid: Gid::parse(&self.gid)?,
+            gid_type: types
+                .into_iter()
+                .find(|found| found.name() == self.gid_type)?,
+        })
+    }
+}
+
+impl PortEntry {
+    /// It can carry traffic.
+    pub fn is_active(&self) -> bool {
+        self.state.as_deref() == Some("ACTIVE")
+    }
+
+    /// Its link layer is Ethernet.
+    pub fn is_ethernet(&self) -> bool {
+        self.link_layer.as_deref() == Some("Ethernet")
+    }
+
+    /// The table as verbs has it.
+    pub fn table(&self) -> Vec<GidEntry> {
+        self.gids.iter().filter_map(GidRow::entry).collect()
+    }
+}
+
+impl DeviceEntry {
+    /// It is one of this program's own.
+    pub fn is_embedded(&self) -> bool {
+        self.library == EMBEDDED
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rows_keep_their_entry() {
+        let entry = GidEntry {
+            index: 3,
+            gid: Gid::parse("::ffff:192.0.2.1").unwrap(),
+            gid_type: GidType::RoceV2,
+        };
+        let row = GidRow::of(&entry, Some("eth0".into()));
+        assert_eq!(
+            (row.family.as_str(), row.gid_type.as_str()),
+            ("IPv4", "RoCE v2")
+        );
+        assert_eq!(row.entry(), Some(entry));
+    }
+}

@@ -1,0 +1,265 @@
+//! The whole examination, in order: this machine, the other end if there is one, then transfers.
+
+use std::net::{IpAddr, Ipv4Addr};
+use std::sync::atomic::AtomicBool;
+
+use serde::Serialize;
+
+use crate::control::coordinator::Target;
+use crate::control::station::StationOptions;
+use crate::control::token::Token;
+use crate::results::host;
+use crate::results::model::{Host, Tool};
+use crate::verbs::{Route, VerbsError, select_or_embedded};
+
+use super::checks::{self, SETUP_RXE, Subject};
+use super::choice::Choice;
+use super::finding::{Finding, State};
+use super::inventory::{Inventory, NoChoice};
+use super::machine::Machine;
+use super::transfer::Transfer;
+use super::{SCHEMA_VERSION, peer};
+
+const WHY_DEVICE: &str = "all traffic uses this port and GID; -d, -i and -x choose others";
+
+/// What to examine.
+pub struct Examination {
+    /// The machine.
+    pub machine: Machine,
+    /// This end: verbs library, and what was asked for.
+    pub station: StationOptions,
+    /// The other end's host; `None` is this machine.
+    pub host: Option<String>,
+    /// TCP port of the control connection.
+    pub port: u16,
+    /// The token shared with the server.
+    pub token: Option<Token>,
+}
+
+/// What was found.
+#[derive(Clone, Debug, Serialize)]
+pub struct Report {
+    /// Version of this document.
+    pub schema_version: u32,
+    /// The program.
+    pub tool: Tool,
+    /// When, RFC 3339 in UTC.
+    pub started_at: String,
+    /// This machine.
+    pub host: Host,
+    /// The other end, as `host:port`; `null` without one.
+    pub target: Option<String>,
+    /// What rocebench used.
+    pub choice: Option<Choice>,
+    /// Everything, in the order of the examination.
+    pub findings: Vec<Finding>,
+    /// The user stopped it.
+    pub interrupted: bool,
+}
+
+/// What is told while the examination goes on.
+pub enum Told<'a> {
+    /// What follows is about this.
+    Section(&'a str),
+    /// A finding.
+    Finding(&'a Finding),
+}
+
+impl Report {
+    /// How many findings are so.
+    pub fn count(&self, state: State) -> usize {
+        let findings = self.findings.iter();
+        findings.filter(|finding| finding.state == state).count()
+    }
+}
+
+/// Who listens to the examination, and what it has found so far.
+struct Notes<'a> {
+    report: Report,
+    tell: &'a mut dyn FnMut(Told<'_>),
+}
+
+impl Notes<'_> {
+    fn section(&mut self, text: &str) {
+        (self.tell)(Told::Section(text));
+    }
+
+    fn add(&mut self, findings: impl IntoIterator<Item = Finding>) {
+        for finding in findings {
+            (self.tell)(Told::Finding(&finding));
+            self.report.findings.push(finding);
+        }
+    }
+}
+
+/// Examines, and tells each finding as it is made.
+///
+/// # Errors
+/// What was asked for names a device or GID that is not there.
+pub fn examine(
+    examination: &Examination,
+    stop: &AtomicBool,
+    tell: &mut dyn FnMut(Told<'_>),
+) -> Result<Report, VerbsError> {
+    let loopback = IpAddr::from(Ipv4Addr::LOCALHOST);
+    let within_host = Route::between(loopback, loopback);
+    let request = &examination.station.request;
+    let mut inventory = Inventory::read(
+        &examination.machine,
+        examination.station.library,
+        request,
+        within_host,
+    )?;
+    let mut only_embedded = false;
+    if let Some(name) = &request.device {
+        only_embedded = inventory
+            .devices
+            .iter()
+            .any(|device| device.is_embedded() && device.name == *name);
+        inventory.keep_only(name);
+    }
+    let mut notes = Notes {
+        report: Report {
+            schema_version: SCHEMA_VERSION,
+            tool: host::tool(),
+            started_at: host::utc_now(),
+            host: inventory.host.clone(),
+            target: examination
+                .host
+                .as_ref()
+                .map(|host| target_text(host, examination.port)),
+            choice: None,
+            findings: Vec::new(),
+            interrupted: false,
+        },
+        tell,
+    };
+    let name = inventory.host.hostname.clone();
+    notes.section(&format!("this machine, {name}"));
+    notes.add(checks::all(&Subject {
+        machine: &examination.machine,
+        inventory: &inventory,
+        control_port: examination.port,
+        only_embedded,
+    }));
+    match &examination.host {
+        None => {
+            let device = device_used(&inventory.choice, inventory.no_choice.as_ref());
+            notes.add([device]);
+            notes.report.choice = inventory.choice;
+            if notes.report.choice.is_some() {
+                notes.section("transfers between two ends on this machine");
+                transfers(examination, Target::Local, &mut notes, stop);
+            }
+        }
+        Some(host) => other_end(examination, host, &mut notes, stop),
+    }
+    Ok(notes.report)
+}
+
+/// `host:port`, an IPv6 address in brackets.
+fn target_text(host: &str, port: u16) -> String {
+    if host.contains(':') {
+        format!("[{host}]:{port}")
+    } else {
+        format!("{host}:{port}")
+    }
+}
+
+fn other_end(examination: &Examination, host: &str, notes: &mut Notes<'_>, stop: &AtomicBool) {
+    notes.section(&format!(
+        "the other end, {}",
+        target_text(host, examination.port)
+    ));
+    let facts = serde_json::to_value(&notes.report.host).unwrap_or_default();
+    let token = examination.token.as_ref();
+    let reached = match peer::reach(host, examination.port, token, &facts, stop) {
+        Ok(reached) => reached,
+        Err(unreached) => {
+            notes.report.interrupted = unreached.interrupted;
+            notes.add([unreached.finding]);
+            return;
+        }
+    };
+    notes.add(reached.findings);
+    let (choice, no_choice) = match choose(&examination.station, reached.route) {
+        Ok(choice) => (Some(choice), None),
+        Err(error) => (None, Some(NoChoice::from(error))),
+    };
+    notes.add([device_used(&choice, no_choice.as_ref())]);
+    notes.report.choice = choice;
+    if notes.report.choice.is_none() {
+        return;
+    }
+    notes.section("transfers with it");
+    let target = Target::Remote(host.to_owned(), examination.port);
+    transfers(examination, target, notes, stop);
+}
+
+fn choose(station: &StationOptions, route: Route) -> Result<Choice, VerbsError> {
+    let port = select_or_embedded(station.library, &station.request, Some(route))?;
+    let table = port.context.gid_table(&port.info)?;
+    Ok(Choice::of(&port, &table, &station.request, route))
+}
+
+fn device_used(choice: &Option<Choice>, no_choice: Option<&NoChoice>) -> Finding {
+    match choice {
+        Some(choice) => {
+            let gid = match choice.gid_index {
+                Some(index) => format!("; GID index {index}: {}", choice.gid_because),
+                None => String::new(),
+            };
+            let found = format!(
+                "{} port {}: {}{gid}",
+                choice.device, choice.port, choice.device_because
+            );
+            Finding::new("device used", State::Ok, found, WHY_DEVICE)
+        }
+        None => {
+            let (because, remedy) = match no_choice {
+                Some(no_choice) => (no_choice.because.as_str(), no_choice.remedy.as_deref()),
+                None => ("none could be opened", None),
+            };
+            Finding::new("device used", State::Broken, because, WHY_DEVICE)
+                .remedy(remedy.unwrap_or(SETUP_RXE))
+        }
+    }
+}
+
+fn transfers(examination: &Examination, target: Target, notes: &mut Notes<'_>, stop: &AtomicBool) {
+    let transfer = Transfer {
+        target,
+        station: &examination.station,
+        token: examination.token.as_ref(),
+        stop,
+    };
+    let done = transfer.run();
+    notes.report.interrupted |= done.interrupted;
+    notes.add(done.findings);
+    if let Some(result) = &done.result {
+        notes.add(peer::path_mtu(result, done.full_packets_passed));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn targets_are_written_as_they_are_given() {
+        assert_eq!(target_text("node1", 18515), "node1:18515");
+        assert_eq!(target_text("2001:db8::1", 99), "[2001:db8::1]:99");
+    }
+
+    #[test]
+    fn no_device_at_all_is_broken() {
+        let taken = NoChoice {
+            because: "UDP port 4791 is taken".into(),
+            remedy: Some("end it".into()),
+        };
+        let found = device_used(&None, Some(&taken));
+        assert_eq!(found.state, State::Broken);
+        assert_eq!(found.found, "UDP port 4791 is taken");
+        assert_eq!(found.remedy.as_deref(), Some("end it"));
+    }
+}

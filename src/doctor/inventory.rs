@@ -1,0 +1,314 @@
+//! Every device, port and GID of this machine, from sysfs and from verbs together: sysfs needs no permission
+//! and names interfaces, verbs alone knows path MTUs and devices that the kernel does not.
+
+use serde::Serialize;
+
+use crate::results::model::Host;
+use crate::verbs::{
+    Context, GidEntry, LinkLayer, Port, PortInfo, PortRequest, Route, VerbsError, VerbsLibrary,
+    embedded_devices, open_all, select_or_embedded,
+};
+
+use super::choice::Choice;
+use super::entries::{DeviceEntry, EMBEDDED, GidRow, PortEntry};
+use super::machine::Machine;
+use super::{SCHEMA_VERSION, sysfs};
+
+/// All devices of a machine, and which would be used.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct Inventory {
+    /// Version of this document.
+    pub schema_version: u32,
+    /// The machine.
+    pub host: Host,
+    /// The system's devices, then the embedded ones.
+    pub devices: Vec<DeviceEntry>,
+    /// Why libibverbs lists or opens none; `null` when it does.
+    pub verbs_error: Option<String>,
+    /// What rocebench would use; `null` when it could use nothing.
+    pub choice: Option<Choice>,
+    /// Why it could use nothing.
+    pub no_choice: Option<NoChoice>,
+}
+
+/// Why no port can be used.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct NoChoice {
+    /// What failed.
+    pub because: String,
+    /// What to do about it.
+    pub remedy: Option<String>,
+}
+
+impl From<VerbsError> for NoChoice {
+    fn from(error: VerbsError) -> NoChoice {
+        NoChoice {
+            because: error.to_string(),
+            remedy: error.hint(),
+        }
+    }
+}
+
+impl Inventory {
+    /// Looks at everything, and chooses as a sweep with this request and route would.
+    ///
+    /// # Errors
+    /// The request names a device, port or GID that is not there.
+    pub fn read(
+        machine: &Machine,
+        library: &'static VerbsLibrary,
+        request: &PortRequest,
+        route: Route,
+    ) -> Result<Inventory, VerbsError> {
+        let (opened, verbs_error) = match open_all(library) {
+            Ok(contexts) => {
+                let entries = contexts.iter().map(|context| of_context(context)).collect();
+                (entries, None)
+            }
+            Err(error) => (Vec::new(), Some(error)),
+        };
+        let mut devices = merged(sysfs::devices(machine), opened, |device| {
+            why_shut(machine, device, verbs_error.as_ref())
+        });
+        let embedded = embedded_devices().unwrap_or_default();
+        devices.extend(embedded.into_iter().map(|listed| DeviceEntry {
+            name: listed.name,
+            library: EMBEDDED.to_owned(),
+            software: true,
+            driver: Some("softroce".to_owned()),
+            address: listed.address,
+            ..DeviceEntry::default()
+        }));
+        let mut inventory = Inventory {
+            schema_version: SCHEMA_VERSION,
+            host: crate::results::host::read_below(&machine.path("")),
+            devices,
+            verbs_error: verbs_error.map(|error| error.to_string()),
+            ..Inventory::default()
+        };
+        match select_or_embedded(library, request, Some(route)) {
+            Ok(port) => {
+                inventory.fill_embedded(machine, &port);
+                let table = port.context.gid_table(&port.info)?;
+                inventory.choice = Some(Choice::of(&port, &table, request, route));
+            }
+            Err(
+                error @ (VerbsError::NoSuchDevice { .. }
+                | VerbsError::NoSuchGid { .. }
+                | VerbsError::FaultsOnSystemDevice { .. }),
+            ) => return Err(error),
+            Err(error) => inventory.no_choice = Some(error.into()),
+        }
+        Ok(inventory)
+    }
+
+    /// Keeps the device of this name alone.
+    pub fn keep_only(&mut self, name: &str) {
+        self.devices.retain(|device| device.name == name);
+    }
+
+    /// The system's devices.
+    pub fn system(&self) -> impl Iterator<Item = &DeviceEntry> {
+        self.devices.iter().filter(|device| !device.is_embedded())
+    }
+
+    /// The system's devices' ports, each with its device.
+    pub fn system_ports(&self) -> impl Iterator<Item = (&DeviceEntry, &PortEntry)> {
+        self.system()
+            .flat_map(|device| device.ports.iter().map(move |port| (device, port)))
+    }
+
+    /// What is known of an embedded device only while it is open.
+    fn fill_embedded(&mut self, machine: &Machine, port: &Port) {
+        if port.embedded.is_none() {
+            return;
+        }
+        let name = port.context.name();
+        let Some(device) = self
+            .devices
+            .iter_mut()
+            .find(|device| device.is_embedded() && device.name == name)
+        else {
+            return;
+        };
+        let opened = of_context(&port.context);
+        device.firmware = opened.firmware;
+        device.ports = opened.ports;
+        for port in &mut device.ports {
+            // It has no link whose speed would mean something.
+            (port.link_gbit_per_s, port.width_lanes) = (None, None);
+        }
+        let netdev = match device.address {
+            Some(address) => sysfs::interface_of(machine, address),
+            None => Some("lo".to_owned()),
+        };
+        if let Some(netdev) = netdev {
+            for port in &mut device.ports {
+                sysfs::fill_netdev(machine, port, netdev.clone());
+            }
+        }
+    }
+}
+
+/// What verbs tells of an open device.
+fn of_context(context: &Context) -> DeviceEntry {
+    let mut device = DeviceEntry {
+        name: context.name().to_owned(),
+        library: context.library().name.to_owned(),
+        ..DeviceEntry::default()
+    };
+    let limits = match context.limits() {
+        Ok(limits) => limits,
+        Err(error) => {
+            device.note = Some(error.to_string());
+            return device;
+        }
+    };
+    device.firmware = Some(limits.firmware).filter(|text| !text.is_empty());
+    for number in 1..=limits.ports {
+        let port = context.port(number).and_then(|info| {
+            let table = context.gid_table(&info)?;
+            Ok(of_port(&info, &table))
+        });
+        match port {
+            Ok(port) => device.ports.push(port),
+            Err(error) => device.note = Some(error.to_string()),
+        }
+    }
+    device
+}
+
+fn of_port(info: &PortInfo, table: &[GidEntry]) -> PortEntry {
+    let link_layer = match info.link_layer {
+        LinkLayer::Ethernet => "Ethernet",
+        LinkLayer::Infiniband => "InfiniBand",
+    };
+    PortEntry {
+        port: info.port,
+        state: Some(info.state.to_owned()),
+        link_layer: Some(link_layer.to_owned()),
+        link_gbit_per_s: info.link_gbit_per_s(),
+        width_lanes: info.lanes,
+        active_mtu_bytes: Some(info.active_mtu_bytes).filter(|bytes| *bytes > 0),
+        max_mtu_bytes: Some(info.max_mtu_bytes).filter(|bytes| *bytes > 0),
+        gids: table.iter().map(|entry| GidRow::of(entry, None)).collect(),
+        ..PortEntry::default()
+    }
+}
+
+/// Why libibverbs does not open a device. Its own error is ENOENT where a node is missing and where it may not
+/// be used alike, and is of one device of several.
+fn why_shut(machine: &Machine, device: &DeviceEntry, error: Option<&VerbsError>) -> String {
+    let Some(node) = &device.uverbs else {
+        return "not opened: the kernel has no uverbs for it (sudo modprobe ib_uverbs)".to_owned();
+    };
+    let path = format!("dev/infiniband/{node}");
+    if !machine.has(&path) {
+        return format!("not opened: /{path} is not there");
+    }
+    if !machine.may_use(&path) {
+        return format!("not opened: this user may not read and write /{path}");
+    }
+    match error {
+        Some(error) => format!("not opened: {error}"),
+        None => "not opened by libibverbs".to_owned(),
+    }
+}
+
+/// sysfs' devices with what verbs adds, then those that verbs alone has.
+fn merged(
+    mut known: Vec<DeviceEntry>,
+    opened: Vec<DeviceEntry>,
+    why_shut: impl Fn(&DeviceEntry) -> String,
+) -> Vec<DeviceEntry> {
+    for device in &mut known {
+        if !opened.iter().any(|other| other.name == device.name) {
+            device.note = Some(why_shut(device));
+        }
+    }
+    for other in opened {
+        let Some(device) = known.iter_mut().find(|device| device.name == other.name) else {
+            known.push(other);
+            continue;
+        };
+        device.note = other.note;
+        device.firmware = device.firmware.take().or(other.firmware);
+        for port in other.ports {
+            match device.ports.iter_mut().find(|own| own.port == port.port) {
+                Some(own) => {
+                    own.active_mtu_bytes = port.active_mtu_bytes;
+                    own.max_mtu_bytes = port.max_mtu_bytes;
+                    own.state = own.state.take().or(port.state);
+                    own.link_gbit_per_s = own.link_gbit_per_s.or(port.link_gbit_per_s);
+                    own.width_lanes = own.width_lanes.or(port.width_lanes);
+                    if own.gids.is_empty() {
+                        own.gids = port.gids;
+                    }
+                }
+                None => device.ports.push(port),
+            }
+        }
+    }
+    known
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn device(name: &str, port: PortEntry) -> DeviceEntry {
+        DeviceEntry {
+            name: name.into(),
+            library: "libibverbs".into(),
+            ports: vec![port],
+            ..DeviceEntry::default()
+        }
+    }
+
+    #[test]
+    fn verbs_adds_mtus_and_devices() {
+        let known = device(
+            "rxe0",
+            PortEntry {
+                port: 1,
+                state: Some("ACTIVE".into()),
+                netdev: Some("v0".into()),
+                ..PortEntry::default()
+            },
+        );
+        let opened = PortEntry {
+            port: 1,
+            active_mtu_bytes: Some(1024),
+            max_mtu_bytes: Some(4096),
+            ..PortEntry::default()
+        };
+        let others = vec![device("rxe0", opened.clone()), device("other", opened)];
+        let all = merged(vec![known.clone()], others, |_| "shut".into());
+        assert_eq!(all.len(), 2);
+        let port = &all[0].ports[0];
+        assert_eq!(
+            (port.active_mtu_bytes, port.netdev.as_deref()),
+            (Some(1024), Some("v0"))
+        );
+        assert_eq!(all[0].note, None);
+        let shut = merged(vec![known], Vec::new(), |device| {
+            format!("{} is shut", device.name)
+        });
+        assert_eq!(shut[0].note.as_deref(), Some("rxe0 is shut"));
+    }
+
+    #[test]
+    fn a_device_that_is_shut_says_why() {
+        let tree = sysfs::tests::tree();
+        let card = sysfs::devices(&tree.machine).remove(0);
+        let why = |card: &DeviceEntry| why_shut(&tree.machine, card, None);
+        assert!(why(&card).ends_with("/dev/infiniband/uverbs0 is not there"));
+        tree.add("dev/infiniband", &[("uverbs0", "")]);
+        assert_eq!(why(&card), "not opened by libibverbs");
+        let bare = DeviceEntry {
+            uverbs: None,
+            ..card
+        };
+        assert!(why(&bare).contains("modprobe ib_uverbs"));
+    }
+}

@@ -1,0 +1,260 @@
+//! Where the facts come from: files below a root, and programs that show what no file does. It must not know
+//! what the facts mean.
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use rustix::fs::Access;
+
+/// Runs a program and returns what it printed; `None` when it is not installed or failed.
+type Tools = Box<dyn Fn(&str, &[&str]) -> Option<String> + Send + Sync>;
+
+/// A machine to look at: this one, or a made-up tree.
+pub struct Machine {
+    root: PathBuf,
+    tools: Tools,
+}
+
+/// What became of reading a file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Reading {
+    /// Its text, without white space around it.
+    Text(String),
+    /// There is no such file.
+    Absent,
+    /// This user may not read it.
+    Denied,
+    /// It cannot be read for another reason, as some attributes of a device that lacks what they show.
+    Failed,
+}
+
+impl Machine {
+    /// This machine.
+    pub fn this() -> Machine {
+        Machine {
+            root: PathBuf::from("/"),
+            tools: Box::new(run),
+        }
+    }
+
+    /// A tree of files that stands for a machine, without programs.
+    pub fn below(root: impl Into<PathBuf>) -> Machine {
+        Machine {
+            root: root.into(),
+            tools: Box::new(|_, _| None),
+        }
+    }
+
+    /// The same with programs that answer as `tools` does.
+    #[must_use]
+    pub fn with_tools(
+        mut self,
+        tools: impl Fn(&str, &[&str]) -> Option<String> + Send + Sync + 'static,
+    ) -> Machine {
+        self.tools = Box::new(tools);
+        self
+    }
+
+    /// A path of this machine, such as `sys/class/net`, without a slash before it.
+    pub fn path(&self, path: impl AsRef<Path>) -> PathBuf {
+        self.root.join(path)
+    }
+
+    /// Reads a file.
+    pub fn read(&self, path: impl AsRef<Path>) -> Reading {
+        match fs::read(self.path(path)) {
+            Ok(bytes) => Reading::Text(String::from_utf8_lossy(&bytes).trim().to_owned()),
+            Err(error) => match error.kind() {
+                io::ErrorKind::NotFound | io::ErrorKind::NotADirectory => Reading::Absent,
+                io::ErrorKind::PermissionDenied => Reading::Denied,
+                _ => Reading::Failed,
+            },
+        }
+    }
+
+    /// A file's text; `None` when it is empty or cannot be read.
+    pub fn text(&self, path: impl AsRef<Path>) -> Option<String> {
+        match self.read(path) {
+            Reading::Text(text) if !text.is_empty() => Some(text),
+            _ => None,
+        }
+    }
+
+    /// A file that is a number.
+    pub fn number<T: std::str::FromStr>(&self, path: impl AsRef<Path>) -> Option<T> {
+        self.text(path)?.parse().ok()
+    }
+
+    /// Whether there is such a file or folder.
+    pub fn has(&self, path: impl AsRef<Path>) -> bool {
+        self.path(path).exists()
+    }
+
+    /// The last part of what a link leads to.
+    pub fn link_name(&self, path: impl AsRef<Path>) -> Option<String> {
+        let target = fs::read_link(self.path(path)).ok()?;
+        Some(target.file_name()?.to_string_lossy().into_owned())
+    }
+
+    /// Names in a folder, numbers in them counted as numbers: `mlx5_2` before `mlx5_10`.
+    pub fn list(&self, path: impl AsRef<Path>) -> Vec<String> {
+        let entries = fs::read_dir(self.path(path)).into_iter().flatten();
+        let mut names: Vec<String> = entries
+            .flatten()
+            .map(|entry| entry.file_name().to_string_lossy().into_owned())
+            .collect();
+        names.sort_by_key(|name| natural(name));
+        names
+    }
+
+    /// Whether this user may read and write a file.
+    pub fn may_use(&self, path: impl AsRef<Path>) -> bool {
+        let both = Access::READ_OK | Access::WRITE_OK;
+        rustix::fs::access(self.path(path), both).is_ok()
+    }
+
+    /// Names and process numbers of the processes that can be seen.
+    pub fn processes(&self) -> Vec<(u32, String)> {
+        let numbers = self.list("proc");
+        let numbers = numbers.iter().filter_map(|name| name.parse().ok());
+        numbers
+            .filter_map(|pid: u32| Some((pid, self.text(format!("proc/{pid}/comm"))?)))
+            .collect()
+    }
+
+    /// What a program printed.
+    pub fn tool(&self, name: &str, arguments: &[&str]) -> Option<String> {
+        (self.tools)(name, arguments)
+    }
+}
+
+fn run(name: &str, arguments: &[&str]) -> Option<String> {
+    // Administrators' programs are in folders that a user's PATH may lack.
+    let path = std::env::var("PATH").unwrap_or_default();
+    let output = Command::new(name)
+        .args(arguments)
+        .env("PATH", format!("{path}:/usr/sbin:/sbin"))
+        .env("LC_ALL", "C")
+        .stdin(Stdio::null())
+        .stderr(Stdio::null())
+        .output()
+        .ok()?;
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    output.status.success().then_some(text)
+}
+
+/// A key that orders names with numbers in them as a person does.
+fn natural(name: &str) -> Vec<(String, u64)> {
+    let mut parts = vec![(String::new(), 0_u64)];
+    let mut in_number = false;
+    for c in name.chars() {
+        if let (Some(digit), Some(last)) = (c.to_digit(10), parts.last_mut()) {
+            last.1 = last.1.saturating_mul(10).saturating_add(digit.into());
+            in_number = true;
+            continue;
+        }
+        if std::mem::take(&mut in_number) {
+            parts.push((String::new(), 0));
+        }
+        if let Some(last) = parts.last_mut() {
+            last.0.push(c);
+        }
+    }
+    parts
+}
+
+/// Trees for tests.
+#[cfg(test)]
+pub(crate) mod made_up {
+    use super::*;
+
+    /// A machine of these files.
+    pub(crate) struct Tree {
+        pub(crate) machine: Machine,
+        folder: tempfile::TempDir,
+    }
+
+    impl Tree {
+        pub(crate) fn new(files: &[(&str, &str)]) -> Tree {
+            let folder = tempfile::tempdir().unwrap();
+            let tree = Tree {
+                machine: Machine::below(folder.path()),
+                folder,
+            };
+            tree.add("", files);
+            tree
+        }
+
+        /// Adds files below a folder.
+        pub(crate) fn add(&self, below: &str, files: &[(&str, &str)]) {
+            for (path, text) in files {
+                let path = self.folder.path().join(below).join(path);
+                fs::create_dir_all(path.parent().unwrap()).unwrap();
+                fs::write(path, text).unwrap();
+            }
+        }
+
+        /// Makes a link to a folder of the tree.
+        pub(crate) fn link(&self, path: &str, target: &str) {
+            let path = self.folder.path().join(path);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            std::os::unix::fs::symlink(self.folder.path().join(target), path).unwrap();
+        }
+
+        pub(crate) fn with_tools(
+            mut self,
+            tools: impl Fn(&str, &[&str]) -> Option<String> + Send + Sync + 'static,
+        ) -> Tree {
+            self.machine = Machine::below(self.folder.path()).with_tools(tools);
+            self
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::made_up::Tree;
+    use super::*;
+
+    #[test]
+    fn files_are_read_below_the_root() {
+        let tree = Tree::new(&[
+            ("sys/a", " 17\n"),
+            ("sys/empty", "\n"),
+            ("proc/7/comm", "irqbalance\n"),
+            ("proc/self/limits", ""),
+        ]);
+        let machine = &tree.machine;
+        assert_eq!(machine.read("sys/a"), Reading::Text("17".into()));
+        assert_eq!(machine.number("sys/a"), Some(17));
+        assert_eq!(machine.read("sys/b"), Reading::Absent);
+        assert_eq!(machine.text("sys/empty"), None);
+        assert_eq!(machine.read("sys"), Reading::Failed);
+        assert_eq!(machine.processes(), [(7, "irqbalance".to_owned())]);
+        assert_eq!(machine.tool("true", &[]), None);
+        assert!(machine.may_use("sys/a") && !machine.may_use("sys/b"));
+    }
+
+    #[test]
+    fn names_are_in_a_persons_order() {
+        let files = ["mlx5_10", "mlx5_2", "mlx5_0", "bnxt_re0"];
+        let tree = Tree::new(&[]);
+        for file in files {
+            tree.add("sys/class", &[(file, "")]);
+        }
+        assert_eq!(
+            tree.machine.list("sys/class"),
+            ["bnxt_re0", "mlx5_0", "mlx5_2", "mlx5_10"]
+        );
+    }
+
+    #[test]
+    fn a_tool_that_fails_tells_nothing() {
+        let this = Machine::this();
+        assert_eq!(this.tool("echo", &["x"]).as_deref(), Some("x\n"));
+        assert_eq!(this.tool("false", &[]), None);
+        assert_eq!(this.tool("there-is-no-such-program", &[]), None);
+    }
+}

@@ -1,0 +1,350 @@
+//! The other end before anything is transferred: whether it answers, what it runs, what its clock says; and
+//! after it, the MTU of the path.
+
+use std::net::{IpAddr, UdpSocket};
+use std::sync::atomic::AtomicBool;
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+
+use crate::control::clock_offset::ClockOffset;
+use crate::control::error::ConnectError;
+use crate::control::handshake::{PeerInfo, connect};
+use crate::control::link::Link;
+use crate::control::message::Message;
+use crate::control::token::Token;
+use crate::control::{PROGRAM_VERSION, PROTOCOL_VERSION};
+use crate::results::model::{Device, Host, ResultFile};
+use crate::verbs::{Gid, Route};
+
+use super::finding::{Finding, State};
+
+/// Clocks farther apart make logs of both ends hard to lay side by side.
+const FAR_NS: i128 = 1_000_000_000;
+
+/// How long the server has to end the session that was for looking only.
+const PARTING: Duration = Duration::from_secs(2);
+
+const WHY_REACH: &str =
+    "both ends agree on each case over a TCP connection, the control connection";
+
+const WHY_VERSION: &str =
+    "both ends must speak the same protocol; different programs may still measure differently";
+
+const WHY_CLOCK: &str = "results and logs of both ends carry times; latencies do not depend on it, they are measured \
+     on one clock";
+
+const WHY_PATH: &str = "a packet larger than an interface or switch on the way takes is lost, at first with large \
+     messages only";
+
+/// An end that was reached.
+pub(super) struct Reached {
+    pub(super) findings: Vec<Finding>,
+    /// Addresses of the control connection.
+    pub(super) route: Route,
+}
+
+/// An end that was not.
+pub(super) struct Unreached {
+    /// Why.
+    pub(super) finding: Finding,
+    /// The user stopped it.
+    pub(super) interrupted: bool,
+}
+
+/// Connects, asks and parts again.
+///
+/// # Errors
+/// Why it was not reached.
+pub(super) fn reach(
+    host: &str,
+    port: u16,
+    token: Option<&Token>,
+    facts: &Value,
+    stop: &AtomicBool,
+) -> Result<Reached, Box<Unreached>> {
+    let started = Instant::now();
+    let unreached = |finding, interrupted| {
+        Box::new(Unreached {
+            finding,
+            interrupted,
+        })
+    };
+    let (link, peer) = connect(host, port, token, facts, stop)
+        .map_err(|error| unreached(not_reached(&error, port), error.is_interrupt()))?;
+    let took = started.elapsed();
+    let route = link
+        .local()
+        .map(|local| Route::between(local.ip(), link.peer().ip()));
+    part(&link, stop);
+    let route = route.map_err(|error| {
+        let finding = Finding::new("reach", State::Broken, error.to_string(), WHY_REACH);
+        unreached(finding.remedy("try again"), false)
+    })?;
+    let findings = vec![
+        Finding::new(
+            "reach",
+            State::Ok,
+            format!(
+                "{} answers; connected and greeted in {:.1} ms",
+                peer.address,
+                took.as_secs_f64() * 1e3
+            ),
+            WHY_REACH,
+        ),
+        version(&peer),
+        clock(peer.clock),
+    ];
+    Ok(Reached { findings, route })
+}
+
+/// Ends the session, and waits until the server is free for the next.
+fn part(link: &Link, stop: &AtomicBool) {
+    if link.send(&Message::Goodbye).is_ok() {
+        let _ = link.recv(PARTING, stop);
+    }
+}
+
+fn not_reached(error: &ConnectError, port: u16) -> Finding {
+    let remedy = error.hint().unwrap_or_else(|| {
+        format!("start `rocebench serve` there, and open TCP port {port} in its firewall")
+    });
+    Finding::new("reach", State::Broken, error.to_string(), WHY_REACH).remedy(remedy)
+}
+
+fn version(peer: &PeerInfo) -> Finding {
+    let host: Host = serde_json::from_value(peer.host.clone()).unwrap_or_default();
+    let mut system = vec![format!("Linux {}", host.kernel)];
+    system.extend(host.rdma_core.map(|version| format!("rdma-core {version}")));
+    system.extend(host.os);
+    let system = match host.kernel.as_str() {
+        "" => String::new(),
+        _ => format!(", on {} ({})", host.hostname, system.join(", ")),
+    };
+    let found = format!(
+        "rocebench {}, protocol {PROTOCOL_VERSION}{system}",
+        peer.version
+    );
+    if peer.version == PROGRAM_VERSION {
+        return Finding::new("peer version", State::Ok, found, WHY_VERSION);
+    }
+    Finding::new(
+        "peer version",
+        State::Warning,
+        format!("{found}; here it is {PROGRAM_VERSION}"),
+        WHY_VERSION,
+    )
+    .remedy("install the same version of rocebench on both ends")
+}
+
+fn clock(offset: Option<ClockOffset>) -> Finding {
+    let Some(offset) = offset else {
+        return Finding::new(
+            "peer clock",
+            State::Unknown,
+            "the other end does not tell its time",
+            WHY_CLOCK,
+        );
+    };
+    let side = if offset.offset_ns < 0 {
+        "behind"
+    } else {
+        "ahead"
+    };
+    let milliseconds = |ns: f64| {
+        let ms = ns / 1e6;
+        if ms < 1000.0 {
+            format!("{ms:.2} ms")
+        } else {
+            format!("{:.1} s", ms / 1e3)
+        }
+    };
+    let within = milliseconds(offset.uncertainty_ns as f64);
+    let found = if offset.offset_ns.unsigned_abs() <= offset.uncertainty_ns.into() {
+        format!("the same, to within {within}")
+    } else {
+        let by = milliseconds(offset.offset_ns.unsigned_abs() as f64);
+        format!("{by} {side}, to within {within}")
+    };
+    let least_ns = offset.offset_ns.abs() - i128::from(offset.uncertainty_ns);
+    if least_ns < FAR_NS {
+        return Finding::new("peer clock", State::Ok, found, WHY_CLOCK);
+    }
+    Finding::new("peer clock", State::Warning, found, WHY_CLOCK)
+        .remedy("sudo timedatectl set-ntp true, at both ends")
+}
+
+/// Judges the path by what both ends told during the transfers.
+pub(super) fn path_mtu(result: &ResultFile, full_packets_passed: bool) -> Option<Finding> {
+    let own = result.host.device.as_ref()?;
+    let peer = result.peer.as_ref()?.device.as_ref()?;
+    let rdma_bytes = result.cases.first()?.config.mtu?;
+    let route_bytes = peer
+        .gid
+        .as_deref()
+        .and_then(Gid::parse)
+        .and_then(|gid| route_mtu(gid.address()));
+    Some(judge_path(
+        rdma_bytes,
+        &Path {
+            own,
+            peer,
+            route_bytes,
+            full_packets_passed,
+        },
+    ))
+}
+
+struct Path<'a> {
+    own: &'a Device,
+    peer: &'a Device,
+    route_bytes: Option<u32>,
+    full_packets_passed: bool,
+}
+
+fn judge_path(rdma_bytes: u32, path: &Path<'_>) -> Finding {
+    let interface = |device: &Device| match (&device.netdev, device.netdev_mtu_bytes) {
+        (Some(netdev), Some(bytes)) => format!("{netdev} {bytes}"),
+        _ => "unknown".to_owned(),
+    };
+    let mut found = format!("RDMA {rdma_bytes}");
+    if path
+        .own
+        .netdev_mtu_bytes
+        .or(path.peer.netdev_mtu_bytes)
+        .is_some()
+    {
+        found += &format!(
+            "; interfaces {} here, {} there",
+            interface(path.own),
+            interface(path.peer)
+        );
+    }
+    if let Some(bytes) = path.route_bytes {
+        found += &format!("; route {bytes}");
+    }
+    let finding = |state, found| Finding::new("path MTU", state, found, WHY_PATH);
+    if path.full_packets_passed {
+        found += "; full packets pass";
+    }
+    // IPv4, UDP, BTH, RETH and ICRC.
+    let packet_bytes = rdma_bytes + 20 + 8 + 12 + 16 + 4;
+    if let Some(route_bytes) = path.route_bytes.filter(|bytes| *bytes < packet_bytes)
+        && !path.full_packets_passed
+    {
+        return finding(
+            State::Broken,
+            format!(
+                "{found}: the route takes {route_bytes} bytes, full packets have {packet_bytes}"
+            ),
+        )
+        .remedy("raise the MTU of interfaces and switches on the way, or give -m 1024");
+    }
+    match (path.own.netdev_mtu_bytes, path.peer.netdev_mtu_bytes) {
+        (Some(own), Some(peer)) if own != peer => {
+            finding(State::Warning, format!("{found}: the interfaces differ")).remedy(format!(
+                "sudo ip link set {} mtu {} {}, and allow it on the switches between",
+                if own < peer { path.own } else { path.peer }
+                    .netdev
+                    .as_deref()
+                    .unwrap_or("NETDEV"),
+                own.max(peer),
+                if own < peer {
+                    "here"
+                } else {
+                    "at the other end"
+                },
+            ))
+        }
+        _ if path.full_packets_passed => finding(State::Ok, found),
+        _ => finding(State::Unknown, format!("{found}; no full packet passed")),
+    }
+}
+
+/// What the kernel knows of the largest packet to an address, without sending one.
+fn route_mtu(address: IpAddr) -> Option<u32> {
+    let any: IpAddr = match address {
+        IpAddr::V4(_) => [0, 0, 0, 0].into(),
+        IpAddr::V6(_) => [0u16; 8].into(),
+    };
+    let socket = UdpSocket::bind((any, 0)).ok()?;
+    // Connecting a UDP socket looks for a route; any port will do.
+    socket.connect((address, 4791)).ok()?;
+    match address {
+        IpAddr::V4(_) => rustix::net::sockopt::ip_mtu(&socket).ok(),
+        IpAddr::V6(_) => rustix::net::sockopt::ipv6_mtu(&socket).ok(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn device(netdev_mtu_bytes: u32) -> Device {
+        Device {
+            netdev: Some("eth0".into()),
+            netdev_mtu_bytes: Some(netdev_mtu_bytes),
+            ..Device::default()
+        }
+    }
+
+    fn path(own: u32, peer: u32, route_bytes: u32, passed: bool) -> State {
+        let path = Path {
+            own: &device(own),
+            peer: &device(peer),
+            route_bytes: Some(route_bytes),
+            full_packets_passed: passed,
+        };
+        judge_path(4096, &path).state
+    }
+
+    #[test]
+    fn the_narrowest_place_counts() {
+        assert_eq!(path(4200, 4200, 4200, true), State::Ok);
+        assert_eq!(path(9000, 4200, 9000, true), State::Warning);
+        assert_eq!(path(9000, 9000, 1500, false), State::Broken);
+        assert_eq!(path(9000, 9000, 9000, false), State::Unknown);
+    }
+
+    #[test]
+    fn clocks_are_judged_by_what_is_certain() {
+        let of = |offset_ns, uncertainty_ns| {
+            clock(Some(ClockOffset {
+                offset_ns,
+                uncertainty_ns,
+            }))
+        };
+        assert_eq!(
+            of(-1_500_000, 200_000).found,
+            "1.50 ms behind, to within 0.20 ms"
+        );
+        assert_eq!(of(1_100_000_000, 200_000_000).state, State::Ok);
+        let far = of(3_600_000_000_000, 200_000);
+        assert_eq!(
+            (far.state, far.found.as_str()),
+            (State::Warning, "3600.0 s ahead, to within 0.20 ms")
+        );
+        assert_eq!(of(-3, 200_000).found, "the same, to within 0.20 ms");
+        assert_eq!(clock(None).state, State::Unknown);
+    }
+
+    #[test]
+    fn loopback_has_a_route() {
+        assert!(route_mtu(IpAddr::from([127, 0, 0, 1])).is_some_and(|bytes| bytes >= 1500));
+    }
+
+    #[test]
+    fn another_version_is_a_warning() {
+        let peer = |version: &str| PeerInfo {
+            address: ([192, 0, 2, 7], 18515).into(),
+            version: version.into(),
+            host: serde_json::json!({"hostname": "b", "kernel": "6.1", "cores": 2}),
+            features: Vec::new(),
+            clock: None,
+        };
+        let same = version(&peer(PROGRAM_VERSION));
+        assert_eq!(same.state, State::Ok);
+        assert!(same.found.ends_with(", on b (Linux 6.1)"), "{}", same.found);
+        assert_eq!(version(&peer("99.0.0")).state, State::Warning);
+    }
+}

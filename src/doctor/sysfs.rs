@@ -1,0 +1,286 @@
+//! What sysfs tells of RDMA devices: the kernel's text files become inventory entries.
+
+use std::net::IpAddr;
+
+use crate::results::device;
+use crate::verbs::{Gid, GidEntry, GidType};
+
+use super::entries::{DeviceEntry, GidRow, PortEntry};
+use super::machine::Machine;
+
+const CLASS: &str = "sys/class/infiniband";
+
+/// All devices that the kernel has.
+pub(super) fn devices(machine: &Machine) -> Vec<DeviceEntry> {
+    let names = machine.list(CLASS);
+    names.iter().map(|name| device(machine, name)).collect()
+}
+
+fn device(machine: &Machine, name: &str) -> DeviceEntry {
+    let folder = format!("{CLASS}/{name}");
+    let facts = device::read_below(&machine.path("sys"), name, 1, None);
+    let ports = machine.list(format!("{folder}/ports"));
+    let speed = |file: &str| {
+        let text = machine.text(format!("{folder}/device/{file}"))?;
+        text.split_whitespace().next()?.parse().ok()
+    };
+    DeviceEntry {
+        name: name.to_owned(),
+        library: "libibverbs".to_owned(),
+        software: facts.software,
+        driver: facts.driver,
+        firmware: facts.firmware,
+        node_guid: machine.text(format!("{folder}/node_guid")),
+        pci_address: facts.pci_address,
+        pci_gtransfer_per_s: facts.pci_gtransfer_per_s,
+        pci_width_lanes: facts.pci_width_lanes,
+        pci_max_gtransfer_per_s: speed("max_link_speed"),
+        pci_max_width_lanes: machine.number(format!("{folder}/device/max_link_width")),
+        numa_node: facts.numa_node,
+        uverbs: uverbs(machine, name),
+        address: None,
+        note: None,
+        ports: ports
+            .iter()
+            .filter_map(|number| Some(port(machine, name, number.parse().ok()?)))
+            .collect(),
+    }
+}
+
+/// The character device that stands for an RDMA device.
+fn uverbs(machine: &Machine, name: &str) -> Option<String> {
+    let class = "sys/class/infiniband_verbs";
+    let nodes = machine.list(class);
+    nodes
+        .into_iter()
+        .find(|node| machine.text(format!("{class}/{node}/ibdev")).as_deref() == Some(name))
+}
+
+fn port(machine: &Machine, name: &str, number: u8) -> PortEntry {
+    let facts = device::read_below(&machine.path("sys"), name, number, None);
+    let folder = format!("{CLASS}/{name}/ports/{number}");
+    let physical = machine.text(format!("{folder}/phys_state"));
+    let is_ethernet = facts.link_layer.as_deref() == Some("Ethernet");
+    let mut port = PortEntry {
+        port: number,
+        state: facts.state,
+        physical_state: physical.map(|text| after_number(&text).to_owned()),
+        link_layer: facts.link_layer,
+        link_gbit_per_s: facts.link_gbit_per_s,
+        width_lanes: facts.width_lanes,
+        gids: gids(machine, &folder, is_ethernet),
+        ..PortEntry::default()
+    };
+    let of_gids = port.gids.iter().find_map(|gid| gid.netdev.clone());
+    let of_device = || {
+        let folder = format!("{CLASS}/{name}/device/net");
+        // Of a card with several ports it could be any.
+        match machine.list(folder).as_slice() {
+            [only] => Some(only.clone()),
+            _ => None,
+        }
+    };
+    let netdev = of_gids
+        .or_else(|| machine.text(format!("{CLASS}/{name}/parent")))
+        .or_else(of_device);
+    if let Some(netdev) = netdev {
+        fill_netdev(machine, &mut port, netdev);
+    }
+    port
+}
+
+/// Adds the facts of the interface below a port.
+pub(super) fn fill_netdev(machine: &Machine, port: &mut PortEntry, netdev: String) {
+    let folder = format!("sys/class/net/{netdev}");
+    port.netdev_mtu_bytes = machine.number(format!("{folder}/mtu"));
+    port.netdev_state = machine.text(format!("{folder}/operstate"));
+    for gid in &mut port.gids {
+        gid.netdev.get_or_insert_with(|| netdev.clone());
+    }
+    port.netdev = Some(netdev);
+}
+
+fn gids(machine: &Machine, folder: &str, is_ethernet: bool) -> Vec<GidRow> {
+    let indices = machine.list(format!("{folder}/gids"));
+    let row = |index: &String| {
+        let gid = Gid::parse(&machine.text(format!("{folder}/gids/{index}"))?)?;
+        if gid.is_zero() {
+            return None;
+        }
+        let gid_type = match machine
+            .text(format!("{folder}/gid_attrs/types/{index}"))
+            .as_deref()
+        {
+            Some("RoCE v2") => GidType::RoceV2,
+            _ if is_ethernet => GidType::RoceV1,
+            _ => GidType::Infiniband,
+        };
+        let entry = GidEntry {
+            index: index.parse().ok()?,
+            gid,
+            gid_type,
+        };
+        let netdev = machine.text(format!("{folder}/gid_attrs/ndevs/{index}"));
+        Some(GidRow::of(&entry, netdev))
+    };
+    indices.iter().filter_map(row).collect()
+}
+
+/// `ACTIVE` of `4: ACTIVE`.
+fn after_number(text: &str) -> &str {
+    text.split_once(": ").map_or(text, |(_, word)| word)
+}
+
+/// The interface that has an address, as `ip -o address` lists them.
+pub(super) fn interface_of(machine: &Machine, address: IpAddr) -> Option<String> {
+    interface_in(&machine.tool("ip", &["-o", "address"])?, address)
+}
+
+fn interface_in(listed: &str, address: IpAddr) -> Option<String> {
+    listed.lines().find_map(|line| {
+        let mut words = line.split_whitespace().skip(1);
+        let (interface, _family, own) = (words.next()?, words.next()?, words.next()?);
+        let own: IpAddr = own.split('/').next()?.parse().ok()?;
+        (own == address).then(|| interface.to_owned())
+    })
+}
+
+#[cfg(test)]
+pub(super) mod tests {
+    use super::super::machine::made_up::Tree;
+    use super::*;
+
+    /// A 100 GbE card, a second port that is down, and Soft-RoCE.
+    pub(crate) fn tree() -> Tree {
+        let pci = "sys/devices/pci0000:3a/0000:3b:00.0";
+        let card = "sys/class/infiniband/mlx5_0";
+        let tree = Tree::new(&[
+            ("sys/class/net/eth2/mtu", "4200\n"),
+            ("sys/class/net/eth2/operstate", "up\n"),
+            ("sys/class/infiniband_verbs/abi_version", "6\n"),
+            ("sys/class/infiniband_verbs/uverbs0/ibdev", "mlx5_0\n"),
+            ("sys/class/infiniband_verbs/uverbs1/ibdev", "rxe0\n"),
+        ]);
+        tree.add(
+            pci,
+            &[
+                ("numa_node", "1\n"),
+                ("current_link_speed", "8.0 GT/s PCIe\n"),
+                ("current_link_width", "8\n"),
+                ("max_link_speed", "16.0 GT/s PCIe\n"),
+                ("max_link_width", "16\n"),
+            ],
+        );
+        tree.link(&format!("{card}/device"), pci);
+        tree.link(&format!("{pci}/driver"), "sys/bus/pci/drivers/mlx5_core");
+        tree.add(
+            card,
+            &[
+                ("fw_ver", "22.31.1014\n"),
+                ("node_guid", "0c42:a103:0065:1f3e\n"),
+                ("ports/1/state", "4: ACTIVE\n"),
+                ("ports/1/phys_state", "5: LinkUp\n"),
+                ("ports/1/link_layer", "Ethernet\n"),
+                ("ports/1/rate", "100 Gb/sec (4X EDR)\n"),
+                (
+                    "ports/1/gids/0",
+                    "fe80:0000:0000:0000:0e42:a1ff:fe65:1f3e\n",
+                ),
+                (
+                    "ports/1/gids/1",
+                    "fe80:0000:0000:0000:0e42:a1ff:fe65:1f3e\n",
+                ),
+                (
+                    "ports/1/gids/2",
+                    "0000:0000:0000:0000:0000:ffff:c0a8:0102\n",
+                ),
+                (
+                    "ports/1/gids/3",
+                    "0000:0000:0000:0000:0000:ffff:c0a8:0102\n",
+                ),
+                (
+                    "ports/1/gids/4",
+                    "0000:0000:0000:0000:0000:0000:0000:0000\n",
+                ),
+                ("ports/1/gid_attrs/types/0", "IB/RoCE v1\n"),
+                ("ports/1/gid_attrs/types/1", "RoCE v2\n"),
+                ("ports/1/gid_attrs/types/2", "IB/RoCE v1\n"),
+                ("ports/1/gid_attrs/types/3", "RoCE v2\n"),
+                ("ports/1/gid_attrs/ndevs/0", "eth2\n"),
+                ("ports/1/gid_attrs/ndevs/1", "eth2\n"),
+                ("ports/1/gid_attrs/ndevs/2", "eth2\n"),
+                ("ports/1/gid_attrs/ndevs/3", "eth2\n"),
+            ],
+        );
+        tree.add(
+            "sys/class/infiniband/rxe0",
+            &[
+                ("parent", "v0\n"),
+                ("ports/1/state", "1: DOWN\n"),
+                ("ports/1/phys_state", "3: Disabled\n"),
+                ("ports/1/link_layer", "Ethernet\n"),
+                ("ports/1/rate", "2.5 Gb/sec (1X SDR)\n"),
+                (
+                    "ports/1/gids/0",
+                    "0000:0000:0000:0000:0000:0000:0000:0000\n",
+                ),
+            ],
+        );
+        tree
+    }
+
+    #[test]
+    fn a_card_and_soft_roce() {
+        let tree = tree();
+        let all = devices(&tree.machine);
+        let [card, soft] = all.as_slice() else {
+            panic!("{all:?}")
+        };
+        assert_eq!(card.uverbs.as_deref(), Some("uverbs0"));
+        assert_eq!(card.pci_address.as_deref(), Some("0000:3b:00.0"));
+        assert_eq!(
+            (card.pci_gtransfer_per_s, card.pci_max_gtransfer_per_s),
+            (Some(8.0), Some(16.0))
+        );
+        let port = &card.ports[0];
+        assert!(port.is_active() && port.is_ethernet());
+        assert_eq!(port.physical_state.as_deref(), Some("LinkUp"));
+        assert_eq!(
+            (port.netdev.as_deref(), port.netdev_mtu_bytes),
+            (Some("eth2"), Some(4200))
+        );
+        let rows: Vec<_> = port
+            .gids
+            .iter()
+            .map(|row| (row.index, row.gid_type.as_str(), row.family.as_str()))
+            .collect();
+        assert_eq!(
+            rows,
+            [
+                (0, "RoCE v1", "link-local"),
+                (1, "RoCE v2", "link-local"),
+                (2, "RoCE v1", "IPv4"),
+                (3, "RoCE v2", "IPv4")
+            ]
+        );
+        assert!(soft.software);
+        assert_eq!(soft.ports[0].netdev.as_deref(), Some("v0"));
+        assert!(soft.ports[0].gids.is_empty());
+        assert_eq!(devices(&Tree::new(&[]).machine), []);
+    }
+
+    #[test]
+    fn interfaces_by_address() {
+        let listed = "1: lo    inet 127.0.0.1/8 scope host lo\\       valid_lft forever\n\
+                      2: eth0    inet 192.0.2.7/24 brd 192.0.2.255 scope global eth0\n\
+                      2: eth0    inet6 2001:db8::7/64 scope global\n";
+        for (address, interface) in [
+            ("192.0.2.7", Some("eth0")),
+            ("2001:db8::7", Some("eth0")),
+            ("192.0.2.8", None),
+        ] {
+            let found = interface_in(listed, address.parse().unwrap());
+            assert_eq!(found.as_deref(), interface, "{address}");
+        }
+    }
+}

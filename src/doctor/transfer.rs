@@ -1,0 +1,244 @@
+//! A small transfer of each operation, in both directions, every byte checked: the coordinator's own, with a
+//! sweep of a few messages. Small messages first, in packets of their own; then some of many full packets, which
+//! fail alone where the path does not take the RDMA MTU.
+
+use std::sync::atomic::AtomicBool;
+use std::time::Duration;
+
+use crate::control::coordinator::{
+    Observer, SweepError, SweepOptions, SweepOutcome, Target, run_sweep,
+};
+use crate::control::station::StationOptions;
+use crate::control::token::Token;
+use crate::plan::{Case, Count, Op, Size, Sweep, SweepSpec, Warmup};
+use crate::results::model::{CaseConfig, Failure, PerftestPair, ResultFile, Run};
+
+use super::finding::{Finding, State};
+
+/// Messages in each direction, for each operation and size.
+const MESSAGES: u64 = 32;
+
+const SMALL: &str = "64";
+const LARGE: &str = "64K";
+
+const WHY: &str = "this is what a benchmark does, in little: QPs are connected, messages go both ways, and their \
+     bytes are compared where they arrive";
+
+/// How to reach the other end.
+pub(super) struct Transfer<'a> {
+    pub(super) target: Target,
+    pub(super) station: &'a StationOptions,
+    pub(super) token: Option<&'a Token>,
+    pub(super) stop: &'a AtomicBool,
+}
+
+/// What the transfers came to.
+pub(super) struct Transferred {
+    pub(super) findings: Vec<Finding>,
+    /// The last result: both ends' devices, and the path MTU that was used.
+    pub(super) result: Option<ResultFile>,
+    pub(super) full_packets_passed: bool,
+    pub(super) interrupted: bool,
+}
+
+/// What became of one operation with one size; `None` was not tried.
+type Outcome = Option<Result<(), Failure>>;
+
+impl Transfer<'_> {
+    /// Does all of it.
+    pub(super) fn run(&self) -> Transferred {
+        let mut done = Transferred {
+            findings: Vec::new(),
+            result: None,
+            full_packets_passed: false,
+            interrupted: false,
+        };
+        let small = match self.sweep(SMALL) {
+            Ok(outcome) => outcome,
+            Err(error) => {
+                done.interrupted = error.is_interrupt();
+                done.findings.push(not_begun(&error));
+                return done;
+            }
+        };
+        let passed = |outcome: &SweepOutcome| {
+            Op::ALL
+                .into_iter()
+                .any(|op| matches!(of_op(&outcome.result, op), Some(Ok(()))))
+        };
+        // Where nothing small passes, nothing large does, and trying takes its time.
+        let large = (passed(&small) && !small.interrupted).then(|| self.sweep(LARGE));
+        done.interrupted = small.interrupted;
+        let large = match large {
+            Some(Ok(outcome)) => Some(outcome),
+            Some(Err(error)) => {
+                done.findings.push(not_begun(&error));
+                None
+            }
+            None => None,
+        };
+        if let Some(large) = &large {
+            done.full_packets_passed = passed(large);
+            done.interrupted |= large.interrupted;
+        }
+        for op in Op::ALL {
+            let outcomes = [
+                of_op(&small.result, op),
+                large.as_ref().and_then(|it| of_op(&it.result, op)),
+            ];
+            done.findings.extend(judge(op, outcomes));
+        }
+        done.result = Some(large.map_or(small.result, |large| large.result));
+        done
+    }
+
+    fn sweep(&self, size: &str) -> Result<SweepOutcome, SweepError> {
+        let options = SweepOptions {
+            sweep: sweep(size),
+            target: self.target.clone(),
+            station: self.station.clone(),
+            token: self.token.cloned(),
+            command_line: Vec::new(),
+            against: None,
+        };
+        run_sweep(&options, self.stop, &mut Nobody)
+    }
+}
+
+/// Each operation once. Fewer retries than usual, half a second apart: what does not work is known soon, and a
+/// busy machine still has time to answer.
+fn sweep(size: &str) -> Sweep {
+    let size: Option<Size> = size.parse().ok();
+    let spec = SweepSpec {
+        op: "send,write,read".parse().ok(),
+        size: size.and_then(|size| size.to_string().parse().ok()),
+        tx_depth: "8".parse().ok(),
+        rx_depth: "16".parse().ok(),
+        bidirectional: Some(true),
+        iters: Some(Count(MESSAGES)),
+        warmup: Some(Warmup::FixedNs(0)),
+        verify: Some(true),
+        no_latency: Some(true),
+        timeout: Some(Count(17)),
+        retry_cnt: Some(Count(3)),
+        ..SweepSpec::default()
+    };
+    // It is always the same, and a test makes it.
+    Sweep::new(&spec).unwrap_or(Sweep {
+        cases: Vec::new(),
+        runs: 1,
+    })
+}
+
+fn of_op(result: &ResultFile, op: Op) -> Outcome {
+    let case = result
+        .cases
+        .iter()
+        .find(|case| case.config.op == op.name())?;
+    // One that the user stopped says nothing.
+    let run = case.runs.first().filter(|run| !run.interrupted)?;
+    Some(match &run.failure {
+        None if run.complete => Ok(()),
+        None => Err(Failure::default()),
+        Some(failure) => Err(failure.clone()),
+    })
+}
+
+fn judge(op: Op, [small, large]: [Outcome; 2]) -> Option<Finding> {
+    let finding = |state, found: String| Finding::new("transfer", state, found, WHY).of(op.name());
+    let remedy = |failure: &Failure, more: &str| {
+        let hint = failure
+            .hint
+            .as_deref()
+            .unwrap_or("see what the other end printed");
+        format!("{hint}{more}")
+    };
+    Some(match (small?, large) {
+        (Err(failure), _) => finding(State::Broken, format!("64 bytes: {}", failure.message))
+            .remedy(remedy(&failure, "")),
+        (Ok(()), Some(Err(failure))) => finding(
+            State::Broken,
+            format!("64 bytes pass, 64 KiB do not: {}", failure.message),
+        )
+        .remedy(remedy(
+            &failure,
+            "; small packets pass and full ones do not where the path has a smaller MTU than the ports: \
+             compare the interfaces' and the switches' MTU, or give -m 1024",
+        )),
+        (Ok(()), Some(Ok(()))) => finding(
+            State::Ok,
+            format!("{MESSAGES} messages each of 64 bytes and 64 KiB, both ways, every byte right"),
+        ),
+        (Ok(()), None) => finding(
+            State::Ok,
+            format!("{MESSAGES} messages of 64 bytes, both ways, every byte right"),
+        ),
+    })
+}
+
+fn not_begun(error: &SweepError) -> Finding {
+    let remedy = error.hint();
+    Finding::new(
+        "transfer",
+        State::Broken,
+        format!("not begun: {error}"),
+        WHY,
+    )
+    .remedy(remedy.unwrap_or_else(|| "see what the other end printed".to_owned()))
+}
+
+/// Nobody watches: findings say it all.
+struct Nobody;
+
+impl Observer for Nobody {
+    fn run_started(&mut self, _: usize, _: usize, _: &Case, _: u32, _: u32) {}
+    fn phase(&mut self, _: &str, _: Option<Duration>) {}
+    fn sample(&mut self, _: Duration, _: f64, _: f64) {}
+    fn waiting(&mut self, _: Duration) {}
+    fn run_finished(&mut self, _: &CaseConfig, _: &Run, _: &ResultFile) {}
+    fn pair_finished(&mut self, _: &Case, _: &PerftestPair, _: &ResultFile) {}
+    fn note(&mut self, _: &str) {}
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn failed(message: &str) -> Outcome {
+        Some(Err(Failure {
+            message: message.into(),
+            hint: Some("try".into()),
+        }))
+    }
+
+    #[test]
+    fn the_sweep_is_each_operation_both_ways_and_checked() {
+        for (size, bytes) in [(SMALL, 64), (LARGE, 65_536)] {
+            let cases = sweep(size).cases;
+            let ops: Vec<Op> = cases.iter().map(|case| case.op).collect();
+            assert_eq!(ops, Op::ALL);
+            assert!(cases.iter().all(|case| case.size_bytes == bytes
+                && case.verify
+                && case.bidirectional
+                && case.qps == 1));
+        }
+    }
+
+    #[test]
+    fn full_packets_that_fail_alone_point_at_the_mtu() {
+        let found = judge(Op::Write, [Some(Ok(())), failed("retries")]).unwrap();
+        assert_eq!(found.state, State::Broken);
+        assert_eq!(found.label(), "transfer write");
+        assert!(found.remedy.unwrap().contains("smaller MTU"));
+        let all = judge(Op::Send, [failed("retries"), None]).unwrap();
+        assert_eq!(all.found, "64 bytes: retries");
+        assert_eq!(all.remedy.as_deref(), Some("try"));
+    }
+
+    #[test]
+    fn what_was_not_tried_is_not_told() {
+        assert_eq!(judge(Op::Read, [None, None]), None);
+        let small = judge(Op::Read, [Some(Ok(())), None]).unwrap();
+        assert_eq!(small.state, State::Ok);
+    }
+}
