@@ -14,6 +14,7 @@ use crate::results::model::{
 
 use super::error::ConnectError;
 use super::failure::RunFailure;
+use super::feature::{Feature, FeatureMissing};
 use super::handshake::PeerInfo;
 use super::message::Message;
 use super::outcome;
@@ -98,6 +99,9 @@ pub enum SweepError {
     /// An end cannot run perftest.
     #[error(transparent)]
     Perftest(RunFailure),
+    /// The server is too old.
+    #[error(transparent)]
+    FeatureMissing(#[from] FeatureMissing),
 }
 
 impl SweepError {
@@ -109,6 +113,7 @@ impl SweepError {
             SweepError::Link(error) => error.hint(),
             SweepError::Local(_) => None,
             SweepError::Perftest(failure) => failure.hint.clone(),
+            SweepError::FeatureMissing(missing) => Some(missing.hint()),
         }
     }
 
@@ -120,6 +125,7 @@ impl SweepError {
             SweepError::Link(error) => error.bad_input(),
             SweepError::Local(_) => false,
             SweepError::Perftest(failure) => failure.bad_input,
+            SweepError::FeatureMissing(_) => true,
         }
     }
 
@@ -153,6 +159,7 @@ pub fn run_sweep(
         Target::Remote(..) => None,
     };
     let first = dial(options, local.as_ref(), &facts, stop, false)?;
+    demand_features(options, &first)?;
     pairs::ask_server(options, &first, stop)?;
     own_host.device = Some(outcome::device(first.station.port()));
     let outcome = SweepOutcome {
@@ -191,6 +198,16 @@ pub fn run_sweep(
         let _ = session.link.send(&Message::Goodbye);
     }
     Ok(sweeper.outcome)
+}
+
+/// Asks no more of the server than it can do.
+fn demand_features(options: &SweepOptions, session: &Session) -> Result<(), FeatureMissing> {
+    options
+        .sweep
+        .cases
+        .iter()
+        .flat_map(Feature::needed_by)
+        .try_for_each(|feature| feature.demand(session.link.peer(), &session.peer.features))
 }
 
 /// Tells what a person should know before the first run.

@@ -16,8 +16,9 @@ use super::clock_offset::{ClockOffset, wall_clock_ns};
 use super::dial::dial;
 use super::error::{AcceptError, ConnectError, ExchangeError};
 use super::exchange::Exchange;
+use super::feature::Feature;
 use super::link::Link;
-use super::message::{BusyInfo, Message, PERFTEST_FEATURE, printable};
+use super::message::{BusyInfo, Message, printable};
 use super::token::{self, Nonce, Role, Token};
 use super::{PROGRAM_VERSION, PROTOCOL_VERSION};
 
@@ -238,7 +239,7 @@ fn admit<G>(
         .send(&Message::Welcome {
             mac,
             host: terms.host.clone(),
-            features: vec![PERFTEST_FEATURE.into()],
+            features: Feature::offered(),
             clock_ns: wall_clock_ns(),
         })
         .map_err(broken)?;

@@ -162,9 +162,6 @@ impl Message {
     }
 }
 
-/// In [`Message::Welcome`]: the server knows the messages about perftest.
-pub const PERFTEST_FEATURE: &str = "perftest";
-
 /// Who has the server.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct BusyInfo {

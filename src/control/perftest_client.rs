@@ -9,8 +9,9 @@ use crate::perftest::{Child, Ended, Figure, Job, Program, figure, measuring};
 use super::coordinator::Observer;
 use super::error::LinkError;
 use super::failure::RunFailure;
+use super::feature::Feature;
 use super::link::Link;
-use super::message::{Message, PERFTEST_FEATURE, PerftestEnd};
+use super::message::{Message, PerftestEnd};
 use super::seat::Seat;
 
 /// How often a waiting end looks around.
@@ -53,18 +54,7 @@ pub(super) fn ask(
     programs: &[Program],
     stop: &AtomicBool,
 ) -> Result<(), RunFailure> {
-    if !features.iter().any(|feature| feature == PERFTEST_FEATURE) {
-        return Err(RunFailure {
-            bad_input: true,
-            ..RunFailure::new(
-                format!(
-                    "the rocebench at {} is too old to run perftest",
-                    link.peer()
-                ),
-                Some("install this version of rocebench there".into()),
-            )
-        });
-    }
+    Feature::Perftest.demand(link.peer(), features)?;
     address(link)?;
     link.send(&Message::PerftestCheck {
         programs: programs.to_vec(),

@@ -1,0 +1,90 @@
+//! What a server can do that the first ones of this protocol could not. It names it in `welcome`; a client asks
+//! for nothing that is not named there, as an older server would read past a field it does not know.
+
+use std::net::SocketAddr;
+
+use crate::plan::case::{Case, PollMode};
+
+use super::failure::RunFailure;
+
+/// Something that not every server of this protocol version can do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Feature {
+    /// It knows the messages about perftest.
+    Perftest,
+    /// It knows ways of waiting for completions besides busy polling.
+    Poll,
+}
+
+/// A server that lacks what is asked of it.
+#[derive(Clone, Debug, thiserror::Error)]
+#[error("the rocebench at {server} is too old {}", .feature.purpose())]
+pub struct FeatureMissing {
+    /// The server.
+    pub server: SocketAddr,
+    /// What it lacks.
+    pub feature: Feature,
+}
+
+impl Feature {
+    const ALL: [Feature; 2] = [Feature::Perftest, Feature::Poll];
+
+    fn name(self) -> &'static str {
+        match self {
+            Feature::Perftest => "perftest",
+            Feature::Poll => "poll",
+        }
+    }
+
+    fn purpose(self) -> &'static str {
+        match self {
+            Feature::Perftest => "to run perftest",
+            Feature::Poll => "for --poll event and adaptive",
+        }
+    }
+
+    /// What this program's server can do, as `welcome` has it.
+    pub fn offered() -> Vec<String> {
+        Self::ALL
+            .iter()
+            .map(|feature| feature.name().to_owned())
+            .collect()
+    }
+
+    /// What a server must be able to do for a case, beyond the protocol's version.
+    pub fn needed_by(case: &Case) -> impl Iterator<Item = Feature> {
+        (case.poll != PollMode::Busy)
+            .then_some(Feature::Poll)
+            .into_iter()
+    }
+
+    /// Checks that `server`, which told its `features`, can do this.
+    ///
+    /// # Errors
+    /// It cannot.
+    pub fn demand(self, server: SocketAddr, features: &[String]) -> Result<(), FeatureMissing> {
+        if features.iter().any(|name| name == self.name()) {
+            return Ok(());
+        }
+        Err(FeatureMissing {
+            server,
+            feature: self,
+        })
+    }
+}
+
+impl FeatureMissing {
+    /// What to do next.
+    pub fn hint(&self) -> String {
+        "install this version of rocebench there".into()
+    }
+}
+
+impl From<FeatureMissing> for RunFailure {
+    fn from(missing: FeatureMissing) -> Self {
+        RunFailure {
+            bad_input: true,
+            ..RunFailure::new(missing.to_string(), Some(missing.hint()))
+        }
+    }
+}
