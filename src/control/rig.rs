@@ -124,9 +124,7 @@ impl Rig {
     /// # Errors
     /// [`Broken::Workers`] when a worker met an error, which its report explains; or a device's event.
     pub fn check(&self) -> Result<(), Broken> {
-        if self.shared.has_failed() {
-            return Err(Broken::Workers);
-        }
+        let failed = self.shared.has_failed();
         while let Some(event) = self.events.as_ref().and_then(AsyncEvents::next) {
             if let AsyncEvent::CqError { cq } = event {
                 // A server's earlier run may have left one behind.
@@ -138,11 +136,17 @@ impl Rig {
                 {
                     continue;
                 }
+            } else if failed {
+                // What its worker saw of a QP says more than the event.
+                continue;
             }
             let device = self.fabric.port().context.name();
             if let Some(failure) = RunFailure::from_event(event, device, self.fabric.cq_entries()) {
                 return Err(Broken::Known(failure));
             }
+        }
+        if failed {
+            return Err(Broken::Workers);
         }
         Ok(())
     }

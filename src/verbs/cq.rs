@@ -161,7 +161,12 @@ impl CompletionQueue {
 
     #[cold]
     fn poll_failed(&self, code: i32) -> VerbsError {
-        VerbsError::returned(Operation::PollCq, self.context.name(), code.wrapping_neg())
+        // ibv_poll_cq(3) promises a negative value, and neither an error number nor `errno`.
+        VerbsError::Call {
+            operation: Operation::PollCq,
+            object: self.context.name().into(),
+            source: std::io::Error::other(format!("it returned {code}")),
+        }
     }
 
     pub(super) fn raw(&self) -> *mut ibv_cq {

@@ -239,6 +239,9 @@ impl VerbsError {
             (Operation::CreateQp | Operation::CreateCq, libc::EINVAL) => {
                 "the device refuses these sizes: lower --tx-depth, --rx-depth, --inline or --cq-depth"
             }
+            (Operation::PollCq, _) => {
+                "the CQ is broken, as after an overflow: leave --cq-depth out, or raise it; `dmesg` may say more"
+            }
             (Operation::AllocMemory, _) => "lower --qps, --size or the depths",
             (Operation::PostSend, libc::ENOMEM) => {
                 "the send queue is full: the device took fewer WRs than it promised; lower --tx-depth"

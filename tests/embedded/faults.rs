@@ -98,3 +98,17 @@ fn a_network_that_swallows_all_ends_the_run() {
         started.elapsed()
     );
 }
+
+#[test]
+fn a_cq_that_overflows_is_told_as_such() {
+    let _alone = alone();
+    Program::new(
+        "-d soft0 --op write,send --cq shared,per-qp --cq-depth 2 -q 4 -Q 1 -n 1000 --warmup 0",
+    )
+    .run()
+    .exits(1)
+    .says(&[
+        "a CQ of soft0 with 2 entries overflowed: completions are lost",
+        "hint: leave --cq-depth out",
+    ]);
+}

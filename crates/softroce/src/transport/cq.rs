@@ -174,9 +174,9 @@ impl Cq {
             return false;
         }
         if !ring.put(completion) {
-            self.overrun.store(true, Ordering::Release);
-            drop(ring);
+            // The event first: who then polls in vain finds the reason there.
             (self.on_overrun)();
+            self.overrun.store(true, Ordering::Release);
             return false;
         }
         self.waiting.store(ring.count, Ordering::SeqCst);
