@@ -59,10 +59,13 @@ fn serve_one(listener: &TcpListener) -> Option<Message> {
 #[test]
 fn a_server_that_lacks_what_is_asked_of_it_is_refused() {
     let _alone = alone();
-    for (options, words) in [(
-        "--poll busy,adaptive",
-        "too old for --poll event and adaptive",
-    )] {
+    for (options, words) in [
+        ("--poll event", "too old for --poll event and adaptive"),
+        (
+            "--poll busy,adaptive",
+            "too old for --poll event and adaptive",
+        ),
+    ] {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
         let port = listener.local_addr().unwrap().port();
         let server = thread::spawn(move || serve_one(&listener));

@@ -2,7 +2,8 @@
 
 use maud::{Markup, PreEscaped, html};
 
-use super::palette::{Colour, INK, Look, Marker};
+use super::colour::Colour;
+use super::palette::{INK, Look, Marker};
 use super::text::{SMALL_PX, printable};
 
 /// A rectangle, in pixels from the upper left corner.

@@ -7,6 +7,7 @@ mod canvas;
 mod chart_tests;
 #[cfg(test)]
 pub(crate) mod check;
+pub mod colour;
 mod legend;
 mod line_chart;
 pub mod number;

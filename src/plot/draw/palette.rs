@@ -4,24 +4,7 @@
 
 use std::fmt::Write as _;
 
-/// A colour: its CSS custom property and what it is on light and on dark ground.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Colour {
-    /// Name of the property, with its hyphens.
-    pub property: &'static str,
-    /// On light ground.
-    pub light: &'static str,
-    /// On dark ground.
-    pub dark: &'static str,
-}
-
-const fn colour(property: &'static str, light: &'static str, dark: &'static str) -> Colour {
-    Colour {
-        property,
-        light,
-        dark,
-    }
-}
+use super::colour::{Colour, colour};
 
 /// The ground.
 pub const GROUND: Colour = colour("--rb-bg", "#ffffff", "#16181d");
@@ -67,16 +50,6 @@ pub fn all() -> impl Iterator<Item = Colour> {
         .into_iter()
         .chain(SERIES)
         .chain(MAP)
-}
-
-impl Colour {
-    /// `fill:…` or `stroke:…` of this colour; the first value is for viewers that know no custom properties.
-    pub(super) fn css(self, what: &str) -> String {
-        let Colour {
-            property, light, ..
-        } = self;
-        format!("{what}:{light};{what}:var({property},{light})")
-    }
 }
 
 /// The rules that every figure carries. A class stands for a colour: `f…` fills with it, `s…` strokes.
@@ -179,25 +152,8 @@ impl Look {
 
 #[cfg(test)]
 mod tests {
+    use super::super::colour::wcag::{contrast, luminance};
     use super::*;
-
-    fn luminance(hex: &str) -> f64 {
-        let part = |range| f64::from(u8::from_str_radix(&hex[range], 16).unwrap()) / 255.0;
-        let linear = |value: f64| {
-            if value <= 0.04045 {
-                value / 12.92
-            } else {
-                ((value + 0.055) / 1.055).powf(2.4)
-            }
-        };
-        0.2126 * linear(part(1..3)) + 0.7152 * linear(part(3..5)) + 0.0722 * linear(part(5..7))
-    }
-
-    /// WCAG 2.2's contrast ratio.
-    fn contrast(a: &str, b: &str) -> f64 {
-        let (a, b) = (luminance(a), luminance(b));
-        (a.max(b) + 0.05) / (a.min(b) + 0.05)
-    }
 
     #[test]
     fn text_and_marks_stand_out_from_the_ground() {

@@ -32,17 +32,7 @@ pub fn figures(results: &[Loaded]) -> Vec<Figure> {
         most_figures: 12,
         least_places: 2,
     };
-    let groups = grouped(samples, &rule);
-    let last = groups.groups.len().saturating_sub(1);
-    let drawn = groups
-        .groups
-        .iter()
-        .enumerate()
-        .filter_map(|(index, group)| {
-            let notes: &[String] = if index == last { &groups.notes } else { &[] };
-            figure(index, group, notes)
-        });
-    drawn.collect()
+    grouped(samples, &rule).figures(figure)
 }
 
 fn bandwidth(sample: &Sample<'_>) -> Option<Spread> {

@@ -306,32 +306,9 @@ fn table(ratios: &Ratios) -> Table {
 mod tests {
     use super::*;
 
-    fn ratios(values: &[f64]) -> Ratios {
-        Ratios {
-            metric: Metric::GbitPerS,
-            margin: 0.03,
-            base: "base".to_owned(),
-            new: "new".to_owned(),
-            devices: ["soft0".to_owned()].into(),
-            rows: values
-                .iter()
-                .enumerate()
-                .map(|(index, &ratio)| RatioRow {
-                    case: format!("case-{index}"),
-                    base_median: 1.0,
-                    new_median: ratio,
-                    ratio,
-                    interval: Some((ratio / 1.02, ratio * 1.02)),
-                    verdict: "unclear".to_owned(),
-                    tone: Tone::Unclear,
-                })
-                .collect(),
-        }
-    }
-
     #[test]
     fn of_many_rows_the_worst_and_the_best_are_drawn() {
-        let ratios = ratios(
+        let ratios = Ratios::of(
             &(1..=100)
                 .map(|number| f64::from(number) / 50.0)
                 .collect::<Vec<_>>(),

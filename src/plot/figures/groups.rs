@@ -5,6 +5,7 @@ use std::cmp::Ordering;
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::settings::{Sample, Setting, minute};
+use crate::plot::figure::Figure;
 
 /// Cases that differ in the figure's horizontal axis only.
 #[derive(Clone, Debug)]
@@ -28,6 +29,21 @@ pub(super) struct Groups<'a> {
     pub(super) groups: Vec<Group<'a>>,
     /// What is not drawn and why, for a reader.
     pub(super) notes: Vec<String>,
+}
+
+impl<'a> Groups<'a> {
+    /// A figure for each group for which `draw` makes one; the last is given the notes.
+    pub(super) fn figures(
+        &self,
+        draw: impl Fn(usize, &Group<'a>, &[String]) -> Option<Figure>,
+    ) -> Vec<Figure> {
+        let last = self.groups.len().saturating_sub(1);
+        let drawn = self.groups.iter().enumerate().filter_map(|(index, group)| {
+            let notes: &[String] = if index == last { &self.notes } else { &[] };
+            draw(index, group, notes)
+        });
+        drawn.collect()
+    }
 }
 
 /// How cases are put together.

@@ -2,7 +2,8 @@
 
 use super::grid::{Grid, Grids, ShareOf, grids};
 use super::naming::{head, slug};
-use crate::plot::draw::palette::{Colour, GRID, GROUND, INK, MAP, MUTED};
+use crate::plot::draw::colour::Colour;
+use crate::plot::draw::palette::{GRID, GROUND, INK, MAP, MUTED};
 use crate::plot::draw::text::{SMALL_PX, width_px};
 use crate::plot::draw::{Anchor, Canvas, Paint, Rect, Sheet, Style};
 use crate::plot::figure::{Cell, Column, Figure, Table};

@@ -29,16 +29,7 @@ pub(super) struct Kind<'p> {
 impl Kind<'_> {
     /// A figure for each group that has a line.
     pub(super) fn figures(&self, groups: &Groups<'_>) -> Vec<Figure> {
-        let last = groups.groups.len().saturating_sub(1);
-        let drawn = groups
-            .groups
-            .iter()
-            .enumerate()
-            .filter_map(|(index, group)| {
-                let notes: &[String] = if index == last { &groups.notes } else { &[] };
-                self.figure(index, group, notes)
-            });
-        drawn.collect()
+        groups.figures(|index, group, notes| self.figure(index, group, notes))
     }
 
     fn figure(&self, index: usize, group: &Group<'_>, notes: &[String]) -> Option<Figure> {

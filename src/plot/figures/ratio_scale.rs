@@ -75,36 +75,11 @@ impl RatioScale {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::compare::Metric;
-    use crate::plot::figures::ratios::{RatioRow, Tone};
-
-    fn ratios(values: &[f64]) -> Ratios {
-        Ratios {
-            metric: Metric::GbitPerS,
-            margin: 0.03,
-            base: "base".to_owned(),
-            new: "new".to_owned(),
-            devices: ["soft0".to_owned()].into(),
-            rows: values
-                .iter()
-                .enumerate()
-                .map(|(index, &ratio)| RatioRow {
-                    case: format!("case-{index}"),
-                    base_median: 1.0,
-                    new_median: ratio,
-                    ratio,
-                    interval: Some((ratio / 1.02, ratio * 1.02)),
-                    verdict: "unclear".to_owned(),
-                    tone: Tone::Unclear,
-                })
-                .collect(),
-        }
-    }
 
     #[test]
     fn one_and_the_margin_are_always_on_the_scale() {
         for values in [vec![1.0], vec![0.2, 0.4], vec![3.0, 800.0]] {
-            let ratios = ratios(&values);
+            let ratios = Ratios::of(&values);
             let scale = RatioScale::of(&ratios, 100.0, 500.0);
             for ratio in values.into_iter().chain([1.0, 0.97, 1.03]) {
                 assert!(scale.holds(ratio), "{ratio}");
@@ -119,7 +94,7 @@ mod tests {
 
     #[test]
     fn an_endless_interval_does_not_dwarf_the_rest() {
-        let mut ratios = ratios(&[0.9, 1.1]);
+        let mut ratios = Ratios::of(&[0.9, 1.1]);
         ratios.rows[0].interval = Some((1e-9, 1e9));
         let scale = RatioScale::of(&ratios, 0.0, 500.0);
         assert!(scale.x(1.1) - scale.x(0.9) > 100.0);
