@@ -1,5 +1,7 @@
 //! Figures as short text, the same on axes, in words and in tables. It must not know what they are of.
 
+use crate::results::table::human_size;
+
 /// `value` with `digits` behind the point and blanks between thousands; powers of ten where it is very
 /// large or very small.
 pub fn fixed(value: f64, digits: usize) -> String {
@@ -48,12 +50,7 @@ pub fn short(value: f64) -> String {
 
 /// A number of bytes in the largest power of 1024 of which it is a multiple: `64 B`, `1 KiB`, `1536 B`.
 pub fn bytes(size: u64) -> String {
-    const UNITS: [(&str, u32); 4] = [("GiB", 30), ("MiB", 20), ("KiB", 10), ("B", 0)];
-    let (unit, shift) = UNITS
-        .into_iter()
-        .find(|(_, shift)| size > 0 && size.trailing_zeros() >= *shift)
-        .unwrap_or(("B", 0));
-    format!("{}\u{a0}{unit}", size >> shift)
+    human_size(size).replace(' ', "\u{a0}")
 }
 
 /// What a time is told in: its name and its length in nanoseconds.
