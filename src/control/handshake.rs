@@ -16,6 +16,7 @@ use super::clock_offset::{ClockOffset, wall_clock_ns};
 use super::dial::dial;
 use super::error::{AcceptError, ConnectError, ExchangeError};
 use super::exchange::Exchange;
+use super::lesson::EXPLAIN_FEATURE;
 use super::link::Link;
 use super::message::{BusyInfo, Message, PERFTEST_FEATURE, printable};
 use super::token::{self, Nonce, Role, Token};
@@ -238,7 +239,7 @@ fn admit<G>(
         .send(&Message::Welcome {
             mac,
             host: terms.host.clone(),
-            features: vec![PERFTEST_FEATURE.into()],
+            features: vec![PERFTEST_FEATURE.into(), EXPLAIN_FEATURE.into()],
             clock_ns: wall_clock_ns(),
         })
         .map_err(broken)?;

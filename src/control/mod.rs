@@ -10,6 +10,7 @@ pub mod failure;
 pub mod frame;
 pub mod handshake;
 mod handshake_error;
+pub mod lesson;
 pub mod link;
 pub mod message;
 mod metric;
