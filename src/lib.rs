@@ -11,6 +11,7 @@ pub mod compare;
 pub mod control;
 pub mod datapath;
 pub mod doctor;
+pub mod explain;
 pub mod metrics;
 pub mod perftest;
 pub mod plan;

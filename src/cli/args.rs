@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use clap::{ArgAction, Args, CommandFactory as _, Parser, Subcommand};
 
 use super::compare::CompareArgs;
+use super::explain::ExplainArgs;
 use super::host::HostPort;
 use super::plot::PlotArgs;
 use super::sweep_args::SweepArgs;
@@ -92,6 +93,8 @@ pub enum Command {
     Devices(DevicesArgs),
     /// Check this machine, and the way to HOST, and say what mends what is broken
     Doctor(DoctorArgs),
+    /// Do one transfer step by step, as a lesson; or make a mistake, and see what comes of it
+    Explain(ExplainArgs),
 }
 
 /// Options of a sweep.

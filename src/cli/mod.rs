@@ -9,6 +9,7 @@ pub mod doctor;
 pub mod dry_run;
 pub mod errors;
 pub mod execute;
+pub mod explain;
 pub mod host;
 pub mod logging;
 mod output;
@@ -48,6 +49,7 @@ pub fn main() -> Result<(), Failure> {
         }
         Some(args::Command::Devices(args)) => devices::run(&args),
         Some(args::Command::Doctor(args)) => doctor::run(args),
+        Some(args::Command::Explain(args)) => explain::run(args),
         None => {
             let plan = run::RunPlan::new(cli.run)?;
             logging::start(plan.verbose, plan.quiet);

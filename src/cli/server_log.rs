@@ -28,6 +28,14 @@ fn line(event: &ServerEvent<'_>, quiet: bool) -> Option<String> {
         _ if quiet => return None,
         ServerEvent::Accepted { client } => format!("{client}: session begins"),
         ServerEvent::Run { case, run } => format!("  {case}, run {run}"),
+        ServerEvent::Lesson { lesson } => match lesson.mistake {
+            None => format!("  a lesson: {}", lesson.op.name()),
+            Some(mistake) => format!(
+                "  a lesson: {}, wrong on purpose: {}",
+                lesson.op.name(),
+                mistake.name()
+            ),
+        },
         ServerEvent::Perftest { program, case } => format!("  {case}, {program}"),
         ServerEvent::Finished { client, runs } => {
             format!("{client}: session ends, {runs} runs served")

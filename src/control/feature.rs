@@ -12,6 +12,8 @@ use super::failure::RunFailure;
 pub enum Feature {
     /// It knows the messages about perftest.
     Perftest,
+    /// It takes part in lessons.
+    Explain,
     /// It knows ways of waiting for completions besides busy polling.
     Poll,
 }
@@ -27,11 +29,12 @@ pub struct FeatureMissing {
 }
 
 impl Feature {
-    const ALL: [Feature; 2] = [Feature::Perftest, Feature::Poll];
+    const ALL: [Feature; 3] = [Feature::Perftest, Feature::Explain, Feature::Poll];
 
     fn name(self) -> &'static str {
         match self {
             Feature::Perftest => "perftest",
+            Feature::Explain => "explain",
             Feature::Poll => "poll",
         }
     }
@@ -39,6 +42,7 @@ impl Feature {
     fn purpose(self) -> &'static str {
         match self {
             Feature::Perftest => "to run perftest",
+            Feature::Explain => "to take part in a lesson",
             Feature::Poll => "for --poll event and adaptive",
         }
     }

@@ -12,6 +12,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use thiserror::Error;
 
+use super::lesson::{Lesson, OtherEnd, Sight};
 use crate::perftest::{Job, Program};
 use crate::plan::case::{Case, Mtu};
 
@@ -115,6 +116,14 @@ pub enum Message {
     },
     /// perftest's server has ended, or could not be started; once for each start.
     PerftestEnded(Box<PerftestEnd>),
+    /// Client to server: prepare for one transfer on one QP.
+    Explain(Box<Lesson>),
+    /// The server's QP is in RTS.
+    ExplainReady(Box<OtherEnd>),
+    /// Client to server: the transfer is over, or there will be none.
+    ExplainLook,
+    /// What there is at the server then.
+    ExplainSeen(Box<Sight>),
     /// Sign of life; the link swallows it.
     Heartbeat,
     /// The sender gives the session up.
@@ -155,6 +164,10 @@ impl Message {
             Message::PerftestStarted { .. } => "perftest_started",
             Message::PerftestStop { .. } => "perftest_stop",
             Message::PerftestEnded(_) => "perftest_ended",
+            Message::Explain(_) => "explain",
+            Message::ExplainReady(_) => "explain_ready",
+            Message::ExplainLook => "explain_look",
+            Message::ExplainSeen(_) => "explain_seen",
             Message::Heartbeat => "heartbeat",
             Message::Abort { .. } => "abort",
             Message::Goodbye => "goodbye",

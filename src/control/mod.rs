@@ -11,6 +11,7 @@ pub mod feature;
 pub mod frame;
 pub mod handshake;
 mod handshake_error;
+pub mod lesson;
 pub mod link;
 pub mod message;
 mod metric;

@@ -15,6 +15,7 @@ use crate::perftest::{Job, Program};
 use super::error::AcceptError;
 use super::failure::RunFailure;
 use super::handshake::{Accepted, ServerTerms, accept};
+use super::lesson::{Lesson, serve_lesson};
 use super::link::Link;
 use super::message::{BusyInfo, Message};
 use super::perftest_server::{permit, serve_perftest};
@@ -63,6 +64,11 @@ pub enum ServerEvent<'a> {
         case: &'a str,
         /// Number of the run, from 1.
         run: u32,
+    },
+    /// A lesson begins.
+    Lesson {
+        /// What is done.
+        lesson: &'a Lesson,
     },
     /// perftest's server is started.
     Perftest {
@@ -282,6 +288,11 @@ fn serve_session(
                     case: &job.case.id,
                 });
                 station = perftest(link, options, station, &job, stop)?;
+            }
+            Ok(Message::Explain(lesson)) => {
+                log(ServerEvent::Lesson { lesson: &lesson });
+                serve_lesson(link, &station, &lesson, stop)?;
+                *runs += 1;
             }
             Ok(Message::Goodbye) => return Ok(()),
             Ok(other) => return Err(link.unexpected("prepare or goodbye", &other).into()),

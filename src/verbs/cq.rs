@@ -7,6 +7,7 @@ use std::sync::Arc;
 use rdma_sys::{ibv_cq, ibv_wc, ibv_wc_opcode};
 
 use super::channel::Notices;
+use super::teardown::{Last, Teardown};
 use super::{CompletionChannel, Context, Operation, VerbsError, WcStatus};
 
 /// Completions taken by one poll at most. Large enough that the cost of a poll and of a clock reading
@@ -23,6 +24,7 @@ pub struct CompletionQueue {
     raw: NonNull<ibv_cq>,
     poll: PollFunction,
     events: Option<Events>,
+    destroyed: bool,
 }
 
 /// Of a CQ on a channel.
@@ -113,6 +115,7 @@ impl CompletionQueue {
             raw,
             poll,
             events,
+            destroyed: false,
         }))
     }
 
@@ -179,17 +182,35 @@ impl CompletionQueue {
     }
 }
 
-impl Drop for CompletionQueue {
-    fn drop(&mut self) {
-        // SAFETY: its QPs held an `Arc` to it and are destroyed; events of a channel are acknowledged before.
-        let destroy = || unsafe {
-            (self.context.library().destroy_cq)(self.raw.as_ptr());
+impl Teardown for CompletionQueue {
+    const OPERATION: Operation = Operation::DestroyCq;
+
+    fn object(&self) -> String {
+        self.context.name().to_owned()
+    }
+
+    fn tear_down(&mut self, _: Last) -> i32 {
+        self.destroyed = true;
+        let mut code = 0;
+        // SAFETY: its QPs held an `Arc` to it and are destroyed; events of a channel are acknowledged before; it
+        // was not destroyed before.
+        let mut destroy = || unsafe {
+            code = (self.context.library().destroy_cq)(self.raw.as_ptr());
         };
         match &self.events {
             None => destroy(),
             Some(events) => events
                 .channel
                 .leave(self.raw.as_ptr(), &events.notices, destroy),
+        }
+        code
+    }
+}
+
+impl Drop for CompletionQueue {
+    fn drop(&mut self) {
+        if !self.destroyed {
+            self.tear_down(Last::word());
         }
     }
 }
@@ -241,6 +262,22 @@ impl Completion {
     #[inline]
     pub fn byte_len(&self) -> u32 {
         self.0.byte_len
+    }
+
+    /// The QP's number.
+    pub fn qpn(&self) -> u32 {
+        self.0.qp_num
+    }
+
+    /// Its name in `verbs.h`, without the prefix `IBV_WC_`; only for one that succeeded.
+    pub fn opcode_name(&self) -> &'static str {
+        match self.0.opcode {
+            ibv_wc_opcode::IBV_WC_SEND => "SEND",
+            ibv_wc_opcode::IBV_WC_RDMA_WRITE => "RDMA_WRITE",
+            ibv_wc_opcode::IBV_WC_RDMA_READ => "RDMA_READ",
+            ibv_wc_opcode::IBV_WC_RECV => "RECV",
+            _ => "other",
+        }
     }
 
     /// Whether this is a receive; only for one that succeeded.

@@ -12,13 +12,15 @@ use rdma_sys::{
 };
 
 use super::gid::{Gid, GidEntry, GidType};
-use super::{Operation, VerbsError, VerbsLibrary};
+use super::teardown::{Last, Teardown};
+use super::{Operation, RecordedPacket, VerbsError, VerbsLibrary};
 
 /// An open device. Everything made from it keeps it open.
 pub struct Context {
     library: &'static VerbsLibrary,
     raw: NonNull<ibv_context>,
     name: String,
+    closed: bool,
 }
 
 // SAFETY: libibverbs' functions on a context may be called from any thread (ibv_open_device(3) objects
@@ -143,7 +145,12 @@ impl Context {
         raw: NonNull<ibv_context>,
         name: String,
     ) -> Arc<Context> {
-        Arc::new(Context { library, raw, name })
+        Arc::new(Context {
+            library,
+            raw,
+            name,
+            closed: false,
+        })
     }
 
     /// The device's name, such as `mlx5_0`.
@@ -162,6 +169,24 @@ impl Context {
         self.library
             .is_embedded()
             .then(|| unsafe { softroce::verbs::counters(self.raw) })
+    }
+
+    /// Records the packets that pass the embedded device from now on; whether this is one.
+    pub fn record_packets(&self) -> bool {
+        if self.library.is_embedded() {
+            // SAFETY: a context of the embedded library, open as long as this.
+            unsafe { softroce::verbs::open_tap(self.raw) };
+        }
+        self.library.is_embedded()
+    }
+
+    /// The packets since [`Context::record_packets`], which ends with this.
+    pub fn recorded_packets(&self) -> Vec<RecordedPacket> {
+        if !self.library.is_embedded() {
+            return Vec::new();
+        }
+        // SAFETY: as above.
+        unsafe { softroce::verbs::close_tap(self.raw) }
     }
 
     /// Completion vectors, at least 1.
@@ -314,10 +339,25 @@ impl Context {
     }
 }
 
+impl Teardown for Context {
+    const OPERATION: Operation = Operation::CloseDevice;
+
+    fn object(&self) -> String {
+        self.name.clone()
+    }
+
+    fn tear_down(&mut self, _: Last) -> i32 {
+        self.closed = true;
+        // SAFETY: opened by this library, and everything made from it held an `Arc` to it; it was not closed before.
+        unsafe { (self.library.close_device)(self.raw()) }
+    }
+}
+
 impl Drop for Context {
     fn drop(&mut self) {
-        // SAFETY: opened by this library, and everything made from it held an `Arc` to it.
-        unsafe { (self.library.close_device)(self.raw()) };
+        if !self.closed {
+            self.tear_down(Last::word());
+        }
     }
 }
 

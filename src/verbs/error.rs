@@ -33,6 +33,11 @@ pub enum Operation {
     ModifyToErr,
     PostSend,
     PostRecv,
+    DestroyQp,
+    DestroyCq,
+    DeregMr,
+    DeallocPd,
+    CloseDevice,
 }
 
 impl fmt::Display for Operation {
@@ -66,6 +71,11 @@ impl fmt::Display for Operation {
             Operation::ModifyToErr => "ibv_modify_qp →ERR",
             Operation::PostSend => "ibv_post_send",
             Operation::PostRecv => "ibv_post_recv",
+            Operation::DestroyQp => "ibv_destroy_qp",
+            Operation::DestroyCq => "ibv_destroy_cq",
+            Operation::DeregMr => "ibv_dereg_mr",
+            Operation::DeallocPd => "ibv_dealloc_pd",
+            Operation::CloseDevice => "ibv_close_device",
         })
     }
 }

@@ -7,12 +7,14 @@ use std::sync::Arc;
 
 use rdma_sys::{ibv_access_flags, ibv_mr, ibv_pd, ibv_sge};
 
+use super::teardown::{Last, Teardown};
 use super::{Context, Operation, VerbsError};
 
 /// A protection domain.
 pub struct ProtectionDomain {
     context: Arc<Context>,
     raw: NonNull<ibv_pd>,
+    deallocated: bool,
 }
 
 // SAFETY: a PD may be used from any thread (libibverbs objects are thread-safe) and is never changed.
@@ -33,6 +35,7 @@ impl ProtectionDomain {
         Ok(Arc::new(ProtectionDomain {
             context: Arc::clone(context),
             raw,
+            deallocated: false,
         }))
     }
 
@@ -46,10 +49,25 @@ impl ProtectionDomain {
     }
 }
 
+impl Teardown for ProtectionDomain {
+    const OPERATION: Operation = Operation::DeallocPd;
+
+    fn object(&self) -> String {
+        self.context.name().to_owned()
+    }
+
+    fn tear_down(&mut self, _: Last) -> i32 {
+        self.deallocated = true;
+        // SAFETY: all MRs and QPs made from it held an `Arc` to it, so they are gone; it was not deallocated before.
+        unsafe { (self.context.library().dealloc_pd)(self.raw()) }
+    }
+}
+
 impl Drop for ProtectionDomain {
     fn drop(&mut self) {
-        // SAFETY: all MRs and QPs made from it held an `Arc` to it, so they are gone.
-        unsafe { (self.context.library().dealloc_pd)(self.raw()) };
+        if !self.deallocated {
+            self.tear_down(Last::word());
+        }
     }
 }
 
@@ -78,6 +96,25 @@ impl Access {
         }
     }
 
+    /// The flags by their names in `verbs.h`, as C code.
+    pub fn c_flags(self) -> &'static str {
+        match self {
+            Access::LocalRead => "0",
+            Access::LocalWrite => "IBV_ACCESS_LOCAL_WRITE",
+            Access::RemoteWrite => "IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE",
+            Access::RemoteRead => "IBV_ACCESS_REMOTE_READ",
+        }
+    }
+
+    /// The same for `qp_access_flags`.
+    pub fn c_qp_flags(self) -> &'static str {
+        match self {
+            Access::LocalRead | Access::LocalWrite => "0",
+            Access::RemoteWrite => "IBV_ACCESS_REMOTE_WRITE",
+            Access::RemoteRead => "IBV_ACCESS_REMOTE_READ",
+        }
+    }
+
     /// The flags that a QP needs so that the peer may use such memory (`qp_access_flags`).
     pub(super) fn qp_flags(self) -> u32 {
         self.flags() & !ibv_access_flags::IBV_ACCESS_LOCAL_WRITE.0
@@ -93,6 +130,7 @@ pub struct MemoryRegion {
     raw: NonNull<ibv_mr>,
     start: NonNull<u8>,
     length_bytes: usize,
+    deregistered: bool,
 }
 
 // SAFETY: the memory belongs to this object alone and is only reached by raw copies, which have no
@@ -142,6 +180,7 @@ impl MemoryRegion {
             raw,
             start,
             length_bytes,
+            deregistered: false,
         }))
     }
 
@@ -204,14 +243,28 @@ impl MemoryRegion {
     }
 }
 
+impl Teardown for MemoryRegion {
+    const OPERATION: Operation = Operation::DeregMr;
+
+    fn object(&self) -> String {
+        format!("{} ({} bytes)", self.pd.context.name(), self.length_bytes)
+    }
+
+    fn tear_down(&mut self, _: Last) -> i32 {
+        self.deregistered = true;
+        // SAFETY: rings that refer to it hold an `Arc`, so no QP of ours still uses it; it was not deregistered
+        // before, and nobody reads its keys any more.
+        unsafe { (self.pd.context.library().dereg_mr)(self.raw.as_ptr()) }
+    }
+}
+
 impl Drop for MemoryRegion {
     fn drop(&mut self) {
-        // SAFETY: rings that refer to it hold an `Arc`, so no QP of ours still uses it; the mapping is
-        // unmapped only after its registration is gone.
-        unsafe {
-            (self.pd.context.library().dereg_mr)(self.raw.as_ptr());
-            libc::munmap(self.start.as_ptr().cast(), self.length_bytes);
+        if !self.deregistered {
+            self.tear_down(Last::word());
         }
+        // SAFETY: a mapping of this length, whose registration is gone.
+        unsafe { libc::munmap(self.start.as_ptr().cast(), self.length_bytes) };
     }
 }
 

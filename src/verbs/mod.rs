@@ -12,10 +12,12 @@ mod gid;
 mod library;
 mod memory;
 mod qp;
+mod qp_query;
 mod recv_ring;
 mod select;
 mod send_ring;
 mod status;
+mod teardown;
 
 pub use channel::{Bell, CompletionChannel};
 pub use cq::{Completion, CompletionQueue, POLL_BATCH, WcBatch};
@@ -27,9 +29,15 @@ pub use gid::{Gid, GidEntry, GidReason, GidType, choose_gid, choose_gid_because}
 pub use library::VerbsLibrary;
 pub use memory::{Access, MemoryRegion, ProtectionDomain};
 pub use qp::{Path, QpCapacity, QueuePair, Reliability, RemoteQp};
+pub use qp_query::{QpAttributes, QpState};
 pub use recv_ring::{RecvRing, RecvTemplate};
 pub use select::{Port, PortRequest, select};
 pub use send_ring::{PostError, SendEdit, SendOpcode, SendRing, SendScratch, SendTemplate};
 /// What goes wrong on purpose on the embedded device, read from text such as `drop=5%,seed=7`.
 pub use softroce::net::Faults;
+/// A packet that passed the embedded device.
+pub use softroce::net::Passed as RecordedPacket;
+/// Packets of RoCEv2 taken apart.
+pub use softroce::wire;
 pub use status::WcStatus;
+pub use teardown::{Teardown, tear_down};

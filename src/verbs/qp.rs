@@ -9,7 +9,10 @@ use rdma_sys::{
     ibv_qp_state, ibv_qp_type,
 };
 
-use super::{Access, CompletionQueue, Gid, LinkLayer, Operation, ProtectionDomain, VerbsError};
+use super::teardown::{Last, Teardown};
+use super::{
+    Access, CompletionQueue, Context, Gid, LinkLayer, Operation, ProtectionDomain, VerbsError,
+};
 
 /// Room in a QP's queues.
 #[derive(Clone, Copy, Debug)]
@@ -84,6 +87,7 @@ pub struct QueuePair {
     /// Kept so that they outlive the QP.
     _cqs: [Arc<CompletionQueue>; 2],
     raw: NonNull<ibv_qp>,
+    destroyed: bool,
 }
 
 // SAFETY: posting and modifying may be done from any thread (libibverbs locks), and the fields never
@@ -134,6 +138,7 @@ impl QueuePair {
             pd: Arc::clone(pd),
             _cqs: [Arc::clone(send_cq), Arc::clone(recv_cq)],
             raw,
+            destroyed: false,
         }))
     }
 
@@ -141,6 +146,10 @@ impl QueuePair {
     pub fn qpn(&self) -> u32 {
         // SAFETY: the QP lives while `self` does.
         unsafe { self.raw.as_ref().qp_num }
+    }
+
+    pub(super) fn context(&self) -> &Context {
+        self.pd.context()
     }
 
     pub(super) fn raw(&self) -> *mut ibv_qp {
@@ -245,10 +254,25 @@ impl QueuePair {
     }
 }
 
+impl Teardown for QueuePair {
+    const OPERATION: Operation = Operation::DestroyQp;
+
+    fn object(&self) -> String {
+        format!("{} QP {:#08x}", self.pd.context().name(), self.qpn())
+    }
+
+    fn tear_down(&mut self, _: Last) -> i32 {
+        self.destroyed = true;
+        // SAFETY: rings held an `Arc` to it, so nobody posts any more; it was not destroyed before.
+        unsafe { (self.pd.context().library().destroy_qp)(self.raw()) }
+    }
+}
+
 impl Drop for QueuePair {
     fn drop(&mut self) {
-        // SAFETY: rings held an `Arc` to it, so nobody posts any more.
-        unsafe { (self.pd.context().library().destroy_qp)(self.raw()) };
+        if !self.destroyed {
+            self.tear_down(Last::word());
+        }
     }
 }
 

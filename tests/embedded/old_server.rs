@@ -59,24 +59,28 @@ fn serve_one(listener: &TcpListener) -> Option<Message> {
 #[test]
 fn a_server_that_lacks_what_is_asked_of_it_is_refused() {
     let _alone = alone();
-    for (options, words) in [
-        ("--poll event", "too old for --poll event and adaptive"),
+    for (words, refusal) in [
         (
-            "--poll busy,adaptive",
+            "HOST -d soft0 -n 10 --poll event",
             "too old for --poll event and adaptive",
         ),
+        (
+            "HOST -d soft0 -n 10 --poll busy,adaptive",
+            "too old for --poll event and adaptive",
+        ),
+        ("explain HOST -d soft0", "too old to take part in a lesson"),
     ] {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
         let port = listener.local_addr().unwrap().port();
         let server = thread::spawn(move || serve_one(&listener));
-        Program::new(&format!("127.0.0.1:{port} -d soft0 -n 10 {options}"))
+        Program::new(&words.replace("HOST", &format!("127.0.0.1:{port}")))
             .run()
             .exits(2)
-            .says(&[words, "install this version of rocebench there"]);
+            .says(&[refusal, "install this version of rocebench there"]);
         let first = server.join().unwrap();
         assert!(
             matches!(first, None | Some(Message::Goodbye)),
-            "{options}: {first:?}"
+            "{words}: {first:?}"
         );
     }
 }

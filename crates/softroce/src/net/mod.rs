@@ -9,6 +9,7 @@ mod identification;
 mod impairment;
 mod receiver;
 mod sockets;
+mod tap;
 mod train;
 mod transmitter;
 mod wakeup;
@@ -28,6 +29,7 @@ pub use faults::{Direction, Faults, FaultsError};
 pub use flow::Flow;
 pub use receiver::Receiver;
 pub use sockets::now_ns;
+pub use tap::{Passed, Tap};
 pub use train::Train;
 pub use transmitter::Transmitter;
 pub use wakeup::{Kick, block_signals, prefer_short_turns};
@@ -59,6 +61,8 @@ pub struct Port {
     pub receiver: Receiver,
     /// Shared by both.
     pub counters: Arc<Counters>,
+    /// Shared by both.
+    pub tap: Arc<Tap>,
 }
 
 /// Takes `address`, or a free one of 127.0.0.0/8.
@@ -70,6 +74,7 @@ pub fn open(address: Option<IpAddr>, faults: &Faults) -> io::Result<Port> {
         address::take(address.map(|it| it.to_canonical()))?;
     let sending = address::sending_sockets(address)?;
     let counters = Arc::new(Counters::default());
+    let tap = Arc::new(Tap::default());
     let header_bytes = if address.is_ipv4() { 20 + 8 } else { 40 + 8 };
     // The directions' fates must not be the same ones.
     let outwards = Impairment::new(faults.transmit, faults.seed, header_bytes);
@@ -77,8 +82,21 @@ pub fn open(address: Option<IpAddr>, faults: &Faults) -> io::Result<Port> {
     Ok(Port {
         address,
         receive_buffer_bytes,
-        transmitter: Transmitter::new(address, sending, outwards, Arc::clone(&counters)),
-        receiver: Receiver::new(socket, address, inwards, Arc::clone(&counters)),
+        transmitter: Transmitter::new(
+            address,
+            sending,
+            outwards,
+            Arc::clone(&counters),
+            Arc::clone(&tap),
+        ),
+        receiver: Receiver::new(
+            socket,
+            address,
+            inwards,
+            Arc::clone(&counters),
+            Arc::clone(&tap),
+        ),
         counters,
+        tap,
     })
 }

@@ -10,6 +10,7 @@ use super::flow::icrc_addresses;
 use super::identification::Identification;
 use super::impairment::{Impairment, Transit};
 use super::sockets::{BATCH, Batch, Socket, now_ns};
+use super::tap::Tap;
 use crate::wire::{Bth, ICRC_BYTES, IcrcSeed};
 
 /// Bytes of the shortest packet.
@@ -27,6 +28,7 @@ pub struct Receiver {
     check: Check,
     faults: Option<Box<Impairment<Origin>>>,
     counters: Arc<Counters>,
+    tap: Arc<Tap>,
 }
 
 /// Who sent a packet, and its place in its train.
@@ -38,6 +40,7 @@ impl Receiver {
         address: IpAddr,
         faults: Option<Impairment<Origin>>,
         counters: Arc<Counters>,
+        tap: Arc<Tap>,
     ) -> Receiver {
         Receiver {
             socket,
@@ -49,6 +52,7 @@ impl Receiver {
             },
             faults: faults.map(Box::new),
             counters,
+            tap,
         }
     }
 
@@ -105,6 +109,15 @@ impl Receiver {
                 continue;
             }
             let mut seed = Seed::none();
+            if let Some(tap) = self.tap.recording() {
+                for (place, segment) in datagram.bytes.chunks_mut(segment_bytes).enumerate() {
+                    tally.packets += 1;
+                    let verdict = self.check.check(datagram.source, &mut seed, place, segment);
+                    tap.received(datagram.source.ip(), segment, verdict == Verdict::Good);
+                    tally.hand_over(verdict, datagram.source, segment, each);
+                }
+                continue;
+            }
             for (place, segment) in datagram.bytes.chunks_mut(segment_bytes).enumerate() {
                 tally.packets += 1;
                 let verdict = self.check.check(datagram.source, &mut seed, place, segment);
@@ -126,6 +139,9 @@ impl Receiver {
             let verdict = self
                 .check
                 .check(source, &mut Seed::none(), place, &mut packet.bytes);
+            if let Some(tap) = self.tap.recording() {
+                tap.received(source.ip(), &packet.bytes, verdict == Verdict::Good);
+            }
             tally.hand_over(verdict, source, &packet.bytes, each);
         }
         tally.report(&self.counters, 0);
@@ -138,7 +154,7 @@ impl Receiver {
     }
 }
 
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 enum Verdict {
     Good,
     Short,

@@ -254,6 +254,16 @@ impl Train {
         all
     }
 
+    /// A copy of each of its packets.
+    pub(super) fn copied_packets(&self) -> impl Iterator<Item = Vec<u8>> {
+        let all = self.copied();
+        let packets: Vec<_> = all
+            .chunks(self.segment_bytes.max(1))
+            .map(<[u8]>::to_vec)
+            .collect();
+        packets.into_iter()
+    }
+
     fn pieces(&self) -> &[libc::iovec] {
         self.iovecs.get(..self.used_iovecs).unwrap_or_default()
     }

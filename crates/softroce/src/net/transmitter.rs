@@ -11,6 +11,7 @@ use super::counters::Counters;
 use super::flow::Flow;
 use super::impairment::{Impairment, Transit};
 use super::sockets::{Socket, now_ns};
+use super::tap::Tap;
 use super::train::Train;
 
 /// How long a send may wait for room in the socket, in milliseconds.
@@ -24,6 +25,7 @@ pub struct Transmitter {
     no_trains: AtomicBool,
     faults: Option<Box<Mutex<Impairment<Flow>>>>,
     counters: Arc<Counters>,
+    tap: Arc<Tap>,
 }
 
 impl Transmitter {
@@ -32,6 +34,7 @@ impl Transmitter {
         sockets: Vec<(Socket, u16)>,
         faults: Option<Impairment<Flow>>,
         counters: Arc<Counters>,
+        tap: Arc<Tap>,
     ) -> Transmitter {
         Transmitter {
             address,
@@ -39,6 +42,7 @@ impl Transmitter {
             no_trains: AtomicBool::new(false),
             faults: faults.map(|link| Box::new(Mutex::new(link))),
             counters,
+            tap,
         }
     }
 
@@ -77,6 +81,9 @@ impl Transmitter {
     /// Sends it, whole or not at all, and empties it; a train that cannot be sent counts as lost. Never blocks
     /// for long.
     pub fn send(&self, train: &mut Train) {
+        if let (Some(tap), Some(flow)) = (self.tap.recording(), train.flow()) {
+            tap.sent(flow.destination.ip(), train.copied_packets());
+        }
         match &self.faults {
             _ if train.packets() == 0 => {}
             None => self.account(

@@ -27,6 +27,7 @@ pub(super) struct Core {
     pub(super) statistics: Statistics,
     receive_buffer_bytes: usize,
     net_counters: Arc<net::Counters>,
+    pub(super) tap: Arc<net::Tap>,
     inbound: Mutex<Inbound>,
     tables: RwLock<Tables>,
     peers: Mutex<HashMap<IpAddr, Arc<Peer>>>,
@@ -133,6 +134,7 @@ impl Core {
             statistics: Statistics::default(),
             receive_buffer_bytes: port.receive_buffer_bytes,
             net_counters: port.counters,
+            tap: port.tap,
             inbound: Mutex::new(Inbound {
                 receiver: port.receiver,
                 owing: Vec::with_capacity(1024),

@@ -84,6 +84,11 @@ impl Nic {
         self.core.tables_mut().memories.remove(key);
     }
 
+    /// What records the packets that pass.
+    pub fn tap(&self) -> &net::Tap {
+        &self.core.tap
+    }
+
     /// Counters since the opening, with their names.
     pub fn counters(&self) -> Vec<(&'static str, u64)> {
         self.core.counters()

@@ -9,7 +9,7 @@ use rdma_sys::ibv_context;
 
 use super::context::{self, Context};
 use super::device;
-use crate::net::Faults;
+use crate::net::{Faults, Passed};
 
 /// A device of the list.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -55,6 +55,24 @@ pub fn open_with_faults(name: &str, faults: &Faults) -> io::Result<NonNull<ibv_c
 pub unsafe fn counters(context: NonNull<ibv_context>) -> Vec<(&'static str, u64)> {
     // SAFETY: the caller's.
     unsafe { Context::of(context.as_ptr()) }.nic().counters()
+}
+
+/// Records the packets that pass from now on.
+///
+/// # Safety
+/// As for [`counters`].
+pub unsafe fn open_tap(context: NonNull<ibv_context>) {
+    // SAFETY: the caller's.
+    unsafe { Context::of(context.as_ptr()) }.nic().tap().open();
+}
+
+/// Records no more, and returns what passed since [`open_tap`].
+///
+/// # Safety
+/// As for [`counters`].
+pub unsafe fn close_tap(context: NonNull<ibv_context>) -> Vec<Passed> {
+    // SAFETY: the caller's.
+    unsafe { Context::of(context.as_ptr()) }.nic().tap().close()
 }
 
 #[cfg(test)]

@@ -42,7 +42,7 @@ pub use device::{
 };
 pub use domain::{alloc_pd, dealloc_pd, dereg_mr, reg_mr, reg_mr_iova, reg_mr_iova2};
 pub use limits::{query_device, query_device_ex};
-pub use listing::{Listing, counters, devices, open_with_faults};
+pub use listing::{Listing, close_tap, counters, devices, open_tap, open_with_faults};
 pub use port::{
     get_pkey_index, query_gid, query_gid_ex, query_gid_table, query_gid_type, query_pkey,
     query_port, query_port_compat,

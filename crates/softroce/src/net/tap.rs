@@ -1,0 +1,121 @@
+//! A record of the packets that pass, for whoever wants to look at them. While nobody does, it costs a load and a
+//! branch for each train.
+
+use std::net::IpAddr;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, PoisonError};
+
+use super::sockets::now_ns;
+
+/// Packets that are kept at most; more are not.
+const MOST: usize = 1024;
+
+/// A packet that passed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Passed {
+    /// When, as nanoseconds of [`super::now_ns`].
+    pub at_ns: u64,
+    /// It was sent, before any faults; else it was received, after them.
+    pub outwards: bool,
+    /// The other end's address.
+    pub peer: IpAddr,
+    /// From the base transport header to the CRC.
+    pub bytes: Vec<u8>,
+    /// Its invariant CRC is right; that of one sent always is.
+    pub icrc_ok: bool,
+}
+
+/// Where packets are recorded.
+#[derive(Debug, Default)]
+pub struct Tap {
+    on: AtomicBool,
+    passed: Mutex<Vec<Passed>>,
+}
+
+impl Tap {
+    /// Records what passes from now on, the first thousand packets of it.
+    pub fn open(&self) {
+        self.on.store(true, Ordering::Relaxed);
+    }
+
+    /// Records no more, and hands over what passed.
+    pub fn close(&self) -> Vec<Passed> {
+        self.on.store(false, Ordering::Relaxed);
+        std::mem::take(&mut *self.passed.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// The tap if it records.
+    pub(super) fn recording(&self) -> Option<&Tap> {
+        self.on.load(Ordering::Relaxed).then_some(self)
+    }
+
+    #[cold]
+    pub(super) fn sent(&self, peer: IpAddr, packets: impl Iterator<Item = Vec<u8>>) {
+        let at_ns = now_ns();
+        for bytes in packets {
+            self.keep(Passed {
+                at_ns,
+                outwards: true,
+                peer,
+                bytes,
+                icrc_ok: true,
+            });
+        }
+    }
+
+    #[cold]
+    pub(super) fn received(&self, peer: IpAddr, bytes: &[u8], icrc_ok: bool) {
+        self.keep(Passed {
+            at_ns: now_ns(),
+            outwards: false,
+            peer,
+            bytes: bytes.to_vec(),
+            icrc_ok,
+        });
+    }
+
+    fn keep(&self, passed: Passed) {
+        let mut all = self.passed.lock().unwrap_or_else(PoisonError::into_inner);
+        if all.len() < MOST {
+            all.push(passed);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_while_open_and_not_for_ever() {
+        let tap = Tap::default();
+        let peer = IpAddr::from([127, 0, 0, 1]);
+        assert!(tap.recording().is_none());
+        tap.open();
+        let recording = tap.recording().unwrap();
+        recording.sent(peer, [vec![1], vec![2]].into_iter());
+        recording.received(peer, &[3], false);
+        let passed = tap.close();
+        let seen: Vec<_> = passed
+            .iter()
+            .map(|it| (it.bytes.as_slice(), it.outwards, it.icrc_ok))
+            .collect();
+        assert_eq!(
+            seen,
+            [
+                (&[1][..], true, true),
+                (&[2], true, true),
+                (&[3], false, false)
+            ]
+        );
+        assert!(tap.recording().is_none());
+        tap.open();
+        recording_many(&tap, peer);
+        assert_eq!(tap.close().len(), MOST);
+        assert!(tap.close().is_empty());
+    }
+
+    fn recording_many(tap: &Tap, peer: IpAddr) {
+        tap.sent(peer, std::iter::repeat_n(vec![0], MOST + 1));
+    }
+}

@@ -1,0 +1,188 @@
+//! `rocebench explain`: options become a lesson, and what it tells goes to stdout as it happens.
+
+use std::io::IsTerminal as _;
+
+use clap::Args;
+
+use crate::control::coordinator::Target;
+use crate::control::lesson::{
+    BETWEEN_MTUS_BYTES, Lesson, LessonError, LessonOptions, MOST_BYTES, Mistake, run_lesson,
+};
+use crate::explain::{Language, Narrator, Style, Verdict};
+use crate::plan::{Mtu, Op};
+
+use super::args::{EndpointArgs, SpeechArgs, TokenArgs};
+use super::devices::print;
+use super::errors::Failure;
+use super::host::HostPort;
+use super::run::{EndpointOptions, server};
+use super::signals::stop_flag;
+use super::token::Token;
+use super::{execute, logging};
+
+const AFTER_HELP: &str = "\
+Every call is really made, and what came back is shown; on the embedded device the packets are, too.
+
+Examples:
+  rocebench explain                              a SEND, both ends on this machine
+  rocebench explain HOST --op write --text hello `rocebench serve` waits there
+  rocebench explain --break rkey                 a wrong remote key: the error, and what mends it
+  rocebench explain --op read --lang zh
+
+Exit codes: 0 the message arrived, or the promised error came; 1 it did not; 2 bad input.";
+
+/// Options of `rocebench explain`.
+#[derive(Debug, Args)]
+#[command(after_help = AFTER_HELP)]
+pub struct ExplainArgs {
+    /// Where `rocebench serve` waits: a name or address, optionally with a port (`host:port`, `[v6]:port`)
+    #[arg(value_name = "HOST")]
+    pub host: Option<HostPort>,
+    /// What is transferred: send, write or read [default: send; with --break what shows it]
+    #[arg(long, value_name = "OP", value_parser = ["send", "write", "read"], hide_possible_values = true, help_heading = "Lesson")]
+    pub op: Option<String>,
+    /// The message, up to 4096 bytes
+    #[arg(
+        long,
+        value_name = "TEXT",
+        default_value = "Hello, remote memory!",
+        help_heading = "Lesson"
+    )]
+    pub text: String,
+    /// Make this mistake: gid, rkey, no-recv, qp-count or mtu
+    #[arg(long = "break", value_name = "MISTAKE", value_parser = Mistake::ALL.map(Mistake::name), hide_possible_values = true, help_heading = "Lesson")]
+    pub mistake: Option<String>,
+    /// Language: en or zh
+    #[arg(long, value_name = "LANG", default_value = "en", value_parser = ["en", "zh"], hide_possible_values = true, help_heading = "Lesson")]
+    pub lang: String,
+    /// Path MTU [default: the smaller of both ports']
+    #[arg(short, long, value_name = "BYTES", help_heading = "Device")]
+    pub mtu: Option<Mtu>,
+    /// Device, port and GID.
+    #[command(flatten)]
+    pub endpoint: EndpointArgs,
+    /// TCP port of the control connection [default: 18515]
+    #[arg(short, long, value_name = "PORT", value_parser = clap::value_parser!(u16).range(1..), help_heading = "Connection")]
+    pub port: Option<u16>,
+    /// The secret.
+    #[command(flatten)]
+    pub token: TokenArgs,
+    /// How much is said.
+    #[command(flatten)]
+    pub speech: SpeechArgs,
+}
+
+/// Gives the lesson.
+///
+/// # Errors
+/// Bad input, a lesson that could not be given, or one that did not go as it should.
+pub fn run(args: ExplainArgs) -> Result<(), Failure> {
+    let (lesson, text) = lesson(&args)?;
+    let target = match server(args.host, args.port)? {
+        Some((host, port)) => Target::Remote(host, port),
+        None => Target::Local,
+    };
+    let endpoint = EndpointOptions::new(args.endpoint)?;
+    let token = Token::find(args.token)?;
+    logging::start(args.speech.verbose, args.speech.quiet);
+    let options = LessonOptions {
+        text,
+        target,
+        station: execute::station(&endpoint),
+        token: execute::token(token.as_ref())?,
+        lesson,
+    };
+    let stop = stop_flag().map_err(Failure::failed)?;
+    let language = match args.lang.as_str() {
+        "zh" => Language::Zh,
+        _ => Language::En,
+    };
+    let (op, mistake) = (options.lesson.op, options.lesson.mistake);
+    let mut narrator = Narrator::new(language, style(), op, mistake);
+    let mut unwritten = None;
+    let given = run_lesson(&options, &stop, &mut |event| {
+        if unwritten.is_none() {
+            unwritten = print(&narrator.told(&event)).err();
+        }
+    });
+    let outcome = given.map_err(failure)?;
+    if let Some(failure) = unwritten {
+        return Err(failure);
+    }
+    let verdict = Verdict::of(mistake, &outcome);
+    print(&narrator.end(verdict))?;
+    match verdict {
+        Verdict::Arrived | Verdict::Promised => Ok(()),
+        Verdict::NotArrived => Err(Failure::failed("the message did not arrive")
+            .with_hint("`rocebench doctor` looks for the usual causes")),
+        Verdict::NotPromised => Err(Failure::failed("another error came than was promised")
+            .with_hint("without --break the same lesson should succeed: try that first")),
+        Verdict::NoError => Err(Failure::failed(
+            "the mistake was made, and no error came of it",
+        )),
+    }
+}
+
+fn lesson(args: &ExplainArgs) -> Result<(Lesson, String), Failure> {
+    let named = |name: &str| Mistake::ALL.into_iter().find(|it| it.name() == name);
+    let mistake = args.mistake.as_deref().and_then(named);
+    let op = match &args.op {
+        Some(name) => Op::ALL.into_iter().find(|op| op.name() == name),
+        None => mistake.map(Mistake::usual_op),
+    };
+    let op = op.unwrap_or(Op::Send);
+    if let Some(mistake) = mistake.filter(|mistake| !mistake.fits(op)) {
+        let fitting: Vec<&str> = Op::ALL
+            .into_iter()
+            .filter(|op| mistake.fits(*op))
+            .map(Op::name)
+            .collect();
+        let text = format!(
+            "--break {} cannot be shown with --op {}",
+            mistake.name(),
+            op.name()
+        );
+        let hint = format!("leave --op out, or give --op {}", fitting.join(" or "));
+        return Err(Failure::bad_input(text).with_hint(hint));
+    }
+    if !(1..=MOST_BYTES).contains(&args.text.len()) {
+        let text = format!("--text has {} bytes", args.text.len());
+        return Err(Failure::bad_input(text).with_hint(format!("give 1 to {MOST_BYTES}")));
+    }
+    let mut text = args.text.clone();
+    if mistake == Some(Mistake::Mtu) {
+        let times = BETWEEN_MTUS_BYTES / text.len();
+        text = format!("{text} ").repeat(times + 1);
+        while text.len() > BETWEEN_MTUS_BYTES {
+            text.pop();
+        }
+    }
+    let mtu_bytes = args.mtu.map(|mtu| mtu.bytes());
+    Ok((Lesson::new(op, mistake, mtu_bytes, &text), text))
+}
+
+/// Colours for a person at a terminal who does not refuse them (<https://no-color.org>).
+fn style() -> Style {
+    let refused = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
+    let dumb = std::env::var_os("TERM").is_none_or(|value| value == "dumb");
+    match std::io::stdout().is_terminal() && !refused && !dumb {
+        true => Style::coloured(),
+        false => Style::plain(),
+    }
+}
+
+fn failure(error: LessonError) -> Failure {
+    if error.is_interrupt() {
+        return Failure::failed("interrupted");
+    }
+    let hint = error.hint();
+    let failure = if error.is_bad_input() {
+        Failure::bad_input(error)
+    } else {
+        Failure::failed(error)
+    };
+    match hint {
+        Some(hint) => failure.with_hint(hint),
+        None => failure,
+    }
+}

@@ -1,0 +1,105 @@
+//! Columns of a terminal: Chinese characters take two, and lines may break between them.
+
+use unicode_width::{UnicodeWidthChar as _, UnicodeWidthStr as _};
+
+/// Columns of a page.
+pub const PAGE: usize = 92;
+
+/// Stand behind a character and never at a line's start.
+const CLOSING: &str = "，。；：、）！？」』”》…";
+/// Stand before a character and never at a line's end.
+const OPENING: &str = "（「『“《";
+
+/// Columns that a text takes.
+pub fn width(text: &str) -> usize {
+    text.width()
+}
+
+/// The text and spaces up to so many columns.
+pub fn padded(text: &str, columns: usize) -> String {
+    let spaces = columns.saturating_sub(width(text));
+    format!("{text}{}", " ".repeat(spaces))
+}
+
+/// Lines of at most `columns`, broken at spaces and between wide characters; a longer word has a line of its own.
+pub fn wrapped(text: &str, columns: usize) -> Vec<String> {
+    let mut lines = vec![String::new()];
+    for unit in units(text) {
+        let Some(line) = lines.last_mut() else { break };
+        let space = usize::from(unit.after_space && !line.is_empty());
+        if !line.is_empty() && width(line) + space + width(&unit.text) > columns {
+            lines.push(unit.text);
+        } else {
+            line.push_str(&" ".repeat(space));
+            line.push_str(&unit.text);
+        }
+    }
+    lines
+}
+
+/// What stays together in a line.
+struct Unit {
+    text: String,
+    after_space: bool,
+    /// The next character belongs to it.
+    open: bool,
+    wide: bool,
+}
+
+fn units(text: &str) -> Vec<Unit> {
+    let mut units: Vec<Unit> = Vec::new();
+    let mut after_space = false;
+    for char in text.chars() {
+        if char == ' ' {
+            after_space = true;
+            continue;
+        }
+        let wide = char.width().unwrap_or(0) > 1;
+        let joins = units.last().is_some_and(|last| {
+            !after_space && (last.open || CLOSING.contains(char) || !wide && !last.wide)
+        });
+        let open = OPENING.contains(char);
+        match units.last_mut() {
+            Some(last) if joins => {
+                last.text.push(char);
+                last.open = open;
+                last.wide = wide;
+            }
+            _ => units.push(Unit {
+                text: char.into(),
+                after_space: std::mem::take(&mut after_space),
+                open,
+                wide,
+            }),
+        }
+    }
+    units
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn wide_characters_take_two_columns() {
+        assert_eq!(width("QP 号"), 5);
+        assert_eq!(padded("号", 4), "号  ");
+        assert_eq!(padded("long", 2), "long");
+    }
+
+    #[test]
+    fn lines_break_at_spaces_and_between_wide_characters() {
+        assert_eq!(wrapped("one two three", 7), ["one two", "three"]);
+        assert_eq!(wrapped("much-too-long a", 4), ["much-too-long", "a"]);
+        assert_eq!(wrapped("", 4), [""]);
+        assert_eq!(wrapped("内存必须注册", 8), ["内存必须", "注册"]);
+        assert_eq!(wrapped("把 QP 置为 RTR", 6), ["把 QP", "置为", "RTR"]);
+    }
+
+    #[test]
+    fn punctuation_keeps_to_its_side() {
+        assert_eq!(wrapped("内存，注册", 4), ["内", "存，", "注册"]);
+        assert_eq!(wrapped("内存（注册）", 6), ["内存", "（注", "册）"]);
+        assert_eq!(wrapped("（QP）", 2), ["（QP）"]);
+    }
+}

@@ -1,0 +1,18 @@
+//! Lessons in words: what `control::lesson` tells, as text in one of two languages. It makes no verbs calls.
+//!
+//! The texts stand apart, in `text/`: each has a [`text::Key`], and each language all of them.
+
+mod arrays;
+pub mod columns;
+mod dump;
+mod narrator;
+mod packets;
+mod style;
+pub mod text;
+mod topics;
+mod verdict;
+
+pub use narrator::Narrator;
+pub use style::Style;
+pub use text::Language;
+pub use verdict::Verdict;

@@ -1,0 +1,377 @@
+//! A lesson as text, event by event.
+
+use std::fmt::Write as _;
+
+use crate::control::lesson::{Begin, Call, End, Event, Field, Mistake, Note, Part, Step, Topic};
+use crate::control::message::printable;
+use crate::plan::Op;
+use crate::verbs::QpState;
+
+use super::columns::{PAGE, padded, width, wrapped};
+use super::style::Style;
+use super::text::{Key, Language};
+use super::verdict::Verdict;
+use super::{arrays, dump, packets, topics};
+
+/// Before all that belongs to a step.
+const INDENT: usize = 4;
+/// Before calls.
+const CALL: usize = 6;
+/// Before members of structs.
+const FIELD: usize = 10;
+/// Values longer than this do not move the words behind them.
+const WIDEST_VALUE: usize = 28;
+
+/// Tells a lesson.
+pub struct Narrator {
+    language: Language,
+    style: Style,
+    op: Op,
+    mistake: Option<Mistake>,
+    steps: usize,
+    /// The number of the step in which the arrays were shown.
+    exchange: usize,
+    failed: bool,
+}
+
+impl Narrator {
+    /// For a lesson about `op`.
+    pub fn new(language: Language, style: Style, op: Op, mistake: Option<Mistake>) -> Narrator {
+        Narrator {
+            language,
+            style,
+            op,
+            mistake,
+            steps: 0,
+            exchange: 0,
+            failed: false,
+        }
+    }
+
+    /// What is printed when this happened.
+    pub fn told(&mut self, event: &Event) -> String {
+        match event {
+            Event::Begin(begin) => self.begin(begin),
+            Event::Step(step) => self.step(step),
+        }
+    }
+
+    /// What is printed at the end.
+    pub fn end(&self, verdict: Verdict) -> String {
+        let mut out = String::new();
+        if let Some(mistake) = self.mistake {
+            let title = self.language.text(Key::WhyTitle);
+            out += &format!("{}\n", self.style.heading(title));
+            let exchange = self.exchange.to_string();
+            for (label, text) in topics::explanation(mistake) {
+                let text = self.language.filled(text, &[("exchange", &exchange)]);
+                let label = self.language.text(label);
+                out += &format!("\n{}{}\n", " ".repeat(INDENT), self.style.careful(label));
+                self.paragraph(&mut out, INDENT, "", &text);
+            }
+            out.push('\n');
+        }
+        let mistakes = Mistake::ALL
+            .iter()
+            .filter(|mistake| mistake.fits(self.op))
+            .map(|mistake| mistake.name())
+            .collect::<Vec<_>>()
+            .join("|");
+        let name = self.mistake.map_or("", Mistake::name);
+        let text = self
+            .language
+            .filled(verdict.key(), &[("name", name), ("mistakes", &mistakes)]);
+        for line in wrapped(&text, PAGE) {
+            let line = match verdict.is_good() {
+                true => self.style.state(&line),
+                false => self.style.error(&line),
+            };
+            out += &line;
+            out.push('\n');
+        }
+        out
+    }
+
+    fn begin(&self, begin: &Begin) -> String {
+        let text = |key, values: &[(&str, &str)]| self.language.filled(key, values);
+        let head = match begin.op {
+            Op::Send => Key::HeadSend,
+            Op::Write => Key::HeadWrite,
+            Op::Read => Key::HeadRead,
+        };
+        let mut title = text(head, &[("n", &begin.length_bytes.to_string())]);
+        if let Some(mistake) = begin.mistake {
+            title += match self.language {
+                Language::En => ", ",
+                Language::Zh => "，",
+            };
+            title += &text(Key::HeadBroken, &[("name", mistake.name())]);
+        }
+        let this = if begin.embedded {
+            Key::HeadThisEmbedded
+        } else {
+            Key::HeadThis
+        };
+        let port = begin.port.to_string();
+        let this = text(this, &[("device", &begin.device), ("port", &port)]);
+        let other = match &begin.server {
+            None => text(Key::HeadLocal, &[]),
+            Some(server) => text(Key::HeadRemote, &[("server", server)]),
+        };
+        let labels = [Key::ThisEnd, Key::OtherEnd].map(|key| self.language.text(key));
+        let column = labels.iter().map(|label| width(label)).max().unwrap_or(0) + 2;
+        let mut out = String::new();
+        for line in wrapped(&title, PAGE) {
+            out += &format!("{}\n", self.style.heading(&line));
+        }
+        for (label, text) in labels.into_iter().zip([this, other]) {
+            out += &format!("  {}{text}\n", padded(label, column));
+        }
+        out.push('\n');
+        out
+    }
+
+    fn step(&mut self, step: &Step) -> String {
+        self.steps += 1;
+        if step.topic == Topic::Exchange {
+            self.exchange = self.steps;
+        }
+        let texts = topics::texts(step.topic, self.op, self.failed);
+        let unseen = matches!(step.parts.first(), Some(Part::Unseen { .. }));
+        let mut out = String::new();
+        let title = self.language.text(texts.title);
+        let head = self.style.heading(&format!("{:2}  {title}", self.steps));
+        let calls = match texts.calls {
+            "" => String::new(),
+            calls => format!("   {}", self.style.faint(calls)),
+        };
+        out += &format!("{head}{calls}\n");
+        let body = if unseen { Key::UnseenBody } else { texts.body };
+        self.paragraph(&mut out, INDENT, "", self.language.text(body));
+        for part in &step.parts {
+            self.part(&mut out, part);
+        }
+        if let Some(careful) = texts.careful {
+            out.push('\n');
+            let label = self.style_label(Key::Careful);
+            self.labelled(
+                &mut out,
+                INDENT,
+                label,
+                self.language.text(careful),
+                Style::careful,
+            );
+        }
+        out.push('\n');
+        out
+    }
+
+    fn part(&mut self, out: &mut String, part: &Part) {
+        match part {
+            Part::Call(call) => {
+                out.push('\n');
+                self.call(out, call);
+            }
+            Part::States(end, states) => self.states(out, *end, states),
+            Part::Arrays(array) => {
+                out.push('\n');
+                for line in arrays::lines(array, self.language) {
+                    line_at(out, CALL, &line);
+                }
+            }
+            Part::Memory {
+                end,
+                after,
+                address,
+                bytes,
+                message_bytes,
+            } => {
+                let label = match (end, after) {
+                    (End::This, false) => Key::MemoryThis,
+                    (End::This, true) => Key::MemoryThisAfter,
+                    (End::Other, false) => Key::MemoryOtherBefore,
+                    (End::Other, true) => Key::MemoryOtherAfter,
+                };
+                out.push('\n');
+                line_at(out, CALL, self.language.text(label));
+                for row in dump::rows(*address, bytes) {
+                    line_at(out, CALL + 2, &self.style.code(&row));
+                }
+                let text = bytes.get(..*message_bytes).unwrap_or_default();
+                if !text.is_empty() {
+                    let text = printable(&String::from_utf8_lossy(text), 60);
+                    let text = self.language.filled(Key::AsText, &[("text", &text)]);
+                    line_at(out, CALL + 2, &text);
+                }
+            }
+            Part::Waited { us, empty_polls } => {
+                let values = [("us", us.to_string()), ("polls", empty_polls.to_string())];
+                let values = values
+                    .each_ref()
+                    .map(|(name, value)| (*name, value.as_str()));
+                let text = self.language.filled(Key::Waited, &values);
+                line_at(out, CALL + 2, &self.style.faint(&text));
+            }
+            Part::OnPurpose => {
+                if let Some(mistake) = self.mistake {
+                    out.push('\n');
+                    let text = self.language.text(topics::on_purpose(mistake));
+                    let label = self.style_label(Key::OnPurpose);
+                    self.labelled(out, INDENT, label, text, Style::error);
+                }
+            }
+            Part::Error(error) => {
+                self.failed = true;
+                out.push('\n');
+                let label = self.style_label(Key::Error);
+                self.labelled(out, INDENT, label, error, Style::error);
+            }
+            Part::Theirs(reason) => {
+                let label = self.style_label(Key::OtherSays);
+                self.labelled(out, INDENT, label, reason, Style::error);
+            }
+            Part::Packets { packets, qpn } => self.packets(out, packets, *qpn),
+            Part::Unseen { netdev, software } => self.unseen(out, netdev.as_deref(), *software),
+        }
+    }
+
+    fn call(&self, out: &mut String, call: &Call) {
+        if call.end == End::Other {
+            let label = self.language.text(Key::OtherEnd);
+            line_at(out, CALL, &self.style.faint(&format!("({label})")));
+        }
+        let mut lines = wrapped(&call.code, PAGE - CALL - 4).into_iter();
+        line_at(
+            out,
+            CALL,
+            &self.style.code(&lines.next().unwrap_or_default()),
+        );
+        for line in lines {
+            line_at(out, CALL + 4, &self.style.code(&line));
+        }
+        self.fields(out, &call.given);
+        line_at(
+            out,
+            CALL + 2,
+            &format!("→ {}", self.style.code(&call.returned)),
+        );
+        self.fields(out, &call.came);
+    }
+
+    fn fields(&self, out: &mut String, fields: &[Field]) {
+        let names = fields.iter().map(|field| width(field.name)).max();
+        let noted = fields.iter().filter(|field| field.note.is_some());
+        let values = noted
+            .map(|field| width(&field.value))
+            .filter(|width| *width <= WIDEST_VALUE)
+            .max();
+        for field in fields {
+            let name = padded(field.name, names.unwrap_or(0));
+            let line = match field.note {
+                None => format!("{name}  {}", self.style.code(&field.value)),
+                Some(note) => {
+                    let value = padded(&field.value, values.unwrap_or(0));
+                    let text = self.note_text(note, &field.value);
+                    format!(
+                        "{name}  {}  {}",
+                        self.style.code(&value),
+                        self.style.faint(&text)
+                    )
+                }
+            };
+            line_at(out, FIELD, &line);
+        }
+    }
+
+    fn note_text(&self, note: Note, value: &str) -> String {
+        let key = topics::note(note);
+        if note != Note::Timeout {
+            return self.language.text(key).to_owned();
+        }
+        // 4.096 µs times two to the power of the code (InfiniBand specification 11.2.4.2).
+        let code: u32 = value.parse().unwrap_or(0);
+        let ms = 4.096e-3 * f64::from(code).exp2();
+        self.language.filled(key, &[("ms", &format!("{ms:.0}"))])
+    }
+
+    fn states(&self, out: &mut String, end: End, states: &[QpState]) {
+        let mut path: Vec<&str> = states.iter().map(|state| state.name()).collect();
+        // QPs that do the same together say the same.
+        path.dedup();
+        let asked = match end {
+            End::This => "ibv_query_qp".to_owned(),
+            End::Other => format!("({}) ibv_query_qp", self.language.text(Key::OtherEnd)),
+        };
+        let path = self.style.state(&path.join(" → "));
+        let text = format!("{}: {path}", self.style.code(&asked));
+        line_at(out, CALL, &text);
+    }
+
+    fn packets(&self, out: &mut String, recorded: &[crate::verbs::RecordedPacket], qpn: u32) {
+        out.push('\n');
+        for (line, is_heading) in packets::lines(recorded, qpn, self.language) {
+            let line = match is_heading {
+                true => self.style.heading(&line),
+                false => self.style.code(&line),
+            };
+            line_at(out, CALL, &line);
+        }
+        if let Some(sent) = recorded.iter().find(|packet| packet.outwards) {
+            let peer = sent.peer.to_string();
+            let note = self.language.filled(Key::PacketNote, &[("peer", &peer)]);
+            out.push('\n');
+            self.paragraph(out, INDENT, "", &note);
+        }
+    }
+
+    fn unseen(&self, out: &mut String, netdev: Option<&str>, software: bool) {
+        let how = match software {
+            true => Key::UnseenSoftware,
+            false => Key::UnseenHardware,
+        };
+        self.paragraph(out, INDENT, "", self.language.text(how));
+        out.push('\n');
+        let netdev = netdev.unwrap_or("any");
+        for command in [
+            format!("sudo tcpdump -i {netdev} -nn -X udp port 4791"),
+            format!("sudo tshark -i {netdev} -f 'udp port 4791' -O infiniband"),
+        ] {
+            line_at(out, CALL, &self.style.code(&command));
+        }
+    }
+
+    fn style_label(&self, key: Key) -> &'static str {
+        self.language.text(key)
+    }
+
+    fn labelled(
+        &self,
+        out: &mut String,
+        indent: usize,
+        label: &str,
+        text: &str,
+        mark: fn(Style, &str) -> String,
+    ) {
+        let mut plain = String::new();
+        self.paragraph(&mut plain, indent, label, text);
+        let marked = mark(self.style, label);
+        out.push_str(&plain.replacen(label, &marked, 1));
+    }
+
+    fn paragraph(&self, out: &mut String, indent: usize, label: &str, text: &str) {
+        // A wide colon brings its own space.
+        let space = if label.is_empty() || label.ends_with('：') {
+            ""
+        } else {
+            " "
+        };
+        for line in wrapped(&format!("{label}{space}{text}"), PAGE - indent) {
+            line_at(out, indent, &line);
+        }
+    }
+}
+
+fn line_at(out: &mut String, indent: usize, line: &str) {
+    // Writing to a String cannot fail.
+    let _ = writeln!(out, "{}{}", " ".repeat(indent), line.trim_end());
+}

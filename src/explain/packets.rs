@@ -1,0 +1,240 @@
+//! Packets taken apart, a few lines each.
+
+use crate::verbs::RecordedPacket;
+use crate::verbs::wire::{Opcode, Packet, Syndrome};
+
+use super::columns::padded;
+use super::dump::row_text;
+use super::text::{Key, Language};
+
+/// Packets that are shown.
+const MOST: usize = 10;
+/// Bytes of a payload that are shown.
+const PAYLOAD_BYTES: usize = 32;
+const LABEL: usize = 9;
+
+/// What is shown of the packets that passed a QP, `(line, is a heading)`.
+pub(super) fn lines(
+    packets: &[RecordedPacket],
+    qpn: u32,
+    language: Language,
+) -> Vec<(String, bool)> {
+    let mut lines = Vec::new();
+    let start_ns = packets.first().map_or(0, |packet| packet.at_ns);
+    let mut shown = 0;
+    let ours = || packets.iter().filter(|packet| concerns(packet, qpn));
+    for packet in ours().take(MOST) {
+        lines.extend(packet_lines(packet, start_ns, language));
+        shown += 1;
+    }
+    let more = ours().count() - shown;
+    if more > 0 {
+        let text = language.filled(Key::MorePackets, &[("n", &more.to_string())]);
+        lines.push((text, false));
+    }
+    lines
+}
+
+/// A device that both ends share has each packet twice; and a packet that comes in is for this QP.
+fn concerns(packet: &RecordedPacket, qpn: u32) -> bool {
+    match Packet::parse(&packet.bytes) {
+        Ok(parsed) if packet.outwards => parsed.destination_qpn != qpn,
+        Ok(parsed) => parsed.destination_qpn == qpn,
+        Err(_) => true,
+    }
+}
+
+fn packet_lines(passed: &RecordedPacket, start_ns: u64, language: Language) -> Vec<(String, bool)> {
+    let us = passed.at_ns.saturating_sub(start_ns) / 1000;
+    let (arrow, direction) = match passed.outwards {
+        true => ("→", Key::PacketSent),
+        false => ("←", Key::PacketReceived),
+    };
+    let head = format!(
+        "{}  {arrow} {}",
+        padded(&format!("+{us} µs"), 11),
+        padded(language.text(direction), LABEL)
+    );
+    let packet = match Packet::parse(&passed.bytes) {
+        Ok(packet) => packet,
+        Err(error) => {
+            let text = language.filled(Key::PacketUnknown, &[("why", &error.to_string())]);
+            return vec![(format!("{head} {text}"), true)];
+        }
+    };
+    let mut lines = vec![(format!("{head} {}", opcode_name(packet.opcode)), true)];
+    let mut line = |label: &str, text: String| {
+        lines.push((format!("    {} {text}", padded(label, LABEL - 2)), false));
+    };
+    let mut bth = format!(
+        "opcode {:#04x}  dest QPN {:#08x}  PSN {:#08x}",
+        packet.opcode.byte(packet.service),
+        packet.destination_qpn,
+        packet.psn.value()
+    );
+    if packet.ack_request {
+        bth += &format!("  A=1 ({})", language.text(Key::PacketAckRequest));
+    }
+    line("BTH", bth);
+    if let Some(reth) = packet.extended.reth {
+        line(
+            "RETH",
+            format!(
+                "va {:#x}  rkey {:#x}  length {}",
+                reth.address, reth.rkey, reth.length_bytes
+            ),
+        );
+    }
+    if let Some(aeth) = packet.extended.aeth {
+        line(
+            "AETH",
+            format!("{}  MSN {}", syndrome_text(aeth.syndrome), aeth.msn),
+        );
+    }
+    if let Some(immediate) = packet.extended.immediate {
+        line("ImmDt", format!("{immediate:#010x}"));
+    }
+    if !packet.payload.is_empty() {
+        let bytes = packet.payload.len().to_string();
+        let text = match packet.pad_bytes() {
+            0 => language.filled(Key::PacketPayload, &[("n", &bytes)]),
+            pad => language.filled(
+                Key::PacketPadding,
+                &[("n", &bytes), ("pad", &pad.to_string())],
+            ),
+        };
+        line("payload", text);
+        for row in packet.payload.chunks(16).take(PAYLOAD_BYTES / 16) {
+            line("", row_text(row));
+        }
+        if packet.payload.len() > PAYLOAD_BYTES {
+            line("", "…".to_owned());
+        }
+    }
+    let icrc = match passed.icrc_ok {
+        true => Key::PacketIcrcOk,
+        false => Key::PacketIcrcWrong,
+    };
+    let crc = passed.bytes.last_chunk::<4>().copied().unwrap_or_default();
+    line(
+        "ICRC",
+        format!("{:#010x}  {}", u32::from_le_bytes(crc), language.text(icrc)),
+    );
+    lines
+}
+
+/// What the specification calls it.
+fn opcode_name(opcode: Opcode) -> &'static str {
+    match opcode {
+        Opcode::SendFirst => "SEND First",
+        Opcode::SendMiddle => "SEND Middle",
+        Opcode::SendLast => "SEND Last",
+        Opcode::SendLastImmediate => "SEND Last with Immediate",
+        Opcode::SendOnly => "SEND Only",
+        Opcode::SendOnlyImmediate => "SEND Only with Immediate",
+        Opcode::WriteFirst => "RDMA WRITE First",
+        Opcode::WriteMiddle => "RDMA WRITE Middle",
+        Opcode::WriteLast => "RDMA WRITE Last",
+        Opcode::WriteLastImmediate => "RDMA WRITE Last with Immediate",
+        Opcode::WriteOnly => "RDMA WRITE Only",
+        Opcode::WriteOnlyImmediate => "RDMA WRITE Only with Immediate",
+        Opcode::ReadRequest => "RDMA READ Request",
+        Opcode::ReadResponseFirst => "RDMA READ Response First",
+        Opcode::ReadResponseMiddle => "RDMA READ Response Middle",
+        Opcode::ReadResponseLast => "RDMA READ Response Last",
+        Opcode::ReadResponseOnly => "RDMA READ Response Only",
+        Opcode::Acknowledge => "Acknowledge",
+        Opcode::AtomicAcknowledge => "ATOMIC Acknowledge",
+        Opcode::CompareSwap => "CompareSwap",
+        Opcode::FetchAdd => "FetchAdd",
+    }
+}
+
+fn syndrome_text(syndrome: Syndrome) -> String {
+    let what = match syndrome {
+        Syndrome::Ack { credits } => format!("ACK, credits {credits}"),
+        Syndrome::RnrNak { timer } => format!("RNR NAK, timer {timer}"),
+        Syndrome::Nak(code) => format!("NAK, {code:?}"),
+        Syndrome::Reserved(_) => "reserved".to_owned(),
+    };
+    format!("syndrome {:#04x} ({what})", syndrome.byte())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::IpAddr;
+
+    use super::*;
+    use crate::verbs::wire::{Aeth, Extended, NakCode, Psn, Reth, Service};
+
+    fn recorded(opcode: Opcode, extended: Extended, payload: &[u8], qpn: u32) -> RecordedPacket {
+        let packet = Packet {
+            service: Service::Rc,
+            opcode,
+            solicited: false,
+            pkey: 0xffff,
+            destination_qpn: qpn,
+            ack_request: opcode == Opcode::WriteOnly,
+            psn: Psn::new(0x10),
+            extended,
+            payload,
+        };
+        let mut room = [0; Packet::HEADER_ROOM];
+        let length = packet.headers(&mut room);
+        let mut bytes = room[..length].to_vec();
+        bytes.extend(payload);
+        bytes.extend(vec![0; usize::from(packet.pad_bytes())]);
+        bytes.extend([1, 2, 3, 4]);
+        RecordedPacket {
+            at_ns: if qpn == 7 { 42_000 } else { 1000 },
+            outwards: qpn != 7,
+            peer: IpAddr::from([127, 0, 0, 1]),
+            bytes,
+            icrc_ok: qpn != 7,
+        }
+    }
+
+    #[test]
+    fn every_header_is_shown() {
+        let reth = Reth {
+            address: 0x7f00,
+            rkey: 0x99,
+            length_bytes: 6,
+        };
+        let aeth = Aeth {
+            syndrome: Syndrome::Nak(NakCode::RemoteAccessError),
+            msn: 1,
+        };
+        let write = Extended {
+            reth: Some(reth),
+            ..Extended::default()
+        };
+        let answer = Extended {
+            aeth: Some(aeth),
+            ..Extended::default()
+        };
+        let packets = [
+            recorded(Opcode::WriteOnly, write, b"Hello!", 9),
+            recorded(Opcode::Acknowledge, answer, b"", 7),
+            // Of another QP of the same device.
+            recorded(Opcode::Acknowledge, answer, b"", 8),
+        ];
+        let mut other = packets.to_vec();
+        other[2].outwards = false;
+        let lines: Vec<String> = lines(&other, 7, Language::En)
+            .into_iter()
+            .map(|(line, _)| line)
+            .collect();
+        insta::assert_snapshot!(lines.join("\n"));
+    }
+
+    #[test]
+    fn what_is_no_packet_and_what_is_too_many() {
+        let mut packet = recorded(Opcode::SendOnly, Extended::default(), b"x", 9);
+        packet.bytes.truncate(5);
+        let shown = lines(&vec![packet; MOST + 3], 7, Language::Zh);
+        assert_eq!(shown.len(), MOST + 1);
+        assert!(shown[0].0.contains("无法识别"), "{}", shown[0].0);
+        assert!(shown[MOST].0.contains('3'));
+    }
+}

@@ -1,0 +1,68 @@
+//! Colours, for a terminal only: a lesson says the same without them.
+
+/// How text is marked.
+#[derive(Clone, Copy, Debug)]
+pub struct Style {
+    coloured: bool,
+}
+
+impl Style {
+    /// Text as it is.
+    pub fn plain() -> Style {
+        Style { coloured: false }
+    }
+
+    /// Marks that a terminal understands.
+    pub fn coloured() -> Style {
+        Style { coloured: true }
+    }
+
+    fn marked(self, code: &str, text: &str) -> String {
+        match self.coloured && !text.is_empty() {
+            true => format!("\x1b[{code}m{text}\x1b[0m"),
+            false => text.to_owned(),
+        }
+    }
+
+    /// A step's heading.
+    pub(super) fn heading(self, text: &str) -> String {
+        self.marked("1", text)
+    }
+
+    /// Calls and values.
+    pub(super) fn code(self, text: &str) -> String {
+        self.marked("36", text)
+    }
+
+    /// A state that a QP told.
+    pub(super) fn state(self, text: &str) -> String {
+        self.marked("32", text)
+    }
+
+    /// Where people go wrong.
+    pub(super) fn careful(self, text: &str) -> String {
+        self.marked("33", text)
+    }
+
+    /// What went wrong.
+    pub(super) fn error(self, text: &str) -> String {
+        self.marked("1;31", text)
+    }
+
+    /// What need not be read.
+    pub(super) fn faint(self, text: &str) -> String {
+        self.marked("2", text)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_terminals_get_marks() {
+        assert_eq!(Style::plain().error("x"), "x");
+        assert_eq!(Style::coloured().heading("x"), "\x1b[1mx\x1b[0m");
+        assert_eq!(Style::coloured().code(""), "");
+    }
+}

@@ -1,0 +1,104 @@
+//! The texts, apart from what uses them. A text may have places such as `{name}`, which are filled in.
+
+mod en;
+mod keys;
+mod zh;
+
+pub use keys::Key;
+
+/// A language of the lessons.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Language {
+    /// English.
+    En,
+    /// Simplified Chinese.
+    Zh,
+}
+
+impl Language {
+    /// All of them.
+    pub const ALL: [Language; 2] = [Language::En, Language::Zh];
+
+    /// The text.
+    pub fn text(self, key: Key) -> &'static str {
+        match self {
+            Language::En => en::text(key),
+            Language::Zh => zh::text(key),
+        }
+    }
+
+    /// The text with its places filled in.
+    pub fn filled(self, key: Key, values: &[(&str, &str)]) -> String {
+        let mut text = self.text(key).to_owned();
+        for (name, value) in values {
+            text = text.replace(&format!("{{{name}}}"), value);
+        }
+        text
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+
+    fn places(text: &str) -> BTreeSet<&str> {
+        text.split('{')
+            .skip(1)
+            .filter_map(|rest| rest.split('}').next())
+            .collect()
+    }
+
+    #[test]
+    fn both_languages_have_the_same_places() {
+        for key in Key::ALL {
+            let (en, zh) = (Language::En.text(*key), Language::Zh.text(*key));
+            assert!(!en.is_empty() && !zh.is_empty(), "{key:?}");
+            assert_eq!(places(en), places(zh), "{key:?}");
+        }
+    }
+
+    /// Options, functions, states and errors are the same in both: who translates one forgets one.
+    #[test]
+    fn both_languages_name_the_same_things() {
+        let things = |text: &'static str| -> BTreeSet<&'static str> {
+            text.split(|c: char| !(c.is_ascii_alphanumeric() || "_-".contains(c)))
+                .filter(|word| word.contains('_') || word.starts_with("--") && word.len() > 2)
+                .collect()
+        };
+        for key in Key::ALL {
+            let (en, zh) = (Language::En.text(*key), Language::Zh.text(*key));
+            assert_eq!(things(en), things(zh), "{key:?}");
+        }
+    }
+
+    #[test]
+    fn chinese_is_chinese() {
+        for key in Key::ALL {
+            let text = Language::Zh.text(*key);
+            assert!(
+                text.chars().any(|c| ('\u{4e00}'..='\u{9fff}').contains(&c)),
+                "{key:?}: {text}"
+            );
+            // The half-width ones are English; in Chinese they look cramped.
+            for wrong in [", ", "; ", "? ", "! "] {
+                assert!(!text.contains(wrong), "{key:?}: {text}");
+            }
+            assert!(
+                Language::En.text(*key).is_ascii() || !has_wide(Language::En.text(*key)),
+                "{key:?}"
+            );
+        }
+    }
+
+    fn has_wide(text: &str) -> bool {
+        text.chars().any(|c| c >= '\u{3000}')
+    }
+
+    #[test]
+    fn places_are_filled() {
+        let text = Language::En.filled(Key::HeadRemote, &[("server", "h:1")]);
+        assert!(text.contains("h:1") && !text.contains('{'), "{text}");
+    }
+}

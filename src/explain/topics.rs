@@ -1,0 +1,163 @@
+//! Which texts belong to a step.
+
+use crate::control::lesson::{Mistake, Note, Topic};
+use crate::plan::Op;
+
+use super::text::Key;
+
+/// The texts of a step.
+pub(super) struct Texts {
+    /// The calls that it is about; empty where it is about none.
+    pub(super) calls: &'static str,
+    pub(super) title: Key,
+    pub(super) body: Key,
+    pub(super) careful: Option<Key>,
+}
+
+/// The texts of a step about `topic`; `broken`: the transfer failed.
+pub(super) fn texts(topic: Topic, op: Op, broken: bool) -> Texts {
+    use Key as K;
+    let by_op = |send: Key, write: Key, read: Key| match op {
+        Op::Send => send,
+        Op::Write => write,
+        Op::Read => read,
+    };
+    // A WRITE or READ is no call at the other end.
+    let of_send = |calls| if op == Op::Send { calls } else { "" };
+    let (calls, title, body, careful) = match topic {
+        Topic::Open => ("ibv_open_device", K::OpenTitle, K::OpenBody, K::OpenCareful),
+        Topic::Port => (
+            "ibv_query_port, ibv_query_gid_ex",
+            K::PortTitle,
+            K::PortBody,
+            K::PortCareful,
+        ),
+        Topic::Pd => ("ibv_alloc_pd", K::PdTitle, K::PdBody, K::PdCareful),
+        Topic::Mr => ("ibv_reg_mr", K::MrTitle, K::MrBody, K::MrCareful),
+        Topic::Cq => ("ibv_create_cq", K::CqTitle, K::CqBody, K::CqCareful),
+        Topic::Qp => ("ibv_create_qp", K::QpTitle, K::QpBody, K::QpCareful),
+        Topic::Init => ("ibv_modify_qp", K::InitTitle, K::InitBody, K::InitCareful),
+        Topic::Exchange => ("", K::ExchangeTitle, K::ExchangeBody, K::ExchangeCareful),
+        Topic::Rtr => ("ibv_modify_qp", K::RtrTitle, K::RtrBody, K::RtrCareful),
+        Topic::Rts => ("ibv_modify_qp", K::RtsTitle, K::RtsBody, K::RtsCareful),
+        Topic::Ready => (
+            of_send("ibv_post_recv"),
+            K::ReadyTitle,
+            by_op(K::ReadySendBody, K::ReadyWriteBody, K::ReadyReadBody),
+            by_op(
+                K::ReadySendCareful,
+                K::ReadyMemoryCareful,
+                K::ReadyMemoryCareful,
+            ),
+        ),
+        Topic::Post => (
+            "ibv_post_send",
+            K::PostTitle,
+            by_op(K::PostSendBody, K::PostWriteBody, K::PostReadBody),
+            K::PostCareful,
+        ),
+        Topic::Poll => (
+            "ibv_poll_cq",
+            K::PollTitle,
+            by_op(K::PollSendBody, K::PollWriteBody, K::PollReadBody),
+            K::PollCareful,
+        ),
+        Topic::Wire => ("", K::WireTitle, K::WireBody, K::WireCareful),
+        Topic::Look => (
+            of_send("ibv_poll_cq"),
+            K::LookTitle,
+            by_op(K::LookSendBody, K::LookWriteBody, K::LookReadBody),
+            by_op(K::LookSendCareful, K::LookWriteCareful, K::LookReadCareful),
+        ),
+        Topic::TearDown => (
+            "ibv_destroy_qp, ibv_destroy_cq, ibv_dereg_mr, …",
+            K::TearDownTitle,
+            K::TearDownBody,
+            K::TearDownCareful,
+        ),
+    };
+    if broken && topic == Topic::Look {
+        return Texts {
+            calls: "",
+            title,
+            body: K::LookBrokenBody,
+            careful: None,
+        };
+    }
+    Texts {
+        calls,
+        title,
+        body,
+        careful: Some(careful),
+    }
+}
+
+/// A word on a value.
+pub(super) fn note(note: Note) -> Key {
+    match note {
+        Note::TheirQpn => Key::TheirQpn,
+        Note::TheirPsn => Key::TheirPsn,
+        Note::OurPsn => Key::OurPsn,
+        Note::TheirGid => Key::TheirGid,
+        Note::SourceGid => Key::SourceGid,
+        Note::SmallerMtu => Key::SmallerMtu,
+        Note::LargerMtu => Key::LargerMtu,
+        Note::WrongGid => Key::WrongGid,
+        Note::WrongRkey => Key::WrongRkey,
+        Note::TheirAddress => Key::TheirAddress,
+        Note::TheirRkey => Key::TheirRkey,
+        Note::Timeout => Key::Timeout,
+        Note::RetryCnt => Key::RetryCnt,
+        Note::RnrRetry => Key::RnrRetry,
+        Note::RnrForEver => Key::RnrForEver,
+        Note::MinRnrTimer => Key::MinRnrTimer,
+        Note::RemoteMay => Key::RemoteMay,
+        Note::RemoteMayNot => Key::RemoteMayNot,
+        Note::Signalled => Key::Signalled,
+        Note::OurMemory => Key::OurMemory,
+        Note::WrId => Key::WrId,
+    }
+}
+
+/// What is said where a mistake is made.
+pub(super) fn on_purpose(mistake: Mistake) -> Key {
+    match mistake {
+        Mistake::Gid => Key::GidOnPurpose,
+        Mistake::Rkey => Key::RkeyOnPurpose,
+        Mistake::NoRecv => Key::NoRecvOnPurpose,
+        Mistake::QpCount => Key::QpCountOnPurpose,
+        Mistake::Mtu => Key::MtuOnPurpose,
+    }
+}
+
+/// What is said of a mistake at the end: cause, what is seen, how to check, remedy.
+pub(super) fn explanation(mistake: Mistake) -> [(Key, Key); 4] {
+    let [cause, see, check, remedy] = match mistake {
+        Mistake::Gid => [Key::GidCause, Key::GidSee, Key::GidCheck, Key::GidRemedy],
+        Mistake::Rkey => [
+            Key::RkeyCause,
+            Key::RkeySee,
+            Key::RkeyCheck,
+            Key::RkeyRemedy,
+        ],
+        Mistake::NoRecv => [
+            Key::NoRecvCause,
+            Key::NoRecvSee,
+            Key::NoRecvCheck,
+            Key::NoRecvRemedy,
+        ],
+        Mistake::QpCount => [
+            Key::QpCountCause,
+            Key::QpCountSee,
+            Key::QpCountCheck,
+            Key::QpCountRemedy,
+        ],
+        Mistake::Mtu => [Key::MtuCause, Key::MtuSee, Key::MtuCheck, Key::MtuRemedy],
+    };
+    [
+        (Key::Cause, cause),
+        (Key::See, see),
+        (Key::Check, check),
+        (Key::Remedy, remedy),
+    ]
+}

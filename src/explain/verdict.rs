@@ -1,0 +1,82 @@
+//! What a lesson came to.
+
+use crate::control::lesson::{Mistake, Outcome};
+
+use super::text::Key;
+
+/// How a lesson ended, against what it promised.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Verdict {
+    /// Without a mistake: the message has arrived.
+    Arrived,
+    /// Without a mistake: it has not.
+    NotArrived,
+    /// With one: the promised error came.
+    Promised,
+    /// With one: another error came.
+    NotPromised,
+    /// With one: no error came.
+    NoError,
+}
+
+impl Verdict {
+    /// Of a lesson.
+    pub fn of(mistake: Option<Mistake>, outcome: &Outcome) -> Verdict {
+        match (mistake, &outcome.mishap) {
+            (None, None) if outcome.arrived => Verdict::Arrived,
+            (None, _) => Verdict::NotArrived,
+            (Some(_), None) => Verdict::NoError,
+            (Some(mistake), Some(mishap)) if mistake.promises(mishap) => Verdict::Promised,
+            (Some(_), Some(_)) => Verdict::NotPromised,
+        }
+    }
+
+    /// Whether the lesson succeeded.
+    pub fn is_good(self) -> bool {
+        matches!(self, Verdict::Arrived | Verdict::Promised)
+    }
+
+    pub(super) fn key(self) -> Key {
+        match self {
+            Verdict::Arrived => Key::Arrived,
+            Verdict::NotArrived => Key::NotArrived,
+            Verdict::Promised => Key::Promised,
+            Verdict::NotPromised => Key::NotPromised,
+            Verdict::NoError => Key::NoError,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::control::lesson::Mishap;
+    use crate::verbs::WcStatus;
+
+    #[test]
+    fn a_broken_lesson_is_good_when_the_promised_error_comes() {
+        let ended = |status: Option<u32>, arrived| Outcome {
+            mishap: status.map(|code| Mishap::Completion(WcStatus(code))),
+            arrived,
+        };
+        for (mistake, outcome, verdict) in [
+            (None, ended(None, true), Verdict::Arrived),
+            (None, ended(None, false), Verdict::NotArrived),
+            (None, ended(Some(12), false), Verdict::NotArrived),
+            (
+                Some(Mistake::Rkey),
+                ended(Some(10), false),
+                Verdict::Promised,
+            ),
+            (
+                Some(Mistake::Rkey),
+                ended(Some(12), false),
+                Verdict::NotPromised,
+            ),
+            (Some(Mistake::Rkey), ended(None, true), Verdict::NoError),
+        ] {
+            assert_eq!(Verdict::of(mistake, &outcome), verdict);
+        }
+        assert!(Verdict::Promised.is_good() && !Verdict::NoError.is_good());
+    }
+}
