@@ -48,6 +48,8 @@ pub struct ServerTerms {
     pub host: Value,
     /// Time for a whole handshake.
     pub limit: Duration,
+    /// What this server can do, by name.
+    pub features: Vec<String>,
 }
 
 impl ServerTerms {
@@ -57,6 +59,7 @@ impl ServerTerms {
             token,
             host,
             limit: HANDSHAKE_LIMIT,
+            features: vec![PERFTEST_FEATURE.into()],
         }
     }
 }
@@ -238,7 +241,7 @@ fn admit<G>(
         .send(&Message::Welcome {
             mac,
             host: terms.host.clone(),
-            features: vec![PERFTEST_FEATURE.into()],
+            features: terms.features.clone(),
             clock_ns: wall_clock_ns(),
         })
         .map_err(broken)?;

@@ -12,6 +12,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use thiserror::Error;
 
+use super::file_message::{FileAccept, FileAck, FileFin, FileHello, TcpAccept, TcpHello};
 use crate::perftest::{Job, Program};
 use crate::plan::case::{Case, Mtu};
 
@@ -115,6 +116,18 @@ pub enum Message {
     },
     /// perftest's server has ended, or could not be started; once for each start.
     PerftestEnded(Box<PerftestEnd>),
+    /// Client to server: a file is to be sent.
+    FileHello(Box<FileHello>),
+    /// The server is ready for its chunks.
+    FileAccept(Box<FileAccept>),
+    /// Client to server: all of it was sent.
+    FileFin(FileFin),
+    /// It is in its place.
+    FileAck(FileAck),
+    /// Client to server: the same file comes over TCP, to compare.
+    TcpHello(TcpHello),
+    /// The server listens for it; `file_fin` and `file_ack` end it.
+    TcpAccept(TcpAccept),
     /// Sign of life; the link swallows it.
     Heartbeat,
     /// The sender gives the session up.
@@ -155,6 +168,12 @@ impl Message {
             Message::PerftestStarted { .. } => "perftest_started",
             Message::PerftestStop { .. } => "perftest_stop",
             Message::PerftestEnded(_) => "perftest_ended",
+            Message::FileHello(_) => "file_hello",
+            Message::FileAccept(_) => "file_accept",
+            Message::FileFin(_) => "file_fin",
+            Message::FileAck(_) => "file_ack",
+            Message::TcpHello(_) => "tcp_hello",
+            Message::TcpAccept(_) => "tcp_accept",
             Message::Heartbeat => "heartbeat",
             Message::Abort { .. } => "abort",
             Message::Goodbye => "goodbye",

@@ -7,6 +7,7 @@ pub mod error;
 mod exchange;
 pub mod fabric;
 pub mod failure;
+pub mod file_message;
 pub mod frame;
 pub mod handshake;
 mod handshake_error;
