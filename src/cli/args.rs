@@ -9,6 +9,7 @@ use super::compare::CompareArgs;
 use super::explain::ExplainArgs;
 use super::host::HostPort;
 use super::plot::PlotArgs;
+use super::send_args::SendArgs;
 use super::sweep_args::SweepArgs;
 use crate::control::station::Faults;
 use crate::plan::{CoreList, TimeSpan};
@@ -34,6 +35,7 @@ Examples:
   rocebench -s 64,64K --against perftest         beside ib_send_bw, in turns
   rocebench -d soft0 --faults drop=1%,seed=7     the embedded device loses packets
   rocebench compare results/base results/new     has anything regressed?
+  rocebench send FILE HOST                       a file over many QPs, to `serve --receive DIR`
   rocebench doctor HOST                          why it does not work, and what mends it
 
 Exit codes: 0 done, 1 a run failed, 2 bad input.";
@@ -44,7 +46,8 @@ A server runs what its client asks for, one sweep after another; it needs no opt
 Examples:
   rocebench serve
   rocebench serve --bind 192.0.2.7 --token-file ~/.rocebench-token
-  rocebench serve --device mlx5_0 --cores 8-15 --once";
+  rocebench serve --device mlx5_0 --cores 8-15 --once
+  rocebench serve --receive /srv/incoming        files that `rocebench send` sends";
 
 const DEVICES_AFTER_HELP: &str = "\
 Needs no root. What only an opened device tells, such as its MTU, is missing where it may not be opened.";
@@ -95,6 +98,8 @@ pub enum Command {
     Doctor(DoctorArgs),
     /// Do one transfer step by step, as a lesson; or make a mistake, and see what comes of it
     Explain(ExplainArgs),
+    /// Send files over many QPs to HOST, where `rocebench serve --receive DIR` waits
+    Send(SendArgs),
 }
 
 /// Options of a sweep.
@@ -166,6 +171,12 @@ pub struct ServeArgs {
     /// Start perftest's servers for clients that run with --against perftest
     #[arg(long, help_heading = "Connection")]
     pub allow_perftest: bool,
+    /// Receive files into DIR from clients that run `rocebench send`
+    #[arg(long, value_name = "DIR", help_heading = "Files")]
+    pub receive: Option<PathBuf>,
+    /// Overwrite no file, even where a sender says --force
+    #[arg(long, requires = "receive", help_heading = "Files")]
+    pub keep_existing: bool,
     /// How much is said.
     #[command(flatten)]
     pub speech: SpeechArgs,

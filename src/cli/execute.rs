@@ -1,14 +1,17 @@
 //! Hands a finished plan to the control path and says how it went. Nothing is parsed or validated here.
 
 use std::net::{IpAddr, Ipv6Addr, SocketAddr, TcpListener};
+use std::path::Path;
 use std::sync::Arc;
 
 use crate::control::coordinator::{SweepError, SweepOptions, SweepOutcome, Target, run_sweep};
-use crate::control::server::{Server, ServerOptions};
+use crate::control::server::{FileService, Server, ServerOptions};
 use crate::control::station::{PortRequest, Route, Station, StationError, StationOptions};
 use crate::control::token::Token;
 use crate::results::host;
 use crate::results::model::CaseResult;
+use crate::transfer::place::Folder;
+use crate::transfer::receiver::Receiver;
 
 use super::errors::Failure;
 use super::output::Output;
@@ -125,6 +128,7 @@ pub fn serve(plan: ServePlan) -> Result<(), Failure> {
         host: facts,
         once: plan.once,
         allow_perftest: plan.allow_perftest,
+        files: receiver(plan.receive.as_deref(), plan.keep_existing)?,
     };
     let log = server_log(plan.quiet);
     if !plan.quiet {
@@ -150,6 +154,24 @@ pub fn serve(plan: ServePlan) -> Result<(), Failure> {
     server
         .run(&stop)
         .map_err(|error| Failure::failed(format!("accepting connections on {address}: {error}")))
+}
+
+/// What receives files, if `folder` is given.
+fn receiver(
+    folder: Option<&Path>,
+    keep_existing: bool,
+) -> Result<Option<Arc<dyn FileService>>, Failure> {
+    let Some(folder) = folder else {
+        return Ok(None);
+    };
+    let folder = Folder::open(folder).map_err(|error| {
+        let hint = error.hint();
+        Failure::bad_input(error).with_hint(hint)
+    })?;
+    // A file that may not grow is an error of writing it, not the end of the process.
+    signal_hook::flag::register(signal_hook::consts::SIGXFSZ, Arc::default())
+        .map_err(Failure::failed)?;
+    Ok(Some(Arc::new(Receiver::new(folder, !keep_existing))))
 }
 
 fn station_failure(error: StationError) -> Failure {

@@ -16,6 +16,9 @@ mod output;
 pub mod plot;
 pub mod progress;
 pub mod run;
+pub mod send;
+pub mod send_args;
+mod send_progress;
 pub mod serve;
 mod server_log;
 pub mod signals;
@@ -50,6 +53,7 @@ pub fn main() -> Result<(), Failure> {
         Some(args::Command::Devices(args)) => devices::run(&args),
         Some(args::Command::Doctor(args)) => doctor::run(args),
         Some(args::Command::Explain(args)) => explain::run(args),
+        Some(args::Command::Send(args)) => send::run(args),
         None => {
             let plan = run::RunPlan::new(cli.run)?;
             logging::start(plan.verbose, plan.quiet);

@@ -174,7 +174,7 @@ pub(super) fn server(
     port: Option<u16>,
 ) -> Result<Option<(String, u16)>, Failure> {
     let Some(host) = host else { return Ok(None) };
-    let commands = ["serve", "compare", "devices", "doctor", "explain"];
+    let commands = ["serve", "compare", "devices", "doctor", "explain", "send"];
     if let (Some(command), None) = (commands.iter().find(|name| **name == host.host), host.port) {
         return Err(
             Failure::bad_input(format!("options stand before `{command}`")).with_hint(format!(

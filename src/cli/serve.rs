@@ -1,6 +1,7 @@
 //! What `rocebench serve` is asked for.
 
 use std::net::IpAddr;
+use std::path::PathBuf;
 
 use super::args::ServeArgs;
 use super::errors::Failure;
@@ -22,6 +23,10 @@ pub struct ServePlan {
     pub once: bool,
     /// Start perftest's programs for clients.
     pub allow_perftest: bool,
+    /// Receive files into this folder.
+    pub receive: Option<PathBuf>,
+    /// Overwrite none, whatever a sender asks for.
+    pub keep_existing: bool,
     /// No progress and no notes.
     pub quiet: bool,
     /// 0, or how many times `-v` was given.
@@ -41,6 +46,8 @@ impl ServePlan {
             token: Token::find(args.token)?,
             once: args.once,
             allow_perftest: args.allow_perftest,
+            receive: args.receive,
+            keep_existing: args.keep_existing,
             quiet: args.speech.quiet,
             verbose: args.speech.verbose,
         })

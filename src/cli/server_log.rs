@@ -37,6 +37,19 @@ fn line(event: &ServerEvent<'_>, quiet: bool) -> Option<String> {
             ),
         },
         ServerEvent::Perftest { program, case } => format!("  {case}, {program}"),
+        ServerEvent::File {
+            name,
+            bytes,
+            seconds,
+            qps: 0,
+        } => format!("  {name:?} again over TCP, {bytes} bytes in {seconds:.2} s, thrown away"),
+        ServerEvent::File {
+            name,
+            bytes,
+            seconds,
+            qps,
+        } => format!("  {name:?} received: {bytes} bytes in {seconds:.2} s over {qps} QPs"),
+        ServerEvent::Finished { client, runs: 0 } => format!("{client}: session ends"),
         ServerEvent::Finished { client, runs } => {
             format!("{client}: session ends, {runs} runs served")
         }

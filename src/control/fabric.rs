@@ -396,7 +396,7 @@ fn path_mtu(case: &Case, ours: u32, peers: u32) -> Result<u32, RunFailure> {
 }
 
 /// A random first PSN for each QP, so that packets of an earlier connection are not taken for this one's.
-fn psns(count: usize) -> Result<Vec<u32>, RunFailure> {
+pub(crate) fn psns(count: usize) -> Result<Vec<u32>, RunFailure> {
     let mut bytes = vec![0; count * 4];
     getrandom::fill(&mut bytes).map_err(|error| {
         RunFailure::new(format!("the kernel gave no random bytes: {error}"), None)

@@ -7,7 +7,7 @@ use crate::plan::case::{Case, PollMode};
 
 use super::failure::RunFailure;
 
-/// Something that not every server of this protocol version can do.
+/// Something that not every server of this protocol version does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Feature {
     /// It knows the messages about perftest.
@@ -16,11 +16,13 @@ pub enum Feature {
     Explain,
     /// It knows ways of waiting for completions besides busy polling.
     Poll,
+    /// It was started to receive files.
+    Receive,
 }
 
 /// A server that lacks what is asked of it.
 #[derive(Clone, Debug, thiserror::Error)]
-#[error("the rocebench at {server} is too old {}", .feature.purpose())]
+#[error("the rocebench at {server} {}", .feature.lack())]
 pub struct FeatureMissing {
     /// The server.
     pub server: SocketAddr,
@@ -29,27 +31,30 @@ pub struct FeatureMissing {
 }
 
 impl Feature {
-    const ALL: [Feature; 3] = [Feature::Perftest, Feature::Explain, Feature::Poll];
+    const OF_EVERY_SERVER: [Feature; 3] = [Feature::Perftest, Feature::Explain, Feature::Poll];
 
-    fn name(self) -> &'static str {
+    /// As `welcome` has it.
+    pub fn name(self) -> &'static str {
         match self {
             Feature::Perftest => "perftest",
             Feature::Explain => "explain",
             Feature::Poll => "poll",
+            Feature::Receive => "receive",
         }
     }
 
-    fn purpose(self) -> &'static str {
+    fn lack(self) -> &'static str {
         match self {
-            Feature::Perftest => "to run perftest",
-            Feature::Explain => "to take part in a lesson",
-            Feature::Poll => "for --poll event and adaptive",
+            Feature::Perftest => "is too old to run perftest",
+            Feature::Explain => "is too old to take part in a lesson",
+            Feature::Poll => "is too old for --poll event and adaptive",
+            Feature::Receive => "receives no files",
         }
     }
 
-    /// What this program's server can do, as `welcome` has it.
+    /// What this program's server can do however it was started, as `welcome` has it.
     pub fn offered() -> Vec<String> {
-        Self::ALL
+        Self::OF_EVERY_SERVER
             .iter()
             .map(|feature| feature.name().to_owned())
             .collect()
@@ -80,7 +85,11 @@ impl Feature {
 impl FeatureMissing {
     /// What to do next.
     pub fn hint(&self) -> String {
-        "install this version of rocebench there".into()
+        match self.feature {
+            Feature::Receive => "start it with `rocebench serve --receive DIR`, of this version",
+            _ => "install this version of rocebench there",
+        }
+        .into()
     }
 }
 

@@ -49,6 +49,8 @@ pub struct ServerTerms {
     pub host: Value,
     /// Time for a whole handshake.
     pub limit: Duration,
+    /// What this server can do, by name.
+    pub features: Vec<String>,
 }
 
 impl ServerTerms {
@@ -58,6 +60,7 @@ impl ServerTerms {
             token,
             host,
             limit: HANDSHAKE_LIMIT,
+            features: Feature::offered(),
         }
     }
 }
@@ -239,7 +242,7 @@ fn admit<G>(
         .send(&Message::Welcome {
             mac,
             host: terms.host.clone(),
-            features: Feature::offered(),
+            features: terms.features.clone(),
             clock_ns: wall_clock_ns(),
         })
         .map_err(broken)?;

@@ -12,6 +12,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use thiserror::Error;
 
+use super::file_message::{FileAccept, FileAck, FileFin, FileHello, TcpAccept, TcpHello};
 use super::lesson::{Lesson, OtherEnd, Sight};
 use crate::perftest::{Job, Program};
 use crate::plan::case::{Case, Mtu};
@@ -124,6 +125,18 @@ pub enum Message {
     ExplainLook,
     /// What there is at the server then.
     ExplainSeen(Box<Sight>),
+    /// Client to server: a file is to be sent.
+    FileHello(Box<FileHello>),
+    /// The server is ready for its chunks.
+    FileAccept(Box<FileAccept>),
+    /// Client to server: all of it was sent.
+    FileFin(FileFin),
+    /// It is in its place.
+    FileAck(FileAck),
+    /// Client to server: the same file comes over TCP, to compare.
+    TcpHello(TcpHello),
+    /// The server listens for it; `file_fin` and `file_ack` end it.
+    TcpAccept(TcpAccept),
     /// Sign of life; the link swallows it.
     Heartbeat,
     /// The sender gives the session up.
@@ -168,6 +181,12 @@ impl Message {
             Message::ExplainReady(_) => "explain_ready",
             Message::ExplainLook => "explain_look",
             Message::ExplainSeen(_) => "explain_seen",
+            Message::FileHello(_) => "file_hello",
+            Message::FileAccept(_) => "file_accept",
+            Message::FileFin(_) => "file_fin",
+            Message::FileAck(_) => "file_ack",
+            Message::TcpHello(_) => "tcp_hello",
+            Message::TcpAccept(_) => "tcp_accept",
             Message::Heartbeat => "heartbeat",
             Message::Abort { .. } => "abort",
             Message::Goodbye => "goodbye",

@@ -8,6 +8,7 @@ mod exchange;
 pub mod fabric;
 pub mod failure;
 pub mod feature;
+pub mod file_message;
 pub mod frame;
 pub mod handshake;
 mod handshake_error;

@@ -14,6 +14,7 @@ use crate::perftest::{Job, Program};
 
 use super::error::AcceptError;
 use super::failure::RunFailure;
+use super::feature::Feature;
 use super::handshake::{Accepted, ServerTerms, accept};
 use super::lesson::{Lesson, serve_lesson};
 use super::link::Link;
@@ -45,6 +46,24 @@ pub struct ServerOptions {
     pub once: bool,
     /// Start perftest's programs for coordinators.
     pub allow_perftest: bool,
+    /// What receives files, where some may come.
+    pub files: Option<Arc<dyn FileService>>,
+}
+
+/// What a server does with files that are sent to it.
+pub trait FileService: Send + Sync {
+    /// Does what `first` and the messages after it ask for, until the client says goodbye.
+    ///
+    /// # Errors
+    /// Why the session ended early; the client is still to be told.
+    fn serve(
+        &self,
+        link: &Link,
+        station: &Station,
+        first: Message,
+        log: &ServerLog,
+        stop: &AtomicBool,
+    ) -> Result<(), RunFailure>;
 }
 
 /// What happens on a server, as it tells a person. Called from several threads.
@@ -76,6 +95,17 @@ pub enum ServerEvent<'a> {
         program: Program,
         /// Name of the case.
         case: &'a str,
+    },
+    /// A file was received.
+    File {
+        /// Its name.
+        name: &'a str,
+        /// Its size.
+        bytes: u64,
+        /// From the first word about it to its place.
+        seconds: f64,
+        /// QPs that it came over; 0 if it came over TCP, to compare, and was thrown away.
+        qps: u32,
     },
     /// A session ended as it should.
     Finished {
@@ -215,7 +245,10 @@ fn take(
     slot: &Slot,
     stop: &AtomicBool,
 ) -> Result<Accepted<SlotGuard>, AcceptError> {
-    let terms = ServerTerms::new(options.token.clone(), options.host.clone());
+    let mut terms = ServerTerms::new(options.token.clone(), options.host.clone());
+    if options.files.is_some() {
+        terms.features.push(Feature::Receive.name().into());
+    }
     accept(stream, &terms, stop, |client| {
         let mut taken = slot.lock().unwrap_or_else(PoisonError::into_inner);
         match *taken {
@@ -294,6 +327,10 @@ fn serve_session(
                 serve_lesson(link, &station, &lesson, stop)?;
                 *runs += 1;
             }
+            Ok(first @ (Message::FileHello(_) | Message::TcpHello(_))) => {
+                let files = options.files.as_ref().ok_or_else(no_files)?;
+                return files.serve(link, &station, first, log, stop);
+            }
             Ok(Message::Goodbye) => return Ok(()),
             Ok(other) => return Err(link.unexpected("prepare or goodbye", &other).into()),
             Err(super::error::LinkError::Interrupted { .. }) => {
@@ -307,6 +344,16 @@ fn serve_session(
             }
             Err(error) => return Err(error.into()),
         }
+    }
+}
+
+fn no_files() -> RunFailure {
+    RunFailure {
+        bad_input: true,
+        ..RunFailure::new(
+            "the server receives no files",
+            Some("start it with `rocebench serve --receive DIR`".into()),
+        )
     }
 }
 

@@ -41,6 +41,7 @@ impl LocalServer {
             host: facts.clone(),
             once: false,
             allow_perftest: true,
+            files: None,
         };
         let server = Server::new(
             listener,

@@ -1,0 +1,200 @@
+//! What a transfer shows: a bar on a terminal, and a line for each file that is in its place.
+
+use std::io::IsTerminal as _;
+use std::time::Duration;
+
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use serde::Serialize;
+
+use crate::transfer::sender::{FileReport, Observer, Passage};
+use crate::transfer::source::Source;
+
+use super::devices::print;
+use super::errors::{Failure, say};
+
+const BAR: &str =
+    "{prefix} {bar:20} {bytes}/{total_bytes}  {binary_bytes_per_sec}  {eta} left {msg}";
+
+/// How often the bar is drawn while nothing moves.
+const REDRAW: Duration = Duration::from_millis(200);
+
+/// What became of one file, as JSON has it.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub(super) struct FileDocument {
+    name: String,
+    bytes: u64,
+    digest: String,
+    qps: u32,
+    rdma: PassageDocument,
+    tcp: Option<PassageDocument>,
+    rdma_to_tcp_ratio: Option<f64>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+struct PassageDocument {
+    seconds: f64,
+    sync_seconds: f64,
+    gbit_per_s: f64,
+}
+
+impl From<Passage> for PassageDocument {
+    fn from(passage: Passage) -> Self {
+        PassageDocument {
+            seconds: passage.seconds,
+            sync_seconds: passage.sync_seconds,
+            gbit_per_s: passage.gbit_per_s,
+        }
+    }
+}
+
+impl From<&FileReport> for FileDocument {
+    fn from(report: &FileReport) -> Self {
+        FileDocument {
+            name: report.name.clone(),
+            bytes: report.bytes,
+            digest: report.digest.to_string(),
+            qps: report.qps,
+            rdma: report.rdma.into(),
+            tcp: report.tcp.map(Into::into),
+            rdma_to_tcp_ratio: report.ratio(),
+        }
+    }
+}
+
+/// Shows a transfer.
+pub(super) struct Show<'a> {
+    files: &'a [Source],
+    quiet: bool,
+    json: bool,
+    bar: ProgressBar,
+    /// What is done.
+    pub(super) documents: Vec<FileDocument>,
+    /// What stdout said when it was last written to.
+    pub(super) unwritten: Option<Failure>,
+}
+
+impl Show<'_> {
+    /// For these files; with `json` no lines, for a document comes at the end.
+    pub(super) fn new(files: &[Source], quiet: bool, json: bool) -> Show<'_> {
+        let wants_bar = !quiet && std::io::stderr().is_terminal();
+        let target = if wants_bar {
+            ProgressDrawTarget::stderr()
+        } else {
+            ProgressDrawTarget::hidden()
+        };
+        let bar = ProgressBar::with_draw_target(Some(1), target);
+        // The template is constant; the default style is a fine second choice.
+        if let Ok(style) = ProgressStyle::with_template(BAR) {
+            bar.set_style(style.progress_chars("=> "));
+        }
+        Show {
+            files,
+            quiet,
+            json,
+            bar,
+            documents: Vec::new(),
+            unwritten: None,
+        }
+    }
+}
+
+impl Observer for Show<'_> {
+    fn started(&mut self, index: usize, size_bytes: u64, over_tcp: bool) {
+        let name = self.files.get(index).map_or("", |file| &file.name);
+        let way = if over_tcp { " over TCP" } else { "" };
+        let place = format!("[{}/{}] {name}{way}", index + 1, self.files.len());
+        self.bar.reset();
+        self.bar.set_length(size_bytes);
+        self.bar.set_prefix(place);
+        self.bar.set_message("");
+        self.bar.enable_steady_tick(REDRAW);
+    }
+
+    fn moved(&mut self, bytes: u64) {
+        self.bar.set_position(bytes);
+    }
+
+    fn syncing(&mut self) {
+        self.bar.set_position(self.bar.length().unwrap_or(0));
+        self.bar.set_message("(the receiver syncs)");
+    }
+
+    fn finished(&mut self, report: &FileReport) {
+        self.documents.push(report.into());
+        if self.json || self.unwritten.is_some() {
+            return;
+        }
+        let bar = self.bar.clone();
+        self.unwritten = bar.suspend(|| print(&line(report)).err());
+    }
+
+    fn note(&mut self, text: &str) {
+        if !self.quiet {
+            self.bar
+                .suspend(|| say(&format!("rocebench: note: {text}")));
+        }
+    }
+}
+
+impl Drop for Show<'_> {
+    fn drop(&mut self) {
+        self.bar.finish_and_clear();
+    }
+}
+
+/// `disk.img  1073741824 bytes  1.23 s  6.98 Gb/s  16 QPs`, and how TCP compares.
+fn line(report: &FileReport) -> String {
+    let of = |passage: &Passage| {
+        format!(
+            "{:.2} s ({:.2} s of them syncing)  {:.2} Gb/s",
+            passage.seconds, passage.sync_seconds, passage.gbit_per_s
+        )
+    };
+    let FileReport {
+        name, bytes, qps, ..
+    } = report;
+    let mut text = format!("{name}  {bytes} bytes  {}  {qps} QPs\n", of(&report.rdma));
+    if let (Some(tcp), Some(ratio)) = (&report.tcp, report.ratio()) {
+        text += &format!(
+            "  plain TCP: {}; RDMA took it {ratio:.2} times as fast\n",
+            of(tcp)
+        );
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::transfer::digest::Digest;
+
+    #[test]
+    fn a_line_says_how_long_and_how_fast() {
+        let passage = |seconds| Passage {
+            seconds,
+            sync_seconds: 0.5,
+            gbit_per_s: 8.0 / seconds,
+        };
+        let mut report = FileReport {
+            name: "a b".into(),
+            bytes: 1_000_000_000,
+            digest: Digest::default(),
+            rdma: passage(2.0),
+            qps: 16,
+            tcp: None,
+        };
+        assert_eq!(
+            line(&report),
+            "a b  1000000000 bytes  2.00 s (0.50 s of them syncing)  4.00 Gb/s  16 QPs\n"
+        );
+        report.tcp = Some(passage(1.0));
+        assert!(
+            line(&report).ends_with(
+                "plain TCP: 1.00 s (0.50 s of them syncing)  8.00 Gb/s; RDMA took it 0.50 times as fast\n"
+            ),
+            "{}",
+            line(&report)
+        );
+        assert_eq!(report.ratio(), Some(0.5));
+    }
+}

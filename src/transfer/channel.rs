@@ -1,0 +1,432 @@
+//! The verbs objects of one end: registered memory of a fixed size, whatever the files' is; a CQ with a channel to
+//! sleep on for each worker; QPs, from nothing to RTS. It must not know files.
+
+use std::sync::Arc;
+
+use crate::control::fabric::psns;
+use crate::control::failure::RunFailure;
+use crate::control::file_message::ChannelSettings;
+use crate::control::message::{self, Endpoints, QpEndpoint, gid_text};
+use crate::control::station::Station;
+use crate::plan::case::Mtu;
+use crate::verbs::{
+    Access, AsyncEvent, AsyncEvents, Bell, CompletionChannel, CompletionQueue, Gid, LinkLayer,
+    MemoryRegion, Path, Port, Poster, ProtectionDomain, QpCapacity, QueuePair, Reliability,
+    RemoteQp,
+};
+
+/// Most workers of an end: more do not make one file faster.
+const MAX_WORKERS: usize = 4;
+
+/// Most QPs of a transfer.
+pub const MAX_QPS: u32 = 4096;
+/// Most chunks outstanding on a QP.
+pub const MAX_WINDOW: u32 = 1024;
+/// Smallest and largest chunk.
+pub const CHUNK_BYTES: std::ops::RangeInclusive<u32> = 4096..=(64 << 20);
+/// Most memory that an end registers.
+pub const MAX_MEMORY_BYTES: u64 = 4 << 30;
+
+/// RNR NAK timer and retries: receives are always posted before their chunk may come, so neither should matter.
+const MIN_RNR_TIMER: u8 = 12;
+const RNR_RETRY: u8 = 7;
+
+/// Which end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Side {
+    Sender,
+    Receiver,
+}
+
+/// One QP in the hands of its worker.
+pub(super) struct Lane<W> {
+    /// Its index among all.
+    pub(super) index: usize,
+    pub(super) poster: Poster,
+    pub(super) window: W,
+    /// Where its slots begin in this end's memory.
+    pub(super) offset: usize,
+    /// Where they begin in the peer's, if they are to be written to.
+    pub(super) address: u64,
+    pub(super) rkey: u32,
+}
+
+/// What one worker has.
+pub(super) struct Worker<W> {
+    pub(super) lanes: Vec<Lane<W>>,
+    pub(super) cq: Arc<CompletionQueue>,
+    pub(super) channel: Arc<CompletionChannel>,
+    pub(super) bell: Arc<Bell>,
+    pub(super) cores: Arc<[usize]>,
+}
+
+/// The objects of one end.
+pub(super) struct Channel {
+    settings: ChannelSettings,
+    side: Side,
+    port: Port,
+    cores: Arc<[usize]>,
+    memory: Arc<MemoryRegion>,
+    cqs: Vec<(Arc<CompletionQueue>, Arc<CompletionChannel>)>,
+    qps: Vec<Arc<QueuePair>>,
+    psns: Vec<u32>,
+    cq_entries: u32,
+    events: Option<AsyncEvents>,
+}
+
+/// Checks what a transfer asks for against what makes sense.
+///
+/// # Errors
+/// The first setting that does not, as bad input.
+pub(super) fn check(settings: &ChannelSettings) -> Result<(), RunFailure> {
+    let bad = |text: String, hint: &str| {
+        Err(RunFailure {
+            bad_input: true,
+            ..RunFailure::new(text, Some(hint.into()))
+        })
+    };
+    let ChannelSettings {
+        qps,
+        window,
+        chunk_bytes,
+        timeout,
+        retry_cnt,
+        ..
+    } = *settings;
+    if qps == 0 || qps > MAX_QPS {
+        return bad(format!("{qps} QPs"), "--qps is from 1 to 4096");
+    }
+    if window == 0 || window > MAX_WINDOW {
+        return bad(
+            format!("a window of {window}"),
+            "--window is from 1 to 1024",
+        );
+    }
+    if !CHUNK_BYTES.contains(&chunk_bytes) || chunk_bytes % 4096 != 0 {
+        let text = format!("chunks of {chunk_bytes} bytes");
+        return bad(text, "--chunk is a multiple of 4K, up to 64M");
+    }
+    let memory = memory_bytes(settings);
+    if memory > MAX_MEMORY_BYTES {
+        let text = format!("{memory} bytes of memory at each end (QPs x window x chunk)");
+        return bad(text, "lower --qps, --window or --chunk: 4 GiB are the most");
+    }
+    if timeout > 31 || retry_cnt > 7 {
+        let text = format!("an ACK timeout exponent of {timeout} with {retry_cnt} retries");
+        return bad(text, "--timeout is from 0 to 31, --retry-cnt from 0 to 7");
+    }
+    if let Some(mtu) = settings.mtu_bytes
+        && Mtu::try_from(mtu).is_err()
+    {
+        let hint = "--mtu is 256, 512, 1024, 2048 or 4096";
+        return bad(format!("an MTU of {mtu}"), hint);
+    }
+    Ok(())
+}
+
+/// Memory that either end registers.
+pub fn memory_bytes(settings: &ChannelSettings) -> u64 {
+    qp_bytes(settings) * u64::from(settings.qps)
+}
+
+fn qp_bytes(settings: &ChannelSettings) -> u64 {
+    u64::from(settings.window) * u64::from(settings.chunk_bytes)
+}
+
+impl Channel {
+    /// Creates all objects and brings the QPs to INIT. `alive` is asked now and then whether it is still worth it.
+    ///
+    /// # Errors
+    /// Settings that make no sense, a failed call, or what `alive` said.
+    pub(super) fn create(
+        station: &Station,
+        settings: ChannelSettings,
+        side: Side,
+        alive: impl Fn() -> Result<(), RunFailure>,
+    ) -> Result<Channel, RunFailure> {
+        check(&settings)?;
+        let port = station.port().clone();
+        let context = &port.context;
+        let most = port.info.max_message_bytes;
+        if settings.chunk_bytes > most {
+            return Err(RunFailure {
+                bad_input: true,
+                ..RunFailure::new(
+                    format!(
+                        "{} sends messages of at most {most} bytes, and a chunk has {}",
+                        context.name(),
+                        settings.chunk_bytes
+                    ),
+                    Some("lower --chunk".into()),
+                )
+            });
+        }
+        let pd = ProtectionDomain::new(context)?;
+        let access = match side {
+            Side::Sender => Access::LocalRead,
+            Side::Receiver => Access::RemoteWrite,
+        };
+        // Within MAX_MEMORY_BYTES.
+        let length = memory_bytes(&settings) as usize;
+        let memory = MemoryRegion::new(&pd, length, access, station.numa_node())?;
+        let qps = settings.qps as usize;
+        let workers = MAX_WORKERS.min(qps).min(station.cores().len()).max(1);
+        // A CQ has room for all that its QPs can have posted.
+        let entries = (qps.div_ceil(workers) as u32) * 2 * settings.window;
+        let cqs = (0..workers)
+            .map(|index| {
+                let channel = CompletionChannel::new(context)?;
+                let cq = CompletionQueue::with_channel(context, entries, &channel, index)?;
+                Ok((cq, channel))
+            })
+            .collect::<Result<Vec<_>, RunFailure>>()?;
+        let capacity = QpCapacity {
+            send_wr: settings.window,
+            recv_wr: settings.window,
+            inline_bytes: 0,
+        };
+        let qps = (0..qps)
+            .map(|index| {
+                alive()?;
+                let (cq, _) = &cqs[index % workers];
+                let qp = QueuePair::new(&pd, cq, cq, capacity)?;
+                qp.to_init(port.info.port, access)?;
+                Ok(qp)
+            })
+            .collect::<Result<Vec<_>, RunFailure>>()?;
+        Ok(Channel {
+            settings,
+            side,
+            cores: station.cores().into(),
+            memory,
+            cqs,
+            psns: psns(qps.len())?,
+            qps,
+            cq_entries: entries,
+            events: AsyncEvents::new(&port.context).ok(),
+            port,
+        })
+    }
+
+    /// This end's QPs, and at the receiver the memory that is written to.
+    pub(super) fn endpoints(&self) -> Endpoints {
+        let length = match self.side {
+            Side::Sender => 0,
+            Side::Receiver => qp_bytes(&self.settings),
+        };
+        let (address, rkey) = match self.side {
+            Side::Sender => (0, 0),
+            Side::Receiver => (self.memory.address(), self.memory.rkey()),
+        };
+        let qps = (0..).zip(self.qps.iter().zip(&self.psns));
+        Endpoints {
+            mtu_bytes: self.port.info.active_mtu_bytes,
+            max_rd_atomic: 1,
+            lid: self.port.info.lid,
+            gid: gid_text(self.port.gid.map_or([0; 16], |entry| entry.gid.0)),
+            link_layer: match self.port.info.link_layer {
+                LinkLayer::Ethernet => message::LinkLayer::Ethernet,
+                LinkLayer::Infiniband => message::LinkLayer::Infiniband,
+            },
+            qps: qps
+                .map(|(index, (qp, &psn)): (u64, _)| QpEndpoint {
+                    qpn: qp.qpn(),
+                    psn,
+                    address: address + index * length,
+                    rkey,
+                    length,
+                })
+                .collect(),
+        }
+    }
+
+    /// Connects all QPs to the peer's, receives posted, and deals them out to workers, each with a window that
+    /// `window` makes.
+    ///
+    /// # Errors
+    /// What the peer sent does not fit, or a failed call.
+    pub(super) fn connect<W>(
+        &self,
+        peer: &Endpoints,
+        window: impl Fn(u32) -> W,
+    ) -> Result<Vec<Worker<W>>, RunFailure> {
+        let needed = match self.side {
+            Side::Sender => qp_bytes(&self.settings),
+            Side::Receiver => 0,
+        };
+        peer.check(self.settings.qps, needed)?;
+        let path = self.path(peer)?;
+        let reliability = Reliability {
+            timeout: self.settings.timeout,
+            retry_cnt: self.settings.retry_cnt,
+            rnr_retry: RNR_RETRY,
+            min_rnr_timer: MIN_RNR_TIMER,
+            initiator_reads: 1,
+            responder_reads: 1,
+        };
+        let gid = Gid(peer.gid_bytes()?);
+        let mut workers = self
+            .cqs
+            .iter()
+            .map(|(cq, channel)| {
+                Ok(Worker {
+                    lanes: Vec::new(),
+                    cq: Arc::clone(cq),
+                    channel: Arc::clone(channel),
+                    bell: Arc::new(Bell::new()?),
+                    cores: Arc::clone(&self.cores),
+                })
+            })
+            .collect::<Result<Vec<Worker<W>>, RunFailure>>()?;
+        let count = workers.len();
+        let ends = self.qps.iter().zip(&self.psns).zip(&peer.qps);
+        for (index, ((qp, &psn), remote)) in ends.enumerate() {
+            let remote_qp = RemoteQp {
+                qpn: remote.qpn,
+                psn: remote.psn,
+                lid: peer.lid,
+                gid,
+            };
+            qp.to_rtr(&path, &remote_qp, &reliability)?;
+            let poster = Poster::new(qp, &self.memory)?;
+            let lanes = &mut workers[index % count].lanes;
+            for _ in 0..self.settings.window {
+                let wr_id = WrId::receive(lanes.len()).0;
+                poster.receive(wr_id).map_err(|error| {
+                    error.into_error(crate::verbs::Operation::PostRecv, qp.qpn())
+                })?;
+            }
+            qp.to_rts(psn, &reliability)?;
+            lanes.push(Lane {
+                index,
+                poster,
+                window: window(self.settings.window),
+                offset: index * qp_bytes(&self.settings) as usize,
+                address: remote.address,
+                rkey: remote.rkey,
+            });
+        }
+        Ok(workers)
+    }
+
+    fn path(&self, peer: &Endpoints) -> Result<Path, RunFailure> {
+        let ours = self.endpoints();
+        if ours.link_layer != peer.link_layer {
+            return Err(RunFailure::new(
+                "one end has a RoCE port and the other an InfiniBand port",
+                Some("choose ports of one kind with --device and --ib-port on both ends".into()),
+            ));
+        }
+        let most = ours.mtu_bytes.min(peer.mtu_bytes);
+        let mtu = self.settings.mtu_bytes.unwrap_or(most);
+        if mtu > most {
+            return Err(RunFailure {
+                bad_input: true,
+                ..RunFailure::new(
+                    format!(
+                        "an MTU of {mtu} is more than the ports have: {} here, {} at the peer",
+                        ours.mtu_bytes, peer.mtu_bytes
+                    ),
+                    Some("lower --mtu, or raise the network interface's MTU".into()),
+                )
+            });
+        }
+        let wants_gid = self.port.info.link_layer == LinkLayer::Ethernet || self.port.wants_grh;
+        Ok(Path {
+            port: self.port.info.port,
+            link_layer: self.port.info.link_layer,
+            gid_index: self.port.gid.filter(|_| wants_gid).map(|entry| entry.index),
+            service_level: 0,
+            traffic_class: 0,
+            hop_limit: 64,
+            mtu_code: Path::mtu_code(mtu),
+        })
+    }
+
+    /// What goes wrong with the device without a completion.
+    ///
+    /// # Errors
+    /// An event after which nothing more can come.
+    pub(super) fn check_device(&self) -> Result<(), RunFailure> {
+        while let Some(event) = self.events.as_ref().and_then(AsyncEvents::next) {
+            if let AsyncEvent::CqError { cq } = event
+                && !self.cqs.iter().any(|(own, _)| AsyncEvents::is_cq(own, cq))
+            {
+                continue;
+            }
+            let device = self.port.context.name();
+            if let Some(failure) = RunFailure::from_event(event, device, self.cq_entries) {
+                return Err(failure);
+            }
+        }
+        Ok(())
+    }
+}
+
+/// A WR's number: a lane of its worker, and whether it is a receive.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct WrId(pub(super) u64);
+
+impl WrId {
+    pub(super) fn send(lane: usize) -> WrId {
+        WrId((lane as u64) << 1)
+    }
+
+    pub(super) fn receive(lane: usize) -> WrId {
+        WrId((lane as u64) << 1 | 1)
+    }
+
+    pub(super) fn is_receive(self) -> bool {
+        self.0 & 1 == 1
+    }
+
+    pub(super) fn lane(self) -> usize {
+        (self.0 >> 1) as usize
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const USUAL: ChannelSettings = ChannelSettings {
+        qps: 16,
+        chunk_bytes: 1 << 18,
+        window: 4,
+        mtu_bytes: None,
+        timeout: 14,
+        retry_cnt: 7,
+    };
+
+    #[test]
+    fn settings_out_of_range_are_bad_input() {
+        check(&USUAL).unwrap();
+        type Change = fn(&mut ChannelSettings);
+        let changes: [(Change, &str); 8] = [
+            (|it| it.qps = 0, "--qps"),
+            (|it| it.qps = 5000, "--qps"),
+            (|it| it.window = 0, "--window"),
+            (|it| it.chunk_bytes = 0, "--chunk"),
+            (|it| it.chunk_bytes = 5000, "--chunk"),
+            (|it| (it.qps, it.window) = (4096, 1024), "4 GiB"),
+            (|it| it.retry_cnt = 8, "--retry-cnt"),
+            (|it| it.mtu_bytes = Some(1500), "--mtu"),
+        ];
+        for (change, says) in changes {
+            let mut settings = USUAL;
+            change(&mut settings);
+            let error = check(&settings).unwrap_err();
+            assert!(error.bad_input);
+            assert!(error.hint.as_deref().unwrap().contains(says), "{error:?}");
+        }
+    }
+
+    #[test]
+    fn a_wr_id_names_lane_and_queue() {
+        for lane in [0, 1, 4095] {
+            assert_eq!(WrId::send(lane).lane(), lane);
+            assert_eq!(WrId::receive(lane).lane(), lane);
+            assert!(WrId::receive(lane).is_receive() && !WrId::send(lane).is_receive());
+        }
+    }
+}

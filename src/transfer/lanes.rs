@@ -1,0 +1,343 @@
+//! What workers do with the chunks of one file: the sender's read, digest and write, the receiver's take, digest and
+//! store. Each has QPs and a CQ of its own, so they share nothing but counters. Loops allocate nothing and lock
+//! nothing; what they cannot go on without they sleep for. It must not know messages.
+
+use std::fs::File;
+use std::io;
+use std::os::unix::fs::FileExt as _;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use crate::control::failure::RunFailure;
+use crate::datapath::FailedCompletion;
+use crate::plan::Op;
+use crate::verbs::{Bell, Completion, ImmediateWrite, Operation, VerbsError, WcBatch};
+
+use super::channel::{Lane, Worker, WrId};
+use super::digest::Digest;
+use super::place::{Incoming, PlaceError};
+use super::window::{ReceiveWindow, SendWindow};
+
+/// How long a worker polls in vain before it sleeps: about what a sleep adds to a completion's latency.
+const SPIN: Duration = Duration::from_micros(50);
+
+/// One file, cut into chunks, and how far it is.
+pub(super) struct Flow {
+    pub(super) size_bytes: u64,
+    pub(super) chunk_bytes: u64,
+    chunks: u64,
+    /// The next chunk that nobody has begun.
+    next: AtomicU64,
+    /// Chunks that are at the receiver.
+    done: AtomicU64,
+    halted: AtomicBool,
+    bells: Vec<Arc<Bell>>,
+}
+
+impl Flow {
+    pub(super) fn new<W>(size_bytes: u64, chunk_bytes: u32, workers: &[Worker<W>]) -> Flow {
+        let chunk_bytes = u64::from(chunk_bytes);
+        Flow {
+            size_bytes,
+            chunk_bytes,
+            chunks: size_bytes.div_ceil(chunk_bytes),
+            next: AtomicU64::new(0),
+            done: AtomicU64::new(0),
+            halted: AtomicBool::new(false),
+            bells: workers
+                .iter()
+                .map(|worker| Arc::clone(&worker.bell))
+                .collect(),
+        }
+    }
+
+    /// Whether there is nothing to move.
+    pub(super) fn is_empty(&self) -> bool {
+        self.chunks == 0
+    }
+
+    /// Bytes that have arrived.
+    pub(super) fn done_bytes(&self) -> u64 {
+        let done = self.done.load(Ordering::Relaxed);
+        done.saturating_mul(self.chunk_bytes).min(self.size_bytes)
+    }
+
+    /// Ends all workers.
+    pub(super) fn halt(&self) {
+        self.halted.store(true, Ordering::Release);
+        self.wake();
+    }
+
+    fn wake(&self) {
+        for bell in &self.bells {
+            bell.ring();
+        }
+    }
+
+    fn is_halted(&self) -> bool {
+        self.halted.load(Ordering::Acquire)
+    }
+
+    /// Where chunk `index` begins.
+    fn start(&self, index: u64) -> u64 {
+        index * self.chunk_bytes
+    }
+
+    /// Bytes of chunk `index`; within a u32, as a chunk is.
+    fn length(&self, index: u64) -> usize {
+        self.chunk_bytes.min(self.size_bytes - self.start(index)) as usize
+    }
+}
+
+/// What a worker uses from file to file.
+pub(super) struct Bench {
+    batch: WcBatch,
+    scratch: Vec<u8>,
+}
+
+impl Bench {
+    pub(super) fn new(chunk_bytes: u32) -> Bench {
+        Bench {
+            batch: WcBatch::new(),
+            scratch: vec![0; chunk_bytes as usize],
+        }
+    }
+}
+
+/// Why a source could not be read to its end.
+pub(super) fn unreadable(name: &str, error: &io::Error) -> RunFailure {
+    let (text, hint) = match error.kind() {
+        io::ErrorKind::UnexpectedEof => (
+            format!("{name:?} became shorter while it was sent"),
+            "send it again when nobody writes to it",
+        ),
+        _ => (
+            format!("reading {name:?}: {error}"),
+            "look at the file and at `dmesg`",
+        ),
+    };
+    RunFailure::new(text, Some(hint.into()))
+}
+
+/// Sends chunks until none is left and all are given back; the sum over those this worker sent.
+pub(super) fn send(
+    worker: &mut Worker<SendWindow>,
+    bench: &mut Bench,
+    flow: &Flow,
+    file: &File,
+    name: &str,
+) -> Result<Digest, RunFailure> {
+    let mut digest = Digest::default();
+    let mut idle = Idle::default();
+    let mut exhausted = false;
+    loop {
+        if flow.is_halted() {
+            return Ok(digest);
+        }
+        let mut moved = false;
+        for place in 0..worker.lanes.len() {
+            let Some(slot) = worker.lanes[place].window.free_slot() else {
+                continue;
+            };
+            let index = match exhausted {
+                true => flow.chunks,
+                false => flow.next.fetch_add(1, Ordering::Relaxed),
+            };
+            if index >= flow.chunks {
+                exhausted = true;
+                break;
+            }
+            let chunk = &mut bench.scratch[..flow.length(index)];
+            file.read_exact_at(chunk, flow.start(index))
+                .map_err(|error| unreadable(name, &error))?;
+            digest.add(index, chunk);
+            let lane = &mut worker.lanes[place];
+            post_chunk(lane, place, flow, slot, index, chunk)?;
+            moved = true;
+            // The device's work is done by who polls, on the embedded one.
+            take_credits(worker, bench, flow)?;
+        }
+        moved |= take_credits(worker, bench, flow)?;
+        if exhausted && worker.lanes.iter().all(|lane| lane.window.is_idle()) {
+            return Ok(digest);
+        }
+        idle.after(moved, worker)?;
+    }
+}
+
+fn post_chunk(
+    lane: &mut Lane<SendWindow>,
+    place: usize,
+    flow: &Flow,
+    slot: u64,
+    index: u64,
+    chunk: &[u8],
+) -> Result<(), RunFailure> {
+    let start = slot * flow.chunk_bytes;
+    let offset = lane.offset + start as usize;
+    lane.poster.memory().write_at(offset, chunk);
+    lane.poster
+        .write(&ImmediateWrite {
+            wr_id: WrId::send(place).0,
+            offset,
+            length_bytes: chunk.len() as u32,
+            address: lane.address + start,
+            rkey: lane.rkey,
+            // No file has more chunks than fit: `source` sees to it.
+            immediate: index as u32,
+        })
+        .map_err(|error| error.into_error(Operation::PostSend, lane.poster.qpn()))?;
+    lane.window.posted();
+    Ok(())
+}
+
+/// Takes completions at the sender; whether there were any.
+fn take_credits(
+    worker: &mut Worker<SendWindow>,
+    bench: &mut Bench,
+    flow: &Flow,
+) -> Result<bool, RunFailure> {
+    let completions = worker.cq.poll(&mut bench.batch)?;
+    for completion in completions {
+        let id = WrId(completion.wr_id());
+        let Some(lane) = worker.lanes.get_mut(id.lane()) else {
+            continue;
+        };
+        succeeded(completion, lane, Op::Write)?;
+        if !id.is_receive() {
+            lane.window.completed();
+            continue;
+        }
+        let taken = completion.immediate().ok_or_else(out_of_step)?;
+        let news = lane.window.credit(taken).map_err(|_| out_of_step())?;
+        flow.done.fetch_add(news, Ordering::Relaxed);
+        expect_more(lane, id.lane())?;
+    }
+    Ok(!completions.is_empty())
+}
+
+/// Stores chunks until all workers together have all; the sum over those this one took.
+pub(super) fn receive(
+    worker: &mut Worker<ReceiveWindow>,
+    bench: &mut Bench,
+    flow: &Flow,
+    file: &Incoming,
+    unwritten: &(dyn Fn(io::Error) -> PlaceError + Sync),
+) -> Result<Digest, RunFailure> {
+    let mut digest = Digest::default();
+    let mut idle = Idle::default();
+    loop {
+        if flow.is_halted() {
+            return Ok(digest);
+        }
+        let all = flow.done.load(Ordering::Relaxed) >= flow.chunks;
+        if all && worker.lanes.iter().all(|lane| !lane.window.owes()) {
+            return Ok(digest);
+        }
+        let completions = worker.cq.poll(&mut bench.batch)?;
+        for completion in completions {
+            let id = WrId(completion.wr_id());
+            let Some(lane) = worker.lanes.get_mut(id.lane()) else {
+                continue;
+            };
+            succeeded(completion, lane, Op::Send)?;
+            if id.is_receive() {
+                let index = chunk_of(completion, flow)?;
+                let slot = lane.window.next_slot() * flow.chunk_bytes;
+                let chunk = &mut bench.scratch[..flow.length(index)];
+                lane.poster
+                    .memory()
+                    .read_at(lane.offset + slot as usize, chunk);
+                digest.add(index, chunk);
+                file.write_at(chunk, flow.start(index))
+                    .map_err(|error| place_failure(&unwritten(error)))?;
+                lane.window.taken();
+                expect_more(lane, id.lane())?;
+                if flow.done.fetch_add(1, Ordering::Relaxed) + 1 == flow.chunks {
+                    flow.wake();
+                }
+            } else {
+                lane.window.told();
+            }
+            if let Some(taken) = lane.window.credit() {
+                lane.poster
+                    .tell(WrId::send(id.lane()).0, taken)
+                    .map_err(|error| error.into_error(Operation::PostSend, lane.poster.qpn()))?;
+            }
+        }
+        let moved = !completions.is_empty();
+        idle.after(moved, worker)?;
+    }
+}
+
+/// Which chunk a receive's completion announces, if it is one of the file and of the right length.
+fn chunk_of(completion: &Completion, flow: &Flow) -> Result<u64, RunFailure> {
+    let index = u64::from(completion.immediate().ok_or_else(out_of_step)?);
+    let fits = index < flow.chunks && flow.length(index) == completion.byte_len() as usize;
+    fits.then_some(index).ok_or_else(out_of_step)
+}
+
+/// A failure to put a file into its place, as a session ends with it.
+pub(super) fn place_failure(error: &PlaceError) -> RunFailure {
+    RunFailure {
+        bad_input: error.is_bad_input(),
+        ..RunFailure::new(error.to_string(), Some(error.hint()))
+    }
+}
+
+fn out_of_step() -> RunFailure {
+    RunFailure::new(
+        "the peer sent a chunk or a credit that does not fit the file",
+        Some("install the same version of rocebench on both ends".into()),
+    )
+}
+
+fn expect_more<W>(lane: &Lane<W>, place: usize) -> Result<(), RunFailure> {
+    lane.poster
+        .receive(WrId::receive(place).0)
+        .map_err(|error| error.into_error(Operation::PostRecv, lane.poster.qpn()))?;
+    Ok(())
+}
+
+fn succeeded<W>(completion: &Completion, lane: &Lane<W>, op: Op) -> Result<(), RunFailure> {
+    if completion.is_success() {
+        return Ok(());
+    }
+    let status = completion.status();
+    let failed = FailedCompletion {
+        seen_raw: 0,
+        qp: lane.index,
+        qpn: lane.poster.qpn(),
+        op: (!WrId(completion.wr_id()).is_receive()).then_some(op),
+        status,
+        vendor_error: completion.vendor_error(),
+    };
+    Err(RunFailure::new(
+        failed.to_string(),
+        Some(status.remedy().into()),
+    ))
+}
+
+/// Since when a worker has found nothing to do.
+#[derive(Default)]
+struct Idle(Option<Instant>);
+
+impl Idle {
+    /// After a pass that moved something or not: polls on for a while, then sleeps until a completion or the bell.
+    fn after<W>(&mut self, moved: bool, worker: &Worker<W>) -> Result<(), VerbsError> {
+        if moved {
+            self.0 = None;
+            return Ok(());
+        }
+        if self.0.get_or_insert_with(Instant::now).elapsed() < SPIN {
+            std::hint::spin_loop();
+            return Ok(());
+        }
+        // What came before the CQ was armed brings no event: it is polled once more.
+        if worker.cq.arm()? {
+            return Ok(());
+        }
+        worker.channel.wait(&worker.bell)
+    }
+}

@@ -1,0 +1,199 @@
+//! Both ways to a name, on the file system of the temporary folder.
+
+use std::fs;
+use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _, symlink};
+
+use super::*;
+
+const BOTH: [Method; 2] = [Method::Unnamed, Method::Named];
+
+fn names(folder: &tempfile::TempDir) -> Vec<String> {
+    let mut names: Vec<String> = fs::read_dir(folder)
+        .unwrap()
+        .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+        .collect();
+    names.sort();
+    names
+}
+
+fn received(folder: &Arc<Folder>, name: &str, text: &str) -> Incoming {
+    let incoming = folder.incoming(name, text.len() as u64).unwrap();
+    incoming.write_at(text.as_bytes(), 0).unwrap();
+    incoming.sync().unwrap();
+    incoming
+}
+
+#[test]
+fn a_file_appears_whole_or_not_at_all() {
+    for method in BOTH {
+        let home = tempfile::tempdir().unwrap();
+        let folder = Folder::with(home.path(), method).unwrap();
+        drop(received(&folder, "a", "given up"));
+        assert_eq!(names(&home), [""; 0], "{method:?}");
+        received(&folder, "a", "whole").publish("a", false).unwrap();
+        assert_eq!(names(&home), ["a"], "{method:?}");
+        let path = home.path().join("a");
+        assert_eq!(fs::read_to_string(&path).unwrap(), "whole");
+        let mode = fs::metadata(&path).unwrap().permissions().mode();
+        assert_eq!(mode & 0o111, 0, "not executable");
+        assert_eq!(mode & 0o600, 0o600, "its owner's");
+        assert_eq!(fs::metadata(&path).unwrap().nlink(), 1, "{method:?}");
+    }
+}
+
+#[test]
+fn nothing_is_overwritten_unless_asked() {
+    for method in BOTH {
+        let home = tempfile::tempdir().unwrap();
+        let folder = Folder::with(home.path(), method).unwrap();
+        let late = received(&folder, "a", "late");
+        let later = received(&folder, "a", "later");
+        fs::write(home.path().join("a"), "first").unwrap();
+        assert!(matches!(
+            folder.admits("a", false),
+            Err(PlaceError::Exists { .. })
+        ));
+        let refused = late.publish("a", false);
+        assert!(
+            matches!(refused, Err(PlaceError::Exists { .. })),
+            "{refused:?}"
+        );
+        assert_eq!(fs::read_to_string(home.path().join("a")).unwrap(), "first");
+        folder.admits("a", true).unwrap();
+        later.publish("a", true).unwrap();
+        assert_eq!(fs::read_to_string(home.path().join("a")).unwrap(), "later");
+        assert_eq!(names(&home), ["a"], "{method:?}");
+    }
+}
+
+/// What the check before does not see, because it comes after it.
+#[test]
+fn a_file_that_comes_at_the_last_moment_is_kept() {
+    for method in BOTH {
+        let home = tempfile::tempdir().unwrap();
+        let folder = Folder::with(home.path(), method).unwrap();
+        let mut late = received(&folder, "a", "late");
+        fs::write(home.path().join("a"), "first").unwrap();
+        assert_eq!(late.add("a"), Err(Errno::EXIST), "{method:?}");
+        drop(late);
+        assert_eq!(fs::read_to_string(home.path().join("a")).unwrap(), "first");
+        assert_eq!(names(&home), ["a"], "{method:?}");
+    }
+}
+
+#[test]
+fn links_and_folders_are_never_written_to() {
+    let home = tempfile::tempdir().unwrap();
+    let outside = tempfile::tempdir().unwrap();
+    let target = outside.path().join("target");
+    fs::write(&target, "mine").unwrap();
+    symlink(&target, home.path().join("link")).unwrap();
+    symlink(outside.path().join("new"), home.path().join("dangling")).unwrap();
+    fs::create_dir(home.path().join("folder")).unwrap();
+    let folder = Folder::open(home.path()).unwrap();
+    for (name, says) in [
+        ("link", "a symbolic link"),
+        ("dangling", "a symbolic link"),
+        ("folder", "a folder"),
+    ] {
+        for replace in [false, true] {
+            let error = folder.admits(name, replace).unwrap_err();
+            assert!(error.to_string().contains(says), "{error}");
+            assert!(error.is_bad_input());
+            let file = received(&folder, name, "theirs");
+            assert!(file.publish(name, replace).is_err());
+        }
+    }
+    assert_eq!(fs::read_to_string(&target).unwrap(), "mine");
+    assert_eq!(fs::read_dir(outside.path()).unwrap().count(), 1);
+    assert_eq!(names(&home), ["dangling", "folder", "link"]);
+}
+
+#[test]
+fn a_link_that_comes_at_the_last_moment_is_replaced_and_not_followed() {
+    let home = tempfile::tempdir().unwrap();
+    let outside = tempfile::NamedTempFile::new().unwrap();
+    let folder = Folder::open(home.path()).unwrap();
+    let mut file = received(&folder, "a", "theirs");
+    symlink(outside.path(), home.path().join("a")).unwrap();
+    file.replace("a").unwrap();
+    assert_eq!(fs::read_to_string(outside.path()).unwrap(), "");
+    let found = fs::symlink_metadata(home.path().join("a")).unwrap();
+    assert!(found.is_file());
+}
+
+#[test]
+fn what_a_killed_receiver_left_is_swept() {
+    let home = tempfile::tempdir().unwrap();
+    let folder = Folder::with(home.path(), Method::Named).unwrap();
+    let held = folder.incoming("a", 10).unwrap();
+    let left = format!("{TEMPORARY_PREFIX}left");
+    fs::write(home.path().join(&left), "half").unwrap();
+    fs::write(home.path().join(".other"), "not ours").unwrap();
+    let again = Folder::open(home.path()).unwrap();
+    assert_eq!(again.path(), home.path());
+    let kept = held.temporary.clone().unwrap();
+    assert_eq!(names(&home), [".other".to_owned(), kept]);
+    drop(held);
+    assert_eq!(names(&home), [".other"]);
+}
+
+#[test]
+fn a_file_larger_than_the_disk_is_refused_before_it_comes() {
+    let home = tempfile::tempdir().unwrap();
+    let folder = Folder::open(home.path()).unwrap();
+    let error = folder.incoming("huge", u64::MAX / 2).unwrap_err();
+    let text = error.to_string();
+    assert!(matches!(error, PlaceError::NoRoom { .. }), "{text}");
+    assert!(
+        text.contains("\"huge\"") && text.contains(&(u64::MAX / 2).to_string()),
+        "{text}"
+    );
+    assert!(!error.is_bad_input());
+    assert_eq!(names(&home), [""; 0]);
+}
+
+#[test]
+fn a_full_disk_has_its_own_words() {
+    let home = tempfile::tempdir().unwrap();
+    let folder = Folder::open(home.path()).unwrap();
+    for (errno, says) in [
+        (Errno::NOSPC, "bytes are free"),
+        (Errno::DQUOT, "quota"),
+        (Errno::FBIG, "ulimit -f"),
+    ] {
+        let error = folder.call(errno, "writing", "a", 77);
+        assert!(matches!(
+            error,
+            PlaceError::NoRoom {
+                needed_bytes: 77,
+                ..
+            }
+        ));
+        assert!(error.to_string().contains(says), "{error}");
+    }
+    let other = folder.call(Errno::IO, "writing", "a", 77);
+    assert!(
+        other
+            .to_string()
+            .starts_with("writing \"a\" at the receiver"),
+        "{other}"
+    );
+}
+
+#[test]
+fn folders_that_cannot_take_files_are_found_out_at_once() {
+    let home = tempfile::tempdir().unwrap();
+    let absent = Folder::open(&home.path().join("absent")).unwrap_err();
+    assert!(matches!(absent, PlaceError::Folder { .. }), "{absent}");
+    let file = home.path().join("file");
+    fs::write(&file, "").unwrap();
+    assert!(matches!(
+        Folder::open(&file),
+        Err(PlaceError::Folder { .. })
+    ));
+    // Nobody makes files there, root neither.
+    let error = Folder::open(Path::new("/proc/self")).unwrap_err();
+    assert!(error.is_bad_input() && !error.hint().is_empty(), "{error}");
+    assert!(matches!(error, PlaceError::NotWritable { .. }), "{error}");
+}

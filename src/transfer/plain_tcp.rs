@@ -1,0 +1,269 @@
+//! The same file over one TCP connection, as a plain copy program would send it: read, write; read, store. The
+//! receiver stores it in the same folder in a file without a name, brings it to the disk as it does with the other,
+//! checks the same checksum, and throws it away. One thread at each end.
+
+use std::fs::File;
+use std::io::{self, Read as _, Write as _};
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::os::unix::fs::FileExt as _;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use crate::control::failure::RunFailure;
+use crate::control::file_message::{FileAck, TcpAccept, TcpHello};
+use crate::control::link::Link;
+use crate::control::message::Message;
+use crate::control::server::{ServerEvent, ServerLog};
+use crate::control::token::{self, NONCE_BYTES, Nonce};
+
+use super::channel::CHUNK_BYTES;
+use super::digest::Digest;
+use super::lanes::{place_failure, unreadable};
+use super::place::{Folder, Incoming};
+use super::receiver::{Subject, alive, check_name, finish};
+use super::source::{Opened, Source};
+use super::{crew, sender};
+
+/// Longest until the sender has connected and shown the key.
+const CONNECT_LIMIT: Duration = Duration::from_secs(5);
+
+/// How long one read or write waits before the rest of the world is looked at.
+const TICK: Duration = Duration::from_millis(50);
+
+/// Reads a file once, so that it is in the page cache if there is room for it.
+pub(super) fn warm(file: &File, source: &Source, stop: &AtomicBool) -> Result<(), RunFailure> {
+    let mut buffer = vec![0; 1 << 20];
+    let mut offset = 0;
+    loop {
+        if stop.load(Ordering::Relaxed) {
+            return Err(sender::interrupted());
+        }
+        match file.read_at(&mut buffer, offset) {
+            Ok(0) => return Ok(()),
+            Ok(count) => offset += count as u64,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(unreadable(&source.name, &error)),
+        }
+    }
+}
+
+/// Has the receiver listen, and connects to it.
+pub(super) fn open(
+    link: &Link,
+    name: &str,
+    size_bytes: u64,
+    chunk_bytes: u32,
+    stop: &AtomicBool,
+) -> Result<TcpStream, RunFailure> {
+    link.send(&Message::TcpHello(TcpHello {
+        name: name.to_owned(),
+        size_bytes,
+        chunk_bytes,
+    }))?;
+    let TcpAccept { port, key } = match sender::recv(link, Duration::from_secs(120), stop)? {
+        Message::TcpAccept(accept) => accept,
+        other => return Err(link.unexpected("tcp_accept", &other).into()),
+    };
+    let key: Nonce = token::from_hex(&key).ok_or_else(|| {
+        RunFailure::new("the receiver sent a bad key for the TCP connection", None)
+    })?;
+    let address = SocketAddr::new(link.peer().ip(), port);
+    let connect = || {
+        let mut stream = TcpStream::connect_timeout(&address, CONNECT_LIMIT)?;
+        stream.set_write_timeout(Some(TICK))?;
+        stream.write_all(&key)?;
+        Ok(stream)
+    };
+    connect().map_err(|error: io::Error| {
+        RunFailure::new(
+            format!("connecting to {address} for the comparison with TCP: {error}"),
+            Some(
+                "a firewall at the receiver may let only the control port through: open it, or leave --against out"
+                    .into(),
+            ),
+        )
+    })
+}
+
+/// Sends all of the file; its checksum.
+pub(super) fn send(
+    stream: &mut TcpStream,
+    opened: &Opened,
+    name: &str,
+    chunk_bytes: u32,
+    mut tell: impl FnMut(u64) -> Result<(), RunFailure>,
+) -> Result<Digest, RunFailure> {
+    let mut digest = Digest::default();
+    let mut chunk = vec![0; chunk_bytes as usize];
+    let mut told = Instant::now();
+    let mut offset = 0;
+    for index in 0.. {
+        let length = opened
+            .size_bytes
+            .saturating_sub(offset)
+            .min(u64::from(chunk_bytes));
+        if length == 0 {
+            break;
+        }
+        let chunk = &mut chunk[..length as usize];
+        opened
+            .file
+            .read_exact_at(chunk, offset)
+            .map_err(|error| unreadable(name, &error))?;
+        digest.add(index, chunk);
+        let mut unsent: &[u8] = chunk;
+        while !unsent.is_empty() {
+            match stream.write(unsent) {
+                Ok(0) => return Err(broken(&io::ErrorKind::WriteZero.into())),
+                Ok(count) => unsent = &unsent[count..],
+                Err(error) if is_pause(&error) => tell(offset)?,
+                Err(error) => return Err(broken(&error)),
+            }
+        }
+        offset += length;
+        if told.elapsed() >= TICK {
+            told = Instant::now();
+            tell(offset)?;
+        }
+    }
+    Ok(digest)
+}
+
+/// The receiver's half.
+pub(super) fn receive(
+    link: &Link,
+    folder: &Arc<Folder>,
+    hello: &TcpHello,
+    log: &ServerLog,
+    stop: &AtomicBool,
+) -> Result<(), RunFailure> {
+    let started = Instant::now();
+    check_name(&hello.name)?;
+    if !CHUNK_BYTES.contains(&hello.chunk_bytes) {
+        let text = format!("chunks of {} bytes", hello.chunk_bytes);
+        return Err(RunFailure::new(text, None));
+    }
+    let incoming = folder
+        .incoming(&hello.name, hello.size_bytes)
+        .map_err(|error| place_failure(&error))?;
+    let listening = |error: io::Error| {
+        RunFailure::new(
+            format!("listening for the comparison with TCP: {error}"),
+            None,
+        )
+    };
+    let listener = TcpListener::bind((link.local()?.ip(), 0)).map_err(listening)?;
+    let key = token::nonce().map_err(listening)?;
+    link.send(&Message::TcpAccept(TcpAccept {
+        port: listener.local_addr().map_err(listening)?.port(),
+        key: token::to_hex(&key),
+    }))?;
+    let mut stream =
+        accept(&listener, &key, link, stop).map_err(|found| crew::reason(link, found, stop))?;
+    let digest = store(&mut stream, folder, &incoming, hello, link, stop)
+        .map_err(|found| crew::reason(link, found, stop))?;
+    let subject = Subject {
+        name: &hello.name,
+        size_bytes: hello.size_bytes,
+    };
+    let sync_seconds = finish(link, folder, &incoming, subject, digest, stop)?;
+    drop(incoming);
+    link.send(&Message::FileAck(FileAck { sync_seconds }))?;
+    log(ServerEvent::File {
+        name: &hello.name,
+        bytes: hello.size_bytes,
+        seconds: started.elapsed().as_secs_f64(),
+        qps: 0,
+    });
+    Ok(())
+}
+
+/// The first connection that shows the key.
+fn accept(
+    listener: &TcpListener,
+    key: &Nonce,
+    link: &Link,
+    stop: &AtomicBool,
+) -> Result<TcpStream, RunFailure> {
+    let deadline = Instant::now() + CONNECT_LIMIT;
+    listener
+        .set_nonblocking(true)
+        .map_err(|error| broken(&error))?;
+    while Instant::now() < deadline {
+        alive(link, stop)?;
+        match listener.accept() {
+            Ok((mut stream, _)) => {
+                let mut shown = [0; NONCE_BYTES];
+                let read = stream
+                    .set_nonblocking(false)
+                    .and_then(|()| stream.set_read_timeout(Some(Duration::from_secs(1))))
+                    .and_then(|()| stream.read_exact(&mut shown));
+                if read.is_ok() && shown == *key {
+                    stream
+                        .set_read_timeout(Some(TICK))
+                        .map_err(|error| broken(&error))?;
+                    return Ok(stream);
+                }
+            }
+            Err(_) => thread::sleep(Duration::from_millis(2)),
+        }
+    }
+    Err(RunFailure::new(
+        "the sender did not connect for the comparison with TCP",
+        Some("a firewall at the receiver may let only the control port through: open it, or leave --against out".into()),
+    ))
+}
+
+fn store(
+    stream: &mut TcpStream,
+    folder: &Folder,
+    incoming: &Incoming,
+    hello: &TcpHello,
+    link: &Link,
+    stop: &AtomicBool,
+) -> Result<Digest, RunFailure> {
+    let TcpHello {
+        name,
+        size_bytes,
+        chunk_bytes,
+    } = hello;
+    let mut digest = Digest::default();
+    let mut chunk = vec![0; *chunk_bytes as usize];
+    let mut offset = 0;
+    for index in 0.. {
+        let length = (size_bytes - offset).min(u64::from(*chunk_bytes));
+        if length == 0 {
+            break;
+        }
+        let chunk = &mut chunk[..length as usize];
+        let mut filled = 0;
+        while filled < chunk.len() {
+            match stream.read(&mut chunk[filled..]) {
+                Ok(0) => return Err(broken(&io::ErrorKind::UnexpectedEof.into())),
+                Ok(count) => filled += count,
+                Err(error) if is_pause(&error) => alive(link, stop)?,
+                Err(error) => return Err(broken(&error)),
+            }
+        }
+        digest.add(index, chunk);
+        incoming
+            .write_at(chunk, offset)
+            .map_err(|error| place_failure(&folder.call(error, "writing", name, *size_bytes)))?;
+        offset += length;
+    }
+    Ok(digest)
+}
+
+fn is_pause(error: &io::Error) -> bool {
+    use io::ErrorKind::{Interrupted, TimedOut, WouldBlock};
+    matches!(error.kind(), Interrupted | TimedOut | WouldBlock)
+}
+
+fn broken(error: &io::Error) -> RunFailure {
+    RunFailure::new(
+        format!("the TCP connection of the comparison broke: {error}"),
+        Some("see what the other end printed".into()),
+    )
+}

@@ -1,0 +1,386 @@
+//! The sending end of a session: a file after the other over the same QPs, and where it is asked for each once more
+//! over plain TCP. What fails ends the session; files that were acknowledged before stay.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use crate::control::error::{ConnectError, LinkError};
+use crate::control::failure::RunFailure;
+use crate::control::feature::Feature;
+use crate::control::file_message::{ChannelHello, ChannelSettings, FileAck, FileFin, FileHello};
+use crate::control::handshake::connect;
+use crate::control::link::Link;
+use crate::control::message::Message;
+use crate::control::station::{Route, Station, StationError, StationOptions};
+use crate::control::token::Token;
+use crate::results::host;
+
+use super::channel::{self, Channel, Side, Worker};
+use super::crew;
+use super::digest::Digest;
+use super::lanes::{self, Bench, Flow};
+use super::plain_tcp;
+use super::source::{self, Opened, Source, SourceError};
+use super::window::SendWindow;
+
+/// Longest that the receiver may take to make room, register memory and make its QPs.
+const ACCEPT_LIMIT: Duration = Duration::from_secs(120);
+
+/// Longest that the receiver may take to bring a file to its disk: it lives, or the link would say so.
+const ACK_LIMIT: Duration = Duration::from_secs(3600);
+
+/// What to send, where and how.
+pub struct SendOptions {
+    /// Name or address of the receiver.
+    pub host: String,
+    /// Port of its control connection.
+    pub port: u16,
+    /// The secret shared with it.
+    pub token: Option<Token>,
+    /// This end's device and cores.
+    pub station: StationOptions,
+    /// How chunks are written.
+    pub settings: ChannelSettings,
+    /// Files of the same names may be overwritten.
+    pub force: bool,
+    /// Send each file over plain TCP as well.
+    pub against_tcp: bool,
+    /// The files.
+    pub files: Vec<Source>,
+}
+
+/// What a transfer tells while it goes on. Calls come from one thread.
+pub trait Observer {
+    /// File number `index` (from 0) starts: over QPs, or for comparison over TCP.
+    fn started(&mut self, index: usize, size_bytes: u64, over_tcp: bool);
+    /// So many of its bytes have arrived.
+    fn moved(&mut self, bytes: u64);
+    /// All have; the receiver brings them to its disk.
+    fn syncing(&mut self);
+    /// A file is in its place, and was compared where that was asked for.
+    fn finished(&mut self, report: &FileReport);
+    /// Something that a person should know.
+    fn note(&mut self, text: &str);
+}
+
+/// One way that a file went.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Passage {
+    /// From the first byte to the receiver's word that the file is on its disk, in seconds.
+    pub seconds: f64,
+    /// Of them, how long the receiver's disk took at the end.
+    pub sync_seconds: f64,
+    /// Bytes of the file by that time, in 10^9 bits a second.
+    pub gbit_per_s: f64,
+}
+
+impl Passage {
+    fn of(bytes: u64, seconds: f64, sync_seconds: f64) -> Passage {
+        Passage {
+            seconds,
+            sync_seconds,
+            gbit_per_s: bytes as f64 * 8.0 / seconds.max(f64::MIN_POSITIVE) / 1e9,
+        }
+    }
+}
+
+/// What became of a file.
+#[derive(Clone, Debug, PartialEq)]
+pub struct FileReport {
+    /// Its name at the receiver.
+    pub name: String,
+    /// Its size.
+    pub bytes: u64,
+    /// Its checksum.
+    pub digest: Digest,
+    /// Over QPs.
+    pub rdma: Passage,
+    /// How many.
+    pub qps: u32,
+    /// Over plain TCP, where that was asked for.
+    pub tcp: Option<Passage>,
+}
+
+impl FileReport {
+    /// How many times as fast as plain TCP it went.
+    pub fn ratio(&self) -> Option<f64> {
+        self.tcp.map(|tcp| tcp.seconds / self.rdma.seconds)
+    }
+}
+
+/// Sends the files. Those that were told to have finished are in their places, whatever comes after.
+///
+/// # Errors
+/// Why not all were sent.
+pub fn send_files(
+    options: &SendOptions,
+    stop: &AtomicBool,
+    observer: &mut dyn Observer,
+) -> Result<(), RunFailure> {
+    channel::check(&options.settings)?;
+    // Without a device there is no need to bother the peer.
+    drop(Station::open(options.station.clone(), None).map_err(|error| no_station(&error))?);
+    let facts = serde_json::to_value(host::read()).unwrap_or_default();
+    let token = options.token.as_ref();
+    let (link, peer) = connect(&options.host, options.port, token, &facts, stop)
+        .map_err(|error| not_connected(&error))?;
+    Feature::Receive.demand(peer.address, &peer.features)?;
+    let route = Route::between(link.local()?.ip(), link.peer().ip());
+    let station =
+        Station::open(options.station.clone(), Some(route)).map_err(|error| no_station(&error))?;
+    if let Some(text) = station.remark() {
+        observer.note(&text);
+    }
+    let mut session = Session {
+        options,
+        link: &link,
+        station: &station,
+        stop,
+        observer,
+        connected: None,
+    };
+    let sent = (0..options.files.len()).try_for_each(|index| session.file(index));
+    if let Err(failure) = &sent
+        && !failure.link_lost
+    {
+        let told = RunFailure {
+            message: match failure.interrupted {
+                true => "the sender was stopped".into(),
+                false => failure.message.clone(),
+            },
+            ..failure.clone()
+        };
+        // The receiver throws away what it has either way.
+        let _ = link.send(&told.to_abort());
+    }
+    sent?;
+    // The receiver ends the session by itself if this does not arrive.
+    let _ = link.send(&Message::Goodbye);
+    Ok(())
+}
+
+/// The QPs, from the first file on.
+struct Connected {
+    channel: Channel,
+    workers: Vec<Worker<SendWindow>>,
+    benches: Vec<Bench>,
+}
+
+struct Session<'a> {
+    options: &'a SendOptions,
+    link: &'a Link,
+    station: &'a Station,
+    stop: &'a AtomicBool,
+    observer: &'a mut dyn Observer,
+    connected: Option<Connected>,
+}
+
+impl Session<'_> {
+    fn file(&mut self, index: usize) -> Result<(), RunFailure> {
+        let source = &self.options.files[index];
+        let opened = source::open(&source.path).map_err(|error| not_read(&error))?;
+        let size_bytes = opened.size_bytes;
+        if self.options.against_tcp {
+            // Neither way is to be the one that waits for this end's disk.
+            plain_tcp::warm(&opened.file, source, self.stop)?;
+        }
+        let (digest, rdma) = self.by_rdma(index, &opened)?;
+        let tcp = match self.options.against_tcp {
+            false => None,
+            true => Some(self.by_tcp(index, &opened, digest)?),
+        };
+        self.observer.finished(&FileReport {
+            name: source.name.clone(),
+            bytes: size_bytes,
+            digest,
+            rdma,
+            qps: self.options.settings.qps,
+            tcp,
+        });
+        Ok(())
+    }
+
+    fn by_rdma(&mut self, index: usize, opened: &Opened) -> Result<(Digest, Passage), RunFailure> {
+        let source = &self.options.files[index];
+        let size_bytes = opened.size_bytes;
+        self.greet(source, size_bytes)?;
+        self.observer.started(index, size_bytes, false);
+        let began = Instant::now();
+        let digest = self
+            .write(source, opened)
+            .map_err(|found| crew::reason(self.link, found, self.stop))?;
+        if opened
+            .has_changed()
+            .map_err(|error| lanes::unreadable(&source.name, &error))?
+        {
+            return Err(RunFailure::new(
+                format!("{:?} was written to while it was sent", source.name),
+                Some("send it again when nobody writes to it".into()),
+            ));
+        }
+        let sync_seconds = self.fin(digest)?;
+        let seconds = began.elapsed().as_secs_f64();
+        Ok((digest, Passage::of(size_bytes, seconds, sync_seconds)))
+    }
+
+    /// Announces a file; with the first, connects the QPs.
+    fn greet(&mut self, source: &Source, size_bytes: u64) -> Result<(), RunFailure> {
+        let settings = self.options.settings;
+        let fresh = match &self.connected {
+            Some(_) => None,
+            None => {
+                let alive = || self.link.check().map_err(RunFailure::from);
+                Some(Channel::create(
+                    self.station,
+                    settings,
+                    Side::Sender,
+                    alive,
+                )?)
+            }
+        };
+        let hello = FileHello {
+            name: source.name.clone(),
+            size_bytes,
+            force: self.options.force,
+            channel: fresh.as_ref().map(|channel| ChannelHello {
+                settings,
+                endpoints: channel.endpoints(),
+            }),
+        };
+        self.link.send(&Message::FileHello(Box::new(hello)))?;
+        let accept = match self.recv(ACCEPT_LIMIT)? {
+            Message::FileAccept(accept) => accept,
+            other => return Err(self.link.unexpected("file_accept", &other).into()),
+        };
+        let Some(channel) = fresh else { return Ok(()) };
+        let Some(peer) = accept.endpoints else {
+            return Err(RunFailure::new(
+                "the receiver answered without its QPs",
+                Some("install the same version of rocebench on both ends".into()),
+            ));
+        };
+        let workers = channel.connect(&peer, SendWindow::new)?;
+        self.connected = Some(Connected {
+            benches: workers
+                .iter()
+                .map(|_| Bench::new(settings.chunk_bytes))
+                .collect(),
+            workers,
+            channel,
+        });
+        Ok(())
+    }
+
+    fn write(&mut self, source: &Source, opened: &Opened) -> Result<Digest, RunFailure> {
+        let Some(connected) = &mut self.connected else {
+            return Ok(Digest::default());
+        };
+        let chunk_bytes = self.options.settings.chunk_bytes;
+        let flow = Flow::new(opened.size_bytes, chunk_bytes, &connected.workers);
+        if flow.is_empty() {
+            return Ok(Digest::default());
+        }
+        let channel = &connected.channel;
+        crew::run(
+            &mut connected.workers,
+            &mut connected.benches,
+            &flow,
+            &|worker, bench| lanes::send(worker, bench, &flow, &opened.file, &source.name),
+            || {
+                self.observer.moved(flow.done_bytes());
+                alive(self.link, self.stop)?;
+                channel.check_device()
+            },
+        )
+    }
+
+    fn by_tcp(
+        &mut self,
+        index: usize,
+        opened: &Opened,
+        rdma: Digest,
+    ) -> Result<Passage, RunFailure> {
+        let source = &self.options.files[index];
+        let size_bytes = opened.size_bytes;
+        let chunk_bytes = self.options.settings.chunk_bytes;
+        let mut stream =
+            plain_tcp::open(self.link, &source.name, size_bytes, chunk_bytes, self.stop)?;
+        self.observer.started(index, size_bytes, true);
+        let began = Instant::now();
+        let digest = plain_tcp::send(&mut stream, opened, &source.name, chunk_bytes, |bytes| {
+            self.observer.moved(bytes);
+            alive(self.link, self.stop)
+        })
+        .map_err(|found| crew::reason(self.link, found, self.stop))?;
+        if digest != rdma {
+            return Err(RunFailure::new(
+                format!(
+                    "{:?} was written to while it was sent again over TCP",
+                    source.name
+                ),
+                Some("send it again when nobody writes to it".into()),
+            ));
+        }
+        let sync_seconds = self.fin(digest)?;
+        let seconds = began.elapsed().as_secs_f64();
+        Ok(Passage::of(size_bytes, seconds, sync_seconds))
+    }
+
+    /// Tells the checksum and waits until the receiver has the file on its disk; how long that took there.
+    fn fin(&mut self, digest: Digest) -> Result<f64, RunFailure> {
+        self.observer.syncing();
+        self.link.send(&Message::FileFin(FileFin {
+            digest: digest.to_string(),
+        }))?;
+        match self.recv(ACK_LIMIT)? {
+            Message::FileAck(FileAck { sync_seconds }) => Ok(sync_seconds),
+            other => Err(self.link.unexpected("file_ack", &other).into()),
+        }
+    }
+
+    fn recv(&self, limit: Duration) -> Result<Message, RunFailure> {
+        recv(self.link, limit, self.stop)
+    }
+}
+
+/// The receiver lives, and the user does not want to stop.
+fn alive(link: &Link, stop: &AtomicBool) -> Result<(), RunFailure> {
+    if stop.load(Ordering::Relaxed) {
+        return Err(interrupted());
+    }
+    Ok(link.check()?)
+}
+
+/// The next message; a wish to stop has words of its own.
+pub(super) fn recv(link: &Link, limit: Duration, stop: &AtomicBool) -> Result<Message, RunFailure> {
+    link.recv(limit, stop).map_err(|error| match error {
+        LinkError::Interrupted { .. } => interrupted(),
+        error => error.into(),
+    })
+}
+
+pub(super) fn interrupted() -> RunFailure {
+    RunFailure {
+        interrupted: true,
+        ..RunFailure::new("interrupted", None)
+    }
+}
+
+fn no_station(error: &StationError) -> RunFailure {
+    RunFailure {
+        bad_input: error.is_bad_input(),
+        ..RunFailure::new(error.to_string(), error.hint())
+    }
+}
+
+fn not_connected(error: &ConnectError) -> RunFailure {
+    RunFailure {
+        bad_input: error.bad_input(),
+        interrupted: error.is_interrupt(),
+        ..RunFailure::new(error.to_string(), error.hint())
+    }
+}
+
+fn not_read(error: &SourceError) -> RunFailure {
+    RunFailure::new(error.to_string(), Some(error.hint().into()))
+}

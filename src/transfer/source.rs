@@ -1,0 +1,254 @@
+//! Files to be sent: looked at before anything else is done, opened when their turn comes, and looked at again when
+//! they have been read. It must not know the network.
+
+use std::collections::HashMap;
+use std::fs::{File, Metadata, OpenOptions};
+use std::io;
+use std::os::unix::fs::{FileTypeExt as _, MetadataExt as _, OpenOptionsExt as _};
+use std::path::{Path, PathBuf};
+
+use super::name::{self, NameError};
+
+/// Why a file cannot be sent.
+#[derive(Debug, thiserror::Error)]
+pub enum SourceError {
+    /// Its name is none for a receiver.
+    #[error("{} cannot be sent under its name: {source}", path.display())]
+    Name {
+        /// As it was given.
+        path: PathBuf,
+        /// Why.
+        source: NameError,
+    },
+    /// It is something else.
+    #[error("{} is {what}, and only files are sent", path.display())]
+    NotAFile {
+        /// As it was given.
+        path: PathBuf,
+        /// What it is.
+        what: &'static str,
+    },
+    /// Two have one name where they go.
+    #[error("{} and {} would both be received as {name:?}", first.display(), second.display())]
+    SameName {
+        /// The first of them.
+        first: PathBuf,
+        /// The other.
+        second: PathBuf,
+        /// Their name.
+        name: String,
+    },
+    /// More chunks than a chunk's number has bits for.
+    #[error("{} has {size_bytes} bytes, which is more than 2^32 chunks of {chunk_bytes}", path.display())]
+    TooLarge {
+        /// As it was given.
+        path: PathBuf,
+        /// Its size.
+        size_bytes: u64,
+        /// Bytes of a chunk.
+        chunk_bytes: u32,
+    },
+    /// It cannot be opened or looked at.
+    #[error("cannot read {}: {source}", path.display())]
+    Io {
+        /// As it was given.
+        path: PathBuf,
+        /// The operating system's error.
+        source: io::Error,
+    },
+}
+
+impl SourceError {
+    /// What to do next.
+    pub fn hint(&self) -> &'static str {
+        match self {
+            SourceError::Name { .. } => "rename it, or send a link with another name (`ln -s`)",
+            SourceError::NotAFile { .. } => "pack folders into one file first (`tar`)",
+            SourceError::SameName { .. } => {
+                "send them one after the other to different folders, or rename one"
+            }
+            SourceError::TooLarge { .. } => "raise --chunk",
+            SourceError::Io { .. } => "check the path and the right to read it",
+        }
+    }
+}
+
+/// A file to be sent.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Source {
+    /// Where it is.
+    pub path: PathBuf,
+    /// Its name at the receiver.
+    pub name: String,
+}
+
+/// An open file with its state when it was opened.
+#[derive(Debug)]
+pub(super) struct Opened {
+    pub(super) file: File,
+    pub(super) size_bytes: u64,
+    before: Stamp,
+}
+
+/// What changes when a file is written to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Stamp {
+    size_bytes: u64,
+    seconds: i64,
+    nanoseconds: i64,
+}
+
+impl Stamp {
+    fn of(metadata: &Metadata) -> Stamp {
+        Stamp {
+            size_bytes: metadata.len(),
+            seconds: metadata.mtime(),
+            nanoseconds: metadata.mtime_nsec(),
+        }
+    }
+}
+
+/// The files at these paths, each looked at: none is sent unless all can be.
+///
+/// # Errors
+/// The first that cannot.
+pub fn sources(paths: &[PathBuf], chunk_bytes: u32) -> Result<Vec<Source>, SourceError> {
+    let mut names: HashMap<String, &Path> = HashMap::new();
+    let mut sources = Vec::with_capacity(paths.len());
+    for path in paths {
+        let opened = open(path)?;
+        let chunks = opened.size_bytes.div_ceil(u64::from(chunk_bytes).max(1));
+        if chunks > 1 << 32 {
+            return Err(SourceError::TooLarge {
+                path: path.clone(),
+                size_bytes: opened.size_bytes,
+                chunk_bytes,
+            });
+        }
+        let name = name::of_path(path).map_err(|source| SourceError::Name {
+            path: path.clone(),
+            source,
+        })?;
+        if let Some(first) = names.insert(name.to_owned(), path) {
+            return Err(SourceError::SameName {
+                first: first.to_owned(),
+                second: path.clone(),
+                name: name.to_owned(),
+            });
+        }
+        sources.push(Source {
+            path: path.clone(),
+            name: name.to_owned(),
+        });
+    }
+    Ok(sources)
+}
+
+/// Opens a file; a pipe is not waited for.
+pub(super) fn open(path: &Path) -> Result<Opened, SourceError> {
+    let failed = |source| SourceError::Io {
+        path: path.to_owned(),
+        source,
+    };
+    let looked_at = std::fs::metadata(path).map_err(failed)?;
+    let kind = looked_at.file_type();
+    if !kind.is_file() {
+        let what = match kind {
+            kind if kind.is_dir() => "a folder",
+            kind if kind.is_fifo() => "a pipe",
+            kind if kind.is_socket() => "a socket",
+            _ => "a device",
+        };
+        return Err(SourceError::NotAFile {
+            path: path.to_owned(),
+            what,
+        });
+    }
+    let file = OpenOptions::new()
+        .read(true)
+        .custom_flags(libc::O_NONBLOCK | libc::O_NOCTTY)
+        .open(path)
+        .map_err(failed)?;
+    let metadata = file.metadata().map_err(failed)?;
+    Ok(Opened {
+        size_bytes: metadata.len(),
+        before: Stamp::of(&metadata),
+        file,
+    })
+}
+
+impl Opened {
+    /// Whether somebody has written to it since.
+    pub(super) fn has_changed(&self) -> io::Result<bool> {
+        Ok(Stamp::of(&self.file.metadata()?) != self.before)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write as _;
+
+    use super::*;
+
+    #[test]
+    fn what_is_no_file_is_told_before_anything_is_sent() {
+        let home = tempfile::tempdir().unwrap();
+        let path = |name: &str| home.path().join(name);
+        std::fs::write(path("a"), "a").unwrap();
+        let error = |paths: &[PathBuf]| sources(paths, 4096).unwrap_err().to_string();
+        assert!(
+            error(&[path("a"), home.path().into()])
+                .ends_with("is a folder, and only files are sent")
+        );
+        assert!(error(&["/dev/null".into()]).contains("is a device"));
+        assert!(error(&[path("absent")]).contains("No such file"));
+        assert!(error(&[path("a\nb")]).contains("No such file"));
+        let status = std::process::Command::new("mkfifo")
+            .arg(path("pipe"))
+            .status();
+        assert!(status.unwrap().success());
+        assert!(error(&[path("pipe")]).contains("is a pipe"));
+        std::fs::write(path("a\nb"), "").unwrap();
+        assert!(error(&[path("a\nb")]).contains("control character"));
+    }
+
+    #[test]
+    fn two_of_one_name_are_refused() {
+        let home = tempfile::tempdir().unwrap();
+        std::fs::create_dir(home.path().join("other")).unwrap();
+        let paths = [home.path().join("a"), home.path().join("other/a")];
+        for path in &paths {
+            std::fs::write(path, "").unwrap();
+        }
+        assert_eq!(sources(&paths[..1], 4096).unwrap()[0].name, "a");
+        let error = sources(&paths, 4096).unwrap_err();
+        assert!(
+            error
+                .to_string()
+                .contains("would both be received as \"a\""),
+            "{error}"
+        );
+    }
+
+    #[test]
+    fn a_sparse_file_of_too_many_chunks_is_refused() {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        file.as_file().set_len((1 << 32) * 10 + 1).unwrap();
+        let paths = [file.path().to_owned()];
+        assert!(matches!(
+            sources(&paths, 10),
+            Err(SourceError::TooLarge { .. })
+        ));
+        sources(&paths, 11).unwrap();
+    }
+
+    #[test]
+    fn writing_to_a_file_shows() {
+        let mut file = tempfile::NamedTempFile::new().unwrap();
+        file.write_all(b"before").unwrap();
+        let opened = open(file.path()).unwrap();
+        assert!(!opened.has_changed().unwrap());
+        file.write_all(b"after").unwrap();
+        assert!(opened.has_changed().unwrap());
+    }
+}
