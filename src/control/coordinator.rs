@@ -12,6 +12,7 @@ use crate::results::model::{
     CaseConfig, CaseResult, Host, PerftestPair, ResultFile, Run, SCHEMA_VERSION,
 };
 
+use super::connect_cm;
 use super::error::ConnectError;
 use super::failure::RunFailure;
 use super::handshake::PeerInfo;
@@ -98,6 +99,9 @@ pub enum SweepError {
     /// An end cannot run perftest.
     #[error(transparent)]
     Perftest(RunFailure),
+    /// An end cannot connect by rdma_cm.
+    #[error(transparent)]
+    Cm(RunFailure),
 }
 
 impl SweepError {
@@ -108,7 +112,7 @@ impl SweepError {
             SweepError::Station(error) => error.hint(),
             SweepError::Link(error) => error.hint(),
             SweepError::Local(_) => None,
-            SweepError::Perftest(failure) => failure.hint.clone(),
+            SweepError::Perftest(failure) | SweepError::Cm(failure) => failure.hint.clone(),
         }
     }
 
@@ -119,7 +123,7 @@ impl SweepError {
             SweepError::Station(error) => error.is_bad_input(),
             SweepError::Link(error) => error.bad_input(),
             SweepError::Local(_) => false,
-            SweepError::Perftest(failure) => failure.bad_input,
+            SweepError::Perftest(failure) | SweepError::Cm(failure) => failure.bad_input,
         }
     }
 
@@ -146,6 +150,7 @@ pub fn run_sweep(
     let facts = serde_json::to_value(&own_host).unwrap_or_default();
     // Without a device, or without what is compared with, there is no need to bother the peer.
     let station = Station::open(options.station.clone(), None)?;
+    connect_cm::check_sweep(options, &station)?;
     let version = pairs::prepare(options, &station)?;
     drop(station);
     let local = match options.target {
@@ -154,6 +159,7 @@ pub fn run_sweep(
     };
     let first = dial(options, local.as_ref(), &facts, stop, false)?;
     pairs::ask_server(options, &first, stop)?;
+    connect_cm::ask_server(options, &first)?;
     own_host.device = Some(outcome::device(first.station.port()));
     let outcome = SweepOutcome {
         result: ResultFile {

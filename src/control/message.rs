@@ -74,6 +74,8 @@ pub enum Message {
     },
     /// The sender's QPs and memory.
     Endpoints(Box<Endpoints>),
+    /// Server to client, after its `Endpoints`, where QPs are connected by rdma_cm: it listens.
+    CmListening(CmListening),
     /// QPs are in RTS and receives are posted.
     Ready,
     /// Client to server: start the traffic (the warm-up).
@@ -142,6 +144,7 @@ impl Message {
             Message::Busy(_) => "busy",
             Message::Prepare { .. } => "prepare",
             Message::Endpoints(_) => "endpoints",
+            Message::CmListening(_) => "cm_listening",
             Message::Ready => "ready",
             Message::Start => "start",
             Message::Measure => "measure",
@@ -164,6 +167,18 @@ impl Message {
 
 /// In [`Message::Welcome`]: the server knows the messages about perftest.
 pub const PERFTEST_FEATURE: &str = "perftest";
+
+/// In [`Message::Welcome`]: the server connects by rdma_cm where a case says so.
+pub const CM_FEATURE: &str = "cm";
+
+/// Where rdma_cm finds the server, at the address of its GID.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CmListening {
+    /// Port number, in the port space of rdma_cm's RC connections.
+    pub port: u16,
+    /// 16 bytes in hex, by which it knows the requests of this run.
+    pub nonce: String,
+}
 
 /// Who has the server.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
