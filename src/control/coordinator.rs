@@ -149,6 +149,7 @@ pub fn run_sweep(
     let mut own_host = host::read();
     let facts = serde_json::to_value(&own_host).unwrap_or_default();
     // Without a device, or without what is compared with, there is no need to bother the peer.
+    connect_cm::check_faults(options)?;
     let station = Station::open(options.station.clone(), None)?;
     connect_cm::check_sweep(options, &station)?;
     let version = pairs::prepare(options, &station)?;

@@ -67,6 +67,11 @@ impl Agreed {
         })
     }
 
+    /// The peer's GID.
+    pub(super) fn gid(&self) -> Gid {
+        self.gid
+    }
+
     /// One of the peer's QPs, as `ibv_modify_qp` needs it.
     pub(super) fn remote(&self, peer: &QpEndpoint) -> RemoteQp {
         RemoteQp {

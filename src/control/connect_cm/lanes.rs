@@ -7,7 +7,6 @@ use crate::control::message::{CmListening, Endpoints, Message};
 use crate::control::port_path::Agreed;
 use crate::control::token::from_hex;
 use crate::datapath::Lane;
-use crate::verbs::Gid;
 use crate::verbs::cm::CmId;
 
 use super::{Listener, Terms, dial};
@@ -31,11 +30,15 @@ pub(crate) fn dial_lanes(
             Some(hint.into()),
         )
     })?;
-    let gid = Gid(peer.gid_bytes()?);
     let mut lanes = Lanes::new(fabric, &agreed, peer);
-    let (connections, times) = dial(&terms, gid, listening.port, nonce, alive, |index, id| {
-        lanes.add(index, id)
-    })?;
+    let (connections, times) = dial(
+        &terms,
+        agreed.gid(),
+        listening.port,
+        nonce,
+        alive,
+        |index, id| lanes.add(index, id),
+    )?;
     if let Some(slowest) = times.iter().max_by_key(|times| times.connect_ns) {
         tracing::debug!(connections = times.len(), ?slowest, "rdma_cm connected all");
     }

@@ -86,7 +86,7 @@ impl Listener {
             let index = event.token;
             match event.kind {
                 CmEventKind::ConnectRequest => {
-                    self.requested(event, terms, &mut ids, &mut ready)?
+                    self.requested(event, terms, &mut ids, &mut ready)?;
                 }
                 CmEventKind::Established => established += 1,
                 // The client's end of it: it gives the reason over the control connection.

@@ -18,7 +18,7 @@ use super::failure::RunFailure;
 pub(super) use dialer::dial;
 pub(super) use lanes::{accept_lanes, dial_lanes};
 pub(super) use listener::Listener;
-pub(super) use terms::{Terms, ask_server, check_port, check_sweep};
+pub(super) use terms::{Terms, ask_server, check_faults, check_port, check_sweep};
 
 /// The ids of established connections. Dropped, it ends them.
 pub(super) struct Connections {

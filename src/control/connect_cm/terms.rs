@@ -1,9 +1,11 @@
 //! What rdma_cm needs of an end, before anything is made: a RoCE port of the system's, the kernel's half, a server
 //! that knows of it; and what both ends tell rdma_cm of a case's QPs.
 
+use std::net::IpAddr;
+
 use crate::plan::{Case, ConnectMode};
-use crate::verbs::Port;
 use crate::verbs::cm::{CmAddress, CmChannel, CmParameters};
+use crate::verbs::{LinkLayer, Port};
 
 use super::private_data::{BYTES, Nonce, PrivateData, Role};
 use crate::control::coordinator::{SweepError, SweepOptions};
@@ -12,7 +14,6 @@ use crate::control::message::CM_FEATURE;
 use crate::control::port_path::Agreed;
 use crate::control::session::Session;
 use crate::control::station::Station;
-use crate::verbs::LinkLayer;
 
 /// What is the same for all connections of a run, at one end.
 pub(crate) struct Terms {
@@ -42,8 +43,10 @@ impl Terms {
         peer_qpns: Vec<u32>,
     ) -> Result<Terms, RunFailure> {
         let reliability = &agreed.reliability;
+        let local = local_address(port)?;
+        same_family(local.ip(), agreed.gid().address())?;
         Ok(Terms {
-            local: local_address(port)?,
+            local,
             port: (port.context.name().to_owned(), port.info.port),
             qpns,
             peer_qpns,
@@ -84,6 +87,19 @@ impl Terms {
     pub(super) fn is_peer(&self, data: &PrivateData, qpn: u32) -> bool {
         data.qpn == qpn && self.peer_qpns.get(data.index as usize) == Some(&qpn)
     }
+}
+
+/// rdma_cm finds no way from one family of addresses to the other.
+fn same_family(here: IpAddr, there: IpAddr) -> Result<(), RunFailure> {
+    if here.is_ipv4() == there.is_ipv4() {
+        return Ok(());
+    }
+    Err(refused(
+        format!(
+            "the GID here is that of {here} and the peer's that of {there}: one is IPv4, the other IPv6"
+        ),
+        "choose GIDs of one family with --gid-index at both ends (`rocebench devices` lists them)",
+    ))
 }
 
 /// The address by which rdma_cm knows a port.
@@ -133,6 +149,20 @@ fn refused(message: String, hint: &str) -> RunFailure {
     }
 }
 
+/// Before a device is looked for: `--faults` is for one that rdma_cm does not serve.
+///
+/// # Errors
+/// Both were asked for.
+pub(crate) fn check_faults(options: &SweepOptions) -> Result<(), SweepError> {
+    if options.station.request.faults.is_none() || !any(&options.sweep.cases) {
+        return Ok(());
+    }
+    Err(SweepError::Cm(refused(
+        "--faults is for the embedded software device, which has no connection manager for --connect cm".to_owned(),
+        "leave one of them out; below Soft-RoCE, `tc qdisc add dev ETH root netem loss 1%` loses packets",
+    )))
+}
+
 fn any(cases: &[Case]) -> bool {
     cases.iter().any(|case| case.connect == ConnectMode::Cm)
 }
@@ -146,7 +176,8 @@ pub(crate) fn check_sweep(options: &SweepOptions, station: &Station) -> Result<(
         return Ok(());
     }
     check_port(station.port())
-        .and_then(|()| Ok(drop(CmChannel::open()?)))
+        .and_then(|()| CmChannel::open().map_err(RunFailure::from))
+        .map(drop)
         .map_err(SweepError::Cm)
 }
 
@@ -155,12 +186,8 @@ pub(crate) fn check_sweep(options: &SweepOptions, station: &Station) -> Result<(
 /// # Errors
 /// It is too old.
 pub(crate) fn ask_server(options: &SweepOptions, session: &Session) -> Result<(), SweepError> {
-    let knows = session
-        .peer
-        .features
-        .iter()
-        .any(|feature| feature == CM_FEATURE);
-    if knows || !any(&options.sweep.cases) {
+    let features = &session.peer.features;
+    if !any(&options.sweep.cases) || features.iter().any(|feature| feature == CM_FEATURE) {
         return Ok(());
     }
     let server = session.link.peer();
@@ -168,4 +195,19 @@ pub(crate) fn ask_server(options: &SweepOptions, session: &Session) -> Result<()
         format!("the rocebench at {server} is too old for --connect cm"),
         "install this version of rocebench there, or use --connect tcp",
     )))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn addresses_of_two_families_are_refused_with_what_to_change() {
+        let [v4, other_v4, v6]: [IpAddr; 3] =
+            ["10.0.0.1", "192.0.2.9", "fd00::9"].map(|text| text.parse().unwrap());
+        assert!(same_family(v4, other_v4).is_ok() && same_family(v6, v6).is_ok());
+        let failure = same_family(v4, v6).unwrap_err();
+        assert!(failure.bad_input && failure.message.contains("fd00::9"));
+        assert!(failure.hint.unwrap().contains("--gid-index"));
+    }
 }
