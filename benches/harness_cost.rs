@@ -21,7 +21,7 @@ use rocebench::datapath::{
 use rocebench::metrics::clock::Clock;
 use rocebench::metrics::{cpu, histogram};
 use rocebench::plan::case::Transport;
-use rocebench::plan::{Case, CqMode, Op, PollMode, Stop, Warmup};
+use rocebench::plan::{Case, ConnectMode, CqMode, Op, PollMode, Stop, Warmup};
 use rocebench::verbs::{
     Access, CompletionQueue, MemoryRegion, Port, PortRequest, ProtectionDomain, QpCapacity,
     QueuePair, SendOpcode, SendRing, SendTemplate, WcBatch, select,
@@ -167,6 +167,7 @@ fn case(op: Op, cq: CqMode, qps: u32, workers: u32, post_list: u32, signal_every
         op,
         cq,
         poll: PollMode::Busy,
+        connect: ConnectMode::Tcp,
         qps,
         size_bytes: SIZE_BYTES,
         tx_depth: DEPTH,

@@ -5,17 +5,18 @@ use std::time::Duration;
 
 use crate::control::pairs::Against;
 use crate::perftest::{Program, measuring};
-use crate::plan::{Case, Size, Sweep};
+use crate::plan::{Case, ConnectMode, Size, Sweep};
 
 use super::errors::Failure;
 use super::run::RunPlan;
 
-const HEADER: [&str; 13] = [
+/// The last is there where a case is connected otherwise than usual.
+const HEADER: [&str; 14] = [
     "case", "op", "cq", "qps", "size", "workers", "tx", "rx", "signal", "list", "inline", "mtu",
-    "poll",
+    "poll", "connect",
 ];
 
-fn row(case: &Case) -> [String; 13] {
+fn row(case: &Case) -> [String; 14] {
     let size = Size::from_bytes(case.size_bytes).unwrap_or(Size::MAX);
     [
         case.id.clone(),
@@ -36,6 +37,7 @@ fn row(case: &Case) -> [String; 13] {
         case.mtu
             .map_or_else(|| "port's".to_owned(), |mtu| mtu.to_string()),
         case.poll.to_string(),
+        case.connect.to_string(),
     ]
 }
 
@@ -109,7 +111,9 @@ fn longest_of_pairs(sweep: &Sweep, against: &Against) -> Option<Duration> {
 }
 
 fn write(plan: &RunPlan, out: &mut impl Write) -> io::Result<()> {
-    let rows: Vec<[String; 13]> = plan.sweep.cases.iter().map(row).collect();
+    let usual = |case: &Case| case.connect == ConnectMode::default();
+    let columns = HEADER.len() - usize::from(plan.sweep.cases.iter().all(usual));
+    let rows: Vec<[String; 14]> = plan.sweep.cases.iter().map(row).collect();
     let mut widths = HEADER.map(str::len);
     for row in &rows {
         for (width, cell) in widths.iter_mut().zip(row) {
@@ -119,7 +123,7 @@ fn write(plan: &RunPlan, out: &mut impl Write) -> io::Result<()> {
     let header = HEADER.map(str::to_owned);
     for row in std::iter::once(&header).chain(&rows) {
         let mut line = String::new();
-        for (column, (cell, width)) in row.iter().zip(widths).enumerate() {
+        for (column, (cell, width)) in row.iter().zip(widths).enumerate().take(columns) {
             // Words to the left, numbers to the right.
             line += &if column < 3 {
                 format!("{cell:<width$}  ")

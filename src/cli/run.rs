@@ -163,6 +163,7 @@ fn flags_give(flags: &SweepSpec, error: &PlanError) -> bool {
         "op" => flags.op.is_some(),
         "cq" => flags.cq.is_some(),
         "poll" => flags.poll.is_some(),
+        "connect" => flags.connect.is_some(),
         "mtu" => flags.mtu.is_some(),
         _ => true,
     }

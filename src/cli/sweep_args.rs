@@ -2,7 +2,9 @@
 
 use clap::Args;
 
-use crate::plan::{Count, CqMode, List, Mtu, Op, PollMode, Size, SweepSpec, TimeSpan, Warmup};
+use crate::plan::{
+    ConnectMode, Count, CqMode, List, Mtu, Op, PollMode, Size, SweepSpec, TimeSpan, Warmup,
+};
 
 /// What to run, on how many queues, over what transport. Switches take `=false` too, to turn off what
 /// a configuration file turns on.
@@ -57,6 +59,10 @@ pub struct SweepArgs {
     /// adaptive (they poll, and sleep after 50 us without one) [default: busy]
     #[arg(long, value_name = "LIST", help_heading = "Queue pairs and workers")]
     pub poll: Option<List<PollMode>>,
+    /// How QPs are connected: tcp (their numbers and addresses are told over the control connection), cm (by the
+    /// kernel's connection manager, rdma_cm) [default: tcp]
+    #[arg(long, value_name = "LIST", help_heading = "Queue pairs and workers")]
+    pub connect: Option<List<ConnectMode>>,
     /// Worker threads at each end [default: 1]
     #[arg(
         short,
@@ -141,6 +147,7 @@ impl From<SweepArgs> for SweepSpec {
             op: args.op,
             cq: args.cq,
             poll: args.poll,
+            connect: args.connect,
             size: args.size,
             qps: args.qps,
             workers: args.workers,

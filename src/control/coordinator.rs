@@ -12,6 +12,7 @@ use crate::results::model::{
     CaseConfig, CaseResult, Host, PerftestPair, ResultFile, Run, SCHEMA_VERSION,
 };
 
+use super::connect_cm;
 use super::error::ConnectError;
 use super::failure::RunFailure;
 use super::feature::{Feature, FeatureMissing};
@@ -96,10 +97,10 @@ pub enum SweepError {
     /// The link broke before the first run.
     #[error(transparent)]
     Link(#[from] super::error::LinkError),
-    /// An end cannot run perftest.
+    /// An end cannot do what the sweep asks for.
     #[error(transparent)]
-    Perftest(RunFailure),
-    /// The server is too old.
+    Refused(RunFailure),
+    /// The server is too old, or was not started for it.
     #[error(transparent)]
     FeatureMissing(#[from] FeatureMissing),
 }
@@ -112,7 +113,7 @@ impl SweepError {
             SweepError::Station(error) => error.hint(),
             SweepError::Link(error) => error.hint(),
             SweepError::Local(_) => None,
-            SweepError::Perftest(failure) => failure.hint.clone(),
+            SweepError::Refused(failure) => failure.hint.clone(),
             SweepError::FeatureMissing(missing) => Some(missing.hint()),
         }
     }
@@ -124,7 +125,7 @@ impl SweepError {
             SweepError::Station(error) => error.is_bad_input(),
             SweepError::Link(error) => error.bad_input(),
             SweepError::Local(_) => false,
-            SweepError::Perftest(failure) => failure.bad_input,
+            SweepError::Refused(failure) => failure.bad_input,
             SweepError::FeatureMissing(_) => true,
         }
     }
@@ -133,7 +134,7 @@ impl SweepError {
     pub fn is_interrupt(&self) -> bool {
         match self {
             SweepError::Connect(error) => error.is_interrupt(),
-            SweepError::Perftest(failure) => failure.interrupted,
+            SweepError::Refused(failure) => failure.interrupted,
             _ => false,
         }
     }
@@ -151,7 +152,9 @@ pub fn run_sweep(
     let mut own_host = host::read();
     let facts = serde_json::to_value(&own_host).unwrap_or_default();
     // Without a device, or without what is compared with, there is no need to bother the peer.
+    connect_cm::check_faults(options)?;
     let station = Station::open(options.station.clone(), None)?;
+    connect_cm::check_sweep(options, &station)?;
     let version = pairs::prepare(options, &station)?;
     drop(station);
     let local = match options.target {

@@ -9,16 +9,17 @@ use crate::datapath::{
     fill_for_reads,
 };
 use crate::metrics::limits::Wire;
-use crate::plan::{Case, CqMode, Op};
+use crate::plan::{Case, ConnectMode, CqMode, Op};
 use crate::verbs::{
-    Access, CompletionQueue, Gid, LinkLayer, MemoryRegion, Path, Port, ProtectionDomain, QueuePair,
-    Reliability, RemoteQp, VerbsError,
+    Access, CompletionQueue, LinkLayer, MemoryRegion, Port, ProtectionDomain, QueuePair,
 };
 
+use super::connect_cm::{Connections, check_port};
 use super::failure::RunFailure;
-use super::message::{self, Endpoints, QpEndpoint, gid_text};
+use super::message::{Endpoints, QpEndpoint};
 pub use super::needs::{Duties, Side};
 use super::needs::{Needs, enough_memory, explain_inline};
+use super::port_path::{self, Agreed};
 use super::sleepers::Sleepers;
 
 /// One end's objects.
@@ -36,6 +37,7 @@ pub struct Fabric {
     psns: Vec<u32>,
     path_mtu_bytes: u32,
     outstanding_reads: u8,
+    connections: Option<Connections>,
 }
 
 impl Fabric {
@@ -55,6 +57,9 @@ impl Fabric {
         let geometry = Geometry::of(case);
         let needs = Needs::of(case, &geometry, duties);
         needs.check(case, port)?;
+        if case.connect == ConnectMode::Cm {
+            check_port(port)?;
+        }
         let pd = ProtectionDomain::new(&port.context)?;
         let region = |wanted: bool, layout: Layout, access| {
             wanted
@@ -94,18 +99,17 @@ impl Fabric {
                 }
             })
             .collect::<Result<Vec<_>, _>>()?;
+        let remote_access = remote_access(case, duties);
         let mut qps = Vec::with_capacity(case.qps as usize);
         for index in 0..case.qps {
             alive()?;
             let cq = cq_of(case, &cqs, index as usize);
             let qp = QueuePair::new(&pd, cq, cq, needs.capacity)
                 .map_err(|error| explain_inline(error, &pd, cq, needs.capacity))?;
-            let remote = if duties.offers_memory {
-                offered_access
-            } else {
-                Access::LocalRead
-            };
-            qp.to_init(port.info.port, remote)?;
+            // rdma_cm says how, once it has a connection.
+            if case.connect == ConnectMode::Tcp {
+                qp.to_init(port.info.port, remote_access)?;
+            }
             qps.push(qp);
         }
         Ok(Fabric {
@@ -122,6 +126,7 @@ impl Fabric {
             qps,
             path_mtu_bytes: 0,
             outstanding_reads: 0,
+            connections: None,
         })
     }
 
@@ -136,32 +141,22 @@ impl Fabric {
             ),
             None => (0, 0, 0),
         };
-        Endpoints {
-            mtu_bytes: self.port.info.active_mtu_bytes,
-            max_rd_atomic: self.port.limits.max_responder_reads.max(1),
-            lid: self.port.info.lid,
-            gid: gid_text(self.port.gid.map_or([0; 16], |entry| entry.gid.0)),
-            link_layer: match self.port.info.link_layer {
-                LinkLayer::Ethernet => message::LinkLayer::Ethernet,
-                LinkLayer::Infiniband => message::LinkLayer::Infiniband,
-            },
-            qps: self
-                .qps
-                .iter()
-                .zip(&self.psns)
-                .enumerate()
-                .map(|(index, (qp, &psn))| {
-                    let (address, rkey, length) = memory(index);
-                    QpEndpoint {
-                        qpn: qp.qpn(),
-                        psn,
-                        address,
-                        rkey,
-                        length,
-                    }
-                })
-                .collect(),
-        }
+        let qps = self
+            .qps
+            .iter()
+            .zip(&self.psns)
+            .enumerate()
+            .map(|(index, (qp, &psn))| {
+                let (address, rkey, length) = memory(index);
+                QpEndpoint {
+                    qpn: qp.qpn(),
+                    psn,
+                    address,
+                    rkey,
+                    length,
+                }
+            });
+        port_path::endpoints(&self.port, qps.collect())
     }
 
     /// Connects all QPs to the peer's and posts all receives; returns the lanes for the workers.
@@ -173,6 +168,25 @@ impl Fabric {
         peer: &Endpoints,
         alive: impl Fn() -> Result<(), RunFailure>,
     ) -> Result<Vec<Lane>, RunFailure> {
+        let agreed = self.agree(peer)?;
+        let mut lanes = Vec::with_capacity(self.qps.len());
+        for (index, (&psn, remote)) in (0u32..).zip(self.psns.iter().zip(&peer.qps)) {
+            alive()?;
+            lanes.push(self.lane(
+                index,
+                remote,
+                |qp| Ok(qp.to_rtr(&agreed.path, &agreed.remote(remote), &agreed.reliability)?),
+                |qp| Ok(qp.to_rts(psn, &agreed.reliability)?),
+            )?);
+        }
+        Ok(lanes)
+    }
+
+    /// Checks the peer's array and takes what follows from both ends' ports.
+    ///
+    /// # Errors
+    /// An array that does not fit the case, or ports that do not fit each other.
+    pub(super) fn agree(&mut self, peer: &Endpoints) -> Result<Agreed, RunFailure> {
         let case = &self.case;
         let layout = Layout::requests(case, &Geometry::of(case));
         let needed = if self.duties.sends && case.op != Op::Send {
@@ -181,100 +195,63 @@ impl Fabric {
             0
         };
         peer.check(case.qps, needed)?;
-        let ours = self.endpoints();
-        if ours.link_layer != peer.link_layer {
-            return Err(RunFailure::new(
-                "one end has a RoCE port and the other an InfiniBand port",
-                Some("choose ports of one kind with --device and --ib-port on both ends".into()),
-            ));
-        }
-        self.path_mtu_bytes = path_mtu(case, ours.mtu_bytes, peer.mtu_bytes)?;
-        let reliability = self.reliability(peer)?;
-        self.outstanding_reads = reliability.initiator_reads;
-        let path = Path {
-            port: self.port.info.port,
-            link_layer: self.port.info.link_layer,
-            gid_index: match self.port.info.link_layer {
-                LinkLayer::Ethernet => self.port.gid.map(|entry| entry.index),
-                LinkLayer::Infiniband if self.port.wants_grh => {
-                    self.port.gid.map(|entry| entry.index)
-                }
-                LinkLayer::Infiniband => None,
-            },
-            service_level: case.transport.service_level,
-            traffic_class: case.transport.traffic_class,
-            hop_limit: case.transport.hop_limit,
-            mtu_code: Path::mtu_code(self.path_mtu_bytes),
-        };
-        let gid = Gid(peer.gid_bytes()?);
-        let mut lanes = Vec::with_capacity(self.qps.len());
-        for (index, ((qp, &psn), remote)) in
-            (0u32..).zip(self.qps.iter().zip(&self.psns).zip(&peer.qps))
-        {
-            alive()?;
-            let remote_qp = RemoteQp {
-                qpn: remote.qpn,
-                psn: remote.psn,
-                lid: peer.lid,
-                gid,
-            };
-            qp.to_rtr(&path, &remote_qp, &reliability)?;
-            let receiver = self
-                .receives
-                .as_ref()
-                .map(|memory| Receiver::new(case, index, qp, memory))
-                .transpose()?;
-            if let Some(receiver) = &receiver {
-                receiver.post_all(qp.qpn())?;
-            }
-            qp.to_rts(psn, &reliability)?;
-            let remote = RemoteMemory {
-                address: remote.address,
-                rkey: remote.rkey,
-            };
-            let sender = self
-                .local
-                .as_ref()
-                .map(|memory| Sender::new(case, index, qp, memory, remote))
-                .transpose()?;
-            lanes.push(Lane {
-                qp: Arc::clone(qp),
-                sender,
-                receiver,
-            });
-        }
-        Ok(lanes)
+        let agreed = Agreed::between(&self.port, case, peer)?;
+        self.path_mtu_bytes = agreed.path_mtu_bytes;
+        self.outstanding_reads = agreed.reliability.initiator_reads;
+        Ok(agreed)
     }
 
-    fn reliability(&self, peer: &Endpoints) -> Result<Reliability, VerbsError> {
-        let transport = self.case.transport;
-        let limit = self
-            .port
-            .limits
-            .max_initiator_reads
-            .min(peer.max_rd_atomic)
-            .max(1);
-        let initiator_reads = match transport.max_rd_atomic {
-            Some(wanted) if wanted > limit => {
-                return Err(VerbsError::DeviceLimit {
-                    device: self.port.context.name().to_owned(),
-                    what: "READs outstanding on one QP, its peer's limit considered",
-                    limit: limit.into(),
-                    needed: wanted.into(),
-                    flags: "--max-rd-atomic",
-                });
-            }
-            Some(wanted) => wanted,
-            None => limit,
+    /// Brings QP `index` to RTS, its receives posted before, and makes its lane.
+    ///
+    /// # Errors
+    /// A failed call, or what a transition says.
+    pub(super) fn lane(
+        &self,
+        index: u32,
+        remote: &QpEndpoint,
+        to_rtr: impl FnOnce(&QueuePair) -> Result<(), RunFailure>,
+        to_rts: impl FnOnce(&QueuePair) -> Result<(), RunFailure>,
+    ) -> Result<Lane, RunFailure> {
+        let (case, qp) = (&self.case, &self.qps[index as usize]);
+        to_rtr(qp)?;
+        let receiver = self
+            .receives
+            .as_ref()
+            .map(|memory| Receiver::new(case, index, qp, memory))
+            .transpose()?;
+        if let Some(receiver) = &receiver {
+            receiver.post_all(qp.qpn())?;
+        }
+        to_rts(qp)?;
+        let remote = RemoteMemory {
+            address: remote.address,
+            rkey: remote.rkey,
         };
-        Ok(Reliability {
-            timeout: transport.timeout,
-            retry_cnt: transport.retry_cnt,
-            rnr_retry: transport.rnr_retry,
-            min_rnr_timer: transport.min_rnr_timer,
-            initiator_reads,
-            responder_reads: self.port.limits.max_responder_reads.max(1),
+        let sender = self
+            .local
+            .as_ref()
+            .map(|memory| Sender::new(case, index, qp, memory, remote))
+            .transpose()?;
+        Ok(Lane {
+            qp: Arc::clone(qp),
+            sender,
+            receiver,
         })
+    }
+
+    /// Keeps rdma_cm's connections as long as the QPs.
+    pub(super) fn keep(&mut self, connections: Connections) {
+        self.connections = Some(connections);
+    }
+
+    /// The QPs.
+    pub(super) fn qps(&self) -> &[Arc<QueuePair>] {
+        &self.qps
+    }
+
+    /// What the peer may do to the memory of this end.
+    pub(super) fn remote_access(&self) -> Access {
+        remote_access(&self.case, self.duties)
     }
 
     /// What each of `cores.len()` workers polls and starts.
@@ -365,6 +342,15 @@ impl Fabric {
     }
 }
 
+/// What the peer may do to the memory of an end with these duties.
+fn remote_access(case: &Case, duties: Duties) -> Access {
+    match case.op {
+        Op::Write if duties.offers_memory => Access::RemoteWrite,
+        Op::Read if duties.offers_memory => Access::RemoteRead,
+        _ => Access::LocalRead,
+    }
+}
+
 fn cq_of<'c>(case: &Case, cqs: &'c [Arc<CompletionQueue>], qp: usize) -> &'c Arc<CompletionQueue> {
     let index = match case.cq {
         CqMode::Shared => 0,
@@ -372,27 +358,6 @@ fn cq_of<'c>(case: &Case, cqs: &'c [Arc<CompletionQueue>], qp: usize) -> &'c Arc
         CqMode::PerQp => qp,
     };
     &cqs[index]
-}
-
-/// The smaller of both ports' MTU, or the one asked for, which may not be larger.
-fn path_mtu(case: &Case, ours: u32, peers: u32) -> Result<u32, RunFailure> {
-    let most = ours.min(peers);
-    match case.mtu.map(|mtu| mtu.bytes()) {
-        None => Ok(most),
-        Some(wanted) if wanted <= most => Ok(wanted),
-        Some(wanted) => {
-            let hint = "lower --mtu, or raise the network interface's MTU (4200 carries an RDMA MTU of 4096)";
-            Err(RunFailure {
-                bad_input: true,
-                ..RunFailure::new(
-                    format!(
-                        "an MTU of {wanted} is more than the ports have: {ours} here, {peers} at the peer"
-                    ),
-                    Some(hint.into()),
-                )
-            })
-        }
-    }
 }
 
 /// A random first PSN for each QP, so that packets of an earlier connection are not taken for this one's.

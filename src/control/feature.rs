@@ -3,7 +3,7 @@
 
 use std::net::SocketAddr;
 
-use crate::plan::case::{Case, PollMode};
+use crate::plan::case::{Case, ConnectMode, PollMode};
 
 use super::failure::RunFailure;
 
@@ -16,6 +16,8 @@ pub enum Feature {
     Explain,
     /// It knows ways of waiting for completions besides busy polling.
     Poll,
+    /// It connects by rdma_cm where a case says so.
+    Cm,
     /// It was started to receive files.
     Receive,
 }
@@ -31,7 +33,12 @@ pub struct FeatureMissing {
 }
 
 impl Feature {
-    const OF_EVERY_SERVER: [Feature; 3] = [Feature::Perftest, Feature::Explain, Feature::Poll];
+    const OF_EVERY_SERVER: [Feature; 4] = [
+        Feature::Perftest,
+        Feature::Explain,
+        Feature::Poll,
+        Feature::Cm,
+    ];
 
     /// As `welcome` has it.
     pub fn name(self) -> &'static str {
@@ -39,6 +46,7 @@ impl Feature {
             Feature::Perftest => "perftest",
             Feature::Explain => "explain",
             Feature::Poll => "poll",
+            Feature::Cm => "cm",
             Feature::Receive => "receive",
         }
     }
@@ -48,6 +56,7 @@ impl Feature {
             Feature::Perftest => "is too old to run perftest",
             Feature::Explain => "is too old to take part in a lesson",
             Feature::Poll => "is too old for --poll event and adaptive",
+            Feature::Cm => "is too old for --connect cm",
             Feature::Receive => "receives no files",
         }
     }
@@ -62,9 +71,9 @@ impl Feature {
 
     /// What a server must be able to do for a case, beyond the protocol's version.
     pub fn needed_by(case: &Case) -> impl Iterator<Item = Feature> {
-        (case.poll != PollMode::Busy)
-            .then_some(Feature::Poll)
-            .into_iter()
+        let poll = (case.poll != PollMode::Busy).then_some(Feature::Poll);
+        let cm = (case.connect == ConnectMode::Cm).then_some(Feature::Cm);
+        poll.into_iter().chain(cm)
     }
 
     /// Checks that `server`, which told its `features`, can do this.
@@ -87,6 +96,7 @@ impl FeatureMissing {
     pub fn hint(&self) -> String {
         match self.feature {
             Feature::Receive => "start it with `rocebench serve --receive DIR`, of this version",
+            Feature::Cm => "install this version of rocebench there, or use --connect tcp",
             _ => "install this version of rocebench there",
         }
         .into()

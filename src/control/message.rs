@@ -76,6 +76,8 @@ pub enum Message {
     },
     /// The sender's QPs and memory.
     Endpoints(Box<Endpoints>),
+    /// Server to client, after its `Endpoints`, where QPs are connected by rdma_cm: it listens.
+    CmListening(CmListening),
     /// QPs are in RTS and receives are posted.
     Ready,
     /// Client to server: start the traffic (the warm-up).
@@ -164,6 +166,7 @@ impl Message {
             Message::Busy(_) => "busy",
             Message::Prepare { .. } => "prepare",
             Message::Endpoints(_) => "endpoints",
+            Message::CmListening(_) => "cm_listening",
             Message::Ready => "ready",
             Message::Start => "start",
             Message::Measure => "measure",
@@ -192,6 +195,15 @@ impl Message {
             Message::Goodbye => "goodbye",
         }
     }
+}
+
+/// Where rdma_cm finds the server, at the address of its GID.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CmListening {
+    /// Port number, in the port space of rdma_cm's RC connections.
+    pub port: u16,
+    /// 16 bytes in hex, by which it knows the requests of this run.
+    pub nonce: String,
 }
 
 /// Who has the server.

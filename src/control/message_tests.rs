@@ -3,7 +3,7 @@
 use serde_json::json;
 
 use super::*;
-use crate::plan::case::{CqMode, Op, PollMode, Stop, Transport, Warmup};
+use crate::plan::case::{ConnectMode, CqMode, Op, PollMode, Stop, Transport, Warmup};
 
 pub(crate) fn case() -> Case {
     Case {
@@ -11,6 +11,7 @@ pub(crate) fn case() -> Case {
         op: Op::Send,
         cq: CqMode::Shared,
         poll: PollMode::Busy,
+        connect: ConnectMode::Tcp,
         qps: 2,
         size_bytes: 64,
         tx_depth: 128,

@@ -1,6 +1,7 @@
 //! The control path: framing, handshake and the session state machines of coordinator and server.
 
 pub mod clock_offset;
+mod connect_cm;
 pub mod coordinator;
 mod dial;
 pub mod error;
@@ -21,6 +22,7 @@ mod outcome;
 pub mod pairs;
 mod perftest_client;
 mod perftest_server;
+mod port_path;
 pub mod rig;
 mod run;
 mod seat;

@@ -289,5 +289,6 @@ pub fn config(case: &Case, device: &str) -> CaseConfig {
         traffic_class: case.transport.traffic_class,
         hop_limit: case.transport.hop_limit,
         poll: case.poll.name().to_owned(),
+        connect: case.connect.name().to_owned(),
     }
 }

@@ -60,7 +60,7 @@ pub(super) fn prepare(
     station: &Station,
 ) -> Result<Option<String>, SweepError> {
     match &options.against {
-        Some(_) => equipped(station, &programs(options)).map_err(SweepError::Perftest),
+        Some(_) => equipped(station, &programs(options)).map_err(SweepError::Refused),
         None => Ok(None),
     }
 }
@@ -81,7 +81,7 @@ pub(super) fn ask_server(
             &programs(options),
             stop,
         )
-        .map_err(SweepError::Perftest),
+        .map_err(SweepError::Refused),
         _ => Ok(()),
     }
 }
@@ -211,7 +211,7 @@ impl<'a> Pairing<'a> {
         let job = self.job(path);
         let seat = Seat::of(&session.station, self.case).map_err(|error| {
             let failure = RunFailure::new(error.to_string(), Some(error.hint()));
-            Halt::Broken(SweepError::Perftest(failure))
+            Halt::Broken(SweepError::Refused(failure))
         })?;
         self.comparison.arguments = seat.arguments(&job);
         sweeper.observer.phase("perftest", measuring(self.case));

@@ -10,10 +10,11 @@ use crate::datapath::Phase;
 use crate::metrics::Timeline;
 use crate::metrics::counters;
 use crate::metrics::steady::SteadyDetector;
-use crate::plan::{Case, Op, Stop, Warmup};
+use crate::plan::{Case, ConnectMode, Op, Stop, Warmup};
 use crate::results::host::utc_now;
 use crate::results::model::{Run, Window};
 
+use super::connect_cm::dial_lanes;
 use super::coordinator::Observer;
 use super::fabric::{Fabric, Side};
 use super::failure::RunFailure;
@@ -133,7 +134,13 @@ fn set_up(stage: &Stage<'_>, case: &Case, number: u32) -> Result<Rig, Broken> {
         Message::Endpoints(peer) => peer,
         other => return Err(link.unexpected("endpoints", &other).into()),
     };
-    let lanes = fabric.connect(&peer, alive)?;
+    let lanes = match case.connect {
+        ConnectMode::Tcp => fabric.connect(&peer, alive)?,
+        ConnectMode::Cm => match rig::recv(link, stop, SETUP_LIMIT, || Ok(()))? {
+            Message::CmListening(listening) => dial_lanes(&mut fabric, &peer, &listening, alive)?,
+            other => return Err(link.unexpected("cm_listening", &other).into()),
+        },
+    };
     let cores = stage.station.cores_for(case);
     let rig = Rig::start(fabric, lanes, case, stage.station.clock(), &cores)?;
     link.send(&Message::Ready)?;

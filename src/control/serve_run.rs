@@ -1,11 +1,12 @@
 //! The server's half of one run: it does what the coordinator says, step by step, and reports.
 
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use crate::datapath::Phase;
-use crate::plan::{Case, Stop};
+use crate::plan::{Case, ConnectMode, Stop};
 
+use super::connect_cm::accept_lanes;
 use super::fabric::{Fabric, Side};
 use super::failure::RunFailure;
 use super::link::Link;
@@ -68,8 +69,17 @@ fn set_up(link: &Link, station: &Station, case: &Case, stop: &AtomicBool) -> Res
         Message::Endpoints(peer) => peer,
         other => return Err(link.unexpected("endpoints", &other).into()),
     };
-    let ours = fabric.endpoints();
-    let lanes = fabric.connect(&peer, alive)?;
+    let lanes = match case.connect {
+        ConnectMode::Tcp => fabric.connect(&peer, alive)?,
+        ConnectMode::Cm => {
+            let goes_on = || match stop.load(Ordering::Relaxed) {
+                true => Err(explain(Broken::Interrupted)),
+                false => alive(),
+            };
+            accept_lanes(&mut fabric, &peer, link, goes_on)?
+        }
+    };
+    let ours = (case.connect == ConnectMode::Tcp).then(|| fabric.endpoints());
     let rig = Rig::start(
         fabric,
         lanes,
@@ -77,7 +87,9 @@ fn set_up(link: &Link, station: &Station, case: &Case, stop: &AtomicBool) -> Res
         station.clock(),
         &station.cores_for(case),
     )?;
-    link.send(&Message::Endpoints(Box::new(ours)))?;
+    if let Some(ours) = ours {
+        link.send(&Message::Endpoints(Box::new(ours)))?;
+    }
     match rig.recv(link, stop, SETUP_LIMIT)? {
         Message::Ready => {}
         other => return Err(link.unexpected("ready", &other).into()),

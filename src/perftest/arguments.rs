@@ -115,7 +115,7 @@ pub fn measuring(case: &Case) -> Option<Duration> {
 #[cfg(test)]
 pub(super) mod tests {
     use super::*;
-    use crate::plan::{CqMode, Transport};
+    use crate::plan::{ConnectMode, CqMode, Transport};
 
     pub(in super::super) fn case() -> Case {
         Case {
@@ -137,6 +137,7 @@ pub(super) mod tests {
             verify: false,
             latency: true,
             poll: PollMode::Busy,
+            connect: ConnectMode::Tcp,
             cq_depth: None,
             transport: Transport::default(),
         }

@@ -1,7 +1,7 @@
 //! Whether perftest can run a case at all, and what must be known beside the figures when it runs it otherwise
 //! than rocebench does.
 
-use crate::plan::{Case, CqMode, Op, PollMode, Stop};
+use crate::plan::{Case, ConnectMode, CqMode, Op, PollMode, Stop};
 
 use super::arguments::sleeps;
 use super::program::Program;
@@ -49,6 +49,14 @@ pub fn fits(case: &Case) -> Result<(), Misfit> {
             hint: hint.into(),
         })
     };
+    if case.connect == ConnectMode::Cm {
+        return misfit(
+            "with rdma_cm (-R) it takes device, GID, MTU and time-outs as the route and the kernel have them, not the \
+             case's"
+                .into(),
+            "compare with --connect tcp: how QPs were connected changes nothing of how data moves",
+        );
+    }
     if case.verify {
         return misfit(
             "it does not check payloads, so --verify would slow rocebench alone".into(),
@@ -157,6 +165,7 @@ mod tests {
     fn what_perftest_cannot_do_is_refused_with_the_reason() {
         assert_eq!(fits(&case()), Ok(()));
         assert!(refused(|case| case.verify = true).contains("--verify"));
+        assert!(refused(|case| case.connect = ConnectMode::Cm).contains("-R"));
         assert!(refused(|case| (case.post_list, case.signal_every) = (4, 8)).contains("multiple"));
         assert!(refused(|case| case.tx_depth = 20_000).contains("-t 20000"));
         assert!(refused(|case| case.size_bytes = 1 << 24).contains("-s"));

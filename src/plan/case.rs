@@ -43,6 +43,17 @@ pub enum PollMode {
     Adaptive,
 }
 
+/// How the QPs of both ends find each other.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum ConnectMode {
+    /// The ends tell each other their QPs over the control connection.
+    #[default]
+    Tcp,
+    /// The kernel's connection manager, through librdmacm.
+    Cm,
+}
+
 /// A path MTU, in payload bytes of a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(try_from = "u32", into = "u32")]
@@ -91,6 +102,9 @@ pub struct Case {
     /// How workers learn of completions.
     #[serde(default)]
     pub poll: PollMode,
+    /// How QPs are connected.
+    #[serde(default)]
+    pub connect: ConnectMode,
     /// Queue pairs.
     pub qps: u32,
     /// Payload of one message, in bytes; at least 1.
@@ -201,6 +215,19 @@ impl PollMode {
     }
 }
 
+impl ConnectMode {
+    /// All modes.
+    pub const ALL: [ConnectMode; 2] = [ConnectMode::Tcp, ConnectMode::Cm];
+
+    /// The word of the command line and of the result file.
+    pub fn name(self) -> &'static str {
+        match self {
+            ConnectMode::Tcp => "tcp",
+            ConnectMode::Cm => "cm",
+        }
+    }
+}
+
 impl Mtu {
     /// All path MTUs, ascending.
     pub const ALL: [Mtu; 5] = [Mtu::B256, Mtu::B512, Mtu::B1024, Mtu::B2048, Mtu::B4096];
@@ -256,6 +283,12 @@ impl fmt::Display for CqMode {
 }
 
 impl fmt::Display for PollMode {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.name())
+    }
+}
+
+impl fmt::Display for ConnectMode {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(self.name())
     }

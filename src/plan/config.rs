@@ -184,6 +184,7 @@ keys! {
     "op" => op = many,
     "cq" => cq = many,
     "poll" => poll = many,
+    "connect" => connect = many,
     "size" => size = many,
     "qps" => qps = many,
     "workers" => workers = many,

@@ -1,14 +1,14 @@
 //! The product of all lists: each cell is a case with a name of its own.
 //!
 //! Order, outermost first: op, CQ mode, size, QPs, workers, tx depth, rx depth, signalling, post
-//! list, inline, MTU, polling; within each, as the list was given. So a table reads downwards as scaling over
+//! list, inline, MTU, polling, connecting; within each, as the list was given. So a table reads downwards as scaling over
 //! QPs, size by size. What cannot matter to an operation makes no cases: rx depth for WRITE and READ,
 //! inline for READ.
 
 use std::fmt::Write as _;
 use std::ops::RangeInclusive;
 
-use super::case::{Case, CqMode, Mtu, Op, PollMode};
+use super::case::{Case, ConnectMode, CqMode, Mtu, Op, PollMode};
 use super::error::PlanError;
 use super::limits::{self, checked};
 use super::sweep::Common;
@@ -29,6 +29,7 @@ pub(super) struct Axes {
     inline: Vec<u32>,
     mtu: Vec<Option<Mtu>>,
     poll: Vec<PollMode>,
+    connect: Vec<ConnectMode>,
 }
 
 const DEFAULT_SIZE_BYTES: u64 = 65_536;
@@ -128,6 +129,10 @@ impl Axes {
                 .poll
                 .as_ref()
                 .map_or_else(|| vec![PollMode::Busy], |list| list.items().to_vec()),
+            connect: spec
+                .connect
+                .as_ref()
+                .map_or_else(|| vec![ConnectMode::Tcp], |list| list.items().to_vec()),
         };
         if axes.op.iter().all(|op| *op == Op::Read)
             && let Some(inline_bytes) = axes.inline.iter().copied().find(|bytes| *bytes > 0)
@@ -139,7 +144,7 @@ impl Axes {
         Ok(axes)
     }
 
-    fn lengths(&self) -> [(&'static str, usize); 12] {
+    fn lengths(&self) -> [(&'static str, usize); 13] {
         [
             ("op", self.op.len()),
             ("cq", self.cq.len()),
@@ -153,6 +158,7 @@ impl Axes {
             ("inline", self.inline.len()),
             ("mtu", self.mtu.len()),
             ("poll", self.poll.len()),
+            ("connect", self.connect.len()),
         ]
     }
 
@@ -175,6 +181,7 @@ impl Axes {
     /// The cell number `index`, or nothing if its case is another cell's case too.
     pub(super) fn case(&self, index: u64, common: &Common) -> Option<Case> {
         let mut rest = index;
+        let connect = pick(&mut rest, &self.connect)?;
         let poll = pick(&mut rest, &self.poll)?;
         let mtu = pick(&mut rest, &self.mtu)?;
         let inline = pick(&mut rest, &self.inline)?;
@@ -199,6 +206,7 @@ impl Axes {
             op,
             cq,
             poll,
+            connect,
             qps,
             size_bytes,
             tx_depth,
@@ -269,6 +277,9 @@ impl Axes {
         }
         if case.poll != PollMode::Busy {
             let _ = write!(id, "-{}", case.poll);
+        }
+        if case.connect != ConnectMode::Tcp {
+            let _ = write!(id, "-{}", case.connect);
         }
         id
     }

@@ -14,7 +14,7 @@ pub mod spec;
 pub mod sweep;
 mod words;
 
-pub use case::{Case, CqMode, Mtu, Op, PollMode, Stop, Transport, Warmup};
+pub use case::{Case, ConnectMode, CqMode, Mtu, Op, PollMode, Stop, Transport, Warmup};
 pub use config::{ConfigError, ConfigFile};
 pub use duration::TimeSpan;
 pub use error::PlanError;

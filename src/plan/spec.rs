@@ -1,7 +1,7 @@
 //! What was asked for, before it is expanded: every setting that a flag or a file may give, and
 //! `None` for what neither did. It holds values that parsed, not values that make sense together.
 
-use super::{Count, CqMode, List, Mtu, Op, PollMode, Size, TimeSpan, Warmup};
+use super::{ConnectMode, Count, CqMode, List, Mtu, Op, PollMode, Size, TimeSpan, Warmup};
 
 /// A sweep as asked for. Fields are named as the long flags; see `rocebench --help`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -10,6 +10,7 @@ pub struct SweepSpec {
     pub op: Option<List<Op>>,
     pub cq: Option<List<CqMode>>,
     pub poll: Option<List<PollMode>>,
+    pub connect: Option<List<ConnectMode>>,
     pub size: Option<List<Size>>,
     pub qps: Option<List<Count>>,
     pub workers: Option<List<Count>>,
@@ -50,6 +51,7 @@ impl SweepSpec {
             op: self.op.or(base.op),
             cq: self.cq.or(base.cq),
             poll: self.poll.or(base.poll),
+            connect: self.connect.or(base.connect),
             size: self.size.or(base.size),
             qps: self.qps.or(base.qps),
             workers: self.workers.or(base.workers),

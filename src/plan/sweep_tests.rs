@@ -1,5 +1,5 @@
 use super::*;
-use crate::plan::{Count, PollMode, Size};
+use crate::plan::{ConnectMode, Count, PollMode, Size};
 use proptest::prelude::*;
 use std::collections::HashSet;
 
@@ -35,6 +35,7 @@ fn an_empty_spec_is_one_case_of_defaults() {
         op: Op::Send,
         cq: CqMode::Shared,
         poll: PollMode::Busy,
+        connect: ConnectMode::Tcp,
         qps: 1,
         size_bytes: 65_536,
         tx_depth: 128,

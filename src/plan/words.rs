@@ -1,9 +1,9 @@
-//! The words that name operations, CQ modes, polling, MTUs and warm-ups, read from flags and files alike.
+//! The words that name operations, CQ modes, polling, ways to connect, MTUs and warm-ups, read from flags and files alike.
 
 use std::fmt;
 use std::str::FromStr;
 
-use super::case::{CqMode, Mtu, Op, PollMode, Warmup};
+use super::case::{ConnectMode, CqMode, Mtu, Op, PollMode, Warmup};
 use super::nearest::nearest;
 use super::{Count, TimeSpan};
 
@@ -76,6 +76,14 @@ impl FromStr for PollMode {
     }
 }
 
+impl FromStr for ConnectMode {
+    type Err = WordError;
+
+    fn from_str(word: &str) -> Result<Self, WordError> {
+        find(word, &ConnectMode::ALL, ConnectMode::name)
+    }
+}
+
 impl FromStr for Mtu {
     type Err = String;
 
@@ -140,6 +148,9 @@ mod tests {
         }
         for cq in [CqMode::Shared, CqMode::PerWorker, CqMode::PerQp] {
             assert_eq!(cq.name().parse::<CqMode>(), Ok(cq));
+        }
+        for connect in ConnectMode::ALL {
+            assert_eq!(connect.name().parse::<ConnectMode>(), Ok(connect));
         }
         for poll in PollMode::ALL {
             assert_eq!(poll.name().parse::<PollMode>(), Ok(poll));

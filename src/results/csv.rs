@@ -10,7 +10,7 @@ use super::model::{
 };
 
 /// All columns, in order. New ones are added at the end, so that positions stay.
-pub const COLUMNS: [&str; 70] = [
+pub const COLUMNS: [&str; 71] = [
     // The case.
     "id",
     "op",
@@ -88,6 +88,7 @@ pub const COLUMNS: [&str; 70] = [
     "peer_device_faults",
     // Of the case, as those at the front.
     "poll",
+    "connect",
 ];
 
 /// Replaces the file at `path` with the result's rows.
@@ -107,7 +108,9 @@ pub fn write_to(result: &ResultFile, out: impl Write) -> io::Result<()> {
     writer.write_record(COLUMNS)?;
     let devices = device_cells(result);
     for case in &result.cases {
-        let tail = devices.iter().chain([&case.config.poll]);
+        let tail = devices
+            .iter()
+            .chain([&case.config.poll, &case.config.connect]);
         for run in &case.runs {
             let reverse = run.reverse.as_ref().map(|reverse| ("reverse", reverse));
             for (name, direction) in [("forward", &run.forward)].into_iter().chain(reverse) {
@@ -283,7 +286,7 @@ mod tests {
             latency_ns_p99_99,latency_ns_max,latency_ns_overflows,fairness_jain,fairness_min_share,\
             fairness_max_share,workers_cpu_seconds,workers_polls,workers_empty_polls,\
             limits_link_gbit_per_s,limits_protocol_efficiency,limits_share_of_limit,\
-            device_library,device_faults,peer_device_library,peer_device_faults,poll\n";
+            device_library,device_faults,peer_device_library,peer_device_faults,poll,connect\n";
         assert_eq!(String::from_utf8(out).unwrap(), header);
     }
 

@@ -245,6 +245,14 @@ pub struct CaseConfig {
     /// that only knew `busy`.
     #[serde(default = "busy")]
     pub poll: String,
+    /// How QPs were connected: `tcp` (told over the control connection) or `cm` (by rdma_cm); files without it are
+    /// of programs that only knew `tcp`.
+    #[serde(default = "tcp")]
+    pub connect: String,
+}
+
+fn tcp() -> String {
+    "tcp".to_owned()
 }
 
 fn busy() -> String {

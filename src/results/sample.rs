@@ -43,6 +43,7 @@ pub(super) fn result() -> ResultFile {
                     bidirectional: true,
                     verify: true,
                     poll: "event".to_owned(),
+                    connect: "cm".to_owned(),
                     ..config("write")
                 },
                 runs: vec![write_run()],
@@ -57,6 +58,7 @@ fn config(op: &str) -> CaseConfig {
         op: op.to_owned(),
         qps: 2,
         poll: "busy".to_owned(),
+        connect: "tcp".to_owned(),
         cq: "shared".to_owned(),
         size: 65536,
         tx_depth: 128,

@@ -200,6 +200,9 @@ fn flags(config: &CaseConfig, run: &Run, direction: &Direction) -> String {
     if config.poll != "busy" && !config.poll.is_empty() {
         flags.push(config.poll.clone());
     }
+    if config.connect != "tcp" && !config.connect.is_empty() {
+        flags.push(config.connect.clone());
+    }
     if run.window.warmup_steady == Some(false) {
         flags.push("unsteady".to_owned());
     }

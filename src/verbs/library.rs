@@ -135,6 +135,11 @@ impl VerbsLibrary {
         &EMBEDDED
     }
 
+    /// Whether this is [`VerbsLibrary::system`].
+    pub fn is_system(&self) -> bool {
+        std::ptr::eq(self, VerbsLibrary::system())
+    }
+
     /// Whether this is [`VerbsLibrary::embedded`].
     pub fn is_embedded(&self) -> bool {
         std::ptr::eq(self, VerbsLibrary::embedded())

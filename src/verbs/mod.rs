@@ -2,6 +2,7 @@
 //! to call in any order and from any thread. It must not know cases, sockets or results.
 
 mod channel;
+pub mod cm;
 mod cq;
 mod device;
 mod embedded;

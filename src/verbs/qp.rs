@@ -237,7 +237,7 @@ impl QueuePair {
         self.modify(&mut attr, mask::IBV_QP_STATE, Operation::ModifyToErr)
     }
 
-    fn modify(
+    pub(super) fn modify(
         &self,
         attr: &mut ibv_qp_attr,
         bits: mask,

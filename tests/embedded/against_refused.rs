@@ -143,7 +143,7 @@ fn a_server_starts_nothing_but_perftest_with_numbers() {
 type Damage = fn(&mut Value);
 
 /// A job as a coordinator sends it.
-fn job() -> Value {
+pub fn job() -> Value {
     json!({
         "program": "ib_write_bw", "mtu_bytes": 1024, "outstanding_reads": 1, "messages": 10, "limit_ms": 5000,
         "case": {
@@ -184,11 +184,11 @@ fn a_server_that_is_too_old_is_told_from_one_that_must_not() {
 }
 
 /// The protocol by hand.
-struct Session(TcpStream);
+pub struct Session(TcpStream);
 
 impl Session {
     /// A client's, handshake done.
-    fn with(port: u16) -> Session {
+    pub fn with(port: u16) -> Session {
         let started = std::time::Instant::now();
         loop {
             let mut session = Session(TcpStream::connect(("127.0.0.1", port)).unwrap());
@@ -207,7 +207,7 @@ impl Session {
         }
     }
 
-    fn send(&mut self, message: &Value) {
+    pub fn send(&mut self, message: &Value) {
         let text = message.to_string();
         let length = u32::try_from(text.len()).unwrap().to_le_bytes();
         self.0
@@ -236,7 +236,7 @@ impl Session {
         assert!(!String::from_utf8_lossy(&rest).contains("perftest"));
     }
 
-    fn abort(&mut self) -> String {
+    pub fn abort(&mut self) -> String {
         let message = self.next();
         assert_eq!(message["type"], "abort", "{message}");
         message["body"]["reason"].as_str().unwrap().to_owned()

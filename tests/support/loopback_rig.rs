@@ -12,7 +12,7 @@ use rocebench::control::message::Endpoints;
 use rocebench::datapath::{Crew, Geometry, Phase, Shared, WorkerReport};
 use rocebench::metrics::clock::Clock;
 use rocebench::metrics::histogram::Digits;
-use rocebench::plan::{Case, CqMode, Op, PollMode, Stop, Transport, Warmup};
+use rocebench::plan::{Case, ConnectMode, CqMode, Op, PollMode, Stop, Transport, Warmup};
 use rocebench::verbs::{AsyncEvents, Port, PortRequest, WcBatch, select};
 
 #[path = "null_library.rs"]
@@ -66,6 +66,7 @@ pub fn case(op: Op) -> Case {
         op,
         cq: CqMode::Shared,
         poll: PollMode::Busy,
+        connect: ConnectMode::Tcp,
         qps: 1,
         size_bytes: 64,
         tx_depth: 16,

@@ -104,6 +104,35 @@ fn both_directions_over_ipv6() {
 }
 
 #[test]
+fn connected_by_rdma_cm() {
+    let short = [
+        "--connect",
+        "cm",
+        "-n",
+        "15",
+        "-t",
+        "4",
+        "-r",
+        "8",
+        "-s",
+        "4K",
+        "--verify",
+        "--warmup",
+        "0",
+    ];
+    let matrix = ["--op", "send,write,read", "-q", "1,16"];
+    let over_ipv4 = check::complete(&try_sweep(&[&short[..], &matrix].concat()).exits(0));
+    assert_eq!(over_ipv4.cases.len(), 6);
+    let over_ipv6 =
+        check::complete(&sweep(&[&["server6", "-b", "-q", "3"], &short[..]].concat()).exits(0));
+    for case in over_ipv4.cases.iter().chain(&over_ipv6.cases) {
+        assert_eq!(case.config.connect, "cm");
+    }
+    let gid = over_ipv6.host.device.unwrap().gid.unwrap();
+    assert!(gid.starts_with("fd77:"), "{gid}");
+}
+
+#[test]
 fn one_percent_of_loss() {
     let here = Loss::of_all("eth0", "1%");
     let there = [

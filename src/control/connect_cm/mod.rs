@@ -1,0 +1,63 @@
+//! `--connect cm`: the QPs of both ends meet through rdma_cm. The server's end listens and tells where
+//! ([`CmListening`](super::message::CmListening)); the client's asks for one connection a QP, several at a time, and
+//! each request says in its private data which run and which QP it is for. What a QP's transitions are followed by
+//! is the caller's; addresses of memory and all else stay with the control connection.
+
+mod dialer;
+mod lanes;
+mod listener;
+mod private_data;
+mod terms;
+
+use std::sync::Arc;
+
+use crate::verbs::cm::{CmChannel, CmError, CmId, CmTransitionError};
+
+use super::failure::RunFailure;
+
+pub(super) use dialer::dial;
+pub(super) use lanes::{accept_lanes, dial_lanes};
+pub(super) use listener::Listener;
+pub(super) use terms::{Terms, check_faults, check_port, check_sweep};
+
+/// The ids of established connections. Dropped, it ends them.
+pub(super) struct Connections {
+    ids: Vec<CmId>,
+    /// Whether this end says that they are over; the other's ids are told.
+    says_goodbye: bool,
+    /// Their events are not looked at while they are in use: the control connection knows when a peer has gone.
+    _channel: Arc<CmChannel>,
+}
+
+impl Drop for Connections {
+    fn drop(&mut self) {
+        if self.says_goodbye {
+            for id in &self.ids {
+                id.disconnect();
+            }
+        }
+    }
+}
+
+impl From<CmError> for RunFailure {
+    fn from(error: CmError) -> Self {
+        RunFailure {
+            bad_input: error.is_bad_input(),
+            ..RunFailure::new(error.to_string(), Some(error.hint()))
+        }
+    }
+}
+
+impl From<CmTransitionError> for RunFailure {
+    fn from(error: CmTransitionError) -> Self {
+        match error {
+            CmTransitionError::Cm(error) => error.into(),
+            CmTransitionError::Verbs(error) => error.into(),
+        }
+    }
+}
+
+/// Nanoseconds since `start`.
+fn ns_since(start: std::time::Instant) -> u64 {
+    u64::try_from(start.elapsed().as_nanos()).unwrap_or(u64::MAX)
+}

@@ -1,0 +1,380 @@
+//! `--connect cm`: QPs that meet through the kernel's connection manager carry everything that others do; who has no
+//! business there is rejected; an end that dies while connections are made is noticed like any other.
+
+use std::net::{SocketAddr, TcpListener};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::{Duration, Instant};
+
+use rocebench::plan::ConnectMode;
+use rocebench::verbs::cm::{
+    CmAddress, CmChannel, CmEvent, CmEventKind, CmId, CmParameters, RejectReason,
+};
+use rocebench::verbs::{Gid, GidEntry, GidType};
+use serde_json::json;
+
+use crate::lab::NOTICED;
+use crate::lab::check;
+use crate::lab::program::{Program, Signal, send_signal, sweep};
+use crate::lab::proxy::{From, Proxy, Step};
+use crate::lab::server::{SERVER_ADDRESS, Server};
+use crate::lab::wire::{Wire, case};
+
+const CM: [&str; 2] = ["--connect", "cm"];
+
+/// Set-up of so many takes seconds here: time enough to die in it.
+const MANY: [&str; 10] = [
+    "-q", "1,1500", "-t", "2", "--op", "write", "-s", "64", "-n", "5",
+];
+
+#[test]
+fn every_operation_on_every_kind_of_cq() {
+    let server = Server::start();
+    let matrix = [
+        "--op",
+        "send,write,read",
+        "--cq",
+        "shared,per-worker,per-qp",
+        "-q",
+        "1,16",
+        "-s",
+        "64,16K",
+        "-w",
+        "2",
+    ];
+    let how = [
+        "-n", "15", "-t", "8", "-r", "16", "--verify", "--warmup", "0",
+    ];
+    let ended = server.sweep(&[&CM[..], &matrix, &how].concat()).exits(0);
+    let result = check::complete(&ended);
+    assert_eq!(result.cases.len(), 36);
+    for case in &result.cases {
+        assert_eq!(case.config.connect, "cm");
+        assert!(case.id.ends_with("-cm"), "{}", case.id);
+        assert_eq!(case.config.mtu, Some(4096));
+    }
+    server.end();
+}
+
+#[test]
+fn sixty_four_qps_with_all_that_a_case_asks_for() {
+    let server = Server::start();
+    let matrix = ["--connect", "tcp,cm", "-q", "64", "--op", "send,read", "-b"];
+    let path = [
+        "-m",
+        "1024",
+        "--max-rd-atomic",
+        "4",
+        "--retry-cnt",
+        "3",
+        "--rnr-retry",
+        "6",
+        "--timeout",
+        "19",
+    ];
+    let how = [
+        "-n", "20", "-s", "4K", "-t", "4", "-r", "8", "--poll", "event", "--verify", "--warmup",
+        "0",
+    ];
+    let ended = server.sweep(&[&matrix[..], &path, &how].concat()).exits(0);
+    let result = check::complete(&ended);
+    let ways: Vec<&str> = result
+        .cases
+        .iter()
+        .map(|case| case.config.connect.as_str())
+        .collect();
+    assert_eq!(ways, ["tcp", "cm", "tcp", "cm"]);
+    for case in &result.cases {
+        assert_eq!(case.config.mtu, Some(1024), "{}", case.id);
+    }
+    assert!(
+        ended.stdout.contains("verify ok, event, cm"),
+        "{}",
+        ended.stdout
+    );
+    server.end();
+}
+
+#[test]
+fn both_ends_in_one_process() {
+    let ended = sweep(
+        &[
+            &CM[..],
+            &[
+                "--op",
+                "send,write,read",
+                "-q",
+                "5",
+                "-n",
+                "20",
+                "--verify",
+                "--warmup",
+                "0",
+            ],
+        ]
+        .concat(),
+    );
+    assert_eq!(check::complete(&ended.exits(0)).cases.len(), 3);
+}
+
+#[test]
+fn ipv6_also_of_one_link_only() {
+    for index in ["2", "0"] {
+        let server = Server::with(&["-x", index]);
+        let short = [
+            "-x", index, "-q", "3", "-n", "20", "--verify", "--warmup", "0",
+        ];
+        let ended = server.sweep(&[&CM[..], &short].concat()).exits(0);
+        let gid = check::complete(&ended).host.device.unwrap().gid.unwrap();
+        assert!(
+            gid.starts_with("fe80:") || gid.starts_with("2001:db8:"),
+            "{gid}"
+        );
+        server.end();
+    }
+}
+
+#[test]
+fn addresses_of_two_families_do_not_meet() {
+    let server = Server::start();
+    server
+        .sweep(&[&CM[..], &["-x", "2", "-n", "1"]].concat())
+        .exits(2)
+        .says(&["2001:db8::1", SERVER_ADDRESS, "--gid-index"]);
+    server.serves_the_next();
+    server.end();
+}
+
+#[test]
+fn a_server_that_is_too_old_is_asked_for_nothing() {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap().to_string();
+    let server = std::thread::spawn(move || {
+        let mut wire = Wire(listener.accept().unwrap().0);
+        assert_eq!(wire.recv().unwrap()["type"], "hello");
+        wire.send(&json!({"type": "challenge", "body": {
+            "protocol": 1, "version": "0.1.0", "nonce": "1f".repeat(32), "token_required": false
+        }}));
+        assert_eq!(wire.recv().unwrap()["type"], "proof");
+        wire.send(&json!({"type": "welcome", "body": {"mac": null, "host": null, "features": ["perftest"]}}));
+        assert_eq!(wire.recv().unwrap()["type"], "introduce");
+        assert_eq!(wire.recv(), None);
+    });
+    sweep(&[&[address.as_str(), "-n", "1"], &CM[..]].concat())
+        .exits(2)
+        .says(&["is too old for --connect cm", "--connect tcp"]);
+    server.join().unwrap();
+}
+
+/// The kernel's half as it is with the module unloaded: no device node.
+#[test]
+fn without_the_device_node_it_says_which_module() {
+    let (node, away) = ("/dev/infiniband/rdma_cm", "/dev/infiniband/rdma_cm.away");
+    std::fs::rename(node, away).unwrap();
+    let ended = sweep(&[&CM[..], &["-n", "1"]].concat());
+    std::fs::rename(away, node).unwrap();
+    ended
+        .exits(2)
+        .says(&["/dev/infiniband/rdma_cm", "modprobe rdma_ucm"]);
+}
+
+/// Asks rdma_cm for a connection to a port of the server's, and returns the answer.
+fn ask(port: u16, private_data: &[u8]) -> CmEvent {
+    let entry = GidEntry {
+        index: 1,
+        gid: Gid::from_address("192.0.2.1".parse().unwrap()),
+        gid_type: GidType::RoceV2,
+    };
+    let local = CmAddress::local("rxe0", 1, &entry);
+    let peer = local.peer(Gid::from_address(SERVER_ADDRESS.parse().unwrap()), port);
+    let channel = CmChannel::open().unwrap();
+    let id = CmId::new(&channel, 7).unwrap();
+    let next = || {
+        let event = channel.next(Duration::from_secs(10)).unwrap().unwrap();
+        assert_eq!(event.token, 7);
+        event
+    };
+    let limit = Duration::from_secs(4);
+    id.resolve_address(local, peer, limit).unwrap();
+    assert_eq!(next().kind, CmEventKind::AddrResolved);
+    assert_eq!(id.port().unwrap(), ("rxe0".to_owned(), 1));
+    id.resolve_route(limit).unwrap();
+    assert_eq!(next().kind, CmEventKind::RouteResolved);
+    let parameters = CmParameters {
+        qpn: 0x11,
+        responder_resources: 1,
+        initiator_depth: 1,
+        retry_count: 7,
+        rnr_retry_count: 7,
+        private_data,
+    };
+    id.connect(&parameters).unwrap();
+    next()
+}
+
+#[test]
+fn where_nobody_listens_the_reason_says_so() {
+    let event = ask(9, b"anyone?");
+    assert_eq!(event.kind, CmEventKind::Rejected);
+    assert_eq!(RejectReason(event.status), RejectReason::NO_LISTENER);
+}
+
+#[test]
+fn strangers_are_rejected_and_told_why() {
+    let server = Server::start();
+    let mut wire = Wire::session(&server.name);
+    let mut by_cm = case(2);
+    by_cm.connect = ConnectMode::Cm;
+    wire.prepare(&by_cm);
+    let qp = |qpn: u32| json!({"qpn": qpn, "psn": 1, "address": 0, "rkey": 0, "length": 0});
+    wire.send(&json!({"type": "endpoints", "body": {
+        "mtu_bytes": 1024, "max_rd_atomic": 1, "lid": 0, "gid": "::ffff:192.0.2.1", "link_layer": "ethernet",
+        "qps": [qp(0x11), qp(0x12)]
+    }}));
+    assert_eq!(wire.recv().unwrap()["type"], "endpoints");
+    let listening = wire.recv().unwrap();
+    assert_eq!(listening["type"], "cm_listening");
+    let port = listening["body"]["port"].as_u64().unwrap() as u16;
+    let nonce = listening["body"]["nonce"].as_str().unwrap().to_owned();
+    let nonce: Vec<u8> = (0..16)
+        .map(|at| u8::from_str_radix(&nonce[2 * at..2 * at + 2], 16).unwrap())
+        .collect();
+    let request = |index: u32, qpn: u32, nonce: &[u8]| {
+        [
+            b"rocb\x01\x01\0\0",
+            &index.to_le_bytes()[..],
+            &qpn.to_le_bytes(),
+            nonce,
+        ]
+        .concat()
+    };
+    for (private_data, why) in [
+        (b"let me in".to_vec(), "it is not from rocebench"),
+        (request(0, 0x11, &[0; 16]), "it is of another run"),
+        (request(2, 0x11, &nonce), "the run has no such QP"),
+        (request(1, 0x11, &nonce), "the run has no such QP"),
+    ] {
+        wire.send(&json!({"type": "heartbeat"}));
+        let event = ask(port, &private_data);
+        assert_eq!(event.kind, CmEventKind::Rejected, "{why}");
+        assert_eq!(RejectReason(event.status), RejectReason::BY_THE_LISTENER);
+        let told = String::from_utf8_lossy(&event.private_data).into_owned();
+        assert!(told.starts_with(why), "{told}");
+    }
+    // The QP that the run has is taken.
+    wire.send(&json!({"type": "heartbeat"}));
+    assert_eq!(
+        ask(port, &request(0, 0x11, &nonce)).kind,
+        CmEventKind::ConnectResponse
+    );
+    wire.close();
+    server.serves_the_next();
+    server.end();
+}
+
+/// In the midst of the second case's set-up.
+const WHILE_CONNECTING: Step = Step {
+    from: From::Server,
+    kind: "cm_listening",
+    nth: 2,
+    later: Duration::from_millis(150),
+};
+
+/// In the midst of its traffic.
+const WHILE_RUNNING: Step = Step {
+    kind: "measure",
+    ..WHILE_CONNECTING
+};
+
+fn long(step: Step) -> Vec<&'static str> {
+    let mut all = CM.to_vec();
+    all.extend(MANY);
+    all.extend(["--warmup", "0"]);
+    if step.kind == "measure" {
+        let traffic = [
+            "-q", "1,2", "-t", "8", "--op", "write", "-s", "4K", "-D", "1s",
+        ];
+        all.splice(2..12, traffic);
+    }
+    all
+}
+
+fn client_of(proxy: &Proxy, step: Step) -> Program {
+    let address = proxy.address.to_string();
+    Program::sweep(&[&[address.as_str(), "-d", "rxe0"], &long(step)[..]].concat())
+}
+
+fn address(server: &Server) -> SocketAddr {
+    server.name.parse().unwrap()
+}
+
+#[test]
+fn a_server_that_dies_or_falls_silent() {
+    for (step, signal, words) in [
+        (WHILE_CONNECTING, Signal::Kill, "closed the connection"),
+        (WHILE_CONNECTING, Signal::Stop, "silent"),
+        (WHILE_RUNNING, Signal::Kill, "closed the connection"),
+    ] {
+        let server = Server::start();
+        let pid = server.program.pid();
+        let proxy = Proxy::start("192.0.2.1", address(&server), step, move || {
+            send_signal(pid, signal);
+        });
+        let client = client_of(&proxy, step);
+        proxy.await_deed();
+        let ended = client.wait().exits(1);
+        let noticed = ended
+            .time_of(words)
+            .saturating_duration_since(proxy.done_at());
+        assert!(noticed < NOTICED + proxy.lag(), "{step:?}: {noticed:?}");
+        let runs = ended.runs();
+        assert!(runs[0].complete && !runs[1].complete, "{step:?}");
+    }
+}
+
+#[test]
+fn a_client_that_dies_or_is_interrupted() {
+    let server = Server::start();
+    for (step, signal, words) in [
+        (WHILE_CONNECTING, Signal::Kill, "closed the connection"),
+        (WHILE_CONNECTING, Signal::Interrupt, "interrupted"),
+        (WHILE_RUNNING, Signal::Kill, "closed the connection"),
+    ] {
+        let lines = server.program.lines().len();
+        let victim = Arc::new(AtomicU32::new(0));
+        let pid = Arc::clone(&victim);
+        let proxy = Proxy::start("192.0.2.1", address(&server), step, move || {
+            send_signal(pid.load(Ordering::SeqCst), signal);
+        });
+        let client = client_of(&proxy, step);
+        victim.store(client.pid(), Ordering::SeqCst);
+        proxy.await_deed();
+        let noticed = server
+            .says(lines, words)
+            .saturating_duration_since(proxy.done_at());
+        assert!(noticed < NOTICED + proxy.lag(), "{step:?}: {noticed:?}");
+        drop(client.wait());
+        server.serves_the_next();
+    }
+    server.end();
+}
+
+/// A server that is told to stop does not wait for connections.
+#[test]
+fn a_server_is_stopped_while_it_listens() {
+    let server = Server::start();
+    let mut wire = Wire::session(&server.name);
+    let mut by_cm = case(1);
+    by_cm.connect = ConnectMode::Cm;
+    wire.prepare(&by_cm);
+    let qp = json!({"qpn": 17, "psn": 1, "address": 0, "rkey": 0, "length": 0});
+    wire.send(&json!({"type": "endpoints", "body": {
+        "mtu_bytes": 1024, "max_rd_atomic": 1, "lid": 0, "gid": "::ffff:192.0.2.1", "link_layer": "ethernet", "qps": [qp]
+    }}));
+    assert_eq!(wire.recv().unwrap()["type"], "endpoints");
+    assert_eq!(wire.recv().unwrap()["type"], "cm_listening");
+    let asked = Instant::now();
+    server.end();
+    assert!(asked.elapsed() < NOTICED, "{:?}", asked.elapsed());
+    assert_eq!(wire.recv().unwrap()["type"], "abort");
+}
