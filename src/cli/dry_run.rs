@@ -19,7 +19,7 @@ fn row(case: &Case) -> [String; 13] {
     let size = Size::from_bytes(case.size_bytes).unwrap_or(Size::MAX);
     [
         case.id.clone(),
-        case.op.to_string(),
+        case.workload().to_string(),
         case.cq.to_string(),
         case.qps.to_string(),
         size.to_string(),

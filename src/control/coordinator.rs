@@ -20,6 +20,7 @@ use super::outcome;
 use super::pairs::{self, Against};
 use super::run::{PathFacts, RunOutcome, Stage, run};
 use super::session::{LocalServer, Session, dial};
+use super::setup_run::{self, run_setup};
 use super::station::{Station, StationError, StationOptions};
 use super::token::Token;
 
@@ -98,6 +99,9 @@ pub enum SweepError {
     /// An end cannot run perftest.
     #[error(transparent)]
     Perftest(RunFailure),
+    /// The server is too old for the sweep.
+    #[error(transparent)]
+    TooOld(RunFailure),
 }
 
 impl SweepError {
@@ -108,7 +112,7 @@ impl SweepError {
             SweepError::Station(error) => error.hint(),
             SweepError::Link(error) => error.hint(),
             SweepError::Local(_) => None,
-            SweepError::Perftest(failure) => failure.hint.clone(),
+            SweepError::Perftest(failure) | SweepError::TooOld(failure) => failure.hint.clone(),
         }
     }
 
@@ -119,7 +123,7 @@ impl SweepError {
             SweepError::Station(error) => error.is_bad_input(),
             SweepError::Link(error) => error.bad_input(),
             SweepError::Local(_) => false,
-            SweepError::Perftest(failure) => failure.bad_input,
+            SweepError::Perftest(failure) | SweepError::TooOld(failure) => failure.bad_input,
         }
     }
 
@@ -154,6 +158,7 @@ pub fn run_sweep(
     };
     let first = dial(options, local.as_ref(), &facts, stop, false)?;
     pairs::ask_server(options, &first, stop)?;
+    setup_run::ask_server(options, &first)?;
     own_host.device = Some(outcome::device(first.station.port()));
     let outcome = SweepOutcome {
         result: ResultFile {
@@ -203,7 +208,8 @@ fn remark(options: &SweepOptions, first: &Session, one_process: bool, observer: 
         .sweep
         .cases
         .iter()
-        .find_map(|case| first.station.crowded(case, ends));
+        .filter_map(Case::moving)
+        .find_map(|case| first.station.crowded(&case, ends));
     if let Some(text) = crowded {
         observer.note(&text);
     }
@@ -284,7 +290,10 @@ impl Sweeper<'_> {
             station: &session.station,
             stop: self.stop,
         };
-        let done = run(&stage, case, number, self.observer);
+        let done = match case.setup {
+            Some(_) => run_setup(&stage, case, number, self.observer),
+            None => run(&stage, case, number, self.observer),
+        };
         let goes_on = done.report.is_some() && done.run.complete;
         let path = done.path;
         record(&mut self.outcome, &session, case, done, self.observer);

@@ -11,14 +11,14 @@ use crate::datapath::{
 use crate::metrics::limits::Wire;
 use crate::plan::{Case, CqMode, Op};
 use crate::verbs::{
-    Access, CompletionQueue, Gid, LinkLayer, MemoryRegion, Path, Port, ProtectionDomain, QueuePair,
-    Reliability, RemoteQp, VerbsError,
+    Access, CompletionQueue, LinkLayer, MemoryRegion, Port, ProtectionDomain, QueuePair,
 };
 
 use super::failure::RunFailure;
-use super::message::{self, Endpoints, QpEndpoint, gid_text};
+use super::message::{Endpoints, QpEndpoint};
 pub use super::needs::{Duties, Side};
 use super::needs::{Needs, enough_memory, explain_inline};
+use super::port_path::{self, Agreed};
 use super::sleepers::Sleepers;
 
 /// One end's objects.
@@ -136,32 +136,22 @@ impl Fabric {
             ),
             None => (0, 0, 0),
         };
-        Endpoints {
-            mtu_bytes: self.port.info.active_mtu_bytes,
-            max_rd_atomic: self.port.limits.max_responder_reads.max(1),
-            lid: self.port.info.lid,
-            gid: gid_text(self.port.gid.map_or([0; 16], |entry| entry.gid.0)),
-            link_layer: match self.port.info.link_layer {
-                LinkLayer::Ethernet => message::LinkLayer::Ethernet,
-                LinkLayer::Infiniband => message::LinkLayer::Infiniband,
-            },
-            qps: self
-                .qps
-                .iter()
-                .zip(&self.psns)
-                .enumerate()
-                .map(|(index, (qp, &psn))| {
-                    let (address, rkey, length) = memory(index);
-                    QpEndpoint {
-                        qpn: qp.qpn(),
-                        psn,
-                        address,
-                        rkey,
-                        length,
-                    }
-                })
-                .collect(),
-        }
+        let qps = self
+            .qps
+            .iter()
+            .zip(&self.psns)
+            .enumerate()
+            .map(|(index, (qp, &psn))| {
+                let (address, rkey, length) = memory(index);
+                QpEndpoint {
+                    qpn: qp.qpn(),
+                    psn,
+                    address,
+                    rkey,
+                    length,
+                }
+            });
+        port_path::endpoints(&self.port, qps.collect())
     }
 
     /// Connects all QPs to the peer's and posts all receives; returns the lanes for the workers.
@@ -181,44 +171,15 @@ impl Fabric {
             0
         };
         peer.check(case.qps, needed)?;
-        let ours = self.endpoints();
-        if ours.link_layer != peer.link_layer {
-            return Err(RunFailure::new(
-                "one end has a RoCE port and the other an InfiniBand port",
-                Some("choose ports of one kind with --device and --ib-port on both ends".into()),
-            ));
-        }
-        self.path_mtu_bytes = path_mtu(case, ours.mtu_bytes, peer.mtu_bytes)?;
-        let reliability = self.reliability(peer)?;
-        self.outstanding_reads = reliability.initiator_reads;
-        let path = Path {
-            port: self.port.info.port,
-            link_layer: self.port.info.link_layer,
-            gid_index: match self.port.info.link_layer {
-                LinkLayer::Ethernet => self.port.gid.map(|entry| entry.index),
-                LinkLayer::Infiniband if self.port.wants_grh => {
-                    self.port.gid.map(|entry| entry.index)
-                }
-                LinkLayer::Infiniband => None,
-            },
-            service_level: case.transport.service_level,
-            traffic_class: case.transport.traffic_class,
-            hop_limit: case.transport.hop_limit,
-            mtu_code: Path::mtu_code(self.path_mtu_bytes),
-        };
-        let gid = Gid(peer.gid_bytes()?);
+        let agreed = Agreed::between(&self.port, case, peer)?;
+        self.path_mtu_bytes = agreed.path_mtu_bytes;
+        self.outstanding_reads = agreed.reliability.initiator_reads;
         let mut lanes = Vec::with_capacity(self.qps.len());
         for (index, ((qp, &psn), remote)) in
             (0u32..).zip(self.qps.iter().zip(&self.psns).zip(&peer.qps))
         {
             alive()?;
-            let remote_qp = RemoteQp {
-                qpn: remote.qpn,
-                psn: remote.psn,
-                lid: peer.lid,
-                gid,
-            };
-            qp.to_rtr(&path, &remote_qp, &reliability)?;
+            qp.to_rtr(&agreed.path, &agreed.remote(remote), &agreed.reliability)?;
             let receiver = self
                 .receives
                 .as_ref()
@@ -227,7 +188,7 @@ impl Fabric {
             if let Some(receiver) = &receiver {
                 receiver.post_all(qp.qpn())?;
             }
-            qp.to_rts(psn, &reliability)?;
+            qp.to_rts(psn, &agreed.reliability)?;
             let remote = RemoteMemory {
                 address: remote.address,
                 rkey: remote.rkey,
@@ -244,37 +205,6 @@ impl Fabric {
             });
         }
         Ok(lanes)
-    }
-
-    fn reliability(&self, peer: &Endpoints) -> Result<Reliability, VerbsError> {
-        let transport = self.case.transport;
-        let limit = self
-            .port
-            .limits
-            .max_initiator_reads
-            .min(peer.max_rd_atomic)
-            .max(1);
-        let initiator_reads = match transport.max_rd_atomic {
-            Some(wanted) if wanted > limit => {
-                return Err(VerbsError::DeviceLimit {
-                    device: self.port.context.name().to_owned(),
-                    what: "READs outstanding on one QP, its peer's limit considered",
-                    limit: limit.into(),
-                    needed: wanted.into(),
-                    flags: "--max-rd-atomic",
-                });
-            }
-            Some(wanted) => wanted,
-            None => limit,
-        };
-        Ok(Reliability {
-            timeout: transport.timeout,
-            retry_cnt: transport.retry_cnt,
-            rnr_retry: transport.rnr_retry,
-            min_rnr_timer: transport.min_rnr_timer,
-            initiator_reads,
-            responder_reads: self.port.limits.max_responder_reads.max(1),
-        })
     }
 
     /// What each of `cores.len()` workers polls and starts.
@@ -374,29 +304,8 @@ fn cq_of<'c>(case: &Case, cqs: &'c [Arc<CompletionQueue>], qp: usize) -> &'c Arc
     &cqs[index]
 }
 
-/// The smaller of both ports' MTU, or the one asked for, which may not be larger.
-fn path_mtu(case: &Case, ours: u32, peers: u32) -> Result<u32, RunFailure> {
-    let most = ours.min(peers);
-    match case.mtu.map(|mtu| mtu.bytes()) {
-        None => Ok(most),
-        Some(wanted) if wanted <= most => Ok(wanted),
-        Some(wanted) => {
-            let hint = "lower --mtu, or raise the network interface's MTU (4200 carries an RDMA MTU of 4096)";
-            Err(RunFailure {
-                bad_input: true,
-                ..RunFailure::new(
-                    format!(
-                        "an MTU of {wanted} is more than the ports have: {ours} here, {peers} at the peer"
-                    ),
-                    Some(hint.into()),
-                )
-            })
-        }
-    }
-}
-
 /// A random first PSN for each QP, so that packets of an earlier connection are not taken for this one's.
-fn psns(count: usize) -> Result<Vec<u32>, RunFailure> {
+pub(super) fn psns(count: usize) -> Result<Vec<u32>, RunFailure> {
     let mut bytes = vec![0; count * 4];
     getrandom::fill(&mut bytes).map_err(|error| {
         RunFailure::new(format!("the kernel gave no random bytes: {error}"), None)

@@ -17,7 +17,7 @@ use super::dial::dial;
 use super::error::{AcceptError, ConnectError, ExchangeError};
 use super::exchange::Exchange;
 use super::link::Link;
-use super::message::{BusyInfo, Message, PERFTEST_FEATURE, printable};
+use super::message::{BusyInfo, Message, PERFTEST_FEATURE, SETUP_FEATURE, printable};
 use super::token::{self, Nonce, Role, Token};
 use super::{PROGRAM_VERSION, PROTOCOL_VERSION};
 
@@ -238,7 +238,7 @@ fn admit<G>(
         .send(&Message::Welcome {
             mac,
             host: terms.host.clone(),
-            features: vec![PERFTEST_FEATURE.into()],
+            features: vec![PERFTEST_FEATURE.into(), SETUP_FEATURE.into()],
             clock_ns: wall_clock_ns(),
         })
         .map_err(broken)?;

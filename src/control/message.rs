@@ -115,6 +115,12 @@ pub enum Message {
     },
     /// perftest's server has ended, or could not be started; once for each start.
     PerftestEnded(Box<PerftestEnd>),
+    /// Client to server, where set-up is measured: create the QPs of a round.
+    SetupRound,
+    /// The sender's QPs of the round, all in INIT.
+    SetupArray(Box<SetupArray>),
+    /// The sender has destroyed its QPs of the round.
+    SetupGone,
     /// Sign of life; the link swallows it.
     Heartbeat,
     /// The sender gives the session up.
@@ -155,6 +161,9 @@ impl Message {
             Message::PerftestStarted { .. } => "perftest_started",
             Message::PerftestStop { .. } => "perftest_stop",
             Message::PerftestEnded(_) => "perftest_ended",
+            Message::SetupRound => "setup_round",
+            Message::SetupArray(_) => "setup_array",
+            Message::SetupGone => "setup_gone",
             Message::Heartbeat => "heartbeat",
             Message::Abort { .. } => "abort",
             Message::Goodbye => "goodbye",
@@ -164,6 +173,19 @@ impl Message {
 
 /// In [`Message::Welcome`]: the server knows the messages about perftest.
 pub const PERFTEST_FEATURE: &str = "perftest";
+
+/// In [`Message::Welcome`]: the server knows the messages about set-up, and cases that measure it.
+pub const SETUP_FEATURE: &str = "connect";
+
+/// One side's connection array of a round of set-ups.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SetupArray {
+    /// The QPs; they offer no memory.
+    pub endpoints: Endpoints,
+    /// Of the server's: how long it had the client's array before it had its own to answer with, in nanoseconds.
+    #[serde(default)]
+    pub held_ns: u64,
+}
 
 /// Who has the server.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

@@ -139,6 +139,7 @@ pub(super) mod tests {
             poll: PollMode::Busy,
             cq_depth: None,
             transport: Transport::default(),
+            setup: None,
         }
     }
 

@@ -49,6 +49,12 @@ pub fn fits(case: &Case) -> Result<(), Misfit> {
             hint: hint.into(),
         })
     };
+    if case.setup.is_some() {
+        return misfit(
+            "no program of it measures the set-up of QPs".into(),
+            "take connect out of --op",
+        );
+    }
     if case.verify {
         return misfit(
             "it does not check payloads, so --verify would slow rocebench alone".into(),

@@ -186,6 +186,7 @@ keys! {
     "poll" => poll = many,
     "size" => size = many,
     "qps" => qps = many,
+    "traffic-qps" => traffic_qps = many,
     "workers" => workers = many,
     "tx-depth" => tx_depth = many,
     "rx-depth" => rx_depth = many,

@@ -1,5 +1,5 @@
 use super::*;
-use crate::plan::{Count, PollMode, Size};
+use crate::plan::{Count, PollMode, Size, Workload};
 use proptest::prelude::*;
 use std::collections::HashSet;
 
@@ -51,6 +51,7 @@ fn an_empty_spec_is_one_case_of_defaults() {
         latency: true,
         cq_depth: None,
         transport: Transport::default(),
+        setup: None,
     };
     assert_eq!(*case, expected);
 }
@@ -255,7 +256,7 @@ proptest! {
         qps in some_list(70_000), workers in some_list(1_100), tx_depth in some_list(300), rx_depth in some_list(70_000),
         signal_every in some_list(300), post_list in some_list(130),
         sizes in proptest::collection::hash_set(0u32..=1 << 30, 1..4),
-        ops in proptest::sample::subsequence(Op::ALL.to_vec(), 1..=3),
+        ops in proptest::sample::subsequence(Workload::ALL.to_vec(), 1..=4),
     ) {
         let spec = SweepSpec {
             op: crate::plan::List::new(ops).ok(),

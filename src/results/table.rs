@@ -4,6 +4,7 @@
 use std::io::{self, Write};
 use std::path::Path;
 
+use super::connect_text;
 use super::model::{CaseConfig, Direction, ResultFile, Run};
 
 /// Head and width of each column; a cell that is wider pushes its row, nothing is cut.
@@ -60,6 +61,11 @@ impl<W: Write> Table<W> {
         };
         let forward = cells(config, &run.forward, suffix);
         self.line(&forward, &flags(config, run, &run.forward))?;
+        if let Some(connect) = &run.connect {
+            for line in connect_text::lines(config, connect) {
+                writeln!(self.out, "{line}")?;
+            }
+        }
         if let Some(reverse) = reverse {
             let cells = cells(config, reverse, " in");
             self.line(&cells, &flags(config, run, reverse))?;

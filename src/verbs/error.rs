@@ -31,6 +31,7 @@ pub enum Operation {
     },
     ModifyToRts,
     ModifyToErr,
+    DestroyQp,
     PostSend,
     PostRecv,
 }
@@ -64,6 +65,7 @@ impl fmt::Display for Operation {
             }
             Operation::ModifyToRts => "ibv_modify_qp RTR→RTS",
             Operation::ModifyToErr => "ibv_modify_qp →ERR",
+            Operation::DestroyQp => "ibv_destroy_qp",
             Operation::PostSend => "ibv_post_send",
             Operation::PostRecv => "ibv_post_recv",
         })

@@ -84,6 +84,7 @@ pub struct QueuePair {
     /// Kept so that they outlive the QP.
     _cqs: [Arc<CompletionQueue>; 2],
     raw: NonNull<ibv_qp>,
+    is_destroyed: bool,
 }
 
 // SAFETY: posting and modifying may be done from any thread (libibverbs locks), and the fields never
@@ -134,6 +135,7 @@ impl QueuePair {
             pd: Arc::clone(pd),
             _cqs: [Arc::clone(send_cq), Arc::clone(recv_cq)],
             raw,
+            is_destroyed: false,
         }))
     }
 
@@ -228,6 +230,23 @@ impl QueuePair {
         self.modify(&mut attr, mask::IBV_QP_STATE, Operation::ModifyToErr)
     }
 
+    /// `ibv_destroy_qp(3)`, for whom it matters whether and how fast; dropping does the same.
+    ///
+    /// # Errors
+    /// The failed call.
+    pub fn destroy(mut self) -> Result<(), VerbsError> {
+        let qpn = self.qpn();
+        // Not again by `drop`, whatever comes of it.
+        self.is_destroyed = true;
+        // SAFETY: the QP is alive, and whoever has it by value is the last who has it.
+        let code = unsafe { (self.pd.context().library().destroy_qp)(self.raw()) };
+        if code == 0 {
+            return Ok(());
+        }
+        let object = format!("{} QP {qpn:#08x}", self.pd.context().name());
+        Err(VerbsError::returned(Operation::DestroyQp, object, code))
+    }
+
     fn modify(
         &self,
         attr: &mut ibv_qp_attr,
@@ -247,6 +266,9 @@ impl QueuePair {
 
 impl Drop for QueuePair {
     fn drop(&mut self) {
+        if self.is_destroyed {
+            return;
+        }
         // SAFETY: rings held an `Arc` to it, so nobody posts any more.
         unsafe { (self.pd.context().library().destroy_qp)(self.raw()) };
     }
