@@ -10,32 +10,41 @@ use crate::plan::{Case, Size, Sweep};
 use super::errors::Failure;
 use super::run::RunPlan;
 
-const HEADER: [&str; 13] = [
+const HEADER: [&str; 14] = [
     "case", "op", "cq", "qps", "size", "workers", "tx", "rx", "signal", "list", "inline", "mtu",
-    "poll",
+    "poll", "traffic",
 ];
 
-fn row(case: &Case) -> [String; 13] {
+/// The last column, which is there where set-up is measured.
+const TRAFFIC: usize = 13;
+
+fn row(case: &Case) -> [String; 14] {
+    let setting = |text: String| match case.moving() {
+        Some(_) => text,
+        None => "-".to_owned(),
+    };
     let size = Size::from_bytes(case.size_bytes).unwrap_or(Size::MAX);
     [
         case.id.clone(),
         case.workload().to_string(),
-        case.cq.to_string(),
+        setting(case.cq.to_string()),
         case.qps.to_string(),
-        size.to_string(),
-        case.workers.to_string(),
-        case.tx_depth.to_string(),
+        setting(size.to_string()),
+        setting(case.workers.to_string()),
+        setting(case.tx_depth.to_string()),
         if case.op == crate::plan::Op::Send {
             case.rx_depth.to_string()
         } else {
             "-".into()
         },
-        case.signal_every.to_string(),
-        case.post_list.to_string(),
-        case.inline_bytes.to_string(),
+        setting(case.signal_every.to_string()),
+        setting(case.post_list.to_string()),
+        setting(case.inline_bytes.to_string()),
         case.mtu
             .map_or_else(|| "port's".to_owned(), |mtu| mtu.to_string()),
-        case.poll.to_string(),
+        setting(case.poll.to_string()),
+        case.setup
+            .map_or_else(|| "-".to_owned(), |it| format!("{} QPs", it.traffic_qps)),
     ]
 }
 
@@ -109,7 +118,12 @@ fn longest_of_pairs(sweep: &Sweep, against: &Against) -> Option<Duration> {
 }
 
 fn write(plan: &RunPlan, out: &mut impl Write) -> io::Result<()> {
-    let rows: Vec<[String; 13]> = plan.sweep.cases.iter().map(row).collect();
+    let cases = &plan.sweep.cases;
+    let rows: Vec<[String; 14]> = cases.iter().map(row).collect();
+    let columns = match cases.iter().any(|case| case.setup.is_some()) {
+        true => TRAFFIC + 1,
+        false => TRAFFIC,
+    };
     let mut widths = HEADER.map(str::len);
     for row in &rows {
         for (width, cell) in widths.iter_mut().zip(row) {
@@ -119,7 +133,7 @@ fn write(plan: &RunPlan, out: &mut impl Write) -> io::Result<()> {
     let header = HEADER.map(str::to_owned);
     for row in std::iter::once(&header).chain(&rows) {
         let mut line = String::new();
-        for (column, (cell, width)) in row.iter().zip(widths).enumerate() {
+        for (column, (cell, width)) in row.iter().zip(widths).take(columns).enumerate() {
             // Words to the left, numbers to the right.
             line += &if column < 3 {
                 format!("{cell:<width$}  ")

@@ -73,7 +73,7 @@ impl<'a> Bench<'a> {
             let made = times.time(Step::Create, || {
                 QueuePair::new(&self.pd, &self.cq, &self.cq, CAPACITY)
             });
-            qps.push(made.map_err(|error| self.failed(Step::Create, index, &error))?);
+            qps.push(made.map_err(|error| failed(Step::Create, index, self.case.qps, &error))?);
         }
         Ok(qps)
     }
@@ -94,7 +94,7 @@ impl<'a> Bench<'a> {
             watch.look()?;
             times
                 .time(step, || body(index, qp))
-                .map_err(|error| self.failed(step, index, &error))?;
+                .map_err(|error| failed(step, index, self.case.qps, &error))?;
         }
         Ok(())
     }
@@ -117,23 +117,46 @@ impl<'a> Bench<'a> {
             };
             times
                 .time(Step::Destroy, || qp.destroy())
-                .map_err(|error| self.failed(Step::Destroy, index, &error))?;
+                .map_err(|error| failed(Step::Destroy, index, self.case.qps, &error))?;
         }
         Ok(())
     }
+}
 
-    /// A failed call, with its step and which of the round's QPs it was.
-    fn failed(&self, step: Step, index: usize, error: &VerbsError) -> RunFailure {
-        let known = RunFailure::from_verbs(error);
-        RunFailure {
-            message: format!(
-                "set-up step {} failed at QP {} of {}: {}",
-                step.name(),
-                index + 1,
-                self.case.qps,
-                known.message
-            ),
-            ..known
+/// A failed call, with its step and which of the round's QPs it was.
+fn failed(step: Step, index: usize, qps: u32, error: &VerbsError) -> RunFailure {
+    let known = RunFailure::from_verbs(error);
+    RunFailure {
+        message: format!(
+            "set-up step {} failed at QP {} of {qps}: {}",
+            step.name(),
+            index + 1,
+            known.message
+        ),
+        ..known
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::verbs::Operation;
+
+    #[test]
+    fn a_failed_step_names_itself_its_queue_pair_and_the_error() {
+        let error = VerbsError::Call {
+            operation: Operation::ModifyToRtr { gid_index: Some(1) },
+            object: "rxe0 QP 0x000011".into(),
+            source: std::io::Error::from_raw_os_error(libc::ETIMEDOUT),
+        };
+        let failure = failed(Step::Rtr, 16, 64, &error);
+        for words in [
+            "set-up step rtr failed at QP 17 of 64",
+            "rxe0 QP 0x000011",
+            "os error 110",
+        ] {
+            assert!(failure.message.contains(words), "{failure}");
         }
+        assert!(failure.hint.unwrap().contains("ping"));
     }
 }

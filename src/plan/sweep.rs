@@ -32,6 +32,14 @@ const DEFAULT_DURATION_NS: u64 = 5_000_000_000;
 
 fn check(case: &Case) -> Result<(), PlanError> {
     if case.setup.is_some() {
+        for (flag, is_set) in [
+            ("verify", case.verify),
+            ("bidirectional", case.bidirectional),
+        ] {
+            if is_set {
+                return Err(PlanError::NotWithConnect { flag });
+            }
+        }
         return case.moving().as_ref().map_or(Ok(()), check);
     }
     for (flag, value) in [

@@ -38,8 +38,13 @@ fn rates(config: &CaseConfig, connect: &Connect) -> String {
             digits(p99)
         );
     }
+    line += &match config.traffic_qps {
+        None | Some(0) => "; no traffic".to_owned(),
+        Some(1) => "; traffic on 1 QP".to_owned(),
+        Some(qps) => format!("; traffic on {qps} QPs"),
+    };
     if let Some(alone) = connect.traffic_alone_gbit_per_s {
-        line += &format!("; traffic alone {alone:.*} Gbit/s", digits(alone));
+        line += &format!(", alone {alone:.*} Gbit/s", digits(alone));
     }
     line
 }
@@ -68,18 +73,18 @@ mod tests {
         assert_eq!(
             lines,
             [
-                "  3200.0 connections/s: 400 rounds of 16, set up in 3.200 ms (p99 4.100); traffic alone 9.500 Gbit/s",
+                "  3200.0 connections/s: 400 rounds of 16, set up in 3.200 ms (p99 4.100); traffic on 2 QPs, alone 9.500 Gbit/s",
                 "  create 20.0/30.0, init 2.00/3.00, exchange 150/200, rtr 4.00/5.00, rts 3.00/4.00, destroy 25.0/40.0",
                 "  other end: create 21.0/31.0",
                 "  (steps in µs, mean/p99 of a QP; exchange of a round)",
             ]
         );
-        assert!(lines.iter().all(|line| line.chars().count() <= 110));
+        assert!(lines.iter().all(|line| line.chars().count() <= 118));
     }
 
     #[test]
     fn a_run_without_a_whole_round_says_so() {
         let lines = lines(&CaseConfig::default(), &Connect::default());
-        assert_eq!(lines, ["  no round was finished"]);
+        assert_eq!(lines, ["  no round was finished; no traffic"]);
     }
 }

@@ -251,6 +251,13 @@ pub struct CaseConfig {
     pub traffic_qps: Option<u32>,
 }
 
+impl CaseConfig {
+    /// Whether set-up was measured, and not a transfer.
+    pub fn is_set_up(&self) -> bool {
+        self.op == "connect"
+    }
+}
+
 fn busy() -> String {
     "busy".to_owned()
 }

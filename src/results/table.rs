@@ -160,12 +160,17 @@ fn cells(config: &CaseConfig, direction: &Direction, suffix: &str) -> [String; C
         .limits
         .as_ref()
         .and_then(|limits| limits.share_of_limit);
+    // Settings of traffic that there is not.
+    let of_traffic = |text: String| match config.traffic_qps {
+        Some(0) => NOT_MEASURED.to_owned(),
+        _ => text,
+    };
     [
         format!("{}{suffix}", config.op),
-        config.cq.clone(),
+        of_traffic(config.cq.clone()),
         config.qps.to_string(),
-        human_size(config.size),
-        config.workers.to_string(),
+        of_traffic(human_size(config.size)),
+        of_traffic(config.workers.to_string()),
         figure(totals.gbit_per_s, digits),
         figure(totals.mmsg_per_s, digits),
         micros(latency.map(|latency| latency.p50)),

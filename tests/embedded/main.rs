@@ -8,6 +8,7 @@ mod against;
 mod against_broken;
 mod against_refused;
 mod choice;
+mod connect;
 mod death;
 mod doctor;
 mod fake;
