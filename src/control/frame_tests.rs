@@ -6,7 +6,9 @@ use proptest::prelude::*;
 use serde_json::{Value, json};
 
 use super::*;
-use crate::control::message::{BusyInfo, Drained, Endpoints, LinkLayer, PerftestEnd, QpEndpoint, SetupArray};
+use crate::control::message::{
+    BusyInfo, Drained, Endpoints, LinkLayer, PerftestEnd, QpEndpoint, SetupArray,
+};
 
 /// A stream that gives at most `piece` bytes a read, and has nothing to read before each of them.
 struct Pieces {

@@ -57,7 +57,12 @@ fn step(step: &ConnectStep) -> String {
 
 /// Three figures that count.
 fn short(value: f64) -> String {
-    let digits = digits(value).saturating_sub(1);
+    let digits = match value {
+        value if value >= 99.95 => 0,
+        value if value >= 9.995 => 1,
+        value if value >= 0.1 => 2,
+        _ => 3,
+    };
     format!("{value:.digits$}")
 }
 

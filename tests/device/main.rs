@@ -8,6 +8,7 @@ mod lab;
 
 mod against;
 mod clients;
+mod connect;
 mod death;
 mod doctor;
 mod endurance;
