@@ -82,6 +82,7 @@ pub fn case(op: Op) -> Case {
         latency: true,
         cq_depth: None,
         transport: Transport::default(),
+        setup: None,
     }
 }
 
