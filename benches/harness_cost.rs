@@ -184,6 +184,7 @@ fn case(op: Op, cq: CqMode, qps: u32, workers: u32, post_list: u32, signal_every
         latency: true,
         cq_depth: None,
         transport: Transport::default(),
+        setup: None,
     }
 }
 

@@ -159,6 +159,10 @@ fn values_that_make_no_sense() {
         "-q 4 doctor",
         "doctor host:1 --port 2",
         "devices host",
+        "--traffic-qps 2",
+        "--op connect,write --verify",
+        "--op connect --traffic-qps 0 -s 64",
+        "--op connect --against perftest",
     ]));
 }
 

@@ -10,34 +10,43 @@ use crate::plan::{Case, ConnectMode, Size, Sweep};
 use super::errors::Failure;
 use super::run::RunPlan;
 
-/// The last is there where a case is connected otherwise than usual.
-const HEADER: [&str; 14] = [
+/// The last two are there where a case is connected otherwise than usual, or measures set-up.
+const HEADER: [&str; 15] = [
     "case", "op", "cq", "qps", "size", "workers", "tx", "rx", "signal", "list", "inline", "mtu",
-    "poll", "connect",
+    "poll", "connect", "traffic",
 ];
 
-fn row(case: &Case) -> [String; 14] {
+/// Columns that are always there.
+const USUAL: usize = 13;
+
+fn row(case: &Case) -> [String; 15] {
+    let setting = |text: String| match case.moving() {
+        Some(_) => text,
+        None => "-".to_owned(),
+    };
     let size = Size::from_bytes(case.size_bytes).unwrap_or(Size::MAX);
     [
         case.id.clone(),
-        case.op.to_string(),
-        case.cq.to_string(),
+        case.workload().to_string(),
+        setting(case.cq.to_string()),
         case.qps.to_string(),
-        size.to_string(),
-        case.workers.to_string(),
-        case.tx_depth.to_string(),
+        setting(size.to_string()),
+        setting(case.workers.to_string()),
+        setting(case.tx_depth.to_string()),
         if case.op == crate::plan::Op::Send {
             case.rx_depth.to_string()
         } else {
             "-".into()
         },
-        case.signal_every.to_string(),
-        case.post_list.to_string(),
-        case.inline_bytes.to_string(),
+        setting(case.signal_every.to_string()),
+        setting(case.post_list.to_string()),
+        setting(case.inline_bytes.to_string()),
         case.mtu
             .map_or_else(|| "port's".to_owned(), |mtu| mtu.to_string()),
-        case.poll.to_string(),
+        setting(case.poll.to_string()),
         case.connect.to_string(),
+        case.setup
+            .map_or_else(|| "-".to_owned(), |it| format!("{} QPs", it.traffic_qps)),
     ]
 }
 
@@ -111,9 +120,15 @@ fn longest_of_pairs(sweep: &Sweep, against: &Against) -> Option<Duration> {
 }
 
 fn write(plan: &RunPlan, out: &mut impl Write) -> io::Result<()> {
-    let usual = |case: &Case| case.connect == ConnectMode::default();
-    let columns = HEADER.len() - usize::from(plan.sweep.cases.iter().all(usual));
-    let rows: Vec<[String; 14]> = plan.sweep.cases.iter().map(row).collect();
+    let cases = &plan.sweep.cases;
+    let rows: Vec<[String; 15]> = cases.iter().map(row).collect();
+    let shown = |column: usize| match column {
+        0..USUAL => true,
+        USUAL => cases
+            .iter()
+            .any(|case| case.connect != ConnectMode::default()),
+        _ => cases.iter().any(|case| case.setup.is_some()),
+    };
     let mut widths = HEADER.map(str::len);
     for row in &rows {
         for (width, cell) in widths.iter_mut().zip(row) {
@@ -123,7 +138,8 @@ fn write(plan: &RunPlan, out: &mut impl Write) -> io::Result<()> {
     let header = HEADER.map(str::to_owned);
     for row in std::iter::once(&header).chain(&rows) {
         let mut line = String::new();
-        for (column, (cell, width)) in row.iter().zip(widths).enumerate().take(columns) {
+        let cells = row.iter().zip(widths).enumerate();
+        for (column, (cell, width)) in cells.filter(|(column, _)| shown(*column)) {
             // Words to the left, numbers to the right.
             line += &if column < 3 {
                 format!("{cell:<width$}  ")

@@ -142,6 +142,10 @@ fn sweep(flags: &SweepSpec, config: Option<&Path>) -> Result<Sweep, Failure> {
 fn flags_give(flags: &SweepSpec, error: &PlanError) -> bool {
     match error.flag() {
         "qps" => flags.qps.is_some(),
+        "traffic-qps" => flags.traffic_qps.is_some(),
+        "verify" => flags.verify.is_some(),
+        "bidirectional" => flags.bidirectional.is_some(),
+        "no-latency" => flags.no_latency.is_some(),
         "size" => flags.size.is_some(),
         "workers" => flags.workers.is_some(),
         "tx-depth" => flags.tx_depth.is_some(),

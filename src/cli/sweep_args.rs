@@ -3,16 +3,16 @@
 use clap::Args;
 
 use crate::plan::{
-    ConnectMode, Count, CqMode, List, Mtu, Op, PollMode, Size, SweepSpec, TimeSpan, Warmup,
+    ConnectMode, Count, CqMode, List, Mtu, PollMode, Size, SweepSpec, TimeSpan, Warmup, Workload,
 };
 
 /// What to run, on how many queues, over what transport. Switches take `=false` too, to turn off what
 /// a configuration file turns on.
 #[derive(Clone, Debug, Args)]
 pub struct SweepArgs {
-    /// Operations: send, write, read [default: send]
+    /// Operations: send, write, read; connect measures the set-up of QPs itself [default: send]
     #[arg(long, value_name = "LIST", help_heading = "What to run")]
-    pub op: Option<List<Op>>,
+    pub op: Option<List<Workload>>,
     /// Message sizes in bytes, 1 to 1G [default: 64K]
     #[arg(short, long, value_name = "LIST", help_heading = "What to run")]
     pub size: Option<List<Size>>,
@@ -28,7 +28,7 @@ pub struct SweepArgs {
         help_heading = "What to run"
     )]
     pub duration: Option<TimeSpan>,
-    /// Measure this many messages on each QP instead
+    /// Measure this many messages on each QP instead; with --op connect, this many rounds
     #[arg(short = 'n', long, value_name = "N", help_heading = "What to run")]
     pub iters: Option<Count>,
     /// Before a measurement: auto (until steady), auto:10s (at most), 2s, or 0 [default: auto:5s]
@@ -52,6 +52,9 @@ pub struct SweepArgs {
         help_heading = "Queue pairs and workers"
     )]
     pub qps: Option<List<Count>>,
+    /// With --op connect: QPs that carry traffic (writes) while others are set up; 0 for none [default: 1]
+    #[arg(long, value_name = "LIST", help_heading = "Queue pairs and workers")]
+    pub traffic_qps: Option<List<Count>>,
     /// Completion queues: shared (one for all), per-worker, per-qp [default: shared]
     #[arg(long, value_name = "LIST", help_heading = "Queue pairs and workers")]
     pub cq: Option<List<CqMode>>,
@@ -150,6 +153,7 @@ impl From<SweepArgs> for SweepSpec {
             connect: args.connect,
             size: args.size,
             qps: args.qps,
+            traffic_qps: args.traffic_qps,
             workers: args.workers,
             tx_depth: args.tx_depth,
             rx_depth: args.rx_depth,

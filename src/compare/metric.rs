@@ -28,11 +28,17 @@ pub enum Metric {
     /// Workers' CPU time for 10^9 payload bytes.
     #[serde(rename = "cpu_seconds_per_gb")]
     CpuSecondsPerGb,
+    /// QPs that were set up, a second.
+    #[serde(rename = "connections_per_s")]
+    ConnectionsPerS,
+    /// 99 % of rounds were set up in at most this time, in nanoseconds.
+    #[serde(rename = "setup_p99_ns")]
+    SetupP99Ns,
 }
 
 impl Metric {
     /// All, in the order in which they are shown.
-    pub const ALL: [Metric; 7] = [
+    pub const ALL: [Metric; 9] = [
         Metric::GbitPerS,
         Metric::MmsgPerS,
         Metric::P50Ns,
@@ -40,6 +46,8 @@ impl Metric {
         Metric::P99_9Ns,
         Metric::Fairness,
         Metric::CpuSecondsPerGb,
+        Metric::ConnectionsPerS,
+        Metric::SetupP99Ns,
     ];
 
     /// Its name in documents that programs read; ends in its unit.
@@ -52,10 +60,13 @@ impl Metric {
             Metric::P99_9Ns => "latency_p99_9_ns",
             Metric::Fairness => "fairness_jain",
             Metric::CpuSecondsPerGb => "cpu_seconds_per_gb",
+            Metric::ConnectionsPerS => "connections_per_s",
+            Metric::SetupP99Ns => "setup_p99_ns",
         }
     }
 
-    /// The metric of a name; also without `latency_` and the unit: `p99`, `fairness`, `cpu`.
+    /// The metric of a name; also without `latency_` and the unit: `p99`, `fairness`, `cpu`,
+    /// `connections`, `setup`.
     pub fn from_name(name: &str) -> Option<Metric> {
         Metric::ALL
             .into_iter()
@@ -72,6 +83,8 @@ impl Metric {
             Metric::P99_9Ns => "p99.9",
             Metric::Fairness => "fairness",
             Metric::CpuSecondsPerGb => "cpu",
+            Metric::ConnectionsPerS => "connections",
+            Metric::SetupP99Ns => "setup",
         }
     }
 
@@ -80,9 +93,10 @@ impl Metric {
         match self {
             Metric::GbitPerS => "Gb/s",
             Metric::MmsgPerS => "Mmsg/s",
-            Metric::P50Ns | Metric::P99Ns | Metric::P99_9Ns => "ns",
+            Metric::P50Ns | Metric::P99Ns | Metric::P99_9Ns | Metric::SetupP99Ns => "ns",
             Metric::Fairness => "",
             Metric::CpuSecondsPerGb => "s/GB",
+            Metric::ConnectionsPerS => "/s",
         }
     }
 
@@ -91,8 +105,8 @@ impl Metric {
     pub fn default_margin(self) -> f64 {
         match self {
             Metric::GbitPerS | Metric::P50Ns => 0.03,
-            Metric::MmsgPerS => 0.05,
-            Metric::P99Ns | Metric::CpuSecondsPerGb => 0.10,
+            Metric::MmsgPerS | Metric::ConnectionsPerS => 0.05,
+            Metric::P99Ns | Metric::CpuSecondsPerGb | Metric::SetupP99Ns => 0.10,
             Metric::P99_9Ns => 0.20,
             Metric::Fairness => 0.02,
         }
@@ -100,7 +114,10 @@ impl Metric {
 
     /// Whether more of it is better.
     pub fn higher_is_better(self) -> bool {
-        matches!(self, Metric::GbitPerS | Metric::MmsgPerS | Metric::Fairness)
+        matches!(
+            self,
+            Metric::GbitPerS | Metric::MmsgPerS | Metric::Fairness | Metric::ConnectionsPerS
+        )
     }
 
     /// The run's figure; `None` when it was not measured.
@@ -113,6 +130,11 @@ impl Metric {
             Metric::P99Ns => latency.map(|latency| latency.p99 as f64),
             Metric::P99_9Ns => latency.map(|latency| latency.p99_9 as f64),
             Metric::Fairness => run.forward.fairness.as_ref().map(|fairness| fairness.jain),
+            Metric::ConnectionsPerS => run.connect.as_ref()?.connections_per_second,
+            Metric::SetupP99Ns => {
+                let setup = run.connect.as_ref()?.setup_ns.as_ref()?;
+                Some(setup.p99 as f64)
+            }
             Metric::CpuSecondsPerGb => {
                 let bytes = run.forward.totals.bytes;
                 let seconds = run.forward.cpu_seconds()?;

@@ -22,6 +22,7 @@ use super::outcome;
 use super::pairs::{self, Against};
 use super::run::{PathFacts, RunOutcome, Stage, run};
 use super::session::{LocalServer, Session, dial};
+use super::setup_run::run_setup;
 use super::station::{Station, StationError, StationOptions};
 use super::token::Token;
 
@@ -223,7 +224,8 @@ fn remark(options: &SweepOptions, first: &Session, one_process: bool, observer: 
         .sweep
         .cases
         .iter()
-        .find_map(|case| first.station.crowded(case, ends));
+        .filter_map(Case::moving)
+        .find_map(|case| first.station.crowded(&case, ends));
     if let Some(text) = crowded {
         observer.note(&text);
     }
@@ -304,7 +306,10 @@ impl Sweeper<'_> {
             station: &session.station,
             stop: self.stop,
         };
-        let done = run(&stage, case, number, self.observer);
+        let done = match case.setup {
+            Some(_) => run_setup(&stage, case, number, self.observer),
+            None => run(&stage, case, number, self.observer),
+        };
         let goes_on = done.report.is_some() && done.run.complete;
         let path = done.path;
         record(&mut self.outcome, &session, case, done, self.observer);

@@ -18,6 +18,8 @@ pub enum Feature {
     Poll,
     /// It connects by rdma_cm where a case says so.
     Cm,
+    /// It takes part in measuring set-up.
+    Connect,
     /// It was started to receive files.
     Receive,
 }
@@ -47,6 +49,7 @@ impl Feature {
             Feature::Explain => "explain",
             Feature::Poll => "poll",
             Feature::Cm => "cm",
+            Feature::Connect => "connect",
             Feature::Receive => "receive",
         }
     }
@@ -57,6 +60,7 @@ impl Feature {
             Feature::Explain => "is too old to take part in a lesson",
             Feature::Poll => "is too old for --poll event and adaptive",
             Feature::Cm => "is too old for --connect cm",
+            Feature::Connect => "is too old for --op connect",
             Feature::Receive => "receives no files",
         }
     }
@@ -73,7 +77,8 @@ impl Feature {
     pub fn needed_by(case: &Case) -> impl Iterator<Item = Feature> {
         let poll = (case.poll != PollMode::Busy).then_some(Feature::Poll);
         let cm = (case.connect == ConnectMode::Cm).then_some(Feature::Cm);
-        poll.into_iter().chain(cm)
+        let connect = case.setup.map(|_| Feature::Connect);
+        poll.into_iter().chain(cm).chain(connect)
     }
 
     /// Checks that `server`, which told its `features`, can do this.

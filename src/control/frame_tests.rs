@@ -6,7 +6,9 @@ use proptest::prelude::*;
 use serde_json::{Value, json};
 
 use super::*;
-use crate::control::message::{BusyInfo, Drained, Endpoints, LinkLayer, PerftestEnd, QpEndpoint};
+use crate::control::message::{
+    BusyInfo, Drained, Endpoints, LinkLayer, PerftestEnd, QpEndpoint, SetupArray,
+};
 
 /// A stream that gives at most `piece` bytes a read, and has nothing to read before each of them.
 struct Pieces {
@@ -151,6 +153,9 @@ fn any_message() -> impl Strategy<Value = Message> {
             run
         }),
         any_endpoints().prop_map(|endpoints| Message::Endpoints(Box::new(endpoints))),
+        (any_endpoints(), any::<u64>()).prop_map(|(endpoints, held_ns)| {
+            Message::SetupArray(Box::new(SetupArray { endpoints, held_ns }))
+        }),
         any::<(u64, Option<Vec<Vec<u32>>>)>().prop_map(|(sent_messages, posts)| {
             Message::Drained(Box::new(Drained {
                 sent_messages,

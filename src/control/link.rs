@@ -75,6 +75,7 @@ struct Shared {
 struct Unread {
     message: Message,
     bytes: usize,
+    arrived: Instant,
 }
 
 impl Link {
@@ -169,6 +170,18 @@ impl Link {
     /// Why the link ended; [`LinkError::Overdue`] after `timeout` with a living peer;
     /// [`LinkError::Interrupted`] when `stop` is set.
     pub fn recv(&self, timeout: Duration, stop: &AtomicBool) -> Result<Message, LinkError> {
+        self.recv_stamped(timeout, stop).map(|(message, _)| message)
+    }
+
+    /// As [`Link::recv`], and when the message had come.
+    ///
+    /// # Errors
+    /// As [`Link::recv`].
+    pub fn recv_stamped(
+        &self,
+        timeout: Duration,
+        stop: &AtomicBool,
+    ) -> Result<(Message, Instant), LinkError> {
         let started = Instant::now();
         loop {
             if stop.load(Ordering::Relaxed) {
@@ -176,7 +189,10 @@ impl Link {
             }
             let left = timeout.saturating_sub(started.elapsed());
             match self.incoming.recv_timeout(left.min(STOP_CHECK_EVERY)) {
-                Ok(unread) => return Ok(self.shared.taken(unread)),
+                Ok(unread) => {
+                    let arrived = unread.arrived;
+                    return Ok((self.shared.taken(unread), arrived));
+                }
                 Err(RecvTimeoutError::Disconnected) => return Err(self.shared.ended()),
                 Err(RecvTimeoutError::Timeout) if left.is_zero() => {
                     let seconds = timeout.as_secs_f64();

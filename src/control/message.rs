@@ -139,6 +139,12 @@ pub enum Message {
     TcpHello(TcpHello),
     /// The server listens for it; `file_fin` and `file_ack` end it.
     TcpAccept(TcpAccept),
+    /// Client to server, where set-up is measured: create the QPs of a round.
+    SetupRound,
+    /// The sender's QPs of the round, all in INIT.
+    SetupArray(Box<SetupArray>),
+    /// The sender has destroyed its QPs of the round.
+    SetupGone,
     /// Sign of life; the link swallows it.
     Heartbeat,
     /// The sender gives the session up.
@@ -190,6 +196,9 @@ impl Message {
             Message::FileAck(_) => "file_ack",
             Message::TcpHello(_) => "tcp_hello",
             Message::TcpAccept(_) => "tcp_accept",
+            Message::SetupRound => "setup_round",
+            Message::SetupArray(_) => "setup_array",
+            Message::SetupGone => "setup_gone",
             Message::Heartbeat => "heartbeat",
             Message::Abort { .. } => "abort",
             Message::Goodbye => "goodbye",
@@ -204,6 +213,16 @@ pub struct CmListening {
     pub port: u16,
     /// 16 bytes in hex, by which it knows the requests of this run.
     pub nonce: String,
+}
+
+/// One side's connection array of a round of set-ups.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SetupArray {
+    /// The QPs; they offer no memory.
+    pub endpoints: Endpoints,
+    /// Of the server's: how long it had the client's array before it had its own to answer with, in nanoseconds.
+    #[serde(default)]
+    pub held_ns: u64,
 }
 
 /// Who has the server.

@@ -28,6 +28,7 @@ pub(crate) fn case() -> Case {
         latency: true,
         cq_depth: None,
         transport: Transport::default(),
+        setup: None,
     }
 }
 

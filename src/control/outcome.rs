@@ -10,8 +10,8 @@ use crate::metrics::limits::{protocol_efficiency, share_of_limit};
 use crate::metrics::timeline;
 use crate::plan::{Case, Stop, Warmup};
 use crate::results::model::{
-    CaseConfig, Device, Direction, Fairness, Latency, Limits, QpResult, Receiver, Timeline, Totals,
-    WorkerResult,
+    CaseConfig, ConnectStep, Device, Direction, Fairness, Latency, Limits, QpResult, Receiver,
+    Timeline, Totals, WorkerResult,
 };
 use crate::results::rates::gbit_per_s;
 use crate::verbs::{LinkLayer, Port};
@@ -33,9 +33,23 @@ pub struct EndReport {
     pub receiver: Option<Receiver>,
     /// Messages received on each QP since it was made.
     pub received_in_all: Vec<u64>,
+    /// Times of its steps, where set-up was measured.
+    #[serde(default)]
+    pub setup_steps: Vec<ConnectStep>,
 }
 
 impl EndReport {
+    /// The report of an end that measured set-up, of which no traffic is to be told.
+    pub fn of_setup(port: &Port, setup_steps: Vec<ConnectStep>) -> EndReport {
+        EndReport {
+            device: device(port),
+            direction: None,
+            receiver: None,
+            received_in_all: Vec::new(),
+            setup_steps,
+        }
+    }
+
     /// The report of a finished end.
     pub fn of(case: &Case, finished: &Finished, clock: &Clock) -> EndReport {
         let duties = finished.fabric.duties();
@@ -55,6 +69,7 @@ impl EndReport {
         EndReport {
             device: device(finished.fabric.port()),
             direction,
+            setup_steps: Vec::new(),
             receiver: duties.receives.then(|| receiver(case, finished, clock)),
             received_in_all: per_qp(finished, |worker, qp| {
                 worker.qps.get(qp).map_or(0, |qp| qp.received_in_all)
@@ -192,7 +207,7 @@ pub fn per_qp(finished: &Finished, figure: impl Fn(&WorkerReport, usize) -> u64)
         .collect()
 }
 
-fn latency(recorder: &Recorder) -> Option<Latency> {
+pub(super) fn latency(recorder: &Recorder) -> Option<Latency> {
     Latency::from_histogram(recorder.histogram(), recorder.overflows())
 }
 
@@ -260,7 +275,7 @@ pub fn config(case: &Case, device: &str) -> CaseConfig {
         Stop::MessagesPerQp(messages) => (None, Some(messages)),
     };
     CaseConfig {
-        op: case.op.name().to_owned(),
+        op: case.workload().name().to_owned(),
         qps: case.qps,
         cq: case.cq.name().to_owned(),
         size: case.size_bytes.into(),
@@ -290,5 +305,6 @@ pub fn config(case: &Case, device: &str) -> CaseConfig {
         hop_limit: case.transport.hop_limit,
         poll: case.poll.name().to_owned(),
         connect: case.connect.name().to_owned(),
+        traffic_qps: case.setup.map(|setup| setup.traffic_qps),
     }
 }

@@ -108,6 +108,15 @@ pub(super) fn run(
 }
 
 fn set_up(stage: &Stage<'_>, case: &Case, number: u32) -> Result<Rig, Broken> {
+    stage.link.send(&Message::Prepare {
+        case: Box::new(case.clone()),
+        run: number,
+    })?;
+    make_rig(stage, case)
+}
+
+/// Creates and connects this end's objects, with workers that wait, once the server is doing the same.
+pub(super) fn make_rig(stage: &Stage<'_>, case: &Case) -> Result<Rig, Broken> {
     let (link, stop) = (stage.link, stage.stop);
     let alive = || {
         if stop.load(Ordering::Relaxed) {
@@ -118,10 +127,6 @@ fn set_up(stage: &Stage<'_>, case: &Case, number: u32) -> Result<Rig, Broken> {
         }
         link.check().map_err(RunFailure::from)
     };
-    link.send(&Message::Prepare {
-        case: Box::new(case.clone()),
-        run: number,
-    })?;
     let mut fabric = Fabric::create(
         stage.station.port(),
         case,
@@ -163,7 +168,8 @@ fn drive(
     if !case.warmup.longest().is_zero() {
         observer.phase("warm-up", Some(case.warmup.longest()));
         link.send(&Message::Start)?;
-        warm_up(stage, case, rig, observer, notes)?;
+        let warm = warm_up(stage, case, rig, observer)?;
+        (notes.warmup_seconds, notes.warmup_steady) = warm;
         if counted {
             drain(stage, rig, stop, true)?;
         }
@@ -206,13 +212,14 @@ fn drive(
     }
 }
 
-fn warm_up(
+/// Lets the traffic of both ends warm up; how long it took in seconds, and whether it came to be steady, where that
+/// was asked for.
+pub(super) fn warm_up(
     stage: &Stage<'_>,
     case: &Case,
     rig: &Rig,
     observer: &mut dyn Observer,
-    notes: &mut Notes,
-) -> Result<(), Broken> {
+) -> Result<(f64, Option<bool>), Broken> {
     let limit = case.warmup.longest();
     let mut steady = SteadyDetector::new(case.signal_every);
     let mut meter = Meter::new(case);
@@ -228,9 +235,8 @@ fn warm_up(
         }
         is_steady || elapsed >= limit
     })?;
-    notes.warmup_seconds = started.elapsed().as_secs_f64();
-    notes.warmup_steady = matches!(case.warmup, Warmup::AutoCapNs(_)).then_some(is_steady);
-    Ok(())
+    let steady = matches!(case.warmup, Warmup::AutoCapNs(_)).then_some(is_steady);
+    Ok((started.elapsed().as_secs_f64(), steady))
 }
 
 fn measure(
@@ -270,7 +276,12 @@ fn measure(
 }
 
 /// Brings both ends to rest and checks what only shows then.
-fn drain(stage: &Stage<'_>, rig: &Rig, stop: &AtomicBool, now: bool) -> Result<Drained, Broken> {
+pub(super) fn drain(
+    stage: &Stage<'_>,
+    rig: &Rig,
+    stop: &AtomicBool,
+    now: bool,
+) -> Result<Drained, Broken> {
     drain_until(stage, rig, stop, now, None)
 }
 
@@ -375,7 +386,7 @@ fn conclude(
     }
 }
 
-fn take_report(link: &Link) -> Result<EndReport, RunFailure> {
+pub(super) fn take_report(link: &Link) -> Result<EndReport, RunFailure> {
     let never = AtomicBool::new(false);
     let report = match link.recv(ANSWER_LIMIT, &never)? {
         Message::Report(report) => report,
@@ -416,7 +427,7 @@ fn unaccounted(case: &Case, finished: &Finished, report: &EndReport) -> Option<R
 }
 
 /// The reason as a person should hear it.
-fn explain(broken: Broken, finished: Option<&Finished>) -> RunFailure {
+pub(super) fn explain(broken: Broken, finished: Option<&Finished>) -> RunFailure {
     let seen = || finished.and_then(|finished| RunFailure::from_trouble(&finished.troubles()));
     match broken {
         Broken::Workers => seen().unwrap_or_else(|| {
@@ -433,7 +444,7 @@ fn explain(broken: Broken, finished: Option<&Finished>) -> RunFailure {
     }
 }
 
-fn ended_early(run: Run, failure: &RunFailure) -> Run {
+pub(super) fn ended_early(run: Run, failure: &RunFailure) -> Run {
     Run {
         complete: false,
         interrupted: failure.interrupted,
@@ -443,27 +454,27 @@ fn ended_early(run: Run, failure: &RunFailure) -> Run {
 }
 
 /// Lets the server know why, if it can still hear it.
-fn tell(link: &Link, failure: &RunFailure) {
+pub(super) fn tell(link: &Link, failure: &RunFailure) {
     if !failure.link_lost {
         let _ = link.send(&failure.to_abort());
     }
 }
 
 /// Shows a rate now and then.
-struct Meter {
+pub(super) struct Meter {
     bits_per_message: f64,
     shown: (Duration, u64),
 }
 
 impl Meter {
-    fn new(case: &Case) -> Self {
+    pub(super) fn new(case: &Case) -> Self {
         Meter {
             bits_per_message: f64::from(case.size_bytes) * 8.0,
             shown: (Duration::ZERO, 0),
         }
     }
 
-    fn show(&mut self, elapsed: Duration, messages: u64, observer: &mut dyn Observer) {
+    pub(super) fn show(&mut self, elapsed: Duration, messages: u64, observer: &mut dyn Observer) {
         let since = elapsed.saturating_sub(self.shown.0);
         if since < SAMPLE_EVERY {
             return;

@@ -17,7 +17,7 @@ use super::run::{ANSWER_LIMIT, SETUP_LIMIT};
 use super::station::Station;
 
 /// Longest time between two commands in a run: the longest measurement, and then some.
-const COMMAND_LIMIT: Duration = Duration::from_secs(7 * 24 * 3600);
+pub(super) const COMMAND_LIMIT: Duration = Duration::from_secs(7 * 24 * 3600);
 
 /// Serves one run.
 ///
@@ -56,7 +56,12 @@ pub(super) fn serve_run(
     }
 }
 
-fn set_up(link: &Link, station: &Station, case: &Case, stop: &AtomicBool) -> Result<Rig, Broken> {
+pub(super) fn set_up(
+    link: &Link,
+    station: &Station,
+    case: &Case,
+    stop: &AtomicBool,
+) -> Result<Rig, Broken> {
     let alive = || link.check().map_err(RunFailure::from);
     let mut fabric = Fabric::create(
         station.port(),
@@ -152,13 +157,18 @@ fn drive(link: &Link, rig: &Rig, case: &Case, stop: &AtomicBool) -> Result<(), B
 }
 
 /// Waits for all that was sent to this end, closes its window, and checks what only shows at the end.
-fn settle(link: &Link, rig: &Rig, stop: &AtomicBool, peer: &Drained) -> Result<(), Broken> {
+pub(super) fn settle(
+    link: &Link,
+    rig: &Rig,
+    stop: &AtomicBool,
+    peer: &Drained,
+) -> Result<(), Broken> {
     rig.await_received(link, stop, peer)?;
     rig.set_phase(Phase::Drain);
     rig.verify(peer)
 }
 
-fn explain(broken: Broken) -> RunFailure {
+pub(super) fn explain(broken: Broken) -> RunFailure {
     match broken {
         Broken::Known(failure) => failure,
         Broken::Interrupted => RunFailure {

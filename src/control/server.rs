@@ -22,6 +22,7 @@ use super::message::{BusyInfo, Message};
 use super::perftest_server::{permit, serve_perftest};
 use super::seat::Seat;
 use super::serve_run::serve_run;
+use super::serve_setup::serve_setup;
 use super::station::{Route, Station, StationOptions};
 use super::token::Token;
 
@@ -308,7 +309,10 @@ fn serve_session(
                     bad_input: true,
                     ..RunFailure::new(format!("the server refuses the case: {error}"), None)
                 })?;
-                serve_run(link, &station, &case, stop)?;
+                match case.setup {
+                    Some(_) => serve_setup(link, &station, &case, stop)?,
+                    None => serve_run(link, &station, &case, stop)?,
+                }
                 *runs += 1;
             }
             Ok(Message::PerftestCheck { programs }) => {

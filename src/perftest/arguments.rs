@@ -140,6 +140,7 @@ pub(super) mod tests {
             connect: ConnectMode::Tcp,
             cq_depth: None,
             transport: Transport::default(),
+            setup: None,
         }
     }
 

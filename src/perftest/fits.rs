@@ -49,6 +49,12 @@ pub fn fits(case: &Case) -> Result<(), Misfit> {
             hint: hint.into(),
         })
     };
+    if case.setup.is_some() {
+        return misfit(
+            "no program of it measures the set-up of QPs".into(),
+            "take connect out of --op",
+        );
+    }
     if case.connect == ConnectMode::Cm {
         return misfit(
             "with rdma_cm (-R) it takes device, GID, MTU and time-outs as the route and the kernel have them, not the \

@@ -6,6 +6,8 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
+use super::workload::SetUp;
+
 /// The RDMA operation that is measured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
@@ -76,7 +78,7 @@ pub enum Mtu {
 pub enum Stop {
     /// After this time, in nanoseconds.
     DurationNs(u64),
-    /// After this many messages on each QP (and in each direction).
+    /// After this many messages on each QP (and in each direction); where set-up is measured, after so many rounds.
     MessagesPerQp(u64),
 }
 
@@ -137,6 +139,9 @@ pub struct Case {
     pub cq_depth: Option<u32>,
     /// How the transport treats lost packets and absent receives.
     pub transport: Transport,
+    /// Set-up is what is measured, and the other settings are of the traffic meanwhile, see [`SetUp`].
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub setup: Option<SetUp>,
 }
 
 /// Attributes of the reliable connection, each as `ibv_modify_qp(3)` takes it.

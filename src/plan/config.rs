@@ -187,6 +187,7 @@ keys! {
     "connect" => connect = many,
     "size" => size = many,
     "qps" => qps = many,
+    "traffic-qps" => traffic_qps = many,
     "workers" => workers = many,
     "tx-depth" => tx_depth = many,
     "rx-depth" => rx_depth = many,

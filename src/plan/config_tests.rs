@@ -62,7 +62,7 @@ fn every_error_has_its_place() {
         ("verify = 1", "s.toml:1:10: `verify` is true or false"),
         (
             "op = 'sent'",
-            "s.toml:1:6: `op`: `sent` is not one of send, write, read; did you mean `send`?",
+            "s.toml:1:6: `op`: `sent` is not one of send, write, read, connect; did you mean `send`?",
         ),
     ] {
         assert_eq!(parse(text).unwrap_err(), expected);

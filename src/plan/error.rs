@@ -49,6 +49,27 @@ pub enum PlanError {
         /// What was asked for.
         inline_bytes: u64,
     },
+    /// Traffic is beside set-ups only.
+    #[error(
+        "--traffic-qps has no effect without --op connect: it is the traffic while QPs are set up"
+    )]
+    TrafficWithoutConnect,
+    /// A setting that set-up cannot be measured with.
+    #[error(
+        "--{flag} cannot be had with --op connect, whose traffic goes one way and is not checked"
+    )]
+    NotWithConnect {
+        /// The option's long name.
+        flag: &'static str,
+    },
+    /// A setting of something that cases of set-up do not have.
+    #[error("--{flag} has no effect on --op connect: {why}")]
+    NoEffectOnConnect {
+        /// The option's long name.
+        flag: &'static str,
+        /// Why, as half a sentence.
+        why: &'static str,
+    },
     /// Two ends of a measurement.
     #[error(
         "--duration and --iters exclude each other: a run ends after a time or after a number of messages"
@@ -82,7 +103,11 @@ impl PlanError {
     /// The long name, without dashes, of the option to change first.
     pub fn flag(&self) -> &'static str {
         match self {
-            PlanError::OutOfRange { flag, .. } | PlanError::BatchTooDeep { flag, .. } => flag,
+            PlanError::OutOfRange { flag, .. }
+            | PlanError::BatchTooDeep { flag, .. }
+            | PlanError::NotWithConnect { flag }
+            | PlanError::NoEffectOnConnect { flag, .. } => flag,
+            PlanError::TrafficWithoutConnect => "traffic-qps",
             PlanError::ListDoesNotFit { .. } => "post-list",
             PlanError::InlineOnRead { .. } => "inline",
             PlanError::TwoStops | PlanError::NoDuration => "duration",
@@ -122,6 +147,13 @@ impl PlanError {
             PlanError::InlineOnRead { .. } => {
                 "leave --inline out, or add send or write to --op".into()
             }
+            PlanError::TrafficWithoutConnect => {
+                "leave --traffic-qps out, or add connect to --op".into()
+            }
+            PlanError::NotWithConnect { flag } => {
+                format!("leave --{flag} out, or take connect out of --op and measure it by itself")
+            }
+            PlanError::NoEffectOnConnect { flag, .. } => format!("leave --{flag} out"),
             PlanError::TwoStops => "leave one of them out".into(),
             PlanError::NoDuration => "give --duration a time such as 5s, or use --iters".into(),
             PlanError::TooManyCases { longest, .. } => {

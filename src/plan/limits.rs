@@ -7,6 +7,8 @@ use super::{Count, PlanError};
 
 /// Queue pairs of a case.
 pub const QPS: RangeInclusive<u64> = 1..=65_536;
+/// Queue pairs with traffic while others are set up.
+pub const TRAFFIC_QPS: RangeInclusive<u64> = 0..=65_536;
 /// Payload bytes of a message: up to 1 GiB; InfiniBand's own limit is 2 GiB.
 pub const SIZE_BYTES: RangeInclusive<u64> = 1..=1 << 30;
 /// WRs outstanding on one queue.

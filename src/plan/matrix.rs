@@ -1,9 +1,9 @@
 //! The product of all lists: each cell is a case with a name of its own.
 //!
-//! Order, outermost first: op, CQ mode, size, QPs, workers, tx depth, rx depth, signalling, post
+//! Order, outermost first: op, CQ mode, size, QPs, QPs with traffic, workers, tx depth, rx depth, signalling, post
 //! list, inline, MTU, polling, connecting; within each, as the list was given. So a table reads downwards as scaling over
 //! QPs, size by size. What cannot matter to an operation makes no cases: rx depth for WRITE and READ,
-//! inline for READ.
+//! inline for READ, QPs with traffic where no set-up is measured, and settings of traffic where there is none.
 
 use std::fmt::Write as _;
 use std::ops::RangeInclusive;
@@ -12,14 +12,16 @@ use super::case::{Case, ConnectMode, CqMode, Mtu, Op, PollMode};
 use super::error::PlanError;
 use super::limits::{self, checked};
 use super::sweep::Common;
+use super::workload::{SetUp, Workload};
 use super::{Count, List, Size, SweepSpec};
 
 /// Every list with its defaults filled in.
 pub(super) struct Axes {
-    op: Vec<Op>,
+    op: Vec<Workload>,
     cq: Vec<CqMode>,
     size: Vec<u32>,
     qps: Vec<u32>,
+    traffic_qps: Vec<u32>,
     workers: Vec<u32>,
     tx_depth: Vec<u32>,
     rx_depth: Vec<u32>,
@@ -34,6 +36,7 @@ pub(super) struct Axes {
 
 const DEFAULT_SIZE_BYTES: u64 = 65_536;
 const DEFAULT_QPS: u64 = 1;
+const DEFAULT_TRAFFIC_QPS: u64 = 1;
 const DEFAULT_WORKERS: u64 = 1;
 const DEFAULT_TX_DEPTH: u64 = 128;
 const DEFAULT_RX_DEPTH: u64 = 512;
@@ -74,10 +77,10 @@ fn size_axis(
 impl Axes {
     pub(super) fn new(spec: &SweepSpec) -> Result<Axes, PlanError> {
         let axes = Axes {
-            op: spec
-                .op
-                .as_ref()
-                .map_or_else(|| vec![Op::Send], |list| list.items().to_vec()),
+            op: spec.op.as_ref().map_or_else(
+                || vec![Workload::Transfer(Op::Send)],
+                |list| list.items().to_vec(),
+            ),
             cq: spec
                 .cq
                 .as_ref()
@@ -89,6 +92,12 @@ impl Axes {
                 &limits::SIZE_BYTES,
             )?,
             qps: axis("qps", spec.qps.as_ref(), DEFAULT_QPS, &limits::QPS)?,
+            traffic_qps: axis(
+                "traffic-qps",
+                spec.traffic_qps.as_ref(),
+                DEFAULT_TRAFFIC_QPS,
+                &limits::TRAFFIC_QPS,
+            )?,
             workers: axis(
                 "workers",
                 spec.workers.as_ref(),
@@ -134,22 +143,81 @@ impl Axes {
                 .as_ref()
                 .map_or_else(|| vec![ConnectMode::Tcp], |list| list.items().to_vec()),
         };
-        if axes.op.iter().all(|op| *op == Op::Read)
+        if axes.op.iter().all(|op| *op == Workload::Transfer(Op::Read))
             && let Some(inline_bytes) = axes.inline.iter().copied().find(|bytes| *bytes > 0)
         {
             return Err(PlanError::InlineOnRead {
                 inline_bytes: inline_bytes.into(),
             });
         }
+        axes.check_connect(spec)?;
         Ok(axes)
     }
 
-    fn lengths(&self) -> [(&'static str, usize); 13] {
+    /// What has no effect where set-up is measured alone, or cannot be had with it, is refused by name.
+    fn check_connect(&self, spec: &SweepSpec) -> Result<(), PlanError> {
+        let given = |flag: bool, name: &'static str| flag.then_some(name);
+        let connects = self.op.contains(&Workload::Connect);
+        if !connects {
+            return match spec.traffic_qps {
+                Some(_) => Err(PlanError::TrafficWithoutConnect),
+                None => Ok(()),
+            };
+        }
+        if let Some(flag) = given(spec.verify == Some(true), "verify")
+            .or(given(spec.bidirectional == Some(true), "bidirectional"))
+            .or(given(self.connect.contains(&ConnectMode::Cm), "connect cm"))
+        {
+            return Err(PlanError::NotWithConnect { flag });
+        }
+        if self.op.iter().any(|op| *op != Workload::Connect) {
+            return Ok(());
+        }
+        if spec.rx_depth.is_some() {
+            return Err(PlanError::NoEffectOnConnect {
+                flag: "rx-depth",
+                why: "its traffic is RDMA WRITEs, which need no receive",
+            });
+        }
+        let without_traffic = self.traffic_qps.iter().all(|qps| *qps == 0);
+        let of_traffic = given(spec.size.is_some(), "size")
+            .or(given(spec.cq.is_some(), "cq"))
+            .or(given(spec.poll.is_some(), "poll"))
+            .or(given(spec.workers.is_some(), "workers"))
+            .or(given(spec.tx_depth.is_some(), "tx-depth"))
+            .or(given(spec.signal_every.is_some(), "signal-every"))
+            .or(given(spec.post_list.is_some(), "post-list"))
+            .or(given(spec.inline.is_some(), "inline"))
+            .or(given(spec.cq_depth.is_some(), "cq-depth"))
+            .or(given(spec.no_latency.is_some(), "no-latency"));
+        match of_traffic {
+            Some(flag) if without_traffic => Err(PlanError::NoEffectOnConnect {
+                flag,
+                why: "it is a setting of the traffic, and with --traffic-qps 0 there is none",
+            }),
+            _ => Ok(()),
+        }
+    }
+
+    /// Of the cases without traffic, which its settings do not tell apart, the first.
+    fn is_first_traffic(&self, case: &Case, signal_every: Option<u32>) -> bool {
+        self.cq.first() == Some(&case.cq)
+            && self.size.first() == Some(&case.size_bytes)
+            && self.workers.first() == Some(&case.workers)
+            && self.tx_depth.first() == Some(&case.tx_depth)
+            && self.signal_every.first() == Some(&signal_every)
+            && self.post_list.first() == Some(&case.post_list)
+            && self.inline.first() == Some(&case.inline_bytes)
+            && self.poll.first() == Some(&case.poll)
+    }
+
+    fn lengths(&self) -> [(&'static str, usize); 14] {
         [
             ("op", self.op.len()),
             ("cq", self.cq.len()),
             ("size", self.size.len()),
             ("qps", self.qps.len()),
+            ("traffic-qps", self.traffic_qps.len()),
             ("workers", self.workers.len()),
             ("tx-depth", self.tx_depth.len()),
             ("rx-depth", self.rx_depth.len()),
@@ -190,14 +258,18 @@ impl Axes {
         let rx_depth = pick(&mut rest, &self.rx_depth)?;
         let tx_depth = pick(&mut rest, &self.tx_depth)?;
         let workers = pick(&mut rest, &self.workers)?;
+        let traffic_qps = pick(&mut rest, &self.traffic_qps)?;
         let qps = pick(&mut rest, &self.qps)?;
         let size_bytes = pick(&mut rest, &self.size)?;
         let cq = pick(&mut rest, &self.cq)?;
-        let op = pick(&mut rest, &self.op)?;
+        let workload = pick(&mut rest, &self.op)?;
+        let op = workload.op();
+        let setup = (workload == Workload::Connect).then_some(SetUp { traffic_qps });
 
         let repeats_rx_depth = op != Op::Send && self.rx_depth.first() != Some(&rx_depth);
         let repeats_inline = op == Op::Read && self.inline.first() != Some(&inline);
-        if repeats_rx_depth || repeats_inline {
+        let repeats_traffic_qps = setup.is_none() && self.traffic_qps.first() != Some(&traffic_qps);
+        if repeats_rx_depth || repeats_inline || repeats_traffic_qps {
             return None;
         }
         let usual_signal_every = default_signal_every(size_bytes, tx_depth, post_list);
@@ -223,7 +295,13 @@ impl Axes {
             latency: common.latency,
             cq_depth: common.cq_depth,
             transport: common.transport,
+            setup,
         };
+        if setup == Some(SetUp { traffic_qps: 0 })
+            && !self.is_first_traffic(&case, asked_signal_every)
+        {
+            return None;
+        }
         case.id = self.id(&case, usual_signal_every);
         Some(case)
     }
@@ -232,7 +310,10 @@ impl Axes {
     /// the sweep or is not the default.
     fn id(&self, case: &Case, usual_signal_every: u32) -> String {
         let size = Size::from_bytes(case.size_bytes).unwrap_or(Size::MAX);
-        let mut id = format!("{}-{}-q{}-{size}", case.op, case.cq, case.qps);
+        let mut id = match case.setup {
+            Some(SetUp { traffic_qps: 0 }) => format!("{}-q{}", case.workload(), case.qps),
+            _ => format!("{}-{}-q{}-{size}", case.workload(), case.cq, case.qps),
+        };
         let mut add = |letter: char, value: u32, default: u64, varies: bool| {
             if varies || u64::from(value) != default {
                 // Writing to a String cannot fail.
@@ -241,6 +322,20 @@ impl Axes {
         };
         let send = case.op == Op::Send;
         let read = case.op == Op::Read;
+        if let Some(SetUp { traffic_qps }) = case.setup {
+            add(
+                'T',
+                traffic_qps,
+                DEFAULT_TRAFFIC_QPS,
+                self.traffic_qps.len() > 1,
+            );
+            if traffic_qps == 0 {
+                if let Some(mtu) = case.mtu {
+                    add('m', mtu.bytes(), 0, true);
+                }
+                return id;
+            }
+        }
         add('w', case.workers, DEFAULT_WORKERS, self.workers.len() > 1);
         add(
             't',

@@ -13,6 +13,7 @@ pub mod size;
 pub mod spec;
 pub mod sweep;
 mod words;
+pub mod workload;
 
 pub use case::{Case, ConnectMode, CqMode, Mtu, Op, PollMode, Stop, Transport, Warmup};
 pub use config::{ConfigError, ConfigFile};
@@ -22,3 +23,4 @@ pub use list::{CoreList, Count, List};
 pub use size::Size;
 pub use spec::SweepSpec;
 pub use sweep::Sweep;
+pub use workload::{SetUp, Workload};

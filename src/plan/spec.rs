@@ -1,18 +1,19 @@
 //! What was asked for, before it is expanded: every setting that a flag or a file may give, and
 //! `None` for what neither did. It holds values that parsed, not values that make sense together.
 
-use super::{ConnectMode, Count, CqMode, List, Mtu, Op, PollMode, Size, TimeSpan, Warmup};
+use super::{ConnectMode, Count, CqMode, List, Mtu, PollMode, Size, TimeSpan, Warmup, Workload};
 
 /// A sweep as asked for. Fields are named as the long flags; see `rocebench --help`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[allow(missing_docs)]
 pub struct SweepSpec {
-    pub op: Option<List<Op>>,
+    pub op: Option<List<Workload>>,
     pub cq: Option<List<CqMode>>,
     pub poll: Option<List<PollMode>>,
     pub connect: Option<List<ConnectMode>>,
     pub size: Option<List<Size>>,
     pub qps: Option<List<Count>>,
+    pub traffic_qps: Option<List<Count>>,
     pub workers: Option<List<Count>>,
     pub tx_depth: Option<List<Count>>,
     pub rx_depth: Option<List<Count>>,
@@ -54,6 +55,7 @@ impl SweepSpec {
             connect: self.connect.or(base.connect),
             size: self.size.or(base.size),
             qps: self.qps.or(base.qps),
+            traffic_qps: self.traffic_qps.or(base.traffic_qps),
             workers: self.workers.or(base.workers),
             tx_depth: self.tx_depth.or(base.tx_depth),
             rx_depth: self.rx_depth.or(base.rx_depth),

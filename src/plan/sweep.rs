@@ -31,6 +31,17 @@ pub(super) struct Common {
 const DEFAULT_DURATION_NS: u64 = 5_000_000_000;
 
 fn check(case: &Case) -> Result<(), PlanError> {
+    if case.setup.is_some() {
+        for (flag, is_set) in [
+            ("verify", case.verify),
+            ("bidirectional", case.bidirectional),
+        ] {
+            if is_set {
+                return Err(PlanError::NotWithConnect { flag });
+            }
+        }
+        return case.moving().as_ref().map_or(Ok(()), check);
+    }
     for (flag, value) in [
         ("signal-every", case.signal_every),
         ("post-list", case.post_list),
@@ -179,6 +190,13 @@ impl Sweep {
         ] {
             checked::<u64>(flag, value, range)?;
         }
+        if let Some(setup) = case.setup {
+            checked::<u64>(
+                "traffic-qps",
+                setup.traffic_qps.into(),
+                &limits::TRAFFIC_QPS,
+            )?;
+        }
         if let Some(entries) = case.cq_depth {
             checked::<u64>("cq-depth", entries.into(), &limits::CQ_DEPTH)?;
         }
@@ -223,6 +241,7 @@ impl Sweep {
     /// The span of a case's measurement, for people.
     pub fn stop_text(case: &Case) -> String {
         match case.stop {
+            Stop::MessagesPerQp(rounds) if case.setup.is_some() => format!("{rounds} rounds"),
             Stop::DurationNs(ns) => TimeSpan::from_ns(ns).unwrap_or(TimeSpan::MAX).to_string(),
             Stop::MessagesPerQp(messages) => format!("{messages} messages a QP"),
         }

@@ -1,5 +1,5 @@
 use super::*;
-use crate::plan::{ConnectMode, Count, PollMode, Size};
+use crate::plan::{ConnectMode, Count, PollMode, Size, Workload};
 use proptest::prelude::*;
 use std::collections::HashSet;
 
@@ -52,6 +52,7 @@ fn an_empty_spec_is_one_case_of_defaults() {
         latency: true,
         cq_depth: None,
         transport: Transport::default(),
+        setup: None,
     };
     assert_eq!(*case, expected);
 }
@@ -256,7 +257,7 @@ proptest! {
         qps in some_list(70_000), workers in some_list(1_100), tx_depth in some_list(300), rx_depth in some_list(70_000),
         signal_every in some_list(300), post_list in some_list(130),
         sizes in proptest::collection::hash_set(0u32..=1 << 30, 1..4),
-        ops in proptest::sample::subsequence(Op::ALL.to_vec(), 1..=3),
+        ops in proptest::sample::subsequence(Workload::ALL.to_vec(), 1..=4),
     ) {
         let spec = SweepSpec {
             op: crate::plan::List::new(ops).ok(),
@@ -281,4 +282,58 @@ proptest! {
             Err(error) => prop_assert!(!error.flag().is_empty() && !error.hint().is_empty()),
         }
     }
+}
+
+#[test]
+fn set_up_is_measured_beside_traffic_of_the_other_settings() {
+    let text = "op = ['write', 'connect']\nqps = [1, 16]\ntraffic-qps = [0, 4]\nsize = [64, '4K']\niters = 3";
+    assert_eq!(
+        ids(text),
+        [
+            "write-shared-q1-64B",
+            "write-shared-q16-64B",
+            "write-shared-q1-4KiB",
+            "write-shared-q16-4KiB",
+            "connect-q1-T0",
+            "connect-shared-q1-64B-T4",
+            "connect-q16-T0",
+            "connect-shared-q16-64B-T4",
+            "connect-shared-q1-4KiB-T4",
+            "connect-shared-q16-4KiB-T4",
+        ]
+    );
+    let cases = sweep(text).unwrap().cases;
+    assert_eq!(cases[0].setup, None);
+    assert_eq!(cases[5].setup, Some(crate::plan::SetUp { traffic_qps: 4 }));
+    assert_eq!(Sweep::stop_text(&cases[5]), "3 rounds");
+}
+
+#[test]
+fn what_set_up_cannot_have_or_does_not_need_is_refused_by_name() {
+    for (text, flag) in [
+        ("op = ['send', 'connect']\nverify = true", "verify"),
+        ("op = 'connect'\nbidirectional = true", "bidirectional"),
+        ("op = 'connect'\nrx-depth = 4", "rx-depth"),
+        ("op = 'connect'\ntraffic-qps = 0\nsize = 64", "size"),
+        ("op = 'connect'\ntraffic-qps = 0\nworkers = 2", "workers"),
+        ("op = 'connect'\ntraffic-qps = 65537", "traffic-qps"),
+        ("traffic-qps = 1", "traffic-qps"),
+        ("op = 'connect'\ntx-depth = 4\npost-list = 8", "post-list"),
+    ] {
+        let error = sweep(text).unwrap_err();
+        assert_eq!(error.flag(), flag, "{text}");
+        assert!(!error.hint().is_empty());
+    }
+    for text in [
+        "op = ['send', 'connect']\nrx-depth = 4",
+        "op = 'connect'\nverify = false",
+        "op = 'connect'\ntraffic-qps = [0, 1]\nsize = 64",
+        "op = 'connect'\ntraffic-qps = 0\nqps = 4096\nmtu = 1024",
+    ] {
+        assert!(sweep(text).is_ok(), "{text}");
+    }
+    let mut case = sweep("op = 'connect'").unwrap().cases.remove(0);
+    assert_eq!(Sweep::check(&case), Ok(()));
+    case.verify = true;
+    assert!(Sweep::check(&case).is_err(), "from a peer");
 }

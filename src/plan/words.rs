@@ -34,7 +34,11 @@ fn suggestion(nearest: Option<&str>) -> String {
         .unwrap_or_default()
 }
 
-fn find<T: Copy>(word: &str, all: &[T], name: fn(T) -> &'static str) -> Result<T, WordError> {
+pub(super) fn find<T: Copy>(
+    word: &str,
+    all: &[T],
+    name: fn(T) -> &'static str,
+) -> Result<T, WordError> {
     all.iter()
         .copied()
         .find(|item| name(*item) == word)

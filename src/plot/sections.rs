@@ -3,20 +3,22 @@
 use std::collections::BTreeMap;
 
 use super::figures::{
-    bandwidth_by_size, comparison, heat_map, latency, rate_by_qps, shares, timeline, trend, workers,
+    bandwidth_by_size, comparison, heat_map, latency, rate_by_qps, set_up, shares, timeline, trend,
+    workers,
 };
 use super::section::Section;
 use crate::compare::Comparison;
 use crate::results::load::Loaded;
 
 /// Ids of all sections, in the page's order.
-pub const IDS: [&str; 9] = [
+pub const IDS: [&str; 10] = [
     "message-size",
     "queue-pairs",
     "workers",
     "latency",
     "shares",
     "heat-map",
+    "set-up",
     "over-time",
     "trend",
     "comparison",
@@ -66,6 +68,14 @@ pub fn sections(results: &[Loaded], comparison: Option<&Comparison>) -> Vec<Sect
                 .to_owned(),
             figures: heat_map::figures(results),
             needs: "two cases that differ in QPs or size",
+        },
+        Section {
+            id: "set-up",
+            heading: "Set-up",
+            intro: "How fast QPs are created, connected and destroyed, while others carry traffic or none do."
+                .to_owned(),
+            figures: set_up::figures(results),
+            needs: "two cases of --op connect that differ in QPs only",
         },
         Section {
             id: "over-time",

@@ -2,6 +2,7 @@
 
 pub mod against;
 pub(crate) mod compact;
+mod connect_text;
 pub mod csv;
 pub mod device;
 pub mod file;

@@ -185,9 +185,10 @@ pub struct PerftestPair {
 /// The settings of a case, as both ends applied them.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct CaseConfig {
-    /// Operation: `send`, `write` or `read`.
+    /// Operation: `send`, `write` or `read`; `connect` where set-up was measured: what is said of messages, queues
+    /// and workers is then of the traffic meanwhile, WRITEs on QPs of their own.
     pub op: String,
-    /// Queue pairs.
+    /// Queue pairs; of `connect`, those that a round sets up.
     pub qps: u32,
     /// How completion queues are shared: `shared`, `per-worker` or `per-qp`.
     pub cq: String,
@@ -217,7 +218,7 @@ pub struct CaseConfig {
     pub verify: bool,
     /// Length of the window that was asked for; `null` when messages were counted instead.
     pub duration_seconds: Option<f64>,
-    /// Messages asked for on each QP; `null` when time ended the window.
+    /// Messages asked for on each QP, of `connect` rounds; `null` when time ended the window.
     pub iterations_per_qp: Option<u64>,
     /// Rule of the warm-up: `auto` or `fixed`.
     pub warmup: String,
@@ -249,10 +250,20 @@ pub struct CaseConfig {
     /// of programs that only knew `tcp`.
     #[serde(default = "tcp")]
     pub connect: String,
+    /// `connect`: QPs that carried traffic meanwhile; `null` of other operations.
+    #[serde(default)]
+    pub traffic_qps: Option<u32>,
 }
 
 fn tcp() -> String {
     "tcp".to_owned()
+}
+
+impl CaseConfig {
+    /// Whether set-up was measured, and not a transfer.
+    pub fn is_set_up(&self) -> bool {
+        self.op == "connect"
+    }
 }
 
 fn busy() -> String {
@@ -288,6 +299,42 @@ pub struct Run {
     /// that did not sample it.
     #[serde(default)]
     pub timeline: Option<Timeline>,
+    /// `connect`: how fast QPs were set up; all else in the run is then of the traffic meanwhile. `null` of other
+    /// operations.
+    #[serde(default)]
+    pub connect: Option<Connect>,
+}
+
+/// Set-up itself, in rounds: each creates QPs at both ends, connects them and destroys them again.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Connect {
+    /// Whole rounds in the window.
+    pub rounds: u64,
+    /// QPs that were brought to RTS at both ends in them.
+    pub connections: u64,
+    /// From the first round's beginning to the last one's end, destroying included.
+    pub seconds: f64,
+    /// `connections` over `seconds`; `null` without a whole round.
+    pub connections_per_second: Option<f64>,
+    /// Of each round, from its beginning until both ends had said that all its QPs are in RTS.
+    pub setup_ns: Option<Latency>,
+    /// Times of each step, at the end that ran the sweep.
+    pub steps: Vec<ConnectStep>,
+    /// Times of each step at the other end; empty where it did not come to tell.
+    pub peer_steps: Vec<ConnectStep>,
+    /// Throughput of the traffic right before the first round; `null` without traffic or warm-up.
+    pub traffic_alone_gbit_per_s: Option<f64>,
+}
+
+/// A step of set-up.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct ConnectStep {
+    /// `create`, `init`, `exchange`, `rtr`, `rts` or `destroy`.
+    pub step: String,
+    /// What was timed once: `connection`, or `round` for what all QPs of a round do together.
+    pub per: String,
+    /// The times, in nanoseconds.
+    pub time_ns: Latency,
 }
 
 /// Throughput over time, as the thread that steers the run sampled it: about every 10 ms, and more

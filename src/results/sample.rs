@@ -210,3 +210,54 @@ fn write_run() -> Run {
         ..Run::default()
     }
 }
+
+/// Settings and a run of `connect`.
+pub(super) fn connect() -> (CaseConfig, Run) {
+    let time = |count, mean: f64, p99| Latency {
+        count,
+        min: 1000,
+        mean,
+        p99,
+        max: p99 + 1000,
+        ..Latency::default()
+    };
+    let step = |step: &str, per: &str, time_ns| ConnectStep {
+        step: step.to_owned(),
+        per: per.to_owned(),
+        time_ns,
+    };
+    let of_qp = |name, mean: u64, p99: u64| {
+        step(
+            name,
+            "connection",
+            time(6400, mean as f64 * 1e3, p99 * 1000),
+        )
+    };
+    let config = CaseConfig {
+        qps: 16,
+        traffic_qps: Some(2),
+        ..config("connect")
+    };
+    let run = Run {
+        connect: Some(Connect {
+            rounds: 400,
+            connections: 6400,
+            seconds: 2.0,
+            connections_per_second: Some(3200.0),
+            setup_ns: Some(time(400, 3.2e6, 4_100_000)),
+            steps: vec![
+                of_qp("create", 20, 30),
+                of_qp("init", 2, 3),
+                step("exchange", "round", time(400, 150e3, 200_000)),
+                of_qp("rtr", 4, 5),
+                of_qp("rts", 3, 4),
+                of_qp("destroy", 25, 40),
+            ],
+            peer_steps: vec![of_qp("create", 21, 31)],
+            traffic_alone_gbit_per_s: Some(9.5),
+        }),
+        receiver: None,
+        ..send_run()
+    };
+    (config, run)
+}

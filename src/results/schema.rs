@@ -25,6 +25,7 @@ mod tests {
 
     use serde_json::{Value, json};
 
+    use super::super::model::CaseResult;
     use super::super::sample;
     use super::*;
 
@@ -47,7 +48,14 @@ mod tests {
     fn results_are_valid_and_damaged_ones_are_not() {
         let schema = serde_json::to_value(schema()).unwrap();
         let validator = jsonschema::draft202012::new(&schema).unwrap();
-        let valid = serde_json::to_value(sample::result()).unwrap();
+        let mut result = sample::result();
+        let (config, run) = sample::connect();
+        result.cases.push(CaseResult {
+            config,
+            runs: vec![run],
+            ..CaseResult::default()
+        });
+        let valid = serde_json::to_value(result).unwrap();
         let errors: Vec<_> = validator
             .iter_errors(&valid)
             .map(|error| error.to_string())

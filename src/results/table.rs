@@ -4,6 +4,7 @@
 use std::io::{self, Write};
 use std::path::Path;
 
+use super::connect_text;
 use super::model::{CaseConfig, Direction, ResultFile, Run};
 
 /// Head and width of each column; a cell that is wider pushes its row, nothing is cut.
@@ -60,6 +61,11 @@ impl<W: Write> Table<W> {
         };
         let forward = cells(config, &run.forward, suffix);
         self.line(&forward, &flags(config, run, &run.forward))?;
+        if let Some(connect) = &run.connect {
+            for line in connect_text::lines(config, connect) {
+                writeln!(self.out, "{line}")?;
+            }
+        }
         if let Some(reverse) = reverse {
             let cells = cells(config, reverse, " in");
             self.line(&cells, &flags(config, run, reverse))?;
@@ -154,12 +160,17 @@ fn cells(config: &CaseConfig, direction: &Direction, suffix: &str) -> [String; C
         .limits
         .as_ref()
         .and_then(|limits| limits.share_of_limit);
+    // Settings of traffic that there is not.
+    let of_traffic = |text: String| match config.traffic_qps {
+        Some(0) => NOT_MEASURED.to_owned(),
+        _ => text,
+    };
     [
         format!("{}{suffix}", config.op),
-        config.cq.clone(),
+        of_traffic(config.cq.clone()),
         config.qps.to_string(),
-        human_size(config.size),
-        config.workers.to_string(),
+        of_traffic(human_size(config.size)),
+        of_traffic(config.workers.to_string()),
         figure(totals.gbit_per_s, digits),
         figure(totals.mmsg_per_s, digits),
         micros(latency.map(|latency| latency.p50)),

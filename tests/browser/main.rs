@@ -132,8 +132,8 @@ fn the_page_has_every_part_and_every_file_beside_it() {
         count(&mut browser, "table") > figures,
         "a figure has no table"
     );
-    // 2 × 72 of the synthetic sweeps, 7 of the old files.
-    assert_eq!(count(&mut browser, "#cases-table tbody tr"), 151);
+    // 2 × 72 of the synthetic sweeps, 9 of the old files.
+    assert_eq!(count(&mut browser, "#cases-table tbody tr"), 153);
     let pictures = browser.evaluate(
         "[...document.querySelectorAll('figcaption a')].map((a) => a.getAttribute('href'))",
     );

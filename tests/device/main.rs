@@ -8,6 +8,7 @@ mod lab;
 
 mod against;
 mod clients;
+mod connect;
 mod connect_cm;
 mod death;
 mod doctor;

@@ -8,6 +8,7 @@ mod against;
 mod against_broken;
 mod against_refused;
 mod choice;
+mod connect;
 mod connect_cm;
 mod death;
 mod doctor;

@@ -83,6 +83,7 @@ pub fn case(op: Op) -> Case {
         latency: true,
         cq_depth: None,
         transport: Transport::default(),
+        setup: None,
     }
 }
 

@@ -71,7 +71,11 @@ fn read_messages(shared: &Shared, deliver: &Sender<Unread>) -> LinkError {
                 let queued = shared.unread_bytes.fetch_add(bytes, Ordering::Relaxed) + bytes;
                 let full = queued > MAX_UNREAD_BYTES
                     || matches!(
-                        deliver.try_send(Unread { message, bytes }),
+                        deliver.try_send(Unread {
+                            message,
+                            bytes,
+                            arrived: Instant::now()
+                        }),
                         Err(TrySendError::Full(_))
                     );
                 if full {

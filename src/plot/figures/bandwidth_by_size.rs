@@ -22,7 +22,7 @@ const LIMIT_SHOWN_UP_TO: f64 = 2.5;
 
 /// The figures; none without two sizes.
 pub fn figures(results: &[Loaded]) -> Vec<Figure> {
-    let samples = Sample::all(results);
+    let samples = Sample::transfers(results);
     let has_peer = samples.iter().any(|sample| perftest(sample).is_some());
     let rule = Rule {
         axis: Setting::Size,

@@ -43,6 +43,8 @@ fn name(metric: Metric) -> &'static str {
         Metric::P99_9Ns => "p99.9 latency",
         Metric::Fairness => "Fairness (Jain’s index)",
         Metric::CpuSecondsPerGb => "CPU time a GB",
+        Metric::ConnectionsPerS => "Connections a second",
+        Metric::SetupP99Ns => "p99 set-up time",
     }
 }
 

@@ -60,6 +60,9 @@ pub fn grids(results: &[Loaded]) -> Vec<Grids> {
     let mut groups: BTreeMap<(&str, usize, &str), Vec<&CaseResult>> = BTreeMap::new();
     for case in results.iter().flat_map(|loaded| &loaded.result.cases) {
         let config = &case.config;
+        if config.is_set_up() {
+            continue;
+        }
         let rank = rank(&OPS, &config.op);
         let device = config.device.as_deref().unwrap_or_default();
         groups

@@ -35,7 +35,7 @@ pub fn figures(results: &[Loaded]) -> Vec<Figure> {
         most_figures: MOST_FIGURES,
         least_places: 1,
     };
-    let Groups { groups, notes } = grouped(Sample::all(results), &rule);
+    let Groups { groups, notes } = grouped(Sample::transfers(results), &rule);
     let last = groups.len().saturating_sub(1);
     let drawn = groups.iter().enumerate().filter_map(|(index, group)| {
         let notes: &[String] = if index == last { &notes } else { &[] };

@@ -14,6 +14,7 @@ pub mod qp_shares;
 pub mod rate_by_qps;
 mod ratio_scale;
 pub mod ratios;
+pub mod set_up;
 mod settings;
 pub mod shares;
 mod steps;

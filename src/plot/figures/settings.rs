@@ -16,6 +16,7 @@ pub(super) enum Setting {
     Direction,
     Cq,
     Qps,
+    TrafficQps,
     Size,
     Workers,
     Mtu,
@@ -30,7 +31,7 @@ pub(super) enum Setting {
 }
 
 impl Setting {
-    pub(super) const ALL: [Setting; 19] = [
+    pub(super) const ALL: [Setting; 20] = [
         Setting::Machine,
         Setting::Device,
         Setting::Link,
@@ -39,6 +40,7 @@ impl Setting {
         Setting::Direction,
         Setting::Cq,
         Setting::Qps,
+        Setting::TrafficQps,
         Setting::Size,
         Setting::Workers,
         Setting::Mtu,
@@ -77,6 +79,7 @@ impl Setting {
             Setting::Direction => "direction",
             Setting::Cq => "CQ mode",
             Setting::Qps => "QPs",
+            Setting::TrafficQps => "traffic",
             Setting::Size => "message size",
             Setting::Workers => "workers",
             Setting::Mtu => "MTU",
@@ -102,7 +105,7 @@ impl Setting {
             },
             Setting::Faults => Value::words(faults(file)),
             Setting::Op => {
-                let order = ["send", "write", "read"]
+                let order = ["send", "write", "read", "connect"]
                     .iter()
                     .position(|op| *op == config.op);
                 Value::number(order.map_or(9.0, |order| order as f64), config.op.clone())
@@ -117,6 +120,10 @@ impl Setting {
             ),
             Setting::Cq => Value::words(format!("CQ {}", config.cq)),
             Setting::Qps => count(config.qps.into(), "QP", "QPs"),
+            Setting::TrafficQps => match config.traffic_qps {
+                Some(qps) => count(qps.into(), "QP with traffic", "QPs with traffic"),
+                None => Value::words(String::new()),
+            },
             Setting::Size => Value::number(config.size as f64, number::bytes(config.size)),
             Setting::Workers => count(config.workers.into(), "worker", "workers"),
             Setting::Mtu => match config.mtu {
@@ -296,6 +303,20 @@ impl<'a> Sample<'a> {
             cases.map(move |case| Sample::new(loaded, case))
         };
         results.iter().flat_map(of).collect()
+    }
+
+    /// Those that moved data for its own sake.
+    pub(super) fn transfers(results: &'a [Loaded]) -> Vec<Sample<'a>> {
+        let mut all = Sample::all(results);
+        all.retain(|sample| !sample.case.config.is_set_up());
+        all
+    }
+
+    /// Those that measured set-up.
+    pub(super) fn set_ups(results: &'a [Loaded]) -> Vec<Sample<'a>> {
+        let mut all = Sample::all(results);
+        all.retain(|sample| sample.case.config.is_set_up());
+        all
     }
 
     pub(super) fn value(&self, setting: Setting) -> &Value {

@@ -30,7 +30,7 @@ const SINGLE_BARS: usize = 150;
 pub fn figures(results: &[Loaded]) -> (usize, Vec<Figure>) {
     let mut newest: BTreeMap<(&str, &str, &str), (&str, &CaseResult)> = BTreeMap::new();
     for Loaded { result, .. } in results {
-        for case in &result.cases {
+        for case in result.cases.iter().filter(|it| !it.config.is_set_up()) {
             let device = case.config.device.as_deref().unwrap_or_default();
             let this = (result.started_at.as_str(), case);
             let kept = newest

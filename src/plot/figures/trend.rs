@@ -57,6 +57,8 @@ fn what(metric: Metric) -> (&'static str, &'static str, Unit) {
         Metric::P99_9Ns => ("99.9 % latency", "p99.9", Unit::Nanoseconds),
         Metric::Fairness => ("Fairness of the QPs", "Jain's index", Unit::Plain),
         Metric::CpuSecondsPerGb => ("CPU time", "CPU seconds a GB", Unit::Plain),
+        Metric::ConnectionsPerS => ("Set-up", "connections a second", Unit::Plain),
+        Metric::SetupP99Ns => ("99 % set-up time", "set-up p99", Unit::Nanoseconds),
     }
 }
 

@@ -22,7 +22,7 @@ pub fn figures(results: &[Loaded]) -> Vec<Figure> {
         most_figures: 12,
         least_places: 2,
     };
-    let groups = grouped(Sample::all(results), &rule);
+    let groups = grouped(Sample::transfers(results), &rule);
     let kind = Kind {
         id: "workers",
         title: "Message rate against workers, and a worker's time for a message",

@@ -10,7 +10,7 @@ use crate::results::table::human_size;
 /// The figures of a case: name, digits after the point, the median over its complete runs.
 type Measured = (&'static str, usize, fn(&CaseResult) -> Option<f64>);
 
-const MEASURED: [Measured; 8] = [
+const MEASURED: [Measured; 10] = [
     ("Gb/s", 3, |case| median::metric(case, Metric::GbitPerS)),
     ("Mmsg/s", 4, |case| median::metric(case, Metric::MmsgPerS)),
     ("p50 (µs)", 2, |case| microseconds(case, Metric::P50Ns)),
@@ -23,7 +23,16 @@ const MEASURED: [Measured; 8] = [
     ("of limit (%)", 1, |case| {
         Some(100.0 * median::share_of_limit(case)?)
     }),
+    ("connections/s", 1, |case| {
+        median::metric(case, Metric::ConnectionsPerS)
+    }),
+    ("set-up p99 (ms)", 3, |case| {
+        Some(median::metric(case, Metric::SetupP99Ns)? / 1e6)
+    }),
 ];
+
+/// How many of them every table has; those behind are there where a case has them.
+const ALWAYS: usize = 8;
 
 fn microseconds(case: &CaseResult, metric: Metric) -> Option<f64> {
     Some(median::metric(case, metric)? / 1e3)
@@ -32,7 +41,10 @@ fn microseconds(case: &CaseResult, metric: Metric) -> Option<f64> {
 /// A setting that has a column where cases differ in it.
 type Setting = (&'static str, fn(&CaseConfig) -> Cell);
 
-const SETTINGS: [Setting; 10] = [
+const SETTINGS: [Setting; 11] = [
+    ("QPs with traffic", |config| {
+        config.traffic_qps.map_or(Cell::Missing, number)
+    }),
     ("tx depth", |config| number(config.tx_depth)),
     ("rx depth", |config| number(config.rx_depth)),
     ("signal every", |config| number(config.signal_every)),
@@ -86,6 +98,10 @@ pub fn all(results: &[Loaded]) -> Table {
             values.any(|value| Some(value) != first)
         })
         .collect();
+    let always = MEASURED.iter().take(ALWAYS);
+    let of_some = MEASURED.iter().skip(ALWAYS);
+    let has = |(.., of): &&Measured| cases().any(|(_, case)| of(case).is_some());
+    let measured: Vec<&Measured> = always.chain(of_some.filter(has)).collect();
     let many_files = results.len() > 1;
     let mut columns = vec![column("case", false)];
     if many_files {
@@ -100,7 +116,7 @@ pub fn all(results: &[Loaded]) -> Table {
     ]);
     columns.extend(differ.iter().map(|(name, _)| column(name, true)));
     columns.push(column("complete runs", true));
-    columns.extend(MEASURED.iter().map(|(name, ..)| column(name, true)));
+    columns.extend(measured.iter().map(|(name, ..)| column(name, true)));
     columns.push(column("remarks", false));
     let rows = cases()
         .map(|(file, case)| {
@@ -119,7 +135,7 @@ pub fn all(results: &[Loaded]) -> Table {
             row.extend(differ.iter().map(|(_, setting)| setting(config)));
             row.push(Cell::Number(median::complete_runs(case).count() as f64, 0));
             row.extend(
-                MEASURED
+                measured
                     .iter()
                     .map(|(_, digits, of)| figure(of(case), *digits)),
             );
@@ -159,7 +175,10 @@ fn remarks(case: &CaseResult) -> String {
 
 /// The best case of each operation, by each figure.
 pub fn key_figures(results: &[Loaded]) -> Table {
-    let cases = || results.iter().flat_map(|loaded| &loaded.result.cases);
+    let cases = || {
+        let all = results.iter().flat_map(|loaded| &loaded.result.cases);
+        all.filter(|case| !case.config.is_set_up())
+    };
     let mut ops: Vec<&str> = cases().map(|case| case.config.op.as_str()).collect();
     ops.sort_by_key(|op| {
         (

@@ -1,0 +1,116 @@
+//! A round of set-ups by arrays over the control connection, at both ends: create, INIT, exchange, RTR, RTS. All QPs
+//! take a step before the first takes the next, so that one exchange serves all.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use crate::verbs::{Access, QueuePair};
+
+use super::fabric::psns;
+use super::message::{Endpoints, Message, QpEndpoint, SetupArray};
+use super::needs::Side;
+use super::port_path::{self, Agreed};
+use super::rig::Broken;
+use super::run::SETUP_LIMIT;
+use super::setup_bench::{Bench, Connected};
+use super::setup_steps::{Step, StepTimes};
+use super::setup_watch::Watch;
+
+/// Sets the QPs of a round up; returns when this end's are in RTS.
+///
+/// # Errors
+/// A failed step, the peer's end or fault, or the user's wish to stop.
+pub(super) fn connect(
+    bench: &Bench<'_>,
+    side: Side,
+    watch: &mut Watch<'_>,
+    times: &mut StepTimes,
+) -> Result<Connected, Broken> {
+    let qps = bench.create(watch, times)?;
+    let port = bench.port.info.port;
+    bench.each(Step::Init, &qps, watch, times, |_, qp| {
+        qp.to_init(port, Access::LocalRead)
+    })?;
+    let psns = psns(qps.len())?;
+    let ours = port_path::endpoints(bench.port, endpoints(&qps, &psns));
+    let peer = match side {
+        Side::Client => ask(ours, watch, times)?,
+        Side::Server => answer(ours, watch, times)?,
+    };
+    peer.check(bench.case.qps, 0)
+        .map_err(super::failure::RunFailure::from)?;
+    let agreed = Agreed::between(bench.port, bench.case, &peer)?;
+    bench.each(Step::Rtr, &qps, watch, times, |index, qp| {
+        let remote = agreed.remote(&peer.qps[index]);
+        qp.to_rtr(&agreed.path, &remote, &agreed.reliability)
+    })?;
+    bench.each(Step::Rts, &qps, watch, times, |index, qp| {
+        qp.to_rts(psns[index], &agreed.reliability)
+    })?;
+    Ok(Connected {
+        qps,
+        path_mtu_bytes: agreed.path_mtu_bytes,
+        outstanding_reads: agreed.reliability.initiator_reads,
+    })
+}
+
+fn endpoints(qps: &[Arc<QueuePair>], psns: &[u32]) -> Vec<QpEndpoint> {
+    qps.iter()
+        .zip(psns)
+        .map(|(qp, &psn)| QpEndpoint {
+            qpn: qp.qpn(),
+            psn,
+            address: 0,
+            rkey: 0,
+            length: 0,
+        })
+        .collect()
+}
+
+/// The client's half of the exchange. Its time is that from sending to having the answer, without how long the
+/// server was still busy with its own QPs.
+fn ask(
+    endpoints: Endpoints,
+    watch: &mut Watch<'_>,
+    times: &mut StepTimes,
+) -> Result<Endpoints, Broken> {
+    let started = Instant::now();
+    watch
+        .link()
+        .send(&Message::SetupArray(Box::new(SetupArray {
+            endpoints,
+            held_ns: 0,
+        })))?;
+    let peer = array(watch)?.0;
+    let ns = nanoseconds(started).saturating_sub(peer.held_ns);
+    times.record(Step::Exchange, ns);
+    Ok(peer.endpoints)
+}
+
+/// The server's half: its time is that of handing its array over.
+fn answer(
+    endpoints: Endpoints,
+    watch: &mut Watch<'_>,
+    times: &mut StepTimes,
+) -> Result<Endpoints, Broken> {
+    let is_ready = Instant::now();
+    let (peer, arrived) = array(watch)?;
+    let held = is_ready.saturating_duration_since(arrived);
+    let message = Message::SetupArray(Box::new(SetupArray {
+        endpoints,
+        held_ns: u64::try_from(held.as_nanos()).unwrap_or(u64::MAX),
+    }));
+    times.time(Step::Exchange, || watch.link().send(&message))?;
+    Ok(peer.endpoints)
+}
+
+fn array(watch: &mut Watch<'_>) -> Result<(SetupArray, Instant), Broken> {
+    match watch.recv(SETUP_LIMIT)? {
+        (Message::SetupArray(array), arrived) => Ok((*array, arrived)),
+        (other, _) => Err(watch.link().unexpected("setup_array", &other).into()),
+    }
+}
+
+fn nanoseconds(since: Instant) -> u64 {
+    u64::try_from(since.elapsed().as_nanos()).unwrap_or(u64::MAX)
+}

@@ -1,0 +1,99 @@
+//! How fast QPs are set up against how many a round sets up, and each step's times. It must not know where the
+//! figures are shown.
+
+use super::curves::{Spread, number_column, text_column};
+use super::groups::{Rule, grouped};
+use super::panels::{Kind, Panel};
+use super::settings::{Sample, Setting};
+use crate::compare::Metric;
+use crate::plot::figure::{Cell, Figure, Table};
+use crate::plot::median::{self, complete_runs};
+use crate::results::load::Loaded;
+use crate::results::model::{CaseResult, Connect, ConnectStep, Latency};
+
+/// The figures, with the steps of all cases at the last; none without two numbers of QPs.
+pub fn figures(results: &[Loaded]) -> Vec<Figure> {
+    let rule = Rule {
+        axis: Setting::Qps,
+        place: &|sample| (sample.case.config.qps > 0).then_some(sample.case.config.qps.into()),
+        apart: &[],
+        most_lines: 8,
+        most_figures: 6,
+        least_places: 2,
+    };
+    let groups = grouped(Sample::set_ups(results), &rule);
+    let kind = Kind {
+        id: "set-up",
+        title: "Connections a second and set-up time against QPs",
+        setting: Setting::Qps,
+        axis: "QPs that a round sets up",
+        panels: [
+            Panel {
+                axis: "connections a second, destroying included",
+                column: "connections/s",
+                value: &|sample| Spread::of_runs(sample, &|run| Metric::ConnectionsPerS.of(run)),
+            },
+            Panel {
+                axis: "ms until all QPs of a round are in RTS, 99 % of rounds",
+                column: "set-up p99 (ms)",
+                value: &|sample| {
+                    Spread::of_runs(sample, &|run| Some(Metric::SetupP99Ns.of(run)? / 1e6))
+                },
+            },
+        ],
+        note: "A round creates QPs at both ends, connects them and destroys them.",
+    };
+    let mut figures = kind.figures(&groups);
+    if let Some(last) = figures.last_mut() {
+        last.tables.push(steps(results));
+    }
+    figures
+}
+
+/// Each step of each case.
+fn steps(results: &[Loaded]) -> Table {
+    let mut columns = vec![text_column("case"), text_column("end"), text_column("step")];
+    columns.push(text_column("timed once a"));
+    columns.extend(["mean (µs)", "p99 (µs)"].map(number_column));
+    let mut rows = Vec::new();
+    for sample in Sample::set_ups(results) {
+        let ends: [(&str, StepsOf); 2] = [("own", |it| &it.steps), ("other", |it| &it.peer_steps)];
+        for (end, steps_of) in ends {
+            rows.extend(steps_of_end(sample.case, end, steps_of));
+        }
+    }
+    Table {
+        caption: "Steps of set-up: medians over the complete runs".to_owned(),
+        columns,
+        rows,
+    }
+}
+
+type StepsOf = fn(&Connect) -> &Vec<ConnectStep>;
+
+fn steps_of_end(case: &CaseResult, end: &str, steps_of: StepsOf) -> Vec<Vec<Cell>> {
+    let Some(first) = complete_runs(case).find_map(|run| run.connect.as_ref()) else {
+        return Vec::new();
+    };
+    steps_of(first)
+        .iter()
+        .map(|step| {
+            let figure = |of: fn(&Latency) -> f64| {
+                let value = median::by(case, |run| {
+                    let connect = run.connect.as_ref()?;
+                    let same = steps_of(connect).iter().find(|it| it.step == step.step)?;
+                    Some(of(&same.time_ns) / 1e3)
+                });
+                value.map_or(Cell::Missing, |value| Cell::Number(value, 2))
+            };
+            vec![
+                Cell::Text(case.id.clone()),
+                Cell::Text(end.to_owned()),
+                Cell::Text(step.step.clone()),
+                Cell::Text(step.per.clone()),
+                figure(|time| time.mean),
+                figure(|time| time.p99 as f64),
+            ]
+        })
+        .collect()
+}

@@ -1,0 +1,95 @@
+//! What a run of `connect` measured, in lines for a person below its row of the table, whose figures are the
+//! traffic's. It must not know the table.
+
+use super::model::{CaseConfig, Connect, ConnectStep, Latency};
+use super::table::digits;
+
+/// The lines: rates first, then each end's steps.
+pub(super) fn lines(config: &CaseConfig, connect: &Connect) -> Vec<String> {
+    let mut lines = vec![rates(config, connect)];
+    let ends = [("", &connect.steps), ("other end: ", &connect.peer_steps)];
+    for (whose, steps) in ends {
+        if !steps.is_empty() {
+            let steps: Vec<String> = steps.iter().map(step).collect();
+            lines.push(format!("  {whose}{}", steps.join(", ")));
+        }
+    }
+    if lines.len() > 1 {
+        lines.push("  (steps in µs, mean/p99 of a QP; exchange of a round)".to_owned());
+    }
+    lines
+}
+
+fn rates(config: &CaseConfig, connect: &Connect) -> String {
+    let mut line = match connect.connections_per_second {
+        Some(rate) => format!(
+            "  {rate:.*} connections/s: {} rounds of {}",
+            digits(rate),
+            connect.rounds,
+            config.qps
+        ),
+        None => "  no round was finished".to_owned(),
+    };
+    if let Some(setup) = &connect.setup_ns {
+        let [mean, p99] = [setup.mean, setup.p99 as f64].map(|ns| ns / 1e6);
+        line += &format!(
+            ", set up in {mean:.*} ms (p99 {p99:.*})",
+            digits(mean),
+            digits(p99)
+        );
+    }
+    line += &match config.traffic_qps {
+        None | Some(0) => "; no traffic".to_owned(),
+        Some(1) => "; traffic on 1 QP".to_owned(),
+        Some(qps) => format!("; traffic on {qps} QPs"),
+    };
+    if let Some(alone) = connect.traffic_alone_gbit_per_s {
+        line += &format!(", alone {alone:.*} Gbit/s", digits(alone));
+    }
+    line
+}
+
+fn step(step: &ConnectStep) -> String {
+    let Latency { mean, p99, .. } = &step.time_ns;
+    let [mean, p99] = [*mean, *p99 as f64].map(|ns| short(ns / 1e3));
+    format!("{} {mean}/{p99}", step.step)
+}
+
+/// Three figures that count.
+fn short(value: f64) -> String {
+    let digits = match value {
+        value if value >= 99.95 => 0,
+        value if value >= 9.995 => 1,
+        value if value >= 0.1 => 2,
+        _ => 3,
+    };
+    format!("{value:.digits$}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::sample;
+    use super::*;
+
+    #[test]
+    fn rates_and_both_ends_steps_are_told_in_lines_that_fit() {
+        let (config, run) = sample::connect();
+        let lines = lines(&config, run.connect.as_ref().unwrap());
+        assert_eq!(
+            lines,
+            [
+                "  3200.0 connections/s: 400 rounds of 16, set up in 3.200 ms (p99 4.100); traffic on 2 QPs, alone 9.500 Gbit/s",
+                "  create 20.0/30.0, init 2.00/3.00, exchange 150/200, rtr 4.00/5.00, rts 3.00/4.00, destroy 25.0/40.0",
+                "  other end: create 21.0/31.0",
+                "  (steps in µs, mean/p99 of a QP; exchange of a round)",
+            ]
+        );
+        assert!(lines.iter().all(|line| line.chars().count() <= 118));
+    }
+
+    #[test]
+    fn a_run_without_a_whole_round_says_so() {
+        let lines = lines(&CaseConfig::default(), &Connect::default());
+        assert_eq!(lines, ["  no round was finished; no traffic"]);
+    }
+}

@@ -1,0 +1,283 @@
+//! `--op connect`: every connection is counted at every step, traffic goes on meanwhile, and what can go wrong is
+//! said.
+
+use std::io::{Read as _, Write as _};
+use std::net::{TcpListener, TcpStream};
+use std::process::Stdio;
+use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
+
+use crate::program::{Ended, Program, Server, alone};
+
+const STEPS: [&str; 6] = ["create", "init", "exchange", "rtr", "rts", "destroy"];
+
+/// The counts of a whole run add up at both ends.
+fn check(case: &Value, rounds: Option<u64>) {
+    let (config, run) = (&case["config"], &case["runs"][0]);
+    let connect = &run["connect"];
+    assert_eq!(run["complete"], true, "{case}");
+    let qps = config["qps"].as_u64().unwrap();
+    let done = connect["rounds"].as_u64().unwrap();
+    assert!(done > 0 && rounds.is_none_or(|rounds| rounds == done));
+    let connections = connect["connections"].as_u64().unwrap();
+    assert_eq!(connections, done * qps);
+    assert_eq!(connect["setup_ns"]["count"], done);
+    let seconds = connect["seconds"].as_f64().unwrap();
+    let rate = connect["connections_per_second"].as_f64().unwrap();
+    assert!((rate * seconds / connections as f64 - 1.0).abs() < 1e-9);
+    for end in ["steps", "peer_steps"] {
+        let steps = connect[end].as_array().unwrap();
+        let names: Vec<_> = steps
+            .iter()
+            .map(|it| it["step"].as_str().unwrap())
+            .collect();
+        assert_eq!(names, STEPS, "{end}");
+        for step in steps {
+            let (per, time) = (&step["per"], &step["time_ns"]);
+            let once = if per == "round" { done } else { connections };
+            assert_eq!(time["count"], once, "{end} {step}");
+            let [min, p99, max] = ["min", "p99", "max"].map(|it| time[it].as_u64().unwrap());
+            assert!(0 < min && min <= p99 && p99 <= max, "{end} {step}");
+        }
+    }
+    // All steps of a round are within its time, and all rounds within the window.
+    let sum_ns = |name: &str| {
+        let steps = connect["steps"].as_array().unwrap();
+        let step = steps.iter().find(|it| it["step"] == name).unwrap();
+        step["time_ns"]["mean"].as_f64().unwrap() * step["time_ns"]["count"].as_f64().unwrap()
+    };
+    let all_s = STEPS.map(sum_ns).iter().sum::<f64>() * 1e-9;
+    assert!(all_s <= seconds * 1.01, "{all_s} of {seconds} s");
+    let traffic = config["traffic_qps"].as_u64().unwrap();
+    assert_eq!(run["qps"].as_array().unwrap().len() as u64, traffic);
+    let messages = run["totals"]["messages"].as_u64().unwrap();
+    assert_eq!(messages > 0, traffic > 0, "{}", run["totals"]);
+    assert_eq!(run["totals"]["gbit_per_s"].is_null(), traffic == 0);
+    let wants_alone = traffic > 0 && config["warmup_limit_seconds"] != 0.0;
+    let alone = &connect["traffic_alone_gbit_per_s"];
+    assert_eq!(alone.as_f64().is_some_and(|it| it > 0.0), wants_alone);
+}
+
+fn check_all(ended: &Ended, cases: usize, rounds: Option<u64>) {
+    assert_eq!(ended.cases().len(), cases);
+    for case in ended.cases() {
+        check(case, rounds);
+    }
+}
+
+#[test]
+fn every_connection_is_counted_at_every_step_beside_traffic_and_alone() {
+    let _alone = alone();
+    let ended = Program::new(
+        "-d soft0 --op connect -q 1,16 --traffic-qps 0,2 -s 4K -n 5 --warmup 0.1s --timeout 18 --quiet",
+    )
+    .run()
+    .exits(0);
+    check_all(&ended, 4, Some(5));
+    let ids: Vec<_> = ended
+        .cases()
+        .iter()
+        .map(|it| it["id"].as_str().unwrap())
+        .collect();
+    assert_eq!(
+        ids,
+        [
+            "connect-q1-T0",
+            "connect-shared-q1-4KiB-T2",
+            "connect-q16-T0",
+            "connect-shared-q16-4KiB-T2",
+        ]
+    );
+    assert!(ended.stdout.contains("5 rounds of 16"), "{}", ended.stdout);
+    let steps = ended.stdout.matches("  other end: create ").count();
+    assert_eq!(steps, 4, "{}", ended.stdout);
+}
+
+#[test]
+fn thousands_of_queue_pairs_in_two_processes() {
+    let _alone = alone();
+    let server = Server::start("-d soft0");
+    let ended = Program::new(&format!(
+        "127.0.0.1:{} -d soft0 --op connect -q 4096 -s 4K -n 2 --warmup 0 --timeout 18 --quiet",
+        server.port
+    ))
+    .run()
+    .exits(0);
+    check_all(&ended, 1, Some(2));
+    assert!(!server.end().contains("ended early"));
+}
+
+#[test]
+fn its_results_are_compared_drawn_and_in_the_csv() {
+    let _alone = alone();
+    let ended = Program::new(
+        "-d soft0 --op write,connect -q 1,4 -s 4K -D 0.2s --runs 2 --warmup 0.1s --timeout 18 --quiet --csv -",
+    )
+    .run()
+    .exits(0);
+    assert_eq!(ended.cases().len(), 4);
+    ended.cases()[2..].iter().for_each(|case| check(case, None));
+    let mut csv = csv::Reader::from_reader(ended.stdout.as_bytes());
+    let names = csv.headers().unwrap().clone();
+    let rows: Vec<csv::StringRecord> = csv.records().map(Result::unwrap).collect();
+    let cell = |row: &csv::StringRecord, name: &str| {
+        let column = names.iter().position(|it| it == name).unwrap();
+        row[column].to_owned()
+    };
+    for row in rows.iter().filter(|row| cell(row, "qp") == "all") {
+        let is_connect = cell(row, "op") == "connect";
+        assert_eq!(!cell(row, "connect_rts_ns_p99").is_empty(), is_connect);
+        assert_eq!(
+            !cell(row, "connect_connections_per_second").is_empty(),
+            is_connect
+        );
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("r.json");
+    std::fs::write(&file, ended.json.to_string()).unwrap();
+    let path = file.to_str().unwrap();
+    let compared = Program::new(&format!("compare {path} {path} --json -")).run();
+    let comparison: Value = serde_json::from_str(&compared.stdout).unwrap();
+    let connect = &comparison["cases"][3];
+    assert_eq!(connect["id"], "connect-shared-q4-4KiB");
+    let metrics = connect["metrics"].as_array().unwrap();
+    for (name, better) in [("connections_per_s", true), ("setup_p99_ns", false)] {
+        let metric = metrics.iter().find(|it| it["metric"] == name).unwrap();
+        assert_eq!(metric["ratio"], 1.0);
+        assert_eq!(metric["higher_is_better"], better);
+    }
+    let writes = comparison["cases"][0]["metrics"].as_array().unwrap();
+    assert!(writes.iter().all(|it| it["metric"] != "setup_p99_ns"));
+    let plots = folder.path().join("plots");
+    Program::new(&format!("plot {path} -o {}", plots.display()))
+        .run()
+        .exits(0);
+    let page = std::fs::read_to_string(plots.join("index.html")).unwrap();
+    for words in ["connect-shared-q4-4KiB", "connections/s", "Steps of set-up"] {
+        assert!(page.contains(words), "no {words:?}");
+    }
+    assert!(plots.join("set-up-1.svg").exists());
+}
+
+#[test]
+fn more_queue_pairs_than_the_device_has_are_refused() {
+    let _alone = alone();
+    Program::new("-d soft0 --op connect -q 65000 --traffic-qps 1000 --quiet")
+        .run()
+        .exits(2)
+        .says(&["can do at most", "lower --qps or --traffic-qps"]);
+}
+
+fn long(server: &Server) -> Program {
+    Program::new(&format!(
+        "127.0.0.1:{} -d soft0 --op connect -q 300 -s 4K -D 60 --warmup 0 --timeout 18",
+        server.port
+    ))
+}
+
+#[test]
+fn a_servers_death_between_two_queue_pairs_is_noticed() {
+    let _alone = alone();
+    let mut server = Server::start("-d soft0");
+    let mut client = long(&server);
+    let command = client.command.stdout(Stdio::null()).stderr(Stdio::piped());
+    let mut child = command.spawn().unwrap();
+    server.is_in_a_run();
+    server.kill();
+    let killed = Instant::now();
+    let status = child.wait().unwrap();
+    // Notice within 2 s, and a try to connect again.
+    assert!(killed.elapsed() < Duration::from_secs(4));
+    let mut said = String::new();
+    child
+        .stderr
+        .take()
+        .unwrap()
+        .read_to_string(&mut said)
+        .unwrap();
+    assert_eq!(status.code(), Some(1), "{said}");
+    assert!(said.contains("its process ended or died"), "{said}");
+    let run = &client.json()["cases"][0]["runs"][0];
+    assert_eq!(run["complete"], false);
+    assert!(run["connect"]["connections"].as_u64().unwrap() > 0, "{run}");
+    assert!(run["totals"]["messages"].as_u64().unwrap() > 0, "{run}");
+}
+
+#[test]
+fn a_client_may_be_interrupted_or_die_between_two_queue_pairs() {
+    let _alone = alone();
+    let server = Server::start("-d soft0");
+    for (signal, code) in [("-INT", Some(1)), ("-KILL", None)] {
+        let mut client = long(&server);
+        let command = client.command.stdout(Stdio::null()).stderr(Stdio::piped());
+        let mut child = command.spawn().unwrap();
+        server.is_in_a_run();
+        let asked = Instant::now();
+        let kill = ["kill", signal, &child.id().to_string()].join(" ");
+        let status = std::process::Command::new("sh")
+            .args(["-c", &kill])
+            .status();
+        assert!(status.unwrap().success());
+        let status = child.wait().unwrap();
+        assert!(asked.elapsed() < Duration::from_secs(2), "{signal}");
+        assert_eq!(status.code(), code);
+        if code.is_some() {
+            let run = &client.json()["cases"][0]["runs"][0];
+            assert_eq!(run["interrupted"], true);
+            assert!(run["connect"]["connections"].as_u64().unwrap() > 0, "{run}");
+        }
+        std::thread::sleep(Duration::from_millis(500));
+        let next = Program::new(&format!(
+            "127.0.0.1:{} -d soft0 --op connect -q 3 -s 4K -n 2 --warmup 0 --timeout 18 --quiet",
+            server.port
+        ));
+        check_all(&next.run().exits(0), 1, Some(2));
+    }
+}
+
+fn send(stream: &mut TcpStream, message: &Value) {
+    let text = message.to_string();
+    let length = u32::try_from(text.len()).unwrap().to_le_bytes();
+    stream
+        .write_all(&[&length, text.as_bytes()].concat())
+        .unwrap();
+}
+
+fn receive(stream: &mut TcpStream) -> Value {
+    let mut length = [0; 4];
+    stream.read_exact(&mut length).unwrap();
+    let mut text = vec![0; u32::from_le_bytes(length) as usize];
+    stream.read_exact(&mut text).unwrap();
+    serde_json::from_slice(&text).unwrap()
+}
+
+#[test]
+fn a_server_that_does_not_know_it_is_not_asked() {
+    let _alone = alone();
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = listener.local_addr().unwrap().port();
+    let old = std::thread::spawn(move || {
+        let mut stream = listener.accept().unwrap().0;
+        let hello = receive(&mut stream);
+        let challenge = json!({"protocol": hello["body"]["protocol"], "version": "0.0.1",
+            "nonce": "00".repeat(32), "token_required": false});
+        send(
+            &mut stream,
+            &json!({"type": "challenge", "body": challenge}),
+        );
+        receive(&mut stream);
+        let welcome = json!({"mac": null, "host": {}, "features": ["perftest"]});
+        send(&mut stream, &json!({"type": "welcome", "body": welcome}));
+        assert_eq!(receive(&mut stream)["type"], "introduce");
+        let mut rest = Vec::new();
+        let _ = stream.read_to_end(&mut rest);
+        assert!(!String::from_utf8_lossy(&rest).contains("prepare"));
+    });
+    let words = format!("127.0.0.1:{port} -d soft0 --op connect --quiet");
+    Program::new(&words).run().exits(2).says(&[
+        "too old for --op connect",
+        "install this version of rocebench there",
+    ]);
+    old.join().unwrap();
+}
