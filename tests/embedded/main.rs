@@ -12,6 +12,7 @@ mod death;
 mod doctor;
 mod fake;
 mod faults;
+mod learn;
 mod old_server;
 mod polling;
 mod program;
