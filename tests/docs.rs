@@ -73,6 +73,7 @@ fn every_option_on_the_pages_exists() {
         // scripts/setup-rxe's, firewall-cmd's, and a container's.
         "--remove",
         "--add-port",
+        "--cap-add",
     ];
     for name in [
         "README.md",
@@ -81,8 +82,10 @@ fn every_option_on_the_pages_exists() {
         "docs/comparing.md",
         "docs/devices-and-doctor.md",
         "docs/errors.md",
+        "docs/learn.md",
         "docs/plots.md",
         "docs/results.md",
+        "docs/troubleshooting.md",
     ] {
         let unknown: Vec<_> = options_of(&page(name))
             .into_iter()
@@ -124,9 +127,11 @@ fn links_between_pages_lead_somewhere() {
         ("docs/statistics.md", "docs/"),
         ("docs/devices-and-doctor.md", "docs/"),
         ("docs/errors.md", "docs/"),
+        ("docs/learn.md", "docs/"),
         ("docs/plots.md", "docs/"),
         ("docs/protocol.md", "docs/"),
         ("docs/results.md", "docs/"),
+        ("docs/troubleshooting.md", "docs/"),
     ] {
         for target in page(name)
             .split("](")
@@ -200,4 +205,71 @@ fn the_doctors_page_names_every_check() {
             "docs/devices-and-doctor.md lacks {check:?}"
         );
     }
+}
+
+/// The text of the program's source, string literals that go over a line's end made whole.
+fn source() -> String {
+    let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
+    let (mut folders, mut text) = (vec![root], String::new());
+    while let Some(folder) = folders.pop() {
+        for entry in std::fs::read_dir(folder).unwrap() {
+            let path = entry.unwrap().path();
+            if path.is_dir() {
+                folders.push(path);
+            } else if path.extension().is_some_and(|it| it == "rs") {
+                text += &std::fs::read_to_string(path).unwrap();
+            }
+        }
+    }
+    let mut pieces = text.split("\\\n");
+    let first = pieces.next().unwrap_or_default().to_owned();
+    pieces.fold(first, |whole, piece| whole + piece.trim_start())
+}
+
+#[test]
+fn troubleshooting_quotes_what_the_program_says() {
+    let (page, source) = (page("docs/troubleshooting.md"), source());
+    let statuses: Vec<String> = (1..64).map(|code| WcStatus(code).to_string()).collect();
+    let mut found = 0;
+    for line in page.lines().filter(|line| line.starts_with("Seen:")) {
+        let ours = line.split(" · perftest:").next().unwrap();
+        for quotation in ours.split('`').skip(1).step_by(2) {
+            let mut text = quotation.to_owned();
+            for status in &statuses {
+                text = text.replace(status.as_str(), "…");
+            }
+            for fragment in text.split('…').map(str::trim).filter(|it| it.len() > 4) {
+                assert!(
+                    source.contains(fragment),
+                    "nowhere in src: {fragment:?} of {line}"
+                );
+            }
+            found += 1;
+        }
+    }
+    assert!(found > 20, "{found}");
+}
+
+#[test]
+fn troubleshooting_leads_to_its_own_sections() {
+    let page = page("docs/troubleshooting.md");
+    let sections: BTreeSet<String> = page
+        .lines()
+        .filter_map(|line| line.strip_prefix("## "))
+        .map(|title| {
+            title
+                .to_lowercase()
+                .chars()
+                .filter(|it| it.is_alphanumeric() || "-_ ".contains(*it))
+                .map(|it| if it == ' ' { '-' } else { it })
+                .collect()
+        })
+        .collect();
+    let links: BTreeSet<String> = page
+        .split("](#")
+        .skip(1)
+        .filter_map(|rest| rest.split(')').next())
+        .map(str::to_owned)
+        .collect();
+    assert_eq!(links, sections);
 }

@@ -14,6 +14,7 @@ mod death;
 mod doctor;
 mod fake;
 mod faults;
+mod learn;
 mod old_server;
 mod polling;
 mod program;
