@@ -3,7 +3,7 @@
 use crate::verbs::RecordedPacket;
 use crate::verbs::wire::{Opcode, Packet, Syndrome};
 
-use super::columns::padded;
+use super::columns::{duration, padded};
 use super::dump::row_text;
 use super::text::{Key, Language};
 
@@ -45,14 +45,14 @@ fn concerns(packet: &RecordedPacket, qpn: u32) -> bool {
 }
 
 fn packet_lines(passed: &RecordedPacket, start_ns: u64, language: Language) -> Vec<(String, bool)> {
-    let us = passed.at_ns.saturating_sub(start_ns) / 1000;
+    let after = duration(passed.at_ns.saturating_sub(start_ns));
     let (arrow, direction) = match passed.outwards {
         true => ("→", Key::PacketSent),
         false => ("←", Key::PacketReceived),
     };
     let head = format!(
         "{}  {arrow} {}",
-        padded(&format!("+{us} µs"), 11),
+        padded(&format!("+{after}"), 11),
         padded(language.text(direction), LABEL)
     );
     let packet = match Packet::parse(&passed.bytes) {
