@@ -11,6 +11,7 @@ mod clients;
 mod death;
 mod doctor;
 mod endurance;
+mod explain;
 mod frames;
 mod interop;
 mod interop_programs;

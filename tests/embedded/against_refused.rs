@@ -184,11 +184,11 @@ fn a_server_that_is_too_old_is_told_from_one_that_must_not() {
 }
 
 /// The protocol by hand.
-struct Session(TcpStream);
+pub struct Session(pub TcpStream);
 
 impl Session {
     /// A client's, handshake done.
-    fn with(port: u16) -> Session {
+    pub fn with(port: u16) -> Session {
         let started = std::time::Instant::now();
         loop {
             let mut session = Session(TcpStream::connect(("127.0.0.1", port)).unwrap());
@@ -207,7 +207,7 @@ impl Session {
         }
     }
 
-    fn send(&mut self, message: &Value) {
+    pub fn send(&mut self, message: &Value) {
         let text = message.to_string();
         let length = u32::try_from(text.len()).unwrap().to_le_bytes();
         self.0
@@ -216,7 +216,7 @@ impl Session {
     }
 
     /// The next message that is no heart-beat.
-    fn next(&mut self) -> Value {
+    pub fn next(&mut self) -> Value {
         loop {
             let mut length = [0; 4];
             self.0.read_exact(&mut length).unwrap();
@@ -229,14 +229,14 @@ impl Session {
         }
     }
 
-    fn is_closed(&mut self) {
+    pub fn is_closed(&mut self) {
         let mut rest = Vec::new();
         // Heart-beats may still come.
         self.0.read_to_end(&mut rest).unwrap();
         assert!(!String::from_utf8_lossy(&rest).contains("perftest"));
     }
 
-    fn abort(&mut self) -> String {
+    pub fn abort(&mut self) -> String {
         let message = self.next();
         assert_eq!(message["type"], "abort", "{message}");
         message["body"]["reason"].as_str().unwrap().to_owned()

@@ -10,6 +10,7 @@ mod against_refused;
 mod choice;
 mod death;
 mod doctor;
+mod explain;
 mod fake;
 mod faults;
 mod polling;

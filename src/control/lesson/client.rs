@@ -111,7 +111,11 @@ pub fn run_lesson(
             peer.address
         );
         let hint = "install this version of rocebench there";
-        return Err(RunFailure::new(text, Some(hint.to_owned())).into());
+        return Err(RunFailure {
+            bad_input: true,
+            ..RunFailure::new(text, Some(hint.to_owned()))
+        }
+        .into());
     }
     let port = station.port().clone();
     // The lesson closes the device itself.

@@ -225,6 +225,7 @@ impl Call {
 }
 
 impl Field {
+    #[allow(clippy::needless_pass_by_value)] // callers give literals, numbers and fresh text
     fn new(name: &'static str, value: impl ToString) -> Field {
         Field {
             name,

@@ -71,7 +71,7 @@ pub(super) fn text(key: Key) -> &'static str {
         Key::PostSendBody => "The WR says what to send. 0 means only that it is on the send queue: nothing has arrived, and perhaps nothing has left.",
         Key::PostWriteBody => "The WR says what to write, and where: the address and rkey that the other end told. 0 means only that it is on the send queue: nothing has arrived, and perhaps nothing has left.",
         Key::PostReadBody => "The WR says from where to fetch, the address and rkey that the other end told, and where to put it here. 0 means only that it is on the send queue: nothing has come yet.",
-        Key::PostCareful => "until its completion the buffer belongs to the device: change it now, and you change what is sent. Of a WR that is not signalled no completion comes; if none ever is, the queue fills up and stays full.",
+        Key::PostCareful => "until its completion the buffer belongs to the device: change it now, and you change what is sent. Of a WR without IBV_SEND_SIGNALED no completion comes; if none has it, the queue fills up and stays full.",
 
         Key::PollTitle => "Poll for the completion",
         Key::PollSendBody => "The completion comes when the other end has acknowledged the message, or when the device gives up. The buffer here is free again. That a program there has looked at the data, it does not say.",
@@ -120,6 +120,7 @@ pub(super) fn text(key: Key) -> &'static str {
         Key::PacketIcrcOk => "right",
         Key::PacketIcrcWrong => "wrong: the packet is dropped",
         Key::PacketAckRequest => "acknowledgement requested",
+        Key::PacketAgain => "the same packet again: no answer came to it in time, or one that says to try again",
         Key::PacketUnknown => "a packet that is not understood: {why}",
         Key::PacketNote => "+ is the time since the first packet; sent packets go to {peer}.",
 

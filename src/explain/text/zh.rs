@@ -71,7 +71,7 @@ pub(super) fn text(key: Key) -> &'static str {
         Key::PostSendBody => "WR 说明要发送什么。返回 0 只表示它已进入发送队列：数据还没有到达，甚至可能还没有发出。",
         Key::PostWriteBody => "WR 说明要写什么、写到哪里，即对端告知的地址和 rkey。返回 0 只表示它已进入发送队列：数据还没有到达，甚至可能还没有发出。",
         Key::PostReadBody => "WR 说明从哪里读（对端告知的地址和 rkey），以及放到本端的哪里。返回 0 只表示它已进入发送队列：数据还没有取回。",
-        Key::PostCareful => "在完成之前，缓冲区归设备所有：此时修改它，就会改变发送的内容。未设置信号标志的 WR 不产生完成事件；如果所有 WR 都不设置，队列填满之后就再也腾不出来了。",
+        Key::PostCareful => "在完成之前，缓冲区归设备所有：此时修改它，就会改变发送的内容。没有 IBV_SEND_SIGNALED 的 WR 不产生完成事件；如果所有 WR 都没有，队列填满之后就再也腾不出来了。",
 
         Key::PollTitle => "轮询完成事件",
         Key::PollSendBody => "对端确认收到消息之后，或者设备放弃重试之后，完成事件才会出现。本端的缓冲区又可以使用了。但这并不说明对端的程序已经处理了数据。",
@@ -120,6 +120,7 @@ pub(super) fn text(key: Key) -> &'static str {
         Key::PacketIcrcOk => "正确",
         Key::PacketIcrcWrong => "错误：报文被丢弃",
         Key::PacketAckRequest => "要求确认",
+        Key::PacketAgain => "同一个报文再次发送：没有按时收到应答，或者应答要求重试",
         Key::PacketUnknown => "无法识别的报文：{why}",
         Key::PacketNote => "+ 后面是距第一个报文的时间；发送的报文发往 {peer}。",
 
