@@ -35,6 +35,7 @@ Examples:
   rocebench -d soft0 --faults drop=1%,seed=7     the embedded device loses packets
   rocebench compare results/base results/new     has anything regressed?
   rocebench doctor HOST                          why it does not work, and what mends it
+  rocebench explain --op write                   one transfer, step by step
 
 Exit codes: 0 done, 1 a run failed, 2 bad input.";
 

@@ -112,6 +112,7 @@ fn the_tag_is_the_kind() {
             states: vec![QpState::Rts],
             path_mtu_bytes: 1024,
             receive: None,
+            access: "0".into(),
             address: 1,
             memory: vec![1],
         })),

@@ -22,6 +22,9 @@ const FIELD: usize = 10;
 /// Values longer than this do not move the words behind them.
 const WIDEST_VALUE: usize = 28;
 
+/// Calls longer than this take several lines.
+const WIDEST_SHORT: usize = 64;
+
 /// Tells a lesson.
 pub struct Narrator {
     language: Language,
@@ -366,7 +369,7 @@ impl Narrator {
 
 /// A call without structs takes one line.
 fn is_short(call: &Call) -> bool {
-    call.given.is_empty() && call.came.is_empty()
+    call.given.is_empty() && call.came.is_empty() && width(&call.code) <= WIDEST_SHORT
 }
 
 /// Whether an empty line stands before a part of a step.

@@ -7,7 +7,7 @@ use crate::verbs::{
 
 use super::apparatus::{Connection, Transfer};
 use super::step::{Call, End, Note, Part};
-use super::{PostedReceive, SeenCompletion};
+use super::{OtherEnd, PostedReceive, SeenCompletion};
 use crate::control::message::printable;
 
 fn hex(value: u32) -> String {
@@ -92,6 +92,14 @@ pub(super) fn register(memory: &MemoryRegion, access: Access) -> Call {
     Call::new(code, "mr")
         .came("lkey", hex(memory.lkey()))
         .came("rkey", hex(memory.rkey()))
+}
+
+/// The other end's registration, as it told.
+pub(super) fn registered(other: &OtherEnd) -> Call {
+    let (address, bytes) = (other.address, other.memory.len());
+    let flags = printable(&other.access, 80);
+    let code = format!("ibv_reg_mr(pd, {address:#x}, {bytes}, {flags})");
+    Call::new(code, "mr").of(End::Other)
 }
 
 pub(super) fn create_qp(capacity: QpCapacity, qpn: u32) -> Call {

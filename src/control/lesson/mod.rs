@@ -132,6 +132,8 @@ pub struct OtherEnd {
     pub path_mtu_bytes: u32,
     /// The receive that it posted.
     pub receive: Option<PostedReceive>,
+    /// The flags of its memory's registration, as C code.
+    pub access: String,
     /// Where its memory is.
     pub address: u64,
     /// What that holds.

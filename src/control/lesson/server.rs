@@ -73,6 +73,7 @@ pub(in crate::control) fn serve_lesson(
         states,
         path_mtu_bytes: apparatus.qp.query()?.path_mtu_bytes,
         receive,
+        access: access.c_flags().to_owned(),
         address: apparatus.memory.address(),
         memory: apparatus.bytes(),
     };

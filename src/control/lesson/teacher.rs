@@ -126,7 +126,10 @@ impl Teacher<'_> {
     /// The other end is ready: how it came there, and what it has for the transfer.
     fn show_other(&mut self, mut other: OtherEnd) {
         other.states.truncate(MOST_STATES);
-        let mut parts = vec![Part::States(End::Other, other.states)];
+        let mut parts = vec![
+            Part::Call(calls::registered(&other)),
+            Part::States(End::Other, std::mem::take(&mut other.states)),
+        ];
         if self.lesson.mistake == Some(Mistake::NoRecv) {
             parts.push(Part::OnPurpose);
         }

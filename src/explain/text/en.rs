@@ -44,7 +44,7 @@ pub(super) fn text(key: Key) -> &'static str {
         Key::QpBody => "A QP is a send queue and a receive queue. RC is the reliable connection: one peer, everything acknowledged and in order. A new QP is in RESET.",
         Key::QpCareful => "a WR counts against max_send_wr until its completion, or that of a later one, has been polled; not until it was sent. One too many, and ibv_post_send returns ENOMEM.",
 
-        Key::InitTitle => "RESET → INIT",
+        Key::InitTitle => "RESET → INIT, tied to a port",
         Key::InitBody => "The QP gets its port, and what the other end may do to memory through it. From now on receives can be posted, though nothing is received yet.",
         Key::InitCareful => "these flags and those of the MR must both allow an access. Where IBV_ACCESS_REMOTE_WRITE is missing here, a WRITE is refused although the MR has it.",
 

@@ -44,7 +44,7 @@ pub(super) fn text(key: Key) -> &'static str {
         Key::QpBody => "QP 由一个发送队列和一个接收队列组成。RC 是可靠连接：只有一个对端，所有报文都要确认，并且保证顺序。新建的 QP 处于 RESET 状态。",
         Key::QpCareful => "每个 WR 都占用 max_send_wr 的一个名额，直到轮询到它自己或其后某个 WR 的完成事件为止，而不是到发送出去为止。多提交一个，ibv_post_send 就会返回 ENOMEM。",
 
-        Key::InitTitle => "RESET → INIT",
+        Key::InitTitle => "RESET → INIT（绑定端口）",
         Key::InitBody => "为 QP 指定端口，并规定对端可以通过它对内存做什么。从此可以提交接收请求，但还不会收到任何数据。",
         Key::InitCareful => "一次访问必须同时得到这里的标志和 MR 标志的许可。如果这里缺少 IBV_ACCESS_REMOTE_WRITE，即使 MR 有这个标志，WRITE 也会被拒绝。",
 
