@@ -1,7 +1,8 @@
 //! rocebench: a multi-QP throughput and latency harness for RoCEv2.
 //!
-//! Arrows between the modules go one way: `cli` uses `plan`, `control`, `doctor`, `compare`, `plot` and `results`;
-//! `transfer` (files) uses `control` and `verbs`, and `cli` uses it; `doctor` uses `control`, `verbs`, `metrics`, `plan` and `results`;
+//! Arrows between the modules go one way: `cli` uses `plan`, `control`, `doctor`, `explain`, `transfer`, `compare`,
+//! `plot` and `results`; `doctor` uses `control`, `verbs`, `metrics`, `plan` and `results`; `explain` uses `control`,
+//! `verbs` and `plan`; `transfer` (files) uses `control` and `verbs`;
 //! `control` uses `datapath`, `verbs`, `metrics`, `perftest`, `statistics`, `plan` and `results`; `datapath` uses
 //! `verbs`, `metrics` and `plan`; `perftest` uses `plan`; `plot` uses `compare`, and both use `results` and
 //! `statistics`, which use none.

@@ -70,7 +70,7 @@ fn serve_help() {
 
 #[test]
 fn help_of_the_other_commands() {
-    for command in ["plot", "devices", "doctor"] {
+    for command in ["plot", "devices", "doctor", "explain"] {
         let output = run(&[command, "--help"]);
         assert_eq!(output.status.code(), Some(0));
         insta::assert_snapshot!(format!("{command}_help"), text(&output.stdout));
@@ -163,6 +163,10 @@ fn values_that_make_no_sense() {
         "--op connect,write --verify",
         "--op connect --traffic-qps 0 -s 64",
         "--op connect --against perftest",
+        "explain --break mtu --op send",
+        "explain --break gid=1",
+        "explain --lang de",
+        "explain --text ''",
     ]));
 }
 

@@ -39,7 +39,7 @@ fn options_of(page: &str) -> BTreeSet<String> {
 
 fn all_options() -> BTreeSet<String> {
     let mut all = long_options(&[]);
-    for command in ["serve", "compare", "plot", "devices", "doctor"] {
+    for command in ["serve", "compare", "plot", "devices", "doctor", "explain"] {
         all.extend(long_options(&[command]));
     }
     assert!(all.len() > 35, "{all:?}");

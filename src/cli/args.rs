@@ -37,6 +37,7 @@ Examples:
   rocebench compare results/base results/new     has anything regressed?
   rocebench send FILE HOST                       a file over many QPs, to `serve --receive DIR`
   rocebench doctor HOST                          why it does not work, and what mends it
+  rocebench explain --op write                   one transfer, step by step
 
 Exit codes: 0 done, 1 a run failed, 2 bad input.";
 

@@ -11,7 +11,7 @@ use crate::control::lesson::{
 use crate::explain::{Language, Narrator, Style, Verdict};
 use crate::plan::{Mtu, Op};
 
-use super::args::{EndpointArgs, SpeechArgs, TokenArgs};
+use super::args::{EndpointArgs, TokenArgs};
 use super::devices::print;
 use super::errors::Failure;
 use super::host::HostPort;
@@ -67,9 +67,6 @@ pub struct ExplainArgs {
     /// The secret.
     #[command(flatten)]
     pub token: TokenArgs,
-    /// How much is said.
-    #[command(flatten)]
-    pub speech: SpeechArgs,
 }
 
 /// Gives the lesson.
@@ -84,7 +81,7 @@ pub fn run(args: ExplainArgs) -> Result<(), Failure> {
     };
     let endpoint = EndpointOptions::new(args.endpoint)?;
     let token = Token::find(args.token)?;
-    logging::start(args.speech.verbose, args.speech.quiet);
+    logging::start(0, false);
     let options = LessonOptions {
         text,
         target,

@@ -3,7 +3,9 @@
 use serde_json::json;
 
 use super::*;
+use crate::control::lesson::Mistake;
 use crate::plan::case::{ConnectMode, CqMode, Op, PollMode, Stop, Transport, Warmup};
+use crate::verbs::QpState;
 
 pub(crate) fn case() -> Case {
     Case {
@@ -102,6 +104,26 @@ fn the_tag_is_the_kind() {
         Message::Drained(Box::default()),
         Message::Report(json!([1])),
         Message::RunDone,
+        Message::Explain(Box::new(Lesson::new(
+            Op::Read,
+            Some(Mistake::Gid),
+            None,
+            "x",
+        ))),
+        Message::ExplainReady(Box::new(OtherEnd {
+            states: vec![QpState::Rts],
+            path_mtu_bytes: 1024,
+            receive: None,
+            access: "0".into(),
+            address: 1,
+            memory: vec![1],
+        })),
+        Message::ExplainLook,
+        Message::ExplainSeen(Box::new(Sight {
+            state: QpState::Err,
+            memory: Vec::new(),
+            completion: None,
+        })),
         Message::Heartbeat,
         Message::Abort {
             reason: String::new(),

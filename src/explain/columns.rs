@@ -21,6 +21,14 @@ pub fn padded(text: &str, columns: usize) -> String {
     format!("{text}{}", " ".repeat(spaces))
 }
 
+/// A time for people: microseconds, and many of them as milliseconds.
+pub(super) fn duration(ns: u64) -> String {
+    match ns {
+        0..10_000_000 => format!("{} µs", ns / 1000),
+        _ => format!("{:.1} ms", ns as f64 / 1e6),
+    }
+}
+
 /// Lines of at most `columns`, broken at spaces and between wide characters; a longer word has a line of its own.
 pub fn wrapped(text: &str, columns: usize) -> Vec<String> {
     let mut lines = vec![String::new()];
@@ -79,6 +87,12 @@ fn units(text: &str) -> Vec<Unit> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn times_are_short() {
+        assert_eq!(duration(1_234_567), "1234 µs");
+        assert_eq!(duration(134_710_000), "134.7 ms");
+    }
 
     #[test]
     fn wide_characters_take_two_columns() {

@@ -5,9 +5,9 @@ use std::fmt::Write as _;
 use crate::control::lesson::{Begin, Call, End, Event, Field, Mistake, Note, Part, Step, Topic};
 use crate::control::message::printable;
 use crate::plan::Op;
-use crate::verbs::QpState;
+use crate::verbs::{QpState, RecordedPacket};
 
-use super::columns::{PAGE, padded, width, wrapped};
+use super::columns::{PAGE, duration, padded, width, wrapped};
 use super::style::Style;
 use super::text::{Key, Language};
 use super::verdict::Verdict;
@@ -21,6 +21,9 @@ const CALL: usize = 6;
 const FIELD: usize = 10;
 /// Values longer than this do not move the words behind them.
 const WIDEST_VALUE: usize = 28;
+
+/// Calls longer than this take several lines.
+const WIDEST_SHORT: usize = 64;
 
 /// Tells a lesson.
 pub struct Narrator {
@@ -99,14 +102,9 @@ impl Narrator {
             Op::Write => Key::HeadWrite,
             Op::Read => Key::HeadRead,
         };
-        let mut title = text(head, &[("n", &begin.length_bytes.to_string())]);
-        if let Some(mistake) = begin.mistake {
-            title += match self.language {
-                Language::En => ", ",
-                Language::Zh => "，",
-            };
-            title += &text(Key::HeadBroken, &[("name", mistake.name())]);
-        }
+        let mut titles = vec![text(head, &[("n", &begin.length_bytes.to_string())])];
+        let broken = begin.mistake.map(|mistake| [("name", mistake.name())]);
+        titles.extend(broken.map(|name| text(Key::HeadBroken, &name)));
         let this = if begin.embedded {
             Key::HeadThisEmbedded
         } else {
@@ -121,8 +119,8 @@ impl Narrator {
         let labels = [Key::ThisEnd, Key::OtherEnd].map(|key| self.language.text(key));
         let column = labels.iter().map(|label| width(label)).max().unwrap_or(0) + 2;
         let mut out = String::new();
-        for line in wrapped(&title, PAGE) {
-            out += &format!("{}\n", self.style.heading(&line));
+        for title in titles {
+            line_at(&mut out, 0, &self.style.heading(&title));
         }
         for (label, text) in labels.into_iter().zip([this, other]) {
             out += &format!("  {}{text}\n", padded(label, column));
@@ -148,12 +146,17 @@ impl Narrator {
         out += &format!("{head}{calls}\n");
         let body = if unseen { Key::UnseenBody } else { texts.body };
         self.paragraph(&mut out, INDENT, "", self.language.text(body));
+        let mut previous = None;
         for part in &step.parts {
+            if stands_apart(part, previous) {
+                out.push('\n');
+            }
             self.part(&mut out, part);
+            previous = Some(part);
         }
         if let Some(careful) = texts.careful {
             out.push('\n');
-            let label = self.style_label(Key::Careful);
+            let label = self.language.text(Key::Careful);
             self.labelled(
                 &mut out,
                 INDENT,
@@ -168,13 +171,9 @@ impl Narrator {
 
     fn part(&mut self, out: &mut String, part: &Part) {
         match part {
-            Part::Call(call) => {
-                out.push('\n');
-                self.call(out, call);
-            }
+            Part::Call(call) => self.call(out, call),
             Part::States(end, states) => self.states(out, *end, states),
             Part::Arrays(array) => {
-                out.push('\n');
                 for line in arrays::lines(array, self.language) {
                     line_at(out, CALL, &line);
                 }
@@ -192,7 +191,6 @@ impl Narrator {
                     (End::Other, false) => Key::MemoryOtherBefore,
                     (End::Other, true) => Key::MemoryOtherAfter,
                 };
-                out.push('\n');
                 line_at(out, CALL, self.language.text(label));
                 for row in dump::rows(*address, bytes) {
                     line_at(out, CALL + 2, &self.style.code(&row));
@@ -204,30 +202,26 @@ impl Narrator {
                     line_at(out, CALL + 2, &text);
                 }
             }
-            Part::Waited { us, empty_polls } => {
-                let values = [("us", us.to_string()), ("polls", empty_polls.to_string())];
-                let values = values
-                    .each_ref()
-                    .map(|(name, value)| (*name, value.as_str()));
+            Part::Waited { ns, empty_polls } => {
+                let (time, polls) = (duration(*ns), empty_polls.to_string());
+                let values = [("time", time.as_str()), ("polls", &polls)];
                 let text = self.language.filled(Key::Waited, &values);
                 line_at(out, CALL + 2, &self.style.faint(&text));
             }
             Part::OnPurpose => {
                 if let Some(mistake) = self.mistake {
-                    out.push('\n');
                     let text = self.language.text(topics::on_purpose(mistake));
-                    let label = self.style_label(Key::OnPurpose);
+                    let label = self.language.text(Key::OnPurpose);
                     self.labelled(out, INDENT, label, text, Style::error);
                 }
             }
             Part::Error(error) => {
                 self.failed = true;
-                out.push('\n');
-                let label = self.style_label(Key::Error);
+                let label = self.language.text(Key::Error);
                 self.labelled(out, INDENT, label, error, Style::error);
             }
             Part::Theirs(reason) => {
-                let label = self.style_label(Key::OtherSays);
+                let label = self.language.text(Key::OtherSays);
                 self.labelled(out, INDENT, label, reason, Style::error);
             }
             Part::Packets { packets, qpn } => self.packets(out, packets, *qpn),
@@ -236,25 +230,32 @@ impl Narrator {
     }
 
     fn call(&self, out: &mut String, call: &Call) {
-        if call.end == End::Other {
-            let label = self.language.text(Key::OtherEnd);
-            line_at(out, CALL, &self.style.faint(&format!("({label})")));
+        let whose = match call.end {
+            End::This => String::new(),
+            End::Other => format!("({}) ", self.language.text(Key::OtherEnd)),
+        };
+        let returned = format!("→ {}", self.style.code(&call.returned));
+        let code = |line: &str| self.style.code(line);
+        if is_short(call) {
+            line_at(
+                out,
+                CALL,
+                &format!("{whose}{} {returned}", code(&call.code)),
+            );
+            return;
         }
-        let mut lines = wrapped(&call.code, PAGE - CALL - 4).into_iter();
+        let mut lines = wrapped(&call.code, PAGE - CALL - width(&whose)).into_iter();
+        let first = lines.next().unwrap_or_default();
         line_at(
             out,
             CALL,
-            &self.style.code(&lines.next().unwrap_or_default()),
+            &format!("{}{}", self.style.faint(&whose), code(&first)),
         );
         for line in lines {
-            line_at(out, CALL + 4, &self.style.code(&line));
+            line_at(out, CALL + 4, &code(&line));
         }
         self.fields(out, &call.given);
-        line_at(
-            out,
-            CALL + 2,
-            &format!("→ {}", self.style.code(&call.returned)),
-        );
+        line_at(out, CALL + 2, &returned);
         self.fields(out, &call.came);
     }
 
@@ -307,8 +308,7 @@ impl Narrator {
         line_at(out, CALL, &text);
     }
 
-    fn packets(&self, out: &mut String, recorded: &[crate::verbs::RecordedPacket], qpn: u32) {
-        out.push('\n');
+    fn packets(&self, out: &mut String, recorded: &[RecordedPacket], qpn: u32) {
         for (line, is_heading) in packets::lines(recorded, qpn, self.language) {
             let line = match is_heading {
                 true => self.style.heading(&line),
@@ -340,10 +340,6 @@ impl Narrator {
         }
     }
 
-    fn style_label(&self, key: Key) -> &'static str {
-        self.language.text(key)
-    }
-
     fn labelled(
         &self,
         out: &mut String,
@@ -368,6 +364,23 @@ impl Narrator {
         for line in wrapped(&format!("{label}{space}{text}"), PAGE - indent) {
             line_at(out, indent, &line);
         }
+    }
+}
+
+/// A call without structs takes one line.
+fn is_short(call: &Call) -> bool {
+    call.given.is_empty() && call.came.is_empty() && width(&call.code) <= WIDEST_SHORT
+}
+
+/// Whether an empty line stands before a part of a step.
+fn stands_apart(part: &Part, previous: Option<&Part>) -> bool {
+    match (part, previous) {
+        (Part::Call(call), Some(Part::Call(before))) => !(is_short(call) && is_short(before)),
+        (Part::States(..), Some(Part::Memory { .. }) | None) => true,
+        (Part::States(..) | Part::Waited { .. } | Part::Theirs(_) | Part::Unseen { .. }, _) => {
+            false
+        }
+        _ => true,
     }
 }
 

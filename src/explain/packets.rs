@@ -3,7 +3,7 @@
 use crate::verbs::RecordedPacket;
 use crate::verbs::wire::{Opcode, Packet, Syndrome};
 
-use super::columns::padded;
+use super::columns::{duration, padded};
 use super::dump::row_text;
 use super::text::{Key, Language};
 
@@ -23,8 +23,15 @@ pub(super) fn lines(
     let start_ns = packets.first().map_or(0, |packet| packet.at_ns);
     let mut shown = 0;
     let ours = || packets.iter().filter(|packet| concerns(packet, qpn));
-    for packet in ours().take(MOST) {
-        lines.extend(packet_lines(packet, start_ns, language));
+    for (place, packet) in ours().take(MOST).enumerate() {
+        let is_again = packet.outwards && ours().take(place).any(|it| it.bytes == packet.bytes);
+        let mut told = packet_lines(packet, start_ns, language);
+        if is_again {
+            told.truncate(1);
+            let text = language.text(Key::PacketAgain);
+            told.push((format!("    {text}"), false));
+        }
+        lines.extend(told);
         shown += 1;
     }
     let more = ours().count() - shown;
@@ -45,14 +52,14 @@ fn concerns(packet: &RecordedPacket, qpn: u32) -> bool {
 }
 
 fn packet_lines(passed: &RecordedPacket, start_ns: u64, language: Language) -> Vec<(String, bool)> {
-    let us = passed.at_ns.saturating_sub(start_ns) / 1000;
+    let after = duration(passed.at_ns.saturating_sub(start_ns));
     let (arrow, direction) = match passed.outwards {
         true => ("→", Key::PacketSent),
         false => ("←", Key::PacketReceived),
     };
     let head = format!(
         "{}  {arrow} {}",
-        padded(&format!("+{us} µs"), 11),
+        padded(&format!("+{after}"), 11),
         padded(language.text(direction), LABEL)
     );
     let packet = match Packet::parse(&passed.bytes) {
@@ -233,8 +240,8 @@ mod tests {
         let mut packet = recorded(Opcode::SendOnly, Extended::default(), b"x", 9);
         packet.bytes.truncate(5);
         let shown = lines(&vec![packet; MOST + 3], 7, Language::Zh);
-        assert_eq!(shown.len(), MOST + 1);
+        assert_eq!(shown.len(), MOST + MOST - 1 + 1);
         assert!(shown[0].0.contains("无法识别"), "{}", shown[0].0);
-        assert!(shown[MOST].0.contains('3'));
+        assert!(shown.last().unwrap().0.contains('3'));
     }
 }

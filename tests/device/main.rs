@@ -13,6 +13,7 @@ mod connect_cm;
 mod death;
 mod doctor;
 mod endurance;
+mod explain;
 mod frames;
 mod interop;
 mod interop_programs;

@@ -184,7 +184,7 @@ fn a_server_that_is_too_old_is_told_from_one_that_must_not() {
 }
 
 /// The protocol by hand.
-pub struct Session(TcpStream);
+pub struct Session(pub TcpStream);
 
 impl Session {
     /// A client's, handshake done.
@@ -216,7 +216,7 @@ impl Session {
     }
 
     /// The next message that is no heart-beat.
-    fn next(&mut self) -> Value {
+    pub fn next(&mut self) -> Value {
         loop {
             let mut length = [0; 4];
             self.0.read_exact(&mut length).unwrap();
@@ -229,7 +229,7 @@ impl Session {
         }
     }
 
-    fn is_closed(&mut self) {
+    pub fn is_closed(&mut self) {
         let mut rest = Vec::new();
         // Heart-beats may still come.
         self.0.read_to_end(&mut rest).unwrap();

@@ -12,6 +12,7 @@ mod connect;
 mod connect_cm;
 mod death;
 mod doctor;
+mod explain;
 mod fake;
 mod faults;
 mod learn;

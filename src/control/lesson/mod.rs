@@ -5,15 +5,16 @@
 //! `explain_look` → server `explain_seen`.
 
 mod apparatus;
+mod calls;
 mod client;
+mod connection;
 mod mistake;
 mod server;
 mod step;
+mod teacher;
 
 use serde::{Deserialize, Serialize};
 
-use crate::control::failure::RunFailure;
-use crate::control::message::Endpoints;
 use crate::plan::Op;
 use crate::verbs::{QpState, Reliability};
 
@@ -25,8 +26,6 @@ pub use step::{Array, Begin, Call, End, Event, Field, Note, Part, Step, Topic};
 /// Bytes of a message at most.
 pub const MOST_BYTES: usize = 4096;
 
-/// Path MTU of the other end where the ends are to disagree.
-const SMALL_MTU_BYTES: u32 = 256;
 /// Bytes of a message that one packet of every larger MTU carries, and none of the small one.
 pub const BETWEEN_MTUS_BYTES: usize = 500;
 
@@ -111,36 +110,9 @@ impl Lesson {
         }
     }
 
-    /// The other end's QPs and receives are in order, as far as this lesson wants them so.
+    /// The other end posts a receive.
     fn posts_receive(&self) -> bool {
         self.op == Op::Send && self.mistake != Some(Mistake::NoRecv)
-    }
-}
-
-/// Both ports are of one kind.
-fn same_kind(ours: &Endpoints, theirs: &Endpoints) -> Result<(), RunFailure> {
-    if ours.link_layer == theirs.link_layer {
-        return Ok(());
-    }
-    Err(RunFailure::new(
-        "one end has a RoCE port and the other an InfiniBand port",
-        Some("choose ports of one kind with --device and --ib-port on both ends".into()),
-    ))
-}
-
-/// The smaller of both ports' MTU, or the one asked for, which may not be larger.
-fn path_mtu(lesson: &Lesson, ours: &Endpoints, theirs: &Endpoints) -> Result<u32, RunFailure> {
-    let most = ours.mtu_bytes.min(theirs.mtu_bytes);
-    match lesson.mtu_bytes {
-        None => Ok(most),
-        Some(wanted) if wanted <= most => Ok(wanted),
-        Some(wanted) => Err(RunFailure {
-            bad_input: true,
-            ..RunFailure::new(
-                format!("an MTU of {wanted} is more than the ports have: {most}"),
-                Some("lower --mtu, or raise the network interface's MTU".into()),
-            )
-        }),
     }
 }
 
@@ -157,6 +129,8 @@ pub struct OtherEnd {
     pub path_mtu_bytes: u32,
     /// The receive that it posted.
     pub receive: Option<PostedReceive>,
+    /// The flags of its memory's registration, as C code.
+    pub access: String,
     /// Where its memory is.
     pub address: u64,
     /// What that holds.

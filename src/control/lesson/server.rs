@@ -5,14 +5,14 @@ use std::time::{Duration, Instant};
 
 use crate::control::failure::RunFailure;
 use crate::control::link::Link;
-use crate::control::message::{Endpoints, Message};
+use crate::control::message::Message;
 use crate::control::station::Station;
 use crate::plan::Op;
-use crate::verbs::{Access, Gid, RemoteQp};
+use crate::verbs::Access;
 
 use super::apparatus::{Apparatus, Connection};
-use super::step::{Note, Part, Topic};
-use super::{Lesson, Mistake, OtherEnd, SMALL_MTU_BYTES, Sight, path_mtu, same_kind};
+use super::step::{Part, Topic};
+use super::{Lesson, OtherEnd, Sight};
 
 /// Longest that a client may take with its half: one that makes mistakes waits for errors.
 const CLIENT_LIMIT: Duration = Duration::from_secs(60);
@@ -53,7 +53,7 @@ pub(in crate::control) fn serve_lesson(
     };
     let port = station.port().clone();
     let offered = lesson.offered.as_deref();
-    let mut apparatus = Apparatus::create(port, lesson, access, offered, 1, &mut note_states)?;
+    let mut apparatus = Apparatus::create(port, lesson, access, offered, false, &mut note_states)?;
     let ours = apparatus.endpoints();
     let theirs = match link.recv(CLIENT_LIMIT, stop)? {
         Message::Endpoints(theirs) => theirs,
@@ -61,8 +61,9 @@ pub(in crate::control) fn serve_lesson(
     };
     link.send(&Message::Endpoints(Box::new(ours.clone())))?;
     theirs.check(1, 0)?;
-    let connection = connection(&apparatus, lesson, &ours, &theirs)?;
-    apparatus.to_rtr(&connection, &mut note_states)?;
+    let connection =
+        Connection::sound(&apparatus, lesson, &ours, &theirs)?.at_server(lesson.mistake);
+    apparatus.to_rtr(&connection, lesson.mistake, &mut note_states)?;
     let receive = match lesson.posts_receive() {
         true => Some(apparatus.post_receive(lesson.length_bytes, RECEIVE_ID)?),
         false => None,
@@ -70,9 +71,10 @@ pub(in crate::control) fn serve_lesson(
     apparatus.to_rts(&connection.reliability, &mut note_states)?;
     let ready = OtherEnd {
         states,
-        path_mtu_bytes: apparatus.qp()?.query()?.path_mtu_bytes,
+        path_mtu_bytes: apparatus.qp.query()?.path_mtu_bytes,
         receive,
-        address: apparatus.address(),
+        access: access.c_flags().to_owned(),
+        address: apparatus.memory.address(),
         memory: apparatus.bytes(),
     };
     link.send(&Message::ExplainReady(Box::new(ready)))?;
@@ -83,33 +85,6 @@ pub(in crate::control) fn serve_lesson(
     let sight = look(&apparatus, link, lesson)?;
     link.send(&Message::ExplainSeen(Box::new(sight)))?;
     Ok(())
-}
-
-fn connection(
-    apparatus: &Apparatus,
-    lesson: &Lesson,
-    ours: &Endpoints,
-    theirs: &Endpoints,
-) -> Result<Connection, RunFailure> {
-    same_kind(ours, theirs)?;
-    let mtu_bytes = match lesson.mistake {
-        Some(Mistake::Mtu) => SMALL_MTU_BYTES,
-        _ => path_mtu(lesson, ours, theirs)?,
-    };
-    let limits = &apparatus.port.limits;
-    let reads = limits.max_initiator_reads.min(theirs.max_rd_atomic).max(1);
-    let peer = theirs.qps.first();
-    Ok(Connection {
-        remote: RemoteQp {
-            qpn: peer.map_or(0, |qp| qp.qpn),
-            psn: peer.map_or(0, |qp| qp.psn),
-            lid: theirs.lid,
-            gid: Gid(theirs.gid_bytes()?),
-        },
-        path: apparatus.path(mtu_bytes),
-        reliability: lesson.reliability(reads, limits.max_responder_reads.max(1)),
-        notes: [Note::TheirGid, Note::SmallerMtu],
-    })
 }
 
 /// What there is after the transfer. A receive that was posted in a sound lesson is waited for.
@@ -123,7 +98,7 @@ fn look(apparatus: &Apparatus, link: &Link, lesson: &Lesson) -> Result<Sight, Ru
         completion = apparatus.poll()?;
     }
     Ok(Sight {
-        state: apparatus.qp()?.query()?.state,
+        state: apparatus.qp.query()?.state,
         memory: apparatus.bytes(),
         completion,
     })

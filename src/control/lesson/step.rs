@@ -4,7 +4,7 @@ use crate::control::message::Endpoints;
 use crate::plan::Op;
 use crate::verbs::{QpState, RecordedPacket};
 
-use super::{Mistake, SeenCompletion};
+use super::Mistake;
 
 /// Something that happened.
 #[derive(Debug)]
@@ -98,8 +98,8 @@ pub enum Part {
     },
     /// How long the completion took, and how often the CQ was found empty before.
     Waited {
-        /// From the post, in microseconds.
-        us: u64,
+        /// From the post, in nanoseconds.
+        ns: u64,
         /// Polls that found nothing.
         empty_polls: u64,
     },
@@ -222,27 +222,10 @@ impl Call {
         self.came.push(Field::new(name, value).noted(note));
         self
     }
-
-    /// `ibv_poll_cq` that found this.
-    pub(super) fn polled(completion: &SeenCompletion) -> Call {
-        let status = crate::verbs::WcStatus(completion.status);
-        let call = Call::new("ibv_poll_cq(cq, 1, &wc)", "1")
-            .came("status", format!("IBV_WC_{status}"))
-            .came_as("wr_id", completion.wr_id, Note::WrId)
-            .came("qp_num", format!("{:#08x}", completion.qpn));
-        if completion.status != 0 {
-            return call.came("vendor_err", format!("{:#x}", completion.vendor_error));
-        }
-        let opcode = crate::control::message::printable(&completion.opcode, 20);
-        let call = call.came("opcode", format!("IBV_WC_{opcode}"));
-        match completion.opcode.as_str() {
-            "RECV" => call.came("byte_len", completion.byte_len),
-            _ => call,
-        }
-    }
 }
 
 impl Field {
+    #[allow(clippy::needless_pass_by_value)] // callers give literals, numbers and fresh text
     fn new(name: &'static str, value: impl ToString) -> Field {
         Field {
             name,

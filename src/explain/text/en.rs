@@ -8,7 +8,7 @@ pub(super) fn text(key: Key) -> &'static str {
         Key::HeadSend => "One SEND of {n} bytes on one queue pair, step by step",
         Key::HeadWrite => "One RDMA WRITE of {n} bytes on one queue pair, step by step",
         Key::HeadRead => "One RDMA READ of {n} bytes on one queue pair, step by step",
-        Key::HeadBroken => "with one mistake, made for real: --break {name}",
+        Key::HeadBroken => "With one mistake, made for real: --break {name}",
         Key::HeadThis => "{device} port {port}; it posts the work request",
         Key::HeadThisEmbedded => "{device}, the embedded software device; it posts the work request",
         Key::HeadLocal => "a server in this process, on a device of its own",
@@ -44,7 +44,7 @@ pub(super) fn text(key: Key) -> &'static str {
         Key::QpBody => "A QP is a send queue and a receive queue. RC is the reliable connection: one peer, everything acknowledged and in order. A new QP is in RESET.",
         Key::QpCareful => "a WR counts against max_send_wr until its completion, or that of a later one, has been polled; not until it was sent. One too many, and ibv_post_send returns ENOMEM.",
 
-        Key::InitTitle => "RESET → INIT",
+        Key::InitTitle => "RESET → INIT, tied to a port",
         Key::InitBody => "The QP gets its port, and what the other end may do to memory through it. From now on receives can be posted, though nothing is received yet.",
         Key::InitCareful => "these flags and those of the MR must both allow an access. Where IBV_ACCESS_REMOTE_WRITE is missing here, a WRITE is refused although the MR has it.",
 
@@ -71,12 +71,12 @@ pub(super) fn text(key: Key) -> &'static str {
         Key::PostSendBody => "The WR says what to send. 0 means only that it is on the send queue: nothing has arrived, and perhaps nothing has left.",
         Key::PostWriteBody => "The WR says what to write, and where: the address and rkey that the other end told. 0 means only that it is on the send queue: nothing has arrived, and perhaps nothing has left.",
         Key::PostReadBody => "The WR says from where to fetch, the address and rkey that the other end told, and where to put it here. 0 means only that it is on the send queue: nothing has come yet.",
-        Key::PostCareful => "until its completion the buffer belongs to the device: change it now, and you change what is sent. Of a WR that is not signalled no completion comes; if none ever is, the queue fills up and stays full.",
+        Key::PostCareful => "until its completion the buffer belongs to the device: change it now, and you change what is sent. Of a WR without IBV_SEND_SIGNALED no completion comes; if none has it, the queue fills up and stays full.",
 
         Key::PollTitle => "Poll for the completion",
-        Key::PollSendBody => "The completion comes when the other end has acknowledged the message. The buffer here is free again. That a program there has looked at the data, it does not say.",
-        Key::PollWriteBody => "The completion comes when the other end's device has acknowledged the message. The buffer here is free again. That a program there has noticed anything, it does not say.",
-        Key::PollReadBody => "The completion comes when all of the answer has arrived: the data is now in this end's memory.",
+        Key::PollSendBody => "The completion comes when the other end has acknowledged the message, or when the device gives up. The buffer here is free again. That a program there has looked at the data, it does not say.",
+        Key::PollWriteBody => "The completion comes when the other end's device has acknowledged the message, or when this one gives up. The buffer here is free again. That a program there has noticed anything, it does not say.",
+        Key::PollReadBody => "The completion comes when all of the answer has arrived, or when the device gives up. If it says success, the data is in this end's memory.",
         Key::PollCareful => "look at status first. Of a failed completion only wr_id, status, qp_num and vendor_err hold. The QP is then in ERR, and all that was still queued comes back as WR_FLUSH_ERR: the first error is the cause.",
 
         Key::WireTitle => "The packets on the wire",
@@ -104,7 +104,7 @@ pub(super) fn text(key: Key) -> &'static str {
         Key::MemoryOtherBefore => "Memory of the other end, before:",
         Key::MemoryOtherAfter => "Memory of the other end, after:",
         Key::AsText => "as text: {text}",
-        Key::Waited => "{us} µs after the post; {polls} polls before found the CQ empty",
+        Key::Waited => "{time} after the post; {polls} polls before found the CQ empty",
         Key::MorePackets => "and {n} more packets",
         Key::RowQpn => "QPN",
         Key::RowPsn => "first PSN",
@@ -120,6 +120,7 @@ pub(super) fn text(key: Key) -> &'static str {
         Key::PacketIcrcOk => "right",
         Key::PacketIcrcWrong => "wrong: the packet is dropped",
         Key::PacketAckRequest => "acknowledgement requested",
+        Key::PacketAgain => "the same packet again: no answer came to it in time, or one that says to try again",
         Key::PacketUnknown => "a packet that is not understood: {why}",
         Key::PacketNote => "+ is the time since the first packet; sent packets go to {peer}.",
 

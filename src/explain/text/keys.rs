@@ -40,7 +40,7 @@ keys! {
     MemoryThis MemoryThisAfter MemoryOtherBefore MemoryOtherAfter AsText Waited MorePackets
     RowQpn RowPsn RowGid RowAddress RowRkey RowLength RowMtu
     PacketSent PacketReceived PacketPayload PacketPadding PacketIcrcOk PacketIcrcWrong PacketAckRequest
-    PacketUnknown PacketNote
+    PacketAgain PacketUnknown PacketNote
 
     TheirQpn TheirPsn OurPsn TheirGid SourceGid SmallerMtu LargerMtu WrongGid WrongRkey
     TheirAddress TheirRkey Timeout RetryCnt RnrRetry RnrForEver MinRnrTimer RemoteMay RemoteMayNot

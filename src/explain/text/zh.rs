@@ -8,7 +8,7 @@ pub(super) fn text(key: Key) -> &'static str {
         Key::HeadSend => "在一个 QP 上完成一次 {n} 字节的 SEND：逐步讲解",
         Key::HeadWrite => "在一个 QP 上完成一次 {n} 字节的 RDMA WRITE：逐步讲解",
         Key::HeadRead => "在一个 QP 上完成一次 {n} 字节的 RDMA READ：逐步讲解",
-        Key::HeadBroken => "其中故意犯一个真实的错误：--break {name}",
+        Key::HeadBroken => "故意犯一个真实的错误：--break {name}",
         Key::HeadThis => "{device} 端口 {port}，由它提交工作请求",
         Key::HeadThisEmbedded => "{device}，内置的软件设备，由它提交工作请求",
         Key::HeadLocal => "本进程内的服务端，使用另一个设备",
@@ -44,7 +44,7 @@ pub(super) fn text(key: Key) -> &'static str {
         Key::QpBody => "QP 由一个发送队列和一个接收队列组成。RC 是可靠连接：只有一个对端，所有报文都要确认，并且保证顺序。新建的 QP 处于 RESET 状态。",
         Key::QpCareful => "每个 WR 都占用 max_send_wr 的一个名额，直到轮询到它自己或其后某个 WR 的完成事件为止，而不是到发送出去为止。多提交一个，ibv_post_send 就会返回 ENOMEM。",
 
-        Key::InitTitle => "RESET → INIT",
+        Key::InitTitle => "RESET → INIT（绑定端口）",
         Key::InitBody => "为 QP 指定端口，并规定对端可以通过它对内存做什么。从此可以提交接收请求，但还不会收到任何数据。",
         Key::InitCareful => "一次访问必须同时得到这里的标志和 MR 标志的许可。如果这里缺少 IBV_ACCESS_REMOTE_WRITE，即使 MR 有这个标志，WRITE 也会被拒绝。",
 
@@ -71,12 +71,12 @@ pub(super) fn text(key: Key) -> &'static str {
         Key::PostSendBody => "WR 说明要发送什么。返回 0 只表示它已进入发送队列：数据还没有到达，甚至可能还没有发出。",
         Key::PostWriteBody => "WR 说明要写什么、写到哪里，即对端告知的地址和 rkey。返回 0 只表示它已进入发送队列：数据还没有到达，甚至可能还没有发出。",
         Key::PostReadBody => "WR 说明从哪里读（对端告知的地址和 rkey），以及放到本端的哪里。返回 0 只表示它已进入发送队列：数据还没有取回。",
-        Key::PostCareful => "在完成之前，缓冲区归设备所有：此时修改它，就会改变发送的内容。未设置信号标志的 WR 不产生完成事件；如果所有 WR 都不设置，队列填满之后就再也腾不出来了。",
+        Key::PostCareful => "在完成之前，缓冲区归设备所有：此时修改它，就会改变发送的内容。没有 IBV_SEND_SIGNALED 的 WR 不产生完成事件；如果所有 WR 都没有，队列填满之后就再也腾不出来了。",
 
         Key::PollTitle => "轮询完成事件",
-        Key::PollSendBody => "对端确认收到消息之后，完成事件才会出现。本端的缓冲区又可以使用了。但这并不说明对端的程序已经处理了数据。",
-        Key::PollWriteBody => "对端的设备确认收到消息之后，完成事件才会出现。本端的缓冲区又可以使用了。但这并不说明对端的程序已经有所察觉。",
-        Key::PollReadBody => "应答全部到达之后，完成事件才会出现：数据现在已经在本端的内存里了。",
+        Key::PollSendBody => "对端确认收到消息之后，或者设备放弃重试之后，完成事件才会出现。本端的缓冲区又可以使用了。但这并不说明对端的程序已经处理了数据。",
+        Key::PollWriteBody => "对端的设备确认收到消息之后，或者本端的设备放弃重试之后，完成事件才会出现。本端的缓冲区又可以使用了。但这并不说明对端的程序已经有所察觉。",
+        Key::PollReadBody => "应答全部到达之后，或者设备放弃重试之后，完成事件才会出现。如果状态是成功，数据就已经在本端的内存里了。",
         Key::PollCareful => "首先要看 status。失败的完成事件中只有 wr_id、status、qp_num 和 vendor_err 有效。此时 QP 处于 ERR 状态，队列中剩余的请求都会以 WR_FLUSH_ERR 返回：第一个错误才是原因。",
 
         Key::WireTitle => "线路上的报文",
@@ -104,7 +104,7 @@ pub(super) fn text(key: Key) -> &'static str {
         Key::MemoryOtherBefore => "传输之前的对端内存：",
         Key::MemoryOtherAfter => "传输之后的对端内存：",
         Key::AsText => "文本：{text}",
-        Key::Waited => "提交之后 {us} µs；此前 {polls} 次轮询时 CQ 都是空的",
+        Key::Waited => "提交之后 {time}；此前 {polls} 次轮询时 CQ 都是空的",
         Key::MorePackets => "另外还有 {n} 个报文",
         Key::RowQpn => "QP 号",
         Key::RowPsn => "起始 PSN",
@@ -120,6 +120,7 @@ pub(super) fn text(key: Key) -> &'static str {
         Key::PacketIcrcOk => "正确",
         Key::PacketIcrcWrong => "错误：报文被丢弃",
         Key::PacketAckRequest => "要求确认",
+        Key::PacketAgain => "同一个报文再次发送：没有按时收到应答，或者应答要求重试",
         Key::PacketUnknown => "无法识别的报文：{why}",
         Key::PacketNote => "+ 后面是距第一个报文的时间；发送的报文发往 {peer}。",
 

@@ -1,0 +1,74 @@
+//! `rocebench explain` on the kernel's Soft-RoCE: calls, states and errors are real there too, and its packets are
+//! not this program's to see.
+
+use std::time::Duration;
+
+use crate::lab::program::{Ended, Program};
+use crate::lab::server::Server;
+
+/// Nobody should wait longer for a mistake; most of it is the program's start on an emulated CPU.
+const SOON: Duration = Duration::from_secs(10);
+
+#[track_caller]
+fn shows(ended: &Ended, words: &[&str]) {
+    for word in words {
+        assert!(
+            ended.stdout.contains(word),
+            "no {word:?} in {}",
+            ended.stdout
+        );
+    }
+}
+
+fn lesson(server: &Server, words: &str) -> Ended {
+    let mut arguments = vec!["explain", &server.name, "-d", "rxe0"];
+    arguments.extend(words.split(' '));
+    Program::bare(&arguments).wait().exits(0)
+}
+
+#[test]
+fn every_operation_arrives_and_says_how_to_see_packets() {
+    let server = Server::start();
+    for (op, words) in [
+        ("send", "IBV_WC_RECV"),
+        ("write", "IBV_ACCESS_REMOTE_WRITE"),
+        ("read", "IBV_ACCESS_REMOTE_READ"),
+    ] {
+        let ended = lesson(&server, &format!("--op {op} --text real"));
+        shows(&ended, &[words, "as text: real", "The message has arrived"]);
+        shows(
+            &ended,
+            &[
+                "(other end) ibv_query_qp: RESET → INIT → RTR → RTS",
+                "sudo tcpdump -i v0 -nn -X udp port 4791",
+                "ibv_close_device(context) → 0",
+            ],
+        );
+    }
+    server.end();
+}
+
+#[test]
+fn every_mistake_brings_the_error_it_promises() {
+    let server = Server::start();
+    for (mistake, error) in [
+        // The kernel looks for a neighbour that is not there.
+        (
+            "gid",
+            "Error: ibv_modify_qp INIT→RTR with GID index 1 failed",
+        ),
+        ("rkey", "Error: REM_ACCESS_ERR (10)"),
+        ("no-recv", "Error: RNR_RETRY_EXC_ERR (13)"),
+        (
+            "qp-count",
+            "Error: the peer sent 1 QPs where the case has 2",
+        ),
+        ("mtu", "Error: REM_INV_REQ_ERR (9)"),
+    ] {
+        let ended = lesson(&server, &format!("--break {mistake}"));
+        assert!(ended.took < SOON, "{mistake}: {:?}", ended.took);
+        shows(&ended, &[error, "promises has come"]);
+    }
+    server.serves_the_next();
+    server.end();
+}

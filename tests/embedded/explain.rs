@@ -1,0 +1,428 @@
+//! `rocebench explain` on the embedded device: each operation, each mistake, both languages, a server of its own.
+
+use std::io::Read as _;
+use std::net::TcpListener;
+use std::process::{Child, Stdio};
+use std::time::{Duration, Instant};
+
+use serde_json::json;
+use unicode_width::UnicodeWidthStr as _;
+
+use crate::against_refused::Session;
+use crate::program::{Ended, Program, Server, alone};
+
+/// Nobody should wait longer for a mistake.
+const SOON: Duration = Duration::from_secs(3);
+/// Between two lessons of one server.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+#[track_caller]
+fn shows(ended: &Ended, words: &[&str]) {
+    for word in words {
+        assert!(
+            ended.stdout.contains(word),
+            "no {word:?} in {}",
+            ended.stdout
+        );
+    }
+}
+
+/// Numbers that differ from run to run become `N`, and runs of spaces one.
+fn masked(text: &str) -> String {
+    let mut lines = Vec::new();
+    for line in text.lines() {
+        let indent = line.len() - line.trim_start().len();
+        let words: Vec<String> = line.split_whitespace().map(masked_word).collect();
+        lines.push(" ".repeat(indent) + &words.join(" "));
+    }
+    lines.join("\n").replace("+N ms", "+N µs")
+}
+
+fn masked_word(word: &str) -> String {
+    let is_time = word.starts_with('+') && word.len() > 1;
+    if let Some(start) = word.find("0x") {
+        let digits = word[start + 2..]
+            .find(|c: char| !c.is_ascii_hexdigit())
+            .map_or(word.len(), |end| start + 2 + end);
+        // Opcodes and syndromes have two digits and do not differ.
+        if digits - start > 4 {
+            return format!("{}0xN{}", &word[..start], &word[digits..]);
+        }
+    }
+    match word.find("127.") {
+        Some(start) => {
+            let end = word[start..]
+                .trim_end_matches('.')
+                .find(|c: char| !(c.is_ascii_digit() || c == '.'))
+                .map_or(word.trim_end_matches('.').len(), |end| start + end);
+            format!("{}127.N{}", &word[..start], &word[end..])
+        }
+        None if is_time => "+N".to_owned(),
+        None => word.to_owned(),
+    }
+}
+
+#[test]
+fn a_whole_lesson() {
+    let _alone = alone();
+    let ended = Program::new("explain -d soft0 --op write --text Hello").run();
+    let ended = ended.exits(0);
+    assert!(ended.stderr.is_empty(), "{}", ended.stderr);
+    assert!(!ended.stdout.contains('\x1b'), "colours in a pipe");
+    let text: Vec<String> = masked(&ended.stdout)
+        .lines()
+        .map(|line| match line.contains(" after the post; ") {
+            true => "        N after the post; N polls before found the CQ empty".to_owned(),
+            false => line.to_owned(),
+        })
+        .collect();
+    insta::assert_snapshot!(text.join("\n"));
+}
+
+#[test]
+fn every_operation_shows_its_packets_and_where_the_bytes_went() {
+    let _alone = alone();
+    for (op, packets, words) in [
+        (
+            "send",
+            ["SEND Only", "Acknowledge"],
+            &["ibv_post_recv", "IBV_WC_RECV", "byte_len  12"][..],
+        ),
+        (
+            "write",
+            ["RDMA WRITE Only", "Acknowledge"],
+            &["IBV_ACCESS_REMOTE_WRITE", "RETH    va 0x"],
+        ),
+        (
+            "read",
+            ["RDMA READ Request", "RDMA READ Response Only"],
+            &["IBV_ACCESS_REMOTE_READ", "Memory of this end, after:"],
+        ),
+    ] {
+        let mut program = Program::new(&format!("explain -d soft0 --op {op} --text"));
+        program.command.arg("twelve bytes");
+        let ended = program.run().exits(0);
+        shows(&ended, &packets);
+        shows(&ended, words);
+        shows(
+            &ended,
+            &[
+                "ibv_query_qp: RESET",
+                "ibv_query_qp: INIT",
+                "ibv_query_qp: RTR",
+                "(other end) ibv_query_qp: RESET → INIT → RTR → RTS",
+                "as text: twelve bytes",
+                "AETH    syndrome 0x1f (ACK, credits 31)  MSN 1",
+                "ibv_close_device(context) → 0",
+                "The message has arrived",
+            ],
+        );
+        assert_eq!(
+            ended.stdout.matches("ICRC    0x").count(),
+            2,
+            "{}",
+            ended.stdout
+        );
+        assert!(!ended.stdout.contains("EBUSY)"), "{}", ended.stdout);
+    }
+}
+
+#[test]
+fn a_message_of_many_packets() {
+    let _alone = alone();
+    let text = "0123456789".repeat(60);
+    let ended = Program::new(&format!("explain -d soft0 -m 256 --text {text}"))
+        .run()
+        .exits(0);
+    shows(
+        &ended,
+        &[
+            "IBV_MTU_256",
+            "SEND First",
+            "SEND Middle",
+            "SEND Last",
+            "88 bytes",
+        ],
+    );
+}
+
+#[test]
+fn every_mistake_brings_the_error_it_promises() {
+    let _alone = alone();
+    for (mistake, error) in [
+        ("gid", "RETRY_EXC_ERR (12)"),
+        ("rkey", "REM_ACCESS_ERR (10)"),
+        ("rkey --op read", "REM_ACCESS_ERR (10)"),
+        ("no-recv", "RNR_RETRY_EXC_ERR (13)"),
+        ("qp-count", "the peer sent 1 QPs where the case has 2"),
+        ("mtu", "REM_INV_REQ_ERR (9)"),
+    ] {
+        let started = Instant::now();
+        let ended = Program::new(&format!("explain -d soft0 --break {mistake}"))
+            .run()
+            .exits(0);
+        assert!(
+            started.elapsed() < SOON,
+            "{mistake}: {:?}",
+            started.elapsed()
+        );
+        shows(&ended, &[&format!("Error: {error}")]);
+        for words in [
+            "On purpose:",
+            "Cause\n",
+            "What you see\n",
+            "How to check\n",
+            "Remedy\n",
+        ] {
+            assert_eq!(ended.stdout.matches(words).count(), 1, "{mistake}: {words}");
+        }
+        let name = mistake.split(' ').next().unwrap();
+        shows(
+            &ended,
+            &[&format!("The error that --break {name} promises has come.")],
+        );
+        assert!(
+            !ended
+                .stdout
+                .contains("as text: Hello, remote memory!\n\n      (other"),
+            "it arrived"
+        );
+    }
+}
+
+#[test]
+fn what_a_mistake_does_on_the_wire() {
+    let _alone = alone();
+    let nobody = Program::new("explain -d soft0 --break gid").run().exits(0);
+    shows(
+        &nobody,
+        &[
+            "not the other end's: nobody is there",
+            "the same packet again",
+            "ibv_query_qp: ERR",
+        ],
+    );
+    let refused = Program::new("explain -d soft0 --break rkey").run().exits(0);
+    shows(
+        &refused,
+        &["(NAK, RemoteAccessError)", "not what the other end told"],
+    );
+    let unready = Program::new("explain -d soft0 --break no-recv")
+        .run()
+        .exits(0);
+    shows(&unready, &["(RNR NAK, timer 20)"]);
+    let count = Program::new("explain -d soft0 --break qp-count")
+        .run()
+        .exits(0);
+    shows(
+        &count,
+        &[
+            "The other end says: the peer sent 2 QPs where the case has 1",
+            "QP 1: QPN",
+        ],
+    );
+    assert!(
+        !count.stdout.contains("INIT → RTR, ready"),
+        "it went on: {}",
+        count.stdout
+    );
+}
+
+#[test]
+fn a_lesson_that_does_not_succeed_says_so() {
+    let _alone = alone();
+    Program::new("explain -d soft0 --faults drop=100%")
+        .run()
+        .exits(1)
+        .says(&["the message did not arrive", "rocebench doctor"]);
+    // What is not the promised error: the packets that would bring it are lost.
+    Program::new("explain -d soft0 --break rkey --faults drop=100%")
+        .run()
+        .exits(1)
+        .says(&["another error came than was promised"]);
+}
+
+#[test]
+fn chinese_lines_up_and_is_whole() {
+    let _alone = alone();
+    for words in ["--op write", "--op read", "--break gid"] {
+        let ended = Program::new(&format!("explain -d soft0 --lang zh {words}"))
+            .run()
+            .exits(0);
+        shows(&ended, &["对端", "INIT → RTR", "注意："]);
+        let english = Program::new(&format!("explain -d soft0 {words}"))
+            .run()
+            .exits(0);
+        for word in [
+            "Careful",
+            "other end",
+            "Memory of",
+            "On purpose",
+            "after the post",
+        ] {
+            assert!(
+                english.stdout.contains(word) || word == "On purpose",
+                "{word}"
+            );
+            assert!(!ended.stdout.contains(word), "{word} in {}", ended.stdout);
+        }
+        for stdout in [&ended.stdout, &english.stdout] {
+            let widest = stdout.lines().map(|line| line.width()).max().unwrap();
+            assert!(widest <= 100, "{widest} columns: {stdout}");
+        }
+        // The values of both ends stand one below the other.
+        let columns: Vec<usize> = ended
+            .stdout
+            .lines()
+            .skip_while(|line| !line.contains("交换连接信息"))
+            .skip_while(|line| !line.trim_start().starts_with("本端"))
+            .skip(1)
+            .take(3)
+            .map(|line| {
+                let value = line.rfind("  ").unwrap() + 2;
+                line[..value].width()
+            })
+            .collect();
+        assert_eq!(columns, [columns[0]; 3], "{}", ended.stdout);
+    }
+}
+
+#[test]
+fn the_other_end_may_be_a_server() {
+    let _alone = alone();
+    let server = Server::start("-d soft0");
+    let lesson = |words: &str| {
+        let ended = Program::new(&format!(
+            "explain 127.0.0.1:{} -d soft0 {words}",
+            server.port
+        ));
+        ended.run().exits(0)
+    };
+    for op in ["send", "write", "read"] {
+        let ended = lesson(&format!("--op {op} --text sent-to-a-server"));
+        shows(
+            &ended,
+            &["the server at 127.0.0.1:", "as text: sent-to-a-server"],
+        );
+    }
+    for mistake in ["gid", "rkey", "no-recv", "qp-count", "mtu"] {
+        shows(
+            &lesson(&format!("--break {mistake}")),
+            &["promises has come"],
+        );
+    }
+    // Lessons and runs are served by turns.
+    Program::new(&format!(
+        "127.0.0.1:{} -d soft0 -n 20 --warmup 0 --timeout 18",
+        server.port
+    ))
+    .run()
+    .exits(0)
+    .all_whole(1);
+    let said = server.end();
+    for words in [
+        "  a lesson: read\n",
+        "  a lesson: write, wrong on purpose: rkey\n",
+    ] {
+        assert!(said.contains(words), "no {words:?} in {said}");
+    }
+}
+
+fn start(program: &mut Program) -> Child {
+    let command = program.command.stdout(Stdio::null()).stderr(Stdio::piped());
+    command.spawn().unwrap()
+}
+
+#[test]
+fn either_ends_death_is_noticed() {
+    let _alone = alone();
+    let mut server = Server::start("-d soft0");
+    // Its packets are lost, so that it waits.
+    let mut client = Program::new(&format!(
+        "explain 127.0.0.1:{} -d soft0 --faults drop=100%",
+        server.port
+    ));
+    let mut child = start(&mut client);
+    std::thread::sleep(Duration::from_millis(700));
+    child.kill().unwrap();
+    child.wait().unwrap();
+    let killed = Instant::now();
+    let next = format!("explain 127.0.0.1:{} -d soft0", server.port);
+    while Program::new(&next).run().status.code() != Some(0) {
+        assert!(
+            killed.elapsed() < PATIENCE,
+            "the server serves no next lesson"
+        );
+    }
+    let mut child = start(&mut client);
+    std::thread::sleep(Duration::from_millis(700));
+    server.kill();
+    let status = child.wait().unwrap();
+    let mut said = String::new();
+    child
+        .stderr
+        .take()
+        .unwrap()
+        .read_to_string(&mut said)
+        .unwrap();
+    assert_eq!(status.code(), Some(1), "{said}");
+    assert!(said.contains("its process ended or died"), "{said}");
+}
+
+#[test]
+fn a_server_checks_what_it_is_asked_for() {
+    let _alone = alone();
+    let server = Server::start("-d soft0");
+    let lesson = |change: fn(&mut serde_json::Value)| {
+        let mut body = json!({
+            "op": "write", "mistake": null, "length_bytes": 5, "mtu_bytes": null, "offered": null
+        });
+        change(&mut body);
+        let mut session = Session::with(server.port);
+        session.send(&json!({"type": "explain", "body": body}));
+        session
+    };
+    type Change = fn(&mut serde_json::Value);
+    let wrongs: [(Change, &str); 3] = [
+        (|it| it["length_bytes"] = 4097.into(), "1 to 4096 bytes"),
+        (
+            |it| it["mistake"] = "no-recv".into(),
+            "cannot be made with write",
+        ),
+        (|it| it["mtu_bytes"] = 1500.into(), "the MTU is none of"),
+    ];
+    for (change, says) in wrongs {
+        let reason = lesson(change).abort();
+        assert!(reason.contains(says), "{reason}");
+    }
+    let mut session = lesson(|_| ());
+    session.send(&json!({"type": "explain_look"}));
+    session.is_closed();
+    let said = server.end();
+    assert!(
+        said.contains("`explain_look` where `endpoints` was due"),
+        "{said}"
+    );
+}
+
+#[test]
+fn a_server_that_is_too_old_is_told_so() {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = listener.local_addr().unwrap().port();
+    let server = std::thread::spawn(move || {
+        let mut session = Session(listener.accept().unwrap().0);
+        assert_eq!(session.next()["type"], "hello");
+        session.send(&json!({"type": "challenge", "body": {
+            "protocol": 1, "version": "0.1.0", "nonce": "1f".repeat(32), "token_required": false
+        }}));
+        assert_eq!(session.next()["type"], "proof");
+        session.send(&json!({"type": "welcome", "body": {"mac": null, "host": null}}));
+        assert_eq!(session.next()["type"], "introduce");
+        let _ = session.0.read(&mut [0]);
+    });
+    Program::new(&format!("explain 127.0.0.1:{port} -d soft0"))
+        .run()
+        .exits(2)
+        .says(&["is too old to give lessons", "install this version"]);
+    server.join().unwrap();
+}
