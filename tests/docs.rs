@@ -39,7 +39,7 @@ fn options_of(page: &str) -> BTreeSet<String> {
 
 fn all_options() -> BTreeSet<String> {
     let mut all = long_options(&[]);
-    for command in ["serve", "compare", "plot", "devices", "doctor"] {
+    for command in ["serve", "compare", "plot", "devices", "doctor", "send"] {
         all.extend(long_options(&[command]));
     }
     assert!(all.len() > 35, "{all:?}");
@@ -83,6 +83,7 @@ fn every_option_on_the_pages_exists() {
         "docs/errors.md",
         "docs/plots.md",
         "docs/results.md",
+        "docs/send.md",
     ] {
         let unknown: Vec<_> = options_of(&page(name))
             .into_iter()
@@ -127,6 +128,7 @@ fn links_between_pages_lead_somewhere() {
         ("docs/plots.md", "docs/"),
         ("docs/protocol.md", "docs/"),
         ("docs/results.md", "docs/"),
+        ("docs/send.md", "docs/"),
     ] {
         for target in page(name)
             .split("](")

@@ -14,5 +14,6 @@ mod fake;
 mod faults;
 mod polling;
 mod program;
+mod send;
 mod transfers;
 mod truth;
