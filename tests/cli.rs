@@ -70,7 +70,7 @@ fn serve_help() {
 
 #[test]
 fn help_of_the_other_commands() {
-    for command in ["plot", "devices", "doctor", "explain"] {
+    for command in ["plot", "devices", "doctor", "explain", "send"] {
         let output = run(&[command, "--help"]);
         assert_eq!(output.status.code(), Some(0));
         insta::assert_snapshot!(format!("{command}_help"), text(&output.stdout));

@@ -39,7 +39,9 @@ fn options_of(page: &str) -> BTreeSet<String> {
 
 fn all_options() -> BTreeSet<String> {
     let mut all = long_options(&[]);
-    for command in ["serve", "compare", "plot", "devices", "doctor", "explain"] {
+    for command in [
+        "serve", "compare", "plot", "devices", "doctor", "explain", "send",
+    ] {
         all.extend(long_options(&[command]));
     }
     assert!(all.len() > 35, "{all:?}");
@@ -86,6 +88,7 @@ fn every_option_on_the_pages_exists() {
         "docs/plots.md",
         "docs/results.md",
         "docs/troubleshooting.md",
+        "docs/send.md",
     ] {
         let unknown: Vec<_> = options_of(&page(name))
             .into_iter()
@@ -132,6 +135,7 @@ fn links_between_pages_lead_somewhere() {
         ("docs/protocol.md", "docs/"),
         ("docs/results.md", "docs/"),
         ("docs/troubleshooting.md", "docs/"),
+        ("docs/send.md", "docs/"),
     ] {
         for target in page(name)
             .split("](")

@@ -28,7 +28,7 @@ Exit codes: 0 all files are in their places, 1 a transfer failed, 2 bad input.";
 pub struct SendArgs {
     /// Files to send, and last where `rocebench serve --receive DIR` waits: a name or address, optionally
     /// with a port (`host:port`, `[v6]:port`)
-    #[arg(value_names = ["FILE", "HOST"], num_args = 1.., required = true)]
+    #[arg(value_name = "FILE|HOST", num_args = 1.., required = true)]
     pub words: Vec<OsString>,
     /// Overwrite files of the same names at the receiver
     #[arg(short, long)]

@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 use crate::control::failure::RunFailure;
 use crate::datapath::FailedCompletion;
 use crate::plan::Op;
-use crate::verbs::{Bell, Completion, ImmediateWrite, Operation, VerbsError, WcBatch};
+use crate::verbs::{Bell, Completion, ImmediateWrite, Operation, VerbsError, WcBatch, WcStatus};
 
 use super::channel::{Lane, Worker, WrId};
 use super::digest::Digest;
@@ -21,6 +21,12 @@ use super::window::{ReceiveWindow, SendWindow};
 
 /// How long a worker polls in vain before it sleeps: about what a sleep adds to a completion's latency.
 const SPIN: Duration = Duration::from_micros(50);
+
+/// What a receiver answers when it lost its place in a message.
+const REM_INV_REQ_ERR: WcStatus = WcStatus(9);
+
+const LOSSY_SOFT_ROCE: &str = "Soft-RoCE says so when it loses its place in a message of several packets, which lost \
+     packets provoke: --chunk 4K --window 64 sends one packet a message, and a higher --timeout helps";
 
 /// One file, cut into chunks, and how far it is.
 pub(super) struct Flow {
@@ -313,10 +319,11 @@ fn succeeded<W>(completion: &Completion, lane: &Lane<W>, op: Op) -> Result<(), R
         status,
         vendor_error: completion.vendor_error(),
     };
-    Err(RunFailure::new(
-        failed.to_string(),
-        Some(status.remedy().into()),
-    ))
+    let hint = match status {
+        REM_INV_REQ_ERR => LOSSY_SOFT_ROCE,
+        status => status.remedy(),
+    };
+    Err(RunFailure::new(failed.to_string(), Some(hint.into())))
 }
 
 /// Since when a worker has found nothing to do.

@@ -72,6 +72,7 @@ pub(super) fn open(
     let address = SocketAddr::new(link.peer().ip(), port);
     let connect = || {
         let mut stream = TcpStream::connect_timeout(&address, CONNECT_LIMIT)?;
+        stream.set_nodelay(true)?;
         stream.set_write_timeout(Some(TICK))?;
         stream.write_all(&key)?;
         Ok(stream)

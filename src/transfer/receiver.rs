@@ -62,11 +62,32 @@ impl FileService for Receiver {
         stop: &AtomicBool,
     ) -> Result<(), RunFailure> {
         let mut connected = None;
+        let served = self.files(link, station, &mut connected, first, log, stop);
+        if let Err(failure) = &served
+            && !failure.link_lost
+        {
+            // Before the QPs go, which would be all that the sender saw of it.
+            let _ = link.send(&failure.to_abort());
+        }
+        served
+    }
+}
+
+impl Receiver {
+    fn files(
+        &self,
+        link: &Link,
+        station: &Station,
+        connected: &mut Option<Connected>,
+        first: Message,
+        log: &ServerLog,
+        stop: &AtomicBool,
+    ) -> Result<(), RunFailure> {
         let mut next = first;
         loop {
             match next {
                 Message::FileHello(hello) => {
-                    self.file(link, station, &mut connected, &hello, log, stop)?;
+                    self.file(link, station, connected, &hello, log, stop)?;
                 }
                 Message::TcpHello(hello) => {
                     plain_tcp::receive(link, &self.folder, &hello, log, stop)?;
@@ -79,9 +100,7 @@ impl FileService for Receiver {
             next = recv(link, BETWEEN_FILES, stop)?;
         }
     }
-}
 
-impl Receiver {
     fn file(
         &self,
         link: &Link,

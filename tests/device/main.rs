@@ -23,5 +23,6 @@ mod no_device;
 mod operations;
 mod options;
 mod outputs;
+mod send;
 mod signals;
 mod trouble;

@@ -19,5 +19,6 @@ mod learn;
 mod old_server;
 mod polling;
 mod program;
+mod send;
 mod transfers;
 mod truth;

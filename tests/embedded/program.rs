@@ -167,7 +167,7 @@ impl Server {
         server
     }
 
-    fn has_said(&self, words: &str) {
+    pub fn has_said(&self, words: &str) {
         let started = Instant::now();
         while !self.said.lock().unwrap().contains(words) {
             let said = self.said.lock().unwrap().clone();

@@ -174,8 +174,13 @@ impl Program {
     }
 
     /// Waits for its end.
-    pub fn wait(mut self) -> Ended {
-        let deadline = Instant::now() + HANGS;
+    pub fn wait(self) -> Ended {
+        self.wait_for(HANGS)
+    }
+
+    /// Waits for its end at most so long.
+    pub fn wait_for(mut self, limit: Duration) -> Ended {
+        let deadline = Instant::now() + limit;
         let status = loop {
             if let Some(status) = self.child.try_wait().unwrap() {
                 break status;

@@ -1,0 +1,190 @@
+//! Files sent between Soft-RoCE devices: whole in spite of losses, and nothing half-made when an end dies.
+//!
+//! Chunks are as large as a packet here: Linux 6.1's driver loses its place in longer messages that are sent again
+//! (docs/lab.md).
+
+use std::fs::{self, File};
+use std::io::{BufWriter, Read as _, Write as _};
+use std::path::Path;
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+use crate::lab::NOTICED;
+use crate::lab::netem::Loss;
+use crate::lab::program::{Program, Signal};
+use crate::lab::server::Server;
+
+/// The size of the file that goes through losses, in MiB, where another than the usual one is wanted.
+const SIZE_VARIABLE: &str = "ROCEBENCH_SEND_MIB";
+
+/// What CI has time for.
+const USUAL_MIB: usize = 64;
+
+fn server(folder: &Path) -> Server {
+    Server::with(&["--receive", folder.to_str().unwrap()])
+}
+
+fn send(file: &Path, server: &Server, more: &[&str]) -> Program {
+    let mut words = vec!["send", file.to_str().unwrap(), &server.name, "-d", "rxe0"];
+    words.extend([
+        "-q",
+        "16",
+        "--chunk",
+        "4K",
+        "--window",
+        "64",
+        "--timeout",
+        "16",
+    ]);
+    words.extend(more);
+    Program::bare(&words)
+}
+
+/// A file of reproducible bytes.
+fn source(path: &Path, mib: usize) {
+    let mut file = BufWriter::new(File::create(path).unwrap());
+    let mut random = fastrand::Rng::with_seed(7);
+    let mut block = vec![0; 1 << 20];
+    for _ in 0..mib {
+        random.fill(&mut block);
+        file.write_all(&block).unwrap();
+    }
+    file.flush().unwrap();
+}
+
+/// Compares byte by byte, without the program's own checksum.
+#[track_caller]
+fn same(one: &Path, other: &Path) {
+    let (mut a, mut b) = (File::open(one).unwrap(), File::open(other).unwrap());
+    let length = a.metadata().unwrap().len();
+    assert_eq!(length, b.metadata().unwrap().len());
+    let (mut left, mut right) = (vec![0; 1 << 20], vec![0; 1 << 20]);
+    for _ in 0..length.div_ceil(1 << 20) {
+        let count = a.read(&mut left).unwrap();
+        b.read_exact(&mut right[..count]).unwrap();
+        assert!(left[..count] == right[..count], "{other:?} differs");
+    }
+}
+
+fn names(folder: &Path) -> Vec<String> {
+    let entries = fs::read_dir(folder).unwrap();
+    entries
+        .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+        .collect()
+}
+
+#[test]
+fn a_file_through_losses_arrives_whole() {
+    let mib = std::env::var(SIZE_VARIABLE).map_or(USUAL_MIB, |text| text.parse().unwrap());
+    let home = tempfile::tempdir().unwrap();
+    let target = tempfile::tempdir().unwrap();
+    let file = home.path().join("large");
+    source(&file, mib);
+    let server = server(target.path());
+    let loss = [Loss::of_all("v0", "1%"), Loss::of_all("v1", "1%")];
+    let ended = send(&file, &server, &[])
+        .wait_for(Duration::from_secs(900))
+        .exits(0);
+    drop(loss);
+    writeln!(std::io::stdout(), "{}", ended.stdout.trim()).unwrap();
+    same(&file, &target.path().join("large"));
+    server.says(0, "\"large\" received");
+    server.end();
+}
+
+/// A transfer of a file that takes no room at the sender, well under way.
+fn slow(home: &Path, server: &Server) -> Program {
+    let file = home.join("slow");
+    File::create(&file).unwrap().set_len(200 << 20).unwrap();
+    let lines = server.program.lines().len();
+    let sender = send(&file, server, &[]);
+    server.says(lines, "session begins");
+    std::thread::sleep(Duration::from_millis(1500));
+    sender
+}
+
+#[test]
+fn an_end_that_is_killed_leaves_nothing() {
+    let home = tempfile::tempdir().unwrap();
+    // A tmpfs: files have no name there until they are whole.
+    let target = tempfile::tempdir_in("/dev/shm").unwrap();
+    let server = server(target.path());
+    for (how, says) in [
+        (Signal::Kill, "its process ended or died"),
+        (Signal::Interrupt, "the sender was stopped"),
+    ] {
+        let sender = slow(home.path(), &server);
+        let lines = server.program.lines().len();
+        sender.signal(how);
+        server.says(lines, says);
+        assert_eq!(names(target.path()), [""; 0], "{how:?}");
+        drop(sender);
+    }
+    killed(&server, home.path());
+    assert_eq!(names(target.path()), [""; 0]);
+}
+
+/// Kills a receiver in the midst of a file, and its sender notices.
+fn killed(server: &Server, home: &Path) {
+    let sender = slow(home, server);
+    server.program.signal(Signal::Kill);
+    let killed = Instant::now();
+    let ended = sender.wait().exits(1).says(&["its process ended or died"]);
+    let noticed = ended.at.saturating_duration_since(killed);
+    // The rest is what destroying QPs takes on an emulated CPU.
+    assert!(noticed < NOTICED + Duration::from_secs(2), "{noticed:?}");
+}
+
+/// The guest's own file system, an overlay, has no files without a name.
+#[test]
+fn where_a_name_is_needed_the_next_start_sweeps() {
+    let home = tempfile::tempdir().unwrap();
+    let target = tempfile::tempdir_in("/var/tmp").unwrap();
+    killed(&server(target.path()), home.path());
+    let left = names(target.path());
+    assert!(
+        left.iter()
+            .all(|name| name.starts_with(".rocebench-receiving-")),
+        "{left:?}"
+    );
+    server(target.path()).end();
+    assert_eq!(names(target.path()), [""; 0]);
+}
+
+/// A small disk, until dropped.
+struct Disk(tempfile::TempDir);
+
+impl Disk {
+    fn of(size: &str) -> Disk {
+        let folder = tempfile::tempdir().unwrap();
+        let mount = Command::new("mount")
+            .args(["-t", "tmpfs", "-o", &format!("size={size}"), "tmpfs"])
+            .arg(folder.path())
+            .status();
+        assert!(mount.unwrap().success());
+        Disk(folder)
+    }
+}
+
+impl Drop for Disk {
+    fn drop(&mut self) {
+        let _ = Command::new("umount").arg(self.0.path()).status();
+    }
+}
+
+#[test]
+fn a_full_disk_is_told_at_both_ends() {
+    let home = tempfile::tempdir().unwrap();
+    let disk = Disk::of("4m");
+    let server = server(disk.0.path());
+    let (fits, too_large) = (home.path().join("fits"), home.path().join("large"));
+    source(&fits, 3);
+    source(&too_large, 2);
+    send(&fits, &server, &[]).wait().exits(0);
+    let says = "no room for \"large\" at the receiver: it takes 2097152 bytes";
+    send(&too_large, &server, &[]).wait().exits(1).says(&[says]);
+    server.says(0, says);
+    assert_eq!(names(disk.0.path()), ["fits"]);
+    same(&fits, &disk.0.path().join("fits"));
+    server.end();
+}
