@@ -1,5 +1,6 @@
 //! The client's half: for each QP an id that resolves the address, then the route, then asks for the connection.
 
+use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -9,7 +10,7 @@ use crate::verbs::cm::{
 };
 
 use super::private_data::{Nonce, PrivateData, Role, reason};
-use super::{Connections, Terms, ns_since};
+use super::{Connections, Terms, behind, ns_since};
 use crate::control::failure::RunFailure;
 
 /// Connections under way at once. Each takes datagrams of the kernel's connection manager, whose receive queue holds
@@ -24,6 +25,12 @@ const RESOLVE_LIMIT: Duration = Duration::from_secs(4);
 
 /// Nothing has happened for so long only if nobody answers: a lost datagram is sent again three times in it.
 const SILENCE_LIMIT: Duration = Duration::from_secs(15);
+
+/// An end remembers a connection for some seconds, and rejects one of the same QP number meanwhile.
+const STALE_LIMIT: Duration = Duration::from_secs(8);
+
+/// How soon it is asked again.
+const STALE_PAUSE: Duration = Duration::from_millis(250);
 
 /// How long each step of one connection took, in nanoseconds, other connections' events between them included.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -42,6 +49,8 @@ struct Call {
     step: CmStep,
     began: Instant,
     times: CmTimes,
+    /// When it was rejected first, because the last one of its QP number is remembered.
+    stale: Option<Instant>,
 }
 
 struct Dialer<'a, R> {
@@ -50,6 +59,8 @@ struct Dialer<'a, R> {
     nonce: Nonce,
     channel: Arc<CmChannel>,
     calls: Vec<Call>,
+    /// When to ask again, and for which QP.
+    again: VecDeque<(Instant, u32)>,
     /// Connections that are established.
     done: u32,
     ready: R,
@@ -75,6 +86,7 @@ pub(crate) fn dial(
         nonce,
         channel: CmChannel::open()?,
         calls: Vec::with_capacity(terms.qpns.len()),
+        again: VecDeque::new(),
         done: 0,
         ready,
     };
@@ -82,12 +94,14 @@ pub(crate) fn dial(
     while dialer.done < qps {
         alive()?;
         while (dialer.calls.len() as u32) < qps.min(dialer.done + IN_FLIGHT) {
-            dialer.begin()?;
+            let call = dialer.call(dialer.calls.len() as u32)?;
+            dialer.calls.push(call);
         }
+        dialer.ask_again()?;
         match dialer.channel.next(TICK)? {
             Some(event) => {
                 heard = Instant::now();
-                dialer.handle(&event)?;
+                dialer.handle(&event, &alive)?;
             }
             None if heard.elapsed() > SILENCE_LIMIT => return Err(dialer.silence()),
             None => {}
@@ -103,20 +117,41 @@ pub(crate) fn dial(
 }
 
 impl<R: FnMut(u32, &CmId) -> Result<(), RunFailure>> Dialer<'_, R> {
-    fn begin(&mut self) -> Result<(), RunFailure> {
-        let id = CmId::new(&self.channel, self.calls.len() as u32)?;
+    /// Begins a connection.
+    fn call(&self, index: u32) -> Result<Call, CmError> {
+        let id = CmId::new(&self.channel, index)?;
         let began = Instant::now();
         id.resolve_address(self.terms.local, self.to, RESOLVE_LIMIT)?;
-        self.calls.push(Call {
+        Ok(Call {
             id,
             step: CmStep::ResolveAddr,
             began,
             times: CmTimes::default(),
-        });
+            stale: None,
+        })
+    }
+
+    fn ask_again(&mut self) -> Result<(), CmError> {
+        while let Some(&(when, index)) = self.again.front()
+            && when <= Instant::now()
+        {
+            self.again.pop_front();
+            let call = self.call(index)?;
+            if let Some(old) = self.calls.get_mut(index as usize) {
+                *old = Call {
+                    stale: old.stale,
+                    ..call
+                };
+            }
+        }
         Ok(())
     }
 
-    fn handle(&mut self, event: &CmEvent) -> Result<(), RunFailure> {
+    fn handle(
+        &mut self,
+        event: &CmEvent,
+        alive: impl Fn() -> Result<(), RunFailure>,
+    ) -> Result<(), RunFailure> {
         let index = event.token;
         let Some(call) = self.calls.get_mut(index as usize) else {
             return Ok(());
@@ -137,9 +172,16 @@ impl<R: FnMut(u32, &CmId) -> Result<(), RunFailure>> Dialer<'_, R> {
             (CmStep::Connect, CmEventKind::ConnectResponse) if event.status == 0 => {
                 self.answered(event)?;
             }
+            (CmStep::Connect, CmEventKind::Rejected)
+                if RejectReason(event.status) == RejectReason::STALE
+                    && call.stale.get_or_insert_with(Instant::now).elapsed() < STALE_LIMIT =>
+            {
+                tracing::debug!(index, "rejected as stale: asking again");
+                self.again.push_back((Instant::now() + STALE_PAUSE, index));
+            }
             // Of a connection that is established already: the control connection tells what became of the peer.
             (CmStep::Establish, CmEventKind::Disconnected | CmEventKind::TimewaitExit) => {}
-            _ => return Err(failed(call.step, self.object(index), event).into()),
+            _ => return Err(behind(failed(call.step, self.object(index), event), alive)),
         }
         Ok(())
     }

@@ -12,7 +12,7 @@ use crate::verbs::cm::{CmChannel, CmError, CmEvent, CmEventKind, CmId, CmStep};
 use super::dialer::{failed, is_our_port};
 use super::private_data::{Nonce, PrivateData, Role};
 use super::terms::local_address;
-use super::{Connections, Terms};
+use super::{Connections, Terms, behind};
 
 /// Requests that wait while earlier ones are answered; the kernel takes 1,024 at most.
 const BACKLOG: u32 = 1024;
@@ -96,7 +96,7 @@ impl Listener {
                         LISTENER => "the port for connections".to_owned(),
                         _ => format!("QP {index} at {}", terms.local),
                     };
-                    return Err(failed(CmStep::Accept, object, &event).into());
+                    return Err(behind(failed(CmStep::Accept, object, &event), &alive));
                 }
             }
         }

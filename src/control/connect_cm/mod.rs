@@ -10,6 +10,7 @@ mod private_data;
 mod terms;
 
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use crate::verbs::cm::{CmChannel, CmError, CmId, CmTransitionError};
 
@@ -57,7 +58,23 @@ impl From<CmTransitionError> for RunFailure {
     }
 }
 
+/// How soon the control connection tells why the other end gave a connection up.
+const REASON_LIMIT: Duration = Duration::from_millis(500);
+
+/// The failure behind an event: an end that gives up or dies takes its ids with it, and rdma_cm may tell so before
+/// the control connection tells why.
+fn behind(error: CmError, alive: impl Fn() -> Result<(), RunFailure>) -> RunFailure {
+    let seen = Instant::now();
+    while seen.elapsed() < REASON_LIMIT {
+        if let Err(cause) = alive() {
+            return cause;
+        }
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    error.into()
+}
+
 /// Nanoseconds since `start`.
-fn ns_since(start: std::time::Instant) -> u64 {
+fn ns_since(start: Instant) -> u64 {
     u64::try_from(start.elapsed().as_nanos()).unwrap_or(u64::MAX)
 }

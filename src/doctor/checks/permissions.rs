@@ -34,7 +34,7 @@ pub(super) fn check(subject: &Subject<'_>) -> Vec<Finding> {
                 "device nodes",
                 State::Warning,
                 "there is no /dev/infiniband/rdma_cm",
-                "rdma_cm, by which many RDMA programs connect, needs it; rocebench does not",
+                "rdma_cm, by which many RDMA programs connect, needs it; rocebench does for --connect cm alone",
             )
             .of("rdma_cm")
             .remedy(

@@ -176,7 +176,7 @@ impl CmError {
             }
             CmError::Call { step, source, .. } => call_hint(*step, source.raw_os_error()).into(),
             CmError::Event { event, status, .. } => event_hint(*event, status.saturating_neg()).into(),
-            CmError::Rejected { reason, .. } => reject_hint(*reason).into(),
+            CmError::Rejected { reason, said, .. } => reject_hint(*reason, said.is_some()).into(),
             CmError::OtherPort { .. } => {
                 "choose the device, port and GID that owns this address with --device, --ib-port and --gid-index \
                  (`rocebench devices` lists them), or use --connect tcp, which needs no address of the port's own"
@@ -249,7 +249,7 @@ fn event_hint(event: CmEventKind, errno: i32) -> &'static str {
     }
 }
 
-fn reject_hint(reason: RejectReason) -> &'static str {
+fn reject_hint(reason: RejectReason, has_words: bool) -> &'static str {
     match reason {
         RejectReason::NO_LISTENER => {
             "the server has gone, or another host has the address that it told: see what it printed, and that no two \
@@ -257,6 +257,10 @@ fn reject_hint(reason: RejectReason) -> &'static str {
         }
         RejectReason::STALE => {
             "the other end still remembers an earlier connection of this QP number: try again after some seconds"
+        }
+        RejectReason::BY_THE_LISTENER if !has_words => {
+            "it was the kernel there: the route back to this end's address leaves by another interface (`ip route get \
+             ADDRESS` there); choose devices of one network with --device and --gid-index at both ends"
         }
         RejectReason::BY_THE_LISTENER => {
             "another host may have the address that the server told: see that no two hosts have it, and repeat the run"
@@ -308,6 +312,9 @@ mod tests {
         assert!(stale.to_string().contains("stale") && stale.hint().contains("again"));
         let error = rejected(RejectReason::BY_THE_LISTENER, Some("another run's nonce"));
         assert!(error.to_string().ends_with(": another run's nonce"));
+        assert!(error.hint().contains("two hosts"));
+        let silent = rejected(RejectReason::BY_THE_LISTENER, None);
+        assert!(silent.hint().contains("route back"), "{}", silent.hint());
     }
 
     #[test]
