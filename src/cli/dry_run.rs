@@ -44,7 +44,7 @@ fn row(case: &Case) -> [String; 14] {
             .map_or_else(|| "port's".to_owned(), |mtu| mtu.to_string()),
         setting(case.poll.to_string()),
         case.setup
-            .map_or_else(|| "-".to_owned(), |it| format!("{} QPs", it.traffic_qps)),
+            .map_or_else(|| "-".to_owned(), |it| it.traffic_qps.to_string()),
     ]
 }
 

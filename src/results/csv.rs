@@ -4,14 +4,15 @@
 use std::io::{self, Write};
 use std::path::Path;
 
+mod set_up;
+
 use super::file::{WriteError, write_whole};
 use super::model::{
-    CaseConfig, CaseResult, Connect, Device, Direction, Latency, QpResult, ResultFile, Run,
-    WorkerResult,
+    CaseConfig, CaseResult, Device, Direction, Latency, QpResult, ResultFile, Run, WorkerResult,
 };
 
 /// All columns, in order. New ones are added at the end, so that positions stay.
-pub const COLUMNS: [&str; 105] = [
+pub const COLUMNS: [&str; 104] = [
     // The case.
     "id",
     "op",
@@ -91,7 +92,6 @@ pub const COLUMNS: [&str; 105] = [
     "poll",
     "traffic_qps",
     // Set-up, of all QPs of the end that ran the sweep; the other end's steps are in the JSON alone.
-    "connect_way",
     "connect_rounds",
     "connect_connections",
     "connect_seconds",
@@ -127,12 +127,6 @@ pub const COLUMNS: [&str; 105] = [
     "connect_destroy_ns_max",
 ];
 
-/// Steps of set-up that have columns, in order.
-const STEPS: [&str; 6] = ["create", "init", "exchange", "rtr", "rts", "destroy"];
-
-/// Columns of set-up.
-const CONNECT_COLUMNS: usize = 10 + 4 * STEPS.len();
-
 /// Replaces the file at `path` with the result's rows.
 ///
 /// # Errors
@@ -152,7 +146,7 @@ pub fn write_to(result: &ResultFile, out: impl Write) -> io::Result<()> {
     for case in &result.cases {
         let own = [case.config.poll.clone(), cell(case.config.traffic_qps)];
         let tail = devices.iter().chain(&own);
-        let none = vec![String::new(); CONNECT_COLUMNS];
+        let none = vec![String::new(); set_up::COLUMNS];
         for run in &case.runs {
             let reverse = run.reverse.as_ref().map(|reverse| ("reverse", reverse));
             for (name, direction) in [("forward", &run.forward)].into_iter().chain(reverse) {
@@ -160,7 +154,7 @@ pub fn write_to(result: &ResultFile, out: impl Write) -> io::Result<()> {
                 let connect = run
                     .connect
                     .as_ref()
-                    .map_or_else(|| none.clone(), connect_cells);
+                    .map_or_else(|| none.clone(), set_up::cells);
                 let all = all_cells(direction);
                 let row = head.iter().chain(&all).chain(tail.clone());
                 writer.write_record(row.chain(&connect))?;
@@ -280,32 +274,6 @@ fn qp_cells(qp: &QpResult) -> Vec<String> {
     cells
 }
 
-fn connect_cells(connect: &Connect) -> Vec<String> {
-    let mut cells = vec![
-        connect.way.clone(),
-        connect.rounds.to_string(),
-        connect.connections.to_string(),
-        connect.seconds.to_string(),
-        cell(connect.connections_per_second),
-        cell(connect.traffic_alone_gbit_per_s),
-    ];
-    cells.extend(time_cells(connect.setup_ns.as_ref()));
-    for name in STEPS {
-        let step = connect.steps.iter().find(|step| step.step == name);
-        cells.extend(time_cells(step.map(|step| &step.time_ns)));
-    }
-    cells
-}
-
-fn time_cells(time: Option<&Latency>) -> [String; 4] {
-    [
-        cell(time.map(|time| time.min)),
-        cell(time.map(|time| time.mean)),
-        cell(time.map(|time| time.p99)),
-        cell(time.map(|time| time.max)),
-    ]
-}
-
 fn device_cells(result: &ResultFile) -> [String; 4] {
     let own = result.host.device.as_ref();
     let peer = result.peer.as_ref().and_then(|peer| peer.device.as_ref());
@@ -361,7 +329,7 @@ mod tests {
             latency_ns_p99_99,latency_ns_max,latency_ns_overflows,fairness_jain,fairness_min_share,\
             fairness_max_share,workers_cpu_seconds,workers_polls,workers_empty_polls,\
             limits_link_gbit_per_s,limits_protocol_efficiency,limits_share_of_limit,\
-            device_library,device_faults,peer_device_library,peer_device_faults,poll,traffic_qps,connect_way,connect_rounds,\
+            device_library,device_faults,peer_device_library,peer_device_faults,poll,traffic_qps,connect_rounds,\
             connect_connections,connect_seconds,connect_connections_per_second,\
             connect_traffic_alone_gbit_per_s,connect_setup_ns_min,connect_setup_ns_mean,\
             connect_setup_ns_p99,connect_setup_ns_max,connect_create_ns_min,connect_create_ns_mean,\
@@ -395,7 +363,7 @@ mod tests {
     }
 
     /// Compares a cell with the value of the JSON that its name leads to.
-    fn assert_same(row: &HashMap<String, String>, column: &str, value: &Value) {
+    pub(super) fn assert_same(row: &HashMap<String, String>, column: &str, value: &Value) {
         let text = match value {
             Value::Null => String::new(),
             Value::String(text) => text.clone(),
@@ -457,42 +425,6 @@ mod tests {
             rows[3]["latency_ns_p50"], "",
             "what was not measured is empty"
         );
-    }
-
-    #[test]
-    fn set_up_stands_in_the_row_of_all() {
-        let (config, run) = sample::connect();
-        let mut result = sample::result();
-        result.cases.truncate(1);
-        (result.cases[0].config, result.cases[0].runs) = (config, vec![run]);
-        let json = serde_json::to_value(&result).unwrap();
-        let mut out = Vec::new();
-        write_to(&result, &mut out).unwrap();
-        let mut reader = ::csv::Reader::from_reader(out.as_slice());
-        let rows: Vec<HashMap<String, String>> = reader.deserialize().map(Result::unwrap).collect();
-        let all = &rows[0];
-        assert_eq!((&*all["op"], &*all["traffic_qps"]), ("connect", "2"));
-        let connect = &json["cases"][0]["runs"][0]["connect"];
-        for name in [
-            "way",
-            "rounds",
-            "connections",
-            "seconds",
-            "connections_per_second",
-        ] {
-            assert_same(all, &format!("connect_{name}"), &connect[name]);
-        }
-        assert_same(all, "connect_setup_ns_p99", &connect["setup_ns"]["p99"]);
-        for (index, step) in STEPS.iter().enumerate() {
-            let told = &connect["steps"][index];
-            assert_eq!(told["step"], *step);
-            for part in ["min", "mean", "p99", "max"] {
-                let column = format!("connect_{step}_ns_{part}");
-                assert_same(all, &column, &told["time_ns"][part]);
-            }
-        }
-        assert_eq!(rows[1]["connect_connections"], "", "not a QP's");
-        assert_eq!(rows[1]["traffic_qps"], "2");
     }
 
     #[test]

@@ -238,7 +238,6 @@ pub(super) fn connect() -> (CaseConfig, Run) {
     };
     let run = Run {
         connect: Some(Connect {
-            way: "tcp".to_owned(),
             rounds: 400,
             connections: 6400,
             seconds: 2.0,
