@@ -46,7 +46,7 @@ fn row(case: &Case) -> [String; 15] {
         setting(case.poll.to_string()),
         case.connect.to_string(),
         case.setup
-            .map_or_else(|| "-".to_owned(), |it| format!("{} QPs", it.traffic_qps)),
+            .map_or_else(|| "-".to_owned(), |it| it.traffic_qps.to_string()),
     ]
 }
 

@@ -15,7 +15,6 @@ use super::run::{ANSWER_LIMIT, SETUP_LIMIT};
 use super::serve_run::{self, COMMAND_LIMIT, explain};
 use super::setup_bench::Bench;
 use super::setup_steps::StepTimes;
-use super::setup_tcp;
 use super::setup_watch::Watch;
 use super::station::Station;
 
@@ -66,7 +65,7 @@ fn drive(
             // The traffic is the client's.
             Message::Start => {}
             Message::SetupRound => {
-                let connected = setup_tcp::connect(&bench, Side::Server, &mut watch, times)?;
+                let connected = bench.connect(Side::Server, &mut watch, times)?;
                 link.send(&Message::Ready)?;
                 watch.ready()?;
                 bench.destroy(connected.qps, &mut watch, times)?;

@@ -9,8 +9,10 @@ use crate::verbs::{
 };
 
 use super::failure::RunFailure;
+use super::needs::Side;
 use super::rig::Broken;
 use super::setup_steps::{Step, StepTimes};
+use super::setup_tcp;
 use super::setup_watch::Watch;
 
 /// Room in the queues of QPs that carry nothing.
@@ -58,6 +60,19 @@ impl<'a> Bench<'a> {
             pd,
             cq: CompletionQueue::new(&port.context, 2)?,
         })
+    }
+
+    /// Brings the QPs of a round from nothing to RTS at this end, in the way of the case.
+    ///
+    /// # Errors
+    /// A failed step, the peer's end or fault, or what `watch` saw.
+    pub(super) fn connect(
+        &self,
+        side: Side,
+        watch: &mut Watch<'_>,
+        times: &mut StepTimes,
+    ) -> Result<Connected, Broken> {
+        setup_tcp::connect(self, side, watch, times)
     }
 
     /// Creates the QPs of a round.

@@ -27,7 +27,6 @@ use super::run::{
 };
 use super::setup_bench::Bench;
 use super::setup_steps::StepTimes;
-use super::setup_tcp;
 use super::setup_watch::Watch;
 
 /// How long the traffic is looked at alone.
@@ -233,7 +232,7 @@ fn round(bench: &Bench<'_>, watch: &mut Watch<'_>, tally: &mut Tally) -> Result<
     let started = Instant::now();
     let link = watch.link();
     link.send(&Message::SetupRound)?;
-    let connected = setup_tcp::connect(bench, Side::Client, watch, &mut tally.times)?;
+    let connected = bench.connect(Side::Client, watch, &mut tally.times)?;
     tally.path = Some(PathFacts {
         mtu_bytes: connected.path_mtu_bytes,
         outstanding_reads: connected.outstanding_reads,

@@ -118,7 +118,8 @@ fn the_shipped_sweeps_expand() {
             "latency.toml",
             "message-size.toml",
             "qp-scaling.toml",
-            "quick.toml"
+            "quick.toml",
+            "set-up.toml",
         ]
     );
 }

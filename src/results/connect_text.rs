@@ -23,9 +23,10 @@ pub(super) fn lines(config: &CaseConfig, connect: &Connect) -> Vec<String> {
 fn rates(config: &CaseConfig, connect: &Connect) -> String {
     let mut line = match connect.connections_per_second {
         Some(rate) => format!(
-            "  {rate:.*} connections/s: {} rounds of {}",
+            "  {rate:.*} connections/s: {} round{} of {}",
             digits(rate),
             connect.rounds,
+            if connect.rounds == 1 { "" } else { "s" },
             config.qps
         ),
         None => "  no round was finished".to_owned(),

@@ -4,10 +4,11 @@
 use std::io::{self, Write};
 use std::path::Path;
 
+mod set_up;
+
 use super::file::{WriteError, write_whole};
 use super::model::{
-    CaseConfig, CaseResult, Connect, Device, Direction, Latency, QpResult, ResultFile, Run,
-    WorkerResult,
+    CaseConfig, CaseResult, Device, Direction, Latency, QpResult, ResultFile, Run, WorkerResult,
 };
 
 /// All columns, in order. New ones are added at the end, so that positions stay.
@@ -127,12 +128,6 @@ pub const COLUMNS: [&str; 105] = [
     "connect_destroy_ns_max",
 ];
 
-/// Steps of set-up that have columns, in order.
-const STEPS: [&str; 6] = ["create", "init", "exchange", "rtr", "rts", "destroy"];
-
-/// Columns of set-up.
-const CONNECT_COLUMNS: usize = 9 + 4 * STEPS.len();
-
 /// Replaces the file at `path` with the result's rows.
 ///
 /// # Errors
@@ -156,7 +151,7 @@ pub fn write_to(result: &ResultFile, out: impl Write) -> io::Result<()> {
             cell(case.config.traffic_qps),
         ];
         let tail = devices.iter().chain(&own);
-        let none = vec![String::new(); CONNECT_COLUMNS];
+        let none = vec![String::new(); set_up::COLUMNS];
         for run in &case.runs {
             let reverse = run.reverse.as_ref().map(|reverse| ("reverse", reverse));
             for (name, direction) in [("forward", &run.forward)].into_iter().chain(reverse) {
@@ -164,7 +159,7 @@ pub fn write_to(result: &ResultFile, out: impl Write) -> io::Result<()> {
                 let connect = run
                     .connect
                     .as_ref()
-                    .map_or_else(|| none.clone(), connect_cells);
+                    .map_or_else(|| none.clone(), set_up::cells);
                 let all = all_cells(direction);
                 let row = head.iter().chain(&all).chain(tail.clone());
                 writer.write_record(row.chain(&connect))?;
@@ -284,31 +279,6 @@ fn qp_cells(qp: &QpResult) -> Vec<String> {
     cells
 }
 
-fn connect_cells(connect: &Connect) -> Vec<String> {
-    let mut cells = vec![
-        connect.rounds.to_string(),
-        connect.connections.to_string(),
-        connect.seconds.to_string(),
-        cell(connect.connections_per_second),
-        cell(connect.traffic_alone_gbit_per_s),
-    ];
-    cells.extend(time_cells(connect.setup_ns.as_ref()));
-    for name in STEPS {
-        let step = connect.steps.iter().find(|step| step.step == name);
-        cells.extend(time_cells(step.map(|step| &step.time_ns)));
-    }
-    cells
-}
-
-fn time_cells(time: Option<&Latency>) -> [String; 4] {
-    [
-        cell(time.map(|time| time.min)),
-        cell(time.map(|time| time.mean)),
-        cell(time.map(|time| time.p99)),
-        cell(time.map(|time| time.max)),
-    ]
-}
-
 fn device_cells(result: &ResultFile) -> [String; 4] {
     let own = result.host.device.as_ref();
     let peer = result.peer.as_ref().and_then(|peer| peer.device.as_ref());
@@ -398,7 +368,7 @@ mod tests {
     }
 
     /// Compares a cell with the value of the JSON that its name leads to.
-    fn assert_same(row: &HashMap<String, String>, column: &str, value: &Value) {
+    pub(super) fn assert_same(row: &HashMap<String, String>, column: &str, value: &Value) {
         let text = match value {
             Value::Null => String::new(),
             Value::String(text) => text.clone(),
@@ -460,36 +430,6 @@ mod tests {
             rows[3]["latency_ns_p50"], "",
             "what was not measured is empty"
         );
-    }
-
-    #[test]
-    fn set_up_stands_in_the_row_of_all() {
-        let (config, run) = sample::connect();
-        let mut result = sample::result();
-        result.cases.truncate(1);
-        (result.cases[0].config, result.cases[0].runs) = (config, vec![run]);
-        let json = serde_json::to_value(&result).unwrap();
-        let mut out = Vec::new();
-        write_to(&result, &mut out).unwrap();
-        let mut reader = ::csv::Reader::from_reader(out.as_slice());
-        let rows: Vec<HashMap<String, String>> = reader.deserialize().map(Result::unwrap).collect();
-        let all = &rows[0];
-        assert_eq!((&*all["op"], &*all["traffic_qps"]), ("connect", "2"));
-        let connect = &json["cases"][0]["runs"][0]["connect"];
-        for name in ["rounds", "connections", "seconds", "connections_per_second"] {
-            assert_same(all, &format!("connect_{name}"), &connect[name]);
-        }
-        assert_same(all, "connect_setup_ns_p99", &connect["setup_ns"]["p99"]);
-        for (index, step) in STEPS.iter().enumerate() {
-            let told = &connect["steps"][index];
-            assert_eq!(told["step"], *step);
-            for part in ["min", "mean", "p99", "max"] {
-                let column = format!("connect_{step}_ns_{part}");
-                assert_same(all, &column, &told["time_ns"][part]);
-            }
-        }
-        assert_eq!(rows[1]["connect_connections"], "", "not a QP's");
-        assert_eq!(rows[1]["traffic_qps"], "2");
     }
 
     #[test]
