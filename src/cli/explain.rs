@@ -25,7 +25,7 @@ Every call is really made, and what came back is shown; on the embedded device t
 
 Examples:
   rocebench explain                              a SEND, both ends on this machine
-  rocebench explain HOST --op write --text hello `rocebench serve` waits there
+  rocebench explain HOST --op write              `rocebench serve` waits there
   rocebench explain --break rkey                 a wrong remote key: the error, and what mends it
   rocebench explain --op read --lang zh
 
@@ -38,7 +38,7 @@ pub struct ExplainArgs {
     /// Where `rocebench serve` waits: a name or address, optionally with a port (`host:port`, `[v6]:port`)
     #[arg(value_name = "HOST")]
     pub host: Option<HostPort>,
-    /// What is transferred: send, write or read [default: send; with --break what shows it]
+    /// Operation: send, write or read [default: send; with --break the one that shows it]
     #[arg(long, value_name = "OP", value_parser = ["send", "write", "read"], hide_possible_values = true, help_heading = "Lesson")]
     pub op: Option<String>,
     /// The message, up to 4096 bytes

@@ -215,11 +215,19 @@ impl Narrator {
                     self.labelled(out, INDENT, label, text, Style::error);
                 }
             }
-            Part::Error(error) => {
-                self.failed = true;
-                let label = self.language.text(Key::Error);
-                self.labelled(out, INDENT, label, error, Style::error);
+            Part::Failed(status) => {
+                let meaning = self.language.text(topics::meaning(*status));
+                let name = status.to_string();
+                let values = [("status", name.as_str()), ("meaning", meaning)];
+                let text = self.language.filled(Key::Status, &values);
+                self.error(out, &text);
             }
+            Part::Silence(seconds) => {
+                let seconds = seconds.to_string();
+                let text = self.language.filled(Key::Silence, &[("s", &seconds)]);
+                self.error(out, &text);
+            }
+            Part::Error(error) => self.error(out, error),
             Part::Theirs(reason) => {
                 let label = self.language.text(Key::OtherSays);
                 self.labelled(out, INDENT, label, reason, Style::error);
@@ -227,6 +235,12 @@ impl Narrator {
             Part::Packets { packets, qpn } => self.packets(out, packets, *qpn),
             Part::Unseen { netdev, software } => self.unseen(out, netdev.as_deref(), *software),
         }
+    }
+
+    fn error(&mut self, out: &mut String, text: &str) {
+        self.failed = true;
+        let label = self.language.text(Key::Error);
+        self.labelled(out, INDENT, label, text, Style::error);
     }
 
     fn call(&self, out: &mut String, call: &Call) {

@@ -2,6 +2,7 @@
 
 use crate::control::lesson::{Mistake, Note, Topic};
 use crate::plan::Op;
+use crate::verbs::WcStatus;
 
 use super::text::Key;
 
@@ -116,6 +117,18 @@ pub(super) fn note(note: Note) -> Key {
         Note::Signalled => Key::Signalled,
         Note::OurMemory => Key::OurMemory,
         Note::WrId => Key::WrId,
+    }
+}
+
+/// What a completion's status means.
+pub(super) fn meaning(status: WcStatus) -> Key {
+    match status.0 {
+        9 => Key::MeansInvalid,
+        10 => Key::MeansAccess,
+        11 => Key::MeansRemote,
+        12 => Key::MeansRetry,
+        13 => Key::MeansRnr,
+        _ => Key::MeansOther,
     }
 }
 

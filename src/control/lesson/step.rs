@@ -2,7 +2,7 @@
 
 use crate::control::message::Endpoints;
 use crate::plan::Op;
-use crate::verbs::{QpState, RecordedPacket};
+use crate::verbs::{QpState, RecordedPacket, WcStatus};
 
 use super::Mistake;
 
@@ -107,6 +107,10 @@ pub enum Part {
     OnPurpose,
     /// What came of it, or of another error.
     Error(String),
+    /// The completion says this.
+    Failed(WcStatus),
+    /// No completion came within so many seconds.
+    Silence(u64),
     /// What the other end says of it.
     Theirs(String),
     /// Packets that passed, and this end's QPN.

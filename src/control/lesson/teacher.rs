@@ -223,12 +223,10 @@ impl Teacher<'_> {
         ];
         match completion {
             Some(it) if it.status != 0 => {
-                let status = WcStatus(it.status);
-                parts.push(Part::Error(format!("{status}: {}", status.meaning())));
+                parts.push(Part::Failed(WcStatus(it.status)));
             }
             None => {
-                let seconds = COMPLETION_LIMIT.as_secs();
-                parts.push(Part::Error(format!("no completion within {seconds} s")));
+                parts.push(Part::Silence(COMPLETION_LIMIT.as_secs()));
             }
             _ => {}
         }

@@ -176,6 +176,15 @@ pub(super) fn text(key: Key) -> &'static str {
         Key::MtuCheck => "`ibv_devinfo` shows active_mtu at both ends; rocebench's table in step {exchange} does too. If only messages of many packets fail and both ends agree, a switch on the path has a smaller MTU: `ping -M do -s 4172`.",
         Key::MtuRemedy => "Exchange the active MTU, and set the smaller at both ends. For an RDMA MTU of 4096 the interfaces and switches need an MTU of 4200 or more.",
 
+        Key::Status => "{status}: {meaning}",
+        Key::Silence => "no completion within {s} s",
+        Key::MeansInvalid => "the other end refused the request as invalid: too long for its receive or for its path MTU, or an operation that its QP does not allow",
+        Key::MeansAccess => "address, rkey or permission did not match the memory at the other end",
+        Key::MeansRemote => "the other end could not carry out the request",
+        Key::MeansRetry => "no acknowledgement came, all retries included: the other end is gone, or the packets are lost or go to a wrong address",
+        Key::MeansRnr => "the other end had no receive posted, each time this end tried",
+        Key::MeansOther => "docs/errors.md has what it usually means",
+
         Key::WhyTitle => "What went wrong, and what to do about it",
         Key::Cause => "Cause",
         Key::See => "What you see",

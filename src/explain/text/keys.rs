@@ -51,6 +51,8 @@ keys! {
     NoRecvOnPurpose NoRecvCause NoRecvSee NoRecvCheck NoRecvRemedy
     QpCountOnPurpose QpCountCause QpCountSee QpCountCheck QpCountRemedy
     MtuOnPurpose MtuCause MtuSee MtuCheck MtuRemedy
+    Status Silence MeansInvalid MeansAccess MeansRemote MeansRetry MeansRnr MeansOther
+
     WhyTitle Cause See Check Remedy
 
     Arrived NotArrived Promised NotPromised NoError

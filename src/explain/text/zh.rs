@@ -176,6 +176,15 @@ pub(super) fn text(key: Key) -> &'static str {
         Key::MtuCheck => "`ibv_devinfo` 会显示两端的 active_mtu，第 {exchange} 步的表中也有。如果两端一致，却只有多报文的消息失败，说明路径上某台交换机的 MTU 较小：`ping -M do -s 4172`。",
         Key::MtuRemedy => "交换 active MTU，两端都设为较小的一个。要使用 4096 的 RDMA MTU，接口和交换机的 MTU 至少应为 4200。",
 
+        Key::Status => "{status}，即{meaning}",
+        Key::Silence => "{s} 秒之内没有完成事件",
+        Key::MeansInvalid => "对端认为请求无效而拒绝：超出了它的接收缓冲区或路径 MTU，或者它的 QP 不允许这种操作",
+        Key::MeansAccess => "地址、rkey 或权限与对端的内存不符",
+        Key::MeansRemote => "对端无法执行该请求",
+        Key::MeansRetry => "重试耗尽也没有收到确认：对端已经不在，或者报文丢失或发往了错误的地址",
+        Key::MeansRnr => "每次尝试时，对端都没有提交接收请求",
+        Key::MeansOther => "通常的含义见 docs/errors.md 中的表格",
+
         Key::WhyTitle => "哪里错了，怎么办",
         Key::Cause => "原因",
         Key::See => "现象",

@@ -1,5 +1,6 @@
 //! UDP: sockets that send and receive many packets a system call, the addresses there are, the invariant CRC of
-//! what passes, and faults made on purpose. It must not know QPs or memory regions.
+//! what passes, faults made on purpose, and a tap for those who want to see packets. It must not know QPs or memory
+//! regions.
 
 mod address;
 mod counters;

@@ -67,6 +67,34 @@ pub fn send(transmitter: &Transmitter, flow: &Flow, packets: &[Parts]) -> usize 
 }
 
 #[test]
+fn an_open_tap_sees_each_packet_of_a_train_both_ways() {
+    let mut port = loopback_port();
+    let flow = port.transmitter.flow(port.address, 7, 0, 0);
+    let packets: Vec<Parts> = (0..3).map(|salt| parts(12, &[1024], salt)).collect();
+    send(&port.transmitter, &flow, &packets);
+    assert_eq!(collect(&mut port, 3).len(), 3);
+    assert!(port.tap.close().is_empty(), "nobody looked");
+    port.tap.open();
+    send(&port.transmitter, &flow, &packets);
+    let stranger = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+    stranger
+        .send_to(&[0; 20], (port.address, UDP_PORT))
+        .unwrap();
+    assert_eq!(collect(&mut port, 4).len(), 3, "one is damaged");
+    let passed = port.tap.close();
+    let of = |outwards, icrc_ok| -> Vec<&[u8]> {
+        let wanted = |it: &&Passed| it.outwards == outwards && it.icrc_ok == icrc_ok;
+        let bytes = passed.iter().filter(wanted).map(|it| it.bytes.as_slice());
+        bytes.collect()
+    };
+    let (sent, received) = (of(true, true), of(false, true));
+    assert_eq!(sent, received);
+    let bodies: Vec<Vec<u8>> = sent.iter().map(|it| it[..it.len() - 4].to_vec()).collect();
+    assert_eq!(bodies, packets.iter().map(whole).collect::<Vec<_>>());
+    assert_eq!(of(false, false), [[0; 20]]);
+}
+
+#[test]
 fn trains_of_all_shapes_arrive_whole() {
     for address in [None, Some(IpAddr::V6(Ipv6Addr::LOCALHOST))] {
         let mut port = open(address, &Faults::default()).unwrap();
