@@ -13,6 +13,7 @@ mod doctor;
 mod explain;
 mod fake;
 mod faults;
+mod mask;
 mod polling;
 mod program;
 mod transfers;
