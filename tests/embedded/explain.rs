@@ -9,6 +9,7 @@ use serde_json::json;
 use unicode_width::UnicodeWidthStr as _;
 
 use crate::against_refused::Session;
+use crate::mask::masked;
 use crate::program::{Ended, Program, Server, alone};
 
 /// Nobody should wait longer for a mistake.
@@ -27,41 +28,6 @@ fn shows(ended: &Ended, words: &[&str]) {
     }
 }
 
-/// Numbers that differ from run to run become `N`, and runs of spaces one.
-fn masked(text: &str) -> String {
-    let mut lines = Vec::new();
-    for line in text.lines() {
-        let indent = line.len() - line.trim_start().len();
-        let words: Vec<String> = line.split_whitespace().map(masked_word).collect();
-        lines.push(" ".repeat(indent) + &words.join(" "));
-    }
-    lines.join("\n").replace("+N ms", "+N µs")
-}
-
-fn masked_word(word: &str) -> String {
-    let is_time = word.starts_with('+') && word.len() > 1;
-    if let Some(start) = word.find("0x") {
-        let digits = word[start + 2..]
-            .find(|c: char| !c.is_ascii_hexdigit())
-            .map_or(word.len(), |end| start + 2 + end);
-        // Opcodes and syndromes have two digits and do not differ.
-        if digits - start > 4 {
-            return format!("{}0xN{}", &word[..start], &word[digits..]);
-        }
-    }
-    match word.find("127.") {
-        Some(start) => {
-            let end = word[start..]
-                .trim_end_matches('.')
-                .find(|c: char| !(c.is_ascii_digit() || c == '.'))
-                .map_or(word.trim_end_matches('.').len(), |end| start + end);
-            format!("{}127.N{}", &word[..start], &word[end..])
-        }
-        None if is_time => "+N".to_owned(),
-        None => word.to_owned(),
-    }
-}
-
 #[test]
 fn a_whole_lesson() {
     let _alone = alone();
@@ -69,14 +35,7 @@ fn a_whole_lesson() {
     let ended = ended.exits(0);
     assert!(ended.stderr.is_empty(), "{}", ended.stderr);
     assert!(!ended.stdout.contains('\x1b'), "colours in a pipe");
-    let text: Vec<String> = masked(&ended.stdout)
-        .lines()
-        .map(|line| match line.contains(" after the post; ") {
-            true => "        N after the post; N polls before found the CQ empty".to_owned(),
-            false => line.to_owned(),
-        })
-        .collect();
-    insta::assert_snapshot!(text.join("\n"));
+    insta::assert_snapshot!("a_whole_lesson", masked(&ended.stdout));
 }
 
 #[test]
