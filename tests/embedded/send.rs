@@ -17,7 +17,7 @@ use serde_json::Value;
 
 use crate::program::{Ended, Program, Server, alone};
 
-/// Slow enough to be in the midst of it: about 20 s.
+/// Slow enough to be in the midst of it for a long time.
 const SLOW: &str = "--faults drop=5%,seed=1";
 
 /// A source folder, a folder to receive into, and a server for it.
@@ -74,7 +74,7 @@ impl Stage {
     /// A transfer that is well under way.
     fn slow(&self) -> (Child, Program) {
         let file = self.hollow("slow", 256 << 20);
-        let mut program = self.program(&[&file], &format!("{SLOW} --timeout 14"));
+        let mut program = self.program(&[&file], SLOW);
         let child = program
             .command
             .stderr(Stdio::piped())
@@ -161,11 +161,11 @@ fn losses_spoil_nothing() {
     let _alone = alone();
     let faults = "drop=1%,reorder=0.5%,duplicate=0.5%,corrupt=0.1%";
     let stage = Stage::new(&format!("--faults {faults},seed=2"));
-    let file = stage.file("large", 48 << 20);
+    let file = stage.file("large", 12 << 20);
     stage
         .send(
             &[&file],
-            &format!("-q 16 --faults {faults},seed=3 --timeout 12"),
+            &format!("-q 16 --faults {faults},seed=3 --timeout 16"),
         )
         .exits(0);
     stage.has(&file);
