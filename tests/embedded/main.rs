@@ -15,5 +15,7 @@ mod faults;
 mod polling;
 mod program;
 mod send;
+mod send_refused;
+mod stage;
 mod transfers;
 mod truth;
