@@ -21,5 +21,7 @@ mod old_server;
 mod polling;
 mod program;
 mod send;
+mod send_refused;
+mod stage;
 mod transfers;
 mod truth;
