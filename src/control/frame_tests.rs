@@ -6,7 +6,9 @@ use proptest::prelude::*;
 use serde_json::{Value, json};
 
 use super::*;
-use crate::control::message::{BusyInfo, Drained, Endpoints, LinkLayer, PerftestEnd, QpEndpoint};
+use crate::control::message::{
+    BusyInfo, CmListening, Drained, Endpoints, LinkLayer, PerftestEnd, QpEndpoint,
+};
 
 /// A stream that gives at most `piece` bytes a read, and has nothing to read before each of them.
 struct Pieces {
@@ -151,6 +153,8 @@ fn any_message() -> impl Strategy<Value = Message> {
             run
         }),
         any_endpoints().prop_map(|endpoints| Message::Endpoints(Box::new(endpoints))),
+        (any::<u16>(), ".*")
+            .prop_map(|(port, nonce)| Message::CmListening(CmListening { port, nonce })),
         any::<(u64, Option<Vec<Vec<u32>>>)>().prop_map(|(sent_messages, posts)| {
             Message::Drained(Box::new(Drained {
                 sent_messages,
