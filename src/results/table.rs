@@ -281,8 +281,8 @@ mod tests {
         insta::assert_snapshot!(table(&sample::result().cases), @r"
         op        cq          QPs    size wrk  Gbit/s  Mmsg/s  p50 µs  p99 µs p99.9 µs  Jain CPU s/GB limit
         send      shared        2  64 KiB   1  93.323   0.178   5.503  10.895   10.991 0.990   0.0750 95.1%
-        write out shared        2  64 KiB   1  0.0393 0.00007       -       -        - 0.990   178.02     - interrupted, event
-        write in  shared        2  64 KiB   1  0.0393 0.00007   5.503  10.895   10.991 0.990   178.02 95.1% interrupted, event
+        write out shared        2  64 KiB   1  0.0393 0.00007       -       -        - 0.990   178.02     - interrupted, event, cm
+        write in  shared        2  64 KiB   1  0.0393 0.00007   5.503  10.895   10.991 0.990   178.02 95.1% interrupted, event, cm
         ");
     }
 
