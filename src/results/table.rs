@@ -327,6 +327,8 @@ mod tests {
         assert_eq!(flags_of(|config, _| config.verify = true), "verify ok");
         let adaptive = flags_of(|config, _| config.poll = "adaptive".to_owned());
         assert_eq!(adaptive, "adaptive");
+        let by_cm = flags_of(|config, _| config.connect = "cm".to_owned());
+        assert_eq!(by_cm, "cm");
         assert_eq!(flags_of(|_, run| run.complete = false), "incomplete");
         assert_eq!(flags_of(|_, run| run.run = 3), "run 3");
         let unsteady = flags_of(|_, run| run.window.warmup_steady = Some(false));
