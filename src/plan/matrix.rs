@@ -166,7 +166,6 @@ impl Axes {
         }
         if let Some(flag) = given(spec.verify == Some(true), "verify")
             .or(given(spec.bidirectional == Some(true), "bidirectional"))
-            .or(given(self.connect.contains(&ConnectMode::Cm), "connect cm"))
         {
             return Err(PlanError::NotWithConnect { flag });
         }

@@ -329,6 +329,7 @@ fn what_set_up_cannot_have_or_does_not_need_is_refused_by_name() {
         "op = 'connect'\nverify = false",
         "op = 'connect'\ntraffic-qps = [0, 1]\nsize = 64",
         "op = 'connect'\ntraffic-qps = 0\nqps = 4096\nmtu = 1024",
+        "op = 'connect'\nconnect = ['tcp', 'cm']",
     ] {
         assert!(sweep(text).is_ok(), "{text}");
     }
