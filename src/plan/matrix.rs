@@ -332,6 +332,7 @@ impl Axes {
                 if let Some(mtu) = case.mtu {
                     add('m', mtu.bytes(), 0, true);
                 }
+                name_connect(&mut id, case);
                 return id;
             }
         }
@@ -372,10 +373,14 @@ impl Axes {
         if case.poll != PollMode::Busy {
             let _ = write!(id, "-{}", case.poll);
         }
-        if case.connect != ConnectMode::Tcp {
-            let _ = write!(id, "-{}", case.connect);
-        }
+        name_connect(&mut id, case);
         id
+    }
+}
+
+fn name_connect(id: &mut String, case: &Case) {
+    if case.connect != ConnectMode::Tcp {
+        let _ = write!(id, "-{}", case.connect);
     }
 }
 

@@ -53,11 +53,15 @@ fn connections_are_counted_beside_traffic_and_alone() {
 /// At the third message of its kind, in the midst of the window.
 #[test]
 fn a_servers_death_at_any_step_of_a_round_is_noticed() {
-    for (from, kind) in [
-        (From::Client, "setup_round"),
-        (From::Client, "setup_array"),
-        (From::Server, "setup_array"),
-        (From::Server, "setup_gone"),
+    // Some time after the ends begin to connect by rdma_cm, so that connections are under way.
+    let later = Duration::from_millis(60);
+    for (way, from, kind, later) in [
+        ("tcp", From::Client, "setup_round", Duration::ZERO),
+        ("tcp", From::Client, "setup_array", Duration::ZERO),
+        ("tcp", From::Server, "setup_array", Duration::ZERO),
+        ("tcp", From::Server, "setup_gone", Duration::ZERO),
+        ("cm", From::Client, "setup_round", Duration::ZERO),
+        ("cm", From::Server, "setup_array", later),
     ] {
         let server = Server::start();
         let pid = server.program.pid();
@@ -65,7 +69,7 @@ fn a_servers_death_at_any_step_of_a_round_is_noticed() {
             from,
             kind,
             nth: 3,
-            later: Duration::ZERO,
+            later,
         };
         let address = server.name.parse().unwrap();
         let proxy = Proxy::start("192.0.2.1", address, step, move || {
@@ -75,16 +79,16 @@ fn a_servers_death_at_any_step_of_a_round_is_noticed() {
         let words = [
             &name, "-d", "rxe0", "-q", "64", "-D", "60s", "--warmup", "0",
         ];
-        let client = Program::sweep(&[&words[..], &TRAFFIC].concat());
+        let client = Program::sweep(&[&words[..], &TRAFFIC, &["--connect", way]].concat());
         proxy.await_deed();
         let ended = client.wait().exits(1);
         let noticed = ended
             .time_of("closed the connection")
             .saturating_duration_since(proxy.done_at());
-        assert!(noticed < NOTICED + proxy.lag(), "{kind}: {noticed:?}");
+        assert!(noticed < NOTICED + proxy.lag(), "{way} {kind}: {noticed:?}");
         let run = ended.runs().remove(0);
-        assert!(!run.complete, "{kind}");
-        assert!(run.connect.unwrap().connections >= 64, "{kind}");
+        assert!(!run.complete, "{way} {kind}");
+        assert!(run.connect.unwrap().connections >= 64, "{way} {kind}");
     }
 }
 

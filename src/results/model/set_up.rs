@@ -32,8 +32,8 @@ pub struct Connect {
 /// A step of set-up.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ConnectStep {
-    /// `create`, `init`, `exchange`, `rtr`, `rts` or `destroy`; by rdma_cm, for `exchange`, at the end that ran the
-    /// sweep `resolve`, `route` and `connect`, and in `connect` the others but `create` and `destroy`.
+    /// `create`, `init`, `exchange`, `rtr`, `rts` or `destroy`. Where rdma_cm connects, `exchange` is absent, and the end
+    /// that ran the sweep has `resolve`, `route` and `connect`, which contains `init`, `rtr` and `rts`.
     pub step: String,
     /// What was timed once: `connection`, or `round` for what all QPs of a round do together.
     pub per: String,
