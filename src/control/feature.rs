@@ -35,11 +35,12 @@ pub struct FeatureMissing {
 }
 
 impl Feature {
-    const OF_EVERY_SERVER: [Feature; 4] = [
+    const OF_EVERY_SERVER: [Feature; 5] = [
         Feature::Perftest,
         Feature::Explain,
         Feature::Poll,
         Feature::Cm,
+        Feature::Connect,
     ];
 
     /// As `welcome` has it.

@@ -31,6 +31,7 @@ mod serve_setup;
 pub mod server;
 mod session;
 mod setup_bench;
+mod setup_cm;
 mod setup_run;
 mod setup_steps;
 mod setup_tcp;

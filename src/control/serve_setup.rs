@@ -58,8 +58,9 @@ fn drive(
     rig: Option<&Rig>,
     times: &mut StepTimes,
 ) -> Result<(), Broken> {
-    let bench = Bench::new(station.port(), case)?;
+    let mut bench = Bench::new(station.port(), case)?;
     let mut watch = Watch::new(link, stop, rig, || ());
+    bench.arrange(Side::Server, &mut watch)?;
     loop {
         match watch.recv(COMMAND_LIMIT)?.0 {
             // The traffic is the client's.
@@ -68,7 +69,7 @@ fn drive(
                 let connected = bench.connect(Side::Server, &mut watch, times)?;
                 link.send(&Message::Ready)?;
                 watch.ready()?;
-                bench.destroy(connected.qps, &mut watch, times)?;
+                bench.destroy(connected, &mut watch, times)?;
                 link.send(&Message::SetupGone)?;
             }
             Message::Measure => {

@@ -3,14 +3,16 @@
 
 use std::sync::Arc;
 
-use crate::plan::Case;
+use crate::plan::{Case, ConnectMode};
 use crate::verbs::{
     CompletionQueue, Port, ProtectionDomain, QpCapacity, QueuePair, VerbsError, tear_down,
 };
 
+use super::connect_cm::Connections;
 use super::failure::RunFailure;
 use super::needs::Side;
 use super::rig::Broken;
+use super::setup_cm::{self, Meeting};
 use super::setup_steps::{Step, StepTimes};
 use super::setup_tcp;
 use super::setup_watch::Watch;
@@ -28,11 +30,15 @@ pub(super) struct Bench<'a> {
     pub(super) case: &'a Case,
     pd: Arc<ProtectionDomain>,
     cq: Arc<CompletionQueue>,
+    /// Where QPs meet through rdma_cm.
+    meeting: Option<Meeting>,
 }
 
 /// Both ends' QPs of a round in RTS, and what they agreed on.
 pub(super) struct Connected {
     pub(super) qps: Vec<Arc<QueuePair>>,
+    /// rdma_cm's half of them.
+    pub(super) connections: Option<Connections>,
     pub(super) path_mtu_bytes: u32,
     pub(super) outstanding_reads: u8,
 }
@@ -59,7 +65,19 @@ impl<'a> Bench<'a> {
             case,
             pd,
             cq: CompletionQueue::new(&port.context, 2)?,
+            meeting: None,
         })
+    }
+
+    /// Prepares what the case's way of connecting needs for all rounds.
+    ///
+    /// # Errors
+    /// A way that the port does not have, a failed call, or what `watch` saw.
+    pub(super) fn arrange(&mut self, side: Side, watch: &mut Watch<'_>) -> Result<(), Broken> {
+        if self.case.connect == ConnectMode::Cm {
+            self.meeting = Some(Meeting::arrange(self, side, watch)?);
+        }
+        Ok(())
     }
 
     /// Brings the QPs of a round from nothing to RTS at this end, in the way of the case.
@@ -72,7 +90,10 @@ impl<'a> Bench<'a> {
         watch: &mut Watch<'_>,
         times: &mut StepTimes,
     ) -> Result<Connected, Broken> {
-        setup_tcp::connect(self, side, watch, times)
+        match &self.meeting {
+            None => setup_tcp::connect(self, side, watch, times),
+            Some(meeting) => setup_cm::connect(self, meeting, watch, times),
+        }
     }
 
     /// Creates the QPs of a round.
@@ -90,7 +111,7 @@ impl<'a> Bench<'a> {
             let made = times.time(Step::Create, || {
                 QueuePair::new(&self.pd, &self.cq, &self.cq, CAPACITY)
             });
-            qps.push(made.map_err(|error| failed(Step::Create, index, self.case.qps, &error))?);
+            qps.push(made.map_err(|error| failed(Step::Create, index, self.case.qps, error))?);
         }
         Ok(qps)
     }
@@ -111,34 +132,44 @@ impl<'a> Bench<'a> {
             watch.look()?;
             times
                 .time(step, || body(index, qp))
-                .map_err(|error| failed(step, index, self.case.qps, &error))?;
+                .map_err(|error| failed(step, index, self.case.qps, error))?;
         }
         Ok(())
     }
 
-    /// Destroys the QPs of a round.
+    /// Destroys the QPs of a round, and the connections that they have.
     ///
     /// # Errors
     /// The first that failed, or what `watch` saw.
     pub(super) fn destroy(
         &self,
-        qps: Vec<Arc<QueuePair>>,
+        mut connected: Connected,
         watch: &mut Watch<'_>,
         times: &mut StepTimes,
     ) -> Result<(), Broken> {
-        for (index, qp) in qps.into_iter().enumerate() {
+        for (index, qp) in connected.qps.into_iter().enumerate() {
             watch.look()?;
             times
-                .time(Step::Destroy, || tear_down(qp))
-                .map_err(|error| failed(Step::Destroy, index, self.case.qps, &error))?;
+                .time(Step::Destroy, || {
+                    if let Some(connections) = &mut connected.connections {
+                        connections.end(index);
+                    }
+                    tear_down(qp)
+                })
+                .map_err(|error| failed(Step::Destroy, index, self.case.qps, error))?;
         }
         Ok(())
     }
 }
 
 /// A failed call, with its step and which of the round's QPs it was.
-fn failed(step: Step, index: usize, qps: u32, error: &VerbsError) -> RunFailure {
-    let known = RunFailure::from_verbs(error);
+pub(super) fn failed(
+    step: Step,
+    index: usize,
+    qps: u32,
+    error: impl Into<RunFailure>,
+) -> RunFailure {
+    let known = error.into();
     RunFailure {
         message: format!(
             "set-up step {} failed at QP {} of {qps}: {}",
@@ -162,7 +193,7 @@ mod tests {
             object: "rxe0 QP 0x000011".into(),
             source: std::io::Error::from_raw_os_error(libc::ETIMEDOUT),
         };
-        let failure = failed(Step::Rtr, 16, 64, &error);
+        let failure = failed(Step::Rtr, 16, 64, error);
         for words in [
             "set-up step rtr failed at QP 17 of 64",
             "rxe0 QP 0x000011",

@@ -1,7 +1,7 @@
 //! The coordinator's half of a run that measures set-up: rounds of QPs that are created, connected and destroyed at
 //! both ends, beside traffic on others.
 //!
-//! prepare → (traffic: as in any run, up to its warm-up) → setup_round, setup_array ⇄ setup_array, ready ⇄ ready,
+//! prepare → (traffic: as in any run, up to ready) → (by rdma_cm: cm_listening) → (traffic: warm-up) → setup_round, setup_array ⇄ setup_array, ready ⇄ ready,
 //! setup_gone: once to warm up → measure ⇄ measure → such rounds → stop → (traffic: drained ⇄ drained) → report →
 //! run_done.
 
@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use crate::datapath::Phase;
 use crate::metrics::Timeline;
 use crate::metrics::histogram::{Digits, Recorder};
-use crate::plan::{Case, Stop};
+use crate::plan::{Case, ConnectMode, Stop};
 use crate::results::host::utc_now;
 use crate::results::model::{Connect, Run, Window};
 use crate::results::rates::gbit_per_s;
@@ -113,8 +113,10 @@ fn drive(
     tally: &mut Tally,
 ) -> Result<(), Broken> {
     let (link, stop) = (stage.link, stage.stop);
-    let bench = Bench::new(stage.station.port(), case)?;
+    let mut bench = Bench::new(stage.station.port(), case)?;
     let warms_up = !case.warmup.longest().is_zero();
+    let rig = traffic.map(|traffic| &traffic.rig);
+    bench.arrange(Side::Client, &mut Watch::new(link, stop, rig, || ()))?;
     if let (Some(traffic), true) = (traffic, warms_up) {
         observer.phase("warm-up", Some(case.warmup.longest()));
         link.send(&Message::Start)?;
@@ -122,7 +124,6 @@ fn drive(
         (tally.window.warmup_seconds, tally.window.warmup_steady) = warm;
         tally.alone_gbit_per_s = alone(stage, traffic, observer)?;
     }
-    let rig = traffic.map(|traffic| &traffic.rig);
     if warms_up {
         let started = Instant::now();
         observer.phase("first set-up", None);
@@ -241,7 +242,7 @@ fn round(bench: &Bench<'_>, watch: &mut Watch<'_>, tally: &mut Tally) -> Result<
     watch.ready()?;
     let ns = u64::try_from(started.elapsed().as_nanos()).unwrap_or(u64::MAX);
     tally.setup.record(ns);
-    bench.destroy(connected.qps, watch, &mut tally.times)?;
+    bench.destroy(connected, watch, &mut tally.times)?;
     match watch.recv(SETUP_LIMIT)?.0 {
         Message::SetupGone => Ok(()),
         other => Err(link.unexpected("setup_gone", &other).into()),
@@ -322,6 +323,7 @@ fn connect(case: &Case, tally: &Tally) -> Connect {
         steps: tally.times.told(),
         peer_steps: Vec::new(),
         traffic_alone_gbit_per_s: tally.alone_gbit_per_s,
+        stale_rejections: (case.connect == ConnectMode::Cm).then(|| tally.times.stale_rejections()),
     }
 }
 

@@ -12,6 +12,12 @@ use super::outcome::latency;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(super) enum Step {
     Create,
+    /// rdma_cm: from IP addresses to the device and the hardware address.
+    Resolve,
+    /// rdma_cm: to the path.
+    Route,
+    /// rdma_cm: from the request until its answer is confirmed; what brings the QP to RTS is in it.
+    Connect,
     Init,
     /// Both connection arrays are in the other's hands.
     Exchange,
@@ -23,8 +29,11 @@ pub(super) enum Step {
 impl Step {
     /// All.
     #[cfg(test)]
-    const ALL: [Step; 6] = [
+    const ALL: [Step; 9] = [
         Step::Create,
+        Step::Resolve,
+        Step::Route,
+        Step::Connect,
         Step::Init,
         Step::Exchange,
         Step::Rtr,
@@ -36,6 +45,9 @@ impl Step {
     pub(super) fn name(self) -> &'static str {
         match self {
             Step::Create => "create",
+            Step::Resolve => "resolve",
+            Step::Route => "route",
+            Step::Connect => "connect",
             Step::Init => "init",
             Step::Exchange => "exchange",
             Step::Rtr => "rtr",
@@ -57,6 +69,7 @@ impl Step {
 pub(super) struct StepTimes {
     clock: Clock,
     times: BTreeMap<Step, Recorder>,
+    stale_rejections: u64,
 }
 
 impl StepTimes {
@@ -64,6 +77,7 @@ impl StepTimes {
         StepTimes {
             clock: clock.clone(),
             times: BTreeMap::new(),
+            stale_rejections: 0,
         }
     }
 
@@ -88,8 +102,19 @@ impl StepTimes {
             .record(ns);
     }
 
+    /// Counts requests that rdma_cm rejected because it remembered the last connection of their QP number.
+    pub(super) fn count_stale(&mut self, rejections: u32) {
+        self.stale_rejections += u64::from(rejections);
+    }
+
+    /// Those so far.
+    pub(super) fn stale_rejections(&self) -> u64 {
+        self.stale_rejections
+    }
+
     /// Forgets all, as between warm-up and measurement.
     pub(super) fn clear(&mut self) {
+        self.stale_rejections = 0;
         self.times.values_mut().for_each(Recorder::clear);
     }
 
@@ -118,6 +143,10 @@ mod tests {
         times.record(Step::Destroy, 5);
         times.record(Step::Create, 7);
         times.clear();
+        times.count_stale(2);
+        times.clear();
+        times.count_stale(3);
+        assert_eq!(times.stale_rejections(), 3);
         times.record(Step::Rts, 300);
         times.record(Step::Create, 100);
         times.record(Step::Create, 200);

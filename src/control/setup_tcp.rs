@@ -49,6 +49,7 @@ pub(super) fn connect(
     })?;
     Ok(Connected {
         qps,
+        connections: None,
         path_mtu_bytes: agreed.path_mtu_bytes,
         outstanding_reads: agreed.reliability.initiator_reads,
     })
@@ -104,7 +105,11 @@ fn answer(
     Ok(peer.endpoints)
 }
 
-fn array(watch: &mut Watch<'_>) -> Result<(SetupArray, Instant), Broken> {
+/// The peer's array of the round, and when it came.
+///
+/// # Errors
+/// As [`Watch::recv`]; another message.
+pub(super) fn array(watch: &mut Watch<'_>) -> Result<(SetupArray, Instant), Broken> {
     match watch.recv(SETUP_LIMIT)? {
         (Message::SetupArray(array), arrived) => Ok((*array, arrived)),
         (other, _) => Err(watch.link().unexpected("setup_array", &other).into()),

@@ -166,7 +166,6 @@ impl Axes {
         }
         if let Some(flag) = given(spec.verify == Some(true), "verify")
             .or(given(spec.bidirectional == Some(true), "bidirectional"))
-            .or(given(self.connect.contains(&ConnectMode::Cm), "connect cm"))
         {
             return Err(PlanError::NotWithConnect { flag });
         }
@@ -333,6 +332,7 @@ impl Axes {
                 if let Some(mtu) = case.mtu {
                     add('m', mtu.bytes(), 0, true);
                 }
+                name_connect(&mut id, case);
                 return id;
             }
         }
@@ -373,10 +373,14 @@ impl Axes {
         if case.poll != PollMode::Busy {
             let _ = write!(id, "-{}", case.poll);
         }
-        if case.connect != ConnectMode::Tcp {
-            let _ = write!(id, "-{}", case.connect);
-        }
+        name_connect(&mut id, case);
         id
+    }
+}
+
+fn name_connect(id: &mut String, case: &Case) {
+    if case.connect != ConnectMode::Tcp {
+        let _ = write!(id, "-{}", case.connect);
     }
 }
 

@@ -316,6 +316,22 @@ fn set_up_is_measured_beside_traffic_of_the_other_settings() {
 }
 
 #[test]
+fn either_way_of_connecting_is_a_case_of_set_up_by_its_own_name() {
+    let text = "op = 'connect'\nconnect = ['tcp', 'cm']\ntraffic-qps = [0, 1]\nsize = 64";
+    let cases = sweep(text).unwrap().cases;
+    let ids: Vec<&str> = cases.iter().map(|case| case.id.as_str()).collect();
+    assert_eq!(
+        ids,
+        [
+            "connect-q1-T0",
+            "connect-q1-T0-cm",
+            "connect-shared-q1-64B-T1",
+            "connect-shared-q1-64B-T1-cm",
+        ]
+    );
+}
+
+#[test]
 fn what_set_up_cannot_have_or_does_not_need_is_refused_by_name() {
     for (text, flag) in [
         ("op = ['send', 'connect']\nverify = true", "verify"),
@@ -336,6 +352,7 @@ fn what_set_up_cannot_have_or_does_not_need_is_refused_by_name() {
         "op = 'connect'\nverify = false",
         "op = 'connect'\ntraffic-qps = [0, 1]\nsize = 64",
         "op = 'connect'\ntraffic-qps = 0\nqps = 4096\nmtu = 1024",
+        "op = 'connect'\nconnect = ['tcp', 'cm']",
     ] {
         assert!(sweep(text).is_ok(), "{text}");
     }

@@ -4,20 +4,46 @@
 use super::model::{CaseConfig, Connect, ConnectStep, Latency};
 use super::table::digits;
 
+/// Columns that a line has at most.
+const WIDTH: usize = 118;
+
 /// The lines: rates first, then each end's steps.
 pub(super) fn lines(config: &CaseConfig, connect: &Connect) -> Vec<String> {
     let mut lines = vec![rates(config, connect)];
     let ends = [("", &connect.steps), ("other end: ", &connect.peer_steps)];
     for (whose, steps) in ends {
         if !steps.is_empty() {
-            let steps: Vec<String> = steps.iter().map(step).collect();
-            lines.push(format!("  {whose}{}", steps.join(", ")));
+            fold(format!("  {whose}"), steps, &mut lines);
         }
     }
     if lines.len() > 1 {
-        lines.push("  (steps in µs, mean/p99 of a QP; exchange of a round)".to_owned());
+        let more = match connect.stale_rejections {
+            None => "exchange of a round",
+            Some(_) => "init, rtr and rts are part of connect",
+        };
+        lines.push(format!("  (steps in µs, mean/p99 of a QP; {more})"));
+    }
+    if let Some(times) = connect.stale_rejections.filter(|times| *times > 0) {
+        lines.push(format!(
+            "  (rejected as stale and asked for again: {times}; the steps do not contain the wait)"
+        ));
     }
     lines
+}
+
+/// An end's steps, on a second line where they are many.
+fn fold(mut line: String, steps: &[ConnectStep], lines: &mut Vec<String>) {
+    for (index, one) in steps.iter().map(step).enumerate() {
+        if index > 0 {
+            line.push(',');
+            if line.chars().count() + one.chars().count() >= WIDTH {
+                lines.push(std::mem::replace(&mut line, "   ".to_owned()));
+            }
+            line.push(' ');
+        }
+        line.push_str(&one);
+    }
+    lines.push(line);
 }
 
 fn rates(config: &CaseConfig, connect: &Connect) -> String {
@@ -86,6 +112,32 @@ mod tests {
             ]
         );
         assert!(lines.iter().all(|line| line.chars().count() <= 118));
+    }
+
+    #[test]
+    fn what_rdma_cm_did_is_told_in_lines_that_fit() {
+        let (config, mut run) = sample::connect();
+        let connect = run.connect.as_mut().unwrap();
+        let mut steps = connect.steps.clone();
+        steps.remove(2);
+        for name in ["resolve", "route", "connect"] {
+            let mut step = steps[0].clone();
+            step.step = name.to_owned();
+            steps.insert(1, step);
+        }
+        (connect.steps, connect.stale_rejections) = (steps, Some(12));
+        let lines = lines(&config, connect);
+        assert_eq!(
+            lines[1..],
+            [
+                "  create 20.0/30.0, connect 20.0/30.0, route 20.0/30.0, resolve 20.0/30.0, init 2.00/3.00, rtr 4.00/5.00,",
+                "    rts 3.00/4.00, destroy 25.0/40.0",
+                "  other end: create 21.0/31.0",
+                "  (steps in µs, mean/p99 of a QP; init, rtr and rts are part of connect)",
+                "  (rejected as stale and asked for again: 12; the steps do not contain the wait)",
+            ]
+        );
+        assert!(lines.iter().all(|line| line.chars().count() <= WIDTH));
     }
 
     #[test]

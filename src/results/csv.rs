@@ -12,7 +12,7 @@ use super::model::{
 };
 
 /// All columns, in order. New ones are added at the end, so that positions stay.
-pub const COLUMNS: [&str; 105] = [
+pub const COLUMNS: [&str; 118] = [
     // The case.
     "id",
     "op",
@@ -126,6 +126,19 @@ pub const COLUMNS: [&str; 105] = [
     "connect_destroy_ns_mean",
     "connect_destroy_ns_p99",
     "connect_destroy_ns_max",
+    "connect_resolve_ns_min",
+    "connect_resolve_ns_mean",
+    "connect_resolve_ns_p99",
+    "connect_resolve_ns_max",
+    "connect_route_ns_min",
+    "connect_route_ns_mean",
+    "connect_route_ns_p99",
+    "connect_route_ns_max",
+    "connect_connect_ns_min",
+    "connect_connect_ns_mean",
+    "connect_connect_ns_p99",
+    "connect_connect_ns_max",
+    "connect_stale_rejections",
 ];
 
 /// Replaces the file at `path` with the result's rows.
@@ -343,7 +356,10 @@ mod tests {
             connect_exchange_ns_p99,connect_exchange_ns_max,connect_rtr_ns_min,connect_rtr_ns_mean,\
             connect_rtr_ns_p99,connect_rtr_ns_max,connect_rts_ns_min,connect_rts_ns_mean,connect_rts_ns_p99,\
             connect_rts_ns_max,connect_destroy_ns_min,connect_destroy_ns_mean,connect_destroy_ns_p99,\
-            connect_destroy_ns_max\n";
+            connect_destroy_ns_max,connect_resolve_ns_min,connect_resolve_ns_mean,connect_resolve_ns_p99,\
+            connect_resolve_ns_max,connect_route_ns_min,connect_route_ns_mean,connect_route_ns_p99,\
+            connect_route_ns_max,connect_connect_ns_min,connect_connect_ns_mean,connect_connect_ns_p99,\
+            connect_connect_ns_max,connect_stale_rejections\n";
         assert_eq!(String::from_utf8(out).unwrap(), header);
     }
 

@@ -255,6 +255,7 @@ pub(super) fn connect() -> (CaseConfig, Run) {
             ],
             peer_steps: vec![of_qp("create", 21, 31)],
             traffic_alone_gbit_per_s: Some(9.5),
+            stale_rejections: None,
         }),
         receiver: None,
         ..send_run()

@@ -3,6 +3,8 @@
 
 use std::time::Duration;
 
+use rocebench::results::model::CaseResult;
+
 use crate::lab::NOTICED;
 use crate::lab::check;
 use crate::lab::program::{Program, Signal, send_signal};
@@ -51,11 +53,15 @@ fn connections_are_counted_beside_traffic_and_alone() {
 /// At the third message of its kind, in the midst of the window.
 #[test]
 fn a_servers_death_at_any_step_of_a_round_is_noticed() {
-    for (from, kind) in [
-        (From::Client, "setup_round"),
-        (From::Client, "setup_array"),
-        (From::Server, "setup_array"),
-        (From::Server, "setup_gone"),
+    // Some time after the ends begin to connect by rdma_cm, so that connections are under way.
+    let later = Duration::from_millis(60);
+    for (way, from, kind, later) in [
+        ("tcp", From::Client, "setup_round", Duration::ZERO),
+        ("tcp", From::Client, "setup_array", Duration::ZERO),
+        ("tcp", From::Server, "setup_array", Duration::ZERO),
+        ("tcp", From::Server, "setup_gone", Duration::ZERO),
+        ("cm", From::Client, "setup_round", Duration::ZERO),
+        ("cm", From::Server, "setup_array", later),
     ] {
         let server = Server::start();
         let pid = server.program.pid();
@@ -63,7 +69,7 @@ fn a_servers_death_at_any_step_of_a_round_is_noticed() {
             from,
             kind,
             nth: 3,
-            later: Duration::ZERO,
+            later,
         };
         let address = server.name.parse().unwrap();
         let proxy = Proxy::start("192.0.2.1", address, step, move || {
@@ -73,16 +79,16 @@ fn a_servers_death_at_any_step_of_a_round_is_noticed() {
         let words = [
             &name, "-d", "rxe0", "-q", "64", "-D", "60s", "--warmup", "0",
         ];
-        let client = Program::sweep(&[&words[..], &TRAFFIC].concat());
+        let client = Program::sweep(&[&words[..], &TRAFFIC, &["--connect", way]].concat());
         proxy.await_deed();
         let ended = client.wait().exits(1);
         let noticed = ended
             .time_of("closed the connection")
             .saturating_duration_since(proxy.done_at());
-        assert!(noticed < NOTICED + proxy.lag(), "{kind}: {noticed:?}");
+        assert!(noticed < NOTICED + proxy.lag(), "{way} {kind}: {noticed:?}");
         let run = ended.runs().remove(0);
-        assert!(!run.complete, "{kind}");
-        assert!(run.connect.unwrap().connections >= 64, "{kind}");
+        assert!(!run.complete, "{way} {kind}");
+        assert!(run.connect.unwrap().connections >= 64, "{way} {kind}");
     }
 }
 
@@ -101,4 +107,69 @@ fn ctrl_c_is_obeyed_between_two_queue_pairs() {
     assert!(ended.runs()[0].interrupted);
     server.serves_the_next();
     server.end();
+}
+
+/// The rounds' connections are all there at every step, be there a few or hundreds; each way has its own steps.
+#[test]
+fn by_the_connection_manager_beside_tcp() {
+    let server = Server::start();
+    let counted = ["--traffic-qps", "0", "-n", "3", "-q", "256"];
+    let timed = ["--traffic-qps", "0,1", "-D", "1s", "-q", "1,16"];
+    for (how, cases) in [(&counted[..], 2), (&timed[..], 8)] {
+        let ways = [
+            "--op",
+            "connect",
+            "--connect",
+            "tcp,cm",
+            "--warmup",
+            "100ms",
+        ];
+        let ended = server.sweep(&[&ways[..], how].concat()).exits(0);
+        check::schema(&ended.json());
+        let result = ended.result();
+        assert_eq!(result.cases.len(), cases);
+        for case in &result.cases {
+            check_way(case);
+        }
+    }
+    server.end();
+}
+
+fn check_way(case: &CaseResult) {
+    let (config, run) = (&case.config, &case.runs[0]);
+    let connect = run.connect.as_ref().unwrap();
+    assert!(run.complete, "{}: {:?}", case.id, run.failure);
+    assert!(connect.rounds > 0 && connect.connections_per_second.unwrap() > 0.0);
+    let connections = connect.rounds * u64::from(config.qps);
+    assert_eq!(connect.connections, connections);
+    let is_by_cm = config.connect == "cm";
+    assert_eq!(case.id.ends_with("-cm"), is_by_cm, "{}", case.id);
+    assert_eq!(connect.stale_rejections.is_some(), is_by_cm);
+    let alike = ["create", "init", "exchange", "rtr", "rts", "destroy"];
+    let client = "create resolve route connect init rtr rts destroy";
+    let server = "create init rtr rts destroy";
+    for (steps, by_cm) in [(&connect.steps, client), (&connect.peer_steps, server)] {
+        let names: Vec<&str> = steps.iter().map(|step| step.step.as_str()).collect();
+        let wanted = if is_by_cm { by_cm } else { &alike.join(" ") };
+        assert_eq!(names.join(" "), wanted, "{}", case.id);
+        for step in steps {
+            let once = match step.per.as_str() {
+                "round" => connect.rounds,
+                _ => connections,
+            };
+            assert_eq!(step.time_ns.count, once, "{}: {}", case.id, step.step);
+            assert!(step.time_ns.min > 0, "{}: {}", case.id, step.step);
+        }
+    }
+    // Within the time of a connection its own transitions.
+    let mean_of = |name: &str| {
+        let step = connect.steps.iter().find(|step| step.step == name);
+        step.map_or(0.0, |step| step.time_ns.mean)
+    };
+    if is_by_cm {
+        let inner = ["init", "rtr", "rts"].map(mean_of).iter().sum::<f64>();
+        assert!(inner < mean_of("connect"), "{}", case.id);
+    }
+    let traffic = config.traffic_qps.unwrap();
+    assert_eq!(run.forward.totals.messages > 0, traffic > 0, "{}", case.id);
 }

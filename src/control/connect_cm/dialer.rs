@@ -12,6 +12,8 @@ use crate::verbs::cm::{
 use super::private_data::{Nonce, PrivateData, Role, reason};
 use super::{Connections, Terms, behind, ns_since};
 use crate::control::failure::RunFailure;
+use crate::control::message::CmListening;
+use crate::control::token::from_hex;
 
 /// Connections under way at once. Each takes datagrams of the kernel's connection manager, whose receive queue holds
 /// some hundred; one that is lost is sent again only after four seconds.
@@ -41,6 +43,9 @@ pub(crate) struct CmTimes {
     pub(crate) resolve_route_ns: u64,
     /// From the request until the answer was confirmed, with the transitions of both ends' QPs.
     pub(crate) connect_ns: u64,
+    /// How often it was asked for again, because the last one of its QP number was remembered. The times are those of
+    /// the last try.
+    pub(crate) stale_rejections: u32,
 }
 
 /// A connection under way.
@@ -49,7 +54,7 @@ struct Call {
     step: CmStep,
     began: Instant,
     times: CmTimes,
-    /// When it was rejected first, because the last one of its QP number is remembered.
+    /// When it was rejected as stale first.
     stale: Option<Instant>,
 }
 
@@ -66,59 +71,84 @@ struct Dialer<'a, R> {
     ready: R,
 }
 
-/// Connects all QPs to those of the listener at `gid` and `port`. `ready` brings a QP to RTS by what its id knows
-/// once the other end's is; `alive` is asked all the time whether it is still worth it.
-///
-/// # Errors
-/// The first step that failed, and for which QP; what `ready` or `alive` says.
-pub(crate) fn dial(
-    terms: &Terms,
-    gid: Gid,
+/// Who asks a listener, once or several times.
+pub(crate) struct Caller {
+    channel: Arc<CmChannel>,
     port: u16,
     nonce: Nonce,
-    alive: impl Fn() -> Result<(), RunFailure>,
-    ready: impl FnMut(u32, &CmId) -> Result<(), RunFailure>,
-) -> Result<(Connections, Vec<CmTimes>), RunFailure> {
-    let qps = terms.qpns.len() as u32;
-    let mut dialer = Dialer {
-        terms,
-        to: terms.local.peer(gid, port),
-        nonce,
-        channel: CmChannel::open()?,
-        calls: Vec::with_capacity(terms.qpns.len()),
-        again: VecDeque::new(),
-        done: 0,
-        ready,
-    };
-    let mut heard = Instant::now();
-    while dialer.done < qps {
-        alive()?;
-        while (dialer.calls.len() as u32) < qps.min(dialer.done + IN_FLIGHT) {
-            let call = dialer.call(dialer.calls.len() as u32)?;
-            dialer.calls.push(call);
-        }
-        dialer.ask_again()?;
-        match dialer.channel.next(TICK)? {
-            Some(event) => {
-                heard = Instant::now();
-                dialer
-                    .handle(&event)
-                    .map_err(|failure| behind(failure, &alive))?;
-            }
-            None if heard.elapsed() > SILENCE_LIMIT => return Err(dialer.silence()),
-            None => {}
-        }
-    }
-    let times = dialer.calls.iter().map(|call| call.times).collect();
-    let connections = Connections {
-        ids: dialer.calls.into_iter().map(|call| call.id).collect(),
-        says_goodbye: true,
-        _channel: dialer.channel,
-    };
-    Ok((connections, times))
 }
 
-impl<R: FnMut(u32, &CmId) -> Result<(), RunFailure>> Dialer<'_, R> {
+impl Caller {
+    /// Of the listener that told this.
+    ///
+    /// # Errors
+    /// What it told makes no sense; no rdma_cm.
+    pub(crate) fn new(listening: &CmListening) -> Result<Caller, RunFailure> {
+        let nonce = from_hex(&listening.nonce).ok_or_else(|| {
+            let hint = "install the same version of rocebench on both ends";
+            let message = "the server's nonce is not 16 bytes of hex";
+            RunFailure::new(message, Some(hint.into()))
+        })?;
+        Ok(Caller {
+            channel: CmChannel::open()?,
+            port: listening.port,
+            nonce,
+        })
+    }
+
+    /// Connects all QPs to those of the listener, which is at `gid`. `ready` brings a QP to RTS by what its id knows
+    /// once the other end's is, whose number it is told; `alive` is asked all the time whether it is still worth it.
+    ///
+    /// # Errors
+    /// The first step that failed, and for which QP; what `ready` or `alive` says.
+    pub(crate) fn dial(
+        &self,
+        terms: &Terms,
+        gid: Gid,
+        alive: impl Fn() -> Result<(), RunFailure>,
+        ready: impl FnMut(u32, &CmId, u32) -> Result<(), RunFailure>,
+    ) -> Result<(Connections, Vec<CmTimes>), RunFailure> {
+        let qps = terms.qpns.len() as u32;
+        let mut dialer = Dialer {
+            terms,
+            to: terms.local.peer(gid, self.port),
+            nonce: self.nonce,
+            channel: Arc::clone(&self.channel),
+            calls: Vec::with_capacity(terms.qpns.len()),
+            again: VecDeque::new(),
+            done: 0,
+            ready,
+        };
+        let mut heard = Instant::now();
+        while dialer.done < qps {
+            alive()?;
+            while (dialer.calls.len() as u32) < qps.min(dialer.done + IN_FLIGHT) {
+                let call = dialer.call(dialer.calls.len() as u32)?;
+                dialer.calls.push(call);
+            }
+            dialer.ask_again()?;
+            match dialer.channel.next(TICK)? {
+                Some(event) => {
+                    heard = Instant::now();
+                    dialer
+                        .handle(&event)
+                        .map_err(|failure| behind(failure, &alive))?;
+                }
+                None if heard.elapsed() > SILENCE_LIMIT => return Err(dialer.silence()),
+                None => {}
+            }
+        }
+        let times = dialer.calls.iter().map(|call| call.times).collect();
+        let connections = Connections {
+            ids: dialer.calls.into_iter().map(|call| Some(call.id)).collect(),
+            says_goodbye: true,
+            _channel: dialer.channel,
+        };
+        Ok((connections, times))
+    }
+}
+
+impl<R: FnMut(u32, &CmId, u32) -> Result<(), RunFailure>> Dialer<'_, R> {
     /// Begins a connection.
     fn call(&self, index: u32) -> Result<Call, CmError> {
         let id = CmId::new(&self.channel, index)?;
@@ -142,6 +172,10 @@ impl<R: FnMut(u32, &CmId) -> Result<(), RunFailure>> Dialer<'_, R> {
             if let Some(old) = self.calls.get_mut(index as usize) {
                 *old = Call {
                     stale: old.stale,
+                    times: CmTimes {
+                        stale_rejections: old.times.stale_rejections + 1,
+                        ..call.times
+                    },
                     ..call
                 };
             }
@@ -198,7 +232,7 @@ impl<R: FnMut(u32, &CmId) -> Result<(), RunFailure>> Dialer<'_, R> {
             return Err(RunFailure::new(message, Some(hint.into())));
         }
         if let Some(call) = self.calls.get_mut(index as usize) {
-            (self.ready)(index, &call.id)?;
+            (self.ready)(index, &call.id, event.qpn)?;
             call.id.establish()?;
             call.times.connect_ns = ns_since(call.began);
             call.step = CmStep::Establish;

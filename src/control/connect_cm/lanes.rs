@@ -5,11 +5,10 @@ use crate::control::failure::RunFailure;
 use crate::control::link::Link;
 use crate::control::message::{CmListening, Endpoints, Message};
 use crate::control::port_path::Agreed;
-use crate::control::token::from_hex;
 use crate::datapath::Lane;
 use crate::verbs::cm::CmId;
 
-use super::{Listener, Terms, dial};
+use super::{Caller, Listener, Terms};
 
 /// The client's: connects the QPs to those of the server's listener.
 ///
@@ -23,22 +22,11 @@ pub(crate) fn dial_lanes(
 ) -> Result<Vec<Lane>, RunFailure> {
     let agreed = fabric.agree(peer)?;
     let terms = terms(fabric, &agreed, peer)?;
-    let nonce = from_hex(&listening.nonce).ok_or_else(|| {
-        let hint = "install the same version of rocebench on both ends";
-        RunFailure::new(
-            "the server's nonce is not 16 bytes of hex",
-            Some(hint.into()),
-        )
-    })?;
     let mut lanes = Lanes::new(fabric, &agreed, peer);
-    let (connections, times) = dial(
-        &terms,
-        agreed.gid(),
-        listening.port,
-        nonce,
-        alive,
-        |index, id| lanes.add(index, id),
-    )?;
+    let caller = Caller::new(listening)?;
+    let (connections, times) = caller.dial(&terms, agreed.gid(), alive, |index, id, _| {
+        lanes.add(index, id)
+    })?;
     if let Some(slowest) = times.iter().max_by_key(|times| times.connect_ns) {
         tracing::debug!(connections = times.len(), ?slowest, "rdma_cm connected all");
     }
@@ -63,7 +51,7 @@ pub(crate) fn accept_lanes(
     link.send(&Message::Endpoints(Box::new(fabric.endpoints())))?;
     link.send(&Message::CmListening(listener.listening()))?;
     let mut lanes = Lanes::new(fabric, &agreed, peer);
-    let connections = listener.accept(&terms, alive, |index, id| lanes.add(index, id))?;
+    let connections = listener.accept(&terms, alive, |index, id, _| lanes.add(index, id))?;
     let lanes = lanes.all();
     fabric.keep(connections);
     Ok(lanes)
@@ -72,7 +60,7 @@ pub(crate) fn accept_lanes(
 fn terms(fabric: &Fabric, agreed: &Agreed, peer: &Endpoints) -> Result<Terms, RunFailure> {
     let ours = fabric.qps().iter().map(|qp| qp.qpn()).collect();
     let theirs = peer.qps.iter().map(|qp| qp.qpn).collect();
-    Terms::new(fabric.port(), agreed, ours, theirs)
+    Terms::new(fabric.port(), agreed, ours, Some(theirs))
 }
 
 /// Lanes in the order in which connections come.

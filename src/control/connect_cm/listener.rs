@@ -1,4 +1,5 @@
-//! The server's half: it listens for one run, finds each request's QP, and rejects strangers.
+//! The server's half: it listens for one run, finds each request's QP, and rejects strangers. A run may connect more
+//! than once.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -59,16 +60,16 @@ impl Listener {
         }
     }
 
-    /// Takes one connection for each QP. `ready` brings a QP to RTS by what its id knows; `alive` is asked all the
-    /// time whether it is still worth it.
+    /// Takes one connection for each QP. `ready` brings a QP to RTS by what its id knows, to the QP of the number that
+    /// the request has; `alive` is asked all the time whether it is still worth it.
     ///
     /// # Errors
     /// The first step that failed, and for which QP; what `ready` or `alive` says.
     pub(crate) fn accept(
-        self,
+        &self,
         terms: &Terms,
         alive: impl Fn() -> Result<(), RunFailure>,
-        mut ready: impl FnMut(u32, &CmId) -> Result<(), RunFailure>,
+        mut ready: impl FnMut(u32, &CmId, u32) -> Result<(), RunFailure>,
     ) -> Result<Connections, RunFailure> {
         is_our_port(&self.id, terms)?;
         let mut ids: Vec<Option<CmId>> = Vec::new();
@@ -103,7 +104,7 @@ impl Listener {
             }
         }
         Ok(Connections {
-            ids: ids.into_iter().flatten().collect(),
+            ids,
             says_goodbye: false,
             _channel: Arc::clone(&self.channel),
         })
@@ -114,7 +115,7 @@ impl Listener {
         event: CmEvent,
         terms: &Terms,
         ids: &mut [Option<CmId>],
-        ready: &mut impl FnMut(u32, &CmId) -> Result<(), RunFailure>,
+        ready: &mut impl FnMut(u32, &CmId, u32) -> Result<(), RunFailure>,
     ) -> Result<(), RunFailure> {
         let Some(mut id) = event.request else {
             return Ok(());
@@ -132,7 +133,7 @@ impl Listener {
         };
         id.set_token(index);
         is_our_port(&id, terms)?;
-        ready(index, &id)?;
+        ready(index, &id, event.qpn)?;
         let answer = terms.private_data(Role::Answer, index, self.nonce);
         id.accept(&terms.parameters(index, &answer))?;
         if let Some(place) = ids.get_mut(index as usize) {

@@ -16,24 +16,36 @@ use crate::verbs::cm::{CmChannel, CmError, CmId, CmTransitionError};
 
 use super::failure::RunFailure;
 
-pub(super) use dialer::dial;
+pub(super) use dialer::{Caller, CmTimes};
 pub(super) use lanes::{accept_lanes, dial_lanes};
 pub(super) use listener::Listener;
 pub(super) use terms::{Terms, check_faults, check_port, check_sweep};
 
 /// The ids of established connections. Dropped, it ends them.
 pub(super) struct Connections {
-    ids: Vec<CmId>,
+    /// In QP order; `None` is over.
+    ids: Vec<Option<CmId>>,
     /// Whether this end says that they are over; the other's ids are told.
     says_goodbye: bool,
     /// Their events are not looked at while they are in use: the control connection knows when a peer has gone.
     _channel: Arc<CmChannel>,
 }
 
+impl Connections {
+    /// Ends the connection of a QP.
+    pub(super) fn end(&mut self, index: usize) {
+        if let Some(id) = self.ids.get_mut(index).and_then(Option::take)
+            && self.says_goodbye
+        {
+            id.disconnect();
+        }
+    }
+}
+
 impl Drop for Connections {
     fn drop(&mut self) {
         if self.says_goodbye {
-            for id in &self.ids {
+            for id in self.ids.iter().flatten() {
                 id.disconnect();
             }
         }

@@ -21,8 +21,8 @@ pub(crate) struct Terms {
     pub(super) port: (String, u8),
     /// QP numbers of this end, in QP order.
     pub(super) qpns: Vec<u32>,
-    /// QP numbers of the other end, which the control connection told.
-    pub(super) peer_qpns: Vec<u32>,
+    /// QP numbers of the other end, where the control connection told them.
+    pub(super) peer_qpns: Option<Vec<u32>>,
     responder_resources: u8,
     initiator_depth: u8,
     retry_count: u8,
@@ -38,7 +38,7 @@ impl Terms {
         port: &Port,
         agreed: &Agreed,
         qpns: Vec<u32>,
-        peer_qpns: Vec<u32>,
+        peer_qpns: Option<Vec<u32>>,
     ) -> Result<Terms, RunFailure> {
         let reliability = &agreed.reliability;
         let local = local_address(port)?;
@@ -81,9 +81,10 @@ impl Terms {
         }
     }
 
-    /// Whether a request or an answer is of the QP that the control connection told.
+    /// Whether a request or an answer is of the QP that it says, and that the control connection told.
     pub(super) fn is_peer(&self, data: &PrivateData, qpn: u32) -> bool {
-        data.qpn == qpn && self.peer_qpns.get(data.index as usize) == Some(&qpn)
+        let told = |qpns: &Vec<u32>| qpns.get(data.index as usize) == Some(&qpn);
+        data.qpn == qpn && self.peer_qpns.as_ref().is_none_or(told)
     }
 }
 

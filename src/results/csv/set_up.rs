@@ -4,10 +4,12 @@ use super::cell;
 use crate::results::model::{Connect, Latency};
 
 /// Steps that have columns, in order.
-const STEPS: [&str; 6] = ["create", "init", "exchange", "rtr", "rts", "destroy"];
+const STEPS: [&str; 9] = [
+    "create", "init", "exchange", "rtr", "rts", "destroy", "resolve", "route", "connect",
+];
 
 /// How many columns there are.
-pub(super) const COLUMNS: usize = 9 + 4 * STEPS.len();
+pub(super) const COLUMNS: usize = 10 + 4 * STEPS.len();
 
 /// In the order of the columns.
 pub(super) fn cells(connect: &Connect) -> Vec<String> {
@@ -23,6 +25,7 @@ pub(super) fn cells(connect: &Connect) -> Vec<String> {
         let step = connect.steps.iter().find(|step| step.step == name);
         cells.extend(time_cells(step.map(|step| &step.time_ns)));
     }
+    cells.push(cell(connect.stale_rejections));
     cells
 }
 
@@ -42,17 +45,32 @@ mod tests {
     use super::super::tests::assert_same;
     use super::super::write_to;
     use super::STEPS;
+    use crate::results::model::ResultFile;
     use crate::results::sample;
 
     #[test]
     fn set_up_stands_in_the_row_of_all() {
-        let (config, run) = sample::connect();
-        let mut result = sample::result();
-        result.cases.truncate(1);
-        (result.cases[0].config, result.cases[0].runs) = (config, vec![run]);
-        let json = serde_json::to_value(&result).unwrap();
+        let (config, mut run) = sample::connect();
+        for is_by_cm in [false, true] {
+            if is_by_cm {
+                let connect = run.connect.as_mut().unwrap();
+                for (step, name) in connect.steps.iter_mut().zip(&STEPS[3..]) {
+                    step.step = (*name).to_owned();
+                }
+                connect.stale_rejections = Some(7);
+            }
+            let mut result = sample::result();
+            result.cases.truncate(1);
+            result.cases[0].config = config.clone();
+            result.cases[0].runs = vec![run.clone()];
+            check(&result);
+        }
+    }
+
+    fn check(result: &ResultFile) {
+        let json = serde_json::to_value(result).unwrap();
         let mut out = Vec::new();
-        write_to(&result, &mut out).unwrap();
+        write_to(result, &mut out).unwrap();
         let mut reader = ::csv::Reader::from_reader(out.as_slice());
         let rows: Vec<HashMap<String, String>> = reader.deserialize().map(Result::unwrap).collect();
         let all = &rows[0];
@@ -62,12 +80,17 @@ mod tests {
             assert_same(all, &format!("connect_{name}"), &connect[name]);
         }
         assert_same(all, "connect_setup_ns_p99", &connect["setup_ns"]["p99"]);
-        for (index, step) in STEPS.iter().enumerate() {
-            let told = &connect["steps"][index];
-            assert_eq!(told["step"], *step);
+        let stale = &connect["stale_rejections"];
+        assert_same(all, "connect_stale_rejections", stale);
+        let steps = connect["steps"].as_array().unwrap();
+        for name in STEPS {
+            let told = steps.iter().find(|it| it["step"] == name);
             for part in ["min", "mean", "p99", "max"] {
-                let column = format!("connect_{step}_ns_{part}");
-                assert_same(all, &column, &told["time_ns"][part]);
+                let column = format!("connect_{name}_ns_{part}");
+                match told {
+                    Some(told) => assert_same(all, &column, &told["time_ns"][part]),
+                    None => assert_eq!(all[&column], ""),
+                }
             }
         }
         assert_eq!(rows[1]["connect_connections"], "", "not a QP's");

@@ -24,12 +24,16 @@ pub struct Connect {
     pub peer_steps: Vec<ConnectStep>,
     /// Throughput of the traffic right before the first round; `null` without traffic or warm-up.
     pub traffic_alone_gbit_per_s: Option<f64>,
+    /// Requests that rdma_cm rejected because it remembered the last connection of their QP number, and that were made
+    /// again: the waits are in `setup_ns` and `seconds`, not in `steps`. `null` where rdma_cm has no part in it.
+    pub stale_rejections: Option<u64>,
 }
 
 /// A step of set-up.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ConnectStep {
-    /// `create`, `init`, `exchange`, `rtr`, `rts` or `destroy`.
+    /// `create`, `init`, `exchange`, `rtr`, `rts` or `destroy`. Where rdma_cm connects, `exchange` is absent, and the end
+    /// that ran the sweep has `resolve`, `route` and `connect`, which contains `init`, `rtr` and `rts`.
     pub step: String,
     /// What was timed once: `connection`, or `round` for what all QPs of a round do together.
     pub per: String,
