@@ -37,11 +37,7 @@ pub fn run(args: &DevicesArgs) -> Result<(), Failure> {
 /// What was asked for is not there.
 pub(super) fn not_there(error: VerbsError) -> Failure {
     let hint = error.hint();
-    let failure = Failure::bad_input(error);
-    match hint {
-        Some(hint) => failure.with_hint(hint),
-        None => failure,
-    }
+    Failure::told(error, true, hint)
 }
 
 /// Prints a document. A reader that closes the pipe early has seen enough.

@@ -45,6 +45,19 @@ impl Failure {
         }
     }
 
+    /// Bad input or a failed run, with what to do about it.
+    pub fn told(
+        error: impl Into<Box<dyn Error + Send + Sync>>,
+        is_bad_input: bool,
+        hint: Option<String>,
+    ) -> Failure {
+        let failure = match is_bad_input {
+            true => Failure::bad_input(error),
+            false => Failure::failed(error),
+        };
+        Failure { hint, ..failure }
+    }
+
     /// The same with what to do about it.
     #[must_use]
     pub fn with_hint(mut self, hint: impl Into<String>) -> Failure {

@@ -50,16 +50,8 @@ pub fn execute(plan: RunPlan) -> Result<(), Failure> {
 }
 
 fn begin_failure(error: SweepError) -> Failure {
-    let hint = error.hint();
-    let failure = if error.is_bad_input() {
-        Failure::bad_input(error)
-    } else {
-        Failure::failed(error)
-    };
-    match hint {
-        Some(hint) => failure.with_hint(hint),
-        None => failure,
-    }
+    let (is_bad_input, hint) = (error.is_bad_input(), error.hint());
+    Failure::told(error, is_bad_input, hint)
 }
 
 /// What the exit code and the last line say.

@@ -174,14 +174,6 @@ fn failure(error: LessonError) -> Failure {
     if error.is_interrupt() {
         return Failure::failed("interrupted");
     }
-    let hint = error.hint();
-    let failure = if error.is_bad_input() {
-        Failure::bad_input(error)
-    } else {
-        Failure::failed(error)
-    };
-    match hint {
-        Some(hint) => failure.with_hint(hint),
-        None => failure,
-    }
+    let (is_bad_input, hint) = (error.is_bad_input(), error.hint());
+    Failure::told(error, is_bad_input, hint)
 }

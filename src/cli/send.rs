@@ -87,15 +87,7 @@ fn failed(failure: &RunFailure, sent: usize, all: usize) -> Failure {
         left => format!("{left} of {all} files were not sent: "),
     };
     let text = format!("{left}{failure}");
-    let told = if failure.bad_input {
-        Failure::bad_input(text)
-    } else {
-        Failure::failed(text)
-    };
-    match &failure.hint {
-        Some(hint) => told.with_hint(hint),
-        None => told,
-    }
+    Failure::told(text, failure.bad_input, failure.hint.clone())
 }
 
 fn unreadable(error: SourceError) -> Failure {

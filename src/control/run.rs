@@ -93,13 +93,7 @@ pub(super) fn run(
         Ok(rig) => rig,
         Err(broken) => {
             let failure = explain(broken, None);
-            tell(stage.link, &failure);
-            return RunOutcome {
-                run: ended_early(blank, &failure),
-                failure: Some(failure),
-                path: None,
-                report: None,
-            };
+            return RunOutcome::given_up(stage.link, blank, failure, None);
         }
     };
     let mut notes = Notes::default();
@@ -327,13 +321,7 @@ fn conclude(
     let finished = match rig.finish(!at_rest) {
         Ok(finished) => finished,
         Err(failure) => {
-            tell(stage.link, &failure);
-            return RunOutcome {
-                run: ended_early(blank, &failure),
-                failure: Some(failure),
-                path,
-                report: None,
-            };
+            return RunOutcome::given_up(stage.link, blank, failure, path);
         }
     };
     let mut failure = driven.err().map(|broken| explain(broken, Some(&finished)));
@@ -441,6 +429,24 @@ pub(super) fn explain(broken: Broken, finished: Option<&Finished>) -> RunFailure
             interrupted: true,
             ..RunFailure::new("interrupted", None)
         },
+    }
+}
+
+impl RunOutcome {
+    /// Of a run that has nothing to report; the server is told.
+    pub(super) fn given_up(
+        link: &Link,
+        run: Run,
+        failure: RunFailure,
+        path: Option<PathFacts>,
+    ) -> RunOutcome {
+        tell(link, &failure);
+        RunOutcome {
+            run: ended_early(run, &failure),
+            failure: Some(failure),
+            path,
+            report: None,
+        }
     }
 }
 

@@ -78,13 +78,7 @@ pub(super) fn run_setup(
         Ok(traffic) => traffic,
         Err(broken) => {
             let failure = explain(broken, None);
-            tell(stage.link, &failure);
-            return RunOutcome {
-                run: ended_early(blank, &failure),
-                failure: Some(failure),
-                path: None,
-                report: None,
-            };
+            return RunOutcome::given_up(stage.link, blank, failure, None);
         }
     };
     let driven = drive(stage, case, traffic.as_ref(), observer, &mut tally);
@@ -261,13 +255,7 @@ fn conclude(
     let (moving, finished) = match traffic.map(|it| (it.case, it.rig.finish(driven.is_err()))) {
         Some((moving, Ok(finished))) => (Some(moving), Some(finished)),
         Some((_, Err(failure))) => {
-            tell(stage.link, &failure);
-            return RunOutcome {
-                run: ended_early(blank, &failure),
-                failure: Some(failure),
-                path: tally.path,
-                report: None,
-            };
+            return RunOutcome::given_up(stage.link, blank, failure, tally.path);
         }
         None => (None, None),
     };
