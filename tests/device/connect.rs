@@ -131,7 +131,6 @@ fn by_the_connection_manager_beside_tcp() {
         for case in &result.cases {
             check_way(case);
         }
-        println!("{}", ended.stdout);
     }
     server.end();
 }
