@@ -4,7 +4,9 @@ use std::net::{IpAddr, Ipv6Addr, SocketAddr, TcpListener};
 use std::path::Path;
 use std::sync::Arc;
 
-use crate::control::coordinator::{SweepError, SweepOptions, SweepOutcome, Target, run_sweep};
+use crate::control::coordinator::{
+    Ends, SweepError, SweepOptions, SweepOutcome, Target, run_sweep,
+};
 use crate::control::server::{FileService, Server, ServerOptions};
 use crate::control::station::{PortRequest, Route, Station, StationError, StationOptions};
 use crate::control::token::Token;
@@ -30,12 +32,14 @@ pub fn execute(plan: RunPlan) -> Result<(), Failure> {
     let mut output = Output::open(&plan)?;
     let options = SweepOptions {
         sweep: plan.sweep.clone(),
-        target: match &plan.host {
-            Some((host, port)) => Target::Remote(host.clone(), *port),
-            None => Target::Local,
+        ends: Ends {
+            target: match &plan.host {
+                Some((host, port)) => Target::Remote(host.clone(), *port),
+                None => Target::Local,
+            },
+            station: station(&plan.endpoint),
+            token: token(plan.token.as_ref())?,
         },
-        station: station(&plan.endpoint),
-        token: token(plan.token.as_ref())?,
         command_line: command_line(std::env::args()),
         against: plan.against.clone(),
     };

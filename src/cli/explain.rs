@@ -4,7 +4,7 @@ use std::io::IsTerminal as _;
 
 use clap::Args;
 
-use crate::control::coordinator::Target;
+use crate::control::coordinator::{Ends, Target};
 use crate::control::lesson::{
     BETWEEN_MTUS_BYTES, Lesson, LessonError, LessonOptions, MOST_BYTES, Mistake, run_lesson,
 };
@@ -84,9 +84,11 @@ pub fn run(args: ExplainArgs) -> Result<(), Failure> {
     logging::start(0, false);
     let options = LessonOptions {
         text,
-        target,
-        station: execute::station(&endpoint),
-        token: execute::token(token.as_ref())?,
+        ends: Ends {
+            target,
+            station: execute::station(&endpoint),
+            token: execute::token(token.as_ref())?,
+        },
         lesson,
     };
     let stop = stop_flag().map_err(Failure::failed)?;

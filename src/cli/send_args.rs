@@ -53,7 +53,7 @@ pub struct SendArgs {
     /// Path MTU in bytes: 256, 512, 1024, 2048, 4096 [default: the smaller of both ports']
     #[arg(short, long, value_name = "BYTES", help_heading = "Transport")]
     pub mtu: Option<Mtu>,
-    /// ACK timeout, 0 to 31: 4.096 us x 2^N, 0 for ever [default: 14, which is 67 ms]
+    /// ACK timeout, 0 to 31: 4.096 us x 2^N, 0 for ever [default: 16, which is 268 ms]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(0..=31), help_heading = "Transport")]
     pub timeout: Option<u8>,
     /// Retries after a timeout, 0 to 7 [default: 7]

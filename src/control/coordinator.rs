@@ -35,16 +35,23 @@ pub enum Target {
     Local,
 }
 
-/// How to run a sweep.
-pub struct SweepOptions {
-    /// What to run.
-    pub sweep: Sweep,
-    /// Against whom.
+/// Which two ends meet.
+#[derive(Clone, Debug)]
+pub struct Ends {
+    /// The other.
     pub target: Target,
     /// This end's library, device and cores; in one process also the other's.
     pub station: StationOptions,
     /// The token shared with the server.
     pub token: Option<Token>,
+}
+
+/// How to run a sweep.
+pub struct SweepOptions {
+    /// What to run.
+    pub sweep: Sweep,
+    /// Who runs it.
+    pub ends: Ends,
     /// The program's arguments, secrets left out.
     pub command_line: Vec<String>,
     /// Run each case with perftest as well.
@@ -154,15 +161,15 @@ pub fn run_sweep(
     let facts = serde_json::to_value(&own_host).unwrap_or_default();
     // Without a device, or without what is compared with, there is no need to bother the peer.
     connect_cm::check_faults(options)?;
-    let station = Station::open(options.station.clone(), None)?;
+    let station = Station::open(options.ends.station.clone(), None)?;
     connect_cm::check_sweep(options, &station)?;
     let version = pairs::prepare(options, &station)?;
     drop(station);
-    let local = match options.target {
-        Target::Local => Some(LocalServer::start(options, &facts)?),
+    let local = match options.ends.target {
+        Target::Local => Some(LocalServer::start(&options.ends, &facts)?),
         Target::Remote(..) => None,
     };
-    let first = dial(options, local.as_ref(), &facts, stop, false)?;
+    let first = dial(&options.ends, local.as_ref(), &facts, stop, false)?;
     demand_features(options, &first)?;
     pairs::ask_server(options, &first, stop)?;
     own_host.device = Some(outcome::device(first.station.port()));
@@ -275,7 +282,7 @@ impl Sweeper<'_> {
         }
         let again = || {
             dial(
-                self.options,
+                &self.options.ends,
                 self.local.as_ref(),
                 &self.facts,
                 self.stop,

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use super::*;
 use crate::control::message::{
-    BusyInfo, Drained, Endpoints, LinkLayer, PerftestEnd, QpEndpoint, SetupArray,
+    BusyInfo, CmListening, Drained, Endpoints, LinkLayer, PerftestEnd, QpEndpoint, SetupArray,
 };
 
 /// A stream that gives at most `piece` bytes a read, and has nothing to read before each of them.
@@ -156,6 +156,8 @@ fn any_message() -> impl Strategy<Value = Message> {
         (any_endpoints(), any::<u64>()).prop_map(|(endpoints, held_ns)| {
             Message::SetupArray(Box::new(SetupArray { endpoints, held_ns }))
         }),
+        (any::<u16>(), ".*")
+            .prop_map(|(port, nonce)| Message::CmListening(CmListening { port, nonce })),
         any::<(u64, Option<Vec<Vec<u32>>>)>().prop_map(|(sent_messages, posts)| {
             Message::Drained(Box::new(Drained {
                 sent_messages,

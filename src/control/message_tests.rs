@@ -48,6 +48,20 @@ fn a_case_that_does_not_say_how_to_poll_is_busy() {
     assert_eq!(serde_json::from_value::<Case>(json).unwrap(), case());
 }
 
+#[test]
+fn a_case_that_does_not_say_how_to_connect_is_tcp() {
+    let by_cm = Case {
+        connect: ConnectMode::Cm,
+        ..case()
+    };
+    let mut json = serde_json::to_value(by_cm).unwrap();
+    assert_eq!(
+        json.as_object_mut().unwrap().remove("connect"),
+        Some(json!("cm"))
+    );
+    assert_eq!(serde_json::from_value::<Case>(json).unwrap(), case());
+}
+
 fn endpoints() -> Endpoints {
     let qp = QpEndpoint {
         qpn: 17,
@@ -97,6 +111,10 @@ fn the_tag_is_the_kind() {
             run: 0,
         },
         Message::Endpoints(Box::new(endpoints())),
+        Message::CmListening(CmListening {
+            port: 40_000,
+            nonce: "5a".repeat(16),
+        }),
         Message::Ready,
         Message::Start,
         Message::Measure,

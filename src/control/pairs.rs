@@ -74,7 +74,7 @@ pub(super) fn ask_server(
     session: &Session,
     stop: &AtomicBool,
 ) -> Result<(), SweepError> {
-    match (&options.against, &options.target) {
+    match (&options.against, &options.ends.target) {
         (Some(_), Target::Remote(..)) => ask(
             &session.link,
             &session.peer.features,
@@ -216,7 +216,7 @@ impl<'a> Pairing<'a> {
         self.comparison.arguments = seat.arguments(&job);
         sweeper.observer.phase("perftest", measuring(self.case));
         let (stop, observer) = (sweeper.stop, &mut *sweeper.observer);
-        let (done, session) = session.aside(sweeper.options, |link| {
+        let (done, session) = session.aside(&sweeper.options.ends, |link| {
             run_perftest(link, &seat, &job, stop, observer)
         });
         let lost = matches!(&done, Err(failed) if failed.failure.link_lost);

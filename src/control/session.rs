@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
-use super::coordinator::{SweepError, SweepOptions, Target};
+use super::coordinator::{Ends, SweepError, Target};
 use super::error::ConnectError;
 use super::handshake::{PeerInfo, connect};
 use super::link::Link;
@@ -28,7 +28,7 @@ pub(super) struct LocalServer {
 }
 
 impl LocalServer {
-    pub(super) fn start(options: &SweepOptions, facts: &Value) -> Result<LocalServer, SweepError> {
+    pub(super) fn start(ends: &Ends, facts: &Value) -> Result<LocalServer, SweepError> {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).map_err(SweepError::Local)?;
         let port = listener.local_addr().map_err(SweepError::Local)?.port();
         // Nobody else on this machine gets into a private session.
@@ -36,7 +36,7 @@ impl LocalServer {
         let token =
             Token::new(secret).map_err(|error| SweepError::Local(std::io::Error::other(error)))?;
         let server_options = ServerOptions {
-            station: options.station.of_the_other_end(),
+            station: ends.station.of_the_other_end(),
             token: Some(token.clone()),
             host: facts.clone(),
             once: false,
@@ -88,15 +88,15 @@ pub(super) struct Session {
 
 /// Opens a session. `patient` waits for a server that is still clearing up the session before.
 pub(super) fn dial(
-    options: &SweepOptions,
+    ends: &Ends,
     local: Option<&LocalServer>,
     facts: &Value,
     stop: &AtomicBool,
     patient: bool,
 ) -> Result<Session, SweepError> {
     let loopback = Ipv4Addr::LOCALHOST.to_string();
-    let (host, port, token) = match (&options.target, local) {
-        (Target::Remote(host, port), _) => (host.as_str(), *port, options.token.as_ref()),
+    let (host, port, token) = match (&ends.target, local) {
+        (Target::Remote(host, port), _) => (host.as_str(), *port, ends.token.as_ref()),
         (Target::Local, local) => (
             loopback.as_str(),
             local.map_or(0, |local| local.port),
@@ -112,7 +112,7 @@ pub(super) fn dial(
             other => break other?,
         }
     };
-    let station = open_station(options, &link)?;
+    let station = open_station(ends, &link)?;
     Ok(Session {
         link,
         peer,
@@ -120,9 +120,9 @@ pub(super) fn dial(
     })
 }
 
-fn open_station(options: &SweepOptions, link: &Link) -> Result<Station, SweepError> {
+fn open_station(ends: &Ends, link: &Link) -> Result<Station, SweepError> {
     let route = Route::between(link.local()?.ip(), link.peer().ip());
-    Ok(Station::open(options.station.clone(), Some(route))?)
+    Ok(Station::open(ends.station.clone(), Some(route))?)
 }
 
 impl Session {
@@ -130,7 +130,7 @@ impl Session {
     /// stays open. The session ends where the device cannot be opened again.
     pub(super) fn aside<T>(
         self,
-        options: &SweepOptions,
+        ends: &Ends,
         body: impl FnOnce(&Link) -> T,
     ) -> (T, Result<Session, SweepError>) {
         let Session {
@@ -140,7 +140,7 @@ impl Session {
         } = self;
         let station = Some(station).filter(|station| station.port().embedded.is_none());
         let done = body(&link);
-        let station = station.map_or_else(|| open_station(options, &link), Ok);
+        let station = station.map_or_else(|| open_station(ends, &link), Ok);
         let session = station.map(|station| Session {
             link,
             peer,

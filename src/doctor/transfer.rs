@@ -6,7 +6,7 @@ use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use crate::control::coordinator::{
-    Observer, SweepError, SweepOptions, SweepOutcome, Target, run_sweep,
+    Ends, Observer, SweepError, SweepOptions, SweepOutcome, Target, run_sweep,
 };
 use crate::control::station::StationOptions;
 use crate::control::token::Token;
@@ -95,9 +95,11 @@ impl Transfer<'_> {
     fn sweep(&self, size: &str) -> Result<SweepOutcome, SweepError> {
         let options = SweepOptions {
             sweep: sweep(size),
-            target: self.target.clone(),
-            station: self.station.clone(),
-            token: self.token.cloned(),
+            ends: Ends {
+                target: self.target.clone(),
+                station: self.station.clone(),
+                token: self.token.cloned(),
+            },
             command_line: Vec::new(),
             against: None,
         };

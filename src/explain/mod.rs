@@ -5,6 +5,7 @@
 mod arrays;
 pub mod columns;
 mod dump;
+mod layout;
 mod narrator;
 mod packets;
 mod style;

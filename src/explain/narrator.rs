@@ -1,13 +1,12 @@
 //! A lesson as text, event by event.
 
-use std::fmt::Write as _;
-
 use crate::control::lesson::{Begin, Call, End, Event, Field, Mistake, Note, Part, Step, Topic};
 use crate::control::message::printable;
 use crate::plan::Op;
 use crate::verbs::{QpState, RecordedPacket};
 
 use super::columns::{PAGE, duration, padded, width, wrapped};
+use super::layout::{is_short, line_at, stands_apart};
 use super::style::Style;
 use super::text::{Key, Language};
 use super::verdict::Verdict;
@@ -21,9 +20,6 @@ const CALL: usize = 6;
 const FIELD: usize = 10;
 /// Values longer than this do not move the words behind them.
 const WIDEST_VALUE: usize = 28;
-
-/// Calls longer than this take several lines.
-const WIDEST_SHORT: usize = 64;
 
 /// Tells a lesson.
 pub struct Narrator {
@@ -379,26 +375,4 @@ impl Narrator {
             line_at(out, indent, &line);
         }
     }
-}
-
-/// A call without structs takes one line.
-fn is_short(call: &Call) -> bool {
-    call.given.is_empty() && call.came.is_empty() && width(&call.code) <= WIDEST_SHORT
-}
-
-/// Whether an empty line stands before a part of a step.
-fn stands_apart(part: &Part, previous: Option<&Part>) -> bool {
-    match (part, previous) {
-        (Part::Call(call), Some(Part::Call(before))) => !(is_short(call) && is_short(before)),
-        (Part::States(..), Some(Part::Memory { .. }) | None) => true,
-        (Part::States(..) | Part::Waited { .. } | Part::Theirs(_) | Part::Unseen { .. }, _) => {
-            false
-        }
-        _ => true,
-    }
-}
-
-fn line_at(out: &mut String, indent: usize, line: &str) {
-    // Writing to a String cannot fail.
-    let _ = writeln!(out, "{}{}", " ".repeat(indent), line.trim_end());
 }

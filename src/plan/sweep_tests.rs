@@ -113,6 +113,13 @@ fn ids_carry_what_varies_or_is_unusual() {
             "send-shared-q2-64KiB-adaptive"
         ]
     );
+    assert_eq!(
+        ids("connect = ['tcp', 'cm']\npoll = 'event'"),
+        [
+            "send-shared-q1-64KiB-event",
+            "send-shared-q1-64KiB-event-cm"
+        ]
+    );
 }
 
 #[test]

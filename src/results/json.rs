@@ -167,6 +167,22 @@ mod tests {
     }
 
     #[test]
+    fn files_of_programs_that_only_knew_tcp_are_of_tcp() {
+        let mut older = sample::result();
+        older.cases.remove(0);
+        let connect = &mut older.cases[0].config.connect;
+        assert_eq!(std::mem::replace(connect, "tcp".to_owned()), "cm");
+        let whole = text(&older);
+        // The last field of its object, with the comma before it.
+        let field = whole.find("\"connect\": \"tcp\"").unwrap();
+        let comma = whole[..field].rfind(',').unwrap();
+        let end = field + "\"connect\": \"tcp\"".len();
+        let without = [&whole[..comma], &whole[end..]].concat();
+        let read = parse_text(&without).unwrap();
+        assert_eq!(read.cases[0].config.connect, "tcp");
+    }
+
+    #[test]
     fn errors_name_file_line_and_reason() {
         let json = text(&sample::result());
         let line = 1 + json

@@ -292,8 +292,8 @@ mod tests {
         insta::assert_snapshot!(table(&sample::result().cases), @r"
         op        cq          QPs    size wrk  Gbit/s  Mmsg/s  p50 µs  p99 µs p99.9 µs  Jain CPU s/GB limit
         send      shared        2  64 KiB   1  93.323   0.178   5.503  10.895   10.991 0.990   0.0750 95.1%
-        write out shared        2  64 KiB   1  0.0393 0.00007       -       -        - 0.990   178.02     - interrupted, event
-        write in  shared        2  64 KiB   1  0.0393 0.00007   5.503  10.895   10.991 0.990   178.02 95.1% interrupted, event
+        write out shared        2  64 KiB   1  0.0393 0.00007       -       -        - 0.990   178.02     - interrupted, event, cm
+        write in  shared        2  64 KiB   1  0.0393 0.00007   5.503  10.895   10.991 0.990   178.02 95.1% interrupted, event, cm
         ");
     }
 
@@ -327,6 +327,8 @@ mod tests {
         assert_eq!(flags_of(|config, _| config.verify = true), "verify ok");
         let adaptive = flags_of(|config, _| config.poll = "adaptive".to_owned());
         assert_eq!(adaptive, "adaptive");
+        let by_cm = flags_of(|config, _| config.connect = "cm".to_owned());
+        assert_eq!(by_cm, "cm");
         assert_eq!(flags_of(|_, run| run.complete = false), "incomplete");
         assert_eq!(flags_of(|_, run| run.run = 3), "run 3");
         let unsteady = flags_of(|_, run| run.window.warmup_steady = Some(false));

@@ -8,24 +8,16 @@ use crate::control::failure::RunFailure;
 use crate::control::file_message::ChannelSettings;
 use crate::control::message::{self, Endpoints, QpEndpoint, gid_text};
 use crate::control::station::Station;
-use crate::plan::case::Mtu;
 use crate::verbs::{
     Access, AsyncEvent, AsyncEvents, Bell, CompletionChannel, CompletionQueue, Gid, LinkLayer,
     MemoryRegion, Path, Port, Poster, ProtectionDomain, QpCapacity, QueuePair, Reliability,
     RemoteQp,
 };
 
+use super::settings::{check, memory_bytes, qp_bytes};
+
 /// Most workers of an end: more do not make one file faster.
 const MAX_WORKERS: usize = 4;
-
-/// Most QPs of a transfer.
-pub const MAX_QPS: u32 = 4096;
-/// Most chunks outstanding on a QP.
-pub const MAX_WINDOW: u32 = 1024;
-/// Smallest and largest chunk.
-pub const CHUNK_BYTES: std::ops::RangeInclusive<u32> = 4096..=(64 << 20);
-/// Most memory that an end registers.
-pub const MAX_MEMORY_BYTES: u64 = 4 << 30;
 
 /// RNR NAK timer and retries: receives are always posted before their chunk may come, so neither should matter.
 const MIN_RNR_TIMER: u8 = 12;
@@ -72,65 +64,6 @@ pub(super) struct Channel {
     psns: Vec<u32>,
     cq_entries: u32,
     events: Option<AsyncEvents>,
-}
-
-/// Checks what a transfer asks for against what makes sense.
-///
-/// # Errors
-/// The first setting that does not, as bad input.
-pub(super) fn check(settings: &ChannelSettings) -> Result<(), RunFailure> {
-    let bad = |text: String, hint: &str| {
-        Err(RunFailure {
-            bad_input: true,
-            ..RunFailure::new(text, Some(hint.into()))
-        })
-    };
-    let ChannelSettings {
-        qps,
-        window,
-        chunk_bytes,
-        timeout,
-        retry_cnt,
-        ..
-    } = *settings;
-    if qps == 0 || qps > MAX_QPS {
-        return bad(format!("{qps} QPs"), "--qps is from 1 to 4096");
-    }
-    if window == 0 || window > MAX_WINDOW {
-        return bad(
-            format!("a window of {window}"),
-            "--window is from 1 to 1024",
-        );
-    }
-    if !CHUNK_BYTES.contains(&chunk_bytes) || chunk_bytes % 4096 != 0 {
-        let text = format!("chunks of {chunk_bytes} bytes");
-        return bad(text, "--chunk is a multiple of 4K, up to 64M");
-    }
-    let memory = memory_bytes(settings);
-    if memory > MAX_MEMORY_BYTES {
-        let text = format!("{memory} bytes of memory at each end (QPs x window x chunk)");
-        return bad(text, "lower --qps, --window or --chunk: 4 GiB are the most");
-    }
-    if timeout > 31 || retry_cnt > 7 {
-        let text = format!("an ACK timeout exponent of {timeout} with {retry_cnt} retries");
-        return bad(text, "--timeout is from 0 to 31, --retry-cnt from 0 to 7");
-    }
-    if let Some(mtu) = settings.mtu_bytes
-        && Mtu::try_from(mtu).is_err()
-    {
-        let hint = "--mtu is 256, 512, 1024, 2048 or 4096";
-        return bad(format!("an MTU of {mtu}"), hint);
-    }
-    Ok(())
-}
-
-/// Memory that either end registers.
-pub fn memory_bytes(settings: &ChannelSettings) -> u64 {
-    qp_bytes(settings) * u64::from(settings.qps)
-}
-
-fn qp_bytes(settings: &ChannelSettings) -> u64 {
-    u64::from(settings.window) * u64::from(settings.chunk_bytes)
 }
 
 impl Channel {
@@ -388,38 +321,6 @@ impl WrId {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    const USUAL: ChannelSettings = ChannelSettings {
-        qps: 16,
-        chunk_bytes: 1 << 18,
-        window: 4,
-        mtu_bytes: None,
-        timeout: 14,
-        retry_cnt: 7,
-    };
-
-    #[test]
-    fn settings_out_of_range_are_bad_input() {
-        check(&USUAL).unwrap();
-        type Change = fn(&mut ChannelSettings);
-        let changes: [(Change, &str); 8] = [
-            (|it| it.qps = 0, "--qps"),
-            (|it| it.qps = 5000, "--qps"),
-            (|it| it.window = 0, "--window"),
-            (|it| it.chunk_bytes = 0, "--chunk"),
-            (|it| it.chunk_bytes = 5000, "--chunk"),
-            (|it| (it.qps, it.window) = (4096, 1024), "4 GiB"),
-            (|it| it.retry_cnt = 8, "--retry-cnt"),
-            (|it| it.mtu_bytes = Some(1500), "--mtu"),
-        ];
-        for (change, says) in changes {
-            let mut settings = USUAL;
-            change(&mut settings);
-            let error = check(&settings).unwrap_err();
-            assert!(error.bad_input);
-            assert!(error.hint.as_deref().unwrap().contains(says), "{error:?}");
-        }
-    }
 
     #[test]
     fn a_wr_id_names_lane_and_queue() {

@@ -16,94 +16,10 @@ use rustix::fs::{
 use rustix::io::Errno;
 
 use super::name::TEMPORARY_PREFIX;
+pub use super::place_error::PlaceError;
 
 /// What others may do with a received file, before the umask.
 const MODE: Mode = Mode::from_raw_mode(0o666);
-
-/// Why a file cannot be received, or not be put into its place.
-#[derive(Debug, thiserror::Error)]
-pub enum PlaceError {
-    /// No folder that can be opened.
-    #[error("cannot open the folder {} for received files: {source}", path.display())]
-    Folder {
-        /// As it was given.
-        path: PathBuf,
-        /// The operating system's error.
-        source: io::Error,
-    },
-    /// A folder in which no file can be made.
-    #[error("cannot make files in the folder {}: {source}", path.display())]
-    NotWritable {
-        /// As it was given.
-        path: PathBuf,
-        /// The operating system's error.
-        source: io::Error,
-    },
-    /// A file of that name is there.
-    #[error("{name:?} exists at the receiver")]
-    Exists {
-        /// The name.
-        name: String,
-    },
-    /// Something else than a file is there.
-    #[error("{name:?} is {what} at the receiver, and only files are overwritten")]
-    Special {
-        /// The name.
-        name: String,
-        /// What it is.
-        what: &'static str,
-    },
-    /// The disk is full, or would be.
-    #[error(
-        "no room for {name:?} at the receiver: it takes {needed_bytes} bytes, and {free_bytes} bytes are free{quota}"
-    )]
-    NoRoom {
-        /// The name.
-        name: String,
-        /// Size of the whole file.
-        needed_bytes: u64,
-        /// What the file system has left for this user.
-        free_bytes: u64,
-        /// Set where it is not the disk that is full.
-        quota: &'static str,
-    },
-    /// A call failed.
-    #[error("{operation} {name:?} at the receiver: {source}")]
-    Call {
-        /// What was done.
-        operation: &'static str,
-        /// The file.
-        name: String,
-        /// The operating system's error.
-        source: io::Error,
-    },
-}
-
-impl PlaceError {
-    /// What to do next.
-    pub fn hint(&self) -> String {
-        match self {
-            PlaceError::Folder { .. } => "make the folder, or name another with --receive",
-            PlaceError::NotWritable { .. } => {
-                "give this user the right to write there, or name another folder with --receive"
-            }
-            PlaceError::Exists { .. } => {
-                "send it with --force to overwrite it, or under another name"
-            }
-            PlaceError::Special { .. } => "send it under another name, or move that out of the way",
-            PlaceError::NoRoom { .. } => {
-                "make room at the receiver, or let `rocebench serve --receive` name a folder on a larger disk"
-            }
-            PlaceError::Call { .. } => "look at the receiver's folder and at `dmesg` there",
-        }
-        .into()
-    }
-
-    /// Whether another try would end alike: the request is at fault.
-    pub fn is_bad_input(&self) -> bool {
-        !matches!(self, PlaceError::NoRoom { .. } | PlaceError::Call { .. })
-    }
-}
 
 /// How files without a name are had.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

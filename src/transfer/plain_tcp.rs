@@ -18,11 +18,11 @@ use crate::control::message::Message;
 use crate::control::server::{ServerEvent, ServerLog};
 use crate::control::token::{self, NONCE_BYTES, Nonce};
 
-use super::channel::CHUNK_BYTES;
 use super::digest::Digest;
 use super::lanes::{place_failure, unreadable};
 use super::place::{Folder, Incoming};
 use super::receiver::{Subject, alive, check_name, finish};
+use super::settings::CHUNK_BYTES;
 use super::source::{Opened, Source};
 use super::{crew, sender};
 

@@ -15,11 +15,12 @@ use crate::control::station::{Route, Station, StationError, StationOptions};
 use crate::control::token::Token;
 use crate::results::host;
 
-use super::channel::{self, Channel, Side, Worker};
+use super::channel::{Channel, Side, Worker};
 use super::crew;
 use super::digest::Digest;
 use super::lanes::{self, Bench, Flow};
 use super::plain_tcp;
+use super::settings;
 use super::source::{self, Opened, Source, SourceError};
 use super::window::SendWindow;
 
@@ -117,7 +118,7 @@ pub fn send_files(
     stop: &AtomicBool,
     observer: &mut dyn Observer,
 ) -> Result<(), RunFailure> {
-    channel::check(&options.settings)?;
+    settings::check(&options.settings)?;
     // Without a device there is no need to bother the peer.
     drop(Station::open(options.station.clone(), None).map_err(|error| no_station(&error))?);
     let facts = serde_json::to_value(host::read()).unwrap_or_default();

@@ -10,10 +10,7 @@ use rocebench::plan::ConnectMode;
 use rocebench::verbs::cm::{
     CmAddress, CmChannel, CmEvent, CmEventKind, CmId, CmParameters, RejectReason,
 };
-use rocebench::verbs::{
-    CompletionQueue, Gid, GidEntry, GidType, ProtectionDomain, QpCapacity, QueuePair, VerbsLibrary,
-    open_all,
-};
+use rocebench::verbs::{Gid, GidEntry, GidType};
 use serde_json::json;
 
 use crate::lab::NOTICED;
@@ -25,9 +22,9 @@ use crate::lab::wire::{Wire, case};
 
 const CM: [&str; 2] = ["--connect", "cm"];
 
-/// Set-up of so many takes seconds here: time enough to die in it.
+/// Set-up of so many takes some tenths of a second here: time enough to die in it.
 const MANY: [&str; 10] = [
-    "-q", "1,1500", "-t", "2", "--op", "write", "-s", "64", "-n", "5",
+    "-q", "1,150", "-t", "2", "--op", "write", "-s", "64", "-n", "5",
 ];
 
 #[test]
@@ -41,7 +38,7 @@ fn every_operation_on_every_kind_of_cq() {
         "-q",
         "1,16",
         "-s",
-        "64,16K",
+        "16K",
         "-w",
         "2",
     ];
@@ -50,7 +47,7 @@ fn every_operation_on_every_kind_of_cq() {
     ];
     let ended = server.sweep(&[&CM[..], &matrix, &how].concat()).exits(0);
     let result = check::complete(&ended);
-    assert_eq!(result.cases.len(), 36);
+    assert_eq!(result.cases.len(), 18);
     for case in &result.cases {
         assert_eq!(case.config.connect, "cm");
         assert!(case.id.ends_with("-cm"), "{}", case.id);
@@ -185,23 +182,8 @@ fn without_the_device_node_it_says_which_module() {
         .says(&["/dev/infiniband/rdma_cm", "modprobe rdma_ucm"]);
 }
 
-fn parameters(qpn: u32, private_data: &[u8]) -> CmParameters<'_> {
-    CmParameters {
-        qpn,
-        responder_resources: 1,
-        initiator_depth: 1,
-        retry_count: 7,
-        rnr_retry_count: 7,
-        private_data,
-    }
-}
-
 /// Asks rdma_cm for a connection of QP number 0x11 to a port of the server's, and returns the answer.
 fn ask(port: u16, private_data: &[u8]) -> CmEvent {
-    ask_as(port, 0x11, private_data)
-}
-
-fn ask_as(port: u16, qpn: u32, private_data: &[u8]) -> CmEvent {
     let entry = GidEntry {
         index: 1,
         gid: Gid::from_address("192.0.2.1".parse().unwrap()),
@@ -222,7 +204,15 @@ fn ask_as(port: u16, qpn: u32, private_data: &[u8]) -> CmEvent {
     assert_eq!(id.port().unwrap(), ("rxe0".to_owned(), 1));
     id.resolve_route(limit).unwrap();
     assert_eq!(next().kind, CmEventKind::RouteResolved);
-    id.connect(&parameters(qpn, private_data)).unwrap();
+    let parameters = CmParameters {
+        qpn: 0x11,
+        responder_resources: 1,
+        initiator_depth: 1,
+        retry_count: 7,
+        rnr_retry_count: 7,
+        private_data,
+    };
+    id.connect(&parameters).unwrap();
     next()
 }
 
@@ -291,7 +281,7 @@ const WHILE_CONNECTING: Step = Step {
     from: From::Server,
     kind: "cm_listening",
     nth: 2,
-    later: Duration::from_millis(150),
+    later: Duration::from_millis(100),
 };
 
 /// In the midst of its traffic.
@@ -306,7 +296,7 @@ fn long(step: Step) -> Vec<&'static str> {
     all.extend(["--warmup", "0"]);
     if step.kind == "measure" {
         let traffic = [
-            "-q", "1,2", "-t", "8", "--op", "write", "-s", "4K", "-D", "1s",
+            "-q", "1,2", "-t", "8", "--op", "write", "-s", "4K", "-D", "4s",
         ];
         all.splice(2..12, traffic);
     }
@@ -391,67 +381,4 @@ fn a_server_is_stopped_while_it_listens() {
     server.end();
     assert!(asked.elapsed() < NOTICED, "{:?}", asked.elapsed());
     assert_eq!(wire.recv().unwrap()["type"], "abort");
-}
-
-/// What rdma_cm remembers for a while after a connection has ended, by the QP number at the other end.
-struct Remembered {
-    listener: CmId,
-    events: Arc<CmChannel>,
-}
-
-impl Remembered {
-    fn listening() -> Remembered {
-        let entry = GidEntry {
-            index: 1,
-            gid: Gid::from_address(SERVER_ADDRESS.parse().unwrap()),
-            gid_type: GidType::RoceV2,
-        };
-        let events = CmChannel::open().unwrap();
-        let listener = CmId::new(&events, 0).unwrap();
-        listener.bind(CmAddress::local("rxe1", 1, &entry)).unwrap();
-        listener.listen(16).unwrap();
-        Remembered { listener, events }
-    }
-
-    /// Takes a connection of this QP number and ends it.
-    fn takes(&self, qpn: u32) {
-        let (port, events) = (self.listener.local_port(), Arc::clone(&self.events));
-        let taker = std::thread::spawn(move || {
-            let event = events.next(Duration::from_secs(10)).unwrap().unwrap();
-            let id = event.request.unwrap();
-            id.accept(&parameters(0x77, b"")).unwrap();
-            // Until the other half is gone.
-            let _ = events.next(Duration::from_secs(10)).unwrap();
-        });
-        assert_eq!(ask_as(port, qpn, b"").kind, CmEventKind::ConnectResponse);
-        taker.join().unwrap();
-    }
-}
-
-/// QPs whose numbers were in use a moment ago, as devices that give out the lowest free one have them, are asked for
-/// again until the other end has forgotten.
-#[test]
-fn a_qp_number_that_is_remembered_is_tried_again() {
-    let server = Server::start();
-    let context = open_all(VerbsLibrary::system()).unwrap();
-    let context = context.iter().find(|it| it.name() == "rxe0").unwrap();
-    let pd = ProtectionDomain::new(context).unwrap();
-    let cq = CompletionQueue::new(context, 1).unwrap();
-    let capacity = QpCapacity {
-        send_wr: 1,
-        recv_wr: 1,
-        inline_bytes: 0,
-    };
-    // The next ones follow it.
-    let next = QueuePair::new(&pd, &cq, &cq, capacity).unwrap().qpn() + 1;
-    let listener = Remembered::listening();
-    // The one that is needed first last, as a busy machine takes its time.
-    for qpn in (next..next + 4).rev() {
-        listener.takes(qpn);
-    }
-    let arguments = ["-q", "2", "-n", "10", "--warmup", "0", "-vv"];
-    let ended = server.sweep(&[&CM[..], &arguments].concat()).exits(0);
-    check::complete(&ended);
-    ended.says(&["rejected as stale"]);
-    server.end();
 }

@@ -7,7 +7,7 @@ use crate::lab::program::{Ended, Program};
 use crate::lab::server::Server;
 
 /// Nobody should wait longer for a mistake; most of it is the program's start on an emulated CPU.
-const SOON: Duration = Duration::from_secs(10);
+const SOON: Duration = Duration::from_secs(20);
 
 #[track_caller]
 fn shows(ended: &Ended, words: &[&str]) {

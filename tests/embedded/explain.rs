@@ -1,7 +1,6 @@
 //! `rocebench explain` on the embedded device: each operation, each mistake, both languages, a server of its own.
 
 use std::io::Read as _;
-use std::net::TcpListener;
 use std::process::{Child, Stdio};
 use std::time::{Duration, Instant};
 
@@ -9,6 +8,7 @@ use serde_json::json;
 use unicode_width::UnicodeWidthStr as _;
 
 use crate::against_refused::Session;
+use crate::mask::masked;
 use crate::program::{Ended, Program, Server, alone};
 
 /// Nobody should wait longer for a mistake.
@@ -27,41 +27,6 @@ fn shows(ended: &Ended, words: &[&str]) {
     }
 }
 
-/// Numbers that differ from run to run become `N`, and runs of spaces one.
-fn masked(text: &str) -> String {
-    let mut lines = Vec::new();
-    for line in text.lines() {
-        let indent = line.len() - line.trim_start().len();
-        let words: Vec<String> = line.split_whitespace().map(masked_word).collect();
-        lines.push(" ".repeat(indent) + &words.join(" "));
-    }
-    lines.join("\n").replace("+N ms", "+N µs")
-}
-
-fn masked_word(word: &str) -> String {
-    let is_time = word.starts_with('+') && word.len() > 1;
-    if let Some(start) = word.find("0x") {
-        let digits = word[start + 2..]
-            .find(|c: char| !c.is_ascii_hexdigit())
-            .map_or(word.len(), |end| start + 2 + end);
-        // Opcodes and syndromes have two digits and do not differ.
-        if digits - start > 4 {
-            return format!("{}0xN{}", &word[..start], &word[digits..]);
-        }
-    }
-    match word.find("127.") {
-        Some(start) => {
-            let end = word[start..]
-                .trim_end_matches('.')
-                .find(|c: char| !(c.is_ascii_digit() || c == '.'))
-                .map_or(word.trim_end_matches('.').len(), |end| start + end);
-            format!("{}127.N{}", &word[..start], &word[end..])
-        }
-        None if is_time => "+N".to_owned(),
-        None => word.to_owned(),
-    }
-}
-
 #[test]
 fn a_whole_lesson() {
     let _alone = alone();
@@ -69,14 +34,7 @@ fn a_whole_lesson() {
     let ended = ended.exits(0);
     assert!(ended.stderr.is_empty(), "{}", ended.stderr);
     assert!(!ended.stdout.contains('\x1b'), "colours in a pipe");
-    let text: Vec<String> = masked(&ended.stdout)
-        .lines()
-        .map(|line| match line.contains(" after the post; ") {
-            true => "        N after the post; N polls before found the CQ empty".to_owned(),
-            false => line.to_owned(),
-        })
-        .collect();
-    insta::assert_snapshot!(text.join("\n"));
+    insta::assert_snapshot!("a_whole_lesson", masked(&ended.stdout));
 }
 
 #[test]
@@ -403,26 +361,4 @@ fn a_server_checks_what_it_is_asked_for() {
         said.contains("`explain_look` where `endpoints` was due"),
         "{said}"
     );
-}
-
-#[test]
-fn a_server_that_is_too_old_is_told_so() {
-    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-    let port = listener.local_addr().unwrap().port();
-    let server = std::thread::spawn(move || {
-        let mut session = Session(listener.accept().unwrap().0);
-        assert_eq!(session.next()["type"], "hello");
-        session.send(&json!({"type": "challenge", "body": {
-            "protocol": 1, "version": "0.1.0", "nonce": "1f".repeat(32), "token_required": false
-        }}));
-        assert_eq!(session.next()["type"], "proof");
-        session.send(&json!({"type": "welcome", "body": {"mac": null, "host": null}}));
-        assert_eq!(session.next()["type"], "introduce");
-        let _ = session.0.read(&mut [0]);
-    });
-    Program::new(&format!("explain 127.0.0.1:{port} -d soft0"))
-        .run()
-        .exits(2)
-        .says(&["is too old to give lessons", "install this version"]);
-    server.join().unwrap();
 }

@@ -69,6 +69,11 @@ fn a_server_that_lacks_what_is_asked_of_it_is_refused() {
             "too old for --poll event and adaptive",
         ),
         ("explain HOST -d soft0", "too old to take part in a lesson"),
+        (
+            "HOST -d soft0 --op write,connect",
+            "too old for --op connect",
+        ),
+        ("send /etc/hostname HOST -d soft0", "receives no files"),
     ] {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
         let port = listener.local_addr().unwrap().port();
@@ -76,7 +81,7 @@ fn a_server_that_lacks_what_is_asked_of_it_is_refused() {
         Program::new(&words.replace("HOST", &format!("127.0.0.1:{port}")))
             .run()
             .exits(2)
-            .says(&[refusal, "install this version of rocebench there"]);
+            .says(&[refusal, "hint: "]);
         let first = server.join().unwrap();
         assert!(
             matches!(first, None | Some(Message::Goodbye)),

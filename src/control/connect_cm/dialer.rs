@@ -130,7 +130,9 @@ impl Caller {
             match dialer.channel.next(TICK)? {
                 Some(event) => {
                     heard = Instant::now();
-                    dialer.handle(&event, &alive)?;
+                    dialer
+                        .handle(&event)
+                        .map_err(|failure| behind(failure, &alive))?;
                 }
                 None if heard.elapsed() > SILENCE_LIMIT => return Err(dialer.silence()),
                 None => {}
@@ -181,11 +183,7 @@ impl<R: FnMut(u32, &CmId, u32) -> Result<(), RunFailure>> Dialer<'_, R> {
         Ok(())
     }
 
-    fn handle(
-        &mut self,
-        event: &CmEvent,
-        alive: impl Fn() -> Result<(), RunFailure>,
-    ) -> Result<(), RunFailure> {
+    fn handle(&mut self, event: &CmEvent) -> Result<(), RunFailure> {
         let index = event.token;
         let Some(call) = self.calls.get_mut(index as usize) else {
             return Ok(());
@@ -215,7 +213,7 @@ impl<R: FnMut(u32, &CmId, u32) -> Result<(), RunFailure>> Dialer<'_, R> {
             }
             // Of a connection that is established already: the control connection tells what became of the peer.
             (CmStep::Establish, CmEventKind::Disconnected | CmEventKind::TimewaitExit) => {}
-            _ => return Err(behind(failed(call.step, self.object(index), event), alive)),
+            _ => return Err(failed(call.step, self.object(index), event).into()),
         }
         Ok(())
     }

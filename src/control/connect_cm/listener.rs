@@ -87,7 +87,8 @@ impl Listener {
             let index = event.token;
             match event.kind {
                 CmEventKind::ConnectRequest => {
-                    self.requested(event, terms, &mut ids, &mut ready)?;
+                    self.requested(event, terms, &mut ids, &mut ready)
+                        .map_err(|failure| behind(failure, &alive))?;
                 }
                 CmEventKind::Established => established += 1,
                 // The client's end of it: it gives the reason over the control connection.
@@ -97,7 +98,8 @@ impl Listener {
                         LISTENER => "the port for connections".to_owned(),
                         _ => format!("QP {index} at {}", terms.local),
                     };
-                    return Err(behind(failed(CmStep::Accept, object, &event), &alive));
+                    let failure = failed(CmStep::Accept, object, &event).into();
+                    return Err(behind(failure, &alive));
                 }
             }
         }

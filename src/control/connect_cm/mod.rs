@@ -73,9 +73,9 @@ impl From<CmTransitionError> for RunFailure {
 /// How soon the control connection tells why the other end gave a connection up.
 const REASON_LIMIT: Duration = Duration::from_millis(500);
 
-/// The failure behind an event: an end that gives up or dies takes its ids with it, and rdma_cm may tell so before
-/// the control connection tells why.
-fn behind(error: CmError, alive: impl Fn() -> Result<(), RunFailure>) -> RunFailure {
+/// The failure behind a failed step: an end that gives up or dies takes its ids with it, and rdma_cm may tell so
+/// before the control connection tells why.
+fn behind(failure: RunFailure, alive: impl Fn() -> Result<(), RunFailure>) -> RunFailure {
     let seen = Instant::now();
     while seen.elapsed() < REASON_LIMIT {
         if let Err(cause) = alive() {
@@ -83,7 +83,7 @@ fn behind(error: CmError, alive: impl Fn() -> Result<(), RunFailure>) -> RunFail
         }
         std::thread::sleep(Duration::from_millis(5));
     }
-    error.into()
+    failure
 }
 
 /// Nanoseconds since `start`.

@@ -153,7 +153,7 @@ fn refused(message: String, hint: &str) -> RunFailure {
 /// # Errors
 /// Both were asked for.
 pub(crate) fn check_faults(options: &SweepOptions) -> Result<(), SweepError> {
-    if options.station.request.faults.is_none() || !any(&options.sweep.cases) {
+    if options.ends.station.request.faults.is_none() || !any(&options.sweep.cases) {
         return Ok(());
     }
     Err(SweepError::Refused(refused(

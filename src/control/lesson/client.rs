@@ -2,14 +2,11 @@
 
 use std::sync::atomic::AtomicBool;
 
-use crate::control::coordinator::{SweepError, SweepOptions, Target};
+use crate::control::coordinator::{Ends, SweepError, Target};
 use crate::control::failure::RunFailure;
 use crate::control::feature::Feature;
 use crate::control::message::Message;
 use crate::control::session::{LocalServer, Session, dial};
-use crate::control::station::StationOptions;
-use crate::control::token::Token;
-use crate::plan::Sweep;
 use crate::results::host;
 
 use super::step::{Begin, Event, Step};
@@ -22,12 +19,8 @@ pub struct LessonOptions {
     pub lesson: Lesson,
     /// The message.
     pub text: String,
-    /// The other end.
-    pub target: Target,
-    /// This end's library and device; in one process also the other's.
-    pub station: StationOptions,
-    /// The token shared with the server.
-    pub token: Option<Token>,
+    /// Between whom.
+    pub ends: Ends,
 }
 
 /// What a lesson came to.
@@ -85,27 +78,16 @@ pub fn run_lesson(
     stop: &AtomicBool,
     tell: &mut dyn FnMut(Event),
 ) -> Result<Outcome, LessonError> {
-    let sweep = SweepOptions {
-        sweep: Sweep {
-            cases: Vec::new(),
-            runs: 1,
-        },
-        target: options.target.clone(),
-        station: options.station.clone(),
-        token: options.token.clone(),
-        command_line: Vec::new(),
-        against: None,
-    };
     let facts = serde_json::to_value(host::read()).unwrap_or_default();
-    let local = match options.target {
-        Target::Local => Some(LocalServer::start(&sweep, &facts)?),
+    let local = match options.ends.target {
+        Target::Local => Some(LocalServer::start(&options.ends, &facts)?),
         Target::Remote(..) => None,
     };
     let Session {
         link,
         peer,
         station,
-    } = dial(&sweep, local.as_ref(), &facts, stop, false)?;
+    } = dial(&options.ends, local.as_ref(), &facts, stop, false)?;
     Feature::Explain
         .demand(peer.address, &peer.features)
         .map_err(SweepError::from)?;

@@ -305,6 +305,8 @@ impl Group<'_> {
         let plain = |setting: Setting| match (setting, value_of(line, setting)) {
             (Setting::Faults, "") => "no faults".to_owned(),
             (Setting::Direction, "") => "one direction".to_owned(),
+            (Setting::Poll, "") => "busy".to_owned(),
+            (Setting::Connect, "") => "tcp".to_owned(),
             (_, words) => words.to_owned(),
         };
         let words: Vec<String> = differing

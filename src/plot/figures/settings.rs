@@ -15,6 +15,8 @@ pub(super) enum Setting {
     Op,
     Direction,
     Cq,
+    Poll,
+    Connect,
     Qps,
     TrafficQps,
     Size,
@@ -31,7 +33,7 @@ pub(super) enum Setting {
 }
 
 impl Setting {
-    pub(super) const ALL: [Setting; 20] = [
+    pub(super) const ALL: [Setting; 22] = [
         Setting::Machine,
         Setting::Device,
         Setting::Link,
@@ -39,6 +41,8 @@ impl Setting {
         Setting::Op,
         Setting::Direction,
         Setting::Cq,
+        Setting::Poll,
+        Setting::Connect,
         Setting::Qps,
         Setting::TrafficQps,
         Setting::Size,
@@ -78,6 +82,8 @@ impl Setting {
             Setting::Op => "operation",
             Setting::Direction => "direction",
             Setting::Cq => "CQ mode",
+            Setting::Poll => "polling",
+            Setting::Connect => "connecting",
             Setting::Qps => "QPs",
             Setting::TrafficQps => "traffic",
             Setting::Size => "message size",
@@ -119,6 +125,8 @@ impl Setting {
                 .to_owned(),
             ),
             Setting::Cq => Value::words(format!("CQ {}", config.cq)),
+            Setting::Poll => Value::words(unless("busy", &config.poll)),
+            Setting::Connect => Value::words(unless("tcp", &config.connect)),
             Setting::Qps => count(config.qps.into(), "QP", "QPs"),
             Setting::TrafficQps => match config.traffic_qps {
                 Some(qps) => count(qps.into(), "QP with traffic", "QPs with traffic"),
@@ -176,6 +184,15 @@ impl Value {
     pub(super) fn compare(&self, other: &Value) -> std::cmp::Ordering {
         let order = self.order.total_cmp(&other.order);
         order.then_with(|| self.words.cmp(&other.words))
+    }
+}
+
+/// The word, but for the usual one.
+fn unless(usual: &str, word: &str) -> String {
+    if word == usual {
+        String::new()
+    } else {
+        word.to_owned()
     }
 }
 

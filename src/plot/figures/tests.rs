@@ -314,6 +314,37 @@ fn what_follows_from_the_size_does_not_part_a_line() {
 }
 
 #[test]
+fn how_workers_wait_and_how_queue_pairs_meet_part_lines() {
+    let with = |qps, poll: &str, connect: &str| {
+        let mut case = case(
+            CaseConfig {
+                poll: poll.to_owned(),
+                connect: connect.to_owned(),
+                ..config(0, 0, qps, 64, 1)
+            },
+            &[plain(1.0)],
+        );
+        case.perftest = None;
+        case
+    };
+    for (other, names) in [
+        (("event", "tcp"), ["busy", "event"]),
+        (("busy", "cm"), ["tcp", "cm"]),
+    ] {
+        let mut cases = Vec::new();
+        for qps in [1, 2] {
+            cases.extend([with(qps, "busy", "tcp"), with(qps, other.0, other.1)]);
+        }
+        let results = [file(0, "host", "a", cases)];
+        let figures = rate_by_qps::figures(&results);
+        assert_eq!(figures.len(), 1);
+        for name in names {
+            assert!(figures[0].svg.contains(&format!(">{name}<")), "{name}");
+        }
+    }
+}
+
+#[test]
 fn too_many_lines_become_several_figures_that_say_what_they_have() {
     let mut cases = Vec::new();
     for op in 0..3 {

@@ -8,11 +8,12 @@ fn measure(program: &str, arguments: &str, sizes: &[f64]) {
     let measured: Vec<_> = rows.iter().map(|row| row[0]).collect();
     assert_eq!(measured, sizes, "{}", pair.report());
     for row in &rows {
+        // Its t_max leaves the largest sample out, so the average may be above it.
         let [_, _, min, max, typical, average, ..] = row[..] else {
             panic!("{row:?}\n{}", pair.report());
         };
         let ordered = 0.0 < min && min <= typical && typical <= max;
-        assert!(ordered && average <= max, "{}", pair.report());
+        assert!(ordered && average >= min, "{}", pair.report());
         // Typically nothing waits for a time-out (67 ms and more).
         assert!(typical < 50_000.0, "{}", pair.report());
     }
