@@ -116,7 +116,7 @@ fn ctrl_c_is_obeyed_between_two_queue_pairs() {
 fn by_the_connection_manager_beside_tcp() {
     let server = Server::start();
     let counted = ["--traffic-qps", "0", "-n", "3", "-q", "256"];
-    let timed = ["--traffic-qps", "0,1", "-D", "1s", "-q", "1,16"];
+    let timed = ["--traffic-qps", "0,1", "-D", "500ms", "-q", "1,16"];
     for (how, cases) in [(&counted[..], 2), (&timed[..], 8)] {
         let ways = [
             "--op",
