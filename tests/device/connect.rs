@@ -95,17 +95,19 @@ fn a_servers_death_at_any_step_of_a_round_is_noticed() {
 #[test]
 fn ctrl_c_is_obeyed_between_two_queue_pairs() {
     let server = Server::start();
-    let lines = server.program.lines().len();
-    let client =
-        server.client(&[&TRAFFIC[..], &["-q", "256", "-D", "60s", "--warmup", "0"]].concat());
-    server.says(lines, "run 1");
-    std::thread::sleep(Duration::from_millis(1500));
-    let asked = std::time::Instant::now();
-    client.signal(Signal::Interrupt);
-    let ended = client.wait().exits(1).says(&["interrupted"]);
-    assert!(ended.at - asked < Duration::from_secs(4));
-    assert!(ended.runs()[0].interrupted);
-    server.serves_the_next();
+    for way in ["tcp", "cm"] {
+        let lines = server.program.lines().len();
+        let long = ["-q", "256", "-D", "60s", "--warmup", "0", "--connect", way];
+        let client = server.client(&[&TRAFFIC[..], &long].concat());
+        server.says(lines, "run 1");
+        std::thread::sleep(Duration::from_millis(1500));
+        let asked = std::time::Instant::now();
+        client.signal(Signal::Interrupt);
+        let ended = client.wait().exits(1).says(&["interrupted"]);
+        assert!(ended.at - asked < Duration::from_secs(4));
+        assert!(ended.runs()[0].interrupted);
+        server.serves_the_next();
+    }
     server.end();
 }
 
@@ -114,7 +116,7 @@ fn ctrl_c_is_obeyed_between_two_queue_pairs() {
 fn by_the_connection_manager_beside_tcp() {
     let server = Server::start();
     let counted = ["--traffic-qps", "0", "-n", "3", "-q", "256"];
-    let timed = ["--traffic-qps", "0,1", "-D", "1s", "-q", "1,16"];
+    let timed = ["--traffic-qps", "0,1", "-D", "500ms", "-q", "1,16"];
     for (how, cases) in [(&counted[..], 2), (&timed[..], 8)] {
         let ways = [
             "--op",

@@ -8,7 +8,12 @@ use crate::program::{Program, Server, alone};
 #[test]
 fn the_embedded_device_has_no_connection_manager() {
     let _alone = alone();
-    for ways in ["cm", "tcp,cm"] {
+    for ways in [
+        "cm",
+        "tcp,cm",
+        "cm --op connect",
+        "tcp,cm --op write,connect",
+    ] {
         let ended = Program::new(&format!("-d soft0 -n 10 --connect {ways}"))
             .run()
             .exits(2)
@@ -20,13 +25,16 @@ fn the_embedded_device_has_no_connection_manager() {
 #[test]
 fn nor_has_a_servers() {
     let _alone = alone();
-    let server = Server::start("-d soft0");
-    let mut session = Session::with(server.port);
-    let mut case = job()["case"].take();
-    case["connect"] = json!("cm");
-    session.send(&json!({"type": "prepare", "body": {"case": case, "run": 1}}));
-    let reason = session.abort();
-    assert!(reason.contains("no connection manager"), "{reason}");
+    for setup in [Value::Null, json!({"traffic_qps": 0})] {
+        let server = Server::start("-d soft0");
+        let mut session = Session::with(server.port);
+        let mut case = job()["case"].take();
+        case["connect"] = json!("cm");
+        case["setup"] = setup;
+        session.send(&json!({"type": "prepare", "body": {"case": case, "run": 1}}));
+        let reason = session.abort();
+        assert!(reason.contains("no connection manager"), "{reason}");
+    }
 }
 
 #[test]

@@ -183,6 +183,37 @@ pub(crate) fn check_sweep(options: &SweepOptions, station: &Station) -> Result<(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::verbs::{Gid, GidEntry, GidType};
+
+    #[test]
+    fn a_peer_is_who_it_says_and_whom_the_control_connection_told() {
+        let entry = GidEntry {
+            index: 1,
+            gid: Gid::from_address("192.0.2.1".parse().unwrap()),
+            gid_type: GidType::RoceV2,
+        };
+        let mut terms = Terms {
+            local: CmAddress::local("rxe0", 1, &entry),
+            port: ("rxe0".into(), 1),
+            qpns: vec![7, 8],
+            peer_qpns: Some(vec![17, 18]),
+            responder_resources: 1,
+            initiator_depth: 1,
+            retry_count: 7,
+            rnr_retry_count: 7,
+        };
+        let data = PrivateData {
+            role: Role::Request,
+            index: 1,
+            qpn: 18,
+            nonce: Nonce::default(),
+        };
+        assert!(terms.is_peer(&data, 18) && !terms.is_peer(&data, 17));
+        let other = PrivateData { index: 0, ..data };
+        assert!(!terms.is_peer(&other, 18), "of another QP");
+        terms.peer_qpns = None;
+        assert!(terms.is_peer(&other, 18) && !terms.is_peer(&other, 17));
+    }
 
     #[test]
     fn addresses_of_two_families_are_refused_with_what_to_change() {

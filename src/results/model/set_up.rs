@@ -24,7 +24,7 @@ pub struct Connect {
     pub peer_steps: Vec<ConnectStep>,
     /// Throughput of the traffic right before the first round; `null` without traffic or warm-up.
     pub traffic_alone_gbit_per_s: Option<f64>,
-    /// Requests that rdma_cm rejected because it remembered the last connection of their QP number, and that were made
+    /// Requests that rdma_cm rejected because it still had an earlier connection of their QP number, and that were made
     /// again: the waits are in `setup_ns` and `seconds`, not in `steps`. `null` where rdma_cm has no part in it.
     pub stale_rejections: Option<u64>,
 }
