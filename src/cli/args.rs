@@ -124,12 +124,9 @@ pub struct RunArgs {
     /// Device, port and GID.
     #[command(flatten)]
     pub endpoint: EndpointArgs,
-    /// TCP port of the control connection [default: 18515]
-    #[arg(short, long, value_name = "PORT", value_parser = clap::value_parser!(u16).range(1..), help_heading = "Connection")]
-    pub port: Option<u16>,
-    /// The secret.
+    /// The control connection.
     #[command(flatten)]
-    pub token: TokenArgs,
+    pub connection: ConnectionArgs,
     /// Folder for the result files, made if absent
     #[arg(
         short,
@@ -223,12 +220,9 @@ pub struct DoctorArgs {
     /// Device, port and GID.
     #[command(flatten)]
     pub endpoint: EndpointArgs,
-    /// TCP port of the control connection [default: 18515]
-    #[arg(short, long, value_name = "PORT", value_parser = clap::value_parser!(u16).range(1..), help_heading = "Connection")]
-    pub port: Option<u16>,
-    /// The secret.
+    /// The control connection.
     #[command(flatten)]
-    pub token: TokenArgs,
+    pub connection: ConnectionArgs,
     /// Print JSON
     #[arg(long, help_heading = "Output")]
     pub json: bool,
@@ -257,6 +251,17 @@ pub struct EndpointArgs {
     /// Cores for the workers of this end, such as 2,4-7 [default: of the device's NUMA node]
     #[arg(long, value_name = "LIST")]
     pub cores: Option<CoreList>,
+}
+
+/// The control connection to a server.
+#[derive(Debug, Args)]
+pub struct ConnectionArgs {
+    /// TCP port of the control connection [default: 18515]
+    #[arg(short, long, value_name = "PORT", value_parser = clap::value_parser!(u16).range(1..), help_heading = "Connection")]
+    pub port: Option<u16>,
+    /// The secret.
+    #[command(flatten)]
+    pub token: TokenArgs,
 }
 
 /// The secret that both ends share.

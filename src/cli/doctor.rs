@@ -16,9 +16,9 @@ use super::{execute, logging};
 /// # Errors
 /// Bad input, an interrupt, or that something is broken.
 pub fn run(args: DoctorArgs) -> Result<(), Failure> {
-    let target = server(args.host, args.port)?;
+    let target = server(args.host, args.connection.port)?;
     let endpoint = EndpointOptions::new(args.endpoint)?;
-    let token = Token::find(args.token)?;
+    let token = Token::find(args.connection.token)?;
     // Findings say what is wrong; with -v the log says more.
     logging::start(args.speech.verbose, args.speech.verbose == 0);
     let examination = Examination {
@@ -26,7 +26,9 @@ pub fn run(args: DoctorArgs) -> Result<(), Failure> {
         station: execute::station(&endpoint),
         port: target
             .as_ref()
-            .map_or(args.port.unwrap_or(DEFAULT_PORT), |(_, port)| *port),
+            .map_or(args.connection.port.unwrap_or(DEFAULT_PORT), |(_, port)| {
+                *port
+            }),
         host: target.map(|(host, _)| host),
         token: execute::token(token.as_ref())?,
     };

@@ -11,7 +11,7 @@ use crate::control::lesson::{
 use crate::explain::{Language, Narrator, Style, Verdict};
 use crate::plan::{Mtu, Op};
 
-use super::args::{EndpointArgs, TokenArgs};
+use super::args::{ConnectionArgs, EndpointArgs};
 use super::devices::print;
 use super::errors::Failure;
 use super::host::HostPort;
@@ -61,12 +61,9 @@ pub struct ExplainArgs {
     /// Device, port and GID.
     #[command(flatten)]
     pub endpoint: EndpointArgs,
-    /// TCP port of the control connection [default: 18515]
-    #[arg(short, long, value_name = "PORT", value_parser = clap::value_parser!(u16).range(1..), help_heading = "Connection")]
-    pub port: Option<u16>,
-    /// The secret.
+    /// The control connection.
     #[command(flatten)]
-    pub token: TokenArgs,
+    pub connection: ConnectionArgs,
 }
 
 /// Gives the lesson.
@@ -75,12 +72,12 @@ pub struct ExplainArgs {
 /// Bad input, a lesson that could not be given, or one that did not go as it should.
 pub fn run(args: ExplainArgs) -> Result<(), Failure> {
     let (lesson, text) = lesson(&args)?;
-    let target = match server(args.host, args.port)? {
+    let target = match server(args.host, args.connection.port)? {
         Some((host, port)) => Target::Remote(host, port),
         None => Target::Local,
     };
     let endpoint = EndpointOptions::new(args.endpoint)?;
-    let token = Token::find(args.token)?;
+    let token = Token::find(args.connection.token)?;
     logging::start(0, false);
     let options = LessonOptions {
         text,

@@ -221,7 +221,7 @@ impl RunPlan {
     /// # Errors
     /// Always bad input.
     pub fn new(args: RunArgs) -> Result<RunPlan, Failure> {
-        let host = server(args.host, args.port)?;
+        let host = server(args.host, args.connection.port)?;
         let output = output(args.out, args.json, args.csv)?;
         let sweep = sweep(&args.sweep.into(), args.config.as_deref())?;
         let against = against(&args.against, &sweep)?;
@@ -240,7 +240,7 @@ impl RunPlan {
             sweep,
             host,
             endpoint,
-            token: Token::find(args.token)?,
+            token: Token::find(args.connection.token)?,
             against,
             output,
             dry_run: args.dry_run,

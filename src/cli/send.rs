@@ -40,12 +40,12 @@ struct Document<'a> {
 pub fn run(args: SendArgs) -> Result<(), Failure> {
     logging::start(args.speech.verbose, args.speech.quiet);
     let (paths, host) = split(&args.words)?;
-    let Some((host, port)) = server(Some(host), args.port)? else {
+    let Some((host, port)) = server(Some(host), args.connection.port)? else {
         return Err(Failure::bad_input("no HOST"));
     };
     let files = sources(&paths, args.chunk.bytes()).map_err(unreadable)?;
     let endpoint = EndpointOptions::new(args.endpoint)?;
-    let token = Token::find(args.token)?;
+    let token = Token::find(args.connection.token)?;
     let usual = crate::plan::case::Transport::default();
     let options = SendOptions {
         host,

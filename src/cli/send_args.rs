@@ -4,7 +4,7 @@ use std::ffi::OsString;
 
 use clap::Args;
 
-use super::args::{EndpointArgs, SpeechArgs, TokenArgs};
+use super::args::{ConnectionArgs, EndpointArgs, SpeechArgs};
 use crate::plan::{Mtu, Size};
 
 const AFTER_HELP: &str = "\
@@ -62,12 +62,9 @@ pub struct SendArgs {
     /// Device, port and GID.
     #[command(flatten)]
     pub endpoint: EndpointArgs,
-    /// TCP port of the control connection [default: 18515]
-    #[arg(short, long, value_name = "PORT", value_parser = clap::value_parser!(u16).range(1..), help_heading = "Connection")]
-    pub port: Option<u16>,
-    /// The secret.
+    /// The control connection.
     #[command(flatten)]
-    pub token: TokenArgs,
+    pub connection: ConnectionArgs,
     /// Print what became of the files as JSON
     #[arg(long, help_heading = "Output")]
     pub json: bool,

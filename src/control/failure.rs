@@ -4,8 +4,10 @@ use crate::datapath::{CrewError, FailedCompletion, Trouble};
 use crate::results::model::Failure;
 use crate::verbs::{AsyncEvent, VerbsError};
 
-use super::error::LinkError;
+use super::error::{ConnectError, LinkError};
+use super::link::Link;
 use super::message::{EndpointsError, Message};
+use super::station::StationError;
 
 /// A run that cannot go on.
 #[derive(Clone, Debug, thiserror::Error)]
@@ -41,6 +43,13 @@ impl RunFailure {
             reason: self.message.clone(),
             hint: self.hint.clone(),
             bad_input: self.bad_input,
+        }
+    }
+
+    /// Lets the peer know why, if it can still hear it.
+    pub fn tell(&self, link: &Link) {
+        if !self.link_lost {
+            let _ = link.send(&self.to_abort());
         }
     }
 
@@ -152,6 +161,25 @@ impl From<LinkError> for RunFailure {
 impl From<VerbsError> for RunFailure {
     fn from(error: VerbsError) -> Self {
         RunFailure::from_verbs(&error)
+    }
+}
+
+impl From<ConnectError> for RunFailure {
+    fn from(error: ConnectError) -> Self {
+        RunFailure {
+            bad_input: error.bad_input(),
+            interrupted: error.is_interrupt(),
+            ..RunFailure::new(error.to_string(), error.hint())
+        }
+    }
+}
+
+impl From<StationError> for RunFailure {
+    fn from(error: StationError) -> Self {
+        RunFailure {
+            bad_input: error.is_bad_input(),
+            ..RunFailure::new(error.to_string(), error.hint())
+        }
     }
 }
 

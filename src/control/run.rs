@@ -339,7 +339,7 @@ fn conclude(
     if let Some(failure) = &failure
         && report.is_none()
     {
-        tell(stage.link, failure);
+        failure.tell(stage.link);
     }
     let mut run = Run {
         complete: failure.is_none(),
@@ -363,15 +363,7 @@ fn conclude(
         run.reverse = report.direction.take();
         run.receiver = report.receiver.take().filter(|_| !case.bidirectional);
     }
-    if let Some(failure) = &failure {
-        run = ended_early(run, failure);
-    }
-    RunOutcome {
-        run,
-        failure,
-        path,
-        report,
-    }
+    RunOutcome::new(run, failure, path, report)
 }
 
 pub(super) fn take_report(link: &Link) -> Result<EndReport, RunFailure> {
@@ -433,6 +425,26 @@ pub(super) fn explain(broken: Broken, finished: Option<&Finished>) -> RunFailure
 }
 
 impl RunOutcome {
+    /// Of a run that is over; what failed stands in it.
+    pub(super) fn new(
+        mut run: Run,
+        failure: Option<RunFailure>,
+        path: Option<PathFacts>,
+        report: Option<EndReport>,
+    ) -> RunOutcome {
+        if let Some(failure) = &failure {
+            run.complete = false;
+            run.interrupted = failure.interrupted;
+            run.failure = Some(failure.to_result());
+        }
+        RunOutcome {
+            run,
+            failure,
+            path,
+            report,
+        }
+    }
+
     /// Of a run that has nothing to report; the server is told.
     pub(super) fn given_up(
         link: &Link,
@@ -440,29 +452,8 @@ impl RunOutcome {
         failure: RunFailure,
         path: Option<PathFacts>,
     ) -> RunOutcome {
-        tell(link, &failure);
-        RunOutcome {
-            run: ended_early(run, &failure),
-            failure: Some(failure),
-            path,
-            report: None,
-        }
-    }
-}
-
-pub(super) fn ended_early(run: Run, failure: &RunFailure) -> Run {
-    Run {
-        complete: false,
-        interrupted: failure.interrupted,
-        failure: Some(failure.to_result()),
-        ..run
-    }
-}
-
-/// Lets the server know why, if it can still hear it.
-pub(super) fn tell(link: &Link, failure: &RunFailure) {
-    if !failure.link_lost {
-        let _ = link.send(&failure.to_abort());
+        failure.tell(link);
+        RunOutcome::new(run, Some(failure), path, None)
     }
 }
 

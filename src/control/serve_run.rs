@@ -47,6 +47,15 @@ pub(super) fn serve_run(
         Err(broken) => return Err(explain(broken)),
     }
     let report = EndReport::of(case, &finished, station.clock());
+    report_to_client(link, stop, &report)
+}
+
+/// The end of a run: what this end measured, and the client's word that it has it.
+pub(super) fn report_to_client(
+    link: &Link,
+    stop: &AtomicBool,
+    report: &EndReport,
+) -> Result<(), RunFailure> {
     let report = serde_json::to_value(report)
         .map_err(|error| RunFailure::new(format!("cannot write the report: {error}"), None))?;
     link.send(&Message::Report(report))?;

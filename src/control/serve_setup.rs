@@ -10,9 +10,9 @@ use super::link::Link;
 use super::message::Message;
 use super::needs::Side;
 use super::outcome::EndReport;
-use super::rig::{self, Broken, Rig};
-use super::run::{ANSWER_LIMIT, SETUP_LIMIT};
-use super::serve_run::{self, COMMAND_LIMIT, explain};
+use super::rig::{Broken, Rig};
+use super::run::SETUP_LIMIT;
+use super::serve_run::{self, COMMAND_LIMIT, explain, report_to_client};
 use super::setup_bench::Bench;
 use super::setup_steps::StepTimes;
 use super::setup_watch::Watch;
@@ -41,13 +41,7 @@ pub(super) fn serve_setup(
     }
     driven.map_err(explain)?;
     let report = EndReport::of_setup(station.port(), times.told());
-    let report = serde_json::to_value(report)
-        .map_err(|error| RunFailure::new(format!("cannot write the report: {error}"), None))?;
-    link.send(&Message::Report(report))?;
-    match rig::recv(link, stop, ANSWER_LIMIT, || Ok(())).map_err(explain)? {
-        Message::RunDone => Ok(()),
-        other => Err(link.unexpected("run_done", &other).into()),
-    }
+    report_to_client(link, stop, &report)
 }
 
 fn drive(

@@ -279,9 +279,7 @@ fn session(
     match &ended {
         Ok(()) => log(ServerEvent::Finished { client, runs }),
         Err(failure) => {
-            if !failure.link_lost {
-                let _ = link.send(&failure.to_abort());
-            }
+            failure.tell(&link);
             log(ServerEvent::Broken { client, failure });
         }
     }
@@ -364,8 +362,8 @@ fn no_files() -> RunFailure {
 fn open_station(link: &Link, options: &ServerOptions) -> Result<Station, RunFailure> {
     let route = Route::between(link.local()?.ip(), link.peer().ip());
     Station::open(options.station.clone(), Some(route)).map_err(|error| RunFailure {
-        bad_input: error.is_bad_input(),
-        ..RunFailure::new(format!("at the server: {error}"), error.hint())
+        message: format!("at the server: {error}"),
+        ..error.into()
     })
 }
 

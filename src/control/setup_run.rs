@@ -22,8 +22,8 @@ use super::needs::Side;
 use super::outcome::{self, direction, latency, window_seconds};
 use super::rig::{Broken, Finished, Rig};
 use super::run::{
-    ANSWER_LIMIT, Meter, PathFacts, RunOutcome, SETUP_LIMIT, Stage, drain, ended_early, explain,
-    make_rig, take_report, tell, warm_up,
+    ANSWER_LIMIT, Meter, PathFacts, RunOutcome, SETUP_LIMIT, Stage, drain, explain, make_rig,
+    take_report, warm_up,
 };
 use super::setup_bench::Bench;
 use super::setup_steps::StepTimes;
@@ -271,7 +271,7 @@ fn conclude(
         Err(broken) => Some(explain(broken, finished.as_ref())),
     };
     if let (Some(failure), None) = (&failure, &report) {
-        tell(stage.link, failure);
+        failure.tell(stage.link);
     }
     let mut run = Run {
         complete: failure.is_none(),
@@ -289,15 +289,7 @@ fn conclude(
     if let (Some(moving), Some(finished)) = (&moving, &finished) {
         of_traffic(stage, moving, finished, tally, &mut run);
     }
-    if let Some(failure) = &failure {
-        run = ended_early(run, failure);
-    }
-    RunOutcome {
-        run,
-        failure,
-        path,
-        report,
-    }
+    RunOutcome::new(run, failure, path, report)
 }
 
 fn connect(case: &Case, tally: &Tally) -> Connect {

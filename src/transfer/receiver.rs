@@ -63,11 +63,9 @@ impl FileService for Receiver {
     ) -> Result<(), RunFailure> {
         let mut connected = None;
         let served = self.files(link, station, &mut connected, first, log, stop);
-        if let Err(failure) = &served
-            && !failure.link_lost
-        {
+        if let Err(failure) = &served {
             // Before the QPs go, which would be all that the sender saw of it.
-            let _ = link.send(&failure.to_abort());
+            failure.tell(link);
         }
         served
     }

@@ -4,14 +4,14 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use crate::control::error::{ConnectError, LinkError};
+use crate::control::error::LinkError;
 use crate::control::failure::RunFailure;
 use crate::control::feature::Feature;
 use crate::control::file_message::{ChannelHello, ChannelSettings, FileAck, FileFin, FileHello};
 use crate::control::handshake::connect;
 use crate::control::link::Link;
 use crate::control::message::Message;
-use crate::control::station::{Route, Station, StationError, StationOptions};
+use crate::control::station::{Route, Station, StationOptions};
 use crate::control::token::Token;
 use crate::results::host;
 
@@ -120,15 +120,13 @@ pub fn send_files(
 ) -> Result<(), RunFailure> {
     settings::check(&options.settings)?;
     // Without a device there is no need to bother the peer.
-    drop(Station::open(options.station.clone(), None).map_err(|error| no_station(&error))?);
+    drop(Station::open(options.station.clone(), None)?);
     let facts = serde_json::to_value(host::read()).unwrap_or_default();
     let token = options.token.as_ref();
-    let (link, peer) = connect(&options.host, options.port, token, &facts, stop)
-        .map_err(|error| not_connected(&error))?;
+    let (link, peer) = connect(&options.host, options.port, token, &facts, stop)?;
     Feature::Receive.demand(peer.address, &peer.features)?;
     let route = Route::between(link.local()?.ip(), link.peer().ip());
-    let station =
-        Station::open(options.station.clone(), Some(route)).map_err(|error| no_station(&error))?;
+    let station = Station::open(options.station.clone(), Some(route))?;
     if let Some(text) = station.remark() {
         observer.note(&text);
     }
@@ -141,9 +139,7 @@ pub fn send_files(
         connected: None,
     };
     let sent = (0..options.files.len()).try_for_each(|index| session.file(index));
-    if let Err(failure) = &sent
-        && !failure.link_lost
-    {
+    if let Err(failure) = &sent {
         let told = RunFailure {
             message: match failure.interrupted {
                 true => "the sender was stopped".into(),
@@ -152,7 +148,7 @@ pub fn send_files(
             ..failure.clone()
         };
         // The receiver throws away what it has either way.
-        let _ = link.send(&told.to_abort());
+        told.tell(&link);
     }
     sent?;
     // The receiver ends the session by itself if this does not arrive.
@@ -364,21 +360,6 @@ pub(super) fn interrupted() -> RunFailure {
     RunFailure {
         interrupted: true,
         ..RunFailure::new("interrupted", None)
-    }
-}
-
-fn no_station(error: &StationError) -> RunFailure {
-    RunFailure {
-        bad_input: error.is_bad_input(),
-        ..RunFailure::new(error.to_string(), error.hint())
-    }
-}
-
-fn not_connected(error: &ConnectError) -> RunFailure {
-    RunFailure {
-        bad_input: error.bad_input(),
-        interrupted: error.is_interrupt(),
-        ..RunFailure::new(error.to_string(), error.hint())
     }
 }
 

@@ -9,17 +9,6 @@ use crate::lab::server::Server;
 /// Nobody should wait longer for a mistake; most of it is the program's start on an emulated CPU.
 const SOON: Duration = Duration::from_secs(20);
 
-#[track_caller]
-fn shows(ended: &Ended, words: &[&str]) {
-    for word in words {
-        assert!(
-            ended.stdout.contains(word),
-            "no {word:?} in {}",
-            ended.stdout
-        );
-    }
-}
-
 fn lesson(server: &Server, words: &str) -> Ended {
     let mut arguments = vec!["explain", &server.name, "-d", "rxe0"];
     arguments.extend(words.split(' '));
@@ -35,15 +24,12 @@ fn every_operation_arrives_and_says_how_to_see_packets() {
         ("read", "IBV_ACCESS_REMOTE_READ"),
     ] {
         let ended = lesson(&server, &format!("--op {op} --text real"));
-        shows(&ended, &[words, "as text: real", "The message has arrived"]);
-        shows(
-            &ended,
-            &[
-                "(other end) ibv_query_qp: RESET → INIT → RTR → RTS",
-                "sudo tcpdump -i v0 -nn -X udp port 4791",
-                "ibv_close_device(context) → 0",
-            ],
-        );
+        ended.shows(&[words, "as text: real", "The message has arrived"]);
+        ended.shows(&[
+            "(other end) ibv_query_qp: RESET → INIT → RTR → RTS",
+            "sudo tcpdump -i v0 -nn -X udp port 4791",
+            "ibv_close_device(context) → 0",
+        ]);
     }
     server.end();
 }
@@ -67,7 +53,7 @@ fn every_mistake_brings_the_error_it_promises() {
     ] {
         let ended = lesson(&server, &format!("--break {mistake}"));
         assert!(ended.took < SOON, "{mistake}: {:?}", ended.took);
-        shows(&ended, &[error, "promises has come"]);
+        ended.shows(&[error, "promises has come"]);
     }
     server.serves_the_next();
     server.end();

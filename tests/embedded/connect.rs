@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
-use crate::program::{Ended, Program, Server, alone};
+use crate::program::{Ended, Program, Server, alone, said};
 
 const STEPS: [&str; 6] = ["create", "init", "exchange", "rtr", "rts", "destroy"];
 
@@ -182,21 +182,14 @@ fn a_servers_death_between_two_queue_pairs_is_noticed() {
     let mut server = Server::start("-d soft0");
     let mut client = long(&server);
     let command = client.command.stdout(Stdio::null()).stderr(Stdio::piped());
-    let mut child = command.spawn().unwrap();
+    let child = command.spawn().unwrap();
     server.is_in_a_run();
     server.kill();
     let killed = Instant::now();
-    let status = child.wait().unwrap();
+    let (code, said) = said(child);
     // Notice within 2 s, and a try to connect again.
     assert!(killed.elapsed() < Duration::from_secs(4));
-    let mut said = String::new();
-    child
-        .stderr
-        .take()
-        .unwrap()
-        .read_to_string(&mut said)
-        .unwrap();
-    assert_eq!(status.code(), Some(1), "{said}");
+    assert_eq!(code, Some(1), "{said}");
     assert!(said.contains("its process ended or died"), "{said}");
     let run = &client.json()["cases"][0]["runs"][0];
     assert_eq!(run["complete"], false);

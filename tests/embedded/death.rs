@@ -1,10 +1,9 @@
 //! An end that is killed in a run: the other notices and says so.
 
-use std::io::Read as _;
 use std::process::Stdio;
 use std::time::{Duration, Instant};
 
-use crate::program::{Program, Server, alone};
+use crate::program::{Program, Server, alone, said};
 
 #[test]
 fn a_servers_death_is_noticed() {
@@ -15,7 +14,7 @@ fn a_servers_death_is_noticed() {
             "127.0.0.1:{} -d soft0 --op {op} -q 4 -D 60 --timeout 18 --warmup 0",
             server.port
         ));
-        let mut child = client
+        let child = client
             .command
             .stderr(Stdio::piped())
             .stdout(Stdio::null())
@@ -24,21 +23,14 @@ fn a_servers_death_is_noticed() {
         server.is_in_a_run();
         server.kill();
         let killed = Instant::now();
-        let status = child.wait().unwrap();
+        let (code, said) = said(child);
         // Notice within 2 s, and a try to connect again.
         assert!(
             killed.elapsed() < Duration::from_secs(4),
             "{:?}",
             killed.elapsed()
         );
-        let mut said = String::new();
-        child
-            .stderr
-            .take()
-            .unwrap()
-            .read_to_string(&mut said)
-            .unwrap();
-        assert_eq!(status.code(), Some(1), "{said}");
+        assert_eq!(code, Some(1), "{said}");
         assert!(
             said.contains("its process ended or died") && said.contains("hint:"),
             "{said}"

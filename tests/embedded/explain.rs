@@ -1,6 +1,5 @@
 //! `rocebench explain` on the embedded device: each operation, each mistake, both languages, a server of its own.
 
-use std::io::Read as _;
 use std::process::{Child, Stdio};
 use std::time::{Duration, Instant};
 
@@ -9,23 +8,12 @@ use unicode_width::UnicodeWidthStr as _;
 
 use crate::against_refused::Session;
 use crate::mask::masked;
-use crate::program::{Ended, Program, Server, alone};
+use crate::program::{Program, Server, alone, said};
 
 /// Nobody should wait longer for a mistake.
 const SOON: Duration = Duration::from_secs(3);
 /// Between two lessons of one server.
 const PATIENCE: Duration = Duration::from_secs(5);
-
-#[track_caller]
-fn shows(ended: &Ended, words: &[&str]) {
-    for word in words {
-        assert!(
-            ended.stdout.contains(word),
-            "no {word:?} in {}",
-            ended.stdout
-        );
-    }
-}
 
 #[test]
 fn a_whole_lesson() {
@@ -60,21 +48,18 @@ fn every_operation_shows_its_packets_and_where_the_bytes_went() {
         let mut program = Program::new(&format!("explain -d soft0 --op {op} --text"));
         program.command.arg("twelve bytes");
         let ended = program.run().exits(0);
-        shows(&ended, &packets);
-        shows(&ended, words);
-        shows(
-            &ended,
-            &[
-                "ibv_query_qp: RESET",
-                "ibv_query_qp: INIT",
-                "ibv_query_qp: RTR",
-                "(other end) ibv_query_qp: RESET → INIT → RTR → RTS",
-                "as text: twelve bytes",
-                "AETH    syndrome 0x1f (ACK, credits 31)  MSN 1",
-                "ibv_close_device(context) → 0",
-                "The message has arrived",
-            ],
-        );
+        ended.shows(&packets);
+        ended.shows(words);
+        ended.shows(&[
+            "ibv_query_qp: RESET",
+            "ibv_query_qp: INIT",
+            "ibv_query_qp: RTR",
+            "(other end) ibv_query_qp: RESET → INIT → RTR → RTS",
+            "as text: twelve bytes",
+            "AETH    syndrome 0x1f (ACK, credits 31)  MSN 1",
+            "ibv_close_device(context) → 0",
+            "The message has arrived",
+        ]);
         assert_eq!(
             ended.stdout.matches("ICRC    0x").count(),
             2,
@@ -92,16 +77,13 @@ fn a_message_of_many_packets() {
     let ended = Program::new(&format!("explain -d soft0 -m 256 --text {text}"))
         .run()
         .exits(0);
-    shows(
-        &ended,
-        &[
-            "IBV_MTU_256",
-            "SEND First",
-            "SEND Middle",
-            "SEND Last",
-            "88 bytes",
-        ],
-    );
+    ended.shows(&[
+        "IBV_MTU_256",
+        "SEND First",
+        "SEND Middle",
+        "SEND Last",
+        "88 bytes",
+    ]);
 }
 
 #[test]
@@ -124,7 +106,7 @@ fn every_mistake_brings_the_error_it_promises() {
             "{mistake}: {:?}",
             started.elapsed()
         );
-        shows(&ended, &[&format!("Error: {error}")]);
+        ended.shows(&[&format!("Error: {error}")]);
         for words in [
             "On purpose:",
             "Cause\n",
@@ -135,10 +117,7 @@ fn every_mistake_brings_the_error_it_promises() {
             assert_eq!(ended.stdout.matches(words).count(), 1, "{mistake}: {words}");
         }
         let name = mistake.split(' ').next().unwrap();
-        shows(
-            &ended,
-            &[&format!("The error that --break {name} promises has come.")],
-        );
+        ended.shows(&[&format!("The error that --break {name} promises has come.")]);
         assert!(
             !ended
                 .stdout
@@ -152,33 +131,24 @@ fn every_mistake_brings_the_error_it_promises() {
 fn what_a_mistake_does_on_the_wire() {
     let _alone = alone();
     let nobody = Program::new("explain -d soft0 --break gid").run().exits(0);
-    shows(
-        &nobody,
-        &[
-            "not the other end's: nobody is there",
-            "the same packet again",
-            "ibv_query_qp: ERR",
-        ],
-    );
+    nobody.shows(&[
+        "not the other end's: nobody is there",
+        "the same packet again",
+        "ibv_query_qp: ERR",
+    ]);
     let refused = Program::new("explain -d soft0 --break rkey").run().exits(0);
-    shows(
-        &refused,
-        &["(NAK, RemoteAccessError)", "not what the other end told"],
-    );
+    refused.shows(&["(NAK, RemoteAccessError)", "not what the other end told"]);
     let unready = Program::new("explain -d soft0 --break no-recv")
         .run()
         .exits(0);
-    shows(&unready, &["(RNR NAK, timer 20)"]);
+    unready.shows(&["(RNR NAK, timer 20)"]);
     let count = Program::new("explain -d soft0 --break qp-count")
         .run()
         .exits(0);
-    shows(
-        &count,
-        &[
-            "The other end says: the peer sent 2 QPs where the case has 1",
-            "QP 1: QPN",
-        ],
-    );
+    count.shows(&[
+        "The other end says: the peer sent 2 QPs where the case has 1",
+        "QP 1: QPN",
+    ]);
     assert!(
         !count.stdout.contains("INIT → RTR, ready"),
         "it went on: {}",
@@ -207,7 +177,7 @@ fn chinese_lines_up_and_is_whole() {
         let ended = Program::new(&format!("explain -d soft0 --lang zh {words}"))
             .run()
             .exits(0);
-        shows(&ended, &["对端", "INIT → RTR", "注意："]);
+        ended.shows(&["对端", "INIT → RTR", "注意："]);
         let english = Program::new(&format!("explain -d soft0 {words}"))
             .run()
             .exits(0);
@@ -258,16 +228,10 @@ fn the_other_end_may_be_a_server() {
     };
     for op in ["send", "write", "read"] {
         let ended = lesson(&format!("--op {op} --text sent-to-a-server"));
-        shows(
-            &ended,
-            &["the server at 127.0.0.1:", "as text: sent-to-a-server"],
-        );
+        ended.shows(&["the server at 127.0.0.1:", "as text: sent-to-a-server"]);
     }
     for mistake in ["gid", "rkey", "no-recv", "qp-count", "mtu"] {
-        shows(
-            &lesson(&format!("--break {mistake}")),
-            &["promises has come"],
-        );
+        lesson(&format!("--break {mistake}")).shows(&["promises has come"]);
     }
     // Lessons and runs are served by turns.
     Program::new(&format!(
@@ -312,18 +276,11 @@ fn either_ends_death_is_noticed() {
             "the server serves no next lesson"
         );
     }
-    let mut child = start(&mut client);
+    let child = start(&mut client);
     std::thread::sleep(Duration::from_millis(700));
     server.kill();
-    let status = child.wait().unwrap();
-    let mut said = String::new();
-    child
-        .stderr
-        .take()
-        .unwrap()
-        .read_to_string(&mut said)
-        .unwrap();
-    assert_eq!(status.code(), Some(1), "{said}");
+    let (code, said) = said(child);
+    assert_eq!(code, Some(1), "{said}");
     assert!(said.contains("its process ended or died"), "{said}");
 }
 

@@ -15,6 +15,13 @@ pub fn alone() -> MutexGuard<'static, ()> {
     ONE.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
+/// The exit code of a child that ends, and what it said on the stderr that was piped.
+pub fn said(child: Child) -> (Option<i32>, String) {
+    let ended = child.wait_with_output().unwrap();
+    let text = String::from_utf8_lossy(&ended.stderr).into_owned();
+    (ended.status.code(), text)
+}
+
 /// The program with nothing of this machine's environment that it reads, in a folder that goes away.
 pub struct Program {
     pub command: Command,
@@ -91,6 +98,14 @@ impl Ended {
             assert!(self.stderr.contains(word), "no {word:?} in {}", self.stderr);
         }
         self
+    }
+
+    /// Demands these words in what it printed.
+    #[track_caller]
+    pub fn shows(&self, words: &[&str]) {
+        for word in words {
+            assert!(self.stdout.contains(word), "no {word:?} in {}", self.stdout);
+        }
     }
 
     pub fn cases(&self) -> &[Value] {

@@ -1,26 +1,13 @@
 //! Files sent over the embedded device: what arrives, and that nothing half-made is left.
 
 use std::fs;
-use std::io::Read as _;
 use std::process::Child;
 use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
-use crate::program::{Program, alone};
+use crate::program::{Program, alone, said};
 use crate::stage::Stage;
-
-fn said(mut child: Child) -> (Option<i32>, String) {
-    let code = child.wait().unwrap().code();
-    let mut text = String::new();
-    child
-        .stderr
-        .take()
-        .unwrap()
-        .read_to_string(&mut text)
-        .unwrap();
-    (code, text)
-}
 
 fn signal(child: &Child, name: &str) {
     let status = std::process::Command::new("kill")

@@ -270,6 +270,14 @@ impl Ended {
         self
     }
 
+    /// Demands these words in what it printed.
+    #[track_caller]
+    pub fn shows(&self, words: &[&str]) {
+        for word in words {
+            assert!(self.stdout.contains(word), "no {word:?} in {}", self.stdout);
+        }
+    }
+
     /// When the first line with this text came.
     #[track_caller]
     pub fn time_of(&self, text: &str) -> Instant {

@@ -10,10 +10,7 @@ const WHY: &str = "a RoCE port is addressed by its GIDs, which the kernel makes 
      both ends must use RoCE v2 ones of one address family";
 
 pub(super) fn check(subject: &Subject<'_>) -> Vec<Finding> {
-    subject
-        .active_roce_ports()
-        .map(|(device, port)| judge(device, port))
-        .collect()
+    subject.of_active_roce_ports(judge)
 }
 
 fn judge(device: &DeviceEntry, port: &PortEntry) -> Finding {

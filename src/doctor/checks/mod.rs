@@ -81,6 +81,13 @@ impl Subject<'_> {
             .system_ports()
             .filter(|(_, port)| port.is_active() && port.is_ethernet())
     }
+
+    /// A finding for each of them.
+    fn of_active_roce_ports(&self, judge: fn(&DeviceEntry, &PortEntry) -> Finding) -> Vec<Finding> {
+        self.active_roce_ports()
+            .map(|(device, port)| judge(device, port))
+            .collect()
+    }
 }
 
 /// Whether this process has a capability, by its number (capabilities(7), linux/capability.h).

@@ -16,10 +16,7 @@ const WHY: &str = "the RDMA MTU is the payload of a packet: each packet must fit
      switch's, and large packets cost less header and less work (98 % payload on the wire with 4096, 93 % with 1024)";
 
 pub(super) fn check(subject: &Subject<'_>) -> Vec<Finding> {
-    subject
-        .active_roce_ports()
-        .map(|(device, port)| judge(device, port))
-        .collect()
+    subject.of_active_roce_ports(judge)
 }
 
 fn judge(device: &DeviceEntry, port: &PortEntry) -> Finding {
