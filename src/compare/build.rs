@@ -1,5 +1,6 @@
 //! From two sides' files to their comparison.
 
+use std::collections::BTreeMap;
 use std::path::Path;
 
 use super::facts::{self, Fact};
@@ -128,7 +129,7 @@ struct SideView<'a> {
 impl SideView<'_> {
     /// The runs that count, by file; what is wrong with others goes to `bad`, what was left out to `notes`.
     fn runs(&self, bad: &mut Vec<String>, notes: &mut Vec<String>) -> Vec<Vec<&Run>> {
-        let (mut stopped, mut all) = (0, 0);
+        let (mut stopped, mut doubtful, mut all) = (0, BTreeMap::new(), 0);
         let mut by_file = Vec::new();
         for (file, case) in &self.case.files {
             let mut counting = Vec::new();
@@ -137,6 +138,7 @@ impl SideView<'_> {
                 match valid::of_run(run) {
                     Validity::Counts => counting.push(run),
                     Validity::Stopped => stopped += 1,
+                    Validity::Doubtful(kind) => *doubtful.entry(kind.name()).or_insert(0) += 1,
                     Validity::Bad(reason) => {
                         let path = self.files.get(*file).map(|file| file.path.display());
                         let path = path.map(|path| path.to_string()).unwrap_or_default();
@@ -154,8 +156,14 @@ impl SideView<'_> {
                 self.name
             ));
         }
+        for (kind, count) in doubtful {
+            notes.push(format!(
+                "{count} of {all} {} runs are marked \"{kind}\" and do not count",
+                self.name
+            ));
+        }
         if by_file.is_empty() && bad.is_empty() {
-            bad.push(format!("the {} side has no complete run", self.name));
+            bad.push(format!("the {} side has no run that counts", self.name));
         }
         by_file
     }

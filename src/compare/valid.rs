@@ -1,6 +1,6 @@
 //! Whether a run may be compared at all: whole, without errors, and its parts make up its totals.
 
-use crate::results::model::{Direction, Run};
+use crate::results::model::{Direction, DoubtKind, Run};
 
 /// What is to be done with a run.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -9,6 +9,8 @@ pub(super) enum Validity {
     Counts,
     /// The user stopped it: it tells nothing, good or bad.
     Stopped,
+    /// Its rates may be wrong through no fault of what was measured.
+    Doubtful(DoubtKind),
     /// It went wrong, so what the case does is not told by the others alone.
     Bad(String),
 }
@@ -24,10 +26,13 @@ pub(super) fn of_run(run: &Run) -> Validity {
         return Validity::Bad("is not complete".to_owned());
     }
     let directions = std::iter::once(&run.forward).chain(&run.reverse);
+    if let Some(reason) = directions.clone().filter_map(trouble).next() {
+        return Validity::Bad(reason);
+    }
     directions
-        .filter_map(trouble)
-        .next()
-        .map_or(Validity::Counts, Validity::Bad)
+        .flat_map(|direction| &direction.window.doubts)
+        .find(|doubt| doubt.kind.spoils_rates())
+        .map_or(Validity::Counts, |doubt| Validity::Doubtful(doubt.kind))
 }
 
 fn trouble(direction: &Direction) -> Option<String> {
@@ -57,7 +62,7 @@ fn trouble(direction: &Direction) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::results::model::{Failure, QpResult, Totals};
+    use crate::results::model::{Doubt, Failure, QpResult, Totals};
 
     fn run() -> Run {
         Run {
@@ -131,6 +136,22 @@ mod tests {
             }))
             .contains("has 2 completions")
         );
+    }
+
+    #[test]
+    fn doubtful_rates_are_left_out_and_a_drift_is_none() {
+        let with = |kind| {
+            let mut run = run();
+            run.forward.window.doubts.push(Doubt {
+                kind,
+                message: String::new(),
+            });
+            of_run(&run)
+        };
+        assert_eq!(with(DoubtKind::Drift), Validity::Counts);
+        for kind in [DoubtKind::WindowLength, DoubtKind::EdgeMissed] {
+            assert_eq!(with(kind), Validity::Doubtful(kind));
+        }
     }
 
     #[test]

@@ -11,7 +11,7 @@ use crate::metrics::timeline;
 use crate::plan::{Case, Stop, Warmup};
 use crate::results::model::{
     CaseConfig, ConnectStep, Device, Direction, Fairness, Latency, Limits, QpResult, Receiver,
-    Timeline, Totals, WorkerResult,
+    Timeline, Totals, Window, WorkerResult,
 };
 use crate::results::rates::gbit_per_s;
 use crate::verbs::{LinkLayer, Port};
@@ -131,6 +131,10 @@ pub fn direction(case: &Case, finished: &Finished, clock: &Clock) -> Direction {
         .collect();
     let all = Recorder::merged((0..messages.len()).flat_map(recorders));
     Direction {
+        window: Window {
+            seconds,
+            ..Window::default()
+        },
         limits: limits(case, &finished.fabric, totals.gbit_per_s),
         totals,
         latency_ns: all.as_ref().and_then(latency),

@@ -190,7 +190,7 @@ impl<'a> Pairing<'a> {
         if run.complete {
             pair.rocebench = self.metric.of_run(self.case, run);
             self.whole
-                .get_or_insert((run.forward.totals.messages, run.window.seconds));
+                .get_or_insert((run.forward.totals.messages, run.forward.window.seconds));
         }
         if pair.rocebench.is_none() {
             let why = match &run.failure {

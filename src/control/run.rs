@@ -12,7 +12,7 @@ use crate::metrics::counters;
 use crate::metrics::steady::SteadyDetector;
 use crate::plan::{Case, ConnectMode, Op, Stop, Warmup};
 use crate::results::host::utc_now;
-use crate::results::model::{Run, Window};
+use crate::results::model::Run;
 
 use super::connect_cm::dial_lanes;
 use super::coordinator::Observer;
@@ -20,7 +20,7 @@ use super::fabric::{Fabric, Side};
 use super::failure::RunFailure;
 use super::link::Link;
 use super::message::{Drained, Message};
-use super::outcome::{self, EndReport, direction, per_qp, window_seconds};
+use super::outcome::{self, EndReport, direction, per_qp};
 use super::rig::{self, Broken, Finished, Rig, TICK};
 use super::station::Station;
 
@@ -343,11 +343,6 @@ fn conclude(
     }
     let mut run = Run {
         complete: failure.is_none(),
-        window: Window {
-            seconds: window_seconds(case, &finished.workers, stage.station.clock()),
-            warmup_seconds: notes.warmup_seconds,
-            warmup_steady: notes.warmup_steady,
-        },
         device_counters: notes
             .counters
             .map(|(before, after)| counters::difference(&before, &after)),
@@ -362,6 +357,10 @@ fn conclude(
     if let Some(report) = &mut report {
         run.reverse = report.direction.take();
         run.receiver = report.receiver.take().filter(|_| !case.bidirectional);
+    }
+    for direction in std::iter::once(&mut run.forward).chain(&mut run.reverse) {
+        direction.window.warmup_seconds = notes.warmup_seconds;
+        direction.window.warmup_steady = notes.warmup_steady;
     }
     RunOutcome::new(run, failure, path, report)
 }

@@ -19,7 +19,7 @@ use crate::results::rates::gbit_per_s;
 use super::coordinator::Observer;
 use super::message::Message;
 use super::needs::Side;
-use super::outcome::{self, direction, latency, window_seconds};
+use super::outcome::{self, direction, latency};
 use super::rig::{Broken, Finished, Rig};
 use super::run::{
     ANSWER_LIMIT, Meter, PathFacts, RunOutcome, SETUP_LIMIT, Stage, drain, explain, make_rig,
@@ -275,12 +275,12 @@ fn conclude(
     }
     let mut run = Run {
         complete: failure.is_none(),
-        window: Window {
-            seconds: tally.seconds,
-            ..tally.window
-        },
         connect: tally.is_measured.then(|| connect(case, &tally)),
         ..blank
+    };
+    run.forward.window = Window {
+        seconds: tally.seconds,
+        ..tally.window.clone()
     };
     if let (Some(connect), Some(report)) = (&mut run.connect, &mut report) {
         connect.peer_steps = std::mem::take(&mut report.setup_steps);
@@ -313,8 +313,11 @@ fn of_traffic(stage: &Stage<'_>, moving: &Case, finished: &Finished, tally: Tall
         run.forward.totals.errors = finished.troubles().map(|it| it.errors()).sum();
         return;
     }
-    let clock = stage.station.clock();
-    run.window.seconds = window_seconds(moving, &finished.workers, clock);
-    run.forward = direction(moving, finished, clock);
+    let warmed = run.forward.window.clone();
+    run.forward = direction(moving, finished, stage.station.clock());
+    run.forward.window = Window {
+        seconds: run.forward.window.seconds,
+        ..warmed
+    };
     run.timeline = outcome::timeline(moving, tally.timeline);
 }

@@ -8,11 +8,12 @@ mod set_up;
 
 use super::file::{WriteError, write_whole};
 use super::model::{
-    CaseConfig, CaseResult, Device, Direction, Latency, QpResult, ResultFile, Run, WorkerResult,
+    CaseConfig, CaseResult, Device, Direction, Latency, QpResult, ResultFile, Run, Window,
+    WorkerResult,
 };
 
 /// All columns, in order. New ones are added at the end, so that positions stay.
-pub const COLUMNS: [&str; 118] = [
+pub const COLUMNS: [&str; 119] = [
     // The case.
     "id",
     "op",
@@ -52,6 +53,7 @@ pub const COLUMNS: [&str; 118] = [
     "window_seconds",
     "window_warmup_seconds",
     "window_warmup_steady",
+    "window_doubts",
     // `forward` or `reverse`, and `all` or the QP's index.
     "direction",
     "qp",
@@ -168,7 +170,7 @@ pub fn write_to(result: &ResultFile, out: impl Write) -> io::Result<()> {
         for run in &case.runs {
             let reverse = run.reverse.as_ref().map(|reverse| ("reverse", reverse));
             for (name, direction) in [("forward", &run.forward)].into_iter().chain(reverse) {
-                let head = head(case, run, name);
+                let head = head(case, run, name, &direction.window);
                 let connect = run
                     .connect
                     .as_ref()
@@ -193,7 +195,8 @@ fn cell<T: ToString>(value: Option<T>) -> String {
 }
 
 /// What all rows of a case, run and direction have in common.
-fn head(case: &CaseResult, run: &Run, direction: &str) -> Vec<String> {
+fn head(case: &CaseResult, run: &Run, direction: &str, window: &Window) -> Vec<String> {
+    let doubts: Vec<&str> = window.doubts.iter().map(|it| it.kind.name()).collect();
     let mut cells = vec![case.id.clone()];
     cells.extend(config_cells(&case.config));
     cells.extend([
@@ -202,9 +205,10 @@ fn head(case: &CaseResult, run: &Run, direction: &str) -> Vec<String> {
         run.complete.to_string(),
         run.interrupted.to_string(),
         cell(run.failure.as_ref().map(|failure| &failure.message)),
-        run.window.seconds.to_string(),
-        run.window.warmup_seconds.to_string(),
-        cell(run.window.warmup_steady),
+        window.seconds.to_string(),
+        window.warmup_seconds.to_string(),
+        cell(window.warmup_steady),
+        doubts.join("; "),
         direction.to_owned(),
     ]);
     cells
@@ -323,6 +327,7 @@ mod tests {
 
     use serde_json::Value;
 
+    use super::super::model::{Doubt, DoubtKind};
     use super::super::sample;
     use super::*;
 
@@ -341,7 +346,7 @@ mod tests {
             bidirectional,device,peer_device,verify,duration_seconds,iterations_per_qp,warmup,\
             warmup_limit_seconds,cq_depth,timeout,retry_cnt,rnr_retry,min_rnr_timer,max_rd_atomic,\
             service_level,traffic_class,hop_limit,run,started_at,complete,interrupted,failure_message,\
-            window_seconds,window_warmup_seconds,window_warmup_steady,direction,qp,qpn,messages,bytes,\
+            window_seconds,window_warmup_seconds,window_warmup_steady,window_doubts,direction,qp,qpn,messages,bytes,\
             gbit_per_s,mmsg_per_s,errors,latency_ns_count,latency_ns_min,latency_ns_mean,\
             latency_ns_stddev,latency_ns_p50,latency_ns_p90,latency_ns_p99,latency_ns_p99_9,\
             latency_ns_p99_99,latency_ns_max,latency_ns_overflows,fairness_jain,fairness_min_share,\
@@ -410,7 +415,7 @@ mod tests {
             }
             for object in ["window", "latency_ns", "fairness", "limits"] {
                 for (name, value) in run[object].as_object().into_iter().flatten() {
-                    if name != "histogram" {
+                    if name != "histogram" && name != "doubts" {
                         assert_same(row, &format!("{object}_{name}"), value);
                     }
                 }
@@ -446,6 +451,25 @@ mod tests {
             rows[3]["latency_ns_p50"], "",
             "what was not measured is empty"
         );
+    }
+
+    #[test]
+    fn doubts_are_named_in_the_rows_of_their_direction() {
+        let mut result = sample::result();
+        let run = &mut result.cases[1].runs[0];
+        let reverse = run.reverse.as_mut().unwrap();
+        reverse.window.doubts = [DoubtKind::EdgeMissed, DoubtKind::Drift]
+            .map(|kind| Doubt {
+                kind,
+                message: String::new(),
+            })
+            .to_vec();
+        let mut out = Vec::new();
+        write_to(&result, &mut out).unwrap();
+        let mut reader = ::csv::Reader::from_reader(out.as_slice());
+        let rows: Vec<HashMap<String, String>> = reader.deserialize().map(Result::unwrap).collect();
+        assert_eq!(rows[3]["window_doubts"], "");
+        assert_eq!(rows[6]["window_doubts"], "edge missed; drift");
     }
 
     #[test]

@@ -288,9 +288,7 @@ pub struct Run {
     pub interrupted: bool,
     /// Why the run is not complete.
     pub failure: Option<Failure>,
-    /// The time that was measured.
-    pub window: Window,
-    /// What the end that ran the sweep moved.
+    /// What the end that ran the sweep moved, and its window.
     #[serde(flatten)]
     pub forward: Direction,
     /// Bidirectional runs: what the other end moved at the same time, measured there.
@@ -338,7 +336,7 @@ pub struct Failure {
     pub hint: Option<String>,
 }
 
-/// The time in which a run was measured.
+/// The time in which one end measured.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Window {
     /// Length of the measurement window.
@@ -347,11 +345,54 @@ pub struct Window {
     pub warmup_seconds: f64,
     /// With `--warmup auto`: throughput was steady before the cap; `null` for a fixed warm-up.
     pub warmup_steady: Option<bool>,
+    /// What makes the figures of this window doubtful; empty for a window that is as it should be.
+    #[serde(default)]
+    pub doubts: Vec<Doubt>,
+}
+
+/// One reason to doubt the figures of a window.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Doubt {
+    /// What kind of reason it is.
+    pub kind: DoubtKind,
+    /// What was seen, with figures.
+    pub message: String,
+}
+
+/// Kinds of [`Doubt`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum DoubtKind {
+    /// The window was 2 % or more longer or shorter than asked for.
+    WindowLength,
+    /// A worker could not attend to the start or the end of the window.
+    EdgeMissed,
+    /// Throughput rose or fell through the window.
+    Drift,
+}
+
+impl DoubtKind {
+    /// The word of table and CSV.
+    pub fn name(self) -> &'static str {
+        match self {
+            DoubtKind::WindowLength => "window length",
+            DoubtKind::EdgeMissed => "edge missed",
+            DoubtKind::Drift => "drift",
+        }
+    }
+
+    /// Whether the run's rates may be wrong, so that no verdict stands on them. A drift is true of the run.
+    pub fn spoils_rates(self) -> bool {
+        !matches!(self, DoubtKind::Drift)
+    }
 }
 
 /// One direction's figures in the window.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Direction {
+    /// The time that was measured, at the end that sent (or read).
+    #[serde(default)]
+    pub window: Window,
     /// All QPs together.
     pub totals: Totals,
     /// All QPs' latencies in one histogram, in nanoseconds from post to completion seen; `null` when off.
@@ -479,12 +520,11 @@ pub struct Receiver {
 }
 
 impl Receiver {
-    /// What was received over what the sender's window of `sent_seconds` had, 1 for all of it; by the rate
-    /// where the windows differ in length.
-    pub fn share_of(&self, sent: &Totals, sent_seconds: f64) -> f64 {
-        let share = self.messages as f64 / sent.messages as f64;
+    /// What was received over what was sent, 1 for all of it; by the rate where the windows differ in length.
+    pub fn share_of(&self, sent: &Direction) -> f64 {
+        let share = self.messages as f64 / sent.totals.messages as f64;
         match self.window_seconds {
-            Some(seconds) => share * sent_seconds / seconds,
+            Some(seconds) => share * sent.window.seconds / seconds,
             None => share,
         }
     }

@@ -91,6 +91,7 @@ fn direction(messages: [u64; 2]) -> Direction {
         latency_ns: latency(10 + u64::from(index)),
     };
     Direction {
+        window: Window::default(),
         totals: Totals {
             messages: total,
             bytes: total * 65536,
@@ -166,16 +167,17 @@ fn timeline() -> Timeline {
 }
 
 fn send_run() -> Run {
-    let forward = direction([160_000, 196_000]);
+    let mut forward = direction([160_000, 196_000]);
+    forward.window = Window {
+        seconds: 2.0,
+        warmup_seconds: 0.3,
+        warmup_steady: Some(true),
+        doubts: Vec::new(),
+    };
     Run {
         run: 1,
         started_at: "2026-11-20T12:00:01Z".to_owned(),
         complete: true,
-        window: Window {
-            seconds: 2.0,
-            warmup_seconds: 0.3,
-            warmup_steady: Some(true),
-        },
         receiver: Some(Receiver {
             messages: forward.totals.messages,
             bytes: forward.totals.bytes,
@@ -193,6 +195,7 @@ fn write_run() -> Run {
     let mut forward = direction([100, 50]);
     forward.latency_ns = None;
     forward.limits = None;
+    forward.window.seconds = 2.0;
     Run {
         run: 1,
         started_at: "2026-11-20T12:00:05Z".to_owned(),
@@ -201,10 +204,6 @@ fn write_run() -> Run {
             message: "stopped by Ctrl-C, \"early\"".to_owned(),
             hint: None,
         }),
-        window: Window {
-            seconds: 2.0,
-            ..Window::default()
-        },
         forward,
         reverse: Some(direction([90, 60])),
         ..Run::default()

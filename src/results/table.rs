@@ -214,12 +214,15 @@ fn flags(config: &CaseConfig, run: &Run, direction: &Direction) -> String {
     if config.connect != "tcp" && !config.connect.is_empty() {
         flags.push(config.connect.clone());
     }
-    if run.window.warmup_steady == Some(false) {
+    if direction.window.warmup_steady == Some(false) {
         flags.push("unsteady".to_owned());
+    }
+    for doubt in &direction.window.doubts {
+        flags.push(doubt.kind.name().to_owned());
     }
     // What is in flight when a window opens or closes counts for one end only; more than that is worth a word.
     if let Some(receiver) = &run.receiver {
-        let received = receiver.share_of(&direction.totals, run.window.seconds);
+        let received = receiver.share_of(direction);
         if received.is_finite() && (received - 1.0).abs() > 0.02 {
             flags.push(format!("received {:.1}%", received * 100.0));
         }
@@ -272,7 +275,7 @@ fn plural_u64(count: u64, word: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::super::model::CaseResult;
+    use super::super::model::{CaseResult, Doubt, DoubtKind};
     use super::super::sample;
     use super::*;
 
@@ -331,8 +334,15 @@ mod tests {
         assert_eq!(by_cm, "cm");
         assert_eq!(flags_of(|_, run| run.complete = false), "incomplete");
         assert_eq!(flags_of(|_, run| run.run = 3), "run 3");
-        let unsteady = flags_of(|_, run| run.window.warmup_steady = Some(false));
+        let unsteady = flags_of(|_, run| run.forward.window.warmup_steady = Some(false));
         assert_eq!(unsteady, "unsteady");
+        let doubtful = flags_of(|_, run| {
+            run.forward.window.doubts.push(Doubt {
+                kind: DoubtKind::EdgeMissed,
+                message: String::new(),
+            });
+        });
+        assert_eq!(doubtful, "edge missed");
         let mismatch = flags_of(|config, run| {
             config.verify = true;
             run.complete = false;
@@ -345,7 +355,7 @@ mod tests {
         let longer = flags_of(|_, run| {
             let receiver = run.receiver.as_mut().unwrap();
             receiver.messages *= 2;
-            receiver.window_seconds = Some(2.0 * run.window.seconds);
+            receiver.window_seconds = Some(2.0 * run.forward.window.seconds);
         });
         assert_eq!(longer, "", "at the same rate for longer");
     }

@@ -122,7 +122,7 @@ fn kept(ended: &Ended, step: Step) {
             runs[1].forward.totals.messages > 0,
             "{step:?}: the partial case is kept"
         );
-        assert!(runs[1].window.seconds > 0.0, "{step:?}");
+        assert!(runs[1].forward.window.seconds > 0.0, "{step:?}");
     }
 }
 

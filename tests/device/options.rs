@@ -192,6 +192,7 @@ fn warm_ups() {
             .remove(0)
             .runs
             .remove(0)
+            .forward
             .window
     };
     let none = window("0");

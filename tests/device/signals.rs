@@ -42,9 +42,9 @@ fn the_client_keeps_what_it_measured() {
         assert!(run.interrupted && !run.complete, "{op}");
         assert!(run.forward.totals.messages > 0, "{op}");
         assert!(
-            run.window.seconds > 0.5 && run.window.seconds < 30.0,
+            run.forward.window.seconds > 0.5 && run.forward.window.seconds < 30.0,
             "{op}: {:?}",
-            run.window
+            run.forward.window
         );
         assert_eq!(
             run.forward.totals.errors, 0,

@@ -38,7 +38,7 @@ pub fn schema(json: &Value) {
 
 fn check_run(place: &str, config: &CaseConfig, run: &Run) {
     assert!(run.failure.is_none() && !run.interrupted, "{place}");
-    assert!(run.window.seconds > 0.0, "{place}");
+    assert!(run.forward.window.seconds > 0.0, "{place}");
     check_direction(place, config, &run.forward);
     assert_eq!(run.reverse.is_some(), config.bidirectional, "{place}");
     if let Some(reverse) = &run.reverse {
@@ -55,9 +55,13 @@ fn check_run(place: &str, config: &CaseConfig, run: &Run) {
         assert_eq!(receiver.bytes, receiver.messages * config.size, "{place}");
     }
     if let Some(wanted) = config.duration_seconds {
-        let off = (run.window.seconds - wanted).abs();
+        let off = (run.forward.window.seconds - wanted).abs();
         // A loaded host may not let a thread run for a while.
-        assert!(off < 0.25 + wanted, "{place}: {} s", run.window.seconds);
+        assert!(
+            off < 0.25 + wanted,
+            "{place}: {} s",
+            run.forward.window.seconds
+        );
     }
 }
 

@@ -192,12 +192,13 @@ impl Synthetic {
             run,
             started_at: self.started_at.to_owned(),
             complete: true,
-            window: Window {
-                seconds,
-                warmup_seconds: 0.5,
-                warmup_steady: Some(true),
-            },
             forward: Direction {
+                window: Window {
+                    seconds,
+                    warmup_seconds: 0.5,
+                    warmup_steady: Some(true),
+                    doubts: Vec::new(),
+                },
                 totals: Totals::in_window(messages, messages * size, 0, seconds),
                 latency_ns: latency(rng, typical_ns, 400, true),
                 fairness: Some(Fairness {

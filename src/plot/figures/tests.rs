@@ -63,10 +63,6 @@ fn run(number: u32, made: &Made) -> Run {
     Run {
         run: number,
         complete: made.complete,
-        window: Window {
-            seconds: 1.0,
-            ..Window::default()
-        },
         timeline: (!made.timeline.is_empty()).then(|| Timeline {
             interval_seconds: 0.01,
             at_seconds: at.collect(),
@@ -76,6 +72,10 @@ fn run(number: u32, made: &Made) -> Run {
             longest_stall_seconds: None,
         }),
         forward: Direction {
+            window: Window {
+                seconds: 1.0,
+                ..Window::default()
+            },
             totals: Totals {
                 messages: made.latencies.len() as u64,
                 gbit_per_s: made.gbit_per_s,

@@ -52,6 +52,6 @@ pub fn figures(results: &[Loaded]) -> Vec<Figure> {
 /// Time of a worker for one of its messages, in nanoseconds; `None` of a run without a message.
 fn ns_a_message(run: &Run, workers: f64) -> Option<f64> {
     let messages = run.forward.totals.messages;
-    let seconds = run.window.seconds;
+    let seconds = run.forward.window.seconds;
     (messages > 0 && seconds > 0.0).then(|| workers * seconds * 1e9 / messages as f64)
 }

@@ -155,7 +155,7 @@ fn remarks(case: &CaseResult) -> String {
     let incomplete = case.runs.len() - median::complete_runs(case).count();
     let errors: u64 = case.runs.iter().map(|run| run.forward.totals.errors).sum();
     let unsteady = median::complete_runs(case)
-        .filter(|run| run.window.warmup_steady == Some(false))
+        .filter(|run| run.forward.window.warmup_steady == Some(false))
         .count();
     let mut remarks = Vec::new();
     if case.runs.is_empty() {
