@@ -41,6 +41,7 @@ mod sleepers;
 pub mod station;
 pub mod token;
 mod transmit;
+mod window;
 
 /// Version of the protocol between the two ends. It rises with every change that an older end would
 /// misread; both ends must have the same.

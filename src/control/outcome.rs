@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::datapath::{Trouble, WorkerReport};
+use crate::datapath::{Trouble, WindowProgress, WorkerReport};
 use crate::metrics::clock::Clock;
 use crate::metrics::fairness::shares;
 use crate::metrics::histogram::Recorder;
@@ -18,6 +18,7 @@ use crate::verbs::{LinkLayer, Port};
 
 use super::fabric::Fabric;
 use super::rig::Finished;
+use super::window::Windows;
 
 /// QPs beyond which the server's report leaves each QP's histogram out, so that it fits a frame.
 const MOST_HISTOGRAMS: usize = 1024;
@@ -78,9 +79,13 @@ impl EndReport {
     }
 }
 
-/// How throughput went over a window; `None` when it was too short for a sample.
-pub fn timeline(case: &Case, mut sampled: timeline::Timeline) -> Option<Timeline> {
-    sampled.finish();
+/// How throughput went over a window that has closed; `None` when it was too short for a sample.
+pub fn timeline(
+    case: &Case,
+    mut sampled: timeline::Timeline,
+    window: WindowProgress,
+) -> Option<Timeline> {
+    sampled.finish(window.elapsed_ns, window.completed);
     let slowest = sampled.slowest()?;
     let gbit_per_s = |messages_per_s: f64| messages_per_s * f64::from(case.size_bytes) * 8.0 / 1e9;
     let samples = sampled.samples().iter();
@@ -100,10 +105,12 @@ pub fn timeline(case: &Case, mut sampled: timeline::Timeline) -> Option<Timeline
 
 /// What one end sent, wrote or read in its window.
 pub fn direction(case: &Case, finished: &Finished, clock: &Clock) -> Direction {
-    let seconds = window_seconds(case, &finished.workers, clock);
-    let messages = per_qp(finished, |worker, qp| {
-        worker.qps.get(qp).map_or(0, |qp| qp.completed)
-    });
+    let windows = Windows::of(case, finished, clock);
+    let completed =
+        |worker: &WorkerReport, qp: usize| worker.qps.get(qp).map_or(0, |report| report.completed);
+    let messages = per_qp(finished, completed);
+    let of_workers = |worker: &WorkerReport| worker.qps.iter().map(|qp| qp.completed).sum();
+    let seconds = windows.seconds_for(finished.workers.iter().map(of_workers));
     let size = u64::from(case.size_bytes);
     let errors = finished.troubles().map(Trouble::errors).sum();
     let sum: u64 = messages.iter().sum();
@@ -123,7 +130,10 @@ pub fn direction(case: &Case, finished: &Finished, clock: &Clock) -> Direction {
             qpn,
             messages,
             bytes: messages * size,
-            gbit_per_s: gbit_per_s(messages * size, seconds),
+            gbit_per_s: gbit_per_s(
+                messages * size,
+                windows.seconds_for(finished.workers.iter().map(|it| completed(it, index))),
+            ),
             latency_ns: Recorder::merged(recorders(index))
                 .as_ref()
                 .and_then(latency),
@@ -131,10 +141,6 @@ pub fn direction(case: &Case, finished: &Finished, clock: &Clock) -> Direction {
         .collect();
     let all = Recorder::merged((0..messages.len()).flat_map(recorders));
     Direction {
-        window: Window {
-            seconds,
-            ..Window::default()
-        },
         limits: limits(case, &finished.fabric, totals.gbit_per_s),
         totals,
         latency_ns: all.as_ref().and_then(latency),
@@ -147,55 +153,36 @@ pub fn direction(case: &Case, finished: &Finished, clock: &Clock) -> Direction {
         workers: finished
             .workers
             .iter()
-            .map(|worker| worker_result(worker, worker.qps.iter().map(|qp| qp.completed).sum()))
+            .map(|worker| worker_result(worker, &windows, of_workers(worker)))
             .collect(),
+        window: Window {
+            seconds,
+            doubts: windows.into_doubts(),
+            ..Window::default()
+        },
     }
 }
 
 /// What one end received in its window.
 fn receiver(case: &Case, finished: &Finished, clock: &Clock) -> Receiver {
+    let windows = Windows::of(case, finished, clock);
     let workers: Vec<WorkerResult> = finished
         .workers
         .iter()
-        .map(|worker| worker_result(worker, worker.qps.iter().map(|qp| qp.received).sum()))
+        .map(|worker| {
+            let received = worker.qps.iter().map(|qp| qp.received).sum();
+            worker_result(worker, &windows, received)
+        })
         .collect();
     let messages: u64 = workers.iter().map(|worker| worker.messages).sum();
     Receiver {
         messages,
         bytes: messages * u64::from(case.size_bytes),
         window_seconds: matches!(case.stop, Stop::DurationNs(_))
-            .then(|| window_seconds(case, &finished.workers, clock))
+            .then(|| windows.seconds_for(workers.iter().map(|worker| worker.messages)))
             .filter(|&seconds| seconds > 0.0),
         workers,
     }
-}
-
-/// Length of the window: of a counted run from the first worker's start to the last completion; else the
-/// mean of the workers', which open and close theirs within a poll of each other.
-pub fn window_seconds(case: &Case, workers: &[WorkerReport], clock: &Clock) -> f64 {
-    let windows: Vec<(u64, u64)> = workers
-        .iter()
-        .filter_map(|worker| worker.window_raw)
-        .collect();
-    if windows.is_empty() {
-        return 0.0;
-    }
-    let ns = |start, end| clock.ns_between(start, end) as f64;
-    let total_ns = match case.stop {
-        Stop::MessagesPerQp(_) => {
-            let start = windows.iter().map(|window| window.0).min().unwrap_or(0);
-            let end = windows.iter().map(|window| window.1).max().unwrap_or(0);
-            ns(start, end)
-        }
-        Stop::DurationNs(_) => {
-            windows
-                .iter()
-                .map(|&(start, end)| ns(start, end))
-                .sum::<f64>()
-                / windows.len() as f64
-        }
-    };
-    total_ns * 1e-9
 }
 
 /// A figure of each QP, summed over the workers.
@@ -215,8 +202,9 @@ pub(super) fn latency(recorder: &Recorder) -> Option<Latency> {
     Latency::from_histogram(recorder.histogram(), recorder.overflows())
 }
 
-fn worker_result(worker: &WorkerReport, messages: u64) -> WorkerResult {
+fn worker_result(worker: &WorkerReport, windows: &Windows, messages: u64) -> WorkerResult {
     WorkerResult {
+        window_seconds: windows.of_worker(worker.index),
         core: worker.core.map(|core| core as u32),
         messages,
         cpu_seconds: worker.window_raw.map(|_| worker.cpu_seconds),

@@ -4,7 +4,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use crate::datapath::{Counts, Crew, Lane, Mismatch, Phase, Shared, Trouble, WorkerReport};
+use crate::datapath::{
+    Counts, Crew, Edges, Lane, Mismatch, Phase, Shared, Trouble, WindowProgress, WorkerReport,
+};
 use crate::metrics::clock::Clock;
 use crate::metrics::histogram::digits_for;
 use crate::plan::{Case, CqMode, Op, Stop};
@@ -18,6 +20,9 @@ use super::message::{Drained, Message};
 
 /// How often a waiting end looks around.
 pub const TICK: Duration = Duration::from_millis(10);
+
+/// From the agreement on a window to its start: time for all workers to learn of it.
+const WINDOW_LEAD: Duration = Duration::from_millis(20);
 
 /// How long flushed completions are collected after a failure.
 const FLUSH_LIMIT: Duration = Duration::from_millis(200);
@@ -38,6 +43,10 @@ pub struct Finished {
     pub workers: Vec<WorkerReport>,
     /// The QPs' numbers.
     pub qpns: Vec<u32>,
+    /// When the window was to open and to close.
+    pub edges: Edges,
+    /// How far the workers' windows came.
+    pub window: WindowProgress,
 }
 
 impl Rig {
@@ -102,6 +111,35 @@ impl Rig {
             }
         }
         self.shared.set_phase(phase);
+    }
+
+    /// Begins the measurement: returns when all workers know its window. That of a run by time opens
+    /// [`WINDOW_LEAD`] from now, queues filled before.
+    ///
+    /// # Errors
+    /// As [`Rig::wait`].
+    pub fn start_window(&self, link: &Link, stop: &AtomicBool) -> Result<(), Broken> {
+        if let Stop::DurationNs(length_ns) = self.shared.case().stop {
+            if self.fabric.duties().sends && !self.all_entered(Phase::Warmup) {
+                self.set_phase(Phase::Warmup);
+                self.wait(link, stop, |_| self.all_entered(Phase::Warmup))?;
+            }
+            let clock = self.shared.clock();
+            let agreed_raw = clock.raw();
+            let opens_raw = clock.raw_after(agreed_raw, WINDOW_LEAD.as_nanos() as u64);
+            self.shared.set_edges(Edges {
+                agreed_raw,
+                opens_raw,
+                closes_raw: clock.raw_after(opens_raw, length_ns),
+            });
+        }
+        self.set_phase(Phase::Measure);
+        self.wait(link, stop, |_| self.all_entered(Phase::Measure))
+    }
+
+    /// How far the workers' windows have come.
+    pub fn window(&self) -> WindowProgress {
+        self.shared.window()
     }
 
     /// Whether all workers have taken up `phase`.
@@ -278,6 +316,8 @@ impl Rig {
             fabric: self.fabric,
             workers,
             qpns,
+            edges: self.shared.edges(),
+            window: self.shared.window(),
         })
     }
 }

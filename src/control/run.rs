@@ -21,7 +21,7 @@ use super::failure::RunFailure;
 use super::link::Link;
 use super::message::{Drained, Message};
 use super::outcome::{self, EndReport, direction, per_qp};
-use super::rig::{self, Broken, Finished, Rig, TICK};
+use super::rig::{self, Broken, Finished, Rig};
 use super::station::Station;
 
 /// Longest time for the other end to create or connect its objects.
@@ -247,26 +247,17 @@ fn measure(
         Stop::MessagesPerQp(_) => None,
     };
     observer.phase("measure", limit);
-    let before = rig.counts().completed;
-    rig.set_phase(Phase::Measure);
-    rig.wait(link, stop, |_| rig.all_entered(Phase::Measure))?;
-    let started = Instant::now();
-    rig.wait(link, stop, |counts| {
-        let elapsed = started.elapsed();
-        let completed = counts.completed - before;
-        timeline.push(elapsed.as_nanos() as u64, completed);
-        meter.show(elapsed, completed, observer);
+    rig.start_window(link, stop)?;
+    rig.wait(link, stop, |_| {
+        let window = rig.window();
+        timeline.push(window.elapsed_ns, window.completed);
+        let elapsed = Duration::from_nanos(window.elapsed_ns);
+        meter.show(elapsed, window.completed, observer);
         match case.stop {
-            Stop::DurationNs(ns) => elapsed + TICK >= Duration::from_nanos(ns),
-            Stop::MessagesPerQp(each) => completed >= each.saturating_mul(case.qps.into()),
+            Stop::DurationNs(_) => window.is_closed,
+            Stop::MessagesPerQp(each) => window.completed >= each.saturating_mul(case.qps.into()),
         }
-    })?;
-    if let Some(limit) = limit {
-        std::thread::sleep(limit.saturating_sub(started.elapsed()));
-        let completed = rig.counts().completed - before;
-        timeline.push(started.elapsed().as_nanos() as u64, completed);
-    }
-    Ok(())
+    })
 }
 
 /// Brings both ends to rest and checks what only shows then.
@@ -350,7 +341,7 @@ fn conclude(
     };
     if notes.measured {
         run.forward = direction(case, &finished, stage.station.clock());
-        run.timeline = outcome::timeline(case, notes.timeline);
+        run.timeline = outcome::timeline(case, notes.timeline, finished.window);
     } else {
         run.forward.totals.errors = finished.troubles().map(|trouble| trouble.errors()).sum();
     }

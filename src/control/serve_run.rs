@@ -130,8 +130,7 @@ fn drive(link: &Link, rig: &Rig, case: &Case, stop: &AtomicBool) -> Result<(), B
                 measuring = true;
                 // A receiver must count from the first message on, and the coordinator sends only after
                 // the answer: so no worker may still be about to open its window.
-                rig.set_phase(Phase::Measure);
-                rig.wait(link, stop, |_| rig.all_entered(Phase::Measure))?;
+                rig.start_window(link, stop)?;
                 link.send(&Message::Measure)?;
             }
             Message::Stop { now } if started || measuring => {

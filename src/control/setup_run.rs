@@ -187,16 +187,15 @@ fn measure(
     let timeline = RefCell::new(std::mem::take(&mut tally.timeline));
     let started = Instant::now();
     let rig = traffic.map(|traffic| &traffic.rig);
-    let before = rig.map_or(0, |rig| rig.counts().completed);
     let mut meter = Meter::new(case);
     let show = || {
         let elapsed = started.elapsed();
         match rig {
             Some(rig) => {
-                let completed = rig.counts().completed - before;
-                let at_ns = u64::try_from(elapsed.as_nanos()).unwrap_or(u64::MAX);
-                timeline.borrow_mut().push(at_ns, completed);
-                meter.show(elapsed, completed, observer);
+                let window = rig.window();
+                let mut timeline = timeline.borrow_mut();
+                timeline.push(window.elapsed_ns, window.completed);
+                meter.show(elapsed, window.completed, observer);
             }
             None => observer.waiting(elapsed),
         }
@@ -319,5 +318,5 @@ fn of_traffic(stage: &Stage<'_>, moving: &Case, finished: &Finished, tally: Tall
         seconds: run.forward.window.seconds,
         ..warmed
     };
-    run.timeline = outcome::timeline(moving, tally.timeline);
+    run.timeline = outcome::timeline(moving, tally.timeline, finished.window);
 }

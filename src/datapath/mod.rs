@@ -17,6 +17,6 @@ pub use geometry::Geometry;
 pub use lane::{Lane, Receiver, RemoteMemory, Sender, check_written, fill_for_reads};
 pub use layout::{Layout, sends_inline};
 pub use report::{QpReport, WorkerReport};
-pub use shared::{Counts, Phase, Shared};
+pub use shared::{Counts, Edges, Phase, Shared, WindowProgress};
 pub use trouble::{FailedCompletion, Mismatch, Place, Trouble};
 pub use worker::{Sleep, WorkerSpec};

@@ -12,6 +12,8 @@ pub struct WorkerReport {
     pub core: Option<usize>,
     /// Raw clock readings when its window opened and closed; `None` if it never did both.
     pub window_raw: Option<(u64, u64)>,
+    /// How long it did not look at its CQs over the start and over the end of the window, in raw clock units.
+    pub unattended_raw: [u64; 2],
     /// CPU time in the window.
     pub cpu_seconds: f64,
     /// Polls in the window.

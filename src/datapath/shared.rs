@@ -20,7 +20,7 @@ pub enum Phase {
     Idle,
     /// Send, record nothing.
     Warmup,
-    /// Send and record.
+    /// Send, and record between the edges of the window.
     Measure,
     /// Let the queues run empty; record nothing.
     Drain,
@@ -42,6 +42,48 @@ pub struct Counters {
     /// The phase it has entered: send queues are filled where that belongs to it, and its counts up to
     /// then published.
     pub(super) entered: AtomicU32,
+    /// When its window opened and closed, as raw clock readings; 0 for not yet.
+    pub(super) opened_raw: AtomicU64,
+    pub(super) closed_raw: AtomicU64,
+    /// What it had completed by then.
+    pub(super) completed_before: AtomicU64,
+    pub(super) completed_by_end: AtomicU64,
+}
+
+/// The instants between which all workers of an end measure, as raw clock readings.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Edges {
+    /// When they were agreed on.
+    pub agreed_raw: u64,
+    /// The first instant of the window.
+    pub opens_raw: u64,
+    /// The first instant after it.
+    pub closes_raw: u64,
+}
+
+impl Edges {
+    /// A window that opens as soon as a worker takes up [`Phase::Measure`], and closes when it takes up
+    /// another phase.
+    pub const OF_PHASE: Edges = Edges {
+        agreed_raw: 0,
+        opens_raw: 0,
+        closes_raw: u64::MAX,
+    };
+
+    fn to_array(self) -> [u64; 3] {
+        [self.agreed_raw, self.opens_raw, self.closes_raw]
+    }
+}
+
+/// How far the windows of an end's workers have come.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct WindowProgress {
+    /// Messages completed in them.
+    pub completed: u64,
+    /// Time since they were to open, or since the first one did; it ends with them.
+    pub elapsed_ns: u64,
+    /// All have closed.
+    pub is_closed: bool,
 }
 
 /// Sums of all workers' counts.
@@ -65,6 +107,8 @@ pub struct Shared {
     phase: CachePadded<AtomicU32>,
     failed: CachePadded<AtomicBool>,
     counters: Vec<CachePadded<Counters>>,
+    /// See [`Edges`].
+    edges: [AtomicU64; 3],
     /// Of the workers that sleep.
     bells: OnceLock<Vec<Arc<Bell>>>,
 }
@@ -81,6 +125,7 @@ impl Shared {
             phase: CachePadded::new(AtomicU32::new(Phase::Idle as u32)),
             failed: CachePadded::new(AtomicBool::new(false)),
             counters: (0..workers).map(|_| CachePadded::default()).collect(),
+            edges: Edges::OF_PHASE.to_array().map(AtomicU64::new),
             bells: OnceLock::new(),
         }
     }
@@ -106,6 +151,64 @@ impl Shared {
         for bell in self.bells.get().into_iter().flatten() {
             bell.ring();
         }
+    }
+
+    /// Says when the window opens and closes, before [`Phase::Measure`] is set; [`Edges::OF_PHASE`] where nobody
+    /// does.
+    pub fn set_edges(&self, edges: Edges) {
+        // The phase that is set after it makes them visible.
+        for (cell, edge) in self.edges.iter().zip(edges.to_array()) {
+            cell.store(edge, Ordering::Relaxed);
+        }
+    }
+
+    /// When the window opens and closes.
+    pub fn edges(&self) -> Edges {
+        let [agreed_raw, opens_raw, closes_raw] = self
+            .edges
+            .each_ref()
+            .map(|cell| cell.load(Ordering::Relaxed));
+        Edges {
+            agreed_raw,
+            opens_raw,
+            closes_raw,
+        }
+    }
+
+    /// How far the workers' windows have come.
+    pub fn window(&self) -> WindowProgress {
+        let mut progress = WindowProgress {
+            is_closed: !self.counters.is_empty(),
+            ..WindowProgress::default()
+        };
+        let edges = self.edges();
+        let (mut first_raw, mut last_raw) = (u64::MAX, 0);
+        for counters in &self.counters {
+            let opened_raw = counters.opened_raw.load(Ordering::Acquire);
+            let closed_raw = counters.closed_raw.load(Ordering::Acquire);
+            let is_closed = closed_raw != 0;
+            progress.is_closed &= is_closed;
+            if opened_raw == 0 {
+                continue;
+            }
+            let now = if is_closed {
+                counters.completed_by_end.load(Ordering::Relaxed)
+            } else {
+                counters.completed.load(Ordering::Acquire)
+            };
+            let before = counters.completed_before.load(Ordering::Relaxed);
+            progress.completed += now.saturating_sub(before);
+            first_raw = first_raw.min(opened_raw);
+            last_raw = last_raw.max(closed_raw);
+        }
+        if edges != Edges::OF_PHASE {
+            first_raw = edges.opens_raw;
+        }
+        if !progress.is_closed {
+            last_raw = self.clock.raw().min(edges.closes_raw);
+        }
+        progress.elapsed_ns = self.clock.ns_between(first_raw, last_raw);
+        progress
     }
 
     /// Names the bells, before the first worker starts.

@@ -6,7 +6,9 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering::{Relaxed, Release};
 
 use crate::metrics::histogram::Samples;
-use crate::verbs::{Completion, CompletionQueue, Operation, PostError, SendScratch, WcBatch};
+use crate::verbs::{
+    Completion, CompletionQueue, Operation, POLL_BATCH, PostError, SendScratch, WcBatch,
+};
 
 use super::Geometry;
 use super::lane::{Lane, Sender};
@@ -15,6 +17,7 @@ use super::shared::{Phase, Shared};
 use super::trouble::{FailedCompletion, Trouble};
 use super::wr_id::{TAIL_SLOT, WrId};
 
+mod phases;
 mod posting;
 mod sleeping;
 mod window;
@@ -22,7 +25,7 @@ mod window;
 use posting::{CALL_WEIGHT, PACE_EVERY, STAMP_LASTS};
 use sleeping::Idle;
 pub use sleeping::Sleep;
-use window::WindowMarks;
+use window::Window;
 
 /// What one worker is given.
 pub struct WorkerSpec {
@@ -92,7 +95,6 @@ pub(super) struct Worker<
     trouble: Trouble,
     phase: Phase,
     mode: Mode,
-    measuring: bool,
     posted: u64,
     completed: u64,
     received: u64,
@@ -106,7 +108,7 @@ pub(super) struct Worker<
     /// Batches of completions until that is looked at again.
     pace_in: u32,
     last_seen_raw: u64,
-    window: WindowMarks,
+    window: Window,
     /// Chains of the two parts of a slot but for the last one: where that begins.
     last_chain_of_head: u32,
     last_chain_of_rest: u32,
@@ -148,7 +150,6 @@ impl<'s, const VERIFY: bool, const LATENCY: bool, const CONTENDED: bool, const S
             trouble: Trouble::new(),
             phase: Phase::Idle,
             mode: Mode::Silent,
-            measuring: false,
             posted: 0,
             completed: 0,
             received: 0,
@@ -159,7 +160,7 @@ impl<'s, const VERIFY: bool, const LATENCY: bool, const CONTENDED: bool, const S
             stamp_lasts: STAMP_LASTS,
             pace_in: 1,
             last_seen_raw: 0,
-            window: WindowMarks::default(),
+            window: Window::new(most_piled_up(shared, spec, CONTENDED)),
             last_chain_of_head: last_chain(geometry.head),
             last_chain_of_rest: last_chain(geometry.unit - geometry.head),
         }
@@ -174,14 +175,13 @@ impl<'s, const VERIFY: bool, const LATENCY: bool, const CONTENDED: bool, const S
             if self.phase == Phase::Exit {
                 return self.report();
             }
+            let mut found = false;
             for cq in &self.spec.cqs {
                 self.polls += 1;
                 match cq.poll(&mut batch) {
                     Ok([]) => self.empty_polls += 1,
                     Ok(completions) => {
-                        if SLEEPS {
-                            idle.ends();
-                        }
+                        found = true;
                         // Another worker may have posted these in a phase that this one has not entered
                         // yet: without it, they would be dropped or not charged to the budget.
                         if CONTENDED {
@@ -192,8 +192,14 @@ impl<'s, const VERIFY: bool, const LATENCY: bool, const CONTENDED: bool, const S
                     Err(error) => self.refused(error),
                 }
             }
+            if !found {
+                self.attend();
+            }
+            if self.window.is_catching_up() {
+                self.after_pass_of_catching_up();
+            }
             if SLEEPS {
-                self.after_pass(&mut idle);
+                self.after_pass(&mut idle, found);
             }
         }
     }
@@ -210,12 +216,14 @@ impl<'s, const VERIFY: bool, const LATENCY: bool, const CONTENDED: bool, const S
 
     #[inline]
     fn handle(&mut self, completions: &[Completion]) {
-        let seen_raw = if LATENCY || self.measuring {
+        let seen_raw = if LATENCY || self.window.is_watched() {
             self.shared.clock.raw()
         } else {
             0
         };
+        self.look(seen_raw);
         self.last_seen_raw = seen_raw;
+        self.window.pass_was_full |= completions.len() == POLL_BATCH;
         if LATENCY {
             self.stamp_raw = seen_raw;
             self.since_stamp = 0;
@@ -254,7 +262,6 @@ impl<'s, const VERIFY: bool, const LATENCY: bool, const CONTENDED: bool, const S
     #[inline]
     fn repeat(&mut self, completions: &[Completion], seen_raw: u64) {
         let unit = self.geometry.unit;
-        let record = LATENCY && self.measuring;
         for completion in completions {
             let id = WrId::from_raw(completion.wr_id());
             let slot = id.slot();
@@ -271,11 +278,13 @@ impl<'s, const VERIFY: bool, const LATENCY: bool, const CONTENDED: bool, const S
                 self.completed(completion, seen_raw);
                 continue;
             }
-            if record && let Some(samples) = &mut seat.samples {
-                let posted_raw = posted_at.load(Relaxed);
-                samples.record(self.shared.clock.ns_between(posted_raw, seen_raw));
-            }
             if LATENCY {
+                let posted_raw = posted_at.load(Relaxed);
+                if posted_raw <= self.window.record_until_raw
+                    && let Some(samples) = &mut seat.samples
+                {
+                    samples.record(self.shared.clock.ns_between(posted_raw, seen_raw));
+                }
                 if self.since_stamp >= self.stamp_lasts {
                     self.stamp_raw = self.shared.clock.raw();
                     self.since_stamp = 0;
@@ -324,11 +333,11 @@ impl<'s, const VERIFY: bool, const LATENCY: bool, const CONTENDED: bool, const S
         self.completed += messages;
         seat.tally.completed += messages;
         if LATENCY
-            && self.measuring
-            && let Some(samples) = &mut seat.samples
             && let Some(posted_at) = sender.posted_at.get(slot as usize)
+            && let posted_raw = posted_at.load(Relaxed)
+            && posted_raw <= self.window.record_until_raw
+            && let Some(samples) = &mut seat.samples
         {
-            let posted_raw = posted_at.load(Relaxed);
             samples.record(self.shared.clock.ns_between(posted_raw, seen_raw));
         }
         if self.several_per_slot && !last_of_slot::<CONTENDED>(&geometry, sender, slot) {
@@ -436,6 +445,18 @@ impl<'s, const VERIFY: bool, const LATENCY: bool, const CONTENDED: bool, const S
         self.mode = Mode::Silent;
         self.shared.set_failed();
     }
+}
+
+/// Completions that can wait in the CQs of a worker.
+fn most_piled_up(shared: &Shared, spec: &WorkerSpec, contended: bool) -> u64 {
+    let geometry = shared.geometry;
+    let in_flight = u64::from(geometry.completions_in_flight()) + u64::from(shared.case.rx_depth);
+    let qps = if contended {
+        shared.lanes.len()
+    } else {
+        spec.lanes.len()
+    };
+    qps as u64 * in_flight
 }
 
 #[inline]

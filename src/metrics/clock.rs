@@ -30,6 +30,12 @@ impl Clock {
         self.inner.raw()
     }
 
+    /// The reading `ns` after one.
+    pub fn raw_after(&self, start_raw: u64, ns: u64) -> u64 {
+        let ticks = (u128::from(ns) << SCALE_BITS) / u128::from(self.scale.max(1));
+        start_raw.saturating_add(u64::try_from(ticks).unwrap_or(u64::MAX))
+    }
+
     /// Nanoseconds from one raw reading to a later one; 0 when `end_raw` is the earlier, as two
     /// cores' counters may differ by a few ticks.
     #[inline]
@@ -61,6 +67,17 @@ mod tests {
         let expected_ns = start.elapsed().as_nanos() as f64;
         assert!(measured_ns <= expected_ns * 1.01, "{measured_ns} ns");
         assert!(measured_ns >= 49e6, "{measured_ns} ns");
+    }
+
+    #[test]
+    fn a_reading_ahead_is_so_many_nanoseconds_away() {
+        let clock = Clock::new();
+        for ns in [0, 1_000, 20_000_000, 7 * 24 * 3600 * 1_000_000_000] {
+            let start_raw = clock.raw();
+            let told_ns = clock.ns_between(start_raw, clock.raw_after(start_raw, ns));
+            assert!(told_ns.abs_diff(ns) <= 2, "{told_ns} for {ns}");
+        }
+        assert_eq!(clock.raw_after(5, u64::MAX), clock.raw_after(5, u64::MAX));
     }
 
     #[test]

@@ -59,8 +59,16 @@ impl Timeline {
         }
     }
 
-    /// Ends the window: a rest shorter than half an interval is joined to the interval before it.
-    pub fn finish(&mut self) {
+    /// Ends the window at `end_ns`, when `messages` were completed in it. Samples that were taken later are cut
+    /// back to it, and a rest shorter than half an interval is joined to the interval before it.
+    pub fn finish(&mut self, end_ns: u64, messages: u64) {
+        while let Some(last) = self.samples.pop_if(|last| last.at_ns > end_ns) {
+            self.closed = (
+                self.samples.last().map_or(0, |sample| sample.at_ns),
+                self.closed.1 - last.messages,
+            );
+        }
+        self.seen = (end_ns, messages);
         let rest_ns = self.seen.0.saturating_sub(self.closed.0);
         let rest = self.seen.1.saturating_sub(self.closed.1);
         match self.samples.last_mut() {
@@ -147,7 +155,8 @@ mod tests {
         for &(at_ms, messages) in pushes {
             timeline.push(at_ms * MS, messages);
         }
-        timeline.finish();
+        let (at_ms, messages) = pushes.last().copied().unwrap_or_default();
+        timeline.finish(at_ms * MS, messages);
         timeline
     }
 
@@ -181,6 +190,25 @@ mod tests {
         assert_eq!(samples(&of(&[(2, 7)])), [(2, 7)]);
         assert_eq!(samples(&of(&[])), []);
         assert_eq!(of(&[]).slowest(), None);
+    }
+
+    #[test]
+    fn it_ends_with_the_window_and_holds_all_of_it() {
+        let mut timeline = of(&[]);
+        [(10, 100), (20, 200), (30, 290)]
+            .into_iter()
+            .for_each(|(at, count)| timeline.push(at * MS, count));
+        let mut late = timeline.clone();
+        timeline.finish(60 * MS, 300);
+        assert_eq!(
+            samples(&timeline),
+            [(10, 100), (20, 100), (30, 90), (60, 10)],
+            "what nobody sampled is there"
+        );
+        late.finish(26 * MS, 290);
+        assert_eq!(samples(&late), [(10, 100), (20, 100), (26, 90)]);
+        late.finish(23 * MS, 290);
+        assert_eq!(samples(&late), [(10, 100), (23, 190)]);
     }
 
     #[test]
@@ -220,7 +248,7 @@ mod tests {
     fn a_long_window_has_longer_intervals() {
         let mut timeline = Timeline::default();
         (1..=20_000u64).for_each(|i| timeline.push(i * 10 * MS, i * 5));
-        timeline.finish();
+        timeline.finish(200_000 * MS, 100_000);
         assert_eq!(timeline.interval_ns(), 40 * MS);
         assert!(timeline.samples().len() <= MOST_SAMPLES);
         let sum: u64 = timeline
@@ -242,7 +270,7 @@ mod tests {
                 count += more;
                 timeline.push(at, count);
             }
-            timeline.finish();
+            timeline.finish(at, count);
             prop_assert_eq!(timeline.samples().iter().map(|sample| sample.messages).sum::<u64>(), count);
             prop_assert!(timeline.samples().is_sorted_by(|a, b| a.at_ns < b.at_ns));
             prop_assert_eq!(timeline.samples().last().map_or(0, |last| last.at_ns), at);

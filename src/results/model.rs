@@ -307,8 +307,9 @@ pub struct Run {
     pub connect: Option<Connect>,
 }
 
-/// Throughput over time, as the thread that steers the run sampled it: about every 10 ms, and more
-/// seldom in windows so long that the samples were too many. What was not sampled is in the next sample.
+/// Throughput over the window, as the thread that steers the run sampled it: about every 10 ms, and more
+/// seldom in windows so long that the samples were too many. What was not sampled is in the next sample; the sum
+/// is the total.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Timeline {
     /// Length of an interval that was aimed at.
@@ -339,7 +340,8 @@ pub struct Failure {
 /// The time in which one end measured.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Window {
-    /// Length of the measurement window.
+    /// Length of the measurement window. With several workers, whose windows may differ: the time in which
+    /// the sum of their rates moves the sum of their messages.
     pub seconds: f64,
     /// Length of the warm-up before it.
     pub warmup_seconds: f64,
@@ -494,6 +496,9 @@ pub struct QpResult {
 pub struct WorkerResult {
     /// Core that it was pinned to; `null` when it was not.
     pub core: Option<u32>,
+    /// Length of its own window, by which its messages are divided; `null` when it had none.
+    #[serde(default)]
+    pub window_seconds: Option<f64>,
     /// Messages whose completions it saw.
     pub messages: u64,
     /// CPU time that it used; `null` where the system does not tell.

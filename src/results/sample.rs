@@ -107,6 +107,7 @@ fn direction(messages: [u64; 2]) -> Direction {
         }),
         qps: (0..).zip(messages).map(qp).collect(),
         workers: vec![WorkerResult {
+            window_seconds: Some(2.0),
             core: Some(3),
             messages: total,
             cpu_seconds: Some(1.75),

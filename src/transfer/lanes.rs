@@ -345,6 +345,6 @@ impl Idle {
         if worker.cq.arm()? {
             return Ok(());
         }
-        worker.channel.wait(&worker.bell)
+        worker.channel.wait(&worker.bell, None)
     }
 }

@@ -1,9 +1,10 @@
 //! Sleeping until a CQ has something: completion channels, and bells by which another thread wakes a sleeper.
 
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
-use std::ptr::{NonNull, null_mut};
+use std::ptr::{NonNull, null, null_mut};
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use rdma_sys::{ibv_comp_channel, ibv_cq};
 
@@ -70,8 +71,8 @@ impl CompletionChannel {
         Ok(Arc::new(channel))
     }
 
-    /// Sleeps until an event of one of its CQs comes or the bell rings, and takes the events there are. It may also
-    /// return for no reason.
+    /// Sleeps until an event of one of its CQs comes, the bell rings or `longest` is over, and takes the events there
+    /// are. It may also return for no reason.
     ///
     /// No completion is slept over by a thread that does this: ask all its CQs for an event
     /// ([`CompletionQueue::arm`](super::CompletionQueue::arm)); if that was news to any of them, poll all again; wait
@@ -80,15 +81,20 @@ impl CompletionChannel {
     ///
     /// # Errors
     /// The failed call.
-    pub fn wait(&self, bell: &Bell) -> Result<(), VerbsError> {
+    pub fn wait(&self, bell: &Bell, longest: Option<Duration>) -> Result<(), VerbsError> {
         let poll = |fd| libc::pollfd {
             fd,
             events: libc::POLLIN,
             revents: 0,
         };
         let mut files = [poll(self.fd()), poll(bell.0.as_raw_fd())];
-        // SAFETY: two valid pollfds.
-        if unsafe { libc::poll(files.as_mut_ptr(), 2, -1) } < 0 {
+        let limit = longest.map(|longest| libc::timespec {
+            tv_sec: longest.as_secs().try_into().unwrap_or(libc::time_t::MAX),
+            tv_nsec: longest.subsec_nanos().into(),
+        });
+        let limit = limit.as_ref().map_or(null(), std::ptr::from_ref);
+        // SAFETY: two valid pollfds, a time that lives as long as the call or none, and no mask of signals.
+        if unsafe { libc::ppoll(files.as_mut_ptr(), 2, limit, null()) } < 0 {
             return match std::io::Error::last_os_error().raw_os_error() {
                 Some(libc::EINTR) => Ok(()),
                 _ => Err(self.failed(Operation::WaitForEvent)),

@@ -25,3 +25,4 @@ mod send_refused;
 mod stage;
 mod transfers;
 mod truth;
+mod window;

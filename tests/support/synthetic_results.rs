@@ -210,6 +210,7 @@ impl Synthetic {
                 workers: (0..workers.min(qps))
                     .map(|core| WorkerResult {
                         core: Some(core),
+                        window_seconds: Some(seconds),
                         messages: messages / u64::from(workers.min(qps)),
                         cpu_seconds: Some(seconds * 0.99),
                         polls: messages,

@@ -2,8 +2,10 @@
 //! completion channel until a completion or the next phase comes.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use super::Worker;
+use super::window::NEVER;
 use crate::plan::PollMode;
 use crate::verbs::{Bell, CompletionChannel, VerbsError};
 
@@ -24,16 +26,7 @@ pub struct Sleep {
 /// Since when a worker has found nothing.
 #[derive(Default)]
 pub(super) struct Idle {
-    found: bool,
     since_raw: Option<u64>,
-}
-
-impl Idle {
-    /// A completion came.
-    #[inline]
-    pub(super) fn ends(&mut self) {
-        self.found = true;
-    }
 }
 
 impl<const VERIFY: bool, const LATENCY: bool, const CONTENDED: bool, const SLEEPS: bool>
@@ -41,8 +34,8 @@ impl<const VERIFY: bool, const LATENCY: bool, const CONTENDED: bool, const SLEEP
 {
     /// After each pass over all CQs.
     #[inline]
-    pub(super) fn after_pass(&mut self, idle: &mut Idle) {
-        if std::mem::take(&mut idle.found) {
+    pub(super) fn after_pass(&mut self, idle: &mut Idle, found: bool) {
+        if found {
             idle.since_raw = None;
         } else {
             self.rest(idle);
@@ -50,9 +43,14 @@ impl<const VERIFY: bool, const LATENCY: bool, const CONTENDED: bool, const SLEEP
     }
 
     fn rest(&mut self, idle: &mut Idle) {
-        let Some(sleep) = &self.spec.sleep else {
+        let spec = self.spec;
+        let Some(sleep) = &spec.sleep else {
             return;
         };
+        // The next pass opens the window.
+        if self.window.is_catching_up() {
+            return;
+        }
         if self.shared.case.poll == PollMode::Adaptive {
             let clock = &self.shared.clock;
             let now_raw = clock.raw();
@@ -68,11 +66,17 @@ impl<const VERIFY: bool, const LATENCY: bool, const CONTENDED: bool, const SLEEP
     }
 
     /// See [`CompletionChannel::wait`] for why no completion is slept over.
-    fn sleep(&self, sleep: &Sleep) -> Result<(), VerbsError> {
+    fn sleep(&mut self, sleep: &Sleep) -> Result<(), VerbsError> {
         if self.arm()? {
             return Ok(());
         }
-        sleep.channel.wait(&sleep.bell)?;
+        // An edge of the window is attended to like a completion.
+        let until_edge = (self.window.edge_raw != NEVER).then(|| {
+            let clock = &self.shared.clock;
+            Duration::from_nanos(clock.ns_between(clock.raw(), self.window.edge_raw))
+        });
+        sleep.channel.wait(&sleep.bell, until_edge)?;
+        self.woken();
         if CONTENDED {
             self.arm()?;
         }

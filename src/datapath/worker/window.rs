@@ -1,134 +1,278 @@
-//! The worker's phases: what each one makes it do, the measurement window, and the report at the end.
+//! The worker's measurement window: when it opens and closes, and what belongs to it.
+//!
+//! The edges are instants that all workers know ([`Edges`]). A worker may be kept from its core over an
+//! edge, and then nobody knows on which side of it the completions belong that piled up meanwhile. So its own
+//! window lies within the edges: it opens once what piled up was taken, and closes at its last look before
+//! the end, with what it had counted by then. Its messages are divided by its own window. What was held up
+//! while it was away may follow for as long again, so an absence that ended so near an edge counts as one
+//! over it.
 
-use std::sync::atomic::Ordering::Release;
+use std::sync::atomic::Ordering::{Relaxed, Release};
 
-use super::super::report::{QpReport, WorkerReport};
-use super::super::shared::Phase;
-use super::{Mode, Tally, Worker};
+use super::super::shared::Edges;
+use super::Worker;
 use crate::metrics::cpu;
-use crate::metrics::histogram::Samples;
-use crate::plan::Stop;
 
-/// Readings taken when the window opens and closes.
-#[derive(Clone, Copy, Default)]
-pub(super) struct WindowMarks {
-    start_raw: Option<u64>,
-    end_raw: Option<u64>,
-    cpu_seconds: f64,
-    polls: u64,
-    empty_polls: u64,
+/// A look at the CQs is late when the one before it is longer ago than this part of the window.
+const LATE_PARTS: u64 = 400;
+
+/// A window that is not open after this part of it opens as it is.
+const GIVE_UP_PARTS: u64 = 50;
+
+/// Later than any reading.
+pub(super) const NEVER: u64 = u64::MAX;
+
+/// How far a worker's window has come.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Stage {
+    /// No window is near.
+    None,
+    /// The start is known and ahead.
+    Ahead,
+    /// The start is over; what piled up before it may still wait in the CQs.
+    CatchingUp,
+    Open,
+    Closed,
 }
 
-impl<const VERIFY: bool, const LATENCY: bool, const CONTENDED: bool, const SLEEPS: bool>
-    Worker<'_, VERIFY, LATENCY, CONTENDED, SLEEPS>
-{
-    /// Takes up a phase.
-    pub(super) fn enter(&mut self, phase: Phase) {
-        let counted = matches!(self.shared.case.stop, Stop::MessagesPerQp(_));
-        // A session may set the next phase before it sees that the run failed in this one. Posting again
-        // would then meet full queues, and hide the cause behind a refused post.
-        let failed = self.shared.has_failed();
-        match phase {
-            Phase::Idle => {}
-            Phase::Warmup => {
-                if !failed {
-                    self.mode = Mode::Run;
-                    self.fill();
-                }
-            }
-            Phase::Measure => {
-                if counted {
-                    self.open_window();
-                }
-                let mode = if counted { Mode::Budget } else { Mode::Run };
-                if failed {
-                    self.mode = Mode::Silent;
-                } else if self.mode != mode {
-                    self.mode = mode;
-                    self.fill();
-                }
-                // A run by time without warm-up: filling the queues is not yet the steady state.
-                if !counted {
-                    self.open_window();
-                }
-            }
-            Phase::Drain => {
-                self.close_window(counted);
-                self.mode = if failed { Mode::Silent } else { Mode::Close };
-            }
-            Phase::Abort | Phase::Exit => {
-                self.close_window(counted);
-                self.mode = Mode::Silent;
-            }
-        }
-        self.publish();
-        if let Some(counters) = self.shared.counters(self.spec.index) {
-            counters.entered.store(phase as u32, Release);
+/// A time in which a worker did not look at its CQs.
+#[derive(Clone, Copy, Default)]
+struct Absence {
+    length_raw: u64,
+    end_raw: u64,
+}
+
+impl Absence {
+    /// Until when what it held up may follow.
+    fn reach_raw(self) -> u64 {
+        self.end_raw + self.length_raw
+    }
+}
+
+/// One worker's window.
+pub(super) struct Window {
+    stage: Stage,
+    edges: Edges,
+    /// The next instant that changes something.
+    pub(super) edge_raw: u64,
+    /// When it last knew its CQs to be empty, or had taken a batch from them.
+    pub(super) attended_raw: u64,
+    /// Samples of messages posted up to then are recorded; 0 for none.
+    pub(super) record_until_raw: u64,
+    /// Clock units after which a look at the CQs is late, and the reading at which it gives up catching up.
+    pub(super) late_raw: u64,
+    give_up_raw: u64,
+    /// When the present pass over the CQs began, and whether a batch of it was full.
+    pass_began_raw: u64,
+    pub(super) pass_was_full: bool,
+    /// Completions that it had seen when it began to catch up, and how many can have piled up by then.
+    seen_before: u64,
+    most_piled_up: u64,
+    pub(super) start_raw: Option<u64>,
+    pub(super) end_raw: Option<u64>,
+    /// How long it did not look at the CQs over its start and its end.
+    pub(super) unattended_raw: [u64; 2],
+    absence: Absence,
+    pub(super) cpu_seconds: f64,
+    pub(super) polls: u64,
+    pub(super) empty_polls: u64,
+}
+
+impl Window {
+    pub(super) fn new(most_piled_up: u64) -> Self {
+        Window {
+            stage: Stage::None,
+            edges: Edges::OF_PHASE,
+            edge_raw: NEVER,
+            attended_raw: 0,
+            record_until_raw: 0,
+            late_raw: NEVER,
+            give_up_raw: NEVER,
+            pass_began_raw: 0,
+            pass_was_full: false,
+            seen_before: 0,
+            most_piled_up,
+            start_raw: None,
+            end_raw: None,
+            unattended_raw: [0; 2],
+            absence: Absence::default(),
+            cpu_seconds: 0.0,
+            polls: 0,
+            empty_polls: 0,
         }
     }
 
-    pub(super) fn open_window(&mut self) {
+    /// Whether each look at the CQs must be timed.
+    #[inline]
+    pub(super) fn is_watched(&self) -> bool {
+        matches!(self.stage, Stage::Ahead | Stage::CatchingUp | Stage::Open)
+    }
+
+    #[inline]
+    pub(super) fn is_catching_up(&self) -> bool {
+        self.stage == Stage::CatchingUp
+    }
+}
+
+impl<'s, const VERIFY: bool, const LATENCY: bool, const CONTENDED: bool, const SLEEPS: bool>
+    Worker<'s, VERIFY, LATENCY, CONTENDED, SLEEPS>
+{
+    /// Takes up the window whose edges are set.
+    pub(super) fn expect_window(&mut self) {
+        let edges = self.shared.edges();
+        let now_raw = self.shared.clock.raw();
+        self.window.edges = edges;
+        self.window.attended_raw = now_raw;
+        self.last_seen_raw = now_raw;
+        if edges == Edges::OF_PHASE {
+            self.open_window();
+            return;
+        }
+        self.window.attended_raw = edges.agreed_raw;
+        let length_raw = edges.closes_raw.saturating_sub(edges.opens_raw);
+        self.window.late_raw = length_raw / LATE_PARTS;
+        self.window.give_up_raw = edges.opens_raw + length_raw / GIVE_UP_PARTS;
+        self.window.stage = Stage::Ahead;
+        self.window.edge_raw = edges.opens_raw;
+    }
+
+    /// After a pass that found nothing.
+    #[inline]
+    pub(super) fn attend(&mut self) {
+        if self.window.is_watched() {
+            let now_raw = self.shared.clock.raw();
+            self.look(now_raw);
+        }
+    }
+
+    /// Notes a look at the CQs, before what it found is counted.
+    #[inline]
+    pub(super) fn look(&mut self, now_raw: u64) {
+        if now_raw.saturating_sub(self.window.attended_raw) > self.window.late_raw {
+            self.was_away(now_raw);
+        }
+        if now_raw >= self.window.edge_raw {
+            self.reach_edge(now_raw);
+        }
+        self.window.attended_raw = now_raw;
+    }
+
+    #[cold]
+    fn was_away(&mut self, now_raw: u64) {
+        let absence = Absence {
+            length_raw: now_raw - self.window.attended_raw,
+            end_raw: now_raw,
+        };
+        if absence.reach_raw() > self.window.absence.reach_raw() {
+            self.window.absence = absence;
+        }
+    }
+
+    /// How long it was away over an edge; `looked_raw` is when it looked last.
+    fn away_over(&self, edge_raw: u64, looked_raw: u64) -> u64 {
+        let absence = self.window.absence;
+        let before_raw = if absence.reach_raw() > edge_raw {
+            absence.length_raw
+        } else {
+            0
+        };
+        before_raw.max(looked_raw.saturating_sub(edge_raw))
+    }
+
+    /// After a sleep, which counts as a look at the CQs: a completion would have ended it.
+    #[cold]
+    pub(super) fn woken(&mut self) {
+        if !self.window.is_watched() {
+            return;
+        }
+        let now_raw = self.shared.clock.raw();
+        if now_raw >= self.window.edge_raw {
+            if now_raw - self.window.edge_raw <= self.window.late_raw {
+                self.window.attended_raw = self.window.edge_raw;
+            }
+            self.look(now_raw);
+        }
+        self.window.attended_raw = now_raw;
+    }
+
+    /// The edge that was ahead is over at `now_raw`, when what was just polled is not counted yet.
+    #[cold]
+    pub(super) fn reach_edge(&mut self, now_raw: u64) {
+        match self.window.stage {
+            Stage::Ahead => {
+                self.window.stage = Stage::CatchingUp;
+                self.window.edge_raw = NEVER;
+                self.window.seen_before = self.completed + self.received;
+                // The pass under way began before the edge.
+                self.window.pass_was_full = true;
+                self.window.pass_began_raw = now_raw;
+            }
+            Stage::Open => {
+                self.window.unattended_raw[1] = self.away_over(self.window.edge_raw, now_raw);
+                self.close_window(self.window.attended_raw);
+            }
+            Stage::None | Stage::CatchingUp | Stage::Closed => self.window.edge_raw = NEVER,
+        }
+    }
+
+    /// After each pass while catching up: the window opens after one that left nothing behind and took no
+    /// longer than usual.
+    #[cold]
+    pub(super) fn after_pass_of_catching_up(&mut self) {
+        let window = &mut self.window;
+        let took_raw = window.attended_raw.saturating_sub(window.pass_began_raw);
+        let was_full = std::mem::take(&mut window.pass_was_full);
+        window.pass_began_raw = window.attended_raw;
+        let seen = self.completed + self.received - window.seen_before;
+        if (!was_full && took_raw <= window.late_raw)
+            || seen > window.most_piled_up
+            || window.attended_raw >= window.give_up_raw
+        {
+            let (opens_raw, start_raw) = (window.edges.opens_raw, window.attended_raw);
+            self.window.unattended_raw[0] = self.away_over(opens_raw, start_raw);
+            self.open_window();
+        }
+    }
+
+    /// Opens the window at the last look at the CQs, with what is counted.
+    fn open_window(&mut self) {
         for (at_start, seat) in self.at_start.iter_mut().zip(&self.seats) {
             *at_start = seat.tally;
         }
-        self.window = WindowMarks {
-            cpu_seconds: cpu::thread_seconds(),
-            polls: self.polls,
-            empty_polls: self.empty_polls,
-            ..WindowMarks::default()
-        };
-        self.measuring = true;
-        let now_raw = self.shared.clock.raw();
-        self.last_seen_raw = now_raw;
-        self.window.start_raw = Some(now_raw);
-    }
-
-    /// `counted` runs end with their last completion, others now.
-    pub(super) fn close_window(&mut self, counted: bool) {
-        if !self.measuring {
-            return;
-        }
-        self.measuring = false;
-        let end_raw = if counted {
-            self.last_seen_raw
-        } else {
-            self.shared.clock.raw()
-        };
-        self.window.end_raw = Some(end_raw);
-        self.window.cpu_seconds = cpu::thread_seconds() - self.window.cpu_seconds;
-        self.window.polls = self.polls - self.window.polls;
-        self.window.empty_polls = self.empty_polls - self.window.empty_polls;
-        for (at_end, seat) in self.at_end.iter_mut().zip(&self.seats) {
-            *at_end = seat.tally;
+        let start_raw = self.window.attended_raw;
+        self.window.stage = Stage::Open;
+        self.window.edge_raw = self.window.edges.closes_raw;
+        self.window.record_until_raw = NEVER;
+        self.window.start_raw = Some(start_raw);
+        self.window.cpu_seconds = cpu::thread_seconds();
+        self.window.polls = self.polls;
+        self.window.empty_polls = self.empty_polls;
+        if let Some(counters) = self.shared.counters(self.spec.index) {
+            counters.completed_before.store(self.completed, Relaxed);
+            counters.opened_raw.store(start_raw.max(1), Release);
         }
     }
 
-    pub(super) fn report(self) -> WorkerReport {
-        let qps = self
-            .seats
-            .into_iter()
-            .enumerate()
-            .map(|(qp, seat)| {
-                let at = |tallies: &[Tally]| tallies.get(qp).copied().unwrap_or_default();
-                let (start, end, now) = (at(&self.at_start), at(&self.at_end), seat.tally);
-                QpReport {
-                    completed: end.completed.saturating_sub(start.completed),
-                    received: end.received.saturating_sub(start.received),
-                    posted_in_all: now.posted,
-                    received_in_all: now.received,
-                    latency: seat.samples.map(Samples::into_recorder),
-                }
-            })
-            .collect();
-        WorkerReport {
-            index: self.spec.index,
-            core: self.spec.core,
-            window_raw: self.window.start_raw.zip(self.window.end_raw),
-            cpu_seconds: self.window.cpu_seconds,
-            polls: self.window.polls,
-            empty_polls: self.window.empty_polls,
-            qps,
-            trouble: self.trouble,
+    /// Closes the window with what is counted, if it is open.
+    pub(super) fn close_window(&mut self, end_raw: u64) {
+        let was_open = self.window.stage == Stage::Open;
+        self.window.stage = Stage::Closed;
+        self.window.edge_raw = NEVER;
+        self.window.late_raw = NEVER;
+        if was_open {
+            // What was posted in the window and completes later belongs to its latencies.
+            self.window.record_until_raw = end_raw;
+            self.window.end_raw = Some(end_raw);
+            self.window.cpu_seconds = cpu::thread_seconds() - self.window.cpu_seconds;
+            self.window.polls = self.polls - self.window.polls;
+            self.window.empty_polls = self.empty_polls - self.window.empty_polls;
+            for (at_end, seat) in self.at_end.iter_mut().zip(&self.seats) {
+                *at_end = seat.tally;
+            }
+        }
+        if let Some(counters) = self.shared.counters(self.spec.index) {
+            counters.completed_by_end.store(self.completed, Relaxed);
+            counters.closed_raw.store(end_raw.max(1), Release);
         }
     }
 }

@@ -1,0 +1,100 @@
+//! What each phase makes a worker do, and its report at the end.
+
+use std::sync::atomic::Ordering::Release;
+
+use super::super::report::{QpReport, WorkerReport};
+use super::super::shared::Phase;
+use super::{Mode, Tally, Worker};
+use crate::metrics::histogram::Samples;
+use crate::plan::Stop;
+
+impl<'s, const VERIFY: bool, const LATENCY: bool, const CONTENDED: bool, const SLEEPS: bool>
+    Worker<'s, VERIFY, LATENCY, CONTENDED, SLEEPS>
+{
+    /// Takes up a phase.
+    pub(super) fn enter(&mut self, phase: Phase) {
+        let counted = matches!(self.shared.case.stop, Stop::MessagesPerQp(_));
+        // A session may set the next phase before it sees that the run failed in this one. Posting again
+        // would then meet full queues, and hide the cause behind a refused post.
+        let failed = self.shared.has_failed();
+        match phase {
+            Phase::Idle => {}
+            Phase::Warmup => {
+                if !failed {
+                    self.mode = Mode::Run;
+                    self.fill();
+                }
+            }
+            Phase::Measure => {
+                if counted {
+                    self.expect_window();
+                }
+                let mode = if counted { Mode::Budget } else { Mode::Run };
+                if failed {
+                    self.mode = Mode::Silent;
+                } else if self.mode != mode {
+                    self.mode = mode;
+                    self.fill();
+                }
+                // Filling the queues is not yet the steady state.
+                if !counted {
+                    self.expect_window();
+                }
+            }
+            Phase::Drain => {
+                self.end_window(counted);
+                self.mode = if failed { Mode::Silent } else { Mode::Close };
+            }
+            Phase::Abort | Phase::Exit => {
+                self.end_window(counted);
+                self.mode = Mode::Silent;
+            }
+        }
+        self.publish();
+        if let Some(counters) = self.shared.counters(self.spec.index) {
+            counters.entered.store(phase as u32, Release);
+        }
+    }
+
+    /// Closes a window whose end is not an instant: `counted` runs end with their last completion, others that
+    /// are told to end with the last look at the CQs.
+    fn end_window(&mut self, counted: bool) {
+        if self.window.is_watched() {
+            self.close_window(if counted {
+                self.last_seen_raw
+            } else {
+                self.window.attended_raw
+            });
+        }
+    }
+
+    pub(super) fn report(self) -> WorkerReport {
+        let qps = self
+            .seats
+            .into_iter()
+            .enumerate()
+            .map(|(qp, seat)| {
+                let at = |tallies: &[Tally]| tallies.get(qp).copied().unwrap_or_default();
+                let (start, end, now) = (at(&self.at_start), at(&self.at_end), seat.tally);
+                QpReport {
+                    completed: end.completed.saturating_sub(start.completed),
+                    received: end.received.saturating_sub(start.received),
+                    posted_in_all: now.posted,
+                    received_in_all: now.received,
+                    latency: seat.samples.map(Samples::into_recorder),
+                }
+            })
+            .collect();
+        WorkerReport {
+            index: self.spec.index,
+            core: self.spec.core,
+            window_raw: self.window.start_raw.zip(self.window.end_raw),
+            unattended_raw: self.window.unattended_raw,
+            cpu_seconds: self.window.cpu_seconds,
+            polls: self.window.polls,
+            empty_polls: self.window.empty_polls,
+            qps,
+            trouble: self.trouble,
+        }
+    }
+}
