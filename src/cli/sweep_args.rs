@@ -90,7 +90,7 @@ pub struct SweepArgs {
         help_heading = "Queue pairs and workers"
     )]
     pub rx_depth: Option<List<Count>>,
-    /// One signalled WR in so many [default: 100 for messages up to 8K, else 1; fitted to -t and -l]
+    /// One signalled WR in so many [default: 64 for messages up to 8K, else 1; fitted to -t and -l]
     #[arg(
         short = 'Q',
         long,

@@ -41,7 +41,7 @@ pub const CASES: u64 = 100_000;
 /// Above this message size every WR is signalled by default, as perftest does.
 pub const MODERATED_SIZE_BYTES: u32 = 8_192;
 /// CQ moderation by default up to that size, as perftest does.
-pub const DEFAULT_SIGNAL_EVERY: u32 = 100;
+pub const DEFAULT_SIGNAL_EVERY: u32 = 64;
 
 /// `value` if it lies in the option's range (all of which fit the narrow type).
 pub(super) fn checked<T: TryFrom<u64>>(

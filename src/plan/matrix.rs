@@ -394,17 +394,20 @@ fn pick<T: Copy>(rest: &mut u64, list: &[T]) -> Option<T> {
     list.get(index).copied()
 }
 
-/// CQ moderation when none is asked for: perftest's, made to fit the send queue and the posted lists.
+/// CQ moderation when none is asked for, made to fit the send queue and the posted lists.
 ///
-/// 100 up to 8192 bytes, 1 above; at most `tx_depth`; with lists, the largest multiple of `post_list`
-/// below that, or one completion a list where a list is longer.
+/// 1 above 8192 bytes. Else the largest number up to 64 of which the send queue holds a whole number, and two at
+/// least: each completion then frees as much as it stands for, and the message that it times waited behind a full
+/// queue as all do. With lists it is a multiple of `post_list`, or one completion a list where there is none.
 fn default_signal_every(size_bytes: u32, tx_depth: u32, post_list: u32) -> u32 {
     if size_bytes > limits::MODERATED_SIZE_BYTES {
         return 1;
     }
-    let most = limits::DEFAULT_SIGNAL_EVERY.min(tx_depth);
-    match most.checked_rem(post_list) {
-        Some(remainder) if post_list <= most => most - remainder,
-        _ => post_list,
-    }
+    let step = post_list.max(1);
+    let most = limits::DEFAULT_SIGNAL_EVERY.min(tx_depth / 2);
+    (step..=most)
+        .rev()
+        .filter(|every| every.is_multiple_of(step))
+        .find(|every| tx_depth.is_multiple_of(*every))
+        .unwrap_or(step)
 }

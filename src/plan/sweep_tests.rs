@@ -144,13 +144,16 @@ fn what_does_not_matter_to_an_op_makes_no_case() {
 }
 
 #[test]
-fn moderation_by_default_is_perftests_and_fits() {
+fn moderation_by_default_divides_the_depth() {
     for (text, expected) in [
-        ("size = 8192", 100),
+        ("size = 8192", 64),
         ("size = 8193", 1),
-        ("size = 64\ntx-depth = 16", 16),
+        ("size = 64\ntx-depth = 16", 8),
+        ("size = 64\ntx-depth = 300", 60),
+        ("size = 64\ntx-depth = 127", 1),
         ("size = 64\ntx-depth = 1", 1),
-        ("size = 64\npost-list = 32", 96),
+        ("size = 64\npost-list = 32", 64),
+        ("size = 64\npost-list = 16\ntx-depth = 96", 48),
         ("size = 64\npost-list = 128", 128),
         ("size = 64\npost-list = 7\ntx-depth = 10", 7),
         ("size = '1M'\npost-list = 32", 1),

@@ -1,11 +1,12 @@
 //! The result as a table for a person: a row a finished run, written as runs finish, aligned without
 //! knowing the rows to come. It must not know what writes it, nor where to.
 
+use std::collections::BTreeSet;
 use std::io::{self, Write};
 use std::path::Path;
 
 use super::connect_text;
-use super::model::{CaseConfig, Direction, ResultFile, Run};
+use super::model::{CaseConfig, CaseResult, Direction, ResultFile, Run};
 
 /// Head and width of each column; a cell that is wider pushes its row, nothing is cut.
 const COLUMNS: [(&str, usize); 13] = [
@@ -101,6 +102,9 @@ impl<W: Write> Table<W> {
             write!(self.out, "; written to {}", files.join(", "))?;
         }
         writeln!(self.out)?;
+        if let Some(text) = moderation(result) {
+            writeln!(self.out, "{text}")?;
+        }
         for text in software(result) {
             writeln!(self.out, "{text}")?;
         }
@@ -125,6 +129,22 @@ impl<W: Write> Table<W> {
         }
         writeln!(self.out, "{}", line.trim_end())
     }
+}
+
+/// Of how many messages one was timed, where it was not each.
+fn moderation(result: &ResultFile) -> Option<String> {
+    let timed = |case: &&CaseResult| case.runs.iter().any(|run| run.forward.latency_ns.is_some());
+    let cases = result.cases.iter().filter(timed);
+    let every: BTreeSet<u32> = cases.map(|case| case.config.signal_every).collect();
+    let every: Vec<String> = every
+        .iter()
+        .filter(|every| **every > 1)
+        .map(u32::to_string)
+        .collect();
+    (!every.is_empty()).then(|| {
+        let every = every.join(" or ");
+        format!("latency is of one message in {every}; -Q 1 times every message")
+    })
 }
 
 /// What keeps the figures from being a network adapter's: a sentence for each end.

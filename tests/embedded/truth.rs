@@ -66,6 +66,52 @@ fn a_delay_is_found() {
 }
 
 #[test]
+fn moderation_by_default_tells_the_latency_of_every_message() {
+    let _alone = alone();
+    for words in [
+        "--op write -q 1",
+        "--op send -q 4 --cq shared",
+        "--op write -q 4 --cq per-qp -t 48",
+        "--op read -q 4",
+    ] {
+        let latency = |moderation: &str| {
+            let words = format!(
+                "--faults tx.rate=200M,rx.rate=200M --mtu 4096 -s 4096 -D 700ms --warmup 300ms {words} {moderation}"
+            );
+            let ended = Program::new(&format!("-d soft0 --timeout 18 --quiet {words}"))
+                .run()
+                .exits(0);
+            let case = &ended.cases()[0];
+            let latency = &case["runs"][0]["latency_ns"];
+            let figure = |name: &str| latency[name].as_f64().unwrap();
+            (
+                case["config"]["signal_every"].as_u64().unwrap(),
+                figure("p50"),
+                figure("p99"),
+            )
+        };
+        let mut seen = Vec::new();
+        let mut least = [[f64::INFINITY; 2]; 2];
+        let is_true = (0..2 * TRIES).any(|_| {
+            for (least, moderation) in least.iter_mut().zip(["-Q 1", ""]) {
+                let (every, p50, p99) = latency(moderation);
+                assert_eq!(every > 8, moderation.is_empty(), "{words}");
+                *least = [least[0].min(p50), least[1].min(p99)];
+            }
+            let ratios = [0, 1].map(|at| least[1][at] / least[0][at]);
+            seen.push(ratios);
+            // What a busy machine adds stands in the tail.
+            let within = [WITHIN, 5.0 * WITHIN];
+            ratios
+                .iter()
+                .zip(within)
+                .all(|(ratio, within)| (ratio - 1.0).abs() < within)
+        });
+        assert!(is_true, "{words}: {seen:?}");
+    }
+}
+
+#[test]
 fn the_timeline_holds_every_message_and_shows_a_stall() {
     let _alone = alone();
     let ended = Program::new(

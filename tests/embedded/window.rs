@@ -94,9 +94,12 @@ fn tells_the_cap_or_is_marked(words: &str, workers: usize, stops: &[(u64, u64)])
     marked
 }
 
-/// The parts make up the whole: the rate is that of the told window, the timeline holds every message.
-fn assert_sums(run: &Value) {
-    let number = |value: &Value| value.as_f64().unwrap();
+fn number(value: &Value) -> f64 {
+    value.as_f64().unwrap()
+}
+
+/// A direction's rate is that of its window, and the sum of its workers' rates.
+fn assert_rates(run: &Value) {
     let rate = number(&run["totals"]["bytes"]) * 8e-9 / number(&run["window"]["seconds"]);
     assert!((rate / number(&run["totals"]["gbit_per_s"]) - 1.0).abs() < 1e-9);
     let by_worker: f64 = run["workers"]
@@ -109,6 +112,11 @@ fn assert_sums(run: &Value) {
         })
         .sum();
     assert!((by_worker / rate - 1.0).abs() < 1e-9, "{run}");
+}
+
+/// The parts make up the whole, and the timeline holds every message.
+fn assert_sums(run: &Value) {
+    assert_rates(run);
     let timeline = &run["timeline"];
     let messages = timeline["messages"].as_array().unwrap();
     let sum: u64 = messages.iter().filter_map(Value::as_u64).sum();
@@ -172,6 +180,21 @@ fn a_sleeping_worker_attends_to_the_edges() {
         1,
         &[(START_MS - 40, 100), (END_MS - 60, 120)],
     );
+}
+
+#[test]
+fn the_rates_of_both_directions_can_be_recomputed() {
+    let _alone = alone();
+    let ended = Program::new(
+        "-d soft0 --timeout 18 --quiet -b -s 64K --op write -q 4 -w 2 --cq per-worker \
+         --warmup 100ms -D 200ms",
+    )
+    .run()
+    .exits(0);
+    let run = &ended.cases()[0]["runs"][0];
+    for direction in [run, &run["reverse"]] {
+        assert_rates(direction);
+    }
 }
 
 #[test]
