@@ -11,7 +11,8 @@ use super::rig::Finished;
 /// A window that is longer or shorter than asked for by this part is said.
 const LENGTH_MATTERS: f64 = 0.02;
 
-/// An edge is missed when no worker looked at its CQs for this part of the window over it.
+/// An edge is missed when a worker did not look at its CQs for this part of the window over it: what it held up may
+/// have been counted on the wrong side, and on a software device what the others sent too.
 const EDGE_MATTERS: f64 = 0.01;
 
 /// The windows of an end's workers, in the order of the workers.
@@ -33,7 +34,7 @@ impl Windows {
                 let lengths_seconds: Vec<_> = workers.iter().map(own).collect();
                 let unattended = [0, 1].map(|edge: usize| {
                     let of_worker = |worker: &WorkerReport| seconds(0, worker.unattended_raw[edge]);
-                    workers.iter().map(of_worker).fold(f64::INFINITY, f64::min)
+                    workers.iter().map(of_worker).fold(0.0, f64::max)
                 });
                 // A window that ends with something else has no length that was asked for.
                 let doubts = if finished.edges == Edges::OF_PHASE || workers.is_empty() {
@@ -117,7 +118,7 @@ fn doubts(
             doubts.push(Doubt {
                 kind: DoubtKind::EdgeMissed,
                 message: format!(
-                    "no worker looked at its CQs for {:.1} ms over the {edge} of the window",
+                    "a worker did not look at its CQs for {:.1} ms over the {edge} of the window",
                     seconds * 1e3
                 ),
             });

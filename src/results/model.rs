@@ -367,7 +367,7 @@ pub struct Doubt {
 pub enum DoubtKind {
     /// The window was 2 % or more longer or shorter than asked for.
     WindowLength,
-    /// A worker could not attend to the start or the end of the window.
+    /// A worker did not look at its CQs over the start or the end of the window.
     EdgeMissed,
     /// Throughput rose or fell through the window.
     Drift,

@@ -394,8 +394,8 @@ mod tests {
         let files = [Path::new("results/a.json"), Path::new("results/a.csv")];
         Table::new(&mut out).summary(&result, &files).unwrap();
         let text = String::from_utf8(out).unwrap();
-        let expected =
-            "2 cases, 2 runs, 1 not complete; written to results/a.json, results/a.csv\n";
+        let expected = "2 cases, 2 runs, 1 not complete; written to results/a.json, results/a.csv\n\
+             latency is of one message in 4; -Q 1 times every message\n";
         assert_eq!(text, expected);
     }
 
@@ -407,6 +407,9 @@ mod tests {
             String::from_utf8(out).unwrap()
         };
         let mut result = sample::result();
+        for case in &mut result.cases {
+            case.config.signal_every = 1;
+        }
         assert_eq!(summary(&result).lines().count(), 1);
         let device = result.host.device.as_mut().unwrap();
         (device.software, device.library) = (true, "embedded".to_owned());
