@@ -120,6 +120,13 @@ impl Link {
         self.shared.peer
     }
 
+    /// Whether both ends are on one host, as far as addresses tell.
+    pub fn is_within_host(&self) -> bool {
+        let peer = self.peer().ip().to_canonical();
+        let local = self.local().map(|local| local.ip().to_canonical());
+        local.is_ok_and(|local| local == peer || local.is_loopback() && peer.is_loopback())
+    }
+
     /// This end's address: the interface that the control connection uses.
     ///
     /// # Errors

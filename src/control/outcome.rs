@@ -1,17 +1,20 @@
 //! From what the workers counted to what a result says.
 
+use std::collections::BTreeMap;
+
 use serde::{Deserialize, Serialize};
 
 use crate::datapath::{Trouble, WindowProgress, WorkerReport};
 use crate::metrics::clock::Clock;
+use crate::metrics::counters::{EMBEDDED_DRIVER, Growth, Meaning};
 use crate::metrics::fairness::shares;
 use crate::metrics::histogram::Recorder;
 use crate::metrics::limits::{protocol_efficiency, share_of_limit};
 use crate::metrics::timeline;
 use crate::plan::{Case, Stop, Warmup};
 use crate::results::model::{
-    CaseConfig, ConnectStep, Device, Direction, Fairness, Latency, Limits, QpResult, Receiver,
-    Timeline, Totals, Window, WorkerResult,
+    CaseConfig, ConnectStep, Device, Direction, Fairness, Latency, Limits, PathEvent,
+    PathEventKind, QpResult, Receiver, Timeline, Totals, Window, WorkerResult,
 };
 use crate::results::rates::gbit_per_s;
 use crate::verbs::{LinkLayer, Port};
@@ -34,6 +37,8 @@ pub struct EndReport {
     pub receiver: Option<Receiver>,
     /// Messages received on each QP since it was made.
     pub received_in_all: Vec<u64>,
+    /// What its device's counters grew by in its window.
+    pub counters: Option<DeviceCounters>,
     /// Times of its steps, where set-up was measured.
     #[serde(default)]
     pub setup_steps: Vec<ConnectStep>,
@@ -47,6 +52,7 @@ impl EndReport {
             direction: None,
             receiver: None,
             received_in_all: Vec::new(),
+            counters: None,
             setup_steps,
         }
     }
@@ -70,12 +76,55 @@ impl EndReport {
         EndReport {
             device: device(finished.fabric.port()),
             direction,
+            counters: None,
             setup_steps: Vec::new(),
             receiver: duties.receives.then(|| receiver(case, finished, clock)),
             received_in_all: per_qp(finished, |worker, qp| {
                 worker.qps.get(qp).map_or(0, |qp| qp.received_in_all)
             }),
         }
+    }
+}
+
+/// What an end's device counted over a window.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct DeviceCounters {
+    /// By how much each counter grew; `None` where that is not known.
+    pub grown: BTreeMap<String, Option<u64>>,
+    /// What that means, of the end that told it.
+    pub events: Vec<PathEvent>,
+}
+
+impl DeviceCounters {
+    /// As the growth says that was seen at the end `end`.
+    pub fn of(growth: &Growth, end: &str) -> DeviceCounters {
+        let events = growth
+            .by_meaning()
+            .into_iter()
+            .map(|(meaning, (count, counters))| PathEvent {
+                end: end.to_owned(),
+                kind: path_event(meaning),
+                count,
+                counters,
+            });
+        DeviceCounters {
+            grown: growth.told(),
+            events: events.collect(),
+        }
+    }
+}
+
+fn path_event(meaning: Meaning) -> PathEventKind {
+    match meaning {
+        Meaning::SequenceGap => PathEventKind::SequenceGap,
+        Meaning::SequenceNak => PathEventKind::SequenceNak,
+        Meaning::AckTimeout => PathEventKind::AckTimeout,
+        Meaning::Resent => PathEventKind::Resent,
+        Meaning::GaveUp => PathEventKind::GaveUp,
+        Meaning::ReceiverNotReady => PathEventKind::ReceiverNotReady,
+        Meaning::BadPacket => PathEventKind::BadPacket,
+        Meaning::Dropped => PathEventKind::Dropped,
+        Meaning::Congestion => PathEventKind::Congestion,
     }
 }
 
@@ -239,7 +288,7 @@ pub fn device(port: &Port) -> Device {
     Device {
         library: port.context.library().name.to_owned(),
         software: embedded.is_some() || read.software,
-        driver: embedded.map(|_| "softroce".to_owned()).or(read.driver),
+        driver: embedded.map(|_| EMBEDDED_DRIVER.to_owned()).or(read.driver),
         faults: embedded.and_then(|embedded| Some(embedded.faults?.to_string())),
         firmware: firmware.or(read.firmware),
         link_layer: Some(link_layer.to_owned()),

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use crate::datapath::Phase;
 use crate::metrics::Timeline;
-use crate::metrics::counters;
+use crate::metrics::counters::CounterWatch;
 use crate::metrics::steady::SteadyDetector;
 use crate::plan::{Case, ConnectMode, Op, Stop, Warmup};
 use crate::results::host::utc_now;
@@ -20,7 +20,7 @@ use super::fabric::{Fabric, Side};
 use super::failure::RunFailure;
 use super::link::Link;
 use super::message::{Drained, Message};
-use super::outcome::{self, EndReport, direction, per_qp};
+use super::outcome::{self, DeviceCounters, EndReport, direction, per_qp};
 use super::rig::{self, Broken, Finished, Rig};
 use super::station::Station;
 
@@ -72,7 +72,7 @@ struct Notes {
     warmup_steady: Option<bool>,
     measured: bool,
     drained: Option<Drained>,
-    counters: Option<(counters::Counters, counters::Counters)>,
+    counters: Option<DeviceCounters>,
     timeline: Timeline,
 }
 
@@ -168,27 +168,20 @@ fn drive(
             drain(stage, rig, stop, true)?;
         }
     }
-    let device = stage.station.port();
-    let read_counters = || match device.context.counters() {
-        Some(own) => Some(
-            own.into_iter()
-                .map(|(name, count)| (name.to_owned(), count))
-                .collect(),
-        ),
-        None => counters::read(device.context.name(), device.info.port),
-    };
     link.send(&Message::Measure)?;
     match rig.recv(link, stop, ANSWER_LIMIT)? {
         Message::Measure => {}
         other => return Err(link.unexpected("measure", &other).into()),
     }
-    let before = read_counters();
+    let counters = stage.station.watch_counters();
     notes.measured = true;
     let measured = measure(stage, case, rig, observer, &mut notes.timeline);
     if !counted || measured.is_err() {
         rig.set_phase(Phase::Drain);
     }
-    notes.counters = before.zip(read_counters());
+    notes.counters = counters
+        .and_then(CounterWatch::finish)
+        .map(|growth| DeviceCounters::of(&growth, "client"));
     observer.phase("drain", None);
     match measured {
         Ok(()) => {
@@ -334,11 +327,9 @@ fn conclude(
     }
     let mut run = Run {
         complete: failure.is_none(),
-        device_counters: notes
-            .counters
-            .map(|(before, after)| counters::difference(&before, &after)),
         ..blank
     };
+    record_counters(stage, &mut run, notes.counters, report.as_mut());
     if notes.measured {
         run.forward = direction(case, &finished, stage.station.clock());
         run.timeline = outcome::timeline(case, notes.timeline, finished.window);
@@ -354,6 +345,35 @@ fn conclude(
         direction.window.warmup_steady = notes.warmup_steady;
     }
     RunOutcome::new(run, failure, path, report)
+}
+
+/// Both ends' counters, and what they say. One device is told once.
+fn record_counters(
+    stage: &Stage<'_>,
+    run: &mut Run,
+    own: Option<DeviceCounters>,
+    report: Option<&mut EndReport>,
+) {
+    let own_port = stage.station.port();
+    let own_device = outcome::device(own_port);
+    let is_other_device = |peer: &EndReport| {
+        let peer = &peer.device;
+        let differs = (&own_device.name, own_device.port) != (&peer.name, peer.port);
+        // Embedded ones of one name may have addresses of their own.
+        let address_differs = own_port.embedded.is_some() && own_device.gid != peer.gid;
+        differs || address_differs || !stage.link.is_within_host()
+    };
+    let peer = report
+        .filter(|report| is_other_device(report))
+        .and_then(|report| report.counters.take());
+    let counted = |end: Option<DeviceCounters>, events: &mut Vec<_>| {
+        end.map(|mut end| {
+            events.append(&mut end.events);
+            end.grown
+        })
+    };
+    run.device_counters = counted(own, &mut run.path_events);
+    run.peer_device_counters = counted(peer, &mut run.path_events);
 }
 
 pub(super) fn take_report(link: &Link) -> Result<EndReport, RunFailure> {

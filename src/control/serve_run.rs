@@ -4,6 +4,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use crate::datapath::Phase;
+use crate::metrics::counters::CounterWatch;
 use crate::plan::{Case, ConnectMode, Stop};
 
 use super::connect_cm::accept_lanes;
@@ -11,7 +12,7 @@ use super::fabric::{Fabric, Side};
 use super::failure::RunFailure;
 use super::link::Link;
 use super::message::{Drained, Message};
-use super::outcome::EndReport;
+use super::outcome::{DeviceCounters, EndReport};
 use super::rig::{self, Broken, Rig};
 use super::run::{ANSWER_LIMIT, SETUP_LIMIT};
 use super::station::Station;
@@ -30,7 +31,8 @@ pub(super) fn serve_run(
     stop: &AtomicBool,
 ) -> Result<(), RunFailure> {
     let rig = set_up(link, station, case, stop).map_err(explain)?;
-    let driven = drive(link, &rig, case, stop);
+    let mut counters = None;
+    let driven = drive(link, station, &rig, case, stop, &mut counters);
     let finished = rig.finish(driven.is_err())?;
     match driven {
         Ok(()) => {}
@@ -46,7 +48,10 @@ pub(super) fn serve_run(
         }
         Err(broken) => return Err(explain(broken)),
     }
-    let report = EndReport::of(case, &finished, station.clock());
+    let report = EndReport {
+        counters,
+        ..EndReport::of(case, &finished, station.clock())
+    };
     report_to_client(link, stop, &report)
 }
 
@@ -112,11 +117,19 @@ pub(super) fn set_up(
     Ok(rig)
 }
 
-fn drive(link: &Link, rig: &Rig, case: &Case, stop: &AtomicBool) -> Result<(), Broken> {
+fn drive(
+    link: &Link,
+    station: &Station,
+    rig: &Rig,
+    case: &Case,
+    stop: &AtomicBool,
+    counters: &mut Option<DeviceCounters>,
+) -> Result<(), Broken> {
     let counted = matches!(case.stop, Stop::MessagesPerQp(_));
     let sends = rig.fabric().duties().sends;
     let mut started = false;
     let mut measuring = false;
+    let mut watch = None;
     loop {
         match rig.recv(link, stop, COMMAND_LIMIT)? {
             Message::Start if !started && !measuring => {
@@ -130,6 +143,7 @@ fn drive(link: &Link, rig: &Rig, case: &Case, stop: &AtomicBool) -> Result<(), B
                 measuring = true;
                 // A receiver must count from the first message on, and the coordinator sends only after
                 // the answer: so no worker may still be about to open its window.
+                watch = station.watch_counters();
                 rig.start_window(link, stop)?;
                 link.send(&Message::Measure)?;
             }
@@ -142,6 +156,8 @@ fn drive(link: &Link, rig: &Rig, case: &Case, stop: &AtomicBool) -> Result<(), B
                         counts.completed >= all && counts.posted == counts.completed
                     })?;
                 }
+                let grown = watch.take().and_then(CounterWatch::finish);
+                *counters = grown.map(|growth| DeviceCounters::of(&growth, "server"));
                 if sends {
                     rig.drain(link, stop)?;
                 } else if !counted {

@@ -1,6 +1,10 @@
 //! What an end keeps from run to run: its verbs library, which port it wants, its cores and its clock.
 
+use std::path::Path;
+use std::sync::Arc;
+
 use crate::metrics::clock::Clock;
+use crate::metrics::counters::{CounterWatch, Reading};
 use crate::metrics::cpu::{self, CoreError};
 use crate::plan::Case;
 pub use crate::verbs::{Faults, PortRequest, Route};
@@ -62,6 +66,7 @@ pub struct Station {
     options: StationOptions,
     port: Port,
     numa_node: Option<u32>,
+    driver: Option<String>,
     cores: Vec<usize>,
     clock: Clock,
 }
@@ -73,8 +78,8 @@ impl Station {
     /// No port or no cores as asked for.
     pub fn open(options: StationOptions, route: Option<Route>) -> Result<Station, StationError> {
         let port = select_or_embedded(options.library, &options.request, route)?;
-        let numa_node =
-            crate::results::device::read(port.context.name(), port.info.port, None).numa_node;
+        let kernel = crate::results::device::read(port.context.name(), port.info.port, None);
+        let numa_node = kernel.numa_node;
         let cores = match (&options.cores, numa_node) {
             (Some(cores), _) => cores.clone(),
             (None, Some(node)) => match cpu::allowed_cores_of_node(node) {
@@ -87,6 +92,7 @@ impl Station {
             options,
             port,
             numa_node,
+            driver: kernel.driver,
             cores,
             clock: Clock::new(),
         })
@@ -121,6 +127,16 @@ impl Station {
     /// The clock of all its runs.
     pub fn clock(&self) -> &Clock {
         &self.clock
+    }
+
+    /// Watches the counters of the port grow from now on; `None` when it has none.
+    pub fn watch_counters(&self) -> Option<CounterWatch> {
+        let (context, port) = (Arc::clone(&self.port.context), self.port.info.port);
+        let driver = self.driver.clone();
+        CounterWatch::start(move || match context.counters() {
+            Some(own) => Some(Reading::of_embedded(own)),
+            None => Reading::of_kernel(Path::new("/sys"), driver.as_deref(), context.name(), port),
+        })
     }
 
     /// The cores that were asked for, or else those of the device's NUMA node.

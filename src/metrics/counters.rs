@@ -1,109 +1,232 @@
-//! The device's own counters, as the kernel shows them in sysfs. Names and units are the driver's:
-//! `port_xmit_data` and `port_rcv_data` count words of 4 bytes, for instance. It must not know which of
-//! them matter.
+//! A device's own counters: read from sysfs or from the embedded device, subtracted as wide as they are, and
+//! told by what they mean where the driver is known. It must not know what a run is, nor how results are written.
+
+mod growth;
+mod known;
+mod watch;
 
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 
-/// Counters by name.
-pub type Counters = BTreeMap<String, u64>;
+pub use growth::Growth;
+pub use known::Meaning;
+pub use watch::CounterWatch;
 
-/// Reads all counters of a port, those of `counters` and `hw_counters`. `None` when the device shows
-/// none, as one that the kernel does not know.
-pub fn read(device: &str, port: u8) -> Option<Counters> {
-    read_below(Path::new("/sys"), device, port)
+use known::Kind;
+
+/// Driver name of the embedded device.
+pub const EMBEDDED_DRIVER: &str = "softroce";
+
+/// The folders of a port, the driver's own counters first: where both have a name, that is the one that counts.
+const FOLDERS: [(&str, Source); 2] = [
+    ("hw_counters", Source::Driver),
+    ("counters", Source::PortCounters),
+];
+
+/// Where a counter comes from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Source {
+    /// The driver's own.
+    Driver,
+    /// `PortCounters` of the InfiniBand specification, whose names and widths are the same for all drivers.
+    PortCounters,
 }
 
-/// As [`read`], with sysfs mounted at `sysfs`.
-pub fn read_below(sysfs: &Path, device: &str, port: u8) -> Option<Counters> {
-    let port = sysfs
-        .join("class/infiniband")
-        .join(device)
-        .join("ports")
-        .join(port.to_string());
-    let mut counters = Counters::new();
-    for folder in ["counters", "hw_counters"] {
-        let Ok(entries) = fs::read_dir(port.join(folder)) else {
-            continue;
-        };
-        for entry in entries.flatten() {
-            let name = entry.file_name().to_string_lossy().into_owned();
-            // `lifespan` is how long the kernel caches the others, in milliseconds.
-            if name == "lifespan" {
-                continue;
-            }
-            // Some counters cannot be read on some devices (EINVAL), or are no number ("N/A").
-            let Ok(text) = fs::read_to_string(entry.path()) else {
+/// All counters of a port at one moment. Names and units are the driver's: `port_xmit_data` and `port_rcv_data`
+/// count words of 4 bytes, for instance.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Reading {
+    /// The kernel's driver, [`EMBEDDED_DRIVER`], or nothing where it is not known.
+    driver: String,
+    values: BTreeMap<String, (Source, u64)>,
+}
+
+impl Reading {
+    /// What the kernel shows of a port, of `counters` and `hw_counters`, with sysfs mounted at `sysfs`. `driver`
+    /// is the name of the driver there. `None` when the device shows none, as one that the kernel does not know.
+    pub fn of_kernel(
+        sysfs: &Path,
+        driver: Option<&str>,
+        device: &str,
+        port: u8,
+    ) -> Option<Reading> {
+        let port = sysfs
+            .join("class/infiniband")
+            .join(device)
+            .join("ports")
+            .join(port.to_string());
+        let mut values = BTreeMap::new();
+        for (folder, source) in FOLDERS {
+            let Ok(entries) = fs::read_dir(port.join(folder)) else {
                 continue;
             };
-            if let Ok(value) = text.trim().parse() {
-                counters.entry(name).or_insert(value);
+            for entry in entries.flatten() {
+                let name = entry.file_name().to_string_lossy().into_owned();
+                // `lifespan` is how long the kernel caches the others, in milliseconds.
+                if name == "lifespan" {
+                    continue;
+                }
+                // Some counters cannot be read on some devices (EINVAL), or are no number ("N/A").
+                let Ok(text) = fs::read_to_string(entry.path()) else {
+                    continue;
+                };
+                if let Ok(value) = text.trim().parse() {
+                    values.entry(name).or_insert((source, value));
+                }
             }
         }
+        (!values.is_empty()).then(|| Reading {
+            driver: driver.unwrap_or_default().to_owned(),
+            values,
+        })
     }
-    (!counters.is_empty()).then_some(counters)
-}
 
-/// What each counter grew by. A counter that is in one reading only, or that went back because
-/// someone cleared it, is left out: its growth is unknown.
-pub fn difference(before: &Counters, after: &Counters) -> Counters {
-    let grown = after.iter().filter_map(|(name, after)| {
-        let before = before.get(name)?;
-        Some((name.clone(), after.checked_sub(*before)?))
-    });
-    grown.collect()
+    /// Of the embedded device.
+    pub fn of_embedded(counters: Vec<(&'static str, u64)>) -> Reading {
+        let values = counters
+            .into_iter()
+            .map(|(name, value)| (name.to_owned(), (Source::Driver, value)));
+        Reading {
+            driver: EMBEDDED_DRIVER.to_owned(),
+            values: values.collect(),
+        }
+    }
+
+    /// Whether some counter of the driver's own would tell of lost packets.
+    pub fn shows_loss(&self) -> bool {
+        let own = self
+            .values
+            .iter()
+            .filter(|(_, (source, _))| *source == Source::Driver);
+        own.filter_map(|(name, _)| self.meaning(name))
+            .any(Meaning::is_loss)
+    }
+
+    /// What its counters say that have a meaning and are not 0: meaning, name and value, by meaning.
+    pub fn told(&self) -> Vec<(Meaning, &str, u64)> {
+        let mut told: Vec<_> = self
+            .values
+            .iter()
+            .filter(|(_, (_, value))| *value > 0)
+            .filter_map(|(name, (_, value))| Some((self.meaning(name)?, name.as_str(), *value)))
+            .collect();
+        told.sort();
+        told
+    }
+
+    fn kind(&self, name: &str) -> Kind {
+        match self.values.get(name) {
+            Some((Source::PortCounters, _)) => known::port_counter(name),
+            _ => known::driver_counter(&self.driver, name),
+        }
+    }
+
+    fn meaning(&self, name: &str) -> Option<Meaning> {
+        match self.values.get(name)?.0 {
+            Source::PortCounters => known::meaning_of_port_counter(name),
+            Source::Driver => known::meaning(&self.driver, name),
+        }
+    }
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use super::*;
 
-    fn sysfs(files: &[(&str, &str)]) -> tempfile::TempDir {
+    /// A sysfs in which port 1 of `device` shows these.
+    pub(crate) fn sysfs(device: &str, files: &[(&str, &str)]) -> tempfile::TempDir {
         let root = tempfile::tempdir().unwrap();
+        write(root.path(), device, files);
+        root
+    }
+
+    pub(crate) fn write(root: &Path, device: &str, files: &[(&str, &str)]) {
+        let port = root.join("class/infiniband").join(device).join("ports/1");
         for (path, text) in files {
-            let path = root.path().join("class/infiniband/rxe0/ports/1").join(path);
+            let path = port.join(path);
             fs::create_dir_all(path.parent().unwrap()).unwrap();
             fs::write(path, text).unwrap();
         }
-        root
     }
 
     #[test]
     fn both_folders_are_read_and_what_is_no_number_is_left_out() {
-        let root = sysfs(&[
-            ("counters/port_xmit_data", "120\n"),
-            ("counters/excessive_buffer_overrun_errors", "N/A (no PMA)\n"),
-            ("hw_counters/sent_pkts", "7\n"),
-            ("hw_counters/lifespan", "10\n"),
-        ]);
+        let root = sysfs(
+            "rxe0",
+            &[
+                ("counters/port_xmit_data", "120\n"),
+                ("counters/excessive_buffer_overrun_errors", "N/A (no PMA)\n"),
+                ("counters/link_downed", "255\n"),
+                ("hw_counters/link_downed", "300\n"),
+                ("hw_counters/sent_pkts", "7\n"),
+                ("hw_counters/lifespan", "10\n"),
+            ],
+        );
+        let reading = Reading::of_kernel(root.path(), Some("rdma_rxe"), "rxe0", 1).unwrap();
         let expected = [
-            ("port_xmit_data".to_owned(), 120),
-            ("sent_pkts".to_owned(), 7),
+            ("link_downed".to_owned(), (Source::Driver, 300)),
+            ("port_xmit_data".to_owned(), (Source::PortCounters, 120)),
+            ("sent_pkts".to_owned(), (Source::Driver, 7)),
         ];
-        assert_eq!(read_below(root.path(), "rxe0", 1), Some(expected.into()));
+        assert_eq!(reading.values, expected.into());
     }
 
     #[test]
     fn an_unknown_device_or_port_has_none() {
-        let root = sysfs(&[("hw_counters/sent_pkts", "7\n")]);
-        assert_eq!(read_below(root.path(), "rxe0", 2), None);
-        assert_eq!(read_below(root.path(), "soft0", 1), None);
+        let root = sysfs("rxe0", &[("hw_counters/sent_pkts", "7\n")]);
+        assert_eq!(Reading::of_kernel(root.path(), None, "rxe0", 2), None);
+        assert_eq!(Reading::of_kernel(root.path(), None, "soft0", 1), None);
     }
 
     #[test]
-    fn growth_is_told_where_it_is_known() {
-        let reading = |values: &[(&str, u64)]| -> Counters {
-            values
+    fn a_name_means_what_the_driver_means_by_it() {
+        let files = [
+            ("hw_counters/out_of_sequence", "3\n"),
+            ("hw_counters/oos_drop_count", "4\n"),
+            ("hw_counters/completer_retry_err", "5\n"),
+            ("hw_counters/RTO", "6\n"),
+            ("hw_counters/duplicate_request", "0\n"),
+        ];
+        let root = sysfs("dev0", &files);
+        let told = |driver| {
+            let reading = Reading::of_kernel(root.path(), driver, "dev0", 1).unwrap();
+            let told = reading.told();
+            let told = told
                 .iter()
-                .map(|&(name, value)| (name.to_owned(), value))
-                .collect()
+                .map(|(meaning, name, value)| format!("{}: {name} {value}", meaning.words()));
+            (reading.shows_loss(), told.collect::<Vec<_>>())
         };
-        let before = reading(&[("sent_pkts", 5), ("cleared", 9), ("gone", 1), ("idle", 3)]);
-        let after = reading(&[("sent_pkts", 12), ("cleared", 2), ("new", 4), ("idle", 3)]);
-        assert_eq!(
-            difference(&before, &after),
-            reading(&[("sent_pkts", 7), ("idle", 0)])
-        );
+        for (driver, expected) in [
+            (
+                "mlx5_core",
+                vec!["gaps seen by the receiver: out_of_sequence 3"],
+            ),
+            (
+                "bnxt_en",
+                vec![
+                    "gaps seen by the receiver: oos_drop_count 4",
+                    "gaps seen by the receiver: out_of_sequence 3",
+                ],
+            ),
+            ("rdma_rxe", vec!["sent again: completer_retry_err 5"]),
+            ("ice", vec!["ACK time-outs: RTO 6"]),
+        ] {
+            let expected: Vec<_> = expected.into_iter().map(str::to_owned).collect();
+            assert_eq!(told(Some(driver)), (true, expected), "{driver}");
+        }
+        assert_eq!(told(Some("hns3")), (false, vec![]));
+        assert_eq!(told(None), (false, vec![]));
+    }
+
+    #[test]
+    fn the_embedded_device_shows_loss() {
+        let reading = Reading::of_embedded(vec![
+            ("packets_sent", 9),
+            ("timeouts", 2),
+            ("out_of_sequence", 0),
+        ]);
+        assert!(reading.shows_loss());
+        assert_eq!(reading.told(), [(Meaning::AckTimeout, "timeouts", 2)]);
     }
 }

@@ -185,7 +185,14 @@ fn send_run() -> Run {
             window_seconds: None,
             workers: forward.workers.clone(),
         }),
-        device_counters: Some([("port_xmit_data".to_owned(), 5_900_000_000)].into()),
+        device_counters: Some(
+            [
+                ("port_rcv_errors".to_owned(), None),
+                ("port_xmit_data".to_owned(), Some(5_900_000_000)),
+            ]
+            .into(),
+        ),
+        peer_device_counters: Some([("out_of_buffer".to_owned(), Some(3))].into()),
         timeline: Some(timeline()),
         forward,
         ..Run::default()
@@ -207,6 +214,12 @@ fn write_run() -> Run {
         }),
         forward,
         reverse: Some(direction([90, 60])),
+        path_events: vec![PathEvent {
+            end: "server".to_owned(),
+            kind: PathEventKind::ReceiverNotReady,
+            count: 3,
+            counters: vec!["out_of_buffer".to_owned()],
+        }],
         ..Run::default()
     }
 }

@@ -6,7 +6,9 @@ use std::io::{self, Write};
 use std::path::Path;
 
 use super::connect_text;
-use super::model::{CaseConfig, CaseResult, Direction, ResultFile, Run};
+use super::model::{
+    CaseConfig, CaseResult, Direction, PathEvent, PathEventKind, ResultFile, Run,
+};
 
 /// Head and width of each column; a cell that is wider pushes its row, nothing is cut.
 const COLUMNS: [(&str, usize); 13] = [
@@ -61,7 +63,9 @@ impl<W: Write> Table<W> {
             None => ("", None),
         };
         let forward = cells(config, &run.forward, suffix);
-        self.line(&forward, &flags(config, run, &run.forward))?;
+        let told = [flags(config, run, &run.forward), path_events(run)];
+        let told: Vec<_> = told.into_iter().filter(|told| !told.is_empty()).collect();
+        self.line(&forward, &told.join(", "))?;
         if let Some(connect) = &run.connect {
             for line in connect_text::lines(config, connect) {
                 writeln!(self.out, "{line}")?;
@@ -253,6 +257,26 @@ fn flags(config: &CaseConfig, run: &Run, direction: &Direction) -> String {
     flags.join(", ")
 }
 
+/// What packets met on their way, by the devices of both ends. Congestion control at work is no news.
+fn path_events(run: &Run) -> String {
+    let mut counts: Vec<(&str, u64)> = Vec::new();
+    let news = |event: &&PathEvent| event.kind != PathEventKind::Congestion;
+    for event in run.path_events.iter().filter(news) {
+        match counts
+            .iter_mut()
+            .find(|(name, _)| *name == event.kind.name())
+        {
+            Some((_, count)) => *count = count.saturating_add(event.count),
+            None => counts.push((event.kind.name(), event.count)),
+        }
+    }
+    let counts: Vec<_> = counts
+        .into_iter()
+        .map(|(name, count)| format!("{name} {count}"))
+        .collect();
+    counts.join(", ")
+}
+
 fn figure(value: Option<f64>, digits: impl Fn(f64) -> usize) -> String {
     match value {
         Some(value) => format!("{value:.*}", digits(value)),
@@ -315,7 +339,7 @@ mod tests {
         insta::assert_snapshot!(table(&sample::result().cases), @r"
         op        cq          QPs    size wrk  Gbit/s  Mmsg/s  p50 µs  p99 µs p99.9 µs  Jain CPU s/GB limit
         send      shared        2  64 KiB   1  93.323   0.178   5.503  10.895   10.991 0.990   0.0750 95.1%
-        write out shared        2  64 KiB   1  0.0393 0.00007       -       -        - 0.990   178.02     - interrupted, event, cm
+        write out shared        2  64 KiB   1  0.0393 0.00007       -       -        - 0.990   178.02     - interrupted, event, cm, receiver not ready 3
         write in  shared        2  64 KiB   1  0.0393 0.00007   5.503  10.895   10.991 0.990   178.02 95.1% interrupted, event, cm
         ");
     }

@@ -1,45 +1,11 @@
 //! What keeps packets from being lost, and whether they were: PFC and pause, ECN, and the counters of devices and
 //! interfaces. Counters count since the driver was loaded, so they tell that something happened, not when.
 
-use crate::metrics::counters::{self, Counters};
+use crate::metrics::counters::{Meaning, Reading};
 
 use super::super::entries::{DeviceEntry, PortEntry};
 use super::super::finding::{Finding, State};
 use super::{Subject, port_name};
-
-/// `hw_counters` that grow when packets were lost or came too late: those of rdma_rxe
-/// (drivers/infiniband/sw/rxe/rxe_hw_counters.c) and of mlx5 and its kin.
-const LOSS: [&str; 12] = [
-    "out_of_seq_request",
-    "rcvd_seq_err",
-    "completer_retry_err",
-    "retry_exceeded_err",
-    "duplicate_request",
-    "out_of_sequence",
-    "packet_seq_err",
-    "local_ack_timeout_err",
-    "implied_nak_seq_err",
-    "rx_icrc_encapsulated",
-    "roce_adp_retrans",
-    "roce_slow_restart",
-];
-
-/// `hw_counters` of receivers that had no receive posted, or no room.
-const NOT_READY: [&str; 5] = [
-    "rnr_nak_retry_err",
-    "out_of_buffer",
-    "send_rnr_err",
-    "rcvd_rnr_err",
-    "retry_rnr_exceeded_err",
-];
-
-/// `hw_counters` of ECN and its congestion notifications.
-const CONGESTION: [&str; 4] = [
-    "np_ecn_marked_roce_packets",
-    "np_cnp_sent",
-    "rp_cnp_handled",
-    "rp_cnp_ignored",
-];
 
 const WHY_LOSS: &str = "RC repairs a loss only after a timeout or a NAK, at a high price in throughput and tail latency; \
      a network for RoCE loses next to nothing";
@@ -63,27 +29,27 @@ fn losses(subject: &Subject<'_>, device: &DeviceEntry, port: &PortEntry) -> Find
     let finding = |state, found: String| {
         Finding::new("lost packets", state, found, WHY_LOSS).of(port_name(device, port))
     };
-    let Some(counters) =
-        counters::read_below(&subject.machine.path("sys"), &device.name, port.port)
-    else {
+    let sysfs = subject.machine.path("sys");
+    let driver = device.driver.as_deref();
+    let Some(reading) = Reading::of_kernel(&sysfs, driver, &device.name, port.port) else {
         return finding(State::Unknown, "the driver shows no counters".into());
     };
-    let known = LOSS.iter().any(|name| counters.contains_key(*name));
-    if !known {
+    if !reading.shows_loss() {
         return finding(
             State::Unknown,
-            "the driver shows none of the counters of lost packets that are known here".into(),
+            format!(
+                "none of the counters of driver {} is known here as one of lost packets",
+                driver.unwrap_or("(unknown)")
+            ),
         );
     }
-    let lost = grown(&counters, &LOSS);
-    let more: Vec<String> = grown(&counters, &NOT_READY)
+    let (lost, more): (Vec<_>, Vec<_>) = reading
+        .told()
         .into_iter()
-        .chain(grown(&counters, &CONGESTION))
-        .collect();
-    let more = if more.is_empty() {
-        String::new()
-    } else {
-        format!("; also {}", more.join(", "))
+        .partition(|(meaning, ..)| meaning.is_loss());
+    let more = match more.as_slice() {
+        [] => String::new(),
+        more => format!("; also {}", listed(more)),
     };
     if lost.is_empty() {
         return finding(
@@ -93,7 +59,7 @@ fn losses(subject: &Subject<'_>, device: &DeviceEntry, port: &PortEntry) -> Find
     }
     finding(
         State::Warning,
-        format!("counted since the driver was loaded: {}{more}", lost.join(", ")),
+        format!("counted since the driver was loaded: {}{more}", listed(&lost)),
     )
     .remedy(
         "run rocebench and this again: if they grow, look for a path without PFC or ECN, a bad cable, or an MTU that \
@@ -101,14 +67,19 @@ fn losses(subject: &Subject<'_>, device: &DeviceEntry, port: &PortEntry) -> Find
     )
 }
 
-/// `name 5` of those that are not 0.
-fn grown(counters: &Counters, names: &[&str]) -> Vec<String> {
-    names
-        .iter()
-        .filter_map(|name| Some((name, counters.get(*name)?)))
-        .filter(|(_, value)| **value > 0)
-        .map(|(name, value)| format!("{name} {value}"))
-        .collect()
+/// `sequence gap: out_of_sequence 5, …`.
+fn listed(told: &[(Meaning, &str, u64)]) -> String {
+    let told: Vec<_> = told
+        .chunk_by(|a, b| a.0 == b.0)
+        .map(|alike| {
+            let counters: Vec<_> = alike
+                .iter()
+                .map(|(_, name, value)| format!("{name} {value}"))
+                .collect();
+            format!("{}: {}", alike[0].0.words(), counters.join(", "))
+        })
+        .collect();
+    told.join("; ")
 }
 
 fn pause(subject: &Subject<'_>, netdev: &str) -> Finding {
@@ -188,6 +159,7 @@ fn pause_frames(text: &str) -> Vec<String> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::super::machine::made_up::Tree;
     use super::super::super::sysfs::tests::tree;
     use super::super::tests::{findings, states};
     use super::*;
@@ -212,8 +184,71 @@ mod tests {
                 (State::Warning, "lost packets rxe0:1".into())
             ]
         );
-        assert!(found[0].found.ends_with("; also np_cnp_sent 12"));
-        assert!(found[2].found.ends_with("completer_retry_err 3"));
+        let also = "; also ECN and congestion notifications: np_cnp_sent 12";
+        assert!(found[0].found.ends_with(also), "{:?}", found[0]);
+        let lost = ": sent again: completer_retry_err 3";
+        assert!(found[2].found.ends_with(lost), "{:?}", found[2]);
+    }
+
+    #[test]
+    fn counters_mean_what_their_driver_means() {
+        let tree = Tree::new(&[]);
+        for (driver, device) in [
+            ("bnxt_en", "bnxt_re0"),
+            ("ice", "rocep1s0"),
+            ("hns3", "hns_0"),
+        ] {
+            let pci = format!("sys/devices/{device}");
+            let card = format!("sys/class/infiniband/{device}");
+            tree.add(&pci, &[("numa_node", "0\n")]);
+            tree.link(&format!("{card}/device"), &pci);
+            tree.link(
+                &format!("{pci}/driver"),
+                &format!("sys/bus/pci/drivers/{driver}"),
+            );
+            let of_all = [
+                ("seq_err_naks_rcvd", "2\n"),
+                ("oos_drop_count", "3\n"),
+                ("RTO", "4\n"),
+                ("cnpSent", "5\n"),
+                ("out_of_seq_request", "6\n"),
+            ];
+            for (name, value) in of_all {
+                tree.add(
+                    &card,
+                    &[(&format!("ports/1/hw_counters/{name}") as &str, value)],
+                );
+            }
+        }
+        let found = findings(&tree, check);
+        let said: Vec<_> = found
+            .iter()
+            .map(|finding| (finding.state, finding.found.as_str()))
+            .collect();
+        let since = "counted since the driver was loaded: ";
+        assert_eq!(
+            said,
+            [
+                (
+                    State::Warning,
+                    format!(
+                        "{since}gaps seen by the receiver: oos_drop_count 3; NAKs for a gap: seq_err_naks_rcvd 2"
+                    )
+                    .as_str()
+                ),
+                (
+                    State::Unknown,
+                    "none of the counters of driver hns3 is known here as one of lost packets"
+                ),
+                (
+                    State::Warning,
+                    format!(
+                        "{since}ACK time-outs: RTO 4; also ECN and congestion notifications: cnpSent 5"
+                    )
+                    .as_str()
+                ),
+            ]
+        );
     }
 
     #[test]

@@ -1,0 +1,252 @@
+//! By how much counters grew, subtracted as wide as each is.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::known::Kind;
+use super::{Meaning, Reading};
+
+/// What counters grew by from a first reading on, over all that were added since.
+#[derive(Clone, Debug)]
+pub struct Growth {
+    last: Reading,
+    /// `None` where the growth is not known.
+    grown: BTreeMap<String, Option<u64>>,
+}
+
+impl Growth {
+    /// Nothing yet, from this reading on.
+    pub fn since(first: Reading) -> Growth {
+        let names = first.values.keys().filter(|name| counts(&first, name));
+        Growth {
+            grown: names.map(|name| (name.clone(), Some(0))).collect(),
+            last: first,
+        }
+    }
+
+    /// Adds the growth up to this reading. What wrapped in between counts in full where it wrapped once: readings
+    /// must not be further apart than a counter takes for half its range.
+    pub fn add(&mut self, now: Reading) {
+        let names: BTreeSet<&String> = now.values.keys().chain(self.grown.keys()).collect();
+        let grown = names.into_iter().filter(|name| counts(&now, name));
+        let grown = grown.map(|name| {
+            let before = self.last.values.get(name).map(|(_, value)| *value);
+            let after = now.values.get(name).map(|(_, value)| *value);
+            let step = before
+                .zip(after)
+                .and_then(|(before, after)| step(now.kind(name), before, after));
+            let so_far = self.grown.get(name).copied().flatten();
+            (
+                name.clone(),
+                so_far.zip(step).map(|(sum, step)| sum.saturating_add(step)),
+            )
+        });
+        self.grown = grown.collect();
+        self.last = now;
+    }
+
+    /// Each counter's growth. `None` where it is not known: the counter is at its largest value, went back because
+    /// someone cleared it, or was not there all the time.
+    pub fn told(&self) -> BTreeMap<String, Option<u64>> {
+        self.grown.clone()
+    }
+
+    /// What grew and has a meaning: by meaning, the sum and the counters' names.
+    pub fn by_meaning(&self) -> BTreeMap<Meaning, (u64, Vec<String>)> {
+        let mut all: BTreeMap<Meaning, (u64, Vec<String>)> = BTreeMap::new();
+        for (name, grown) in &self.grown {
+            let (Some(meaning), Some(grown @ 1..)) = (self.last.meaning(name), *grown) else {
+                continue;
+            };
+            let entry = all.entry(meaning).or_default();
+            entry.0 = entry.0.saturating_add(grown);
+            entry.1.push(name.clone());
+        }
+        all
+    }
+
+    /// Whether some counter is so narrow that it may wrap more than once in a long window.
+    pub(super) fn needs_watching(&self) -> bool {
+        let mut names = self.grown.keys();
+        names.any(|name| matches!(self.last.kind(name), Kind::Wraps(bits) if bits < 64))
+    }
+}
+
+fn counts(reading: &Reading, name: &str) -> bool {
+    reading.kind(name) != Kind::Gauge
+}
+
+/// From one value to the next; `None` when that is not known.
+fn step(kind: Kind, before: u64, after: u64) -> Option<u64> {
+    match kind {
+        Kind::Wraps(bits) if bits < 64 && before.max(after) >> bits == 0 => {
+            let mask = (1 << bits) - 1;
+            let grown = after.wrapping_sub(before) & mask;
+            // Further forth than back: it was cleared.
+            (grown <= mask / 2).then_some(grown)
+        }
+        Kind::Saturates(bits) if bits < 64 && after == (1 << bits) - 1 => None,
+        Kind::Saturates(_) if after == u64::MAX => None,
+        _ => after.checked_sub(before),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::{sysfs, write};
+    use super::*;
+
+    /// What a port's counters grew by over readings of these files.
+    fn growth(driver: &str, readings: &[&[(&str, &str)]]) -> Growth {
+        let root = sysfs("dev0", readings[0]);
+        let read = || Reading::of_kernel(root.path(), Some(driver), "dev0", 1).unwrap();
+        let mut growth = Growth::since(read());
+        for files in &readings[1..] {
+            let _ = std::fs::remove_dir_all(root.path().join("class"));
+            write(root.path(), "dev0", files);
+            growth.add(read());
+        }
+        growth
+    }
+
+    fn told(growth: &Growth) -> Vec<(String, Option<u64>)> {
+        growth.told().into_iter().collect()
+    }
+
+    fn grown(driver: &str, path: &str, values: &[&str]) -> Option<u64> {
+        let readings: Vec<_> = values.iter().map(|value| [(path, *value)]).collect();
+        let readings: Vec<&[_]> = readings.iter().map(|reading| &reading[..]).collect();
+        told(&growth(driver, &readings))[0].1
+    }
+
+    #[test]
+    fn a_counter_of_32_bits_wraps_where_the_driver_says_so() {
+        let counter = "hw_counters/out_of_sequence";
+        assert_eq!(grown("mlx5_core", counter, &["4294967290", "4"]), Some(10));
+        assert_eq!(
+            grown("mlx5_core", counter, &["4294967295", "0", "0"]),
+            Some(1)
+        );
+        assert_eq!(grown("bnxt_en", counter, &["4294967290", "4"]), None);
+        assert_eq!(
+            grown("bnxt_en", counter, &["4294967290", "4294967300"]),
+            Some(10)
+        );
+        let wide = "hw_counters/np_cnp_sent";
+        assert_eq!(grown("mlx5_core", wide, &["4294967290", "4"]), None);
+    }
+
+    #[test]
+    fn what_wrapped_past_its_start_counts_in_full_when_it_was_read_in_between() {
+        let counter = "hw_counters/rx_write_requests";
+        let often = [
+            "4000000000",
+            "1000000000",
+            "3000000000",
+            "500000000",
+            "2500000000",
+            "4100000000",
+        ];
+        let whole = 2 * (1_u64 << 32) + 4_100_000_000 - 4_000_000_000;
+        assert_eq!(grown("mlx5_core", counter, &often), Some(whole));
+        // Two wraps between two readings leave no trace: only half a range apart are they told from each other.
+        let seldom = [often[0], often[5]];
+        assert_eq!(grown("mlx5_core", counter, &seldom), Some(100_000_000));
+    }
+
+    #[test]
+    fn a_counter_that_was_cleared_is_not_told() {
+        let counter = "hw_counters/out_of_sequence";
+        assert_eq!(grown("mlx5_core", counter, &["9", "2"]), None);
+        assert_eq!(grown("mlx5_core", counter, &["9", "2", "700"]), None);
+        assert_eq!(
+            grown("rdma_rxe", "hw_counters/sent_pkts", &["9", "2"]),
+            None
+        );
+        assert_eq!(
+            grown("mlx5_core", "counters/port_rcv_data", &["9", "2"]),
+            None
+        );
+    }
+
+    #[test]
+    fn a_counter_at_its_largest_value_is_not_told() {
+        for (name, before, largest) in [
+            ("port_rcv_errors", "65500", "65535"),
+            ("port_rcv_errors", "65535", "65535"),
+            ("link_downed", "3", "255"),
+            ("local_link_integrity_errors", "1", "15"),
+            ("port_xmit_data", "9", "4294967295"),
+            ("unicast_xmit_packets", "9", "18446744073709551615"),
+        ] {
+            let path = format!("counters/{name}");
+            for driver in ["mlx5_core", "an unknown one"] {
+                assert_eq!(grown(driver, &path, &[before, largest]), None, "{name}");
+            }
+        }
+        let errors = "counters/port_rcv_errors";
+        assert_eq!(grown("mlx5_core", errors, &["65500", "65534"]), Some(34));
+        let wide = "counters/port_xmit_data";
+        assert_eq!(
+            grown("mlx5_core", wide, &["4294967295", "4294967299"]),
+            Some(4)
+        );
+        // The driver's own of the same name is another, and does not saturate.
+        let own = "hw_counters/link_downed";
+        assert_eq!(grown("rdma_rxe", own, &["3", "255"]), Some(252));
+    }
+
+    #[test]
+    fn what_was_not_there_all_the_time_is_not_told_and_a_gauge_never() {
+        let growth = growth(
+            "bnxt_en",
+            &[
+                &[
+                    ("hw_counters/rx_pkts", "5"),
+                    ("hw_counters/gone", "1"),
+                    ("hw_counters/active_qps", "7"),
+                ],
+                &[
+                    ("hw_counters/rx_pkts", "12"),
+                    ("hw_counters/new", "4"),
+                    ("hw_counters/active_qps", "2"),
+                ],
+                &[
+                    ("hw_counters/rx_pkts", "12"),
+                    ("hw_counters/new", "6"),
+                    ("hw_counters/gone", "3"),
+                ],
+            ],
+        );
+        let expected = [("gone", None), ("new", None), ("rx_pkts", Some(7))];
+        assert_eq!(
+            told(&growth),
+            expected.map(|(name, grown)| (name.to_owned(), grown))
+        );
+    }
+
+    #[test]
+    fn growth_is_summed_by_meaning() {
+        let growth = growth(
+            "rdma_rxe",
+            &[
+                &[
+                    ("hw_counters/completer_retry_err", "5"),
+                    ("hw_counters/duplicate_request", "1"),
+                    ("hw_counters/sent_pkts", "7"),
+                    ("hw_counters/send_rnr_err", "7"),
+                ],
+                &[
+                    ("hw_counters/completer_retry_err", "8"),
+                    ("hw_counters/duplicate_request", "3"),
+                    ("hw_counters/sent_pkts", "99"),
+                    ("hw_counters/send_rnr_err", "7"),
+                ],
+            ],
+        );
+        let names = vec![
+            "completer_retry_err".to_owned(),
+            "duplicate_request".to_owned(),
+        ];
+        assert_eq!(growth.by_meaning(), [(Meaning::Resent, (5, names))].into());
+    }
+}

@@ -1,0 +1,369 @@
+//! Which counters there are: of each driver by the names that it gives them, with their width and what they mean;
+//! and `PortCounters` of the InfiniBand specification. Sources: the drivers' `hw_counters` in Linux
+//! (`drivers/infiniband`: mlx5/counters.c, bnxt_re/hw_counters.c, irdma/verbs.c, rxe/rxe_hw_counters.c), the core's
+//! sysfs.c, and InfiniBand Architecture Specification Volume 1, 16.1.3.5 (`PortCounters`).
+
+use super::EMBEDDED_DRIVER;
+
+/// What the growth of a counter says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Meaning {
+    /// A receiver missed a packet before one that came: loss or reordering.
+    SequenceGap,
+    /// A sender was told so, or saw that an answer was missing.
+    SequenceNak,
+    /// A sender waited in vain for an ACK.
+    AckTimeout,
+    /// Packets were sent again, or came again, or were sent more slowly after that.
+    Resent,
+    /// A sender gave up after its last retry.
+    GaveUp,
+    /// A receiver had no receive posted or no room: not the network.
+    ReceiverNotReady,
+    /// A packet came damaged.
+    BadPacket,
+    /// The device threw packets away.
+    Dropped,
+    /// A switch marked packets for ECN, or an end sent or heeded a congestion notification.
+    Congestion,
+}
+
+impl Meaning {
+    /// For a person.
+    pub fn words(self) -> &'static str {
+        match self {
+            Meaning::SequenceGap => "gaps seen by the receiver",
+            Meaning::SequenceNak => "NAKs for a gap",
+            Meaning::AckTimeout => "ACK time-outs",
+            Meaning::Resent => "sent again",
+            Meaning::GaveUp => "gave up after the last retry",
+            Meaning::ReceiverNotReady => "receiver not ready",
+            Meaning::BadPacket => "damaged packets",
+            Meaning::Dropped => "dropped by the device",
+            Meaning::Congestion => "ECN and congestion notifications",
+        }
+    }
+
+    /// Whether packets were lost, damaged or late. The others have reasons besides the path.
+    pub fn is_loss(self) -> bool {
+        !matches!(self, Meaning::ReceiverNotReady | Meaning::Congestion)
+    }
+}
+
+/// How a counter counts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Kind {
+    /// It begins again at 0 after so many bits.
+    Wraps(u32),
+    /// It stays at its largest value of so many bits.
+    Saturates(u32),
+    /// What there is now, which falls too: not a counter at all.
+    Gauge,
+}
+
+/// A driver.
+struct Driver {
+    /// The names under which sysfs shows it. That is the driver of the PCI device, which is not always the one of
+    /// the RDMA device.
+    names: &'static [&'static str],
+    /// Counters with a meaning.
+    meanings: &'static [(Meaning, &'static [&'static str])],
+    /// Counters of 32 bits that wrap; all others have 64.
+    of_32_bits: &'static [&'static str],
+    /// How names begin that are no counters: objects that there are, and the most that ever were.
+    gauges: &'static [&'static str],
+}
+
+const DRIVERS: [Driver; 5] = [MLX5, BNXT_RE, IRDMA, RXE, EMBEDDED];
+
+const MLX5: Driver = Driver {
+    names: &["mlx5_core"],
+    meanings: &[
+        (Meaning::SequenceGap, &["out_of_sequence"]),
+        (
+            Meaning::SequenceNak,
+            &["packet_seq_err", "implied_nak_seq_err"],
+        ),
+        (
+            Meaning::AckTimeout,
+            &["local_ack_timeout_err", "roce_adp_retrans_to"],
+        ),
+        (
+            Meaning::Resent,
+            &["duplicate_request", "roce_adp_retrans", "roce_slow_restart"],
+        ),
+        (Meaning::GaveUp, &["req_transport_retries_exceeded"]),
+        (
+            Meaning::ReceiverNotReady,
+            &[
+                "rnr_nak_retry_err",
+                "out_of_buffer",
+                "req_rnr_retries_exceeded",
+            ],
+        ),
+        (Meaning::BadPacket, &["rx_icrc_encapsulated"]),
+        (
+            Meaning::Congestion,
+            &[
+                "np_ecn_marked_roce_packets",
+                "np_cnp_sent",
+                "rp_cnp_handled",
+                "rp_cnp_ignored",
+            ],
+        ),
+    ],
+    // The Q counters: `query_q_counter` answers in words of 32 bits.
+    of_32_bits: &[
+        "rx_write_requests",
+        "rx_read_requests",
+        "rx_atomic_requests",
+        "rx_dct_connect",
+        "out_of_buffer",
+        "out_of_sequence",
+        "duplicate_request",
+        "rnr_nak_retry_err",
+        "packet_seq_err",
+        "implied_nak_seq_err",
+        "local_ack_timeout_err",
+        "resp_local_length_error",
+        "resp_cqe_error",
+        "req_cqe_error",
+        "req_remote_invalid_request",
+        "req_remote_access_errors",
+        "resp_remote_access_errors",
+        "resp_cqe_flush_error",
+        "req_cqe_flush_error",
+        "req_transport_retries_exceeded",
+        "req_rnr_retries_exceeded",
+        "roce_adp_retrans",
+        "roce_adp_retrans_to",
+        "roce_slow_restart",
+        "roce_slow_restart_cnps",
+        "roce_slow_restart_trans",
+    ],
+    gauges: &[],
+};
+
+// Its firmware's are of 64 bits. Newer releases have taken mlx5's names for some.
+const BNXT_RE: Driver = Driver {
+    names: &["bnxt_en", "bnxt_re"],
+    meanings: &[
+        (Meaning::SequenceGap, &["oos_drop_count", "out_of_sequence"]),
+        (
+            Meaning::SequenceNak,
+            &["seq_err_naks_rcvd", "packet_seq_err", "missing_resp"],
+        ),
+        (
+            Meaning::AckTimeout,
+            &[
+                "to_retransmits",
+                "local_ack_timeout_err",
+                "roce_adp_retrans_to",
+            ],
+        ),
+        (
+            Meaning::Resent,
+            &[
+                "dup_req",
+                "duplicate_request",
+                "roce_adp_retrans",
+                "roce_slow_restart",
+            ],
+        ),
+        (
+            Meaning::GaveUp,
+            &["max_retry_exceeded", "req_transport_retries_exceeded"],
+        ),
+        (
+            Meaning::ReceiverNotReady,
+            &[
+                "rnr_naks_rcvd",
+                "rnr_nak_retry_err",
+                "rx_out_of_buffer",
+                "out_of_buffer",
+            ],
+        ),
+        (Meaning::BadPacket, &["rx_roce_errors"]),
+        (Meaning::Dropped, &["rx_roce_discards"]),
+        (
+            Meaning::Congestion,
+            &[
+                "rx_ecn_marked_pkts",
+                "tx_cnp_pkts",
+                "rx_cnp_pkts",
+                "np_ecn_marked_roce_packets",
+                "np_cnp_sent",
+                "np_cnp_pkts",
+                "rp_cnp_handled",
+                "rp_cnp_ignored",
+            ],
+        ),
+    ],
+    of_32_bits: &[],
+    gauges: &["active_", "watermark_"],
+};
+
+// Its registers are narrower, but the driver adds them up in 64 bits. What sysfs names is the driver of the network
+// card.
+const IRDMA: Driver = Driver {
+    names: &["ice", "i40e", "idpf", "irdma"],
+    meanings: &[
+        (Meaning::SequenceGap, &["Rcvd Out of order packets"]),
+        (
+            Meaning::SequenceNak,
+            &["Nak Sequence Error", "Nak Sequence Error Implied"],
+        ),
+        (Meaning::AckTimeout, &["RTO"]),
+        (Meaning::Resent, &["RetransSegs", "tcpRetransSegs"]),
+        (Meaning::ReceiverNotReady, &["RNR sent", "RNR received"]),
+        (Meaning::BadPacket, &["CRC errors"]),
+        (Meaning::Dropped, &["ip4InDiscards", "ip6InDiscards"]),
+        (
+            Meaning::Congestion,
+            &["RxECNMrkd", "cnpSent", "cnpHandled", "cnpIgnored"],
+        ),
+    ],
+    of_32_bits: &[],
+    gauges: &[],
+};
+
+const RXE: Driver = Driver {
+    names: &["rdma_rxe"],
+    meanings: &[
+        (Meaning::SequenceGap, &["out_of_seq_request"]),
+        (Meaning::SequenceNak, &["rcvd_seq_err"]),
+        // The completer counts what it sends again after a NAK as well as after a time-out.
+        (
+            Meaning::Resent,
+            &["completer_retry_err", "duplicate_request"],
+        ),
+        (Meaning::GaveUp, &["retry_exceeded_err"]),
+        (
+            Meaning::ReceiverNotReady,
+            &["rcvd_rnr_err", "send_rnr_err", "retry_rnr_exceeded_err"],
+        ),
+        (Meaning::Dropped, &["send_err"]),
+    ],
+    of_32_bits: &[],
+    gauges: &[],
+};
+
+const EMBEDDED: Driver = Driver {
+    names: &[EMBEDDED_DRIVER],
+    meanings: &[
+        (Meaning::SequenceGap, &["out_of_sequence"]),
+        (Meaning::AckTimeout, &["timeouts"]),
+        (Meaning::Resent, &["go_backs", "duplicate_requests"]),
+        (Meaning::ReceiverNotReady, &["rnr_naks_sent"]),
+        (
+            Meaning::BadPacket,
+            &["bad_icrc", "short_packets", "unparsed"],
+        ),
+        (Meaning::Dropped, &["send_errors", "dropped_datagrams"]),
+    ],
+    of_32_bits: &[],
+    gauges: &[],
+};
+
+/// Bits of `PortCounters`, all of which saturate. Where a device has them with 64 bits these four show more than 32.
+const PORT_COUNTERS: [(&str, u32); 18] = [
+    ("symbol_error", 16),
+    ("link_error_recovery", 8),
+    ("link_downed", 8),
+    ("port_rcv_errors", 16),
+    ("port_rcv_remote_physical_errors", 16),
+    ("port_rcv_switch_relay_errors", 16),
+    ("port_xmit_discards", 16),
+    ("port_xmit_constraint_errors", 8),
+    ("port_rcv_constraint_errors", 8),
+    ("local_link_integrity_errors", 4),
+    ("excessive_buffer_overrun_errors", 4),
+    ("VL15_dropped", 16),
+    ("port_xmit_wait", 32),
+    ("port_xmit_data", 32),
+    ("port_rcv_data", 32),
+    ("port_xmit_packets", 32),
+    ("port_rcv_packets", 32),
+    ("qp1_dropped", 16),
+];
+
+/// What a driver shows that other functions of the card count.
+const OF_VPORTS: &str = "vport_";
+
+fn driver(name: &str) -> Option<&'static Driver> {
+    // `mlx5_core.sf` drives a subfunction.
+    let module = name.split('.').next().unwrap_or(name);
+    DRIVERS.iter().find(|driver| driver.names.contains(&module))
+}
+
+pub(super) fn driver_counter(driver_name: &str, counter: &str) -> Kind {
+    let counter = counter.strip_prefix(OF_VPORTS).unwrap_or(counter);
+    match driver(driver_name) {
+        Some(driver) if driver.gauges.iter().any(|it| counter.starts_with(it)) => Kind::Gauge,
+        Some(driver) if driver.of_32_bits.contains(&counter) => Kind::Wraps(32),
+        _ => Kind::Wraps(64),
+    }
+}
+
+pub(super) fn port_counter(counter: &str) -> Kind {
+    let known = PORT_COUNTERS.iter().find(|(name, _)| *name == counter);
+    Kind::Saturates(known.map_or(64, |(_, bits)| *bits))
+}
+
+pub(super) fn meaning(driver_name: &str, counter: &str) -> Option<Meaning> {
+    let counter = counter.strip_prefix(OF_VPORTS).unwrap_or(counter);
+    let meanings = driver(driver_name)?.meanings;
+    meanings
+        .iter()
+        .find(|(_, names)| names.contains(&counter))
+        .map(|(meaning, _)| *meaning)
+}
+
+pub(super) fn meaning_of_port_counter(counter: &str) -> Option<Meaning> {
+    match counter {
+        "port_rcv_errors" => Some(Meaning::BadPacket),
+        "port_xmit_discards" | "excessive_buffer_overrun_errors" => Some(Meaning::Dropped),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn widths_are_the_drivers() {
+        assert_eq!(
+            driver_counter("mlx5_core", "out_of_sequence"),
+            Kind::Wraps(32)
+        );
+        assert_eq!(
+            driver_counter("mlx5_core.sf", "vport_rx_write_requests"),
+            Kind::Wraps(32)
+        );
+        assert_eq!(driver_counter("mlx5_core", "np_cnp_sent"), Kind::Wraps(64));
+        assert_eq!(
+            driver_counter("bnxt_en", "out_of_sequence"),
+            Kind::Wraps(64)
+        );
+        assert_eq!(driver_counter("bnxt_en", "active_qps"), Kind::Gauge);
+        assert_eq!(driver_counter("", "out_of_sequence"), Kind::Wraps(64));
+        assert_eq!(port_counter("port_rcv_errors"), Kind::Saturates(16));
+        assert_eq!(port_counter("unicast_rcv_packets"), Kind::Saturates(64));
+    }
+
+    #[test]
+    fn every_name_stands_once_in_a_driver() {
+        for driver in &DRIVERS {
+            let mut names: Vec<_> = driver
+                .meanings
+                .iter()
+                .flat_map(|(_, names)| *names)
+                .collect();
+            let all = names.len();
+            names.sort();
+            names.dedup();
+            assert_eq!(names.len(), all, "{:?}", driver.names);
+        }
+    }
+}
