@@ -28,6 +28,7 @@ fn line(event: &ServerEvent<'_>, quiet: bool) -> Option<String> {
         _ if quiet => return None,
         ServerEvent::Accepted { client } => format!("{client}: session begins"),
         ServerEvent::Run { case, run } => format!("  {case}, run {run}"),
+        ServerEvent::Note { text } => format!("rocebench: note: {text}"),
         ServerEvent::Lesson { lesson } => match lesson.mistake {
             None => format!("  a lesson: {}", lesson.op.name()),
             Some(mistake) => format!(

@@ -1,6 +1,7 @@
 //! The coordinator: it runs a sweep, case by case and run by run, against a server on another host or in
 //! this process, and puts the result together. What fails is recorded, and the sweep goes on where it can.
 
+use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
@@ -9,10 +10,11 @@ use serde_json::Value;
 use crate::plan::{Case, Sweep};
 use crate::results::host;
 use crate::results::model::{
-    CaseConfig, CaseResult, Host, PerftestPair, ResultFile, Run, SCHEMA_VERSION,
+    CaseConfig, CaseResult, Host, PerftestPair, ResultFile, Run, SCHEMA_VERSION, WorkerResult,
 };
 
 use super::connect_cm;
+use super::cores::crowding;
 use super::error::ConnectError;
 use super::failure::RunFailure;
 use super::feature::{Feature, FeatureMissing};
@@ -188,7 +190,9 @@ pub fn run_sweep(
         interrupted: false,
         lost: None,
     };
-    remark(options, &first, local.is_some(), observer);
+    if let Some(text) = first.station.remark() {
+        observer.note(&text);
+    }
     let mut sweeper = Sweeper {
         options,
         local,
@@ -197,6 +201,7 @@ pub fn run_sweep(
         observer,
         outcome,
         session: Some(first),
+        said_of_peer: BTreeSet::new(),
     };
     match sweeper.all_cases(version.as_deref()) {
         Ok(()) => {}
@@ -221,23 +226,6 @@ fn demand_features(options: &SweepOptions, session: &Session) -> Result<(), Feat
         .try_for_each(|feature| feature.demand(session.link.peer(), &session.peer.features))
 }
 
-/// Tells what a person should know before the first run.
-fn remark(options: &SweepOptions, first: &Session, one_process: bool, observer: &mut dyn Observer) {
-    if let Some(text) = first.station.remark() {
-        observer.note(&text);
-    }
-    let ends = if one_process { 2 } else { 1 };
-    let crowded = options
-        .sweep
-        .cases
-        .iter()
-        .filter_map(Case::moving)
-        .find_map(|case| first.station.crowded(&case, ends));
-    if let Some(text) = crowded {
-        observer.note(&text);
-    }
-}
-
 /// Why a sweep ends before its last run.
 pub(super) enum Halt {
     /// The user stopped it.
@@ -258,6 +246,8 @@ pub(super) struct Sweeper<'a> {
     pub(super) outcome: SweepOutcome,
     /// `None` after a failure: both ends begin afresh, no half of a run is left over.
     pub(super) session: Option<Session>,
+    /// What was noted about the server's cores.
+    said_of_peer: BTreeSet<String>,
 }
 
 impl Sweeper<'_> {
@@ -319,11 +309,34 @@ impl Sweeper<'_> {
         };
         let goes_on = done.report.is_some() && done.run.complete;
         let path = done.path;
+        self.note_peers_cores(&session, case, &done.run);
         record(&mut self.outcome, &session, case, done, self.observer);
         if goes_on {
             self.session = Some(session);
         }
         Ok(path)
+    }
+}
+
+impl Sweeper<'_> {
+    /// Says once that the server's workers have no cores of their own. On one host this end's workers mostly have the
+    /// same company, which was said before the run.
+    fn note_peers_cores(&mut self, session: &Session, case: &Case, run: &Run) {
+        let is_shared = |worker: &WorkerResult| worker.core_shared_with.is_some_and(|it| it > 0);
+        if session.link.is_within_host() && run.forward.workers.iter().any(is_shared) {
+            return;
+        }
+        let reverse = run.reverse.iter().flat_map(|it| &it.workers);
+        let received = run.receiver.iter().flat_map(|it| &it.workers);
+        let workers: Vec<_> = reverse
+            .chain(received)
+            .filter_map(|worker| Some((worker.core? as usize, worker.core_shared_with?)))
+            .collect();
+        if let Some(text) = crowding(case.poll, &workers)
+            && self.said_of_peer.insert(text.clone())
+        {
+            self.observer.note(&format!("at the server: {text}"));
+        }
     }
 }
 

@@ -86,6 +86,15 @@ impl EndReport {
     }
 }
 
+impl EndReport {
+    /// The workers of each direction that it has some of.
+    pub fn workers_mut(&mut self) -> impl Iterator<Item = &mut [WorkerResult]> {
+        let sent = self.direction.as_mut().map(|it| &mut it.workers[..]);
+        let received = self.receiver.as_mut().map(|it| &mut it.workers[..]);
+        sent.into_iter().chain(received)
+    }
+}
+
 /// What an end's device counted over a window.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct DeviceCounters {
@@ -255,6 +264,7 @@ fn worker_result(worker: &WorkerReport, windows: &Windows, messages: u64) -> Wor
     WorkerResult {
         window_seconds: windows.of_worker(worker.index),
         core: worker.core.map(|core| core as u32),
+        core_shared_with: None,
         messages,
         cpu_seconds: worker.window_raw.map(|_| worker.cpu_seconds),
         polls: worker.polls,

@@ -96,17 +96,28 @@ pub(super) fn run(
             return RunOutcome::given_up(stage.link, blank, failure, None);
         }
     };
+    note_crowding(stage, case, observer);
     let mut notes = Notes::default();
     let driven = drive(stage, case, &rig, observer, &mut notes);
     conclude(stage, case, rig, driven, notes, blank)
 }
 
 fn set_up(stage: &Stage<'_>, case: &Case, number: u32) -> Result<Rig, Broken> {
+    prepare(stage, case, number)?;
+    make_rig(stage, case)
+}
+
+/// Has the server begin.
+pub(super) fn prepare(stage: &Stage<'_>, case: &Case, number: u32) -> Result<(), Broken> {
+    // Taken before the server takes its own, so that on one host each end has the same cores each time.
+    if let Some(moving) = case.moving() {
+        stage.station.cores_for(&moving);
+    }
     stage.link.send(&Message::Prepare {
         case: Box::new(case.clone()),
         run: number,
     })?;
-    make_rig(stage, case)
+    Ok(())
 }
 
 /// Creates and connects this end's objects, with workers that wait, once the server is doing the same.
@@ -146,6 +157,13 @@ pub(super) fn make_rig(stage: &Stage<'_>, case: &Case) -> Result<Rig, Broken> {
     match rig.recv(link, stop, SETUP_LIMIT)? {
         Message::Ready => Ok(rig),
         other => Err(link.unexpected("ready", &other).into()),
+    }
+}
+
+/// Says once that workers have no cores of their own, when both ends have taken theirs.
+pub(super) fn note_crowding(stage: &Stage<'_>, case: &Case, observer: &mut dyn Observer) {
+    if let Some(text) = stage.station.cores().crowding_to_tell(case) {
+        observer.note(&text);
     }
 }
 
@@ -332,6 +350,7 @@ fn conclude(
     record_counters(stage, &mut run, notes.counters, report.as_mut());
     if notes.measured {
         run.forward = direction(case, &finished, stage.station.clock());
+        stage.station.cores().tell_shared(&mut run.forward.workers);
         run.timeline = outcome::timeline(case, notes.timeline, finished.window);
     } else {
         run.forward.totals.errors = finished.troubles().map(|trouble| trouble.errors()).sum();

@@ -2,7 +2,9 @@
 //! have the same.
 
 use std::ffi::OsString;
+use std::sync::Arc;
 
+use crate::metrics::core_locks::HeldCore;
 use crate::perftest::{
     Job, Launch, LibraryError, MissingProgram, Place, Program, arguments, find_library,
 };
@@ -10,6 +12,7 @@ use crate::plan::Case;
 use crate::verbs::LinkLayer;
 
 use super::failure::RunFailure;
+use super::needs::effective_workers;
 use super::station::Station;
 
 /// By which programs on the embedded device learn what is to go wrong.
@@ -22,7 +25,7 @@ pub(super) struct Seat {
     ib_port: u8,
     gid_index: Option<u8>,
     environment: Vec<(&'static str, Option<OsString>)>,
-    cores: Vec<usize>,
+    cores: Vec<Arc<HeldCore>>,
     /// The device is the embedded one, whose address one process only can have: it must be closed while perftest
     /// runs. Its threads are then not in perftest's way either.
     pub(super) embedded: bool,
@@ -52,12 +55,7 @@ impl Seat {
             ib_port: port.info.port,
             gid_index: port.gid.filter(|_| has_gid).map(|entry| entry.index),
             environment,
-            cores: match embedded {
-                // Its engine is a thread of perftest's process, which must not share one core with a loop that
-                // never yields; nor does ours.
-                Some(_) => station.cores().to_vec(),
-                None => station.cores_for(case).into_iter().flatten().collect(),
-            },
+            cores: cores(station, case),
             embedded: embedded.is_some(),
         })
     }
@@ -92,9 +90,16 @@ impl Seat {
             path: job.program.find()?,
             arguments,
             environment: self.environment.clone(),
-            cores: self.cores.clone(),
+            cores: self.cores.iter().map(|held| held.core()).collect(),
         })
     }
+}
+
+/// Those of rocebench's workers at this end, which no other end of this host has. The embedded device's engine is a
+/// thread of perftest's process, which must not share one core with a loop that never yields: it gets another.
+fn cores(station: &Station, case: &Case) -> Vec<Arc<HeldCore>> {
+    let engines = usize::from(station.port().embedded.is_some());
+    station.cores().hold(effective_workers(case) + engines)
 }
 
 fn preload() -> Result<OsString, LibraryError> {
@@ -127,4 +132,47 @@ pub(super) fn equipped(
         find_library().map_err(|error| missing(error.to_string(), error.hint()))?;
     }
     Ok(files.first().and_then(|file| Program::version(file)))
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::metrics::core_locks::CoreLocks;
+    use crate::plan::{Sweep, SweepSpec};
+    use crate::verbs::{PortRequest, VerbsLibrary};
+
+    use super::super::station::StationOptions;
+    use super::*;
+
+    #[test]
+    fn perftest_has_the_cores_of_the_workers_at_its_end_and_no_others() {
+        let folder = tempfile::tempdir().unwrap();
+        let station = || {
+            let options = StationOptions {
+                library: VerbsLibrary::system(),
+                request: PortRequest {
+                    device: Some("soft0".into()),
+                    ..PortRequest::default()
+                },
+                cores: Some(vec![2, 3, 4, 5]),
+                core_locks: CoreLocks::within(folder.path().to_owned()),
+            };
+            Station::open(options, None).unwrap()
+        };
+        let case = Sweep::new(&SweepSpec::default()).unwrap().cases.remove(0);
+        let (client, server) = (station(), station());
+        let workers = [client.cores_for(&case), server.cores_for(&case)];
+        assert_eq!(workers, [[Some(2)], [Some(3)]]);
+        let numbers =
+            |held: &[Arc<HeldCore>]| -> Vec<_> { held.iter().map(|held| held.core()).collect() };
+        let held = [cores(&client, &case), cores(&server, &case)];
+        assert_eq!([numbers(&held[0]), numbers(&held[1])], [[2, 4], [3, 5]]);
+        // While perftest runs the embedded device is closed, and the cores are still its own.
+        drop((client, server));
+        let other = station().cores_for(&case);
+        assert_eq!(other, [Some(2)]);
+        assert!(
+            held.iter().flatten().all(|held| held.others() == 0),
+            "it left"
+        );
+    }
 }

@@ -48,10 +48,13 @@ pub(super) fn serve_run(
         }
         Err(broken) => return Err(explain(broken)),
     }
-    let report = EndReport {
+    let mut report = EndReport {
         counters,
         ..EndReport::of(case, &finished, station.clock())
     };
+    report
+        .workers_mut()
+        .for_each(|workers| station.cores().tell_shared(workers));
     report_to_client(link, stop, &report)
 }
 
@@ -99,13 +102,12 @@ pub(super) fn set_up(
         }
     };
     let ours = (case.connect == ConnectMode::Tcp).then(|| fabric.endpoints());
-    let rig = Rig::start(
-        fabric,
-        lanes,
-        case,
-        station.clock(),
-        &station.cores_for(case),
-    )?;
+    let duties = fabric.duties();
+    let cores = match duties.sends || duties.receives {
+        true => station.cores_for(case),
+        false => Vec::new(),
+    };
+    let rig = Rig::start(fabric, lanes, case, station.clock(), &cores)?;
     if let Some(ours) = ours {
         link.send(&Message::Endpoints(Box::new(ours)))?;
     }

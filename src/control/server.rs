@@ -85,6 +85,11 @@ pub enum ServerEvent<'a> {
         /// Number of the run, from 1.
         run: u32,
     },
+    /// Something that a person should know of the last run.
+    Note {
+        /// As a sentence.
+        text: &'a str,
+    },
     /// A lesson begins.
     Lesson {
         /// What is done.
@@ -312,6 +317,9 @@ fn serve_session(
                     None => serve_run(link, &station, &case, stop)?,
                 }
                 *runs += 1;
+                if let Some(text) = station.cores().crowding_to_tell(&case) {
+                    log(ServerEvent::Note { text: &text });
+                }
             }
             Ok(Message::PerftestCheck { programs }) => {
                 let version = permit(options.allow_perftest, &station, &programs)?;

@@ -23,7 +23,7 @@ use super::outcome::{self, direction, latency};
 use super::rig::{Broken, Finished, Rig};
 use super::run::{
     ANSWER_LIMIT, Meter, PathFacts, RunOutcome, SETUP_LIMIT, Stage, drain, explain, make_rig,
-    take_report, warm_up,
+    note_crowding, prepare, take_report, warm_up,
 };
 use super::setup_bench::Bench;
 use super::setup_steps::StepTimes;
@@ -81,15 +81,15 @@ pub(super) fn run_setup(
             return RunOutcome::given_up(stage.link, blank, failure, None);
         }
     };
+    if let Some(traffic) = &traffic {
+        note_crowding(stage, &traffic.case, observer);
+    }
     let driven = drive(stage, case, traffic.as_ref(), observer, &mut tally);
     conclude(stage, case, traffic, driven, tally, blank)
 }
 
 fn begin(stage: &Stage<'_>, case: &Case, number: u32) -> Result<Option<Traffic>, Broken> {
-    stage.link.send(&Message::Prepare {
-        case: Box::new(case.clone()),
-        run: number,
-    })?;
+    prepare(stage, case, number)?;
     let Some(moving) = case.moving() else {
         return Ok(None);
     };
@@ -314,6 +314,7 @@ fn of_traffic(stage: &Stage<'_>, moving: &Case, finished: &Finished, tally: Tall
     }
     let warmed = run.forward.window.clone();
     run.forward = direction(moving, finished, stage.station.clock());
+    stage.station.cores().tell_shared(&mut run.forward.workers);
     run.forward.window = Window {
         seconds: run.forward.window.seconds,
         ..warmed

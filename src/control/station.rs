@@ -4,12 +4,14 @@ use std::path::Path;
 use std::sync::Arc;
 
 use crate::metrics::clock::Clock;
+use crate::metrics::core_locks::CoreLocks;
 use crate::metrics::counters::{CounterWatch, Reading};
 use crate::metrics::cpu::{self, CoreError};
 use crate::plan::Case;
 pub use crate::verbs::{Faults, PortRequest, Route};
 use crate::verbs::{Port, VerbsError, VerbsLibrary, select_or_embedded};
 
+use super::cores::Cores;
 use super::needs::effective_workers;
 
 /// How an end is set up.
@@ -21,8 +23,8 @@ pub struct StationOptions {
     pub request: PortRequest,
     /// Cores that were asked for.
     pub cores: Option<Vec<usize>>,
-    /// Both ends are in this process, and this is the second: its workers take the cores after the first's.
-    pub after_the_other: bool,
+    /// Where workers on this host see each other's cores.
+    pub core_locks: CoreLocks,
 }
 
 impl StationOptions {
@@ -32,17 +34,14 @@ impl StationOptions {
             library: VerbsLibrary::system(),
             request,
             cores,
-            after_the_other: false,
+            core_locks: CoreLocks::of_host(),
         }
     }
 
     /// The other end's in the same process. Faults stay at this end, as they do with another process, unless
     /// both ends share one device: there its first opening decides, and either may be first.
     pub(super) fn of_the_other_end(&self) -> Self {
-        let mut other = StationOptions {
-            after_the_other: true,
-            ..self.clone()
-        };
+        let mut other = self.clone();
         if other
             .request
             .device
@@ -63,11 +62,10 @@ const EMBEDDED: &str = "figures show the harness, the protocol and this machine'
 
 /// An end with its port open.
 pub struct Station {
-    options: StationOptions,
     port: Port,
     numa_node: Option<u32>,
     driver: Option<String>,
-    cores: Vec<usize>,
+    cores: Cores,
     clock: Clock,
 }
 
@@ -80,8 +78,8 @@ impl Station {
         let port = select_or_embedded(options.library, &options.request, route)?;
         let kernel = crate::results::device::read(port.context.name(), port.info.port, None);
         let numa_node = kernel.numa_node;
-        let cores = match (&options.cores, numa_node) {
-            (Some(cores), _) => cores.clone(),
+        let cores = match (options.cores, numa_node) {
+            (Some(cores), _) => cores,
             (None, Some(node)) => match cpu::allowed_cores_of_node(node) {
                 Ok(cores) if !cores.is_empty() => cores,
                 _ => cpu::allowed_cores()?,
@@ -89,11 +87,10 @@ impl Station {
             (None, None) => cpu::allowed_cores()?,
         };
         Ok(Station {
-            options,
             port,
             numa_node,
             driver: kernel.driver,
-            cores,
+            cores: Cores::new(cores, options.core_locks),
             clock: Clock::new(),
         })
     }
@@ -140,34 +137,23 @@ impl Station {
     }
 
     /// The cores that were asked for, or else those of the device's NUMA node.
-    pub fn cores(&self) -> &[usize] {
+    pub fn allowed_cores(&self) -> &[usize] {
+        self.cores.allowed()
+    }
+
+    /// Which of them this end's workers have.
+    pub(super) fn cores(&self) -> &Cores {
         &self.cores
     }
 
-    /// The core of each worker of a case. With fewer cores than workers some cores get several.
+    /// The core of each worker of a case, held against all other workers on this host from now on; `None` where there
+    /// are none to choose from.
     pub fn cores_for(&self, case: &Case) -> Vec<Option<usize>> {
         let workers = effective_workers(case);
-        let skip = if self.options.after_the_other {
-            workers
-        } else {
-            0
-        };
-        (skip..skip + workers)
-            .map(|index| self.cores.get(index % self.cores.len().max(1)).copied())
+        let held = self.cores.hold(workers);
+        (0..workers)
+            .map(|index| held.get(index).map(|held| held.core()))
             .collect()
-    }
-
-    /// What a person should know about the cores before workers of `case` run at `ends` ends here; `None` if
-    /// each has its own.
-    pub fn crowded(&self, case: &Case, ends: usize) -> Option<String> {
-        let workers = effective_workers(case) * ends;
-        (workers > self.cores.len()).then(|| {
-            format!(
-                "{workers} workers share {} cores ({}): rates and latencies include waiting for a core",
-                self.cores.len(),
-                cpu::format_cpu_list(&self.cores),
-            )
-        })
     }
 }
 

@@ -2,6 +2,7 @@
 //! limits. It must not know cases' transport or how results are written.
 
 pub mod clock;
+pub mod core_locks;
 pub mod counters;
 pub mod cpu;
 pub mod fairness;

@@ -557,6 +557,9 @@ pub struct QpResult {
 pub struct WorkerResult {
     /// Core that it was pinned to; `null` when it was not.
     pub core: Option<u32>,
+    /// Other workers of rocebench on that core when the run ended, whichever process they were of; not 0 where there
+    /// were too few cores. `null` when it was not pinned.
+    pub core_shared_with: Option<u32>,
     /// Length of its own window, by which its messages are divided; `null` when it had none.
     #[serde(default)]
     pub window_seconds: Option<f64>,

@@ -109,6 +109,7 @@ fn direction(messages: [u64; 2]) -> Direction {
         workers: vec![WorkerResult {
             window_seconds: Some(2.0),
             core: Some(3),
+            core_shared_with: Some(0),
             messages: total,
             cpu_seconds: Some(1.75),
             polls: 900_000,

@@ -103,7 +103,10 @@ impl Channel {
         let length = memory_bytes(&settings) as usize;
         let memory = MemoryRegion::new(&pd, length, access, station.numa_node())?;
         let qps = settings.qps as usize;
-        let workers = MAX_WORKERS.min(qps).min(station.cores().len()).max(1);
+        let workers = MAX_WORKERS
+            .min(qps)
+            .min(station.allowed_cores().len())
+            .max(1);
         // A CQ has room for all that its QPs can have posted.
         let entries = (qps.div_ceil(workers) as u32) * 2 * settings.window;
         let cqs = (0..workers)
@@ -130,7 +133,7 @@ impl Channel {
         Ok(Channel {
             settings,
             side,
-            cores: station.cores().into(),
+            cores: station.allowed_cores().into(),
             memory,
             cqs,
             psns: psns(qps.len())?,

@@ -10,6 +10,7 @@ mod against_refused;
 mod choice;
 mod connect;
 mod connect_cm;
+mod cores;
 mod counters;
 mod death;
 mod doctor;

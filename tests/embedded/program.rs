@@ -42,6 +42,8 @@ impl Program {
         ] {
             command.env_remove(name);
         }
+        // Nor do others on this machine take part in who has which core.
+        command.env("ROCEBENCH_CORE_LOCKS", env!("CARGO_TARGET_TMPDIR"));
         Program { command, folder }
     }
 

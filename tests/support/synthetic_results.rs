@@ -210,6 +210,7 @@ impl Synthetic {
                 workers: (0..workers.min(qps))
                     .map(|core| WorkerResult {
                         core: Some(core),
+                        core_shared_with: Some(0),
                         window_seconds: Some(seconds),
                         messages: messages / u64::from(workers.min(qps)),
                         cpu_seconds: Some(seconds * 0.99),

@@ -1,0 +1,201 @@
+//! Workers of one host have cores of their own, whichever processes they are of; and it is said where there are too few.
+
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use rocebench::metrics::core_locks::CoreLocks;
+use rocebench::metrics::cpu::allowed_cores;
+use rustix::thread::{CpuSet, sched_setaffinity};
+use serde_json::Value;
+
+use crate::program::{Ended, Program, Server, alone};
+
+const VARIABLE: &str = "ROCEBENCH_CORE_LOCKS";
+const SHARED: &str = "polling workers of rocebench share";
+
+struct Host {
+    folder: tempfile::TempDir,
+    cores: Vec<usize>,
+}
+
+/// This machine as if nobody else were on it.
+fn host() -> Host {
+    let cores = allowed_cores().unwrap();
+    assert!(
+        cores.len() > 1,
+        "these tests take cores apart: run them where there are two"
+    );
+    Host {
+        folder: tempfile::tempdir().unwrap(),
+        cores,
+    }
+}
+
+impl Host {
+    fn path(&self) -> &str {
+        self.folder.path().to_str().unwrap()
+    }
+
+    fn locks(&self) -> CoreLocks {
+        CoreLocks::within(self.folder.path().to_owned())
+    }
+
+    fn server(&self, words: &str) -> Server {
+        Server::with(&format!("-d soft0 {words}"), &[(VARIABLE, self.path())])
+    }
+
+    fn client(&self, server: &Server, words: &str) -> Program {
+        let port = server.port;
+        Program::new(&format!(
+            "127.0.0.1:{port} -d soft0 -n 50 --warmup 0 --timeout 18 {words}"
+        ))
+        .env(VARIABLE, self.path())
+    }
+}
+
+/// Core of each worker of the client and of the server, with how many have it too.
+fn workers(ended: &Ended) -> [Vec<(u64, u64)>; 2] {
+    let run = &ended.cases()[0]["runs"][0];
+    let of = |workers: &Value| {
+        let workers = workers.as_array().unwrap().iter();
+        workers
+            .map(|worker| {
+                let number = |name: &str| worker[name].as_u64().unwrap();
+                (number("core"), number("core_shared_with"))
+            })
+            .collect()
+    };
+    [of(&run["workers"]), of(&run["receiver"]["workers"])]
+}
+
+#[test]
+fn a_server_and_a_client_in_two_terminals_have_cores_of_their_own() {
+    let _alone = alone();
+    let host = host();
+    let server = host.server("");
+    let ended = host.client(&server, "--op send").run().exits(0);
+    let [client, receiver] = workers(&ended);
+    assert_eq!(client, [(host.cores[0] as u64, 0)]);
+    assert_eq!(receiver, [(host.cores[1] as u64, 0)]);
+    assert!(!ended.stderr.contains(SHARED), "{}", ended.stderr);
+    assert!(!server.end().contains(SHARED));
+    // Both gave theirs back.
+    assert!(
+        host.cores
+            .iter()
+            .all(|core| host.locks().workers_on(*core) == 0)
+    );
+}
+
+#[test]
+fn cores_that_a_third_process_has_are_left_to_it() {
+    let _alone = alone();
+    let host = host();
+    let third = host.locks().take(&host.cores[..1], &[]).unwrap();
+    let server = host.server("");
+    let ended = host.client(&server, "--op write").run().exits(0);
+    let client = &ended.cases()[0]["runs"][0]["workers"];
+    assert_eq!(client[0]["core"], host.cores[1]);
+    assert_eq!(client[0]["core_shared_with"], 0);
+    assert!(!ended.stderr.contains(SHARED), "{}", ended.stderr);
+    // A WRITE's target has no worker, and takes no core.
+    assert_eq!(
+        (third.others(), host.locks().workers_on(host.cores[1])),
+        (0, 0)
+    );
+}
+
+#[test]
+fn too_few_cores_are_said_once_at_each_end_and_the_runs_are_whole() {
+    let _alone = alone();
+    let host = host();
+    let core = host.cores[0];
+    // A child inherits the affinity of the thread that starts it.
+    let (ended, said) = std::thread::scope(|scope| {
+        let on_one_core = scope.spawn(|| {
+            let mut set = CpuSet::new();
+            set.set(core);
+            sched_setaffinity(None, &set).unwrap();
+            let server = host.server("");
+            let ended = host
+                .client(&server, "--op send -w 2 -q 2 -s 64,65 --runs 2")
+                .run();
+            (ended, server.end())
+        });
+        on_one_core.join().unwrap()
+    });
+    let ended = ended.exits(0).all_whole(2);
+    let note = format!("note: 4 {SHARED} core {core}: rates and latencies are the scheduler's");
+    for said in [&ended.stderr, &said] {
+        assert_eq!(said.matches(&note).count(), 1, "{said}");
+        assert_eq!(said.matches(SHARED).count(), 1, "{said}");
+        assert!(said.contains("--poll event"), "{said}");
+    }
+    let here = core as u64;
+    assert_eq!(
+        workers(&ended),
+        [[(here, 3), (here, 3)], [(here, 3), (here, 3)]]
+    );
+}
+
+#[test]
+fn cores_that_were_asked_for_are_taken_and_the_collision_is_said() {
+    let _alone = alone();
+    let host = host();
+    let core = host.cores[1];
+    let third = host.locks().take(&[core], &[]).unwrap();
+    let server = host.server("");
+    let words = format!("--op write --cores {core}");
+    let ended = host.client(&server, &words).run().exits(0);
+    let worker = &ended.cases()[0]["runs"][0]["workers"][0];
+    assert_eq!(worker["core"], core);
+    assert_eq!(worker["core_shared_with"], 1);
+    ended.says(&[&format!("note: 2 {SHARED} core {core}: ")]);
+    drop(third);
+}
+
+#[test]
+fn a_killed_process_leaves_its_cores_to_others() {
+    let _alone = alone();
+    let host = host();
+    let mut program = Program::new("-d soft0 --op send -D 60s --warmup 0 --timeout 18 --quiet")
+        .env(VARIABLE, host.path());
+    let mut child = program.command.spawn().unwrap();
+    let has = |count: u32| {
+        host.cores[..2]
+            .iter()
+            .all(|core| host.locks().workers_on(*core) == count)
+    };
+    let started = Instant::now();
+    while !has(1) {
+        assert!(
+            started.elapsed() < Duration::from_secs(20),
+            "it takes no cores"
+        );
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    // SIGKILL.
+    child.kill().unwrap();
+    child.wait().unwrap();
+    assert!(has(0));
+    let left = std::fs::read_dir(host.folder.path()).unwrap().count();
+    assert!(left >= 2, "the files stay, and are reused");
+}
+
+#[test]
+fn without_a_folder_for_locks_it_is_said_and_the_run_is_whole() {
+    let _alone = alone();
+    let none = "/proc/there/is/none";
+    let ended = Program::new("-d soft0 --op write -n 10 --warmup 0")
+        .env(VARIABLE, none)
+        .run()
+        .exits(0)
+        .says(&["note: cores are not kept apart", none, VARIABLE]);
+    assert_eq!(
+        ended.stderr.matches("not kept apart").count(),
+        1,
+        "{}",
+        ended.stderr
+    );
+    assert!(!Path::new(none).exists());
+}
