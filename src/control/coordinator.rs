@@ -13,6 +13,7 @@ use crate::results::model::{
 };
 
 use super::connect_cm;
+use super::device_limits;
 use super::error::ConnectError;
 use super::failure::RunFailure;
 use super::feature::{Feature, FeatureMissing};
@@ -171,6 +172,7 @@ pub fn run_sweep(
     };
     let first = dial(&options.ends, local.as_ref(), &facts, stop, false)?;
     demand_features(options, &first)?;
+    device_limits::check_sweep(&options.sweep.cases, &first, stop).map_err(SweepError::Refused)?;
     pairs::ask_server(options, &first, stop)?;
     own_host.device = Some(outcome::device(first.station.port()));
     let outcome = SweepOutcome {

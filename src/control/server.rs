@@ -12,6 +12,7 @@ use serde_json::Value;
 
 use crate::perftest::{Job, Program};
 
+use super::device_limits::DeviceLimits;
 use super::error::AcceptError;
 use super::failure::RunFailure;
 use super::feature::Feature;
@@ -312,6 +313,10 @@ fn serve_session(
                     None => serve_run(link, &station, &case, stop)?,
                 }
                 *runs += 1;
+            }
+            Ok(Message::AskLimits) => {
+                let limits = DeviceLimits::of(station.port());
+                link.send(&Message::Limits(Box::new(limits)))?;
             }
             Ok(Message::PerftestCheck { programs }) => {
                 let version = permit(options.allow_perftest, &station, &programs)?;

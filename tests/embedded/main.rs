@@ -16,6 +16,7 @@ mod explain;
 mod fake;
 mod faults;
 mod learn;
+mod limits;
 mod mask;
 mod old_server;
 mod polling;
