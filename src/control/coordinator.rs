@@ -258,7 +258,7 @@ pub(super) struct Sweeper<'a> {
     pub(super) stop: &'a AtomicBool,
     pub(super) observer: &'a mut dyn Observer,
     pub(super) outcome: SweepOutcome,
-    /// `None` after a failure: both ends begin afresh, no half of a run is left over.
+    /// `None` after a run without a report: both ends begin afresh, no half of a run is left over.
     pub(super) session: Option<Session>,
 }
 
@@ -319,7 +319,8 @@ impl Sweeper<'_> {
             Some(_) => run_setup(&stage, case, number, self.observer),
             None => run(&stage, case, number, self.observer),
         };
-        let goes_on = done.report.is_some() && done.run.complete;
+        // With the report both ends are done with the run, whatever came of it.
+        let goes_on = done.report.is_some();
         let path = done.path;
         record(&mut self.outcome, &session, case, done, self.observer);
         if goes_on {

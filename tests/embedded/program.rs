@@ -205,6 +205,18 @@ impl Server {
         nix::sys::signal::kill(pid, signal).unwrap();
     }
 
+    /// The exit code of one that ends by itself.
+    pub fn status(&mut self) -> Option<i32> {
+        let started = Instant::now();
+        loop {
+            if let Some(status) = self.child.try_wait().unwrap() {
+                return status.code();
+            }
+            assert!(started.elapsed() < Duration::from_secs(20), "it serves on");
+            std::thread::sleep(Duration::from_millis(10));
+        }
+    }
+
     pub fn kill(&mut self) {
         let _ = self.child.kill();
         let _ = self.child.wait();
