@@ -147,9 +147,16 @@ pub fn serve(plan: ServePlan) -> Result<(), Failure> {
     }
     drop(opened);
     let server = Server::new(listener, options, Arc::clone(&log)).map_err(Failure::failed)?;
-    server
+    let broken = server
         .run(&stop)
-        .map_err(|error| Failure::failed(format!("accepting connections on {address}: {error}")))
+        .map_err(|error| Failure::failed(format!("accepting connections on {address}: {error}")))?;
+    match broken {
+        None => Ok(()),
+        // Its reason and what to try were told when it happened.
+        Some(_) => Err(Failure::failed(
+            "the session of --once ended early, as told above",
+        )),
+    }
 }
 
 /// What receives files, if `folder` is given.
