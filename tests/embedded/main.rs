@@ -19,6 +19,7 @@ mod learn;
 mod limits;
 mod mask;
 mod old_server;
+mod outputs;
 mod polling;
 mod program;
 mod send;

@@ -2,6 +2,7 @@
 
 use std::io::{BufRead as _, BufReader};
 use std::net::TcpListener;
+use std::path::Path;
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
@@ -50,7 +51,17 @@ impl Program {
         self
     }
 
+    /// Where it runs.
+    pub fn folder(&self) -> &Path {
+        self.folder.path()
+    }
+
     pub fn run(mut self) -> Ended {
+        self.run_here()
+    }
+
+    /// The same; what it leaves stays until this is dropped.
+    pub fn run_here(&mut self) -> Ended {
         let output = self.command.output().unwrap();
         Ended {
             status: output.status,
