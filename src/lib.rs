@@ -5,7 +5,7 @@
 //! `verbs` and `plan`; `transfer` (files) uses `control` and `verbs`;
 //! `control` uses `datapath`, `verbs`, `metrics`, `perftest`, `statistics`, `plan` and `results`; `datapath` uses
 //! `verbs`, `metrics` and `plan`; `perftest` uses `plan`; `plot` uses `compare`, and both use `results` and
-//! `statistics`, which use none.
+//! `statistics`. `statistics` and `new_file` use none; `results` and `transfer` make their files with `new_file`.
 
 pub mod cli;
 pub mod compare;
@@ -14,6 +14,7 @@ pub mod datapath;
 pub mod doctor;
 pub mod explain;
 pub mod metrics;
+pub mod new_file;
 pub mod perftest;
 pub mod plan;
 pub mod plot;

@@ -226,6 +226,19 @@ fn a_dry_run_prints_the_cases() {
 }
 
 #[test]
+fn a_dry_run_of_many_cases_does_not_take_the_square_of_their_number() {
+    let list = |count: u32| (1..=count).map(|it| it.to_string()).collect::<Vec<_>>();
+    let (qps, sizes) = (list(312).join(","), list(320).join(","));
+    // Well under a second; the square of the cases took more than a minute.
+    let output = assert_cmd::Command::from_std(program(&["--dry-run", "-q", &qps, "-s", &sizes]))
+        .timeout(std::time::Duration::from_secs(20))
+        .output()
+        .unwrap();
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+    assert!(text(&output.stdout).contains("\n99840 cases, "));
+}
+
+#[test]
 fn flags_override_the_file_key_by_key() {
     let dir = tempfile::tempdir().unwrap();
     let file =

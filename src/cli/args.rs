@@ -163,7 +163,7 @@ pub struct ServeArgs {
     /// Device, port and GID.
     #[command(flatten)]
     pub endpoint: EndpointArgs,
-    /// Exit after one sweep
+    /// Exit after one session, with 1 if it ended early
     #[arg(long, help_heading = "Connection")]
     pub once: bool,
     /// Start perftest's servers for clients that run with --against perftest

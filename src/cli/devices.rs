@@ -11,12 +11,14 @@ use crate::verbs::{VerbsError, VerbsLibrary};
 
 use super::args::DevicesArgs;
 use super::errors::Failure;
+use super::run::check_environment;
 
 /// Prints the inventory.
 ///
 /// # Errors
-/// `--device` names none of them, or stdout cannot be written.
+/// `--device` names none of them, the environment's address is none, or stdout cannot be written.
 pub fn run(args: &DevicesArgs) -> Result<(), Failure> {
+    check_environment()?;
     let request = PortRequest {
         device: args.device.clone(),
         ..PortRequest::default()
@@ -49,7 +51,12 @@ pub(super) fn print_json(document: &impl Serialize) -> Result<(), Failure> {
 /// Prints text, as [`print_json`] does.
 pub(super) fn print(text: &str) -> Result<(), Failure> {
     let mut out = io::stdout().lock();
-    match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
+    unless_closed(out.write_all(text.as_bytes()).and_then(|()| out.flush()))
+}
+
+/// What became of text for stdout. A reader that closes the pipe early has seen enough.
+pub(super) fn unless_closed(printed: io::Result<()>) -> Result<(), Failure> {
+    match printed {
         Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
             Err(Failure::failed(format!("cannot write to stdout: {error}")))
         }

@@ -44,9 +44,14 @@ pub fn execute(plan: RunPlan) -> Result<(), Failure> {
         against: plan.against.clone(),
     };
     let outcome = run_sweep(&options, &stop, &mut output).map_err(begin_failure)?;
-    let written = output.close(&outcome.result);
-    verdict(&plan, &outcome)?;
-    written
+    let written = output.close(&outcome.result, &stop);
+    match (verdict(&plan, &outcome), written) {
+        (Err(failed), Err(unwritten)) => {
+            unwritten.print();
+            Err(failed)
+        }
+        (judged, written) => judged.and(written),
+    }
 }
 
 fn begin_failure(error: SweepError) -> Failure {
@@ -147,9 +152,16 @@ pub fn serve(plan: ServePlan) -> Result<(), Failure> {
     }
     drop(opened);
     let server = Server::new(listener, options, Arc::clone(&log)).map_err(Failure::failed)?;
-    server
+    let broken = server
         .run(&stop)
-        .map_err(|error| Failure::failed(format!("accepting connections on {address}: {error}")))
+        .map_err(|error| Failure::failed(format!("accepting connections on {address}: {error}")))?;
+    match broken {
+        None => Ok(()),
+        // Its reason and what to try were told when it happened.
+        Some(_) => Err(Failure::failed(
+            "the session of --once ended early, as told above",
+        )),
+    }
 }
 
 /// What receives files, if `folder` is given.
@@ -161,8 +173,8 @@ fn receiver(
         return Ok(None);
     };
     let folder = Folder::open(folder).map_err(|error| {
-        let hint = error.hint();
-        Failure::bad_input(error).with_hint(hint)
+        let (is_bad_input, hint) = (error.is_bad_input(), error.hint());
+        Failure::told(error, is_bad_input, Some(hint))
     })?;
     // A file that may not grow is an error of writing it, not the end of the process.
     signal_hook::flag::register(signal_hook::consts::SIGXFSZ, Arc::default())

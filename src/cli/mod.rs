@@ -32,13 +32,18 @@ pub use errors::{ExitKind, Failure};
 
 /// Reads the command line and does what it says.
 ///
-/// `--help`, `--version` and usage errors end the process here, as clap prints them (0, 0 and 2).
+/// Usage errors end the process here, as clap prints them (2).
 ///
 /// # Errors
 /// What went wrong, with its exit code and, where there is one, what to do about it.
 pub fn main() -> Result<(), Failure> {
-    let matches = args::command().get_matches();
-    let cli = Cli::from_arg_matches(&matches).unwrap_or_else(|error| error.exit());
+    let parsed = args::command()
+        .try_get_matches()
+        .and_then(|matches| Cli::from_arg_matches(&matches));
+    let cli = match parsed {
+        Ok(cli) => cli,
+        Err(told) => return usage(&told),
+    };
     match cli.command {
         Some(args::Command::Serve(args)) => {
             let plan = serve::ServePlan::new(args)?;
@@ -63,4 +68,12 @@ pub fn main() -> Result<(), Failure> {
             execute::execute(plan)
         }
     }
+}
+
+/// `--help`, `--version`, or what is wrong with the command line.
+fn usage(told: &clap::Error) -> Result<(), Failure> {
+    if told.use_stderr() {
+        told.exit();
+    }
+    devices::unless_closed(told.print())
 }

@@ -1,14 +1,16 @@
-//! What a sweep leaves behind: rows on the terminal as runs finish, the files after every run, and a word
-//! about each failure.
+//! What a sweep leaves behind: rows on the terminal and lines in the journal as runs finish, the files at the end, and
+//! a word about each failure.
 
-use std::fs;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
+use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use crate::control::coordinator::Observer;
 use crate::control::message::printable;
 use crate::plan::Case;
+use crate::results::file::{WriteError, prepare, prepare_directory, write_whole_until};
+use crate::results::journal::{self, Journal};
 use crate::results::model::{CaseConfig, PerftestPair, ResultFile, Run};
 use crate::results::{against, csv, json, table::Table};
 
@@ -16,125 +18,145 @@ use super::errors::{Failure, say};
 use super::progress::{self, Progress};
 use super::run::{RunPlan, Sink};
 
-/// A document that is written again after every run.
+type WriteTo = fn(&ResultFile, &mut dyn Write) -> io::Result<()>;
+
+/// A document that is written at the end.
 struct Document {
     path: PathBuf,
-    write: fn(&ResultFile, &Path) -> Result<(), String>,
+    write: WriteTo,
 }
 
 /// All outputs of one sweep.
 pub(super) struct Output {
+    /// The two that every sweep has come first.
     documents: Vec<Document>,
+    journal: Journal,
+    /// The journal could not be written, and that was told.
+    is_told: bool,
     json_to_stdout: bool,
     csv_to_stdout: bool,
     table: Table<Box<dyn Write>>,
+    /// Why the table could not be shown.
+    unshown: Option<io::Error>,
     comparison_to_stderr: bool,
     progress: Box<dyn Progress>,
-    /// What the last try to write the documents said.
-    unwritten: Option<String>,
     case: String,
 }
 
-fn write_json(result: &ResultFile, path: &Path) -> Result<(), String> {
-    json::write(result, path).map_err(|error| error.to_string())
-}
-
-fn write_csv(result: &ResultFile, path: &Path) -> Result<(), String> {
-    csv::write(result, path).map_err(|error| error.to_string())
-}
-
 impl Output {
-    /// Prepares the files' folder, so that a sweep does not begin whose results have nowhere to go.
+    /// Prepares the files' folder and begins the journal, so that a sweep does not begin whose results have nowhere to
+    /// go.
     ///
     /// # Errors
     /// The folder cannot be made or written to.
     pub(super) fn open(plan: &RunPlan) -> Result<Output, Failure> {
         let folder = &plan.output.out_dir;
         let stem = file_stem(&crate::results::host::utc_now());
-        prepare(folder)?;
-        for sink in [&plan.output.json, &plan.output.csv] {
+        let refused = |option: &'static str| {
+            move |error: WriteError| {
+                Failure::told(format!("{option}: {error}"), error.is_bad_input(), None)
+            }
+        };
+        prepare_directory(folder).map_err(refused("--out"))?;
+        let file = |extension: &str| folder.join(format!("{stem}.{extension}"));
+        let write_json: WriteTo = |result, out| json::write_to(result, out);
+        let write_csv: WriteTo = |result, out| csv::write_to(result, out);
+        let document = |path: &Path, write| Document {
+            path: path.to_owned(),
+            write,
+        };
+        let mut documents = vec![
+            document(&file("json"), write_json),
+            document(&file("csv"), write_csv),
+        ];
+        let output = &plan.output;
+        for (option, sink, write) in [
+            ("--json", &output.json, write_json),
+            ("--csv", &output.csv, write_csv),
+        ] {
             if let Some(Sink::File(path)) = sink {
-                prepare_file(path)?;
+                prepare(path).map_err(refused(option))?;
+                documents.push(document(path, write));
             }
         }
-        let mut documents = vec![
-            Document {
-                path: folder.join(format!("{stem}.json")),
-                write: write_json,
-            },
-            Document {
-                path: folder.join(format!("{stem}.csv")),
-                write: write_csv,
-            },
-        ];
-        if let Some(Sink::File(path)) = &plan.output.json {
-            documents.push(Document {
-                path: path.clone(),
-                write: write_json,
-            });
-        }
-        if let Some(Sink::File(path)) = &plan.output.csv {
-            documents.push(Document {
-                path: path.clone(),
-                write: write_csv,
-            });
-        }
-        let out: Box<dyn Write> = if plan.output.stdout_is_taken() {
+        let out: Box<dyn Write> = if output.stdout_is_taken() {
             Box::new(io::stderr())
         } else {
             Box::new(io::stdout())
         };
         Ok(Output {
             documents,
-            json_to_stdout: plan.output.json == Some(Sink::Stdout),
-            csv_to_stdout: plan.output.csv == Some(Sink::Stdout),
+            journal: Journal::new(file(journal::EXTENSION)),
+            is_told: false,
+            json_to_stdout: output.json == Some(Sink::Stdout),
+            csv_to_stdout: output.csv == Some(Sink::Stdout),
             table: Table::new(out),
-            comparison_to_stderr: plan.output.stdout_is_taken(),
+            unshown: None,
+            comparison_to_stderr: output.stdout_is_taken(),
             progress: progress::for_stderr(plan.quiet),
-            unwritten: None,
             case: String::new(),
         })
     }
 
-    fn write_documents(&mut self, result: &ResultFile) {
-        let error = self
-            .documents
-            .iter()
-            .find_map(|document| (document.write)(result, &document.path).err());
-        if let (Some(error), None) = (&error, &self.unwritten) {
+    /// Keeps the last run, whatever comes after it.
+    fn keep(&mut self, result: &ResultFile) {
+        if let Err(error) = self.journal.add(result)
+            && !std::mem::replace(&mut self.is_told, true)
+        {
             let text = format!("rocebench: warning: {error}; measuring goes on");
             self.progress.suspend(&mut || say(&text));
         }
-        self.unwritten = error;
     }
 
-    /// Writes what is written once, at the end.
+    /// Shows something of the table. A closed stdout is nobody's loss but the table's.
+    fn show(&mut self, show: impl Fn(&mut Table<Box<dyn Write>>) -> io::Result<()>) {
+        let (table, unshown) = (&mut self.table, &mut self.unshown);
+        self.progress.suspend(&mut || match show(table) {
+            Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
+                unshown.get_or_insert(error);
+            }
+            _ => {}
+        });
+    }
+
+    /// Writes what is written once, at the end. `stop` ends waiting for who reads it.
     ///
     /// # Errors
-    /// A document that could not be written.
-    pub(super) fn close(mut self, result: &ResultFile) -> Result<(), Failure> {
-        if self.unwritten.is_some() {
-            // Room may have been made meanwhile.
-            self.write_documents(result);
-        }
-        let files: Vec<&Path> = match self.unwritten {
-            None => self
-                .documents
-                .iter()
-                .map(|document| document.path.as_path())
-                .collect(),
-            Some(_) => Vec::new(),
-        };
-        // A closed stdout is nobody's loss but the table's.
-        let table = &mut self.table;
-        let to_stderr = self.comparison_to_stderr;
-        self.progress.suspend(&mut || {
-            let _ = match to_stderr {
-                true => against::write(result, &mut io::stderr()),
-                false => against::write(result, &mut io::stdout()),
+    /// The first document that could not be written; the others are told.
+    pub(super) fn close(mut self, result: &ResultFile, stop: &AtomicBool) -> Result<(), Failure> {
+        let documents = std::mem::take(&mut self.documents);
+        let mut failures = Vec::new();
+        let mut written: Vec<&Path> = Vec::new();
+        for Document { path, write } in &documents {
+            let waits = || {
+                say(&format!(
+                    "rocebench: note: {} waits for a reader; Ctrl-C gives up",
+                    path.display()
+                ));
             };
-            let _ = table.summary(result, &files);
+            match write_whole_until(path, stop, waits, |out| write(result, out)) {
+                Ok(()) => written.push(path),
+                Err(error) => failures.push(error.to_string()),
+            }
+        }
+        let are_kept = documents[..2]
+            .iter()
+            .all(|it| written.contains(&it.path.as_path()));
+        let journal = self.journal.path().map(Path::to_owned);
+        if !are_kept {
+            written.extend(journal.as_deref());
+        }
+        let to_stderr = self.comparison_to_stderr;
+        self.show(|table| {
+            match to_stderr {
+                true => against::write(result, &mut io::stderr())?,
+                false => against::write(result, &mut io::stdout())?,
+            }
+            table.summary(result, &written)
         });
+        if are_kept {
+            self.journal.remove();
+        }
         let stdout = if self.json_to_stdout {
             json::write_to(result, io::stdout().lock())
         } else if self.csv_to_stdout {
@@ -142,11 +164,18 @@ impl Output {
         } else {
             Ok(())
         };
-        stdout.map_err(|error| Failure::failed(format!("cannot write to stdout: {error}")))?;
-        match self.unwritten {
-            None => Ok(()),
-            Some(error) => Err(Failure::failed(error)),
+        let unshown = self.unshown.map_or(Ok(()), Err);
+        for error in [unshown, stdout].into_iter().filter_map(Result::err) {
+            failures.push(format!("cannot write to stdout: {error}"));
         }
+        let mut failures = failures.into_iter();
+        let Some(first) = failures.next() else {
+            return Ok(());
+        };
+        for other in failures {
+            say(&format!("rocebench: warning: {other}"));
+        }
+        Err(Failure::failed(first))
     }
 }
 
@@ -186,15 +215,12 @@ impl Observer for Output {
             }
             self.progress.suspend(&mut || say(&text));
         }
-        self.write_documents(result);
+        self.keep(result);
     }
 
     fn run_finished(&mut self, config: &CaseConfig, run: &Run, result: &ResultFile) {
         self.progress.case_finished();
-        let table = &mut self.table;
-        self.progress.suspend(&mut || {
-            let _ = table.run(config, run);
-        });
+        self.show(|table| table.run(config, run));
         if let Some(failure) = &run.failure {
             let mut text = format!(
                 "rocebench: {} (run {}): {}",
@@ -205,7 +231,7 @@ impl Observer for Output {
             }
             self.progress.suspend(&mut || say(&text));
         }
-        self.write_documents(result);
+        self.keep(result);
     }
 
     fn note(&mut self, text: &str) {
@@ -239,40 +265,6 @@ fn file_stem(now: &str) -> String {
         .filter(|c| !matches!(c, '-' | ':'))
         .collect();
     format!("rocebench-{digits}Z-{}", std::process::id())
-}
-
-/// Makes the folder and sees that a file can be made in it.
-fn prepare(folder: &Path) -> Result<(), Failure> {
-    let refused = |error: io::Error| {
-        Failure::bad_input(format!(
-            "cannot write results to {}: {error}",
-            folder.display()
-        ))
-        .with_hint("choose a folder that you may write to with --out")
-    };
-    fs::create_dir_all(folder).map_err(refused)?;
-    tempfile::NamedTempFile::new_in(folder).map_err(refused)?;
-    Ok(())
-}
-
-/// Sees that a file at `path` can be made or replaced.
-fn prepare_file(path: &Path) -> Result<(), Failure> {
-    let refused = |error: io::Error| {
-        Failure::bad_input(format!("cannot write {}: {error}", path.display()))
-            .with_hint("choose a path in a folder that is there and that you may write to")
-    };
-    if path.is_dir() {
-        return Err(refused(io::ErrorKind::IsADirectory.into()));
-    }
-    // A file is written under a temporary name beside its own; a pipe or a device as it is.
-    let is_special = fs::metadata(path).is_ok_and(|found| !found.is_file());
-    if !is_special {
-        // As when it is written: a link stays, and the file that it leads to is replaced.
-        let target = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
-        let folder = target.parent().filter(|folder| *folder != Path::new(""));
-        tempfile::NamedTempFile::new_in(folder.unwrap_or(Path::new("."))).map_err(refused)?;
-    }
-    Ok(())
 }
 
 #[cfg(test)]

@@ -1,7 +1,6 @@
 //! `rocebench plot`: what it is asked for, and how it went. It must not know how a figure is drawn.
 
 use std::collections::HashSet;
-use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -9,6 +8,7 @@ use clap::Args;
 
 use super::args::SpeechArgs;
 use super::compare::WhatArgs;
+use super::devices::print;
 use super::errors::{Failure, say};
 use crate::compare::{Comparison, Options, compare};
 use crate::plot::folder::{self, FolderError};
@@ -29,7 +29,7 @@ Examples:
   rocebench plot results/rocebench-20261121T031008Z-30327.json -o plots
   rocebench plot results --base results/before.json -o plots
 
-Exit codes: 0 drawn, 1 DIR cannot be written, 2 bad input (what could be read is drawn).";
+Exit codes: 0 drawn, 1 not written (a full disk), 2 bad input (what could be read is drawn).";
 
 /// Options of `rocebench plot`.
 #[derive(Debug, Args)]
@@ -121,7 +121,7 @@ pub fn plot(args: &PlotArgs) -> Result<(), Failure> {
     };
     let path =
         folder::write(&args.out, &page.html(), figures()).map_err(|error| unwritten(&error))?;
-    report(&path, figures().count(), cases);
+    report(&path, figures().count(), cases)?;
     if named == 0 {
         return Ok(());
     }
@@ -154,12 +154,11 @@ fn compare_with(
 }
 
 fn unwritten(error: &FolderError) -> Failure {
-    // Its text holds the system's reason already.
-    let text = error.to_string();
-    match error {
-        FolderError::Foreign { .. } => Failure::bad_input(text),
-        FolderError::Make { .. } | FolderError::Write(_) => Failure::failed(text),
-    }
+    let is_bad_input = match error {
+        FolderError::Foreign { .. } => true,
+        FolderError::Write(error) => error.is_bad_input(),
+    };
+    Failure::told(error.to_string(), is_bad_input, None)
 }
 
 /// Results, each file once, and why others are none.
@@ -192,11 +191,8 @@ fn real(path: &Path) -> PathBuf {
     path.canonicalize().unwrap_or_else(|_| path.to_owned())
 }
 
-/// Says where the page is; when stdout is closed, nobody wants to know.
-fn report(page: &Path, figures: usize, cases: usize) {
-    let _ = writeln!(
-        std::io::stdout(),
-        "{}: {figures} figures of {cases} cases",
-        page.display()
-    );
+/// Says where the page is.
+fn report(page: &Path, figures: usize, cases: usize) -> Result<(), Failure> {
+    let page = page.display();
+    print(&format!("{page}: {figures} figures of {cases} cases\n"))
 }

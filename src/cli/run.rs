@@ -7,6 +7,7 @@ use std::str::FromStr;
 use crate::control::pairs::Against;
 use crate::control::station::Faults;
 use crate::plan::{ConfigFile, PlanError, Sweep, SweepSpec};
+use crate::verbs::address_of_environment;
 
 use super::against::against;
 use super::args::{DEFAULT_PORT, EndpointArgs, RunArgs};
@@ -92,12 +93,23 @@ impl OutputOptions {
 /// The variable from which every program on the embedded device takes its faults.
 const FAULTS_VARIABLE: &str = "SOFTROCE_FAULTS";
 
+/// Checks what the environment says about the embedded device's address, before any device is touched.
+///
+/// # Errors
+/// Bad input.
+pub(super) fn check_environment() -> Result<(), Failure> {
+    address_of_environment()
+        .map(drop)
+        .map_err(Failure::bad_input)
+}
+
 impl EndpointOptions {
     /// The options that flags give, faults otherwise by the environment.
     ///
     /// # Errors
-    /// When the environment's faults are none.
+    /// When the environment's faults or address are none.
     pub fn new(args: EndpointArgs) -> Result<EndpointOptions, Failure> {
+        check_environment()?;
         let faults = match (args.faults, std::env::var_os(FAULTS_VARIABLE)) {
             (Some(faults), _) => Some(faults),
             (None, Some(text)) if !text.is_empty() => {

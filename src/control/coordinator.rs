@@ -15,6 +15,7 @@ use crate::results::model::{
 
 use super::connect_cm;
 use super::cores::crowding;
+use super::device_limits;
 use super::error::ConnectError;
 use super::failure::RunFailure;
 use super::feature::{Feature, FeatureMissing};
@@ -174,6 +175,7 @@ pub fn run_sweep(
     let first = dial(&options.ends, local.as_ref(), &facts, stop, false)?;
     demand_features(options, &first)?;
     pairs::ask_server(options, &first, stop)?;
+    device_limits::check_sweep(&options.sweep.cases, &first, stop).map_err(SweepError::Refused)?;
     own_host.device = Some(outcome::device(first.station.port()));
     let outcome = SweepOutcome {
         result: ResultFile {
@@ -244,7 +246,7 @@ pub(super) struct Sweeper<'a> {
     pub(super) stop: &'a AtomicBool,
     pub(super) observer: &'a mut dyn Observer,
     pub(super) outcome: SweepOutcome,
-    /// `None` after a failure: both ends begin afresh, no half of a run is left over.
+    /// `None` after a run without a report: both ends begin afresh, no half of a run is left over.
     pub(super) session: Option<Session>,
     /// What was noted about the server's cores.
     said_of_peer: BTreeSet<String>,
@@ -307,7 +309,8 @@ impl Sweeper<'_> {
             Some(_) => run_setup(&stage, case, number, self.observer),
             None => run(&stage, case, number, self.observer),
         };
-        let goes_on = done.report.is_some() && done.run.complete;
+        // With the report both ends are done with the run, whatever came of it.
+        let goes_on = done.report.is_some();
         let path = done.path;
         self.note_peers_cores(&session, case, &done.run);
         record(&mut self.outcome, &session, case, done, self.observer);

@@ -15,6 +15,7 @@ use crate::verbs::{
 };
 
 use super::connect_cm::{Connections, check_port};
+use super::device_limits::DeviceLimits;
 use super::failure::RunFailure;
 use super::message::{Endpoints, QpEndpoint};
 pub use super::needs::{Duties, Side};
@@ -56,7 +57,7 @@ impl Fabric {
         let duties = Duties::of(case, side);
         let geometry = Geometry::of(case);
         let needs = Needs::of(case, &geometry, duties);
-        needs.check(case, port)?;
+        DeviceLimits::of(port).check(case, side)?;
         if case.connect == ConnectMode::Cm {
             check_port(port)?;
         }

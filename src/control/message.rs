@@ -12,6 +12,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use thiserror::Error;
 
+use super::device_limits::DeviceLimits;
 use super::file_message::{FileAccept, FileAck, FileFin, FileHello, TcpAccept, TcpHello};
 use super::lesson::{Lesson, OtherEnd, Sight};
 use crate::perftest::{Job, Program};
@@ -67,6 +68,10 @@ pub enum Message {
     },
     /// Another client has the server.
     Busy(BusyInfo),
+    /// Client to server: what can your device do?
+    AskLimits,
+    /// This.
+    Limits(Box<DeviceLimits>),
     /// Client to server: create the objects of this run.
     Prepare {
         /// The whole case.
@@ -170,6 +175,8 @@ impl Message {
             Message::Welcome { .. } => "welcome",
             Message::Introduce { .. } => "introduce",
             Message::Busy(_) => "busy",
+            Message::AskLimits => "ask_limits",
+            Message::Limits(_) => "limits",
             Message::Prepare { .. } => "prepare",
             Message::Endpoints(_) => "endpoints",
             Message::CmListening(_) => "cm_listening",

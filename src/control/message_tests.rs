@@ -3,6 +3,7 @@
 use serde_json::json;
 
 use super::*;
+use crate::control::device_limits::DeviceLimits;
 use crate::control::lesson::Mistake;
 use crate::plan::case::{ConnectMode, CqMode, Op, PollMode, Stop, Transport, Warmup};
 use crate::verbs::QpState;
@@ -106,6 +107,15 @@ fn the_tag_is_the_kind() {
             client: String::new(),
             since_seconds: 0,
         }),
+        Message::AskLimits,
+        Message::Limits(Box::new(DeviceLimits {
+            device: "soft0".into(),
+            qps: 1,
+            cqs: 2,
+            wrs_of_a_queue: 3,
+            entries_of_a_cq: 4,
+            message_bytes: 5,
+        })),
         Message::Prepare {
             case: Box::new(case()),
             run: 0,

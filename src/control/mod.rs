@@ -4,6 +4,7 @@ pub mod clock_offset;
 mod connect_cm;
 pub mod coordinator;
 mod cores;
+mod device_limits;
 mod dial;
 pub mod error;
 mod exchange;

@@ -1,12 +1,11 @@
-//! What a case needs at one end, before anything is made: duties, queue sizes, memory, and whether the
-//! device can give them.
+//! What a case needs at one end, before anything is made: duties, queue sizes, memory.
 
 use std::sync::Arc;
 
 use crate::datapath::{Geometry, sends_inline};
 use crate::metrics::memory::available_bytes;
 use crate::plan::{Case, CqMode, Op};
-use crate::verbs::{CompletionQueue, Port, ProtectionDomain, QpCapacity, QueuePair, VerbsError};
+use crate::verbs::{CompletionQueue, ProtectionDomain, QpCapacity, QueuePair, VerbsError};
 
 use super::failure::RunFailure;
 
@@ -91,55 +90,6 @@ impl Needs {
             cqs,
             cq_entries: case.cq_depth.unwrap_or(all),
         }
-    }
-
-    pub(super) fn check(&self, case: &Case, port: &Port) -> Result<(), VerbsError> {
-        let limits = &port.limits;
-        let message_limit = u64::from(port.info.max_message_bytes);
-        for (what, limit, needed, flags) in [
-            ("QPs", limits.max_qp, u64::from(case.qps), "--qps"),
-            (
-                "CQs",
-                limits.max_cq,
-                u64::from(self.cqs),
-                "--qps, or use --cq shared",
-            ),
-            (
-                "send WRs on one QP",
-                limits.max_qp_wr,
-                self.capacity.send_wr.into(),
-                "--tx-depth",
-            ),
-            (
-                "receive WRs on one QP",
-                limits.max_qp_wr,
-                self.capacity.recv_wr.into(),
-                "--rx-depth",
-            ),
-            (
-                "entries in one CQ",
-                limits.max_cqe,
-                self.cq_entries.into(),
-                "--qps, --rx-depth or --tx-depth, or use --cq per-qp",
-            ),
-            (
-                "bytes in one message",
-                message_limit,
-                case.size_bytes.into(),
-                "--size",
-            ),
-        ] {
-            if limit > 0 && needed > limit {
-                return Err(VerbsError::DeviceLimit {
-                    device: port.context.name().to_owned(),
-                    what,
-                    limit,
-                    needed,
-                    flags,
-                });
-            }
-        }
-        Ok(())
     }
 }
 

@@ -4,7 +4,7 @@
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
-use crate::perftest::{Child, Job, Program, free_port, listens};
+use crate::perftest::{Child, Job, Program, free_port, listens, measuring};
 
 use super::error::LinkError;
 use super::failure::RunFailure;
@@ -16,7 +16,10 @@ use super::station::Station;
 /// How often a waiting end looks around.
 const TICK: Duration = Duration::from_millis(10);
 
-/// Longest that a coordinator's perftest may run.
+/// By how much a coordinator, whose end starts later and has the same limit, is let to give up first: it says more.
+const CLIENT_FIRST: Duration = Duration::from_secs(1);
+
+/// Longest that a coordinator takes to say that a run of perftest is over, which has ended here.
 const RUN_LIMIT: Duration = Duration::from_secs(7 * 24 * 3600);
 
 /// Whether a coordinator may have these programs started here, and their version.
@@ -95,8 +98,10 @@ fn watch(
     told_to_stop: &mut bool,
 ) -> Result<PerftestEnd, RunFailure> {
     let mut is_listening = false;
-    // Until it listens, and again once the client's end is over.
-    let mut deadline = Some(Instant::now() + job.limit());
+    // Until it listens; then with its measurement; and again once the client's end is over.
+    let mut limit = job.limit();
+    let mut began = Instant::now();
+    let mut what = "did not listen";
     let mut why = None;
     while !child.has_ended() {
         match link.recv(TICK, stop) {
@@ -105,7 +110,8 @@ fn watch(
                 if now {
                     break;
                 }
-                deadline = Some(Instant::now() + job.limit());
+                (limit, began, what) =
+                    (job.limit(), Instant::now(), "did not end after its client");
                 is_listening = true;
             }
             Ok(other) => return Err(link.unexpected("perftest_stop", &other).into()),
@@ -114,16 +120,12 @@ fn watch(
         }
         if !is_listening && listens(child.id(), port) {
             is_listening = true;
-            deadline = None;
+            limit = measuring(&job.case).unwrap_or_default() + job.limit() + CLIENT_FIRST;
+            (began, what) = (Instant::now(), "did not end");
             link.send(&Message::PerftestStarted { port })?;
         }
-        if deadline.is_some_and(|deadline| Instant::now() > deadline) {
-            let what = if is_listening {
-                "did not end after its client"
-            } else {
-                "did not listen"
-            };
-            why = Some(format!("{what} within {} s", job.limit().as_secs_f64()));
+        if began.elapsed() > limit {
+            why = Some(format!("{what} within {} s", limit.as_secs_f64()));
             break;
         }
     }

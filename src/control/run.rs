@@ -363,6 +363,7 @@ fn conclude(
         direction.window.warmup_seconds = notes.warmup_seconds;
         direction.window.warmup_steady = notes.warmup_steady;
     }
+    let failure = failure.or_else(|| nothing_completed(&run));
     RunOutcome::new(run, failure, path, report)
 }
 
@@ -433,6 +434,20 @@ fn unaccounted(case: &Case, finished: &Finished, report: &EndReport) -> Option<R
                 ),
             )
         })
+}
+
+/// A window in which a direction completed nothing has measured nothing.
+fn nothing_completed(run: &Run) -> Option<RunFailure> {
+    let empty = std::iter::once(&run.forward)
+        .chain(&run.reverse)
+        .find(|direction| direction.totals.messages == 0)?;
+    Some(RunFailure::new(
+        format!(
+            "no message completed in the window of {:.3} s",
+            empty.window.seconds
+        ),
+        Some("measure longer with -D, or until messages are done with -n; or lower --size, --qps or --tx-depth".into()),
+    ))
 }
 
 /// The reason as a person should hear it.

@@ -52,7 +52,7 @@ fn drive(
     rig: Option<&Rig>,
     times: &mut StepTimes,
 ) -> Result<(), Broken> {
-    let mut bench = Bench::new(station.port(), case)?;
+    let mut bench = Bench::new(station.port(), case, Side::Server)?;
     let mut watch = Watch::new(link, stop, rig, || ());
     bench.arrange(Side::Server, &mut watch)?;
     loop {

@@ -4,7 +4,7 @@
 use std::io;
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -12,6 +12,7 @@ use serde_json::Value;
 
 use crate::perftest::{Job, Program};
 
+use super::device_limits::DeviceLimits;
 use super::error::AcceptError;
 use super::failure::RunFailure;
 use super::feature::Feature;
@@ -167,17 +168,18 @@ impl Server {
         })
     }
 
-    /// Serves until `stop` is set, or one session has ended where that was asked for.
+    /// Serves until `stop` is set, or one session has ended where that was asked for: then why that one ended early,
+    /// if it did.
     ///
     /// # Errors
     /// The socket failed.
-    pub fn run(&self, stop: &Arc<AtomicBool>) -> io::Result<()> {
+    pub fn run(&self, stop: &Arc<AtomicBool>) -> io::Result<Option<RunFailure>> {
         let slot = Slot::default();
         let handshakes = Arc::new(AtomicUsize::new(0));
-        let served = Arc::new(AtomicBool::new(false));
+        // How the first session ended.
+        let served: Arc<OnceLock<Option<RunFailure>>> = Arc::default();
         let mut threads: Vec<thread::JoinHandle<()>> = Vec::new();
-        let ends =
-            || stop.load(Ordering::Relaxed) || self.options.once && served.load(Ordering::Relaxed);
+        let ends = || stop.load(Ordering::Relaxed) || self.options.once && served.get().is_some();
         while !ends() {
             threads.retain(|thread| !thread.is_finished());
             if handshakes.load(Ordering::Relaxed) >= MOST_HANDSHAKES {
@@ -210,8 +212,8 @@ impl Server {
                     handshakes.fetch_sub(1, Ordering::Relaxed);
                     match taken {
                         Ok(accepted) => {
-                            session(accepted, &options, &log, &stop);
-                            served.store(true, Ordering::Relaxed);
+                            let ended = session(accepted, &options, &log, &stop);
+                            let _ = served.set(ended.err());
                         }
                         Err(error) => log(ServerEvent::Refused { error: &error }),
                     }
@@ -227,7 +229,11 @@ impl Server {
         for thread in threads {
             let _ = thread.join();
         }
-        Ok(())
+        Ok(served
+            .get()
+            .filter(|_| self.options.once)
+            .cloned()
+            .flatten())
     }
 }
 
@@ -275,7 +281,7 @@ fn session(
     options: &ServerOptions,
     log: &ServerLog,
     stop: &AtomicBool,
-) {
+) -> Result<(), RunFailure> {
     let Accepted { link, peer, slot } = accepted;
     let client = peer.address;
     log(ServerEvent::Accepted { client });
@@ -291,6 +297,7 @@ fn session(
     // The slot is free before the coordinator sees the connection end, so that it can come again at once.
     drop(slot);
     drop(link);
+    ended
 }
 
 fn serve_session(
@@ -320,6 +327,10 @@ fn serve_session(
                 if let Some(text) = station.cores().crowding_to_tell(&case) {
                     log(ServerEvent::Note { text: &text });
                 }
+            }
+            Ok(Message::AskLimits) => {
+                let limits = DeviceLimits::of(station.port());
+                link.send(&Message::Limits(Box::new(limits)))?;
             }
             Ok(Message::PerftestCheck { programs }) => {
                 let version = permit(options.allow_perftest, &station, &programs)?;

@@ -9,6 +9,7 @@ use crate::verbs::{
 };
 
 use super::connect_cm::Connections;
+use super::device_limits::DeviceLimits;
 use super::failure::RunFailure;
 use super::needs::Side;
 use super::rig::Broken;
@@ -46,19 +47,8 @@ pub(super) struct Connected {
 impl<'a> Bench<'a> {
     /// # Errors
     /// More QPs than the device has; a failed call.
-    pub(super) fn new(port: &'a Port, case: &'a Case) -> Result<Self, RunFailure> {
-        let traffic = case.setup.map_or(0, |setup| setup.traffic_qps);
-        let (needed, limit) = (u64::from(case.qps) + u64::from(traffic), port.limits.max_qp);
-        if limit > 0 && needed > limit {
-            return Err(VerbsError::DeviceLimit {
-                device: port.context.name().to_owned(),
-                what: "QPs",
-                limit,
-                needed,
-                flags: "--qps or --traffic-qps",
-            }
-            .into());
-        }
+    pub(super) fn new(port: &'a Port, case: &'a Case, side: Side) -> Result<Self, RunFailure> {
+        DeviceLimits::of(port).check(case, side)?;
         let pd = ProtectionDomain::new(&port.context)?;
         Ok(Bench {
             port,

@@ -107,7 +107,7 @@ fn drive(
     tally: &mut Tally,
 ) -> Result<(), Broken> {
     let (link, stop) = (stage.link, stage.stop);
-    let mut bench = Bench::new(stage.station.port(), case)?;
+    let mut bench = Bench::new(stage.station.port(), case, Side::Client)?;
     let warms_up = !case.warmup.longest().is_zero();
     let rig = traffic.map(|traffic| &traffic.rig);
     bench.arrange(Side::Client, &mut Watch::new(link, stop, rig, || ()))?;

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 use super::figure::Figure;
 use super::page::{FIGURES_NAME, GENERATOR};
-use crate::results::file::{WriteError, write_whole};
+use crate::results::file::{WriteError, prepare_directory, write_whole};
 
 /// The page's name in its folder.
 pub const PAGE_NAME: &str = "index.html";
@@ -22,21 +22,13 @@ const BEGINNING_BYTES: u64 = 4096;
 /// The pictures or the page could not be written.
 #[derive(Debug, thiserror::Error)]
 pub enum FolderError {
-    /// The folder is not there and could not be made.
-    #[error("cannot make the folder {}: {source}; name another with --out", path.display())]
-    Make {
-        /// The folder.
-        path: PathBuf,
-        /// The system's reason.
-        source: io::Error,
-    },
     /// A file that rocebench did not make is where one of its own should be.
     #[error("{} was not made by rocebench and is left alone; move it away, or name another folder with --out", path.display())]
     Foreign {
         /// The file.
         path: PathBuf,
     },
-    /// A file could not be written.
+    /// The folder could not be made, or a file not be written.
     #[error(transparent)]
     Write(#[from] WriteError),
 }
@@ -52,10 +44,7 @@ pub fn write<'a>(
     html: &str,
     figures: impl Iterator<Item = &'a Figure>,
 ) -> Result<PathBuf, FolderError> {
-    fs::create_dir_all(folder).map_err(|source| FolderError::Make {
-        path: folder.to_owned(),
-        source,
-    })?;
+    prepare_directory(folder)?;
     let page = folder.join(PAGE_NAME);
     let earlier = pictures_of_earlier_page(&page)?;
     let pictures: Vec<(String, &Figure)> = figures
@@ -218,7 +207,9 @@ mod tests {
     fn a_folder_that_cannot_be_made_is_told_once() {
         let file = tempfile::NamedTempFile::new().unwrap();
         let error = plot(&file.path().join("plots"), &["a"]).unwrap_err();
-        assert!(matches!(error, FolderError::Make { .. }), "{error}");
-        assert!(error.to_string().contains("--out"), "{error}");
+        assert!(matches!(error, FolderError::Write(_)), "{error}");
+        let text = error.to_string();
+        assert_eq!(text.matches("Not a directory").count(), 1, "{text}");
+        assert!(text.contains("name another place"), "{text}");
     }
 }

@@ -2,11 +2,9 @@
 //! JSON's names, those of nested objects joined with `_`. What was not measured is an empty cell.
 
 use std::io::{self, Write};
-use std::path::Path;
 
 mod set_up;
 
-use super::file::{WriteError, write_whole};
 use super::model::{
     CaseConfig, CaseResult, Device, Direction, Latency, QpResult, ResultFile, Run, Window,
     WorkerResult,
@@ -142,14 +140,6 @@ pub const COLUMNS: [&str; 119] = [
     "connect_connect_ns_max",
     "connect_stale_rejections",
 ];
-
-/// Replaces the file at `path` with the result's rows.
-///
-/// # Errors
-/// The step that failed; what was there before is then still there.
-pub fn write(result: &ResultFile, path: &Path) -> Result<(), WriteError> {
-    write_whole(path, |out| write_to(result, out))
-}
 
 /// Writes header and rows to a stream, such as stdout.
 ///

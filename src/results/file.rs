@@ -1,36 +1,142 @@
-//! Files that are whole or not there: written under a temporary name beside their place, synced, then
-//! renamed. It must not know what is in them.
+//! Files that are whole or not there: written without a name, synced, then given theirs. It must not know what is in
+//! them.
 
-use std::fs::{self, File};
+use std::ffi::OsStr;
+use std::fs;
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 
 use rustix::io::Errno;
 
+use super::special_file::SpecialFile;
+use crate::new_file::{Directory, NewFile};
+
 /// A result could not be written.
 #[derive(Debug, thiserror::Error)]
-#[error("cannot write {}: {operation}: {source}; {}", path.display(), remedy(source))]
+#[error("cannot write {}: {operation}: {reason}; {}", path.display(), self.remedy())]
 pub struct WriteError {
     /// The file that was to be written.
     pub path: PathBuf,
     /// The step that failed.
     pub operation: &'static str,
     /// The system's reason.
-    pub source: io::Error,
+    pub reason: io::Error,
+    /// There is room, but for no more files.
+    pub is_out_of_inodes: bool,
 }
 
-fn remedy(error: &io::Error) -> &'static str {
-    match Errno::from_io_error(error) {
-        Some(Errno::NOSPC | Errno::DQUOT) => "free some space there, or name another place",
-        Some(Errno::ACCESS | Errno::PERM) => {
-            "allow this user to write in that directory, or name another place"
+impl WriteError {
+    pub(super) fn of(path: &Path, operation: &'static str) -> impl Fn(io::Error) -> WriteError {
+        move |reason| WriteError {
+            path: path.to_owned(),
+            operation,
+            reason,
+            is_out_of_inodes: false,
         }
-        Some(Errno::ROFS) => "that file system is read-only: name another place",
-        Some(Errno::NOENT) => "create its directory first, or name another place",
-        Some(Errno::NOTDIR) => "a part of the path is a file, not a directory: name another place",
-        Some(Errno::ISDIR) => "that is a directory: name a file",
-        Some(Errno::NAMETOOLONG) => "choose a shorter name",
-        _ => "name another place",
+    }
+
+    fn remedy(&self) -> &'static str {
+        match Errno::from_io_error(&self.reason) {
+            Some(Errno::NOSPC) if self.is_out_of_inodes => {
+                "that file system has no inode left (`df -i`): remove files there, or name another place"
+            }
+            Some(Errno::NOSPC | Errno::DQUOT) => "free some space there, or name another place",
+            Some(Errno::ACCESS | Errno::PERM) => {
+                "allow this user to write in that directory, or name another place"
+            }
+            Some(Errno::ROFS) => "that file system is read-only: name another place",
+            Some(Errno::NOENT) => "create its directory first, or name another place",
+            Some(Errno::NOTDIR) => {
+                "a part of the path is a file, not a directory: name another place"
+            }
+            Some(Errno::EXIST) => "a file is there, not a directory: name another place",
+            Some(Errno::ISDIR) => "that is a directory: name a file",
+            Some(Errno::NAMETOOLONG) => "choose a shorter name",
+            _ => "name another place",
+        }
+    }
+
+    /// Whether another try would end alike: the path is at fault, not the disk.
+    pub fn is_bad_input(&self) -> bool {
+        matches!(
+            Errno::from_io_error(&self.reason),
+            Some(
+                Errno::ACCESS
+                    | Errno::PERM
+                    | Errno::ROFS
+                    | Errno::NOENT
+                    | Errno::NOTDIR
+                    | Errno::EXIST
+                    | Errno::ISDIR
+                    | Errno::NAMETOOLONG
+            )
+        )
+    }
+}
+
+/// Where something is written to.
+enum Target {
+    /// A file, which is made or replaced: its directory, and its name there.
+    File(Arc<Directory>, PathBuf),
+    /// Something that is no file, such as `/dev/stdout` or a named pipe.
+    Special(PathBuf),
+}
+
+impl Target {
+    fn of(path: &Path) -> Result<Target, WriteError> {
+        // A link stays a link: the file that it leads to is replaced.
+        let target = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
+        match fs::metadata(&target) {
+            Ok(facts) if facts.is_dir() => {
+                return Err(WriteError::of(path, "open")(Errno::ISDIR.into()));
+            }
+            Ok(facts) if !facts.is_file() => return Ok(Target::Special(target)),
+            _ => {}
+        }
+        let directory = match target.parent() {
+            Some(parent) if !parent.as_os_str().is_empty() => parent,
+            _ => Path::new("."),
+        };
+        let directory = Directory::open(directory)
+            .map_err(|error| WriteError::of(path, "open its directory")(error.into()))?;
+        Ok(Target::File(directory, target))
+    }
+}
+
+fn new_file(directory: &Arc<Directory>, path: &Path) -> Result<NewFile, WriteError> {
+    directory.new_file().map_err(|error| WriteError {
+        is_out_of_inodes: directory.is_out_of_inodes(),
+        ..WriteError::of(path, "create a file there")(error.into())
+    })
+}
+
+/// Makes a directory, where there is none, and sees that files can be made in it. What a killed rocebench left there is
+/// removed.
+///
+/// # Errors
+/// The step that failed, with the system's reason.
+pub fn prepare_directory(path: &Path) -> Result<(), WriteError> {
+    fs::create_dir_all(path).map_err(WriteError::of(path, "create the directory"))?;
+    let directory =
+        Directory::open(path).map_err(|error| WriteError::of(path, "open it")(error.into()))?;
+    directory.sweep();
+    new_file(&directory, path).map(drop)
+}
+
+/// Sees that [`write_whole`] could make or replace the file at `path`, as far as can be told before. What a killed
+/// rocebench left beside it is removed.
+///
+/// # Errors
+/// The step that failed, with the system's reason.
+pub fn prepare(path: &Path) -> Result<(), WriteError> {
+    match Target::of(path)? {
+        Target::Special(_) => Ok(()),
+        Target::File(directory, _) => {
+            directory.sweep();
+            new_file(&directory, path).map(drop)
+        }
     }
 }
 
@@ -44,51 +150,40 @@ pub fn write_whole(
     path: &Path,
     write: impl FnOnce(&mut dyn Write) -> io::Result<()>,
 ) -> Result<(), WriteError> {
-    let error = |operation| {
-        move |source| WriteError {
-            path: path.to_owned(),
-            operation,
-            source,
-        }
-    };
-    // A link stays a link: the file that it leads to is replaced.
-    let target = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
-    match fs::metadata(&target) {
-        Ok(facts) if facts.is_dir() => {
-            return Err(error("open")(Errno::ISDIR.into()));
-        }
-        Ok(facts) if !facts.is_file() => {
-            let file = File::options().write(true).open(&target);
-            let mut buffered = BufWriter::new(file.map_err(error("open"))?);
+    write_whole_until(path, &AtomicBool::new(false), || (), write)
+}
+
+/// As [`write_whole`]. A pipe that nobody reads is waited for, once `waits` has been called, until `stop` is set.
+///
+/// # Errors
+/// The step that failed, with the system's reason.
+pub fn write_whole_until(
+    path: &Path,
+    stop: &AtomicBool,
+    waits: impl FnOnce(),
+    write: impl FnOnce(&mut dyn Write) -> io::Result<()>,
+) -> Result<(), WriteError> {
+    let error = |operation| WriteError::of(path, operation);
+    let (directory, target) = match Target::of(path)? {
+        Target::File(directory, target) => (directory, target),
+        Target::Special(target) => {
+            let file = SpecialFile::open(&target, stop, waits).map_err(error("open"))?;
+            let mut buffered = BufWriter::new(file);
             write(&mut buffered).map_err(error("write"))?;
             return buffered.flush().map_err(error("write"));
         }
-        _ => {}
-    }
-    let directory = match target.parent() {
-        Some(parent) if !parent.as_os_str().is_empty() => parent,
-        _ => Path::new("."),
     };
-    // Opened and written through the file itself: the crate's own ways hide the system's error number.
-    let temporary = tempfile::Builder::new()
-        .prefix(".rocebench-")
-        .make_in(directory, |path| {
-            File::options().write(true).create_new(true).open(path)
-        })
-        .map_err(error("create a temporary file beside it"))?;
-    let mut buffered = BufWriter::new(temporary.as_file());
+    let new = new_file(&directory, path)?;
+    let mut buffered = BufWriter::new(new.file());
     write(&mut buffered).map_err(error("write"))?;
     buffered
         .into_inner()
         .map_err(|failed| error("write")(failed.into_error()))?;
-    temporary.as_file().sync_all().map_err(error("sync"))?;
-    temporary
-        .persist(&target)
-        .map_err(|failed| error("rename into place")(failed.error))?;
+    new.file().sync_all().map_err(error("sync"))?;
+    new.replace(target.file_name().unwrap_or(OsStr::new("")))
+        .map_err(|failed| error("give it its name")(failed.into()))?;
     // The new name is safe only when the directory is. Some file systems cannot sync one.
-    if let Ok(directory) = File::open(directory) {
-        let _ = directory.sync_all();
-    }
+    let _ = directory.sync();
     Ok(())
 }
 
@@ -171,7 +266,7 @@ mod tests {
             (file.join("result.json"), "is a file, not a directory"),
             (directory.path().join("x".repeat(300)), "shorter name"),
         ] {
-            // The temporary name is short, so the long one is refused when it is renamed.
+            // The long name is refused when the file is given it.
             let text = write_text(&path, "text").unwrap_err().to_string();
             assert!(text.contains(remedy), "{text}");
             assert!(text.contains(&path.display().to_string()), "{text}");

@@ -65,6 +65,16 @@ pub enum ReadError {
     },
 }
 
+impl ReadError {
+    /// The same of text that begins in line `first`, from 1.
+    pub(super) fn in_line(mut self, first: usize) -> ReadError {
+        if let ReadError::Format { line, .. } | ReadError::Version { line, .. } = &mut self {
+            *line += first - 1;
+        }
+        self
+    }
+}
+
 /// Reads a result file. Fields that this version does not know are ignored.
 ///
 /// # Errors
@@ -77,7 +87,7 @@ pub fn read(path: &Path) -> Result<ResultFile, ReadError> {
     parse(path, &text)
 }
 
-fn parse(path: &Path, text: &[u8]) -> Result<ResultFile, ReadError> {
+pub(super) fn parse(path: &Path, text: &[u8]) -> Result<ResultFile, ReadError> {
     #[derive(Deserialize)]
     struct Version {
         schema_version: u64,

@@ -3,6 +3,7 @@
 
 use std::path::{Path, PathBuf};
 
+use super::journal;
 use super::json::{self, ReadError};
 use super::model::ResultFile;
 
@@ -24,7 +25,7 @@ pub struct Found {
     pub refused: Vec<ReadError>,
 }
 
-/// Reads files, and the `*.json` of folders (not of folders within them).
+/// Reads files, and the `*.json` of folders (not of folders within them) with the journals of sweeps that came to none.
 pub fn load<P: AsRef<Path>>(paths: &[P]) -> Found {
     let mut found = Found::default();
     for path in paths.iter().map(AsRef::as_ref) {
@@ -43,7 +44,11 @@ pub fn load<P: AsRef<Path>>(paths: &[P]) -> Found {
 
 impl Found {
     fn add(&mut self, path: &Path) {
-        match json::read(path) {
+        let read = match is_journal(path) {
+            true => journal::read(path),
+            false => json::read(path),
+        };
+        match read {
             Ok(result) => self.results.push(Loaded {
                 path: path.to_owned(),
                 result,
@@ -51,6 +56,11 @@ impl Found {
             Err(refused) => self.refused.push(refused),
         }
     }
+}
+
+fn is_journal(path: &Path) -> bool {
+    path.extension()
+        .is_some_and(|extension| extension == journal::EXTENSION)
 }
 
 fn json_files_of(folder: &Path) -> Result<Vec<PathBuf>, ReadError> {
@@ -61,11 +71,11 @@ fn json_files_of(folder: &Path) -> Result<Vec<PathBuf>, ReadError> {
     let mut files = Vec::new();
     for entry in std::fs::read_dir(folder).map_err(failed)? {
         let path = entry.map_err(failed)?.path();
-        if path
+        let is_json = path
             .extension()
-            .is_some_and(|extension| extension == "json")
-            && path.is_file()
-        {
+            .is_some_and(|extension| extension == "json");
+        let is_left = is_journal(&path) && !path.with_extension("json").exists();
+        if (is_json || is_left) && path.is_file() {
             files.push(path);
         }
     }

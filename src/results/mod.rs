@@ -7,12 +7,14 @@ pub mod csv;
 pub mod device;
 pub mod file;
 pub mod host;
+pub mod journal;
 pub mod json;
 pub mod latency;
 pub mod load;
 pub mod model;
 pub mod rates;
 pub mod schema;
+mod special_file;
 pub mod table;
 
 pub use model::{ResultFile, SCHEMA_VERSION};

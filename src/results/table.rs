@@ -6,9 +6,7 @@ use std::io::{self, Write};
 use std::path::Path;
 
 use super::connect_text;
-use super::model::{
-    CaseConfig, CaseResult, Direction, PathEvent, PathEventKind, ResultFile, Run,
-};
+use super::model::{CaseConfig, CaseResult, Direction, PathEvent, PathEventKind, ResultFile, Run};
 
 /// Head and width of each column; a cell that is wider pushes its row, nothing is cut.
 const COLUMNS: [(&str, usize); 13] = [

@@ -4,11 +4,10 @@
 use std::ffi::OsStr;
 use std::path::Path;
 
+use crate::new_file::TEMPORARY_PREFIX;
+
 /// Longest name of a file, in bytes (NAME_MAX of Linux).
 pub const MAX_NAME_BYTES: usize = 255;
-
-/// How temporaries begin where a folder cannot have files without a name.
-pub(super) const TEMPORARY_PREFIX: &str = ".rocebench-receiving-";
 
 /// Why a text is not taken as a file's name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -97,7 +96,7 @@ mod tests {
             ("a\nb", NameError::Control),
             ("\u{1b}[31m", NameError::Control),
             ("\u{85}", NameError::Control),
-            (".rocebench-receiving-1", NameError::Temporary),
+            (".rocebench-unfinished-1", NameError::Temporary),
         ] {
             assert_eq!(check(name), Err(error), "{name:?}");
         }

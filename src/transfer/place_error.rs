@@ -50,6 +50,12 @@ pub enum PlaceError {
         /// Set where it is not the disk that is full.
         quota: &'static str,
     },
+    /// The disk may have room, but takes no more files.
+    #[error("no file can be made for {name:?} at the receiver: its file system has no inode left")]
+    NoInode {
+        /// The name.
+        name: String,
+    },
     /// A call failed.
     #[error("{operation} {name:?} at the receiver: {source}")]
     Call {
@@ -67,6 +73,11 @@ impl PlaceError {
     pub fn hint(&self) -> String {
         match self {
             PlaceError::Folder { .. } => "make the folder, or name another with --receive",
+            PlaceError::NotWritable { source, .. }
+                if source.kind() == io::ErrorKind::StorageFull =>
+            {
+                "make room there (`df`) or remove files (`df -i`), or name another folder with --receive"
+            }
             PlaceError::NotWritable { .. } => {
                 "give this user the right to write there, or name another folder with --receive"
             }
@@ -77,6 +88,9 @@ impl PlaceError {
             PlaceError::NoRoom { .. } => {
                 "make room at the receiver, or let `rocebench serve --receive` name a folder on a larger disk"
             }
+            PlaceError::NoInode { .. } => {
+                "remove files at the receiver (`df -i`), or let `rocebench serve --receive` name a folder on another disk"
+            }
             PlaceError::Call { .. } => "look at the receiver's folder and at `dmesg` there",
         }
         .into()
@@ -84,6 +98,12 @@ impl PlaceError {
 
     /// Whether another try would end alike: the request is at fault.
     pub fn is_bad_input(&self) -> bool {
-        !matches!(self, PlaceError::NoRoom { .. } | PlaceError::Call { .. })
+        match self {
+            PlaceError::NoRoom { .. } | PlaceError::NoInode { .. } | PlaceError::Call { .. } => {
+                false
+            }
+            PlaceError::NotWritable { source, .. } => source.kind() != io::ErrorKind::StorageFull,
+            _ => true,
+        }
     }
 }

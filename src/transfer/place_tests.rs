@@ -5,7 +5,8 @@ use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _, symlink};
 
 use super::*;
 
-const BOTH: [Method; 2] = [Method::Unnamed, Method::Named];
+/// Where files need no name until they are whole, and where they do.
+const BOTH: [bool; 2] = [false, true];
 
 fn names(folder: &tempfile::TempDir) -> Vec<String> {
     let mut names: Vec<String> = fs::read_dir(folder)
@@ -25,27 +26,27 @@ fn received(folder: &Arc<Folder>, name: &str, text: &str) -> Incoming {
 
 #[test]
 fn a_file_appears_whole_or_not_at_all() {
-    for method in BOTH {
+    for names_all in BOTH {
         let home = tempfile::tempdir().unwrap();
-        let folder = Folder::with(home.path(), method).unwrap();
+        let folder = Folder::with(home.path(), names_all).unwrap();
         drop(received(&folder, "a", "given up"));
-        assert_eq!(names(&home), [""; 0], "{method:?}");
+        assert_eq!(names(&home), [""; 0], "{names_all}");
         received(&folder, "a", "whole").publish("a", false).unwrap();
-        assert_eq!(names(&home), ["a"], "{method:?}");
+        assert_eq!(names(&home), ["a"], "{names_all}");
         let path = home.path().join("a");
         assert_eq!(fs::read_to_string(&path).unwrap(), "whole");
         let mode = fs::metadata(&path).unwrap().permissions().mode();
         assert_eq!(mode & 0o111, 0, "not executable");
         assert_eq!(mode & 0o600, 0o600, "its owner's");
-        assert_eq!(fs::metadata(&path).unwrap().nlink(), 1, "{method:?}");
+        assert_eq!(fs::metadata(&path).unwrap().nlink(), 1, "{names_all}");
     }
 }
 
 #[test]
 fn nothing_is_overwritten_unless_asked() {
-    for method in BOTH {
+    for names_all in BOTH {
         let home = tempfile::tempdir().unwrap();
-        let folder = Folder::with(home.path(), method).unwrap();
+        let folder = Folder::with(home.path(), names_all).unwrap();
         let late = received(&folder, "a", "late");
         let later = received(&folder, "a", "later");
         fs::write(home.path().join("a"), "first").unwrap();
@@ -62,22 +63,21 @@ fn nothing_is_overwritten_unless_asked() {
         folder.admits("a", true).unwrap();
         later.publish("a", true).unwrap();
         assert_eq!(fs::read_to_string(home.path().join("a")).unwrap(), "later");
-        assert_eq!(names(&home), ["a"], "{method:?}");
+        assert_eq!(names(&home), ["a"], "{names_all}");
     }
 }
 
 /// What the check before does not see, because it comes after it.
 #[test]
 fn a_file_that_comes_at_the_last_moment_is_kept() {
-    for method in BOTH {
+    for names_all in BOTH {
         let home = tempfile::tempdir().unwrap();
-        let folder = Folder::with(home.path(), method).unwrap();
-        let mut late = received(&folder, "a", "late");
+        let folder = Folder::with(home.path(), names_all).unwrap();
+        let late = received(&folder, "a", "late");
         fs::write(home.path().join("a"), "first").unwrap();
-        assert_eq!(late.add("a"), Err(Errno::EXIST), "{method:?}");
-        drop(late);
+        assert_eq!(late.file.publish("a"), Err(Errno::EXIST), "{names_all}");
         assert_eq!(fs::read_to_string(home.path().join("a")).unwrap(), "first");
-        assert_eq!(names(&home), ["a"], "{method:?}");
+        assert_eq!(names(&home), ["a"], "{names_all}");
     }
 }
 
@@ -114,9 +114,9 @@ fn a_link_that_comes_at_the_last_moment_is_replaced_and_not_followed() {
     let home = tempfile::tempdir().unwrap();
     let outside = tempfile::NamedTempFile::new().unwrap();
     let folder = Folder::open(home.path()).unwrap();
-    let mut file = received(&folder, "a", "theirs");
+    let file = received(&folder, "a", "theirs");
     symlink(outside.path(), home.path().join("a")).unwrap();
-    file.replace("a").unwrap();
+    file.file.replace("a").unwrap();
     assert_eq!(fs::read_to_string(outside.path()).unwrap(), "");
     let found = fs::symlink_metadata(home.path().join("a")).unwrap();
     assert!(found.is_file());
@@ -125,17 +125,11 @@ fn a_link_that_comes_at_the_last_moment_is_replaced_and_not_followed() {
 #[test]
 fn what_a_killed_receiver_left_is_swept() {
     let home = tempfile::tempdir().unwrap();
-    let folder = Folder::with(home.path(), Method::Named).unwrap();
-    let held = folder.incoming("a", 10).unwrap();
-    let left = format!("{TEMPORARY_PREFIX}left");
+    let left = format!("{}left", crate::new_file::TEMPORARY_PREFIX);
     fs::write(home.path().join(&left), "half").unwrap();
-    fs::write(home.path().join(".other"), "not ours").unwrap();
-    let again = Folder::open(home.path()).unwrap();
-    assert_eq!(again.path(), home.path());
-    let kept = held.temporary.clone().unwrap();
-    assert_eq!(names(&home), [".other".to_owned(), kept]);
-    drop(held);
-    assert_eq!(names(&home), [".other"]);
+    let folder = Folder::open(home.path()).unwrap();
+    assert_eq!(folder.path(), home.path());
+    assert_eq!(names(&home), [""; 0]);
 }
 
 #[test]

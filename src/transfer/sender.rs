@@ -211,8 +211,11 @@ impl Session<'_> {
             .map_err(|error| lanes::unreadable(&source.name, &error))?
         {
             return Err(RunFailure::new(
-                format!("{:?} was written to while it was sent", source.name),
-                Some("send it again when nobody writes to it".into()),
+                format!(
+                    "{:?} was written to, or its attributes were changed, while it was sent",
+                    source.name
+                ),
+                Some("send it again when nobody changes it".into()),
             ));
         }
         let sync_seconds = self.fin(digest)?;

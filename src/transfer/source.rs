@@ -90,20 +90,22 @@ pub(super) struct Opened {
     before: Stamp,
 }
 
-/// What changes when a file is written to.
+/// What changes when a file is written to with system calls. Writes through a mapping of it may change none of this.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Stamp {
     size_bytes: u64,
-    seconds: i64,
-    nanoseconds: i64,
+    /// Time of the last write, in seconds and nanoseconds. A program can set it back.
+    written: (i64, i64),
+    /// Time of the last change of content or attributes. No program can set it.
+    changed: (i64, i64),
 }
 
 impl Stamp {
     fn of(metadata: &Metadata) -> Stamp {
         Stamp {
             size_bytes: metadata.len(),
-            seconds: metadata.mtime(),
-            nanoseconds: metadata.mtime_nsec(),
+            written: (metadata.mtime(), metadata.mtime_nsec()),
+            changed: (metadata.ctime(), metadata.ctime_nsec()),
         }
     }
 }
@@ -178,7 +180,7 @@ pub(super) fn open(path: &Path) -> Result<Opened, SourceError> {
 }
 
 impl Opened {
-    /// Whether somebody has written to it since.
+    /// Whether somebody has written to it since, or changed its attributes.
     pub(super) fn has_changed(&self) -> io::Result<bool> {
         Ok(Stamp::of(&self.file.metadata()?) != self.before)
     }
@@ -187,6 +189,7 @@ impl Opened {
 #[cfg(test)]
 mod tests {
     use std::io::Write as _;
+    use std::os::unix::fs::FileExt as _;
 
     use super::*;
 
@@ -249,6 +252,19 @@ mod tests {
         let opened = open(file.path()).unwrap();
         assert!(!opened.has_changed().unwrap());
         file.write_all(b"after").unwrap();
+        assert!(opened.has_changed().unwrap());
+    }
+
+    #[test]
+    fn writing_shows_although_the_time_is_put_back() {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        file.as_file().write_all_at(b"before", 0).unwrap();
+        let opened = open(file.path()).unwrap();
+        let written = file.as_file().metadata().unwrap().modified().unwrap();
+        // Longer than the steps of a file system's clock.
+        std::thread::sleep(std::time::Duration::from_millis(50));
+        file.as_file().write_all_at(b"after!", 0).unwrap();
+        file.as_file().set_modified(written).unwrap();
         assert!(opened.has_changed().unwrap());
     }
 }

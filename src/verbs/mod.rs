@@ -40,6 +40,8 @@ pub use send_ring::{PostError, SendEdit, SendOpcode, SendRing, SendScratch, Send
 pub use softroce::net::Faults;
 /// A packet that passed the embedded device.
 pub use softroce::net::Passed as RecordedPacket;
+/// The address that the environment has the embedded device take.
+pub use softroce::verbs::address_of_environment;
 /// Packets of RoCEv2 taken apart.
 pub use softroce::wire;
 pub use status::WcStatus;

@@ -63,10 +63,20 @@ fn a_folder_that_cannot_be_written_is_found_out_before() {
     let ended = Program::bare(&["-D", "60s", "--out", disk.path()])
         .wait()
         .exits(2)
-        .says(&["--out", "hint:"]);
+        .says(&["--out: cannot write", "that file system is read-only"]);
     assert!(ended.stdout.is_empty());
     let extra = format!("{}/x.json", disk.path());
     sweep(&["-D", "60s", "--json", &extra])
         .exits(2)
         .says(&[&extra]);
+}
+
+#[test]
+fn inodes_that_are_used_up_are_told_as_such() {
+    let disk = Tmpfs::new("size=4m,nr_inodes=2");
+    std::fs::write(disk.0.path().join("last"), "").unwrap();
+    Program::bare(&["-D", "60s", "--out", disk.path()])
+        .wait()
+        .exits(1)
+        .says(&["No space left on device", "no inode left (`df -i`)"]);
 }

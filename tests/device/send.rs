@@ -144,7 +144,7 @@ fn where_a_name_is_needed_the_next_start_sweeps() {
     let left = names(target.path());
     assert!(
         left.iter()
-            .all(|name| name.starts_with(".rocebench-receiving-")),
+            .all(|name| name.starts_with(".rocebench-unfinished-")),
         "{left:?}"
     );
     server(target.path()).end();
@@ -155,10 +155,10 @@ fn where_a_name_is_needed_the_next_start_sweeps() {
 struct Disk(tempfile::TempDir);
 
 impl Disk {
-    fn of(size: &str) -> Disk {
+    fn with(options: &str) -> Disk {
         let folder = tempfile::tempdir().unwrap();
         let mount = Command::new("mount")
-            .args(["-t", "tmpfs", "-o", &format!("size={size}"), "tmpfs"])
+            .args(["-t", "tmpfs", "-o", options, "tmpfs"])
             .arg(folder.path())
             .status();
         assert!(mount.unwrap().success());
@@ -175,7 +175,7 @@ impl Drop for Disk {
 #[test]
 fn a_full_disk_is_told_at_both_ends() {
     let home = tempfile::tempdir().unwrap();
-    let disk = Disk::of("4m");
+    let disk = Disk::with("size=4m");
     let server = server(disk.0.path());
     let (fits, too_large) = (home.path().join("fits"), home.path().join("large"));
     source(&fits, 3);
@@ -186,5 +186,24 @@ fn a_full_disk_is_told_at_both_ends() {
     server.says(0, says);
     assert_eq!(names(disk.0.path()), ["fits"]);
     same(&fits, &disk.0.path().join("fits"));
+    server.end();
+}
+
+#[test]
+fn inodes_that_are_used_up_are_told_as_such() {
+    let home = tempfile::tempdir().unwrap();
+    let disk = Disk::with("size=4m,nr_inodes=2");
+    let server = server(disk.0.path());
+    let file = home.path().join("small");
+    source(&file, 1);
+    File::create(disk.0.path().join("last")).unwrap();
+    let says =
+        "no file can be made for \"small\" at the receiver: its file system has no inode left";
+    send(&file, &server, &[])
+        .wait()
+        .exits(1)
+        .says(&[says, "df -i"]);
+    server.says(0, says);
+    assert_eq!(names(disk.0.path()), ["last"]);
     server.end();
 }

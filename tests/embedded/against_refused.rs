@@ -2,7 +2,9 @@
 
 use std::io::{Read as _, Write as _};
 use std::net::{TcpListener, TcpStream};
-use std::time::Duration;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
@@ -139,6 +141,35 @@ fn a_server_starts_nothing_but_perftest_with_numbers() {
     );
 }
 
+#[test]
+fn a_run_without_a_client_ends_at_its_limit() {
+    let _alone = alone();
+    build_library();
+    let server = Server::start("-d soft0 --allow-perftest");
+    let mut job = job();
+    job["limit_ms"] = json!(2000);
+    let mut session = Session::with(server.port);
+    let mut heart = Session(session.0.try_clone().unwrap());
+    session.send(&json!({"type": "perftest_start", "body": job}));
+    assert_eq!(session.next()["type"], "perftest_started");
+    // The coordinator lives and says nothing.
+    let is_over = Arc::new(AtomicBool::new(false));
+    let beats = std::thread::spawn({
+        let is_over = Arc::clone(&is_over);
+        move || {
+            while !is_over.load(Ordering::Relaxed) {
+                heart.send(&json!({"type": "heartbeat"}));
+                std::thread::sleep(Duration::from_millis(250));
+            }
+        }
+    });
+    let ended = session.next();
+    is_over.store(true, Ordering::Relaxed);
+    beats.join().unwrap();
+    assert_eq!(ended["type"], "perftest_ended");
+    assert_eq!(ended["body"]["status"], "did not end within 3 s");
+}
+
 /// Makes something else of a job.
 type Damage = fn(&mut Value);
 
@@ -189,7 +220,7 @@ pub struct Session(pub TcpStream);
 impl Session {
     /// A client's, handshake done.
     pub fn with(port: u16) -> Session {
-        let started = std::time::Instant::now();
+        let started = Instant::now();
         loop {
             let mut session = Session(TcpStream::connect(("127.0.0.1", port)).unwrap());
             session.send(&json!({"type": "hello", "body": {
@@ -215,8 +246,9 @@ impl Session {
             .unwrap();
     }
 
-    /// The next message that is no heart-beat.
+    /// The next message that is no heart-beat. Heart-beats come all the while.
     pub fn next(&mut self) -> Value {
+        let started = Instant::now();
         loop {
             let mut length = [0; 4];
             self.0.read_exact(&mut length).unwrap();
@@ -226,6 +258,7 @@ impl Session {
             if message["type"] != "heartbeat" {
                 return message;
             }
+            assert!(started.elapsed() < Duration::from_secs(20), "no message");
         }
     }
 

@@ -69,3 +69,36 @@ fn a_server_outlives_its_client() {
     let said = server.end();
     assert!(said.contains("session ended early"), "{said}");
 }
+
+#[test]
+fn a_server_of_one_session_says_whether_it_ended_well() {
+    let _alone = alone();
+    let mut server = Server::start("-d soft0 --once");
+    let client = |server: &Server, words: &str| {
+        Program::new(&format!(
+            "127.0.0.1:{} -d soft0 --timeout 18 --warmup 0 {words}",
+            server.port
+        ))
+    };
+    client(&server, "-n 50 --quiet").run().exits(0);
+    assert_eq!(server.status(), Some(0));
+
+    let mut server = Server::start("-d soft0 --once");
+    let mut killed = client(&server, "-D 60");
+    let mut child = killed
+        .command
+        .stderr(Stdio::null())
+        .stdout(Stdio::null())
+        .spawn()
+        .unwrap();
+    server.is_in_a_run();
+    child.kill().unwrap();
+    child.wait().unwrap();
+    assert_eq!(server.status(), Some(1));
+    let said = server.end();
+    assert!(
+        said.contains("session ended early: ")
+            && said.contains("rocebench: error: the session of --once ended early"),
+        "{said}"
+    );
+}

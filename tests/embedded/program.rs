@@ -2,6 +2,7 @@
 
 use std::io::{BufRead as _, BufReader};
 use std::net::TcpListener;
+use std::path::Path;
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
@@ -52,7 +53,17 @@ impl Program {
         self
     }
 
+    /// Where it runs.
+    pub fn folder(&self) -> &Path {
+        self.folder.path()
+    }
+
     pub fn run(mut self) -> Ended {
+        self.run_here()
+    }
+
+    /// The same; what it leaves stays until this is dropped.
+    pub fn run_here(&mut self) -> Ended {
         let output = self.command.output().unwrap();
         Ended {
             status: output.status,
@@ -205,6 +216,18 @@ impl Server {
     pub fn signal(&self, signal: nix::sys::signal::Signal) {
         let pid = nix::unistd::Pid::from_raw(self.child.id().try_into().unwrap());
         nix::sys::signal::kill(pid, signal).unwrap();
+    }
+
+    /// The exit code of one that ends by itself.
+    pub fn status(&mut self) -> Option<i32> {
+        let started = Instant::now();
+        loop {
+            if let Some(status) = self.child.try_wait().unwrap() {
+                return status.code();
+            }
+            assert!(started.elapsed() < Duration::from_secs(20), "it serves on");
+            std::thread::sleep(Duration::from_millis(10));
+        }
     }
 
     pub fn kill(&mut self) {

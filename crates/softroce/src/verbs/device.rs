@@ -78,7 +78,10 @@ pub(super) fn devices() -> Result<&'static [Device], c_int> {
 }
 
 fn find() -> Result<Vec<Device>, c_int> {
-    let wanted = wanted_address()?;
+    let wanted = address_of_environment().map_err(|error| {
+        complain(format_args!("{error}"));
+        libc::EINVAL
+    })?;
     let interfaces = interfaces::present().map_err(|error| code(&error))?;
     let places = interfaces::places(&interfaces, wanted);
     Ok(places
@@ -88,16 +91,27 @@ fn find() -> Result<Vec<Device>, c_int> {
         .collect())
 }
 
-fn wanted_address() -> Result<Option<IpAddr>, c_int> {
+/// The variable that names the only device asks for something that is no address.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "the variable {ADDRESS_VARIABLE}: `{text}` is no IP address; give one of this machine, such as 127.0.0.2"
+)]
+pub struct AddressError {
+    /// What it is set to.
+    pub text: String,
+}
+
+/// The address of the only device, where the environment asks for one.
+///
+/// # Errors
+/// What it asks for is no address.
+pub fn address_of_environment() -> Result<Option<IpAddr>, AddressError> {
     let Some(text) = env::var_os(ADDRESS_VARIABLE) else {
         return Ok(None);
     };
     let text = text.to_string_lossy();
-    text.parse().map(Some).map_err(|_| {
-        complain(format_args!(
-            "{ADDRESS_VARIABLE}={text} is no IP address; give one of this machine, such as 127.0.0.2"
-        ));
-        libc::EINVAL
+    text.parse().map(Some).map_err(|_| AddressError {
+        text: text.into_owned(),
     })
 }
 

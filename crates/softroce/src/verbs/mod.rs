@@ -38,7 +38,8 @@ pub use channel::{ack_cq_events, create_comp_channel, destroy_comp_channel, get_
 pub use context::{close_device, open_device};
 pub use cq::{create_cq, destroy_cq, resize_cq};
 pub use device::{
-    free_device_list, get_device_guid, get_device_index, get_device_list, get_device_name,
+    AddressError, address_of_environment, free_device_list, get_device_guid, get_device_index,
+    get_device_list, get_device_name,
 };
 pub use domain::{alloc_pd, dealloc_pd, dereg_mr, reg_mr, reg_mr_iova, reg_mr_iova2};
 pub use limits::{query_device, query_device_ex};

@@ -1,0 +1,228 @@
+//! The runs of a sweep as they finish: JSON Lines, in each line a result file with one run. It is what is left of a
+//! sweep that is killed, and costs the same for every run. It must not know what the figures mean.
+
+use std::fs::{self, File};
+use std::io::{self, Write as _};
+use std::path::{Path, PathBuf};
+
+use super::file::WriteError;
+use super::json::{ReadError, parse};
+use super::model::{CaseResult, ResultFile};
+
+/// How names of journals end.
+pub const EXTENSION: &str = "jsonl";
+
+/// A journal that is written. There is none before its first line.
+#[derive(Debug)]
+pub struct Journal {
+    path: PathBuf,
+    file: Option<File>,
+    /// Bytes of the lines that are whole.
+    bytes: u64,
+}
+
+impl Journal {
+    /// One that will be at `path`.
+    pub fn new(path: PathBuf) -> Journal {
+        Journal {
+            path,
+            file: None,
+            bytes: 0,
+        }
+    }
+
+    /// Where it is, if it has a line.
+    pub fn path(&self) -> Option<&Path> {
+        (self.bytes > 0).then_some(&self.path)
+    }
+
+    /// Adds the last run of `result`, with what is known of its case and both ends by now. With an error it is as it
+    /// was before.
+    ///
+    /// # Errors
+    /// The system's, also where another file is there.
+    pub fn add(&mut self, result: &ResultFile) -> Result<(), WriteError> {
+        let last = result.cases.last().map(|case| CaseResult {
+            id: case.id.clone(),
+            config: case.config.clone(),
+            runs: case.runs.last().cloned().into_iter().collect(),
+            perftest: case.perftest.clone(),
+        });
+        let line = ResultFile {
+            schema_version: result.schema_version,
+            tool: result.tool.clone(),
+            started_at: result.started_at.clone(),
+            command_line: result.command_line.clone(),
+            host: result.host.clone(),
+            peer: result.peer.clone(),
+            cases: last.into_iter().collect(),
+        };
+        self.append(&line)
+            .map_err(WriteError::of(&self.path, "append a run"))
+    }
+
+    fn append(&mut self, line: &ResultFile) -> io::Result<()> {
+        let mut text = serde_json::to_vec(line)?;
+        text.push(b'\n');
+        let file = match &mut self.file {
+            Some(file) => file,
+            None => self.file.insert(
+                File::options()
+                    .append(true)
+                    .create_new(true)
+                    .open(&self.path)?,
+            ),
+        };
+        if let Err(error) = file.write_all(&text).and_then(|()| file.sync_data()) {
+            // Half a line would be in the way of those to come.
+            let _ = file.set_len(self.bytes);
+            return Err(error);
+        }
+        self.bytes += text.len() as u64;
+        Ok(())
+    }
+
+    /// Removes it: all that it has is in other files.
+    pub fn remove(self) {
+        if self.file.is_some() {
+            let _ = fs::remove_file(&self.path);
+        }
+    }
+}
+
+/// Reads a journal as the result file that its sweep would have written. Of a run that it has twice the later counts; a
+/// last line that was cut off does not.
+///
+/// # Errors
+/// With the file, the line and the reason.
+pub fn read(path: &Path) -> Result<ResultFile, ReadError> {
+    let text = fs::read(path).map_err(|source| ReadError::Io {
+        path: path.to_owned(),
+        source,
+    })?;
+    let lines = text.split_inclusive(|byte| *byte == b'\n');
+    let mut result: Option<ResultFile> = None;
+    for (index, line) in lines.filter(|line| line.ends_with(b"\n")).enumerate() {
+        let line = parse(path, line).map_err(|error| error.in_line(index + 1))?;
+        match &mut result {
+            None => result = Some(line),
+            Some(result) => {
+                // What the peer's device is comes with the first report.
+                result.peer = line.peer;
+                for case in line.cases {
+                    add(&mut result.cases, case);
+                }
+            }
+        }
+    }
+    // Nothing is not JSON, and is told so.
+    result.map_or_else(|| parse(path, b""), Ok)
+}
+
+fn add(cases: &mut Vec<CaseResult>, later: CaseResult) {
+    let Some(case) = cases.last_mut().filter(|case| case.id == later.id) else {
+        cases.push(later);
+        return;
+    };
+    case.config = later.config;
+    case.perftest = later.perftest;
+    for run in later.runs {
+        case.runs.retain(|earlier| earlier.run != run.run);
+        case.runs.push(run);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::load::load;
+    use super::super::{json, sample};
+    use super::*;
+
+    /// What a sweep comes to, run by run.
+    fn stages() -> Vec<ResultFile> {
+        let whole = sample::result();
+        let mut again = whole.cases[0].runs[0].clone();
+        again.run += 1;
+        let first = ResultFile {
+            cases: vec![whole.cases[0].clone()],
+            ..whole.clone()
+        };
+        let mut second = first.clone();
+        second.cases[0].runs.push(again);
+        let mut third = second.clone();
+        third.peer = Some(whole.host.clone());
+        third.cases.push(whole.cases[1].clone());
+        vec![first, second, third]
+    }
+
+    #[test]
+    fn a_journal_reads_as_the_result_at_every_stage() {
+        let home = tempfile::tempdir().unwrap();
+        let path = home.path().join("r.jsonl");
+        let mut journal = Journal::new(path.clone());
+        assert!(!path.exists());
+        for stage in stages() {
+            journal.add(&stage).unwrap();
+            assert_eq!(read(&path).unwrap(), stage);
+        }
+        // As after a pair with perftest: the run that is there, with more known about it.
+        let mut last = stages().pop().unwrap();
+        last.cases[1].config.mtu = Some(4096);
+        journal.add(&last).unwrap();
+        assert_eq!(read(&path).unwrap(), last);
+        // Cut off in the midst of a line.
+        let text = fs::read(&path).unwrap();
+        fs::write(&path, &text[..text.len() - 10]).unwrap();
+        assert_eq!(read(&path).unwrap(), stages().pop().unwrap());
+        journal.remove();
+        assert!(!path.exists());
+    }
+
+    #[test]
+    fn a_folder_gives_a_journal_that_came_to_no_result() {
+        let home = tempfile::tempdir().unwrap();
+        let path = |name: &str| home.path().join(name);
+        for name in ["killed.jsonl", "whole.jsonl"] {
+            Journal::new(path(name)).add(&sample::result()).unwrap();
+        }
+        json::write(&sample::result(), &path("whole.json")).unwrap();
+        let found = load(&[home.path()]);
+        let paths: Vec<_> = found.results.iter().map(|it| it.path.clone()).collect();
+        assert_eq!(paths, [path("killed.jsonl"), path("whole.json")]);
+        assert!(found.refused.is_empty(), "{:?}", found.refused);
+    }
+
+    #[test]
+    fn what_is_no_journal_is_told_with_its_line() {
+        let home = tempfile::tempdir().unwrap();
+        let path = home.path().join("r.jsonl");
+        Journal::new(path.clone()).add(&sample::result()).unwrap();
+        let line = fs::read_to_string(&path).unwrap();
+        fs::write(&path, format!("{line}{{}}\n")).unwrap();
+        let error = read(&path).unwrap_err().to_string();
+        assert!(
+            error.contains("r.jsonl:2: not a rocebench result"),
+            "{error}"
+        );
+        fs::write(&path, "").unwrap();
+        let error = read(&path).unwrap_err().to_string();
+        assert!(
+            error.contains("r.jsonl:1: ") && error.contains("empty"),
+            "{error}"
+        );
+    }
+
+    #[test]
+    fn a_line_that_cannot_be_written_leaves_no_half() {
+        let mut journal = Journal {
+            file: Some(File::options().append(true).open("/dev/full").unwrap()),
+            ..Journal::new("/dev/full".into())
+        };
+        let error = journal.add(&sample::result()).unwrap_err().to_string();
+        assert!(
+            error.contains("/dev/full: append a run: No space left"),
+            "{error}"
+        );
+        assert_eq!(journal.path(), None);
+    }
+}
