@@ -44,8 +44,7 @@ pub(super) struct Output {
 }
 
 impl Output {
-    /// Prepares the files' folder and begins the journal, so that a sweep does not begin whose results have nowhere to
-    /// go.
+    /// Prepares the files' folder, so that a sweep does not begin whose results have nowhere to go.
     ///
     /// # Errors
     /// The folder cannot be made or written to.

@@ -76,6 +76,9 @@ impl Journal {
         if let Err(error) = file.write_all(&text).and_then(|()| file.sync_data()) {
             // Half a line would be in the way of those to come.
             let _ = file.set_len(self.bytes);
+            if self.bytes == 0 {
+                self.discard();
+            }
             return Err(error);
         }
         self.bytes += text.len() as u64;
@@ -83,8 +86,12 @@ impl Journal {
     }
 
     /// Removes it: all that it has is in other files.
-    pub fn remove(self) {
-        if self.file.is_some() {
+    pub fn remove(mut self) {
+        self.discard();
+    }
+
+    fn discard(&mut self) {
+        if self.file.take().is_some() {
             let _ = fs::remove_file(&self.path);
         }
     }
@@ -214,15 +221,22 @@ mod tests {
 
     #[test]
     fn a_line_that_cannot_be_written_leaves_no_half() {
-        let mut journal = Journal {
-            file: Some(File::options().append(true).open("/dev/full").unwrap()),
-            ..Journal::new("/dev/full".into())
-        };
-        let error = journal.add(&sample::result()).unwrap_err().to_string();
-        assert!(
-            error.contains("/dev/full: append a run: No space left"),
-            "{error}"
-        );
-        assert_eq!(journal.path(), None);
+        let home = tempfile::tempdir().unwrap();
+        let path = home.path().join("r.jsonl");
+        let mut journal = Journal::new(path.clone());
+        journal.add(&stages()[0]).unwrap();
+        // A file that may only be read cannot be appended to.
+        let whole = journal.file.replace(File::open(&path).unwrap());
+        let error = journal.add(&stages()[0]).unwrap_err().to_string();
+        assert!(error.contains("r.jsonl: append a run: "), "{error}");
+        journal.file = whole;
+        assert_eq!(read(&path).unwrap(), stages()[0]);
+        // The first is not even half there.
+        fs::remove_file(&path).unwrap();
+        fs::write(&path, "").unwrap();
+        let mut journal = Journal::new(path.clone());
+        journal.file = Some(File::open(&path).unwrap());
+        journal.add(&stages()[0]).unwrap_err();
+        assert!(!path.exists());
     }
 }
