@@ -157,6 +157,10 @@ fn values_that_make_no_sense() {
         "host:1 --port 2",
         "-q 4 serve",
         "-q 4 doctor",
+        "--quiet plot",
+        "--quiet plot results -o plots",
+        "-v compare base new",
+        "host send",
         "doctor host:1 --port 2",
         "devices host",
         "--traffic-qps 2",
@@ -202,6 +206,37 @@ fn files_that_are_wrong_have_line_and_column() {
         writeln!(all, "{content}{}", text(&output.stderr)).unwrap();
     }
     insta::assert_snapshot!(all);
+}
+
+#[test]
+fn every_flag_in_a_file_is_a_setting_or_is_told_to_be_about_this_machine() {
+    let dir = tempfile::tempdir().unwrap();
+    let help = text(&run(&["--help"]).stdout);
+    let flags = help
+        .lines()
+        .map(str::trim_start)
+        .filter(|line| line.starts_with('-'))
+        .filter_map(|line| line.split_whitespace().find(|word| word.starts_with("--")))
+        .map(|word| word[2..].split(['[', '=', '.']).next().unwrap())
+        .filter(|flag| !["help", "version"].contains(flag));
+    let mut of_machine = Vec::new();
+    for flag in flags.chain(["host"]) {
+        std::fs::write(dir.path().join("s.toml"), format!("{flag} = '\u{2603}'\n")).unwrap();
+        let output = program(&["--config", "s.toml"])
+            .current_dir(dir.path())
+            .output()
+            .unwrap();
+        let said = text(&output.stderr);
+        assert_eq!(output.status.code(), Some(2), "{flag}: {said}");
+        assert!(!said.contains("unknown key"), "{flag}: {said}");
+        if said.contains("is about this machine") {
+            of_machine.push(flag);
+        }
+    }
+    for flag in ["faults", "device", "host", "perftest-limit"] {
+        assert!(of_machine.contains(&flag), "{of_machine:?}");
+    }
+    assert!(!of_machine.contains(&"qps"), "{of_machine:?}");
 }
 
 #[test]

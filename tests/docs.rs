@@ -1,9 +1,11 @@
 //! What the pages in `docs/` say of options, statuses and fields is what the program has.
 #![allow(clippy::unwrap_used)]
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::process::Command;
 
+use rocebench::cli::args;
+use rocebench::compare::{Aspect, Metric};
 use rocebench::results::csv::COLUMNS;
 use rocebench::verbs::WcStatus;
 
@@ -95,6 +97,80 @@ fn every_option_on_the_pages_exists() {
             .filter(|option| !real.contains(option) && !others.contains(&option.as_str()))
             .collect();
         assert!(unknown.is_empty(), "{name} speaks of {unknown:?}");
+    }
+}
+
+#[test]
+fn options_on_the_pages_take_what_the_program_says() {
+    // As they are asked for by help, of any command: `FILE|-` is FILE.
+    let mut values: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
+    let command = args::command();
+    for command in std::iter::once(&command).chain(command.get_subcommands()) {
+        for argument in command.get_arguments() {
+            let (Some(flag), Some(names)) = (argument.get_long(), argument.get_value_names())
+            else {
+                continue;
+            };
+            let names = names.iter().flat_map(|name| name.split('|'));
+            let known = values.entry(format!("--{flag}")).or_default();
+            known.extend(names.map(str::to_owned));
+        }
+    }
+    let mut found = 0;
+    for name in [
+        "README.md",
+        "docs/ci.md",
+        "docs/command-line.md",
+        "docs/comparing.md",
+        "docs/errors.md",
+        "docs/plots.md",
+        "docs/send.md",
+        "docs/troubleshooting.md",
+    ] {
+        let page = page(name);
+        let words: Vec<&str> = page.split([' ', '`', '\n', '|', '[', ']']).collect();
+        for pair in words.windows(2) {
+            let (flag, value) = (pair[0], pair[1]);
+            let is_placeholder = value.len() > 1 && value.chars().all(|c| c.is_ascii_uppercase());
+            if let (Some(known), true) = (values.get(flag), is_placeholder) {
+                assert!(
+                    known.contains(value),
+                    "{name}: {flag} {value}, not {known:?}"
+                );
+                found += 1;
+            }
+        }
+    }
+    assert!(found > 40, "{found}");
+}
+
+#[test]
+fn metrics_and_aspects_of_a_comparison_are_on_its_pages_and_in_its_help() {
+    let help = |name: &str| {
+        let command = args::command();
+        let compare = command.find_subcommand("compare").unwrap();
+        let mut arguments = compare.get_arguments();
+        let argument = arguments.find(|argument| argument.get_long() == Some(name));
+        argument.unwrap().get_help().unwrap().to_string()
+    };
+    let command = args::command();
+    let compare = command.find_subcommand("compare").unwrap();
+    let after = compare.get_after_help().unwrap().to_string();
+    let (comparing, options) = (page("docs/comparing.md"), page("docs/command-line.md"));
+    for metric in Metric::ALL {
+        let name = metric.short_name();
+        let margin = format!("{name} {:.0}%", metric.default_margin() * 100.0);
+        assert!(help("margin").contains(&margin), "{margin}");
+        assert!(after.contains(name), "{name}: {after}");
+        for page in [&comparing, &options] {
+            assert!(page.contains(&format!("`{name}`")), "{name}");
+        }
+    }
+    for aspect in Aspect::ALL {
+        assert!(help("across").contains(aspect.name()), "{aspect}");
+        for page in [&comparing, &options] {
+            assert!(page.contains(&format!("`{aspect}`")), "{aspect}");
+        }
     }
 }
 

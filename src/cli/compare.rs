@@ -12,11 +12,13 @@ use crate::compare::{self, Aspect, Comparison, Margins, Metric, Options, Verdict
 use crate::results::file::write_whole;
 use crate::results::load::{self, Found};
 
-const AFTER_HELP: &str = "\
+fn after_help() -> String {
+    format!(
+        "\
 A case is compared when both sides have it, without failed runs, and measured alike: same host
 (not its name), device, link, MTU, faults and settings. With three or more files on both sides a
 figure is the median of a file's runs, else each run is one; 10 files a side are advised.
-Metrics: bandwidth, rate, p50, p99, p99.9, fairness, cpu.
+Metrics: {}; the last two are of set-up (--op connect).
 
 Examples:
   rocebench compare results/base results/new
@@ -24,11 +26,32 @@ Examples:
   rocebench compare base new --markdown comment.md --junit report.xml --quiet
   rocebench compare whole slowed --across faults
 
-Exit codes: 0 no regression, 1 a regression, 2 not comparable or bad input.";
+Exit codes: 0 no regression, 1 a regression, 2 not comparable or bad input.",
+        Metric::ALL.map(Metric::short_name).join(", ")
+    )
+}
+
+fn margin_help() -> String {
+    let margins = Metric::ALL.map(|metric| {
+        let percent = metric.default_margin() * 100.0;
+        format!("{} {percent:.0}%", metric.short_name())
+    });
+    format!(
+        "How much does not matter, such as bandwidth=3%,p99=10% [default: {}]",
+        margins.join(", ")
+    )
+}
+
+fn across_help() -> String {
+    format!(
+        "Compare although these differ: {}",
+        Aspect::ALL.map(Aspect::name).join(", ")
+    )
+}
 
 /// Options of `rocebench compare`.
 #[derive(Debug, Args)]
-#[command(after_help = AFTER_HELP)]
+#[command(after_help = after_help())]
 pub struct CompareArgs {
     /// Result file of the baseline, or a folder of them
     #[arg(value_name = "BASE")]
@@ -72,12 +95,11 @@ pub struct WhatArgs {
     /// What to compare [default: all]
     #[arg(long, value_name = "LIST", value_delimiter = ',')]
     pub metrics: Vec<Metric>,
-    /// How much does not matter, such as bandwidth=3%,p99=10% [default: bandwidth 3%, rate 5%, p50 3%, p99 10%,
-    /// p99.9 20%, fairness 2%, cpu 10%]
-    #[arg(long, value_name = "LIST")]
+    /// How much does not matter.
+    #[arg(long, value_name = "LIST", help = margin_help())]
     pub margin: Option<Margins>,
-    /// Compare although these differ: host, device, link, mtu, faults, settings
-    #[arg(long, value_name = "LIST", value_delimiter = ',')]
+    /// Differences that do not stand in the way.
+    #[arg(long, value_name = "LIST", value_delimiter = ',', help = across_help())]
     pub across: Vec<Aspect>,
 }
 

@@ -25,7 +25,8 @@ pub mod signals;
 pub mod sweep_args;
 pub mod token;
 
-use clap::FromArgMatches as _;
+use clap::parser::ValueSource;
+use clap::{ArgMatches, FromArgMatches as _};
 
 pub use args::Cli;
 pub use errors::{ExitKind, Failure};
@@ -39,11 +40,12 @@ pub use errors::{ExitKind, Failure};
 pub fn main() -> Result<(), Failure> {
     let parsed = args::command()
         .try_get_matches()
-        .and_then(|matches| Cli::from_arg_matches(&matches));
-    let cli = match parsed {
-        Ok(cli) => cli,
+        .and_then(|matches| Ok((Cli::from_arg_matches(&matches)?, matches)));
+    let (cli, matches) = match parsed {
+        Ok(parsed) => parsed,
         Err(told) => return usage(&told),
     };
+    options_follow_the_command(&matches)?;
     match cli.command {
         Some(args::Command::Serve(args)) => {
             let plan = serve::ServePlan::new(args)?;
@@ -76,4 +78,25 @@ fn usage(told: &clap::Error) -> Result<(), Failure> {
         told.exit();
     }
     devices::unless_closed(told.print())
+}
+
+/// Options of a sweep, and HOST, do not stand before a command: it has its own, after it.
+fn options_follow_the_command(matches: &ArgMatches) -> Result<(), Failure> {
+    let Some(command) = matches.subcommand_name() else {
+        return Ok(());
+    };
+    let is_given =
+        |id: &clap::Id| matches.value_source(id.as_str()) == Some(ValueSource::CommandLine);
+    if !matches.ids().any(is_given) {
+        return Ok(());
+    }
+    Err(
+        Failure::bad_input(format!("options or a HOST stand before `{command}`")).with_hint(
+            format!(
+                "its own options follow it: rocebench {command} [OPTIONS]; a host of that name is \
+                 `{command}:{}`",
+                args::DEFAULT_PORT
+            ),
+        ),
+    )
 }

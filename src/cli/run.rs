@@ -6,7 +6,7 @@ use std::str::FromStr;
 
 use crate::control::pairs::Against;
 use crate::control::station::Faults;
-use crate::plan::{ConfigFile, PlanError, Sweep, SweepSpec};
+use crate::plan::{ConfigFile, PlanError, Sweep, SweepSpec, config};
 use crate::verbs::address_of_environment;
 
 use super::against::against;
@@ -139,7 +139,14 @@ fn sweep(flags: &SweepSpec, config: Option<&Path>) -> Result<Sweep, Failure> {
     let Some(path) = config else {
         return Ok(Sweep::new(flags)?);
     };
-    let file = ConfigFile::read(path)?;
+    let command = super::args::command();
+    let is_of_machine = |flag: &&str| !config::KEYS.contains(flag);
+    let machine_flags: Vec<&str> = command
+        .get_arguments()
+        .map(|argument| argument.get_long().unwrap_or(argument.get_id().as_str()))
+        .filter(is_of_machine)
+        .collect();
+    let file = ConfigFile::read(path, &machine_flags)?;
     let spec = flags.clone().over(file.spec.clone());
     Sweep::new(&spec).map_err(|error| match file.place_of(error.flag()) {
         Some(place) if !flags_give(flags, &error) => {
@@ -191,14 +198,6 @@ pub(super) fn server(
     port: Option<u16>,
 ) -> Result<Option<(String, u16)>, Failure> {
     let Some(host) = host else { return Ok(None) };
-    let commands = ["serve", "compare", "devices", "doctor", "explain", "send"];
-    if let (Some(command), None) = (commands.iter().find(|name| **name == host.host), host.port) {
-        return Err(
-            Failure::bad_input(format!("options stand before `{command}`")).with_hint(format!(
-                "its own options follow it: rocebench {command} [OPTIONS]; a host of that name is `{command}:18515`"
-            )),
-        );
-    }
     match (host.port, port) {
         (Some(written), Some(flag)) if written != flag => Err(Failure::bad_input(format!(
             "HOST says port {written}, --port says {flag}"

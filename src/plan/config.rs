@@ -64,29 +64,6 @@ pub enum ConfigError {
 /// Larger files are refused, so that a wrong name such as `/dev/zero` ends at once.
 const MAX_BYTES: u64 = 1 << 20;
 
-/// Flags that a file cannot set, because they are about this machine and not about the sweep.
-const MACHINE_KEYS: [&str; 19] = [
-    "device",
-    "ib-port",
-    "gid-index",
-    "cores",
-    "port",
-    "host",
-    "token",
-    "token-file",
-    "out",
-    "json",
-    "csv",
-    "config",
-    "dry-run",
-    "quiet",
-    "verbose",
-    "against",
-    "pairs",
-    "max-pairs",
-    "perftest-limit",
-];
-
 impl fmt::Display for Place {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}:{}", self.line, self.column)
@@ -212,9 +189,9 @@ keys! {
     "traffic-class" => traffic_class = one,
 }
 
-fn unknown_key(key: &str) -> String {
+fn unknown_key(key: &str, machine_flags: &[&str]) -> String {
     let dashed = key.replace('_', "-");
-    if MACHINE_KEYS.contains(&dashed.as_str()) {
+    if machine_flags.contains(&dashed.as_str()) {
         return format!(
             "`{key}` is about this machine, not about the sweep: give it on the command line"
         );
@@ -227,7 +204,10 @@ fn unknown_key(key: &str) -> String {
     }
 }
 
-fn read_spec(text: &str) -> Result<(SweepSpec, BTreeMap<&'static str, Place>), Fault> {
+fn read_spec(
+    text: &str,
+    machine_flags: &[&str],
+) -> Result<(SweepSpec, BTreeMap<&'static str, Place>), Fault> {
     let table = DeTable::parse(text).map_err(|error| {
         let end = text.len();
         fault(error.span().unwrap_or(end..end), error.message())
@@ -235,19 +215,22 @@ fn read_spec(text: &str) -> Result<(SweepSpec, BTreeMap<&'static str, Place>), F
     let mut spec = SweepSpec::default();
     let mut places = BTreeMap::new();
     for (key, value) in table.get_ref().iter() {
-        let known = set(&mut spec, key.get_ref(), value)
-            .unwrap_or_else(|| Err(fault(key.span(), unknown_key(key.get_ref()))))?;
+        let known = set(&mut spec, key.get_ref(), value).unwrap_or_else(|| {
+            let message = unknown_key(key.get_ref(), machine_flags);
+            Err(fault(key.span(), message))
+        })?;
         places.insert(known, place(text, key.span().start));
     }
     Ok((spec, places))
 }
 
 impl ConfigFile {
-    /// Reads the file at `path`.
+    /// Reads the file at `path`. `machine_flags` are the long flags that a file cannot set, because they are about this
+    /// machine and not about the sweep.
     ///
     /// # Errors
     /// When it cannot be read, is not TOML, or has a key or value that is not known.
-    pub fn read(path: &Path) -> Result<ConfigFile, ConfigError> {
+    pub fn read(path: &Path, machine_flags: &[&str]) -> Result<ConfigFile, ConfigError> {
         use std::io::Read as _;
         let read = |source| ConfigError::Read {
             path: path.to_owned(),
@@ -272,19 +255,24 @@ impl ConfigFile {
                 message: "this is not UTF-8 text".into(),
             }
         })?;
-        Self::parse(&text, path)
+        Self::parse(&text, path, machine_flags)
     }
 
     /// Reads `text`, which came from `path`.
     ///
     /// # Errors
     /// As [`ConfigFile::read`].
-    pub fn parse(text: &str, path: &Path) -> Result<ConfigFile, ConfigError> {
-        let (spec, places) = read_spec(text).map_err(|fault| ConfigError::Content {
-            path: path.to_owned(),
-            place: place(text, fault.span.start),
-            message: fault.message,
-        })?;
+    pub fn parse(
+        text: &str,
+        path: &Path,
+        machine_flags: &[&str],
+    ) -> Result<ConfigFile, ConfigError> {
+        let (spec, places) =
+            read_spec(text, machine_flags).map_err(|fault| ConfigError::Content {
+                path: path.to_owned(),
+                place: place(text, fault.span.start),
+                message: fault.message,
+            })?;
         Ok(ConfigFile {
             spec,
             path: path.to_owned(),

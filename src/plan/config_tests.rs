@@ -2,7 +2,7 @@ use super::*;
 use crate::plan::{Count, Sweep};
 
 fn parse(text: &str) -> Result<ConfigFile, String> {
-    ConfigFile::parse(text, Path::new("s.toml")).map_err(|error| error.to_string())
+    ConfigFile::parse(text, Path::new("s.toml"), &["token"]).map_err(|error| error.to_string())
 }
 
 #[test]
@@ -77,14 +77,14 @@ fn every_error_has_its_place() {
 
 #[test]
 fn unreadable_files_say_why() {
-    let missing = ConfigFile::read(Path::new("/nonexistent/s.toml"))
+    let missing = ConfigFile::read(Path::new("/nonexistent/s.toml"), &[])
         .unwrap_err()
         .to_string();
     assert!(
         missing.contains("cannot read the configuration file /nonexistent/s.toml: No such file"),
         "{missing}"
     );
-    let endless = ConfigFile::read(Path::new("/dev/zero"))
+    let endless = ConfigFile::read(Path::new("/dev/zero"), &[])
         .unwrap_err()
         .to_string();
     assert!(endless.contains("larger than"), "{endless}");
@@ -92,7 +92,7 @@ fn unreadable_files_say_why() {
     let path = dir.path().join("latin1.toml");
     std::fs::write(&path, b"# ok\nop = '\xe4'").unwrap();
     assert!(
-        ConfigFile::read(&path)
+        ConfigFile::read(&path, &[])
             .unwrap_err()
             .to_string()
             .ends_with("latin1.toml:2:7: this is not UTF-8 text")
@@ -105,7 +105,7 @@ fn the_shipped_sweeps_expand() {
     let mut names = Vec::new();
     for entry in std::fs::read_dir(dir).unwrap() {
         let path = entry.unwrap().path();
-        let file = ConfigFile::read(&path).unwrap();
+        let file = ConfigFile::read(&path, &[]).unwrap();
         let sweep = Sweep::new(&file.spec).unwrap();
         assert!(sweep.cases.len() > 1, "{} is no sweep", path.display());
         names.push(path.file_name().unwrap().to_string_lossy().into_owned());

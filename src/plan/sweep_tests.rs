@@ -5,7 +5,7 @@ use std::collections::HashSet;
 
 /// A spec from the lines of a configuration file, which is the shortest way to write one.
 fn spec(text: &str) -> SweepSpec {
-    crate::plan::ConfigFile::parse(text, std::path::Path::new("test"))
+    crate::plan::ConfigFile::parse(text, std::path::Path::new("test"), &[])
         .unwrap()
         .spec
 }
