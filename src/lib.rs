@@ -5,7 +5,8 @@
 //! `verbs` and `plan`; `transfer` (files) uses `control` and `verbs`;
 //! `control` uses `datapath`, `verbs`, `metrics`, `perftest`, `statistics`, `plan` and `results`; `datapath` uses
 //! `verbs`, `metrics` and `plan`; `perftest` uses `plan`; `plot` uses `compare`, and both use `results` and
-//! `statistics`. `statistics` and `new_file` use none; `results` and `transfer` make their files with `new_file`.
+//! `statistics`. `statistics` and `new_file` use none; `results` and `transfer` make their files with `new_file`. All may use
+//! `text`.
 
 pub mod cli;
 pub mod compare;
@@ -20,5 +21,6 @@ pub mod plan;
 pub mod plot;
 pub mod results;
 pub mod statistics;
+pub mod text;
 pub mod transfer;
 pub mod verbs;

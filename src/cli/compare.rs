@@ -11,6 +11,7 @@ use super::run::Sink;
 use crate::compare::{self, Aspect, Comparison, Margins, Metric, Options, Verdict, output};
 use crate::results::file::write_whole;
 use crate::results::load::{self, Found};
+use crate::text;
 
 fn after_help() -> String {
     format!(
@@ -144,7 +145,7 @@ fn found(path: &Path) -> Result<Found, Failure> {
         return Err(match found.refused.into_iter().next() {
             // Its text holds the system's reason already.
             Some(refused) => Failure::bad_input(refused.to_string()),
-            None => Failure::bad_input(format!("{} holds no result files", path.display()))
+            None => Failure::bad_input(format!("{} holds no result files", text::path(path)))
                 .with_hint(
                     "name a result file, or a folder with *.json files that rocebench wrote",
                 ),

@@ -7,12 +7,12 @@ use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use crate::control::coordinator::Observer;
-use crate::control::message::printable;
 use crate::plan::Case;
 use crate::results::file::{WriteError, prepare, prepare_directory, write_whole_until};
 use crate::results::journal::{self, Journal};
 use crate::results::model::{CaseConfig, PerftestPair, ResultFile, Run};
 use crate::results::{against, csv, json, table::Table};
+use crate::text::printable;
 
 use super::errors::{Failure, say};
 use super::progress::{self, Progress};

@@ -15,6 +15,7 @@ use crate::plot::folder::{self, FolderError};
 use crate::plot::page::Page;
 use crate::plot::sections;
 use crate::results::load::{Found, Loaded, load};
+use crate::text;
 
 /// Reading that takes longer is worth a word.
 const LONG: Duration = Duration::from_secs(2);
@@ -171,7 +172,7 @@ fn read(paths: &[PathBuf]) -> Input {
         if results.is_empty() && refused.is_empty() {
             input
                 .refused
-                .push(format!("{} holds no result files", path.display()));
+                .push(format!("{} holds no result files", text::path(path)));
         }
         input
             .refused

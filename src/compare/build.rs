@@ -14,6 +14,7 @@ use super::valid::{self, Validity};
 use crate::results::load::{Found, Loaded};
 use crate::results::model::Run;
 use crate::statistics::{self, Answer, Question, Unsettled, median};
+use crate::text;
 
 /// In so many files on both sides a case's figures are the files' medians.
 const LAUNCHES: usize = 3;
@@ -86,8 +87,8 @@ fn without_copies<'a>(files: &'a [Loaded], notes: &mut Vec<String>) -> Vec<&'a L
         match kept.iter().find(|other| other.result == file.result) {
             Some(other) => notes.push(format!(
                 "{} says the same as {} and is left out",
-                file.path.display(),
-                other.path.display()
+                text::path(&file.path),
+                text::path(&other.path)
             )),
             None => kept.push(file),
         }
@@ -105,11 +106,8 @@ fn side(path: &Path, files: &[&Loaded]) -> Side {
         }
     }
     Side {
-        name: path.display().to_string(),
-        files: files
-            .iter()
-            .map(|file| file.path.display().to_string())
-            .collect(),
+        name: text::path(path),
+        files: files.iter().map(|file| text::path(&file.path)).collect(),
         revisions,
         started_at: files
             .iter()
@@ -140,8 +138,8 @@ impl SideView<'_> {
                     Validity::Stopped => stopped += 1,
                     Validity::Doubtful(kind) => *doubtful.entry(kind.name()).or_insert(0) += 1,
                     Validity::Bad(reason) => {
-                        let path = self.files.get(*file).map(|file| file.path.display());
-                        let path = path.map(|path| path.to_string()).unwrap_or_default();
+                        let path = self.files.get(*file).map(|file| text::path(&file.path));
+                        let path = path.unwrap_or_default();
                         bad.push(format!("run {} in {path} {reason}", run.run));
                     }
                 }

@@ -7,7 +7,8 @@ use super::message::Endpoints;
 /// A file is to be sent.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FileHello {
-    /// Its name, one component.
+    /// Its name, one component; on the wire `file_name`, which comes as it was sent.
+    #[serde(rename = "file_name")]
     pub name: String,
     /// Its size in bytes.
     pub size_bytes: u64,
@@ -68,6 +69,7 @@ pub struct FileAck {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TcpHello {
     /// Its name, for what a person reads.
+    #[serde(rename = "file_name")]
     pub name: String,
     /// Its size in bytes.
     pub size_bytes: u64,

@@ -1,12 +1,13 @@
 //! Frames: a `u32` little-endian length, then one message as JSON. Whatever the bytes, reading them
-//! ends in a message or a typed error, and memory grows only with bytes that have come. It must not
-//! know who sends what when.
+//! ends in a message or a typed error, memory grows only with bytes that have come, and every text in a
+//! message is printable. It must not know who sends what when.
 
 use std::io::{self, Read};
 use std::sync::Arc;
 
 use super::error::FrameError;
-use super::message::{Message, printable};
+use super::message::Message;
+use crate::text;
 
 /// The largest message, in bytes of JSON.
 pub const MAX_FRAME_BYTES: usize = 16 << 20;
@@ -129,7 +130,7 @@ impl FrameReader {
 }
 
 fn decode(body: &[u8]) -> Result<Message, FrameError> {
-    serde_json::from_slice(body).map_err(|error| {
+    serde_json::from_slice(&text::json::cleaned(body)).map_err(|error| {
         let reason = short(&error);
         if error.is_data() {
             FrameError::NotMessage { reason }
@@ -160,9 +161,9 @@ fn truncated(got_bytes: usize, expected_bytes: usize) -> FrameError {
     }
 }
 
-/// serde's reason quotes what the peer sent: shortened and made printable.
+/// serde's reason may quote what the peer sent: shortened.
 fn short(error: &serde_json::Error) -> String {
-    printable(&error.to_string(), 160)
+    text::printable(&error.to_string(), 160)
 }
 
 #[cfg(test)]

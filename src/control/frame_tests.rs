@@ -9,6 +9,7 @@ use super::*;
 use crate::control::message::{
     BusyInfo, CmListening, Drained, Endpoints, LinkLayer, PerftestEnd, QpEndpoint, SetupArray,
 };
+use crate::text::{MAX_CHARS, printable};
 
 /// A stream that gives at most `piece` bytes a read, and has nothing to read before each of them.
 struct Pieces {
@@ -57,18 +58,23 @@ fn framed(body: &[u8]) -> Vec<u8> {
     bytes
 }
 
+/// Text as it arrives: printable.
+fn text() -> impl Strategy<Value = String> {
+    ".*".prop_map(|text| printable(&text, MAX_CHARS))
+}
+
 fn any_value() -> impl Strategy<Value = Value> {
     let leaf = prop_oneof![
         Just(Value::Null),
         any::<bool>().prop_map(Value::from),
         any::<i64>().prop_map(Value::from),
         any::<u64>().prop_map(Value::from),
-        ".*".prop_map(Value::from),
+        text().prop_map(Value::from),
     ];
     leaf.prop_recursive(3, 24, 4, |inner| {
         prop_oneof![
             prop::collection::vec(inner.clone(), 0..4).prop_map(Value::from),
-            prop::collection::btree_map("type|body|.{0,5}", inner, 0..4)
+            prop::collection::btree_map(prop_oneof![Just("type".to_owned()), text()], inner, 0..4)
                 .prop_map(|map| Value::Object(map.into_iter().collect())),
         ]
     })
@@ -87,7 +93,7 @@ fn any_qp() -> impl Strategy<Value = QpEndpoint> {
 fn any_endpoints() -> impl Strategy<Value = Endpoints> {
     (
         any::<(u32, u8, u16, bool)>(),
-        ".*",
+        text(),
         prop::collection::vec(any_qp(), 0..5),
     )
         .prop_map(
@@ -108,12 +114,12 @@ fn any_endpoints() -> impl Strategy<Value = Endpoints> {
 
 fn any_message() -> impl Strategy<Value = Message> {
     prop_oneof![
-        (any::<u32>(), ".*", ".*").prop_map(|(protocol, version, nonce)| Message::Hello {
+        (any::<u32>(), text(), text()).prop_map(|(protocol, version, nonce)| Message::Hello {
             protocol,
             version,
             nonce
         }),
-        (any::<u32>(), ".*", ".*", any::<bool>()).prop_map(
+        (any::<u32>(), text(), text(), any::<bool>()).prop_map(
             |(protocol, version, nonce, token_required)| Message::Challenge {
                 protocol,
                 version,
@@ -121,11 +127,11 @@ fn any_message() -> impl Strategy<Value = Message> {
                 token_required
             }
         ),
-        any::<Option<String>>().prop_map(|mac| Message::Proof { mac }),
+        prop::option::of(text()).prop_map(|mac| Message::Proof { mac }),
         (
-            any::<Option<String>>(),
+            prop::option::of(text()),
             any_value(),
-            any::<Vec<String>>(),
+            prop::collection::vec(text(), 0..4),
             any::<Option<u64>>()
         )
             .prop_map(|(mac, host, features, clock_ns)| Message::Welcome {
@@ -134,9 +140,9 @@ fn any_message() -> impl Strategy<Value = Message> {
                 features,
                 clock_ns,
             }),
-        any::<Option<String>>().prop_map(|version| Message::PerftestChecked { version }),
+        prop::option::of(text()).prop_map(|version| Message::PerftestChecked { version }),
         any::<u16>().prop_map(|port| Message::PerftestStarted { port }),
-        any::<(bool, String, String)>().prop_map(|(success, status, output)| {
+        (any::<bool>(), text(), text()).prop_map(|(success, status, output)| {
             Message::PerftestEnded(Box::new(PerftestEnd {
                 success,
                 status,
@@ -144,7 +150,7 @@ fn any_message() -> impl Strategy<Value = Message> {
             }))
         }),
         any_value().prop_map(|host| Message::Introduce { host }),
-        (".*", any::<u64>()).prop_map(|(client, since_seconds)| Message::Busy(BusyInfo {
+        (text(), any::<u64>()).prop_map(|(client, since_seconds)| Message::Busy(BusyInfo {
             client,
             since_seconds
         })),
@@ -156,7 +162,7 @@ fn any_message() -> impl Strategy<Value = Message> {
         (any_endpoints(), any::<u64>()).prop_map(|(endpoints, held_ns)| {
             Message::SetupArray(Box::new(SetupArray { endpoints, held_ns }))
         }),
-        (any::<u16>(), ".*")
+        (any::<u16>(), text())
             .prop_map(|(port, nonce)| Message::CmListening(CmListening { port, nonce })),
         any::<(u64, Option<Vec<Vec<u32>>>)>().prop_map(|(sent_messages, posts)| {
             Message::Drained(Box::new(Drained {
@@ -165,7 +171,7 @@ fn any_message() -> impl Strategy<Value = Message> {
             }))
         }),
         any_value().prop_map(Message::Report),
-        (".*", any::<Option<String>>(), any::<bool>()).prop_map(|(reason, hint, bad_input)| {
+        (text(), prop::option::of(text()), any::<bool>()).prop_map(|(reason, hint, bad_input)| {
             Message::Abort {
                 reason,
                 hint,
@@ -200,6 +206,28 @@ proptest! {
             prop_assert_eq!(next(&mut reader, &mut stream).unwrap(), message);
         }
         prop_assert!(matches!(next(&mut reader, &mut stream), Err(FrameError::Closed)));
+    }
+
+    #[test]
+    fn every_text_arrives_printable(text in any::<String>()) {
+        let shown = printable(&text, MAX_CHARS);
+        for message in [
+            json!({"type": "abort", "body": {"reason": text, "hint": text, "bad_input": true}}),
+            json!({"type": "report", "body": {"device": {"name": text}, (&text): [text]}}),
+            // A body before its tag is kept aside while it is parsed.
+            json!({"body": {"host": {"hostname": text}}, "type": "introduce"}),
+        ] {
+            let (arrived, sent) = match first(&framed(message.to_string().as_bytes())).unwrap() {
+                Message::Abort { reason, hint, .. } => {
+                    prop_assert_eq!(hint.as_ref(), Some(&shown));
+                    (Value::from(reason), shown.clone().into())
+                }
+                Message::Report(body) => (body, json!({"device": {"name": shown}, (&shown): [shown]})),
+                Message::Introduce { host } => (host, json!({"hostname": shown})),
+                other => panic!("{other:?}"),
+            };
+            prop_assert_eq!(arrived, sent);
+        }
     }
 
     #[test]

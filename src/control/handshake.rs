@@ -18,7 +18,7 @@ use super::error::{AcceptError, ConnectError, ExchangeError};
 use super::exchange::Exchange;
 use super::feature::Feature;
 use super::link::Link;
-use super::message::{BusyInfo, Message, printable};
+use super::message::{BusyInfo, Message};
 use super::token::{self, Nonce, Role, Token};
 use super::{PROGRAM_VERSION, PROTOCOL_VERSION};
 
@@ -118,7 +118,7 @@ fn greet(
             version,
             nonce,
             token_required,
-        } => (protocol, printable(&version, 40), nonce, token_required),
+        } => (protocol, version, nonce, token_required),
         other => return Err(refusal(server, "challenge", other)),
     };
     same_version(protocol, &version).map_err(broken)?;
@@ -214,7 +214,7 @@ fn admit<G>(
             protocol,
             version,
             nonce,
-        } => (protocol, printable(&version, 40), nonce),
+        } => (protocol, version, nonce),
         other => return Err(broken(unexpected("hello", &other))),
     };
     let ours = fresh_nonce().map_err(broken)?;
@@ -306,20 +306,11 @@ fn refusal(server: SocketAddr, expected: &'static str, got: Message) -> ConnectE
             bad_input,
         } => ConnectError::Refused {
             server,
-            reason: printable(&reason, 500),
-            hint: hint.map(|hint| printable(&hint, 500)),
+            reason,
+            hint,
             bad_input,
         },
-        Message::Busy(BusyInfo {
-            client,
-            since_seconds,
-        }) => {
-            let busy = BusyInfo {
-                client: printable(&client, 100),
-                since_seconds,
-            };
-            ConnectError::Busy { server, busy }
-        }
+        Message::Busy(busy) => ConnectError::Busy { server, busy },
         other => ConnectError::Handshake {
             server,
             source: unexpected(expected, &other),

@@ -17,6 +17,7 @@ use super::file_message::{FileAccept, FileAck, FileFin, FileHello, TcpAccept, Tc
 use super::lesson::{Lesson, OtherEnd, Sight};
 use crate::perftest::{Job, Program};
 use crate::plan::case::{Case, Mtu};
+use crate::text::printable;
 
 /// One control message.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -417,19 +418,6 @@ pub fn gid_text(gid: [u8; 16]) -> String {
         .segments()
         .map(|group| format!("{group:04x}"))
         .join(":")
-}
-
-/// What a peer sent, fit for a terminal: control characters replaced, cut to `max_chars`.
-pub fn printable(text: &str, max_chars: usize) -> String {
-    let mut out: String = text
-        .chars()
-        .take(max_chars)
-        .map(|char| if char.is_control() { '\u{fffd}' } else { char })
-        .collect();
-    if text.chars().nth(max_chars).is_some() {
-        out.push('…');
-    }
-    out
 }
 
 #[cfg(test)]

@@ -1,7 +1,8 @@
 //! The connection arrays of both ends, side by side.
 
 use crate::control::lesson::Array;
-use crate::control::message::{Endpoints, QpEndpoint, printable};
+use crate::control::message::{Endpoints, QpEndpoint};
+use crate::text::printable;
 use crate::verbs::Gid;
 
 use super::columns::{padded, width};

@@ -1,8 +1,8 @@
 //! A lesson as text, event by event.
 
 use crate::control::lesson::{Begin, Call, End, Event, Field, Mistake, Note, Part, Step, Topic};
-use crate::control::message::printable;
 use crate::plan::Op;
+use crate::text::printable;
 use crate::verbs::{QpState, RecordedPacket};
 
 use super::columns::{PAGE, duration, padded, width, wrapped};

@@ -3,6 +3,7 @@
 //! is not measured in a timed run, the other two are computed wrongly.
 
 use super::program::Program;
+use crate::text::printable;
 
 /// Resolutions with which it prints, as half the last digit: Gb/s with two decimals, or six below 0.1, and
 /// 10^6 messages a second with six.
@@ -12,6 +13,9 @@ const RATE_HALF_DIGIT: f64 = 0.000_000_5;
 
 /// By how much rate times size may differ from the bandwidth of the same row, besides rounding.
 const AGREEMENT: f64 = 0.01;
+
+/// The most characters of what it printed that an error quotes.
+const MAX_QUOTED_CHARS: usize = 100;
 
 /// What a run of perftest measured.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -70,7 +74,7 @@ pub fn figure(program: Program, size_bytes: u32, text: &str) -> Result<Figure, T
         head.contains("average[Gb/sec]") && head.contains("MsgRate[Mpps]") && !head.contains("#sl")
     };
     if !known {
-        return Err(TextError::Head(printable(head)));
+        return Err(TextError::Head(printable(head.trim(), MAX_QUOTED_CHARS)));
     }
     let least = if program.is_latency() { 6 } else { 5 };
     let rows: Vec<Vec<&str>> = lines
@@ -134,16 +138,8 @@ fn number(row: &[&str], index: usize) -> Option<f64> {
 fn nonsense(what: &'static str, row: &[&str], index: usize) -> TextError {
     TextError::Nonsense {
         what,
-        value: printable(row.get(index).unwrap_or(&"")),
+        value: printable(row.get(index).unwrap_or(&""), MAX_QUOTED_CHARS),
     }
-}
-
-fn printable(text: &str) -> String {
-    text.trim()
-        .chars()
-        .map(|c| if c.is_control() { ' ' } else { c })
-        .take(100)
-        .collect()
 }
 
 #[cfg(test)]

@@ -12,6 +12,7 @@ use toml::de::{DeTable, DeValue};
 
 use super::nearest::nearest;
 use super::{List, SweepSpec};
+use crate::text::{MAX_CHARS, printable};
 
 /// A sweep read from a file, and where each of its keys stands.
 #[derive(Clone, Debug)]
@@ -271,7 +272,8 @@ impl ConfigFile {
             read_spec(text, machine_flags).map_err(|fault| ConfigError::Content {
                 path: path.to_owned(),
                 place: place(text, fault.span.start),
-                message: fault.message,
+                // It may quote the file.
+                message: printable(&fault.message, MAX_CHARS),
             })?;
         Ok(ConfigFile {
             spec,

@@ -1,4 +1,5 @@
-//! The result file as JSON: written whole, read with reasons. It must not know what the figures mean.
+//! The result file as JSON: written whole, read with reasons, its texts made printable. It must not know what the
+//! figures mean.
 
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
@@ -7,6 +8,7 @@ use serde::Deserialize;
 
 use super::file::{WriteError, write_whole};
 use super::model::{ResultFile, SCHEMA_VERSION};
+use crate::text;
 
 /// Replaces the file at `path` with the result.
 ///
@@ -29,7 +31,10 @@ pub fn write_to(result: &ResultFile, mut out: impl Write) -> io::Result<()> {
 #[derive(Debug, thiserror::Error)]
 pub enum ReadError {
     /// The file could not be opened or read.
-    #[error("cannot read {}: {source}; name a result file that rocebench wrote", path.display())]
+    #[error(
+        "cannot read {}: {source}; name a result file that rocebench wrote",
+        text::path(path)
+    )]
     Io {
         /// The file.
         path: PathBuf,
@@ -39,7 +44,7 @@ pub enum ReadError {
     /// The file is not JSON, or not such a file.
     #[error(
         "{}:{line}: not a rocebench result: {reason}; name a JSON file that rocebench wrote",
-        path.display()
+        text::path(path)
     )]
     Format {
         /// The file.
@@ -53,7 +58,7 @@ pub enum ReadError {
     #[error(
         "{}:{line}: the file has schema_version {version}, and this rocebench reads up to {SCHEMA_VERSION}; \
          read it with the rocebench that wrote it, or a newer one",
-        path.display()
+        text::path(path)
     )]
     Version {
         /// The file.
@@ -96,7 +101,7 @@ pub(super) fn parse(path: &Path, text: &[u8]) -> Result<ResultFile, ReadError> {
         let reason = match error.is_eof() {
             true if text.trim_ascii().is_empty() => "it is empty".to_owned(),
             true => "it ends here, in the middle; it was cut off".to_owned(),
-            false => error.to_string(),
+            false => text::printable(&error.to_string(), text::MAX_CHARS),
         };
         // The place is told before the reason.
         let place = format!(" at line {} column {}", error.line(), error.column());
@@ -106,6 +111,7 @@ pub(super) fn parse(path: &Path, text: &[u8]) -> Result<ResultFile, ReadError> {
             reason: reason.strip_suffix(&place).unwrap_or(&reason).to_owned(),
         }
     };
+    let text = &*text::json::cleaned(text);
     // A later version may differ in anything but this.
     let Version { schema_version } = serde_json::from_slice(text).map_err(format)?;
     if schema_version == 0 || schema_version > u64::from(SCHEMA_VERSION) {

@@ -9,9 +9,10 @@ use crate::control::error::LinkError;
 use crate::control::failure::RunFailure;
 use crate::control::file_message::{FileAccept, FileAck, FileFin, FileHello};
 use crate::control::link::Link;
-use crate::control::message::{Message, printable};
+use crate::control::message::Message;
 use crate::control::server::{FileService, ServerEvent, ServerLog};
 use crate::control::station::Station;
+use crate::text::printable;
 
 use super::channel::{Channel, Side, Worker};
 use super::crew;

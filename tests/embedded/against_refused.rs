@@ -218,11 +218,16 @@ fn a_server_that_is_too_old_is_told_from_one_that_must_not() {
 pub struct Session(pub TcpStream);
 
 impl Session {
+    /// A client's that has said nothing yet.
+    pub fn to(port: u16) -> Session {
+        Session(TcpStream::connect(("127.0.0.1", port)).unwrap())
+    }
+
     /// A client's, handshake done.
     pub fn with(port: u16) -> Session {
         let started = Instant::now();
         loop {
-            let mut session = Session(TcpStream::connect(("127.0.0.1", port)).unwrap());
+            let mut session = Session::to(port);
             session.send(&json!({"type": "hello", "body": {
                 "protocol": 1, "version": "0.1.0", "nonce": "2e".repeat(32)
             }}));

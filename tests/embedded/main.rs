@@ -17,6 +17,7 @@ mod doctor;
 mod explain;
 mod fake;
 mod faults;
+mod hostile;
 mod learn;
 mod limits;
 mod mask;

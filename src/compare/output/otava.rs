@@ -10,6 +10,7 @@ use super::super::valid::{self, Validity};
 use crate::results::load::{Found, Loaded};
 use crate::results::model::CaseResult;
 use crate::statistics::median;
+use crate::text;
 
 /// Writes the document: `time`, `commit`, `side`, and the columns. A file's figure is the median of its runs.
 ///
@@ -19,7 +20,7 @@ pub fn write(comparison: &Comparison, sides: [&Found; 2], out: impl Write) -> io
     let kept = [&comparison.base.files, &comparison.new.files];
     let mut files: Vec<(&str, &Loaded)> = Vec::new();
     for ((found, kept), name) in sides.into_iter().zip(kept).zip(["base", "new"]) {
-        let is_kept = |file: &&Loaded| kept.contains(&file.path.display().to_string());
+        let is_kept = |file: &&Loaded| kept.contains(&text::path(&file.path));
         files.extend(
             found
                 .results

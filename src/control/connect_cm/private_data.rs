@@ -88,7 +88,7 @@ pub(super) fn reason(bytes: &[u8]) -> Option<String> {
         .position(|&byte| byte == 0)
         .unwrap_or(bytes.len());
     let text = std::str::from_utf8(&bytes[..end]).ok()?;
-    (!text.is_empty()).then(|| crate::control::message::printable(text, 80))
+    (!text.is_empty()).then(|| crate::text::printable(text, 80))
 }
 
 #[cfg(test)]

@@ -8,7 +8,7 @@ use crate::verbs::{
 use super::apparatus::{Connection, Transfer};
 use super::step::{Call, End, Note, Part};
 use super::{OtherEnd, PostedReceive, SeenCompletion};
-use crate::control::message::printable;
+use crate::text::printable;
 
 fn hex(value: u32) -> String {
     format!("{value:#x}")

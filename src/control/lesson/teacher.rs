@@ -6,9 +6,10 @@ use std::time::{Duration, Instant};
 use crate::control::error::LinkError;
 use crate::control::failure::RunFailure;
 use crate::control::link::Link;
-use crate::control::message::{Endpoints, Message, printable};
+use crate::control::message::{Endpoints, Message};
 use crate::plan::Op;
 use crate::results::device;
+use crate::text::printable;
 use crate::verbs::{Access, Port, WcStatus};
 
 use super::apparatus::{Apparatus, Connection, Tell, Transfer};

@@ -12,7 +12,7 @@ use super::{
 };
 use crate::control::error::{FrameError, LinkError};
 use crate::control::frame::{self, FrameReader, MAX_FRAME_BYTES, Step};
-use crate::control::message::{Message, printable};
+use crate::control::message::Message;
 use crate::control::silence::Silence;
 use crate::control::transmit::{WriteError, write_frame};
 
@@ -61,8 +61,8 @@ fn read_messages(shared: &Shared, deliver: &Sender<Unread>) -> LinkError {
             }) => {
                 return LinkError::Aborted {
                     peer: shared.peer,
-                    reason: printable(&reason, 500),
-                    hint: hint.map(|hint| printable(&hint, 500)),
+                    reason,
+                    hint,
                     bad_input,
                 };
             }

@@ -1,9 +1,12 @@
 //! What a case was measured with, setting by setting, so that figures can say what differs between their lines
 //! and what does not. It must not know figures of any kind.
 
+use std::path::Path;
+
 use crate::plot::draw::number;
 use crate::results::load::Loaded;
 use crate::results::model::{CaseResult, Device, ResultFile};
+use crate::text;
 
 /// A setting, or another fact by which cases differ.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -281,11 +284,7 @@ pub(super) fn revision(file: &ResultFile) -> Option<String> {
 }
 
 fn sitting(loaded: &Loaded) -> String {
-    let name = loaded
-        .path
-        .file_stem()
-        .unwrap_or_default()
-        .to_string_lossy();
+    let name = text::path(Path::new(loaded.path.file_stem().unwrap_or_default()));
     let minute = minute(&loaded.result.started_at);
     match revision(&loaded.result) {
         Some(revision) => format!("{minute} {revision} ({name})"),

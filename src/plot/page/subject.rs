@@ -8,6 +8,7 @@ use super::tables;
 use crate::plot::figure::{Cell, Column, Table};
 use crate::results::load::Loaded;
 use crate::results::model::{Device, Host};
+use crate::text;
 
 /// Machines that are shown before the rest is folded away.
 const SHOWN_SETUPS: usize = 4;
@@ -253,7 +254,7 @@ fn files(results: &[Loaded]) -> Table {
                 let device = result.host.device.as_ref();
                 vec![
                     count(index + 1),
-                    Cell::Text(loaded.path.display().to_string()),
+                    Cell::Text(text::path(&loaded.path)),
                     Cell::Text(minute(&result.started_at)),
                     Cell::Text(result.host.hostname.clone()),
                     device.map_or(Cell::Missing, |device| Cell::Text(device_in_short(device))),

@@ -1,0 +1,120 @@
+//! Peers whose texts would drive a terminal or forge lines of a log.
+
+use std::io::Read as _;
+use std::net::TcpListener;
+use std::thread::JoinHandle;
+
+use serde_json::{Value, json};
+
+use crate::against_refused::{Session, job};
+use crate::program::{Program, Server, alone};
+
+const HOSTILE: &str = "\u{1b}[2J\n127.0.0.1:1: session begins\r\u{9b}31m\u{202e}";
+const SHOWN: &str = "\\u{1b}[2J\\n127.0.0.1:1: session begins\\r\\u{9b}31m\\u{202e}";
+
+fn is_tame(text: &str) {
+    let wild = |char: &char| char.is_control() && *char != '\n' || *char == '\u{202e}';
+    assert_eq!(text.chars().find(wild), None, "{text}");
+    let forged = |line: &&str| line.starts_with("127.0.0.1:1: ");
+    assert_eq!(text.lines().find(forged), None, "{text}");
+    assert!(text.len() < 20_000, "{} bytes", text.len());
+}
+
+#[test]
+fn a_servers_log_has_no_line_of_a_clients_making() {
+    let _alone = alone();
+    let server = Server::start("-d soft0");
+    let mut case = job()["case"].clone();
+    case["id"] = json!(format!("{HOSTILE}{}", "x".repeat(1 << 20)));
+    let mut session = Session::with(server.port);
+    session.send(&json!({"type": "prepare", "body": {"case": case, "run": 1}}));
+    server.has_said(", run 1");
+    session.send(
+        &json!({"type": "abort", "body": {"reason": HOSTILE, "hint": HOSTILE, "bad_input": false}}),
+    );
+    server.has_said("session ended early");
+    for body in [
+        json!({"protocol": 1, "version": HOSTILE, "nonce": HOSTILE}),
+        json!({"protocol": 99, "version": HOSTILE, "nonce": "2e".repeat(32)}),
+    ] {
+        let mut session = Session::to(server.port);
+        session.send(&json!({"type": "hello", "body": body}));
+        let _ = session.0.read_to_end(&mut Vec::new());
+    }
+    server.has_said("(\\u{1b}");
+    let said = server.end();
+    is_tame(&said);
+    assert!(said.matches(SHOWN).count() >= 4, "{said}");
+}
+
+/// A server that says `answers` in turn, each after a message of the client's, until the client is gone.
+fn server(answers: Vec<Value>) -> (u16, JoinHandle<()>) {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = listener.local_addr().unwrap().port();
+    let serves = std::thread::spawn(move || {
+        let mut session = Session(listener.accept().unwrap().0);
+        for answer in answers {
+            session.next();
+            session.send(&answer);
+        }
+        let _ = session.0.read_to_end(&mut Vec::new());
+    });
+    (port, serves)
+}
+
+fn challenge(version: &str, protocol: u32) -> Value {
+    json!({"type": "challenge", "body": {
+        "protocol": protocol, "version": version, "nonce": "1f".repeat(32), "token_required": false
+    }})
+}
+
+fn welcome(host: Value) -> Value {
+    json!({"type": "welcome", "body": {"mac": null, "host": host, "features": []}})
+}
+
+fn abort() -> Value {
+    json!({"type": "abort", "body": {"reason": HOSTILE, "hint": HOSTILE, "bad_input": false}})
+}
+
+#[test]
+fn doctor_shows_a_hostile_hosts_facts_tamely() {
+    let facts = json!({
+        "hostname": HOSTILE, "kernel": HOSTILE, "os": HOSTILE, "rdma_core": HOSTILE, "cores": 2
+    });
+    let (port, serves) = server(vec![challenge(HOSTILE, 1), welcome(facts)]);
+    let ended = Program::new(&format!("doctor -d soft0 -v 127.0.0.1:{port}")).run();
+    let text = ended.stdout + &ended.stderr;
+    is_tame(&text);
+    // Version, host name, kernel, rdma-core and system; a long line is wrapped.
+    assert!(text.matches("\\u{9b}31m").count() >= 5, "{text}");
+    serves.join().unwrap();
+}
+
+#[test]
+fn a_clients_errors_quote_a_hostile_server_tamely() {
+    for answers in [
+        vec![challenge(HOSTILE, 99)],
+        vec![abort()],
+        vec![challenge("0.1.0", 1), abort()],
+        vec![
+            challenge("0.1.0", 1),
+            json!({"type": "busy", "body": {"client": HOSTILE, "since_seconds": 1}}),
+        ],
+        vec![
+            challenge("0.1.0", 1),
+            welcome(json!({"hostname": HOSTILE})),
+            abort(),
+        ],
+        vec![json!({"type": HOSTILE})],
+        vec![json!(HOSTILE)],
+    ] {
+        let words = format!("{answers:?}");
+        let (port, serves) = server(answers);
+        let ended = Program::new(&format!("-d soft0 -n 1 --warmup 0 127.0.0.1:{port}")).run();
+        assert!(!ended.status.success(), "{words}");
+        let text = ended.stdout + &ended.stderr;
+        is_tame(&text);
+        assert!(text.contains("u{1b}[2J"), "{words}: {text}");
+        serves.join().unwrap();
+    }
+}
