@@ -34,7 +34,17 @@ fn verdicts(args: &[&str]) -> (Option<i32>, Comparison) {
     (output.status.code(), comparison)
 }
 
-/// A folder with launches of a test file; `change` makes each a little different.
+/// The same of two files, of one launch each, as if they had been measured in turns.
+fn verdicts_of_files(base: &str, new: &str, args: &[&str]) -> (Option<i32>, Comparison) {
+    let across = if args.contains(&"--across") {
+        &[][..]
+    } else {
+        &["--across", "time"]
+    };
+    verdicts(&[&[&*data(base), &*data(new)], args, across].concat())
+}
+
+/// A folder with launches of a test file, in turns with those of another; `change` makes each a little different.
 fn launches(folder: &Path, name: &str, count: u32, change: impl Fn(&mut Value, u32)) -> String {
     fs::create_dir_all(folder).unwrap();
     let whole: Value = serde_json::from_str(&fs::read_to_string(data(name)).unwrap()).unwrap();
@@ -43,9 +53,14 @@ fn launches(folder: &Path, name: &str, count: u32, change: impl Fn(&mut Value, u
         result["started_at"] = format!("2026-11-20T12:{launch:02}:00Z").into();
         for case in result["cases"].as_array_mut().unwrap() {
             for run in case["runs"].as_array_mut().unwrap() {
-                let gbit_per_s = run["totals"]["gbit_per_s"].as_f64().unwrap();
                 let luck = 1.0 + 0.001 * f64::from(launch * 7 % 10);
-                run["totals"]["gbit_per_s"] = (gbit_per_s * luck).into();
+                let mut scale = |pointer: &str, factor: f64| {
+                    let figure = run.pointer_mut(pointer).unwrap();
+                    *figure = (figure.as_f64().unwrap() * factor).into();
+                };
+                scale("/window/seconds", 1.0 / luck);
+                scale("/totals/gbit_per_s", luck);
+                scale("/totals/mmsg_per_s", luck);
             }
         }
         change(&mut result, launch);
@@ -64,7 +79,7 @@ fn help() {
 
 #[test]
 fn a_slower_case_regresses_and_the_other_does_not() {
-    let (code, comparison) = verdicts(&[&data("base.json"), &data("slower.json")]);
+    let (code, comparison) = verdicts_of_files("base.json", "slower.json", &[]);
     assert_eq!(code, Some(1));
     let words: Vec<_> = comparison
         .cases
@@ -88,12 +103,14 @@ fn a_slower_case_regresses_and_the_other_does_not() {
 
 #[test]
 fn no_change_is_equal_and_exits_with_0() {
-    let (code, comparison) = verdicts(&[&data("base.json"), &data("same.json")]);
+    let (code, comparison) = verdicts_of_files("base.json", "same.json", &[]);
     assert_eq!(code, Some(0));
     assert_eq!(comparison.cases_with(Verdict::Equal), 2);
     let strict = compare(&[
         &data("base.json"),
         &data("same.json"),
+        "--across",
+        "time",
         "--strict",
         "--quiet",
     ]);
@@ -103,30 +120,24 @@ fn no_change_is_equal_and_exits_with_0() {
 
 #[test]
 fn the_other_way_round_it_improved() {
-    let (code, comparison) = verdicts(&[&data("slower.json"), &data("base.json")]);
+    let (code, comparison) = verdicts_of_files("slower.json", "base.json", &[]);
     assert_eq!(code, Some(0));
     assert_eq!(comparison.cases[0].metrics[0].verdict, Verdict::Improved);
 }
 
 #[test]
 fn margins_and_metrics_are_the_users() {
-    let sides = [data("base.json"), data("slower.json")];
-    let sides = [sides[0].as_str(), sides[1].as_str()];
-    let (code, comparison) = verdicts(
-        &[
-            &sides[..],
-            &[
-                "--metrics",
-                "bandwidth,p99",
-                "--margin",
-                "bandwidth=15%,p99=15%",
-            ],
-        ]
-        .concat(),
-    );
+    let margins = [
+        "--metrics",
+        "bandwidth,p99",
+        "--margin",
+        "bandwidth=15%,p99=15%",
+    ];
+    let (code, comparison) = verdicts_of_files("base.json", "slower.json", &margins);
     assert_eq!(code, Some(0));
     assert!(comparison.cases.iter().all(|case| case.metrics.len() == 2));
-    let output = compare(&[&sides[..], &["--margin", "p98=3%"]].concat());
+    let sides = [data("base.json"), data("slower.json")];
+    let output = compare(&[&sides[0], &sides[1], "--margin", "p98=3%"]);
     assert_eq!(output.status.code(), Some(2));
     assert!(
         text(&output.stderr).contains("p99.9"),
@@ -145,14 +156,11 @@ fn faults_on_one_side_are_not_comparable_unless_asked_for() {
         "{table}"
     );
     assert!(said.contains("--across faults"), "{said}");
-    let (code, comparison) = verdicts(&[
-        &data("base.json"),
-        &data("faults.json"),
-        "--across",
-        "faults",
-    ]);
+    let (code, comparison) =
+        verdicts_of_files("base.json", "faults.json", &["--across", "faults,time"]);
     assert_eq!(code, Some(1));
-    assert_eq!(comparison.cases[0].across.len(), 1);
+    let across = &comparison.cases[0].across;
+    assert_eq!((across.len(), across[1].as_str()), (2, "one launch each"));
 }
 
 #[test]
@@ -170,6 +178,195 @@ fn three_launches_a_side_make_launches_the_figures() {
     assert_eq!(case.verdict(), Verdict::Regressed);
 }
 
+/// Ten launches a side in turns, of which `damage` changes the first run of the new side's fourth launch.
+fn damaged(damage: impl Fn(&mut Value)) -> (tempfile::TempDir, [String; 2]) {
+    let folder = tempfile::tempdir().unwrap();
+    let base = launches(&folder.path().join("base"), "base.json", 10, |_, _| {});
+    let new = launches(
+        &folder.path().join("new"),
+        "same.json",
+        10,
+        |result, launch| {
+            if launch == 3 {
+                damage(&mut result["cases"][0]["runs"][0]);
+            }
+        },
+    );
+    (folder, [base, new])
+}
+
+#[test]
+fn figures_that_cannot_be_make_a_case_not_comparable() {
+    type Damage = fn(&mut Value);
+    let damages: [(&str, Damage); 6] = [
+        ("lacks gbit_per_s", |run| {
+            run["totals"]["gbit_per_s"] = Value::Null
+        }),
+        ("of -20.9", |run| {
+            run["totals"]["gbit_per_s"] = (-20.9).into()
+        }),
+        ("of 20929.", |run| {
+            run["totals"]["gbit_per_s"] = 20_929.0.into()
+        }),
+        ("p99 1 ns", |run| run["latency_ns"]["p99"] = 1.into()),
+        ("lacks the fairness", |run| run["fairness"] = Value::Null),
+        ("CPU time", |run| {
+            run["workers"][0]["cpu_seconds"] = (-0.1).into()
+        }),
+    ];
+    for (reason, damage) in damages {
+        let (_folder, [base, new]) = damaged(damage);
+        for strict in [&[][..], &["--strict"]] {
+            let (code, comparison) = verdicts(&[&[&*base, &*new], strict].concat());
+            assert_eq!(code, Some(2), "{reason}");
+            let reasons = comparison.cases[0].not_comparable.join("\n");
+            assert!(
+                reasons.contains(reason)
+                    && reasons.contains("run 1 in ")
+                    && reasons.contains("new/03.json"),
+                "{reason}: {reasons}"
+            );
+            assert_eq!(comparison.cases[1].verdict(), Verdict::Equal);
+        }
+    }
+}
+
+#[test]
+fn a_metric_that_some_runs_lack_is_not_equal() {
+    type Damage = fn(&mut Value);
+    let damages: [(&str, Damage); 2] = [
+        ("p99", |run| run["latency_ns"] = Value::Null),
+        ("cpu", |run| run["workers"] = Value::Array(Vec::new())),
+    ];
+    for (name, damage) in damages {
+        let (_folder, [base, new]) = damaged(damage);
+        for strict in [&[][..], &["--strict"]] {
+            let (code, comparison) = verdicts(&[&[&*base, &*new], strict].concat());
+            assert_eq!(code, Some(2), "{name}");
+            let case = &comparison.cases[0];
+            assert_eq!(case.verdict(), Verdict::NotComparable);
+            let missing = case
+                .missing
+                .iter()
+                .find(|it| it.metric.short_name() == name);
+            assert_eq!(
+                missing.unwrap().reason,
+                "0 of 50 base runs and 1 of 50 new runs lack it"
+            );
+            // The other metrics are compared.
+            assert_eq!(case.metrics[0].verdict, Verdict::Equal);
+        }
+        let output = compare(&[&base, &new]);
+        let table = text(&output.stdout);
+        assert!(
+            table.contains(&format!("{name}: not comparable: 0 of 50 base runs")),
+            "{table}"
+        );
+        let said = text(&output.stderr);
+        assert!(
+            said.contains("1 of 2 cases are not comparable") && said.contains("--metrics"),
+            "{said}"
+        );
+        // What all runs have can be asked for alone, and what no run has is not asked for.
+        let output = compare(&[&base, &new, "--metrics", "bandwidth,connections"]);
+        assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+    }
+}
+
+#[test]
+fn one_run_each_shows_the_differences_and_no_verdict() {
+    let folder = tempfile::tempdir().unwrap();
+    let one = |name: &str, file: &str| {
+        launches(&folder.path().join(name), file, 1, |result, _| {
+            for case in result["cases"].as_array_mut().unwrap() {
+                case["runs"].as_array_mut().unwrap().truncate(1);
+            }
+        }) + "/00.json"
+    };
+    let (base, new) = (one("base", "base.json"), one("new", "slower.json"));
+    let output = compare(&[&base, &new]);
+    assert_eq!(output.status.code(), Some(2));
+    let table = text(&output.stdout);
+    assert!(table.contains("\none run each: no verdict\n"), "{table}");
+    let bandwidth = table
+        .lines()
+        .find(|line| line.contains("bandwidth"))
+        .unwrap();
+    assert!(
+        bandwidth.contains("-10.2 %") && bandwidth.ends_with("no verdict"),
+        "{table}"
+    );
+    let said = text(&output.stderr);
+    assert!(
+        said.contains("2 of 2 cases have no verdict") && said.contains("--across time"),
+        "{said}"
+    );
+    for (format, words) in [
+        ("--markdown", "**one run each: no verdict**"),
+        ("--junit", "<error message=\"one run each: no verdict\"/>"),
+        ("--json", "\"no_verdict\": \"one run each\""),
+        ("--bmf", "\"gbit_per_s\""),
+    ] {
+        let output = compare(&[&base, &new, format, "-"]);
+        assert_eq!(output.status.code(), Some(2));
+        let document = text(&output.stdout);
+        assert!(document.contains(words), "{format}: {document}");
+    }
+    let (code, comparison) = verdicts(&[&base, &new, "--across", "time"]);
+    assert_eq!(code, Some(0));
+    let bandwidth = &comparison.cases[0].metrics[0];
+    assert!(
+        bandwidth.verdict == Verdict::Unclear && bandwidth.ratio.is_some(),
+        "{bandwidth:?}"
+    );
+}
+
+#[test]
+fn one_side_after_the_other_has_no_verdict_unless_asked_for() {
+    let folder = tempfile::tempdir().unwrap();
+    let base = launches(&folder.path().join("base"), "base.json", 8, |_, _| {});
+    let new = launches(
+        &folder.path().join("new"),
+        "slower.json",
+        8,
+        |result, launch| {
+            result["started_at"] = format!("2026-11-20T13:{launch:02}:00Z").into();
+        },
+    );
+    let output = compare(&[&base, &new]);
+    assert_eq!(output.status.code(), Some(2));
+    let table = text(&output.stdout);
+    assert!(
+        table.contains(
+            "not launched in turns: at one time 100 % of the base's launches had begun and 0 % of"
+        ),
+        "{table}"
+    );
+    let (code, comparison) = verdicts(&[&base, &new, "--across", "time"]);
+    assert_eq!(code, Some(1));
+    assert!(comparison.cases[0].across[0].starts_with("not launched in turns"));
+}
+
+#[test]
+fn another_host_is_not_comparable_unless_asked_for() {
+    let folder = tempfile::tempdir().unwrap();
+    let base = launches(&folder.path().join("base"), "base.json", 8, |_, _| {});
+    let new = launches(&folder.path().join("new"), "same.json", 8, |result, _| {
+        result["host"]["hostname"] = "right".into();
+    });
+    let output = compare(&[&base, &new]);
+    assert_eq!(output.status.code(), Some(2));
+    let table = text(&output.stdout);
+    assert!(
+        table.contains("host name: left in the base, right in the new results [host]"),
+        "{table}"
+    );
+    assert_eq!(
+        compare(&[&base, &new, "--across", "host"]).status.code(),
+        Some(0)
+    );
+}
+
 #[test]
 fn runs_that_went_wrong_make_a_case_not_comparable() {
     type Change = fn(&mut Value);
@@ -181,7 +378,7 @@ fn runs_that_went_wrong_make_a_case_not_comparable() {
             run["totals"]["errors"] = 1.into();
         }),
         ("and its QPs", |run| {
-            run["totals"]["messages"] = 1.into();
+            run["qps"][0]["messages"] = 1.into();
         }),
         ("failed: the peer died", |run| {
             run["failure"] = serde_json::json!({ "message": "the peer died", "hint": null });
@@ -192,7 +389,7 @@ fn runs_that_went_wrong_make_a_case_not_comparable() {
         let new = launches(folder.path(), "same.json", 1, |result, _| {
             change(&mut result["cases"][0]["runs"][2]);
         });
-        let (code, comparison) = verdicts(&[&data("base.json"), &new]);
+        let (code, comparison) = verdicts(&[&data("base.json"), &new, "--across", "time"]);
         assert_eq!(code, Some(2), "{reason}");
         let reasons = comparison.cases[0].not_comparable.join("\n");
         assert!(
@@ -239,7 +436,8 @@ fn a_folders_good_files_are_used_beside_its_bad_ones() {
     }
     // The same result again is no second launch.
     fs::copy(data("slower.json"), folder.path().join("z.json")).unwrap();
-    let (code, comparison) = verdicts(&[&data("base.json"), &folder.path().display().to_string()]);
+    let new = folder.path().display().to_string();
+    let (code, comparison) = verdicts(&[&data("base.json"), &new, "--across", "time"]);
     assert_eq!(code, Some(1));
     assert_eq!(comparison.new.files.len(), 1);
     assert_eq!(comparison.refused.len(), 2);
@@ -286,6 +484,8 @@ fn every_document_is_written_where_it_was_asked_for() {
     let output = compare(&[
         &data("base.json"),
         &data("slower.json"),
+        "--across",
+        "time",
         "--json",
         &path("c.json"),
         "--markdown",

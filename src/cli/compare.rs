@@ -16,18 +16,19 @@ use crate::text;
 fn after_help() -> String {
     format!(
         "\
-A case is compared when both sides have it, without failed runs, and measured alike: same host
-(not its name), device, link, MTU, faults and settings. With three or more files on both sides a
-figure is the median of a file's runs, else each run is one; 10 files a side are advised.
+A case is compared when both sides have it, without failed runs, and measured alike: same host,
+device, link, MTU, faults and settings. It is judged when the sides were launched in turns, at
+least three times each; 10 times are advised. A figure is the median of a file's runs.
 Metrics: {}; the last two are of set-up (--op connect).
 
 Examples:
   rocebench compare results/base results/new
-  rocebench compare old.json new.json --metrics bandwidth,p99 --margin bandwidth=2%,p99=15%
+  rocebench compare results/base results/new --metrics bandwidth,p99 --margin p99=15%
+  rocebench compare old.json new.json            the differences, and no verdict
   rocebench compare base new --markdown comment.md --junit report.xml --quiet
   rocebench compare whole slowed --across faults
 
-Exit codes: 0 no regression, 1 a regression, 2 not comparable or bad input.",
+Exit codes: 0 no regression, 1 a regression, 2 not comparable, no verdict or bad input.",
         Metric::ALL.map(Metric::short_name).join(", ")
     )
 }
@@ -287,6 +288,15 @@ fn verdict(args: &CompareArgs, comparison: &Comparison) -> Result<(), Failure> {
         ))
         .with_hint(hint(comparison)));
     }
+    let no_verdict = cases(Verdict::NoVerdict);
+    if no_verdict > 0 {
+        return Err(
+            Failure::bad_input(format!("{no_verdict} of {of} cases have no verdict")).with_hint(
+                "launch the sweep in turns, once for each side, 10 times over; or judge all the same with \
+                 --across time",
+            ),
+        );
+    }
     if args.strict {
         let (unclear, missing) = (cases(Verdict::Unclear), comparison.only_in_base.len());
         if unclear + missing > 0 {
@@ -314,7 +324,7 @@ fn hint(comparison: &Comparison) -> String {
         })
         .collect();
     if differ.is_empty() {
-        "run the sweep again where a run went wrong".to_owned()
+        "run the sweep again where a run went wrong or lacks a figure, or leave the metric out with --metrics".to_owned()
     } else {
         let differ = differ.join(",");
         format!("measure both sides alike, or compare all the same with --across {differ}")

@@ -6,18 +6,17 @@ use std::path::Path;
 use super::facts::{self, Fact};
 use super::metric::Metric;
 use super::model::{
-    COMPARISON_VERSION, CaseComparison, Comparison, MetricComparison, Observation, Side, Verdict,
+    COMPARISON_VERSION, CaseComparison, Comparison, MetricComparison, MissingMetric, Observation,
+    Side, Verdict,
 };
 use super::options::{Aspect, Options};
 use super::pairing::{self, Pairs, SideCase};
+use super::turns;
 use super::valid::{self, Validity};
 use crate::results::load::{Found, Loaded};
 use crate::results::model::Run;
 use crate::statistics::{self, Answer, Question, Unsettled, median};
 use crate::text;
-
-/// In so many files on both sides a case's figures are the files' medians.
-const LAUNCHES: usize = 3;
 
 /// Compares what was found at two places.
 pub fn compare(
@@ -124,28 +123,36 @@ struct SideView<'a> {
     name: &'static str,
 }
 
-impl SideView<'_> {
-    /// The runs that count, by file; what is wrong with others goes to `bad`, what was left out to `notes`.
-    fn runs(&self, bad: &mut Vec<String>, notes: &mut Vec<String>) -> Vec<Vec<&Run>> {
+/// A file's runs of a case that count.
+struct Launch<'a> {
+    file: &'a Loaded,
+    runs: Vec<&'a Run>,
+}
+
+impl<'a> SideView<'a> {
+    /// The runs that count; what is wrong with others goes to `bad`, what was left out to `notes`.
+    fn launches(&self, bad: &mut Vec<String>, notes: &mut Vec<String>) -> Vec<Launch<'a>> {
         let (mut stopped, mut doubtful, mut all) = (0, BTreeMap::new(), 0);
-        let mut by_file = Vec::new();
+        let mut launches = Vec::new();
         for (file, case) in &self.case.files {
-            let mut counting = Vec::new();
+            let Some(file) = self.files.get(*file).copied() else {
+                continue;
+            };
+            let mut runs = Vec::new();
             for run in &case.runs {
                 all += 1;
-                match valid::of_run(run) {
-                    Validity::Counts => counting.push(run),
+                match valid::of_run(&case.config, run) {
+                    Validity::Counts => runs.push(run),
                     Validity::Stopped => stopped += 1,
                     Validity::Doubtful(kind) => *doubtful.entry(kind.name()).or_insert(0) += 1,
                     Validity::Bad(reason) => {
-                        let path = self.files.get(*file).map(|file| text::path(&file.path));
-                        let path = path.unwrap_or_default();
+                        let path = text::path(&file.path);
                         bad.push(format!("run {} in {path} {reason}", run.run));
                     }
                 }
             }
-            if !counting.is_empty() {
-                by_file.push(counting);
+            if !runs.is_empty() {
+                launches.push(Launch { file, runs });
             }
         }
         if stopped > 0 {
@@ -160,10 +167,10 @@ impl SideView<'_> {
                 self.name
             ));
         }
-        if by_file.is_empty() && bad.is_empty() {
+        if launches.is_empty() && bad.is_empty() {
             bad.push(format!("the {} side has no run that counts", self.name));
         }
-        by_file
+        launches
     }
 }
 
@@ -193,41 +200,121 @@ fn case(sides: &[SideView<'_>; 2], options: &Options) -> CaseComparison {
                 .push(format!("{text} [{}]", Aspect::Settings));
         }
     }
-    let base_runs = base.runs(&mut found.not_comparable, &mut found.notes);
-    let new_runs = new.runs(&mut found.not_comparable, &mut found.notes);
-    found.observation = if base_runs.len() >= LAUNCHES && new_runs.len() >= LAUNCHES {
+    let base = base.launches(&mut found.not_comparable, &mut found.notes);
+    let new = new.launches(&mut found.not_comparable, &mut found.notes);
+    found.observation = if base.len().min(new.len()) >= turns::LEAST {
         Observation::Launch
     } else {
         Observation::Run
     };
-    let count = |runs: &[Vec<&Run>]| match found.observation {
-        Observation::Launch => runs.len(),
-        Observation::Run => runs.iter().map(Vec::len).sum(),
+    let count = |launches: &[Launch<'_>]| match found.observation {
+        Observation::Launch => launches.len(),
+        Observation::Run => launches.iter().map(|launch| launch.runs.len()).sum(),
     };
-    (found.base_count, found.new_count) = (count(&base_runs), count(&new_runs));
+    (found.base_count, found.new_count) = (count(&base), count(&new));
     if !found.not_comparable.is_empty() {
         return found;
     }
-    for metric in &options.metrics {
-        let base = figures(*metric, &base_runs, found.observation);
-        let new = figures(*metric, &new_runs, found.observation);
-        match (base.is_empty(), new.is_empty()) {
-            (true, true) => {}
-            (false, false) => found.metrics.push(unjudged(*metric, base, new, options)),
-            (base, _) => {
-                let missing = if base { "base" } else { "new results" };
-                let name = metric.short_name();
-                found
-                    .notes
-                    .push(format!("{name} is not compared: the {missing} lack it"));
-            }
+    if let Some(reason) = order(&base, &new) {
+        if options.across.contains(&Aspect::Time) {
+            found.across.push(reason);
+        } else {
+            found.no_verdict = Some(reason);
         }
     }
-    if found.metrics.is_empty() {
+    for metric in &options.metrics {
+        let sides = [figures(*metric, &base), figures(*metric, &new)];
+        match sides {
+            [Figures::All(base), Figures::All(new)] => {
+                let of = |side: &[Vec<f64>]| observations(side, found.observation);
+                let mut metric = unjudged(*metric, of(&base), of(&new), options);
+                if found.no_verdict.is_some() {
+                    metric.verdict = Verdict::NoVerdict;
+                }
+                found.metrics.push(metric);
+            }
+            [Figures::None, Figures::None] => {}
+            _ => found
+                .missing
+                .push(missing(*metric, [("base", &base), ("new", &new)])),
+        }
+    }
+    if found.metrics.is_empty() && found.missing.is_empty() {
         let reason = "none of the metrics is on both sides";
         found.not_comparable.push(reason.to_owned());
     }
     found
+}
+
+/// Why launches in this order are not judged.
+fn order(base: &[Launch<'_>], new: &[Launch<'_>]) -> Option<String> {
+    if let ([base], [new]) = (base, new)
+        && base.runs.len() == 1
+        && new.runs.len() == 1
+    {
+        return Some("one run each".to_owned());
+    }
+    fn times<'a>(launches: &[Launch<'a>]) -> Vec<&'a str> {
+        let file = |launch: &Launch<'a>| launch.file.result.started_at.as_str();
+        launches.iter().map(file).collect()
+    }
+    turns::reason_against(&times(base), &times(new))
+}
+
+/// What a side's runs have of a metric.
+enum Figures {
+    /// Every run has it; by launch.
+    All(Vec<Vec<f64>>),
+    /// Some have it.
+    Some,
+    /// No run has it.
+    None,
+}
+
+fn figures(metric: Metric, side: &[Launch<'_>]) -> Figures {
+    let of_launch = |launch: &Launch<'_>| launch.runs.iter().map(|run| metric.of(run)).collect();
+    let all: Option<Vec<Vec<f64>>> = side.iter().map(of_launch).collect();
+    match all {
+        Some(all) => Figures::All(all),
+        None if runs(side).any(|run| metric.of(run).is_some()) => Figures::Some,
+        None => Figures::None,
+    }
+}
+
+fn runs<'a>(side: &'a [Launch<'_>]) -> impl Iterator<Item = &'a Run> {
+    side.iter().flat_map(|launch| launch.runs.iter().copied())
+}
+
+/// One figure an observation: each run's, or each launch's median.
+fn observations(side: &[Vec<f64>], observation: Observation) -> Vec<f64> {
+    match observation {
+        Observation::Run => side.concat(),
+        Observation::Launch => side.iter().filter_map(|values| median(values)).collect(),
+    }
+}
+
+/// A metric that some runs lack: those that have it are no fair sample of all.
+fn missing(metric: Metric, sides: [(&str, &[Launch<'_>]); 2]) -> MissingMetric {
+    let lacks = |run: &&Run| metric.of(run).is_none();
+    let lacking = |side: &[Launch<'_>]| runs(side).filter(lacks).count();
+    let parts = sides.map(|(name, side)| {
+        let (count, all) = (lacking(side), runs(side).count());
+        format!("{count} of {all} {name} runs")
+    });
+    let has_samples = |run: &Run| metric.has_samples(run);
+    let is_of_few_samples = sides
+        .iter()
+        .all(|(_, side)| runs(side).filter(lacks).all(has_samples));
+    let [base, new] = parts;
+    let (verdict, verb) = match is_of_few_samples {
+        true => (Verdict::Unclear, "have too few samples to tell it"),
+        false => (Verdict::NotComparable, "lack it"),
+    };
+    MissingMetric {
+        metric,
+        reason: format!("{base} and {new} {verb}"),
+        verdict,
+    }
 }
 
 fn differences(base: &SideView<'_>, new: &SideView<'_>) -> Vec<(Aspect, String)> {
@@ -246,31 +333,18 @@ fn differences(base: &SideView<'_>, new: &SideView<'_>) -> Vec<(Aspect, String)>
     facts::differences(&slices(&base), &slices(&new))
 }
 
-/// A side's figures of a metric; none when one of its runs lacks it, since a part is no fair sample.
-pub(super) fn figures(metric: Metric, by_file: &[Vec<&Run>], observation: Observation) -> Vec<f64> {
-    let of = |run: &&Run| metric.of(run).filter(|value| value.is_finite());
-    let all: Option<Vec<Vec<f64>>> = by_file
-        .iter()
-        .map(|runs| runs.iter().map(of).collect())
-        .collect();
-    let all = all.unwrap_or_default();
-    match observation {
-        Observation::Run => all.concat(),
-        Observation::Launch => all.iter().filter_map(|values| median(values)).collect(),
-    }
-}
-
 fn unjudged(metric: Metric, base: Vec<f64>, new: Vec<f64>, options: &Options) -> MetricComparison {
+    let [base_median, new_median] = [&base, &new].map(|side| median(side).unwrap_or_default());
     MetricComparison {
         metric,
         unit: metric.unit().to_owned(),
         higher_is_better: metric.higher_is_better(),
         margin: options.margins.of(metric),
-        base_median: median(&base).unwrap_or_default(),
-        new_median: median(&new).unwrap_or_default(),
+        base_median,
+        new_median,
         base,
         new,
-        ratio: None,
+        ratio: (base_median != 0.0).then(|| new_median / base_median),
         low: None,
         high: None,
         p_corrected: None,
@@ -280,8 +354,12 @@ fn unjudged(metric: Metric, base: Vec<f64>, new: Vec<f64>, options: &Options) ->
     }
 }
 
-/// Judges all metrics of all cases together.
+/// Judges all metrics of all cases together that are to be judged.
 fn judge(cases: &mut [CaseComparison]) {
+    let mut cases: Vec<&mut CaseComparison> = cases
+        .iter_mut()
+        .filter(|case| case.no_verdict.is_none())
+        .collect();
     let questions: Vec<Question> = cases
         .iter()
         .enumerate()

@@ -49,6 +49,7 @@ pub(super) fn of_case(config: &CaseConfig) -> [Fact; 2] {
 
 /// What the facts of one end are called.
 struct Names {
+    hostname: &'static str,
     processor: &'static str,
     cores: &'static str,
     numa_nodes: &'static str,
@@ -75,6 +76,7 @@ struct Names {
 macro_rules! names {
     ($whose:literal) => {
         Names {
+            hostname: concat!($whose, "host name"),
             processor: concat!($whose, "processor"),
             cores: concat!($whose, "cores"),
             numa_nodes: concat!($whose, "NUMA nodes"),
@@ -117,6 +119,7 @@ fn add(
 }
 
 fn host(facts: &mut Vec<Fact>, host: &Host, names: &Names) {
+    add(facts, Aspect::Host, names.hostname, Some(&host.hostname));
     add(
         facts,
         Aspect::Host,
@@ -243,7 +246,7 @@ mod tests {
     fn result(kernel: &str, faults: Option<&str>) -> ResultFile {
         ResultFile {
             host: Host {
-                hostname: kernel.to_owned(),
+                hostname: "left".to_owned(),
                 kernel: kernel.to_owned(),
                 device: Some(Device {
                     faults: faults.map(str::to_owned),

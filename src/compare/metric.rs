@@ -142,4 +142,15 @@ impl Metric {
             }
         }
     }
+    /// Whether the run has samples of which this would be told if they were enough.
+    pub fn has_samples(self, run: &Run) -> bool {
+        match self {
+            Metric::P50Ns | Metric::P99Ns | Metric::P99_9Ns => run.forward.latency_ns.is_some(),
+            Metric::SetupP99Ns => {
+                let connect = run.connect.as_ref();
+                connect.is_some_and(|connect| connect.setup_ns.is_some())
+            }
+            _ => false,
+        }
+    }
 }

@@ -2,15 +2,19 @@
 //! files only; it must not know verbs, sockets or how to run anything.
 
 mod build;
+mod contradiction;
 mod facts;
 pub mod metric;
 pub mod model;
 pub mod options;
 pub mod output;
 mod pairing;
+mod turns;
 mod valid;
 
 pub use build::compare;
 pub use metric::Metric;
-pub use model::{CaseComparison, Comparison, MetricComparison, Observation, Side, Verdict};
+pub use model::{
+    CaseComparison, Comparison, MetricComparison, MissingMetric, Observation, Side, Verdict,
+};
 pub use options::{Aspect, Margins, Options};

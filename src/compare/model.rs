@@ -62,6 +62,8 @@ pub struct CaseComparison {
     pub config: CaseConfig,
     /// Why the sides cannot be compared; empty when they can.
     pub not_comparable: Vec<String>,
+    /// Why no verdict is given though the figures are shown; `null` when one is.
+    pub no_verdict: Option<String>,
     /// Differences that the user asked to compare across.
     pub across: Vec<String>,
     /// What is worth knowing about the figures, such as interrupted runs that were left out.
@@ -72,8 +74,21 @@ pub struct CaseComparison {
     pub base_count: usize,
     /// Figures of the new side.
     pub new_count: usize,
-    /// Every metric that both sides have; none when they cannot be compared.
+    /// Every metric that all runs of both sides have; none when they cannot be compared.
     pub metrics: Vec<MetricComparison>,
+    /// Metrics that some runs have and others lack.
+    pub missing: Vec<MissingMetric>,
+}
+
+/// A metric that cannot be compared, since some of the runs lack it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct MissingMetric {
+    /// Which.
+    pub metric: Metric,
+    /// Where it lacks.
+    pub reason: String,
+    /// Not comparable; or unclear, where runs had too few samples to tell it.
+    pub verdict: Verdict,
 }
 
 /// One metric of one case.
@@ -124,6 +139,8 @@ pub enum Verdict {
     Improved,
     /// The runs do not tell.
     Unclear,
+    /// The sides were not measured in a way that lets them be judged.
+    NoVerdict,
     /// The sides were not measured alike, or not validly.
     NotComparable,
     /// Worse by more than the margin.
@@ -137,6 +154,7 @@ impl Verdict {
             Verdict::Equal => "equal",
             Verdict::Improved => "improved",
             Verdict::Unclear => "unclear",
+            Verdict::NoVerdict => "no verdict",
             Verdict::NotComparable => "not comparable",
             Verdict::Regressed => "regressed",
         }
@@ -149,9 +167,11 @@ impl CaseComparison {
         if !self.not_comparable.is_empty() {
             return Verdict::NotComparable;
         }
+        let missing = self.missing.iter().map(|missing| missing.verdict);
         self.metrics
             .iter()
             .map(|metric| metric.verdict)
+            .chain(missing)
             .max()
             .unwrap_or(Verdict::NotComparable)
     }

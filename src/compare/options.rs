@@ -30,7 +30,7 @@ impl Default for Options {
 /// A part of what was measured on what; results are comparable where all of it is the same.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Aspect {
-    /// The machines: processor, cores, NUMA nodes, kernel, system, governor, rdma-core; not their names.
+    /// The machines: name, processor, cores, NUMA nodes, kernel, system, governor, rdma-core.
     Host,
     /// The devices: name, library, driver, firmware, whether they are software.
     Device,
@@ -42,17 +42,20 @@ pub enum Aspect {
     Faults,
     /// What was asked for beyond the case's name, such as the length of the window.
     Settings,
+    /// When: launches of both sides in turns, so that what changes with time meets both alike.
+    Time,
 }
 
 impl Aspect {
     /// All of them.
-    pub const ALL: [Aspect; 6] = [
+    pub const ALL: [Aspect; 7] = [
         Aspect::Host,
         Aspect::Device,
         Aspect::Link,
         Aspect::Mtu,
         Aspect::Faults,
         Aspect::Settings,
+        Aspect::Time,
     ];
 
     /// Its name on the command line.
@@ -64,6 +67,7 @@ impl Aspect {
             Aspect::Mtu => "mtu",
             Aspect::Faults => "faults",
             Aspect::Settings => "settings",
+            Aspect::Time => "time",
         }
     }
 }

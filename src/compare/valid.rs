@@ -1,6 +1,7 @@
-//! Whether a run may be compared at all: whole, without errors, and its parts make up its totals.
+//! Whether a run may be compared at all: whole, without errors or doubts, and without a figure that cannot be.
 
-use crate::results::model::{Direction, DoubtKind, Run};
+use super::contradiction;
+use crate::results::model::{CaseConfig, DoubtKind, Run};
 
 /// What is to be done with a run.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -15,7 +16,8 @@ pub(super) enum Validity {
     Bad(String),
 }
 
-pub(super) fn of_run(run: &Run) -> Validity {
+/// What is to be done with a run of a case with these settings.
+pub(super) fn of_run(config: &CaseConfig, run: &Run) -> Validity {
     if run.interrupted {
         return Validity::Stopped;
     }
@@ -25,65 +27,32 @@ pub(super) fn of_run(run: &Run) -> Validity {
     if !run.complete {
         return Validity::Bad("is not complete".to_owned());
     }
-    let directions = std::iter::once(&run.forward).chain(&run.reverse);
-    if let Some(reason) = directions.clone().filter_map(trouble).next() {
-        return Validity::Bad(reason);
+    let directions = || std::iter::once(&run.forward).chain(&run.reverse);
+    let errors = directions().map(|direction| direction.totals.errors);
+    if let Some(errors) = errors.max().filter(|errors| *errors > 0) {
+        return Validity::Bad(format!("has {errors} completions with an error"));
     }
-    directions
-        .flat_map(|direction| &direction.window.doubts)
-        .find(|doubt| doubt.kind.spoils_rates())
-        .map_or(Validity::Counts, |doubt| Validity::Doubtful(doubt.kind))
-}
-
-fn trouble(direction: &Direction) -> Option<String> {
-    let totals = &direction.totals;
-    if totals.errors > 0 {
-        return Some(format!("has {} completions with an error", totals.errors));
+    let mut doubts = directions().flat_map(|direction| &direction.window.doubts);
+    if let Some(doubt) = doubts.find(|doubt| doubt.kind.spoils_rates()) {
+        return Validity::Doubtful(doubt.kind);
     }
-    // Files may leave the QPs out to be small.
-    if direction.qps.is_empty() {
-        return None;
-    }
-    let sum = |of: fn(&crate::results::model::QpResult) -> u64| -> u128 {
-        direction.qps.iter().map(|qp| u128::from(of(qp))).sum()
-    };
-    let (messages, bytes) = (sum(|qp| qp.messages), sum(|qp| qp.bytes));
-    if messages != u128::from(totals.messages) {
-        let total = totals.messages;
-        return Some(format!("has {total} messages, and its QPs {messages}"));
-    }
-    if bytes != u128::from(totals.bytes) {
-        let total = totals.bytes;
-        return Some(format!("has {total} bytes, and its QPs {bytes}"));
-    }
-    None
+    contradiction::of_run(config, run).map_or(Validity::Counts, Validity::Bad)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::results::model::{Doubt, Failure, QpResult, Totals};
+    use crate::results::model::{Direction, Doubt, Failure, Totals};
 
     fn run() -> Run {
         Run {
             complete: true,
-            forward: Direction {
-                totals: Totals {
-                    messages: 5,
-                    bytes: 500,
-                    ..Totals::default()
-                },
-                qps: [2, 3]
-                    .map(|messages| QpResult {
-                        messages,
-                        bytes: messages * 100,
-                        ..QpResult::default()
-                    })
-                    .to_vec(),
-                ..Direction::default()
-            },
             ..Run::default()
         }
+    }
+
+    fn of_run(run: &Run) -> Validity {
+        super::of_run(&CaseConfig::default(), run)
     }
 
     fn bad(change: impl Fn(&mut Run)) -> String {
@@ -93,14 +62,6 @@ mod tests {
             Validity::Bad(reason) => reason,
             other => panic!("{other:?}"),
         }
-    }
-
-    #[test]
-    fn a_run_whose_parts_make_up_its_totals_counts() {
-        assert_eq!(of_run(&run()), Validity::Counts);
-        let mut small = run();
-        small.forward.qps.clear();
-        assert_eq!(of_run(&small), Validity::Counts);
     }
 
     #[test]
@@ -119,12 +80,8 @@ mod tests {
             "has 1 completions with an error"
         );
         assert_eq!(
-            bad(|run| run.forward.totals.messages = 6),
-            "has 6 messages, and its QPs 5"
-        );
-        assert_eq!(
-            bad(|run| run.forward.qps[0].bytes = 0),
-            "has 500 bytes, and its QPs 300"
+            bad(|run| run.forward.window.seconds = -1.0),
+            "has a window (s) of -1, below 0"
         );
         assert!(
             bad(|run| run.reverse = Some(Direction {

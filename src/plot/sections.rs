@@ -135,23 +135,32 @@ pub fn left_out(results: &[Loaded], comparison: Option<&Comparison>) -> Vec<Stri
     left_out
 }
 
-/// Cases of a comparison that have no ratio.
+/// Cases of a comparison that have no ratio, or no verdict.
 fn not_compared(comparison: &Comparison) -> Vec<String> {
-    let mut reasons: BTreeMap<String, Vec<&str>> = BTreeMap::new();
+    let mut reasons: BTreeMap<(&str, String), Vec<&str>> = BTreeMap::new();
     for case in &comparison.cases {
-        if !case.not_comparable.is_empty() {
-            let reason = case.not_comparable.join("; ");
+        let missing = case.missing.iter().map(|missing| {
+            let name = missing.metric.short_name();
+            (
+                "Not compared with the base",
+                format!("{name}: {}", missing.reason),
+            )
+        });
+        let no_verdict = case.no_verdict.iter();
+        let no_verdict = no_verdict.map(|reason| ("Compared without a verdict", reason.clone()));
+        let not_comparable = (!case.not_comparable.is_empty()).then(|| {
+            (
+                "Not comparable with the base",
+                case.not_comparable.join("; "),
+            )
+        });
+        for reason in missing.chain(no_verdict).chain(not_comparable) {
             reasons.entry(reason).or_default().push(&case.id);
         }
     }
     let mut told: Vec<String> = reasons
         .into_iter()
-        .map(|(reason, cases)| {
-            format!(
-                "Not comparable with the base: {} ({reason}).",
-                some_of(&cases)
-            )
-        })
+        .map(|((what, reason), cases)| format!("{what}: {} ({reason}).", some_of(&cases)))
         .collect();
     for (cases, whose) in [
         (&comparison.only_in_base, "the base"),

@@ -167,15 +167,16 @@ impl Synthetic {
         let gbit_per_s = (mmsg_per_s * 1e6 * size as f64 * 8.0 / 1e9).min(top);
         mmsg_per_s = gbit_per_s * 1e9 / 8.0 / size as f64 / 1e6;
         let seconds = 5.0;
-        let messages = (mmsg_per_s * 1e6 * seconds) as u64;
         let share = |rng: &mut fastrand::Rng| 0.9 + 0.2 * rng.f64();
         let shares: Vec<f64> = (0..qps).map(|_| share(rng)).collect();
         let sum: f64 = shares.iter().sum();
+        let of_qp = |share: f64| (mmsg_per_s * 1e6 * seconds * share / sum) as u64;
+        let messages: u64 = shares.iter().map(|share| of_qp(*share)).sum();
         let typical_ns = 2_000.0 + 128.0 * f64::from(qps) * 1e3 / mmsg_per_s / 20.0;
         let qp_results: Vec<QpResult> = (0..)
             .zip(&shares)
             .map(|(index, share)| {
-                let messages = (messages as f64 * share / sum) as u64;
+                let messages = of_qp(*share);
                 QpResult {
                     index,
                     qpn: 0x100 + index,
@@ -212,7 +213,7 @@ impl Synthetic {
                         core: Some(core),
                         core_shared_with: Some(0),
                         window_seconds: Some(seconds),
-                        messages: messages / u64::from(workers.min(qps)),
+                        messages: part(messages, core, workers.min(qps)),
                         cpu_seconds: Some(seconds * 0.99),
                         polls: messages,
                         empty_polls: messages / 3,
@@ -228,6 +229,12 @@ impl Synthetic {
             ..Run::default()
         }
     }
+}
+
+/// One of `parts` parts that make up the whole.
+fn part(whole: u64, index: u32, parts: u32) -> u64 {
+    let end = |index: u32| whole * u64::from(index) / u64::from(parts);
+    end(index + 1) - end(index)
 }
 
 /// A skewed distribution with a few outliers.

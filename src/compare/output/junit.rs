@@ -1,5 +1,5 @@
-//! The comparison as JUnit XML: a suite a case, a test a metric. A regression fails, what is not comparable is
-//! an error, what is unclear is skipped.
+//! The comparison as JUnit XML: a suite a case, a test a metric. A regression fails, what is not comparable or not
+//! judged is an error, what is unclear is skipped.
 
 use std::io::{self, Write};
 
@@ -34,7 +34,7 @@ pub fn write(comparison: &Comparison, mut out: impl Write) -> io::Result<()> {
 
 fn suite(case: &CaseComparison) -> TestSuite {
     let mut suite = TestSuite::new(case.id.as_str());
-    if case.verdict() == Verdict::NotComparable {
+    if !case.not_comparable.is_empty() {
         let reasons = case.not_comparable.join("\n");
         suite.add_test_case(test(
             &case.id,
@@ -44,10 +44,29 @@ fn suite(case: &CaseComparison) -> TestSuite {
         ));
         return suite;
     }
+    if let Some(reason) = &case.no_verdict {
+        let text = format!("{reason}: {}", Verdict::NoVerdict.word());
+        suite.add_test_case(test(&case.id, "judged", NonSuccessKind::Error, &text));
+    }
     for metric in &case.metrics {
         suite.add_test_case(of_metric(case, metric));
     }
+    for missing in &case.missing {
+        let (name, text) = (missing.metric.name(), words::missing(missing));
+        suite.add_test_case(match missing.verdict {
+            Verdict::Unclear => skipped(&case.id, name, &text),
+            _ => test(&case.id, name, NonSuccessKind::Error, &text),
+        });
+    }
     suite
+}
+
+fn skipped(case: &str, name: &str, message: &str) -> TestCase {
+    let mut status = TestCaseStatus::skipped();
+    status.set_message(message);
+    let mut test = TestCase::new(name, status);
+    test.set_classname(case);
+    test
 }
 
 fn test(case: &str, name: &str, kind: NonSuccessKind, message: &str) -> TestCase {
@@ -75,11 +94,10 @@ fn of_metric(case: &CaseComparison, metric: &MetricComparison) -> TestCase {
             &format!("regressed: {figures}"),
         ),
         Verdict::Unclear => {
-            let mut status = TestCaseStatus::skipped();
             let note = metric.note.as_deref().unwrap_or("the runs do not tell");
-            status.set_message(format!("unclear: {note}"));
-            TestCase::new(name, status)
+            skipped(&case.id, name, &format!("unclear: {note}"))
         }
+        Verdict::NoVerdict => skipped(&case.id, name, metric.verdict.word()),
         _ => TestCase::new(name, TestCaseStatus::success()),
     };
     test.set_classname(case.id.as_str());

@@ -20,7 +20,7 @@ pub fn write(comparison: &Comparison, mut out: impl Write) -> io::Result<()> {
     let worst = cases.first().map(|case| case.verdict());
     let mark = match worst {
         Some(Verdict::Regressed) => "❌",
-        Some(Verdict::NotComparable | Verdict::Unclear) | None => "⚠️",
+        Some(Verdict::NotComparable | Verdict::NoVerdict | Verdict::Unclear) | None => "⚠️",
         Some(Verdict::Improved | Verdict::Equal) => "✅",
     };
     writeln!(
@@ -34,28 +34,32 @@ pub fn write(comparison: &Comparison, mut out: impl Write) -> io::Result<()> {
         escape(&words::side(&comparison.base)),
         escape(&words::side(&comparison.new))
     )?;
+    for text in words::no_verdicts(comparison) {
+        writeln!(out, "**{}**\n", escape(&text))?;
+    }
     rows(&mut out, &cases, |verdict| {
-        matches!(verdict, Verdict::Regressed | Verdict::Improved)
+        matches!(
+            verdict,
+            Verdict::Regressed | Verdict::Improved | Verdict::NoVerdict
+        )
     })?;
-    let not_comparable = comparison.cases_with(Verdict::NotComparable);
-    let is_not_comparable = |case: &&&CaseComparison| case.verdict() == Verdict::NotComparable;
-    for case in cases.iter().filter(is_not_comparable).take(LINES) {
-        let reasons = case.not_comparable.join("; ");
-        writeln!(
-            out,
-            "- `{}` is not comparable: {}",
-            case.id,
-            escape(&reasons)
-        )?;
+    let mut not_comparable = Vec::new();
+    for case in &cases {
+        if !case.not_comparable.is_empty() {
+            let reasons = escape(&case.not_comparable.join("; "));
+            not_comparable.push(format!("`{}` is not comparable: {reasons}", case.id));
+        }
+        let missing = case.missing.iter().map(words::missing);
+        not_comparable.extend(missing.map(|text| format!("`{}`: {}", case.id, escape(&text))));
     }
-    if not_comparable > LINES {
-        writeln!(
-            out,
-            "- and {} more that are not comparable",
-            not_comparable - LINES
-        )?;
+    for text in not_comparable.iter().take(LINES) {
+        writeln!(out, "- {text}")?;
     }
-    if not_comparable > 0 {
+    if not_comparable.len() > LINES {
+        let more = not_comparable.len() - LINES;
+        writeln!(out, "- and {more} more that are not comparable")?;
+    }
+    if !not_comparable.is_empty() {
         writeln!(out)?;
     }
     let settled = |verdict| matches!(verdict, Verdict::Equal | Verdict::Unclear);

@@ -78,7 +78,7 @@ fn of_file(case: &CaseResult, metric: Metric) -> Option<f64> {
     let values: Vec<f64> = case
         .runs
         .iter()
-        .filter(|run| valid::of_run(run) == Validity::Counts)
+        .filter(|run| valid::of_run(&case.config, run) == Validity::Counts)
         .filter_map(|run| metric.of(run))
         .collect();
     median(&values)

@@ -7,7 +7,7 @@ use super::super::options::Options;
 use crate::results::load::{Found, Loaded};
 use crate::results::model::{
     CaseConfig, CaseResult, Device, Direction, Fairness, Host, Latency, ResultFile, Run, Tool,
-    Totals, WorkerResult,
+    Totals, Window, WorkerResult,
 };
 
 /// Ten launches on a side: one case slower, one faster, one alike, one that scatters, one measured with
@@ -77,31 +77,39 @@ fn result(new: u32, launch: u32, only: &[&str]) -> ResultFile {
 
 fn case(id: &str, speed: f64, mtu: u32) -> CaseResult {
     let ns = |at_1: f64| (at_1 / speed) as u64;
+    let (messages, size, seconds) = (100_000, 65_536, 1.0 / speed);
+    let worker = WorkerResult {
+        messages: messages / 2,
+        cpu_seconds: Some(0.95 / speed),
+        ..WorkerResult::default()
+    };
     let run = Run {
         run: 1,
         complete: true,
         forward: Direction {
-            totals: Totals {
-                messages: 100_000,
-                bytes: 6_553_600_000,
-                gbit_per_s: Some(52.4 * speed),
-                mmsg_per_s: Some(0.1 * speed),
-                errors: 0,
+            window: Window {
+                seconds,
+                ..Window::default()
             },
+            totals: Totals::in_window(messages, messages * size, 0, seconds),
             latency_ns: Some(Latency {
+                count: messages,
+                min: ns(9_000.0),
+                mean: 13_000.0 / speed,
                 p50: ns(12_000.0),
+                p90: ns(18_000.0),
                 p99: ns(34_000.0),
                 p99_9: ns(120_000.0),
+                p99_99: ns(130_000.0),
+                max: ns(150_000.0),
                 ..Latency::default()
             }),
             fairness: Some(Fairness {
                 jain: 0.998,
-                ..Fairness::default()
+                min_share: 0.95,
+                max_share: 1.05,
             }),
-            workers: vec![WorkerResult {
-                cpu_seconds: Some(1.9 / speed),
-                ..WorkerResult::default()
-            }],
+            workers: vec![worker; 2],
             ..Direction::default()
         },
         ..Run::default()
@@ -109,6 +117,7 @@ fn case(id: &str, speed: f64, mtu: u32) -> CaseResult {
     CaseResult {
         id: id.to_owned(),
         config: CaseConfig {
+            size,
             mtu: Some(mtu),
             ..CaseConfig::default()
         },

@@ -15,6 +15,9 @@ const COLUMNS: usize = 100;
 pub fn write(comparison: &Comparison, mut out: impl Write) -> io::Result<()> {
     writeln!(out, "base {}", words::side(&comparison.base))?;
     writeln!(out, "new  {}", words::side(&comparison.new))?;
+    for text in words::no_verdicts(comparison) {
+        wrapped(&mut out, &text)?;
+    }
     let cases = words::worst_first(comparison);
     if cases.iter().any(|case| !case.metrics.is_empty()) {
         writeln!(out)?;
@@ -33,7 +36,7 @@ pub fn write(comparison: &Comparison, mut out: impl Write) -> io::Result<()> {
     }
     let mut reasons: Vec<(&[String], Vec<&str>)> = Vec::new();
     for case in &cases {
-        if case.verdict() == Verdict::NotComparable {
+        if !case.not_comparable.is_empty() {
             match reasons
                 .iter_mut()
                 .find(|(known, _)| *known == case.not_comparable)
@@ -45,7 +48,7 @@ pub fn write(comparison: &Comparison, mut out: impl Write) -> io::Result<()> {
     }
     let mut told = false;
     for case in cases {
-        if case.verdict() != Verdict::NotComparable {
+        if case.not_comparable.is_empty() {
             write_case(&mut out, case)?;
         } else if !told {
             told = true;
@@ -98,6 +101,9 @@ fn write_case(out: &mut impl Write, case: &CaseComparison) -> io::Result<()> {
                 &words::verdict(case, metric),
             ],
         )?;
+    }
+    for missing in &case.missing {
+        wrapped(out, &format!("  {}", words::missing(missing)))?;
     }
     for text in case.notes.iter().chain(&case.across) {
         wrapped(out, &format!("  {text}"))?;

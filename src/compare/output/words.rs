@@ -1,7 +1,9 @@
 //! Figures and sums of a comparison in words that the table and the Markdown share.
 
 use super::super::metric::Metric;
-use super::super::model::{CaseComparison, Comparison, MetricComparison, Observation, Verdict};
+use super::super::model::{
+    CaseComparison, Comparison, MetricComparison, MissingMetric, Observation, Verdict,
+};
 use crate::results::table::digits;
 
 /// `21.10 Gb/s`, `12.40 µs`.
@@ -80,13 +82,18 @@ pub(super) fn summary(comparison: &Comparison) -> String {
     for verdict in [
         Verdict::Regressed,
         Verdict::NotComparable,
+        Verdict::NoVerdict,
         Verdict::Unclear,
         Verdict::Improved,
         Verdict::Equal,
     ] {
         let cases = comparison.cases_with(verdict);
+        let word = match verdict {
+            Verdict::NoVerdict => "without a verdict",
+            verdict => verdict.word(),
+        };
         if cases > 0 {
-            parts.push(format!("{cases} {}", verdict.word()));
+            parts.push(format!("{cases} {word}"));
         }
     }
     if parts.is_empty() {
@@ -112,6 +119,35 @@ pub(super) fn some<T: AsRef<str>>(names: &[T]) -> String {
         text += &format!(" and {} more", names.len() - NAMES);
     }
     text
+}
+
+/// Why figures are not judged, each reason once: `one run each: no verdict`, and of how many cases where it is not all.
+pub(super) fn no_verdicts(comparison: &Comparison) -> Vec<String> {
+    let mut reasons: Vec<(&str, usize)> = Vec::new();
+    for reason in comparison
+        .cases
+        .iter()
+        .filter_map(|case| case.no_verdict.as_deref())
+    {
+        match reasons.iter_mut().find(|(known, _)| *known == reason) {
+            Some((_, cases)) => *cases += 1,
+            None => reasons.push((reason, 1)),
+        }
+    }
+    let of = |(reason, cases): (&str, usize)| {
+        let word = Verdict::NoVerdict.word();
+        match cases == comparison.cases.len() {
+            true => format!("{reason}: {word}"),
+            false => format!("{reason}: {word} ({})", count(cases, "case")),
+        }
+    };
+    reasons.into_iter().map(of).collect()
+}
+
+/// `p99: not comparable: 1 of 10 base runs ...`.
+pub(super) fn missing(missing: &MissingMetric) -> String {
+    let (name, word) = (missing.metric.short_name(), missing.verdict.word());
+    format!("{name}: {word}: {}", missing.reason)
 }
 
 /// What counts as equal: `equal is within: bandwidth 3 %, p99 10 %`; `None` without a figure.
@@ -160,5 +196,6 @@ pub(super) fn remarks(comparison: &Comparison) -> Vec<String> {
 }
 
 fn one_launch(case: &CaseComparison) -> bool {
-    case.observation == Observation::Run && case.not_comparable.is_empty()
+    let is_judged = case.not_comparable.is_empty() && case.no_verdict.is_none();
+    case.observation == Observation::Run && is_judged
 }

@@ -96,7 +96,7 @@ pub fn of_comparison(comparison: &Comparison) -> Vec<Ratios> {
                     Verdict::Improved => Tone::Better,
                     Verdict::Regressed => Tone::Worse,
                     Verdict::Equal => Tone::Equal,
-                    Verdict::Unclear | Verdict::NotComparable => Tone::Unclear,
+                    Verdict::Unclear | Verdict::NoVerdict | Verdict::NotComparable => Tone::Unclear,
                 },
             });
         }

@@ -1,0 +1,364 @@
+//! Figures of a run that cannot be: those that are no numbers, that lack though what they follow from is there, or that
+//! others in the same run deny. It must not judge a figure that is only unlikely, and knows no other run.
+
+use crate::results::model::{
+    CaseConfig, Connect, Direction, Fairness, Latency, Limits, Run, Timeline, WorkerResult,
+};
+use crate::results::rates::{gbit_per_s, mmsg_per_s};
+
+/// By how much a figure may differ from what it follows from, as a part of it.
+const TOLERANCE: f64 = 0.02;
+
+/// The same for a QP's throughput, which is by the windows of its workers and not by the direction's.
+const QP_TOLERANCE: f64 = 0.05;
+
+/// The same for an index of fairness.
+const FAIRNESS_TOLERANCE: f64 = 0.005;
+
+/// Times on two clocks, the CPU's and the wall's, may differ by this part, and by this many seconds.
+const CLOCK_TOLERANCE: f64 = 0.1;
+const CLOCK_TOLERANCE_SECONDS: f64 = 0.05;
+
+/// What was found, as what the run "has" or "says".
+type Found = Result<(), String>;
+
+/// What is impossible in a run, as the rest of a sentence that begins with the run; `None` when nothing is.
+pub(super) fn of_run(config: &CaseConfig, run: &Run) -> Option<String> {
+    check(config, run).err()
+}
+
+fn check(config: &CaseConfig, run: &Run) -> Found {
+    for moved in std::iter::once(&run.forward).chain(&run.reverse) {
+        direction(config, moved)?;
+    }
+    if let Some(receiver) = &run.receiver {
+        size_of(config, "received", receiver.messages, receiver.bytes)?;
+        receiver
+            .window_seconds
+            .map_or(Ok(()), |it| positive("the receiver's window", it))?;
+        workers(&receiver.workers, receiver.messages, f64::INFINITY)?;
+    }
+    if let Some(sampled) = &run.timeline {
+        timeline(config, sampled, &run.forward)?;
+    }
+    run.connect.as_ref().map_or(Ok(()), |it| set_up(config, it))
+}
+
+fn direction(config: &CaseConfig, moved: &Direction) -> Found {
+    let (totals, seconds) = (&moved.totals, moved.window.seconds);
+    not_negative("a window (s)", seconds)?;
+    not_negative("a warm-up (s)", moved.window.warmup_seconds)?;
+    size_of(config, "moved", totals.messages, totals.bytes)?;
+    qps(moved)?;
+    let is_moving = totals.messages > 0;
+    follows(
+        "gbit_per_s",
+        totals.gbit_per_s,
+        gbit_per_s(totals.bytes, seconds),
+        is_moving,
+        TOLERANCE,
+    )?;
+    follows(
+        "mmsg_per_s",
+        totals.mmsg_per_s,
+        mmsg_per_s(totals.messages, seconds),
+        is_moving,
+        TOLERANCE,
+    )?;
+    latency("latency", moved.latency_ns.as_ref())?;
+    fairness(moved)?;
+    workers(&moved.workers, totals.messages, seconds)?;
+    moved
+        .limits
+        .as_ref()
+        .map_or(Ok(()), |it| limits(it, totals.gbit_per_s))
+}
+
+fn finite(what: &str, value: f64) -> Found {
+    match value.is_finite() {
+        true => Ok(()),
+        false => Err(format!("has {what} of {value}, which is no number")),
+    }
+}
+
+fn not_negative(what: &str, value: f64) -> Found {
+    finite(what, value)?;
+    match value >= 0.0 {
+        true => Ok(()),
+        false => Err(format!("has {what} of {value}, below 0")),
+    }
+}
+
+fn positive(what: &str, value: f64) -> Found {
+    finite(what, value)?;
+    match value > 0.0 {
+        true => Ok(()),
+        false => Err(format!("has {what} of {value}, which is not above 0")),
+    }
+}
+
+/// A figure that follows from others in the file, which say `expected`; it may lack only where it `is_needed` not.
+fn follows(
+    what: &str,
+    told: Option<f64>,
+    expected: Option<f64>,
+    is_needed: bool,
+    tolerance: f64,
+) -> Found {
+    let (told, expected) = match (told, expected) {
+        (None, Some(expected)) if is_needed => {
+            return Err(format!(
+                "lacks {what}, which is {expected:.4} by its other figures"
+            ));
+        }
+        (None, _) => return Ok(()),
+        (Some(told), None) => return Err(format!("has {what} of {told} in no time")),
+        (Some(told), Some(expected)) => (told, expected),
+    };
+    not_negative(what, told)?;
+    match (told - expected).abs() <= tolerance * expected.abs() {
+        true => Ok(()),
+        false => Err(format!(
+            "has {what} of {told:.4}, and its other figures say {expected:.4}"
+        )),
+    }
+}
+
+fn equals(what: &str, told: u64, parts: &str, sum: u128) -> Found {
+    match u128::from(told) == sum {
+        true => Ok(()),
+        false => Err(format!("has {told} {what}, and {parts} {sum}")),
+    }
+}
+
+fn size_of(config: &CaseConfig, what: &str, messages: u64, bytes: u64) -> Found {
+    let whole = u128::from(messages) * u128::from(config.size);
+    match u128::from(bytes) == whole {
+        true => Ok(()),
+        false => Err(format!(
+            "{what} {bytes} bytes in {messages} messages of {} bytes",
+            config.size
+        )),
+    }
+}
+
+/// The QPs make up the totals. Files may leave them out to be small.
+fn qps(moved: &Direction) -> Found {
+    if moved.qps.is_empty() {
+        return Ok(());
+    }
+    let messages = moved.qps.iter().map(|qp| u128::from(qp.messages)).sum();
+    equals("messages", moved.totals.messages, "its QPs", messages)?;
+    let bytes = moved.qps.iter().map(|qp| u128::from(qp.bytes)).sum();
+    equals("bytes", moved.totals.bytes, "its QPs", bytes)?;
+    for qp in &moved.qps {
+        let of_qp = |what: &str| format!("{what} of QP {}", qp.index);
+        let expected = gbit_per_s(qp.bytes, moved.window.seconds);
+        follows(
+            &of_qp("gbit_per_s"),
+            qp.gbit_per_s,
+            expected,
+            false,
+            QP_TOLERANCE,
+        )?;
+        latency(&of_qp("latency"), qp.latency_ns.as_ref())?;
+    }
+    Ok(())
+}
+
+fn latency(what: &str, told: Option<&Latency>) -> Found {
+    let Some(told) = told else { return Ok(()) };
+    let samples = [("samples", told.count), ("overflows", told.overflows)];
+    if told.count == 0 || told.overflows > told.count {
+        return Err(format!("has {what} with {samples:?}"));
+    }
+    let rising = [
+        ("min", told.min),
+        ("p50", told.p50),
+        ("p90", told.p90),
+        ("p99", told.p99),
+        ("p99.9", told.p99_9),
+        ("p99.99", told.p99_99),
+        ("max", told.max),
+    ];
+    if let Some(pair) = rising.windows(2).find(|pair| pair[0].1 > pair[1].1) {
+        let [(low, below), (high, above)] = [pair[0], pair[1]];
+        return Err(format!(
+            "has {what} with {low} {below} ns above {high} {above} ns"
+        ));
+    }
+    not_negative(&format!("a deviation of {what} (ns)"), told.stddev)?;
+    not_negative(&format!("a mean {what} (ns)"), told.mean)?;
+    // A histogram knows its samples to 1 %.
+    let (least, most) = (told.min as f64 * 0.99, told.max as f64 * 1.01);
+    match (least..=most).contains(&told.mean) {
+        true => Ok(()),
+        false => Err(format!(
+            "has a mean {what} of {} ns, outside its samples",
+            told.mean
+        )),
+    }
+}
+
+/// Jain's index and the extreme shares, which follow from the QPs' messages.
+fn fairness(moved: &Direction) -> Found {
+    let Some(told) = &moved.fairness else {
+        return match moved.totals.messages {
+            0 => Ok(()),
+            messages => Err(format!("lacks the fairness of its {messages} messages")),
+        };
+    };
+    let Fairness {
+        jain,
+        min_share,
+        max_share,
+    } = *told;
+    for (what, value) in [
+        ("fairness", jain),
+        ("a least share", min_share),
+        ("a largest share", max_share),
+    ] {
+        not_negative(what, value)?;
+    }
+    let slack = FAIRNESS_TOLERANCE;
+    if jain > 1.0 + slack || min_share > 1.0 + slack || max_share < 1.0 - slack {
+        return Err(format!(
+            "has fairness {jain} with shares from {min_share} to {max_share}"
+        ));
+    }
+    let count = moved.qps.len() as f64;
+    let amounts = moved.qps.iter().map(|qp| qp.messages as f64);
+    let (sum, squares): (f64, f64) = amounts.fold((0.0, 0.0), |(sum, squares), amount| {
+        (sum + amount, squares + amount * amount)
+    });
+    if squares == 0.0 {
+        return Ok(());
+    }
+    let expected = sum * sum / (count * squares);
+    match (jain - expected).abs() <= slack {
+        true => Ok(()),
+        false => Err(format!(
+            "has fairness {jain:.4}, and its QPs say {expected:.4}"
+        )),
+    }
+}
+
+fn workers(all: &[WorkerResult], messages: u64, window_seconds: f64) -> Found {
+    if all.is_empty() {
+        return Ok(());
+    }
+    let sum = all.iter().map(|worker| u128::from(worker.messages)).sum();
+    equals("messages", messages, "its workers", sum)?;
+    for worker in all {
+        if worker.empty_polls > worker.polls {
+            let (empty, polls) = (worker.empty_polls, worker.polls);
+            return Err(format!("has a worker with {empty} empty polls of {polls}"));
+        }
+        let Some(seconds) = worker.cpu_seconds else {
+            continue;
+        };
+        not_negative("CPU time (s)", seconds)?;
+        if seconds > window_seconds * (1.0 + CLOCK_TOLERANCE) + CLOCK_TOLERANCE_SECONDS {
+            return Err(format!(
+                "has a worker that used {seconds:.3} s of CPU time in {window_seconds:.3} s"
+            ));
+        }
+    }
+    Ok(())
+}
+
+fn limits(told: &Limits, rate: Option<f64>) -> Found {
+    positive("a link (Gb/s)", told.link_gbit_per_s)?;
+    positive("a protocol's efficiency", told.protocol_efficiency)?;
+    if told.protocol_efficiency > 1.0 {
+        return Err(format!(
+            "has a protocol's efficiency of {}, above 1",
+            told.protocol_efficiency
+        ));
+    }
+    let most = told.link_gbit_per_s * told.protocol_efficiency;
+    let expected = rate.map(|rate| rate / most);
+    follows(
+        "a share of the limit",
+        told.share_of_limit,
+        expected,
+        false,
+        TOLERANCE,
+    )
+}
+
+/// A timeline's time goes on, within the window, and its messages are the total but for those under way.
+fn timeline(config: &CaseConfig, told: &Timeline, moved: &Direction) -> Found {
+    let (ends, counts) = (told.at_seconds.len(), told.messages.len());
+    if ends != counts {
+        return Err(format!(
+            "has a timeline of {ends} times and {counts} counts"
+        ));
+    }
+    positive("a timeline's interval (s)", told.interval_seconds)?;
+    let mut before = 0.0;
+    for &at in &told.at_seconds {
+        finite("a time in a timeline (s)", at)?;
+        if at <= before {
+            return Err(format!(
+                "has a timeline in which {at} s comes after {before} s"
+            ));
+        }
+        before = at;
+    }
+    let most = moved.window.seconds * (1.0 + CLOCK_TOLERANCE) + CLOCK_TOLERANCE_SECONDS;
+    if before > most {
+        let window = moved.window.seconds;
+        return Err(format!(
+            "has a timeline of {before:.3} s in a window of {window:.3} s"
+        ));
+    }
+    for (what, value) in [
+        ("a slowest interval (Gb/s)", told.min_gbit_per_s),
+        ("a slow interval (Gb/s)", told.p1_gbit_per_s),
+        ("a stall (s)", told.longest_stall_seconds),
+    ] {
+        value.map_or(Ok(()), |value| not_negative(what, value))?;
+    }
+    let sum: f64 = told.messages.iter().map(|count| *count as f64).sum();
+    let total = moved.totals.messages as f64;
+    let qps = config.traffic_qps.unwrap_or(config.qps);
+    let under_way = f64::from(qps) * f64::from(config.tx_depth);
+    match counts == 0 || (sum - total).abs() <= TOLERANCE * total + under_way {
+        true => Ok(()),
+        false => Err(format!("has {total} messages, and its timeline {sum}")),
+    }
+}
+
+fn set_up(config: &CaseConfig, told: &Connect) -> Found {
+    not_negative("time of set-up (s)", told.seconds)?;
+    let all = u128::from(told.rounds) * u128::from(config.qps);
+    equals(
+        "connections",
+        told.connections,
+        "its rounds of all QPs",
+        all,
+    )?;
+    let expected = (told.seconds > 0.0).then(|| told.connections as f64 / told.seconds);
+    let is_needed = told.rounds > 0;
+    follows(
+        "connections a second",
+        told.connections_per_second,
+        expected,
+        is_needed,
+        TOLERANCE,
+    )?;
+    if is_needed && told.setup_ns.is_none() {
+        return Err(format!("lacks the times of its {} rounds", told.rounds));
+    }
+    latency("set-up", told.setup_ns.as_ref())?;
+    for step in told.steps.iter().chain(&told.peer_steps) {
+        latency(&format!("{} of set-up", step.step), Some(&step.time_ns))?;
+    }
+    let alone = told.traffic_alone_gbit_per_s;
+    alone.map_or(Ok(()), |it| not_negative("traffic alone (Gb/s)", it))
+}
+
+#[cfg(test)]
+#[path = "contradiction_tests.rs"]
+mod tests;

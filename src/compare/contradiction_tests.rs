@@ -1,0 +1,356 @@
+use super::*;
+use crate::results::model::{ConnectStep, QpResult, Receiver, Totals, Window};
+
+fn config() -> CaseConfig {
+    CaseConfig {
+        size: 100,
+        qps: 2,
+        tx_depth: 4,
+        ..CaseConfig::default()
+    }
+}
+
+fn percentiles() -> Latency {
+    Latency {
+        count: 1000,
+        min: 10,
+        mean: 25.0,
+        stddev: 3.0,
+        p50: 20,
+        p90: 30,
+        p99: 40,
+        p99_9: 50,
+        p99_99: 60,
+        max: 70,
+        ..Latency::default()
+    }
+}
+
+fn worker(messages: u64) -> WorkerResult {
+    WorkerResult {
+        messages,
+        cpu_seconds: Some(1.99),
+        polls: 10,
+        empty_polls: 4,
+        ..WorkerResult::default()
+    }
+}
+
+fn moved() -> Direction {
+    let qp = |index: u32, messages: u64| QpResult {
+        index,
+        messages,
+        bytes: messages * 100,
+        gbit_per_s: gbit_per_s(messages * 100, 2.0),
+        latency_ns: Some(percentiles()),
+        ..QpResult::default()
+    };
+    Direction {
+        window: Window {
+            seconds: 2.0,
+            ..Window::default()
+        },
+        totals: Totals::in_window(4000, 400_000, 0, 2.0),
+        latency_ns: Some(percentiles()),
+        // 4000² / (2 × (1000² + 3000²))
+        fairness: Some(Fairness {
+            jain: 0.8,
+            min_share: 0.5,
+            max_share: 1.5,
+        }),
+        qps: vec![qp(0, 1000), qp(1, 3000)],
+        workers: vec![worker(2500), worker(1500)],
+        limits: Some(Limits {
+            link_gbit_per_s: 0.004,
+            protocol_efficiency: 0.8,
+            share_of_limit: Some(0.5),
+        }),
+    }
+}
+
+fn sound() -> Run {
+    Run {
+        complete: true,
+        forward: moved(),
+        reverse: Some(moved()),
+        receiver: Some(Receiver {
+            messages: 3998,
+            bytes: 399_800,
+            window_seconds: Some(2.0),
+            workers: vec![worker(3998)],
+        }),
+        timeline: Some(Timeline {
+            interval_seconds: 1.0,
+            at_seconds: vec![1.0, 2.0],
+            messages: vec![2000, 1998],
+            min_gbit_per_s: Some(0.0016),
+            p1_gbit_per_s: Some(0.0016),
+            longest_stall_seconds: Some(0.0),
+        }),
+        connect: Some(Connect {
+            rounds: 50,
+            connections: 100,
+            seconds: 2.0,
+            connections_per_second: Some(50.0),
+            setup_ns: Some(percentiles()),
+            steps: vec![ConnectStep {
+                step: "rtr".to_owned(),
+                per: "connection".to_owned(),
+                time_ns: percentiles(),
+            }],
+            traffic_alone_gbit_per_s: Some(0.1),
+            ..Connect::default()
+        }),
+        ..Run::default()
+    }
+}
+
+#[test]
+fn what_can_be_is_left_alone() {
+    assert_eq!(of_run(&config(), &sound()), None);
+    assert_eq!(of_run(&CaseConfig::default(), &Run::default()), None);
+    let mut small = sound();
+    for direction in [Some(&mut small.forward), small.reverse.as_mut()]
+        .into_iter()
+        .flatten()
+    {
+        direction.qps.clear();
+        direction.workers.clear();
+        direction.latency_ns = None;
+        direction.limits = None;
+    }
+    (small.timeline, small.connect, small.receiver) = (None, None, None);
+    assert_eq!(of_run(&config(), &small), None);
+    // Rounding, and the windows of several workers.
+    let mut near = sound();
+    near.forward.totals.gbit_per_s = near.forward.totals.gbit_per_s.map(|rate| rate * 1.015);
+    assert_eq!(of_run(&config(), &near), None);
+    // Set up without traffic meanwhile.
+    let mut idle = sound();
+    idle.forward = Direction {
+        window: idle.forward.window.clone(),
+        ..Direction::default()
+    };
+    (idle.reverse, idle.receiver, idle.timeline) = (None, None, None);
+    assert_eq!(of_run(&config(), &idle), None);
+}
+
+#[test]
+fn what_cannot_be_is_named() {
+    type Damage = fn(&mut Run);
+    fn totals(run: &mut Run) -> &mut Totals {
+        &mut run.forward.totals
+    }
+    fn told(run: &mut Run) -> &mut Latency {
+        run.forward.latency_ns.as_mut().unwrap()
+    }
+    fn shares(run: &mut Run) -> &mut Fairness {
+        run.forward.fairness.as_mut().unwrap()
+    }
+    fn sampled(run: &mut Run) -> &mut Timeline {
+        run.timeline.as_mut().unwrap()
+    }
+    fn connect(run: &mut Run) -> &mut Connect {
+        run.connect.as_mut().unwrap()
+    }
+    let damages: &[(Damage, &str)] = &[
+        (
+            |run| totals(run).gbit_per_s = None,
+            "lacks gbit_per_s, which is 0.0016",
+        ),
+        (
+            |run| totals(run).mmsg_per_s = None,
+            "lacks mmsg_per_s, which is 0.0020",
+        ),
+        (
+            |run| totals(run).gbit_per_s = Some(-0.0016),
+            "gbit_per_s of -0.0016, below 0",
+        ),
+        (
+            |run| totals(run).gbit_per_s = Some(1.6),
+            "1.6000, and its other figures say 0.0016",
+        ),
+        (
+            |run| totals(run).mmsg_per_s = Some(0.00205),
+            "and its other figures say 0.0020",
+        ),
+        (|run| totals(run).gbit_per_s = Some(f64::NAN), "no number"),
+        (
+            |run| totals(run).messages = 4001,
+            "moved 400000 bytes in 4001 messages of 100 bytes",
+        ),
+        (
+            |run| totals(run).bytes = 400_001,
+            "moved 400001 bytes in 4000 messages",
+        ),
+        (
+            |run| run.reverse.as_mut().unwrap().totals.gbit_per_s = None,
+            "lacks gbit_per_s",
+        ),
+        (
+            |run| run.forward.window.seconds = 0.0,
+            "gbit_per_s of QP 0 of 0.0004 in no time",
+        ),
+        (
+            |run| run.forward.window.seconds = -2.0,
+            "a window (s) of -2, below 0",
+        ),
+        (
+            |run| run.forward.window.seconds = 2.2,
+            "and its other figures say",
+        ),
+        (
+            |run| run.forward.window.warmup_seconds = f64::INFINITY,
+            "a warm-up (s) of inf",
+        ),
+        (
+            |run| run.forward.qps[0].messages = 999,
+            "has 4000 messages, and its QPs 3999",
+        ),
+        (
+            |run| run.forward.qps[0].bytes = u64::MAX,
+            "has 400000 bytes, and its QPs",
+        ),
+        (
+            |run| run.forward.qps[1].gbit_per_s = Some(-1.0),
+            "gbit_per_s of QP 1 of -1",
+        ),
+        (
+            |run| run.forward.qps[1].gbit_per_s = Some(0.0016),
+            "gbit_per_s of QP 1",
+        ),
+        (
+            |run| run.forward.qps[1].latency_ns.as_mut().unwrap().p50 = 41,
+            "latency of QP 1 with p50 41 ns",
+        ),
+        (
+            |run| told(run).p99 = 51,
+            "latency with p99 51 ns above p99.9 50 ns",
+        ),
+        (|run| told(run).max = 55, "p99.99 60 ns above max 55 ns"),
+        (|run| told(run).min = 21, "min 21 ns above p50 20 ns"),
+        (|run| told(run).count = 0, "latency with [(\"samples\", 0)"),
+        (|run| told(run).overflows = 1001, "(\"overflows\", 1001)"),
+        (
+            |run| told(run).mean = 71.0,
+            "a mean latency of 71 ns, outside its samples",
+        ),
+        (
+            |run| told(run).stddev = -1.0,
+            "a deviation of latency (ns) of -1",
+        ),
+        (
+            |run| run.forward.fairness = None,
+            "lacks the fairness of its 4000 messages",
+        ),
+        (|run| shares(run).jain = 1.2, "fairness 1.2 with shares"),
+        (|run| shares(run).jain = -0.1, "fairness of -0.1, below 0"),
+        (
+            |run| shares(run).jain = 0.9,
+            "fairness 0.9000, and its QPs say 0.8000",
+        ),
+        (|run| shares(run).min_share = 1.1, "with shares from 1.1"),
+        (|run| shares(run).max_share = 0.9, "to 0.9"),
+        (
+            |run| run.forward.workers[0].messages = 2501,
+            "has 4000 messages, and its workers 4001",
+        ),
+        (
+            |run| run.forward.workers[0].cpu_seconds = Some(-1.0),
+            "CPU time (s) of -1",
+        ),
+        (
+            |run| run.forward.workers[0].cpu_seconds = Some(2.5),
+            "used 2.500 s of CPU time in 2.000 s",
+        ),
+        (
+            |run| run.forward.workers[0].empty_polls = 11,
+            "11 empty polls of 10",
+        ),
+        (
+            |run| run.forward.limits.as_mut().unwrap().share_of_limit = Some(1.5),
+            "a share of the limit of 1.5",
+        ),
+        (
+            |run| run.forward.limits.as_mut().unwrap().protocol_efficiency = 1.1,
+            "efficiency of 1.1, above 1",
+        ),
+        (
+            |run| run.forward.limits.as_mut().unwrap().link_gbit_per_s = 0.0,
+            "a link (Gb/s) of 0",
+        ),
+        (
+            |run| run.receiver.as_mut().unwrap().bytes = 1,
+            "received 1 bytes in 3998 messages",
+        ),
+        (
+            |run| run.receiver.as_mut().unwrap().window_seconds = Some(0.0),
+            "the receiver's window of 0",
+        ),
+        (
+            |run| run.receiver.as_mut().unwrap().workers[0].messages = 1,
+            "its workers 1",
+        ),
+        (
+            |run| sampled(run).messages[0] = 1800,
+            "has 4000 messages, and its timeline 3798",
+        ),
+        (|run| sampled(run).messages.push(1), "2 times and 3 counts"),
+        (
+            |run| sampled(run).at_seconds[1] = 0.5,
+            "0.5 s comes after 1 s",
+        ),
+        (
+            |run| sampled(run).at_seconds[1] = 3.0,
+            "timeline of 3.000 s in a window of 2.000 s",
+        ),
+        (|run| sampled(run).at_seconds[0] = f64::NAN, "no number"),
+        (
+            |run| sampled(run).interval_seconds = 0.0,
+            "interval (s) of 0",
+        ),
+        (
+            |run| sampled(run).min_gbit_per_s = Some(-0.1),
+            "a slowest interval (Gb/s) of -0.1",
+        ),
+        (
+            |run| sampled(run).longest_stall_seconds = Some(-1.0),
+            "a stall (s) of -1",
+        ),
+        (
+            |run| connect(run).connections = 99,
+            "has 99 connections, and its rounds of all QPs 100",
+        ),
+        (
+            |run| connect(run).connections_per_second = None,
+            "lacks connections a second",
+        ),
+        (
+            |run| connect(run).connections_per_second = Some(500.0),
+            "say 50.0000",
+        ),
+        (|run| connect(run).seconds = f64::NAN, "no number"),
+        (
+            |run| connect(run).setup_ns = None,
+            "lacks the times of its 50 rounds",
+        ),
+        (
+            |run| connect(run).setup_ns.as_mut().unwrap().p99 = 5,
+            "set-up with p90 30 ns above p99 5 ns",
+        ),
+        (
+            |run| connect(run).steps[0].time_ns.max = 5,
+            "rtr of set-up with",
+        ),
+        (
+            |run| connect(run).traffic_alone_gbit_per_s = Some(-0.5),
+            "traffic alone (Gb/s) of -0.5",
+        ),
+    ];
+    for (damage, words) in damages {
+        let mut run = sound();
+        damage(&mut run);
+        let found = of_run(&config(), &run).unwrap_or_default();
+        assert!(found.contains(words), "{words}: {found:?}");
+    }
+}
