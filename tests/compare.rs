@@ -200,18 +200,20 @@ fn figures_that_cannot_be_make_a_case_not_comparable() {
     type Damage = fn(&mut Value);
     let damages: [(&str, Damage); 6] = [
         ("lacks gbit_per_s", |run| {
-            run["totals"]["gbit_per_s"] = Value::Null
+            run["totals"]["gbit_per_s"] = Value::Null;
         }),
         ("of -20.9", |run| {
-            run["totals"]["gbit_per_s"] = (-20.9).into()
+            run["totals"]["gbit_per_s"] = (-20.9).into();
         }),
         ("of 20929.", |run| {
-            run["totals"]["gbit_per_s"] = 20_929.0.into()
+            run["totals"]["gbit_per_s"] = 20_929.0.into();
         }),
-        ("p99 1 ns", |run| run["latency_ns"]["p99"] = 1.into()),
+        ("p99 1 ns", |run| {
+            run["latency_ns"]["p99"] = 1.into();
+        }),
         ("lacks the fairness", |run| run["fairness"] = Value::Null),
         ("CPU time", |run| {
-            run["workers"][0]["cpu_seconds"] = (-0.1).into()
+            run["workers"][0]["cpu_seconds"] = (-0.1).into();
         }),
     ];
     for (reason, damage) in damages {

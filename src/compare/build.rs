@@ -1,20 +1,17 @@
 //! From two sides' files to their comparison.
 
-use std::collections::BTreeMap;
 use std::path::Path;
 
 use super::facts::{self, Fact};
 use super::metric::Metric;
 use super::model::{
-    COMPARISON_VERSION, CaseComparison, Comparison, MetricComparison, MissingMetric, Observation,
-    Side, Verdict,
+    COMPARISON_VERSION, CaseComparison, Comparison, MetricComparison, Observation, Side, Verdict,
 };
 use super::options::{Aspect, Options};
-use super::pairing::{self, Pairs, SideCase};
+use super::pairing::{self, Pairs};
+use super::side::{Figures, Launch, SideView, differences, figures, missing, observations};
 use super::turns;
-use super::valid::{self, Validity};
 use crate::results::load::{Found, Loaded};
-use crate::results::model::Run;
 use crate::statistics::{self, Answer, Question, Unsettled, median};
 use crate::text;
 
@@ -115,65 +112,6 @@ fn side(path: &Path, files: &[&Loaded]) -> Side {
     }
 }
 
-/// A case of one side with the files it is in.
-struct SideView<'a> {
-    case: &'a SideCase<'a>,
-    files: &'a [&'a Loaded],
-    facts: &'a [Vec<Fact>],
-    name: &'static str,
-}
-
-/// A file's runs of a case that count.
-struct Launch<'a> {
-    file: &'a Loaded,
-    runs: Vec<&'a Run>,
-}
-
-impl<'a> SideView<'a> {
-    /// The runs that count; what is wrong with others goes to `bad`, what was left out to `notes`.
-    fn launches(&self, bad: &mut Vec<String>, notes: &mut Vec<String>) -> Vec<Launch<'a>> {
-        let (mut stopped, mut doubtful, mut all) = (0, BTreeMap::new(), 0);
-        let mut launches = Vec::new();
-        for (file, case) in &self.case.files {
-            let Some(file) = self.files.get(*file).copied() else {
-                continue;
-            };
-            let mut runs = Vec::new();
-            for run in &case.runs {
-                all += 1;
-                match valid::of_run(&case.config, run) {
-                    Validity::Counts => runs.push(run),
-                    Validity::Stopped => stopped += 1,
-                    Validity::Doubtful(kind) => *doubtful.entry(kind.name()).or_insert(0) += 1,
-                    Validity::Bad(reason) => {
-                        let path = text::path(&file.path);
-                        bad.push(format!("run {} in {path} {reason}", run.run));
-                    }
-                }
-            }
-            if !runs.is_empty() {
-                launches.push(Launch { file, runs });
-            }
-        }
-        if stopped > 0 {
-            notes.push(format!(
-                "{stopped} of {all} {} runs were stopped by the user and do not count",
-                self.name
-            ));
-        }
-        for (kind, count) in doubtful {
-            notes.push(format!(
-                "{count} of {all} {} runs are marked \"{kind}\" and do not count",
-                self.name
-            ));
-        }
-        if launches.is_empty() && bad.is_empty() {
-            bad.push(format!("the {} side has no run that counts", self.name));
-        }
-        launches
-    }
-}
-
 fn case(sides: &[SideView<'_>; 2], options: &Options) -> CaseComparison {
     let [base, new] = sides;
     let (Some(first), Some(other)) = (base.case.first(), new.case.first()) else {
@@ -259,78 +197,6 @@ fn order(base: &[Launch<'_>], new: &[Launch<'_>]) -> Option<String> {
         launches.iter().map(file).collect()
     }
     turns::reason_against(&times(base), &times(new))
-}
-
-/// What a side's runs have of a metric.
-enum Figures {
-    /// Every run has it; by launch.
-    All(Vec<Vec<f64>>),
-    /// Some have it.
-    Some,
-    /// No run has it.
-    None,
-}
-
-fn figures(metric: Metric, side: &[Launch<'_>]) -> Figures {
-    let of_launch = |launch: &Launch<'_>| launch.runs.iter().map(|run| metric.of(run)).collect();
-    let all: Option<Vec<Vec<f64>>> = side.iter().map(of_launch).collect();
-    match all {
-        Some(all) => Figures::All(all),
-        None if runs(side).any(|run| metric.of(run).is_some()) => Figures::Some,
-        None => Figures::None,
-    }
-}
-
-fn runs<'a>(side: &'a [Launch<'_>]) -> impl Iterator<Item = &'a Run> {
-    side.iter().flat_map(|launch| launch.runs.iter().copied())
-}
-
-/// One figure an observation: each run's, or each launch's median.
-fn observations(side: &[Vec<f64>], observation: Observation) -> Vec<f64> {
-    match observation {
-        Observation::Run => side.concat(),
-        Observation::Launch => side.iter().filter_map(|values| median(values)).collect(),
-    }
-}
-
-/// A metric that some runs lack: those that have it are no fair sample of all.
-fn missing(metric: Metric, sides: [(&str, &[Launch<'_>]); 2]) -> MissingMetric {
-    let lacks = |run: &&Run| metric.of(run).is_none();
-    let lacking = |side: &[Launch<'_>]| runs(side).filter(lacks).count();
-    let parts = sides.map(|(name, side)| {
-        let (count, all) = (lacking(side), runs(side).count());
-        format!("{count} of {all} {name} runs")
-    });
-    let has_samples = |run: &Run| metric.has_samples(run);
-    let is_of_few_samples = sides
-        .iter()
-        .all(|(_, side)| runs(side).filter(lacks).all(has_samples));
-    let [base, new] = parts;
-    let (verdict, verb) = match is_of_few_samples {
-        true => (Verdict::Unclear, "have too few samples to tell it"),
-        false => (Verdict::NotComparable, "lack it"),
-    };
-    MissingMetric {
-        metric,
-        reason: format!("{base} and {new} {verb}"),
-        verdict,
-    }
-}
-
-fn differences(base: &SideView<'_>, new: &SideView<'_>) -> Vec<(Aspect, String)> {
-    let file_facts = |side: &SideView<'_>| -> Vec<Vec<Fact>> {
-        let of = |(file, case): &(usize, &crate::results::model::CaseResult)| {
-            let mut facts = side.facts.get(*file).cloned().unwrap_or_default();
-            facts.extend(facts::of_case(&case.config));
-            facts
-        };
-        side.case.files.iter().map(of).collect()
-    };
-    let (base, new) = (file_facts(base), file_facts(new));
-    fn slices(facts: &[Vec<Fact>]) -> Vec<&[Fact]> {
-        facts.iter().map(Vec::as_slice).collect()
-    }
-    facts::differences(&slices(&base), &slices(&new))
 }
 
 fn unjudged(metric: Metric, base: Vec<f64>, new: Vec<f64>, options: &Options) -> MetricComparison {

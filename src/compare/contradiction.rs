@@ -9,9 +9,6 @@ use crate::results::rates::{gbit_per_s, mmsg_per_s};
 /// By how much a figure may differ from what it follows from, as a part of it.
 const TOLERANCE: f64 = 0.02;
 
-/// The same for a QP's throughput, which is by the windows of its workers and not by the direction's.
-const QP_TOLERANCE: f64 = 0.05;
-
 /// The same for an index of fairness.
 const FAIRNESS_TOLERANCE: f64 = 0.005;
 
@@ -36,7 +33,11 @@ fn check(config: &CaseConfig, run: &Run) -> Found {
         receiver
             .window_seconds
             .map_or(Ok(()), |it| positive("the receiver's window", it))?;
-        workers(&receiver.workers, receiver.messages, f64::INFINITY)?;
+        workers(
+            &receiver.workers,
+            receiver.messages,
+            run.forward.window.seconds,
+        )?;
     }
     if let Some(sampled) = &run.timeline {
         timeline(config, sampled, &run.forward)?;
@@ -153,17 +154,35 @@ fn qps(moved: &Direction) -> Found {
     equals("bytes", moved.totals.bytes, "its QPs", bytes)?;
     for qp in &moved.qps {
         let of_qp = |what: &str| format!("{what} of QP {}", qp.index);
-        let expected = gbit_per_s(qp.bytes, moved.window.seconds);
-        follows(
-            &of_qp("gbit_per_s"),
-            qp.gbit_per_s,
-            expected,
-            false,
-            QP_TOLERANCE,
-        )?;
+        let Some(rate) = qp.gbit_per_s else { continue };
+        not_negative(&of_qp("gbit_per_s"), rate)?;
+        // It is by the windows of the workers that served it.
+        let [most, least] = windows(moved).map(|seconds| gbit_per_s(qp.bytes, seconds));
+        let (least, most) = (least.unwrap_or(0.0), most.unwrap_or(f64::INFINITY));
+        if rate < least * (1.0 - TOLERANCE) || rate > most * (1.0 + TOLERANCE) {
+            return Err(format!(
+                "has {} of {rate:.4}, and its other figures say {least:.4} to {most:.4}",
+                of_qp("gbit_per_s")
+            ));
+        }
         latency(&of_qp("latency"), qp.latency_ns.as_ref())?;
     }
     Ok(())
+}
+
+/// The shortest and the longest window of a direction and its workers.
+fn windows(moved: &Direction) -> [f64; 2] {
+    let all = || {
+        let of_workers = moved
+            .workers
+            .iter()
+            .filter_map(|worker| worker.window_seconds);
+        of_workers.chain([moved.window.seconds])
+    };
+    [
+        all().fold(f64::INFINITY, f64::min),
+        all().fold(f64::NEG_INFINITY, f64::max),
+    ]
 }
 
 fn latency(what: &str, told: Option<&Latency>) -> Found {
@@ -254,13 +273,15 @@ fn workers(all: &[WorkerResult], messages: u64, window_seconds: f64) -> Found {
             let (empty, polls) = (worker.empty_polls, worker.polls);
             return Err(format!("has a worker with {empty} empty polls of {polls}"));
         }
+        let window = worker.window_seconds.unwrap_or(window_seconds);
+        not_negative("a worker's window (s)", window)?;
         let Some(seconds) = worker.cpu_seconds else {
             continue;
         };
         not_negative("CPU time (s)", seconds)?;
-        if seconds > window_seconds * (1.0 + CLOCK_TOLERANCE) + CLOCK_TOLERANCE_SECONDS {
+        if seconds > window * (1.0 + CLOCK_TOLERANCE) + CLOCK_TOLERANCE_SECONDS {
             return Err(format!(
-                "has a worker that used {seconds:.3} s of CPU time in {window_seconds:.3} s"
+                "has a worker that used {seconds:.3} s of CPU time in {window:.3} s"
             ));
         }
     }
@@ -287,7 +308,7 @@ fn limits(told: &Limits, rate: Option<f64>) -> Found {
     )
 }
 
-/// A timeline's time goes on, within the window, and its messages are the total but for those under way.
+/// A timeline's time goes on, within the window, and its messages are the total but for those under way at its end.
 fn timeline(config: &CaseConfig, told: &Timeline, moved: &Direction) -> Found {
     let (ends, counts) = (told.at_seconds.len(), told.messages.len());
     if ends != counts {
@@ -306,9 +327,8 @@ fn timeline(config: &CaseConfig, told: &Timeline, moved: &Direction) -> Found {
         }
         before = at;
     }
-    let most = moved.window.seconds * (1.0 + CLOCK_TOLERANCE) + CLOCK_TOLERANCE_SECONDS;
-    if before > most {
-        let window = moved.window.seconds;
+    let [_, window] = windows(moved);
+    if before > window * (1.0 + CLOCK_TOLERANCE) + CLOCK_TOLERANCE_SECONDS {
         return Err(format!(
             "has a timeline of {before:.3} s in a window of {window:.3} s"
         ));
@@ -324,7 +344,7 @@ fn timeline(config: &CaseConfig, told: &Timeline, moved: &Direction) -> Found {
     let total = moved.totals.messages as f64;
     let qps = config.traffic_qps.unwrap_or(config.qps);
     let under_way = f64::from(qps) * f64::from(config.tx_depth);
-    match counts == 0 || (sum - total).abs() <= TOLERANCE * total + under_way {
+    match counts == 0 || (sum - total).abs() <= under_way {
         true => Ok(()),
         false => Err(format!("has {total} messages, and its timeline {sum}")),
     }

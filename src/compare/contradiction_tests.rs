@@ -82,7 +82,7 @@ fn sound() -> Run {
         timeline: Some(Timeline {
             interval_seconds: 1.0,
             at_seconds: vec![1.0, 2.0],
-            messages: vec![2000, 1998],
+            messages: vec![2000, 1995],
             min_gbit_per_s: Some(0.0016),
             p1_gbit_per_s: Some(0.0016),
             longest_stall_seconds: Some(0.0),
@@ -125,6 +125,12 @@ fn what_can_be_is_left_alone() {
     let mut near = sound();
     near.forward.totals.gbit_per_s = near.forward.totals.gbit_per_s.map(|rate| rate * 1.015);
     assert_eq!(of_run(&config(), &near), None);
+    // A QP's rate is by its worker's window.
+    let mut late = sound();
+    late.forward.workers[1].window_seconds = Some(1.6);
+    late.forward.workers[1].cpu_seconds = Some(1.59);
+    late.forward.qps[1].gbit_per_s = gbit_per_s(300_000, 1.6);
+    assert_eq!(of_run(&config(), &late), None);
     // Set up without traffic meanwhile.
     let mut idle = sound();
     idle.forward = Direction {
@@ -189,7 +195,7 @@ fn what_cannot_be_is_named() {
         ),
         (
             |run| run.forward.window.seconds = 0.0,
-            "gbit_per_s of QP 0 of 0.0004 in no time",
+            "gbit_per_s of 0.0016 in no time",
         ),
         (
             |run| run.forward.window.seconds = -2.0,
@@ -293,7 +299,7 @@ fn what_cannot_be_is_named() {
         ),
         (
             |run| sampled(run).messages[0] = 1800,
-            "has 4000 messages, and its timeline 3798",
+            "has 4000 messages, and its timeline 3795",
         ),
         (|run| sampled(run).messages.push(1), "2 times and 3 counts"),
         (

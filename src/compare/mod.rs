@@ -9,6 +9,7 @@ pub mod model;
 pub mod options;
 pub mod output;
 mod pairing;
+mod side;
 mod turns;
 mod valid;
 

@@ -68,7 +68,7 @@ fn challenge(version: &str, protocol: u32) -> Value {
     }})
 }
 
-fn welcome(host: Value) -> Value {
+fn welcome(host: &Value) -> Value {
     json!({"type": "welcome", "body": {"mac": null, "host": host, "features": []}})
 }
 
@@ -81,7 +81,7 @@ fn doctor_shows_a_hostile_hosts_facts_tamely() {
     let facts = json!({
         "hostname": HOSTILE, "kernel": HOSTILE, "os": HOSTILE, "rdma_core": HOSTILE, "cores": 2
     });
-    let (port, serves) = server(vec![challenge(HOSTILE, 1), welcome(facts)]);
+    let (port, serves) = server(vec![challenge(HOSTILE, 1), welcome(&facts)]);
     let ended = Program::new(&format!("doctor -d soft0 -v 127.0.0.1:{port}")).run();
     let text = ended.stdout + &ended.stderr;
     is_tame(&text);
@@ -102,7 +102,7 @@ fn a_clients_errors_quote_a_hostile_server_tamely() {
         ],
         vec![
             challenge("0.1.0", 1),
-            welcome(json!({"hostname": HOSTILE})),
+            welcome(&json!({"hostname": HOSTILE})),
             abort(),
         ],
         vec![json!({"type": HOSTILE})],
