@@ -10,7 +10,7 @@ use crate::plan::Case;
 use crate::verbs::{Port, VerbsError};
 
 use super::failure::RunFailure;
-use super::message::{Message, printable};
+use super::message::Message;
 use super::needs::{Duties, Needs, Side};
 use super::run::ANSWER_LIMIT;
 use super::session::Session;
@@ -128,10 +128,7 @@ pub(super) fn check_sweep(
     let link = &session.link;
     link.send(&Message::AskLimits)?;
     let theirs = match link.recv(ANSWER_LIMIT, stop)? {
-        Message::Limits(limits) => DeviceLimits {
-            device: printable(&limits.device, 64),
-            ..*limits
-        },
+        Message::Limits(limits) => *limits,
         other => return Err(link.unexpected("limits", &other).into()),
     };
     let ours = DeviceLimits::of(session.station.port());
