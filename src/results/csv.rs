@@ -296,16 +296,17 @@ fn device_cells(result: &ResultFile) -> [String; 4] {
 
 fn latency_cells(latency: Option<&Latency>) -> [String; 11] {
     let count = |value: fn(&Latency) -> u64| cell(latency.map(value));
+    let tail = |value: fn(&Latency) -> Option<u64>| cell(latency.and_then(value));
     [
         count(|latency| latency.count),
         count(|latency| latency.min),
         cell(latency.map(|latency| latency.mean)),
         cell(latency.map(|latency| latency.stddev)),
         count(|latency| latency.p50),
-        count(|latency| latency.p90),
-        count(|latency| latency.p99),
-        count(|latency| latency.p99_9),
-        count(|latency| latency.p99_99),
+        tail(|latency| latency.p90),
+        tail(|latency| latency.p99),
+        tail(|latency| latency.p99_9),
+        tail(|latency| latency.p99_99),
         count(|latency| latency.max),
         count(|latency| latency.overflows),
     ]

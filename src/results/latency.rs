@@ -6,6 +6,7 @@ use hdrhistogram::Histogram;
 use hdrhistogram::serialization::{Deserializer, Serializer, V2DeflateSerializer};
 
 use super::model::Latency;
+use super::percentile::percentile;
 
 /// A result's histogram could not be read back.
 #[derive(Debug, thiserror::Error)]
@@ -39,10 +40,10 @@ impl Latency {
             mean: histogram.mean(),
             stddev: histogram.stdev(),
             p50: histogram.value_at_quantile(0.5),
-            p90: histogram.value_at_quantile(0.9),
-            p99: histogram.value_at_quantile(0.99),
-            p99_9: histogram.value_at_quantile(0.999),
-            p99_99: histogram.value_at_quantile(0.9999),
+            p90: percentile(histogram, 0.9),
+            p99: percentile(histogram, 0.99),
+            p99_9: percentile(histogram, 0.999),
+            p99_99: percentile(histogram, 0.9999),
             max: histogram.max(),
             overflows,
             histogram: serialised.is_ok().then(|| STANDARD.encode(&encoded)),
@@ -85,13 +86,14 @@ mod tests {
             (10_000, 1, 2)
         );
         for (told, exact) in [
-            (latency.p50, 5_000.0),
+            (Some(latency.p50), 5_000.0),
             (latency.p90, 9_000.0),
             (latency.p99, 9_900.0),
             (latency.p99_9, 9_990.0),
             (latency.p99_99, 9_999.0),
-            (latency.max, 10_000.0),
+            (Some(latency.max), 10_000.0),
         ] {
+            let told = told.unwrap();
             assert!(
                 (told as f64 / exact - 1.0).abs() < 0.001,
                 "{told} for {exact}"
@@ -99,6 +101,20 @@ mod tests {
         }
         assert!((latency.mean / 5000.5 - 1.0).abs() < 0.001);
         assert!((latency.stddev / 2886.75 - 1.0).abs() < 0.001);
+    }
+
+    #[test]
+    fn percentiles_of_few_samples_are_not_told() {
+        let of = |count: u64| {
+            let values: Vec<u64> = (1..=count).collect();
+            let latency = Latency::from_histogram(&histogram(3, &values), 0).unwrap();
+            let tail = [latency.p90, latency.p99, latency.p99_9, latency.p99_99];
+            (latency.p50, tail.map(|told| told.is_some()))
+        };
+        assert_eq!(of(1), (1, [false; 4]));
+        assert_eq!(of(6), (3, [false; 4]));
+        assert_eq!(of(999).1, [true, true, false, false]);
+        assert_eq!(of(10_000).1, [true; 4]);
     }
 
     #[test]

@@ -12,6 +12,7 @@ pub mod json;
 pub mod latency;
 pub mod load;
 pub mod model;
+pub mod percentile;
 pub mod rates;
 pub mod schema;
 mod special_file;

@@ -508,14 +508,14 @@ pub struct Latency {
     pub stddev: f64,
     /// Median.
     pub p50: u64,
-    /// 90 % of samples are at most this.
-    pub p90: u64,
-    /// 99 % of samples are at most this.
-    pub p99: u64,
-    /// 99.9 % of samples are at most this.
-    pub p99_9: u64,
-    /// 99.99 % of samples are at most this.
-    pub p99_99: u64,
+    /// 90 % of samples are at most this; `null` of fewer than 10 samples.
+    pub p90: Option<u64>,
+    /// 99 % of samples are at most this; `null` of fewer than 100.
+    pub p99: Option<u64>,
+    /// 99.9 % of samples are at most this; `null` of fewer than 1,000.
+    pub p99_9: Option<u64>,
+    /// 99.99 % of samples are at most this; `null` of fewer than 10,000.
+    pub p99_99: Option<u64>,
     /// Largest.
     pub max: u64,
     /// Samples above what the histogram holds, counted in it at its upper end.

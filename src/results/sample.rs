@@ -231,7 +231,7 @@ pub(super) fn connect() -> (CaseConfig, Run) {
         count,
         min: 1000,
         mean,
-        p99,
+        p99: Some(p99),
         max: p99 + 1000,
         ..Latency::default()
     };

@@ -90,8 +90,8 @@ fn case(id: &str, speed: f64, mtu: u32) -> CaseResult {
             },
             latency_ns: Some(Latency {
                 p50: ns(12_000.0),
-                p99: ns(34_000.0),
-                p99_9: ns(120_000.0),
+                p99: Some(ns(34_000.0)),
+                p99_9: Some(ns(120_000.0)),
                 ..Latency::default()
             }),
             fairness: Some(Fairness {
