@@ -2,12 +2,14 @@
 
 use std::io::{BufRead as _, BufReader};
 use std::net::TcpListener;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
 use serde_json::Value;
 
 /// Workers poll: two sweeps at once would wait for each other's cores.
@@ -70,16 +72,24 @@ impl Program {
             stdout: String::from_utf8(output.stdout).unwrap(),
             stderr: String::from_utf8(output.stderr).unwrap(),
             json: self.json(),
+            files: self
+                .files()
+                .iter()
+                .map(|path| path.display().to_string())
+                .collect(),
         }
     }
 
+    fn files(&self) -> Vec<PathBuf> {
+        let files = std::fs::read_dir(self.folder.path().join("results"));
+        let files = files.into_iter().flatten();
+        files.map(|file| file.unwrap().path()).collect()
+    }
+
     pub fn json(&self) -> Value {
-        let files = std::fs::read_dir(self.folder.path().join("results"))
-            .into_iter()
-            .flatten();
-        let path = files
-            .map(|file| file.unwrap().path())
-            .find(|path| path.extension().is_some_and(|end| end == "json"));
+        let files = self.files();
+        let is_json = |path: &&PathBuf| path.extension().is_some_and(|end| end == "json");
+        let path = files.iter().find(is_json);
         path.map_or(Value::Null, |path| {
             serde_json::from_str(&std::fs::read_to_string(path).unwrap()).unwrap()
         })
@@ -92,6 +102,8 @@ pub struct Ended {
     pub stdout: String,
     pub stderr: String,
     pub json: Value,
+    /// Its result files.
+    pub files: Vec<String>,
 }
 
 impl Ended {
@@ -213,9 +225,16 @@ impl Server {
         std::thread::sleep(Duration::from_secs(1));
     }
 
-    pub fn signal(&self, signal: nix::sys::signal::Signal) {
-        let pid = nix::unistd::Pid::from_raw(self.child.id().try_into().unwrap());
-        nix::sys::signal::kill(pid, signal).unwrap();
+    pub fn signal(&self, signal: Signal) {
+        let pid = Pid::from_raw(self.child.id().try_into().unwrap());
+        kill(pid, signal).unwrap();
+    }
+
+    /// All of it stands still for so long.
+    pub fn stop_for(&self, time: Duration) {
+        self.signal(Signal::SIGSTOP);
+        std::thread::sleep(time);
+        self.signal(Signal::SIGCONT);
     }
 
     /// The exit code of one that ends by itself.

@@ -128,5 +128,7 @@ fn the_timeline_holds_every_message_and_shows_a_stall() {
     assert!(ends.is_sorted_by_key(|end| end.as_f64().unwrap()));
     let stall = timeline["longest_stall_seconds"].as_f64().unwrap();
     assert!(stall > 0.17 && stall < 0.6, "{stall} s between messages");
-    assert_eq!(timeline["min_gbit_per_s"], 0.0);
+    let bandwidth = &ended.cases()[0]["runs"][0]["bandwidth_gbit_per_s"];
+    assert_eq!(bandwidth["min"], 0.0);
+    assert_eq!(bandwidth["count"], ends.len());
 }

@@ -5,7 +5,7 @@ use base64::engine::general_purpose::STANDARD;
 use hdrhistogram::Histogram;
 use hdrhistogram::serialization::{Deserializer, Serializer, V2DeflateSerializer};
 
-use super::model::Latency;
+use super::model::{Bandwidth, Latency};
 use super::percentile::percentile;
 
 /// A result's histogram could not be read back.
@@ -31,9 +31,6 @@ impl Latency {
         if histogram.is_empty() {
             return None;
         }
-        let mut encoded = Vec::new();
-        // Fails only for counts above i64::MAX: the percentiles are then all there is.
-        let serialised = V2DeflateSerializer::new().serialize(histogram, &mut encoded);
         Some(Latency {
             count: histogram.len(),
             min: histogram.min(),
@@ -46,7 +43,7 @@ impl Latency {
             p99_99: percentile(histogram, 0.9999),
             max: histogram.max(),
             overflows,
-            histogram: serialised.is_ok().then(|| STANDARD.encode(&encoded)),
+            histogram: encode(histogram),
         })
     }
 
@@ -55,12 +52,63 @@ impl Latency {
     /// # Errors
     /// When the file has none, or it is damaged.
     pub fn histogram(&self) -> Result<Histogram<u64>, HistogramError> {
-        let text = self.histogram.as_ref().ok_or(HistogramError::Missing)?;
-        let encoded = STANDARD.decode(text)?;
-        Deserializer::new()
-            .deserialize(&mut encoded.as_slice())
-            .map_err(HistogramError::Format)
+        decode(self.histogram.as_deref())
     }
+}
+
+/// The fastest interval that is told apart, in kilobits a second: 10 Tb/s.
+const HIGHEST_KBIT_PER_S: u64 = 10_000_000_000;
+
+impl Bandwidth {
+    /// What the file says of the throughputs of a window's intervals, in gigabits a second; `None` of none.
+    pub fn of_intervals(
+        interval_seconds: f64,
+        gbit_per_s: impl Iterator<Item = f64>,
+    ) -> Option<Bandwidth> {
+        let mut histogram = Histogram::new_with_bounds(1, HIGHEST_KBIT_PER_S, 3).ok()?;
+        gbit_per_s.for_each(|rate| histogram.saturating_record((rate * KBIT).round() as u64));
+        if histogram.is_empty() {
+            return None;
+        }
+        let gbit = |kbit_per_s: u64| kbit_per_s as f64 / KBIT;
+        Some(Bandwidth {
+            interval_seconds,
+            count: histogram.len(),
+            min: gbit(histogram.min()),
+            p1: percentile(&histogram, 0.01).map(gbit),
+            p50: gbit(histogram.value_at_quantile(0.5)),
+            p99: percentile(&histogram, 0.99).map(gbit),
+            max: gbit(histogram.max()),
+            mean: histogram.mean() / KBIT,
+            stddev: histogram.stdev() / KBIT,
+            histogram_kbit_per_s: encode(&histogram),
+        })
+    }
+
+    /// The whole distribution, in kilobits a second.
+    ///
+    /// # Errors
+    /// When the file has none, or it is damaged.
+    pub fn histogram_kbit_per_s(&self) -> Result<Histogram<u64>, HistogramError> {
+        decode(self.histogram_kbit_per_s.as_deref())
+    }
+}
+
+/// Kilobits of a gigabit.
+const KBIT: f64 = 1e6;
+
+/// Fails only for counts above `i64::MAX`: the percentiles are then all there is.
+fn encode(histogram: &Histogram<u64>) -> Option<String> {
+    let mut encoded = Vec::new();
+    let serialised = V2DeflateSerializer::new().serialize(histogram, &mut encoded);
+    serialised.is_ok().then(|| STANDARD.encode(&encoded))
+}
+
+fn decode(text: Option<&str>) -> Result<Histogram<u64>, HistogramError> {
+    let encoded = STANDARD.decode(text.ok_or(HistogramError::Missing)?)?;
+    Deserializer::new()
+        .deserialize(&mut encoded.as_slice())
+        .map_err(HistogramError::Format)
 }
 
 #[cfg(test)]
@@ -120,6 +168,30 @@ mod tests {
     #[test]
     fn no_samples_are_no_latency() {
         assert_eq!(Latency::from_histogram(&histogram(3, &[]), 0), None);
+    }
+
+    #[test]
+    fn bandwidth_is_of_intervals_and_keeps_those_without_a_message() {
+        let rates = (0..=200).map(|index| f64::from(index) * 0.5);
+        let told = Bandwidth::of_intervals(0.01, rates).unwrap();
+        assert_eq!((told.count, told.interval_seconds), (201, 0.01));
+        assert_eq!(told.min, 0.0);
+        for (told, exact) in [
+            (told.p1, 1.0),
+            (Some(told.p50), 50.0),
+            (told.p99, 99.0),
+            (Some(told.max), 100.0),
+            (Some(told.mean), 50.0),
+            (Some(told.stddev), 29.01),
+        ] {
+            let told = told.unwrap();
+            assert!((told / exact - 1.0).abs() < 0.002, "{told} for {exact}");
+        }
+        let all = told.histogram_kbit_per_s().unwrap();
+        assert_eq!((all.len(), all.count_at(0)), (201, 1));
+        let few = Bandwidth::of_intervals(0.01, [0.0, 1e-6, 400.0].into_iter()).unwrap();
+        assert_eq!((few.p1, few.p50, few.p99), (None, 1e-6, None));
+        assert_eq!(Bandwidth::of_intervals(0.01, std::iter::empty()), None);
     }
 
     #[test]
