@@ -15,6 +15,7 @@ mod counters;
 mod death;
 mod distributions;
 mod doctor;
+mod drift;
 mod explain;
 mod fake;
 mod faults;

@@ -76,14 +76,15 @@ fn moderation_by_default_tells_the_latency_of_every_message() {
     ] {
         let latency = |moderation: &str| {
             let words = format!(
-                "--faults tx.rate=200M,rx.rate=200M --mtu 4096 -s 4096 -D 700ms --warmup 300ms {words} {moderation}"
+                "--faults tx.rate=200M,rx.rate=200M --mtu 4096 -s 4096 -D 1300ms --warmup 300ms {words} {moderation}"
             );
             let ended = Program::new(&format!("-d soft0 --timeout 18 --quiet {words}"))
                 .run()
                 .exits(0);
             let case = &ended.cases()[0];
             let latency = &case["runs"][0]["latency_ns"];
-            let figure = |name: &str| latency[name].as_f64().unwrap();
+            // Too slow for the samples that p99 takes: another try.
+            let figure = |name: &str| latency[name].as_f64().unwrap_or(f64::INFINITY);
             (
                 case["config"]["signal_every"].as_u64().unwrap(),
                 figure("p50"),
