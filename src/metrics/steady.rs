@@ -214,10 +214,12 @@ mod tests {
         })
     }
 
+    type Rate = Box<dyn Fn(f64) -> f64>;
+
     /// Rates of warm-ups that take so long, from a part of the final rate, 1: on a line, and approaching it
     /// exponentially, 95 % of the way in that time.
-    fn ramps() -> Vec<(String, Box<dyn Fn(f64) -> f64>)> {
-        let mut ramps: Vec<(String, Box<dyn Fn(f64) -> f64>)> = Vec::new();
+    fn ramps() -> Vec<(String, Rate)> {
+        let mut ramps: Vec<(String, Rate)> = Vec::new();
         for seconds in [1.0, 2.0, 5.0] {
             for from in [0.2, 0.5, 0.8] {
                 let linear = move |at: f64| from + (1.0 - from) * (at / seconds).min(1.0);
