@@ -1,11 +1,12 @@
 //! Whether throughput rose or fell through a window. Pure logic over the window's intervals; it must not know what
 //! becomes of the answer.
 //!
-//! The window is cut into 16 parts of one length, and two shapes are laid through their rates: a straight line, and two
-//! levels, one for each half. Either is a drift when it is at least 5 % of the mean rate, and so clear against the
-//! parts' scatter about it that Student's t is above 5.5 (14 degrees of freedom: noise whose parts know nothing of each
-//! other gets there once in 10,000 windows). Noise that lasts makes neighbouring parts alike: if it forgets itself within a 30th of the
-//! window, 0.5 % of windows are marked at most. What lasts longer than a tenth of the window is, in this window, a drift.
+//! The window is cut into 16 parts of one length. Two shapes are fitted to their throughput: a straight line, and two
+//! levels, one for each half. Either is a drift when it is at least 5 % of the mean, and when Student's t of it against
+//! the parts' scatter is at least 5.5 (14 degrees of freedom).
+//!
+//! False alarms, by simulation: noise without memory is marked in 1 of 10,000 windows, and noise whose memory (to 1/e) is a 30th of
+//! the window in 0.5 % at most. Noise with a memory of a tenth of the window or more cannot be told from a drift.
 
 use super::timeline::Sample;
 use super::trend::{Line, mean};
@@ -57,18 +58,18 @@ pub fn drift(intervals: &[Sample]) -> Option<Drift> {
     if intervals.len() < PARTS * INTERVALS_A_PART {
         return None;
     }
-    let rates = rates_of_parts(intervals)?;
-    let average = mean(rates.iter().copied());
-    let points: Vec<(f64, f64)> = rates
+    let parts = messages_by_part(intervals)?;
+    let average = mean(parts.iter().copied());
+    let points: Vec<(f64, f64)> = parts
         .iter()
         .zip(0..)
-        .map(|(&rate, at)| (f64::from(at), rate))
+        .map(|(&messages, at)| (f64::from(at), messages))
         .collect();
     let line = Line::through(&points)?;
-    let (first, second) = rates.split_at(PARTS / 2);
+    let (first, second) = parts.split_at(PARTS / 2);
     let means = [first, second].map(|half| mean(half.iter().copied()));
     let squares =
-        |half: &[f64], mean: f64| half.iter().map(|rate| (rate - mean).powi(2)).sum::<f64>();
+        |half: &[f64], mean: f64| half.iter().map(|part| (part - mean).powi(2)).sum::<f64>();
     let scatter = (squares(first, means[0]) + squares(second, means[1])) / (PARTS - 2) as f64;
     let [first, second] = means;
     [
@@ -99,7 +100,7 @@ pub fn drift(intervals: &[Sample]) -> Option<Drift> {
 }
 
 /// Messages in each part of the window, spread evenly within an interval; `None` of a window without messages.
-fn rates_of_parts(intervals: &[Sample]) -> Option<[f64; PARTS]> {
+fn messages_by_part(intervals: &[Sample]) -> Option<[f64; PARTS]> {
     let end_ns = intervals.last()?.at_ns as f64;
     let part_ns = end_ns / PARTS as f64;
     let mut parts = [0.0; PARTS];
@@ -221,7 +222,7 @@ mod tests {
         let joined: Vec<Sample> = intervals.drain(20..40).collect();
         intervals[20].messages += joined.iter().map(|it| it.messages).sum::<u64>();
         assert_eq!(drift(&intervals), None);
-        let parts = rates_of_parts(&intervals).unwrap();
+        let parts = messages_by_part(&intervals).unwrap();
         assert!(
             parts
                 .iter()
