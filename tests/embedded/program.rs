@@ -2,7 +2,7 @@
 
 use std::io::{BufRead as _, BufReader};
 use std::net::TcpListener;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
@@ -72,24 +72,16 @@ impl Program {
             stdout: String::from_utf8(output.stdout).unwrap(),
             stderr: String::from_utf8(output.stderr).unwrap(),
             json: self.json(),
-            files: self
-                .files()
-                .iter()
-                .map(|path| path.display().to_string())
-                .collect(),
         }
     }
 
-    fn files(&self) -> Vec<PathBuf> {
-        let files = std::fs::read_dir(self.folder.path().join("results"));
-        let files = files.into_iter().flatten();
-        files.map(|file| file.unwrap().path()).collect()
-    }
-
     pub fn json(&self) -> Value {
-        let files = self.files();
-        let is_json = |path: &&PathBuf| path.extension().is_some_and(|end| end == "json");
-        let path = files.iter().find(is_json);
+        let files = std::fs::read_dir(self.folder.path().join("results"))
+            .into_iter()
+            .flatten();
+        let path = files
+            .map(|file| file.unwrap().path())
+            .find(|path| path.extension().is_some_and(|end| end == "json"));
         path.map_or(Value::Null, |path| {
             serde_json::from_str(&std::fs::read_to_string(path).unwrap()).unwrap()
         })
@@ -102,8 +94,6 @@ pub struct Ended {
     pub stdout: String,
     pub stderr: String,
     pub json: Value,
-    /// Its result files.
-    pub files: Vec<String>,
 }
 
 impl Ended {
