@@ -148,6 +148,7 @@ fn values_that_make_no_sense() {
         "--cq-depth 0",
         "--json - --csv -",
         "--json same --csv same",
+        "--csv - --csv-histograms -",
         "--json ''",
         "--quiet -v",
         "--token a --token-file b",

@@ -128,6 +128,17 @@ pub struct RunArgs {
     /// The control connection.
     #[command(flatten)]
     pub connection: ConnectionArgs,
+    /// Where results go.
+    #[command(flatten)]
+    pub output: OutputArgs,
+    /// How much is said.
+    #[command(flatten)]
+    pub speech: SpeechArgs,
+}
+
+/// Where results go.
+#[derive(Debug, Args)]
+pub struct OutputArgs {
     /// Folder for the result files, made if absent
     #[arg(
         short,
@@ -143,9 +154,9 @@ pub struct RunArgs {
     /// Write the result as CSV to FILE too; `-` is stdout, and the table moves to stderr
     #[arg(long, value_name = "FILE|-", help_heading = "Output")]
     pub csv: Option<PathBuf>,
-    /// How much is said.
-    #[command(flatten)]
-    pub speech: SpeechArgs,
+    /// Write the buckets of latency and bandwidth as CSV to FILE too; `-` is stdout, and the table moves to stderr
+    #[arg(long, value_name = "FILE|-", help_heading = "Output")]
+    pub csv_histograms: Option<PathBuf>,
 }
 
 /// Options of `rocebench serve`.

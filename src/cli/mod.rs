@@ -10,6 +10,7 @@ pub mod dry_run;
 pub mod errors;
 pub mod execute;
 pub mod explain;
+mod format;
 pub mod host;
 pub mod logging;
 mod output;

@@ -11,34 +11,31 @@ use crate::plan::Case;
 use crate::results::file::{WriteError, prepare, prepare_directory, write_whole_until};
 use crate::results::journal::{self, Journal};
 use crate::results::model::{CaseConfig, PerftestPair, ResultFile, Run};
-use crate::results::{against, csv, json, table::Table};
+use crate::results::{against, table::Table};
 use crate::text::printable;
 
 use super::errors::{Failure, say};
+use super::format::Format;
 use super::progress::{self, Progress};
 use super::run::{RunPlan, Sink};
-
-type WriteTo = fn(&ResultFile, &mut dyn Write) -> io::Result<()>;
 
 /// A document that is written at the end.
 struct Document {
     path: PathBuf,
-    write: WriteTo,
+    format: Format,
 }
 
 /// All outputs of one sweep.
 pub(super) struct Output {
-    /// The two that every sweep has come first.
+    /// Those that every sweep has come first.
     documents: Vec<Document>,
     journal: Journal,
     /// The journal could not be written, and that was told.
     is_told: bool,
-    json_to_stdout: bool,
-    csv_to_stdout: bool,
+    on_stdout: Option<Format>,
     table: Table<Box<dyn Write>>,
     /// Why the table could not be shown.
     unshown: Option<io::Error>,
-    comparison_to_stderr: bool,
     progress: Box<dyn Progress>,
     case: String,
 }
@@ -57,41 +54,34 @@ impl Output {
             }
         };
         prepare_directory(folder).map_err(refused("--out"))?;
-        let file = |extension: &str| folder.join(format!("{stem}.{extension}"));
-        let write_json: WriteTo = |result, out| json::write_to(result, out);
-        let write_csv: WriteTo = |result, out| csv::write_to(result, out);
-        let document = |path: &Path, write| Document {
-            path: path.to_owned(),
-            write,
-        };
-        let mut documents = vec![
-            document(&file("json"), write_json),
-            document(&file("csv"), write_csv),
-        ];
-        let output = &plan.output;
-        for (option, sink, write) in [
-            ("--json", &output.json, write_json),
-            ("--csv", &output.csv, write_csv),
-        ] {
-            if let Some(Sink::File(path)) = sink {
-                prepare(path).map_err(refused(option))?;
-                documents.push(document(path, write));
+        let file = |ending: &str| folder.join(format!("{stem}{ending}"));
+        let of_sweep = Format::ALL.map(|format| Document {
+            path: file(format.ending()),
+            format,
+        });
+        let mut documents = Vec::from(of_sweep);
+        for (format, sink) in &plan.output.further {
+            if let Sink::File(path) = sink {
+                prepare(path).map_err(refused(format.option()))?;
+                documents.push(Document {
+                    path: path.clone(),
+                    format: *format,
+                });
             }
         }
-        let out: Box<dyn Write> = if output.stdout_is_taken() {
+        let on_stdout = plan.output.on_stdout();
+        let out: Box<dyn Write> = if on_stdout.is_some() {
             Box::new(io::stderr())
         } else {
             Box::new(io::stdout())
         };
         Ok(Output {
             documents,
-            journal: Journal::new(file(journal::EXTENSION)),
+            journal: Journal::new(file(&format!(".{}", journal::EXTENSION))),
             is_told: false,
-            json_to_stdout: output.json == Some(Sink::Stdout),
-            csv_to_stdout: output.csv == Some(Sink::Stdout),
+            on_stdout,
             table: Table::new(out),
             unshown: None,
-            comparison_to_stderr: output.stdout_is_taken(),
             progress: progress::for_stderr(plan.quiet),
             case: String::new(),
         })
@@ -126,26 +116,26 @@ impl Output {
         let documents = std::mem::take(&mut self.documents);
         let mut failures = Vec::new();
         let mut written: Vec<&Path> = Vec::new();
-        for Document { path, write } in &documents {
+        for Document { path, format } in &documents {
             let waits = || {
                 say(&format!(
                     "rocebench: note: {} waits for a reader; Ctrl-C gives up",
                     path.display()
                 ));
             };
-            match write_whole_until(path, stop, waits, |out| write(result, out)) {
+            match write_whole_until(path, stop, waits, |out| format.write_to(result, out)) {
                 Ok(()) => written.push(path),
                 Err(error) => failures.push(error.to_string()),
             }
         }
-        let are_kept = documents[..2]
+        let are_kept = documents[..Format::ALL.len()]
             .iter()
             .all(|it| written.contains(&it.path.as_path()));
         let journal = self.journal.path().map(Path::to_owned);
         if !are_kept {
             written.extend(journal.as_deref());
         }
-        let to_stderr = self.comparison_to_stderr;
+        let to_stderr = self.on_stdout.is_some();
         self.show(|table| {
             match to_stderr {
                 true => against::write(result, &mut io::stderr())?,
@@ -156,13 +146,9 @@ impl Output {
         if are_kept {
             self.journal.remove();
         }
-        let stdout = if self.json_to_stdout {
-            json::write_to(result, io::stdout().lock())
-        } else if self.csv_to_stdout {
-            csv::write_to(result, io::stdout().lock())
-        } else {
-            Ok(())
-        };
+        let stdout = self.on_stdout.map_or(Ok(()), |format| {
+            format.write_to(result, io::stdout().lock())
+        });
         let unshown = self.unshown.map_or(Ok(()), Err);
         for error in [unshown, stdout].into_iter().filter_map(Result::err) {
             failures.push(format!("cannot write to stdout: {error}"));

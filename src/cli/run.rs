@@ -10,8 +10,9 @@ use crate::plan::{ConfigFile, PlanError, Sweep, SweepSpec, config};
 use crate::verbs::address_of_environment;
 
 use super::against::against;
-use super::args::{DEFAULT_PORT, EndpointArgs, RunArgs};
+use super::args::{DEFAULT_PORT, EndpointArgs, OutputArgs, RunArgs};
 use super::errors::Failure;
+use super::format::Format;
 use super::host::HostPort;
 use super::token::Token;
 
@@ -56,12 +57,10 @@ pub struct EndpointOptions {
 /// Where results go.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OutputOptions {
-    /// Folder for both files of every sweep.
+    /// Folder for the files of every sweep.
     pub out_dir: PathBuf,
-    /// A further JSON document.
-    pub json: Option<Sink>,
-    /// A further CSV document.
-    pub csv: Option<Sink>,
+    /// Further documents.
+    pub further: Vec<(Format, Sink)>,
 }
 
 /// Where one document goes.
@@ -84,9 +83,10 @@ impl From<PathBuf> for Sink {
 }
 
 impl OutputOptions {
-    /// Whether stdout carries a document, so that the table belongs on stderr.
-    pub fn stdout_is_taken(&self) -> bool {
-        self.json == Some(Sink::Stdout) || self.csv == Some(Sink::Stdout)
+    /// The document that stdout carries: the table then belongs on stderr.
+    pub fn on_stdout(&self) -> Option<Format> {
+        let on_stdout = self.further.iter().find(|(_, sink)| *sink == Sink::Stdout);
+        on_stdout.map(|(format, _)| *format)
     }
 }
 
@@ -207,23 +207,33 @@ pub(super) fn server(
     }
 }
 
-fn output(
-    out_dir: PathBuf,
-    json: Option<PathBuf>,
-    csv: Option<PathBuf>,
-) -> Result<OutputOptions, Failure> {
-    let (json, csv) = (json.map(Sink::from), csv.map(Sink::from));
-    if json.is_some() && json == csv {
-        let both = match json {
-            Some(Sink::File(path)) => path.display().to_string(),
-            _ => "stdout".to_owned(),
+fn output(args: OutputArgs) -> Result<OutputOptions, Failure> {
+    let mut further: Vec<(Format, Sink)> = Vec::new();
+    for (format, path) in [
+        (Format::Json, args.json),
+        (Format::Csv, args.csv),
+        (Format::Histograms, args.csv_histograms),
+    ] {
+        let Some(sink) = path.map(Sink::from) else {
+            continue;
         };
-        return Err(
-            Failure::bad_input(format!("--json and --csv both go to {both}"))
-                .with_hint("give one of them a file of its own"),
-        );
+        if let Some((other, _)) = further.iter().find(|(_, other)| *other == sink) {
+            let place = match &sink {
+                Sink::File(path) => path.display().to_string(),
+                Sink::Stdout => "stdout".to_owned(),
+            };
+            let (one, two) = (other.option(), format.option());
+            return Err(
+                Failure::bad_input(format!("{one} and {two} both go to {place}"))
+                    .with_hint("give one of them a file of its own"),
+            );
+        }
+        further.push((format, sink));
     }
-    Ok(OutputOptions { out_dir, json, csv })
+    Ok(OutputOptions {
+        out_dir: args.out,
+        further,
+    })
 }
 
 impl RunPlan {
@@ -233,7 +243,7 @@ impl RunPlan {
     /// Always bad input.
     pub fn new(args: RunArgs) -> Result<RunPlan, Failure> {
         let host = server(args.host, args.connection.port)?;
-        let output = output(args.out, args.json, args.csv)?;
+        let output = output(args.output)?;
         let sweep = sweep(&args.sweep.into(), args.config.as_deref())?;
         let against = against(&args.against, &sweep)?;
         let endpoint = EndpointOptions::new(args.endpoint)?;

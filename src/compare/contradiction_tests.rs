@@ -17,10 +17,10 @@ fn percentiles() -> Latency {
         mean: 25.0,
         stddev: 3.0,
         p50: 20,
-        p90: 30,
-        p99: 40,
-        p99_9: 50,
-        p99_99: 60,
+        p90: Some(30),
+        p99: Some(40),
+        p99_9: Some(50),
+        p99_99: Some(60),
         max: 70,
         ..Latency::default()
     }
@@ -52,6 +52,15 @@ fn moved() -> Direction {
         },
         totals: Totals::in_window(4000, 400_000, 0, 2.0),
         latency_ns: Some(percentiles()),
+        bandwidth_gbit_per_s: Some(Bandwidth {
+            interval_seconds: 1.0,
+            count: 2,
+            min: 0.0016,
+            p50: 0.0016,
+            max: 0.0016,
+            mean: 0.0016,
+            ..Bandwidth::default()
+        }),
         // 4000² / (2 × (1000² + 3000²))
         fairness: Some(Fairness {
             jain: 0.8,
@@ -82,9 +91,7 @@ fn sound() -> Run {
         timeline: Some(Timeline {
             interval_seconds: 1.0,
             at_seconds: vec![1.0, 2.0],
-            messages: vec![2000, 1995],
-            min_gbit_per_s: Some(0.0016),
-            p1_gbit_per_s: Some(0.0016),
+            messages: vec![2000, 2000],
             longest_stall_seconds: Some(0.0),
         }),
         connect: Some(Connect {
@@ -230,7 +237,7 @@ fn what_cannot_be_is_named() {
             "latency of QP 1 with p50 41 ns",
         ),
         (
-            |run| told(run).p99 = 51,
+            |run| told(run).p99 = Some(51),
             "latency with p99 51 ns above p99.9 50 ns",
         ),
         (|run| told(run).max = 55, "p99.99 60 ns above max 55 ns"),
@@ -299,7 +306,7 @@ fn what_cannot_be_is_named() {
         ),
         (
             |run| sampled(run).messages[0] = 1800,
-            "has 4000 messages, and its timeline 3795",
+            "has 4000 messages, and its timeline 3800",
         ),
         (|run| sampled(run).messages.push(1), "2 times and 3 counts"),
         (
@@ -316,8 +323,12 @@ fn what_cannot_be_is_named() {
             "interval (s) of 0",
         ),
         (
-            |run| sampled(run).min_gbit_per_s = Some(-0.1),
-            "a slowest interval (Gb/s) of -0.1",
+            |run| run.forward.bandwidth_gbit_per_s.as_mut().unwrap().min = -0.1,
+            "bandwidth with a min (Gb/s) of -0.1",
+        ),
+        (
+            |run| run.forward.bandwidth_gbit_per_s.as_mut().unwrap().p50 = 0.1,
+            "bandwidth with p50 0.1 Gb/s above max 0.0016 Gb/s",
         ),
         (
             |run| sampled(run).longest_stall_seconds = Some(-1.0),
@@ -341,7 +352,7 @@ fn what_cannot_be_is_named() {
             "lacks the times of its 50 rounds",
         ),
         (
-            |run| connect(run).setup_ns.as_mut().unwrap().p99 = 5,
+            |run| connect(run).setup_ns.as_mut().unwrap().p99 = Some(5),
             "set-up with p90 30 ns above p99 5 ns",
         ),
         (

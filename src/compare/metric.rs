@@ -127,13 +127,13 @@ impl Metric {
             Metric::GbitPerS => run.forward.totals.gbit_per_s,
             Metric::MmsgPerS => run.forward.totals.mmsg_per_s,
             Metric::P50Ns => latency.map(|latency| latency.p50 as f64),
-            Metric::P99Ns => latency.map(|latency| latency.p99 as f64),
-            Metric::P99_9Ns => latency.map(|latency| latency.p99_9 as f64),
+            Metric::P99Ns => latency?.p99.map(|ns| ns as f64),
+            Metric::P99_9Ns => latency?.p99_9.map(|ns| ns as f64),
             Metric::Fairness => run.forward.fairness.as_ref().map(|fairness| fairness.jain),
             Metric::ConnectionsPerS => run.connect.as_ref()?.connections_per_second,
             Metric::SetupP99Ns => {
                 let setup = run.connect.as_ref()?.setup_ns.as_ref()?;
-                Some(setup.p99 as f64)
+                setup.p99.map(|ns| ns as f64)
             }
             Metric::CpuSecondsPerGb => {
                 let bytes = run.forward.totals.bytes;
@@ -152,5 +152,23 @@ impl Metric {
             }
             _ => false,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use hdrhistogram::Histogram;
+
+    use super::*;
+    use crate::results::model::Latency;
+
+    #[test]
+    fn a_percentile_of_few_samples_is_missing_and_not_zero() {
+        let mut histogram = Histogram::new(3).unwrap();
+        (1..=500).for_each(|ns| histogram.record(ns).unwrap());
+        let mut run = Run::default();
+        run.forward.latency_ns = Latency::from_histogram(&histogram, 0);
+        let told = [Metric::P50Ns, Metric::P99Ns, Metric::P99_9Ns].map(|metric| metric.of(&run));
+        assert_eq!(told, [Some(250.0), Some(495.0), None]);
     }
 }

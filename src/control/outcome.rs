@@ -7,14 +7,16 @@ use serde::{Deserialize, Serialize};
 use crate::datapath::{Trouble, WindowProgress, WorkerReport};
 use crate::metrics::clock::Clock;
 use crate::metrics::counters::{EMBEDDED_DRIVER, Growth, Meaning};
+use crate::metrics::drift::drift;
 use crate::metrics::fairness::shares;
 use crate::metrics::histogram::Recorder;
 use crate::metrics::limits::{protocol_efficiency, share_of_limit};
 use crate::metrics::timeline;
 use crate::plan::{Case, Stop, Warmup};
 use crate::results::model::{
-    CaseConfig, ConnectStep, Device, Direction, Fairness, Latency, Limits, PathEvent,
-    PathEventKind, QpResult, Receiver, Timeline, Totals, Window, WorkerResult,
+    Bandwidth, CaseConfig, ConnectStep, Device, Direction, Doubt, DoubtKind, Fairness, Latency,
+    Limits, PathEvent, PathEventKind, QpResult, Receiver, Run, Timeline, Totals, Window,
+    WorkerResult,
 };
 use crate::results::rates::gbit_per_s;
 use crate::verbs::{LinkLayer, Port};
@@ -137,28 +139,37 @@ fn path_event(meaning: Meaning) -> PathEventKind {
     }
 }
 
-/// How throughput went over a window that has closed; `None` when it was too short for a sample.
-pub fn timeline(
+/// Tells how throughput went over the closed window of `run.forward`: nothing when it was too short for a sample.
+pub fn tell_timeline(
     case: &Case,
     mut sampled: timeline::Timeline,
     window: WindowProgress,
-) -> Option<Timeline> {
+    run: &mut Run,
+) {
     sampled.finish(window.elapsed_ns, window.completed);
-    let slowest = sampled.slowest()?;
-    let gbit_per_s = |messages_per_s: f64| messages_per_s * f64::from(case.size_bytes) * 8.0 / 1e9;
+    if sampled.samples().is_empty() {
+        return;
+    }
+    let drift = drift(sampled.samples()).map(|drift| Doubt {
+        kind: DoubtKind::Drift,
+        message: drift.to_string(),
+    });
+    run.forward.window.doubts.extend(drift);
+    let bits = f64::from(case.size_bytes) * 8.0;
+    let gbit_per_s = sampled.rates_per_s().map(|rate| rate * bits / 1e9);
+    let interval_seconds = sampled.interval_ns() as f64 / 1e9;
+    run.forward.bandwidth_gbit_per_s = Bandwidth::of_intervals(interval_seconds, gbit_per_s);
     let samples = sampled.samples().iter();
-    Some(Timeline {
-        interval_seconds: sampled.interval_ns() as f64 / 1e9,
+    run.timeline = Some(Timeline {
+        interval_seconds,
         // Microseconds say enough of intervals of 10 ms, in half the digits.
         at_seconds: samples
             .clone()
             .map(|sample| (sample.at_ns / 1000) as f64 / 1e6)
             .collect(),
         messages: samples.map(|sample| sample.messages).collect(),
-        min_gbit_per_s: Some(gbit_per_s(slowest.min_per_s)),
-        p1_gbit_per_s: Some(gbit_per_s(slowest.p1_per_s)),
-        longest_stall_seconds: Some(slowest.longest_stall_ns as f64 / 1e9),
-    })
+        longest_stall_seconds: Some(sampled.longest_stall_ns() as f64 / 1e9),
+    });
 }
 
 /// What one end sent, wrote or read in its window.
@@ -202,6 +213,7 @@ pub fn direction(case: &Case, finished: &Finished, clock: &Clock) -> Direction {
         limits: limits(case, &finished.fabric, totals.gbit_per_s),
         totals,
         latency_ns: all.as_ref().and_then(latency),
+        bandwidth_gbit_per_s: None,
         fairness: shares(&messages).map(|shares| Fairness {
             jain: shares.jain,
             min_share: shares.min_share,

@@ -351,7 +351,7 @@ fn conclude(
     if notes.measured {
         run.forward = direction(case, &finished, stage.station.clock());
         stage.station.cores().tell_shared(&mut run.forward.workers);
-        run.timeline = outcome::timeline(case, notes.timeline, finished.window);
+        outcome::tell_timeline(case, notes.timeline, finished.window, &mut run);
     } else {
         run.forward.totals.errors = finished.troubles().map(|trouble| trouble.errors()).sum();
     }

@@ -312,12 +312,10 @@ fn of_traffic(stage: &Stage<'_>, moving: &Case, finished: &Finished, tally: Tall
         run.forward.totals.errors = finished.troubles().map(|it| it.errors()).sum();
         return;
     }
-    let warmed = run.forward.window.clone();
+    let warmed = std::mem::take(&mut run.forward.window);
     run.forward = direction(moving, finished, stage.station.clock());
     stage.station.cores().tell_shared(&mut run.forward.workers);
-    run.forward.window = Window {
-        seconds: run.forward.window.seconds,
-        ..warmed
-    };
-    run.timeline = outcome::timeline(moving, tally.timeline, finished.window);
+    run.forward.window.warmup_seconds = warmed.warmup_seconds;
+    run.forward.window.warmup_steady = warmed.warmup_steady;
+    outcome::tell_timeline(moving, tally.timeline, finished.window, run);
 }

@@ -5,12 +5,16 @@ pub mod clock;
 pub mod core_locks;
 pub mod counters;
 pub mod cpu;
+pub mod drift;
 pub mod fairness;
 pub mod histogram;
 pub mod limits;
 pub mod memory;
+#[cfg(test)]
+mod noise;
 pub mod steady;
 pub mod timeline;
+mod trend;
 
 pub use clock::Clock;
 pub use histogram::{Digits, Recorder, Samples, digits_for};

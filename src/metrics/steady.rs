@@ -1,22 +1,39 @@
 //! When a warm-up has done its work: the rule of `--warmup auto`. Pure logic over samples that the
 //! caller takes; it must not know clocks or threads.
 //!
-//! The rule in words: throughput is counted in intervals of at least 50 ms, and at least 20 signalled
-//! completions, so that moderation's bursts do not look like a change. It is steady when each of the
-//! last 6 intervals is within 10 % of their mean, and the means of their earlier and later half are within
-//! 3 % of each other. That takes 300 ms at least. The cap of the warm-up ends one that never gets there.
+//! Throughput is counted in intervals of at least 50 ms, and at least 20 signalled completions, so that moderation's
+//! bursts do not look like a change. A straight line is laid through the last 8, 16, 32 … intervals and through all of
+//! them. Throughput is steady when one of these lines shows that
+//! - it would change by less than 2.5 % in the next 2 s: its slope and twice the slope's standard error together; or
+//! - it has scattered too much to show so little for 3 s, and the slope is within twice its standard error.
+//!
+//! So an even flow is steady after 400 ms, one that scatters by 1 % from interval to interval after about 1.5 s, and one
+//! that scatters by 5 % or more after 3 s. The cap of the warm-up ends one that never gets there.
+//!
+//! What this cannot tell: a rise slower than the noise (with a scatter of 15 % one of less than about 4 % a second),
+//! and a plateau of half a second before a further rise. The window's own test (`drift`) may still find them.
+
+use std::collections::VecDeque;
+
+use super::trend::Line;
 
 /// The shortest interval, in nanoseconds; sampling more often than this gains nothing.
 pub const INTERVAL_NS: u64 = 50_000_000;
 
-/// Intervals that are looked at; even, so that it has halves.
-const INTERVALS: usize = 6;
+/// Intervals of the shortest line.
+const FEWEST_INTERVALS: usize = 8;
+/// Intervals that are kept.
+const MOST_INTERVALS: usize = 256;
 /// Signalled completions in an interval, so that one more or less is no more than 5 %.
 const COMPLETIONS: u64 = 20;
-/// Largest distance of an interval's rate from the mean, relative to it.
-const MAX_DEVIATION: f64 = 0.10;
-/// Largest distance of the halves' means, relative to the whole's.
-const MAX_DRIFT: f64 = 0.03;
+/// How far ahead a change is judged, in seconds.
+const AHEAD_S: f64 = 2.0;
+/// The change in that time that does not matter, relative to the rate.
+const MOST_CHANGE: f64 = 0.025;
+/// Standard errors that a slope may be off.
+const ERRORS: f64 = 2.0;
+/// How long noise must have averaged out, in seconds, where it hides so small a change.
+const NOISY_S: f64 = 3.0;
 
 /// Watches a count of messages until it grows steadily.
 #[derive(Clone, Debug)]
@@ -24,8 +41,15 @@ pub struct SteadyDetector {
     min_messages: u64,
     /// Where the open interval began: time and count.
     open: Option<(u64, u64)>,
-    /// Messages a nanosecond of the last closed intervals, oldest first.
-    rates: Vec<f64>,
+    /// The last closed intervals, oldest first.
+    intervals: VecDeque<Interval>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Interval {
+    began_s: f64,
+    ended_s: f64,
+    messages_per_s: f64,
 }
 
 impl SteadyDetector {
@@ -34,7 +58,7 @@ impl SteadyDetector {
         SteadyDetector {
             min_messages: COMPLETIONS * u64::from(messages_per_completion.max(1)),
             open: None,
-            rates: Vec::with_capacity(INTERVALS),
+            intervals: VecDeque::with_capacity(MOST_INTERVALS),
         }
     }
 
@@ -45,42 +69,53 @@ impl SteadyDetector {
             self.open = Some((at_ns, messages));
             return false;
         };
-        let (elapsed_ns, moved) = (
-            at_ns.saturating_sub(since_ns),
-            messages.saturating_sub(before),
-        );
+        let elapsed_ns = at_ns.saturating_sub(since_ns);
+        let moved = messages.saturating_sub(before);
         if elapsed_ns >= INTERVAL_NS && moved >= self.min_messages {
-            if self.rates.len() == INTERVALS {
-                self.rates.remove(0);
+            if self.intervals.len() == MOST_INTERVALS {
+                self.intervals.pop_front();
             }
-            self.rates.push(moved as f64 / elapsed_ns as f64);
+            self.intervals.push_back(Interval {
+                began_s: since_ns as f64 / 1e9,
+                ended_s: at_ns as f64 / 1e9,
+                messages_per_s: moved as f64 / elapsed_ns as f64 * 1e9,
+            });
             self.open = Some((at_ns, messages));
         }
         self.is_steady()
     }
 
     fn is_steady(&self) -> bool {
-        if self.rates.len() < INTERVALS {
-            return false;
-        }
-        let (earlier, later) = self.rates.split_at(INTERVALS / 2);
-        let average = mean(&self.rates);
-        let drift = (mean(later) - mean(earlier)).abs();
-        let deviation = |rate: &f64| (rate - average).abs();
-        drift <= MAX_DRIFT * average
-            && self
-                .rates
-                .iter()
-                .all(|rate| deviation(rate) <= MAX_DEVIATION * average)
+        let all = self.intervals.len();
+        let doubled = std::iter::successors(Some(FEWEST_INTERVALS), |count| Some(count * 2));
+        doubled
+            .take_while(|&count| count < all)
+            .chain((all >= FEWEST_INTERVALS).then_some(all))
+            .any(|count| self.is_steady_over(count))
     }
-}
 
-fn mean(rates: &[f64]) -> f64 {
-    rates.iter().sum::<f64>() / rates.len() as f64
+    /// Whether the last `count` intervals show it.
+    fn is_steady_over(&self, count: usize) -> bool {
+        let last = self.intervals.range(self.intervals.len() - count..);
+        let point = |it: &Interval| ((it.began_s + it.ended_s) / 2.0, it.messages_per_s);
+        let points: Vec<(f64, f64)> = last.clone().map(point).collect();
+        let (Some(line), Some(first), Some(end)) = (
+            Line::through(&points),
+            last.clone().next(),
+            self.intervals.back(),
+        ) else {
+            return false;
+        };
+        let (slope, error) = (line.slope.abs(), ERRORS * line.slope_error);
+        let lasted_s = end.ended_s - first.began_s;
+        (slope + error) * AHEAD_S <= MOST_CHANGE * line.mean
+            || lasted_s >= NOISY_S && slope <= error
+    }
 }
 
 #[cfg(test)]
 mod tests {
+    use super::super::noise::Noise;
     use super::*;
 
     const MS: u64 = 1_000_000;
@@ -98,17 +133,17 @@ mod tests {
     }
 
     #[test]
-    fn an_even_flow_is_steady_after_six_intervals() {
-        assert_eq!(steady_after_ms(1, 50, |ms| ms * 1000), Some(300));
-        assert_eq!(steady_after_ms(1, 10, |ms| ms * 1000), Some(300));
+    fn an_even_flow_is_steady_after_eight_intervals() {
+        assert_eq!(steady_after_ms(1, 50, |ms| ms * 1000), Some(400));
+        assert_eq!(steady_after_ms(1, 10, |ms| ms * 1000), Some(400));
     }
 
     #[test]
     fn a_late_sample_counts_by_its_own_time() {
         let mut detector = SteadyDetector::new(1);
-        let times_ms = [0, 50, 130, 180, 240, 390, 440];
-        let steady: Vec<_> = times_ms.map(|ms| detector.push(ms * MS, ms * 1000)).into();
-        assert_eq!(steady, [false, false, false, false, false, false, true]);
+        let times_ms = [0, 50, 130, 180, 240, 390, 440, 490, 700];
+        let steady = times_ms.map(|ms| detector.push(ms * MS, ms * 1000));
+        assert_eq!(steady.iter().position(|&steady| steady), Some(8));
     }
 
     #[test]
@@ -118,25 +153,15 @@ mod tests {
     }
 
     #[test]
-    fn a_ramp_is_not_steady_before_it_ends() {
-        // The rate grows fivefold in the first second, then stays.
-        let count = |ms: u64| {
-            let ramp = ms.min(1000);
-            ramp * 200 + ramp * ramp * 2 / 5 + ms.saturating_sub(1000) * 1000
-        };
-        let after = steady_after_ms(1, 50, count).unwrap();
-        assert!((1000..=1400).contains(&after), "{after} ms");
-    }
-
-    #[test]
-    fn a_see_saw_is_never_steady() {
+    fn a_see_saw_averages_out_but_not_at_once() {
         // 50 ms at full rate, 50 ms at a third of it, for ever.
         let count = |ms: u64| {
             (ms / 100) * 50 * 4 * 1000
                 + (ms % 100).min(50) * 3000
                 + (ms % 100).saturating_sub(50) * 1000
         };
-        assert_eq!(steady_after_ms(1, 50, count), None);
+        let after = steady_after_ms(1, 50, count).unwrap();
+        assert!((3000..=4000).contains(&after), "{after} ms");
     }
 
     #[test]
@@ -144,8 +169,8 @@ mod tests {
         // 2.5 completions of 100 messages fall into 50 ms: the intervals become longer instead.
         let count = |ms: u64| ms * 5 / 100 * 100;
         let after = steady_after_ms(100, 50, count).unwrap();
-        assert!(after >= 6 * 400, "{after} ms");
-        assert!(after <= 6 * 500, "{after} ms");
+        assert!(after >= 8 * 400, "{after} ms");
+        assert!(after <= 8 * 500, "{after} ms");
     }
 
     #[test]
@@ -153,6 +178,117 @@ mod tests {
         let mut detector = SteadyDetector::new(1);
         for step in 0..20 {
             assert!(!detector.push(step * 50 * MS, 1_000_000 - step * 1000));
+        }
+    }
+
+    #[test]
+    fn a_long_warm_up_keeps_no_more_than_it_needs() {
+        let mut detector = SteadyDetector::new(1);
+        (0..2_000).for_each(|step| {
+            detector.push(step * 50 * MS, step * step);
+        });
+        assert_eq!(detector.intervals.len(), MOST_INTERVALS);
+    }
+
+    /// The default cap of a warm-up.
+    const CAP_S: f64 = 5.0;
+
+    /// When a rate that scatters by `scatter` from interval to interval is called steady, in seconds; `None` where the
+    /// cap ends the warm-up.
+    fn steady_after_s(
+        rate: &dyn Fn(f64) -> f64,
+        scatter: f64,
+        alike_intervals: f64,
+        seed: u64,
+    ) -> Option<f64> {
+        let mut noise = Noise::new(seed, alike_intervals);
+        let mut detector = SteadyDetector::new(1);
+        detector.push(0, 0);
+        let mut messages = 0.0;
+        let steps = (CAP_S / 0.05) as u64;
+        (1..=steps).find_map(|step| {
+            let middle_s = (step as f64 - 0.5) * 0.05;
+            messages += (rate(middle_s) * (1.0 + scatter * noise.next())).max(0.0) * 1e6 * 0.05;
+            let is_steady = detector.push(step * INTERVAL_NS, messages as u64);
+            is_steady.then_some(step as f64 * 0.05)
+        })
+    }
+
+    type Rate = Box<dyn Fn(f64) -> f64>;
+
+    /// Rates of warm-ups that take so long, from a part of the final rate, 1: on a line, and approaching it
+    /// exponentially, 95 % of the way in that time.
+    fn ramps() -> Vec<(String, Rate)> {
+        let mut ramps: Vec<(String, Rate)> = Vec::new();
+        for seconds in [1.0, 2.0, 5.0] {
+            for from in [0.2, 0.5, 0.8] {
+                let linear = move |at: f64| from + (1.0 - from) * (at / seconds).min(1.0);
+                let gradual = move |at: f64| 1.0 - (1.0 - from) * (-3.0 * at / seconds).exp();
+                ramps.push((format!("{seconds} s from {from}, linear"), Box::new(linear)));
+                ramps.push((
+                    format!("{seconds} s from {from}, exponential"),
+                    Box::new(gradual),
+                ));
+            }
+        }
+        ramps
+    }
+
+    /// How many of some warm-ups are called steady below 97 % of the final rate, and the lowest rate of those.
+    fn early(rate: &dyn Fn(f64) -> f64, scatter: f64, times: u64) -> (usize, f64) {
+        let rates = (0..times)
+            .filter_map(|seed| steady_after_s(rate, scatter, 0.0, seed))
+            .map(rate)
+            .filter(|rate| *rate < 0.97);
+        rates.fold((0, 1.0), |(count, least), rate| {
+            (count + 1, rate.min(least))
+        })
+    }
+
+    #[test]
+    fn a_ramp_is_not_steady_before_it_ends() {
+        for (name, rate) in ramps() {
+            assert_eq!(early(&rate, 0.0, 1).0, 0, "{name}");
+            for scatter in [0.003, 0.01, 0.03, 0.05] {
+                let (count, least) = early(&rate, scatter, 25);
+                assert!(
+                    count <= 1 && least >= 0.95,
+                    "{name}, {scatter}: {count}, {least}"
+                );
+            }
+        }
+    }
+
+    #[test]
+    fn steep_ramps_are_seen_through_much_noise() {
+        for (name, rate) in ramps() {
+            // One that rises in 3 s by less than the noise hides is not told.
+            let is_steep = !name.starts_with("5 s") || name == "5 s from 0.2, linear";
+            for scatter in [0.15, 0.30].into_iter().filter(|_| is_steep) {
+                assert!(early(&rate, scatter, 25).0 <= 1, "{name}, {scatter}");
+            }
+        }
+    }
+
+    #[test]
+    fn plain_noise_is_steady_within_the_cap() {
+        for (scatter, median_s) in [
+            (0.003, 0.7),
+            (0.01, 1.6),
+            (0.03, 3.0),
+            (0.05, 3.0),
+            (0.15, 3.0),
+            (0.30, 3.0),
+        ] {
+            for alike in [0.0, 2.0] {
+                let times: Vec<Option<f64>> = (0..100)
+                    .map(|seed| steady_after_s(&|_| 1.0, scatter, alike, seed))
+                    .collect();
+                let mut known: Vec<f64> = times.into_iter().flatten().collect();
+                known.sort_by(f64::total_cmp);
+                assert!(known.len() >= 99, "scatter {scatter}: {}", known.len());
+                assert!(known[50] <= median_s + 0.01, "{scatter}: {} s", known[50]);
+            }
         }
     }
 }

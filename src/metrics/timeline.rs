@@ -27,17 +27,6 @@ pub struct Timeline {
     seen: (u64, u64),
 }
 
-/// The slowest parts of a timeline.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Slowest {
-    /// Messages a second of the slowest interval.
-    pub min_per_s: f64,
-    /// Messages a second that 1 % of the intervals, at least one, were at or below.
-    pub p1_per_s: f64,
-    /// Longest row of intervals without a message.
-    pub longest_stall_ns: u64,
-}
-
 impl Default for Timeline {
     fn default() -> Self {
         Timeline {
@@ -92,30 +81,31 @@ impl Timeline {
         &self.samples
     }
 
-    /// The slowest parts; `None` without a sample.
-    pub fn slowest(&self) -> Option<Slowest> {
-        let mut began_ns = 0;
-        let (mut stall_ns, mut longest_stall_ns) = (0, 0);
-        let mut rates = Vec::with_capacity(self.samples.len());
-        for sample in &self.samples {
-            let length_ns = sample.at_ns.saturating_sub(began_ns);
-            began_ns = sample.at_ns;
-            rates.push(sample.messages as f64 / (length_ns as f64 / 1e9));
-            stall_ns = if sample.messages == 0 {
+    /// Messages a second in each interval, oldest first.
+    pub fn rates_per_s(&self) -> impl Iterator<Item = f64> {
+        self.lengths_ns()
+            .map(|(length_ns, messages)| messages as f64 / (length_ns as f64 / 1e9))
+    }
+
+    /// The longest row of intervals without a message.
+    pub fn longest_stall_ns(&self) -> u64 {
+        let mut stall_ns = 0;
+        let stalls = self.lengths_ns().map(|(length_ns, messages)| {
+            stall_ns = if messages == 0 {
                 stall_ns + length_ns
             } else {
                 0
             };
-            longest_stall_ns = longest_stall_ns.max(stall_ns);
-        }
-        rates.sort_by(f64::total_cmp);
-        // Nearest rank: the smallest rate that at least 1 % of the intervals do not exceed.
-        let p1 = rates.len().div_ceil(100).checked_sub(1)?;
-        Some(Slowest {
-            min_per_s: *rates.first()?,
-            p1_per_s: *rates.get(p1)?,
-            longest_stall_ns,
-        })
+            stall_ns
+        });
+        stalls.max().unwrap_or(0)
+    }
+
+    /// Length of each interval, and its messages.
+    fn lengths_ns(&self) -> impl Iterator<Item = (u64, u64)> {
+        let starts = std::iter::once(0).chain(self.samples.iter().map(|sample| sample.at_ns));
+        let lengths = self.samples.iter().zip(starts);
+        lengths.map(|(sample, start_ns)| (sample.at_ns.saturating_sub(start_ns), sample.messages))
     }
 
     fn close(&mut self) {
@@ -189,7 +179,7 @@ mod tests {
         assert_eq!(samples(&of(&[(10, 100), (13, 130)])), [(13, 130)]);
         assert_eq!(samples(&of(&[(2, 7)])), [(2, 7)]);
         assert_eq!(samples(&of(&[])), []);
-        assert_eq!(of(&[]).slowest(), None);
+        assert_eq!(of(&[]).longest_stall_ns(), 0);
     }
 
     #[test]
@@ -212,12 +202,8 @@ mod tests {
     }
 
     #[test]
-    fn the_slowest_parts_are_found() {
-        let steady = (1..=300).map(|i| (i * 10, i * 100));
-        let timeline = of(&steady.collect::<Vec<_>>());
-        let even = timeline.slowest().unwrap();
-        assert!((even.min_per_s - 10_000.0).abs() < 1e-6 && even.longest_stall_ns == 0);
-        let stalled = of(&[
+    fn rates_and_stalls_are_those_of_the_intervals() {
+        let timeline = of(&[
             (10, 100),
             (20, 100),
             (32, 100),
@@ -225,23 +211,10 @@ mod tests {
             (50, 300),
             (60, 301),
         ]);
-        let slowest = stalled.slowest().unwrap();
-        assert_eq!(slowest.longest_stall_ns, 22 * MS);
-        assert!(slowest.min_per_s.abs() < 1e-9 && slowest.p1_per_s.abs() < 1e-9);
-    }
-
-    #[test]
-    fn one_slow_interval_in_a_thousand_is_not_the_first_percentile() {
-        let mut count = 0;
-        let timeline = of(&(1..=1000)
-            .map(|i| {
-                count += if i == 500 { 1 } else { 100 };
-                (i * 10, count)
-            })
-            .collect::<Vec<_>>());
-        let slowest = timeline.slowest().unwrap();
-        assert!((slowest.min_per_s - 100.0).abs() < 1e-6);
-        assert!((slowest.p1_per_s - 10_000.0).abs() < 1e-6);
+        assert_eq!(timeline.longest_stall_ns(), 22 * MS);
+        let rates: Vec<f64> = timeline.rates_per_s().map(f64::round).collect();
+        assert_eq!(rates, [10_000.0, 0.0, 0.0, 11_111.0, 100.0]);
+        assert_eq!(of(&[(10, 1), (20, 2)]).longest_stall_ns(), 0);
     }
 
     #[test]

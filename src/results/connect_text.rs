@@ -2,7 +2,7 @@
 //! traffic's. It must not know the table.
 
 use super::model::{CaseConfig, Connect, ConnectStep, Latency};
-use super::table::digits;
+use super::table::{digits, figure};
 
 /// Columns that a line has at most.
 const WIDTH: usize = 118;
@@ -58,11 +58,11 @@ fn rates(config: &CaseConfig, connect: &Connect) -> String {
         None => "  no round was finished".to_owned(),
     };
     if let Some(setup) = &connect.setup_ns {
-        let [mean, p99] = [setup.mean, setup.p99 as f64].map(|ns| ns / 1e6);
+        let ms = |ns: Option<f64>| figure(ns.map(|ns| ns / 1e6), digits);
         line += &format!(
-            ", set up in {mean:.*} ms (p99 {p99:.*})",
-            digits(mean),
-            digits(p99)
+            ", set up in {} ms (p99 {})",
+            ms(Some(setup.mean)),
+            ms(setup.p99.map(|ns| ns as f64))
         );
     }
     line += &match config.traffic_qps {
@@ -78,19 +78,19 @@ fn rates(config: &CaseConfig, connect: &Connect) -> String {
 
 fn step(step: &ConnectStep) -> String {
     let Latency { mean, p99, .. } = &step.time_ns;
-    let [mean, p99] = [*mean, *p99 as f64].map(|ns| short(ns / 1e3));
+    let [mean, p99] =
+        [Some(*mean), p99.map(|ns| ns as f64)].map(|ns| figure(ns.map(|ns| ns / 1e3), short));
     format!("{} {mean}/{p99}", step.step)
 }
 
-/// Three figures that count.
-fn short(value: f64) -> String {
-    let digits = match value {
+/// Digits after the point that leave three that count.
+fn short(value: f64) -> usize {
+    match value {
         value if value >= 99.95 => 0,
         value if value >= 9.995 => 1,
         value if value >= 0.1 => 2,
         _ => 3,
-    };
-    format!("{value:.digits$}")
+    }
 }
 
 #[cfg(test)]
@@ -138,6 +138,18 @@ mod tests {
             ]
         );
         assert!(lines.iter().all(|line| line.chars().count() <= WIDTH));
+    }
+
+    #[test]
+    fn percentiles_of_few_rounds_are_dashes() {
+        let (config, mut run) = sample::connect();
+        let connect = run.connect.as_mut().unwrap();
+        connect.setup_ns.as_mut().unwrap().p99 = None;
+        connect.steps.truncate(1);
+        connect.steps[0].time_ns.p99 = None;
+        let lines = lines(&config, connect);
+        assert!(lines[0].contains("in 3.200 ms (p99 -);"), "{}", lines[0]);
+        assert_eq!(lines[1], "  create 20.0/-");
     }
 
     #[test]

@@ -6,12 +6,12 @@ use std::io::{self, Write};
 mod set_up;
 
 use super::model::{
-    CaseConfig, CaseResult, Device, Direction, Latency, QpResult, ResultFile, Run, Window,
-    WorkerResult,
+    Bandwidth, CaseConfig, CaseResult, Device, Direction, Latency, QpResult, ResultFile, Run,
+    Window, WorkerResult,
 };
 
 /// All columns, in order. New ones are added at the end, so that positions stay.
-pub const COLUMNS: [&str; 119] = [
+pub const COLUMNS: [&str; 128] = [
     // The case.
     "id",
     "op",
@@ -139,6 +139,16 @@ pub const COLUMNS: [&str; 119] = [
     "connect_connect_ns_p99",
     "connect_connect_ns_max",
     "connect_stale_rejections",
+    // Throughput over the intervals of the timeline, of all QPs.
+    "bandwidth_gbit_per_s_interval_seconds",
+    "bandwidth_gbit_per_s_count",
+    "bandwidth_gbit_per_s_min",
+    "bandwidth_gbit_per_s_p1",
+    "bandwidth_gbit_per_s_p50",
+    "bandwidth_gbit_per_s_p99",
+    "bandwidth_gbit_per_s_max",
+    "bandwidth_gbit_per_s_mean",
+    "bandwidth_gbit_per_s_stddev",
 ];
 
 /// Writes header and rows to a stream, such as stdout.
@@ -166,12 +176,13 @@ pub fn write_to(result: &ResultFile, out: impl Write) -> io::Result<()> {
                     .as_ref()
                     .map_or_else(|| none.clone(), set_up::cells);
                 let all = all_cells(direction);
+                let bandwidth = bandwidth_cells(direction.bandwidth_gbit_per_s.as_ref());
                 let row = head.iter().chain(&all).chain(tail.clone());
-                writer.write_record(row.chain(&connect))?;
+                writer.write_record(row.chain(&connect).chain(&bandwidth))?;
                 for qp in &direction.qps {
                     let one = qp_cells(qp);
                     let row = head.iter().chain(&one).chain(tail.clone());
-                    writer.write_record(row.chain(&none))?;
+                    writer.write_record(row.chain(&none).chain(&bandwidth_cells(None)))?;
                 }
             }
         }
@@ -296,18 +307,34 @@ fn device_cells(result: &ResultFile) -> [String; 4] {
 
 fn latency_cells(latency: Option<&Latency>) -> [String; 11] {
     let count = |value: fn(&Latency) -> u64| cell(latency.map(value));
+    let tail = |value: fn(&Latency) -> Option<u64>| cell(latency.and_then(value));
     [
         count(|latency| latency.count),
         count(|latency| latency.min),
         cell(latency.map(|latency| latency.mean)),
         cell(latency.map(|latency| latency.stddev)),
         count(|latency| latency.p50),
-        count(|latency| latency.p90),
-        count(|latency| latency.p99),
-        count(|latency| latency.p99_9),
-        count(|latency| latency.p99_99),
+        tail(|latency| latency.p90),
+        tail(|latency| latency.p99),
+        tail(|latency| latency.p99_9),
+        tail(|latency| latency.p99_99),
         count(|latency| latency.max),
         count(|latency| latency.overflows),
+    ]
+}
+
+fn bandwidth_cells(bandwidth: Option<&Bandwidth>) -> [String; 9] {
+    let gbit = |value: fn(&Bandwidth) -> f64| cell(bandwidth.map(value));
+    [
+        gbit(|bandwidth| bandwidth.interval_seconds),
+        cell(bandwidth.map(|bandwidth| bandwidth.count)),
+        gbit(|bandwidth| bandwidth.min),
+        cell(bandwidth.and_then(|bandwidth| bandwidth.p1)),
+        gbit(|bandwidth| bandwidth.p50),
+        cell(bandwidth.and_then(|bandwidth| bandwidth.p99)),
+        gbit(|bandwidth| bandwidth.max),
+        gbit(|bandwidth| bandwidth.mean),
+        gbit(|bandwidth| bandwidth.stddev),
     ]
 }
 
@@ -354,7 +381,10 @@ mod tests {
             connect_destroy_ns_max,connect_resolve_ns_min,connect_resolve_ns_mean,connect_resolve_ns_p99,\
             connect_resolve_ns_max,connect_route_ns_min,connect_route_ns_mean,connect_route_ns_p99,\
             connect_route_ns_max,connect_connect_ns_min,connect_connect_ns_mean,connect_connect_ns_p99,\
-            connect_connect_ns_max,connect_stale_rejections\n";
+            connect_connect_ns_max,connect_stale_rejections,bandwidth_gbit_per_s_interval_seconds,\
+            bandwidth_gbit_per_s_count,bandwidth_gbit_per_s_min,bandwidth_gbit_per_s_p1,bandwidth_gbit_per_s_p50,\
+            bandwidth_gbit_per_s_p99,bandwidth_gbit_per_s_max,bandwidth_gbit_per_s_mean,\
+            bandwidth_gbit_per_s_stddev\n";
         assert_eq!(String::from_utf8(out).unwrap(), header);
     }
 
@@ -403,9 +433,15 @@ mod tests {
             for (name, value) in case["config"].as_object().unwrap() {
                 assert_same(row, name, value);
             }
-            for object in ["window", "latency_ns", "fairness", "limits"] {
+            for object in [
+                "window",
+                "latency_ns",
+                "bandwidth_gbit_per_s",
+                "fairness",
+                "limits",
+            ] {
                 for (name, value) in run[object].as_object().into_iter().flatten() {
-                    if name != "histogram" && name != "doubts" {
+                    if !name.starts_with("histogram") && name != "doubts" {
                         assert_same(row, &format!("{object}_{name}"), value);
                     }
                 }

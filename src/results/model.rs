@@ -381,10 +381,6 @@ pub struct Timeline {
     /// Messages whose completions were seen in each interval.
     #[serde(serialize_with = "super::compact::in_one_line")]
     pub messages: Vec<u64>,
-    /// Payload throughput of the slowest interval; `null` without an interval.
-    pub min_gbit_per_s: Option<f64>,
-    /// Payload throughput that 1 % of the intervals were below or at.
-    pub p1_gbit_per_s: Option<f64>,
     /// Longest time without a completion, to the precision of an interval; 0 where every one had some.
     pub longest_stall_seconds: Option<f64>,
 }
@@ -460,6 +456,9 @@ pub struct Direction {
     pub totals: Totals,
     /// All QPs' latencies in one histogram, in nanoseconds from post to completion seen; `null` when off.
     pub latency_ns: Option<Latency>,
+    /// Throughput over the intervals of `timeline`; `null` where there is none, as in `reverse`.
+    #[serde(default)]
+    pub bandwidth_gbit_per_s: Option<Bandwidth>,
     /// How evenly the QPs were served; `null` without traffic.
     pub fairness: Option<Fairness>,
     /// Each QP.
@@ -508,20 +507,46 @@ pub struct Latency {
     pub stddev: f64,
     /// Median.
     pub p50: u64,
-    /// 90 % of samples are at most this.
-    pub p90: u64,
-    /// 99 % of samples are at most this.
-    pub p99: u64,
-    /// 99.9 % of samples are at most this.
-    pub p99_9: u64,
-    /// 99.99 % of samples are at most this.
-    pub p99_99: u64,
+    /// 90 % of samples are at most this; `null` of fewer than 10 samples.
+    pub p90: Option<u64>,
+    /// 99 % of samples are at most this; `null` of fewer than 100.
+    pub p99: Option<u64>,
+    /// 99.9 % of samples are at most this; `null` of fewer than 1,000.
+    pub p99_9: Option<u64>,
+    /// 99.99 % of samples are at most this; `null` of fewer than 10,000.
+    pub p99_99: Option<u64>,
     /// Largest.
     pub max: u64,
     /// Samples above what the histogram holds, counted in it at its upper end.
     pub overflows: u64,
     /// The whole distribution: `HdrHistogram` V2, deflated, in base64; `null` where it was left out.
     pub histogram: Option<String>,
+}
+
+/// A distribution of payload throughput over the intervals of a window, in gigabits a second; each interval is one
+/// sample.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Bandwidth {
+    /// Length of an interval that was aimed at: over longer ones throughput scatters less.
+    pub interval_seconds: f64,
+    /// Intervals.
+    pub count: u64,
+    /// The slowest.
+    pub min: f64,
+    /// 1 % of the intervals were at most so fast; `null` of fewer than 100.
+    pub p1: Option<f64>,
+    /// Median.
+    pub p50: f64,
+    /// 99 % of the intervals were at most so fast; `null` of fewer than 100.
+    pub p99: Option<f64>,
+    /// The fastest.
+    pub max: f64,
+    /// Arithmetic mean.
+    pub mean: f64,
+    /// Standard deviation of the intervals.
+    pub stddev: f64,
+    /// The whole distribution, in kilobits a second: `HdrHistogram` V2, deflated, in base64.
+    pub histogram_kbit_per_s: Option<String>,
 }
 
 /// How evenly QPs shared what was moved.

@@ -100,6 +100,7 @@ fn direction(messages: [u64; 2]) -> Direction {
             errors: 0,
         },
         latency_ns: latency(11),
+        bandwidth_gbit_per_s: None,
         fairness: Some(Fairness {
             jain: 0.99,
             min_share: 0.9,
@@ -162,14 +163,14 @@ fn timeline() -> Timeline {
         interval_seconds: 0.01,
         at_seconds: vec![0.0101, 0.0203, 0.0301],
         messages: vec![1780, 0, 1790],
-        min_gbit_per_s: Some(0.0),
-        p1_gbit_per_s: Some(0.0),
         longest_stall_seconds: Some(0.0102),
     }
 }
 
 fn send_run() -> Run {
     let mut forward = direction([160_000, 196_000]);
+    let rates = (1..=200).map(|index| 90.0 + f64::from(index) * 0.03);
+    forward.bandwidth_gbit_per_s = Bandwidth::of_intervals(0.01, rates);
     forward.window = Window {
         seconds: 2.0,
         warmup_seconds: 0.3,
@@ -231,7 +232,7 @@ pub(super) fn connect() -> (CaseConfig, Run) {
         count,
         min: 1000,
         mean,
-        p99,
+        p99: Some(p99),
         max: p99 + 1000,
         ..Latency::default()
     };

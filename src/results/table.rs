@@ -196,8 +196,8 @@ fn cells(config: &CaseConfig, direction: &Direction, suffix: &str) -> [String; C
         figure(totals.gbit_per_s, digits),
         figure(totals.mmsg_per_s, digits),
         micros(latency.map(|latency| latency.p50)),
-        micros(latency.map(|latency| latency.p99)),
-        micros(latency.map(|latency| latency.p99_9)),
+        micros(latency.and_then(|latency| latency.p99)),
+        micros(latency.and_then(|latency| latency.p99_9)),
         figure(
             direction.fairness.as_ref().map(|fairness| fairness.jain),
             |_| 3,
@@ -275,7 +275,8 @@ fn path_events(run: &Run) -> String {
     counts.join(", ")
 }
 
-fn figure(value: Option<f64>, digits: impl Fn(f64) -> usize) -> String {
+/// A figure, or a dash for what was not measured.
+pub(super) fn figure(value: Option<f64>, digits: impl Fn(f64) -> usize) -> String {
     match value {
         Some(value) => format!("{value:.*}", digits(value)),
         None => NOT_MEASURED.to_owned(),
@@ -353,7 +354,7 @@ mod tests {
         let run = &mut cases[0].runs[0];
         run.reverse = Some(run.forward.clone());
         let latency = run.forward.latency_ns.as_mut().unwrap();
-        (latency.p50, latency.p99, latency.p99_9) = (999_999, 12_345_678, 123_456_789);
+        (latency.p50, latency.p99, latency.p99_9) = (999_999, Some(12_345_678), Some(123_456_789));
         run.forward.totals.gbit_per_s = Some(399.999);
         for line in table(&cases).lines() {
             assert!(line.chars().count() <= 110, "{line}");

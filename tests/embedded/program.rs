@@ -8,6 +8,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
 use serde_json::Value;
 
 /// Workers poll: two sweeps at once would wait for each other's cores.
@@ -213,9 +215,16 @@ impl Server {
         std::thread::sleep(Duration::from_secs(1));
     }
 
-    pub fn signal(&self, signal: nix::sys::signal::Signal) {
-        let pid = nix::unistd::Pid::from_raw(self.child.id().try_into().unwrap());
-        nix::sys::signal::kill(pid, signal).unwrap();
+    pub fn signal(&self, signal: Signal) {
+        let pid = Pid::from_raw(self.child.id().try_into().unwrap());
+        kill(pid, signal).unwrap();
+    }
+
+    /// All of it stands still for so long.
+    pub fn stop_for(&self, time: Duration) {
+        self.signal(Signal::SIGSTOP);
+        std::thread::sleep(time);
+        self.signal(Signal::SIGCONT);
     }
 
     /// The exit code of one that ends by itself.

@@ -76,14 +76,15 @@ fn moderation_by_default_tells_the_latency_of_every_message() {
     ] {
         let latency = |moderation: &str| {
             let words = format!(
-                "--faults tx.rate=200M,rx.rate=200M --mtu 4096 -s 4096 -D 700ms --warmup 300ms {words} {moderation}"
+                "--faults tx.rate=200M,rx.rate=200M --mtu 4096 -s 4096 -D 1300ms --warmup 300ms {words} {moderation}"
             );
             let ended = Program::new(&format!("-d soft0 --timeout 18 --quiet {words}"))
                 .run()
                 .exits(0);
             let case = &ended.cases()[0];
             let latency = &case["runs"][0]["latency_ns"];
-            let figure = |name: &str| latency[name].as_f64().unwrap();
+            // Too slow for the samples that p99 takes: another try.
+            let figure = |name: &str| latency[name].as_f64().unwrap_or(f64::INFINITY);
             (
                 case["config"]["signal_every"].as_u64().unwrap(),
                 figure("p50"),
@@ -128,5 +129,7 @@ fn the_timeline_holds_every_message_and_shows_a_stall() {
     assert!(ends.is_sorted_by_key(|end| end.as_f64().unwrap()));
     let stall = timeline["longest_stall_seconds"].as_f64().unwrap();
     assert!(stall > 0.17 && stall < 0.6, "{stall} s between messages");
-    assert_eq!(timeline["min_gbit_per_s"], 0.0);
+    let bandwidth = &ended.cases()[0]["runs"][0]["bandwidth_gbit_per_s"];
+    assert_eq!(bandwidth["min"], 0.0);
+    assert_eq!(bandwidth["count"], ends.len());
 }

@@ -4,9 +4,9 @@
 
 use hdrhistogram::Histogram;
 use rocebench::results::model::{
-    CaseConfig, CaseResult, Device, Direction, Fairness, Host, Latency, Limits, PerftestComparison,
-    PerftestPair, QpResult, ResultFile, Run, SCHEMA_VERSION, Timeline, Tool, Totals, Window,
-    WorkerResult,
+    Bandwidth, CaseConfig, CaseResult, Device, Direction, Fairness, Host, Latency, Limits,
+    PerftestComparison, PerftestPair, QpResult, ResultFile, Run, SCHEMA_VERSION, Timeline, Tool,
+    Totals, Window, WorkerResult,
 };
 
 /// What the sweep goes through.
@@ -189,7 +189,7 @@ impl Synthetic {
             .collect();
         let squares: f64 = shares.iter().map(|share| share * share).sum();
         let even = sum / f64::from(qps);
-        Run {
+        let mut run = Run {
             run,
             started_at: self.started_at.to_owned(),
             complete: true,
@@ -202,6 +202,7 @@ impl Synthetic {
                 },
                 totals: Totals::in_window(messages, messages * size, 0, seconds),
                 latency_ns: latency(rng, typical_ns, 400, true),
+                bandwidth_gbit_per_s: None,
                 fairness: Some(Fairness {
                     jain: sum * sum / f64::from(qps) / squares,
                     min_share: shares.iter().copied().fold(f64::INFINITY, f64::min) / even,
@@ -227,7 +228,14 @@ impl Synthetic {
             },
             timeline: self.timeline.then(|| timeline(rng, messages, seconds)),
             ..Run::default()
-        }
+        };
+        run.forward.bandwidth_gbit_per_s = run.timeline.as_ref().and_then(|timeline| {
+            let bits = size as f64 * 8.0 / timeline.interval_seconds;
+            let counts = timeline.messages.iter();
+            let rates = counts.map(|&messages| messages as f64 * bits / 1e9);
+            Bandwidth::of_intervals(timeline.interval_seconds, rates)
+        });
+        run
     }
 }
 
@@ -270,8 +278,6 @@ fn timeline(rng: &mut fastrand::Rng, messages: u64, seconds: f64) -> Timeline {
             .map(|index| f64::from(index) * seconds / f64::from(count))
             .collect(),
         messages: counts,
-        min_gbit_per_s: Some(0.0),
-        p1_gbit_per_s: Some(0.0),
         longest_stall_seconds: Some(seconds / f64::from(count)),
     }
 }

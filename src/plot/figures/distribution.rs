@@ -65,17 +65,14 @@ fn of_percentiles(latencies: &[&Latency]) -> Option<Distribution> {
     sorted.sort_by_key(|latency| latency.p99);
     let latency = sorted.get(sorted.len() / 2)?;
     let told = [
-        (0.0, latency.min),
-        (0.5, latency.p50),
+        (0.0, Some(latency.min)),
+        (0.5, Some(latency.p50)),
         (0.9, latency.p90),
         (0.99, latency.p99),
         (0.999, latency.p99_9),
         (0.9999, latency.p99_99),
     ];
-    let known = |(quantile, ns): (f64, u64)| {
-        // Beyond so many samples a percentile is the longest one under another name.
-        (latency.count as f64 * (1.0 - quantile) >= 1.0).then_some((quantile, ns as f64))
-    };
+    let known = |(quantile, ns): (f64, Option<u64>)| Some((quantile, ns? as f64));
     Some(Distribution {
         points: told.into_iter().filter_map(known).collect(),
         note: Some("no histogram: percentiles of one run only"),

@@ -11,6 +11,7 @@ use crate::plot::draw::{Axis, LineChart, Point, Scale, Series, Sheet, Unit, numb
 use crate::plot::figure::{Cell, Figure, Table};
 use crate::plot::median::complete_runs;
 use crate::results::load::Loaded;
+use crate::results::percentile::can_tell;
 
 const MOST_LINES: usize = 6;
 const MOST_FIGURES: usize = 12;
@@ -178,11 +179,9 @@ fn cdf_chart(lines: &[(String, Distribution)]) -> LineChart {
 
 /// The latency of a quantile, where there were samples enough to tell it.
 fn at(line: &Distribution, quantile: f64) -> Option<f64> {
-    if (line.samples as f64) * (1.0 - quantile) < 1.0 - 1e-9 {
-        return None;
-    }
     let found = line.points.iter().find(|(at, _)| *at >= quantile - 1e-9);
-    found.map(|(_, ns)| *ns)
+    let (_, ns) = found.filter(|_| quantile == 0.0 || can_tell(line.samples, quantile))?;
+    Some(*ns)
 }
 
 fn description(lines: &[(String, Distribution)]) -> String {

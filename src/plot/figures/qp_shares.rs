@@ -40,7 +40,8 @@ pub fn qp_shares(case: &CaseResult) -> Option<QpShares<'_>> {
         for qp in qps {
             let (share, p99_ns) = shares.entry(qp.index).or_default();
             share.push(qp.bytes as f64 * qps.len() as f64 / bytes as f64);
-            p99_ns.extend(qp.latency_ns.as_ref().map(|latency| latency.p99 as f64));
+            let latency = qp.latency_ns.as_ref();
+            p99_ns.extend(latency.and_then(|latency| latency.p99).map(|ns| ns as f64));
         }
     }
     if shares.len() < 2 {
@@ -74,7 +75,7 @@ mod tests {
             index,
             bytes,
             latency_ns: (index != 1).then(|| Latency {
-                p99: 1000 * u64::from(index + 1),
+                p99: Some(1000 * u64::from(index + 1)),
                 ..Latency::default()
             }),
             ..QpResult::default()

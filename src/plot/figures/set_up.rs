@@ -78,11 +78,11 @@ fn steps_of_end(case: &CaseResult, end: &str, steps_of: StepsOf) -> Vec<Vec<Cell
     steps_of(first)
         .iter()
         .map(|step| {
-            let figure = |of: fn(&Latency) -> f64| {
+            let figure = |of: fn(&Latency) -> Option<f64>| {
                 let value = median::by(case, |run| {
                     let connect = run.connect.as_ref()?;
                     let same = steps_of(connect).iter().find(|it| it.step == step.step)?;
-                    Some(of(&same.time_ns) / 1e3)
+                    Some(of(&same.time_ns)? / 1e3)
                 });
                 value.map_or(Cell::Missing, |value| Cell::Number(value, 2))
             };
@@ -91,8 +91,8 @@ fn steps_of_end(case: &CaseResult, end: &str, steps_of: StepsOf) -> Vec<Vec<Cell
                 Cell::Text(end.to_owned()),
                 Cell::Text(step.step.clone()),
                 Cell::Text(step.per.clone()),
-                figure(|time| time.mean),
-                figure(|time| time.p99 as f64),
+                figure(|time| Some(time.mean)),
+                figure(|time| time.p99.map(|ns| ns as f64)),
             ]
         })
         .collect()

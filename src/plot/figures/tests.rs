@@ -67,8 +67,6 @@ fn run(number: u32, made: &Made) -> Run {
             interval_seconds: 0.01,
             at_seconds: at.collect(),
             messages: made.timeline.clone(),
-            min_gbit_per_s: Some(0.0),
-            p1_gbit_per_s: made.gbit_per_s,
             longest_stall_seconds: None,
         }),
         forward: Direction {
@@ -83,6 +81,9 @@ fn run(number: u32, made: &Made) -> Run {
                 ..Totals::default()
             },
             latency_ns: latency,
+            bandwidth_gbit_per_s: made
+                .gbit_per_s
+                .and_then(|rate| Bandwidth::of_intervals(0.01, made.timeline.iter().map(|_| rate))),
             limits: made.limit.map(|link_gbit_per_s| Limits {
                 link_gbit_per_s,
                 protocol_efficiency: 0.9,

@@ -34,6 +34,18 @@ struct Sampled<'a> {
     intervals: Vec<Interval>,
 }
 
+impl Sampled<'_> {
+    /// Gb/s of the slowest interval.
+    fn min(&self) -> Option<f64> {
+        Some(self.run.forward.bandwidth_gbit_per_s.as_ref()?.min)
+    }
+
+    /// Gb/s of the interval that 1 % are not above, where there were enough to tell it.
+    fn p1(&self) -> Option<f64> {
+        self.run.forward.bandwidth_gbit_per_s.as_ref()?.p1
+    }
+}
+
 /// The figures, one for each case; none without samples.
 pub fn figures(results: &[Loaded]) -> Vec<Figure> {
     let samples = Sample::all(results);
@@ -152,8 +164,7 @@ fn gbit(value: Option<f64>) -> String {
 }
 
 fn words(sampled: &Sampled<'_>) -> String {
-    let timeline = sampled.timeline;
-    let stall = match timeline.longest_stall_seconds {
+    let stall = match sampled.timeline.longest_stall_seconds {
         Some(0.0) => "no stall".to_owned(),
         Some(seconds) => format!("longest stall {}", number::time(seconds * 1e9)),
         None => "longest stall unknown".to_owned(),
@@ -161,8 +172,8 @@ fn words(sampled: &Sampled<'_>) -> String {
     format!(
         "Run {}: min {}, p1 {}, {stall}",
         sampled.run.run,
-        gbit(timeline.min_gbit_per_s),
-        gbit(timeline.p1_gbit_per_s)
+        gbit(sampled.min()),
+        gbit(sampled.p1())
     )
 }
 
@@ -280,7 +291,7 @@ fn draw_run(sheet: &mut Sheet, area: Rect, run: &Sampled<'_>, x: Scale, y: Scale
         y: Some(interval.gbit_per_s),
         interval: None,
     });
-    let p1 = run.timeline.p1_gbit_per_s.map(|y| Rule {
+    let p1 = run.p1().map(|y| Rule {
         name: String::new(),
         look: Look::of_rule(1),
         y,
@@ -360,8 +371,8 @@ fn table(runs: &[Sampled<'_>]) -> Table {
         vec![
             Cell::Text(run.run.to_string()),
             Cell::Number(sampled.intervals.len() as f64, 0),
-            cell(timeline.min_gbit_per_s, 3),
-            cell(timeline.p1_gbit_per_s, 3),
+            cell(sampled.min(), 3),
+            cell(sampled.p1(), 3),
             cell(
                 timeline.longest_stall_seconds.map(|seconds| seconds * 1e3),
                 2,

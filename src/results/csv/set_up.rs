@@ -33,7 +33,7 @@ fn time_cells(time: Option<&Latency>) -> [String; 4] {
     [
         cell(time.map(|time| time.min)),
         cell(time.map(|time| time.mean)),
-        cell(time.map(|time| time.p99)),
+        cell(time.and_then(|time| time.p99)),
         cell(time.map(|time| time.max)),
     ]
 }

@@ -1,0 +1,168 @@
+//! The distributions of a result as CSV, one row a bucket that has samples. Buckets are up to 1 % wide, and those of
+//! each QP are left out: at the JSON's resolution a long sweep would make gigabytes.
+
+use std::io::{self, Write};
+
+use hdrhistogram::Histogram;
+
+use super::model::{Direction, ResultFile, Run};
+
+/// All columns, in order; the first four are those of the same name in the CSV of figures.
+pub const COLUMNS: [&str; 8] = [
+    "id",
+    "run",
+    "direction",
+    "qp",
+    "kind",
+    "from",
+    "to",
+    "count",
+];
+
+/// Writes header and rows to a stream.
+///
+/// # Errors
+/// The stream's.
+pub fn write_to(result: &ResultFile, out: impl Write) -> io::Result<()> {
+    let mut writer = ::csv::Writer::from_writer(out);
+    writer.write_record(COLUMNS)?;
+    for case in &result.cases {
+        for run in &case.runs {
+            let reverse = run.reverse.as_ref().map(|reverse| ("reverse", reverse));
+            let directions = [("forward", &run.forward)].into_iter().chain(reverse);
+            let distributions = directions
+                .flat_map(|(name, direction)| of_direction(direction).map(move |it| (name, it)))
+                .chain(of_set_up(run).map(|it| ("forward", it)));
+            for (direction, (kind, histogram)) in distributions {
+                let Some(histogram) = coarser(&histogram) else {
+                    continue;
+                };
+                for bucket in histogram.iter_recorded() {
+                    let value = bucket.value_iterated_to();
+                    writer.write_record([
+                        &*case.id,
+                        &*run.run.to_string(),
+                        direction,
+                        "all",
+                        &*kind,
+                        &*histogram.lowest_equivalent(value).to_string(),
+                        &*histogram.highest_equivalent(value).to_string(),
+                        &*bucket.count_at_value().to_string(),
+                    ])?;
+                }
+            }
+        }
+    }
+    writer.flush()
+}
+
+/// The same samples in buckets up to 1 % wide; `None` where memory for them cannot be had.
+fn coarser(histogram: &Histogram<u64>) -> Option<Histogram<u64>> {
+    let mut coarser = Histogram::new(2).ok()?;
+    for bucket in histogram.iter_recorded() {
+        let (value, count) = (bucket.value_iterated_to(), bucket.count_at_value());
+        coarser.record_n(value, count).ok()?;
+    }
+    Some(coarser)
+}
+
+/// Kinds carry the unit of `from` and `to`. A distribution that the file does not have, or that is damaged, has no row.
+fn of_direction(direction: &Direction) -> impl Iterator<Item = (String, Histogram<u64>)> {
+    let latency = direction.latency_ns.as_ref();
+    let bandwidth = direction.bandwidth_gbit_per_s.as_ref();
+    [
+        ("latency_ns", latency.and_then(|it| it.histogram().ok())),
+        (
+            "bandwidth_kbit_per_s",
+            bandwidth.and_then(|it| it.histogram_kbit_per_s().ok()),
+        ),
+    ]
+    .into_iter()
+    .filter_map(|(kind, histogram)| Some((kind.to_owned(), histogram?)))
+}
+
+/// Times of set-up, at the end that ran the sweep.
+fn of_set_up(run: &Run) -> impl Iterator<Item = (String, Histogram<u64>)> {
+    let setup = run.connect.iter().filter_map(|it| it.setup_ns.as_ref());
+    let steps = run.connect.iter().flat_map(|it| &it.steps);
+    setup
+        .map(|time| ("setup", time))
+        .chain(steps.map(|step| (&*step.step, &step.time_ns)))
+        .filter_map(|(step, time)| Some((format!("connect_{step}_ns"), time.histogram().ok()?)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::sample;
+    use super::*;
+
+    fn rows(result: &ResultFile) -> Vec<Vec<String>> {
+        let mut out = Vec::new();
+        write_to(result, &mut out).unwrap();
+        let mut reader = ::csv::Reader::from_reader(out.as_slice());
+        assert_eq!(reader.headers().unwrap(), COLUMNS.as_slice());
+        reader.deserialize().map(Result::unwrap).collect()
+    }
+
+    #[test]
+    fn buckets_hold_all_samples_and_lie_beside_each_other() {
+        let result = sample::result();
+        let rows = rows(&result);
+        let of = |direction: &str, kind: &str| {
+            let own = rows
+                .iter()
+                .filter(|row| row[2] == direction && row[4] == kind);
+            own.map(|row| [5, 6, 7].map(|column| row[column].parse::<u64>().unwrap()))
+                .collect::<Vec<_>>()
+        };
+        let forward = &result.cases[0].runs[0].forward;
+        let latency = forward.latency_ns.as_ref().unwrap();
+        let bandwidth = forward.bandwidth_gbit_per_s.as_ref().unwrap();
+        for (buckets, count, max) in [
+            (of("forward", "latency_ns"), latency.count, latency.max),
+            (
+                of("forward", "bandwidth_kbit_per_s"),
+                bandwidth.count,
+                (bandwidth.max * 1e6).round() as u64,
+            ),
+        ] {
+            assert_eq!(buckets.iter().map(|bucket| bucket[2]).sum::<u64>(), count);
+            assert!(
+                buckets
+                    .iter()
+                    .all(|[from, to, count]| (*from..=from + from / 100).contains(to) && *count > 0)
+            );
+            assert!(buckets.windows(2).all(|pair| pair[0][1] < pair[1][0]));
+            let [from, to, _] = *buckets.last().unwrap();
+            assert!((from..=to).contains(&max), "{max}");
+        }
+        assert!(!of("reverse", "latency_ns").is_empty());
+        assert!(of("reverse", "bandwidth_kbit_per_s").is_empty());
+        let first = ["send-shared-q2-64KiB", "1", "forward", "all", "latency_ns"];
+        assert_eq!(rows[0][..5], first);
+    }
+
+    #[test]
+    fn set_up_has_the_steps_of_its_own_end() {
+        let (config, mut run) = sample::connect();
+        let latency = run.forward.latency_ns.clone().unwrap();
+        let connect = run.connect.as_mut().unwrap();
+        connect.setup_ns = Some(latency.clone());
+        connect.steps[0].time_ns = latency;
+        let mut result = sample::result();
+        result.cases.truncate(1);
+        (result.cases[0].config, result.cases[0].runs) = (config, vec![run]);
+        let mut kinds: Vec<String> = rows(&result)
+            .into_iter()
+            .map(|row| row[4].clone())
+            .collect();
+        kinds.dedup();
+        let told = [
+            "latency_ns",
+            "bandwidth_kbit_per_s",
+            "connect_setup_ns",
+            "connect_create_ns",
+        ];
+        assert_eq!(kinds, told);
+    }
+}

@@ -1,0 +1,67 @@
+//! The distributions of latency and bandwidth, in all files of a sweep.
+
+use std::collections::BTreeMap;
+
+use crate::program::{Program, alone};
+
+#[test]
+fn both_distributions_are_in_every_file() {
+    let _alone = alone();
+    let mut program = Program::new(
+        "-d soft0 --op write -b -q 3 -s 4K -D 1200ms --warmup 100ms --timeout 18 --quiet --csv-histograms -",
+    );
+    let ended = program.run_here().exits(0);
+    let run = &ended.cases()[0]["runs"][0];
+    let bandwidth = &run["bandwidth_gbit_per_s"];
+    let intervals = run["timeline"]["messages"].as_array().unwrap();
+    assert_eq!(bandwidth["count"], intervals.len());
+    assert_eq!(
+        bandwidth["interval_seconds"],
+        run["timeline"]["interval_seconds"]
+    );
+    let figure = |name: &str| bandwidth[name].as_f64().unwrap();
+    let told = run["totals"]["gbit_per_s"].as_f64().unwrap();
+    assert!(figure("min") <= figure("p50") && figure("p50") <= figure("max"));
+    assert!(
+        figure("min") < told * 1.02 && told * 0.98 < figure("max"),
+        "{bandwidth}, {told}"
+    );
+
+    let mut counts: BTreeMap<(String, String), u64> = BTreeMap::new();
+    let mut reader = csv::Reader::from_reader(ended.stdout.as_bytes());
+    for row in reader.records().map(Result::unwrap) {
+        assert_eq!(
+            (&row[0], &row[1], &row[3]),
+            (ended.cases()[0]["id"].as_str().unwrap(), "1", "all")
+        );
+        *counts
+            .entry((row[2].to_owned(), row[4].to_owned()))
+            .or_default() += row[7].parse::<u64>().unwrap();
+    }
+    let wanted = [
+        ("forward", "bandwidth_kbit_per_s", &bandwidth["count"]),
+        ("forward", "latency_ns", &run["latency_ns"]["count"]),
+        (
+            "reverse",
+            "latency_ns",
+            &run["reverse"]["latency_ns"]["count"],
+        ),
+    ];
+    let wanted = wanted.map(|(direction, kind, count)| {
+        (
+            (direction.to_owned(), kind.to_owned()),
+            count.as_u64().unwrap(),
+        )
+    });
+    assert_eq!(counts, BTreeMap::from(wanted));
+    let files = std::fs::read_dir(program.folder().join("results")).unwrap();
+    let names: Vec<String> = files
+        .map(|file| file.unwrap().file_name().into_string().unwrap())
+        .collect();
+    let has = |ending: &str| names.iter().any(|name| name.ends_with(ending));
+    assert!(
+        [".json", "-histograms.csv", ".csv"].into_iter().all(has),
+        "{names:?}"
+    );
+    assert_eq!(names.len(), 3, "{names:?}");
+}

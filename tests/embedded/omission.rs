@@ -1,0 +1,128 @@
+//! Coordinated omission, by example: what a closed loop tells of a server that stops, and what arrivals would see
+//! that do not wait for each other. The figures of docs/results.md are this test's:
+//! `cargo test --release --test embedded omission -- --nocapture`.
+#![allow(clippy::print_stderr)]
+
+use std::time::Duration;
+
+use serde_json::Value;
+
+use crate::program::{Program, Server, alone};
+
+const WINDOW_S: f64 = 3.0;
+const STOP: Duration = Duration::from_millis(300);
+/// Part of the time in which arrivals keep the device busy.
+const LOAD: f64 = 0.25;
+
+/// What a run with one message in flight told.
+struct ClosedLoop {
+    p50_ns: f64,
+    p99_ns: f64,
+    max_ns: f64,
+    /// Messages outside the stop.
+    messages: u64,
+    /// Begin and end of the longest stall, from the start of the window.
+    stop_s: (f64, f64),
+    window_s: f64,
+}
+
+impl ClosedLoop {
+    fn of(run: &Value) -> ClosedLoop {
+        let latency = |name: &str| run["latency_ns"][name].as_f64().unwrap();
+        let list = |name: &str| {
+            let values = run["timeline"][name].as_array().unwrap().iter();
+            values.map(|it| it.as_f64().unwrap()).collect::<Vec<_>>()
+        };
+        let (ends, counts) = (list("at_seconds"), list("messages"));
+        let mut stop_s: (f64, f64) = (0.0, 0.0);
+        let mut last = 0.0;
+        for (&end, &count) in ends.iter().zip(&counts) {
+            if count > 0.0 {
+                last = end;
+            } else if end - last > stop_s.1 - stop_s.0 {
+                stop_s = (last, end);
+            }
+        }
+        ClosedLoop {
+            p50_ns: latency("p50"),
+            p99_ns: latency("p99"),
+            max_ns: latency("max"),
+            messages: run["totals"]["messages"].as_u64().unwrap(),
+            stop_s,
+            window_s: run["window"]["seconds"].as_f64().unwrap(),
+        }
+    }
+
+    /// The 99th percentile, in nanoseconds, of arrivals at even distances that load the same server by [`LOAD`] and
+    /// wait in turn: the server takes as long for each as it took for one of the closed loop, and stops as it did.
+    fn p99_of_arrivals_ns(&self) -> f64 {
+        let (stops, goes_on) = self.stop_s;
+        let service = (self.window_s - (goes_on - stops)) / self.messages as f64;
+        let distance = service / LOAD;
+        let mut free = 0.0_f64;
+        let mut latencies = Vec::new();
+        for arrival in (0..).map(|number| f64::from(number) * distance) {
+            if arrival >= self.window_s {
+                break;
+            }
+            let begins = free.max(arrival);
+            let ends = begins + service;
+            free = if begins < goes_on && ends > stops {
+                ends + (goes_on - stops.max(begins))
+            } else {
+                ends
+            };
+            latencies.push(free - arrival);
+        }
+        latencies.sort_by(f64::total_cmp);
+        let rank = (latencies.len() as f64 * 0.99).ceil() as usize;
+        latencies[rank - 1] * 1e9
+    }
+}
+
+fn measure() -> ClosedLoop {
+    let server = Server::start("-d soft0");
+    let mut client = Program::new(&format!(
+        "127.0.0.1:{} -d soft0 --op write -s 64 -t 1 -Q 1 -D {WINDOW_S}s --warmup 500ms --timeout 18 --quiet",
+        server.port
+    ));
+    let child = client.command.spawn().unwrap();
+    server.has_said(", run 1");
+    std::thread::sleep(Duration::from_secs(2));
+    server.stop_for(STOP);
+    let ended = child.wait_with_output().unwrap();
+    assert_eq!(ended.status.code(), Some(0));
+    ClosedLoop::of(&client.json()["cases"][0]["runs"][0])
+}
+
+#[test]
+fn a_closed_loop_hides_a_stop_that_arrivals_would_see() {
+    let _alone = alone();
+    let told = measure();
+    let arrivals_ns = told.p99_of_arrivals_ns();
+    let ms = |ns: f64| ns / 1e6;
+    eprintln!(
+        "{} messages, stopped for {:.0} ms: closed loop p50 {:.4} ms, p99 {:.4} ms, max {:.1} ms; arrivals at 25 % p99 {:.1} ms",
+        told.messages,
+        (told.stop_s.1 - told.stop_s.0) * 1e3,
+        ms(told.p50_ns),
+        ms(told.p99_ns),
+        ms(told.max_ns),
+        ms(arrivals_ns)
+    );
+    let stopped_ns = (told.stop_s.1 - told.stop_s.0) * 1e9;
+    assert!(stopped_ns >= 0.9 * STOP.as_nanos() as f64, "{stopped_ns}");
+    assert!(
+        told.max_ns >= 0.9 * STOP.as_nanos() as f64,
+        "the stop is in the distribution"
+    );
+    assert!(
+        arrivals_ns >= 0.6 * stopped_ns,
+        "{arrivals_ns} of {stopped_ns}"
+    );
+    assert!(
+        told.p99_ns <= 0.1 * arrivals_ns,
+        "{} and {arrivals_ns}",
+        told.p99_ns
+    );
+}
