@@ -265,8 +265,9 @@ const EMBEDDED: Driver = Driver {
     gauges: &[],
 };
 
-/// Bits of `PortCounters`, all of which saturate. Where a device has them with 64 bits these four show more than 32.
-const PORT_COUNTERS: [(&str, u32); 18] = [
+/// Bits of `PortCounters`, all of which saturate. Data and packets have 64 on most devices, and then show more than
+/// these.
+const PORT_COUNTERS: [(&str, u32); 17] = [
     ("symbol_error", 16),
     ("link_error_recovery", 8),
     ("link_downed", 8),
@@ -284,7 +285,6 @@ const PORT_COUNTERS: [(&str, u32); 18] = [
     ("port_rcv_data", 32),
     ("port_xmit_packets", 32),
     ("port_rcv_packets", 32),
-    ("qp1_dropped", 16),
 ];
 
 /// What a driver shows that other functions of the card count.
