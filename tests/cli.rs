@@ -241,6 +241,21 @@ fn every_flag_in_a_file_is_a_setting_or_is_told_to_be_about_this_machine() {
 }
 
 #[test]
+fn a_value_that_is_also_a_commands_name_stays_a_value() {
+    for words in [
+        "--op send",
+        "--op send -q 2",
+        "-o plot --op send",
+        "--token serve -q 2",
+    ] {
+        let mut arguments: Vec<&str> = words.split_whitespace().collect();
+        arguments.push("--dry-run");
+        let output = run(&arguments);
+        assert!(output.status.success(), "{words}: {}", text(&output.stderr));
+    }
+}
+
+#[test]
 fn a_dry_run_prints_the_cases() {
     let output = run(&[
         "--dry-run",

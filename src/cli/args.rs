@@ -71,7 +71,6 @@ Exit codes: 0 nothing is broken, 1 something is, 2 bad input.";
     version,
     about = ABOUT,
     after_help = AFTER_HELP,
-    subcommand_precedence_over_arg = true,
     override_usage = "rocebench [OPTIONS] [HOST]\n       rocebench <COMMAND>",
     subcommand_help_heading = "Commands",
     max_term_width = 100
