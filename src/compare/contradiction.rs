@@ -5,6 +5,7 @@ use crate::results::model::{
     Bandwidth, CaseConfig, Connect, Direction, Fairness, Latency, Limits, Run, Timeline,
     WorkerResult,
 };
+use crate::results::percentile::can_tell;
 use crate::results::rates::{gbit_per_s, mmsg_per_s};
 
 /// By how much a figure may differ from what it follows from, as a part of it.
@@ -192,6 +193,17 @@ fn latency(what: &str, told: Option<&Latency>) -> Found {
     let samples = [("samples", told.count), ("overflows", told.overflows)];
     if told.count == 0 || told.overflows > told.count {
         return Err(format!("has {what} with {samples:?}"));
+    }
+    for (name, quantile, ns) in [
+        ("p90", 0.9, told.p90),
+        ("p99", 0.99, told.p99),
+        ("p99.9", 0.999, told.p99_9),
+        ("p99.99", 0.9999, told.p99_99),
+    ] {
+        if ns.is_none() && can_tell(told.count, quantile) {
+            let count = told.count;
+            return Err(format!("lacks {name} of {what} with {count} samples"));
+        }
     }
     let figure = |name, ns: Option<u64>| Some((name, ns? as f64));
     let rising = [

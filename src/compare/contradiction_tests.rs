@@ -241,6 +241,10 @@ fn what_cannot_be_is_named() {
             "latency with p99 51 ns above p99.9 50 ns",
         ),
         (|run| told(run).max = 55, "p99.99 60 ns above max 55 ns"),
+        (
+            |run| told(run).p99 = None,
+            "lacks p99 of latency with 1000 samples",
+        ),
         (|run| told(run).min = 21, "min 21 ns above p50 20 ns"),
         (|run| told(run).count = 0, "latency with [(\"samples\", 0)"),
         (|run| told(run).overflows = 1001, "(\"overflows\", 1001)"),

@@ -24,15 +24,17 @@ impl Kind {
     fn of_value(key: &[u8]) -> Kind {
         match key {
             b"\"output\"" => Kind::Lines,
-            // A distribution in base64; a name that a file is to have; a message's payload.
-            b"\"histogram\"" | b"\"file_name\"" | b"\"offered\"" => Kind::Data,
+            // Distributions in base64; a name that a file is to have; a message's payload.
+            b"\"histogram\"" | b"\"histogram_kbit_per_s\"" | b"\"file_name\"" | b"\"offered\"" => {
+                Kind::Data
+            }
             _ => Kind::Line,
         }
     }
 }
 
 /// The document with its strings, keys included, as [`printable`] shows them, at most [`MAX_CHARS`] of each. Left as
-/// they are: data (`histogram`, `file_name`, `offered`) and the line ends of what a program printed (`output`).
+/// they are: data (`histogram`, `histogram_kbit_per_s`, `file_name`, `offered`) and the line ends of what a program printed (`output`).
 pub fn cleaned(document: &[u8]) -> Cow<'_, [u8]> {
     let mut out = Vec::new();
     let (mut copied, mut at) = (0, 0);
@@ -129,13 +131,13 @@ mod tests {
     fn long_texts_are_cut_and_data_and_output_are_not() {
         let long = "x".repeat(1 << 20);
         let document = json!({
-            "id": long, "histogram": long, "file_name": "a\u{202e}b", "offered": "\u{1b}",
+            "id": long, "histogram": long, "histogram_kbit_per_s": long, "file_name": "a\u{202e}b", "offered": "\u{1b}",
             "output": "one\ntwo\t\u{1b}[31mthree\n"
         });
         let clean = cleaned_value(&document.to_string());
         assert_eq!(clean["id"].as_str().unwrap().chars().count(), MAX_CHARS + 1);
         assert_eq!(clean["output"], "one\ntwo\t\\u{1b}[31mthree\n");
-        for name in ["histogram", "file_name", "offered"] {
+        for name in ["histogram", "histogram_kbit_per_s", "file_name", "offered"] {
             assert_eq!(clean[name], document[name], "{name}");
         }
     }
