@@ -49,7 +49,7 @@ fn read_raw(mut stream: &TcpStream) -> Result<Message, FrameError> {
     let mut reader = FrameReader::new(MAX_FRAME_BYTES);
     loop {
         match reader.step(&mut stream)? {
-            Step::Frame(Message::Heartbeat) | Step::Partial | Step::Idle => {}
+            Step::Frame(Message::Heartbeat { .. }) | Step::Partial | Step::Idle => {}
             Step::Frame(message) => return Ok(message),
         }
     }
@@ -141,7 +141,8 @@ fn a_peer_that_takes_nothing_blocks_a_send_for_less_than_two_seconds() {
         scope.spawn(|| {
             while !done.load(Ordering::Relaxed) {
                 // Fails once the link has ended.
-                let _ = (&beating).write_all(&frame::encode(&Message::Heartbeat).unwrap());
+                let _ = (&beating)
+                    .write_all(&frame::encode(&Message::Heartbeat { progress: 0 }).unwrap());
                 thread::sleep(SECOND / 10);
             }
         });
@@ -327,4 +328,31 @@ fn a_message_out_of_turn_names_both() {
         error.ends_with("sent `ready` where `endpoints` was due"),
         "{error}"
     );
+}
+
+/// What `wait` came to, with `limit` and a peer that says that it moves for two seconds, and then sends.
+fn patient(limit: Duration, moves: bool) -> Result<Message, LinkError> {
+    let (near, far) = links();
+    thread::scope(|scope| {
+        scope.spawn(|| {
+            let started = Instant::now();
+            while started.elapsed() < 2 * SECOND {
+                if moves {
+                    far.progressed();
+                }
+                thread::sleep(Duration::from_millis(50));
+            }
+            let _ = far.send(&Message::Ready);
+        });
+        let tick = Duration::from_millis(10);
+        let got = near.recv_while_peer_moves(limit, tick, &GO_ON, || Ok(()));
+        got.map(|(message, _)| message)
+    })
+}
+
+#[test]
+fn a_peer_that_moves_is_waited_for_beyond_the_limit() {
+    assert_eq!(patient(SECOND, true).unwrap(), Message::Ready);
+    let idle = patient(SECOND, false).unwrap_err();
+    assert!(matches!(idle, LinkError::Overdue { .. }), "{idle}");
 }

@@ -283,15 +283,13 @@ impl Fabric {
             .collect()
     }
 
-    /// Checks what the peer has written, with `--verify`.
-    pub fn check_written(&self, posts: &[Vec<u32>]) -> Option<Mismatch> {
-        let offered = self.offered.as_ref()?;
-        if self.case.op != Op::Write {
-            return None;
-        }
-        (0u32..)
-            .zip(posts)
-            .find_map(|(qp, posts)| check_written(offered, &self.case, qp, posts))
+    /// Checks what the peer has written through QP `qp`, with `--verify`; `posts` as in [`check_written`].
+    pub fn check_written(&self, qp: u32, posts: &[u32]) -> Option<Mismatch> {
+        let offered = self
+            .offered
+            .as_ref()
+            .filter(|_| self.case.op == Op::Write)?;
+        check_written(offered, &self.case, qp, posts)
     }
 
     /// Moves all QPs to ERR, so that everything posted is flushed and nothing more goes out.

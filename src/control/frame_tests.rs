@@ -185,7 +185,7 @@ fn any_message() -> impl Strategy<Value = Message> {
             Message::Stop { now: true },
             Message::RunDone,
             Message::PerftestStop { now: true },
-            Message::Heartbeat,
+            Message::Heartbeat { progress: 7 },
             Message::Goodbye,
         ]),
     ]

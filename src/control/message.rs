@@ -152,7 +152,10 @@ pub enum Message {
     /// The sender has destroyed its QPs of the round.
     SetupGone,
     /// Sign of life; the link swallows it.
-    Heartbeat,
+    Heartbeat {
+        /// Rises while the sender's work moves: a peer that waits for it waits on.
+        progress: u64,
+    },
     /// The sender gives the session up.
     Abort {
         /// Why, as a sentence.
@@ -207,7 +210,7 @@ impl Message {
             Message::SetupRound => "setup_round",
             Message::SetupArray(_) => "setup_array",
             Message::SetupGone => "setup_gone",
-            Message::Heartbeat => "heartbeat",
+            Message::Heartbeat { .. } => "heartbeat",
             Message::Abort { .. } => "abort",
             Message::Goodbye => "goodbye",
         }

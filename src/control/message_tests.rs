@@ -152,7 +152,7 @@ fn the_tag_is_the_kind() {
             memory: Vec::new(),
             completion: None,
         })),
-        Message::Heartbeat,
+        Message::Heartbeat { progress: 7 },
         Message::Abort {
             reason: String::new(),
             hint: None,

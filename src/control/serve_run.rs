@@ -79,7 +79,10 @@ pub(super) fn set_up(
     case: &Case,
     stop: &AtomicBool,
 ) -> Result<Rig, Broken> {
-    let alive = || link.check().map_err(RunFailure::from);
+    let alive = || {
+        link.progressed();
+        link.check().map_err(RunFailure::from)
+    };
     let mut fabric = Fabric::create(
         station.port(),
         case,
@@ -167,10 +170,7 @@ fn drive(
                     rig.set_phase(Phase::Drain);
                 }
                 link.send(&Message::Drained(Box::new(rig.drained())))?;
-                let peer = match rig.recv(link, stop, SETUP_LIMIT)? {
-                    Message::Drained(peer) => peer,
-                    other => return Err(link.unexpected("drained", &other).into()),
-                };
+                let peer = rig.await_drained(link, stop)?;
                 settle(link, rig, stop, &peer)?;
                 if measuring {
                     return Ok(());
@@ -191,7 +191,7 @@ pub(super) fn settle(
 ) -> Result<(), Broken> {
     rig.await_received(link, stop, peer)?;
     rig.set_phase(Phase::Drain);
-    rig.verify(peer)
+    rig.verify(link, peer)
 }
 
 pub(super) fn explain(broken: Broken) -> RunFailure {

@@ -20,6 +20,7 @@ mod explain;
 mod fake;
 mod faults;
 mod hostile;
+mod interrupt;
 mod learn;
 mod limits;
 mod mask;

@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use nix::sys::signal::{Signal, kill};
+use nix::sys::signal::Signal;
 use nix::unistd::Pid;
 use serde_json::Value;
 
@@ -23,6 +23,12 @@ pub fn said(child: Child) -> (Option<i32>, String) {
     let ended = child.wait_with_output().unwrap();
     let text = String::from_utf8_lossy(&ended.stderr).into_owned();
     (ended.status.code(), text)
+}
+
+/// Sends a signal to a program, and tells when.
+pub fn signal(child: &Child, signal: Signal) -> Instant {
+    nix::sys::signal::kill(Pid::from_raw(child.id().try_into().unwrap()), signal).unwrap();
+    Instant::now()
 }
 
 /// The program with nothing of this machine's environment that it reads, in a folder that goes away.
@@ -215,9 +221,8 @@ impl Server {
         std::thread::sleep(Duration::from_secs(1));
     }
 
-    pub fn signal(&self, signal: Signal) {
-        let pid = Pid::from_raw(self.child.id().try_into().unwrap());
-        kill(pid, signal).unwrap();
+    pub fn signal(&self, to_send: Signal) -> Instant {
+        signal(&self.child, to_send)
     }
 
     /// All of it stands still for so long.
