@@ -343,6 +343,19 @@ fn a_full_disk_is_an_error() {
 }
 
 #[test]
+fn an_empty_token_in_the_environment_is_refused_at_both_ends() {
+    for words in [&["--dry-run"][..], &["serve", "--once"]] {
+        let output = program(words).env("ROCEBENCH_TOKEN", "").output().unwrap();
+        assert_eq!(output.status.code(), Some(2), "{words:?}");
+        let said = text(&output.stderr);
+        assert!(
+            said.contains("the token from ROCEBENCH_TOKEN is empty"),
+            "{said}"
+        );
+    }
+}
+
+#[test]
 fn a_token_in_the_environment_gives_way_to_a_flag() {
     let too_long = "x".repeat(5000);
     let output = program(&["--dry-run"])

@@ -22,6 +22,13 @@ fn sockets() -> (TcpStream, TcpStream) {
     (near, listener.accept().unwrap().0)
 }
 
+/// A message with so much text.
+fn large(bytes: usize) -> Message {
+    Message::Introduce {
+        host: json!({ "histogram": "x".repeat(bytes) }),
+    }
+}
+
 fn link(stream: TcpStream) -> Link {
     let peer = stream.peer_addr().unwrap();
     Link::new(stream, peer).unwrap()
@@ -76,7 +83,7 @@ fn assert_noticed_at_once(link: &Link) {
 #[test]
 fn messages_pass_both_ways_and_heartbeats_are_swallowed() {
     let (near, far) = links();
-    let large = Message::Report(json!({ "histogram": "x".repeat(1 << 20) }));
+    let large = large(1 << 20);
     near.send(&large).unwrap();
     far.send(&Message::Ready).unwrap();
     assert_eq!(far.recv(SECOND, &GO_ON).unwrap(), large);
@@ -146,7 +153,7 @@ fn a_peer_that_takes_nothing_blocks_a_send_for_less_than_two_seconds() {
                 thread::sleep(SECOND / 10);
             }
         });
-        let large = Message::Report(json!("x".repeat(1 << 20)));
+        let large = large(1 << 20);
         let (error, took) = loop {
             let started = Instant::now();
             if let Err(error) = near.send(&large) {
@@ -294,11 +301,15 @@ fn a_wait_can_be_interrupted() {
 #[test]
 fn a_message_too_large_is_refused_and_the_link_works_on() {
     let (near, far) = links();
-    let error = near
-        .send(&Message::Report(json!("x".repeat(MAX_FRAME_BYTES))))
-        .unwrap_err();
+    let error = near.send(&large(MAX_FRAME_BYTES)).unwrap_err();
     assert!(
-        matches!(error, LinkError::Unsendable { kind: "report", .. }),
+        matches!(
+            error,
+            LinkError::Unsendable {
+                kind: "introduce",
+                ..
+            }
+        ),
         "{error}"
     );
     near.send(&Message::Goodbye).unwrap();

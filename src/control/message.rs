@@ -13,6 +13,7 @@ use serde_json::Value;
 use thiserror::Error;
 
 use super::device_limits::DeviceLimits;
+use super::end_report::EndReport;
 use super::file_message::{FileAccept, FileAck, FileFin, FileHello, TcpAccept, TcpHello};
 use super::lesson::{Lesson, OtherEnd, Sight};
 use crate::perftest::{Job, Program};
@@ -98,7 +99,7 @@ pub enum Message {
     /// The sender has drained its send queues.
     Drained(Box<Drained>),
     /// What the sender measured.
-    Report(Value),
+    Report(Box<EndReport>),
     /// The run is over and its objects are gone.
     RunDone,
     /// Client to server: could the server run these programs of perftest?

@@ -130,7 +130,7 @@ fn the_tag_is_the_kind() {
         Message::Measure,
         Message::Stop { now: false },
         Message::Drained(Box::default()),
-        Message::Report(json!([1])),
+        Message::Report(Box::default()),
         Message::RunDone,
         Message::Explain(Box::new(Lesson::new(
             Op::Read,

@@ -17,11 +17,12 @@ use crate::results::model::Run;
 use super::connect_cm::dial_lanes;
 use super::coordinator::Observer;
 use super::drain::{Grace, drain};
+use super::end_report::{DeviceCounters, EndReport};
 use super::fabric::{Fabric, Side};
 use super::failure::RunFailure;
 use super::link::Link;
 use super::message::{Drained, Message};
-use super::outcome::{self, DeviceCounters, EndReport, direction, per_qp};
+use super::outcome::{self, direction, per_qp};
 use super::rig::{self, Broken, Finished, Rig};
 use super::station::Station;
 
@@ -375,16 +376,9 @@ pub(super) fn take_report(
         },
     };
     let report = match report.map_err(|broken| explain(broken, None))? {
-        Message::Report(report) => report,
+        Message::Report(report) => *report,
         other => return Err(link.unexpected("report", &other).into()),
     };
-    let report = serde_json::from_value(report).map_err(|error| {
-        let hint = "install the same version of rocebench on both ends";
-        RunFailure::new(
-            format!("the server's report is not understood: {error}"),
-            Some(hint.into()),
-        )
-    })?;
     link.send(&Message::RunDone)?;
     Ok(report)
 }

@@ -5,11 +5,11 @@ use std::sync::atomic::AtomicBool;
 
 use crate::plan::Case;
 
+use super::end_report::EndReport;
 use super::failure::RunFailure;
 use super::link::Link;
 use super::message::Message;
 use super::needs::Side;
-use super::outcome::EndReport;
 use super::rig::{Broken, Rig};
 use super::serve_run::{self, COMMAND_LIMIT, explain, report_to_client};
 use super::setup_bench::Bench;
@@ -40,7 +40,7 @@ pub(super) fn serve_setup(
     }
     driven.map_err(explain)?;
     let report = EndReport::of_setup(station.port(), times.told());
-    report_to_client(link, stop, &report)
+    report_to_client(link, stop, report)
 }
 
 fn drive(

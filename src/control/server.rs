@@ -3,7 +3,7 @@
 
 use std::io;
 use std::net::{SocketAddr, TcpListener, TcpStream};
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -17,6 +17,7 @@ use super::error::AcceptError;
 use super::failure::RunFailure;
 use super::feature::Feature;
 use super::handshake::{Accepted, ServerTerms, accept};
+use super::handshakes::{Handshake, Handshakes};
 use super::lesson::{Lesson, serve_lesson};
 use super::link::Link;
 use super::message::{BusyInfo, Message};
@@ -26,9 +27,6 @@ use super::serve_run::serve_run;
 use super::serve_setup::serve_setup;
 use super::station::{Route, Station, StationOptions};
 use super::token::Token;
-
-/// Handshakes at once; more connections wait in the listener's queue.
-const MOST_HANDSHAKES: usize = 32;
 
 /// How often an idle server looks whether it should stop.
 const IDLE_TICK: Duration = Duration::from_millis(20);
@@ -175,53 +173,49 @@ impl Server {
     /// The socket failed.
     pub fn run(&self, stop: &Arc<AtomicBool>) -> io::Result<Option<RunFailure>> {
         let slot = Slot::default();
-        let handshakes = Arc::new(AtomicUsize::new(0));
+        let handshakes = Arc::<Handshakes>::default();
         // How the first session ended.
         let served: Arc<OnceLock<Option<RunFailure>>> = Arc::default();
         let mut threads: Vec<thread::JoinHandle<()>> = Vec::new();
         let ends = || stop.load(Ordering::Relaxed) || self.options.once && served.get().is_some();
         while !ends() {
             threads.retain(|thread| !thread.is_finished());
-            if handshakes.load(Ordering::Relaxed) >= MOST_HANDSHAKES {
+            if handshakes.is_full() {
                 thread::sleep(IDLE_TICK);
                 continue;
             }
-            let stream = match self.listener.accept() {
-                Ok((stream, _)) => stream,
+            let (stream, client) = match self.listener.accept() {
+                Ok(connection) => connection,
                 Err(error) if is_transient(&error) => {
                     thread::sleep(IDLE_TICK);
                     continue;
                 }
                 Err(error) => return Err(error),
             };
-            handshakes.fetch_add(1, Ordering::Relaxed);
-            let (slot, handshakes, served) = (
-                Arc::clone(&slot),
-                Arc::clone(&handshakes),
-                Arc::clone(&served),
-            );
+            let (slot, served) = (Arc::clone(&slot), Arc::clone(&served));
             let (options, log, stop) = (
                 Arc::clone(&self.options),
                 Arc::clone(&self.log),
                 Arc::clone(stop),
             );
-            let thread = thread::Builder::new()
-                .name("session".into())
-                .spawn(move || {
-                    let taken = take(stream, &options, &slot, &stop);
-                    handshakes.fetch_sub(1, Ordering::Relaxed);
-                    match taken {
-                        Ok(accepted) => {
-                            let ended = session(accepted, &options, &log, &stop);
-                            let _ = served.set(ended.err());
-                        }
-                        Err(error) => log(ServerEvent::Refused { error: &error }),
+            // It counts until the closure is dropped, which a thread that cannot be had does at once.
+            let thread = handshakes.take(&stream, client).and_then(|handshake| {
+                let body = move || match take(stream, &handshake, &options, &slot, &stop) {
+                    Ok(accepted) => {
+                        drop(handshake);
+                        let ended = session(accepted, &options, &log, &stop);
+                        let _ = served.set(ended.err());
                     }
-                });
+                    Err(error) => log(ServerEvent::Refused { error: &error }),
+                };
+                thread::Builder::new().name("session".into()).spawn(body)
+            });
             match thread {
                 Ok(thread) => threads.push(thread),
-                Err(_) => {
-                    // No thread can be had: the connection was dropped with the closure.
+                Err(error) => {
+                    let source = Arc::new(error);
+                    let error = AcceptError::NoRoom { client, source };
+                    (self.log)(ServerEvent::Refused { error: &error });
                     thread::sleep(IDLE_TICK);
                 }
             }
@@ -253,6 +247,7 @@ fn is_transient(error: &io::Error) -> bool {
 
 fn take(
     stream: TcpStream,
+    handshake: &Handshake,
     options: &ServerOptions,
     slot: &Slot,
     stop: &AtomicBool,
@@ -261,7 +256,7 @@ fn take(
     if options.files.is_some() {
         terms.features.push(Feature::Receive.name().into());
     }
-    accept(stream, &terms, stop, |client| {
+    let acquire = |client| {
         let mut taken = slot.lock().unwrap_or_else(PoisonError::into_inner);
         match *taken {
             None => {
@@ -273,6 +268,12 @@ fn take(
                 since_seconds: since.elapsed().as_secs(),
             }),
         }
+    };
+    accept(stream, &terms, stop, acquire).map_err(|error| match error {
+        AcceptError::Handshake { client, .. } if handshake.is_ended() => {
+            AcceptError::Crowded { client }
+        }
+        error => error,
     })
 }
 

@@ -20,6 +20,7 @@ mod explain;
 mod fake;
 mod faults;
 mod hostile;
+mod hostile_clients;
 mod interrupt;
 mod learn;
 mod limits;

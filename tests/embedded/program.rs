@@ -25,6 +25,15 @@ pub fn said(child: Child) -> (Option<i32>, String) {
     (ended.status.code(), text)
 }
 
+/// A line of what the kernel tells of a process' memory, such as `VmHWM`, the most that it had in RAM; `None` of one
+/// that has ended.
+pub fn memory_bytes(pid: u32, line: &str) -> Option<u64> {
+    let status = std::fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
+    let line = status.lines().find_map(|text| text.strip_prefix(line))?;
+    let kib: u64 = line.split_whitespace().nth(1)?.parse().ok()?;
+    Some(kib * 1024)
+}
+
 /// Sends a signal to a program, and tells when.
 pub fn signal(child: &Child, signal: Signal) -> Instant {
     nix::sys::signal::kill(Pid::from_raw(child.id().try_into().unwrap()), signal).unwrap();
@@ -223,6 +232,10 @@ impl Server {
 
     pub fn signal(&self, to_send: Signal) -> Instant {
         signal(&self.child, to_send)
+    }
+
+    pub fn pid(&self) -> u32 {
+        self.child.id()
     }
 
     /// All of it stands still for so long.
