@@ -300,7 +300,13 @@ fn flags_override_the_file_key_by_key() {
         .collect();
     assert_eq!(
         ids,
-        ["case", "send-shared-q8-64KiB", "write-shared-q8-64KiB", "2"]
+        [
+            "case",
+            "send-shared-q8-64KiB",
+            "write-shared-q8-64KiB",
+            "2",
+            "memory:"
+        ]
     );
     assert!(
         table.contains("2 cases, 10 messages a QP each after a warm-up of 0s\n"),

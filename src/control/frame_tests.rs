@@ -10,6 +10,7 @@ use crate::control::end_report::EndReport;
 use crate::control::message::{
     BusyInfo, CmListening, Drained, Endpoints, LinkLayer, PerftestEnd, QpEndpoint, SetupArray,
 };
+use crate::control::posts::Posts;
 use crate::text::{MAX_CHARS, printable};
 
 /// A stream that gives at most `piece` bytes a read, and has nothing to read before each of them.
@@ -165,7 +166,8 @@ fn any_message() -> impl Strategy<Value = Message> {
         }),
         (any::<u16>(), text())
             .prop_map(|(port, nonce)| Message::CmListening(CmListening { port, nonce })),
-        any::<(u64, Option<Vec<Vec<u32>>>)>().prop_map(|(sent_messages, posts)| {
+        any::<(u64, Option<(u32, Vec<u32>)>)>().prop_map(|(sent_messages, posts)| {
+            let posts = posts.map(|(positions, packed)| Posts { positions, packed });
             Message::Drained(Box::new(Drained {
                 sent_messages,
                 posts,

@@ -16,6 +16,8 @@ use super::device_limits::DeviceLimits;
 use super::end_report::EndReport;
 use super::file_message::{FileAccept, FileAck, FileFin, FileHello, TcpAccept, TcpHello};
 use super::lesson::{Lesson, OtherEnd, Sight};
+use super::memory_offer::MemoryOffer;
+use super::posts::Posts;
 use crate::perftest::{Job, Program};
 use crate::plan::case::{Case, Mtu};
 use crate::text::printable;
@@ -70,10 +72,15 @@ pub enum Message {
     },
     /// Another client has the server.
     Busy(BusyInfo),
-    /// Client to server: what can your device do?
+    /// Client to server: what can your device do, and what memory is there?
     AskLimits,
     /// This.
-    Limits(Box<DeviceLimits>),
+    Limits {
+        /// Of the device.
+        device: Box<DeviceLimits>,
+        /// For a run.
+        memory: MemoryOffer,
+    },
     /// Client to server: create the objects of this run.
     Prepare {
         /// The whole case.
@@ -181,7 +188,7 @@ impl Message {
             Message::Introduce { .. } => "introduce",
             Message::Busy(_) => "busy",
             Message::AskLimits => "ask_limits",
-            Message::Limits(_) => "limits",
+            Message::Limits { .. } => "limits",
             Message::Prepare { .. } => "prepare",
             Message::Endpoints(_) => "endpoints",
             Message::CmListening(_) => "cm_listening",
@@ -295,7 +302,7 @@ pub struct Drained {
     /// Messages sent on all QPs since they were created.
     pub sent_messages: u64,
     /// With `verify`: for each QP and each position of its send ring, how often it was posted.
-    pub posts: Option<Vec<Vec<u32>>>,
+    pub posts: Option<Posts>,
 }
 
 /// How perftest's server ended.

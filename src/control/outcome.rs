@@ -17,13 +17,10 @@ use crate::results::model::{
 use crate::results::rates::gbit_per_s;
 use crate::verbs::{LinkLayer, Port};
 
-use super::end_report::{DeviceCounters, EndReport};
+use super::end_report::{DeviceCounters, EndReport, shorten};
 use super::fabric::Fabric;
 use super::rig::Finished;
 use super::window::Windows;
-
-/// QPs beyond which the server's report leaves each QP's histogram out, so that it fits a frame.
-const MOST_HISTOGRAMS: usize = 1024;
 
 impl EndReport {
     /// The report of an end that measured set-up, of which no traffic is to be told.
@@ -43,15 +40,7 @@ impl EndReport {
         let duties = finished.fabric.duties();
         let direction = duties.sends.then(|| {
             let mut direction = direction(case, finished, clock);
-            if direction.qps.len() > MOST_HISTOGRAMS {
-                for latency in direction
-                    .qps
-                    .iter_mut()
-                    .filter_map(|qp| qp.latency_ns.as_mut())
-                {
-                    latency.histogram = None;
-                }
-            }
+            shorten(&mut direction.qps);
             direction
         });
         EndReport {

@@ -5,11 +5,12 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use crate::datapath::{
-    Counts, Crew, Edges, Lane, Mismatch, Phase, Shared, Trouble, WindowProgress, WorkerReport,
+    Counts, Crew, Edges, Geometry, Lane, Mismatch, Phase, Shared, Trouble, WindowProgress,
+    WorkerReport,
 };
 use crate::metrics::clock::Clock;
 use crate::metrics::histogram::digits_for;
-use crate::plan::{Case, CqMode, Stop};
+use crate::plan::{Case, Stop};
 use crate::verbs::{AsyncEvent, AsyncEvents};
 
 use super::error::LinkError;
@@ -17,6 +18,8 @@ use super::fabric::Fabric;
 use super::failure::{RunFailure, VERIFY_HINT};
 use super::link::Link;
 use super::message::{Drained, Message};
+use super::needs::recorders;
+use super::posts::Posts;
 use super::stall::{Motion, stall_limit};
 
 /// How often a waiting end looks around.
@@ -71,16 +74,11 @@ impl Rig {
         } else {
             &[]
         };
-        let recorders = if case.cq == CqMode::Shared {
-            lanes.len() * cores.len()
-        } else {
-            lanes.len()
-        };
         let shared = Arc::new(Shared::new(
             case.clone(),
             lanes,
             clock.clone(),
-            digits_for(recorders),
+            digits_for(recorders(case)),
             cores.len(),
         ));
         let crew = match cores {
@@ -104,7 +102,7 @@ impl Rig {
     pub fn set_phase(&self, phase: Phase) {
         let case = self.shared.case();
         if let (Phase::Measure, Stop::MessagesPerQp(messages)) = (phase, case.stop) {
-            let geometry = crate::datapath::Geometry::of(case);
+            let geometry = Geometry::of(case);
             for sender in self
                 .shared
                 .lanes()
@@ -249,12 +247,15 @@ impl Rig {
 
     /// What the peer is told once this end is drained.
     pub fn drained(&self) -> Drained {
-        let posts = self
-            .shared
-            .lanes()
-            .iter()
-            .map(|lane| lane.sender.as_ref()?.posts())
-            .collect();
+        let case = self.shared.case();
+        let senders = self.shared.lanes().iter();
+        let posts = case.verify.then(|| Posts {
+            positions: Geometry::of(case).ring(),
+            packed: senders
+                .filter_map(|lane| lane.sender.as_ref()?.posts())
+                .flatten()
+                .collect(),
+        });
         Drained {
             sent_messages: self.counts().posted,
             posts,
@@ -299,11 +300,14 @@ impl Rig {
             return Ok(());
         };
         let lanes = self.shared.lanes().iter();
-        let mismatch = (0..).zip(lanes).zip(posts).find_map(|((qp, lane), posts)| {
-            link.progressed();
-            let arrived = || lane.receiver.as_ref()?.check_counts(posts);
-            self.fabric.check_written(qp, posts).or_else(arrived)
-        });
+        let mismatch = (0..)
+            .zip(lanes)
+            .zip(posts.of_qps())
+            .find_map(|((qp, lane), posts)| {
+                link.progressed();
+                let arrived = || lane.receiver.as_ref()?.check_counts(posts);
+                self.fabric.check_written(qp, posts).or_else(arrived)
+            });
         match mismatch {
             None => Ok(()),
             Some(mismatch) => Err(Broken::Known(wrong_payload(&mismatch))),

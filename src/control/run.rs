@@ -21,6 +21,7 @@ use super::end_report::{DeviceCounters, EndReport};
 use super::fabric::{Fabric, Side};
 use super::failure::RunFailure;
 use super::link::Link;
+use super::memory_needs::admit;
 use super::message::{Drained, Message};
 use super::outcome::{self, direction, per_qp};
 use super::rig::{self, Broken, Finished, Rig};
@@ -110,6 +111,7 @@ fn set_up(stage: &Stage<'_>, case: &Case, number: u32) -> Result<Rig, Broken> {
 
 /// Has the server begin.
 pub(super) fn prepare(stage: &Stage<'_>, case: &Case, number: u32) -> Result<(), Broken> {
+    admit(case, Side::Client, stage.station)?;
     // Taken before the server takes its own, so that on one host each end has the same cores each time.
     if let Some(moving) = case.moving() {
         stage.station.cores_for(&moving);

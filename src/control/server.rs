@@ -20,7 +20,9 @@ use super::handshake::{Accepted, ServerTerms, accept};
 use super::handshakes::{Handshake, Handshakes};
 use super::lesson::{Lesson, serve_lesson};
 use super::link::Link;
+use super::memory_needs::{MemoryOffer, admit};
 use super::message::{BusyInfo, Message};
+use super::needs::Side;
 use super::perftest_server::{permit, serve_perftest};
 use super::seat::Seat;
 use super::serve_run::serve_run;
@@ -320,6 +322,7 @@ fn serve_session(
                     bad_input: true,
                     ..RunFailure::new(format!("the server refuses the case: {error}"), None)
                 })?;
+                admit(&case, Side::Server, &station)?;
                 match case.setup {
                     Some(_) => serve_setup(link, &station, &case, stop)?,
                     None => serve_run(link, &station, &case, stop)?,
@@ -331,7 +334,10 @@ fn serve_session(
             }
             Ok(Message::AskLimits) => {
                 let limits = DeviceLimits::of(station.port());
-                link.send(&Message::Limits(Box::new(limits)))?;
+                link.send(&Message::Limits {
+                    device: Box::new(limits),
+                    memory: MemoryOffer::of(&station),
+                })?;
             }
             Ok(Message::PerftestCheck { programs }) => {
                 let version = permit(options.allow_perftest, &station, &programs)?;
@@ -402,6 +408,7 @@ fn perftest(
     permit(options.allow_perftest, &station, &[])?;
     job.check()
         .map_err(|error| refuse(error.to_string(), None))?;
+    admit(&job.case, Side::Server, &station)?;
     let seat = Seat::of(&station, &job.case)
         .map_err(|error| refuse(error.to_string(), Some(error.hint())))?;
     let station = Some(station).filter(|_| !seat.embedded);

@@ -24,15 +24,15 @@ impl Kind {
     fn of_value(key: &[u8]) -> Kind {
         match key {
             b"\"output\"" => Kind::Lines,
-            // A distribution in base64; a name that a file is to have; a message's payload.
-            b"\"histogram\"" | b"\"file_name\"" | b"\"offered\"" => Kind::Data,
+            // A distribution in base64; counts in base64; a name that a file is to have; a message's payload.
+            b"\"histogram\"" | b"\"packed\"" | b"\"file_name\"" | b"\"offered\"" => Kind::Data,
             _ => Kind::Line,
         }
     }
 }
 
 /// The document with its strings, keys included, as [`printable`] shows them, at most [`MAX_CHARS`] of each. Left as
-/// they are: data (`histogram`, `file_name`, `offered`) and the line ends of what a program printed (`output`).
+/// they are: data (`histogram`, `packed`, `file_name`, `offered`) and the line ends of what a program printed (`output`).
 pub fn cleaned(document: &[u8]) -> Cow<'_, [u8]> {
     let mut out = Vec::new();
     let (mut copied, mut at) = (0, 0);

@@ -25,6 +25,7 @@ mod interrupt;
 mod learn;
 mod limits;
 mod mask;
+mod memory;
 mod old_server;
 mod omission;
 mod outputs;
