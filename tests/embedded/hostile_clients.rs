@@ -10,6 +10,7 @@ use rocebench::control::frame::{self, FrameReader, MAX_FRAME_BYTES, Step};
 use rocebench::control::handshake::connect;
 use rocebench::control::message::Message;
 use rocebench::control::{PROGRAM_VERSION, PROTOCOL_VERSION};
+use rocebench::plan::{CqMode, Sweep, SweepSpec};
 use rustix::net::{AddressFamily, SocketType, bind, socket};
 use rustix::process::{Pid, Resource, Rlimit, prlimit};
 use serde_json::{Value, json};
@@ -158,4 +159,25 @@ fn a_frame_of_many_small_things_takes_no_memory() {
     }
     let peak = memory_bytes(server.pid(), "VmHWM").unwrap();
     assert!(peak < 256 << 20, "{peak} bytes");
+}
+
+#[test]
+fn a_prepare_that_would_take_all_memory_is_refused_before_anything_is_made() {
+    let _alone = alone();
+    let server = Server::start("-d soft0 --memory 1G");
+    let before = memory_bytes(server.pid(), "VmHWM").unwrap();
+    let mut case = Sweep::new(&SweepSpec::default()).unwrap().cases.remove(0);
+    (case.qps, case.cq, case.size_bytes) = (16_384, CqMode::PerQp, 64);
+    (case.tx_depth, case.rx_depth) = (16_384, 16_384);
+    let (link, _) = connect("127.0.0.1", server.port, None, &json!({}), &GO_ON).unwrap();
+    link.send(&Message::Prepare {
+        case: Box::new(case),
+        run: 1,
+    })
+    .unwrap();
+    let told = link.recv(Duration::from_secs(20), &GO_ON).unwrap_err();
+    assert!(told.bad_input(), "{told}");
+    assert!(told.to_string().contains("--memory leaves 1 GiB"), "{told}");
+    let grown = memory_bytes(server.pid(), "VmHWM").unwrap() - before;
+    assert!(grown < 64 << 20, "{grown} bytes");
 }
