@@ -315,7 +315,13 @@ fn flags_override_the_file_key_by_key() {
         .collect();
     assert_eq!(
         ids,
-        ["case", "send-shared-q8-64KiB", "write-shared-q8-64KiB", "2"]
+        [
+            "case",
+            "send-shared-q8-64KiB",
+            "write-shared-q8-64KiB",
+            "2",
+            "memory:"
+        ]
     );
     assert!(
         table.contains("2 cases, 10 messages a QP each after a warm-up of 0s\n"),
@@ -355,6 +361,19 @@ fn a_full_disk_is_an_error() {
     let output = program(&["--dry-run"]).stdout(full).output().unwrap();
     assert_eq!(output.status.code(), Some(1));
     assert!(text(&output.stderr).starts_with("rocebench: error: cannot write the table: "));
+}
+
+#[test]
+fn an_empty_token_in_the_environment_is_refused_at_both_ends() {
+    for words in [&["--dry-run"][..], &["serve", "--once"]] {
+        let output = program(words).env("ROCEBENCH_TOKEN", "").output().unwrap();
+        assert_eq!(output.status.code(), Some(2), "{words:?}");
+        let said = text(&output.stderr);
+        assert!(
+            said.contains("the token from ROCEBENCH_TOKEN is empty"),
+            "{said}"
+        );
+    }
 }
 
 #[test]

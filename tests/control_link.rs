@@ -22,6 +22,13 @@ fn sockets() -> (TcpStream, TcpStream) {
     (near, listener.accept().unwrap().0)
 }
 
+/// A message with so much text.
+fn large(bytes: usize) -> Message {
+    Message::Introduce {
+        host: json!({ "histogram": "x".repeat(bytes) }),
+    }
+}
+
 fn link(stream: TcpStream) -> Link {
     let peer = stream.peer_addr().unwrap();
     Link::new(stream, peer).unwrap()
@@ -49,7 +56,7 @@ fn read_raw(mut stream: &TcpStream) -> Result<Message, FrameError> {
     let mut reader = FrameReader::new(MAX_FRAME_BYTES);
     loop {
         match reader.step(&mut stream)? {
-            Step::Frame(Message::Heartbeat) | Step::Partial | Step::Idle => {}
+            Step::Frame(Message::Heartbeat { .. }) | Step::Partial | Step::Idle => {}
             Step::Frame(message) => return Ok(message),
         }
     }
@@ -76,7 +83,7 @@ fn assert_noticed_at_once(link: &Link) {
 #[test]
 fn messages_pass_both_ways_and_heartbeats_are_swallowed() {
     let (near, far) = links();
-    let large = Message::Report(json!({ "histogram": "x".repeat(1 << 20) }));
+    let large = large(1 << 20);
     near.send(&large).unwrap();
     far.send(&Message::Ready).unwrap();
     assert_eq!(far.recv(SECOND, &GO_ON).unwrap(), large);
@@ -141,11 +148,12 @@ fn a_peer_that_takes_nothing_blocks_a_send_for_less_than_two_seconds() {
         scope.spawn(|| {
             while !done.load(Ordering::Relaxed) {
                 // Fails once the link has ended.
-                let _ = (&beating).write_all(&frame::encode(&Message::Heartbeat).unwrap());
+                let _ = (&beating)
+                    .write_all(&frame::encode(&Message::Heartbeat { progress: 0 }).unwrap());
                 thread::sleep(SECOND / 10);
             }
         });
-        let large = Message::Report(json!("x".repeat(1 << 20)));
+        let large = large(1 << 20);
         let (error, took) = loop {
             let started = Instant::now();
             if let Err(error) = near.send(&large) {
@@ -293,11 +301,15 @@ fn a_wait_can_be_interrupted() {
 #[test]
 fn a_message_too_large_is_refused_and_the_link_works_on() {
     let (near, far) = links();
-    let error = near
-        .send(&Message::Report(json!("x".repeat(MAX_FRAME_BYTES))))
-        .unwrap_err();
+    let error = near.send(&large(MAX_FRAME_BYTES)).unwrap_err();
     assert!(
-        matches!(error, LinkError::Unsendable { kind: "report", .. }),
+        matches!(
+            error,
+            LinkError::Unsendable {
+                kind: "introduce",
+                ..
+            }
+        ),
         "{error}"
     );
     near.send(&Message::Goodbye).unwrap();
@@ -327,4 +339,31 @@ fn a_message_out_of_turn_names_both() {
         error.ends_with("sent `ready` where `endpoints` was due"),
         "{error}"
     );
+}
+
+/// What `wait` came to, with `limit` and a peer that says that it moves for two seconds, and then sends.
+fn patient(limit: Duration, moves: bool) -> Result<Message, LinkError> {
+    let (near, far) = links();
+    thread::scope(|scope| {
+        scope.spawn(|| {
+            let started = Instant::now();
+            while started.elapsed() < 2 * SECOND {
+                if moves {
+                    far.progressed();
+                }
+                thread::sleep(Duration::from_millis(50));
+            }
+            let _ = far.send(&Message::Ready);
+        });
+        let tick = Duration::from_millis(10);
+        let got = near.recv_while_peer_moves(limit, tick, &GO_ON, || Ok(()));
+        got.map(|(message, _)| message)
+    })
+}
+
+#[test]
+fn a_peer_that_moves_is_waited_for_beyond_the_limit() {
+    assert_eq!(patient(SECOND, true).unwrap(), Message::Ready);
+    let idle = patient(SECOND, false).unwrap_err();
+    assert!(matches!(idle, LinkError::Overdue { .. }), "{idle}");
 }

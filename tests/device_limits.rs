@@ -4,6 +4,7 @@
 
 use rocebench::control::fabric::{Fabric, Side};
 use rocebench::control::failure::RunFailure;
+use rocebench::control::memory_needs::{DeviceKind, MemoryNeeds, MemoryOffer};
 use rocebench::plan::{Case, CqMode, Op};
 
 #[path = "support/loopback_rig.rs"]
@@ -74,16 +75,22 @@ fn each_limit_is_named_with_its_flag() {
 }
 
 #[test]
-fn buffers_beyond_the_memory_are_refused_before_they_are_pinned() {
-    let _device = Device::get();
-    let failure = refused(&Case {
+fn buffers_beyond_the_memory_are_refused() {
+    let large = Case {
         qps: 4096,
         size_bytes: 1 << 30,
         ..case(Op::Write)
-    });
-    assert!(
-        failure.message.contains("bytes of memory are available"),
-        "{failure}"
+    };
+    let offer = MemoryOffer {
+        device: DeviceKind::System,
+        bytes: Some(1 << 40),
+        by: "this machine".into(),
+    };
+    let needs = MemoryNeeds::of(&large, Side::Client, offer.device);
+    let failure = offer.check("the case test", &needs).unwrap_err();
+    assert_eq!(
+        failure.message,
+        "the case test takes 4096 GiB (buffers 4096 GiB) of memory, and this machine leaves 1024 GiB"
     );
     assert!(failure.bad_input);
 }

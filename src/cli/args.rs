@@ -12,7 +12,7 @@ use super::plot::PlotArgs;
 use super::send_args::SendArgs;
 use super::sweep_args::SweepArgs;
 use crate::control::station::Faults;
-use crate::plan::{CoreList, TimeSpan};
+use crate::plan::{CoreList, MemorySize, TimeSpan};
 
 /// The control connection's port when none is given.
 pub const DEFAULT_PORT: u16 = 18_515;
@@ -177,6 +177,9 @@ pub struct ServeArgs {
     /// Exit after one session, with 1 if it ended early
     #[arg(long, help_heading = "Connection")]
     pub once: bool,
+    /// Most memory that a client's run may take, such as 8G; in any case no more than there is
+    #[arg(long, value_name = "LIMIT", help_heading = "Connection")]
+    pub memory: Option<MemorySize>,
     /// Start perftest's servers for clients that run with --against perftest
     #[arg(long, help_heading = "Connection")]
     pub allow_perftest: bool,

@@ -3,6 +3,8 @@
 use std::io::{self, Write};
 use std::time::Duration;
 
+use crate::control::fabric::Side;
+use crate::control::memory_needs::{DeviceKind, MemoryNeeds};
 use crate::control::pairs::Against;
 use crate::perftest::{Program, measuring};
 use crate::plan::{Case, ConnectMode, Size, Sweep};
@@ -93,6 +95,26 @@ fn footer(plan: &RunPlan) -> String {
     text
 }
 
+/// What the largest case takes of memory, with all results.
+fn memory(plan: &RunPlan) -> Option<String> {
+    // No device is opened for this; an adapter's queues are larger than the embedded device's.
+    let is_embedded = |name: &str| name.starts_with("soft");
+    let device = match plan.endpoint.device.as_deref().is_some_and(is_embedded) {
+        true => DeviceKind::Embedded,
+        false => DeviceKind::System,
+    };
+    let beside = plan.host.is_none().then_some(device);
+    let (case, needs) = MemoryNeeds::of_sweep(&plan.sweep, device, beside)?;
+    let here = format!("memory: {} takes {needs}", case.id);
+    Some(match plan.host {
+        None => format!("{here}, both ends together"),
+        Some(_) => {
+            let server = MemoryNeeds::of(case, Side::Server, device);
+            format!("{here}, and {server} at the server")
+        }
+    })
+}
+
 /// perftest's programs that the cases need.
 fn programs(sweep: &Sweep) -> Vec<&'static str> {
     let mut names: Vec<_> = sweep
@@ -151,6 +173,9 @@ fn write(plan: &RunPlan, out: &mut impl Write) -> io::Result<()> {
         writeln!(out, "{}", line.trim_end())?;
     }
     writeln!(out, "\n{}", footer(plan))?;
+    if let Some(memory) = memory(plan) {
+        writeln!(out, "{memory}")?;
+    }
     out.flush()
 }
 

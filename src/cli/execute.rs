@@ -113,7 +113,10 @@ fn comparisons(cases: &[CaseResult]) -> Result<(), Failure> {
 #[allow(clippy::needless_pass_by_value)] // as above: the plan is used up
 pub fn serve(plan: ServePlan) -> Result<(), Failure> {
     let stop = stop_flag().map_err(Failure::failed)?;
-    let station = station(&plan.endpoint);
+    let station = StationOptions {
+        memory_limit: plan.memory.map(|limit| limit.0),
+        ..station(&plan.endpoint)
+    };
     // Found out now, not by the first client.
     let route = plan
         .bind

@@ -3,6 +3,8 @@
 use std::net::IpAddr;
 use std::path::PathBuf;
 
+use crate::plan::MemorySize;
+
 use super::args::ServeArgs;
 use super::errors::Failure;
 use super::run::EndpointOptions;
@@ -21,6 +23,8 @@ pub struct ServePlan {
     pub token: Option<Token>,
     /// Exit after one sweep.
     pub once: bool,
+    /// Most memory that a client's run may take.
+    pub memory: Option<MemorySize>,
     /// Start perftest's programs for clients.
     pub allow_perftest: bool,
     /// Receive files into this folder.
@@ -45,6 +49,7 @@ impl ServePlan {
             endpoint: EndpointOptions::new(args.endpoint)?,
             token: Token::find(args.token)?,
             once: args.once,
+            memory: args.memory,
             allow_perftest: args.allow_perftest,
             receive: args.receive,
             keep_existing: args.keep_existing,

@@ -20,7 +20,7 @@ pub struct Token(Vec<u8>);
 #[derive(Debug, thiserror::Error)]
 pub enum TokenError {
     /// It would protect nothing.
-    #[error("the token from {0} is empty")]
+    #[error("the token from {0} is empty: give it a secret, or leave it out")]
     Empty(String),
     /// Longer than a secret that a person or a generator makes.
     #[error("the token from {0} is longer than {MAX_BYTES} bytes")]
@@ -49,7 +49,7 @@ impl Token {
         }
     }
 
-    /// The token that flags or environment give, if any. An empty variable counts as unset.
+    /// The token that flags or environment give, if any.
     ///
     /// # Errors
     /// When one is given that cannot be read, is empty or far too long.
@@ -75,12 +75,9 @@ impl Token {
             }
             return Token::new(bytes, || format!("the file {}", path.display())).map(Some);
         }
-        match std::env::var_os(TOKEN_VARIABLE) {
-            Some(value) if !value.is_empty() => {
-                Token::new(value.into_encoded_bytes(), || TOKEN_VARIABLE.into()).map(Some)
-            }
-            _ => Ok(None),
-        }
+        std::env::var_os(TOKEN_VARIABLE)
+            .map(|value| Token::new(value.into_encoded_bytes(), || TOKEN_VARIABLE.into()))
+            .transpose()
     }
 }
 

@@ -175,7 +175,7 @@ pub fn run_sweep(
     let first = dial(&options.ends, local.as_ref(), &facts, stop, false)?;
     demand_features(options, &first)?;
     pairs::ask_server(options, &first, stop)?;
-    device_limits::check_sweep(&options.sweep.cases, &first, stop).map_err(SweepError::Refused)?;
+    device_limits::check_sweep(&options.sweep, &first, stop).map_err(SweepError::Refused)?;
     own_host.device = Some(outcome::device(first.station.port()));
     let outcome = SweepOutcome {
         result: ResultFile {

@@ -1,15 +1,16 @@
 //! What the device of an end can do, told to the other end, and a whole sweep checked against both before its first
-//! run. It must not know memory.
+//! run.
 
 use std::sync::atomic::AtomicBool;
 
 use serde::{Deserialize, Serialize};
 
 use crate::datapath::Geometry;
-use crate::plan::Case;
+use crate::plan::{Case, Sweep};
 use crate::verbs::{Port, VerbsError};
 
 use super::failure::RunFailure;
+use super::memory_needs::admit_sweep;
 use super::message::Message;
 use super::needs::{Duties, Needs, Side};
 use super::run::ANSWER_LIMIT;
@@ -116,19 +117,19 @@ impl DeviceLimits {
     }
 }
 
-/// Checks all cases of a sweep against the devices of both ends.
+/// Checks all cases of a sweep against the devices and the memory of both ends.
 ///
 /// # Errors
 /// The first case that either cannot do, by name; or the server does not answer.
 pub(super) fn check_sweep(
-    cases: &[Case],
+    sweep: &Sweep,
     session: &Session,
     stop: &AtomicBool,
 ) -> Result<(), RunFailure> {
     let link = &session.link;
     link.send(&Message::AskLimits)?;
-    let theirs = match link.recv(ANSWER_LIMIT, stop)? {
-        Message::Limits(limits) => *limits,
+    let (theirs, their_memory) = match link.recv(ANSWER_LIMIT, stop)? {
+        Message::Limits { device, memory } => (*device, memory),
         other => return Err(link.unexpected("limits", &other).into()),
     };
     let ours = DeviceLimits::of(session.station.port());
@@ -137,12 +138,12 @@ pub(super) fn check_sweep(
         (theirs, Side::Server, "at the server: "),
     ];
     for (limits, side, whose) in &ends {
-        for case in cases {
+        for case in &sweep.cases {
             limits.check(case, *side).map_err(|error| RunFailure {
                 message: format!("{}: {whose}{error}", case.id),
                 ..RunFailure::from_verbs(&error)
             })?;
         }
     }
-    Ok(())
+    admit_sweep(sweep, session, &their_memory)
 }

@@ -36,6 +36,14 @@ pub enum FrameError {
     /// The length is 0.
     #[error("a frame is empty")]
     Empty,
+    /// What it would become in memory is out of proportion.
+    #[error("a frame has more than {limit} {what}, more than the protocol ever sends")]
+    Excessive {
+        /// What it has too many of.
+        what: &'static str,
+        /// How many there may be.
+        limit: u64,
+    },
     /// The bytes are not a JSON document.
     #[error("a frame is not JSON: {reason}")]
     NotJson {

@@ -19,7 +19,7 @@ use super::device_limits::DeviceLimits;
 use super::failure::RunFailure;
 use super::message::{Endpoints, QpEndpoint};
 pub use super::needs::{Duties, Side};
-use super::needs::{Needs, enough_memory, explain_inline};
+use super::needs::{Needs, explain_inline};
 use super::port_path::{self, Agreed};
 use super::sleepers::Sleepers;
 
@@ -68,16 +68,6 @@ impl Fabric {
                 .transpose()
         };
         let requests = Layout::requests(case, &geometry);
-        enough_memory(
-            [
-                (duties.sends, requests),
-                (duties.receives, Layout::receives(case)),
-                (duties.offers_memory, requests),
-            ]
-            .iter()
-            .filter(|(wanted, _)| *wanted)
-            .map(|(_, layout)| layout.total_bytes() as u64),
-        )?;
         let (local_access, offered_access) = match case.op {
             Op::Send => (Access::LocalRead, Access::LocalRead),
             Op::Write => (Access::LocalRead, Access::RemoteWrite),
@@ -283,15 +273,13 @@ impl Fabric {
             .collect()
     }
 
-    /// Checks what the peer has written, with `--verify`.
-    pub fn check_written(&self, posts: &[Vec<u32>]) -> Option<Mismatch> {
-        let offered = self.offered.as_ref()?;
-        if self.case.op != Op::Write {
-            return None;
-        }
-        (0u32..)
-            .zip(posts)
-            .find_map(|(qp, posts)| check_written(offered, &self.case, qp, posts))
+    /// Checks what the peer has written through QP `qp`, with `--verify`; `posts` as in [`check_written`].
+    pub fn check_written(&self, qp: u32, posts: &[u32]) -> Option<Mismatch> {
+        let offered = self
+            .offered
+            .as_ref()
+            .filter(|_| self.case.op == Op::Write)?;
+        check_written(offered, &self.case, qp, posts)
     }
 
     /// Moves all QPs to ERR, so that everything posted is flushed and nothing more goes out.

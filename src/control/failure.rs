@@ -37,20 +37,14 @@ impl RunFailure {
         }
     }
 
-    /// As the peer is told.
-    pub fn to_abort(&self) -> Message {
-        Message::Abort {
+    /// Lets the peer know why, if it can still hear it: also that it has broken the protocol.
+    pub fn tell(&self, link: &Link) {
+        // A link that has ended sends nothing.
+        let _ = link.send(&Message::Abort {
             reason: self.message.clone(),
             hint: self.hint.clone(),
             bad_input: self.bad_input,
-        }
-    }
-
-    /// Lets the peer know why, if it can still hear it.
-    pub fn tell(&self, link: &Link) {
-        if !self.link_lost {
-            let _ = link.send(&self.to_abort());
-        }
+        });
     }
 
     /// As it stands in a result.

@@ -1,11 +1,12 @@
 //! Frames: a `u32` little-endian length, then one message as JSON. Whatever the bytes, reading them
-//! ends in a message or a typed error, memory grows only with bytes that have come, and every text in a
-//! message is printable. It must not know who sends what when.
+//! ends in a message or a typed error, memory grows only with bytes that have come, by a bounded factor, and every text
+//! in a message is printable. It must not know who sends what when.
 
 use std::io::{self, Read};
 use std::sync::Arc;
 
 use super::error::FrameError;
+use super::json_bounds;
 use super::message::Message;
 use crate::text;
 
@@ -130,6 +131,10 @@ impl FrameReader {
 }
 
 fn decode(body: &[u8]) -> Result<Message, FrameError> {
+    json_bounds::check(body).map_err(|excess| FrameError::Excessive {
+        what: excess.what,
+        limit: excess.limit,
+    })?;
     serde_json::from_slice(&text::json::cleaned(body)).map_err(|error| {
         let reason = short(&error);
         if error.is_data() {

@@ -14,7 +14,7 @@ use serde_json::Value;
 
 use super::clock_offset::{ClockOffset, wall_clock_ns};
 use super::dial::dial;
-use super::error::{AcceptError, ConnectError, ExchangeError};
+use super::error::{AcceptError, ConnectError, ExchangeError, FrameError};
 use super::exchange::Exchange;
 use super::feature::Feature;
 use super::link::Link;
@@ -289,11 +289,17 @@ fn last_word(error: &AcceptError) -> Option<Message> {
             ExchangeError::Interrupted => {
                 Some(abort("the server is shutting down".into(), None, false))
             }
+            // It was framed as the protocol does.
+            ExchangeError::Frame(
+                error @ (FrameError::NotJson { .. }
+                | FrameError::NotMessage { .. }
+                | FrameError::Excessive { .. }),
+            ) => Some(abort(error.to_string(), None, false)),
             // Nothing that speaks another protocol would understand it, and `challenge` has told a client
             // of another version.
             _ => None,
         },
-        AcceptError::Lost { .. } => None,
+        AcceptError::Crowded { .. } | AcceptError::NoRoom { .. } | AcceptError::Lost { .. } => None,
     }
 }
 

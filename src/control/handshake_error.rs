@@ -229,6 +229,22 @@ pub enum AcceptError {
         /// Who has it, and for how long.
         busy: BusyInfo,
     },
+    /// It waited while too many others came.
+    #[error(
+        "the connection of {client} was ended, the oldest of too many that are not clients yet"
+    )]
+    Crowded {
+        /// The client.
+        client: SocketAddr,
+    },
+    /// There is no thread or descriptor for it.
+    #[error("there is no thread for the connection of {client}: {source}")]
+    NoRoom {
+        /// The client.
+        client: SocketAddr,
+        /// The operating system's error.
+        source: Arc<io::Error>,
+    },
     /// The connection was gone before anything could be done with it.
     #[error("accepting a connection: {source}")]
     Lost {
@@ -246,6 +262,9 @@ impl AcceptError {
                 ..
             } => Some(SAME_VERSION.into()),
             AcceptError::Unproven { .. } => Some("give the client this server's --token".into()),
+            AcceptError::NoRoom { .. } => {
+                Some("raise the limits on threads and open files (`ulimit -u -n`, pids.max)".into())
+            }
             _ => None,
         }
     }

@@ -6,7 +6,7 @@
 
 use std::io;
 use std::net::{Shutdown, SocketAddr, TcpStream};
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
@@ -69,6 +69,10 @@ struct Shared {
     /// The first thing that ended the link.
     failure: OnceLock<LinkError>,
     unread_bytes: AtomicUsize,
+    /// How often this end's work has moved.
+    progress: AtomicU64,
+    /// How often the peer's has, as its last heart-beat told.
+    peer_progress: AtomicU64,
 }
 
 #[derive(Debug)]
@@ -92,6 +96,8 @@ impl Link {
             writing: Mutex::new(()),
             failure: OnceLock::new(),
             unread_bytes: AtomicUsize::new(0),
+            progress: AtomicU64::new(0),
+            peer_progress: AtomicU64::new(0),
         });
         let (deliver, incoming) = bounded(MAX_UNREAD_FRAMES);
         let (done, reader_done) = bounded(0);
@@ -211,6 +217,42 @@ impl Link {
                 Err(RecvTimeoutError::Timeout) => {}
             }
         }
+    }
+
+    /// Waits for the next message as long as the peer's work moves, and asks `look` every `tick` whether to wait on;
+    /// also tells when the message had come.
+    ///
+    /// # Errors
+    /// As [`Link::recv`], with [`LinkError::Overdue`] once nothing has moved at the peer for `limit`; or what `look`
+    /// says.
+    pub fn recv_while_peer_moves<E: From<LinkError>>(
+        &self,
+        limit: Duration,
+        tick: Duration,
+        stop: &AtomicBool,
+        mut look: impl FnMut() -> Result<(), E>,
+    ) -> Result<(Message, Instant), E> {
+        let moved = || self.shared.peer_progress.load(Ordering::Relaxed);
+        let (mut progress, mut since) = (moved(), Instant::now());
+        loop {
+            look()?;
+            match self.recv_stamped(tick, stop) {
+                Err(LinkError::Overdue { peer, .. }) => {
+                    if moved() != progress {
+                        (progress, since) = (moved(), Instant::now());
+                    } else if since.elapsed() >= limit {
+                        let seconds = limit.as_secs_f64();
+                        return Err(LinkError::Overdue { peer, seconds }.into());
+                    }
+                }
+                other => return Ok(other?),
+            }
+        }
+    }
+
+    /// Says that this end's work moves, for a peer that waits for it.
+    pub fn progressed(&self) {
+        self.shared.progress.fetch_add(1, Ordering::Relaxed);
     }
 
     /// The next message if one has come.

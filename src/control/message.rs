@@ -13,8 +13,11 @@ use serde_json::Value;
 use thiserror::Error;
 
 use super::device_limits::DeviceLimits;
+use super::end_report::EndReport;
 use super::file_message::{FileAccept, FileAck, FileFin, FileHello, TcpAccept, TcpHello};
 use super::lesson::{Lesson, OtherEnd, Sight};
+use super::memory_offer::MemoryOffer;
+use super::posts::Posts;
 use crate::perftest::{Job, Program};
 use crate::plan::case::{Case, Mtu};
 use crate::text::printable;
@@ -69,10 +72,15 @@ pub enum Message {
     },
     /// Another client has the server.
     Busy(BusyInfo),
-    /// Client to server: what can your device do?
+    /// Client to server: what can your device do, and what memory is there?
     AskLimits,
     /// This.
-    Limits(Box<DeviceLimits>),
+    Limits {
+        /// Of the device.
+        device: Box<DeviceLimits>,
+        /// For a run.
+        memory: MemoryOffer,
+    },
     /// Client to server: create the objects of this run.
     Prepare {
         /// The whole case.
@@ -98,7 +106,7 @@ pub enum Message {
     /// The sender has drained its send queues.
     Drained(Box<Drained>),
     /// What the sender measured.
-    Report(Value),
+    Report(Box<EndReport>),
     /// The run is over and its objects are gone.
     RunDone,
     /// Client to server: could the server run these programs of perftest?
@@ -152,7 +160,10 @@ pub enum Message {
     /// The sender has destroyed its QPs of the round.
     SetupGone,
     /// Sign of life; the link swallows it.
-    Heartbeat,
+    Heartbeat {
+        /// Rises while the sender's work moves: a peer that waits for it waits on.
+        progress: u64,
+    },
     /// The sender gives the session up.
     Abort {
         /// Why, as a sentence.
@@ -177,7 +188,7 @@ impl Message {
             Message::Introduce { .. } => "introduce",
             Message::Busy(_) => "busy",
             Message::AskLimits => "ask_limits",
-            Message::Limits(_) => "limits",
+            Message::Limits { .. } => "limits",
             Message::Prepare { .. } => "prepare",
             Message::Endpoints(_) => "endpoints",
             Message::CmListening(_) => "cm_listening",
@@ -207,7 +218,7 @@ impl Message {
             Message::SetupRound => "setup_round",
             Message::SetupArray(_) => "setup_array",
             Message::SetupGone => "setup_gone",
-            Message::Heartbeat => "heartbeat",
+            Message::Heartbeat { .. } => "heartbeat",
             Message::Abort { .. } => "abort",
             Message::Goodbye => "goodbye",
         }
@@ -291,7 +302,7 @@ pub struct Drained {
     /// Messages sent on all QPs since they were created.
     pub sent_messages: u64,
     /// With `verify`: for each QP and each position of its send ring, how often it was posted.
-    pub posts: Option<Vec<Vec<u32>>>,
+    pub posts: Option<Posts>,
 }
 
 /// How perftest's server ended.

@@ -5,6 +5,7 @@ use serde_json::json;
 use super::*;
 use crate::control::device_limits::DeviceLimits;
 use crate::control::lesson::Mistake;
+use crate::control::memory_needs::DeviceKind;
 use crate::plan::case::{ConnectMode, CqMode, Op, PollMode, Stop, Transport, Warmup};
 use crate::verbs::QpState;
 
@@ -108,14 +109,21 @@ fn the_tag_is_the_kind() {
             since_seconds: 0,
         }),
         Message::AskLimits,
-        Message::Limits(Box::new(DeviceLimits {
-            device: "soft0".into(),
-            qps: 1,
-            cqs: 2,
-            wrs_of_a_queue: 3,
-            entries_of_a_cq: 4,
-            message_bytes: 5,
-        })),
+        Message::Limits {
+            device: Box::new(DeviceLimits {
+                device: "soft0".into(),
+                qps: 1,
+                cqs: 2,
+                wrs_of_a_queue: 3,
+                entries_of_a_cq: 4,
+                message_bytes: 5,
+            }),
+            memory: MemoryOffer {
+                device: DeviceKind::Embedded,
+                bytes: Some(1 << 30),
+                by: "this machine".into(),
+            },
+        },
         Message::Prepare {
             case: Box::new(case()),
             run: 0,
@@ -130,7 +138,7 @@ fn the_tag_is_the_kind() {
         Message::Measure,
         Message::Stop { now: false },
         Message::Drained(Box::default()),
-        Message::Report(json!([1])),
+        Message::Report(Box::default()),
         Message::RunDone,
         Message::Explain(Box::new(Lesson::new(
             Op::Read,
@@ -152,7 +160,7 @@ fn the_tag_is_the_kind() {
             memory: Vec::new(),
             completion: None,
         })),
-        Message::Heartbeat,
+        Message::Heartbeat { progress: 7 },
         Message::Abort {
             reason: String::new(),
             hint: None,

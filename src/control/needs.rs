@@ -3,11 +3,12 @@
 use std::sync::Arc;
 
 use crate::datapath::{Geometry, sends_inline};
-use crate::metrics::memory::available_bytes;
 use crate::plan::{Case, CqMode, Op};
 use crate::verbs::{CompletionQueue, ProtectionDomain, QpCapacity, QueuePair, VerbsError};
 
 use super::failure::RunFailure;
+use super::frame::MAX_FRAME_BYTES;
+use super::posts::Posts;
 
 /// Which end of the session this is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -52,6 +53,15 @@ pub fn effective_workers(case: &Case) -> usize {
     workers.max(1) as usize
 }
 
+/// Latency recorders of an end that sends: one for each QP, and where all workers share a CQ, of each worker.
+pub(super) fn recorders(case: &Case) -> usize {
+    let workers = match case.cq {
+        CqMode::Shared => effective_workers(case),
+        CqMode::PerWorker | CqMode::PerQp => 1,
+    };
+    workers * case.qps as usize
+}
+
 /// How much of everything a case takes at one end.
 pub(super) struct Needs {
     pub(super) capacity: QpCapacity,
@@ -93,21 +103,26 @@ impl Needs {
     }
 }
 
-/// Registered memory is pinned, so asking for more than there is ends programs instead of failing.
-pub(super) fn enough_memory(regions: impl Iterator<Item = u64>) -> Result<(), RunFailure> {
-    let needed = regions.fold(0, u64::saturating_add);
-    match available_bytes() {
-        Some(available) if needed > available => Err(RunFailure {
-            bad_input: true,
-            ..RunFailure::new(
-                format!(
-                    "the buffers of this case take {needed} bytes, and {available} bytes of memory are available"
-                ),
-                Some("lower --qps, --size or (with --verify) the depths".into()),
-            )
-        }),
-        _ => Ok(()),
+/// Checks that the ends can tell each other after a run how often each WR was posted, as `--verify` needs it.
+///
+/// # Errors
+/// Bad input: too many WRs.
+pub(super) fn check_posts(case: &Case) -> Result<(), RunFailure> {
+    const REST_BYTES: u64 = 1024;
+    let ring = Geometry::of(case).ring();
+    let bytes = Posts::most_bytes(case.qps, ring) + REST_BYTES;
+    if !case.verify || bytes <= MAX_FRAME_BYTES as u64 {
+        return Ok(());
     }
+    let message = format!(
+        "--verify counts how often each WR is posted, and {} QPs of {ring} WRs are more than the ends can tell each other: \
+         3 million WRs at most",
+        case.qps
+    );
+    Err(RunFailure {
+        bad_input: true,
+        ..RunFailure::new(message, Some("lower --qps or --tx-depth".into()))
+    })
 }
 
 /// If it is the inline size that a device refuses, names the largest that it takes: no query tells.

@@ -1,9 +1,5 @@
 //! From what the workers counted to what a result says.
 
-use std::collections::BTreeMap;
-
-use serde::{Deserialize, Serialize};
-
 use crate::datapath::{Trouble, WindowProgress, WorkerReport};
 use crate::metrics::clock::Clock;
 use crate::metrics::counters::{EMBEDDED_DRIVER, Growth, Meaning};
@@ -21,30 +17,10 @@ use crate::results::model::{
 use crate::results::rates::gbit_per_s;
 use crate::verbs::{LinkLayer, Port};
 
+use super::end_report::{DeviceCounters, EndReport, shorten};
 use super::fabric::Fabric;
 use super::rig::Finished;
 use super::window::Windows;
-
-/// QPs beyond which the server's report leaves each QP's histogram out, so that it fits a frame.
-const MOST_HISTOGRAMS: usize = 1024;
-
-/// What the server tells of its end of a run.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct EndReport {
-    /// The device that it used.
-    pub device: Device,
-    /// What it sent, in a bidirectional case.
-    pub direction: Option<Direction>,
-    /// What it received, in a SEND case.
-    pub receiver: Option<Receiver>,
-    /// Messages received on each QP since it was made.
-    pub received_in_all: Vec<u64>,
-    /// What its device's counters grew by in its window.
-    pub counters: Option<DeviceCounters>,
-    /// Times of its steps, where set-up was measured.
-    #[serde(default)]
-    pub setup_steps: Vec<ConnectStep>,
-}
 
 impl EndReport {
     /// The report of an end that measured set-up, of which no traffic is to be told.
@@ -64,15 +40,7 @@ impl EndReport {
         let duties = finished.fabric.duties();
         let direction = duties.sends.then(|| {
             let mut direction = direction(case, finished, clock);
-            if direction.qps.len() > MOST_HISTOGRAMS {
-                for latency in direction
-                    .qps
-                    .iter_mut()
-                    .filter_map(|qp| qp.latency_ns.as_mut())
-                {
-                    latency.histogram = None;
-                }
-            }
+            shorten(&mut direction.qps);
             direction
         });
         EndReport {
@@ -95,15 +63,6 @@ impl EndReport {
         let received = self.receiver.as_mut().map(|it| &mut it.workers[..]);
         sent.into_iter().chain(received)
     }
-}
-
-/// What an end's device counted over a window.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct DeviceCounters {
-    /// By how much each counter grew; `None` where that is not known.
-    pub grown: BTreeMap<String, Option<u64>>,
-    /// What that means, of the end that told it.
-    pub events: Vec<PathEvent>,
 }
 
 impl DeviceCounters {

@@ -2,14 +2,15 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use crate::datapath::{
-    Counts, Crew, Edges, Lane, Mismatch, Phase, Shared, Trouble, WindowProgress, WorkerReport,
+    Counts, Crew, Edges, Geometry, Lane, Mismatch, Phase, Shared, Trouble, WindowProgress,
+    WorkerReport,
 };
 use crate::metrics::clock::Clock;
 use crate::metrics::histogram::digits_for;
-use crate::plan::{Case, CqMode, Op, Stop};
+use crate::plan::{Case, Stop};
 use crate::verbs::{AsyncEvent, AsyncEvents};
 
 use super::error::LinkError;
@@ -17,12 +18,18 @@ use super::fabric::Fabric;
 use super::failure::{RunFailure, VERIFY_HINT};
 use super::link::Link;
 use super::message::{Drained, Message};
+use super::needs::recorders;
+use super::posts::Posts;
+use super::stall::{Motion, stall_limit};
 
 /// How often a waiting end looks around.
 pub const TICK: Duration = Duration::from_millis(10);
 
 /// From the agreement on a window to its start: time for all workers to learn of it.
 const WINDOW_LEAD: Duration = Duration::from_millis(20);
+
+/// How much longer a waiting end waits than the peer, which can tell why.
+const AFTER_THE_PEER: Duration = Duration::from_secs(30);
 
 /// How long flushed completions are collected after a failure.
 const FLUSH_LIMIT: Duration = Duration::from_millis(200);
@@ -67,16 +74,11 @@ impl Rig {
         } else {
             &[]
         };
-        let recorders = if case.cq == CqMode::Shared {
-            lanes.len() * cores.len()
-        } else {
-            lanes.len()
-        };
         let shared = Arc::new(Shared::new(
             case.clone(),
             lanes,
             clock.clone(),
-            digits_for(recorders),
+            digits_for(recorders(case)),
             cores.len(),
         ));
         let crew = match cores {
@@ -100,7 +102,7 @@ impl Rig {
     pub fn set_phase(&self, phase: Phase) {
         let case = self.shared.case();
         if let (Phase::Measure, Stop::MessagesPerQp(messages)) = (phase, case.stop) {
-            let geometry = crate::datapath::Geometry::of(case);
+            let geometry = Geometry::of(case);
             for sender in self
                 .shared
                 .lanes()
@@ -157,6 +159,19 @@ impl Rig {
         self.shared.counts()
     }
 
+    /// Bytes that the device has sent and received, where it tells at once.
+    fn device_bytes(&self) -> Option<u64> {
+        let counters = self.fabric.port().context.counters()?;
+        let moved = |name: &str| name == "bytes_sent" || name == "bytes_received";
+        Some(
+            counters
+                .iter()
+                .filter(|(name, _)| moved(name))
+                .map(|(_, bytes)| bytes)
+                .sum(),
+        )
+    }
+
     /// Whether all is well here.
     ///
     /// # Errors
@@ -200,8 +215,7 @@ impl Rig {
         stop: &AtomicBool,
         mut done: impl FnMut(Counts) -> bool,
     ) -> Result<(), Broken> {
-        let limit = stall_limit(self.shared.case());
-        let (mut last, mut moved_at) = (self.counts(), Instant::now());
+        let mut motion = Motion::new(self.shared.case(), self.counts(), self.device_bytes());
         loop {
             let counts = self.counts();
             let is_done = done(counts);
@@ -215,10 +229,8 @@ impl Rig {
             if stop.load(Ordering::Relaxed) {
                 return Err(Broken::Interrupted);
             }
-            if counts != last {
-                (last, moved_at) = (counts, Instant::now());
-            } else if moved_at.elapsed() > limit {
-                return Err(Broken::Known(stalled(self.shared.case(), counts, limit)));
+            if motion.goes_on(counts, self.device_bytes())? {
+                link.progressed();
             }
             std::thread::sleep(TICK);
         }
@@ -235,12 +247,15 @@ impl Rig {
 
     /// What the peer is told once this end is drained.
     pub fn drained(&self) -> Drained {
-        let posts = self
-            .shared
-            .lanes()
-            .iter()
-            .map(|lane| lane.sender.as_ref()?.posts())
-            .collect();
+        let case = self.shared.case();
+        let senders = self.shared.lanes().iter();
+        let posts = case.verify.then(|| Posts {
+            positions: Geometry::of(case).ring(),
+            packed: senders
+                .filter_map(|lane| lane.sender.as_ref()?.posts())
+                .flatten()
+                .collect(),
+        });
         Drained {
             sent_messages: self.counts().posted,
             posts,
@@ -263,22 +278,37 @@ impl Rig {
         self.wait(link, stop, |counts| counts.received >= peer.sent_messages)
     }
 
-    /// With `--verify`, checks what only shows at the end: written memory and complete arrival.
+    /// Waits for the peer to be drained. It judges by itself whether something is lost there, and tells.
+    ///
+    /// # Errors
+    /// As [`Rig::recv`].
+    pub fn await_drained(&self, link: &Link, stop: &AtomicBool) -> Result<Box<Drained>, Broken> {
+        let limit = stall_limit(self.shared.case()) + AFTER_THE_PEER;
+        match self.recv(link, stop, limit)? {
+            Message::Drained(peer) => Ok(peer),
+            other => Err(link.unexpected("drained", &other).into()),
+        }
+    }
+
+    /// With `--verify`, checks what only shows at the end: written memory and complete arrival. `link` is told how it
+    /// goes on.
     ///
     /// # Errors
     /// The first mismatch.
-    pub fn verify(&self, peer: &Drained) -> Result<(), Broken> {
+    pub fn verify(&self, link: &Link, peer: &Drained) -> Result<(), Broken> {
         let Some(posts) = peer.posts.as_ref().filter(|_| self.shared.case().verify) else {
             return Ok(());
         };
-        let arrived = || {
-            self.shared
-                .lanes()
-                .iter()
-                .zip(posts)
-                .find_map(|(lane, posts)| lane.receiver.as_ref()?.check_counts(posts))
-        };
-        match self.fabric.check_written(posts).or_else(arrived) {
+        let lanes = self.shared.lanes().iter();
+        let mismatch = (0..)
+            .zip(lanes)
+            .zip(posts.of_qps())
+            .find_map(|((qp, lane), posts)| {
+                link.progressed();
+                let arrived = || lane.receiver.as_ref()?.check_counts(posts);
+                self.fabric.check_written(qp, posts).or_else(arrived)
+            });
+        match mismatch {
             None => Ok(()),
             Some(mismatch) => Err(Broken::Known(wrong_payload(&mismatch))),
         }
@@ -287,7 +317,7 @@ impl Rig {
     /// Waits for the peer's next message, with an eye on this end.
     ///
     /// # Errors
-    /// As [`Rig::wait`]; the peer's silence beyond `limit`.
+    /// As [`Rig::wait`]; `limit` without a message or movement at the peer.
     pub fn recv(&self, link: &Link, stop: &AtomicBool, limit: Duration) -> Result<Message, Broken> {
         recv(link, stop, limit, || self.check())
     }
@@ -358,61 +388,15 @@ impl From<LinkError> for Broken {
 /// Waits for the peer's next message; `check` is asked in between.
 ///
 /// # Errors
-/// The link's end, silence beyond `limit`, an interrupt, or what `check` says.
+/// The link's end, `limit` without a message or movement at the peer, an interrupt, or what `check` says.
 pub fn recv(
     link: &Link,
     stop: &AtomicBool,
     limit: Duration,
     check: impl Fn() -> Result<(), Broken>,
 ) -> Result<Message, Broken> {
-    let started = Instant::now();
-    loop {
-        check()?;
-        match link.recv(TICK, stop) {
-            Ok(message) => return Ok(message),
-            Err(LinkError::Overdue { .. }) if started.elapsed() < limit => {}
-            Err(LinkError::Overdue { peer, .. }) => {
-                let seconds = limit.as_secs_f64();
-                return Err(LinkError::Overdue { peer, seconds }.into());
-            }
-            Err(error) => return Err(error.into()),
-        }
-    }
-}
-
-/// Nothing completes for so long only if something is lost: the transport has given up by then, and
-/// the largest batch had time to cross a slow link (10 MB/s).
-fn stall_limit(case: &Case) -> Duration {
-    let transport = case.transport;
-    // 4.096 µs × 2^timeout a try (InfiniBand specification 9.9.2.1.2); devices may take up to four times that.
-    let tries = f64::from(transport.retry_cnt) + 1.0;
-    let gives_up = match transport.timeout {
-        0 => 60.0,
-        exponent => 4.0 * 4.096e-6 * 2f64.powi(exponent.into()) * tries,
-    };
-    let batch = f64::from(case.size_bytes) * f64::from(case.signal_every.max(case.post_list));
-    let crossing = batch * f64::from(case.qps) / 10e6;
-    Duration::from_secs_f64((10.0 + gives_up + crossing).min(3600.0))
-}
-
-fn stalled(case: &Case, counts: Counts, limit: Duration) -> RunFailure {
-    let outstanding = counts.posted.saturating_sub(counts.completed);
-    let waited = limit.as_secs_f64();
-    let message = match (outstanding, case.op) {
-        (0, Op::Send) => {
-            format!(
-                "nothing was received for {waited:.0} s, and the sender had sent all: messages are lost"
-            )
-        }
-        (0, _) => format!("nothing completed for {waited:.0} s"),
-        _ => format!(
-            "nothing completed for {waited:.0} s while {outstanding} messages are outstanding: completions are lost, \
-             or the peer does not answer"
-        ),
-    };
-    let hint = "check the peer's output and both ends' `dmesg`; with --rnr-retry 7 a receiver that never posts is \
-                waited for for ever, lower values give up";
-    RunFailure::new(message, Some(hint.into()))
+    let (message, _) = link.recv_while_peer_moves(limit, TICK, stop, check)?;
+    Ok(message)
 }
 
 fn wrong_payload(mismatch: &Mismatch) -> RunFailure {

@@ -16,11 +16,14 @@ use crate::results::model::Run;
 
 use super::connect_cm::dial_lanes;
 use super::coordinator::Observer;
+use super::drain::{Grace, drain};
+use super::end_report::{DeviceCounters, EndReport};
 use super::fabric::{Fabric, Side};
 use super::failure::RunFailure;
 use super::link::Link;
+use super::memory_needs::admit;
 use super::message::{Drained, Message};
-use super::outcome::{self, DeviceCounters, EndReport, direction, per_qp};
+use super::outcome::{self, direction, per_qp};
 use super::rig::{self, Broken, Finished, Rig};
 use super::station::Station;
 
@@ -29,9 +32,6 @@ pub(super) const SETUP_LIMIT: Duration = Duration::from_secs(120);
 
 /// Longest time for a short answer.
 pub(super) const ANSWER_LIMIT: Duration = Duration::from_secs(30);
-
-/// Longest time for queues to run empty after the user asked to stop.
-const INTERRUPT_LIMIT: Duration = Duration::from_secs(3);
 
 /// How often progress is shown.
 const SAMPLE_EVERY: Duration = Duration::from_millis(100);
@@ -72,6 +72,8 @@ struct Notes {
     warmup_steady: Option<bool>,
     measured: bool,
     drained: Option<Drained>,
+    /// Since the user asked to stop.
+    grace: Option<Grace>,
     counters: Option<DeviceCounters>,
     timeline: Timeline,
 }
@@ -109,6 +111,7 @@ fn set_up(stage: &Stage<'_>, case: &Case, number: u32) -> Result<Rig, Broken> {
 
 /// Has the server begin.
 pub(super) fn prepare(stage: &Stage<'_>, case: &Case, number: u32) -> Result<(), Broken> {
+    admit(case, Side::Client, stage.station)?;
     // Taken before the server takes its own, so that on one host each end has the same cores each time.
     if let Some(moving) = case.moving() {
         stage.station.cores_for(&moving);
@@ -124,6 +127,7 @@ pub(super) fn prepare(stage: &Stage<'_>, case: &Case, number: u32) -> Result<(),
 pub(super) fn make_rig(stage: &Stage<'_>, case: &Case) -> Result<Rig, Broken> {
     let (link, stop) = (stage.link, stage.stop);
     let alive = || {
+        link.progressed();
         if stop.load(Ordering::Relaxed) {
             return Err(RunFailure {
                 interrupted: true,
@@ -183,7 +187,7 @@ fn drive(
         let warm = warm_up(stage, case, rig, observer)?;
         (notes.warmup_seconds, notes.warmup_steady) = warm;
         if counted {
-            drain(stage, rig, stop, true)?;
+            drain(stage, case, rig, stop, true, observer)?;
         }
     }
     link.send(&Message::Measure)?;
@@ -200,17 +204,15 @@ fn drive(
     notes.counters = counters
         .and_then(CounterWatch::finish)
         .map(|growth| DeviceCounters::of(&growth, "client"));
-    observer.phase("drain", None);
     match measured {
         Ok(()) => {
-            notes.drained = Some(drain(stage, rig, stop, !counted)?);
+            notes.drained = Some(drain(stage, case, rig, stop, !counted, observer)?);
             Ok(())
         }
         // Asked to stop: both ends still come to rest, so that what was sent is accounted for.
         Err(Broken::Interrupted) => {
-            let never = AtomicBool::new(false);
-            let deadline = Instant::now() + INTERRUPT_LIMIT;
-            notes.drained = drain_until(stage, rig, &never, true, Some(deadline)).ok();
+            let grace = notes.grace.insert(Grace::begin());
+            notes.drained = drain(stage, case, rig, grace.over(), true, observer).ok();
             Err(Broken::Interrupted)
         }
         Err(broken) => Err(broken),
@@ -271,41 +273,6 @@ fn measure(
     })
 }
 
-/// Brings both ends to rest and checks what only shows then.
-pub(super) fn drain(
-    stage: &Stage<'_>,
-    rig: &Rig,
-    stop: &AtomicBool,
-    now: bool,
-) -> Result<Drained, Broken> {
-    drain_until(stage, rig, stop, now, None)
-}
-
-fn drain_until(
-    stage: &Stage<'_>,
-    rig: &Rig,
-    stop: &AtomicBool,
-    now: bool,
-    deadline: Option<Instant>,
-) -> Result<Drained, Broken> {
-    let link = stage.link;
-    let late = || deadline.is_some_and(|deadline| Instant::now() > deadline);
-    link.send(&Message::Stop { now })?;
-    rig.set_phase(Phase::Drain);
-    rig.wait(link, stop, |_| rig.at_rest() || late())?;
-    link.send(&Message::Drained(Box::new(rig.drained())))?;
-    let limit = deadline.map_or(SETUP_LIMIT, |deadline| {
-        deadline.saturating_duration_since(Instant::now())
-    });
-    let peer = match rig.recv(link, stop, limit)? {
-        Message::Drained(peer) => peer,
-        other => return Err(link.unexpected("drained", &other).into()),
-    };
-    rig.await_received(link, stop, &peer)?;
-    rig.verify(&peer)?;
-    Ok(*peer)
-}
-
 /// Ends the run at this end, takes the server's report, and puts the result together.
 fn conclude(
     stage: &Stage<'_>,
@@ -329,7 +296,7 @@ fn conclude(
     let mut failure = driven.err().map(|broken| explain(broken, Some(&finished)));
     let mut report = None;
     if at_rest && failure.as_ref().is_none_or(|failure| failure.interrupted) {
-        match take_report(stage.link) {
+        match take_report(stage, notes.grace) {
             Ok(taken) => report = Some(taken),
             Err(lost) if failure.is_none() => failure = Some(lost),
             Err(_) => {}
@@ -396,19 +363,24 @@ fn record_counters(
     run.peer_device_counters = counted(peer, &mut run.path_events);
 }
 
-pub(super) fn take_report(link: &Link) -> Result<EndReport, RunFailure> {
-    let never = AtomicBool::new(false);
-    let report = match link.recv(ANSWER_LIMIT, &never)? {
-        Message::Report(report) => report,
+/// The server's report; also of a run that was interrupted, for as long as `grace` has.
+pub(super) fn take_report(
+    stage: &Stage<'_>,
+    grace: Option<Grace>,
+) -> Result<EndReport, RunFailure> {
+    let link = stage.link;
+    let recv = |stop: &AtomicBool| rig::recv(link, stop, ANSWER_LIMIT, || Ok(()));
+    let report = match grace {
+        Some(grace) => recv(grace.over()),
+        None => match recv(stage.stop) {
+            Err(Broken::Interrupted) => recv(Grace::begin().over()),
+            answer => answer,
+        },
+    };
+    let report = match report.map_err(|broken| explain(broken, None))? {
+        Message::Report(report) => *report,
         other => return Err(link.unexpected("report", &other).into()),
     };
-    let report = serde_json::from_value(report).map_err(|error| {
-        let hint = "install the same version of rocebench on both ends";
-        RunFailure::new(
-            format!("the server's report is not understood: {error}"),
-            Some(hint.into()),
-        )
-    })?;
     link.send(&Message::RunDone)?;
     Ok(report)
 }

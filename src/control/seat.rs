@@ -155,6 +155,7 @@ mod tests {
                 },
                 cores: Some(vec![2, 3, 4, 5]),
                 core_locks: CoreLocks::within(folder.path().to_owned()),
+                memory_limit: None,
             };
             Station::open(options, None).unwrap()
         };

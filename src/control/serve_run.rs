@@ -8,11 +8,11 @@ use crate::metrics::counters::CounterWatch;
 use crate::plan::{Case, ConnectMode, Stop};
 
 use super::connect_cm::accept_lanes;
+use super::end_report::{DeviceCounters, EndReport};
 use super::fabric::{Fabric, Side};
 use super::failure::RunFailure;
 use super::link::Link;
 use super::message::{Drained, Message};
-use super::outcome::{DeviceCounters, EndReport};
 use super::rig::{self, Broken, Rig};
 use super::run::{ANSWER_LIMIT, SETUP_LIMIT};
 use super::station::Station;
@@ -55,18 +55,16 @@ pub(super) fn serve_run(
     report
         .workers_mut()
         .for_each(|workers| station.cores().tell_shared(workers));
-    report_to_client(link, stop, &report)
+    report_to_client(link, stop, report)
 }
 
 /// The end of a run: what this end measured, and the client's word that it has it.
 pub(super) fn report_to_client(
     link: &Link,
     stop: &AtomicBool,
-    report: &EndReport,
+    report: EndReport,
 ) -> Result<(), RunFailure> {
-    let report = serde_json::to_value(report)
-        .map_err(|error| RunFailure::new(format!("cannot write the report: {error}"), None))?;
-    link.send(&Message::Report(report))?;
+    link.send(&Message::Report(Box::new(report)))?;
     match rig::recv(link, stop, ANSWER_LIMIT, || Ok(())).map_err(explain)? {
         Message::RunDone => Ok(()),
         other => Err(link.unexpected("run_done", &other).into()),
@@ -79,7 +77,10 @@ pub(super) fn set_up(
     case: &Case,
     stop: &AtomicBool,
 ) -> Result<Rig, Broken> {
-    let alive = || link.check().map_err(RunFailure::from);
+    let alive = || {
+        link.progressed();
+        link.check().map_err(RunFailure::from)
+    };
     let mut fabric = Fabric::create(
         station.port(),
         case,
@@ -167,10 +168,7 @@ fn drive(
                     rig.set_phase(Phase::Drain);
                 }
                 link.send(&Message::Drained(Box::new(rig.drained())))?;
-                let peer = match rig.recv(link, stop, SETUP_LIMIT)? {
-                    Message::Drained(peer) => peer,
-                    other => return Err(link.unexpected("drained", &other).into()),
-                };
+                let peer = rig.await_drained(link, stop)?;
                 settle(link, rig, stop, &peer)?;
                 if measuring {
                     return Ok(());
@@ -191,7 +189,7 @@ pub(super) fn settle(
 ) -> Result<(), Broken> {
     rig.await_received(link, stop, peer)?;
     rig.set_phase(Phase::Drain);
-    rig.verify(peer)
+    rig.verify(link, peer)
 }
 
 pub(super) fn explain(broken: Broken) -> RunFailure {

@@ -5,13 +5,12 @@ use std::sync::atomic::AtomicBool;
 
 use crate::plan::Case;
 
+use super::end_report::EndReport;
 use super::failure::RunFailure;
 use super::link::Link;
 use super::message::Message;
 use super::needs::Side;
-use super::outcome::EndReport;
 use super::rig::{Broken, Rig};
-use super::run::SETUP_LIMIT;
 use super::serve_run::{self, COMMAND_LIMIT, explain, report_to_client};
 use super::setup_bench::Bench;
 use super::setup_steps::StepTimes;
@@ -41,7 +40,7 @@ pub(super) fn serve_setup(
     }
     driven.map_err(explain)?;
     let report = EndReport::of_setup(station.port(), times.told());
-    report_to_client(link, stop, &report)
+    report_to_client(link, stop, report)
 }
 
 fn drive(
@@ -79,8 +78,6 @@ fn drive(
     }
     let Some(rig) = rig else { return Ok(()) };
     link.send(&Message::Drained(Box::new(rig.drained())))?;
-    match rig.recv(link, stop, SETUP_LIMIT)? {
-        Message::Drained(peer) => serve_run::settle(link, rig, stop, &peer),
-        other => Err(link.unexpected("drained", &other).into()),
-    }
+    let peer = rig.await_drained(link, stop)?;
+    serve_run::settle(link, rig, stop, &peer)
 }

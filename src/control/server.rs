@@ -3,7 +3,7 @@
 
 use std::io;
 use std::net::{SocketAddr, TcpListener, TcpStream};
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -17,18 +17,18 @@ use super::error::AcceptError;
 use super::failure::RunFailure;
 use super::feature::Feature;
 use super::handshake::{Accepted, ServerTerms, accept};
+use super::handshakes::{Handshake, Handshakes};
 use super::lesson::{Lesson, serve_lesson};
 use super::link::Link;
+use super::memory_needs::{MemoryOffer, admit};
 use super::message::{BusyInfo, Message};
+use super::needs::Side;
 use super::perftest_server::{permit, serve_perftest};
 use super::seat::Seat;
 use super::serve_run::serve_run;
 use super::serve_setup::serve_setup;
 use super::station::{Route, Station, StationOptions};
 use super::token::Token;
-
-/// Handshakes at once; more connections wait in the listener's queue.
-const MOST_HANDSHAKES: usize = 32;
 
 /// How often an idle server looks whether it should stop.
 const IDLE_TICK: Duration = Duration::from_millis(20);
@@ -175,53 +175,49 @@ impl Server {
     /// The socket failed.
     pub fn run(&self, stop: &Arc<AtomicBool>) -> io::Result<Option<RunFailure>> {
         let slot = Slot::default();
-        let handshakes = Arc::new(AtomicUsize::new(0));
+        let handshakes = Arc::<Handshakes>::default();
         // How the first session ended.
         let served: Arc<OnceLock<Option<RunFailure>>> = Arc::default();
         let mut threads: Vec<thread::JoinHandle<()>> = Vec::new();
         let ends = || stop.load(Ordering::Relaxed) || self.options.once && served.get().is_some();
         while !ends() {
             threads.retain(|thread| !thread.is_finished());
-            if handshakes.load(Ordering::Relaxed) >= MOST_HANDSHAKES {
+            if handshakes.is_full() {
                 thread::sleep(IDLE_TICK);
                 continue;
             }
-            let stream = match self.listener.accept() {
-                Ok((stream, _)) => stream,
+            let (stream, client) = match self.listener.accept() {
+                Ok(connection) => connection,
                 Err(error) if is_transient(&error) => {
                     thread::sleep(IDLE_TICK);
                     continue;
                 }
                 Err(error) => return Err(error),
             };
-            handshakes.fetch_add(1, Ordering::Relaxed);
-            let (slot, handshakes, served) = (
-                Arc::clone(&slot),
-                Arc::clone(&handshakes),
-                Arc::clone(&served),
-            );
+            let (slot, served) = (Arc::clone(&slot), Arc::clone(&served));
             let (options, log, stop) = (
                 Arc::clone(&self.options),
                 Arc::clone(&self.log),
                 Arc::clone(stop),
             );
-            let thread = thread::Builder::new()
-                .name("session".into())
-                .spawn(move || {
-                    let taken = take(stream, &options, &slot, &stop);
-                    handshakes.fetch_sub(1, Ordering::Relaxed);
-                    match taken {
-                        Ok(accepted) => {
-                            let ended = session(accepted, &options, &log, &stop);
-                            let _ = served.set(ended.err());
-                        }
-                        Err(error) => log(ServerEvent::Refused { error: &error }),
+            // It counts until the closure is dropped, which a thread that cannot be had does at once.
+            let thread = handshakes.take(&stream, client).and_then(|handshake| {
+                let body = move || match take(stream, &handshake, &options, &slot, &stop) {
+                    Ok(accepted) => {
+                        drop(handshake);
+                        let ended = session(accepted, &options, &log, &stop);
+                        let _ = served.set(ended.err());
                     }
-                });
+                    Err(error) => log(ServerEvent::Refused { error: &error }),
+                };
+                thread::Builder::new().name("session".into()).spawn(body)
+            });
             match thread {
                 Ok(thread) => threads.push(thread),
-                Err(_) => {
-                    // No thread can be had: the connection was dropped with the closure.
+                Err(error) => {
+                    let source = Arc::new(error);
+                    let error = AcceptError::NoRoom { client, source };
+                    (self.log)(ServerEvent::Refused { error: &error });
                     thread::sleep(IDLE_TICK);
                 }
             }
@@ -253,6 +249,7 @@ fn is_transient(error: &io::Error) -> bool {
 
 fn take(
     stream: TcpStream,
+    handshake: &Handshake,
     options: &ServerOptions,
     slot: &Slot,
     stop: &AtomicBool,
@@ -261,7 +258,7 @@ fn take(
     if options.files.is_some() {
         terms.features.push(Feature::Receive.name().into());
     }
-    accept(stream, &terms, stop, |client| {
+    let acquire = |client| {
         let mut taken = slot.lock().unwrap_or_else(PoisonError::into_inner);
         match *taken {
             None => {
@@ -273,6 +270,12 @@ fn take(
                 since_seconds: since.elapsed().as_secs(),
             }),
         }
+    };
+    accept(stream, &terms, stop, acquire).map_err(|error| match error {
+        AcceptError::Handshake { client, .. } if handshake.is_ended() => {
+            AcceptError::Crowded { client }
+        }
+        error => error,
     })
 }
 
@@ -319,6 +322,7 @@ fn serve_session(
                     bad_input: true,
                     ..RunFailure::new(format!("the server refuses the case: {error}"), None)
                 })?;
+                admit(&case, Side::Server, &station)?;
                 match case.setup {
                     Some(_) => serve_setup(link, &station, &case, stop)?,
                     None => serve_run(link, &station, &case, stop)?,
@@ -330,7 +334,10 @@ fn serve_session(
             }
             Ok(Message::AskLimits) => {
                 let limits = DeviceLimits::of(station.port());
-                link.send(&Message::Limits(Box::new(limits)))?;
+                link.send(&Message::Limits {
+                    device: Box::new(limits),
+                    memory: MemoryOffer::of(&station),
+                })?;
             }
             Ok(Message::PerftestCheck { programs }) => {
                 let version = permit(options.allow_perftest, &station, &programs)?;
@@ -401,6 +408,7 @@ fn perftest(
     permit(options.allow_perftest, &station, &[])?;
     job.check()
         .map_err(|error| refuse(error.to_string(), None))?;
+    admit(&job.case, Side::Server, &station)?;
     let seat = Seat::of(&station, &job.case)
         .map_err(|error| refuse(error.to_string(), Some(error.hint())))?;
     let station = Some(station).filter(|_| !seat.embedded);

@@ -97,7 +97,7 @@ impl<'a> Bench<'a> {
     ) -> Result<Vec<Arc<QueuePair>>, Broken> {
         let mut qps = Vec::with_capacity(self.case.qps as usize);
         for index in 0..self.case.qps as usize {
-            watch.look()?;
+            watch.step()?;
             let made = times.time(Step::Create, || {
                 QueuePair::new(&self.pd, &self.cq, &self.cq, CAPACITY)
             });
@@ -119,7 +119,7 @@ impl<'a> Bench<'a> {
         mut body: impl FnMut(usize, &QueuePair) -> Result<(), VerbsError>,
     ) -> Result<(), Broken> {
         for (index, qp) in qps.iter().enumerate() {
-            watch.look()?;
+            watch.step()?;
             times
                 .time(step, || body(index, qp))
                 .map_err(|error| failed(step, index, self.case.qps, error))?;
@@ -138,7 +138,7 @@ impl<'a> Bench<'a> {
         times: &mut StepTimes,
     ) -> Result<(), Broken> {
         for (index, qp) in connected.qps.into_iter().enumerate() {
-            watch.look()?;
+            watch.step()?;
             times
                 .time(Step::Destroy, || {
                     if let Some(connections) = &mut connected.connections {

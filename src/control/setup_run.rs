@@ -17,12 +17,13 @@ use crate::results::model::{Connect, Run, Window};
 use crate::results::rates::gbit_per_s;
 
 use super::coordinator::Observer;
+use super::drain::drain;
 use super::message::Message;
 use super::needs::Side;
 use super::outcome::{self, direction, latency};
 use super::rig::{Broken, Finished, Rig};
 use super::run::{
-    ANSWER_LIMIT, Meter, PathFacts, RunOutcome, SETUP_LIMIT, Stage, drain, explain, make_rig,
+    ANSWER_LIMIT, Meter, PathFacts, RunOutcome, SETUP_LIMIT, Stage, explain, make_rig,
     note_crowding, prepare, take_report, warm_up,
 };
 use super::setup_bench::Bench;
@@ -144,9 +145,8 @@ fn drive(
         rig.set_phase(Phase::Drain);
     }
     measured?;
-    observer.phase("drain", None);
-    match rig {
-        Some(rig) => drain(stage, rig, stop, true).map(|_| ()),
+    match traffic {
+        Some(Traffic { case, rig }) => drain(stage, case, rig, stop, true, observer).map(|_| ()),
         None => Ok(link.send(&Message::Stop { now: true })?),
     }
 }
@@ -260,7 +260,7 @@ fn conclude(
     };
     let mut report = None;
     let failure = match driven {
-        Ok(()) => match take_report(stage.link) {
+        Ok(()) => match take_report(stage, None) {
             Ok(taken) => {
                 report = Some(taken);
                 None

@@ -4,7 +4,6 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use super::error::LinkError;
 use super::link::Link;
 use super::message::Message;
 use super::rig::{Broken, Rig, TICK};
@@ -58,23 +57,22 @@ impl<'a> Watch<'a> {
         Ok(())
     }
 
+    /// As [`Watch::look`] between two steps of work, which the peer may wait for.
+    ///
+    /// # Errors
+    /// As [`Watch::look`].
+    pub(super) fn step(&mut self) -> Result<(), Broken> {
+        self.link.progressed();
+        self.look()
+    }
+
     /// The peer's next message and when it came.
     ///
     /// # Errors
-    /// As [`Watch::look`], and silence beyond `limit`.
+    /// As [`Watch::look`], and `limit` without a message or movement at the peer.
     pub(super) fn recv(&mut self, limit: Duration) -> Result<(Message, Instant), Broken> {
-        let started = Instant::now();
-        loop {
-            self.look()?;
-            match self.link.recv_stamped(TICK, self.stop) {
-                Err(LinkError::Overdue { .. }) if started.elapsed() < limit => {}
-                Err(LinkError::Overdue { peer, .. }) => {
-                    let seconds = limit.as_secs_f64();
-                    return Err(LinkError::Overdue { peer, seconds }.into());
-                }
-                other => return Ok(other?),
-            }
-        }
+        let (link, stop) = (self.link, self.stop);
+        link.recv_while_peer_moves(limit, TICK, stop, || self.look())
     }
 
     /// Waits until the peer says that its QPs are in RTS.

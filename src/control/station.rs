@@ -12,6 +12,7 @@ pub use crate::verbs::{Faults, PortRequest, Route};
 use crate::verbs::{Port, VerbsError, VerbsLibrary, select_or_embedded};
 
 use super::cores::Cores;
+use super::memory_needs::DeviceKind;
 use super::needs::effective_workers;
 
 /// How an end is set up.
@@ -25,6 +26,8 @@ pub struct StationOptions {
     pub cores: Option<Vec<usize>>,
     /// Where workers on this host see each other's cores.
     pub core_locks: CoreLocks,
+    /// Most memory that a run may take at this end, in bytes; in any case no more than there is.
+    pub memory_limit: Option<u64>,
 }
 
 impl StationOptions {
@@ -35,6 +38,7 @@ impl StationOptions {
             request,
             cores,
             core_locks: CoreLocks::of_host(),
+            memory_limit: None,
         }
     }
 
@@ -66,6 +70,7 @@ pub struct Station {
     numa_node: Option<u32>,
     driver: Option<String>,
     cores: Cores,
+    memory_limit: Option<u64>,
     clock: Clock,
 }
 
@@ -91,6 +96,7 @@ impl Station {
             numa_node,
             driver: kernel.driver,
             cores: Cores::new(cores, options.core_locks),
+            memory_limit: options.memory_limit,
             clock: Clock::new(),
         })
     }
@@ -98,6 +104,19 @@ impl Station {
     /// The port.
     pub fn port(&self) -> &Port {
         &self.port
+    }
+
+    /// Whose queues its QPs have.
+    pub fn device_kind(&self) -> DeviceKind {
+        match self.port.embedded {
+            Some(_) => DeviceKind::Embedded,
+            None => DeviceKind::System,
+        }
+    }
+
+    /// Most memory that a run may take here, in bytes.
+    pub fn memory_limit(&self) -> Option<u64> {
+        self.memory_limit
     }
 
     /// What a person should know about the device; `None` for one of the system's.

@@ -90,6 +90,19 @@ pub struct RemoteMemory {
 }
 
 impl Sender {
+    /// Memory that one takes besides the payloads.
+    pub fn memory_bytes(case: &Case) -> usize {
+        let geometry = Geometry::of(case);
+        let position = SendRing::BYTES_PER_WR
+            + if case.verify {
+                size_of::<AtomicU32>()
+            } else {
+                0
+            };
+        let slot = size_of::<AtomicU64>() + size_of::<AtomicU32>();
+        geometry.ring() as usize * position + geometry.slots as usize * slot
+    }
+
     /// Prebuilds the requests of QP `index`, payloads in `memory`; `remote` is needed for WRITE and READ.
     ///
     /// # Errors
@@ -275,6 +288,26 @@ fn check_cell(
 }
 
 impl Receiver {
+    /// Memory that one takes besides the buffers.
+    pub fn memory_bytes(case: &Case) -> usize {
+        let seen = if case.verify {
+            Geometry::of(case).ring() as usize * size_of::<Seen>()
+        } else {
+            0
+        };
+        Receiver::prebuilt(case) as usize * RecvRing::BYTES_PER_WR + seen
+    }
+
+    /// Receives that are prebuilt, of which the depth is posted.
+    fn prebuilt(case: &Case) -> u32 {
+        if case.verify {
+            return case.rx_depth;
+        }
+        // A chain is posted when so many are used up; the rest of the depth must last until then, also
+        // when each of several workers holds back almost a chain.
+        (case.rx_depth / (4 * case.workers.max(1))).clamp(1, RECV_CHAIN)
+    }
+
     /// Prebuilds the receives of QP `index`, buffers in `memory`.
     ///
     /// # Errors
@@ -286,11 +319,7 @@ impl Receiver {
         memory: &Arc<MemoryRegion>,
     ) -> Result<Self, VerbsError> {
         let layout = Layout::receives(case);
-        // A chain is posted when so many are used up; the rest of the depth must last until then, also
-        // when each of several workers holds back almost a chain.
-        let chain = (case.rx_depth / (4 * case.workers.max(1))).clamp(1, RECV_CHAIN);
-        let count = if case.verify { case.rx_depth } else { chain };
-        let templates: Vec<RecvTemplate> = (0..count)
+        let templates: Vec<RecvTemplate> = (0..Receiver::prebuilt(case))
             .map(|slot| RecvTemplate {
                 wr_id: WrId::receive(index, slot).raw(),
                 offset: layout.offset(index, slot),

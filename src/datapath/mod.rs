@@ -19,4 +19,4 @@ pub use layout::{Layout, sends_inline};
 pub use report::{QpReport, WorkerReport};
 pub use shared::{Counts, Edges, Phase, Shared, WindowProgress};
 pub use trouble::{FailedCompletion, Mismatch, Place, Trouble};
-pub use worker::{Sleep, WorkerSpec};
+pub use worker::{Sleep, WORKER_BYTES_PER_QP, WorkerSpec};

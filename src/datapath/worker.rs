@@ -12,7 +12,7 @@ use crate::verbs::{
 
 use super::Geometry;
 use super::lane::{Lane, Sender};
-use super::report::WorkerReport;
+use super::report::{QpReport, WorkerReport};
 use super::shared::{Phase, Shared};
 use super::trouble::{FailedCompletion, Trouble};
 use super::wr_id::{TAIL_SLOT, WrId};
@@ -73,6 +73,10 @@ struct Seat<'s> {
     tally: Tally,
     samples: Option<Samples>,
 }
+
+/// Memory of what a worker keeps of each QP of the run, besides latencies, in bytes.
+pub const WORKER_BYTES_PER_QP: usize =
+    size_of::<Seat<'static>>() + 2 * size_of::<Tally>() + size_of::<QpReport>();
 
 pub(super) struct Worker<
     's,

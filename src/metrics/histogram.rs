@@ -9,9 +9,6 @@ pub const HIGHEST_NS: u64 = 60_000_000_000;
 /// Memory that all recorders of a run may take before they become coarser, in bytes.
 pub const MEMORY_LIMIT_BYTES: usize = 64 << 20;
 
-/// Memory of one recorder of three digits, in bytes: 27 half buckets of 1024 counters of 8 bytes.
-const THREE_DIGITS_BYTES: usize = 27 * 1024 * 8;
-
 /// How finely latencies are told apart.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Digits {
@@ -21,9 +18,24 @@ pub enum Digits {
     Three,
 }
 
+impl Digits {
+    /// Two to this power counters cover each power of two, and how many there are in all.
+    fn cut(self) -> (u32, usize) {
+        match self {
+            Digits::Two => (7, 30 << 7),
+            Digits::Three => (10, 27 << 10),
+        }
+    }
+
+    /// Memory of one recorder, in bytes.
+    pub fn recorder_bytes(self) -> usize {
+        self.cut().1 * 8
+    }
+}
+
 /// The finest resolution with which that many recorders stay within [`MEMORY_LIMIT_BYTES`].
 pub fn digits_for(histograms: usize) -> Digits {
-    if histograms.saturating_mul(THREE_DIGITS_BYTES) <= MEMORY_LIMIT_BYTES {
+    if histograms.saturating_mul(Digits::Three.recorder_bytes()) <= MEMORY_LIMIT_BYTES {
         Digits::Three
     } else {
         Digits::Two
@@ -48,10 +60,7 @@ impl Samples {
     /// No samples yet. All memory is touched here, so make it on the thread that records: the pages are
     /// then on that thread's NUMA node and no sample pays for a page fault.
     pub fn new(digits: Digits) -> Self {
-        let (half_magnitude, length) = match digits {
-            Digits::Two => (7, 30 << 7),
-            Digits::Three => (10, 27 << 10),
-        };
+        let (half_magnitude, length) = digits.cut();
         let mut low = vec![0; length].into_boxed_slice();
         let mut high = low.clone();
         // Pages that were only allocated would come with the first sample of each.
@@ -195,17 +204,16 @@ mod tests {
 
     #[test]
     fn memory_is_what_the_limit_assumes() {
-        let recorder = Recorder::new(Digits::Three);
-        assert_eq!(recorder.histogram.distinct_values() * 8, THREE_DIGITS_BYTES);
         for digits in [Digits::Two, Digits::Three] {
             let counters = Recorder::new(digits).histogram.distinct_values();
+            assert_eq!(counters * 8, digits.recorder_bytes());
             let samples = Samples::new(digits);
             assert_eq!(
                 (samples.low.len(), samples.high.len()),
                 (counters, counters)
             );
         }
-        let most = MEMORY_LIMIT_BYTES / THREE_DIGITS_BYTES;
+        let most = MEMORY_LIMIT_BYTES / Digits::Three.recorder_bytes();
         assert_eq!(digits_for(most), Digits::Three);
         assert_eq!(digits_for(most + 1), Digits::Two);
         assert_eq!(digits_for(usize::MAX), Digits::Two);

@@ -1,13 +1,40 @@
-//! How much memory this machine can still give. It must not know what for.
+//! How much memory this process can still have: what the machine can give, or less where a control group has a limit.
+//! It must not know what for.
 
-use std::fs;
+use std::path::Path;
 
-/// Bytes that new allocations can have without swapping, as the kernel estimates (`MemAvailable` of
-/// `/proc/meminfo`, proc_meminfo(5)); `None` where it does not say.
-pub fn available_bytes() -> Option<u64> {
-    parse(&fs::read_to_string("/proc/meminfo").ok()?)
+use super::cgroup;
+
+/// What can be had, and what limits it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Available {
+    /// Without swapping, in bytes.
+    pub bytes: u64,
+    /// `this machine`, or the control group.
+    pub by: String,
 }
 
+/// What can be had now; `None` where the kernel does not say.
+pub fn available() -> Option<Available> {
+    below(Path::new("/"))
+}
+
+/// The same with the kernel's files below `root`.
+fn below(root: &Path) -> Option<Available> {
+    let meminfo = std::fs::read_to_string(root.join("proc/meminfo")).ok();
+    let machine = meminfo.as_deref().and_then(parse).map(|bytes| Available {
+        bytes,
+        by: "this machine".to_owned(),
+    });
+    let groups = cgroup::memory_left(root).map(|(group, bytes)| Available {
+        bytes,
+        by: format!("the control group {group}"),
+    });
+    machine.into_iter().chain(groups).min_by_key(|it| it.bytes)
+}
+
+/// Bytes that new allocations can have without swapping, as the kernel estimates (`MemAvailable`,
+/// proc_meminfo(5)).
 fn parse(meminfo: &str) -> Option<u64> {
     let line = meminfo
         .lines()
@@ -16,8 +43,22 @@ fn parse(meminfo: &str) -> Option<u64> {
     kib.checked_mul(1024)
 }
 
+/// An amount for people, in the largest binary unit of which there is one: `1.5 GiB`, `20 MiB`, `0 KiB`.
+pub fn text(bytes: u64) -> String {
+    const UNITS: [(u64, &str); 3] = [(1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB")];
+    let (unit, name) = UNITS
+        .into_iter()
+        .find(|(unit, _)| bytes >= *unit)
+        .unwrap_or((1 << 10, "KiB"));
+    let amount = bytes as f64 / unit as f64;
+    let decimals = usize::from(amount < 10.0 && !bytes.is_multiple_of(unit));
+    format!("{amount:.decimals$} {name}")
+}
+
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use super::*;
 
     #[test]
@@ -26,6 +67,43 @@ mod tests {
         assert_eq!(parse(text), Some(23_000_000 * 1024));
         assert_eq!(parse("MemTotal: 1 kB\n"), None);
         assert_eq!(parse("MemAvailable: lots kB\n"), None);
-        assert!(available_bytes().is_some_and(|bytes| bytes > 1 << 20));
+        assert!(available().is_some_and(|it| it.bytes > 1 << 20));
+    }
+
+    #[test]
+    fn the_smaller_of_machine_and_group_counts() {
+        let root = tempfile::tempdir().unwrap();
+        let write = |path: &str, content: &str| {
+            let path = root.path().join(path);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, content).unwrap();
+        };
+        write("proc/meminfo", "MemAvailable: 2048 kB\n");
+        assert_eq!(below(root.path()).unwrap().by, "this machine");
+        write("proc/self/cgroup", "0::/job\n");
+        write(
+            "proc/self/mountinfo",
+            "30 23 0:26 / /sys/fs/cgroup rw,nosuid shared:4 - cgroup2 cgroup2 rw\n",
+        );
+        write("sys/fs/cgroup/job/memory.max", "1048576\n");
+        write("sys/fs/cgroup/job/memory.current", "48576\n");
+        let left = below(root.path()).unwrap();
+        assert_eq!(left.bytes, 1_000_000);
+        assert_eq!(left.by, "the control group /job");
+        write("sys/fs/cgroup/job/memory.max", "1000000000\n");
+        assert_eq!(below(root.path()).unwrap().bytes, 2 << 20);
+    }
+
+    #[test]
+    fn amounts_read_well() {
+        for (bytes, says) in [
+            (0, "0 KiB"),
+            (1 << 10, "1 KiB"),
+            (3 << 19, "1.5 MiB"),
+            (20 << 20, "20 MiB"),
+            ((33 << 30) + (1 << 29), "34 GiB"),
+        ] {
+            assert_eq!(text(bytes), says);
+        }
     }
 }

@@ -1,6 +1,7 @@
 //! Figures and where they come from: clock, histograms, fairness, CPU time, device counters, protocol
 //! limits. It must not know cases' transport or how results are written.
 
+mod cgroup;
 pub mod clock;
 pub mod core_locks;
 pub mod counters;

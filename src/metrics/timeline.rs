@@ -5,7 +5,7 @@
 pub const INTERVAL_NS: u64 = 10_000_000;
 
 /// Samples that are kept. A window with more has neighbours joined and its interval doubled.
-const MOST_SAMPLES: usize = 6_000;
+pub const MOST_SAMPLES: usize = 6_000;
 
 /// What was done up to the end of one interval since the end of the one before.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -20,7 +20,7 @@ pub use config::{ConfigError, ConfigFile};
 pub use duration::TimeSpan;
 pub use error::PlanError;
 pub use list::{CoreList, Count, List};
-pub use size::Size;
+pub use size::{MemorySize, Size};
 pub use spec::SweepSpec;
 pub use sweep::Sweep;
 pub use workload::{SetUp, Workload};

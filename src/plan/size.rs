@@ -23,6 +23,9 @@ pub enum SizeError {
     /// KB, MB and GB mean 1000 to some and 1024 to others.
     #[error("`{0}` is ambiguous: K, M, G (or KiB, MiB, GiB) count in 1024s, bytes have no unit")]
     Ambiguous(String),
+    /// Nothing, or more than 64 bits have.
+    #[error("`{0}` is no amount of memory")]
+    NoMemory(String),
     /// More than one message can be.
     #[error("`{0}` is more than 1 GiB")]
     TooLarge(String),
@@ -43,36 +46,55 @@ impl Size {
     }
 }
 
+/// A number of bytes of memory, with the units of a [`Size`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct MemorySize(pub u64);
+
+impl FromStr for MemorySize {
+    type Err = SizeError;
+
+    fn from_str(text: &str) -> Result<Self, SizeError> {
+        let bytes = bytes(text)?;
+        bytes
+            .filter(|bytes| *bytes > 0)
+            .map(MemorySize)
+            .ok_or_else(|| SizeError::NoMemory(text.to_owned()))
+    }
+}
+
 impl FromStr for Size {
     type Err = SizeError;
 
     fn from_str(text: &str) -> Result<Self, SizeError> {
-        let end = text
-            .find(|c: char| !c.is_ascii_digit())
-            .unwrap_or(text.len());
-        let (digits, unit) = text.split_at(end);
-        let unit_bytes = match unit.to_ascii_lowercase().as_str() {
-            "" | "b" => 1,
-            "kb" | "mb" | "gb" => return Err(SizeError::Ambiguous(text.to_owned())),
-            unit => UNITS
-                .iter()
-                .find(|(_, long, short)| {
-                    unit.eq_ignore_ascii_case(long) || unit.eq_ignore_ascii_case(short)
-                })
-                .map(|(bytes, ..)| u64::from(*bytes))
-                .ok_or_else(|| SizeError::Syntax(text.to_owned()))?,
-        };
-        if digits.is_empty() {
-            return Err(SizeError::Syntax(text.to_owned()));
-        }
-        digits
-            .parse::<u64>()
-            .ok()
-            .and_then(|count| count.checked_mul(unit_bytes))
+        bytes(text)?
             .and_then(|bytes| u32::try_from(bytes).ok())
             .and_then(Size::from_bytes)
             .ok_or_else(|| SizeError::TooLarge(text.to_owned()))
     }
+}
+
+/// The bytes that a text says; `None` beyond 64 bits.
+fn bytes(text: &str) -> Result<Option<u64>, SizeError> {
+    let end = text
+        .find(|c: char| !c.is_ascii_digit())
+        .unwrap_or(text.len());
+    let (digits, unit) = text.split_at(end);
+    let unit_bytes = match unit.to_ascii_lowercase().as_str() {
+        "" | "b" => 1,
+        "kb" | "mb" | "gb" => return Err(SizeError::Ambiguous(text.to_owned())),
+        unit => UNITS
+            .iter()
+            .find(|(_, long, short)| {
+                unit.eq_ignore_ascii_case(long) || unit.eq_ignore_ascii_case(short)
+            })
+            .map(|(bytes, ..)| u64::from(*bytes))
+            .ok_or_else(|| SizeError::Syntax(text.to_owned()))?,
+    };
+    if digits.is_empty() {
+        return Err(SizeError::Syntax(text.to_owned()));
+    }
+    let count = digits.parse::<u64>().ok();
+    Ok(count.and_then(|count| count.checked_mul(unit_bytes)))
 }
 
 impl fmt::Display for Size {

@@ -24,17 +24,19 @@ impl Kind {
     fn of_value(key: &[u8]) -> Kind {
         match key {
             b"\"output\"" => Kind::Lines,
-            // Distributions in base64; a name that a file is to have; a message's payload.
-            b"\"histogram\"" | b"\"histogram_kbit_per_s\"" | b"\"file_name\"" | b"\"offered\"" => {
-                Kind::Data
-            }
+            // Distributions and counts in base64; a name that a file is to have; a message's payload.
+            b"\"histogram\""
+            | b"\"histogram_kbit_per_s\""
+            | b"\"packed\""
+            | b"\"file_name\""
+            | b"\"offered\"" => Kind::Data,
             _ => Kind::Line,
         }
     }
 }
 
 /// The document with its strings, keys included, as [`printable`] shows them, at most [`MAX_CHARS`] of each. Left as
-/// they are: data (`histogram`, `histogram_kbit_per_s`, `file_name`, `offered`) and the line ends of what a program printed (`output`).
+/// they are: data (`histogram`, `histogram_kbit_per_s`, `packed`, `file_name`, `offered`) and the line ends of what a program printed (`output`).
 pub fn cleaned(document: &[u8]) -> Cow<'_, [u8]> {
     let mut out = Vec::new();
     let (mut copied, mut at) = (0, 0);

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use crate::control::fabric::psns;
 use crate::control::failure::RunFailure;
 use crate::control::file_message::ChannelSettings;
+use crate::control::memory_needs::{MemoryNeeds, MemoryOffer};
 use crate::control::message::{self, Endpoints, QpEndpoint, gid_text};
 use crate::control::station::Station;
 use crate::verbs::{
@@ -100,7 +101,14 @@ impl Channel {
             Side::Receiver => Access::RemoteWrite,
         };
         // Within MAX_MEMORY_BYTES.
-        let length = memory_bytes(&settings) as usize;
+        let bytes = memory_bytes(&settings);
+        MemoryOffer::of(station)
+            .check("the transfer", &MemoryNeeds::of_buffers(bytes))
+            .map_err(|failure| RunFailure {
+                hint: Some("lower --qps, --window or --chunk".into()),
+                ..failure
+            })?;
+        let length = bytes as usize;
         let memory = MemoryRegion::new(&pd, length, access, station.numa_node())?;
         let qps = settings.qps as usize;
         let workers = MAX_WORKERS

@@ -38,6 +38,9 @@ unsafe impl Send for RecvRing {}
 unsafe impl Sync for RecvRing {}
 
 impl RecvRing {
+    /// Memory of one prebuilt receive.
+    pub const BYTES_PER_WR: usize = size_of::<ibv_recv_wr>() + size_of::<ibv_sge>();
+
     /// Prebuilds `templates` for `qp`, buffers in `memory`; `linked` chains them, else each stands alone.
     ///
     /// # Errors

@@ -82,6 +82,9 @@ unsafe impl Send for SendRing {}
 unsafe impl Sync for SendRing {}
 
 impl SendRing {
+    /// Memory of one prebuilt work request.
+    pub const BYTES_PER_WR: usize = size_of::<Request>() + size_of::<ibv_sge>();
+
     /// Prebuilds `templates` for `qp`, with payloads in `memory`.
     ///
     /// # Errors

@@ -100,6 +100,27 @@ fn a_network_that_swallows_all_ends_the_run() {
 }
 
 #[test]
+fn a_message_that_takes_longer_than_the_stall_limit_arrives() {
+    let _alone = alone();
+    // 16.8 s on the wire, where nothing may move for 14 s.
+    Program::new(
+        "-d soft0 -s 16M -t 1 -n 1 --warmup 0 --timeout 16 --retry-cnt 1 --faults rate=8M",
+    )
+    .run()
+    .exits(0)
+    .all_whole(1);
+}
+
+#[test]
+fn a_long_drain_is_remarked_on() {
+    let _alone = alone();
+    Program::new("-d soft0 -s 1M -t 64 -D 100ms --warmup 0 --timeout 18 --faults rate=40M")
+        .run()
+        .exits(0)
+        .says(&["the window is over", "are still in the send queues, about"]);
+}
+
+#[test]
 fn a_cq_that_overflows_is_told_as_such() {
     let _alone = alone();
     Program::new(

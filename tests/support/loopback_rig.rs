@@ -330,17 +330,12 @@ impl Rest {
     /// With `--verify`, what only shows at the end, as both ends check it.
     pub fn verified(&self) -> Option<String> {
         let check = |at: &(Fabric, Arc<Shared>, Vec<WorkerReport>), from: &Arc<Shared>| {
-            let senders = from.lanes().iter().map(|lane| lane.sender.as_ref());
-            let posts: Vec<Vec<u32>> = senders
-                .map(|sender| sender.and_then(|s| s.posts()).unwrap_or_default())
-                .collect();
-            let arrived = || {
-                let lanes = at.1.lanes().iter().zip(&posts);
-                lanes
-                    .filter_map(|(lane, posts)| Some((lane.receiver.as_ref()?, posts)))
-                    .find_map(|(receiver, posts)| receiver.check_counts(posts))
-            };
-            at.0.check_written(&posts).or_else(arrived)
+            let lanes = from.lanes().iter().zip(at.1.lanes());
+            (0..).zip(lanes).find_map(|(qp, (sending, receiving))| {
+                let posts = sending.sender.as_ref()?.posts()?;
+                let arrived = || receiving.receiver.as_ref()?.check_counts(&posts);
+                at.0.check_written(qp, &posts).or_else(arrived)
+            })
         };
         check(&self.server, &self.client.1)
             .or_else(|| check(&self.client, &self.server.1))

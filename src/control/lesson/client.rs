@@ -111,14 +111,10 @@ pub fn run_lesson(
         tell: &mut tell_step,
     };
     let given = teacher.give(port, &options.text);
-    let last_word = match &given {
-        Ok(_) => Some(Message::Goodbye),
-        Err(failure) if failure.link_lost => None,
-        Err(failure) => Some(failure.to_abort()),
-    };
-    if let Some(last_word) = last_word {
-        // A server that refused is gone already.
-        let _ = link.send(&last_word);
+    match &given {
+        // The server ends the session by itself if this does not arrive.
+        Ok(_) => drop(link.send(&Message::Goodbye)),
+        Err(failure) => failure.tell(&link),
     }
     Ok(given?)
 }

@@ -53,7 +53,10 @@ fn read_messages(shared: &Shared, deliver: &Sender<Unread>) -> LinkError {
         };
         silence.heard();
         match message {
-            None | Some(Message::Heartbeat) => {}
+            None => {}
+            Some(Message::Heartbeat { progress }) => {
+                shared.peer_progress.store(progress, Ordering::Relaxed);
+            }
             Some(Message::Abort {
                 reason,
                 hint,
@@ -106,10 +109,11 @@ fn discard_until_end(shared: &Shared) {
 }
 
 pub(super) fn beat_until_end(shared: &Shared, stopped: &Receiver<()>) {
-    let Ok(bytes) = frame::encode(&Message::Heartbeat) else {
-        return;
-    };
     while stopped.recv_timeout(HEARTBEAT_EVERY) == Err(RecvTimeoutError::Timeout) {
+        let progress = shared.progress.load(Ordering::Relaxed);
+        let Ok(bytes) = frame::encode(&Message::Heartbeat { progress }) else {
+            return;
+        };
         // A frame under way is a sign of life itself.
         let Ok(_guard) = shared.writing.try_lock() else {
             continue;

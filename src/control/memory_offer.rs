@@ -1,0 +1,24 @@
+//! What an end has of memory for a run, as it tells the other end. It must not know what runs take.
+
+use serde::{Deserialize, Serialize};
+
+/// Whose queues a QP has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum DeviceKind {
+    /// The embedded device's. Its memory that is only read takes none.
+    Embedded,
+    /// Those of a kernel driver.
+    System,
+}
+
+/// What an end has of memory for a run, as it tells the other end.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct MemoryOffer {
+    /// By which its needs are counted.
+    pub device: DeviceKind,
+    /// In bytes; `None` where it does not know.
+    pub bytes: Option<u64>,
+    /// What leaves no more: `this machine`, a control group, `--memory`.
+    pub by: String,
+}

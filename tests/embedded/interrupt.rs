@@ -1,0 +1,73 @@
+//! Ctrl-C while messages are in flight that take far longer than anyone waits.
+
+use std::process::{Child, Stdio};
+use std::time::{Duration, Instant};
+
+use nix::sys::signal::Signal;
+
+use crate::program::{Program, Server, alone, said, signal};
+
+/// A message takes 5 s, and 128 of them are posted.
+const SLOW: &str = "-d soft0 --op send -s 64M -D 60s --warmup 0 --timeout 18 --faults rate=100M";
+
+/// Three seconds are promised; the rest is for a machine that runs other tests.
+const PROMPT: Duration = Duration::from_secs(6);
+
+fn spawn(program: &mut Program) -> Child {
+    let command = program.command.stderr(Stdio::piped());
+    command.stdout(Stdio::null()).spawn().unwrap()
+}
+
+fn is_interrupted(child: Child, asked: Instant, words: &str) {
+    let (code, said) = said(child);
+    assert!(asked.elapsed() < PROMPT, "{:?}: {said}", asked.elapsed());
+    assert_eq!(code, Some(1), "{said}");
+    assert!(said.contains(words), "{said}");
+}
+
+#[test]
+fn a_slow_send_in_one_process_stops_at_once() {
+    let _alone = alone();
+    let mut program = Program::new(SLOW);
+    let child = spawn(&mut program);
+    std::thread::sleep(Duration::from_secs(2));
+    let asked = signal(&child, Signal::SIGINT);
+    is_interrupted(child, asked, "interrupted");
+    let run = &program.json()["cases"][0]["runs"][0];
+    assert_eq!(
+        (&run["interrupted"], &run["complete"]),
+        (&true.into(), &false.into())
+    );
+}
+
+#[test]
+fn a_slow_send_to_a_server_stops_at_once_and_the_server_lives_on() {
+    let _alone = alone();
+    let server = Server::start("-d soft0");
+    let to_server = format!("127.0.0.1:{}", server.port);
+    let mut program = Program::new(&format!("{to_server} {SLOW}"));
+    let child = spawn(&mut program);
+    server.is_in_a_run();
+    let asked = signal(&child, Signal::SIGINT);
+    is_interrupted(child, asked, "interrupted");
+    server.has_said("session ended early");
+    Program::new(&format!(
+        "{to_server} -d soft0 -n 50 --timeout 18 --warmup 0 --quiet"
+    ))
+    .run()
+    .exits(0)
+    .all_whole(1);
+}
+
+#[test]
+fn a_server_in_a_slow_send_stops_at_once() {
+    let _alone = alone();
+    let mut server = Server::start("-d soft0");
+    let mut program = Program::new(&format!("127.0.0.1:{} {SLOW}", server.port));
+    let child = spawn(&mut program);
+    server.is_in_a_run();
+    let asked = server.signal(Signal::SIGINT);
+    is_interrupted(child, asked, "the server was stopped");
+    assert_eq!(server.status(), Some(0));
+    assert!(asked.elapsed() < PROMPT, "{:?}", asked.elapsed());
+}

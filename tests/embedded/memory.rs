@@ -1,0 +1,135 @@
+//! Memory is counted before it is taken: the sums are right, and what is too much is refused.
+
+use std::process::Stdio;
+use std::time::Duration;
+
+use crate::program::{Program, Server, alone, memory_bytes};
+
+/// One case, with no more around it than must be.
+const PLAIN: &str = "-d soft0 --timeout 18 --warmup 0 --quiet -Q 1";
+
+/// The most that a sweep had in RAM, in bytes.
+fn peak_bytes(words: &str) -> f64 {
+    let mut program = Program::new(&format!("{PLAIN} {words}"));
+    let command = program.command.stdout(Stdio::null());
+    let mut child = command.spawn().unwrap();
+    let mut peak = 0;
+    loop {
+        peak = memory_bytes(child.id(), "VmHWM").map_or(peak, |now| peak.max(now));
+        if let Some(status) = child.try_wait().unwrap() {
+            assert!(status.success(), "{words}");
+            return peak as f64;
+        }
+        std::thread::sleep(Duration::from_millis(10));
+    }
+}
+
+/// What `--dry-run` says that it takes, in bytes.
+fn told_bytes(words: &str) -> f64 {
+    let told = Program::new(&format!("{PLAIN} {words} --dry-run"))
+        .run()
+        .exits(0);
+    let line = told.stdout.lines().last().unwrap().to_owned();
+    let (_, amount) = line.split_once(" takes ").unwrap();
+    let mut words = amount.split(' ');
+    let number: f64 = words.next().unwrap().parse().unwrap();
+    let unit = match words.next().unwrap() {
+        "KiB" => 1024.0,
+        "MiB" => 1024.0 * 1024.0,
+        "GiB" => 1024.0 * 1024.0 * 1024.0,
+        other => panic!("{other} in {line}"),
+    };
+    number * unit
+}
+
+#[test]
+fn what_is_told_is_what_is_taken() {
+    let _alone = alone();
+    let program = peak_bytes("-q 1 -t 16 -s 64 -n 64");
+    for words in [
+        // Prebuilt work requests and the device's send queues.
+        "--op write -q 1024 -t 1024 -s 64 -n 64 --no-latency",
+        // The same with inline data.
+        "--op write -q 1024 -t 512 -s 64 -n 64 --no-latency --inline 64",
+        // Receives.
+        "--op send -q 1024 -t 16 -s 64 -n 64 --rx-depth 2048 --no-latency",
+        // Both ends send.
+        "--op send -b -q 1024 -t 128 -s 64 -n 64",
+        // Recorders of all workers for all QPs.
+        "--op write -q 512 -w 8 -t 16 -s 64 -n 64",
+        // Payloads.
+        "--op read -q 32 -t 8 -s 4M -n 8",
+        "--op send --verify -q 16 -t 8 --rx-depth 8 -s 1M -n 16",
+        // CQs, and many QPs.
+        "--op write -q 4096 -t 16 -s 64 -n 16 --cq per-qp --no-latency",
+    ] {
+        let taken = peak_bytes(words) - program;
+        let told = told_bytes(words);
+        let ratio = told / taken;
+        assert!(
+            (0.85..1.2).contains(&ratio),
+            "{words}: {told:.3e} bytes told, {taken:.3e} taken: {ratio:.2}"
+        );
+    }
+}
+
+#[test]
+fn recorders_that_no_machine_has_room_for_are_refused() {
+    let _alone = alone();
+    Program::new("-d soft0 --op write -s 64 -q 16384 -w 1024 -n 10 --warmup 0")
+        .run()
+        .exits(2)
+        .says(&["at both ends takes 4", "latencies 4", "GiB", "--no-latency"]);
+}
+
+#[test]
+fn a_server_takes_no_more_than_it_is_allowed() {
+    let _alone = alone();
+    let server = Server::start("-d soft0 --memory 48M");
+    let client = |words: &str| {
+        Program::new(&format!(
+            "127.0.0.1:{} -d soft0 --timeout 18 --warmup 0 --quiet {words}",
+            server.port
+        ))
+        .run()
+    };
+    let before = memory_bytes(server.pid(), "VmHWM").unwrap();
+    client("--op send -q 1024 --cq per-qp --rx-depth 4096 -t 16 -s 64 -n 100")
+        .exits(2)
+        .says(&[
+            "at the server the case",
+            "QPs and CQs",
+            "--memory leaves 48 MiB",
+            "hint: lower --qps, --tx-depth or --rx-depth",
+        ]);
+    // Larger than any of its parts.
+    client("--op connect -q 16384 -n 1")
+        .exits(2)
+        .says(&["--memory leaves 48 MiB"]);
+    client("-n 100").exits(0).all_whole(1);
+    let grown = memory_bytes(server.pid(), "VmHWM").unwrap() - before;
+    assert!(grown < 64 << 20, "{grown} bytes");
+}
+
+#[test]
+fn memory_limits_that_are_none_are_bad_input() {
+    for (limit, says) in [
+        ("0", "no amount of memory"),
+        ("8GB", "ambiguous"),
+        ("x", "not a size"),
+    ] {
+        Program::new(&format!("serve --memory {limit}"))
+            .run()
+            .exits(2)
+            .says(&[says]);
+    }
+}
+
+#[test]
+fn a_verified_case_whose_ends_could_not_tell_each_other_is_refused_before_it_runs() {
+    let _alone = alone();
+    Program::new("-d soft0 --verify --cq per-qp -q 1,4096 -t 1024 -s 64 -n 10 --warmup 0")
+        .run()
+        .exits(2)
+        .says(&["4096 QPs of 1", "lower --qps or --tx-depth"]);
+}
