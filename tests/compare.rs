@@ -44,6 +44,21 @@ fn verdicts_of_files(base: &str, new: &str, args: &[&str]) -> (Option<i32>, Comp
     verdicts(&[&[&*data(base), &*data(new)], args, across].concat())
 }
 
+/// Lets a run take less time for what it moved.
+fn speed_up(run: &mut Value, factor: f64) {
+    for (pointer, factor) in [
+        ("/window/seconds", 1.0 / factor),
+        ("/totals/gbit_per_s", factor),
+        ("/totals/mmsg_per_s", factor),
+    ] {
+        let figure = run.pointer_mut(pointer).unwrap();
+        *figure = (figure.as_f64().unwrap() * factor).into();
+    }
+    for qp in run["qps"].as_array_mut().unwrap() {
+        qp["gbit_per_s"] = Value::Null;
+    }
+}
+
 /// A folder with launches of a test file, in turns with those of another; `change` makes each a little different.
 fn launches(folder: &Path, name: &str, count: u32, change: impl Fn(&mut Value, u32)) -> String {
     fs::create_dir_all(folder).unwrap();
@@ -53,14 +68,7 @@ fn launches(folder: &Path, name: &str, count: u32, change: impl Fn(&mut Value, u
         result["started_at"] = format!("2026-11-20T12:{launch:02}:00Z").into();
         for case in result["cases"].as_array_mut().unwrap() {
             for run in case["runs"].as_array_mut().unwrap() {
-                let luck = 1.0 + 0.001 * f64::from(launch * 7 % 10);
-                let mut scale = |pointer: &str, factor: f64| {
-                    let figure = run.pointer_mut(pointer).unwrap();
-                    *figure = (figure.as_f64().unwrap() * factor).into();
-                };
-                scale("/window/seconds", 1.0 / luck);
-                scale("/totals/gbit_per_s", luck);
-                scale("/totals/mmsg_per_s", luck);
+                speed_up(run, 1.0 + 0.001 * f64::from(launch * 7 % 10));
             }
         }
         change(&mut result, launch);
@@ -161,6 +169,109 @@ fn faults_on_one_side_are_not_comparable_unless_asked_for() {
     assert_eq!(code, Some(1));
     let across = &comparison.cases[0].across;
     assert_eq!((across.len(), across[1].as_str()), (2, "one launch each"));
+}
+
+/// Launches of so many cases alike, each with a luck of its own, and so many times as fast.
+fn sweeps(folder: &Path, cases: usize, count: u32, speed: f64) -> String {
+    let seed = (speed * 1e3) as u32;
+    launches(folder, "base.json", count, |result, launch| {
+        let mut one = result["cases"][0].clone();
+        let id = one["id"].as_str().unwrap().to_owned();
+        let whole = one.clone();
+        let case = |case: usize| {
+            one.clone_from(&whole);
+            one["id"] = format!("{id}-{case}").into();
+            let luck = (launch * 31 + case as u32 * 17 + seed * 7) % 20;
+            let factor = speed * (0.99 + 0.001 * f64::from(luck));
+            for run in one["runs"].as_array_mut().unwrap() {
+                speed_up(run, factor);
+            }
+            one.clone()
+        };
+        result["cases"] = (0..cases).map(case).collect();
+    })
+}
+
+#[test]
+fn a_sweep_that_is_slower_everywhere_regresses_however_much_it_is() {
+    for slower in [0.95, 0.9, 0.5] {
+        let folder = tempfile::tempdir().unwrap();
+        let base = sweeps(&folder.path().join("base"), 18, 5, 1.0);
+        let new = sweeps(&folder.path().join("new"), 18, 5, slower);
+        let (code, comparison) = verdicts(&[&base, &new]);
+        assert_eq!(code, Some(1), "{slower}");
+        let over_all = &comparison.over_all[0];
+        assert_eq!(
+            (over_all.cases, over_all.figures.verdict),
+            (18, Verdict::Regressed)
+        );
+        let ratio = over_all.figures.ratio.unwrap();
+        assert!((ratio / slower - 1.0).abs() < 0.01, "{ratio}");
+        assert_eq!(comparison.cases_with(Verdict::Regressed), 18, "{slower}");
+    }
+}
+
+#[test]
+fn all_cases_together_are_told_first_in_every_document() {
+    let folder = tempfile::tempdir().unwrap();
+    let base = sweeps(&folder.path().join("base"), 18, 5, 1.0);
+    let new = sweeps(&folder.path().join("new"), 18, 5, 0.98);
+    let path = |name: &str| folder.path().join(name).display().to_string();
+    let (markdown, junit) = (path("c.md"), path("c.xml"));
+    let output = compare(&[&base, &new, "--markdown", &markdown, "--junit", &junit]);
+    // 2 % are within a case's margin, and beyond that of all together.
+    assert_eq!(output.status.code(), Some(1));
+    let (table, said) = (text(&output.stdout), text(&output.stderr));
+    assert!(
+        said.contains("over all cases bandwidth regressed; 0 of 18"),
+        "{said}"
+    );
+    let place = |words: &str| {
+        table
+            .find(words)
+            .unwrap_or_else(|| panic!("{words}: {table}"))
+    };
+    let order = [
+        "5 launches a side settle 7 of 7 questions over all cases",
+        "over all 18 cases",
+        "\nsend-shared-q4-64KiB-0: ",
+        "over all cases bandwidth regressed; 18 cases: ",
+    ];
+    assert!(order.map(place).is_sorted(), "{table}");
+    let markdown = fs::read_to_string(markdown).unwrap();
+    assert!(markdown.contains("❌ rocebench: over all cases bandwidth regressed;"));
+    assert!(markdown.contains("| **regressed** |"), "{markdown}");
+    let junit = fs::read_to_string(junit).unwrap();
+    assert!(junit.contains("classname=\"over all cases\"") && junit.contains("failures=\"1\""));
+}
+
+#[test]
+fn what_the_launches_cannot_settle_is_said_with_how_many_could() {
+    let folder = tempfile::tempdir().unwrap();
+    let noisy = |side: &str, speed: f64| {
+        launches(
+            &folder.path().join(side),
+            "base.json",
+            5,
+            |result, launch| {
+                let factor = speed * [1.0, 1.3, 0.8, 1.15, 0.9][(launch as usize + side.len()) % 5];
+                for case in result["cases"].as_array_mut().unwrap() {
+                    for run in case["runs"].as_array_mut().unwrap() {
+                        speed_up(run, factor);
+                    }
+                }
+            },
+        )
+    };
+    let (base, new) = (noisy("base", 1.0), noisy("new", 0.97));
+    let (_, comparison) = verdicts(&[&base, &new]);
+    let by_case = comparison.reach.unwrap().by_case;
+    assert!(by_case.settled < by_case.questions, "{by_case:?}");
+    let table = text(&compare(&[&base, &new]).stdout);
+    assert!(
+        table.contains("measure about ") || table.contains("No sensible number"),
+        "{table}"
+    );
 }
 
 #[test]

@@ -2,9 +2,10 @@
 
 use std::time::Duration;
 
-use crate::control::pairs::{Against, FEWEST_PAIRS};
+use crate::control::pairs::Against;
 use crate::perftest::{LONGEST_LIMIT, fits};
 use crate::plan::Sweep;
+use crate::statistics::FEWEST_PAIRS;
 
 use super::args::AgainstArgs;
 use super::errors::Failure;
@@ -18,12 +19,21 @@ const MOST_FACTOR: u32 = 3;
 /// What the options ask for; `None` without `--against`. More `--runs` than pairs are pairs too.
 ///
 /// # Errors
-/// Bad input: numbers that contradict each other, or a case that perftest cannot run.
+/// Bad input: numbers that are odd or contradict each other, or a case that perftest cannot run.
 pub(super) fn against(args: &AgainstArgs, sweep: &Sweep) -> Result<Option<Against>, Failure> {
     if args.against.is_none() {
         return Ok(None);
     }
-    let pairs = args.pairs.unwrap_or(FEWEST_PAIRS).max(sweep.runs);
+    for (option, number) in [("--pairs", args.pairs), ("--max-pairs", args.max_pairs)] {
+        if let Some(number) = number.filter(|number| number % 2 == 1) {
+            return Err(Failure::bad_input(format!(
+                "{option} {number} is odd: half of the pairs begin with rocebench and half with perftest"
+            ))
+            .with_hint(format!("give {option} {}", number + 1)));
+        }
+    }
+    let pairs = args.pairs.unwrap_or(FEWEST_PAIRS);
+    let pairs = pairs.max(sweep.runs.next_multiple_of(2));
     let max_pairs = args.max_pairs.unwrap_or(pairs.saturating_mul(MOST_FACTOR));
     if max_pairs < pairs {
         return Err(Failure::bad_input(format!(
@@ -75,12 +85,19 @@ mod tests {
     }
 
     #[test]
-    fn at_least_five_pairs_and_at_most_three_times_as_many() {
-        assert_eq!(asked(None, None, 1), Ok((5, 15)));
+    fn pairs_are_even_and_at_most_three_times_as_many() {
+        assert_eq!(asked(None, None, 1), Ok((8, 24)));
         assert_eq!(asked(Some(2), None, 1), Ok((2, 6)));
-        assert_eq!(asked(None, Some(7), 1), Ok((5, 7)));
-        assert_eq!(asked(None, None, 8), Ok((8, 24)), "runs are pairs");
-        let error = asked(Some(5), Some(4), 1).unwrap_err();
+        assert_eq!(asked(None, Some(14), 1), Ok((8, 14)));
+        assert_eq!(asked(None, None, 9), Ok((10, 30)), "runs are pairs");
+        for (pairs, max_pairs, words) in [
+            (Some(5), None, "--pairs 6"),
+            (None, Some(15), "--max-pairs 16"),
+        ] {
+            let error = asked(pairs, max_pairs, 1).unwrap_err();
+            assert!(error.contains("odd") && error.contains(words), "{error}");
+        }
+        let error = asked(Some(6), Some(4), 1).unwrap_err();
         assert!(
             error.contains("--max-pairs 4") && error.contains("hint"),
             "{error}"

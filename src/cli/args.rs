@@ -201,10 +201,10 @@ pub struct AgainstArgs {
     /// Run each case in turns with the perftest program that does the same, and say which is faster
     #[arg(long, value_name = "perftest", value_parser = ["perftest"], hide_possible_values = true)]
     pub against: Option<String>,
-    /// Pairs of runs of each case that count, at least; below 5 they decide nothing [default: 5, or --runs]
+    /// Pairs of runs of each case that count, at least, an even number; below 8 they decide nothing [default: 8, or --runs]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1000), requires = "against")]
     pub pairs: Option<u32>,
-    /// Pairs of each case, at most, while it is not clear which is faster [default: 3 x --pairs]
+    /// Pairs of each case, at most, an even number, while it is not clear which is faster [default: 3 x --pairs]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1000), requires = "against")]
     pub max_pairs: Option<u32>,
     /// Longest that perftest may take to connect and to end, besides measuring [default: 20s]

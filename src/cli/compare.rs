@@ -273,9 +273,16 @@ fn verdict(args: &CompareArgs, comparison: &Comparison) -> Result<(), Failure> {
     let cases = |verdict| comparison.cases_with(verdict);
     let (regressed, not_comparable) = (cases(Verdict::Regressed), cases(Verdict::NotComparable));
     let of = comparison.cases.len();
-    if regressed > 0 {
+    let over_all = comparison.over_all_with(Verdict::Regressed);
+    if regressed > 0 || !over_all.is_empty() {
+        let names = over_all.iter().map(|figures| figures.metric.short_name());
+        let names: Vec<&str> = names.collect();
+        let over_all = match names.is_empty() {
+            true => String::new(),
+            false => format!("over all cases {} regressed; ", names.join(", ")),
+        };
         return Err(Failure::failed(format!(
-            "{regressed} of {of} cases regressed"
+            "{over_all}{regressed} of {of} cases regressed"
         )));
     }
     if of == 0 {
@@ -299,9 +306,11 @@ fn verdict(args: &CompareArgs, comparison: &Comparison) -> Result<(), Failure> {
     }
     if args.strict {
         let (unclear, missing) = (cases(Verdict::Unclear), comparison.only_in_base.len());
-        if unclear + missing > 0 {
+        let over_all = comparison.over_all_with(Verdict::Unclear).len();
+        if unclear + missing + over_all > 0 {
             return Err(Failure::failed(format!(
-                "--strict: {unclear} of {of} cases are unclear, {missing} are missing in the new results"
+                "--strict: {unclear} of {of} cases are unclear, {missing} are missing in the new results, {over_all} \
+                 metrics are unclear over all cases"
             ))
             .with_hint("the table says how many runs would settle it"));
         }

@@ -3,16 +3,17 @@
 use std::path::Path;
 
 use super::facts::{self, Fact};
+use super::judge::{self, Over, Units};
 use super::metric::Metric;
 use super::model::{
     COMPARISON_VERSION, CaseComparison, Comparison, MetricComparison, Observation, Side, Verdict,
 };
 use super::options::{Aspect, Options};
 use super::pairing::{self, Pairs};
-use super::side::{Figures, Launch, SideView, differences, figures, missing, observations};
+use super::side::{Figures, Launch, SideView, differences, figures, missing, observations, units};
 use super::turns;
 use crate::results::load::{Found, Loaded};
-use crate::statistics::{self, Answer, Question, Unsettled, median};
+use crate::statistics::median;
 use crate::text;
 
 /// Compares what was found at two places.
@@ -43,7 +44,7 @@ pub fn compare(
             .collect()
     };
     let (base_facts, new_facts) = (facts(&base), facts(&new));
-    let mut cases: Vec<CaseComparison> = both
+    let (mut cases, units): (Vec<CaseComparison>, Vec<Units>) = both
         .iter()
         .map(|(in_base, in_new)| {
             let sides = [
@@ -62,12 +63,14 @@ pub fn compare(
             ];
             case(&sides, options)
         })
-        .collect();
-    judge(&mut cases);
+        .unzip();
+    let Over { over_all, reach } = judge::judge(&mut cases, &units);
     Comparison {
         comparison_version: COMPARISON_VERSION,
         base: side(base_path, &base),
         new: side(new_path, &new),
+        over_all,
+        reach,
         cases,
         only_in_base,
         only_in_new,
@@ -112,10 +115,11 @@ fn side(path: &Path, files: &[&Loaded]) -> Side {
     }
 }
 
-fn case(sides: &[SideView<'_>; 2], options: &Options) -> CaseComparison {
+/// A case as it is before it is judged, with the runs that its figures are of.
+fn case(sides: &[SideView<'_>; 2], options: &Options) -> (CaseComparison, Units) {
     let [base, new] = sides;
     let (Some(first), Some(other)) = (base.case.first(), new.case.first()) else {
-        return CaseComparison::default();
+        return Default::default();
     };
     let mut found = CaseComparison {
         id: first.id.clone(),
@@ -150,8 +154,9 @@ fn case(sides: &[SideView<'_>; 2], options: &Options) -> CaseComparison {
         Observation::Run => launches.iter().map(|launch| launch.runs.len()).sum(),
     };
     (found.base_count, found.new_count) = (count(&base), count(&new));
+    let units = [&base, &new].map(|side| units(side, found.observation));
     if !found.not_comparable.is_empty() {
-        return found;
+        return (found, units);
     }
     if let Some(reason) = order(&base, &new) {
         if options.across.contains(&Aspect::Time) {
@@ -181,7 +186,7 @@ fn case(sides: &[SideView<'_>; 2], options: &Options) -> CaseComparison {
         let reason = "none of the metrics is on both sides";
         found.not_comparable.push(reason.to_owned());
     }
-    found
+    (found, units)
 }
 
 /// Why launches in this order are not judged.
@@ -218,89 +223,4 @@ fn unjudged(metric: Metric, base: Vec<f64>, new: Vec<f64>, options: &Options) ->
         note: None,
         settled_with: None,
     }
-}
-
-/// Judges all metrics of all cases together that are to be judged.
-fn judge(cases: &mut [CaseComparison]) {
-    let mut cases: Vec<&mut CaseComparison> = cases
-        .iter_mut()
-        .filter(|case| case.no_verdict.is_none())
-        .collect();
-    let questions: Vec<Question> = cases
-        .iter()
-        .enumerate()
-        .flat_map(|(group, case)| {
-            case.metrics.iter().map(move |metric| Question {
-                group,
-                base: &metric.base,
-                new: &metric.new,
-                margin: metric.margin,
-                higher_is_better: metric.higher_is_better,
-            })
-        })
-        .collect();
-    let answers = statistics::judge(&questions);
-    let observations: Vec<Observation> = cases.iter().map(|case| case.observation).collect();
-    let metrics = cases
-        .iter_mut()
-        .zip(observations)
-        .flat_map(|(case, observation)| {
-            case.metrics
-                .iter_mut()
-                .map(move |metric| (metric, observation))
-        });
-    for ((metric, observation), answer) in metrics.zip(&answers) {
-        apply(metric, answer, observation);
-    }
-}
-
-fn apply(metric: &mut MetricComparison, answer: &Answer, observation: Observation) {
-    if let Some(estimate) = answer.estimate {
-        metric.ratio = Some(estimate.ratio);
-        if estimate.high.is_finite() {
-            (metric.low, metric.high) = (Some(estimate.low), Some(estimate.high));
-        }
-    }
-    metric.p_corrected = answer.p_corrected;
-    metric.verdict = match answer.verdict {
-        statistics::Verdict::Better => Verdict::Improved,
-        statistics::Verdict::Equal => Verdict::Equal,
-        statistics::Verdict::Worse => Verdict::Regressed,
-        statistics::Verdict::Unclear => Verdict::Unclear,
-    };
-    let what = match observation {
-        Observation::Run => "runs",
-        Observation::Launch => "launches",
-    };
-    let (note, count) = match answer.unsettled {
-        None => (None, None),
-        Some(_) if metric.ratio.is_none() => (
-            Some("the base's median is 0, so there is no ratio".to_owned()),
-            None,
-        ),
-        Some(Unsettled::TooFew { needed }) => (
-            Some(format!("needs at least {needed} {what} a side")),
-            Some(needed),
-        ),
-        Some(Unsettled::TooMany { questions, needed }) => (
-            Some(format!(
-                "the sides lie apart, but so they do by chance among {questions} figures that differ so much: \
-                 needs at least {needed} {what} a side, or fewer metrics"
-            )),
-            Some(needed),
-        ),
-        Some(Unsettled::Noise { about: Some(about) }) => (
-            Some(format!(
-                "the {what} scatter too much; about {about} a side may settle it"
-            )),
-            Some(about),
-        ),
-        Some(Unsettled::Noise { about: None }) => (
-            Some(format!(
-                "the {what} scatter too much for any sensible number of them"
-            )),
-            None,
-        ),
-    };
-    (metric.note, metric.settled_with) = (note, count);
 }

@@ -4,6 +4,7 @@
 mod build;
 mod contradiction;
 mod facts;
+mod judge;
 pub mod metric;
 pub mod model;
 pub mod options;
@@ -16,6 +17,7 @@ mod valid;
 pub use build::compare;
 pub use metric::Metric;
 pub use model::{
-    CaseComparison, Comparison, MetricComparison, MissingMetric, Observation, Side, Verdict,
+    CaseComparison, Comparison, MetricComparison, MissingMetric, Observation, OverAll, Reach,
+    Settles, Side, Verdict,
 };
 pub use options::{Aspect, Margins, Options};

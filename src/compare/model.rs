@@ -17,6 +17,10 @@ pub struct Comparison {
     pub base: Side,
     /// Where what is compared with it came from.
     pub new: Side,
+    /// Each metric over all cases, which is asked first; none of a single case.
+    pub over_all: Vec<OverAll>,
+    /// What so many figures can settle, whatever they say; `null` when nothing was judged.
+    pub reach: Option<Settles>,
     /// Every case that both sides have, in the order of the base.
     pub cases: Vec<CaseComparison>,
     /// Cases that only the base has.
@@ -27,6 +31,41 @@ pub struct Comparison {
     pub refused: Vec<String>,
     /// What is worth knowing about the whole, such as a file that lay there twice.
     pub notes: Vec<String>,
+}
+
+/// One metric over all cases: the geometric mean of the cases' figures, launch by launch. Each case counts by how its
+/// figures compare with its geometric mean on both sides, so `base` and `new` have no unit and lie about 1.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct OverAll {
+    /// Cases that are in it.
+    pub cases: usize,
+    /// The figures and what they say. The margin is half of that of single cases.
+    #[serde(flatten)]
+    pub figures: MetricComparison,
+}
+
+/// What the figures can settle: whether something is worse by twice its margin.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Settles {
+    /// What one figure is.
+    pub observation: Observation,
+    /// Figures on a side, at least.
+    pub count: usize,
+    /// Over all cases.
+    pub over_all: Reach,
+    /// Case by case.
+    pub by_case: Reach,
+}
+
+/// How many questions can be settled.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Reach {
+    /// Questions that were asked.
+    pub questions: usize,
+    /// Those that are settled, or would be.
+    pub settled: usize,
+    /// About how many figures on each side would settle all; `null` when all are or no sensible number would.
+    pub needed: Option<usize>,
 }
 
 /// One side's results.
@@ -185,6 +224,24 @@ impl Comparison {
             .flat_map(|case| &case.metrics)
             .filter(|metric| metric.verdict == verdict)
             .count()
+    }
+
+    /// Metrics over all cases with this verdict.
+    pub fn over_all_with(&self, verdict: Verdict) -> Vec<&MetricComparison> {
+        let figures = self.over_all.iter().map(|over_all| &over_all.figures);
+        figures
+            .filter(|figures| figures.verdict == verdict)
+            .collect()
+    }
+
+    /// The worst that is said of anything; `None` without a case.
+    pub fn verdict(&self) -> Option<Verdict> {
+        let over_all = self
+            .over_all
+            .iter()
+            .map(|over_all| over_all.figures.verdict);
+        let cases = self.cases.iter().map(CaseComparison::verdict);
+        cases.chain(over_all).max()
     }
 
     /// Cases with this verdict.

@@ -11,7 +11,7 @@ use super::pairing::SideCase;
 use super::valid::{self, Validity};
 use crate::results::load::Loaded;
 use crate::results::model::{CaseResult, Run};
-use crate::statistics::median;
+use crate::statistics::{Unit, median};
 use crate::text;
 
 /// A case of one side with the files it is in.
@@ -24,6 +24,8 @@ pub(super) struct SideView<'a> {
 
 /// A file's runs of a case that count.
 pub(super) struct Launch<'a> {
+    /// Of the file, within its side.
+    pub(super) number: usize,
     pub(super) file: &'a Loaded,
     pub(super) runs: Vec<&'a Run>,
 }
@@ -37,8 +39,8 @@ impl<'a> SideView<'a> {
     ) -> Vec<Launch<'a>> {
         let (mut stopped, mut doubtful, mut all) = (0, BTreeMap::new(), 0);
         let mut launches = Vec::new();
-        for (file, case) in &self.case.files {
-            let Some(file) = self.files.get(*file).copied() else {
+        for (number, case) in &self.case.files {
+            let Some(file) = self.files.get(*number).copied() else {
                 continue;
             };
             let mut runs = Vec::new();
@@ -55,7 +57,11 @@ impl<'a> SideView<'a> {
                 }
             }
             if !runs.is_empty() {
-                launches.push(Launch { file, runs });
+                launches.push(Launch {
+                    number: *number,
+                    file,
+                    runs,
+                });
             }
         }
         let mut left_out = Vec::new();
@@ -128,6 +134,21 @@ pub(super) fn observations(side: &[Vec<f64>], observation: Observation) -> Vec<f
         Observation::Run => side.concat(),
         Observation::Launch => side.iter().filter_map(|values| median(values)).collect(),
     }
+}
+
+/// Which runs a side's observations are of, in the same order.
+pub(super) fn units(side: &[Launch<'_>], observation: Observation) -> Vec<Unit> {
+    let of_launch = |launch: &Launch<'_>| -> Vec<Unit> {
+        let unit = |run| Unit {
+            launch: launch.number,
+            run,
+        };
+        match observation {
+            Observation::Run => launch.runs.iter().map(|run| unit(Some(run.run))).collect(),
+            Observation::Launch => vec![unit(None)],
+        }
+    };
+    side.iter().flat_map(of_launch).collect()
 }
 
 /// A metric that some runs lack: those that have it are no fair sample of all.

@@ -1,5 +1,6 @@
 //! By which figure a case is compared with perftest, and how to find it at either.
 
+use crate::compare;
 use crate::perftest::{Figure, Program};
 use crate::plan::Case;
 use crate::results::model::{Run, Totals};
@@ -26,22 +27,31 @@ impl Metric {
         }
     }
 
+    /// The same figure where results are compared with results.
+    fn of_results(self) -> compare::Metric {
+        match self {
+            Metric::Bandwidth => compare::Metric::GbitPerS,
+            Metric::Rate => compare::Metric::MmsgPerS,
+            Metric::Latency => compare::Metric::P50Ns,
+        }
+    }
+
     /// As a result file names it.
     pub(super) fn name(self) -> &'static str {
         match self {
-            Metric::Bandwidth => "gbit_per_s",
-            Metric::Rate => "mmsg_per_s",
+            // Not of all messages: perftest has medians of its own.
             Metric::Latency => "latency_ns",
+            other => other.of_results().name(),
         }
     }
 
     /// How much of a difference does not matter.
     pub(super) fn margin(self) -> f64 {
-        match self {
-            Metric::Bandwidth => 0.03,
-            Metric::Rate => 0.05,
-            Metric::Latency => 0.10,
-        }
+        self.of_results().default_margin()
+    }
+
+    pub(super) fn higher_is_better(self) -> bool {
+        self.of_results().higher_is_better()
     }
 
     /// rocebench's: of both directions together, as perftest prints it.

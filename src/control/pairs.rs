@@ -1,13 +1,14 @@
-//! `--against perftest`: a case is run by rocebench and by perftest in turns (A B, B A, A B …), until the ratio of
-//! the two is clear or there are enough pairs.
+//! `--against perftest`: a case is run by rocebench and by perftest in turns (A B, B A, B A, A B …), until the ratio of
+//! the two is clear at a look that was planned, or there are enough pairs.
 
+use std::cmp::Ordering;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use crate::perftest::{Job, MIN_MESSAGES, Program, measuring, note};
 use crate::plan::{Case, Op, Stop};
 use crate::results::model::{PerftestComparison, PerftestPair};
-use crate::statistics::{Verdict, paired_ratio, verdict};
+use crate::statistics::{FEWEST_PAIRS, Looks, Turn, Verdict, goes_first, ratio_in_turns, verdict};
 
 use super::coordinator::{Halt, SweepError, SweepOptions, Sweeper, Target};
 use super::failure::RunFailure;
@@ -18,14 +19,8 @@ use super::seat::{Seat, equipped};
 use super::session::Session;
 use super::station::Station;
 
-/// Fewer pairs decide nothing.
-pub const FEWEST_PAIRS: u32 = 5;
-
 /// After so many failed pairs in a row there are no more of the case.
 const MOST_FAILURES: u32 = 3;
-
-/// Confidence of the interval.
-const CONFIDENCE: f64 = 0.95;
 
 /// Bounds of the messages of a latency run, which perftest keeps a time of each.
 const LATENCY_MESSAGES: std::ops::RangeInclusive<u64> = 1_000..=1_000_000;
@@ -33,9 +28,9 @@ const LATENCY_MESSAGES: std::ops::RangeInclusive<u64> = 1_000..=1_000_000;
 /// How many pairs, and how long perftest may take.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Against {
-    /// Least pairs that count.
+    /// Least pairs that count; even.
     pub pairs: u32,
-    /// Most pairs, failed ones included.
+    /// Most pairs, failed ones included; even.
     pub max_pairs: u32,
     /// Longest time for each end of perftest beyond its measurement.
     pub limit: Duration,
@@ -100,10 +95,7 @@ pub(super) fn run_case(
     let mut pairing = Pairing::new(index, case, against, version);
     let mut failures_in_a_row = 0;
     for number in 1..=against.max_pairs {
-        let mut pair = PerftestPair {
-            run: number,
-            ..PerftestPair::default()
-        };
+        let mut pair = pairing.next(number);
         let done = pairing.pair(sweeper, &mut pair);
         failures_in_a_row = match pair.failure {
             Some(_) => failures_in_a_row + 1,
@@ -157,13 +149,26 @@ impl<'a> Pairing<'a> {
         }
     }
 
+    /// The next pair. Of those that count half begin with either, also where others failed. perftest is given what the ends agree on, which is known from rocebench's run.
+    fn next(&self, number: u32) -> PerftestPair {
+        let turns = counting(&self.comparison);
+        let own = turns.iter().filter(|turn| turn.new_first).count();
+        let own_first = match own.cmp(&(turns.len() - own)) {
+            _ if self.path.is_none() => true,
+            Ordering::Less => true,
+            Ordering::Greater => false,
+            Ordering::Equal => goes_first(number),
+        };
+        PerftestPair {
+            run: number,
+            first: if own_first { OWN } else { "perftest" }.to_owned(),
+            ..PerftestPair::default()
+        }
+    }
+
     /// One run of each. What failed is in the pair.
     fn pair(&mut self, sweeper: &mut Sweeper<'_>, pair: &mut PerftestPair) -> Result<(), Halt> {
-        // What the ends agree on is known from rocebench's run, and perftest is given the same.
-        let own_first = pair.run % 2 == 1 || self.path.is_none();
-        let first = if own_first { "rocebench" } else { "perftest" };
-        first.clone_into(&mut pair.first);
-        let done = if own_first {
+        let done = if pair.first == OWN {
             self.own(sweeper, pair)
                 .and_then(|()| self.theirs(sweeper, pair))
         } else {
@@ -279,40 +284,38 @@ impl<'a> Pairing<'a> {
     fn add(&mut self, pair: PerftestPair, is_last: bool) {
         let comparison = &mut self.comparison;
         comparison.pairs.push(pair);
-        let points = counting(comparison);
-        let few = points.len() < FEWEST_PAIRS as usize;
-        let estimate = paired_ratio(&points, CONFIDENCE);
+        let turns = counting(comparison);
+        let count = u32::try_from(turns.len()).unwrap_or(u32::MAX);
+        let looks = Looks::planned(self.against.pairs, self.against.max_pairs);
+        // Between looks the interval is that of the next one, and there is no word.
+        let is_look = looks.is_look(count, is_last);
+        let estimate = ratio_in_turns(&turns, looks.tail(count));
         comparison.rocebench_median = estimate.map(|it| it.new_median);
         comparison.perftest_median = estimate.map(|it| it.base_median);
         comparison.ratio = estimate.map(|it| it.ratio);
-        // One pair has no interval: it would be everything.
+        // Few pairs have no interval: it would be everything.
         let interval = estimate.filter(|it| it.low > 0.0 && it.high.is_finite());
         comparison.ratio_low = interval.map(|it| it.low);
         comparison.ratio_high = interval.map(|it| it.high);
-        let higher_is_better = self.metric != Metric::Latency;
-        let word = match &estimate {
-            Some(estimate) if !few => {
-                match verdict(estimate, self.metric.margin(), higher_is_better) {
-                    Verdict::Better => "faster",
-                    Verdict::Equal => "equal",
-                    Verdict::Worse => "slower",
-                    Verdict::Unclear => UNCLEAR,
-                }
-            }
+        let (margin, higher_is_better) = (self.metric.margin(), self.metric.higher_is_better());
+        let word = match estimate.map(|it| verdict(&it, margin, higher_is_better)) {
+            Some(Verdict::Better) if is_look => "faster",
+            Some(Verdict::Equal) if is_look => "equal",
+            Some(Verdict::Worse) if is_look => "slower",
             _ => UNCLEAR,
         };
         let mut notes: Vec<String> = note(self.case).into_iter().collect();
-        let failed = comparison.pairs.len() - points.len();
+        let failed = comparison.pairs.len() - turns.len();
         if failed > 0 {
             notes.push(format!(
                 "{failed} of {} pairs failed",
                 comparison.pairs.len()
             ));
         }
-        if few {
+        if count < FEWEST_PAIRS {
             notes.push(format!("fewer than {FEWEST_PAIRS} pairs decide nothing"));
         } else if is_last && word == UNCLEAR {
-            notes.push(format!("{} pairs did not settle it", points.len()));
+            notes.push(format!("{count} pairs did not settle it"));
         }
         comparison.note = (!notes.is_empty()).then(|| notes.join("; "));
         let word = if self.is_like_for_like() {
@@ -338,13 +341,21 @@ impl<'a> Pairing<'a> {
 
 const UNCLEAR: &str = "unclear";
 
-/// The pairs that count, perftest's figure first.
-fn counting(comparison: &PerftestComparison) -> Vec<(f64, f64)> {
-    comparison
-        .pairs
-        .iter()
+/// Names rocebench in a pair.
+const OWN: &str = "rocebench";
+
+/// The pairs that count.
+fn counting(comparison: &PerftestComparison) -> Vec<Turn> {
+    let pairs = comparison.pairs.iter();
+    pairs
         .filter(|pair| pair.failure.is_none())
-        .filter_map(|pair| Some((pair.perftest?, pair.rocebench?)))
+        .filter_map(|pair| {
+            Some(Turn {
+                new_first: pair.first == OWN,
+                base: pair.perftest?,
+                new: pair.rocebench?,
+            })
+        })
         .collect()
 }
 

@@ -157,9 +157,9 @@ pub struct PerftestComparison {
     pub rocebench_median: Option<f64>,
     /// Median of perftest's.
     pub perftest_median: Option<f64>,
-    /// rocebench's median over perftest's.
+    /// rocebench's figure over perftest's, in the median of the pairs that begin with either.
     pub ratio: Option<f64>,
-    /// Lower end of the ratio's 95 % bootstrap interval; `null` of one pair.
+    /// Lower end of the ratio's interval, which holds at all looks together in 95 %; `null` of few pairs.
     pub ratio_low: Option<f64>,
     /// Upper end of it.
     pub ratio_high: Option<f64>,

@@ -1,279 +1,158 @@
-//! Many questions of one sitting answered together, so that chance seldom makes a difference out of none:
-//! exact rank tests, corrected after Holm (1979) over those questions that could come out at all (after
-//! Tarone 1990).
+//! The words for all questions of one sitting, found together so that chance seldom makes a difference out of none:
+//! first each metric over all cases, then case by case.
 
-use std::collections::HashMap;
-use std::collections::hash_map::Entry;
-
-use super::rank::{RankTest, least_p};
-use super::ratio::{RatioEstimate, middle, ratio};
+use super::asked::{Asked, Direction, LEAST_OBSERVATIONS, Question};
+use super::deals::DealsBySize;
+use super::joint::{self, Series, Tested};
+use super::pooled::Pooled;
+use super::shift::{Shift, students_p_above};
 use super::verdict::Verdict;
 
-/// Fewer figures on a side are not judged.
-pub const LEAST_OBSERVATIONS: usize = 3;
+/// How often a sitting without any change may call one for the worse over all cases, and how often one for the better.
+const ALARMS_OVER_ALL: f64 = 0.005;
 
-/// How often a sitting without any change may call one for the worse, and how often one for the better. At
-/// most 5 % are promised, and are to hold in a count of 1,000 sittings too.
-const FALSE_ALARMS: f64 = 0.03;
+/// The same case by case. At most 5 % are promised in all, and are to hold in a count of 1,000 sittings too.
+const ALARMS_BY_CASE: f64 = 0.025;
 
-/// Confidence of the intervals that are reported.
-const CONFIDENCE: f64 = 0.95;
+/// Chance of error on either side of an interval of 95 %.
+pub(super) const TAIL: f64 = 0.025;
 
-/// Above this many runs a side nobody is told to make as many.
-const MOST_RUNS: f64 = 200.0;
-
-/// Has one figure changed?
-#[derive(Clone, Copy, Debug)]
-pub struct Question<'a> {
-    /// Figures of the same runs have the same number: when they go up and down together they are one
-    /// question, as bandwidth and message rate are.
-    pub group: usize,
-    /// What was measured before.
-    pub base: &'a [f64],
-    /// What was measured now.
-    pub new: &'a [f64],
-    /// How much does not matter: 0.03 for 3 %.
-    pub margin: f64,
-    /// Whether more is better.
-    pub higher_is_better: bool,
+/// The words alone, without intervals and reasons, which take longer.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Verdicts {
+    /// Each metric over all cases, in order of their numbers; none of a single case.
+    pub over_all: Vec<Verdict>,
+    /// Of each question.
+    pub by_case: Vec<Verdict>,
 }
 
-/// Why a question is open still.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Unsettled {
-    /// So few figures tell nothing; with `needed` on each side they could.
-    TooFew {
-        /// Figures on each side.
-        needed: usize,
-    },
-    /// The sides lie apart, but among so many questions chance does that: `needed` figures on each side
-    /// could tell.
-    TooMany {
-        /// Questions that were corrected for.
-        questions: usize,
-        /// Figures on each side.
-        needed: usize,
-    },
-    /// The figures scatter too much.
-    Noise {
-        /// About how many on each side would do; `None` when no sensible number would.
-        about: Option<usize>,
-    },
-}
-
-/// What the figures say.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Answer {
-    /// Ratio and its 95 % interval; `None` when one of the sides is empty or not positive.
-    pub estimate: Option<RatioEstimate>,
-    /// The word.
-    pub verdict: Verdict,
-    /// Probability that chance sets the sides apart so clearly anywhere in the family, in the direction in
-    /// which they differ; `None` when there were too few to test.
-    pub p_corrected: Option<f64>,
-    /// Why it is unclear.
-    pub unsettled: Option<Unsettled>,
-}
-
-/// Answers all questions of one sitting.
-pub fn judge(questions: &[Question<'_>]) -> Vec<Answer> {
-    let mut test = RankTest::default();
-    let worse = corrected(questions, &mut test, true);
-    let better = corrected(questions, &mut test, false);
-    questions
-        .iter()
-        .enumerate()
-        .map(|(index, question)| answer(question, worse.at(index), better.at(index)))
-        .collect()
-}
-
-/// One direction's tests.
-struct Tests {
-    /// Corrected p of each question; 1 where no deal of the figures could reach the margin.
-    p: Vec<f64>,
-    /// Questions that could come out.
-    questions: usize,
-}
-
-/// One question's test in one direction.
-#[derive(Clone, Copy)]
-struct Tested {
-    p: f64,
-    questions: usize,
-}
-
-impl Tests {
-    fn at(&self, index: usize) -> Tested {
-        Tested {
-            p: self.p.get(index).copied().unwrap_or(1.0),
-            questions: self.questions,
-        }
+/// Finds the word for each question of one sitting.
+pub fn verdicts(questions: &[Question<'_>]) -> Verdicts {
+    let mut deals = DealsBySize::default();
+    let asked = Asked::all(questions.to_vec());
+    let pooled = Pooled::of(&asked);
+    let over_all = Family::over_all(&pooled, &mut deals);
+    let by_case = Family::by_case(asked, &over_all, &mut deals);
+    Verdicts {
+        over_all: over_all.verdicts,
+        by_case: by_case.verdicts,
     }
 }
 
-/// Tests each question for a change for the worse, or for the better, and corrects for how many there are.
-///
-/// What is counted depends on the figures of both sides together and not on which side they are of, so
-/// the choice does not spoil the test.
-fn corrected(questions: &[Question<'_>], test: &mut RankTest, worse: bool) -> Tests {
-    let mut p = vec![1.0; questions.len()];
-    let mut firsts = HashMap::new();
-    // Each different question's p and number, and those that repeat one.
-    let mut asked: Vec<(f64, usize)> = Vec::new();
-    let mut twins: Vec<(usize, usize)> = Vec::new();
-    for (index, question) in questions.iter().enumerate() {
-        let up = question.higher_is_better != worse;
-        if !can_come_out(question, up) {
-            continue;
-        }
-        match firsts.entry((question.group, ranks(question, up))) {
-            Entry::Occupied(first) => twins.push((index, *first.get())),
-            Entry::Vacant(entry) => {
-                entry.insert(index);
-                let raw = if up {
-                    test.p_above(question.base, question.new)
-                } else {
-                    test.p_above(question.new, question.base)
-                };
-                asked.push((raw, index));
+/// Questions that are tested together.
+pub(super) struct Family<'a> {
+    pub(super) asked: Vec<Asked<'a>>,
+    /// Chance of any false alarm, by direction.
+    pub(super) levels: [f64; 2],
+    /// Each question's tests, by direction; `None` where it cannot come out.
+    pub(super) tested: Vec<[Option<Tested>; 2]>,
+    pub(super) verdicts: Vec<Verdict>,
+}
+
+impl<'a> Family<'a> {
+    /// Two tests must agree, the exact one and Student's with Bonferroni's correction: five and five runs can be
+    /// dealt in 252 ways only, so that the exact one alone would be wrong as often as it may.
+    pub(super) fn over_all(pooled: &'a [Pooled], deals: &mut DealsBySize) -> Family<'a> {
+        let asked = Asked::all(pooled.iter().map(Pooled::question).collect());
+        let mut tested = tests(&asked, deals);
+        for (one, tests) in asked.iter().zip(&mut tested) {
+            for (direction, test) in Direction::BOTH.into_iter().zip(tests) {
+                if let (Some([base, new]), Some(test)) = (one.enough(), test) {
+                    let p = match one.is_upwards(direction) {
+                        true => students_p_above(base, new),
+                        false => students_p_above(new, base),
+                    };
+                    test.p = test.p.max((p * asked.len() as f64).min(1.0));
+                }
             }
         }
+        Family::of(asked, [ALARMS_OVER_ALL; 2], tested, deals)
     }
-    asked.sort_by(|a, b| a.0.total_cmp(&b.0));
-    let mut so_far: f64 = 0.0;
-    for (rank, (raw, index)) in asked.iter().enumerate() {
-        so_far = so_far.max((raw * (asked.len() - rank) as f64).min(1.0));
-        p[*index] = so_far;
-    }
-    for (twin, first) in twins {
-        p[twin] = p[first];
-    }
-    Tests {
-        p,
-        questions: asked.len(),
-    }
-}
 
-/// Whether any deal of these figures to the sides gives medians that differ by more than the margin.
-fn can_come_out(question: &Question<'_>, up: bool) -> bool {
-    if question.base.len() < LEAST_OBSERVATIONS || question.new.len() < LEAST_OBSERVATIONS {
-        return false;
+    /// Where something was found over all cases, or nothing was asked there, that chance of error is to spare.
+    pub(super) fn by_case(
+        asked: Vec<Asked<'a>>,
+        over_all: &Family<'_>,
+        deals: &mut DealsBySize,
+    ) -> Family<'a> {
+        let found = &over_all.verdicts;
+        let levels = Direction::BOTH.map(|direction| {
+            let is_to_spare = found.is_empty() || found.contains(&direction.word());
+            ALARMS_BY_CASE + if is_to_spare { ALARMS_OVER_ALL } else { 0.0 }
+        });
+        let tested = tests(&asked, deals);
+        Family::of(asked, levels, tested, deals)
     }
-    let mut all: Vec<f64> = question.base.iter().chain(question.new).copied().collect();
-    if all.iter().any(|value| !value.is_finite()) {
-        return false;
-    }
-    all.sort_by(f64::total_cmp);
-    let extreme = if up {
-        let (base, new) = all.split_at(question.base.len());
-        middle(new).zip(middle(base))
-    } else {
-        let (new, base) = all.split_at(question.new.len());
-        middle(new).zip(middle(base))
-    };
-    extreme.is_some_and(|(new, base)| {
-        if up {
-            new > base * (1.0 + question.margin)
-        } else {
-            new < base * (1.0 - question.margin)
+
+    fn of(
+        asked: Vec<Asked<'a>>,
+        levels: [f64; 2],
+        tested: Vec<[Option<Tested>; 2]>,
+        deals: &mut DealsBySize,
+    ) -> Family<'a> {
+        let word = |(one, tests)| word(one, tests, levels, deals).unwrap_or(Verdict::Unclear);
+        let verdicts = asked.iter().zip(&tested).map(word).collect();
+        Family {
+            asked,
+            levels,
+            tested,
+            verdicts,
         }
-    })
-}
-
-/// The rank of each run, from the least likely to have changed so: the same for figures that go up and down
-/// together.
-fn ranks(question: &Question<'_>, up: bool) -> Vec<u32> {
-    let all: Vec<f64> = question.base.iter().chain(question.new).copied().collect();
-    let mut order: Vec<usize> = (0..all.len()).collect();
-    order.sort_by(|a, b| {
-        let order = all[*a].total_cmp(&all[*b]);
-        if up { order } else { order.reverse() }
-    });
-    let mut ranks = vec![0; all.len()];
-    let mut rank = 0;
-    for pair in order.windows(2) {
-        if all[pair[0]] != all[pair[1]] {
-            rank += 1;
-        }
-        ranks[pair[1]] = rank;
     }
-    ranks
-}
 
-fn answer(question: &Question<'_>, worse: Tested, better: Tested) -> Answer {
-    let estimate = ratio(question.base, question.new, CONFIDENCE);
-    let fewest = question.base.len().min(question.new.len());
-    let (Some(found), true) = (estimate, fewest >= LEAST_OBSERVATIONS) else {
-        return Answer {
-            estimate,
-            verdict: Verdict::Unclear,
-            p_corrected: None,
-            unsettled: Some(Unsettled::TooFew {
-                needed: runs_for(1),
-            }),
+    /// What chance alone reaches, in one direction, among those questions that are not found to have changed.
+    pub(super) fn critical(&self, direction: Direction, deals: &mut DealsBySize) -> Option<f64> {
+        let level = self.levels[direction as usize];
+        let is_found = |tests: &[Option<Tested>; 2]| {
+            tests[direction as usize].is_some_and(|test| test.p <= level)
         };
-    };
-    let is_worse = (found.ratio > 1.0) != question.higher_is_better;
-    let tested = if is_worse { worse } else { better };
-    let beyond = found.ratio > 1.0 + question.margin || found.ratio < 1.0 - question.margin;
-    let excludes_1 = found.low > 1.0 || found.high < 1.0;
-    let verdict = if found.low > 1.0 - question.margin && found.high < 1.0 + question.margin {
-        Verdict::Equal
-    } else if beyond && excludes_1 && tested.p <= FALSE_ALARMS {
-        if is_worse {
-            Verdict::Worse
-        } else {
-            Verdict::Better
+        let all = self.asked.iter().zip(&self.tested);
+        let open = all.filter(|(_, tests)| !is_found(tests));
+        let series: Vec<Series> = open.filter_map(|(one, _)| one.series(direction)).collect();
+        joint::critical(&series, LEAST_OBSERVATIONS, level, deals)
+    }
+}
+
+/// Each question's tests, by direction. Where no figure is beyond its margin there is nothing to test.
+fn tests(asked: &[Asked<'_>], deals: &mut DealsBySize) -> Vec<[Option<Tested>; 2]> {
+    let mut tested = vec![[None; 2]; asked.len()];
+    for direction in Direction::BOTH {
+        if asked.iter().all(|one| one.beyond() != Some(direction)) {
+            continue;
         }
-    } else {
-        Verdict::Unclear
+        let asked = asked.iter().enumerate();
+        let (places, series): (Vec<usize>, Vec<Series>) = asked
+            .filter_map(|(place, one)| Some((place, one.series(direction)?)))
+            .unzip();
+        for (place, test) in places
+            .into_iter()
+            .zip(joint::test(&series, LEAST_OBSERVATIONS, deals))
+        {
+            tested[place][direction as usize] = Some(test);
+        }
+    }
+    tested
+}
+
+/// The word for a question; `None` where there are too few figures for any.
+fn word(
+    one: &Asked<'_>,
+    tests: &[Option<Tested>; 2],
+    levels: [f64; 2],
+    deals: &mut DealsBySize,
+) -> Option<Verdict> {
+    let [base, new] = one.enough()?;
+    let deals = deals.of(base.len(), new.len());
+    let shift = Shift::of(base, new, &deals, TAIL)?;
+    let Some(direction) = one.beyond() else {
+        let [least, most] = one.margins();
+        let is_equal = shift.is_above(least) && shift.is_below(most);
+        return is_equal.then_some(Verdict::Equal);
     };
-    Answer {
-        estimate,
-        verdict,
-        p_corrected: Some(tested.p),
-        unsettled: (verdict == Verdict::Unclear)
-            .then(|| unsettled(question, &found, tested.questions, beyond)),
-    }
-}
-
-/// What stands between these figures and an answer.
-fn unsettled(
-    question: &Question<'_>,
-    found: &RatioEstimate,
-    questions: usize,
-    beyond: bool,
-) -> Unsettled {
-    let (base, new) = (question.base.len(), question.new.len());
-    let apart = found.low > 1.0 || found.high < 1.0;
-    let needed = runs_for(questions.max(1));
-    if beyond && apart && least_p(base, new) * questions as f64 > FALSE_ALARMS {
-        return if questions > 1 {
-            Unsettled::TooMany { questions, needed }
-        } else {
-            Unsettled::TooFew { needed }
-        };
-    }
-    let width = (found.high / found.low).ln() / 2.0;
-    let shift = found.ratio.ln().abs();
-    let to_the_margin = (question.margin - (found.ratio - 1.0).abs()).abs();
-    // Beyond the margin the interval must leave out 1, within it the margin; it narrows with the root.
-    let wanted = if beyond { shift } else { to_the_margin };
-    let count = base.min(new);
-    let about = count as f64 * (width / wanted).powi(2);
-    let about = (about.is_finite() && about <= MOST_RUNS).then(|| {
-        (about.ceil() as usize)
-            .max(count + 1)
-            .max(if beyond { needed } else { 0 })
-    });
-    Unsettled::Noise { about }
-}
-
-/// Figures on each side without which so many questions cannot be answered.
-fn runs_for(questions: usize) -> usize {
-    let mut runs = 5;
-    while least_p(runs, runs) * questions as f64 > FALSE_ALARMS {
-        runs += 1;
-    }
-    runs
+    let test = tests[direction as usize]?;
+    let is_apart = match one.is_upwards(direction) {
+        true => shift.is_above(0.0),
+        false => shift.is_below(0.0),
+    };
+    (test.p <= levels[direction as usize] && is_apart).then_some(direction.word())
 }

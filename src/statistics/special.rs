@@ -66,7 +66,7 @@ fn fraction(x: f64, a: f64, b: f64) -> f64 {
 }
 
 /// Probability that Student's t is above `t` (not below 0).
-fn t_above(t: f64, degrees: f64) -> f64 {
+pub(super) fn t_above(t: f64, degrees: f64) -> f64 {
     0.5 * beta_at_most(degrees / (degrees + t * t), degrees / 2.0, 0.5)
 }
 
@@ -86,12 +86,6 @@ pub(super) fn t_quantile(tail: f64, degrees: f64) -> f64 {
         }
     }
     t
-}
-
-/// Probability that a standard normal variable is above `z`: Student's with so many degrees of freedom that
-/// nobody tells them apart.
-pub(super) fn normal_above(z: f64) -> f64 {
-    t_above(z, 1e7)
 }
 
 #[cfg(test)]

@@ -24,9 +24,9 @@ fn perftest_beside_rocebench_on_soft_roce() {
         "--against",
         "perftest",
         "--pairs",
-        "1",
+        "2",
         "--max-pairs",
-        "1",
+        "2",
         "--perftest-limit",
         "60s",
     ];

@@ -12,11 +12,11 @@ use crate::program::{Ended, Program, alone};
 
 const SWEEP: &str = "-d soft0 -s 64 -D 100ms --warmup 0 --timeout 18 --against perftest";
 
-/// A sweep of one WRITE case with one pair, which fails; and the pair.
+/// A sweep of one WRITE case with two pairs, which fail; and the first of them.
 fn failing(client: &str, limit: &str) -> (Ended, Value) {
     let fake = Fake::new("ib_write_bw", client, SERVES);
     let ended = Program::new(&format!(
-        "{SWEEP} --op write --pairs 1 --max-pairs 1 --perftest-limit {limit}"
+        "{SWEEP} --op write --pairs 2 --max-pairs 2 --perftest-limit {limit}"
     ))
     .env("PATH", &fake.path())
     .env("SOFTROCE_FAULTS", "drop=0.1%,seed=5")
@@ -85,7 +85,7 @@ fn a_server_that_crashes_or_does_not_listen() {
     ] {
         let fake = Fake::new("ib_write_bw", "exit 0", server);
         let ended = Program::new(&format!(
-            "{SWEEP} --op write --pairs 1 --max-pairs 1 --perftest-limit {limit}"
+            "{SWEEP} --op write --pairs 2 --max-pairs 2 --perftest-limit {limit}"
         ))
         .env("PATH", &fake.path())
         .run()
@@ -105,7 +105,7 @@ fn one_broken_program_does_not_stop_the_sweep() {
     build_library();
     // It fails three times, which is enough; the other case is compared.
     let fake = Fake::new("ib_send_bw", "exit 1", SERVES);
-    let ended = Program::new(&format!("{SWEEP} --op send,write --pairs 1"))
+    let ended = Program::new(&format!("{SWEEP} --op send,write --pairs 2"))
         .env("PATH", &fake.path())
         .run()
         .exits(1)

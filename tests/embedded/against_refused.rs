@@ -17,13 +17,14 @@ const ASKS: &str = "-d soft0 -n 10 --warmup 0 --against perftest";
 fn what_perftest_cannot_do_is_bad_input() {
     for (words, says) in [
         ("--against iperf", "iperf"),
-        ("--pairs 5", "--against"),
+        ("--pairs 8", "--against"),
+        ("--against perftest --pairs 5", "give --pairs 6"),
         ("--against perftest --verify", "leave --verify out"),
         ("--against perftest -l 4 -Q 8", "give -Q a divisor of -l"),
         ("--against perftest -n 3", "5 to 100000000 messages"),
         (
-            "--against perftest --pairs 6 --max-pairs 5",
-            "--max-pairs 5",
+            "--against perftest --pairs 6 --max-pairs 4",
+            "--max-pairs 4",
         ),
     ] {
         Program::new(words).run().exits(2).says(&[says]);
@@ -35,10 +36,10 @@ fn a_dry_run_tells_the_programs_and_the_time() {
     let ended =
         Program::new("--dry-run --against perftest --op write,read -D 2s --warmup 1s").run();
     let ended = ended.exits(0);
-    // 2 cases, 15 pairs, 3 s of ours and 4 of theirs.
+    // 2 cases, 24 pairs, 3 s of ours and 4 of theirs.
     for word in [
-        "5 to 15 pairs with perftest (ib_write_bw, ib_read_bw)",
-        "at most 3 min 30 s",
+        "8 to 24 pairs with perftest (ib_write_bw, ib_read_bw)",
+        "at most 5 min 36 s",
     ] {
         assert!(ended.stdout.contains(word), "{}", ended.stdout);
     }

@@ -1,4 +1,4 @@
-//! The comparison as JUnit XML: a suite a case, a test a metric. A regression fails, what is not comparable or not
+//! The comparison as JUnit XML: a suite for all cases together and one a case, a test a metric. A regression fails, what is not comparable or not
 //! judged is an error, what is unclear is skipped.
 
 use std::io::{self, Write};
@@ -14,6 +14,9 @@ use super::words;
 /// The stream's.
 pub fn write(comparison: &Comparison, mut out: impl Write) -> io::Result<()> {
     let mut report = Report::new("rocebench compare");
+    if !comparison.over_all.is_empty() {
+        report.add_test_suite(over_all(comparison));
+    }
     for case in &comparison.cases {
         report.add_test_suite(suite(case));
     }
@@ -30,6 +33,20 @@ pub fn write(comparison: &Comparison, mut out: impl Write) -> io::Result<()> {
         writeln!(out)?;
     }
     out.flush()
+}
+
+fn over_all(comparison: &Comparison) -> TestSuite {
+    let mut suite = TestSuite::new(words::over_all_cases(comparison));
+    if let Some(reach) = words::reach(comparison) {
+        suite.add_property(Property::new("reach", reach));
+    }
+    for over_all in &comparison.over_all {
+        let figures = &over_all.figures;
+        let change = words::change(figures.ratio);
+        let text = format!("{change}, 95 % interval {}", words::interval(figures));
+        suite.add_test_case(of_metric("over all cases", figures, text));
+    }
+    suite
 }
 
 fn suite(case: &CaseComparison) -> TestSuite {
@@ -49,7 +66,14 @@ fn suite(case: &CaseComparison) -> TestSuite {
         suite.add_test_case(test(&case.id, "judged", NonSuccessKind::Error, &text));
     }
     for metric in &case.metrics {
-        suite.add_test_case(of_metric(case, metric));
+        let figures = format!(
+            "{} -> {}, {}, 95 % interval {}",
+            words::value(metric.metric, metric.base_median),
+            words::value(metric.metric, metric.new_median),
+            words::change(metric.ratio),
+            words::interval(metric)
+        );
+        suite.add_test_case(of_metric(&case.id, metric, figures));
     }
     for missing in &case.missing {
         let (name, text) = (missing.metric.name(), words::missing(missing));
@@ -77,30 +101,23 @@ fn test(case: &str, name: &str, kind: NonSuccessKind, message: &str) -> TestCase
     test
 }
 
-fn of_metric(case: &CaseComparison, metric: &MetricComparison) -> TestCase {
-    let figures = format!(
-        "{} -> {}, {}, 95 % interval {}",
-        words::value(metric.metric, metric.base_median),
-        words::value(metric.metric, metric.new_median),
-        words::change(metric.ratio),
-        words::interval(metric)
-    );
+fn of_metric(class: &str, metric: &MetricComparison, figures: String) -> TestCase {
     let name = metric.metric.name();
     let mut test = match metric.verdict {
         Verdict::Regressed => test(
-            &case.id,
+            class,
             name,
             NonSuccessKind::Failure,
             &format!("regressed: {figures}"),
         ),
         Verdict::Unclear => {
             let note = metric.note.as_deref().unwrap_or("the runs do not tell");
-            skipped(&case.id, name, &format!("unclear: {note}"))
+            skipped(class, name, &format!("unclear: {note}"))
         }
-        Verdict::NoVerdict => skipped(&case.id, name, metric.verdict.word()),
+        Verdict::NoVerdict => skipped(class, name, metric.verdict.word()),
         _ => TestCase::new(name, TestCaseStatus::success()),
     };
-    test.set_classname(case.id.as_str());
+    test.set_classname(class);
     test.set_system_out(figures);
     test.add_property(Property::new("verdict", metric.verdict.word()));
     test

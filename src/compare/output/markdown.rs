@@ -2,7 +2,7 @@
 
 use std::io::{self, Write};
 
-use super::super::model::{CaseComparison, Comparison, MetricComparison, Verdict};
+use super::super::model::{CaseComparison, Comparison, MetricComparison, Observation, Verdict};
 use super::words;
 
 /// Rows of a table, so that the text stays below the 65,536 characters of a comment on GitHub.
@@ -17,8 +17,7 @@ const LINES: usize = 20;
 /// The stream's.
 pub fn write(comparison: &Comparison, mut out: impl Write) -> io::Result<()> {
     let cases = words::worst_first(comparison);
-    let worst = cases.first().map(|case| case.verdict());
-    let mark = match worst {
+    let mark = match comparison.verdict() {
         Some(Verdict::Regressed) => "❌",
         Some(Verdict::NotComparable | Verdict::NoVerdict | Verdict::Unclear) | None => "⚠️",
         Some(Verdict::Improved | Verdict::Equal) => "✅",
@@ -37,6 +36,10 @@ pub fn write(comparison: &Comparison, mut out: impl Write) -> io::Result<()> {
     for text in words::no_verdicts(comparison) {
         writeln!(out, "**{}**\n", escape(&text))?;
     }
+    if let Some(reach) = words::reach(comparison) {
+        writeln!(out, "{}\n", escape(&reach))?;
+    }
+    over_all(&mut out, comparison)?;
     rows(&mut out, &cases, |verdict| {
         matches!(
             verdict,
@@ -103,11 +106,7 @@ fn rows(
     writeln!(out, "|---|---|--:|--:|--:|--:|---|")?;
     let left_out = rows.len().saturating_sub(ROWS);
     for (case, metric) in rows.into_iter().take(ROWS) {
-        let word = words::verdict(case, metric);
-        let word = match metric.verdict {
-            Verdict::Regressed => format!("**{word}**"),
-            _ => word,
-        };
+        let word = word(metric, case.observation);
         writeln!(
             out,
             "| `{}` | {} | {} | {} | {} | {} | {word} |",
@@ -121,6 +120,37 @@ fn rows(
     }
     if left_out > 0 {
         writeln!(out, "\n… and {left_out} more")?;
+    }
+    writeln!(out)
+}
+
+/// The verdict of a metric; a regression stands out.
+fn word(metric: &MetricComparison, observation: Observation) -> String {
+    let word = words::verdict(metric, observation);
+    match metric.verdict {
+        Verdict::Regressed => format!("**{word}**"),
+        _ => word,
+    }
+}
+
+/// A table of the metrics over all cases; nothing of a single case.
+fn over_all(out: &mut impl Write, comparison: &Comparison) -> io::Result<()> {
+    if comparison.over_all.is_empty() {
+        return Ok(());
+    }
+    let head = words::over_all_cases(comparison);
+    writeln!(out, "| {head} | change | 95 % interval | verdict |")?;
+    writeln!(out, "|---|--:|--:|---|")?;
+    for over_all in &comparison.over_all {
+        let figures = &over_all.figures;
+        writeln!(
+            out,
+            "| {} | {} | {} | {} |",
+            figures.metric.short_name(),
+            words::change(figures.ratio),
+            words::interval(figures),
+            word(figures, words::observation(comparison)),
+        )?;
     }
     writeln!(out)
 }

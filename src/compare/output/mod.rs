@@ -83,11 +83,13 @@ mod tests {
         let xml = text(|comparison, out| junit::write(comparison, out));
         let report = Report::deserialize_from_str(&xml).unwrap();
         let comparison = sample::comparison();
-        assert_eq!(report.test_suites.len(), comparison.cases.len());
-        assert_eq!(report.failures, comparison.metrics_with(Verdict::Regressed));
+        assert_eq!(report.test_suites.len(), comparison.cases.len() + 1);
+        let all =
+            |verdict| comparison.metrics_with(verdict) + comparison.over_all_with(verdict).len();
+        assert_eq!(report.failures, all(Verdict::Regressed));
         assert_eq!(report.errors, comparison.cases_with(Verdict::NotComparable));
         let skipped = xml.matches("<skipped").count();
-        assert_eq!(skipped, comparison.metrics_with(Verdict::Unclear));
+        assert_eq!(skipped, all(Verdict::Unclear));
         snapshot("junit", &xml);
     }
 

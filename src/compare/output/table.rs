@@ -1,8 +1,8 @@
-//! The comparison for a terminal: worst cases first, the sum last.
+//! The comparison for a terminal: what can be settled, then all cases together, then each, worst first; the sum last.
 
 use std::io::{self, Write};
 
-use super::super::model::{CaseComparison, Comparison, Verdict};
+use super::super::model::{CaseComparison, Comparison, MetricComparison, Observation, Verdict};
 use super::words;
 
 /// Width that text keeps to.
@@ -17,6 +17,10 @@ pub fn write(comparison: &Comparison, mut out: impl Write) -> io::Result<()> {
     writeln!(out, "new  {}", words::side(&comparison.new))?;
     for text in words::no_verdicts(comparison) {
         wrapped(&mut out, &text)?;
+    }
+    if let Some(reach) = words::reach(comparison) {
+        writeln!(out)?;
+        wrapped(&mut out, &reach)?;
     }
     let cases = words::worst_first(comparison);
     if cases.iter().any(|case| !case.metrics.is_empty()) {
@@ -33,6 +37,13 @@ pub fn write(comparison: &Comparison, mut out: impl Write) -> io::Result<()> {
                 "verdict",
             ],
         )?;
+    }
+    if !comparison.over_all.is_empty() {
+        writeln!(out, "\n{}", words::over_all_cases(comparison))?;
+        for over_all in &comparison.over_all {
+            let figures = &over_all.figures;
+            metric(&mut out, figures, ["", ""], words::observation(comparison))?;
+        }
     }
     let mut reasons: Vec<(&[String], Vec<&str>)> = Vec::new();
     for case in &cases {
@@ -73,6 +84,32 @@ fn row(out: &mut impl Write, mark: char, cells: [&str; 6]) -> io::Result<()> {
     )
 }
 
+/// A row of a metric with its medians, as text.
+fn metric(
+    out: &mut impl Write,
+    figures: &MetricComparison,
+    [base, new]: [&str; 2],
+    observation: Observation,
+) -> io::Result<()> {
+    let mark = match figures.verdict {
+        Verdict::Regressed => '!',
+        Verdict::Improved => '+',
+        _ => ' ',
+    };
+    row(
+        out,
+        mark,
+        [
+            figures.metric.short_name(),
+            base,
+            new,
+            &words::change(figures.ratio),
+            &words::interval(figures),
+            &words::verdict(figures, observation),
+        ],
+    )
+}
+
 fn write_case(out: &mut impl Write, case: &CaseComparison) -> io::Result<()> {
     let what = words::figures(case.observation);
     writeln!(
@@ -83,24 +120,10 @@ fn write_case(out: &mut impl Write, case: &CaseComparison) -> io::Result<()> {
         case.base_count,
         case.new_count
     )?;
-    for metric in &case.metrics {
-        let mark = match metric.verdict {
-            Verdict::Regressed => '!',
-            Verdict::Improved => '+',
-            _ => ' ',
-        };
-        row(
-            out,
-            mark,
-            [
-                metric.metric.short_name(),
-                &words::value(metric.metric, metric.base_median),
-                &words::value(metric.metric, metric.new_median),
-                &words::change(metric.ratio),
-                &words::interval(metric),
-                &words::verdict(case, metric),
-            ],
-        )?;
+    for figures in &case.metrics {
+        let [base, new] = [figures.base_median, figures.new_median]
+            .map(|median| words::value(figures.metric, median));
+        metric(out, figures, [&base, &new], case.observation)?;
     }
     for missing in &case.missing {
         wrapped(out, &format!("  {}", words::missing(missing)))?;

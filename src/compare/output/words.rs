@@ -50,14 +50,62 @@ pub(super) fn figures(observation: Observation) -> &'static str {
 }
 
 /// `unclear, ~14 runs`: the verdict and what would settle it.
-pub(super) fn verdict(case: &CaseComparison, metric: &MetricComparison) -> String {
+pub(super) fn verdict(metric: &MetricComparison, observation: Observation) -> String {
     let word = metric.verdict.word();
     match (metric.verdict, metric.settled_with) {
-        (Verdict::Unclear, Some(count)) => {
-            format!("{word}, ~{count} {}", figures(case.observation))
-        }
+        (Verdict::Unclear, Some(count)) => format!("{word}, ~{count} {}", figures(observation)),
         _ => word.to_owned(),
     }
+}
+
+/// What the figures can settle, before anything is said of what they show; `None` when nothing was judged.
+pub(super) fn reach(comparison: &Comparison) -> Option<String> {
+    let settles = comparison.reach?;
+    let (count, what) = (settles.count, figures(settles.observation));
+    let families = [
+        (settles.over_all, "over all cases"),
+        (settles.by_case, "case by case"),
+    ];
+    let asked = families.iter().filter(|(reach, _)| reach.questions > 0);
+    let parts: Vec<String> = asked
+        .map(|(reach, which)| format!("{} of {} questions {which}", reach.settled, reach.questions))
+        .collect();
+    let text = format!(
+        "{count} {what} a side settle {}: is it worse by twice its margin?",
+        parts.join(" and ")
+    );
+    let open = families
+        .iter()
+        .filter(|(reach, _)| reach.settled < reach.questions);
+    let needed: Vec<Option<usize>> = open.map(|(reach, _)| reach.needed).collect();
+    if needed.is_empty() {
+        return Some(text);
+    }
+    let needed: Option<Vec<usize>> = needed.into_iter().collect();
+    Some(match needed.and_then(|needed| needed.into_iter().max()) {
+        Some(needed) => format!(
+            "{text} For all of them measure about {needed} a side, or ask fewer (--metrics)."
+        ),
+        None => format!("{text} No sensible number settles all of them: ask fewer (--metrics)."),
+    })
+}
+
+/// What one figure over all cases is.
+pub(super) fn observation(comparison: &Comparison) -> Observation {
+    comparison
+        .reach
+        .map(|settles| settles.observation)
+        .unwrap_or_default()
+}
+
+/// `over all 18 cases`.
+pub(super) fn over_all_cases(comparison: &Comparison) -> String {
+    let most = comparison
+        .over_all
+        .iter()
+        .map(|over_all| over_all.cases)
+        .max();
+    format!("over all {}", count(most.unwrap_or_default(), "case"))
 }
 
 /// `10 files, 4f2c1aa`.
@@ -76,8 +124,37 @@ pub(super) fn count(count: usize, what: &str) -> String {
     format!("{count} {what}{}", if count == 1 { "" } else { "s" })
 }
 
-/// The sum: `18 cases: 1 regressed, 2 unclear, 15 equal`.
+/// The sum: `over all cases p50 regressed; 18 cases: 1 regressed, 2 unclear, 15 equal`.
 pub(super) fn summary(comparison: &Comparison) -> String {
+    let over_all = over_all(comparison);
+    let cases = by_case(comparison);
+    match over_all {
+        Some(text) => format!("{text}; {cases}"),
+        None => cases,
+    }
+}
+
+/// What has changed over all cases: `over all cases bandwidth and p50 regressed`; `None` when nothing has.
+fn over_all(comparison: &Comparison) -> Option<String> {
+    let changed = [Verdict::Regressed, Verdict::Improved]
+        .into_iter()
+        .filter_map(|verdict| {
+            let names = comparison.over_all_with(verdict);
+            let names: Vec<&str> = names
+                .iter()
+                .map(|figures| figures.metric.short_name())
+                .collect();
+            let word = verdict.word();
+            Some(match names.split_last()? {
+                (last, []) => format!("{last} {word}"),
+                (last, before) => format!("{} and {last} {word}", before.join(", ")),
+            })
+        });
+    let changed: Vec<String> = changed.collect();
+    (!changed.is_empty()).then(|| format!("over all cases {}", changed.join(", ")))
+}
+
+fn by_case(comparison: &Comparison) -> String {
     let mut parts = Vec::new();
     for verdict in [
         Verdict::Regressed,
@@ -150,7 +227,7 @@ pub(super) fn missing(missing: &MissingMetric) -> String {
     format!("{name}: {word}: {}", missing.reason)
 }
 
-/// What counts as equal: `equal is within: bandwidth 3 %, p99 10 %`; `None` without a figure.
+/// What counts as equal: `equal is within: bandwidth 3 %, p99 10 %; half of it over all cases`; `None` without a figure.
 pub(super) fn margins(comparison: &Comparison) -> Option<String> {
     let mut margins: Vec<(Metric, f64)> = Vec::new();
     for metric in comparison.cases.iter().flat_map(|case| &case.metrics) {
@@ -164,7 +241,11 @@ pub(super) fn margins(comparison: &Comparison) -> Option<String> {
         format!("{} {percent} %", metric.short_name())
     };
     let margins: Vec<String> = margins.iter().map(margin).collect();
-    (!margins.is_empty()).then(|| format!("equal is within: {}", margins.join(", ")))
+    let half = match comparison.over_all.is_empty() {
+        true => "",
+        false => "; half of it over all cases",
+    };
+    (!margins.is_empty()).then(|| format!("equal is within: {}{half}", margins.join(", ")))
 }
 
 /// What is to be known of the whole beside the cases.

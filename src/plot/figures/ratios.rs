@@ -128,7 +128,7 @@ pub fn of_perftest(results: &[Loaded]) -> Vec<Ratios> {
         }
         let ratios = by_metric.entry(metric).or_insert_with(|| Ratios {
             metric,
-            margin: metric.default_margin(),
+            margin: perftest.margin.unwrap_or_else(|| metric.default_margin()),
             base: "perftest".to_owned(),
             new: "rocebench".to_owned(),
             devices: BTreeSet::new(),

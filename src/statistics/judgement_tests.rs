@@ -1,0 +1,277 @@
+//! Tests of the answers to many questions.
+
+use super::asked::{Figures, Question};
+use super::family::verdicts;
+use super::joint::Unit;
+use super::judgement::{Answer, Judgement, Unsettled, judge};
+use super::verdict::Verdict;
+
+const BASE: [f64; 10] = [
+    20.0, 20.1, 19.9, 20.2, 19.8, 20.05, 19.95, 20.15, 19.85, 20.02,
+];
+
+const UNITS: [Unit; 12] = {
+    let mut units = [Unit {
+        launch: 0,
+        run: None,
+    }; 12];
+    let mut launch = 0;
+    while launch < units.len() {
+        units[launch].launch = launch;
+        launch += 1;
+    }
+    units
+};
+
+fn question<'a>(case: usize, base: &'a [f64], new: &'a [f64]) -> Question<'a> {
+    let figures = |values: &'a [f64]| Figures {
+        units: &UNITS[..values.len()],
+        values,
+    };
+    Question {
+        case,
+        metric: 0,
+        base: figures(base),
+        new: figures(new),
+        margin: 0.03,
+        higher_is_better: true,
+    }
+}
+
+/// The same figures in another order, so many times as large.
+fn scaled(by: f64) -> [f64; 10] {
+    std::array::from_fn(|n| BASE[n * 7 % 10] * by)
+}
+
+fn one(base: &[f64], new: &[f64]) -> Answer {
+    judge(&[question(0, base, new)]).by_case[0]
+}
+
+fn words(judgement: &Judgement) -> Vec<Verdict> {
+    judgement
+        .by_case
+        .iter()
+        .map(|answer| answer.verdict)
+        .collect()
+}
+
+#[test]
+fn the_four_words() {
+    let (same, less, more) = (scaled(1.001), scaled(0.9), scaled(1.1));
+    let wild = std::array::from_fn::<f64, 10, _>(|n| {
+        BASE[n] * [0.8, 1.0, 1.2, 1.1, 0.85, 1.05, 0.9, 1.15, 1.0, 0.95][n]
+    });
+    let sides = [same, less, more, wild];
+    let questions: Vec<Question> = (0..)
+        .zip(&sides)
+        .map(|(case, new)| question(case, &BASE, new))
+        .collect();
+    let judgement = judge(&questions);
+    let expected = [
+        Verdict::Equal,
+        Verdict::Worse,
+        Verdict::Better,
+        Verdict::Unclear,
+    ];
+    assert_eq!(words(&judgement), expected);
+    assert_eq!(verdicts(&questions).by_case, expected);
+    assert!(matches!(
+        judgement.by_case[3].unsettled,
+        Some(Unsettled::Noise { about: Some(about) }) if about > 10
+    ));
+}
+
+#[test]
+fn less_is_better_turns_the_words_round() {
+    let less = scaled(0.9);
+    let mut asked = question(0, &BASE, &less);
+    asked.higher_is_better = false;
+    assert_eq!(judge(&[asked]).by_case[0].verdict, Verdict::Better);
+}
+
+#[test]
+fn too_few_say_how_many_are_needed() {
+    for runs in [2, 3] {
+        let less = scaled(0.5);
+        let answer = one(&BASE[..runs], &less[..runs]);
+        assert_eq!(answer.verdict, Verdict::Unclear);
+        assert_eq!(
+            answer.unsettled,
+            Some(Unsettled::TooFew { needed: 4 }),
+            "{runs}"
+        );
+        assert!(answer.estimate.is_some());
+    }
+    assert_eq!(one(&[], &BASE).estimate, None);
+}
+
+#[test]
+fn however_many_cases_are_slower_and_however_much_they_are_found() {
+    for slower in [0.95, 0.9, 0.5, 0.1] {
+        let new = scaled(slower);
+        let questions: Vec<_> = (0..18)
+            .map(|case| question(case, &BASE[..5], &new[..5]))
+            .collect();
+        let judgement = judge(&questions);
+        assert_eq!(words(&judgement), [Verdict::Worse; 18], "{slower}");
+        let [(pooled, answer)] = judgement.over_all.as_slice() else {
+            panic!("one metric is pooled");
+        };
+        assert_eq!((pooled.cases, answer.verdict), (18, Verdict::Worse));
+        let ratio = answer.estimate.unwrap().ratio;
+        assert!((ratio / slower - 1.0).abs() < 0.02, "{ratio}");
+    }
+}
+
+#[test]
+fn what_single_cases_hide_is_found_over_all() {
+    // Each case scatters by 5 % in its own way, and all are 4 % slower.
+    let mut rng = fastrand::Rng::with_seed(1);
+    let mut side = |by: f64| -> Vec<Vec<f64>> {
+        let mut case = || (0..8).map(|_| by * (0.95 + 0.1 * rng.f64())).collect();
+        (0..30).map(|_| case()).collect()
+    };
+    let (base, new) = (side(20.0), side(19.2));
+    let questions: Vec<_> = (0..30)
+        .map(|case| question(case, &base[case], &new[case]))
+        .collect();
+    let judgement = judge(&questions);
+    assert_eq!(judgement.over_all[0].1.verdict, Verdict::Worse);
+    let unclear = words(&judgement)
+        .iter()
+        .filter(|word| **word == Verdict::Unclear)
+        .count();
+    assert!(unclear > 15, "{unclear}");
+}
+
+#[test]
+fn a_case_that_a_launch_lacks_counts_in_the_others() {
+    let new = scaled(0.9);
+    let mut questions: Vec<_> = (0..4)
+        .map(|case| question(case, &BASE[..6], &new[..6]))
+        .collect();
+    questions[2].base = Figures {
+        units: &UNITS[1..6],
+        values: &BASE[1..6],
+    };
+    let judgement = judge(&questions);
+    assert_eq!(words(&judgement), [Verdict::Worse; 4]);
+    let (pooled, answer) = &judgement.over_all[0];
+    assert_eq!(
+        (pooled.cases, pooled.base.len(), answer.verdict),
+        (4, 6, Verdict::Worse)
+    );
+}
+
+#[test]
+fn cases_of_other_launches_are_judged_too_but_not_pooled_with_these() {
+    let new = scaled(0.9);
+    let mut questions: Vec<_> = (0..3)
+        .map(|case| question(case, &BASE[..6], &new[..6]))
+        .collect();
+    questions[2].base.units = &UNITS[6..12];
+    questions[2].new.units = &UNITS[6..12];
+    let judgement = judge(&questions);
+    assert_eq!(words(&judgement), [Verdict::Worse; 3]);
+    assert_eq!(judgement.over_all[0].0.cases, 2);
+}
+
+#[test]
+fn the_reach_tells_what_can_be_settled_before_anything_is_found() {
+    let same = scaled(1.0);
+    let questions = |runs: usize| -> Vec<Question<'_>> {
+        (0..20)
+            .map(|case| question(case, &BASE[..runs], &same[..runs]))
+            .collect()
+    };
+    let quiet = judge(&questions(5));
+    assert_eq!(
+        (quiet.reach_by_case.questions, quiet.reach_by_case.settled),
+        (20, 20)
+    );
+    assert_eq!(
+        (quiet.reach_over_all.questions, quiet.reach_over_all.settled),
+        (1, 1)
+    );
+    let half = scaled(0.5);
+    let few: Vec<_> = (0..20)
+        .map(|case| question(case, &BASE[..3], &half[..3]))
+        .collect();
+    let few = judge(&few);
+    assert_eq!(
+        (few.reach_over_all.settled, few.reach_over_all.needed),
+        (0, Some(5))
+    );
+    assert_eq!(
+        (few.reach_by_case.settled, few.reach_by_case.needed),
+        (0, Some(4))
+    );
+    // Every case scatters by 10 %.
+    let mut rng = fastrand::Rng::with_seed(2);
+    let mut case = || -> Vec<f64> { (0..5).map(|_| 18.0 + 4.0 * rng.f64()).collect() };
+    let sides: Vec<_> = (0..20).map(|_| (case(), case())).collect();
+    let noisy: Vec<_> = (0..)
+        .zip(&sides)
+        .map(|(n, (base, new))| question(n, base, new))
+        .collect();
+    let noisy = judge(&noisy);
+    assert!(noisy.reach_by_case.settled < 20);
+    assert!(
+        noisy.reach_by_case.needed.is_some_and(|needed| needed > 5),
+        "{:?}",
+        noisy.reach_by_case
+    );
+}
+
+#[test]
+fn runs_that_all_tie_are_equal() {
+    assert_eq!(one(&[1.0; 5], &[1.0; 5]).verdict, Verdict::Equal);
+}
+
+#[test]
+fn one_outlier_neither_widens_the_interval_much_nor_hides_a_change() {
+    for runs in [5, 10] {
+        let (same, less) = (scaled(1.001), scaled(0.9));
+        for outlier in [0.3, 3.0] {
+            let mut new = same[..runs].to_vec();
+            new[1] *= outlier;
+            let estimate = one(&BASE[..runs], &new).estimate.unwrap();
+            assert!(estimate.low > 0.96 && estimate.high < 1.04, "{estimate:?}");
+            let mut new = less[..runs].to_vec();
+            new[1] *= outlier;
+            assert_eq!(
+                one(&BASE[..runs], &new).verdict,
+                Verdict::Worse,
+                "{runs}, {outlier}"
+            );
+        }
+    }
+}
+
+proptest::proptest! {
+    #[test]
+    fn answers_are_sound_and_turn_round_with_the_sides(
+        base in proptest::collection::vec(0.1f64..1000.0, 1..12),
+        new in proptest::collection::vec(0.1f64..1000.0, 1..12),
+    ) {
+        let there = one(&base, &new);
+        let found = there.estimate.unwrap();
+        proptest::prop_assert!(found.low <= found.ratio && found.ratio <= found.high);
+        proptest::prop_assert!(there.p_corrected.is_none_or(|p| (0.0..=1.0).contains(&p)));
+        proptest::prop_assert_eq!(there.verdict == Verdict::Unclear, there.unsettled.is_some());
+        match there.verdict {
+            Verdict::Equal => proptest::prop_assert!(found.low >= 0.97 && found.high <= 1.03),
+            Verdict::Worse => proptest::prop_assert!(found.high < 1.0),
+            Verdict::Better => proptest::prop_assert!(found.low > 1.0),
+            Verdict::Unclear => {}
+        }
+        let mut opposite = question(0, &base, &new);
+        opposite.higher_is_better = false;
+        let turned = match there.verdict {
+            Verdict::Better => Verdict::Worse,
+            Verdict::Worse => Verdict::Better,
+            same => same,
+        };
+        proptest::prop_assert_eq!(judge(&[opposite]).by_case[0].verdict, turned);
+    }
+}
