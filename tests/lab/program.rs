@@ -287,13 +287,14 @@ impl Ended {
             .0
     }
 
-    /// The text of the one file in the results folder with this ending.
+    /// The text of the one file in the results folder with this ending, histograms left aside.
     #[track_caller]
     pub fn file(&self, ending: &str) -> String {
         let mut files: Vec<_> = std::fs::read_dir(self.out.path())
             .unwrap()
             .map(|entry| entry.unwrap().path())
             .filter(|path| path.extension().is_some_and(|found| found == ending))
+            .filter(|path| !path.to_string_lossy().ends_with("-histograms.csv"))
             .collect();
         assert_eq!(files.len(), 1, "{files:?}; stderr: {}", self.stderr());
         std::fs::read_to_string(files.remove(0)).unwrap()
