@@ -14,9 +14,9 @@ use super::message::{Drained, Message};
 use super::rig::{Broken, Rig};
 use super::run::{Meter, Stage};
 
-/// Longest time for both ends to come to rest and report after the user asked to stop. Tearing down takes up to
-/// a second on a busy machine, and 3 s in all are promised.
-const INTERRUPT_LIMIT: Duration = Duration::from_millis(1500);
+/// Longest time for both ends to come to rest and report when there is a reason to end. Tearing down takes up to a second
+/// on a busy machine, and the user who asked to stop is promised 3 s in all.
+const GRACE: Duration = Duration::from_millis(1500);
 
 /// A drain that takes longer is remarked on.
 const LONG_DRAIN: Duration = Duration::from_secs(10);
@@ -94,7 +94,8 @@ impl<'a> Show<'a> {
     }
 }
 
-/// The time that is left once the user has asked to stop: a stop flag that is set when it is over.
+/// The time that is left once the user has asked to stop, or nothing was measured: a stop flag that is set when it is
+/// over.
 pub(super) struct Grace {
     over: Arc<AtomicBool>,
     /// Ends the timer when dropped.
@@ -109,7 +110,7 @@ impl Grace {
         let for_timer = Arc::clone(&over);
         let thread = std::thread::Builder::new().name("grace".into());
         let spawned = thread.spawn(move || {
-            if dropped.recv_timeout(INTERRUPT_LIMIT) == Err(RecvTimeoutError::Timeout) {
+            if dropped.recv_timeout(GRACE) == Err(RecvTimeoutError::Timeout) {
                 for_timer.store(true, Ordering::Relaxed);
             }
         });
@@ -141,6 +142,6 @@ mod tests {
             assert!(started.elapsed() < Duration::from_secs(20));
             std::thread::sleep(Duration::from_millis(20));
         }
-        assert!(started.elapsed() >= INTERRUPT_LIMIT);
+        assert!(started.elapsed() >= GRACE);
     }
 }

@@ -12,12 +12,14 @@ use crate::metrics::memory::{available, text};
 use crate::metrics::timeline;
 use crate::plan::{Case, ConnectMode, Op, Stop, Sweep};
 use crate::results::model::QpResult;
+use crate::verbs::QpCapacity;
 
 use super::failure::RunFailure;
 pub use super::memory_offer::{DeviceKind, MemoryOffer};
 use super::message::QpEndpoint;
 use super::needs::{Duties, Needs, Side, check_posts, effective_workers, recorders};
 use super::session::Session;
+use super::setup_bench;
 use super::station::Station;
 
 /// A worker's stack as far as it is used, and its share of the allocator.
@@ -279,14 +281,7 @@ fn of_traffic(case: &Case, side: Side, device: DeviceKind) -> MemoryNeeds {
     let per = |wanted: bool, bytes: usize| if wanted { bytes as u64 } else { 0 };
     let rings = per(duties.sends, Sender::memory_bytes(case))
         + per(duties.receives, Receiver::memory_bytes(case));
-    let capacity = needs.capacity;
-    let cm = if case.connect == ConnectMode::Cm {
-        CM_ID_BYTES
-    } else {
-        0
-    };
-    let (send, recv, inline) = (capacity.send_wr, capacity.recv_wr, capacity.inline_bytes);
-    let qp_bytes = of_qp(device, send, recv, inline) + cm;
+    let qp_bytes = of_qp(case, device, needs.capacity);
     let cq_bytes = of_cq(device, needs.cq_entries);
     let works = duties.sends || duties.receives;
     let workers = if works {
@@ -318,17 +313,21 @@ fn of_traffic(case: &Case, side: Side, device: DeviceKind) -> MemoryNeeds {
 
 /// QPs that are set up and destroyed: a round has all of them at once.
 fn of_rounds(case: &Case, device: DeviceKind) -> MemoryNeeds {
-    let cm = if case.connect == ConnectMode::Cm {
-        CM_ID_BYTES
-    } else {
-        0
-    };
-    let qp_bytes = of_qp(device, 1, 1, 0) + cm;
+    let qp_bytes = of_qp(case, device, setup_bench::CAPACITY);
     MemoryNeeds::default().with(Kind::DeviceQueues, qp_bytes * u64::from(case.qps))
 }
 
-fn of_qp(device: DeviceKind, send_wr: u32, recv_wr: u32, inline_bytes: u32) -> u64 {
+fn of_qp(case: &Case, device: DeviceKind, capacity: QpCapacity) -> u64 {
+    let QpCapacity {
+        send_wr,
+        recv_wr,
+        inline_bytes,
+    } = capacity;
     let messages = 2 * size_of::<QpEndpoint>() as u64;
+    let connection = match case.connect {
+        ConnectMode::Tcp => 0,
+        ConnectMode::Cm => CM_ID_BYTES,
+    };
     let queues = match device {
         DeviceKind::Embedded => queue_pair_bytes(send_wr, recv_wr, inline_bytes),
         DeviceKind::System => {
@@ -337,7 +336,7 @@ fn of_qp(device: DeviceKind, send_wr: u32, recv_wr: u32, inline_bytes: u32) -> u
                 + SYSTEM_RECV_WR_BYTES * u64::from(recv_wr)
         }
     };
-    QP_OBJECTS_BYTES + messages + queues
+    QP_OBJECTS_BYTES + messages + connection + queues
 }
 
 fn of_cq(device: DeviceKind, entries: u32) -> u64 {

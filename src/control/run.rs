@@ -204,7 +204,20 @@ fn drive(
     notes.counters = counters
         .and_then(CounterWatch::finish)
         .map(|growth| DeviceCounters::of(&growth, "client"));
+    let window = rig.window();
     match measured {
+        // The session goes on where both ends soon come to rest; a long drain would be for nothing.
+        Ok(()) if window.completed == 0 => {
+            let grace = Grace::begin();
+            notes.drained = match drain(stage, case, rig, grace.over(), true, observer) {
+                Err(Broken::Interrupted) => {
+                    let seconds = window.elapsed_ns as f64 * 1e-9;
+                    return Err(nothing_completed(seconds).into());
+                }
+                drained => Some(drained?),
+            };
+            Ok(())
+        }
         Ok(()) => {
             notes.drained = Some(drain(stage, case, rig, stop, !counted, observer)?);
             Ok(())
@@ -330,7 +343,7 @@ fn conclude(
         direction.window.warmup_seconds = notes.warmup_seconds;
         direction.window.warmup_steady = notes.warmup_steady;
     }
-    let failure = failure.or_else(|| nothing_completed(&run));
+    let failure = failure.or_else(|| empty_window(&run));
     RunOutcome::new(run, failure, path, report)
 }
 
@@ -409,17 +422,19 @@ fn unaccounted(case: &Case, finished: &Finished, report: &EndReport) -> Option<R
 }
 
 /// A window in which a direction completed nothing has measured nothing.
-fn nothing_completed(run: &Run) -> Option<RunFailure> {
+fn empty_window(run: &Run) -> Option<RunFailure> {
     let empty = std::iter::once(&run.forward)
         .chain(&run.reverse)
         .find(|direction| direction.totals.messages == 0)?;
-    Some(RunFailure::new(
-        format!(
-            "no message completed in the window of {:.3} s",
-            empty.window.seconds
-        ),
-        Some("measure longer with -D, or until messages are done with -n; or lower --size, --qps or --tx-depth".into()),
-    ))
+    Some(nothing_completed(empty.window.seconds))
+}
+
+fn nothing_completed(seconds: f64) -> RunFailure {
+    let hint = "measure longer with -D, or until messages are done with -n; or lower --size, --qps or --tx-depth";
+    RunFailure::new(
+        format!("no message completed in the window of {seconds:.3} s"),
+        Some(hint.into()),
+    )
 }
 
 /// The reason as a person should hear it.

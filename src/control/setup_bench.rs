@@ -19,7 +19,7 @@ use super::setup_tcp;
 use super::setup_watch::Watch;
 
 /// Room in the queues of QPs that carry nothing.
-const CAPACITY: QpCapacity = QpCapacity {
+pub(super) const CAPACITY: QpCapacity = QpCapacity {
     send_wr: 1,
     recv_wr: 1,
     inline_bytes: 0,

@@ -117,7 +117,7 @@ fn strangers_before_the_handshake() {
 fn a_session_that_idles_does_not_keep_the_server() {
     let server = Server::start();
     let mut wire = Wire::session(&server.name);
-    wire.send(&json!({"type": "heartbeat"}));
+    wire.send(&json!({"type": "heartbeat", "body": {"progress": 0}}));
     std::thread::sleep(Duration::from_millis(300));
     server.end();
     let last = wire.recv().unwrap();

@@ -159,7 +159,7 @@ fn a_run_without_a_client_ends_at_its_limit() {
         let is_over = Arc::clone(&is_over);
         move || {
             while !is_over.load(Ordering::Relaxed) {
-                heart.send(&json!({"type": "heartbeat"}));
+                heart.send(&json!({"type": "heartbeat", "body": {"progress": 0}}));
                 std::thread::sleep(Duration::from_millis(250));
             }
         }

@@ -112,9 +112,21 @@ fn a_message_that_takes_longer_than_the_stall_limit_arrives() {
 }
 
 #[test]
+fn a_window_without_a_message_is_told_without_a_long_drain() {
+    let _alone = alone();
+    let started = Instant::now();
+    // 1.3 s a message, and three minutes for all that are posted.
+    Program::new("-d soft0 -s 16M -D 1s --warmup 0 --faults rate=100M")
+        .run()
+        .exits(1)
+        .says(&["no message completed in the window of"]);
+    assert!(started.elapsed() < Duration::from_secs(30));
+}
+
+#[test]
 fn a_long_drain_is_remarked_on() {
     let _alone = alone();
-    Program::new("-d soft0 -s 1M -t 64 -D 100ms --warmup 0 --timeout 18 --faults rate=40M")
+    Program::new("-d soft0 -s 1M -t 64 -D 1s --warmup 0 --timeout 18 --faults rate=40M")
         .run()
         .exits(0)
         .says(&["the window is over", "are still in the send queues, about"]);
