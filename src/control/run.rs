@@ -430,7 +430,7 @@ fn empty_window(run: &Run) -> Option<RunFailure> {
 }
 
 fn nothing_completed(seconds: f64) -> RunFailure {
-    let hint = "measure longer with -D, or until messages are done with -n; or lower --size, --qps or --tx-depth";
+    let hint = "measure longer with -D, or until messages are done with -n; or lower --size, --qps or --tx-depth; or use fewer workers than cores";
     RunFailure::new(
         format!("no message completed in the window of {seconds:.3} s"),
         Some(hint.into()),

@@ -201,8 +201,9 @@ impl Shared {
             first_raw = first_raw.min(opened_raw);
             last_raw = last_raw.max(closed_raw);
         }
+        // A worker opens at its last look before the edge.
         if edges != Edges::OF_PHASE {
-            first_raw = edges.opens_raw;
+            first_raw = first_raw.min(edges.opens_raw);
         }
         if !progress.is_closed {
             last_raw = self.clock.raw().min(edges.closes_raw);

@@ -218,33 +218,34 @@ impl<'s, const VERIFY: bool, const LATENCY: bool, const CONTENDED: bool, const S
         }
     }
 
+    /// Between two completions of a batch: one of a slow device takes longer than a change of phase may wait.
+    #[inline]
+    fn keep_up(&mut self) {
+        if self.keep_stamp() {
+            self.follow();
+        }
+    }
+
     #[inline]
     fn handle(&mut self, completions: &[Completion]) {
-        let seen_raw = if LATENCY || self.window.is_watched() {
-            self.shared.clock.raw()
-        } else {
-            0
-        };
+        let seen_raw = self.shared.clock.raw();
         self.look(seen_raw);
         self.last_seen_raw = seen_raw;
         self.window.pass_was_full |= completions.len() == POLL_BATCH;
-        if LATENCY {
-            self.stamp_raw = seen_raw;
-            self.since_stamp = 0;
-        }
+        self.stamp_raw = seen_raw;
+        self.since_stamp = 0;
         if self.posts_whole_slots && self.mode == Mode::Run {
             self.repeat(completions, seen_raw);
         } else {
             for completion in completions {
+                self.keep_up();
                 self.completed(completion, seen_raw);
             }
         }
-        if LATENCY {
-            self.pace_in -= 1;
-            if self.pace_in == 0 {
-                self.pace_in = PACE_EVERY;
-                self.pace_stamps();
-            }
+        self.pace_in -= 1;
+        if self.pace_in == 0 {
+            self.pace_in = PACE_EVERY;
+            self.pace_stamps();
         }
         self.publish();
     }
@@ -269,6 +270,7 @@ impl<'s, const VERIFY: bool, const LATENCY: bool, const CONTENDED: bool, const S
         for completion in completions {
             let id = WrId::from_raw(completion.wr_id());
             let slot = id.slot();
+            self.keep_up();
             let seat = self.seats.get_mut(id.qp());
             let Some((seat, sender)) = seat.and_then(|seat| seat.sender.map(|s| (seat, s))) else {
                 self.completed(completion, seen_raw);
@@ -289,13 +291,9 @@ impl<'s, const VERIFY: bool, const LATENCY: bool, const CONTENDED: bool, const S
                 {
                     samples.record(self.shared.clock.ns_between(posted_raw, seen_raw));
                 }
-                if self.since_stamp >= self.stamp_lasts {
-                    self.stamp_raw = self.shared.clock.raw();
-                    self.since_stamp = 0;
-                }
-                self.since_stamp += unit + CALL_WEIGHT;
                 posted_at.store(self.stamp_raw, Relaxed);
             }
+            self.since_stamp += unit + CALL_WEIGHT;
             seat.tally.completed += u64::from(unit);
             self.completed += u64::from(unit);
             let lane = seat.lane;

@@ -104,7 +104,7 @@ impl<W: Write> Table<W> {
             write!(self.out, "; written to {}", files.join(", "))?;
         }
         writeln!(self.out)?;
-        if let Some(text) = moderation(result) {
+        for text in doubtful(result).into_iter().chain(moderation(result)) {
             writeln!(self.out, "{text}")?;
         }
         for text in software(result) {
@@ -131,6 +131,25 @@ impl<W: Write> Table<W> {
         }
         writeln!(self.out, "{}", line.trim_end())
     }
+}
+
+/// How many runs have rates that a worker spoilt, and what helps.
+fn doubtful(result: &ResultFile) -> Option<String> {
+    let spoils = |direction: &Direction| {
+        let mut doubts = direction.window.doubts.iter();
+        doubts.any(|doubt| doubt.kind.spoils_rates())
+    };
+    let runs = result.cases.iter().flat_map(|case| &case.runs);
+    let count = runs
+        .filter(|run| spoils(&run.forward) || run.reverse.as_ref().is_some_and(spoils))
+        .count();
+    (count > 0).then(|| {
+        format!(
+            "{count} {} a worker that missed an edge of the window, or measured less or more than asked: \
+             do not trust the rate, `compare` leaves it out; measure longer (-D), or use fewer workers than cores",
+            if count == 1 { "run has" } else { "runs have" },
+        )
+    })
 }
 
 /// Of how many messages one was timed, where it was not each.
@@ -239,9 +258,14 @@ fn flags(config: &CaseConfig, run: &Run, direction: &Direction) -> String {
     if direction.window.warmup_steady == Some(false) {
         flags.push("unsteady".to_owned());
     }
-    for doubt in &direction.window.doubts {
-        flags.push(doubt.kind.name().to_owned());
-    }
+    let mut doubts: Vec<&str> = direction
+        .window
+        .doubts
+        .iter()
+        .map(|it| it.kind.name())
+        .collect();
+    doubts.dedup();
+    flags.extend(doubts.into_iter().map(str::to_owned));
     // What is in flight when a window opens or closes counts for one end only; more than that is worth a word.
     if let Some(receiver) = &run.receiver {
         let received = receiver.share_of(direction);
@@ -384,8 +408,10 @@ mod tests {
                 kind: DoubtKind::EdgeMissed,
                 message: String::new(),
             });
+            let start = run.forward.window.doubts[0].clone();
+            run.forward.window.doubts.push(start);
         });
-        assert_eq!(doubtful, "edge missed");
+        assert_eq!(doubtful, "edge missed", "once for both edges");
         let mismatch = flags_of(|config, run| {
             config.verify = true;
             run.complete = false;
@@ -420,6 +446,27 @@ mod tests {
         let expected = "2 cases, 2 runs, 1 not complete; written to results/a.json, results/a.csv\n\
              latency is of one message in 4; -Q 1 times every message\n";
         assert_eq!(text, expected);
+    }
+
+    #[test]
+    fn runs_that_are_not_to_be_trusted_are_counted_below() {
+        let mut result = sample::result();
+        for case in &mut result.cases {
+            case.config.signal_every = 1;
+        }
+        let mut doubt = |kind| {
+            let mut out = Vec::new();
+            let doubts = &mut result.cases[0].runs[0].forward.window.doubts;
+            doubts.push(Doubt {
+                kind,
+                message: String::new(),
+            });
+            Table::new(&mut out).summary(&result, &[]).unwrap();
+            String::from_utf8(out).unwrap()
+        };
+        assert_eq!(doubt(DoubtKind::Drift).lines().count(), 1);
+        let text = doubt(DoubtKind::WindowLength);
+        assert!(text.contains("\n1 run has a worker that missed"), "{text}");
     }
 
     #[test]

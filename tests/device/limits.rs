@@ -35,13 +35,11 @@ fn more_than_the_device_has() {
 #[test]
 fn the_servers_limit_reaches_the_client() {
     let server = Server::start();
-    let lines = server.program.lines().len();
     refused(
         &server,
         &["-r", "40000", "-t", "8", "-s", "64"],
         &["rxe1", "entries in one CQ", "32767", "40000", "--rx-depth"],
     );
-    server.says(lines, "entries in one CQ");
     server.serves_the_next();
 }
 
@@ -85,12 +83,13 @@ fn no_such_device_port_or_gid() {
         .says(&["mlx5_9"]);
 }
 
+/// How much can be sent inline is known only once a QP is made; what the device tells is checked before the first run.
 #[test]
 fn a_sweep_goes_on_after_a_case_that_cannot_be() {
     let server = Server::start();
     let ended = server
         .sweep(&[
-            "-n", "5", "--warmup", "0", "-t", "40000,8", "--op", "write", "-Q", "1", "-s", "64",
+            "-n", "5", "--warmup", "0", "-I", "64K,0", "--op", "write", "-s", "64",
         ])
         .exits(2);
     let runs = ended.runs();

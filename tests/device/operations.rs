@@ -68,8 +68,9 @@ fn both_directions_by_time() {
 #[test]
 fn one_direction_by_time() {
     let server = Server::start();
+    // Four polling workers take turns on the guest's two cores: a window must be longer than a turn.
     let timed = [
-        "-D", "100ms", "--verify", "--warmup", "50ms", "-t", "8", "-r", "16",
+        "-D", "500ms", "--verify", "--warmup", "50ms", "-t", "8", "-r", "16",
     ];
     let queues = ["-q", "4", "-s", "1,64K", "-w", "2"];
     all_ops(&server, 18, &[&timed[..], &queues].concat());

@@ -142,8 +142,10 @@ fn assert_sums(run: &Value) {
     let longest = run["workers"].as_array().unwrap().iter();
     let longest = longest.map(|worker| number(&worker["window_seconds"]));
     let longest = longest.fold(0.0, f64::max);
+    // A worker that looks at its CQs often enough opens its window up to 1/400 before the edge.
+    let most = WINDOW_MS as f64 * 1e-3 * (1.0 + 1.0 / 400.0);
     assert!(
-        end <= WINDOW_MS as f64 * 1e-3 + 1e-6 && end >= longest - 1e-3,
+        end <= most + 1e-6 && end >= longest - 1e-3,
         "{end}, {longest}"
     );
 }

@@ -90,25 +90,38 @@ impl<const VERIFY: bool, const LATENCY: bool, const CONTENDED: bool, const SLEEP
         if last > 0 {
             self.post_span(qp, lane, sender, first, last);
         }
-        if LATENCY {
-            self.stamp(sender, slot);
+        self.keep_stamp();
+        if LATENCY && let Some(at) = sender.posted_at.get(slot as usize) {
+            at.store(self.stamp_raw, Relaxed);
         }
         self.post_span(qp, lane, sender, first + last, count - last);
     }
 
+    /// Reads the clock again once as much was posted as may be on one reading. Returns whether the device is slow.
     #[inline]
-    pub(super) fn stamp(&mut self, sender: &Sender, slot: u32) {
-        if self.since_stamp >= self.stamp_lasts {
-            self.stamp_raw = self.shared.clock.raw();
-            self.since_stamp = 0;
+    pub(super) fn keep_stamp(&mut self) -> bool {
+        if self.since_stamp < self.stamp_lasts {
+            return false;
         }
-        if let Some(at) = sender.posted_at.get(slot as usize) {
-            at.store(self.stamp_raw, Relaxed);
+        self.stamp_raw = self.shared.clock.raw();
+        self.since_stamp = 0;
+        let slow = self.stamp_lasts < STAMP_LASTS;
+        if slow {
+            self.look_while_posting();
         }
+        slow
+    }
+
+    /// For the window that is a look at the CQs: a worker that posts what it found there is not away, though a
+    /// batch may keep it for 40 ms.
+    #[cold]
+    fn look_while_posting(&mut self) {
+        self.look(self.stamp_raw);
     }
 
     /// Finds out how much may be posted on one reading, from what it took to post since the last one: a NIC
-    /// takes tens of nanoseconds a call, a device in the kernel's software may take a millisecond.
+    /// takes tens of nanoseconds a call, a device in the kernel's software may take a millisecond. Where
+    /// latency is not recorded, a fast device needs no reading between two batches.
     #[cold]
     pub(super) fn pace_stamps(&mut self) {
         let weight = u64::from(self.since_stamp);
@@ -117,8 +130,12 @@ impl<const VERIFY: bool, const LATENCY: bool, const CONTENDED: bool, const SLEEP
         }
         let clock = &self.shared.clock;
         let took_ns = clock.ns_between(self.stamp_raw, clock.raw()).max(1);
-        let lasts = (STAMP_ERROR_NS * weight / took_ns).clamp(1, STAMP_LASTS.into());
-        self.stamp_lasts = lasts as u32;
+        let lasts = (STAMP_ERROR_NS * weight / took_ns).clamp(1, STAMP_LASTS.into()) as u32;
+        self.stamp_lasts = if lasts == STAMP_LASTS && !LATENCY {
+            u32::MAX
+        } else {
+            lasts
+        };
     }
 
     /// Posts `count` WRs from ring position `first` on, chain by chain.
@@ -143,13 +160,9 @@ impl<const VERIFY: bool, const LATENCY: bool, const CONTENDED: bool, const SLEEP
                 return self.post_failed(lane, error);
             }
             done += step;
-            if LATENCY {
-                self.since_stamp += CALL_WEIGHT;
-            }
+            self.since_stamp += CALL_WEIGHT;
         }
-        if LATENCY {
-            self.since_stamp += count;
-        }
+        self.since_stamp += count;
         self.posted += u64::from(count);
         if let Some(seat) = self.seats.get_mut(qp) {
             seat.tally.posted += u64::from(count);

@@ -1,11 +1,11 @@
 //! The worker's measurement window: when it opens and closes, and what belongs to it.
 //!
 //! The edges are instants that all workers know ([`Edges`]). A worker may be kept from its core over an
-//! edge, and then nobody knows on which side of it the completions belong that piled up meanwhile. So its own
-//! window lies within the edges: it opens once what piled up was taken, and closes at its last look before
-//! the end, with what it had counted by then. Its messages are divided by its own window. What was held up
-//! while it was away may follow for as long again, so an absence that ended so near an edge counts as one
-//! over it.
+//! edge, and then nobody knows on which side of it the completions belong that piled up meanwhile. A worker that
+//! was there opens and closes its window at its last look before the edge, with what it had counted by then.
+//! One that was away over the start opens it once what piled up was taken. Its messages are divided by its own
+//! window. What was held up while it was away may follow for as long again, so an absence that ended so near
+//! an edge counts as one over it.
 
 use std::sync::atomic::Ordering::{Relaxed, Release};
 
@@ -122,13 +122,13 @@ impl<'s, const VERIFY: bool, const LATENCY: bool, const CONTENDED: bool, const S
         let edges = self.shared.edges();
         let now_raw = self.shared.clock.raw();
         self.window.edges = edges;
-        self.window.attended_raw = now_raw;
+        let attended_raw = std::mem::replace(&mut self.window.attended_raw, now_raw);
         self.last_seen_raw = now_raw;
         if edges == Edges::OF_PHASE {
             self.open_window();
             return;
         }
-        self.window.attended_raw = edges.agreed_raw;
+        self.window.attended_raw = attended_raw.max(edges.agreed_raw);
         let length_raw = edges.closes_raw.saturating_sub(edges.opens_raw);
         self.window.late_raw = length_raw / LATE_PARTS;
         self.window.give_up_raw = edges.opens_raw + length_raw / GIVE_UP_PARTS;
@@ -139,10 +139,8 @@ impl<'s, const VERIFY: bool, const LATENCY: bool, const CONTENDED: bool, const S
     /// After a pass that found nothing.
     #[inline]
     pub(super) fn attend(&mut self) {
-        if self.window.is_watched() {
-            let now_raw = self.shared.clock.raw();
-            self.look(now_raw);
-        }
+        let now_raw = self.shared.clock.raw();
+        self.look(now_raw);
     }
 
     /// Notes a look at the CQs, before what it found is counted.
@@ -200,6 +198,12 @@ impl<'s, const VERIFY: bool, const LATENCY: bool, const CONTENDED: bool, const S
     pub(super) fn reach_edge(&mut self, now_raw: u64) {
         match self.window.stage {
             Stage::Ahead => {
+                let opens_raw = self.window.edge_raw;
+                let away_raw = self.away_over(opens_raw, now_raw);
+                if away_raw <= self.window.late_raw {
+                    self.window.unattended_raw[0] = away_raw;
+                    return self.open_window();
+                }
                 self.window.stage = Stage::CatchingUp;
                 self.window.edge_raw = NEVER;
                 self.window.seen_before = self.completed + self.received;
