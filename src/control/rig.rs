@@ -116,7 +116,7 @@ impl Rig {
     }
 
     /// Begins the measurement: returns when all workers know its window. That of a run by time opens
-    /// [`WINDOW_LEAD`] from now, queues filled before.
+    /// 20 ms from now, queues filled before.
     ///
     /// # Errors
     /// As [`Rig::wait`].
