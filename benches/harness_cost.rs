@@ -6,7 +6,7 @@
 
 #![allow(clippy::print_stdout)] // printing is what it is for
 
-#[path = "../tests/support/null_library.rs"]
+#[path = "../crates/verbs/tests/support/null_library.rs"]
 mod null_library;
 
 use std::error::Error;
@@ -22,7 +22,7 @@ use rocebench::metrics::clock::Clock;
 use rocebench::metrics::{cpu, histogram};
 use rocebench::plan::case::Transport;
 use rocebench::plan::{Case, ConnectMode, CqMode, Op, PollMode, Stop, Warmup};
-use rocebench::verbs::{
+use verbs::{
     Access, CompletionQueue, MemoryRegion, Port, PortRequest, ProtectionDomain, QpCapacity,
     QueuePair, SendOpcode, SendRing, SendTemplate, WcBatch, select,
 };

@@ -9,18 +9,11 @@
 //! `text`.
 
 pub mod cli;
-pub mod compare;
 pub mod control;
 pub mod datapath;
 pub mod doctor;
 pub mod explain;
 pub mod metrics;
-pub mod new_file;
 pub mod perftest;
 pub mod plan;
-pub mod plot;
-pub mod results;
-pub mod statistics;
-pub mod text;
 pub mod transfer;
-pub mod verbs;

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use rocebench::control::failure::RunFailure;
 use rocebench::datapath::Phase;
 use rocebench::plan::{Case, CqMode, Op, PollMode, Stop, Transport};
-use rocebench::verbs::{AsyncEvent, AsyncEvents, CompletionChannel, WcStatus};
+use verbs::{AsyncEvent, AsyncEvents, CompletionChannel, WcStatus};
 
 #[path = "support/loopback_rig.rs"]
 mod loopback_rig;

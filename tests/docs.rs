@@ -4,10 +4,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::process::Command;
 
+use report::compare::{Aspect, Metric};
+use report::results::csv::COLUMNS;
 use rocebench::cli::args;
-use rocebench::compare::{Aspect, Metric};
-use rocebench::results::csv::COLUMNS;
-use rocebench::verbs::WcStatus;
+use verbs::WcStatus;
 
 fn page(name: &str) -> String {
     std::fs::read_to_string(format!("{}/{name}", env!("CARGO_MANIFEST_DIR"))).unwrap()

@@ -8,10 +8,10 @@ use clap::Args;
 
 use super::errors::{Failure, say};
 use super::run::Sink;
-use crate::compare::{self, Aspect, Comparison, Margins, Metric, Options, Verdict, output};
-use crate::results::file::write_whole;
-use crate::results::load::{self, Found};
-use crate::text;
+use report::compare::{self, Aspect, Comparison, Margins, Metric, Options, Verdict, output};
+use report::results::file::write_whole;
+use report::results::load::{self, Found};
+use report::text;
 
 fn after_help() -> String {
     format!(

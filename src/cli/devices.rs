@@ -7,7 +7,7 @@ use serde::Serialize;
 
 use crate::control::station::{PortRequest, Route};
 use crate::doctor::{Inventory, Machine, devices_text};
-use crate::verbs::{VerbsError, VerbsLibrary};
+use verbs::{VerbsError, VerbsLibrary};
 
 use super::args::DevicesArgs;
 use super::errors::Failure;

@@ -10,10 +10,10 @@ use crate::control::coordinator::{
 use crate::control::server::{FileService, Server, ServerOptions};
 use crate::control::station::{PortRequest, Route, Station, StationError, StationOptions};
 use crate::control::token::Token;
-use crate::results::host;
-use crate::results::model::CaseResult;
 use crate::transfer::place::Folder;
 use crate::transfer::receiver::Receiver;
+use report::results::host;
+use report::results::model::CaseResult;
 
 use super::errors::Failure;
 use super::output::Output;

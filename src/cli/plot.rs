@@ -10,12 +10,12 @@ use super::args::SpeechArgs;
 use super::compare::WhatArgs;
 use super::devices::print;
 use super::errors::{Failure, say};
-use crate::compare::{Comparison, Options, compare};
-use crate::plot::folder::{self, FolderError};
-use crate::plot::page::Page;
-use crate::plot::sections;
-use crate::results::load::{Found, Loaded, load};
-use crate::text;
+use report::compare::{Comparison, Options, compare};
+use report::plot::folder::{self, FolderError};
+use report::plot::page::Page;
+use report::plot::sections;
+use report::results::load::{Found, Loaded, load};
+use report::text;
 
 /// Reading that takes longer is worth a word.
 const LONG: Duration = Duration::from_secs(2);

@@ -8,8 +8,8 @@ use std::time::Duration;
 use serde_json::Value;
 
 use crate::plan::{Case, Sweep};
-use crate::results::host;
-use crate::results::model::{
+use report::results::host;
+use report::results::model::{
     CaseConfig, CaseResult, Host, PerftestPair, ResultFile, Run, SCHEMA_VERSION, WorkerResult,
 };
 

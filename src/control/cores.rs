@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use crate::metrics::core_locks::{CoreLocks, FOLDER_VARIABLE, HeldCore};
 use crate::metrics::cpu::format_cpu_list;
 use crate::plan::{Case, PollMode};
-use crate::results::model::WorkerResult;
+use report::results::model::WorkerResult;
 
 use super::needs::effective_workers;
 

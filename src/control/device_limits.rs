@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::datapath::Geometry;
 use crate::plan::{Case, Sweep};
-use crate::verbs::{Port, VerbsError};
+use verbs::{Port, VerbsError};
 
 use super::failure::RunFailure;
 use super::memory_needs::admit_sweep;

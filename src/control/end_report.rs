@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use crate::results::model::{ConnectStep, Device, Direction, PathEvent, QpResult, Receiver};
+use report::results::model::{ConnectStep, Device, Direction, PathEvent, QpResult, Receiver};
 
 /// QPs beyond which the report leaves out each QP's histogram, and each QP's latencies, so that it fits a frame.
 const MOST_HISTOGRAMS: usize = 1024;
@@ -55,7 +55,7 @@ mod tests {
     use crate::control::frame::encode;
     use crate::control::message::Message;
     use crate::metrics::histogram::HIGHEST_NS;
-    use crate::results::model::Latency;
+    use report::results::model::Latency;
 
     /// Long in all its figures.
     fn qp(index: u32) -> QpResult {

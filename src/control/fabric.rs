@@ -10,9 +10,7 @@ use crate::datapath::{
 };
 use crate::metrics::limits::Wire;
 use crate::plan::{Case, ConnectMode, CqMode, Op};
-use crate::verbs::{
-    Access, CompletionQueue, LinkLayer, MemoryRegion, Port, ProtectionDomain, QueuePair,
-};
+use verbs::{Access, CompletionQueue, LinkLayer, MemoryRegion, Port, ProtectionDomain, QueuePair};
 
 use super::connect_cm::{Connections, check_port};
 use super::device_limits::DeviceLimits;

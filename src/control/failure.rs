@@ -1,8 +1,8 @@
 //! Why a run failed, in words: one sentence for what happened, one for what to try.
 
 use crate::datapath::{CrewError, FailedCompletion, Trouble};
-use crate::results::model::Failure;
-use crate::verbs::{AsyncEvent, VerbsError};
+use report::results::model::Failure;
+use verbs::{AsyncEvent, VerbsError};
 
 use super::error::{ConnectError, LinkError};
 use super::link::Link;

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use super::error::FrameError;
 use super::json_bounds;
 use super::message::Message;
-use crate::text;
+use report::text;
 
 /// The largest message, in bytes of JSON.
 pub const MAX_FRAME_BYTES: usize = 16 << 20;

@@ -11,7 +11,7 @@ use crate::control::message::{
     BusyInfo, CmListening, Drained, Endpoints, LinkLayer, PerftestEnd, QpEndpoint, SetupArray,
 };
 use crate::control::posts::Posts;
-use crate::text::{MAX_CHARS, printable};
+use report::text::{MAX_CHARS, printable};
 
 /// A stream that gives at most `piece` bytes a read, and has nothing to read before each of them.
 struct Pieces {

@@ -11,8 +11,8 @@ use crate::metrics::histogram::digits_for;
 use crate::metrics::memory::{available, text};
 use crate::metrics::timeline;
 use crate::plan::{Case, ConnectMode, Op, Stop, Sweep};
-use crate::results::model::QpResult;
-use crate::verbs::QpCapacity;
+use report::results::model::QpResult;
+use verbs::QpCapacity;
 
 use super::failure::RunFailure;
 pub use super::memory_offer::{DeviceKind, MemoryOffer};

@@ -20,7 +20,7 @@ use super::memory_offer::MemoryOffer;
 use super::posts::Posts;
 use crate::perftest::{Job, Program};
 use crate::plan::case::{Case, Mtu};
-use crate::text::printable;
+use report::text::printable;
 
 /// One control message.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

@@ -7,7 +7,7 @@ use crate::control::device_limits::DeviceLimits;
 use crate::control::lesson::Mistake;
 use crate::control::memory_needs::DeviceKind;
 use crate::plan::case::{ConnectMode, CqMode, Op, PollMode, Stop, Transport, Warmup};
-use crate::verbs::QpState;
+use verbs::QpState;
 
 pub(crate) fn case() -> Case {
     Case {

@@ -1,9 +1,9 @@
 //! By which figure a case is compared with perftest, and how to find it at either.
 
-use crate::compare;
 use crate::perftest::{Figure, Program};
 use crate::plan::Case;
-use crate::results::model::{Run, Totals};
+use report::compare;
+use report::results::model::{Run, Totals};
 
 /// Messages up to this size are compared by their rate, larger ones by their bandwidth: what the harness costs
 /// is a cost of each message.

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use crate::datapath::{Geometry, sends_inline};
 use crate::plan::{Case, CqMode, Op};
-use crate::verbs::{CompletionQueue, ProtectionDomain, QpCapacity, QueuePair, VerbsError};
+use verbs::{CompletionQueue, ProtectionDomain, QpCapacity, QueuePair, VerbsError};
 
 use super::failure::RunFailure;
 use super::frame::MAX_FRAME_BYTES;

@@ -9,13 +9,13 @@ use crate::metrics::histogram::Recorder;
 use crate::metrics::limits::{protocol_efficiency, share_of_limit};
 use crate::metrics::timeline;
 use crate::plan::{Case, Stop, Warmup};
-use crate::results::model::{
+use report::results::model::{
     Bandwidth, CaseConfig, ConnectStep, Device, Direction, Doubt, DoubtKind, Fairness, Latency,
     Limits, PathEvent, PathEventKind, QpResult, Receiver, Run, Timeline, Totals, Window,
     WorkerResult,
 };
-use crate::results::rates::gbit_per_s;
-use crate::verbs::{LinkLayer, Port};
+use report::results::rates::gbit_per_s;
+use verbs::{LinkLayer, Port};
 
 use super::end_report::{DeviceCounters, EndReport, shorten};
 use super::fabric::Fabric;
@@ -259,7 +259,7 @@ fn limits(case: &Case, fabric: &Fabric, gbit_per_s: Option<f64>) -> Option<Limit
 pub fn device(port: &Port) -> Device {
     let name = port.context.name();
     let read =
-        crate::results::device::read(name, port.info.port, port.gid.map(|gid| gid.index.into()));
+        report::results::device::read(name, port.info.port, port.gid.map(|gid| gid.index.into()));
     let link_layer = match port.info.link_layer {
         LinkLayer::Ethernet => "Ethernet",
         LinkLayer::Infiniband => "InfiniBand",

@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use crate::perftest::{Job, MIN_MESSAGES, Program, measuring, note};
 use crate::plan::{Case, Op, Stop};
-use crate::results::model::{PerftestComparison, PerftestPair};
-use crate::statistics::{FEWEST_PAIRS, Looks, Turn, Verdict, goes_first, ratio_in_turns, verdict};
+use report::results::model::{PerftestComparison, PerftestPair};
+use report::statistics::{FEWEST_PAIRS, Looks, Turn, Verdict, goes_first, ratio_in_turns, verdict};
 
 use super::coordinator::{Halt, SweepError, SweepOptions, Sweeper, Target};
 use super::failure::RunFailure;

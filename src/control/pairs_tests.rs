@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::control::message::tests::case;
-use crate::results::model::Run;
+use report::results::model::Run;
 
 const AGAINST: Against = Against {
     pairs: 8,

@@ -2,7 +2,7 @@
 //! It must not know what the QPs are for.
 
 use crate::plan::Case;
-use crate::verbs::{Gid, LinkLayer, Path, Port, Reliability, RemoteQp, VerbsError};
+use verbs::{Gid, LinkLayer, Path, Port, Reliability, RemoteQp, VerbsError};
 
 use super::failure::RunFailure;
 use super::message::{self, Endpoints, QpEndpoint, gid_text};

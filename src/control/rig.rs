@@ -11,7 +11,7 @@ use crate::datapath::{
 use crate::metrics::clock::Clock;
 use crate::metrics::histogram::digits_for;
 use crate::plan::{Case, Stop};
-use crate::verbs::{AsyncEvent, AsyncEvents};
+use verbs::{AsyncEvent, AsyncEvents};
 
 use super::error::LinkError;
 use super::fabric::Fabric;
@@ -116,7 +116,7 @@ impl Rig {
     }
 
     /// Begins the measurement: returns when all workers know its window. That of a run by time opens
-    /// [`WINDOW_LEAD`] from now, queues filled before.
+    /// 20 ms from now, queues filled before.
     ///
     /// # Errors
     /// As [`Rig::wait`].

@@ -11,8 +11,8 @@ use crate::metrics::Timeline;
 use crate::metrics::counters::CounterWatch;
 use crate::metrics::steady::SteadyDetector;
 use crate::plan::{Case, ConnectMode, Op, Stop, Warmup};
-use crate::results::host::utc_now;
-use crate::results::model::Run;
+use report::results::host::utc_now;
+use report::results::model::Run;
 
 use super::connect_cm::dial_lanes;
 use super::coordinator::Observer;

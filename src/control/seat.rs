@@ -9,7 +9,7 @@ use crate::perftest::{
     Job, Launch, LibraryError, MissingProgram, Place, Program, arguments, find_library,
 };
 use crate::plan::Case;
-use crate::verbs::LinkLayer;
+use verbs::LinkLayer;
 
 use super::failure::RunFailure;
 use super::needs::effective_workers;
@@ -138,7 +138,7 @@ pub(super) fn equipped(
 mod tests {
     use crate::metrics::core_locks::CoreLocks;
     use crate::plan::{Sweep, SweepSpec};
-    use crate::verbs::{PortRequest, VerbsLibrary};
+    use verbs::{PortRequest, VerbsLibrary};
 
     use super::super::station::StationOptions;
     use super::*;

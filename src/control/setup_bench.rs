@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use crate::plan::{Case, ConnectMode};
-use crate::verbs::{
+use verbs::{
     CompletionQueue, Port, ProtectionDomain, QpCapacity, QueuePair, VerbsError, tear_down,
 };
 
@@ -174,7 +174,7 @@ pub(super) fn failed(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::verbs::Operation;
+    use verbs::Operation;
 
     #[test]
     fn a_failed_step_names_itself_its_queue_pair_and_the_error() {

@@ -4,8 +4,8 @@
 use std::cell::RefCell;
 use std::sync::Arc;
 
-use crate::verbs::cm::{CmId, CmTransitionError};
-use crate::verbs::{Access, QueuePair};
+use verbs::cm::{CmId, CmTransitionError};
+use verbs::{Access, QueuePair};
 
 use super::connect_cm::{Caller, CmTimes, Listener, Terms};
 use super::failure::RunFailure;

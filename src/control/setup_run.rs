@@ -12,9 +12,9 @@ use crate::datapath::Phase;
 use crate::metrics::Timeline;
 use crate::metrics::histogram::{Digits, Recorder};
 use crate::plan::{Case, ConnectMode, Stop};
-use crate::results::host::utc_now;
-use crate::results::model::{Connect, Run, Window};
-use crate::results::rates::gbit_per_s;
+use report::results::host::utc_now;
+use report::results::model::{Connect, Run, Window};
+use report::results::rates::gbit_per_s;
 
 use super::coordinator::Observer;
 use super::drain::drain;

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use crate::metrics::clock::Clock;
 use crate::metrics::histogram::{Digits, Recorder};
-use crate::results::model::ConnectStep;
+use report::results::model::ConnectStep;
 
 use super::outcome::latency;
 

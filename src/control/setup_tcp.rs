@@ -4,7 +4,7 @@
 use std::sync::Arc;
 use std::time::Instant;
 
-use crate::verbs::{Access, QueuePair};
+use verbs::{Access, QueuePair};
 
 use super::fabric::psns;
 use super::message::{Endpoints, Message, QpEndpoint, SetupArray};

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use crate::datapath::Sleep;
 use crate::plan::{Case, CqMode, PollMode};
-use crate::verbs::{Bell, CompletionChannel, Context, VerbsError};
+use verbs::{Bell, CompletionChannel, Context, VerbsError};
 
 use super::needs::{Duties, effective_workers};
 

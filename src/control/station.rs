@@ -8,8 +8,8 @@ use crate::metrics::core_locks::CoreLocks;
 use crate::metrics::counters::{CounterWatch, Reading};
 use crate::metrics::cpu::{self, CoreError};
 use crate::plan::Case;
-pub use crate::verbs::{Faults, PortRequest, Route};
-use crate::verbs::{Port, VerbsError, VerbsLibrary, select_or_embedded};
+pub use verbs::{Faults, PortRequest, Route};
+use verbs::{Port, VerbsError, VerbsLibrary, select_or_embedded};
 
 use super::cores::Cores;
 use super::memory_needs::DeviceKind;
@@ -81,7 +81,7 @@ impl Station {
     /// No port or no cores as asked for.
     pub fn open(options: StationOptions, route: Option<Route>) -> Result<Station, StationError> {
         let port = select_or_embedded(options.library, &options.request, route)?;
-        let kernel = crate::results::device::read(port.context.name(), port.info.port, None);
+        let kernel = report::results::device::read(port.context.name(), port.info.port, None);
         let numa_node = kernel.numa_node;
         let cores = match (options.cores, numa_node) {
             (Some(cores), _) => cores,

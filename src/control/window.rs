@@ -4,7 +4,7 @@
 use crate::datapath::{Edges, WorkerReport};
 use crate::metrics::clock::Clock;
 use crate::plan::{Case, Stop};
-use crate::results::model::{Doubt, DoubtKind};
+use report::results::model::{Doubt, DoubtKind};
 
 use super::rig::Finished;
 

@@ -8,7 +8,7 @@ use crossbeam::utils::CachePadded;
 use crate::metrics::clock::Clock;
 use crate::metrics::histogram::Digits;
 use crate::plan::{Case, CqMode};
-use crate::verbs::Bell;
+use verbs::Bell;
 
 use super::{Geometry, Lane};
 

@@ -6,9 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering::{Relaxed, Release};
 
 use crate::metrics::histogram::Samples;
-use crate::verbs::{
-    Completion, CompletionQueue, Operation, POLL_BATCH, PostError, SendScratch, WcBatch,
-};
+use verbs::{Completion, CompletionQueue, Operation, POLL_BATCH, PostError, SendScratch, WcBatch};
 
 use super::Geometry;
 use super::lane::{Lane, Sender};
@@ -442,7 +440,7 @@ impl<'s, const VERIFY: bool, const LATENCY: bool, const CONTENDED: bool, const S
     }
 
     #[cold]
-    fn refused(&mut self, error: crate::verbs::VerbsError) {
+    fn refused(&mut self, error: verbs::VerbsError) {
         self.trouble.refused.get_or_insert(error);
         self.mode = Mode::Silent;
         self.shared.set_failed();

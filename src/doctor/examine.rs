@@ -8,9 +8,9 @@ use serde::Serialize;
 use crate::control::coordinator::Target;
 use crate::control::station::StationOptions;
 use crate::control::token::Token;
-use crate::results::host;
-use crate::results::model::{Host, Tool};
-use crate::verbs::{Route, VerbsError, select_or_embedded};
+use report::results::host;
+use report::results::model::{Host, Tool};
+use verbs::{Route, VerbsError, select_or_embedded};
 
 use super::checks::{self, SETUP_RXE, Subject};
 use super::choice::Choice;

@@ -3,8 +3,8 @@
 
 use serde::Serialize;
 
-use crate::results::model::Host;
-use crate::verbs::{
+use report::results::model::Host;
+use verbs::{
     Context, GidEntry, LinkLayer, Port, PortInfo, PortRequest, Route, VerbsError, VerbsLibrary,
     embedded_devices, open_all, select_or_embedded,
 };
@@ -81,7 +81,7 @@ impl Inventory {
         }));
         let mut inventory = Inventory {
             schema_version: SCHEMA_VERSION,
-            host: crate::results::host::read_below(&machine.path("")),
+            host: report::results::host::read_below(&machine.path("")),
             devices,
             verbs_error: verbs_error.map(|error| error.to_string()),
             ..Inventory::default()

@@ -14,8 +14,8 @@ use crate::control::link::Link;
 use crate::control::message::Message;
 use crate::control::token::Token;
 use crate::control::{PROGRAM_VERSION, PROTOCOL_VERSION};
-use crate::results::model::{Device, Host, ResultFile};
-use crate::verbs::{Gid, Route};
+use report::results::model::{Device, Host, ResultFile};
+use verbs::{Gid, Route};
 
 use super::finding::{Finding, State};
 

@@ -11,7 +11,7 @@ use crate::control::coordinator::{
 use crate::control::station::StationOptions;
 use crate::control::token::Token;
 use crate::plan::{Case, Count, Op, Size, Sweep, SweepSpec, Warmup};
-use crate::results::model::{CaseConfig, Failure, PerftestPair, ResultFile, Run};
+use report::results::model::{CaseConfig, Failure, PerftestPair, ResultFile, Run};
 
 use super::finding::{Finding, State};
 

@@ -2,8 +2,8 @@
 
 use crate::control::lesson::Array;
 use crate::control::message::{Endpoints, QpEndpoint};
-use crate::text::printable;
-use crate::verbs::Gid;
+use report::text::printable;
+use verbs::Gid;
 
 use super::columns::{padded, width};
 use super::text::{Key, Language};

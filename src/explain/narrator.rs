@@ -2,8 +2,8 @@
 
 use crate::control::lesson::{Begin, Call, End, Event, Field, Mistake, Note, Part, Step, Topic};
 use crate::plan::Op;
-use crate::text::printable;
-use crate::verbs::{QpState, RecordedPacket};
+use report::text::printable;
+use verbs::{QpState, RecordedPacket};
 
 use super::columns::{PAGE, duration, padded, width, wrapped};
 use super::layout::{is_short, line_at, stands_apart};

@@ -2,7 +2,7 @@
 
 use crate::control::lesson::{Mistake, Note, Topic};
 use crate::plan::Op;
-use crate::verbs::WcStatus;
+use verbs::WcStatus;
 
 use super::text::Key;
 

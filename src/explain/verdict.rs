@@ -51,7 +51,7 @@ impl Verdict {
 mod tests {
     use super::*;
     use crate::control::lesson::Mishap;
-    use crate::verbs::WcStatus;
+    use verbs::WcStatus;
 
     #[test]
     fn a_broken_lesson_is_good_when_the_promised_error_comes() {

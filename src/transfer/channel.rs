@@ -9,7 +9,7 @@ use crate::control::file_message::ChannelSettings;
 use crate::control::memory_needs::{MemoryNeeds, MemoryOffer};
 use crate::control::message::{self, Endpoints, QpEndpoint, gid_text};
 use crate::control::station::Station;
-use crate::verbs::{
+use verbs::{
     Access, AsyncEvent, AsyncEvents, Bell, CompletionChannel, CompletionQueue, Gid, LinkLayer,
     MemoryRegion, Path, Port, Poster, ProtectionDomain, QpCapacity, QueuePair, Reliability,
     RemoteQp,
@@ -236,9 +236,9 @@ impl Channel {
             let lanes = &mut workers[index % count].lanes;
             for _ in 0..self.settings.window {
                 let wr_id = WrId::receive(lanes.len()).0;
-                poster.receive(wr_id).map_err(|error| {
-                    error.into_error(crate::verbs::Operation::PostRecv, qp.qpn())
-                })?;
+                poster
+                    .receive(wr_id)
+                    .map_err(|error| error.into_error(verbs::Operation::PostRecv, qp.qpn()))?;
             }
             qp.to_rts(psn, &reliability)?;
             lanes.push(Lane {

@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 use crate::control::failure::RunFailure;
 use crate::datapath::FailedCompletion;
 use crate::plan::Op;
-use crate::verbs::{Bell, Completion, ImmediateWrite, Operation, VerbsError, WcBatch, WcStatus};
+use verbs::{Bell, Completion, ImmediateWrite, Operation, VerbsError, WcBatch, WcStatus};
 
 use super::channel::{Lane, Worker, WrId};
 use super::digest::Digest;

@@ -12,7 +12,7 @@ use crate::control::link::Link;
 use crate::control::message::Message;
 use crate::control::server::{FileService, ServerEvent, ServerLog};
 use crate::control::station::Station;
-use crate::text::printable;
+use report::text::printable;
 
 use super::channel::{Channel, Side, Worker};
 use super::crew;

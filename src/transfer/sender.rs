@@ -13,7 +13,7 @@ use crate::control::link::Link;
 use crate::control::message::Message;
 use crate::control::station::{Route, Station, StationOptions};
 use crate::control::token::Token;
-use crate::results::host;
+use report::results::host;
 
 use super::channel::{Channel, Side, Worker};
 use super::crew;

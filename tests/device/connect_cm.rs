@@ -7,11 +7,9 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
 use rocebench::plan::ConnectMode;
-use rocebench::verbs::cm::{
-    CmAddress, CmChannel, CmEvent, CmEventKind, CmId, CmParameters, RejectReason,
-};
-use rocebench::verbs::{Gid, GidEntry, GidType};
 use serde_json::json;
+use verbs::cm::{CmAddress, CmChannel, CmEvent, CmEventKind, CmId, CmParameters, RejectReason};
+use verbs::{Gid, GidEntry, GidType};
 
 use crate::lab::NOTICED;
 use crate::lab::check;

@@ -13,9 +13,9 @@ use rocebench::datapath::{Crew, Geometry, Phase, Shared, WorkerReport};
 use rocebench::metrics::clock::Clock;
 use rocebench::metrics::histogram::Digits;
 use rocebench::plan::{Case, ConnectMode, CqMode, Op, PollMode, Stop, Transport, Warmup};
-use rocebench::verbs::{AsyncEvents, Port, PortRequest, WcBatch, select};
+use verbs::{AsyncEvents, Port, PortRequest, WcBatch, select};
 
-#[path = "null_library.rs"]
+#[path = "../../crates/verbs/tests/support/null_library.rs"]
 mod null_library;
 
 /// No step of a run on `loop0` takes this long, also on a busy machine: longer is a hang.

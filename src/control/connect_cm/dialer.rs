@@ -4,10 +4,8 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use crate::verbs::Gid;
-use crate::verbs::cm::{
-    CmAddress, CmChannel, CmError, CmEvent, CmEventKind, CmId, CmStep, RejectReason,
-};
+use verbs::Gid;
+use verbs::cm::{CmAddress, CmChannel, CmError, CmEvent, CmEventKind, CmId, CmStep, RejectReason};
 
 use super::private_data::{Nonce, PrivateData, Role, reason};
 use super::{Connections, Terms, behind, ns_since};

@@ -6,7 +6,7 @@ use crate::control::link::Link;
 use crate::control::message::{CmListening, Endpoints, Message};
 use crate::control::port_path::Agreed;
 use crate::datapath::Lane;
-use crate::verbs::cm::CmId;
+use verbs::cm::CmId;
 
 use super::{Caller, Listener, Terms};
 

@@ -7,8 +7,8 @@ use std::time::{Duration, Instant};
 use crate::control::failure::RunFailure;
 use crate::control::message::CmListening;
 use crate::control::token::to_hex;
-use crate::verbs::Port;
-use crate::verbs::cm::{CmChannel, CmError, CmEvent, CmEventKind, CmId, CmStep};
+use verbs::Port;
+use verbs::cm::{CmChannel, CmError, CmEvent, CmEventKind, CmId, CmStep};
 
 use super::dialer::{failed, is_our_port};
 use super::private_data::{Nonce, PrivateData, Role};

@@ -12,7 +12,7 @@ mod terms;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use crate::verbs::cm::{CmChannel, CmError, CmId, CmTransitionError};
+use verbs::cm::{CmChannel, CmError, CmId, CmTransitionError};
 
 use super::failure::RunFailure;
 

@@ -88,13 +88,13 @@ pub(super) fn reason(bytes: &[u8]) -> Option<String> {
         .position(|&byte| byte == 0)
         .unwrap_or(bytes.len());
     let text = std::str::from_utf8(&bytes[..end]).ok()?;
-    (!text.is_empty()).then(|| crate::text::printable(text, 80))
+    (!text.is_empty()).then(|| report::text::printable(text, 80))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::verbs::cm::MAX_PRIVATE_BYTES;
+    use verbs::cm::MAX_PRIVATE_BYTES;
 
     const SAMPLE: PrivateData = PrivateData {
         role: Role::Request,

@@ -4,8 +4,8 @@
 use std::net::IpAddr;
 
 use crate::plan::{Case, ConnectMode};
-use crate::verbs::cm::{CmAddress, CmChannel, CmParameters};
-use crate::verbs::{LinkLayer, Port};
+use verbs::cm::{CmAddress, CmChannel, CmParameters};
+use verbs::{LinkLayer, Port};
 
 use super::private_data::{BYTES, Nonce, PrivateData, Role};
 use crate::control::coordinator::{SweepError, SweepOptions};
@@ -183,7 +183,7 @@ pub(crate) fn check_sweep(options: &SweepOptions, station: &Station) -> Result<(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::verbs::{Gid, GidEntry, GidType};
+    use verbs::{Gid, GidEntry, GidType};
 
     #[test]
     fn a_peer_is_who_it_says_and_whom_the_control_connection_told() {

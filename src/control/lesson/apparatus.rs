@@ -6,7 +6,7 @@ use std::sync::Arc;
 use crate::control::failure::RunFailure;
 use crate::control::message::{self, Endpoints, QpEndpoint, gid_text};
 use crate::plan::Op;
-use crate::verbs::{
+use verbs::{
     Access, Completion, CompletionQueue, LinkLayer, MemoryRegion, Operation, Path, Port,
     ProtectionDomain, QpCapacity, QueuePair, RecvRing, RecvTemplate, Reliability, RemoteQp,
     SendOpcode, SendRing, SendTemplate, Teardown, VerbsError, WcBatch, tear_down,

@@ -1,14 +1,12 @@
 //! Calls as a lesson shows them: C code, what its structs held, what came back. It makes none.
 
 use crate::plan::Op;
-use crate::verbs::{
-    Access, LinkLayer, MemoryRegion, Port, QpCapacity, Reliability, VerbsError, WcStatus,
-};
+use verbs::{Access, LinkLayer, MemoryRegion, Port, QpCapacity, Reliability, VerbsError, WcStatus};
 
 use super::apparatus::{Connection, Transfer};
 use super::step::{Call, End, Note, Part};
 use super::{OtherEnd, PostedReceive, SeenCompletion};
-use crate::text::printable;
+use report::text::printable;
 
 fn hex(value: u32) -> String {
     format!("{value:#x}")
@@ -232,7 +230,7 @@ pub(super) fn poll(found: Option<&SeenCompletion>) -> Call {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::verbs::Operation;
+    use verbs::Operation;
 
     #[test]
     fn errors_are_named_as_manual_pages_do() {

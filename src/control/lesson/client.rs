@@ -7,7 +7,7 @@ use crate::control::failure::RunFailure;
 use crate::control::feature::Feature;
 use crate::control::message::Message;
 use crate::control::session::{LocalServer, Session, dial};
-use crate::results::host;
+use report::results::host;
 
 use super::step::{Begin, Event, Step};
 use super::teacher::Teacher;

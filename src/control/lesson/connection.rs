@@ -4,7 +4,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use crate::control::failure::RunFailure;
 use crate::control::message::Endpoints;
-use crate::verbs::{Gid, Path, RemoteQp};
+use verbs::{Gid, Path, RemoteQp};
 
 use super::apparatus::{Apparatus, Connection};
 use super::step::Note;

@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::control::message::EndpointsError;
 use crate::plan::Op;
-use crate::verbs::{Operation, VerbsError, WcStatus};
+use verbs::{Operation, VerbsError, WcStatus};
 
 /// A mistake that people make.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]

@@ -16,7 +16,7 @@ mod teacher;
 use serde::{Deserialize, Serialize};
 
 use crate::plan::Op;
-use crate::verbs::{QpState, Reliability};
+use verbs::{QpState, Reliability};
 
 pub use client::{LessonError, LessonOptions, Outcome, run_lesson};
 pub use mistake::{Mishap, Mistake};

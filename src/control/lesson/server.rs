@@ -8,7 +8,7 @@ use crate::control::link::Link;
 use crate::control::message::Message;
 use crate::control::station::Station;
 use crate::plan::Op;
-use crate::verbs::Access;
+use verbs::Access;
 
 use super::apparatus::{Apparatus, Connection};
 use super::step::{Part, Topic};

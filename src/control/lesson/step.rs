@@ -2,7 +2,7 @@
 
 use crate::control::message::Endpoints;
 use crate::plan::Op;
-use crate::verbs::{QpState, RecordedPacket, WcStatus};
+use verbs::{QpState, RecordedPacket, WcStatus};
 
 use super::Mistake;
 

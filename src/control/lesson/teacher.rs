@@ -8,9 +8,9 @@ use crate::control::failure::RunFailure;
 use crate::control::link::Link;
 use crate::control::message::{Endpoints, Message};
 use crate::plan::Op;
-use crate::results::device;
-use crate::text::printable;
-use crate::verbs::{Access, Port, WcStatus};
+use report::results::device;
+use report::text::printable;
+use verbs::{Access, Port, WcStatus};
 
 use super::apparatus::{Apparatus, Connection, Tell, Transfer};
 use super::step::{Array, Part, Topic};

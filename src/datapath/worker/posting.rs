@@ -6,7 +6,7 @@ use std::sync::atomic::Ordering::Relaxed;
 use super::super::lane::{Lane, Sender};
 use super::super::wr_id::{TAIL_SLOT, WrId};
 use super::{Mode, Worker, lane_and_sender};
-use crate::verbs::PostError;
+use verbs::PostError;
 
 /// What may be posted on one reading of the clock at most, a message weighing 1 and a call
 /// [`CALL_WEIGHT`]: 8 calls of a message, or 2 of 32.

@@ -7,7 +7,7 @@ use std::time::Duration;
 use super::Worker;
 use super::window::NEVER;
 use crate::plan::PollMode;
-use crate::verbs::{Bell, CompletionChannel, VerbsError};
+use verbs::{Bell, CompletionChannel, VerbsError};
 
 /// How long an adaptive worker polls in vain before it sleeps: about what a sleep adds to a completion's latency
 /// (50 µs on the embedded device, less behind an adapter's interrupt). Who waits as long as the other choice costs never

@@ -1,6 +1,6 @@
 //! GIDs of active RoCE ports: there must be one of RoCE v2, and it should be routable.
 
-use crate::verbs::GidType;
+use verbs::GidType;
 
 use super::super::entries::{DeviceEntry, PortEntry};
 use super::super::finding::{Finding, State};

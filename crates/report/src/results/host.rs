@@ -12,7 +12,7 @@ use super::model::{Host, Tool};
 /// This program, as the result file names it.
 pub fn tool() -> Tool {
     Tool {
-        name: env!("CARGO_PKG_NAME").to_owned(),
+        name: "rocebench".to_owned(),
         version: env!("CARGO_PKG_VERSION").to_owned(),
         git: option_env!("ROCEBENCH_GIT").map(str::to_owned),
     }

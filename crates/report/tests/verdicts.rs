@@ -13,7 +13,7 @@ mod sittings;
 
 use fastrand::Rng;
 use noise::{NOISES, Noise};
-use rocebench::statistics::ratio;
+use report::statistics::ratio;
 use sittings::{Found, Setup, Sitting, found};
 
 /// Of each kind of noise and each change.

@@ -5,7 +5,7 @@
 use std::os::raw::c_int;
 
 use rdma_sys::{ibv_context, ibv_device};
-use rocebench::verbs::{
+use verbs::{
     Faults, PortRequest, Route, VerbsError, VerbsLibrary, open_all, select, select_or_embedded,
 };
 

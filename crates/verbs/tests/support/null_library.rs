@@ -1,7 +1,7 @@
 //! The null verbs library as rocebench's table, for benches and tests (`#[path]`): devices `null0`,
 //! which completes every WR at once, and `loop0`, which moves bytes inside this process.
 
-use rocebench::verbs::VerbsLibrary;
+use verbs::VerbsLibrary;
 
 /// The table; one for the process.
 pub fn null_library() -> &'static VerbsLibrary {

@@ -3,7 +3,7 @@
 use std::mem::{size_of, zeroed};
 use std::net::{IpAddr, SocketAddr};
 
-use crate::verbs::{Gid, GidEntry};
+use crate::{Gid, GidEntry};
 
 /// Where sysfs has the interface of each entry of a GID table.
 const DEVICES: &str = "/sys/class/infiniband";
@@ -90,7 +90,7 @@ fn interface(device: &str, port: u8, gid_index: u8) -> Option<u32> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::verbs::GidType;
+    use crate::GidType;
 
     fn entry(text: &str) -> GidEntry {
         GidEntry {

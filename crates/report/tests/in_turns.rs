@@ -4,9 +4,9 @@
 
 use std::path::{Path, PathBuf};
 
-use rocebench::compare::{Aspect, Metric, Options, Verdict, compare};
-use rocebench::results::load::{Found, Loaded};
-use rocebench::results::model::{
+use report::compare::{Aspect, Metric, Options, Verdict, compare};
+use report::results::load::{Found, Loaded};
+use report::results::model::{
     CaseConfig, CaseResult, Direction, Fairness, ResultFile, Run, Totals, Window,
 };
 

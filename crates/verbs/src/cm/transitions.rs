@@ -4,7 +4,7 @@ use std::mem::zeroed;
 
 use rdma_sys::{ibv_qp_attr, ibv_qp_attr_mask as mask, ibv_qp_state};
 
-use crate::verbs::{Access, Gid, Operation, Path, QueuePair, Reliability, VerbsError};
+use crate::{Access, Gid, Operation, Path, QueuePair, Reliability, VerbsError};
 
 use super::{CmError, CmId, CmStep};
 

@@ -2,8 +2,8 @@
 //! Shared by the program that prints the tables and the test that keeps them true.
 
 use fastrand::Rng;
-use rocebench::compare::Metric;
-use rocebench::statistics::{Figures, Question, Unit, Verdict, verdicts};
+use report::compare::Metric;
+use report::statistics::{Figures, Question, Unit, Verdict, verdicts};
 
 use super::noise::Noise;
 
