@@ -76,7 +76,7 @@ fn corrupted(op: Op) -> (Option<String>, Option<String>, Option<String>) {
         outcome.unwrap_err();
     }
     let rest = pair.finish();
-    let text = |failure: Option<rocebench::control::failure::RunFailure>| {
+    let text = |failure: Option<rocebench::protocol::failure::RunFailure>| {
         failure.map(|failure| {
             assert!(failure.hint.is_some());
             failure.message

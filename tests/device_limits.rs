@@ -2,10 +2,10 @@
 //! anything is made.
 #![allow(missing_docs, clippy::unwrap_used, clippy::panic)]
 
-use rocebench::control::fabric::{Fabric, Side};
-use rocebench::control::failure::RunFailure;
-use rocebench::control::memory_needs::{DeviceKind, MemoryNeeds, MemoryOffer};
+use rocebench::node::fabric::{Fabric, Side};
+use rocebench::node::memory_needs::{DeviceKind, MemoryNeeds, MemoryOffer};
 use rocebench::plan::{Case, CqMode, Op};
+use rocebench::protocol::failure::RunFailure;
 
 #[path = "support/loopback_rig.rs"]
 mod loopback_rig;

@@ -11,7 +11,7 @@ use super::host::HostPort;
 use super::plot::PlotArgs;
 use super::send_args::SendArgs;
 use super::sweep_args::SweepArgs;
-use crate::control::station::Faults;
+use crate::node::station::Faults;
 use crate::plan::{CoreList, MemorySize, TimeSpan};
 
 /// The control connection's port when none is given.

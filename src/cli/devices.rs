@@ -5,8 +5,8 @@ use std::net::{IpAddr, Ipv4Addr};
 
 use serde::Serialize;
 
-use crate::control::station::{PortRequest, Route};
 use crate::doctor::{Inventory, Machine, devices_text};
+use crate::node::station::{PortRequest, Route};
 use verbs::{VerbsError, VerbsLibrary};
 
 use super::args::DevicesArgs;

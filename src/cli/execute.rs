@@ -4,15 +4,13 @@ use std::net::{IpAddr, Ipv6Addr, SocketAddr, TcpListener};
 use std::path::Path;
 use std::sync::Arc;
 
-use crate::control::coordinator::{
-    Ends, SweepError, SweepOptions, SweepOutcome, Target, run_sweep,
-};
-use crate::control::server::{FileService, Server, ServerOptions};
-use crate::control::station::{PortRequest, Route, Station, StationError, StationOptions};
-use crate::control::token::Token;
+use crate::coordinator::sweep::{Ends, SweepError, SweepOptions, SweepOutcome, Target, run_sweep};
+use crate::machine::host;
+use crate::node::station::{PortRequest, Route, Station, StationError, StationOptions};
+use crate::protocol::token::Token;
+use crate::server::listener::{FileService, Server, ServerOptions};
 use crate::transfer::place::Folder;
 use crate::transfer::receiver::Receiver;
-use report::results::host;
 use report::results::model::CaseResult;
 
 use super::errors::Failure;

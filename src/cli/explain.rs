@@ -4,12 +4,12 @@ use std::io::IsTerminal as _;
 
 use clap::Args;
 
-use crate::control::coordinator::{Ends, Target};
-use crate::control::lesson::{
-    BETWEEN_MTUS_BYTES, Lesson, LessonError, LessonOptions, MOST_BYTES, Mistake, run_lesson,
-};
+use crate::coordinator::sweep::{Ends, Target};
 use crate::explain::{Language, Narrator, Style, Verdict};
+use crate::lesson::{LessonError, LessonOptions, run_lesson};
 use crate::plan::{Mtu, Op};
+use crate::protocol::lesson_message::{BETWEEN_MTUS_BYTES, Lesson, MOST_BYTES};
+use crate::protocol::mistake::Mistake;
 
 use super::args::{ConnectionArgs, EndpointArgs};
 use super::devices::print;

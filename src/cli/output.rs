@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
-use crate::control::coordinator::Observer;
+use crate::coordinator::sweep::Observer;
 use crate::plan::Case;
 use report::results::file::{WriteError, prepare, prepare_directory, write_whole_until};
 use report::results::journal::{self, Journal};
@@ -47,7 +47,7 @@ impl Output {
     /// The folder cannot be made or written to.
     pub(super) fn open(plan: &RunPlan) -> Result<Output, Failure> {
         let folder = &plan.output.out_dir;
-        let stem = file_stem(&report::results::host::utc_now());
+        let stem = file_stem(&report::results::utc_now());
         let refused = |option: &'static str| {
             move |error: WriteError| {
                 Failure::told(format!("{option}: {error}"), error.is_bad_input(), None)

@@ -4,8 +4,8 @@
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
-use crate::control::pairs::Against;
-use crate::control::station::Faults;
+use crate::coordinator::against::pairs::Against;
+use crate::node::station::Faults;
 use crate::plan::{ConfigFile, PlanError, Sweep, SweepSpec, config};
 use verbs::address_of_environment;
 

@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 
 use serde::Serialize;
 
-use crate::control::failure::RunFailure;
-use crate::control::file_message::ChannelSettings;
+use crate::protocol::failure::RunFailure;
+use crate::protocol::file_message::ChannelSettings;
 use crate::transfer::sender::{SendOptions, send_files};
 use crate::transfer::source::{SourceError, sources};
 

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use crossbeam::channel::{Sender, bounded};
 
-use crate::metrics::cpu;
+use crate::machine::cpu;
 
 use super::report::WorkerReport;
 use super::shared::{Phase, Shared};

@@ -5,10 +5,10 @@ use std::sync::atomic::AtomicBool;
 
 use serde::Serialize;
 
-use crate::control::coordinator::Target;
-use crate::control::station::StationOptions;
-use crate::control::token::Token;
-use report::results::host;
+use crate::coordinator::sweep::Target;
+use crate::machine::host;
+use crate::node::station::StationOptions;
+use crate::protocol::token::Token;
 use report::results::model::{Host, Tool};
 use verbs::{Route, VerbsError, select_or_embedded};
 
@@ -122,7 +122,7 @@ pub fn examine(
         report: Report {
             schema_version: SCHEMA_VERSION,
             tool: host::tool(),
-            started_at: host::utc_now(),
+            started_at: report::results::utc_now(),
             host: inventory.host.clone(),
             target: examination
                 .host

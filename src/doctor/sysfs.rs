@@ -2,7 +2,7 @@
 
 use std::net::IpAddr;
 
-use report::results::device;
+use crate::machine::device;
 use verbs::{Gid, GidEntry, GidType};
 
 use super::entries::{DeviceEntry, GidRow, PortEntry};

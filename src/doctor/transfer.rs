@@ -5,12 +5,12 @@
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
-use crate::control::coordinator::{
+use crate::coordinator::sweep::{
     Ends, Observer, SweepError, SweepOptions, SweepOutcome, Target, run_sweep,
 };
-use crate::control::station::StationOptions;
-use crate::control::token::Token;
+use crate::node::station::StationOptions;
 use crate::plan::{Case, Count, Op, Size, Sweep, SweepSpec, Warmup};
+use crate::protocol::token::Token;
 use report::results::model::{CaseConfig, Failure, PerftestPair, ResultFile, Run};
 
 use super::finding::{Finding, State};

@@ -1,7 +1,8 @@
 //! A lesson as text, event by event.
 
-use crate::control::lesson::{Begin, Call, End, Event, Field, Mistake, Note, Part, Step, Topic};
+use crate::lesson::{Begin, Call, End, Event, Field, Note, Part, Step, Topic};
 use crate::plan::Op;
+use crate::protocol::mistake::Mistake;
 use report::text::printable;
 use verbs::{QpState, RecordedPacket};
 

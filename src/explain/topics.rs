@@ -1,7 +1,8 @@
 //! Which texts belong to a step.
 
-use crate::control::lesson::{Mistake, Note, Topic};
+use crate::lesson::{Note, Topic};
 use crate::plan::Op;
+use crate::protocol::mistake::Mistake;
 use verbs::WcStatus;
 
 use super::text::Key;

@@ -1,6 +1,7 @@
 //! What a lesson came to.
 
-use crate::control::lesson::{Mistake, Outcome};
+use crate::lesson::Outcome;
+use crate::protocol::mistake::Mistake;
 
 use super::text::Key;
 
@@ -50,7 +51,7 @@ impl Verdict {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::control::lesson::Mishap;
+    use crate::lesson::Mishap;
     use verbs::WcStatus;
 
     #[test]

@@ -105,7 +105,7 @@ mod tests {
 
     #[test]
     fn traffic_is_a_case_without_set_up() {
-        let mut case = crate::control::message::tests::case();
+        let mut case = crate::protocol::message::tests::case();
         assert_eq!(case.moving(), Some(case.clone()));
         assert_eq!(case.workload(), Workload::Transfer(Op::Send));
         case.setup = Some(SetUp { traffic_qps: 3 });

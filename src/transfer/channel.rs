@@ -3,12 +3,12 @@
 
 use std::sync::Arc;
 
-use crate::control::fabric::psns;
-use crate::control::failure::RunFailure;
-use crate::control::file_message::ChannelSettings;
-use crate::control::memory_needs::{MemoryNeeds, MemoryOffer};
-use crate::control::message::{self, Endpoints, QpEndpoint, gid_text};
-use crate::control::station::Station;
+use crate::node::fabric::psns;
+use crate::node::memory_needs::{MemoryNeeds, MemoryOffer};
+use crate::node::station::Station;
+use crate::protocol::failure::RunFailure;
+use crate::protocol::file_message::ChannelSettings;
+use crate::protocol::message::{self, Endpoints, QpEndpoint, gid_text};
 use verbs::{
     Access, AsyncEvent, AsyncEvents, Bell, CompletionChannel, CompletionQueue, Gid, LinkLayer,
     MemoryRegion, Path, Port, Poster, ProtectionDomain, QpCapacity, QueuePair, Reliability,

@@ -8,8 +8,8 @@ use std::time::Duration;
 use crossbeam::channel::{RecvTimeoutError, bounded};
 use rustix::thread::{CpuSet, sched_setaffinity};
 
-use crate::control::failure::RunFailure;
-use crate::control::link::Link;
+use crate::protocol::failure::RunFailure;
+use crate::protocol::link::Link;
 
 use super::channel::Worker;
 use super::digest::Digest;

@@ -11,12 +11,12 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use crate::control::failure::RunFailure;
-use crate::control::file_message::{FileAck, TcpAccept, TcpHello};
-use crate::control::link::Link;
-use crate::control::message::Message;
-use crate::control::server::{ServerEvent, ServerLog};
-use crate::control::token::{self, NONCE_BYTES, Nonce};
+use crate::protocol::failure::RunFailure;
+use crate::protocol::file_message::{FileAck, TcpAccept, TcpHello};
+use crate::protocol::link::Link;
+use crate::protocol::message::Message;
+use crate::protocol::token::{self, NONCE_BYTES, Nonce};
+use crate::server::listener::{ServerEvent, ServerLog};
 
 use super::digest::Digest;
 use super::lanes::{place_failure, unreadable};

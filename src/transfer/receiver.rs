@@ -5,13 +5,13 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
-use crate::control::error::LinkError;
-use crate::control::failure::RunFailure;
-use crate::control::file_message::{FileAccept, FileAck, FileFin, FileHello};
-use crate::control::link::Link;
-use crate::control::message::Message;
-use crate::control::server::{FileService, ServerEvent, ServerLog};
-use crate::control::station::Station;
+use crate::node::station::Station;
+use crate::protocol::error::LinkError;
+use crate::protocol::failure::RunFailure;
+use crate::protocol::file_message::{FileAccept, FileAck, FileFin, FileHello};
+use crate::protocol::link::Link;
+use crate::protocol::message::Message;
+use crate::server::listener::{FileService, ServerEvent, ServerLog};
 use report::text::printable;
 
 use super::channel::{Channel, Side, Worker};

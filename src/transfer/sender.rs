@@ -4,16 +4,16 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use crate::control::error::LinkError;
-use crate::control::failure::RunFailure;
-use crate::control::feature::Feature;
-use crate::control::file_message::{ChannelHello, ChannelSettings, FileAck, FileFin, FileHello};
-use crate::control::handshake::connect;
-use crate::control::link::Link;
-use crate::control::message::Message;
-use crate::control::station::{Route, Station, StationOptions};
-use crate::control::token::Token;
-use report::results::host;
+use crate::machine::host;
+use crate::node::station::{Route, Station, StationOptions};
+use crate::protocol::error::LinkError;
+use crate::protocol::failure::RunFailure;
+use crate::protocol::feature::Feature;
+use crate::protocol::file_message::{ChannelHello, ChannelSettings, FileAck, FileFin, FileHello};
+use crate::protocol::handshake::connect;
+use crate::protocol::link::Link;
+use crate::protocol::message::Message;
+use crate::protocol::token::Token;
 
 use super::channel::{Channel, Side, Worker};
 use super::crew;

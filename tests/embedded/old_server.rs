@@ -4,10 +4,10 @@ use std::io::Write;
 use std::net::{Ipv4Addr, TcpListener, TcpStream};
 use std::thread;
 
-use rocebench::control::frame::{self, FrameReader, MAX_FRAME_BYTES, Step};
-use rocebench::control::message::Message;
-use rocebench::control::token::to_hex;
-use rocebench::control::{PROGRAM_VERSION, PROTOCOL_VERSION};
+use rocebench::protocol::frame::{self, FrameReader, MAX_FRAME_BYTES, Step};
+use rocebench::protocol::message::Message;
+use rocebench::protocol::token::to_hex;
+use rocebench::protocol::{PROGRAM_VERSION, PROTOCOL_VERSION};
 
 use crate::program::{Program, alone};
 

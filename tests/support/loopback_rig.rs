@@ -6,13 +6,13 @@ use std::fmt::Write as _;
 use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use rocebench::control::fabric::{Fabric, Side};
-use rocebench::control::failure::RunFailure;
-use rocebench::control::message::Endpoints;
 use rocebench::datapath::{Crew, Geometry, Phase, Shared, WorkerReport};
 use rocebench::metrics::clock::Clock;
 use rocebench::metrics::histogram::Digits;
+use rocebench::node::fabric::{Fabric, Side};
 use rocebench::plan::{Case, ConnectMode, CqMode, Op, PollMode, Stop, Transport, Warmup};
+use rocebench::protocol::failure::RunFailure;
+use rocebench::protocol::message::Endpoints;
 use verbs::{AsyncEvents, Port, PortRequest, WcBatch, select};
 
 #[path = "../../crates/verbs/tests/support/null_library.rs"]

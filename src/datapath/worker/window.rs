@@ -11,7 +11,7 @@ use std::sync::atomic::Ordering::{Relaxed, Release};
 
 use super::super::shared::Edges;
 use super::Worker;
-use crate::metrics::cpu;
+use crate::machine::cpu;
 
 /// A look at the CQs is late when the one before it is longer ago than this part of the window.
 const LATE_PARTS: u64 = 400;

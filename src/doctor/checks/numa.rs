@@ -1,6 +1,6 @@
 //! Adapters' NUMA nodes, and whether this process may run there.
 
-use crate::metrics::cpu::{cores_of_node, format_cpu_list, parse_cpu_list};
+use crate::machine::cpu::{cores_of_node, format_cpu_list, parse_cpu_list};
 
 use super::super::entries::DeviceEntry;
 use super::super::finding::{Finding, State};

@@ -4,11 +4,9 @@ pub mod against;
 pub(crate) mod compact;
 mod connect_text;
 pub mod csv;
-pub mod device;
 pub mod file;
 pub mod histogram;
 pub mod histograms_csv;
-pub mod host;
 pub mod journal;
 pub mod json;
 pub mod load;
@@ -18,9 +16,11 @@ pub mod rates;
 pub mod schema;
 mod special_file;
 pub mod table;
+mod utc;
 
 pub use model::{ResultFile, SCHEMA_VERSION};
 pub use table::Table;
+pub use utc::utc_now;
 
 #[cfg(test)]
 mod sample;
