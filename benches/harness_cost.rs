@@ -18,8 +18,9 @@ use std::time::{Duration, Instant};
 use rocebench::datapath::{
     Crew, Geometry, Lane, Layout, Phase, RemoteMemory, Sender, Shared, WorkerSpec,
 };
+use rocebench::machine::cpu;
 use rocebench::metrics::clock::Clock;
-use rocebench::metrics::{cpu, histogram};
+use rocebench::metrics::histogram;
 use rocebench::plan::case::Transport;
 use rocebench::plan::{Case, ConnectMode, CqMode, Op, PollMode, Stop, Warmup};
 use verbs::{

@@ -182,7 +182,7 @@ fn later_phases_do_not_hide_a_failure() {
 /// The client's failure when `tamper` changed what it knows of the server's memory.
 fn with_wrong_memory(
     op: Op,
-    tamper: impl FnOnce(&mut rocebench::protocol::message::QpEndpoint),
+    tamper: impl FnOnce(&mut rocebench::protocol::endpoints::QpEndpoint),
 ) -> RunFailure {
     let case = Case { qps: 2, ..case(op) };
     let pair = Pair::tampered(&case, |endpoints| tamper(&mut endpoints.qps[1]));

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::coordinator::against::pairs::Against;
+use crate::coordinator::options::Against;
 use crate::perftest::{LONGEST_LIMIT, fits};
 use crate::plan::Sweep;
 use report::statistics::FEWEST_PAIRS;

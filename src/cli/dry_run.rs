@@ -3,7 +3,7 @@
 use std::io::{self, Write};
 use std::time::Duration;
 
-use crate::coordinator::against::pairs::Against;
+use crate::coordinator::options::Against;
 use crate::node::fabric::Side;
 use crate::node::memory_needs::{DeviceKind, MemoryNeeds};
 use crate::perftest::{Program, measuring};

@@ -4,7 +4,10 @@ use std::net::{IpAddr, Ipv6Addr, SocketAddr, TcpListener};
 use std::path::Path;
 use std::sync::Arc;
 
-use crate::coordinator::sweep::{Ends, SweepError, SweepOptions, SweepOutcome, Target, run_sweep};
+use crate::coordinator::error::SweepError;
+use crate::coordinator::options::{Ends, SweepOptions, Target};
+use crate::coordinator::sweep::run_sweep;
+use crate::coordinator::sweeper::SweepOutcome;
 use crate::machine::host;
 use crate::node::station::{PortRequest, Route, Station, StationError, StationOptions};
 use crate::protocol::token::Token;

@@ -4,9 +4,9 @@ use std::io::IsTerminal as _;
 
 use clap::Args;
 
-use crate::coordinator::sweep::{Ends, Target};
+use crate::coordinator::lesson::{LessonError, LessonOptions, run_lesson};
+use crate::coordinator::options::{Ends, Target};
 use crate::explain::{Language, Narrator, Style, Verdict};
-use crate::lesson::{LessonError, LessonOptions, run_lesson};
 use crate::plan::{Mtu, Op};
 use crate::protocol::lesson_message::{BETWEEN_MTUS_BYTES, Lesson, MOST_BYTES};
 use crate::protocol::mistake::Mistake;

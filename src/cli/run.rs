@@ -4,7 +4,7 @@
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
-use crate::coordinator::against::pairs::Against;
+use crate::coordinator::options::Against;
 use crate::node::station::Faults;
 use crate::plan::{ConfigFile, PlanError, Sweep, SweepSpec, config};
 use verbs::address_of_environment;

@@ -2,15 +2,21 @@
 
 use std::sync::atomic::AtomicBool;
 
+use crate::node::connect_cm::check_port;
 use crate::node::memory_needs::{MemoryNeeds, described};
 use crate::node::needs::{Side, check_posts};
+use crate::node::station::Station;
 use crate::plan::Sweep;
+use crate::plan::{Case, ConnectMode};
 use crate::protocol::device_limits::DeviceLimits;
 use crate::protocol::failure::RunFailure;
 use crate::protocol::memory_offer::MemoryOffer;
 use crate::protocol::message::Message;
 use crate::protocol::time_limits::ANSWER_LIMIT;
+use verbs::cm::CmChannel;
 
+use super::error::SweepError;
+use super::options::SweepOptions;
 use super::session::Session;
 
 /// Checks all cases of a sweep against the devices and the memory of both ends.
@@ -63,4 +69,36 @@ fn check_memory(sweep: &Sweep, session: &Session, theirs: &MemoryOffer) -> Resul
         Some((needs, case)) => theirs.check(&described(case, Side::Server), &needs),
         None => Ok(()),
     }
+}
+
+/// Before a device is looked for: `--faults` is for one that rdma_cm does not serve.
+///
+/// # Errors
+/// Both were asked for.
+pub(crate) fn check_faults(options: &SweepOptions) -> Result<(), SweepError> {
+    if options.ends.station.request.faults.is_none() || !any_by_cm(&options.sweep.cases) {
+        return Ok(());
+    }
+    Err(SweepError::Refused(RunFailure::refused(
+        "--faults is for the embedded software device, which has no connection manager for --connect cm".to_owned(),
+        "leave one of them out; below Soft-RoCE, `tc qdisc add dev ETH root netem loss 1%` loses packets",
+    )))
+}
+
+/// Before a sweep bothers its peer: whether this end can do what its cases ask for.
+///
+/// # Errors
+/// The port, the kernel or this system's libraries cannot.
+pub(crate) fn check_cm(options: &SweepOptions, station: &Station) -> Result<(), SweepError> {
+    if !any_by_cm(&options.sweep.cases) {
+        return Ok(());
+    }
+    check_port(station.port())
+        .and_then(|()| CmChannel::open().map_err(RunFailure::from))
+        .map(drop)
+        .map_err(SweepError::Refused)
+}
+
+fn any_by_cm(cases: &[Case]) -> bool {
+    cases.iter().any(|case| case.connect == ConnectMode::Cm)
 }

@@ -9,8 +9,8 @@ use crossbeam::channel::{RecvTimeoutError, Sender, bounded};
 use crate::datapath::{Counts, Phase};
 use crate::plan::Case;
 
-use crate::coordinator::run::{Meter, Stage};
-use crate::coordinator::sweep::Observer;
+use crate::coordinator::observer::Observer;
+use crate::coordinator::stage::{Meter, Stage};
 use crate::node::rig::{Broken, Rig};
 use crate::protocol::message::{Drained, Message};
 

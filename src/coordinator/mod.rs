@@ -4,7 +4,13 @@
 mod admission;
 pub mod against;
 mod drain;
+pub mod error;
+pub mod lesson;
+pub mod observer;
+pub mod options;
 mod run;
 pub mod session;
 mod setup_run;
+mod stage;
 pub mod sweep;
+pub mod sweeper;

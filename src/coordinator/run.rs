@@ -15,21 +15,18 @@ use report::results::model::Run;
 use report::results::utc_now;
 
 use crate::coordinator::drain::{Grace, drain};
-use crate::coordinator::sweep::Observer;
-use crate::node::connect_cm::dial_lanes;
+use crate::coordinator::observer::Observer;
+use crate::coordinator::stage::{Meter, Stage};
 use crate::node::fabric::{Fabric, Side};
+use crate::node::lanes_by_cm::dial_lanes;
 use crate::node::memory_needs::admit;
 use crate::node::outcome::{self, direction, per_qp};
 use crate::node::rig::{self, Broken, Finished, Rig};
-use crate::node::station::Station;
 use crate::protocol::end_report::{DeviceCounters, EndReport};
 use crate::protocol::failure::RunFailure;
 use crate::protocol::link::Link;
 use crate::protocol::message::{Drained, Message};
 use crate::protocol::time_limits::{ANSWER_LIMIT, SETUP_LIMIT};
-
-/// How often progress is shown.
-const SAMPLE_EVERY: Duration = Duration::from_millis(100);
 
 /// What a run came to.
 pub(crate) struct RunOutcome {
@@ -50,14 +47,6 @@ pub(crate) struct PathFacts {
     pub(crate) mtu_bytes: u32,
     /// READs outstanding on one QP.
     pub(crate) outstanding_reads: u8,
-}
-
-/// Where a run takes place.
-pub(crate) struct Stage<'a> {
-    pub(crate) link: &'a Link,
-    pub(crate) station: &'a Station,
-    /// The user's wish to stop.
-    pub(crate) stop: &'a AtomicBool,
 }
 
 /// What is learnt on the way, kept if the run ends early.
@@ -480,30 +469,5 @@ impl RunOutcome {
     ) -> RunOutcome {
         failure.tell(link);
         RunOutcome::new(run, Some(failure), path, None)
-    }
-}
-
-/// Shows a rate now and then.
-pub(crate) struct Meter {
-    bits_per_message: f64,
-    shown: (Duration, u64),
-}
-
-impl Meter {
-    pub(crate) fn new(case: &Case) -> Self {
-        Meter {
-            bits_per_message: f64::from(case.size_bytes) * 8.0,
-            shown: (Duration::ZERO, 0),
-        }
-    }
-
-    pub(crate) fn show(&mut self, elapsed: Duration, messages: u64, observer: &mut dyn Observer) {
-        let since = elapsed.saturating_sub(self.shown.0);
-        if since < SAMPLE_EVERY {
-            return;
-        }
-        let rate = messages.saturating_sub(self.shown.1) as f64 / since.as_secs_f64();
-        observer.sample(elapsed, rate * self.bits_per_message / 1e9, rate / 1e6);
-        self.shown = (elapsed, messages);
     }
 }

@@ -8,7 +8,8 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
-use crate::coordinator::sweep::{Ends, SweepError, Target};
+use crate::coordinator::error::SweepError;
+use crate::coordinator::options::{Ends, Target};
 use crate::node::station::{Route, Station};
 use crate::protocol::error::ConnectError;
 use crate::protocol::handshake::{PeerInfo, connect};

@@ -17,11 +17,11 @@ use report::results::rates::gbit_per_s;
 use report::results::utc_now;
 
 use crate::coordinator::drain::drain;
+use crate::coordinator::observer::Observer;
 use crate::coordinator::run::{
-    Meter, PathFacts, RunOutcome, Stage, explain, make_rig, note_crowding, prepare, take_report,
-    warm_up,
+    PathFacts, RunOutcome, explain, make_rig, note_crowding, prepare, take_report, warm_up,
 };
-use crate::coordinator::sweep::Observer;
+use crate::coordinator::stage::{Meter, Stage};
 use crate::node::needs::Side;
 use crate::node::outcome::{self, direction, latency};
 use crate::node::rig::{Broken, Finished, Rig};

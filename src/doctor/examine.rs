@@ -5,7 +5,7 @@ use std::sync::atomic::AtomicBool;
 
 use serde::Serialize;
 
-use crate::coordinator::sweep::Target;
+use crate::coordinator::options::Target;
 use crate::machine::host;
 use crate::node::station::StationOptions;
 use crate::protocol::token::Token;

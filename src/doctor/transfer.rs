@@ -5,9 +5,11 @@
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
-use crate::coordinator::sweep::{
-    Ends, Observer, SweepError, SweepOptions, SweepOutcome, Target, run_sweep,
-};
+use crate::coordinator::error::SweepError;
+use crate::coordinator::observer::Observer;
+use crate::coordinator::options::{Ends, SweepOptions, Target};
+use crate::coordinator::sweep::run_sweep;
+use crate::coordinator::sweeper::SweepOutcome;
 use crate::node::station::StationOptions;
 use crate::plan::{Case, Count, Op, Size, Sweep, SweepSpec, Warmup};
 use crate::protocol::token::Token;

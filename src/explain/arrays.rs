@@ -1,7 +1,7 @@
 //! The connection arrays of both ends, side by side.
 
 use crate::lesson::Array;
-use crate::protocol::message::{Endpoints, QpEndpoint};
+use crate::protocol::endpoints::{Endpoints, QpEndpoint};
 use report::text::printable;
 use verbs::Gid;
 

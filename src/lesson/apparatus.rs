@@ -4,20 +4,22 @@
 use std::sync::Arc;
 
 use crate::plan::Op;
+use crate::protocol::endpoints::{Endpoints, QpEndpoint};
 use crate::protocol::failure::RunFailure;
-use crate::protocol::message::{self, Endpoints, QpEndpoint, gid_text};
 use verbs::{
     Access, Completion, CompletionQueue, LinkLayer, MemoryRegion, Operation, Path, Port,
-    ProtectionDomain, QpCapacity, QueuePair, RecvRing, RecvTemplate, Reliability, RemoteQp,
-    SendOpcode, SendRing, SendTemplate, Teardown, VerbsError, WcBatch, tear_down,
+    ProtectionDomain, QpCapacity, QueuePair, RecvRing, RecvTemplate, Reliability, SendOpcode,
+    SendRing, SendTemplate, Teardown, VerbsError, WcBatch, tear_down,
 };
 
-use super::step::{Call, Note, Part, Topic};
+use super::step::{Call, Part, Topic};
+use crate::node::port_path;
 use crate::protocol::lesson_message::{Lesson, PostedReceive, SeenCompletion};
 use crate::protocol::mistake::Mistake;
 
 use super::calls;
 use super::step::End;
+use super::transfer::{Connection, Transfer};
 
 /// Room in the CQ: more than is ever outstanding.
 const CQ_ENTRIES: u32 = 4;
@@ -47,28 +49,6 @@ pub(crate) struct Apparatus {
     send: Option<SendRing>,
     receive: Option<RecvRing>,
     access: Access,
-}
-
-/// How an end's QP is connected.
-pub(crate) struct Connection {
-    pub(crate) remote: RemoteQp,
-    pub(crate) path: Path,
-    pub(crate) reliability: Reliability,
-    /// A word on the GID.
-    pub(crate) gid_note: Note,
-    /// A word on the MTU.
-    pub(crate) mtu_note: Note,
-}
-
-/// What is posted.
-pub(crate) struct Transfer {
-    pub(crate) op: Op,
-    pub(crate) wr_id: u64,
-    pub(crate) length_bytes: u32,
-    /// In the other end's memory.
-    pub(crate) address: u64,
-    pub(crate) rkey: u32,
-    pub(crate) wrong_rkey: bool,
 }
 
 impl Apparatus {
@@ -135,7 +115,6 @@ impl Apparatus {
 
     /// This end's connection array.
     pub(crate) fn endpoints(&self) -> Endpoints {
-        let info = &self.port.info;
         let (address, rkey, length) = match self.access {
             Access::RemoteWrite | Access::RemoteRead => (
                 self.memory.address(),
@@ -152,20 +131,11 @@ impl Apparatus {
             length,
         };
         let more = self.superfluous.iter();
-        Endpoints {
-            mtu_bytes: info.active_mtu_bytes,
-            max_rd_atomic: self.port.limits.max_responder_reads.max(1),
-            lid: info.lid,
-            gid: gid_text(self.port.gid.map_or([0; 16], |entry| entry.gid.0)),
-            link_layer: match info.link_layer {
-                LinkLayer::Ethernet => message::LinkLayer::Ethernet,
-                LinkLayer::Infiniband => message::LinkLayer::Infiniband,
-            },
-            qps: [entry(&self.qp, self.psn)]
-                .into_iter()
-                .chain(more.map(|(qp, psn)| entry(qp, *psn)))
-                .collect(),
-        }
+        let qps = [entry(&self.qp, self.psn)]
+            .into_iter()
+            .chain(more.map(|(qp, psn)| entry(qp, *psn)))
+            .collect();
+        port_path::endpoints(&self.port, qps)
     }
 
     /// How packets leave this end.

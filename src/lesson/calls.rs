@@ -3,8 +3,8 @@
 use crate::plan::Op;
 use verbs::{Access, LinkLayer, MemoryRegion, Port, QpCapacity, Reliability, VerbsError, WcStatus};
 
-use super::apparatus::{Connection, Transfer};
 use super::step::{Call, End, Note, Part};
+use super::transfer::{Connection, Transfer};
 use crate::protocol::lesson_message::{OtherEnd, PostedReceive, SeenCompletion};
 use report::text::printable;
 

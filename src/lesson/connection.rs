@@ -2,13 +2,15 @@
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
+use crate::protocol::endpoints::Endpoints;
 use crate::protocol::failure::RunFailure;
-use crate::protocol::message::Endpoints;
 use verbs::{Gid, Path, RemoteQp};
 
-use super::apparatus::{Apparatus, Connection};
+use super::apparatus::Apparatus;
 use super::step::Note;
-use super::{Lesson, Mistake};
+use super::transfer::Connection;
+use crate::protocol::lesson_message::Lesson;
+use crate::protocol::mistake::Mistake;
 
 /// Path MTU of the other end where the ends are to disagree.
 const SMALL_MTU_BYTES: u32 = 256;
@@ -129,7 +131,7 @@ fn path_mtu(lesson: &Lesson, ours: &Endpoints, theirs: &Endpoints) -> Result<u32
 mod tests {
     use super::*;
     use crate::plan::Op;
-    use crate::protocol::message::LinkLayer;
+    use crate::protocol::endpoints::LinkLayer;
 
     fn endpoints(mtu_bytes: u32, link_layer: LinkLayer) -> Endpoints {
         Endpoints {

@@ -6,22 +6,22 @@
 
 mod apparatus;
 mod calls;
-mod client;
 mod connection;
-mod mishap;
+mod outcome;
 mod server;
 mod step;
 mod teacher;
+mod transfer;
 
 use crate::plan::Op;
 use crate::protocol::lesson_message::Lesson;
 use crate::protocol::mistake::Mistake;
 use verbs::Reliability;
 
-pub use client::{LessonError, LessonOptions, Outcome, run_lesson};
-pub use mishap::Mishap;
+pub use outcome::{Mishap, Outcome};
 pub(crate) use server::serve_lesson;
 pub use step::{Array, Begin, Call, End, Event, Field, Note, Part, Step, Topic};
+pub(crate) use teacher::Teacher;
 
 impl Lesson {
     /// Retries and timeouts. Those of a mistake are short, so that nobody waits long for what is sure to fail.

@@ -10,8 +10,9 @@ use crate::protocol::link::Link;
 use crate::protocol::message::Message;
 use verbs::Access;
 
-use super::apparatus::{Apparatus, Connection};
+use super::apparatus::Apparatus;
 use super::step::{Part, Topic};
+use super::transfer::Connection;
 use crate::protocol::lesson_message::{Lesson, OtherEnd, Sight};
 
 /// Longest that a client may take with its half: one that makes mistakes waits for errors.

@@ -5,20 +5,24 @@ use std::time::{Duration, Instant};
 
 use crate::machine::device;
 use crate::plan::Op;
+use crate::protocol::endpoints::Endpoints;
 use crate::protocol::error::LinkError;
 use crate::protocol::failure::RunFailure;
 use crate::protocol::link::Link;
-use crate::protocol::message::{Endpoints, Message};
+use crate::protocol::message::Message;
 use report::text::printable;
 use verbs::{Access, Port, WcStatus};
 
-use super::apparatus::{Apparatus, Connection, Tell, Transfer};
+use super::apparatus::{Apparatus, Tell};
 use super::step::{Array, Part, Topic};
+use super::transfer::{Connection, Transfer};
 use crate::protocol::lesson_message::{Lesson, OtherEnd, SeenCompletion, Sight};
 use crate::protocol::mistake::Mistake;
 use crate::protocol::time_limits::ANSWER_LIMIT;
 
-use super::{End, Mishap, Outcome, calls};
+use super::calls;
+use super::outcome::{Mishap, Outcome};
+use super::step::End;
 
 /// Longest that a completion may take: longer than all retries.
 const COMPLETION_LIMIT: Duration = Duration::from_secs(10);

@@ -18,8 +18,8 @@ use crate::node::needs::{Needs, explain_inline};
 use crate::node::port_path::{self, Agreed};
 use crate::node::sleepers::Sleepers;
 use crate::protocol::device_limits::DeviceLimits;
+use crate::protocol::endpoints::{Endpoints, QpEndpoint};
 use crate::protocol::failure::RunFailure;
-use crate::protocol::message::{Endpoints, QpEndpoint};
 
 /// One end's objects.
 pub struct Fabric {

@@ -17,9 +17,9 @@ use verbs::QpCapacity;
 use crate::node::needs::{Duties, Needs, Side, check_posts, effective_workers, recorders};
 use crate::node::setup::bench;
 use crate::node::station::Station;
+use crate::protocol::endpoints::QpEndpoint;
 use crate::protocol::failure::RunFailure;
 pub use crate::protocol::memory_offer::{DeviceKind, MemoryOffer};
-use crate::protocol::message::QpEndpoint;
 
 /// A worker's stack as far as it is used, and its share of the allocator.
 const THREAD_BYTES: u64 = 256 << 10;

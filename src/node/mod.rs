@@ -5,6 +5,7 @@ pub mod connect_cm;
 pub mod cores;
 mod device_limits;
 pub mod fabric;
+pub mod lanes_by_cm;
 pub mod memory_needs;
 pub mod needs;
 pub mod outcome;

@@ -4,8 +4,8 @@
 use crate::plan::Case;
 use verbs::{Gid, LinkLayer, Path, Port, Reliability, RemoteQp, VerbsError};
 
+use crate::protocol::endpoints::{self, Endpoints, QpEndpoint, gid_text};
 use crate::protocol::failure::RunFailure;
-use crate::protocol::message::{self, Endpoints, QpEndpoint, gid_text};
 
 /// The connection array of a port's QPs.
 pub(crate) fn endpoints(port: &Port, qps: Vec<QpEndpoint>) -> Endpoints {
@@ -14,7 +14,7 @@ pub(crate) fn endpoints(port: &Port, qps: Vec<QpEndpoint>) -> Endpoints {
         max_rd_atomic: port.limits.max_responder_reads.max(1),
         lid: port.info.lid,
         gid: gid_text(port.gid.map_or([0; 16], |entry| entry.gid.0)),
-        link_layer: link_layer(port),
+        link_layer: port.info.link_layer.into(),
         qps,
     }
 }
@@ -38,7 +38,7 @@ impl Agreed {
     /// # Errors
     /// Ports that do not fit each other, or cannot do what the case asks for.
     pub(crate) fn between(port: &Port, case: &Case, peer: &Endpoints) -> Result<Self, RunFailure> {
-        if link_layer(port) != peer.link_layer {
+        if endpoints::LinkLayer::from(port.info.link_layer) != peer.link_layer {
             return Err(RunFailure::new(
                 "one end has a RoCE port and the other an InfiniBand port",
                 Some("choose ports of one kind with --device and --ib-port on both ends".into()),
@@ -80,13 +80,6 @@ impl Agreed {
             lid: self.lid,
             gid: self.gid,
         }
-    }
-}
-
-fn link_layer(port: &Port) -> message::LinkLayer {
-    match port.info.link_layer {
-        LinkLayer::Ethernet => message::LinkLayer::Ethernet,
-        LinkLayer::Infiniband => message::LinkLayer::Infiniband,
     }
 }
 

@@ -11,6 +11,8 @@ use crate::plan::Case;
 pub use verbs::{Faults, PortRequest, Route};
 use verbs::{Port, VerbsError, VerbsLibrary, select_or_embedded};
 
+use crate::protocol::failure::RunFailure;
+
 use crate::node::cores::Cores;
 use crate::node::memory_needs::DeviceKind;
 use crate::node::needs::effective_workers;
@@ -201,6 +203,15 @@ impl StationError {
         match self {
             StationError::Verbs(error) => error.is_bad_input(),
             StationError::Cores(_) => true,
+        }
+    }
+}
+
+impl From<StationError> for RunFailure {
+    fn from(error: StationError) -> Self {
+        RunFailure {
+            bad_input: error.is_bad_input(),
+            ..RunFailure::new(error.to_string(), error.hint())
         }
     }
 }

@@ -4,10 +4,10 @@ use crate::datapath::{CrewError, FailedCompletion, Trouble};
 use report::results::model::Failure;
 use verbs::{AsyncEvent, VerbsError};
 
-use crate::node::station::StationError;
+use crate::protocol::endpoints::EndpointsError;
 use crate::protocol::error::{ConnectError, LinkError};
 use crate::protocol::link::Link;
-use crate::protocol::message::{EndpointsError, Message};
+use crate::protocol::message::Message;
 
 /// A run that cannot go on.
 #[derive(Clone, Debug, thiserror::Error)]
@@ -34,6 +34,14 @@ impl RunFailure {
             bad_input: false,
             link_lost: false,
             interrupted: false,
+        }
+    }
+
+    /// A request that cannot be met: exit code 2.
+    pub fn refused(message: impl Into<String>, hint: impl Into<String>) -> Self {
+        RunFailure {
+            bad_input: true,
+            ..RunFailure::new(message, Some(hint.into()))
         }
     }
 
@@ -163,15 +171,6 @@ impl From<ConnectError> for RunFailure {
         RunFailure {
             bad_input: error.bad_input(),
             interrupted: error.is_interrupt(),
-            ..RunFailure::new(error.to_string(), error.hint())
-        }
-    }
-}
-
-impl From<StationError> for RunFailure {
-    fn from(error: StationError) -> Self {
-        RunFailure {
-            bad_input: error.is_bad_input(),
             ..RunFailure::new(error.to_string(), error.hint())
         }
     }

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::protocol::message::Endpoints;
+use crate::protocol::endpoints::Endpoints;
 
 /// A file is to be sent.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

@@ -7,9 +7,8 @@ use serde_json::{Value, json};
 
 use super::*;
 use crate::protocol::end_report::EndReport;
-use crate::protocol::message::{
-    BusyInfo, CmListening, Drained, Endpoints, LinkLayer, PerftestEnd, QpEndpoint, SetupArray,
-};
+use crate::protocol::endpoints::{Endpoints, LinkLayer, QpEndpoint};
+use crate::protocol::message::{BusyInfo, CmListening, Drained, PerftestEnd, SetupArray};
 use crate::protocol::posts::Posts;
 use report::text::{MAX_CHARS, printable};
 

@@ -7,33 +7,22 @@
 use std::io;
 use std::net::{Shutdown, SocketAddr, TcpStream};
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use crossbeam::channel::{Receiver, RecvTimeoutError, Sender, TryRecvError, bounded};
 
-use crate::protocol::error::{FrameError, LinkError};
-use crate::protocol::frame::{self, MAX_FRAME_BYTES};
+use crate::protocol::error::LinkError;
+use crate::protocol::frame::{self};
 use crate::protocol::message::Message;
 use crate::protocol::transmit::{WRITE_TIMEOUT, WriteError, write_frame};
+pub use shared::{HEARTBEAT_EVERY, SILENCE_LIMIT};
+use shared::{READ_TIMEOUT, STALL_LIMIT, Shared, TCP_USER_TIMEOUT, Unread, io_error};
 use threads::{beat_until_end, read_until_end};
 
+mod shared;
 mod threads;
-
-/// Time between two heart-beats.
-pub const HEARTBEAT_EVERY: Duration = Duration::from_millis(250);
-
-/// A peer that has been silent for so long is taken for dead. With the grain of the reads, lateness of the
-/// threads and flushing the QPs a person hears of it within 2 s; a peer whose heart-beat is a second late is still alive.
-pub const SILENCE_LIMIT: Duration = Duration::from_millis(1250);
-
-/// A peer that has taken no byte for so long is taken for dead. Shorter than the silence, because the
-/// first write of a frame may take some bytes and still wait its full time.
-const STALL_LIMIT: Duration = Duration::from_millis(1150);
-
-/// One read waits so long: the grain in which silence is measured.
-const READ_TIMEOUT: Duration = Duration::from_millis(100);
 
 /// How often a wait looks at its stop flag.
 const STOP_CHECK_EVERY: Duration = Duration::from_millis(20);
@@ -41,14 +30,8 @@ const STOP_CHECK_EVERY: Duration = Duration::from_millis(20);
 /// How long a closing link waits for the peer to have read the last frame.
 const LINGER: Duration = Duration::from_millis(250);
 
-/// How long the kernel keeps trying to deliver to a host that does not answer. Silence is judged here, by
-/// [`SILENCE_LIMIT`]; this only frees the kernel's socket after that.
-const TCP_USER_TIMEOUT: Duration = Duration::from_secs(5);
-
 /// The protocol is turn by turn, so few messages are ever unread; more is not a peer but a flood.
 const MAX_UNREAD_FRAMES: usize = 32;
-const MAX_UNREAD_BYTES: usize = 3 * MAX_FRAME_BYTES;
-
 /// A connection whose handshake is done. Usable from several threads. Dropping it sends what was
 /// written, closes, and takes at most a quarter of a second.
 #[derive(Debug)]
@@ -58,28 +41,6 @@ pub struct Link {
     reader_done: Receiver<()>,
     heartbeat_stop: Option<Sender<()>>,
     threads: Vec<JoinHandle<()>>,
-}
-
-#[derive(Debug)]
-struct Shared {
-    stream: TcpStream,
-    peer: SocketAddr,
-    /// Held while a frame is written, so that frames do not mix.
-    writing: Mutex<()>,
-    /// The first thing that ended the link.
-    failure: OnceLock<LinkError>,
-    unread_bytes: AtomicUsize,
-    /// How often this end's work has moved.
-    progress: AtomicU64,
-    /// How often the peer's has, as its last heart-beat told.
-    peer_progress: AtomicU64,
-}
-
-#[derive(Debug)]
-struct Unread {
-    message: Message,
-    bytes: usize,
-    arrived: Instant,
 }
 
 impl Link {
@@ -303,68 +264,6 @@ impl Drop for Link {
     }
 }
 
-impl Shared {
-    fn lock(&self) -> MutexGuard<'_, ()> {
-        self.writing.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn taken(&self, unread: Unread) -> Message {
-        self.unread_bytes.fetch_sub(unread.bytes, Ordering::Relaxed);
-        unread.message
-    }
-
-    fn ended(&self) -> LinkError {
-        self.failure
-            .get()
-            .cloned()
-            .unwrap_or(LinkError::PeerClosed { peer: self.peer })
-    }
-
-    /// Half a frame may be out: nothing more can be sent, so the link ends. Returns why, which may be
-    /// what the reader found before.
-    fn write_failed(&self, error: WriteError) -> LinkError {
-        let failure = match error {
-            WriteError::Stalled(silent) => self.silent(silent),
-            WriteError::Io(error) => self.io_failure("sending to", error),
-        };
-        let failure = self.failure.get_or_init(|| failure).clone();
-        let _ = self.stream.shutdown(Shutdown::Both);
-        failure
-    }
-
-    fn silent(&self, silent: Duration) -> LinkError {
-        LinkError::PeerSilent {
-            peer: self.peer,
-            seconds: silent.as_secs_f64(),
-        }
-    }
-
-    fn io_failure(&self, operation: &'static str, error: io::Error) -> LinkError {
-        match error.kind() {
-            io::ErrorKind::ConnectionReset
-            | io::ErrorKind::ConnectionAborted
-            | io::ErrorKind::BrokenPipe
-            | io::ErrorKind::NotConnected => LinkError::PeerClosed { peer: self.peer },
-            io::ErrorKind::TimedOut => self.silent(TCP_USER_TIMEOUT),
-            _ => io_error(operation, self.peer, error),
-        }
-    }
-
-    fn frame_failure(&self, error: FrameError) -> LinkError {
-        match error {
-            FrameError::Closed => LinkError::PeerClosed { peer: self.peer },
-            FrameError::Io(error) => {
-                let error = Arc::try_unwrap(error).unwrap_or_else(|error| error.kind().into());
-                self.io_failure("reading from", error)
-            }
-            source => LinkError::Protocol {
-                peer: self.peer,
-                source,
-            },
-        }
-    }
-}
-
 fn configure(stream: &TcpStream) -> io::Result<()> {
     stream.set_nonblocking(false)?;
     stream.set_nodelay(true)?;
@@ -379,12 +278,4 @@ fn configure(stream: &TcpStream) -> io::Result<()> {
 
 fn spawn(name: &str, body: impl FnOnce() + Send + 'static) -> io::Result<JoinHandle<()>> {
     thread::Builder::new().name(name.into()).spawn(body)
-}
-
-fn io_error(operation: &'static str, peer: SocketAddr, error: io::Error) -> LinkError {
-    LinkError::Io {
-        operation,
-        peer,
-        source: Arc::new(error),
-    }
 }

@@ -4,8 +4,10 @@ use serde_json::json;
 
 use super::*;
 use crate::node::memory_needs::DeviceKind;
+use crate::plan::case::Mtu;
 use crate::plan::case::{ConnectMode, CqMode, Op, PollMode, Stop, Transport, Warmup};
 use crate::protocol::device_limits::DeviceLimits;
+use crate::protocol::endpoints::{LinkLayer, QpEndpoint, gid_text};
 use crate::protocol::mistake::Mistake;
 use verbs::QpState;
 

@@ -5,6 +5,7 @@ pub mod clock_offset;
 pub mod device_limits;
 mod dial;
 pub mod end_report;
+pub mod endpoints;
 pub mod error;
 mod exchange;
 pub mod failure;

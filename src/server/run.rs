@@ -7,8 +7,8 @@ use crate::datapath::Phase;
 use crate::metrics::counters::CounterWatch;
 use crate::plan::{Case, ConnectMode, Stop};
 
-use crate::node::connect_cm::accept_lanes;
 use crate::node::fabric::{Fabric, Side};
+use crate::node::lanes_by_cm::accept_lanes;
 use crate::node::rig::{self, Broken, Rig};
 use crate::node::station::Station;
 use crate::protocol::end_report::{DeviceCounters, EndReport};

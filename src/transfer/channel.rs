@@ -5,10 +5,11 @@ use std::sync::Arc;
 
 use crate::node::fabric::psns;
 use crate::node::memory_needs::{MemoryNeeds, MemoryOffer};
+use crate::node::port_path;
 use crate::node::station::Station;
+use crate::protocol::endpoints::{Endpoints, QpEndpoint};
 use crate::protocol::failure::RunFailure;
 use crate::protocol::file_message::ChannelSettings;
-use crate::protocol::message::{self, Endpoints, QpEndpoint, gid_text};
 use verbs::{
     Access, AsyncEvent, AsyncEvents, Bell, CompletionChannel, CompletionQueue, Gid, LinkLayer,
     MemoryRegion, Path, Port, Poster, ProtectionDomain, QpCapacity, QueuePair, Reliability,
@@ -163,24 +164,18 @@ impl Channel {
             Side::Receiver => (self.memory.address(), self.memory.rkey()),
         };
         let qps = (0..).zip(self.qps.iter().zip(&self.psns));
+        let qps = qps
+            .map(|(index, (qp, &psn)): (u64, _)| QpEndpoint {
+                qpn: qp.qpn(),
+                psn,
+                address: address + index * length,
+                rkey,
+                length,
+            })
+            .collect();
         Endpoints {
-            mtu_bytes: self.port.info.active_mtu_bytes,
             max_rd_atomic: 1,
-            lid: self.port.info.lid,
-            gid: gid_text(self.port.gid.map_or([0; 16], |entry| entry.gid.0)),
-            link_layer: match self.port.info.link_layer {
-                LinkLayer::Ethernet => message::LinkLayer::Ethernet,
-                LinkLayer::Infiniband => message::LinkLayer::Infiniband,
-            },
-            qps: qps
-                .map(|(index, (qp, &psn)): (u64, _)| QpEndpoint {
-                    qpn: qp.qpn(),
-                    psn,
-                    address: address + index * length,
-                    rkey,
-                    length,
-                })
-                .collect(),
+            ..port_path::endpoints(&self.port, qps)
         }
     }
 

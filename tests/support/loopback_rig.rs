@@ -11,8 +11,8 @@ use rocebench::metrics::clock::Clock;
 use rocebench::metrics::histogram::Digits;
 use rocebench::node::fabric::{Fabric, Side};
 use rocebench::plan::{Case, ConnectMode, CqMode, Op, PollMode, Stop, Transport, Warmup};
+use rocebench::protocol::endpoints::Endpoints;
 use rocebench::protocol::failure::RunFailure;
-use rocebench::protocol::message::Endpoints;
 use verbs::{AsyncEvents, Port, PortRequest, WcBatch, select};
 
 #[path = "../../crates/verbs/tests/support/null_library.rs"]

@@ -12,9 +12,11 @@ use report::statistics::{FEWEST_PAIRS, Looks, Turn, Verdict, goes_first, ratio_i
 
 use crate::coordinator::against::metric::Metric;
 use crate::coordinator::against::perftest_run::{PerftestFailure, ask, run_perftest};
+use crate::coordinator::error::{Halt, SweepError};
+use crate::coordinator::options::{Against, SweepOptions, Target};
 use crate::coordinator::run::PathFacts;
 use crate::coordinator::session::Session;
-use crate::coordinator::sweep::{Halt, SweepError, SweepOptions, Sweeper, Target};
+use crate::coordinator::sweeper::Sweeper;
 use crate::node::perftest_launch::{Seat, equipped};
 use crate::node::station::Station;
 use crate::protocol::failure::RunFailure;
@@ -24,17 +26,6 @@ const MOST_FAILURES: u32 = 3;
 
 /// Bounds of the messages of a latency run, which perftest keeps a time of each.
 const LATENCY_MESSAGES: std::ops::RangeInclusive<u64> = 1_000..=1_000_000;
-
-/// How many pairs, and how long perftest may take.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Against {
-    /// Least pairs that count; even.
-    pub pairs: u32,
-    /// Most pairs, failed ones included; even.
-    pub max_pairs: u32,
-    /// Longest time for each end of perftest beyond its measurement.
-    pub limit: Duration,
-}
 
 fn programs(options: &SweepOptions) -> Vec<Program> {
     let mut programs = Vec::new();

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use crate::perftest::{Child, Ended, Figure, Job, Program, figure, measuring};
 
-use crate::coordinator::sweep::Observer;
+use crate::coordinator::observer::Observer;
 use crate::node::perftest_launch::Seat;
 use crate::protocol::error::LinkError;
 use crate::protocol::failure::RunFailure;

@@ -1,10 +1,9 @@
 //! `--connect cm`: the QPs of both ends meet through rdma_cm. The server's end listens and tells where
-//! ([`CmListening`](super::message::CmListening)); the client's asks for one connection a QP, several at a time, and
+//! ([`CmListening`](crate::protocol::message::CmListening)); the client's asks for one connection a QP, several at a time, and
 //! each request says in its private data which run and which QP it is for. What a QP's transitions are followed by
 //! is the caller's; addresses of memory and all else stay with the control connection.
 
 mod dialer;
-mod lanes;
 mod listener;
 mod private_data;
 mod terms;
@@ -17,9 +16,8 @@ use verbs::cm::{CmChannel, CmError, CmId, CmTransitionError};
 use crate::protocol::failure::RunFailure;
 
 pub(crate) use dialer::{Caller, CmTimes};
-pub(crate) use lanes::{accept_lanes, dial_lanes};
 pub(crate) use listener::Listener;
-pub(crate) use terms::{Terms, check_faults, check_port, check_sweep};
+pub(crate) use terms::{Terms, check_port};
 
 /// The ids of established connections. Dropped, it ends them.
 pub(crate) struct Connections {

@@ -3,14 +3,11 @@
 
 use std::net::IpAddr;
 
-use crate::plan::{Case, ConnectMode};
-use verbs::cm::{CmAddress, CmChannel, CmParameters};
+use verbs::cm::{CmAddress, CmParameters};
 use verbs::{LinkLayer, Port};
 
 use super::private_data::{BYTES, Nonce, PrivateData, Role};
-use crate::coordinator::sweep::{SweepError, SweepOptions};
 use crate::node::port_path::Agreed;
-use crate::node::station::Station;
 use crate::protocol::failure::RunFailure;
 
 /// What is the same for all connections of a run, at one end.
@@ -93,7 +90,7 @@ fn same_family(here: IpAddr, there: IpAddr) -> Result<(), RunFailure> {
     if here.is_ipv4() == there.is_ipv4() {
         return Ok(());
     }
-    Err(refused(
+    Err(RunFailure::refused(
         format!(
             "the GID here is that of {here} and the peer's that of {there}: one is IPv4, the other IPv6"
         ),
@@ -107,7 +104,7 @@ pub(crate) fn local_address(port: &Port) -> Result<CmAddress, RunFailure> {
     check_port(port)?;
     match port.gid {
         Some(entry) => Ok(CmAddress::local(name, port.info.port, &entry)),
-        None => Err(refused(
+        None => Err(RunFailure::refused(
             format!("{name} has no address for rdma_cm"),
             "give its network interface one",
         )),
@@ -121,7 +118,7 @@ pub(crate) fn local_address(port: &Port) -> Result<CmAddress, RunFailure> {
 pub(crate) fn check_port(port: &Port) -> Result<(), RunFailure> {
     let name = port.context.name();
     if !port.context.library().is_system() {
-        return Err(refused(
+        return Err(RunFailure::refused(
             format!(
                 "{name}, the embedded software device, has no connection manager: --connect cm needs a device of the kernel's"
             ),
@@ -129,7 +126,7 @@ pub(crate) fn check_port(port: &Port) -> Result<(), RunFailure> {
         ));
     }
     if port.info.link_layer == LinkLayer::Infiniband {
-        return Err(refused(
+        return Err(RunFailure::refused(
             format!(
                 "{name} port {} is an InfiniBand port, whose IP addresses belong to IPoIB interfaces that rocebench \
                  does not know: --connect cm is for RoCE ports",
@@ -139,45 +136,6 @@ pub(crate) fn check_port(port: &Port) -> Result<(), RunFailure> {
         ));
     }
     Ok(())
-}
-
-fn refused(message: String, hint: &str) -> RunFailure {
-    RunFailure {
-        bad_input: true,
-        ..RunFailure::new(message, Some(hint.into()))
-    }
-}
-
-/// Before a device is looked for: `--faults` is for one that rdma_cm does not serve.
-///
-/// # Errors
-/// Both were asked for.
-pub(crate) fn check_faults(options: &SweepOptions) -> Result<(), SweepError> {
-    if options.ends.station.request.faults.is_none() || !any(&options.sweep.cases) {
-        return Ok(());
-    }
-    Err(SweepError::Refused(refused(
-        "--faults is for the embedded software device, which has no connection manager for --connect cm".to_owned(),
-        "leave one of them out; below Soft-RoCE, `tc qdisc add dev ETH root netem loss 1%` loses packets",
-    )))
-}
-
-fn any(cases: &[Case]) -> bool {
-    cases.iter().any(|case| case.connect == ConnectMode::Cm)
-}
-
-/// Before a sweep bothers its peer: whether this end can do what its cases ask for.
-///
-/// # Errors
-/// The port, the kernel or this system's libraries cannot.
-pub(crate) fn check_sweep(options: &SweepOptions, station: &Station) -> Result<(), SweepError> {
-    if !any(&options.sweep.cases) {
-        return Ok(());
-    }
-    check_port(station.port())
-        .and_then(|()| CmChannel::open().map_err(RunFailure::from))
-        .map(drop)
-        .map_err(SweepError::Refused)
 }
 
 #[cfg(test)]

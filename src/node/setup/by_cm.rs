@@ -15,8 +15,9 @@ use crate::node::setup::bench::{Bench, Connected, failed};
 use crate::node::setup::by_tcp::array;
 use crate::node::setup::steps::{Step, StepTimes};
 use crate::node::setup::watch::Watch;
+use crate::protocol::endpoints::Endpoints;
 use crate::protocol::failure::RunFailure;
-use crate::protocol::message::{Endpoints, Message, SetupArray};
+use crate::protocol::message::{Message, SetupArray};
 use crate::protocol::time_limits::SETUP_LIMIT;
 
 /// What an end keeps from round to round.

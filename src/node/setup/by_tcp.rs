@@ -13,7 +13,8 @@ use crate::node::rig::Broken;
 use crate::node::setup::bench::{Bench, Connected};
 use crate::node::setup::steps::{Step, StepTimes};
 use crate::node::setup::watch::Watch;
-use crate::protocol::message::{Endpoints, Message, QpEndpoint, SetupArray};
+use crate::protocol::endpoints::{Endpoints, QpEndpoint};
+use crate::protocol::message::{Message, SetupArray};
 use crate::protocol::time_limits::SETUP_LIMIT;
 
 /// Sets the QPs of a round up; returns when this end's are in RTS.

@@ -7,7 +7,7 @@ use std::time::Instant;
 
 use crossbeam::channel::{Receiver, RecvTimeoutError, Sender, TrySendError};
 
-use super::{
+use super::shared::{
     HEARTBEAT_EVERY, MAX_UNREAD_BYTES, READ_TIMEOUT, SILENCE_LIMIT, STALL_LIMIT, Shared, Unread,
 };
 use crate::protocol::error::{FrameError, LinkError};

@@ -10,3 +10,13 @@ pub fn utc_now() -> String {
         .format(&Rfc3339)
         .unwrap_or_default()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_present_time_can_be_read_back() {
+        assert!(OffsetDateTime::parse(&utc_now(), &Rfc3339).is_ok_and(|now| now.year() > 2000));
+    }
+}

@@ -2,16 +2,16 @@
 
 use std::sync::atomic::AtomicBool;
 
-use crate::coordinator::session::{LocalServer, Session, dial};
-use crate::coordinator::sweep::{Ends, SweepError, Target};
+use crate::lesson::{Begin, Event, Outcome, Step, Teacher};
 use crate::machine::host;
 use crate::protocol::failure::RunFailure;
 use crate::protocol::feature::Feature;
+use crate::protocol::lesson_message::Lesson;
 use crate::protocol::message::Message;
 
-use super::step::{Begin, Event, Step};
-use super::teacher::Teacher;
-use super::{Lesson, Mishap};
+use super::error::SweepError;
+use super::options::{Ends, Target};
+use super::session::{LocalServer, Session, dial};
 
 /// How to give a lesson.
 pub struct LessonOptions {
@@ -21,15 +21,6 @@ pub struct LessonOptions {
     pub text: String,
     /// Between whom.
     pub ends: Ends,
-}
-
-/// What a lesson came to.
-#[derive(Debug)]
-pub struct Outcome {
-    /// The error that came.
-    pub mishap: Option<Mishap>,
-    /// The message is where it should be.
-    pub arrived: bool,
 }
 
 /// A lesson that could not be given.

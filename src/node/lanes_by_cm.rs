@@ -3,12 +3,13 @@
 use crate::datapath::Lane;
 use crate::node::fabric::Fabric;
 use crate::node::port_path::Agreed;
+use crate::protocol::endpoints::Endpoints;
 use crate::protocol::failure::RunFailure;
 use crate::protocol::link::Link;
-use crate::protocol::message::{CmListening, Endpoints, Message};
+use crate::protocol::message::{CmListening, Message};
 use verbs::cm::CmId;
 
-use super::{Caller, Listener, Terms};
+use super::connect_cm::{Caller, Listener, Terms};
 
 /// The client's: connects the QPs to those of the server's listener.
 ///

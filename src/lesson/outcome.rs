@@ -1,8 +1,17 @@
-//! What came of a mistake, and which errors each promises.
+//! What came of a lesson and of its mistake, and which errors each mistake promises.
 
-use crate::protocol::message::EndpointsError;
+use crate::protocol::endpoints::EndpointsError;
 use crate::protocol::mistake::Mistake;
 use verbs::{Operation, VerbsError, WcStatus};
+
+/// What a lesson came to.
+#[derive(Debug)]
+pub struct Outcome {
+    /// The error that came.
+    pub mishap: Option<Mishap>,
+    /// The message is where it should be.
+    pub arrived: bool,
+}
 
 /// What came of a mistake.
 #[derive(Debug)]

@@ -1,0 +1,74 @@
+//! Why a sweep could not begin, or ends before its last run.
+
+use crate::node::station::StationError;
+use crate::protocol::error::ConnectError;
+use crate::protocol::failure::RunFailure;
+use crate::protocol::feature::FeatureMissing;
+
+/// A sweep that could not begin.
+#[derive(Debug, thiserror::Error)]
+pub enum SweepError {
+    /// No connection to the server.
+    #[error(transparent)]
+    Connect(#[from] ConnectError),
+    /// No device here.
+    #[error(transparent)]
+    Station(#[from] StationError),
+    /// The other end could not be started in this process.
+    #[error("cannot start the other end in this process: {0}")]
+    Local(#[source] std::io::Error),
+    /// The link broke before the first run.
+    #[error(transparent)]
+    Link(#[from] crate::protocol::error::LinkError),
+    /// An end cannot do what the sweep asks for.
+    #[error(transparent)]
+    Refused(RunFailure),
+    /// The server is too old, or was not started for it.
+    #[error(transparent)]
+    FeatureMissing(#[from] FeatureMissing),
+}
+
+impl SweepError {
+    /// What to do next.
+    pub fn hint(&self) -> Option<String> {
+        match self {
+            SweepError::Connect(error) => error.hint(),
+            SweepError::Station(error) => error.hint(),
+            SweepError::Link(error) => error.hint(),
+            SweepError::Local(_) => None,
+            SweepError::Refused(failure) => failure.hint.clone(),
+            SweepError::FeatureMissing(missing) => Some(missing.hint()),
+        }
+    }
+
+    /// Whether the request is at fault.
+    pub fn is_bad_input(&self) -> bool {
+        match self {
+            SweepError::Connect(error) => error.bad_input(),
+            SweepError::Station(error) => error.is_bad_input(),
+            SweepError::Link(error) => error.bad_input(),
+            SweepError::Local(_) => false,
+            SweepError::Refused(failure) => failure.bad_input,
+            SweepError::FeatureMissing(_) => true,
+        }
+    }
+
+    /// Whether the user stopped it.
+    pub fn is_interrupt(&self) -> bool {
+        match self {
+            SweepError::Connect(error) => error.is_interrupt(),
+            SweepError::Refused(failure) => failure.interrupted,
+            _ => false,
+        }
+    }
+}
+
+/// Why a sweep ends before its last run.
+pub(crate) enum Halt {
+    /// The user stopped it.
+    Interrupted,
+    /// The peer cannot be reached again.
+    Lost(ConnectError),
+    /// This end cannot go on.
+    Broken(SweepError),
+}
