@@ -233,7 +233,7 @@ fn links_between_pages_lead_somewhere() {
 
 #[test]
 fn protocol_page_has_every_message() {
-    let source = page("src/control/message.rs");
+    let source = page("src/protocol/message.rs");
     let page = page("docs/protocol.md");
     let kinds: Vec<_> = source
         .lines()
