@@ -1,12 +1,12 @@
-//! Completion channels: events of CQs, for programs that sleep.
+//! Completion channels: events of CQs, for programs that sleep. It must not know the verbs structs of CQs but as
+//! pointers.
 
 use std::io;
-use std::os::raw::{c_int, c_uint, c_void};
+use std::os::raw::{c_int, c_void};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use rdma_sys::{ibv_comp_channel, ibv_context, ibv_cq};
 
-use super::cq::Cq;
 use super::errno::{code, pointer_or_errno, zero_or_errno};
 use super::events::Queue;
 use super::users::Users;
@@ -128,13 +128,4 @@ pub unsafe extern "C" fn get_cq_event(
             cq_context.write((*source).cq_context);
         }
     }))
-}
-
-/// `ibv_ack_cq_events(3)`.
-///
-/// # Safety
-/// As for libibverbs.
-pub unsafe extern "C" fn ack_cq_events(cq: *mut ibv_cq, events: c_uint) {
-    // SAFETY: a live CQ.
-    unsafe { Cq::of(cq) }.completion_acks.acknowledge(events);
 }
