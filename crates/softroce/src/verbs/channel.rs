@@ -32,7 +32,7 @@ struct Object {
 pub(super) struct Channel {
     pub(super) notices: Arc<Queue<Notice>>,
     pub(super) users: Users,
-    cqs: Mutex<Vec<Arc<transport::Cq>>>,
+    cqs: Mutex<Vec<transport::Cq>>,
 }
 
 impl Channel {
@@ -45,18 +45,18 @@ impl Channel {
         unsafe { &(*channel.cast::<Object>()).inner }
     }
 
-    fn cqs(&self) -> MutexGuard<'_, Vec<Arc<transport::Cq>>> {
+    fn cqs(&self) -> MutexGuard<'_, Vec<transport::Cq>> {
         self.cqs.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// A CQ whose events come here.
-    pub(super) fn serve(&self, cq: &Arc<transport::Cq>) {
-        self.cqs().push(Arc::clone(cq));
+    pub(super) fn serve(&self, cq: &transport::Cq) {
+        self.cqs().push(cq.clone());
     }
 
     /// It is about to be destroyed.
-    pub(super) fn leave(&self, cq: &Arc<transport::Cq>) {
-        self.cqs().retain(|served| !Arc::ptr_eq(served, cq));
+    pub(super) fn leave(&self, cq: &transport::Cq) {
+        self.cqs().retain(|served| served != cq);
     }
 
     /// The next event. Programs exist that ask for one on a CQ, take a few of its completions, and wait (perftest's

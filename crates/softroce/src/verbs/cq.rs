@@ -29,7 +29,7 @@ pub(super) struct Object {
 
 /// What is behind the verbs struct.
 pub(super) struct Cq {
-    pub(super) transport: Arc<transport::Cq>,
+    pub(super) transport: transport::Cq,
     pub(super) users: Users,
     pub(super) completion_acks: Arc<Acks>,
     pub(super) async_acks: Arc<Acks>,

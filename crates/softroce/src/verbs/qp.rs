@@ -24,7 +24,7 @@ pub(super) struct Object {
 
 /// What is behind the verbs struct.
 pub(super) struct Qp {
-    pub(super) transport: Arc<transport::Qp>,
+    pub(super) transport: transport::Qp,
     pub(super) kind: Kind,
     pub(super) acks: Arc<Acks>,
     /// Made with operations for `ibv_wr_*`, and their collected requests.
