@@ -18,8 +18,8 @@ const ALLOWED: [&str; 15] = [
     "transport/fetches.rs",
     "transport/messages.rs",
     "transport/replies.rs",
-    "transport/request_packets.rs",
     "transport/send_queue.rs",
+    "transport/trains.rs",
     "transport/transmit.rs",
     "transport/unreliable.rs",
     // Functions whose callers vouch for memory.

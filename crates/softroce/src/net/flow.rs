@@ -3,6 +3,7 @@
 use std::net::{IpAddr, SocketAddr};
 
 use super::sockets::SendOptions;
+use super::train_limits::MAX_TRAIN_PACKETS;
 use crate::wire::{IcrcAddresses, IcrcSeed, UDP_PORT};
 
 /// IPv4 flags of all our packets: "don't fragment".
@@ -35,7 +36,7 @@ impl Flow {
             source_port: port,
             traffic_class: 0,
             hop_limit: 0,
-            max_packets: super::MAX_TRAIN_PACKETS,
+            max_packets: MAX_TRAIN_PACKETS,
         }
     }
 

@@ -20,7 +20,7 @@
 
 use std::net::IpAddr;
 
-use super::MAX_TRAIN_PACKETS;
+use super::train_limits::MAX_TRAIN_PACKETS;
 use crate::wire::POLYNOMIAL;
 
 /// Steps that a counter makes from one packet to the next of ours at most.

@@ -11,7 +11,7 @@ use std::slice;
 
 use super::flow::Flow;
 use super::sockets::{SendOptions, Socket};
-use super::{MAX_TRAIN_BYTES, MAX_TRAIN_PACKETS};
+use super::train_limits::{MAX_TRAIN_BYTES, MAX_TRAIN_PACKETS};
 use crate::wire::{ICRC_BYTES, IcrcSeed};
 
 /// Payloads up to this are copied: one piece more costs the kernel about as much as that.

@@ -6,13 +6,13 @@ use std::net::IpAddr;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use super::MAX_TRAIN_PACKETS;
 use super::counters::Counters;
 use super::flow::Flow;
 use super::impairment::{Impairment, Transit};
 use super::sockets::{Socket, now_ns};
 use super::tap::Tap;
 use super::train::Train;
+use super::train_limits::MAX_TRAIN_PACKETS;
 
 /// How long a send may wait for room in the socket, in milliseconds.
 const PATIENCE_MS: i32 = 1;

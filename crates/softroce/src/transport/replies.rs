@@ -1,78 +1,31 @@
 //! What a responder owes, sent in the order of the requests: acknowledgements, refusals, READ responses, results of
 //! atomics (InfiniBand specification 9.7.5).
 
-use super::core::Statistics;
 use super::memory::Access;
-use super::qp::{Path, Scene};
-use super::request_packets::{PKEY, push};
-use super::responder::Responder;
-use super::transmit::with_train;
+use super::path::Path;
+use super::request_packets::PKEY;
+use super::responder::{Reply, Responder};
+use super::statistics::Statistics;
+use super::trains::{push, with_train};
+use super::work::QpWork;
 use crate::net::Train;
 use crate::wire::{Aeth, Bth, Extended, NakCode, Opcode, Packet, Psn, Reth, Service, Syndrome};
 
 /// No credits are counted: the requester may send as it likes (specification 9.7.7.2).
 const UNLIMITED: Syndrome = Syndrome::Ack { credits: 31 };
 
-/// Something owed. `completed` is the message sequence number that goes with it.
-#[derive(Clone, Copy, Debug)]
-pub(super) enum Reply {
-    Acknowledge {
-        psn: Psn,
-        completed: u32,
-    },
-    Refuse {
-        psn: Psn,
-        syndrome: Syndrome,
-        completed: u32,
-    },
-    Atomic {
-        psn: Psn,
-        original: u64,
-        completed: u32,
-    },
-    Read {
-        psn: Psn,
-        reth: Reth,
-        packets: u32,
-        sent_packets: u32,
-        completed: u32,
-    },
-}
-
-impl Reply {
-    pub(super) fn read(psn: Psn, reth: Reth, packets: u32, completed: u32) -> Reply {
-        Reply::Read {
-            psn,
-            reth,
-            packets,
-            sent_packets: 0,
-            completed,
-        }
-    }
-
-    /// The PSN that it answers, of a READ that of the response's last packet.
-    pub(super) fn psn(&self) -> Psn {
-        match *self {
-            Reply::Acknowledge { psn, .. }
-            | Reply::Refuse { psn, .. }
-            | Reply::Atomic { psn, .. } => psn,
-            Reply::Read { psn, packets, .. } => psn.plus(packets - 1),
-        }
-    }
-}
-
 /// Trains of answers being built.
 struct Paying<'a> {
     train: &'a mut Train,
     path: &'a Path,
-    scene: Scene<'a>,
+    work: QpWork<'a>,
     most_packets: usize,
     sent_trains: usize,
 }
 
 impl Responder {
     /// Sends what is owed, but not many more than `trains` trains of READ responses.
-    pub(super) fn pay(&mut self, scene: Scene<'_>, trains: usize) {
+    pub(super) fn pay(&mut self, work: QpWork<'_>, trains: usize) {
         let Some(path) = self.path.clone() else {
             self.replies.clear();
             return;
@@ -82,8 +35,8 @@ impl Responder {
             let mut paying = Paying {
                 train,
                 path: &path,
-                scene,
-                most_packets: scene.core.transmitter.max_train_packets(),
+                work,
+                most_packets: work.core.transmitter.max_train_packets(),
                 sent_trains: 0,
             };
             while paying.sent_trains < trains
@@ -100,7 +53,7 @@ impl Responder {
     /// Adds an acknowledgement to a train of requests, if that is all that is owed and it fits.
     pub(super) fn append_acknowledgement(
         &mut self,
-        scene: Scene<'_>,
+        work: QpWork<'_>,
         train: &mut Train,
         path: &Path,
     ) {
@@ -118,7 +71,7 @@ impl Responder {
             // SAFETY: there is no payload.
             unsafe { push(train, &packet, 0, std::iter::empty()) };
             self.replies.clear();
-            Statistics::count(&scene.core.statistics.acks_sent);
+            Statistics::count(&work.core.statistics.acks_sent);
         }
     }
 }
@@ -156,7 +109,7 @@ fn short(
 impl Paying<'_> {
     /// Adds a reply, of a READ one packet. `true` when it is done.
     fn add(&mut self, reply: &mut Reply) -> bool {
-        let statistics = &self.scene.core.statistics;
+        let statistics = &self.work.core.statistics;
         match *reply {
             Reply::Acknowledge { psn, completed } => {
                 Statistics::count(&statistics.acks_sent);
@@ -251,9 +204,9 @@ impl Paying<'_> {
             return true;
         }
         let address = reth.address.wrapping_add(offset.into());
-        let from = self.scene.tables.memories.resolve(
+        let from = self.work.tables.memories.resolve(
             reth.rkey,
-            self.scene.qp.pd,
+            self.work.qp.pd,
             address,
             length.into(),
             Access::REMOTE_READ,
@@ -279,7 +232,7 @@ impl Paying<'_> {
         if self.train.packets() == 0 {
             return;
         }
-        self.scene.core.send(self.train);
+        self.work.core.send(self.train);
         self.train.begin(&self.path.flow);
         self.sent_trains += 1;
     }

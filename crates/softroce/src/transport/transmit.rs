@@ -1,31 +1,22 @@
 //! Requests become packets: segmentation to the path MTU, trains of packets, the window, what READs and atomics
 //! have to wait for (InfiniBand specification 9.4, 9.6).
 
-use std::cell::RefCell;
 use std::sync::atomic::Ordering;
 
+use super::completion::Status;
 use super::copy;
 use super::memory::Access;
+use super::path::Path;
 use super::peer::DATAGRAM_OVERHEAD_BYTES;
-use super::qp::{Path, Scene};
-use super::request_packets::{PKEY, atomic_header, opcode, push, read_part_packets, reth};
-use super::requester::{Requester, TrainOnItsWay};
-use super::send_queue::{Bytes, MAX_MESSAGE_BYTES, Wqe};
-use super::{Kind, Operation, State, Status};
+use super::qp_attributes::{Kind, State};
+use super::request::Operation;
+use super::request_packets::{PKEY, atomic_header, opcode, read_part_packets, reth};
+use super::requester::{ACK_EVERY_PACKETS, Requester, TrainOnItsWay};
+use super::send_queue::{Bytes, Wqe};
+use super::trains::{push, with_train};
+use super::work::QpWork;
 use crate::net::Train;
 use crate::wire::{Extended, Opcode, Packet, Service};
-
-/// A packet in so many asks for an acknowledgement, in a long message too.
-pub(super) const ACK_EVERY_PACKETS: u32 = 16;
-
-thread_local! {
-    static TRAIN: RefCell<Box<Train>> = RefCell::new(Train::new());
-}
-
-/// Lends the thread's train, so that building one allocates nothing.
-pub(super) fn with_train<R>(work: impl FnOnce(&mut Train) -> R) -> R {
-    TRAIN.with_borrow_mut(|train| work(train))
-}
 
 /// A train being built, and what it will be charged with.
 struct Building<'a> {
@@ -38,42 +29,42 @@ struct Building<'a> {
 
 impl Requester {
     /// Sends at most so many trains of what is posted; what is left waits in the peer's line.
-    pub(super) fn transmit(&mut self, scene: Scene<'_>, trains: usize) {
+    pub(super) fn transmit(&mut self, work: QpWork<'_>, trains: usize) {
         // Others wait: stand behind them.
         let behind = self
             .path
             .as_ref()
             .is_some_and(|path| path.peer.has_waiting());
-        if behind && !self.in_burst && self.may_send(scene) {
-            self.wait_in_line(scene);
+        if behind && !self.in_burst && self.may_send(work) {
+            self.wait_in_line(work);
         } else {
-            self.transmit_in_turn(scene, trains);
+            self.transmit_in_turn(work, trains);
         }
     }
 
-    fn may_send(&self, scene: Scene<'_>) -> bool {
-        let state = scene.qp.state();
+    fn may_send(&self, work: QpWork<'_>) -> bool {
+        let state = work.qp.state();
         matches!(state, State::Rts | State::Sqd) && !self.pauses && self.wants_to_send()
     }
 
-    fn wait_in_line(&self, scene: Scene<'_>) {
+    fn wait_in_line(&self, work: QpWork<'_>) {
         if let Some(path) = &self.path
-            && !scene.qp.waits.swap(true, Ordering::Relaxed)
+            && !work.qp.waits.swap(true, Ordering::Relaxed)
         {
-            path.peer.wait(scene.qp.number());
+            path.peer.wait(work.qp.number);
         }
     }
 
     /// As [`Requester::transmit`], for a QP whose turn it is.
-    pub(super) fn transmit_in_turn(&mut self, scene: Scene<'_>, trains: usize) {
-        if scene.qp.state() == State::Rts {
+    pub(super) fn transmit_in_turn(&mut self, work: QpWork<'_>, trains: usize) {
+        if work.qp.state() == State::Rts {
             self.undrain();
         }
-        if !self.may_send(scene) {
+        if !self.may_send(work) {
             return;
         }
-        if scene.qp.kind == Kind::Ud {
-            with_train(|train| self.transmit_datagrams(scene, train));
+        if work.qp.kind == Kind::Ud {
+            with_train(|train| self.transmit_datagrams(work, train));
             return;
         }
         let Some(path) = self.path.clone() else {
@@ -86,47 +77,47 @@ impl Requester {
                 train,
                 path: &path,
                 trains_left: trains,
-                most_packets: scene.core.transmitter.max_train_packets(),
+                most_packets: work.core.transmitter.max_train_packets(),
                 charge_bytes: 0,
             };
-            self.fill(scene, &mut building);
-            if scene.qp.state() != State::Err {
-                append_acknowledgement(scene, &mut building);
-                self.send_train(scene, &mut building);
+            self.fill(work, &mut building);
+            if work.qp.state() != State::Err {
+                append_acknowledgement(work, &mut building);
+                self.send_train(work, &mut building);
             }
         });
         self.note_position();
-        if scene.qp.kind == Kind::Uc {
-            self.complete_sent(scene);
+        if work.qp.kind == Kind::Uc {
+            self.complete_sent(work);
         } else if idle && self.unacked != self.position() {
-            self.watch(scene);
+            self.watch(work);
         }
     }
 
     /// Puts packet after packet into trains until something holds it up.
-    fn fill(&mut self, scene: Scene<'_>, building: &mut Building<'_>) {
+    fn fill(&mut self, work: QpWork<'_>, building: &mut Building<'_>) {
         while self.wants_to_send() {
-            if !self.in_burst && scene.qp.kind == Kind::Rc {
+            if !self.in_burst && work.qp.kind == Kind::Rc {
                 // An answer to this QP lets it go on, not its turn: in line it would be asked for ever.
                 if self.trains_full() {
                     return;
                 }
                 if building.trains_left == 0 || !building.path.peer.is_open() {
-                    self.wait_in_line(scene);
+                    self.wait_in_line(work);
                     return;
                 }
             }
             let index = self.next;
-            if !self.begin(scene, index, building.path.mtu_bytes) {
+            if !self.begin(work, index, building.path.mtu_bytes) {
                 return;
             }
             let Some(wqe) = self.queue.get(index).copied() else {
                 return;
             };
             let sent = if wqe.is_fetch() {
-                self.add_fetch(scene, building, &wqe)
+                self.add_fetch(work, building, &wqe)
             } else {
-                self.add_packet(scene, building, index, &wqe)
+                self.add_packet(work, building, index, &wqe)
             };
             if !sent {
                 return;
@@ -139,7 +130,7 @@ impl Requester {
     }
 
     /// Whether request `index` may be sent, or sent on, now. The first time, it is checked and gets its PSNs.
-    fn begin(&mut self, scene: Scene<'_>, index: u64, mtu_bytes: u32) -> bool {
+    fn begin(&mut self, work: QpWork<'_>, index: u64, mtu_bytes: u32) -> bool {
         let Some(wqe) = self.queue.get(index) else {
             return false;
         };
@@ -161,41 +152,18 @@ impl Requester {
         } else {
             wqe.length_bytes.div_ceil(mtu_bytes).max(1)
         };
-        if let Some(status) = self.check(scene, index, wqe) {
-            self.refuse(scene.qp, index, status);
+        if let Some(status) = self.check(work, index, wqe) {
+            self.refuse(work.qp, index, status);
             return false;
         }
         self.assign(index, packets);
         true
     }
 
-    /// What is wrong with a request on this side.
-    pub(super) fn check(&self, scene: Scene<'_>, index: u64, wqe: &Wqe) -> Option<Status> {
-        if wqe.length_bytes > MAX_MESSAGE_BYTES {
-            return Some(Status::LocalLengthError);
-        }
-        let atomic = wqe.is_fetch() && !matches!(wqe.operation, Operation::Read { .. });
-        if atomic && wqe.length_bytes < 8 {
-            return Some(Status::LocalLengthError);
-        }
-        let need = if wqe.is_fetch() {
-            Access::LOCAL_WRITE
-        } else {
-            Access::NONE
-        };
-        match self.queue.bytes(index) {
-            Bytes::Inline(_) => None,
-            Bytes::Registered(sges) => {
-                let allowed = copy::allowed(&scene.tables.memories, scene.qp.pd, sges, need);
-                (!allowed).then_some(Status::LocalProtectionError)
-            }
-        }
-    }
-
     /// One packet of a SEND or WRITE. `false` if its memory is gone.
     fn add_packet(
         &mut self,
-        scene: Scene<'_>,
+        work: QpWork<'_>,
         building: &mut Building<'_>,
         index: u64,
         wqe: &Wqe,
@@ -206,7 +174,7 @@ impl Requester {
         let offset = self.sent_packets * mtu;
         let length = mtu.min(wqe.length_bytes - offset) as usize;
         let psn = wqe.first_psn.plus(self.sent_packets);
-        let reliable = scene.qp.kind == Kind::Rc;
+        let reliable = work.qp.kind == Kind::Rc;
         let end_of_queue = last && index + 1 == self.limit();
         let ack_request = reliable
             && ((last && wqe.signaled)
@@ -228,7 +196,7 @@ impl Requester {
             },
             payload: &[],
         };
-        self.make_room(scene, building, &packet, length);
+        self.make_room(work, building, &packet, length);
         let added = match self.queue.bytes(index) {
             Bytes::Inline(bytes) => {
                 let end = offset as usize + length;
@@ -245,11 +213,11 @@ impl Requester {
                 true
             }
             Bytes::Registered(sges) => {
-                let memories = &scene.tables.memories;
+                let memories = &work.tables.memories;
                 let pieces = || {
                     copy::pieces(
                         memories,
-                        scene.qp.pd,
+                        work.qp.pd,
                         sges,
                         offset.into(),
                         length,
@@ -269,7 +237,7 @@ impl Requester {
         };
         if !added {
             // The program took memory away that the request still needs.
-            self.refuse(scene.qp, index, Status::LocalProtectionError);
+            self.refuse(work.qp, index, Status::LocalProtectionError);
             return false;
         }
         self.sent_packets += 1;
@@ -278,7 +246,7 @@ impl Requester {
     }
 
     /// A READ request, whole or in part, or an atomic.
-    fn add_fetch(&mut self, scene: Scene<'_>, building: &mut Building<'_>, wqe: &Wqe) -> bool {
+    fn add_fetch(&mut self, work: QpWork<'_>, building: &mut Building<'_>, wqe: &Wqe) -> bool {
         let mtu = building.path.mtu_bytes;
         let psn = wqe.first_psn.plus(self.sent_packets);
         let (packets, opcode, extended, answer_bytes) = match wqe.operation {
@@ -315,7 +283,7 @@ impl Requester {
             extended,
             payload: &[],
         };
-        self.make_room(scene, building, &packet, 0);
+        self.make_room(work, building, &packet, 0);
         // SAFETY: there is no payload.
         unsafe { push(building.train, &packet, 0, std::iter::empty()) };
         building.charge_bytes += i64::from(answer_bytes);
@@ -328,7 +296,7 @@ impl Requester {
     /// Sends the train if the packet does not fit behind it.
     fn make_room(
         &mut self,
-        scene: Scene<'_>,
+        work: QpWork<'_>,
         building: &mut Building<'_>,
         packet: &Packet<'_>,
         payload_bytes: usize,
@@ -336,15 +304,15 @@ impl Requester {
         let fits = building.train.packets() < building.most_packets
             && building.train.takes(packet.header_bytes(), payload_bytes);
         if !fits {
-            self.send_train(scene, building);
+            self.send_train(work, building);
         }
     }
 
-    fn send_train(&mut self, scene: Scene<'_>, building: &mut Building<'_>) {
+    fn send_train(&mut self, work: QpWork<'_>, building: &mut Building<'_>) {
         if building.train.packets() == 0 {
             return;
         }
-        if scene.qp.kind == Kind::Rc {
+        if work.qp.kind == Kind::Rc {
             let charge_bytes = building.charge_bytes
                 + DATAGRAM_OVERHEAD_BYTES
                 + i64::try_from(building.train.bytes()).unwrap_or_default();
@@ -352,31 +320,31 @@ impl Requester {
             self.trains.push_back(TrainOnItsWay { end, charge_bytes });
             building.path.peer.charge(charge_bytes);
         }
-        scene.core.send(building.train);
+        work.core.send(building.train);
         building.train.begin(&building.path.flow);
         building.charge_bytes = 0;
         building.trains_left = building.trains_left.saturating_sub(1);
     }
 
     /// An unreliable QP's requests are done when they are sent.
-    fn complete_sent(&mut self, scene: Scene<'_>) {
+    fn complete_sent(&mut self, work: QpWork<'_>) {
         while self.queue.head < self.next {
-            self.complete_head(scene.qp);
+            self.complete_head(work.qp);
         }
         self.unacked = self.position();
-        self.break_if_failed(scene.qp);
-        self.tell_if_drained(scene.qp);
+        self.break_if_failed(work.qp);
+        self.tell_if_drained(work.qp);
     }
 }
 
 /// An acknowledgement that the QP owes leaves with its request, the last and shortest of the train: an answer to a
 /// message costs no system call of its own.
-fn append_acknowledgement(scene: Scene<'_>, building: &mut Building<'_>) {
+fn append_acknowledgement(work: QpWork<'_>, building: &mut Building<'_>) {
     let packets = building.train.packets();
-    if packets == 0 || packets >= building.most_packets || !scene.qp.owes.load(Ordering::Relaxed) {
+    if packets == 0 || packets >= building.most_packets || !work.qp.owes.load(Ordering::Relaxed) {
         return;
     }
-    if let Some(mut responder) = scene.qp.try_responder() {
-        responder.append_acknowledgement(scene, building.train, building.path);
+    if let Some(mut responder) = work.qp.try_responder() {
+        responder.append_acknowledgement(work, building.train, building.path);
     }
 }
