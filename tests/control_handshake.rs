@@ -220,7 +220,7 @@ fn a_server_that_reflects_the_clients_proof_is_not_trusted() {
                 &Message::Welcome {
                     mac,
                     host: json!(null),
-                    features: Vec::new(),
+                    receives_files: false,
                     clock_ns: None,
                 },
             );

@@ -3,7 +3,6 @@
 use crate::node::station::StationError;
 use crate::protocol::error::ConnectError;
 use crate::protocol::failure::RunFailure;
-use crate::protocol::feature::FeatureMissing;
 
 /// A sweep that could not begin.
 #[derive(Debug, thiserror::Error)]
@@ -23,9 +22,6 @@ pub enum SweepError {
     /// An end cannot do what the sweep asks for.
     #[error(transparent)]
     Refused(RunFailure),
-    /// The server is too old, or was not started for it.
-    #[error(transparent)]
-    FeatureMissing(#[from] FeatureMissing),
 }
 
 impl SweepError {
@@ -37,7 +33,6 @@ impl SweepError {
             SweepError::Link(error) => error.hint(),
             SweepError::Local(_) => None,
             SweepError::Refused(failure) => failure.hint.clone(),
-            SweepError::FeatureMissing(missing) => Some(missing.hint()),
         }
     }
 
@@ -49,7 +44,6 @@ impl SweepError {
             SweepError::Link(error) => error.bad_input(),
             SweepError::Local(_) => false,
             SweepError::Refused(failure) => failure.bad_input,
-            SweepError::FeatureMissing(_) => true,
         }
     }
 

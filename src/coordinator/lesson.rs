@@ -5,7 +5,6 @@ use std::sync::atomic::AtomicBool;
 use crate::lesson::{Begin, Event, Outcome, Step, Teacher};
 use crate::machine::host;
 use crate::protocol::failure::RunFailure;
-use crate::protocol::feature::Feature;
 use crate::protocol::lesson_message::Lesson;
 use crate::protocol::message::Message;
 
@@ -79,9 +78,6 @@ pub fn run_lesson(
         peer,
         station,
     } = dial(&options.ends, local.as_ref(), &facts, stop, false)?;
-    Feature::Explain
-        .demand(peer.address, &peer.features)
-        .map_err(SweepError::from)?;
     let port = station.port().clone();
     // The lesson closes the device itself.
     drop(station);

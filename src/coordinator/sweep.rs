@@ -7,7 +7,6 @@ use std::sync::atomic::AtomicBool;
 use crate::machine::host;
 use crate::node::outcome;
 use crate::node::station::Station;
-use crate::protocol::feature::{Feature, FeatureMissing};
 use crate::protocol::handshake::PeerInfo;
 use crate::protocol::message::Message;
 use report::results::model::{Host, ResultFile, SCHEMA_VERSION};
@@ -18,7 +17,7 @@ use super::against::pairs;
 use super::error::{Halt, SweepError};
 use super::observer::Observer;
 use super::options::{SweepOptions, Target};
-use super::session::{LocalServer, Session, dial};
+use super::session::{LocalServer, dial};
 use super::sweeper::{SweepOutcome, Sweeper};
 
 /// Runs a sweep.
@@ -43,7 +42,6 @@ pub fn run_sweep(
         Target::Remote(..) => None,
     };
     let first = dial(&options.ends, local.as_ref(), &facts, stop, false)?;
-    demand_features(options, &first)?;
     pairs::ask_server(options, &first, stop)?;
     admission::check_sweep(&options.sweep, &first, stop).map_err(SweepError::Refused)?;
     own_host.device = Some(outcome::device(first.station.port()));
@@ -86,16 +84,6 @@ pub fn run_sweep(
         let _ = session.link.send(&Message::Goodbye);
     }
     Ok(sweeper.outcome)
-}
-
-/// Asks no more of the server than it can do.
-fn demand_features(options: &SweepOptions, session: &Session) -> Result<(), FeatureMissing> {
-    options
-        .sweep
-        .cases
-        .iter()
-        .flat_map(Feature::needed_by)
-        .try_for_each(|feature| feature.demand(session.link.peer(), &session.peer.features))
 }
 
 fn peer_host(peer: &PeerInfo) -> Host {

@@ -339,7 +339,7 @@ mod tests {
             address: ([192, 0, 2, 7], 18515).into(),
             version: version.into(),
             host: serde_json::json!({"hostname": "b", "kernel": "6.1", "cores": 2}),
-            features: Vec::new(),
+            receives_files: false,
             clock: None,
         };
         let same = version(&peer(PROGRAM_VERSION));

@@ -132,13 +132,13 @@ fn any_message() -> impl Strategy<Value = Message> {
         (
             prop::option::of(text()),
             any_value(),
-            prop::collection::vec(text(), 0..4),
+            any::<bool>(),
             any::<Option<u64>>()
         )
-            .prop_map(|(mac, host, features, clock_ns)| Message::Welcome {
+            .prop_map(|(mac, host, receives_files, clock_ns)| Message::Welcome {
                 mac,
                 host,
-                features,
+                receives_files,
                 clock_ns,
             }),
         prop::option::of(text()).prop_map(|version| Message::PerftestChecked { version }),

@@ -17,7 +17,6 @@ use crate::protocol::clock_offset::{ClockOffset, wall_clock_ns};
 use crate::protocol::dial::dial;
 use crate::protocol::error::{AcceptError, ConnectError, ExchangeError, FrameError};
 use crate::protocol::exchange::Exchange;
-use crate::protocol::feature::Feature;
 use crate::protocol::link::Link;
 use crate::protocol::message::{BusyInfo, Message};
 use crate::protocol::token::{self, Nonce, Role, Token};
@@ -34,8 +33,8 @@ pub struct PeerInfo {
     pub version: String,
     /// Facts about its host.
     pub host: Value,
-    /// What it can do besides what the protocol's version says; a client tells nothing.
-    pub features: Vec<String>,
+    /// Whether it is a server that was started to receive files.
+    pub receives_files: bool,
     /// How its clock differs from this end's; a server does not ask.
     pub clock: Option<ClockOffset>,
 }
@@ -49,8 +48,8 @@ pub struct ServerTerms {
     pub host: Value,
     /// Time for a whole handshake.
     pub limit: Duration,
-    /// What this server can do, by name.
-    pub features: Vec<String>,
+    /// Whether this server receives files.
+    pub receives_files: bool,
 }
 
 impl ServerTerms {
@@ -60,7 +59,7 @@ impl ServerTerms {
             token,
             host,
             limit: HANDSHAKE_LIMIT,
-            features: Feature::offered(),
+            receives_files: false,
         }
     }
 }
@@ -136,13 +135,13 @@ fn greet(
     let mac = token.map(|token| token.prove(Role::Client, &ours, &theirs));
     let asked_ns = wall_clock_ns();
     exchange.send(&Message::Proof { mac }).map_err(broken)?;
-    let (mac, host, features, theirs_ns) = match exchange.recv().map_err(broken)? {
+    let (mac, host, receives_files, theirs_ns) = match exchange.recv().map_err(broken)? {
         Message::Welcome {
             mac,
             host,
-            features,
+            receives_files,
             clock_ns,
-        } => (mac, host, features, clock_ns),
+        } => (mac, host, receives_files, clock_ns),
         other => return Err(refusal(server, "welcome", other)),
     };
     let clock = match (asked_ns, theirs_ns, wall_clock_ns()) {
@@ -163,7 +162,7 @@ fn greet(
         address: server,
         version,
         host,
-        features,
+        receives_files,
         clock,
     })
 }
@@ -242,7 +241,7 @@ fn admit<G>(
         .send(&Message::Welcome {
             mac,
             host: terms.host.clone(),
-            features: terms.features.clone(),
+            receives_files: terms.receives_files,
             clock_ns: wall_clock_ns(),
         })
         .map_err(broken)?;
@@ -253,7 +252,7 @@ fn admit<G>(
                 address: client,
                 version,
                 host,
-                features: Vec::new(),
+                receives_files: false,
                 clock: None,
             },
         )),

@@ -55,12 +55,10 @@ pub enum Message {
         mac: Option<String>,
         /// Facts about the server's host, for the result file.
         host: Value,
-        /// What this server can do that servers before it could not, by name; none in the first ones.
-        #[serde(default)]
-        features: Vec<String>,
+        /// Whether it was started to receive files.
+        receives_files: bool,
         /// The server's clock when it sent this, in nanoseconds since 1970 (UTC); `None` from a server that
         /// does not tell.
-        #[serde(default)]
         clock_ns: Option<u64>,
     },
     /// Facts about the client's host.

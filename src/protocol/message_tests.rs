@@ -102,7 +102,7 @@ fn the_tag_is_the_kind() {
         Message::Welcome {
             mac: None,
             host: Value::Null,
-            features: Vec::new(),
+            receives_files: false,
             clock_ns: Some(1),
         },
         Message::Introduce { host: Value::Null },

@@ -9,7 +9,6 @@ pub mod endpoints;
 pub mod error;
 mod exchange;
 pub mod failure;
-pub mod feature;
 pub mod file_message;
 pub mod frame;
 pub mod handshake;

@@ -20,7 +20,6 @@ use crate::node::station::{Route, Station, StationOptions};
 use crate::protocol::device_limits::DeviceLimits;
 use crate::protocol::error::AcceptError;
 use crate::protocol::failure::RunFailure;
-use crate::protocol::feature::Feature;
 use crate::protocol::handshake::{Accepted, ServerTerms, accept};
 use crate::protocol::lesson_message::Lesson;
 use crate::protocol::link::Link;
@@ -256,9 +255,7 @@ fn take(
     stop: &AtomicBool,
 ) -> Result<Accepted<SlotGuard>, AcceptError> {
     let mut terms = ServerTerms::new(options.token.clone(), options.host.clone());
-    if options.files.is_some() {
-        terms.features.push(Feature::Receive.name().into());
-    }
+    terms.receives_files = options.files.is_some();
     let acquire = |client| {
         let mut taken = slot.lock().unwrap_or_else(PoisonError::into_inner);
         match *taken {

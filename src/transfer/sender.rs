@@ -8,7 +8,6 @@ use crate::machine::host;
 use crate::node::station::{Route, Station, StationOptions};
 use crate::protocol::error::LinkError;
 use crate::protocol::failure::RunFailure;
-use crate::protocol::feature::Feature;
 use crate::protocol::file_message::{ChannelHello, ChannelSettings, FileAck, FileFin, FileHello};
 use crate::protocol::handshake::connect;
 use crate::protocol::link::Link;
@@ -124,7 +123,12 @@ pub fn send_files(
     let facts = serde_json::to_value(host::read()).unwrap_or_default();
     let token = options.token.as_ref();
     let (link, peer) = connect(&options.host, options.port, token, &facts, stop)?;
-    Feature::Receive.demand(peer.address, &peer.features)?;
+    if !peer.receives_files {
+        return Err(RunFailure::refused(
+            format!("the rocebench at {} receives no files", peer.address),
+            "start it with `rocebench serve --receive DIR`",
+        ));
+    }
     let route = Route::between(link.local()?.ip(), link.peer().ip());
     let station = Station::open(options.station.clone(), Some(route))?;
     if let Some(text) = station.remark() {

@@ -61,13 +61,9 @@ pub(crate) fn ask_server(
     stop: &AtomicBool,
 ) -> Result<(), SweepError> {
     match (&options.against, &options.ends.target) {
-        (Some(_), Target::Remote(..)) => ask(
-            &session.link,
-            &session.peer.features,
-            &programs(options),
-            stop,
-        )
-        .map_err(SweepError::Refused),
+        (Some(_), Target::Remote(..)) => {
+            ask(&session.link, &programs(options), stop).map_err(SweepError::Refused)
+        }
         _ => Ok(()),
     }
 }

@@ -10,7 +10,6 @@ use crate::coordinator::observer::Observer;
 use crate::node::perftest_launch::Seat;
 use crate::protocol::error::LinkError;
 use crate::protocol::failure::RunFailure;
-use crate::protocol::feature::Feature;
 use crate::protocol::link::Link;
 use crate::protocol::message::{Message, PerftestEnd};
 
@@ -47,14 +46,8 @@ impl From<LinkError> for PerftestFailure {
 /// Asks the server whether it can run these programs.
 ///
 /// # Errors
-/// It does not know the question, must not, or something is missing there.
-pub(crate) fn ask(
-    link: &Link,
-    features: &[String],
-    programs: &[Program],
-    stop: &AtomicBool,
-) -> Result<(), RunFailure> {
-    Feature::Perftest.demand(link.peer(), features)?;
+/// It must not, or something is missing there.
+pub(crate) fn ask(link: &Link, programs: &[Program], stop: &AtomicBool) -> Result<(), RunFailure> {
     address(link)?;
     link.send(&Message::PerftestCheck {
         programs: programs.to_vec(),
