@@ -1,7 +1,7 @@
 //! `--connect cm`: QPs that meet through the kernel's connection manager carry everything that others do; who has no
 //! business there is rejected; an end that dies while connections are made is noticed like any other.
 
-use std::net::{SocketAddr, TcpListener};
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
