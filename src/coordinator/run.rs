@@ -113,10 +113,7 @@ pub(crate) fn make_rig(stage: &Stage<'_>, case: &Case) -> Result<Rig, Broken> {
     let alive = || {
         link.progressed();
         if stop.load(Ordering::Relaxed) {
-            return Err(RunFailure {
-                interrupted: true,
-                ..RunFailure::new("interrupted", None)
-            });
+            return Err(RunFailure::interrupted());
         }
         link.check().map_err(RunFailure::from)
     };
@@ -432,10 +429,7 @@ pub(crate) fn explain(broken: Broken, finished: Option<&Finished>) -> RunFailure
             )
         }),
         Broken::Known(failure) => failure,
-        Broken::Interrupted => RunFailure {
-            interrupted: true,
-            ..RunFailure::new("interrupted", None)
-        },
+        Broken::Interrupted => RunFailure::interrupted(),
     }
 }
 

@@ -50,10 +50,7 @@ impl Connection {
     /// # Errors
     /// This port cannot make it.
     pub(crate) fn mistaken(self, mistake: Option<Mistake>) -> Result<Connection, RunFailure> {
-        let impossible = |text: &str, hint: &str| RunFailure {
-            bad_input: true,
-            ..RunFailure::new(text, Some(hint.to_owned()))
-        };
+        let impossible = |text: &str, hint: &str| RunFailure::refused(text, hint);
         match mistake {
             Some(Mistake::Gid) if self.path.gid_index.is_none() => Err(impossible(
                 "--break gid needs a RoCE port: this one goes by LID",
@@ -117,13 +114,10 @@ fn path_mtu(lesson: &Lesson, ours: &Endpoints, theirs: &Endpoints) -> Result<u32
     match lesson.mtu_bytes {
         None => Ok(most),
         Some(wanted) if wanted <= most => Ok(wanted),
-        Some(wanted) => Err(RunFailure {
-            bad_input: true,
-            ..RunFailure::new(
-                format!("an MTU of {wanted} is more than the ports have: {most}"),
-                Some("lower --mtu, or raise the network interface's MTU".into()),
-            )
-        }),
+        Some(wanted) => Err(RunFailure::refused(
+            format!("an MTU of {wanted} is more than the ports have: {most}"),
+            "lower --mtu, or raise the network interface's MTU",
+        )),
     }
 }
 

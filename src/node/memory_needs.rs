@@ -132,10 +132,7 @@ impl MemoryOffer {
             self.by,
             text(left)
         );
-        Err(RunFailure {
-            bad_input: true,
-            ..RunFailure::new(message, Some(needs.largest().remedy().to_owned()))
-        })
+        Err(RunFailure::refused(message, needs.largest().remedy()))
     }
 }
 

@@ -119,10 +119,7 @@ pub(crate) fn check_posts(case: &Case) -> Result<(), RunFailure> {
          3 million WRs at most",
         case.qps
     );
-    Err(RunFailure {
-        bad_input: true,
-        ..RunFailure::new(message, Some("lower --qps or --tx-depth".into()))
-    })
+    Err(RunFailure::refused(message, "lower --qps or --tx-depth"))
 }
 
 /// If it is the inline size that a device refuses, names the largest that it takes: no query tells.

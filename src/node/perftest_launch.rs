@@ -119,10 +119,7 @@ pub(crate) fn equipped(
     station: &Station,
     programs: &[Program],
 ) -> Result<Option<String>, RunFailure> {
-    let missing = |message: String, hint: String| RunFailure {
-        bad_input: true,
-        ..RunFailure::new(message, Some(hint))
-    };
+    let missing = |message: String, hint: String| RunFailure::refused(message, hint);
     let files = programs
         .iter()
         .map(|program| program.find())

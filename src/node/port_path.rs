@@ -121,15 +121,12 @@ fn path_mtu(case: &Case, ours: u32, peers: u32) -> Result<u32, RunFailure> {
         Some(wanted) if wanted <= most => Ok(wanted),
         Some(wanted) => {
             let hint = "lower --mtu, or raise the network interface's MTU (4200 carries an RDMA MTU of 4096)";
-            Err(RunFailure {
-                bad_input: true,
-                ..RunFailure::new(
-                    format!(
-                        "an MTU of {wanted} is more than the ports have: {ours} here, {peers} at the peer"
-                    ),
-                    Some(hint.into()),
-                )
-            })
+            Err(RunFailure::refused(
+                format!(
+                    "an MTU of {wanted} is more than the ports have: {ours} here, {peers} at the peer"
+                ),
+                hint,
+            ))
         }
     }
 }

@@ -45,6 +45,25 @@ impl RunFailure {
         }
     }
 
+    /// The user asked to stop.
+    pub fn interrupted() -> Self {
+        RunFailure {
+            interrupted: true,
+            ..RunFailure::new("interrupted", None)
+        }
+    }
+
+    /// The server was asked to stop, for its client to know.
+    pub fn server_stopped() -> Self {
+        RunFailure {
+            interrupted: true,
+            ..RunFailure::new(
+                "the server was stopped",
+                Some("start `rocebench serve` there again, with the same options".into()),
+            )
+        }
+    }
+
     /// Lets the peer know why, if it can still hear it: also that it has broken the protocol.
     pub fn tell(&self, link: &Link) {
         // A link that has ended sends nothing.

@@ -360,13 +360,7 @@ fn serve_session(
             Ok(Message::Goodbye) => return Ok(()),
             Ok(other) => return Err(link.unexpected("prepare or goodbye", &other).into()),
             Err(crate::protocol::error::LinkError::Interrupted { .. }) => {
-                return Err(RunFailure {
-                    interrupted: true,
-                    ..RunFailure::new(
-                        "the server was stopped",
-                        Some("start `rocebench serve` there again".into()),
-                    )
-                });
+                return Err(RunFailure::server_stopped());
             }
             Err(error) => return Err(error.into()),
         }
@@ -374,13 +368,10 @@ fn serve_session(
 }
 
 fn no_files() -> RunFailure {
-    RunFailure {
-        bad_input: true,
-        ..RunFailure::new(
-            "the server receives no files",
-            Some("start it with `rocebench serve --receive DIR`".into()),
-        )
-    }
+    RunFailure::refused(
+        "the server receives no files",
+        "start it with `rocebench serve --receive DIR`",
+    )
 }
 
 fn open_station(link: &Link, options: &ServerOptions) -> Result<Station, RunFailure> {

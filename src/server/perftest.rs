@@ -32,13 +32,10 @@ pub(crate) fn permit(
     programs: &[Program],
 ) -> Result<Option<String>, RunFailure> {
     if !allowed {
-        return Err(RunFailure {
-            bad_input: true,
-            ..RunFailure::new(
-                "the server was not started to run perftest",
-                Some("start it there with `rocebench serve --allow-perftest`".into()),
-            )
-        });
+        return Err(RunFailure::refused(
+            "the server was not started to run perftest",
+            "start it there with `rocebench serve --allow-perftest`",
+        ));
     }
     equipped(station, programs).map_err(|failure| RunFailure {
         message: format!("at the server: {}", failure.message),
@@ -139,13 +136,7 @@ fn watch(
 
 fn explain(error: LinkError) -> RunFailure {
     match error {
-        LinkError::Interrupted { .. } => RunFailure {
-            interrupted: true,
-            ..RunFailure::new(
-                "the server was stopped",
-                Some("start `rocebench serve --allow-perftest` there again".into()),
-            )
-        },
+        LinkError::Interrupted { .. } => RunFailure::server_stopped(),
         error => error.into(),
     }
 }

@@ -195,13 +195,7 @@ pub(crate) fn settle(
 pub(crate) fn explain(broken: Broken) -> RunFailure {
     match broken {
         Broken::Known(failure) => failure,
-        Broken::Interrupted => RunFailure {
-            interrupted: true,
-            ..RunFailure::new(
-                "the server was stopped",
-                Some("start `rocebench serve` there again".into()),
-            )
-        },
+        Broken::Interrupted => RunFailure::server_stopped(),
         Broken::Workers => RunFailure::new("a worker stopped without a reason", None),
     }
 }

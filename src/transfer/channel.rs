@@ -84,17 +84,14 @@ impl Channel {
         let context = &port.context;
         let most = port.info.max_message_bytes;
         if settings.chunk_bytes > most {
-            return Err(RunFailure {
-                bad_input: true,
-                ..RunFailure::new(
-                    format!(
-                        "{} sends messages of at most {most} bytes, and a chunk has {}",
-                        context.name(),
-                        settings.chunk_bytes
-                    ),
-                    Some("lower --chunk".into()),
-                )
-            });
+            return Err(RunFailure::refused(
+                format!(
+                    "{} sends messages of at most {most} bytes, and a chunk has {}",
+                    context.name(),
+                    settings.chunk_bytes
+                ),
+                "lower --chunk",
+            ));
         }
         let pd = ProtectionDomain::new(context)?;
         let access = match side {
@@ -259,16 +256,13 @@ impl Channel {
         let most = ours.mtu_bytes.min(peer.mtu_bytes);
         let mtu = self.settings.mtu_bytes.unwrap_or(most);
         if mtu > most {
-            return Err(RunFailure {
-                bad_input: true,
-                ..RunFailure::new(
-                    format!(
-                        "an MTU of {mtu} is more than the ports have: {} here, {} at the peer",
-                        ours.mtu_bytes, peer.mtu_bytes
-                    ),
-                    Some("lower --mtu, or raise the network interface's MTU".into()),
-                )
-            });
+            return Err(RunFailure::refused(
+                format!(
+                    "an MTU of {mtu} is more than the ports have: {} here, {} at the peer",
+                    ours.mtu_bytes, peer.mtu_bytes
+                ),
+                "lower --mtu, or raise the network interface's MTU",
+            ));
         }
         let wants_gid = self.port.info.link_layer == LinkLayer::Ethernet || self.port.wants_grh;
         Ok(Path {

@@ -254,14 +254,13 @@ pub(super) fn finish(
 
 /// Refuses a name that is none.
 pub(super) fn check_name(text: &str) -> Result<(), RunFailure> {
-    name::check(text).map_err(|error| RunFailure {
-        bad_input: true,
-        ..RunFailure::new(
+    name::check(text).map_err(|error| {
+        RunFailure::refused(
             format!(
                 "the receiver does not take {:?} as a name: {error}",
                 printable(text, 100)
             ),
-            Some("send it under another name".into()),
+            "send it under another name",
         )
     })
 }
@@ -283,11 +282,5 @@ pub(super) fn recv(link: &Link, limit: Duration, stop: &AtomicBool) -> Result<Me
 }
 
 fn stopped() -> RunFailure {
-    RunFailure {
-        interrupted: true,
-        ..RunFailure::new(
-            "the server was stopped",
-            Some("start `rocebench serve` there again".into()),
-        )
-    }
+    RunFailure::server_stopped()
 }

@@ -364,10 +364,7 @@ pub(super) fn recv(link: &Link, limit: Duration, stop: &AtomicBool) -> Result<Me
 }
 
 pub(super) fn interrupted() -> RunFailure {
-    RunFailure {
-        interrupted: true,
-        ..RunFailure::new("interrupted", None)
-    }
+    RunFailure::interrupted()
 }
 
 fn not_read(error: &SourceError) -> RunFailure {

@@ -64,13 +64,10 @@ fn address(link: &Link) -> Result<String, RunFailure> {
     if address.is_ipv4() {
         return Ok(address.to_string());
     }
-    Err(RunFailure {
-        bad_input: true,
-        ..RunFailure::new(
-            format!("perftest's two ends meet over IPv4, and the server was reached at {address}"),
-            Some("name HOST by its IPv4 address".into()),
-        )
-    })
+    Err(RunFailure::refused(
+        format!("perftest's two ends meet over IPv4, and the server was reached at {address}"),
+        "name HOST by its IPv4 address",
+    ))
 }
 
 /// Both ends of one run.
@@ -176,10 +173,7 @@ fn wait(
     let mut deadline = started + limit;
     while !child.has_ended() {
         if stop.load(Ordering::Relaxed) {
-            return Err(RunFailure {
-                interrupted: true,
-                ..RunFailure::new("interrupted", None)
-            });
+            return Err(RunFailure::interrupted());
         }
         match link.try_recv()? {
             Some(Message::PerftestEnded(end)) => {
