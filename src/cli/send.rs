@@ -10,11 +10,11 @@ use crate::protocol::file_message::ChannelSettings;
 use crate::transfer::sender::{SendOptions, send_files};
 use crate::transfer::source::{SourceError, sources};
 
+use super::args::{DEFAULT_PORT, SendArgs};
 use super::devices::print_json;
 use super::errors::Failure;
 use super::host::HostPort;
 use super::run::{EndpointOptions, server};
-use super::send_args::SendArgs;
 use super::send_progress::{FileDocument, Show};
 use super::signals::stop_flag;
 use super::token::Token;
@@ -108,7 +108,7 @@ fn split(words: &[OsString]) -> Result<(Vec<PathBuf>, HostPort), Failure> {
         ))
         .with_hint(format!(
             "{usage}: the host comes last; one of that name is written {shown}:{}",
-            super::args::DEFAULT_PORT
+            DEFAULT_PORT
         )));
     }
     let host: HostPort = OsStr::to_str(last)

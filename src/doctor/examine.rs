@@ -15,10 +15,10 @@ use verbs::{Route, VerbsError, select_or_embedded};
 use super::checks::{self, SETUP_RXE, Subject};
 use super::choice::Choice;
 use super::finding::{Finding, State};
-use super::inventory::{Inventory, NoChoice};
+use super::inventory::{Inventory, NoChoice, SCHEMA_VERSION};
 use super::machine::Machine;
+use super::peer;
 use super::transfer::Transfer;
-use super::{SCHEMA_VERSION, peer};
 
 const WHY_DEVICE: &str = "all traffic uses this port and GID; -d, -i and -x choose others";
 

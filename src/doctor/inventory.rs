@@ -12,7 +12,10 @@ use verbs::{
 use super::choice::Choice;
 use super::entries::{DeviceEntry, EMBEDDED, GidRow, PortEntry};
 use super::machine::Machine;
-use super::{SCHEMA_VERSION, sysfs};
+use super::sysfs;
+
+/// Version of the documents that `--json` prints.
+pub const SCHEMA_VERSION: u32 = 1;
 
 /// All devices of a machine, and which would be used.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]

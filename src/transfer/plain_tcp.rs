@@ -18,13 +18,14 @@ use crate::protocol::message::Message;
 use crate::protocol::token::{self, NONCE_BYTES, Nonce};
 use crate::server::listener::{ServerEvent, ServerLog};
 
+use super::arrival::{Subject, check_name, finish};
+use super::channel::Side;
+use super::crew;
 use super::digest::Digest;
 use super::lanes::{place_failure, unreadable};
 use super::place::{Folder, Incoming};
-use super::receiver::{Subject, alive, check_name, finish};
 use super::settings::CHUNK_BYTES;
 use super::source::{Opened, Source};
-use super::{crew, sender};
 
 /// Longest until the sender has connected and shown the key.
 const CONNECT_LIMIT: Duration = Duration::from_secs(5);
@@ -38,7 +39,7 @@ pub(super) fn warm(file: &File, source: &Source, stop: &AtomicBool) -> Result<()
     let mut offset = 0;
     loop {
         if stop.load(Ordering::Relaxed) {
-            return Err(sender::interrupted());
+            return Err(Side::Sender.stopped());
         }
         match file.read_at(&mut buffer, offset) {
             Ok(0) => return Ok(()),
@@ -62,7 +63,7 @@ pub(super) fn open(
         size_bytes,
         chunk_bytes,
     }))?;
-    let TcpAccept { port, key } = match sender::recv(link, Duration::from_secs(120), stop)? {
+    let TcpAccept { port, key } = match Side::Sender.recv(link, Duration::from_secs(120), stop)? {
         Message::TcpAccept(accept) => accept,
         other => return Err(link.unexpected("tcp_accept", &other).into()),
     };
@@ -193,7 +194,7 @@ fn accept(
         .set_nonblocking(true)
         .map_err(|error| broken(&error))?;
     while Instant::now() < deadline {
-        alive(link, stop)?;
+        Side::Receiver.alive(link, stop)?;
         match listener.accept() {
             Ok((mut stream, _)) => {
                 let mut shown = [0; NONCE_BYTES];
@@ -244,7 +245,7 @@ fn store(
             match stream.read(&mut chunk[filled..]) {
                 Ok(0) => return Err(broken(&io::ErrorKind::UnexpectedEof.into())),
                 Ok(count) => filled += count,
-                Err(error) if is_pause(&error) => alive(link, stop)?,
+                Err(error) if is_pause(&error) => Side::Receiver.alive(link, stop)?,
                 Err(error) => return Err(broken(&error)),
             }
         }

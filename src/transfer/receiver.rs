@@ -6,27 +6,23 @@ use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
 use crate::node::station::Station;
-use crate::protocol::error::LinkError;
 use crate::protocol::failure::RunFailure;
-use crate::protocol::file_message::{FileAccept, FileAck, FileFin, FileHello};
+use crate::protocol::file_message::{FileAccept, FileAck, FileHello};
 use crate::protocol::link::Link;
 use crate::protocol::message::Message;
 use crate::server::listener::{FileService, ServerEvent, ServerLog};
-use report::text::printable;
 
+use super::arrival::{check_name, finish};
 use super::channel::{Channel, Side, Worker};
 use super::crew;
 use super::digest::Digest;
 use super::lanes::{self, Bench, Flow, place_failure};
 use super::place::{Folder, Incoming, PlaceError};
+use super::plain_tcp;
 use super::window::ReceiveWindow;
-use super::{name, plain_tcp};
 
 /// Longest pause of a sender between two files.
 const BETWEEN_FILES: Duration = Duration::from_secs(3600);
-
-/// Longest that a sender may take for its last words about a file.
-const FIN_LIMIT: Duration = Duration::from_secs(60);
 
 /// Receives files into a folder.
 pub struct Receiver {
@@ -96,7 +92,7 @@ impl Receiver {
                     return Err(link.unexpected("file_hello or goodbye", &other).into());
                 }
             }
-            next = recv(link, BETWEEN_FILES, stop)?;
+            next = Side::Receiver.recv(link, BETWEEN_FILES, stop)?;
         }
     }
 
@@ -198,89 +194,9 @@ impl Connected {
             &flow,
             &|worker, bench| lanes::receive(worker, bench, &flow, incoming, &unwritten),
             || {
-                alive(link, stop)?;
+                Side::Receiver.alive(link, stop)?;
                 channel.check_device()
             },
         )
     }
-}
-
-/// What is received, by either way.
-#[derive(Clone, Copy)]
-pub(super) struct Subject<'a> {
-    pub(super) name: &'a str,
-    pub(super) size_bytes: u64,
-}
-
-impl<'a> From<&'a FileHello> for Subject<'a> {
-    fn from(hello: &'a FileHello) -> Self {
-        Subject {
-            name: &hello.name,
-            size_bytes: hello.size_bytes,
-        }
-    }
-}
-
-/// Waits for the sender's checksum, compares, and brings the file to the disk; how long that took, in seconds.
-pub(super) fn finish(
-    link: &Link,
-    folder: &Folder,
-    incoming: &Incoming,
-    subject: Subject<'_>,
-    digest: Digest,
-    stop: &AtomicBool,
-) -> Result<f64, RunFailure> {
-    let theirs = match recv(link, FIN_LIMIT, stop)? {
-        Message::FileFin(FileFin { digest }) => digest,
-        other => return Err(link.unexpected("file_fin", &other).into()),
-    };
-    if theirs.parse() != Ok(digest) {
-        let theirs = printable(&theirs, 40);
-        return Err(RunFailure::new(
-            format!(
-                "{:?} arrived with checksum {digest} and was sent with {theirs}: it was thrown away",
-                subject.name
-            ),
-            Some("the device or the network corrupts data: send it again, and check memory, cables and firmware".into()),
-        ));
-    }
-    let began = Instant::now();
-    incoming.sync().map_err(|error| {
-        let Subject { name, size_bytes } = subject;
-        place_failure(&folder.call(error, "syncing", name, size_bytes))
-    })?;
-    Ok(began.elapsed().as_secs_f64())
-}
-
-/// Refuses a name that is none.
-pub(super) fn check_name(text: &str) -> Result<(), RunFailure> {
-    name::check(text).map_err(|error| {
-        RunFailure::refused(
-            format!(
-                "the receiver does not take {:?} as a name: {error}",
-                printable(text, 100)
-            ),
-            "send it under another name",
-        )
-    })
-}
-
-/// The sender lives, and nobody wants this end to stop.
-pub(super) fn alive(link: &Link, stop: &AtomicBool) -> Result<(), RunFailure> {
-    if stop.load(std::sync::atomic::Ordering::Relaxed) {
-        return Err(stopped());
-    }
-    Ok(link.check()?)
-}
-
-/// The next message; a wish to stop has words of its own.
-pub(super) fn recv(link: &Link, limit: Duration, stop: &AtomicBool) -> Result<Message, RunFailure> {
-    link.recv(limit, stop).map_err(|error| match error {
-        LinkError::Interrupted { .. } => stopped(),
-        error => error.into(),
-    })
-}
-
-fn stopped() -> RunFailure {
-    RunFailure::server_stopped()
 }

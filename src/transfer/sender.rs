@@ -1,12 +1,11 @@
 //! The sending end of a session: a file after the other over the same QPs, and where it is asked for each once more
 //! over plain TCP. What fails ends the session; files that were acknowledged before stay.
 
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
 use crate::machine::host;
 use crate::node::station::{Route, Station, StationOptions};
-use crate::protocol::error::LinkError;
 use crate::protocol::failure::RunFailure;
 use crate::protocol::file_message::{ChannelHello, ChannelSettings, FileAck, FileFin, FileHello};
 use crate::protocol::handshake::connect;
@@ -292,7 +291,7 @@ impl Session<'_> {
             &|worker, bench| lanes::send(worker, bench, &flow, &opened.file, &source.name),
             || {
                 self.observer.moved(flow.done_bytes());
-                alive(self.link, self.stop)?;
+                Side::Sender.alive(self.link, self.stop)?;
                 channel.check_device()
             },
         )
@@ -313,7 +312,7 @@ impl Session<'_> {
         let began = Instant::now();
         let digest = plain_tcp::send(&mut stream, opened, &source.name, chunk_bytes, |bytes| {
             self.observer.moved(bytes);
-            alive(self.link, self.stop)
+            Side::Sender.alive(self.link, self.stop)
         })
         .map_err(|found| crew::reason(self.link, found, self.stop))?;
         if digest != rdma {
@@ -343,28 +342,8 @@ impl Session<'_> {
     }
 
     fn recv(&self, limit: Duration) -> Result<Message, RunFailure> {
-        recv(self.link, limit, self.stop)
+        Side::Sender.recv(self.link, limit, self.stop)
     }
-}
-
-/// The receiver lives, and the user does not want to stop.
-fn alive(link: &Link, stop: &AtomicBool) -> Result<(), RunFailure> {
-    if stop.load(Ordering::Relaxed) {
-        return Err(interrupted());
-    }
-    Ok(link.check()?)
-}
-
-/// The next message; a wish to stop has words of its own.
-pub(super) fn recv(link: &Link, limit: Duration, stop: &AtomicBool) -> Result<Message, RunFailure> {
-    link.recv(limit, stop).map_err(|error| match error {
-        LinkError::Interrupted { .. } => interrupted(),
-        error => error.into(),
-    })
-}
-
-pub(super) fn interrupted() -> RunFailure {
-    RunFailure::interrupted()
 }
 
 fn not_read(error: &SourceError) -> RunFailure {

@@ -114,7 +114,9 @@ impl Crates {
             "crate" => self.resolve_in(&crate_name, rest, steps - 1),
             "self" => self.resolve_in(at, rest, steps - 1),
             "super" => self.resolve(&at[..at.len() - 1].to_vec(), rest, steps - 1),
-            _ if self.0.contains_key(&child) => self.resolve_in(&child, rest, steps - 1),
+            _ if self.0.contains_key(&child) && !rest.is_empty() => {
+                self.resolve_in(&child, rest, steps - 1)
+            }
             _ if module.imported.contains_key(first) => {
                 let path = [&module.imported[first][..], rest].concat();
                 self.resolve_import(at, &path, steps - 1)

@@ -6,17 +6,8 @@ use std::net::IpAddr;
 pub use softroce::verbs::Listing as EmbeddedDevice;
 
 use super::device::Context;
-use super::select::{Port, PortRequest, among, select};
-use super::{Faults, Operation, VerbsError, VerbsLibrary};
-
-/// What is to be known of a port of the embedded device.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Embedded {
-    /// Why no other device was taken; `None` when this one was asked for.
-    pub because: Option<String>,
-    /// What goes wrong on purpose.
-    pub faults: Option<Faults>,
-}
+use super::select::{Embedded, Port, PortRequest, among, select};
+use super::{Operation, VerbsError, VerbsLibrary};
 
 /// The addresses between which a control connection runs, as far as they matter to the choice of a device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -24,7 +24,7 @@ mod teardown;
 pub use channel::{Bell, CompletionChannel};
 pub use cq::{Completion, CompletionQueue, POLL_BATCH, WcBatch};
 pub use device::{Context, DeviceLimits, LinkLayer, PortInfo, open_all};
-pub use embedded::{Embedded, EmbeddedDevice, Route, embedded_devices, select_or_embedded};
+pub use embedded::{EmbeddedDevice, Route, embedded_devices, select_or_embedded};
 pub use error::{Operation, VerbsError};
 pub use events::{AsyncEvent, AsyncEvents};
 pub use gid::{Gid, GidEntry, GidReason, GidType, choose_gid, choose_gid_because};
@@ -34,7 +34,7 @@ pub use poster::{ImmediateWrite, Poster};
 pub use qp::{Path, QpCapacity, QueuePair, Reliability, RemoteQp};
 pub use qp_query::{QpAttributes, QpState};
 pub use recv_ring::{RecvRing, RecvTemplate};
-pub use select::{Port, PortRequest, select};
+pub use select::{Embedded, Port, PortRequest, select};
 pub use send_ring::{PostError, SendEdit, SendOpcode, SendRing, SendScratch, SendTemplate};
 /// What goes wrong on purpose on the embedded device, read from text such as `drop=5%,seed=7`.
 pub use softroce::net::Faults;

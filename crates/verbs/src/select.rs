@@ -4,7 +4,6 @@ use std::net::IpAddr;
 use std::sync::Arc;
 
 use super::device::{Context, DeviceLimits, LinkLayer, PortInfo, open_all};
-use super::embedded::Embedded;
 use super::gid::{GidEntry, choose_gid};
 use super::{Faults, VerbsError, VerbsLibrary};
 
@@ -36,6 +35,15 @@ pub struct Port {
     pub limits: DeviceLimits,
     /// Set for the embedded device.
     pub embedded: Option<Embedded>,
+}
+
+/// What is to be known of a port of the embedded device.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Embedded {
+    /// Why no other device was taken; `None` when this one was asked for.
+    pub because: Option<String>,
+    /// What goes wrong on purpose.
+    pub faults: Option<Faults>,
 }
 
 /// Opens the port to use for a session whose control connection has the address `local` at this end:

@@ -4,7 +4,7 @@
 use std::io::{self, Write};
 
 use super::model::{CaseConfig, PerftestComparison, ResultFile};
-use super::table::{digits, human_size};
+use super::number::{digits, human_size};
 
 /// A cell without a figure.
 const NONE: &str = "-";

@@ -2,7 +2,7 @@
 //! traffic's. It must not know the table.
 
 use super::model::{CaseConfig, Connect, ConnectStep, Latency};
-use super::table::{digits, figure};
+use super::number::{digits, figure};
 
 /// Columns that a line has at most.
 const WIDTH: usize = 118;

@@ -3,153 +3,18 @@
 
 use std::io::{self, Write};
 
+mod cell;
+mod columns;
 mod set_up;
+
+pub use columns::COLUMNS;
+
+use cell::cell;
 
 use super::model::{
     Bandwidth, CaseConfig, CaseResult, Device, Direction, Latency, QpResult, ResultFile, Run,
     Window, WorkerResult,
 };
-
-/// All columns, in order. New ones are added at the end, so that positions stay.
-pub const COLUMNS: [&str; 128] = [
-    // The case.
-    "id",
-    "op",
-    "qps",
-    "cq",
-    "size",
-    "tx_depth",
-    "rx_depth",
-    "signal_every",
-    "post_list",
-    "inline",
-    "workers",
-    "mtu",
-    "bidirectional",
-    "device",
-    "peer_device",
-    "verify",
-    "duration_seconds",
-    "iterations_per_qp",
-    "warmup",
-    "warmup_limit_seconds",
-    "cq_depth",
-    "timeout",
-    "retry_cnt",
-    "rnr_retry",
-    "min_rnr_timer",
-    "max_rd_atomic",
-    "service_level",
-    "traffic_class",
-    "hop_limit",
-    // The run.
-    "run",
-    "started_at",
-    "complete",
-    "interrupted",
-    "failure_message",
-    "window_seconds",
-    "window_warmup_seconds",
-    "window_warmup_steady",
-    "window_doubts",
-    // `forward` or `reverse`, and `all` or the QP's index.
-    "direction",
-    "qp",
-    "qpn",
-    // The figures of that QP, or of all.
-    "messages",
-    "bytes",
-    "gbit_per_s",
-    "mmsg_per_s",
-    "errors",
-    "latency_ns_count",
-    "latency_ns_min",
-    "latency_ns_mean",
-    "latency_ns_stddev",
-    "latency_ns_p50",
-    "latency_ns_p90",
-    "latency_ns_p99",
-    "latency_ns_p99_9",
-    "latency_ns_p99_99",
-    "latency_ns_max",
-    "latency_ns_overflows",
-    // The figures that only all QPs together have; the workers' are sums.
-    "fairness_jain",
-    "fairness_min_share",
-    "fairness_max_share",
-    "workers_cpu_seconds",
-    "workers_polls",
-    "workers_empty_polls",
-    "limits_link_gbit_per_s",
-    "limits_protocol_efficiency",
-    "limits_share_of_limit",
-    // The devices, by which their names can be judged.
-    "device_library",
-    "device_faults",
-    "peer_device_library",
-    "peer_device_faults",
-    // Of the case, as those at the front.
-    "poll",
-    "connect",
-    "traffic_qps",
-    // Set-up, of all QPs of the end that ran the sweep; the other end's steps are in the JSON alone.
-    "connect_rounds",
-    "connect_connections",
-    "connect_seconds",
-    "connect_connections_per_second",
-    "connect_traffic_alone_gbit_per_s",
-    "connect_setup_ns_min",
-    "connect_setup_ns_mean",
-    "connect_setup_ns_p99",
-    "connect_setup_ns_max",
-    "connect_create_ns_min",
-    "connect_create_ns_mean",
-    "connect_create_ns_p99",
-    "connect_create_ns_max",
-    "connect_init_ns_min",
-    "connect_init_ns_mean",
-    "connect_init_ns_p99",
-    "connect_init_ns_max",
-    "connect_exchange_ns_min",
-    "connect_exchange_ns_mean",
-    "connect_exchange_ns_p99",
-    "connect_exchange_ns_max",
-    "connect_rtr_ns_min",
-    "connect_rtr_ns_mean",
-    "connect_rtr_ns_p99",
-    "connect_rtr_ns_max",
-    "connect_rts_ns_min",
-    "connect_rts_ns_mean",
-    "connect_rts_ns_p99",
-    "connect_rts_ns_max",
-    "connect_destroy_ns_min",
-    "connect_destroy_ns_mean",
-    "connect_destroy_ns_p99",
-    "connect_destroy_ns_max",
-    "connect_resolve_ns_min",
-    "connect_resolve_ns_mean",
-    "connect_resolve_ns_p99",
-    "connect_resolve_ns_max",
-    "connect_route_ns_min",
-    "connect_route_ns_mean",
-    "connect_route_ns_p99",
-    "connect_route_ns_max",
-    "connect_connect_ns_min",
-    "connect_connect_ns_mean",
-    "connect_connect_ns_p99",
-    "connect_connect_ns_max",
-    "connect_stale_rejections",
-    // Throughput over the intervals of the timeline, of all QPs.
-    "bandwidth_gbit_per_s_interval_seconds",
-    "bandwidth_gbit_per_s_count",
-    "bandwidth_gbit_per_s_min",
-    "bandwidth_gbit_per_s_p1",
-    "bandwidth_gbit_per_s_p50",
-    "bandwidth_gbit_per_s_p99",
-    "bandwidth_gbit_per_s_max",
-    "bandwidth_gbit_per_s_mean",
-    "bandwidth_gbit_per_s_stddev",
-];
 
 /// Writes header and rows to a stream, such as stdout.
 ///
@@ -188,11 +53,6 @@ pub fn write_to(result: &ResultFile, out: impl Write) -> io::Result<()> {
         }
     }
     writer.flush()
-}
-
-/// A cell's text; an empty one for what was not measured.
-fn cell<T: ToString>(value: Option<T>) -> String {
-    value.map(|value| value.to_string()).unwrap_or_default()
 }
 
 /// What all rows of a case, run and direction have in common.

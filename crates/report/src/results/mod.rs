@@ -11,6 +11,7 @@ pub mod journal;
 pub mod json;
 pub mod load;
 pub mod model;
+pub mod number;
 pub mod percentile;
 pub mod rates;
 pub mod schema;

@@ -7,6 +7,7 @@ use std::path::Path;
 
 use super::connect_text;
 use super::model::{CaseConfig, CaseResult, Direction, PathEvent, PathEventKind, ResultFile, Run};
+use super::number::{NOT_MEASURED, digits, figure, human_size};
 
 /// Head and width of each column; a cell that is wider pushes its row, nothing is cut.
 const COLUMNS: [(&str, usize); 13] = [
@@ -26,9 +27,6 @@ const COLUMNS: [(&str, usize); 13] = [
 ];
 /// The first columns are words, flush left; figures are flush right.
 const WORDS: usize = 2;
-/// A cell that says that a figure was not measured.
-const NOT_MEASURED: &str = "-";
-
 /// Writes rows as runs finish. `CPU s/GB` is CPU time of the sending (or reading) workers for 10^9 bytes of
 /// payload, `limit` the share of what link and protocol allow.
 #[derive(Debug)]
@@ -299,39 +297,6 @@ fn path_events(run: &Run) -> String {
     counts.join(", ")
 }
 
-/// A figure, or a dash for what was not measured.
-pub(super) fn figure(value: Option<f64>, digits: impl Fn(f64) -> usize) -> String {
-    match value {
-        Some(value) => format!("{value:.*}", digits(value)),
-        None => NOT_MEASURED.to_owned(),
-    }
-}
-
-/// Digits after the point that leave about four that count, in at most seven places.
-pub(crate) fn digits(value: f64) -> usize {
-    match value.abs() {
-        0.0 => 0,
-        value if value >= 9999.95 => 0,
-        value if value >= 999.995 => 1,
-        value if value >= 99.9995 => 2,
-        value if value >= 0.1 => 3,
-        value if value >= 0.01 => 4,
-        _ => 5,
-    }
-}
-
-/// A size in the largest unit of which it is a whole number: `64 KiB`, `1000 B`.
-pub fn human_size(bytes: u64) -> String {
-    let units = [(1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB")];
-    match units
-        .into_iter()
-        .find(|(unit, _)| bytes >= *unit && bytes.is_multiple_of(*unit))
-    {
-        Some((unit, name)) => format!("{} {name}", bytes / unit),
-        None => format!("{bytes} B"),
-    }
-}
-
 fn plural(count: usize, word: &str) -> String {
     plural_u64(count as u64, word)
 }
@@ -501,38 +466,5 @@ mod tests {
                 "at the other end rxe0 is a software device: no figure here is a network adapter's",
             ]
         );
-    }
-
-    #[test]
-    fn sizes_are_exact() {
-        for (bytes, text) in [
-            (1, "1 B"),
-            (1000, "1000 B"),
-            (1024, "1 KiB"),
-            (1536, "1536 B"),
-            (65536, "64 KiB"),
-            (1 << 20, "1 MiB"),
-            (3 << 30, "3 GiB"),
-            (0, "0 B"),
-        ] {
-            assert_eq!(human_size(bytes), text);
-        }
-    }
-
-    #[test]
-    fn figures_keep_about_four_digits_in_seven_places() {
-        for (value, text) in [
-            (0.0, "0"),
-            (0.000_43, "0.00043"),
-            (0.012_34, "0.0123"),
-            (0.1234, "0.123"),
-            (1.2346, "1.235"),
-            (99.9996, "100.00"),
-            (999.996, "1000.0"),
-            (9999.96, "10000"),
-            (123_456.7, "123457"),
-        ] {
-            assert_eq!(figure(Some(value), digits), text);
-        }
     }
 }

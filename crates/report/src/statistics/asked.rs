@@ -4,7 +4,8 @@
 use std::collections::HashMap;
 
 use super::joint::{Series, Unit};
-use super::ratio::{Logs, median};
+use super::median::median;
+use super::ratio::Logs;
 use super::verdict::Verdict;
 
 /// Fewer figures on a side are not judged.

@@ -11,6 +11,7 @@ mod joint_tests;
 mod judgement;
 #[cfg(test)]
 mod judgement_tests;
+mod median;
 mod pooled;
 mod ratio;
 mod shift;
@@ -22,7 +23,8 @@ pub use asked::{Figures, LEAST_OBSERVATIONS, Question};
 pub use family::{Verdicts, verdicts};
 pub use joint::Unit;
 pub use judgement::{Answer, Judgement, Reach, Unsettled, judge};
+pub use median::median;
 pub use pooled::Pooled;
-pub use ratio::{RatioEstimate, median, ratio};
+pub use ratio::{RatioEstimate, ratio};
 pub use turns::{FEWEST_PAIRS, Looks, Turn, goes_first, ratio_in_turns};
 pub use verdict::{Verdict, verdict};

@@ -1,6 +1,7 @@
 //! The ratio of two medians and its interval.
 
 use super::deals::Deals;
+use super::median::median;
 use super::shift::Shift;
 
 /// A figure of nothing counts as this part of the base's median, since it has no logarithm.
@@ -19,23 +20,6 @@ pub struct RatioEstimate {
     pub low: f64,
     /// Upper end of the interval; infinite when there are too few runs for one.
     pub high: f64,
-}
-
-/// The median; `None` of nothing.
-pub fn median(values: &[f64]) -> Option<f64> {
-    let mut sorted = values.to_vec();
-    sorted.sort_by(f64::total_cmp);
-    middle(&sorted)
-}
-
-/// The median of values in order.
-pub(super) fn middle(sorted: &[f64]) -> Option<f64> {
-    let half = sorted.len() / 2;
-    let upper = *sorted.get(half)?;
-    if sorted.len() % 2 == 1 {
-        return Some(upper);
-    }
-    Some(f64::midpoint(*sorted.get(half.checked_sub(1)?)?, upper))
 }
 
 /// Ratio of the medians of independent runs, with an interval of the given confidence (0.95); `None`
@@ -94,13 +78,6 @@ impl Logs {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn medians_of_odd_even_and_none() {
-        assert_eq!(median(&[3.0, 1.0, 2.0]), Some(2.0));
-        assert_eq!(median(&[4.0, 1.0, 2.0, 3.0]), Some(2.5));
-        assert_eq!(median(&[]), None);
-    }
 
     #[test]
     fn an_interval_holds_its_estimate_and_widens_with_confidence() {

@@ -2,7 +2,7 @@
 //! lies far off counts no more than the next. It must not know that there are other questions.
 
 use super::deals::{Deals, count};
-use super::ratio::median;
+use super::median::median;
 use super::special::{t_above, t_quantile};
 
 /// Halvings that find an end of an interval.

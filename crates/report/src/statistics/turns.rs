@@ -2,7 +2,8 @@
 //! clear: when to look, and what the pairs say at a look.
 
 use super::deals::Deals;
-use super::ratio::{RatioEstimate, median};
+use super::median::median;
+use super::ratio::RatioEstimate;
 use super::shift::Shift;
 
 /// Fewer pairs decide nothing: four that begin with the one and four with the other can be dealt in 70 ways.

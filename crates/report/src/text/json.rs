@@ -3,7 +3,7 @@
 
 use std::borrow::Cow;
 
-use super::{MAX_CHARS, is_shown, printable, printable_lines};
+use super::shown::{MAX_CHARS, is_shown, printable, printable_lines};
 
 /// The most characters of a text of many lines.
 const MAX_CHARS_OF_LINES: usize = 1 << 18;

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::io;
 
-use super::CmEventKind;
+use super::event_kind::CmEventKind;
 
 /// A step of rdma_cm, named as in the manual pages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

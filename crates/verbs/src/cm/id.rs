@@ -7,7 +7,9 @@ use std::time::Duration;
 
 use rdma_sys::{rdma_cm_id, rdma_conn_param, rdma_port_space};
 
-use super::{CmAddress, CmChannel, CmError, CmStep};
+use super::address::CmAddress;
+use super::channel::CmChannel;
+use super::error::{CmError, CmStep};
 
 /// Bytes that a program can send with a request in the port space of RC connections.
 pub const MAX_PRIVATE_BYTES: usize = 56;

@@ -8,12 +8,16 @@
 mod address;
 mod channel;
 mod error;
+mod event;
+mod event_kind;
 mod id;
 mod library;
 mod transitions;
 
 pub use address::CmAddress;
-pub use channel::{CmChannel, CmEvent, CmEventKind};
+pub use channel::CmChannel;
 pub use error::{CmError, CmStep, RejectReason};
+pub use event::CmEvent;
+pub use event_kind::CmEventKind;
 pub use id::{CmId, CmParameters, MAX_PRIVATE_BYTES};
 pub use transitions::CmTransitionError;

@@ -4,7 +4,7 @@ use super::super::metric::Metric;
 use super::super::model::{
     CaseComparison, Comparison, MetricComparison, MissingMetric, Observation, Verdict,
 };
-use crate::results::table::digits;
+use crate::results::number::digits;
 
 /// `21.10 Gb/s`, `12.40 µs`.
 pub(super) fn value(metric: Metric, value: f64) -> String {

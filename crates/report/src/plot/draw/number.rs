@@ -1,6 +1,6 @@
 //! Figures as short text, the same on axes, in words and in tables. It must not know what they are of.
 
-use crate::results::table::human_size;
+use crate::results::number::human_size;
 
 /// `value` with `digits` behind the point and blanks between thousands; powers of ten where it is very
 /// large or very small.

@@ -43,7 +43,7 @@ impl Scale {
         } else {
             1.0
         };
-        let step = super::ticks::round_step(max / 8.0);
+        let step = round_step(max / 8.0);
         Scale {
             kind: Kind::Linear,
             min: 0.0,
@@ -115,6 +115,16 @@ impl Scale {
         };
         fraction.is_finite().then_some(fraction)
     }
+}
+
+/// 1, 2, 2.5 or 5 times a power of ten, at least `step`.
+pub(super) fn round_step(step: f64) -> f64 {
+    let power = 10f64.powf(step.log10().floor());
+    [1.0, 2.0, 2.5, 5.0, 10.0]
+        .into_iter()
+        .map(|factor| factor * power)
+        .find(|&rounded| rounded >= step * (1.0 - 1e-9))
+        .unwrap_or(step)
 }
 
 fn ordered(min: f64, max: f64, default_min: f64, default_max: f64) -> (f64, f64) {

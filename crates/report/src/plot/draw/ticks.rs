@@ -2,7 +2,7 @@
 //! fewer until their labels fit.
 
 use super::number;
-use super::scale::{Kind, Scale};
+use super::scale::{Kind, Scale, round_step};
 
 /// A place on an axis and what is written there.
 #[derive(Clone, Debug, PartialEq)]
@@ -26,16 +26,6 @@ pub enum Unit {
     Share,
     /// 1 / (1 - q), written as the quantile q in percent.
     Tail,
-}
-
-/// 1, 2, 2.5 or 5 times a power of ten, at least `step`.
-pub(super) fn round_step(step: f64) -> f64 {
-    let power = 10f64.powf(step.log10().floor());
-    [1.0, 2.0, 2.5, 5.0, 10.0]
-        .into_iter()
-        .map(|factor| factor * power)
-        .find(|&rounded| rounded >= step * (1.0 - 1e-9))
-        .unwrap_or(step)
 }
 
 /// About as many ticks as `wanted`, seldom more.

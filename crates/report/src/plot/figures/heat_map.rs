@@ -8,7 +8,7 @@ use crate::plot::draw::text::{SMALL_PX, width_px};
 use crate::plot::draw::{Anchor, Canvas, Paint, Rect, Sheet, Style};
 use crate::plot::figure::{Cell, Column, Figure, Table};
 use crate::results::load::Loaded;
-use crate::results::table::human_size;
+use crate::results::number::human_size;
 
 /// Between two maps, and between rows of them.
 const GAP_PX: f64 = 28.0;

@@ -10,7 +10,7 @@ use crate::plot::draw::{Anchor, Canvas, Paint, Rect, Sheet, Style, WIDTH};
 use crate::plot::figure::{Cell, Column, Figure, Table};
 use crate::results::load::Loaded;
 use crate::results::model::CaseResult;
-use crate::results::table::human_size;
+use crate::results::number::human_size;
 
 /// Cases that are drawn; of more, the least even.
 pub const MOST_CASES: usize = 12;

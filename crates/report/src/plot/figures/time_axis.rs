@@ -1,14 +1,13 @@
 //! Result files on an axis: by the time at which they were begun, or by revision where they were all made on
 //! one day, as when two revisions are measured in turns. It must not know metrics.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 
 use time::OffsetDateTime;
 use time::format_description::well_known::Rfc3339;
 
 use super::settings::{minute, revision};
-use super::trend::named;
 use crate::plot::draw::{Scale, Tick};
 use crate::results::load::Loaded;
 
@@ -131,6 +130,15 @@ impl Moments {
             (f64::midpoint(pair[0].0, pair[1].0), revision)
         })
     }
+}
+
+/// Distinct names at their places, for an axis.
+fn named(places: impl Iterator<Item = (f64, String)>) -> Vec<Tick> {
+    let mut seen = BTreeSet::new();
+    places
+        .filter(|(value, _)| seen.insert(value.to_bits()))
+        .map(|(value, label)| Tick { value, label })
+        .collect()
 }
 
 #[cfg(test)]

@@ -1,8 +1,6 @@
 //! Metrics over many result files, by date or by git revision, with what changed marked. It must not know where
 //! the figures are shown.
 
-use std::collections::BTreeSet;
-
 use super::curves::{Spread, number_column, text_column};
 use super::groups::{Group, Groups, Rule, grouped};
 use super::naming::head;
@@ -14,7 +12,7 @@ use crate::plot::draw::palette::{BETTER, Look, MUTED, Marker, RULE, WORSE, look}
 use crate::plot::draw::text::{ASCENT, SMALL_PX, width_px};
 use crate::plot::draw::{
     Anchor, Axis, AxisFrame, Canvas, Key, KeyMark, LineChart, Paint, Rect, Scale, Series, Sheet,
-    Style, Tick, Unit, number,
+    Style, Unit, number,
 };
 use crate::plot::figure::{Cell, Figure, Table};
 use crate::results::load::Loaded;
@@ -300,13 +298,4 @@ fn table(axis: &str, metric: Metric, lines: &[Drawn<'_>]) -> Table {
         columns,
         rows,
     }
-}
-
-/// Distinct names at their places, for an axis.
-pub(super) fn named(places: impl Iterator<Item = (f64, String)>) -> Vec<Tick> {
-    let mut seen = BTreeSet::new();
-    places
-        .filter(|(value, _)| seen.insert(value.to_bits()))
-        .map(|(value, label)| Tick { value, label })
-        .collect()
 }

@@ -5,7 +5,7 @@ use crate::plot::figure::{Cell, Column, Table};
 use crate::plot::median;
 use crate::results::load::Loaded;
 use crate::results::model::{CaseConfig, CaseResult};
-use crate::results::table::human_size;
+use crate::results::number::human_size;
 
 /// The figures of a case: name, digits after the point, the median over its complete runs.
 type Measured = (&'static str, usize, fn(&CaseResult) -> Option<f64>);

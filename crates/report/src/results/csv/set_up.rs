@@ -1,6 +1,6 @@
 //! The columns of what a run of `connect` measured.
 
-use super::cell;
+use super::cell::cell;
 use crate::results::model::{Connect, Latency};
 
 /// Steps that have columns, in order.

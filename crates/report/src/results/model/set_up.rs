@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::Latency;
+use super::distribution::Latency;
 
 /// Set-up itself, in rounds: each creates QPs at both ends, connects them and destroys them again.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]

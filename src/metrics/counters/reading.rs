@@ -1,22 +1,10 @@
-//! A device's own counters: read from sysfs or from the embedded device, subtracted as wide as they are, and
-//! told by what they mean where the driver is known. It must not know what a run is, nor how results are written.
-
-mod growth;
-mod known;
-mod watch;
+//! All counters of a port at one moment, from sysfs or from the embedded device.
 
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 
-pub use growth::Growth;
-pub use known::Meaning;
-pub use watch::CounterWatch;
-
-use known::Kind;
-
-/// Driver name of the embedded device.
-pub const EMBEDDED_DRIVER: &str = "softroce";
+use super::known::{self, EMBEDDED_DRIVER, Kind, Meaning};
 
 /// The folders of a port, the driver's own counters first: where both have a name, that is the one that counts.
 const FOLDERS: [(&str, Source); 2] = [
@@ -115,14 +103,26 @@ impl Reading {
         told
     }
 
-    fn kind(&self, name: &str) -> Kind {
+    /// Names of all counters.
+    pub(super) fn names(&self) -> impl Iterator<Item = &String> {
+        self.values.keys()
+    }
+
+    /// A counter's value; `None` where it was not read.
+    pub(super) fn value(&self, name: &str) -> Option<u64> {
+        self.values.get(name).map(|(_, value)| *value)
+    }
+
+    /// How a counter counts.
+    pub(super) fn kind(&self, name: &str) -> Kind {
         match self.values.get(name) {
             Some((Source::PortCounters, _)) => known::port_counter(name),
             _ => known::driver_counter(&self.driver, name),
         }
     }
 
-    fn meaning(&self, name: &str) -> Option<Meaning> {
+    /// What the growth of a counter says; `None` where that is not known.
+    pub(super) fn meaning(&self, name: &str) -> Option<Meaning> {
         match self.values.get(name)?.0 {
             Source::PortCounters => known::meaning_of_port_counter(name),
             Source::Driver => known::meaning(&self.driver, name),
@@ -131,17 +131,17 @@ impl Reading {
 }
 
 #[cfg(test)]
-pub(crate) mod tests {
+pub(super) mod tests {
     use super::*;
 
     /// A sysfs in which port 1 of `device` shows these.
-    pub(crate) fn sysfs(device: &str, files: &[(&str, &str)]) -> tempfile::TempDir {
+    pub(in super::super) fn sysfs(device: &str, files: &[(&str, &str)]) -> tempfile::TempDir {
         let root = tempfile::tempdir().unwrap();
         write(root.path(), device, files);
         root
     }
 
-    pub(crate) fn write(root: &Path, device: &str, files: &[(&str, &str)]) {
+    pub(in super::super) fn write(root: &Path, device: &str, files: &[(&str, &str)]) {
         let port = root.join("class/infiniband").join(device).join("ports/1");
         for (path, text) in files {
             let path = port.join(path);

@@ -4,7 +4,7 @@ use std::ffi::OsString;
 
 use clap::Args;
 
-use super::args::{ConnectionArgs, EndpointArgs, SpeechArgs};
+use super::shared::{ConnectionArgs, EndpointArgs, SpeechArgs};
 use crate::plan::{Mtu, Size};
 
 const AFTER_HELP: &str = "\
