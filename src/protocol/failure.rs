@@ -59,7 +59,7 @@ impl RunFailure {
             interrupted: true,
             ..RunFailure::new(
                 "the server was stopped",
-                Some("start it again, or give the client another host".into()),
+                Some("start `rocebench serve` there again, with the same options".into()),
             )
         }
     }
