@@ -16,7 +16,7 @@ use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use rocebench::datapath::{
-    Crew, Geometry, Lane, Layout, Phase, RemoteMemory, Sender, Shared, WorkerSpec,
+    Geometry, Lane, Layout, Phase, RemoteMemory, Sender, Shared, WorkerPool, WorkerSpec,
 };
 use rocebench::machine::cpu;
 use rocebench::metrics::clock::Clock;
@@ -199,7 +199,7 @@ fn measure(port: &Port, clock: &Clock, case: &Case, cores: &[usize]) -> Outcome<
         digits,
         workers,
     ));
-    let crew = Crew::start(&shared, specs(case, &cqs, cores))?;
+    let pool = WorkerPool::start(&shared, specs(case, &cqs, cores))?;
     for (phase, time) in [(Phase::Warmup, WARMUP), (Phase::Measure, WINDOW)] {
         shared.set_phase(phase);
         // On a busy machine a worker may not run for a while, and then its window is not open yet.
@@ -210,7 +210,7 @@ fn measure(port: &Port, clock: &Clock, case: &Case, cores: &[usize]) -> Outcome<
     }
     shared.set_phase(Phase::Drain);
     wait_until(&shared, || shared.at_rest())?;
-    let reports = crew.finish()?;
+    let reports = pool.finish()?;
     let cpu_seconds: f64 = reports.iter().map(|report| report.cpu_seconds).sum();
     let of_qps = reports.iter().flat_map(|report| &report.qps);
     let messages: u64 = of_qps.clone().map(|qp| qp.completed).sum();

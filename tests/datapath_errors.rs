@@ -9,10 +9,10 @@ use rocebench::plan::{Case, CqMode, Op, PollMode, Stop, Transport};
 use rocebench::protocol::failure::RunFailure;
 use verbs::{AsyncEvent, AsyncEvents, CompletionChannel, WcStatus};
 
-#[path = "support/loopback_rig.rs"]
-mod loopback_rig;
+#[path = "support/loopback_node.rs"]
+mod loopback_node;
 
-use loopback_rig::{Device, Pair, case, null_port};
+use loopback_node::{Device, Pair, case, null_port};
 
 /// Status codes of `enum ibv_wc_status` that a send can fail with.
 const CAUSES: [u32; 14] = [1, 2, 3, 4, 6, 7, 8, 9, 10, 11, 12, 13, 19, 21];

@@ -7,10 +7,10 @@ use rocebench::node::memory_needs::{DeviceKind, MemoryNeeds, MemoryOffer};
 use rocebench::plan::{Case, CqMode, Op};
 use rocebench::protocol::failure::RunFailure;
 
-#[path = "support/loopback_rig.rs"]
-mod loopback_rig;
+#[path = "support/loopback_node.rs"]
+mod loopback_node;
 
-use loopback_rig::{Device, case, port};
+use loopback_node::{Device, case, port};
 
 fn refused(case: &Case) -> RunFailure {
     Fabric::create(&port(), case, Side::Server, None, || Ok(()))

@@ -6,7 +6,7 @@ use std::net::{IpAddr, Ipv4Addr};
 use serde::Serialize;
 
 use crate::doctor::{Inventory, Machine, devices_text};
-use crate::node::station::{PortRequest, Route};
+use crate::node::resources::{PortRequest, Route};
 use verbs::{VerbsError, VerbsLibrary};
 
 use super::args::DevicesArgs;

@@ -34,7 +34,7 @@ pub fn run(args: ExplainArgs) -> Result<(), Failure> {
         text,
         ends: Ends {
             target,
-            station: execute::station(&endpoint),
+            resources: execute::resources(&endpoint),
             token: execute::token(token.as_ref())?,
         },
         lesson,

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
 use crate::coordinator::options::Against;
-use crate::node::station::Faults;
+use crate::node::resources::Faults;
 use crate::plan::{ConfigFile, PlanError, Sweep, SweepSpec, config};
 use verbs::address_of_environment;
 

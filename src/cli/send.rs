@@ -51,7 +51,7 @@ pub fn run(args: SendArgs) -> Result<(), Failure> {
         host,
         port,
         token: execute::token(token.as_ref())?,
-        station: execute::station(&endpoint),
+        resources: execute::resources(&endpoint),
         settings: ChannelSettings {
             qps: args.qps,
             chunk_bytes: args.chunk.bytes(),

@@ -5,7 +5,7 @@ use std::sync::atomic::AtomicBool;
 use crate::node::connect_cm::check_port;
 use crate::node::memory_needs::{MemoryNeeds, described};
 use crate::node::needs::{Side, check_posts};
-use crate::node::station::Station;
+use crate::node::resources::NodeResources;
 use crate::plan::Sweep;
 use crate::plan::{Case, ConnectMode};
 use crate::protocol::device_limits::DeviceLimits;
@@ -34,7 +34,7 @@ pub(crate) fn check_sweep(
         Message::Limits { device, memory } => (*device, memory),
         other => return Err(link.unexpected("limits", &other).into()),
     };
-    let ours = DeviceLimits::of(session.station.port());
+    let ours = DeviceLimits::of(session.resources.port());
     let ends = [
         (ours, Side::Client, ""),
         (theirs, Side::Server, "at the server: "),
@@ -56,7 +56,7 @@ pub(crate) fn check_sweep(
 /// Bad input: as for a run, for the largest case.
 fn check_memory(sweep: &Sweep, session: &Session, theirs: &MemoryOffer) -> Result<(), RunFailure> {
     sweep.cases.iter().try_for_each(check_posts)?;
-    let ours = MemoryOffer::of(&session.station);
+    let ours = MemoryOffer::of(&session.resources);
     let shared = session.link.is_within_host();
     let beside = shared.then_some(theirs.device);
     if let Some((case, needs)) = MemoryNeeds::of_sweep(sweep, ours.device, beside) {
@@ -76,7 +76,7 @@ fn check_memory(sweep: &Sweep, session: &Session, theirs: &MemoryOffer) -> Resul
 /// # Errors
 /// Both were asked for.
 pub(crate) fn check_faults(options: &SweepOptions) -> Result<(), SweepError> {
-    if options.ends.station.request.faults.is_none() || !any_by_cm(&options.sweep.cases) {
+    if options.ends.resources.request.faults.is_none() || !any_by_cm(&options.sweep.cases) {
         return Ok(());
     }
     Err(SweepError::Refused(RunFailure::refused(
@@ -89,11 +89,14 @@ pub(crate) fn check_faults(options: &SweepOptions) -> Result<(), SweepError> {
 ///
 /// # Errors
 /// The port, the kernel or this system's libraries cannot.
-pub(crate) fn check_cm(options: &SweepOptions, station: &Station) -> Result<(), SweepError> {
+pub(crate) fn check_cm(
+    options: &SweepOptions,
+    resources: &NodeResources,
+) -> Result<(), SweepError> {
     if !any_by_cm(&options.sweep.cases) {
         return Ok(());
     }
-    check_port(station.port())
+    check_port(resources.port())
         .and_then(|()| CmChannel::open().map_err(RunFailure::from))
         .map(drop)
         .map_err(SweepError::Refused)

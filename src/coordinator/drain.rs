@@ -11,7 +11,7 @@ use crate::plan::Case;
 
 use crate::coordinator::observer::Observer;
 use crate::coordinator::stage::{Meter, Stage};
-use crate::node::rig::{Broken, Rig};
+use crate::node::running_node::{Broken, RunningNode};
 use crate::protocol::message::{Drained, Message};
 
 /// Longest time for both ends to come to rest and report when there is a reason to end. Tearing down takes up to a second
@@ -24,27 +24,27 @@ const LONG_DRAIN: Duration = Duration::from_secs(10);
 /// Brings both ends to rest and checks what only shows then.
 ///
 /// # Errors
-/// As [`Rig::wait`]; wrong payloads.
+/// As [`RunningNode::wait`]; wrong payloads.
 pub(crate) fn drain(
     stage: &Stage<'_>,
     case: &Case,
-    rig: &Rig,
+    node: &RunningNode,
     stop: &AtomicBool,
     now: bool,
     observer: &mut dyn Observer,
 ) -> Result<Drained, Broken> {
     let link = stage.link;
     link.send(&Message::Stop { now })?;
-    rig.set_phase(Phase::Drain);
-    let mut show = Show::new(case, rig.counts(), observer);
-    rig.wait(link, stop, |counts| {
+    node.set_phase(Phase::Drain);
+    let mut show = Show::new(case, node.counts(), observer);
+    node.wait(link, stop, |counts| {
         show.counts(counts);
-        rig.at_rest()
+        node.at_rest()
     })?;
-    link.send(&Message::Drained(Box::new(rig.drained())))?;
-    let peer = rig.await_drained(link, stop)?;
-    rig.await_received(link, stop, &peer)?;
-    rig.verify(link, &peer)?;
+    link.send(&Message::Drained(Box::new(node.drained())))?;
+    let peer = node.await_drained(link, stop)?;
+    node.await_received(link, stop, &peer)?;
+    node.verify(link, &peer)?;
     Ok(*peer)
 }
 

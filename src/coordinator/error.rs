@@ -1,6 +1,6 @@
 //! Why a sweep could not begin, or ends before its last run.
 
-use crate::node::station::StationError;
+use crate::node::resources::ResourcesError;
 use crate::protocol::error::ConnectError;
 use crate::protocol::failure::RunFailure;
 
@@ -12,7 +12,7 @@ pub enum SweepError {
     Connect(#[from] ConnectError),
     /// No device here.
     #[error(transparent)]
-    Station(#[from] StationError),
+    NodeResources(#[from] ResourcesError),
     /// The other end could not be started in this process.
     #[error("cannot start the other end in this process: {0}")]
     Local(#[source] std::io::Error),
@@ -29,7 +29,7 @@ impl SweepError {
     pub fn hint(&self) -> Option<String> {
         match self {
             SweepError::Connect(error) => error.hint(),
-            SweepError::Station(error) => error.hint(),
+            SweepError::NodeResources(error) => error.hint(),
             SweepError::Link(error) => error.hint(),
             SweepError::Local(_) => None,
             SweepError::Refused(failure) => failure.hint.clone(),
@@ -40,7 +40,7 @@ impl SweepError {
     pub fn is_bad_input(&self) -> bool {
         match self {
             SweepError::Connect(error) => error.bad_input(),
-            SweepError::Station(error) => error.is_bad_input(),
+            SweepError::NodeResources(error) => error.is_bad_input(),
             SweepError::Link(error) => error.bad_input(),
             SweepError::Local(_) => false,
             SweepError::Refused(failure) => failure.bad_input,

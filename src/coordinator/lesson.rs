@@ -76,11 +76,11 @@ pub fn run_lesson(
     let Session {
         link,
         peer,
-        station,
+        resources,
     } = dial(&options.ends, local.as_ref(), &facts, stop, false)?;
-    let port = station.port().clone();
+    let port = resources.port().clone();
     // The lesson closes the device itself.
-    drop(station);
+    drop(resources);
     tell(Event::Begin(Box::new(Begin {
         op: options.lesson.op,
         mistake: options.lesson.mistake,

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::node::station::StationOptions;
+use crate::node::resources::NodeOptions;
 use crate::plan::Sweep;
 use crate::protocol::token::Token;
 
@@ -21,7 +21,7 @@ pub struct Ends {
     /// The other.
     pub target: Target,
     /// This end's library, device and cores; in one process also the other's.
-    pub station: StationOptions,
+    pub resources: NodeOptions,
     /// The token shared with the server.
     pub token: Option<Token>,
 }

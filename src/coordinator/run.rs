@@ -21,7 +21,7 @@ use crate::node::fabric::{Fabric, Side};
 use crate::node::lanes_by_cm::dial_lanes;
 use crate::node::memory_needs::admit;
 use crate::node::outcome::{self, direction, per_qp};
-use crate::node::rig::{self, Broken, Finished, Rig};
+use crate::node::running_node::{self, Broken, Finished, RunningNode};
 use crate::protocol::end_report::{DeviceCounters, EndReport};
 use crate::protocol::failure::RunFailure;
 use crate::protocol::link::Link;
@@ -75,8 +75,8 @@ pub(crate) fn run(
         started_at,
         ..Run::default()
     };
-    let rig = match set_up(stage, case, number) {
-        Ok(rig) => rig,
+    let node = match set_up(stage, case, number) {
+        Ok(node) => node,
         Err(broken) => {
             let failure = explain(broken, None);
             return RunOutcome::given_up(stage.link, blank, failure, None);
@@ -84,21 +84,21 @@ pub(crate) fn run(
     };
     note_crowding(stage, case, observer);
     let mut notes = Notes::default();
-    let driven = drive(stage, case, &rig, observer, &mut notes);
-    conclude(stage, case, rig, driven, notes, blank)
+    let driven = drive(stage, case, &node, observer, &mut notes);
+    conclude(stage, case, node, driven, notes, blank)
 }
 
-fn set_up(stage: &Stage<'_>, case: &Case, number: u32) -> Result<Rig, Broken> {
+fn set_up(stage: &Stage<'_>, case: &Case, number: u32) -> Result<RunningNode, Broken> {
     prepare(stage, case, number)?;
-    make_rig(stage, case)
+    make_running_node(stage, case)
 }
 
 /// Has the server begin.
 pub(crate) fn prepare(stage: &Stage<'_>, case: &Case, number: u32) -> Result<(), Broken> {
-    admit(case, Side::Client, stage.station)?;
+    admit(case, Side::Client, stage.resources)?;
     // Taken before the server takes its own, so that on one host each end has the same cores each time.
     if let Some(moving) = case.moving() {
-        stage.station.cores_for(&moving);
+        stage.resources.cores_for(&moving);
     }
     stage.link.send(&Message::Prepare {
         case: Box::new(case.clone()),
@@ -108,7 +108,7 @@ pub(crate) fn prepare(stage: &Stage<'_>, case: &Case, number: u32) -> Result<(),
 }
 
 /// Creates and connects this end's objects, with workers that wait, once the server is doing the same.
-pub(crate) fn make_rig(stage: &Stage<'_>, case: &Case) -> Result<Rig, Broken> {
+pub(crate) fn make_running_node(stage: &Stage<'_>, case: &Case) -> Result<RunningNode, Broken> {
     let (link, stop) = (stage.link, stage.stop);
     let alive = || {
         link.progressed();
@@ -118,36 +118,36 @@ pub(crate) fn make_rig(stage: &Stage<'_>, case: &Case) -> Result<Rig, Broken> {
         link.check().map_err(RunFailure::from)
     };
     let mut fabric = Fabric::create(
-        stage.station.port(),
+        stage.resources.port(),
         case,
         Side::Client,
-        stage.station.numa_node(),
+        stage.resources.numa_node(),
         alive,
     )?;
     link.send(&Message::Endpoints(Box::new(fabric.endpoints())))?;
-    let peer = match rig::recv(link, stop, SETUP_LIMIT, || Ok(()))? {
+    let peer = match running_node::recv(link, stop, SETUP_LIMIT, || Ok(()))? {
         Message::Endpoints(peer) => peer,
         other => return Err(link.unexpected("endpoints", &other).into()),
     };
     let lanes = match case.connect {
         ConnectMode::Tcp => fabric.connect(&peer, alive)?,
-        ConnectMode::Cm => match rig::recv(link, stop, SETUP_LIMIT, || Ok(()))? {
+        ConnectMode::Cm => match running_node::recv(link, stop, SETUP_LIMIT, || Ok(()))? {
             Message::CmListening(listening) => dial_lanes(&mut fabric, &peer, &listening, alive)?,
             other => return Err(link.unexpected("cm_listening", &other).into()),
         },
     };
-    let cores = stage.station.cores_for(case);
-    let rig = Rig::start(fabric, lanes, case, stage.station.clock(), &cores)?;
+    let cores = stage.resources.cores_for(case);
+    let node = RunningNode::start(fabric, lanes, case, stage.resources.clock(), &cores)?;
     link.send(&Message::Ready)?;
-    match rig.recv(link, stop, SETUP_LIMIT)? {
-        Message::Ready => Ok(rig),
+    match node.recv(link, stop, SETUP_LIMIT)? {
+        Message::Ready => Ok(node),
         other => Err(link.unexpected("ready", &other).into()),
     }
 }
 
 /// Says once that workers have no cores of their own, when both ends have taken theirs.
 pub(crate) fn note_crowding(stage: &Stage<'_>, case: &Case, observer: &mut dyn Observer) {
-    if let Some(text) = stage.station.cores().crowding_to_tell(case) {
+    if let Some(text) = stage.resources.cores().crowding_to_tell(case) {
         observer.note(&text);
     }
 }
@@ -156,7 +156,7 @@ pub(crate) fn note_crowding(stage: &Stage<'_>, case: &Case, observer: &mut dyn O
 fn drive(
     stage: &Stage<'_>,
     case: &Case,
-    rig: &Rig,
+    node: &RunningNode,
     observer: &mut dyn Observer,
     notes: &mut Notes,
 ) -> Result<(), Broken> {
@@ -165,32 +165,32 @@ fn drive(
     if !case.warmup.longest().is_zero() {
         observer.phase("warm-up", Some(case.warmup.longest()));
         link.send(&Message::Start)?;
-        let warm = warm_up(stage, case, rig, observer)?;
+        let warm = warm_up(stage, case, node, observer)?;
         (notes.warmup_seconds, notes.warmup_steady) = warm;
         if counted {
-            drain(stage, case, rig, stop, true, observer)?;
+            drain(stage, case, node, stop, true, observer)?;
         }
     }
     link.send(&Message::Measure)?;
-    match rig.recv(link, stop, ANSWER_LIMIT)? {
+    match node.recv(link, stop, ANSWER_LIMIT)? {
         Message::Measure => {}
         other => return Err(link.unexpected("measure", &other).into()),
     }
-    let counters = stage.station.watch_counters();
+    let counters = stage.resources.watch_counters();
     notes.measured = true;
-    let measured = measure(stage, case, rig, observer, &mut notes.timeline);
+    let measured = measure(stage, case, node, observer, &mut notes.timeline);
     if !counted || measured.is_err() {
-        rig.set_phase(Phase::Drain);
+        node.set_phase(Phase::Drain);
     }
     notes.counters = counters
         .and_then(CounterWatch::finish)
         .map(|growth| DeviceCounters::of(&growth, "client"));
-    let window = rig.window();
+    let window = node.window();
     match measured {
         // The session goes on where both ends soon come to rest; a long drain would be for nothing.
         Ok(()) if window.completed == 0 => {
             let grace = Grace::begin();
-            notes.drained = match drain(stage, case, rig, grace.over(), true, observer) {
+            notes.drained = match drain(stage, case, node, grace.over(), true, observer) {
                 Err(Broken::Interrupted) => {
                     let seconds = window.elapsed_ns as f64 * 1e-9;
                     return Err(nothing_completed(seconds).into());
@@ -200,13 +200,13 @@ fn drive(
             Ok(())
         }
         Ok(()) => {
-            notes.drained = Some(drain(stage, case, rig, stop, !counted, observer)?);
+            notes.drained = Some(drain(stage, case, node, stop, !counted, observer)?);
             Ok(())
         }
         // Asked to stop: both ends still come to rest, so that what was sent is accounted for.
         Err(Broken::Interrupted) => {
             let grace = notes.grace.insert(Grace::begin());
-            notes.drained = drain(stage, case, rig, grace.over(), true, observer).ok();
+            notes.drained = drain(stage, case, node, grace.over(), true, observer).ok();
             Err(Broken::Interrupted)
         }
         Err(broken) => Err(broken),
@@ -218,17 +218,17 @@ fn drive(
 pub(crate) fn warm_up(
     stage: &Stage<'_>,
     case: &Case,
-    rig: &Rig,
+    node: &RunningNode,
     observer: &mut dyn Observer,
 ) -> Result<(f64, Option<bool>), Broken> {
     let limit = case.warmup.longest();
     let mut steady = SteadyDetector::new(case.signal_every);
     let mut meter = Meter::new(case);
     let mut is_steady = false;
-    rig.set_phase(Phase::Warmup);
-    rig.wait(stage.link, stage.stop, |_| rig.all_entered(Phase::Warmup))?;
+    node.set_phase(Phase::Warmup);
+    node.wait(stage.link, stage.stop, |_| node.all_entered(Phase::Warmup))?;
     let started = Instant::now();
-    rig.wait(stage.link, stage.stop, |counts| {
+    node.wait(stage.link, stage.stop, |counts| {
         let elapsed = started.elapsed();
         meter.show(elapsed, counts.completed, observer);
         if matches!(case.warmup, Warmup::AutoCapNs(_)) {
@@ -243,7 +243,7 @@ pub(crate) fn warm_up(
 fn measure(
     stage: &Stage<'_>,
     case: &Case,
-    rig: &Rig,
+    node: &RunningNode,
     observer: &mut dyn Observer,
     timeline: &mut Timeline,
 ) -> Result<(), Broken> {
@@ -254,9 +254,9 @@ fn measure(
         Stop::MessagesPerQp(_) => None,
     };
     observer.phase("measure", limit);
-    rig.start_window(link, stop)?;
-    rig.wait(link, stop, |_| {
-        let window = rig.window();
+    node.start_window(link, stop)?;
+    node.wait(link, stop, |_| {
+        let window = node.window();
         timeline.push(window.elapsed_ns, window.completed);
         let elapsed = Duration::from_nanos(window.elapsed_ns);
         meter.show(elapsed, window.completed, observer);
@@ -271,17 +271,17 @@ fn measure(
 fn conclude(
     stage: &Stage<'_>,
     case: &Case,
-    rig: Rig,
+    node: RunningNode,
     driven: Result<(), Broken>,
     notes: Notes,
     blank: Run,
 ) -> RunOutcome {
     let at_rest = notes.drained.is_some();
     let path = Some(PathFacts {
-        mtu_bytes: rig.fabric().path_mtu_bytes(),
-        outstanding_reads: rig.fabric().outstanding_reads(),
+        mtu_bytes: node.fabric().path_mtu_bytes(),
+        outstanding_reads: node.fabric().outstanding_reads(),
     });
-    let finished = match rig.finish(!at_rest) {
+    let finished = match node.finish(!at_rest) {
         Ok(finished) => finished,
         Err(failure) => {
             return RunOutcome::given_up(stage.link, blank, failure, path);
@@ -310,8 +310,11 @@ fn conclude(
     };
     record_counters(stage, &mut run, notes.counters, report.as_mut());
     if notes.measured {
-        run.forward = direction(case, &finished, stage.station.clock());
-        stage.station.cores().tell_shared(&mut run.forward.workers);
+        run.forward = direction(case, &finished, stage.resources.clock());
+        stage
+            .resources
+            .cores()
+            .tell_shared(&mut run.forward.workers);
         outcome::tell_timeline(case, notes.timeline, finished.window, &mut run);
     } else {
         run.forward.totals.errors = finished.troubles().map(|trouble| trouble.errors()).sum();
@@ -335,7 +338,7 @@ fn record_counters(
     own: Option<DeviceCounters>,
     report: Option<&mut EndReport>,
 ) {
-    let own_port = stage.station.port();
+    let own_port = stage.resources.port();
     let own_device = outcome::device(own_port);
     let is_other_device = |peer: &EndReport| {
         let peer = &peer.device;
@@ -363,7 +366,7 @@ pub(crate) fn take_report(
     grace: Option<Grace>,
 ) -> Result<EndReport, RunFailure> {
     let link = stage.link;
-    let recv = |stop: &AtomicBool| rig::recv(link, stop, ANSWER_LIMIT, || Ok(()));
+    let recv = |stop: &AtomicBool| running_node::recv(link, stop, ANSWER_LIMIT, || Ok(()));
     let report = match grace {
         Some(grace) => recv(grace.over()),
         None => match recv(stage.stop) {

@@ -10,7 +10,7 @@ use serde_json::Value;
 
 use crate::coordinator::error::SweepError;
 use crate::coordinator::options::{Ends, Target};
-use crate::node::station::{Route, Station};
+use crate::node::resources::{NodeResources, Route};
 use crate::protocol::error::ConnectError;
 use crate::protocol::handshake::{PeerInfo, connect};
 use crate::protocol::link::Link;
@@ -37,7 +37,7 @@ impl LocalServer {
         let token =
             Token::new(secret).map_err(|error| SweepError::Local(std::io::Error::other(error)))?;
         let server_options = ServerOptions {
-            station: ends.station.of_the_other_end(),
+            resources: ends.resources.of_the_other_end(),
             token: Some(token.clone()),
             host: facts.clone(),
             once: false,
@@ -84,7 +84,7 @@ impl Drop for LocalServer {
 pub(crate) struct Session {
     pub(crate) link: Link,
     pub(crate) peer: PeerInfo,
-    pub(crate) station: Station,
+    pub(crate) resources: NodeResources,
 }
 
 /// Opens a session. `patient` waits for a server that is still clearing up the session before.
@@ -113,17 +113,17 @@ pub(crate) fn dial(
             other => break other?,
         }
     };
-    let station = open_station(ends, &link)?;
+    let resources = open_resources(ends, &link)?;
     Ok(Session {
         link,
         peer,
-        station,
+        resources,
     })
 }
 
-fn open_station(ends: &Ends, link: &Link) -> Result<Station, SweepError> {
+fn open_resources(ends: &Ends, link: &Link) -> Result<NodeResources, SweepError> {
     let route = Route::between(link.local()?.ip(), link.peer().ip());
-    Ok(Station::open(ends.station.clone(), Some(route))?)
+    Ok(NodeResources::open(ends.resources.clone(), Some(route))?)
 }
 
 impl Session {
@@ -137,15 +137,15 @@ impl Session {
         let Session {
             link,
             peer,
-            station,
+            resources,
         } = self;
-        let station = Some(station).filter(|station| station.port().embedded.is_none());
+        let resources = Some(resources).filter(|resources| resources.port().embedded.is_none());
         let done = body(&link);
-        let station = station.map_or_else(|| open_station(ends, &link), Ok);
-        let session = station.map(|station| Session {
+        let resources = resources.map_or_else(|| open_resources(ends, &link), Ok);
+        let session = resources.map(|resources| Session {
             link,
             peer,
-            station,
+            resources,
         });
         (done, session)
     }

@@ -19,12 +19,12 @@ use report::results::utc_now;
 use crate::coordinator::drain::drain;
 use crate::coordinator::observer::Observer;
 use crate::coordinator::run::{
-    PathFacts, RunOutcome, explain, make_rig, note_crowding, prepare, take_report, warm_up,
+    PathFacts, RunOutcome, explain, make_running_node, note_crowding, prepare, take_report, warm_up,
 };
 use crate::coordinator::stage::{Meter, Stage};
 use crate::node::needs::Side;
 use crate::node::outcome::{self, direction, latency};
-use crate::node::rig::{Broken, Finished, Rig};
+use crate::node::running_node::{Broken, Finished, RunningNode};
 use crate::node::setup::bench::Bench;
 use crate::node::setup::steps::StepTimes;
 use crate::node::setup::watch::Watch;
@@ -51,7 +51,7 @@ struct Tally {
 /// Traffic on QPs of its own.
 struct Traffic {
     case: Case,
-    rig: Rig,
+    node: RunningNode,
 }
 
 /// Does one run. Whatever happens, what was measured is in the outcome.
@@ -67,7 +67,7 @@ pub(crate) fn run_setup(
         ..Run::default()
     };
     let mut tally = Tally {
-        times: StepTimes::new(stage.station.clock()),
+        times: StepTimes::new(stage.resources.clock()),
         rounds: 0,
         seconds: 0.0,
         setup: Recorder::new(Digits::Three),
@@ -97,7 +97,7 @@ fn begin(stage: &Stage<'_>, case: &Case, number: u32) -> Result<Option<Traffic>,
         return Ok(None);
     };
     Ok(Some(Traffic {
-        rig: make_rig(stage, &moving)?,
+        node: make_running_node(stage, &moving)?,
         case: moving,
     }))
 }
@@ -110,25 +110,25 @@ fn drive(
     tally: &mut Tally,
 ) -> Result<(), Broken> {
     let (link, stop) = (stage.link, stage.stop);
-    let bench = Bench::new(stage.station.port(), case, Side::Client)?;
+    let bench = Bench::new(stage.resources.port(), case, Side::Client)?;
     let warms_up = !case.warmup.longest().is_zero();
-    let rig = traffic.map(|traffic| &traffic.rig);
+    let node = traffic.map(|traffic| &traffic.node);
     let way = Way::prepare(
         &bench,
         Side::Client,
-        &mut Watch::new(link, stop, rig, || ()),
+        &mut Watch::new(link, stop, node, || ()),
     )?;
     if let (Some(traffic), true) = (traffic, warms_up) {
         observer.phase("warm-up", Some(case.warmup.longest()));
         link.send(&Message::Start)?;
-        let warm = warm_up(stage, &traffic.case, &traffic.rig, observer)?;
+        let warm = warm_up(stage, &traffic.case, &traffic.node, observer)?;
         (tally.window.warmup_seconds, tally.window.warmup_steady) = warm;
         tally.alone_gbit_per_s = alone(stage, traffic, observer)?;
     }
     if warms_up {
         let started = Instant::now();
         observer.phase("first set-up", None);
-        let mut watch = Watch::new(link, stop, rig, || observer.waiting(started.elapsed()));
+        let mut watch = Watch::new(link, stop, node, || observer.waiting(started.elapsed()));
         round(&bench, &way, &mut watch, tally)?;
         drop(watch);
         tally.window.warmup_seconds += started.elapsed().as_secs_f64();
@@ -136,23 +136,23 @@ fn drive(
         tally.setup.clear();
     }
     link.send(&Message::Measure)?;
-    let mut watch = Watch::new(link, stop, rig, || ());
+    let mut watch = Watch::new(link, stop, node, || ());
     match watch.recv(ANSWER_LIMIT)?.0 {
         Message::Measure => {}
         other => return Err(link.unexpected("measure", &other).into()),
     }
     tally.is_measured = true;
-    if let Some(rig) = rig {
-        rig.set_phase(Phase::Measure);
-        rig.wait(link, stop, |_| rig.all_entered(Phase::Measure))?;
+    if let Some(node) = node {
+        node.set_phase(Phase::Measure);
+        node.wait(link, stop, |_| node.all_entered(Phase::Measure))?;
     }
     let measured = measure(stage, (&bench, &way), traffic, observer, tally);
-    if let Some(rig) = rig {
-        rig.set_phase(Phase::Drain);
+    if let Some(node) = node {
+        node.set_phase(Phase::Drain);
     }
     measured?;
     match traffic {
-        Some(Traffic { case, rig }) => drain(stage, case, rig, stop, true, observer).map(|_| ()),
+        Some(Traffic { case, node }) => drain(stage, case, node, stop, true, observer).map(|_| ()),
         None => Ok(link.send(&Message::Stop { now: true })?),
     }
 }
@@ -164,10 +164,10 @@ fn alone(
     observer: &mut dyn Observer,
 ) -> Result<Option<f64>, Broken> {
     observer.phase("traffic alone", Some(ALONE));
-    let rig = &traffic.rig;
-    let (started, before) = (Instant::now(), rig.counts().completed);
+    let node = &traffic.node;
+    let (started, before) = (Instant::now(), node.counts().completed);
     let (mut last, mut seconds) = (before, 0.0);
-    rig.wait(stage.link, stage.stop, |counts| {
+    node.wait(stage.link, stage.stop, |counts| {
         last = counts.completed;
         seconds = started.elapsed().as_secs_f64();
         seconds >= ALONE.as_secs_f64()
@@ -192,13 +192,13 @@ fn measure(
     observer.phase("set up", limit);
     let timeline = RefCell::new(std::mem::take(&mut tally.timeline));
     let started = Instant::now();
-    let rig = traffic.map(|traffic| &traffic.rig);
+    let node = traffic.map(|traffic| &traffic.node);
     let mut meter = Meter::new(case);
     let show = || {
         let elapsed = started.elapsed();
-        match rig {
-            Some(rig) => {
-                let window = rig.window();
+        match node {
+            Some(node) => {
+                let window = node.window();
                 let mut timeline = timeline.borrow_mut();
                 timeline.push(window.elapsed_ns, window.completed);
                 meter.show(elapsed, window.completed, observer);
@@ -206,7 +206,7 @@ fn measure(
             None => observer.waiting(elapsed),
         }
     };
-    let mut watch = Watch::new(stage.link, stage.stop, rig, show);
+    let mut watch = Watch::new(stage.link, stage.stop, node, show);
     let mut rounds = || {
         loop {
             round(bench, way, &mut watch, tally)?;
@@ -262,7 +262,7 @@ fn conclude(
     tally: Tally,
     blank: Run,
 ) -> RunOutcome {
-    let (moving, finished) = match traffic.map(|it| (it.case, it.rig.finish(driven.is_err()))) {
+    let (moving, finished) = match traffic.map(|it| (it.case, it.node.finish(driven.is_err()))) {
         Some((moving, Ok(finished))) => (Some(moving), Some(finished)),
         Some((_, Err(failure))) => {
             return RunOutcome::given_up(stage.link, blank, failure, tally.path);
@@ -324,8 +324,11 @@ fn of_traffic(stage: &Stage<'_>, moving: &Case, finished: &Finished, tally: Tall
         return;
     }
     let warmed = std::mem::take(&mut run.forward.window);
-    run.forward = direction(moving, finished, stage.station.clock());
-    stage.station.cores().tell_shared(&mut run.forward.workers);
+    run.forward = direction(moving, finished, stage.resources.clock());
+    stage
+        .resources
+        .cores()
+        .tell_shared(&mut run.forward.workers);
     run.forward.window.warmup_seconds = warmed.warmup_seconds;
     run.forward.window.warmup_steady = warmed.warmup_steady;
     outcome::tell_timeline(moving, tally.timeline, finished.window, run);

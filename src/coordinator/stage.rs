@@ -3,7 +3,7 @@
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
-use crate::node::station::Station;
+use crate::node::resources::NodeResources;
 use crate::plan::Case;
 use crate::protocol::link::Link;
 
@@ -15,7 +15,7 @@ const SAMPLE_EVERY: Duration = Duration::from_millis(100);
 /// Where a run takes place.
 pub(crate) struct Stage<'a> {
     pub(crate) link: &'a Link,
-    pub(crate) station: &'a Station,
+    pub(crate) resources: &'a NodeResources,
     /// The user's wish to stop.
     pub(crate) stop: &'a AtomicBool,
 }

@@ -6,7 +6,7 @@ use std::sync::atomic::AtomicBool;
 
 use crate::machine::host;
 use crate::node::outcome;
-use crate::node::station::Station;
+use crate::node::resources::NodeResources;
 use crate::protocol::handshake::PeerInfo;
 use crate::protocol::message::Message;
 use report::results::model::{Host, ResultFile, SCHEMA_VERSION};
@@ -33,10 +33,10 @@ pub fn run_sweep(
     let facts = serde_json::to_value(&own_host).unwrap_or_default();
     // Without a device, or without what is compared with, there is no need to bother the peer.
     admission::check_faults(options)?;
-    let station = Station::open(options.ends.station.clone(), None)?;
-    admission::check_cm(options, &station)?;
-    let version = pairs::prepare(options, &station)?;
-    drop(station);
+    let resources = NodeResources::open(options.ends.resources.clone(), None)?;
+    admission::check_cm(options, &resources)?;
+    let version = pairs::prepare(options, &resources)?;
+    drop(resources);
     let local = match options.ends.target {
         Target::Local => Some(LocalServer::start(&options.ends, &facts)?),
         Target::Remote(..) => None,
@@ -44,7 +44,7 @@ pub fn run_sweep(
     let first = dial(&options.ends, local.as_ref(), &facts, stop, false)?;
     pairs::ask_server(options, &first, stop)?;
     admission::check_sweep(&options.sweep, &first, stop).map_err(SweepError::Refused)?;
-    own_host.device = Some(outcome::device(first.station.port()));
+    own_host.device = Some(outcome::device(first.resources.port()));
     let outcome = SweepOutcome {
         result: ResultFile {
             schema_version: SCHEMA_VERSION,
@@ -60,7 +60,7 @@ pub fn run_sweep(
         interrupted: false,
         lost: None,
     };
-    if let Some(text) = first.station.remark() {
+    if let Some(text) = first.resources.remark() {
         observer.note(&text);
     }
     let mut sweeper = Sweeper {

@@ -84,7 +84,7 @@ impl Sweeper<'_> {
         self.observer.run_started(index, total, case, number, runs);
         let stage = Stage {
             link: &session.link,
-            station: &session.station,
+            resources: &session.resources,
             stop: self.stop,
         };
         let done = match case.setup {
@@ -144,7 +144,7 @@ fn record(
     if is_new {
         outcome.result.cases.push(CaseResult {
             id: case.id.clone(),
-            config: outcome::config(case, session.station.port().context.name()),
+            config: outcome::config(case, session.resources.port().context.name()),
             runs: Vec::new(),
             perftest: None,
         });

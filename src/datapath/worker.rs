@@ -58,7 +58,7 @@ struct Idle {
 }
 
 /// One QP, as one worker sees it.
-struct Seat<'s> {
+struct WorkerQp<'s> {
     lane: &'s Lane,
     sender: Option<&'s Sender>,
     tally: Tally,
@@ -67,7 +67,7 @@ struct Seat<'s> {
 
 /// Memory of what a worker keeps of each QP of the run, besides latencies, in bytes.
 pub const WORKER_BYTES_PER_QP: usize =
-    size_of::<Seat<'static>>() + 2 * size_of::<Tally>() + size_of::<QpReport>();
+    size_of::<WorkerQp<'static>>() + 2 * size_of::<Tally>() + size_of::<QpReport>();
 
 pub(super) struct Worker<
     's,
@@ -83,7 +83,7 @@ pub(super) struct Worker<
     several_per_slot: bool,
     /// A slot is one signalled chain, posted by one call; see [`Self::repeat`].
     posts_whole_slots: bool,
-    seats: Vec<Seat<'s>>,
+    worker_qps: Vec<WorkerQp<'s>>,
     at_start: Vec<Tally>,
     at_end: Vec<Tally>,
     scratch: SendScratch,
@@ -127,11 +127,11 @@ impl<'s, const VERIFY: bool, const LATENCY: bool, const CONTENDED: bool, const S
                 && geometry.completions_per_slot() == 1
                 && geometry.head == geometry.unit
                 && geometry.post_list == geometry.unit,
-            seats: shared
+            worker_qps: shared
                 .lanes
                 .iter()
                 .enumerate()
-                .map(|(qp, lane)| Seat {
+                .map(|(qp, lane)| WorkerQp {
                     lane,
                     sender: lane.sender.as_ref(),
                     tally: Tally::default(),

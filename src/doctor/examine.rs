@@ -7,7 +7,7 @@ use serde::Serialize;
 
 use crate::coordinator::options::Target;
 use crate::machine::host;
-use crate::node::station::StationOptions;
+use crate::node::resources::NodeOptions;
 use crate::protocol::token::Token;
 use report::results::model::{Host, Tool};
 use verbs::{Route, VerbsError, select_or_embedded};
@@ -27,7 +27,7 @@ pub struct Examination {
     /// The machine.
     pub machine: Machine,
     /// This end: verbs library, and what was asked for.
-    pub station: StationOptions,
+    pub resources: NodeOptions,
     /// The other end's host; `None` is this machine.
     pub host: Option<String>,
     /// TCP port of the control connection.
@@ -103,10 +103,10 @@ pub fn examine(
 ) -> Result<Report, VerbsError> {
     let loopback = IpAddr::from(Ipv4Addr::LOCALHOST);
     let within_host = Route::between(loopback, loopback);
-    let request = &examination.station.request;
+    let request = &examination.resources.request;
     let mut inventory = Inventory::read(
         &examination.machine,
-        examination.station.library,
+        examination.resources.library,
         request,
         within_host,
     )?;
@@ -182,7 +182,7 @@ fn other_end(examination: &Examination, host: &str, notes: &mut Notes<'_>, stop:
         }
     };
     notes.add(reached.findings);
-    let (choice, no_choice) = match choose(&examination.station, reached.route) {
+    let (choice, no_choice) = match choose(&examination.resources, reached.route) {
         Ok(choice) => (Some(choice), None),
         Err(error) => (None, Some(NoChoice::from(error))),
     };
@@ -196,10 +196,10 @@ fn other_end(examination: &Examination, host: &str, notes: &mut Notes<'_>, stop:
     transfers(examination, target, notes, stop);
 }
 
-fn choose(station: &StationOptions, route: Route) -> Result<Choice, VerbsError> {
-    let port = select_or_embedded(station.library, &station.request, Some(route))?;
+fn choose(resources: &NodeOptions, route: Route) -> Result<Choice, VerbsError> {
+    let port = select_or_embedded(resources.library, &resources.request, Some(route))?;
     let table = port.context.gid_table(&port.info)?;
-    Ok(Choice::of(&port, &table, &station.request, route))
+    Ok(Choice::of(&port, &table, &resources.request, route))
 }
 
 fn device_used(choice: &Option<Choice>, no_choice: Option<&NoChoice>) -> Finding {
@@ -229,7 +229,7 @@ fn device_used(choice: &Option<Choice>, no_choice: Option<&NoChoice>) -> Finding
 fn transfers(examination: &Examination, target: Target, notes: &mut Notes<'_>, stop: &AtomicBool) {
     let transfer = Transfer {
         target,
-        station: &examination.station,
+        resources: &examination.resources,
         token: examination.token.as_ref(),
         stop,
     };

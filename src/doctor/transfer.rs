@@ -10,7 +10,7 @@ use crate::coordinator::observer::Observer;
 use crate::coordinator::options::{Ends, SweepOptions, Target};
 use crate::coordinator::sweep::run_sweep;
 use crate::coordinator::sweeper::SweepOutcome;
-use crate::node::station::StationOptions;
+use crate::node::resources::NodeOptions;
 use crate::plan::{Case, Count, Op, Size, Sweep, SweepSpec, Warmup};
 use crate::protocol::token::Token;
 use report::results::model::{CaseConfig, Failure, PerftestPair, ResultFile, Run};
@@ -29,7 +29,7 @@ const WHY: &str = "this is what a benchmark does, in little: QPs are connected, 
 /// How to reach the other end.
 pub(super) struct Transfer<'a> {
     pub(super) target: Target,
-    pub(super) station: &'a StationOptions,
+    pub(super) resources: &'a NodeOptions,
     pub(super) token: Option<&'a Token>,
     pub(super) stop: &'a AtomicBool,
 }
@@ -99,7 +99,7 @@ impl Transfer<'_> {
             sweep: sweep(size),
             ends: Ends {
                 target: self.target.clone(),
-                station: self.station.clone(),
+                resources: self.resources.clone(),
                 token: self.token.cloned(),
             },
             command_line: Vec::new(),

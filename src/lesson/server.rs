@@ -3,7 +3,7 @@
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
-use crate::node::station::Station;
+use crate::node::resources::NodeResources;
 use crate::plan::Op;
 use crate::protocol::failure::RunFailure;
 use crate::protocol::link::Link;
@@ -31,7 +31,7 @@ const RECEIVE_ID: u64 = 2;
 /// Why it ended early; the client is still to be told, unless the link is lost.
 pub(crate) fn serve_lesson(
     link: &Link,
-    station: &Station,
+    resources: &NodeResources,
     lesson: &Lesson,
     stop: &AtomicBool,
 ) -> Result<(), RunFailure> {
@@ -52,7 +52,7 @@ pub(crate) fn serve_lesson(
             }
         }
     };
-    let port = station.port().clone();
+    let port = resources.port().clone();
     let offered = lesson.offered.as_deref();
     let mut apparatus = Apparatus::create(port, lesson, access, offered, false, &mut note_states)?;
     let ours = apparatus.endpoints();

@@ -15,8 +15,8 @@ use report::results::model::QpResult;
 use verbs::QpCapacity;
 
 use crate::node::needs::{Duties, Needs, Side, check_posts, effective_workers, recorders};
+use crate::node::resources::NodeResources;
 use crate::node::setup::bench;
-use crate::node::station::Station;
 use crate::protocol::endpoints::QpEndpoint;
 use crate::protocol::failure::RunFailure;
 pub use crate::protocol::memory_offer::{DeviceKind, MemoryOffer};
@@ -100,11 +100,11 @@ impl Kind {
 }
 
 impl MemoryOffer {
-    /// What a station has now.
-    pub fn of(station: &Station) -> MemoryOffer {
+    /// What the end has now.
+    pub fn of(resources: &NodeResources) -> MemoryOffer {
         // The sums are right to a few percent, and a control group that goes beyond its limit is killed.
         let left = available().map(|left| (left.bytes - left.bytes / 20, left.by));
-        let limit = station
+        let limit = resources
             .memory_limit()
             .map(|limit| (limit, "--memory".to_owned()));
         let least = left
@@ -113,7 +113,7 @@ impl MemoryOffer {
             .min_by_key(|(bytes, _)| *bytes);
         let (bytes, by) = least.map_or((None, String::new()), |(bytes, by)| (Some(bytes), by));
         MemoryOffer {
-            device: station.device_kind(),
+            device: resources.device_kind(),
             bytes,
             by,
         }
@@ -218,10 +218,10 @@ impl fmt::Display for MemoryNeeds {
 ///
 /// # Errors
 /// Bad input: not enough memory, with the sum by kind; too much to tell.
-pub(crate) fn admit(case: &Case, side: Side, station: &Station) -> Result<(), RunFailure> {
+pub(crate) fn admit(case: &Case, side: Side, resources: &NodeResources) -> Result<(), RunFailure> {
     check_posts(case)?;
-    let needs = MemoryNeeds::of(case, side, station.device_kind());
-    MemoryOffer::of(station).check(&described(case, side), &needs)
+    let needs = MemoryNeeds::of(case, side, resources.device_kind());
+    MemoryOffer::of(resources).check(&described(case, side), &needs)
 }
 
 /// The case as a person is told of it.

@@ -18,7 +18,7 @@ use report::results::rates::gbit_per_s;
 use verbs::{LinkLayer, Port};
 
 use crate::node::fabric::Fabric;
-use crate::node::rig::Finished;
+use crate::node::running_node::Finished;
 use crate::node::window::Windows;
 use crate::protocol::end_report::{DeviceCounters, EndReport, shorten};
 

@@ -1,4 +1,4 @@
-//! Where and how an end runs perftest: device, cores and library as its station has them, so that both programs
+//! Where and how an end runs perftest: device, cores and library as its resources have them, so that both programs
 //! have the same.
 
 use std::ffi::OsString;
@@ -12,7 +12,7 @@ use crate::plan::Case;
 use verbs::LinkLayer;
 
 use crate::node::needs::effective_workers;
-use crate::node::station::Station;
+use crate::node::resources::NodeResources;
 use crate::protocol::failure::RunFailure;
 
 /// By which programs on the embedded device learn what is to go wrong.
@@ -20,7 +20,7 @@ const FAULTS_VARIABLE: &str = "SOFTROCE_FAULTS";
 
 /// An end's part of every command line and environment of perftest's.
 #[derive(Clone, Debug)]
-pub(crate) struct Seat {
+pub(crate) struct PerftestLaunch {
     device: String,
     ib_port: u8,
     gid_index: Option<u8>,
@@ -31,13 +31,16 @@ pub(crate) struct Seat {
     pub(crate) embedded: bool,
 }
 
-impl Seat {
-    /// The seat at a station for a case.
+impl PerftestLaunch {
+    /// What an end launches for a case.
     ///
     /// # Errors
     /// No library for perftest on the embedded device.
-    pub(crate) fn of(station: &Station, case: &Case) -> Result<Seat, LibraryError> {
-        let port = station.port();
+    pub(crate) fn of(
+        resources: &NodeResources,
+        case: &Case,
+    ) -> Result<PerftestLaunch, LibraryError> {
+        let port = resources.port();
         let embedded = port.embedded.as_ref();
         let environment = match embedded {
             Some(embedded) => vec![
@@ -50,12 +53,12 @@ impl Seat {
             None => Vec::new(),
         };
         let has_gid = port.info.link_layer == LinkLayer::Ethernet || port.wants_grh;
-        Ok(Seat {
+        Ok(PerftestLaunch {
             device: port.context.name().to_owned(),
             ib_port: port.info.port,
             gid_index: port.gid.filter(|_| has_gid).map(|entry| entry.index),
             environment,
-            cores: cores(station, case),
+            cores: cores(resources, case),
             embedded: embedded.is_some(),
         })
     }
@@ -97,9 +100,9 @@ impl Seat {
 
 /// Those of rocebench's workers at this end, which no other end of this host has. The embedded device's engine is a
 /// thread of perftest's process, which must not share one core with a loop that never yields: it gets another.
-fn cores(station: &Station, case: &Case) -> Vec<Arc<HeldCore>> {
-    let engines = usize::from(station.port().embedded.is_some());
-    station.cores().hold(effective_workers(case) + engines)
+fn cores(resources: &NodeResources, case: &Case) -> Vec<Arc<HeldCore>> {
+    let engines = usize::from(resources.port().embedded.is_some());
+    resources.cores().hold(effective_workers(case) + engines)
 }
 
 fn preload() -> Result<OsString, LibraryError> {
@@ -116,7 +119,7 @@ fn preload() -> Result<OsString, LibraryError> {
 /// # Errors
 /// What is missing, and which package has it.
 pub(crate) fn equipped(
-    station: &Station,
+    resources: &NodeResources,
     programs: &[Program],
 ) -> Result<Option<String>, RunFailure> {
     let missing = |message: String, hint: String| RunFailure::refused(message, hint);
@@ -125,7 +128,7 @@ pub(crate) fn equipped(
         .map(|program| program.find())
         .collect::<Result<Vec<_>, _>>()
         .map_err(|error| missing(error.to_string(), error.hint()))?;
-    if station.port().embedded.is_some() {
+    if resources.port().embedded.is_some() {
         find_library().map_err(|error| missing(error.to_string(), error.hint()))?;
     }
     Ok(files.first().and_then(|file| Program::version(file)))
@@ -138,13 +141,13 @@ mod tests {
     use verbs::{PortRequest, VerbsLibrary};
 
     use super::*;
-    use crate::node::station::StationOptions;
+    use crate::node::resources::NodeOptions;
 
     #[test]
     fn perftest_has_the_cores_of_the_workers_at_its_end_and_no_others() {
         let folder = tempfile::tempdir().unwrap();
-        let station = || {
-            let options = StationOptions {
+        let resources = || {
+            let options = NodeOptions {
                 library: VerbsLibrary::system(),
                 request: PortRequest {
                     device: Some("soft0".into()),
@@ -154,10 +157,10 @@ mod tests {
                 core_locks: CoreLocks::within(folder.path().to_owned()),
                 memory_limit: None,
             };
-            Station::open(options, None).unwrap()
+            NodeResources::open(options, None).unwrap()
         };
         let case = Sweep::new(&SweepSpec::default()).unwrap().cases.remove(0);
-        let (client, server) = (station(), station());
+        let (client, server) = (resources(), resources());
         let workers = [client.cores_for(&case), server.cores_for(&case)];
         assert_eq!(workers, [[Some(2)], [Some(3)]]);
         let numbers =
@@ -166,7 +169,7 @@ mod tests {
         assert_eq!([numbers(&held[0]), numbers(&held[1])], [[2, 4], [3, 5]]);
         // While perftest runs the embedded device is closed, and the cores are still its own.
         drop((client, server));
-        let other = station().cores_for(&case);
+        let other = resources().cores_for(&case);
         assert_eq!(other, [Some(2)]);
         assert!(
             held.iter().flatten().all(|held| held.others() == 0),

@@ -6,7 +6,7 @@ use crate::metrics::clock::Clock;
 use crate::plan::{Case, Stop};
 use report::results::model::{Doubt, DoubtKind};
 
-use crate::node::rig::Finished;
+use crate::node::running_node::Finished;
 
 /// A window that is longer or shorter than asked for by this part is said.
 const LENGTH_MATTERS: f64 = 0.02;

@@ -1,6 +1,6 @@
 //! Why a run failed, in words: one sentence for what happened, one for what to try.
 
-use crate::datapath::{CrewError, FailedCompletion, Trouble};
+use crate::datapath::{FailedCompletion, Trouble, WorkerPoolError};
 use report::results::model::Failure;
 use verbs::{AsyncEvent, VerbsError};
 
@@ -195,10 +195,10 @@ impl From<ConnectError> for RunFailure {
     }
 }
 
-impl From<CrewError> for RunFailure {
-    fn from(error: CrewError) -> Self {
+impl From<WorkerPoolError> for RunFailure {
+    fn from(error: WorkerPoolError) -> Self {
         RunFailure {
-            bad_input: matches!(error, CrewError::Core(_)),
+            bad_input: matches!(error, WorkerPoolError::Core(_)),
             ..RunFailure::new(error.to_string(), None)
         }
     }

@@ -15,8 +15,8 @@ use crate::perftest::{Job, Program};
 use crate::lesson::serve_lesson;
 use crate::node::memory_needs::{MemoryOffer, admit};
 use crate::node::needs::Side;
-use crate::node::perftest_launch::Seat;
-use crate::node::station::{Route, Station, StationOptions};
+use crate::node::perftest_launch::PerftestLaunch;
+use crate::node::resources::{NodeOptions, NodeResources, Route};
 use crate::protocol::device_limits::DeviceLimits;
 use crate::protocol::error::AcceptError;
 use crate::protocol::failure::RunFailure;
@@ -39,7 +39,7 @@ const BETWEEN_RUNS: Duration = Duration::from_secs(3600);
 /// How to serve.
 pub struct ServerOptions {
     /// Device, cores and library.
-    pub station: StationOptions,
+    pub resources: NodeOptions,
     /// The token that coordinators must prove.
     pub token: Option<Token>,
     /// Facts of this host.
@@ -61,7 +61,7 @@ pub trait FileService: Send + Sync {
     fn serve(
         &self,
         link: &Link,
-        station: &Station,
+        resources: &NodeResources,
         first: Message,
         log: &ServerLog,
         stop: &AtomicBool,
@@ -308,7 +308,7 @@ fn serve_session(
     stop: &AtomicBool,
     runs: &mut u32,
 ) -> Result<(), RunFailure> {
-    let mut station = open_station(link, options)?;
+    let mut resources = open_resources(link, options)?;
     loop {
         match link.recv(BETWEEN_RUNS, stop) {
             Ok(Message::Prepare { case, run }) => {
@@ -320,25 +320,25 @@ fn serve_session(
                     bad_input: true,
                     ..RunFailure::new(format!("the server refuses the case: {error}"), None)
                 })?;
-                admit(&case, Side::Server, &station)?;
+                admit(&case, Side::Server, &resources)?;
                 match case.setup {
-                    Some(_) => serve_setup(link, &station, &case, stop)?,
-                    None => serve_run(link, &station, &case, stop)?,
+                    Some(_) => serve_setup(link, &resources, &case, stop)?,
+                    None => serve_run(link, &resources, &case, stop)?,
                 }
                 *runs += 1;
-                if let Some(text) = station.cores().crowding_to_tell(&case) {
+                if let Some(text) = resources.cores().crowding_to_tell(&case) {
                     log(ServerEvent::Note { text: &text });
                 }
             }
             Ok(Message::AskLimits) => {
-                let limits = DeviceLimits::of(station.port());
+                let limits = DeviceLimits::of(resources.port());
                 link.send(&Message::Limits {
                     device: Box::new(limits),
-                    memory: MemoryOffer::of(&station),
+                    memory: MemoryOffer::of(&resources),
                 })?;
             }
             Ok(Message::PerftestCheck { programs }) => {
-                let version = permit(options.allow_perftest, &station, &programs)?;
+                let version = permit(options.allow_perftest, &resources, &programs)?;
                 link.send(&Message::PerftestChecked { version })?;
             }
             Ok(Message::PerftestStart(job)) => {
@@ -346,16 +346,16 @@ fn serve_session(
                     program: job.program,
                     case: &job.case.id,
                 });
-                station = perftest(link, options, station, &job, stop)?;
+                resources = perftest(link, options, resources, &job, stop)?;
             }
             Ok(Message::Explain(lesson)) => {
                 log(ServerEvent::Lesson { lesson: &lesson });
-                serve_lesson(link, &station, &lesson, stop)?;
+                serve_lesson(link, &resources, &lesson, stop)?;
                 *runs += 1;
             }
             Ok(first @ (Message::FileHello(_) | Message::TcpHello(_))) => {
                 let files = options.files.as_ref().ok_or_else(no_files)?;
-                return files.serve(link, &station, first, log, stop);
+                return files.serve(link, &resources, first, log, stop);
             }
             Ok(Message::Goodbye) => return Ok(()),
             Ok(other) => return Err(link.unexpected("prepare or goodbye", &other).into()),
@@ -374,33 +374,33 @@ fn no_files() -> RunFailure {
     )
 }
 
-fn open_station(link: &Link, options: &ServerOptions) -> Result<Station, RunFailure> {
+fn open_resources(link: &Link, options: &ServerOptions) -> Result<NodeResources, RunFailure> {
     let route = Route::between(link.local()?.ip(), link.peer().ip());
-    Station::open(options.station.clone(), Some(route)).map_err(|error| RunFailure {
+    NodeResources::open(options.resources.clone(), Some(route)).map_err(|error| RunFailure {
         message: format!("at the server: {error}"),
         ..error.into()
     })
 }
 
-/// Runs perftest's server, meanwhile with the embedded device closed; returns the station as it was.
+/// Runs perftest's server, meanwhile with the embedded device closed; returns the resources as they were.
 fn perftest(
     link: &Link,
     options: &ServerOptions,
-    station: Station,
+    resources: NodeResources,
     job: &Job,
     stop: &AtomicBool,
-) -> Result<Station, RunFailure> {
+) -> Result<NodeResources, RunFailure> {
     let refuse = |message: String, hint: Option<String>| RunFailure {
         bad_input: true,
         ..RunFailure::new(format!("at the server: {message}"), hint)
     };
-    permit(options.allow_perftest, &station, &[])?;
+    permit(options.allow_perftest, &resources, &[])?;
     job.check()
         .map_err(|error| refuse(error.to_string(), None))?;
-    admit(&job.case, Side::Server, &station)?;
-    let seat = Seat::of(&station, &job.case)
+    admit(&job.case, Side::Server, &resources)?;
+    let launch = PerftestLaunch::of(&resources, &job.case)
         .map_err(|error| refuse(error.to_string(), Some(error.hint())))?;
-    let station = Some(station).filter(|_| !seat.embedded);
-    serve_perftest(link, &seat, job, stop)?;
-    station.map_or_else(|| open_station(link, options), Ok)
+    let resources = Some(resources).filter(|_| !launch.embedded);
+    serve_perftest(link, &launch, job, stop)?;
+    resources.map_or_else(|| open_resources(link, options), Ok)
 }

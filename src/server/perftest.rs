@@ -6,8 +6,8 @@ use std::time::{Duration, Instant};
 
 use crate::perftest::{Child, Job, Program, free_port, listens, measuring};
 
-use crate::node::perftest_launch::{Seat, equipped};
-use crate::node::station::Station;
+use crate::node::perftest_launch::{PerftestLaunch, equipped};
+use crate::node::resources::NodeResources;
 use crate::protocol::error::LinkError;
 use crate::protocol::failure::RunFailure;
 use crate::protocol::link::Link;
@@ -28,7 +28,7 @@ const RUN_LIMIT: Duration = Duration::from_secs(7 * 24 * 3600);
 /// It may not, or something is missing; the coordinator is to be told.
 pub(crate) fn permit(
     allowed: bool,
-    station: &Station,
+    resources: &NodeResources,
     programs: &[Program],
 ) -> Result<Option<String>, RunFailure> {
     if !allowed {
@@ -37,7 +37,7 @@ pub(crate) fn permit(
             "start it there with `rocebench serve --allow-perftest`",
         ));
     }
-    equipped(station, programs).map_err(|failure| RunFailure {
+    equipped(resources, programs).map_err(|failure| RunFailure {
         message: format!("at the server: {}", failure.message),
         hint: failure
             .hint
@@ -52,12 +52,12 @@ pub(crate) fn permit(
 /// Why the session ended; perftest is gone by then.
 pub(crate) fn serve_perftest(
     link: &Link,
-    seat: &Seat,
+    launch: &PerftestLaunch,
     job: &Job,
     stop: &AtomicBool,
 ) -> Result<(), RunFailure> {
     let mut told_to_stop = false;
-    let end = match start(seat, job) {
+    let end = match start(launch, job) {
         Ok((child, port)) => watch(link, child, port, job, stop, &mut told_to_stop)?,
         Err(status) => PerftestEnd {
             status,
@@ -75,10 +75,10 @@ pub(crate) fn serve_perftest(
     }
 }
 
-fn start(seat: &Seat, job: &Job) -> Result<(Child, u16), String> {
+fn start(launch: &PerftestLaunch, job: &Job) -> Result<(Child, u16), String> {
     let cannot = |error: &dyn std::fmt::Display| format!("cannot start {}: {error}", job.program);
     let port = free_port().map_err(|error| cannot(&error))?;
-    let launch = seat
+    let launch = launch
         .launch(job, port, None)
         .map_err(|error| cannot(&error))?;
     let child = Child::start(&launch).map_err(|error| cannot(&error))?;

@@ -9,8 +9,8 @@ use crate::plan::{Case, ConnectMode, Stop};
 
 use crate::node::fabric::{Fabric, Side};
 use crate::node::lanes_by_cm::accept_lanes;
-use crate::node::rig::{self, Broken, Rig};
-use crate::node::station::Station;
+use crate::node::resources::NodeResources;
+use crate::node::running_node::{self, Broken, RunningNode};
 use crate::protocol::end_report::{DeviceCounters, EndReport};
 use crate::protocol::failure::RunFailure;
 use crate::protocol::link::Link;
@@ -26,14 +26,14 @@ pub(crate) const COMMAND_LIMIT: Duration = Duration::from_secs(7 * 24 * 3600);
 /// Why it ended early; the coordinator is still to be told, unless the link is lost.
 pub(crate) fn serve_run(
     link: &Link,
-    station: &Station,
+    resources: &NodeResources,
     case: &Case,
     stop: &AtomicBool,
 ) -> Result<(), RunFailure> {
-    let rig = set_up(link, station, case, stop).map_err(explain)?;
+    let node = set_up(link, resources, case, stop).map_err(explain)?;
     let mut counters = None;
-    let driven = drive(link, station, &rig, case, stop, &mut counters);
-    let finished = rig.finish(driven.is_err())?;
+    let driven = drive(link, resources, &node, case, stop, &mut counters);
+    let finished = node.finish(driven.is_err())?;
     match driven {
         Ok(()) => {}
         Err(Broken::Workers) => {
@@ -50,11 +50,11 @@ pub(crate) fn serve_run(
     }
     let mut report = EndReport {
         counters,
-        ..EndReport::of(case, &finished, station.clock())
+        ..EndReport::of(case, &finished, resources.clock())
     };
     report
         .workers_mut()
-        .for_each(|workers| station.cores().tell_shared(workers));
+        .for_each(|workers| resources.cores().tell_shared(workers));
     report_to_client(link, stop, report)
 }
 
@@ -65,7 +65,7 @@ pub(crate) fn report_to_client(
     report: EndReport,
 ) -> Result<(), RunFailure> {
     link.send(&Message::Report(Box::new(report)))?;
-    match rig::recv(link, stop, ANSWER_LIMIT, || Ok(())).map_err(explain)? {
+    match running_node::recv(link, stop, ANSWER_LIMIT, || Ok(())).map_err(explain)? {
         Message::RunDone => Ok(()),
         other => Err(link.unexpected("run_done", &other).into()),
     }
@@ -73,22 +73,22 @@ pub(crate) fn report_to_client(
 
 pub(crate) fn set_up(
     link: &Link,
-    station: &Station,
+    resources: &NodeResources,
     case: &Case,
     stop: &AtomicBool,
-) -> Result<Rig, Broken> {
+) -> Result<RunningNode, Broken> {
     let alive = || {
         link.progressed();
         link.check().map_err(RunFailure::from)
     };
     let mut fabric = Fabric::create(
-        station.port(),
+        resources.port(),
         case,
         Side::Server,
-        station.numa_node(),
+        resources.numa_node(),
         alive,
     )?;
-    let peer = match rig::recv(link, stop, SETUP_LIMIT, || Ok(()))? {
+    let peer = match running_node::recv(link, stop, SETUP_LIMIT, || Ok(()))? {
         Message::Endpoints(peer) => peer,
         other => return Err(link.unexpected("endpoints", &other).into()),
     };
@@ -105,49 +105,49 @@ pub(crate) fn set_up(
     let ours = (case.connect == ConnectMode::Tcp).then(|| fabric.endpoints());
     let duties = fabric.duties();
     let cores = match duties.sends || duties.receives {
-        true => station.cores_for(case),
+        true => resources.cores_for(case),
         false => Vec::new(),
     };
-    let rig = Rig::start(fabric, lanes, case, station.clock(), &cores)?;
+    let node = RunningNode::start(fabric, lanes, case, resources.clock(), &cores)?;
     if let Some(ours) = ours {
         link.send(&Message::Endpoints(Box::new(ours)))?;
     }
-    match rig.recv(link, stop, SETUP_LIMIT)? {
+    match node.recv(link, stop, SETUP_LIMIT)? {
         Message::Ready => {}
         other => return Err(link.unexpected("ready", &other).into()),
     }
     link.send(&Message::Ready)?;
-    Ok(rig)
+    Ok(node)
 }
 
 fn drive(
     link: &Link,
-    station: &Station,
-    rig: &Rig,
+    resources: &NodeResources,
+    node: &RunningNode,
     case: &Case,
     stop: &AtomicBool,
     counters: &mut Option<DeviceCounters>,
 ) -> Result<(), Broken> {
     let counted = matches!(case.stop, Stop::MessagesPerQp(_));
-    let sends = rig.fabric().duties().sends;
+    let sends = node.fabric().duties().sends;
     let mut started = false;
     let mut measuring = false;
     let mut watch = None;
     loop {
-        match rig.recv(link, stop, COMMAND_LIMIT)? {
+        match node.recv(link, stop, COMMAND_LIMIT)? {
             Message::Start if !started && !measuring => {
                 started = true;
                 // A receiver's window opens with `measure` alone.
                 if sends {
-                    rig.set_phase(Phase::Warmup);
+                    node.set_phase(Phase::Warmup);
                 }
             }
             Message::Measure if !measuring => {
                 measuring = true;
                 // A receiver must count from the first message on, and the coordinator sends only after
                 // the answer: so no worker may still be about to open its window.
-                watch = station.watch_counters();
-                rig.start_window(link, stop)?;
+                watch = resources.watch_counters();
+                node.start_window(link, stop)?;
                 link.send(&Message::Measure)?;
             }
             Message::Stop { now } if started || measuring => {
@@ -155,21 +155,21 @@ fn drive(
                     (sends, measuring && counted, now, case.stop)
                 {
                     let all = messages.saturating_mul(case.qps.into());
-                    rig.wait(link, stop, |counts| {
+                    node.wait(link, stop, |counts| {
                         counts.completed >= all && counts.posted == counts.completed
                     })?;
                 }
                 let grown = watch.take().and_then(CounterWatch::finish);
                 *counters = grown.map(|growth| DeviceCounters::of(&growth, "server"));
                 if sends {
-                    rig.drain(link, stop)?;
+                    node.drain(link, stop)?;
                 } else if !counted {
                     // Closes the receiver's window; it goes on receiving.
-                    rig.set_phase(Phase::Drain);
+                    node.set_phase(Phase::Drain);
                 }
-                link.send(&Message::Drained(Box::new(rig.drained())))?;
-                let peer = rig.await_drained(link, stop)?;
-                settle(link, rig, stop, &peer)?;
+                link.send(&Message::Drained(Box::new(node.drained())))?;
+                let peer = node.await_drained(link, stop)?;
+                settle(link, node, stop, &peer)?;
                 if measuring {
                     return Ok(());
                 }
@@ -183,13 +183,13 @@ fn drive(
 /// Waits for all that was sent to this end, closes its window, and checks what only shows at the end.
 pub(crate) fn settle(
     link: &Link,
-    rig: &Rig,
+    node: &RunningNode,
     stop: &AtomicBool,
     peer: &Drained,
 ) -> Result<(), Broken> {
-    rig.await_received(link, stop, peer)?;
-    rig.set_phase(Phase::Drain);
-    rig.verify(link, peer)
+    node.await_received(link, stop, peer)?;
+    node.set_phase(Phase::Drain);
+    node.verify(link, peer)
 }
 
 pub(crate) fn explain(broken: Broken) -> RunFailure {

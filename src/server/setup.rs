@@ -6,12 +6,12 @@ use std::sync::atomic::AtomicBool;
 use crate::plan::Case;
 
 use crate::node::needs::Side;
-use crate::node::rig::{Broken, Rig};
+use crate::node::resources::NodeResources;
+use crate::node::running_node::{Broken, RunningNode};
 use crate::node::setup::bench::Bench;
 use crate::node::setup::steps::StepTimes;
 use crate::node::setup::watch::Watch;
 use crate::node::setup::way::Way;
-use crate::node::station::Station;
 use crate::protocol::end_report::EndReport;
 use crate::protocol::failure::RunFailure;
 use crate::protocol::link::Link;
@@ -24,36 +24,36 @@ use crate::server::run::{self, COMMAND_LIMIT, explain, report_to_client};
 /// Why it ended early; the coordinator is still to be told, unless the link is lost.
 pub(crate) fn serve_setup(
     link: &Link,
-    station: &Station,
+    resources: &NodeResources,
     case: &Case,
     stop: &AtomicBool,
 ) -> Result<(), RunFailure> {
     let traffic = case.moving();
-    let rig = traffic
+    let node = traffic
         .as_ref()
-        .map(|traffic| run::set_up(link, station, traffic, stop))
+        .map(|traffic| run::set_up(link, resources, traffic, stop))
         .transpose()
         .map_err(explain)?;
-    let mut times = StepTimes::new(station.clock());
-    let driven = drive(link, station, case, stop, rig.as_ref(), &mut times);
-    if let Some(rig) = rig {
-        rig.finish(driven.is_err())?;
+    let mut times = StepTimes::new(resources.clock());
+    let driven = drive(link, resources, case, stop, node.as_ref(), &mut times);
+    if let Some(node) = node {
+        node.finish(driven.is_err())?;
     }
     driven.map_err(explain)?;
-    let report = EndReport::of_setup(station.port(), times.told());
+    let report = EndReport::of_setup(resources.port(), times.told());
     report_to_client(link, stop, report)
 }
 
 fn drive(
     link: &Link,
-    station: &Station,
+    resources: &NodeResources,
     case: &Case,
     stop: &AtomicBool,
-    rig: Option<&Rig>,
+    node: Option<&RunningNode>,
     times: &mut StepTimes,
 ) -> Result<(), Broken> {
-    let bench = Bench::new(station.port(), case, Side::Server)?;
-    let mut watch = Watch::new(link, stop, rig, || ());
+    let bench = Bench::new(resources.port(), case, Side::Server)?;
+    let mut watch = Watch::new(link, stop, node, || ());
     let way = Way::prepare(&bench, Side::Server, &mut watch)?;
     loop {
         match watch.recv(COMMAND_LIMIT)?.0 {
@@ -77,8 +77,8 @@ fn drive(
             }
         }
     }
-    let Some(rig) = rig else { return Ok(()) };
-    link.send(&Message::Drained(Box::new(rig.drained())))?;
-    let peer = rig.await_drained(link, stop)?;
-    run::settle(link, rig, stop, &peer)
+    let Some(node) = node else { return Ok(()) };
+    link.send(&Message::Drained(Box::new(node.drained())))?;
+    let peer = node.await_drained(link, stop)?;
+    run::settle(link, node, stop, &peer)
 }

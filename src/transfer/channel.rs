@@ -6,7 +6,7 @@ use std::sync::Arc;
 use crate::node::fabric::psns;
 use crate::node::memory_needs::{MemoryNeeds, MemoryOffer};
 use crate::node::port_path;
-use crate::node::station::Station;
+use crate::node::resources::NodeResources;
 use crate::protocol::endpoints::{Endpoints, QpEndpoint};
 use crate::protocol::failure::RunFailure;
 use crate::protocol::file_message::ChannelSettings;
@@ -74,13 +74,13 @@ impl Channel {
     /// # Errors
     /// Settings that make no sense, a failed call, or what `alive` said.
     pub(super) fn create(
-        station: &Station,
+        resources: &NodeResources,
         settings: ChannelSettings,
         side: Side,
         alive: impl Fn() -> Result<(), RunFailure>,
     ) -> Result<Channel, RunFailure> {
         check(&settings)?;
-        let port = station.port().clone();
+        let port = resources.port().clone();
         let context = &port.context;
         let most = port.info.max_message_bytes;
         if settings.chunk_bytes > most {
@@ -100,18 +100,18 @@ impl Channel {
         };
         // Within MAX_MEMORY_BYTES.
         let bytes = memory_bytes(&settings);
-        MemoryOffer::of(station)
+        MemoryOffer::of(resources)
             .check("the transfer", &MemoryNeeds::of_buffers(bytes))
             .map_err(|failure| RunFailure {
                 hint: Some("lower --qps, --window or --chunk".into()),
                 ..failure
             })?;
         let length = bytes as usize;
-        let memory = MemoryRegion::new(&pd, length, access, station.numa_node())?;
+        let memory = MemoryRegion::new(&pd, length, access, resources.numa_node())?;
         let qps = settings.qps as usize;
         let workers = MAX_WORKERS
             .min(qps)
-            .min(station.allowed_cores().len())
+            .min(resources.allowed_cores().len())
             .max(1);
         // A CQ has room for all that its QPs can have posted.
         let entries = (qps.div_ceil(workers) as u32) * 2 * settings.window;
@@ -139,7 +139,7 @@ impl Channel {
         Ok(Channel {
             settings,
             side,
-            cores: station.allowed_cores().into(),
+            cores: resources.allowed_cores().into(),
             memory,
             cqs,
             psns: psns(qps.len())?,

@@ -20,12 +20,12 @@ use crate::server::listener::{ServerEvent, ServerLog};
 
 use super::arrival::{Subject, check_name, finish};
 use super::channel::Side;
-use super::crew;
 use super::digest::Digest;
 use super::lanes::{place_failure, unreadable};
 use super::place::{Folder, Incoming};
 use super::settings::CHUNK_BYTES;
 use super::source::{Opened, Source};
+use super::worker_pool;
 
 /// Longest until the sender has connected and shown the key.
 const CONNECT_LIMIT: Duration = Duration::from_secs(5);
@@ -162,10 +162,10 @@ pub(super) fn receive(
         port: listener.local_addr().map_err(listening)?.port(),
         key: token::to_hex(&key),
     }))?;
-    let mut stream =
-        accept(&listener, &key, link, stop).map_err(|found| crew::reason(link, found, stop))?;
+    let mut stream = accept(&listener, &key, link, stop)
+        .map_err(|found| worker_pool::reason(link, found, stop))?;
     let digest = store(&mut stream, folder, &incoming, hello, link, stop)
-        .map_err(|found| crew::reason(link, found, stop))?;
+        .map_err(|found| worker_pool::reason(link, found, stop))?;
     let subject = Subject {
         name: &hello.name,
         size_bytes: hello.size_bytes,

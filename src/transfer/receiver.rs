@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
-use crate::node::station::Station;
+use crate::node::resources::NodeResources;
 use crate::protocol::failure::RunFailure;
 use crate::protocol::file_message::{FileAccept, FileAck, FileHello};
 use crate::protocol::link::Link;
@@ -14,12 +14,12 @@ use crate::server::listener::{FileService, ServerEvent, ServerLog};
 
 use super::arrival::{check_name, finish};
 use super::channel::{Channel, Side, Worker};
-use super::crew;
 use super::digest::Digest;
 use super::lanes::{self, Bench, Flow, place_failure};
 use super::place::{Folder, Incoming, PlaceError};
 use super::plain_tcp;
 use super::window::ReceiveWindow;
+use super::worker_pool;
 
 /// Longest pause of a sender between two files.
 const BETWEEN_FILES: Duration = Duration::from_secs(3600);
@@ -53,13 +53,13 @@ impl FileService for Receiver {
     fn serve(
         &self,
         link: &Link,
-        station: &Station,
+        resources: &NodeResources,
         first: Message,
         log: &ServerLog,
         stop: &AtomicBool,
     ) -> Result<(), RunFailure> {
         let mut connected = None;
-        let served = self.files(link, station, &mut connected, first, log, stop);
+        let served = self.files(link, resources, &mut connected, first, log, stop);
         if let Err(failure) = &served {
             // Before the QPs go, which would be all that the sender saw of it.
             failure.tell(link);
@@ -72,7 +72,7 @@ impl Receiver {
     fn files(
         &self,
         link: &Link,
-        station: &Station,
+        resources: &NodeResources,
         connected: &mut Option<Connected>,
         first: Message,
         log: &ServerLog,
@@ -82,7 +82,7 @@ impl Receiver {
         loop {
             match next {
                 Message::FileHello(hello) => {
-                    self.file(link, station, connected, &hello, log, stop)?;
+                    self.file(link, resources, connected, &hello, log, stop)?;
                 }
                 Message::TcpHello(hello) => {
                     plain_tcp::receive(link, &self.folder, &hello, log, stop)?;
@@ -99,7 +99,7 @@ impl Receiver {
     fn file(
         &self,
         link: &Link,
-        station: &Station,
+        resources: &NodeResources,
         connected: &mut Option<Connected>,
         hello: &FileHello,
         log: &ServerLog,
@@ -122,7 +122,7 @@ impl Receiver {
             None => None,
             Some(theirs) => {
                 let alive = || link.check().map_err(RunFailure::from);
-                let channel = Channel::create(station, theirs.settings, Side::Receiver, alive)?;
+                let channel = Channel::create(resources, theirs.settings, Side::Receiver, alive)?;
                 let workers = channel.connect(&theirs.endpoints, ReceiveWindow::new)?;
                 let endpoints = channel.endpoints();
                 *connected = Some(Connected {
@@ -147,7 +147,7 @@ impl Receiver {
         link.send(&Message::FileAccept(Box::new(FileAccept { endpoints })))?;
         let digest = connected
             .store(&self.folder, &incoming, hello, link, stop)
-            .map_err(|found| crew::reason(link, found, stop))?;
+            .map_err(|found| worker_pool::reason(link, found, stop))?;
         let sync_seconds = finish(link, &self.folder, &incoming, hello.into(), digest, stop)?;
         incoming
             .publish(name, replace)
@@ -188,7 +188,7 @@ impl Connected {
         }
         let unwritten = |error| folder.call(error, "writing", &hello.name, hello.size_bytes);
         let channel = &self.channel;
-        crew::run(
+        worker_pool::run(
             &mut self.workers,
             &mut self.benches,
             &flow,

@@ -5,7 +5,7 @@ use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
 use crate::machine::host;
-use crate::node::station::{Route, Station, StationOptions};
+use crate::node::resources::{NodeOptions, NodeResources, Route};
 use crate::protocol::failure::RunFailure;
 use crate::protocol::file_message::{ChannelHello, ChannelSettings, FileAck, FileFin, FileHello};
 use crate::protocol::handshake::connect;
@@ -14,13 +14,13 @@ use crate::protocol::message::Message;
 use crate::protocol::token::Token;
 
 use super::channel::{Channel, Side, Worker};
-use super::crew;
 use super::digest::Digest;
 use super::lanes::{self, Bench, Flow};
 use super::plain_tcp;
 use super::settings;
 use super::source::{self, Opened, Source, SourceError};
 use super::window::SendWindow;
+use super::worker_pool;
 
 /// Longest that the receiver may take to make room, register memory and make its QPs.
 const ACCEPT_LIMIT: Duration = Duration::from_secs(120);
@@ -37,7 +37,7 @@ pub struct SendOptions {
     /// The secret shared with it.
     pub token: Option<Token>,
     /// This end's device and cores.
-    pub station: StationOptions,
+    pub resources: NodeOptions,
     /// How chunks are written.
     pub settings: ChannelSettings,
     /// Files of the same names may be overwritten.
@@ -118,7 +118,7 @@ pub fn send_files(
 ) -> Result<(), RunFailure> {
     settings::check(&options.settings)?;
     // Without a device there is no need to bother the peer.
-    drop(Station::open(options.station.clone(), None)?);
+    drop(NodeResources::open(options.resources.clone(), None)?);
     let facts = serde_json::to_value(host::read()).unwrap_or_default();
     let token = options.token.as_ref();
     let (link, peer) = connect(&options.host, options.port, token, &facts, stop)?;
@@ -129,14 +129,14 @@ pub fn send_files(
         ));
     }
     let route = Route::between(link.local()?.ip(), link.peer().ip());
-    let station = Station::open(options.station.clone(), Some(route))?;
-    if let Some(text) = station.remark() {
+    let resources = NodeResources::open(options.resources.clone(), Some(route))?;
+    if let Some(text) = resources.remark() {
         observer.note(&text);
     }
     let mut session = Session {
         options,
         link: &link,
-        station: &station,
+        resources: &resources,
         stop,
         observer,
         connected: None,
@@ -169,7 +169,7 @@ struct Connected {
 struct Session<'a> {
     options: &'a SendOptions,
     link: &'a Link,
-    station: &'a Station,
+    resources: &'a NodeResources,
     stop: &'a AtomicBool,
     observer: &'a mut dyn Observer,
     connected: Option<Connected>,
@@ -208,7 +208,7 @@ impl Session<'_> {
         let began = Instant::now();
         let digest = self
             .write(source, opened)
-            .map_err(|found| crew::reason(self.link, found, self.stop))?;
+            .map_err(|found| worker_pool::reason(self.link, found, self.stop))?;
         if opened
             .has_changed()
             .map_err(|error| lanes::unreadable(&source.name, &error))?
@@ -234,7 +234,7 @@ impl Session<'_> {
             None => {
                 let alive = || self.link.check().map_err(RunFailure::from);
                 Some(Channel::create(
-                    self.station,
+                    self.resources,
                     settings,
                     Side::Sender,
                     alive,
@@ -284,7 +284,7 @@ impl Session<'_> {
             return Ok(Digest::default());
         }
         let channel = &connected.channel;
-        crew::run(
+        worker_pool::run(
             &mut connected.workers,
             &mut connected.benches,
             &flow,
@@ -314,7 +314,7 @@ impl Session<'_> {
             self.observer.moved(bytes);
             Side::Sender.alive(self.link, self.stop)
         })
-        .map_err(|found| crew::reason(self.link, found, self.stop))?;
+        .map_err(|found| worker_pool::reason(self.link, found, self.stop))?;
         if digest != rdma {
             return Err(RunFailure::new(
                 format!(

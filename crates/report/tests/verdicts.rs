@@ -1,4 +1,4 @@
-//! The verdicts on synthetic figures whose truth is known; `examples/verdicts` prints the whole tables.
+//! The verdicts on synthetic figures whose truth is known; `crates/report/examples/verdicts` prints the whole tables.
 #![allow(clippy::unwrap_used)]
 
 #[allow(dead_code)]

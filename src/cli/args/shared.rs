@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::{ArgAction, Args};
 
-use crate::node::station::Faults;
+use crate::node::resources::Faults;
 use crate::plan::CoreList;
 
 /// The control connection's port when none is given.

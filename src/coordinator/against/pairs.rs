@@ -17,8 +17,8 @@ use crate::coordinator::options::{Against, SweepOptions, Target};
 use crate::coordinator::run::PathFacts;
 use crate::coordinator::session::Session;
 use crate::coordinator::sweeper::Sweeper;
-use crate::node::perftest_launch::{Seat, equipped};
-use crate::node::station::Station;
+use crate::node::perftest_launch::{PerftestLaunch, equipped};
+use crate::node::resources::NodeResources;
 use crate::protocol::failure::RunFailure;
 
 /// After so many failed pairs in a row there are no more of the case.
@@ -43,10 +43,10 @@ fn programs(options: &SweepOptions) -> Vec<Program> {
 /// What is missing.
 pub(crate) fn prepare(
     options: &SweepOptions,
-    station: &Station,
+    resources: &NodeResources,
 ) -> Result<Option<String>, SweepError> {
     match &options.against {
-        Some(_) => equipped(station, &programs(options)).map_err(SweepError::Refused),
+        Some(_) => equipped(resources, &programs(options)).map_err(SweepError::Refused),
         None => Ok(None),
     }
 }
@@ -201,15 +201,15 @@ impl<'a> Pairing<'a> {
         };
         let session = sweeper.take_session()?;
         let job = self.job(path);
-        let seat = Seat::of(&session.station, self.case).map_err(|error| {
+        let launch = PerftestLaunch::of(&session.resources, self.case).map_err(|error| {
             let failure = RunFailure::new(error.to_string(), Some(error.hint()));
             Halt::Broken(SweepError::Refused(failure))
         })?;
-        self.comparison.arguments = seat.arguments(&job);
+        self.comparison.arguments = launch.arguments(&job);
         sweeper.observer.phase("perftest", measuring(self.case));
         let (stop, observer) = (sweeper.stop, &mut *sweeper.observer);
         let (done, session) = session.aside(&sweeper.options.ends, |link| {
-            run_perftest(link, &seat, &job, stop, observer)
+            run_perftest(link, &launch, &job, stop, observer)
         });
         let lost = matches!(&done, Err(failed) if failed.failure.link_lost);
         match session {

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use crate::perftest::{Child, Ended, Figure, Job, Program, figure, measuring};
 
 use crate::coordinator::observer::Observer;
-use crate::node::perftest_launch::Seat;
+use crate::node::perftest_launch::PerftestLaunch;
 use crate::protocol::error::LinkError;
 use crate::protocol::failure::RunFailure;
 use crate::protocol::link::Link;
@@ -84,7 +84,7 @@ struct Ends {
 /// notices by itself.
 pub(crate) fn run_perftest(
     link: &Link,
-    seat: &Seat,
+    launch: &PerftestLaunch,
     job: &Job,
     stop: &AtomicBool,
     observer: &mut dyn Observer,
@@ -94,7 +94,7 @@ pub(crate) fn run_perftest(
         client: None,
     };
     link.send(&Message::PerftestStart(Box::new(job.clone())))?;
-    let driven = drive(link, seat, job, stop, observer, &mut ends);
+    let driven = drive(link, launch, job, stop, observer, &mut ends);
     if let Err(failure) = &driven
         && failure.link_lost
     {
@@ -126,7 +126,7 @@ pub(crate) fn run_perftest(
 /// Until the client has ended well.
 fn drive(
     link: &Link,
-    seat: &Seat,
+    launch: &PerftestLaunch,
     job: &Job,
     stop: &AtomicBool,
     observer: &mut dyn Observer,
@@ -141,7 +141,7 @@ fn drive(
         }
         other => return Err(link.unexpected("perftest_started", &other).into()),
     };
-    let launch = seat
+    let launch = launch
         .launch(job, port, Some(&address(link)?))
         .map_err(|error| RunFailure::new(error.to_string(), Some(error.hint())))?;
     let mut child = Child::start(&launch)

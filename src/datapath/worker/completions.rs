@@ -58,8 +58,10 @@ impl<const VERIFY: bool, const LATENCY: bool, const CONTENDED: bool, const SLEEP
             let id = WrId::from_raw(completion.wr_id());
             let slot = id.slot();
             self.keep_up();
-            let seat = self.seats.get_mut(id.qp());
-            let Some((seat, sender)) = seat.and_then(|seat| seat.sender.map(|s| (seat, s))) else {
+            let worker_qp = self.worker_qps.get_mut(id.qp());
+            let Some((worker_qp, sender)) =
+                worker_qp.and_then(|worker_qp| worker_qp.sender.map(|s| (worker_qp, s)))
+            else {
                 self.completed(completion, seen_raw);
                 continue;
             };
@@ -74,19 +76,19 @@ impl<const VERIFY: bool, const LATENCY: bool, const CONTENDED: bool, const SLEEP
             if LATENCY {
                 let posted_raw = posted_at.load(Relaxed);
                 if posted_raw <= self.window.record_until_raw
-                    && let Some(samples) = &mut seat.samples
+                    && let Some(samples) = &mut worker_qp.samples
                 {
                     samples.record(self.shared.clock.ns_between(posted_raw, seen_raw));
                 }
                 posted_at.store(self.stamp_raw, Relaxed);
             }
             self.since_stamp += unit + CALL_WEIGHT;
-            seat.tally.completed += u64::from(unit);
+            worker_qp.tally.completed += u64::from(unit);
             self.completed += u64::from(unit);
-            let lane = seat.lane;
+            let lane = worker_qp.lane;
             match sender.ring.post((slot * unit) as usize) {
                 Ok(()) => {
-                    seat.tally.posted += u64::from(unit);
+                    worker_qp.tally.posted += u64::from(unit);
                     self.posted += u64::from(unit);
                 }
                 Err(error) => self.post_failed(lane, error),
@@ -98,10 +100,10 @@ impl<const VERIFY: bool, const LATENCY: bool, const CONTENDED: bool, const SLEEP
     fn sent(&mut self, id: WrId, seen_raw: u64) {
         let geometry = self.geometry;
         let (qp, slot) = (id.qp(), id.slot());
-        let Some(seat) = self.seats.get_mut(qp) else {
+        let Some(worker_qp) = self.worker_qps.get_mut(qp) else {
             return;
         };
-        let (lane, Some(sender)) = (seat.lane, seat.sender) else {
+        let (lane, Some(sender)) = (worker_qp.lane, worker_qp.sender) else {
             return;
         };
         if slot == TAIL_SLOT {
@@ -110,12 +112,12 @@ impl<const VERIFY: bool, const LATENCY: bool, const CONTENDED: bool, const SLEEP
         }
         let messages = u64::from(geometry.signal_every);
         self.completed += messages;
-        seat.tally.completed += messages;
+        worker_qp.tally.completed += messages;
         if LATENCY
             && let Some(posted_at) = sender.posted_at.get(slot as usize)
             && let posted_raw = posted_at.load(Relaxed)
             && posted_raw <= self.window.record_until_raw
-            && let Some(samples) = &mut seat.samples
+            && let Some(samples) = &mut worker_qp.samples
         {
             samples.record(self.shared.clock.ns_between(posted_raw, seen_raw));
         }
@@ -142,8 +144,8 @@ impl<const VERIFY: bool, const LATENCY: bool, const CONTENDED: bool, const SLEEP
     fn tail_sent(&mut self, qp: usize, sender: &Sender) {
         let count = sender.tail_messages.load(Relaxed);
         self.completed += u64::from(count);
-        if let Some(seat) = self.seats.get_mut(qp) {
-            seat.tally.completed += u64::from(count);
+        if let Some(worker_qp) = self.worker_qps.get_mut(qp) {
+            worker_qp.tally.completed += u64::from(count);
         }
         if VERIFY {
             self.check_reads(sender, sender.tail_start.load(Relaxed), count);
@@ -162,14 +164,14 @@ impl<const VERIFY: bool, const LATENCY: bool, const CONTENDED: bool, const SLEEP
     fn received(&mut self, completion: &Completion, id: WrId) {
         let shared = self.shared;
         let qp = id.qp();
-        let Some(seat) = self.seats.get_mut(qp) else {
+        let Some(worker_qp) = self.worker_qps.get_mut(qp) else {
             return;
         };
-        let (lane, Some(receiver)) = (seat.lane, &seat.lane.receiver) else {
+        let (lane, Some(receiver)) = (worker_qp.lane, &worker_qp.lane.receiver) else {
             return;
         };
         self.received += 1;
-        let tally = &mut seat.tally;
+        let tally = &mut worker_qp.tally;
         tally.received += 1;
         let mut post_from = None;
         if VERIFY {

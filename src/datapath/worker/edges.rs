@@ -146,8 +146,8 @@ impl<'s, const VERIFY: bool, const LATENCY: bool, const CONTENDED: bool, const S
 
     /// Opens the window at the last look at the CQs, with what is counted.
     fn open_window(&mut self) {
-        for (at_start, seat) in self.at_start.iter_mut().zip(&self.seats) {
-            *at_start = seat.tally;
+        for (at_start, worker_qp) in self.at_start.iter_mut().zip(&self.worker_qps) {
+            *at_start = worker_qp.tally;
         }
         let start_raw = self.window.attended_raw;
         self.window.stage = Stage::Open;
@@ -176,8 +176,8 @@ impl<'s, const VERIFY: bool, const LATENCY: bool, const CONTENDED: bool, const S
             self.window.cpu_seconds = cpu::thread_seconds() - self.window.cpu_seconds;
             self.window.polls = self.polls - self.window.polls;
             self.window.empty_polls = self.empty_polls - self.window.empty_polls;
-            for (at_end, seat) in self.at_end.iter_mut().zip(&self.seats) {
-                *at_end = seat.tally;
+            for (at_end, worker_qp) in self.at_end.iter_mut().zip(&self.worker_qps) {
+                *at_end = worker_qp.tally;
             }
         }
         if let Some(counters) = self.shared.counters(self.spec.index) {

@@ -34,8 +34,8 @@ impl<const VERIFY: bool, const LATENCY: bool, const CONTENDED: bool, const SLEEP
     /// Sets whether the QP's last slot is open, and returns whether it was.
     #[inline]
     pub(super) fn set_open(&mut self, qp: usize, open: bool) -> bool {
-        match self.seats.get_mut(qp) {
-            Some(seat) => std::mem::replace(&mut seat.tally.open, open),
+        match self.worker_qps.get_mut(qp) {
+            Some(worker_qp) => std::mem::replace(&mut worker_qp.tally.open, open),
             None => false,
         }
     }
@@ -155,8 +155,8 @@ impl<const VERIFY: bool, const LATENCY: bool, const CONTENDED: bool, const SLEEP
         }
         self.since_stamp += count;
         self.posted += u64::from(count);
-        if let Some(seat) = self.seats.get_mut(qp) {
-            seat.tally.posted += u64::from(count);
+        if let Some(worker_qp) = self.worker_qps.get_mut(qp) {
+            worker_qp.tally.posted += u64::from(count);
         }
     }
 
@@ -218,8 +218,8 @@ impl<const VERIFY: bool, const LATENCY: bool, const CONTENDED: bool, const SLEEP
             done += chain;
         }
         self.posted += u64::from(count);
-        if let Some(seat) = self.seats.get_mut(qp) {
-            seat.tally.posted += u64::from(count);
+        if let Some(worker_qp) = self.worker_qps.get_mut(qp) {
+            worker_qp.tally.posted += u64::from(count);
         }
     }
 

@@ -12,7 +12,7 @@ use super::steps::{Step, StepTimes};
 use super::watch::Watch;
 use crate::node::connect_cm::Connections;
 use crate::node::needs::Side;
-use crate::node::rig::Broken;
+use crate::node::running_node::Broken;
 use crate::protocol::device_limits::DeviceLimits;
 use crate::protocol::failure::RunFailure;
 

@@ -10,7 +10,7 @@ use verbs::{Access, QueuePair};
 use crate::node::connect_cm::{Caller, CmTimes, Listener, Terms};
 use crate::node::needs::Side;
 use crate::node::port_path::{self, Agreed};
-use crate::node::rig::Broken;
+use crate::node::running_node::Broken;
 use crate::node::setup::bench::{Bench, Connected, failed};
 use crate::node::setup::by_tcp::array;
 use crate::node::setup::steps::{Step, StepTimes};
@@ -21,14 +21,14 @@ use crate::protocol::message::{Message, SetupArray};
 use crate::protocol::time_limits::SETUP_LIMIT;
 
 /// What an end keeps from round to round.
-pub(crate) enum Meeting {
+pub(crate) enum CmRoute {
     /// The client's.
     Caller(Caller),
     /// The server's.
     Listener(Listener),
 }
 
-impl Meeting {
+impl CmRoute {
     /// The server listens and tells where; the client hears it.
     ///
     /// # Errors
@@ -37,16 +37,16 @@ impl Meeting {
         bench: &Bench<'_>,
         side: Side,
         watch: &mut Watch<'_>,
-    ) -> Result<Meeting, Broken> {
+    ) -> Result<CmRoute, Broken> {
         let link = watch.link();
         match side {
             Side::Server => {
                 let listener = Listener::open(bench.port)?;
                 link.send(&Message::CmListening(listener.listening()))?;
-                Ok(Meeting::Listener(listener))
+                Ok(CmRoute::Listener(listener))
             }
             Side::Client => match watch.recv(SETUP_LIMIT)?.0 {
-                Message::CmListening(listening) => Ok(Meeting::Caller(Caller::new(&listening)?)),
+                Message::CmListening(listening) => Ok(CmRoute::Caller(Caller::new(&listening)?)),
                 other => Err(link.unexpected("cm_listening", &other).into()),
             },
         }
@@ -59,7 +59,7 @@ impl Meeting {
 /// A failed step, the peer's end or fault, or the user's wish to stop.
 pub(crate) fn connect(
     bench: &Bench<'_>,
-    meeting: &Meeting,
+    route: &CmRoute,
     watch: &mut Watch<'_>,
     times: &mut StepTimes,
 ) -> Result<Connected, Broken> {
@@ -82,9 +82,9 @@ pub(crate) fn connect(
         let index = index as usize;
         bring_up(bench, &qps, index, id, &agreed, peer_qpn, times)
     };
-    let done = match meeting {
-        Meeting::Caller(caller) => caller.dial(&terms, agreed.gid(), alive, ready),
-        Meeting::Listener(listener) => listener
+    let done = match route {
+        CmRoute::Caller(caller) => caller.dial(&terms, agreed.gid(), alive, ready),
+        CmRoute::Listener(listener) => listener
             .accept(&terms, alive, ready)
             .map(|connections| (connections, Vec::new())),
     };

@@ -9,7 +9,7 @@ use verbs::{Access, QueuePair};
 use crate::node::fabric::psns;
 use crate::node::needs::Side;
 use crate::node::port_path::{self, Agreed};
-use crate::node::rig::Broken;
+use crate::node::running_node::Broken;
 use crate::node::setup::bench::{Bench, Connected};
 use crate::node::setup::steps::{Step, StepTimes};
 use crate::node::setup::watch::Watch;

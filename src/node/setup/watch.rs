@@ -4,7 +4,7 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use crate::node::rig::{Broken, Rig, TICK};
+use crate::node::running_node::{Broken, RunningNode, TICK};
 use crate::protocol::link::Link;
 use crate::protocol::message::Message;
 use crate::protocol::time_limits::SETUP_LIMIT;
@@ -13,7 +13,7 @@ use crate::protocol::time_limits::SETUP_LIMIT;
 pub(crate) struct Watch<'a> {
     link: &'a Link,
     stop: &'a AtomicBool,
-    traffic: Option<&'a Rig>,
+    traffic: Option<&'a RunningNode>,
     /// Asked every [`TICK`] or so, to show how far it is.
     show: Box<dyn FnMut() + 'a>,
     looked_at: Instant,
@@ -23,7 +23,7 @@ impl<'a> Watch<'a> {
     pub(crate) fn new(
         link: &'a Link,
         stop: &'a AtomicBool,
-        traffic: Option<&'a Rig>,
+        traffic: Option<&'a RunningNode>,
         show: impl FnMut() + 'a,
     ) -> Self {
         Watch {
@@ -51,7 +51,7 @@ impl<'a> Watch<'a> {
         }
         if self.looked_at.elapsed() >= TICK {
             self.looked_at = Instant::now();
-            self.traffic.map_or(Ok(()), Rig::check)?;
+            self.traffic.map_or(Ok(()), RunningNode::check)?;
             (self.show)();
         }
         Ok(())

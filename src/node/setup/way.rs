@@ -1,11 +1,11 @@
 //! The way in which the QPs of a round are connected: by TCP or by rdma_cm.
 
 use crate::node::needs::Side;
-use crate::node::rig::Broken;
+use crate::node::running_node::Broken;
 use crate::plan::ConnectMode;
 
 use super::bench::{Bench, Connected};
-use super::by_cm::{self, Meeting};
+use super::by_cm::{self, CmRoute};
 use super::by_tcp;
 use super::steps::StepTimes;
 use super::watch::Watch;
@@ -13,7 +13,7 @@ use super::watch::Watch;
 /// How the rounds of a bench connect, with what that needs for all of them.
 pub(crate) enum Way {
     Tcp,
-    Cm(Meeting),
+    Cm(CmRoute),
 }
 
 impl Way {
@@ -28,7 +28,7 @@ impl Way {
     ) -> Result<Way, Broken> {
         Ok(match bench.case.connect {
             ConnectMode::Tcp => Way::Tcp,
-            ConnectMode::Cm => Way::Cm(Meeting::arrange(bench, side, watch)?),
+            ConnectMode::Cm => Way::Cm(CmRoute::arrange(bench, side, watch)?),
         })
     }
 
@@ -45,7 +45,7 @@ impl Way {
     ) -> Result<Connected, Broken> {
         match self {
             Way::Tcp => by_tcp::connect(bench, side, watch, times),
-            Way::Cm(meeting) => by_cm::connect(bench, meeting, watch, times),
+            Way::Cm(route) => by_cm::connect(bench, route, watch, times),
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Receiving: many datagrams a system call, each cut into the packets of its train, their invariant CRCs checked.
+//! Receiving: many datagrams a system call, each cut into the packets of its GSO batch, their invariant CRCs checked.
 
 use std::net::{IpAddr, SocketAddr};
 use std::os::fd::RawFd;
@@ -39,7 +39,7 @@ pub struct Receiver {
     tap: Arc<Tap>,
 }
 
-/// Who sent a packet, and its place in its train.
+/// Who sent a packet, and its place in its GSO batch.
 type Origin = (SocketAddr, usize);
 
 impl Receiver {

@@ -15,8 +15,8 @@ use super::statistics::Statistics;
 use super::work::QpWork;
 use crate::wire::{Aeth, NakCode, Opcode, Packet, Psn, Syndrome};
 
-/// Trains sent again at once when packets were lost.
-const AGAIN_TRAINS: usize = 2;
+/// GsoBatches sent again at once when packets were lost.
+const AGAIN_GSO_BATCHES: usize = 2;
 /// An RNR retry count that never ends.
 const FOR_EVER: u8 = 7;
 
@@ -109,13 +109,13 @@ impl Requester {
             self.sent_packets = self.sent_packets.max(answered);
         }
         let peer = self.peer();
-        while let Some(train) = self.trains.front()
-            && train.end.distance_from(self.unacked) <= 0
+        while let Some(gso_batch) = self.gso_batches.front()
+            && gso_batch.end.distance_from(self.unacked) <= 0
         {
             if let Some(peer) = &peer {
-                peer.credit(train.charge_bytes);
+                peer.credit(gso_batch.charge_bytes);
             }
-            self.trains.pop_front();
+            self.gso_batches.pop_front();
         }
         self.break_if_failed(work.qp);
         self.tell_if_drained(work.qp);
@@ -228,7 +228,7 @@ impl Requester {
             peer.shrink();
         }
         self.go_back();
-        self.transmit_in_turn(work, AGAIN_TRAINS);
+        self.transmit_in_turn(work, AGAIN_GSO_BATCHES);
         self.watch(work);
     }
 
@@ -253,7 +253,7 @@ impl Requester {
             }
             self.go_back();
         }
-        self.transmit_in_turn(work, AGAIN_TRAINS);
+        self.transmit_in_turn(work, AGAIN_GSO_BATCHES);
         self.watch(work);
     }
 }

@@ -17,7 +17,7 @@ use super::attention::Attention;
 use super::peer::Peer;
 use super::statistics::Statistics;
 use super::tables::Tables;
-use crate::net::{self, Flow, Receiver, Train, Transmitter};
+use crate::net::{self, Flow, GsoBatch, Receiver, Transmitter};
 
 /// An open device.
 pub(super) struct Core {
@@ -106,9 +106,9 @@ impl Core {
         self.attention.kick();
     }
 
-    /// Sends a train. What faults hold back of it wakes the engine when it is due: the program may sleep by then.
-    pub(super) fn send(&self, train: &mut Train) {
-        self.transmitter.send(train);
+    /// Sends a GSO batch. What faults hold back of it wakes the engine when it is due: the program may sleep by then.
+    pub(super) fn send(&self, gso_batch: &mut GsoBatch) {
+        self.transmitter.send(gso_batch);
         if let Some(due_ns) = self.transmitter.next_due_ns() {
             self.attention.timer_at(due_ns);
         }

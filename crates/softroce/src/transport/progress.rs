@@ -15,10 +15,10 @@ use crate::wire::{Opcode, Packet};
 
 /// Rounds of work after which answers go out although more packets come: until then one may answer for many.
 const MOST_OWING_ROUNDS: u32 = 4;
-/// Trains that a QP may send when its turn comes.
-const TURN_TRAINS: usize = 2;
-/// Trains of answers that a QP may send in a turn: several READ responses share trains where one ends and the next begins.
-const ANSWER_TRAINS: usize = 8;
+/// GsoBatches that a QP may send when its turn comes.
+const TURN_GSO_BATCHES: usize = 2;
+/// GSO batches of answers that a QP may send in a turn: several READ responses share GSO batches where one ends and the next begins.
+const ANSWER_GSO_BATCHES: usize = 8;
 
 impl Core {
     /// Work on behalf of a program that found its CQ empty. Answers that earlier work left owing were held back so that
@@ -90,7 +90,7 @@ impl Core {
             if let Some(qp) = tables.qp(number) {
                 qp.was_answered.store(false, Ordering::Relaxed);
                 self.on(tables, qp, now).with_requester(|requester, work| {
-                    requester.transmit(work, TURN_TRAINS);
+                    requester.transmit(work, TURN_GSO_BATCHES);
                 });
                 self.serve_line(tables, now, number);
             }
@@ -178,7 +178,7 @@ impl Core {
             };
             let work = self.on(tables, qp, now);
             let mut responder = qp.responder();
-            responder.pay(work, ANSWER_TRAINS);
+            responder.pay(work, ANSWER_GSO_BATCHES);
             let owes = responder.owes();
             qp.owes.store(owes, Ordering::Relaxed);
             owes
@@ -197,7 +197,7 @@ impl Core {
             if let Some(qp) = tables.qp(next) {
                 qp.waits.store(false, Ordering::Relaxed);
                 self.on(tables, qp, now).with_requester(|requester, work| {
-                    requester.transmit_in_turn(work, TURN_TRAINS);
+                    requester.transmit_in_turn(work, TURN_GSO_BATCHES);
                 });
             }
         }

@@ -90,10 +90,10 @@ impl Qp {
 
     /// Sends what was held back for the next poll: the program saw the completion, so the peer is to see its own.
     fn pay_acknowledgements(&self, tables: &Tables) {
-        const TRAINS: usize = 1;
+        const GSO_BATCHES: usize = 1;
         let mut responder = self.context.responder();
         if responder.owes() {
-            responder.pay(self.work(tables, now_ns()), TRAINS);
+            responder.pay(self.work(tables, now_ns()), GSO_BATCHES);
         }
     }
 

@@ -19,12 +19,12 @@ use crate::wire::Psn;
 
 /// A packet in so many asks for an acknowledgement, in a long message too.
 pub(super) const ACK_EVERY_PACKETS: u32 = 16;
-/// Trains of a QP on their way at most.
-const MAX_TRAINS: usize = 64;
+/// GSO batches of a QP on their way at most.
+const MAX_GSO_BATCHES: usize = 64;
 
-/// A train on its way: the PSN after it, and what it was charged with.
+/// A GSO batch on its way: the PSN after it, and what it was charged with.
 #[derive(Clone, Copy)]
-pub(super) struct TrainOnItsWay {
+pub(super) struct GsoBatchInFlight {
     pub(super) end: Psn,
     pub(super) charge_bytes: i64,
 }
@@ -46,7 +46,7 @@ pub(super) struct Requester {
     pub(super) unacked: Psn,
     /// READ requests and atomics on their way.
     pub(super) fetches: u32,
-    pub(super) trains: VecDeque<TrainOnItsWay>,
+    pub(super) gso_batches: VecDeque<GsoBatchInFlight>,
     pub(super) retries_left: u8,
     pub(super) rnr_retries_left: u8,
     /// The peer asked for a pause.
@@ -84,7 +84,7 @@ impl Requester {
             sent_until: Psn::ZERO,
             unacked: Psn::ZERO,
             fetches: 0,
-            trains: VecDeque::new(),
+            gso_batches: VecDeque::new(),
             retries_left: 0,
             rnr_retries_left: 0,
             pauses: false,
@@ -98,8 +98,8 @@ impl Requester {
 
     pub(super) fn connect(&mut self, path: Option<Path>) {
         if path.is_some() {
-            self.trains
-                .reserve_exact(MAX_TRAINS + ACK_EVERY_PACKETS as usize);
+            self.gso_batches
+                .reserve_exact(MAX_GSO_BATCHES + ACK_EVERY_PACKETS as usize);
         }
         self.path = path;
     }
@@ -177,17 +177,21 @@ impl Requester {
         self.next < self.limit() && self.failed.is_none()
     }
 
-    pub(super) fn trains_full(&self) -> bool {
-        self.trains.len() >= MAX_TRAINS
+    pub(super) fn gso_batches_full(&self) -> bool {
+        self.gso_batches.len() >= MAX_GSO_BATCHES
     }
 
     /// Starts to send again at the oldest that was not answered.
     pub(super) fn go_back(&mut self) {
         if let Some(path) = &self.path {
-            let charges: i64 = self.trains.iter().map(|train| train.charge_bytes).sum();
+            let charges: i64 = self
+                .gso_batches
+                .iter()
+                .map(|gso_batch| gso_batch.charge_bytes)
+                .sum();
             path.peer.forget(charges);
         }
-        self.trains.clear();
+        self.gso_batches.clear();
         self.fetches = 0;
         self.in_burst = false;
         self.next = self.queue.head;

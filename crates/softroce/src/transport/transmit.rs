@@ -1,35 +1,35 @@
-//! Requests become packets: segmentation to the path MTU, trains of packets, the window, what READs and atomics
+//! Requests become packets: segmentation to the path MTU, GSO batches of packets, the window, what READs and atomics
 //! have to wait for (InfiniBand specification 9.4, 9.6).
 
 use std::sync::atomic::Ordering;
 
 use super::completion::Status;
 use super::copy;
+use super::gso_batches::{push, with_gso_batch};
 use super::memory::Access;
 use super::path::Path;
 use super::peer::DATAGRAM_OVERHEAD_BYTES;
 use super::qp_attributes::{Kind, State};
 use super::request::Operation;
 use super::request_packets::{PKEY, atomic_header, opcode, read_part_packets, reth};
-use super::requester::{ACK_EVERY_PACKETS, Requester, TrainOnItsWay};
+use super::requester::{ACK_EVERY_PACKETS, GsoBatchInFlight, Requester};
 use super::send_queue::{Bytes, Wqe};
-use super::trains::{push, with_train};
 use super::work::QpWork;
-use crate::net::Train;
+use crate::net::GsoBatch;
 use crate::wire::{Extended, Opcode, Packet, Service};
 
-/// A train being built, and what it will be charged with.
+/// A GSO batch being built, and what it will be charged with.
 struct Building<'a> {
-    train: &'a mut Train,
+    gso_batch: &'a mut GsoBatch,
     path: &'a Path,
-    trains_left: usize,
+    gso_batches_left: usize,
     most_packets: usize,
     charge_bytes: i64,
 }
 
 impl Requester {
-    /// Sends at most so many trains of what is posted; what is left waits in the peer's line.
-    pub(super) fn transmit(&mut self, work: QpWork<'_>, trains: usize) {
+    /// Sends at most so many GSO batches of what is posted; what is left waits in the peer's line.
+    pub(super) fn transmit(&mut self, work: QpWork<'_>, gso_batches: usize) {
         // Others wait: stand behind them.
         let behind = self
             .path
@@ -38,7 +38,7 @@ impl Requester {
         if behind && !self.in_burst && self.may_send(work) {
             self.wait_in_line(work);
         } else {
-            self.transmit_in_turn(work, trains);
+            self.transmit_in_turn(work, gso_batches);
         }
     }
 
@@ -56,7 +56,7 @@ impl Requester {
     }
 
     /// As [`Requester::transmit`], for a QP whose turn it is.
-    pub(super) fn transmit_in_turn(&mut self, work: QpWork<'_>, trains: usize) {
+    pub(super) fn transmit_in_turn(&mut self, work: QpWork<'_>, gso_batches: usize) {
         if work.qp.state() == State::Rts {
             self.undrain();
         }
@@ -64,26 +64,26 @@ impl Requester {
             return;
         }
         if work.qp.kind == Kind::Ud {
-            with_train(|train| self.transmit_datagrams(work, train));
+            with_gso_batch(|gso_batch| self.transmit_datagrams(work, gso_batch));
             return;
         }
         let Some(path) = self.path.clone() else {
             return;
         };
         let idle = self.unacked == self.position();
-        with_train(|train| {
-            train.begin(&path.flow);
+        with_gso_batch(|gso_batch| {
+            gso_batch.begin(&path.flow);
             let mut building = Building {
-                train,
+                gso_batch,
                 path: &path,
-                trains_left: trains,
-                most_packets: work.core.transmitter.max_train_packets(),
+                gso_batches_left: gso_batches,
+                most_packets: work.core.transmitter.max_gso_batch_packets(),
                 charge_bytes: 0,
             };
             self.fill(work, &mut building);
             if work.qp.state() != State::Err {
                 append_acknowledgement(work, &mut building);
-                self.send_train(work, &mut building);
+                self.send_gso_batch(work, &mut building);
             }
         });
         self.note_position();
@@ -94,15 +94,15 @@ impl Requester {
         }
     }
 
-    /// Puts packet after packet into trains until something holds it up.
+    /// Puts packet after packet into GSO batches until something holds it up.
     fn fill(&mut self, work: QpWork<'_>, building: &mut Building<'_>) {
         while self.wants_to_send() {
             if !self.in_burst && work.qp.kind == Kind::Rc {
                 // An answer to this QP lets it go on, not its turn: in line it would be asked for ever.
-                if self.trains_full() {
+                if self.gso_batches_full() {
                     return;
                 }
-                if building.trains_left == 0 || !building.path.peer.is_open() {
+                if building.gso_batches_left == 0 || !building.path.peer.is_open() {
                     self.wait_in_line(work);
                     return;
                 }
@@ -201,10 +201,10 @@ impl Requester {
             Bytes::Inline(bytes) => {
                 let end = offset as usize + length;
                 let bytes = bytes.get(offset as usize..end).unwrap_or_default();
-                // SAFETY: the queue's own memory, not changed before the train is sent under this lock.
+                // SAFETY: the queue's own memory, not changed before the GSO batch is sent under this lock.
                 unsafe {
                     push(
-                        building.train,
+                        building.gso_batch,
                         &packet,
                         length,
                         std::iter::once((bytes.as_ptr(), length)),
@@ -229,8 +229,8 @@ impl Requester {
                     let pieces = pieces()
                         .flatten()
                         .map(|(pointer, bytes)| (pointer.cast_const(), bytes));
-                    // SAFETY: resolved from the tables, which stay held until the train is sent.
-                    unsafe { push(building.train, &packet, length, pieces) };
+                    // SAFETY: resolved from the tables, which stay held until the GSO batch is sent.
+                    unsafe { push(building.gso_batch, &packet, length, pieces) };
                 }
                 there
             }
@@ -285,7 +285,7 @@ impl Requester {
         };
         self.make_room(work, building, &packet, 0);
         // SAFETY: there is no payload.
-        unsafe { push(building.train, &packet, 0, std::iter::empty()) };
+        unsafe { push(building.gso_batch, &packet, 0, std::iter::empty()) };
         building.charge_bytes += i64::from(answer_bytes);
         self.fetches += 1;
         self.sent_packets += packets;
@@ -293,7 +293,7 @@ impl Requester {
         true
     }
 
-    /// Sends the train if the packet does not fit behind it.
+    /// Sends the GSO batch if the packet does not fit behind it.
     fn make_room(
         &mut self,
         work: QpWork<'_>,
@@ -301,29 +301,32 @@ impl Requester {
         packet: &Packet<'_>,
         payload_bytes: usize,
     ) {
-        let fits = building.train.packets() < building.most_packets
-            && building.train.takes(packet.header_bytes(), payload_bytes);
+        let fits = building.gso_batch.packets() < building.most_packets
+            && building
+                .gso_batch
+                .takes(packet.header_bytes(), payload_bytes);
         if !fits {
-            self.send_train(work, building);
+            self.send_gso_batch(work, building);
         }
     }
 
-    fn send_train(&mut self, work: QpWork<'_>, building: &mut Building<'_>) {
-        if building.train.packets() == 0 {
+    fn send_gso_batch(&mut self, work: QpWork<'_>, building: &mut Building<'_>) {
+        if building.gso_batch.packets() == 0 {
             return;
         }
         if work.qp.kind == Kind::Rc {
             let charge_bytes = building.charge_bytes
                 + DATAGRAM_OVERHEAD_BYTES
-                + i64::try_from(building.train.bytes()).unwrap_or_default();
+                + i64::try_from(building.gso_batch.bytes()).unwrap_or_default();
             let end = self.position();
-            self.trains.push_back(TrainOnItsWay { end, charge_bytes });
+            self.gso_batches
+                .push_back(GsoBatchInFlight { end, charge_bytes });
             building.path.peer.charge(charge_bytes);
         }
-        work.core.send(building.train);
-        building.train.begin(&building.path.flow);
+        work.core.send(building.gso_batch);
+        building.gso_batch.begin(&building.path.flow);
         building.charge_bytes = 0;
-        building.trains_left = building.trains_left.saturating_sub(1);
+        building.gso_batches_left = building.gso_batches_left.saturating_sub(1);
     }
 
     /// An unreliable QP's requests are done when they are sent.
@@ -337,14 +340,14 @@ impl Requester {
     }
 }
 
-/// An acknowledgement that the QP owes leaves with its request, the last and shortest of the train: an answer to a
+/// An acknowledgement that the QP owes leaves with its request, the last and shortest of the GSO batch: an answer to a
 /// message costs no system call of its own.
 fn append_acknowledgement(work: QpWork<'_>, building: &mut Building<'_>) {
-    let packets = building.train.packets();
+    let packets = building.gso_batch.packets();
     if packets == 0 || packets >= building.most_packets || !work.qp.owes.load(Ordering::Relaxed) {
         return;
     }
     if let Some(mut responder) = work.qp.try_responder() {
-        responder.append_acknowledgement(work, building.train, building.path);
+        responder.append_acknowledgement(work, building.gso_batch, building.path);
     }
 }

@@ -5,6 +5,7 @@ use std::net::IpAddr;
 
 use super::completion::{CompletionKind, Status};
 use super::copy;
+use super::gso_batches::push;
 use super::memory::Access;
 use super::messages::Shape;
 use super::request_packets::PKEY;
@@ -12,9 +13,8 @@ use super::requester::Requester;
 use super::responder::{Message, Responder};
 use super::send_queue::Bytes;
 use super::statistics::Statistics;
-use super::trains::push;
 use super::work::QpWork;
-use crate::net::Train;
+use crate::net::GsoBatch;
 use crate::wire::{Deth, Extended, Opcode, Packet, Service};
 
 /// Bytes of the global header before a datagram's payload in its receive.
@@ -26,7 +26,7 @@ const OWN_QKEY: u32 = 0x8000_0000;
 
 impl Requester {
     /// Sends all datagrams posted; they are done when they are sent.
-    pub(super) fn transmit_datagrams(&mut self, work: QpWork<'_>, train: &mut Train) {
+    pub(super) fn transmit_datagrams(&mut self, work: QpWork<'_>, gso_batch: &mut GsoBatch) {
         while self.wants_to_send() {
             let index = self.next;
             let Some(wqe) = self.queue.get(index).copied() else {
@@ -45,7 +45,7 @@ impl Requester {
             let source_qpn = work.qp.number;
             let entropy = (source_qpn ^ datagram.qpn).wrapping_mul(0x9e37_79b1);
             let flow = work.core.flow(datagram.address, entropy, 0, 0);
-            train.begin(&flow);
+            gso_batch.begin(&flow);
             let own = datagram.qkey & OWN_QKEY != 0;
             let packet = Packet {
                 service: Service::Ud,
@@ -74,10 +74,10 @@ impl Requester {
             };
             let length = wqe.length_bytes as usize;
             match self.queue.bytes(index) {
-                // SAFETY: the queue's own memory, not changed before the train is sent under this lock.
+                // SAFETY: the queue's own memory, not changed before the GSO batch is sent under this lock.
                 Bytes::Inline(bytes) => unsafe {
                     push(
-                        train,
+                        gso_batch,
                         &packet,
                         length,
                         std::iter::once((bytes.as_ptr(), length)),
@@ -88,11 +88,11 @@ impl Requester {
                     let pieces = copy::pieces(memories, work.qp.pd, sges, 0, length, Access::NONE)
                         .flatten()
                         .map(|(pointer, bytes)| (pointer.cast_const(), bytes));
-                    // SAFETY: resolved from the tables, which stay held until the train is sent.
-                    unsafe { push(train, &packet, length, pieces) };
+                    // SAFETY: resolved from the tables, which stay held until the GSO batch is sent.
+                    unsafe { push(gso_batch, &packet, length, pieces) };
                 }
             }
-            work.core.send(train);
+            work.core.send(gso_batch);
             self.next += 1;
             self.complete_head(work.qp);
         }

@@ -1,7 +1,7 @@
-//! A train: packets that leave in one system call. Large payloads are sent from where they are; headers, CRCs
-//! and small payloads are copied together. All memory is allocated when the train is made.
+//! A GSO batch: packets that leave in one system call. Large payloads are sent from where they are; headers, CRCs
+//! and small payloads are copied together. All memory is allocated when the GSO batch is made.
 //!
-//! The kernel numbers the packets of a train by their IPv4 identification, 0, 1, 2 …, and the invariant CRC
+//! The kernel numbers the packets of a GSO batch by their IPv4 identification, 0, 1, 2 …, and the invariant CRC
 //! covers that field, so that a packet's CRC depends on its place.
 
 use std::alloc::Layout;
@@ -10,8 +10,8 @@ use std::ptr::NonNull;
 use std::slice;
 
 use super::flow::Flow;
+use super::gso_batch_limits::{MAX_GSO_BATCH_BYTES, MAX_GSO_BATCH_PACKETS};
 use super::sockets::{SendOptions, Socket};
-use super::train_limits::{MAX_TRAIN_BYTES, MAX_TRAIN_PACKETS};
 use crate::wire::{ICRC_BYTES, IcrcSeed};
 
 /// Payloads up to this are copied: one piece more costs the kernel about as much as that.
@@ -19,15 +19,15 @@ const COPIED_BYTES: usize = 512;
 /// Pieces that are sent from where they are; a packet of more is copied. With two of ours for each packet that
 /// stays below the 1,024 of a system call (UIO_MAXIOV).
 const PIECES: usize = 12;
-const IOVECS: usize = MAX_TRAIN_PACKETS * (PIECES + 2);
-/// All bytes of a train may have to be copied.
+const IOVECS: usize = MAX_GSO_BATCH_PACKETS * (PIECES + 2);
+/// All bytes of a GSO batch may have to be copied.
 const STAGING: Layout = match Layout::from_size_align(1 << 16, 64) {
     Ok(layout) => layout,
     Err(_) => Layout::new::<u64>(),
 };
 
 /// Consecutive packets to one flow in one system call (UDP GSO): all of one length, the last may be shorter.
-pub struct Train {
+pub struct GsoBatch {
     flow: Option<Flow>,
     /// Length of every packet but the last, and what its CRC starts from.
     segment_bytes: usize,
@@ -43,17 +43,17 @@ pub struct Train {
 }
 
 // SAFETY: the pointers are read only in `push` and `send_on`, and `push` has its caller keep the memory readable
-// until the train is sent or begun anew, on whichever thread; the staging memory is the train's own.
-unsafe impl Send for Train {}
+// until the GSO batch is sent or begun anew, on whichever thread; the staging memory is the GSO batch's own.
+unsafe impl Send for GsoBatch {}
 
-impl Train {
+impl GsoBatch {
     /// Empty, with room for the longest.
-    pub fn new() -> Box<Train> {
+    pub fn new() -> Box<GsoBatch> {
         let nothing = libc::iovec {
             iov_base: std::ptr::null_mut(),
             iov_len: 0,
         };
-        Box::new(Train {
+        Box::new(GsoBatch {
             flow: None,
             segment_bytes: 0,
             seed: None,
@@ -73,19 +73,19 @@ impl Train {
         self.clear();
     }
 
-    /// Whether a packet of so many header and payload bytes may follow; padding and CRC are added by the train.
+    /// Whether a packet of so many header and payload bytes may follow; padding and CRC are added by the GSO batch.
     pub fn takes(&self, header_bytes: usize, payload_bytes: usize) -> bool {
         let bytes = packet_bytes(header_bytes, payload_bytes);
         let most = self.flow.as_ref().map_or(0, |flow| flow.max_packets);
         let fits = self.packets == 0 || !self.closed && bytes <= self.segment_bytes;
-        fits && self.packets < most && self.bytes + bytes <= MAX_TRAIN_BYTES
+        fits && self.packets < most && self.bytes + bytes <= MAX_GSO_BATCH_BYTES
     }
 
     /// Adds a packet: its headers from the base transport header on, and its payload in pieces. One that the
-    /// train does not take ([`Train::takes`]) is left out, as if it were lost.
+    /// GSO batch does not take ([`GsoBatch::takes`]) is left out, as if it were lost.
     ///
     /// # Safety
-    /// The pieces are readable until the train is sent or begun anew.
+    /// The pieces are readable until the GSO batch is sent or begun anew.
     pub unsafe fn push(
         &mut self,
         headers: &[u8],
@@ -95,10 +95,10 @@ impl Train {
         let mut pieces: [&[u8]; PIECES] = [&[]; PIECES];
         let mut payload_bytes = 0;
         for (piece, (start, bytes)) in pieces.iter_mut().zip(payload.by_ref()) {
-            // SAFETY: the caller has it readable until the train is sent, which is after this function.
+            // SAFETY: the caller has it readable until the GSO batch is sent, which is after this function.
             *piece = unsafe { slice::from_raw_parts(start, bytes) };
             payload_bytes += bytes;
-            if payload_bytes > MAX_TRAIN_BYTES {
+            if payload_bytes > MAX_GSO_BATCH_BYTES {
                 return;
             }
         }
@@ -274,8 +274,8 @@ fn packet_bytes(header_bytes: usize, payload_bytes: usize) -> usize {
     header_bytes + payload_bytes.next_multiple_of(4) + ICRC_BYTES
 }
 
-/// Memory of a train that its system call reads. It is reached through this one pointer only, because the
-/// train's pieces hold copies of it.
+/// Memory of a GSO batch that its system call reads. It is reached through this one pointer only, because the
+/// GSO batch's pieces hold copies of it.
 struct Staging {
     memory: NonNull<u8>,
     used: usize,

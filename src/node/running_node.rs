@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use crate::datapath::{
-    Counts, Crew, Edges, Geometry, Lane, Mismatch, Phase, Shared, Trouble, WindowProgress,
+    Counts, Edges, Geometry, Lane, Mismatch, Phase, Shared, Trouble, WindowProgress, WorkerPool,
     WorkerReport,
 };
 use crate::metrics::clock::Clock;
@@ -35,10 +35,10 @@ const AFTER_THE_PEER: Duration = Duration::from_secs(30);
 const FLUSH_LIMIT: Duration = Duration::from_millis(200);
 
 /// A running end.
-pub struct Rig {
+pub struct RunningNode {
     fabric: Fabric,
     shared: Arc<Shared>,
-    crew: Option<Crew>,
+    pool: Option<WorkerPool>,
     events: Option<AsyncEvents>,
 }
 
@@ -56,7 +56,7 @@ pub struct Finished {
     pub window: WindowProgress,
 }
 
-impl Rig {
+impl RunningNode {
     /// Starts the workers, which receive but do not send yet. `cores` has one entry a worker.
     ///
     /// # Errors
@@ -67,7 +67,7 @@ impl Rig {
         case: &Case,
         clock: &Clock,
         cores: &[Option<usize>],
-    ) -> Result<Rig, RunFailure> {
+    ) -> Result<RunningNode, RunFailure> {
         let duties = fabric.duties();
         let cores = if duties.sends || duties.receives {
             cores
@@ -81,15 +81,15 @@ impl Rig {
             digits_for(recorders(case)),
             cores.len(),
         ));
-        let crew = match cores {
+        let pool = match cores {
             [] => None,
-            cores => Some(Crew::start(&shared, fabric.worker_specs(cores))?),
+            cores => Some(WorkerPool::start(&shared, fabric.worker_specs(cores))?),
         };
-        Ok(Rig {
+        Ok(RunningNode {
             events: AsyncEvents::new(&fabric.port().context).ok(),
             fabric,
             shared,
-            crew,
+            pool,
         })
     }
 
@@ -119,7 +119,7 @@ impl Rig {
     /// 20 ms from now, queues filled before.
     ///
     /// # Errors
-    /// As [`Rig::wait`].
+    /// As [`RunningNode::wait`].
     pub fn start_window(&self, link: &Link, stop: &AtomicBool) -> Result<(), Broken> {
         if let Stop::DurationNs(length_ns) = self.shared.case().stop {
             if self.fabric.duties().sends && !self.all_entered(Phase::Warmup) {
@@ -239,7 +239,7 @@ impl Rig {
     /// Lets the send queues run empty.
     ///
     /// # Errors
-    /// As [`Rig::wait`].
+    /// As [`RunningNode::wait`].
     pub fn drain(&self, link: &Link, stop: &AtomicBool) -> Result<(), Broken> {
         self.set_phase(Phase::Drain);
         self.wait(link, stop, |_| self.at_rest())
@@ -265,7 +265,7 @@ impl Rig {
     /// Waits until all that the peer sent has been received.
     ///
     /// # Errors
-    /// As [`Rig::wait`].
+    /// As [`RunningNode::wait`].
     pub fn await_received(
         &self,
         link: &Link,
@@ -281,7 +281,7 @@ impl Rig {
     /// Waits for the peer to be drained. It judges by itself whether something is lost there, and tells.
     ///
     /// # Errors
-    /// As [`Rig::recv`].
+    /// As [`RunningNode::recv`].
     pub fn await_drained(&self, link: &Link, stop: &AtomicBool) -> Result<Box<Drained>, Broken> {
         let limit = stall_limit(self.shared.case()) + AFTER_THE_PEER;
         match self.recv(link, stop, limit)? {
@@ -317,7 +317,7 @@ impl Rig {
     /// Waits for the peer's next message, with an eye on this end.
     ///
     /// # Errors
-    /// As [`Rig::wait`]; `limit` without a message or movement at the peer.
+    /// As [`RunningNode::wait`]; `limit` without a message or movement at the peer.
     pub fn recv(&self, link: &Link, stop: &AtomicBool, limit: Duration) -> Result<Message, Broken> {
         recv(link, stop, limit, || self.check())
     }
@@ -331,11 +331,13 @@ impl Rig {
         if flush {
             self.shared.set_phase(Phase::Abort);
             self.fabric.flush();
-            if self.crew.is_some() {
+            if self.pool.is_some() {
                 std::thread::sleep(FLUSH_LIMIT);
             }
         }
-        let workers = self.crew.map_or_else(|| Ok(Vec::new()), Crew::finish)?;
+        let workers = self
+            .pool
+            .map_or_else(|| Ok(Vec::new()), WorkerPool::finish)?;
         let qpns = self
             .shared
             .lanes()

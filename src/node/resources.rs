@@ -19,7 +19,7 @@ use crate::node::needs::effective_workers;
 
 /// How an end is set up.
 #[derive(Clone, Debug)]
-pub struct StationOptions {
+pub struct NodeOptions {
     /// The verbs library; where it has no device, the embedded one is taken.
     pub library: &'static VerbsLibrary,
     /// Device, port and GID that were asked for.
@@ -32,10 +32,10 @@ pub struct StationOptions {
     pub memory_limit: Option<u64>,
 }
 
-impl StationOptions {
+impl NodeOptions {
     /// An end on rdma-core's libibverbs, with cores of its own.
     pub fn system(request: PortRequest, cores: Option<Vec<usize>>) -> Self {
-        StationOptions {
+        NodeOptions {
             library: VerbsLibrary::system(),
             request,
             cores,
@@ -67,7 +67,7 @@ const FREE_ADDRESSES: &str = "soft0";
 const EMBEDDED: &str = "figures show the harness, the protocol and this machine's CPUs, and nothing about a network adapter";
 
 /// An end with its port open.
-pub struct Station {
+pub struct NodeResources {
     port: Port,
     numa_node: Option<u32>,
     driver: Option<String>,
@@ -76,12 +76,15 @@ pub struct Station {
     clock: Clock,
 }
 
-impl Station {
+impl NodeResources {
     /// Opens the port for a session whose control connection runs along `route`.
     ///
     /// # Errors
     /// No port or no cores as asked for.
-    pub fn open(options: StationOptions, route: Option<Route>) -> Result<Station, StationError> {
+    pub fn open(
+        options: NodeOptions,
+        route: Option<Route>,
+    ) -> Result<NodeResources, ResourcesError> {
         let port = select_or_embedded(options.library, &options.request, route)?;
         let kernel = crate::machine::device::read(port.context.name(), port.info.port, None);
         let numa_node = kernel.numa_node;
@@ -93,7 +96,7 @@ impl Station {
             },
             (None, None) => cpu::allowed_cores()?,
         };
-        Ok(Station {
+        Ok(NodeResources {
             port,
             numa_node,
             driver: kernel.driver,
@@ -178,9 +181,9 @@ impl Station {
     }
 }
 
-/// A station that cannot be opened.
+/// Why an end's resources cannot be opened.
 #[derive(Debug, thiserror::Error)]
-pub enum StationError {
+pub enum ResourcesError {
     /// No port.
     #[error(transparent)]
     Verbs(#[from] VerbsError),
@@ -189,26 +192,26 @@ pub enum StationError {
     Cores(#[from] CoreError),
 }
 
-impl StationError {
+impl ResourcesError {
     /// What to do next.
     pub fn hint(&self) -> Option<String> {
         match self {
-            StationError::Verbs(error) => error.hint(),
-            StationError::Cores(_) => None,
+            ResourcesError::Verbs(error) => error.hint(),
+            ResourcesError::Cores(_) => None,
         }
     }
 
     /// Whether the request is at fault.
     pub fn is_bad_input(&self) -> bool {
         match self {
-            StationError::Verbs(error) => error.is_bad_input(),
-            StationError::Cores(_) => true,
+            ResourcesError::Verbs(error) => error.is_bad_input(),
+            ResourcesError::Cores(_) => true,
         }
     }
 }
 
-impl From<StationError> for RunFailure {
-    fn from(error: StationError) -> Self {
+impl From<ResourcesError> for RunFailure {
+    fn from(error: ResourcesError) -> Self {
         RunFailure {
             bad_input: error.is_bad_input(),
             ..RunFailure::new(error.to_string(), error.hint())

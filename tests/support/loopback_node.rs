@@ -6,7 +6,7 @@ use std::fmt::Write as _;
 use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use rocebench::datapath::{Crew, Geometry, Phase, Shared, WorkerReport};
+use rocebench::datapath::{Geometry, Phase, Shared, WorkerPool, WorkerReport};
 use rocebench::metrics::clock::Clock;
 use rocebench::metrics::histogram::Digits;
 use rocebench::node::fabric::{Fabric, Side};
@@ -92,7 +92,7 @@ pub struct End {
     pub fabric: Fabric,
     pub shared: Arc<Shared>,
     pub events: AsyncEvents,
-    crew: Option<Crew>,
+    pool: Option<WorkerPool>,
 }
 
 /// Both ends, connected, their workers idle.
@@ -158,12 +158,13 @@ impl Pair {
             let digits = Digits::Two;
             let shared = Shared::new(case.clone(), lanes, clock(), digits, cores.len());
             let shared = Arc::new(shared);
-            let crew = works.then(|| Crew::start(&shared, fabric.worker_specs(&cores)).unwrap());
+            let pool =
+                works.then(|| WorkerPool::start(&shared, fabric.worker_specs(&cores)).unwrap());
             End {
                 events: AsyncEvents::new(&fabric.port().context).unwrap(),
                 fabric,
                 shared,
-                crew,
+                pool,
             }
         };
         Pair {
@@ -271,8 +272,8 @@ impl Pair {
     pub fn finish(self) -> Rest {
         let finish = |end: End| {
             let workers = end
-                .crew
-                .map_or_else(Vec::new, |crew| crew.finish().unwrap());
+                .pool
+                .map_or_else(Vec::new, |pool| pool.finish().unwrap());
             (end.fabric, end.shared, workers)
         };
         Rest {

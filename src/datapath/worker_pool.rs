@@ -16,14 +16,14 @@ use super::worker::{Worker, WorkerSpec};
 const START_LIMIT: Duration = Duration::from_secs(60);
 
 /// Threads of one end of a run.
-pub struct Crew {
+pub struct WorkerPool {
     shared: Arc<Shared>,
     threads: Vec<JoinHandle<WorkerReport>>,
 }
 
 /// Workers could not be started, or one did not come back.
 #[derive(Debug, thiserror::Error)]
-pub enum CrewError {
+pub enum WorkerPoolError {
     /// The kernel gave no thread.
     #[error("cannot start worker thread {index}: {source}")]
     Spawn {
@@ -43,14 +43,17 @@ pub enum CrewError {
     },
 }
 
-impl Crew {
+impl WorkerPool {
     /// Starts a thread for each spec and waits until all are pinned and ready.
     ///
     /// # Errors
     /// A thread or a core that cannot be had.
-    pub fn start(shared: &Arc<Shared>, specs: Vec<WorkerSpec>) -> Result<Crew, CrewError> {
+    pub fn start(
+        shared: &Arc<Shared>,
+        specs: Vec<WorkerSpec>,
+    ) -> Result<WorkerPool, WorkerPoolError> {
         let (ready, all_ready) = bounded(specs.len());
-        let mut crew = Crew {
+        let mut pool = WorkerPool {
             shared: Arc::clone(shared),
             threads: Vec::with_capacity(specs.len()),
         };
@@ -63,33 +66,33 @@ impl Crew {
             let thread = Builder::new()
                 .name(format!("worker-{index}"))
                 .spawn(move || work(&shared, &spec, &ready))
-                .map_err(|source| CrewError::Spawn { index, source })?;
-            crew.threads.push(thread);
+                .map_err(|source| WorkerPoolError::Spawn { index, source })?;
+            pool.threads.push(thread);
         }
         drop(ready);
         for index in 0..count {
             all_ready
                 .recv_timeout(START_LIMIT)
-                .map_err(|_| CrewError::Lost { index })??;
+                .map_err(|_| WorkerPoolError::Lost { index })??;
         }
-        Ok(crew)
+        Ok(pool)
     }
 
     /// Tells all workers to return, and collects their reports.
     ///
     /// # Errors
     /// A worker panicked.
-    pub fn finish(mut self) -> Result<Vec<WorkerReport>, CrewError> {
+    pub fn finish(mut self) -> Result<Vec<WorkerReport>, WorkerPoolError> {
         self.shared.set_phase(Phase::Exit);
         std::mem::take(&mut self.threads)
             .into_iter()
             .enumerate()
-            .map(|(index, thread)| thread.join().map_err(|_| CrewError::Lost { index }))
+            .map(|(index, thread)| thread.join().map_err(|_| WorkerPoolError::Lost { index }))
             .collect()
     }
 }
 
-impl Drop for Crew {
+impl Drop for WorkerPool {
     fn drop(&mut self) {
         self.shared.set_phase(Phase::Exit);
         for thread in self.threads.drain(..) {

@@ -1,7 +1,0 @@
-//! How much one system call sends.
-
-/// Packets of a train at most: what Linux segments of one datagram (UDP_MAX_SEGMENTS of its older versions).
-pub const MAX_TRAIN_PACKETS: usize = 64;
-
-/// Bytes of a train at most: those of an IPv4 datagram without its headers.
-pub const MAX_TRAIN_BYTES: usize = 65_507;
