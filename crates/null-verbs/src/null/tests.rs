@@ -115,9 +115,9 @@ fn limits_and_ports_are_told_and_kept() {
     // SAFETY: an open context and structs of integers.
     unsafe {
         let create = |size| crate::create_cq(device.context, size, null_mut(), null_mut(), 0);
-        let mut device = std::mem::zeroed();
-        assert_eq!(crate::query_device(device.context, &raw mut device), 0);
-        assert!(create(device.max_cqe + 1).is_null() && create(0).is_null());
+        let mut attributes = std::mem::zeroed();
+        assert_eq!(crate::query_device(device.context, &raw mut attributes), 0);
+        assert!(create(attributes.max_cqe + 1).is_null() && create(0).is_null());
         let mut port = std::mem::zeroed();
         assert_eq!(
             crate::query_port(device.context, 2, &raw mut port),
