@@ -155,7 +155,10 @@ impl<'s, const VERIFY: bool, const LATENCY: bool, const CONTENDED: bool, const S
             stamp_lasts: STAMP_LASTS,
             pace_in: 1,
             last_seen_raw: 0,
-            window: Window::new(most_piled_up(shared, spec, CONTENDED)),
+            window: Window::new(
+                edges::late_raw(&shared.clock, shared.case.stop),
+                most_piled_up(shared, spec, CONTENDED),
+            ),
             last_chain_of_head: last_chain(geometry.head),
             last_chain_of_rest: last_chain(geometry.unit - geometry.head),
         }
@@ -165,6 +168,7 @@ impl<'s, const VERIFY: bool, const LATENCY: bool, const CONTENDED: bool, const S
     pub(super) fn run(mut self) -> WorkerReport {
         let mut batch = WcBatch::new();
         let mut idle = Idle::default();
+        self.attend_from_now();
         loop {
             self.follow();
             if self.phase == Phase::Exit {

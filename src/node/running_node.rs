@@ -127,10 +127,8 @@ impl RunningNode {
                 self.wait(link, stop, |_| self.all_entered(Phase::Warmup))?;
             }
             let clock = self.shared.clock();
-            let agreed_raw = clock.raw();
-            let opens_raw = clock.raw_after(agreed_raw, WINDOW_LEAD.as_nanos() as u64);
+            let opens_raw = clock.raw_after(clock.raw(), WINDOW_LEAD.as_nanos() as u64);
             self.shared.set_edges(Edges {
-                agreed_raw,
                 opens_raw,
                 closes_raw: clock.raw_after(opens_raw, length_ns),
             });

@@ -24,8 +24,8 @@ pub struct ServeArgs {
     /// Address to listen on [default: all of this machine's]
     #[arg(long, value_name = "ADDR", help_heading = "Connection")]
     pub bind: Option<IpAddr>,
-    /// TCP port to listen on
-    #[arg(short, long, value_name = "PORT", default_value_t = DEFAULT_PORT, value_parser = clap::value_parser!(u16).range(1..), help_heading = "Connection")]
+    /// TCP port to listen on; 0 takes a free one and tells it
+    #[arg(short, long, value_name = "PORT", default_value_t = DEFAULT_PORT, help_heading = "Connection")]
     pub port: u16,
     /// The secret.
     #[command(flatten)]

@@ -13,9 +13,19 @@ use super::super::shared::Edges;
 use super::Worker;
 use super::window::{Absence, NEVER, Stage};
 use crate::machine::cpu;
+use crate::metrics::clock::Clock;
+use crate::plan::Stop;
 
 /// A look at the CQs is late when the one before it is longer ago than this part of the window.
 const LATE_PARTS: u64 = 400;
+
+/// The same in units of the clock; never where the window is not one of time.
+pub(super) fn late_raw(clock: &Clock, stop: Stop) -> u64 {
+    match stop {
+        Stop::DurationNs(length_ns) => clock.raw_after(0, length_ns) / LATE_PARTS,
+        Stop::MessagesPerQp(_) => NEVER,
+    }
+}
 
 /// A window that is not open after this part of it opens as it is.
 const GIVE_UP_PARTS: u64 = 50;
@@ -23,20 +33,23 @@ const GIVE_UP_PARTS: u64 = 50;
 impl<'s, const VERIFY: bool, const LATENCY: bool, const CONTENDED: bool, const SLEEPS: bool>
     Worker<'s, VERIFY, LATENCY, CONTENDED, SLEEPS>
 {
+    /// Begins to attend to the CQs: what was before is no absence.
+    pub(super) fn attend_from_now(&mut self) {
+        self.window.attended_raw = self.shared.clock.raw();
+        self.window.absence = Absence::default();
+    }
+
     /// Takes up the window whose edges are set.
     pub(super) fn expect_window(&mut self) {
         let edges = self.shared.edges();
-        let now_raw = self.shared.clock.raw();
         self.window.edges = edges;
-        let attended_raw = std::mem::replace(&mut self.window.attended_raw, now_raw);
-        self.last_seen_raw = now_raw;
+        self.last_seen_raw = self.shared.clock.raw();
         if edges == Edges::OF_PHASE {
+            self.window.attended_raw = self.last_seen_raw;
             self.open_window();
             return;
         }
-        self.window.attended_raw = attended_raw.max(edges.agreed_raw);
         let length_raw = edges.closes_raw.saturating_sub(edges.opens_raw);
-        self.window.late_raw = length_raw / LATE_PARTS;
         self.window.give_up_raw = edges.opens_raw + length_raw / GIVE_UP_PARTS;
         self.window.stage = Stage::Ahead;
         self.window.edge_raw = edges.opens_raw;
@@ -86,9 +99,6 @@ impl<'s, const VERIFY: bool, const LATENCY: bool, const CONTENDED: bool, const S
     /// After a sleep, which counts as a look at the CQs: a completion would have ended it.
     #[cold]
     pub(super) fn woken(&mut self) {
-        if !self.window.is_watched() {
-            return;
-        }
         let now_raw = self.shared.clock.raw();
         if now_raw >= self.window.edge_raw {
             if now_raw - self.window.edge_raw <= self.window.late_raw {

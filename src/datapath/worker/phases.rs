@@ -24,6 +24,8 @@ impl<'s, const VERIFY: bool, const LATENCY: bool, const CONTENDED: bool, const S
                     self.mode = Mode::Run;
                     self.fill();
                 }
+                // Filling the queues is not yet the steady state.
+                self.attend_from_now();
             }
             Phase::Measure => {
                 if counted {
@@ -36,7 +38,6 @@ impl<'s, const VERIFY: bool, const LATENCY: bool, const CONTENDED: bool, const S
                     self.mode = mode;
                     self.fill();
                 }
-                // Filling the queues is not yet the steady state.
                 if !counted {
                     self.expect_window();
                 }

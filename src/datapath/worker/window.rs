@@ -62,14 +62,14 @@ pub(super) struct Window {
 }
 
 impl Window {
-    pub(super) fn new(most_piled_up: u64) -> Self {
+    pub(super) fn new(late_raw: u64, most_piled_up: u64) -> Self {
         Window {
             stage: Stage::None,
             edges: Edges::OF_PHASE,
             edge_raw: NEVER,
             attended_raw: 0,
             record_until_raw: 0,
-            late_raw: NEVER,
+            late_raw,
             give_up_raw: NEVER,
             pass_began_raw: 0,
             pass_was_full: false,
