@@ -6,7 +6,7 @@
 
 #![allow(clippy::print_stdout)] // printing is what it is for
 
-#[path = "../tests/support/null_library.rs"]
+#[path = "../crates/verbs/tests/support/null_library.rs"]
 mod null_library;
 
 use std::error::Error;
@@ -16,13 +16,14 @@ use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use rocebench::datapath::{
-    Crew, Geometry, Lane, Layout, Phase, RemoteMemory, Sender, Shared, WorkerSpec,
+    Geometry, Lane, Layout, Phase, RemoteMemory, Sender, Shared, WorkerPool, WorkerSpec,
 };
+use rocebench::machine::cpu;
 use rocebench::metrics::clock::Clock;
-use rocebench::metrics::{cpu, histogram};
+use rocebench::metrics::histogram;
 use rocebench::plan::case::Transport;
 use rocebench::plan::{Case, ConnectMode, CqMode, Op, PollMode, Stop, Warmup};
-use rocebench::verbs::{
+use verbs::{
     Access, CompletionQueue, MemoryRegion, Port, PortRequest, ProtectionDomain, QpCapacity,
     QueuePair, SendOpcode, SendRing, SendTemplate, WcBatch, select,
 };
@@ -198,7 +199,7 @@ fn measure(port: &Port, clock: &Clock, case: &Case, cores: &[usize]) -> Outcome<
         digits,
         workers,
     ));
-    let crew = Crew::start(&shared, specs(case, &cqs, cores))?;
+    let pool = WorkerPool::start(&shared, specs(case, &cqs, cores))?;
     for (phase, time) in [(Phase::Warmup, WARMUP), (Phase::Measure, WINDOW)] {
         shared.set_phase(phase);
         // On a busy machine a worker may not run for a while, and then its window is not open yet.
@@ -209,7 +210,7 @@ fn measure(port: &Port, clock: &Clock, case: &Case, cores: &[usize]) -> Outcome<
     }
     shared.set_phase(Phase::Drain);
     wait_until(&shared, || shared.at_rest())?;
-    let reports = crew.finish()?;
+    let reports = pool.finish()?;
     let cpu_seconds: f64 = reports.iter().map(|report| report.cpu_seconds).sum();
     let of_qps = reports.iter().flat_map(|report| &report.qps);
     let messages: u64 = of_qps.clone().map(|qp| qp.completed).sum();

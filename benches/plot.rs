@@ -10,7 +10,7 @@ use std::error::Error;
 use std::process::Command;
 use std::time::Instant;
 
-use rocebench::results::json;
+use report::results::json;
 use synthetic_results::Synthetic;
 
 /// 3 operations × 3 layouts × 8 sizes × 7 numbers of QPs × 2 of workers.

@@ -1,26 +1,18 @@
 //! rocebench: a multi-QP throughput and latency harness for RoCEv2.
 //!
-//! Arrows between the modules go one way: `cli` uses `plan`, `control`, `doctor`, `explain`, `transfer`, `compare`,
-//! `plot` and `results`; `doctor` uses `control`, `verbs`, `metrics`, `plan` and `results`; `explain` uses `control`,
-//! `verbs` and `plan`; `transfer` (files) uses `control` and `verbs`;
-//! `control` uses `datapath`, `verbs`, `metrics`, `perftest`, `statistics`, `plan` and `results`; `datapath` uses
-//! `verbs`, `metrics` and `plan`; `perftest` uses `plan`; `plot` uses `compare`, and both use `results` and
-//! `statistics`. `statistics` and `new_file` use none; `results` and `transfer` make their files with `new_file`. All may use
-//! `text`.
+//! docs/architecture.md has the rooms and which imports which; `tests/rooms` holds them to it.
 
 pub mod cli;
-pub mod compare;
-pub mod control;
+pub mod coordinator;
 pub mod datapath;
 pub mod doctor;
 pub mod explain;
+pub mod lesson;
+pub mod machine;
 pub mod metrics;
-pub mod new_file;
+pub mod node;
 pub mod perftest;
 pub mod plan;
-pub mod plot;
-pub mod results;
-pub mod statistics;
-pub mod text;
+pub mod protocol;
+pub mod server;
 pub mod transfer;
-pub mod verbs;

@@ -5,7 +5,7 @@ use std::fs;
 use std::path::Path;
 use std::process::{Command, Output};
 
-use rocebench::compare::{Comparison, Observation, Verdict};
+use report::compare::{Comparison, Observation, Verdict};
 use serde_json::Value;
 
 fn data(name: &str) -> String {

@@ -8,12 +8,12 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use rocebench::control::error::{AcceptError, ConnectError, ExchangeError, FrameError};
-use rocebench::control::frame::{self, FrameReader, MAX_FRAME_BYTES, Step};
-use rocebench::control::handshake::{Accepted, PeerInfo, ServerTerms, accept, connect};
-use rocebench::control::link::Link;
-use rocebench::control::message::{BusyInfo, Message};
-use rocebench::control::token::{Token, to_hex};
+use rocebench::protocol::error::{AcceptError, ConnectError, ExchangeError, FrameError};
+use rocebench::protocol::frame::{self, FrameReader, MAX_FRAME_BYTES, Step};
+use rocebench::protocol::handshake::{Accepted, PeerInfo, ServerTerms, accept, connect};
+use rocebench::protocol::link::Link;
+use rocebench::protocol::message::{BusyInfo, Message};
+use rocebench::protocol::token::{Token, to_hex};
 use serde_json::json;
 
 static GO_ON: AtomicBool = AtomicBool::new(false);
@@ -220,7 +220,7 @@ fn a_server_that_reflects_the_clients_proof_is_not_trusted() {
                 &Message::Welcome {
                     mac,
                     host: json!(null),
-                    features: Vec::new(),
+                    receives_files: false,
                     clock_ns: None,
                 },
             );

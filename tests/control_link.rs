@@ -7,10 +7,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use rocebench::control::error::{FrameError, LinkError};
-use rocebench::control::frame::{self, FrameReader, MAX_FRAME_BYTES, Step};
-use rocebench::control::link::Link;
-use rocebench::control::message::Message;
+use rocebench::protocol::error::{FrameError, LinkError};
+use rocebench::protocol::frame::{self, FrameReader, MAX_FRAME_BYTES, Step};
+use rocebench::protocol::link::Link;
+use rocebench::protocol::message::Message;
 use serde_json::json;
 
 static GO_ON: AtomicBool = AtomicBool::new(false);

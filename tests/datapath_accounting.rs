@@ -7,10 +7,10 @@ use std::time::Duration;
 use rocebench::datapath::Geometry;
 use rocebench::plan::{Case, CqMode, Op, PollMode, Stop};
 
-#[path = "support/loopback_rig.rs"]
-mod loopback_rig;
+#[path = "support/loopback_node.rs"]
+mod loopback_node;
 
-use loopback_rig::{Choices, Device, Pair, case};
+use loopback_node::{Choices, Device, Pair, case};
 
 const DELAYS: [Duration; 3] = [
     Duration::ZERO,

@@ -4,15 +4,15 @@
 
 use std::time::{Duration, Instant};
 
-use rocebench::control::failure::RunFailure;
 use rocebench::datapath::Phase;
 use rocebench::plan::{Case, CqMode, Op, PollMode, Stop, Transport};
-use rocebench::verbs::{AsyncEvent, AsyncEvents, CompletionChannel, WcStatus};
+use rocebench::protocol::failure::RunFailure;
+use verbs::{AsyncEvent, AsyncEvents, CompletionChannel, WcStatus};
 
-#[path = "support/loopback_rig.rs"]
-mod loopback_rig;
+#[path = "support/loopback_node.rs"]
+mod loopback_node;
 
-use loopback_rig::{Device, Pair, case, null_port};
+use loopback_node::{Device, Pair, case, null_port};
 
 /// Status codes of `enum ibv_wc_status` that a send can fail with.
 const CAUSES: [u32; 14] = [1, 2, 3, 4, 6, 7, 8, 9, 10, 11, 12, 13, 19, 21];
@@ -182,7 +182,7 @@ fn later_phases_do_not_hide_a_failure() {
 /// The client's failure when `tamper` changed what it knows of the server's memory.
 fn with_wrong_memory(
     op: Op,
-    tamper: impl FnOnce(&mut rocebench::control::message::QpEndpoint),
+    tamper: impl FnOnce(&mut rocebench::protocol::endpoints::QpEndpoint),
 ) -> RunFailure {
     let case = Case { qps: 2, ..case(op) };
     let pair = Pair::tampered(&case, |endpoints| tamper(&mut endpoints.qps[1]));

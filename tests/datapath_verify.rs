@@ -4,10 +4,10 @@
 use rocebench::datapath::Mismatch;
 use rocebench::plan::{Case, CqMode, Op};
 
-#[path = "support/loopback_rig.rs"]
-mod loopback_rig;
+#[path = "support/loopback_node.rs"]
+mod loopback_node;
 
-use loopback_rig::{Choices, Device, Pair, case};
+use loopback_node::{Choices, Device, Pair, case};
 
 fn verified(op: Op) -> Case {
     Case {
@@ -76,7 +76,7 @@ fn corrupted(op: Op) -> (Option<String>, Option<String>, Option<String>) {
         outcome.unwrap_err();
     }
     let rest = pair.finish();
-    let text = |failure: Option<rocebench::control::failure::RunFailure>| {
+    let text = |failure: Option<rocebench::protocol::failure::RunFailure>| {
         failure.map(|failure| {
             assert!(failure.hint.is_some());
             failure.message

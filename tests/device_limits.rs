@@ -2,15 +2,15 @@
 //! anything is made.
 #![allow(missing_docs, clippy::unwrap_used, clippy::panic)]
 
-use rocebench::control::fabric::{Fabric, Side};
-use rocebench::control::failure::RunFailure;
-use rocebench::control::memory_needs::{DeviceKind, MemoryNeeds, MemoryOffer};
+use rocebench::node::fabric::{Fabric, Side};
+use rocebench::node::memory_needs::{DeviceKind, MemoryNeeds, MemoryOffer};
 use rocebench::plan::{Case, CqMode, Op};
+use rocebench::protocol::failure::RunFailure;
 
-#[path = "support/loopback_rig.rs"]
-mod loopback_rig;
+#[path = "support/loopback_node.rs"]
+mod loopback_node;
 
-use loopback_rig::{Device, case, port};
+use loopback_node::{Device, case, port};
 
 fn refused(case: &Case) -> RunFailure {
     Fabric::create(&port(), case, Side::Server, None, || Ok(()))

@@ -4,10 +4,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::process::Command;
 
+use report::compare::{Aspect, Metric};
+use report::results::csv::COLUMNS;
 use rocebench::cli::args;
-use rocebench::compare::{Aspect, Metric};
-use rocebench::results::csv::COLUMNS;
-use rocebench::verbs::WcStatus;
+use verbs::WcStatus;
 
 fn page(name: &str) -> String {
     std::fs::read_to_string(format!("{}/{name}", env!("CARGO_MANIFEST_DIR"))).unwrap()
@@ -233,7 +233,7 @@ fn links_between_pages_lead_somewhere() {
 
 #[test]
 fn protocol_page_has_every_message() {
-    let source = page("src/control/message.rs");
+    let source = page("src/protocol/message.rs");
     let page = page("docs/protocol.md");
     let kinds: Vec<_> = source
         .lines()
@@ -289,8 +289,10 @@ fn the_doctors_page_names_every_check() {
 
 /// The text of the program's source, string literals that go over a line's end made whole.
 fn source() -> String {
-    let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
-    let (mut folders, mut text) = (vec![root], String::new());
+    let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR"));
+    let sources = ["src", "crates/report/src", "crates/verbs/src"];
+    let mut folders = sources.map(|folder| root.join(folder)).to_vec();
+    let mut text = String::new();
     while let Some(folder) = folders.pop() {
         for entry in std::fs::read_dir(folder).unwrap() {
             let path = entry.unwrap().path();
@@ -321,7 +323,7 @@ fn troubleshooting_quotes_what_the_program_says() {
             for fragment in text.split('…').map(str::trim).filter(|it| it.len() > 4) {
                 assert!(
                     source.contains(fragment),
-                    "nowhere in src: {fragment:?} of {line}"
+                    "nowhere in the source: {fragment:?} of {line}"
                 );
             }
             found += 1;

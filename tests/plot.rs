@@ -8,7 +8,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
-use rocebench::results::json;
+use report::results::json;
 use synthetic_results::Synthetic;
 
 fn plot(dir: &Path, args: &[&str]) -> Output {

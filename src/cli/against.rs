@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
-use crate::control::pairs::Against;
+use crate::coordinator::options::Against;
 use crate::perftest::{LONGEST_LIMIT, fits};
 use crate::plan::Sweep;
-use crate::statistics::FEWEST_PAIRS;
+use report::statistics::FEWEST_PAIRS;
 
 use super::args::AgainstArgs;
 use super::errors::Failure;

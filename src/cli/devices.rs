@@ -5,9 +5,9 @@ use std::net::{IpAddr, Ipv4Addr};
 
 use serde::Serialize;
 
-use crate::control::station::{PortRequest, Route};
 use crate::doctor::{Inventory, Machine, devices_text};
-use crate::verbs::{VerbsError, VerbsLibrary};
+use crate::node::resources::{PortRequest, Route};
+use verbs::{VerbsError, VerbsLibrary};
 
 use super::args::DevicesArgs;
 use super::errors::Failure;

@@ -23,7 +23,7 @@ pub fn run(args: DoctorArgs) -> Result<(), Failure> {
     logging::start(args.speech.verbose, args.speech.verbose == 0);
     let examination = Examination {
         machine: Machine::this(),
-        station: execute::station(&endpoint),
+        resources: execute::resources(&endpoint),
         port: target
             .as_ref()
             .map_or(args.connection.port.unwrap_or(DEFAULT_PORT), |(_, port)| {

@@ -3,9 +3,9 @@
 use std::io::{self, Write};
 use std::time::Duration;
 
-use crate::control::fabric::Side;
-use crate::control::memory_needs::{DeviceKind, MemoryNeeds};
-use crate::control::pairs::Against;
+use crate::coordinator::options::Against;
+use crate::node::fabric::Side;
+use crate::node::memory_needs::{DeviceKind, MemoryNeeds};
 use crate::perftest::{Program, measuring};
 use crate::plan::{Case, ConnectMode, Size, Sweep};
 

@@ -4,16 +4,17 @@ use std::net::{IpAddr, Ipv6Addr, SocketAddr, TcpListener};
 use std::path::Path;
 use std::sync::Arc;
 
-use crate::control::coordinator::{
-    Ends, SweepError, SweepOptions, SweepOutcome, Target, run_sweep,
-};
-use crate::control::server::{FileService, Server, ServerOptions};
-use crate::control::station::{PortRequest, Route, Station, StationError, StationOptions};
-use crate::control::token::Token;
-use crate::results::host;
-use crate::results::model::CaseResult;
+use crate::coordinator::error::SweepError;
+use crate::coordinator::options::{Ends, SweepOptions, Target};
+use crate::coordinator::sweep::run_sweep;
+use crate::coordinator::sweeper::SweepOutcome;
+use crate::machine::host;
+use crate::node::resources::{NodeOptions, NodeResources, PortRequest, ResourcesError, Route};
+use crate::protocol::token::Token;
+use crate::server::listener::{FileService, Server, ServerOptions};
 use crate::transfer::place::Folder;
 use crate::transfer::receiver::Receiver;
+use report::results::model::CaseResult;
 
 use super::errors::Failure;
 use super::output::Output;
@@ -37,7 +38,7 @@ pub fn execute(plan: RunPlan) -> Result<(), Failure> {
                 Some((host, port)) => Target::Remote(host.clone(), *port),
                 None => Target::Local,
             },
-            station: station(&plan.endpoint),
+            resources: resources(&plan.endpoint),
             token: token(plan.token.as_ref())?,
         },
         command_line: command_line(std::env::args()),
@@ -113,21 +114,21 @@ fn comparisons(cases: &[CaseResult]) -> Result<(), Failure> {
 #[allow(clippy::needless_pass_by_value)] // as above: the plan is used up
 pub fn serve(plan: ServePlan) -> Result<(), Failure> {
     let stop = stop_flag().map_err(Failure::failed)?;
-    let station = StationOptions {
+    let resources = NodeOptions {
         memory_limit: plan.memory.map(|limit| limit.0),
-        ..station(&plan.endpoint)
+        ..resources(&plan.endpoint)
     };
     // Found out now, not by the first client.
     let route = plan
         .bind
         .filter(|address| !address.is_unspecified())
         .map(Route::to);
-    let opened = Station::open(station.clone(), route).map_err(station_failure)?;
+    let opened = NodeResources::open(resources.clone(), route).map_err(resources_failure)?;
     let listener = listen(plan.bind, plan.port)?;
     let address = listener.local_addr().map_err(Failure::failed)?;
     let facts = serde_json::to_value(host::read()).unwrap_or_default();
     let options = ServerOptions {
-        station,
+        resources,
         token: token(plan.token.as_ref())?,
         host: facts,
         once: plan.once,
@@ -185,8 +186,8 @@ fn receiver(
     Ok(Some(Arc::new(Receiver::new(folder, !keep_existing))))
 }
 
-fn station_failure(error: StationError) -> Failure {
-    begin_failure(SweepError::Station(error))
+fn resources_failure(error: ResourcesError) -> Failure {
+    begin_failure(SweepError::NodeResources(error))
 }
 
 /// Listens on all addresses of both families, or on the one that was asked for.
@@ -217,14 +218,14 @@ fn listen(bind: Option<IpAddr>, port: u16) -> Result<TcpListener, Failure> {
 }
 
 /// This end as the options ask for it, on the system's verbs library.
-pub(super) fn station(endpoint: &EndpointOptions) -> StationOptions {
+pub(super) fn resources(endpoint: &EndpointOptions) -> NodeOptions {
     let request = PortRequest {
         device: endpoint.device.clone(),
         ib_port: endpoint.ib_port,
         gid_index: endpoint.gid_index,
         faults: endpoint.faults,
     };
-    StationOptions::system(request, endpoint.cores.clone())
+    NodeOptions::system(request, endpoint.cores.clone())
 }
 
 /// The token as the control path wants it.

@@ -2,8 +2,8 @@
 
 use std::io::{self, Write};
 
-use crate::results::model::ResultFile;
-use crate::results::{csv, histograms_csv, json};
+use report::results::model::ResultFile;
+use report::results::{csv, histograms_csv, json};
 
 /// A document of a sweep.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -18,12 +18,10 @@ pub mod plot;
 pub mod progress;
 pub mod run;
 pub mod send;
-pub mod send_args;
 mod send_progress;
 pub mod serve;
 mod server_log;
 pub mod signals;
-pub mod sweep_args;
 pub mod token;
 
 use clap::parser::ValueSource;

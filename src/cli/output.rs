@@ -6,13 +6,13 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
-use crate::control::coordinator::Observer;
+use crate::coordinator::observer::Observer;
 use crate::plan::Case;
-use crate::results::file::{WriteError, prepare, prepare_directory, write_whole_until};
-use crate::results::journal::{self, Journal};
-use crate::results::model::{CaseConfig, PerftestPair, ResultFile, Run};
-use crate::results::{against, table::Table};
-use crate::text::printable;
+use report::results::file::{WriteError, prepare, prepare_directory, write_whole_until};
+use report::results::journal::{self, Journal};
+use report::results::model::{CaseConfig, PerftestPair, ResultFile, Run};
+use report::results::{against, table::Table};
+use report::text::printable;
 
 use super::errors::{Failure, say};
 use super::format::Format;
@@ -47,7 +47,7 @@ impl Output {
     /// The folder cannot be made or written to.
     pub(super) fn open(plan: &RunPlan) -> Result<Output, Failure> {
         let folder = &plan.output.out_dir;
-        let stem = file_stem(&crate::results::host::utc_now());
+        let stem = file_stem(&report::results::utc_now());
         let refused = |option: &'static str| {
             move |error: WriteError| {
                 Failure::told(format!("{option}: {error}"), error.is_bad_input(), None)

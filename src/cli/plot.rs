@@ -4,54 +4,18 @@ use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use clap::Args;
-
-use super::args::SpeechArgs;
-use super::compare::WhatArgs;
+use super::args::{PlotArgs, WhatArgs};
 use super::devices::print;
 use super::errors::{Failure, say};
-use crate::compare::{Comparison, Options, compare};
-use crate::plot::folder::{self, FolderError};
-use crate::plot::page::Page;
-use crate::plot::sections;
-use crate::results::load::{Found, Loaded, load};
-use crate::text;
+use report::compare::{Comparison, Options, compare};
+use report::plot::folder::{self, FolderError};
+use report::plot::page::Page;
+use report::plot::sections;
+use report::results::load::{Found, Loaded, load};
+use report::text;
 
 /// Reading that takes longer is worth a word.
 const LONG: Duration = Duration::from_secs(2);
-
-/// Examples below the help.
-pub const AFTER_HELP: &str = "\
-DIR then has index.html, one page with all figures and tables that needs no network, and each
-figure as an SVG file. Files there that are not rocebench's are left alone.
-
-Examples:
-  rocebench plot results -o plots
-  rocebench plot results/rocebench-20261121T031008Z-30327.json -o plots
-  rocebench plot results --base results/before.json -o plots
-
-Exit codes: 0 drawn, 1 not written (a full disk), 2 bad input (what could be read is drawn).";
-
-/// Options of `rocebench plot`.
-#[derive(Debug, Args)]
-#[command(after_help = AFTER_HELP)]
-pub struct PlotArgs {
-    /// Result files, and folders of them
-    #[arg(value_name = "RESULT", required = true)]
-    pub results: Vec<PathBuf>,
-    /// Folder for the page and the figures, made if absent
-    #[arg(short, long, value_name = "DIR", help_heading = "Output")]
-    pub out: PathBuf,
-    /// Result file or folder to compare with
-    #[arg(long, value_name = "RESULT")]
-    pub base: Option<PathBuf>,
-    /// What of it.
-    #[command(flatten)]
-    pub what: WhatArgs,
-    /// How much is said.
-    #[command(flatten)]
-    pub speech: SpeechArgs,
-}
 
 /// What was found under the paths of one side.
 #[derive(Default)]

@@ -4,10 +4,10 @@
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
-use crate::control::pairs::Against;
-use crate::control::station::Faults;
+use crate::coordinator::options::Against;
+use crate::node::resources::Faults;
 use crate::plan::{ConfigFile, PlanError, Sweep, SweepSpec, config};
-use crate::verbs::address_of_environment;
+use verbs::address_of_environment;
 
 use super::against::against;
 use super::args::{DEFAULT_PORT, EndpointArgs, OutputArgs, RunArgs};

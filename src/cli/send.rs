@@ -5,16 +5,16 @@ use std::path::{Path, PathBuf};
 
 use serde::Serialize;
 
-use crate::control::failure::RunFailure;
-use crate::control::file_message::ChannelSettings;
+use crate::protocol::failure::RunFailure;
+use crate::protocol::file_message::ChannelSettings;
 use crate::transfer::sender::{SendOptions, send_files};
 use crate::transfer::source::{SourceError, sources};
 
+use super::args::{DEFAULT_PORT, SendArgs};
 use super::devices::print_json;
 use super::errors::Failure;
 use super::host::HostPort;
 use super::run::{EndpointOptions, server};
-use super::send_args::SendArgs;
 use super::send_progress::{FileDocument, Show};
 use super::signals::stop_flag;
 use super::token::Token;
@@ -51,7 +51,7 @@ pub fn run(args: SendArgs) -> Result<(), Failure> {
         host,
         port,
         token: execute::token(token.as_ref())?,
-        station: execute::station(&endpoint),
+        resources: execute::resources(&endpoint),
         settings: ChannelSettings {
             qps: args.qps,
             chunk_bytes: args.chunk.bytes(),
@@ -108,7 +108,7 @@ fn split(words: &[OsString]) -> Result<(Vec<PathBuf>, HostPort), Failure> {
         ))
         .with_hint(format!(
             "{usage}: the host comes last; one of that name is written {shown}:{}",
-            super::args::DEFAULT_PORT
+            DEFAULT_PORT
         )));
     }
     let host: HostPort = OsStr::to_str(last)

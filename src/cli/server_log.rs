@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::control::server::{ServerEvent, ServerLog};
+use crate::server::listener::{ServerEvent, ServerLog};
 
 use super::errors::say;
 

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU32, AtomicU64, Ordering::Relaxed};
 
 use crate::plan::{Case, Op};
-use crate::verbs::{
+use verbs::{
     MemoryRegion, Operation, QueuePair, RecvRing, RecvTemplate, SendOpcode, SendRing, SendTemplate,
     VerbsError,
 };
@@ -345,7 +345,7 @@ impl Receiver {
     /// # Errors
     /// The refused post.
     pub fn post_all(&self, qpn: u32) -> Result<(), VerbsError> {
-        let refused = |e: crate::verbs::PostError| e.into_error(Operation::PostRecv, qpn);
+        let refused = |e: verbs::PostError| e.into_error(Operation::PostRecv, qpn);
         if self.check.is_some() {
             return (0..self.ring.len()).try_for_each(|slot| self.ring.post(slot).map_err(refused));
         }

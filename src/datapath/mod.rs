@@ -1,7 +1,6 @@
 //! The worker loops: what runs for every message. Nothing in a loop allocates, locks, prints or makes
 //! a system call beyond what verbs itself does, but to sleep where that was asked for. It must not know sockets, files or results.
 
-mod crew;
 mod geometry;
 mod lane;
 mod layout;
@@ -10,9 +9,9 @@ mod report;
 mod shared;
 mod trouble;
 mod worker;
+mod worker_pool;
 mod wr_id;
 
-pub use crew::{Crew, CrewError};
 pub use geometry::Geometry;
 pub use lane::{Lane, Receiver, RemoteMemory, Sender, check_written, fill_for_reads};
 pub use layout::{Layout, sends_inline};
@@ -20,3 +19,4 @@ pub use report::{QpReport, WorkerReport};
 pub use shared::{Counts, Edges, Phase, Shared, WindowProgress};
 pub use trouble::{FailedCompletion, Mismatch, Place, Trouble};
 pub use worker::{Sleep, WORKER_BYTES_PER_QP, WorkerSpec};
+pub use worker_pool::{WorkerPool, WorkerPoolError};

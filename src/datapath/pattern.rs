@@ -1,7 +1,7 @@
 //! The payload pattern of `--verify`: bytes that follow from QP, ring position and sequence, so that a
 //! payload that is lost, late, doubled or in the wrong place shows.
 
-use crate::verbs::MemoryRegion;
+use verbs::MemoryRegion;
 
 /// Bytes handled at a time.
 const CHUNK: usize = 512;

@@ -8,7 +8,7 @@ use crossbeam::utils::CachePadded;
 use crate::metrics::clock::Clock;
 use crate::metrics::histogram::Digits;
 use crate::plan::{Case, CqMode};
-use crate::verbs::Bell;
+use verbs::Bell;
 
 use super::{Geometry, Lane};
 
@@ -53,8 +53,6 @@ pub struct Counters {
 /// The instants between which all workers of an end measure, as raw clock readings.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Edges {
-    /// When they were agreed on.
-    pub agreed_raw: u64,
     /// The first instant of the window.
     pub opens_raw: u64,
     /// The first instant after it.
@@ -65,13 +63,12 @@ impl Edges {
     /// A window that opens as soon as a worker takes up [`Phase::Measure`], and closes when it takes up
     /// another phase.
     pub const OF_PHASE: Edges = Edges {
-        agreed_raw: 0,
         opens_raw: 0,
         closes_raw: u64::MAX,
     };
 
-    fn to_array(self) -> [u64; 3] {
-        [self.agreed_raw, self.opens_raw, self.closes_raw]
+    fn to_array(self) -> [u64; 2] {
+        [self.opens_raw, self.closes_raw]
     }
 }
 
@@ -108,7 +105,7 @@ pub struct Shared {
     failed: CachePadded<AtomicBool>,
     counters: Vec<CachePadded<Counters>>,
     /// See [`Edges`].
-    edges: [AtomicU64; 3],
+    edges: [AtomicU64; 2],
     /// Of the workers that sleep.
     bells: OnceLock<Vec<Arc<Bell>>>,
 }
@@ -164,12 +161,11 @@ impl Shared {
 
     /// When the window opens and closes.
     pub fn edges(&self) -> Edges {
-        let [agreed_raw, opens_raw, closes_raw] = self
+        let [opens_raw, closes_raw] = self
             .edges
             .each_ref()
             .map(|cell| cell.load(Ordering::Relaxed));
         Edges {
-            agreed_raw,
             opens_raw,
             closes_raw,
         }

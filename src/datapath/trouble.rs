@@ -4,7 +4,7 @@
 use std::fmt;
 
 use crate::plan::Op;
-use crate::verbs::{VerbsError, WcStatus};
+use verbs::{VerbsError, WcStatus};
 
 use super::pattern::WrongByte;
 

@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use crate::verbs::{GidEntry, GidReason, LinkLayer, Port, PortRequest, Route, choose_gid_because};
+use verbs::{GidEntry, GidReason, LinkLayer, Port, PortRequest, Route, choose_gid_because};
 
 /// What rocebench would use.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]

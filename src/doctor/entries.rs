@@ -4,7 +4,7 @@ use std::net::IpAddr;
 
 use serde::Serialize;
 
-use crate::verbs::{Gid, GidEntry, GidType};
+use verbs::{Gid, GidEntry, GidType};
 
 /// Library name of the embedded devices.
 pub const EMBEDDED: &str = "embedded";

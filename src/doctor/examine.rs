@@ -5,20 +5,20 @@ use std::sync::atomic::AtomicBool;
 
 use serde::Serialize;
 
-use crate::control::coordinator::Target;
-use crate::control::station::StationOptions;
-use crate::control::token::Token;
-use crate::results::host;
-use crate::results::model::{Host, Tool};
-use crate::verbs::{Route, VerbsError, select_or_embedded};
+use crate::coordinator::options::Target;
+use crate::machine::host;
+use crate::node::resources::NodeOptions;
+use crate::protocol::token::Token;
+use report::results::model::{Host, Tool};
+use verbs::{Route, VerbsError, select_or_embedded};
 
 use super::checks::{self, SETUP_RXE, Subject};
 use super::choice::Choice;
 use super::finding::{Finding, State};
-use super::inventory::{Inventory, NoChoice};
+use super::inventory::{Inventory, NoChoice, SCHEMA_VERSION};
 use super::machine::Machine;
+use super::peer;
 use super::transfer::Transfer;
-use super::{SCHEMA_VERSION, peer};
 
 const WHY_DEVICE: &str = "all traffic uses this port and GID; -d, -i and -x choose others";
 
@@ -27,7 +27,7 @@ pub struct Examination {
     /// The machine.
     pub machine: Machine,
     /// This end: verbs library, and what was asked for.
-    pub station: StationOptions,
+    pub resources: NodeOptions,
     /// The other end's host; `None` is this machine.
     pub host: Option<String>,
     /// TCP port of the control connection.
@@ -103,10 +103,10 @@ pub fn examine(
 ) -> Result<Report, VerbsError> {
     let loopback = IpAddr::from(Ipv4Addr::LOCALHOST);
     let within_host = Route::between(loopback, loopback);
-    let request = &examination.station.request;
+    let request = &examination.resources.request;
     let mut inventory = Inventory::read(
         &examination.machine,
-        examination.station.library,
+        examination.resources.library,
         request,
         within_host,
     )?;
@@ -122,7 +122,7 @@ pub fn examine(
         report: Report {
             schema_version: SCHEMA_VERSION,
             tool: host::tool(),
-            started_at: host::utc_now(),
+            started_at: report::results::utc_now(),
             host: inventory.host.clone(),
             target: examination
                 .host
@@ -182,7 +182,7 @@ fn other_end(examination: &Examination, host: &str, notes: &mut Notes<'_>, stop:
         }
     };
     notes.add(reached.findings);
-    let (choice, no_choice) = match choose(&examination.station, reached.route) {
+    let (choice, no_choice) = match choose(&examination.resources, reached.route) {
         Ok(choice) => (Some(choice), None),
         Err(error) => (None, Some(NoChoice::from(error))),
     };
@@ -196,10 +196,10 @@ fn other_end(examination: &Examination, host: &str, notes: &mut Notes<'_>, stop:
     transfers(examination, target, notes, stop);
 }
 
-fn choose(station: &StationOptions, route: Route) -> Result<Choice, VerbsError> {
-    let port = select_or_embedded(station.library, &station.request, Some(route))?;
+fn choose(resources: &NodeOptions, route: Route) -> Result<Choice, VerbsError> {
+    let port = select_or_embedded(resources.library, &resources.request, Some(route))?;
     let table = port.context.gid_table(&port.info)?;
-    Ok(Choice::of(&port, &table, &station.request, route))
+    Ok(Choice::of(&port, &table, &resources.request, route))
 }
 
 fn device_used(choice: &Option<Choice>, no_choice: Option<&NoChoice>) -> Finding {
@@ -229,7 +229,7 @@ fn device_used(choice: &Option<Choice>, no_choice: Option<&NoChoice>) -> Finding
 fn transfers(examination: &Examination, target: Target, notes: &mut Notes<'_>, stop: &AtomicBool) {
     let transfer = Transfer {
         target,
-        station: &examination.station,
+        resources: &examination.resources,
         token: examination.token.as_ref(),
         stop,
     };

@@ -3,8 +3,8 @@
 
 use serde::Serialize;
 
-use crate::results::model::Host;
-use crate::verbs::{
+use report::results::model::Host;
+use verbs::{
     Context, GidEntry, LinkLayer, Port, PortInfo, PortRequest, Route, VerbsError, VerbsLibrary,
     embedded_devices, open_all, select_or_embedded,
 };
@@ -12,7 +12,10 @@ use crate::verbs::{
 use super::choice::Choice;
 use super::entries::{DeviceEntry, EMBEDDED, GidRow, PortEntry};
 use super::machine::Machine;
-use super::{SCHEMA_VERSION, sysfs};
+use super::sysfs;
+
+/// Version of the documents that `--json` prints.
+pub const SCHEMA_VERSION: u32 = 1;
 
 /// All devices of a machine, and which would be used.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
@@ -81,7 +84,7 @@ impl Inventory {
         }));
         let mut inventory = Inventory {
             schema_version: SCHEMA_VERSION,
-            host: crate::results::host::read_below(&machine.path("")),
+            host: crate::machine::host::read_below(&machine.path("")),
             devices,
             verbs_error: verbs_error.map(|error| error.to_string()),
             ..Inventory::default()

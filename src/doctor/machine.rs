@@ -87,6 +87,19 @@ impl Machine {
         self.text(path)?.parse().ok()
     }
 
+    /// Whether this process has a capability, by its number (capabilities(7), linux/capability.h).
+    pub(super) fn has_capability(&self, number: u32) -> bool {
+        let effective = |status: String| {
+            let line = status
+                .lines()
+                .find_map(|line| line.strip_prefix("CapEff:"))?;
+            u64::from_str_radix(line.trim(), 16).ok()
+        };
+        self.text("proc/self/status")
+            .and_then(effective)
+            .is_some_and(|set| set >> number & 1 == 1)
+    }
+
     /// Whether there is such a file or folder.
     pub fn has(&self, path: impl AsRef<Path>) -> bool {
         self.path(path).exists()

@@ -21,8 +21,5 @@ mod wrap;
 
 pub use examine::{Examination, Report, examine};
 pub use finding::{Finding, State};
-pub use inventory::Inventory;
+pub use inventory::{Inventory, SCHEMA_VERSION};
 pub use machine::Machine;
-
-/// Version of the documents that `--json` prints.
-pub const SCHEMA_VERSION: u32 = 1;

@@ -7,15 +7,15 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
-use crate::control::clock_offset::ClockOffset;
-use crate::control::error::ConnectError;
-use crate::control::handshake::{PeerInfo, connect};
-use crate::control::link::Link;
-use crate::control::message::Message;
-use crate::control::token::Token;
-use crate::control::{PROGRAM_VERSION, PROTOCOL_VERSION};
-use crate::results::model::{Device, Host, ResultFile};
-use crate::verbs::{Gid, Route};
+use crate::protocol::clock_offset::ClockOffset;
+use crate::protocol::error::ConnectError;
+use crate::protocol::handshake::{PeerInfo, connect};
+use crate::protocol::link::Link;
+use crate::protocol::message::Message;
+use crate::protocol::token::Token;
+use crate::protocol::{PROGRAM_VERSION, PROTOCOL_VERSION};
+use report::results::model::{Device, Host, ResultFile};
+use verbs::{Gid, Route};
 
 use super::finding::{Finding, State};
 
@@ -339,7 +339,7 @@ mod tests {
             address: ([192, 0, 2, 7], 18515).into(),
             version: version.into(),
             host: serde_json::json!({"hostname": "b", "kernel": "6.1", "cores": 2}),
-            features: Vec::new(),
+            receives_files: false,
             clock: None,
         };
         let same = version(&peer(PROGRAM_VERSION));

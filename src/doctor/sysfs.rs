@@ -2,8 +2,8 @@
 
 use std::net::IpAddr;
 
-use crate::results::device;
-use crate::verbs::{Gid, GidEntry, GidType};
+use crate::machine::device;
+use verbs::{Gid, GidEntry, GidType};
 
 use super::entries::{DeviceEntry, GidRow, PortEntry};
 use super::machine::Machine;

@@ -5,13 +5,15 @@
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
-use crate::control::coordinator::{
-    Ends, Observer, SweepError, SweepOptions, SweepOutcome, Target, run_sweep,
-};
-use crate::control::station::StationOptions;
-use crate::control::token::Token;
+use crate::coordinator::error::SweepError;
+use crate::coordinator::observer::Observer;
+use crate::coordinator::options::{Ends, SweepOptions, Target};
+use crate::coordinator::sweep::run_sweep;
+use crate::coordinator::sweeper::SweepOutcome;
+use crate::node::resources::NodeOptions;
 use crate::plan::{Case, Count, Op, Size, Sweep, SweepSpec, Warmup};
-use crate::results::model::{CaseConfig, Failure, PerftestPair, ResultFile, Run};
+use crate::protocol::token::Token;
+use report::results::model::{CaseConfig, Failure, PerftestPair, ResultFile, Run};
 
 use super::finding::{Finding, State};
 
@@ -27,7 +29,7 @@ const WHY: &str = "this is what a benchmark does, in little: QPs are connected, 
 /// How to reach the other end.
 pub(super) struct Transfer<'a> {
     pub(super) target: Target,
-    pub(super) station: &'a StationOptions,
+    pub(super) resources: &'a NodeOptions,
     pub(super) token: Option<&'a Token>,
     pub(super) stop: &'a AtomicBool,
 }
@@ -97,7 +99,7 @@ impl Transfer<'_> {
             sweep: sweep(size),
             ends: Ends {
                 target: self.target.clone(),
-                station: self.station.clone(),
+                resources: self.resources.clone(),
                 token: self.token.cloned(),
             },
             command_line: Vec::new(),

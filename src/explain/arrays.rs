@@ -1,9 +1,9 @@
 //! The connection arrays of both ends, side by side.
 
-use crate::control::lesson::Array;
-use crate::control::message::{Endpoints, QpEndpoint};
-use crate::text::printable;
-use crate::verbs::Gid;
+use crate::lesson::Array;
+use crate::protocol::endpoints::{Endpoints, QpEndpoint};
+use report::text::printable;
+use verbs::Gid;
 
 use super::columns::{padded, width};
 use super::text::{Key, Language};

@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use crate::control::lesson::{Call, Part};
+use crate::lesson::{Call, Part};
 
 use super::columns::width;
 

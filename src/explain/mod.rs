@@ -1,4 +1,4 @@
-//! Lessons in words: what `control::lesson` tells, as text in one of two languages. It makes no verbs calls.
+//! Lessons in words: what `lesson` tells, as text in one of two languages. It makes no verbs calls.
 //!
 //! The texts stand apart, in `text/`: each has a [`text::Key`], and each language all of them.
 

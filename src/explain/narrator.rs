@@ -1,9 +1,10 @@
 //! A lesson as text, event by event.
 
-use crate::control::lesson::{Begin, Call, End, Event, Field, Mistake, Note, Part, Step, Topic};
+use crate::lesson::{Begin, Call, End, Event, Field, Note, Part, Step, Topic};
 use crate::plan::Op;
-use crate::text::printable;
-use crate::verbs::{QpState, RecordedPacket};
+use crate::protocol::mistake::Mistake;
+use report::text::printable;
+use verbs::{QpState, RecordedPacket};
 
 use super::columns::{PAGE, duration, padded, width, wrapped};
 use super::layout::{is_short, line_at, stands_apart};

@@ -1,7 +1,7 @@
 //! Packets taken apart, a few lines each.
 
-use crate::verbs::RecordedPacket;
-use crate::verbs::wire::{Opcode, Packet, Syndrome};
+use verbs::RecordedPacket;
+use verbs::wire::{Opcode, Packet, Syndrome};
 
 use super::columns::{duration, padded};
 use super::dump::row_text;
@@ -172,7 +172,7 @@ mod tests {
     use std::net::IpAddr;
 
     use super::*;
-    use crate::verbs::wire::{Aeth, Extended, NakCode, Psn, Reth, Service};
+    use verbs::wire::{Aeth, Extended, NakCode, Psn, Reth, Service};
 
     fn recorded(opcode: Opcode, extended: Extended, payload: &[u8], qpn: u32) -> RecordedPacket {
         let packet = Packet {

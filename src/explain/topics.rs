@@ -1,8 +1,9 @@
 //! Which texts belong to a step.
 
-use crate::control::lesson::{Mistake, Note, Topic};
+use crate::lesson::{Note, Topic};
 use crate::plan::Op;
-use crate::verbs::WcStatus;
+use crate::protocol::mistake::Mistake;
+use verbs::WcStatus;
 
 use super::text::Key;
 

@@ -1,6 +1,7 @@
 //! What a lesson came to.
 
-use crate::control::lesson::{Mistake, Outcome};
+use crate::lesson::Outcome;
+use crate::protocol::mistake::Mistake;
 
 use super::text::Key;
 
@@ -50,8 +51,8 @@ impl Verdict {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::control::lesson::Mishap;
-    use crate::verbs::WcStatus;
+    use crate::lesson::Mishap;
+    use verbs::WcStatus;
 
     #[test]
     fn a_broken_lesson_is_good_when_the_promised_error_comes() {

@@ -2,9 +2,10 @@
 
 use std::time::Duration;
 
-use crate::plan::{Case, Op, PollMode, Stop, Warmup};
+use crate::plan::{Case, Op, Stop, Warmup};
 
 use super::check::Job;
+use super::fits::sleeps;
 use super::program::Program;
 
 /// Where an end runs.
@@ -84,11 +85,6 @@ pub fn arguments(job: &Job, place: &Place) -> Vec<String> {
     arguments
 }
 
-/// Whether perftest sleeps on completion events in this case, which it can for all but WRITE.
-pub(super) fn sleeps(case: &Case) -> bool {
-    case.poll == PollMode::Event && case.op != Op::Write
-}
-
 /// perftest's window and its margin on either side of it, in whole seconds. Without a warm-up in the case
 /// there is none in perftest.
 fn seconds(case: &Case) -> (u64, u64) {
@@ -115,7 +111,7 @@ pub fn measuring(case: &Case) -> Option<Duration> {
 #[cfg(test)]
 pub(super) mod tests {
     use super::*;
-    use crate::plan::{ConnectMode, CqMode, Transport};
+    use crate::plan::{ConnectMode, CqMode, PollMode, Transport};
 
     pub(in super::super) fn case() -> Case {
         Case {

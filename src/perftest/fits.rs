@@ -3,7 +3,6 @@
 
 use crate::plan::{Case, ConnectMode, CqMode, Op, PollMode, Stop};
 
-use super::arguments::sleeps;
 use super::program::Program;
 
 /// Least messages on a QP that perftest takes.
@@ -110,6 +109,11 @@ pub fn fits(case: &Case) -> Result<(), Misfit> {
         }
     }
     Ok(())
+}
+
+/// Whether perftest sleeps on completion events in this case, which it can for all but WRITE.
+pub(super) fn sleeps(case: &Case) -> bool {
+    case.poll == PollMode::Event && case.op != Op::Write
 }
 
 /// What a reader must know of a comparison besides its figures; `None` when both do the same.

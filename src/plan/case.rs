@@ -6,8 +6,6 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use super::workload::SetUp;
-
 /// The RDMA operation that is measured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
@@ -142,6 +140,14 @@ pub struct Case {
     /// Set-up is what is measured, and the other settings are of the traffic meanwhile, see [`SetUp`].
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub setup: Option<SetUp>,
+}
+
+/// What a case of set-up has besides [`Case::qps`], which there is how many QPs a round connects.
+/// The other settings of such a case are those of the traffic on other QPs meanwhile, which are RDMA WRITEs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SetUp {
+    /// QPs that carry traffic while others are set up; 0 for none.
+    pub traffic_qps: u32,
 }
 
 /// Attributes of the reliable connection, each as `ibv_modify_qp(3)` takes it.

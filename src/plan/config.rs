@@ -12,7 +12,7 @@ use toml::de::{DeTable, DeValue};
 
 use super::nearest::nearest;
 use super::{List, SweepSpec};
-use crate::text::{MAX_CHARS, printable};
+use report::text::{MAX_CHARS, printable};
 
 /// A sweep read from a file, and where each of its keys stands.
 #[derive(Clone, Debug)]

@@ -3,8 +3,6 @@
 
 use std::ops::RangeInclusive;
 
-use super::{Count, PlanError};
-
 /// Queue pairs of a case.
 pub const QPS: RangeInclusive<u64> = 1..=65_536;
 /// Queue pairs with traffic while others are set up.
@@ -42,40 +40,3 @@ pub const CASES: u64 = 100_000;
 pub const MODERATED_SIZE_BYTES: u32 = 8_192;
 /// CQ moderation by default up to that size, as perftest does.
 pub const DEFAULT_SIGNAL_EVERY: u32 = 64;
-
-/// `value` if it lies in the option's range (all of which fit the narrow type).
-pub(super) fn checked<T: TryFrom<u64>>(
-    flag: &'static str,
-    value: u64,
-    range: &RangeInclusive<u64>,
-) -> Result<T, PlanError> {
-    let out_of_range = || PlanError::OutOfRange {
-        flag,
-        value,
-        min: *range.start(),
-        max: *range.end(),
-    };
-    if !range.contains(&value) {
-        return Err(out_of_range());
-    }
-    T::try_from(value).map_err(|_| out_of_range())
-}
-
-/// The value asked for, checked, or `default`.
-pub(super) fn scalar<T: TryFrom<u64>>(
-    flag: &'static str,
-    value: Option<Count>,
-    default: T,
-    range: &RangeInclusive<u64>,
-) -> Result<T, PlanError> {
-    value.map_or(Ok(default), |count| checked(flag, count.0, range))
-}
-
-/// The value asked for, checked, if any was.
-pub(super) fn optional<T: TryFrom<u64>>(
-    flag: &'static str,
-    value: Option<Count>,
-    range: &RangeInclusive<u64>,
-) -> Result<Option<T>, PlanError> {
-    value.map(|count| checked(flag, count.0, range)).transpose()
-}

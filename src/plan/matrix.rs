@@ -8,11 +8,12 @@
 use std::fmt::Write as _;
 use std::ops::RangeInclusive;
 
-use super::case::{Case, ConnectMode, CqMode, Mtu, Op, PollMode};
+use super::case::{Case, ConnectMode, CqMode, Mtu, Op, PollMode, SetUp};
+use super::checked::checked;
+use super::common::Common;
 use super::error::PlanError;
-use super::limits::{self, checked};
-use super::sweep::Common;
-use super::workload::{SetUp, Workload};
+use super::limits;
+use super::workload::Workload;
 use super::{Count, List, Size, SweepSpec};
 
 /// Every list with its defaults filled in.

@@ -2,6 +2,8 @@
 //! before anything runs. This module must not know devices, sockets or threads.
 
 pub mod case;
+mod checked;
+mod common;
 pub mod config;
 pub mod duration;
 pub mod error;
@@ -15,7 +17,7 @@ pub mod sweep;
 mod words;
 pub mod workload;
 
-pub use case::{Case, ConnectMode, CqMode, Mtu, Op, PollMode, Stop, Transport, Warmup};
+pub use case::{Case, ConnectMode, CqMode, Mtu, Op, PollMode, SetUp, Stop, Transport, Warmup};
 pub use config::{ConfigError, ConfigFile};
 pub use duration::TimeSpan;
 pub use error::PlanError;
@@ -23,4 +25,4 @@ pub use list::{CoreList, Count, List};
 pub use size::{MemorySize, Size};
 pub use spec::SweepSpec;
 pub use sweep::Sweep;
-pub use workload::{SetUp, Workload};
+pub use workload::Workload;

@@ -1,5 +1,5 @@
 use super::*;
-use crate::plan::{ConnectMode, Count, PollMode, Size, Workload};
+use crate::plan::{ConnectMode, Count, PollMode, Size, Transport, Warmup, Workload};
 use proptest::prelude::*;
 use std::collections::HashSet;
 

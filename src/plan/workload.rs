@@ -3,9 +3,7 @@
 use std::fmt;
 use std::str::FromStr;
 
-use serde::{Deserialize, Serialize};
-
-use super::case::{Case, Op, Stop};
+use super::case::{Case, Op, SetUp, Stop};
 use super::words::{WordError, find};
 
 /// A word of `--op`.
@@ -15,14 +13,6 @@ pub enum Workload {
     Transfer(Op),
     /// QPs are created, connected and destroyed.
     Connect,
-}
-
-/// What a case of [`Workload::Connect`] has besides [`Case::qps`], which there is how many QPs a round connects.
-/// The other settings of such a case are those of the traffic on other QPs meanwhile, which are RDMA WRITEs.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct SetUp {
-    /// QPs that carry traffic while others are set up; 0 for none.
-    pub traffic_qps: u32,
 }
 
 impl Workload {
@@ -91,6 +81,7 @@ impl Case {
 
 #[cfg(test)]
 mod tests {
+    use super::super::{Sweep, SweepSpec};
     use super::*;
 
     #[test]
@@ -105,7 +96,7 @@ mod tests {
 
     #[test]
     fn traffic_is_a_case_without_set_up() {
-        let mut case = crate::control::message::tests::case();
+        let mut case = Sweep::new(&SweepSpec::default()).unwrap().cases.remove(0);
         assert_eq!(case.moving(), Some(case.clone()));
         assert_eq!(case.workload(), Workload::Transfer(Op::Send));
         case.setup = Some(SetUp { traffic_qps: 3 });

@@ -3,13 +3,14 @@
 
 use std::sync::Arc;
 
-use crate::control::fabric::psns;
-use crate::control::failure::RunFailure;
-use crate::control::file_message::ChannelSettings;
-use crate::control::memory_needs::{MemoryNeeds, MemoryOffer};
-use crate::control::message::{self, Endpoints, QpEndpoint, gid_text};
-use crate::control::station::Station;
-use crate::verbs::{
+use crate::node::fabric::psns;
+use crate::node::memory_needs::{MemoryNeeds, MemoryOffer};
+use crate::node::port_path;
+use crate::node::resources::NodeResources;
+use crate::protocol::endpoints::{Endpoints, QpEndpoint};
+use crate::protocol::failure::RunFailure;
+use crate::protocol::file_message::ChannelSettings;
+use verbs::{
     Access, AsyncEvent, AsyncEvents, Bell, CompletionChannel, CompletionQueue, Gid, LinkLayer,
     MemoryRegion, Path, Port, Poster, ProtectionDomain, QpCapacity, QueuePair, Reliability,
     RemoteQp,
@@ -73,27 +74,24 @@ impl Channel {
     /// # Errors
     /// Settings that make no sense, a failed call, or what `alive` said.
     pub(super) fn create(
-        station: &Station,
+        resources: &NodeResources,
         settings: ChannelSettings,
         side: Side,
         alive: impl Fn() -> Result<(), RunFailure>,
     ) -> Result<Channel, RunFailure> {
         check(&settings)?;
-        let port = station.port().clone();
+        let port = resources.port().clone();
         let context = &port.context;
         let most = port.info.max_message_bytes;
         if settings.chunk_bytes > most {
-            return Err(RunFailure {
-                bad_input: true,
-                ..RunFailure::new(
-                    format!(
-                        "{} sends messages of at most {most} bytes, and a chunk has {}",
-                        context.name(),
-                        settings.chunk_bytes
-                    ),
-                    Some("lower --chunk".into()),
-                )
-            });
+            return Err(RunFailure::refused(
+                format!(
+                    "{} sends messages of at most {most} bytes, and a chunk has {}",
+                    context.name(),
+                    settings.chunk_bytes
+                ),
+                "lower --chunk",
+            ));
         }
         let pd = ProtectionDomain::new(context)?;
         let access = match side {
@@ -102,18 +100,18 @@ impl Channel {
         };
         // Within MAX_MEMORY_BYTES.
         let bytes = memory_bytes(&settings);
-        MemoryOffer::of(station)
+        MemoryOffer::of(resources)
             .check("the transfer", &MemoryNeeds::of_buffers(bytes))
             .map_err(|failure| RunFailure {
                 hint: Some("lower --qps, --window or --chunk".into()),
                 ..failure
             })?;
         let length = bytes as usize;
-        let memory = MemoryRegion::new(&pd, length, access, station.numa_node())?;
+        let memory = MemoryRegion::new(&pd, length, access, resources.numa_node())?;
         let qps = settings.qps as usize;
         let workers = MAX_WORKERS
             .min(qps)
-            .min(station.allowed_cores().len())
+            .min(resources.allowed_cores().len())
             .max(1);
         // A CQ has room for all that its QPs can have posted.
         let entries = (qps.div_ceil(workers) as u32) * 2 * settings.window;
@@ -141,7 +139,7 @@ impl Channel {
         Ok(Channel {
             settings,
             side,
-            cores: station.allowed_cores().into(),
+            cores: resources.allowed_cores().into(),
             memory,
             cqs,
             psns: psns(qps.len())?,
@@ -163,24 +161,18 @@ impl Channel {
             Side::Receiver => (self.memory.address(), self.memory.rkey()),
         };
         let qps = (0..).zip(self.qps.iter().zip(&self.psns));
+        let qps = qps
+            .map(|(index, (qp, &psn)): (u64, _)| QpEndpoint {
+                qpn: qp.qpn(),
+                psn,
+                address: address + index * length,
+                rkey,
+                length,
+            })
+            .collect();
         Endpoints {
-            mtu_bytes: self.port.info.active_mtu_bytes,
             max_rd_atomic: 1,
-            lid: self.port.info.lid,
-            gid: gid_text(self.port.gid.map_or([0; 16], |entry| entry.gid.0)),
-            link_layer: match self.port.info.link_layer {
-                LinkLayer::Ethernet => message::LinkLayer::Ethernet,
-                LinkLayer::Infiniband => message::LinkLayer::Infiniband,
-            },
-            qps: qps
-                .map(|(index, (qp, &psn)): (u64, _)| QpEndpoint {
-                    qpn: qp.qpn(),
-                    psn,
-                    address: address + index * length,
-                    rkey,
-                    length,
-                })
-                .collect(),
+            ..port_path::endpoints(&self.port, qps)
         }
     }
 
@@ -236,9 +228,9 @@ impl Channel {
             let lanes = &mut workers[index % count].lanes;
             for _ in 0..self.settings.window {
                 let wr_id = WrId::receive(lanes.len()).0;
-                poster.receive(wr_id).map_err(|error| {
-                    error.into_error(crate::verbs::Operation::PostRecv, qp.qpn())
-                })?;
+                poster
+                    .receive(wr_id)
+                    .map_err(|error| error.into_error(verbs::Operation::PostRecv, qp.qpn()))?;
             }
             qp.to_rts(psn, &reliability)?;
             lanes.push(Lane {
@@ -264,16 +256,13 @@ impl Channel {
         let most = ours.mtu_bytes.min(peer.mtu_bytes);
         let mtu = self.settings.mtu_bytes.unwrap_or(most);
         if mtu > most {
-            return Err(RunFailure {
-                bad_input: true,
-                ..RunFailure::new(
-                    format!(
-                        "an MTU of {mtu} is more than the ports have: {} here, {} at the peer",
-                        ours.mtu_bytes, peer.mtu_bytes
-                    ),
-                    Some("lower --mtu, or raise the network interface's MTU".into()),
-                )
-            });
+            return Err(RunFailure::refused(
+                format!(
+                    "an MTU of {mtu} is more than the ports have: {} here, {} at the peer",
+                    ours.mtu_bytes, peer.mtu_bytes
+                ),
+                "lower --mtu, or raise the network interface's MTU",
+            ));
         }
         let wants_gid = self.port.info.link_layer == LinkLayer::Ethernet || self.port.wants_grh;
         Ok(Path {

@@ -9,10 +9,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use crate::control::failure::RunFailure;
 use crate::datapath::FailedCompletion;
 use crate::plan::Op;
-use crate::verbs::{Bell, Completion, ImmediateWrite, Operation, VerbsError, WcBatch, WcStatus};
+use crate::protocol::failure::RunFailure;
+use verbs::{Bell, Completion, ImmediateWrite, Operation, VerbsError, WcBatch, WcStatus};
 
 use super::channel::{Lane, Worker, WrId};
 use super::digest::Digest;

@@ -11,20 +11,21 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use crate::control::failure::RunFailure;
-use crate::control::file_message::{FileAck, TcpAccept, TcpHello};
-use crate::control::link::Link;
-use crate::control::message::Message;
-use crate::control::server::{ServerEvent, ServerLog};
-use crate::control::token::{self, NONCE_BYTES, Nonce};
+use crate::protocol::failure::RunFailure;
+use crate::protocol::file_message::{FileAck, TcpAccept, TcpHello};
+use crate::protocol::link::Link;
+use crate::protocol::message::Message;
+use crate::protocol::token::{self, NONCE_BYTES, Nonce};
+use crate::server::listener::{ServerEvent, ServerLog};
 
+use super::arrival::{Subject, check_name, finish};
+use super::channel::Side;
 use super::digest::Digest;
 use super::lanes::{place_failure, unreadable};
 use super::place::{Folder, Incoming};
-use super::receiver::{Subject, alive, check_name, finish};
 use super::settings::CHUNK_BYTES;
 use super::source::{Opened, Source};
-use super::{crew, sender};
+use super::worker_pool;
 
 /// Longest until the sender has connected and shown the key.
 const CONNECT_LIMIT: Duration = Duration::from_secs(5);
@@ -38,7 +39,7 @@ pub(super) fn warm(file: &File, source: &Source, stop: &AtomicBool) -> Result<()
     let mut offset = 0;
     loop {
         if stop.load(Ordering::Relaxed) {
-            return Err(sender::interrupted());
+            return Err(Side::Sender.stopped());
         }
         match file.read_at(&mut buffer, offset) {
             Ok(0) => return Ok(()),
@@ -62,7 +63,7 @@ pub(super) fn open(
         size_bytes,
         chunk_bytes,
     }))?;
-    let TcpAccept { port, key } = match sender::recv(link, Duration::from_secs(120), stop)? {
+    let TcpAccept { port, key } = match Side::Sender.recv(link, Duration::from_secs(120), stop)? {
         Message::TcpAccept(accept) => accept,
         other => return Err(link.unexpected("tcp_accept", &other).into()),
     };
@@ -161,10 +162,10 @@ pub(super) fn receive(
         port: listener.local_addr().map_err(listening)?.port(),
         key: token::to_hex(&key),
     }))?;
-    let mut stream =
-        accept(&listener, &key, link, stop).map_err(|found| crew::reason(link, found, stop))?;
+    let mut stream = accept(&listener, &key, link, stop)
+        .map_err(|found| worker_pool::reason(link, found, stop))?;
     let digest = store(&mut stream, folder, &incoming, hello, link, stop)
-        .map_err(|found| crew::reason(link, found, stop))?;
+        .map_err(|found| worker_pool::reason(link, found, stop))?;
     let subject = Subject {
         name: &hello.name,
         size_bytes: hello.size_bytes,
@@ -193,7 +194,7 @@ fn accept(
         .set_nonblocking(true)
         .map_err(|error| broken(&error))?;
     while Instant::now() < deadline {
-        alive(link, stop)?;
+        Side::Receiver.alive(link, stop)?;
         match listener.accept() {
             Ok((mut stream, _)) => {
                 let mut shown = [0; NONCE_BYTES];
@@ -244,7 +245,7 @@ fn store(
             match stream.read(&mut chunk[filled..]) {
                 Ok(0) => return Err(broken(&io::ErrorKind::UnexpectedEof.into())),
                 Ok(count) => filled += count,
-                Err(error) if is_pause(&error) => alive(link, stop)?,
+                Err(error) if is_pause(&error) => Side::Receiver.alive(link, stop)?,
                 Err(error) => return Err(broken(&error)),
             }
         }

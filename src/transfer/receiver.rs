@@ -5,28 +5,24 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
-use crate::control::error::LinkError;
-use crate::control::failure::RunFailure;
-use crate::control::file_message::{FileAccept, FileAck, FileFin, FileHello};
-use crate::control::link::Link;
-use crate::control::message::Message;
-use crate::control::server::{FileService, ServerEvent, ServerLog};
-use crate::control::station::Station;
-use crate::text::printable;
+use crate::node::resources::NodeResources;
+use crate::protocol::failure::RunFailure;
+use crate::protocol::file_message::{FileAccept, FileAck, FileHello};
+use crate::protocol::link::Link;
+use crate::protocol::message::Message;
+use crate::server::listener::{FileService, ServerEvent, ServerLog};
 
+use super::arrival::{check_name, finish};
 use super::channel::{Channel, Side, Worker};
-use super::crew;
 use super::digest::Digest;
 use super::lanes::{self, Bench, Flow, place_failure};
 use super::place::{Folder, Incoming, PlaceError};
+use super::plain_tcp;
 use super::window::ReceiveWindow;
-use super::{name, plain_tcp};
+use super::worker_pool;
 
 /// Longest pause of a sender between two files.
 const BETWEEN_FILES: Duration = Duration::from_secs(3600);
-
-/// Longest that a sender may take for its last words about a file.
-const FIN_LIMIT: Duration = Duration::from_secs(60);
 
 /// Receives files into a folder.
 pub struct Receiver {
@@ -57,13 +53,13 @@ impl FileService for Receiver {
     fn serve(
         &self,
         link: &Link,
-        station: &Station,
+        resources: &NodeResources,
         first: Message,
         log: &ServerLog,
         stop: &AtomicBool,
     ) -> Result<(), RunFailure> {
         let mut connected = None;
-        let served = self.files(link, station, &mut connected, first, log, stop);
+        let served = self.files(link, resources, &mut connected, first, log, stop);
         if let Err(failure) = &served {
             // Before the QPs go, which would be all that the sender saw of it.
             failure.tell(link);
@@ -76,7 +72,7 @@ impl Receiver {
     fn files(
         &self,
         link: &Link,
-        station: &Station,
+        resources: &NodeResources,
         connected: &mut Option<Connected>,
         first: Message,
         log: &ServerLog,
@@ -86,7 +82,7 @@ impl Receiver {
         loop {
             match next {
                 Message::FileHello(hello) => {
-                    self.file(link, station, connected, &hello, log, stop)?;
+                    self.file(link, resources, connected, &hello, log, stop)?;
                 }
                 Message::TcpHello(hello) => {
                     plain_tcp::receive(link, &self.folder, &hello, log, stop)?;
@@ -96,14 +92,14 @@ impl Receiver {
                     return Err(link.unexpected("file_hello or goodbye", &other).into());
                 }
             }
-            next = recv(link, BETWEEN_FILES, stop)?;
+            next = Side::Receiver.recv(link, BETWEEN_FILES, stop)?;
         }
     }
 
     fn file(
         &self,
         link: &Link,
-        station: &Station,
+        resources: &NodeResources,
         connected: &mut Option<Connected>,
         hello: &FileHello,
         log: &ServerLog,
@@ -126,7 +122,7 @@ impl Receiver {
             None => None,
             Some(theirs) => {
                 let alive = || link.check().map_err(RunFailure::from);
-                let channel = Channel::create(station, theirs.settings, Side::Receiver, alive)?;
+                let channel = Channel::create(resources, theirs.settings, Side::Receiver, alive)?;
                 let workers = channel.connect(&theirs.endpoints, ReceiveWindow::new)?;
                 let endpoints = channel.endpoints();
                 *connected = Some(Connected {
@@ -151,7 +147,7 @@ impl Receiver {
         link.send(&Message::FileAccept(Box::new(FileAccept { endpoints })))?;
         let digest = connected
             .store(&self.folder, &incoming, hello, link, stop)
-            .map_err(|found| crew::reason(link, found, stop))?;
+            .map_err(|found| worker_pool::reason(link, found, stop))?;
         let sync_seconds = finish(link, &self.folder, &incoming, hello.into(), digest, stop)?;
         incoming
             .publish(name, replace)
@@ -192,102 +188,15 @@ impl Connected {
         }
         let unwritten = |error| folder.call(error, "writing", &hello.name, hello.size_bytes);
         let channel = &self.channel;
-        crew::run(
+        worker_pool::run(
             &mut self.workers,
             &mut self.benches,
             &flow,
             &|worker, bench| lanes::receive(worker, bench, &flow, incoming, &unwritten),
             || {
-                alive(link, stop)?;
+                Side::Receiver.alive(link, stop)?;
                 channel.check_device()
             },
-        )
-    }
-}
-
-/// What is received, by either way.
-#[derive(Clone, Copy)]
-pub(super) struct Subject<'a> {
-    pub(super) name: &'a str,
-    pub(super) size_bytes: u64,
-}
-
-impl<'a> From<&'a FileHello> for Subject<'a> {
-    fn from(hello: &'a FileHello) -> Self {
-        Subject {
-            name: &hello.name,
-            size_bytes: hello.size_bytes,
-        }
-    }
-}
-
-/// Waits for the sender's checksum, compares, and brings the file to the disk; how long that took, in seconds.
-pub(super) fn finish(
-    link: &Link,
-    folder: &Folder,
-    incoming: &Incoming,
-    subject: Subject<'_>,
-    digest: Digest,
-    stop: &AtomicBool,
-) -> Result<f64, RunFailure> {
-    let theirs = match recv(link, FIN_LIMIT, stop)? {
-        Message::FileFin(FileFin { digest }) => digest,
-        other => return Err(link.unexpected("file_fin", &other).into()),
-    };
-    if theirs.parse() != Ok(digest) {
-        let theirs = printable(&theirs, 40);
-        return Err(RunFailure::new(
-            format!(
-                "{:?} arrived with checksum {digest} and was sent with {theirs}: it was thrown away",
-                subject.name
-            ),
-            Some("the device or the network corrupts data: send it again, and check memory, cables and firmware".into()),
-        ));
-    }
-    let began = Instant::now();
-    incoming.sync().map_err(|error| {
-        let Subject { name, size_bytes } = subject;
-        place_failure(&folder.call(error, "syncing", name, size_bytes))
-    })?;
-    Ok(began.elapsed().as_secs_f64())
-}
-
-/// Refuses a name that is none.
-pub(super) fn check_name(text: &str) -> Result<(), RunFailure> {
-    name::check(text).map_err(|error| RunFailure {
-        bad_input: true,
-        ..RunFailure::new(
-            format!(
-                "the receiver does not take {:?} as a name: {error}",
-                printable(text, 100)
-            ),
-            Some("send it under another name".into()),
-        )
-    })
-}
-
-/// The sender lives, and nobody wants this end to stop.
-pub(super) fn alive(link: &Link, stop: &AtomicBool) -> Result<(), RunFailure> {
-    if stop.load(std::sync::atomic::Ordering::Relaxed) {
-        return Err(stopped());
-    }
-    Ok(link.check()?)
-}
-
-/// The next message; a wish to stop has words of its own.
-pub(super) fn recv(link: &Link, limit: Duration, stop: &AtomicBool) -> Result<Message, RunFailure> {
-    link.recv(limit, stop).map_err(|error| match error {
-        LinkError::Interrupted { .. } => stopped(),
-        error => error.into(),
-    })
-}
-
-fn stopped() -> RunFailure {
-    RunFailure {
-        interrupted: true,
-        ..RunFailure::new(
-            "the server was stopped",
-            Some("start `rocebench serve` there again".into()),
         )
     }
 }

@@ -1,28 +1,26 @@
 //! The sending end of a session: a file after the other over the same QPs, and where it is asked for each once more
 //! over plain TCP. What fails ends the session; files that were acknowledged before stay.
 
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
-use crate::control::error::LinkError;
-use crate::control::failure::RunFailure;
-use crate::control::feature::Feature;
-use crate::control::file_message::{ChannelHello, ChannelSettings, FileAck, FileFin, FileHello};
-use crate::control::handshake::connect;
-use crate::control::link::Link;
-use crate::control::message::Message;
-use crate::control::station::{Route, Station, StationOptions};
-use crate::control::token::Token;
-use crate::results::host;
+use crate::machine::host;
+use crate::node::resources::{NodeOptions, NodeResources, Route};
+use crate::protocol::failure::RunFailure;
+use crate::protocol::file_message::{ChannelHello, ChannelSettings, FileAck, FileFin, FileHello};
+use crate::protocol::handshake::connect;
+use crate::protocol::link::Link;
+use crate::protocol::message::Message;
+use crate::protocol::token::Token;
 
 use super::channel::{Channel, Side, Worker};
-use super::crew;
 use super::digest::Digest;
 use super::lanes::{self, Bench, Flow};
 use super::plain_tcp;
 use super::settings;
 use super::source::{self, Opened, Source, SourceError};
 use super::window::SendWindow;
+use super::worker_pool;
 
 /// Longest that the receiver may take to make room, register memory and make its QPs.
 const ACCEPT_LIMIT: Duration = Duration::from_secs(120);
@@ -39,7 +37,7 @@ pub struct SendOptions {
     /// The secret shared with it.
     pub token: Option<Token>,
     /// This end's device and cores.
-    pub station: StationOptions,
+    pub resources: NodeOptions,
     /// How chunks are written.
     pub settings: ChannelSettings,
     /// Files of the same names may be overwritten.
@@ -120,20 +118,25 @@ pub fn send_files(
 ) -> Result<(), RunFailure> {
     settings::check(&options.settings)?;
     // Without a device there is no need to bother the peer.
-    drop(Station::open(options.station.clone(), None)?);
+    drop(NodeResources::open(options.resources.clone(), None)?);
     let facts = serde_json::to_value(host::read()).unwrap_or_default();
     let token = options.token.as_ref();
     let (link, peer) = connect(&options.host, options.port, token, &facts, stop)?;
-    Feature::Receive.demand(peer.address, &peer.features)?;
+    if !peer.receives_files {
+        return Err(RunFailure::refused(
+            format!("the rocebench at {} receives no files", peer.address),
+            "start it with `rocebench serve --receive DIR`",
+        ));
+    }
     let route = Route::between(link.local()?.ip(), link.peer().ip());
-    let station = Station::open(options.station.clone(), Some(route))?;
-    if let Some(text) = station.remark() {
+    let resources = NodeResources::open(options.resources.clone(), Some(route))?;
+    if let Some(text) = resources.remark() {
         observer.note(&text);
     }
     let mut session = Session {
         options,
         link: &link,
-        station: &station,
+        resources: &resources,
         stop,
         observer,
         connected: None,
@@ -166,7 +169,7 @@ struct Connected {
 struct Session<'a> {
     options: &'a SendOptions,
     link: &'a Link,
-    station: &'a Station,
+    resources: &'a NodeResources,
     stop: &'a AtomicBool,
     observer: &'a mut dyn Observer,
     connected: Option<Connected>,
@@ -205,7 +208,7 @@ impl Session<'_> {
         let began = Instant::now();
         let digest = self
             .write(source, opened)
-            .map_err(|found| crew::reason(self.link, found, self.stop))?;
+            .map_err(|found| worker_pool::reason(self.link, found, self.stop))?;
         if opened
             .has_changed()
             .map_err(|error| lanes::unreadable(&source.name, &error))?
@@ -231,7 +234,7 @@ impl Session<'_> {
             None => {
                 let alive = || self.link.check().map_err(RunFailure::from);
                 Some(Channel::create(
-                    self.station,
+                    self.resources,
                     settings,
                     Side::Sender,
                     alive,
@@ -281,14 +284,14 @@ impl Session<'_> {
             return Ok(Digest::default());
         }
         let channel = &connected.channel;
-        crew::run(
+        worker_pool::run(
             &mut connected.workers,
             &mut connected.benches,
             &flow,
             &|worker, bench| lanes::send(worker, bench, &flow, &opened.file, &source.name),
             || {
                 self.observer.moved(flow.done_bytes());
-                alive(self.link, self.stop)?;
+                Side::Sender.alive(self.link, self.stop)?;
                 channel.check_device()
             },
         )
@@ -309,9 +312,9 @@ impl Session<'_> {
         let began = Instant::now();
         let digest = plain_tcp::send(&mut stream, opened, &source.name, chunk_bytes, |bytes| {
             self.observer.moved(bytes);
-            alive(self.link, self.stop)
+            Side::Sender.alive(self.link, self.stop)
         })
-        .map_err(|found| crew::reason(self.link, found, self.stop))?;
+        .map_err(|found| worker_pool::reason(self.link, found, self.stop))?;
         if digest != rdma {
             return Err(RunFailure::new(
                 format!(
@@ -339,30 +342,7 @@ impl Session<'_> {
     }
 
     fn recv(&self, limit: Duration) -> Result<Message, RunFailure> {
-        recv(self.link, limit, self.stop)
-    }
-}
-
-/// The receiver lives, and the user does not want to stop.
-fn alive(link: &Link, stop: &AtomicBool) -> Result<(), RunFailure> {
-    if stop.load(Ordering::Relaxed) {
-        return Err(interrupted());
-    }
-    Ok(link.check()?)
-}
-
-/// The next message; a wish to stop has words of its own.
-pub(super) fn recv(link: &Link, limit: Duration, stop: &AtomicBool) -> Result<Message, RunFailure> {
-    link.recv(limit, stop).map_err(|error| match error {
-        LinkError::Interrupted { .. } => interrupted(),
-        error => error.into(),
-    })
-}
-
-pub(super) fn interrupted() -> RunFailure {
-    RunFailure {
-        interrupted: true,
-        ..RunFailure::new("interrupted", None)
+        Side::Sender.recv(self.link, limit, self.stop)
     }
 }
 

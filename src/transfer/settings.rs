@@ -2,9 +2,9 @@
 
 use std::ops::RangeInclusive;
 
-use crate::control::failure::RunFailure;
-use crate::control::file_message::ChannelSettings;
 use crate::plan::case::Mtu;
+use crate::protocol::failure::RunFailure;
+use crate::protocol::file_message::ChannelSettings;
 
 /// Most QPs of a transfer.
 pub const MAX_QPS: u32 = 4096;
@@ -20,12 +20,7 @@ pub const MAX_MEMORY_BYTES: u64 = 4 << 30;
 /// # Errors
 /// The first setting that does not, as bad input.
 pub(super) fn check(settings: &ChannelSettings) -> Result<(), RunFailure> {
-    let bad = |text: String, hint: &str| {
-        Err(RunFailure {
-            bad_input: true,
-            ..RunFailure::new(text, Some(hint.into()))
-        })
-    };
+    let bad = |text: String, hint: &str| Err(RunFailure::refused(text, hint));
     let ChannelSettings {
         qps,
         window,

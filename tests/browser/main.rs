@@ -11,7 +11,7 @@ use std::process::Command;
 use std::sync::OnceLock;
 
 use chromium::Browser;
-use rocebench::results::json;
+use report::results::json;
 use serde_json::{Value, json};
 use synthetic_results::Synthetic;
 
@@ -124,7 +124,7 @@ fn the_page_has_every_part_and_every_file_beside_it() {
     };
     let figures = count(&mut browser, "figure svg");
     assert!(figures >= 10, "{figures}");
-    for section in rocebench::plot::sections::IDS {
+    for section in report::plot::sections::IDS {
         let selector = format!("section[aria-labelledby={section}] figure");
         assert!(count(&mut browser, &selector) > 0, "no figure in {section}");
     }

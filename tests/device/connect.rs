@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use rocebench::results::model::CaseResult;
+use report::results::model::CaseResult;
 
 use crate::lab::NOTICED;
 use crate::lab::check;

@@ -1,17 +1,15 @@
 //! `--connect cm`: QPs that meet through the kernel's connection manager carry everything that others do; who has no
 //! business there is rejected; an end that dies while connections are made is noticed like any other.
 
-use std::net::{SocketAddr, TcpListener};
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
 use rocebench::plan::ConnectMode;
-use rocebench::verbs::cm::{
-    CmAddress, CmChannel, CmEvent, CmEventKind, CmId, CmParameters, RejectReason,
-};
-use rocebench::verbs::{Gid, GidEntry, GidType};
 use serde_json::json;
+use verbs::cm::{CmAddress, CmChannel, CmEvent, CmEventKind, CmId, CmParameters, RejectReason};
+use verbs::{Gid, GidEntry, GidType};
 
 use crate::lab::NOTICED;
 use crate::lab::check;
@@ -147,27 +145,6 @@ fn addresses_of_two_families_do_not_meet() {
         .says(&["2001:db8::1", SERVER_ADDRESS, "--gid-index"]);
     server.serves_the_next();
     server.end();
-}
-
-#[test]
-fn a_server_that_is_too_old_is_asked_for_nothing() {
-    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-    let address = listener.local_addr().unwrap().to_string();
-    let server = std::thread::spawn(move || {
-        let mut wire = Wire(listener.accept().unwrap().0);
-        assert_eq!(wire.recv().unwrap()["type"], "hello");
-        wire.send(&json!({"type": "challenge", "body": {
-            "protocol": 1, "version": "0.1.0", "nonce": "1f".repeat(32), "token_required": false
-        }}));
-        assert_eq!(wire.recv().unwrap()["type"], "proof");
-        wire.send(&json!({"type": "welcome", "body": {"mac": null, "host": null, "features": ["perftest"]}}));
-        assert_eq!(wire.recv().unwrap()["type"], "introduce");
-        assert_eq!(wire.recv(), None);
-    });
-    sweep(&[&[address.as_str(), "-n", "1"], &CM[..]].concat())
-        .exits(2)
-        .says(&["is too old for --connect cm", "--connect tcp"]);
-    server.join().unwrap();
 }
 
 /// The kernel's half as it is with the module unloaded: no device node.

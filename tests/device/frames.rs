@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use rocebench::control::{PROGRAM_VERSION, PROTOCOL_VERSION};
+use rocebench::protocol::{PROGRAM_VERSION, PROTOCOL_VERSION};
 use serde_json::json;
 
 use crate::lab::server::Server;

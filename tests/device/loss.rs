@@ -1,6 +1,6 @@
 //! Lost packets: the transport repeats them, and every byte still arrives once.
 
-use rocebench::results::model::PathEventKind;
+use report::results::model::PathEventKind;
 
 use crate::lab::check;
 use crate::lab::netem::Loss;

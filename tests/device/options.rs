@@ -1,6 +1,6 @@
 //! Each option does what it says, alone and with others.
 
-use rocebench::results::model::{ResultFile, Run};
+use report::results::model::{ResultFile, Run};
 
 use crate::lab::check;
 use crate::lab::program::sweep;

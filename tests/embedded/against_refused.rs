@@ -1,7 +1,7 @@
 //! What is refused before anything runs: on the command line, at this end and at the server's.
 
 use std::io::{Read as _, Write as _};
-use std::net::{TcpListener, TcpStream};
+use std::net::TcpStream;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
@@ -189,30 +189,6 @@ pub fn job() -> Value {
             }
         }
     })
-}
-
-#[test]
-fn a_server_that_is_too_old_is_told_from_one_that_must_not() {
-    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-    let port = listener.local_addr().unwrap().port();
-    let server = std::thread::spawn(move || {
-        let mut session = Session(listener.accept().unwrap().0);
-        assert_eq!(session.next()["type"], "hello");
-        session.send(&json!({"type": "challenge", "body": {
-            "protocol": 1, "version": "0.1.0", "nonce": "1f".repeat(32), "token_required": false
-        }}));
-        assert_eq!(session.next()["type"], "proof");
-        session.send(&json!({"type": "welcome", "body": {"mac": null, "host": null}}));
-        assert_eq!(session.next()["type"], "introduce");
-        // Until the client is gone.
-        let _ = session.0.read(&mut [0]);
-    });
-    build_library();
-    Program::new(&format!("127.0.0.1:{port} {ASKS}"))
-        .run()
-        .exits(2)
-        .says(&["is too old to run perftest", "install this version"]);
-    server.join().unwrap();
 }
 
 /// The protocol by hand.

@@ -1,12 +1,10 @@
 //! `--op connect`: every connection is counted at every step, traffic goes on meanwhile, and what can go wrong is
 //! said.
 
-use std::io::{Read as _, Write as _};
-use std::net::{TcpListener, TcpStream};
 use std::process::Stdio;
 use std::time::{Duration, Instant};
 
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use crate::program::{Ended, Program, Server, alone, said};
 
@@ -235,50 +233,4 @@ fn a_client_may_be_interrupted_or_die_between_two_queue_pairs() {
         ));
         check_all(&next.run().exits(0), 1, Some(2));
     }
-}
-
-fn send(stream: &mut TcpStream, message: &Value) {
-    let text = message.to_string();
-    let length = u32::try_from(text.len()).unwrap().to_le_bytes();
-    stream
-        .write_all(&[&length, text.as_bytes()].concat())
-        .unwrap();
-}
-
-fn receive(stream: &mut TcpStream) -> Value {
-    let mut length = [0; 4];
-    stream.read_exact(&mut length).unwrap();
-    let mut text = vec![0; u32::from_le_bytes(length) as usize];
-    stream.read_exact(&mut text).unwrap();
-    serde_json::from_slice(&text).unwrap()
-}
-
-#[test]
-fn a_server_that_does_not_know_it_is_not_asked() {
-    let _alone = alone();
-    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-    let port = listener.local_addr().unwrap().port();
-    let old = std::thread::spawn(move || {
-        let mut stream = listener.accept().unwrap().0;
-        let hello = receive(&mut stream);
-        let challenge = json!({"protocol": hello["body"]["protocol"], "version": "0.0.1",
-            "nonce": "00".repeat(32), "token_required": false});
-        send(
-            &mut stream,
-            &json!({"type": "challenge", "body": challenge}),
-        );
-        receive(&mut stream);
-        let welcome = json!({"mac": null, "host": {}, "features": ["perftest"]});
-        send(&mut stream, &json!({"type": "welcome", "body": welcome}));
-        assert_eq!(receive(&mut stream)["type"], "introduce");
-        let mut rest = Vec::new();
-        let _ = stream.read_to_end(&mut rest);
-        assert!(!String::from_utf8_lossy(&rest).contains("prepare"));
-    });
-    let words = format!("127.0.0.1:{port} -d soft0 --op connect --quiet");
-    Program::new(&words).run().exits(2).says(&[
-        "too old for --op connect",
-        "install this version of rocebench there",
-    ]);
-    old.join().unwrap();
 }

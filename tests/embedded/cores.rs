@@ -3,8 +3,8 @@
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use rocebench::metrics::core_locks::CoreLocks;
-use rocebench::metrics::cpu::allowed_cores;
+use rocebench::machine::core_locks::CoreLocks;
+use rocebench::machine::cpu::allowed_cores;
 use rustix::thread::{CpuSet, sched_setaffinity};
 use serde_json::Value;
 

@@ -69,7 +69,7 @@ fn challenge(version: &str, protocol: u32) -> Value {
 }
 
 fn welcome(host: &Value) -> Value {
-    json!({"type": "welcome", "body": {"mac": null, "host": host, "features": []}})
+    json!({"type": "welcome", "body": {"mac": null, "host": host, "receives_files": false, "clock_ns": null}})
 }
 
 fn abort() -> Value {

@@ -5,12 +5,12 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpStream};
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
-use rocebench::control::error::LinkError;
-use rocebench::control::frame::{self, FrameReader, MAX_FRAME_BYTES, Step};
-use rocebench::control::handshake::connect;
-use rocebench::control::message::Message;
-use rocebench::control::{PROGRAM_VERSION, PROTOCOL_VERSION};
 use rocebench::plan::{CqMode, Sweep, SweepSpec};
+use rocebench::protocol::error::LinkError;
+use rocebench::protocol::frame::{self, FrameReader, MAX_FRAME_BYTES, Step};
+use rocebench::protocol::handshake::connect;
+use rocebench::protocol::message::Message;
+use rocebench::protocol::{PROGRAM_VERSION, PROTOCOL_VERSION};
 use rustix::net::{AddressFamily, SocketType, bind, socket};
 use rustix::process::{Pid, Resource, Rlimit, prlimit};
 use serde_json::{Value, json};

@@ -26,7 +26,6 @@ mod learn;
 mod limits;
 mod mask;
 mod memory;
-mod old_server;
 mod omission;
 mod outputs;
 mod polling;

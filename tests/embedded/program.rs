@@ -1,7 +1,7 @@
 //! `rocebench` as a child process on the embedded device, and what it leaves behind.
 
 use std::io::{BufRead as _, BufReader};
-use std::net::TcpListener;
+use std::net::SocketAddr;
 use std::path::Path;
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -185,12 +185,7 @@ impl Server {
 
     /// With these variables in its environment.
     pub fn with(words: &str, environment: &[(&str, &str)]) -> Server {
-        let port = TcpListener::bind("127.0.0.1:0")
-            .unwrap()
-            .local_addr()
-            .unwrap()
-            .port();
-        let mut program = Program::new(&format!("serve --port {port} {words}"));
+        let mut program = Program::new(&format!("serve --port 0 {words}"));
         program.command.envs(environment.iter().copied());
         let mut child = program.command.stderr(Stdio::piped()).spawn().unwrap();
         let stderr = BufReader::new(child.stderr.take().unwrap());
@@ -201,14 +196,18 @@ impl Server {
                 *hears.lock().unwrap() += &(line.unwrap() + "\n");
             }
         });
-        let server = Server {
+        let mut server = Server {
             child,
-            port,
+            port: 0,
             said,
             reader: Some(reader),
             _program: program,
         };
-        server.has_said("serving on");
+        server.has_said(" ends\n");
+        let said = server.said.lock().unwrap().clone();
+        let address = said.split_once("serving on ").map(|(_, rest)| rest);
+        let address: SocketAddr = address.unwrap().split(' ').next().unwrap().parse().unwrap();
+        server.port = address.port();
         server
     }
 

@@ -7,10 +7,10 @@ use std::os::unix::fs::symlink;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
-use rocebench::control::file_message::{FileFin, FileHello, TcpHello};
-use rocebench::control::handshake::connect;
-use rocebench::control::link::Link;
-use rocebench::control::message::Message;
+use rocebench::protocol::file_message::{FileFin, FileHello, TcpHello};
+use rocebench::protocol::handshake::connect;
+use rocebench::protocol::link::Link;
+use rocebench::protocol::message::Message;
 use serde_json::Value;
 
 use crate::program::{Program, Server, alone};

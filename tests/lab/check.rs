@@ -1,7 +1,7 @@
 //! What every result must satisfy, whatever was measured: sums, orders, counts, schema, and that the CSV says
 //! the same as the JSON.
 
-use rocebench::results::model::{CaseConfig, Direction, Latency, ResultFile, Run};
+use report::results::model::{CaseConfig, Direction, Latency, ResultFile, Run};
 use serde_json::Value;
 
 use super::program::Ended;

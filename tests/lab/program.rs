@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex, OnceLock};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use rocebench::results::model::{ResultFile, Run};
+use report::results::model::{ResultFile, Run};
 use serde_json::Value;
 
 use super::ROCEBENCH;

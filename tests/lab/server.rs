@@ -1,6 +1,6 @@
 //! A `rocebench serve` for one test, on a free port of `rxe1`'s address.
 
-use std::net::{SocketAddr, TcpListener};
+use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
 use super::namespace::End;
@@ -15,12 +15,6 @@ pub struct Server {
     pub name: String,
 }
 
-/// A port that nobody listens on.
-pub fn free_port(address: &str) -> u16 {
-    let socket = TcpListener::bind((address, 0)).unwrap();
-    socket.local_addr().unwrap().port()
-}
-
 impl Server {
     pub fn start() -> Server {
         Server::with(&[])
@@ -32,17 +26,22 @@ impl Server {
     }
 
     pub fn on(address: &str, device: &str, arguments: &[&str]) -> Server {
-        let port = free_port(address);
-        let port_text = port.to_string();
-        let mut all = vec!["serve", "--bind", address, "-p", &port_text, "-d", device];
+        let mut all = vec!["serve", "--bind", address, "-p", "0", "-d", device];
         all.extend(arguments);
-        let program = Program::bare(&all);
-        program.await_line(0, "serving on", Duration::from_secs(30));
-        let name = SocketAddr::new(address.parse().unwrap(), port).to_string();
+        Server::that_serves(Program::bare(&all))
+    }
+
+    /// Once it says where.
+    fn that_serves(program: Program) -> Server {
+        const SAYS: &str = "serving on ";
+        program.await_line(0, SAYS, Duration::from_secs(30));
+        let lines = program.lines();
+        let address = lines.iter().find_map(|(_, line)| line.split_once(SAYS));
+        let name = address.unwrap().1.split(' ').next().unwrap();
         Server {
+            port: name.parse::<SocketAddr>().unwrap().port(),
+            name: name.to_owned(),
             program,
-            port,
-            name,
         }
     }
 
@@ -52,14 +51,7 @@ impl Server {
         let arguments = [
             "serve", "--bind", end.v4, "-p", &port_text, "-d", end.device,
         ];
-        let program = Program::bare_of(end.command(program()), &arguments);
-        program.await_line(0, "serving on", Duration::from_secs(30));
-        let name = SocketAddr::new(end.v4.parse().unwrap(), port).to_string();
-        Server {
-            program,
-            port,
-            name,
-        }
+        Server::that_serves(Program::bare_of(end.command(program()), &arguments))
     }
 
     /// Runs a sweep from `rxe0` against it.

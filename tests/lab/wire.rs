@@ -4,8 +4,8 @@ use std::io::{Read as _, Write as _};
 use std::net::{Shutdown, TcpStream};
 use std::time::Duration;
 
-use rocebench::control::{PROGRAM_VERSION, PROTOCOL_VERSION};
 use rocebench::plan::{Case, Count, List, Sweep, SweepSpec};
+use rocebench::protocol::{PROGRAM_VERSION, PROTOCOL_VERSION};
 use serde_json::{Value, json};
 
 /// A hand-made client.

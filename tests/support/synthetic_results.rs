@@ -3,7 +3,7 @@
 #![allow(dead_code)] // not every user needs all of it
 
 use hdrhistogram::Histogram;
-use rocebench::results::model::{
+use report::results::model::{
     Bandwidth, CaseConfig, CaseResult, Device, Direction, Fairness, Host, Latency, Limits,
     PerftestComparison, PerftestPair, QpResult, ResultFile, Run, SCHEMA_VERSION, Timeline, Tool,
     Totals, Window, WorkerResult,

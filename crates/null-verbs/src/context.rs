@@ -1,12 +1,11 @@
-//! An open device and its protection domains: what both devices share.
+//! An open device and its protection domains: what both devices share. It must not know what they do with WRs.
 
 use std::io;
 
-use rdma_sys::{ibv_async_event, ibv_context, ibv_device, ibv_event_type, ibv_pd};
+use rdma_sys::{ibv_async_event, ibv_context, ibv_context_ops, ibv_device, ibv_event_type, ibv_pd};
 
-use crate::device::{Kind, kind_of};
+use crate::device::Kind;
 use crate::events::{Event, EventQueue, Source};
-use crate::{loopback, null};
 
 /// A context; the verbs struct comes first, so a pointer to one is a pointer to the other.
 #[repr(C)]
@@ -17,9 +16,12 @@ pub(crate) struct Context {
 }
 
 impl Context {
-    /// Opens `device`.
-    pub(crate) fn open(device: *mut ibv_device) -> io::Result<*mut ibv_context> {
-        let kind = kind_of(device).ok_or_else(|| io::Error::from_raw_os_error(libc::ENODEV))?;
+    /// Opens `device`, which is of this `kind` and whose data path is `ops`.
+    pub(crate) fn open(
+        device: *mut ibv_device,
+        kind: Kind,
+        ops: ibv_context_ops,
+    ) -> io::Result<*mut ibv_context> {
         let events = EventQueue::new()?;
         // `abi_compat` stays null: nobody may look for extended verbs in front of this struct.
         // SAFETY: pointers, integers, optional function pointers and a pthread mutex, for all of
@@ -29,10 +31,7 @@ impl Context {
         verbs.cmd_fd = -1;
         verbs.async_fd = events.fd();
         verbs.num_comp_vectors = 1;
-        match kind {
-            Kind::Null => null::fill_ops(&mut verbs.ops),
-            Kind::Loopback => loopback::fill_ops(&mut verbs.ops),
-        }
+        verbs.ops = ops;
         let context = Box::new(Context {
             verbs,
             kind,

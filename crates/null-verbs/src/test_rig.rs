@@ -20,15 +20,15 @@ pub(crate) const INLINE: u32 = ibv_send_flags::IBV_SEND_INLINE.0;
 pub(crate) const ALL_ACCESS: c_int = 7;
 
 /// A device, alone for one test: hooks and switches are the process'.
-pub(crate) struct Rig {
+pub(crate) struct OpenDevice {
     pub(crate) context: *mut ibv_context,
     pub(crate) pd: *mut ibv_pd,
     _alone: MutexGuard<'static, ()>,
 }
 
-impl Rig {
+impl OpenDevice {
     /// Opens the device at `index` of the list.
-    pub(crate) fn open(index: usize) -> Rig {
+    pub(crate) fn open(index: usize) -> OpenDevice {
         static ALONE: Mutex<()> = Mutex::new(());
         let alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
         verbs::loopback::reset_hooks();
@@ -43,7 +43,7 @@ impl Rig {
             verbs::free_device_list(list);
             assert!(!context.is_null());
             libc::fcntl((*context).async_fd, libc::F_SETFL, libc::O_NONBLOCK);
-            Rig {
+            OpenDevice {
                 context,
                 pd: verbs::alloc_pd(context),
                 _alone: alone,

@@ -7,8 +7,9 @@ use std::os::raw::{c_int, c_void};
 use std::ptr::null_mut;
 
 use rdma_sys::{
-    ibv_async_event, ibv_comp_channel, ibv_context, ibv_cq, ibv_device, ibv_device_attr,
-    ibv_gid_entry, ibv_mr, ibv_pd, ibv_port_attr, ibv_qp, ibv_qp_attr, ibv_qp_init_attr,
+    ibv_async_event, ibv_comp_channel, ibv_context, ibv_context_ops, ibv_cq, ibv_device,
+    ibv_device_attr, ibv_gid_entry, ibv_mr, ibv_pd, ibv_port_attr, ibv_qp, ibv_qp_attr,
+    ibv_qp_init_attr,
 };
 
 use crate::channel::Channel;
@@ -51,7 +52,17 @@ unsafe fn kind(context: *mut ibv_context) -> Kind {
 /// # Safety
 /// As for libibverbs.
 pub unsafe extern "C" fn open_device(device: *mut ibv_device) -> *mut ibv_context {
-    pointer_or_errno(Context::open(device).map_err(|error| code(&error)))
+    let open = |kind| {
+        // SAFETY: optional function pointers, for which zero is `None`.
+        let mut ops: ibv_context_ops = unsafe { std::mem::zeroed() };
+        match kind {
+            Kind::Null => null::fill_ops(&mut ops),
+            Kind::Loopback => loopback::fill_ops(&mut ops),
+        }
+        Context::open(device, kind, ops).map_err(|error| code(&error))
+    };
+    let kind = device::kind_of(device).ok_or(libc::ENODEV);
+    pointer_or_errno(kind.and_then(open))
 }
 
 /// `ibv_close_device(3)`.

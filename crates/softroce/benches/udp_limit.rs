@@ -1,4 +1,4 @@
-//! Plain UDP over loopback between two cores, and the same through the device's trains with their headers and
+//! Plain UDP over loopback between two cores, and the same through the device's GSO batches with their headers and
 //! invariant CRCs: what the lowest layer costs. Nothing else should run on the two cores meanwhile.
 
 #![allow(clippy::print_stdout)] // printing is what it is for
@@ -13,11 +13,11 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use plain_udp::{Rate, pin};
-use softroce::net::{self, Faults, Flow, Port, Receiver, Train, Transmitter};
+use softroce::net::{self, Faults, Flow, GsoBatch, Port, Receiver, Transmitter};
 use softroce::wire::Bth;
 
 /// Segments of a datagram.
-const TRAIN: usize = 64;
+const GSO_BATCH: usize = 64;
 
 const TIME: Duration = Duration::from_millis(500);
 const ROUNDS: usize = 3;
@@ -28,15 +28,24 @@ const LONG_HEADERS: usize = Bth::BYTES + 16;
 
 fn main() -> io::Result<()> {
     // 4,096 bytes behind a base transport header and before a CRC; 64 behind a WRITE's headers.
-    let plain = |bytes, train| move || plain_udp::one_way(bytes, train, TIME);
-    let trains = |headers, payload, train| move || one_way(headers, payload, train);
+    let plain = |bytes, gso_batch| move || plain_udp::one_way(bytes, gso_batch, TIME);
+    let gso_batches = |headers, payload, gso_batch| move || one_way(headers, payload, gso_batch);
     println!("median of {ROUNDS} rounds             GB/s   M packets/s");
-    line("UDP, 4112 B, GSO and GRO", plain(4112, TRAIN))?;
-    line("trains of 4112 B", trains(Bth::BYTES, 4096, TRAIN))?;
+    line("UDP, 4112 B, GSO and GRO", plain(4112, GSO_BATCH))?;
+    line(
+        "gso_batches of 4112 B",
+        gso_batches(Bth::BYTES, 4096, GSO_BATCH),
+    )?;
     line("UDP, 4112 B, one by one", plain(4112, 1))?;
-    line("packets of 4112 B, one by one", trains(Bth::BYTES, 4096, 1))?;
+    line(
+        "packets of 4112 B, one by one",
+        gso_batches(Bth::BYTES, 4096, 1),
+    )?;
     line("UDP, 32 x 96 B, GSO and GRO", plain(96, 32))?;
-    line("trains of 32 x 96 B", trains(LONG_HEADERS, 64, 32))?;
+    line(
+        "gso_batches of 32 x 96 B",
+        gso_batches(LONG_HEADERS, 64, 32),
+    )?;
     println!();
     println!("round trip of 92 bytes, p50 in us");
     let mut bare = Vec::new();
@@ -45,7 +54,7 @@ fn main() -> io::Result<()> {
         bare.push(plain_udp::ping_pong_p50_ns(92, TRIPS)?);
         ours.push(ping_pong_p50_ns(TRIPS)?);
     }
-    for (name, trips) in [("UDP", &mut bare), ("trains of one packet", &mut ours)] {
+    for (name, trips) in [("UDP", &mut bare), ("gso_batches of one packet", &mut ours)] {
         println!("{name:<32} {:>6.2}", plain_udp::median(trips) as f64 / 1e3);
     }
     Ok(())
@@ -73,18 +82,18 @@ fn flow(from: &Transmitter, to: IpAddr) -> Flow {
 
 fn send(
     transmitter: &Transmitter,
-    train: &mut Train,
+    gso_batch: &mut GsoBatch,
     flow: &Flow,
     packet: (&[u8], &[u8]),
     count: usize,
 ) {
     let (headers, payload) = packet;
-    train.begin(flow);
-    while train.packets() < count && train.takes(headers.len(), payload.len()) {
-        // SAFETY: the payload is borrowed until the train is sent below.
-        unsafe { train.push(headers, std::iter::once((payload.as_ptr(), payload.len()))) };
+    gso_batch.begin(flow);
+    while gso_batch.packets() < count && gso_batch.takes(headers.len(), payload.len()) {
+        // SAFETY: the payload is borrowed until the GSO batch is sent below.
+        unsafe { gso_batch.push(headers, std::iter::once((payload.as_ptr(), payload.len()))) };
     }
-    transmitter.send(train);
+    transmitter.send(gso_batch);
 }
 
 /// As [`plain_udp::one_way`], by a transmitter and a receiver.
@@ -96,11 +105,11 @@ fn one_way(header_bytes: usize, payload_bytes: usize, count: usize) -> io::Resul
         scope.spawn(|| {
             pin(1);
             let (headers, payload) = (vec![0; header_bytes], vec![7; payload_bytes]);
-            let mut train = Train::new();
+            let mut gso_batch = GsoBatch::new();
             while !over.load(Ordering::Relaxed) {
                 send(
                     &from.transmitter,
-                    &mut train,
+                    &mut gso_batch,
                     &flow,
                     (&headers, &payload),
                     count,
@@ -132,18 +141,18 @@ fn ping_pong_p50_ns(rounds: usize) -> io::Result<u64> {
     Ok(thread::scope(|scope| {
         scope.spawn(|| {
             pin(1);
-            let mut train = Train::new();
+            let mut gso_batch = GsoBatch::new();
             for _ in 0..rounds {
                 await_one(&mut far.receiver);
-                send(&far.transmitter, &mut train, &back, packet, 1);
+                send(&far.transmitter, &mut gso_batch, &back, packet, 1);
             }
         });
         pin(0);
-        let mut train = Train::new();
+        let mut gso_batch = GsoBatch::new();
         let mut trips = Vec::with_capacity(rounds);
         for _ in 0..rounds {
             let start = Instant::now();
-            send(&near.transmitter, &mut train, &there, packet, 1);
+            send(&near.transmitter, &mut gso_batch, &there, packet, 1);
             await_one(&mut near.receiver);
             trips.push(start.elapsed().as_nanos() as u64);
         }

@@ -24,6 +24,8 @@ impl<'s, const VERIFY: bool, const LATENCY: bool, const CONTENDED: bool, const S
                     self.mode = Mode::Run;
                     self.fill();
                 }
+                // Filling the queues is not yet the steady state.
+                self.attend_from_now();
             }
             Phase::Measure => {
                 if counted {
@@ -36,7 +38,6 @@ impl<'s, const VERIFY: bool, const LATENCY: bool, const CONTENDED: bool, const S
                     self.mode = mode;
                     self.fill();
                 }
-                // Filling the queues is not yet the steady state.
                 if !counted {
                     self.expect_window();
                 }
@@ -70,18 +71,18 @@ impl<'s, const VERIFY: bool, const LATENCY: bool, const CONTENDED: bool, const S
 
     pub(super) fn report(self) -> WorkerReport {
         let qps = self
-            .seats
+            .worker_qps
             .into_iter()
             .enumerate()
-            .map(|(qp, seat)| {
+            .map(|(qp, worker_qp)| {
                 let at = |tallies: &[Tally]| tallies.get(qp).copied().unwrap_or_default();
-                let (start, end, now) = (at(&self.at_start), at(&self.at_end), seat.tally);
+                let (start, end, now) = (at(&self.at_start), at(&self.at_end), worker_qp.tally);
                 QpReport {
                     completed: end.completed.saturating_sub(start.completed),
                     received: end.received.saturating_sub(start.received),
                     posted_in_all: now.posted,
                     received_in_all: now.received,
-                    latency: seat.samples.map(Samples::into_recorder),
+                    latency: worker_qp.samples.map(Samples::into_recorder),
                 }
             })
             .collect();

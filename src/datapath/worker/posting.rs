@@ -4,20 +4,11 @@
 use std::sync::atomic::Ordering::Relaxed;
 
 use super::super::lane::{Lane, Sender};
+use super::super::shared::Shared;
 use super::super::wr_id::{TAIL_SLOT, WrId};
-use super::{Mode, Worker, lane_and_sender};
-use crate::verbs::PostError;
-
-/// What may be posted on one reading of the clock at most, a message weighing 1 and a call
-/// [`CALL_WEIGHT`]: 8 calls of a message, or 2 of 32.
-pub(super) const STAMP_LASTS: u32 = 72;
-pub(super) const CALL_WEIGHT: u32 = 8;
-
-/// By how much the latency of what is posted last on one reading may be told too long.
-const STAMP_ERROR_NS: u64 = 500;
-
-/// Batches of completions after which it is found out again what posting costs.
-pub(super) const PACE_EVERY: u32 = 64;
+use super::pace::{CALL_WEIGHT, STAMP_ERROR_NS, STAMP_LASTS};
+use super::{Mode, Worker};
+use verbs::PostError;
 
 impl<const VERIFY: bool, const LATENCY: bool, const CONTENDED: bool, const SLEEPS: bool>
     Worker<'_, VERIFY, LATENCY, CONTENDED, SLEEPS>
@@ -43,8 +34,8 @@ impl<const VERIFY: bool, const LATENCY: bool, const CONTENDED: bool, const SLEEP
     /// Sets whether the QP's last slot is open, and returns whether it was.
     #[inline]
     pub(super) fn set_open(&mut self, qp: usize, open: bool) -> bool {
-        match self.seats.get_mut(qp) {
-            Some(seat) => std::mem::replace(&mut seat.tally.open, open),
+        match self.worker_qps.get_mut(qp) {
+            Some(worker_qp) => std::mem::replace(&mut worker_qp.tally.open, open),
             None => false,
         }
     }
@@ -164,8 +155,8 @@ impl<const VERIFY: bool, const LATENCY: bool, const CONTENDED: bool, const SLEEP
         }
         self.since_stamp += count;
         self.posted += u64::from(count);
-        if let Some(seat) = self.seats.get_mut(qp) {
-            seat.tally.posted += u64::from(count);
+        if let Some(worker_qp) = self.worker_qps.get_mut(qp) {
+            worker_qp.tally.posted += u64::from(count);
         }
     }
 
@@ -227,8 +218,8 @@ impl<const VERIFY: bool, const LATENCY: bool, const CONTENDED: bool, const SLEEP
             done += chain;
         }
         self.posted += u64::from(count);
-        if let Some(seat) = self.seats.get_mut(qp) {
-            seat.tally.posted += u64::from(count);
+        if let Some(worker_qp) = self.worker_qps.get_mut(qp) {
+            worker_qp.tally.posted += u64::from(count);
         }
     }
 
@@ -259,4 +250,10 @@ impl<const VERIFY: bool, const LATENCY: bool, const CONTENDED: bool, const SLEEP
             self.publish();
         }
     }
+}
+
+#[inline]
+fn lane_and_sender(shared: &Shared, qp: usize) -> Option<(&Lane, &Sender)> {
+    let lane = shared.lanes.get(qp)?;
+    Some((lane, lane.sender.as_ref()?))
 }

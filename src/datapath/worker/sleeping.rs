@@ -1,33 +1,18 @@
 //! What a worker does after a pass that found nothing, where it is not to poll for ever: it sleeps on its
 //! completion channel until a completion or the next phase comes.
 
-use std::sync::Arc;
 use std::time::Duration;
 
-use super::Worker;
+use super::spec::Sleep;
 use super::window::NEVER;
+use super::{Idle, Worker};
 use crate::plan::PollMode;
-use crate::verbs::{Bell, CompletionChannel, VerbsError};
+use verbs::VerbsError;
 
 /// How long an adaptive worker polls in vain before it sleeps: about what a sleep adds to a completion's latency
 /// (50 µs on the embedded device, less behind an adapter's interrupt). Who waits as long as the other choice costs never
 /// pays more than twice what the right one would have.
 const SPIN_NS: u64 = 50_000;
-
-/// Where a worker sleeps.
-#[derive(Clone)]
-pub struct Sleep {
-    /// The channel of all its CQs; with a shared CQ also that of the other workers.
-    pub channel: Arc<CompletionChannel>,
-    /// Wakes this worker alone, when a phase begins.
-    pub bell: Arc<Bell>,
-}
-
-/// Since when a worker has found nothing.
-#[derive(Default)]
-pub(super) struct Idle {
-    since_raw: Option<u64>,
-}
 
 impl<const VERIFY: bool, const LATENCY: bool, const CONTENDED: bool, const SLEEPS: bool>
     Worker<'_, VERIFY, LATENCY, CONTENDED, SLEEPS>
@@ -65,7 +50,7 @@ impl<const VERIFY: bool, const LATENCY: bool, const CONTENDED: bool, const SLEEP
         }
     }
 
-    /// See [`CompletionChannel::wait`] for why no completion is slept over.
+    /// See [`verbs::CompletionChannel::wait`] for why no completion is slept over.
     fn sleep(&mut self, sleep: &Sleep) -> Result<(), VerbsError> {
         if self.arm()? {
             return Ok(());

@@ -1,7 +1,7 @@
 //! What makes cores slow or moves work between them: the frequency governor and irqbalance.
 
 use super::super::finding::{Finding, State};
-use super::Subject;
+use super::subject::Subject;
 
 const WHY_GOVERNOR: &str =
     "a core that the governor slows down, or speeds up late, shows in latency and message rate";

@@ -2,7 +2,7 @@
 //! by root only; without it, the services that make rules are looked for.
 
 use super::super::finding::{Finding, State};
-use super::{Subject, has_capability};
+use super::subject::Subject;
 
 /// UDP destination port of RoCE v2.
 pub(super) const ROCE_PORT: u16 = 4791;
@@ -40,7 +40,7 @@ pub(super) fn check(subject: &Subject<'_>) -> Vec<Finding> {
         [] => String::new(),
         names => format!("{} runs; ", names.join(" and ")),
     };
-    let without = if has_capability(subject.machine, CAP_NET_ADMIN) {
+    let without = if subject.machine.has_capability(CAP_NET_ADMIN) {
         ": neither nft nor iptables-save is installed"
     } else {
         " without root"

@@ -5,7 +5,7 @@ use crate::metrics::counters::{Meaning, Reading};
 
 use super::super::entries::{DeviceEntry, PortEntry};
 use super::super::finding::{Finding, State};
-use super::{Subject, port_name};
+use super::subject::{Subject, port_name};
 
 const WHY_LOSS: &str = "RC repairs a loss only after a timeout or a NAK, at a high price in throughput and tail latency; \
      a network for RoCE loses next to nothing";

@@ -1,10 +1,10 @@
 //! GIDs of active RoCE ports: there must be one of RoCE v2, and it should be routable.
 
-use crate::verbs::GidType;
+use verbs::GidType;
 
 use super::super::entries::{DeviceEntry, PortEntry};
 use super::super::finding::{Finding, State};
-use super::{Subject, port_name};
+use super::subject::{Subject, port_name};
 
 const WHY: &str = "a RoCE port is addressed by its GIDs, which the kernel makes of its interface's IP addresses; \
      both ends must use RoCE v2 ones of one address family";

@@ -1,7 +1,7 @@
 //! Huge pages, which the buffers of a run get by themselves where the kernel gives them.
 
 use super::super::finding::{Finding, State};
-use super::Subject;
+use super::subject::Subject;
 
 const WHY: &str = "an adapter translates addresses page by page and remembers few: buffers in pages of 2 MiB instead of \
      4 KiB need fewer entries, which shows with many QPs and large messages";

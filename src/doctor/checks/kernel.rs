@@ -1,7 +1,13 @@
 //! RDMA in the kernel: the core, drivers of the adapters that are plugged in, and any device at all.
 
 use super::super::finding::{Finding, State};
-use super::{SETUP_RXE, Subject, and};
+use super::subject::Subject;
+use super::words::and;
+
+/// The module and the device that stand in for hardware.
+pub(in super::super) const SETUP_RXE: &str = "with hardware, load its driver; without, the kernel's software device: \
+     `sudo scripts/setup-rxe NETDEV`, which is `modprobe rdma_rxe && rdma link add rxe0 type rxe netdev NETDEV`; \
+     the embedded device needs nothing";
 
 /// Ethernet drivers whose cards do RoCE with a second module.
 const RDMA_MODULES: [(&str, &str); 8] = [

@@ -2,7 +2,7 @@
 
 use super::super::finding::{Finding, State};
 use super::super::machine::Machine;
-use super::{Subject, has_capability};
+use super::subject::Subject;
 
 /// Fewer is too little for a few dozen QPs with messages of 1 MiB.
 const ENOUGH_BYTES: u64 = 64 << 20;
@@ -57,7 +57,7 @@ enum Limit {
 fn limit(machine: &Machine) -> Option<Limit> {
     let limits = machine.text("proc/self/limits")?;
     let soft = soft_limit(&limits)?;
-    let capable = has_capability(machine, CAP_IPC_LOCK);
+    let capable = machine.has_capability(CAP_IPC_LOCK);
     Some(match soft {
         Limit::Bytes(_) if capable => Limit::Privileged,
         other => other,

@@ -13,30 +13,15 @@ mod numa;
 mod pcie;
 mod permissions;
 mod ports;
+mod subject;
 mod udp_port;
 mod versions;
+mod words;
 
-use super::entries::{DeviceEntry, PortEntry};
 use super::finding::Finding;
-use super::inventory::Inventory;
-use super::machine::Machine;
 
-/// The module and the device that stand in for hardware.
-pub(super) const SETUP_RXE: &str = "with hardware, load its driver; without, the kernel's software device: \
-     `sudo scripts/setup-rxe NETDEV`, which is `modprobe rdma_rxe && rdma link add rxe0 type rxe netdev NETDEV`; \
-     the embedded device needs nothing";
-
-/// What the checks need to know.
-pub struct Subject<'a> {
-    /// The machine.
-    pub machine: &'a Machine,
-    /// Its devices.
-    pub inventory: &'a Inventory,
-    /// TCP port of the control connection.
-    pub control_port: u16,
-    /// An embedded device was asked for, so the system's are left out.
-    pub only_embedded: bool,
-}
+pub(super) use kernel::SETUP_RXE;
+pub use subject::Subject;
 
 /// All checks, those first on which others rest.
 pub fn all(subject: &Subject<'_>) -> Vec<Finding> {
@@ -61,67 +46,11 @@ pub fn all(subject: &Subject<'_>) -> Vec<Finding> {
     .collect()
 }
 
-impl Subject<'_> {
-    /// Devices with hardware.
-    fn adapters(&self) -> impl Iterator<Item = &DeviceEntry> {
-        self.inventory.system().filter(|device| !device.software)
-    }
-
-    fn has_adapters(&self) -> bool {
-        self.adapters().next().is_some()
-    }
-
-    fn has_system_devices(&self) -> bool {
-        self.inventory.system().next().is_some()
-    }
-
-    /// Active Ethernet ports of the system's devices.
-    fn active_roce_ports(&self) -> impl Iterator<Item = (&DeviceEntry, &PortEntry)> {
-        self.inventory
-            .system_ports()
-            .filter(|(_, port)| port.is_active() && port.is_ethernet())
-    }
-
-    /// A finding for each of them.
-    fn of_active_roce_ports(&self, judge: fn(&DeviceEntry, &PortEntry) -> Finding) -> Vec<Finding> {
-        self.active_roce_ports()
-            .map(|(device, port)| judge(device, port))
-            .collect()
-    }
-}
-
-/// Whether this process has a capability, by its number (capabilities(7), linux/capability.h).
-fn has_capability(machine: &Machine, number: u32) -> bool {
-    let effective = |status: String| {
-        let line = status
-            .lines()
-            .find_map(|line| line.strip_prefix("CapEff:"))?;
-        u64::from_str_radix(line.trim(), 16).ok()
-    };
-    machine
-        .text("proc/self/status")
-        .and_then(effective)
-        .is_some_and(|set| set >> number & 1 == 1)
-}
-
-/// `mlx5_0:1`: a port as a subject.
-fn port_name(device: &DeviceEntry, port: &PortEntry) -> String {
-    format!("{}:{}", device.name, port.port)
-}
-
-/// `a`, `a and b`, `a, b and c`.
-fn and(words: &[impl AsRef<str>]) -> String {
-    let words: Vec<&str> = words.iter().map(AsRef::as_ref).collect();
-    match words.as_slice() {
-        [] => String::new(),
-        [only] => (*only).to_owned(),
-        [first @ .., last] => format!("{} and {last}", first.join(", ")),
-    }
-}
-
 #[cfg(test)]
 pub(super) mod tests {
+    use super::super::entries::DeviceEntry;
     use super::super::finding::State;
+    use super::super::inventory::Inventory;
     use super::super::machine::made_up::Tree;
     use super::super::sysfs;
     use super::*;
@@ -162,12 +91,6 @@ pub(super) mod tests {
             .iter()
             .map(|finding| (finding.state, finding.label()))
             .collect()
-    }
-
-    #[test]
-    fn lists_read_as_sentences() {
-        assert_eq!(and(&["a", "b", "c"]), "a, b and c");
-        assert_eq!(and(&["a"]), "a");
     }
 
     #[test]

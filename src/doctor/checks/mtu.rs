@@ -2,7 +2,7 @@
 
 use super::super::entries::{DeviceEntry, PortEntry};
 use super::super::finding::{Finding, State};
-use super::{Subject, port_name};
+use super::subject::{Subject, port_name};
 
 /// What a RoCE v2 packet adds to its payload in the interface's eyes: IPv6 40, UDP 8, BTH 12, AtomicETH 28 (the
 /// longest extended header but for XRC's 4), ICRC 4. The kernel reserves the same (`iboe_get_mtu` of

@@ -1,10 +1,10 @@
 //! Adapters' NUMA nodes, and whether this process may run there.
 
-use crate::metrics::cpu::{cores_of_node, format_cpu_list, parse_cpu_list};
+use crate::machine::cpu::{cores_of_node, format_cpu_list, parse_cpu_list};
 
 use super::super::entries::DeviceEntry;
 use super::super::finding::{Finding, State};
-use super::Subject;
+use super::subject::Subject;
 
 const WHY: &str = "a core and memory on another socket than the adapter cost latency and bandwidth; rocebench pins \
      its workers to the adapter's node where it may";

@@ -2,7 +2,7 @@
 
 use super::super::entries::DeviceEntry;
 use super::super::finding::{Finding, State};
-use super::Subject;
+use super::subject::Subject;
 
 const WHY: &str = "all payload crosses the adapter's PCIe link once; a narrow or slow one is the usual reason why \
      a fast adapter stops at half its rate";

@@ -1,7 +1,8 @@
 //! The devices' nodes in `/dev/infiniband`, and whether this user may use them.
 
 use super::super::finding::{Finding, State};
-use super::{Subject, and};
+use super::subject::Subject;
+use super::words::and;
 
 const FOLDER: &str = "dev/infiniband";
 

@@ -2,7 +2,7 @@
 
 use super::super::entries::{DeviceEntry, PortEntry};
 use super::super::finding::{Finding, State};
-use super::{Subject, port_name};
+use super::subject::{Subject, port_name};
 
 const WHY: &str = "a QP can connect only on a port that is ACTIVE, and a RoCE port is when its network \
      interface is up and has a link";

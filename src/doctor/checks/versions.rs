@@ -1,7 +1,7 @@
 //! Versions of what takes part.
 
 use super::super::finding::{Finding, State};
-use super::Subject;
+use super::subject::Subject;
 
 const WHY: &str =
     "most faults of drivers are known faults of old versions; name these in any report";

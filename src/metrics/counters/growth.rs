@@ -2,8 +2,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::known::Kind;
-use super::{Meaning, Reading};
+use super::known::{Kind, Meaning};
+use super::reading::Reading;
 
 /// What counters grew by from a first reading on, over all that were added since.
 #[derive(Clone, Debug)]
@@ -16,7 +16,7 @@ pub struct Growth {
 impl Growth {
     /// Nothing yet, from this reading on.
     pub fn since(first: Reading) -> Growth {
-        let names = first.values.keys().filter(|name| counts(&first, name));
+        let names = first.names().filter(|name| counts(&first, name));
         Growth {
             grown: names.map(|name| (name.clone(), Some(0))).collect(),
             last: first,
@@ -26,11 +26,11 @@ impl Growth {
     /// Adds the growth up to this reading. What wrapped in between counts in full where it wrapped once: readings
     /// must not be further apart than a counter takes for half its range.
     pub fn add(&mut self, now: Reading) {
-        let names: BTreeSet<&String> = now.values.keys().chain(self.grown.keys()).collect();
+        let names: BTreeSet<&String> = now.names().chain(self.grown.keys()).collect();
         let grown = names.into_iter().filter(|name| counts(&now, name));
         let grown = grown.map(|name| {
-            let before = self.last.values.get(name).map(|(_, value)| *value);
-            let after = now.values.get(name).map(|(_, value)| *value);
+            let before = self.last.value(name);
+            let after = now.value(name);
             let step = before
                 .zip(after)
                 .and_then(|(before, after)| step(now.kind(name), before, after));
@@ -92,7 +92,7 @@ fn step(kind: Kind, before: u64, after: u64) -> Option<u64> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::tests::{sysfs, write};
+    use super::super::reading::tests::{sysfs, write};
     use super::*;
 
     /// What a port's counters grew by over readings of these files.

@@ -3,7 +3,8 @@
 //! (`drivers/infiniband`: mlx5/counters.c, bnxt_re/hw_counters.c, irdma/verbs.c, rxe/rxe_hw_counters.c), the core's
 //! sysfs.c, and InfiniBand Architecture Specification Volume 1, 16.1.3.5 (`PortCounters`).
 
-use super::EMBEDDED_DRIVER;
+/// Driver name of the embedded device.
+pub const EMBEDDED_DRIVER: &str = "softroce";
 
 /// What the growth of a counter says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]

@@ -5,7 +5,8 @@ use std::time::Duration;
 
 use crossbeam::channel::{RecvTimeoutError, Sender, bounded};
 
-use super::{Growth, Reading};
+use super::growth::Growth;
+use super::reading::Reading;
 
 /// Between two readings in a window. A counter of 32 bits takes longer for half its range on any device: it would
 /// have to count 10^9 in a second.
@@ -83,7 +84,7 @@ mod tests {
     use std::sync::atomic::{AtomicU64, Ordering};
     use std::time::Instant;
 
-    use super::super::tests::{sysfs, write};
+    use super::super::reading::tests::{sysfs, write};
     use super::*;
 
     const COUNTER: &str = "hw_counters/rx_write_requests";

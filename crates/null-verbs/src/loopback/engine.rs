@@ -8,9 +8,12 @@ use super::fabric::{Cqe, Fabric, Frees, Payload, RecvWr, SendWr};
 use super::memory::{
     LOCAL_WRITE, REMOTE_READ, REMOTE_WRITE, Segment, gather, scatter, total_bytes,
 };
-use super::{RETRY_TIMEOUT, RNR_TIMEOUT};
 use crate::device::MAX_MESSAGE_BYTES;
 
+/// A retransmission's time-out: a peer that does not answer fails a WR after `retry_cnt` of them.
+const RETRY_TIMEOUT: Duration = Duration::from_millis(50);
+/// A retry's time when the receiver is not ready: `rnr_retry` of them, or for ever when it is 7.
+const RNR_TIMEOUT: Duration = Duration::from_millis(1);
 /// PSNs have 24 bits.
 const PSN_MASK: u32 = 0x00ff_ffff;
 /// `rnr_retry` that means for ever.

@@ -32,11 +32,6 @@ pub(crate) use objects::{
 
 use fabric::fabric;
 
-/// A retransmission's time-out: a peer that does not answer fails a WR after `retry_cnt` of them.
-const RETRY_TIMEOUT: Duration = Duration::from_millis(50);
-/// A retry's time when the receiver is not ready: `rnr_retry` of them, or for ever when it is 7.
-const RNR_TIMEOUT: Duration = Duration::from_millis(1);
-
 /// Starts the random delays anew.
 pub fn set_seed(seed: u64) {
     fabric().seed(seed);

@@ -18,12 +18,12 @@ fn keep(_: &mut rdma_sys::ibv_qp_attr) {}
 
 #[test]
 fn a_send_fills_the_peers_receives_in_order() {
-    let rig = Rig::open(LOOPBACK);
-    let cq = rig.cq(16);
-    let [a, b] = rig.pair(cq, keep);
+    let device = OpenDevice::open(LOOPBACK);
+    let cq = device.cq(16);
+    let [a, b] = device.pair(cq, keep);
     let (mut from, mut to) = ([7_u8; 8], [0_u8; 16]);
-    let from = rig.mr(&mut from, 0);
-    let to_sge = rig.mr(&mut to, ALL_ACCESS);
+    let from = device.mr(&mut from, 0);
+    let to_sge = device.mr(&mut to, ALL_ACCESS);
     // The first send finds no receive and waits.
     assert_eq!(post(a, 1, IBV_WR_SEND, SIGNALED, from), 0);
     std::thread::sleep(Duration::from_millis(2));
@@ -53,15 +53,15 @@ fn a_send_fills_the_peers_receives_in_order() {
 
 #[test]
 fn writes_and_reads_move_bytes_and_keep_to_the_region() {
-    let rig = Rig::open(LOOPBACK);
-    let cq = rig.cq(64);
+    let device = OpenDevice::open(LOOPBACK);
+    let cq = device.cq(64);
     let (mut local, mut remote) = ([1_u8, 2, 3, 4], [0_u8; 8]);
-    let here = rig.mr(&mut local, ALL_ACCESS);
-    let mr = rig.mr_pointer(&mut remote, ALL_ACCESS);
+    let here = device.mr(&mut local, ALL_ACCESS);
+    let mr = device.mr_pointer(&mut remote, ALL_ACCESS);
     // SAFETY: just registered.
     let (start, lkey, rkey) = unsafe { ((*mr).addr as u64, (*mr).lkey, (*mr).rkey) };
 
-    let [a, b] = rig.pair(cq, keep);
+    let [a, b] = device.pair(cq, keep);
     assert_eq!(
         post_remote(a, (1, IBV_WR_RDMA_WRITE), here, (start + 4, rkey)),
         0
@@ -75,7 +75,7 @@ fn writes_and_reads_move_bytes_and_keep_to_the_region() {
     let read = wait(cq, 1);
     assert_eq!((read[0].opcode, read[0].byte_len), (IBV_WC_RDMA_READ, 4));
     assert_eq!(local, [0, 0, 1, 2]);
-    let rest = rig.mr(&mut local, 0);
+    let rest = device.mr(&mut local, 0);
     assert_eq!(post_receive(b, 9, rest), 0);
     assert_eq!(
         post_remote(a, (3, IBV_WR_RDMA_WRITE_WITH_IMM), here, (start, rkey)),
@@ -89,7 +89,7 @@ fn writes_and_reads_move_bytes_and_keep_to_the_region() {
     );
 
     // One byte too far, before the start, the local key, a read-only region: each with fresh QPs.
-    let read_only = rig.mr_pointer(&mut remote, 1);
+    let read_only = device.mr_pointer(&mut remote, 1);
     // SAFETY: just registered.
     let read_only = unsafe { (*read_only).rkey };
     for remote in [
@@ -99,7 +99,7 @@ fn writes_and_reads_move_bytes_and_keep_to_the_region() {
         (start, read_only),
     ] {
         for opcode in [IBV_WR_RDMA_WRITE, IBV_WR_RDMA_READ] {
-            let [a, b] = rig.pair(cq, keep);
+            let [a, b] = device.pair(cq, keep);
             assert_eq!(post_receive(b, 20, here), 0);
             assert_eq!(post_remote(a, (4, opcode), here, remote), 0);
             assert_eq!(post(a, 5, IBV_WR_SEND, 0, here), 0);
@@ -110,18 +110,18 @@ fn writes_and_reads_move_bytes_and_keep_to_the_region() {
                 outcome,
                 [(4, IBV_WC_REM_ACCESS_ERR), (5, flushed), (20, flushed)]
             );
-            assert_eq!(rig.event(), Some(3), "IBV_EVENT_QP_ACCESS_ERR");
+            assert_eq!(device.event(), Some(3), "IBV_EVENT_QP_ACCESS_ERR");
         }
     }
 }
 
 #[test]
 fn the_qps_own_access_flags_count_too() {
-    let rig = Rig::open(LOOPBACK);
-    let cq = rig.cq(16);
-    let [a, _] = rig.pair(cq, |attr| attr.qp_access_flags = 1);
+    let device = OpenDevice::open(LOOPBACK);
+    let cq = device.cq(16);
+    let [a, _] = device.pair(cq, |attr| attr.qp_access_flags = 1);
     let mut memory = [0_u8; 8];
-    let mr = rig.mr_pointer(&mut memory, ALL_ACCESS);
+    let mr = device.mr_pointer(&mut memory, ALL_ACCESS);
     // SAFETY: just registered.
     let (start, lkey, rkey) = unsafe { ((*mr).addr as u64, (*mr).lkey, (*mr).rkey) };
     assert_eq!(
@@ -133,11 +133,11 @@ fn the_qps_own_access_flags_count_too() {
 
 #[test]
 fn a_receive_too_small_fails_both_ends() {
-    let rig = Rig::open(LOOPBACK);
-    let cq = rig.cq(16);
-    let [a, b] = rig.pair(cq, keep);
+    let device = OpenDevice::open(LOOPBACK);
+    let cq = device.cq(16);
+    let [a, b] = device.pair(cq, keep);
     let (mut from, mut to) = ([0_u8; 8], [0_u8; 7]);
-    let (from, to) = (rig.mr(&mut from, 0), rig.mr(&mut to, 1));
+    let (from, to) = (device.mr(&mut from, 0), device.mr(&mut to, 1));
     assert_eq!(post_receive(b, 1, to), 0);
     assert_eq!(post(a, 2, IBV_WR_SEND, 0, from), 0);
     let mut outcome = statuses(&wait(cq, 2));
@@ -155,11 +155,11 @@ fn a_receive_too_small_fails_both_ends() {
 
 #[test]
 fn local_keys_are_checked_but_not_for_inline_data() {
-    let rig = Rig::open(LOOPBACK);
-    let cq = rig.cq(16);
-    let [a, b] = rig.pair(cq, keep);
+    let device = OpenDevice::open(LOOPBACK);
+    let cq = device.cq(16);
+    let [a, b] = device.pair(cq, keep);
     let mut to = [0_u8; 8];
-    let receive = rig.mr(&mut to, 1);
+    let receive = device.mr(&mut to, 1);
     assert_eq!(post_receive(b, 1, receive), 0);
     let mut from = [5_u8; 8];
     assert_eq!(post(a, 2, IBV_WR_SEND, SIGNALED | INLINE, sge(&from, 0)), 0);
@@ -177,13 +177,13 @@ fn local_keys_are_checked_but_not_for_inline_data() {
 
 #[test]
 fn states_and_attributes_are_checked() {
-    let rig = Rig::open(LOOPBACK);
-    let cq = rig.cq(16);
-    let [qp, peer] = [rig.qp(cq), rig.qp(cq)];
+    let device = OpenDevice::open(LOOPBACK);
+    let cq = device.cq(16);
+    let [qp, peer] = [device.qp(cq), device.qp(cq)];
     let [init, rtr, rts] = transitions();
     let attr = || attributes(number(peer));
     let mut memory = [0_u8; 8];
-    let memory = rig.mr(&mut memory, 1);
+    let memory = device.mr(&mut memory, 1);
     assert_eq!(post_receive(qp, 1, memory), libc::EINVAL);
     assert_eq!(modify(qp, attr(), rtr), libc::EINVAL);
     let mut other_port = attr();
@@ -208,12 +208,12 @@ fn states_and_attributes_are_checked() {
 
 #[test]
 fn a_queue_slot_is_free_when_its_completion_was_polled() {
-    let rig = Rig::open(LOOPBACK);
+    let device = OpenDevice::open(LOOPBACK);
     set_max_delay(Duration::ZERO);
-    let cq = rig.cq(16);
-    let [a, _] = rig.pair(cq, keep);
+    let cq = device.cq(16);
+    let [a, _] = device.pair(cq, keep);
     let mut memory = [0_u8; 8];
-    let mr = rig.mr_pointer(&mut memory, ALL_ACCESS);
+    let mr = device.mr_pointer(&mut memory, ALL_ACCESS);
     // SAFETY: just registered.
     let (start, lkey, rkey) = unsafe { ((*mr).addr as u64, (*mr).lkey, (*mr).rkey) };
     let mut here = sge(&memory, lkey);
@@ -246,31 +246,31 @@ fn a_queue_slot_is_free_when_its_completion_was_polled() {
 
 #[test]
 fn a_full_cq_loses_completions_and_says_so_once() {
-    let rig = Rig::open(LOOPBACK);
-    let cq = rig.cq(2);
-    let qp = rig.qp(cq);
+    let device = OpenDevice::open(LOOPBACK);
+    let cq = device.cq(2);
+    let qp = device.qp(cq);
     assert_eq!(modify(qp, attributes(1), transitions()[0]), 0);
     let mut memory = [0_u8; 8];
-    let memory = rig.mr(&mut memory, 1);
+    let memory = device.mr(&mut memory, 1);
     for wr_id in 0..4 {
         assert_eq!(post_receive(qp, wr_id, memory), 0);
     }
     assert_eq!(post_receive(qp, 4, memory), libc::ENOMEM);
-    assert_eq!(rig.event(), None);
+    assert_eq!(device.event(), None);
     assert_eq!(modify(qp, attributes(1), (IBV_QPS_ERR, 0)), 0);
     let flushed = [(0, IBV_WC_WR_FLUSH_ERR), (1, IBV_WC_WR_FLUSH_ERR)];
     assert_eq!(statuses(&poll(cq)), flushed);
-    assert_eq!(rig.event(), Some(0), "IBV_EVENT_CQ_ERR");
-    assert_eq!(rig.event(), None);
+    assert_eq!(device.event(), Some(0), "IBV_EVENT_CQ_ERR");
+    assert_eq!(device.event(), None);
 }
 
 #[test]
 fn a_peer_that_is_gone_or_not_ready_ends_the_wait() {
-    let rig = Rig::open(LOOPBACK);
-    let cq = rig.cq(16);
-    let [a, b] = rig.pair(cq, |attr| attr.rnr_retry = 2);
+    let device = OpenDevice::open(LOOPBACK);
+    let cq = device.cq(16);
+    let [a, b] = device.pair(cq, |attr| attr.rnr_retry = 2);
     let mut memory = [0_u8; 8];
-    let memory = rig.mr(&mut memory, 1);
+    let memory = device.mr(&mut memory, 1);
     assert_eq!(post(a, 1, IBV_WR_SEND, 0, memory), 0);
     assert_eq!(statuses(&wait(cq, 1)), [(1, IBV_WC_RNR_RETRY_EXC_ERR)]);
     // SAFETY: both are live, and not used again.
@@ -278,13 +278,13 @@ fn a_peer_that_is_gone_or_not_ready_ends_the_wait() {
         assert_eq!(crate::destroy_cq(cq), libc::EBUSY);
         assert_eq!(crate::destroy_qp(b), 0);
     }
-    let [a, b] = rig.pair(cq, keep);
+    let [a, b] = device.pair(cq, keep);
     // SAFETY: as above.
     assert_eq!(unsafe { crate::destroy_qp(b) }, 0);
     assert_eq!(post(a, 2, IBV_WR_SEND, 0, memory), 0);
     assert_eq!(statuses(&wait(cq, 1)), [(2, IBV_WC_RETRY_EXC_ERR)]);
     // A PSN that the peer does not expect is never answered either.
-    let pair = [rig.qp(cq), rig.qp(cq)];
+    let pair = [device.qp(cq), device.qp(cq)];
     connect(pair[0], number(pair[1]), |attr| attr.sq_psn = 1);
     connect(pair[1], number(pair[0]), |attr| attr.rq_psn = 2);
     assert_eq!(post(pair[0], 3, IBV_WR_SEND, 0, memory), 0);
@@ -293,11 +293,11 @@ fn a_peer_that_is_gone_or_not_ready_ends_the_wait() {
 
 #[test]
 fn hooks_corrupt_and_fail_exactly_one_message() {
-    let rig = Rig::open(LOOPBACK);
-    let cq = rig.cq(16);
-    let [a, b] = rig.pair(cq, keep);
+    let device = OpenDevice::open(LOOPBACK);
+    let cq = device.cq(16);
+    let [a, b] = device.pair(cq, keep);
     let (mut from, mut to) = ([3_u8; 8], [0_u8; 8]);
-    let (from, receive) = (rig.mr(&mut from, 0), rig.mr(&mut to, 1));
+    let (from, receive) = (device.mr(&mut from, 0), device.mr(&mut to, 1));
     corrupt_next_message(Some(number(a)), 5);
     for expected in [!3_u8, 3] {
         assert_eq!(post_receive(b, 1, receive), 0);

@@ -14,13 +14,13 @@ const NULL: usize = 0;
 
 #[test]
 fn signalled_wrs_complete_at_once_and_no_byte_moves() {
-    let rig = Rig::open(NULL);
-    let cq = rig.cq(16);
-    let [qp, peer] = rig.pair(cq, |_| {});
+    let device = OpenDevice::open(NULL);
+    let cq = device.cq(16);
+    let [qp, peer] = device.pair(cq, |_| {});
     let (mut memory, mut target) = ([1_u8; 64], [2_u8; 64]);
     let (here, there) = (
-        rig.mr(&mut memory, ALL_ACCESS),
-        rig.mr(&mut target, ALL_ACCESS),
+        device.mr(&mut memory, ALL_ACCESS),
+        device.mr(&mut target, ALL_ACCESS),
     );
     assert_eq!(post_receive(peer, 9, there), 0);
     assert_eq!(post(qp, 1, IBV_WR_RDMA_WRITE, 0, here), 0);
@@ -47,27 +47,27 @@ fn signalled_wrs_complete_at_once_and_no_byte_moves() {
 
 #[test]
 fn a_full_cq_loses_completions_and_says_so_once() {
-    let rig = Rig::open(NULL);
-    let cq = rig.cq(3);
-    let [qp, _] = rig.pair(cq, |_| {});
+    let device = OpenDevice::open(NULL);
+    let cq = device.cq(3);
+    let [qp, _] = device.pair(cq, |_| {});
     let mut memory = [0_u8; 8];
-    let here = rig.mr(&mut memory, 0);
+    let here = device.mr(&mut memory, 0);
     for wr_id in 0..6 {
         assert_eq!(post(qp, wr_id, IBV_WR_RDMA_WRITE, SIGNALED, here), 0);
     }
     assert_eq!(statuses(&poll(cq)), [(0, 0), (1, 0), (2, 0), (3, 0)]);
-    assert_eq!(rig.event(), Some(0), "IBV_EVENT_CQ_ERR");
-    assert_eq!(rig.event(), None);
+    assert_eq!(device.event(), Some(0), "IBV_EVENT_CQ_ERR");
+    assert_eq!(device.event(), None);
 }
 
 #[test]
 fn receives_complete_where_asked_for() {
-    let rig = Rig::open(NULL);
+    let device = OpenDevice::open(NULL);
     set_receives_complete(true);
-    let cq = rig.cq(4);
-    let [qp, _] = rig.pair(cq, |_| {});
+    let cq = device.cq(4);
+    let [qp, _] = device.pair(cq, |_| {});
     let mut memory = [0_u8; 8];
-    assert_eq!(post_receive(qp, 5, rig.mr(&mut memory, 1)), 0);
+    assert_eq!(post_receive(qp, 5, device.mr(&mut memory, 1)), 0);
     let wcs = poll(cq);
     assert_eq!((wcs[0].wr_id, wcs[0].opcode, wcs[0].byte_len), (5, 128, 8));
 }
@@ -75,12 +75,12 @@ fn receives_complete_where_asked_for() {
 #[test]
 fn threads_share_a_locked_cq() {
     const EACH: u64 = 20_000;
-    let rig = Rig::open(NULL);
+    let device = OpenDevice::open(NULL);
     set_locked(true);
-    let cq = rig.cq(64) as usize;
-    let [qp, _] = rig.pair(cq as *mut _, |_| {}).map(|qp| qp as usize);
+    let cq = device.cq(64) as usize;
+    let [qp, _] = device.pair(cq as *mut _, |_| {}).map(|qp| qp as usize);
     let mut memory = [0_u8; 8];
-    let address = rig.mr(&mut memory, 0).addr;
+    let address = device.mr(&mut memory, 0).addr;
     let sum = std::sync::atomic::AtomicU64::new(0);
     std::thread::scope(|scope| {
         for thread in 0..2 {
@@ -106,31 +106,34 @@ fn threads_share_a_locked_cq() {
     });
     let left: u64 = poll(cq as *mut _).iter().map(|wc| wc.wr_id).sum();
     assert_eq!(sum.into_inner() + left, (0..2 * EACH).sum());
-    assert_eq!(rig.event(), None);
+    assert_eq!(device.event(), None);
 }
 
 #[test]
 fn limits_and_ports_are_told_and_kept() {
-    let rig = Rig::open(NULL);
+    let device = OpenDevice::open(NULL);
     // SAFETY: an open context and structs of integers.
     unsafe {
-        let create = |size| crate::create_cq(rig.context, size, null_mut(), null_mut(), 0);
-        let mut device = std::mem::zeroed();
-        assert_eq!(crate::query_device(rig.context, &raw mut device), 0);
-        assert!(create(device.max_cqe + 1).is_null() && create(0).is_null());
+        let create = |size| crate::create_cq(device.context, size, null_mut(), null_mut(), 0);
+        let mut attributes = std::mem::zeroed();
+        assert_eq!(crate::query_device(device.context, &raw mut attributes), 0);
+        assert!(create(attributes.max_cqe + 1).is_null() && create(0).is_null());
         let mut port = std::mem::zeroed();
         assert_eq!(
-            crate::query_port(rig.context, 2, &raw mut port),
+            crate::query_port(device.context, 2, &raw mut port),
             libc::EINVAL
         );
-        assert_eq!(crate::query_port(rig.context, 1, &raw mut port), 0);
+        assert_eq!(crate::query_port(device.context, 1, &raw mut port), 0);
         assert_eq!((port.state, port.active_mtu, port.link_layer), (4, 5, 2));
         let mut gid = std::mem::zeroed();
         assert_eq!(
-            crate::query_gid_ex(rig.context, 1, 2, &raw mut gid, 0),
+            crate::query_gid_ex(device.context, 1, 2, &raw mut gid, 0),
             libc::ENODATA
         );
-        assert_eq!(crate::query_gid_ex(rig.context, 1, 1, &raw mut gid, 0), 0);
+        assert_eq!(
+            crate::query_gid_ex(device.context, 1, 1, &raw mut gid, 0),
+            0
+        );
         assert_eq!(
             (gid.gid_type, &gid.gid.raw[10..]),
             (2, &[255, 255, 127, 0, 0, 1][..])

@@ -60,9 +60,9 @@ fn set(socket: &UdpSocket, level: i32, option: i32, value: i32) -> io::Result<()
     }
 }
 
-/// What arrives of segments of `segment_bytes`, `train` in a datagram, where one thread sends for so long and
+/// What arrives of segments of `segment_bytes`, `gso_batch` in a datagram, where one thread sends for so long and
 /// another receives. 1 in a datagram: without GSO and GRO.
-pub fn one_way(segment_bytes: usize, train: usize, time: Duration) -> io::Result<Rate> {
+pub fn one_way(segment_bytes: usize, gso_batch: usize, time: Duration) -> io::Result<Rate> {
     let receiver = UdpSocket::bind("127.0.0.1:0")?;
     let sender = UdpSocket::bind("127.0.0.1:0")?;
     sender.connect(receiver.local_addr()?)?;
@@ -70,8 +70,8 @@ pub fn one_way(segment_bytes: usize, train: usize, time: Duration) -> io::Result
     if set(&receiver, libc::SOL_SOCKET, libc::SO_RCVBUFFORCE, 32 << 20).is_err() {
         set(&receiver, libc::SOL_SOCKET, libc::SO_RCVBUF, 8 << 20)?;
     }
-    let train = train.min(DATAGRAM_BYTES / segment_bytes);
-    if train > 1 {
+    let gso_batch = gso_batch.min(DATAGRAM_BYTES / segment_bytes);
+    if gso_batch > 1 {
         set(
             &sender,
             libc::SOL_UDP,
@@ -84,7 +84,7 @@ pub fn one_way(segment_bytes: usize, train: usize, time: Duration) -> io::Result
     thread::scope(|scope| {
         let sending = scope.spawn(|| {
             pin(1);
-            let datagram = vec![7; segment_bytes * train];
+            let datagram = vec![7; segment_bytes * gso_batch];
             while !over.load(Ordering::Relaxed) {
                 sender.send(&datagram)?;
             }

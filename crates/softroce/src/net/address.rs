@@ -90,7 +90,7 @@ pub fn take(address: Option<IpAddr>) -> Result<(Socket, IpAddr, usize), OpenErro
             .set(libc::SOL_UDP, libc::UDP_NO_CHECK6_RX, 1)
             .map_err(refused("take packets without UDP checksums", address))?;
     }
-    // Without it trains come in as single packets, which is slower and not wrong.
+    // Without it GSO batches come in as single packets, which is slower and not wrong.
     let _ = socket.set(libc::SOL_UDP, libc::UDP_GRO, 1);
     Ok((socket, address, usize::try_from(held).unwrap_or(0)))
 }

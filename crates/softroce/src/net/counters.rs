@@ -22,7 +22,7 @@ impl Count {
 #[derive(Debug, Default)]
 #[repr(align(64))]
 pub struct Traffic {
-    /// Datagrams in the sense of a system call: trains.
+    /// Datagrams in the sense of a system call: GSO batches.
     pub datagrams: Count,
     /// Packets.
     pub packets: Count,

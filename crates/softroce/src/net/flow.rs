@@ -2,6 +2,7 @@
 
 use std::net::{IpAddr, SocketAddr};
 
+use super::gso_batch_limits::MAX_GSO_BATCH_PACKETS;
 use super::sockets::SendOptions;
 use crate::wire::{IcrcAddresses, IcrcSeed, UDP_PORT};
 
@@ -19,7 +20,7 @@ pub struct Flow {
     pub(super) source_port: u16,
     pub(super) traffic_class: u8,
     pub(super) hop_limit: u8,
-    /// Packets that a train to it may have, as far as the faults allow trains.
+    /// Packets that a GSO batch to it may have, as far as the faults allow GSO batches.
     pub(super) max_packets: usize,
 }
 
@@ -35,7 +36,7 @@ impl Flow {
             source_port: port,
             traffic_class: 0,
             hop_limit: 0,
-            max_packets: super::MAX_TRAIN_PACKETS,
+            max_packets: MAX_GSO_BATCH_PACKETS,
         }
     }
 

@@ -1,6 +1,6 @@
 //! The IPv4 identification of a packet received. The invariant CRC covers it and a UDP socket does not show it.
 //!
-//! Our own packets are numbered by their place in the train, so that place is tried first. If it is not the
+//! Our own packets are numbered by their place in the GSO batch, so that place is tried first. If it is not the
 //! place, the CRC tells: it is linear, so the difference between the CRC in the packet and that for another
 //! identification is the flipped bits of the identification, moved to the CRC's end by a power of x modulo the
 //! polynomial. Multiplied by the inverse of that power, the difference gives the flipped bits back, if and only
@@ -10,7 +10,7 @@
 //! identifications. With any identification allowed, one of 2^16 damaged packets would be taken, where a CRC of
 //! known headers takes one of 2^32. So what is allowed depends on the sender:
 //! - `Unknown`, at first: any. The first packet tells what kind of sender it is.
-//! - `Indexed`: numbers packets of a train, as Linux does for UDP sockets: below 64. One of 2^26 damaged packets.
+//! - `Indexed`: numbers packets of a GSO batch, as Linux does for UDP sockets: below 64. One of 2^26 damaged packets.
 //! - `Counter`: counts packets (the kernel's Soft-RoCE, most adapters): any. One of 2^16 damaged packets; UDP's
 //!   checksum, where it is used, and Ethernet's CRC stand before.
 //!
@@ -20,7 +20,7 @@
 
 use std::net::IpAddr;
 
-use super::MAX_TRAIN_PACKETS;
+use super::gso_batch_limits::MAX_GSO_BATCH_PACKETS;
 use crate::wire::POLYNOMIAL;
 
 /// Steps that a counter makes from one packet to the next of ours at most.
@@ -116,7 +116,7 @@ impl Identification {
 
 impl Sender {
     fn takes(&mut self, identification: u16) -> bool {
-        let indexed = usize::from(identification) < MAX_TRAIN_PACKETS;
+        let indexed = usize::from(identification) < MAX_GSO_BATCH_PACKETS;
         match self.habit {
             Habit::Unknown if indexed => self.habit = Habit::Indexed,
             Habit::Unknown => self.habit = Habit::Counter,

@@ -6,12 +6,13 @@ mod address;
 mod counters;
 mod faults;
 mod flow;
+mod gso_batch;
+mod gso_batch_limits;
 mod identification;
 mod impairment;
 mod receiver;
 mod sockets;
 mod tap;
-mod train;
 mod transmitter;
 mod wakeup;
 
@@ -28,27 +29,13 @@ pub use address::{OpenError, os_error};
 pub use counters::{Count, Counters, FaultCounts, Traffic};
 pub use faults::{Direction, Faults, FaultsError};
 pub use flow::Flow;
-pub use receiver::Receiver;
+pub use gso_batch::GsoBatch;
+pub use gso_batch_limits::{MAX_GSO_BATCH_BYTES, MAX_GSO_BATCH_PACKETS};
+pub use receiver::{Arrival, Receiver};
 pub use sockets::now_ns;
 pub use tap::{Passed, Tap};
-pub use train::Train;
 pub use transmitter::Transmitter;
 pub use wakeup::{Kick, block_signals, prefer_short_turns};
-
-/// Packets of a train at most: what Linux segments of one datagram (UDP_MAX_SEGMENTS of its older versions).
-pub const MAX_TRAIN_PACKETS: usize = 64;
-
-/// Bytes of a train at most: those of an IPv4 datagram without its headers.
-pub const MAX_TRAIN_BYTES: usize = 65_507;
-
-/// A packet that came in, its invariant CRC right.
-#[derive(Clone, Copy, Debug)]
-pub struct Arrival<'a> {
-    /// Who sent it.
-    pub source: IpAddr,
-    /// From the base transport header to the end of the padding: without the CRC.
-    pub bytes: &'a [u8],
-}
 
 /// Both halves of an address.
 pub struct Port {

@@ -1,10 +1,9 @@
-//! Receiving: many datagrams a system call, each cut into the packets of its train, their invariant CRCs checked.
+//! Receiving: many datagrams a system call, each cut into the packets of its GSO batch, their invariant CRCs checked.
 
 use std::net::{IpAddr, SocketAddr};
 use std::os::fd::RawFd;
 use std::sync::Arc;
 
-use super::Arrival;
 use super::counters::Counters;
 use super::flow::icrc_addresses;
 use super::identification::Identification;
@@ -17,6 +16,15 @@ use crate::wire::{Bth, ICRC_BYTES, IcrcSeed};
 const SHORTEST: usize = Bth::BYTES + ICRC_BYTES;
 /// Packets after which no more are asked for in one call.
 const ENOUGH: usize = 256;
+
+/// A packet that came in, its invariant CRC right.
+#[derive(Clone, Copy, Debug)]
+pub struct Arrival<'a> {
+    /// Who sent it.
+    pub source: IpAddr,
+    /// From the base transport header to the end of the padding: without the CRC.
+    pub bytes: &'a [u8],
+}
 
 /// The receiving half of an address.
 pub struct Receiver {
@@ -31,7 +39,7 @@ pub struct Receiver {
     tap: Arc<Tap>,
 }
 
-/// Who sent a packet, and its place in its train.
+/// Who sent a packet, and its place in its GSO batch.
 type Origin = (SocketAddr, usize);
 
 impl Receiver {

@@ -253,7 +253,7 @@ struct Slot {
     segment_bytes: usize,
 }
 
-/// A datagram received: a train's packets one after another.
+/// A datagram received: a GSO batch's packets one after another.
 pub struct Datagram<'a> {
     /// Who sent it.
     pub source: SocketAddr,

@@ -1,5 +1,5 @@
 //! A record of the packets that pass, for whoever wants to look at them. While nobody does, it costs a load and a
-//! branch for each train.
+//! branch for each GSO batch.
 
 use std::net::IpAddr;
 use std::sync::atomic::{AtomicBool, Ordering};

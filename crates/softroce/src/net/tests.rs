@@ -44,26 +44,26 @@ pub fn whole((headers, pieces): &Parts) -> Vec<u8> {
     all
 }
 
-/// Sends them, in as few trains as they take.
+/// Sends them, in as few GSO batches as they take.
 pub fn send(transmitter: &Transmitter, flow: &Flow, packets: &[Parts]) -> usize {
-    let mut train = Train::new();
-    train.begin(flow);
-    let mut trains = 0;
+    let mut gso_batch = GsoBatch::new();
+    gso_batch.begin(flow);
+    let mut gso_batches = 0;
     for (headers, pieces) in packets {
         let bytes = pieces.iter().map(Vec::len).sum();
-        if !train.takes(headers.len(), bytes) {
-            assert!(train.packets() > 0);
-            transmitter.send(&mut train);
-            trains += 1;
+        if !gso_batch.takes(headers.len(), bytes) {
+            assert!(gso_batch.packets() > 0);
+            transmitter.send(&mut gso_batch);
+            gso_batches += 1;
         }
-        assert!(train.takes(headers.len(), bytes));
-        let before = train.packets();
-        // SAFETY: the packets outlive the train.
-        unsafe { train.push(headers, pieces.iter().map(|it| (it.as_ptr(), it.len()))) };
-        assert_eq!(train.packets(), before + 1);
+        assert!(gso_batch.takes(headers.len(), bytes));
+        let before = gso_batch.packets();
+        // SAFETY: the packets outlive the GSO batch.
+        unsafe { gso_batch.push(headers, pieces.iter().map(|it| (it.as_ptr(), it.len()))) };
+        assert_eq!(gso_batch.packets(), before + 1);
     }
-    transmitter.send(&mut train);
-    trains + 1
+    transmitter.send(&mut gso_batch);
+    gso_batches + 1
 }
 
 #[test]
@@ -95,7 +95,7 @@ fn an_open_tap_sees_each_packet_of_a_train_both_ways() {
 }
 
 #[test]
-fn trains_of_all_shapes_arrive_whole() {
+fn gso_batches_of_all_shapes_arrive_whole() {
     for address in [None, Some(IpAddr::V6(Ipv6Addr::LOCALHOST))] {
         let mut port = open(address, &Faults::default()).unwrap();
         let flow = port.transmitter.flow(port.address, 7, 0, 0);
@@ -120,10 +120,10 @@ fn trains_of_all_shapes_arrive_whole() {
                     .map(|at| parts(header_bytes, shape, at))
                     .collect();
                 packets.push(parts(header_bytes, &[bytes / 2], 99));
-                let trains = send(&port.transmitter, &flow, &packets);
+                let gso_batches = send(&port.transmitter, &flow, &packets);
                 let fit =
-                    (MAX_TRAIN_BYTES / (header_bytes + bytes.next_multiple_of(4) + 4)).min(64);
-                assert!(trains <= packets.len().div_ceil(fit) + 1);
+                    (MAX_GSO_BATCH_BYTES / (header_bytes + bytes.next_multiple_of(4) + 4)).min(64);
+                assert!(gso_batches <= packets.len().div_ceil(fit) + 1);
                 let expected: Vec<Vec<u8>> = packets.iter().map(whole).collect();
                 assert!(
                     collect(&mut port, packets.len()) == expected,
@@ -133,7 +133,10 @@ fn trains_of_all_shapes_arrive_whole() {
         }
         assert_eq!(port.counters.bad_icrc.get(), 0);
         assert_eq!(port.counters.send_errors.get(), 0);
-        assert_eq!(port.transmitter.max_train_packets(), MAX_TRAIN_PACKETS);
+        assert_eq!(
+            port.transmitter.max_gso_batch_packets(),
+            MAX_GSO_BATCH_PACKETS
+        );
     }
 }
 
@@ -141,14 +144,18 @@ fn trains_of_all_shapes_arrive_whole() {
 fn a_train_ends_with_a_shorter_packet() {
     let port = loopback_port();
     let flow = port.transmitter.flow(port.address, 1, 0, 0);
-    let mut train = Train::new();
-    assert!(!train.takes(12, 0));
-    train.begin(&flow);
+    let mut gso_batch = GsoBatch::new();
+    assert!(!gso_batch.takes(12, 0));
+    gso_batch.begin(&flow);
     let bytes = [5_u8; 128];
-    // SAFETY: the bytes outlive the train.
+    // SAFETY: the bytes outlive the GSO batch.
     let mut push = |count| unsafe {
-        train.push(&[0; 12], [(bytes.as_ptr(), count)].into_iter());
-        (train.takes(12, 64), train.takes(12, 65), train.packets())
+        gso_batch.push(&[0; 12], [(bytes.as_ptr(), count)].into_iter());
+        (
+            gso_batch.takes(12, 64),
+            gso_batch.takes(12, 65),
+            gso_batch.packets(),
+        )
     };
     assert_eq!(push(64), (true, false, 1));
     assert_eq!(push(63), (true, false, 2));
@@ -202,7 +209,10 @@ fn a_destination_of_another_family_is_a_loss_and_no_more() {
     send(&port.transmitter, &flow, &[parts(12, &[800], 0)]);
     assert_eq!(port.counters.sent.packets.get(), 0);
     assert_eq!(port.counters.send_errors.get(), 2);
-    assert_eq!(port.transmitter.max_train_packets(), MAX_TRAIN_PACKETS);
+    assert_eq!(
+        port.transmitter.max_gso_batch_packets(),
+        MAX_GSO_BATCH_PACKETS
+    );
 }
 
 /// A packet as another implementation sends it: one datagram, its CRC for the identification.
@@ -243,7 +253,7 @@ fn foreign_identifications_are_taken_and_damage_is_not() {
     let other = UdpSocket::bind((Ipv4Addr::new(127, 77, 0, 2), 0)).unwrap();
     foreign(&other, &port, 0, &packet(0), 0);
     foreign(&other, &port, 0, &packet(1), 0x10);
-    // Refused, because this sender numbers the packets of trains, until it is seen to count.
+    // Refused, because this sender numbers the packets of GSO batches, until it is seen to count.
     foreign(&other, &port, 5000, &packet(2), 0);
     foreign(&other, &port, 3, &packet(3), 0);
     foreign(&other, &port, 5001, &packet(4), 0);
@@ -290,7 +300,7 @@ fn through_itself(port: &mut Port, packets: usize) -> (Vec<Vec<u8>>, Duration) {
 #[test]
 fn faulty_packets_go_one_by_one() {
     let outwards = faulty_port("tx.drop=1%");
-    assert_eq!(outwards.transmitter.max_train_packets(), 1);
+    assert_eq!(outwards.transmitter.max_gso_batch_packets(), 1);
     let flow = outwards.transmitter.flow(outwards.address, 3, 0, 0);
     assert_eq!(
         send(
@@ -301,7 +311,10 @@ fn faulty_packets_go_one_by_one() {
         2
     );
     let inwards = faulty_port("rx.drop=1%");
-    assert_eq!(inwards.transmitter.max_train_packets(), MAX_TRAIN_PACKETS);
+    assert_eq!(
+        inwards.transmitter.max_gso_batch_packets(),
+        MAX_GSO_BATCH_PACKETS
+    );
 }
 
 #[test]

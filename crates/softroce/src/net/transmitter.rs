@@ -1,18 +1,18 @@
-//! Sending: the pool of sockets, which one a flow takes, and what becomes of a train that the kernel refuses.
-//! With faults a train is one packet, copied, and leaves when the faulty link lets it.
+//! Sending: the pool of sockets, which one a flow takes, and what becomes of a GSO batch that the kernel refuses.
+//! With faults a GSO batch is one packet, copied, and leaves when the faulty link lets it.
 
 use std::io;
 use std::net::IpAddr;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use super::MAX_TRAIN_PACKETS;
 use super::counters::Counters;
 use super::flow::Flow;
+use super::gso_batch::GsoBatch;
+use super::gso_batch_limits::MAX_GSO_BATCH_PACKETS;
 use super::impairment::{Impairment, Transit};
 use super::sockets::{Socket, now_ns};
 use super::tap::Tap;
-use super::train::Train;
 
 /// How long a send may wait for room in the socket, in milliseconds.
 const PATIENCE_MS: i32 = 1;
@@ -21,8 +21,8 @@ const PATIENCE_MS: i32 = 1;
 pub struct Transmitter {
     address: IpAddr,
     sockets: Vec<(Socket, u16)>,
-    /// The system does not cut trains into packets.
-    no_trains: AtomicBool,
+    /// The system does not cut GSO batches into packets.
+    no_gso_batches: AtomicBool,
     faults: Option<Box<Mutex<Impairment<Flow>>>>,
     counters: Arc<Counters>,
     tap: Arc<Tap>,
@@ -39,7 +39,7 @@ impl Transmitter {
         Transmitter {
             address,
             sockets,
-            no_trains: AtomicBool::new(false),
+            no_gso_batches: AtomicBool::new(false),
             faults: faults.map(|link| Box::new(Mutex::new(link))),
             counters,
             tap,
@@ -64,38 +64,38 @@ impl Transmitter {
             max_packets: if self.faults.is_some() {
                 1
             } else {
-                MAX_TRAIN_PACKETS
+                MAX_GSO_BATCH_PACKETS
             },
             ..Flow::new(self.address, destination, socket, port)
         }
     }
 
-    /// Packets that a train may have: 1 where the system or the faults allow no trains.
-    pub fn max_train_packets(&self) -> usize {
-        match self.faults.is_some() || self.no_trains.load(Ordering::Relaxed) {
+    /// Packets that a GSO batch may have: 1 where the system or the faults allow no GSO batches.
+    pub fn max_gso_batch_packets(&self) -> usize {
+        match self.faults.is_some() || self.no_gso_batches.load(Ordering::Relaxed) {
             true => 1,
-            false => MAX_TRAIN_PACKETS,
+            false => MAX_GSO_BATCH_PACKETS,
         }
     }
 
-    /// Sends it, whole or not at all, and empties it; a train that cannot be sent counts as lost. Never blocks
+    /// Sends it, whole or not at all, and empties it; a GSO batch that cannot be sent counts as lost. Never blocks
     /// for long.
-    pub fn send(&self, train: &mut Train) {
-        if let (Some(tap), Some(flow)) = (self.tap.recording(), train.flow()) {
-            tap.sent(flow.destination.ip(), train.copied_packets());
+    pub fn send(&self, gso_batch: &mut GsoBatch) {
+        if let (Some(tap), Some(flow)) = (self.tap.recording(), gso_batch.flow()) {
+            tap.sent(flow.destination.ip(), gso_batch.copied_packets());
         }
         match &self.faults {
-            _ if train.packets() == 0 => {}
+            _ if gso_batch.packets() == 0 => {}
             None => self.account(
-                train.packets(),
-                train.bytes(),
-                train
+                gso_batch.packets(),
+                gso_batch.bytes(),
+                gso_batch
                     .flow()
-                    .map(|flow| self.with_room(flow, |socket| train.send_on(socket, flow))),
+                    .map(|flow| self.with_room(flow, |socket| gso_batch.send_on(socket, flow))),
             ),
-            Some(link) => self.enter(link, train),
+            Some(link) => self.enter(link, gso_batch),
         }
-        train.clear();
+        gso_batch.clear();
     }
 
     /// Tries it on the flow's socket, and once more if that has no room.
@@ -123,20 +123,20 @@ impl Transmitter {
                 self.counters.send_errors.add(packets as u64);
                 let refused = [libc::EIO, libc::EINVAL, libc::EOPNOTSUPP];
                 if packets > 1 && error.raw_os_error().is_some_and(|it| refused.contains(&it)) {
-                    self.no_trains.store(true, Ordering::Relaxed);
+                    self.no_gso_batches.store(true, Ordering::Relaxed);
                 }
             }
             None => self.counters.send_errors.add(packets as u64),
         }
     }
 
-    fn enter(&self, link: &Mutex<Impairment<Flow>>, train: &Train) {
-        let Some(flow) = train.flow() else {
+    fn enter(&self, link: &Mutex<Impairment<Flow>>, gso_batch: &GsoBatch) {
+        let Some(flow) = gso_batch.flow() else {
             return;
         };
         let packet = Transit {
             context: flow.clone(),
-            bytes: train.copied(),
+            bytes: gso_batch.copied(),
         };
         let mut link = link.lock().unwrap_or_else(PoisonError::into_inner);
         link.enter(now_ns(), packet, &self.counters.transmit_faults);

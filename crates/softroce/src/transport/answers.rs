@@ -4,28 +4,30 @@
 use std::net::IpAddr;
 use std::sync::atomic::Ordering;
 
+use super::completion::Status;
 use super::copy;
-use super::core::Statistics;
-use super::qp::Scene;
+use super::qp_attributes::State;
+use super::request::Operation;
 use super::request_packets::read_part_packets;
 use super::requester::Requester;
 use super::send_queue::Bytes;
-use super::{Operation, State, Status};
+use super::statistics::Statistics;
+use super::work::QpWork;
 use crate::wire::{Aeth, NakCode, Opcode, Packet, Psn, Syndrome};
 
-/// Trains sent again at once when packets were lost.
-const AGAIN_TRAINS: usize = 2;
+/// GsoBatches sent again at once when packets were lost.
+const AGAIN_GSO_BATCHES: usize = 2;
 /// An RNR retry count that never ends.
 const FOR_EVER: u8 = 7;
 
 impl Requester {
     /// An answer arrived.
-    pub(super) fn take(&mut self, scene: Scene<'_>, packet: &Packet<'_>, source: IpAddr) {
+    pub(super) fn take(&mut self, work: QpWork<'_>, packet: &Packet<'_>, source: IpAddr) {
         let from_peer = self
             .path
             .as_ref()
             .is_some_and(|path| path.address == source);
-        if !from_peer || !matches!(scene.qp.state(), State::Rts | State::Sqd) {
+        if !from_peer || !matches!(work.qp.state(), State::Rts | State::Sqd) {
             return;
         }
         // Only what was sent can be answered.
@@ -34,27 +36,27 @@ impl Requester {
             return;
         }
         match (packet.opcode, packet.extended.aeth) {
-            (Opcode::Acknowledge, Some(aeth)) => self.take_acknowledgement(scene, packet.psn, aeth),
+            (Opcode::Acknowledge, Some(aeth)) => self.take_acknowledgement(work, packet.psn, aeth),
             (Opcode::AtomicAcknowledge, _) => {
                 let answer = packet.extended.atomic_answer.unwrap_or_default();
-                self.take_data(scene, packet.psn, &answer.to_ne_bytes(), true);
+                self.take_data(work, packet.psn, &answer.to_ne_bytes(), true);
             }
-            _ => self.take_data(scene, packet.psn, packet.payload, false),
+            _ => self.take_data(work, packet.psn, packet.payload, false),
         }
     }
 
-    fn take_acknowledgement(&mut self, scene: Scene<'_>, psn: Psn, aeth: Aeth) {
+    fn take_acknowledgement(&mut self, work: QpWork<'_>, psn: Psn, aeth: Aeth) {
         match aeth.syndrome {
             Syndrome::Ack { .. } => {
-                if !self.acknowledge(scene, psn.plus(1)) {
-                    self.lose(scene);
+                if !self.acknowledge(work, psn.plus(1)) {
+                    self.lose(work);
                 }
             }
-            Syndrome::Nak(code) => self.take_refusal(scene, psn, code),
+            Syndrome::Nak(code) => self.take_refusal(work, psn, code),
             Syndrome::RnrNak { timer } => {
-                self.acknowledge(scene, psn);
+                self.acknowledge(work, psn);
                 if psn == self.unacked && !self.pauses {
-                    self.take_not_ready(scene, timer);
+                    self.take_not_ready(work, timer);
                 }
             }
             Syndrome::Reserved(_) => {}
@@ -62,7 +64,7 @@ impl Requester {
     }
 
     /// All before `end` arrived. `false` if that includes data that should have come and did not.
-    fn acknowledge(&mut self, scene: Scene<'_>, end: Psn) -> bool {
+    fn acknowledge(&mut self, work: QpWork<'_>, end: Psn) -> bool {
         let before = self.unacked;
         let mut whole = true;
         while self.unacked.distance_from(end) < 0 {
@@ -83,19 +85,19 @@ impl Requester {
                 break;
             }
             self.unacked = after;
-            self.complete_head(scene.qp);
-            if scene.qp.state() == State::Err {
+            self.complete_head(work.qp);
+            if work.qp.state() == State::Err {
                 return true;
             }
         }
         if self.unacked != before {
-            self.advanced(scene);
+            self.advanced(work);
         }
         whole
     }
 
     /// Bookkeeping after `unacked` moved on.
-    fn advanced(&mut self, scene: Scene<'_>) {
+    fn advanced(&mut self, work: QpWork<'_>) {
         self.renew_retries();
         self.went_back_to = None;
         self.pauses = false;
@@ -107,28 +109,28 @@ impl Requester {
             self.sent_packets = self.sent_packets.max(answered);
         }
         let peer = self.peer();
-        while let Some(train) = self.trains.front()
-            && train.end.distance_from(self.unacked) <= 0
+        while let Some(gso_batch) = self.gso_batches.front()
+            && gso_batch.end.distance_from(self.unacked) <= 0
         {
             if let Some(peer) = &peer {
-                peer.credit(train.charge_bytes);
+                peer.credit(gso_batch.charge_bytes);
             }
-            self.trains.pop_front();
+            self.gso_batches.pop_front();
         }
-        self.break_if_failed(scene.qp);
-        self.tell_if_drained(scene.qp);
-        if scene.qp.state() != State::Err {
-            self.watch(scene);
+        self.break_if_failed(work.qp);
+        self.tell_if_drained(work.qp);
+        if work.qp.state() != State::Err {
+            self.watch(work);
         }
     }
 
     /// Data for the oldest request: a packet of a READ's response, or an atomic's result.
-    fn take_data(&mut self, scene: Scene<'_>, psn: Psn, bytes: &[u8], atomic: bool) {
+    fn take_data(&mut self, work: QpWork<'_>, psn: Psn, bytes: &[u8], atomic: bool) {
         // It acknowledges all that was asked before it.
-        let whole = self.acknowledge(scene, psn);
+        let whole = self.acknowledge(work, psn);
         match psn.distance_from(self.unacked) {
             0 if whole => {}
-            1.. => return self.lose(scene),
+            1.. => return self.lose(work),
             _ => return,
         }
         let head = self.queue.head;
@@ -159,10 +161,10 @@ impl Requester {
             return;
         }
         if let Bytes::Registered(sges) = self.queue.bytes(head) {
-            let memories = &scene.tables.memories;
-            let put = copy::scatter(memories, scene.qp.pd, sges, offset.into(), bytes);
+            let memories = &work.tables.memories;
+            let put = copy::scatter(memories, work.qp.pd, sges, offset.into(), bytes);
             if put.is_err() {
-                self.break_at_head(scene.qp, Status::LocalProtectionError);
+                self.break_at_head(work.qp, Status::LocalProtectionError);
                 return;
             }
         }
@@ -172,24 +174,24 @@ impl Requester {
             self.fetches = self.fetches.saturating_sub(1);
         }
         if last {
-            self.complete_head(scene.qp);
+            self.complete_head(work.qp);
         }
-        if scene.qp.state() != State::Err {
-            self.advanced(scene);
+        if work.qp.state() != State::Err {
+            self.advanced(work);
         }
     }
 
-    fn take_refusal(&mut self, scene: Scene<'_>, psn: Psn, code: NakCode) {
+    fn take_refusal(&mut self, work: QpWork<'_>, psn: Psn, code: NakCode) {
         // It acknowledges what came before the refused packet.
-        let whole = self.acknowledge(scene, psn);
+        let whole = self.acknowledge(work, psn);
         if code == NakCode::PsnSequenceError || !whole {
             // An old one changes nothing.
             if psn.distance_from(self.unacked) >= 0 {
-                self.lose(scene);
+                self.lose(work);
             }
             return;
         }
-        if psn.distance_from(self.unacked) < 0 || scene.qp.state() == State::Err {
+        if psn.distance_from(self.unacked) < 0 || work.qp.state() == State::Err {
             return;
         }
         let status = match code {
@@ -197,52 +199,52 @@ impl Requester {
             NakCode::RemoteOperationalError => Status::RemoteOperationError,
             _ => Status::RemoteInvalidRequestError,
         };
-        self.break_at_head(scene.qp, status);
+        self.break_at_head(work.qp, status);
     }
 
-    fn take_not_ready(&mut self, scene: Scene<'_>, timer: u8) {
+    fn take_not_ready(&mut self, work: QpWork<'_>, timer: u8) {
         if self.rnr_retries_left == 0 {
-            self.break_at_head(scene.qp, Status::RnrRetryExceededError);
+            self.break_at_head(work.qp, Status::RnrRetryExceededError);
             return;
         }
         if self.rnr_retries_left != FOR_EVER {
             self.rnr_retries_left -= 1;
         }
         self.go_back();
-        self.pause(scene, rnr_pause_ns(timer));
+        self.pause(work, rnr_pause_ns(timer));
     }
 
     /// Packets were lost: sends again from the oldest that was not answered, once for each such.
-    fn lose(&mut self, scene: Scene<'_>) {
+    fn lose(&mut self, work: QpWork<'_>) {
         if self.pauses || self.went_back_to == Some(self.unacked) {
             return;
         }
-        if scene.qp.state() == State::Err || self.unacked == self.position() {
+        if work.qp.state() == State::Err || self.unacked == self.position() {
             return;
         }
         self.went_back_to = Some(self.unacked);
-        Statistics::count(&scene.core.statistics.go_backs);
+        Statistics::count(&work.core.statistics.go_backs);
         if let Some(peer) = self.peer() {
             peer.shrink();
         }
         self.go_back();
-        self.transmit_in_turn(scene, AGAIN_TRAINS);
-        self.watch(scene);
+        self.transmit_in_turn(work, AGAIN_GSO_BATCHES);
+        self.watch(work);
     }
 
     /// The timer went off.
-    pub(super) fn wake(&mut self, scene: Scene<'_>, now_ns: u64) {
-        let due = scene.qp.timer_ns.load(Ordering::Relaxed);
-        if due > now_ns || !matches!(scene.qp.state(), State::Rts | State::Sqd) {
+    pub(super) fn wake(&mut self, work: QpWork<'_>, now_ns: u64) {
+        let due = work.qp.timer_ns.load(Ordering::Relaxed);
+        if due > now_ns || !matches!(work.qp.state(), State::Rts | State::Sqd) {
             return;
         }
-        scene.qp.timer_ns.store(u64::MAX, Ordering::Relaxed);
+        work.qp.timer_ns.store(u64::MAX, Ordering::Relaxed);
         if self.pauses {
             self.pauses = false;
         } else {
-            Statistics::count(&scene.core.statistics.timeouts);
+            Statistics::count(&work.core.statistics.timeouts);
             if self.retries_left == 0 {
-                self.break_at_head(scene.qp, Status::RetryExceededError);
+                self.break_at_head(work.qp, Status::RetryExceededError);
                 return;
             }
             self.retries_left -= 1;
@@ -251,8 +253,8 @@ impl Requester {
             }
             self.go_back();
         }
-        self.transmit_in_turn(scene, AGAIN_TRAINS);
-        self.watch(scene);
+        self.transmit_in_turn(work, AGAIN_GSO_BATCHES);
+        self.watch(work);
     }
 }
 

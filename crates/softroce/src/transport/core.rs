@@ -8,22 +8,23 @@
 use std::collections::HashMap;
 use std::io;
 use std::net::IpAddr;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{
     Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard, TryLockError,
 };
 
-use super::Qp;
-use super::engine::Attention;
-use super::memory::Memories;
+use super::attention::Attention;
 use super::peer::Peer;
-use crate::net::{self, Flow, Receiver, Train, Transmitter};
+use super::statistics::Statistics;
+use super::tables::Tables;
+use crate::net::{self, Flow, GsoBatch, Receiver, Transmitter};
 
 /// An open device.
 pub(super) struct Core {
     pub(super) address: IpAddr,
     pub(super) transmitter: Transmitter,
-    pub(super) attention: Attention,
+    /// CQs have it too.
+    pub(super) attention: Arc<Attention>,
     pub(super) statistics: Statistics,
     receive_buffer_bytes: usize,
     net_counters: Arc<net::Counters>,
@@ -46,87 +47,9 @@ pub(super) struct Inbound {
     pub(super) answered: Vec<u32>,
 }
 
-/// QPs and memory by number and key.
-#[derive(Default)]
-pub(super) struct Tables {
-    pub(super) memories: Memories,
-    qps: Vec<Option<Arc<Qp>>>,
-    free: std::collections::VecDeque<u32>,
-}
-
-/// Events of the protocol, counted.
-#[derive(Default)]
-#[allow(missing_docs)]
-pub(super) struct Statistics {
-    pub(super) unknown_qp: AtomicU64,
-    pub(super) unparsed: AtomicU64,
-    pub(super) acks_sent: AtomicU64,
-    pub(super) naks_sent: AtomicU64,
-    pub(super) rnr_naks_sent: AtomicU64,
-    pub(super) duplicate_requests: AtomicU64,
-    pub(super) out_of_sequence: AtomicU64,
-    pub(super) timeouts: AtomicU64,
-    pub(super) go_backs: AtomicU64,
-    pub(super) dropped_datagrams: AtomicU64,
-}
-
-impl Statistics {
-    pub(super) fn count(counter: &AtomicU64) {
-        counter.fetch_add(1, Ordering::Relaxed);
-    }
-}
-
-/// QP numbers 0 and 1 are reserved, and small ones look like mistakes.
-const FIRST_QPN: u32 = 0x11;
-const QPN_PLACE_BITS: u32 = 16;
-/// Most QPs of a device.
-pub const MAX_QPS: usize = (1 << QPN_PLACE_BITS) - FIRST_QPN as usize;
-
-impl Tables {
-    /// The QP of this number.
-    pub(super) fn qp(&self, number: u32) -> Option<&Arc<Qp>> {
-        let place = (number & ((1 << QPN_PLACE_BITS) - 1)).checked_sub(FIRST_QPN)?;
-        let qp = self.qps.get(place as usize)?.as_ref()?;
-        (qp.number() == number).then_some(qp)
-    }
-
-    /// Every QP.
-    pub(super) fn qps(&self) -> impl Iterator<Item = &Arc<Qp>> {
-        self.qps.iter().flatten()
-    }
-
-    /// Takes in the QP that `make` makes of a number; `None` if there are no more.
-    pub(super) fn insert(&mut self, make: impl FnOnce(u32) -> Arc<Qp>) -> Option<Arc<Qp>> {
-        let fresh = self.qps.len() as u32;
-        // Places are used again late, so that packets of an old QP do not meet a new one.
-        let number = if (fresh as usize) < MAX_QPS && self.free.len() < 1024 {
-            self.qps.push(None);
-            u32::from(fastrand::u8(..)) << QPN_PLACE_BITS | (fresh + FIRST_QPN)
-        } else {
-            self.free.pop_front()?.wrapping_add(1 << QPN_PLACE_BITS) & 0x00ff_ffff
-        };
-        let qp = make(number);
-        let place = (number & ((1 << QPN_PLACE_BITS) - 1)) - FIRST_QPN;
-        *self.qps.get_mut(place as usize)? = Some(Arc::clone(&qp));
-        Some(qp)
-    }
-
-    /// Takes out a QP.
-    pub(super) fn remove(&mut self, number: u32) {
-        if self.qp(number).is_none() {
-            return;
-        }
-        let place = (number & ((1 << QPN_PLACE_BITS) - 1)) - FIRST_QPN;
-        if let Some(entry) = self.qps.get_mut(place as usize) {
-            *entry = None;
-            self.free.push_back(number);
-        }
-    }
-}
-
 impl Core {
     pub(super) fn new(port: net::Port) -> io::Result<Core> {
-        let attention = Attention::new(port.receiver.fd())?;
+        let attention = Arc::new(Attention::new(port.receiver.fd())?);
         Ok(Core {
             address: port.address,
             transmitter: port.transmitter,
@@ -183,9 +106,9 @@ impl Core {
         self.attention.kick();
     }
 
-    /// Sends a train. What faults hold back of it wakes the engine when it is due: the program may sleep by then.
-    pub(super) fn send(&self, train: &mut Train) {
-        self.transmitter.send(train);
+    /// Sends a GSO batch. What faults hold back of it wakes the engine when it is due: the program may sleep by then.
+    pub(super) fn send(&self, gso_batch: &mut GsoBatch) {
+        self.transmitter.send(gso_batch);
         if let Some(due_ns) = self.transmitter.next_due_ns() {
             self.attention.timer_at(due_ns);
         }
@@ -205,22 +128,8 @@ impl Core {
 
     /// Sockets' and protocol's counters.
     pub(super) fn counters(&self) -> Vec<(&'static str, u64)> {
-        let own = &self.statistics;
-        let own = [
-            ("unknown_qp", &own.unknown_qp),
-            ("unparsed", &own.unparsed),
-            ("acks_sent", &own.acks_sent),
-            ("naks_sent", &own.naks_sent),
-            ("rnr_naks_sent", &own.rnr_naks_sent),
-            ("duplicate_requests", &own.duplicate_requests),
-            ("out_of_sequence", &own.out_of_sequence),
-            ("timeouts", &own.timeouts),
-            ("go_backs", &own.go_backs),
-            ("dropped_datagrams", &own.dropped_datagrams),
-        ];
-        let own = own.map(|(name, counter)| (name, counter.load(Ordering::Relaxed)));
         let mut all = self.net_counters.named();
-        all.extend(own);
+        all.extend(self.statistics.named());
         all
     }
 }

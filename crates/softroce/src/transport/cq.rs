@@ -1,63 +1,22 @@
-//! Completion queues.
+//! Completion queues as the verbs layer sees them. Whoever polls one does the device's work.
 
-use std::sync::atomic::{AtomicBool, AtomicU8, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
+use super::completion::Completion;
 use super::core::Core;
-use super::{Completion, Nic, Status};
+use super::cq_context::{CqContext, Overrun};
+use super::nic::Nic;
 
-/// A completion queue.
+/// A completion queue; clones are the same one.
+#[derive(Clone)]
 pub struct Cq {
     core: Arc<Core>,
-    ring: Mutex<Ring>,
-    /// Completions in the ring, to see without the lock that there are none.
-    waiting: AtomicUsize,
-    armed: AtomicU8,
-    has_events: AtomicBool,
-    overrun: AtomicBool,
-    on_event: Box<dyn Fn() + Send + Sync>,
-    on_overrun: Box<dyn Fn() + Send + Sync>,
+    context: Arc<CqContext>,
 }
 
-const DISARMED: u8 = 0;
-const SOLICITED: u8 = 1;
-const ANY: u8 = 2;
-
-/// The CQ was full when a completion came: it is broken, as are the QPs on it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Overrun;
-
-struct Ring {
-    entries: Box<[Option<Completion>]>,
-    first: usize,
-    count: usize,
-}
-
-impl Ring {
-    fn new(capacity: usize) -> Ring {
-        Ring {
-            entries: vec![None; capacity.max(1).next_power_of_two()].into(),
-            first: 0,
-            count: 0,
-        }
-    }
-
-    fn put(&mut self, completion: Completion) -> bool {
-        let mask = self.entries.len() - 1;
-        let room = self.count < self.entries.len();
-        if room && let Some(entry) = self.entries.get_mut((self.first + self.count) & mask) {
-            *entry = Some(completion);
-            self.count += 1;
-        }
-        room
-    }
-
-    fn take(&mut self) -> Option<Completion> {
-        let mask = self.entries.len() - 1;
-        let entry = self.entries.get_mut(self.first & mask)?.take()?;
-        self.first = (self.first + 1) & mask;
-        self.count -= 1;
-        Some(entry)
+impl PartialEq for Cq {
+    fn eq(&self, other: &Cq) -> bool {
+        Arc::ptr_eq(&self.context, &other.context)
     }
 }
 
@@ -65,151 +24,55 @@ impl Cq {
     /// Room for at least `capacity` completions. `on_event` is called when the CQ is armed and a completion
     /// comes; `on_overrun` once, when one finds no room. Neither may call back into the transport.
     pub fn new(
-        nic: &Arc<Nic>,
+        nic: &Nic,
         capacity: usize,
         on_event: Box<dyn Fn() + Send + Sync>,
         on_overrun: Box<dyn Fn() + Send + Sync>,
-    ) -> Arc<Cq> {
-        Arc::new(Cq {
-            core: Arc::clone(nic.core()),
-            ring: Mutex::new(Ring::new(capacity)),
-            waiting: AtomicUsize::new(0),
-            armed: AtomicU8::new(DISARMED),
-            has_events: AtomicBool::new(false),
-            overrun: AtomicBool::new(false),
-            on_event,
-            on_overrun,
-        })
+    ) -> Cq {
+        let core = Arc::clone(nic.core());
+        let context = CqContext::new(&core.attention, capacity, on_event, on_overrun);
+        Cq {
+            core,
+            context: Arc::new(context),
+        }
     }
 
-    fn ring(&self) -> MutexGuard<'_, Ring> {
-        self.ring.lock().unwrap_or_else(PoisonError::into_inner)
+    pub(super) fn context(&self) -> &Arc<CqContext> {
+        &self.context
     }
 
     /// Completions that there is room for.
     pub fn capacity(&self) -> usize {
-        self.ring().entries.len()
+        self.context.capacity()
     }
 
     /// Changes the room. `false` if more completions wait than that.
     pub fn resize(&self, capacity: usize) -> bool {
-        let mut ring = self.ring();
-        let mut new = Ring::new(capacity);
-        if ring.count > new.entries.len() {
-            return false;
-        }
-        while let Some(completion) = ring.take() {
-            new.put(completion);
-        }
-        *ring = new;
-        true
+        self.context.resize(capacity)
     }
 
     /// Hands up to `most` completions to `take`, oldest first; works for the device when there are none.
     ///
     /// # Errors
     /// After an overrun.
-    pub fn poll(&self, most: usize, mut take: impl FnMut(&Completion)) -> Result<usize, Overrun> {
-        if self.waiting.load(Ordering::Acquire) == 0 {
+    pub fn poll(&self, most: usize, take: impl FnMut(&Completion)) -> Result<usize, Overrun> {
+        if self.context.is_empty() {
             self.core.progress_for_poller();
-            if self.waiting.load(Ordering::Acquire) == 0 {
-                return self.intact().map(|()| 0);
+            if self.context.is_empty() {
+                return self.context.intact().map(|()| 0);
             }
         }
-        let mut ring = self.ring();
-        self.intact()?;
-        let mut taken = 0;
-        while taken < most
-            && let Some(completion) = ring.take()
-        {
-            take(&completion);
-            taken += 1;
-        }
-        self.waiting.store(ring.count, Ordering::Release);
-        Ok(taken)
-    }
-
-    fn intact(&self) -> Result<(), Overrun> {
-        if self.overrun.load(Ordering::Acquire) {
-            Err(Overrun)
-        } else {
-            Ok(())
-        }
+        self.context.take(most, take)
     }
 
     /// Asks for an event on the next completion, or the next solicited or failed one.
     pub fn arm(&self, solicited_only: bool) {
-        let wanted = if solicited_only { SOLICITED } else { ANY };
-        // An arming for any completion is not narrowed by one for solicited ones.
-        if self.armed.fetch_max(wanted, Ordering::SeqCst) == DISARMED {
-            self.core.attention.program_sleeps();
-        }
-        self.has_events.store(true, Ordering::Relaxed);
-    }
-
-    /// Whether the program sleeps on it at times, rather than polling.
-    pub(super) fn has_events(&self) -> bool {
-        self.has_events.load(Ordering::Relaxed)
+        self.context.arm(solicited_only);
     }
 
     /// Gives the event now if one was asked for on any completion, and completions were left in the CQ: a program
     /// is about to wait for it that took some of them only, and more may never come.
     pub fn remind(&self) {
-        let forgotten = self.waiting.load(Ordering::SeqCst) > 0;
-        if forgotten
-            && self
-                .armed
-                .compare_exchange(ANY, DISARMED, Ordering::SeqCst, Ordering::SeqCst)
-                .is_ok()
-        {
-            self.core.attention.program_wakes();
-            (self.on_event)();
-        }
-    }
-
-    /// Adds a completion; `false` if the CQ is broken.
-    pub(super) fn push(&self, completion: Completion) -> bool {
-        let mut ring = self.ring();
-        if self.intact().is_err() {
-            return false;
-        }
-        if !ring.put(completion) {
-            // The event first: who then polls in vain finds the reason there.
-            (self.on_overrun)();
-            self.overrun.store(true, Ordering::Release);
-            return false;
-        }
-        self.waiting.store(ring.count, Ordering::SeqCst);
-        drop(ring);
-        let armed = self.armed.load(Ordering::SeqCst);
-        let wanted = armed == ANY
-            || (armed == SOLICITED
-                && (completion.solicited || completion.status != Status::Success));
-        if wanted && self.armed.swap(DISARMED, Ordering::SeqCst) != DISARMED {
-            self.core.attention.program_wakes();
-            (self.on_event)();
-        }
-        true
-    }
-
-    /// Forgets the completions of a QP.
-    pub(super) fn purge(&self, qpn: u32) {
-        let mut ring = self.ring();
-        let mut kept = Ring::new(ring.entries.len());
-        while let Some(completion) = ring.take() {
-            if completion.qpn != qpn {
-                kept.put(completion);
-            }
-        }
-        self.waiting.store(kept.count, Ordering::Release);
-        *ring = kept;
-    }
-}
-
-impl Drop for Cq {
-    fn drop(&mut self) {
-        if *self.armed.get_mut() != DISARMED {
-            self.core.attention.program_wakes();
-        }
+        self.context.remind();
     }
 }

@@ -3,44 +3,30 @@
 
 use super::copy::{self, Atomic};
 use super::memory::Access;
-use super::qp::Scene;
-use super::replies::Reply;
-use super::responder::{Refusal, Responder, Taken};
+use super::request_outcome::{Refusal, Taken};
+use super::responder::{Answered, AnsweredWhat, Reply, Responder};
+use super::work::QpWork;
 use crate::wire::{Opcode, Packet, Psn, Reth};
 
-/// A READ or atomic that was answered, to be answered again should the answer be lost.
-#[derive(Clone, Copy)]
-pub(super) struct Answered {
-    psn: Psn,
-    packets: u32,
-    what: AnsweredWhat,
-}
-
-#[derive(Clone, Copy)]
-enum AnsweredWhat {
-    Read(Reth),
-    Atomic { original: u64 },
-}
-
 impl Responder {
-    pub(super) fn read(&mut self, scene: Scene<'_>, packet: &Packet<'_>) -> Result<Taken, Refusal> {
+    pub(super) fn read(&mut self, work: QpWork<'_>, packet: &Packet<'_>) -> Result<Taken, Refusal> {
         let Some(reth) = packet.extended.reth.filter(|_| self.message.is_none()) else {
             return Err(Refusal::invalid());
         };
         if self.max_dest_rd_atomic == 0 || !packet.payload.is_empty() {
             return Err(Refusal::invalid());
         }
-        if !scene.qp.access().allows(Access::REMOTE_READ) {
+        if !work.qp.access().allows(Access::REMOTE_READ) {
             return Err(Refusal::invalid());
         }
         let length = u64::from(reth.length_bytes);
         let allowed = length == 0
-            || scene
+            || work
                 .tables
                 .memories
                 .resolve(
                     reth.rkey,
-                    scene.qp.pd,
+                    work.qp.pd,
                     reth.address,
                     length,
                     Access::REMOTE_READ,
@@ -64,7 +50,7 @@ impl Responder {
 
     pub(super) fn atomic(
         &mut self,
-        scene: Scene<'_>,
+        work: QpWork<'_>,
         packet: &Packet<'_>,
     ) -> Result<Taken, Refusal> {
         let Some(header) = packet.extended.atomic.filter(|_| self.message.is_none()) else {
@@ -73,15 +59,15 @@ impl Responder {
         if self.max_dest_rd_atomic == 0 || header.address % 8 != 0 || !packet.payload.is_empty() {
             return Err(Refusal::invalid());
         }
-        if !scene.qp.access().allows(Access::REMOTE_ATOMIC) {
+        if !work.qp.access().allows(Access::REMOTE_ATOMIC) {
             return Err(Refusal::invalid());
         }
-        let at = scene
+        let at = work
             .tables
             .memories
             .resolve(
                 header.rkey,
-                scene.qp.pd,
+                work.qp.pd,
                 header.address,
                 8,
                 Access::REMOTE_ATOMIC,

@@ -1,8 +1,8 @@
 //! What the device's objects take of memory, for programs that count before they make them.
 
-use super::Sge;
 use super::completion::Completion;
-use super::qp::Qp;
+use super::qp_context::QpContext;
+use super::request::Sge;
 use super::send_queue::Wqe;
 
 /// What a QP has besides its queues here: its half of the verbs layer, and what grows with its use.
@@ -17,7 +17,7 @@ pub fn queue_pair_bytes(send_wrs: u32, recv_wrs: u32, inline_bytes: u32) -> u64 
     let recv = size_of::<(u64, usize)>() + size_of::<Sge>();
     let queues =
         send as u64 * u64::from(send_wrs).next_power_of_two() + recv as u64 * u64::from(recv_wrs);
-    (size_of::<Qp>() + QP_REST_BYTES) as u64 + queues
+    (size_of::<QpContext>() + QP_REST_BYTES) as u64 + queues
 }
 
 /// Bytes of a CQ with room for so many completions.

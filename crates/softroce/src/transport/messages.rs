@@ -1,32 +1,19 @@
 //! SEND and WRITE at the responder: packets become messages, in memory or in receives (InfiniBand specification
 //! 9.4, 9.7.4).
 
+use super::completion::{Completion, CompletionKind, Status};
 use super::copy;
 use super::memory::Access;
-use super::qp::Scene;
-use super::responder::{Refusal, Responder, Taken};
-use super::{Completion, CompletionKind, Status};
+use super::request_outcome::{Refusal, Taken};
+use super::responder::{Message, Responder};
+use super::work::QpWork;
 use crate::wire::{NakCode, Opcode, Packet};
-
-/// A message of several packets that has begun.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Message {
-    /// It goes to the receive that was taken for it.
-    Send,
-    /// It goes to memory: where the next packet's bytes belong, and how many are to come.
-    Write {
-        address: u64,
-        rkey: u32,
-        rest_bytes: u32,
-        length_bytes: u32,
-    },
-}
 
 impl Responder {
     /// A packet of a SEND or WRITE.
     pub(super) fn message(
         &mut self,
-        scene: Scene<'_>,
+        work: QpWork<'_>,
         packet: &Packet<'_>,
     ) -> Result<Taken, Refusal> {
         let mtu = self.path.as_ref().map_or(0, |path| path.mtu_bytes) as usize;
@@ -36,7 +23,7 @@ impl Responder {
             return Err(Refusal::invalid());
         }
         let message = if shape.first {
-            self.begin(scene, packet, shape)?
+            self.begin(work, packet, shape)?
         } else {
             self.message.filter(|message| shape.continues(message))
         };
@@ -50,13 +37,13 @@ impl Responder {
         let message = match message {
             Message::Write { .. } => {
                 let takes_receive = packet.extended.immediate.is_some();
-                if takes_receive && !self.has_receive && !self.take_receive(scene) {
+                if takes_receive && !self.has_receive && !self.take_receive(work) {
                     return Ok(Taken::NotReady);
                 }
-                self.write(scene, packet, shape, message)?
+                self.write(work, packet, shape, message)?
             }
             Message::Send => {
-                self.fill(scene, packet)?;
+                self.fill(work, packet)?;
                 message
             }
         };
@@ -64,7 +51,7 @@ impl Responder {
         if shape.last {
             self.completed = self.completed.wrapping_add(1);
             if message == Message::Send || packet.extended.immediate.is_some() {
-                self.complete_receive(scene, packet, &message);
+                self.complete_receive(work, packet, &message);
             }
         }
         Ok(Taken::Done)
@@ -73,28 +60,28 @@ impl Responder {
     /// The first packet of a message; `None` when there is no receive for it.
     pub(super) fn begin(
         &mut self,
-        scene: Scene<'_>,
+        work: QpWork<'_>,
         packet: &Packet<'_>,
         shape: Shape,
     ) -> Result<Option<Message>, Refusal> {
         let Some(reth) = packet.extended.reth else {
-            let ready = self.has_receive || self.take_receive(scene);
+            let ready = self.has_receive || self.take_receive(work);
             return Ok(ready.then_some(Message::Send));
         };
         let mtu = self.path.as_ref().map_or(0, |path| path.mtu_bytes);
         if shape.last != (reth.length_bytes <= mtu) {
             return Err(Refusal::invalid());
         }
-        if !scene.qp.access().allows(Access::REMOTE_WRITE) {
+        if !work.qp.access().allows(Access::REMOTE_WRITE) {
             return Err(Refusal::invalid());
         }
         let length = u64::from(reth.length_bytes);
         if length > 0 {
-            let memories = &scene.tables.memories;
+            let memories = &work.tables.memories;
             memories
                 .resolve(
                     reth.rkey,
-                    scene.qp.pd,
+                    work.qp.pd,
                     reth.address,
                     length,
                     Access::REMOTE_WRITE,
@@ -109,15 +96,15 @@ impl Responder {
         }))
     }
 
-    pub(super) fn take_receive(&mut self, scene: Scene<'_>) -> bool {
-        self.has_receive = scene.qp.receives.take(&mut self.receive);
+    pub(super) fn take_receive(&mut self, work: QpWork<'_>) -> bool {
+        self.has_receive = work.qp.receives.take(&mut self.receive);
         self.has_receive
     }
 
     /// A packet's bytes into memory.
     pub(super) fn write(
         &mut self,
-        scene: Scene<'_>,
+        work: QpWork<'_>,
         packet: &Packet<'_>,
         shape: Shape,
         message: Message,
@@ -137,11 +124,11 @@ impl Responder {
             return Err(Refusal::invalid());
         }
         if count > 0 {
-            let memories = &scene.tables.memories;
+            let memories = &work.tables.memories;
             let need = Access(Access::REMOTE_WRITE.0 | Access::LOCAL_WRITE.0);
             // Looked up for every packet: the program may have deregistered it between two.
             let to = memories
-                .resolve(rkey, scene.qp.pd, address, count.into(), need)
+                .resolve(rkey, work.qp.pd, address, count.into(), need)
                 .ok_or_else(Refusal::access)?;
             // SAFETY: just resolved for so many bytes and writing, and the tables are held.
             unsafe { copy::put(packet.payload, to) };
@@ -155,7 +142,7 @@ impl Responder {
     }
 
     /// A packet's bytes into the receive.
-    pub(super) fn fill(&mut self, scene: Scene<'_>, packet: &Packet<'_>) -> Result<(), Refusal> {
+    pub(super) fn fill(&mut self, work: QpWork<'_>, packet: &Packet<'_>) -> Result<(), Refusal> {
         let start = u64::from(self.receive.filled_bytes);
         if start + packet.payload.len() as u64 > self.receive.room_bytes() {
             return Err(Refusal {
@@ -163,10 +150,10 @@ impl Responder {
                 receive_status: Status::LocalLengthError,
             });
         }
-        let memories = &scene.tables.memories;
+        let memories = &work.tables.memories;
         copy::scatter(
             memories,
-            scene.qp.pd,
+            work.qp.pd,
             &self.receive.sges,
             start,
             packet.payload,
@@ -181,7 +168,7 @@ impl Responder {
 
     pub(super) fn complete_receive(
         &mut self,
-        scene: Scene<'_>,
+        work: QpWork<'_>,
         packet: &Packet<'_>,
         message: &Message,
     ) {
@@ -193,13 +180,13 @@ impl Responder {
             _ => (CompletionKind::Receive, self.receive.filled_bytes),
         };
         let deth = packet.extended.deth;
-        scene.qp.complete_receive(Completion {
+        work.qp.complete_receive(Completion {
             wr_id: self.receive.wr_id,
             status: Status::Success,
             kind,
             length_bytes,
             immediate: packet.extended.immediate.map(u32::to_be),
-            qpn: scene.qp.number(),
+            qpn: work.qp.number,
             source_qpn: deth.map_or(0, |deth| deth.source_qpn),
             has_grh: deth.is_some(),
             solicited: packet.solicited,

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 use super::core::Core;
 use super::engine::Engine;
-use super::{MemoryError, Region};
+use super::memory::{MemoryError, Region};
 use crate::net::{self, Faults};
 
 /// How a device is opened.

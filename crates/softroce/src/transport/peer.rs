@@ -9,7 +9,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 /// What the kernel accounts for a datagram beside its bytes: `sk_buff`, shared info, rounding.
 pub(super) const DATAGRAM_OVERHEAD_BYTES: i64 = 1280;
 
-/// The window never falls below this: two trains' worth.
+/// The window never falls below this: two GSO batches' worth.
 const SMALLEST_WINDOW_BYTES: i64 = 128 << 10;
 
 /// An address that packets go to.

@@ -3,19 +3,22 @@
 
 use std::sync::atomic::Ordering;
 
-use super::Kind;
-use super::core::{Core, Inbound, Statistics, Tables};
+use super::core::{Core, Inbound};
 use super::peer::Peer;
-use super::qp::Scene;
+use super::qp_attributes::Kind;
+use super::qp_context::QpContext;
+use super::statistics::Statistics;
+use super::tables::Tables;
+use super::work::QpWork;
 use crate::net::{Arrival, now_ns};
 use crate::wire::{Opcode, Packet};
 
 /// Rounds of work after which answers go out although more packets come: until then one may answer for many.
 const MOST_OWING_ROUNDS: u32 = 4;
-/// Trains that a QP may send when its turn comes.
-const TURN_TRAINS: usize = 2;
-/// Trains of answers that a QP may send in a turn: several READ responses share trains where one ends and the next begins.
-const ANSWER_TRAINS: usize = 8;
+/// GsoBatches that a QP may send when its turn comes.
+const TURN_GSO_BATCHES: usize = 2;
+/// GSO batches of answers that a QP may send in a turn: several READ responses share GSO batches where one ends and the next begins.
+const ANSWER_GSO_BATCHES: usize = 8;
 
 impl Core {
     /// Work on behalf of a program that found its CQ empty. Answers that earlier work left owing were held back so that
@@ -86,8 +89,8 @@ impl Core {
         for number in answered.drain(..) {
             if let Some(qp) = tables.qp(number) {
                 qp.was_answered.store(false, Ordering::Relaxed);
-                qp.work(tables, now, |requester, scene| {
-                    requester.transmit(scene, TURN_TRAINS);
+                self.on(tables, qp, now).with_requester(|requester, work| {
+                    requester.transmit(work, TURN_GSO_BATCHES);
                 });
                 self.serve_line(tables, now, number);
             }
@@ -104,6 +107,15 @@ impl Core {
             self.run_timers(tables, now);
         }
         arrived
+    }
+
+    fn on<'a>(&'a self, tables: &'a Tables, qp: &'a QpContext, now_ns: u64) -> QpWork<'a> {
+        QpWork {
+            core: self,
+            tables,
+            qp,
+            now_ns,
+        }
     }
 
     /// One packet.
@@ -123,28 +135,23 @@ impl Core {
             Statistics::count(&self.statistics.unknown_qp);
             return;
         };
-        let scene = Scene {
-            core: self,
-            tables,
-            qp,
-            now_ns: now,
-        };
+        let work = self.on(tables, qp, now);
         match qp.kind {
-            Kind::Ud => qp.responder().take_datagram(scene, &packet, arrival.source),
+            Kind::Ud => qp.responder().take_datagram(work, &packet, arrival.source),
             Kind::Uc => qp
                 .responder()
-                .take_unreliable(scene, &packet, arrival.source),
+                .take_unreliable(work, &packet, arrival.source),
             Kind::Rc if is_answer(packet.opcode) => {
-                qp.work(tables, now, |requester, scene| {
-                    requester.take(scene, &packet, arrival.source);
+                work.with_requester(|requester, work| {
+                    requester.take(work, &packet, arrival.source);
                 });
                 if !qp.was_answered.swap(true, Ordering::Relaxed) {
-                    answered.push(qp.number());
+                    answered.push(qp.number);
                 }
             }
             Kind::Rc => {
                 let mut responder = qp.responder();
-                let broke = responder.take(scene, &packet, arrival.source);
+                let broke = responder.take(work, &packet, arrival.source);
                 let owes = responder.owes();
                 drop(responder);
                 if broke {
@@ -152,11 +159,11 @@ impl Core {
                     qp.requester().flush(qp);
                     qp.flush_receives();
                     if !qp.was_answered.swap(true, Ordering::Relaxed) {
-                        answered.push(qp.number());
+                        answered.push(qp.number);
                     }
                 }
                 if owes && !qp.owes.swap(true, Ordering::Relaxed) {
-                    owing.push(qp.number());
+                    owing.push(qp.number);
                 }
             }
         }
@@ -169,14 +176,9 @@ impl Core {
             let Some(qp) = tables.qp(*number) else {
                 return false;
             };
-            let scene = Scene {
-                core: self,
-                tables,
-                qp,
-                now_ns: now,
-            };
+            let work = self.on(tables, qp, now);
             let mut responder = qp.responder();
-            responder.pay(scene, ANSWER_TRAINS);
+            responder.pay(work, ANSWER_GSO_BATCHES);
             let owes = responder.owes();
             qp.owes.store(owes, Ordering::Relaxed);
             owes
@@ -194,8 +196,8 @@ impl Core {
         while let Some(next) = peer.next_waiting() {
             if let Some(qp) = tables.qp(next) {
                 qp.waits.store(false, Ordering::Relaxed);
-                qp.work(tables, now, |requester, scene| {
-                    requester.transmit_in_turn(scene, TURN_TRAINS);
+                self.on(tables, qp, now).with_requester(|requester, work| {
+                    requester.transmit_in_turn(work, TURN_GSO_BATCHES);
                 });
             }
         }
@@ -207,8 +209,9 @@ impl Core {
         for qp in tables.qps() {
             let timer = qp.timer_ns.load(Ordering::Relaxed);
             if timer <= now {
-                qp.work(tables, now, |requester, scene| requester.wake(scene, now));
-                self.serve_line(tables, now, qp.number());
+                self.on(tables, qp, now)
+                    .with_requester(|requester, work| requester.wake(work, now));
+                self.serve_line(tables, now, qp.number);
             }
             next = next.min(qp.timer_ns.load(Ordering::Relaxed));
         }

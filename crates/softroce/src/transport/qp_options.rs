@@ -1,68 +1,11 @@
-//! What a QP is made of and connected with, as the verbs layer says it.
+//! What a QP is made of, as the verbs layer says it.
 
-use std::net::IpAddr;
 use std::sync::Arc;
 
-use super::{Cq, PdId, RecvQueue};
-
-/// Transport service of a QP.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
-    /// Reliable connection.
-    Rc,
-    /// Unreliable connection.
-    Uc,
-    /// Unreliable datagram.
-    Ud,
-}
-
-/// State of a QP; the numbers are those of `ibv_qp_state`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[repr(u32)]
-#[allow(missing_docs)] // each is the specification's name
-pub enum State {
-    Reset = 0,
-    Init = 1,
-    Rtr = 2,
-    Rts = 3,
-    Sqd = 4,
-    Sqe = 5,
-    Err = 6,
-}
-
-impl State {
-    pub(super) fn from_number(number: u32) -> State {
-        match number {
-            0 => State::Reset,
-            1 => State::Init,
-            2 => State::Rtr,
-            3 => State::Rts,
-            4 => State::Sqd,
-            5 => State::Sqe,
-            _ => State::Err,
-        }
-    }
-
-    /// Whether requests of the peer are taken.
-    pub(super) fn receives(self) -> bool {
-        matches!(self, State::Rtr | State::Rts | State::Sqd | State::Sqe)
-    }
-}
-
-/// Room in a QP's queues.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Capacities {
-    /// Outstanding sends.
-    pub send_wrs: u32,
-    /// Outstanding receives.
-    pub recv_wrs: u32,
-    /// Elements of a send.
-    pub send_sges: u32,
-    /// Elements of a receive.
-    pub recv_sges: u32,
-    /// Inline bytes of a send.
-    pub inline_bytes: u32,
-}
+use super::cq::Cq;
+use super::memory::PdId;
+use super::qp_attributes::{Capacities, Kind, QpEvent};
+use super::recv_queue::RecvQueue;
 
 /// Where a QP's receives come from.
 pub enum ReceiveSource {
@@ -72,23 +15,6 @@ pub enum ReceiveSource {
     Shared(Arc<RecvQueue>),
 }
 
-/// What happens to a QP beside completions.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum QpEvent {
-    /// First packet in state RTR (IBV_EVENT_COMM_EST).
-    CommunicationEstablished,
-    /// All sends of a QP in state SQD are done (IBV_EVENT_SQ_DRAINED).
-    SendQueueDrained,
-    /// The peer's request was invalid (IBV_EVENT_QP_REQ_ERR).
-    RequestError,
-    /// The peer's request was not allowed (IBV_EVENT_QP_ACCESS_ERR).
-    AccessError,
-    /// The QP is in error and takes no more from its SRQ (IBV_EVENT_QP_LAST_WQE_REACHED).
-    LastWqeReached,
-    /// The QP broke (IBV_EVENT_QP_FATAL): its CQ overran.
-    Fatal,
-}
-
 /// What a QP is made of.
 pub struct QpOptions {
     /// Service.
@@ -96,9 +22,9 @@ pub struct QpOptions {
     /// Domain.
     pub pd: PdId,
     /// Completions of sends.
-    pub send_cq: Arc<Cq>,
+    pub send_cq: Cq,
     /// Completions of receives.
-    pub recv_cq: Arc<Cq>,
+    pub recv_cq: Cq,
     /// Receives.
     pub receives: ReceiveSource,
     /// Room.
@@ -107,34 +33,4 @@ pub struct QpOptions {
     pub signal_all: bool,
     /// Called on events; must not call back into the transport.
     pub on_event: Box<dyn Fn(QpEvent) + Send + Sync>,
-}
-
-/// Where a connected QP's packets go, from INIT to RTR.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Connection {
-    /// The peer's address.
-    pub address: IpAddr,
-    /// Its QP.
-    pub qpn: u32,
-    /// Flow label of the address handle, for the source port; 0 derives it from the QPNs.
-    pub flow_label: u32,
-    /// Type of service byte and hop limit of the packets.
-    pub traffic_class: u8,
-    /// Time to live; 0 leaves the system's.
-    pub hop_limit: u8,
-    /// Payload of a packet: 256 to 4096 bytes.
-    pub mtu_bytes: u32,
-}
-
-/// How a reliable QP's sends are repeated, from RTR to RTS.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Deliveries {
-    /// 4.096 µs × 2^this for an acknowledgement; 0 waits for ever.
-    pub timeout: u8,
-    /// Repetitions after that, 0 to 7.
-    pub retry_count: u8,
-    /// Repetitions when the receiver is not ready; 7 for ever.
-    pub rnr_retry: u8,
-    /// READs and atomics on their way.
-    pub max_rd_atomic: u8,
 }

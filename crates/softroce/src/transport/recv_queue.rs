@@ -2,7 +2,7 @@
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use super::{PostError, Sge};
+use super::request::{PostError, Sge};
 
 /// Receives that wait for messages. Taken in order.
 pub struct RecvQueue {

@@ -1,92 +1,45 @@
 //! What a responder owes, sent in the order of the requests: acknowledgements, refusals, READ responses, results of
 //! atomics (InfiniBand specification 9.7.5).
 
-use super::core::Statistics;
+use super::gso_batches::{push, with_gso_batch};
 use super::memory::Access;
-use super::qp::{Path, Scene};
-use super::request_packets::{PKEY, push};
-use super::responder::Responder;
-use super::transmit::with_train;
-use crate::net::Train;
+use super::path::Path;
+use super::request_packets::PKEY;
+use super::responder::{Reply, Responder};
+use super::statistics::Statistics;
+use super::work::QpWork;
+use crate::net::GsoBatch;
 use crate::wire::{Aeth, Bth, Extended, NakCode, Opcode, Packet, Psn, Reth, Service, Syndrome};
 
 /// No credits are counted: the requester may send as it likes (specification 9.7.7.2).
 const UNLIMITED: Syndrome = Syndrome::Ack { credits: 31 };
 
-/// Something owed. `completed` is the message sequence number that goes with it.
-#[derive(Clone, Copy, Debug)]
-pub(super) enum Reply {
-    Acknowledge {
-        psn: Psn,
-        completed: u32,
-    },
-    Refuse {
-        psn: Psn,
-        syndrome: Syndrome,
-        completed: u32,
-    },
-    Atomic {
-        psn: Psn,
-        original: u64,
-        completed: u32,
-    },
-    Read {
-        psn: Psn,
-        reth: Reth,
-        packets: u32,
-        sent_packets: u32,
-        completed: u32,
-    },
-}
-
-impl Reply {
-    pub(super) fn read(psn: Psn, reth: Reth, packets: u32, completed: u32) -> Reply {
-        Reply::Read {
-            psn,
-            reth,
-            packets,
-            sent_packets: 0,
-            completed,
-        }
-    }
-
-    /// The PSN that it answers, of a READ that of the response's last packet.
-    pub(super) fn psn(&self) -> Psn {
-        match *self {
-            Reply::Acknowledge { psn, .. }
-            | Reply::Refuse { psn, .. }
-            | Reply::Atomic { psn, .. } => psn,
-            Reply::Read { psn, packets, .. } => psn.plus(packets - 1),
-        }
-    }
-}
-
-/// Trains of answers being built.
+/// GSO batches of answers being built.
 struct Paying<'a> {
-    train: &'a mut Train,
+    gso_batch: &'a mut GsoBatch,
     path: &'a Path,
-    scene: Scene<'a>,
+    work: QpWork<'a>,
     most_packets: usize,
-    sent_trains: usize,
+    sent_gso_batches: usize,
 }
 
 impl Responder {
-    /// Sends what is owed, but not many more than `trains` trains of READ responses.
-    pub(super) fn pay(&mut self, scene: Scene<'_>, trains: usize) {
+    /// Sends what is owed, but not many more than `gso_batches` GSO batches of READ responses.
+    pub(super) fn pay(&mut self, work: QpWork<'_>, gso_batches: usize) {
         let Some(path) = self.path.clone() else {
             self.replies.clear();
             return;
         };
-        with_train(|train| {
-            train.begin(&path.flow);
+        with_gso_batch(|gso_batch| {
+            gso_batch.begin(&path.flow);
             let mut paying = Paying {
-                train,
+                gso_batch,
                 path: &path,
-                scene,
-                most_packets: scene.core.transmitter.max_train_packets(),
-                sent_trains: 0,
+                work,
+                most_packets: work.core.transmitter.max_gso_batch_packets(),
+                sent_gso_batches: 0,
             };
-            while paying.sent_trains < trains
+            while paying.sent_gso_batches < gso_batches
                 && let Some(reply) = self.replies.front_mut()
             {
                 if paying.add(reply) {
@@ -97,16 +50,16 @@ impl Responder {
         });
     }
 
-    /// Adds an acknowledgement to a train of requests, if that is all that is owed and it fits.
+    /// Adds an acknowledgement to a GSO batch of requests, if that is all that is owed and it fits.
     pub(super) fn append_acknowledgement(
         &mut self,
-        scene: Scene<'_>,
-        train: &mut Train,
+        work: QpWork<'_>,
+        gso_batch: &mut GsoBatch,
         path: &Path,
     ) {
         if self.replies.len() == 1
             && let Some(&Reply::Acknowledge { psn, completed }) = self.replies.front()
-            && train.takes(Bth::BYTES + Aeth::BYTES, 0)
+            && gso_batch.takes(Bth::BYTES + Aeth::BYTES, 0)
         {
             let packet = short(
                 path,
@@ -116,9 +69,9 @@ impl Responder {
                 None,
             );
             // SAFETY: there is no payload.
-            unsafe { push(train, &packet, 0, std::iter::empty()) };
+            unsafe { push(gso_batch, &packet, 0, std::iter::empty()) };
             self.replies.clear();
-            Statistics::count(&scene.core.statistics.acks_sent);
+            Statistics::count(&work.core.statistics.acks_sent);
         }
     }
 }
@@ -156,7 +109,7 @@ fn short(
 impl Paying<'_> {
     /// Adds a reply, of a READ one packet. `true` when it is done.
     fn add(&mut self, reply: &mut Reply) -> bool {
-        let statistics = &self.scene.core.statistics;
+        let statistics = &self.work.core.statistics;
         match *reply {
             Reply::Acknowledge { psn, completed } => {
                 Statistics::count(&statistics.acks_sent);
@@ -218,7 +171,7 @@ impl Paying<'_> {
         let packet = short(self.path, opcode, psn, aeth, atomic_answer);
         self.make_room(&packet, 0);
         // SAFETY: there is no payload.
-        unsafe { push(self.train, &packet, 0, std::iter::empty()) };
+        unsafe { push(self.gso_batch, &packet, 0, std::iter::empty()) };
     }
 
     /// Packet `index` of the response to a READ. `false` if its memory is gone.
@@ -247,13 +200,13 @@ impl Paying<'_> {
         self.make_room(&packet, length as usize);
         if length == 0 {
             // SAFETY: there is no payload.
-            unsafe { push(self.train, &packet, 0, std::iter::empty()) };
+            unsafe { push(self.gso_batch, &packet, 0, std::iter::empty()) };
             return true;
         }
         let address = reth.address.wrapping_add(offset.into());
-        let from = self.scene.tables.memories.resolve(
+        let from = self.work.tables.memories.resolve(
             reth.rkey,
-            self.scene.qp.pd,
+            self.work.qp.pd,
             address,
             length.into(),
             Access::REMOTE_READ,
@@ -262,26 +215,26 @@ impl Paying<'_> {
             return false;
         };
         let piece = std::iter::once((from.cast_const(), length as usize));
-        // SAFETY: just resolved, from the tables, which stay held until the train is sent.
-        unsafe { push(self.train, &packet, length as usize, piece) };
+        // SAFETY: just resolved, from the tables, which stay held until the GSO batch is sent.
+        unsafe { push(self.gso_batch, &packet, length as usize, piece) };
         true
     }
 
     fn make_room(&mut self, packet: &Packet<'_>, payload_bytes: usize) {
-        let fits = self.train.packets() < self.most_packets
-            && self.train.takes(packet.header_bytes(), payload_bytes);
+        let fits = self.gso_batch.packets() < self.most_packets
+            && self.gso_batch.takes(packet.header_bytes(), payload_bytes);
         if !fits {
             self.send();
         }
     }
 
     fn send(&mut self) {
-        if self.train.packets() == 0 {
+        if self.gso_batch.packets() == 0 {
             return;
         }
-        self.scene.core.send(self.train);
-        self.train.begin(&self.path.flow);
-        self.sent_trains += 1;
+        self.work.core.send(self.gso_batch);
+        self.gso_batch.begin(&self.path.flow);
+        self.sent_gso_batches += 1;
     }
 }
 

@@ -1,9 +1,8 @@
 //! How requests look as packets: opcodes and headers.
 
-use super::Operation;
+use super::request::Operation;
 use super::send_queue::Wqe;
-use crate::net::Train;
-use crate::wire::{AtomicEth, Opcode, Packet, Reth};
+use crate::wire::{AtomicEth, Opcode, Reth};
 
 /// A READ goes out as requests of at most so many bytes: the answers' window is ours to keep, since the peer's
 /// socket is not the one that they overrun.
@@ -14,23 +13,6 @@ pub(super) const PKEY: u16 = 0xffff;
 /// Packets of the answer to one READ request at most.
 pub(super) fn read_part_packets(mtu_bytes: u32) -> u32 {
     (READ_REQUEST_BYTES / mtu_bytes).max(1)
-}
-
-/// Adds a packet to a train, its payload in pieces that make up `payload_bytes`.
-///
-/// # Safety
-/// The pieces stay readable until the train is sent.
-pub(super) unsafe fn push(
-    train: &mut Train,
-    packet: &Packet<'_>,
-    payload_bytes: usize,
-    pieces: impl Iterator<Item = (*const u8, usize)>,
-) {
-    let mut headers = [0; Packet::HEADER_ROOM];
-    let length = packet.headers_for(payload_bytes, &mut headers);
-    let headers = headers.get(..length).unwrap_or_default();
-    // SAFETY: the caller vouches for the pieces.
-    unsafe { train.push(headers, pieces) };
 }
 
 pub(super) fn opcode(wqe: &Wqe, first: bool, last: bool) -> Opcode {

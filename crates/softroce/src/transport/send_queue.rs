@@ -1,7 +1,7 @@
 //! The send queue's memory: a ring of requests as they were posted, and the bytes of inline ones. It must not
 //! know how requests become packets.
 
-use super::{Datagram, Operation, Payload, PostError, SendRequest, Sge};
+use super::request::{Datagram, Operation, Payload, PostError, SendRequest, Sge};
 use crate::wire::Psn;
 
 /// A posted request and how far it has come.

@@ -1,132 +1,123 @@
-//! Requests become packets: segmentation to the path MTU, trains of packets, the window, what READs and atomics
+//! Requests become packets: segmentation to the path MTU, GSO batches of packets, the window, what READs and atomics
 //! have to wait for (InfiniBand specification 9.4, 9.6).
 
-use std::cell::RefCell;
 use std::sync::atomic::Ordering;
 
+use super::completion::Status;
 use super::copy;
+use super::gso_batches::{push, with_gso_batch};
 use super::memory::Access;
+use super::path::Path;
 use super::peer::DATAGRAM_OVERHEAD_BYTES;
-use super::qp::{Path, Scene};
-use super::request_packets::{PKEY, atomic_header, opcode, push, read_part_packets, reth};
-use super::requester::{Requester, TrainOnItsWay};
-use super::send_queue::{Bytes, MAX_MESSAGE_BYTES, Wqe};
-use super::{Kind, Operation, State, Status};
-use crate::net::Train;
+use super::qp_attributes::{Kind, State};
+use super::request::Operation;
+use super::request_packets::{PKEY, atomic_header, opcode, read_part_packets, reth};
+use super::requester::{ACK_EVERY_PACKETS, GsoBatchInFlight, Requester};
+use super::send_queue::{Bytes, Wqe};
+use super::work::QpWork;
+use crate::net::GsoBatch;
 use crate::wire::{Extended, Opcode, Packet, Service};
 
-/// A packet in so many asks for an acknowledgement, in a long message too.
-pub(super) const ACK_EVERY_PACKETS: u32 = 16;
-
-thread_local! {
-    static TRAIN: RefCell<Box<Train>> = RefCell::new(Train::new());
-}
-
-/// Lends the thread's train, so that building one allocates nothing.
-pub(super) fn with_train<R>(work: impl FnOnce(&mut Train) -> R) -> R {
-    TRAIN.with_borrow_mut(|train| work(train))
-}
-
-/// A train being built, and what it will be charged with.
+/// A GSO batch being built, and what it will be charged with.
 struct Building<'a> {
-    train: &'a mut Train,
+    gso_batch: &'a mut GsoBatch,
     path: &'a Path,
-    trains_left: usize,
+    gso_batches_left: usize,
     most_packets: usize,
     charge_bytes: i64,
 }
 
 impl Requester {
-    /// Sends at most so many trains of what is posted; what is left waits in the peer's line.
-    pub(super) fn transmit(&mut self, scene: Scene<'_>, trains: usize) {
+    /// Sends at most so many GSO batches of what is posted; what is left waits in the peer's line.
+    pub(super) fn transmit(&mut self, work: QpWork<'_>, gso_batches: usize) {
         // Others wait: stand behind them.
         let behind = self
             .path
             .as_ref()
             .is_some_and(|path| path.peer.has_waiting());
-        if behind && !self.in_burst && self.may_send(scene) {
-            self.wait_in_line(scene);
+        if behind && !self.in_burst && self.may_send(work) {
+            self.wait_in_line(work);
         } else {
-            self.transmit_in_turn(scene, trains);
+            self.transmit_in_turn(work, gso_batches);
         }
     }
 
-    fn may_send(&self, scene: Scene<'_>) -> bool {
-        let state = scene.qp.state();
+    fn may_send(&self, work: QpWork<'_>) -> bool {
+        let state = work.qp.state();
         matches!(state, State::Rts | State::Sqd) && !self.pauses && self.wants_to_send()
     }
 
-    fn wait_in_line(&self, scene: Scene<'_>) {
+    fn wait_in_line(&self, work: QpWork<'_>) {
         if let Some(path) = &self.path
-            && !scene.qp.waits.swap(true, Ordering::Relaxed)
+            && !work.qp.waits.swap(true, Ordering::Relaxed)
         {
-            path.peer.wait(scene.qp.number());
+            path.peer.wait(work.qp.number);
         }
     }
 
     /// As [`Requester::transmit`], for a QP whose turn it is.
-    pub(super) fn transmit_in_turn(&mut self, scene: Scene<'_>, trains: usize) {
-        if scene.qp.state() == State::Rts {
+    pub(super) fn transmit_in_turn(&mut self, work: QpWork<'_>, gso_batches: usize) {
+        if work.qp.state() == State::Rts {
             self.undrain();
         }
-        if !self.may_send(scene) {
+        if !self.may_send(work) {
             return;
         }
-        if scene.qp.kind == Kind::Ud {
-            with_train(|train| self.transmit_datagrams(scene, train));
+        if work.qp.kind == Kind::Ud {
+            with_gso_batch(|gso_batch| self.transmit_datagrams(work, gso_batch));
             return;
         }
         let Some(path) = self.path.clone() else {
             return;
         };
         let idle = self.unacked == self.position();
-        with_train(|train| {
-            train.begin(&path.flow);
+        with_gso_batch(|gso_batch| {
+            gso_batch.begin(&path.flow);
             let mut building = Building {
-                train,
+                gso_batch,
                 path: &path,
-                trains_left: trains,
-                most_packets: scene.core.transmitter.max_train_packets(),
+                gso_batches_left: gso_batches,
+                most_packets: work.core.transmitter.max_gso_batch_packets(),
                 charge_bytes: 0,
             };
-            self.fill(scene, &mut building);
-            if scene.qp.state() != State::Err {
-                append_acknowledgement(scene, &mut building);
-                self.send_train(scene, &mut building);
+            self.fill(work, &mut building);
+            if work.qp.state() != State::Err {
+                append_acknowledgement(work, &mut building);
+                self.send_gso_batch(work, &mut building);
             }
         });
         self.note_position();
-        if scene.qp.kind == Kind::Uc {
-            self.complete_sent(scene);
+        if work.qp.kind == Kind::Uc {
+            self.complete_sent(work);
         } else if idle && self.unacked != self.position() {
-            self.watch(scene);
+            self.watch(work);
         }
     }
 
-    /// Puts packet after packet into trains until something holds it up.
-    fn fill(&mut self, scene: Scene<'_>, building: &mut Building<'_>) {
+    /// Puts packet after packet into GSO batches until something holds it up.
+    fn fill(&mut self, work: QpWork<'_>, building: &mut Building<'_>) {
         while self.wants_to_send() {
-            if !self.in_burst && scene.qp.kind == Kind::Rc {
+            if !self.in_burst && work.qp.kind == Kind::Rc {
                 // An answer to this QP lets it go on, not its turn: in line it would be asked for ever.
-                if self.trains_full() {
+                if self.gso_batches_full() {
                     return;
                 }
-                if building.trains_left == 0 || !building.path.peer.is_open() {
-                    self.wait_in_line(scene);
+                if building.gso_batches_left == 0 || !building.path.peer.is_open() {
+                    self.wait_in_line(work);
                     return;
                 }
             }
             let index = self.next;
-            if !self.begin(scene, index, building.path.mtu_bytes) {
+            if !self.begin(work, index, building.path.mtu_bytes) {
                 return;
             }
             let Some(wqe) = self.queue.get(index).copied() else {
                 return;
             };
             let sent = if wqe.is_fetch() {
-                self.add_fetch(scene, building, &wqe)
+                self.add_fetch(work, building, &wqe)
             } else {
-                self.add_packet(scene, building, index, &wqe)
+                self.add_packet(work, building, index, &wqe)
             };
             if !sent {
                 return;
@@ -139,7 +130,7 @@ impl Requester {
     }
 
     /// Whether request `index` may be sent, or sent on, now. The first time, it is checked and gets its PSNs.
-    fn begin(&mut self, scene: Scene<'_>, index: u64, mtu_bytes: u32) -> bool {
+    fn begin(&mut self, work: QpWork<'_>, index: u64, mtu_bytes: u32) -> bool {
         let Some(wqe) = self.queue.get(index) else {
             return false;
         };
@@ -161,41 +152,18 @@ impl Requester {
         } else {
             wqe.length_bytes.div_ceil(mtu_bytes).max(1)
         };
-        if let Some(status) = self.check(scene, index, wqe) {
-            self.refuse(scene.qp, index, status);
+        if let Some(status) = self.check(work, index, wqe) {
+            self.refuse(work.qp, index, status);
             return false;
         }
         self.assign(index, packets);
         true
     }
 
-    /// What is wrong with a request on this side.
-    pub(super) fn check(&self, scene: Scene<'_>, index: u64, wqe: &Wqe) -> Option<Status> {
-        if wqe.length_bytes > MAX_MESSAGE_BYTES {
-            return Some(Status::LocalLengthError);
-        }
-        let atomic = wqe.is_fetch() && !matches!(wqe.operation, Operation::Read { .. });
-        if atomic && wqe.length_bytes < 8 {
-            return Some(Status::LocalLengthError);
-        }
-        let need = if wqe.is_fetch() {
-            Access::LOCAL_WRITE
-        } else {
-            Access::NONE
-        };
-        match self.queue.bytes(index) {
-            Bytes::Inline(_) => None,
-            Bytes::Registered(sges) => {
-                let allowed = copy::allowed(&scene.tables.memories, scene.qp.pd, sges, need);
-                (!allowed).then_some(Status::LocalProtectionError)
-            }
-        }
-    }
-
     /// One packet of a SEND or WRITE. `false` if its memory is gone.
     fn add_packet(
         &mut self,
-        scene: Scene<'_>,
+        work: QpWork<'_>,
         building: &mut Building<'_>,
         index: u64,
         wqe: &Wqe,
@@ -206,7 +174,7 @@ impl Requester {
         let offset = self.sent_packets * mtu;
         let length = mtu.min(wqe.length_bytes - offset) as usize;
         let psn = wqe.first_psn.plus(self.sent_packets);
-        let reliable = scene.qp.kind == Kind::Rc;
+        let reliable = work.qp.kind == Kind::Rc;
         let end_of_queue = last && index + 1 == self.limit();
         let ack_request = reliable
             && ((last && wqe.signaled)
@@ -228,15 +196,15 @@ impl Requester {
             },
             payload: &[],
         };
-        self.make_room(scene, building, &packet, length);
+        self.make_room(work, building, &packet, length);
         let added = match self.queue.bytes(index) {
             Bytes::Inline(bytes) => {
                 let end = offset as usize + length;
                 let bytes = bytes.get(offset as usize..end).unwrap_or_default();
-                // SAFETY: the queue's own memory, not changed before the train is sent under this lock.
+                // SAFETY: the queue's own memory, not changed before the GSO batch is sent under this lock.
                 unsafe {
                     push(
-                        building.train,
+                        building.gso_batch,
                         &packet,
                         length,
                         std::iter::once((bytes.as_ptr(), length)),
@@ -245,11 +213,11 @@ impl Requester {
                 true
             }
             Bytes::Registered(sges) => {
-                let memories = &scene.tables.memories;
+                let memories = &work.tables.memories;
                 let pieces = || {
                     copy::pieces(
                         memories,
-                        scene.qp.pd,
+                        work.qp.pd,
                         sges,
                         offset.into(),
                         length,
@@ -261,15 +229,15 @@ impl Requester {
                     let pieces = pieces()
                         .flatten()
                         .map(|(pointer, bytes)| (pointer.cast_const(), bytes));
-                    // SAFETY: resolved from the tables, which stay held until the train is sent.
-                    unsafe { push(building.train, &packet, length, pieces) };
+                    // SAFETY: resolved from the tables, which stay held until the GSO batch is sent.
+                    unsafe { push(building.gso_batch, &packet, length, pieces) };
                 }
                 there
             }
         };
         if !added {
             // The program took memory away that the request still needs.
-            self.refuse(scene.qp, index, Status::LocalProtectionError);
+            self.refuse(work.qp, index, Status::LocalProtectionError);
             return false;
         }
         self.sent_packets += 1;
@@ -278,7 +246,7 @@ impl Requester {
     }
 
     /// A READ request, whole or in part, or an atomic.
-    fn add_fetch(&mut self, scene: Scene<'_>, building: &mut Building<'_>, wqe: &Wqe) -> bool {
+    fn add_fetch(&mut self, work: QpWork<'_>, building: &mut Building<'_>, wqe: &Wqe) -> bool {
         let mtu = building.path.mtu_bytes;
         let psn = wqe.first_psn.plus(self.sent_packets);
         let (packets, opcode, extended, answer_bytes) = match wqe.operation {
@@ -315,9 +283,9 @@ impl Requester {
             extended,
             payload: &[],
         };
-        self.make_room(scene, building, &packet, 0);
+        self.make_room(work, building, &packet, 0);
         // SAFETY: there is no payload.
-        unsafe { push(building.train, &packet, 0, std::iter::empty()) };
+        unsafe { push(building.gso_batch, &packet, 0, std::iter::empty()) };
         building.charge_bytes += i64::from(answer_bytes);
         self.fetches += 1;
         self.sent_packets += packets;
@@ -325,58 +293,61 @@ impl Requester {
         true
     }
 
-    /// Sends the train if the packet does not fit behind it.
+    /// Sends the GSO batch if the packet does not fit behind it.
     fn make_room(
         &mut self,
-        scene: Scene<'_>,
+        work: QpWork<'_>,
         building: &mut Building<'_>,
         packet: &Packet<'_>,
         payload_bytes: usize,
     ) {
-        let fits = building.train.packets() < building.most_packets
-            && building.train.takes(packet.header_bytes(), payload_bytes);
+        let fits = building.gso_batch.packets() < building.most_packets
+            && building
+                .gso_batch
+                .takes(packet.header_bytes(), payload_bytes);
         if !fits {
-            self.send_train(scene, building);
+            self.send_gso_batch(work, building);
         }
     }
 
-    fn send_train(&mut self, scene: Scene<'_>, building: &mut Building<'_>) {
-        if building.train.packets() == 0 {
+    fn send_gso_batch(&mut self, work: QpWork<'_>, building: &mut Building<'_>) {
+        if building.gso_batch.packets() == 0 {
             return;
         }
-        if scene.qp.kind == Kind::Rc {
+        if work.qp.kind == Kind::Rc {
             let charge_bytes = building.charge_bytes
                 + DATAGRAM_OVERHEAD_BYTES
-                + i64::try_from(building.train.bytes()).unwrap_or_default();
+                + i64::try_from(building.gso_batch.bytes()).unwrap_or_default();
             let end = self.position();
-            self.trains.push_back(TrainOnItsWay { end, charge_bytes });
+            self.gso_batches
+                .push_back(GsoBatchInFlight { end, charge_bytes });
             building.path.peer.charge(charge_bytes);
         }
-        scene.core.send(building.train);
-        building.train.begin(&building.path.flow);
+        work.core.send(building.gso_batch);
+        building.gso_batch.begin(&building.path.flow);
         building.charge_bytes = 0;
-        building.trains_left = building.trains_left.saturating_sub(1);
+        building.gso_batches_left = building.gso_batches_left.saturating_sub(1);
     }
 
     /// An unreliable QP's requests are done when they are sent.
-    fn complete_sent(&mut self, scene: Scene<'_>) {
+    fn complete_sent(&mut self, work: QpWork<'_>) {
         while self.queue.head < self.next {
-            self.complete_head(scene.qp);
+            self.complete_head(work.qp);
         }
         self.unacked = self.position();
-        self.break_if_failed(scene.qp);
-        self.tell_if_drained(scene.qp);
+        self.break_if_failed(work.qp);
+        self.tell_if_drained(work.qp);
     }
 }
 
-/// An acknowledgement that the QP owes leaves with its request, the last and shortest of the train: an answer to a
+/// An acknowledgement that the QP owes leaves with its request, the last and shortest of the GSO batch: an answer to a
 /// message costs no system call of its own.
-fn append_acknowledgement(scene: Scene<'_>, building: &mut Building<'_>) {
-    let packets = building.train.packets();
-    if packets == 0 || packets >= building.most_packets || !scene.qp.owes.load(Ordering::Relaxed) {
+fn append_acknowledgement(work: QpWork<'_>, building: &mut Building<'_>) {
+    let packets = building.gso_batch.packets();
+    if packets == 0 || packets >= building.most_packets || !work.qp.owes.load(Ordering::Relaxed) {
         return;
     }
-    if let Some(mut responder) = scene.qp.try_responder() {
-        responder.append_acknowledgement(scene, building.train, building.path);
+    if let Some(mut responder) = work.qp.try_responder() {
+        responder.append_acknowledgement(work, building.gso_batch, building.path);
     }
 }

@@ -3,17 +3,18 @@
 
 use std::net::IpAddr;
 
+use super::completion::{CompletionKind, Status};
 use super::copy;
-use super::core::Statistics;
+use super::gso_batches::push;
 use super::memory::Access;
-use super::messages::{Message, Shape};
-use super::qp::Scene;
-use super::request_packets::{PKEY, push};
+use super::messages::Shape;
+use super::request_packets::PKEY;
 use super::requester::Requester;
-use super::responder::Responder;
+use super::responder::{Message, Responder};
 use super::send_queue::Bytes;
-use super::{CompletionKind, Status};
-use crate::net::Train;
+use super::statistics::Statistics;
+use super::work::QpWork;
+use crate::net::GsoBatch;
 use crate::wire::{Deth, Extended, Opcode, Packet, Service};
 
 /// Bytes of the global header before a datagram's payload in its receive.
@@ -25,7 +26,7 @@ const OWN_QKEY: u32 = 0x8000_0000;
 
 impl Requester {
     /// Sends all datagrams posted; they are done when they are sent.
-    pub(super) fn transmit_datagrams(&mut self, scene: Scene<'_>, train: &mut Train) {
+    pub(super) fn transmit_datagrams(&mut self, work: QpWork<'_>, gso_batch: &mut GsoBatch) {
         while self.wants_to_send() {
             let index = self.next;
             let Some(wqe) = self.queue.get(index).copied() else {
@@ -33,18 +34,18 @@ impl Requester {
             };
             let too_long = wqe.length_bytes > LARGEST_DATAGRAM_BYTES;
             let wrong = too_long.then_some(Status::LocalLengthError);
-            if let Some(status) = wrong.or_else(|| self.check(scene, index, &wqe)) {
-                self.refuse(scene.qp, index, status);
+            if let Some(status) = wrong.or_else(|| self.check(work, index, &wqe)) {
+                self.refuse(work.qp, index, status);
                 return;
             }
             self.assign(index, 1);
             let Some(datagram) = wqe.datagram else {
                 return;
             };
-            let source_qpn = scene.qp.number();
+            let source_qpn = work.qp.number;
             let entropy = (source_qpn ^ datagram.qpn).wrapping_mul(0x9e37_79b1);
-            let flow = scene.core.flow(datagram.address, entropy, 0, 0);
-            train.begin(&flow);
+            let flow = work.core.flow(datagram.address, entropy, 0, 0);
+            gso_batch.begin(&flow);
             let own = datagram.qkey & OWN_QKEY != 0;
             let packet = Packet {
                 service: Service::Ud,
@@ -63,7 +64,7 @@ impl Requester {
                     .map_or(wqe.first_psn, |wqe| wqe.first_psn),
                 extended: Extended {
                     deth: Some(Deth {
-                        qkey: if own { scene.qp.qkey() } else { datagram.qkey },
+                        qkey: if own { work.qp.qkey() } else { datagram.qkey },
                         source_qpn,
                     }),
                     immediate: wqe.immediate.map(u32::from_be),
@@ -73,30 +74,30 @@ impl Requester {
             };
             let length = wqe.length_bytes as usize;
             match self.queue.bytes(index) {
-                // SAFETY: the queue's own memory, not changed before the train is sent under this lock.
+                // SAFETY: the queue's own memory, not changed before the GSO batch is sent under this lock.
                 Bytes::Inline(bytes) => unsafe {
                     push(
-                        train,
+                        gso_batch,
                         &packet,
                         length,
                         std::iter::once((bytes.as_ptr(), length)),
                     );
                 },
                 Bytes::Registered(sges) => {
-                    let memories = &scene.tables.memories;
-                    let pieces = copy::pieces(memories, scene.qp.pd, sges, 0, length, Access::NONE)
+                    let memories = &work.tables.memories;
+                    let pieces = copy::pieces(memories, work.qp.pd, sges, 0, length, Access::NONE)
                         .flatten()
                         .map(|(pointer, bytes)| (pointer.cast_const(), bytes));
-                    // SAFETY: resolved from the tables, which stay held until the train is sent.
-                    unsafe { push(train, &packet, length, pieces) };
+                    // SAFETY: resolved from the tables, which stay held until the GSO batch is sent.
+                    unsafe { push(gso_batch, &packet, length, pieces) };
                 }
             }
-            scene.core.send(train);
+            work.core.send(gso_batch);
             self.next += 1;
-            self.complete_head(scene.qp);
+            self.complete_head(work.qp);
         }
         self.unacked = self.position();
-        self.tell_if_drained(scene.qp);
+        self.tell_if_drained(work.qp);
     }
 }
 
@@ -104,7 +105,7 @@ impl Responder {
     /// A packet on an unreliable connection.
     pub(super) fn take_unreliable(
         &mut self,
-        scene: Scene<'_>,
+        work: QpWork<'_>,
         packet: &Packet<'_>,
         source: IpAddr,
     ) {
@@ -115,27 +116,27 @@ impl Responder {
         else {
             return;
         };
-        if address != source || !scene.qp.state().receives() || packet.service != Service::Uc {
+        if address != source || !work.qp.state().receives() || packet.service != Service::Uc {
             return;
         }
-        self.establish(scene);
+        self.establish(work);
         if packet.psn != self.expected() {
-            Statistics::count(&scene.core.statistics.out_of_sequence);
+            Statistics::count(&work.core.statistics.out_of_sequence);
             self.message = None;
         }
         self.expected = Some(packet.psn.plus(1));
-        if self.try_unreliable(scene, packet, mtu).is_none() {
+        if self.try_unreliable(work, packet, mtu).is_none() {
             // The message is lost. Its receive serves the next.
             self.message = None;
             self.receive.filled_bytes = 0;
-            Statistics::count(&scene.core.statistics.dropped_datagrams);
+            Statistics::count(&work.core.statistics.dropped_datagrams);
         }
     }
 
     /// `None` if the packet brings nothing.
     fn try_unreliable(
         &mut self,
-        scene: Scene<'_>,
+        work: QpWork<'_>,
         packet: &Packet<'_>,
         mtu_bytes: usize,
     ) -> Option<()> {
@@ -145,59 +146,59 @@ impl Responder {
         }
         let message = if shape.first {
             self.receive.filled_bytes = 0;
-            self.begin(scene, packet, shape).ok()??
+            self.begin(work, packet, shape).ok()??
         } else {
             self.message.filter(|message| shape.continues(message))?
         };
         let immediate = packet.extended.immediate.is_some();
         let message = match message {
             Message::Write { .. } => {
-                if immediate && !self.has_receive && !self.take_receive(scene) {
+                if immediate && !self.has_receive && !self.take_receive(work) {
                     return None;
                 }
-                self.write(scene, packet, shape, message).ok()?
+                self.write(work, packet, shape, message).ok()?
             }
             Message::Send => {
-                self.fill(scene, packet).ok()?;
+                self.fill(work, packet).ok()?;
                 message
             }
         };
         self.message = (!shape.last).then_some(message);
         if shape.last && (immediate || message == Message::Send) {
-            self.complete_receive(scene, packet, &message);
+            self.complete_receive(work, packet, &message);
         }
         Some(())
     }
 
     /// A datagram: to the next receive, behind its global header.
-    pub(super) fn take_datagram(&mut self, scene: Scene<'_>, packet: &Packet<'_>, source: IpAddr) {
-        let qp = scene.qp;
+    pub(super) fn take_datagram(&mut self, work: QpWork<'_>, packet: &Packet<'_>, source: IpAddr) {
+        let qp = work.qp;
         let keyed = packet
             .extended
             .deth
             .is_some_and(|deth| deth.qkey == qp.qkey());
         if !qp.state().receives() || !keyed {
-            Statistics::count(&scene.core.statistics.dropped_datagrams);
+            Statistics::count(&work.core.statistics.dropped_datagrams);
             return;
         }
         self.receive.filled_bytes = 0;
-        let ready = self.has_receive || self.take_receive(scene);
+        let ready = self.has_receive || self.take_receive(work);
         let whole = u64::from(GRH_BYTES) + packet.payload.len() as u64;
         if !ready || whole > self.receive.room_bytes() {
-            Statistics::count(&scene.core.statistics.dropped_datagrams);
+            Statistics::count(&work.core.statistics.dropped_datagrams);
             return;
         }
-        let header = global_header(source, scene.core.address, packet.payload.len());
-        let memories = &scene.tables.memories;
+        let header = global_header(source, work.core.address, packet.payload.len());
+        let memories = &work.tables.memories;
         let put = copy::scatter(memories, qp.pd, &self.receive.sges, 0, &header);
         self.receive.filled_bytes = GRH_BYTES;
-        if put.is_err() || self.fill(scene, packet).is_err() {
+        if put.is_err() || self.fill(work, packet).is_err() {
             self.has_receive = false;
             let status = Status::LocalProtectionError;
             qp.complete_receive(qp.failure(self.receive.wr_id, status, CompletionKind::Receive));
             return;
         }
-        self.complete_receive(scene, packet, &Message::Send);
+        self.complete_receive(work, packet, &Message::Send);
     }
 }
 

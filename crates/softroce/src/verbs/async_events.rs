@@ -1,34 +1,15 @@
-//! Asynchronous events: what happens to QPs, CQs and SRQs beside completions.
+//! Asynchronous events as programs take and acknowledge them.
 
 use std::os::raw::c_int;
 
-use rdma_sys::{ibv_async_event, ibv_context, ibv_cq, ibv_event_type, ibv_qp, ibv_srq};
+use rdma_sys::{ibv_async_event, ibv_context, ibv_event_type};
 
 use super::context::Context;
 use super::cq::Cq;
 use super::errno::zero_or_errno;
+use super::occurrence::Source;
 use super::qp::Qp;
 use super::srq::Srq;
-
-/// The object that an event is about.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Source {
-    Cq(*mut ibv_cq),
-    Qp(*mut ibv_qp),
-    Srq(*mut ibv_srq),
-}
-
-/// One event.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Occurrence {
-    pub(super) kind: ibv_event_type,
-    pub(super) source: Source,
-}
-
-// SAFETY: the pointers are only carried, never followed, on the way to the program.
-unsafe impl Send for Source {}
-// SAFETY: as above.
-unsafe impl Sync for Source {}
 
 /// `ibv_get_async_event(3)`: blocks, or EAGAIN when `async_fd` is non-blocking.
 ///

@@ -1,12 +1,12 @@
-//! Completion channels: events of CQs, for programs that sleep.
+//! Completion channels: events of CQs, for programs that sleep. It must not know the verbs structs of CQs but as
+//! pointers.
 
 use std::io;
-use std::os::raw::{c_int, c_uint, c_void};
+use std::os::raw::{c_int, c_void};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use rdma_sys::{ibv_comp_channel, ibv_context, ibv_cq};
 
-use super::cq::Cq;
 use super::errno::{code, pointer_or_errno, zero_or_errno};
 use super::events::Queue;
 use super::users::Users;
@@ -32,7 +32,7 @@ struct Object {
 pub(super) struct Channel {
     pub(super) notices: Arc<Queue<Notice>>,
     pub(super) users: Users,
-    cqs: Mutex<Vec<Arc<transport::Cq>>>,
+    cqs: Mutex<Vec<transport::Cq>>,
 }
 
 impl Channel {
@@ -45,18 +45,18 @@ impl Channel {
         unsafe { &(*channel.cast::<Object>()).inner }
     }
 
-    fn cqs(&self) -> MutexGuard<'_, Vec<Arc<transport::Cq>>> {
+    fn cqs(&self) -> MutexGuard<'_, Vec<transport::Cq>> {
         self.cqs.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// A CQ whose events come here.
-    pub(super) fn serve(&self, cq: &Arc<transport::Cq>) {
-        self.cqs().push(Arc::clone(cq));
+    pub(super) fn serve(&self, cq: &transport::Cq) {
+        self.cqs().push(cq.clone());
     }
 
     /// It is about to be destroyed.
-    pub(super) fn leave(&self, cq: &Arc<transport::Cq>) {
-        self.cqs().retain(|served| !Arc::ptr_eq(served, cq));
+    pub(super) fn leave(&self, cq: &transport::Cq) {
+        self.cqs().retain(|served| served != cq);
     }
 
     /// The next event. Programs exist that ask for one on a CQ, take a few of its completions, and wait (perftest's
@@ -128,13 +128,4 @@ pub unsafe extern "C" fn get_cq_event(
             cq_context.write((*source).cq_context);
         }
     }))
-}
-
-/// `ibv_ack_cq_events(3)`.
-///
-/// # Safety
-/// As for libibverbs.
-pub unsafe extern "C" fn ack_cq_events(cq: *mut ibv_cq, events: c_uint) {
-    // SAFETY: a live CQ.
-    unsafe { Cq::of(cq) }.completion_acks.acknowledge(events);
 }

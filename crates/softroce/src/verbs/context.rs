@@ -1,27 +1,16 @@
-//! An open device.
+//! An open device: what the functions of a context find behind its pointer. It must not know those functions; they
+//! are filled in by [`super::open`].
 
-use std::env;
-use std::io;
 use std::mem::offset_of;
 use std::net::IpAddr;
-use std::os::raw::{c_int, c_void};
-use std::ptr::without_provenance_mut;
 use std::sync::Arc;
 
-use rdma_sys::{ibv_context, ibv_context_ops, ibv_device, ibv_mtu, verbs_context};
+use rdma_sys::{ibv_context, verbs_context};
 
-use super::async_events::Occurrence;
-use super::device::{Device, complain};
-use super::errno::pointer_or_errno;
+use super::device::Device;
 use super::events::Queue;
-use super::{cq, cq_extended, limits, port, post, qp, refused, srq};
-use crate::net::{self, Faults};
-use crate::transport::{Nic, NicOptions};
-
-/// What goes wrong on purpose, in the words of [`Faults`].
-const FAULTS_VARIABLE: &str = "SOFTROCE_FAULTS";
-/// `__VERBS_ABI_IS_EXTENDED`: a `verbs_context` lies around the `ibv_context`.
-const EXTENDED_ABI: *mut c_void = without_provenance_mut(usize::MAX);
+use super::occurrence::Occurrence;
+use crate::transport::Nic;
 
 /// An open device; `verbs.context` is the struct that programs hold.
 #[repr(C)]
@@ -32,16 +21,32 @@ struct Open {
 
 /// What is behind the verbs struct.
 pub(super) struct Context {
-    nic: Arc<Nic>,
-    device: &'static Device,
-    events: Arc<Queue<Occurrence>>,
+    pub(super) nic: Arc<Nic>,
+    pub(super) device: &'static Device,
+    pub(super) events: Arc<Queue<Occurrence>>,
 }
 
 impl Context {
+    /// A context that programs hold by its verbs struct, until [`Context::close`].
+    pub(super) fn lend(self, verbs: verbs_context) -> *mut ibv_context {
+        let open = Box::into_raw(Box::new(Open { verbs, inner: self }));
+        // SAFETY: just made; the pointer is good for the whole of it.
+        unsafe { &raw mut (*open).verbs.context }
+    }
+
+    /// Frees the context.
+    ///
+    /// # Safety
+    /// As for [`Context::of`]; nothing of it is used again.
+    pub(super) unsafe fn close(context: *mut ibv_context) {
+        // SAFETY: made by `lend` from such a box; the caller gives it up.
+        drop(unsafe { Box::from_raw(Context::open(context)) });
+    }
+
     /// The context behind a verbs pointer.
     ///
     /// # Safety
-    /// `context` came from [`open_device`] and was not closed.
+    /// `context` came from [`Context::lend`] and was not closed.
     pub(super) unsafe fn of<'a>(context: *mut ibv_context) -> &'a Context {
         // SAFETY: the verbs struct lies there in an `Open`. The reference covers nothing that programs write.
         unsafe { &(*Self::open(context)).inner }
@@ -75,93 +80,7 @@ impl Context {
         self.device.place.interface_index
     }
 
-    pub(super) fn active_mtu(&self) -> ibv_mtu::Type {
-        let interface_mtu_bytes = self.device.place.interface_mtu_bytes;
-        port::active_mtu(interface_mtu_bytes, self.address().is_ipv4())
+    pub(super) fn interface_mtu_bytes(&self) -> u32 {
+        self.device.place.interface_mtu_bytes
     }
-}
-
-fn faults() -> Result<Faults, c_int> {
-    let Some(text) = env::var_os(FAULTS_VARIABLE) else {
-        return Ok(Faults::default());
-    };
-    text.to_string_lossy().parse().map_err(|error| {
-        complain(format_args!("{FAULTS_VARIABLE}: {error}"));
-        libc::EINVAL
-    })
-}
-
-/// The functions that the inline ones of `verbs.h` call.
-fn operations() -> ibv_context_ops {
-    // SAFETY: optional function pointers, for which zero is `None`.
-    let mut ops: ibv_context_ops = unsafe { std::mem::zeroed() };
-    ops.poll_cq = Some(cq::poll_cq);
-    ops.req_notify_cq = Some(cq::req_notify_cq);
-    ops.post_send = Some(post::post_send);
-    ops.post_recv = Some(post::post_recv);
-    ops.post_srq_recv = Some(srq::post_srq_recv);
-    ops
-}
-
-/// Opens `device`. The faults befall its packets; where this process has its address already, the first opening's
-/// do.
-///
-/// # Errors
-/// What the sockets said, an [`net::OpenError`] inside, or the event file.
-pub(super) fn open(device: &'static Device, faults: Faults) -> io::Result<*mut ibv_context> {
-    let nic = Nic::open(&NicOptions {
-        address: device.place.address,
-        faults,
-    })?;
-    let events = Arc::new(Queue::new()?);
-    // SAFETY: pointers, integers, optional function pointers and a pthread mutex, for all of which zero is a value
-    // (that of PTHREAD_MUTEX_INITIALIZER).
-    let mut verbs: verbs_context = unsafe { std::mem::zeroed() };
-    verbs.sz = size_of::<verbs_context>();
-    verbs.query_port = Some(port::query_port_bytes);
-    verbs.query_device_ex = Some(limits::query_device_ex);
-    verbs.create_cq_ex = Some(cq_extended::create_cq_ex);
-    verbs.create_qp_ex = Some(qp::create_qp_ex);
-    refused::fill(&mut verbs);
-    verbs.context.device = device.verbs();
-    verbs.context.ops = operations();
-    verbs.context.cmd_fd = -1;
-    verbs.context.async_fd = events.fd();
-    verbs.context.num_comp_vectors = 1;
-    verbs.context.abi_compat = EXTENDED_ABI;
-    let inner = Context {
-        nic,
-        device,
-        events,
-    };
-    let open = Box::into_raw(Box::new(Open { verbs, inner }));
-    // SAFETY: just made; the pointer is good for the whole of it.
-    Ok(unsafe { &raw mut (*open).verbs.context })
-}
-
-/// `ibv_open_device(3)`. ENODEV for a device of another library, EINVAL for faults in the environment that are
-/// none, otherwise what the sockets said: EADDRINUSE when another process has the address. Both with a line on
-/// stderr.
-///
-/// # Safety
-/// As for libibverbs.
-pub unsafe extern "C" fn open_device(device: *mut ibv_device) -> *mut ibv_context {
-    let open = |device| {
-        let device = Device::of(device).ok_or(libc::ENODEV)?;
-        open(device, faults()?).map_err(|error| {
-            complain(format_args!("{error}"));
-            net::os_error(&error).unwrap_or(libc::EIO)
-        })
-    };
-    pointer_or_errno(open(device))
-}
-
-/// `ibv_close_device(3)`.
-///
-/// # Safety
-/// As for libibverbs: everything made in the context was destroyed before.
-pub unsafe extern "C" fn close_device(context: *mut ibv_context) -> c_int {
-    // SAFETY: made by `open` from such a box; the caller gives it up.
-    drop(unsafe { Box::from_raw(Context::open(context)) });
-    0
 }

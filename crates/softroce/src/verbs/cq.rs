@@ -1,7 +1,7 @@
 //! Completion queues.
 
 use std::cell::UnsafeCell;
-use std::os::raw::{c_int, c_void};
+use std::os::raw::{c_int, c_uint, c_void};
 use std::sync::Arc;
 
 use rdma_sys::{
@@ -9,13 +9,13 @@ use rdma_sys::{
     imm_data_invalidated_rkey_union_t,
 };
 
-use super::async_events::{Occurrence, Source};
 use super::channel::{Channel, Notice};
 use super::context::Context;
 use super::errno::pointer_or_errno;
 use super::events::Acks;
 use super::latch::Latch;
 use super::limits::MAX_CQE;
+use super::occurrence::{Occurrence, Source};
 use super::users::{Use, Users};
 use crate::transport::{self, Completion};
 
@@ -29,7 +29,7 @@ pub(super) struct Object {
 
 /// What is behind the verbs struct.
 pub(super) struct Cq {
-    pub(super) transport: Arc<transport::Cq>,
+    pub(super) transport: transport::Cq,
     pub(super) users: Users,
     pub(super) completion_acks: Arc<Acks>,
     pub(super) async_acks: Arc<Acks>,
@@ -255,4 +255,13 @@ pub(super) unsafe extern "C" fn req_notify_cq(cq: *mut ibv_cq, solicited_only: c
     // SAFETY: a live CQ.
     unsafe { Cq::of(cq) }.transport.arm(solicited_only != 0);
     0
+}
+
+/// `ibv_ack_cq_events(3)`.
+///
+/// # Safety
+/// As for libibverbs.
+pub unsafe extern "C" fn ack_cq_events(cq: *mut ibv_cq, events: c_uint) {
+    // SAFETY: a live CQ.
+    unsafe { Cq::of(cq) }.completion_acks.acknowledge(events);
 }

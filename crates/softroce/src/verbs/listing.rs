@@ -7,8 +7,8 @@ use std::ptr::NonNull;
 
 use rdma_sys::ibv_context;
 
-use super::context::{self, Context};
-use super::device;
+use super::context::Context;
+use super::{device, open};
 use crate::net::{Faults, Passed};
 
 /// A device of the list.
@@ -44,7 +44,7 @@ pub fn open_with_faults(name: &str, faults: &Faults) -> io::Result<NonNull<ibv_c
     let gone = || io::Error::from_raw_os_error(libc::ENODEV);
     let devices = device::devices().map_err(io::Error::from_raw_os_error)?;
     let device = devices.iter().find(|device| device.name() == name);
-    let open = context::open(device.ok_or_else(gone)?, *faults)?;
+    let open = open::open(device.ok_or_else(gone)?, *faults)?;
     NonNull::new(open).ok_or_else(gone)
 }
 

@@ -21,9 +21,12 @@ mod interfaces;
 mod latch;
 mod limits;
 mod listing;
+mod occurrence;
+mod open;
 mod port;
 mod post;
 mod qp;
+mod qp_create;
 mod qp_extended;
 mod qp_modify;
 mod refused;
@@ -34,9 +37,8 @@ mod wr_batch;
 
 pub use address_handle::{create_ah, create_ah_from_wc, destroy_ah, init_ah_from_wc};
 pub use async_events::{ack_async_event, get_async_event};
-pub use channel::{ack_cq_events, create_comp_channel, destroy_comp_channel, get_cq_event};
-pub use context::{close_device, open_device};
-pub use cq::{create_cq, destroy_cq, resize_cq};
+pub use channel::{create_comp_channel, destroy_comp_channel, get_cq_event};
+pub use cq::{ack_cq_events, create_cq, destroy_cq, resize_cq};
 pub use device::{
     AddressError, address_of_environment, free_device_list, get_device_guid, get_device_index,
     get_device_list, get_device_name,
@@ -44,11 +46,13 @@ pub use device::{
 pub use domain::{alloc_pd, dealloc_pd, dereg_mr, reg_mr, reg_mr_iova, reg_mr_iova2};
 pub use limits::{query_device, query_device_ex};
 pub use listing::{Listing, close_tap, counters, devices, open_tap, open_with_faults};
+pub use open::{close_device, open_device};
 pub use port::{
     get_pkey_index, query_gid, query_gid_ex, query_gid_table, query_gid_type, query_pkey,
     query_port, query_port_compat,
 };
-pub use qp::{create_qp, destroy_qp, qp_to_qp_ex, query_qp};
+pub use qp::{destroy_qp, qp_to_qp_ex, query_qp};
+pub use qp_create::create_qp;
 pub use qp_modify::modify_qp;
 pub use refused::refuse;
 pub use srq::{create_srq, destroy_srq, modify_srq, query_srq};

@@ -28,9 +28,14 @@ pub(super) fn mtu_bytes(code: ibv_mtu::Type) -> u32 {
     128 << code
 }
 
+/// The MTU code of a device's port.
+pub(super) fn active_mtu_of(device: &Context) -> ibv_mtu::Type {
+    active_mtu(device.interface_mtu_bytes(), device.address().is_ipv4())
+}
+
 /// The largest InfiniBand MTU whose packets go through an interface unfragmented: 256 bytes where not even that
 /// does.
-pub(super) fn active_mtu(interface_mtu_bytes: u32, ipv4: bool) -> ibv_mtu::Type {
+fn active_mtu(interface_mtu_bytes: u32, ipv4: bool) -> ibv_mtu::Type {
     let ip = if ipv4 {
         IPV4_HEADER_BYTES
     } else {
@@ -74,7 +79,7 @@ pub unsafe extern "C" fn query_port_bytes(
         return libc::EINVAL;
     }
     // SAFETY: an open context.
-    let whole = attributes(unsafe { Context::of(context) }.active_mtu());
+    let whole = attributes(active_mtu_of(unsafe { Context::of(context) }));
     let known = attr_bytes.min(size_of::<ibv_port_attr>());
     // SAFETY: the caller's struct has `attr_bytes`; of `whole` no more than there is is read.
     unsafe {

@@ -1,16 +1,14 @@
 //! Extended posting (`ibv_wr_post(3)`): requests are built call by call between `wr_start` and `wr_complete`.
 
-use std::cell::UnsafeCell;
 use std::os::raw::{c_int, c_void};
 use std::slice;
 
 use rdma_sys::{ibv_ah, ibv_data_buf, ibv_qp_create_send_ops_flags, ibv_qp_ex, ibv_sge};
 
 use super::errno::post_error;
-use super::latch::Latch;
 use super::post::{datagram, elements};
 use super::qp::Qp;
-use super::wr_batch::Batch;
+use super::wr_batch::{Batch, Builder};
 use crate::transport::{Kind, Operation, Sge};
 
 use ibv_qp_create_send_ops_flags as Flags;
@@ -60,13 +58,6 @@ pub(super) fn fill(verbs: &mut ibv_qp_ex, operations: u64) {
     verbs.wr_start = Some(wr_start);
     verbs.wr_complete = Some(wr_complete);
     verbs.wr_abort = Some(wr_abort);
-}
-
-/// Collects requests; held by a thread from `wr_start` to `wr_complete` or `wr_abort`.
-#[derive(Default)]
-pub(super) struct Builder {
-    latch: Latch,
-    batch: UnsafeCell<Batch>,
 }
 
 /// The QP, and its builder; a QP without one never got these functions.

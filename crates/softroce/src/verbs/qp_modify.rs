@@ -7,7 +7,7 @@ use rdma_sys::{ibv_mig_state, ibv_mtu, ibv_qp, ibv_qp_attr, ibv_qp_attr_mask as 
 use super::context::Context;
 use super::gid::{self, Destination};
 use super::limits::MAX_RD_ATOM;
-use super::port::mtu_bytes;
+use super::port::{active_mtu_of, mtu_bytes};
 use super::qp::Qp;
 use super::{domain, transitions};
 use crate::transport::{Access, Connection, Deliveries, Kind, State};
@@ -186,7 +186,7 @@ unsafe fn modify(qp: *mut ibv_qp, attr: &ibv_qp_attr, mask: u32) -> Result<(), c
     if !transitions::allowed(inner.kind, from, to, mask) {
         return Err(libc::EINVAL);
     }
-    check_values(attr, mask, device.active_mtu())?;
+    check_values(attr, mask, active_mtu_of(device))?;
     if from == State::Sqd && to == State::Sqd && mask & FIXED_WITH_THE_CONNECTION != 0 {
         return Err(libc::EOPNOTSUPP);
     }

@@ -8,12 +8,12 @@ use rdma_sys::{
     ibv_srq_init_attr,
 };
 
-use super::async_events::{Occurrence, Source};
 use super::context::Context;
 use super::domain::Pd;
 use super::errno::pointer_or_errno;
 use super::events::Acks;
 use super::limits::{MAX_SGE, MAX_SRQ_WR};
+use super::occurrence::{Occurrence, Source};
 use super::post::post_receives;
 use super::users::{Use, Users};
 use crate::transport::RecvQueue;

@@ -1,9 +1,11 @@
 //! The requests that extended posting collects between `wr_start` and `wr_complete`. It must not know C callers.
 
+use std::cell::UnsafeCell;
 use std::os::raw::c_int;
 
 use rdma_sys::ibv_send_flags;
 
+use super::latch::Latch;
 use crate::transport::{Datagram, Operation, Payload, SendRequest, Sge};
 
 /// A request that is being built.
@@ -130,6 +132,13 @@ impl Batch {
             datagram: request.datagram,
         })
     }
+}
+
+/// Collects requests; held by a thread from `wr_start` to `wr_complete` or `wr_abort`.
+#[derive(Default)]
+pub(super) struct Builder {
+    pub(super) latch: Latch,
+    pub(super) batch: UnsafeCell<Batch>,
 }
 
 #[cfg(test)]

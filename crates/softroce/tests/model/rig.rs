@@ -50,7 +50,7 @@ pub struct Expected {
 
 /// One QP and what is expected of it.
 pub struct Endpoint {
-    pub qp: Arc<Qp>,
+    pub qp: Qp,
     pub side: usize,
     pub capacities: Capacities,
     /// Signalled sends whose completion is to come.
@@ -70,7 +70,7 @@ pub struct Side {
     /// Key of its region.
     pub key: u32,
     /// One or two.
-    cqs: Vec<Arc<Cq>>,
+    cqs: Vec<Cq>,
 }
 
 /// Both sides; the ends of pair `n` are endpoints `2n` on side 0 and `2n + 1` on side 1.
@@ -116,7 +116,7 @@ impl Endpoint {
 fn side(
     nic: Arc<Nic>,
     setup: &Setup,
-    cqs: Vec<Arc<Cq>>,
+    cqs: Vec<Cq>,
     access: softroce::transport::Access,
     numbers: &mut Numbers,
 ) -> Side {
@@ -156,7 +156,7 @@ impl Rig {
         let overrun = Arc::new(AtomicBool::new(false));
         let room = setup.pairs.iter().flatten().map(|end| end.capacities);
         let room: u32 = room.map(|room| room.send_wrs + room.recv_wrs).sum();
-        let cqs = |nic: &Arc<Nic>| -> Vec<Arc<Cq>> {
+        let cqs = |nic: &Arc<Nic>| -> Vec<Cq> {
             let cq = |_| {
                 let overrun = Arc::clone(&overrun);
                 let on_overrun = Box::new(move || overrun.store(true, Ordering::Relaxed));
@@ -233,8 +233,8 @@ impl Rig {
         let options = QpOptions {
             kind: Kind::Rc,
             pd: PD,
-            send_cq: Arc::clone(&cqs[0]),
-            recv_cq: Arc::clone(&cqs[cqs.len() - 1]),
+            send_cq: cqs[0].clone(),
+            recv_cq: cqs[cqs.len() - 1].clone(),
             receives: ReceiveSource::Own,
             capacities,
             signal_all: false,

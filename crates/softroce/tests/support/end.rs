@@ -44,8 +44,8 @@ impl Default for Plan {
 
 pub struct End {
     // Before the device: the QPs are on it.
-    pub qps: Vec<Arc<Qp>>,
-    pub cq: Arc<Cq>,
+    pub qps: Vec<Qp>,
+    pub cq: Cq,
     pub nic: Arc<Nic>,
     pub memory: Vec<u8>,
     pub key: u32,
@@ -143,12 +143,12 @@ pub fn request(wr_id: u64, operation: Operation, sges: &[Sge]) -> SendRequest<'_
     }
 }
 
-fn options_of(plan: &Plan, cq: &Arc<Cq>) -> QpOptions {
+fn options_of(plan: &Plan, cq: &Cq) -> QpOptions {
     QpOptions {
         kind: Kind::Rc,
         pd: PdId(1),
-        send_cq: Arc::clone(cq),
-        recv_cq: Arc::clone(cq),
+        send_cq: cq.clone(),
+        recv_cq: cq.clone(),
         receives: ReceiveSource::Own,
         capacities: Capacities {
             send_wrs: plan.send_wrs,

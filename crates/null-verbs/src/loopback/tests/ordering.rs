@@ -12,13 +12,13 @@ use crate::test_rig::*;
 
 #[test]
 fn completions_pass_each_other_between_qps_never_within_one() {
-    let rig = Rig::open(LOOPBACK);
+    let device = OpenDevice::open(LOOPBACK);
     set_seed(1);
     set_max_delay(Duration::from_micros(200));
-    let cq = rig.cq(256);
-    let pairs: Vec<_> = (0..8).map(|_| rig.pair(cq, keep)).collect();
+    let cq = device.cq(256);
+    let pairs: Vec<_> = (0..8).map(|_| device.pair(cq, keep)).collect();
     let mut memory = [0_u8; 8];
-    let mr = rig.mr_pointer(&mut memory, ALL_ACCESS);
+    let mr = device.mr_pointer(&mut memory, ALL_ACCESS);
     // SAFETY: just registered.
     let (start, lkey, rkey) = unsafe { ((*mr).addr as u64, (*mr).lkey, (*mr).rkey) };
     let mut overtaken = 0;
@@ -51,12 +51,12 @@ fn completions_pass_each_other_between_qps_never_within_one() {
 #[test]
 fn several_threads_lose_and_double_nothing() {
     const MESSAGES: u64 = 2000;
-    let rig = Rig::open(LOOPBACK);
+    let device = OpenDevice::open(LOOPBACK);
     set_max_delay(Duration::from_micros(1));
-    let shared = rig.cq(64);
-    let pairs: Vec<_> = (0..4).map(|_| rig.pair(shared, keep)).collect();
+    let shared = device.cq(64);
+    let pairs: Vec<_> = (0..4).map(|_| device.pair(shared, keep)).collect();
     let mut memory = [0_u8; 8];
-    let mr = rig.mr_pointer(&mut memory, ALL_ACCESS);
+    let mr = device.mr_pointer(&mut memory, ALL_ACCESS);
     // SAFETY: just registered.
     let (start, lkey, rkey) = unsafe { ((*mr).addr as u64, (*mr).lkey, (*mr).rkey) };
     let by_qpn: HashMap<u32, usize> = pairs

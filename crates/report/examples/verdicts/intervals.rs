@@ -1,0 +1,104 @@
+//! The interval of a ratio, and "equal".
+
+use fastrand::Rng;
+use report::statistics::{Verdict, median, ratio, verdicts};
+
+use super::noise::{NOISES, Noise};
+use super::promises::Promises;
+use super::sittings::{Setup, Sitting, found};
+use super::workers::each;
+use super::{SEED, percent};
+
+/// So many times as many sittings show whether the interval is that of 95 %.
+const MORE: usize = 5;
+
+/// What is told of so many launches a side.
+struct Cell {
+    launches: usize,
+    /// Sittings whose interval holds the truth.
+    held: usize,
+    /// Half the interval's width in %: the median, and of all but one sitting in 20.
+    width: f64,
+    /// The same where one of the base's launches has half its figure.
+    with_outlier: [f64; 2],
+    equal: usize,
+    falsely_equal: usize,
+}
+
+pub fn tables(sittings: usize, promises: &mut Promises) {
+    println!("### The interval, and \"equal\"\n");
+    println!(
+        "Bandwidth at 1 % spread, in % of {sittings} sittings. With an outlier: one launch of the base has half its \
+         bandwidth. Called equal falsely: the truth is a change of just the margin, 3 %.\n"
+    );
+    println!(
+        "| noise | launches a side | the 95 % interval holds the truth | half-width | with an outlier | 95 of 100 with an \
+         outlier | called equal, nothing changed | called equal falsely |"
+    );
+    println!("|---|--:|--:|--:|--:|--:|--:|--:|");
+    for noise in NOISES {
+        for cell in each(&[5, 8, 10, 20], |launches| cell(noise, *launches, sittings)) {
+            println!(
+                "| {} | {} | {} | ±{:.1} % | ±{:.1} % | ±{:.1} % | {} | {} |",
+                noise.name(),
+                cell.launches,
+                percent(cell.held, MORE * sittings),
+                cell.width,
+                cell.with_outlier[0],
+                cell.with_outlier[1],
+                percent(cell.equal, sittings),
+                percent(cell.falsely_equal, sittings),
+            );
+            let all = MORE * sittings;
+            promises.at_least("the interval holds the truth", cell.held, all, 0.94);
+            promises.at_most("called equal falsely", cell.falsely_equal, sittings, 0.05);
+        }
+    }
+    println!();
+}
+
+fn cell(noise: Noise, launches: usize, sittings: usize) -> Cell {
+    let setup = Setup {
+        noise,
+        spread: 0.01,
+        cases: 1,
+        launches,
+        slower: 0.0,
+        slower_cases: 0,
+    };
+    let mut rng = Rng::with_seed(SEED);
+    let (mut held, mut widths, mut with_outlier, mut equal) = (0, Vec::new(), Vec::new(), 0);
+    for number in 0..MORE * sittings {
+        let sitting = Sitting::new(&setup, &mut rng);
+        let questions = sitting.questions();
+        let (base, new) = (questions[0].base.values, questions[0].new.values);
+        if let Some(found) = ratio(base, new, 0.95) {
+            held += usize::from(found.low <= 1.0 && found.high >= 1.0);
+            widths.push((found.high - found.low) * 50.0);
+        }
+        if number >= sittings {
+            continue;
+        }
+        equal += usize::from(verdicts(&questions).by_case[0] == Verdict::Equal);
+        let mut base = base.to_vec();
+        base[0] *= 0.5;
+        with_outlier.extend(ratio(&base, new, 0.95).map(|found| (found.high - found.low) * 50.0));
+    }
+    with_outlier.sort_by(f64::total_cmp);
+    let changed = Setup {
+        slower: 0.03,
+        slower_cases: 1,
+        ..setup
+    };
+    Cell {
+        launches,
+        held,
+        width: median(&widths).unwrap_or(f64::NAN),
+        with_outlier: [0.5, 0.95].map(|part| {
+            let place = (part * with_outlier.len() as f64) as usize;
+            with_outlier.get(place).copied().unwrap_or(f64::NAN)
+        }),
+        equal,
+        falsely_equal: found(&changed, sittings, SEED).bandwidth_equal,
+    }
+}

@@ -1,0 +1,288 @@
+//! Where an axis has ticks and what is written at them. It must not know pixels: who draws an axis asks for
+//! fewer until their labels fit.
+
+use super::number;
+use super::scale::{Kind, Scale, round_step};
+
+/// A place on an axis and what is written there.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Tick {
+    /// The place.
+    pub value: f64,
+    /// What is written.
+    pub label: String,
+}
+
+/// What an axis' figures are, so far as it tells how they are written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Unit {
+    /// Plain figures; the axis' title has their unit.
+    Plain,
+    /// Bytes, written with B, KiB, MiB and GiB.
+    Bytes,
+    /// Nanoseconds, written with ns, µs, ms and s.
+    Nanoseconds,
+    /// Parts of a whole, 0 to 1, written in percent.
+    Share,
+    /// 1 / (1 - q), written as the quantile q in percent.
+    Tail,
+}
+
+/// About as many ticks as `wanted`, seldom more.
+pub(super) fn ticks(scale: &Scale, unit: Unit, wanted: usize) -> Vec<Tick> {
+    let wanted = wanted.max(1);
+    match (unit, scale.kind()) {
+        (Unit::Tail, _) => tail(scale, wanted),
+        (_, Kind::Linear) => linear(scale, unit, wanted),
+        (_, Kind::Log2) => or_linear(powers(scale, unit, wanted, 2.0), scale, unit, wanted),
+        (_, Kind::Log10) => or_linear(decades(scale, unit, wanted), scale, unit, wanted),
+    }
+}
+
+/// A logarithmic axis so short that it has less than two powers has round figures as ticks.
+fn or_linear(ticks: Vec<Tick>, scale: &Scale, unit: Unit, wanted: usize) -> Vec<Tick> {
+    if ticks.len() >= 2 || wanted < 2 || scale.max() / scale.min() > 100.0 {
+        ticks
+    } else {
+        linear(scale, unit, wanted)
+    }
+}
+
+fn within(scale: &Scale, value: f64) -> bool {
+    scale
+        .fraction(value)
+        .is_some_and(|at| (-1e-9..=1.0 + 1e-9).contains(&at))
+}
+
+fn linear(scale: &Scale, unit: Unit, wanted: usize) -> Vec<Tick> {
+    let (min, max) = (scale.min(), scale.max());
+    let (factor, name) = match unit {
+        Unit::Nanoseconds => {
+            let unit = number::time_unit(min.abs().max(max.abs()));
+            (unit.ns, unit.name)
+        }
+        Unit::Share => (0.01, "%"),
+        Unit::Bytes => (1.0, "B"),
+        Unit::Plain | Unit::Tail => (1.0, ""),
+    };
+    let (min, max) = (min / factor, max / factor);
+    let step = round_step((max - min) / wanted as f64);
+    let digits = (-step.log10().floor()).clamp(0.0, 12.0) as usize;
+    // 2.5 needs one digit more than its power of ten.
+    let digits = if (step * 10f64.powi(digits as i32)).fract().abs() > 1e-6 && digits < 12 {
+        digits + 1
+    } else {
+        digits
+    };
+    let first = (min / step - 1e-9).ceil();
+    let count = ((max / step + 1e-9).floor() - first).clamp(0.0, 60.0) as usize;
+    (0..=count)
+        .map(|index| {
+            let value = (first + index as f64) * step;
+            let figure = if !(1e-9..1e9).contains(&step) {
+                number::short(value)
+            } else {
+                number::fixed(value, digits)
+            };
+            let label = if name.is_empty() {
+                figure
+            } else {
+                format!("{figure}\u{a0}{name}")
+            };
+            Tick {
+                value: value * factor,
+                label,
+            }
+        })
+        .filter(|tick| within(scale, tick.value))
+        .collect()
+}
+
+fn label(value: f64, unit: Unit) -> String {
+    let plain = |value: f64| {
+        if (1.0..1e6).contains(&value) && value.fract() == 0.0 {
+            number::fixed(value, 0)
+        } else if (1e-4..1e6).contains(&value) {
+            let text = number::short(value);
+            if text.contains('.') {
+                text.trim_end_matches('0').trim_end_matches('.').to_owned()
+            } else {
+                text
+            }
+        } else {
+            let exponent = value.log10().floor();
+            let mantissa = value / 10f64.powf(exponent);
+            let power = format!("10^{exponent}").replace('-', "−");
+            if (mantissa - 1.0).abs() < 1e-6 {
+                power
+            } else {
+                format!("{mantissa:.0}×{power}")
+            }
+        }
+    };
+    match unit {
+        Unit::Bytes if (1.0..=1e18).contains(&value) => number::bytes(value as u64),
+        Unit::Nanoseconds => {
+            let unit = number::time_unit(value);
+            format!("{}\u{a0}{}", plain(value / unit.ns), unit.name)
+        }
+        Unit::Share => format!("{}\u{a0}%", plain(value * 100.0)),
+        Unit::Bytes | Unit::Plain | Unit::Tail => plain(value),
+    }
+}
+
+fn powers(scale: &Scale, unit: Unit, wanted: usize, base: f64) -> Vec<Tick> {
+    let first = (scale.min().ln() / base.ln() - 1e-9).ceil();
+    let last = (scale.max().ln() / base.ln() + 1e-9).floor();
+    let stride = (((last - first + 1.0) / wanted as f64).ceil()).max(1.0);
+    // Multiples of the stride, so that 1 KiB and 1 MiB keep their ticks while others go.
+    let mut exponent = (first / stride).ceil() * stride;
+    let mut ticks = Vec::new();
+    while exponent <= last && ticks.len() < 400 {
+        let value = base.powf(exponent);
+        ticks.push(Tick {
+            value,
+            label: label(value, unit),
+        });
+        exponent += stride;
+    }
+    ticks
+}
+
+fn decades(scale: &Scale, unit: Unit, wanted: usize) -> Vec<Tick> {
+    let span = (scale.max() / scale.min()).log10();
+    let between: &[f64] = match wanted as f64 / span.max(1e-9) {
+        room if room >= 3.0 => &[1.0, 2.0, 5.0],
+        room if room >= 2.0 => &[1.0, 3.0],
+        _ => return powers(scale, unit, wanted, 10.0),
+    };
+    let first = scale.min().log10().floor() as i32;
+    (first..=first + 1 + span.ceil() as i32)
+        .flat_map(|exponent| {
+            between
+                .iter()
+                .map(move |factor| factor * 10f64.powi(exponent))
+        })
+        .filter(|&value| within(scale, value))
+        .map(|value| Tick {
+            value,
+            label: label(value, unit),
+        })
+        .collect()
+}
+
+fn tail(scale: &Scale, wanted: usize) -> Vec<Tick> {
+    let tick = |value: f64| Tick {
+        value,
+        label: number::percentile(1.0 - 1.0 / value),
+    };
+    let ends = (scale.max().log10() + 1e-9).floor().clamp(0.0, 9.0) as i32;
+    let stride = (ends as usize).div_ceil(wanted).max(1);
+    let middle = (wanted > ends as usize && within(scale, 2.0)).then(|| tick(2.0));
+    let nines = (1..=ends)
+        .step_by(stride)
+        .map(|nines| tick(10f64.powi(nines)));
+    middle
+        .into_iter()
+        .chain(nines)
+        .filter(|tick| within(scale, tick.value))
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn labels(scale: Scale, unit: Unit, wanted: usize) -> Vec<String> {
+        let all = ticks(&scale, unit, wanted);
+        all.into_iter()
+            .map(|tick| tick.label.replace('\u{a0}', " "))
+            .collect()
+    }
+
+    #[test]
+    fn linear_ticks_are_round() {
+        assert_eq!(
+            labels(Scale::from_zero(93.4), Unit::Plain, 5),
+            ["0", "20", "40", "60", "80", "100"]
+        );
+        assert_eq!(
+            labels(Scale::linear(0.0, 1.0), Unit::Share, 2),
+            ["0 %", "50 %", "100 %"]
+        );
+        assert_eq!(
+            labels(Scale::linear(0.0, 10.0), Unit::Plain, 4),
+            ["0.0", "2.5", "5.0", "7.5", "10.0"]
+        );
+        assert_eq!(
+            labels(Scale::linear(0.0, 3000.0), Unit::Nanoseconds, 3),
+            ["0 µs", "1 µs", "2 µs", "3 µs"]
+        );
+    }
+
+    #[test]
+    fn sizes_are_powers_of_two() {
+        let scale = Scale::log2(64.0, 1_048_576.0);
+        assert_eq!(labels(scale, Unit::Bytes, 20).len(), 15);
+        assert_eq!(
+            labels(scale, Unit::Bytes, 5),
+            ["64 B", "512 B", "4 KiB", "32 KiB", "256 KiB"]
+        );
+        assert_eq!(labels(scale, Unit::Bytes, 2), ["256 B", "64 KiB"]);
+    }
+
+    #[test]
+    fn decades_are_filled_where_there_is_room() {
+        let scale = Scale::log10(1000.0, 1_000_000.0);
+        assert_eq!(
+            labels(scale, Unit::Nanoseconds, 4),
+            ["1 µs", "10 µs", "100 µs", "1 ms"]
+        );
+        assert_eq!(
+            labels(Scale::log10(10.0, 100.0), Unit::Plain, 4),
+            ["10", "20", "50", "100"]
+        );
+        assert_eq!(
+            labels(Scale::log10(3.1, 3.9), Unit::Plain, 4),
+            ["3.2", "3.4", "3.6", "3.8"]
+        );
+    }
+
+    #[test]
+    fn tails_are_nines() {
+        let scale = Scale::log10(1.0, 1e5);
+        assert_eq!(
+            labels(scale, Unit::Tail, 8),
+            ["50 %", "90 %", "99 %", "99.9 %", "99.99 %", "99.999 %"]
+        );
+        assert_eq!(labels(scale, Unit::Tail, 3), ["90 %", "99.9 %", "99.999 %"]);
+    }
+
+    proptest! {
+        #[test]
+        fn ticks_lie_on_the_axis_and_are_few(
+            a in -1e9..1e9f64, b in -1e9..1e9f64, exponent in -30..30i32, wanted in 1usize..20,
+        ) {
+            let factor = 10f64.powi(exponent);
+            let (a, b) = (a * factor, b * factor);
+            for (scale, unit) in [
+                (Scale::linear(a, b), Unit::Plain),
+                (Scale::linear(a, b), Unit::Nanoseconds),
+                (Scale::log2(a, b), Unit::Bytes),
+                (Scale::log10(a, b), Unit::Nanoseconds),
+                (Scale::log10(a, b), Unit::Tail),
+            ] {
+                let ticks = ticks(&scale, unit, wanted);
+                prop_assert!(ticks.len() <= 4 * wanted + 4, "{scale:?} {unit:?} {wanted}: {ticks:?}");
+                for tick in &ticks {
+                    prop_assert!(within(&scale, tick.value), "{tick:?} {scale:?}");
+                }
+                for pair in ticks.windows(2) {
+                    prop_assert!(pair[0].value < pair[1].value);
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,349 @@
+//! All cases in one table, and the key figures of each operation.
+
+use crate::compare::Metric;
+use crate::plot::figure::{Cell, Column, Table};
+use crate::plot::median;
+use crate::results::load::Loaded;
+use crate::results::model::{CaseConfig, CaseResult};
+use crate::results::number::human_size;
+
+/// The figures of a case: name, digits after the point, the median over its complete runs.
+type Measured = (&'static str, usize, fn(&CaseResult) -> Option<f64>);
+
+const MEASURED: [Measured; 10] = [
+    ("Gb/s", 3, |case| median::metric(case, Metric::GbitPerS)),
+    ("Mmsg/s", 4, |case| median::metric(case, Metric::MmsgPerS)),
+    ("p50 (µs)", 2, |case| microseconds(case, Metric::P50Ns)),
+    ("p99 (µs)", 2, |case| microseconds(case, Metric::P99Ns)),
+    ("p99.9 (µs)", 2, |case| microseconds(case, Metric::P99_9Ns)),
+    ("Jain", 3, |case| median::metric(case, Metric::Fairness)),
+    ("CPU s/GB", 3, |case| {
+        median::metric(case, Metric::CpuSecondsPerGb)
+    }),
+    ("of limit (%)", 1, |case| {
+        Some(100.0 * median::share_of_limit(case)?)
+    }),
+    ("connections/s", 1, |case| {
+        median::metric(case, Metric::ConnectionsPerS)
+    }),
+    ("set-up p99 (ms)", 3, |case| {
+        Some(median::metric(case, Metric::SetupP99Ns)? / 1e6)
+    }),
+];
+
+/// How many of them every table has; those behind are there where a case has them.
+const ALWAYS: usize = 8;
+
+fn microseconds(case: &CaseResult, metric: Metric) -> Option<f64> {
+    Some(median::metric(case, metric)? / 1e3)
+}
+
+/// A setting that has a column where cases differ in it.
+type Setting = (&'static str, fn(&CaseConfig) -> Cell);
+
+const SETTINGS: [Setting; 11] = [
+    ("QPs with traffic", |config| {
+        config.traffic_qps.map_or(Cell::Missing, number)
+    }),
+    ("tx depth", |config| number(config.tx_depth)),
+    ("rx depth", |config| number(config.rx_depth)),
+    ("signal every", |config| number(config.signal_every)),
+    ("post list", |config| number(config.post_list)),
+    ("inline", |config| number(config.inline)),
+    ("MTU", |config| config.mtu.map_or(Cell::Missing, number)),
+    ("directions", |config| {
+        number(1 + u32::from(config.bidirectional))
+    }),
+    ("device", |config| match &config.device {
+        Some(device) => Cell::Text(device.clone()),
+        None => Cell::Missing,
+    }),
+    ("window (s)", |config| match config.duration_seconds {
+        Some(seconds) => Cell::Number(seconds, 1),
+        None => Cell::Missing,
+    }),
+    ("verify", |config| {
+        Cell::Text(if config.verify { "yes" } else { "no" }.to_owned())
+    }),
+];
+
+fn number(value: u32) -> Cell {
+    Cell::Number(f64::from(value), 0)
+}
+
+fn column(name: &str, numeric: bool) -> Column {
+    Column {
+        name: name.to_owned(),
+        numeric,
+    }
+}
+
+fn figure(value: Option<f64>, digits: usize) -> Cell {
+    value.map_or(Cell::Missing, |value| Cell::Number(value, digits))
+}
+
+/// Every case of every file, in their order.
+pub fn all(results: &[Loaded]) -> Table {
+    let cases = || {
+        results
+            .iter()
+            .enumerate()
+            .flat_map(|(file, loaded)| loaded.result.cases.iter().map(move |case| (file, case)))
+    };
+    let differ: Vec<Setting> = SETTINGS
+        .into_iter()
+        .filter(|(_, setting)| {
+            let mut values = cases().map(|(_, case)| setting(&case.config));
+            let first = values.next();
+            values.any(|value| Some(value) != first)
+        })
+        .collect();
+    let always = MEASURED.iter().take(ALWAYS);
+    let of_some = MEASURED.iter().skip(ALWAYS);
+    let has = |(.., of): &&Measured| cases().any(|(_, case)| of(case).is_some());
+    let measured: Vec<&Measured> = always.chain(of_some.filter(has)).collect();
+    let many_files = results.len() > 1;
+    let mut columns = vec![column("case", false)];
+    if many_files {
+        columns.push(column("file No", true));
+    }
+    columns.extend([
+        column("op", false),
+        column("CQ", false),
+        column("QPs", true),
+        column("size (B)", true),
+        column("workers", true),
+    ]);
+    columns.extend(differ.iter().map(|(name, _)| column(name, true)));
+    columns.push(column("complete runs", true));
+    columns.extend(measured.iter().map(|(name, ..)| column(name, true)));
+    columns.push(column("remarks", false));
+    let rows = cases()
+        .map(|(file, case)| {
+            let config = &case.config;
+            let mut row = vec![Cell::Text(case.id.clone())];
+            if many_files {
+                row.push(Cell::Number((file + 1) as f64, 0));
+            }
+            row.extend([
+                Cell::Text(config.op.clone()),
+                Cell::Text(config.cq.clone()),
+                number(config.qps),
+                Cell::Number(config.size as f64, 0),
+                number(config.workers),
+            ]);
+            row.extend(differ.iter().map(|(_, setting)| setting(config)));
+            row.push(Cell::Number(median::complete_runs(case).count() as f64, 0));
+            row.extend(
+                measured
+                    .iter()
+                    .map(|(_, digits, of)| figure(of(case), *digits)),
+            );
+            row.push(Cell::Text(remarks(case)));
+            row
+        })
+        .collect();
+    Table {
+        caption: "All cases: medians over their complete runs; – was not measured".to_owned(),
+        columns,
+        rows,
+    }
+}
+
+/// What the figures do not say.
+fn remarks(case: &CaseResult) -> String {
+    let incomplete = case.runs.len() - median::complete_runs(case).count();
+    let errors: u64 = case.runs.iter().map(|run| run.forward.totals.errors).sum();
+    let unsteady = median::complete_runs(case)
+        .filter(|run| run.forward.window.warmup_steady == Some(false))
+        .count();
+    let mut remarks = Vec::new();
+    if case.runs.is_empty() {
+        remarks.push("not run".to_owned());
+    }
+    if incomplete > 0 {
+        remarks.push(format!("{incomplete} incomplete"));
+    }
+    if errors > 0 {
+        remarks.push(format!("{errors} errors"));
+    }
+    if unsteady > 0 {
+        remarks.push(format!("{unsteady} unsteady"));
+    }
+    remarks.join(", ")
+}
+
+/// The best case of each operation, by each figure.
+pub fn key_figures(results: &[Loaded]) -> Table {
+    let cases = || {
+        let all = results.iter().flat_map(|loaded| &loaded.result.cases);
+        all.filter(|case| !case.config.is_set_up())
+    };
+    let mut ops: Vec<&str> = cases().map(|case| case.config.op.as_str()).collect();
+    ops.sort_by_key(|op| {
+        (
+            ["send", "write", "read"]
+                .iter()
+                .position(|known| known == op),
+            *op,
+        )
+    });
+    ops.dedup();
+    let wanted = [
+        ("highest Gb/s", 0, true),
+        ("highest Mmsg/s", 1, true),
+        ("lowest p50 (µs)", 2, false),
+        ("lowest p99 (µs)", 3, false),
+        ("lowest Jain’s index", 5, false),
+    ];
+    let mut rows = Vec::new();
+    for op in ops {
+        for (name, index, highest) in wanted {
+            let (_, digits, of) = MEASURED[index];
+            let best = cases()
+                .filter(|case| case.config.op == op)
+                .filter_map(|case| Some((of(case)?, case)))
+                .reduce(|best, next| {
+                    let better = if highest {
+                        next.0 > best.0
+                    } else {
+                        next.0 < best.0
+                    };
+                    if better { next } else { best }
+                });
+            rows.push(vec![
+                Cell::Text(op.to_owned()),
+                Cell::Text(name.to_owned()),
+                figure(best.map(|(value, _)| value), digits),
+                best.map_or(Cell::Missing, |(_, case)| {
+                    Cell::Text(in_short(&case.config))
+                }),
+            ]);
+        }
+    }
+    Table {
+        caption:
+            "Key figures of each operation, medians over complete runs, and the case they are of"
+                .to_owned(),
+        columns: vec![
+            column("op", false),
+            column("figure", false),
+            column("value", true),
+            column("case", false),
+        ],
+        rows,
+    }
+}
+
+/// `4 QPs, 64 KiB, shared CQ`.
+fn in_short(config: &CaseConfig) -> String {
+    format!(
+        "{} QP{}, {}, {} CQ",
+        config.qps,
+        if config.qps == 1 { "" } else { "s" },
+        human_size(config.size),
+        config.cq
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::results::model::{Direction, ResultFile, Run, Totals};
+
+    fn case(op: &str, qps: u32, gbit_per_s: f64, complete: bool) -> CaseResult {
+        CaseResult {
+            id: format!("{op}-{qps}"),
+            config: CaseConfig {
+                op: op.to_owned(),
+                qps,
+                cq: "shared".to_owned(),
+                size: 65536,
+                ..CaseConfig::default()
+            },
+            runs: vec![Run {
+                complete,
+                forward: Direction {
+                    totals: Totals {
+                        gbit_per_s: Some(gbit_per_s),
+                        ..Totals::default()
+                    },
+                    ..Direction::default()
+                },
+                ..Run::default()
+            }],
+            ..CaseResult::default()
+        }
+    }
+
+    fn loaded(cases: Vec<CaseResult>) -> Loaded {
+        Loaded {
+            path: "r.json".into(),
+            result: ResultFile {
+                cases,
+                ..ResultFile::default()
+            },
+        }
+    }
+
+    fn value(table: &Table, row: usize, name: &str) -> Cell {
+        let column = table
+            .columns
+            .iter()
+            .position(|column| column.name == name)
+            .unwrap();
+        table.rows[row][column].clone()
+    }
+
+    #[test]
+    fn settings_have_a_column_where_they_differ() {
+        let mut cases = vec![case("send", 1, 1.0, true), case("send", 4, 2.0, false)];
+        cases[1].config.tx_depth = 64;
+        let table = all(&[loaded(cases)]);
+        let names: Vec<_> = table
+            .columns
+            .iter()
+            .map(|column| column.name.as_str())
+            .collect();
+        assert!(
+            names.contains(&"tx depth") && !names.contains(&"rx depth"),
+            "{names:?}"
+        );
+        assert!(!names.contains(&"file No"));
+        assert_eq!(value(&table, 0, "Gb/s"), Cell::Number(1.0, 3));
+        assert_eq!(value(&table, 1, "Gb/s"), Cell::Missing);
+        assert_eq!(
+            value(&table, 1, "remarks"),
+            Cell::Text("1 incomplete".to_owned())
+        );
+        assert!(
+            table
+                .rows
+                .iter()
+                .all(|row| row.len() == table.columns.len())
+        );
+    }
+
+    #[test]
+    fn key_figures_are_the_best_case_of_each_operation() {
+        let table = key_figures(&[loaded(vec![
+            case("write", 1, 9.0, true),
+            case("send", 1, 1.0, true),
+            case("send", 4, 2.0, true),
+            case("send", 8, 99.0, false),
+        ])]);
+        assert_eq!(table.rows.len(), 10);
+        let text = |text: &str| Cell::Text(text.to_owned());
+        assert_eq!(
+            table.rows[0],
+            [
+                text("send"),
+                text("highest Gb/s"),
+                Cell::Number(2.0, 3),
+                text("4 QPs, 64 KiB, shared CQ")
+            ]
+        );
+        assert_eq!(table.rows[2][2..], [Cell::Missing, Cell::Missing]);
+        assert_eq!(table.rows[5][0], text("write"));
+    }
+}

@@ -1,0 +1,57 @@
+//! What a sweep left behind: who ran it, where, and its cases.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::config::CaseConfig;
+use super::host::Host;
+use super::perftest::PerftestComparison;
+use super::run::Run;
+
+/// The version that this program writes.
+pub const SCHEMA_VERSION: u32 = 1;
+
+/// One sweep: who ran it, where, and what came out.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[schemars(title = "rocebench result file")]
+pub struct ResultFile {
+    /// Version of this layout; 1.
+    pub schema_version: u32,
+    /// The program that wrote the file.
+    pub tool: Tool,
+    /// When the sweep began, RFC 3339 in UTC.
+    pub started_at: String,
+    /// The program's arguments, its own name first. Secrets are left out.
+    pub command_line: Vec<String>,
+    /// The machine that ran the sweep.
+    pub host: Host,
+    /// The machine at the other end; `null` when both ends were on one.
+    pub peer: Option<Host>,
+    /// The sweep's cases, in the order in which they ran.
+    pub cases: Vec<CaseResult>,
+}
+
+/// The program that wrote a result.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Tool {
+    /// `rocebench`.
+    pub name: String,
+    /// Its version.
+    pub version: String,
+    /// Git revision it was built from, with `-dirty` for changes on top; `null` when built without git.
+    pub git: Option<String>,
+}
+
+/// One case of the sweep and its runs.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct CaseResult {
+    /// Name of the case, unique in the file.
+    pub id: String,
+    /// Everything that was set.
+    pub config: CaseConfig,
+    /// Its runs, in order.
+    pub runs: Vec<Run>,
+    /// `--against perftest`: the same case run by perftest, in turns with `runs`; `null` otherwise.
+    #[serde(default)]
+    pub perftest: Option<PerftestComparison>,
+}

@@ -1,0 +1,26 @@
+//! What a result file says, version 1: the types of which the JSON, its schema and the CSV are made.
+//! Every figure has its unit in its name; what was not measured is `None`, never 0. Gigabits are 10^9
+//! bits, not 2^30. Fields that a reader does not know are ignored, so a field can be added within
+//! a version; taking one away or changing its meaning makes a new version.
+
+mod config;
+mod direction;
+mod distribution;
+mod file;
+mod host;
+mod path_event;
+mod perftest;
+mod run;
+mod set_up;
+mod window;
+
+pub use config::CaseConfig;
+pub use direction::{Direction, Fairness, Limits, QpResult, Receiver, Totals, WorkerResult};
+pub use distribution::{Bandwidth, Latency};
+pub use file::{CaseResult, ResultFile, SCHEMA_VERSION, Tool};
+pub use host::{Device, Host};
+pub use path_event::{PathEvent, PathEventKind};
+pub use perftest::{PerftestComparison, PerftestPair};
+pub use run::{Failure, Run};
+pub use set_up::{Connect, ConnectStep};
+pub use window::{Doubt, DoubtKind, Timeline, Window};

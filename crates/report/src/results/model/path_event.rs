@@ -1,0 +1,59 @@
+//! What packets met on their way.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// Something that packets met on their way, as a device counted it over the window. Its counters are of the whole port,
+/// so traffic of others is in them.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct PathEvent {
+    /// Whose device counted: `client` (the end that ran the sweep) or `server`.
+    pub end: String,
+    /// What it was.
+    pub kind: PathEventKind,
+    /// How often: the sum of the counters.
+    pub count: u64,
+    /// The driver's counters that mean this.
+    pub counters: Vec<String>,
+}
+
+/// Kinds of [`PathEvent`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum PathEventKind {
+    /// A receiver missed a packet before one that came: loss or reordering.
+    SequenceGap,
+    /// A sender was told of a gap, or saw that an answer was missing.
+    SequenceNak,
+    /// A sender waited in vain for an ACK.
+    AckTimeout,
+    /// Packets were sent again, came again, or were sent more slowly after that.
+    Resent,
+    /// A sender gave up after its last retry.
+    GaveUp,
+    /// A receiver had no receive posted or no room: not the network.
+    ReceiverNotReady,
+    /// A packet came damaged.
+    BadPacket,
+    /// The device threw packets away.
+    Dropped,
+    /// A switch marked packets for ECN, or an end sent or heeded a congestion notification.
+    Congestion,
+}
+
+impl PathEventKind {
+    /// The words of the table.
+    pub fn name(self) -> &'static str {
+        match self {
+            PathEventKind::SequenceGap => "sequence gap",
+            PathEventKind::SequenceNak => "sequence NAK",
+            PathEventKind::AckTimeout => "ACK timeout",
+            PathEventKind::Resent => "resent",
+            PathEventKind::GaveUp => "gave up",
+            PathEventKind::ReceiverNotReady => "receiver not ready",
+            PathEventKind::BadPacket => "bad packet",
+            PathEventKind::Dropped => "dropped",
+            PathEventKind::Congestion => "congestion",
+        }
+    }
+}

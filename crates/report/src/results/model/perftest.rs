@@ -1,0 +1,54 @@
+//! A case beside the perftest program that does the same.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// A case beside the perftest program that does the same.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct PerftestComparison {
+    /// Program, such as `ib_send_bw`.
+    pub program: String,
+    /// Its version, such as `6.06`; `null` when it did not tell.
+    pub version: Option<String>,
+    /// Arguments of its client, without the address and port at which its ends meet.
+    pub arguments: Vec<String>,
+    /// What is compared: `gbit_per_s`, `mmsg_per_s` or `latency_ns` (medians of the messages'); of both directions
+    /// together.
+    pub metric: String,
+    /// Difference that does not matter, as a part of perftest's figure: 0.03 is 3 %.
+    #[serde(default)]
+    pub margin: Option<f64>,
+    /// Every pair of runs, in order.
+    pub pairs: Vec<PerftestPair>,
+    /// Median of rocebench's figures in the pairs that count; `null` without one.
+    pub rocebench_median: Option<f64>,
+    /// Median of perftest's.
+    pub perftest_median: Option<f64>,
+    /// rocebench's figure over perftest's, in the median of the pairs that begin with either.
+    pub ratio: Option<f64>,
+    /// Lower end of the ratio's interval, which holds at all looks together in 95 %; `null` of few pairs.
+    pub ratio_low: Option<f64>,
+    /// Upper end of it.
+    pub ratio_high: Option<f64>,
+    /// rocebench is `faster`, `equal`, `slower`, or it is `unclear`.
+    pub verdict: String,
+    /// What to know about the verdict, such as why it is unclear.
+    pub note: Option<String>,
+}
+
+/// One run of rocebench and one of perftest, one right after the other.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct PerftestPair {
+    /// Which went first: `rocebench` or `perftest`.
+    pub first: String,
+    /// Number of rocebench's run within the case.
+    pub run: u32,
+    /// rocebench's figure, in the unit of `metric`; `null` when its run is not complete.
+    pub rocebench: Option<f64>,
+    /// perftest's; `null` when it failed.
+    pub perftest: Option<f64>,
+    /// Why the pair does not count.
+    pub failure: Option<String>,
+    /// What the failing perftest printed, both ends, its end where it was long.
+    pub output: Option<String>,
+}

@@ -1,0 +1,73 @@
+//! The time in which an end measured, what throughput did meanwhile, and what makes it doubtful.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// Throughput over the window, as the thread that steers the run sampled it: about every 10 ms, and more
+/// seldom in windows so long that the samples were too many. What was not sampled is in the next sample; the sum
+/// is the total.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Timeline {
+    /// Length of an interval that was aimed at.
+    pub interval_seconds: f64,
+    /// End of each interval, from the start of the window.
+    #[serde(serialize_with = "crate::results::compact::in_one_line")]
+    pub at_seconds: Vec<f64>,
+    /// Messages whose completions were seen in each interval.
+    #[serde(serialize_with = "crate::results::compact::in_one_line")]
+    pub messages: Vec<u64>,
+    /// Longest time without a completion, to the precision of an interval; 0 where every one had some.
+    pub longest_stall_seconds: Option<f64>,
+}
+
+/// The time in which one end measured.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Window {
+    /// Length of the measurement window. With several workers, whose windows may differ: the time in which
+    /// the sum of their rates moves the sum of their messages.
+    pub seconds: f64,
+    /// Length of the warm-up before it.
+    pub warmup_seconds: f64,
+    /// With `--warmup auto`: throughput was steady before the cap; `null` for a fixed warm-up.
+    pub warmup_steady: Option<bool>,
+    /// What makes the figures of this window doubtful; empty for a window that is as it should be.
+    #[serde(default)]
+    pub doubts: Vec<Doubt>,
+}
+
+/// One reason to doubt the figures of a window.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Doubt {
+    /// What kind of reason it is.
+    pub kind: DoubtKind,
+    /// What was seen, with figures.
+    pub message: String,
+}
+
+/// Kinds of [`Doubt`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum DoubtKind {
+    /// The window was 2 % or more longer or shorter than asked for.
+    WindowLength,
+    /// A worker did not look at its CQs over the start or the end of the window.
+    EdgeMissed,
+    /// Throughput rose or fell through the window.
+    Drift,
+}
+
+impl DoubtKind {
+    /// The word of table and CSV.
+    pub fn name(self) -> &'static str {
+        match self {
+            DoubtKind::WindowLength => "window length",
+            DoubtKind::EdgeMissed => "edge missed",
+            DoubtKind::Drift => "drift",
+        }
+    }
+
+    /// Whether the run's rates may be wrong, so that no verdict stands on them. A drift is true of the run.
+    pub fn spoils_rates(self) -> bool {
+        !matches!(self, DoubtKind::Drift)
+    }
+}

@@ -1,0 +1,189 @@
+//! Two programs measured in turns, in pairs of which half begin with the one and half with the other, until the ratio is
+//! clear: when to look, and what the pairs say at a look.
+
+use super::deals::Deals;
+use super::median::median;
+use super::ratio::RatioEstimate;
+use super::shift::Shift;
+
+/// Fewer pairs decide nothing: four that begin with the one and four with the other can be dealt in 70 ways.
+pub const FEWEST_PAIRS: u32 = 8;
+
+/// Chance of error on either side, all looks together. At most 5 % are promised on both, and are to hold in a count of
+/// 1,000 comparisons too.
+const TAIL: f64 = 0.02;
+
+/// The part of it that the first look has. Most comparisons end there, and 8 pairs tell nothing with less.
+const PART_OF_FIRST_LOOK: f64 = 0.72;
+
+/// One run of each program, one right after the other.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Turn {
+    /// Whether the new program went first.
+    pub new_first: bool,
+    /// Figure of the program that is compared with.
+    pub base: f64,
+    /// Figure of the new program.
+    pub new: f64,
+}
+
+/// Whether the new program goes first in a pair: A B, B A, B A, A B, and so on. In each block of two pairs either does, and
+/// what drifts or comes and goes slowly meets both alike.
+pub fn goes_first(pair: u32) -> bool {
+    matches!(pair % 4, 0 | 1)
+}
+
+/// After how many pairs it is looked whether the ratio is clear, chosen beforehand: whoever looks more often finds
+/// more by chance. Each look has its part of the chance of error (Bonferroni).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Looks {
+    first: u32,
+    last: u32,
+}
+
+impl Looks {
+    /// Looks after `first` pairs, after `last`, and once between.
+    pub fn planned(first: u32, last: u32) -> Looks {
+        let first = first.max(FEWEST_PAIRS);
+        Looks { first, last }
+    }
+
+    /// The pairs after which it is looked; all are even.
+    fn pairs(self) -> Vec<u32> {
+        let middle = u32::midpoint(self.first, self.last).next_multiple_of(2);
+        let mut pairs = vec![self.first, middle, self.last - self.last % 2];
+        pairs.retain(|pairs| (self.first..=self.last).contains(pairs));
+        pairs.dedup();
+        pairs
+    }
+
+    /// Whether it is looked after so many pairs. The end is a look whenever it comes, but not before the fewest.
+    pub fn is_look(self, pairs: u32, is_last: bool) -> bool {
+        pairs >= FEWEST_PAIRS && (is_last || self.pairs().contains(&pairs))
+    }
+
+    /// Chance of error on either side that a look after so many pairs has: that of the next one that was planned.
+    pub fn tail(self, pairs: u32) -> f64 {
+        let planned = self.pairs();
+        let next = planned.iter().position(|look| *look >= pairs);
+        match (next, planned.len()) {
+            (_, 0 | 1) => TAIL,
+            (Some(0), _) => TAIL * PART_OF_FIRST_LOOK,
+            (_, looks) => TAIL * (1.0 - PART_OF_FIRST_LOOK) / (looks - 1) as f64,
+        }
+    }
+}
+
+/// The ratio of two programs, new over base, with the interval that leaves out a chance of `tail` on either side; `None`
+/// without a pair, or with a figure that is not positive.
+///
+/// What going first gives is the same in all pairs, so it is how much the pairs that begin with the one differ from
+/// those that begin with the other which tells, twice over, how the programs differ.
+pub fn ratio_in_turns(turns: &[Turn], tail: f64) -> Option<RatioEstimate> {
+    let positive = |turn: &Turn| {
+        [turn.base, turn.new]
+            .iter()
+            .all(|it| it.is_finite() && *it > 0.0)
+    };
+    if turns.is_empty() || !turns.iter().all(positive) {
+        return None;
+    }
+    let figures = |of: fn(&Turn) -> f64| turns.iter().map(of).collect::<Vec<f64>>();
+    let (base_median, new_median) = (
+        median(&figures(|it| it.base))?,
+        median(&figures(|it| it.new))?,
+    );
+    let first_over_second = |new_first: bool| -> Vec<f64> {
+        let of = turns.iter().filter(|turn| turn.new_first == new_first);
+        of.map(|turn| (turn.new / turn.base).ln() * if new_first { 1.0 } else { -1.0 })
+            .collect()
+    };
+    let (base_first, new_first) = (first_over_second(false), first_over_second(true));
+    let (log, low, high) = if base_first.is_empty() || new_first.is_empty() {
+        let log = median(&figures(|it| (it.new / it.base).ln()))?;
+        (log, f64::NEG_INFINITY, f64::INFINITY)
+    } else {
+        let deals = Deals::of(base_first.len(), new_first.len());
+        let shift = Shift::of(&base_first, &new_first, &deals, tail)?;
+        let (low, high) = shift.interval(&[]);
+        (shift.estimate / 2.0, low / 2.0, high / 2.0)
+    };
+    Some(RatioEstimate {
+        base_median,
+        new_median,
+        ratio: log.exp(),
+        low: low.exp(),
+        high: high.exp(),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Pairs in which the new program is so many times as fast, and going first is worth 10 %.
+    fn turns(pairs: u32, times: f64) -> Vec<Turn> {
+        let turn = |pair: u32| {
+            let luck = 10.0 + 0.1 * f64::from(pair * 7 % 10);
+            let (own, other) = if goes_first(pair) {
+                (1.1, 1.0)
+            } else {
+                (1.0, 1.1)
+            };
+            Turn {
+                new_first: goes_first(pair),
+                base: luck * other,
+                new: luck * own * times,
+            }
+        };
+        (1..=pairs).map(turn).collect()
+    }
+
+    #[test]
+    fn either_goes_first_once_in_every_block_of_two() {
+        let first: Vec<bool> = (1..=8).map(goes_first).collect();
+        assert_eq!(first, [true, false, false, true, true, false, false, true]);
+    }
+
+    #[test]
+    fn going_first_does_not_count() {
+        for times in [0.8, 1.0, 1.2] {
+            let found = ratio_in_turns(&turns(8, times), 0.015).unwrap();
+            assert!((found.ratio / times - 1.0).abs() < 1e-9, "{found:?}");
+            assert!(
+                found.low / times > 0.999 && found.high / times < 1.001,
+                "{found:?}"
+            );
+        }
+    }
+
+    #[test]
+    fn one_order_only_has_a_ratio_and_no_interval() {
+        let found = ratio_in_turns(&turns(1, 1.2), 0.02).unwrap();
+        assert_eq!((found.low, found.high), (0.0, f64::INFINITY));
+        assert_eq!(ratio_in_turns(&[], 0.02), None);
+        let stopped = Turn {
+            new_first: true,
+            base: 1.0,
+            new: 0.0,
+        };
+        assert_eq!(ratio_in_turns(&[stopped], 0.02), None);
+    }
+
+    #[test]
+    fn looks_are_planned_and_share_the_chance_of_error() {
+        let looks = Looks::planned(8, 24);
+        let planned: Vec<u32> = (1..=24)
+            .filter(|pairs| looks.is_look(*pairs, false))
+            .collect();
+        assert_eq!(planned, [8, 16, 24]);
+        let all: f64 = planned.iter().map(|pairs| looks.tail(*pairs)).sum();
+        assert!((all - TAIL).abs() < 1e-12);
+        assert!(looks.is_look(10, true) && !looks.is_look(6, true));
+        assert_eq!(looks.tail(10), looks.tail(16));
+        assert_eq!(Looks::planned(12, 12).tail(12), TAIL);
+        assert!(!Looks::planned(2, 6).is_look(6, true));
+        let early = Looks::planned(2, 24);
+        assert!(!early.is_look(2, false) && early.is_look(8, false));
+    }
+}

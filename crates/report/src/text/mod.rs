@@ -1,0 +1,10 @@
+//! Text that somebody else wrote (a peer, a file, another program), made fit for a terminal, a log and a page. It must
+//! not know who wrote it, nor where it is shown.
+//!
+//! Documents are cleaned as a whole where they come in ([`json::cleaned`]), so that what is printed later needs no
+//! thought. Other text is cleaned by [`printable`] where it is put into words.
+
+pub mod json;
+mod shown;
+
+pub use shown::{MAX_CHARS, path, printable};

@@ -1,0 +1,34 @@
+//! What is wrong with a request on the side that sends it (InfiniBand specification 9.9.2): its length, its memory.
+
+use super::completion::Status;
+use super::copy;
+use super::memory::Access;
+use super::request::Operation;
+use super::requester::Requester;
+use super::send_queue::{Bytes, MAX_MESSAGE_BYTES, Wqe};
+use super::work::QpWork;
+
+impl Requester {
+    /// What is wrong with a request on this side.
+    pub(super) fn check(&self, work: QpWork<'_>, index: u64, wqe: &Wqe) -> Option<Status> {
+        if wqe.length_bytes > MAX_MESSAGE_BYTES {
+            return Some(Status::LocalLengthError);
+        }
+        let atomic = wqe.is_fetch() && !matches!(wqe.operation, Operation::Read { .. });
+        if atomic && wqe.length_bytes < 8 {
+            return Some(Status::LocalLengthError);
+        }
+        let need = if wqe.is_fetch() {
+            Access::LOCAL_WRITE
+        } else {
+            Access::NONE
+        };
+        match self.queue.bytes(index) {
+            Bytes::Inline(_) => None,
+            Bytes::Registered(sges) => {
+                let allowed = copy::allowed(&work.tables.memories, work.qp.pd, sges, need);
+                (!allowed).then_some(Status::LocalProtectionError)
+            }
+        }
+    }
+}

@@ -1,0 +1,116 @@
+//! The context of a QP: all that the device keeps of it. It must not know the device nor what is done on the QP; that
+//! is in the files that say how requests are sent ([`super::transmit`]), answered and taken.
+
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use super::completion::{Completion, CompletionKind, Status};
+use super::cq_context::CqContext;
+use super::memory::{Access, PdId};
+use super::qp_attributes::{Kind, QpEvent, State};
+use super::recv_queue::RecvQueue;
+use super::requester::Requester;
+use super::responder::Responder;
+
+/// A QP as the device has it.
+pub(super) struct QpContext {
+    pub(super) number: u32,
+    pub(super) kind: Kind,
+    pub(super) pd: PdId,
+    pub(super) send_cq: Arc<CqContext>,
+    pub(super) recv_cq: Arc<CqContext>,
+    pub(super) receives: Arc<RecvQueue>,
+    pub(super) shares_receives: bool,
+    /// Every send is signalled.
+    pub(super) signal_all: bool,
+    pub(super) on_event: Box<dyn Fn(QpEvent) + Send + Sync>,
+    pub(super) state: AtomicU32,
+    pub(super) access: AtomicU32,
+    pub(super) qkey: AtomicU32,
+    pub(super) min_rnr_timer: AtomicU8,
+    /// When the requester wants to be woken; `u64::MAX` for never.
+    pub(super) timer_ns: AtomicU64,
+    /// Stands in the list of those that owe answers, of those that were answered, in its peer's line.
+    pub(super) owes: AtomicBool,
+    pub(super) was_answered: AtomicBool,
+    pub(super) waits: AtomicBool,
+    pub(super) requester: Mutex<Requester>,
+    pub(super) responder: Mutex<Responder>,
+}
+
+impl QpContext {
+    pub(super) fn requester(&self) -> MutexGuard<'_, Requester> {
+        self.requester
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(super) fn responder(&self) -> MutexGuard<'_, Responder> {
+        self.responder
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The responder, unless another thread has it.
+    pub(super) fn try_responder(&self) -> Option<MutexGuard<'_, Responder>> {
+        self.responder.try_lock().ok()
+    }
+
+    /// The state it is in now.
+    pub(super) fn state(&self) -> State {
+        State::from_number(self.state.load(Ordering::SeqCst))
+    }
+
+    pub(super) fn set_state(&self, state: State) {
+        self.state.store(state as u32, Ordering::SeqCst);
+    }
+
+    pub(super) fn access(&self) -> Access {
+        Access(self.access.load(Ordering::Relaxed))
+    }
+
+    pub(super) fn qkey(&self) -> u32 {
+        self.qkey.load(Ordering::Relaxed)
+    }
+
+    pub(super) fn min_rnr_timer(&self) -> u8 {
+        self.min_rnr_timer.load(Ordering::Relaxed)
+    }
+
+    pub(super) fn raise(&self, event: QpEvent) {
+        (self.on_event)(event);
+    }
+
+    /// Completes a send. `false` if the CQ is broken.
+    pub(super) fn complete_send(&self, completion: Completion) -> bool {
+        self.send_cq.push(completion) || self.lose_cq()
+    }
+
+    /// Completes a receive. `false` if the CQ is broken.
+    pub(super) fn complete_receive(&self, completion: Completion) -> bool {
+        self.recv_cq.push(completion) || self.lose_cq()
+    }
+
+    fn lose_cq(&self) -> bool {
+        if self.state() != State::Err {
+            self.set_state(State::Err);
+            self.raise(QpEvent::Fatal);
+        }
+        false
+    }
+
+    /// A completion without success.
+    pub(super) fn failure(&self, wr_id: u64, status: Status, kind: CompletionKind) -> Completion {
+        Completion {
+            wr_id,
+            status,
+            kind,
+            length_bytes: 0,
+            immediate: None,
+            qpn: self.number,
+            source_qpn: 0,
+            has_grh: false,
+            solicited: false,
+        }
+    }
+}

@@ -1,0 +1,118 @@
+//! How requests leave the send queue: completed, failed, flushed, forgotten, drained.
+
+use std::sync::atomic::Ordering;
+
+use super::completion::{Completion, CompletionKind, Status};
+use super::qp_attributes::{Kind, QpEvent, State};
+use super::qp_context::QpContext;
+use super::request::Operation;
+use super::requester::Requester;
+use super::send_queue::Wqe;
+
+impl Requester {
+    /// The oldest request is done: its completion, if one is wanted.
+    pub(super) fn complete_head(&mut self, qp: &QpContext) {
+        let Some(wqe) = self.queue.get(self.queue.head) else {
+            return;
+        };
+        let whole = !wqe.signaled || qp.complete_send(success(qp, wqe));
+        self.queue.head += 1;
+        if !whole {
+            self.flush(qp);
+            self.broke = true;
+        }
+    }
+
+    /// Request `index` cannot be sent. Those before it complete first.
+    pub(super) fn refuse(&mut self, qp: &QpContext, index: u64, status: Status) {
+        self.failed = Some((index, status));
+        self.break_if_failed(qp);
+    }
+
+    /// Breaks the QP if the oldest request is one that cannot be sent.
+    pub(super) fn break_if_failed(&mut self, qp: &QpContext) {
+        if let Some((index, status)) = self.failed
+            && index == self.queue.head
+        {
+            self.break_at_head(qp, status);
+        }
+    }
+
+    /// The oldest request failed: it completes with `status`, and the QP is in error. A QP that promises no
+    /// delivery only stops sending (SQE).
+    pub(super) fn break_at_head(&mut self, qp: &QpContext, status: Status) {
+        if let Some(wqe) = self.queue.get(self.queue.head) {
+            qp.complete_send(qp.failure(wqe.wr_id, status, kind(wqe)));
+            self.queue.head += 1;
+        }
+        let reliable = qp.kind == Kind::Rc;
+        qp.set_state(if reliable { State::Err } else { State::Sqe });
+        self.flush(qp);
+        self.broke = reliable;
+    }
+
+    /// Completes all that is posted as flushed.
+    pub(super) fn flush(&mut self, qp: &QpContext) {
+        self.let_go(qp);
+        while let Some(wqe) = self.queue.get(self.queue.head) {
+            qp.complete_send(qp.failure(wqe.wr_id, Status::FlushError, kind(wqe)));
+            self.queue.head += 1;
+        }
+        self.begin_anew();
+    }
+
+    /// Forgets all that is posted.
+    pub(super) fn forget_all(&mut self, qp: &QpContext) {
+        self.let_go(qp);
+        self.queue.head = self.queue.tail;
+        self.begin_anew();
+        self.drains = None;
+        self.path = None;
+    }
+
+    /// Nothing is on its way any more, and no timer runs.
+    fn let_go(&mut self, qp: &QpContext) {
+        self.go_back();
+        self.pauses = false;
+        qp.timer_ns.store(u64::MAX, Ordering::Relaxed);
+    }
+
+    /// What was begun is sent to its end, nothing more.
+    pub(super) fn drain(&mut self, qp: &QpContext, notify: bool) {
+        self.drains = Some((self.assigned, notify));
+        self.tell_if_drained(qp);
+    }
+
+    pub(super) fn tell_if_drained(&mut self, qp: &QpContext) {
+        if let Some((end, true)) = self.drains
+            && self.queue.head >= end
+        {
+            self.drains = Some((end, false));
+            qp.raise(QpEvent::SendQueueDrained);
+        }
+    }
+}
+
+fn kind(wqe: &Wqe) -> CompletionKind {
+    match wqe.operation {
+        Operation::Send => CompletionKind::Send,
+        Operation::Write { .. } => CompletionKind::RdmaWrite,
+        Operation::Read { .. } => CompletionKind::RdmaRead,
+        Operation::FetchAdd { .. } => CompletionKind::FetchAdd,
+        Operation::CompareSwap { .. } => CompletionKind::CompareSwap,
+    }
+}
+
+fn success(qp: &QpContext, wqe: &Wqe) -> Completion {
+    Completion {
+        wr_id: wqe.wr_id,
+        status: Status::Success,
+        kind: kind(wqe),
+        length_bytes: wqe.length_bytes,
+        immediate: None,
+        qpn: qp.number,
+        source_qpn: 0,
+        has_grh: false,
+        solicited: false,
+    }
+}

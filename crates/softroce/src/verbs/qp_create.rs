@@ -1,0 +1,281 @@
+//! Queue pairs are made: what was asked is checked, and becomes a QP of the transport.
+
+use std::os::raw::c_int;
+use std::sync::{Arc, Mutex};
+
+use rdma_sys::{
+    ibv_context, ibv_event_type, ibv_pd, ibv_qp, ibv_qp_cap, ibv_qp_ex, ibv_qp_init_attr,
+    ibv_qp_init_attr_ex, ibv_qp_init_attr_mask, ibv_qp_type,
+};
+
+use super::context::Context;
+use super::cq::Cq;
+use super::domain::Pd;
+use super::errno::pointer_or_errno;
+use super::events::Acks;
+use super::limits::{MAX_INLINE_BYTES, MAX_QP_WR, MAX_SGE};
+use super::occurrence::{Occurrence, Source};
+use super::qp::{Object, Qp};
+use super::qp_extended;
+use super::refused::refuse;
+use super::srq::Srq;
+use super::wr_batch::Builder;
+use crate::transport::{self, Capacities, Kind, QpEvent, QpOptions, ReceiveSource, State};
+
+/// The transport's word for the service. EOPNOTSUPP for XRC, raw packets and whatever else there is.
+fn kind(qp_type: ibv_qp_type::Type) -> Result<Kind, c_int> {
+    match qp_type {
+        ibv_qp_type::IBV_QPT_RC => Ok(Kind::Rc),
+        ibv_qp_type::IBV_QPT_UC => Ok(Kind::Uc),
+        ibv_qp_type::IBV_QPT_UD => Ok(Kind::Ud),
+        _ => {
+            refuse("a QP of another type than RC, UC and UD");
+            Err(libc::EOPNOTSUPP)
+        }
+    }
+}
+
+/// The room that a QP gets for what was asked: no less. EINVAL beyond the limits.
+fn room(asked: &ibv_qp_cap, shared_receives: bool) -> Result<ibv_qp_cap, c_int> {
+    let mut cap = *asked;
+    if shared_receives {
+        cap.max_recv_wr = 0;
+        cap.max_recv_sge = 0;
+    }
+    let fits = cap.max_send_wr <= MAX_QP_WR
+        && cap.max_recv_wr <= MAX_QP_WR
+        && cap.max_send_sge <= MAX_SGE
+        && cap.max_recv_sge <= MAX_SGE
+        && cap.max_inline_data <= MAX_INLINE_BYTES;
+    if !fits {
+        return Err(libc::EINVAL);
+    }
+    if cap.max_send_wr > 0 {
+        cap.max_send_sge = cap.max_send_sge.max(1);
+    }
+    if cap.max_recv_wr > 0 {
+        cap.max_recv_sge = cap.max_recv_sge.max(1);
+    }
+    Ok(cap)
+}
+
+fn event_kind(event: QpEvent) -> ibv_event_type {
+    match event {
+        QpEvent::CommunicationEstablished => ibv_event_type::IBV_EVENT_COMM_EST,
+        QpEvent::SendQueueDrained => ibv_event_type::IBV_EVENT_SQ_DRAINED,
+        QpEvent::RequestError => ibv_event_type::IBV_EVENT_QP_REQ_ERR,
+        QpEvent::AccessError => ibv_event_type::IBV_EVENT_QP_ACCESS_ERR,
+        QpEvent::LastWqeReached => ibv_event_type::IBV_EVENT_QP_LAST_WQE_REACHED,
+        QpEvent::Fatal => ibv_event_type::IBV_EVENT_QP_FATAL,
+    }
+}
+
+/// Makes a QP of plain attributes, and writes back the room it has; `operations` are the flags of
+/// `ibv_qp_create_send_ops_flags` for `ibv_wr_*`.
+///
+/// # Safety
+/// `pd` and what the attributes name is live, or null.
+unsafe fn create(
+    pd: *mut ibv_pd,
+    init: &mut ibv_qp_init_attr,
+    operations: Option<u64>,
+) -> Result<*mut ibv_qp, c_int> {
+    let kind = kind(init.qp_type)?;
+    if let Some(operations) = operations {
+        qp_extended::check_operations(kind, operations)?;
+    }
+    let cap = room(&init.cap, !init.srq.is_null())?;
+    // SAFETY: live, or null.
+    let (domain, send, recv, shared) = unsafe {
+        (
+            pd.as_ref(),
+            init.send_cq.as_ref(),
+            init.recv_cq.as_ref(),
+            init.srq.as_ref(),
+        )
+    };
+    let (Some(domain), Some(send), Some(recv)) = (domain, send, recv) else {
+        return Err(libc::EINVAL);
+    };
+    let context = domain.context;
+    let foreign_srq = shared.is_some_and(|shared| shared.context != context);
+    if send.context != context || recv.context != context || foreign_srq {
+        return Err(libc::EINVAL);
+    }
+    // SAFETY: live, as above.
+    let (device, domain, send_cq, recv_cq, shared) = unsafe {
+        (
+            Context::of(context),
+            Pd::of(pd),
+            Cq::of(init.send_cq),
+            Cq::of(init.recv_cq),
+            shared.map(|_| Srq::of(init.srq)),
+        )
+    };
+    // The place comes before the QP, for events name it.
+    let object: *mut Object = Box::into_raw(Box::<Object>::new_uninit()).cast();
+    let acks = Arc::new(Acks::default());
+    let on_event = {
+        let events = device.events().clone();
+        let acks = acks.clone();
+        let source = Source::Qp(object.cast());
+        Box::new(move |event| {
+            let kind = event_kind(event);
+            events.raise(Occurrence { kind, source }, Some(acks.clone()));
+        })
+    };
+    let options = QpOptions {
+        kind,
+        pd: domain.id,
+        send_cq: send_cq.transport.clone(),
+        recv_cq: recv_cq.transport.clone(),
+        receives: shared.map_or(ReceiveSource::Own, |shared| {
+            ReceiveSource::Shared(shared.queue.clone())
+        }),
+        capacities: Capacities {
+            send_wrs: cap.max_send_wr,
+            recv_wrs: cap.max_recv_wr,
+            send_sges: cap.max_send_sge,
+            recv_sges: cap.max_recv_sge,
+            inline_bytes: cap.max_inline_data,
+        },
+        signal_all: init.sq_sig_all != 0,
+        on_event,
+    };
+    let Some(transport) = transport::Qp::new(device.nic(), options) else {
+        // SAFETY: allocated above, and nothing was written there.
+        drop(unsafe { Box::from_raw(object.cast::<std::mem::MaybeUninit<Object>>()) });
+        return Err(libc::ENOMEM);
+    };
+    // SAFETY: pointers, integers, optional function pointers and pthread objects, for all of which zero is a value.
+    let mut verbs: ibv_qp_ex = unsafe { std::mem::zeroed() };
+    let plain = &mut verbs.qp_base;
+    plain.context = context;
+    plain.qp_context = init.qp_context;
+    plain.pd = pd;
+    plain.send_cq = init.send_cq;
+    plain.recv_cq = init.recv_cq;
+    plain.srq = init.srq;
+    plain.handle = transport.number();
+    plain.qp_num = transport.number();
+    plain.qp_type = init.qp_type;
+    plain.state = State::Reset as u32;
+    if let Some(operations) = operations {
+        qp_extended::fill(&mut verbs, operations);
+    }
+    let mut uses = vec![
+        domain.users.begin(),
+        send_cq.users.begin(),
+        recv_cq.users.begin(),
+    ];
+    uses.extend(shared.map(|shared| shared.users.begin()));
+    let inner = Qp {
+        transport,
+        kind,
+        acks,
+        builder: operations.map(|_| Builder::default()),
+        // SAFETY: integers and arrays of them: zero is a value of each.
+        attributes: Mutex::new(unsafe { std::mem::zeroed() }),
+        cap,
+        signal_all: init.sq_sig_all != 0,
+        _uses: uses,
+    };
+    init.cap = cap;
+    // SAFETY: allocated above for just this.
+    unsafe { object.write(Object { verbs, inner }) };
+    Ok(object.cast())
+}
+
+/// `ibv_create_qp(3)`: RC, UC and UD, others EOPNOTSUPP. EINVAL beyond the device's limits, without CQs or with ones
+/// of another context; ENOMEM beyond its number of QPs.
+///
+/// # Safety
+/// As for libibverbs.
+pub unsafe extern "C" fn create_qp(pd: *mut ibv_pd, init: *mut ibv_qp_init_attr) -> *mut ibv_qp {
+    // SAFETY: a live domain, and a struct that can be read and written.
+    pointer_or_errno(unsafe { create(pd, &mut *init, None) })
+}
+
+/// `ibv_create_qp_ex(3)`, by the pointer in `verbs_context`. As [`create_qp`]; EOPNOTSUPP for what a plain QP does
+/// not have, but for the operations of `ibv_wr_*`.
+///
+/// # Safety
+/// As for libibverbs.
+pub(super) unsafe extern "C" fn create_qp_ex(
+    _context: *mut ibv_context,
+    init: *mut ibv_qp_init_attr_ex,
+) -> *mut ibv_qp {
+    use ibv_qp_init_attr_mask as Mask;
+    // SAFETY: a struct that can be read and written.
+    let init = unsafe { &mut *init };
+    let has = |bit: Mask| init.comp_mask & bit.0 != 0;
+    let known = Mask::IBV_QP_INIT_ATTR_PD.0
+        | Mask::IBV_QP_INIT_ATTR_CREATE_FLAGS.0
+        | Mask::IBV_QP_INIT_ATTR_SEND_OPS_FLAGS.0;
+    let flags = has(Mask::IBV_QP_INIT_ATTR_CREATE_FLAGS) && init.create_flags != 0;
+    if init.comp_mask & !known != 0 || flags {
+        refuse("ibv_create_qp_ex with creation flags or more than operations for ibv_wr_*");
+        return pointer_or_errno(Err(libc::EOPNOTSUPP));
+    }
+    if !has(Mask::IBV_QP_INIT_ATTR_PD) {
+        return pointer_or_errno(Err(libc::EINVAL));
+    }
+    let operations = has(Mask::IBV_QP_INIT_ATTR_SEND_OPS_FLAGS).then_some(init.send_ops_flags);
+    let mut plain = ibv_qp_init_attr {
+        qp_context: init.qp_context,
+        send_cq: init.send_cq,
+        recv_cq: init.recv_cq,
+        srq: init.srq,
+        cap: init.cap,
+        qp_type: init.qp_type,
+        sq_sig_all: init.sq_sig_all,
+    };
+    // SAFETY: a live domain, and what the attributes name.
+    let made = unsafe { create(init.pd, &mut plain, operations) };
+    init.cap = plain.cap;
+    pointer_or_errno(made)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn room_is_no_less_than_asked_and_no_more_than_there_is() {
+        let asked = ibv_qp_cap {
+            max_send_wr: 7,
+            max_recv_wr: 9,
+            max_send_sge: 0,
+            max_recv_sge: 2,
+            max_inline_data: 100,
+        };
+        let cap = room(&asked, false).unwrap();
+        assert_eq!((cap.max_send_wr, cap.max_recv_wr), (7, 9));
+        assert_eq!((cap.max_send_sge, cap.max_recv_sge), (1, 2));
+        assert_eq!(cap.max_inline_data, 100);
+        let shared = room(&asked, true).unwrap();
+        assert_eq!((shared.max_recv_wr, shared.max_recv_sge), (0, 0));
+        type Member = fn(&mut ibv_qp_cap) -> &mut u32;
+        let limits: [(Member, u32); 5] = [
+            (|cap| &mut cap.max_send_wr, MAX_QP_WR),
+            (|cap| &mut cap.max_recv_wr, MAX_QP_WR),
+            (|cap| &mut cap.max_send_sge, MAX_SGE),
+            (|cap| &mut cap.max_recv_sge, MAX_SGE),
+            (|cap| &mut cap.max_inline_data, MAX_INLINE_BYTES),
+        ];
+        for (member, limit) in limits {
+            let mut cap = asked;
+            *member(&mut cap) = limit;
+            assert!(room(&cap, false).is_ok());
+            *member(&mut cap) = limit + 1;
+            assert_eq!(room(&cap, false).err(), Some(libc::EINVAL));
+        }
+    }
+
+    #[test]
+    fn other_services_are_not_supported() {
+        assert_eq!(kind(ibv_qp_type::IBV_QPT_RC), Ok(Kind::Rc));
+        assert_eq!(kind(ibv_qp_type::IBV_QPT_XRC_SEND), Err(libc::EOPNOTSUPP));
+        assert_eq!(kind(ibv_qp_type::IBV_QPT_RAW_PACKET), Err(libc::EOPNOTSUPP));
+    }
+}

@@ -1,0 +1,335 @@
+//! What can go wrong between an IP address and an established connection, at which step, and what to do about it.
+
+use std::fmt;
+use std::io;
+
+use super::event_kind::CmEventKind;
+
+/// A step of rdma_cm, named as in the manual pages.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[allow(missing_docs)] // each variant is the librdmacm call of its name
+pub enum CmStep {
+    CreateEventChannel,
+    GetCmEvent,
+    CreateId,
+    BindAddr,
+    Listen,
+    ResolveAddr,
+    ResolveRoute,
+    Connect,
+    Accept,
+    Establish,
+    Reject,
+    /// For the state named.
+    InitQpAttr(&'static str),
+}
+
+impl CmStep {
+    /// The call.
+    pub fn name(self) -> &'static str {
+        match self {
+            CmStep::CreateEventChannel => "rdma_create_event_channel",
+            CmStep::GetCmEvent => "rdma_get_cm_event",
+            CmStep::CreateId => "rdma_create_id",
+            CmStep::BindAddr => "rdma_bind_addr",
+            CmStep::Listen => "rdma_listen",
+            CmStep::ResolveAddr => "rdma_resolve_addr",
+            CmStep::ResolveRoute => "rdma_resolve_route",
+            CmStep::Connect => "rdma_connect",
+            CmStep::Accept => "rdma_accept",
+            CmStep::Establish => "rdma_establish",
+            CmStep::Reject => "rdma_reject",
+            CmStep::InitQpAttr(_) => "rdma_init_qp_attr",
+        }
+    }
+}
+
+impl fmt::Display for CmStep {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())?;
+        match self {
+            CmStep::InitQpAttr(state) => write!(f, " ({state})"),
+            _ => Ok(()),
+        }
+    }
+}
+
+/// Why a connection was rejected (InfiniBand specification volume 1, table 112).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RejectReason(pub i32);
+
+impl RejectReason {
+    /// Nobody listens on the port.
+    pub const NO_LISTENER: RejectReason = RejectReason(8);
+    /// The QP's last connection is not forgotten there yet.
+    pub const STALE: RejectReason = RejectReason(10);
+    /// The program that listens did not want it.
+    pub const BY_THE_LISTENER: RejectReason = RejectReason(28);
+
+    fn meaning(self) -> &'static str {
+        match self.0 {
+            1 => "no QP available",
+            3 => "no resources",
+            4 => "time-out",
+            6 | 7 => "unknown communication id",
+            8 => "nobody listens on that port",
+            9 => "transport service not supported",
+            10 => "stale connection",
+            12 | 18 => "GID not accepted",
+            14 | 20 => "service level not accepted",
+            15 | 21 => "traffic class not accepted",
+            16 | 22 => "hop limit not accepted",
+            17 | 23 => "packet rate not accepted",
+            26 => "MTU not accepted",
+            27 => "too few responder resources",
+            28 => "refused by the program that listens",
+            29 => "RNR retry count not accepted",
+            30 => "duplicate communication id",
+            _ => "no text for this reason",
+        }
+    }
+}
+
+impl fmt::Display for RejectReason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "reason {} ({})", self.0, self.meaning())
+    }
+}
+
+/// A connection that rdma_cm did not make.
+#[derive(Debug, thiserror::Error)]
+pub enum CmError {
+    /// librdmacm cannot be loaded.
+    #[error("--connect cm needs librdmacm, which cannot be loaded: {detail}")]
+    NoLibrary {
+        /// What the dynamic linker says.
+        detail: String,
+    },
+    /// A call failed.
+    #[error("{step} failed for {object}: {source}")]
+    Call {
+        /// The call.
+        step: CmStep,
+        /// Which QP or address.
+        object: String,
+        /// The OS error.
+        source: io::Error,
+    },
+    /// A step ended with an event that says that it failed.
+    #[error("{step} failed for {object}: event {event}, {}", status_text(*.status))]
+    Event {
+        /// The step that was under way.
+        step: CmStep,
+        /// Which QP, from where to where.
+        object: String,
+        /// The event.
+        event: CmEventKind,
+        /// The event's status, a negative error number.
+        status: i32,
+    },
+    /// The other end does not want the connection.
+    #[error("{object} was rejected: {reason}{}", .said.as_ref().map(|said| format!(": {said}")).unwrap_or_default())]
+    Rejected {
+        /// Which QP, from where to where.
+        object: String,
+        /// The event's status.
+        reason: RejectReason,
+        /// What the other end's program says.
+        said: Option<String>,
+    },
+    /// rdma_cm takes another device, port or GID for the address than the run has.
+    #[error("rdma_cm takes {taken} for {address}, and this run uses {wanted}")]
+    OtherPort {
+        /// The address.
+        address: String,
+        /// What rdma_cm takes.
+        taken: String,
+        /// The port or GID index of the run.
+        wanted: String,
+    },
+}
+
+impl CmError {
+    /// The error of a call whose error number is in `errno`.
+    pub(super) fn last(step: CmStep, object: impl Into<String>) -> Self {
+        CmError::Call {
+            step,
+            object: object.into(),
+            source: io::Error::last_os_error(),
+        }
+    }
+
+    /// Whether what was asked for is at fault, rather than the run.
+    pub fn is_bad_input(&self) -> bool {
+        match self {
+            CmError::NoLibrary { .. } | CmError::OtherPort { .. } => true,
+            CmError::Call { step, .. } => *step == CmStep::CreateEventChannel,
+            CmError::Event { .. } | CmError::Rejected { .. } => false,
+        }
+    }
+
+    /// What to do next.
+    pub fn hint(&self) -> String {
+        match self {
+            CmError::NoLibrary { .. } => {
+                "install it (`apt-get install librdmacm1`), or connect without it: --connect tcp".into()
+            }
+            CmError::Call { step, source, .. } => call_hint(*step, source.raw_os_error()).into(),
+            CmError::Event { event, status, .. } => event_hint(*event, status.saturating_neg()).into(),
+            CmError::Rejected { reason, said, .. } => reject_hint(*reason, said.is_some()).into(),
+            CmError::OtherPort { .. } => {
+                "choose the device, port and GID that owns this address with --device, --ib-port and --gid-index \
+                 (`rocebench devices` lists them), or use --connect tcp, which needs no address of the port's own"
+                    .into()
+            }
+        }
+    }
+}
+
+/// The status of an event that failed.
+fn status_text(status: i32) -> String {
+    match status {
+        0 => "without a status".to_owned(),
+        ..0 => io::Error::from_raw_os_error(status.saturating_neg()).to_string(),
+        1.. => format!("status {status}"),
+    }
+}
+
+fn call_hint(step: CmStep, errno: Option<i32>) -> &'static str {
+    match (step, errno) {
+        (CmStep::CreateEventChannel, Some(libc::EACCES | libc::EPERM)) => {
+            "you may not open /dev/infiniband/rdma_cm: `sudo chmod a+rw /dev/infiniband/rdma_cm` or a udev rule for \
+             your group; --connect tcp does not need it"
+        }
+        (CmStep::CreateEventChannel, Some(libc::EMFILE | libc::ENFILE)) => {
+            "too many files are open: raise `ulimit -n`"
+        }
+        (CmStep::CreateEventChannel, _) => {
+            "/dev/infiniband/rdma_cm is not there: `sudo modprobe rdma_ucm` (in a container, give it that device \
+             too); --connect tcp does not need it"
+        }
+        (CmStep::BindAddr, Some(libc::ENODEV | libc::EADDRNOTAVAIL)) => {
+            "no RDMA device has this address in rdma_cm's eyes: see the interface's addresses (`ip addr`) and the GID \
+             table (`rocebench devices`); choose another with --gid-index"
+        }
+        (CmStep::ResolveAddr, Some(libc::ENODEV | libc::EADDRNOTAVAIL)) => {
+            "the route to the peer does not leave by this RDMA device: see `ip route get PEER from ADDRESS`, and \
+             choose the device of the right network with --device"
+        }
+        (CmStep::ResolveAddr, Some(libc::ENETUNREACH | libc::EHOSTUNREACH)) => {
+            "there is no route from this GID's interface to the peer's address: choose others with --gid-index"
+        }
+        (_, Some(libc::ENOMEM)) => "the kernel has no memory for more connections: lower --qps",
+        (_, Some(libc::ENODEV)) => {
+            "the device went away, or was renamed: look at `dmesg` and `rdma link`"
+        }
+        _ => "`dmesg` may say more; --connect tcp does without rdma_cm",
+    }
+}
+
+fn event_hint(event: CmEventKind, errno: i32) -> &'static str {
+    match (event, errno) {
+        (CmEventKind::AddrError, libc::ETIMEDOUT | libc::EHOSTUNREACH) => {
+            "the peer's address was not resolved to a hardware address: ping it from this interface, and see `ip \
+             neigh`"
+        }
+        (CmEventKind::AddrError, _) => {
+            "the route to the peer does not leave by this RDMA device: see `ip route get PEER from ADDRESS`, and \
+             choose devices of one network with --device and --gid-index at both ends"
+        }
+        (CmEventKind::RouteError, _) => {
+            "see that the network interface of this device is up, and `dmesg`"
+        }
+        (CmEventKind::Unreachable | CmEventKind::ConnectError, libc::ETIMEDOUT | 0) => {
+            "the connection manager there does not answer: see that UDP port 4791 is open between both (`rocebench \
+             doctor HOST`); --connect tcp shows whether data passes"
+        }
+        (CmEventKind::DeviceRemoval, _) => "the device was taken away: look at `dmesg`",
+        _ => "look at `dmesg` of both ends; --connect tcp does without rdma_cm",
+    }
+}
+
+fn reject_hint(reason: RejectReason, has_words: bool) -> &'static str {
+    match reason {
+        RejectReason::NO_LISTENER => {
+            "the server has gone, or another host has the address that it told: see what it printed, and that no two \
+             hosts have this address"
+        }
+        RejectReason::STALE => {
+            "the other end still remembers an earlier connection of this QP number: try again after some seconds"
+        }
+        RejectReason::BY_THE_LISTENER if !has_words => {
+            "it was the kernel there: the route back to this end's address leaves by another interface (`ip route get \
+             ADDRESS` there); choose devices of one network with --device and --gid-index at both ends"
+        }
+        RejectReason::BY_THE_LISTENER => {
+            "another host may have the address that the server told: see that no two hosts have it, and repeat the run"
+        }
+        RejectReason(26) => "give a smaller --mtu",
+        _ => "look at `dmesg` of the other end; --connect tcp does without rdma_cm",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_event_tells_step_object_and_cause() {
+        let error = CmError::Event {
+            step: CmStep::ResolveAddr,
+            object: "QP 3 from 10.0.0.2 to 10.0.0.9:7471".into(),
+            event: CmEventKind::AddrError,
+            status: -libc::ETIMEDOUT,
+        };
+        let text = error.to_string();
+        for part in [
+            "rdma_resolve_addr",
+            "QP 3",
+            "RDMA_CM_EVENT_ADDR_ERROR",
+            "timed out",
+        ] {
+            assert!(text.contains(part), "{text}");
+        }
+        assert!(error.hint().contains("ping"), "{}", error.hint());
+        assert!(!error.is_bad_input());
+    }
+
+    #[test]
+    fn rejections_tell_their_reason() {
+        let rejected = |reason, said: Option<&str>| CmError::Rejected {
+            object: "QP 0".into(),
+            reason,
+            said: said.map(str::to_owned),
+        };
+        let error = rejected(RejectReason::NO_LISTENER, None);
+        assert_eq!(
+            error.to_string(),
+            "QP 0 was rejected: reason 8 (nobody listens on that port)"
+        );
+        assert!(error.hint().contains("server"));
+        let stale = rejected(RejectReason::STALE, None);
+        assert!(stale.to_string().contains("stale") && stale.hint().contains("again"));
+        let error = rejected(RejectReason::BY_THE_LISTENER, Some("another run's nonce"));
+        assert!(error.to_string().ends_with(": another run's nonce"));
+        assert!(error.hint().contains("two hosts"));
+        let silent = rejected(RejectReason::BY_THE_LISTENER, None);
+        assert!(silent.hint().contains("route back"), "{}", silent.hint());
+    }
+
+    #[test]
+    fn what_is_missing_is_named_with_its_remedy() {
+        let call = |errno| CmError::Call {
+            step: CmStep::CreateEventChannel,
+            object: "rdma_cm".into(),
+            source: io::Error::from_raw_os_error(errno),
+        };
+        assert!(call(libc::ENOENT).hint().contains("modprobe rdma_ucm"));
+        assert!(call(libc::EACCES).hint().contains("chmod"));
+        assert!(call(libc::ENOENT).is_bad_input());
+        let missing = CmError::NoLibrary {
+            detail: "no such file".into(),
+        };
+        assert!(missing.hint().contains("librdmacm1") && missing.is_bad_input());
+    }
+}

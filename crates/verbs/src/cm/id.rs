@@ -1,0 +1,265 @@
+//! An id: rdma_cm's half of one connection, or a listener.
+
+use std::ffi::{CStr, c_int, c_void};
+use std::ptr::{NonNull, null_mut, without_provenance_mut};
+use std::sync::Arc;
+use std::time::Duration;
+
+use rdma_sys::{rdma_cm_id, rdma_conn_param, rdma_port_space};
+
+use super::address::CmAddress;
+use super::channel::CmChannel;
+use super::error::{CmError, CmStep};
+
+/// Bytes that a program can send with a request in the port space of RC connections.
+pub const MAX_PRIVATE_BYTES: usize = 56;
+
+/// An id. Dropped, it ends its connection, or rejects it.
+pub struct CmId {
+    channel: Arc<CmChannel>,
+    raw: NonNull<rdma_cm_id>,
+}
+
+// SAFETY: librdmacm's functions on an id may be called from any thread (rdma_cm(7)); `context` is changed only through
+// `&mut self`.
+unsafe impl Send for CmId {}
+
+/// What an end says when it asks for a connection, or takes one.
+#[derive(Clone, Copy, Debug)]
+pub struct CmParameters<'a> {
+    /// This end's QP.
+    pub qpn: u32,
+    /// READs that this end serves at once.
+    pub responder_resources: u8,
+    /// READs that this end has outstanding.
+    pub initiator_depth: u8,
+    /// Retries after a timeout, 0 to 7.
+    pub retry_count: u8,
+    /// Retries after an RNR NAK, 0 to 7.
+    pub rnr_retry_count: u8,
+    /// For the program at the other end; at most [`MAX_PRIVATE_BYTES`].
+    pub private_data: &'a [u8],
+}
+
+impl CmId {
+    /// An id for an RC connection; its events have `token`.
+    ///
+    /// # Errors
+    /// The failed call.
+    pub fn new(channel: &Arc<CmChannel>, token: u32) -> Result<CmId, CmError> {
+        let mut raw = null_mut();
+        let context = without_provenance_mut(token as usize);
+        // SAFETY: the channel is open, `raw` writable, and the context a number that is never followed.
+        let code = unsafe {
+            (channel.library.create_id)(
+                channel.raw(),
+                &mut raw,
+                context,
+                rdma_port_space::RDMA_PS_TCP,
+            )
+        };
+        let failed = || CmError::last(CmStep::CreateId, format!("connection {token}"));
+        let raw = NonNull::new(raw).filter(|_| code == 0).ok_or_else(failed)?;
+        Ok(CmId {
+            channel: Arc::clone(channel),
+            raw,
+        })
+    }
+
+    /// The id that a request brought.
+    ///
+    /// # Safety
+    /// `raw` came with a request's event of `channel`, and nobody else owns it.
+    pub(super) unsafe fn requested(channel: &Arc<CmChannel>, raw: NonNull<rdma_cm_id>) -> CmId {
+        CmId {
+            channel: Arc::clone(channel),
+            raw,
+        }
+    }
+
+    pub(super) fn raw(&self) -> *mut rdma_cm_id {
+        self.raw.as_ptr()
+    }
+
+    pub(super) fn channel(&self) -> &CmChannel {
+        &self.channel
+    }
+
+    /// Gives its events another token.
+    pub fn set_token(&mut self, token: u32) {
+        // SAFETY: the id is alive; librdmacm only hands the field out.
+        unsafe { (*self.raw()).context = without_provenance_mut(token as usize) };
+    }
+
+    /// Name of the device and number of the port that rdma_cm has chosen; `None` before it has.
+    pub fn port(&self) -> Option<(String, u8)> {
+        // SAFETY: the id is alive, and so are the context and the device that it names once it is bound.
+        unsafe {
+            let id = self.raw.as_ref();
+            let context = id.verbs.as_ref()?;
+            let name = CStr::from_ptr(context.device.as_ref()?.name.as_ptr());
+            Some((name.to_string_lossy().into_owned(), id.port_num))
+        }
+    }
+
+    /// Takes an address, and where its port number is 0 a free one.
+    ///
+    /// # Errors
+    /// The failed call.
+    pub fn bind(&self, address: CmAddress) -> Result<(), CmError> {
+        let mut storage = address.to_storage();
+        let storage = std::ptr::addr_of_mut!(storage).cast();
+        // SAFETY: the id is alive and the address complete.
+        let code = unsafe { (self.channel.library.bind_addr)(self.raw(), storage) };
+        self.checked(code, CmStep::BindAddr, || address.to_string())
+    }
+
+    /// Listens on the address it has taken.
+    ///
+    /// # Errors
+    /// The failed call.
+    pub fn listen(&self, backlog: u32) -> Result<(), CmError> {
+        let backlog = c_int::try_from(backlog).unwrap_or(c_int::MAX);
+        // SAFETY: the id is alive.
+        let code = unsafe { (self.channel.library.listen)(self.raw(), backlog) };
+        self.checked(code, CmStep::Listen, || "the port for connections".into())
+    }
+
+    /// The port number that it has taken, in rdma_cm's own port space.
+    pub fn local_port(&self) -> u16 {
+        // SAFETY: the id is alive.
+        u16::from_be(unsafe { (self.channel.library.get_src_port)(self.raw()) })
+    }
+
+    /// Begins to find the device and the hardware address for a way from `from` to `to`: an event tells the end.
+    ///
+    /// # Errors
+    /// The failed call.
+    pub fn resolve_address(
+        &self,
+        from: CmAddress,
+        to: CmAddress,
+        limit: Duration,
+    ) -> Result<(), CmError> {
+        let (mut source, mut target) = (from.to_storage(), to.to_storage());
+        let source = std::ptr::addr_of_mut!(source).cast();
+        let target = std::ptr::addr_of_mut!(target).cast();
+        // SAFETY: the id is alive and both addresses complete.
+        let code = unsafe {
+            (self.channel.library.resolve_addr)(self.raw(), source, target, milliseconds(limit))
+        };
+        self.checked(code, CmStep::ResolveAddr, || format!("{from} to {to}"))
+    }
+
+    /// Begins to find the path: an event tells the end.
+    ///
+    /// # Errors
+    /// The failed call.
+    pub fn resolve_route(&self, limit: Duration) -> Result<(), CmError> {
+        // SAFETY: the id is alive.
+        let code = unsafe { (self.channel.library.resolve_route)(self.raw(), milliseconds(limit)) };
+        self.checked(code, CmStep::ResolveRoute, || "the path".into())
+    }
+
+    /// Asks for the connection: an event tells the answer.
+    ///
+    /// # Errors
+    /// The failed call.
+    pub fn connect(&self, parameters: &CmParameters<'_>) -> Result<(), CmError> {
+        let mut raw = parameters.to_raw();
+        // SAFETY: the id is alive; the private data that `raw` points to lives as long as `parameters`.
+        let code = unsafe { (self.channel.library.connect)(self.raw(), &mut raw) };
+        self.checked(code, CmStep::Connect, || parameters.object())
+    }
+
+    /// Takes a requested connection, whose QP is ready: an event tells when the other end knows.
+    ///
+    /// # Errors
+    /// The failed call.
+    pub fn accept(&self, parameters: &CmParameters<'_>) -> Result<(), CmError> {
+        let mut raw = parameters.to_raw();
+        // SAFETY: as for `connect`.
+        let code = unsafe { (self.channel.library.accept)(self.raw(), &mut raw) };
+        self.checked(code, CmStep::Accept, || parameters.object())
+    }
+
+    /// Confirms the answer to a request, whose QP is ready.
+    ///
+    /// # Errors
+    /// The failed call.
+    pub fn establish(&self) -> Result<(), CmError> {
+        // SAFETY: the id is alive and has no QP of librdmacm's.
+        let code = unsafe { (self.channel.library.establish)(self.raw()) };
+        self.checked(code, CmStep::Establish, || "the answer".into())
+    }
+
+    /// Refuses a requested connection, and says why.
+    ///
+    /// # Errors
+    /// The failed call.
+    pub fn reject(self, why: &str) -> Result<(), CmError> {
+        let why = &why.as_bytes()[..why.len().min(MAX_PRIVATE_BYTES)];
+        let length = why.len() as u8;
+        // SAFETY: the id is alive and `why` has `length` bytes.
+        let code = unsafe {
+            (self.channel.library.reject)(self.raw(), why.as_ptr().cast::<c_void>(), length)
+        };
+        self.checked(code, CmStep::Reject, || "a request".into())
+    }
+
+    /// Tells the other end that the connection is over.
+    pub fn disconnect(&self) {
+        // SAFETY: the id is alive. A connection that is over already needs no more.
+        unsafe { (self.channel.library.disconnect)(self.raw()) };
+    }
+
+    fn checked(
+        &self,
+        code: c_int,
+        step: CmStep,
+        object: impl FnOnce() -> String,
+    ) -> Result<(), CmError> {
+        if code == 0 {
+            return Ok(());
+        }
+        // Before anything else can change `errno`.
+        let source = std::io::Error::last_os_error();
+        Err(CmError::Call {
+            step,
+            object: object(),
+            source,
+        })
+    }
+}
+
+impl Drop for CmId {
+    fn drop(&mut self) {
+        // SAFETY: nobody else owns it, and every event of it was acknowledged when it was taken.
+        unsafe { (self.channel.library.destroy_id)(self.raw()) };
+    }
+}
+
+impl CmParameters<'_> {
+    fn to_raw(self) -> rdma_conn_param {
+        let private = &self.private_data[..self.private_data.len().min(MAX_PRIVATE_BYTES)];
+        rdma_conn_param {
+            private_data: private.as_ptr().cast(),
+            private_data_len: private.len() as u8,
+            responder_resources: self.responder_resources,
+            initiator_depth: self.initiator_depth,
+            flow_control: 1,
+            retry_count: self.retry_count,
+            rnr_retry_count: self.rnr_retry_count,
+            srq: 0,
+            qp_num: self.qpn,
+        }
+    }
+
+    fn object(&self) -> String {
+        format!("QP number {:#08x}", self.qpn)
+    }
+}
+
+fn milliseconds(limit: Duration) -> c_int {
+    c_int::try_from(limit.as_millis()).unwrap_or(c_int::MAX)
+}

@@ -1,0 +1,209 @@
+//! The embedded device as the last choice: when it is taken, and which of its addresses.
+
+use std::net::IpAddr;
+
+/// A device of the embedded library, as it is listed without opening it.
+pub use softroce::verbs::Listing as EmbeddedDevice;
+
+use super::device::Context;
+use super::select::{Embedded, Port, PortRequest, among, select};
+use super::{Operation, VerbsError, VerbsLibrary};
+
+/// The addresses between which a control connection runs, as far as they matter to the choice of a device.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Route {
+    /// This end's.
+    pub local: IpAddr,
+    /// Both ends are on this machine: any address of it reaches the other end, and only one of them can
+    /// have UDP port 4791 of the connection's own.
+    pub within_host: bool,
+}
+
+impl Route {
+    /// Of a connection between these addresses.
+    pub fn between(local: IpAddr, peer: IpAddr) -> Route {
+        let (local, peer) = (local.to_canonical(), peer.to_canonical());
+        Route {
+            local,
+            within_host: local.is_loopback() || local == peer,
+        }
+    }
+
+    /// Of connections to this address, whoever makes them.
+    pub fn to(local: IpAddr) -> Route {
+        Route::between(local, IpAddr::from([0, 0, 0, 0]))
+    }
+}
+
+/// Opens the port for a session: of `library` as [`select`] does, and where that has no device, no usable
+/// port, or none of the name asked for, of the embedded library. There the name decides or else the route:
+/// `soft0` within this machine, otherwise the device of the control connection's address.
+///
+/// # Errors
+/// As [`select`]; [`VerbsError::FaultsOnSystemDevice`].
+pub fn select_or_embedded(
+    library: &'static VerbsLibrary,
+    request: &PortRequest,
+    route: Option<Route>,
+) -> Result<Port, VerbsError> {
+    let error = match select(library, request, route.map(|route| route.local)) {
+        Ok(port) if request.faults.is_some() => {
+            return Err(VerbsError::FaultsOnSystemDevice {
+                device: port.context.name().to_owned(),
+            });
+        }
+        Ok(port) => return Ok(port),
+        Err(error) => error,
+    };
+    let devices = embedded_devices()?;
+    if let Some(name) = &request.device {
+        return match devices.iter().find(|device| device.name == *name) {
+            Some(device) => open(device, request, None),
+            None => Err(with_embedded(error, name, &devices)),
+        };
+    }
+    let asks_for_a_port = request.ib_port.is_some() || request.gid_index.is_some();
+    match (&error, choose(&devices, route)) {
+        (VerbsError::NoUsablePort { .. }, _) if asks_for_a_port => Err(error),
+        (VerbsError::NoDevice | VerbsError::NoUsablePort { .. }, Some(device)) => {
+            open(device, request, Some(error.to_string()))
+        }
+        _ => Err(error),
+    }
+}
+
+/// The embedded devices of this machine. None is opened: that would take its UDP port.
+///
+/// # Errors
+/// The system does not tell its addresses.
+pub fn embedded_devices() -> Result<Vec<EmbeddedDevice>, VerbsError> {
+    softroce::verbs::devices().map_err(|source| VerbsError::Call {
+        operation: Operation::GetDeviceList,
+        object: VerbsLibrary::embedded().name.to_owned(),
+        source,
+    })
+}
+
+/// A name that nobody has is answered with those of both libraries.
+fn with_embedded(error: VerbsError, name: &str, devices: &[EmbeddedDevice]) -> VerbsError {
+    let mut available = match error {
+        VerbsError::NoSuchDevice { available, .. } => available,
+        VerbsError::NoDevice => Vec::new(),
+        other => return other,
+    };
+    available.extend(devices.iter().map(|device| match device.address {
+        Some(address) => format!("{} (embedded, {address})", device.name),
+        None => format!("{} (embedded, loopback)", device.name),
+    }));
+    VerbsError::NoSuchDevice {
+        name: name.to_owned(),
+        available,
+    }
+}
+
+/// The device for a route: that of its address, or else one that has a good chance to reach the other end.
+fn choose(devices: &[EmbeddedDevice], route: Option<Route>) -> Option<&EmbeddedDevice> {
+    let Some(route) = route.filter(|route| !route.within_host) else {
+        return devices.first();
+    };
+    // Link-local addresses are good on one interface only, and a device's address does not say which.
+    let reaches_out = |device: &&EmbeddedDevice| {
+        device.address.is_some_and(|address| {
+            let link_local = matches!(address, IpAddr::V6(v6) if v6.is_unicast_link_local());
+            !address.is_loopback() && !link_local
+        })
+    };
+    let outside = || devices.iter().filter(reaches_out);
+    let same_family = |address: IpAddr| address.is_ipv4() == route.local.is_ipv4();
+    outside()
+        .find(|device| device.address == Some(route.local))
+        .or_else(|| outside().find(|device| device.address.is_some_and(same_family)))
+        .or_else(|| outside().next())
+        .or_else(|| devices.first())
+}
+
+fn open(
+    device: &EmbeddedDevice,
+    request: &PortRequest,
+    because: Option<String>,
+) -> Result<Port, VerbsError> {
+    let library = VerbsLibrary::embedded();
+    let faults = request.faults.unwrap_or_default();
+    let raw = softroce::verbs::open_with_faults(&device.name, &faults).map_err(|error| {
+        let object = match device.address {
+            Some(address) => format!("{} (UDP port 4791 of {address})", device.name),
+            None => format!(
+                "{} (UDP port 4791 of an address of 127.0.0.0/8)",
+                device.name
+            ),
+        };
+        VerbsError::Call {
+            operation: Operation::OpenDevice,
+            object,
+            source: match softroce::net::os_error(&error) {
+                Some(code) => std::io::Error::from_raw_os_error(code),
+                None => error,
+            },
+        }
+    })?;
+    let context = Context::of_opened(library, raw, device.name.clone());
+    let mut port = among(&[context], request, None)?;
+    port.embedded = Some(Embedded {
+        because,
+        faults: request.faults,
+    });
+    Ok(port)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn devices(addresses: &[&str]) -> Vec<EmbeddedDevice> {
+        let listing = |(index, address): (usize, &&str)| EmbeddedDevice {
+            name: format!("soft{index}"),
+            address: address.parse().ok(),
+        };
+        addresses.iter().enumerate().map(listing).collect()
+    }
+
+    fn chosen(addresses: &[&str], local: &str, peer: &str) -> String {
+        let route = Route::between(local.parse().unwrap(), peer.parse().unwrap());
+        let devices = devices(addresses);
+        choose(&devices, Some(route)).unwrap().name.clone()
+    }
+
+    const MACHINE: [&str; 5] = ["", "192.0.2.2", "fe80::1", "fd00::2", "198.51.100.2"];
+
+    #[test]
+    fn within_this_machine_loopback_is_taken() {
+        for (local, peer) in [
+            ("127.0.0.1", "127.0.0.1"),
+            ("::1", "::1"),
+            ("::ffff:127.0.0.1", "127.0.0.1"),
+            ("198.51.100.2", "198.51.100.2"),
+        ] {
+            assert_eq!(chosen(&MACHINE, local, peer), "soft0", "{local}");
+        }
+        assert_eq!(choose(&devices(&MACHINE), None).unwrap().name, "soft0");
+    }
+
+    #[test]
+    fn between_machines_the_connections_own_address_is_taken() {
+        for (local, peer, name) in [
+            ("198.51.100.2", "198.51.100.9", "soft4"),
+            ("::ffff:192.0.2.2", "::ffff:192.0.2.9", "soft1"),
+            ("fd00::2", "fd00::9", "soft3"),
+        ] {
+            assert_eq!(chosen(&MACHINE, local, peer), name, "{local}");
+        }
+    }
+
+    #[test]
+    fn an_address_without_a_device_gets_one_that_may_reach_the_peer() {
+        assert_eq!(chosen(&MACHINE, "203.0.113.1", "203.0.113.2"), "soft1");
+        assert_eq!(chosen(&MACHINE, "fe80::1", "fe80::2"), "soft3");
+        assert_eq!(chosen(&MACHINE[..2], "fd00::2", "fd00::9"), "soft1");
+        assert_eq!(chosen(&MACHINE[..1], "192.0.2.2", "192.0.2.9"), "soft0");
+    }
+}

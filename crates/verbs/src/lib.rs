@@ -1,0 +1,48 @@
+//! Verbs objects with owners and errors. The only module with `unsafe` code: what it exports is safe
+//! to call in any order and from any thread. It must not know cases, sockets or results.
+
+mod channel;
+pub mod cm;
+mod cq;
+mod device;
+mod embedded;
+mod error;
+mod events;
+mod ffi;
+mod gid;
+mod library;
+mod memory;
+mod poster;
+mod qp;
+mod qp_query;
+mod recv_ring;
+mod select;
+mod send_ring;
+mod status;
+mod teardown;
+
+pub use channel::{Bell, CompletionChannel};
+pub use cq::{Completion, CompletionQueue, POLL_BATCH, WcBatch};
+pub use device::{Context, DeviceLimits, LinkLayer, PortInfo, open_all};
+pub use embedded::{EmbeddedDevice, Route, embedded_devices, select_or_embedded};
+pub use error::{Operation, VerbsError};
+pub use events::{AsyncEvent, AsyncEvents};
+pub use gid::{Gid, GidEntry, GidReason, GidType, choose_gid, choose_gid_because};
+pub use library::VerbsLibrary;
+pub use memory::{Access, MemoryRegion, ProtectionDomain};
+pub use poster::{ImmediateWrite, Poster};
+pub use qp::{Path, QpCapacity, QueuePair, Reliability, RemoteQp};
+pub use qp_query::{QpAttributes, QpState};
+pub use recv_ring::{RecvRing, RecvTemplate};
+pub use select::{Embedded, Port, PortRequest, select};
+pub use send_ring::{PostError, SendEdit, SendOpcode, SendRing, SendScratch, SendTemplate};
+/// What goes wrong on purpose on the embedded device, read from text such as `drop=5%,seed=7`.
+pub use softroce::net::Faults;
+/// A packet that passed the embedded device.
+pub use softroce::net::Passed as RecordedPacket;
+/// The address that the environment has the embedded device take.
+pub use softroce::verbs::address_of_environment;
+/// Packets of RoCEv2 taken apart.
+pub use softroce::wire;
+pub use status::WcStatus;
+pub use teardown::{Teardown, tear_down};

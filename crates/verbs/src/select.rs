@@ -1,0 +1,163 @@
+//! Which device, port and GID to use.
+
+use std::net::IpAddr;
+use std::sync::Arc;
+
+use super::device::{Context, DeviceLimits, LinkLayer, PortInfo, open_all};
+use super::gid::{GidEntry, choose_gid};
+use super::{Faults, VerbsError, VerbsLibrary};
+
+/// What a person asked for; `None` leaves the choice open.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct PortRequest {
+    /// Device name.
+    pub device: Option<String>,
+    /// Port number.
+    pub ib_port: Option<u8>,
+    /// GID index.
+    pub gid_index: Option<u8>,
+    /// What goes wrong on purpose; the embedded device alone can do that.
+    pub faults: Option<Faults>,
+}
+
+/// The port that a session uses.
+#[derive(Clone)]
+pub struct Port {
+    /// Its device.
+    pub context: Arc<Context>,
+    /// Its attributes.
+    pub info: PortInfo,
+    /// The GID: always on RoCE, on InfiniBand the port's first or the one asked for.
+    pub gid: Option<GidEntry>,
+    /// Whether InfiniBand packets carry a GRH, because a GID index was asked for.
+    pub wants_grh: bool,
+    /// What the device can do.
+    pub limits: DeviceLimits,
+    /// Set for the embedded device.
+    pub embedded: Option<Embedded>,
+}
+
+/// What is to be known of a port of the embedded device.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Embedded {
+    /// Why no other device was taken; `None` when this one was asked for.
+    pub because: Option<String>,
+    /// What goes wrong on purpose.
+    pub faults: Option<Faults>,
+}
+
+/// Opens the port to use for a session whose control connection has the address `local` at this end:
+/// of the active ports that fit the request, the first that owns that address, or else the first.
+///
+/// # Errors
+/// No device, none that fits (with each port's reason), or a failed call.
+pub fn select(
+    library: &'static VerbsLibrary,
+    request: &PortRequest,
+    local: Option<IpAddr>,
+) -> Result<Port, VerbsError> {
+    among(&open_all(library)?, request, local)
+}
+
+/// As [`select`], of devices that are open.
+pub(super) fn among(
+    devices: &[Arc<Context>],
+    request: &PortRequest,
+    local: Option<IpAddr>,
+) -> Result<Port, VerbsError> {
+    let available = || {
+        devices
+            .iter()
+            .map(|device| device.name().to_owned())
+            .collect()
+    };
+    let wanted: Vec<_> = match &request.device {
+        None => devices.to_vec(),
+        Some(name) => {
+            let wanted: Vec<_> = devices
+                .iter()
+                .filter(|d| d.name() == name)
+                .cloned()
+                .collect();
+            if wanted.is_empty() {
+                return Err(VerbsError::NoSuchDevice {
+                    name: name.clone(),
+                    available: available(),
+                });
+            }
+            wanted
+        }
+    };
+    let local = local.map(|address| address.to_canonical());
+    let mut candidates = Vec::new();
+    let mut reasons = Vec::new();
+    for device in wanted {
+        let limits = device.limits()?;
+        let ports = match request.ib_port {
+            Some(port) => port..=port,
+            None => 1..=limits.ports,
+        };
+        for number in ports {
+            if number == 0 || number > limits.ports {
+                reasons.push(format!(
+                    "{} has ports 1 to {}, not {number}",
+                    device.name(),
+                    limits.ports
+                ));
+                continue;
+            }
+            match candidate(&device, number, &limits, request, local)? {
+                Ok(port) => candidates.push(port),
+                Err(reason) => reasons.push(reason),
+            }
+        }
+    }
+    let owner = candidates.iter().position(|port| {
+        let address = port.gid.map(|entry| entry.gid.address());
+        local.is_some() && address == local
+    });
+    match candidates.into_iter().nth(owner.unwrap_or(0)) {
+        Some(port) => Ok(port),
+        None => Err(VerbsError::NoUsablePort { reasons }),
+    }
+}
+
+/// The port if it can be used, or why not.
+fn candidate(
+    device: &Arc<Context>,
+    number: u8,
+    limits: &DeviceLimits,
+    request: &PortRequest,
+    local: Option<IpAddr>,
+) -> Result<Result<Port, String>, VerbsError> {
+    let info = device.port(number)?;
+    let name = format!("{} port {number}", device.name());
+    if !info.active {
+        return Ok(Err(format!("{name} is {}", info.state)));
+    }
+    let table = device.gid_table(&info)?;
+    let gid = match (request.gid_index, info.link_layer) {
+        (Some(index), _) => {
+            let entry = table.iter().find(|entry| entry.index == index);
+            Some(*entry.ok_or_else(|| VerbsError::NoSuchGid {
+                device: device.name().to_owned(),
+                port: number,
+                index,
+                available: table.iter().map(ToString::to_string).collect(),
+            })?)
+        }
+        (None, LinkLayer::Infiniband) => table.first().copied(),
+        (None, LinkLayer::Ethernet) => match choose_gid(&table, local) {
+            Some(entry) => Some(entry),
+            None => return Ok(Err(format!("{name} has no RoCE v2 GID"))),
+        },
+    };
+    Ok(Ok(Port {
+        context: Arc::clone(device),
+        info,
+        gid,
+        wants_grh: request.gid_index.is_some(),
+        limits: limits.clone(),
+        embedded: None,
+    }))
+}

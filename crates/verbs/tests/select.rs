@@ -1,0 +1,240 @@
+//! Opening devices and choosing a port: what is there is found, and what is not is said in words that
+//! end with what to do.
+#![allow(missing_docs, clippy::unwrap_used, clippy::panic)]
+
+use std::os::raw::c_int;
+
+use rdma_sys::{ibv_context, ibv_device};
+use verbs::{
+    Faults, PortRequest, Route, VerbsError, VerbsLibrary, open_all, select, select_or_embedded,
+};
+
+#[path = "support/null_library.rs"]
+mod null_library;
+
+use null_library::null_library;
+
+/// The null library with another list of devices.
+fn with_list(
+    list: unsafe extern "C" fn(*mut c_int) -> *mut *mut ibv_device,
+) -> &'static VerbsLibrary {
+    Box::leak(Box::new(VerbsLibrary {
+        get_device_list: list,
+        ..*null_library()
+    }))
+}
+
+fn set_errno(code: c_int) {
+    // SAFETY: the calling thread's own errno.
+    unsafe { *libc::__errno_location() = code };
+}
+
+extern "C" fn no_rdma_in_the_kernel(_: *mut c_int) -> *mut *mut ibv_device {
+    set_errno(libc::ENOSYS);
+    std::ptr::null_mut()
+}
+
+extern "C" fn out_of_memory(_: *mut c_int) -> *mut *mut ibv_device {
+    set_errno(libc::ENOMEM);
+    std::ptr::null_mut()
+}
+
+extern "C" fn an_empty_list(count: *mut c_int) -> *mut *mut ibv_device {
+    // SAFETY: the caller passes a writable count; the null library frees lists of three.
+    unsafe {
+        *count = 0;
+        null_verbs::get_device_list(std::ptr::null_mut())
+    }
+}
+
+extern "C" fn may_not_open(_: *mut ibv_device) -> *mut ibv_context {
+    set_errno(libc::EACCES);
+    std::ptr::null_mut()
+}
+
+fn asked(device: Option<&str>, ib_port: Option<u8>, gid_index: Option<u8>) -> PortRequest {
+    PortRequest {
+        device: device.map(str::to_owned),
+        ib_port,
+        gid_index,
+        faults: None,
+    }
+}
+
+/// The error of a request on the null library: its text and its hint.
+fn refused(request: &PortRequest) -> (String, String) {
+    let error = select(null_library(), request, None).err().unwrap();
+    assert!(error.is_bad_input());
+    (error.to_string(), error.hint().unwrap())
+}
+
+#[test]
+fn a_kernel_without_rdma_has_no_device() {
+    for library in [with_list(no_rdma_in_the_kernel), with_list(an_empty_list)] {
+        let error = open_all(library).err().unwrap();
+        assert!(matches!(error, VerbsError::NoDevice), "{error}");
+        assert!(error.is_bad_input());
+        assert_eq!(error.to_string(), "no RDMA device on this machine");
+        let hint = error.hint().unwrap();
+        assert!(
+            hint.contains("rdma link add") && hint.contains("soft0"),
+            "{hint}"
+        );
+    }
+    let library = with_list(no_rdma_in_the_kernel);
+    let error = select(library, &PortRequest::default(), None)
+        .err()
+        .unwrap();
+    assert!(matches!(error, VerbsError::NoDevice), "{error}");
+}
+
+#[test]
+fn a_list_that_fails_is_not_taken_for_an_empty_one() {
+    let error = open_all(with_list(out_of_memory)).err().unwrap();
+    assert!(matches!(error, VerbsError::Call { .. }), "{error}");
+    assert_eq!(
+        error.to_string(),
+        "ibv_get_device_list failed for null-verbs: Cannot allocate memory (os error 12)"
+    );
+}
+
+#[test]
+fn a_device_that_may_not_be_opened_is_named() {
+    let library = Box::leak(Box::new(VerbsLibrary {
+        open_device: may_not_open,
+        ..*null_library()
+    }));
+    let error = open_all(library).err().unwrap();
+    assert_eq!(
+        error.to_string(),
+        "ibv_open_device failed for loop0: Permission denied (os error 13)"
+    );
+    assert!(error.hint().unwrap().contains("/dev/infiniband/uverbs"));
+}
+
+#[test]
+fn the_first_usable_port_or_the_named_one_is_chosen() {
+    let chosen = |request: &PortRequest| select(null_library(), request, None).unwrap();
+    let port = chosen(&PortRequest::default());
+    assert_eq!((port.context.name(), port.info.port), ("null0", 1));
+    let gid = port.gid.unwrap();
+    assert_eq!(
+        (gid.index, gid.gid.to_string().as_str()),
+        (1, "::ffff:127.0.0.1")
+    );
+    assert!(!port.wants_grh);
+    let port = chosen(&asked(Some("loop0"), Some(1), Some(0)));
+    assert_eq!(port.context.name(), "loop0");
+    assert_eq!(port.gid.unwrap().index, 0);
+    assert!(port.wants_grh);
+}
+
+#[test]
+fn a_device_that_is_not_there_is_answered_with_those_that_are() {
+    let (text, hint) = refused(&asked(Some("mlx5_0"), None, None));
+    assert_eq!(
+        text,
+        "there is no RDMA device \"mlx5_0\"; this machine has: null0, loop0"
+    );
+    assert_eq!(
+        hint,
+        "name one of them with --device, or leave the flag out"
+    );
+}
+
+#[test]
+fn a_port_that_is_not_there_is_answered_with_those_that_are() {
+    for port in [0, 2] {
+        let (text, hint) = refused(&asked(Some("loop0"), Some(port), None));
+        assert_eq!(
+            text,
+            format!("no usable RDMA port: loop0 has ports 1 to 1, not {port}")
+        );
+        assert!(hint.contains("--ib-port"), "{hint}");
+    }
+    let (text, _) = refused(&asked(None, Some(2), None));
+    assert_eq!(
+        text,
+        "no usable RDMA port: null0 has ports 1 to 1, not 2; loop0 has ports 1 to 1, not 2"
+    );
+}
+
+#[test]
+fn a_gid_index_that_is_not_there_is_answered_with_those_that_are() {
+    let (text, hint) = refused(&asked(Some("loop0"), None, Some(7)));
+    assert_eq!(
+        text,
+        "loop0 port 1 has no GID at index 7; it has: 0 (fe80::200:ff:fe00:1, RoCE v1), \
+         1 (::ffff:127.0.0.1, RoCE v2)"
+    );
+    assert_eq!(
+        hint,
+        "choose one of them with --gid-index, or leave the flag out"
+    );
+}
+
+#[test]
+fn a_device_of_the_system_comes_before_the_embedded_one() {
+    let port = select_or_embedded(null_library(), &PortRequest::default(), None).unwrap();
+    assert_eq!(port.context.name(), "null0");
+    assert_eq!(port.embedded, None);
+    let port = select_or_embedded(null_library(), &asked(Some("soft0"), None, None), None).unwrap();
+    assert_eq!(port.context.name(), "soft0");
+    assert_eq!(port.embedded.unwrap().because, None);
+}
+
+#[test]
+fn without_a_device_the_embedded_one_is_taken() {
+    let library = with_list(no_rdma_in_the_kernel);
+    let request = PortRequest {
+        faults: Some("drop=5%,seed=3".parse::<Faults>().unwrap()),
+        ..PortRequest::default()
+    };
+    let local = "127.0.0.1".parse().unwrap();
+    let port = select_or_embedded(library, &request, Some(Route::to(local))).unwrap();
+    assert_eq!(port.context.name(), "soft0");
+    assert!(port.context.library().is_embedded());
+    assert_eq!(port.info.link_gbit_per_s(), None);
+    assert!(port.gid.unwrap().gid.address().is_loopback());
+    let embedded = port.embedded.clone().unwrap();
+    assert_eq!(embedded.because.unwrap(), "no RDMA device on this machine");
+    assert_eq!(embedded.faults, request.faults);
+    // Each opening takes an address of its own.
+    let other = select_or_embedded(library, &request, Some(Route::to(local))).unwrap();
+    assert_ne!(other.gid.unwrap().gid, port.gid.unwrap().gid);
+}
+
+#[test]
+fn the_embedded_device_does_not_hide_a_fault_or_a_wrong_choice() {
+    let error = |library, request: &PortRequest| {
+        let error = select_or_embedded(library, request, None);
+        error.err().unwrap()
+    };
+    let nothing = PortRequest::default();
+    let fault = error(with_list(out_of_memory), &nothing);
+    assert!(matches!(fault, VerbsError::Call { .. }), "{fault}");
+    let port = error(null_library(), &asked(None, Some(2), None));
+    assert!(matches!(port, VerbsError::NoUsablePort { .. }), "{port}");
+    let gid = error(null_library(), &asked(Some("loop0"), None, Some(7)));
+    assert!(matches!(gid, VerbsError::NoSuchGid { .. }), "{gid}");
+    let name = error(null_library(), &asked(Some("mlx5_0"), None, None)).to_string();
+    let expected = "there is no RDMA device \"mlx5_0\"; this machine has: null0, loop0, soft0 (embedded, loopback)";
+    assert!(name.starts_with(expected), "{name}");
+}
+
+#[test]
+fn faults_are_for_the_embedded_device() {
+    let request = PortRequest {
+        faults: Some("drop=5%".parse::<Faults>().unwrap()),
+        ..PortRequest::default()
+    };
+    let error = select_or_embedded(null_library(), &request, None)
+        .err()
+        .unwrap();
+    assert!(error.is_bad_input());
+    assert_eq!(
+        error.to_string(),
+        "--faults is for the embedded software device, and null0 is another"
+    );
+    assert!(error.hint().unwrap().contains("--device soft0"));
+}

@@ -1,0 +1,102 @@
+//! The command line as a whole: its commands, and its help.
+
+use clap::{CommandFactory as _, Parser, Subcommand};
+
+use super::compare::CompareArgs;
+use super::devices::DevicesArgs;
+use super::doctor::DoctorArgs;
+use super::explain::ExplainArgs;
+use super::plot::PlotArgs;
+use super::run::RunArgs;
+use super::send::SendArgs;
+use super::serve::ServeArgs;
+
+const ABOUT: &str = "\
+Multi-QP throughput and latency benchmark for RDMA over Converged Ethernet (RoCEv2)
+
+Runs a sweep against HOST, where `rocebench serve` waits; with no HOST both ends run on this machine.";
+
+const AFTER_HELP: &str = "\
+Lists are comma-separated; their product is the matrix of cases. K, M and G are 1024-based in sizes.
+A switch that a configuration file turns on is turned off with =false: --verify=false.
+
+Examples:
+  rocebench serve                                on one host, and then on the other:
+  rocebench HOST -q 1,4,16 --op send,write,read -s 64,4K,64K
+  rocebench --dry-run --config bench-configs/qp-scaling.toml -q 1,16
+  rocebench HOST --cq shared,per-qp -w 4 --cores 2,4-7 --runs 5 --json result.json
+  rocebench -D 1s --verify                       both ends on this machine
+  rocebench -s 64,64K --against perftest         beside ib_send_bw, in turns
+  rocebench -d soft0 --faults drop=1%,seed=7     the embedded device loses packets
+  rocebench compare results/base results/new     has anything regressed?
+  rocebench send FILE HOST                       a file over many QPs, to `serve --receive DIR`
+  rocebench doctor HOST                          why it does not work, and what mends it
+  rocebench explain --op write                   one transfer, step by step
+
+Exit codes: 0 done, 1 a run failed, 2 bad input.";
+
+/// The command line of `rocebench`. Help is short for `-h` and `--help` alike, hence no long texts.
+#[derive(Debug, Parser)]
+#[command(
+    name = "rocebench",
+    version,
+    about = ABOUT,
+    after_help = AFTER_HELP,
+    override_usage = "rocebench [OPTIONS] [HOST]\n       rocebench <COMMAND>",
+    subcommand_help_heading = "Commands",
+    max_term_width = 100
+)]
+pub struct Cli {
+    /// What to do other than run a sweep.
+    #[command(subcommand)]
+    pub command: Option<Command>,
+    /// Options of a sweep.
+    #[command(flatten)]
+    pub run: RunArgs,
+}
+
+/// Everything but running a sweep.
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// Wait for sweeps from other hosts
+    Serve(ServeArgs),
+    /// Tell whether results regressed against a baseline
+    Compare(CompareArgs),
+    /// Draw results: one page with figures and tables, and SVG files
+    Plot(PlotArgs),
+    /// List RDMA devices, ports and GIDs, and which of them would be used
+    Devices(DevicesArgs),
+    /// Check this machine, and the way to HOST, and say what mends what is broken
+    Doctor(DoctorArgs),
+    /// Do one transfer step by step, as a lesson; or make a mistake, and see what comes of it
+    Explain(ExplainArgs),
+    /// Send files over many QPs to HOST, where `rocebench serve --receive DIR` waits
+    Send(SendArgs),
+}
+
+/// The whole command line, as clap knows it.
+pub fn command() -> clap::Command {
+    Cli::command()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_definition_is_sound() {
+        command().debug_assert();
+    }
+
+    #[test]
+    fn every_key_of_a_file_is_a_flag() {
+        let command = command();
+        let flags: Vec<&str> = command
+            .get_arguments()
+            .filter_map(|arg| arg.get_long())
+            .collect();
+        for key in crate::plan::config::KEYS {
+            assert!(flags.contains(key), "{key}");
+        }
+    }
+}

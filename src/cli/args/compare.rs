@@ -1,0 +1,114 @@
+//! Options of `rocebench compare`: two places with results, what to compare, and where the verdicts go.
+
+use std::path::PathBuf;
+
+use clap::Args;
+
+use report::compare::{Aspect, Margins, Metric, Options};
+
+fn after_help() -> String {
+    format!(
+        "\
+A case is compared when both sides have it, without failed runs, and measured alike: same host,
+device, link, MTU, faults and settings. It is judged when the sides were launched in turns, at
+least three times each; 10 times are advised. A figure is the median of a file's runs.
+Metrics: {}; the last two are of set-up (--op connect).
+
+Examples:
+  rocebench compare results/base results/new
+  rocebench compare results/base results/new --metrics bandwidth,p99 --margin p99=15%
+  rocebench compare old.json new.json            the differences, and no verdict
+  rocebench compare base new --markdown comment.md --junit report.xml --quiet
+  rocebench compare whole slowed --across faults
+
+Exit codes: 0 no regression, 1 a regression, 2 not comparable, no verdict or bad input.",
+        Metric::ALL.map(Metric::short_name).join(", ")
+    )
+}
+
+fn margin_help() -> String {
+    let margins = Metric::ALL.map(|metric| {
+        let percent = metric.default_margin() * 100.0;
+        format!("{} {percent:.0}%", metric.short_name())
+    });
+    format!(
+        "How much does not matter, such as bandwidth=3%,p99=10% [default: {}]",
+        margins.join(", ")
+    )
+}
+
+fn across_help() -> String {
+    format!(
+        "Compare although these differ: {}",
+        Aspect::ALL.map(Aspect::name).join(", ")
+    )
+}
+
+/// Options of `rocebench compare`.
+#[derive(Debug, Args)]
+#[command(after_help = after_help())]
+pub struct CompareArgs {
+    /// Result file of the baseline, or a folder of them
+    #[arg(value_name = "BASE")]
+    pub base: PathBuf,
+    /// Result file to compare with it, or a folder of them
+    #[arg(value_name = "NEW")]
+    pub new: PathBuf,
+    /// What, and how strictly.
+    #[command(flatten)]
+    pub what: WhatArgs,
+    /// Exit with 1 also when a figure is unclear, or a case of BASE is missing in NEW
+    #[arg(long, help_heading = "What to compare")]
+    pub strict: bool,
+    /// Write the comparison as JSON; `-` is stdout, and the table moves to stderr
+    #[arg(long, value_name = "FILE|-", help_heading = "Output")]
+    pub json: Option<PathBuf>,
+    /// Write it as Markdown, for a pull request
+    #[arg(long, value_name = "FILE|-", help_heading = "Output")]
+    pub markdown: Option<PathBuf>,
+    /// Write it as JUnit XML
+    #[arg(long, value_name = "FILE|-", help_heading = "Output")]
+    pub junit: Option<PathBuf>,
+    /// Write NEW's figures in Bencher's metric format
+    #[arg(long, value_name = "FILE|-", help_heading = "Output")]
+    pub bmf: Option<PathBuf>,
+    /// Write both sides' figures as CSV for Apache Otava
+    #[arg(long, value_name = "FILE|-", help_heading = "Output")]
+    pub otava: Option<PathBuf>,
+    /// Write NEW's figures for github-action-benchmark: bigger-is-better.json and smaller-is-better.json in DIR
+    #[arg(long, value_name = "DIR", help_heading = "Output")]
+    pub github_action_benchmark: Option<PathBuf>,
+    /// No table: verdicts go to the files and the exit code, errors to stderr
+    #[arg(long, help_heading = "Output")]
+    pub quiet: bool,
+}
+
+/// What to compare, of this command and of `rocebench plot --base`.
+#[derive(Debug, Default, PartialEq, Args)]
+#[command(next_help_heading = "What to compare")]
+pub struct WhatArgs {
+    /// What to compare [default: all]
+    #[arg(long, value_name = "LIST", value_delimiter = ',')]
+    pub metrics: Vec<Metric>,
+    /// How much does not matter.
+    #[arg(long, value_name = "LIST", help = margin_help())]
+    pub margin: Option<Margins>,
+    /// Differences that do not stand in the way.
+    #[arg(long, value_name = "LIST", value_delimiter = ',', help = across_help())]
+    pub across: Vec<Aspect>,
+}
+
+impl WhatArgs {
+    /// The same as the comparison takes it.
+    pub fn options(&self) -> Options {
+        Options {
+            metrics: if self.metrics.is_empty() {
+                Metric::ALL.to_vec()
+            } else {
+                self.metrics.clone()
+            },
+            margins: self.margin.clone().unwrap_or_default(),
+            across: self.across.clone(),
+        }
+    }
+}

@@ -1,0 +1,38 @@
+//! Options of `rocebench doctor`.
+
+use clap::Args;
+
+use super::super::host::HostPort;
+use super::shared::{ConnectionArgs, EndpointArgs, SpeechArgs};
+
+const AFTER_HELP: &str = "\
+Needs no root and changes nothing; what could not be seen without root is said. It ends with a small
+transfer of each operation both ways, every byte checked: with HOST, or within this machine.
+
+Examples:
+  rocebench doctor
+  rocebench doctor HOST                          `rocebench serve` waits there
+  rocebench doctor -d mlx5_0 -v                  one device; why each check matters
+
+Exit codes: 0 nothing is broken, 1 something is, 2 bad input.";
+
+/// Options of `rocebench doctor`.
+#[derive(Debug, Args)]
+#[command(after_help = AFTER_HELP)]
+pub struct DoctorArgs {
+    /// Where `rocebench serve` waits: a name or address, optionally with a port (`host:port`, `[v6]:port`)
+    #[arg(value_name = "HOST")]
+    pub host: Option<HostPort>,
+    /// Device, port and GID.
+    #[command(flatten)]
+    pub endpoint: EndpointArgs,
+    /// The control connection.
+    #[command(flatten)]
+    pub connection: ConnectionArgs,
+    /// Print JSON
+    #[arg(long, help_heading = "Output")]
+    pub json: bool,
+    /// How much is said.
+    #[command(flatten)]
+    pub speech: SpeechArgs,
+}

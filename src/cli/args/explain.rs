@@ -1,0 +1,54 @@
+//! Options of `rocebench explain`.
+
+use clap::Args;
+
+use super::super::host::HostPort;
+use super::shared::{ConnectionArgs, EndpointArgs};
+use crate::plan::Mtu;
+use crate::protocol::mistake::Mistake;
+
+const AFTER_HELP: &str = "\
+Every call is really made, and what came back is shown; on the embedded device the packets are, too.
+
+Examples:
+  rocebench explain                              a SEND, both ends on this machine
+  rocebench explain HOST --op write              `rocebench serve` waits there
+  rocebench explain --break rkey                 a wrong remote key: the error, and what mends it
+  rocebench explain --op read --lang zh
+
+Exit codes: 0 the message arrived, or the promised error came; 1 it did not; 2 bad input.";
+
+/// Options of `rocebench explain`.
+#[derive(Debug, Args)]
+#[command(after_help = AFTER_HELP)]
+pub struct ExplainArgs {
+    /// Where `rocebench serve` waits: a name or address, optionally with a port (`host:port`, `[v6]:port`)
+    #[arg(value_name = "HOST")]
+    pub host: Option<HostPort>,
+    /// Operation: send, write or read [default: send; with --break the one that shows it]
+    #[arg(long, value_name = "OP", value_parser = ["send", "write", "read"], hide_possible_values = true, help_heading = "Lesson")]
+    pub op: Option<String>,
+    /// The message, up to 4096 bytes
+    #[arg(
+        long,
+        value_name = "TEXT",
+        default_value = "Hello, remote memory!",
+        help_heading = "Lesson"
+    )]
+    pub text: String,
+    /// Make this mistake: gid, rkey, no-recv, qp-count or mtu
+    #[arg(long = "break", value_name = "MISTAKE", value_parser = Mistake::ALL.map(Mistake::name), hide_possible_values = true, help_heading = "Lesson")]
+    pub mistake: Option<String>,
+    /// Language: en or zh
+    #[arg(long, value_name = "LANG", default_value = "en", value_parser = ["en", "zh"], hide_possible_values = true, help_heading = "Lesson")]
+    pub lang: String,
+    /// Path MTU [default: the smaller of both ports']
+    #[arg(short, long, value_name = "BYTES", help_heading = "Device")]
+    pub mtu: Option<Mtu>,
+    /// Device, port and GID.
+    #[command(flatten)]
+    pub endpoint: EndpointArgs,
+    /// The control connection.
+    #[command(flatten)]
+    pub connection: ConnectionArgs,
+}

@@ -1,0 +1,25 @@
+//! What can be written on the command line, a file for each command. It must not know what is done about it.
+
+mod command_line;
+mod compare;
+mod devices;
+mod doctor;
+mod explain;
+mod plot;
+mod run;
+mod send;
+mod serve;
+mod shared;
+mod sweep;
+
+pub use command_line::{Cli, Command, command};
+pub use compare::{CompareArgs, WhatArgs};
+pub use devices::DevicesArgs;
+pub use doctor::DoctorArgs;
+pub use explain::ExplainArgs;
+pub use plot::PlotArgs;
+pub use run::{AgainstArgs, OutputArgs, RunArgs};
+pub use send::SendArgs;
+pub use serve::ServeArgs;
+pub use shared::{ConnectionArgs, DEFAULT_PORT, EndpointArgs, SpeechArgs, TokenArgs};
+pub use sweep::SweepArgs;

@@ -1,0 +1,41 @@
+//! Options of `rocebench plot`.
+
+use std::path::PathBuf;
+
+use clap::Args;
+
+use super::compare::WhatArgs;
+use super::shared::SpeechArgs;
+
+/// Examples below the help.
+const AFTER_HELP: &str = "\
+DIR then has index.html, one page with all figures and tables that needs no network, and each
+figure as an SVG file. Files there that are not rocebench's are left alone.
+
+Examples:
+  rocebench plot results -o plots
+  rocebench plot results/rocebench-20261121T031008Z-30327.json -o plots
+  rocebench plot results --base results/before.json -o plots
+
+Exit codes: 0 drawn, 1 not written (a full disk), 2 bad input (what could be read is drawn).";
+
+/// Options of `rocebench plot`.
+#[derive(Debug, Args)]
+#[command(after_help = AFTER_HELP)]
+pub struct PlotArgs {
+    /// Result files, and folders of them
+    #[arg(value_name = "RESULT", required = true)]
+    pub results: Vec<PathBuf>,
+    /// Folder for the page and the figures, made if absent
+    #[arg(short, long, value_name = "DIR", help_heading = "Output")]
+    pub out: PathBuf,
+    /// Result file or folder to compare with
+    #[arg(long, value_name = "RESULT")]
+    pub base: Option<PathBuf>,
+    /// What of it.
+    #[command(flatten)]
+    pub what: WhatArgs,
+    /// How much is said.
+    #[command(flatten)]
+    pub speech: SpeechArgs,
+}

@@ -1,0 +1,83 @@
+//! Options of a sweep, and of this machine in it.
+
+use std::path::PathBuf;
+
+use clap::Args;
+
+use super::super::host::HostPort;
+use super::shared::{ConnectionArgs, EndpointArgs, SpeechArgs};
+use super::sweep::SweepArgs;
+use crate::plan::TimeSpan;
+
+/// Options of a sweep.
+#[derive(Debug, Args)]
+pub struct RunArgs {
+    /// Where `rocebench serve` waits: a name or address, optionally with a port (`host:port`, `[v6]:port`)
+    #[arg(value_name = "HOST")]
+    pub host: Option<HostPort>,
+    /// The sweep.
+    #[command(flatten)]
+    pub sweep: SweepArgs,
+    /// TOML file with a whole sweep; flags override it one by one
+    #[arg(long, value_name = "FILE", help_heading = "What to run")]
+    pub config: Option<PathBuf>,
+    /// Print the cases of the sweep and exit
+    #[arg(long, help_heading = "What to run")]
+    pub dry_run: bool,
+    /// What to compare with.
+    #[command(flatten)]
+    pub against: AgainstArgs,
+    /// Device, port and GID.
+    #[command(flatten)]
+    pub endpoint: EndpointArgs,
+    /// The control connection.
+    #[command(flatten)]
+    pub connection: ConnectionArgs,
+    /// Where results go.
+    #[command(flatten)]
+    pub output: OutputArgs,
+    /// How much is said.
+    #[command(flatten)]
+    pub speech: SpeechArgs,
+}
+
+/// Where results go.
+#[derive(Debug, Args)]
+pub struct OutputArgs {
+    /// Folder for the result files, made if absent
+    #[arg(
+        short,
+        long,
+        value_name = "DIR",
+        default_value = "results",
+        help_heading = "Output"
+    )]
+    pub out: PathBuf,
+    /// Write the result as JSON to FILE too; `-` is stdout, and the table moves to stderr
+    #[arg(long, value_name = "FILE|-", help_heading = "Output")]
+    pub json: Option<PathBuf>,
+    /// Write the result as CSV to FILE too; `-` is stdout, and the table moves to stderr
+    #[arg(long, value_name = "FILE|-", help_heading = "Output")]
+    pub csv: Option<PathBuf>,
+    /// Write the buckets of latency and bandwidth as CSV to FILE too; `-` is stdout, and the table moves to stderr
+    #[arg(long, value_name = "FILE|-", help_heading = "Output")]
+    pub csv_histograms: Option<PathBuf>,
+}
+
+/// What to compare with.
+#[derive(Clone, Debug, Args)]
+#[command(next_help_heading = "Comparison")]
+pub struct AgainstArgs {
+    /// Run each case in turns with the perftest program that does the same, and say which is faster
+    #[arg(long, value_name = "perftest", value_parser = ["perftest"], hide_possible_values = true)]
+    pub against: Option<String>,
+    /// Pairs of runs of each case that count, at least, an even number; below 8 they decide nothing [default: 8, or --runs]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1000), requires = "against")]
+    pub pairs: Option<u32>,
+    /// Pairs of each case, at most, an even number, while it is not clear which is faster [default: 3 x --pairs]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1000), requires = "against")]
+    pub max_pairs: Option<u32>,
+    /// Longest that perftest may take to connect and to end, besides measuring [default: 20s]
+    #[arg(long, value_name = "TIME", requires = "against")]
+    pub perftest_limit: Option<TimeSpan>,
+}

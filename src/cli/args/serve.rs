@@ -1,0 +1,54 @@
+//! Options of `rocebench serve`.
+
+use std::net::IpAddr;
+use std::path::PathBuf;
+
+use clap::Args;
+
+use super::shared::{DEFAULT_PORT, EndpointArgs, SpeechArgs, TokenArgs};
+use crate::plan::MemorySize;
+
+const AFTER_HELP: &str = "\
+A server runs what its client asks for, one sweep after another; it needs no option of the sweep.
+
+Examples:
+  rocebench serve
+  rocebench serve --bind 192.0.2.7 --token-file ~/.rocebench-token
+  rocebench serve --device mlx5_0 --cores 8-15 --once
+  rocebench serve --receive /srv/incoming        files that `rocebench send` sends";
+
+/// Options of `rocebench serve`.
+#[derive(Debug, Args)]
+#[command(after_help = AFTER_HELP)]
+pub struct ServeArgs {
+    /// Address to listen on [default: all of this machine's]
+    #[arg(long, value_name = "ADDR", help_heading = "Connection")]
+    pub bind: Option<IpAddr>,
+    /// TCP port to listen on; 0 takes a free one and tells it
+    #[arg(short, long, value_name = "PORT", default_value_t = DEFAULT_PORT, help_heading = "Connection")]
+    pub port: u16,
+    /// The secret.
+    #[command(flatten)]
+    pub token: TokenArgs,
+    /// Device, port and GID.
+    #[command(flatten)]
+    pub endpoint: EndpointArgs,
+    /// Exit after one session, with 1 if it ended early
+    #[arg(long, help_heading = "Connection")]
+    pub once: bool,
+    /// Most memory that a client's run may take, such as 8G; in any case no more than there is
+    #[arg(long, value_name = "LIMIT", help_heading = "Connection")]
+    pub memory: Option<MemorySize>,
+    /// Start perftest's servers for clients that run with --against perftest
+    #[arg(long, help_heading = "Connection")]
+    pub allow_perftest: bool,
+    /// Receive files into DIR from clients that run `rocebench send`
+    #[arg(long, value_name = "DIR", help_heading = "Files")]
+    pub receive: Option<PathBuf>,
+    /// Overwrite no file, even where a sender says --force
+    #[arg(long, requires = "receive", help_heading = "Files")]
+    pub keep_existing: bool,
+    /// How much is said.
+    #[command(flatten)]
+    pub speech: SpeechArgs,
+}

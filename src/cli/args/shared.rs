@@ -1,0 +1,69 @@
+//! Options that several commands have: the device, the control connection, how much is said.
+
+use std::path::PathBuf;
+
+use clap::{ArgAction, Args};
+
+use crate::node::resources::Faults;
+use crate::plan::CoreList;
+
+/// The control connection's port when none is given.
+pub const DEFAULT_PORT: u16 = 18_515;
+
+/// Which device, and where its threads run.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Device")]
+pub struct EndpointArgs {
+    /// RDMA device, as `ibv_devices` lists it, or soft0, the embedded one [default: first with an active RoCE v2
+    /// port, else soft0]
+    #[arg(short, long, value_name = "NAME", value_parser = clap::builder::NonEmptyStringValueParser::new())]
+    pub device: Option<String>,
+    /// Port of the device, from 1 [default: first active]
+    #[arg(short, long, value_name = "N", value_parser = clap::value_parser!(u8).range(1..))]
+    pub ib_port: Option<u8>,
+    /// Index in the port's GID table [default: RoCE v2, of the control connection's address]
+    #[arg(short = 'x', long, value_name = "N")]
+    pub gid_index: Option<u8>,
+    /// Packets go wrong on purpose at this end, on the embedded device: drop=5%,reorder=1%,seed=7
+    #[arg(long, value_name = "SPEC")]
+    pub faults: Option<Faults>,
+    /// Cores for the workers of this end, such as 2,4-7 [default: of the device's NUMA node]
+    #[arg(long, value_name = "LIST")]
+    pub cores: Option<CoreList>,
+}
+
+/// The control connection to a server.
+#[derive(Debug, Args)]
+pub struct ConnectionArgs {
+    /// TCP port of the control connection [default: 18515]
+    #[arg(short, long, value_name = "PORT", value_parser = clap::value_parser!(u16).range(1..), help_heading = "Connection")]
+    pub port: Option<u16>,
+    /// The secret.
+    #[command(flatten)]
+    pub token: TokenArgs,
+}
+
+/// The secret that both ends share.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Connection")]
+pub struct TokenArgs {
+    /// Secret that both ends share; never sent. Others on this machine can see it in the process
+    /// list: rather use --token-file, or the environment variable ROCEBENCH_TOKEN
+    #[arg(long, value_name = "SECRET", conflicts_with = "token_file")]
+    pub token: Option<String>,
+    /// File with that secret; a line's end after it does not count
+    #[arg(long, value_name = "FILE")]
+    pub token_file: Option<PathBuf>,
+}
+
+/// How much is said on stderr.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Output")]
+pub struct SpeechArgs {
+    /// No progress, no notes: results, warnings and errors only
+    #[arg(long, conflicts_with = "verbose")]
+    pub quiet: bool,
+    /// Say what is done; twice for every step
+    #[arg(short, long, action = ArgAction::Count)]
+    pub verbose: u8,
+}

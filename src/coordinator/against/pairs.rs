@@ -1,0 +1,351 @@
+//! `--against perftest`: a case is run by rocebench and by perftest in turns (A B, B A, B A, A B …), until the ratio of
+//! the two is clear at a look that was planned, or there are enough pairs.
+
+use std::cmp::Ordering;
+use std::sync::atomic::AtomicBool;
+use std::time::Duration;
+
+use crate::perftest::{Job, MIN_MESSAGES, Program, measuring, note};
+use crate::plan::{Case, Op, Stop};
+use report::results::model::{PerftestComparison, PerftestPair};
+use report::statistics::{FEWEST_PAIRS, Looks, Turn, Verdict, goes_first, ratio_in_turns, verdict};
+
+use crate::coordinator::against::metric::Metric;
+use crate::coordinator::against::perftest_run::{PerftestFailure, ask, run_perftest};
+use crate::coordinator::error::{Halt, SweepError};
+use crate::coordinator::options::{Against, SweepOptions, Target};
+use crate::coordinator::run::PathFacts;
+use crate::coordinator::session::Session;
+use crate::coordinator::sweeper::Sweeper;
+use crate::node::perftest_launch::{PerftestLaunch, equipped};
+use crate::node::resources::NodeResources;
+use crate::protocol::failure::RunFailure;
+
+/// After so many failed pairs in a row there are no more of the case.
+const MOST_FAILURES: u32 = 3;
+
+/// Bounds of the messages of a latency run, which perftest keeps a time of each.
+const LATENCY_MESSAGES: std::ops::RangeInclusive<u64> = 1_000..=1_000_000;
+
+fn programs(options: &SweepOptions) -> Vec<Program> {
+    let mut programs = Vec::new();
+    for program in options.sweep.cases.iter().map(Program::for_case) {
+        if !programs.contains(&program) {
+            programs.push(program);
+        }
+    }
+    programs
+}
+
+/// Looks whether this end can run perftest, where that is asked for; perftest's version.
+///
+/// # Errors
+/// What is missing.
+pub(crate) fn prepare(
+    options: &SweepOptions,
+    resources: &NodeResources,
+) -> Result<Option<String>, SweepError> {
+    match &options.against {
+        Some(_) => equipped(resources, &programs(options)).map_err(SweepError::Refused),
+        None => Ok(None),
+    }
+}
+
+/// The same of the server.
+///
+/// # Errors
+/// What is missing there, or that it must not.
+pub(crate) fn ask_server(
+    options: &SweepOptions,
+    session: &Session,
+    stop: &AtomicBool,
+) -> Result<(), SweepError> {
+    match (&options.against, &options.ends.target) {
+        (Some(_), Target::Remote(..)) => {
+            ask(&session.link, &programs(options), stop).map_err(SweepError::Refused)
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Runs a case in pairs. What they came to is in the sweep's result, after every pair.
+///
+/// # Errors
+/// The sweep cannot go on.
+pub(crate) fn run_case(
+    sweeper: &mut Sweeper<'_>,
+    index: usize,
+    case: &Case,
+    against: &Against,
+    version: Option<&str>,
+) -> Result<(), Halt> {
+    let mut pairing = Pairing::new(index, case, against, version);
+    let mut failures_in_a_row = 0;
+    for number in 1..=against.max_pairs {
+        let mut pair = pairing.next(number);
+        let done = pairing.pair(sweeper, &mut pair);
+        failures_in_a_row = match pair.failure {
+            Some(_) => failures_in_a_row + 1,
+            None => 0,
+        };
+        let is_over = done.is_err() || failures_in_a_row == MOST_FAILURES;
+        pairing.add(pair, is_over || number == against.max_pairs);
+        pairing.publish(sweeper);
+        done?;
+        if is_over || pairing.is_settled() {
+            break;
+        }
+    }
+    Ok(())
+}
+
+/// A case and what its pairs came to so far.
+struct Pairing<'a> {
+    index: usize,
+    case: &'a Case,
+    against: &'a Against,
+    program: Program,
+    metric: Metric,
+    comparison: PerftestComparison,
+    /// Of the first run that came so far.
+    path: Option<PathFacts>,
+    /// Of the first whole run: its messages and its length in seconds.
+    whole: Option<(u64, f64)>,
+}
+
+impl<'a> Pairing<'a> {
+    fn new(index: usize, case: &'a Case, against: &'a Against, version: Option<&str>) -> Self {
+        let program = Program::for_case(case);
+        let metric = Metric::of(case, program);
+        Pairing {
+            index,
+            case,
+            against,
+            program,
+            metric,
+            comparison: PerftestComparison {
+                program: program.name().to_owned(),
+                version: version.map(str::to_owned),
+                metric: metric.name().to_owned(),
+                margin: Some(metric.margin()),
+                verdict: UNCLEAR.to_owned(),
+                ..PerftestComparison::default()
+            },
+            path: None,
+            whole: None,
+        }
+    }
+
+    /// The next pair. Of those that count half begin with either, also where others failed. perftest is given what the ends agree on, which is known from rocebench's run.
+    fn next(&self, number: u32) -> PerftestPair {
+        let turns = counting(&self.comparison);
+        let own = turns.iter().filter(|turn| turn.new_first).count();
+        let own_first = match own.cmp(&(turns.len() - own)) {
+            _ if self.path.is_none() => true,
+            Ordering::Less => true,
+            Ordering::Greater => false,
+            Ordering::Equal => goes_first(number),
+        };
+        PerftestPair {
+            run: number,
+            first: if own_first { OWN } else { "perftest" }.to_owned(),
+            ..PerftestPair::default()
+        }
+    }
+
+    /// One run of each. What failed is in the pair.
+    fn pair(&mut self, sweeper: &mut Sweeper<'_>, pair: &mut PerftestPair) -> Result<(), Halt> {
+        let done = if pair.first == OWN {
+            self.own(sweeper, pair)
+                .and_then(|()| self.theirs(sweeper, pair))
+        } else {
+            self.theirs(sweeper, pair)
+                .and_then(|()| self.own(sweeper, pair))
+        };
+        if let Err(Halt::Interrupted) = &done {
+            pair.failure.get_or_insert_with(|| "interrupted".into());
+        } else if done.is_err() {
+            pair.failure.get_or_insert_with(|| "the sweep ended".into());
+        }
+        done
+    }
+
+    fn own(&mut self, sweeper: &mut Sweeper<'_>, pair: &mut PerftestPair) -> Result<(), Halt> {
+        let number = pair.run;
+        let runs = self.against.pairs.max(number);
+        let path = sweeper.run(self.index, self.case, number, runs)?;
+        self.path = self.path.or(path);
+        let run = sweeper.outcome.result.cases.last();
+        let Some(run) = run.and_then(|case| case.runs.last()) else {
+            return Ok(());
+        };
+        if run.complete {
+            pair.rocebench = self.metric.of_run(self.case, run);
+            self.whole
+                .get_or_insert((run.forward.totals.messages, run.forward.window.seconds));
+        }
+        if pair.rocebench.is_none() {
+            let why = match &run.failure {
+                Some(failure) if run.interrupted => failure.message.clone(),
+                Some(failure) => format!("rocebench's run failed: {}", failure.message),
+                None => "rocebench's run has no figure".to_owned(),
+            };
+            pair.failure.get_or_insert(why);
+        }
+        Ok(())
+    }
+
+    fn theirs(&mut self, sweeper: &mut Sweeper<'_>, pair: &mut PerftestPair) -> Result<(), Halt> {
+        let Some(path) = self.path.filter(|_| pair.failure.is_none()) else {
+            return Ok(());
+        };
+        let session = sweeper.take_session()?;
+        let job = self.job(path);
+        let launch = PerftestLaunch::of(&session.resources, self.case).map_err(|error| {
+            let failure = RunFailure::new(error.to_string(), Some(error.hint()));
+            Halt::Broken(SweepError::Refused(failure))
+        })?;
+        self.comparison.arguments = launch.arguments(&job);
+        sweeper.observer.phase("perftest", measuring(self.case));
+        let (stop, observer) = (sweeper.stop, &mut *sweeper.observer);
+        let (done, session) = session.aside(&sweeper.options.ends, |link| {
+            run_perftest(link, &launch, &job, stop, observer)
+        });
+        let lost = matches!(&done, Err(failed) if failed.failure.link_lost);
+        match session {
+            Ok(session) if !lost => sweeper.session = Some(session),
+            Err(error) if !lost => return Err(Halt::Broken(error)),
+            _ => {}
+        }
+        match done {
+            Ok(figure) => pair.perftest = self.metric.of_figure(figure),
+            Err(PerftestFailure { failure, output }) => {
+                pair.failure = Some(failure.message);
+                pair.output = output;
+                if failure.interrupted {
+                    return Err(Halt::Interrupted);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn job(&self, path: PathFacts) -> Job {
+        let (own_messages, own_seconds) = self.whole.unwrap_or((0, 0.0));
+        let messages = match self.case.stop {
+            Stop::MessagesPerQp(messages) => Some(messages.max(MIN_MESSAGES)),
+            // Only a counted run of it prints a median.
+            Stop::DurationNs(_) if self.program.is_latency() => {
+                Some(own_messages.clamp(*LATENCY_MESSAGES.start(), *LATENCY_MESSAGES.end()))
+            }
+            Stop::DurationNs(_) => None,
+        };
+        // A counted run may be so much slower than ours.
+        let counted = match messages {
+            Some(_) => Duration::try_from_secs_f64(own_seconds * 10.0).unwrap_or_default(),
+            None => Duration::ZERO,
+        };
+        let limit = (self.against.limit + counted).min(crate::perftest::LONGEST_LIMIT);
+        Job {
+            program: self.program,
+            case: self.case.clone(),
+            mtu_bytes: path.mtu_bytes,
+            outstanding_reads: path.outstanding_reads,
+            messages,
+            limit_ms: u64::try_from(limit.as_millis()).unwrap_or(u64::MAX),
+        }
+    }
+
+    /// More pairs would change nothing, or are not asked for.
+    fn is_settled(&self) -> bool {
+        let enough = counting(&self.comparison).len() >= self.against.pairs as usize;
+        enough && (self.comparison.verdict != UNCLEAR || !self.is_like_for_like())
+    }
+
+    /// Whether both measure the same quantity: half a ping-pong's round trip is not the time to an
+    /// acknowledgement.
+    fn is_like_for_like(&self) -> bool {
+        self.metric != Metric::Latency || self.case.op == Op::Read
+    }
+
+    fn add(&mut self, pair: PerftestPair, is_last: bool) {
+        let comparison = &mut self.comparison;
+        comparison.pairs.push(pair);
+        let turns = counting(comparison);
+        let count = u32::try_from(turns.len()).unwrap_or(u32::MAX);
+        let looks = Looks::planned(self.against.pairs, self.against.max_pairs);
+        // Between looks the interval is that of the next one, and there is no word.
+        let is_look = looks.is_look(count, is_last);
+        let estimate = ratio_in_turns(&turns, looks.tail(count));
+        comparison.rocebench_median = estimate.map(|it| it.new_median);
+        comparison.perftest_median = estimate.map(|it| it.base_median);
+        comparison.ratio = estimate.map(|it| it.ratio);
+        // Few pairs have no interval: it would be everything.
+        let interval = estimate.filter(|it| it.low > 0.0 && it.high.is_finite());
+        comparison.ratio_low = interval.map(|it| it.low);
+        comparison.ratio_high = interval.map(|it| it.high);
+        let (margin, higher_is_better) = (self.metric.margin(), self.metric.higher_is_better());
+        let word = match estimate.map(|it| verdict(&it, margin, higher_is_better)) {
+            Some(Verdict::Better) if is_look => "faster",
+            Some(Verdict::Equal) if is_look => "equal",
+            Some(Verdict::Worse) if is_look => "slower",
+            _ => UNCLEAR,
+        };
+        let mut notes: Vec<String> = note(self.case).into_iter().collect();
+        let failed = comparison.pairs.len() - turns.len();
+        if failed > 0 {
+            notes.push(format!(
+                "{failed} of {} pairs failed",
+                comparison.pairs.len()
+            ));
+        }
+        if count < FEWEST_PAIRS {
+            notes.push(format!("fewer than {FEWEST_PAIRS} pairs decide nothing"));
+        } else if is_last && word == UNCLEAR {
+            notes.push(format!("{count} pairs did not settle it"));
+        }
+        comparison.note = (!notes.is_empty()).then(|| notes.join("; "));
+        let word = if self.is_like_for_like() {
+            word
+        } else {
+            UNCLEAR
+        };
+        self.comparison.verdict = word.to_owned();
+    }
+
+    fn publish(&self, sweeper: &mut Sweeper<'_>) {
+        let result = &mut sweeper.outcome.result;
+        if let Some(entry) = result.cases.last_mut().filter(|it| it.id == self.case.id) {
+            entry.perftest = Some(self.comparison.clone());
+        }
+        if let Some(pair) = self.comparison.pairs.last() {
+            sweeper
+                .observer
+                .pair_finished(self.case, pair, &sweeper.outcome.result);
+        }
+    }
+}
+
+const UNCLEAR: &str = "unclear";
+
+/// Names rocebench in a pair.
+const OWN: &str = "rocebench";
+
+/// The pairs that count.
+fn counting(comparison: &PerftestComparison) -> Vec<Turn> {
+    let pairs = comparison.pairs.iter();
+    pairs
+        .filter(|pair| pair.failure.is_none())
+        .filter_map(|pair| {
+            Some(Turn {
+                new_first: pair.first == OWN,
+                base: pair.perftest?,
+                new: pair.rocebench?,
+            })
+        })
+        .collect()
+}
+
+#[cfg(test)]
+#[path = "pairs_tests.rs"]
+mod tests;

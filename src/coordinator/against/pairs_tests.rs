@@ -1,0 +1,164 @@
+//! What pairs come to, without running any.
+
+use super::*;
+use crate::protocol::message::tests::case;
+use report::results::model::Run;
+
+const AGAINST: Against = Against {
+    pairs: 8,
+    max_pairs: 24,
+    limit: Duration::from_secs(20),
+};
+
+const PATH: PathFacts = PathFacts {
+    mtu_bytes: 1024,
+    outstanding_reads: 4,
+};
+
+fn pairing<'a>(case: &'a Case, points: &[(f64, f64)]) -> Pairing<'a> {
+    let mut pairing = Pairing::new(0, case, &AGAINST, Some("6.06"));
+    pairing.path = Some(PATH);
+    for (number, (perftest, rocebench)) in (1..).zip(points) {
+        let pair = PerftestPair {
+            rocebench: Some(*rocebench),
+            perftest: Some(*perftest),
+            ..pairing.next(number)
+        };
+        pairing.add(pair, false);
+    }
+    pairing
+}
+
+fn word(case: &Case, ratio: f64, pairs: usize) -> (String, bool) {
+    let points: Vec<_> = (0..pairs)
+        .map(|index| 10.0 + index as f64 * 0.01)
+        .map(|perftest| (perftest, perftest * ratio))
+        .collect();
+    let pairing = pairing(case, &points);
+    (pairing.comparison.verdict.clone(), pairing.is_settled())
+}
+
+#[test]
+fn the_word_follows_the_ratio_and_settles_it() {
+    let case = case();
+    for (ratio, expected) in [(1.2, "faster"), (1.0, "equal"), (0.8, "slower")] {
+        assert_eq!(
+            word(&case, ratio, 8),
+            (expected.to_owned(), true),
+            "{ratio}"
+        );
+    }
+    for between_looks in [6, 7, 9, 14] {
+        let unclear = (UNCLEAR.to_owned(), false);
+        assert_eq!(word(&case, 1.2, between_looks), unclear, "{between_looks}");
+    }
+    let scattered =
+        [12.0, 8.0, 13.0, 7.0, 10.0, 9.0, 11.0, 10.5].map(|rocebench| (10.0, rocebench));
+    let pairing = pairing(&case, &scattered);
+    assert_eq!(pairing.comparison.verdict, UNCLEAR);
+    assert!(!pairing.is_settled(), "more pairs may tell");
+}
+
+#[test]
+fn a_longer_latency_is_slower_and_only_a_reads_is_compared() {
+    let mut case = case();
+    (case.tx_depth, case.qps, case.signal_every, case.op) = (1, 1, 1, Op::Read);
+    assert_eq!(word(&case, 1.5, 8), ("slower".to_owned(), true));
+    assert_eq!(word(&case, 0.5, 8), ("faster".to_owned(), true));
+    case.op = Op::Write;
+    assert_eq!(
+        word(&case, 0.5, 8),
+        (UNCLEAR.to_owned(), true),
+        "no pairs more"
+    );
+    let note = pairing(&case, &[(1.0, 1.0); 5]).comparison.note.unwrap();
+    assert!(note.contains("two different quantities"), "{note}");
+}
+
+#[test]
+fn failed_pairs_do_not_count_and_are_told() {
+    let case = case();
+    let mut pairing = pairing(&case, &[(10.0, 10.0); 8]);
+    let failed = PerftestPair {
+        rocebench: Some(100.0),
+        failure: Some("ib_send_bw did not end within 2 s".into()),
+        ..PerftestPair::default()
+    };
+    pairing.add(failed, false);
+    let comparison = &pairing.comparison;
+    assert_eq!(comparison.rocebench_median, Some(10.0));
+    assert_eq!(comparison.verdict, "equal");
+    assert_eq!(comparison.note.as_deref(), Some("1 of 9 pairs failed"));
+}
+
+#[test]
+fn half_of_the_pairs_that_count_begin_with_either_also_where_some_failed() {
+    let case = case();
+    let mut pairing = pairing(&case, &[]);
+    pairing.path = None;
+    let mut first = Vec::new();
+    for number in 1..=14 {
+        let mut pair = pairing.next(number);
+        (pair.rocebench, pair.perftest) = (Some(10.0), Some(10.0));
+        pairing.path = Some(PATH);
+        let fails = [2, 5, 6].contains(&number);
+        pair.failure = fails.then(|| "it hung".to_owned());
+        if !fails {
+            first.push(pair.first == "rocebench");
+        }
+        pairing.add(pair, false);
+    }
+    for pair in first.chunks_exact(2) {
+        assert_ne!(pair[0], pair[1], "{first:?}");
+    }
+}
+
+#[test]
+fn going_first_decides_nothing() {
+    let case = case();
+    let mut pairing = pairing(&case, &[]);
+    for number in 1..=8 {
+        let mut pair = pairing.next(number);
+        let luck = 1.0 + 0.001 * f64::from(number * 5 % 8);
+        let own_first = pair.first == "rocebench";
+        pair.rocebench = Some(luck * if own_first { 11.0 } else { 10.0 });
+        pair.perftest = Some(luck * if own_first { 10.0 } else { 11.0 });
+        pairing.add(pair, false);
+    }
+    assert_eq!(pairing.comparison.verdict, "equal");
+}
+
+#[test]
+fn small_messages_are_compared_by_rate() {
+    let mut case = case();
+    let metric = |case: &Case| Metric::of(case, Program::for_case(case)).name();
+    assert_eq!(metric(&case), "mmsg_per_s");
+    case.size_bytes = 64 << 10;
+    assert_eq!(metric(&case), "gbit_per_s");
+    (case.qps, case.tx_depth) = (1, 1);
+    assert_eq!(metric(&case), "latency_ns");
+}
+
+#[test]
+fn both_directions_count_together() {
+    let mut case = case();
+    let mut run = Run::default();
+    run.forward.totals.mmsg_per_s = Some(2.0);
+    assert_eq!(Metric::Rate.of_run(&case, &run), Some(2.0));
+    case.bidirectional = true;
+    assert_eq!(Metric::Rate.of_run(&case, &run), None, "half is missing");
+    run.reverse = Some(run.forward.clone());
+    assert_eq!(Metric::Rate.of_run(&case, &run), Some(4.0));
+}
+
+#[test]
+fn a_latency_run_has_as_many_messages_as_ours_had() {
+    let mut case = case();
+    (case.qps, case.tx_depth, case.signal_every) = (1, 1, 1);
+    let mut pairing = pairing(&case, &[]);
+    assert_eq!(pairing.job(PATH).messages, Some(1_000));
+    pairing.whole = Some((40_000, 2.0));
+    let job = pairing.job(PATH);
+    assert_eq!((job.messages, job.limit_ms), (Some(40_000), 40_000));
+    assert_eq!(job.check(), Ok(()));
+}

@@ -1,0 +1,152 @@
+//! How the coordinator comes to an other end: a server on another host, or one in this process.
+
+use std::net::{Ipv4Addr, TcpListener};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+
+use crate::coordinator::error::SweepError;
+use crate::coordinator::options::{Ends, Target};
+use crate::node::resources::{NodeResources, Route};
+use crate::protocol::error::ConnectError;
+use crate::protocol::handshake::{PeerInfo, connect};
+use crate::protocol::link::Link;
+use crate::protocol::token::Token;
+use crate::server::listener::{Server, ServerOptions};
+
+/// How long a server that is still clearing up the last session is asked again.
+const BUSY_LIMIT: Duration = Duration::from_secs(5);
+
+/// The other end in this process.
+pub(crate) struct LocalServer {
+    port: u16,
+    token: Token,
+    stop: Arc<AtomicBool>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl LocalServer {
+    pub(crate) fn start(ends: &Ends, facts: &Value) -> Result<LocalServer, SweepError> {
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).map_err(SweepError::Local)?;
+        let port = listener.local_addr().map_err(SweepError::Local)?.port();
+        // Nobody else on this machine gets into a private session.
+        let secret = crate::protocol::token::nonce().map_err(SweepError::Local)?;
+        let token =
+            Token::new(secret).map_err(|error| SweepError::Local(std::io::Error::other(error)))?;
+        let server_options = ServerOptions {
+            resources: ends.resources.of_the_other_end(),
+            token: Some(token.clone()),
+            host: facts.clone(),
+            once: false,
+            allow_perftest: true,
+            files: None,
+        };
+        let server = Server::new(
+            listener,
+            server_options,
+            Arc::new(|event| {
+                tracing::debug!(?event, "the end in this process");
+            }),
+        )
+        .map_err(SweepError::Local)?;
+        let stop = Arc::new(AtomicBool::new(false));
+        let for_server = Arc::clone(&stop);
+        let thread = std::thread::Builder::new()
+            .name("server".into())
+            .spawn(move || {
+                if let Err(error) = server.run(&for_server) {
+                    tracing::warn!(%error, "the end in this process stopped listening");
+                }
+            })
+            .map_err(SweepError::Local)?;
+        Ok(LocalServer {
+            port,
+            token,
+            stop,
+            thread: Some(thread),
+        })
+    }
+}
+
+impl Drop for LocalServer {
+    fn drop(&mut self) {
+        self.stop.store(true, Ordering::Relaxed);
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+    }
+}
+
+/// A connection with the port for it.
+pub(crate) struct Session {
+    pub(crate) link: Link,
+    pub(crate) peer: PeerInfo,
+    pub(crate) resources: NodeResources,
+}
+
+/// Opens a session. `patient` waits for a server that is still clearing up the session before.
+pub(crate) fn dial(
+    ends: &Ends,
+    local: Option<&LocalServer>,
+    facts: &Value,
+    stop: &AtomicBool,
+    patient: bool,
+) -> Result<Session, SweepError> {
+    let loopback = Ipv4Addr::LOCALHOST.to_string();
+    let (host, port, token) = match (&ends.target, local) {
+        (Target::Remote(host, port), _) => (host.as_str(), *port, ends.token.as_ref()),
+        (Target::Local, local) => (
+            loopback.as_str(),
+            local.map_or(0, |local| local.port),
+            local.map(|local| &local.token),
+        ),
+    };
+    let started = Instant::now();
+    let (link, peer) = loop {
+        match connect(host, port, token, facts, stop) {
+            Err(ConnectError::Busy { .. }) if patient && started.elapsed() < BUSY_LIMIT => {
+                std::thread::sleep(Duration::from_millis(50));
+            }
+            other => break other?,
+        }
+    };
+    let resources = open_resources(ends, &link)?;
+    Ok(Session {
+        link,
+        peer,
+        resources,
+    })
+}
+
+fn open_resources(ends: &Ends, link: &Link) -> Result<NodeResources, SweepError> {
+    let route = Route::between(link.local()?.ip(), link.peer().ip());
+    Ok(NodeResources::open(ends.resources.clone(), Some(route))?)
+}
+
+impl Session {
+    /// Does something with the embedded device closed, so that other processes may have it; one of the system's
+    /// stays open. The session ends where the device cannot be opened again.
+    pub(crate) fn aside<T>(
+        self,
+        ends: &Ends,
+        body: impl FnOnce(&Link) -> T,
+    ) -> (T, Result<Session, SweepError>) {
+        let Session {
+            link,
+            peer,
+            resources,
+        } = self;
+        let resources = Some(resources).filter(|resources| resources.port().embedded.is_none());
+        let done = body(&link);
+        let resources = resources.map_or_else(|| open_resources(ends, &link), Ok);
+        let session = resources.map(|resources| Session {
+            link,
+            peer,
+            resources,
+        });
+        (done, session)
+    }
+}

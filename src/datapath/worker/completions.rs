@@ -1,0 +1,249 @@
+//! What becomes of completions: counted, recorded, checked, and what they lead to posted.
+
+use std::sync::atomic::Ordering::{AcqRel, Relaxed, Release};
+
+use super::super::geometry::Geometry;
+use super::super::lane::{Lane, Sender};
+use super::super::trouble::FailedCompletion;
+use super::super::wr_id::{TAIL_SLOT, WrId};
+use super::pace::{CALL_WEIGHT, PACE_EVERY};
+use super::{Mode, Worker};
+use verbs::{Completion, Operation, POLL_BATCH, PostError};
+
+impl<const VERIFY: bool, const LATENCY: bool, const CONTENDED: bool, const SLEEPS: bool>
+    Worker<'_, VERIFY, LATENCY, CONTENDED, SLEEPS>
+{
+    #[inline]
+    pub(super) fn handle(&mut self, completions: &[Completion]) {
+        let seen_raw = self.shared.clock.raw();
+        self.look(seen_raw);
+        self.last_seen_raw = seen_raw;
+        self.window.pass_was_full |= completions.len() == POLL_BATCH;
+        self.stamp_raw = seen_raw;
+        self.since_stamp = 0;
+        if self.posts_whole_slots && self.mode == Mode::Run {
+            self.repeat(completions, seen_raw);
+        } else {
+            for completion in completions {
+                self.keep_up();
+                self.completed(completion, seen_raw);
+            }
+        }
+        self.pace_in -= 1;
+        if self.pace_in == 0 {
+            self.pace_in = PACE_EVERY;
+            self.pace_stamps();
+        }
+        self.publish();
+    }
+
+    #[inline]
+    fn completed(&mut self, completion: &Completion, seen_raw: u64) {
+        let id = WrId::from_raw(completion.wr_id());
+        if !completion.is_success() {
+            self.failed(completion, id);
+        } else if id.is_receive() {
+            self.received(completion, id);
+        } else {
+            self.sent(id, seen_raw);
+        }
+    }
+
+    /// What [`Self::completed`] comes to for most completions where a slot is one call: the slot is
+    /// recorded and posted again, and nothing else has to be asked.
+    #[inline]
+    fn repeat(&mut self, completions: &[Completion], seen_raw: u64) {
+        let unit = self.geometry.unit;
+        for completion in completions {
+            let id = WrId::from_raw(completion.wr_id());
+            let slot = id.slot();
+            self.keep_up();
+            let worker_qp = self.worker_qps.get_mut(id.qp());
+            let Some((worker_qp, sender)) =
+                worker_qp.and_then(|worker_qp| worker_qp.sender.map(|s| (worker_qp, s)))
+            else {
+                self.completed(completion, seen_raw);
+                continue;
+            };
+            let Some(posted_at) = sender.posted_at.get(slot as usize) else {
+                self.completed(completion, seen_raw);
+                continue;
+            };
+            if !completion.is_success() || id.is_receive() || self.mode != Mode::Run {
+                self.completed(completion, seen_raw);
+                continue;
+            }
+            if LATENCY {
+                let posted_raw = posted_at.load(Relaxed);
+                if posted_raw <= self.window.record_until_raw
+                    && let Some(samples) = &mut worker_qp.samples
+                {
+                    samples.record(self.shared.clock.ns_between(posted_raw, seen_raw));
+                }
+                posted_at.store(self.stamp_raw, Relaxed);
+            }
+            self.since_stamp += unit + CALL_WEIGHT;
+            worker_qp.tally.completed += u64::from(unit);
+            self.completed += u64::from(unit);
+            let lane = worker_qp.lane;
+            match sender.ring.post((slot * unit) as usize) {
+                Ok(()) => {
+                    worker_qp.tally.posted += u64::from(unit);
+                    self.posted += u64::from(unit);
+                }
+                Err(error) => self.post_failed(lane, error),
+            }
+        }
+    }
+
+    #[inline]
+    fn sent(&mut self, id: WrId, seen_raw: u64) {
+        let geometry = self.geometry;
+        let (qp, slot) = (id.qp(), id.slot());
+        let Some(worker_qp) = self.worker_qps.get_mut(qp) else {
+            return;
+        };
+        let (lane, Some(sender)) = (worker_qp.lane, worker_qp.sender) else {
+            return;
+        };
+        if slot == TAIL_SLOT {
+            self.tail_sent(qp, sender);
+            return;
+        }
+        let messages = u64::from(geometry.signal_every);
+        self.completed += messages;
+        worker_qp.tally.completed += messages;
+        if LATENCY
+            && let Some(posted_at) = sender.posted_at.get(slot as usize)
+            && let posted_raw = posted_at.load(Relaxed)
+            && posted_raw <= self.window.record_until_raw
+            && let Some(samples) = &mut worker_qp.samples
+        {
+            samples.record(self.shared.clock.ns_between(posted_raw, seen_raw));
+        }
+        if self.several_per_slot && !last_of_slot::<CONTENDED>(&geometry, sender, slot) {
+            return;
+        }
+        if VERIFY {
+            self.check_reads(sender, slot * geometry.unit, geometry.unit);
+        }
+        match self.mode {
+            Mode::Silent => {}
+            Mode::Run => {
+                self.close_open(qp, lane, sender, slot);
+                self.open(qp, lane, sender, slot);
+            }
+            Mode::Budget => self.spend(qp, lane, sender, slot),
+            Mode::Close => {
+                self.close_open(qp, lane, sender, slot);
+            }
+        }
+    }
+
+    #[cold]
+    fn tail_sent(&mut self, qp: usize, sender: &Sender) {
+        let count = sender.tail_messages.load(Relaxed);
+        self.completed += u64::from(count);
+        if let Some(worker_qp) = self.worker_qps.get_mut(qp) {
+            worker_qp.tally.completed += u64::from(count);
+        }
+        if VERIFY {
+            self.check_reads(sender, sender.tail_start.load(Relaxed), count);
+        }
+    }
+
+    fn check_reads(&mut self, sender: &Sender, first: u32, count: u32) {
+        let check = sender.verify.as_ref();
+        if let Some(mismatch) = check.and_then(|check| check.check_reads(first, count)) {
+            self.trouble.mismatch(mismatch);
+            self.shared.set_failed();
+        }
+    }
+
+    #[inline]
+    fn received(&mut self, completion: &Completion, id: WrId) {
+        let shared = self.shared;
+        let qp = id.qp();
+        let Some(worker_qp) = self.worker_qps.get_mut(qp) else {
+            return;
+        };
+        let (lane, Some(receiver)) = (worker_qp.lane, &worker_qp.lane.receiver) else {
+            return;
+        };
+        self.received += 1;
+        let tally = &mut worker_qp.tally;
+        tally.received += 1;
+        let mut post_from = None;
+        if VERIFY {
+            post_from = Some(id.slot() as usize);
+        } else {
+            tally.pending_receives += 1;
+            if tally.pending_receives == receiver.ring.len() {
+                tally.pending_receives = 0;
+                post_from = Some(0);
+            }
+        }
+        if VERIFY {
+            let check = receiver.check.as_ref();
+            let (length, immediate) = (completion.byte_len(), completion.immediate());
+            if let Some(mismatch) =
+                check.and_then(|check| check.check(id.slot(), length, immediate))
+            {
+                self.trouble.mismatch(mismatch);
+                shared.set_failed();
+            }
+        }
+        if let (Some(first), true) = (post_from, self.trouble.refused.is_none())
+            && let Err(error) = receiver.ring.post(first)
+        {
+            self.refused(error.into_error(Operation::PostRecv, lane.qp.qpn()));
+        }
+    }
+
+    #[cold]
+    pub(super) fn failed(&mut self, completion: &Completion, id: WrId) {
+        let lane = self.shared.lanes.get(id.qp());
+        self.trouble.completion(FailedCompletion {
+            seen_raw: self.shared.clock.raw(),
+            qp: id.qp(),
+            qpn: lane.map_or(0, |lane| lane.qp.qpn()),
+            op: (!id.is_receive()).then_some(self.shared.case.op),
+            status: completion.status(),
+            vendor_error: completion.vendor_error(),
+        });
+        self.mode = Mode::Silent;
+        self.shared.set_failed();
+    }
+
+    #[cold]
+    pub(super) fn post_failed(&mut self, lane: &Lane, error: PostError) {
+        self.refused(error.into_error(Operation::PostSend, lane.qp.qpn()));
+    }
+
+    #[cold]
+    pub(super) fn refused(&mut self, error: verbs::VerbsError) {
+        self.trouble.refused.get_or_insert(error);
+        self.mode = Mode::Silent;
+        self.shared.set_failed();
+    }
+}
+
+/// Counts a completion of a slot that has several, and says whether it was the last.
+#[inline]
+fn last_of_slot<const CONTENDED: bool>(geometry: &Geometry, sender: &Sender, slot: u32) -> bool {
+    let Some(awaited) = sender.awaited.get(slot as usize) else {
+        return false;
+    };
+    let left = if CONTENDED {
+        awaited.fetch_sub(1, AcqRel)
+    } else {
+        let left = awaited.load(Relaxed);
+        awaited.store(left.wrapping_sub(1), Relaxed);
+        left
+    };
+    if left > 1 {
+        return false;
+    }
+    awaited.store(geometry.completions_per_slot(), Release);
+    true
+}

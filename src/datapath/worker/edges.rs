@@ -1,0 +1,198 @@
+//! When a worker's measurement window opens and closes, and what belongs to it.
+//!
+//! The edges are instants that all workers know ([`Edges`]). A worker may be kept from its core over an
+//! edge, and then nobody knows on which side of it the completions belong that piled up meanwhile. A worker that
+//! was there opens and closes its window at its last look before the edge, with what it had counted by then.
+//! One that was away over the start opens it once what piled up was taken. Its messages are divided by its own
+//! window. What was held up while it was away may follow for as long again, so an absence that ended so near
+//! an edge counts as one over it.
+
+use std::sync::atomic::Ordering::{Relaxed, Release};
+
+use super::super::shared::Edges;
+use super::Worker;
+use super::window::{Absence, NEVER, Stage};
+use crate::machine::cpu;
+use crate::metrics::clock::Clock;
+use crate::plan::Stop;
+
+/// A look at the CQs is late when the one before it is longer ago than this part of the window.
+const LATE_PARTS: u64 = 400;
+
+/// The same in units of the clock; never where the window is not one of time.
+pub(super) fn late_raw(clock: &Clock, stop: Stop) -> u64 {
+    match stop {
+        Stop::DurationNs(length_ns) => clock.raw_after(0, length_ns) / LATE_PARTS,
+        Stop::MessagesPerQp(_) => NEVER,
+    }
+}
+
+/// A window that is not open after this part of it opens as it is.
+const GIVE_UP_PARTS: u64 = 50;
+
+impl<'s, const VERIFY: bool, const LATENCY: bool, const CONTENDED: bool, const SLEEPS: bool>
+    Worker<'s, VERIFY, LATENCY, CONTENDED, SLEEPS>
+{
+    /// Begins to attend to the CQs: what was before is no absence.
+    pub(super) fn attend_from_now(&mut self) {
+        self.window.attended_raw = self.shared.clock.raw();
+        self.window.absence = Absence::default();
+    }
+
+    /// Takes up the window whose edges are set.
+    pub(super) fn expect_window(&mut self) {
+        let edges = self.shared.edges();
+        self.window.edges = edges;
+        self.last_seen_raw = self.shared.clock.raw();
+        if edges == Edges::OF_PHASE {
+            self.window.attended_raw = self.last_seen_raw;
+            self.open_window();
+            return;
+        }
+        let length_raw = edges.closes_raw.saturating_sub(edges.opens_raw);
+        self.window.give_up_raw = edges.opens_raw + length_raw / GIVE_UP_PARTS;
+        self.window.stage = Stage::Ahead;
+        self.window.edge_raw = edges.opens_raw;
+    }
+
+    /// After a pass that found nothing.
+    #[inline]
+    pub(super) fn attend(&mut self) {
+        let now_raw = self.shared.clock.raw();
+        self.look(now_raw);
+    }
+
+    /// Notes a look at the CQs, before what it found is counted.
+    #[inline]
+    pub(super) fn look(&mut self, now_raw: u64) {
+        if now_raw.saturating_sub(self.window.attended_raw) > self.window.late_raw {
+            self.was_away(now_raw);
+        }
+        if now_raw >= self.window.edge_raw {
+            self.reach_edge(now_raw);
+        }
+        self.window.attended_raw = now_raw;
+    }
+
+    #[cold]
+    fn was_away(&mut self, now_raw: u64) {
+        let absence = Absence {
+            length_raw: now_raw - self.window.attended_raw,
+            end_raw: now_raw,
+        };
+        if absence.reach_raw() > self.window.absence.reach_raw() {
+            self.window.absence = absence;
+        }
+    }
+
+    /// How long it was away over an edge; `looked_raw` is when it looked last.
+    fn away_over(&self, edge_raw: u64, looked_raw: u64) -> u64 {
+        let absence = self.window.absence;
+        let before_raw = if absence.reach_raw() > edge_raw {
+            absence.length_raw
+        } else {
+            0
+        };
+        before_raw.max(looked_raw.saturating_sub(edge_raw))
+    }
+
+    /// After a sleep, which counts as a look at the CQs: a completion would have ended it.
+    #[cold]
+    pub(super) fn woken(&mut self) {
+        let now_raw = self.shared.clock.raw();
+        if now_raw >= self.window.edge_raw {
+            if now_raw - self.window.edge_raw <= self.window.late_raw {
+                self.window.attended_raw = self.window.edge_raw;
+            }
+            self.look(now_raw);
+        }
+        self.window.attended_raw = now_raw;
+    }
+
+    /// The edge that was ahead is over at `now_raw`, when what was just polled is not counted yet.
+    #[cold]
+    pub(super) fn reach_edge(&mut self, now_raw: u64) {
+        match self.window.stage {
+            Stage::Ahead => {
+                let opens_raw = self.window.edge_raw;
+                let away_raw = self.away_over(opens_raw, now_raw);
+                if away_raw <= self.window.late_raw {
+                    self.window.unattended_raw[0] = away_raw;
+                    return self.open_window();
+                }
+                self.window.stage = Stage::CatchingUp;
+                self.window.edge_raw = NEVER;
+                self.window.seen_before = self.completed + self.received;
+                // The pass under way began before the edge.
+                self.window.pass_was_full = true;
+                self.window.pass_began_raw = now_raw;
+            }
+            Stage::Open => {
+                self.window.unattended_raw[1] = self.away_over(self.window.edge_raw, now_raw);
+                self.close_window(self.window.attended_raw);
+            }
+            Stage::None | Stage::CatchingUp | Stage::Closed => self.window.edge_raw = NEVER,
+        }
+    }
+
+    /// After each pass while catching up: the window opens after one that left nothing behind and took no
+    /// longer than usual.
+    #[cold]
+    pub(super) fn after_pass_of_catching_up(&mut self) {
+        let window = &mut self.window;
+        let took_raw = window.attended_raw.saturating_sub(window.pass_began_raw);
+        let was_full = std::mem::take(&mut window.pass_was_full);
+        window.pass_began_raw = window.attended_raw;
+        let seen = self.completed + self.received - window.seen_before;
+        if (!was_full && took_raw <= window.late_raw)
+            || seen > window.most_piled_up
+            || window.attended_raw >= window.give_up_raw
+        {
+            let (opens_raw, start_raw) = (window.edges.opens_raw, window.attended_raw);
+            self.window.unattended_raw[0] = self.away_over(opens_raw, start_raw);
+            self.open_window();
+        }
+    }
+
+    /// Opens the window at the last look at the CQs, with what is counted.
+    fn open_window(&mut self) {
+        for (at_start, worker_qp) in self.at_start.iter_mut().zip(&self.worker_qps) {
+            *at_start = worker_qp.tally;
+        }
+        let start_raw = self.window.attended_raw;
+        self.window.stage = Stage::Open;
+        self.window.edge_raw = self.window.edges.closes_raw;
+        self.window.record_until_raw = NEVER;
+        self.window.start_raw = Some(start_raw);
+        self.window.cpu_seconds = cpu::thread_seconds();
+        self.window.polls = self.polls;
+        self.window.empty_polls = self.empty_polls;
+        if let Some(counters) = self.shared.counters(self.spec.index) {
+            counters.completed_before.store(self.completed, Relaxed);
+            counters.opened_raw.store(start_raw.max(1), Release);
+        }
+    }
+
+    /// Closes the window with what is counted, if it is open.
+    pub(super) fn close_window(&mut self, end_raw: u64) {
+        let was_open = self.window.stage == Stage::Open;
+        self.window.stage = Stage::Closed;
+        self.window.edge_raw = NEVER;
+        self.window.late_raw = NEVER;
+        if was_open {
+            // What was posted in the window and completes later belongs to its latencies.
+            self.window.record_until_raw = end_raw;
+            self.window.end_raw = Some(end_raw);
+            self.window.cpu_seconds = cpu::thread_seconds() - self.window.cpu_seconds;
+            self.window.polls = self.polls - self.window.polls;
+            self.window.empty_polls = self.empty_polls - self.window.empty_polls;
+            for (at_end, worker_qp) in self.at_end.iter_mut().zip(&self.worker_qps) {
+                *at_end = worker_qp.tally;
+            }
+        }
+        if let Some(counters) = self.shared.counters(self.spec.index) {
+            counters.completed_by_end.store(self.completed, Relaxed);
+            counters.closed_raw.store(end_raw.max(1), Release);
+        }
+    }
+}

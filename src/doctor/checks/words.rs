@@ -1,0 +1,22 @@
+//! Lists in sentences.
+
+/// `a`, `a and b`, `a, b and c`.
+pub(super) fn and(words: &[impl AsRef<str>]) -> String {
+    let words: Vec<&str> = words.iter().map(AsRef::as_ref).collect();
+    match words.as_slice() {
+        [] => String::new(),
+        [only] => (*only).to_owned(),
+        [first @ .., last] => format!("{} and {last}", first.join(", ")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lists_read_as_sentences() {
+        assert_eq!(and(&["a", "b", "c"]), "a, b and c");
+        assert_eq!(and(&["a"]), "a");
+    }
+}

@@ -1,0 +1,166 @@
+//! How an end connects its QP: as it should, or with the mistake that the lesson is about.
+
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+
+use crate::protocol::endpoints::Endpoints;
+use crate::protocol::failure::RunFailure;
+use verbs::{Gid, Path, RemoteQp};
+
+use super::apparatus::Apparatus;
+use super::step::Note;
+use super::transfer::Connection;
+use crate::protocol::lesson_message::Lesson;
+use crate::protocol::mistake::Mistake;
+
+/// Path MTU of the other end where the ends are to disagree.
+const SMALL_MTU_BYTES: u32 = 256;
+
+impl Connection {
+    /// As it should be.
+    ///
+    /// # Errors
+    /// Ports that do not fit each other or the MTU asked for.
+    pub(crate) fn sound(
+        apparatus: &Apparatus,
+        lesson: &Lesson,
+        ours: &Endpoints,
+        theirs: &Endpoints,
+    ) -> Result<Connection, RunFailure> {
+        same_kind(ours, theirs)?;
+        let mtu_bytes = path_mtu(lesson, ours, theirs)?;
+        let limits = &apparatus.port.limits;
+        let reads = limits.max_initiator_reads.min(theirs.max_rd_atomic).max(1);
+        let peer = theirs.qps.first();
+        Ok(Connection {
+            remote: RemoteQp {
+                qpn: peer.map_or(0, |qp| qp.qpn),
+                psn: peer.map_or(0, |qp| qp.psn),
+                lid: theirs.lid,
+                gid: Gid(theirs.gid_bytes()?),
+            },
+            path: apparatus.path(mtu_bytes),
+            reliability: lesson.reliability(reads, limits.max_responder_reads.max(1)),
+            gid_note: Note::TheirGid,
+            mtu_note: Note::SmallerMtu,
+        })
+    }
+
+    /// With the client's mistake, if it makes one here.
+    ///
+    /// # Errors
+    /// This port cannot make it.
+    pub(crate) fn mistaken(self, mistake: Option<Mistake>) -> Result<Connection, RunFailure> {
+        let impossible = |text: &str, hint: &str| RunFailure::refused(text, hint);
+        match mistake {
+            Some(Mistake::Gid) if self.path.gid_index.is_none() => Err(impossible(
+                "--break gid needs a RoCE port: this one goes by LID",
+                "choose one with --device, such as the embedded soft0",
+            )),
+            Some(Mistake::Gid) => Ok(Connection {
+                remote: RemoteQp {
+                    gid: nobodys(self.remote.gid),
+                    ..self.remote
+                },
+                gid_note: Note::WrongGid,
+                ..self
+            }),
+            Some(Mistake::Mtu) if self.path.mtu_code <= Path::mtu_code(SMALL_MTU_BYTES) => {
+                Err(impossible(
+                    "--break mtu needs a path MTU above 256",
+                    "raise --mtu, or the network interface's MTU",
+                ))
+            }
+            Some(Mistake::Mtu) => Ok(Connection {
+                mtu_note: Note::LargerMtu,
+                ..self
+            }),
+            _ => Ok(self),
+        }
+    }
+
+    /// With the server's part in a mistake, if it has one.
+    pub(crate) fn at_server(mut self, mistake: Option<Mistake>) -> Connection {
+        if mistake == Some(Mistake::Mtu) {
+            self.path.mtu_code = Path::mtu_code(SMALL_MTU_BYTES);
+        }
+        self
+    }
+}
+
+/// A GID of the same kind at which nobody is: of networks that are reserved for documentation, and on loopback, where
+/// packets can be seen to go nowhere, of an address that nobody takes.
+fn nobodys(gid: Gid) -> Gid {
+    Gid::from_address(match gid.address() {
+        IpAddr::V4(v4) if v4.is_loopback() => Ipv4Addr::new(127, 255, 113, 77).into(),
+        IpAddr::V4(_) => Ipv4Addr::new(203, 0, 113, 77).into(),
+        IpAddr::V6(_) => Ipv6Addr::new(0x2001, 0xdb8, 0xdead, 0, 0, 0, 0, 0x77).into(),
+    })
+}
+
+/// Both ports are of one kind.
+fn same_kind(ours: &Endpoints, theirs: &Endpoints) -> Result<(), RunFailure> {
+    if ours.link_layer == theirs.link_layer {
+        return Ok(());
+    }
+    Err(RunFailure::new(
+        "one end has a RoCE port and the other an InfiniBand port",
+        Some("choose ports of one kind with --device and --ib-port on both ends".into()),
+    ))
+}
+
+/// The smaller of both ports' MTU, or the one asked for, which may not be larger.
+fn path_mtu(lesson: &Lesson, ours: &Endpoints, theirs: &Endpoints) -> Result<u32, RunFailure> {
+    let most = ours.mtu_bytes.min(theirs.mtu_bytes);
+    match lesson.mtu_bytes {
+        None => Ok(most),
+        Some(wanted) if wanted <= most => Ok(wanted),
+        Some(wanted) => Err(RunFailure::refused(
+            format!("an MTU of {wanted} is more than the ports have: {most}"),
+            "lower --mtu, or raise the network interface's MTU",
+        )),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::plan::Op;
+    use crate::protocol::endpoints::LinkLayer;
+
+    fn endpoints(mtu_bytes: u32, link_layer: LinkLayer) -> Endpoints {
+        Endpoints {
+            mtu_bytes,
+            max_rd_atomic: 1,
+            lid: 0,
+            gid: "::1".into(),
+            link_layer,
+            qps: Vec::new(),
+        }
+    }
+
+    #[test]
+    fn nobody_is_at_another_address_of_the_same_family() {
+        for text in ["::ffff:127.0.0.2", "::ffff:192.0.2.2", "fd00::2"] {
+            let gid = Gid::parse(text).unwrap();
+            let other = nobodys(gid);
+            assert_ne!(gid, other);
+            assert_eq!(gid.address().is_ipv4(), other.address().is_ipv4());
+            assert_eq!(gid.address().is_loopback(), other.address().is_loopback());
+        }
+    }
+
+    #[test]
+    fn the_smaller_mtu_counts_and_ports_are_of_one_kind() {
+        let (large, small) = (
+            endpoints(4096, LinkLayer::Ethernet),
+            endpoints(1024, LinkLayer::Ethernet),
+        );
+        let agreed = |asked| path_mtu(&Lesson::new(Op::Send, None, asked, "x"), &large, &small);
+        assert_eq!(agreed(None).unwrap(), 1024);
+        assert_eq!(agreed(Some(512)).unwrap(), 512);
+        assert!(agreed(Some(2048)).unwrap_err().bad_input);
+        let other = endpoints(1024, LinkLayer::Infiniband);
+        assert!(same_kind(&large, &small).is_ok());
+        assert!(same_kind(&large, &other).is_err());
+    }
+}

@@ -1,0 +1,106 @@
+//! The other end of a lesson: it makes its objects, says when it is ready, and what it sees afterwards.
+
+use std::sync::atomic::AtomicBool;
+use std::time::{Duration, Instant};
+
+use crate::node::resources::NodeResources;
+use crate::plan::Op;
+use crate::protocol::failure::RunFailure;
+use crate::protocol::link::Link;
+use crate::protocol::message::Message;
+use verbs::Access;
+
+use super::apparatus::Apparatus;
+use super::step::{Part, Topic};
+use super::transfer::Connection;
+use crate::protocol::lesson_message::{Lesson, OtherEnd, Sight};
+
+/// Longest that a client may take with its half: one that makes mistakes waits for errors.
+const CLIENT_LIMIT: Duration = Duration::from_secs(60);
+/// Longest that a receive's completion may follow the sender's.
+const COMPLETION_LIMIT: Duration = Duration::from_secs(2);
+/// How often the CQ is looked at.
+const TICK: Duration = Duration::from_micros(200);
+
+/// `wr_id` of the receive.
+const RECEIVE_ID: u64 = 2;
+
+/// Serves one lesson.
+///
+/// # Errors
+/// Why it ended early; the client is still to be told, unless the link is lost.
+pub(crate) fn serve_lesson(
+    link: &Link,
+    resources: &NodeResources,
+    lesson: &Lesson,
+    stop: &AtomicBool,
+) -> Result<(), RunFailure> {
+    lesson.check().map_err(|reason| RunFailure {
+        bad_input: true,
+        ..RunFailure::new(format!("the server refuses the lesson: {reason}"), None)
+    })?;
+    let access = match lesson.op {
+        Op::Send => Access::LocalWrite,
+        Op::Write => Access::RemoteWrite,
+        Op::Read => Access::RemoteRead,
+    };
+    let mut states = Vec::new();
+    let mut note_states = |_: Topic, parts: Vec<Part>| {
+        for part in parts {
+            if let Part::States(_, more) = part {
+                states.extend(more);
+            }
+        }
+    };
+    let port = resources.port().clone();
+    let offered = lesson.offered.as_deref();
+    let mut apparatus = Apparatus::create(port, lesson, access, offered, false, &mut note_states)?;
+    let ours = apparatus.endpoints();
+    let theirs = match link.recv(CLIENT_LIMIT, stop)? {
+        Message::Endpoints(theirs) => theirs,
+        other => return Err(link.unexpected("endpoints", &other).into()),
+    };
+    link.send(&Message::Endpoints(Box::new(ours.clone())))?;
+    theirs.check(1, 0)?;
+    let connection =
+        Connection::sound(&apparatus, lesson, &ours, &theirs)?.at_server(lesson.mistake);
+    apparatus.to_rtr(&connection, lesson.mistake, &mut note_states)?;
+    let receive = match lesson.posts_receive() {
+        true => Some(apparatus.post_receive(lesson.length_bytes, RECEIVE_ID)?),
+        false => None,
+    };
+    apparatus.to_rts(&connection.reliability, &mut note_states)?;
+    let ready = OtherEnd {
+        states,
+        path_mtu_bytes: apparatus.qp.query()?.path_mtu_bytes,
+        receive,
+        access: access.c_flags().to_owned(),
+        address: apparatus.memory.address(),
+        memory: apparatus.bytes(),
+    };
+    link.send(&Message::ExplainReady(Box::new(ready)))?;
+    match link.recv(CLIENT_LIMIT, stop)? {
+        Message::ExplainLook => {}
+        other => return Err(link.unexpected("explain_look", &other).into()),
+    }
+    let sight = look(&apparatus, link, lesson)?;
+    link.send(&Message::ExplainSeen(Box::new(sight)))?;
+    Ok(())
+}
+
+/// What there is after the transfer. A receive that was posted in a sound lesson is waited for.
+fn look(apparatus: &Apparatus, link: &Link, lesson: &Lesson) -> Result<Sight, RunFailure> {
+    let started = Instant::now();
+    let waits = lesson.posts_receive() && lesson.mistake.is_none();
+    let mut completion = apparatus.poll()?;
+    while waits && completion.is_none() && started.elapsed() < COMPLETION_LIMIT {
+        std::thread::sleep(TICK);
+        link.check()?;
+        completion = apparatus.poll()?;
+    }
+    Ok(Sight {
+        state: apparatus.qp.query()?.state,
+        memory: apparatus.bytes(),
+        completion,
+    })
+}

@@ -1,0 +1,309 @@
+//! The steps of a lesson at the end that posts.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use crate::machine::device;
+use crate::plan::Op;
+use crate::protocol::endpoints::Endpoints;
+use crate::protocol::error::LinkError;
+use crate::protocol::failure::RunFailure;
+use crate::protocol::link::Link;
+use crate::protocol::message::Message;
+use report::text::printable;
+use verbs::{Access, Port, WcStatus};
+
+use super::apparatus::{Apparatus, Tell};
+use super::step::{Array, Part, Topic};
+use super::transfer::{Connection, Transfer};
+use crate::protocol::lesson_message::{Lesson, OtherEnd, SeenCompletion, Sight};
+use crate::protocol::mistake::Mistake;
+use crate::protocol::time_limits::ANSWER_LIMIT;
+
+use super::calls;
+use super::outcome::{Mishap, Outcome};
+use super::step::End;
+
+/// Longest that a completion may take: longer than all retries.
+const COMPLETION_LIMIT: Duration = Duration::from_secs(10);
+/// How often the CQ is looked at.
+const TICK: Duration = Duration::from_micros(50);
+
+/// `wr_id` of the transfer.
+const TRANSFER_ID: u64 = 1;
+/// States that a server may tell: it asks four times.
+const MOST_STATES: usize = 8;
+
+/// Goes through the steps.
+pub(crate) struct Teacher<'a> {
+    pub(crate) link: &'a Link,
+    pub(crate) lesson: &'a Lesson,
+    pub(crate) stop: &'a AtomicBool,
+    pub(crate) tell: &'a mut Tell<'a>,
+}
+
+impl Teacher<'_> {
+    /// Gives the lesson with `text` as the message.
+    pub(crate) fn give(&mut self, port: Port, text: &str) -> Result<Outcome, RunFailure> {
+        let lesson = self.lesson;
+        self.link
+            .send(&Message::Explain(Box::new(lesson.clone())))?;
+        let (access, own_text) = match lesson.op {
+            Op::Send | Op::Write => (Access::LocalRead, Some(text)),
+            Op::Read => (Access::LocalWrite, None),
+        };
+        let superfluous = lesson.mistake == Some(Mistake::QpCount);
+        let mut apparatus =
+            Apparatus::create(port, lesson, access, own_text, superfluous, self.tell)?;
+        let ours = apparatus.endpoints();
+        self.link
+            .send(&Message::Endpoints(Box::new(ours.clone())))?;
+        let theirs = match self.recv()? {
+            Message::Endpoints(theirs) => *theirs,
+            other => return Err(self.link.unexpected("endpoints", &other).into()),
+        };
+        if let Some(mishap) = self.compare(&ours, &theirs)? {
+            apparatus.tear_down(self.tell);
+            return Ok(Outcome {
+                mishap: Some(mishap),
+                arrived: false,
+            });
+        }
+        let connection =
+            Connection::sound(&apparatus, lesson, &ours, &theirs)?.mistaken(lesson.mistake)?;
+        let connected = apparatus.to_rtr(&connection, lesson.mistake, self.tell);
+        if connected.is_ok() {
+            apparatus.to_rts(&connection.reliability, self.tell)?;
+        }
+        let other = match self.recv()? {
+            Message::ExplainReady(other) => *other,
+            other => return Err(self.link.unexpected("explain_ready", &other).into()),
+        };
+        let address = other.address;
+        self.show_other(other);
+        let mishap = match (connected, lesson.mistake) {
+            (Ok(()), _) => self.transfer(&mut apparatus, &theirs)?,
+            (Err(error), None) => return Err(error.into()),
+            (Err(error), Some(_)) => Some(Mishap::Call(error)),
+        };
+        self.link.send(&Message::ExplainLook)?;
+        let sight = match self.recv()? {
+            Message::ExplainSeen(sight) => *sight,
+            other => return Err(self.link.unexpected("explain_seen", &other).into()),
+        };
+        let arrived = self.look(&apparatus, sight, address, text);
+        apparatus.tear_down(self.tell);
+        Ok(Outcome {
+            arrived: arrived && mishap.is_none(),
+            mishap,
+        })
+    }
+
+    /// Shows both arrays and checks the other end's, as every run does.
+    fn compare(
+        &mut self,
+        ours: &Endpoints,
+        theirs: &Endpoints,
+    ) -> Result<Option<Mishap>, RunFailure> {
+        let mut parts = vec![Part::Arrays(Box::new(Array {
+            ours: ours.clone(),
+            theirs: theirs.clone(),
+        }))];
+        let expected = u32::try_from(ours.qps.len()).unwrap_or(u32::MAX);
+        let needed = match self.lesson.op {
+            Op::Send => 0,
+            Op::Write | Op::Read => self.lesson.length_bytes.into(),
+        };
+        let Err(error) = theirs.check(expected, needed) else {
+            (self.tell)(Topic::Exchange, parts);
+            return Ok(None);
+        };
+        if self.lesson.mistake.is_none() {
+            return Err(error.into());
+        }
+        parts.push(Part::Error(error.to_string()));
+        // The other end checks as well, and gives up.
+        if let Err(LinkError::Aborted { reason, .. }) = self.link.recv(ANSWER_LIMIT, self.stop) {
+            parts.push(Part::Theirs(printable(&reason, 300)));
+        }
+        (self.tell)(Topic::Exchange, parts);
+        Ok(Some(Mishap::Array(error)))
+    }
+
+    /// The other end is ready: how it came there, and what it has for the transfer.
+    fn show_other(&mut self, mut other: OtherEnd) {
+        other.states.truncate(MOST_STATES);
+        let mut parts = vec![
+            Part::Call(calls::registered(&other)),
+            Part::States(End::Other, std::mem::take(&mut other.states)),
+        ];
+        if self.lesson.mistake == Some(Mistake::NoRecv) {
+            parts.push(Part::OnPurpose);
+        }
+        if let Some(receive) = &other.receive {
+            parts.push(Part::Call(calls::post_receive(receive)));
+        }
+        let held = match self.lesson.op {
+            Op::Read => self.lesson.length_bytes as usize,
+            Op::Send | Op::Write => 0,
+        };
+        parts.push(self.memory(End::Other, false, other.address, other.memory, held));
+        (self.tell)(Topic::Ready, parts);
+    }
+
+    /// Posts, waits for the completion, and shows what passed; what went wrong.
+    fn transfer(
+        &mut self,
+        apparatus: &mut Apparatus,
+        theirs: &Endpoints,
+    ) -> Result<Option<Mishap>, RunFailure> {
+        let wrong_rkey = self.lesson.mistake == Some(Mistake::Rkey);
+        let (address, rkey) = theirs
+            .qps
+            .first()
+            .map_or((0, 0), |qp| (qp.address, qp.rkey));
+        let transfer = Transfer {
+            op: self.lesson.op,
+            wr_id: TRANSFER_ID,
+            length_bytes: self.lesson.length_bytes,
+            address,
+            rkey: if wrong_rkey { rkey ^ 0xff } else { rkey },
+            wrong_rkey,
+        };
+        let mut parts = Vec::new();
+        if wrong_rkey {
+            parts.push(Part::OnPurpose);
+        }
+        parts.push(Part::Call(calls::post_send(&transfer, &apparatus.memory)));
+        let recorded = apparatus.port.context.record_packets();
+        let started = Instant::now();
+        apparatus.post(&transfer)?;
+        let waited = self.await_completion(apparatus, started);
+        (self.tell)(Topic::Post, parts);
+        let (completion, waited) = waited?;
+        self.show_completion(apparatus, completion.as_ref(), waited)?;
+        self.show_packets(apparatus, recorded);
+        Ok(match completion {
+            None => Some(Mishap::Silence),
+            Some(it) if it.status != 0 => Some(Mishap::Completion(WcStatus(it.status))),
+            Some(_) => None,
+        })
+    }
+
+    /// The completion, and how long it took.
+    fn await_completion(
+        &self,
+        apparatus: &Apparatus,
+        started: Instant,
+    ) -> Result<(Option<SeenCompletion>, Part), RunFailure> {
+        let mut empty_polls = 0;
+        let completion = loop {
+            if let Some(completion) = apparatus.poll()? {
+                break Some(completion);
+            }
+            empty_polls += 1;
+            self.link.check()?;
+            if self.stop.load(Ordering::Relaxed) {
+                let peer = self.link.peer();
+                return Err(LinkError::Interrupted { peer }.into());
+            }
+            if started.elapsed() > COMPLETION_LIMIT {
+                break None;
+            }
+            std::thread::sleep(TICK);
+        };
+        let ns = u64::try_from(started.elapsed().as_nanos()).unwrap_or(u64::MAX);
+        Ok((completion, Part::Waited { ns, empty_polls }))
+    }
+
+    fn show_completion(
+        &mut self,
+        apparatus: &Apparatus,
+        completion: Option<&SeenCompletion>,
+        waited: Part,
+    ) -> Result<(), RunFailure> {
+        let state = apparatus.qp.query()?.state;
+        let mut parts = vec![
+            Part::Call(calls::poll(completion)),
+            waited,
+            Part::States(End::This, vec![state]),
+        ];
+        match completion {
+            Some(it) if it.status != 0 => {
+                parts.push(Part::Failed(WcStatus(it.status)));
+            }
+            None => {
+                parts.push(Part::Silence(COMPLETION_LIMIT.as_secs()));
+            }
+            _ => {}
+        }
+        (self.tell)(Topic::Poll, parts);
+        Ok(())
+    }
+
+    fn show_packets(&mut self, apparatus: &Apparatus, recorded: bool) {
+        let port = &apparatus.port;
+        let part = match recorded {
+            true => Part::Packets {
+                packets: port.context.recorded_packets(),
+                qpn: apparatus.qp.qpn(),
+            },
+            false => {
+                let gid_index = port.gid.map(|entry| entry.index.into());
+                let facts = device::read(port.context.name(), port.info.port, gid_index);
+                Part::Unseen {
+                    netdev: facts.netdev,
+                    software: facts.software,
+                }
+            }
+        };
+        (self.tell)(Topic::Wire, vec![part]);
+    }
+
+    /// Shows what both ends hold now; whether the message is where it should be.
+    fn look(&mut self, apparatus: &Apparatus, sight: Sight, address: u64, text: &str) -> bool {
+        let mut parts = Vec::new();
+        if let Some(completion) = &sight.completion {
+            parts.push(Part::Call(calls::poll(Some(completion)).of(End::Other)));
+        }
+        let holds = |bytes: &[u8]| bytes.starts_with(text.as_bytes());
+        let shown = |there: bool| if there { text.len() } else { 0 };
+        let own = apparatus.bytes();
+        let (theirs_holds, own_holds) = (holds(&sight.memory), holds(&own));
+        let theirs = shown(theirs_holds);
+        parts.push(self.memory(End::Other, true, address, sight.memory, theirs));
+        if self.lesson.op == Op::Read {
+            let address = apparatus.memory.address();
+            parts.push(self.memory(End::This, true, address, own, shown(own_holds)));
+        }
+        parts.push(Part::States(End::Other, vec![sight.state]));
+        (self.tell)(Topic::Look, parts);
+        match self.lesson.op {
+            Op::Read => own_holds,
+            Op::Send | Op::Write => theirs_holds,
+        }
+    }
+
+    fn memory(
+        &self,
+        end: End,
+        after: bool,
+        address: u64,
+        mut bytes: Vec<u8>,
+        message_bytes: usize,
+    ) -> Part {
+        // A peer may send more than there is to see.
+        bytes.truncate(self.lesson.length_bytes as usize + 16);
+        Part::Memory {
+            end,
+            after,
+            address,
+            bytes,
+            message_bytes,
+        }
+    }
+
+    fn recv(&self) -> Result<Message, RunFailure> {
+        Ok(self.link.recv(ANSWER_LIMIT, self.stop)?)
+    }
+}

@@ -1,0 +1,252 @@
+//! What the kernel tells of an RDMA device, its port and a GID, from sysfs. It must not know verbs: who
+//! opened the device fills in or corrects what verbs tells (library, path MTUs, an embedded device).
+
+use std::fs;
+use std::net::Ipv6Addr;
+use std::path::Path;
+
+use super::host::text;
+use report::results::model::Device;
+
+/// The kernel's driver of Soft-RoCE.
+const SOFT_ROCE: &str = "rdma_rxe";
+
+/// The facts of a device's port and, if one is given, its GID. A device that the kernel does not know has
+/// its name and port, nothing more.
+pub fn read(name: &str, port: u8, gid_index: Option<u32>) -> Device {
+    read_below(Path::new("/sys"), name, port, gid_index)
+}
+
+/// As [`read`], with sysfs mounted at `sysfs`.
+pub fn read_below(sysfs: &Path, name: &str, port: u8, gid_index: Option<u32>) -> Device {
+    let folder = sysfs.join("class/infiniband").join(name);
+    let port_folder = folder.join("ports").join(port.to_string());
+    let mut device = Device {
+        name: name.to_owned(),
+        port,
+        gid_index,
+        firmware: text(&folder.join("fw_ver")),
+        driver: driver(&folder),
+        link_layer: text(&port_folder.join("link_layer")),
+        state: text(&port_folder.join("state")).map(|state| after_number(&state)),
+        ..Device::default()
+    };
+    device.software = device.driver.as_deref() == Some(SOFT_ROCE);
+    if let Some(rate) = text(&port_folder.join("rate")).and_then(|text| Rate::parse(&text)) {
+        device.link_gbit_per_s = Some(rate.gbit_per_s);
+        device.width_lanes = Some(rate.lanes);
+        device.speed_gbit_per_s_per_lane = Some(rate.gbit_per_s / f64::from(rate.lanes));
+    }
+    if device.link_layer.as_deref() != Some("Ethernet") {
+        device.lid = text(&port_folder.join("lid")).and_then(|lid| {
+            let digits = lid.strip_prefix("0x").unwrap_or(&lid);
+            u32::from_str_radix(digits, 16).ok()
+        });
+    }
+    if let Some(index) = gid_index {
+        read_gid(&mut device, sysfs, &port_folder, index);
+    }
+    read_pci(&mut device, &folder.join("device"));
+    device
+}
+
+fn driver(folder: &Path) -> Option<String> {
+    if let Ok(link) = fs::read_link(folder.join("device/driver")) {
+        return Some(link.file_name()?.to_string_lossy().into_owned());
+    }
+    // Soft-RoCE hangs on no bus, and alone shows the interface below it.
+    let has_parent = folder.join("parent").exists();
+    has_parent.then(|| SOFT_ROCE.to_owned())
+}
+
+fn read_gid(device: &mut Device, sysfs: &Path, port_folder: &Path, index: u32) {
+    let of_gid = |folder: &str| text(&port_folder.join(folder).join(index.to_string()));
+    // The kernel writes all zeros; the usual form of an IPv6 address leaves them out.
+    device.gid = of_gid("gids").map(|gid| match gid.parse::<Ipv6Addr>() {
+        Ok(address) => address.to_string(),
+        Err(_) => gid,
+    });
+    device.gid_type = of_gid("gid_attrs/types");
+    device.netdev = of_gid("gid_attrs/ndevs");
+    device.netdev_mtu_bytes = device.netdev.as_ref().and_then(|netdev| {
+        let path = sysfs.join("class/net").join(netdev).join("mtu");
+        text(&path)?.parse().ok()
+    });
+}
+
+fn read_pci(device: &mut Device, folder: &Path) {
+    // -1 is a device without a node.
+    device.numa_node = text(&folder.join("numa_node")).and_then(|node| node.parse().ok());
+    device.pci_width_lanes =
+        text(&folder.join("current_link_width")).and_then(|width| width.parse().ok());
+    device.pci_gtransfer_per_s = text(&folder.join("current_link_speed"))
+        .and_then(|speed| speed.split_whitespace().next()?.parse().ok());
+    if let Ok(target) = fs::canonicalize(folder) {
+        let address = target
+            .file_name()
+            .map(|name| name.to_string_lossy().into_owned());
+        device.pci_address = address.filter(|address| is_pci_address(address));
+    }
+}
+
+/// `0000:3b:00.0`: domain, bus, device and function.
+fn is_pci_address(name: &str) -> bool {
+    let parts: Vec<_> = name.split([':', '.']).collect();
+    parts.len() == 4
+        && parts
+            .iter()
+            .all(|part| u32::from_str_radix(part, 16).is_ok())
+}
+
+/// `ACTIVE` of `4: ACTIVE`.
+fn after_number(text: &str) -> String {
+    let word = text.split_once(": ").map_or(text, |(_, word)| word);
+    word.to_owned()
+}
+
+/// A port's speed, which the kernel writes as `100 Gb/sec (4X EDR)`.
+#[derive(Debug, PartialEq)]
+struct Rate {
+    gbit_per_s: f64,
+    lanes: u32,
+}
+
+impl Rate {
+    fn parse(text: &str) -> Option<Rate> {
+        let (speed, rest) = text.split_once(" Gb/sec (")?;
+        let (lanes, _) = rest.split_once('X')?;
+        let rate = Rate {
+            gbit_per_s: speed.trim().parse().ok()?,
+            lanes: lanes.trim().parse().ok()?,
+        };
+        (rate.lanes > 0 && rate.gbit_per_s > 0.0).then_some(rate)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::symlink;
+
+    use super::*;
+
+    fn write(root: &Path, path: &str, text: &str) {
+        let path = root.join(path);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, text).unwrap();
+    }
+
+    #[test]
+    fn a_card_tells_its_link_gid_and_slot() {
+        let root = tempfile::tempdir().unwrap();
+        let root = root.path();
+        let pci = "devices/pci0000:3a/0000:3b:00.0";
+        for (file, text) in [
+            ("numa_node", "1"),
+            ("current_link_speed", "16.0 GT/s PCIe"),
+            ("current_link_width", "16"),
+        ] {
+            write(root, &format!("{pci}/{file}"), text);
+        }
+        symlink(
+            "/sys/bus/pci/drivers/mlx5_core",
+            root.join(pci).join("driver"),
+        )
+        .unwrap();
+        let device = "class/infiniband/mlx5_0";
+        for (file, text) in [
+            ("fw_ver", "22.31.1014\n"),
+            ("ports/1/link_layer", "Ethernet\n"),
+            ("ports/1/state", "4: ACTIVE\n"),
+            ("ports/1/rate", "100 Gb/sec (4X EDR)\n"),
+            ("ports/1/lid", "0x0\n"),
+            (
+                "ports/1/gids/3",
+                "0000:0000:0000:0000:0000:ffff:c0a8:0102\n",
+            ),
+            ("ports/1/gid_attrs/types/3", "RoCE v2\n"),
+            ("ports/1/gid_attrs/ndevs/3", "eth2\n"),
+        ] {
+            write(root, &format!("{device}/{file}"), text);
+        }
+        write(root, "class/net/eth2/mtu", "4200\n");
+        symlink(root.join(pci), root.join(device).join("device")).unwrap();
+
+        let text = |text: &str| Some(text.to_owned());
+        let expected = Device {
+            name: "mlx5_0".to_owned(),
+            driver: text("mlx5_core"),
+            firmware: text("22.31.1014"),
+            port: 1,
+            link_layer: text("Ethernet"),
+            state: text("ACTIVE"),
+            link_gbit_per_s: Some(100.0),
+            speed_gbit_per_s_per_lane: Some(25.0),
+            width_lanes: Some(4),
+            netdev: text("eth2"),
+            netdev_mtu_bytes: Some(4200),
+            gid_index: Some(3),
+            gid: text("::ffff:192.168.1.2"),
+            gid_type: text("RoCE v2"),
+            numa_node: Some(1),
+            pci_address: text("0000:3b:00.0"),
+            pci_gtransfer_per_s: Some(16.0),
+            pci_width_lanes: Some(16),
+            ..Device::default()
+        };
+        assert_eq!(read_below(root, "mlx5_0", 1, Some(3)), expected);
+    }
+
+    #[test]
+    fn soft_roce_is_software() {
+        let root = tempfile::tempdir().unwrap();
+        write(root.path(), "class/infiniband/rxe0/parent", "v0\n");
+        write(root.path(), "class/infiniband/rxe0/fw_ver", "\n");
+        let device = read_below(root.path(), "rxe0", 1, None);
+        assert_eq!(device.driver.as_deref(), Some("rdma_rxe"));
+        assert!(device.software);
+        assert_eq!(
+            (device.firmware, device.numa_node, device.pci_address),
+            (None, None, None)
+        );
+    }
+
+    #[test]
+    fn infiniband_has_a_lid() {
+        let root = tempfile::tempdir().unwrap();
+        write(
+            root.path(),
+            "class/infiniband/ib0/ports/2/link_layer",
+            "InfiniBand\n",
+        );
+        write(root.path(), "class/infiniband/ib0/ports/2/lid", "0x1c\n");
+        assert_eq!(read_below(root.path(), "ib0", 2, None).lid, Some(28));
+    }
+
+    #[test]
+    fn a_device_the_kernel_does_not_know_has_its_name_alone() {
+        let root = tempfile::tempdir().unwrap();
+        let expected = Device {
+            name: "soft0".to_owned(),
+            port: 1,
+            gid_index: Some(0),
+            ..Device::default()
+        };
+        assert_eq!(read_below(root.path(), "soft0", 1, Some(0)), expected);
+    }
+
+    #[test]
+    fn rates_are_parsed() {
+        let rate = |gbit_per_s, lanes| Some(Rate { gbit_per_s, lanes });
+        assert_eq!(Rate::parse("2.5 Gb/sec (1X SDR)"), rate(2.5, 1));
+        assert_eq!(Rate::parse("400 Gb/sec (4X NDR)"), rate(400.0, 4));
+        for text in [
+            "",
+            "100",
+            "100 Gb/sec",
+            "x Gb/sec (4X EDR)",
+            "100 Gb/sec (0X)",
+        ] {
+            assert_eq!(Rate::parse(text), None, "{text}");
+        }
+    }
+}

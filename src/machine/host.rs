@@ -1,0 +1,189 @@
+//! The facts of this machine that a result file's head tells, from `/proc`, `/sys` and `/etc`. What the
+//! system does not show (as in some containers) is left out, never guessed. It must not know verbs.
+
+use std::fs;
+use std::path::Path;
+
+use report::results::model::{Host, Tool};
+
+/// This program, as the result file names it.
+pub fn tool() -> Tool {
+    Tool {
+        name: env!("CARGO_PKG_NAME").to_owned(),
+        version: env!("CARGO_PKG_VERSION").to_owned(),
+        git: option_env!("ROCEBENCH_GIT").map(str::to_owned),
+    }
+}
+
+/// The facts of this machine; the device is left to who opened it ([`super::device::read`]).
+pub fn read() -> Host {
+    read_below(Path::new("/"))
+}
+
+/// As [`read`], with `/proc`, `/sys` and `/etc` below `root`. Kernel and host name are the running ones.
+pub fn read_below(root: &Path) -> Host {
+    let names = rustix::system::uname();
+    let cpuinfo = text(&root.join("proc/cpuinfo")).unwrap_or_default();
+    let sys = root.join("sys/devices/system");
+    Host {
+        hostname: names.nodename().to_string_lossy().into_owned(),
+        kernel: names.release().to_string_lossy().into_owned(),
+        os: text(&root.join("etc/os-release"))
+            .or_else(|| text(&root.join("usr/lib/os-release")))
+            .and_then(|text| pretty_name(&text)),
+        cpu_model: cpu_model(&cpuinfo),
+        cores: cores(&cpuinfo),
+        numa_nodes: numa_nodes(&sys.join("node")),
+        governor: text(&sys.join("cpu/cpu0/cpufreq/scaling_governor")),
+        rdma_core: text(&root.join("proc/self/maps")).and_then(|maps| rdma_core(&maps)),
+        device: None,
+    }
+}
+
+/// A file's text without white space around it; `None` when it is unreadable or empty.
+pub(super) fn text(path: &Path) -> Option<String> {
+    let text = fs::read_to_string(path).ok()?;
+    let text = text.trim();
+    (!text.is_empty()).then(|| text.to_owned())
+}
+
+/// `PRETTY_NAME` of an os-release file.
+fn pretty_name(os_release: &str) -> Option<String> {
+    let value = os_release
+        .lines()
+        .find_map(|line| line.strip_prefix("PRETTY_NAME="))?;
+    Some(value.trim().trim_matches(['"', '\'']).to_owned())
+}
+
+fn cpu_model(cpuinfo: &str) -> Option<String> {
+    // ARM has no name there, only the implementer's numbers.
+    let field = |name: &str| {
+        cpuinfo.lines().find_map(|line| {
+            let (key, value) = line.split_once(':')?;
+            (key.trim() == name).then(|| value.trim().to_owned())
+        })
+    };
+    field("model name").or_else(|| {
+        let (implementer, part) = (field("CPU implementer")?, field("CPU part")?);
+        Some(format!("ARM implementer {implementer} part {part}"))
+    })
+}
+
+fn cores(cpuinfo: &str) -> u32 {
+    let processors = cpuinfo.lines().filter(|line| {
+        line.split_once(':')
+            .is_some_and(|(key, _)| key.trim() == "processor")
+    });
+    processors.count() as u32
+}
+
+fn numa_nodes(folder: &Path) -> Option<u32> {
+    let is_node = |name: &str| {
+        name.strip_prefix("node")
+            .is_some_and(|number| number.parse::<u32>().is_ok())
+    };
+    let entries = fs::read_dir(folder).ok()?.flatten();
+    let nodes = entries.filter(|entry| entry.file_name().to_str().is_some_and(is_node));
+    Some(nodes.count() as u32)
+}
+
+/// rdma-core's version, from the name of the libibverbs that is mapped into this process: it ends in
+/// `.so.1.14.44.0` for rdma-core 44.0.
+fn rdma_core(maps: &str) -> Option<String> {
+    maps.lines().find_map(|line| {
+        let (_, name) = line.rsplit_once('/')?;
+        let version = name.strip_prefix("libibverbs.so.")?;
+        let (_abi, release) = version
+            .split_once('.')
+            .and_then(|(_, rest)| rest.split_once('.'))?;
+        let digits = |c: char| c.is_ascii_digit() || c == '.';
+        release.chars().all(digits).then(|| release.to_owned())
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn this_machine_has_a_kernel_and_a_core() {
+        let host = read();
+        assert!(!host.kernel.is_empty() && !host.hostname.is_empty());
+        assert!(host.cores >= 1);
+        assert_eq!(tool().name, "rocebench");
+    }
+
+    /// Two checkouts of one version differ in it.
+    #[test]
+    fn a_build_of_a_checkout_knows_its_revision() {
+        let is_checkout = Path::new(env!("CARGO_MANIFEST_DIR")).join(".git").exists();
+        assert_eq!(tool().git.is_some(), is_checkout);
+    }
+
+    #[test]
+    fn files_are_read_below_the_root() {
+        let root = tempfile::tempdir().unwrap();
+        for (path, text) in [
+            (
+                "etc/os-release",
+                "NAME=x\nPRETTY_NAME=\"Debian GNU/Linux 12 (bookworm)\"\n",
+            ),
+            (
+                "proc/cpuinfo",
+                "processor\t: 0\nmodel name\t: EPYC\n\nprocessor\t: 1\nmodel name\t: EPYC\n",
+            ),
+            (
+                "proc/self/maps",
+                "7f00-7f01 r--p 0 00:1f 1 /usr/lib/libibverbs.so.1.14.44.0\n",
+            ),
+            (
+                "sys/devices/system/cpu/cpu0/cpufreq/scaling_governor",
+                "performance\n",
+            ),
+            ("sys/devices/system/node/node0/cpulist", "0\n"),
+            ("sys/devices/system/node/node1/cpulist", "1\n"),
+            ("sys/devices/system/node/online", "0-1\n"),
+        ] {
+            let path = root.path().join(path);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, text).unwrap();
+        }
+        let host = read_below(root.path());
+        assert_eq!(host.os.as_deref(), Some("Debian GNU/Linux 12 (bookworm)"));
+        assert_eq!(host.cpu_model.as_deref(), Some("EPYC"));
+        assert_eq!((host.cores, host.numa_nodes), (2, Some(2)));
+        assert_eq!(host.governor.as_deref(), Some("performance"));
+        assert_eq!(host.rdma_core.as_deref(), Some("44.0"));
+    }
+
+    #[test]
+    fn what_is_not_shown_is_left_out() {
+        let root = tempfile::tempdir().unwrap();
+        let host = read_below(root.path());
+        assert_eq!(
+            (host.os, host.cpu_model, host.numa_nodes),
+            (None, None, None)
+        );
+        assert_eq!((host.governor, host.rdma_core), (None, None));
+    }
+
+    #[test]
+    fn library_names_without_a_release_tell_nothing() {
+        for name in [
+            "libibverbs.so.1",
+            "libibverbs.so",
+            "libibverbs.so.1.14 (deleted)",
+            "other.so.1.14.44.0",
+        ] {
+            assert_eq!(
+                rdma_core(&format!("7f00 r--p /usr/lib/{name}")),
+                None,
+                "{name}"
+            );
+        }
+        assert_eq!(
+            cpu_model("CPU implementer : 0x41\nCPU part : 0xd0c\n").unwrap(),
+            "ARM implementer 0x41 part 0xd0c"
+        );
+    }
+}

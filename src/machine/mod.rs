@@ -1,0 +1,9 @@
+//! What this host is and has: its kernel, CPUs, cores that are taken, memory that is left, and RDMA devices as the kernel
+//! tells them. It must not know what uses them.
+
+mod cgroup;
+pub mod core_locks;
+pub mod cpu;
+pub mod device;
+pub mod host;
+pub mod memory;

@@ -1,0 +1,232 @@
+//! All counters of a port at one moment, from sysfs or from the embedded device.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::Path;
+
+use super::known::{self, EMBEDDED_DRIVER, Kind, Meaning};
+
+/// The folders of a port, the driver's own counters first: where both have a name, that is the one that counts.
+const FOLDERS: [(&str, Source); 2] = [
+    ("hw_counters", Source::Driver),
+    ("counters", Source::PortCounters),
+];
+
+/// Where a counter comes from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Source {
+    /// The driver's own.
+    Driver,
+    /// `PortCounters` of the InfiniBand specification, whose names and widths are the same for all drivers.
+    PortCounters,
+}
+
+/// All counters of a port at one moment. Names and units are the driver's: `port_xmit_data` and `port_rcv_data`
+/// count words of 4 bytes, for instance.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Reading {
+    /// The kernel's driver, [`EMBEDDED_DRIVER`], or nothing where it is not known.
+    driver: String,
+    values: BTreeMap<String, (Source, u64)>,
+}
+
+impl Reading {
+    /// What the kernel shows of a port, of `counters` and `hw_counters`, with sysfs mounted at `sysfs`. `driver`
+    /// is the name of the driver there. `None` when the device shows none, as one that the kernel does not know.
+    pub fn of_kernel(
+        sysfs: &Path,
+        driver: Option<&str>,
+        device: &str,
+        port: u8,
+    ) -> Option<Reading> {
+        let port = sysfs
+            .join("class/infiniband")
+            .join(device)
+            .join("ports")
+            .join(port.to_string());
+        let mut values = BTreeMap::new();
+        for (folder, source) in FOLDERS {
+            let Ok(entries) = fs::read_dir(port.join(folder)) else {
+                continue;
+            };
+            for entry in entries.flatten() {
+                let name = entry.file_name().to_string_lossy().into_owned();
+                // `lifespan` is how long the kernel caches the others, in milliseconds.
+                if name == "lifespan" {
+                    continue;
+                }
+                // Some counters cannot be read on some devices (EINVAL), or are no number ("N/A").
+                let Ok(text) = fs::read_to_string(entry.path()) else {
+                    continue;
+                };
+                if let Ok(value) = text.trim().parse() {
+                    values.entry(name).or_insert((source, value));
+                }
+            }
+        }
+        (!values.is_empty()).then(|| Reading {
+            driver: driver.unwrap_or_default().to_owned(),
+            values,
+        })
+    }
+
+    /// Of the embedded device.
+    pub fn of_embedded(counters: Vec<(&'static str, u64)>) -> Reading {
+        let values = counters
+            .into_iter()
+            .map(|(name, value)| (name.to_owned(), (Source::Driver, value)));
+        Reading {
+            driver: EMBEDDED_DRIVER.to_owned(),
+            values: values.collect(),
+        }
+    }
+
+    /// Whether some counter of the driver's own would tell of lost packets.
+    pub fn shows_loss(&self) -> bool {
+        let own = self
+            .values
+            .iter()
+            .filter(|(_, (source, _))| *source == Source::Driver);
+        own.filter_map(|(name, _)| self.meaning(name))
+            .any(Meaning::is_loss)
+    }
+
+    /// What its counters say that have a meaning and are not 0: meaning, name and value, by meaning.
+    pub fn told(&self) -> Vec<(Meaning, &str, u64)> {
+        let mut told: Vec<_> = self
+            .values
+            .iter()
+            .filter(|(_, (_, value))| *value > 0)
+            .filter_map(|(name, (_, value))| Some((self.meaning(name)?, name.as_str(), *value)))
+            .collect();
+        told.sort();
+        told
+    }
+
+    /// Names of all counters.
+    pub(super) fn names(&self) -> impl Iterator<Item = &String> {
+        self.values.keys()
+    }
+
+    /// A counter's value; `None` where it was not read.
+    pub(super) fn value(&self, name: &str) -> Option<u64> {
+        self.values.get(name).map(|(_, value)| *value)
+    }
+
+    /// How a counter counts.
+    pub(super) fn kind(&self, name: &str) -> Kind {
+        match self.values.get(name) {
+            Some((Source::PortCounters, _)) => known::port_counter(name),
+            _ => known::driver_counter(&self.driver, name),
+        }
+    }
+
+    /// What the growth of a counter says; `None` where that is not known.
+    pub(super) fn meaning(&self, name: &str) -> Option<Meaning> {
+        match self.values.get(name)?.0 {
+            Source::PortCounters => known::meaning_of_port_counter(name),
+            Source::Driver => known::meaning(&self.driver, name),
+        }
+    }
+}
+
+#[cfg(test)]
+pub(super) mod tests {
+    use super::*;
+
+    /// A sysfs in which port 1 of `device` shows these.
+    pub(in super::super) fn sysfs(device: &str, files: &[(&str, &str)]) -> tempfile::TempDir {
+        let root = tempfile::tempdir().unwrap();
+        write(root.path(), device, files);
+        root
+    }
+
+    pub(in super::super) fn write(root: &Path, device: &str, files: &[(&str, &str)]) {
+        let port = root.join("class/infiniband").join(device).join("ports/1");
+        for (path, text) in files {
+            let path = port.join(path);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, text).unwrap();
+        }
+    }
+
+    #[test]
+    fn both_folders_are_read_and_what_is_no_number_is_left_out() {
+        let root = sysfs(
+            "rxe0",
+            &[
+                ("counters/port_xmit_data", "120\n"),
+                ("counters/excessive_buffer_overrun_errors", "N/A (no PMA)\n"),
+                ("counters/link_downed", "255\n"),
+                ("hw_counters/link_downed", "300\n"),
+                ("hw_counters/sent_pkts", "7\n"),
+                ("hw_counters/lifespan", "10\n"),
+            ],
+        );
+        let reading = Reading::of_kernel(root.path(), Some("rdma_rxe"), "rxe0", 1).unwrap();
+        let expected = [
+            ("link_downed".to_owned(), (Source::Driver, 300)),
+            ("port_xmit_data".to_owned(), (Source::PortCounters, 120)),
+            ("sent_pkts".to_owned(), (Source::Driver, 7)),
+        ];
+        assert_eq!(reading.values, expected.into());
+    }
+
+    #[test]
+    fn an_unknown_device_or_port_has_none() {
+        let root = sysfs("rxe0", &[("hw_counters/sent_pkts", "7\n")]);
+        assert_eq!(Reading::of_kernel(root.path(), None, "rxe0", 2), None);
+        assert_eq!(Reading::of_kernel(root.path(), None, "soft0", 1), None);
+    }
+
+    #[test]
+    fn a_name_means_what_the_driver_means_by_it() {
+        let files = [
+            ("hw_counters/out_of_sequence", "3\n"),
+            ("hw_counters/oos_drop_count", "4\n"),
+            ("hw_counters/completer_retry_err", "5\n"),
+            ("hw_counters/RTO", "6\n"),
+            ("hw_counters/duplicate_request", "0\n"),
+        ];
+        let root = sysfs("dev0", &files);
+        let told = |driver| {
+            let reading = Reading::of_kernel(root.path(), driver, "dev0", 1).unwrap();
+            let told = reading.told();
+            let told = told
+                .iter()
+                .map(|(meaning, name, value)| format!("{}: {name} {value}", meaning.words()));
+            (reading.shows_loss(), told.collect::<Vec<_>>())
+        };
+        for (driver, expected) in [
+            (
+                "mlx5_core",
+                vec!["gaps seen by the receiver: out_of_sequence 3"],
+            ),
+            (
+                "bnxt_en",
+                vec![
+                    "gaps seen by the receiver: oos_drop_count 4",
+                    "gaps seen by the receiver: out_of_sequence 3",
+                ],
+            ),
+            ("rdma_rxe", vec!["sent again: completer_retry_err 5"]),
+            ("ice", vec!["ACK time-outs: RTO 6"]),
+        ] {
+            let expected: Vec<_> = expected.into_iter().map(str::to_owned).collect();
+            assert_eq!(told(Some(driver)), (true, expected), "{driver}");
+        }
+        assert_eq!(told(Some("hns3")), (false, vec![]));
+        assert_eq!(told(None), (false, vec![]));
+    }
+
+    #[test]
+    fn the_embedded_device_shows_loss() {
+        let reading = Reading::of_embedded(vec![
+            ("packets_sent", 9),
+            ("timeouts", 2),
+            ("out_of_sequence", 0),
+        ]);
+        assert!(reading.shows_loss());
+        assert_eq!(reading.told(), [(Meaning::AckTimeout, "timeouts", 2)]);
+    }
+}

@@ -1,0 +1,297 @@
+//! The client's half: for each QP an id that resolves the address, then the route, then asks for the connection.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use verbs::Gid;
+use verbs::cm::{CmAddress, CmChannel, CmError, CmEvent, CmEventKind, CmId, CmStep, RejectReason};
+
+use super::private_data::{Nonce, PrivateData, Role, reason};
+use super::{Connections, Terms, behind, ns_since};
+use crate::protocol::failure::RunFailure;
+use crate::protocol::message::CmListening;
+use crate::protocol::token::from_hex;
+
+/// Connections under way at once. Each takes datagrams of the kernel's connection manager, whose receive queue holds
+/// some hundred; one that is lost is sent again only after four seconds.
+const IN_FLIGHT: u32 = 64;
+
+/// How often a waiting end looks around.
+const TICK: Duration = Duration::from_millis(10);
+
+/// Longest time for resolving an address or a route.
+const RESOLVE_LIMIT: Duration = Duration::from_secs(4);
+
+/// Nothing has happened for so long only if nobody answers: a lost datagram is sent again three times in it.
+const SILENCE_LIMIT: Duration = Duration::from_secs(15);
+
+/// An end remembers a connection for some seconds, and rejects one of the same QP number meanwhile.
+const STALE_LIMIT: Duration = Duration::from_secs(8);
+
+/// How soon it is asked again.
+const STALE_PAUSE: Duration = Duration::from_millis(250);
+
+/// How long each step of one connection took, in nanoseconds, other connections' events between them included.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct CmTimes {
+    /// From IP addresses to the device and the hardware address.
+    pub(crate) resolve_address_ns: u64,
+    /// To the path.
+    pub(crate) resolve_route_ns: u64,
+    /// From the request until the answer was confirmed, with the transitions of both ends' QPs.
+    pub(crate) connect_ns: u64,
+    /// How often it was asked for again, because the last one of its QP number was remembered. The times are those of
+    /// the last try.
+    pub(crate) stale_rejections: u32,
+}
+
+/// A connection under way.
+struct Call {
+    id: CmId,
+    step: CmStep,
+    began: Instant,
+    times: CmTimes,
+    /// When it was rejected as stale first.
+    stale: Option<Instant>,
+}
+
+struct Dialer<'a, R> {
+    terms: &'a Terms,
+    to: CmAddress,
+    nonce: Nonce,
+    channel: Arc<CmChannel>,
+    calls: Vec<Call>,
+    /// When to ask again, and for which QP.
+    again: VecDeque<(Instant, u32)>,
+    /// Connections that are established.
+    done: u32,
+    ready: R,
+}
+
+/// Who asks a listener, once or several times.
+pub(crate) struct Caller {
+    channel: Arc<CmChannel>,
+    port: u16,
+    nonce: Nonce,
+}
+
+impl Caller {
+    /// Of the listener that told this.
+    ///
+    /// # Errors
+    /// What it told makes no sense; no rdma_cm.
+    pub(crate) fn new(listening: &CmListening) -> Result<Caller, RunFailure> {
+        let nonce = from_hex(&listening.nonce).ok_or_else(|| {
+            let hint = "install the same version of rocebench on both ends";
+            let message = "the server's nonce is not 16 bytes of hex";
+            RunFailure::new(message, Some(hint.into()))
+        })?;
+        Ok(Caller {
+            channel: CmChannel::open()?,
+            port: listening.port,
+            nonce,
+        })
+    }
+
+    /// Connects all QPs to those of the listener, which is at `gid`. `ready` brings a QP to RTS by what its id knows
+    /// once the other end's is, whose number it is told; `alive` is asked all the time whether it is still worth it.
+    ///
+    /// # Errors
+    /// The first step that failed, and for which QP; what `ready` or `alive` says.
+    pub(crate) fn dial(
+        &self,
+        terms: &Terms,
+        gid: Gid,
+        alive: impl Fn() -> Result<(), RunFailure>,
+        ready: impl FnMut(u32, &CmId, u32) -> Result<(), RunFailure>,
+    ) -> Result<(Connections, Vec<CmTimes>), RunFailure> {
+        let qps = terms.qpns.len() as u32;
+        let mut dialer = Dialer {
+            terms,
+            to: terms.local.peer(gid, self.port),
+            nonce: self.nonce,
+            channel: Arc::clone(&self.channel),
+            calls: Vec::with_capacity(terms.qpns.len()),
+            again: VecDeque::new(),
+            done: 0,
+            ready,
+        };
+        let mut heard = Instant::now();
+        while dialer.done < qps {
+            alive()?;
+            while (dialer.calls.len() as u32) < qps.min(dialer.done + IN_FLIGHT) {
+                let call = dialer.call(dialer.calls.len() as u32)?;
+                dialer.calls.push(call);
+            }
+            dialer.ask_again()?;
+            match dialer.channel.next(TICK)? {
+                Some(event) => {
+                    heard = Instant::now();
+                    dialer
+                        .handle(&event)
+                        .map_err(|failure| behind(failure, &alive))?;
+                }
+                None if heard.elapsed() > SILENCE_LIMIT => return Err(dialer.silence()),
+                None => {}
+            }
+        }
+        let times = dialer.calls.iter().map(|call| call.times).collect();
+        let connections = Connections {
+            ids: dialer.calls.into_iter().map(|call| Some(call.id)).collect(),
+            says_goodbye: true,
+            _channel: dialer.channel,
+        };
+        Ok((connections, times))
+    }
+}
+
+impl<R: FnMut(u32, &CmId, u32) -> Result<(), RunFailure>> Dialer<'_, R> {
+    /// Begins a connection.
+    fn call(&self, index: u32) -> Result<Call, CmError> {
+        let id = CmId::new(&self.channel, index)?;
+        let began = Instant::now();
+        id.resolve_address(self.terms.local, self.to, RESOLVE_LIMIT)?;
+        Ok(Call {
+            id,
+            step: CmStep::ResolveAddr,
+            began,
+            times: CmTimes::default(),
+            stale: None,
+        })
+    }
+
+    fn ask_again(&mut self) -> Result<(), CmError> {
+        while let Some(&(when, index)) = self.again.front()
+            && when <= Instant::now()
+        {
+            self.again.pop_front();
+            let call = self.call(index)?;
+            if let Some(old) = self.calls.get_mut(index as usize) {
+                *old = Call {
+                    stale: old.stale,
+                    times: CmTimes {
+                        stale_rejections: old.times.stale_rejections + 1,
+                        ..call.times
+                    },
+                    ..call
+                };
+            }
+        }
+        Ok(())
+    }
+
+    fn handle(&mut self, event: &CmEvent) -> Result<(), RunFailure> {
+        let index = event.token;
+        let Some(call) = self.calls.get_mut(index as usize) else {
+            return Ok(());
+        };
+        match (call.step, event.kind) {
+            (CmStep::ResolveAddr, CmEventKind::AddrResolved) if event.status == 0 => {
+                call.times.resolve_address_ns = ns_since(call.began);
+                is_our_port(&call.id, self.terms)?;
+                (call.step, call.began) = (CmStep::ResolveRoute, Instant::now());
+                call.id.resolve_route(RESOLVE_LIMIT)?;
+            }
+            (CmStep::ResolveRoute, CmEventKind::RouteResolved) if event.status == 0 => {
+                call.times.resolve_route_ns = ns_since(call.began);
+                (call.step, call.began) = (CmStep::Connect, Instant::now());
+                let data = self.terms.private_data(Role::Request, index, self.nonce);
+                call.id.connect(&self.terms.parameters(index, &data))?;
+            }
+            (CmStep::Connect, CmEventKind::ConnectResponse) if event.status == 0 => {
+                self.answered(event)?;
+            }
+            (CmStep::Connect, CmEventKind::Rejected)
+                if RejectReason(event.status) == RejectReason::STALE
+                    && call.stale.get_or_insert_with(Instant::now).elapsed() < STALE_LIMIT =>
+            {
+                tracing::debug!(index, "rejected as stale: asking again");
+                self.again.push_back((Instant::now() + STALE_PAUSE, index));
+            }
+            // Of a connection that is established already: the control connection tells what became of the peer.
+            (CmStep::Establish, CmEventKind::Disconnected | CmEventKind::TimewaitExit) => {}
+            _ => return Err(failed(call.step, self.object(index), event).into()),
+        }
+        Ok(())
+    }
+
+    fn answered(&mut self, event: &CmEvent) -> Result<(), RunFailure> {
+        let index = event.token;
+        let told = PrivateData::decode(&event.private_data);
+        let is_ours = told.is_ok_and(|data| {
+            (data.role, data.index, data.nonce) == (Role::Answer, index, self.nonce)
+                && self.terms.is_peer(&data, event.qpn)
+        });
+        if !is_ours {
+            let hint =
+                "another program may have taken the port that the server told: repeat the run";
+            let message = format!("{} was answered by a stranger", self.object(index));
+            return Err(RunFailure::new(message, Some(hint.into())));
+        }
+        if let Some(call) = self.calls.get_mut(index as usize) {
+            (self.ready)(index, &call.id, event.qpn)?;
+            call.id.establish()?;
+            call.times.connect_ns = ns_since(call.began);
+            call.step = CmStep::Establish;
+            self.done += 1;
+        }
+        Ok(())
+    }
+
+    fn object(&self, index: u32) -> String {
+        format!("QP {index} from {} to {}", self.terms.local, self.to)
+    }
+
+    /// Nobody answers the connections that are under way.
+    fn silence(&self) -> RunFailure {
+        let waiting = |call: &&Call| call.step != CmStep::Establish;
+        let first = self.calls.iter().position(|call| waiting(&call));
+        let index = first.unwrap_or(0) as u32;
+        let step = first.map_or(CmStep::Connect, |index| self.calls[index].step);
+        let error = CmError::Event {
+            step,
+            object: format!(
+                "{} ({} of {} QPs are connected)",
+                self.object(index),
+                self.done,
+                self.terms.qpns.len()
+            ),
+            event: CmEventKind::Unreachable,
+            status: -libc::ETIMEDOUT,
+        };
+        error.into()
+    }
+}
+
+/// rdma_cm goes by addresses: they must lead to the port that the run has.
+pub(crate) fn is_our_port(id: &CmId, terms: &Terms) -> Result<(), CmError> {
+    match id.port() {
+        Some(port) if port != terms.port => {
+            let text = |(name, number): &(String, u8)| format!("{name} port {number}");
+            Err(CmError::OtherPort {
+                address: terms.local.to_string(),
+                taken: text(&port),
+                wanted: text(&terms.port),
+            })
+        }
+        _ => Ok(()),
+    }
+}
+
+/// The error of an event that is not the step's good end.
+pub(crate) fn failed(step: CmStep, object: String, event: &CmEvent) -> CmError {
+    match event.kind {
+        CmEventKind::Rejected => CmError::Rejected {
+            object,
+            reason: RejectReason(event.status),
+            said: reason(&event.private_data),
+        },
+        kind => CmError::Event {
+            step,
+            object,
+            event: kind,
+            status: event.status,
+        },
+    }
+}

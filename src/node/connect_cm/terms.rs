@@ -1,0 +1,185 @@
+//! What rdma_cm needs of an end, before anything is made: a RoCE port of the system's, the kernel's half, a server
+//! that knows of it; and what both ends tell rdma_cm of a case's QPs.
+
+use std::net::IpAddr;
+
+use verbs::cm::{CmAddress, CmParameters};
+use verbs::{LinkLayer, Port};
+
+use super::private_data::{BYTES, Nonce, PrivateData, Role};
+use crate::node::port_path::Agreed;
+use crate::protocol::failure::RunFailure;
+
+/// What is the same for all connections of a run, at one end.
+pub(crate) struct Terms {
+    /// This end's address.
+    pub(crate) local: CmAddress,
+    /// Name and port number of its device.
+    pub(crate) port: (String, u8),
+    /// QP numbers of this end, in QP order.
+    pub(crate) qpns: Vec<u32>,
+    /// QP numbers of the other end, where the control connection told them.
+    pub(crate) peer_qpns: Option<Vec<u32>>,
+    responder_resources: u8,
+    initiator_depth: u8,
+    retry_count: u8,
+    rnr_retry_count: u8,
+}
+
+impl Terms {
+    /// Of `port`, whose QPs are to be connected to the peer's as agreed.
+    ///
+    /// # Errors
+    /// A port that rdma_cm does not serve.
+    pub(crate) fn new(
+        port: &Port,
+        agreed: &Agreed,
+        qpns: Vec<u32>,
+        peer_qpns: Option<Vec<u32>>,
+    ) -> Result<Terms, RunFailure> {
+        let reliability = &agreed.reliability;
+        let local = local_address(port)?;
+        same_family(local.ip(), agreed.gid().address())?;
+        Ok(Terms {
+            local,
+            port: (port.context.name().to_owned(), port.info.port),
+            qpns,
+            peer_qpns,
+            // rdma_cm refuses more than the device says, be it 0.
+            responder_resources: port.limits.max_responder_reads,
+            initiator_depth: reliability
+                .initiator_reads
+                .min(port.limits.max_initiator_reads),
+            retry_count: reliability.retry_cnt,
+            rnr_retry_count: reliability.rnr_retry,
+        })
+    }
+
+    /// This end's message for QP `index`.
+    pub(crate) fn private_data(&self, role: Role, index: u32, nonce: Nonce) -> [u8; BYTES] {
+        let qpn = self.qpns.get(index as usize).copied().unwrap_or(0);
+        PrivateData {
+            role,
+            index,
+            qpn,
+            nonce,
+        }
+        .encode()
+    }
+
+    pub(crate) fn parameters<'a>(&self, index: u32, private_data: &'a [u8]) -> CmParameters<'a> {
+        CmParameters {
+            qpn: self.qpns.get(index as usize).copied().unwrap_or(0),
+            responder_resources: self.responder_resources,
+            initiator_depth: self.initiator_depth,
+            retry_count: self.retry_count,
+            rnr_retry_count: self.rnr_retry_count,
+            private_data,
+        }
+    }
+
+    /// Whether a request or an answer is of the QP that it says, and that the control connection told.
+    pub(crate) fn is_peer(&self, data: &PrivateData, qpn: u32) -> bool {
+        let told = |qpns: &Vec<u32>| qpns.get(data.index as usize) == Some(&qpn);
+        data.qpn == qpn && self.peer_qpns.as_ref().is_none_or(told)
+    }
+}
+
+/// rdma_cm finds no way from one family of addresses to the other.
+fn same_family(here: IpAddr, there: IpAddr) -> Result<(), RunFailure> {
+    if here.is_ipv4() == there.is_ipv4() {
+        return Ok(());
+    }
+    Err(RunFailure::refused(
+        format!(
+            "the GID here is that of {here} and the peer's that of {there}: one is IPv4, the other IPv6"
+        ),
+        "choose GIDs of one family with --gid-index at both ends (`rocebench devices` lists them)",
+    ))
+}
+
+/// The address by which rdma_cm knows a port.
+pub(crate) fn local_address(port: &Port) -> Result<CmAddress, RunFailure> {
+    let name = port.context.name();
+    check_port(port)?;
+    match port.gid {
+        Some(entry) => Ok(CmAddress::local(name, port.info.port, &entry)),
+        None => Err(RunFailure::refused(
+            format!("{name} has no address for rdma_cm"),
+            "give its network interface one",
+        )),
+    }
+}
+
+/// Whether rdma_cm serves a port.
+///
+/// # Errors
+/// It does not; with what to do instead.
+pub(crate) fn check_port(port: &Port) -> Result<(), RunFailure> {
+    let name = port.context.name();
+    if !port.context.library().is_system() {
+        return Err(RunFailure::refused(
+            format!(
+                "{name}, the embedded software device, has no connection manager: --connect cm needs a device of the kernel's"
+            ),
+            "use --connect tcp with it, or make a kernel device: scripts/setup-rxe NETDEV",
+        ));
+    }
+    if port.info.link_layer == LinkLayer::Infiniband {
+        return Err(RunFailure::refused(
+            format!(
+                "{name} port {} is an InfiniBand port, whose IP addresses belong to IPoIB interfaces that rocebench \
+                 does not know: --connect cm is for RoCE ports",
+                port.info.port
+            ),
+            "use --connect tcp with it",
+        ));
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use verbs::{Gid, GidEntry, GidType};
+
+    #[test]
+    fn a_peer_is_who_it_says_and_whom_the_control_connection_told() {
+        let entry = GidEntry {
+            index: 1,
+            gid: Gid::from_address("192.0.2.1".parse().unwrap()),
+            gid_type: GidType::RoceV2,
+        };
+        let mut terms = Terms {
+            local: CmAddress::local("rxe0", 1, &entry),
+            port: ("rxe0".into(), 1),
+            qpns: vec![7, 8],
+            peer_qpns: Some(vec![17, 18]),
+            responder_resources: 1,
+            initiator_depth: 1,
+            retry_count: 7,
+            rnr_retry_count: 7,
+        };
+        let data = PrivateData {
+            role: Role::Request,
+            index: 1,
+            qpn: 18,
+            nonce: Nonce::default(),
+        };
+        assert!(terms.is_peer(&data, 18) && !terms.is_peer(&data, 17));
+        let other = PrivateData { index: 0, ..data };
+        assert!(!terms.is_peer(&other, 18), "of another QP");
+        terms.peer_qpns = None;
+        assert!(terms.is_peer(&other, 18) && !terms.is_peer(&other, 17));
+    }
+
+    #[test]
+    fn addresses_of_two_families_are_refused_with_what_to_change() {
+        let [v4, other_v4, v6]: [IpAddr; 3] =
+            ["10.0.0.1", "192.0.2.9", "fd00::9"].map(|text| text.parse().unwrap());
+        assert!(same_family(v4, other_v4).is_ok() && same_family(v6, v6).is_ok());
+        let failure = same_family(v4, v6).unwrap_err();
+        assert!(failure.bad_input && failure.message.contains("fd00::9"));
+        assert!(failure.hint.unwrap().contains("--gid-index"));
+    }
+}

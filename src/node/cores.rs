@@ -1,0 +1,156 @@
+//! The cores of one end: those that its workers hold against all other workers on the host, and what a person should
+//! know where there are too few.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use crate::machine::core_locks::{CoreLocks, FOLDER_VARIABLE, HeldCore};
+use crate::machine::cpu::format_cpu_list;
+use crate::plan::{Case, PollMode};
+use report::results::model::WorkerResult;
+
+use crate::node::needs::effective_workers;
+
+/// Cores to choose from, and those that were chosen: one a worker, kept from run to run until the session ends.
+pub(crate) struct Cores {
+    allowed: Vec<usize>,
+    locks: CoreLocks,
+    held: Mutex<Vec<Arc<HeldCore>>>,
+    said: Mutex<BTreeSet<String>>,
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Cores {
+    /// None held yet of those `allowed`, which are taken in this order.
+    pub(crate) fn new(allowed: Vec<usize>, locks: CoreLocks) -> Cores {
+        Cores {
+            allowed,
+            locks,
+            held: Mutex::default(),
+            said: Mutex::default(),
+        }
+    }
+
+    pub(crate) fn allowed(&self) -> &[usize] {
+        &self.allowed
+    }
+
+    fn held_now(&self) -> Vec<Arc<HeldCore>> {
+        lock(&self.held).clone()
+    }
+
+    /// The cores of the first `count` workers; fewer only where there are none.
+    pub(crate) fn hold(&self, count: usize) -> Vec<Arc<HeldCore>> {
+        let mut held = lock(&self.held);
+        while held.len() < count {
+            let own: Vec<_> = held.iter().map(|held| held.core()).collect();
+            match self.locks.take(&self.allowed, &own) {
+                Some(core) => held.push(Arc::new(core)),
+                None => break,
+            }
+        }
+        held.iter().take(count).cloned().collect()
+    }
+
+    /// Writes into the workers of a run how many others have their cores now.
+    pub(crate) fn tell_shared(&self, workers: &mut [WorkerResult]) {
+        for (worker, held) in workers.iter_mut().zip(lock(&self.held).iter()) {
+            worker.core_shared_with = Some(held.others());
+        }
+    }
+
+    /// What a person should know about the cores that the workers of `case` have now, once; `None` if each has its
+    /// own, or it was said.
+    pub(crate) fn crowding_to_tell(&self, case: &Case) -> Option<String> {
+        let held = self.held_now();
+        let workers: Vec<_> = held
+            .iter()
+            .take(effective_workers(case))
+            .map(|held| (held.core(), held.others()))
+            .collect();
+        let unlocked = || {
+            let error = self.locks.check().err()?;
+            Some(format!(
+                "cores are not kept apart from those of other processes: cannot lock a file in {}: {error}; name \
+                 another folder in {FOLDER_VARIABLE}",
+                self.locks.folder().display()
+            ))
+        };
+        let text = crowding(case.poll, &workers).or_else(unlocked)?;
+        lock(&self.said).insert(text.clone()).then_some(text)
+    }
+}
+
+/// What a person should know about workers that poll as `poll` says, each with its core and the number of other
+/// workers on it; `None` if each has its own.
+pub(crate) fn crowding(poll: PollMode, workers: &[(usize, u32)]) -> Option<String> {
+    let mut on_core: BTreeMap<usize, u32> = BTreeMap::new();
+    for (core, others) in workers.iter().filter(|(_, others)| *others > 0) {
+        let count = on_core.entry(*core).or_default();
+        *count = others.saturating_add(1).max(*count);
+    }
+    let count = on_core
+        .values()
+        .fold(0_u32, |sum, it| sum.saturating_add(*it));
+    let cores: Vec<_> = on_core.into_keys().collect();
+    let cores = match cores.as_slice() {
+        [] => return None,
+        [core] => format!("core {core}"),
+        many => format!("{} cores ({})", many.len(), format_cpu_list(many)),
+    };
+    let (polling, instead) = match poll {
+        PollMode::Busy => ("polling ", "--poll event, "),
+        PollMode::Event | PollMode::Adaptive => ("", ""),
+    };
+    Some(format!(
+        "{count} {polling}workers of rocebench share {cores}: rates and latencies are the scheduler's; use fewer \
+         workers, {instead}or other cores (--cores, taskset)"
+    ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_shared_is_said_with_what_helps() {
+        assert_eq!(crowding(PollMode::Busy, &[(0, 0), (1, 0)]), None);
+        assert_eq!(crowding(PollMode::Busy, &[]), None);
+        let said = crowding(PollMode::Busy, &[(0, 1), (1, 0)]).unwrap();
+        assert!(
+            said.starts_with("2 polling workers of rocebench share core 0: "),
+            "{said}"
+        );
+        assert!(said.contains("--poll event"), "{said}");
+        // Two workers here, two elsewhere, on two cores; each core counts once.
+        let all = [(0, 1), (1, 1), (0, 1), (1, 1)];
+        let said = crowding(PollMode::Event, &all).unwrap();
+        assert!(
+            said.starts_with("4 workers of rocebench share 2 cores (0-1): "),
+            "{said}"
+        );
+        assert!(!said.contains("--poll"), "{said}");
+    }
+
+    #[test]
+    fn ends_take_cores_apart_and_keep_them() {
+        let folder = tempfile::tempdir().unwrap();
+        let locks = CoreLocks::within(folder.path().to_owned());
+        let end = || Cores::new(vec![2, 3, 4], locks.clone());
+        let (client, server) = (end(), end());
+        let cores = |end: &Cores, count| -> Vec<_> {
+            end.hold(count).iter().map(|held| held.core()).collect()
+        };
+        assert_eq!((cores(&client, 1), cores(&server, 1)), (vec![2], vec![3]));
+        assert_eq!(
+            (cores(&client, 2), cores(&server, 1)),
+            (vec![2, 4], vec![3])
+        );
+        assert_eq!(cores(&client, 1), [2]);
+        drop(client);
+        assert_eq!(cores(&server, 3), [3, 2, 4]);
+    }
+}

@@ -1,0 +1,92 @@
+//! What a case takes, against what the device of an end can do.
+
+use crate::datapath::Geometry;
+use crate::plan::Case;
+use crate::protocol::device_limits::DeviceLimits;
+use verbs::{Port, VerbsError};
+
+use super::needs::{Duties, Needs, Side};
+
+impl DeviceLimits {
+    /// Of an open port.
+    pub(crate) fn of(port: &Port) -> DeviceLimits {
+        DeviceLimits {
+            device: port.context.name().to_owned(),
+            qps: port.limits.max_qp,
+            cqs: port.limits.max_cq,
+            wrs_of_a_queue: port.limits.max_qp_wr,
+            entries_of_a_cq: port.limits.max_cqe,
+            message_bytes: port.info.max_message_bytes.into(),
+        }
+    }
+
+    /// Whether the device can give what a case takes of it at `side`.
+    ///
+    /// # Errors
+    /// The first limit that the case exceeds.
+    pub(crate) fn check(&self, case: &Case, side: Side) -> Result<(), VerbsError> {
+        if let Some(setup) = case.setup {
+            let qps = u64::from(case.qps) + u64::from(setup.traffic_qps);
+            self.allow("QPs", self.qps, qps, "--qps or --traffic-qps")?;
+            return case
+                .moving()
+                .map_or(Ok(()), |moving| self.check(&moving, side));
+        }
+        let needs = Needs::of(case, &Geometry::of(case), Duties::of(case, side));
+        for (what, limit, needed, flags) in [
+            ("QPs", self.qps, u64::from(case.qps), "--qps"),
+            (
+                "CQs",
+                self.cqs,
+                needs.cqs.into(),
+                "--qps, or use --cq shared",
+            ),
+            (
+                "send WRs on one QP",
+                self.wrs_of_a_queue,
+                needs.capacity.send_wr.into(),
+                "--tx-depth",
+            ),
+            (
+                "receive WRs on one QP",
+                self.wrs_of_a_queue,
+                needs.capacity.recv_wr.into(),
+                "--rx-depth",
+            ),
+            (
+                "entries in one CQ",
+                self.entries_of_a_cq,
+                needs.cq_entries.into(),
+                "--qps, --rx-depth or --tx-depth, or use --cq per-qp",
+            ),
+            (
+                "bytes in one message",
+                self.message_bytes,
+                case.size_bytes.into(),
+                "--size",
+            ),
+        ] {
+            self.allow(what, limit, needed, flags)?;
+        }
+        Ok(())
+    }
+
+    fn allow(
+        &self,
+        what: &'static str,
+        limit: u64,
+        needed: u64,
+        flags: &'static str,
+    ) -> Result<(), VerbsError> {
+        if limit == 0 || needed <= limit {
+            return Ok(());
+        }
+        Err(VerbsError::DeviceLimit {
+            device: self.device.clone(),
+            what,
+            limit,
+            needed,
+            flags,
+        })
+    }
+}

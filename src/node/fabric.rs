@@ -1,0 +1,360 @@
+//! The verbs objects of one end of a run, from nothing to connected: memory with the least access that
+//! the operation needs, CQs as the case asks, QPs, and the way to RTS.
+
+use std::sync::Arc;
+
+use crate::datapath::Mismatch;
+use crate::datapath::{
+    Geometry, Lane, Layout, Receiver, RemoteMemory, Sender, WorkerSpec, check_written,
+    fill_for_reads,
+};
+use crate::metrics::limits::Wire;
+use crate::plan::{Case, ConnectMode, CqMode, Op};
+use verbs::{Access, CompletionQueue, LinkLayer, MemoryRegion, Port, ProtectionDomain, QueuePair};
+
+use crate::node::connect_cm::{Connections, check_port};
+pub use crate::node::needs::{Duties, Side};
+use crate::node::needs::{Needs, explain_inline};
+use crate::node::port_path::{self, Agreed};
+use crate::node::sleepers::Sleepers;
+use crate::protocol::device_limits::DeviceLimits;
+use crate::protocol::endpoints::{Endpoints, QpEndpoint};
+use crate::protocol::failure::RunFailure;
+
+/// One end's objects.
+pub struct Fabric {
+    case: Case,
+    port: Port,
+    duties: Duties,
+    local: Option<Arc<MemoryRegion>>,
+    receives: Option<Arc<MemoryRegion>>,
+    offered: Option<Arc<MemoryRegion>>,
+    sleepers: Option<Sleepers>,
+    cqs: Vec<Arc<CompletionQueue>>,
+    cq_entries: u32,
+    qps: Vec<Arc<QueuePair>>,
+    psns: Vec<u32>,
+    path_mtu_bytes: u32,
+    outstanding_reads: u8,
+    connections: Option<Connections>,
+}
+
+impl Fabric {
+    /// Creates all objects and brings the QPs to INIT. `alive` is asked now and then whether it is still
+    /// worth it.
+    ///
+    /// # Errors
+    /// What the device cannot do, as a sentence with its limit; a failed call; or what `alive` said.
+    pub fn create(
+        port: &Port,
+        case: &Case,
+        side: Side,
+        numa_node: Option<u32>,
+        alive: impl Fn() -> Result<(), RunFailure>,
+    ) -> Result<Fabric, RunFailure> {
+        let duties = Duties::of(case, side);
+        let geometry = Geometry::of(case);
+        let needs = Needs::of(case, &geometry, duties);
+        DeviceLimits::of(port).check(case, side)?;
+        if case.connect == ConnectMode::Cm {
+            check_port(port)?;
+        }
+        let pd = ProtectionDomain::new(&port.context)?;
+        let region = |wanted: bool, layout: Layout, access| {
+            wanted
+                .then(|| MemoryRegion::new(&pd, layout.total_bytes(), access, numa_node))
+                .transpose()
+        };
+        let requests = Layout::requests(case, &geometry);
+        let (local_access, offered_access) = match case.op {
+            Op::Send => (Access::LocalRead, Access::LocalRead),
+            Op::Write => (Access::LocalRead, Access::RemoteWrite),
+            Op::Read => (Access::LocalWrite, Access::RemoteRead),
+        };
+        let local = region(duties.sends, requests, local_access)?;
+        let receives = region(duties.receives, Layout::receives(case), Access::LocalWrite)?;
+        let offered = region(duties.offers_memory, requests, offered_access)?;
+        if let (Some(offered), Op::Read, true) = (&offered, case.op, case.verify) {
+            fill_for_reads(offered, case);
+        }
+        let sleepers = Sleepers::of(case, duties, &port.context)?;
+        let cqs = (0..needs.cqs as usize)
+            .map(|index| match &sleepers {
+                None => CompletionQueue::new(&port.context, needs.cq_entries),
+                Some(sleepers) => {
+                    let (worker, channel) = sleepers.channel_of(index);
+                    let (context, entries) = (&port.context, needs.cq_entries);
+                    CompletionQueue::with_channel(context, entries, channel, worker)
+                }
+            })
+            .collect::<Result<Vec<_>, _>>()?;
+        let remote_access = remote_access(case, duties);
+        let mut qps = Vec::with_capacity(case.qps as usize);
+        for index in 0..case.qps {
+            alive()?;
+            let cq = cq_of(case, &cqs, index as usize);
+            let qp = QueuePair::new(&pd, cq, cq, needs.capacity)
+                .map_err(|error| explain_inline(error, &pd, cq, needs.capacity))?;
+            // rdma_cm says how, once it has a connection.
+            if case.connect == ConnectMode::Tcp {
+                qp.to_init(port.info.port, remote_access)?;
+            }
+            qps.push(qp);
+        }
+        Ok(Fabric {
+            psns: psns(qps.len())?,
+            case: case.clone(),
+            port: port.clone(),
+            duties,
+            local,
+            receives,
+            offered,
+            sleepers,
+            cqs,
+            cq_entries: needs.cq_entries,
+            qps,
+            path_mtu_bytes: 0,
+            outstanding_reads: 0,
+            connections: None,
+        })
+    }
+
+    /// This end's connection array.
+    pub fn endpoints(&self) -> Endpoints {
+        let layout = Layout::requests(&self.case, &Geometry::of(&self.case));
+        let memory = |index: usize| match &self.offered {
+            Some(region) => (
+                region.address() + layout.offset(index as u32, 0) as u64,
+                region.rkey(),
+                layout.qp_bytes() as u64,
+            ),
+            None => (0, 0, 0),
+        };
+        let qps = self
+            .qps
+            .iter()
+            .zip(&self.psns)
+            .enumerate()
+            .map(|(index, (qp, &psn))| {
+                let (address, rkey, length) = memory(index);
+                QpEndpoint {
+                    qpn: qp.qpn(),
+                    psn,
+                    address,
+                    rkey,
+                    length,
+                }
+            });
+        port_path::endpoints(&self.port, qps.collect())
+    }
+
+    /// Connects all QPs to the peer's and posts all receives; returns the lanes for the workers.
+    ///
+    /// # Errors
+    /// An array that does not fit the case, ports that do not fit each other, or a failed call.
+    pub fn connect(
+        &mut self,
+        peer: &Endpoints,
+        alive: impl Fn() -> Result<(), RunFailure>,
+    ) -> Result<Vec<Lane>, RunFailure> {
+        let agreed = self.agree(peer)?;
+        let mut lanes = Vec::with_capacity(self.qps.len());
+        for (index, (&psn, remote)) in (0u32..).zip(self.psns.iter().zip(&peer.qps)) {
+            alive()?;
+            lanes.push(self.lane(
+                index,
+                remote,
+                |qp| Ok(qp.to_rtr(&agreed.path, &agreed.remote(remote), &agreed.reliability)?),
+                |qp| Ok(qp.to_rts(psn, &agreed.reliability)?),
+            )?);
+        }
+        Ok(lanes)
+    }
+
+    /// Checks the peer's array and takes what follows from both ends' ports.
+    ///
+    /// # Errors
+    /// An array that does not fit the case, or ports that do not fit each other.
+    pub(crate) fn agree(&mut self, peer: &Endpoints) -> Result<Agreed, RunFailure> {
+        let case = &self.case;
+        let layout = Layout::requests(case, &Geometry::of(case));
+        let needed = if self.duties.sends && case.op != Op::Send {
+            layout.qp_bytes() as u64
+        } else {
+            0
+        };
+        peer.check(case.qps, needed)?;
+        let agreed = Agreed::between(&self.port, case, peer)?;
+        self.path_mtu_bytes = agreed.path_mtu_bytes;
+        self.outstanding_reads = agreed.reliability.initiator_reads;
+        Ok(agreed)
+    }
+
+    /// Brings QP `index` to RTS, its receives posted before, and makes its lane.
+    ///
+    /// # Errors
+    /// A failed call, or what a transition says.
+    pub(crate) fn lane(
+        &self,
+        index: u32,
+        remote: &QpEndpoint,
+        to_rtr: impl FnOnce(&QueuePair) -> Result<(), RunFailure>,
+        to_rts: impl FnOnce(&QueuePair) -> Result<(), RunFailure>,
+    ) -> Result<Lane, RunFailure> {
+        let (case, qp) = (&self.case, &self.qps[index as usize]);
+        to_rtr(qp)?;
+        let receiver = self
+            .receives
+            .as_ref()
+            .map(|memory| Receiver::new(case, index, qp, memory))
+            .transpose()?;
+        if let Some(receiver) = &receiver {
+            receiver.post_all(qp.qpn())?;
+        }
+        to_rts(qp)?;
+        let remote = RemoteMemory {
+            address: remote.address,
+            rkey: remote.rkey,
+        };
+        let sender = self
+            .local
+            .as_ref()
+            .map(|memory| Sender::new(case, index, qp, memory, remote))
+            .transpose()?;
+        Ok(Lane {
+            qp: Arc::clone(qp),
+            sender,
+            receiver,
+        })
+    }
+
+    /// Keeps rdma_cm's connections as long as the QPs.
+    pub(crate) fn keep(&mut self, connections: Connections) {
+        self.connections = Some(connections);
+    }
+
+    /// The QPs.
+    pub(crate) fn qps(&self) -> &[Arc<QueuePair>] {
+        &self.qps
+    }
+
+    /// What the peer may do to the memory of this end.
+    pub(crate) fn remote_access(&self) -> Access {
+        remote_access(&self.case, self.duties)
+    }
+
+    /// What each of `cores.len()` workers polls and starts.
+    pub fn worker_specs(&self, cores: &[Option<usize>]) -> Vec<WorkerSpec> {
+        let workers = cores.len().max(1);
+        cores
+            .iter()
+            .enumerate()
+            .map(|(index, &core)| {
+                let lanes: Vec<usize> = (index..self.qps.len()).step_by(workers).collect();
+                let cqs = match self.case.cq {
+                    CqMode::Shared => self.cqs.iter().collect(),
+                    CqMode::PerWorker => self.cqs.get(index).into_iter().collect(),
+                    CqMode::PerQp => lanes
+                        .iter()
+                        .filter_map(|&lane| self.cqs.get(lane))
+                        .collect(),
+                };
+                let cqs: Vec<&Arc<CompletionQueue>> = cqs;
+                WorkerSpec {
+                    index,
+                    core,
+                    cqs: cqs.into_iter().cloned().collect(),
+                    lanes,
+                    sleep: self.sleepers.as_ref().and_then(|all| all.of_worker(index)),
+                }
+            })
+            .collect()
+    }
+
+    /// Checks what the peer has written through QP `qp`, with `--verify`; `posts` as in [`check_written`].
+    pub fn check_written(&self, qp: u32, posts: &[u32]) -> Option<Mismatch> {
+        let offered = self
+            .offered
+            .as_ref()
+            .filter(|_| self.case.op == Op::Write)?;
+        check_written(offered, &self.case, qp, posts)
+    }
+
+    /// Moves all QPs to ERR, so that everything posted is flushed and nothing more goes out.
+    pub fn flush(&self) {
+        for qp in &self.qps {
+            // A QP that is in ERR already, or a device that is gone, needs no more.
+            let _ = qp.to_error();
+        }
+    }
+
+    /// What this end does.
+    pub fn duties(&self) -> Duties {
+        self.duties
+    }
+
+    /// The port.
+    pub fn port(&self) -> &Port {
+        &self.port
+    }
+
+    /// Entries of each CQ.
+    pub fn cq_entries(&self) -> u32 {
+        self.cq_entries
+    }
+
+    /// The CQs.
+    pub fn cqs(&self) -> &[Arc<CompletionQueue>] {
+        &self.cqs
+    }
+
+    /// The path MTU that both ends use; 0 before [`Fabric::connect`].
+    pub fn path_mtu_bytes(&self) -> u32 {
+        self.path_mtu_bytes
+    }
+
+    /// READs that a QP of this end has outstanding at most; 0 before [`Fabric::connect`].
+    pub fn outstanding_reads(&self) -> u8 {
+        self.outstanding_reads
+    }
+
+    /// What carries the packets.
+    pub fn wire(&self) -> Wire {
+        match (self.port.info.link_layer, self.port.gid) {
+            (LinkLayer::Infiniband, _) if self.port.wants_grh => Wire::InfiniBandGrh,
+            (LinkLayer::Infiniband, _) => Wire::InfiniBand,
+            (LinkLayer::Ethernet, Some(entry)) if entry.gid.address().is_ipv6() => Wire::RoceIpv6,
+            (LinkLayer::Ethernet, _) => Wire::RoceIpv4,
+        }
+    }
+}
+
+/// What the peer may do to the memory of an end with these duties.
+fn remote_access(case: &Case, duties: Duties) -> Access {
+    match case.op {
+        Op::Write if duties.offers_memory => Access::RemoteWrite,
+        Op::Read if duties.offers_memory => Access::RemoteRead,
+        _ => Access::LocalRead,
+    }
+}
+
+fn cq_of<'c>(case: &Case, cqs: &'c [Arc<CompletionQueue>], qp: usize) -> &'c Arc<CompletionQueue> {
+    let index = match case.cq {
+        CqMode::Shared => 0,
+        CqMode::PerWorker => qp % cqs.len().max(1),
+        CqMode::PerQp => qp,
+    };
+    &cqs[index]
+}
+
+/// A random first PSN for each QP, so that packets of an earlier connection are not taken for this one's.
+pub(crate) fn psns(count: usize) -> Result<Vec<u32>, RunFailure> {
+    let mut bytes = vec![0; count * 4];
+    getrandom::fill(&mut bytes).map_err(|error| {
+        RunFailure::new(format!("the kernel gave no random bytes: {error}"), None)
+    })?;
+    Ok(bytes
+        .chunks_exact(4)
+        .map(|b| u32::from_le_bytes([b[0], b[1], b[2], 0]))
+        .collect())
+}

@@ -1,0 +1,338 @@
+//! What a case takes of memory, by kind, counted before anything is made: by `--dry-run`, by the coordinator before
+//! the first case, by each end before a run. Memory behind an MR is pinned, and a process that asks for more than there
+//! is is killed instead of told.
+
+use std::fmt;
+
+use softroce::transport::{completion_queue_bytes, queue_pair_bytes};
+
+use crate::datapath::{Geometry, Layout, Receiver, Sender, WORKER_BYTES_PER_QP};
+use crate::machine::memory::{available, text};
+use crate::metrics::histogram::digits_for;
+use crate::metrics::timeline;
+use crate::plan::{Case, ConnectMode, Op, Stop, Sweep};
+use report::results::model::QpResult;
+use verbs::QpCapacity;
+
+use crate::node::needs::{Duties, Needs, Side, check_posts, effective_workers, recorders};
+use crate::node::resources::NodeResources;
+use crate::node::setup::bench;
+use crate::protocol::endpoints::QpEndpoint;
+use crate::protocol::failure::RunFailure;
+pub use crate::protocol::memory_offer::{DeviceKind, MemoryOffer};
+
+/// A worker's stack as far as it is used, and its share of the allocator.
+const THREAD_BYTES: u64 = 256 << 10;
+
+/// A latency distribution as it stands in a result, of a QP.
+const HISTOGRAM_TEXT_BYTES: u64 = 1 << 10;
+
+/// Objects of a QP that are not counted one by one: our own around it, and its connection array's JSON.
+const QP_OBJECTS_BYTES: u64 = 1 << 10;
+
+/// What rdma_cm keeps of a connection, in the kernel and here.
+const CM_ID_BYTES: u64 = 4 << 10;
+
+/// Of a kernel's device, where no program can ask: what the drivers of adapters and rxe allocate, rounded up. A QP has a
+/// context, a doorbell and queues of whole pages.
+const SYSTEM_QP_BYTES: u64 = 16 << 10;
+const SYSTEM_SEND_WR_BYTES: u64 = 256;
+const SYSTEM_RECV_WR_BYTES: u64 = 96;
+const SYSTEM_CQ_BYTES: u64 = 8 << 10;
+const SYSTEM_CQE_BYTES: u64 = 64;
+
+/// A sample of a timeline: its time and count, and their JSON.
+const TIMELINE_SAMPLE_BYTES: u64 = 32;
+
+/// Samples of a run that ends with its messages, taken to last a few seconds.
+const SAMPLES_OF_COUNTED: u64 = 500;
+
+/// What memory is taken for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// Payloads: MRs.
+    Buffers,
+    /// Prebuilt work requests.
+    WorkRequests,
+    /// QPs and CQs of the device.
+    DeviceQueues,
+    /// Latency recorders.
+    Latencies,
+    /// Threads, and what each keeps of every QP.
+    Workers,
+    /// What the results of all runs keep.
+    Results,
+}
+
+impl Kind {
+    const ALL: [Kind; 6] = [
+        Kind::Buffers,
+        Kind::WorkRequests,
+        Kind::DeviceQueues,
+        Kind::Latencies,
+        Kind::Workers,
+        Kind::Results,
+    ];
+
+    fn name(self) -> &'static str {
+        match self {
+            Kind::Buffers => "buffers",
+            Kind::WorkRequests => "work requests",
+            Kind::DeviceQueues => "QPs and CQs",
+            Kind::Latencies => "latencies",
+            Kind::Workers => "workers",
+            Kind::Results => "results",
+        }
+    }
+
+    /// What to change where there is too much of it.
+    fn remedy(self) -> &'static str {
+        match self {
+            Kind::Buffers => "lower --qps, --size or (with --verify) the depths",
+            Kind::WorkRequests | Kind::DeviceQueues => "lower --qps, --tx-depth or --rx-depth",
+            Kind::Latencies => {
+                "lower --qps or --workers, take --cq per-worker, or leave latencies out with --no-latency"
+            }
+            Kind::Workers => "lower --workers or --qps",
+            Kind::Results => "run fewer cases or --runs at a time",
+        }
+    }
+}
+
+impl MemoryOffer {
+    /// What the end has now.
+    pub fn of(resources: &NodeResources) -> MemoryOffer {
+        // The sums are right to a few percent, and a control group that goes beyond its limit is killed.
+        let left = available().map(|left| (left.bytes - left.bytes / 20, left.by));
+        let limit = resources
+            .memory_limit()
+            .map(|limit| (limit, "--memory".to_owned()));
+        let least = left
+            .into_iter()
+            .chain(limit)
+            .min_by_key(|(bytes, _)| *bytes);
+        let (bytes, by) = least.map_or((None, String::new()), |(bytes, by)| (Some(bytes), by));
+        MemoryOffer {
+            device: resources.device_kind(),
+            bytes,
+            by,
+        }
+    }
+
+    /// Checks that `needs` can be had. `what` takes it: `the case …`.
+    ///
+    /// # Errors
+    /// Bad input, with the sum by kind.
+    pub fn check(&self, what: &str, needs: &MemoryNeeds) -> Result<(), RunFailure> {
+        let Some(left) = self.bytes.filter(|left| needs.total() > *left) else {
+            return Ok(());
+        };
+        let message = format!(
+            "{what} takes {needs} of memory, and {} leaves {}",
+            self.by,
+            text(left)
+        );
+        Err(RunFailure::refused(message, needs.largest().remedy()))
+    }
+}
+
+/// Memory by kind, in bytes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct MemoryNeeds([u64; Kind::ALL.len()]);
+
+impl MemoryNeeds {
+    /// Payloads and nothing else.
+    pub fn of_buffers(bytes: u64) -> MemoryNeeds {
+        MemoryNeeds::default().with(Kind::Buffers, bytes)
+    }
+
+    /// Of one end of a run of `case`, results aside.
+    pub fn of(case: &Case, side: Side, device: DeviceKind) -> MemoryNeeds {
+        let set_up = case.setup.map(|_| of_rounds(case, device));
+        let traffic = case.moving().map(|case| of_traffic(&case, side, device));
+        set_up.unwrap_or_default().and(traffic.unwrap_or_default())
+    }
+
+    /// Of a sweep at the client: what its runs leave in the result, and its largest case, which is named; with what the
+    /// server takes of the same memory, where the ends share one.
+    pub fn of_sweep(
+        sweep: &Sweep,
+        client: DeviceKind,
+        server_beside: Option<DeviceKind>,
+    ) -> Option<(&Case, MemoryNeeds)> {
+        let of = |case| {
+            let server = server_beside.map(|device| MemoryNeeds::of(case, Side::Server, device));
+            MemoryNeeds::of(case, Side::Client, client).and(server.unwrap_or_default())
+        };
+        let results: u64 = sweep.cases.iter().map(result_bytes).sum();
+        let results = results.saturating_mul(sweep.runs.into());
+        let cases = sweep.cases.iter().map(|case| (case, of(case)));
+        let (case, needs) = cases.max_by_key(|(_, needs)| needs.total())?;
+        Some((case, needs.with(Kind::Results, results)))
+    }
+
+    /// All kinds.
+    pub fn total(&self) -> u64 {
+        self.0
+            .iter()
+            .fold(0, |sum, bytes| sum.saturating_add(*bytes))
+    }
+
+    fn largest(&self) -> Kind {
+        let kinds = Kind::ALL.into_iter();
+        kinds
+            .max_by_key(|kind| self.0[*kind as usize])
+            .unwrap_or(Kind::Buffers)
+    }
+
+    fn with(mut self, kind: Kind, bytes: u64) -> MemoryNeeds {
+        let place = &mut self.0[kind as usize];
+        *place = place.saturating_add(bytes);
+        self
+    }
+
+    fn and(self, other: MemoryNeeds) -> MemoryNeeds {
+        Kind::ALL
+            .into_iter()
+            .fold(self, |sum, kind| sum.with(kind, other.0[kind as usize]))
+    }
+}
+
+impl fmt::Display for MemoryNeeds {
+    /// `6.1 GiB (work requests 5.2 GiB, QPs and CQs 0.9 GiB)`: largest first, kinds that matter.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let total = self.total();
+        let mut kinds: Vec<_> = Kind::ALL.map(|kind| (self.0[kind as usize], kind)).into();
+        kinds.sort_by_key(|(bytes, _)| std::cmp::Reverse(*bytes));
+        kinds.retain(|(bytes, _)| *bytes > total / 20);
+        let parts: Vec<_> = kinds
+            .iter()
+            .map(|(bytes, kind)| format!("{} {}", kind.name(), text(*bytes)))
+            .collect();
+        write!(f, "{} ({})", text(total), parts.join(", "))
+    }
+}
+
+/// Checks that an end can have what a run of `case` takes there, before anything of it is made, and that its ends can tell
+/// each other what it comes to.
+///
+/// # Errors
+/// Bad input: not enough memory, with the sum by kind; too much to tell.
+pub(crate) fn admit(case: &Case, side: Side, resources: &NodeResources) -> Result<(), RunFailure> {
+    check_posts(case)?;
+    let needs = MemoryNeeds::of(case, side, resources.device_kind());
+    MemoryOffer::of(resources).check(&described(case, side), &needs)
+}
+
+/// The case as a person is told of it.
+pub(crate) fn described(case: &Case, side: Side) -> String {
+    match side {
+        Side::Client => format!("the case {}", case.id),
+        Side::Server => format!("at the server the case {}", case.id),
+    }
+}
+
+fn of_traffic(case: &Case, side: Side, device: DeviceKind) -> MemoryNeeds {
+    let duties = Duties::of(case, side);
+    let geometry = Geometry::of(case);
+    let needs = Needs::of(case, &geometry, duties);
+    let qps = u64::from(case.qps);
+    let requests = Layout::requests(case, &geometry);
+    let regions = [
+        (duties.sends, case.op == Op::Read, requests),
+        (duties.receives, true, Layout::receives(case)),
+        (duties.offers_memory, case.op == Op::Write, requests),
+    ];
+    let buffers = regions
+        .iter()
+        .filter(|(wanted, written, _)| {
+            *wanted && (*written || case.verify || device == DeviceKind::System)
+        })
+        .map(|(.., layout)| layout.total_bytes() as u64)
+        .fold(0, u64::saturating_add);
+    let per = |wanted: bool, bytes: usize| if wanted { bytes as u64 } else { 0 };
+    let rings = per(duties.sends, Sender::memory_bytes(case))
+        + per(duties.receives, Receiver::memory_bytes(case));
+    let qp_bytes = of_qp(case, device, needs.capacity);
+    let cq_bytes = of_cq(device, needs.cq_entries);
+    let works = duties.sends || duties.receives;
+    let workers = if works {
+        effective_workers(case) as u64
+    } else {
+        0
+    };
+    // Each worker turns its recorders into histograms, one more than it has at a time.
+    let histograms = recorders(case) as u64 + workers;
+    let latencies = if case.latency && duties.sends {
+        histograms.saturating_mul(digits_for(recorders(case)).recorder_bytes() as u64)
+    } else {
+        0
+    };
+    MemoryNeeds::default()
+        .with(Kind::Buffers, buffers)
+        .with(Kind::WorkRequests, rings.saturating_mul(qps))
+        .with(Kind::DeviceQueues, qp_bytes.saturating_mul(qps))
+        .with(
+            Kind::DeviceQueues,
+            cq_bytes.saturating_mul(needs.cqs.into()),
+        )
+        .with(Kind::Latencies, latencies)
+        .with(
+            Kind::Workers,
+            workers * (THREAD_BYTES + qps * WORKER_BYTES_PER_QP as u64),
+        )
+}
+
+/// QPs that are set up and destroyed: a round has all of them at once.
+fn of_rounds(case: &Case, device: DeviceKind) -> MemoryNeeds {
+    let qp_bytes = of_qp(case, device, bench::CAPACITY);
+    MemoryNeeds::default().with(Kind::DeviceQueues, qp_bytes * u64::from(case.qps))
+}
+
+fn of_qp(case: &Case, device: DeviceKind, capacity: QpCapacity) -> u64 {
+    let QpCapacity {
+        send_wr,
+        recv_wr,
+        inline_bytes,
+    } = capacity;
+    let messages = 2 * size_of::<QpEndpoint>() as u64;
+    let connection = match case.connect {
+        ConnectMode::Tcp => 0,
+        ConnectMode::Cm => CM_ID_BYTES,
+    };
+    let queues = match device {
+        DeviceKind::Embedded => queue_pair_bytes(send_wr, recv_wr, inline_bytes),
+        DeviceKind::System => {
+            SYSTEM_QP_BYTES
+                + (SYSTEM_SEND_WR_BYTES + u64::from(inline_bytes)) * u64::from(send_wr)
+                + SYSTEM_RECV_WR_BYTES * u64::from(recv_wr)
+        }
+    };
+    QP_OBJECTS_BYTES + messages + connection + queues
+}
+
+fn of_cq(device: DeviceKind, entries: u32) -> u64 {
+    match device {
+        DeviceKind::Embedded => completion_queue_bytes(entries),
+        DeviceKind::System => SYSTEM_CQ_BYTES + SYSTEM_CQE_BYTES * u64::from(entries),
+    }
+}
+
+/// What the result keeps of each run of a case.
+fn result_bytes(case: &Case) -> u64 {
+    let directions = if case.bidirectional { 2 } else { 1 };
+    let histogram = if case.latency {
+        HISTOGRAM_TEXT_BYTES
+    } else {
+        0
+    };
+    let of_qps = match case.moving() {
+        Some(case) => u64::from(case.qps) * (size_of::<QpResult>() as u64 + histogram),
+        None => 0,
+    };
+    let samples = match case.stop {
+        Stop::DurationNs(ns) => (ns / timeline::INTERVAL_NS).min(timeline::MOST_SAMPLES as u64),
+        Stop::MessagesPerQp(_) => SAMPLES_OF_COUNTED,
+    };
+    directions * of_qps + samples * TIMELINE_SAMPLE_BYTES
+}

@@ -1,0 +1,19 @@
+//! One end of a run: its device, cores and memory, the verbs objects of a case, connecting them, a run in motion, and what
+//! its counts come to. It must not know which end asks for what, nor sweeps.
+
+pub mod connect_cm;
+pub mod cores;
+mod device_limits;
+pub mod fabric;
+pub mod lanes_by_cm;
+pub mod memory_needs;
+pub mod needs;
+pub mod outcome;
+pub mod perftest_launch;
+pub mod port_path;
+pub mod resources;
+pub mod running_node;
+pub mod setup;
+mod sleepers;
+mod stall;
+mod window;

@@ -1,0 +1,332 @@
+//! From what the workers counted to what a result says.
+
+use crate::datapath::{Trouble, WindowProgress, WorkerReport};
+use crate::metrics::clock::Clock;
+use crate::metrics::counters::{EMBEDDED_DRIVER, Growth, Meaning};
+use crate::metrics::drift::drift;
+use crate::metrics::fairness::shares;
+use crate::metrics::histogram::Recorder;
+use crate::metrics::limits::{protocol_efficiency, share_of_limit};
+use crate::metrics::timeline;
+use crate::plan::{Case, Stop, Warmup};
+use report::results::model::{
+    Bandwidth, CaseConfig, ConnectStep, Device, Direction, Doubt, DoubtKind, Fairness, Latency,
+    Limits, PathEvent, PathEventKind, QpResult, Receiver, Run, Timeline, Totals, Window,
+    WorkerResult,
+};
+use report::results::rates::gbit_per_s;
+use verbs::{LinkLayer, Port};
+
+use crate::node::fabric::Fabric;
+use crate::node::running_node::Finished;
+use crate::node::window::Windows;
+use crate::protocol::end_report::{DeviceCounters, EndReport, shorten};
+
+impl EndReport {
+    /// The report of an end that measured set-up, of which no traffic is to be told.
+    pub fn of_setup(port: &Port, setup_steps: Vec<ConnectStep>) -> EndReport {
+        EndReport {
+            device: device(port),
+            direction: None,
+            receiver: None,
+            received_in_all: Vec::new(),
+            counters: None,
+            setup_steps,
+        }
+    }
+
+    /// The report of a finished end.
+    pub fn of(case: &Case, finished: &Finished, clock: &Clock) -> EndReport {
+        let duties = finished.fabric.duties();
+        let direction = duties.sends.then(|| {
+            let mut direction = direction(case, finished, clock);
+            shorten(&mut direction.qps);
+            direction
+        });
+        EndReport {
+            device: device(finished.fabric.port()),
+            direction,
+            counters: None,
+            setup_steps: Vec::new(),
+            receiver: duties.receives.then(|| receiver(case, finished, clock)),
+            received_in_all: per_qp(finished, |worker, qp| {
+                worker.qps.get(qp).map_or(0, |qp| qp.received_in_all)
+            }),
+        }
+    }
+}
+
+impl EndReport {
+    /// The workers of each direction that it has some of.
+    pub fn workers_mut(&mut self) -> impl Iterator<Item = &mut [WorkerResult]> {
+        let sent = self.direction.as_mut().map(|it| &mut it.workers[..]);
+        let received = self.receiver.as_mut().map(|it| &mut it.workers[..]);
+        sent.into_iter().chain(received)
+    }
+}
+
+impl DeviceCounters {
+    /// As the growth says that was seen at the end `end`.
+    pub fn of(growth: &Growth, end: &str) -> DeviceCounters {
+        let events = growth
+            .by_meaning()
+            .into_iter()
+            .map(|(meaning, (count, counters))| PathEvent {
+                end: end.to_owned(),
+                kind: path_event(meaning),
+                count,
+                counters,
+            });
+        DeviceCounters {
+            grown: growth.told(),
+            events: events.collect(),
+        }
+    }
+}
+
+fn path_event(meaning: Meaning) -> PathEventKind {
+    match meaning {
+        Meaning::SequenceGap => PathEventKind::SequenceGap,
+        Meaning::SequenceNak => PathEventKind::SequenceNak,
+        Meaning::AckTimeout => PathEventKind::AckTimeout,
+        Meaning::Resent => PathEventKind::Resent,
+        Meaning::GaveUp => PathEventKind::GaveUp,
+        Meaning::ReceiverNotReady => PathEventKind::ReceiverNotReady,
+        Meaning::BadPacket => PathEventKind::BadPacket,
+        Meaning::Dropped => PathEventKind::Dropped,
+        Meaning::Congestion => PathEventKind::Congestion,
+    }
+}
+
+/// Tells how throughput went over the closed window of `run.forward`: nothing when it was too short for a sample.
+pub fn tell_timeline(
+    case: &Case,
+    mut sampled: timeline::Timeline,
+    window: WindowProgress,
+    run: &mut Run,
+) {
+    sampled.finish(window.elapsed_ns, window.completed);
+    if sampled.samples().is_empty() {
+        return;
+    }
+    let drift = drift(sampled.samples()).map(|drift| Doubt {
+        kind: DoubtKind::Drift,
+        message: drift.to_string(),
+    });
+    run.forward.window.doubts.extend(drift);
+    let bits = f64::from(case.size_bytes) * 8.0;
+    let gbit_per_s = sampled.rates_per_s().map(|rate| rate * bits / 1e9);
+    let interval_seconds = sampled.interval_ns() as f64 / 1e9;
+    run.forward.bandwidth_gbit_per_s = Bandwidth::of_intervals(interval_seconds, gbit_per_s);
+    let samples = sampled.samples().iter();
+    run.timeline = Some(Timeline {
+        interval_seconds,
+        // Microseconds say enough of intervals of 10 ms, in half the digits.
+        at_seconds: samples
+            .clone()
+            .map(|sample| (sample.at_ns / 1000) as f64 / 1e6)
+            .collect(),
+        messages: samples.map(|sample| sample.messages).collect(),
+        longest_stall_seconds: Some(sampled.longest_stall_ns() as f64 / 1e9),
+    });
+}
+
+/// What one end sent, wrote or read in its window.
+pub fn direction(case: &Case, finished: &Finished, clock: &Clock) -> Direction {
+    let windows = Windows::of(case, finished, clock);
+    let completed =
+        |worker: &WorkerReport, qp: usize| worker.qps.get(qp).map_or(0, |report| report.completed);
+    let messages = per_qp(finished, completed);
+    let of_workers = |worker: &WorkerReport| worker.qps.iter().map(|qp| qp.completed).sum();
+    let seconds = windows.seconds_for(finished.workers.iter().map(of_workers));
+    let size = u64::from(case.size_bytes);
+    let errors = finished.troubles().map(Trouble::errors).sum();
+    let sum: u64 = messages.iter().sum();
+    let totals = Totals::in_window(sum, sum * size, errors, seconds);
+    let recorders = |qp: usize| {
+        finished
+            .workers
+            .iter()
+            .filter_map(move |worker| worker.qps.get(qp)?.latency.as_ref())
+    };
+    let qps = messages
+        .iter()
+        .zip(&finished.qpns)
+        .enumerate()
+        .map(|(index, (&messages, &qpn))| QpResult {
+            index: index as u32,
+            qpn,
+            messages,
+            bytes: messages * size,
+            gbit_per_s: gbit_per_s(
+                messages * size,
+                windows.seconds_for(finished.workers.iter().map(|it| completed(it, index))),
+            ),
+            latency_ns: Recorder::merged(recorders(index))
+                .as_ref()
+                .and_then(latency),
+        })
+        .collect();
+    let all = Recorder::merged((0..messages.len()).flat_map(recorders));
+    Direction {
+        limits: limits(case, &finished.fabric, totals.gbit_per_s),
+        totals,
+        latency_ns: all.as_ref().and_then(latency),
+        bandwidth_gbit_per_s: None,
+        fairness: shares(&messages).map(|shares| Fairness {
+            jain: shares.jain,
+            min_share: shares.min_share,
+            max_share: shares.max_share,
+        }),
+        qps,
+        workers: finished
+            .workers
+            .iter()
+            .map(|worker| worker_result(worker, &windows, of_workers(worker)))
+            .collect(),
+        window: Window {
+            seconds,
+            doubts: windows.into_doubts(),
+            ..Window::default()
+        },
+    }
+}
+
+/// What one end received in its window.
+fn receiver(case: &Case, finished: &Finished, clock: &Clock) -> Receiver {
+    let windows = Windows::of(case, finished, clock);
+    let workers: Vec<WorkerResult> = finished
+        .workers
+        .iter()
+        .map(|worker| {
+            let received = worker.qps.iter().map(|qp| qp.received).sum();
+            worker_result(worker, &windows, received)
+        })
+        .collect();
+    let messages: u64 = workers.iter().map(|worker| worker.messages).sum();
+    Receiver {
+        messages,
+        bytes: messages * u64::from(case.size_bytes),
+        window_seconds: matches!(case.stop, Stop::DurationNs(_))
+            .then(|| windows.seconds_for(workers.iter().map(|worker| worker.messages)))
+            .filter(|&seconds| seconds > 0.0),
+        workers,
+    }
+}
+
+/// A figure of each QP, summed over the workers.
+pub fn per_qp(finished: &Finished, figure: impl Fn(&WorkerReport, usize) -> u64) -> Vec<u64> {
+    (0..finished.qpns.len())
+        .map(|qp| {
+            finished
+                .workers
+                .iter()
+                .map(|worker| figure(worker, qp))
+                .sum()
+        })
+        .collect()
+}
+
+pub(crate) fn latency(recorder: &Recorder) -> Option<Latency> {
+    Latency::from_histogram(recorder.histogram(), recorder.overflows())
+}
+
+fn worker_result(worker: &WorkerReport, windows: &Windows, messages: u64) -> WorkerResult {
+    WorkerResult {
+        window_seconds: windows.of_worker(worker.index),
+        core: worker.core.map(|core| core as u32),
+        core_shared_with: None,
+        messages,
+        cpu_seconds: worker.window_raw.map(|_| worker.cpu_seconds),
+        polls: worker.polls,
+        empty_polls: worker.empty_polls,
+    }
+}
+
+fn limits(case: &Case, fabric: &Fabric, gbit_per_s: Option<f64>) -> Option<Limits> {
+    let link_gbit_per_s = fabric.port().info.link_gbit_per_s()?;
+    let size = u64::from(case.size_bytes);
+    let efficiency = protocol_efficiency(case.op, size, fabric.path_mtu_bytes(), fabric.wire());
+    Some(Limits {
+        link_gbit_per_s,
+        protocol_efficiency: efficiency,
+        share_of_limit: gbit_per_s
+            .and_then(|rate| share_of_limit(rate, link_gbit_per_s, efficiency)),
+    })
+}
+
+/// Facts of the device and port in use: what the kernel tells, corrected by what verbs does.
+pub fn device(port: &Port) -> Device {
+    let name = port.context.name();
+    let read =
+        crate::machine::device::read(name, port.info.port, port.gid.map(|gid| gid.index.into()));
+    let link_layer = match port.info.link_layer {
+        LinkLayer::Ethernet => "Ethernet",
+        LinkLayer::Infiniband => "InfiniBand",
+    };
+    let embedded = port.embedded.as_ref();
+    let firmware = Some(port.limits.firmware.clone()).filter(|text| !text.is_empty());
+    Device {
+        library: port.context.library().name.to_owned(),
+        software: embedded.is_some() || read.software,
+        driver: embedded.map(|_| EMBEDDED_DRIVER.to_owned()).or(read.driver),
+        faults: embedded.and_then(|embedded| Some(embedded.faults?.to_string())),
+        firmware: firmware.or(read.firmware),
+        link_layer: Some(link_layer.to_owned()),
+        state: Some(port.info.state.to_owned()),
+        link_gbit_per_s: port.info.link_gbit_per_s(),
+        speed_gbit_per_s_per_lane: port.info.lane_gbit_per_s,
+        width_lanes: port.info.lanes,
+        active_mtu_bytes: Some(port.info.active_mtu_bytes),
+        max_mtu_bytes: Some(port.info.max_mtu_bytes),
+        gid: port.gid.map(|entry| entry.gid.to_string()),
+        gid_type: port.gid.map(|entry| entry.gid_type.name().to_owned()),
+        ..read
+    }
+}
+
+/// The settings of a case as a result file has them.
+pub fn config(case: &Case, device: &str) -> CaseConfig {
+    let seconds = |ns: u64| ns as f64 * 1e-9;
+    let (warmup, limit) = match case.warmup {
+        Warmup::AutoCapNs(ns) => ("auto", ns),
+        Warmup::FixedNs(ns) => ("fixed", ns),
+    };
+    let (duration_seconds, iterations_per_qp) = match case.stop {
+        Stop::DurationNs(ns) => (Some(seconds(ns)), None),
+        Stop::MessagesPerQp(messages) => (None, Some(messages)),
+    };
+    CaseConfig {
+        op: case.workload().name().to_owned(),
+        qps: case.qps,
+        cq: case.cq.name().to_owned(),
+        size: case.size_bytes.into(),
+        tx_depth: case.tx_depth,
+        rx_depth: case.rx_depth,
+        signal_every: case.signal_every,
+        post_list: case.post_list,
+        inline: case.inline_bytes,
+        workers: case.workers,
+        mtu: None,
+        bidirectional: case.bidirectional,
+        device: Some(device.to_owned()),
+        peer_device: None,
+        verify: case.verify,
+        duration_seconds,
+        iterations_per_qp,
+        warmup: warmup.to_owned(),
+        warmup_limit_seconds: Some(seconds(limit)),
+        cq_depth: case.cq_depth,
+        timeout: case.transport.timeout,
+        retry_cnt: case.transport.retry_cnt,
+        rnr_retry: case.transport.rnr_retry,
+        min_rnr_timer: case.transport.min_rnr_timer,
+        max_rd_atomic: case.transport.max_rd_atomic,
+        service_level: case.transport.service_level,
+        traffic_class: case.transport.traffic_class,
+        hop_limit: case.transport.hop_limit,
+        poll: case.poll.name().to_owned(),
+        connect: case.connect.name().to_owned(),
+        traffic_qps: case.setup.map(|setup| setup.traffic_qps),
+    }
+}

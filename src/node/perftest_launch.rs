@@ -1,0 +1,179 @@
+//! Where and how an end runs perftest: device, cores and library as its resources have them, so that both programs
+//! have the same.
+
+use std::ffi::OsString;
+use std::sync::Arc;
+
+use crate::machine::core_locks::HeldCore;
+use crate::perftest::{
+    Job, Launch, LibraryError, MissingProgram, Place, Program, arguments, find_library,
+};
+use crate::plan::Case;
+use verbs::LinkLayer;
+
+use crate::node::needs::effective_workers;
+use crate::node::resources::NodeResources;
+use crate::protocol::failure::RunFailure;
+
+/// By which programs on the embedded device learn what is to go wrong.
+const FAULTS_VARIABLE: &str = "SOFTROCE_FAULTS";
+
+/// An end's part of every command line and environment of perftest's.
+#[derive(Clone, Debug)]
+pub(crate) struct PerftestLaunch {
+    device: String,
+    ib_port: u8,
+    gid_index: Option<u8>,
+    environment: Vec<(&'static str, Option<OsString>)>,
+    cores: Vec<Arc<HeldCore>>,
+    /// The device is the embedded one, whose address one process only can have: it must be closed while perftest
+    /// runs. Its threads are then not in perftest's way either.
+    pub(crate) embedded: bool,
+}
+
+impl PerftestLaunch {
+    /// What an end launches for a case.
+    ///
+    /// # Errors
+    /// No library for perftest on the embedded device.
+    pub(crate) fn of(
+        resources: &NodeResources,
+        case: &Case,
+    ) -> Result<PerftestLaunch, LibraryError> {
+        let port = resources.port();
+        let embedded = port.embedded.as_ref();
+        let environment = match embedded {
+            Some(embedded) => vec![
+                ("LD_PRELOAD", Some(preload()?)),
+                (
+                    FAULTS_VARIABLE,
+                    embedded.faults.map(|faults| faults.to_string().into()),
+                ),
+            ],
+            None => Vec::new(),
+        };
+        let has_gid = port.info.link_layer == LinkLayer::Ethernet || port.wants_grh;
+        Ok(PerftestLaunch {
+            device: port.context.name().to_owned(),
+            ib_port: port.info.port,
+            gid_index: port.gid.filter(|_| has_gid).map(|entry| entry.index),
+            environment,
+            cores: cores(resources, case),
+            embedded: embedded.is_some(),
+        })
+    }
+
+    /// The arguments for a job, but where the ends meet.
+    pub(crate) fn arguments(&self, job: &Job) -> Vec<String> {
+        let place = Place {
+            device: self.device.clone(),
+            ib_port: self.ib_port,
+            gid_index: self.gid_index,
+        };
+        arguments(job, &place)
+    }
+
+    /// What to start for a job; the client is given the server's address.
+    ///
+    /// # Errors
+    /// The program is not installed.
+    pub(crate) fn launch(
+        &self,
+        job: &Job,
+        tcp_port: u16,
+        server: Option<&str>,
+    ) -> Result<Launch, MissingProgram> {
+        let port = ["-p".to_owned(), tcp_port.to_string()];
+        let arguments = port
+            .into_iter()
+            .chain(self.arguments(job))
+            .chain(server.map(str::to_owned))
+            .collect();
+        Ok(Launch {
+            path: job.program.find()?,
+            arguments,
+            environment: self.environment.clone(),
+            cores: self.cores.iter().map(|held| held.core()).collect(),
+        })
+    }
+}
+
+/// Those of rocebench's workers at this end, which no other end of this host has. The embedded device's engine is a
+/// thread of perftest's process, which must not share one core with a loop that never yields: it gets another.
+fn cores(resources: &NodeResources, case: &Case) -> Vec<Arc<HeldCore>> {
+    let engines = usize::from(resources.port().embedded.is_some());
+    resources.cores().hold(effective_workers(case) + engines)
+}
+
+fn preload() -> Result<OsString, LibraryError> {
+    let mut value = find_library()?.into_os_string();
+    if let Some(others) = std::env::var_os("LD_PRELOAD").filter(|others| !others.is_empty()) {
+        value.push(":");
+        value.push(others);
+    }
+    Ok(value)
+}
+
+/// Whether this end can run these programs, and which version the first of them tells.
+///
+/// # Errors
+/// What is missing, and which package has it.
+pub(crate) fn equipped(
+    resources: &NodeResources,
+    programs: &[Program],
+) -> Result<Option<String>, RunFailure> {
+    let missing = |message: String, hint: String| RunFailure::refused(message, hint);
+    let files = programs
+        .iter()
+        .map(|program| program.find())
+        .collect::<Result<Vec<_>, _>>()
+        .map_err(|error| missing(error.to_string(), error.hint()))?;
+    if resources.port().embedded.is_some() {
+        find_library().map_err(|error| missing(error.to_string(), error.hint()))?;
+    }
+    Ok(files.first().and_then(|file| Program::version(file)))
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::machine::core_locks::CoreLocks;
+    use crate::plan::{Sweep, SweepSpec};
+    use verbs::{PortRequest, VerbsLibrary};
+
+    use super::*;
+    use crate::node::resources::NodeOptions;
+
+    #[test]
+    fn perftest_has_the_cores_of_the_workers_at_its_end_and_no_others() {
+        let folder = tempfile::tempdir().unwrap();
+        let resources = || {
+            let options = NodeOptions {
+                library: VerbsLibrary::system(),
+                request: PortRequest {
+                    device: Some("soft0".into()),
+                    ..PortRequest::default()
+                },
+                cores: Some(vec![2, 3, 4, 5]),
+                core_locks: CoreLocks::within(folder.path().to_owned()),
+                memory_limit: None,
+            };
+            NodeResources::open(options, None).unwrap()
+        };
+        let case = Sweep::new(&SweepSpec::default()).unwrap().cases.remove(0);
+        let (client, server) = (resources(), resources());
+        let workers = [client.cores_for(&case), server.cores_for(&case)];
+        assert_eq!(workers, [[Some(2)], [Some(3)]]);
+        let numbers =
+            |held: &[Arc<HeldCore>]| -> Vec<_> { held.iter().map(|held| held.core()).collect() };
+        let held = [cores(&client, &case), cores(&server, &case)];
+        assert_eq!([numbers(&held[0]), numbers(&held[1])], [[2, 4], [3, 5]]);
+        // While perftest runs the embedded device is closed, and the cores are still its own.
+        drop((client, server));
+        let other = resources().cores_for(&case);
+        assert_eq!(other, [Some(2)]);
+        assert!(
+            held.iter().flatten().all(|held| held.others() == 0),
+            "it left"
+        );
+    }
+}

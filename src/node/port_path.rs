@@ -1,0 +1,132 @@
+//! What a port tells its peer of itself, and what follows for the QPs of two ports: MTU, path and reliability.
+//! It must not know what the QPs are for.
+
+use crate::plan::Case;
+use verbs::{Gid, LinkLayer, Path, Port, Reliability, RemoteQp, VerbsError};
+
+use crate::protocol::endpoints::{self, Endpoints, QpEndpoint, gid_text};
+use crate::protocol::failure::RunFailure;
+
+/// The connection array of a port's QPs.
+pub(crate) fn endpoints(port: &Port, qps: Vec<QpEndpoint>) -> Endpoints {
+    Endpoints {
+        mtu_bytes: port.info.active_mtu_bytes,
+        max_rd_atomic: port.limits.max_responder_reads.max(1),
+        lid: port.info.lid,
+        gid: gid_text(port.gid.map_or([0; 16], |entry| entry.gid.0)),
+        link_layer: port.info.link_layer.into(),
+        qps,
+    }
+}
+
+/// What two ports agree on for a case.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Agreed {
+    /// How packets leave.
+    pub(crate) path: Path,
+    /// How losses are treated, and how many READs are in flight.
+    pub(crate) reliability: Reliability,
+    /// MTU of the path.
+    pub(crate) path_mtu_bytes: u32,
+    lid: u16,
+    gid: Gid,
+}
+
+impl Agreed {
+    /// Of this end's `port` and the one that `peer` told of.
+    ///
+    /// # Errors
+    /// Ports that do not fit each other, or cannot do what the case asks for.
+    pub(crate) fn between(port: &Port, case: &Case, peer: &Endpoints) -> Result<Self, RunFailure> {
+        if endpoints::LinkLayer::from(port.info.link_layer) != peer.link_layer {
+            return Err(RunFailure::new(
+                "one end has a RoCE port and the other an InfiniBand port",
+                Some("choose ports of one kind with --device and --ib-port on both ends".into()),
+            ));
+        }
+        let path_mtu_bytes = path_mtu(case, port.info.active_mtu_bytes, peer.mtu_bytes)?;
+        let path = Path {
+            port: port.info.port,
+            link_layer: port.info.link_layer,
+            gid_index: match port.info.link_layer {
+                LinkLayer::Ethernet => port.gid.map(|entry| entry.index),
+                LinkLayer::Infiniband if port.wants_grh => port.gid.map(|entry| entry.index),
+                LinkLayer::Infiniband => None,
+            },
+            service_level: case.transport.service_level,
+            traffic_class: case.transport.traffic_class,
+            hop_limit: case.transport.hop_limit,
+            mtu_code: Path::mtu_code(path_mtu_bytes),
+        };
+        Ok(Agreed {
+            path,
+            reliability: reliability(port, case, peer)?,
+            path_mtu_bytes,
+            lid: peer.lid,
+            gid: Gid(peer.gid_bytes()?),
+        })
+    }
+
+    /// The peer's GID.
+    pub(crate) fn gid(&self) -> Gid {
+        self.gid
+    }
+
+    /// One of the peer's QPs, as `ibv_modify_qp` needs it.
+    pub(crate) fn remote(&self, peer: &QpEndpoint) -> RemoteQp {
+        RemoteQp {
+            qpn: peer.qpn,
+            psn: peer.psn,
+            lid: self.lid,
+            gid: self.gid,
+        }
+    }
+}
+
+fn reliability(port: &Port, case: &Case, peer: &Endpoints) -> Result<Reliability, VerbsError> {
+    let transport = case.transport;
+    let limit = port
+        .limits
+        .max_initiator_reads
+        .min(peer.max_rd_atomic)
+        .max(1);
+    let initiator_reads = match transport.max_rd_atomic {
+        Some(wanted) if wanted > limit => {
+            return Err(VerbsError::DeviceLimit {
+                device: port.context.name().to_owned(),
+                what: "READs outstanding on one QP, its peer's limit considered",
+                limit: limit.into(),
+                needed: wanted.into(),
+                flags: "--max-rd-atomic",
+            });
+        }
+        Some(wanted) => wanted,
+        None => limit,
+    };
+    Ok(Reliability {
+        timeout: transport.timeout,
+        retry_cnt: transport.retry_cnt,
+        rnr_retry: transport.rnr_retry,
+        min_rnr_timer: transport.min_rnr_timer,
+        initiator_reads,
+        responder_reads: port.limits.max_responder_reads.max(1),
+    })
+}
+
+/// The smaller of both ports' MTU, or the one asked for, which may not be larger.
+fn path_mtu(case: &Case, ours: u32, peers: u32) -> Result<u32, RunFailure> {
+    let most = ours.min(peers);
+    match case.mtu.map(|mtu| mtu.bytes()) {
+        None => Ok(most),
+        Some(wanted) if wanted <= most => Ok(wanted),
+        Some(wanted) => {
+            let hint = "lower --mtu, or raise the network interface's MTU (4200 carries an RDMA MTU of 4096)";
+            Err(RunFailure::refused(
+                format!(
+                    "an MTU of {wanted} is more than the ports have: {ours} here, {peers} at the peer"
+                ),
+                hint,
+            ))
+        }
+    }
+}

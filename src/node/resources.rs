@@ -1,0 +1,220 @@
+//! What an end keeps from run to run: its verbs library, which port it wants, its cores and its clock.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use crate::machine::core_locks::CoreLocks;
+use crate::machine::cpu::{self, CoreError};
+use crate::metrics::clock::Clock;
+use crate::metrics::counters::{CounterWatch, Reading};
+use crate::plan::Case;
+pub use verbs::{Faults, PortRequest, Route};
+use verbs::{Port, VerbsError, VerbsLibrary, select_or_embedded};
+
+use crate::protocol::failure::RunFailure;
+
+use crate::node::cores::Cores;
+use crate::node::memory_needs::DeviceKind;
+use crate::node::needs::effective_workers;
+
+/// How an end is set up.
+#[derive(Clone, Debug)]
+pub struct NodeOptions {
+    /// The verbs library; where it has no device, the embedded one is taken.
+    pub library: &'static VerbsLibrary,
+    /// Device, port and GID that were asked for.
+    pub request: PortRequest,
+    /// Cores that were asked for.
+    pub cores: Option<Vec<usize>>,
+    /// Where workers on this host see each other's cores.
+    pub core_locks: CoreLocks,
+    /// Most memory that a run may take at this end, in bytes; in any case no more than there is.
+    pub memory_limit: Option<u64>,
+}
+
+impl NodeOptions {
+    /// An end on rdma-core's libibverbs, with cores of its own.
+    pub fn system(request: PortRequest, cores: Option<Vec<usize>>) -> Self {
+        NodeOptions {
+            library: VerbsLibrary::system(),
+            request,
+            cores,
+            core_locks: CoreLocks::of_host(),
+            memory_limit: None,
+        }
+    }
+
+    /// The other end's in the same process. Faults stay at this end, as they do with another process, unless
+    /// both ends share one device: there its first opening decides, and either may be first.
+    pub(crate) fn of_the_other_end(&self) -> Self {
+        let mut other = self.clone();
+        if other
+            .request
+            .device
+            .as_deref()
+            .is_none_or(|name| name == FREE_ADDRESSES)
+        {
+            other.request.faults = None;
+        }
+        other
+    }
+}
+
+/// The embedded device that takes another address at each opening.
+const FREE_ADDRESSES: &str = "soft0";
+
+/// What figures of the embedded device are good for.
+const EMBEDDED: &str = "figures show the harness, the protocol and this machine's CPUs, and nothing about a network adapter";
+
+/// An end with its port open.
+pub struct NodeResources {
+    port: Port,
+    numa_node: Option<u32>,
+    driver: Option<String>,
+    cores: Cores,
+    memory_limit: Option<u64>,
+    clock: Clock,
+}
+
+impl NodeResources {
+    /// Opens the port for a session whose control connection runs along `route`.
+    ///
+    /// # Errors
+    /// No port or no cores as asked for.
+    pub fn open(
+        options: NodeOptions,
+        route: Option<Route>,
+    ) -> Result<NodeResources, ResourcesError> {
+        let port = select_or_embedded(options.library, &options.request, route)?;
+        let kernel = crate::machine::device::read(port.context.name(), port.info.port, None);
+        let numa_node = kernel.numa_node;
+        let cores = match (options.cores, numa_node) {
+            (Some(cores), _) => cores,
+            (None, Some(node)) => match cpu::allowed_cores_of_node(node) {
+                Ok(cores) if !cores.is_empty() => cores,
+                _ => cpu::allowed_cores()?,
+            },
+            (None, None) => cpu::allowed_cores()?,
+        };
+        Ok(NodeResources {
+            port,
+            numa_node,
+            driver: kernel.driver,
+            cores: Cores::new(cores, options.core_locks),
+            memory_limit: options.memory_limit,
+            clock: Clock::new(),
+        })
+    }
+
+    /// The port.
+    pub fn port(&self) -> &Port {
+        &self.port
+    }
+
+    /// Whose queues its QPs have.
+    pub fn device_kind(&self) -> DeviceKind {
+        match self.port.embedded {
+            Some(_) => DeviceKind::Embedded,
+            None => DeviceKind::System,
+        }
+    }
+
+    /// Most memory that a run may take here, in bytes.
+    pub fn memory_limit(&self) -> Option<u64> {
+        self.memory_limit
+    }
+
+    /// What a person should know about the device; `None` for one of the system's.
+    pub fn remark(&self) -> Option<String> {
+        let embedded = self.port.embedded.as_ref()?;
+        let name = self.port.context.name();
+        let mut text = match &embedded.because {
+            Some(because) => {
+                format!("{because}: taking {name}, the embedded software device; {EMBEDDED}")
+            }
+            None => format!("{name} is the embedded software device: {EMBEDDED}"),
+        };
+        if let Some(faults) = embedded.faults {
+            text += &format!("; on purpose at this end: {faults}");
+        }
+        Some(text)
+    }
+
+    /// NUMA node of the device.
+    pub fn numa_node(&self) -> Option<u32> {
+        self.numa_node
+    }
+
+    /// The clock of all its runs.
+    pub fn clock(&self) -> &Clock {
+        &self.clock
+    }
+
+    /// Watches the counters of the port grow from now on; `None` when it has none.
+    pub fn watch_counters(&self) -> Option<CounterWatch> {
+        let (context, port) = (Arc::clone(&self.port.context), self.port.info.port);
+        let driver = self.driver.clone();
+        CounterWatch::start(move || match context.counters() {
+            Some(own) => Some(Reading::of_embedded(own)),
+            None => Reading::of_kernel(Path::new("/sys"), driver.as_deref(), context.name(), port),
+        })
+    }
+
+    /// The cores that were asked for, or else those of the device's NUMA node.
+    pub fn allowed_cores(&self) -> &[usize] {
+        self.cores.allowed()
+    }
+
+    /// Which of them this end's workers have.
+    pub(crate) fn cores(&self) -> &Cores {
+        &self.cores
+    }
+
+    /// The core of each worker of a case, held against all other workers on this host from now on; `None` where there
+    /// are none to choose from.
+    pub fn cores_for(&self, case: &Case) -> Vec<Option<usize>> {
+        let workers = effective_workers(case);
+        let held = self.cores.hold(workers);
+        (0..workers)
+            .map(|index| held.get(index).map(|held| held.core()))
+            .collect()
+    }
+}
+
+/// Why an end's resources cannot be opened.
+#[derive(Debug, thiserror::Error)]
+pub enum ResourcesError {
+    /// No port.
+    #[error(transparent)]
+    Verbs(#[from] VerbsError),
+    /// No cores.
+    #[error(transparent)]
+    Cores(#[from] CoreError),
+}
+
+impl ResourcesError {
+    /// What to do next.
+    pub fn hint(&self) -> Option<String> {
+        match self {
+            ResourcesError::Verbs(error) => error.hint(),
+            ResourcesError::Cores(_) => None,
+        }
+    }
+
+    /// Whether the request is at fault.
+    pub fn is_bad_input(&self) -> bool {
+        match self {
+            ResourcesError::Verbs(error) => error.is_bad_input(),
+            ResourcesError::Cores(_) => true,
+        }
+    }
+}
+
+impl From<ResourcesError> for RunFailure {
+    fn from(error: ResourcesError) -> Self {
+        RunFailure {
+            bad_input: error.is_bad_input(),
+            ..RunFailure::new(error.to_string(), error.hint())
+        }
+    }
+}

@@ -1,0 +1,407 @@
+//! One end of a run in motion: connected QPs, workers on them, and what watches over both.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use crate::datapath::{
+    Counts, Edges, Geometry, Lane, Mismatch, Phase, Shared, Trouble, WindowProgress, WorkerPool,
+    WorkerReport,
+};
+use crate::metrics::clock::Clock;
+use crate::metrics::histogram::digits_for;
+use crate::plan::{Case, Stop};
+use verbs::{AsyncEvent, AsyncEvents};
+
+use crate::node::fabric::Fabric;
+use crate::node::needs::recorders;
+use crate::node::stall::{Motion, stall_limit};
+use crate::protocol::error::LinkError;
+use crate::protocol::failure::{RunFailure, VERIFY_HINT};
+use crate::protocol::link::Link;
+use crate::protocol::message::{Drained, Message};
+use crate::protocol::posts::Posts;
+
+/// How often a waiting end looks around.
+pub const TICK: Duration = Duration::from_millis(10);
+
+/// From the agreement on a window to its start: time for all workers to learn of it.
+const WINDOW_LEAD: Duration = Duration::from_millis(20);
+
+/// How much longer a waiting end waits than the peer, which can tell why.
+const AFTER_THE_PEER: Duration = Duration::from_secs(30);
+
+/// How long flushed completions are collected after a failure.
+const FLUSH_LIMIT: Duration = Duration::from_millis(200);
+
+/// A running end.
+pub struct RunningNode {
+    fabric: Fabric,
+    shared: Arc<Shared>,
+    pool: Option<WorkerPool>,
+    events: Option<AsyncEvents>,
+}
+
+/// An end that has come to rest.
+pub struct Finished {
+    /// Its objects, still there.
+    pub fabric: Fabric,
+    /// What its workers measured; none where it only offered memory.
+    pub workers: Vec<WorkerReport>,
+    /// The QPs' numbers.
+    pub qpns: Vec<u32>,
+    /// When the window was to open and to close.
+    pub edges: Edges,
+    /// How far the workers' windows came.
+    pub window: WindowProgress,
+}
+
+impl RunningNode {
+    /// Starts the workers, which receive but do not send yet. `cores` has one entry a worker.
+    ///
+    /// # Errors
+    /// No thread or no such core.
+    pub fn start(
+        fabric: Fabric,
+        lanes: Vec<Lane>,
+        case: &Case,
+        clock: &Clock,
+        cores: &[Option<usize>],
+    ) -> Result<RunningNode, RunFailure> {
+        let duties = fabric.duties();
+        let cores = if duties.sends || duties.receives {
+            cores
+        } else {
+            &[]
+        };
+        let shared = Arc::new(Shared::new(
+            case.clone(),
+            lanes,
+            clock.clone(),
+            digits_for(recorders(case)),
+            cores.len(),
+        ));
+        let pool = match cores {
+            [] => None,
+            cores => Some(WorkerPool::start(&shared, fabric.worker_specs(cores))?),
+        };
+        Ok(RunningNode {
+            events: AsyncEvents::new(&fabric.port().context).ok(),
+            fabric,
+            shared,
+            pool,
+        })
+    }
+
+    /// The objects.
+    pub fn fabric(&self) -> &Fabric {
+        &self.fabric
+    }
+
+    /// Tells the workers what to do; a counted measurement gets its budget with it.
+    pub fn set_phase(&self, phase: Phase) {
+        let case = self.shared.case();
+        if let (Phase::Measure, Stop::MessagesPerQp(messages)) = (phase, case.stop) {
+            let geometry = Geometry::of(case);
+            for sender in self
+                .shared
+                .lanes()
+                .iter()
+                .filter_map(|lane| lane.sender.as_ref())
+            {
+                sender.set_budget(&geometry, messages);
+            }
+        }
+        self.shared.set_phase(phase);
+    }
+
+    /// Begins the measurement: returns when all workers know its window. That of a run by time opens
+    /// 20 ms from now, queues filled before.
+    ///
+    /// # Errors
+    /// As [`RunningNode::wait`].
+    pub fn start_window(&self, link: &Link, stop: &AtomicBool) -> Result<(), Broken> {
+        if let Stop::DurationNs(length_ns) = self.shared.case().stop {
+            if self.fabric.duties().sends && !self.all_entered(Phase::Warmup) {
+                self.set_phase(Phase::Warmup);
+                self.wait(link, stop, |_| self.all_entered(Phase::Warmup))?;
+            }
+            let clock = self.shared.clock();
+            let opens_raw = clock.raw_after(clock.raw(), WINDOW_LEAD.as_nanos() as u64);
+            self.shared.set_edges(Edges {
+                opens_raw,
+                closes_raw: clock.raw_after(opens_raw, length_ns),
+            });
+        }
+        self.set_phase(Phase::Measure);
+        self.wait(link, stop, |_| self.all_entered(Phase::Measure))
+    }
+
+    /// How far the workers' windows have come.
+    pub fn window(&self) -> WindowProgress {
+        self.shared.window()
+    }
+
+    /// Whether all workers have taken up `phase`.
+    pub fn all_entered(&self, phase: Phase) -> bool {
+        self.shared.all_entered(phase)
+    }
+
+    /// Whether the send queues have run empty, once draining.
+    pub fn at_rest(&self) -> bool {
+        self.shared.at_rest()
+    }
+
+    /// What the workers have counted.
+    pub fn counts(&self) -> Counts {
+        self.shared.counts()
+    }
+
+    /// Bytes that the device has sent and received, where it tells at once.
+    fn device_bytes(&self) -> Option<u64> {
+        let counters = self.fabric.port().context.counters()?;
+        let moved = |name: &str| name == "bytes_sent" || name == "bytes_received";
+        Some(
+            counters
+                .iter()
+                .filter(|(name, _)| moved(name))
+                .map(|(_, bytes)| bytes)
+                .sum(),
+        )
+    }
+
+    /// Whether all is well here.
+    ///
+    /// # Errors
+    /// [`Broken::Workers`] when a worker met an error, which its report explains; or a device's event.
+    pub fn check(&self) -> Result<(), Broken> {
+        let failed = self.shared.has_failed();
+        while let Some(event) = self.events.as_ref().and_then(AsyncEvents::next) {
+            if let AsyncEvent::CqError { cq } = event {
+                // A server's earlier run may have left one behind.
+                if !self
+                    .fabric
+                    .cqs()
+                    .iter()
+                    .any(|own| AsyncEvents::is_cq(own, cq))
+                {
+                    continue;
+                }
+            } else if failed {
+                // What its worker saw of a QP says more than the event.
+                continue;
+            }
+            let device = self.fabric.port().context.name();
+            if let Some(failure) = RunFailure::from_event(event, device, self.fabric.cq_entries()) {
+                return Err(Broken::Known(failure));
+            }
+        }
+        if failed {
+            return Err(Broken::Workers);
+        }
+        Ok(())
+    }
+
+    /// Waits until `done` with an eye on both ends. The run is given up when nothing has moved for so
+    /// long that something must be lost.
+    ///
+    /// # Errors
+    /// Whatever ends the run first.
+    pub fn wait(
+        &self,
+        link: &Link,
+        stop: &AtomicBool,
+        mut done: impl FnMut(Counts) -> bool,
+    ) -> Result<(), Broken> {
+        let mut motion = Motion::new(self.shared.case(), self.counts(), self.device_bytes());
+        loop {
+            let counts = self.counts();
+            let is_done = done(counts);
+            // After the counts: a worker says that it failed before it counts what failed, so the last
+            // message's failure is not passed over.
+            self.check()?;
+            link.check()?;
+            if is_done {
+                return Ok(());
+            }
+            if stop.load(Ordering::Relaxed) {
+                return Err(Broken::Interrupted);
+            }
+            if motion.goes_on(counts, self.device_bytes())? {
+                link.progressed();
+            }
+            std::thread::sleep(TICK);
+        }
+    }
+
+    /// Lets the send queues run empty.
+    ///
+    /// # Errors
+    /// As [`RunningNode::wait`].
+    pub fn drain(&self, link: &Link, stop: &AtomicBool) -> Result<(), Broken> {
+        self.set_phase(Phase::Drain);
+        self.wait(link, stop, |_| self.at_rest())
+    }
+
+    /// What the peer is told once this end is drained.
+    pub fn drained(&self) -> Drained {
+        let case = self.shared.case();
+        let senders = self.shared.lanes().iter();
+        let posts = case.verify.then(|| Posts {
+            positions: Geometry::of(case).ring(),
+            packed: senders
+                .filter_map(|lane| lane.sender.as_ref()?.posts())
+                .flatten()
+                .collect(),
+        });
+        Drained {
+            sent_messages: self.counts().posted,
+            posts,
+        }
+    }
+
+    /// Waits until all that the peer sent has been received.
+    ///
+    /// # Errors
+    /// As [`RunningNode::wait`].
+    pub fn await_received(
+        &self,
+        link: &Link,
+        stop: &AtomicBool,
+        peer: &Drained,
+    ) -> Result<(), Broken> {
+        if !self.fabric.duties().receives {
+            return Ok(());
+        }
+        self.wait(link, stop, |counts| counts.received >= peer.sent_messages)
+    }
+
+    /// Waits for the peer to be drained. It judges by itself whether something is lost there, and tells.
+    ///
+    /// # Errors
+    /// As [`RunningNode::recv`].
+    pub fn await_drained(&self, link: &Link, stop: &AtomicBool) -> Result<Box<Drained>, Broken> {
+        let limit = stall_limit(self.shared.case()) + AFTER_THE_PEER;
+        match self.recv(link, stop, limit)? {
+            Message::Drained(peer) => Ok(peer),
+            other => Err(link.unexpected("drained", &other).into()),
+        }
+    }
+
+    /// With `--verify`, checks what only shows at the end: written memory and complete arrival. `link` is told how it
+    /// goes on.
+    ///
+    /// # Errors
+    /// The first mismatch.
+    pub fn verify(&self, link: &Link, peer: &Drained) -> Result<(), Broken> {
+        let Some(posts) = peer.posts.as_ref().filter(|_| self.shared.case().verify) else {
+            return Ok(());
+        };
+        let lanes = self.shared.lanes().iter();
+        let mismatch = (0..)
+            .zip(lanes)
+            .zip(posts.of_qps())
+            .find_map(|((qp, lane), posts)| {
+                link.progressed();
+                let arrived = || lane.receiver.as_ref()?.check_counts(posts);
+                self.fabric.check_written(qp, posts).or_else(arrived)
+            });
+        match mismatch {
+            None => Ok(()),
+            Some(mismatch) => Err(Broken::Known(wrong_payload(&mismatch))),
+        }
+    }
+
+    /// Waits for the peer's next message, with an eye on this end.
+    ///
+    /// # Errors
+    /// As [`RunningNode::wait`]; `limit` without a message or movement at the peer.
+    pub fn recv(&self, link: &Link, stop: &AtomicBool, limit: Duration) -> Result<Message, Broken> {
+        recv(link, stop, limit, || self.check())
+    }
+
+    /// Ends the workers and collects what they measured. After a failure (`flush`) the QPs go to ERR first,
+    /// and what that flushes is counted.
+    ///
+    /// # Errors
+    /// A worker died.
+    pub fn finish(self, flush: bool) -> Result<Finished, RunFailure> {
+        if flush {
+            self.shared.set_phase(Phase::Abort);
+            self.fabric.flush();
+            if self.pool.is_some() {
+                std::thread::sleep(FLUSH_LIMIT);
+            }
+        }
+        let workers = self
+            .pool
+            .map_or_else(|| Ok(Vec::new()), WorkerPool::finish)?;
+        let qpns = self
+            .shared
+            .lanes()
+            .iter()
+            .map(|lane| lane.qp.qpn())
+            .collect();
+        Ok(Finished {
+            fabric: self.fabric,
+            workers,
+            qpns,
+            edges: self.shared.edges(),
+            window: self.shared.window(),
+        })
+    }
+}
+
+impl Finished {
+    /// What the workers saw go wrong.
+    pub fn troubles(&self) -> impl Iterator<Item = &Trouble> + Clone {
+        self.workers.iter().map(|worker| &worker.trouble)
+    }
+}
+
+/// Why a run ended early.
+#[derive(Debug)]
+pub enum Broken {
+    /// A worker met an error; its report says which.
+    Workers,
+    /// This.
+    Known(RunFailure),
+    /// The user asked to stop.
+    Interrupted,
+}
+
+impl From<RunFailure> for Broken {
+    fn from(failure: RunFailure) -> Self {
+        Broken::Known(failure)
+    }
+}
+
+impl From<LinkError> for Broken {
+    fn from(error: LinkError) -> Self {
+        match error {
+            LinkError::Interrupted { .. } => Broken::Interrupted,
+            error => Broken::Known(error.into()),
+        }
+    }
+}
+
+/// Waits for the peer's next message; `check` is asked in between.
+///
+/// # Errors
+/// The link's end, `limit` without a message or movement at the peer, an interrupt, or what `check` says.
+pub fn recv(
+    link: &Link,
+    stop: &AtomicBool,
+    limit: Duration,
+    check: impl Fn() -> Result<(), Broken>,
+) -> Result<Message, Broken> {
+    let (message, _) = link.recv_while_peer_moves(limit, TICK, stop, check)?;
+    Ok(message)
+}
+
+fn wrong_payload(mismatch: &Mismatch) -> RunFailure {
+    RunFailure::new(
+        format!("verification failed: {mismatch}"),
+        Some(VERIFY_HINT.into()),
+    )
+}

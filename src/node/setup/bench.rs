@@ -1,0 +1,164 @@
+//! What one end needs to set QPs up and destroy them again, and the steps that every way of connecting has. The QPs
+//! carry nothing, so their queues are as small as can be.
+
+use std::sync::Arc;
+
+use crate::plan::Case;
+use verbs::{
+    CompletionQueue, Port, ProtectionDomain, QpCapacity, QueuePair, VerbsError, tear_down,
+};
+
+use super::steps::{Step, StepTimes};
+use super::watch::Watch;
+use crate::node::connect_cm::Connections;
+use crate::node::needs::Side;
+use crate::node::running_node::Broken;
+use crate::protocol::device_limits::DeviceLimits;
+use crate::protocol::failure::RunFailure;
+
+/// Room in the queues of QPs that carry nothing.
+pub(crate) const CAPACITY: QpCapacity = QpCapacity {
+    send_wr: 1,
+    recv_wr: 1,
+    inline_bytes: 0,
+};
+
+/// An end that sets QPs up.
+pub(crate) struct Bench<'a> {
+    pub(crate) port: &'a Port,
+    pub(crate) case: &'a Case,
+    pd: Arc<ProtectionDomain>,
+    cq: Arc<CompletionQueue>,
+}
+
+/// Both ends' QPs of a round in RTS, and what they agreed on.
+pub(crate) struct Connected {
+    pub(crate) qps: Vec<Arc<QueuePair>>,
+    /// rdma_cm's half of them.
+    pub(crate) connections: Option<Connections>,
+    pub(crate) path_mtu_bytes: u32,
+    pub(crate) outstanding_reads: u8,
+}
+
+impl<'a> Bench<'a> {
+    /// # Errors
+    /// More QPs than the device has; a failed call.
+    pub(crate) fn new(port: &'a Port, case: &'a Case, side: Side) -> Result<Self, RunFailure> {
+        DeviceLimits::of(port).check(case, side)?;
+        let pd = ProtectionDomain::new(&port.context)?;
+        Ok(Bench {
+            port,
+            case,
+            pd,
+            cq: CompletionQueue::new(&port.context, 2)?,
+        })
+    }
+
+    /// Creates the QPs of a round.
+    ///
+    /// # Errors
+    /// The first that failed, or what `watch` saw.
+    pub(crate) fn create(
+        &self,
+        watch: &mut Watch<'_>,
+        times: &mut StepTimes,
+    ) -> Result<Vec<Arc<QueuePair>>, Broken> {
+        let mut qps = Vec::with_capacity(self.case.qps as usize);
+        for index in 0..self.case.qps as usize {
+            watch.step()?;
+            let made = times.time(Step::Create, || {
+                QueuePair::new(&self.pd, &self.cq, &self.cq, CAPACITY)
+            });
+            qps.push(made.map_err(|error| failed(Step::Create, index, self.case.qps, error))?);
+        }
+        Ok(qps)
+    }
+
+    /// Does one step to each QP.
+    ///
+    /// # Errors
+    /// The first that failed, or what `watch` saw.
+    pub(crate) fn each(
+        &self,
+        step: Step,
+        qps: &[Arc<QueuePair>],
+        watch: &mut Watch<'_>,
+        times: &mut StepTimes,
+        mut body: impl FnMut(usize, &QueuePair) -> Result<(), VerbsError>,
+    ) -> Result<(), Broken> {
+        for (index, qp) in qps.iter().enumerate() {
+            watch.step()?;
+            times
+                .time(step, || body(index, qp))
+                .map_err(|error| failed(step, index, self.case.qps, error))?;
+        }
+        Ok(())
+    }
+
+    /// Destroys the QPs of a round, and the connections that they have.
+    ///
+    /// # Errors
+    /// The first that failed, or what `watch` saw.
+    pub(crate) fn destroy(
+        &self,
+        mut connected: Connected,
+        watch: &mut Watch<'_>,
+        times: &mut StepTimes,
+    ) -> Result<(), Broken> {
+        for (index, qp) in connected.qps.into_iter().enumerate() {
+            watch.step()?;
+            times
+                .time(Step::Destroy, || {
+                    if let Some(connections) = &mut connected.connections {
+                        connections.end(index);
+                    }
+                    tear_down(qp)
+                })
+                .map_err(|error| failed(Step::Destroy, index, self.case.qps, error))?;
+        }
+        Ok(())
+    }
+}
+
+/// A failed call, with its step and which of the round's QPs it was.
+pub(crate) fn failed(
+    step: Step,
+    index: usize,
+    qps: u32,
+    error: impl Into<RunFailure>,
+) -> RunFailure {
+    let known = error.into();
+    RunFailure {
+        message: format!(
+            "set-up step {} failed at QP {} of {qps}: {}",
+            step.name(),
+            index + 1,
+            known.message
+        ),
+        ..known
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use verbs::Operation;
+
+    #[test]
+    fn a_failed_step_names_itself_its_queue_pair_and_the_error() {
+        let error = VerbsError::Call {
+            operation: Operation::ModifyToRtr { gid_index: Some(1) },
+            object: "rxe0 QP 0x000011".into(),
+            source: std::io::Error::from_raw_os_error(libc::ETIMEDOUT),
+        };
+        let failure = failed(Step::Rtr, 16, 64, error);
+        for words in [
+            "set-up step rtr failed at QP 17 of 64",
+            "rxe0 QP 0x000011",
+            "os error 110",
+        ] {
+            assert!(failure.message.contains(words), "{failure}");
+        }
+        assert!(failure.hint.unwrap().contains("ping"));
+    }
+}

@@ -1,0 +1,144 @@
+//! A round of set-ups through rdma_cm, at both ends: create, then a connection for each QP, several at a time, with
+//! INIT, RTR and RTS in the midst of each. The server's listener and the client's channel are there for the whole run.
+
+use std::cell::RefCell;
+use std::sync::Arc;
+
+use verbs::cm::{CmId, CmTransitionError};
+use verbs::{Access, QueuePair};
+
+use crate::node::connect_cm::{Caller, CmTimes, Listener, Terms};
+use crate::node::needs::Side;
+use crate::node::port_path::{self, Agreed};
+use crate::node::running_node::Broken;
+use crate::node::setup::bench::{Bench, Connected, failed};
+use crate::node::setup::by_tcp::array;
+use crate::node::setup::steps::{Step, StepTimes};
+use crate::node::setup::watch::Watch;
+use crate::protocol::endpoints::Endpoints;
+use crate::protocol::failure::RunFailure;
+use crate::protocol::message::{Message, SetupArray};
+use crate::protocol::time_limits::SETUP_LIMIT;
+
+/// What an end keeps from round to round.
+pub(crate) enum CmRoute {
+    /// The client's.
+    Caller(Caller),
+    /// The server's.
+    Listener(Listener),
+}
+
+impl CmRoute {
+    /// The server listens and tells where; the client hears it.
+    ///
+    /// # Errors
+    /// A port that rdma_cm does not serve, a failed call, or the peer's end.
+    pub(crate) fn arrange(
+        bench: &Bench<'_>,
+        side: Side,
+        watch: &mut Watch<'_>,
+    ) -> Result<CmRoute, Broken> {
+        let link = watch.link();
+        match side {
+            Side::Server => {
+                let listener = Listener::open(bench.port)?;
+                link.send(&Message::CmListening(listener.listening()))?;
+                Ok(CmRoute::Listener(listener))
+            }
+            Side::Client => match watch.recv(SETUP_LIMIT)?.0 {
+                Message::CmListening(listening) => Ok(CmRoute::Caller(Caller::new(&listening)?)),
+                other => Err(link.unexpected("cm_listening", &other).into()),
+            },
+        }
+    }
+}
+
+/// Sets the QPs of a round up; returns when this end knows that all are connected.
+///
+/// # Errors
+/// A failed step, the peer's end or fault, or the user's wish to stop.
+pub(crate) fn connect(
+    bench: &Bench<'_>,
+    route: &CmRoute,
+    watch: &mut Watch<'_>,
+    times: &mut StepTimes,
+) -> Result<Connected, Broken> {
+    let qps = bench.create(watch, times)?;
+    let agreed = Agreed::between(bench.port, bench.case, &both_created(bench, watch)?)?;
+    let qpns = qps.iter().map(|qp| qp.qpn()).collect();
+    // The numbers of the other end's QPs come with the connections.
+    let terms = Terms::new(bench.port, &agreed, qpns, None)?;
+    // What the watch saw may say more than a failure of the connections can.
+    let seen = RefCell::new(None);
+    let watch = RefCell::new(watch);
+    let alive = || {
+        let look = watch.borrow_mut().look();
+        look.map_err(|broken| {
+            seen.replace(Some(broken));
+            RunFailure::new("the round was given up", None)
+        })
+    };
+    let ready = |index: u32, id: &CmId, peer_qpn: u32| {
+        let index = index as usize;
+        bring_up(bench, &qps, index, id, &agreed, peer_qpn, times)
+    };
+    let done = match route {
+        CmRoute::Caller(caller) => caller.dial(&terms, agreed.gid(), alive, ready),
+        CmRoute::Listener(listener) => listener
+            .accept(&terms, alive, ready)
+            .map(|connections| (connections, Vec::new())),
+    };
+    let (connections, calls) =
+        done.map_err(|failure| seen.take().unwrap_or(Broken::Known(failure)))?;
+    calls.iter().for_each(|call| record(call, times));
+    Ok(Connected {
+        qps,
+        connections: Some(connections),
+        path_mtu_bytes: agreed.path_mtu_bytes,
+        outstanding_reads: agreed.reliability.initiator_reads,
+    })
+}
+
+/// Waits until the other end's QPs are created too, so that no connection waits for that, and hears of its port.
+fn both_created(bench: &Bench<'_>, watch: &mut Watch<'_>) -> Result<Endpoints, Broken> {
+    let ours = SetupArray {
+        endpoints: port_path::endpoints(bench.port, Vec::new()),
+        held_ns: 0,
+    };
+    watch.link().send(&Message::SetupArray(Box::new(ours)))?;
+    let peer = array(watch)?.0.endpoints;
+    peer.check(0, 0).map_err(RunFailure::from)?;
+    Ok(peer)
+}
+
+/// Brings a QP from RESET to RTS as its connection says.
+fn bring_up(
+    bench: &Bench<'_>,
+    qps: &[Arc<QueuePair>],
+    index: usize,
+    id: &CmId,
+    agreed: &Agreed,
+    peer_qpn: u32,
+    times: &mut StepTimes,
+) -> Result<(), RunFailure> {
+    let Some(qp) = qps.get(index) else {
+        return Ok(());
+    };
+    let (path, reliability) = (&agreed.path, &agreed.reliability);
+    let mut each = |step, body: &dyn Fn() -> Result<(), CmTransitionError>| {
+        let done = times.time(step, body);
+        done.map_err(|error| failed(step, index, bench.case.qps, error))
+    };
+    each(Step::Init, &|| qp.to_init_by_cm(id, Access::LocalRead))?;
+    each(Step::Rtr, &|| {
+        qp.to_rtr_by_cm(id, path, peer_qpn, reliability)
+    })?;
+    each(Step::Rts, &|| qp.to_rts_by_cm(id, reliability))
+}
+
+fn record(call: &CmTimes, times: &mut StepTimes) {
+    times.record(Step::Resolve, call.resolve_address_ns);
+    times.record(Step::Route, call.resolve_route_ns);
+    times.record(Step::Connect, call.connect_ns);
+    times.count_stale(call.stale_rejections);
+}

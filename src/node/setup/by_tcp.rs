@@ -1,0 +1,122 @@
+//! A round of set-ups by arrays over the control connection, at both ends: create, INIT, exchange, RTR, RTS. All QPs
+//! take a step before the first takes the next, so that one exchange serves all.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use verbs::{Access, QueuePair};
+
+use crate::node::fabric::psns;
+use crate::node::needs::Side;
+use crate::node::port_path::{self, Agreed};
+use crate::node::running_node::Broken;
+use crate::node::setup::bench::{Bench, Connected};
+use crate::node::setup::steps::{Step, StepTimes};
+use crate::node::setup::watch::Watch;
+use crate::protocol::endpoints::{Endpoints, QpEndpoint};
+use crate::protocol::message::{Message, SetupArray};
+use crate::protocol::time_limits::SETUP_LIMIT;
+
+/// Sets the QPs of a round up; returns when this end's are in RTS.
+///
+/// # Errors
+/// A failed step, the peer's end or fault, or the user's wish to stop.
+pub(crate) fn connect(
+    bench: &Bench<'_>,
+    side: Side,
+    watch: &mut Watch<'_>,
+    times: &mut StepTimes,
+) -> Result<Connected, Broken> {
+    let qps = bench.create(watch, times)?;
+    let port = bench.port.info.port;
+    bench.each(Step::Init, &qps, watch, times, |_, qp| {
+        qp.to_init(port, Access::LocalRead)
+    })?;
+    let psns = psns(qps.len())?;
+    let ours = port_path::endpoints(bench.port, endpoints(&qps, &psns));
+    let peer = match side {
+        Side::Client => ask(ours, watch, times)?,
+        Side::Server => answer(ours, watch, times)?,
+    };
+    peer.check(bench.case.qps, 0)
+        .map_err(crate::protocol::failure::RunFailure::from)?;
+    let agreed = Agreed::between(bench.port, bench.case, &peer)?;
+    bench.each(Step::Rtr, &qps, watch, times, |index, qp| {
+        let remote = agreed.remote(&peer.qps[index]);
+        qp.to_rtr(&agreed.path, &remote, &agreed.reliability)
+    })?;
+    bench.each(Step::Rts, &qps, watch, times, |index, qp| {
+        qp.to_rts(psns[index], &agreed.reliability)
+    })?;
+    Ok(Connected {
+        qps,
+        connections: None,
+        path_mtu_bytes: agreed.path_mtu_bytes,
+        outstanding_reads: agreed.reliability.initiator_reads,
+    })
+}
+
+fn endpoints(qps: &[Arc<QueuePair>], psns: &[u32]) -> Vec<QpEndpoint> {
+    qps.iter()
+        .zip(psns)
+        .map(|(qp, &psn)| QpEndpoint {
+            qpn: qp.qpn(),
+            psn,
+            address: 0,
+            rkey: 0,
+            length: 0,
+        })
+        .collect()
+}
+
+/// The client's half of the exchange. Its time is that from sending to having the answer, without how long the
+/// server was still busy with its own QPs.
+fn ask(
+    endpoints: Endpoints,
+    watch: &mut Watch<'_>,
+    times: &mut StepTimes,
+) -> Result<Endpoints, Broken> {
+    let started = Instant::now();
+    watch
+        .link()
+        .send(&Message::SetupArray(Box::new(SetupArray {
+            endpoints,
+            held_ns: 0,
+        })))?;
+    let peer = array(watch)?.0;
+    let ns = nanoseconds(started).saturating_sub(peer.held_ns);
+    times.record(Step::Exchange, ns);
+    Ok(peer.endpoints)
+}
+
+/// The server's half: its time is that of handing its array over.
+fn answer(
+    endpoints: Endpoints,
+    watch: &mut Watch<'_>,
+    times: &mut StepTimes,
+) -> Result<Endpoints, Broken> {
+    let is_ready = Instant::now();
+    let (peer, arrived) = array(watch)?;
+    let held = is_ready.saturating_duration_since(arrived);
+    let message = Message::SetupArray(Box::new(SetupArray {
+        endpoints,
+        held_ns: u64::try_from(held.as_nanos()).unwrap_or(u64::MAX),
+    }));
+    times.time(Step::Exchange, || watch.link().send(&message))?;
+    Ok(peer.endpoints)
+}
+
+/// The peer's array of the round, and when it came.
+///
+/// # Errors
+/// As [`Watch::recv`]; another message.
+pub(crate) fn array(watch: &mut Watch<'_>) -> Result<(SetupArray, Instant), Broken> {
+    match watch.recv(SETUP_LIMIT)? {
+        (Message::SetupArray(array), arrived) => Ok((*array, arrived)),
+        (other, _) => Err(watch.link().unexpected("setup_array", &other).into()),
+    }
+}
+
+fn nanoseconds(since: Instant) -> u64 {
+    u64::try_from(since.elapsed().as_nanos()).unwrap_or(u64::MAX)
+}

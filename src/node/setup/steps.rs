@@ -1,0 +1,177 @@
+//! The steps of set-up and their times. It must not know how a step is done.
+
+use std::collections::BTreeMap;
+
+use crate::metrics::clock::Clock;
+use crate::metrics::histogram::{Digits, Recorder};
+use report::results::model::ConnectStep;
+
+use crate::node::outcome::latency;
+
+/// A step, in the order in which they come. Which there are depends on the way of connecting.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(crate) enum Step {
+    Create,
+    /// rdma_cm: from IP addresses to the device and the hardware address.
+    Resolve,
+    /// rdma_cm: to the path.
+    Route,
+    /// rdma_cm: from the request until its answer is confirmed; what brings the QP to RTS is in it.
+    Connect,
+    Init,
+    /// Both connection arrays are in the other's hands.
+    Exchange,
+    Rtr,
+    Rts,
+    Destroy,
+}
+
+impl Step {
+    /// All.
+    #[cfg(test)]
+    const ALL: [Step; 9] = [
+        Step::Create,
+        Step::Resolve,
+        Step::Route,
+        Step::Connect,
+        Step::Init,
+        Step::Exchange,
+        Step::Rtr,
+        Step::Rts,
+        Step::Destroy,
+    ];
+
+    /// Its name in results and messages.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Step::Create => "create",
+            Step::Resolve => "resolve",
+            Step::Route => "route",
+            Step::Connect => "connect",
+            Step::Init => "init",
+            Step::Exchange => "exchange",
+            Step::Rtr => "rtr",
+            Step::Rts => "rts",
+            Step::Destroy => "destroy",
+        }
+    }
+
+    /// What does it once.
+    fn per(self) -> &'static str {
+        match self {
+            Step::Exchange => "round",
+            _ => "connection",
+        }
+    }
+}
+
+/// Times of all steps at one end.
+pub(crate) struct StepTimes {
+    clock: Clock,
+    times: BTreeMap<Step, Recorder>,
+    stale_rejections: u64,
+}
+
+impl StepTimes {
+    pub(crate) fn new(clock: &Clock) -> Self {
+        StepTimes {
+            clock: clock.clone(),
+            times: BTreeMap::new(),
+            stale_rejections: 0,
+        }
+    }
+
+    /// Does a step and records its time; one that fails is not recorded.
+    pub(crate) fn time<T, E>(
+        &mut self,
+        step: Step,
+        body: impl FnOnce() -> Result<T, E>,
+    ) -> Result<T, E> {
+        let start = self.clock.raw();
+        let done = body()?;
+        let end = self.clock.raw();
+        self.record(step, self.clock.ns_between(start, end));
+        Ok(done)
+    }
+
+    /// Adds a time that was taken elsewhere.
+    pub(crate) fn record(&mut self, step: Step, ns: u64) {
+        self.times
+            .entry(step)
+            .or_insert_with(|| Recorder::new(Digits::Three))
+            .record(ns);
+    }
+
+    /// Counts requests that rdma_cm rejected because it remembered the last connection of their QP number.
+    pub(crate) fn count_stale(&mut self, rejections: u32) {
+        self.stale_rejections += u64::from(rejections);
+    }
+
+    /// Those so far.
+    pub(crate) fn stale_rejections(&self) -> u64 {
+        self.stale_rejections
+    }
+
+    /// Forgets all, as between warm-up and measurement.
+    pub(crate) fn clear(&mut self) {
+        self.stale_rejections = 0;
+        self.times.values_mut().for_each(Recorder::clear);
+    }
+
+    /// As a result says it.
+    pub(crate) fn told(&self) -> Vec<ConnectStep> {
+        self.times
+            .iter()
+            .filter_map(|(step, recorder)| {
+                Some(ConnectStep {
+                    step: step.name().to_owned(),
+                    per: step.per().to_owned(),
+                    time_ns: latency(recorder)?,
+                })
+            })
+            .collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn steps_are_told_in_their_order_with_their_times() {
+        let mut times = StepTimes::new(&Clock::new());
+        times.record(Step::Destroy, 5);
+        times.record(Step::Create, 7);
+        times.clear();
+        times.count_stale(2);
+        times.clear();
+        times.count_stale(3);
+        assert_eq!(times.stale_rejections(), 3);
+        times.record(Step::Rts, 300);
+        times.record(Step::Create, 100);
+        times.record(Step::Create, 200);
+        let failed: Result<(), &str> = times.time(Step::Init, || Err("no"));
+        assert_eq!(failed, Err("no"));
+        times.time(Step::Exchange, || Ok::<_, ()>(())).unwrap();
+        let told = times.told();
+        let names: Vec<_> = told
+            .iter()
+            .map(|step| (&*step.step, &*step.per, step.time_ns.count))
+            .collect();
+        assert_eq!(
+            names,
+            [
+                ("create", "connection", 2),
+                ("exchange", "round", 1),
+                ("rts", "connection", 1)
+            ]
+        );
+        assert_eq!((told[0].time_ns.min, told[0].time_ns.max), (100, 200));
+    }
+
+    #[test]
+    fn names_tell_steps_apart() {
+        let names: std::collections::HashSet<_> = Step::ALL.map(Step::name).into();
+        assert_eq!(names.len(), Step::ALL.len());
+    }
+}

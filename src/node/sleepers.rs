@@ -1,0 +1,58 @@
+//! Where the workers of a case sleep that does not poll for ever: the completion channels, and which CQ and
+//! which worker belong to which.
+
+use std::sync::Arc;
+
+use crate::datapath::Sleep;
+use crate::plan::{Case, CqMode, PollMode};
+use verbs::{Bell, CompletionChannel, Context, VerbsError};
+
+use crate::node::needs::{Duties, effective_workers};
+
+/// The channels and bells of one end. A worker has a channel of its own, unless all share a CQ: that is on one
+/// channel, where all of them sleep.
+pub(crate) struct Sleepers {
+    channels: Vec<Arc<CompletionChannel>>,
+    bells: Vec<Arc<Bell>>,
+}
+
+impl Sleepers {
+    /// Those that `case` needs; `None` where nobody sleeps.
+    pub(crate) fn of(
+        case: &Case,
+        duties: Duties,
+        context: &Arc<Context>,
+    ) -> Result<Option<Sleepers>, VerbsError> {
+        let works = duties.sends || duties.receives;
+        if case.poll == PollMode::Busy || !works {
+            return Ok(None);
+        }
+        let workers = effective_workers(case);
+        let channels = match case.cq {
+            CqMode::Shared => 1,
+            CqMode::PerWorker | CqMode::PerQp => workers,
+        };
+        Ok(Some(Sleepers {
+            channels: (0..channels)
+                .map(|_| CompletionChannel::new(context))
+                .collect::<Result<_, _>>()?,
+            bells: (0..workers)
+                .map(|_| Bell::new().map(Arc::new))
+                .collect::<Result<_, _>>()?,
+        }))
+    }
+
+    /// The number and the channel of the worker that polls CQ `index`: CQs are dealt out to workers in turn.
+    pub(crate) fn channel_of(&self, index: usize) -> (usize, &Arc<CompletionChannel>) {
+        let worker = index % self.channels.len();
+        (worker, &self.channels[worker])
+    }
+
+    /// Where worker `index` sleeps.
+    pub(crate) fn of_worker(&self, index: usize) -> Option<Sleep> {
+        Some(Sleep {
+            channel: Arc::clone(self.channel_of(index).1),
+            bell: Arc::clone(self.bells.get(index)?),
+        })
+    }
+}

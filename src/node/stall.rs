@@ -1,0 +1,175 @@
+//! Whether an end of a run still moves: by what its workers count, and by what its device moves where that tells at
+//! once. It must not know links.
+
+use std::time::{Duration, Instant};
+
+use crate::datapath::Counts;
+use crate::plan::{Case, Op};
+
+use crate::protocol::failure::RunFailure;
+
+/// How many times the bytes that bring a completion may pass the device before retransmission is taken for all that
+/// it does.
+const MOST_TIMES: f64 = 16.0;
+
+/// What a packet has besides payload, at most: headers, and the answer to it.
+const PACKET_OVERHEAD_BYTES: f64 = 128.0;
+
+/// The smallest payload of a packet that is not a message's last.
+const SMALLEST_MTU_BYTES: f64 = 256.0;
+
+/// An end that is watched.
+pub(crate) struct Motion<'a> {
+    case: &'a Case,
+    limit: Duration,
+    counts: Counts,
+    /// What the device had moved when the counts changed last, and when it was looked at last.
+    bytes_at_counts: Option<u64>,
+    bytes: Option<u64>,
+    moved_at: Instant,
+}
+
+impl<'a> Motion<'a> {
+    /// From now on; `device_bytes` is what the device has sent and received, `None` where it does not tell.
+    pub(crate) fn new(case: &'a Case, counts: Counts, device_bytes: Option<u64>) -> Self {
+        Motion {
+            case,
+            limit: stall_limit(case),
+            counts,
+            bytes_at_counts: device_bytes,
+            bytes: device_bytes,
+            moved_at: Instant::now(),
+        }
+    }
+
+    /// Whether anything has moved since the last look.
+    ///
+    /// # Errors
+    /// Nothing has moved for so long that something must be lost.
+    pub(crate) fn goes_on(
+        &mut self,
+        counts: Counts,
+        device_bytes: Option<u64>,
+    ) -> Result<bool, RunFailure> {
+        let is_counted = counts != self.counts;
+        if is_counted {
+            self.counts = counts;
+            self.bytes_at_counts = device_bytes;
+        }
+        // A message may take longer than any limit; what is sent again for ever is not movement.
+        let is_sent = device_bytes != self.bytes
+            && device_bytes
+                .zip(self.bytes_at_counts)
+                .is_some_and(|(now, then)| {
+                    now.saturating_sub(then) as f64 <= most_bytes(self.case)
+                });
+        self.bytes = device_bytes;
+        if is_counted || is_sent {
+            self.moved_at = Instant::now();
+        } else if self.moved_at.elapsed() > self.limit {
+            return Err(stalled(self.case, counts, self.limit));
+        }
+        Ok(is_counted || is_sent)
+    }
+}
+
+/// Payload that has to arrive for a completion on every QP.
+fn batch_bytes(case: &Case) -> f64 {
+    f64::from(case.size_bytes)
+        * f64::from(case.signal_every.max(case.post_list))
+        * f64::from(case.qps)
+}
+
+/// What passes the device without a completion at most, as long as retransmissions are not all that it does.
+fn most_bytes(case: &Case) -> f64 {
+    let packets = (f64::from(case.size_bytes) / SMALLEST_MTU_BYTES).ceil();
+    let overhead = packets * PACKET_OVERHEAD_BYTES / f64::from(case.size_bytes);
+    MOST_TIMES * batch_bytes(case) * (1.0 + overhead)
+}
+
+/// Nothing completes for so long only if something is lost: the transport has given up by then, and
+/// the largest batch had time to cross a slow link (10 MB/s).
+pub(crate) fn stall_limit(case: &Case) -> Duration {
+    let transport = case.transport;
+    // 4.096 µs × 2^timeout a try (InfiniBand specification 9.9.2.1.2); devices may take up to four times that.
+    let tries = f64::from(transport.retry_cnt) + 1.0;
+    let gives_up = match transport.timeout {
+        0 => 60.0,
+        exponent => 4.0 * 4.096e-6 * 2f64.powi(exponent.into()) * tries,
+    };
+    let crossing = batch_bytes(case) / 10e6;
+    Duration::from_secs_f64((10.0 + gives_up + crossing).min(3600.0))
+}
+
+fn stalled(case: &Case, counts: Counts, limit: Duration) -> RunFailure {
+    let outstanding = counts.posted.saturating_sub(counts.completed);
+    let waited = limit.as_secs_f64();
+    let message = match (outstanding, case.op) {
+        (0, Op::Send) => {
+            format!(
+                "nothing was received for {waited:.0} s, and the sender had sent all: messages are lost"
+            )
+        }
+        (0, _) => format!("nothing completed for {waited:.0} s"),
+        _ => format!(
+            "nothing completed for {waited:.0} s while {outstanding} messages are outstanding: completions are lost, \
+             or the peer does not answer"
+        ),
+    };
+    let hint = "check the peer's output and both ends' `dmesg`; with --rnr-retry 7 a receiver that never posts is \
+                waited for for ever, lower values give up";
+    RunFailure::new(message, Some(hint.into()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::protocol::message::tests::case;
+
+    /// A limit that a test can wait for.
+    fn watched(case: &Case) -> Motion<'_> {
+        Motion {
+            limit: Duration::from_millis(200),
+            ..Motion::new(case, outstanding(0), Some(0))
+        }
+    }
+
+    fn outstanding(completed: u64) -> Counts {
+        Counts {
+            posted: completed + 8,
+            completed,
+            received: 0,
+        }
+    }
+
+    /// Moves so many bytes at each look; how long that went on, at most five limits.
+    fn moves(case: &Case, bytes_a_look: u64) -> Result<(), RunFailure> {
+        let mut motion = watched(case);
+        let mut bytes = 0;
+        for _ in 0..100 {
+            std::thread::sleep(Duration::from_millis(10));
+            bytes += bytes_a_look;
+            motion.goes_on(outstanding(0), Some(bytes))?;
+        }
+        Ok(())
+    }
+
+    #[test]
+    fn a_message_longer_than_the_limit_moves() {
+        let mut large = case();
+        large.size_bytes = 16 << 20;
+        moves(&large, 64 << 10).unwrap();
+        let still = moves(&large, 0).unwrap_err();
+        assert!(
+            still.message.contains("8 messages are outstanding"),
+            "{still}"
+        );
+    }
+
+    #[test]
+    fn what_is_sent_again_for_ever_does_not_move() {
+        let mut small = case();
+        (small.size_bytes, small.qps, small.signal_every) = (64, 1, 1);
+        assert!(moves(&small, 64 << 10).is_err());
+    }
+}

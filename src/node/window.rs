@@ -1,0 +1,170 @@
+//! What the windows of an end's workers come to: the time that rates are told by, and what makes them doubtful.
+//! It must not know links or messages.
+
+use crate::datapath::{Edges, WorkerReport};
+use crate::metrics::clock::Clock;
+use crate::plan::{Case, Stop};
+use report::results::model::{Doubt, DoubtKind};
+
+use crate::node::running_node::Finished;
+
+/// A window that is longer or shorter than asked for by this part is said.
+const LENGTH_MATTERS: f64 = 0.02;
+
+/// An edge is missed when a worker did not look at its CQs for this part of the window over it: what it held up may
+/// have been counted on the wrong side, and on a software device what the others sent too.
+const EDGE_MATTERS: f64 = 0.01;
+
+/// The windows of an end's workers, in the order of the workers.
+pub struct Windows {
+    /// Length of each; `None` of a worker that had none.
+    lengths_seconds: Vec<Option<f64>>,
+    doubts: Vec<Doubt>,
+}
+
+impl Windows {
+    /// Of a run that is over. All workers of a counted run have one window, from the first one's start to
+    /// the last completion, since they end when their messages do.
+    pub fn of(case: &Case, finished: &Finished, clock: &Clock) -> Windows {
+        let seconds = |start, end| clock.ns_between(start, end) as f64 * 1e-9;
+        let own = |worker: &WorkerReport| worker.window_raw.map(|(start, end)| seconds(start, end));
+        let workers = &finished.workers;
+        match case.stop {
+            Stop::DurationNs(asked_ns) => {
+                let lengths_seconds: Vec<_> = workers.iter().map(own).collect();
+                let unattended = [0, 1].map(|edge: usize| {
+                    let of_worker = |worker: &WorkerReport| seconds(0, worker.unattended_raw[edge]);
+                    workers.iter().map(of_worker).fold(0.0, f64::max)
+                });
+                // A window that ends with something else has no length that was asked for.
+                let doubts = if finished.edges == Edges::OF_PHASE || workers.is_empty() {
+                    Vec::new()
+                } else {
+                    doubts(asked_ns as f64 * 1e-9, &lengths_seconds, unattended)
+                };
+                Windows {
+                    lengths_seconds,
+                    doubts,
+                }
+            }
+            Stop::MessagesPerQp(_) => {
+                let windows = || workers.iter().filter_map(|worker| worker.window_raw);
+                let start = windows().map(|window| window.0).min();
+                let end = windows().map(|window| window.1).max();
+                let common = start.zip(end).map(|(start, end)| seconds(start, end));
+                Windows {
+                    lengths_seconds: vec![common; workers.len()],
+                    doubts: Vec::new(),
+                }
+            }
+        }
+    }
+
+    /// Length of one worker's window.
+    pub fn of_worker(&self, worker: usize) -> Option<f64> {
+        self.lengths_seconds.get(worker).copied().flatten()
+    }
+
+    /// The time by which the sum of `counts`, one a worker, is to be divided so that each worker's count is
+    /// divided by its own window and the rates are added; the mean window where nothing was counted.
+    pub fn seconds_for(&self, counts: impl IntoIterator<Item = u64>) -> f64 {
+        let (mut sum, mut per_second) = (0.0, 0.0);
+        for (count, seconds) in counts.into_iter().zip(&self.lengths_seconds) {
+            if let Some(seconds) = seconds.filter(|seconds| *seconds > 0.0) {
+                sum += count as f64;
+                per_second += count as f64 / seconds;
+            }
+        }
+        if per_second > 0.0 {
+            return sum / per_second;
+        }
+        let known: Vec<f64> = self.lengths_seconds.iter().flatten().copied().collect();
+        match known.len() {
+            0 => 0.0,
+            count => known.iter().sum::<f64>() / count as f64,
+        }
+    }
+
+    /// What makes their figures doubtful.
+    pub fn into_doubts(self) -> Vec<Doubt> {
+        self.doubts
+    }
+}
+
+fn doubts(
+    asked_seconds: f64,
+    lengths_seconds: &[Option<f64>],
+    unattended_seconds: [f64; 2],
+) -> Vec<Doubt> {
+    let mut doubts = Vec::new();
+    let off = |seconds: f64| (seconds / asked_seconds - 1.0).abs();
+    let worst = lengths_seconds
+        .iter()
+        .map(|seconds| seconds.unwrap_or(0.0))
+        .enumerate()
+        .max_by(|a, b| off(a.1).total_cmp(&off(b.1)));
+    if let Some((worker, seconds)) = worst
+        && off(seconds) >= LENGTH_MATTERS
+    {
+        doubts.push(Doubt {
+            kind: DoubtKind::WindowLength,
+            message: format!(
+                "worker {worker} measured {seconds:.3} s of the {asked_seconds} s that were asked for"
+            ),
+        });
+    }
+    for (edge, seconds) in ["start", "end"].into_iter().zip(unattended_seconds) {
+        if seconds >= EDGE_MATTERS * asked_seconds {
+            doubts.push(Doubt {
+                kind: DoubtKind::EdgeMissed,
+                message: format!(
+                    "a worker did not look at its CQs for {:.1} ms over the {edge} of the window",
+                    seconds * 1e3
+                ),
+            });
+        }
+    }
+    doubts
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn kinds(lengths: &[Option<f64>], late: f64, early: f64) -> Vec<DoubtKind> {
+        let found = doubts(1.0, lengths, [late, early]);
+        found.iter().map(|doubt| doubt.kind).collect()
+    }
+
+    #[test]
+    fn each_count_is_divided_by_its_own_window_and_rates_are_added() {
+        let windows = Windows {
+            lengths_seconds: vec![Some(1.0), Some(0.5), None],
+            doubts: Vec::new(),
+        };
+        let seconds = windows.seconds_for([100, 50, 0]);
+        assert!((150.0 / seconds - 200.0).abs() < 1e-9, "{seconds}");
+        assert!((windows.seconds_for([0, 50, 0]) - 0.5).abs() < 1e-12);
+        assert!((windows.seconds_for([0, 0, 0]) - 0.75).abs() < 1e-12);
+        let none = Windows {
+            lengths_seconds: Vec::new(),
+            doubts: Vec::new(),
+        };
+        assert!(none.seconds_for([]).abs() < 1e-12);
+    }
+
+    #[test]
+    fn a_window_off_by_2_percent_or_an_edge_without_a_worker_is_said() {
+        assert_eq!(kinds(&[Some(0.985), Some(1.0)], 0.0, 0.009), []);
+        assert_eq!(
+            kinds(&[Some(1.0), Some(0.98)], 0.0, 0.0),
+            [DoubtKind::WindowLength]
+        );
+        assert_eq!(kinds(&[Some(1.03)], 0.0, 0.0), [DoubtKind::WindowLength]);
+        assert_eq!(kinds(&[None], 0.0, 0.0), [DoubtKind::WindowLength]);
+        assert_eq!(
+            kinds(&[Some(0.985)], 0.012, 0.011),
+            [DoubtKind::EdgeMissed, DoubtKind::EdgeMissed]
+        );
+    }
+}

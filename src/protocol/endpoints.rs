@@ -1,0 +1,176 @@
+//! One side's connection array: its port and its QPs, and what is wrong with one that a peer sent.
+
+use std::net::Ipv6Addr;
+
+use report::text::printable;
+use serde::{Deserialize, Serialize};
+use thiserror::Error;
+
+use crate::plan::case::Mtu;
+
+/// One side's connection array. LID, GID and the limits belong to the side's port, and all of a side's
+/// QPs are on one port; so they stand here once, not with each QP.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Endpoints {
+    /// The port's active MTU, in payload bytes of a packet.
+    pub mtu_bytes: u32,
+    /// READs that the device takes at once on one QP.
+    pub max_rd_atomic: u8,
+    /// The port's LID; 0 on Ethernet.
+    pub lid: u16,
+    /// The port's GID, as [`gid_text`] writes it.
+    pub gid: String,
+    /// What the port is.
+    pub link_layer: LinkLayer,
+    /// One entry a QP, in QP order.
+    pub qps: Vec<QpEndpoint>,
+}
+
+/// What lies beneath the transport.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum LinkLayer {
+    /// RoCE: addressed by GID.
+    Ethernet,
+    /// InfiniBand: addressed by LID.
+    Infiniband,
+}
+
+impl From<verbs::LinkLayer> for LinkLayer {
+    fn from(port: verbs::LinkLayer) -> Self {
+        match port {
+            verbs::LinkLayer::Ethernet => LinkLayer::Ethernet,
+            verbs::LinkLayer::Infiniband => LinkLayer::Infiniband,
+        }
+    }
+}
+
+/// One QP and the memory that its peer may access.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct QpEndpoint {
+    /// QP number, 24 bits.
+    pub qpn: u32,
+    /// First PSN that this QP sends, 24 bits.
+    pub psn: u32,
+    /// Start of the memory, as the device takes it; 0 if none is accessible.
+    pub address: u64,
+    /// Its remote key.
+    pub rkey: u32,
+    /// Its length in bytes.
+    pub length: u64,
+}
+
+/// What is wrong with the connection array that a peer sent.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum EndpointsError {
+    /// Not as many QPs as the case has.
+    #[error("the peer sent {got} QPs where the case has {expected}")]
+    Count {
+        /// QPs of the case.
+        expected: u32,
+        /// QPs in the array.
+        got: usize,
+    },
+    /// A number has more bits than its field in a packet.
+    #[error("the peer's QP {index} has {field} {value:#x}, which is not a 24-bit number")]
+    Not24Bits {
+        /// Index of the QP.
+        index: usize,
+        /// `QPN` or `PSN`.
+        field: &'static str,
+        /// What was sent.
+        value: u32,
+    },
+    /// The memory is too small for the case, or runs past the end of the address space.
+    #[error(
+        "the peer's QP {index} offers {length} bytes at {address:#x}, the case needs {needed_bytes}"
+    )]
+    Memory {
+        /// Index of the QP.
+        index: usize,
+        /// Start of the memory.
+        address: u64,
+        /// Its length in bytes.
+        length: u64,
+        /// Bytes that the case accesses.
+        needed_bytes: u64,
+    },
+    /// Not an MTU of the transport.
+    #[error("the peer's port has MTU {0}, which is none of 256, 512, 1024, 2048 and 4096")]
+    Mtu(u32),
+    /// Not a GID, or one that addresses nothing on RoCE.
+    #[error("the peer's GID `{0}` is not an address")]
+    Gid(String),
+}
+
+impl Endpoints {
+    /// Checks the peer's array against the case: `expected_qps` of them, each with at least
+    /// `needed_bytes` of memory (0 if the case accesses none).
+    ///
+    /// # Errors
+    /// The first thing that is wrong, as a sentence.
+    pub fn check(&self, expected_qps: u32, needed_bytes: u64) -> Result<(), EndpointsError> {
+        Mtu::try_from(self.mtu_bytes).map_err(|_| EndpointsError::Mtu(self.mtu_bytes))?;
+        let gid = self.gid_bytes()?;
+        if self.link_layer == LinkLayer::Ethernet && gid == [0; 16] {
+            return Err(self.bad_gid());
+        }
+        if usize::try_from(expected_qps) != Ok(self.qps.len()) {
+            return Err(EndpointsError::Count {
+                expected: expected_qps,
+                got: self.qps.len(),
+            });
+        }
+        self.qps
+            .iter()
+            .enumerate()
+            .try_for_each(|(index, qp)| qp.check(index, needed_bytes))
+    }
+
+    /// The GID's 16 bytes.
+    ///
+    /// # Errors
+    /// [`EndpointsError::Gid`] if the text is none.
+    pub fn gid_bytes(&self) -> Result<[u8; 16], EndpointsError> {
+        self.gid
+            .parse::<Ipv6Addr>()
+            .map(|gid| gid.octets())
+            .map_err(|_| self.bad_gid())
+    }
+
+    fn bad_gid(&self) -> EndpointsError {
+        EndpointsError::Gid(printable(&self.gid, 60))
+    }
+}
+
+impl QpEndpoint {
+    fn check(&self, index: usize, needed_bytes: u64) -> Result<(), EndpointsError> {
+        for (field, value) in [("QPN", self.qpn), ("PSN", self.psn)] {
+            if value >> 24 != 0 {
+                return Err(EndpointsError::Not24Bits {
+                    index,
+                    field,
+                    value,
+                });
+            }
+        }
+        let fits = self.length >= needed_bytes && self.address.checked_add(self.length).is_some();
+        if fits {
+            return Ok(());
+        }
+        Err(EndpointsError::Memory {
+            index,
+            address: self.address,
+            length: self.length,
+            needed_bytes,
+        })
+    }
+}
+
+/// A GID as sysfs writes it: eight groups of four hex digits with colons between.
+pub fn gid_text(gid: [u8; 16]) -> String {
+    Ipv6Addr::from(gid)
+        .segments()
+        .map(|group| format!("{group:04x}"))
+        .join(":")
+}

@@ -1,0 +1,197 @@
+//! What can go wrong between the two ends, as types. Each text names the operation and the peer; each
+//! `hint` says what to do next. It must not know sessions or cases.
+
+use std::io;
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use thiserror::Error;
+
+pub use crate::protocol::handshake_error::{AcceptError, ConnectError, ExchangeError};
+
+pub(crate) const SAME_VERSION: &str = "install the same version of rocebench on both ends";
+
+/// A frame that could not be read or written.
+#[derive(Clone, Debug, Error)]
+pub enum FrameError {
+    /// The stream ended between two frames.
+    #[error("the connection was closed")]
+    Closed,
+    /// The stream ended inside a frame.
+    #[error("the connection ended inside a frame, after {got_bytes} of {expected_bytes} bytes")]
+    Truncated {
+        /// Bytes of the length or of the message that had come.
+        got_bytes: usize,
+        /// Bytes that were due.
+        expected_bytes: usize,
+    },
+    /// The length is beyond the limit.
+    #[error("a frame of {len_bytes} bytes is larger than the limit of {limit_bytes} bytes")]
+    Oversized {
+        /// The length that the frame has or claims.
+        len_bytes: u64,
+        /// The limit that holds for it.
+        limit_bytes: usize,
+    },
+    /// The length is 0.
+    #[error("a frame is empty")]
+    Empty,
+    /// What it would become in memory is out of proportion.
+    #[error("a frame has more than {limit} {what}, more than the protocol ever sends")]
+    Excessive {
+        /// What it has too many of.
+        what: &'static str,
+        /// How many there may be.
+        limit: u64,
+    },
+    /// The bytes are not a JSON document.
+    #[error("a frame is not JSON: {reason}")]
+    NotJson {
+        /// What the parser met.
+        reason: String,
+    },
+    /// JSON, but no message of this protocol.
+    #[error("a frame is not a message of the protocol: {reason}")]
+    NotMessage {
+        /// What the parser met.
+        reason: String,
+    },
+    /// More frames came than are ever due at once.
+    #[error(
+        "{frames} frames ({bytes} bytes) wait unread, more than the protocol ever sends at once"
+    )]
+    Flood {
+        /// Frames that wait.
+        frames: usize,
+        /// Bytes in them.
+        bytes: usize,
+    },
+    /// The operating system refused.
+    #[error("{0}")]
+    Io(#[source] Arc<io::Error>),
+}
+
+/// Why an established link cannot go on, or why one wait on it ended.
+#[derive(Clone, Debug, Error)]
+pub enum LinkError {
+    /// The other end closed the connection or its process died.
+    #[error("{peer} closed the connection: its process ended or died")]
+    PeerClosed {
+        /// The other end.
+        peer: SocketAddr,
+    },
+    /// Nothing was heard, not even heart-beats, or nothing was taken by the other end.
+    #[error("{peer} has been silent for {seconds:.1} s")]
+    PeerSilent {
+        /// The other end.
+        peer: SocketAddr,
+        /// Time without a sign of life, in seconds.
+        seconds: f64,
+    },
+    /// The peer lives, but what was due did not come in time.
+    #[error("{peer} is alive but sent nothing for {seconds:.1} s")]
+    Overdue {
+        /// The other end.
+        peer: SocketAddr,
+        /// Time waited, in seconds.
+        seconds: f64,
+    },
+    /// What came is not the protocol.
+    #[error("reading from {peer}: {source}")]
+    Protocol {
+        /// The other end.
+        peer: SocketAddr,
+        /// What was wrong with the frame.
+        source: FrameError,
+    },
+    /// What is to be sent cannot be framed; nothing was sent and the link still works.
+    #[error("sending `{kind}` to {peer}: {source}")]
+    Unsendable {
+        /// The other end.
+        peer: SocketAddr,
+        /// The message.
+        kind: &'static str,
+        /// What is wrong with it.
+        source: FrameError,
+    },
+    /// A message came at a time when another was due.
+    #[error("{peer} sent `{got}` where `{expected}` was due")]
+    Unexpected {
+        /// The other end.
+        peer: SocketAddr,
+        /// What was due.
+        expected: &'static str,
+        /// What came.
+        got: &'static str,
+    },
+    /// The other end gave up and said why.
+    #[error("{peer} gave up: {reason}")]
+    Aborted {
+        /// The other end.
+        peer: SocketAddr,
+        /// Its reason.
+        reason: String,
+        /// What it says to do.
+        hint: Option<String>,
+        /// What was asked for cannot be done at all, as opposed to a run that failed.
+        bad_input: bool,
+    },
+    /// This end was asked to stop.
+    #[error("interrupted while waiting for {peer}")]
+    Interrupted {
+        /// The other end.
+        peer: SocketAddr,
+    },
+    /// The operating system refused.
+    #[error("{operation} {peer}: {source}")]
+    Io {
+        /// The operation, with its preposition: `sending to`.
+        operation: &'static str,
+        /// The other end.
+        peer: SocketAddr,
+        /// Its error.
+        source: Arc<io::Error>,
+    },
+}
+
+impl LinkError {
+    /// What to do next, if there is something.
+    pub fn hint(&self) -> Option<String> {
+        match self {
+            LinkError::PeerClosed { .. } => {
+                Some("see what the other end printed, start it again and repeat the run".into())
+            }
+            LinkError::PeerSilent { .. } => Some(
+                "check that the other host is up and that the network between both works".into(),
+            ),
+            LinkError::Overdue { .. } => {
+                Some("see what the other end is doing; it may be starved of CPU time".into())
+            }
+            LinkError::Protocol { .. } | LinkError::Unexpected { .. } => Some(SAME_VERSION.into()),
+            LinkError::Unsendable { .. } => Some("run fewer QPs, or smaller cases".into()),
+            LinkError::Aborted { hint, .. } => hint.clone(),
+            LinkError::Interrupted { .. } | LinkError::Io { .. } => None,
+        }
+    }
+
+    /// Whether the fault is in what was asked for (exit code 2), not in the run (1).
+    pub fn bad_input(&self) -> bool {
+        matches!(
+            self,
+            LinkError::Aborted {
+                bad_input: true,
+                ..
+            }
+        )
+    }
+
+    /// Whether the peer is gone or can no longer be understood, so that nothing more can come from it.
+    pub fn is_final(&self) -> bool {
+        !matches!(
+            self,
+            LinkError::Overdue { .. }
+                | LinkError::Interrupted { .. }
+                | LinkError::Unsendable { .. }
+        )
+    }
+}

@@ -1,0 +1,363 @@
+//! How two ends become a pair: versions, proof of the token, the session slot, facts about the hosts. All of it
+//! has one deadline, and nothing is given to a peer before its proof but this end's version. It must
+//! not know what a session does.
+//!
+//! Client `hello` → server `challenge` → client `proof` → server `welcome`, `busy` or `abort` → client
+//! `introduce`.
+
+use std::net::{SocketAddr, TcpStream};
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::time::Duration;
+
+use serde_json::Value;
+
+use super::{PROGRAM_VERSION, PROTOCOL_VERSION};
+use crate::protocol::clock_offset::{ClockOffset, wall_clock_ns};
+use crate::protocol::dial::dial;
+use crate::protocol::error::{AcceptError, ConnectError, ExchangeError, FrameError};
+use crate::protocol::exchange::Exchange;
+use crate::protocol::link::Link;
+use crate::protocol::message::{BusyInfo, Message};
+use crate::protocol::token::{self, Nonce, Role, Token};
+
+/// Time for a whole handshake, and for connecting before it.
+pub const HANDSHAKE_LIMIT: Duration = Duration::from_secs(5);
+
+/// What is known about the other end after a handshake.
+#[derive(Clone, Debug, PartialEq)]
+pub struct PeerInfo {
+    /// Its address.
+    pub address: SocketAddr,
+    /// Its program version.
+    pub version: String,
+    /// Facts about its host.
+    pub host: Value,
+    /// Whether it is a server that was started to receive files.
+    pub receives_files: bool,
+    /// How its clock differs from this end's; a server does not ask.
+    pub clock: Option<ClockOffset>,
+}
+
+/// What a server asks of its clients and tells them.
+#[derive(Clone, Debug)]
+pub struct ServerTerms {
+    /// The token that clients must prove, if any.
+    pub token: Option<Token>,
+    /// Facts about this host, for clients that have proved it.
+    pub host: Value,
+    /// Time for a whole handshake.
+    pub limit: Duration,
+    /// Whether this server receives files.
+    pub receives_files: bool,
+}
+
+impl ServerTerms {
+    /// Terms with the usual [`HANDSHAKE_LIMIT`].
+    pub fn new(token: Option<Token>, host: Value) -> Self {
+        ServerTerms {
+            token,
+            host,
+            limit: HANDSHAKE_LIMIT,
+            receives_files: false,
+        }
+    }
+}
+
+/// A client that the server has taken. The slot is given back when the guard is dropped.
+#[derive(Debug)]
+pub struct Accepted<G> {
+    /// The connection.
+    pub link: Link,
+    /// Who it is.
+    pub peer: PeerInfo,
+    /// What `acquire` returned: the session slot.
+    pub slot: G,
+}
+
+/// Connects to the server at `host` and `port` and does the client's half of the handshake. `facts` about
+/// this host go to the server. All addresses of `host` are tried.
+///
+/// # Errors
+/// [`ConnectError`], at the latest after twice [`HANDSHAKE_LIMIT`], at once when `stop` is set.
+pub fn connect(
+    host: &str,
+    port: u16,
+    token: Option<&Token>,
+    facts: &Value,
+    stop: &AtomicBool,
+) -> Result<(Link, PeerInfo), ConnectError> {
+    let (stream, server) = dial(host, port, HANDSHAKE_LIMIT, stop)?;
+    let broken = |source| ConnectError::Handshake { server, source };
+    let mut exchange = Exchange::new(stream, HANDSHAKE_LIMIT, stop).map_err(broken)?;
+    let peer = greet(&mut exchange, server, token, facts)?;
+    let link = exchange.into_link(server).map_err(broken)?;
+    Ok((link, peer))
+}
+
+/// The client's messages; returns what the server told of itself.
+fn greet(
+    exchange: &mut Exchange<'_>,
+    server: SocketAddr,
+    token: Option<&Token>,
+    facts: &Value,
+) -> Result<PeerInfo, ConnectError> {
+    let broken = |source| ConnectError::Handshake { server, source };
+    let ours = fresh_nonce().map_err(broken)?;
+    exchange
+        .send(&Message::Hello {
+            protocol: PROTOCOL_VERSION,
+            version: PROGRAM_VERSION.into(),
+            nonce: token::to_hex(&ours),
+        })
+        .map_err(broken)?;
+    let (protocol, version, nonce, token_required) = match exchange.recv().map_err(broken)? {
+        Message::Challenge {
+            protocol,
+            version,
+            nonce,
+            token_required,
+        } => (protocol, version, nonce, token_required),
+        other => return Err(refusal(server, "challenge", other)),
+    };
+    same_version(protocol, &version).map_err(broken)?;
+    let theirs = parse_nonce(&nonce).filter(|theirs| *theirs != ours);
+    let theirs = theirs.ok_or_else(|| broken(ExchangeError::BadNonce))?;
+    match (token, token_required) {
+        (None, true) => {
+            // So that the server's log names the reason; the answer would say nothing new.
+            let _ = exchange.send(&Message::Proof { mac: None });
+            return Err(ConnectError::TokenRequired { server });
+        }
+        (Some(_), false) => return Err(ConnectError::ServerUnproven { server }),
+        _ => {}
+    }
+    let mac = token.map(|token| token.prove(Role::Client, &ours, &theirs));
+    let asked_ns = wall_clock_ns();
+    exchange.send(&Message::Proof { mac }).map_err(broken)?;
+    let (mac, host, receives_files, theirs_ns) = match exchange.recv().map_err(broken)? {
+        Message::Welcome {
+            mac,
+            host,
+            receives_files,
+            clock_ns,
+        } => (mac, host, receives_files, clock_ns),
+        other => return Err(refusal(server, "welcome", other)),
+    };
+    let clock = match (asked_ns, theirs_ns, wall_clock_ns()) {
+        (Some(asked), Some(theirs), Some(answered)) => {
+            Some(ClockOffset::between(asked, theirs, answered))
+        }
+        _ => None,
+    };
+    if !proven(token, Role::Server, &ours, &theirs, mac.as_deref()) {
+        return Err(ConnectError::ServerUnproven { server });
+    }
+    exchange
+        .send(&Message::Introduce {
+            host: facts.clone(),
+        })
+        .map_err(broken)?;
+    Ok(PeerInfo {
+        address: server,
+        version,
+        host,
+        receives_files,
+        clock,
+    })
+}
+
+/// Does the server's half of the handshake with a client that has just connected. `acquire` is called once
+/// the client has proved the token, and returns the session slot's guard, or who has it. Run this on a thread of
+/// its own: a slow client takes [`ServerTerms::limit`].
+///
+/// # Errors
+/// [`AcceptError`]; the client has been told, where it can understand it, and the server goes on.
+pub fn accept<G>(
+    stream: TcpStream,
+    terms: &ServerTerms,
+    stop: &AtomicBool,
+    acquire: impl FnOnce(SocketAddr) -> Result<G, BusyInfo>,
+) -> Result<Accepted<G>, AcceptError> {
+    let client = stream.peer_addr().map_err(|error| AcceptError::Lost {
+        source: Arc::new(error),
+    })?;
+    let broken = |source| AcceptError::Handshake { client, source };
+    let mut exchange = Exchange::new(stream, terms.limit, stop).map_err(broken)?;
+    match admit(&mut exchange, client, terms, acquire) {
+        Ok((slot, peer)) => {
+            let link = exchange.into_link(client).map_err(broken)?;
+            Ok(Accepted { link, peer, slot })
+        }
+        Err(error) => {
+            if let Some(last_word) = last_word(&error) {
+                let _ = exchange.send(&last_word);
+            }
+            exchange.part();
+            Err(error)
+        }
+    }
+}
+
+/// The server's messages.
+fn admit<G>(
+    exchange: &mut Exchange<'_>,
+    client: SocketAddr,
+    terms: &ServerTerms,
+    acquire: impl FnOnce(SocketAddr) -> Result<G, BusyInfo>,
+) -> Result<(G, PeerInfo), AcceptError> {
+    let broken = |source| AcceptError::Handshake { client, source };
+    let token = terms.token.as_ref();
+    let (protocol, version, nonce) = match exchange.recv().map_err(broken)? {
+        Message::Hello {
+            protocol,
+            version,
+            nonce,
+        } => (protocol, version, nonce),
+        other => return Err(broken(unexpected("hello", &other))),
+    };
+    let ours = fresh_nonce().map_err(broken)?;
+    // Sent to a client of another version too: by it, it sees the difference.
+    exchange
+        .send(&Message::Challenge {
+            protocol: PROTOCOL_VERSION,
+            version: PROGRAM_VERSION.into(),
+            nonce: token::to_hex(&ours),
+            token_required: token.is_some(),
+        })
+        .map_err(broken)?;
+    same_version(protocol, &version).map_err(broken)?;
+    let theirs = parse_nonce(&nonce).ok_or_else(|| broken(ExchangeError::BadNonce))?;
+    let mac = match exchange.recv().map_err(broken)? {
+        Message::Proof { mac } => mac,
+        other => return Err(broken(unexpected("proof", &other))),
+    };
+    if !proven(token, Role::Client, &theirs, &ours, mac.as_deref()) {
+        return Err(AcceptError::Unproven { client });
+    }
+    let slot = acquire(client).map_err(|busy| AcceptError::Busy { client, busy })?;
+    let mac = token.map(|token| token.prove(Role::Server, &theirs, &ours));
+    exchange
+        .send(&Message::Welcome {
+            mac,
+            host: terms.host.clone(),
+            receives_files: terms.receives_files,
+            clock_ns: wall_clock_ns(),
+        })
+        .map_err(broken)?;
+    match exchange.recv().map_err(broken)? {
+        Message::Introduce { host } => Ok((
+            slot,
+            PeerInfo {
+                address: client,
+                version,
+                host,
+                receives_files: false,
+                clock: None,
+            },
+        )),
+        other => Err(broken(unexpected("introduce", &other))),
+    }
+}
+
+/// What a client that is not taken is told. A wrong token and a missing one read the same.
+fn last_word(error: &AcceptError) -> Option<Message> {
+    let abort = |reason: String, hint: Option<&str>, bad_input| Message::Abort {
+        reason,
+        hint: hint.map(Into::into),
+        bad_input,
+    };
+    match error {
+        AcceptError::Busy { busy, .. } => Some(Message::Busy(busy.clone())),
+        AcceptError::Unproven { .. } => Some(abort(
+            "the token was not proved".into(),
+            Some("give both ends the same --token"),
+            true,
+        )),
+        AcceptError::Handshake { source, .. } => match source {
+            ExchangeError::Unexpected { expected, got } => Some(abort(
+                format!("`{got}` came where `{expected}` was due"),
+                None,
+                false,
+            )),
+            ExchangeError::BadNonce => Some(abort(
+                "the nonce is not 32 bytes of hex".into(),
+                None,
+                false,
+            )),
+            ExchangeError::Interrupted => {
+                Some(abort("the server is shutting down".into(), None, false))
+            }
+            // It was framed as the protocol does.
+            ExchangeError::Frame(
+                error @ (FrameError::NotJson { .. }
+                | FrameError::NotMessage { .. }
+                | FrameError::Excessive { .. }),
+            ) => Some(abort(error.to_string(), None, false)),
+            // Nothing that speaks another protocol would understand it, and `challenge` has told a client
+            // of another version.
+            _ => None,
+        },
+        AcceptError::Crowded { .. } | AcceptError::NoRoom { .. } | AcceptError::Lost { .. } => None,
+    }
+}
+
+/// Why the server answered something else than was due.
+fn refusal(server: SocketAddr, expected: &'static str, got: Message) -> ConnectError {
+    match got {
+        Message::Abort {
+            reason,
+            hint,
+            bad_input,
+        } => ConnectError::Refused {
+            server,
+            reason,
+            hint,
+            bad_input,
+        },
+        Message::Busy(busy) => ConnectError::Busy { server, busy },
+        other => ConnectError::Handshake {
+            server,
+            source: unexpected(expected, &other),
+        },
+    }
+}
+
+fn unexpected(expected: &'static str, got: &Message) -> ExchangeError {
+    ExchangeError::Unexpected {
+        expected,
+        got: got.kind(),
+    }
+}
+
+fn same_version(protocol: u32, version: &str) -> Result<(), ExchangeError> {
+    if protocol == PROTOCOL_VERSION {
+        return Ok(());
+    }
+    Err(ExchangeError::Version {
+        protocol,
+        version: version.into(),
+    })
+}
+
+/// Whether the other end proved the token, which it need not if there is none.
+fn proven(
+    token: Option<&Token>,
+    role: Role,
+    client: &Nonce,
+    server: &Nonce,
+    mac: Option<&str>,
+) -> bool {
+    token.is_none_or(|token| mac.is_some_and(|mac| token.verify(role, client, server, mac)))
+}
+
+fn fresh_nonce() -> Result<Nonce, ExchangeError> {
+    token::nonce().map_err(|error| ExchangeError::Io {
+        operation: "drawing a nonce",
+        source: Arc::new(error),
+    })
+}
+
+fn parse_nonce(text: &str) -> Option<Nonce> {
+    token::from_hex(text)
+}

@@ -1,0 +1,275 @@
+//! Why two ends did not become a pair, as types; see [`error`](super::error) for the rules.
+
+use std::io;
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use thiserror::Error;
+
+use super::{PROGRAM_VERSION, PROTOCOL_VERSION};
+use crate::protocol::error::{FrameError, SAME_VERSION};
+use crate::protocol::message::BusyInfo;
+
+/// Why one step of a handshake failed, on either end.
+#[derive(Clone, Debug, Error)]
+pub enum ExchangeError {
+    /// The other end closed the connection.
+    #[error("the other end closed the connection")]
+    Closed,
+    /// The handshake as a whole took too long.
+    #[error("the handshake was not complete after {seconds:.1} s")]
+    TimedOut {
+        /// Time allowed, in seconds.
+        seconds: f64,
+    },
+    /// This end was asked to stop.
+    #[error("interrupted")]
+    Interrupted,
+    /// What came does not follow the protocol.
+    #[error("the other end does not speak rocebench's protocol: {0}")]
+    Frame(#[source] FrameError),
+    /// A message came at a time when another was due.
+    #[error("the other end sent `{got}` where `{expected}` was due")]
+    Unexpected {
+        /// What was due.
+        expected: &'static str,
+        /// What came.
+        got: &'static str,
+    },
+    /// A nonce is not 32 bytes of hex, or is this end's own.
+    #[error("the other end sent a bad nonce")]
+    BadNonce,
+    /// The operating system refused.
+    #[error("{operation}: {source}")]
+    Io {
+        /// The operation.
+        operation: &'static str,
+        /// Its error.
+        source: Arc<io::Error>,
+    },
+    /// Both ends speak different versions of the protocol.
+    #[error(
+        "this end speaks protocol {PROTOCOL_VERSION} (rocebench {PROGRAM_VERSION}), \
+         the peer {protocol} ({version})"
+    )]
+    Version {
+        /// The peer's protocol.
+        protocol: u32,
+        /// The peer's program version.
+        version: String,
+    },
+}
+
+/// Why no session with a server came to be.
+#[derive(Clone, Debug, Error)]
+pub enum ConnectError {
+    /// The name has no address.
+    #[error("resolving {host}: {source}")]
+    Resolve {
+        /// The name as given.
+        host: String,
+        /// The resolver's error.
+        source: Arc<io::Error>,
+    },
+    /// No address of the host took the connection.
+    #[error("connecting to {address}: {source}")]
+    Unreachable {
+        /// The address tried, the most telling one of several.
+        address: SocketAddr,
+        /// Its error.
+        source: Arc<io::Error>,
+    },
+    /// Resolving and connecting took too long.
+    #[error("connecting to {host} port {port}: no answer within {seconds:.0} s")]
+    NoAnswer {
+        /// The name as given.
+        host: String,
+        /// TCP port.
+        port: u16,
+        /// Time allowed, in seconds.
+        seconds: f64,
+    },
+    /// This end was asked to stop.
+    #[error("interrupted while connecting to {host}")]
+    Interrupted {
+        /// The name as given.
+        host: String,
+    },
+    /// The handshake broke down.
+    #[error("handshake with {server}: {source}")]
+    Handshake {
+        /// The server.
+        server: SocketAddr,
+        /// Which step failed.
+        source: ExchangeError,
+    },
+    /// The server wants a token and none was given.
+    #[error("{server} requires a token")]
+    TokenRequired {
+        /// The server.
+        server: SocketAddr,
+    },
+    /// A token was given, but the server did not prove that it knows it.
+    #[error("{server} did not prove that it knows the token")]
+    ServerUnproven {
+        /// The server.
+        server: SocketAddr,
+    },
+    /// Another client has the server.
+    #[error("{server} is busy: it has served {} for {} s", busy.client, busy.since_seconds)]
+    Busy {
+        /// The server.
+        server: SocketAddr,
+        /// Who has it, and for how long.
+        busy: BusyInfo,
+    },
+    /// The server refused and said why.
+    #[error("{server} refused: {reason}")]
+    Refused {
+        /// The server.
+        server: SocketAddr,
+        /// Its reason.
+        reason: String,
+        /// What it says to do.
+        hint: Option<String>,
+        /// What was asked for cannot be done at all.
+        bad_input: bool,
+    },
+}
+
+impl ConnectError {
+    /// What to do next, if there is something.
+    pub fn hint(&self) -> Option<String> {
+        Some(match self {
+            ConnectError::Resolve { host, .. } => {
+                format!("check the spelling of {host}, or give its address")
+            }
+            ConnectError::Unreachable { address, source } => match source.kind() {
+                io::ErrorKind::ConnectionRefused => format!(
+                    "start `rocebench serve` on {}, or name the port it listens on with --port",
+                    address.ip()
+                ),
+                io::ErrorKind::TimedOut => no_answer_hint(address.port()),
+                _ => format!(
+                    "check the address {} and this host's routes to it",
+                    address.ip()
+                ),
+            },
+            ConnectError::NoAnswer { port, .. } => no_answer_hint(*port),
+            ConnectError::Interrupted { .. } => return None,
+            ConnectError::Handshake { source, .. } => match source {
+                ExchangeError::Interrupted => return None,
+                ExchangeError::Closed | ExchangeError::Io { .. } => {
+                    "see what `rocebench serve` printed on the other host".into()
+                }
+                ExchangeError::TimedOut { .. } | ExchangeError::Frame(_) => {
+                    "check that the program behind this port is `rocebench serve`".into()
+                }
+                _ => SAME_VERSION.into(),
+            },
+            ConnectError::TokenRequired { .. } => "give the server's token with --token".into(),
+            ConnectError::ServerUnproven { .. } => {
+                "start `rocebench serve` with the same --token, and check that it is the right host"
+                    .into()
+            }
+            ConnectError::Busy { .. } => "try again when that sweep has ended".into(),
+            ConnectError::Refused { hint, .. } => return hint.clone(),
+        })
+    }
+
+    /// Whether the fault is in what was asked for (exit code 2), not in the run (1).
+    pub fn bad_input(&self) -> bool {
+        matches!(
+            self,
+            ConnectError::Resolve { .. }
+                | ConnectError::TokenRequired { .. }
+                | ConnectError::ServerUnproven { .. }
+                | ConnectError::Refused {
+                    bad_input: true,
+                    ..
+                }
+        )
+    }
+
+    /// Whether this end was asked to stop.
+    pub fn is_interrupt(&self) -> bool {
+        matches!(
+            self,
+            ConnectError::Interrupted { .. }
+                | ConnectError::Handshake {
+                    source: ExchangeError::Interrupted,
+                    ..
+                }
+        )
+    }
+}
+
+/// Why a server did not take a connection; it goes on with the next one.
+#[derive(Clone, Debug, Error)]
+pub enum AcceptError {
+    /// The handshake broke down.
+    #[error("handshake with {client}: {source}")]
+    Handshake {
+        /// The client.
+        client: SocketAddr,
+        /// Which step failed.
+        source: ExchangeError,
+    },
+    /// The client did not prove the token.
+    #[error("{client} did not prove the token")]
+    Unproven {
+        /// The client.
+        client: SocketAddr,
+    },
+    /// Another client has the server.
+    #[error("{client} was told that the server is busy with {}", busy.client)]
+    Busy {
+        /// The client.
+        client: SocketAddr,
+        /// Who has it, and for how long.
+        busy: BusyInfo,
+    },
+    /// It waited while too many others came.
+    #[error(
+        "the connection of {client} was ended, the oldest of too many that are not clients yet"
+    )]
+    Crowded {
+        /// The client.
+        client: SocketAddr,
+    },
+    /// There is no thread or descriptor for it.
+    #[error("there is no thread for the connection of {client}: {source}")]
+    NoRoom {
+        /// The client.
+        client: SocketAddr,
+        /// The operating system's error.
+        source: Arc<io::Error>,
+    },
+    /// The connection was gone before anything could be done with it.
+    #[error("accepting a connection: {source}")]
+    Lost {
+        /// The operating system's error.
+        source: Arc<io::Error>,
+    },
+}
+
+impl AcceptError {
+    /// What to do next, if there is something.
+    pub fn hint(&self) -> Option<String> {
+        match self {
+            AcceptError::Handshake {
+                source: ExchangeError::Version { .. },
+                ..
+            } => Some(SAME_VERSION.into()),
+            AcceptError::Unproven { .. } => Some("give the client this server's --token".into()),
+            AcceptError::NoRoom { .. } => {
+                Some("raise the limits on threads and open files (`ulimit -u -n`, pids.max)".into())
+            }
+            _ => None,
+        }
+    }
+}
+
+fn no_answer_hint(port: u16) -> String {
+    format!("check the address, and that the firewall lets TCP port {port} through")
+}

@@ -1,0 +1,234 @@
+//! The wire form of messages and the checks on a peer's connection array.
+
+use serde_json::json;
+
+use super::*;
+use crate::node::memory_needs::DeviceKind;
+use crate::plan::case::Mtu;
+use crate::plan::case::{ConnectMode, CqMode, Op, PollMode, Stop, Transport, Warmup};
+use crate::protocol::device_limits::DeviceLimits;
+use crate::protocol::endpoints::{LinkLayer, QpEndpoint, gid_text};
+use crate::protocol::mistake::Mistake;
+use verbs::QpState;
+
+pub(crate) fn case() -> Case {
+    Case {
+        id: "send-shared-q2-64".into(),
+        op: Op::Send,
+        cq: CqMode::Shared,
+        poll: PollMode::Busy,
+        connect: ConnectMode::Tcp,
+        qps: 2,
+        size_bytes: 64,
+        tx_depth: 128,
+        rx_depth: 512,
+        signal_every: 1,
+        post_list: 1,
+        inline_bytes: 0,
+        workers: 1,
+        mtu: Some(Mtu::B1024),
+        bidirectional: false,
+        stop: Stop::DurationNs(1_000),
+        warmup: Warmup::FixedNs(0),
+        verify: false,
+        latency: true,
+        cq_depth: None,
+        transport: Transport::default(),
+        setup: None,
+    }
+}
+
+#[test]
+fn a_case_that_does_not_say_how_to_poll_is_busy() {
+    let mut json = serde_json::to_value(Case {
+        poll: PollMode::Event,
+        ..case()
+    })
+    .unwrap();
+    assert_eq!(
+        json.as_object_mut().unwrap().remove("poll"),
+        Some(json!("event"))
+    );
+    assert_eq!(serde_json::from_value::<Case>(json).unwrap(), case());
+}
+
+#[test]
+fn a_case_that_does_not_say_how_to_connect_is_tcp() {
+    let by_cm = Case {
+        connect: ConnectMode::Cm,
+        ..case()
+    };
+    let mut json = serde_json::to_value(by_cm).unwrap();
+    assert_eq!(
+        json.as_object_mut().unwrap().remove("connect"),
+        Some(json!("cm"))
+    );
+    assert_eq!(serde_json::from_value::<Case>(json).unwrap(), case());
+}
+
+fn endpoints() -> Endpoints {
+    let qp = QpEndpoint {
+        qpn: 17,
+        psn: 0xff_ffff,
+        address: 0x1000,
+        rkey: 9,
+        length: 4096,
+    };
+    Endpoints {
+        mtu_bytes: 1024,
+        max_rd_atomic: 16,
+        lid: 0,
+        gid: "0000:0000:0000:0000:0000:ffff:0a00:0001".into(),
+        link_layer: LinkLayer::Ethernet,
+        qps: vec![qp, QpEndpoint { qpn: 18, ..qp }],
+    }
+}
+
+#[test]
+fn the_tag_is_the_kind() {
+    let messages = [
+        Message::Hello {
+            protocol: 1,
+            version: "1".into(),
+            nonce: String::new(),
+        },
+        Message::Challenge {
+            protocol: 1,
+            version: "1".into(),
+            nonce: String::new(),
+            token_required: true,
+        },
+        Message::Proof { mac: None },
+        Message::Welcome {
+            mac: None,
+            host: Value::Null,
+            receives_files: false,
+            clock_ns: Some(1),
+        },
+        Message::Introduce { host: Value::Null },
+        Message::Busy(BusyInfo {
+            client: String::new(),
+            since_seconds: 0,
+        }),
+        Message::AskLimits,
+        Message::Limits {
+            device: Box::new(DeviceLimits {
+                device: "soft0".into(),
+                qps: 1,
+                cqs: 2,
+                wrs_of_a_queue: 3,
+                entries_of_a_cq: 4,
+                message_bytes: 5,
+            }),
+            memory: MemoryOffer {
+                device: DeviceKind::Embedded,
+                bytes: Some(1 << 30),
+                by: "this machine".into(),
+            },
+        },
+        Message::Prepare {
+            case: Box::new(case()),
+            run: 0,
+        },
+        Message::Endpoints(Box::new(endpoints())),
+        Message::CmListening(CmListening {
+            port: 40_000,
+            nonce: "5a".repeat(16),
+        }),
+        Message::Ready,
+        Message::Start,
+        Message::Measure,
+        Message::Stop { now: false },
+        Message::Drained(Box::default()),
+        Message::Report(Box::default()),
+        Message::RunDone,
+        Message::Explain(Box::new(Lesson::new(
+            Op::Read,
+            Some(Mistake::Gid),
+            None,
+            "x",
+        ))),
+        Message::ExplainReady(Box::new(OtherEnd {
+            states: vec![QpState::Rts],
+            path_mtu_bytes: 1024,
+            receive: None,
+            access: "0".into(),
+            address: 1,
+            memory: vec![1],
+        })),
+        Message::ExplainLook,
+        Message::ExplainSeen(Box::new(Sight {
+            state: QpState::Err,
+            memory: Vec::new(),
+            completion: None,
+        })),
+        Message::Heartbeat { progress: 7 },
+        Message::Abort {
+            reason: String::new(),
+            hint: None,
+            bad_input: false,
+        },
+        Message::Goodbye,
+    ];
+    for message in messages {
+        assert_eq!(
+            serde_json::to_value(&message).unwrap()["type"],
+            message.kind()
+        );
+    }
+}
+
+#[test]
+fn hello_is_read_with_fields_of_a_later_version() {
+    let hello = json!({"type": "hello", "later": 1, "body":
+        {"protocol": 7, "version": "9.0", "nonce": "00", "also_later": [2]}});
+    let message: Message = serde_json::from_value(hello).unwrap();
+    assert!(matches!(message, Message::Hello { protocol: 7, .. }));
+}
+
+#[test]
+fn good_endpoints_pass() {
+    assert_eq!(endpoints().check(2, 4096), Ok(()));
+    let infiniband = Endpoints {
+        link_layer: LinkLayer::Infiniband,
+        lid: 3,
+        gid: "::".into(),
+        ..endpoints()
+    };
+    assert_eq!(infiniband.check(2, 0), Ok(()));
+}
+
+#[test]
+fn each_bad_field_has_its_error() {
+    type Spoil = fn(&mut Endpoints);
+    let spoils: [(Spoil, &str); 9] = [
+        (|all| all.qps.truncate(1), "sent 1 QPs where the case has 2"),
+        (|all| all.qps[1].qpn = 1 << 24, "QP 1 has QPN 0x1000000"),
+        (|all| all.qps[0].psn = u32::MAX, "QP 0 has PSN 0xffffffff"),
+        (
+            |all| all.qps[1].length = 4095,
+            "QP 1 offers 4095 bytes at 0x1000, the case needs 4096",
+        ),
+        (
+            |all| all.qps[0].address = u64::MAX,
+            "QP 0 offers 4096 bytes",
+        ),
+        (|all| all.mtu_bytes = 1500, "MTU 1500"),
+        (|all| all.gid = "::".into(), "GID `::`"),
+        (|all| all.gid = "10.0.0.1".into(), "GID `10.0.0.1`"),
+        (|all| all.gid = "\u{1b}[2J".into(), "GID `\\u{1b}[2J`"),
+    ];
+    for (spoil, expected) in spoils {
+        let mut spoilt = endpoints();
+        spoil(&mut spoilt);
+        let text = spoilt.check(2, 4096).unwrap_err().to_string();
+        assert!(text.contains(expected), "{text}");
+    }
+}
+
+#[test]
+fn a_gid_round_trips_as_text() {
+    let gid = endpoints().gid_bytes().unwrap();
+    assert_eq!(gid[10..], [0xff, 0xff, 10, 0, 0, 1]);
+    assert_eq!(gid_text(gid), endpoints().gid);
+}

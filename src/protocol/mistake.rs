@@ -1,0 +1,76 @@
+//! The mistakes that a lesson makes for real.
+
+use serde::{Deserialize, Serialize};
+
+use crate::plan::Op;
+
+/// A mistake that people make.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Mistake {
+    /// This end's packets go to a GID where nobody is.
+    Gid,
+    /// This end uses a wrong remote key.
+    Rkey,
+    /// The other end posts no receive.
+    NoRecv,
+    /// This end has two QPs, the other one.
+    QpCount,
+    /// Each end sets another path MTU.
+    Mtu,
+}
+
+impl Mistake {
+    /// All of them.
+    pub const ALL: [Mistake; 5] = [
+        Mistake::Gid,
+        Mistake::Rkey,
+        Mistake::NoRecv,
+        Mistake::QpCount,
+        Mistake::Mtu,
+    ];
+
+    /// As it is written on the command line.
+    pub fn name(self) -> &'static str {
+        match self {
+            Mistake::Gid => "gid",
+            Mistake::Rkey => "rkey",
+            Mistake::NoRecv => "no-recv",
+            Mistake::QpCount => "qp-count",
+            Mistake::Mtu => "mtu",
+        }
+    }
+
+    /// The operation that shows it where none is asked for.
+    pub fn usual_op(self) -> Op {
+        match self {
+            Mistake::Gid | Mistake::NoRecv | Mistake::QpCount => Op::Send,
+            Mistake::Rkey | Mistake::Mtu => Op::Write,
+        }
+    }
+
+    /// Whether it can be made with an operation: a SEND has no remote key, a WRITE takes no receive, and Soft-RoCE
+    /// looks at packets' lengths in WRITEs only.
+    pub fn fits(self, op: Op) -> bool {
+        match self {
+            Mistake::Gid | Mistake::QpCount => true,
+            Mistake::Rkey => op != Op::Send,
+            Mistake::NoRecv => op == Op::Send,
+            Mistake::Mtu => op == Op::Write,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_mistake_has_a_name_and_an_operation_that_shows_it() {
+        for mistake in Mistake::ALL {
+            assert!(mistake.fits(mistake.usual_op()));
+            let written = serde_json::to_value(mistake).unwrap();
+            assert_eq!(written, mistake.name());
+        }
+    }
+}

@@ -1,0 +1,33 @@
+//! What travels between two ends: frames, links with heart-beats, the handshake, messages, and failures as they are told. It
+//! must not know what runs on either end.
+
+pub mod clock_offset;
+pub mod device_limits;
+mod dial;
+pub mod end_report;
+pub mod endpoints;
+pub mod error;
+mod exchange;
+pub mod failure;
+pub mod file_message;
+pub mod frame;
+pub mod handshake;
+mod handshake_error;
+mod json_bounds;
+pub mod lesson_message;
+pub mod link;
+pub mod memory_offer;
+pub mod message;
+pub mod mistake;
+pub mod posts;
+mod silence;
+pub mod time_limits;
+pub mod token;
+mod transmit;
+
+/// Version of the protocol between the two ends. It rises with every change that an older end would
+/// misread; both ends must have the same.
+pub const PROTOCOL_VERSION: u32 = 1;
+
+/// Version of this program, as it is told to the peer.
+pub const PROGRAM_VERSION: &str = env!("CARGO_PKG_VERSION");

@@ -1,0 +1,176 @@
+//! Connections of which it is not known yet whether they become a session: how many there may be, and the oldest to
+//! end when there are too many. It must not know what a handshake says.
+
+use std::io;
+use std::net::{IpAddr, Ipv6Addr, Shutdown, SocketAddr, TcpStream};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+/// Of all addresses.
+const MOST: usize = 32;
+
+/// Of one address, so that one host cannot keep the others out.
+const MOST_OF_ONE: usize = 8;
+
+/// With those that were ended and whose threads are about to see it.
+const MOST_WITH_ENDED: usize = 2 * MOST;
+
+/// All of a server.
+#[derive(Debug, Default)]
+pub(crate) struct Handshakes(Mutex<Vec<Arc<Entry>>>);
+
+#[derive(Debug)]
+struct Entry {
+    host: IpAddr,
+    /// To end it by.
+    stream: TcpStream,
+    is_ended: AtomicBool,
+}
+
+impl Entry {
+    fn is_ended(&self) -> bool {
+        self.is_ended.load(Ordering::Relaxed)
+    }
+}
+
+/// One of them; it counts until this is dropped.
+#[derive(Debug)]
+pub(crate) struct Handshake {
+    all: Arc<Handshakes>,
+    entry: Arc<Entry>,
+}
+
+impl Handshakes {
+    /// Whether no more can be taken now, not even for an older one.
+    pub(crate) fn is_full(&self) -> bool {
+        self.lock().len() >= MOST_WITH_ENDED
+    }
+
+    /// Takes a connection from `client`; where there are too many of its host, or in all, the oldest of them is ended.
+    ///
+    /// # Errors
+    /// The operating system has no descriptor for it.
+    pub(crate) fn take(
+        self: &Arc<Self>,
+        stream: &TcpStream,
+        client: SocketAddr,
+    ) -> io::Result<Handshake> {
+        let entry = Arc::new(Entry {
+            host: host(client.ip()),
+            stream: stream.try_clone()?,
+            is_ended: AtomicBool::new(false),
+        });
+        let mut entries = self.lock();
+        let of_host = |other: &&Arc<Entry>| other.host == entry.host;
+        end_oldest(entries.iter().filter(of_host), MOST_OF_ONE);
+        end_oldest(entries.iter(), MOST);
+        entries.push(Arc::clone(&entry));
+        Ok(Handshake {
+            all: Arc::clone(self),
+            entry,
+        })
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Vec<Arc<Entry>>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Makes room for one more of `most`; the entries come oldest first.
+fn end_oldest<'a>(entries: impl Iterator<Item = &'a Arc<Entry>>, most: usize) {
+    let mut living = entries.filter(|entry| !entry.is_ended());
+    let Some(oldest) = living.next() else { return };
+    if 1 + living.count() >= most {
+        oldest.is_ended.store(true, Ordering::Relaxed);
+        // Fails if the client has closed it, which ends it too.
+        let _ = oldest.stream.shutdown(Shutdown::Both);
+    }
+}
+
+impl Handshake {
+    /// Whether it was ended to make room for another.
+    pub(crate) fn is_ended(&self) -> bool {
+        self.entry.is_ended()
+    }
+}
+
+impl Drop for Handshake {
+    fn drop(&mut self) {
+        let mut entries = self.all.lock();
+        entries.retain(|entry| !Arc::ptr_eq(entry, &self.entry));
+    }
+}
+
+/// What counts as one host: of IPv6 a network of 64 bits, of which a host may take any address.
+fn host(address: IpAddr) -> IpAddr {
+    match address.to_canonical() {
+        IpAddr::V6(v6) => {
+            let [a, b, c, d, ..] = v6.segments();
+            Ipv6Addr::new(a, b, c, d, 0, 0, 0, 0).into()
+        }
+        v4 => v4,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Read as _;
+    use std::net::TcpListener;
+
+    use super::*;
+
+    /// A connection, the client's end of it, and its place.
+    fn connection(all: &Arc<Handshakes>, from: &str) -> (TcpStream, Handshake) {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let client = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+        let (server, _) = listener.accept().unwrap();
+        let from = SocketAddr::new(from.parse().unwrap(), 1);
+        (client, all.take(&server, from).unwrap())
+    }
+
+    fn ended(all: &[(TcpStream, Handshake)]) -> Vec<bool> {
+        all.iter().map(|(_, it)| it.is_ended()).collect()
+    }
+
+    #[test]
+    fn one_host_ends_its_own_oldest() {
+        let all = Arc::default();
+        let other = connection(&all, "192.0.2.1");
+        let mut mine: Vec<_> = (0..MOST_OF_ONE)
+            .map(|_| connection(&all, "192.0.2.2"))
+            .collect();
+        assert_eq!(ended(&mine), [false; MOST_OF_ONE]);
+        mine.push(connection(&all, "192.0.2.2"));
+        assert!(mine[0].1.is_ended() && !mine[1].1.is_ended() && !other.1.is_ended());
+        assert_eq!(
+            mine[0].0.read(&mut [0]).unwrap(),
+            0,
+            "its client sees the end"
+        );
+    }
+
+    #[test]
+    fn many_hosts_end_the_oldest_of_all() {
+        let all = Arc::default();
+        let from = |index: usize| format!("2001:db8:0:{index:x}::1");
+        let most: Vec<_> = (0..MOST)
+            .map(|index| connection(&all, &from(index)))
+            .collect();
+        assert!(!ended(&most).contains(&true) && !all.is_full());
+        let more: Vec<_> = (MOST..2 * MOST)
+            .map(|index| connection(&all, &from(index)))
+            .collect();
+        assert_eq!(ended(&most), [true; MOST]);
+        assert!(!ended(&more).contains(&true) && all.is_full());
+        drop(most);
+        assert!(!all.is_full());
+    }
+
+    #[test]
+    fn a_host_has_one_place_whatever_its_address_looks_like() {
+        let host = |text: &str| host(text.parse().unwrap());
+        assert_eq!(host("::ffff:192.0.2.1"), host("192.0.2.1"));
+        assert_eq!(host("2001:db8::1"), host("2001:db8::ffff:1"));
+        assert_ne!(host("2001:db8::1"), host("2001:db8:0:1::1"));
+    }
+}

@@ -1,0 +1,406 @@
+//! The server: it accepts one coordinator after another, for ever. A second one is told that it is busy; a
+//! broken one ends its own session only.
+
+use std::io;
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+
+use crate::perftest::{Job, Program};
+
+use crate::lesson::serve_lesson;
+use crate::node::memory_needs::{MemoryOffer, admit};
+use crate::node::needs::Side;
+use crate::node::perftest_launch::PerftestLaunch;
+use crate::node::resources::{NodeOptions, NodeResources, Route};
+use crate::protocol::device_limits::DeviceLimits;
+use crate::protocol::error::AcceptError;
+use crate::protocol::failure::RunFailure;
+use crate::protocol::handshake::{Accepted, ServerTerms, accept};
+use crate::protocol::lesson_message::Lesson;
+use crate::protocol::link::Link;
+use crate::protocol::message::{BusyInfo, Message};
+use crate::protocol::token::Token;
+use crate::server::handshakes::{Handshake, Handshakes};
+use crate::server::perftest::{permit, serve_perftest};
+use crate::server::run::serve_run;
+use crate::server::setup::serve_setup;
+
+/// How often an idle server looks whether it should stop.
+const IDLE_TICK: Duration = Duration::from_millis(20);
+
+/// Longest pause of a coordinator between two runs.
+const BETWEEN_RUNS: Duration = Duration::from_secs(3600);
+
+/// How to serve.
+pub struct ServerOptions {
+    /// Device, cores and library.
+    pub resources: NodeOptions,
+    /// The token that coordinators must prove.
+    pub token: Option<Token>,
+    /// Facts of this host.
+    pub host: Value,
+    /// Return after one session.
+    pub once: bool,
+    /// Start perftest's programs for coordinators.
+    pub allow_perftest: bool,
+    /// What receives files, where some may come.
+    pub files: Option<Arc<dyn FileService>>,
+}
+
+/// What a server does with files that are sent to it.
+pub trait FileService: Send + Sync {
+    /// Does what `first` and the messages after it ask for, until the client says goodbye.
+    ///
+    /// # Errors
+    /// Why the session ended early; the client is still to be told.
+    fn serve(
+        &self,
+        link: &Link,
+        resources: &NodeResources,
+        first: Message,
+        log: &ServerLog,
+        stop: &AtomicBool,
+    ) -> Result<(), RunFailure>;
+}
+
+/// What happens on a server, as it tells a person. Called from several threads.
+pub type ServerLog = Arc<dyn Fn(ServerEvent<'_>) + Send + Sync>;
+
+/// An event on a server.
+#[derive(Debug)]
+pub enum ServerEvent<'a> {
+    /// A session begins.
+    Accepted {
+        /// The coordinator.
+        client: SocketAddr,
+    },
+    /// A run begins.
+    Run {
+        /// Name of the case.
+        case: &'a str,
+        /// Number of the run, from 1.
+        run: u32,
+    },
+    /// Something that a person should know of the last run.
+    Note {
+        /// As a sentence.
+        text: &'a str,
+    },
+    /// A lesson begins.
+    Lesson {
+        /// What is done.
+        lesson: &'a Lesson,
+    },
+    /// perftest's server is started.
+    Perftest {
+        /// The program.
+        program: Program,
+        /// Name of the case.
+        case: &'a str,
+    },
+    /// A file was received.
+    File {
+        /// Its name.
+        name: &'a str,
+        /// Its size.
+        bytes: u64,
+        /// From the first word about it to its place.
+        seconds: f64,
+        /// QPs that it came over; 0 if it came over TCP, to compare, and was thrown away.
+        qps: u32,
+    },
+    /// A session ended as it should.
+    Finished {
+        /// The coordinator.
+        client: SocketAddr,
+        /// Runs that were served.
+        runs: u32,
+    },
+    /// A session ended otherwise.
+    Broken {
+        /// The coordinator.
+        client: SocketAddr,
+        /// Why.
+        failure: &'a RunFailure,
+    },
+    /// A connection did not become a session.
+    Refused {
+        /// Why.
+        error: &'a AcceptError,
+    },
+}
+
+/// A server that listens.
+pub struct Server {
+    listener: TcpListener,
+    options: Arc<ServerOptions>,
+    log: ServerLog,
+}
+
+/// Who has the session.
+type Slot = Arc<Mutex<Option<(SocketAddr, Instant)>>>;
+
+/// The session, given back when dropped.
+struct SlotGuard(Slot);
+
+impl Drop for SlotGuard {
+    fn drop(&mut self) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = None;
+    }
+}
+
+impl Server {
+    /// A server on a listening socket.
+    ///
+    /// # Errors
+    /// The socket cannot be set not to block.
+    pub fn new(listener: TcpListener, options: ServerOptions, log: ServerLog) -> io::Result<Self> {
+        listener.set_nonblocking(true)?;
+        Ok(Server {
+            listener,
+            options: Arc::new(options),
+            log,
+        })
+    }
+
+    /// Serves until `stop` is set, or one session has ended where that was asked for: then why that one ended early,
+    /// if it did.
+    ///
+    /// # Errors
+    /// The socket failed.
+    pub fn run(&self, stop: &Arc<AtomicBool>) -> io::Result<Option<RunFailure>> {
+        let slot = Slot::default();
+        let handshakes = Arc::<Handshakes>::default();
+        // How the first session ended.
+        let served: Arc<OnceLock<Option<RunFailure>>> = Arc::default();
+        let mut threads: Vec<thread::JoinHandle<()>> = Vec::new();
+        let ends = || stop.load(Ordering::Relaxed) || self.options.once && served.get().is_some();
+        while !ends() {
+            threads.retain(|thread| !thread.is_finished());
+            if handshakes.is_full() {
+                thread::sleep(IDLE_TICK);
+                continue;
+            }
+            let (stream, client) = match self.listener.accept() {
+                Ok(connection) => connection,
+                Err(error) if is_transient(&error) => {
+                    thread::sleep(IDLE_TICK);
+                    continue;
+                }
+                Err(error) => return Err(error),
+            };
+            let (slot, served) = (Arc::clone(&slot), Arc::clone(&served));
+            let (options, log, stop) = (
+                Arc::clone(&self.options),
+                Arc::clone(&self.log),
+                Arc::clone(stop),
+            );
+            // It counts until the closure is dropped, which a thread that cannot be had does at once.
+            let thread = handshakes.take(&stream, client).and_then(|handshake| {
+                let body = move || match take(stream, &handshake, &options, &slot, &stop) {
+                    Ok(accepted) => {
+                        drop(handshake);
+                        let ended = session(accepted, &options, &log, &stop);
+                        let _ = served.set(ended.err());
+                    }
+                    Err(error) => log(ServerEvent::Refused { error: &error }),
+                };
+                thread::Builder::new().name("session".into()).spawn(body)
+            });
+            match thread {
+                Ok(thread) => threads.push(thread),
+                Err(error) => {
+                    let source = Arc::new(error);
+                    let error = AcceptError::NoRoom { client, source };
+                    (self.log)(ServerEvent::Refused { error: &error });
+                    thread::sleep(IDLE_TICK);
+                }
+            }
+        }
+        for thread in threads {
+            let _ = thread.join();
+        }
+        Ok(served
+            .get()
+            .filter(|_| self.options.once)
+            .cloned()
+            .flatten())
+    }
+}
+
+/// Errors of one connection, or of a moment, not of the listener.
+fn is_transient(error: &io::Error) -> bool {
+    matches!(
+        error.kind(),
+        io::ErrorKind::WouldBlock
+            | io::ErrorKind::Interrupted
+            | io::ErrorKind::ConnectionAborted
+            | io::ErrorKind::ConnectionReset
+    ) || matches!(
+        error.raw_os_error(),
+        Some(libc::EMFILE | libc::ENFILE | libc::ENOBUFS | libc::ENOMEM)
+    )
+}
+
+fn take(
+    stream: TcpStream,
+    handshake: &Handshake,
+    options: &ServerOptions,
+    slot: &Slot,
+    stop: &AtomicBool,
+) -> Result<Accepted<SlotGuard>, AcceptError> {
+    let mut terms = ServerTerms::new(options.token.clone(), options.host.clone());
+    terms.receives_files = options.files.is_some();
+    let acquire = |client| {
+        let mut taken = slot.lock().unwrap_or_else(PoisonError::into_inner);
+        match *taken {
+            None => {
+                *taken = Some((client, Instant::now()));
+                Ok(SlotGuard(Arc::clone(slot)))
+            }
+            Some((other, since)) => Err(BusyInfo {
+                client: other.to_string(),
+                since_seconds: since.elapsed().as_secs(),
+            }),
+        }
+    };
+    accept(stream, &terms, stop, acquire).map_err(|error| match error {
+        AcceptError::Handshake { client, .. } if handshake.is_ended() => {
+            AcceptError::Crowded { client }
+        }
+        error => error,
+    })
+}
+
+fn session(
+    accepted: Accepted<SlotGuard>,
+    options: &ServerOptions,
+    log: &ServerLog,
+    stop: &AtomicBool,
+) -> Result<(), RunFailure> {
+    let Accepted { link, peer, slot } = accepted;
+    let client = peer.address;
+    log(ServerEvent::Accepted { client });
+    let mut runs = 0;
+    let ended = serve_session(&link, options, log, stop, &mut runs);
+    match &ended {
+        Ok(()) => log(ServerEvent::Finished { client, runs }),
+        Err(failure) => {
+            failure.tell(&link);
+            log(ServerEvent::Broken { client, failure });
+        }
+    }
+    // The slot is free before the coordinator sees the connection end, so that it can come again at once.
+    drop(slot);
+    drop(link);
+    ended
+}
+
+fn serve_session(
+    link: &Link,
+    options: &ServerOptions,
+    log: &ServerLog,
+    stop: &AtomicBool,
+    runs: &mut u32,
+) -> Result<(), RunFailure> {
+    let mut resources = open_resources(link, options)?;
+    loop {
+        match link.recv(BETWEEN_RUNS, stop) {
+            Ok(Message::Prepare { case, run }) => {
+                log(ServerEvent::Run {
+                    case: &case.id,
+                    run,
+                });
+                crate::plan::Sweep::check(&case).map_err(|error| RunFailure {
+                    bad_input: true,
+                    ..RunFailure::new(format!("the server refuses the case: {error}"), None)
+                })?;
+                admit(&case, Side::Server, &resources)?;
+                match case.setup {
+                    Some(_) => serve_setup(link, &resources, &case, stop)?,
+                    None => serve_run(link, &resources, &case, stop)?,
+                }
+                *runs += 1;
+                if let Some(text) = resources.cores().crowding_to_tell(&case) {
+                    log(ServerEvent::Note { text: &text });
+                }
+            }
+            Ok(Message::AskLimits) => {
+                let limits = DeviceLimits::of(resources.port());
+                link.send(&Message::Limits {
+                    device: Box::new(limits),
+                    memory: MemoryOffer::of(&resources),
+                })?;
+            }
+            Ok(Message::PerftestCheck { programs }) => {
+                let version = permit(options.allow_perftest, &resources, &programs)?;
+                link.send(&Message::PerftestChecked { version })?;
+            }
+            Ok(Message::PerftestStart(job)) => {
+                log(ServerEvent::Perftest {
+                    program: job.program,
+                    case: &job.case.id,
+                });
+                resources = perftest(link, options, resources, &job, stop)?;
+            }
+            Ok(Message::Explain(lesson)) => {
+                log(ServerEvent::Lesson { lesson: &lesson });
+                serve_lesson(link, &resources, &lesson, stop)?;
+                *runs += 1;
+            }
+            Ok(first @ (Message::FileHello(_) | Message::TcpHello(_))) => {
+                let files = options.files.as_ref().ok_or_else(no_files)?;
+                return files.serve(link, &resources, first, log, stop);
+            }
+            Ok(Message::Goodbye) => return Ok(()),
+            Ok(other) => return Err(link.unexpected("prepare or goodbye", &other).into()),
+            Err(crate::protocol::error::LinkError::Interrupted { .. }) => {
+                return Err(RunFailure::server_stopped());
+            }
+            Err(error) => return Err(error.into()),
+        }
+    }
+}
+
+fn no_files() -> RunFailure {
+    RunFailure::refused(
+        "the server receives no files",
+        "start it with `rocebench serve --receive DIR`",
+    )
+}
+
+fn open_resources(link: &Link, options: &ServerOptions) -> Result<NodeResources, RunFailure> {
+    let route = Route::between(link.local()?.ip(), link.peer().ip());
+    NodeResources::open(options.resources.clone(), Some(route)).map_err(|error| RunFailure {
+        message: format!("at the server: {error}"),
+        ..error.into()
+    })
+}
+
+/// Runs perftest's server, meanwhile with the embedded device closed; returns the resources as they were.
+fn perftest(
+    link: &Link,
+    options: &ServerOptions,
+    resources: NodeResources,
+    job: &Job,
+    stop: &AtomicBool,
+) -> Result<NodeResources, RunFailure> {
+    let refuse = |message: String, hint: Option<String>| RunFailure {
+        bad_input: true,
+        ..RunFailure::new(format!("at the server: {message}"), hint)
+    };
+    permit(options.allow_perftest, &resources, &[])?;
+    job.check()
+        .map_err(|error| refuse(error.to_string(), None))?;
+    admit(&job.case, Side::Server, &resources)?;
+    let launch = PerftestLaunch::of(&resources, &job.case)
+        .map_err(|error| refuse(error.to_string(), Some(error.hint())))?;
+    let resources = Some(resources).filter(|_| !launch.embedded);
+    serve_perftest(link, &launch, job, stop)?;
+    resources.map_or_else(|| open_resources(link, options), Ok)
+}

@@ -1,0 +1,80 @@
+//! What the receiver does with a file whichever way it comes: it looks at the name, compares the checksum, and
+//! brings the file to the disk.
+
+use std::sync::atomic::AtomicBool;
+use std::time::{Duration, Instant};
+
+use crate::protocol::failure::RunFailure;
+use crate::protocol::file_message::{FileFin, FileHello};
+use crate::protocol::link::Link;
+use crate::protocol::message::Message;
+use report::text::printable;
+
+use super::channel::Side;
+use super::digest::Digest;
+use super::lanes::place_failure;
+use super::name;
+use super::place::{Folder, Incoming};
+
+/// Longest that a sender may take for its last words about a file.
+const FIN_LIMIT: Duration = Duration::from_secs(60);
+
+/// What is received, by either way.
+#[derive(Clone, Copy)]
+pub(super) struct Subject<'a> {
+    pub(super) name: &'a str,
+    pub(super) size_bytes: u64,
+}
+
+impl<'a> From<&'a FileHello> for Subject<'a> {
+    fn from(hello: &'a FileHello) -> Self {
+        Subject {
+            name: &hello.name,
+            size_bytes: hello.size_bytes,
+        }
+    }
+}
+
+/// Waits for the sender's checksum, compares, and brings the file to the disk; how long that took, in seconds.
+pub(super) fn finish(
+    link: &Link,
+    folder: &Folder,
+    incoming: &Incoming,
+    subject: Subject<'_>,
+    digest: Digest,
+    stop: &AtomicBool,
+) -> Result<f64, RunFailure> {
+    let theirs = match Side::Receiver.recv(link, FIN_LIMIT, stop)? {
+        Message::FileFin(FileFin { digest }) => digest,
+        other => return Err(link.unexpected("file_fin", &other).into()),
+    };
+    if theirs.parse() != Ok(digest) {
+        let theirs = printable(&theirs, 40);
+        return Err(RunFailure::new(
+            format!(
+                "{:?} arrived with checksum {digest} and was sent with {theirs}: it was thrown away",
+                subject.name
+            ),
+            Some("the device or the network corrupts data: send it again, and check memory, cables and firmware".into()),
+        ));
+    }
+    let began = Instant::now();
+    incoming.sync().map_err(|error| {
+        let Subject { name, size_bytes } = subject;
+        place_failure(&folder.call(error, "syncing", name, size_bytes))
+    })?;
+    Ok(began.elapsed().as_secs_f64())
+}
+
+/// Refuses a name that is none.
+pub(super) fn check_name(text: &str) -> Result<(), RunFailure> {
+    name::check(text).map_err(|error| {
+        RunFailure::refused(
+            format!(
+                "the receiver does not take {:?} as a name: {error}",
+                printable(text, 100)
+            ),
+            "send it under another name",
+        )
+    })
+}

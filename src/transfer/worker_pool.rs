@@ -1,0 +1,106 @@
+//! Workers on threads of their own, for the time of one file, and an eye on everything else meanwhile. It must not
+//! know what they do.
+
+use std::sync::atomic::AtomicBool;
+use std::thread;
+use std::time::Duration;
+
+use crossbeam::channel::{RecvTimeoutError, bounded};
+use rustix::thread::{CpuSet, sched_setaffinity};
+
+use crate::protocol::failure::RunFailure;
+use crate::protocol::link::Link;
+
+use super::channel::Worker;
+use super::digest::Digest;
+use super::lanes::{Bench, Flow};
+
+/// How often the rest of the world is looked at.
+const TICK: Duration = Duration::from_millis(20);
+
+/// How long a peer has to say what it was, when something has gone wrong here.
+const REASON_LIMIT: Duration = Duration::from_millis(300);
+
+/// Has each worker do `work` on a thread of its own, and `watch` now and then, until all are done or something goes
+/// wrong; the sum of what they made.
+pub(super) fn run<W: Send>(
+    workers: &mut [Worker<W>],
+    benches: &mut [Bench],
+    flow: &Flow,
+    work: &(impl Fn(&mut Worker<W>, &mut Bench) -> Result<Digest, RunFailure> + Sync),
+    mut watch: impl FnMut() -> Result<(), RunFailure>,
+) -> Result<Digest, RunFailure> {
+    let (tell, told) = bounded(workers.len());
+    thread::scope(|scope| {
+        let mut failure = None;
+        let mut threads = Vec::with_capacity(workers.len());
+        for (worker, bench) in workers.iter_mut().zip(benches) {
+            let tell = tell.clone();
+            let body = move || {
+                keep_to(&worker.cores);
+                let done = work(worker, bench);
+                if done.is_err() {
+                    flow.halt();
+                }
+                // Has room for all.
+                let _ = tell.send(());
+                done
+            };
+            match thread::Builder::new()
+                .name("chunks".into())
+                .spawn_scoped(scope, body)
+            {
+                Ok(thread) => threads.push(thread),
+                Err(error) => {
+                    let text = format!("starting a thread: {error}");
+                    failure = Some(RunFailure::new(text, Some("raise `ulimit -u`".into())));
+                    flow.halt();
+                    break;
+                }
+            }
+        }
+        let mut running = threads.len();
+        while running > 0 {
+            match told.recv_timeout(TICK) {
+                Ok(()) => running -= 1,
+                Err(RecvTimeoutError::Timeout) if failure.is_none() => {
+                    failure = watch().err();
+                    if failure.is_some() {
+                        flow.halt();
+                    }
+                }
+                Err(RecvTimeoutError::Timeout) => {}
+                Err(RecvTimeoutError::Disconnected) => break,
+            }
+        }
+        let mut digest = Digest::default();
+        for thread in threads {
+            match thread.join() {
+                Ok(Ok(part)) => digest.merge(part),
+                Ok(Err(error)) => failure = failure.or(Some(error)),
+                Err(panic) => std::panic::resume_unwind(panic),
+            }
+        }
+        failure.map_or(Ok(digest), Err)
+    })
+}
+
+/// Threads of this end run on its cores. Where the kernel refuses they run anywhere, more slowly.
+fn keep_to(cores: &[usize]) {
+    let mut set = CpuSet::new();
+    for &core in cores.iter().filter(|core| **core < CpuSet::MAX_CPU) {
+        set.set(core);
+    }
+    let _ = sched_setaffinity(None, &set);
+}
+
+/// What the peer says was wrong, if it does, else what was found here: a QP breaks as well when its peer gives up.
+pub(super) fn reason(link: &Link, found: RunFailure, stop: &AtomicBool) -> RunFailure {
+    if found.link_lost || found.interrupted || link.check().is_err() {
+        return link.check().err().map_or(found, RunFailure::from);
+    }
+    match link.recv(REASON_LIMIT, stop) {
+        Err(error) if error.is_final() => error.into(),
+        _ => found,
+    }
+}
