@@ -13,19 +13,6 @@ use super::super::shared::Edges;
 use super::Worker;
 use super::window::{Absence, NEVER, Stage};
 use crate::machine::cpu;
-use crate::metrics::clock::Clock;
-use crate::plan::Stop;
-
-/// A look at the CQs is late when the one before it is longer ago than this part of the window.
-const LATE_PARTS: u64 = 400;
-
-/// The same in units of the clock; never where the window is not one of time.
-pub(super) fn late_raw(clock: &Clock, stop: Stop) -> u64 {
-    match stop {
-        Stop::DurationNs(length_ns) => clock.raw_after(0, length_ns) / LATE_PARTS,
-        Stop::MessagesPerQp(_) => NEVER,
-    }
-}
 
 /// A window that is not open after this part of it opens as it is.
 const GIVE_UP_PARTS: u64 = 50;

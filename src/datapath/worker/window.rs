@@ -1,9 +1,22 @@
 //! How far a worker's measurement window has come. It must not know what a worker counts.
 
 use super::super::shared::Edges;
+use crate::metrics::clock::Clock;
+use crate::plan::Stop;
 
 /// Later than any reading.
 pub(super) const NEVER: u64 = u64::MAX;
+
+/// A look at the CQs is late when the one before it is longer ago than this part of the window.
+const LATE_PARTS: u64 = 400;
+
+/// The same in units of the clock; never where the window is not one of time.
+pub(super) fn late_raw(clock: &Clock, stop: Stop) -> u64 {
+    match stop {
+        Stop::DurationNs(length_ns) => clock.raw_after(0, length_ns) / LATE_PARTS,
+        Stop::MessagesPerQp(_) => NEVER,
+    }
+}
 
 /// How far a worker's window has come.
 #[derive(Clone, Copy, PartialEq, Eq)]
