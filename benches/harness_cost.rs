@@ -21,8 +21,9 @@ use rocebench::datapath::{
 use rocebench::machine::cpu;
 use rocebench::metrics::clock::Clock;
 use rocebench::metrics::histogram;
-use rocebench::plan::case::Transport;
-use rocebench::plan::{Case, ConnectMode, CqMode, Op, PollMode, Stop, Warmup};
+
+use rocebench::plan::Case;
+use settings::{CqMode, Op, Settings, Stop, Warmup};
 use verbs::{
     Access, CompletionQueue, MemoryRegion, Port, PortRequest, ProtectionDomain, QpCapacity,
     QueuePair, SendOpcode, SendRing, SendTemplate, WcBatch, select,
@@ -36,7 +37,7 @@ const WARMUP: Duration = Duration::from_millis(5);
 const WINDOW: Duration = Duration::from_millis(30);
 
 /// Post list and signalling interval.
-const SETTINGS: [(u32, u32); 3] = [(1, 1), (1, 64), (32, 32)];
+const POSTING: [(u32, u32); 3] = [(1, 1), (1, 64), (32, 32)];
 
 /// One line of the table.
 struct Cell {
@@ -75,11 +76,9 @@ fn main() -> Outcome<()> {
     // Round after round, so that whatever else the machine does meets all cells alike.
     for _ in 0..repetitions {
         for cell in &mut cells {
-            let measure = |latency| {
-                let case = Case {
-                    latency,
-                    ..cell.case.clone()
-                };
+            let measure = |latency: bool| {
+                let mut case = cell.case.clone();
+                case.no_latency = !latency;
                 measure(&port, &clock, &case, &cores)
             };
             let (on, off) = (measure(true)?, measure(false)?);
@@ -133,7 +132,7 @@ impl Cell {
 /// scheduler.
 fn cases(quick: bool, cores: usize) -> Vec<Cell> {
     let mut cells = Vec::new();
-    for op in Op::ALL {
+    for &op in Op::ALL {
         for cq in [CqMode::Shared, CqMode::PerWorker, CqMode::PerQp] {
             for qps in [1, 4, 16] {
                 for workers in [1, 2] {
@@ -143,7 +142,7 @@ fn cases(quick: bool, cores: usize) -> Vec<Cell> {
                     if quick && (cq, qps, workers) != (CqMode::Shared, 4, 1) {
                         continue;
                     }
-                    for (post_list, signal_every) in SETTINGS {
+                    for (post_list, signal_every) in POSTING {
                         cells.push(Cell {
                             case: case(op, cq, qps, workers, post_list, signal_every),
                             on_ns: Vec::new(),
@@ -159,30 +158,23 @@ fn cases(quick: bool, cores: usize) -> Vec<Cell> {
 }
 
 fn case(op: Op, cq: CqMode, qps: u32, workers: u32, post_list: u32, signal_every: u32) -> Case {
-    Case {
-        id: "null".into(),
-        op,
+    let settings = Settings {
+        op: op.into(),
         cq,
-        poll: PollMode::Busy,
-        connect: ConnectMode::Tcp,
         qps,
         size_bytes: SIZE_BYTES,
         tx_depth: DEPTH,
         rx_depth: DEPTH,
         signal_every,
         post_list,
-        inline_bytes: 0,
         workers,
-        mtu: None,
-        bidirectional: false,
-        stop: Stop::DurationNs(WINDOW.as_nanos() as u64),
         warmup: Warmup::FixedNs(WARMUP.as_nanos() as u64),
-        verify: false,
-        latency: true,
-        cq_depth: None,
-        transport: Transport::default(),
-        setup: None,
-    }
+        ..Settings::default()
+    };
+    let id = "null".into();
+    let mut case = Case { id, settings };
+    case.set_stop(Stop::DurationNs(WINDOW.as_nanos() as u64));
+    case
 }
 
 /// One run of the workers; CPU time of all of them over the messages of all.
@@ -221,7 +213,7 @@ fn measure(port: &Port, clock: &Clock, case: &Case, cores: &[usize]) -> Outcome<
     // The figure is of no worth if the work was not done. What was posted in the window and completed after it
     // has a sample too.
     let signalled = u64::from(case.signal_every);
-    let expected = if case.latency {
+    let expected = if !case.no_latency {
         let in_flight = u64::from(case.tx_depth) * u64::from(case.qps);
         messages / signalled..=(messages + in_flight) / signalled
     } else {

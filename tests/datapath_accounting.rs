@@ -5,12 +5,13 @@
 use std::time::Duration;
 
 use rocebench::datapath::Geometry;
-use rocebench::plan::{Case, CqMode, Op, PollMode, Stop};
+use rocebench::plan::Case;
+use settings::{CqMode, Op, PollMode, Settings, TimeSpan};
 
 #[path = "support/loopback_node.rs"]
 mod loopback_node;
 
-use loopback_node::{Choices, Device, Pair, case};
+use loopback_node::{Choices, Device, Pair, case_of, small};
 
 const DELAYS: [Duration; 3] = [
     Duration::ZERO,
@@ -37,14 +38,14 @@ fn counted(case: &Case, messages: u64, warm_up: Option<u64>) {
     }
     for (sender, receiver) in senders {
         assert_eq!(sender.completed, each, "window of {case:?}");
-        if case.latency {
+        if !case.no_latency {
             let samples = vec![samples; case.qps as usize];
             assert_eq!(sender.latencies, samples, "latencies of {case:?}");
         }
         if warm_up.is_none() {
             assert_eq!(sender.posted_in_all, each, "posted in {case:?}");
         }
-        if case.op == Op::Send {
+        if case.op.profile().receives {
             assert_eq!(
                 receiver.received_in_all, sender.posted_in_all,
                 "received in {case:?}"
@@ -91,18 +92,18 @@ fn a_shared_cq_loses_nothing_and_counts_nothing_twice() {
                     if post_list > signal_every && post_list % signal_every != 0 {
                         continue;
                     }
-                    for op in Op::ALL {
+                    for &op in Op::ALL {
                         let tx_depth = choices.one(&depths(signal_every.max(post_list)));
-                        let case = Case {
+                        let case = case_of(Settings {
                             workers,
                             qps,
                             signal_every,
                             post_list,
                             tx_depth,
                             rx_depth: choices.one(&[1, 7, 64]),
-                            latency: choices.one(&[true, false]),
-                            ..case(op)
-                        };
+                            no_latency: choices.one(&[true, false]),
+                            ..small(op)
+                        });
                         let messages = choices.one(&message_counts(&Geometry::of(&case)));
                         let warm_up = choices.one(&[None, None, Some(20)]);
                         seed += 1;
@@ -127,7 +128,7 @@ fn random_mixes_account_for_every_message() {
             1 => signal_every * choices.upto(4) as u32,
             _ => choices.upto(signal_every.into()) as u32,
         };
-        let case = Case {
+        let case = case_of(Settings {
             cq: choices.one(&[CqMode::Shared, CqMode::PerWorker, CqMode::PerQp]),
             workers: choices.upto(3) as u32,
             qps: choices.upto(5) as u32,
@@ -139,8 +140,8 @@ fn random_mixes_account_for_every_message() {
             inline_bytes: choices.one(&[0, 64]),
             bidirectional: choices.one(&[true, false]),
             verify: choices.one(&[true, false, false]),
-            ..case(choices.one(&Op::ALL))
-        };
+            ..small(choices.one(Op::ALL))
+        });
         let messages = choices.upto(400);
         null_verbs::loopback::set_seed(seed);
         null_verbs::loopback::set_max_delay(choices.one(&DELAYS));
@@ -156,11 +157,11 @@ fn sleeping_workers_miss_nothing() {
     let mut choices = Choices(4);
     let mut seed = 0;
     for poll in [PollMode::Event, PollMode::Adaptive] {
-        for op in Op::ALL {
+        for &op in Op::ALL {
             for cq in [CqMode::Shared, CqMode::PerWorker, CqMode::PerQp] {
                 for workers in [1, 3] {
                     for delay in DELAYS {
-                        let case = Case {
+                        let case = case_of(Settings {
                             poll,
                             cq,
                             workers,
@@ -170,8 +171,8 @@ fn sleeping_workers_miss_nothing() {
                             rx_depth: choices.one(&[1, 7, 64]),
                             bidirectional: choices.one(&[true, false]),
                             verify: choices.one(&[true, false]),
-                            ..case(op)
-                        };
+                            ..small(op)
+                        });
                         seed += 1;
                         null_verbs::loopback::set_seed(seed);
                         null_verbs::loopback::set_max_delay(delay);
@@ -190,13 +191,13 @@ fn workers_may_enter_a_phase_at_different_times() {
     let _device = Device::get();
     null_verbs::loopback::set_max_delay(Duration::ZERO);
     for round in 0..100 {
-        let case = Case {
+        let case = case_of(Settings {
             workers: 2 + round % 3,
             qps: 2,
             tx_depth: 1,
-            latency: false,
-            ..case(Op::Write)
-        };
+            no_latency: true,
+            ..small(Op::Write)
+        });
         counted(&case, 3, (round % 2 == 0).then_some(3));
     }
 }
@@ -219,13 +220,13 @@ fn the_send_queue_never_overflows() {
     ] {
         for workers in [1, 2] {
             for op in [Op::Send, Op::Read] {
-                let case = Case {
+                let case = case_of(Settings {
                     tx_depth,
                     signal_every,
                     post_list,
                     workers,
-                    ..case(op)
-                };
+                    ..small(op)
+                });
                 assert!(Geometry::of(&case).depth() <= tx_depth);
                 counted(&case, 1000 / u64::from(workers * 3), None);
             }
@@ -238,7 +239,7 @@ fn runs_by_time_come_to_rest_with_every_message_accounted_for() {
     let _device = Device::get();
     let mut choices = Choices(3);
     for seed in 0..40 {
-        let case = Case {
+        let case = case_of(Settings {
             poll: PollMode::ALL[seed as usize % 3],
             cq: choices.one(&[CqMode::Shared, CqMode::PerWorker, CqMode::PerQp]),
             workers: choices.one(&[1, 2, 3]),
@@ -246,9 +247,10 @@ fn runs_by_time_come_to_rest_with_every_message_accounted_for() {
             signal_every: choices.one(&[1, 8, 10]),
             tx_depth: choices.one(&[10, 32, 128]),
             bidirectional: choices.one(&[true, false]),
-            stop: Stop::DurationNs(1_000_000),
-            ..case(choices.one(&Op::ALL))
-        };
+            iterations_per_qp: None,
+            duration_seconds: TimeSpan::from_ns(1_000_000),
+            ..small(choices.one(Op::ALL))
+        });
         null_verbs::loopback::set_seed(seed);
         null_verbs::loopback::set_max_delay(choices.one(&DELAYS));
         let pair = Pair::new(&case);
@@ -270,7 +272,7 @@ fn runs_by_time_come_to_rest_with_every_message_accounted_for() {
         }
         // The window opens for all workers only after the wait for it began, within their first pass.
         assert!(client.completed.iter().sum::<u64>() > 0, "{case:?}");
-        if case.op == Op::Send {
+        if case.op.profile().receives {
             assert_eq!(server.received_in_all, client.posted_in_all, "{case:?}");
             assert_eq!(client.received_in_all, server.posted_in_all, "{case:?}");
         }

@@ -5,14 +5,14 @@
 use std::time::{Duration, Instant};
 
 use rocebench::datapath::Phase;
-use rocebench::plan::{Case, CqMode, Op, PollMode, Stop, Transport};
 use rocebench::protocol::failure::RunFailure;
+use settings::{CqMode, Op, PollMode, Settings, Stop, TimeSpan};
 use verbs::{AsyncEvent, AsyncEvents, CompletionChannel, WcStatus};
 
 #[path = "support/loopback_node.rs"]
 mod loopback_node;
 
-use loopback_node::{Device, Pair, case, null_port};
+use loopback_node::{Device, Pair, case, case_of, null_port, small};
 
 /// Status codes of `enum ibv_wc_status` that a send can fail with.
 const CAUSES: [u32; 14] = [1, 2, 3, 4, 6, 7, 8, 9, 10, 11, 12, 13, 19, 21];
@@ -23,13 +23,13 @@ fn each_status_is_told_apart_from_its_flushes() {
     for (index, code) in CAUSES.into_iter().enumerate() {
         for workers in [1, 3] {
             let op = Op::ALL[index % 3];
-            let case = Case {
+            let case = case_of(Settings {
                 poll: PollMode::ALL[index % 3],
                 workers,
                 qps: 3,
                 signal_every: 4,
-                ..case(op)
-            };
+                ..small(op)
+            });
             let pair = Pair::new(&case);
             null_verbs::loopback::fail_next(code);
             pair.run_counted(1000, None).unwrap_err();
@@ -88,19 +88,17 @@ fn workers_that_sleep_wake_for_every_phase() {
     let _device = Device::get();
     for poll in [PollMode::Event, PollMode::Adaptive] {
         for workers in [1, 3] {
-            let case = Case {
+            let case = case_of(Settings {
                 poll,
                 workers,
                 qps: 3,
-                stop: Stop::DurationNs(1),
-                transport: Transport {
-                    rnr_retry: 7,
-                    ..Transport::default()
-                },
-                ..case(Op::Send)
-            };
+                iterations_per_qp: None,
+                duration_seconds: TimeSpan::from_ns(1),
+                rnr_retry: 7,
+                ..small(Op::Send)
+            });
             // A server that posts no receive.
-            let pair = Pair::with_server_case(&case, |case| case.op = Op::Write);
+            let pair = Pair::with_server_case(&case, |case| case.op = Op::Write.into());
             for phase in [Phase::Warmup, Phase::Measure] {
                 pair.client.shared.set_phase(phase);
                 pair.wait("workers in step", |pair| {
@@ -133,11 +131,11 @@ fn workers_that_sleep_wake_for_every_phase() {
 fn flushes_do_not_overflow_the_cq() {
     let _device = Device::get();
     for (tx_depth, signal_every) in [(128, 100), (128, 32), (16, 1)] {
-        let case = Case {
+        let case = case_of(Settings {
             tx_depth,
             signal_every,
-            ..case(Op::Write)
-        };
+            ..small(Op::Write)
+        });
         let pair = Pair::new(&case);
         null_verbs::loopback::fail_next(10);
         pair.run_counted(1000, None).unwrap_err();
@@ -154,12 +152,12 @@ fn later_phases_do_not_hide_a_failure() {
     let _device = Device::get();
     for stop in [Stop::MessagesPerQp(1000), Stop::DurationNs(1)] {
         for workers in [1, 2] {
-            let case = Case {
+            let mut case = case_of(Settings {
                 workers,
                 qps: 3,
-                stop,
-                ..case(Op::Write)
-            };
+                ..small(Op::Write)
+            });
+            case.set_stop(stop);
             let pair = Pair::new(&case);
             pair.set_budgets(1000);
             null_verbs::loopback::fail_next(10);
@@ -184,7 +182,10 @@ fn with_wrong_memory(
     op: Op,
     tamper: impl FnOnce(&mut rocebench::protocol::endpoints::QpEndpoint),
 ) -> RunFailure {
-    let case = Case { qps: 2, ..case(op) };
+    let case = case_of(Settings {
+        qps: 2,
+        ..small(op)
+    });
     let pair = Pair::tampered(&case, |endpoints| tamper(&mut endpoints.qps[1]));
     pair.run_counted(100, None).unwrap_err();
     pair.finish().client_failure().unwrap()
@@ -231,14 +232,11 @@ fn the_target_learns_of_a_refused_access() {
 #[test]
 fn a_receiver_that_never_posts_exceeds_the_rnr_retries() {
     let _device = Device::get();
-    let case = Case {
+    let case = case_of(Settings {
         rx_depth: 1,
-        transport: Transport {
-            rnr_retry: 2,
-            ..Transport::default()
-        },
-        ..case(Op::Send)
-    };
+        rnr_retry: 2,
+        ..small(Op::Send)
+    });
     let pair = Pair::new(&case);
     // A receiver that returned polls nothing and posts nothing more than its first receive.
     pair.server.shared.set_phase(Phase::Exit);
@@ -298,14 +296,14 @@ fn flushes_alone_are_not_taken_for_a_cause() {
 fn a_cq_that_overflows_is_an_event_and_no_hang() {
     let _device = Device::get();
     for cq in [CqMode::Shared, CqMode::PerQp] {
-        let case = Case {
+        let case = case_of(Settings {
             cq,
             workers: 2,
             qps: 2,
             tx_depth: 128,
             cq_depth: Some(1),
-            ..case(Op::Write)
-        };
+            ..small(Op::Write)
+        });
         null_verbs::loopback::set_max_delay(Duration::ZERO);
         let pair = Pair::new(&case);
         pair.set_phase(Phase::Warmup);

@@ -2,18 +2,18 @@
 #![allow(missing_docs, clippy::unwrap_used, clippy::panic)]
 
 use rocebench::datapath::Mismatch;
-use rocebench::plan::{Case, CqMode, Op};
+use settings::{CqMode, Op, Settings};
 
 #[path = "support/loopback_node.rs"]
 mod loopback_node;
 
-use loopback_node::{Choices, Device, Pair, case};
+use loopback_node::{Choices, Device, Pair, case_of, small};
 
-fn verified(op: Op) -> Case {
-    Case {
+fn verified(op: Op) -> Settings {
+    Settings {
         verify: true,
-        latency: false,
-        ..case(op)
+        no_latency: true,
+        ..small(op)
     }
 }
 
@@ -22,11 +22,11 @@ fn right_payloads_pass_in_every_mix() {
     let _device = Device::get();
     let mut choices = Choices(4);
     let mut seed = 0;
-    for op in Op::ALL {
+    for &op in Op::ALL {
         for cq in [CqMode::Shared, CqMode::PerWorker, CqMode::PerQp] {
             for workers in [1, 3] {
                 for size_bytes in [1, 7, 64, 4096, 5000] {
-                    let case = Case {
+                    let case = case_of(Settings {
                         cq,
                         workers,
                         size_bytes,
@@ -38,7 +38,7 @@ fn right_payloads_pass_in_every_mix() {
                         bidirectional: choices.one(&[true, false]),
                         inline_bytes: choices.one(&[0, 64]),
                         ..verified(op)
-                    };
+                    });
                     seed += 1;
                     null_verbs::loopback::set_seed(seed);
                     let pair = Pair::new(&case);
@@ -60,11 +60,11 @@ fn right_payloads_pass_in_every_mix() {
 
 /// Corrupts byte 37 of the next message of QP 1, runs, and returns what both ends say.
 fn corrupted(op: Op) -> (Option<String>, Option<String>, Option<String>) {
-    let case = Case {
+    let case = case_of(Settings {
         qps: 2,
         size_bytes: 100,
         ..verified(op)
-    };
+    });
     let pair = Pair::new(&case);
     let qpn = pair.client.shared.lanes()[1].qp.qpn();
     null_verbs::loopback::corrupt_next_message(Some(qpn), 37);
@@ -101,7 +101,7 @@ fn a_corrupted_send_is_found_in_the_receive_buffer() {
 #[test]
 fn the_wrong_byte_and_the_right_one_are_both_named() {
     let _device = Device::get();
-    let pair = Pair::new(&verified(Op::Read));
+    let pair = Pair::new(&case_of(verified(Op::Read)));
     null_verbs::loopback::corrupt_next_message(None, 63);
     pair.run_counted(5, None).unwrap_err();
     let rest = pair.finish();
@@ -136,10 +136,10 @@ fn a_corrupted_write_is_found_in_the_targets_memory() {
 #[test]
 fn the_other_direction_is_verified_too() {
     let _device = Device::get();
-    let case = Case {
+    let case = case_of(Settings {
         bidirectional: true,
         ..verified(Op::Send)
-    };
+    });
     let pair = Pair::new(&case);
     let qpn = pair.server.shared.lanes()[0].qp.qpn();
     null_verbs::loopback::corrupt_next_message(Some(qpn), 0);
@@ -153,7 +153,7 @@ fn the_other_direction_is_verified_too() {
 #[test]
 fn lost_and_doubled_messages_are_found() {
     let _device = Device::get();
-    let pair = Pair::new(&verified(Op::Send));
+    let pair = Pair::new(&case_of(verified(Op::Send)));
     pair.run_counted(40, None).unwrap();
     let rest = pair.finish();
     rest.assert_clean();

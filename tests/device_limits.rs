@@ -4,13 +4,14 @@
 
 use rocebench::node::fabric::{Fabric, Side};
 use rocebench::node::memory_needs::{DeviceKind, MemoryNeeds, MemoryOffer};
-use rocebench::plan::{Case, CqMode, Op};
+use rocebench::plan::Case;
 use rocebench::protocol::failure::RunFailure;
+use settings::{CqMode, Op, Settings};
 
 #[path = "support/loopback_node.rs"]
 mod loopback_node;
 
-use loopback_node::{Device, case, port};
+use loopback_node::{Device, case_of, port, small};
 
 fn refused(case: &Case) -> RunFailure {
     Fabric::create(&port(), case, Side::Server, None, || Ok(()))
@@ -22,48 +23,48 @@ fn refused(case: &Case) -> RunFailure {
 fn each_limit_is_named_with_its_flag() {
     let _device = Device::get();
     let limits = port().limits;
-    let usual = Case {
+    let usual = case_of(Settings {
         cq: CqMode::PerQp,
-        ..case(Op::Send)
-    };
+        ..small(Op::Send)
+    });
     let many = |limit: u64| u32::try_from(limit).unwrap() + 1;
     for (what, limit, flag, case) in [
         (
             "QPs",
             limits.max_qp,
             "--qps",
-            Case {
+            case_of(Settings {
                 qps: many(limits.max_qp),
-                ..usual.clone()
-            },
+                ..usual.settings.clone()
+            }),
         ),
         (
             "send WRs on one QP",
             limits.max_qp_wr,
             "--tx-depth",
-            Case {
+            case_of(Settings {
                 bidirectional: true,
                 tx_depth: many(limits.max_qp_wr),
-                ..usual.clone()
-            },
+                ..usual.settings.clone()
+            }),
         ),
         (
             "receive WRs on one QP",
             limits.max_qp_wr,
             "--rx-depth",
-            Case {
+            case_of(Settings {
                 rx_depth: many(limits.max_qp_wr),
-                ..usual.clone()
-            },
+                ..usual.settings.clone()
+            }),
         ),
         (
             "entries in one CQ",
             limits.max_cqe,
             "--qps",
-            Case {
+            case_of(Settings {
                 cq_depth: Some(many(limits.max_cqe)),
-                ..usual
-            },
+                ..usual.settings
+            }),
         ),
     ] {
         let failure = refused(&case);
@@ -76,11 +77,11 @@ fn each_limit_is_named_with_its_flag() {
 
 #[test]
 fn buffers_beyond_the_memory_are_refused() {
-    let large = Case {
+    let large = case_of(Settings {
         qps: 4096,
         size_bytes: 1 << 30,
-        ..case(Op::Write)
-    };
+        ..small(Op::Write)
+    });
     let offer = MemoryOffer {
         device: DeviceKind::System,
         bytes: Some(1 << 40),

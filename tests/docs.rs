@@ -50,14 +50,76 @@ fn all_options() -> BTreeSet<String> {
     all
 }
 
+/// docs/settings.md, from the table of settings.
+fn settings_page() -> String {
+    let mut text = "# Settings\n\nMade from the program's table of settings (`UPDATE_SETTINGS=1 cargo test settings_are_as_in_the_program`). \
+        A setting is a flag, a key of a [file](command-line.md#sweeps-in-files), and a field of `config` in [results](results.md). \
+        Lists are comma-separated; each value makes cases.\n"
+        .to_owned();
+    let mut heading = "";
+    let mut rows: Vec<&settings::Row> = settings::ROWS.iter().collect();
+    let rank = |row: &settings::Row| rows_first_of(row.heading);
+    rows.sort_by_key(|row| rank(row));
+    for row in rows {
+        if row.heading != heading {
+            heading = row.heading;
+            text += &format!(
+                "\n## {heading}\n\n| flag | default | range | field | |\n|---|---|---|---|---|\n"
+            );
+        }
+        let short = row
+            .short
+            .map_or(String::new(), |letter| format!("`-{letter}`, "));
+        let value = match row.takes {
+            settings::Takes::Switch => String::new(),
+            _ => format!(" {}", row.value_name),
+        };
+        let number = |value: u64| match u32::try_from(value).ok().filter(|_| row.is_size) {
+            Some(bytes) => settings::Size::from_bytes(bytes).unwrap().to_string(),
+            None => value.to_string(),
+        };
+        let range = match row.has_range() {
+            true => format!("{} to {}", number(row.range.0), number(row.range.1)),
+            false => String::new(),
+        };
+        text += &format!(
+            "| {short}`--{}{value}` | {} | {range} | `{}` | {} |\n",
+            row.flag,
+            row.default,
+            row.field,
+            row.help.trim_start(),
+        );
+    }
+    text
+}
+
+/// The place of a heading's first row.
+fn rows_first_of(heading: &str) -> usize {
+    let first = settings::ROWS.iter().position(|row| row.heading == heading);
+    first.unwrap()
+}
+
+#[test]
+fn settings_are_as_in_the_program() {
+    let made = settings_page();
+    if std::env::var_os("UPDATE_SETTINGS").is_some() {
+        let path = format!("{}/docs/settings.md", env!("CARGO_MANIFEST_DIR"));
+        std::fs::write(path, &made).unwrap();
+    }
+    assert!(
+        page("docs/settings.md") == made,
+        "docs/settings.md is not that of the table: UPDATE_SETTINGS=1 writes it anew"
+    );
+}
+
 #[test]
 fn every_option_is_on_the_page() {
-    let documented = options_of(&page("docs/command-line.md"));
+    let documented = options_of(&(page("docs/command-line.md") + &page("docs/settings.md")));
     let missing: Vec<_> = all_options()
         .into_iter()
         .filter(|option| !documented.contains(option))
         .collect();
-    assert!(missing.is_empty(), "docs/command-line.md lacks {missing:?}");
+    assert!(missing.is_empty(), "the pages lack {missing:?}");
 }
 
 #[test]

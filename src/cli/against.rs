@@ -69,7 +69,7 @@ pub(super) fn against(args: &AgainstArgs, sweep: &Sweep) -> Result<Option<Agains
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::plan::SweepSpec;
+    use settings::Given;
 
     fn asked(pairs: Option<u32>, max_pairs: Option<u32>, runs: u32) -> Result<(u32, u32), String> {
         let args = AgainstArgs {
@@ -78,7 +78,7 @@ mod tests {
             max_pairs,
             perftest_limit: None,
         };
-        let mut sweep = Sweep::new(&SweepSpec::default()).unwrap();
+        let mut sweep = Sweep::new(&Given::default()).unwrap();
         sweep.runs = runs;
         let against = against(&args, &sweep).map_err(|failure| failure.text())?;
         Ok(against.map(|it| (it.pairs, it.max_pairs)).unwrap())
@@ -112,7 +112,7 @@ mod tests {
             max_pairs: None,
             perftest_limit: None,
         };
-        let mut sweep = Sweep::new(&SweepSpec::default()).unwrap();
+        let mut sweep = Sweep::new(&Given::default()).unwrap();
         sweep.cases[0].verify = true;
         assert!(against(&args, &sweep).unwrap().is_none());
     }

@@ -7,49 +7,20 @@ use crate::coordinator::options::Against;
 use crate::node::fabric::Side;
 use crate::node::memory_needs::{DeviceKind, MemoryNeeds};
 use crate::perftest::{Program, measuring};
-use crate::plan::{Case, ConnectMode, Size, Sweep};
+use crate::plan::{Case, Sweep};
+use settings::{Applies, ROWS, Row, Settings};
 
 use super::errors::Failure;
 use super::run::RunPlan;
 
-/// The last two are there where a case is connected otherwise than usual, or measures set-up.
-const HEADER: [&str; 15] = [
-    "case", "op", "cq", "qps", "size", "workers", "tx", "rx", "signal", "list", "inline", "mtu",
-    "poll", "connect", "traffic",
-];
-
-/// Columns that are always there.
-const USUAL: usize = 13;
-
-fn row(case: &Case) -> [String; 15] {
-    let setting = |text: String| match case.moving() {
-        Some(_) => text,
-        None => "-".to_owned(),
-    };
-    let size = Size::from_bytes(case.size_bytes).unwrap_or(Size::MAX);
-    [
-        case.id.clone(),
-        case.workload().to_string(),
-        setting(case.cq.to_string()),
-        case.qps.to_string(),
-        setting(size.to_string()),
-        setting(case.workers.to_string()),
-        setting(case.tx_depth.to_string()),
-        if case.op == crate::plan::Op::Send {
-            case.rx_depth.to_string()
-        } else {
-            "-".into()
-        },
-        setting(case.signal_every.to_string()),
-        setting(case.post_list.to_string()),
-        setting(case.inline_bytes.to_string()),
-        case.mtu
-            .map_or_else(|| "port's".to_owned(), |mtu| mtu.to_string()),
-        setting(case.poll.to_string()),
-        case.connect.to_string(),
-        case.setup
-            .map_or_else(|| "-".to_owned(), |it| it.traffic_qps.to_string()),
-    ]
+/// A setting that does not apply to the case is a dash.
+fn cell(case: &Case, row: &Row) -> String {
+    let text = row.text(case);
+    match (row.applies)(case) {
+        Applies::Yes if text.is_empty() => "auto".to_owned(),
+        Applies::Yes => text,
+        Applies::Ignored | Applies::Not(_) => "-".to_owned(),
+    }
 }
 
 /// `1 h 5 min`, `2 min 30 s`, `45 s`, `1.5 s`.
@@ -81,7 +52,7 @@ fn footer(plan: &RunPlan) -> String {
     if let Some(case) = sweep.cases.first() {
         text += &format!(
             ", {} each after a warm-up of {}",
-            Sweep::stop_text(case),
+            case.stop_text(),
             case.warmup
         );
     }
@@ -143,26 +114,30 @@ fn longest_of_pairs(sweep: &Sweep, against: &Against) -> Option<Duration> {
 
 fn write(plan: &RunPlan, out: &mut impl Write) -> io::Result<()> {
     let cases = &plan.sweep.cases;
-    let rows: Vec<[String; 15]> = cases.iter().map(row).collect();
-    // Found out once: a look at every case for every row would take the square of their number.
-    let connects_otherwise = (cases.iter()).any(|case| case.connect != ConnectMode::default());
-    let measures_setup = cases.iter().any(|case| case.setup.is_some());
-    let shown = |column: usize| match column {
-        0..USUAL => true,
-        USUAL => connects_otherwise,
-        _ => measures_setup,
-    };
-    let mut widths = HEADER.map(str::len);
-    for row in &rows {
-        for (width, cell) in widths.iter_mut().zip(row) {
+    let usual = Settings::default();
+    let columns: Vec<&Row> = (ROWS.iter().filter(|row| !row.column.is_empty()))
+        .filter(|row| {
+            let is_used =
+                |case: &Case| (row.applies)(case) == Applies::Yes && !row.is_equal(case, &usual);
+            let is_set_up = |case: &Case| row.flag == "traffic-qps" && case.is_set_up();
+            !row.column_if_used || cases.iter().any(|case| is_used(case) || is_set_up(case))
+        })
+        .collect();
+    let header = std::iter::once("case").chain(columns.iter().map(|row| row.column));
+    let mut table: Vec<Vec<String>> = vec![header.map(str::to_owned).collect()];
+    table.extend(cases.iter().map(|case| {
+        let cells = columns.iter().map(|row| cell(case, row));
+        std::iter::once(case.id.clone()).chain(cells).collect()
+    }));
+    let mut widths = vec![0; columns.len() + 1];
+    for line in &table {
+        for (width, cell) in widths.iter_mut().zip(line) {
             *width = (*width).max(cell.len());
         }
     }
-    let header = HEADER.map(str::to_owned);
-    for row in std::iter::once(&header).chain(&rows) {
+    for cells in &table {
         let mut line = String::new();
-        let cells = row.iter().zip(widths).enumerate();
-        for (column, (cell, width)) in cells.filter(|(column, _)| shown(*column)) {
+        for (column, (cell, width)) in cells.iter().zip(&widths).enumerate() {
             // Words to the left, numbers to the right.
             line += &if column < 3 {
                 format!("{cell:<width$}  ")

@@ -5,9 +5,9 @@ use std::io::IsTerminal as _;
 use crate::coordinator::lesson::{LessonError, LessonOptions, run_lesson};
 use crate::coordinator::options::{Ends, Target};
 use crate::explain::{Language, Narrator, Style, Verdict};
-use crate::plan::Op;
 use crate::protocol::lesson_message::{BETWEEN_MTUS_BYTES, Lesson, MOST_BYTES};
 use crate::protocol::mistake::Mistake;
+use settings::Op;
 
 use super::args::ExplainArgs;
 use super::devices::print;
@@ -74,13 +74,14 @@ fn lesson(args: &ExplainArgs) -> Result<(Lesson, String), Failure> {
     let named = |name: &str| Mistake::ALL.into_iter().find(|it| it.name() == name);
     let mistake = args.mistake.as_deref().and_then(named);
     let op = match &args.op {
-        Some(name) => Op::ALL.into_iter().find(|op| op.name() == name),
+        Some(name) => Op::ALL.iter().copied().find(|op| op.name() == name),
         None => mistake.map(Mistake::usual_op),
     };
     let op = op.unwrap_or(Op::Send);
     if let Some(mistake) = mistake.filter(|mistake| !mistake.fits(op)) {
         let fitting: Vec<&str> = Op::ALL
-            .into_iter()
+            .iter()
+            .copied()
             .filter(|op| mistake.fits(*op))
             .map(Op::name)
             .collect();

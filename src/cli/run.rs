@@ -6,7 +6,8 @@ use std::str::FromStr;
 
 use crate::coordinator::options::Against;
 use crate::node::resources::Faults;
-use crate::plan::{ConfigFile, PlanError, Sweep, SweepSpec, config};
+use crate::plan::{ConfigFile, PlanError, Sweep};
+use settings::{Given, Settings};
 use verbs::address_of_environment;
 
 use super::against::against;
@@ -135,20 +136,20 @@ impl EndpointOptions {
 }
 
 /// The sweep of flags over file. An error about what only the file says is placed in the file.
-fn sweep(flags: &SweepSpec, config: Option<&Path>) -> Result<Sweep, Failure> {
+fn sweep(flags: &Given, config: Option<&Path>) -> Result<Sweep, Failure> {
     let Some(path) = config else {
         return Ok(Sweep::new(flags)?);
     };
     let command = super::args::command();
-    let is_of_machine = |flag: &&str| !config::KEYS.contains(flag);
+    let is_of_machine = |flag: &&str| Settings::row(flag).is_none();
     let machine_flags: Vec<&str> = command
         .get_arguments()
         .map(|argument| argument.get_long().unwrap_or(argument.get_id().as_str()))
         .filter(is_of_machine)
         .collect();
     let file = ConfigFile::read(path, &machine_flags)?;
-    let spec = flags.clone().over(file.spec.clone());
-    Sweep::new(&spec).map_err(|error| match file.place_of(error.flag()) {
+    let given = flags.clone().over(file.given.clone());
+    Sweep::new(&given).map_err(|error| match file.place_of(error.flag()) {
         Some(place) if !flags_give(flags, &error) => {
             let hint = error.hint();
             Failure::bad_input(format!("{}:{place}: {error}", path.display())).with_hint(hint)
@@ -158,38 +159,9 @@ fn sweep(flags: &SweepSpec, config: Option<&Path>) -> Result<Sweep, Failure> {
 }
 
 /// Whether the setting that the error is about was given as a flag: without it, the file's stands.
-fn flags_give(flags: &SweepSpec, error: &PlanError) -> bool {
-    match error.flag() {
-        "qps" => flags.qps.is_some(),
-        "traffic-qps" => flags.traffic_qps.is_some(),
-        "verify" => flags.verify.is_some(),
-        "bidirectional" => flags.bidirectional.is_some(),
-        "no-latency" => flags.no_latency.is_some(),
-        "size" => flags.size.is_some(),
-        "workers" => flags.workers.is_some(),
-        "tx-depth" => flags.tx_depth.is_some(),
-        "rx-depth" => flags.rx_depth.is_some(),
-        "signal-every" => flags.signal_every.is_some(),
-        "post-list" => flags.post_list.is_some(),
-        "inline" => flags.inline.is_some(),
-        "duration" => flags.duration.is_some() || flags.iters.is_some(),
-        "iters" => flags.iters.is_some(),
-        "runs" => flags.runs.is_some(),
-        "cq-depth" => flags.cq_depth.is_some(),
-        "timeout" => flags.timeout.is_some(),
-        "retry-cnt" => flags.retry_cnt.is_some(),
-        "rnr-retry" => flags.rnr_retry.is_some(),
-        "min-rnr-timer" => flags.min_rnr_timer.is_some(),
-        "max-rd-atomic" => flags.max_rd_atomic.is_some(),
-        "service-level" => flags.service_level.is_some(),
-        "traffic-class" => flags.traffic_class.is_some(),
-        "op" => flags.op.is_some(),
-        "cq" => flags.cq.is_some(),
-        "poll" => flags.poll.is_some(),
-        "connect" => flags.connect.is_some(),
-        "mtu" => flags.mtu.is_some(),
-        _ => true,
-    }
+fn flags_give(flags: &Given, error: &PlanError) -> bool {
+    let flag = error.flag();
+    flags.has(flag) || flag == "duration" && flags.has("iters")
 }
 
 /// The server that HOST and `--port` name; `None` without HOST.
@@ -244,7 +216,7 @@ impl RunPlan {
     pub fn new(args: RunArgs) -> Result<RunPlan, Failure> {
         let host = server(args.host, args.connection.port)?;
         let output = output(args.output)?;
-        let sweep = sweep(&args.sweep.into(), args.config.as_deref())?;
+        let sweep = sweep(&args.sweep.given, args.config.as_deref())?;
         let against = against(&args.against, &sweep)?;
         let endpoint = EndpointOptions::new(args.endpoint)?;
         if let Some(cores) = &endpoint.cores {

@@ -46,7 +46,7 @@ pub fn run(args: SendArgs) -> Result<(), Failure> {
     let files = sources(&paths, args.chunk.bytes()).map_err(unreadable)?;
     let endpoint = EndpointOptions::new(args.endpoint)?;
     let token = Token::find(args.connection.token)?;
-    let usual = crate::plan::case::Transport::default();
+    let usual = settings::Settings::default();
     let options = SendOptions {
         host,
         port,

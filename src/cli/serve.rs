@@ -3,7 +3,7 @@
 use std::net::IpAddr;
 use std::path::PathBuf;
 
-use crate::plan::MemorySize;
+use settings::MemorySize;
 
 use super::args::ServeArgs;
 use super::errors::Failure;

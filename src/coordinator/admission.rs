@@ -6,13 +6,14 @@ use crate::node::connect_cm::check_port;
 use crate::node::memory_needs::{MemoryNeeds, described};
 use crate::node::needs::{Side, check_posts};
 use crate::node::resources::NodeResources;
+use crate::plan::Case;
 use crate::plan::Sweep;
-use crate::plan::{Case, ConnectMode};
 use crate::protocol::device_limits::DeviceLimits;
 use crate::protocol::failure::RunFailure;
 use crate::protocol::memory_offer::MemoryOffer;
 use crate::protocol::message::Message;
 use crate::protocol::time_limits::ANSWER_LIMIT;
+use settings::ConnectMode;
 use verbs::cm::CmChannel;
 
 use super::error::SweepError;

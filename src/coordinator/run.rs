@@ -10,9 +10,10 @@ use crate::datapath::Phase;
 use crate::metrics::Timeline;
 use crate::metrics::counters::CounterWatch;
 use crate::metrics::steady::SteadyDetector;
-use crate::plan::{Case, ConnectMode, Op, Stop, Warmup};
+use crate::plan::Case;
 use report::results::model::Run;
 use report::results::utc_now;
+use settings::{ConnectMode, Stop, Warmup};
 
 use crate::coordinator::drain::{Grace, drain};
 use crate::coordinator::observer::Observer;
@@ -161,7 +162,7 @@ fn drive(
     notes: &mut Notes,
 ) -> Result<(), Broken> {
     let (link, stop) = (stage.link, stage.stop);
-    let counted = matches!(case.stop, Stop::MessagesPerQp(_));
+    let counted = matches!(case.stop(), Stop::MessagesPerQp(_));
     if !case.warmup.longest().is_zero() {
         observer.phase("warm-up", Some(case.warmup.longest()));
         link.send(&Message::Start)?;
@@ -249,7 +250,7 @@ fn measure(
 ) -> Result<(), Broken> {
     let (link, stop) = (stage.link, stage.stop);
     let mut meter = Meter::new(case);
-    let limit = match case.stop {
+    let limit = match case.stop() {
         Stop::DurationNs(ns) => Some(Duration::from_nanos(ns)),
         Stop::MessagesPerQp(_) => None,
     };
@@ -260,7 +261,7 @@ fn measure(
         timeline.push(window.elapsed_ns, window.completed);
         let elapsed = Duration::from_nanos(window.elapsed_ns);
         meter.show(elapsed, window.completed, observer);
-        match case.stop {
+        match case.stop() {
             Stop::DurationNs(_) => window.is_closed,
             Stop::MessagesPerQp(each) => window.completed >= each.saturating_mul(case.qps.into()),
         }
@@ -384,7 +385,7 @@ pub(crate) fn take_report(
 
 /// Every message that a QP sent must have been received on its peer, once.
 fn unaccounted(case: &Case, finished: &Finished, report: &EndReport) -> Option<RunFailure> {
-    if case.op != Op::Send {
+    if !case.op.profile().receives {
         return None;
     }
     let sent = per_qp(finished, |worker, qp| {

@@ -11,10 +11,11 @@ use std::time::{Duration, Instant};
 use crate::datapath::Phase;
 use crate::metrics::Timeline;
 use crate::metrics::histogram::{Digits, Recorder};
-use crate::plan::{Case, ConnectMode, Stop};
+use crate::plan::Case;
 use report::results::model::{Connect, Run, Window};
 use report::results::rates::gbit_per_s;
 use report::results::utc_now;
+use settings::{ConnectMode, Stop};
 
 use crate::coordinator::drain::drain;
 use crate::coordinator::observer::Observer;
@@ -185,7 +186,7 @@ fn measure(
     tally: &mut Tally,
 ) -> Result<(), Broken> {
     let case = bench.case;
-    let limit = match case.stop {
+    let limit = match case.stop() {
         Stop::DurationNs(ns) => Some(Duration::from_nanos(ns)),
         Stop::MessagesPerQp(_) => None,
     };
@@ -212,7 +213,7 @@ fn measure(
             round(bench, way, &mut watch, tally)?;
             tally.rounds += 1;
             tally.seconds = started.elapsed().as_secs_f64();
-            let is_over = match case.stop {
+            let is_over = match case.stop() {
                 Stop::DurationNs(ns) => started.elapsed() >= Duration::from_nanos(ns),
                 Stop::MessagesPerQp(wanted) => tally.rounds >= wanted,
             };

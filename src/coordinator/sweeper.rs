@@ -87,7 +87,7 @@ impl Sweeper<'_> {
             resources: &session.resources,
             stop: self.stop,
         };
-        let done = match case.setup {
+        let done = match case.setup() {
             Some(_) => run_setup(&stage, case, number, self.observer),
             None => run(&stage, case, number, self.observer),
         };
@@ -155,7 +155,8 @@ fn record(
     let Some(entry) = outcome.result.cases.last_mut() else {
         return;
     };
-    entry.config.mtu = entry.config.mtu.or(done.path.map(|path| path.mtu_bytes));
+    let path_mtu = done.path.map(|path| path.mtu_bytes);
+    entry.config.path_mtu = entry.config.path_mtu.or(path_mtu);
     if let Some(report) = &done.report {
         entry.config.peer_device = Some(report.device.name.clone());
     }

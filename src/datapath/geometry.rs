@@ -9,7 +9,8 @@
 //! With several workers on one CQ the completions of one QP may be handled in any order, and then only
 //! whole slots are posted (`head == unit`), so that a slot's completion means all of the slot.
 
-use crate::plan::{Case, CqMode};
+use crate::plan::Case;
+use settings::CqMode;
 
 /// The cut of one case's send queues.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -3,13 +3,14 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU32, AtomicU64, Ordering::Relaxed};
 
-use crate::plan::{Case, Op};
+use crate::plan::Case;
+use settings::Profile;
 use verbs::{
-    MemoryRegion, Operation, QueuePair, RecvRing, RecvTemplate, SendOpcode, SendRing, SendTemplate,
-    VerbsError,
+    MemoryRegion, Operation, QueuePair, RecvRing, RecvTemplate, SendRing, SendTemplate, VerbsError,
 };
 
 use super::layout::sends_inline;
+use super::operation::{RemoteMemory, send_opcode};
 use super::pattern::PatternKey;
 use super::trouble::{Mismatch, Place};
 use super::wr_id::WrId;
@@ -49,7 +50,7 @@ pub struct Sender {
 pub(super) struct SenderCheck {
     memory: Arc<MemoryRegion>,
     layout: Layout,
-    op: Op,
+    profile: &'static Profile,
     qp: u32,
     size_bytes: u32,
     /// How often each ring position was posted.
@@ -80,15 +81,6 @@ struct Seen {
     sum: AtomicU64,
 }
 
-/// Memory that the peer offers to WRITE and READ for one QP.
-#[derive(Clone, Copy, Debug)]
-pub struct RemoteMemory {
-    /// Address of its first byte.
-    pub address: u64,
-    /// The peer's key.
-    pub rkey: u32,
-}
-
 impl Sender {
     /// Memory that one takes besides the payloads.
     pub fn memory_bytes(case: &Case) -> usize {
@@ -116,17 +108,16 @@ impl Sender {
     ) -> Result<Self, VerbsError> {
         let geometry = Geometry::of(case);
         let layout = Layout::requests(case, &geometry);
+        let profile = case.op.profile();
         let templates: Vec<SendTemplate> = (0..geometry.ring())
             .map(|position| {
-                let address = remote.address + layout.within_qp(position) as u64;
-                let rkey = remote.rkey;
+                let at = RemoteMemory {
+                    address: remote.address + layout.within_qp(position) as u64,
+                    rkey: remote.rkey,
+                };
                 SendTemplate {
                     wr_id: WrId::send(index, position / geometry.unit).raw(),
-                    opcode: match case.op {
-                        Op::Send => SendOpcode::Send,
-                        Op::Write => SendOpcode::Write { address, rkey },
-                        Op::Read => SendOpcode::Read { address, rkey },
-                    },
+                    opcode: send_opcode(profile, at),
                     offset: layout.offset(index, position),
                     length_bytes: case.size_bytes,
                     signalled: geometry.signalled(position),
@@ -139,7 +130,7 @@ impl Sender {
         let verify = case.verify.then(|| SenderCheck {
             memory: Arc::clone(memory),
             layout,
-            op: case.op,
+            profile,
             qp: index,
             size_bytes: case.size_bytes,
             posts: atomics(geometry.ring(), 0),
@@ -182,7 +173,7 @@ impl Sender {
 impl SenderCheck {
     /// Whether payloads are received, so that immediate data must name them.
     pub(super) fn names_messages(&self) -> bool {
-        self.op == Op::Send
+        self.profile.receives
     }
 
     /// Prepares the cell of a position about to be posted: the payload of a SEND or WRITE, or bytes that a
@@ -195,9 +186,9 @@ impl SenderCheck {
         let key = PatternKey {
             qp: self.qp,
             position: position as u16,
-            sequence: match self.op {
-                Op::Read => 0,
-                Op::Send | Op::Write => count as u16,
+            sequence: match self.profile.fetches {
+                true => 0,
+                false => count as u16,
             },
         };
         let offset = self.layout.offset(self.qp, position);
@@ -205,14 +196,14 @@ impl SenderCheck {
             &self.memory,
             offset,
             self.size_bytes as usize,
-            self.op == Op::Read,
+            self.profile.fetches,
         );
         key
     }
 
     /// Checks what READs brought to `count` positions from `first` on.
     pub(super) fn check_reads(&self, first: u32, count: u32) -> Option<Mismatch> {
-        if self.op != Op::Read {
+        if !self.profile.fetches {
             return None;
         }
         (first..first + count).find_map(|position| {

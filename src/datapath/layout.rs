@@ -5,7 +5,7 @@
 //! so that the caches see what an application's ring of buffers would show them. With it, each WR has
 //! a cell of its own.
 
-use crate::plan::{Case, Op};
+use crate::plan::Case;
 
 use super::Geometry;
 
@@ -68,5 +68,5 @@ impl Layout {
 
 /// Whether this case's messages go inline.
 pub fn sends_inline(case: &Case) -> bool {
-    case.op != Op::Read && case.inline_bytes > 0 && case.size_bytes <= case.inline_bytes
+    !case.op.profile().fetches && case.inline_bytes > 0 && case.size_bytes <= case.inline_bytes
 }

@@ -4,6 +4,7 @@
 mod geometry;
 mod lane;
 mod layout;
+mod operation;
 mod pattern;
 mod report;
 mod shared;
@@ -13,8 +14,9 @@ mod worker_pool;
 mod wr_id;
 
 pub use geometry::Geometry;
-pub use lane::{Lane, Receiver, RemoteMemory, Sender, check_written, fill_for_reads};
+pub use lane::{Lane, Receiver, Sender, check_written, fill_for_reads};
 pub use layout::{Layout, sends_inline};
+pub use operation::{RemoteMemory, initiator_access, send_opcode, target_access};
 pub use report::{QpReport, WorkerReport};
 pub use shared::{Counts, Edges, Phase, Shared, WindowProgress};
 pub use trouble::{FailedCompletion, Mismatch, Place, Trouble};

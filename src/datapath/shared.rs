@@ -7,7 +7,8 @@ use crossbeam::utils::CachePadded;
 
 use crate::metrics::clock::Clock;
 use crate::metrics::histogram::Digits;
-use crate::plan::{Case, CqMode};
+use crate::plan::Case;
+use settings::CqMode;
 use verbs::Bell;
 
 use super::{Geometry, Lane};

@@ -3,7 +3,7 @@
 
 use std::fmt;
 
-use crate::plan::Op;
+use settings::Op;
 use verbs::{VerbsError, WcStatus};
 
 use super::pattern::WrongByte;

@@ -156,7 +156,7 @@ impl<'s, const VERIFY: bool, const LATENCY: bool, const CONTENDED: bool, const S
             pace_in: 1,
             last_seen_raw: 0,
             window: Window::new(
-                window::late_raw(&shared.clock, shared.case.stop),
+                window::late_raw(&shared.clock, shared.case.stop()),
                 most_piled_up(shared, spec, CONTENDED),
             ),
             last_chain_of_head: last_chain(geometry.head),

@@ -108,7 +108,7 @@ fn work(
     ready: &Sender<Result<(), cpu::CoreError>>,
 ) -> WorkerReport {
     let case = shared.case();
-    match (case.verify, case.latency, shared.contended()) {
+    match (case.verify, !case.no_latency, shared.contended()) {
         (false, false, false) => begin::<false, false, false>(shared, spec, ready),
         (false, false, true) => begin::<false, false, true>(shared, spec, ready),
         (false, true, false) => begin::<false, true, false>(shared, spec, ready),

@@ -178,7 +178,7 @@ fn clock(offset: Option<ClockOffset>) -> Finding {
 pub(super) fn path_mtu(result: &ResultFile, full_packets_passed: bool) -> Option<Finding> {
     let own = result.host.device.as_ref()?;
     let peer = result.peer.as_ref()?.device.as_ref()?;
-    let rdma_bytes = result.cases.first()?.config.mtu?;
+    let rdma_bytes = result.cases.first()?.config.path_mtu?;
     let route_bytes = peer
         .gid
         .as_deref()

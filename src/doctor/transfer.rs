@@ -11,9 +11,10 @@ use crate::coordinator::options::{Ends, SweepOptions, Target};
 use crate::coordinator::sweep::run_sweep;
 use crate::coordinator::sweeper::SweepOutcome;
 use crate::node::resources::NodeOptions;
-use crate::plan::{Case, Count, Op, Size, Sweep, SweepSpec, Warmup};
+use crate::plan::{Case, Sweep};
 use crate::protocol::token::Token;
 use report::results::model::{CaseConfig, Failure, PerftestPair, ResultFile, Run};
+use settings::{Given, Op};
 
 use super::finding::{Finding, State};
 
@@ -65,8 +66,8 @@ impl Transfer<'_> {
         };
         let passed = |outcome: &SweepOutcome| {
             Op::ALL
-                .into_iter()
-                .any(|op| matches!(of_op(&outcome.result, op), Some(Ok(()))))
+                .iter()
+                .any(|op| matches!(of_op(&outcome.result, *op), Some(Ok(()))))
         };
         // Where nothing small passes, nothing large does, and trying takes its time.
         let large = (passed(&small) && !small.interrupted).then(|| self.sweep(LARGE));
@@ -83,7 +84,7 @@ impl Transfer<'_> {
             done.full_packets_passed = passed(large);
             done.interrupted |= large.interrupted;
         }
-        for op in Op::ALL {
+        for &op in Op::ALL {
             let outcomes = [
                 of_op(&small.result, op),
                 large.as_ref().and_then(|it| of_op(&it.result, op)),
@@ -112,23 +113,21 @@ impl Transfer<'_> {
 /// Each operation once. Fewer retries than usual, half a second apart: what does not work is known soon, and a
 /// busy machine still has time to answer.
 fn sweep(size: &str) -> Sweep {
-    let size: Option<Size> = size.parse().ok();
-    let spec = SweepSpec {
-        op: "send,write,read".parse().ok(),
-        size: size.and_then(|size| size.to_string().parse().ok()),
-        tx_depth: "8".parse().ok(),
-        rx_depth: "16".parse().ok(),
-        bidirectional: Some(true),
-        iters: Some(Count(MESSAGES)),
-        warmup: Some(Warmup::FixedNs(0)),
-        verify: Some(true),
-        no_latency: Some(true),
-        timeout: Some(Count(17)),
-        retry_cnt: Some(Count(3)),
-        ..SweepSpec::default()
-    };
+    let given = Given::from([
+        ("op", "send,write,read"),
+        ("size", size),
+        ("tx-depth", "8"),
+        ("rx-depth", "16"),
+        ("bidirectional", "true"),
+        ("iters", MESSAGES.to_string().as_str()),
+        ("warmup", "0"),
+        ("verify", "true"),
+        ("no-latency", "true"),
+        ("timeout", "17"),
+        ("retry-cnt", "3"),
+    ]);
     // It is always the same, and a test makes it.
-    Sweep::new(&spec).unwrap_or(Sweep {
+    Sweep::new(&given).unwrap_or(Sweep {
         cases: Vec::new(),
         runs: 1,
     })
@@ -138,7 +137,7 @@ fn of_op(result: &ResultFile, op: Op) -> Outcome {
     let case = result
         .cases
         .iter()
-        .find(|case| case.config.op == op.name())?;
+        .find(|case| case.config.op == op.into())?;
     // One that the user stopped says nothing.
     let run = case.runs.first().filter(|run| !run.interrupted)?;
     Some(match &run.failure {
@@ -219,7 +218,7 @@ mod tests {
     fn the_sweep_is_each_operation_both_ways_and_checked() {
         for (size, bytes) in [(SMALL, 64), (LARGE, 65_536)] {
             let cases = sweep(size).cases;
-            let ops: Vec<Op> = cases.iter().map(|case| case.op).collect();
+            let ops: Vec<Op> = cases.iter().map(|case| case.transfer()).collect();
             assert_eq!(ops, Op::ALL);
             assert!(cases.iter().all(|case| case.size_bytes == bytes
                 && case.verify

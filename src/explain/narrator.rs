@@ -1,9 +1,9 @@
 //! A lesson as text, event by event.
 
 use crate::lesson::{Begin, Call, End, Event, Field, Note, Part, Step, Topic};
-use crate::plan::Op;
 use crate::protocol::mistake::Mistake;
 use report::text::printable;
+use settings::Op;
 use verbs::{QpState, RecordedPacket};
 
 use super::columns::{PAGE, duration, padded, width, wrapped};

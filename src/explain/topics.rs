@@ -1,8 +1,8 @@
 //! Which texts belong to a step.
 
 use crate::lesson::{Note, Topic};
-use crate::plan::Op;
 use crate::protocol::mistake::Mistake;
+use settings::Op;
 use verbs::WcStatus;
 
 use super::text::Key;
@@ -25,7 +25,7 @@ pub(super) fn texts(topic: Topic, op: Op, broken: bool) -> Texts {
         Op::Read => read,
     };
     // A WRITE or READ is no call at the other end.
-    let of_send = |calls| if op == Op::Send { calls } else { "" };
+    let of_send = |calls| if op.profile().receives { calls } else { "" };
     let (calls, title, body, careful) = match topic {
         Topic::Open => ("ibv_open_device", K::OpenTitle, K::OpenBody, K::OpenCareful),
         Topic::Port => (

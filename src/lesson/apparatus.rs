@@ -1,15 +1,15 @@
 //! The verbs objects of one end of a lesson, made one by one, each call told as it is done. Both ends make the same
 //! ones; only one tells.
 
+use crate::datapath::{RemoteMemory, send_opcode};
 use std::sync::Arc;
 
-use crate::plan::Op;
 use crate::protocol::endpoints::{Endpoints, QpEndpoint};
 use crate::protocol::failure::RunFailure;
 use verbs::{
     Access, Completion, CompletionQueue, LinkLayer, MemoryRegion, Operation, Path, Port,
-    ProtectionDomain, QpCapacity, QueuePair, RecvRing, RecvTemplate, Reliability, SendOpcode,
-    SendRing, SendTemplate, Teardown, VerbsError, WcBatch, tear_down,
+    ProtectionDomain, QpCapacity, QueuePair, RecvRing, RecvTemplate, Reliability, SendRing,
+    SendTemplate, Teardown, VerbsError, WcBatch, tear_down,
 };
 
 use super::step::{Call, Part, Topic};
@@ -224,11 +224,7 @@ impl Apparatus {
         let Transfer { address, rkey, .. } = *transfer;
         let template = SendTemplate {
             wr_id: transfer.wr_id,
-            opcode: match transfer.op {
-                Op::Send => SendOpcode::Send,
-                Op::Write => SendOpcode::Write { address, rkey },
-                Op::Read => SendOpcode::Read { address, rkey },
-            },
+            opcode: send_opcode(transfer.op.profile(), RemoteMemory { address, rkey }),
             offset: 0,
             length_bytes: transfer.length_bytes,
             signalled: true,

@@ -1,6 +1,5 @@
 //! Calls as a lesson shows them: C code, what its structs held, what came back. It makes none.
 
-use crate::plan::Op;
 use verbs::{Access, LinkLayer, MemoryRegion, Port, QpCapacity, Reliability, VerbsError, WcStatus};
 
 use super::step::{Call, End, Note, Part};
@@ -181,20 +180,16 @@ pub(crate) fn post_receive(receive: &PostedReceive) -> Call {
 }
 
 pub(crate) fn post_send(transfer: &Transfer, memory: &MemoryRegion) -> Call {
-    let opcode = match transfer.op {
-        Op::Send => "IBV_WR_SEND",
-        Op::Write => "IBV_WR_RDMA_WRITE",
-        Op::Read => "IBV_WR_RDMA_READ",
-    };
+    let profile = transfer.op.profile();
     let own = format!("{:#x}", memory.address());
     let call = Call::new("ibv_post_send(qp, &wr, &bad_wr)", "0")
         .given_as("wr_id", transfer.wr_id, Note::WrId)
-        .given("opcode", opcode)
+        .given("opcode", profile.opcode)
         .given_as("send_flags", "IBV_SEND_SIGNALED", Note::Signalled)
         .given_as("sg_list[0].addr", own, Note::OurMemory)
         .given("sg_list[0].length", transfer.length_bytes)
         .given("sg_list[0].lkey", hex(memory.lkey()));
-    if transfer.op == Op::Send {
+    if profile.receives {
         return call;
     }
     let key = match transfer.wrong_rkey {

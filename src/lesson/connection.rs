@@ -124,8 +124,8 @@ fn path_mtu(lesson: &Lesson, ours: &Endpoints, theirs: &Endpoints) -> Result<u32
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::plan::Op;
     use crate::protocol::endpoints::LinkLayer;
+    use settings::Op;
 
     fn endpoints(mtu_bytes: u32, link_layer: LinkLayer) -> Endpoints {
         Endpoints {

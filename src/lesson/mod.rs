@@ -13,7 +13,6 @@ mod step;
 mod teacher;
 mod transfer;
 
-use crate::plan::Op;
 use crate::protocol::lesson_message::Lesson;
 use crate::protocol::mistake::Mistake;
 use verbs::Reliability;
@@ -50,7 +49,7 @@ impl Lesson {
 
     /// The other end posts a receive.
     pub(crate) fn posts_receive(&self) -> bool {
-        self.op == Op::Send && self.mistake != Some(Mistake::NoRecv)
+        self.op.profile().receives && self.mistake != Some(Mistake::NoRecv)
     }
 }
 

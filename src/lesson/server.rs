@@ -1,10 +1,10 @@
 //! The other end of a lesson: it makes its objects, says when it is ready, and what it sees afterwards.
 
+use crate::datapath::target_access;
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
 use crate::node::resources::NodeResources;
-use crate::plan::Op;
 use crate::protocol::failure::RunFailure;
 use crate::protocol::link::Link;
 use crate::protocol::message::Message;
@@ -39,10 +39,10 @@ pub(crate) fn serve_lesson(
         bad_input: true,
         ..RunFailure::new(format!("the server refuses the lesson: {reason}"), None)
     })?;
-    let access = match lesson.op {
-        Op::Send => Access::LocalWrite,
-        Op::Write => Access::RemoteWrite,
-        Op::Read => Access::RemoteRead,
+    let profile = lesson.op.profile();
+    let access = match profile.receives {
+        true => Access::LocalWrite,
+        false => target_access(profile),
     };
     let mut states = Vec::new();
     let mut note_states = |_: Topic, parts: Vec<Part>| {

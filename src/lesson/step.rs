@@ -1,7 +1,7 @@
 //! What a lesson tells while it happens: steps, each with the calls that were made, what went in and what came back.
 
-use crate::plan::Op;
 use crate::protocol::endpoints::Endpoints;
+use settings::Op;
 use verbs::{QpState, RecordedPacket, WcStatus};
 
 use super::Mistake;

@@ -1,17 +1,17 @@
 //! The steps of a lesson at the end that posts.
 
+use crate::datapath::initiator_access;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use crate::machine::device;
-use crate::plan::Op;
 use crate::protocol::endpoints::Endpoints;
 use crate::protocol::error::LinkError;
 use crate::protocol::failure::RunFailure;
 use crate::protocol::link::Link;
 use crate::protocol::message::Message;
 use report::text::printable;
-use verbs::{Access, Port, WcStatus};
+use verbs::{Port, WcStatus};
 
 use super::apparatus::{Apparatus, Tell};
 use super::step::{Array, Part, Topic};
@@ -48,10 +48,9 @@ impl Teacher<'_> {
         let lesson = self.lesson;
         self.link
             .send(&Message::Explain(Box::new(lesson.clone())))?;
-        let (access, own_text) = match lesson.op {
-            Op::Send | Op::Write => (Access::LocalRead, Some(text)),
-            Op::Read => (Access::LocalWrite, None),
-        };
+        let profile = lesson.op.profile();
+        let access = initiator_access(profile);
+        let own_text = (!profile.fetches).then_some(text);
         let superfluous = lesson.mistake == Some(Mistake::QpCount);
         let mut apparatus =
             Apparatus::create(port, lesson, access, own_text, superfluous, self.tell)?;
@@ -110,9 +109,9 @@ impl Teacher<'_> {
             theirs: theirs.clone(),
         }))];
         let expected = u32::try_from(ours.qps.len()).unwrap_or(u32::MAX);
-        let needed = match self.lesson.op {
-            Op::Send => 0,
-            Op::Write | Op::Read => self.lesson.length_bytes.into(),
+        let needed = match self.lesson.op.profile().receives {
+            true => 0,
+            false => self.lesson.length_bytes.into(),
         };
         let Err(error) = theirs.check(expected, needed) else {
             (self.tell)(Topic::Exchange, parts);
@@ -143,9 +142,9 @@ impl Teacher<'_> {
         if let Some(receive) = &other.receive {
             parts.push(Part::Call(calls::post_receive(receive)));
         }
-        let held = match self.lesson.op {
-            Op::Read => self.lesson.length_bytes as usize,
-            Op::Send | Op::Write => 0,
+        let held = match self.lesson.op.profile().fetches {
+            true => self.lesson.length_bytes as usize,
+            false => 0,
         };
         parts.push(self.memory(End::Other, false, other.address, other.memory, held));
         (self.tell)(Topic::Ready, parts);
@@ -272,15 +271,15 @@ impl Teacher<'_> {
         let (theirs_holds, own_holds) = (holds(&sight.memory), holds(&own));
         let theirs = shown(theirs_holds);
         parts.push(self.memory(End::Other, true, address, sight.memory, theirs));
-        if self.lesson.op == Op::Read {
+        if self.lesson.op.profile().fetches {
             let address = apparatus.memory.address();
             parts.push(self.memory(End::This, true, address, own, shown(own_holds)));
         }
         parts.push(Part::States(End::Other, vec![sight.state]));
         (self.tell)(Topic::Look, parts);
-        match self.lesson.op {
-            Op::Read => own_holds,
-            Op::Send | Op::Write => theirs_holds,
+        match self.lesson.op.profile().fetches {
+            true => own_holds,
+            false => theirs_holds,
         }
     }
 

@@ -2,7 +2,7 @@
 
 use verbs::{Path, Reliability, RemoteQp};
 
-use crate::plan::Op;
+use settings::Op;
 
 use super::step::Note;
 

@@ -9,7 +9,7 @@
 //! 8.3 (GRH), 9.2 (BTH), 9.3 (extended headers), 7.8 (CRCs), and annexes A17 (RoCE v2);
 //! IEEE 802.3 clauses 3 (frames) and 4.4.2 (inter-packet gap).
 
-use crate::plan::Op;
+use settings::Op;
 
 /// Ethernet's preamble, start delimiter and gap between packets.
 const ETHERNET_GAPS_BYTES: u64 = 8 + 12;
@@ -22,10 +22,6 @@ const IPV6_BYTES: u64 = 40;
 const UDP_BYTES: u64 = 8;
 /// InfiniBand's base transport header.
 const BTH_BYTES: u64 = 12;
-/// RDMA extended transport header: address, key and length.
-const RETH_BYTES: u64 = 16;
-/// ACK extended transport header.
-const AETH_BYTES: u64 = 4;
 /// Invariant CRC.
 const ICRC_BYTES: u64 = 4;
 /// InfiniBand's local route header.
@@ -76,11 +72,7 @@ pub fn wire_bytes(op: Op, size_bytes: u64, mtu_bytes: u32, wire: Wire) -> u64 {
     let last_payload = (size_bytes - (packets - 1) * mtu_bytes).next_multiple_of(4);
     // A WRITE names its target in the first or only packet; of a READ's responses the first, the last
     // and an only one acknowledge, those in the middle do not.
-    let (first, last, only) = match op {
-        Op::Send => (0, 0, 0),
-        Op::Write => (RETH_BYTES, 0, RETH_BYTES),
-        Op::Read => (AETH_BYTES, AETH_BYTES, AETH_BYTES),
-    };
+    let [first, last, only] = op.profile().extended_header_bytes;
     let packet = |extended: u64, payload: u64| wire.packet_bytes(BTH_BYTES + extended + payload);
     if packets == 1 {
         packet(only, last_payload)
@@ -185,7 +177,7 @@ mod tests {
     proptest! {
         #[test]
         fn efficiency_is_a_part(size in 1..=u64::from(u32::MAX), mtu in 1u32..=4096) {
-            for op in Op::ALL {
+            for &op in Op::ALL {
                 for wire in [Wire::RoceIpv4, Wire::RoceIpv6, Wire::InfiniBand, Wire::InfiniBandGrh] {
                     let efficiency = protocol_efficiency(op, size, mtu, wire);
                     prop_assert!(efficiency > 0.0 && efficiency < 1.0, "{op} {wire:?}: {efficiency}");

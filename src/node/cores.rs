@@ -6,8 +6,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use crate::machine::core_locks::{CoreLocks, FOLDER_VARIABLE, HeldCore};
 use crate::machine::cpu::format_cpu_list;
-use crate::plan::{Case, PollMode};
+use crate::plan::Case;
 use report::results::model::WorkerResult;
+use settings::PollMode;
 
 use crate::node::needs::effective_workers;
 

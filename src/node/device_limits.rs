@@ -25,7 +25,7 @@ impl DeviceLimits {
     /// # Errors
     /// The first limit that the case exceeds.
     pub(crate) fn check(&self, case: &Case, side: Side) -> Result<(), VerbsError> {
-        if let Some(setup) = case.setup {
+        if let Some(setup) = case.setup() {
             let qps = u64::from(case.qps) + u64::from(setup.traffic_qps);
             self.allow("QPs", self.qps, qps, "--qps or --traffic-qps")?;
             return case

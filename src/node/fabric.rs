@@ -1,6 +1,7 @@
 //! The verbs objects of one end of a run, from nothing to connected: memory with the least access that
 //! the operation needs, CQs as the case asks, QPs, and the way to RTS.
 
+use crate::datapath::{initiator_access, target_access};
 use std::sync::Arc;
 
 use crate::datapath::Mismatch;
@@ -9,7 +10,8 @@ use crate::datapath::{
     fill_for_reads,
 };
 use crate::metrics::limits::Wire;
-use crate::plan::{Case, ConnectMode, CqMode, Op};
+use crate::plan::Case;
+use settings::{ConnectMode, CqMode};
 use verbs::{Access, CompletionQueue, LinkLayer, MemoryRegion, Port, ProtectionDomain, QueuePair};
 
 use crate::node::connect_cm::{Connections, check_port};
@@ -66,15 +68,11 @@ impl Fabric {
                 .transpose()
         };
         let requests = Layout::requests(case, &geometry);
-        let (local_access, offered_access) = match case.op {
-            Op::Send => (Access::LocalRead, Access::LocalRead),
-            Op::Write => (Access::LocalRead, Access::RemoteWrite),
-            Op::Read => (Access::LocalWrite, Access::RemoteRead),
-        };
-        let local = region(duties.sends, requests, local_access)?;
+        let profile = case.op.profile();
+        let local = region(duties.sends, requests, initiator_access(profile))?;
         let receives = region(duties.receives, Layout::receives(case), Access::LocalWrite)?;
-        let offered = region(duties.offers_memory, requests, offered_access)?;
-        if let (Some(offered), Op::Read, true) = (&offered, case.op, case.verify) {
+        let offered = region(duties.offers_memory, requests, target_access(profile))?;
+        if let (Some(offered), true, true) = (&offered, profile.fetches, case.verify) {
             fill_for_reads(offered, case);
         }
         let sleepers = Sleepers::of(case, duties, &port.context)?;
@@ -178,7 +176,7 @@ impl Fabric {
     pub(crate) fn agree(&mut self, peer: &Endpoints) -> Result<Agreed, RunFailure> {
         let case = &self.case;
         let layout = Layout::requests(case, &Geometry::of(case));
-        let needed = if self.duties.sends && case.op != Op::Send {
+        let needed = if self.duties.sends && !case.op.profile().receives {
             layout.qp_bytes() as u64
         } else {
             0
@@ -276,7 +274,7 @@ impl Fabric {
         let offered = self
             .offered
             .as_ref()
-            .filter(|_| self.case.op == Op::Write)?;
+            .filter(|_| !self.case.op.profile().fetches)?;
         check_written(offered, &self.case, qp, posts)
     }
 
@@ -331,10 +329,9 @@ impl Fabric {
 
 /// What the peer may do to the memory of an end with these duties.
 fn remote_access(case: &Case, duties: Duties) -> Access {
-    match case.op {
-        Op::Write if duties.offers_memory => Access::RemoteWrite,
-        Op::Read if duties.offers_memory => Access::RemoteRead,
-        _ => Access::LocalRead,
+    match duties.offers_memory {
+        true => target_access(case.op.profile()),
+        false => Access::LocalRead,
     }
 }
 

@@ -10,8 +10,9 @@ use crate::datapath::{Geometry, Layout, Receiver, Sender, WORKER_BYTES_PER_QP};
 use crate::machine::memory::{available, text};
 use crate::metrics::histogram::digits_for;
 use crate::metrics::timeline;
-use crate::plan::{Case, ConnectMode, Op, Stop, Sweep};
+use crate::plan::{Case, Sweep};
 use report::results::model::QpResult;
+use settings::{ConnectMode, Stop};
 use verbs::QpCapacity;
 
 use crate::node::needs::{Duties, Needs, Side, check_posts, effective_workers, recorders};
@@ -148,7 +149,7 @@ impl MemoryNeeds {
 
     /// Of one end of a run of `case`, results aside.
     pub fn of(case: &Case, side: Side, device: DeviceKind) -> MemoryNeeds {
-        let set_up = case.setup.map(|_| of_rounds(case, device));
+        let set_up = case.setup().map(|_| of_rounds(case, device));
         let traffic = case.moving().map(|case| of_traffic(&case, side, device));
         set_up.unwrap_or_default().and(traffic.unwrap_or_default())
     }
@@ -238,10 +239,11 @@ fn of_traffic(case: &Case, side: Side, device: DeviceKind) -> MemoryNeeds {
     let needs = Needs::of(case, &geometry, duties);
     let qps = u64::from(case.qps);
     let requests = Layout::requests(case, &geometry);
+    let profile = case.op.profile();
     let regions = [
-        (duties.sends, case.op == Op::Read, requests),
+        (duties.sends, profile.fetches, requests),
         (duties.receives, true, Layout::receives(case)),
-        (duties.offers_memory, case.op == Op::Write, requests),
+        (duties.offers_memory, !profile.fetches, requests),
     ];
     let buffers = regions
         .iter()
@@ -263,7 +265,7 @@ fn of_traffic(case: &Case, side: Side, device: DeviceKind) -> MemoryNeeds {
     };
     // Each worker turns its recorders into histograms, one more than it has at a time.
     let histograms = recorders(case) as u64 + workers;
-    let latencies = if case.latency && duties.sends {
+    let latencies = if !case.no_latency && duties.sends {
         histograms.saturating_mul(digits_for(recorders(case)).recorder_bytes() as u64)
     } else {
         0
@@ -321,7 +323,7 @@ fn of_cq(device: DeviceKind, entries: u32) -> u64 {
 /// What the result keeps of each run of a case.
 fn result_bytes(case: &Case) -> u64 {
     let directions = if case.bidirectional { 2 } else { 1 };
-    let histogram = if case.latency {
+    let histogram = if !case.no_latency {
         HISTOGRAM_TEXT_BYTES
     } else {
         0
@@ -330,7 +332,7 @@ fn result_bytes(case: &Case) -> u64 {
         Some(case) => u64::from(case.qps) * (size_of::<QpResult>() as u64 + histogram),
         None => 0,
     };
-    let samples = match case.stop {
+    let samples = match case.stop() {
         Stop::DurationNs(ns) => (ns / timeline::INTERVAL_NS).min(timeline::MOST_SAMPLES as u64),
         Stop::MessagesPerQp(_) => SAMPLES_OF_COUNTED,
     };

@@ -3,7 +3,8 @@
 use std::sync::Arc;
 
 use crate::datapath::{Geometry, sends_inline};
-use crate::plan::{Case, CqMode, Op};
+use crate::plan::Case;
+use settings::CqMode;
 use verbs::{CompletionQueue, ProtectionDomain, QpCapacity, QueuePair, VerbsError};
 
 use crate::protocol::failure::RunFailure;
@@ -37,8 +38,8 @@ impl Duties {
         let is_target = side == Side::Server || case.bidirectional;
         Duties {
             sends,
-            receives: is_target && case.op == Op::Send,
-            offers_memory: is_target && case.op != Op::Send,
+            receives: is_target && case.op.profile().receives,
+            offers_memory: is_target && !case.op.profile().receives,
         }
     }
 }

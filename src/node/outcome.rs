@@ -8,13 +8,14 @@ use crate::metrics::fairness::shares;
 use crate::metrics::histogram::Recorder;
 use crate::metrics::limits::{protocol_efficiency, share_of_limit};
 use crate::metrics::timeline;
-use crate::plan::{Case, Stop, Warmup};
+use crate::plan::Case;
 use report::results::model::{
     Bandwidth, CaseConfig, ConnectStep, Device, Direction, Doubt, DoubtKind, Fairness, Latency,
     Limits, PathEvent, PathEventKind, QpResult, Receiver, Run, Timeline, Totals, Window,
     WorkerResult,
 };
 use report::results::rates::gbit_per_s;
+use settings::Stop;
 use verbs::{LinkLayer, Port};
 
 use crate::node::fabric::Fabric;
@@ -207,7 +208,7 @@ fn receiver(case: &Case, finished: &Finished, clock: &Clock) -> Receiver {
     Receiver {
         messages,
         bytes: messages * u64::from(case.size_bytes),
-        window_seconds: matches!(case.stop, Stop::DurationNs(_))
+        window_seconds: matches!(case.stop(), Stop::DurationNs(_))
             .then(|| windows.seconds_for(workers.iter().map(|worker| worker.messages)))
             .filter(|&seconds| seconds > 0.0),
         workers,
@@ -246,7 +247,12 @@ fn worker_result(worker: &WorkerReport, windows: &Windows, messages: u64) -> Wor
 fn limits(case: &Case, fabric: &Fabric, gbit_per_s: Option<f64>) -> Option<Limits> {
     let link_gbit_per_s = fabric.port().info.link_gbit_per_s()?;
     let size = u64::from(case.size_bytes);
-    let efficiency = protocol_efficiency(case.op, size, fabric.path_mtu_bytes(), fabric.wire());
+    let efficiency = protocol_efficiency(
+        case.transfer(),
+        size,
+        fabric.path_mtu_bytes(),
+        fabric.wire(),
+    );
     Some(Limits {
         link_gbit_per_s,
         protocol_efficiency: efficiency,
@@ -287,46 +293,8 @@ pub fn device(port: &Port) -> Device {
 
 /// The settings of a case as a result file has them.
 pub fn config(case: &Case, device: &str) -> CaseConfig {
-    let seconds = |ns: u64| ns as f64 * 1e-9;
-    let (warmup, limit) = match case.warmup {
-        Warmup::AutoCapNs(ns) => ("auto", ns),
-        Warmup::FixedNs(ns) => ("fixed", ns),
-    };
-    let (duration_seconds, iterations_per_qp) = match case.stop {
-        Stop::DurationNs(ns) => (Some(seconds(ns)), None),
-        Stop::MessagesPerQp(messages) => (None, Some(messages)),
-    };
     CaseConfig {
-        op: case.workload().name().to_owned(),
-        qps: case.qps,
-        cq: case.cq.name().to_owned(),
-        size: case.size_bytes.into(),
-        tx_depth: case.tx_depth,
-        rx_depth: case.rx_depth,
-        signal_every: case.signal_every,
-        post_list: case.post_list,
-        inline: case.inline_bytes,
-        workers: case.workers,
-        mtu: None,
-        bidirectional: case.bidirectional,
         device: Some(device.to_owned()),
-        peer_device: None,
-        verify: case.verify,
-        duration_seconds,
-        iterations_per_qp,
-        warmup: warmup.to_owned(),
-        warmup_limit_seconds: Some(seconds(limit)),
-        cq_depth: case.cq_depth,
-        timeout: case.transport.timeout,
-        retry_cnt: case.transport.retry_cnt,
-        rnr_retry: case.transport.rnr_retry,
-        min_rnr_timer: case.transport.min_rnr_timer,
-        max_rd_atomic: case.transport.max_rd_atomic,
-        service_level: case.transport.service_level,
-        traffic_class: case.transport.traffic_class,
-        hop_limit: case.transport.hop_limit,
-        poll: case.poll.name().to_owned(),
-        connect: case.connect.name().to_owned(),
-        traffic_qps: case.setup.map(|setup| setup.traffic_qps),
+        ..case.settings.clone().into()
     }
 }

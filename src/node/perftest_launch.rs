@@ -137,7 +137,8 @@ pub(crate) fn equipped(
 #[cfg(test)]
 mod tests {
     use crate::machine::core_locks::CoreLocks;
-    use crate::plan::{Sweep, SweepSpec};
+    use crate::plan::Sweep;
+    use settings::Given;
     use verbs::{PortRequest, VerbsLibrary};
 
     use super::*;
@@ -159,7 +160,7 @@ mod tests {
             };
             NodeResources::open(options, None).unwrap()
         };
-        let case = Sweep::new(&SweepSpec::default()).unwrap().cases.remove(0);
+        let case = Sweep::new(&Given::default()).unwrap().cases.remove(0);
         let (client, server) = (resources(), resources());
         let workers = [client.cores_for(&case), server.cores_for(&case)];
         assert_eq!(workers, [[Some(2)], [Some(3)]]);

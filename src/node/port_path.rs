@@ -53,9 +53,9 @@ impl Agreed {
                 LinkLayer::Infiniband if port.wants_grh => port.gid.map(|entry| entry.index),
                 LinkLayer::Infiniband => None,
             },
-            service_level: case.transport.service_level,
-            traffic_class: case.transport.traffic_class,
-            hop_limit: case.transport.hop_limit,
+            service_level: case.service_level,
+            traffic_class: case.traffic_class,
+            hop_limit: case.hop_limit,
             mtu_code: Path::mtu_code(path_mtu_bytes),
         };
         Ok(Agreed {
@@ -84,13 +84,12 @@ impl Agreed {
 }
 
 fn reliability(port: &Port, case: &Case, peer: &Endpoints) -> Result<Reliability, VerbsError> {
-    let transport = case.transport;
     let limit = port
         .limits
         .max_initiator_reads
         .min(peer.max_rd_atomic)
         .max(1);
-    let initiator_reads = match transport.max_rd_atomic {
+    let initiator_reads = match case.max_rd_atomic {
         Some(wanted) if wanted > limit => {
             return Err(VerbsError::DeviceLimit {
                 device: port.context.name().to_owned(),
@@ -104,10 +103,10 @@ fn reliability(port: &Port, case: &Case, peer: &Endpoints) -> Result<Reliability
         None => limit,
     };
     Ok(Reliability {
-        timeout: transport.timeout,
-        retry_cnt: transport.retry_cnt,
-        rnr_retry: transport.rnr_retry,
-        min_rnr_timer: transport.min_rnr_timer,
+        timeout: case.timeout,
+        retry_cnt: case.retry_cnt,
+        rnr_retry: case.rnr_retry,
+        min_rnr_timer: case.min_rnr_timer,
         initiator_reads,
         responder_reads: port.limits.max_responder_reads.max(1),
     })

@@ -10,7 +10,8 @@ use crate::datapath::{
 };
 use crate::metrics::clock::Clock;
 use crate::metrics::histogram::digits_for;
-use crate::plan::{Case, Stop};
+use crate::plan::Case;
+use settings::Stop;
 use verbs::{AsyncEvent, AsyncEvents};
 
 use crate::node::fabric::Fabric;
@@ -101,7 +102,7 @@ impl RunningNode {
     /// Tells the workers what to do; a counted measurement gets its budget with it.
     pub fn set_phase(&self, phase: Phase) {
         let case = self.shared.case();
-        if let (Phase::Measure, Stop::MessagesPerQp(messages)) = (phase, case.stop) {
+        if let (Phase::Measure, Stop::MessagesPerQp(messages)) = (phase, case.stop()) {
             let geometry = Geometry::of(case);
             for sender in self
                 .shared
@@ -121,7 +122,7 @@ impl RunningNode {
     /// # Errors
     /// As [`RunningNode::wait`].
     pub fn start_window(&self, link: &Link, stop: &AtomicBool) -> Result<(), Broken> {
-        if let Stop::DurationNs(length_ns) = self.shared.case().stop {
+        if let Stop::DurationNs(length_ns) = self.shared.case().stop() {
             if self.fabric.duties().sends && !self.all_entered(Phase::Warmup) {
                 self.set_phase(Phase::Warmup);
                 self.wait(link, stop, |_| self.all_entered(Phase::Warmup))?;

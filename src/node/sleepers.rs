@@ -4,7 +4,8 @@
 use std::sync::Arc;
 
 use crate::datapath::Sleep;
-use crate::plan::{Case, CqMode, PollMode};
+use crate::plan::Case;
+use settings::{CqMode, PollMode};
 use verbs::{Bell, CompletionChannel, Context, VerbsError};
 
 use crate::node::needs::{Duties, effective_workers};

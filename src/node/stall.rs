@@ -4,7 +4,7 @@
 use std::time::{Duration, Instant};
 
 use crate::datapath::Counts;
-use crate::plan::{Case, Op};
+use crate::plan::Case;
 
 use crate::protocol::failure::RunFailure;
 
@@ -90,10 +90,9 @@ fn most_bytes(case: &Case) -> f64 {
 /// Nothing completes for so long only if something is lost: the transport has given up by then, and
 /// the largest batch had time to cross a slow link (10 MB/s).
 pub(crate) fn stall_limit(case: &Case) -> Duration {
-    let transport = case.transport;
     // 4.096 µs × 2^timeout a try (InfiniBand specification 9.9.2.1.2); devices may take up to four times that.
-    let tries = f64::from(transport.retry_cnt) + 1.0;
-    let gives_up = match transport.timeout {
+    let tries = f64::from(case.retry_cnt) + 1.0;
+    let gives_up = match case.timeout {
         0 => 60.0,
         exponent => 4.0 * 4.096e-6 * 2f64.powi(exponent.into()) * tries,
     };
@@ -104,8 +103,8 @@ pub(crate) fn stall_limit(case: &Case) -> Duration {
 fn stalled(case: &Case, counts: Counts, limit: Duration) -> RunFailure {
     let outstanding = counts.posted.saturating_sub(counts.completed);
     let waited = limit.as_secs_f64();
-    let message = match (outstanding, case.op) {
-        (0, Op::Send) => {
+    let message = match (outstanding, case.op.profile().receives) {
+        (0, true) => {
             format!(
                 "nothing was received for {waited:.0} s, and the sender had sent all: messages are lost"
             )

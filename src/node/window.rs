@@ -3,8 +3,9 @@
 
 use crate::datapath::{Edges, WorkerReport};
 use crate::metrics::clock::Clock;
-use crate::plan::{Case, Stop};
+use crate::plan::Case;
 use report::results::model::{Doubt, DoubtKind};
+use settings::Stop;
 
 use crate::node::running_node::Finished;
 
@@ -29,7 +30,7 @@ impl Windows {
         let seconds = |start, end| clock.ns_between(start, end) as f64 * 1e-9;
         let own = |worker: &WorkerReport| worker.window_raw.map(|(start, end)| seconds(start, end));
         let workers = &finished.workers;
-        match case.stop {
+        match case.stop() {
             Stop::DurationNs(asked_ns) => {
                 let lengths_seconds: Vec<_> = workers.iter().map(own).collect();
                 let unattended = [0, 1].map(|edge: usize| {

@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use crate::plan::{Case, Op, Stop, Warmup};
+use crate::plan::Case;
+use settings::{Stop, Warmup};
 
 use super::check::Job;
 use super::fits::sleeps;
@@ -33,18 +34,18 @@ pub fn arguments(job: &Job, place: &Place) -> Vec<String> {
     }
     set("-s", case.size_bytes.into());
     set("-m", job.mtu_bytes.into());
-    set("-u", case.transport.timeout.into());
-    if case.transport.service_level != 0 {
-        set("-S", case.transport.service_level.into());
+    set("-u", case.timeout.into());
+    if case.service_level != 0 {
+        set("-S", case.service_level.into());
     }
-    if case.op == Op::Read {
+    if case.op.profile().fetches {
         set("-o", job.outstanding_reads.into());
     } else {
         // perftest's own default differs from device to device.
         let inline = case.size_bytes <= case.inline_bytes;
         set("-I", if inline { case.inline_bytes.into() } else { 0 });
     }
-    if case.op == Op::Send {
+    if case.op.profile().receives {
         set("-r", case.rx_depth.into());
     }
     if !job.program.is_latency() {
@@ -65,8 +66,8 @@ pub fn arguments(job: &Job, place: &Place) -> Vec<String> {
             set("-f", margin);
         }
     }
-    if case.transport.traffic_class != 0 {
-        arguments.push(format!("--tclass={}", case.transport.traffic_class));
+    if case.traffic_class != 0 {
+        arguments.push(format!("--tclass={}", case.traffic_class));
     }
     if !job.program.is_latency() {
         arguments.push("--report_gbits".into());
@@ -88,7 +89,7 @@ pub fn arguments(job: &Job, place: &Place) -> Vec<String> {
 /// perftest's window and its margin on either side of it, in whole seconds. Without a warm-up in the case
 /// there is none in perftest.
 fn seconds(case: &Case) -> (u64, u64) {
-    let window = match case.stop {
+    let window = match case.stop() {
         Stop::DurationNs(ns) => Duration::from_nanos(ns).as_secs_f64().ceil() as u64,
         Stop::MessagesPerQp(_) => 1,
     };
@@ -101,7 +102,7 @@ fn seconds(case: &Case) -> (u64, u64) {
 
 /// How long perftest sends in a run of a case; `None` where it counts messages.
 pub fn measuring(case: &Case) -> Option<Duration> {
-    if Program::for_case(case).is_latency() || matches!(case.stop, Stop::MessagesPerQp(_)) {
+    if Program::for_case(case).is_latency() || matches!(case.stop(), Stop::MessagesPerQp(_)) {
         return None;
     }
     let (window, margin) = seconds(case);
@@ -111,32 +112,12 @@ pub fn measuring(case: &Case) -> Option<Duration> {
 #[cfg(test)]
 pub(super) mod tests {
     use super::*;
-    use crate::plan::{ConnectMode, CqMode, PollMode, Transport};
+    use settings::{Op, PollMode, Settings, Warmup};
 
     pub(in super::super) fn case() -> Case {
         Case {
             id: "send-shared-q1-64KiB".into(),
-            op: Op::Send,
-            cq: CqMode::Shared,
-            qps: 1,
-            size_bytes: 65_536,
-            tx_depth: 128,
-            rx_depth: 512,
-            signal_every: 1,
-            post_list: 1,
-            inline_bytes: 0,
-            workers: 1,
-            mtu: None,
-            bidirectional: false,
-            stop: Stop::DurationNs(5_000_000_000),
-            warmup: Warmup::AutoCapNs(5_000_000_000),
-            verify: false,
-            latency: true,
-            poll: PollMode::Busy,
-            connect: ConnectMode::Tcp,
-            cq_depth: None,
-            transport: Transport::default(),
-            setup: None,
+            settings: Settings::from([]),
         }
     }
 
@@ -145,7 +126,7 @@ pub(super) mod tests {
         change(&mut case);
         Job {
             program: Program::for_case(&case),
-            messages: match case.stop {
+            messages: match case.stop() {
                 Stop::MessagesPerQp(messages) => Some(messages),
                 Stop::DurationNs(_) => None,
             },
@@ -174,10 +155,12 @@ pub(super) mod tests {
         );
         assert_eq!(
             line(|case| {
-                (case.op, case.qps, case.size_bytes, case.inline_bytes) = (Op::Write, 16, 64, 128);
+                (case.op, case.qps, case.size_bytes, case.inline_bytes) =
+                    (Op::Write.into(), 16, 64, 128);
                 (case.post_list, case.signal_every, case.bidirectional) = (32, 16, true);
-                (case.transport.service_level, case.transport.traffic_class) = (3, 104);
-                (case.stop, case.warmup) = (Stop::MessagesPerQp(640), Warmup::FixedNs(0));
+                (case.service_level, case.traffic_class) = (3, 104);
+                case.set_stop(Stop::MessagesPerQp(640));
+                case.warmup = Warmup::FixedNs(0);
             }),
             "-i 1 -x 3 -s 64 -m 4096 -u 14 -S 3 -I 128 -q 16 -t 128 -Q 16 -l 32 -n 640 --tclass=104 \
              --report_gbits -b -N -d mlx5_0 -F"
@@ -187,12 +170,12 @@ pub(super) mod tests {
     #[test]
     fn each_operation_has_the_options_that_its_program_takes() {
         assert!(line(|case| case.poll = PollMode::Event).ends_with(" -e -d mlx5_0 -F"));
-        let write = line(|case| (case.poll, case.op) = (PollMode::Event, Op::Write));
+        let write = line(|case| (case.poll, case.op) = (PollMode::Event, Op::Write.into()));
         assert!(!write.contains(" -e "), "{write}");
-        let read = line(|case| case.op = Op::Read);
+        let read = line(|case| case.op = Op::Read.into());
         assert!(read.contains(" -o 16 "), "{read}");
         assert!(!read.contains("-I") && !read.contains("-r "), "{read}");
-        let latency = line(|case| (case.op, case.tx_depth) = (Op::Write, 1));
+        let latency = line(|case| (case.op, case.tx_depth) = (Op::Write.into(), 1));
         for absent in ["-q", "-t", "-Q", "-l", "-r ", "--report_gbits"] {
             assert!(!latency.contains(absent), "{absent} in {latency}");
         }
@@ -206,14 +189,14 @@ pub(super) mod tests {
             (2_500, Warmup::AutoCapNs(1), "-D 5 -f 1"),
         ] {
             let line = line(|case| {
-                case.stop = Stop::DurationNs(window_ms * 1_000_000);
+                case.set_stop(Stop::DurationNs(window_ms * 1_000_000));
                 case.warmup = warmup;
             });
             assert!(line.contains(expected_words), "{line}");
         }
         let mut case = case();
         assert_eq!(measuring(&case), Some(Duration::from_secs(7)));
-        case.stop = Stop::MessagesPerQp(9);
+        case.set_stop(Stop::MessagesPerQp(9));
         assert_eq!(measuring(&case), None);
     }
 }

@@ -6,7 +6,8 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use crate::plan::{Case, Mtu, Sweep};
+use crate::plan::{Case, Sweep};
+use settings::Mtu;
 
 use super::fits::{MIN_MESSAGES, fits};
 use super::program::Program;
@@ -87,7 +88,7 @@ mod tests {
 
     use super::super::arguments::tests::job;
     use super::*;
-    use crate::plan::Op;
+    use settings::Op;
 
     #[test]
     fn a_job_of_ours_is_done() {
@@ -104,7 +105,7 @@ mod tests {
         };
         assert!(refused(|job| job.case.qps = 0).contains("--qps"));
         assert!(refused(|job| job.case.verify = true).contains("--verify"));
-        assert!(refused(|job| job.case.op = Op::Read).contains("ib_send_bw"));
+        assert!(refused(|job| job.case.op = Op::Read.into()).contains("ib_send_bw"));
         assert!(refused(|job| job.program = Program::IbReadLat).contains("ib_read_lat"));
         assert!(refused(|job| job.mtu_bytes = 9000).contains("9000"));
         assert!(refused(|job| job.outstanding_reads = 0).contains("READ"));
@@ -122,7 +123,7 @@ mod tests {
             |job| job["program"] = json!("/bin/sh"),
             |job| job["program"] = json!("ib_send_bw; reboot"),
             |job| job["program"] = json!("../ib_send_bw"),
-            |job| job["case"]["size_bytes"] = json!("64 --out_json_file=/etc/passwd"),
+            |job| job["case"]["settings"]["size_bytes"] = json!("64 --out_json_file=/etc/passwd"),
             |job| job["mtu_bytes"] = json!("-R"),
             |job| job["messages"] = json!("5 --run_infinitely"),
         ];

@@ -1,7 +1,8 @@
 //! Whether perftest can run a case at all, and what must be known beside the figures when it runs it otherwise
 //! than rocebench does.
 
-use crate::plan::{Case, ConnectMode, CqMode, Op, PollMode, Stop};
+use crate::plan::Case;
+use settings::{ConnectMode, CqMode, Op, PollMode, Stop};
 
 use super::program::Program;
 
@@ -48,7 +49,7 @@ pub fn fits(case: &Case) -> Result<(), Misfit> {
             hint: hint.into(),
         })
     };
-    if case.setup.is_some() {
+    if case.setup().is_some() {
         return misfit(
             "no program of it measures the set-up of QPs".into(),
             "take connect out of --op",
@@ -91,7 +92,7 @@ pub fn fits(case: &Case) -> Result<(), Misfit> {
             );
         }
     }
-    if let Stop::MessagesPerQp(messages) = case.stop {
+    if let Stop::MessagesPerQp(messages) = case.stop() {
         if !(MIN_MESSAGES..=MAX_MESSAGES).contains(&messages) {
             return misfit(
                 format!("it takes {MIN_MESSAGES} to {MAX_MESSAGES} messages a QP, not {messages}"),
@@ -113,7 +114,7 @@ pub fn fits(case: &Case) -> Result<(), Misfit> {
 
 /// Whether perftest sleeps on completion events in this case, which it can for all but WRITE.
 pub(super) fn sleeps(case: &Case) -> bool {
-    case.poll == PollMode::Event && case.op != Op::Write
+    case.poll == PollMode::Event && case.op != Op::Write.into()
 }
 
 /// What a reader must know of a comparison besides its figures; `None` when both do the same.
@@ -139,18 +140,13 @@ pub fn note(case: &Case) -> Option<String> {
             case.poll
         ));
     }
-    let transport = &case.transport;
-    if (
-        transport.retry_cnt,
-        transport.rnr_retry,
-        transport.min_rnr_timer,
-    ) != (RETRY_CNT, RNR_RETRY, MIN_RNR_TIMER)
+    if (case.retry_cnt, case.rnr_retry, case.min_rnr_timer) != (RETRY_CNT, RNR_RETRY, MIN_RNR_TIMER)
     {
         notes.push(format!(
             "perftest has no options for retries: it takes {RETRY_CNT}, {RNR_RETRY} for RNR, RNR timer {MIN_RNR_TIMER}"
         ));
     }
-    if Program::for_case(case).is_latency() && case.op != Op::Read {
+    if Program::for_case(case).is_latency() && !case.op.profile().fetches {
         notes.push(format!(
             "{} prints half the round trip of a ping-pong, rocebench the time until the message is acknowledged: \
              two different quantities",
@@ -179,10 +175,10 @@ mod tests {
         assert!(refused(|case| (case.post_list, case.signal_every) = (4, 8)).contains("multiple"));
         assert!(refused(|case| case.tx_depth = 20_000).contains("-t 20000"));
         assert!(refused(|case| case.size_bytes = 1 << 24).contains("-s"));
-        assert!(refused(|case| case.stop = Stop::MessagesPerQp(4)).contains("5 to"));
+        assert!(refused(|case| case.set_stop(Stop::MessagesPerQp(4))).contains("5 to"));
         let uneven = refused(|case| {
             (case.post_list, case.signal_every) = (4, 2);
-            case.stop = Stop::MessagesPerQp(6);
+            case.set_stop(Stop::MessagesPerQp(6));
         });
         assert!(uneven.contains("messages (6)"), "{uneven}");
     }
@@ -199,17 +195,17 @@ mod tests {
         assert_eq!(noted(|case| case.cq = CqMode::PerWorker), "");
         let per_qp = noted(|case| (case.cq, case.qps) = (CqMode::PerQp, 4));
         assert_eq!(per_qp, "perftest has one CQ for all QPs");
-        let slept = noted(|case| (case.poll, case.op) = (PollMode::Event, Op::Write));
+        let slept = noted(|case| (case.poll, case.op) = (PollMode::Event, Op::Write.into()));
         assert_eq!(
             slept,
             "perftest polls, rocebench's workers have --poll event"
         );
-        let both = noted(|case| (case.poll, case.op) = (PollMode::Event, Op::Send));
+        let both = noted(|case| (case.poll, case.op) = (PollMode::Event, Op::Send.into()));
         assert_eq!(both, "");
-        assert!(noted(|case| case.transport.retry_cnt = 3).contains("retries"));
+        assert!(noted(|case| case.retry_cnt = 3).contains("retries"));
         assert!(noted(|case| case.tx_depth = 1).contains("ping-pong"));
         assert_eq!(
-            noted(|case| (case.tx_depth, case.op) = (1, Op::Read)),
+            noted(|case| (case.tx_depth, case.op) = (1, Op::Read.into())),
             "",
             "a READ's latency is a round trip in both"
         );

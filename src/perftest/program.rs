@@ -8,7 +8,8 @@ use std::time::{Duration, Instant};
 use serde::{Deserialize, Serialize};
 
 use super::child::{Child, Launch};
-use crate::plan::{Case, Op};
+use crate::plan::Case;
+use settings::Op;
 
 /// How long a program may take to tell its version.
 const VERSION_LIMIT: Duration = Duration::from_secs(2);
@@ -55,15 +56,12 @@ impl Program {
     /// The program for a case: `_lat` for one message at a time whose latency is recorded, else `_bw`.
     pub fn for_case(case: &Case) -> Program {
         let one_at_a_time =
-            case.tx_depth == 1 && case.qps == 1 && case.latency && !case.bidirectional;
-        match (case.op, one_at_a_time) {
-            (Op::Send, false) => Program::IbSendBw,
-            (Op::Write, false) => Program::IbWriteBw,
-            (Op::Read, false) => Program::IbReadBw,
-            (Op::Send, true) => Program::IbSendLat,
-            (Op::Write, true) => Program::IbWriteLat,
-            (Op::Read, true) => Program::IbReadLat,
-        }
+            case.tx_depth == 1 && case.qps == 1 && !case.no_latency && !case.bidirectional;
+        let fits = |program: &Program| {
+            program.op() == case.transfer() && program.is_latency() == one_at_a_time
+        };
+        let program = Program::ALL.into_iter().find(fits);
+        program.unwrap_or(Program::IbSendBw)
     }
 
     /// Its file name.
@@ -167,12 +165,12 @@ mod tests {
         assert_eq!(Program::for_case(&case), Program::IbSendBw);
         case.tx_depth = 1;
         assert_eq!(Program::for_case(&case), Program::IbSendLat);
-        case.op = Op::Read;
+        case.op = Op::Read.into();
         assert_eq!(Program::for_case(&case), Program::IbReadLat);
         for change in [
             |case: &mut Case| case.qps = 2,
             |case: &mut Case| case.bidirectional = true,
-            |case: &mut Case| case.latency = false,
+            |case: &mut Case| case.no_latency = true,
         ] {
             let mut other = case.clone();
             change(&mut other);

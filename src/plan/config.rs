@@ -5,20 +5,18 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
-use std::str::FromStr;
 
+use settings::{Given, ROWS, Row, Settings, Takes, nearest};
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
-use super::nearest::nearest;
-use super::{List, SweepSpec};
 use report::text::{MAX_CHARS, printable};
 
 /// A sweep read from a file, and where each of its keys stands.
 #[derive(Clone, Debug)]
 pub struct ConfigFile {
     /// What the file asks for.
-    pub spec: SweepSpec,
+    pub given: Given,
     /// The file's name as given.
     pub path: PathBuf,
     places: BTreeMap<&'static str, Place>,
@@ -113,81 +111,33 @@ fn scalar_text(key: &str, value: &Value<'_>) -> Result<String, Fault> {
     }
 }
 
-fn one<T: FromStr<Err: fmt::Display>>(key: &str, value: &Value<'_>) -> Result<T, Fault> {
-    scalar_text(key, value)?
-        .parse()
-        .map_err(|error: T::Err| fault(value.span(), format!("`{key}`: {error}")))
-}
-
-fn many<T>(key: &str, value: &Value<'_>) -> Result<List<T>, Fault>
-where
-    T: FromStr<Err: fmt::Display> + PartialEq + fmt::Display,
-{
-    let items = match value.get_ref() {
-        DeValue::Array(items) => items
-            .iter()
-            .map(|item| one(key, item))
-            .collect::<Result<_, _>>()?,
-        _ => vec![one(key, value)?],
-    };
-    List::new(items).map_err(|error| fault(value.span(), format!("`{key}`: {error}")))
-}
-
-fn flag(key: &str, value: &Value<'_>) -> Result<bool, Fault> {
-    value
-        .get_ref()
-        .as_bool()
-        .ok_or_else(|| fault(value.span(), format!("`{key}` is true or false")))
-}
-
-/// Defines the keys, once, with the field of [`SweepSpec`] and the reader of each.
-macro_rules! keys {
-    ($($key:literal => $field:ident = $read:ident),* $(,)?) => {
-        /// Every key that a file may hold: the long names of the flags that describe a sweep.
-        pub const KEYS: &[&str] = &[$($key),*];
-
-        fn set(spec: &mut SweepSpec, key: &str, value: &Value<'_>) -> Option<Result<&'static str, Fault>> {
-            match key {
-                $($key => Some($read(key, value).map(|read| {
-                    spec.$field = Some(read);
-                    $key
-                })),)*
-                _ => None,
-            }
+/// Sets what `key` names.
+fn set(given: &mut Given, row: &'static Row, value: &Value<'_>) -> Result<(), Fault> {
+    let key = row.flag;
+    let faulty =
+        |span: Range<usize>, error: settings::GivenError| fault(span, format!("`{key}`: {error}"));
+    let items = match (row.takes, value.get_ref()) {
+        (Takes::Switch, DeValue::Boolean(is_on)) => vec![is_on.to_string()],
+        (Takes::Switch, _) => {
+            return Err(fault(value.span(), format!("`{key}` is true or false")));
         }
+        (Takes::List, DeValue::Array(items)) => {
+            let mut texts = Vec::with_capacity(items.len());
+            for item in items.iter() {
+                let text = scalar_text(key, item)?;
+                // Alone, so that an error has its place.
+                Given::default()
+                    .set_items(row, &[&text])
+                    .map_err(|error| faulty(item.span(), error))?;
+                texts.push(text);
+            }
+            texts
+        }
+        _ => vec![scalar_text(key, value)?],
     };
-}
-
-keys! {
-    "op" => op = many,
-    "cq" => cq = many,
-    "poll" => poll = many,
-    "connect" => connect = many,
-    "size" => size = many,
-    "qps" => qps = many,
-    "traffic-qps" => traffic_qps = many,
-    "workers" => workers = many,
-    "tx-depth" => tx_depth = many,
-    "rx-depth" => rx_depth = many,
-    "signal-every" => signal_every = many,
-    "post-list" => post_list = many,
-    "inline" => inline = many,
-    "mtu" => mtu = many,
-    "bidirectional" => bidirectional = flag,
-    "duration" => duration = one,
-    "iters" => iters = one,
-    "warmup" => warmup = one,
-    "runs" => runs = one,
-    "verify" => verify = flag,
-    "no-latency" => no_latency = flag,
-    "cq-depth" => cq_depth = one,
-    "timeout" => timeout = one,
-    "retry-cnt" => retry_cnt = one,
-    "rnr-retry" => rnr_retry = one,
-    "min-rnr-timer" => min_rnr_timer = one,
-    "max-rd-atomic" => max_rd_atomic = one,
-    "service-level" => service_level = one,
-    "traffic-class" => traffic_class = one,
+    given
+        .set_items(row, &items)
+        .map_err(|error| faulty(value.span(), error))
 }
 
 fn unknown_key(key: &str, machine_flags: &[&str]) -> String {
@@ -197,7 +147,8 @@ fn unknown_key(key: &str, machine_flags: &[&str]) -> String {
             "`{key}` is about this machine, not about the sweep: give it on the command line"
         );
     }
-    match nearest(key, KEYS) {
+    let keys: Vec<&str> = ROWS.iter().map(|row| row.flag).collect();
+    match nearest(key, &keys) {
         Some(known) => format!("unknown key `{key}`; did you mean `{known}`?"),
         None => format!(
             "unknown key `{key}`; keys are the long flags of `rocebench --help`, such as `qps`"
@@ -205,24 +156,23 @@ fn unknown_key(key: &str, machine_flags: &[&str]) -> String {
     }
 }
 
-fn read_spec(
+fn read_given(
     text: &str,
     machine_flags: &[&str],
-) -> Result<(SweepSpec, BTreeMap<&'static str, Place>), Fault> {
+) -> Result<(Given, BTreeMap<&'static str, Place>), Fault> {
     let table = DeTable::parse(text).map_err(|error| {
         let end = text.len();
         fault(error.span().unwrap_or(end..end), error.message())
     })?;
-    let mut spec = SweepSpec::default();
+    let mut given = Given::default();
     let mut places = BTreeMap::new();
     for (key, value) in table.get_ref().iter() {
-        let known = set(&mut spec, key.get_ref(), value).unwrap_or_else(|| {
-            let message = unknown_key(key.get_ref(), machine_flags);
-            Err(fault(key.span(), message))
-        })?;
-        places.insert(known, place(text, key.span().start));
+        let row = Settings::row(key.get_ref())
+            .ok_or_else(|| fault(key.span(), unknown_key(key.get_ref(), machine_flags)))?;
+        set(&mut given, row, value)?;
+        places.insert(row.flag, place(text, key.span().start));
     }
-    Ok((spec, places))
+    Ok((given, places))
 }
 
 impl ConfigFile {
@@ -268,15 +218,15 @@ impl ConfigFile {
         path: &Path,
         machine_flags: &[&str],
     ) -> Result<ConfigFile, ConfigError> {
-        let (spec, places) =
-            read_spec(text, machine_flags).map_err(|fault| ConfigError::Content {
+        let (given, places) =
+            read_given(text, machine_flags).map_err(|fault| ConfigError::Content {
                 path: path.to_owned(),
                 place: place(text, fault.span.start),
                 // It may quote the file.
                 message: printable(&fault.message, MAX_CHARS),
             })?;
         Ok(ConfigFile {
-            spec,
+            given,
             path: path.to_owned(),
             places,
         })

@@ -1,5 +1,5 @@
 use super::*;
-use crate::plan::{Count, Sweep};
+use crate::plan::Sweep;
 
 fn parse(text: &str) -> Result<ConfigFile, String> {
     ConfigFile::parse(text, Path::new("s.toml"), &["token"]).map_err(|error| error.to_string())
@@ -11,12 +11,15 @@ fn values_are_read_as_the_flags_read_them() {
         "qps = [1, 4, 0x10]\nsize = ['64K', 4096]\ncq = 'per-qp'\nduration = 0.5\nverify = true\n\n  runs = 1_0\n",
     )
     .unwrap();
-    let spec = &file.spec;
-    assert_eq!(spec.qps, Some("1,4,16".parse().unwrap()));
-    assert_eq!(spec.size, Some("64K,4K".parse().unwrap()));
-    assert_eq!(spec.cq, Some("per-qp".parse().unwrap()));
-    assert_eq!(spec.duration, Some("500ms".parse().unwrap()));
-    assert_eq!((spec.verify, spec.runs), (Some(true), Some(Count(10))));
+    let expected = Given::from([
+        ("qps", "1,4,16"),
+        ("size", "64K,4K"),
+        ("cq", "per-qp"),
+        ("duration", "500ms"),
+        ("verify", "true"),
+        ("runs", "10"),
+    ]);
+    assert_eq!(file.given, expected);
     assert_eq!(file.place_of("runs"), Some(Place { line: 7, column: 3 }));
     assert_eq!(file.place_of("op"), None);
 }
@@ -106,7 +109,7 @@ fn the_shipped_sweeps_expand() {
     for entry in std::fs::read_dir(dir).unwrap() {
         let path = entry.unwrap().path();
         let file = ConfigFile::read(&path, &[]).unwrap();
-        let sweep = Sweep::new(&file.spec).unwrap();
+        let sweep = Sweep::new(&file.given).unwrap();
         assert!(sweep.cases.len() > 1, "{} is no sweep", path.display());
         names.push(path.file_name().unwrap().to_string_lossy().into_owned());
     }

@@ -1,22 +1,15 @@
 //! Why a sweep cannot be run as it was asked for. Every variant knows the option that mends it.
 
-use super::limits;
+use settings::{SettingError, Settings};
+
+use super::matrix::MOST_CASES;
 
 /// A sweep that makes no sense. [`PlanError::flag`] names the option to change.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum PlanError {
-    /// A number outside its range.
-    #[error("--{flag} {value} is out of range: it must be {min} to {max}")]
-    OutOfRange {
-        /// The option's long name.
-        flag: &'static str,
-        /// What was given.
-        value: u64,
-        /// The least that is accepted.
-        min: u64,
-        /// The most that is accepted.
-        max: u64,
-    },
+    /// A value that its setting does not take.
+    #[error("{0}")]
+    Setting(#[from] SettingError),
     /// Batches that do not fit into the send queue.
     #[error("--{flag} {value} does not fit into --tx-depth {tx_depth} (case {case})")]
     BatchTooDeep {
@@ -41,19 +34,6 @@ pub enum PlanError {
         /// Id of the first such case.
         case: String,
     },
-    /// Inline is for payload that a WR carries out, and a READ's carries none.
-    #[error(
-        "--inline {inline_bytes} has no effect on --op read: an RDMA READ carries no payload out"
-    )]
-    InlineOnRead {
-        /// What was asked for.
-        inline_bytes: u64,
-    },
-    /// Traffic is beside set-ups only.
-    #[error(
-        "--traffic-qps has no effect without --op connect: it is the traffic while QPs are set up"
-    )]
-    TrafficWithoutConnect,
     /// A setting that set-up cannot be measured with.
     #[error(
         "--{flag} cannot be had with --op connect, whose traffic goes one way and is not checked"
@@ -62,12 +42,12 @@ pub enum PlanError {
         /// The option's long name.
         flag: &'static str,
     },
-    /// A setting of something that cases of set-up do not have.
-    #[error("--{flag} has no effect on --op connect: {why}")]
-    NoEffectOnConnect {
+    /// A setting that no case has use for.
+    #[error("--{flag} has no effect {why}")]
+    NoEffect {
         /// The option's long name.
         flag: &'static str,
-        /// Why, as half a sentence.
+        /// Where, and why.
         why: &'static str,
     },
     /// Two ends of a measurement.
@@ -79,10 +59,7 @@ pub enum PlanError {
     #[error("--duration 0 measures nothing")]
     NoDuration,
     /// A product beyond all reason.
-    #[error(
-        "the lists' product is {cases} cases; a sweep has at most {}",
-        limits::CASES
-    )]
+    #[error("the lists' product is {cases} cases; a sweep has at most {MOST_CASES}")]
     TooManyCases {
         /// How many it would be.
         cases: u64,
@@ -103,13 +80,13 @@ impl PlanError {
     /// The long name, without dashes, of the option to change first.
     pub fn flag(&self) -> &'static str {
         match self {
-            PlanError::OutOfRange { flag, .. }
+            PlanError::Setting(SettingError::OutOfRange { flag, .. })
             | PlanError::BatchTooDeep { flag, .. }
             | PlanError::NotWithConnect { flag }
-            | PlanError::NoEffectOnConnect { flag, .. } => flag,
-            PlanError::TrafficWithoutConnect => "traffic-qps",
+            | PlanError::NoEffect { flag, .. } => flag,
+            // Values are read before a sweep is made of them; what a peer sends has no flag.
+            PlanError::Setting(SettingError::Syntax(_)) => "",
             PlanError::ListDoesNotFit { .. } => "post-list",
-            PlanError::InlineOnRead { .. } => "inline",
             PlanError::TwoStops | PlanError::NoDuration => "duration",
             PlanError::TooManyCases { longest, .. } => longest,
             PlanError::CqTooLarge { .. } => "qps",
@@ -119,13 +96,15 @@ impl PlanError {
     /// What to do about it.
     pub fn hint(&self) -> String {
         match self {
-            PlanError::OutOfRange { flag, min, max, .. } => match *flag {
-                "timeout" => {
-                    "the ACK timeout is 4.096 us x 2^timeout: 14 is 67 ms; 0 waits for ever".into()
+            PlanError::Setting(SettingError::OutOfRange { flag, min, max, .. }) => {
+                match Settings::row(flag).map_or("", |row| row.range_hint) {
+                    "" => format!("give --{flag} a value from {min} to {max}"),
+                    hint => hint.to_owned(),
                 }
-                "rnr-retry" => "0 to 6 count retries, 7 retries for ever".into(),
-                flag => format!("give --{flag} a value from {min} to {max}"),
-            },
+            }
+            PlanError::Setting(SettingError::Syntax(_)) => {
+                "`rocebench --help` shows what each setting takes".into()
+            }
             PlanError::BatchTooDeep {
                 flag,
                 value,
@@ -144,16 +123,10 @@ impl PlanError {
                 let below = post_list - post_list % signal_every;
                 format!("take --post-list {below}, or --signal-every {post_list}")
             }
-            PlanError::InlineOnRead { .. } => {
-                "leave --inline out, or add send or write to --op".into()
-            }
-            PlanError::TrafficWithoutConnect => {
-                "leave --traffic-qps out, or add connect to --op".into()
-            }
             PlanError::NotWithConnect { flag } => {
                 format!("leave --{flag} out, or take connect out of --op and measure it by itself")
             }
-            PlanError::NoEffectOnConnect { flag, .. } => format!("leave --{flag} out"),
+            PlanError::NoEffect { flag, .. } => format!("leave --{flag} out"),
             PlanError::TwoStops => "leave one of them out".into(),
             PlanError::NoDuration => "give --duration a time such as 5s, or use --iters".into(),
             PlanError::TooManyCases { longest, .. } => {

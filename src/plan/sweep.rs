@@ -2,13 +2,14 @@
 
 use std::time::Duration;
 
-use super::case::{Case, CqMode, Op, Stop};
-use super::checked::{checked, scalar};
-use super::common::Common;
+use settings::{CqMode, Given, ROWS, Settings, Stop};
+
+use super::case::Case;
 use super::error::PlanError;
-use super::limits;
 use super::matrix::Axes;
-use super::{SweepSpec, TimeSpan};
+
+/// Entries of a CQ: `ibv_create_cq(3)` takes a C `int`.
+const MOST_CQ_ENTRIES: u64 = i32::MAX as u64;
 
 /// Cases in the order in which they run.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -19,8 +20,16 @@ pub struct Sweep {
     pub runs: u32,
 }
 
+/// What settings mean together.
 fn check(case: &Case) -> Result<(), PlanError> {
-    if case.setup.is_some() {
+    match (case.iterations_per_qp, case.duration_seconds) {
+        (Some(_), Some(_)) => return Err(PlanError::TwoStops),
+        (None, span) if span.is_none_or(|span| span.ns() == 0) => {
+            return Err(PlanError::NoDuration);
+        }
+        _ => {}
+    }
+    if case.is_set_up() {
         for (flag, is_set) in [
             ("verify", case.verify),
             ("bidirectional", case.bidirectional),
@@ -56,13 +65,12 @@ fn check(case: &Case) -> Result<(), PlanError> {
         CqMode::PerWorker => case.qps.div_ceil(case.workers),
         CqMode::PerQp => 1,
     };
-    let receives = if case.op == Op::Send {
-        case.rx_depth
-    } else {
-        0
+    let receives = match case.op.profile().receives {
+        true => case.rx_depth,
+        false => 0,
     };
     let entries = u64::from(qps_of_a_cq) * (u64::from(case.tx_depth) + u64::from(receives));
-    if case.cq_depth.is_none() && entries > *limits::CQ_DEPTH.end() {
+    if case.cq_depth.is_none() && entries > MOST_CQ_ENTRIES {
         return Err(PlanError::CqTooLarge {
             entries,
             case: case.id.clone(),
@@ -72,18 +80,17 @@ fn check(case: &Case) -> Result<(), PlanError> {
 }
 
 impl Sweep {
-    /// Every case that `spec` asks for, with defaults where it says nothing.
+    /// Every case that was asked for, with defaults where nothing was.
     ///
     /// # Errors
     /// The first setting, or combination of settings, that cannot be run.
-    pub fn new(spec: &SweepSpec) -> Result<Sweep, PlanError> {
-        let runs = scalar("runs", spec.runs, 1, &limits::RUNS)?;
-        let common = Common::new(spec)?;
-        let axes = Axes::new(spec)?;
-        let cases: Vec<Case> = (0..axes.cells()?)
-            .filter_map(|index| axes.case(index, &common))
-            .collect();
+    pub fn new(given: &Given) -> Result<Sweep, PlanError> {
+        if given.has_two_ends() {
+            return Err(PlanError::TwoStops);
+        }
+        let cases = Axes::new(given)?.cases()?;
         cases.iter().try_for_each(check)?;
+        let runs = cases.first().map_or(1, |case| case.runs);
         Ok(Sweep { cases, runs })
     }
 
@@ -93,51 +100,9 @@ impl Sweep {
     /// # Errors
     /// The first setting, or combination of settings, that cannot be run.
     pub fn check(case: &Case) -> Result<(), PlanError> {
-        let transport = &case.transport;
-        for (flag, value, range) in [
-            ("qps", u64::from(case.qps), &limits::QPS),
-            ("size", case.size_bytes.into(), &limits::SIZE_BYTES),
-            ("tx-depth", case.tx_depth.into(), &limits::DEPTH),
-            ("rx-depth", case.rx_depth.into(), &limits::DEPTH),
-            ("signal-every", case.signal_every.into(), &limits::DEPTH),
-            ("post-list", case.post_list.into(), &limits::DEPTH),
-            ("inline", case.inline_bytes.into(), &limits::INLINE_BYTES),
-            ("workers", case.workers.into(), &limits::WORKERS),
-            ("timeout", transport.timeout.into(), &limits::TIMEOUT),
-            ("retry-cnt", transport.retry_cnt.into(), &limits::RETRIES),
-            ("rnr-retry", transport.rnr_retry.into(), &limits::RETRIES),
-            (
-                "min-rnr-timer",
-                transport.min_rnr_timer.into(),
-                &limits::MIN_RNR_TIMER,
-            ),
-            (
-                "service-level",
-                transport.service_level.into(),
-                &limits::SERVICE_LEVEL,
-            ),
-        ] {
-            checked::<u64>(flag, value, range)?;
-        }
-        if let Some(setup) = case.setup {
-            checked::<u64>(
-                "traffic-qps",
-                setup.traffic_qps.into(),
-                &limits::TRAFFIC_QPS,
-            )?;
-        }
-        if let Some(entries) = case.cq_depth {
-            checked::<u64>("cq-depth", entries.into(), &limits::CQ_DEPTH)?;
-        }
-        if let Some(reads) = transport.max_rd_atomic {
-            checked::<u64>("max-rd-atomic", reads.into(), &limits::MAX_RD_ATOMIC)?;
-        }
-        match case.stop {
-            Stop::DurationNs(0) => return Err(PlanError::NoDuration),
-            Stop::DurationNs(_) => {}
-            Stop::MessagesPerQp(messages) => {
-                checked::<u64>("iters", messages, &limits::ITERS)?;
-            }
+        let mut scratch = Settings::default();
+        for row in ROWS {
+            row.read(&mut scratch, &row.text(case))?;
         }
         check(case)
     }
@@ -157,7 +122,7 @@ impl Sweep {
         let one_round =
             self.cases
                 .iter()
-                .try_fold(Duration::ZERO, |sum, case| match case.stop {
+                .try_fold(Duration::ZERO, |sum, case| match case.stop() {
                     Stop::DurationNs(ns) => Some(
                         sum.saturating_add(case.warmup.longest())
                             .saturating_add(Duration::from_nanos(ns)),
@@ -165,15 +130,6 @@ impl Sweep {
                     Stop::MessagesPerQp(_) => None,
                 })?;
         Some(one_round.saturating_mul(self.runs))
-    }
-
-    /// The span of a case's measurement, for people.
-    pub fn stop_text(case: &Case) -> String {
-        match case.stop {
-            Stop::MessagesPerQp(rounds) if case.setup.is_some() => format!("{rounds} rounds"),
-            Stop::DurationNs(ns) => TimeSpan::from_ns(ns).unwrap_or(TimeSpan::MAX).to_string(),
-            Stop::MessagesPerQp(messages) => format!("{messages} messages a QP"),
-        }
     }
 }
 

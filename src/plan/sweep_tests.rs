@@ -1,17 +1,17 @@
 use super::*;
-use crate::plan::{ConnectMode, Count, PollMode, Size, Transport, Warmup, Workload};
 use proptest::prelude::*;
+use settings::Workload;
 use std::collections::HashSet;
 
-/// A spec from the lines of a configuration file, which is the shortest way to write one.
-fn spec(text: &str) -> SweepSpec {
+/// What was asked for from the lines of a configuration file, which is the shortest way to write one.
+fn given(text: &str) -> Given {
     crate::plan::ConfigFile::parse(text, std::path::Path::new("test"), &[])
         .unwrap()
-        .spec
+        .given
 }
 
 fn sweep(text: &str) -> Result<Sweep, PlanError> {
-    Sweep::new(&spec(text))
+    Sweep::new(&given(text))
 }
 
 fn ids(text: &str) -> Vec<String> {
@@ -30,30 +30,14 @@ fn an_empty_spec_is_one_case_of_defaults() {
     let [case] = sweep.cases.as_slice() else {
         panic!("{sweep:?}")
     };
+    let mut settings = Settings::default();
+    settings.fit();
     let expected = Case {
         id: "send-shared-q1-64KiB".into(),
-        op: Op::Send,
-        cq: CqMode::Shared,
-        poll: PollMode::Busy,
-        connect: ConnectMode::Tcp,
-        qps: 1,
-        size_bytes: 65_536,
-        tx_depth: 128,
-        rx_depth: 512,
-        signal_every: 1,
-        post_list: 1,
-        inline_bytes: 0,
-        workers: 1,
-        mtu: None,
-        bidirectional: false,
-        stop: Stop::DurationNs(5_000_000_000),
-        warmup: Warmup::AutoCapNs(5_000_000_000),
-        verify: false,
-        latency: true,
-        cq_depth: None,
-        transport: Transport::default(),
-        setup: None,
+        settings,
     };
+    assert_eq!(expected.signal_every, 1);
+    assert_eq!(expected.stop(), Stop::DurationNs(5_000_000_000));
     assert_eq!(*case, expected);
 }
 
@@ -99,7 +83,7 @@ fn ids_carry_what_varies_or_is_unusual() {
     assert_eq!(ids("signal-every = 1"), ["send-shared-q1-64KiB"]);
     assert_eq!(
         ids("size = 64\nsignal-every = 1\ninline = 64"),
-        ["send-shared-q1-64B-Q1-I64"]
+        ["send-shared-q1-64B-Q1-I64B"]
     );
     assert_eq!(ids("post-list = 4"), ["send-shared-q1-64KiB-l4"]);
     assert_eq!(
@@ -127,8 +111,8 @@ fn what_does_not_matter_to_an_op_makes_no_case() {
     assert_eq!(
         ids("op = ['write', 'read']\nrx-depth = [1, 2]\ninline = [64, 128]"),
         [
-            "write-shared-q1-64KiB-I64",
-            "write-shared-q1-64KiB-I128",
+            "write-shared-q1-64KiB-I64B",
+            "write-shared-q1-64KiB-I128B",
             "read-shared-q1-64KiB"
         ]
     );
@@ -227,17 +211,21 @@ fn a_list_may_be_shorter_than_a_batch() {
 
 #[test]
 fn too_many_cases_are_counted_not_built() {
-    let list = |count: u64| crate::plan::List::new((1..=count).map(Count).collect()).unwrap();
-    let spec = SweepSpec {
-        qps: Some(list(4096)),
-        workers: Some(list(1024)),
-        tx_depth: Some(list(4000)),
-        rx_depth: Some(list(4000)),
-        post_list: Some(list(4000)),
-        signal_every: Some(list(4000)),
-        ..SweepSpec::default()
-    };
-    let error = Sweep::new(&spec).unwrap_err();
+    let list = |count: u32| (1..=count).map(|it| it.to_string()).collect::<Vec<_>>();
+    let mut given = Given::default();
+    for (flag, count) in [
+        ("qps", 4096),
+        ("workers", 1024),
+        ("tx-depth", 4000),
+        ("rx-depth", 4000),
+        ("post-list", 4000),
+        ("signal-every", 4000),
+    ] {
+        given
+            .set_items(Settings::row(flag).unwrap(), &list(count))
+            .unwrap();
+    }
+    let error = Sweep::new(&given).unwrap_err();
     assert_eq!(
         error,
         PlanError::TooManyCases {
@@ -254,28 +242,29 @@ fn the_longest_time_counts_warm_up_and_runs() {
     assert_eq!(sweep("iters = 5").unwrap().longest(), None);
 }
 
-fn some_list(most: u64) -> impl Strategy<Value = Option<crate::plan::List<Count>>> {
-    proptest::option::of(
-        proptest::collection::hash_set(0..most, 1..4)
-            .prop_map(|set| crate::plan::List::new(set.into_iter().map(Count).collect()).unwrap()),
-    )
+fn some_list(most: u32) -> impl Strategy<Value = Vec<String>> {
+    proptest::collection::hash_set(0..most, 0..4)
+        .prop_map(|set| set.iter().map(u32::to_string).collect())
 }
 
 proptest! {
     #[test]
     fn every_sweep_is_sound_or_refused(
         qps in some_list(70_000), workers in some_list(1_100), tx_depth in some_list(300), rx_depth in some_list(70_000),
-        signal_every in some_list(300), post_list in some_list(130),
-        sizes in proptest::collection::hash_set(0u32..=1 << 30, 1..4),
+        signal_every in some_list(300), post_list in some_list(130), size in some_list((1 << 30) + 1),
         ops in proptest::sample::subsequence(Workload::ALL.to_vec(), 1..=4),
     ) {
-        let spec = SweepSpec {
-            op: crate::plan::List::new(ops).ok(),
-            size: crate::plan::List::new(sizes.into_iter().filter_map(Size::from_bytes).collect()).ok(),
-            qps, workers, tx_depth, rx_depth, signal_every, post_list,
-            ..SweepSpec::default()
-        };
-        match Sweep::new(&spec) {
+        let op = ops.iter().map(Workload::to_string).collect();
+        let mut given = Given::default();
+        for (flag, items) in [
+            ("op", op), ("qps", qps), ("workers", workers), ("tx-depth", tx_depth), ("rx-depth", rx_depth),
+            ("signal-every", signal_every), ("post-list", post_list), ("size", size),
+        ] {
+            if !items.is_empty() {
+                given.set_items(Settings::row(flag).unwrap(), &items).unwrap();
+            }
+        }
+        match Sweep::new(&given) {
             Ok(sweep) => {
                 let ids: HashSet<&str> = sweep.cases.iter().map(|case| case.id.as_str()).collect();
                 prop_assert_eq!(ids.len(), sweep.cases.len());
@@ -313,9 +302,12 @@ fn set_up_is_measured_beside_traffic_of_the_other_settings() {
         ]
     );
     let cases = sweep(text).unwrap().cases;
-    assert_eq!(cases[0].setup, None);
-    assert_eq!(cases[5].setup, Some(crate::plan::SetUp { traffic_qps: 4 }));
-    assert_eq!(Sweep::stop_text(&cases[5]), "3 rounds");
+    assert_eq!(cases[0].setup(), None);
+    assert_eq!(
+        cases[5].setup(),
+        Some(crate::plan::SetUp { traffic_qps: 4 })
+    );
+    assert_eq!(cases[5].stop_text(), "3 rounds");
 }
 
 #[test]

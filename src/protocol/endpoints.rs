@@ -6,7 +6,7 @@ use report::text::printable;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
-use crate::plan::case::Mtu;
+use settings::Mtu;
 
 /// One side's connection array. LID, GID and the limits belong to the side's port, and all of a side's
 /// QPs are on one port; so they stand here once, not with each QP.

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::plan::Op;
+use settings::Op;
 use verbs::QpState;
 
 use super::mistake::Mistake;
@@ -36,7 +36,7 @@ impl Lesson {
             mistake,
             length_bytes: u32::try_from(text.len()).unwrap_or(u32::MAX),
             mtu_bytes,
-            offered: (op == Op::Read).then(|| text.to_owned()),
+            offered: op.profile().fetches.then(|| text.to_owned()),
         }
     }
 
@@ -53,7 +53,11 @@ impl Lesson {
             ));
         }
         let offered = self.offered.as_ref().map(String::len);
-        let expected = (self.op == Op::Read).then_some(self.length_bytes as usize);
+        let expected = self
+            .op
+            .profile()
+            .fetches
+            .then_some(self.length_bytes as usize);
         if offered != expected {
             return Err("the text that is offered has not the message's length".to_owned());
         }
@@ -139,7 +143,7 @@ mod tests {
 
     #[test]
     fn what_a_peer_asks_for_is_checked() {
-        for op in Op::ALL {
+        for &op in Op::ALL {
             assert_eq!(Lesson::new(op, None, Some(1024), "hello").check(), Ok(()));
             assert!(Lesson::new(op, None, None, "").check().is_err());
             let long = "x".repeat(MOST_BYTES + 1);

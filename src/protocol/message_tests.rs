@@ -4,66 +4,24 @@ use serde_json::json;
 
 use super::*;
 use crate::node::memory_needs::DeviceKind;
-use crate::plan::case::Mtu;
-use crate::plan::case::{ConnectMode, CqMode, Op, PollMode, Stop, Transport, Warmup};
 use crate::protocol::device_limits::DeviceLimits;
 use crate::protocol::endpoints::{LinkLayer, QpEndpoint, gid_text};
 use crate::protocol::mistake::Mistake;
+use settings::{Op, Settings};
 use verbs::QpState;
 
 pub(crate) fn case() -> Case {
     Case {
         id: "send-shared-q2-64".into(),
-        op: Op::Send,
-        cq: CqMode::Shared,
-        poll: PollMode::Busy,
-        connect: ConnectMode::Tcp,
-        qps: 2,
-        size_bytes: 64,
-        tx_depth: 128,
-        rx_depth: 512,
-        signal_every: 1,
-        post_list: 1,
-        inline_bytes: 0,
-        workers: 1,
-        mtu: Some(Mtu::B1024),
-        bidirectional: false,
-        stop: Stop::DurationNs(1_000),
-        warmup: Warmup::FixedNs(0),
-        verify: false,
-        latency: true,
-        cq_depth: None,
-        transport: Transport::default(),
-        setup: None,
+        settings: Settings::from([
+            ("qps", "2"),
+            ("size", "64"),
+            ("signal-every", "1"),
+            ("mtu", "1024"),
+            ("duration", "1us"),
+            ("warmup", "0"),
+        ]),
     }
-}
-
-#[test]
-fn a_case_that_does_not_say_how_to_poll_is_busy() {
-    let mut json = serde_json::to_value(Case {
-        poll: PollMode::Event,
-        ..case()
-    })
-    .unwrap();
-    assert_eq!(
-        json.as_object_mut().unwrap().remove("poll"),
-        Some(json!("event"))
-    );
-    assert_eq!(serde_json::from_value::<Case>(json).unwrap(), case());
-}
-
-#[test]
-fn a_case_that_does_not_say_how_to_connect_is_tcp() {
-    let by_cm = Case {
-        connect: ConnectMode::Cm,
-        ..case()
-    };
-    let mut json = serde_json::to_value(by_cm).unwrap();
-    assert_eq!(
-        json.as_object_mut().unwrap().remove("connect"),
-        Some(json!("cm"))
-    );
-    assert_eq!(serde_json::from_value::<Case>(json).unwrap(), case());
 }
 
 fn endpoints() -> Endpoints {

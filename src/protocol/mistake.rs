@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::plan::Op;
+use settings::Op;
 
 /// A mistake that people make.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -54,8 +54,8 @@ impl Mistake {
     pub fn fits(self, op: Op) -> bool {
         match self {
             Mistake::Gid | Mistake::QpCount => true,
-            Mistake::Rkey => op != Op::Send,
-            Mistake::NoRecv => op == Op::Send,
+            Mistake::Rkey => !op.profile().receives,
+            Mistake::NoRecv => op.profile().receives,
             Mistake::Mtu => op == Op::Write,
         }
     }

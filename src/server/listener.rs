@@ -321,7 +321,7 @@ fn serve_session(
                     ..RunFailure::new(format!("the server refuses the case: {error}"), None)
                 })?;
                 admit(&case, Side::Server, &resources)?;
-                match case.setup {
+                match case.setup() {
                     Some(_) => serve_setup(link, &resources, &case, stop)?,
                     None => serve_run(link, &resources, &case, stop)?,
                 }

@@ -5,7 +5,8 @@ use std::time::Duration;
 
 use crate::datapath::Phase;
 use crate::metrics::counters::CounterWatch;
-use crate::plan::{Case, ConnectMode, Stop};
+use crate::plan::Case;
+use settings::{ConnectMode, Stop};
 
 use crate::node::fabric::{Fabric, Side};
 use crate::node::lanes_by_cm::accept_lanes;
@@ -128,7 +129,7 @@ fn drive(
     stop: &AtomicBool,
     counters: &mut Option<DeviceCounters>,
 ) -> Result<(), Broken> {
-    let counted = matches!(case.stop, Stop::MessagesPerQp(_));
+    let counted = matches!(case.stop(), Stop::MessagesPerQp(_));
     let sends = node.fabric().duties().sends;
     let mut started = false;
     let mut measuring = false;
@@ -152,7 +153,7 @@ fn drive(
             }
             Message::Stop { now } if started || measuring => {
                 if let (true, true, false, Stop::MessagesPerQp(messages)) =
-                    (sends, measuring && counted, now, case.stop)
+                    (sends, measuring && counted, now, case.stop())
                 {
                     let all = messages.saturating_mul(case.qps.into());
                     node.wait(link, stop, |counts| {

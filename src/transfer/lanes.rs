@@ -10,8 +10,8 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use crate::datapath::FailedCompletion;
-use crate::plan::Op;
 use crate::protocol::failure::RunFailure;
+use settings::Op;
 use verbs::{Bell, Completion, ImmediateWrite, Operation, VerbsError, WcBatch, WcStatus};
 
 use super::channel::{Lane, Worker, WrId};

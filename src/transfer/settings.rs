@@ -2,9 +2,9 @@
 
 use std::ops::RangeInclusive;
 
-use crate::plan::case::Mtu;
 use crate::protocol::failure::RunFailure;
 use crate::protocol::file_message::ChannelSettings;
+use settings::Mtu;
 
 /// Most QPs of a transfer.
 pub const MAX_QPS: u32 = 4096;

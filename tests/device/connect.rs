@@ -39,11 +39,11 @@ fn connections_are_counted_beside_traffic_and_alone() {
                 assert_eq!(step.time_ns.count, count, "{}: {}", case.id, step.step);
             }
         }
-        let traffic = config.traffic_qps.unwrap();
+        let traffic = config.traffic_qps;
         assert_eq!(run.forward.qps.len(), traffic as usize);
         assert_eq!(run.forward.totals.messages > 0, traffic > 0, "{}", case.id);
         assert_eq!(connect.traffic_alone_gbit_per_s.is_some(), traffic > 0);
-        assert_eq!(config.mtu, Some(4096));
+        assert_eq!(config.path_mtu, Some(4096));
         cases += 1;
     }
     assert_eq!(cases, 6);
@@ -144,7 +144,7 @@ fn check_way(case: &CaseResult) {
     assert!(connect.rounds > 0 && connect.connections_per_second.unwrap() > 0.0);
     let connections = connect.rounds * u64::from(config.qps);
     assert_eq!(connect.connections, connections);
-    let is_by_cm = config.connect == "cm";
+    let is_by_cm = config.connect == settings::ConnectMode::Cm;
     assert_eq!(case.id.ends_with("-cm"), is_by_cm, "{}", case.id);
     assert_eq!(connect.stale_rejections.is_some(), is_by_cm);
     let alike = ["create", "init", "exchange", "rtr", "rts", "destroy"];
@@ -172,6 +172,6 @@ fn check_way(case: &CaseResult) {
         let inner = ["init", "rtr", "rts"].map(mean_of).iter().sum::<f64>();
         assert!(inner < mean_of("connect"), "{}", case.id);
     }
-    let traffic = config.traffic_qps.unwrap();
+    let traffic = config.traffic_qps;
     assert_eq!(run.forward.totals.messages > 0, traffic > 0, "{}", case.id);
 }

@@ -6,8 +6,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
-use rocebench::plan::ConnectMode;
 use serde_json::json;
+use settings::ConnectMode;
 use verbs::cm::{CmAddress, CmChannel, CmEvent, CmEventKind, CmId, CmParameters, RejectReason};
 use verbs::{Gid, GidEntry, GidType};
 
@@ -47,9 +47,9 @@ fn every_operation_on_every_kind_of_cq() {
     let result = check::complete(&ended);
     assert_eq!(result.cases.len(), 18);
     for case in &result.cases {
-        assert_eq!(case.config.connect, "cm");
+        assert_eq!(case.config.connect, settings::ConnectMode::Cm);
         assert!(case.id.ends_with("-cm"), "{}", case.id);
-        assert_eq!(case.config.mtu, Some(4096));
+        assert_eq!(case.config.path_mtu, Some(4096));
     }
     server.end();
 }
@@ -87,11 +87,11 @@ fn sixty_four_qps_with_all_that_a_case_asks_for() {
     let ways: Vec<&str> = result
         .cases
         .iter()
-        .map(|case| case.config.connect.as_str())
+        .map(|case| case.config.connect.name())
         .collect();
     assert_eq!(ways, ["tcp", "cm", "tcp", "cm"]);
     for case in &result.cases {
-        assert_eq!(case.config.mtu, Some(1024), "{}", case.id);
+        assert_eq!(case.config.path_mtu, Some(1024), "{}", case.id);
     }
     assert!(
         ended.stdout.contains("verify ok, event, cm"),

@@ -61,7 +61,10 @@ fn a_larger_mtu_than_the_ports() {
     let smaller = server.sweep(&["-n", "9", "--warmup", "0", "--verify"]);
     lower("4200");
     ended.exits(2).says(&["4096", "1024", "--mtu"]);
-    assert_eq!(smaller.exits(0).result().cases[0].config.mtu, Some(1024));
+    assert_eq!(
+        smaller.exits(0).result().cases[0].config.path_mtu,
+        Some(1024)
+    );
 }
 
 #[test]

@@ -19,7 +19,7 @@ fn all_ops(server: &Server, cases: usize, more: &[&str]) {
     for case in &result.cases {
         assert_eq!(case.config.device.as_deref(), Some("rxe0"));
         assert_eq!(case.config.peer_device.as_deref(), Some("rxe1"));
-        assert_eq!(case.config.mtu, Some(4096));
+        assert_eq!(case.config.path_mtu, Some(4096));
     }
 }
 

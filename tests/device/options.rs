@@ -27,7 +27,11 @@ fn path_mtus() {
         &server,
         &["-m", "256,512,1024,2048,4096", "-s", "8K", "--verify"],
     );
-    let mtus: Vec<_> = result.cases.iter().map(|case| case.config.mtu).collect();
+    let mtus: Vec<_> = result
+        .cases
+        .iter()
+        .map(|case| case.config.path_mtu)
+        .collect();
     assert_eq!(
         mtus,
         [Some(256), Some(512), Some(1024), Some(2048), Some(4096)]
@@ -94,7 +98,7 @@ fn workers_that_sleep() {
     let result = result(&server, &[&lists[..], &more].concat());
     assert_eq!(result.cases.len(), 18);
     for case in &result.cases {
-        assert!(case.id.ends_with(&case.config.poll), "{}", case.id);
+        assert!(case.id.ends_with(case.config.poll.name()), "{}", case.id);
     }
 }
 
@@ -113,7 +117,7 @@ fn inline_messages() {
         "16",
     ];
     for case in result(&server, &more).cases {
-        assert_eq!(case.config.inline, 64);
+        assert_eq!(case.config.inline_bytes, 64);
     }
 }
 
@@ -245,7 +249,7 @@ fn a_file_and_flags_over_it() {
         result
             .cases
             .iter()
-            .all(|case| case.config.size == 64 && case.config.verify)
+            .all(|case| case.config.size_bytes == 64 && case.config.verify)
     );
 }
 

@@ -5,7 +5,7 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpStream};
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
-use rocebench::plan::{CqMode, Sweep, SweepSpec};
+use rocebench::plan::Sweep;
 use rocebench::protocol::error::LinkError;
 use rocebench::protocol::frame::{self, FrameReader, MAX_FRAME_BYTES, Step};
 use rocebench::protocol::handshake::connect;
@@ -14,6 +14,7 @@ use rocebench::protocol::{PROGRAM_VERSION, PROTOCOL_VERSION};
 use rustix::net::{AddressFamily, SocketType, bind, socket};
 use rustix::process::{Pid, Resource, Rlimit, prlimit};
 use serde_json::{Value, json};
+use settings::{CqMode, Given};
 
 use crate::program::{Program, Server, alone, memory_bytes};
 
@@ -166,7 +167,7 @@ fn a_prepare_that_would_take_all_memory_is_refused_before_anything_is_made() {
     let _alone = alone();
     let server = Server::start("-d soft0 --memory 1G");
     let before = memory_bytes(server.pid(), "VmHWM").unwrap();
-    let mut case = Sweep::new(&SweepSpec::default()).unwrap().cases.remove(0);
+    let mut case = Sweep::new(&Given::default()).unwrap().cases.remove(0);
     (case.qps, case.cq, case.size_bytes) = (16_384, CqMode::PerQp, 64);
     (case.tx_depth, case.rx_depth) = (16_384, 16_384);
     let (link, _) = connect("127.0.0.1", server.port, None, &json!({}), &GO_ON).unwrap();

@@ -44,7 +44,7 @@ fn check_run(place: &str, config: &CaseConfig, run: &Run) {
     if let Some(reverse) = &run.reverse {
         check_direction(&format!("{place} reverse"), config, reverse);
     }
-    let receives = config.op == "send" && !config.bidirectional;
+    let receives = config.op.profile().receives && !config.bidirectional;
     assert_eq!(run.receiver.is_some(), receives, "{place}");
     if let (Some(receiver), Some(messages)) = (&run.receiver, config.iterations_per_qp) {
         assert_eq!(
@@ -52,9 +52,13 @@ fn check_run(place: &str, config: &CaseConfig, run: &Run) {
             messages * u64::from(config.qps),
             "{place}"
         );
-        assert_eq!(receiver.bytes, receiver.messages * config.size, "{place}");
+        assert_eq!(
+            receiver.bytes,
+            receiver.messages * u64::from(config.size_bytes),
+            "{place}"
+        );
     }
-    if let Some(wanted) = config.duration_seconds {
+    if let Some(wanted) = config.duration_seconds.map(f64::from) {
         let off = (run.forward.window.seconds - wanted).abs();
         // A loaded host may not let a thread run for a while.
         assert!(
@@ -77,7 +81,7 @@ fn check_direction(place: &str, config: &CaseConfig, direction: &Direction) {
         (totals.messages, totals.bytes),
         "{place}"
     );
-    assert_eq!(bytes, messages * config.size, "{place}");
+    assert_eq!(bytes, messages * u64::from(config.size_bytes), "{place}");
     let of_workers: u64 = direction.workers.iter().map(|worker| worker.messages).sum();
     assert_eq!(of_workers, messages, "{place}: workers");
     if let Some(wanted) = config.iterations_per_qp {

@@ -4,20 +4,18 @@ use std::io::{Read as _, Write as _};
 use std::net::{Shutdown, TcpStream};
 use std::time::Duration;
 
-use rocebench::plan::{Case, Count, List, Sweep, SweepSpec};
+use rocebench::plan::{Case, Sweep};
 use rocebench::protocol::{PROGRAM_VERSION, PROTOCOL_VERSION};
 use serde_json::{Value, json};
+use settings::Given;
 
 /// A hand-made client.
 pub struct Wire(pub TcpStream);
 
 /// A case as a client sends it.
 pub fn case(qps: u64) -> Case {
-    let spec = SweepSpec {
-        qps: Some(List::new(vec![Count(qps)]).unwrap()),
-        ..SweepSpec::default()
-    };
-    Sweep::new(&spec).unwrap().cases.remove(0)
+    let given = Given::from([("qps", qps.to_string().as_str())]);
+    Sweep::new(&given).unwrap().cases.remove(0)
 }
 
 impl Wire {

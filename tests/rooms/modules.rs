@@ -44,6 +44,8 @@ struct Module {
     imported: BTreeMap<String, Name>,
     /// Modules all of whose names it imports.
     globs: Vec<Name>,
+    /// Macros make some of what it defines.
+    has_macros: bool,
     /// Paths in its code.
     paths: BTreeSet<Name>,
 }
@@ -91,6 +93,7 @@ impl Crates {
                         }
                     }
                 }
+                Item::Macro(made) if made.ident.is_none() => module.has_macros = true,
                 Item::Use(item) => module.import(&item.tree, &mut Vec::new()),
                 item => {
                     module.defined.extend(defined(item));
@@ -122,10 +125,14 @@ impl Crates {
                 self.resolve_import(at, &path, steps - 1)
             }
             _ if module.defined.contains(first) => Some((at.clone(), first.clone())),
-            _ => module.globs.iter().find_map(|glob| {
-                let path = [&glob[..], path].concat();
-                self.resolve_import(at, &path, steps - 1)
-            }),
+            _ => {
+                let by_glob = module.globs.iter().find_map(|glob| {
+                    let path = [&glob[..], path].concat();
+                    self.resolve_import(at, &path, steps - 1)
+                });
+                // What a macro makes is not read, but what nobody else defines there is made by it.
+                by_glob.or_else(|| module.has_macros.then(|| (at.clone(), first.clone())))
+            }
         }
     }
 

@@ -10,9 +10,10 @@ use rocebench::datapath::{Geometry, Phase, Shared, WorkerPool, WorkerReport};
 use rocebench::metrics::clock::Clock;
 use rocebench::metrics::histogram::Digits;
 use rocebench::node::fabric::{Fabric, Side};
-use rocebench::plan::{Case, ConnectMode, CqMode, Op, PollMode, Stop, Transport, Warmup};
+use rocebench::plan::Case;
 use rocebench::protocol::endpoints::Endpoints;
 use rocebench::protocol::failure::RunFailure;
+use settings::{CqMode, Op, Settings, Warmup};
 use verbs::{AsyncEvents, Port, PortRequest, WcBatch, select};
 
 #[path = "../../crates/verbs/tests/support/null_library.rs"]
@@ -59,32 +60,29 @@ fn port_of(device: &str) -> Port {
     select(null_library::null_library(), &request, None).unwrap()
 }
 
-/// A small case to vary: one QP, one worker, every WR signalled.
-pub fn case(op: Op) -> Case {
-    Case {
-        id: "test".into(),
-        op,
-        cq: CqMode::Shared,
-        poll: PollMode::Busy,
-        connect: ConnectMode::Tcp,
-        qps: 1,
+/// Settings of a small case to vary: one QP, one worker, every WR signalled.
+pub fn small(op: Op) -> Settings {
+    Settings {
+        op: op.into(),
         size_bytes: 64,
         tx_depth: 16,
         rx_depth: 32,
         signal_every: 1,
-        post_list: 1,
-        inline_bytes: 0,
-        workers: 1,
-        mtu: None,
-        bidirectional: false,
-        stop: Stop::MessagesPerQp(100),
+        iterations_per_qp: Some(100),
         warmup: Warmup::FixedNs(0),
-        verify: false,
-        latency: true,
-        cq_depth: None,
-        transport: Transport::default(),
-        setup: None,
+        ..Settings::default()
     }
+}
+
+/// The case of these settings.
+pub fn case_of(settings: Settings) -> Case {
+    let id = "test".into();
+    Case { id, settings }
+}
+
+/// A small case to vary.
+pub fn case(op: Op) -> Case {
+    case_of(small(op))
 }
 
 /// One end.
@@ -225,7 +223,7 @@ impl Pair {
         self.wait("rest", |pair| {
             pair.client.shared.at_rest() && pair.server.shared.at_rest()
         })?;
-        if self.case.op == Op::Send {
+        if self.case.op.profile().receives {
             self.wait("arrival", |pair| {
                 let (here, there) = (pair.client.shared.counts(), pair.server.shared.counts());
                 here.posted == there.received && there.posted == here.received

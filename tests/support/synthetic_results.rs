@@ -8,6 +8,7 @@ use report::results::model::{
     PerftestComparison, PerftestPair, QpResult, ResultFile, Run, SCHEMA_VERSION, Timeline, Tool,
     Totals, Window, WorkerResult,
 };
+use settings::Settings;
 
 /// What the sweep goes through.
 #[derive(Clone, Debug)]
@@ -119,23 +120,20 @@ impl Synthetic {
             .map(|number| self.run(rng, op, cq, size, qps, workers, number))
             .collect();
         let perftest = self.perftest.then(|| perftest(rng, op, &runs));
+        let settings = Settings::from([
+            ("op", op),
+            ("qps", qps.to_string().as_str()),
+            ("cq", cq),
+            ("size", size.to_string().as_str()),
+            ("signal-every", "1"),
+            ("workers", workers.to_string().as_str()),
+        ]);
         CaseResult {
             id: format!("{op}-{cq}-q{qps}-{size}-w{workers}"),
             config: CaseConfig {
-                op: op.to_owned(),
-                qps,
-                cq: cq.to_owned(),
-                size,
-                tx_depth: 128,
-                rx_depth: 512,
-                signal_every: 1,
-                post_list: 1,
-                workers,
-                mtu: Some(4096),
+                path_mtu: Some(4096),
                 device: Some("mlx5_0".to_owned()),
-                duration_seconds: Some(5.0),
-                warmup: "auto".to_owned(),
-                ..CaseConfig::default()
+                ..settings.into()
             },
             runs,
             perftest,

@@ -126,7 +126,7 @@ fn connected_by_rdma_cm() {
     let over_ipv6 =
         check::complete(&sweep(&[&["server6", "-b", "-q", "3"], &short[..]].concat()).exits(0));
     for case in over_ipv4.cases.iter().chain(&over_ipv6.cases) {
-        assert_eq!(case.config.connect, "cm");
+        assert_eq!(case.config.connect, settings::ConnectMode::Cm);
     }
     let gid = over_ipv6.host.device.unwrap().gid.unwrap();
     assert!(gid.starts_with("fd77:"), "{gid}");

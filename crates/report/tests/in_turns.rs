@@ -2,13 +2,12 @@
 //! not judged.
 #![allow(clippy::unwrap_used)]
 
+use settings::Settings;
 use std::path::{Path, PathBuf};
 
 use report::compare::{Aspect, Metric, Options, Verdict, compare};
 use report::results::load::{Found, Loaded};
-use report::results::model::{
-    CaseConfig, CaseResult, Direction, Fairness, ResultFile, Run, Totals, Window,
-};
+use report::results::model::{CaseResult, Direction, Fairness, ResultFile, Run, Totals, Window};
 
 const SIZE: u64 = 65_536;
 
@@ -44,10 +43,7 @@ fn launch(second: usize, gbit_per_s: f64) -> Loaded {
             started_at,
             cases: vec![CaseResult {
                 id: "case".to_owned(),
-                config: CaseConfig {
-                    size: SIZE,
-                    ..CaseConfig::default()
-                },
+                config: Settings::from([("size", SIZE.to_string().as_str())]).into(),
                 runs: vec![run],
                 perftest: None,
             }],

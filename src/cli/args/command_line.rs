@@ -95,8 +95,8 @@ mod tests {
             .get_arguments()
             .filter_map(|arg| arg.get_long())
             .collect();
-        for key in crate::plan::config::KEYS {
-            assert!(flags.contains(key), "{key}");
+        for row in settings::ROWS {
+            assert!(flags.contains(&row.flag), "{}", row.flag);
         }
     }
 }

@@ -4,8 +4,8 @@ use clap::Args;
 
 use super::super::host::HostPort;
 use super::shared::{ConnectionArgs, EndpointArgs};
-use crate::plan::Mtu;
 use crate::protocol::mistake::Mistake;
+use settings::Mtu;
 
 const AFTER_HELP: &str = "\
 Every call is really made, and what came back is shown; on the embedded device the packets are, too.

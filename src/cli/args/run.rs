@@ -7,7 +7,7 @@ use clap::Args;
 use super::super::host::HostPort;
 use super::shared::{ConnectionArgs, EndpointArgs, SpeechArgs};
 use super::sweep::SweepArgs;
-use crate::plan::TimeSpan;
+use settings::TimeSpan;
 
 /// Options of a sweep.
 #[derive(Debug, Args)]

@@ -5,7 +5,7 @@ use std::ffi::OsString;
 use clap::Args;
 
 use super::shared::{ConnectionArgs, EndpointArgs, SpeechArgs};
-use crate::plan::{Mtu, Size};
+use settings::{Mtu, Size};
 
 const AFTER_HELP: &str = "\
 Each FILE is received under its last component. It appears there whole, checked and on the disk, or not at all.

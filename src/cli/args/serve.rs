@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use clap::Args;
 
 use super::shared::{DEFAULT_PORT, EndpointArgs, SpeechArgs, TokenArgs};
-use crate::plan::MemorySize;
+use settings::MemorySize;
 
 const AFTER_HELP: &str = "\
 A server runs what its client asks for, one sweep after another; it needs no option of the sweep.

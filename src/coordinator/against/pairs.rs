@@ -6,9 +6,10 @@ use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use crate::perftest::{Job, MIN_MESSAGES, Program, measuring, note};
-use crate::plan::{Case, Op, Stop};
+use crate::plan::Case;
 use report::results::model::{PerftestComparison, PerftestPair};
 use report::statistics::{FEWEST_PAIRS, Looks, Turn, Verdict, goes_first, ratio_in_turns, verdict};
+use settings::Stop;
 
 use crate::coordinator::against::metric::Metric;
 use crate::coordinator::against::perftest_run::{PerftestFailure, ask, run_perftest};
@@ -232,7 +233,7 @@ impl<'a> Pairing<'a> {
 
     fn job(&self, path: PathFacts) -> Job {
         let (own_messages, own_seconds) = self.whole.unwrap_or((0, 0.0));
-        let messages = match self.case.stop {
+        let messages = match self.case.stop() {
             Stop::MessagesPerQp(messages) => Some(messages.max(MIN_MESSAGES)),
             // Only a counted run of it prints a median.
             Stop::DurationNs(_) if self.program.is_latency() => {
@@ -265,7 +266,7 @@ impl<'a> Pairing<'a> {
     /// Whether both measure the same quantity: half a ping-pong's round trip is not the time to an
     /// acknowledgement.
     fn is_like_for_like(&self) -> bool {
-        self.metric != Metric::Latency || self.case.op == Op::Read
+        self.metric != Metric::Latency || self.case.op.profile().fetches
     }
 
     fn add(&mut self, pair: PerftestPair, is_last: bool) {

@@ -3,6 +3,7 @@
 use super::*;
 use crate::protocol::message::tests::case;
 use report::results::model::Run;
+use settings::Op;
 
 const AGAINST: Against = Against {
     pairs: 8,
@@ -62,10 +63,10 @@ fn the_word_follows_the_ratio_and_settles_it() {
 #[test]
 fn a_longer_latency_is_slower_and_only_a_reads_is_compared() {
     let mut case = case();
-    (case.tx_depth, case.qps, case.signal_every, case.op) = (1, 1, 1, Op::Read);
+    (case.tx_depth, case.qps, case.signal_every, case.op) = (1, 1, 1, Op::Read.into());
     assert_eq!(word(&case, 1.5, 8), ("slower".to_owned(), true));
     assert_eq!(word(&case, 0.5, 8), ("faster".to_owned(), true));
-    case.op = Op::Write;
+    case.op = Op::Write.into();
     assert_eq!(
         word(&case, 0.5, 8),
         (UNCLEAR.to_owned(), true),

@@ -207,7 +207,7 @@ impl<const VERIFY: bool, const LATENCY: bool, const CONTENDED: bool, const SLEEP
             seen_raw: self.shared.clock.raw(),
             qp: id.qp(),
             qpn: lane.map_or(0, |lane| lane.qp.qpn()),
-            op: (!id.is_receive()).then_some(self.shared.case.op),
+            op: (!id.is_receive()).then(|| self.shared.case.transfer()),
             status: completion.status(),
             vendor_error: completion.vendor_error(),
         });

@@ -6,14 +6,14 @@ use super::super::report::{QpReport, WorkerReport};
 use super::super::shared::Phase;
 use super::{Mode, Tally, Worker};
 use crate::metrics::histogram::Samples;
-use crate::plan::Stop;
+use settings::Stop;
 
 impl<'s, const VERIFY: bool, const LATENCY: bool, const CONTENDED: bool, const SLEEPS: bool>
     Worker<'s, VERIFY, LATENCY, CONTENDED, SLEEPS>
 {
     /// Takes up a phase.
     pub(super) fn enter(&mut self, phase: Phase) {
-        let counted = matches!(self.shared.case.stop, Stop::MessagesPerQp(_));
+        let counted = matches!(self.shared.case.stop(), Stop::MessagesPerQp(_));
         // A session may set the next phase before it sees that the run failed in this one. Posting again
         // would then meet full queues, and hide the cause behind a refused post.
         let failed = self.shared.has_failed();

@@ -6,7 +6,7 @@ use std::time::Duration;
 use super::spec::Sleep;
 use super::window::NEVER;
 use super::{Idle, Worker};
-use crate::plan::PollMode;
+use settings::PollMode;
 use verbs::VerbsError;
 
 /// How long an adaptive worker polls in vain before it sleeps: about what a sleep adds to a completion's latency

@@ -2,7 +2,7 @@
 
 use super::super::shared::Edges;
 use crate::metrics::clock::Clock;
-use crate::plan::Stop;
+use settings::Stop;
 
 /// Later than any reading.
 pub(super) const NEVER: u64 = u64::MAX;

@@ -2,7 +2,7 @@
 
 use crate::node::needs::Side;
 use crate::node::running_node::Broken;
-use crate::plan::ConnectMode;
+use settings::ConnectMode;
 
 use super::bench::{Bench, Connected};
 use super::by_cm::{self, CmRoute};

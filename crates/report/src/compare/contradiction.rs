@@ -136,12 +136,12 @@ fn equals(what: &str, told: u64, parts: &str, sum: u128) -> Found {
 }
 
 fn size_of(config: &CaseConfig, what: &str, messages: u64, bytes: u64) -> Found {
-    let whole = u128::from(messages) * u128::from(config.size);
+    let whole = u128::from(messages) * u128::from(config.size_bytes);
     match u128::from(bytes) == whole {
         true => Ok(()),
         false => Err(format!(
             "{what} {bytes} bytes in {messages} messages of {} bytes",
-            config.size
+            config.size_bytes
         )),
     }
 }

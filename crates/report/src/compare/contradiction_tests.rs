@@ -1,13 +1,9 @@
 use super::*;
 use crate::results::model::{ConnectStep, QpResult, Receiver, Totals, Window};
+use settings::Settings;
 
 fn config() -> CaseConfig {
-    CaseConfig {
-        size: 100,
-        qps: 2,
-        tx_depth: 4,
-        ..CaseConfig::default()
-    }
+    Settings::from([("size", "100"), ("qps", "2"), ("tx-depth", "4")]).into()
 }
 
 fn percentiles() -> Latency {

@@ -37,7 +37,7 @@ pub(super) fn of_case(config: &CaseConfig) -> [Fact; 2] {
         fact(
             Aspect::Mtu,
             "path MTU",
-            config.mtu.map(|mtu| format!("{mtu} B")),
+            config.path_mtu.map(|mtu| format!("{mtu} B")),
         ),
         fact(
             Aspect::Device,

@@ -4,6 +4,7 @@ use std::collections::HashMap;
 
 use crate::results::load::Loaded;
 use crate::results::model::{CaseConfig, CaseResult};
+use settings::{ROWS, Settings};
 
 /// A case as one side has it: once a file.
 #[derive(Clone, Debug)]
@@ -27,19 +28,20 @@ pub(super) struct Pairs<'a> {
     pub(super) only_in_new: Vec<String>,
 }
 
-/// What was asked for: the settings without what followed from device and path.
-fn asked(config: &CaseConfig) -> CaseConfig {
-    CaseConfig {
-        mtu: None,
-        device: None,
-        peer_device: None,
-        ..config.clone()
+/// What was asked for: the settings without what followed from device and path, and without those in which results
+/// may differ.
+fn asked(config: &CaseConfig) -> Settings {
+    let mut asked = config.settings.clone();
+    let usual = Settings::default();
+    for row in ROWS.iter().filter(|row| row.may_differ) {
+        row.copy(&mut asked, &usual);
     }
+    asked
 }
 
 /// A side's cases, each once, in order of appearance, with what was asked for.
-fn cases<'a>(side: &[&'a Loaded]) -> Vec<(CaseConfig, SideCase<'a>)> {
-    let mut cases: Vec<(CaseConfig, SideCase)> = Vec::new();
+fn cases<'a>(side: &[&'a Loaded]) -> Vec<(Settings, SideCase<'a>)> {
+    let mut cases: Vec<(Settings, SideCase)> = Vec::new();
     let mut by_id: HashMap<&str, Vec<usize>> = HashMap::new();
     for (file, loaded) in side.iter().copied().enumerate() {
         for case in &loaded.result.cases {
@@ -60,7 +62,7 @@ fn cases<'a>(side: &[&'a Loaded]) -> Vec<(CaseConfig, SideCase<'a>)> {
 
 /// Pairs the cases of two sides.
 pub(super) fn pair<'a>(base: &[&'a Loaded], new: &[&'a Loaded]) -> Pairs<'a> {
-    let mut left: Vec<Option<(CaseConfig, SideCase)>> = cases(new).into_iter().map(Some).collect();
+    let mut left: Vec<Option<(Settings, SideCase)>> = cases(new).into_iter().map(Some).collect();
     let mut by_id: HashMap<String, Vec<usize>> = HashMap::new();
     for (number, (_, case)) in left.iter().flatten().enumerate() {
         let id = case.first().map(|case| case.id.clone());
@@ -101,19 +103,14 @@ pub(super) fn pair<'a>(base: &[&'a Loaded], new: &[&'a Loaded]) -> Pairs<'a> {
 /// What was asked for differently, field by field.
 pub(super) fn settings_that_differ(base: &CaseConfig, new: &CaseConfig) -> Vec<String> {
     let (base, new) = (asked(base), asked(new));
-    if base == new {
-        return Vec::new();
-    }
-    let fields = |config: &CaseConfig| match serde_json::to_value(config) {
-        Ok(serde_json::Value::Object(fields)) => fields,
-        _ => serde_json::Map::new(),
-    };
-    let (base, new) = (fields(&base), fields(&new));
-    base.iter()
-        .filter_map(|(name, value)| {
-            let other = new.get(name)?;
-            (value != other)
-                .then(|| format!("{name}: {value} in the base, {other} in the new results"))
+    ROWS.iter()
+        .filter(|row| !row.is_equal(&base, &new))
+        .map(|row| {
+            let [base, new] = [&base, &new].map(|side| match row.text(side) {
+                text if text.is_empty() => "not set".to_owned(),
+                text => text,
+            });
+            format!("{}: {base} in the base, {new} in the new results", row.flag)
         })
         .collect()
 }
@@ -126,10 +123,7 @@ mod tests {
     fn file(cases: &[(&str, f64)]) -> Loaded {
         let cases = cases.iter().map(|(id, seconds)| CaseResult {
             id: (*id).to_owned(),
-            config: CaseConfig {
-                duration_seconds: Some(*seconds),
-                ..CaseConfig::default()
-            },
+            config: Settings::from([("duration", seconds.to_string().as_str())]).into(),
             ..CaseResult::default()
         });
         Loaded {
@@ -170,7 +164,7 @@ mod tests {
         assert_eq!(pairs.both.len(), 1);
         assert_eq!(
             pairs.both[0].0.first().unwrap().config.duration_seconds,
-            Some(5.0)
+            settings::TimeSpan::try_from(5.0).ok()
         );
         assert_eq!(pairs.only_in_base, ["a"]);
         let near = [file(&[("a", 2.0)])];
@@ -178,7 +172,7 @@ mod tests {
         let (base, new) = &pairs.both[0];
         assert_eq!(
             settings_that_differ(&base.first().unwrap().config, &new.first().unwrap().config),
-            ["duration_seconds: 2.0 in the base, 5.0 in the new results"]
+            ["duration: 2s in the base, 5s in the new results"]
         );
     }
 }

@@ -128,11 +128,11 @@ fn cells(config: &CaseConfig, comparison: &PerftestComparison) -> [String; HEAD.
     [
         match config.bidirectional {
             true => format!("{} both", config.op),
-            false => config.op.clone(),
+            false => config.op.to_string(),
         },
-        config.cq.clone(),
+        config.cq.to_string(),
         config.qps.to_string(),
-        human_size(config.size),
+        human_size(config.size_bytes.into()),
         config.workers.to_string(),
         unit.to_owned(),
         figure(comparison.rocebench_median),

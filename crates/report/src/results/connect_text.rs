@@ -66,9 +66,9 @@ fn rates(config: &CaseConfig, connect: &Connect) -> String {
         );
     }
     line += &match config.traffic_qps {
-        None | Some(0) => "; no traffic".to_owned(),
-        Some(1) => "; traffic on 1 QP".to_owned(),
-        Some(qps) => format!("; traffic on {qps} QPs"),
+        0 => "; no traffic".to_owned(),
+        1 => "; traffic on 1 QP".to_owned(),
+        qps => format!("; traffic on {qps} QPs"),
     };
     if let Some(alone) = connect.traffic_alone_gbit_per_s {
         line += &format!(", alone {alone:.*} Gbit/s", digits(alone));
@@ -95,6 +95,8 @@ fn short(value: f64) -> usize {
 
 #[cfg(test)]
 mod tests {
+    use settings::Settings;
+
     use super::super::sample;
     use super::*;
 
@@ -154,7 +156,10 @@ mod tests {
 
     #[test]
     fn a_run_without_a_whole_round_says_so() {
-        let lines = lines(&CaseConfig::default(), &Connect::default());
+        let lines = lines(
+            &Settings::from([("op", "connect"), ("traffic-qps", "0")]).into(),
+            &Connect::default(),
+        );
         assert_eq!(lines, ["  no round was finished; no traffic"]);
     }
 }

@@ -26,9 +26,9 @@ pub fn write_to(result: &ResultFile, out: impl Write) -> io::Result<()> {
     let devices = device_cells(result);
     for case in &result.cases {
         let own = [
-            case.config.poll.clone(),
-            case.config.connect.clone(),
-            cell(case.config.traffic_qps),
+            case.config.poll.to_string(),
+            case.config.connect.to_string(),
+            cell(Some(case.config.traffic_qps)),
         ];
         let tail = devices.iter().chain(&own);
         let none = vec![String::new(); set_up::COLUMNS];
@@ -75,37 +75,10 @@ fn head(case: &CaseResult, run: &Run, direction: &str, window: &Window) -> Vec<S
     cells
 }
 
-fn config_cells(config: &CaseConfig) -> [String; 28] {
-    [
-        config.op.clone(),
-        config.qps.to_string(),
-        config.cq.clone(),
-        config.size.to_string(),
-        config.tx_depth.to_string(),
-        config.rx_depth.to_string(),
-        config.signal_every.to_string(),
-        config.post_list.to_string(),
-        config.inline.to_string(),
-        config.workers.to_string(),
-        cell(config.mtu),
-        config.bidirectional.to_string(),
-        cell(config.device.as_ref()),
-        cell(config.peer_device.as_ref()),
-        config.verify.to_string(),
-        cell(config.duration_seconds),
-        cell(config.iterations_per_qp),
-        config.warmup.clone(),
-        cell(config.warmup_limit_seconds),
-        cell(config.cq_depth),
-        config.timeout.to_string(),
-        config.retry_cnt.to_string(),
-        config.rnr_retry.to_string(),
-        config.min_rnr_timer.to_string(),
-        cell(config.max_rd_atomic),
-        config.service_level.to_string(),
-        config.traffic_class.to_string(),
-        config.hop_limit.to_string(),
-    ]
+fn config_cells(config: &CaseConfig) -> Vec<String> {
+    let mut cells: Vec<String> = settings::ROWS.iter().map(|row| row.text(config)).collect();
+    cells.resize(28, String::new());
+    cells
 }
 
 fn all_cells(direction: &Direction) -> Vec<String> {

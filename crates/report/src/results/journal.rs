@@ -174,7 +174,7 @@ mod tests {
         }
         // As after a pair with perftest: the run that is there, with more known about it.
         let mut last = stages().pop().unwrap();
-        last.cases[1].config.mtu = Some(4096);
+        last.cases[1].config.path_mtu = Some(4096);
         journal.add(&last).unwrap();
         assert_eq!(read(&path).unwrap(), last);
         // Cut off in the midst of a line.

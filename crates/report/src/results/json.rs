@@ -183,32 +183,19 @@ mod tests {
     }
 
     #[test]
-    fn files_of_programs_that_only_knew_tcp_are_of_tcp() {
-        let mut older = sample::result();
-        older.cases.remove(0);
-        let connect = &mut older.cases[0].config.connect;
-        assert_eq!(std::mem::replace(connect, "tcp".to_owned()), "cm");
-        let whole = text(&older);
-        // The last field of its object, with the comma before it.
-        let field = whole.find("\"connect\": \"tcp\"").unwrap();
-        let comma = whole[..field].rfind(',').unwrap();
-        let end = field + "\"connect\": \"tcp\"".len();
-        let without = [&whole[..comma], &whole[end..]].concat();
-        let read = parse_text(&without).unwrap();
-        assert_eq!(read.cases[0].config.connect, "tcp");
-    }
-
-    #[test]
     fn errors_name_file_line_and_reason() {
         let json = text(&sample::result());
         let line = 1 + json
             .lines()
-            .position(|line| line.contains("\"qps\": "))
+            .position(|line| line.contains("\"hostname\": "))
             .unwrap();
-        let broken = json.replacen("\"qps\": ", "\"qps\": \"many\", \"x\": ", 1);
+        let broken = json.replacen("\"hostname\": ", "\"hostname\": 7, \"x\": ", 1);
         let told = parse_text(&broken).unwrap_err().to_string();
         assert!(told.starts_with(&format!("r.json:{line}: ")), "{told}");
-        assert!(told.contains("many") && !told.contains("column"), "{told}");
+        assert!(
+            told.contains("expected a string") && !told.contains("column"),
+            "{told}"
+        );
 
         let (cut, _) = json.split_at(json.rfind("\"totals\": ").unwrap());
         let told = parse_text(cut).unwrap_err().to_string();

@@ -1,6 +1,7 @@
 //! A result with something in every kind of field, for the tests of this module.
 
 use hdrhistogram::Histogram;
+use settings::Settings;
 
 use super::model::*;
 
@@ -33,19 +34,19 @@ pub(super) fn result() -> ResultFile {
         cases: vec![
             CaseResult {
                 id: "send-shared-q2-64KiB".to_owned(),
-                config: config("send"),
+                config: config(&[("op", "send")]),
                 runs: vec![send_run()],
                 perftest: Some(perftest()),
             },
             CaseResult {
                 id: "write-shared-q2-64KiB".to_owned(),
-                config: CaseConfig {
-                    bidirectional: true,
-                    verify: true,
-                    poll: "event".to_owned(),
-                    connect: "cm".to_owned(),
-                    ..config("write")
-                },
+                config: config(&[
+                    ("op", "write"),
+                    ("bidirectional", "true"),
+                    ("verify", "true"),
+                    ("poll", "event"),
+                    ("connect", "cm"),
+                ]),
                 runs: vec![write_run()],
                 perftest: None,
             },
@@ -53,24 +54,18 @@ pub(super) fn result() -> ResultFile {
     }
 }
 
-fn config(op: &str) -> CaseConfig {
+fn config(flags: &[(&str, &str)]) -> CaseConfig {
+    let mut settings = Settings::from([("qps", "2"), ("signal-every", "4"), ("duration", "2")]);
+    for (flag, text) in flags {
+        Settings::row(flag)
+            .unwrap()
+            .read(&mut settings, text)
+            .unwrap();
+    }
     CaseConfig {
-        op: op.to_owned(),
-        qps: 2,
-        poll: "busy".to_owned(),
-        connect: "tcp".to_owned(),
-        cq: "shared".to_owned(),
-        size: 65536,
-        tx_depth: 128,
-        rx_depth: 512,
-        signal_every: 4,
-        post_list: 1,
-        workers: 1,
-        mtu: Some(4096),
+        path_mtu: Some(4096),
         device: Some("mlx5_0".to_owned()),
-        duration_seconds: Some(2.0),
-        warmup: "auto".to_owned(),
-        ..CaseConfig::default()
+        ..settings.into()
     }
 }
 
@@ -248,11 +243,7 @@ pub(super) fn connect() -> (CaseConfig, Run) {
             time(6400, mean as f64 * 1e3, p99 * 1000),
         )
     };
-    let config = CaseConfig {
-        qps: 16,
-        traffic_qps: Some(2),
-        ..config("connect")
-    };
+    let config = config(&[("op", "connect"), ("qps", "16"), ("traffic-qps", "2")]);
     let run = Run {
         connect: Some(Connect {
             rounds: 400,

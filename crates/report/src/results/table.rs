@@ -6,6 +6,8 @@ use std::io::{self, Write};
 use std::path::Path;
 
 use super::connect_text;
+use settings::{Id, ROWS, Settings};
+
 use super::model::{CaseConfig, CaseResult, Direction, PathEvent, PathEventKind, ResultFile, Run};
 use super::number::{NOT_MEASURED, digits, figure, human_size};
 
@@ -200,15 +202,15 @@ fn cells(config: &CaseConfig, direction: &Direction, suffix: &str) -> [String; C
         .as_ref()
         .and_then(|limits| limits.share_of_limit);
     // Settings of traffic that there is not.
-    let of_traffic = |text: String| match config.traffic_qps {
-        Some(0) => NOT_MEASURED.to_owned(),
-        _ => text,
+    let of_traffic = |text: String| match config.has_traffic() {
+        false => NOT_MEASURED.to_owned(),
+        true => text,
     };
     [
         format!("{}{suffix}", config.op),
-        of_traffic(config.cq.clone()),
+        of_traffic(config.cq.to_string()),
         config.qps.to_string(),
-        of_traffic(human_size(config.size)),
+        of_traffic(human_size(config.size_bytes.into())),
         of_traffic(config.workers.to_string()),
         figure(totals.gbit_per_s, digits),
         figure(totals.mmsg_per_s, digits),
@@ -247,12 +249,14 @@ fn flags(config: &CaseConfig, run: &Run, direction: &Direction) -> String {
     } else if config.verify && run.complete {
         flags.push("verify ok".to_owned());
     }
-    if config.poll != "busy" && !config.poll.is_empty() {
-        flags.push(config.poll.clone());
-    }
-    if config.connect != "tcp" && !config.connect.is_empty() {
-        flags.push(config.connect.clone());
-    }
+    // Words of the case's id that are no column of the table.
+    let usual = Settings::default();
+    let words = ROWS.iter().filter(|row| row.id == Id::Word);
+    flags.extend(
+        words
+            .filter(|row| !row.is_equal(config, &usual))
+            .map(|row| row.text(config)),
+    );
     if direction.window.warmup_steady == Some(false) {
         flags.push("unsteady".to_owned());
     }
@@ -336,8 +340,8 @@ mod tests {
     fn normal_rows_fit_110_columns() {
         let mut cases = sample::result().cases;
         cases.truncate(1);
-        cases[0].config.op = "write".to_owned();
-        cases[0].config.cq = "per-worker".to_owned();
+        cases[0].config.op = settings::Op::Write.into();
+        cases[0].config.cq = settings::CqMode::PerWorker;
         cases[0].config.qps = 4096;
         cases[0].config.verify = true;
         let run = &mut cases[0].runs[0];
@@ -360,9 +364,9 @@ mod tests {
         };
         assert_eq!(flags_of(|_, _| ()), "");
         assert_eq!(flags_of(|config, _| config.verify = true), "verify ok");
-        let adaptive = flags_of(|config, _| config.poll = "adaptive".to_owned());
+        let adaptive = flags_of(|config, _| config.poll = settings::PollMode::Adaptive);
         assert_eq!(adaptive, "adaptive");
-        let by_cm = flags_of(|config, _| config.connect = "cm".to_owned());
+        let by_cm = flags_of(|config, _| config.connect = settings::ConnectMode::Cm);
         assert_eq!(by_cm, "cm");
         assert_eq!(flags_of(|_, run| run.complete = false), "incomplete");
         assert_eq!(flags_of(|_, run| run.run = 3), "run 3");

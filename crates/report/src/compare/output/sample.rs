@@ -1,5 +1,6 @@
 //! A comparison with something of everything, for the tests of the formats.
 
+use settings::Settings;
 use std::path::{Path, PathBuf};
 
 use super::super::model::{Comparison, Verdict};
@@ -117,9 +118,8 @@ fn case(id: &str, speed: f64, mtu: u32) -> CaseResult {
     CaseResult {
         id: id.to_owned(),
         config: CaseConfig {
-            size,
-            mtu: Some(mtu),
-            ..CaseConfig::default()
+            path_mtu: Some(mtu),
+            ..Settings::from([("size", size.to_string().as_str())]).into()
         },
         runs: vec![run],
         perftest: None,

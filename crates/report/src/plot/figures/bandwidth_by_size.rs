@@ -25,8 +25,8 @@ pub fn figures(results: &[Loaded]) -> Vec<Figure> {
     let samples = Sample::transfers(results);
     let has_peer = samples.iter().any(|sample| perftest(sample).is_some());
     let rule = Rule {
-        axis: Setting::Size,
-        place: &|sample| (sample.case.config.size > 0).then_some(sample.case.config.size as f64),
+        axis: Setting::of("size"),
+        place: &|sample| Some(sample.case.config.size_bytes.into()),
         apart: &[],
         most_lines: if has_peer { 4 } else { 8 },
         most_figures: 12,
@@ -44,7 +44,7 @@ fn perftest(sample: &Sample<'_>) -> Option<Spread> {
     let comparison = sample.case.perftest.as_ref()?;
     let factor = match comparison.metric.as_str() {
         "gbit_per_s" => 1.0,
-        "mmsg_per_s" => sample.case.config.size as f64 * 8.0 / 1e3,
+        "mmsg_per_s" => f64::from(sample.case.config.size_bytes) * 8.0 / 1e3,
         _ => return None,
     };
     let counts = comparison
@@ -77,9 +77,9 @@ fn limits(group: &Group<'_>, places: &[f64]) -> Vec<Series> {
         if let Some(limit) = limit(sample) {
             let config = &sample.case.config;
             of_op
-                .entry(config.op.clone())
+                .entry(config.op.to_string())
                 .or_default()
-                .insert(config.size, limit);
+                .insert(config.size_bytes.into(), limit);
         }
     }
     let mut lines: Vec<(String, BTreeMap<u64, f64>)> = of_op.into_iter().collect();
@@ -143,7 +143,7 @@ fn figure(index: usize, group: &Group<'_>, notes: &[String]) -> Option<Figure> {
     let mut figure = Figure {
         id: format!("bandwidth-by-size-{}", index + 1),
         title: group.title("Bandwidth against message size, Gb/s"),
-        subtitle: group.subtitle(Setting::Size),
+        subtitle: group.subtitle(Setting::of("size")),
         description: description(&own),
         svg: String::new(),
         tables: vec![table(group)],
@@ -213,7 +213,7 @@ fn table(group: &Group<'_>) -> Table {
     let row = |name: &str, sample: &Sample<'_>| {
         let mut row = vec![
             Cell::Text(name.to_owned()),
-            Cell::Text(number::bytes(sample.case.config.size)),
+            Cell::Text(number::bytes(sample.case.config.size_bytes.into())),
             runs_cell(sample),
         ];
         row.extend(Spread::cells(bandwidth(sample), 1.0, 3));

@@ -6,6 +6,7 @@ use crate::compare::Metric;
 use crate::plot::median;
 use crate::results::load::Loaded;
 use crate::results::model::CaseResult;
+use settings::{CqMode, Workload};
 
 /// What a cell's share is of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -57,33 +58,26 @@ pub struct GridCell {
 
 /// Grids with at least two cells, in the order of device and operation.
 pub fn grids(results: &[Loaded]) -> Vec<Grids> {
-    let mut groups: BTreeMap<(&str, usize, &str), Vec<&CaseResult>> = BTreeMap::new();
+    let mut groups: BTreeMap<(&str, usize), Vec<&CaseResult>> = BTreeMap::new();
     for case in results.iter().flat_map(|loaded| &loaded.result.cases) {
         let config = &case.config;
         if config.is_set_up() {
             continue;
         }
-        let rank = rank(&OPS, &config.op);
+        let op = config.op;
+        let rank = Workload::ALL.iter().position(|other| *other == op);
         let device = config.device.as_deref().unwrap_or_default();
         groups
-            .entry((device, rank, &config.op))
+            .entry((device, rank.unwrap_or_default()))
             .or_default()
             .push(case);
     }
     groups
         .into_iter()
-        .filter_map(|((device, _, op), cases)| of_operation(device, op, &cases))
+        .filter_map(|((device, op), cases)| {
+            of_operation(device, Workload::ALL.get(op)?.name(), &cases)
+        })
         .collect()
-}
-
-const OPS: [&str; 3] = ["send", "write", "read"];
-const LAYOUTS: [&str; 3] = ["shared", "per-worker", "per-qp"];
-
-fn rank(known: &[&str], word: &str) -> usize {
-    known
-        .iter()
-        .position(|known| *known == word)
-        .unwrap_or(known.len())
 }
 
 fn of_operation(device: &str, op: &str, cases: &[&CaseResult]) -> Option<Grids> {
@@ -103,17 +97,17 @@ fn of_operation(device: &str, op: &str, cases: &[&CaseResult]) -> Option<Grids> 
         ShareOf::BestCell
     };
     let mut cases_a_cell = 0;
-    let mut by_layout: BTreeMap<(usize, &str), Vec<&CaseResult>> = BTreeMap::new();
+    let mut by_layout: BTreeMap<Option<usize>, Vec<&CaseResult>> = BTreeMap::new();
     for case in cases {
-        let cq = case.config.cq.as_str();
-        by_layout
-            .entry((rank(&LAYOUTS, cq), cq))
-            .or_default()
-            .push(case);
+        let rank = CqMode::ALL.iter().position(|cq| *cq == case.config.cq);
+        by_layout.entry(rank).or_default().push(case);
     }
     let layouts: Vec<Grid> = by_layout
         .into_iter()
-        .map(|((_, cq), cases)| {
+        .map(|(cq, cases)| {
+            let cq = cq
+                .and_then(|cq| CqMode::ALL.get(cq))
+                .map_or("", |cq| cq.name());
             let mut cells: BTreeMap<(u32, u64), GridCell> = BTreeMap::new();
             let mut counts: BTreeMap<(u32, u64), usize> = BTreeMap::new();
             for case in &cases {
@@ -125,7 +119,7 @@ fn of_operation(device: &str, op: &str, cases: &[&CaseResult]) -> Option<Grids> 
                     ShareOf::BestCell => Some(gbit_per_s / best_gbit_per_s),
                 };
                 let Some(share) = share else { continue };
-                let place = (case.config.qps, case.config.size);
+                let place = (case.config.qps, u64::from(case.config.size_bytes));
                 *counts.entry(place).or_default() += 1;
                 let cell = GridCell { gbit_per_s, share };
                 let kept = cells.entry(place).or_insert(cell);
@@ -136,7 +130,10 @@ fn of_operation(device: &str, op: &str, cases: &[&CaseResult]) -> Option<Grids> 
             cases_a_cell = counts.into_values().max().unwrap_or(0).max(cases_a_cell);
             // Rows and columns of all cases: one that failed leaves a gap.
             let qps: BTreeSet<u32> = cases.iter().map(|case| case.config.qps).collect();
-            let sizes: BTreeSet<u64> = cases.iter().map(|case| case.config.size).collect();
+            let sizes: BTreeSet<u64> = cases
+                .iter()
+                .map(|case| u64::from(case.config.size_bytes))
+                .collect();
             Grid {
                 cq: cq.to_owned(),
                 qps: qps.into_iter().collect(),
@@ -160,17 +157,17 @@ fn of_operation(device: &str, op: &str, cases: &[&CaseResult]) -> Option<Grids> 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::results::model::{CaseConfig, Direction, Limits, ResultFile, Run, Totals};
+    use crate::results::model::{Direction, Limits, ResultFile, Run, Totals};
+    use settings::Settings;
 
-    fn case(qps: u32, size: u64, gbit_per_s: Option<f64>, share: Option<f64>) -> CaseResult {
+    fn case(qps: u32, size_bytes: u32, gbit_per_s: Option<f64>, share: Option<f64>) -> CaseResult {
         CaseResult {
-            config: CaseConfig {
-                op: "send".to_owned(),
-                cq: "shared".to_owned(),
+            config: Settings {
                 qps,
-                size,
-                ..CaseConfig::default()
-            },
+                size_bytes,
+                ..Settings::default()
+            }
+            .into(),
             runs: vec![Run {
                 complete: true,
                 forward: Direction {

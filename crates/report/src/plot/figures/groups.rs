@@ -137,7 +137,7 @@ fn words(sample: &Sample<'_>, setting: Setting) -> Option<String> {
 
 /// The settings that make a line: all that differ, without those that follow from the others.
 fn key_of(placed: &[(f64, Sample<'_>)], axis: Setting) -> Vec<Setting> {
-    let mut key: Vec<Setting> = Setting::ALL
+    let mut key: Vec<Setting> = Setting::all()
         .into_iter()
         .filter(|&setting| setting != axis && values_of(placed, setting).len() > 1)
         .collect();
@@ -303,10 +303,7 @@ impl Group<'_> {
             distinct(self.lines.iter().map(|line| value_of(line, setting))).len() > 1
         });
         let plain = |setting: Setting| match (setting, value_of(line, setting)) {
-            (Setting::Faults, "") => "no faults".to_owned(),
-            (Setting::Direction, "") => "one direction".to_owned(),
-            (Setting::Poll, "") => "busy".to_owned(),
-            (Setting::Connect, "") => "tcp".to_owned(),
+            (setting, "") => setting.usual(),
             (_, words) => words.to_owned(),
         };
         let words: Vec<String> = differing
@@ -314,7 +311,10 @@ impl Group<'_> {
             .filter(|words| !words.is_empty())
             .collect();
         if words.is_empty() {
-            let of_case = [value_of(line, Setting::Op), value_of(line, Setting::Cq)];
+            let of_case = [
+                value_of(line, Setting::of("op")),
+                value_of(line, Setting::of("cq")),
+            ];
             of_case.join(", ")
         } else {
             words.join(", ")
@@ -341,7 +341,7 @@ impl Group<'_> {
                 .flat_map(|line| line.points.iter().map(|(_, sample)| sample))
         };
         let mut parts = Vec::new();
-        for setting in Setting::ALL {
+        for setting in Setting::all() {
             if setting == axis || setting == Setting::Sitting {
                 continue;
             }

@@ -29,7 +29,7 @@ pub fn figures(results: &[Loaded]) -> Vec<Figure> {
             .then_some(0.0)
     };
     let rule = Rule {
-        axis: Setting::Window,
+        axis: Setting::of("duration"),
         place: &has_latency,
         apart: &[],
         most_lines: MOST_LINES,
@@ -57,7 +57,7 @@ fn figure(index: usize, group: &Group<'_>, notes: &[String]) -> Option<Figure> {
     let mut figure = Figure {
         id: format!("latency-{}", index + 1),
         title: group.title("Latency: percentiles and distribution"),
-        subtitle: group.subtitle(Setting::Window),
+        subtitle: group.subtitle(Setting::of("duration")),
         description: description(&lines),
         svg: String::new(),
         tables: vec![table(&lines)],

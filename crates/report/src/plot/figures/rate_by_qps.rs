@@ -11,9 +11,9 @@ use crate::results::load::Loaded;
 /// The figures, one for each message size at least; none without two numbers of QPs.
 pub fn figures(results: &[Loaded]) -> Vec<Figure> {
     let rule = Rule {
-        axis: Setting::Qps,
+        axis: Setting::of("qps"),
         place: &|sample| (sample.case.config.qps > 0).then_some(sample.case.config.qps.into()),
-        apart: &[Setting::Size],
+        apart: &[Setting::of("size")],
         most_lines: 8,
         most_figures: 12,
         least_places: 2,
@@ -22,7 +22,7 @@ pub fn figures(results: &[Loaded]) -> Vec<Figure> {
     let kind = Kind {
         id: "rate-by-qps",
         title: "Message rate and bandwidth against QPs",
-        setting: Setting::Qps,
+        setting: Setting::of("qps"),
         axis: "QPs",
         panels: [
             Panel {

@@ -14,7 +14,7 @@ use crate::results::model::{CaseResult, Connect, ConnectStep, Latency};
 /// The figures, with the steps of all cases at the last; none without two numbers of QPs.
 pub fn figures(results: &[Loaded]) -> Vec<Figure> {
     let rule = Rule {
-        axis: Setting::Qps,
+        axis: Setting::of("qps"),
         place: &|sample| (sample.case.config.qps > 0).then_some(sample.case.config.qps.into()),
         apart: &[],
         most_lines: 8,
@@ -25,7 +25,7 @@ pub fn figures(results: &[Loaded]) -> Vec<Figure> {
     let kind = Kind {
         id: "set-up",
         title: "Connections a second and set-up time against QPs",
-        setting: Setting::Qps,
+        setting: Setting::of("qps"),
         axis: "QPs that a round sets up",
         panels: [
             Panel {

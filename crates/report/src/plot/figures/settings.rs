@@ -5,8 +5,9 @@ use std::path::Path;
 
 use crate::plot::draw::number;
 use crate::results::load::Loaded;
-use crate::results::model::{CaseResult, Device, ResultFile};
+use crate::results::model::{CaseConfig, CaseResult, Device, ResultFile};
 use crate::text;
+use settings::{Applies, ROWS, Row, Settings, Takes, Workload};
 
 /// A setting, or another fact by which cases differ.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -15,64 +16,52 @@ pub(super) enum Setting {
     Device,
     Link,
     Faults,
-    Op,
-    Direction,
-    Cq,
-    Poll,
-    Connect,
-    Qps,
-    TrafficQps,
-    Size,
-    Workers,
-    Mtu,
-    TxDepth,
-    RxDepth,
-    SignalEvery,
-    PostList,
-    Inline,
-    Verify,
-    Window,
+    /// That of the table of settings with this number.
+    Row(usize),
+    PathMtu,
     Sitting,
 }
 
 impl Setting {
-    pub(super) const ALL: [Setting; 22] = [
-        Setting::Machine,
-        Setting::Device,
-        Setting::Link,
-        Setting::Faults,
-        Setting::Op,
-        Setting::Direction,
-        Setting::Cq,
-        Setting::Poll,
-        Setting::Connect,
-        Setting::Qps,
-        Setting::TrafficQps,
-        Setting::Size,
-        Setting::Workers,
-        Setting::Mtu,
-        Setting::TxDepth,
-        Setting::RxDepth,
-        Setting::SignalEvery,
-        Setting::PostList,
-        Setting::Inline,
-        Setting::Verify,
-        Setting::Window,
-        Setting::Sitting,
-    ];
+    /// All of which figures speak.
+    pub(super) fn all() -> Vec<Setting> {
+        let rows = ROWS
+            .iter()
+            .enumerate()
+            .filter(|(_, row)| !row.title.is_empty());
+        let rows = rows.map(|(number, _)| Setting::Row(number));
+        [
+            Setting::Machine,
+            Setting::Device,
+            Setting::Link,
+            Setting::Faults,
+        ]
+        .into_iter()
+        .chain(rows)
+        .chain([Setting::PathMtu, Setting::Sitting])
+        .collect()
+    }
+
+    /// The setting with this flag.
+    pub(super) fn of(flag: &str) -> Setting {
+        let row = ROWS.iter().position(|row| row.flag == flag);
+        debug_assert!(row.is_some(), "{flag}");
+        Setting::Row(row.unwrap_or_default())
+    }
+
+    fn row(self) -> Option<&'static Row> {
+        match self {
+            Setting::Row(number) => ROWS.get(number),
+            _ => None,
+        }
+    }
 
     /// Those that may follow from others by themselves, as the moderation does from the size.
     pub(super) fn may_follow(self) -> bool {
-        matches!(
-            self,
-            Setting::TxDepth
-                | Setting::RxDepth
-                | Setting::SignalEvery
-                | Setting::PostList
-                | Setting::Inline
-                | Setting::Window
-                | Setting::Sitting
-        )
+        match self.row() {
+            Some(row) => row.may_follow,
+            None => self == Setting::Sitting,
+        }
     }
 
     /// What it is when it differs within a line.
@@ -82,24 +71,19 @@ impl Setting {
             Setting::Device => "devices",
             Setting::Link => "link",
             Setting::Faults => "faults",
-            Setting::Op => "operation",
-            Setting::Direction => "direction",
-            Setting::Cq => "CQ mode",
-            Setting::Poll => "polling",
-            Setting::Connect => "connecting",
-            Setting::Qps => "QPs",
-            Setting::TrafficQps => "traffic",
-            Setting::Size => "message size",
-            Setting::Workers => "workers",
-            Setting::Mtu => "MTU",
-            Setting::TxDepth => "send depth",
-            Setting::RxDepth => "receive depth",
-            Setting::SignalEvery => "signalling",
-            Setting::PostList => "post list",
-            Setting::Inline => "inline",
-            Setting::Verify => "payload check",
-            Setting::Window => "window",
+            Setting::Row(_) => self.row().map_or("", |row| row.title),
+            Setting::PathMtu => "MTU",
             Setting::Sitting => "date",
+        }
+    }
+
+    /// The words for a value that has none: what is usual.
+    pub(super) fn usual(self) -> String {
+        match (self, self.row()) {
+            (Setting::Faults, _) => "no faults".to_owned(),
+            (_, Some(row)) if row.takes == Takes::Switch => format!("without {}", row.title),
+            (_, Some(row)) => row.text(&Settings::default()),
+            _ => String::new(),
         }
     }
 
@@ -113,58 +97,35 @@ impl Setting {
                 None => Value::words(String::new()),
             },
             Setting::Faults => Value::words(faults(file)),
-            Setting::Op => {
-                let order = ["send", "write", "read", "connect"]
-                    .iter()
-                    .position(|op| *op == config.op);
-                Value::number(order.map_or(9.0, |order| order as f64), config.op.clone())
-            }
-            Setting::Direction => Value::words(
-                if config.bidirectional {
-                    "bidirectional, forward shown"
-                } else {
-                    ""
-                }
-                .to_owned(),
-            ),
-            Setting::Cq => Value::words(format!("CQ {}", config.cq)),
-            Setting::Poll => Value::words(unless("busy", &config.poll)),
-            Setting::Connect => Value::words(unless("tcp", &config.connect)),
-            Setting::Qps => count(config.qps.into(), "QP", "QPs"),
-            Setting::TrafficQps => match config.traffic_qps {
-                Some(qps) => count(qps.into(), "QP with traffic", "QPs with traffic"),
-                None => Value::words(String::new()),
-            },
-            Setting::Size => Value::number(config.size as f64, number::bytes(config.size)),
-            Setting::Workers => count(config.workers.into(), "worker", "workers"),
-            Setting::Mtu => match config.mtu {
+            Setting::Row(_) => self
+                .row()
+                .map_or_else(|| Value::words(String::new()), |row| of_row(row, config)),
+            Setting::PathMtu => match config.path_mtu {
                 Some(mtu) => Value::number(mtu.into(), format!("MTU {mtu}")),
                 None => Value::words(String::new()),
-            },
-            Setting::TxDepth => labelled("send depth", config.tx_depth),
-            Setting::RxDepth => labelled("receive depth", config.rx_depth),
-            Setting::SignalEvery => labelled("signalled 1 in", config.signal_every),
-            Setting::PostList => labelled("post list", config.post_list),
-            Setting::Inline => match config.inline {
-                0 => Value::words(String::new()),
-                bytes => labelled("inline up to", bytes),
-            },
-            Setting::Verify => {
-                Value::words(if config.verify { "payload checked" } else { "" }.to_owned())
-            }
-            Setting::Window => match (config.duration_seconds, config.iterations_per_qp) {
-                (Some(seconds), _) => Value::number(
-                    seconds,
-                    format!("windows of {}", number::time(seconds * 1e9)),
-                ),
-                (None, Some(messages)) => {
-                    Value::number(messages as f64, format!("{messages} messages a QP"))
-                }
-                (None, None) => Value::words(String::new()),
             },
             Setting::Sitting => Value::words(sitting(loaded)),
         }
     }
+}
+
+fn of_row(row: &Row, config: &CaseConfig) -> Value {
+    if (row.applies)(config) != Applies::Yes {
+        return Value::words(String::new());
+    }
+    let number = row.number(config);
+    let text = match number {
+        Some(bytes) if row.is_size => number::bytes(bytes as u64),
+        _ => row.text(config),
+    };
+    let words = row.words(config, &text);
+    let of_op = || Workload::ALL.iter().position(|op| *op == config.op);
+    let order = match (number, row.flag) {
+        (Some(number), _) => number,
+        (None, "op") => of_op().map_or(0.0, |order| order as f64),
+        _ => 0.0,
+    };
+    Value::number(order, words)
 }
 
 /// A setting's value: how it is sorted, and the words for it; none where there is nothing to say.
@@ -188,24 +149,6 @@ impl Value {
         let order = self.order.total_cmp(&other.order);
         order.then_with(|| self.words.cmp(&other.words))
     }
-}
-
-/// The word, but for the usual one.
-fn unless(usual: &str, word: &str) -> String {
-    if word == usual {
-        String::new()
-    } else {
-        word.to_owned()
-    }
-}
-
-fn count(number: u64, one: &str, many: &str) -> Value {
-    let name = if number == 1 { one } else { many };
-    Value::number(number as f64, format!("{number} {name}"))
-}
-
-fn labelled(name: &str, number: u32) -> Value {
-    Value::number(number.into(), format!("{name} {number}"))
 }
 
 fn trimmed(value: f64) -> String {
@@ -297,14 +240,14 @@ fn sitting(loaded: &Loaded) -> String {
 pub(super) struct Sample<'a> {
     pub(super) loaded: &'a Loaded,
     pub(super) case: &'a CaseResult,
-    values: Vec<Value>,
+    values: Vec<(Setting, Value)>,
 }
 
 impl<'a> Sample<'a> {
     pub(super) fn new(loaded: &'a Loaded, case: &'a CaseResult) -> Sample<'a> {
-        let values = Setting::ALL
-            .map(|setting| setting.value(loaded, case))
-            .to_vec();
+        let values = Setting::all().into_iter();
+        let values = values.map(|setting| (setting, setting.value(loaded, case)));
+        let values = values.collect();
         Sample {
             loaded,
             case,
@@ -336,7 +279,11 @@ impl<'a> Sample<'a> {
     }
 
     pub(super) fn value(&self, setting: Setting) -> &Value {
-        // There is one value for each, in their order.
-        &self.values[setting as usize]
+        const NOTHING: &Value = &Value {
+            order: 0.0,
+            words: String::new(),
+        };
+        let found = self.values.iter().find(|(known, _)| *known == setting);
+        found.map_or(NOTHING, |(_, value)| value)
     }
 }

@@ -73,7 +73,7 @@ fn figure(shares: &QpShares<'_>, id: String) -> Figure {
     let subtitle = format!(
         "{} of {} over {} CQs, {} worker{}, on {}; medians over the case’s complete runs",
         config.op,
-        human_size(config.size),
+        human_size(config.size_bytes.into()),
         config.cq,
         config.workers,
         if config.workers == 1 { "" } else { "s" },

@@ -1,5 +1,6 @@
 //! Every figure of results of every kind: well-formed, with all text in the frame and apart, and nothing made up.
 
+use ::settings::{CqMode, Op, Settings};
 use hdrhistogram::Histogram;
 use proptest::prelude::*;
 
@@ -95,15 +96,16 @@ fn run(number: u32, made: &Made) -> Run {
     }
 }
 
-fn config(op: u8, cq: u8, qps: u32, size: u64, workers: u32) -> CaseConfig {
-    CaseConfig {
-        op: ["send", "write", "read"][usize::from(op % 3)].to_owned(),
-        cq: ["shared", "per-qp"][usize::from(cq % 2)].to_owned(),
+fn config(op: u8, cq: u8, qps: u32, size_bytes: u32, workers: u32) -> CaseConfig {
+    let settings = Settings {
+        op: Op::ALL[usize::from(op % 3)].into(),
+        cq: [CqMode::Shared, CqMode::PerQp][usize::from(cq % 2)],
         qps,
-        size,
+        size_bytes,
         workers,
-        ..CaseConfig::default()
-    }
+        ..Settings::default()
+    };
+    settings.into()
 }
 
 fn case(config: CaseConfig, made: &[Made]) -> CaseResult {
@@ -111,7 +113,7 @@ fn case(config: CaseConfig, made: &[Made]) -> CaseResult {
     CaseResult {
         id: format!(
             "{}-{}-q{}-{}-w{}",
-            config.op, config.cq, config.qps, config.size, config.workers
+            config.op, config.cq, config.qps, config.size_bytes, config.workers
         ),
         runs: runs.collect(),
         config,
@@ -194,7 +196,7 @@ fn a_case() -> impl Strategy<Value = CaseResult> {
         0..3u8,
         0..2u8,
         1..20u32,
-        (0..30u32).prop_map(|bits| 1u64 << bits),
+        (0..30u32).prop_map(|bits| 1u32 << bits),
         1..9u32,
     );
     (config, proptest::collection::vec(made(), 0..5)).prop_map(
@@ -293,10 +295,8 @@ fn a_run_that_is_not_complete_is_no_figure() {
 #[test]
 fn what_follows_from_the_size_does_not_part_a_line() {
     let with = |size, signal_every| {
-        let config = CaseConfig {
-            signal_every,
-            ..config(0, 0, 1, size, 1)
-        };
+        let mut config = config(0, 0, 1, size, 1);
+        config.signal_every = signal_every;
         case(config, &[plain(1.0)])
     };
     let results = [file(
@@ -317,14 +317,9 @@ fn what_follows_from_the_size_does_not_part_a_line() {
 #[test]
 fn how_workers_wait_and_how_queue_pairs_meet_part_lines() {
     let with = |qps, poll: &str, connect: &str| {
-        let mut case = case(
-            CaseConfig {
-                poll: poll.to_owned(),
-                connect: connect.to_owned(),
-                ..config(0, 0, qps, 64, 1)
-            },
-            &[plain(1.0)],
-        );
+        let mut config = config(0, 0, qps, 64, 1);
+        (config.poll, config.connect) = (poll.parse().unwrap(), connect.parse().unwrap());
+        let mut case = case(config, &[plain(1.0)]);
         case.perftest = None;
         case
     };

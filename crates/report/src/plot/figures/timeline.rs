@@ -74,7 +74,7 @@ pub fn figures(results: &[Loaded]) -> Vec<Figure> {
 
 fn sampled_runs<'a>(sample: &Sample<'a>) -> Option<Vec<Sampled<'a>>> {
     let case = sample.case;
-    let runs = complete_runs(case).filter_map(|run| sampled(run, case.config.size));
+    let runs = complete_runs(case).filter_map(|run| sampled(run, case.config.size_bytes.into()));
     let runs: Vec<_> = runs.collect();
     (!runs.is_empty()).then_some(runs)
 }
@@ -178,9 +178,9 @@ fn words(sampled: &Sampled<'_>) -> String {
 }
 
 fn subtitle(sample: &Sample<'_>) -> String {
-    let settings = Setting::ALL
-        .iter()
-        .map(|setting| sample.value(*setting).words.clone());
+    let settings = Setting::all()
+        .into_iter()
+        .map(|setting| sample.value(setting).words.clone());
     let mut parts: Vec<String> = settings.filter(|words| !words.is_empty()).collect();
     let left_out = sample.case.runs.iter().filter(|run| !run.complete).count();
     if left_out > 0 {

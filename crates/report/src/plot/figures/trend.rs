@@ -30,7 +30,7 @@ pub fn figures(results: &[Loaded]) -> Vec<Figure> {
     let rule = Rule {
         axis: Setting::Sitting,
         place: &|sample| moments.place(sample.loaded),
-        apart: &[Setting::Size],
+        apart: &[Setting::of("size")],
         most_lines: MOST_LINES,
         most_figures: MOST_GROUPS,
         least_places: 2,

@@ -13,11 +13,11 @@ use crate::results::model::Run;
 /// The figures, one for each message size at least; none without two numbers of workers.
 pub fn figures(results: &[Loaded]) -> Vec<Figure> {
     let rule = Rule {
-        axis: Setting::Workers,
+        axis: Setting::of("workers"),
         place: &|sample| {
             (sample.case.config.workers > 0).then_some(sample.case.config.workers.into())
         },
-        apart: &[Setting::Size],
+        apart: &[Setting::of("size")],
         most_lines: 8,
         most_figures: 12,
         least_places: 2,
@@ -26,7 +26,7 @@ pub fn figures(results: &[Loaded]) -> Vec<Figure> {
     let kind = Kind {
         id: "workers",
         title: "Message rate against workers, and a worker's time for a message",
-        setting: Setting::Workers,
+        setting: Setting::of("workers"),
         axis: "worker threads at each end",
         panels: [
             Panel {

@@ -6,6 +6,7 @@ use crate::plot::median;
 use crate::results::load::Loaded;
 use crate::results::model::{CaseConfig, CaseResult};
 use crate::results::number::human_size;
+use settings::{Applies, ROWS, Row, Takes};
 
 /// The figures of a case: name, digits after the point, the median over its complete runs.
 type Measured = (&'static str, usize, fn(&CaseResult) -> Option<f64>);
@@ -38,34 +39,43 @@ fn microseconds(case: &CaseResult, metric: Metric) -> Option<f64> {
     Some(median::metric(case, metric)? / 1e3)
 }
 
-/// A setting that has a column where cases differ in it.
-type Setting = (&'static str, fn(&CaseConfig) -> Cell);
+/// Settings that every table has.
+const SHOWN: [&str; 5] = ["op", "cq", "qps", "size", "workers"];
 
-const SETTINGS: [Setting; 11] = [
-    ("QPs with traffic", |config| {
-        config.traffic_qps.map_or(Cell::Missing, number)
-    }),
-    ("tx depth", |config| number(config.tx_depth)),
-    ("rx depth", |config| number(config.rx_depth)),
-    ("signal every", |config| number(config.signal_every)),
-    ("post list", |config| number(config.post_list)),
-    ("inline", |config| number(config.inline)),
-    ("MTU", |config| config.mtu.map_or(Cell::Missing, number)),
-    ("directions", |config| {
-        number(1 + u32::from(config.bidirectional))
-    }),
-    ("device", |config| match &config.device {
-        Some(device) => Cell::Text(device.clone()),
-        None => Cell::Missing,
-    }),
-    ("window (s)", |config| match config.duration_seconds {
-        Some(seconds) => Cell::Number(seconds, 1),
-        None => Cell::Missing,
-    }),
-    ("verify", |config| {
-        Cell::Text(if config.verify { "yes" } else { "no" }.to_owned())
-    }),
-];
+/// What has a column where cases differ in it: its name, and its value in a case.
+type Setting = (&'static str, Box<dyn Fn(&CaseConfig) -> Cell>);
+
+fn settings() -> Vec<Setting> {
+    let rows = ROWS
+        .iter()
+        .filter(|row| !row.title.is_empty() && !SHOWN.contains(&row.flag));
+    let mut settings: Vec<Setting> = rows
+        .map(|row| -> Setting { (row.title, Box::new(|config| of_row(row, config))) })
+        .collect();
+    settings.push((
+        "MTU",
+        Box::new(|config| config.path_mtu.map_or(Cell::Missing, number)),
+    ));
+    settings.push((
+        "device",
+        Box::new(|config| config.device.clone().map_or(Cell::Missing, Cell::Text)),
+    ));
+    settings
+}
+
+fn of_row(row: &Row, config: &CaseConfig) -> Cell {
+    if (row.applies)(config) != Applies::Yes {
+        return Cell::Missing;
+    }
+    match (row.number(config), row.text(config)) {
+        (Some(number), _) => Cell::Number(number, 0),
+        (None, text) if text.is_empty() => Cell::Missing,
+        (None, text) if row.takes == Takes::Switch => {
+            Cell::Text(if text == "true" { "yes" } else { "no" }.to_owned())
+        }
+        (None, text) => Cell::Text(text),
+    }
+}
 
 fn number(value: u32) -> Cell {
     Cell::Number(f64::from(value), 0)
@@ -90,7 +100,7 @@ pub fn all(results: &[Loaded]) -> Table {
             .enumerate()
             .flat_map(|(file, loaded)| loaded.result.cases.iter().map(move |case| (file, case)))
     };
-    let differ: Vec<Setting> = SETTINGS
+    let differ: Vec<Setting> = settings()
         .into_iter()
         .filter(|(_, setting)| {
             let mut values = cases().map(|(_, case)| setting(&case.config));
@@ -126,10 +136,10 @@ pub fn all(results: &[Loaded]) -> Table {
                 row.push(Cell::Number((file + 1) as f64, 0));
             }
             row.extend([
-                Cell::Text(config.op.clone()),
-                Cell::Text(config.cq.clone()),
+                Cell::Text(config.op.to_string()),
+                Cell::Text(config.cq.to_string()),
                 number(config.qps),
-                Cell::Number(config.size as f64, 0),
+                Cell::Number(f64::from(config.size_bytes), 0),
                 number(config.workers),
             ]);
             row.extend(differ.iter().map(|(_, setting)| setting(config)));
@@ -179,7 +189,7 @@ pub fn key_figures(results: &[Loaded]) -> Table {
         let all = results.iter().flat_map(|loaded| &loaded.result.cases);
         all.filter(|case| !case.config.is_set_up())
     };
-    let mut ops: Vec<&str> = cases().map(|case| case.config.op.as_str()).collect();
+    let mut ops: Vec<&str> = cases().map(|case| case.config.op.name()).collect();
     ops.sort_by_key(|op| {
         (
             ["send", "write", "read"]
@@ -201,7 +211,7 @@ pub fn key_figures(results: &[Loaded]) -> Table {
         for (name, index, highest) in wanted {
             let (_, digits, of) = MEASURED[index];
             let best = cases()
-                .filter(|case| case.config.op == op)
+                .filter(|case| case.config.op.name() == op)
                 .filter_map(|case| Some((of(case)?, case)))
                 .reduce(|best, next| {
                     let better = if highest {
@@ -241,7 +251,7 @@ fn in_short(config: &CaseConfig) -> String {
         "{} QP{}, {}, {} CQ",
         config.qps,
         if config.qps == 1 { "" } else { "s" },
-        human_size(config.size),
+        human_size(config.size_bytes.into()),
         config.cq
     )
 }
@@ -250,17 +260,12 @@ fn in_short(config: &CaseConfig) -> String {
 mod tests {
     use super::*;
     use crate::results::model::{Direction, ResultFile, Run, Totals};
+    use settings::Settings;
 
     fn case(op: &str, qps: u32, gbit_per_s: f64, complete: bool) -> CaseResult {
         CaseResult {
             id: format!("{op}-{qps}"),
-            config: CaseConfig {
-                op: op.to_owned(),
-                qps,
-                cq: "shared".to_owned(),
-                size: 65536,
-                ..CaseConfig::default()
-            },
+            config: Settings::from([("op", op), ("qps", qps.to_string().as_str())]).into(),
             runs: vec![Run {
                 complete,
                 forward: Direction {
@@ -306,7 +311,7 @@ mod tests {
             .map(|column| column.name.as_str())
             .collect();
         assert!(
-            names.contains(&"tx depth") && !names.contains(&"rx depth"),
+            names.contains(&"send depth") && !names.contains(&"receive depth"),
             "{names:?}"
         );
         assert!(!names.contains(&"file No"));

@@ -1,7 +1,7 @@
 //! The known word that a mistyped one most likely meant. It knows words only.
 
 /// The candidate nearest to `word`, if any is near enough to be worth naming.
-pub(crate) fn nearest<'a>(word: &str, candidates: &[&'a str]) -> Option<&'a str> {
+pub fn nearest<'a>(word: &str, candidates: &[&'a str]) -> Option<&'a str> {
     let word = word.to_ascii_lowercase().replace('_', "-");
     candidates
         .iter()

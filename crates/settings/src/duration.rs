@@ -1,12 +1,17 @@
 //! Spans of time as people write them: `5s`, `500ms`, `1.5s`, `2m`; a bare number is seconds. Exact
 //! to the nanosecond. It knows no option by name.
 
+use std::borrow::Cow;
 use std::fmt;
 use std::str::FromStr;
 use std::time::Duration;
 
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use serde::{Deserialize, Serialize};
+
 /// A span of time in whole nanoseconds, at most [`TimeSpan::MAX`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(try_from = "f64", into = "f64")]
 pub struct TimeSpan(u64);
 
 const SECOND_NS: u64 = 1_000_000_000;
@@ -37,6 +42,9 @@ impl TimeSpan {
     /// The longest span that is accepted: 30 days. Sums over a whole sweep then fit easily.
     pub const MAX: TimeSpan = TimeSpan(30 * 24 * 3_600 * SECOND_NS);
 
+    /// How long a measurement is when nothing is asked for: 5 s.
+    pub(crate) const USUAL: TimeSpan = TimeSpan(5 * SECOND_NS);
+
     /// `ns` nanoseconds; `None` above [`TimeSpan::MAX`].
     pub fn from_ns(ns: u64) -> Option<TimeSpan> {
         (ns <= Self::MAX.0).then_some(TimeSpan(ns))
@@ -51,6 +59,37 @@ impl TimeSpan {
 impl From<TimeSpan> for Duration {
     fn from(span: TimeSpan) -> Duration {
         Duration::from_nanos(span.0)
+    }
+}
+
+impl From<TimeSpan> for f64 {
+    /// In seconds.
+    fn from(span: TimeSpan) -> f64 {
+        span.0 as f64 / 1e9
+    }
+}
+
+impl TryFrom<f64> for TimeSpan {
+    type Error = TimeSpanError;
+
+    fn try_from(seconds: f64) -> Result<Self, TimeSpanError> {
+        let ns = (seconds * 1e9).round();
+        // The comparison refuses what is no number, too.
+        if (0.0..=Self::MAX.0 as f64).contains(&ns) {
+            Ok(TimeSpan(ns as u64))
+        } else {
+            Err(TimeSpanError::TooLong(seconds.to_string()))
+        }
+    }
+}
+
+impl JsonSchema for TimeSpan {
+    fn schema_name() -> Cow<'static, str> {
+        "Seconds".into()
+    }
+
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        json_schema!({ "type": "number", "minimum": 0 })
     }
 }
 

@@ -1,0 +1,215 @@
+//! What was asked for: the settings that flags or a file give, each as a list of values that are read. It holds values
+//! that are written well, not values that make sense together.
+
+use std::collections::BTreeMap;
+
+use super::row::{SettingError, Takes};
+use super::table::{ROWS, Row, Settings};
+
+/// The most entries of one list. More is a slip, and would only be found out case by case.
+const MAX_ITEMS: usize = 4096;
+
+/// Settings that exclude each other: the end of a measurement is one setting in two words.
+const ENDS: [&str; 2] = ["duration", "iters"];
+
+/// What was asked for, by flag.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Given(BTreeMap<&'static str, Vec<String>>);
+
+/// Why a text gives no setting.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum GivenError {
+    /// Nothing in it.
+    #[error("the list is empty")]
+    Empty,
+    /// Two commas, or one at an end.
+    #[error("the list has an empty entry: values are separated by single commas, without blanks")]
+    EmptyItem,
+    /// The same value again (also in another spelling).
+    #[error("{0} is listed twice")]
+    Duplicate(String),
+    /// More than the limit.
+    #[error("the list has more than {MAX_ITEMS} entries")]
+    TooLong,
+    /// An entry that is not read.
+    #[error("{0}")]
+    Item(String),
+}
+
+impl Given {
+    /// With this setting, as its flag takes it.
+    ///
+    /// # Errors
+    /// When the text is not what the setting takes. Ranges are not looked at.
+    pub fn set(&mut self, row: &'static Row, text: &str) -> Result<(), GivenError> {
+        self.set_items(row, &Given::items(row, text)?)
+    }
+
+    /// The values that a flag's text lists.
+    ///
+    /// # Errors
+    /// When there are none, or one is empty.
+    pub fn items<'t>(row: &Row, text: &'t str) -> Result<Vec<&'t str>, GivenError> {
+        if row.takes != Takes::List {
+            return Ok(vec![text]);
+        }
+        if text.is_empty() {
+            return Err(GivenError::Empty);
+        }
+        let items: Vec<&str> = text.split(',').collect();
+        match items.contains(&"") {
+            true => Err(GivenError::EmptyItem),
+            false => Ok(items),
+        }
+    }
+
+    /// With these values of a setting.
+    ///
+    /// # Errors
+    /// As [`Given::set`].
+    pub fn set_items(
+        &mut self,
+        row: &'static Row,
+        items: &[impl AsRef<str>],
+    ) -> Result<(), GivenError> {
+        if items.is_empty() {
+            return Err(GivenError::Empty);
+        }
+        if items.len() > MAX_ITEMS {
+            return Err(GivenError::TooLong);
+        }
+        let mut read: Vec<String> = Vec::with_capacity(items.len());
+        let mut scratch = Settings::default();
+        for item in items {
+            let item = item.as_ref();
+            let text = match row.read(&mut scratch, item) {
+                Ok(()) if !item.is_empty() => row.text(&scratch),
+                Ok(()) => return Err(GivenError::EmptyItem),
+                // It is refused with the other numbers, once the whole sweep is known.
+                Err(SettingError::OutOfRange { .. }) => item.to_owned(),
+                Err(error) => return Err(GivenError::Item(error.to_string())),
+            };
+            if read.contains(&text) {
+                return Err(GivenError::Duplicate(text));
+            }
+            read.push(text);
+        }
+        self.0.insert(row.flag, read);
+        Ok(())
+    }
+
+    /// Whether this setting was given.
+    pub fn has(&self, flag: &str) -> bool {
+        self.0.contains_key(flag)
+    }
+
+    /// The values of a setting; none where it was not given.
+    pub fn values(&self, flag: &str) -> &[String] {
+        self.0.get(flag).map_or(&[], Vec::as_slice)
+    }
+
+    /// Whether both ends of a measurement were given.
+    pub fn has_two_ends(&self) -> bool {
+        ENDS.iter().all(|flag| self.has(flag))
+    }
+
+    /// These settings over those of `base`, one by one.
+    pub fn over(self, mut base: Given) -> Given {
+        if ENDS.iter().any(|flag| self.has(flag)) {
+            base.0.retain(|flag, _| !ENDS.contains(flag));
+        }
+        base.0.extend(self.0);
+        base
+    }
+}
+
+impl<const N: usize> From<[(&str, &str); N]> for Given {
+    /// For settings that the program itself asks for; those that are not read are left out.
+    fn from(pairs: [(&str, &str); N]) -> Given {
+        let mut given = Given::default();
+        for (flag, text) in pairs {
+            let row = ROWS.iter().find(|row| row.flag == flag);
+            debug_assert!(row.is_some(), "{flag}");
+            if let Some(row) = row {
+                let set = given.set(row, text);
+                debug_assert!(set.is_ok(), "{flag} {text}: {set:?}");
+            }
+        }
+        given
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn set(flag: &str, text: &str) -> Result<Vec<String>, GivenError> {
+        let mut given = Given::default();
+        given.set(Settings::row(flag).unwrap(), text)?;
+        Ok(given.values(flag).to_vec())
+    }
+
+    #[test]
+    fn lists_keep_their_order() {
+        assert_eq!(set("qps", "16,1,4").unwrap(), ["16", "1", "4"]);
+        assert_eq!(set("qps", "7").unwrap(), ["7"]);
+        assert_eq!(set("size", "64K,64").unwrap(), ["64KiB", "64B"]);
+    }
+
+    #[test]
+    fn bad_lists_are_refused() {
+        assert_eq!(set("qps", ""), Err(GivenError::Empty));
+        for text in [",", "1,", ",1", "1,,2"] {
+            assert_eq!(set("qps", text), Err(GivenError::EmptyItem), "{text}");
+        }
+        assert_eq!(set("qps", "1,2,1"), Err(GivenError::Duplicate("1".into())));
+        assert_eq!(
+            set("size", "4K,4096"),
+            Err(GivenError::Duplicate("4KiB".into()))
+        );
+        for text in ["1, 2", "a", "+1", "1.5", "18446744073709551616"] {
+            assert!(
+                matches!(set("qps", text), Err(GivenError::Item(_))),
+                "{text}"
+            );
+        }
+        assert!(set("runs", "1,2").is_err(), "takes no list");
+        let long: Vec<String> = (0..=MAX_ITEMS).map(|n| n.to_string()).collect();
+        assert_eq!(set("qps", &long.join(",")), Err(GivenError::TooLong));
+    }
+
+    #[test]
+    fn the_upper_layer_wins_setting_by_setting() {
+        let flags = Given::from([("qps", "4"), ("verify", "false")]);
+        let file = Given::from([("qps", "1,2"), ("verify", "true"), ("size", "64")]);
+        let both = flags.over(file);
+        assert_eq!(
+            both,
+            Given::from([("qps", "4"), ("verify", "false"), ("size", "64")])
+        );
+    }
+
+    #[test]
+    fn iters_replace_a_duration_below() {
+        let file = Given::from([("duration", "1ns"), ("runs", "2")]);
+        let both = Given::from([("iters", "10")]).over(file.clone());
+        assert_eq!(both, Given::from([("iters", "10"), ("runs", "2")]));
+        assert_eq!(Given::default().over(file.clone()), file);
+    }
+
+    proptest! {
+        #[test]
+        fn values_are_read_back(numbers in proptest::collection::hash_set(1u64..65_536, 1..20)) {
+            let text: Vec<String> = numbers.iter().map(u64::to_string).collect();
+            prop_assert_eq!(set("tx-depth", &text.join(",")).unwrap(), text);
+        }
+
+        #[test]
+        fn no_text_upsets_a_setting(text in "\\PC{0,24}") {
+            for row in ROWS {
+                let _ = Given::default().set(row, &text);
+            }
+        }
+    }
+}

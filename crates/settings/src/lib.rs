@@ -1,0 +1,22 @@
+//! Every setting of a case, said once ([`table`]): its name as a flag and in a file, its type, default, range, help
+//! and what it applies to. Flags, configuration files, cases on the wire, results and their headings are made from it.
+//! This crate must not know devices, files or the command line.
+
+mod duration;
+mod given;
+mod nearest;
+mod op;
+mod row;
+mod size;
+mod table;
+mod value;
+mod words;
+
+pub use duration::TimeSpan;
+pub use given::{Given, GivenError};
+pub use nearest::nearest;
+pub use op::{Access, Op, Profile, Workload};
+pub use row::{Applies, Id, SettingError, Takes};
+pub use size::{MemorySize, Size};
+pub use table::{ROWS, Row, Settings, Stop};
+pub use words::{ConnectMode, CqMode, Mtu, PollMode, Warmup};

@@ -1,0 +1,180 @@
+//! Operations, and what each needs ([`Op::profile`]): the only place that tells operations apart.
+
+use std::borrow::Cow;
+use std::fmt;
+use std::str::FromStr;
+
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use serde::{Deserialize, Serialize};
+
+use super::words::{WordError, find, words};
+
+words! {
+    /// An RDMA operation.
+    Op {
+        /// SEND into receives that the target has posted.
+        Send = "send",
+        /// RDMA WRITE into the target's memory.
+        Write = "write",
+        /// RDMA READ from the target's memory.
+        Read = "read",
+    }
+}
+
+/// What the initiator of an operation may do to the target's memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Access {
+    /// Nothing: the target gives receives.
+    None,
+    /// Write it.
+    Write,
+    /// Read it.
+    Read,
+}
+
+/// What an operation needs, and where its bytes go.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Profile {
+    /// Each message uses up a receive of the target.
+    pub receives: bool,
+    /// Bytes land at the initiator, from the target; elsewhere at the target.
+    pub fetches: bool,
+    /// What the initiator may do to the target's memory.
+    pub access: Access,
+    /// The opcode's name in `ibv_post_send(3)`.
+    pub opcode: &'static str,
+    /// Extended headers of the first, last and only packet that carry payload, in bytes: RETH has 16, AETH 4
+    /// (InfiniBand specification, volume 1, table 38).
+    pub extended_header_bytes: [u64; 3],
+}
+
+impl Op {
+    /// What it needs.
+    #[inline]
+    pub fn profile(self) -> &'static Profile {
+        match self {
+            Op::Send => &Profile {
+                receives: true,
+                fetches: false,
+                access: Access::None,
+                opcode: "IBV_WR_SEND",
+                extended_header_bytes: [0, 0, 0],
+            },
+            Op::Write => &Profile {
+                receives: false,
+                fetches: false,
+                access: Access::Write,
+                opcode: "IBV_WR_RDMA_WRITE",
+                extended_header_bytes: [16, 0, 16],
+            },
+            // Of the responses those in the middle do not acknowledge.
+            Op::Read => &Profile {
+                receives: false,
+                fetches: true,
+                access: Access::Read,
+                opcode: "IBV_WR_RDMA_READ",
+                extended_header_bytes: [4, 4, 4],
+            },
+        }
+    }
+}
+
+/// A word of `--op`: what a case measures.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub enum Workload {
+    /// Messages are moved by this operation.
+    Transfer(Op),
+    /// QPs are created, connected and destroyed; beside it, WRITEs go on.
+    Connect,
+}
+
+impl Workload {
+    /// All, in the order in which they are listed.
+    pub const ALL: [Workload; 4] = [
+        Workload::Transfer(Op::Send),
+        Workload::Transfer(Op::Write),
+        Workload::Transfer(Op::Read),
+        Workload::Connect,
+    ];
+
+    /// The word of the command line and of files.
+    pub fn name(self) -> &'static str {
+        match self {
+            Workload::Transfer(op) => op.name(),
+            Workload::Connect => "connect",
+        }
+    }
+
+    /// The operation that moves data: what is measured, or what goes on beside the set-ups.
+    pub fn transfer(self) -> Op {
+        match self {
+            Workload::Transfer(op) => op,
+            Workload::Connect => Op::Write,
+        }
+    }
+
+    /// What moving the data needs.
+    pub fn profile(self) -> &'static Profile {
+        self.transfer().profile()
+    }
+}
+
+impl From<Op> for Workload {
+    fn from(op: Op) -> Workload {
+        Workload::Transfer(op)
+    }
+}
+
+impl FromStr for Workload {
+    type Err = WordError;
+
+    fn from_str(word: &str) -> Result<Self, WordError> {
+        find(word, &Workload::ALL, Workload::name)
+    }
+}
+
+impl fmt::Display for Workload {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.name())
+    }
+}
+
+impl From<Workload> for String {
+    fn from(workload: Workload) -> String {
+        workload.name().to_owned()
+    }
+}
+
+impl TryFrom<String> for Workload {
+    type Error = WordError;
+
+    fn try_from(word: String) -> Result<Self, WordError> {
+        word.parse()
+    }
+}
+
+impl JsonSchema for Workload {
+    fn schema_name() -> Cow<'static, str> {
+        "Workload".into()
+    }
+
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        json_schema!({ "enum": Workload::ALL.map(Workload::name) })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_are_read_back() {
+        for workload in Workload::ALL {
+            assert_eq!(workload.name().parse(), Ok(workload));
+        }
+        let error = "conect".parse::<Workload>().unwrap_err().to_string();
+        assert!(error.contains("did you mean `connect`"), "{error}");
+        assert_eq!("connect".parse::<Op>().ok(), None, "not an operation");
+    }
+}

@@ -1,0 +1,198 @@
+//! What the table says of one setting besides its type and default. `S` holds the values of all; which settings there are it must not know.
+
+use super::size::Size;
+
+/// One setting.
+#[derive(Debug)]
+pub struct Row<S: 'static> {
+    /// Name in results, as JSON field and CSV column.
+    pub field: &'static str,
+    /// Name of the long flag, and of the key in a configuration file.
+    pub flag: &'static str,
+    /// The short flag.
+    pub short: Option<char>,
+    /// What it is, as help.
+    pub help: &'static str,
+    /// Its default, as help; empty where there is none to tell.
+    pub default: &'static str,
+    /// Title of its part of the help.
+    pub heading: &'static str,
+    /// Stands for a value in the help.
+    pub value_name: &'static str,
+    /// What is given.
+    pub takes: Takes,
+    /// The least and most that a number may be.
+    pub range: (u64, u64),
+    /// What to do about a number out of range, where more than the range is to be said.
+    pub range_hint: &'static str,
+    /// A number is one of bytes: written with units.
+    pub is_size: bool,
+    /// How it stands in the id of a case.
+    pub id: Id,
+    /// Heading of its column in a table of cases; empty for none.
+    pub column: &'static str,
+    /// The column is left out where no case has another value than the default.
+    pub column_if_used: bool,
+    /// What it is called where figures or tables of results differ in it; empty where they do not tell it.
+    pub title: &'static str,
+    /// The words for a value, which stands for `{}`; behind `|`, those for another number than one.
+    pub label: &'static str,
+    /// The default has no words.
+    pub is_quiet: bool,
+    /// It may follow from other settings, so that lines of a figure may have several values of it.
+    pub may_follow: bool,
+    /// Results are of the same case though it differs.
+    pub may_differ: bool,
+    /// What it is to a case with these settings.
+    pub applies: fn(&S) -> Applies,
+    pub(crate) read: fn(&mut S, &str, &Row<S>) -> Result<(), SettingError>,
+    pub(crate) write: fn(&S, &Row<S>) -> String,
+}
+
+/// What a flag takes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Takes {
+    /// A list; each of its values makes cases.
+    List,
+    /// One value, the same in all cases.
+    One,
+    /// Nothing, or `true` or `false`.
+    Switch,
+}
+
+/// How a setting stands in the id of a case.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Id {
+    /// It does not.
+    Never,
+    /// It begins the id, or its letter does.
+    Head,
+    /// As this letter and the value, where it varies in the sweep or is not the default.
+    Letter(char),
+    /// As its value, where that is not the default.
+    Word,
+}
+
+/// What a setting is to a case.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Applies {
+    /// It has an effect.
+    Yes,
+    /// It has none, and is not refused: other cases of the sweep, or another run of the command, have use for it.
+    Ignored,
+    /// It has none, for this reason; a sweep in which no case has use for it is refused.
+    Not(&'static str),
+}
+
+/// Why a text is no value of a setting.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum SettingError {
+    /// It is not read.
+    #[error("{0}")]
+    Syntax(String),
+    /// A number outside its range.
+    #[error("--{flag} {value} is out of range: it must be {min} to {max}")]
+    OutOfRange {
+        /// The long flag.
+        flag: &'static str,
+        /// What was given.
+        value: u64,
+        /// The least that is accepted.
+        min: u64,
+        /// The most that is accepted.
+        max: u64,
+    },
+}
+
+impl<S> Row<S> {
+    /// What most settings are, for those parts that the table does not say.
+    pub(crate) const USUAL: Row<S> = Row {
+        field: "",
+        flag: "",
+        short: None,
+        help: "",
+        default: "",
+        heading: "",
+        value_name: "N",
+        takes: Takes::One,
+        range: (0, u64::MAX),
+        range_hint: "",
+        is_size: false,
+        id: Id::Never,
+        column: "",
+        column_if_used: false,
+        title: "",
+        label: "{}",
+        is_quiet: false,
+        may_follow: false,
+        may_differ: false,
+        applies: |_| Applies::Yes,
+        read: |_, _, _| Ok(()),
+        write: |_, _| String::new(),
+    };
+
+    /// Sets it to what `text` says.
+    ///
+    /// # Errors
+    /// When `text` is none of its values; `settings` are then as before.
+    pub fn read(&self, settings: &mut S, text: &str) -> Result<(), SettingError> {
+        (self.read)(settings, text, self)
+    }
+
+    /// Its value as people write it; empty for none.
+    pub fn text(&self, settings: &S) -> String {
+        (self.write)(settings, self)
+    }
+
+    /// Whether both have the same value.
+    pub fn is_equal(&self, one: &S, other: &S) -> bool {
+        self.text(one) == self.text(other)
+    }
+
+    /// Gives `settings` the value that `from` has.
+    pub fn copy(&self, settings: &mut S, from: &S) {
+        // What a value is written as is read back.
+        let _ = self.read(settings, &self.text(from));
+    }
+
+    /// Its value as a number, sizes in bytes; `None` for words.
+    pub fn number(&self, settings: &S) -> Option<f64> {
+        let text = self.text(settings);
+        match self.is_size {
+            true => text.parse::<Size>().ok().map(|size| size.bytes().into()),
+            false => text.parse().ok(),
+        }
+    }
+}
+
+impl<S: Default> Row<S> {
+    /// The words for its value where `value` is written so; empty where there is nothing to tell.
+    pub fn words(&self, settings: &S, value: &str) -> String {
+        let is_usual = || self.is_quiet && self.is_equal(settings, &S::default());
+        if value.is_empty() || is_usual() {
+            return String::new();
+        }
+        let (one, many) = self
+            .label
+            .split_once('|')
+            .unwrap_or((self.label, self.label));
+        let words = if value == "1" { one } else { many };
+        words.replace("{}", value)
+    }
+}
+
+impl<S> Row<S> {
+    /// Whether numbers are given that must lie in a range.
+    pub fn has_range(&self) -> bool {
+        self.range != Row::<S>::USUAL.range
+    }
+
+    /// Help: what it is, and its default.
+    pub fn full_help(&self) -> String {
+        let help = self.help.trim_start();
+        match self.default {
+            "" => help.to_owned(),
+            default => format!("{help} [default: {default}]"),
+        }
+    }
+}

@@ -1,0 +1,426 @@
+//! The table of settings, in the order of the help, of results' fields and of the matrix of cases: what comes first
+//! varies slowest. A new setting is a row here and the code that obeys it.
+//!
+//! A row begins with the help's text, which is also the documentation of the field in results; then come the field's
+//! name, type and default, and what [`Row`] has besides, as far as it is not usual.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::duration::TimeSpan;
+use super::op::{Op, Workload};
+use super::row::{self, Applies, Id, Takes};
+use super::value::Value;
+use super::words::{ConnectMode, CqMode, Mtu, PollMode, Warmup};
+
+const RUN: &str = "What to run";
+const QUEUES: &str = "Queue pairs and workers";
+const TRANSPORT: &str = "Transport";
+
+const DEPTH: (u64, u64) = (1, 65_536);
+
+/// One setting of a case.
+pub type Row = row::Row<Settings>;
+
+/// Makes [`Settings`] and [`ROWS`] from the rows.
+macro_rules! settings {
+    ($($(#[doc = $help:literal])+ $field:ident: $type:ty = $default:expr => { $($part:ident: $value:expr),* $(,)? })*) => {
+        /// The settings of a case, as the coordinator sends them to nodes, and as results tell them.
+        #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+        pub struct Settings {
+            $($(#[doc = $help])+ pub $field: $type,)*
+        }
+
+        impl Default for Settings {
+            fn default() -> Self {
+                Settings { $($field: $default,)* }
+            }
+        }
+
+        /// All settings.
+        pub static ROWS: &[Row] = &[$(Row {
+            field: stringify!($field),
+            help: concat!($($help),+),
+            read: |settings, text, row| {
+                settings.$field = Value::read(text, row)?;
+                Ok(())
+            },
+            write: |settings, row| settings.$field.write(row),
+            $($part: $value,)*
+            ..Row::USUAL
+        },)*];
+    };
+}
+
+settings! {
+    /// Operations: send, write, read; connect measures the set-up of QPs itself
+    op: Workload = Workload::Transfer(Op::Send) => {
+        flag: "op", heading: RUN, takes: Takes::List, value_name: "LIST", default: "send", id: Id::Head, column: "op",
+        title: "operation",
+    }
+    /// Completion queues: shared (one for all), per-worker, per-qp
+    cq: CqMode = CqMode::Shared => {
+        flag: "cq", heading: QUEUES, takes: Takes::List, value_name: "LIST", default: "shared", id: Id::Head,
+        column: "cq", applies: with_traffic,
+        title: "CQ mode", label: "CQ {}",
+    }
+    /// Message sizes in bytes, 1 to 1G
+    size_bytes: u32 = 65_536 => {
+        flag: "size", short: Some('s'), heading: RUN, takes: Takes::List, value_name: "LIST", default: "64K",
+        range: (1, 1 << 30), is_size: true, id: Id::Head, column: "size", applies: with_traffic,
+        title: "message size",
+    }
+    /// Queue pairs; with --op connect, those that a round sets up
+    qps: u32 = 1 => {
+        flag: "qps", short: Some('q'), heading: QUEUES, takes: Takes::List, value_name: "LIST", default: "1",
+        range: (1, 65_536), id: Id::Head, column: "qps",
+        title: "QPs", label: "{} QP|{} QPs",
+    }
+    /// With --op connect: QPs that carry traffic (writes) while others are set up; 0 for none
+    traffic_qps: u32 = 1 => {
+        flag: "traffic-qps", heading: QUEUES, takes: Takes::List, value_name: "LIST", default: "1",
+        range: (0, 65_536), id: Id::Letter('T'), column: "traffic", column_if_used: true,
+        applies: |settings| match settings.op {
+            Workload::Connect => Applies::Yes,
+            Workload::Transfer(_) => Applies::Not("without --op connect: it is the traffic while QPs are set up"),
+        },
+        title: "QPs with traffic", label: "{} QP with traffic|{} QPs with traffic",
+    }
+    /// Worker threads at each end
+    workers: u32 = 1 => {
+        flag: "workers", short: Some('w'), heading: QUEUES, takes: Takes::List, value_name: "LIST", default: "1",
+        range: (1, 1_024), id: Id::Letter('w'), column: "workers", applies: with_traffic,
+        title: "workers", label: "{} worker|{} workers",
+    }
+    /// WRs in flight on each QP
+    tx_depth: u32 = 128 => {
+        flag: "tx-depth", short: Some('t'), heading: QUEUES, takes: Takes::List, value_name: "LIST", default: "128",
+        range: DEPTH, id: Id::Letter('t'), column: "tx", applies: with_traffic,
+        title: "send depth", label: "send depth {}", may_follow: true,
+    }
+    /// Receives posted on each QP, for send
+    rx_depth: u32 = 512 => {
+        flag: "rx-depth", short: Some('r'), heading: QUEUES, takes: Takes::List, value_name: "LIST", default: "512",
+        range: DEPTH, id: Id::Letter('r'), column: "rx",
+        applies: |settings| match settings.op {
+            Workload::Connect => Applies::Not("on --op connect: its traffic is RDMA WRITEs, which need no receive"),
+            op if op.profile().receives => Applies::Yes,
+            _ => Applies::Ignored,
+        },
+        title: "receive depth", label: "receive depth {}", may_follow: true,
+    }
+    /// One signalled WR in so many
+    signal_every: u32 = FITTED => {
+        flag: "signal-every", short: Some('Q'), heading: QUEUES, takes: Takes::List, value_name: "LIST",
+        default: "64 for messages up to 8K, else 1; fitted to -t and -l",
+        range: DEPTH, id: Id::Letter('Q'), column: "signal", applies: with_traffic,
+        title: "signalling", label: "signalled 1 in {}", may_follow: true,
+    }
+    /// WRs in one ibv_post_send; above -Q, a multiple of it
+    post_list: u32 = 1 => {
+        flag: "post-list", short: Some('l'), heading: QUEUES, takes: Takes::List, value_name: "LIST", default: "1",
+        range: DEPTH, id: Id::Letter('l'), column: "list", applies: with_traffic,
+        title: "post list", label: "post list {}", may_follow: true,
+    }
+    /// Send messages up to this many bytes inline; larger ones are not, nor is read
+    inline_bytes: u32 = 0 => {
+        flag: "inline", short: Some('I'), heading: QUEUES, takes: Takes::List, value_name: "LIST", default: "0",
+        range: (0, 65_536), is_size: true, id: Id::Letter('I'), column: "inline",
+        applies: |settings| match with_traffic(settings) {
+            Applies::Yes if settings.op.profile().fetches => match settings.inline_bytes {
+                0 => Applies::Ignored,
+                _ => Applies::Not("on --op read: an RDMA READ carries no payload out"),
+            },
+            applies => applies,
+        },
+        title: "inline", label: "inline up to {}", is_quiet: true, may_follow: true,
+    }
+    /// Path MTUs in bytes: 256, 512, 1024, 2048, 4096
+    mtu: Option<Mtu> = None => {
+        flag: "mtu", short: Some('m'), heading: TRANSPORT, takes: Takes::List, value_name: "LIST",
+        default: "the smaller of both ports'", id: Id::Letter('m'), column: "mtu",
+    }
+    /// Both ends send at once; each direction is reported
+    bidirectional: bool = false => {
+        flag: "bidirectional", short: Some('b'), heading: RUN, takes: Takes::Switch, id: Id::Letter('b'),
+        title: "traffic of both ends", label: "bidirectional, forward shown", is_quiet: true,
+    }
+    /// How workers learn of completions: busy (they poll), event (they sleep on a completion channel),
+    /// adaptive (they poll, and sleep after 50 us without one)
+    poll: PollMode = PollMode::Busy => {
+        flag: "poll", heading: QUEUES, takes: Takes::List, value_name: "LIST", default: "busy", id: Id::Word,
+        column: "poll", applies: with_traffic,
+        title: "polling", is_quiet: true,
+    }
+    /// How QPs are connected: tcp (their numbers and addresses are told over the control connection), cm (by the
+    /// kernel's connection manager, rdma_cm)
+    connect: ConnectMode = ConnectMode::Tcp => {
+        flag: "connect", heading: QUEUES, takes: Takes::List, value_name: "LIST", default: "tcp", id: Id::Word,
+        column: "connect", column_if_used: true,
+        title: "connecting", is_quiet: true,
+    }
+    /// Length of a measurement: 5s, 500ms, 2m; a bare number is seconds
+    duration_seconds: Option<TimeSpan> = None => {
+        flag: "duration", short: Some('D'), heading: RUN, value_name: "TIME", default: "5s",
+        title: "window", label: "windows of {}", may_follow: true,
+    }
+    /// Measure this many messages on each QP instead; with --op connect, this many rounds
+    iterations_per_qp: Option<u64> = None => {
+        flag: "iters", short: Some('n'), heading: RUN, range: (1, 1 << 40),
+        title: "messages a QP", label: "{} message a QP|{} messages a QP", may_follow: true,
+    }
+    /// Before a measurement: auto (until steady), auto:10s (at most), 2s, or 0
+    warmup: Warmup = Warmup::AUTO => {
+        flag: "warmup", heading: RUN, value_name: "TIME", default: "auto:5s",
+    }
+    /// Runs of each case, with fresh QPs
+    runs: u32 = 1 => {
+        flag: "runs", heading: RUN, default: "1", range: (1, 1_000), may_differ: true,
+    }
+    /// Fill payloads with a pattern and check every byte; a mismatch is an error
+    verify: bool = false => {
+        flag: "verify", heading: RUN, takes: Takes::Switch,
+        title: "payload check", label: "payload checked", is_quiet: true,
+    }
+    /// Do not record latencies
+    no_latency: bool = false => {
+        flag: "no-latency", heading: RUN, takes: Takes::Switch, applies: with_traffic,
+        title: "no latencies", label: "no latencies", is_quiet: true,
+    }
+    /// Entries of each CQ
+    cq_depth: Option<u32> = None => {
+        flag: "cq-depth", heading: QUEUES, default: "what can be outstanding", range: (1, i32::MAX as u64),
+        applies: with_traffic,
+    }
+    /// ACK timeout, 0 to 31: 4.096 us x 2^N, 0 for ever
+    timeout: u8 = 14 => {
+        flag: "timeout", heading: TRANSPORT, default: "14, which is 67 ms", range: (0, 31),
+        range_hint: "the ACK timeout is 4.096 us x 2^timeout: 14 is 67 ms; 0 waits for ever",
+        title: "ACK timeout exponent", label: "ACK timeout exponent {}", is_quiet: true,
+    }
+    /// Retries after a timeout, 0 to 7
+    retry_cnt: u8 = 7 => {
+        flag: "retry-cnt", heading: TRANSPORT, default: "7", range: (0, 7),
+        title: "retries", label: "retries {}", is_quiet: true,
+    }
+    /// Retries when the peer has no receive posted, 0 to 7; 7 is for ever
+    rnr_retry: u8 = 7 => {
+        flag: "rnr-retry", heading: TRANSPORT, default: "7", range: (0, 7),
+        range_hint: "0 to 6 count retries, 7 retries for ever",
+        title: "RNR retries", label: "RNR retries {}", is_quiet: true,
+    }
+    /// Code of the wait before such a retry, 0 to 31
+    min_rnr_timer: u8 = 12 => {
+        flag: "min-rnr-timer", heading: TRANSPORT, default: "12, which is 0.64 ms", range: (0, 31),
+        title: "RNR timer code", label: "RNR timer code {}", is_quiet: true,
+    }
+    /// READs outstanding on each QP, 1 to 255
+    max_rd_atomic: Option<u8> = None => {
+        flag: "max-rd-atomic", heading: TRANSPORT, default: "the devices' limit", range: (1, 255),
+        title: "READs outstanding", label: "READs outstanding {}", is_quiet: true,
+    }
+    /// Service level (priority), 0 to 15
+    service_level: u8 = 0 => {
+        flag: "service-level", heading: TRANSPORT, default: "0", range: (0, 15),
+        title: "service level", label: "service level {}", is_quiet: true,
+    }
+    /// Traffic class (DSCP and ECN bits), 0 to 255
+    traffic_class: u8 = 0 => {
+        flag: "traffic-class", heading: TRANSPORT, default: "0", range: (0, 255),
+        title: "traffic class", label: "traffic class {}", is_quiet: true,
+    }
+    /// Hop limit of packets, 1 to 255
+    hop_limit: u8 = 64 => {
+        flag: "hop-limit", heading: TRANSPORT, default: "64", range: (1, 255),
+        title: "hop limit", label: "hop limit {}", is_quiet: true,
+    }
+}
+
+/// What moderation is until a case's other settings are known, see [`Settings::fit`].
+const FITTED: u32 = 0;
+
+/// Above this message size every WR is signalled by default, as perftest does.
+const MODERATED_SIZE_BYTES: u32 = 8_192;
+
+/// CQ moderation by default up to that size.
+const MOST_FITTED: u32 = 64;
+
+fn with_traffic(settings: &Settings) -> Applies {
+    match (settings.op, settings.traffic_qps) {
+        (Workload::Connect, 0) => Applies::Not(
+            "on --op connect: it is a setting of the traffic, and with --traffic-qps 0 there is none",
+        ),
+        _ => Applies::Yes,
+    }
+}
+
+/// When a run's measurement ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Stop {
+    /// After this time, in nanoseconds.
+    DurationNs(u64),
+    /// After this many messages on each QP (and in each direction); where set-up is measured, after so many rounds.
+    MessagesPerQp(u64),
+}
+
+impl<const N: usize> From<[(&str, &str); N]> for Settings {
+    /// The defaults, but for what these flags say; what is not read is left out.
+    fn from(pairs: [(&str, &str); N]) -> Settings {
+        let mut settings = Settings::default();
+        for (flag, text) in pairs {
+            let read = Settings::row(flag).map(|row| row.read(&mut settings, text));
+            debug_assert_eq!(read, Some(Ok(())), "{flag} {text}");
+        }
+        settings.fit();
+        settings
+    }
+}
+
+impl Settings {
+    /// The row of the setting with this flag.
+    pub fn row(flag: &str) -> Option<&'static Row> {
+        ROWS.iter().find(|row| row.flag == flag)
+    }
+
+    /// Whether set-up is measured, and not a transfer.
+    pub fn is_set_up(&self) -> bool {
+        self.op == Workload::Connect
+    }
+
+    /// Whether messages are moved, be it beside set-ups.
+    pub fn has_traffic(&self) -> bool {
+        !self.is_set_up() || self.traffic_qps > 0
+    }
+
+    /// When the measurement ends.
+    pub fn stop(&self) -> Stop {
+        match (self.iterations_per_qp, self.duration_seconds) {
+            (Some(messages), _) => Stop::MessagesPerQp(messages),
+            (None, span) => Stop::DurationNs(span.unwrap_or(TimeSpan::USUAL).ns()),
+        }
+    }
+
+    /// Ends the measurement otherwise; a time is at most [`TimeSpan::MAX`].
+    pub fn set_stop(&mut self, stop: Stop) {
+        (self.iterations_per_qp, self.duration_seconds) = match stop {
+            Stop::MessagesPerQp(messages) => (Some(messages), None),
+            Stop::DurationNs(ns) => (None, Some(TimeSpan::from_ns(ns).unwrap_or(TimeSpan::MAX))),
+        };
+    }
+
+    /// Fills in the defaults that follow from other settings, once those are set.
+    pub fn fit(&mut self) {
+        if self.iterations_per_qp.is_none() && self.duration_seconds.is_none() {
+            self.duration_seconds = Some(TimeSpan::USUAL);
+        }
+        if self.signal_every == FITTED {
+            self.signal_every = self.fitted_signal_every();
+        }
+    }
+
+    /// CQ moderation when none is asked for, made to fit the send queue and the posted lists.
+    ///
+    /// 1 above 8192 bytes. Else the largest number up to 64 of which the send queue holds a whole number, and two
+    /// at least: each completion then frees as much as it stands for, and the message that it times waited behind
+    /// a full queue as all do. With lists it is a multiple of `post_list`, or one completion a list where there is
+    /// none.
+    pub fn fitted_signal_every(&self) -> u32 {
+        if self.size_bytes > MODERATED_SIZE_BYTES {
+            return 1;
+        }
+        let step = self.post_list.max(1);
+        let most = MOST_FITTED.min(self.tx_depth / 2);
+        (step..=most)
+            .rev()
+            .filter(|every| every.is_multiple_of(step))
+            .find(|every| self.tx_depth.is_multiple_of(*every))
+            .unwrap_or(step)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_unique() {
+        for (index, row) in ROWS.iter().enumerate() {
+            for other in &ROWS[..index] {
+                assert!(
+                    row.flag != other.flag && row.field != other.field,
+                    "{}",
+                    row.flag
+                );
+                assert!(
+                    row.short.is_none() || row.short != other.short,
+                    "{}",
+                    row.flag
+                );
+            }
+        }
+    }
+
+    /// What the help says is the default is the default.
+    #[test]
+    fn defaults_are_as_told() {
+        let mut usual = Settings::default();
+        usual.fit();
+        for row in ROWS {
+            let told = row.default.split(',').next().unwrap();
+            let mut read = Settings::default();
+            match row.read(&mut read, told) {
+                Ok(()) if !told.is_empty() => assert!(row.is_equal(&usual, &read), "{}", row.flag),
+                // Words for what the case or the device decides.
+                _ => assert!(
+                    row.text(&Settings::default()).is_empty()
+                        || row.takes == Takes::Switch
+                        || row.flag == "signal-every",
+                    "{}",
+                    row.flag
+                ),
+            }
+        }
+    }
+
+    #[test]
+    fn values_are_read_back_and_ranges_end_where_they_say() {
+        let mut settings = Settings::default();
+        settings.fit();
+        for row in ROWS {
+            let mut copy = settings.clone();
+            row.copy(&mut copy, &settings);
+            assert_eq!(copy, settings, "{}", row.flag);
+        }
+        for row in ROWS.iter().filter(|row| row.range != Row::USUAL.range) {
+            let (min, max) = row.range;
+            for value in [min, max] {
+                row.read(&mut settings, &value.to_string()).unwrap();
+                assert!(!row.text(&settings).is_empty());
+            }
+            let before = settings.clone();
+            for value in [min.checked_sub(1), Some(max + 1)].into_iter().flatten() {
+                assert!(
+                    row.read(&mut settings, &value.to_string()).is_err(),
+                    "--{} {value}",
+                    row.flag
+                );
+            }
+            assert_eq!(settings, before);
+        }
+    }
+
+    #[test]
+    fn settings_travel_whole() {
+        let mut settings = Settings::default();
+        settings.fit();
+        let text = serde_json::to_string(&settings).unwrap();
+        assert_eq!(serde_json::from_str::<Settings>(&text).unwrap(), settings);
+        for row in ROWS {
+            assert!(
+                text.contains(&format!("\"{}\":", row.field)),
+                "{}",
+                row.field
+            );
+        }
+    }
+}

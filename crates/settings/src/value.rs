@@ -1,0 +1,123 @@
+//! Types of settings: how each is read and written. It must not know which settings there are.
+
+use super::duration::TimeSpan;
+use super::op::Workload;
+use super::row::{Row, SettingError};
+use super::size::Size;
+use super::words::{ConnectMode, CqMode, Mtu, PollMode, Warmup};
+
+/// A value of a setting.
+pub(crate) trait Value: Sized {
+    /// What `text` says.
+    fn read<S>(text: &str, row: &Row<S>) -> Result<Self, SettingError>;
+
+    /// What [`Value::read`] reads back.
+    fn write<S>(&self, row: &Row<S>) -> String;
+}
+
+fn number<S>(text: &str, row: &Row<S>) -> Result<u64, SettingError> {
+    let syntax = |message: String| SettingError::Syntax(message);
+    let value = if row.is_size {
+        let size = text.parse::<Size>();
+        size.map_err(|error| syntax(error.to_string()))?
+            .bytes()
+            .into()
+    } else if text.bytes().all(|byte| byte.is_ascii_digit())
+        && let Ok(number) = text.parse()
+    {
+        number
+    } else {
+        return Err(syntax(format!("`{text}` is not a whole number")));
+    };
+    let (min, max) = row.range;
+    if (min..=max).contains(&value) {
+        return Ok(value);
+    }
+    Err(SettingError::OutOfRange {
+        flag: row.flag,
+        value,
+        min,
+        max,
+    })
+}
+
+macro_rules! numbers {
+    ($($type:ty),*) => {
+        $(impl Value for $type {
+            fn read<S>(text: &str, row: &Row<S>) -> Result<Self, SettingError> {
+                let value = number(text, row)?;
+                <$type>::try_from(value).map_err(|_| SettingError::OutOfRange {
+                    flag: row.flag,
+                    value,
+                    min: row.range.0,
+                    max: <$type>::MAX.into(),
+                })
+            }
+
+            fn write<S>(&self, row: &Row<S>) -> String {
+                let size = u32::try_from(*self).ok().and_then(Size::from_bytes);
+                match size.filter(|_| row.is_size) {
+                    Some(size) => size.to_string(),
+                    None => self.to_string(),
+                }
+            }
+        })*
+    };
+}
+
+numbers!(u8, u32, u64);
+
+macro_rules! by_their_words {
+    ($($type:ty),*) => {
+        $(impl Value for $type {
+            fn read<S>(text: &str, _: &Row<S>) -> Result<Self, SettingError> {
+                text.parse().map_err(|error: <$type as std::str::FromStr>::Err| SettingError::Syntax(error.to_string()))
+            }
+
+            fn write<S>(&self, _: &Row<S>) -> String {
+                self.to_string()
+            }
+        })*
+    };
+}
+
+by_their_words!(
+    Workload,
+    CqMode,
+    PollMode,
+    ConnectMode,
+    Mtu,
+    TimeSpan,
+    Warmup
+);
+
+impl Value for bool {
+    fn read<S>(text: &str, _: &Row<S>) -> Result<Self, SettingError> {
+        match text {
+            "true" => Ok(true),
+            "false" => Ok(false),
+            other => Err(SettingError::Syntax(format!(
+                "`{other}` is not true or false"
+            ))),
+        }
+    }
+
+    fn write<S>(&self, _: &Row<S>) -> String {
+        self.to_string()
+    }
+}
+
+impl<T: Value> Value for Option<T> {
+    fn read<S>(text: &str, row: &Row<S>) -> Result<Self, SettingError> {
+        match text {
+            "" => Ok(None),
+            text => T::read(text, row).map(Some),
+        }
+    }
+
+    fn write<S>(&self, row: &Row<S>) -> String {
+        self.as_ref()
+            .map(|value| value.write(row))
+            .unwrap_or_default()
+    }
+}

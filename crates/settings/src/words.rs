@@ -1,0 +1,330 @@
+//! Settings that are words: CQ modes, polling, ways to connect, path MTUs and warm-ups.
+
+use std::borrow::Cow;
+use std::fmt;
+use std::str::FromStr;
+use std::time::Duration;
+
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use serde::{Deserialize, Serialize};
+
+use super::duration::TimeSpan;
+use super::nearest::nearest;
+
+/// Why a word is not known.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum WordError {
+    /// Not one of the words.
+    #[error("`{word}` is not one of {known}{}", suggestion(*.nearest))]
+    Unknown {
+        /// What was given.
+        word: String,
+        /// All words, comma-separated.
+        known: String,
+        /// The word that was probably meant.
+        nearest: Option<&'static str>,
+    },
+    /// A warm-up that is neither `auto` nor a time.
+    #[error("a warm-up is `auto`, `auto:10s` (with its cap), a time such as 2s, or 0: {0}")]
+    Warmup(String),
+}
+
+fn suggestion(nearest: Option<&str>) -> String {
+    nearest
+        .map(|word| format!("; did you mean `{word}`?"))
+        .unwrap_or_default()
+}
+
+/// The value whose name is `word`.
+pub(crate) fn find<T: Copy>(
+    word: &str,
+    all: &[T],
+    name: fn(T) -> &'static str,
+) -> Result<T, WordError> {
+    all.iter()
+        .copied()
+        .find(|item| name(*item) == word)
+        .ok_or_else(|| {
+            let known: Vec<&'static str> = all.iter().map(|item| name(*item)).collect();
+            WordError::Unknown {
+                word: word.to_owned(),
+                known: known.join(", "),
+                nearest: nearest(word, &known),
+            }
+        })
+}
+
+/// An enum each of whose values has one word, on the command line and in files alike.
+macro_rules! words {
+    ($(#[$about:meta])* $name:ident { $($(#[$doc:meta])* $variant:ident = $word:literal),* $(,)? }) => {
+        $(#[$about])*
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, serde::Serialize, serde::Deserialize, schemars::JsonSchema)]
+        pub enum $name {
+            $($(#[$doc])* #[serde(rename = $word)] $variant),*
+        }
+
+        impl $name {
+            /// All values.
+            pub const ALL: &'static [$name] = &[$($name::$variant),*];
+
+            /// The word of the command line and of files.
+            pub fn name(self) -> &'static str {
+                match self {
+                    $($name::$variant => $word),*
+                }
+            }
+        }
+
+        impl std::fmt::Display for $name {
+            fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                f.pad(self.name())
+            }
+        }
+
+        impl std::str::FromStr for $name {
+            type Err = $crate::words::WordError;
+
+            fn from_str(word: &str) -> Result<Self, Self::Err> {
+                $crate::words::find(word, $name::ALL, $name::name)
+            }
+        }
+    };
+}
+pub(crate) use words;
+
+words! {
+    /// How QPs, CQs and workers belong together.
+    CqMode {
+        /// One CQ for all QPs, polled by all workers.
+        Shared = "shared",
+        /// One CQ for each worker's QPs.
+        PerWorker = "per-worker",
+        /// One CQ for each QP; a worker walks those of its QPs.
+        PerQp = "per-qp",
+    }
+}
+
+words! {
+    /// How a worker learns of completions.
+    PollMode {
+        /// It polls its CQs without a pause.
+        Busy = "busy",
+        /// It sleeps on a completion channel while its CQs are empty.
+        Event = "event",
+        /// It polls for a short time, and then sleeps.
+        Adaptive = "adaptive",
+    }
+}
+
+words! {
+    /// How the QPs of both ends find each other.
+    ConnectMode {
+        /// The ends tell each other their QPs over the control connection.
+        Tcp = "tcp",
+        /// The kernel's connection manager, through librdmacm.
+        Cm = "cm",
+    }
+}
+
+/// A path MTU, in payload bytes of a packet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(try_from = "u32", into = "u32")]
+pub enum Mtu {
+    /// 256 bytes.
+    B256,
+    /// 512 bytes.
+    B512,
+    /// 1024 bytes.
+    B1024,
+    /// 2048 bytes.
+    B2048,
+    /// 4096 bytes.
+    B4096,
+}
+
+impl Mtu {
+    /// All path MTUs, ascending.
+    pub const ALL: [Mtu; 5] = [Mtu::B256, Mtu::B512, Mtu::B1024, Mtu::B2048, Mtu::B4096];
+
+    /// Payload bytes of a full packet.
+    pub fn bytes(self) -> u32 {
+        match self {
+            Mtu::B256 => 256,
+            Mtu::B512 => 512,
+            Mtu::B1024 => 1024,
+            Mtu::B2048 => 2048,
+            Mtu::B4096 => 4096,
+        }
+    }
+}
+
+impl From<Mtu> for u32 {
+    fn from(mtu: Mtu) -> u32 {
+        mtu.bytes()
+    }
+}
+
+impl TryFrom<u32> for Mtu {
+    type Error = String;
+
+    fn try_from(bytes: u32) -> Result<Self, Self::Error> {
+        Mtu::ALL
+            .into_iter()
+            .find(|mtu| mtu.bytes() == bytes)
+            .ok_or_else(|| format!("an MTU is 256, 512, 1024, 2048 or 4096, not {bytes}"))
+    }
+}
+
+impl FromStr for Mtu {
+    type Err = String;
+
+    fn from_str(word: &str) -> Result<Self, String> {
+        match word.parse::<u32>() {
+            Ok(bytes) if !word.starts_with('+') => Mtu::try_from(bytes),
+            _ => Err(format!(
+                "an MTU is 256, 512, 1024, 2048 or 4096, not `{word}`"
+            )),
+        }
+    }
+}
+
+impl fmt::Display for Mtu {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", self.bytes())
+    }
+}
+
+impl JsonSchema for Mtu {
+    fn schema_name() -> Cow<'static, str> {
+        "Mtu".into()
+    }
+
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        json_schema!({ "enum": Mtu::ALL.map(Mtu::bytes) })
+    }
+}
+
+/// How long a run warms up before its measurement window opens.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub enum Warmup {
+    /// Until throughput is steady, but at most this many nanoseconds.
+    AutoCapNs(u64),
+    /// For this many nanoseconds; 0 is no warm-up.
+    FixedNs(u64),
+}
+
+/// The longest automatic warm-up when none is given.
+const AUTO_CAP_NS: u64 = 5_000_000_000;
+
+impl Warmup {
+    /// Until throughput is steady, but at most 5 s.
+    pub const AUTO: Warmup = Warmup::AutoCapNs(AUTO_CAP_NS);
+
+    /// The longest that the warm-up can take.
+    pub fn longest(self) -> Duration {
+        match self {
+            Warmup::AutoCapNs(ns) | Warmup::FixedNs(ns) => Duration::from_nanos(ns),
+        }
+    }
+}
+
+impl FromStr for Warmup {
+    type Err = WordError;
+
+    fn from_str(word: &str) -> Result<Self, WordError> {
+        let span = |text: &str| {
+            text.parse::<TimeSpan>()
+                .map(TimeSpan::ns)
+                .map_err(|error| WordError::Warmup(error.to_string()))
+        };
+        match word.strip_prefix("auto") {
+            Some("") => Ok(Warmup::AUTO),
+            Some(rest) => match rest.strip_prefix(':').map(span).transpose()? {
+                Some(cap_ns) if cap_ns > 0 => Ok(Warmup::AutoCapNs(cap_ns)),
+                Some(_) => Err(WordError::Warmup(
+                    "a cap of 0 leaves no warm-up; say 0".into(),
+                )),
+                None => Err(WordError::Warmup(format!("not `{word}`"))),
+            },
+            None => span(word).map(Warmup::FixedNs),
+        }
+    }
+}
+
+impl fmt::Display for Warmup {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (prefix, ns) = match self {
+            Warmup::AutoCapNs(ns) => ("auto:", *ns),
+            Warmup::FixedNs(ns) => ("", *ns),
+        };
+        let span = TimeSpan::from_ns(ns).unwrap_or(TimeSpan::MAX);
+        f.pad(&format!("{prefix}{span}"))
+    }
+}
+
+impl From<Warmup> for String {
+    fn from(warmup: Warmup) -> String {
+        warmup.to_string()
+    }
+}
+
+impl TryFrom<String> for Warmup {
+    type Error = WordError;
+
+    fn try_from(word: String) -> Result<Self, WordError> {
+        word.parse()
+    }
+}
+
+impl JsonSchema for Warmup {
+    fn schema_name() -> Cow<'static, str> {
+        "Warmup".into()
+    }
+
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        json_schema!({ "type": "string" })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_read_back() {
+        for cq in CqMode::ALL {
+            assert_eq!(cq.name().parse::<CqMode>(), Ok(*cq));
+        }
+        for mtu in Mtu::ALL {
+            assert_eq!(mtu.to_string().parse::<Mtu>(), Ok(mtu));
+        }
+    }
+
+    #[test]
+    fn a_wrong_word_names_the_right_ones() {
+        let error = "per_qp".parse::<CqMode>().unwrap_err().to_string();
+        assert_eq!(
+            error,
+            "`per_qp` is not one of shared, per-worker, per-qp; did you mean `per-qp`?"
+        );
+        assert!("1500".parse::<Mtu>().unwrap_err().contains("not 1500"));
+        assert!("9999999999".parse::<Mtu>().is_err());
+    }
+
+    #[test]
+    fn warm_ups() {
+        for (word, warmup) in [
+            ("auto", Warmup::AutoCapNs(5_000_000_000)),
+            ("auto:10s", Warmup::AutoCapNs(10_000_000_000)),
+            ("2s", Warmup::FixedNs(2_000_000_000)),
+            ("0", Warmup::FixedNs(0)),
+        ] {
+            assert_eq!(word.parse::<Warmup>(), Ok(warmup), "{word}");
+            assert_eq!(warmup.to_string().parse::<Warmup>(), Ok(warmup), "{word}");
+        }
+        for word in ["", "auto:", "auto:0", "autos", "auto10s", "long"] {
+            assert!(word.parse::<Warmup>().is_err(), "{word}");
+        }
+    }
+}
