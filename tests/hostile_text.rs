@@ -70,7 +70,8 @@ fn files(folder: &Path) {
     let source = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/data/compare/base.json");
     let mut result: Value = serde_json::from_str(&fs::read_to_string(source).unwrap()).unwrap();
     poison(&mut result, "");
-    result["cases"][1]["runs"][0]["failure"] = serde_json::json!({ "message": hostile() });
+    result["cases"][1]["runs"][0]["failure"] =
+        serde_json::json!({ "message": hostile(), "hint": null });
     fs::write(folder.join("base.json"), result.to_string()).unwrap();
     result["host"]["kernel"] = format!("{}6.2", hostile()).into();
     result["host"]["os"] = format!("\u{1b}]0;title\u{7}{}", hostile()).into();

@@ -63,21 +63,12 @@ pub struct CaseConfig {
     pub traffic_class: u8,
     /// GRH hop limit.
     pub hop_limit: u8,
-    /// How workers learnt of completions: `busy`, `event` or `adaptive`; files without it are of programs
-    /// that only knew `busy`.
-    #[serde(default = "busy")]
+    /// How workers learnt of completions: `busy`, `event` or `adaptive`.
     pub poll: String,
-    /// How QPs were connected: `tcp` (told over the control connection) or `cm` (by rdma_cm); files without it are
-    /// of programs that only knew `tcp`.
-    #[serde(default = "tcp")]
+    /// How QPs were connected: `tcp` (told over the control connection) or `cm` (by rdma_cm).
     pub connect: String,
     /// `connect`: QPs that carried traffic meanwhile; `null` of other operations.
-    #[serde(default)]
     pub traffic_qps: Option<u32>,
-}
-
-fn tcp() -> String {
-    "tcp".to_owned()
 }
 
 impl CaseConfig {
@@ -85,8 +76,4 @@ impl CaseConfig {
     pub fn is_set_up(&self) -> bool {
         self.op == "connect"
     }
-}
-
-fn busy() -> String {
-    "busy".to_owned()
 }
