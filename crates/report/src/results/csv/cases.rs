@@ -11,6 +11,9 @@ use crate::results::model::{Direction, ResultFile, WorkerResult};
 /// Fields of a run that are true of both its directions; the others are of the end that ran the sweep.
 const OF_BOTH_DIRECTIONS: [&str; 5] = ["run", "started_at", "complete", "interrupted", "failure"];
 
+/// Fields of a run that its row has not: the other direction has its own, and counters have the driver's names.
+const LEFT_OUT: [&str; 3] = ["reverse", "device_counters", "peer_device_counters"];
+
 /// What a row has of the times of a step of set-up.
 const OF_A_STEP: [&str; 4] = ["min", "mean", "p99", "max"];
 
@@ -33,10 +36,7 @@ fn row(result: &ResultFile, place: &Place<'_>) -> serde_json::Result<Row> {
     row.add("id", &to_value(&place.case.id)?);
     row.add("", &to_value(&place.case.config)?);
     for (name, value) in fields(place)? {
-        // A setting has this name too, and what was not measured would be a second column of it.
-        if name != "connect" || !value.is_null() {
-            row.add(&name, &value);
-        }
+        row.add(&name, &value);
         if name == "run" {
             row.add("direction", &place.name.into());
         }
@@ -58,6 +58,10 @@ fn fields(place: &Place<'_>) -> serde_json::Result<Map<String, Value>> {
         fields.retain(|name, _| OF_BOTH_DIRECTIONS.contains(&&**name));
         fields.extend(object(to_value(place.direction)?));
     }
+    // `connect` is a setting too, and one that is null would be a second column of its name.
+    fields.retain(|name, value| {
+        !LEFT_OUT.contains(&&**name) && (name != "connect" || !value.is_null())
+    });
     fields.insert("workers".to_owned(), workers(place.direction));
     if let Some(doubts) = fields["window"].get_mut("doubts") {
         let kinds = doubts.as_array().into_iter().flatten();

@@ -10,13 +10,8 @@ use crate::results::model::{CaseResult, Direction, ResultFile, Run};
 /// Columns of every file: what a row is of, and what files are joined by.
 pub(super) const KEY: [&str; 6] = ["id", "op", "qps", "size", "run", "direction"];
 
-/// Fields that are in no row: histograms have their own file, and a driver's counters are in the JSON alone.
-const LEFT_OUT: [&str; 4] = [
-    "histogram",
-    "histogram_kbit_per_s",
-    "device_counters",
-    "peer_device_counters",
-];
+/// Fields that are in no row: histograms have their own file.
+const HISTOGRAMS: [&str; 2] = ["histogram", "histogram_kbit_per_s"];
 
 /// A direction of a run.
 #[derive(Clone, Copy)]
@@ -70,7 +65,7 @@ impl Row {
             Value::Object(fields) => {
                 for (name, value) in fields {
                     match column {
-                        _ if LEFT_OUT.contains(&&**name) => {}
+                        _ if HISTOGRAMS.contains(&&**name) => {}
                         "" => self.add(name, value),
                         _ => self.add(&format!("{column}_{name}"), value),
                     }
