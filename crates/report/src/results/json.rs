@@ -5,7 +5,6 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 use serde::Deserialize;
-use serde_json::Value;
 
 use super::file::{WriteError, write_whole};
 use super::model::{ResultFile, SCHEMA_VERSION};
@@ -138,12 +137,10 @@ pub(super) fn parse(path: &Path, text: &[u8]) -> Result<ResultFile, ReadError> {
             version: schema_version,
         });
     }
-    let result: Value = serde_json::from_slice(text).map_err(format)?;
-    if let Some((place, field)) = schema::lacking(&result) {
-        let place = if place.is_empty() {
-            "the result".to_owned()
-        } else {
-            place
+    if let Some((place, field)) = schema::lacking(text).map_err(format)? {
+        let place = match &*place {
+            "" => "the result".to_owned(),
+            _ => place,
         };
         return Err(ReadError::Lacks {
             path: path.to_owned(),
@@ -151,8 +148,7 @@ pub(super) fn parse(path: &Path, text: &[u8]) -> Result<ResultFile, ReadError> {
             field,
         });
     }
-    // Of what is wrong there, the text tells the line.
-    serde_json::from_value(result).or_else(|_| serde_json::from_slice(text).map_err(format))
+    serde_json::from_slice(text).map_err(format)
 }
 
 /// The line, from 1, in which `part` stands first.
@@ -164,6 +160,8 @@ fn line_of(text: &[u8], part: &[u8]) -> usize {
 
 #[cfg(test)]
 mod tests {
+    use serde_json::Value;
+
     use super::super::sample;
     use super::*;
 
@@ -210,27 +208,40 @@ mod tests {
         assert_eq!(parse_text(&more).unwrap(), sample::result());
     }
 
-    /// Every object and array on the way to a field, as a path of `serde_json`, and the place that is told.
-    fn fields(value: &Value, pointer: String, place: String, found: &mut Vec<[String; 3]>) {
+    /// The JSON pointer of each object below a value, and the names of its fields.
+    fn fields(value: &Value, pointer: &str, found: &mut Vec<(String, String)>) {
         match value {
-            Value::Object(fields_here) => {
-                for (name, value) in fields_here {
+            Value::Object(own) => {
+                for (name, value) in own {
                     // Counters carry the driver's names.
-                    if !place.ends_with("device_counters") {
-                        found.push([pointer.clone(), place.clone(), name.clone()]);
+                    if !pointer.ends_with("device_counters") {
+                        found.push((pointer.to_owned(), name.clone()));
                     }
-                    let dot = if place.is_empty() { "" } else { "." };
-                    let below = format!("{place}{dot}{name}");
-                    fields(value, format!("{pointer}/{name}"), below, found);
+                    fields(value, &format!("{pointer}/{name}"), found);
                 }
             }
             Value::Array(items) => {
                 for (index, item) in items.iter().enumerate() {
-                    let pointer = format!("{pointer}/{index}");
-                    fields(item, pointer, format!("{place}[{index}]"), found);
+                    fields(item, &format!("{pointer}/{index}"), found);
                 }
             }
             _ => {}
+        }
+    }
+
+    /// `/cases/0/config` as it is told: `cases[0].config`.
+    fn place(pointer: &str) -> String {
+        let mut place = String::new();
+        for step in pointer.split('/').skip(1) {
+            match step.parse::<usize>() {
+                Ok(index) => place += &format!("[{index}]"),
+                Err(_) if place.is_empty() => place += step,
+                Err(_) => place += &format!(".{step}"),
+            }
+        }
+        match &*place {
+            "" => "the result".to_owned(),
+            _ => place,
         }
     }
 
@@ -241,18 +252,14 @@ mod tests {
         (result.cases[0].config, result.cases[0].runs) = (config, vec![run]);
         let whole = serde_json::to_value(result).unwrap();
         let mut found = Vec::new();
-        fields(&whole, String::new(), String::new(), &mut found);
+        fields(&whole, "", &mut found);
         assert!(found.len() > 300, "{}", found.len());
-        for [pointer, place, field] in found {
+        for (pointer, field) in found {
             let mut less = whole.clone();
             let object = less.pointer_mut(&pointer).unwrap();
             object.as_object_mut().unwrap().shift_remove(&field);
             let told = parse_text(&less.to_string()).unwrap_err().to_string();
-            let place = if place.is_empty() {
-                "the result"
-            } else {
-                &place
-            };
+            let place = place(&pointer);
             let wanted = match &*field {
                 "schema_version" => "missing field `schema_version`".to_owned(),
                 _ => format!("r.json: {place} has no field `{field}`; measure again"),

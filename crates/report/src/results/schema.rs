@@ -1,10 +1,14 @@
-//! The JSON Schema of the result file, made from the model's types and committed as
-//! `docs/result.schema.json`. It must not know writers or readers.
+//! The JSON Schema of the result file, made from the model's types and committed as `docs/result.schema.json`, and what
+//! a text lacks of its fields. It must not know what the figures mean.
 
+use std::fmt;
 use std::sync::LazyLock;
 
 use schemars::Schema;
 use schemars::generate::SchemaSettings;
+use serde::de::{
+    Deserialize as _, DeserializeSeed, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor,
+};
 use serde_json::Value;
 
 use super::model::ResultFile;
@@ -18,37 +22,88 @@ pub fn schema() -> Schema {
         .into_root_schema_for::<ResultFile>()
 }
 
-/// The first field that a result lacks: its place, empty for the file's own, and its name.
-pub(super) fn lacking(result: &Value) -> Option<(String, String)> {
-    static SCHEMA: LazyLock<Value> = LazyLock::new(|| schema().to_value());
-    let (place, field) = lacking_below(&SCHEMA, &SCHEMA, result)?;
-    Some((place.trim_start_matches('.').to_owned(), field))
+/// The first field that the text of a result lacks: its place, empty for the file's own, and its name.
+///
+/// # Errors
+/// The text is not JSON, or something plain stands where an object is due.
+pub(super) fn lacking(text: &[u8]) -> serde_json::Result<Option<Lack>> {
+    static FIELDS: LazyLock<Fields> = LazyLock::new(|| {
+        let schema = schema().to_value();
+        Fields::of(&schema, &schema)
+    });
+    let lack = FIELDS.deserialize(&mut serde_json::Deserializer::from_slice(text))?;
+    Ok(lack.map(|(place, field)| (place.trim_start_matches('.').to_owned(), field)))
 }
 
-fn lacking_below(root: &Value, schema: &Value, value: &Value) -> Option<(String, String)> {
-    // What may be null is any of two.
-    let schema = schema["anyOf"].get(0).unwrap_or(schema);
-    let definition = schema["$ref"].as_str().and_then(|it| it.strip_prefix('#'));
-    let schema = definition.and_then(|it| root.pointer(it)).unwrap_or(schema);
-    let below = |step: String, schema, value| {
-        let (place, field) = lacking_below(root, schema, value)?;
-        Some((step + &place, field))
-    };
-    match value {
-        Value::Object(fields) => {
-            let required = schema["required"].as_array().into_iter().flatten();
-            let mut required = required.filter_map(Value::as_str);
-            if let Some(field) = required.find(|field| !fields.contains_key(*field)) {
-                return Some((String::new(), field.to_owned()));
-            }
-            let mut known = schema["properties"].as_object().into_iter().flatten();
-            known.find_map(|(name, schema)| below(format!(".{name}"), schema, fields.get(name)?))
+/// A place and the name of a field that is not there.
+type Lack = (String, String);
+
+/// The fields that an object has, or each object of an array; none of what is plain.
+struct Fields(Vec<(String, Fields)>);
+
+impl Fields {
+    fn of(root: &Value, schema: &Value) -> Fields {
+        // What may be null is any of two.
+        let schema = schema["anyOf"].get(0).unwrap_or(schema);
+        let definition = schema["$ref"].as_str().and_then(|it| it.strip_prefix('#'));
+        let schema = definition.and_then(|it| root.pointer(it)).unwrap_or(schema);
+        if let Some(items) = schema.get("items") {
+            return Fields::of(root, items);
         }
-        Value::Array(items) => {
-            let mut items = items.iter().enumerate();
-            items.find_map(|(index, item)| below(format!("[{index}]"), &schema["items"], item))
+        let fields = schema["properties"].as_object().into_iter().flatten();
+        let fields = fields.map(|(name, schema)| (name.clone(), Fields::of(root, schema)));
+        Fields(fields.collect())
+    }
+}
+
+impl<'de> DeserializeSeed<'de> for &Fields {
+    type Value = Option<Lack>;
+
+    fn deserialize<D: Deserializer<'de>>(self, from: D) -> Result<Option<Lack>, D::Error> {
+        if self.0.is_empty() {
+            return IgnoredAny::deserialize(from).map(|_| None);
         }
-        _ => None,
+        from.deserialize_any(self)
+    }
+}
+
+impl<'de> Visitor<'de> for &Fields {
+    type Value = Option<Lack>;
+
+    fn expecting(&self, out: &mut fmt::Formatter) -> fmt::Result {
+        out.write_str("an object or an array")
+    }
+
+    fn visit_unit<E>(self) -> Result<Option<Lack>, E> {
+        Ok(None)
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<Option<Lack>, A::Error> {
+        let mut first = None;
+        let mut index = 0;
+        while let Some(below) = items.next_element_seed(self)? {
+            let below = below.map(|(place, field)| (format!("[{index}]{place}"), field));
+            first = first.or(below);
+            index += 1;
+        }
+        Ok(first)
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Option<Lack>, A::Error> {
+        let mut first = None;
+        let mut found = vec![false; self.0.len()];
+        while let Some(key) = map.next_key::<String>()? {
+            let Some(at) = self.0.iter().position(|(name, _)| *name == key) else {
+                map.next_value::<IgnoredAny>()?;
+                continue;
+            };
+            found[at] = true;
+            let below = map.next_value_seed(&self.0[at].1)?;
+            first = first.or(below.map(|(place, field)| (format!(".{key}{place}"), field)));
+        }
+        let mut fields = self.0.iter().zip(found);
+        let absent = fields.find_map(|((name, _), is_found)| (!is_found).then_some(name));
+        Ok(first.or(absent.map(|name| (String::new(), name.clone()))))
     }
 }
 
@@ -109,12 +164,8 @@ mod tests {
             |file| file["cases"][0]["runs"][0]["totals"] = Value::Null,
             |file| file["schema_version"] = Value::Null,
             |file| {
-                drop(
-                    file["cases"][0]["config"]
-                        .as_object_mut()
-                        .unwrap()
-                        .remove("mtu"),
-                )
+                let config = file["cases"][0]["config"].as_object_mut();
+                assert_eq!(config.unwrap().remove("mtu"), Some(json!(4096)));
             },
         ];
         for damage in damages {
