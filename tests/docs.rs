@@ -1,12 +1,16 @@
 //! What the pages in `docs/` say of options, statuses and fields is what the program has.
 #![allow(clippy::unwrap_used)]
 
+#[path = "support/synthetic_results.rs"]
+mod synthetic_results;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::process::Command;
 
 use report::compare::{Aspect, Metric};
-use report::results::csv::COLUMNS;
+use report::results::csv;
 use rocebench::cli::args;
+use synthetic_results::Synthetic;
 use verbs::WcStatus;
 
 fn page(name: &str) -> String {
@@ -315,8 +319,36 @@ fn protocol_page_has_every_message() {
 #[test]
 fn csv_columns_that_the_page_names_exist() {
     let page = page("docs/results.md");
-    for name in ["latency_ns_p99", "gbit_per_s", "qp", "qps", "op", "cq"] {
-        assert!(page.contains(name) && COLUMNS.contains(&name), "{name}");
+    let sample = Synthetic::default().result();
+    let (mut cases, mut qps) = (Vec::new(), Vec::new());
+    csv::cases(&sample, &mut cases).unwrap();
+    csv::qps(&sample, &mut qps).unwrap();
+    let columns = |text: Vec<u8>| -> Vec<String> {
+        let text = String::from_utf8(text).unwrap();
+        let header = text.lines().next().unwrap();
+        header.split(',').map(str::to_owned).collect()
+    };
+    let (cases, qps) = (columns(cases), columns(qps));
+    let section = page.split("## CSV").nth(1).unwrap();
+    let section = section.split("\n## ").next().unwrap();
+    for (columns, names) in [
+        (
+            &cases,
+            "id op qps size_bytes run direction cq totals_gbit_per_s latency_ns_p99",
+        ),
+        (
+            &cases,
+            "workers_cpu_seconds workers_polls workers_empty_polls host_device_library",
+        ),
+        (
+            &qps,
+            "id op qps size_bytes run direction index qpn messages gbit_per_s",
+        ),
+    ] {
+        for name in names.split(' ') {
+            assert!(section.contains(name), "docs/results.md: no {name}");
+            assert!(columns.iter().any(|it| it == name), "no column {name}");
+        }
     }
 }
 

@@ -46,10 +46,21 @@ fn is_tame(output: &Output) -> String {
     text
 }
 
+/// Texts that a reader parses.
+const READ: [&str; 7] = [
+    "started_at",
+    "op",
+    "cq",
+    "poll",
+    "connect",
+    "warmup",
+    "histogram",
+];
+
 /// Puts the text before every text that a reader does not parse itself.
 fn poison(value: &mut Value, key: &str) {
     match value {
-        Value::String(text) if !["started_at", "connect", "histogram"].contains(&key) => {
+        Value::String(text) if !READ.contains(&key) => {
             *text = hostile() + text;
         }
         Value::Array(items) => items.iter_mut().for_each(|item| poison(item, key)),
@@ -70,7 +81,8 @@ fn files(folder: &Path) {
     let source = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/data/compare/base.json");
     let mut result: Value = serde_json::from_str(&fs::read_to_string(source).unwrap()).unwrap();
     poison(&mut result, "");
-    result["cases"][1]["runs"][0]["failure"] = serde_json::json!({ "message": hostile() });
+    result["cases"][1]["runs"][0]["failure"] =
+        serde_json::json!({ "message": hostile(), "hint": null });
     fs::write(folder.join("base.json"), result.to_string()).unwrap();
     result["host"]["kernel"] = format!("{}6.2", hostile()).into();
     result["host"]["os"] = format!("\u{1b}]0;title\u{7}{}", hostile()).into();
@@ -87,6 +99,9 @@ fn files(folder: &Path) {
         result.to_string(),
     )
     .unwrap();
+    result["cases"][0]["config"]["op"] = hostile().into();
+    let path = folder.join("new").join(format!("c{evil}"));
+    fs::write(path, result.to_string()).unwrap();
 }
 
 #[test]

@@ -3,28 +3,31 @@
 use std::io::{self, Write};
 
 use report::results::model::ResultFile;
-use report::results::{csv, histograms_csv, json};
+use report::results::{csv, json};
 
 /// A document of a sweep.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Format {
     /// Everything.
     Json,
-    /// The figures.
-    Csv,
+    /// The figures of each case.
+    Cases,
+    /// The figures of each QP.
+    Qps,
     /// The distributions.
     Histograms,
 }
 
 impl Format {
     /// All of them: every sweep has a file of each.
-    pub const ALL: [Format; 3] = [Format::Json, Format::Csv, Format::Histograms];
+    pub const ALL: [Format; 4] = [Format::Json, Format::Cases, Format::Qps, Format::Histograms];
 
     /// The option that asks for a further one.
     pub fn option(self) -> &'static str {
         match self {
             Format::Json => "--json",
-            Format::Csv => "--csv",
+            Format::Cases => "--csv",
+            Format::Qps => "--csv-qps",
             Format::Histograms => "--csv-histograms",
         }
     }
@@ -33,7 +36,8 @@ impl Format {
     pub fn ending(self) -> &'static str {
         match self {
             Format::Json => ".json",
-            Format::Csv => ".csv",
+            Format::Cases => ".csv",
+            Format::Qps => "-qps.csv",
             Format::Histograms => "-histograms.csv",
         }
     }
@@ -45,8 +49,9 @@ impl Format {
     pub fn write_to(self, result: &ResultFile, out: impl Write) -> io::Result<()> {
         match self {
             Format::Json => json::write_to(result, out),
-            Format::Csv => csv::write_to(result, out),
-            Format::Histograms => histograms_csv::write_to(result, out),
+            Format::Cases => csv::cases(result, out),
+            Format::Qps => csv::qps(result, out),
+            Format::Histograms => csv::histograms(result, out),
         }
     }
 }

@@ -183,7 +183,8 @@ fn output(args: OutputArgs) -> Result<OutputOptions, Failure> {
     let mut further: Vec<(Format, Sink)> = Vec::new();
     for (format, path) in [
         (Format::Json, args.json),
-        (Format::Csv, args.csv),
+        (Format::Cases, args.csv),
+        (Format::Qps, args.csv_qps),
         (Format::Histograms, args.csv_histograms),
     ] {
         let Some(sink) = path.map(Sink::from) else {

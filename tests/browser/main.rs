@@ -35,14 +35,22 @@ fn draw(folder: &Path) -> PathBuf {
         seed: 8,
         ..first.clone()
     };
-    for (name, synthetic) in [("1.json", first), ("2.json", later)] {
+    let software = Synthetic {
+        ops: vec!["send"],
+        cqs: vec!["shared"],
+        sizes: vec![4096],
+        workers: vec![1],
+        set_up: vec![1, 16],
+        link_gbit_per_s: None,
+        ..Synthetic::default()
+    };
+    for (name, synthetic) in [("1.json", first), ("2.json", later), ("3.json", software)] {
         json::write(&synthetic.result(), &results.join(name)).unwrap();
     }
-    let data = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/results");
     let plots = folder.join("plots");
     let output = Command::new(assert_cmd::cargo::cargo_bin!("rocebench"))
         .arg("plot")
-        .args([&results, &data])
+        .arg(&results)
         .arg("--base")
         .arg(results.join("1.json"))
         .arg("-o")
@@ -132,8 +140,8 @@ fn the_page_has_every_part_and_every_file_beside_it() {
         count(&mut browser, "table") > figures,
         "a figure has no table"
     );
-    // 2 × 72 of the synthetic sweeps, 9 of the old files.
-    assert_eq!(count(&mut browser, "#cases-table tbody tr"), 153);
+    // 2 × 72 of the sweeps, 5 of the software device.
+    assert_eq!(count(&mut browser, "#cases-table tbody tr"), 149);
     let pictures = browser.evaluate(
         "[...document.querySelectorAll('figcaption a')].map((a) => a.getAttribute('href'))",
     );

@@ -45,7 +45,7 @@ fn tokens() {
         .sweep(&[&SHORT[..], &["--token", "open sesame"]].concat())
         .exits(0);
     assert!(
-        !recorded.file("json").contains("sesame"),
+        !recorded.file(".json").contains("sesame"),
         "the token is not in the result"
     );
     server.end();

@@ -1,6 +1,6 @@
 //! The distributions of latency and bandwidth, in all files of a sweep.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use crate::program::{Program, alone};
 
@@ -31,12 +31,12 @@ fn both_distributions_are_in_every_file() {
     let mut reader = csv::Reader::from_reader(ended.stdout.as_bytes());
     for row in reader.records().map(Result::unwrap) {
         assert_eq!(
-            (&row[0], &row[1], &row[3]),
-            (ended.cases()[0]["id"].as_str().unwrap(), "1", "all")
+            (&row[0], &row[4]),
+            (ended.cases()[0]["id"].as_str().unwrap(), "1")
         );
         *counts
-            .entry((row[2].to_owned(), row[4].to_owned()))
-            .or_default() += row[7].parse::<u64>().unwrap();
+            .entry((row[5].to_owned(), row[6].to_owned()))
+            .or_default() += row[9].parse::<u64>().unwrap();
     }
     let wanted = [
         ("forward", "bandwidth_kbit_per_s", &bandwidth["count"]),
@@ -58,10 +58,13 @@ fn both_distributions_are_in_every_file() {
     let names: Vec<String> = files
         .map(|file| file.unwrap().file_name().into_string().unwrap())
         .collect();
-    let has = |ending: &str| names.iter().any(|name| name.ends_with(ending));
-    assert!(
-        [".json", "-histograms.csv", ".csv"].into_iter().all(has),
-        "{names:?}"
+    let endings = names.iter().map(|name| {
+        let last_digit = name.rfind(|it: char| it.is_ascii_digit()).unwrap();
+        &name[last_digit + 1..]
+    });
+    assert_eq!(
+        endings.collect::<BTreeSet<_>>(),
+        BTreeSet::from([".json", ".csv", "-qps.csv", "-histograms.csv"])
     );
-    assert_eq!(names.len(), 3, "{names:?}");
+    assert_eq!(names.len(), 4, "{names:?}");
 }

@@ -28,7 +28,7 @@ fn both_directions_lists_and_inline() {
         ended
             .cases()
             .iter()
-            .all(|case| case["config"]["mtu"] == 1024)
+            .all(|case| case["config"]["path_mtu"] == 1024)
     );
 }
 

@@ -1,6 +1,8 @@
 //! What every result must satisfy, whatever was measured: sums, orders, counts, schema, and that the CSV says
 //! the same as the JSON.
 
+use std::collections::HashMap;
+
 use report::results::model::{CaseConfig, Direction, Latency, ResultFile, Run};
 use serde_json::Value;
 
@@ -19,7 +21,7 @@ pub fn complete(ended: &Ended) -> ResultFile {
             check_run(&place, &case.config, run);
         }
     }
-    csv_agrees(&ended.file("csv"), &result);
+    csv_agrees(&ended.file(".csv"), &ended.file("-qps.csv"), &result);
     result
 }
 
@@ -164,35 +166,41 @@ fn check_latency(place: &str, latency: &Latency) {
     assert!(latency.histogram.is_some(), "{place}");
 }
 
-/// Rows `all` have the JSON's totals, and QP rows add up to them.
+/// The cases' file has the JSON's totals, and the QPs' file adds up to them.
 #[track_caller]
-pub fn csv_agrees(text: &str, result: &ResultFile) {
-    let mut reader = csv::Reader::from_reader(text.as_bytes());
-    let header = reader.headers().unwrap().clone();
-    let column = |name: &str| header.iter().position(|found| found == name).unwrap();
-    let (id, run, direction) = (column("id"), column("run"), column("direction"));
-    let (qp, messages) = (column("qp"), column("messages"));
-    let rows: Vec<csv::StringRecord> = reader.records().map(Result::unwrap).collect();
-    let mut expected_rows = 0;
+fn csv_agrees(cases: &str, qps: &str, result: &ResultFile) {
+    let mut totals = Vec::new();
+    let mut expected_qps = 0;
     for case in &result.cases {
-        for a_run in &case.runs {
-            let reverse = a_run.reverse.as_ref().map(|reverse| ("reverse", reverse));
-            for (name, end) in [("forward", &a_run.forward)].into_iter().chain(reverse) {
-                expected_rows += 1 + end.qps.len();
-                let number = a_run.run.to_string();
-                let own = rows.iter().filter(|row| {
-                    row[id] == case.id && row[run] == number && row[direction] == *name
-                });
-                let sum = |all: bool| -> u64 {
-                    own.clone()
-                        .filter(|row| (&row[qp] == "all") == all)
-                        .map(|row| row[messages].parse::<u64>().unwrap())
-                        .sum()
-                };
-                assert_eq!(sum(true), end.totals.messages, "{}", case.id);
-                assert_eq!(sum(false), end.totals.messages, "{}", case.id);
+        for run in &case.runs {
+            let reverse = run.reverse.as_ref().map(|reverse| ("reverse", reverse));
+            for (name, end) in [("forward", &run.forward)].into_iter().chain(reverse) {
+                let place = format!("{} {} {name}", case.id, run.run);
+                totals.push((place, end.totals.messages));
+                expected_qps += end.qps.len();
             }
         }
     }
-    assert_eq!(rows.len(), expected_rows);
+    assert_eq!(counts(cases, "totals_messages"), totals);
+    let of_qps = counts(qps, "messages");
+    assert_eq!(of_qps.len(), expected_qps);
+    let mut sums: Vec<(String, u64)> = Vec::new();
+    for (place, count) in of_qps {
+        match sums.last_mut().filter(|(last, _)| *last == place) {
+            Some((_, sum)) => *sum += count,
+            None => sums.push((place, count)),
+        }
+    }
+    assert_eq!(sums, totals);
+}
+
+/// Case, run and direction of each row, and its count in a column.
+fn counts(text: &str, column: &str) -> Vec<(String, u64)> {
+    let mut reader = csv::Reader::from_reader(text.as_bytes());
+    let rows = reader.deserialize().map(|row| {
+        let row: HashMap<String, String> = row.unwrap();
+        let place = format!("{} {} {}", row["id"], row["run"], row["direction"]);
+        (place, row[column].parse().unwrap())
+    });
+    rows.collect()
 }

@@ -287,14 +287,17 @@ impl Ended {
             .0
     }
 
-    /// The text of the one file in the results folder with this ending, histograms left aside.
+    /// The text of the file in the results folder whose name has this after the time and the process: `.json`, `.csv`,
+    /// `-qps.csv` or `-histograms.csv`.
     #[track_caller]
     pub fn file(&self, ending: &str) -> String {
         let mut files: Vec<_> = std::fs::read_dir(self.out.path())
             .unwrap()
             .map(|entry| entry.unwrap().path())
-            .filter(|path| path.extension().is_some_and(|found| found == ending))
-            .filter(|path| !path.to_string_lossy().ends_with("-histograms.csv"))
+            .filter(|path| {
+                let stem = path.to_str().and_then(|path| path.strip_suffix(ending));
+                stem.is_some_and(|stem| stem.ends_with(|last: char| last.is_ascii_digit()))
+            })
             .collect();
         assert_eq!(files.len(), 1, "{files:?}; stderr: {}", self.stderr());
         std::fs::read_to_string(files.remove(0)).unwrap()
@@ -302,12 +305,12 @@ impl Ended {
 
     #[track_caller]
     pub fn json(&self) -> Value {
-        serde_json::from_str(&self.file("json")).unwrap()
+        serde_json::from_str(&self.file(".json")).unwrap()
     }
 
     #[track_caller]
     pub fn result(&self) -> ResultFile {
-        serde_json::from_str(&self.file("json")).unwrap()
+        serde_json::from_str(&self.file(".json")).unwrap()
     }
 
     /// All runs of the sweep, in order.

@@ -4,9 +4,9 @@
 
 use hdrhistogram::Histogram;
 use report::results::model::{
-    Bandwidth, CaseConfig, CaseResult, Device, Direction, Fairness, Host, Latency, Limits,
-    PerftestComparison, PerftestPair, QpResult, ResultFile, Run, SCHEMA_VERSION, Timeline, Tool,
-    Totals, Window, WorkerResult,
+    Bandwidth, CaseConfig, CaseResult, Connect, ConnectStep, Device, Direction, Fairness, Host,
+    Latency, Limits, PerftestComparison, PerftestPair, QpResult, ResultFile, Run, SCHEMA_VERSION,
+    Timeline, Tool, Totals, Window, WorkerResult,
 };
 use settings::Settings;
 
@@ -19,6 +19,8 @@ pub struct Synthetic {
     pub sizes: Vec<u64>,
     pub workers: Vec<u32>,
     pub runs: u32,
+    /// QPs that the rounds of cases of set-up create.
+    pub set_up: Vec<u32>,
     /// Speed of the link; without one the device is software.
     pub link_gbit_per_s: Option<f64>,
     /// perftest's figures too.
@@ -41,6 +43,7 @@ impl Default for Synthetic {
             sizes: vec![64, 4096, 65536],
             workers: vec![1, 4],
             runs: 3,
+            set_up: Vec::new(),
             link_gbit_per_s: Some(100.0),
             perftest: true,
             timeline: true,
@@ -67,6 +70,8 @@ impl Synthetic {
                 }
             }
         }
+        let set_up = self.set_up.iter().map(|&qps| set_up(&mut rng, qps));
+        cases.extend(set_up);
         ResultFile {
             schema_version: SCHEMA_VERSION,
             tool: Tool {
@@ -234,6 +239,41 @@ impl Synthetic {
             Bandwidth::of_intervals(timeline.interval_seconds, rates)
         });
         run
+    }
+}
+
+/// Set-up of so many QPs a round, without traffic.
+fn set_up(rng: &mut fastrand::Rng, qps: u32) -> CaseResult {
+    let steps = ["create", "init", "rtr", "rts", "destroy"].map(|step| ConnectStep {
+        step: step.to_owned(),
+        per: "connection".to_owned(),
+        time_ns: latency(rng, 20_000.0, 400, true).unwrap_or_default(),
+    });
+    let connect = Connect {
+        rounds: 400,
+        connections: 400 * u64::from(qps),
+        seconds: 2.0,
+        connections_per_second: Some(200.0 * f64::from(qps)),
+        setup_ns: latency(rng, 1e5 * f64::from(qps), 400, true),
+        peer_steps: steps.to_vec(),
+        steps: steps.to_vec(),
+        ..Connect::default()
+    };
+    CaseResult {
+        id: format!("connect-q{qps}"),
+        config: Settings::from([
+            ("op", "connect"),
+            ("qps", qps.to_string().as_str()),
+            ("traffic-qps", "0"),
+        ])
+        .into(),
+        runs: vec![Run {
+            run: 1,
+            complete: true,
+            connect: Some(connect),
+            ..Run::default()
+        }],
+        perftest: None,
     }
 }
 

@@ -56,9 +56,12 @@ pub struct OutputArgs {
     /// Write the result as JSON to FILE too; `-` is stdout, and the table moves to stderr
     #[arg(long, value_name = "FILE|-", help_heading = "Output")]
     pub json: Option<PathBuf>,
-    /// Write the result as CSV to FILE too; `-` is stdout, and the table moves to stderr
+    /// Write one row a case, run and direction as CSV to FILE too; `-` is stdout, and the table moves to stderr
     #[arg(long, value_name = "FILE|-", help_heading = "Output")]
     pub csv: Option<PathBuf>,
+    /// Write one row a QP as CSV to FILE too; `-` is stdout, and the table moves to stderr
+    #[arg(long, value_name = "FILE|-", help_heading = "Output")]
+    pub csv_qps: Option<PathBuf>,
     /// Write the buckets of latency and bandwidth as CSV to FILE too; `-` is stdout, and the table moves to stderr
     #[arg(long, value_name = "FILE|-", help_heading = "Output")]
     pub csv_histograms: Option<PathBuf>,

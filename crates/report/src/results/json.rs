@@ -8,6 +8,7 @@ use serde::Deserialize;
 
 use super::file::{WriteError, write_whole};
 use super::model::{ResultFile, SCHEMA_VERSION};
+use super::schema;
 use crate::text;
 
 /// Replaces the file at `path` with the result.
@@ -54,10 +55,10 @@ pub enum ReadError {
         /// What is wrong there.
         reason: String,
     },
-    /// The file is of a version that this program does not know.
+    /// The file is of another version.
     #[error(
-        "{}:{line}: the file has schema_version {version}, and this rocebench reads up to {SCHEMA_VERSION}; \
-         read it with the rocebench that wrote it, or a newer one",
+        "{}:{line}: the file has schema_version {version}, and this rocebench reads {SCHEMA_VERSION} alone; \
+         measure again with this rocebench, or use the one that wrote the file",
         text::path(path)
     )]
     Version {
@@ -68,19 +69,34 @@ pub enum ReadError {
         /// Its version.
         version: u64,
     },
+    /// The file lacks a field that this program writes: another revision wrote it.
+    #[error(
+        "{}: {place} has no field `{field}`; measure again with this rocebench, or use the one that wrote the file",
+        text::path(path)
+    )]
+    Lacks {
+        /// The file.
+        path: PathBuf,
+        /// Where in it, such as `cases[0].config`.
+        place: String,
+        /// The field's name.
+        field: String,
+    },
 }
 
 impl ReadError {
     /// The same of text that begins in line `first`, from 1.
     pub(super) fn in_line(mut self, first: usize) -> ReadError {
-        if let ReadError::Format { line, .. } | ReadError::Version { line, .. } = &mut self {
-            *line += first - 1;
+        match &mut self {
+            ReadError::Format { line, .. } | ReadError::Version { line, .. } => *line += first - 1,
+            ReadError::Lacks { place, .. } => *place = format!("line {first}: {place}"),
+            ReadError::Io { .. } => {}
         }
         self
     }
 }
 
-/// Reads a result file. Fields that this version does not know are ignored.
+/// Reads a result file. It has every field of the model, be it `null`; others are ignored.
 ///
 /// # Errors
 /// With the file, the line and the reason.
@@ -112,13 +128,24 @@ pub(super) fn parse(path: &Path, text: &[u8]) -> Result<ResultFile, ReadError> {
         }
     };
     let text = &*text::json::cleaned(text);
-    // A later version may differ in anything but this.
+    // Another version may differ in anything but this.
     let Version { schema_version } = serde_json::from_slice(text).map_err(format)?;
-    if schema_version == 0 || schema_version > u64::from(SCHEMA_VERSION) {
+    if schema_version != u64::from(SCHEMA_VERSION) {
         return Err(ReadError::Version {
             path: path.to_owned(),
             line: line_of(text, b"\"schema_version\""),
             version: schema_version,
+        });
+    }
+    if let Some((place, field)) = schema::lacking(text).map_err(format)? {
+        let place = match &*place {
+            "" => "the result".to_owned(),
+            _ => place,
+        };
+        return Err(ReadError::Lacks {
+            path: path.to_owned(),
+            place,
+            field,
         });
     }
     serde_json::from_slice(text).map_err(format)
@@ -133,6 +160,8 @@ fn line_of(text: &[u8], part: &[u8]) -> usize {
 
 #[cfg(test)]
 mod tests {
+    use serde_json::Value;
+
     use super::super::sample;
     use super::*;
 
@@ -157,7 +186,7 @@ mod tests {
 
     #[test]
     fn a_runs_figures_are_beside_its_window() {
-        let json: serde_json::Value = serde_json::from_str(&text(&sample::result())).unwrap();
+        let json: Value = serde_json::from_str(&text(&sample::result())).unwrap();
         let run = &json["cases"][0]["runs"][0];
         assert!(run["totals"]["gbit_per_s"].is_f64());
         assert!(run["latency_ns"]["p99_9"].is_u64());
@@ -169,7 +198,7 @@ mod tests {
     }
 
     #[test]
-    fn unknown_fields_are_ignored_and_absent_ones_not_measured() {
+    fn unknown_fields_are_ignored() {
         let json = text(&sample::result());
         let more = json.replace(
             "\"fairness\": {",
@@ -177,9 +206,66 @@ mod tests {
         );
         assert_ne!(json, more);
         assert_eq!(parse_text(&more).unwrap(), sample::result());
-        let less = json.replace("\"reverse\": null,", "");
-        assert_ne!(json, less);
-        assert_eq!(parse_text(&less).unwrap(), sample::result());
+    }
+
+    /// The JSON pointer of each object below a value, and the names of its fields.
+    fn fields(value: &Value, pointer: &str, found: &mut Vec<(String, String)>) {
+        match value {
+            Value::Object(own) => {
+                for (name, value) in own {
+                    // Counters carry the driver's names.
+                    if !pointer.ends_with("device_counters") {
+                        found.push((pointer.to_owned(), name.clone()));
+                    }
+                    fields(value, &format!("{pointer}/{name}"), found);
+                }
+            }
+            Value::Array(items) => {
+                for (index, item) in items.iter().enumerate() {
+                    fields(item, &format!("{pointer}/{index}"), found);
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// `/cases/0/config` as it is told: `cases[0].config`.
+    fn place(pointer: &str) -> String {
+        let mut place = String::new();
+        for step in pointer.split('/').skip(1) {
+            match step.parse::<usize>() {
+                Ok(index) => place += &format!("[{index}]"),
+                Err(_) if place.is_empty() => place += step,
+                Err(_) => place += &format!(".{step}"),
+            }
+        }
+        match &*place {
+            "" => "the result".to_owned(),
+            _ => place,
+        }
+    }
+
+    #[test]
+    fn no_field_may_be_absent() {
+        let mut result = sample::result();
+        let (config, run) = sample::connect();
+        (result.cases[0].config, result.cases[0].runs) = (config, vec![run]);
+        let whole = serde_json::to_value(result).unwrap();
+        let mut found = Vec::new();
+        fields(&whole, "", &mut found);
+        assert!(found.len() > 300, "{}", found.len());
+        for (pointer, field) in found {
+            let mut less = whole.clone();
+            let object = less.pointer_mut(&pointer).unwrap();
+            object.as_object_mut().unwrap().shift_remove(&field);
+            let told = parse_text(&less.to_string()).unwrap_err().to_string();
+            let place = place(&pointer);
+            let wanted = match &*field {
+                "schema_version" => "missing field `schema_version`".to_owned(),
+                _ => format!("r.json: {place} has no field `{field}`; measure again"),
+            };
+            assert!(told.contains(&wanted), "{wanted}: {told}");
+        }
     }
 
     #[test]
@@ -219,18 +305,13 @@ mod tests {
     }
 
     #[test]
-    fn a_newer_version_is_refused_whatever_else_is_in_it() {
-        let told = parse_text(r#"{"schema_version": 2, "cases": "elsewhere"}"#);
-        let told = told.unwrap_err().to_string();
-        assert!(
-            told.starts_with("r.json:1: ")
-                && told.contains("schema_version 2")
-                && told.contains("newer one"),
-            "{told}"
-        );
-        assert!(matches!(
-            parse_text(r#"{"schema_version": 0}"#),
-            Err(ReadError::Version { version: 0, .. })
-        ));
+    fn other_versions_are_refused_whatever_else_is_in_them() {
+        for version in [0, 2] {
+            let text = format!("{{\"cases\": \"elsewhere\",\n\"schema_version\": {version}}}");
+            let told = parse_text(&text).unwrap_err().to_string();
+            let start = format!("r.json:2: the file has schema_version {version}, and");
+            assert!(told.starts_with(&start), "{told}");
+            assert!(told.contains("measure again with this rocebench"), "{told}");
+        }
     }
 }

@@ -6,7 +6,6 @@ mod connect_text;
 pub mod csv;
 pub mod file;
 pub mod histogram;
-pub mod histograms_csv;
 pub mod journal;
 pub mod json;
 pub mod load;

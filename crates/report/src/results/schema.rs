@@ -1,14 +1,110 @@
-//! The JSON Schema of the result file, made from the model's types and committed as
-//! `docs/result.schema.json`. It must not know writers or readers.
+//! The JSON Schema of the result file, made from the model's types and committed as `docs/result.schema.json`, and what
+//! a text lacks of its fields. It must not know what the figures mean.
+
+use std::fmt;
+use std::sync::LazyLock;
 
 use schemars::Schema;
+use schemars::generate::SchemaSettings;
+use serde::de::{
+    Deserialize as _, DeserializeSeed, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor,
+};
+use serde_json::Value;
 
 use super::model::ResultFile;
 
-/// The schema of the result file (JSON Schema 2020-12). Fields that may be `null` may also be absent, so
-/// that files of earlier programs of the same version remain valid.
+/// The schema of the result file (JSON Schema 2020-12): what this program writes. Every field is required, also one
+/// that may be `null`.
 pub fn schema() -> Schema {
-    schemars::schema_for!(ResultFile)
+    let settings = SchemaSettings::draft2020_12().for_serialize();
+    settings
+        .into_generator()
+        .into_root_schema_for::<ResultFile>()
+}
+
+/// The first field that the text of a result lacks: its place, empty for the file's own, and its name.
+///
+/// # Errors
+/// The text is not JSON, or something plain stands where an object is due.
+pub(super) fn lacking(text: &[u8]) -> serde_json::Result<Option<Lack>> {
+    static FIELDS: LazyLock<Fields> = LazyLock::new(|| {
+        let schema = schema().to_value();
+        Fields::of(&schema, &schema)
+    });
+    let lack = FIELDS.deserialize(&mut serde_json::Deserializer::from_slice(text))?;
+    Ok(lack.map(|(place, field)| (place.trim_start_matches('.').to_owned(), field)))
+}
+
+/// A place and the name of a field that is not there.
+type Lack = (String, String);
+
+/// The fields that an object has, or each object of an array; none of what is plain.
+struct Fields(Vec<(String, Fields)>);
+
+impl Fields {
+    fn of(root: &Value, schema: &Value) -> Fields {
+        // What may be null is any of two.
+        let schema = schema["anyOf"].get(0).unwrap_or(schema);
+        let definition = schema["$ref"].as_str().and_then(|it| it.strip_prefix('#'));
+        let schema = definition.and_then(|it| root.pointer(it)).unwrap_or(schema);
+        if let Some(items) = schema.get("items") {
+            return Fields::of(root, items);
+        }
+        let fields = schema["properties"].as_object().into_iter().flatten();
+        let fields = fields.map(|(name, schema)| (name.clone(), Fields::of(root, schema)));
+        Fields(fields.collect())
+    }
+}
+
+impl<'de> DeserializeSeed<'de> for &Fields {
+    type Value = Option<Lack>;
+
+    fn deserialize<D: Deserializer<'de>>(self, from: D) -> Result<Option<Lack>, D::Error> {
+        if self.0.is_empty() {
+            return IgnoredAny::deserialize(from).map(|_| None);
+        }
+        from.deserialize_any(self)
+    }
+}
+
+impl<'de> Visitor<'de> for &Fields {
+    type Value = Option<Lack>;
+
+    fn expecting(&self, out: &mut fmt::Formatter) -> fmt::Result {
+        out.write_str("an object or an array")
+    }
+
+    fn visit_unit<E>(self) -> Result<Option<Lack>, E> {
+        Ok(None)
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<Option<Lack>, A::Error> {
+        let mut first = None;
+        let mut index = 0;
+        while let Some(below) = items.next_element_seed(self)? {
+            let below = below.map(|(place, field)| (format!("[{index}]{place}"), field));
+            first = first.or(below);
+            index += 1;
+        }
+        Ok(first)
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Option<Lack>, A::Error> {
+        let mut first = None;
+        let mut found = vec![false; self.0.len()];
+        while let Some(key) = map.next_key::<String>()? {
+            let Some(at) = self.0.iter().position(|(name, _)| *name == key) else {
+                map.next_value::<IgnoredAny>()?;
+                continue;
+            };
+            found[at] = true;
+            let below = map.next_value_seed(&self.0[at].1)?;
+            first = first.or(below.map(|(place, field)| (format!(".{key}{place}"), field)));
+        }
+        let mut fields = self.0.iter().zip(found);
+        let absent = fields.find_map(|((name, _), is_found)| (!is_found).then_some(name));
+        Ok(first.or(absent.map(|name| (String::new(), name.clone()))))
+    }
 }
 
 /// The schema as it is committed: indented, with a line feed at its end.
@@ -23,7 +119,7 @@ pub fn schema_text() -> serde_json::Result<String> {
 mod tests {
     use std::path::Path;
 
-    use serde_json::{Value, json};
+    use serde_json::json;
 
     use super::super::model::CaseResult;
     use super::super::sample;
@@ -62,11 +158,15 @@ mod tests {
             .collect();
         assert!(errors.is_empty(), "{errors:#?}");
 
-        let damages: [fn(&mut Value); 4] = [
+        let damages: [fn(&mut Value); 5] = [
             |file| file["cases"][0]["config"]["qps"] = json!("four"),
             |file| file["cases"][0]["runs"][0]["totals"]["messages"] = json!(-1),
             |file| file["cases"][0]["runs"][0]["totals"] = Value::Null,
             |file| file["schema_version"] = Value::Null,
+            |file| {
+                let config = file["cases"][0]["config"].as_object_mut();
+                assert_eq!(config.unwrap().remove("path_mtu"), Some(json!(4096)));
+            },
         ];
         for damage in damages {
             let mut damaged = valid.clone();

@@ -10,14 +10,12 @@ use super::window::Window;
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Direction {
     /// The time that was measured, at the end that sent (or read).
-    #[serde(default)]
     pub window: Window,
     /// All QPs together.
     pub totals: Totals,
     /// All QPs' latencies in one histogram, in nanoseconds from post to completion seen; `null` when off.
     pub latency_ns: Option<Latency>,
     /// Throughput over the intervals of `timeline`; `null` where there is none, as in `reverse`.
-    #[serde(default)]
     pub bandwidth_gbit_per_s: Option<Bandwidth>,
     /// How evenly the QPs were served; `null` without traffic.
     pub fairness: Option<Fairness>,
@@ -91,7 +89,6 @@ pub struct WorkerResult {
     /// were too few cores. `null` when it was not pinned.
     pub core_shared_with: Option<u32>,
     /// Length of its own window, by which its messages are divided; `null` when it had none.
-    #[serde(default)]
     pub window_seconds: Option<f64>,
     /// Messages whose completions it saw.
     pub messages: u64,
@@ -112,7 +109,6 @@ pub struct Receiver {
     pub bytes: u64,
     /// Length of the receiver's own window, which closes a message on the wire later than the sender's; `null`
     /// when messages were counted instead.
-    #[serde(default)]
     pub window_seconds: Option<f64>,
     /// Its worker threads.
     pub workers: Vec<WorkerResult>,

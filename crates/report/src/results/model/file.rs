@@ -8,7 +8,7 @@ use super::host::Host;
 use super::perftest::PerftestComparison;
 use super::run::Run;
 
-/// The version that this program writes.
+/// The version that this program writes, and the only one that it reads.
 pub const SCHEMA_VERSION: u32 = 1;
 
 /// One sweep: who ran it, where, and what came out.
@@ -52,6 +52,5 @@ pub struct CaseResult {
     /// Its runs, in order.
     pub runs: Vec<Run>,
     /// `--against perftest`: the same case run by perftest, in turns with `runs`; `null` otherwise.
-    #[serde(default)]
     pub perftest: Option<PerftestComparison>,
 }

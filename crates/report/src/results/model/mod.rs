@@ -1,7 +1,6 @@
 //! What a result file says, version 1: the types of which the JSON, its schema and the CSV are made.
 //! Every figure has its unit in its name; what was not measured is `None`, never 0. Gigabits are 10^9
-//! bits, not 2^30. Fields that a reader does not know are ignored, so a field can be added within
-//! a version; taking one away or changing its meaning makes a new version.
+//! bits, not 2^30. Every field is in the file, also where it is `null`; a file that lacks one is refused.
 
 mod config;
 mod direction;

@@ -16,7 +16,6 @@ pub struct PerftestComparison {
     /// together.
     pub metric: String,
     /// Difference that does not matter, as a part of perftest's figure: 0.03 is 3 %.
-    #[serde(default)]
     pub margin: Option<f64>,
     /// Every pair of runs, in order.
     pub pairs: Vec<PerftestPair>,

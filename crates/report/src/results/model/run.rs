@@ -37,15 +37,11 @@ pub struct Run {
     /// The same of the other end's device, over its own window; `null` also where both ends used one device.
     pub peer_device_counters: Option<BTreeMap<String, Option<u64>>>,
     /// What the counters of both ends say of the path, where their driver is known; empty when nothing happened.
-    #[serde(default)]
     pub path_events: Vec<PathEvent>,
-    /// How throughput went over the window, at the end that ran the sweep; `null` in files of programs
-    /// that did not sample it.
-    #[serde(default)]
+    /// How throughput went over the window, at the end that ran the sweep; `null` where it was not sampled.
     pub timeline: Option<Timeline>,
     /// `connect`: how fast QPs were set up; all else in the run is then of the traffic meanwhile. `null` of other
     /// operations.
-    #[serde(default)]
     pub connect: Option<Connect>,
 }
 

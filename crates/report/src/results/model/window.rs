@@ -31,7 +31,6 @@ pub struct Window {
     /// With `--warmup auto`: throughput was steady before the cap; `null` for a fixed warm-up.
     pub warmup_steady: Option<bool>,
     /// What makes the figures of this window doubtful; empty for a window that is as it should be.
-    #[serde(default)]
     pub doubts: Vec<Doubt>,
 }
 

@@ -1,23 +1,15 @@
-//! The distributions of a result as CSV, one row a bucket that has samples. Buckets are up to 1 % wide, and those of
-//! each QP are left out: at the JSON's resolution a long sweep would make gigabytes.
+//! The file of histograms: one row for each bucket of a distribution that has samples. Buckets are up to 1 % wide, and
+//! those of each QP are left out: at the JSON's resolution a long sweep would make gigabytes.
 
 use std::io::{self, Write};
 
 use hdrhistogram::Histogram;
 
-use super::model::{Direction, ResultFile, Run};
+use super::rows::{KEY, places};
+use crate::results::model::{Direction, ResultFile, Run};
 
-/// All columns, in order; the first four are those of the same name in the CSV of figures.
-pub const COLUMNS: [&str; 8] = [
-    "id",
-    "run",
-    "direction",
-    "qp",
-    "kind",
-    "from",
-    "to",
-    "count",
-];
+/// The columns after the key's.
+const COLUMNS: [&str; 4] = ["kind", "from", "to", "count"];
 
 /// Writes header and rows to a stream.
 ///
@@ -25,31 +17,25 @@ pub const COLUMNS: [&str; 8] = [
 /// The stream's.
 pub fn write_to(result: &ResultFile, out: impl Write) -> io::Result<()> {
     let mut writer = ::csv::Writer::from_writer(out);
-    writer.write_record(COLUMNS)?;
-    for case in &result.cases {
-        for run in &case.runs {
-            let reverse = run.reverse.as_ref().map(|reverse| ("reverse", reverse));
-            let directions = [("forward", &run.forward)].into_iter().chain(reverse);
-            let distributions = directions
-                .flat_map(|(name, direction)| of_direction(direction).map(move |it| (name, it)))
-                .chain(of_set_up(run).map(|it| ("forward", it)));
-            for (direction, (kind, histogram)) in distributions {
-                let Some(histogram) = coarser(&histogram) else {
-                    continue;
-                };
-                for bucket in histogram.iter_recorded() {
-                    let value = bucket.value_iterated_to();
-                    writer.write_record([
-                        &*case.id,
-                        &*run.run.to_string(),
-                        direction,
-                        "all",
-                        &*kind,
-                        &*histogram.lowest_equivalent(value).to_string(),
-                        &*histogram.highest_equivalent(value).to_string(),
-                        &*bucket.count_at_value().to_string(),
-                    ])?;
-                }
+    writer.write_record(KEY.iter().chain(&COLUMNS))?;
+    for place in places(result) {
+        let key = place.key()?;
+        // Set-up is the run's, not a direction's: its rows are with those of its end.
+        let set_up = (place.name == "forward").then(|| of_set_up(place.run));
+        let distributions = of_direction(place.direction).chain(set_up.into_iter().flatten());
+        for (kind, histogram) in distributions {
+            let Some(histogram) = coarser(&histogram) else {
+                continue;
+            };
+            for bucket in histogram.iter_recorded() {
+                let value = bucket.value_iterated_to();
+                let own = [
+                    &*kind,
+                    &*histogram.lowest_equivalent(value).to_string(),
+                    &*histogram.highest_equivalent(value).to_string(),
+                    &*bucket.count_at_value().to_string(),
+                ];
+                writer.write_record(key.cells().chain(own))?;
             }
         }
     }
@@ -93,14 +79,15 @@ fn of_set_up(run: &Run) -> impl Iterator<Item = (String, Histogram<u64>)> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::sample;
     use super::*;
+    use crate::results::sample;
 
     fn rows(result: &ResultFile) -> Vec<Vec<String>> {
         let mut out = Vec::new();
         write_to(result, &mut out).unwrap();
         let mut reader = ::csv::Reader::from_reader(out.as_slice());
-        assert_eq!(reader.headers().unwrap(), COLUMNS.as_slice());
+        let header = "id,op,qps,size_bytes,run,direction,kind,from,to,count";
+        assert!(reader.headers().unwrap().iter().eq(header.split(',')));
         reader.deserialize().map(Result::unwrap).collect()
     }
 
@@ -111,8 +98,8 @@ mod tests {
         let of = |direction: &str, kind: &str| {
             let own = rows
                 .iter()
-                .filter(|row| row[2] == direction && row[4] == kind);
-            own.map(|row| [5, 6, 7].map(|column| row[column].parse::<u64>().unwrap()))
+                .filter(|row| row[5] == direction && row[6] == kind);
+            own.map(|row| [7, 8, 9].map(|column| row[column].parse::<u64>().unwrap()))
                 .collect::<Vec<_>>()
         };
         let forward = &result.cases[0].runs[0].forward;
@@ -138,8 +125,8 @@ mod tests {
         }
         assert!(!of("reverse", "latency_ns").is_empty());
         assert!(of("reverse", "bandwidth_kbit_per_s").is_empty());
-        let first = ["send-shared-q2-64KiB", "1", "forward", "all", "latency_ns"];
-        assert_eq!(rows[0][..5], first);
+        let key = ["send-shared-q2-64KiB", "send", "2", "65536", "1", "forward"];
+        assert_eq!(rows[0][..6], key);
     }
 
     #[test]
@@ -154,7 +141,7 @@ mod tests {
         (result.cases[0].config, result.cases[0].runs) = (config, vec![run]);
         let mut kinds: Vec<String> = rows(&result)
             .into_iter()
-            .map(|row| row[4].clone())
+            .map(|row| row[6].clone())
             .collect();
         kinds.dedup();
         let told = [

@@ -1,0 +1,179 @@
+//! Rows made of what serde makes of the model: a column for each field, in the order of the fields. It must not know
+//! which fields there are.
+
+use std::io::{self, Write};
+
+use serde_json::{Value, to_value};
+
+use crate::results::model::{CaseResult, Direction, ResultFile, Run};
+
+/// Columns of every file: what a row is of, and what files are joined by.
+pub(super) const KEY: [&str; 6] = ["id", "op", "qps", "size_bytes", "run", "direction"];
+
+/// Fields that are in no row: histograms have their own file.
+const HISTOGRAMS: [&str; 2] = ["histogram", "histogram_kbit_per_s"];
+
+/// A direction of a run.
+#[derive(Clone, Copy)]
+pub(super) struct Place<'a> {
+    pub(super) case: &'a CaseResult,
+    pub(super) run: &'a Run,
+    /// `forward` or `reverse`.
+    pub(super) name: &'static str,
+    pub(super) direction: &'a Direction,
+}
+
+/// Every direction of every run, in the order of the file.
+pub(super) fn places(result: &ResultFile) -> impl Iterator<Item = Place<'_>> {
+    let cases = result.cases.iter();
+    let runs = cases.flat_map(|case| case.runs.iter().map(move |run| (case, run)));
+    runs.flat_map(|(case, run)| {
+        let reverse = run.reverse.as_ref().map(|reverse| ("reverse", reverse));
+        let both = [("forward", &run.forward)].into_iter().chain(reverse);
+        both.map(move |(name, direction)| Place {
+            case,
+            run,
+            name,
+            direction,
+        })
+    })
+}
+
+impl Place<'_> {
+    /// The cells of [`KEY`].
+    pub(super) fn key(&self) -> serde_json::Result<Row> {
+        let mut row = Row::default();
+        let config = to_value(&self.case.config)?;
+        row.add("id", &to_value(&self.case.id)?);
+        for name in ["op", "qps", "size_bytes"] {
+            row.add(name, &config[name]);
+        }
+        row.add("run", &to_value(self.run.run)?);
+        row.add("direction", &self.name.into());
+        Ok(row)
+    }
+}
+
+/// Columns and their cells; that of what was not measured is empty.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Row(Vec<(String, String)>);
+
+impl Row {
+    /// Adds a value; an object's fields each, with the object's name before theirs. An array is no cell.
+    pub(super) fn add(&mut self, column: &str, value: &Value) {
+        let cell = match value {
+            Value::Object(fields) => {
+                for (name, value) in fields {
+                    match column {
+                        _ if HISTOGRAMS.contains(&&**name) => {}
+                        "" => self.add(name, value),
+                        _ => self.add(&format!("{column}_{name}"), value),
+                    }
+                }
+                return;
+            }
+            Value::Array(_) => return,
+            Value::Null => String::new(),
+            Value::String(text) => text.clone(),
+            Value::Bool(_) | Value::Number(_) => value.to_string(),
+        };
+        self.0.push((column.to_owned(), cell));
+    }
+
+    /// The cells, in order.
+    pub(super) fn cells(&self) -> impl Iterator<Item = &str> {
+        self.0.iter().map(|(_, cell)| &**cell)
+    }
+
+    fn cell(&self, column: &str) -> &str {
+        let found = self.0.iter().find(|(name, _)| name == column);
+        found.map_or("", |(_, cell)| cell)
+    }
+}
+
+/// Takes a row.
+pub(super) type Take<'a> = &'a mut dyn FnMut(Row) -> io::Result<()>;
+
+/// Writes the rows that `give` gives, below a header of the columns in which one of them has a value. It is asked twice:
+/// the columns are known when all rows have been seen, and the rows of many QPs are too many to be kept.
+pub(super) fn write(out: impl Write, give: impl Fn(Take<'_>) -> io::Result<()>) -> io::Result<()> {
+    let mut columns = Columns::default();
+    give(&mut |row| {
+        columns.add(row);
+        Ok(())
+    })?;
+    let columns = columns.with_values();
+    let mut writer = ::csv::Writer::from_writer(out);
+    writer.write_record(&columns)?;
+    give(&mut |row| Ok(writer.write_record(columns.iter().map(|column| row.cell(column)))?))?;
+    writer.flush()
+}
+
+/// The columns of all rows so far, and whether one has a value there.
+#[derive(Default)]
+struct Columns(Vec<(String, bool)>);
+
+impl Columns {
+    /// A column that is new comes after the one that it follows in its row.
+    fn add(&mut self, row: Row) {
+        let mut next = 0;
+        for (column, cell) in row.0 {
+            let is_next = self.0.get(next).is_some_and(|(name, _)| *name == column);
+            let known = match is_next {
+                true => Some(next),
+                false => self.0.iter().position(|(name, _)| *name == column),
+            };
+            let at = known.unwrap_or_else(|| {
+                self.0.insert(next, (column, false));
+                next
+            });
+            self.0[at].1 |= !cell.is_empty();
+            next = at + 1;
+        }
+    }
+
+    /// The key's at least, where there is no row.
+    fn with_values(self) -> Vec<String> {
+        if self.0.is_empty() {
+            return KEY.map(str::to_owned).to_vec();
+        }
+        let with_values = self.0.into_iter().filter(|(_, has_value)| *has_value);
+        with_values.map(|(name, _)| name).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn written(rows: &[Value]) -> String {
+        let mut out = Vec::new();
+        write(&mut out, |take| {
+            rows.iter().try_for_each(|value| {
+                let mut row = Row::default();
+                row.add("", value);
+                take(row)
+            })
+        })
+        .unwrap();
+        String::from_utf8(out).unwrap()
+    }
+
+    #[test]
+    fn columns_are_in_the_order_of_the_fields_whichever_row_has_them_first() {
+        let rows = [
+            json!({"b": null, "c": {"x": 1, "y": null}, "e": "last"}),
+            json!({"b": {"z": 2.0, "a": true}, "c": {"x": null, "y": 3}, "e": ""}),
+            json!({"b": null, "c": null, "d": [1], "e": "a,\"b\""}),
+        ];
+        let text = "b_z,b_a,c_x,c_y,e\n,,1,,last\n2.0,true,,3,\n,,,,\"a,\"\"b\"\"\"\n";
+        assert_eq!(written(&rows), text);
+    }
+
+    #[test]
+    fn without_a_row_there_is_the_key() {
+        assert_eq!(written(&[]), "id,op,qps,size_bytes,run,direction\n");
+    }
+}

@@ -1,0 +1,248 @@
+//! Cells against the JSON that they are made from.
+
+use std::collections::{BTreeMap, HashMap};
+use std::io;
+
+use serde_json::{Value, to_value};
+
+use super::{cases, qps};
+use crate::results::model::{CaseResult, Doubt, DoubtKind, ResultFile, Run};
+use crate::results::sample;
+
+/// A file as it is read: its columns, and its rows by them.
+struct Sheet {
+    columns: Vec<String>,
+    rows: Vec<HashMap<String, String>>,
+}
+
+fn sheet(
+    result: &ResultFile,
+    write: impl Fn(&ResultFile, &mut Vec<u8>) -> io::Result<()>,
+) -> Sheet {
+    let mut out = Vec::new();
+    write(result, &mut out).unwrap();
+    let mut reader = ::csv::Reader::from_reader(out.as_slice());
+    let columns = reader
+        .headers()
+        .unwrap()
+        .iter()
+        .map(str::to_owned)
+        .collect();
+    let rows = reader.deserialize().map(Result::unwrap).collect();
+    Sheet { columns, rows }
+}
+
+fn cases_of(result: &ResultFile) -> Sheet {
+    sheet(result, |result, out| cases(result, out))
+}
+
+fn qps_of(result: &ResultFile) -> Sheet {
+    sheet(result, |result, out| qps(result, out))
+}
+
+/// The sample, and a case of set-up after it.
+fn with_set_up() -> ResultFile {
+    let mut result = sample::result();
+    let (config, run) = sample::connect();
+    result.cases.push(CaseResult {
+        id: "connect-shared-q16-64KiB".to_owned(),
+        config,
+        runs: vec![run],
+        perftest: None,
+    });
+    result
+}
+
+/// Takes the cell of each plain value below a JSON value out of the row, and compares them. A column may be left out
+/// where there is no value.
+fn take_same(row: &mut HashMap<String, String>, column: &str, value: &Value) {
+    if let Value::Object(fields) = value {
+        for (name, value) in fields {
+            if !name.starts_with("histogram") && name != "doubts" {
+                take_same(row, &format!("{column}_{name}"), value);
+            }
+        }
+        return;
+    }
+    let cell = row.remove(column).unwrap_or_default();
+    match value {
+        Value::Null | Value::Array(_) => assert_eq!(cell, "", "{column}"),
+        Value::String(text) => assert_eq!(cell, *text, "{column}"),
+        other => assert_eq!(cell, other.to_string(), "{column}"),
+    }
+}
+
+/// Nothing is left that has no value in the JSON.
+fn assert_taken(row: &HashMap<String, String>) {
+    let left: Vec<_> = row.iter().filter(|(_, cell)| !cell.is_empty()).collect();
+    assert!(left.is_empty(), "{left:?}");
+}
+
+#[test]
+fn cells_are_the_jsons_values() {
+    let result = with_set_up();
+    let json = to_value(&result).unwrap();
+    let rows = cases_of(&result).rows;
+    let places: Vec<_> = rows
+        .iter()
+        .map(|row| format!("{} {} {}", row["op"], row["run"], row["direction"]))
+        .collect();
+    let expected = [
+        "send 1 forward",
+        "write 1 forward",
+        "write 1 reverse",
+        "connect 1 forward",
+    ];
+    assert_eq!(places, expected);
+    assert_eq!(rows[1]["failure_message"], "stopped by Ctrl-C, \"early\"");
+    for (mut row, case) in rows.into_iter().zip([0, 1, 1, 2]) {
+        let (row, case) = (&mut row, &json["cases"][case]);
+        take_same(row, "id", &case["id"]);
+        for (name, value) in case["config"].as_object().unwrap() {
+            take_same(row, name, value);
+        }
+        let run = &case["runs"][0];
+        for name in ["run", "started_at", "complete", "interrupted", "failure"] {
+            take_same(row, name, &run[name]);
+        }
+        let is_forward = row.remove("direction").unwrap() == "forward";
+        let own = if is_forward { run } else { &run["reverse"] };
+        for name in [
+            "window",
+            "totals",
+            "latency_ns",
+            "bandwidth_gbit_per_s",
+            "fairness",
+            "limits",
+        ] {
+            take_same(row, name, &own[name]);
+        }
+        for name in ["cpu_seconds", "polls", "empty_polls"] {
+            take_same(row, &format!("workers_{name}"), &own["workers"][0][name]);
+        }
+        for name in ["library", "software", "faults"] {
+            let device = &json["host"]["device"];
+            take_same(row, &format!("host_device_{name}"), &device[name]);
+        }
+        if is_forward {
+            take_same(row, "receiver", &run["receiver"]);
+            take_same(row, "timeline", &run["timeline"]);
+            take_set_up(row, &run["connect"]);
+        }
+        assert_taken(row);
+    }
+}
+
+fn take_set_up(row: &mut HashMap<String, String>, connect: &Value) {
+    take_same(row, "connect", connect);
+    for step in connect["steps"].as_array().into_iter().flatten() {
+        for part in ["min", "mean", "p99", "max"] {
+            let column = format!("connect_{}_ns_{part}", step["step"].as_str().unwrap());
+            assert_ne!(row[&column], "");
+            take_same(row, &column, &step["time_ns"][part]);
+        }
+    }
+}
+
+#[test]
+fn set_up_has_columns_where_a_run_measured_it() {
+    let has_set_up = |sheet: Sheet| sheet.columns.iter().any(|it| it.starts_with("connect_"));
+    assert!(has_set_up(cases_of(&with_set_up())));
+    assert!(!has_set_up(cases_of(&sample::result())));
+    assert!(!has_set_up(qps_of(&with_set_up())));
+}
+
+#[test]
+fn a_queue_pair_has_its_row() {
+    let result = with_set_up();
+    let json = to_value(&result).unwrap();
+    let mut rows = qps_of(&result).rows.into_iter();
+    for case in json["cases"].as_array().unwrap() {
+        let run = &case["runs"][0];
+        for (direction, own) in [("forward", run), ("reverse", &run["reverse"])] {
+            for qp in own["qps"].as_array().into_iter().flatten() {
+                let mut row = rows.next().unwrap();
+                take_same(&mut row, "id", &case["id"]);
+                for name in ["op", "qps", "size_bytes"] {
+                    take_same(&mut row, name, &case["config"][name]);
+                }
+                take_same(&mut row, "run", &run["run"]);
+                assert_eq!(row.remove("direction").unwrap(), direction);
+                for (name, value) in qp.as_object().unwrap() {
+                    take_same(&mut row, name, value);
+                }
+                assert_taken(&row);
+            }
+        }
+    }
+    assert!(rows.next().is_none());
+}
+
+#[test]
+fn the_sums_of_both_files_are_the_same() {
+    let result = with_set_up();
+    let sums = |sheet: &Sheet, [messages, bytes]: [&str; 2]| {
+        let mut sums = BTreeMap::<_, [u64; 2]>::new();
+        for row in &sheet.rows {
+            let key = ["id", "run", "direction"].map(|name| row[name].clone());
+            let sum = sums.entry(key).or_default();
+            sum[0] += row[messages].parse::<u64>().unwrap();
+            sum[1] += row[bytes].parse::<u64>().unwrap();
+        }
+        sums
+    };
+    let of_cases = sums(&cases_of(&result), ["totals_messages", "totals_bytes"]);
+    assert_eq!(of_cases.len(), 4);
+    assert_eq!(of_cases, sums(&qps_of(&result), ["messages", "bytes"]));
+}
+
+#[test]
+fn no_column_is_empty() {
+    for result in [sample::result(), with_set_up()] {
+        for sheet in [cases_of(&result), qps_of(&result)] {
+            assert!(sheet.columns.len() > 10);
+            for column in &sheet.columns {
+                let has_value = sheet.rows.iter().any(|row| !row[column].is_empty());
+                assert!(has_value, "{column}");
+                let same = sheet.columns.iter().filter(|it| *it == column);
+                assert_eq!(same.count(), 1, "{column}");
+            }
+        }
+    }
+}
+
+#[test]
+fn columns_stand_in_the_order_of_the_json() {
+    let result = with_set_up();
+    insta::assert_snapshot!(cases_of(&result).columns.join("\n"));
+    assert_eq!(
+        qps_of(&result).columns.join(","),
+        "id,op,qps,size_bytes,run,direction,index,qpn,messages,bytes,gbit_per_s,latency_ns_count,latency_ns_min,\
+         latency_ns_mean,latency_ns_stddev,latency_ns_p50,latency_ns_p90,latency_ns_p99,latency_ns_p99_9,\
+         latency_ns_max,latency_ns_overflows"
+    );
+}
+
+#[test]
+fn doubts_are_named_in_the_row_of_their_direction() {
+    let mut result = sample::result();
+    let reverse = result.cases[1].runs[0].reverse.as_mut().unwrap();
+    reverse.window.doubts = [DoubtKind::EdgeMissed, DoubtKind::Drift]
+        .map(|kind| Doubt {
+            kind,
+            message: String::new(),
+        })
+        .to_vec();
+    let rows = cases_of(&result).rows;
+    assert_eq!(rows[1]["window_doubts"], "");
+    assert_eq!(rows[2]["window_doubts"], "edge_missed; drift");
+}
+
+#[test]
+fn a_run_that_failed_before_it_had_queue_pairs_has_its_row() {
+    let mut result = sample::result();
+    result.cases.truncate(1);
+    result.cases[0].runs = vec![Run::default()];
+    assert_eq!(cases_of(&result).rows.len(), 1);
+    assert_eq!(qps_of(&result).rows.len(), 0);
+}
