@@ -22,15 +22,16 @@ Examples:
   rocebench compare whole slowed --across faults
 
 Exit codes: 0 no regression, 1 a regression, 2 not comparable, no verdict or bad input.",
-        Metric::ALL.map(Metric::short_name).join(", ")
+        Metric::short_names()
     )
 }
 
 fn margin_help() -> String {
-    let margins = Metric::ALL.map(|metric| {
+    let margins = Metric::ALL.iter().map(|metric| {
         let percent = metric.default_margin() * 100.0;
         format!("{} {percent:.0}%", metric.short_name())
     });
+    let margins: Vec<String> = margins.collect();
     format!(
         "How much does not matter, such as bandwidth=3%,p99=10% [default: {}]",
         margins.join(", ")

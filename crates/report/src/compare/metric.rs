@@ -1,157 +1,201 @@
-//! The figures of a run that are compared and drawn over time, and what is known of each.
+//! The table of the figures of a run that are compared and drawn: a new one is a row here.
 
 use serde::{Deserialize, Serialize};
 
-use crate::results::model::Run;
+use crate::results::model::{Latency, Run};
 
-/// One figure of a run. In documents it is its name.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
-pub enum Metric {
+/// What is known of a metric.
+struct Row {
+    /// Name in documents that programs read; ends in its unit.
+    name: &'static str,
+    /// What a person types and reads.
+    short: &'static str,
+    /// Its unit, as people write it; empty for a figure without one.
+    unit: &'static str,
+    /// Title of a figure of it.
+    title: &'static str,
+    /// What stands at its axis.
+    axis: &'static str,
+    /// Heading of its column in a table, digits after the point there, and what it is divided by.
+    column: (&'static str, usize, f64),
+    /// How much of it does not matter unless a user says otherwise: 0.03 is 3 %.
+    margin: f64,
+    higher_is_better: bool,
+    /// The run's figure; `None` when it was not measured.
+    of: fn(&Run) -> Option<f64>,
+    /// The samples that it is made of, where it is told of enough of them only.
+    samples: fn(&Run) -> Option<&Latency>,
+}
+
+/// Makes the metrics from the rows.
+macro_rules! metrics {
+    ($($(#[$doc:meta])+ $metric:ident => { $($part:ident: $value:expr),* $(,)? })*) => {
+        /// One figure of a run. In documents it is its name.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+        #[serde(try_from = "String", into = "String")]
+        pub enum Metric {
+            $($(#[$doc])+ $metric),*
+        }
+
+        impl Metric {
+            /// All, in the order in which they are shown.
+            pub const ALL: &[Metric] = &[$(Metric::$metric),*];
+
+            fn row(self) -> &'static Row {
+                match self {
+                    $(Metric::$metric => &Row { $($part: $value),* }),*
+                }
+            }
+        }
+    };
+}
+
+fn latency(run: &Run) -> Option<&Latency> {
+    run.forward.latency_ns.as_ref()
+}
+
+fn setup(run: &Run) -> Option<&Latency> {
+    run.connect.as_ref()?.setup_ns.as_ref()
+}
+
+// The tail of latency and CPU time scatter more than throughput, and fairness is close to 1.
+metrics! {
     /// Payload throughput, in 10^9 bits a second.
-    #[serde(rename = "gbit_per_s")]
-    GbitPerS,
+    GbitPerS => {
+        name: "gbit_per_s", short: "bandwidth", unit: "Gb/s", title: "Bandwidth", axis: "Gb/s",
+        column: ("Gb/s", 3, 1.0), margin: 0.03, higher_is_better: true,
+        of: |run| run.forward.totals.gbit_per_s, samples: |_| None,
+    }
     /// Message rate, in 10^6 a second.
-    #[serde(rename = "mmsg_per_s")]
-    MmsgPerS,
+    MmsgPerS => {
+        name: "mmsg_per_s", short: "rate", unit: "Mmsg/s", title: "Message rate", axis: "Mmsg/s",
+        column: ("Mmsg/s", 4, 1.0), margin: 0.05, higher_is_better: true,
+        of: |run| run.forward.totals.mmsg_per_s, samples: |_| None,
+    }
     /// Median latency, in nanoseconds.
-    #[serde(rename = "latency_p50_ns")]
-    P50Ns,
+    P50Ns => {
+        name: "latency_p50_ns", short: "p50", unit: "ns", title: "Median latency", axis: "p50",
+        column: ("p50 (µs)", 2, 1e3), margin: 0.03, higher_is_better: false,
+        of: |run| Some(latency(run)?.p50 as f64), samples: latency,
+    }
     /// 99 % of latencies are at most this, in nanoseconds.
-    #[serde(rename = "latency_p99_ns")]
-    P99Ns,
+    P99Ns => {
+        name: "latency_p99_ns", short: "p99", unit: "ns", title: "p99 latency", axis: "p99",
+        column: ("p99 (µs)", 2, 1e3), margin: 0.10, higher_is_better: false,
+        of: |run| latency(run)?.p99.map(|ns| ns as f64), samples: latency,
+    }
     /// 99.9 % of latencies are at most this, in nanoseconds.
-    #[serde(rename = "latency_p99_9_ns")]
-    P99_9Ns,
+    P99_9Ns => {
+        name: "latency_p99_9_ns", short: "p99.9", unit: "ns", title: "p99.9 latency", axis: "p99.9",
+        column: ("p99.9 (µs)", 2, 1e3), margin: 0.20, higher_is_better: false,
+        of: |run| latency(run)?.p99_9.map(|ns| ns as f64), samples: latency,
+    }
     /// Jain's index over the QPs.
-    #[serde(rename = "fairness_jain")]
-    Fairness,
+    Fairness => {
+        name: "fairness_jain", short: "fairness", unit: "", title: "Fairness (Jain’s index)", axis: "Jain's index",
+        column: ("Jain", 3, 1.0), margin: 0.02, higher_is_better: true,
+        of: |run| run.forward.fairness.as_ref().map(|fairness| fairness.jain), samples: |_| None,
+    }
     /// Workers' CPU time for 10^9 payload bytes.
-    #[serde(rename = "cpu_seconds_per_gb")]
-    CpuSecondsPerGb,
+    CpuSecondsPerGb => {
+        name: "cpu_seconds_per_gb", short: "cpu", unit: "s/GB", title: "CPU time a GB", axis: "CPU seconds a GB",
+        column: ("CPU s/GB", 3, 1.0), margin: 0.10, higher_is_better: false,
+        of: |run| {
+            let bytes = run.forward.totals.bytes;
+            let seconds = run.forward.cpu_seconds()?;
+            (bytes > 0).then(|| seconds / (bytes as f64 / 1e9))
+        },
+        samples: |_| None,
+    }
     /// QPs that were set up, a second.
-    #[serde(rename = "connections_per_s")]
-    ConnectionsPerS,
+    ConnectionsPerS => {
+        name: "connections_per_s", short: "connections", unit: "/s", title: "Connections a second",
+        axis: "connections a second", column: ("connections/s", 1, 1.0), margin: 0.05, higher_is_better: true,
+        of: |run| run.connect.as_ref()?.connections_per_second, samples: |_| None,
+    }
     /// 99 % of rounds were set up in at most this time, in nanoseconds.
-    #[serde(rename = "setup_p99_ns")]
-    SetupP99Ns,
+    SetupP99Ns => {
+        name: "setup_p99_ns", short: "setup", unit: "ns", title: "p99 set-up time", axis: "set-up p99",
+        column: ("set-up p99 (ms)", 3, 1e6), margin: 0.10, higher_is_better: false,
+        of: |run| setup(run)?.p99.map(|ns| ns as f64), samples: setup,
+    }
 }
 
 impl Metric {
-    /// All, in the order in which they are shown.
-    pub const ALL: [Metric; 9] = [
-        Metric::GbitPerS,
-        Metric::MmsgPerS,
-        Metric::P50Ns,
-        Metric::P99Ns,
-        Metric::P99_9Ns,
-        Metric::Fairness,
-        Metric::CpuSecondsPerGb,
-        Metric::ConnectionsPerS,
-        Metric::SetupP99Ns,
-    ];
-
     /// Its name in documents that programs read; ends in its unit.
     pub fn name(self) -> &'static str {
-        match self {
-            Metric::GbitPerS => "gbit_per_s",
-            Metric::MmsgPerS => "mmsg_per_s",
-            Metric::P50Ns => "latency_p50_ns",
-            Metric::P99Ns => "latency_p99_ns",
-            Metric::P99_9Ns => "latency_p99_9_ns",
-            Metric::Fairness => "fairness_jain",
-            Metric::CpuSecondsPerGb => "cpu_seconds_per_gb",
-            Metric::ConnectionsPerS => "connections_per_s",
-            Metric::SetupP99Ns => "setup_p99_ns",
-        }
+        self.row().name
     }
 
-    /// The metric of a name; also without `latency_` and the unit: `p99`, `fairness`, `cpu`,
-    /// `connections`, `setup`.
+    /// The metric of a name; also of what a person types: `p99`, `fairness`, `cpu`, `connections`, `setup`.
     pub fn from_name(name: &str) -> Option<Metric> {
-        Metric::ALL
-            .into_iter()
-            .find(|metric| metric.name() == name || metric.short_name() == name)
+        let is_it = |metric: &Metric| metric.name() == name || metric.short_name() == name;
+        Metric::ALL.iter().copied().find(is_it)
     }
 
     /// What a person types and reads: `bandwidth`, `rate`, `p50`, `p99`, `p99.9`, `fairness`, `cpu`.
     pub fn short_name(self) -> &'static str {
-        match self {
-            Metric::GbitPerS => "bandwidth",
-            Metric::MmsgPerS => "rate",
-            Metric::P50Ns => "p50",
-            Metric::P99Ns => "p99",
-            Metric::P99_9Ns => "p99.9",
-            Metric::Fairness => "fairness",
-            Metric::CpuSecondsPerGb => "cpu",
-            Metric::ConnectionsPerS => "connections",
-            Metric::SetupP99Ns => "setup",
-        }
+        self.row().short
+    }
+
+    /// What a person types, of all, with commas.
+    pub fn short_names() -> String {
+        let names: Vec<&str> = Metric::ALL.iter().map(|it| it.short_name()).collect();
+        names.join(", ")
     }
 
     /// Its unit, as people write it; empty for a figure without one.
     pub fn unit(self) -> &'static str {
-        match self {
-            Metric::GbitPerS => "Gb/s",
-            Metric::MmsgPerS => "Mmsg/s",
-            Metric::P50Ns | Metric::P99Ns | Metric::P99_9Ns | Metric::SetupP99Ns => "ns",
-            Metric::Fairness => "",
-            Metric::CpuSecondsPerGb => "s/GB",
-            Metric::ConnectionsPerS => "/s",
-        }
+        self.row().unit
     }
 
-    /// How much of it does not matter unless a user says otherwise: 0.03 is 3 %. The tail of latency and CPU
-    /// time scatter more than throughput, and fairness is close to 1.
+    /// Title of a figure of it.
+    pub fn title(self) -> &'static str {
+        self.row().title
+    }
+
+    /// What stands at its axis.
+    pub fn axis(self) -> &'static str {
+        self.row().axis
+    }
+
+    /// Heading of its column in a table, digits after the point there, and what it is divided by.
+    pub fn column(self) -> (&'static str, usize, f64) {
+        self.row().column
+    }
+
+    /// How much of it does not matter unless a user says otherwise: 0.03 is 3 %.
     pub fn default_margin(self) -> f64 {
-        match self {
-            Metric::GbitPerS | Metric::P50Ns => 0.03,
-            Metric::MmsgPerS | Metric::ConnectionsPerS => 0.05,
-            Metric::P99Ns | Metric::CpuSecondsPerGb | Metric::SetupP99Ns => 0.10,
-            Metric::P99_9Ns => 0.20,
-            Metric::Fairness => 0.02,
-        }
+        self.row().margin
     }
 
     /// Whether more of it is better.
     pub fn higher_is_better(self) -> bool {
-        matches!(
-            self,
-            Metric::GbitPerS | Metric::MmsgPerS | Metric::Fairness | Metric::ConnectionsPerS
-        )
+        self.row().higher_is_better
     }
 
     /// The run's figure; `None` when it was not measured.
     pub fn of(self, run: &Run) -> Option<f64> {
-        let latency = run.forward.latency_ns.as_ref();
-        match self {
-            Metric::GbitPerS => run.forward.totals.gbit_per_s,
-            Metric::MmsgPerS => run.forward.totals.mmsg_per_s,
-            Metric::P50Ns => latency.map(|latency| latency.p50 as f64),
-            Metric::P99Ns => latency?.p99.map(|ns| ns as f64),
-            Metric::P99_9Ns => latency?.p99_9.map(|ns| ns as f64),
-            Metric::Fairness => run.forward.fairness.as_ref().map(|fairness| fairness.jain),
-            Metric::ConnectionsPerS => run.connect.as_ref()?.connections_per_second,
-            Metric::SetupP99Ns => {
-                let setup = run.connect.as_ref()?.setup_ns.as_ref()?;
-                setup.p99.map(|ns| ns as f64)
-            }
-            Metric::CpuSecondsPerGb => {
-                let bytes = run.forward.totals.bytes;
-                let seconds = run.forward.cpu_seconds()?;
-                (bytes > 0).then(|| seconds / (bytes as f64 / 1e9))
-            }
-        }
+        (self.row().of)(run)
     }
+
     /// Whether the run has samples of which this would be told if they were enough.
     pub fn has_samples(self, run: &Run) -> bool {
-        match self {
-            Metric::P50Ns | Metric::P99Ns | Metric::P99_9Ns => run.forward.latency_ns.is_some(),
-            Metric::SetupP99Ns => {
-                let connect = run.connect.as_ref();
-                connect.is_some_and(|connect| connect.setup_ns.is_some())
-            }
-            _ => false,
-        }
+        (self.row().samples)(run).is_some()
+    }
+}
+
+impl From<Metric> for String {
+    fn from(metric: Metric) -> String {
+        metric.name().to_owned()
+    }
+}
+
+impl TryFrom<String> for Metric {
+    type Error = String;
+
+    fn try_from(name: String) -> Result<Self, String> {
+        Metric::from_name(&name).ok_or_else(|| format!("no metric `{name}`"))
     }
 }
 

@@ -117,7 +117,7 @@ pub enum OptionError {
 }
 
 fn metric_names() -> String {
-    Metric::ALL.map(Metric::short_name).join(", ")
+    Metric::short_names()
 }
 
 fn aspect_names() -> String {
@@ -219,7 +219,7 @@ mod tests {
 
     #[test]
     fn every_name_is_understood() {
-        for metric in Metric::ALL {
+        for &metric in Metric::ALL {
             assert_eq!(metric.name().parse(), Ok(metric));
             assert_eq!(metric.short_name().parse(), Ok(metric));
         }

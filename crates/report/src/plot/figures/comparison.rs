@@ -3,7 +3,7 @@
 use super::naming::{head, slug};
 use super::ratio_scale::RatioScale;
 use super::ratios::{RatioRow, Ratios, Tone, of_comparison, of_perftest};
-use crate::compare::{Comparison, Metric};
+use crate::compare::Comparison;
 use crate::plot::draw::palette::{BETTER, GRID, INK, Look, MUTED, Marker, RULE, WORSE};
 use crate::plot::draw::text::{SMALL_PX, shortened, width_px};
 use crate::plot::draw::{Anchor, Canvas, Paint, Rect, Sheet, Style, WIDTH};
@@ -33,25 +33,10 @@ pub fn figures(results: &[Loaded], comparison: Option<&Comparison>) -> Vec<Figur
         .collect()
 }
 
-/// Name of a metric in a title.
-fn name(metric: Metric) -> &'static str {
-    match metric {
-        Metric::GbitPerS => "Bandwidth",
-        Metric::MmsgPerS => "Message rate",
-        Metric::P50Ns => "Median latency",
-        Metric::P99Ns => "p99 latency",
-        Metric::P99_9Ns => "p99.9 latency",
-        Metric::Fairness => "Fairness (Jain’s index)",
-        Metric::CpuSecondsPerGb => "CPU time a GB",
-        Metric::ConnectionsPerS => "Connections a second",
-        Metric::SetupP99Ns => "p99 set-up time",
-    }
-}
-
 fn figure(ratios: &Ratios, of: &str) -> Figure {
     let title = format!(
         "{}: ratio of {} to {}",
-        name(ratios.metric),
+        ratios.metric.title(),
         ratios.new,
         ratios.base
     );
@@ -272,7 +257,7 @@ fn table(ratios: &Ratios) -> Table {
     Table {
         caption: format!(
             "{}: {} over {}, the worst first",
-            name(ratios.metric),
+            ratios.metric.title(),
             ratios.new,
             ratios.base
         ),

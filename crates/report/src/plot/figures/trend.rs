@@ -38,26 +38,11 @@ pub fn figures(results: &[Loaded]) -> Vec<Figure> {
     let Groups { groups, notes } = grouped(Sample::all(results), &rule);
     let mut figures = Vec::new();
     for (index, group) in groups.iter().enumerate() {
-        for metric in Metric::ALL {
+        for &metric in Metric::ALL {
             figures.extend(figure(index, metric, group, &moments, &notes));
         }
     }
     figures
-}
-
-/// What stands at a metric's axis.
-fn what(metric: Metric) -> (&'static str, &'static str, Unit) {
-    match metric {
-        Metric::GbitPerS => ("Bandwidth", "Gb/s", Unit::Plain),
-        Metric::MmsgPerS => ("Message rate", "Mmsg/s", Unit::Plain),
-        Metric::P50Ns => ("Median latency", "p50", Unit::Nanoseconds),
-        Metric::P99Ns => ("99 % latency", "p99", Unit::Nanoseconds),
-        Metric::P99_9Ns => ("99.9 % latency", "p99.9", Unit::Nanoseconds),
-        Metric::Fairness => ("Fairness of the QPs", "Jain's index", Unit::Plain),
-        Metric::CpuSecondsPerGb => ("CPU time", "CPU seconds a GB", Unit::Plain),
-        Metric::ConnectionsPerS => ("Set-up", "connections a second", Unit::Plain),
-        Metric::SetupP99Ns => ("99 % set-up time", "set-up p99", Unit::Nanoseconds),
-    }
 }
 
 struct Drawn<'l> {
@@ -74,7 +59,11 @@ fn figure(
     moments: &Moments,
     notes: &[String],
 ) -> Option<Figure> {
-    let (name, axis, unit) = what(metric);
+    let (name, axis) = (metric.title(), metric.axis());
+    let unit = match metric.unit() {
+        "ns" => Unit::Nanoseconds,
+        _ => Unit::Plain,
+    };
     let places = group.places();
     let of_run = |sample: &Sample<'_>| Spread::of_runs(sample, &|run| metric.of(run));
     let of_line = |(number, line)| {
@@ -262,8 +251,8 @@ fn description(name: &str, lines: &[Drawn<'_>]) -> String {
 }
 
 fn table(axis: &str, metric: Metric, lines: &[Drawn<'_>]) -> Table {
-    let (factor, name) = match what(metric).2 {
-        Unit::Nanoseconds => (1e-3, format!("{axis} (µs)")),
+    let (factor, name) = match metric.unit() {
+        "ns" => (1e-3, format!("{axis} (µs)")),
         _ => (1.0, axis.to_owned()),
     };
     let columns = vec![

@@ -8,35 +8,39 @@ use crate::results::model::{CaseConfig, CaseResult};
 use crate::results::number::human_size;
 use settings::{Applies, ROWS, Row, Takes};
 
-/// The figures of a case: name, digits after the point, the median over its complete runs.
-type Measured = (&'static str, usize, fn(&CaseResult) -> Option<f64>);
+/// A figure of a case, the median over its complete runs.
+#[derive(Clone, Copy)]
+enum Measured {
+    Metric(Metric),
+    ShareOfLimit,
+}
 
-const MEASURED: [Measured; 10] = [
-    ("Gb/s", 3, |case| median::metric(case, Metric::GbitPerS)),
-    ("Mmsg/s", 4, |case| median::metric(case, Metric::MmsgPerS)),
-    ("p50 (µs)", 2, |case| microseconds(case, Metric::P50Ns)),
-    ("p99 (µs)", 2, |case| microseconds(case, Metric::P99Ns)),
-    ("p99.9 (µs)", 2, |case| microseconds(case, Metric::P99_9Ns)),
-    ("Jain", 3, |case| median::metric(case, Metric::Fairness)),
-    ("CPU s/GB", 3, |case| {
-        median::metric(case, Metric::CpuSecondsPerGb)
-    }),
-    ("of limit (%)", 1, |case| {
-        Some(100.0 * median::share_of_limit(case)?)
-    }),
-    ("connections/s", 1, |case| {
-        median::metric(case, Metric::ConnectionsPerS)
-    }),
-    ("set-up p99 (ms)", 3, |case| {
-        Some(median::metric(case, Metric::SetupP99Ns)? / 1e6)
-    }),
-];
+impl Measured {
+    fn all() -> impl Iterator<Item = Measured> {
+        let metrics = Metric::ALL.iter().copied().map(Measured::Metric);
+        metrics.chain([Measured::ShareOfLimit])
+    }
 
-/// How many of them every table has; those behind are there where a case has them.
-const ALWAYS: usize = 8;
+    fn name(self) -> &'static str {
+        match self {
+            Measured::Metric(metric) => metric.column().0,
+            Measured::ShareOfLimit => "of limit (%)",
+        }
+    }
 
-fn microseconds(case: &CaseResult, metric: Metric) -> Option<f64> {
-    Some(median::metric(case, metric)? / 1e3)
+    fn digits(self) -> usize {
+        match self {
+            Measured::Metric(metric) => metric.column().1,
+            Measured::ShareOfLimit => 1,
+        }
+    }
+
+    fn of(self, case: &CaseResult) -> Option<f64> {
+        match self {
+            Measured::Metric(metric) => Some(median::metric(case, metric)? / metric.column().2),
+            Measured::ShareOfLimit => Some(100.0 * median::share_of_limit(case)?),
+        }
+    }
 }
 
 /// Settings that every table has.
@@ -108,10 +112,15 @@ pub fn all(results: &[Loaded]) -> Table {
             values.any(|value| Some(value) != first)
         })
         .collect();
-    let always = MEASURED.iter().take(ALWAYS);
-    let of_some = MEASURED.iter().skip(ALWAYS);
-    let has = |(.., of): &&Measured| cases().any(|(_, case)| of(case).is_some());
-    let measured: Vec<&Measured> = always.chain(of_some.filter(has)).collect();
+    // Figures of set-up are there where set-up was measured.
+    let has = |measured: &Measured| {
+        let of_setup = matches!(
+            measured,
+            Measured::Metric(Metric::ConnectionsPerS | Metric::SetupP99Ns)
+        );
+        !of_setup || cases().any(|(_, case)| measured.of(case).is_some())
+    };
+    let measured: Vec<Measured> = Measured::all().filter(has).collect();
     let many_files = results.len() > 1;
     let mut columns = vec![column("case", false)];
     if many_files {
@@ -126,7 +135,7 @@ pub fn all(results: &[Loaded]) -> Table {
     ]);
     columns.extend(differ.iter().map(|(name, _)| column(name, true)));
     columns.push(column("complete runs", true));
-    columns.extend(measured.iter().map(|(name, ..)| column(name, true)));
+    columns.extend(measured.iter().map(|it| column(it.name(), true)));
     columns.push(column("remarks", false));
     let rows = cases()
         .map(|(file, case)| {
@@ -144,11 +153,7 @@ pub fn all(results: &[Loaded]) -> Table {
             ]);
             row.extend(differ.iter().map(|(_, setting)| setting(config)));
             row.push(Cell::Number(median::complete_runs(case).count() as f64, 0));
-            row.extend(
-                measured
-                    .iter()
-                    .map(|(_, digits, of)| figure(of(case), *digits)),
-            );
+            row.extend(measured.iter().map(|it| figure(it.of(case), it.digits())));
             row.push(Cell::Text(remarks(case)));
             row
         })
@@ -200,19 +205,20 @@ pub fn key_figures(results: &[Loaded]) -> Table {
     });
     ops.dedup();
     let wanted = [
-        ("highest Gb/s", 0, true),
-        ("highest Mmsg/s", 1, true),
-        ("lowest p50 (µs)", 2, false),
-        ("lowest p99 (µs)", 3, false),
-        ("lowest Jain’s index", 5, false),
+        ("highest Gb/s", Metric::GbitPerS),
+        ("highest Mmsg/s", Metric::MmsgPerS),
+        ("lowest p50 (µs)", Metric::P50Ns),
+        ("lowest p99 (µs)", Metric::P99Ns),
+        ("lowest Jain’s index", Metric::Fairness),
     ];
     let mut rows = Vec::new();
     for op in ops {
-        for (name, index, highest) in wanted {
-            let (_, digits, of) = MEASURED[index];
+        for (name, metric) in wanted {
+            let measured = Measured::Metric(metric);
+            let highest = name.starts_with("highest");
             let best = cases()
                 .filter(|case| case.config.op.name() == op)
-                .filter_map(|case| Some((of(case)?, case)))
+                .filter_map(|case| Some((measured.of(case)?, case)))
                 .reduce(|best, next| {
                     let better = if highest {
                         next.0 > best.0
@@ -224,7 +230,7 @@ pub fn key_figures(results: &[Loaded]) -> Table {
             rows.push(vec![
                 Cell::Text(op.to_owned()),
                 Cell::Text(name.to_owned()),
-                figure(best.map(|(value, _)| value), digits),
+                figure(best.map(|(value, _)| value), measured.digits()),
                 best.map_or(Cell::Missing, |(_, case)| {
                     Cell::Text(in_short(&case.config))
                 }),
