@@ -123,7 +123,7 @@ mod tests {
             |job| job["program"] = json!("/bin/sh"),
             |job| job["program"] = json!("ib_send_bw; reboot"),
             |job| job["program"] = json!("../ib_send_bw"),
-            |job| job["case"]["settings"]["size_bytes"] = json!("64 --out_json_file=/etc/passwd"),
+            |job| job["case"]["size_bytes"] = json!("64 --out_json_file=/etc/passwd"),
             |job| job["mtu_bytes"] = json!("-R"),
             |job| job["messages"] = json!("5 --run_infinitely"),
         ];

@@ -12,6 +12,7 @@ pub struct Case {
     /// Name of the case within its sweep, such as `send-shared-q16-64KiB`; unique.
     pub id: String,
     /// Every setting.
+    #[serde(flatten)]
     pub settings: Settings,
 }
 
