@@ -6,6 +6,7 @@ use std::process::Command;
 
 use report::compare::{Aspect, Metric};
 use report::results::csv::COLUMNS;
+use report::results::histograms_csv;
 use rocebench::cli::args;
 use verbs::WcStatus;
 
@@ -253,9 +254,26 @@ fn protocol_page_has_every_message() {
 #[test]
 fn csv_columns_that_the_page_names_exist() {
     let page = page("docs/results.md");
-    for name in ["latency_ns_p99", "gbit_per_s", "qp", "qps", "op", "cq"] {
-        assert!(page.contains(name) && COLUMNS.contains(&name), "{name}");
+    let (_, section) = page.split_once("\n## CSV\n").unwrap();
+    let section = section.split("\n## ").next().unwrap();
+    let (rows, buckets) = section.split_once("**The CSV of histograms**").unwrap();
+    let quoted = |text: &str, mark: char| {
+        let words = text.split(mark).skip(1).step_by(2).map(str::to_owned);
+        words.collect::<Vec<_>>()
+    };
+    let (prose, example) = rows.split_once("```python").unwrap();
+    let (_, example) = example.split_once(r#"rows.qp == "all""#).unwrap();
+    let mut named = quoted(prose, '`');
+    // Those without an underscore may be values.
+    named.retain(|name| name.len() > 1 && name.contains('_'));
+    named.extend(quoted(example, '"'));
+    assert!(named.len() >= 9, "{named:?}");
+    for name in &named {
+        assert!(COLUMNS.contains(&name.as_str()), "{name}");
     }
+    let mut of_buckets = quoted(buckets, '`');
+    of_buckets.retain(|name| histograms_csv::COLUMNS.contains(&name.as_str()));
+    assert!(of_buckets.starts_with(&histograms_csv::COLUMNS.map(str::to_owned)));
 }
 
 #[test]

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 
 use crate::against::build_library;
-use crate::program::{Program, Server, alone};
+use crate::program::{Program, Server, with_others};
 
 const ASKS: &str = "-d soft0 -n 10 --warmup 0 --against perftest";
 
@@ -47,7 +47,7 @@ fn a_dry_run_tells_the_programs_and_the_time() {
 
 #[test]
 fn a_missing_program_names_its_package_at_either_end() {
-    let _alone = alone();
+    let _machine = with_others();
     build_library();
     let nothing = tempfile::tempdir().unwrap();
     let empty = nothing.path().to_str().unwrap();
@@ -79,7 +79,7 @@ fn a_library_that_is_not_there_says_how_to_build_it() {
 
 #[test]
 fn a_server_must_allow_it() {
-    let _alone = alone();
+    let _machine = with_others();
     let server = Server::start("-d soft0");
     let host = format!("127.0.0.1:{}", server.port);
     Program::new(&format!("{host} {ASKS}"))
@@ -100,7 +100,7 @@ fn a_server_must_allow_it() {
 
 #[test]
 fn a_server_starts_nothing_but_perftest_with_numbers() {
-    let _alone = alone();
+    let _machine = with_others();
     build_library();
     let server = Server::start("-d soft0 --allow-perftest");
     let start = |damage: Damage| {
@@ -144,7 +144,7 @@ fn a_server_starts_nothing_but_perftest_with_numbers() {
 
 #[test]
 fn a_run_without_a_client_ends_at_its_limit() {
-    let _alone = alone();
+    let _machine = with_others();
     build_library();
     let server = Server::start("-d soft0 --allow-perftest");
     let mut job = job();

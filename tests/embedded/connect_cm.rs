@@ -3,11 +3,11 @@
 use serde_json::{Value, json};
 
 use crate::against_refused::{Session, job};
-use crate::program::{Program, Server, alone};
+use crate::program::{Program, Server, with_others};
 
 #[test]
 fn the_embedded_device_has_no_connection_manager() {
-    let _alone = alone();
+    let _machine = with_others();
     for ways in [
         "cm",
         "tcp,cm",
@@ -24,7 +24,7 @@ fn the_embedded_device_has_no_connection_manager() {
 
 #[test]
 fn nor_has_a_servers() {
-    let _alone = alone();
+    let _machine = with_others();
     for setup in [Value::Null, json!({"traffic_qps": 0})] {
         let server = Server::start("-d soft0");
         let mut session = Session::with(server.port);

@@ -4,11 +4,11 @@ use std::collections::HashMap;
 
 use serde_json::Value;
 
-use crate::program::{Program, Server, alone};
+use crate::program::{Program, Server, alone, with_others};
 
 #[test]
 fn sleeping_workers_lose_no_completion_under_load() {
-    let _alone = alone();
+    let _machine = with_others();
     Program::new(
         "-d soft0 --op send,write,read --cq shared,per-worker,per-qp --poll event,adaptive -q 2,24 -w 3 -s 300 \
          -n 400 -t 16 --timeout 18 --warmup 0 --verify --quiet",
@@ -20,7 +20,7 @@ fn sleeping_workers_lose_no_completion_under_load() {
 
 #[test]
 fn both_directions_sleep_in_two_processes() {
-    let _alone = alone();
+    let _machine = with_others();
     let server = Server::start("-d soft0");
     let ended = Program::new(&format!(
         "127.0.0.1:{} -d soft0 -b --op send,write,read --cq shared,per-qp --poll event,adaptive -q 3 -w 2 -s 5000 \
@@ -125,7 +125,7 @@ fn sleeping_takes_less_cpu_time_where_there_is_time_to_sleep() {
 
 #[test]
 fn a_servers_death_wakes_sleeping_workers() {
-    let _alone = alone();
+    let _machine = with_others();
     let mut server = Server::start("-d soft0");
     let words = format!(
         "127.0.0.1:{} -d soft0 --poll event -q 4 -w 2 -D 60 --timeout 18 --warmup 0",
@@ -133,7 +133,7 @@ fn a_servers_death_wakes_sleeping_workers() {
     );
     let ended = std::thread::scope(|scope| {
         let client = scope.spawn(|| Program::new(&words).run());
-        server.is_in_a_run();
+        server.is_in_a_run(0);
         server.kill();
         client.join().unwrap()
     });

@@ -76,7 +76,7 @@ fn moderation_by_default_tells_the_latency_of_every_message() {
     ] {
         let latency = |moderation: &str| {
             let words = format!(
-                "--faults tx.rate=200M,rx.rate=200M --mtu 4096 -s 4096 -D 1300ms --warmup 300ms {words} {moderation}"
+                "--faults tx.rate=200M,rx.rate=200M --mtu 4096 -s 4096 -D 700ms --warmup 200ms {words} {moderation}"
             );
             let ended = Program::new(&format!("-d soft0 --timeout 18 --quiet {words}"))
                 .run()
