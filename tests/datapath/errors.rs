@@ -78,6 +78,9 @@ fn a_device_without_completion_events_is_named() {
     assert!(error.hint().unwrap().contains("--poll busy"));
 }
 
+/// How long workers have nothing to do in each phase.
+const IDLE: Duration = Duration::from_millis(100);
+
 /// Nothing ever completes, so only the phases wake the workers.
 #[test]
 fn workers_that_sleep_wake_for_every_phase() {
@@ -103,7 +106,7 @@ fn workers_that_sleep_wake_for_every_phase() {
                     pair.client.shared.all_entered(phase)
                 })
                 .unwrap();
-                std::thread::sleep(Duration::from_millis(100));
+                std::thread::sleep(IDLE);
             }
             let started = Instant::now();
             pair.client.fabric.flush();
@@ -111,10 +114,10 @@ fn workers_that_sleep_wake_for_every_phase() {
             // As a session does.
             std::thread::sleep(Duration::from_millis(100));
             let rest = pair.finish();
-            assert!(started.elapsed() < Duration::from_secs(5), "{case:?}");
+            assert!(started.elapsed() < Duration::from_secs(20), "{case:?}");
             let slept = rest.client.2.iter().map(|worker| worker.cpu_seconds);
-            // Of 0.1 s each.
-            assert!(slept.sum::<f64>() < 0.05, "{case:?}");
+            let slept: f64 = slept.sum();
+            assert!(slept < IDLE.as_secs_f64() / 2.0, "{slept} s: {case:?}");
             let flushed = rest
                 .client
                 .2
@@ -238,9 +241,8 @@ fn a_receiver_that_never_posts_exceeds_the_rnr_retries() {
     let pair = Pair::new(&case);
     // A receiver that returned polls nothing and posts nothing more than its first receive.
     pair.server.shared.set_phase(Phase::Exit);
-    while !pair.server.shared.all_entered(Phase::Exit) {
-        std::thread::yield_now();
-    }
+    pair.wait("exit", |pair| pair.server.shared.all_entered(Phase::Exit))
+        .unwrap();
     pair.set_budgets(10);
     pair.client.shared.set_phase(Phase::Measure);
     pair.wait("failure", |_| false).unwrap_err();

@@ -1,6 +1,6 @@
 //! perftest's `ib_*_lat`.
 
-use crate::perftest::{all_sizes, figures, some_sizes};
+use crate::perftest::{figures, some_sizes};
 
 /// Runs a program, whose rows must be of these sizes and have latencies in their order.
 fn measure(program: &str, arguments: &str, sizes: &[f64]) {
@@ -48,8 +48,8 @@ fn write() {
 }
 
 #[test]
-fn write_of_all_sizes() {
-    measure("ib_write_lat", "-n 10 -a", &all_sizes());
+fn write_of_small_and_large_messages() {
+    sizes("ib_write_lat");
 }
 
 #[test]
