@@ -6,9 +6,9 @@ use std::time::Duration;
 use nix::sys::signal::Signal;
 use serde_json::Value;
 
-use crate::against::build_library;
 use crate::fake::Fake;
 use crate::interrupt::PROMPT;
+use crate::library::build_library;
 use crate::program::{Ended, Program, signal, with_others};
 
 const SWEEP: &str = "-d soft0 -s 64 -D 100ms --warmup 0 --timeout 18 --against perftest";

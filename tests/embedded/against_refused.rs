@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
-use crate::against::build_library;
+use crate::library::build_library;
 use crate::program::{Program, Server, with_others};
 
 const ASKS: &str = "-d soft0 -n 10 --warmup 0 --against perftest";

@@ -159,15 +159,20 @@ fn what_a_mistake_does_on_the_wire() {
 #[test]
 fn a_lesson_that_does_not_succeed_says_so() {
     let _machine = with_others();
-    Program::new("explain -d soft0 --faults drop=100%")
-        .run()
-        .exits(1)
-        .says(&["the message did not arrive", "rocebench doctor"]);
-    // What is not the promised error: the packets that would bring it are lost.
-    Program::new("explain -d soft0 --break rkey --faults drop=100%")
-        .run()
-        .exits(1)
-        .says(&["another error came than was promised"]);
+    // Both at once, for they only wait.
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            Program::new("explain -d soft0 --faults drop=100%")
+                .run()
+                .exits(1)
+                .says(&["the message did not arrive", "rocebench doctor"]);
+        });
+        // What is not the promised error: the packets that would bring it are lost.
+        Program::new("explain -d soft0 --break rkey --faults drop=100%")
+            .run()
+            .exits(1)
+            .says(&["another error came than was promised"]);
+    });
 }
 
 #[test]

@@ -4,18 +4,16 @@
 //! waits a second for an answer before it takes a packet for lost.
 #![allow(missing_docs, clippy::unwrap_used, clippy::panic)]
 
-mod against;
 mod against_broken;
 mod against_refused;
+mod alone;
 mod choice;
 mod connect;
 mod connect_cm;
 mod cores;
-mod counters;
 mod death;
 mod distributions;
 mod doctor;
-mod drift;
 mod explain;
 mod fake;
 mod faults;
@@ -23,10 +21,10 @@ mod hostile;
 mod hostile_clients;
 mod interrupt;
 mod learn;
+mod library;
 mod limits;
 mod mask;
 mod memory;
-mod omission;
 mod outputs;
 mod polling;
 mod program;
@@ -34,5 +32,3 @@ mod send;
 mod send_refused;
 mod stage;
 mod transfers;
-mod truth;
-mod window;

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use nix::sys::signal::Signal;
 use serde_json::Value;
 
-use crate::program::{Program, alone, said, signal, with_others};
+use crate::program::{Program, said, signal, with_others};
 use crate::stage::Stage;
 
 #[test]
@@ -39,21 +39,6 @@ fn files_of_all_sizes_arrive() {
         said.contains("\"file 3000001\" received: 3000001 bytes"),
         "{said}"
     );
-}
-
-#[test]
-fn losses_spoil_nothing() {
-    let _alone = alone();
-    let faults = "drop=1%,reorder=0.5%,duplicate=0.5%,corrupt=0.1%";
-    let stage = Stage::new(&format!("--faults {faults},seed=2"));
-    let file = stage.file("large", 12 << 20);
-    stage
-        .send(
-            &[&file],
-            &format!("-q 16 --faults {faults},seed=3 --timeout 16"),
-        )
-        .exits(0);
-    stage.has(&file);
 }
 
 #[test]

@@ -163,7 +163,7 @@ fn a_worker_stopped_over_the_start() {
 
 #[test]
 fn a_worker_stopped_over_the_end() {
-    let stops = [(END_MS - 100, 150), (END_MS - 10, 18), (END_MS, 18)];
+    let stops = [(END_MS - 100, 150), (END_MS - 10, 18)];
     let marked = tells_the_cap_or_is_marked("", 1, &stops);
     assert!(marked > 0, "no stop was over the end");
 }
@@ -208,7 +208,7 @@ fn the_rates_of_both_directions_can_be_recomputed() {
 #[test]
 fn the_first_interval_of_the_timeline_is_like_the_others() {
     let _alone = alone();
-    let mut ratios: Vec<f64> = (0..5)
+    let mut ratios: Vec<f64> = (0..3)
         .map(|_| {
             let ended = Program::new(
                 "-d soft0 --timeout 18 --quiet --faults rate=500M --mtu 4096 -s 16K --op write -q 4 \
@@ -236,7 +236,7 @@ fn the_first_interval_of_the_timeline_is_like_the_others() {
         .collect();
     ratios.sort_by(f64::total_cmp);
     // A worker that comes late to the start has less in it, never more.
-    assert!((0.4..1.5).contains(&ratios[2]), "{ratios:?}");
+    assert!((0.4..1.5).contains(&ratios[1]), "{ratios:?}");
 }
 
 #[test]
