@@ -111,10 +111,8 @@ fn another_end_is_examined() {
         );
     }
     assert_eq!(findings(&report, "transfer").len(), 3);
-    assert!(
-        said.matches("session ends, 3 runs served").count() == 2,
-        "{said}"
-    );
+    let served = said.matches("session ends, 3 runs served").count();
+    assert_eq!(served, 2, "{said}");
 }
 
 #[test]

@@ -309,8 +309,18 @@ impl Server {
         let _ = self.child.wait();
     }
 
-    /// Ends it; what it said.
+    /// Ends it when it has told the end of every session; what it said.
+    #[track_caller]
     pub fn end(mut self) -> String {
+        let sessions_are_over = || {
+            let said = self.said.lock().unwrap();
+            let begun = said.lines().filter(|it| it.ends_with(": session begins"));
+            let ended = said.lines().filter(|it| it.contains(": session end"));
+            (begun.count() == ended.count()).then_some(())
+        };
+        wait_for(sessions_are_over, || {
+            format!("a session goes on: {}", self.said.lock().unwrap())
+        });
         self.kill();
         self.reader.take().unwrap().join().unwrap();
         let said = self.said.lock().unwrap();

@@ -87,18 +87,18 @@ fn moderation_by_default_tells_the_latency_of_every_message() {
             let p50 = latency["p50"].as_f64().unwrap_or(f64::INFINITY);
             (case["config"]["signal_every"].as_u64().unwrap(), p50)
         };
-        // The tail is what else the machine does: the median alone tells the bias of moderation here.
-        let mut seen = Vec::new();
-        let mut least = [f64::INFINITY; 2];
+        // The tail is what else the machine does: the median alone tells the bias of moderation here. A pause makes
+        // it longer, or shorter where the queue ran empty: of several runs the middle one counts.
+        let mut seen = [const { Vec::new() }; 2];
         let is_true = (0..2 * TRIES).any(|_| {
-            for (least, moderation) in least.iter_mut().zip(["-Q 1", ""]) {
+            for (seen, moderation) in seen.iter_mut().zip(["-Q 1", ""]) {
                 let (every, p50) = latency(moderation);
                 assert_eq!(every > 8, moderation.is_empty(), "{words}");
-                *least = least.min(p50);
+                seen.push(p50);
+                seen.sort_by(f64::total_cmp);
             }
-            let ratio = least[1] / least[0];
-            seen.push(ratio);
-            (ratio - 1.0).abs() < WITHIN
+            let [each, moderated] = seen.each_ref().map(|it| it[it.len() / 2]);
+            (moderated / each - 1.0).abs() < WITHIN
         });
         assert!(is_true, "{words}: {seen:?}");
     }
