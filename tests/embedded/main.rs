@@ -4,6 +4,7 @@
 //! waits a second for an answer before it takes a packet for lost.
 #![allow(missing_docs, clippy::unwrap_used, clippy::panic)]
 
+mod against;
 mod against_broken;
 mod against_refused;
 mod alone;

@@ -23,7 +23,7 @@ fn sleeping_takes_less_cpu_time_where_there_is_time_to_sleep() {
     let server = Server::start(slow);
     for op in ["send", "write", "read"] {
         let ended = Program::new(&format!(
-            "127.0.0.1:{} {slow} --op {op} --poll busy,event,adaptive -s 16K -t 4 -r 16 -D 0.3 --warmup 0 --timeout 18 \
+            "127.0.0.1:{} {slow} --op {op} --poll busy,event,adaptive -s 16K -t 4 -r 16 -D 0.2 --warmup 0 --timeout 18 \
              --quiet",
             server.port
         ))

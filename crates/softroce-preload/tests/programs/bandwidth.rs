@@ -137,7 +137,7 @@ fn write_both_ways() {
 }
 
 #[test]
-fn write_of_small_and_large_messages() {
+fn write_of_large_messages() {
     sizes("ib_write_bw");
 }
 
@@ -157,7 +157,7 @@ fn read_both_ways() {
 }
 
 #[test]
-fn read_of_small_and_large_messages() {
+fn read_of_large_messages() {
     sizes("ib_read_bw");
 }
 

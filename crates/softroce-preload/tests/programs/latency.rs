@@ -33,7 +33,7 @@ fn send() {
 }
 
 #[test]
-fn send_of_small_and_large_messages() {
+fn send_of_large_messages() {
     sizes("ib_send_lat");
 }
 
@@ -48,7 +48,7 @@ fn write() {
 }
 
 #[test]
-fn write_of_small_and_large_messages() {
+fn write_of_large_messages() {
     sizes("ib_write_lat");
 }
 
@@ -58,7 +58,7 @@ fn read() {
 }
 
 #[test]
-fn read_of_small_and_large_messages() {
+fn read_of_large_messages() {
     sizes("ib_read_lat");
 }
 

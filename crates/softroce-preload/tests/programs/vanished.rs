@@ -68,7 +68,7 @@ fn either_end_of_a_ping_pong_sees_the_other_go() {
         let arguments = format!("-d soft0 -g 0 -n 100000000 {events}");
         let ended = (0..TRIES)
             .map(|_| {
-                let limit = Duration::from_secs(8);
+                let limit = Duration::from_secs(3);
                 survivor("ibv_rc_pingpong", arguments.trim_end(), kill_server, limit)
             })
             .find(|(survivor, _)| !survivor.killed);

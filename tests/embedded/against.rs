@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use crate::library::build_library;
-use crate::program::{Ended, Program, Server, alone};
+use crate::program::{Ended, Program, Server, with_others};
 
 /// The comparison of each case, whose pairs must all count.
 pub fn comparisons(ended: &Ended, pairs: usize) -> Vec<&Value> {
@@ -45,7 +45,7 @@ fn arguments(comparison: &Value) -> String {
 
 #[test]
 fn every_operation_beside_its_program() {
-    let _alone = alone();
+    let _machine = with_others();
     build_library();
     // A run of perftest's by time takes two seconds.
     for (op, program, stop, its_stop) in [
@@ -77,7 +77,7 @@ fn every_operation_beside_its_program() {
 
 #[test]
 fn two_processes_both_directions_and_a_latency_sweep() {
-    let _alone = alone();
+    let _machine = with_others();
     build_library();
     let server = Server::start("-d soft0 --allow-perftest");
     let sweep = |words: &str| {
