@@ -276,8 +276,8 @@ impl Server {
     #[track_caller]
     pub fn is_in_a_run(&self, runs: usize) {
         self.has_said_times(", run 1", runs + 1);
-        // What comes before its window takes a fraction of this.
-        works_for(self.pid(), 0.5);
+        // What comes before its window takes a fraction of this; workers that poll work meanwhile.
+        works_for(self.pid(), 1.0);
     }
 
     pub fn signal(&self, to_send: Signal) -> Instant {
