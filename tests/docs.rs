@@ -9,6 +9,7 @@ use std::process::Command;
 
 use report::compare::{Aspect, Metric};
 use report::results::csv;
+use report::results::model::{Doubt, DoubtKind};
 use rocebench::cli::args;
 use synthetic_results::Synthetic;
 use verbs::WcStatus;
@@ -319,36 +320,35 @@ fn protocol_page_has_every_message() {
 #[test]
 fn csv_columns_that_the_page_names_exist() {
     let page = page("docs/results.md");
-    let sample = Synthetic::default().result();
-    let (mut cases, mut qps) = (Vec::new(), Vec::new());
+    let with_set_up = Synthetic {
+        set_up: vec![4],
+        ..Synthetic::default()
+    };
+    let mut sample = with_set_up.result();
+    sample.cases[0].runs[0].forward.window.doubts = vec![Doubt {
+        kind: DoubtKind::Drift,
+        message: String::new(),
+    }];
+    let device = sample.host.device.as_mut().unwrap();
+    device.faults = Some("drop=1%".to_owned());
+    let (mut cases, mut qps, mut histograms) = (Vec::new(), Vec::new(), Vec::new());
     csv::cases(&sample, &mut cases).unwrap();
     csv::qps(&sample, &mut qps).unwrap();
-    let columns = |text: Vec<u8>| -> Vec<String> {
-        let text = String::from_utf8(text).unwrap();
-        let header = text.lines().next().unwrap();
-        header.split(',').map(str::to_owned).collect()
-    };
-    let (cases, qps) = (columns(cases), columns(qps));
-    let section = page.split("## CSV").nth(1).unwrap();
+    csv::histograms(&sample, &mut histograms).unwrap();
+    let files = String::from_utf8([cases, qps, histograms].concat()).unwrap();
+    let (_, section) = page.split_once("\n## CSV\n").unwrap();
     let section = section.split("\n## ").next().unwrap();
-    for (columns, names) in [
-        (
-            &cases,
-            "id op qps size_bytes run direction cq totals_gbit_per_s latency_ns_p99",
-        ),
-        (
-            &cases,
-            "workers_cpu_seconds workers_polls workers_empty_polls host_device_library",
-        ),
-        (
-            &qps,
-            "id op qps size_bytes run direction index qpn messages gbit_per_s",
-        ),
-    ] {
-        for name in names.split(' ') {
-            assert!(section.contains(name), "docs/results.md: no {name}");
-            assert!(columns.iter().any(|it| it == name), "no column {name}");
-        }
+    let words = section.split('`').skip(1).step_by(2);
+    // Those without an underscore may be values.
+    let is_name = |word: &&str| {
+        word.contains('_')
+            && !word.ends_with('_')
+            && word.chars().all(|it| it.is_ascii_lowercase() || it == '_')
+    };
+    let named: Vec<&str> = words.filter(is_name).collect();
+    assert!(named.len() >= 9, "{named:?}");
+    for name in named {
+        assert!(files.contains(name), "no column or kind {name}");
     }
 }
 

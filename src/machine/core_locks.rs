@@ -257,8 +257,11 @@ mod tests {
         rustix::fs::mkfifoat(rustix::fs::CWD, &fifo, Mode::from_raw_mode(0o600)).unwrap();
         std::fs::write(path("target"), "kept").unwrap();
         std::os::unix::fs::symlink("target", path("rocebench-core-1.0")).unwrap();
-        let held = locks.take(&[0, 1, 2], &[]);
-        assert!(held.is_some());
+        let first = locks.take(&[0, 1, 2], &[]);
+        assert_eq!(taken(first.as_ref()), Some((0, 0)));
+        // Through the link it would be the second.
+        let second = locks.take(&[1, 2], &[]);
+        assert_eq!(taken(second.as_ref()), Some((2, 0)));
         assert_eq!(std::fs::read_to_string(path("target")).unwrap(), "kept");
     }
 

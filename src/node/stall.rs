@@ -169,6 +169,10 @@ mod tests {
     fn what_is_sent_again_for_ever_does_not_move() {
         let mut small = case();
         (small.size_bytes, small.qps, small.signal_every) = (64, 1, 1);
-        assert!(moves(&small, 64 << 10).is_err());
+        let still = moves(&small, 64 << 10).unwrap_err();
+        assert!(
+            still.message.contains("8 messages are outstanding"),
+            "{still}"
+        );
     }
 }

@@ -255,19 +255,28 @@ mod tests {
 
     #[test]
     fn a_hanging_process_goes_with_its_children() {
-        let mut child = Child::start(&shell("sleep 1000 & echo $!; wait")).unwrap();
-        thread::sleep(Duration::from_millis(100));
-        assert!(!child.has_ended());
+        let told = tempfile::NamedTempFile::new().unwrap();
+        let script = format!("sleep 1000 & echo $! >{}; wait", told.path().display());
+        let mut child = Child::start(&shell(&script)).unwrap();
+        let started = Instant::now();
+        let grandchild = loop {
+            let text = std::fs::read_to_string(told.path()).unwrap();
+            if let Some(id) = text.strip_suffix('\n') {
+                break format!("/proc/{id}/stat");
+            }
+            assert!(started.elapsed() < Duration::from_secs(20));
+            thread::sleep(Duration::from_millis(1));
+        };
+        assert!(!child.has_ended() && std::path::Path::new(&grandchild).exists());
         let ended = child.finish();
         assert!(
             !ended.success && ended.status.contains("killed"),
             "{ended:?}"
         );
-        let grandchild = format!("/proc/{}/stat", ended.stdout.trim());
         let started = Instant::now();
         // Killed, it may wait to be reaped by whoever adopted it.
         while std::fs::read_to_string(&grandchild).is_ok_and(|stat| !stat.contains(") Z ")) {
-            assert!(started.elapsed() < Duration::from_secs(5), "{ended:?}");
+            assert!(started.elapsed() < Duration::from_secs(20), "{ended:?}");
             thread::sleep(Duration::from_millis(5));
         }
     }
@@ -302,6 +311,7 @@ mod tests {
             path: "/nowhere/ib_send_bw".into(),
             ..Launch::default()
         };
-        assert!(Child::start(&launch).is_err());
+        let error = Child::start(&launch).err().unwrap();
+        assert_eq!(error.kind(), io::ErrorKind::NotFound, "{error}");
     }
 }

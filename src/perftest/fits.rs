@@ -171,11 +171,11 @@ mod tests {
     fn what_perftest_cannot_do_is_refused_with_the_reason() {
         assert_eq!(fits(&case()), Ok(()));
         assert!(refused(|case| case.verify = true).contains("--verify"));
-        assert!(refused(|case| case.connect = ConnectMode::Cm).contains("-R"));
+        assert!(refused(|case| case.connect = ConnectMode::Cm).contains("rdma_cm (-R)"));
         assert!(refused(|case| (case.post_list, case.signal_every) = (4, 8)).contains("multiple"));
         assert!(refused(|case| case.tx_depth = 20_000).contains("-t 20000"));
-        assert!(refused(|case| case.size_bytes = 1 << 24).contains("-s"));
-        assert!(refused(|case| case.set_stop(Stop::MessagesPerQp(4))).contains("5 to"));
+        assert!(refused(|case| case.size_bytes = 1 << 24).contains("-s 16777216 is beyond"));
+        assert!(refused(|case| case.set_stop(Stop::MessagesPerQp(4))).contains("takes 5 to"));
         let uneven = refused(|case| {
             (case.post_list, case.signal_every) = (4, 2);
             case.set_stop(Stop::MessagesPerQp(6));

@@ -145,16 +145,22 @@ mod tests {
     fn what_a_peer_asks_for_is_checked() {
         for &op in Op::ALL {
             assert_eq!(Lesson::new(op, None, Some(1024), "hello").check(), Ok(()));
-            assert!(Lesson::new(op, None, None, "").check().is_err());
             let long = "x".repeat(MOST_BYTES + 1);
-            assert!(Lesson::new(op, None, None, &long).check().is_err());
-            assert!(Lesson::new(op, None, Some(1000), "x").check().is_err());
+            for (mtu, text, says) in [
+                (None, "", "has 1 to 4096 bytes"),
+                (None, &*long, "has 1 to 4096 bytes"),
+                (Some(1000), "x", "MTU"),
+            ] {
+                let said = Lesson::new(op, None, mtu, text).check().unwrap_err();
+                assert!(said.contains(says), "{said}");
+            }
         }
         let mut read = Lesson::new(Op::Read, None, None, "hello");
+        let differs = Err("the text that is offered has not the message's length".to_owned());
         read.length_bytes = 4096;
-        assert!(read.check().is_err());
+        assert_eq!(read.check(), differs);
         read.offered = None;
-        assert!(read.check().is_err());
+        assert_eq!(read.check(), differs);
         for (op, mistake) in [
             (Op::Send, Mistake::Rkey),
             (Op::Write, Mistake::NoRecv),

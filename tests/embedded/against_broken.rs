@@ -1,14 +1,15 @@
 //! A perftest that hangs, crashes or prints nonsense fails its pair, with what it printed, and nothing else.
 
 use std::process::{Output, Stdio};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use rustix::process::{Pid, Signal, kill_process};
+use nix::sys::signal::Signal;
 use serde_json::Value;
 
-use crate::against::build_library;
 use crate::fake::Fake;
-use crate::program::{Ended, Program, alone};
+use crate::interrupt::PROMPT;
+use crate::library::build_library;
+use crate::program::{Ended, Program, signal, with_others};
 
 const SWEEP: &str = "-d soft0 -s 64 -D 100ms --warmup 0 --timeout 18 --against perftest";
 
@@ -42,7 +43,7 @@ const SERVES: &str = "exec $real \"$@\"";
 
 #[test]
 fn a_client_that_crashes_prints_nonsense_or_hangs() {
-    let _alone = alone();
+    let _machine = with_others();
     build_library();
     let (ended, pair) = failing(
         "echo \"faults: $SOFTROCE_FAULTS\"; echo boom >&2; exit 3",
@@ -73,7 +74,7 @@ fn a_client_that_crashes_prints_nonsense_or_hangs() {
 
 #[test]
 fn a_server_that_crashes_or_does_not_listen() {
-    let _alone = alone();
+    let _machine = with_others();
     build_library();
     for (server, limit, says) in [
         ("echo 'no such device'; exit 7", "20s", "exit status: 7"),
@@ -101,11 +102,13 @@ fn a_server_that_crashes_or_does_not_listen() {
 
 #[test]
 fn one_broken_program_does_not_stop_the_sweep() {
-    let _alone = alone();
+    let _machine = with_others();
     build_library();
     // It fails three times, which is enough; the other case is compared.
     let fake = Fake::new("ib_send_bw", "exit 1", SERVES);
-    let ended = Program::new(&format!("{SWEEP} --op send,write --pairs 2"))
+    let ended = Program::new(
+        "-d soft0 --op send,write -s 64 -n 1000 --warmup 0 --timeout 18 --against perftest --pairs 4 --max-pairs 4",
+    )
         .env("PATH", &fake.path())
         .run()
         .exits(1)
@@ -113,6 +116,7 @@ fn one_broken_program_does_not_stop_the_sweep() {
     let pairs = |case: usize| ended.cases()[case]["perftest"]["pairs"].as_array().unwrap();
     assert_eq!(pairs(0).len(), 3);
     assert_eq!(pairs(0)[1]["first"], "perftest");
+    assert_eq!(pairs(1).len(), 4);
     assert!(pairs(1).iter().all(|pair| pair["failure"].is_null()));
     assert!(
         ended.cases()[0]["perftest"]["note"]
@@ -123,17 +127,14 @@ fn one_broken_program_does_not_stop_the_sweep() {
 }
 
 /// Waits until perftest's client hangs, and sends a signal to rocebench; how that ended, and how soon.
-fn signalled(signal: Signal) -> (Output, Duration, Value) {
+fn signalled(how: Signal) -> (Output, Duration, Value) {
     let fake = Fake::new("ib_write_bw", "sleep 1000 & wait", SERVES);
     let sweep = format!("{SWEEP} --op write");
     let mut program = Program::new(&sweep).env("PATH", &fake.path());
     program.command.stdout(Stdio::null()).stderr(Stdio::piped());
     let child = program.command.spawn().unwrap();
     fake.id("client");
-    std::thread::sleep(Duration::from_millis(100));
-    let id = Pid::from_raw(i32::try_from(child.id()).unwrap()).unwrap();
-    kill_process(id, signal).unwrap();
-    let sent = Instant::now();
+    let sent = signal(&child, how);
     let output = child.wait_with_output().unwrap();
     let took = sent.elapsed();
     fake.is_gone();
@@ -142,10 +143,10 @@ fn signalled(signal: Signal) -> (Output, Duration, Value) {
 
 #[test]
 fn an_interrupt_ends_both_ends_at_once_and_keeps_what_was_measured() {
-    let _alone = alone();
+    let _machine = with_others();
     build_library();
-    let (output, took, result) = signalled(Signal::INT);
-    assert!(took < Duration::from_secs(3), "{took:?}");
+    let (output, took, result) = signalled(Signal::SIGINT);
+    assert!(took < PROMPT, "{took:?}");
     let said = String::from_utf8(output.stderr).unwrap();
     assert!(
         output.status.code() == Some(1) && said.contains("interrupted"),
@@ -160,8 +161,8 @@ fn an_interrupt_ends_both_ends_at_once_and_keeps_what_was_measured() {
 
 #[test]
 fn a_death_leaves_nothing_behind() {
-    let _alone = alone();
+    let _machine = with_others();
     build_library();
-    let (output, _, _) = signalled(Signal::KILL);
+    let (output, _, _) = signalled(Signal::SIGKILL);
     assert_eq!(output.status.code(), None, "killed");
 }

@@ -8,8 +8,8 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
-use crate::against::build_library;
-use crate::program::{Program, Server, alone};
+use crate::library::build_library;
+use crate::program::{Program, Server, with_others};
 
 const ASKS: &str = "-d soft0 -n 10 --warmup 0 --against perftest";
 
@@ -47,7 +47,7 @@ fn a_dry_run_tells_the_programs_and_the_time() {
 
 #[test]
 fn a_missing_program_names_its_package_at_either_end() {
-    let _alone = alone();
+    let _machine = with_others();
     build_library();
     let nothing = tempfile::tempdir().unwrap();
     let empty = nothing.path().to_str().unwrap();
@@ -79,7 +79,7 @@ fn a_library_that_is_not_there_says_how_to_build_it() {
 
 #[test]
 fn a_server_must_allow_it() {
-    let _alone = alone();
+    let _machine = with_others();
     let server = Server::start("-d soft0");
     let host = format!("127.0.0.1:{}", server.port);
     Program::new(&format!("{host} {ASKS}"))
@@ -100,7 +100,7 @@ fn a_server_must_allow_it() {
 
 #[test]
 fn a_server_starts_nothing_but_perftest_with_numbers() {
-    let _alone = alone();
+    let _machine = with_others();
     build_library();
     let server = Server::start("-d soft0 --allow-perftest");
     let start = |damage: Damage| {
@@ -144,7 +144,7 @@ fn a_server_starts_nothing_but_perftest_with_numbers() {
 
 #[test]
 fn a_run_without_a_client_ends_at_its_limit() {
-    let _alone = alone();
+    let _machine = with_others();
     build_library();
     let server = Server::start("-d soft0 --allow-perftest");
     let mut job = job();
@@ -179,14 +179,12 @@ pub fn job() -> Value {
     json!({
         "program": "ib_write_bw", "mtu_bytes": 1024, "outstanding_reads": 1, "messages": 10, "limit_ms": 5000,
         "case": {
-            "id": "-R", "op": "write", "cq": "shared", "qps": 1, "size_bytes": 64, "tx_depth": 16, "rx_depth": 16,
-            "signal_every": 1, "post_list": 1, "inline_bytes": 0, "workers": 1, "mtu": null,
-            "bidirectional": false, "stop": {"messages_per_qp": 10}, "warmup": {"fixed_ns": 0}, "verify": false,
-            "latency": true, "cq_depth": null,
-            "transport": {
-                "timeout": 14, "retry_cnt": 7, "rnr_retry": 7, "min_rnr_timer": 12, "max_rd_atomic": null,
-                "service_level": 0, "traffic_class": 0, "hop_limit": 64
-            }
+            "id": "-R", "op": "write", "cq": "shared", "size_bytes": 64, "qps": 1, "traffic_qps": 1, "workers": 1,
+            "tx_depth": 16, "rx_depth": 16, "signal_every": 1, "post_list": 1, "inline_bytes": 0, "mtu": null,
+            "bidirectional": false, "poll": "busy", "connect": "tcp", "duration_seconds": null,
+            "iterations_per_qp": 10, "warmup": "0", "runs": 1, "verify": false, "no_latency": false,
+            "cq_depth": null, "timeout": 14, "retry_cnt": 7, "rnr_retry": 7, "min_rnr_timer": 12,
+            "max_rd_atomic": null, "service_level": 0, "traffic_class": 0, "hop_limit": 64
         }
     })
 }

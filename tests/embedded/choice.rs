@@ -5,7 +5,7 @@ use std::net::UdpSocket;
 
 use serde_json::Value;
 
-use crate::program::{Program, alone};
+use crate::program::{Program, with_others};
 
 fn kernel_has_a_device() -> bool {
     std::fs::read_dir("/sys/class/infiniband").is_ok_and(|mut devices| devices.next().is_some())
@@ -13,7 +13,7 @@ fn kernel_has_a_device() -> bool {
 
 #[test]
 fn without_a_device_the_embedded_one_is_taken_and_says_so() {
-    let _alone = alone();
+    let _machine = with_others();
     let ended = Program::new("-n 20 --timeout 18 --warmup 0").run().exits(0);
     if kernel_has_a_device() {
         assert_eq!(ended.json["host"]["device"]["library"], "libibverbs");
@@ -32,7 +32,7 @@ fn without_a_device_the_embedded_one_is_taken_and_says_so() {
 
 #[test]
 fn results_are_marked() {
-    let _alone = alone();
+    let _machine = with_others();
     let ended = Program::new("--device soft0 -n 20 --timeout 18 --warmup 0 --csv -")
         .run()
         .exits(0)
@@ -62,7 +62,7 @@ fn results_are_marked() {
 
 #[test]
 fn an_address_that_is_taken_is_named() {
-    let _alone = alone();
+    let _machine = with_others();
     let _taken = UdpSocket::bind("127.77.2.1:4791").unwrap();
     Program::new("-d soft0 -n 1 --quiet")
         .env("SOFTROCE_ADDRESS", "127.77.2.1")

@@ -5,9 +5,11 @@ use std::collections::HashMap;
 use std::process::Stdio;
 use std::time::{Duration, Instant};
 
+use nix::sys::signal::Signal;
 use serde_json::Value;
 
-use crate::program::{Ended, Program, Server, alone, said};
+use crate::interrupt::PROMPT;
+use crate::program::{Ended, Program, Server, said, signal, with_others};
 
 const STEPS: [&str; 6] = ["create", "init", "exchange", "rtr", "rts", "destroy"];
 
@@ -59,7 +61,7 @@ fn check(case: &Value, rounds: Option<u64>) {
     let messages = run["totals"]["messages"].as_u64().unwrap();
     assert_eq!(messages > 0, traffic > 0, "{}", run["totals"]);
     assert_eq!(run["totals"]["gbit_per_s"].is_null(), traffic == 0);
-    let wants_alone = traffic > 0 && config["warmup_limit_seconds"] != 0.0;
+    let wants_alone = traffic > 0 && config["warmup"] != "0s";
     let alone = &connect["traffic_alone_gbit_per_s"];
     assert_eq!(alone.as_f64().is_some_and(|it| it > 0.0), wants_alone);
 }
@@ -73,7 +75,7 @@ fn check_all(ended: &Ended, cases: usize, rounds: Option<u64>) {
 
 #[test]
 fn every_connection_is_counted_at_every_step_beside_traffic_and_alone() {
-    let _alone = alone();
+    let _machine = with_others();
     let ended = Program::new(
         "-d soft0 --op connect -q 1,16 --traffic-qps 0,2 -s 4K -n 5 --warmup 0.1s --timeout 18 --quiet",
     )
@@ -101,7 +103,7 @@ fn every_connection_is_counted_at_every_step_beside_traffic_and_alone() {
 
 #[test]
 fn thousands_of_queue_pairs_in_two_processes() {
-    let _alone = alone();
+    let _machine = with_others();
     let server = Server::start("-d soft0");
     let ended = Program::new(&format!(
         "127.0.0.1:{} -d soft0 --op connect -q 4096 -s 4K -n 2 --warmup 0 --timeout 18 --quiet",
@@ -115,7 +117,7 @@ fn thousands_of_queue_pairs_in_two_processes() {
 
 #[test]
 fn its_results_are_compared_drawn_and_in_the_csv() {
-    let _alone = alone();
+    let _machine = with_others();
     let ended = Program::new(
         "-d soft0 --op write,connect -q 1,4 -s 4K -n 100 --runs 2 --warmup 0.1s --timeout 18 --quiet --csv -",
     )
@@ -162,7 +164,7 @@ fn its_results_are_compared_drawn_and_in_the_csv() {
 
 #[test]
 fn more_queue_pairs_than_the_device_has_are_refused() {
-    let _alone = alone();
+    let _machine = with_others();
     Program::new("-d soft0 --op connect -q 65000 --traffic-qps 1000 --quiet")
         .run()
         .exits(2)
@@ -178,12 +180,12 @@ fn long(server: &Server) -> Program {
 
 #[test]
 fn a_servers_death_between_two_queue_pairs_is_noticed() {
-    let _alone = alone();
+    let _machine = with_others();
     let mut server = Server::start("-d soft0");
     let mut client = long(&server);
     let command = client.command.stdout(Stdio::null()).stderr(Stdio::piped());
     let child = command.spawn().unwrap();
-    server.is_in_a_run();
+    server.is_in_a_run(0);
     server.kill();
     let killed = Instant::now();
     let (code, said) = said(child);
@@ -199,28 +201,23 @@ fn a_servers_death_between_two_queue_pairs_is_noticed() {
 
 #[test]
 fn a_client_may_be_interrupted_or_die_between_two_queue_pairs() {
-    let _alone = alone();
+    let _machine = with_others();
     let server = Server::start("-d soft0");
-    for (signal, code) in [("-INT", Some(1)), ("-KILL", None)] {
+    for (index, how, code) in [(0, Signal::SIGINT, Some(1)), (1, Signal::SIGKILL, None)] {
         let mut client = long(&server);
-        let command = client.command.stdout(Stdio::null()).stderr(Stdio::piped());
+        let command = client.command.stdout(Stdio::null()).stderr(Stdio::null());
         let mut child = command.spawn().unwrap();
-        server.is_in_a_run();
-        let asked = Instant::now();
-        let kill = ["kill", signal, &child.id().to_string()].join(" ");
-        let status = std::process::Command::new("sh")
-            .args(["-c", &kill])
-            .status();
-        assert!(status.unwrap().success());
+        server.is_in_a_run(2 * index);
+        let asked = signal(&child, how);
         let status = child.wait().unwrap();
-        assert!(asked.elapsed() < Duration::from_secs(2), "{signal}");
+        assert!(asked.elapsed() < PROMPT, "{how}: {:?}", asked.elapsed());
         assert_eq!(status.code(), code);
         if code.is_some() {
             let run = &client.json()["cases"][0]["runs"][0];
             assert_eq!(run["interrupted"], true);
             assert!(run["connect"]["connections"].as_u64().unwrap() > 0, "{run}");
         }
-        std::thread::sleep(Duration::from_millis(500));
+        server.has_said_times("session ended early", index + 1);
         let next = Program::new(&format!(
             "127.0.0.1:{} -d soft0 --op connect -q 3 -s 4K -n 2 --warmup 0 --timeout 18 --quiet",
             server.port

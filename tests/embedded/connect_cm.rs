@@ -3,11 +3,11 @@
 use serde_json::{Value, json};
 
 use crate::against_refused::{Session, job};
-use crate::program::{Program, Server, alone};
+use crate::program::{Program, Server, with_others};
 
 #[test]
 fn the_embedded_device_has_no_connection_manager() {
-    let _alone = alone();
+    let _machine = with_others();
     for ways in [
         "cm",
         "tcp,cm",
@@ -24,13 +24,14 @@ fn the_embedded_device_has_no_connection_manager() {
 
 #[test]
 fn nor_has_a_servers() {
-    let _alone = alone();
-    for setup in [Value::Null, json!({"traffic_qps": 0})] {
+    let _machine = with_others();
+    for op in ["write", "connect"] {
         let server = Server::start("-d soft0");
         let mut session = Session::with(server.port);
         let mut case = job()["case"].take();
         case["connect"] = json!("cm");
-        case["setup"] = setup;
+        case["op"] = json!(op);
+        case["traffic_qps"] = json!(0);
         session.send(&json!({"type": "prepare", "body": {"case": case, "run": 1}}));
         let reason = session.abort();
         assert!(reason.contains("no connection manager"), "{reason}");

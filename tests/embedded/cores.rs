@@ -1,14 +1,13 @@
 //! Workers of one host have cores of their own, whichever processes they are of; and it is said where there are too few.
 
 use std::path::Path;
-use std::time::{Duration, Instant};
 
 use rocebench::machine::core_locks::CoreLocks;
 use rocebench::machine::cpu::allowed_cores;
 use rustix::thread::{CpuSet, sched_setaffinity};
 use serde_json::Value;
 
-use crate::program::{Ended, Program, Server, alone};
+use crate::program::{Ended, Program, Server, wait_for, with_others};
 
 const VARIABLE: &str = "ROCEBENCH_CORE_LOCKS";
 const SHARED: &str = "polling workers of rocebench share";
@@ -70,7 +69,7 @@ fn workers(ended: &Ended) -> [Vec<(u64, u64)>; 2] {
 
 #[test]
 fn a_server_and_a_client_in_two_terminals_have_cores_of_their_own() {
-    let _alone = alone();
+    let _machine = with_others();
     let host = host();
     let server = host.server("");
     let ended = host.client(&server, "--op send").run().exits(0);
@@ -89,7 +88,7 @@ fn a_server_and_a_client_in_two_terminals_have_cores_of_their_own() {
 
 #[test]
 fn cores_that_a_third_process_has_are_left_to_it() {
-    let _alone = alone();
+    let _machine = with_others();
     let host = host();
     let third = host.locks().take(&host.cores[..1], &[]).unwrap();
     let server = host.server("");
@@ -107,7 +106,7 @@ fn cores_that_a_third_process_has_are_left_to_it() {
 
 #[test]
 fn too_few_cores_are_said_once_at_each_end_and_the_runs_are_whole() {
-    let _alone = alone();
+    let _machine = with_others();
     let host = host();
     let core = host.cores[0];
     // A child inherits the affinity of the thread that starts it.
@@ -140,7 +139,7 @@ fn too_few_cores_are_said_once_at_each_end_and_the_runs_are_whole() {
 
 #[test]
 fn cores_that_were_asked_for_are_taken_and_the_collision_is_said() {
-    let _alone = alone();
+    let _machine = with_others();
     let host = host();
     let core = host.cores[1];
     let third = host.locks().take(&[core], &[]).unwrap();
@@ -156,7 +155,7 @@ fn cores_that_were_asked_for_are_taken_and_the_collision_is_said() {
 
 #[test]
 fn a_killed_process_leaves_its_cores_to_others() {
-    let _alone = alone();
+    let _machine = with_others();
     let host = host();
     let mut program = Program::new("-d soft0 --op send -D 60s --warmup 0 --timeout 18 --quiet")
         .env(VARIABLE, host.path());
@@ -166,14 +165,7 @@ fn a_killed_process_leaves_its_cores_to_others() {
             .iter()
             .all(|core| host.locks().workers_on(*core) == count)
     };
-    let started = Instant::now();
-    while !has(1) {
-        assert!(
-            started.elapsed() < Duration::from_secs(20),
-            "it takes no cores"
-        );
-        std::thread::sleep(Duration::from_millis(10));
-    }
+    wait_for(|| has(1).then_some(()), || "it takes no cores".to_owned());
     // SIGKILL.
     child.kill().unwrap();
     child.wait().unwrap();
@@ -184,7 +176,7 @@ fn a_killed_process_leaves_its_cores_to_others() {
 
 #[test]
 fn without_a_folder_for_locks_it_is_said_and_the_run_is_whole() {
-    let _alone = alone();
+    let _machine = with_others();
     let none = "/proc/there/is/none";
     let ended = Program::new("-d soft0 --op write -n 10 --warmup 0")
         .env(VARIABLE, none)

@@ -3,11 +3,11 @@
 use std::process::Stdio;
 use std::time::{Duration, Instant};
 
-use crate::program::{Program, Server, alone, said};
+use crate::program::{Program, Server, said, with_others};
 
 #[test]
 fn a_servers_death_is_noticed() {
-    let _alone = alone();
+    let _machine = with_others();
     for op in ["send", "read"] {
         let mut server = Server::start("-d soft0");
         let mut client = Program::new(&format!(
@@ -20,7 +20,7 @@ fn a_servers_death_is_noticed() {
             .stdout(Stdio::null())
             .spawn()
             .unwrap();
-        server.is_in_a_run();
+        server.is_in_a_run(0);
         server.kill();
         let killed = Instant::now();
         let (code, said) = said(child);
@@ -43,7 +43,7 @@ fn a_servers_death_is_noticed() {
 
 #[test]
 fn a_server_outlives_its_client() {
-    let _alone = alone();
+    let _machine = with_others();
     let server = Server::start("-d soft0");
     let sweep = |words: &str| {
         Program::new(&format!(
@@ -58,21 +58,19 @@ fn a_server_outlives_its_client() {
         .stdout(Stdio::null())
         .spawn()
         .unwrap();
-    server.is_in_a_run();
+    server.is_in_a_run(0);
     child.kill().unwrap();
     child.wait().unwrap();
-    std::thread::sleep(Duration::from_secs(2));
+    server.has_said("session ended early");
     sweep("-q 2 -n 50 --verify --quiet")
         .run()
         .exits(0)
         .all_whole(1);
-    let said = server.end();
-    assert!(said.contains("session ended early"), "{said}");
 }
 
 #[test]
 fn a_server_of_one_session_says_whether_it_ended_well() {
-    let _alone = alone();
+    let _machine = with_others();
     let mut server = Server::start("-d soft0 --once");
     let client = |server: &Server, words: &str| {
         Program::new(&format!(
@@ -91,7 +89,7 @@ fn a_server_of_one_session_says_whether_it_ended_well() {
         .stdout(Stdio::null())
         .spawn()
         .unwrap();
-    server.is_in_a_run();
+    server.is_in_a_run(0);
     child.kill().unwrap();
     child.wait().unwrap();
     assert_eq!(server.status(), Some(1));

@@ -2,11 +2,11 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::program::{Program, alone};
+use crate::program::{Program, with_others};
 
 #[test]
 fn both_distributions_are_in_every_file() {
-    let _alone = alone();
+    let _machine = with_others();
     let mut program = Program::new(
         "-d soft0 --op write -b -q 3 -s 4K -D 1200ms --warmup 100ms --timeout 18 --quiet --csv-histograms -",
     );

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use crate::program::{Ended, Program, Server, alone};
+use crate::program::{Ended, Program, Server, with_others};
 
 fn document(ended: &Ended) -> Value {
     serde_json::from_str(&ended.stdout).unwrap_or_else(|error| panic!("{error}: {}", ended.stdout))
@@ -59,7 +59,7 @@ fn a_device_that_is_not_there_is_bad_input() {
 
 #[test]
 fn a_machine_that_works_is_well() {
-    let _alone = alone();
+    let _machine = with_others();
     let ended = Program::new("doctor -d soft0 --json").run().exits(0);
     let report = document(&ended);
     assert_eq!(report["choice"]["device"], "soft0");
@@ -78,7 +78,7 @@ fn a_machine_that_works_is_well() {
 
 #[test]
 fn packets_that_do_not_arrive_are_found() {
-    let _alone = alone();
+    let _machine = with_others();
     let ended = Program::new("doctor -d soft0 --faults drop=100% --quiet").run();
     let ended = ended.exits(1).says(&["3 checks found something broken"]);
     for words in ["broken   transfer send", "why: ", "try: "] {
@@ -90,7 +90,7 @@ fn packets_that_do_not_arrive_are_found() {
 
 #[test]
 fn another_end_is_examined() {
-    let _alone = alone();
+    let _machine = with_others();
     let server = Server::start("");
     let ended = Program::new(&format!("doctor 127.0.0.1:{} --json", server.port))
         .run()
@@ -111,10 +111,8 @@ fn another_end_is_examined() {
         );
     }
     assert_eq!(findings(&report, "transfer").len(), 3);
-    assert!(
-        said.matches("session ends, 3 runs served").count() == 2,
-        "{said}"
-    );
+    let served = said.matches("session ends, 3 runs served").count();
+    assert_eq!(served, 2, "{said}");
 }
 
 #[test]

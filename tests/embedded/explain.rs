@@ -8,7 +8,7 @@ use unicode_width::UnicodeWidthStr as _;
 
 use crate::against_refused::Session;
 use crate::mask::masked;
-use crate::program::{Program, Server, alone, said};
+use crate::program::{Program, Server, said, with_others};
 
 /// Nobody should wait longer for a mistake.
 const SOON: Duration = Duration::from_secs(3);
@@ -17,7 +17,7 @@ const PATIENCE: Duration = Duration::from_secs(5);
 
 #[test]
 fn a_whole_lesson() {
-    let _alone = alone();
+    let _machine = with_others();
     let ended = Program::new("explain -d soft0 --op write --text Hello").run();
     let ended = ended.exits(0);
     assert!(ended.stderr.is_empty(), "{}", ended.stderr);
@@ -27,7 +27,7 @@ fn a_whole_lesson() {
 
 #[test]
 fn every_operation_shows_its_packets_and_where_the_bytes_went() {
-    let _alone = alone();
+    let _machine = with_others();
     for (op, packets, words) in [
         (
             "send",
@@ -72,7 +72,7 @@ fn every_operation_shows_its_packets_and_where_the_bytes_went() {
 
 #[test]
 fn a_message_of_many_packets() {
-    let _alone = alone();
+    let _machine = with_others();
     let text = "0123456789".repeat(60);
     let ended = Program::new(&format!("explain -d soft0 -m 256 --text {text}"))
         .run()
@@ -88,7 +88,7 @@ fn a_message_of_many_packets() {
 
 #[test]
 fn every_mistake_brings_the_error_it_promises() {
-    let _alone = alone();
+    let _machine = with_others();
     for (mistake, error) in [
         ("gid", "RETRY_EXC_ERR (12)"),
         ("rkey", "REM_ACCESS_ERR (10)"),
@@ -129,7 +129,7 @@ fn every_mistake_brings_the_error_it_promises() {
 
 #[test]
 fn what_a_mistake_does_on_the_wire() {
-    let _alone = alone();
+    let _machine = with_others();
     let nobody = Program::new("explain -d soft0 --break gid").run().exits(0);
     nobody.shows(&[
         "not the other end's: nobody is there",
@@ -158,21 +158,26 @@ fn what_a_mistake_does_on_the_wire() {
 
 #[test]
 fn a_lesson_that_does_not_succeed_says_so() {
-    let _alone = alone();
-    Program::new("explain -d soft0 --faults drop=100%")
-        .run()
-        .exits(1)
-        .says(&["the message did not arrive", "rocebench doctor"]);
-    // What is not the promised error: the packets that would bring it are lost.
-    Program::new("explain -d soft0 --break rkey --faults drop=100%")
-        .run()
-        .exits(1)
-        .says(&["another error came than was promised"]);
+    let _machine = with_others();
+    // Both at once, for they only wait.
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            Program::new("explain -d soft0 --faults drop=100%")
+                .run()
+                .exits(1)
+                .says(&["the message did not arrive", "rocebench doctor"]);
+        });
+        // What is not the promised error: the packets that would bring it are lost.
+        Program::new("explain -d soft0 --break rkey --faults drop=100%")
+            .run()
+            .exits(1)
+            .says(&["another error came than was promised"]);
+    });
 }
 
 #[test]
 fn chinese_lines_up_and_is_whole() {
-    let _alone = alone();
+    let _machine = with_others();
     for words in ["--op write", "--op read", "--break gid"] {
         let ended = Program::new(&format!("explain -d soft0 --lang zh {words}"))
             .run()
@@ -181,19 +186,18 @@ fn chinese_lines_up_and_is_whole() {
         let english = Program::new(&format!("explain -d soft0 {words}"))
             .run()
             .exits(0);
-        for word in [
-            "Careful",
-            "other end",
-            "Memory of",
-            "On purpose",
-            "after the post",
+        let is_broken = words.contains("--break");
+        for (word, is_there) in [
+            ("Careful", true),
+            ("other end", true),
+            ("Memory of", true),
+            ("On purpose", is_broken),
+            ("after the post", true),
         ] {
-            assert!(
-                english.stdout.contains(word) || word == "On purpose",
-                "{word}"
-            );
+            assert_eq!(english.stdout.contains(word), is_there, "{word}: {words}");
             assert!(!ended.stdout.contains(word), "{word} in {}", ended.stdout);
         }
+        assert_eq!(ended.stdout.contains("故意出错："), is_broken, "{words}");
         for stdout in [&ended.stdout, &english.stdout] {
             let widest = stdout.lines().map(|line| line.width()).max().unwrap();
             assert!(widest <= 100, "{widest} columns: {stdout}");
@@ -217,7 +221,7 @@ fn chinese_lines_up_and_is_whole() {
 
 #[test]
 fn the_other_end_may_be_a_server() {
-    let _alone = alone();
+    let _machine = with_others();
     let server = Server::start("-d soft0");
     let lesson = |words: &str| {
         let ended = Program::new(&format!(
@@ -257,7 +261,7 @@ fn start(program: &mut Program) -> Child {
 
 #[test]
 fn either_ends_death_is_noticed() {
-    let _alone = alone();
+    let _machine = with_others();
     let mut server = Server::start("-d soft0");
     // Its packets are lost, so that it waits.
     let mut client = Program::new(&format!(
@@ -265,7 +269,7 @@ fn either_ends_death_is_noticed() {
         server.port
     ));
     let mut child = start(&mut client);
-    std::thread::sleep(Duration::from_millis(700));
+    server.has_said("  a lesson: ");
     child.kill().unwrap();
     child.wait().unwrap();
     let killed = Instant::now();
@@ -276,8 +280,9 @@ fn either_ends_death_is_noticed() {
             "the server serves no next lesson"
         );
     }
+    let lessons = server.times_said("  a lesson: ");
     let child = start(&mut client);
-    std::thread::sleep(Duration::from_millis(700));
+    server.has_said_times("  a lesson: ", lessons + 1);
     server.kill();
     let (code, said) = said(child);
     assert_eq!(code, Some(1), "{said}");
@@ -286,7 +291,7 @@ fn either_ends_death_is_noticed() {
 
 #[test]
 fn a_server_checks_what_it_is_asked_for() {
-    let _alone = alone();
+    let _machine = with_others();
     let server = Server::start("-d soft0");
     let lesson = |change: fn(&mut serde_json::Value)| {
         let mut body = json!({

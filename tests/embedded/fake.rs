@@ -1,7 +1,8 @@
 //! Programs in perftest's place: shell scripts in a folder of the test's, found before the real ones.
 
 use std::os::unix::fs::PermissionsExt as _;
-use std::time::{Duration, Instant};
+
+use crate::program::wait_for;
 
 /// A folder with one fake program.
 pub struct Fake {
@@ -36,15 +37,9 @@ impl Fake {
 
     /// Process id of the end that ran last, once there is one.
     pub fn id(&self, end: &str) -> u32 {
-        let started = Instant::now();
-        loop {
-            let text = std::fs::read_to_string(self.folder.path().join(end));
-            if let Some(id) = text.ok().and_then(|text| text.trim().parse().ok()) {
-                return id;
-            }
-            assert!(started.elapsed() < Duration::from_secs(20), "no {end}");
-            std::thread::sleep(Duration::from_millis(5));
-        }
+        let file = self.folder.path().join(end);
+        let id = || std::fs::read_to_string(&file).ok()?.trim().parse().ok();
+        wait_for(id, || format!("no {end}"))
     }
 
     /// Neither end is left, in a moment.
@@ -57,11 +52,8 @@ impl Fake {
     /// This end is not left, in a moment.
     pub fn end_is_gone(&self, end: &str) {
         let stat = format!("/proc/{}/stat", self.id(end));
-        let started = Instant::now();
         // One whose parent died may wait to be reaped.
-        while std::fs::read_to_string(&stat).is_ok_and(|stat| !stat.contains(") Z ")) {
-            assert!(started.elapsed() < Duration::from_secs(2), "{end} is left");
-            std::thread::sleep(Duration::from_millis(5));
-        }
+        let is_left = || std::fs::read_to_string(&stat).is_ok_and(|stat| !stat.contains(") Z "));
+        wait_for(|| (!is_left()).then_some(()), || format!("{end} is left"));
     }
 }

@@ -7,7 +7,7 @@ use std::thread::JoinHandle;
 use serde_json::{Value, json};
 
 use crate::against_refused::{Session, job};
-use crate::program::{Program, Server, alone};
+use crate::program::{Program, Server, with_others};
 
 const HOSTILE: &str = "\u{1b}[2J\n127.0.0.1:1: session begins\r\u{9b}31m\u{202e}";
 const SHOWN: &str = "\\u{1b}[2J\\n127.0.0.1:1: session begins\\r\\u{9b}31m\\u{202e}";
@@ -22,7 +22,7 @@ fn is_tame(text: &str) {
 
 #[test]
 fn a_servers_log_has_no_line_of_a_clients_making() {
-    let _alone = alone();
+    let _machine = with_others();
     let server = Server::start("-d soft0");
     let mut case = job()["case"].clone();
     case["id"] = json!(format!("{HOSTILE}{}", "x".repeat(1 << 20)));

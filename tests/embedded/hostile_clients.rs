@@ -1,7 +1,7 @@
 //! A server among clients that mean it no good, or are broken.
 
-use std::io::Write as _;
-use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpStream};
+use std::io::{Read as _, Write as _};
+use std::net::{IpAddr, Ipv4Addr, Shutdown, SocketAddr, TcpStream};
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
@@ -16,7 +16,7 @@ use rustix::process::{Pid, Resource, Rlimit, prlimit};
 use serde_json::{Value, json};
 use settings::{CqMode, Given};
 
-use crate::program::{Program, Server, alone, memory_bytes};
+use crate::program::{Program, Server, memory_bytes, with_others};
 
 static GO_ON: AtomicBool = AtomicBool::new(false);
 
@@ -71,9 +71,16 @@ fn next(mut stream: &TcpStream, reader: &mut FrameReader) -> Message {
     }
 }
 
+/// The server takes the next client before this one's connection ends.
+fn is_closed(mut stream: TcpStream) {
+    stream.shutdown(Shutdown::Write).unwrap();
+    // What it had not read resets the connection.
+    let _ = stream.read_to_end(&mut Vec::new());
+}
+
 #[test]
 fn idle_connections_keep_nobody_out() {
-    let _alone = alone();
+    let _machine = with_others();
     let server = Server::start("-d soft0");
     let mut idles: Vec<TcpStream> = (0..40).map(|_| idle(&server, [127, 0, 0, 1])).collect();
     idles.extend((0..64).map(|index| idle(&server, [127, 0, 1 + index / 4, 1])));
@@ -93,7 +100,7 @@ fn idle_connections_keep_nobody_out() {
 
 #[test]
 fn a_server_that_got_no_threads_for_a_while_serves_on() {
-    let _alone = alone();
+    let _machine = with_others();
     let server = Server::start("-d soft0");
     let pid = Some(Pid::from_raw(server.pid() as i32).unwrap());
     // Room for what a program allocates, but not for a stack.
@@ -115,7 +122,7 @@ fn a_server_that_got_no_threads_for_a_while_serves_on() {
 
 #[test]
 fn who_breaks_the_protocol_is_told() {
-    let _alone = alone();
+    let _machine = with_others();
     let server = Server::start("-d soft0");
     let (link, _) = connect("127.0.0.1", server.port, None, &json!({}), &GO_ON).unwrap();
     link.send(&Message::RunDone).unwrap();
@@ -134,14 +141,14 @@ fn who_breaks_the_protocol_is_told() {
         Message::Abort { reason, .. } => assert!(reason.contains("is not JSON"), "{reason}"),
         other => panic!("{other:?}"),
     }
-    drop(stream);
+    is_closed(stream);
     server.has_said("is not JSON");
     is_served(&server);
 }
 
 #[test]
 fn a_frame_of_many_small_things_takes_no_memory() {
-    let _alone = alone();
+    let _machine = with_others();
     let server = Server::start("-d soft0");
     for piece in [r#"{"":0},"#, "0,", "[],"] {
         let (stream, mut reader) = client(&server);
@@ -154,9 +161,7 @@ fn a_frame_of_many_small_things_takes_no_memory() {
             Message::Abort { reason, .. } => assert!(reason.contains("more than"), "{reason}"),
             other => panic!("{other:?}"),
         }
-        drop(stream);
-        // It has the next client only when this one is gone.
-        std::thread::sleep(Duration::from_secs(1));
+        is_closed(stream);
     }
     let peak = memory_bytes(server.pid(), "VmHWM").unwrap();
     assert!(peak < 256 << 20, "{peak} bytes");
@@ -164,7 +169,7 @@ fn a_frame_of_many_small_things_takes_no_memory() {
 
 #[test]
 fn a_prepare_that_would_take_all_memory_is_refused_before_anything_is_made() {
-    let _alone = alone();
+    let _machine = with_others();
     let server = Server::start("-d soft0 --memory 1G");
     let before = memory_bytes(server.pid(), "VmHWM").unwrap();
     let mut case = Sweep::new(&Given::default()).unwrap().cases.remove(0);

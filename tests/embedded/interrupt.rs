@@ -5,13 +5,13 @@ use std::time::{Duration, Instant};
 
 use nix::sys::signal::Signal;
 
-use crate::program::{Program, Server, alone, said, signal};
+use crate::program::{Program, Server, said, signal, with_others, works_for};
 
 /// A message takes 5 s, and 128 of them are posted.
 const SLOW: &str = "-d soft0 --op send -s 64M -D 60s --warmup 0 --timeout 18 --faults rate=100M";
 
 /// Three seconds are promised; the rest is for a machine that runs other tests.
-const PROMPT: Duration = Duration::from_secs(6);
+pub const PROMPT: Duration = Duration::from_secs(6);
 
 fn spawn(program: &mut Program) -> Child {
     let command = program.command.stderr(Stdio::piped());
@@ -27,10 +27,10 @@ fn is_interrupted(child: Child, asked: Instant, words: &str) {
 
 #[test]
 fn a_slow_send_in_one_process_stops_at_once() {
-    let _alone = alone();
+    let _machine = with_others();
     let mut program = Program::new(SLOW);
     let child = spawn(&mut program);
-    std::thread::sleep(Duration::from_secs(2));
+    works_for(child.id(), 1.0);
     let asked = signal(&child, Signal::SIGINT);
     is_interrupted(child, asked, "interrupted");
     let run = &program.json()["cases"][0]["runs"][0];
@@ -42,12 +42,12 @@ fn a_slow_send_in_one_process_stops_at_once() {
 
 #[test]
 fn a_slow_send_to_a_server_stops_at_once_and_the_server_lives_on() {
-    let _alone = alone();
+    let _machine = with_others();
     let server = Server::start("-d soft0");
     let to_server = format!("127.0.0.1:{}", server.port);
     let mut program = Program::new(&format!("{to_server} {SLOW}"));
     let child = spawn(&mut program);
-    server.is_in_a_run();
+    server.is_in_a_run(0);
     let asked = signal(&child, Signal::SIGINT);
     is_interrupted(child, asked, "interrupted");
     server.has_said("session ended early");
@@ -61,11 +61,11 @@ fn a_slow_send_to_a_server_stops_at_once_and_the_server_lives_on() {
 
 #[test]
 fn a_server_in_a_slow_send_stops_at_once() {
-    let _alone = alone();
+    let _machine = with_others();
     let mut server = Server::start("-d soft0");
     let mut program = Program::new(&format!("127.0.0.1:{} {SLOW}", server.port));
     let child = spawn(&mut program);
-    server.is_in_a_run();
+    server.is_in_a_run(0);
     let asked = server.signal(Signal::SIGINT);
     is_interrupted(child, asked, "the server was stopped");
     assert_eq!(server.status(), Some(0));

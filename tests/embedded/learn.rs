@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::process::Command;
 
-use crate::program::alone;
+use crate::program::with_others;
 
 /// What stands between ```` ```sh ```` and the end of the box, of all boxes.
 fn boxes(page: &str) -> Vec<String> {
@@ -15,7 +15,7 @@ fn boxes(page: &str) -> Vec<String> {
 
 #[test]
 fn every_box_of_the_lesson_works() {
-    let _alone = alone();
+    let _machine = with_others();
     let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/learn.md");
     let boxes = boxes(&std::fs::read_to_string(page).unwrap());
     assert_eq!(boxes.len(), 9);

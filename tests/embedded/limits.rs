@@ -1,10 +1,10 @@
 //! What cannot be measured is said: before the first case where that is known then.
 
-use crate::program::{Program, Server, alone};
+use crate::program::{Program, Server, with_others};
 
 #[test]
 fn a_case_that_a_device_cannot_do_is_refused_before_the_first() {
-    let _alone = alone();
+    let _machine = with_others();
     let server = Server::start("-d soft0");
     let remote = format!("127.0.0.1:{}", server.port);
     for host in ["", &remote] {
@@ -27,7 +27,7 @@ fn a_case_that_a_device_cannot_do_is_refused_before_the_first() {
 
 #[test]
 fn a_window_in_which_nothing_completes_is_no_measurement() {
-    let _alone = alone();
+    let _machine = with_others();
     // A message takes 268 ms. The case after it is measured over the same connection.
     let mut server = Server::start("-d soft0 --once");
     let ended = Program::new(&format!(

@@ -3,7 +3,7 @@
 use std::process::Stdio;
 use std::time::Duration;
 
-use crate::program::{Program, Server, alone, memory_bytes};
+use crate::program::{Program, Server, memory_bytes, with_others};
 
 /// One case, with no more around it than must be.
 const PLAIN: &str = "-d soft0 --timeout 18 --warmup 0 --quiet -Q 1";
@@ -44,7 +44,7 @@ fn told_bytes(words: &str) -> f64 {
 
 #[test]
 fn what_is_told_is_what_is_taken() {
-    let _alone = alone();
+    let _machine = with_others();
     let program = peak_bytes("-q 1 -t 16 -s 64 -n 64");
     for words in [
         // Prebuilt work requests and the device's send queues.
@@ -75,7 +75,7 @@ fn what_is_told_is_what_is_taken() {
 
 #[test]
 fn recorders_that_no_machine_has_room_for_are_refused() {
-    let _alone = alone();
+    let _machine = with_others();
     Program::new("-d soft0 --op write -s 64 -q 16384 -w 1024 -n 10 --warmup 0")
         .run()
         .exits(2)
@@ -84,7 +84,7 @@ fn recorders_that_no_machine_has_room_for_are_refused() {
 
 #[test]
 fn a_server_takes_no_more_than_it_is_allowed() {
-    let _alone = alone();
+    let _machine = with_others();
     let server = Server::start("-d soft0 --memory 48M");
     let client = |words: &str| {
         Program::new(&format!(
@@ -127,7 +127,7 @@ fn memory_limits_that_are_none_are_bad_input() {
 
 #[test]
 fn a_verified_case_whose_ends_could_not_tell_each_other_is_refused_before_it_runs() {
-    let _alone = alone();
+    let _machine = with_others();
     Program::new("-d soft0 --verify --cq per-qp -q 1,4096 -t 1024 -s 64 -n 10 --warmup 0")
         .run()
         .exits(2)

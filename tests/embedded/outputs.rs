@@ -1,16 +1,16 @@
 //! Where results go: what is left of a sweep that is killed, what is written in all, and what cannot be written.
 
 use std::fs::{self, File};
+use std::io::{BufRead as _, BufReader, Read as _};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Stdio};
-use std::thread;
-use std::time::{Duration, Instant};
 
+use nix::sys::signal::Signal;
 use report::results::load::load;
-use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process, waitid};
+use rustix::process::{Pid, WaitId, WaitIdOptions, waitid};
 use serde_json::Value;
 
-use crate::program::{Program, alone, said};
+use crate::program::{Program, said, signal, wait_for, with_others};
 
 const QUICK: &str = "-d soft0 --timeout 18 -n 10 --warmup 0 -s 64";
 
@@ -20,24 +20,8 @@ fn started(program: &mut Program) -> Child {
     program.command.stdout(out).stderr(err).spawn().unwrap()
 }
 
-fn interrupt(child: &Child) {
-    kill_process(pid(child), Signal::INT).unwrap();
-}
-
 fn pid(child: &Child) -> Pid {
     Pid::from_raw(child.id().cast_signed()).unwrap()
-}
-
-/// Waits until `what` gives something.
-fn wait_for<T>(what: impl Fn() -> Option<T>) -> T {
-    let started = Instant::now();
-    loop {
-        if let Some(found) = what() {
-            return found;
-        }
-        assert!(started.elapsed() < Duration::from_secs(60), "nothing came");
-        thread::sleep(Duration::from_millis(10));
-    }
 }
 
 /// Files of a folder whose names end so.
@@ -51,13 +35,16 @@ fn files(folder: &Path, end: &str) -> Vec<PathBuf> {
 
 #[test]
 fn of_a_sweep_that_is_killed_all_finished_runs_are_left() {
-    let _alone = alone();
+    let _machine = with_others();
     let mut program = Program::new(&format!("{QUICK} -q 1 --runs 1000 --quiet"));
     let results = program.folder().join("results");
     let mut child = started(&mut program);
-    let journal = wait_for(|| files(&results, ".jsonl").pop());
+    let journal = wait_for(|| files(&results, ".jsonl").pop(), || "no journal".into());
     let lines = || fs::read_to_string(&journal).unwrap().lines().count();
-    wait_for(|| (lines() > 20).then_some(()));
+    wait_for(
+        || (lines() > 20).then_some(()),
+        || format!("{} lines", lines()),
+    );
     child.kill().unwrap();
     child.wait().unwrap();
     let runs = lines();
@@ -72,7 +59,7 @@ fn of_a_sweep_that_is_killed_all_finished_runs_are_left() {
 
 #[test]
 fn a_run_costs_the_same_however_many_came_before() {
-    let _alone = alone();
+    let _machine = with_others();
     let mut program = Program::new(&format!("{QUICK} -q 1 --runs 60 --quiet"));
     let mut child = started(&mut program);
     let ended = WaitIdOptions::EXITED | WaitIdOptions::NOWAIT;
@@ -94,7 +81,7 @@ fn a_run_costs_the_same_however_many_came_before() {
 
 #[test]
 fn what_a_killed_program_left_unfinished_is_removed() {
-    let _alone = alone();
+    let _machine = with_others();
     let mut program = Program::new(&format!("{QUICK} --json other/x.json"));
     let places = ["results", "other"].map(|name| program.folder().join(name));
     for place in &places {
@@ -110,25 +97,31 @@ fn what_a_killed_program_left_unfinished_is_removed() {
 
 #[test]
 fn a_pipe_is_waited_for_until_one_interrupt() {
-    let _alone = alone();
+    let _machine = with_others();
     for reader_comes in [true, false] {
         let mut program = Program::new(&format!("{QUICK} --json pipe"));
         let pipe = program.folder().join("pipe");
         let made = std::process::Command::new("mkfifo").arg(&pipe).status();
         assert!(made.unwrap().success());
-        let child = started(&mut program);
+        let mut child = started(&mut program);
+        let mut stderr = BufReader::new(child.stderr.take().unwrap());
+        let mut line = String::new();
+        while !line.contains("pipe waits for a reader") {
+            line.clear();
+            assert!(stderr.read_line(&mut line).unwrap() > 0, "it never waits");
+        }
         // All else is written.
         let results = program.folder().join("results");
-        wait_for(|| files(&results, ".csv").pop());
-        thread::sleep(Duration::from_millis(200));
+        assert_eq!(files(&results, ".csv").len(), 2);
         if reader_comes {
             let document: Value = serde_json::from_reader(File::open(&pipe).unwrap()).unwrap();
             assert_eq!(document["cases"].as_array().unwrap().len(), 1);
         } else {
-            interrupt(&child);
+            signal(&child, Signal::SIGINT);
         }
-        let (code, said) = said(child);
-        assert!(said.contains("pipe waits for a reader"), "{said}");
+        let mut said = String::new();
+        stderr.read_to_string(&mut said).unwrap();
+        let code = child.wait().unwrap().code();
         assert_eq!(code, Some(i32::from(!reader_comes)), "{said}");
         assert_eq!(
             said.contains("cannot write pipe: open: nobody reads it"),
@@ -139,7 +132,7 @@ fn a_pipe_is_waited_for_until_one_interrupt() {
 
 #[test]
 fn what_could_be_written_is_told_beside_what_could_not() {
-    let _alone = alone();
+    let _machine = with_others();
     let ended = Program::new(&format!("{QUICK} --json /dev/full"))
         .run()
         .exits(1)
@@ -151,7 +144,7 @@ fn what_could_be_written_is_told_beside_what_could_not() {
 
 #[test]
 fn a_full_stdout_is_told_by_all_that_print_there() {
-    let _alone = alone();
+    let _machine = with_others();
     let plots = tempfile::tempdir().unwrap();
     let sample = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/data/compare/base.json");
     let plot = format!("plot {sample} -o {}", plots.path().display());
@@ -175,7 +168,7 @@ fn a_full_stdout_is_told_by_all_that_print_there() {
 
 #[test]
 fn a_place_that_does_not_do_is_bad_input() {
-    let _alone = alone();
+    let _machine = with_others();
     let sample = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/data/compare/base.json");
     let plot = format!("plot {sample}");
     for words in [QUICK, &plot] {

@@ -4,7 +4,7 @@ use std::io::{BufRead as _, BufReader};
 use std::net::SocketAddr;
 use std::path::Path;
 use std::process::{Child, Command, ExitStatus, Stdio};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
@@ -12,10 +12,51 @@ use nix::sys::signal::Signal;
 use nix::unistd::Pid;
 use serde_json::Value;
 
-/// Workers poll: two sweeps at once would wait for each other's cores.
-pub fn alone() -> MutexGuard<'static, ()> {
-    static ONE: Mutex<()> = Mutex::new(());
-    ONE.lock().unwrap_or_else(PoisonError::into_inner)
+/// No step takes this long, also on a busy machine: longer is a hang.
+const WATCHDOG: Duration = Duration::from_secs(30);
+
+static MACHINE: RwLock<()> = RwLock::new(());
+
+/// The machine for one test: for those that measure, and for those that lose packets and repeat them soon. Workers
+/// poll, so two sweeps at once would wait for each other's cores.
+pub fn alone() -> RwLockWriteGuard<'static, ()> {
+    MACHINE.write().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// The machine together with other tests that ask for no more: for those that mostly wait, or in which time does not
+/// matter.
+pub fn with_others() -> RwLockReadGuard<'static, ()> {
+    MACHINE.read().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Waits until `what` gives something.
+#[track_caller]
+pub fn wait_for<T>(mut what: impl FnMut() -> Option<T>, told: impl Fn() -> String) -> T {
+    let started = Instant::now();
+    loop {
+        if let Some(found) = what() {
+            return found;
+        }
+        assert!(started.elapsed() < WATCHDOG, "{}", told());
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
+/// Waits until a process has worked for so long, which shows that it is under way, however busy the machine is.
+#[track_caller]
+pub fn works_for(pid: u32, seconds: f64) {
+    let cpu_seconds = || {
+        let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap();
+        // After the name, which is in brackets, `utime` and `stime` are the 12th and 13th, in hundredths of a second.
+        let fields = stat.rsplit(')').next().unwrap().split_whitespace();
+        let ticks = fields.skip(11).take(2);
+        ticks.map(|it| it.parse::<f64>().unwrap()).sum::<f64>() / 100.0
+    };
+    let until = cpu_seconds() + seconds;
+    wait_for(
+        || (cpu_seconds() >= until).then_some(()),
+        || "the process stands still".to_owned(),
+    );
 }
 
 /// The exit code of a child that ends, and what it said on the stderr that was piped.
@@ -211,22 +252,32 @@ impl Server {
         server
     }
 
+    /// Waits until it has said this.
+    #[track_caller]
     pub fn has_said(&self, words: &str) {
-        let started = Instant::now();
-        while !self.said.lock().unwrap().contains(words) {
-            let said = self.said.lock().unwrap().clone();
-            assert!(
-                started.elapsed() < Duration::from_secs(20),
-                "no {words:?} in {said}"
-            );
-            std::thread::sleep(Duration::from_millis(10));
-        }
+        self.has_said_times(words, 1);
     }
 
-    /// A run is well under way.
-    pub fn is_in_a_run(&self) {
-        self.has_said(", run 1");
-        std::thread::sleep(Duration::from_secs(1));
+    /// Waits until it has said this so many times.
+    #[track_caller]
+    pub fn has_said_times(&self, words: &str, times: usize) {
+        wait_for(
+            || (self.times_said(words) >= times).then_some(()),
+            || format!("no {words:?} in {}", self.said.lock().unwrap()),
+        );
+    }
+
+    /// How often it has said this.
+    pub fn times_said(&self, words: &str) -> usize {
+        self.said.lock().unwrap().matches(words).count()
+    }
+
+    /// Waits until a run is well under way, the next one after `runs` others.
+    #[track_caller]
+    pub fn is_in_a_run(&self, runs: usize) {
+        self.has_said_times(", run 1", runs + 1);
+        // What comes before its window takes a fraction of this; workers that poll work meanwhile.
+        works_for(self.pid(), 1.0);
     }
 
     pub fn signal(&self, to_send: Signal) -> Instant {
@@ -246,14 +297,11 @@ impl Server {
 
     /// The exit code of one that ends by itself.
     pub fn status(&mut self) -> Option<i32> {
-        let started = Instant::now();
-        loop {
-            if let Some(status) = self.child.try_wait().unwrap() {
-                return status.code();
-            }
-            assert!(started.elapsed() < Duration::from_secs(20), "it serves on");
-            std::thread::sleep(Duration::from_millis(10));
-        }
+        let status = wait_for(
+            || self.child.try_wait().unwrap(),
+            || "it serves on".to_owned(),
+        );
+        status.code()
     }
 
     pub fn kill(&mut self) {
@@ -261,8 +309,18 @@ impl Server {
         let _ = self.child.wait();
     }
 
-    /// Ends it; what it said.
+    /// Ends it when it has told the end of every session; what it said.
+    #[track_caller]
     pub fn end(mut self) -> String {
+        let sessions_are_over = || {
+            let said = self.said.lock().unwrap();
+            let begun = said.lines().filter(|it| it.ends_with(": session begins"));
+            let ended = said.lines().filter(|it| it.contains(": session end"));
+            (begun.count() == ended.count()).then_some(())
+        };
+        wait_for(sessions_are_over, || {
+            format!("a session goes on: {}", self.said.lock().unwrap())
+        });
         self.kill();
         self.reader.take().unwrap().join().unwrap();
         let said = self.said.lock().unwrap();

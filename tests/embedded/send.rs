@@ -1,24 +1,17 @@
 //! Files sent over the embedded device: what arrives, and that nothing half-made is left.
 
 use std::fs;
-use std::process::Child;
 use std::time::{Duration, Instant};
 
+use nix::sys::signal::Signal;
 use serde_json::Value;
 
-use crate::program::{Program, alone, said};
+use crate::program::{Program, said, signal, with_others};
 use crate::stage::Stage;
-
-fn signal(child: &Child, name: &str) {
-    let status = std::process::Command::new("kill")
-        .args([name, &child.id().to_string()])
-        .status();
-    assert!(status.unwrap().success());
-}
 
 #[test]
 fn files_of_all_sizes_arrive() {
-    let _alone = alone();
+    let _machine = with_others();
     let stage = Stage::new("");
     // Sizes around those of a chunk and of all memory together, which is 2 x 2 x 4 KiB here.
     let sizes = [0, 1, 4095, 4096, 4097, 16_384, 3_000_001];
@@ -49,23 +42,8 @@ fn files_of_all_sizes_arrive() {
 }
 
 #[test]
-fn losses_spoil_nothing() {
-    let _alone = alone();
-    let faults = "drop=1%,reorder=0.5%,duplicate=0.5%,corrupt=0.1%";
-    let stage = Stage::new(&format!("--faults {faults},seed=2"));
-    let file = stage.file("large", 12 << 20);
-    stage
-        .send(
-            &[&file],
-            &format!("-q 16 --faults {faults},seed=3 --timeout 16"),
-        )
-        .exits(0);
-    stage.has(&file);
-}
-
-#[test]
 fn sweeps_are_served_beside_files() {
-    let _alone = alone();
+    let _machine = with_others();
     let stage = Stage::new("");
     let file = stage.file("a", 100_000);
     stage.send(&[&file], "").exits(0);
@@ -80,7 +58,7 @@ fn sweeps_are_served_beside_files() {
 
 #[test]
 fn tcp_is_compared_with_and_leaves_nothing() {
-    let _alone = alone();
+    let _machine = with_others();
     let stage = Stage::new("");
     let files = [stage.file("a", 5_000_000), stage.file("b", 0)];
     let ended = stage
@@ -100,14 +78,14 @@ fn tcp_is_compared_with_and_leaves_nothing() {
 
 #[test]
 fn a_killed_or_stopped_sender_leaves_nothing() {
-    let _alone = alone();
+    let _machine = with_others();
     let mut stage = Stage::new("");
-    for how in ["-KILL", "-INT"] {
+    for how in [Signal::SIGKILL, Signal::SIGINT] {
         let (child, _program) = stage.slow();
         signal(&child, how);
         let (code, text) = said(child);
         match how {
-            "-INT" => {
+            Signal::SIGINT => {
                 assert_eq!(code, Some(1), "{text}");
                 assert!(text.contains("interrupted"), "{text}");
                 stage.server.has_said("the sender was stopped");
@@ -125,7 +103,7 @@ fn a_killed_or_stopped_sender_leaves_nothing() {
 
 #[test]
 fn a_killed_receiver_leaves_nothing() {
-    let _alone = alone();
+    let _machine = with_others();
     let mut stage = Stage::new("");
     let (child, _program) = stage.slow();
     stage.server.kill();
@@ -143,7 +121,7 @@ fn a_killed_receiver_leaves_nothing() {
 
 #[test]
 fn a_source_that_shrinks_ends_it() {
-    let _alone = alone();
+    let _machine = with_others();
     let stage = Stage::new("");
     let (child, _program) = stage.slow();
     stage.hollow("slow", 1000);
@@ -156,7 +134,7 @@ fn a_source_that_shrinks_ends_it() {
 
 #[test]
 fn a_full_disk_is_told_at_both_ends() {
-    let _alone = alone();
+    let _machine = with_others();
     let stage = Stage::new("");
     // More than any disk of a test machine has; it takes no room at the sender.
     let file = stage.hollow("huge", 8 << 40);

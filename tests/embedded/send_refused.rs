@@ -13,12 +13,12 @@ use rocebench::protocol::link::Link;
 use rocebench::protocol::message::Message;
 use serde_json::Value;
 
-use crate::program::{Program, Server, alone};
+use crate::program::{Program, Server, with_others};
 use crate::stage::Stage;
 
 #[test]
 fn nothing_is_overwritten_without_force() {
-    let _alone = alone();
+    let _machine = with_others();
     let stage = Stage::new("");
     let file = stage.file("a", 1000);
     let place = stage.target.path().join("a");
@@ -46,7 +46,7 @@ fn nothing_is_overwritten_without_force() {
 
 #[test]
 fn a_receiver_may_keep_what_it_has() {
-    let _alone = alone();
+    let _machine = with_others();
     let stage = Stage::new("--keep-existing");
     let file = stage.file("a", 1000);
     stage.send(&[&file], "--force").exits(0);
@@ -63,7 +63,7 @@ fn a_receiver_may_keep_what_it_has() {
 
 #[test]
 fn the_second_file_may_fail_and_the_first_stays() {
-    let _alone = alone();
+    let _machine = with_others();
     let stage = Stage::new("");
     let files = [
         stage.file("a", 5000),
@@ -115,7 +115,7 @@ fn what_cannot_be_sent_is_told_before_anything_is() {
 
 #[test]
 fn a_server_must_be_started_for_it() {
-    let _alone = alone();
+    let _machine = with_others();
     let server = Server::start("-d soft0");
     let file = tempfile::NamedTempFile::new().unwrap();
     let path = file.path().display();
@@ -131,7 +131,7 @@ fn a_server_must_be_started_for_it() {
 
 #[test]
 fn a_token_guards_the_folder() {
-    let _alone = alone();
+    let _machine = with_others();
     let stage = Stage::new("--token right");
     let file = stage.file("a", 10);
     for words in ["", "--token wrong"] {
@@ -159,7 +159,7 @@ fn refusal(link: &Link) -> String {
 
 #[test]
 fn names_that_lead_out_are_refused_by_the_receiver() {
-    let _alone = alone();
+    let _machine = with_others();
     let stage = Stage::new("");
     let long = "x".repeat(256);
     for name in [
@@ -181,7 +181,7 @@ fn names_that_lead_out_are_refused_by_the_receiver() {
 
 #[test]
 fn a_wrong_checksum_is_refused() {
-    let _alone = alone();
+    let _machine = with_others();
     let stage = Stage::new("");
     let link = liar(&stage);
     let never = AtomicBool::new(false);

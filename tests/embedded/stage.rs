@@ -3,9 +3,8 @@
 use std::fs;
 use std::path::PathBuf;
 use std::process::{Child, Stdio};
-use std::time::Duration;
 
-use crate::program::{Ended, Program, Server};
+use crate::program::{Ended, Program, Server, wait_for};
 
 /// Slow enough to be in the midst of it for a long time.
 const SLOW: &str = "--faults drop=5%,seed=1";
@@ -61,9 +60,18 @@ impl Stage {
         self.program(files, words).run()
     }
 
-    /// A transfer that is well under way.
+    /// Whether the server has a file open in its folder; it has no name before it is whole.
+    fn holds_a_file(&self) -> bool {
+        let open = fs::read_dir(format!("/proc/{}/fd", self.server.pid())).unwrap();
+        // One may be closed meanwhile.
+        let mut paths = open.filter_map(|entry| fs::read_link(entry.unwrap().path()).ok());
+        paths.any(|path| path.parent() == Some(self.target.path()))
+    }
+
+    /// A transfer that is under way.
     pub fn slow(&self) -> (Child, Program) {
         let file = self.hollow("slow", 256 << 20);
+        let sessions_before = self.server.times_said("session begins");
         let mut program = self.program(&[&file], SLOW);
         let child = program
             .command
@@ -71,8 +79,12 @@ impl Stage {
             .stdout(Stdio::null())
             .spawn()
             .unwrap();
-        self.server.has_said("session begins");
-        std::thread::sleep(Duration::from_millis(700));
+        self.server
+            .has_said_times("session begins", sessions_before + 1);
+        wait_for(
+            || self.holds_a_file().then_some(()),
+            || "nothing is received".to_owned(),
+        );
         (child, program)
     }
 

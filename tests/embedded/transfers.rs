@@ -1,10 +1,10 @@
 //! What is sent arrives whole: operations, CQ modes, directions, one process and two.
 
-use crate::program::{Program, Server, alone};
+use crate::program::{Program, Server, with_others};
 
 #[test]
 fn every_operation_and_cq_mode_arrives_whole() {
-    let _alone = alone();
+    let _machine = with_others();
     Program::new(
         "-d soft0 --op send,write,read --cq shared,per-worker,per-qp -q 1,5 -w 2 -s 1,10000 -n 60 -t 16 \
          --timeout 18 --warmup 0 --verify --quiet",
@@ -16,7 +16,7 @@ fn every_operation_and_cq_mode_arrives_whole() {
 
 #[test]
 fn both_directions_lists_and_inline() {
-    let _alone = alone();
+    let _machine = with_others();
     let ended = Program::new(
         "-d soft0 -b --op send,write,read --cq shared,per-qp -q 3 -s 64,9000 -l 4 -Q 2 -I 64 -t 32 -n 200 \
          --mtu 1024 --timeout 18 --warmup 0 --verify --quiet",
@@ -34,7 +34,7 @@ fn both_directions_lists_and_inline() {
 
 #[test]
 fn two_processes_take_an_address_each() {
-    let _alone = alone();
+    let _machine = with_others();
     let server = Server::start("-d soft0");
     let port = server.port;
     // Over an address of the network both ends are still on this machine.

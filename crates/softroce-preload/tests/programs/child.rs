@@ -1,6 +1,7 @@
 //! A program under the preloaded library: started, watched until a deadline, and never left behind.
 
 use std::env;
+use std::fs;
 use std::io::{ErrorKind, Read};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -115,6 +116,25 @@ impl Running {
     /// Whether it goes on.
     pub fn runs(&mut self) -> bool {
         self.child.try_wait().unwrap().is_none()
+    }
+
+    /// CPU time that it has taken, in seconds; 0 of one that has been waited for.
+    fn cpu_seconds(&self) -> f64 {
+        let stat = fs::read_to_string(format!("/proc/{}/stat", self.id())).unwrap_or_default();
+        // After the name, which is in brackets, `utime` and `stime` are the 12th and 13th, in hundredths of a second.
+        let fields = stat.rsplit(')').next().unwrap_or_default();
+        let ticks = fields.split_whitespace().skip(11).take(2);
+        ticks.map(|it| it.parse::<f64>().unwrap()).sum::<f64>() / 100.0
+    }
+
+    /// Waits until it has worked for so long, or has ended.
+    pub fn works_for(&mut self, seconds: f64) {
+        let deadline = Instant::now() + Duration::from_secs(60);
+        let until = self.cpu_seconds() + seconds;
+        while self.runs() && self.cpu_seconds() < until {
+            assert!(Instant::now() < deadline, "{} stands still", self.command);
+            sleep(Duration::from_millis(5));
+        }
     }
 
     /// As `kill -9`.

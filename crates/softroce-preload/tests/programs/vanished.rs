@@ -1,6 +1,5 @@
 //! A peer that is killed in the midst of a run: the other end gets a completion error, and does not wait for ever.
 
-use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use crate::child::{Ended, machine};
@@ -19,8 +18,10 @@ fn survivor(
         true => (server, client),
         false => (client, server),
     };
-    // Long enough to be connected and under way.
-    sleep(Duration::from_millis(1500));
+    // What comes before messages move takes a fraction of this.
+    for end in [&mut victim, &mut survivor] {
+        end.works_for(0.5);
+    }
     let both_run = victim.runs() && survivor.runs();
     victim.kill();
     let killed = Instant::now();
@@ -67,7 +68,7 @@ fn either_end_of_a_ping_pong_sees_the_other_go() {
         let arguments = format!("-d soft0 -g 0 -n 100000000 {events}");
         let ended = (0..TRIES)
             .map(|_| {
-                let limit = Duration::from_secs(8);
+                let limit = Duration::from_secs(3);
                 survivor("ibv_rc_pingpong", arguments.trim_end(), kill_server, limit)
             })
             .find(|(survivor, _)| !survivor.killed);

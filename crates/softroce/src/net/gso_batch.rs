@@ -3,6 +3,7 @@
 //!
 //! The kernel numbers the packets of a GSO batch by their IPv4 identification, 0, 1, 2 …, and the invariant CRC
 //! covers that field, so that a packet's CRC depends on its place.
+#![allow(unsafe_code)]
 
 use std::alloc::Layout;
 use std::io;

@@ -1,5 +1,6 @@
 //! The system calls, each behind a safe function or one that says what the caller must hold to. Nothing here
 //! knows packets.
+#![allow(unsafe_code)]
 
 use std::io;
 use std::mem::{MaybeUninit, size_of, zeroed};

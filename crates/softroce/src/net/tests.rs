@@ -1,4 +1,5 @@
 //! Round trips over loopback: what one port sends, another receives.
+#![allow(unsafe_code)]
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, UdpSocket};
 use std::time::{Duration, Instant};

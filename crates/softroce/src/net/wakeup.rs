@@ -1,4 +1,5 @@
 //! Sleeping until packets, a time or another thread: an eventfd beside the socket.
+#![allow(unsafe_code)]
 
 use std::io;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};

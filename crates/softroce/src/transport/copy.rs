@@ -1,5 +1,6 @@
 //! Bytes in and out of registered memory: the only file of the transport that touches a program's memory. Every
 //! pointer comes from [`Memories::resolve`], with the tables held for reading, so that the region stays.
+#![allow(unsafe_code)]
 
 use std::ptr;
 use std::sync::atomic::{AtomicU64, Ordering, fence};

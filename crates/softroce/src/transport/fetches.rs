@@ -1,5 +1,6 @@
 //! READ and atomics at the responder, and requests that come again: READs and atomics are remembered, so that a
 //! repeated one is answered, not executed (InfiniBand specification 9.7.5.1.2).
+#![allow(unsafe_code)]
 
 use super::copy::{self, Atomic};
 use super::memory::Access;

@@ -1,4 +1,5 @@
 //! GsoBatches of packets that are being built: each thread has one, and packets are added with their headers.
+#![allow(unsafe_code)]
 
 use std::cell::RefCell;
 

@@ -1,5 +1,6 @@
 //! SEND and WRITE at the responder: packets become messages, in memory or in receives (InfiniBand specification
 //! 9.4, 9.7.4).
+#![allow(unsafe_code)]
 
 use super::completion::{Completion, CompletionKind, Status};
 use super::copy;

@@ -1,4 +1,5 @@
 //! One network address as a device: what the verbs layer opens.
+#![allow(unsafe_code)]
 
 use std::collections::HashMap;
 use std::io;

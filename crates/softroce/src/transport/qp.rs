@@ -1,4 +1,5 @@
 //! Queue pairs as the verbs layer sees them: made, taken through their states, posted to.
+#![allow(unsafe_code)]
 
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};

@@ -1,5 +1,6 @@
 //! What a responder owes, sent in the order of the requests: acknowledgements, refusals, READ responses, results of
 //! atomics (InfiniBand specification 9.7.5).
+#![allow(unsafe_code)]
 
 use super::gso_batches::{push, with_gso_batch};
 use super::memory::Access;

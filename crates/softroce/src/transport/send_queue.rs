@@ -1,5 +1,6 @@
 //! The send queue's memory: a ring of requests as they were posted, and the bytes of inline ones. It must not
 //! know how requests become packets.
+#![allow(unsafe_code)]
 
 use super::request::{Datagram, Operation, Payload, PostError, SendRequest, Sge};
 use crate::wire::Psn;

@@ -1,5 +1,6 @@
 //! Requests become packets: segmentation to the path MTU, GSO batches of packets, the window, what READs and atomics
 //! have to wait for (InfiniBand specification 9.4, 9.6).
+#![allow(unsafe_code)]
 
 use std::sync::atomic::Ordering;
 

@@ -1,5 +1,6 @@
 //! Unreliable services. UC: messages without acknowledgement, a message with a hole is dropped (InfiniBand
 //! specification 9.8.2). UD: single packets to any QP that holds the queue key (9.8.3).
+#![allow(unsafe_code)]
 
 use std::net::IpAddr;
 

@@ -149,10 +149,29 @@ impl<T> Queue<T> {
 
 #[cfg(test)]
 mod tests {
-    use std::thread;
-    use std::time::Duration;
+    use std::sync::mpsc;
+    use std::thread::{self, JoinHandle};
+    use std::time::{Duration, Instant};
 
     use super::*;
+
+    /// A thread that does this, once it waits in it or has ended.
+    fn waiting<T: Send + 'static>(body: impl FnOnce() -> T + Send + 'static) -> JoinHandle<T> {
+        let (tell, told) = mpsc::channel();
+        let thread = thread::spawn(move || {
+            // SAFETY: it has no preconditions.
+            tell.send(unsafe { libc::gettid() }).unwrap();
+            body()
+        });
+        let stat = format!("/proc/self/task/{}/stat", told.recv().unwrap());
+        let deadline = Instant::now() + Duration::from_secs(20);
+        // The state stands after the name, which is in brackets.
+        while std::fs::read_to_string(&stat).is_ok_and(|stat| !stat.contains(") S ")) {
+            assert!(Instant::now() < deadline, "it does not wait");
+            thread::yield_now();
+        }
+        thread
+    }
 
     fn readable<T>(queue: &Queue<T>) -> bool {
         let mut poll = libc::pollfd {
@@ -186,11 +205,11 @@ mod tests {
     #[test]
     fn a_blocking_reader_wakes() {
         let queue = Arc::new(Queue::new().unwrap());
-        let reader = thread::spawn({
+        let reader = waiting({
             let queue = queue.clone();
             move || queue.next().unwrap()
         });
-        thread::sleep(Duration::from_millis(20));
+        assert!(!reader.is_finished());
         queue.raise(7, None);
         assert_eq!(reader.join().unwrap(), 7);
     }
@@ -203,11 +222,10 @@ mod tests {
         queue.raise((), Some(acks.clone()));
         acks.wait();
         queue.next().unwrap();
-        let waiter = thread::spawn({
+        let waiter = waiting({
             let acks = acks.clone();
             move || acks.wait()
         });
-        thread::sleep(Duration::from_millis(20));
         assert!(!waiter.is_finished());
         acks.acknowledge(1);
         waiter.join().unwrap();

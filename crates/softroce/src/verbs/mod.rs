@@ -5,6 +5,7 @@
 //! Each object is one allocation that begins with its verbs struct, so that the pointers programs hold are pointers
 //! to it. Pointers that libibverbs would not accept (null, freed, of another library) are not accepted here.
 //! It must not know packets; it translates between C structs and [`crate::transport`].
+#![allow(unsafe_code)]
 
 mod address_handle;
 mod async_events;

@@ -6,6 +6,9 @@
 #![allow(missing_docs, clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 mod contention;
+#[path = "../support/end.rs"]
+mod end;
+mod lengths;
 mod memory;
 mod player;
 mod receivers;

@@ -1,7 +1,6 @@
 //! Events of CQs and QPs, and that nothing is destroyed under them.
 
 use std::ptr::null_mut;
-use std::thread;
 use std::time::{Duration, Instant};
 
 use rdma_sys::*;
@@ -63,8 +62,7 @@ fn an_armed_cq_tells_of_a_completion_and_is_not_destroyed_before_the_acknowledge
         destroy(&[qp, peer]);
 
         let carried = Carried(cq);
-        let destroyer = thread::spawn(move || verbs::destroy_cq(carried.get()));
-        thread::sleep(Duration::from_millis(50));
+        let destroyer = waiting(move || verbs::destroy_cq(carried.get()));
         assert!(!destroyer.is_finished());
         verbs::ack_cq_events(cq, 1);
         assert_eq!(destroyer.join().unwrap(), 0);
@@ -100,8 +98,7 @@ fn a_forbidden_write_fails_here_and_is_told_there() {
         }
         assert_eq!(event.element.qp, peer);
         let carried = Carried(peer);
-        let destroyer = thread::spawn(move || verbs::destroy_qp(carried.get()));
-        thread::sleep(Duration::from_millis(50));
+        let destroyer = waiting(move || verbs::destroy_qp(carried.get()));
         assert!(!destroyer.is_finished());
         verbs::ack_async_event(&raw mut event);
         assert_eq!(destroyer.join().unwrap(), 0);

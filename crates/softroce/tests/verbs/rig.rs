@@ -3,6 +3,8 @@
 use std::io;
 use std::mem::zeroed;
 use std::ptr::null_mut;
+use std::sync::mpsc;
+use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use rdma_sys::*;
@@ -140,9 +142,27 @@ impl End {
     }
 }
 
+/// A thread that does this, once it waits in it or has ended.
+pub fn waiting<T: Send + 'static>(body: impl FnOnce() -> T + Send + 'static) -> JoinHandle<T> {
+    let (tell, told) = mpsc::channel();
+    let thread = thread::spawn(move || {
+        // SAFETY: it has no preconditions.
+        tell.send(unsafe { libc::gettid() }).unwrap();
+        body()
+    });
+    let stat = format!("/proc/self/task/{}/stat", told.recv().unwrap());
+    let deadline = Instant::now() + Duration::from_secs(20);
+    // The state stands after the name, which is in brackets.
+    while std::fs::read_to_string(&stat).is_ok_and(|stat| !stat.contains(") S ")) {
+        assert!(Instant::now() < deadline, "it does not wait");
+        thread::yield_now();
+    }
+    thread
+}
+
 impl Drop for End {
     fn drop(&mut self) {
-        if std::thread::panicking() {
+        if thread::panicking() {
             // The failure to be seen is another, and its QPs are still there.
             return;
         }

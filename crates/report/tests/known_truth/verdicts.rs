@@ -1,0 +1,142 @@
+//! The verdicts on synthetic figures whose truth is known; `crates/report/examples/verdicts` prints the whole tables.
+
+#[allow(dead_code)]
+#[path = "../../examples/verdicts/against.rs"]
+mod against;
+#[allow(dead_code)]
+#[path = "../../examples/verdicts/noise.rs"]
+mod noise;
+#[allow(dead_code)]
+#[path = "../../examples/verdicts/sittings.rs"]
+mod sittings;
+
+use fastrand::Rng;
+use noise::{NOISES, Noise};
+use report::statistics::ratio;
+use sittings::{Found, Setup, Sitting, found};
+
+/// Of each kind of noise and each change.
+const SITTINGS: usize = 100;
+
+fn setup(noise: Noise, spread: f64, (slower_cases, cases): (usize, usize), slower: f64) -> Setup {
+    Setup {
+        noise,
+        spread,
+        cases,
+        launches: 5,
+        slower,
+        slower_cases,
+    }
+}
+
+fn count(setup: Setup) -> Found {
+    found(&setup, SITTINGS, 7)
+}
+
+/// Judging many cases takes long without optimisation.
+const FEWER_SITTINGS: usize = 30;
+
+#[test]
+fn nothing_changed_seldom_calls_a_regression() {
+    for noise in NOISES {
+        for (spread, cases, launches) in [(0.01, 18, 5), (0.1, 1, 10), (0.1, 6, 5), (0.1, 6, 8)] {
+            let found = count(Setup {
+                launches,
+                ..setup(noise, spread, (0, cases), 0.0)
+            });
+            // Of 100 at 3 %, 9 or more have a chance of 1 in 300; at 0.5 %, 4 or more one in 600.
+            let told = format!("{noise:?}, {spread}, {cases}, {launches}: {found:?}");
+            assert!(found.anywhere <= 8 && found.over_all <= 3, "{told}");
+        }
+    }
+}
+
+/// The defect that was: the larger the change and the more cases had it, the less it was found.
+#[test]
+fn what_is_slower_everywhere_is_found_however_much_it_is() {
+    for noise in NOISES {
+        for slower in [0.05, 0.5] {
+            let setup = setup(noise, 0.01, (18, 18), slower);
+            let found = found(&setup, FEWER_SITTINGS, 7);
+            let told = format!("{noise:?}, {slower}: {found:?}");
+            assert!(found.over_all >= FEWER_SITTINGS - 1, "{told}");
+            assert_eq!(found.anywhere, FEWER_SITTINGS, "{told}");
+        }
+    }
+}
+
+#[test]
+fn a_slower_case_is_found_among_eighteen() {
+    for noise in NOISES {
+        let setup = Setup {
+            launches: 8,
+            ..setup(noise, 0.03, (1, 18), 0.1)
+        };
+        let found = found(&setup, FEWER_SITTINGS, 7);
+        assert!(
+            found.in_slower >= FEWER_SITTINGS - 3,
+            "{noise:?}: {found:?}"
+        );
+    }
+}
+
+#[test]
+fn a_change_of_the_margin_is_seldom_called_equal() {
+    for noise in NOISES {
+        let equal = count(setup(noise, 0.01, (1, 1), 0.03)).bandwidth_equal;
+        assert!(equal <= 7, "{noise:?}: {equal}");
+        let equal = count(setup(noise, 0.01, (0, 1), 0.0)).bandwidth_equal;
+        assert!(equal >= SITTINGS * 6 / 10, "{noise:?}: {equal}");
+    }
+}
+
+#[test]
+fn the_interval_holds_the_truth_and_bears_an_outlier() {
+    for noise in NOISES {
+        for launches in [5, 10] {
+            let setup = Setup {
+                launches,
+                ..setup(noise, 0.01, (0, 1), 0.0)
+            };
+            let mut rng = Rng::with_seed(7);
+            let (mut held, mut narrow) = (0, 0);
+            for _ in 0..SITTINGS {
+                let sitting = Sitting::new(&setup, &mut rng);
+                let question = sitting.questions()[0];
+                let (base, new) = (question.base.values, question.new.values);
+                let found = ratio(base, new, 0.95).unwrap();
+                held += usize::from(found.low <= 1.0 && found.high >= 1.0);
+                let mut base = base.to_vec();
+                base[0] *= 0.5;
+                let found = ratio(&base, new, 0.95).unwrap();
+                narrow += usize::from(found.high - found.low < 0.1);
+            }
+            assert!(held >= 88, "{noise:?}, {launches}: {held}");
+            // These have outliers of their own beside the one.
+            let has_others = matches!(noise, Noise::HeavyTails | Noise::Stalls);
+            let expected = if has_others { 55 } else { 95 };
+            assert!(narrow >= expected, "{noise:?}, {launches}: {narrow}");
+        }
+    }
+}
+
+#[test]
+fn comparisons_with_perftest_seldom_end_falsely() {
+    for noise in NOISES {
+        for (spread, change) in [(0.03, 0.0), (0.1, 0.0), (0.01, -0.03)] {
+            let setup = against::Setup {
+                noise,
+                spread,
+                change,
+                order: 0.02,
+                pairs: (8, 24),
+            };
+            let ended = against::compared(&setup, SITTINGS, 7);
+            let wrong = match change {
+                0.0 => ended.faster + ended.slower,
+                _ => ended.faster + ended.equal,
+            };
+            assert!(wrong <= 9, "{noise:?}, {spread}, {change}: {ended:?}");
+        }
+    }
+}

@@ -1,0 +1,394 @@
+//! Help, every kind of wrong input, exit codes, pipes.
+
+use std::fmt::Write as _;
+use std::io::Read as _;
+use std::process::{Command, Output, Stdio};
+
+/// The program, in `dir`, with nothing of this machine's environment that it reads.
+fn program(args: &[&str]) -> Command {
+    let mut command = Command::new(assert_cmd::cargo::cargo_bin!("rocebench"));
+    command
+        .args(args)
+        .env_remove("ROCEBENCH_TOKEN")
+        .env_remove("ROCEBENCH_LOG")
+        .env("COLUMNS", "100");
+    command
+}
+
+fn run(args: &[&str]) -> Output {
+    program(args).output().unwrap()
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8(bytes.to_vec()).unwrap()
+}
+
+/// What wrong input says, with the command line above it. It must exit with 2 and leave stdout alone.
+fn refusals(lines: &[&str]) -> String {
+    let mut all = String::new();
+    for line in lines {
+        let args: Vec<&str> = line
+            .split(' ')
+            .filter(|word| !word.is_empty())
+            .map(|word| if word == "''" { "" } else { word })
+            .collect();
+        let output = run(&args);
+        assert_eq!(
+            output.status.code(),
+            Some(2),
+            "{line}: {}",
+            text(&output.stderr)
+        );
+        assert!(output.stdout.is_empty(), "{line}");
+        let said = text(&output.stderr);
+        assert!(said.contains("error: "), "{line}: {said}");
+        assert!(!said.contains("panicked"), "{line}: {said}");
+        write!(all, "$ rocebench {line}\n{said}\n").unwrap();
+    }
+    all
+}
+
+#[test]
+fn help() {
+    let output = run(&["--help"]);
+    assert_eq!(output.status.code(), Some(0));
+    insta::assert_snapshot!("help", text(&output.stdout));
+    assert_eq!(
+        text(&run(&["-h"]).stdout),
+        text(&output.stdout),
+        "-h and --help say the same"
+    );
+}
+
+#[test]
+fn serve_help() {
+    let output = run(&["serve", "--help"]);
+    assert_eq!(output.status.code(), Some(0));
+    insta::assert_snapshot!("serve_help", text(&output.stdout));
+}
+
+#[test]
+fn help_of_the_other_commands() {
+    for command in ["plot", "devices", "doctor", "explain", "send"] {
+        let output = run(&[command, "--help"]);
+        assert_eq!(output.status.code(), Some(0));
+        insta::assert_snapshot!(format!("{command}_help"), text(&output.stdout));
+    }
+}
+
+#[test]
+fn version() {
+    let output = run(&["--version"]);
+    assert_eq!(output.status.code(), Some(0));
+    assert_eq!(
+        text(&output.stdout),
+        format!("rocebench {}\n", env!("CARGO_PKG_VERSION"))
+    );
+}
+
+#[test]
+fn values_that_do_not_parse() {
+    insta::assert_snapshot!(refusals(&[
+        "--qps 4,,8",
+        "--qps four",
+        "--qps 4,4",
+        "-q ''",
+        "--size 64KB",
+        "--size 2G",
+        "--size 4X",
+        "--op sned",
+        "--cq per_qp",
+        "--mtu 1500",
+        "--duration soon",
+        "--warmup auto:0",
+        "--cores 7-4",
+        "--cores 1,1",
+        "--verify=maybe",
+        "--port 0",
+        "--port 70000",
+        "--ib-port 0",
+        "--gid-index 256",
+        "http://host",
+        "host:0",
+        "--qqs 4",
+        "serve --bind here",
+        "serve --qps 4",
+        "plot -o plots",
+        "plot results",
+        "plot -o plots --base",
+    ]));
+}
+
+#[test]
+fn values_that_make_no_sense() {
+    insta::assert_snapshot!(refusals(&[
+        "--qps 0",
+        "--qps 100000",
+        "--size 0",
+        "--tx-depth 0",
+        "--tx-depth 1,128 --signal-every 100 --size 64",
+        "--post-list 256",
+        "--post-list 100 --signal-every 64",
+        "--op read --inline 64",
+        "--inline 1M",
+        "--workers 0",
+        "--workers 4 --cores 0-2",
+        "--duration 0",
+        "--duration 5 --iters 100",
+        "--iters 0",
+        "--runs 0",
+        "--timeout 32",
+        "--retry-cnt 8",
+        "--rnr-retry 8",
+        "--min-rnr-timer 32",
+        "--max-rd-atomic 0",
+        "--service-level 16",
+        "--traffic-class 256",
+        "--cq-depth 0",
+        "--json - --csv -",
+        "--json same --csv same",
+        "--csv - --csv-histograms -",
+        "--json ''",
+        "--quiet -v",
+        "--token a --token-file b",
+        "--token ''",
+        "--token-file /nonexistent/token",
+        "--config /nonexistent/sweep.toml",
+        "host:1 --port 2",
+        "-q 4 serve",
+        "-q 4 doctor",
+        "--quiet plot",
+        "--quiet plot results -o plots",
+        "-v compare base new",
+        "host send",
+        "doctor host:1 --port 2",
+        "devices host",
+        "--traffic-qps 2",
+        "--op connect,write --verify",
+        "--op connect --traffic-qps 0 -s 64",
+        "--op connect --against perftest",
+        "explain --break mtu --op send",
+        "explain --break gid=1",
+        "explain --lang de",
+        "explain --text ''",
+    ]));
+}
+
+#[test]
+fn too_many_cases() {
+    let list: Vec<String> = (1..=1000).map(|n| n.to_string()).collect();
+    let list = list.join(",");
+    let output = run(&["--qps", &list, "--workers", &list]);
+    assert_eq!(output.status.code(), Some(2));
+    insta::assert_snapshot!(text(&output.stderr));
+}
+
+#[test]
+fn files_that_are_wrong_have_line_and_column() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut all = String::new();
+    for (content, flags) in [
+        ("qpps = 4\n", &[][..]),
+        ("# sweep\nqps = [1, 'many']\n", &[]),
+        ("qps = [1, 4\nsize = 64\n", &[]),
+        ("duration = '5s'\niters = 10\n", &[]),
+        ("op = 'send'\ntx-depth = 0\n", &[]),
+        ("op = 'send'\ntx-depth = 0\n", &["--tx-depth", "70000"]),
+        ("out = 'results'\n", &[]),
+    ] {
+        std::fs::write(dir.path().join("sweep.toml"), content).unwrap();
+        let output = program(&["--config", "sweep.toml"])
+            .args(flags)
+            .current_dir(dir.path())
+            .output()
+            .unwrap();
+        assert_eq!(output.status.code(), Some(2), "{content}");
+        writeln!(all, "{content}{}", text(&output.stderr)).unwrap();
+    }
+    insta::assert_snapshot!(all);
+}
+
+#[test]
+fn every_flag_in_a_file_is_a_setting_or_is_told_to_be_about_this_machine() {
+    let dir = tempfile::tempdir().unwrap();
+    let help = text(&run(&["--help"]).stdout);
+    let flags = help
+        .lines()
+        .map(str::trim_start)
+        .filter(|line| line.starts_with('-'))
+        .filter_map(|line| line.split_whitespace().find(|word| word.starts_with("--")))
+        .map(|word| word[2..].split(['[', '=', '.']).next().unwrap())
+        .filter(|flag| !["help", "version"].contains(flag));
+    let mut of_machine = Vec::new();
+    for flag in flags.chain(["host"]) {
+        std::fs::write(dir.path().join("s.toml"), format!("{flag} = '\u{2603}'\n")).unwrap();
+        let output = program(&["--config", "s.toml"])
+            .current_dir(dir.path())
+            .output()
+            .unwrap();
+        let said = text(&output.stderr);
+        assert_eq!(output.status.code(), Some(2), "{flag}: {said}");
+        assert!(!said.contains("unknown key"), "{flag}: {said}");
+        if said.contains("is about this machine") {
+            of_machine.push(flag);
+        }
+    }
+    for flag in ["faults", "device", "host", "perftest-limit"] {
+        assert!(of_machine.contains(&flag), "{of_machine:?}");
+    }
+    assert!(!of_machine.contains(&"qps"), "{of_machine:?}");
+}
+
+#[test]
+fn a_value_that_is_also_a_commands_name_stays_a_value() {
+    for words in [
+        "--op send",
+        "--op send -q 2",
+        "-o plot --op send",
+        "--token serve -q 2",
+    ] {
+        let mut arguments: Vec<&str> = words.split_whitespace().collect();
+        arguments.push("--dry-run");
+        let output = run(&arguments);
+        assert!(output.status.success(), "{words}: {}", text(&output.stderr));
+    }
+}
+
+#[test]
+fn a_dry_run_prints_the_cases() {
+    let output = run(&[
+        "--dry-run",
+        "--op",
+        "send,read",
+        "-q",
+        "1,16",
+        "-s",
+        "64,64K",
+        "--runs",
+        "2",
+        "-D",
+        "1",
+        "host",
+    ]);
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+    assert!(output.stderr.is_empty());
+    insta::assert_snapshot!(text(&output.stdout));
+}
+
+#[test]
+fn a_dry_run_of_many_cases_does_not_take_the_square_of_their_number() {
+    let list = |count: u32| (1..=count).map(|it| it.to_string()).collect::<Vec<_>>();
+    let (qps, sizes) = (list(312).join(","), list(320).join(","));
+    // Well under a second; the square of the cases took more than a minute.
+    let output = assert_cmd::Command::from_std(program(&["--dry-run", "-q", &qps, "-s", &sizes]))
+        .timeout(std::time::Duration::from_secs(20))
+        .output()
+        .unwrap();
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+    assert!(text(&output.stdout).contains("\n99840 cases, "));
+}
+
+#[test]
+fn flags_override_the_file_key_by_key() {
+    let dir = tempfile::tempdir().unwrap();
+    let file =
+        "op = ['send', 'write']\nqps = [1, 2]\nbidirectional = true\nduration = '9s'\nwarmup = 0\n";
+    std::fs::write(dir.path().join("s.toml"), file).unwrap();
+    let output = program(&[
+        "--dry-run",
+        "--config",
+        "s.toml",
+        "-q",
+        "8",
+        "--bidirectional=false",
+        "-n",
+        "10",
+    ])
+    .current_dir(dir.path())
+    .output()
+    .unwrap();
+    let table = text(&output.stdout);
+    let ids: Vec<&str> = table
+        .lines()
+        .filter_map(|line| line.split_whitespace().next())
+        .collect();
+    assert_eq!(
+        ids,
+        [
+            "case",
+            "send-shared-q8-64KiB",
+            "write-shared-q8-64KiB",
+            "2",
+            "memory:"
+        ]
+    );
+    assert!(
+        table.contains("2 cases, 10 messages a QP each after a warm-up of 0s\n"),
+        "{table}"
+    );
+}
+
+#[test]
+fn switches_alone_are_on_and_do_not_eat_the_host() {
+    let output = run(&["--dry-run", "-b", "--verify", "--no-latency", "node1"]);
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+    assert!(text(&output.stdout).contains("send-shared-q1-64KiB-b"));
+}
+
+#[test]
+fn a_reader_that_goes_away_is_no_error() {
+    let list: Vec<String> = (1..=4000).map(|n| n.to_string()).collect();
+    let mut child = program(&["--dry-run", "--qps", &list.join(",")])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut some = [0; 10];
+    // The pipe closes with most of the table (about 300 KB, more than a pipe holds) still to come.
+    child.stdout.take().unwrap().read_exact(&mut some).unwrap();
+    let output = child.wait_with_output().unwrap();
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+    assert!(output.stderr.is_empty(), "{}", text(&output.stderr));
+}
+
+#[test]
+fn a_full_disk_is_an_error() {
+    let full = std::fs::OpenOptions::new()
+        .write(true)
+        .open("/dev/full")
+        .unwrap();
+    let output = program(&["--dry-run"]).stdout(full).output().unwrap();
+    assert_eq!(output.status.code(), Some(1));
+    assert!(text(&output.stderr).starts_with("rocebench: error: cannot write the table: "));
+}
+
+#[test]
+fn an_empty_token_in_the_environment_is_refused_at_both_ends() {
+    for words in [&["--dry-run"][..], &["serve", "--once"]] {
+        let output = program(words).env("ROCEBENCH_TOKEN", "").output().unwrap();
+        assert_eq!(output.status.code(), Some(2), "{words:?}");
+        let said = text(&output.stderr);
+        assert!(
+            said.contains("the token from ROCEBENCH_TOKEN is empty"),
+            "{said}"
+        );
+    }
+}
+
+#[test]
+fn a_token_in_the_environment_gives_way_to_a_flag() {
+    let too_long = "x".repeat(5000);
+    let output = program(&["--dry-run"])
+        .env("ROCEBENCH_TOKEN", &too_long)
+        .output()
+        .unwrap();
+    assert_eq!(output.status.code(), Some(2));
+    assert!(
+        text(&output.stderr).contains("the token from ROCEBENCH_TOKEN is longer than 4096 bytes")
+    );
+    let output = program(&["--dry-run", "--token", "t"])
+        .env("ROCEBENCH_TOKEN", &too_long)
+        .output()
+        .unwrap();
+    assert_eq!(output.status.code(), Some(0));
+}

@@ -1,0 +1,9 @@
+//! The program as a person or a CI job meets it: what is typed, files that are read, what is printed. No device.
+#![allow(missing_docs, clippy::unwrap_used, clippy::panic)]
+
+mod compare;
+mod hostile_text;
+mod input;
+mod plot;
+#[path = "../support/synthetic_results.rs"]
+mod synthetic_results;

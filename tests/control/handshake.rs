@@ -1,0 +1,457 @@
+//! The handshake over real loopback sockets: who is let in, who is not, and what both are told.
+
+use std::io::{Read, Write};
+use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use rocebench::protocol::error::{AcceptError, ConnectError, ExchangeError, FrameError};
+use rocebench::protocol::frame::{self, FrameReader, MAX_FRAME_BYTES, Step};
+use rocebench::protocol::handshake::{Accepted, PeerInfo, ServerTerms, accept, connect};
+use rocebench::protocol::link::Link;
+use rocebench::protocol::message::{BusyInfo, Message};
+use rocebench::protocol::token::{Token, to_hex};
+use serde_json::json;
+
+static GO_ON: AtomicBool = AtomicBool::new(false);
+const SECOND: Duration = Duration::from_secs(1);
+const HOST: &str = "127.0.0.1";
+
+type Outcome = Result<Accepted<Arc<()>>, AcceptError>;
+type Connected = Result<(Link, PeerInfo), ConnectError>;
+
+fn token(text: &str) -> Option<Token> {
+    Some(Token::new(text).unwrap())
+}
+
+fn listen() -> (TcpListener, u16) {
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+    let port = listener.local_addr().unwrap().port();
+    (listener, port)
+}
+
+fn terms(token: Option<Token>) -> ServerTerms {
+    ServerTerms {
+        limit: 2 * SECOND,
+        ..ServerTerms::new(token, json!({"cpu": "server's"}))
+    }
+}
+
+/// One `accept` against what `client` does with the port; also how often the slot was asked for.
+fn serve_one<T>(
+    terms: &ServerTerms,
+    slot: &Arc<()>,
+    client: impl FnOnce(u16) -> T,
+) -> (Outcome, T, usize) {
+    let (listener, port) = listen();
+    let asked = AtomicUsize::new(0);
+    thread::scope(|scope| {
+        let server = scope.spawn(|| {
+            let (stream, _) = listener.accept().unwrap();
+            accept(stream, terms, &GO_ON, |_| {
+                asked.fetch_add(1, Ordering::Relaxed);
+                Ok(Arc::clone(slot))
+            })
+        });
+        let seen = client(port);
+        (server.join().unwrap(), seen, asked.load(Ordering::Relaxed))
+    })
+}
+
+fn client(token: Option<&Token>) -> impl FnOnce(u16) -> Connected {
+    move |port| connect(HOST, port, token, &json!({"cpu": "client's"}), &GO_ON)
+}
+
+fn raw(port: u16) -> TcpStream {
+    TcpStream::connect((HOST, port)).unwrap()
+}
+
+fn send(mut stream: &TcpStream, message: &Message) {
+    stream.write_all(&frame::encode(message).unwrap()).unwrap();
+}
+
+fn recv(mut stream: &TcpStream) -> Result<Message, FrameError> {
+    let mut reader = FrameReader::new(MAX_FRAME_BYTES);
+    loop {
+        if let Step::Frame(message) = reader.step(&mut stream)? {
+            return Ok(message);
+        }
+    }
+}
+
+fn hello(protocol: u32) -> Message {
+    Message::Hello {
+        protocol,
+        version: "0.3.0".into(),
+        nonce: to_hex(&[7; 32]),
+    }
+}
+
+fn challenge(protocol: u32, token_required: bool) -> Message {
+    let nonce = to_hex(&[9; 32]);
+    Message::Challenge {
+        protocol,
+        version: "0.3.0".into(),
+        nonce,
+        token_required,
+    }
+}
+
+/// A client against a server made by hand.
+fn against(token: Option<&Token>, server: impl FnOnce(TcpStream) + Send) -> ConnectError {
+    let (listener, port) = listen();
+    thread::scope(|scope| {
+        scope.spawn(|| server(listener.accept().unwrap().0));
+        client(token)(port).unwrap_err()
+    })
+}
+
+#[test]
+fn both_ends_learn_of_each_other_with_and_without_a_token() {
+    for token in [None, token("secret")] {
+        let slot = Arc::new(());
+        let (accepted, connected, _) =
+            serve_one(&terms(token.clone()), &slot, client(token.as_ref()));
+        let (accepted, (link, server)) = (accepted.unwrap(), connected.unwrap());
+        assert_eq!(server.host, json!({"cpu": "server's"}));
+        assert_eq!(accepted.peer.host, json!({"cpu": "client's"}));
+        assert_eq!(server.version, env!("CARGO_PKG_VERSION"));
+        assert_eq!(accepted.peer.version, server.version);
+        assert_eq!(accepted.peer.address, link.local().unwrap());
+        link.send(&Message::Ready).unwrap();
+        assert_eq!(accepted.link.recv(SECOND, &GO_ON).unwrap(), Message::Ready);
+        assert_eq!(Arc::strong_count(&slot), 2);
+        drop(accepted);
+        assert_eq!(Arc::strong_count(&slot), 1);
+    }
+}
+
+#[test]
+fn a_wrong_token_is_refused_without_taking_the_slot() {
+    let wrong = token("Secret");
+    let (accepted, connected, asked) = serve_one(
+        &terms(token("secret")),
+        &Arc::default(),
+        client(wrong.as_ref()),
+    );
+    assert!(matches!(
+        accepted.unwrap_err(),
+        AcceptError::Unproven { .. }
+    ));
+    let error = connected.unwrap_err();
+    assert!(
+        error
+            .to_string()
+            .ends_with("refused: the token was not proved"),
+        "{error}"
+    );
+    assert!(error.bad_input() && error.hint().unwrap().contains("--token"));
+    assert_eq!(asked, 0);
+}
+
+#[test]
+fn a_missing_token_is_refused_without_taking_the_slot() {
+    let (accepted, connected, asked) =
+        serve_one(&terms(token("secret")), &Arc::default(), client(None));
+    assert!(matches!(
+        accepted.unwrap_err(),
+        AcceptError::Unproven { .. }
+    ));
+    let error = connected.unwrap_err();
+    assert!(
+        matches!(error, ConnectError::TokenRequired { .. }) && error.bad_input(),
+        "{error}"
+    );
+    assert_eq!(asked, 0);
+}
+
+#[test]
+fn a_wrong_and_a_missing_proof_are_answered_alike() {
+    let answers = [
+        None,
+        Some(String::new()),
+        Some("zz".into()),
+        Some("00".repeat(32)),
+    ]
+    .map(|mac| {
+        serve_one(&terms(token("secret")), &Arc::default(), |port| {
+            let stream = raw(port);
+            send(&stream, &hello(1));
+            recv(&stream).unwrap();
+            send(&stream, &Message::Proof { mac });
+            recv(&stream).unwrap()
+        })
+        .1
+    });
+    assert!(
+        answers.iter().all(|answer| *answer == answers[0]),
+        "{answers:?}"
+    );
+    assert_eq!(answers[0].kind(), "abort");
+}
+
+#[test]
+fn a_server_without_the_token_is_not_trusted_by_a_client_with_one() {
+    let ours = token("secret");
+    let (accepted, connected, _) = serve_one(&terms(None), &Arc::default(), client(ours.as_ref()));
+    assert!(matches!(
+        connected.unwrap_err(),
+        ConnectError::ServerUnproven { .. }
+    ));
+    assert!(matches!(accepted, Err(AcceptError::Handshake { .. })));
+}
+
+#[test]
+fn a_server_that_reflects_the_clients_proof_is_not_trusted() {
+    for reflect in [true, false] {
+        let error = against(token("secret").as_ref(), |stream| {
+            recv(&stream).unwrap();
+            send(&stream, &challenge(1, true));
+            let Message::Proof { mac } = recv(&stream).unwrap() else {
+                panic!("no proof")
+            };
+            assert!(mac.is_some());
+            let mac = mac.filter(|_| reflect);
+            send(
+                &stream,
+                &Message::Welcome {
+                    mac,
+                    host: json!(null),
+                    receives_files: false,
+                    clock_ns: None,
+                },
+            );
+        });
+        assert!(
+            matches!(error, ConnectError::ServerUnproven { .. }),
+            "{error}"
+        );
+    }
+}
+
+#[test]
+fn a_server_that_sends_the_clients_nonce_back_is_refused() {
+    let error = against(None, |stream| {
+        let Message::Hello {
+            protocol,
+            version,
+            nonce,
+        } = recv(&stream).unwrap()
+        else {
+            panic!("no hello")
+        };
+        send(
+            &stream,
+            &Message::Challenge {
+                protocol,
+                version,
+                nonce,
+                token_required: false,
+            },
+        );
+    });
+    assert!(
+        matches!(
+            error,
+            ConnectError::Handshake {
+                source: ExchangeError::BadNonce,
+                ..
+            }
+        ),
+        "{error}"
+    );
+}
+
+#[test]
+fn another_version_is_told_to_both_ends() {
+    let sentence = format!(
+        "this end speaks protocol 1 (rocebench {}), the peer 2 (0.3.0)",
+        env!("CARGO_PKG_VERSION")
+    );
+    let (accepted, answer, asked) = serve_one(&terms(None), &Arc::default(), |port| {
+        let stream = raw(port);
+        send(&stream, &hello(2));
+        recv(&stream).unwrap()
+    });
+    let error = accepted.unwrap_err();
+    assert!(error.to_string().ends_with(&sentence), "{error}");
+    assert!(error.hint().unwrap().contains("same version"));
+    assert!(
+        matches!(answer, Message::Challenge { protocol: 1, .. }),
+        "{answer:?}"
+    );
+    assert_eq!(asked, 0);
+
+    let error = against(None, |stream| {
+        recv(&stream).unwrap();
+        send(&stream, &challenge(2, false));
+    });
+    assert!(error.to_string().ends_with(&sentence), "{error}");
+    assert!(error.hint().unwrap().contains("same version"));
+}
+
+#[test]
+fn a_busy_server_says_with_whom() {
+    let (listener, port) = listen();
+    thread::scope(|scope| {
+        let server = scope.spawn(|| {
+            let busy = BusyInfo {
+                client: "192.0.2.7:4000".into(),
+                since_seconds: 12,
+            };
+            accept(listener.accept().unwrap().0, &terms(None), &GO_ON, |_| {
+                Err::<(), _>(busy)
+            })
+        });
+        let error = client(None)(port).unwrap_err();
+        assert!(
+            error
+                .to_string()
+                .ends_with("is busy: it has served 192.0.2.7:4000 for 12 s"),
+            "{error}"
+        );
+        assert!(!error.bad_input() && error.hint().is_some());
+        assert!(matches!(
+            server.join().unwrap(),
+            Err(AcceptError::Busy { .. })
+        ));
+    });
+}
+
+#[test]
+fn a_client_that_dies_after_its_proof_gives_the_slot_back() {
+    let slot = Arc::new(());
+    let (accepted, (), asked) = serve_one(&terms(None), &slot, |port| {
+        let stream = raw(port);
+        send(&stream, &hello(1));
+        recv(&stream).unwrap();
+        send(&stream, &Message::Proof { mac: None });
+    });
+    assert!(matches!(accepted, Err(AcceptError::Handshake { .. })));
+    assert_eq!((asked, Arc::strong_count(&slot)), (1, 1));
+}
+
+#[test]
+fn strangers_get_their_error_and_cost_the_server_nothing() {
+    type Wanted = fn(&ExchangeError) -> bool;
+    let strangers: [(&[u8], Wanted); 6] = [
+        (b"", |error| matches!(error, ExchangeError::Closed)),
+        (b"\n", |error| {
+            matches!(error, ExchangeError::Frame(FrameError::Truncated { .. }))
+        }),
+        (b"GET / HTTP/1.1\r\nHost: there\r\n\r\n", |error| {
+            matches!(error, ExchangeError::Frame(FrameError::Oversized { .. }))
+        }),
+        // A TLS client's first record.
+        (b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03", |error| {
+            matches!(error, ExchangeError::Frame(FrameError::Oversized { .. }))
+        }),
+        (b"\x05\0\0\0hello", |error| {
+            matches!(error, ExchangeError::Frame(FrameError::NotJson { .. }))
+        }),
+        (b"\x10\0\0\0{\"type\":\"ready\"}", |error| {
+            matches!(
+                error,
+                ExchangeError::Unexpected {
+                    expected: "hello",
+                    got: "ready"
+                }
+            )
+        }),
+    ];
+    for (bytes, wanted) in strangers {
+        let (accepted, (), asked) = serve_one(&terms(None), &Arc::default(), |port| {
+            raw(port).write_all(bytes).unwrap();
+        });
+        let error = accepted.unwrap_err();
+        assert!(
+            matches!(&error, AcceptError::Handshake { source, .. } if wanted(source)),
+            "{bytes:?}: {error}"
+        );
+        assert_eq!(asked, 0);
+    }
+}
+
+#[test]
+fn a_slow_client_is_cut_off_in_time() {
+    let terms = ServerTerms {
+        limit: SECOND / 2,
+        ..terms(None)
+    };
+    let (accepted, is_cut_off, _) = serve_one(&terms, &Arc::default(), |port| {
+        let mut stream = raw(port);
+        // It takes more than two seconds for all; a write fails once the server has closed.
+        frame::encode(&hello(1)).unwrap().iter().any(|byte| {
+            thread::sleep(SECOND / 50);
+            stream.write_all(&[*byte]).is_err()
+        })
+    });
+    let error = accepted.unwrap_err();
+    assert!(
+        matches!(
+            error,
+            AcceptError::Handshake {
+                source: ExchangeError::TimedOut { .. },
+                ..
+            }
+        ),
+        "{error}"
+    );
+    assert!(is_cut_off);
+}
+
+#[test]
+fn a_missing_server_is_an_immediate_error_with_the_remedy() {
+    let (listener, port) = listen();
+    drop(listener);
+    let started = Instant::now();
+    let error = client(None)(port).unwrap_err();
+    // A handshake may take five.
+    assert!(started.elapsed() < 4 * SECOND);
+    assert!(matches!(error, ConnectError::Unreachable { .. }), "{error}");
+    assert!(
+        error
+            .to_string()
+            .starts_with(&format!("connecting to 127.0.0.1:{port}: ")),
+        "{error}"
+    );
+    assert!(
+        error
+            .hint()
+            .unwrap()
+            .contains("start `rocebench serve` on 127.0.0.1")
+    );
+}
+
+#[test]
+fn a_name_and_a_bracketed_address_both_connect() {
+    for host in ["localhost", "[127.0.0.1]"] {
+        let (accepted, connected, _) = serve_one(&terms(None), &Arc::default(), |port| {
+            connect(host, port, None, &json!(null), &GO_ON)
+        });
+        let address: SocketAddr = connected.unwrap().1.address;
+        assert_eq!(address.ip(), Ipv4Addr::LOCALHOST);
+        accepted.unwrap();
+    }
+}
+
+#[test]
+fn a_server_that_says_nothing_can_be_left_by_interrupt() {
+    let (listener, port) = listen();
+    let stop = AtomicBool::new(false);
+    thread::scope(|scope| {
+        scope.spawn(|| {
+            let (mut stream, _) = listener.accept().unwrap();
+            stream.read_exact(&mut [0; 4]).unwrap();
+            stop.store(true, Ordering::Relaxed);
+            // Holds the connection until the client has left.
+            let _ = stream.read_to_end(&mut Vec::new());
+        });
+        let started = Instant::now();
+        let error = connect(HOST, port, None, &json!(null), &stop).unwrap_err();
+        assert!(error.is_interrupt() && error.hint().is_none(), "{error}");
+        assert!(started.elapsed() < 4 * SECOND);
+    });
+}

@@ -1,0 +1,383 @@
+//! The link over real loopback sockets: every way in which a peer can die, stall or misbehave.
+
+use std::io::{Read, Write};
+use std::net::{Ipv4Addr, TcpListener, TcpStream};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use rocebench::protocol::error::{FrameError, LinkError};
+use rocebench::protocol::frame::{self, FrameReader, MAX_FRAME_BYTES, Step};
+use rocebench::protocol::link::Link;
+use rocebench::protocol::message::Message;
+use serde_json::json;
+
+static GO_ON: AtomicBool = AtomicBool::new(false);
+const SECOND: Duration = Duration::from_secs(1);
+
+/// A silent peer is given up after 1.25 s.
+const SOONER_THAN_SILENCE: Duration = SECOND;
+
+/// Two seconds are promised; the rest is for a machine that does other things.
+const NOTICED: Duration = Duration::from_secs(3);
+
+/// Nothing here takes this long: longer is a hang.
+const WATCHDOG: Duration = Duration::from_secs(20);
+
+fn sockets() -> (TcpStream, TcpStream) {
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+    let near = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+    (near, listener.accept().unwrap().0)
+}
+
+/// A message with so much text.
+fn large(bytes: usize) -> Message {
+    Message::Introduce {
+        host: json!({ "histogram": "x".repeat(bytes) }),
+    }
+}
+
+fn link(stream: TcpStream) -> Link {
+    let peer = stream.peer_addr().unwrap();
+    Link::new(stream, peer).unwrap()
+}
+
+fn links() -> (Link, Link) {
+    let (near, far) = sockets();
+    (link(near), link(far))
+}
+
+/// A link and the bare socket of its peer.
+fn link_to_raw() -> (Link, TcpStream) {
+    let (near, far) = sockets();
+    (link(near), far)
+}
+
+fn send_raw(mut stream: &TcpStream, body: &str) {
+    let len = u32::try_from(body.len()).unwrap();
+    stream.write_all(&len.to_le_bytes()).unwrap();
+    stream.write_all(body.as_bytes()).unwrap();
+}
+
+/// The next message that is no heart-beat.
+fn read_raw(mut stream: &TcpStream) -> Result<Message, FrameError> {
+    let mut reader = FrameReader::new(MAX_FRAME_BYTES);
+    loop {
+        match reader.step(&mut stream)? {
+            Step::Frame(Message::Heartbeat { .. }) | Step::Partial | Step::Idle => {}
+            Step::Frame(message) => return Ok(message),
+        }
+    }
+}
+
+/// How the link ends, and how long that took to be known.
+fn end_of(link: &Link) -> (LinkError, Duration) {
+    let started = Instant::now();
+    loop {
+        match link.recv(WATCHDOG, &GO_ON) {
+            Ok(_) => {}
+            Err(error) => return (error, started.elapsed()),
+        }
+    }
+}
+
+fn assert_noticed_at_once(link: &Link) {
+    let (error, took) = end_of(link);
+    assert!(matches!(error, LinkError::PeerClosed { .. }), "{error}");
+    assert!(took < SOONER_THAN_SILENCE, "{took:?}");
+    assert!(matches!(link.check(), Err(LinkError::PeerClosed { .. })));
+}
+
+#[test]
+fn messages_pass_both_ways_and_heartbeats_are_swallowed() {
+    let (near, far) = links();
+    let large = large(1 << 20);
+    near.send(&large).unwrap();
+    far.send(&Message::Ready).unwrap();
+    assert_eq!(far.recv(SECOND, &GO_ON).unwrap(), large);
+    assert_eq!(near.recv(SECOND, &GO_ON).unwrap(), Message::Ready);
+    thread::sleep(SECOND / 2);
+    assert_eq!(near.try_recv().unwrap(), None);
+}
+
+#[test]
+fn idle_links_live_on_by_their_heartbeats() {
+    let (near, far) = links();
+    thread::sleep(Duration::from_millis(2300));
+    near.check().unwrap();
+    far.check().unwrap();
+    let error = near.recv(Duration::from_millis(10), &GO_ON).unwrap_err();
+    assert!(
+        matches!(error, LinkError::Overdue { .. }) && !error.is_final(),
+        "{error}"
+    );
+}
+
+#[test]
+fn a_closed_peer_is_noticed_at_once_and_its_last_message_kept() {
+    let (near, far) = links();
+    far.send(&Message::RunDone).unwrap();
+    drop(far);
+    assert_eq!(near.recv(SECOND, &GO_ON).unwrap(), Message::RunDone);
+    assert_noticed_at_once(&near);
+    assert!(matches!(
+        near.send(&Message::Ready),
+        Err(LinkError::PeerClosed { .. })
+    ));
+}
+
+#[test]
+fn a_reset_is_noticed_at_once() {
+    let (near, far) = link_to_raw();
+    rustix::net::sockopt::set_socket_linger(&far, Some(Duration::ZERO)).unwrap();
+    drop(far);
+    assert_noticed_at_once(&near);
+}
+
+#[test]
+fn a_silent_peer_is_noticed_within_two_seconds() {
+    let (near, far) = link_to_raw();
+    let (error, took) = end_of(&near);
+    assert!(matches!(error, LinkError::PeerSilent { .. }), "{error}");
+    assert!(
+        took > Duration::from_millis(1100) && took < NOTICED,
+        "{took:?}"
+    );
+    assert!(error.hint().is_some());
+    drop(far);
+}
+
+#[test]
+fn a_peer_that_takes_nothing_blocks_a_send_for_less_than_two_seconds() {
+    let (near, far) = link_to_raw();
+    let beating = far.try_clone().unwrap();
+    let done = AtomicBool::new(false);
+    thread::scope(|scope| {
+        scope.spawn(|| {
+            while !done.load(Ordering::Relaxed) {
+                // Fails once the link has ended.
+                let _ = (&beating)
+                    .write_all(&frame::encode(&Message::Heartbeat { progress: 0 }).unwrap());
+                thread::sleep(SECOND / 10);
+            }
+        });
+        let large = large(1 << 20);
+        let (error, took) = loop {
+            let started = Instant::now();
+            if let Err(error) = near.send(&large) {
+                break (error, started.elapsed());
+            }
+        };
+        done.store(true, Ordering::Relaxed);
+        assert!(matches!(error, LinkError::PeerSilent { .. }), "{error}");
+        assert!(took < NOTICED, "{took:?}");
+        assert!(matches!(near.check(), Err(LinkError::PeerSilent { .. })));
+    });
+}
+
+#[test]
+fn frames_that_break_the_protocol_end_the_link_with_their_error_and_the_peer_is_told() {
+    type Wanted = fn(&FrameError) -> bool;
+    let bad: [(&[u8], Wanted); 5] = [
+        (b"\0\0\0\0", |error| matches!(error, FrameError::Empty)),
+        (b"GET / HTTP/1.1\r\n\r\n", |error| {
+            matches!(error, FrameError::Oversized { .. })
+        }),
+        (b"\x04\0\0\0nope and more", |error| {
+            matches!(error, FrameError::NotJson { .. })
+        }),
+        (b"\x0f\0\0\0{\"type\":\"what\"}", |error| {
+            matches!(error, FrameError::NotMessage { .. })
+        }),
+        (b"\x11\0\0\0{\"type\":\"report\"}", |error| {
+            matches!(error, FrameError::NotMessage { .. })
+        }),
+    ];
+    for (bytes, wanted) in bad {
+        let (near, far) = link_to_raw();
+        (&far).write_all(bytes).unwrap();
+        let (error, took) = end_of(&near);
+        assert!(
+            matches!(&error, LinkError::Protocol { source, .. } if wanted(source)),
+            "{bytes:?}: {error}"
+        );
+        assert!(took < SOONER_THAN_SILENCE, "{took:?}");
+        let abort = Message::Abort {
+            reason: error.to_string(),
+            hint: error.hint(),
+            bad_input: false,
+        };
+        near.send(&abort).unwrap();
+        let closing = thread::spawn(move || drop(near));
+        assert_eq!(read_raw(&far).unwrap(), abort);
+        drop(far);
+        closing.join().unwrap();
+    }
+}
+
+#[test]
+fn a_frame_cut_off_is_truncated() {
+    let (near, far) = link_to_raw();
+    (&far).write_all(b"\x20\0\0\0{\"type\":").unwrap();
+    drop(far);
+    let (error, _) = end_of(&near);
+    let cut = FrameError::Truncated {
+        got_bytes: 8,
+        expected_bytes: 32,
+    };
+    assert!(error.to_string().ends_with(&cut.to_string()), "{error}");
+}
+
+#[test]
+fn a_flood_is_refused() {
+    let (near, far) = link_to_raw();
+    for _ in 0..100 {
+        send_raw(&far, r#"{"type":"ready"}"#);
+    }
+    let started = Instant::now();
+    while near.check().is_ok() && started.elapsed() < WATCHDOG {
+        thread::sleep(Duration::from_millis(5));
+    }
+    let error = near.check().unwrap_err();
+    assert!(
+        matches!(
+            error,
+            LinkError::Protocol {
+                source: FrameError::Flood { .. },
+                ..
+            }
+        ),
+        "{error}"
+    );
+}
+
+#[test]
+fn an_abort_reaches_a_peer_that_is_not_waiting_and_that_sends_itself() {
+    let (near, far) = links();
+    for _ in 0..10 {
+        near.send(&Message::Ready).unwrap();
+    }
+    let (reason, hint) = (
+        "no room for 9 QPs\u{7}".to_owned(),
+        Some("ask for 8".to_owned()),
+    );
+    far.send(&Message::Abort {
+        reason,
+        hint: hint.clone(),
+        bad_input: true,
+    })
+    .unwrap();
+    drop(far);
+    let started = Instant::now();
+    while near.check().is_ok() && started.elapsed() < WATCHDOG {
+        thread::sleep(Duration::from_millis(5));
+    }
+    let error = near.check().unwrap_err();
+    assert!(
+        error
+            .to_string()
+            .ends_with("gave up: no room for 9 QPs\\u{7}"),
+        "{error}"
+    );
+    assert!(error.bad_input() && error.hint() == hint && error.is_final());
+    assert!(matches!(
+        near.send(&Message::Ready),
+        Err(LinkError::Aborted { .. })
+    ));
+    assert!(matches!(
+        near.recv(SECOND, &GO_ON),
+        Err(LinkError::Aborted { .. })
+    ));
+}
+
+#[test]
+fn a_wait_can_be_interrupted() {
+    let (near, _far) = links();
+    let stop = AtomicBool::new(false);
+    thread::scope(|scope| {
+        scope.spawn(|| {
+            thread::sleep(SECOND / 10);
+            stop.store(true, Ordering::Relaxed);
+        });
+        let started = Instant::now();
+        let error = near.recv(2 * WATCHDOG, &stop).unwrap_err();
+        assert!(matches!(error, LinkError::Interrupted { .. }), "{error}");
+        assert!(started.elapsed() < WATCHDOG);
+    });
+}
+
+#[test]
+fn a_message_too_large_is_refused_and_the_link_works_on() {
+    let (near, far) = links();
+    let error = near.send(&large(MAX_FRAME_BYTES)).unwrap_err();
+    assert!(
+        matches!(
+            error,
+            LinkError::Unsendable {
+                kind: "introduce",
+                ..
+            }
+        ),
+        "{error}"
+    );
+    near.send(&Message::Goodbye).unwrap();
+    assert_eq!(far.recv(SECOND, &GO_ON).unwrap(), Message::Goodbye);
+}
+
+#[test]
+fn closing_is_prompt_with_a_living_and_with_a_silent_peer() {
+    let closing = |near: Link| {
+        let started = Instant::now();
+        drop(near);
+        started.elapsed()
+    };
+    // A silent one is given a quarter of a second; of a few tries the best one counts.
+    let living = (0..5).map(|_| {
+        let (near, _far) = links();
+        closing(near)
+    });
+    let best = living.min().unwrap();
+    assert!(best < SECOND / 5, "{best:?}");
+
+    let (near, mut far) = link_to_raw();
+    let took = closing(near);
+    assert!(took < 2 * SECOND, "{took:?}");
+    assert_eq!(far.read(&mut [0]).unwrap(), 0);
+}
+
+#[test]
+fn a_message_out_of_turn_names_both() {
+    let (near, _far) = links();
+    let error = near.unexpected("endpoints", &Message::Ready).to_string();
+    assert!(
+        error.ends_with("sent `ready` where `endpoints` was due"),
+        "{error}"
+    );
+}
+
+/// What `wait` came to, with `limit` and a peer that says that it moves for two seconds, and then sends.
+fn patient(limit: Duration, moves: bool) -> Result<Message, LinkError> {
+    let (near, far) = links();
+    thread::scope(|scope| {
+        scope.spawn(|| {
+            let started = Instant::now();
+            while started.elapsed() < 2 * SECOND {
+                if moves {
+                    far.progressed();
+                }
+                thread::sleep(Duration::from_millis(50));
+            }
+            let _ = far.send(&Message::Ready);
+        });
+        let tick = Duration::from_millis(10);
+        let got = near.recv_while_peer_moves(limit, tick, &GO_ON, || Ok(()));
+        got.map(|(message, _)| message)
+    })
+}
+
+#[test]
+fn a_peer_that_moves_is_waited_for_beyond_the_limit() {
+    assert_eq!(patient(SECOND, true).unwrap(), Message::Ready);
+    let idle = patient(SECOND, false).unwrap_err();
+    assert!(matches!(idle, LinkError::Overdue { .. }), "{idle}");
+}

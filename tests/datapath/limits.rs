@@ -1,0 +1,93 @@
+//! What a device cannot do comes back as a sentence with the limit and the flag that mends it, before
+//! anything is made.
+
+use rocebench::node::fabric::{Fabric, Side};
+use rocebench::node::memory_needs::{DeviceKind, MemoryNeeds, MemoryOffer};
+use rocebench::plan::Case;
+use rocebench::protocol::failure::RunFailure;
+use settings::{CqMode, Op, Settings};
+
+use crate::loopback_node::{Device, case_of, port, small};
+
+fn refused(case: &Case) -> RunFailure {
+    Fabric::create(&port(), case, Side::Server, None, || Ok(()))
+        .err()
+        .unwrap()
+}
+
+#[test]
+fn each_limit_is_named_with_its_flag() {
+    let _device = Device::get();
+    let limits = port().limits;
+    let usual = case_of(Settings {
+        cq: CqMode::PerQp,
+        ..small(Op::Send)
+    });
+    let many = |limit: u64| u32::try_from(limit).unwrap() + 1;
+    for (what, limit, flag, case) in [
+        (
+            "QPs",
+            limits.max_qp,
+            "--qps",
+            case_of(Settings {
+                qps: many(limits.max_qp),
+                ..usual.settings.clone()
+            }),
+        ),
+        (
+            "send WRs on one QP",
+            limits.max_qp_wr,
+            "--tx-depth",
+            case_of(Settings {
+                bidirectional: true,
+                tx_depth: many(limits.max_qp_wr),
+                ..usual.settings.clone()
+            }),
+        ),
+        (
+            "receive WRs on one QP",
+            limits.max_qp_wr,
+            "--rx-depth",
+            case_of(Settings {
+                rx_depth: many(limits.max_qp_wr),
+                ..usual.settings.clone()
+            }),
+        ),
+        (
+            "entries in one CQ",
+            limits.max_cqe,
+            "--qps",
+            case_of(Settings {
+                cq_depth: Some(many(limits.max_cqe)),
+                ..usual.settings
+            }),
+        ),
+    ] {
+        let failure = refused(&case);
+        let start = format!("loop0 can do at most {limit} {what}, and the case needs ");
+        assert!(failure.message.starts_with(&start), "{failure}");
+        assert!(failure.bad_input, "{failure}");
+        assert!(failure.hint.unwrap().starts_with(&format!("lower {flag}")));
+    }
+}
+
+#[test]
+fn buffers_beyond_the_memory_are_refused() {
+    let large = case_of(Settings {
+        qps: 4096,
+        size_bytes: 1 << 30,
+        ..small(Op::Write)
+    });
+    let offer = MemoryOffer {
+        device: DeviceKind::System,
+        bytes: Some(1 << 40),
+        by: "this machine".into(),
+    };
+    let needs = MemoryNeeds::of(&large, Side::Client, offer.device);
+    let failure = offer.check("the case test", &needs).unwrap_err();
+    assert_eq!(
+        failure.message,
+        "the case test takes 4096 GiB (buffers 4096 GiB) of memory, and this machine leaves 1024 GiB"
+    );
+    assert!(failure.bad_input);
+}

@@ -1,0 +1,381 @@
+//! Both ends of a run on `loop0`, in this process: the objects, the workers, and the phases as a session
+//! drives them. It knows no link and no result.
+
+use std::fmt::Write as _;
+use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use rocebench::datapath::{Geometry, Phase, Shared, WorkerPool, WorkerReport};
+use rocebench::metrics::clock::Clock;
+use rocebench::metrics::histogram::Digits;
+use rocebench::node::fabric::{Fabric, Side};
+use rocebench::plan::Case;
+use rocebench::protocol::endpoints::Endpoints;
+use rocebench::protocol::failure::RunFailure;
+use settings::{CqMode, Op, Settings, Warmup};
+use verbs::{AsyncEvents, Port, PortRequest, WcBatch, select};
+
+#[path = "../../crates/verbs/tests/support/null_library.rs"]
+mod null_library;
+
+/// No step of a run on `loop0` takes this long, also on a busy machine: longer is a hang.
+const WATCHDOG: Duration = Duration::from_secs(20);
+
+/// The device, for one test at a time: its hooks and its random source are the process's.
+pub struct Device(#[allow(dead_code)] MutexGuard<'static, ()>);
+
+impl Device {
+    /// Waits for it, and sets it as new.
+    pub fn get() -> Device {
+        static ONE: Mutex<()> = Mutex::new(());
+        let guard = ONE.lock().unwrap_or_else(PoisonError::into_inner);
+        null_verbs::loopback::reset_hooks();
+        null_verbs::loopback::set_seed(0);
+        Device(guard)
+    }
+}
+
+impl Drop for Device {
+    fn drop(&mut self) {
+        null_verbs::loopback::reset_hooks();
+    }
+}
+
+/// The port of `loop0`.
+pub fn port() -> Port {
+    port_of("loop0")
+}
+
+/// The port of `null0`, which has no completion events.
+pub fn null_port() -> Port {
+    port_of("null0")
+}
+
+fn port_of(device: &str) -> Port {
+    let request = PortRequest {
+        device: Some(device.into()),
+        ..PortRequest::default()
+    };
+    select(null_library::null_library(), &request, None).unwrap()
+}
+
+/// Settings of a small case to vary: one QP, one worker, every WR signalled.
+pub fn small(op: Op) -> Settings {
+    Settings {
+        op: op.into(),
+        size_bytes: 64,
+        tx_depth: 16,
+        rx_depth: 32,
+        signal_every: 1,
+        iterations_per_qp: Some(100),
+        warmup: Warmup::FixedNs(0),
+        ..Settings::default()
+    }
+}
+
+/// The case of these settings.
+pub fn case_of(settings: Settings) -> Case {
+    let id = "test".into();
+    Case { id, settings }
+}
+
+/// A small case to vary.
+pub fn case(op: Op) -> Case {
+    case_of(small(op))
+}
+
+/// One end.
+pub struct End {
+    pub fabric: Fabric,
+    pub shared: Arc<Shared>,
+    pub events: AsyncEvents,
+    pool: Option<WorkerPool>,
+}
+
+/// Both ends, connected, their workers idle.
+pub struct Pair {
+    pub case: Case,
+    pub client: End,
+    pub server: End,
+}
+
+/// What is left of a run: the objects, and the workers' reports.
+pub struct Rest {
+    pub case: Case,
+    pub client: (Fabric, Arc<Shared>, Vec<WorkerReport>),
+    pub server: (Fabric, Arc<Shared>, Vec<WorkerReport>),
+}
+
+/// What the workers of one end saw, summed over them: one entry a QP.
+#[derive(Debug, PartialEq, Eq)]
+pub struct QpSums {
+    pub completed: Vec<u64>,
+    pub received: Vec<u64>,
+    pub posted_in_all: Vec<u64>,
+    pub received_in_all: Vec<u64>,
+    pub latencies: Vec<u64>,
+}
+
+impl Pair {
+    /// Brings both ends up.
+    pub fn new(case: &Case) -> Pair {
+        Pair::tampered(case, |_| {})
+    }
+
+    /// The same with the server's connection array changed before the client sees it.
+    pub fn tampered(case: &Case, tamper: impl FnOnce(&mut Endpoints)) -> Pair {
+        Pair::build(case, case, tamper)
+    }
+
+    /// The same with another case at the server, which no session allows.
+    pub fn with_server_case(case: &Case, change: impl FnOnce(&mut Case)) -> Pair {
+        let mut servers = case.clone();
+        change(&mut servers);
+        Pair::build(case, &servers, |_| {})
+    }
+
+    fn build(case: &Case, server_case: &Case, tamper: impl FnOnce(&mut Endpoints)) -> Pair {
+        let port = port();
+        let create = |case, side| Fabric::create(&port, case, side, None, || Ok(())).unwrap();
+        let mut client = create(case, Side::Client);
+        let mut server = create(server_case, Side::Server);
+        let clients = client.endpoints();
+        let mut servers = server.endpoints();
+        tamper(&mut servers);
+        let server_lanes = server.connect(&clients, || Ok(())).unwrap();
+        let client_lanes = client.connect(&servers, || Ok(())).unwrap();
+        let start = |fabric: Fabric, lanes, case: &Case| {
+            let workers = match case.cq {
+                CqMode::Shared => case.workers,
+                CqMode::PerWorker | CqMode::PerQp => case.workers.min(case.qps),
+            };
+            let duties = fabric.duties();
+            let works = duties.sends || duties.receives;
+            let cores = vec![None; if works { workers as usize } else { 0 }];
+            let digits = Digits::Two;
+            let shared = Shared::new(case.clone(), lanes, clock(), digits, cores.len());
+            let shared = Arc::new(shared);
+            let pool =
+                works.then(|| WorkerPool::start(&shared, fabric.worker_specs(&cores)).unwrap());
+            End {
+                events: AsyncEvents::new(&fabric.port().context).unwrap(),
+                fabric,
+                shared,
+                pool,
+            }
+        };
+        Pair {
+            case: case.clone(),
+            server: start(server, server_lanes, server_case),
+            client: start(client, client_lanes, case),
+        }
+    }
+
+    /// Tells both ends' workers what to do, the receiving end first.
+    pub fn set_phase(&self, phase: Phase) {
+        for end in [&self.server, &self.client] {
+            end.shared.set_phase(phase);
+        }
+    }
+
+    /// Whether both ends' workers have entered `phase`.
+    pub fn entered(&self, phase: Phase) -> bool {
+        self.client.shared.all_entered(phase) && self.server.shared.all_entered(phase)
+    }
+
+    /// Allows `messages` on each QP.
+    pub fn set_budgets(&self, messages: u64) {
+        let geometry = Geometry::of(&self.case);
+        for end in [&self.server, &self.client] {
+            let senders = end.shared.lanes().iter().filter_map(|l| l.sender.as_ref());
+            senders.for_each(|sender| sender.set_budget(&geometry, messages));
+        }
+    }
+
+    /// Waits until `done`.
+    ///
+    /// # Errors
+    /// A worker met an error. A wait beyond the watchdog's time panics.
+    pub fn wait(&self, what: &str, mut done: impl FnMut(&Pair) -> bool) -> Result<(), WorkerError> {
+        let started = Instant::now();
+        loop {
+            let is_done = done(self);
+            // After the counts: a worker says that it failed before it counts what failed.
+            if self.client.shared.has_failed() || self.server.shared.has_failed() {
+                return Err(WorkerError);
+            }
+            if is_done {
+                return Ok(());
+            }
+            assert!(
+                started.elapsed() < WATCHDOG,
+                "no {what}: {}",
+                self.describe()
+            );
+            std::thread::sleep(Duration::from_micros(100));
+        }
+    }
+
+    /// Lets both ends' queues run empty and waits for all that was sent to arrive.
+    pub fn drain(&self) -> Result<(), WorkerError> {
+        self.set_phase(Phase::Drain);
+        self.wait("rest", |pair| {
+            pair.client.shared.at_rest() && pair.server.shared.at_rest()
+        })?;
+        if self.case.op.profile().receives {
+            self.wait("arrival", |pair| {
+                let (here, there) = (pair.client.shared.counts(), pair.server.shared.counts());
+                here.posted == there.received && there.posted == here.received
+            })?;
+        }
+        Ok(())
+    }
+
+    /// A run of `messages` on each QP, without warm-up or, with `warm_up`, after so many messages in all.
+    pub fn run_counted(&self, messages: u64, warm_up: Option<u64>) -> Result<(), WorkerError> {
+        if let Some(enough) = warm_up {
+            self.set_phase(Phase::Warmup);
+            self.wait("warm-up", |pair| {
+                pair.client.shared.counts().completed >= enough
+            })?;
+            self.drain()?;
+        }
+        let before = [self.client.shared.counts(), self.server.shared.counts()];
+        self.set_budgets(messages);
+        self.set_phase(Phase::Measure);
+        let wanted = messages * u64::from(self.case.qps);
+        self.wait("all messages", |pair| {
+            let ends = [&pair.client, &pair.server].into_iter().zip(&before);
+            ends.filter(|(end, _)| end.fabric.duties().sends)
+                .all(|(end, before)| end.shared.counts().completed >= before.completed + wanted)
+        })?;
+        self.drain()
+    }
+
+    /// A run by time: warm-up and measurement each last until the client completed so many messages more.
+    pub fn run_for(&self, warm_up: u64, measure: u64) -> Result<(), WorkerError> {
+        for (phase, count) in [(Phase::Warmup, warm_up), (Phase::Measure, measure)] {
+            self.set_phase(phase);
+            self.wait("workers in step", |pair| pair.entered(phase))?;
+            let before = self.client.shared.counts().completed;
+            self.wait("traffic", |pair| {
+                pair.client.shared.counts().completed >= before + count
+            })?;
+        }
+        self.drain()
+    }
+
+    /// Ends the workers.
+    pub fn finish(self) -> Rest {
+        let finish = |end: End| {
+            let workers = end
+                .pool
+                .map_or_else(Vec::new, |pool| pool.finish().unwrap());
+            (end.fabric, end.shared, workers)
+        };
+        Rest {
+            case: self.case,
+            client: finish(self.client),
+            server: finish(self.server),
+        }
+    }
+
+    fn describe(&self) -> String {
+        let mut text = format!("{:?}", self.case);
+        for (name, end) in [("client", &self.client), ("server", &self.server)] {
+            let _ = write!(text, "; {name} {:?}", end.shared.counts());
+        }
+        text
+    }
+}
+
+/// A worker met an error: its report says which.
+#[derive(Debug)]
+pub struct WorkerError;
+
+impl Rest {
+    /// What went wrong at the client, in the words a person gets.
+    pub fn client_failure(&self) -> Option<RunFailure> {
+        RunFailure::from_trouble(&self.client.2.iter().map(|worker| &worker.trouble))
+    }
+
+    /// The same at the server.
+    pub fn server_failure(&self) -> Option<RunFailure> {
+        RunFailure::from_trouble(&self.server.2.iter().map(|worker| &worker.trouble))
+    }
+
+    /// The client's sums.
+    pub fn client_sums(&self) -> QpSums {
+        sums(&self.case, &self.client.2)
+    }
+
+    /// The server's sums.
+    pub fn server_sums(&self) -> QpSums {
+        sums(&self.case, &self.server.2)
+    }
+
+    /// Fails if anything went wrong, or if a completion was left in a CQ.
+    pub fn assert_clean(&self) {
+        for failure in [self.client_failure(), self.server_failure()] {
+            assert!(failure.is_none(), "{failure:?} in {:?}", self.case);
+        }
+        let mut batch = WcBatch::new();
+        for cq in self.client.0.cqs().iter().chain(self.server.0.cqs()) {
+            assert!(cq.poll(&mut batch).unwrap().is_empty(), "{:?}", self.case);
+        }
+    }
+
+    /// With `--verify`, what only shows at the end, as both ends check it.
+    pub fn verified(&self) -> Option<String> {
+        let check = |at: &(Fabric, Arc<Shared>, Vec<WorkerReport>), from: &Arc<Shared>| {
+            let lanes = from.lanes().iter().zip(at.1.lanes());
+            (0..).zip(lanes).find_map(|(qp, (sending, receiving))| {
+                let posts = sending.sender.as_ref()?.posts()?;
+                let arrived = || receiving.receiver.as_ref()?.check_counts(&posts);
+                at.0.check_written(qp, &posts).or_else(arrived)
+            })
+        };
+        check(&self.server, &self.client.1)
+            .or_else(|| check(&self.client, &self.server.1))
+            .map(|mismatch| mismatch.to_string())
+    }
+}
+
+fn sums(case: &Case, workers: &[WorkerReport]) -> QpSums {
+    let sum = |value: &dyn Fn(&rocebench::datapath::QpReport) -> u64| {
+        (0..case.qps as usize)
+            .map(|qp| workers.iter().map(|worker| value(&worker.qps[qp])).sum())
+            .collect()
+    };
+    QpSums {
+        completed: sum(&|qp| qp.completed),
+        received: sum(&|qp| qp.received),
+        posted_in_all: sum(&|qp| qp.posted_in_all),
+        received_in_all: sum(&|qp| qp.received_in_all),
+        latencies: sum(&|qp| qp.latency.as_ref().map_or(0, |latency| latency.count())),
+    }
+}
+
+fn clock() -> Clock {
+    static CLOCK: LazyLock<Clock> = LazyLock::new(Clock::new);
+    CLOCK.clone()
+}
+
+/// A small random source for choosing cases (SplitMix64).
+pub struct Choices(pub u64);
+
+impl Choices {
+    /// One of `options`.
+    pub fn one<T: Copy>(&mut self, options: &[T]) -> T {
+        options[self.upto(options.len() as u64) as usize - 1]
+    }
+
+    /// A number from 1 to `most`.
+    pub fn upto(&mut self, most: u64) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut z = self.0;
+        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        (z ^ (z >> 31)) % most + 1
+    }
+}

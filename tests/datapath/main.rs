@@ -1,0 +1,8 @@
+//! Workers and what they touch, on the null library's `loop0`, both ends in this process.
+#![allow(missing_docs, clippy::unwrap_used, clippy::panic)]
+
+mod accounting;
+mod errors;
+mod limits;
+mod loopback_node;
+mod verify;
