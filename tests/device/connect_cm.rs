@@ -47,7 +47,7 @@ fn every_operation_on_every_kind_of_cq() {
     let result = check::complete(&ended);
     assert_eq!(result.cases.len(), 18);
     for case in &result.cases {
-        assert_eq!(case.config.connect, settings::ConnectMode::Cm);
+        assert_eq!(case.config.connect, ConnectMode::Cm);
         assert!(case.id.ends_with("-cm"), "{}", case.id);
         assert_eq!(case.config.path_mtu, Some(4096));
     }
