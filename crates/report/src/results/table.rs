@@ -101,7 +101,7 @@ impl<W: Write> Table<W> {
                 .iter()
                 .map(|file| file.display().to_string())
                 .collect();
-            write!(self.out, "; written to {}", files.join(", "))?;
+            write!(self.out, "; written to {}", together(&files))?;
         }
         writeln!(self.out)?;
         for text in doubtful(result).into_iter().chain(moderation(result)) {
@@ -309,6 +309,20 @@ fn plural_u64(count: u64, word: &str) -> String {
     format!("{word}{}", if count == 1 { "" } else { "s" })
 }
 
+/// Names of files, those of one stem as one: `a.json, .csv`.
+fn together(files: &[String]) -> String {
+    let Some((first, others)) = files.split_first() else {
+        return String::new();
+    };
+    let stem = first.rsplit_once('.').map_or(first.as_str(), |(stem, _)| stem);
+    let mut text = first.clone();
+    for other in others {
+        text += ", ";
+        text += other.strip_prefix(stem).unwrap_or(other);
+    }
+    text
+}
+
 #[cfg(test)]
 mod tests {
     use super::super::model::{CaseResult, Doubt, DoubtKind};
@@ -412,7 +426,7 @@ mod tests {
         let files = [Path::new("results/a.json"), Path::new("results/a.csv")];
         Table::new(&mut out).summary(&result, &files).unwrap();
         let text = String::from_utf8(out).unwrap();
-        let expected = "2 cases, 2 runs, 1 not complete; written to results/a.json, results/a.csv\n\
+        let expected = "2 cases, 2 runs, 1 not complete; written to results/a.json, .csv\n\
              latency is of one message in 4; -Q 1 times every message\n";
         assert_eq!(text, expected);
     }
