@@ -112,7 +112,7 @@ fn a_pipe_is_waited_for_until_one_interrupt() {
         }
         // All else is written.
         let results = program.folder().join("results");
-        assert_eq!(files(&results, ".csv").len(), 2);
+        assert_eq!(files(&results, ".csv").len(), 3);
         if reader_comes {
             let document: Value = serde_json::from_reader(File::open(&pipe).unwrap()).unwrap();
             assert_eq!(document["cases"].as_array().unwrap().len(), 1);

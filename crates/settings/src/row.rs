@@ -65,7 +65,7 @@ pub enum Takes {
 pub enum Id {
     /// It does not.
     Never,
-    /// It begins the id, or its letter does.
+    /// In its head, with operation, CQ mode, QPs and size.
     Head,
     /// As this letter and the value, where it varies in the sweep or is not the default.
     Letter(char),
