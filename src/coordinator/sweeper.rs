@@ -87,9 +87,9 @@ impl Sweeper<'_> {
             resources: &session.resources,
             stop: self.stop,
         };
-        let done = match case.setup() {
-            Some(_) => run_setup(&stage, case, number, self.observer),
-            None => run(&stage, case, number, self.observer),
+        let done = match case.is_set_up() {
+            true => run_setup(&stage, case, number, self.observer),
+            false => run(&stage, case, number, self.observer),
         };
         // With the report both ends are done with the run, whatever came of it.
         let goes_on = done.report.is_some();

@@ -25,8 +25,8 @@ impl DeviceLimits {
     /// # Errors
     /// The first limit that the case exceeds.
     pub(crate) fn check(&self, case: &Case, side: Side) -> Result<(), VerbsError> {
-        if let Some(setup) = case.setup() {
-            let qps = u64::from(case.qps) + u64::from(setup.traffic_qps);
+        if case.is_set_up() {
+            let qps = u64::from(case.qps) + u64::from(case.traffic_qps);
             self.allow("QPs", self.qps, qps, "--qps or --traffic-qps")?;
             return case
                 .moving()

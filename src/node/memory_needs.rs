@@ -149,7 +149,7 @@ impl MemoryNeeds {
 
     /// Of one end of a run of `case`, results aside.
     pub fn of(case: &Case, side: Side, device: DeviceKind) -> MemoryNeeds {
-        let set_up = case.setup().map(|_| of_rounds(case, device));
+        let set_up = case.is_set_up().then(|| of_rounds(case, device));
         let traffic = case.moving().map(|case| of_traffic(&case, side, device));
         set_up.unwrap_or_default().and(traffic.unwrap_or_default())
     }

@@ -49,7 +49,7 @@ pub fn fits(case: &Case) -> Result<(), Misfit> {
             hint: hint.into(),
         })
     };
-    if case.setup().is_some() {
+    if case.is_set_up() {
         return misfit(
             "no program of it measures the set-up of QPs".into(),
             "take connect out of --op",

@@ -16,14 +16,6 @@ pub struct Case {
     pub settings: Settings,
 }
 
-/// What a case of set-up has besides its QPs, which there are those that a round connects.
-/// The other settings of such a case are those of the traffic on other QPs meanwhile, which are RDMA WRITEs.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct SetUp {
-    /// QPs that carry traffic while others are set up; 0 for none.
-    pub traffic_qps: u32,
-}
-
 impl Deref for Case {
     type Target = Settings;
 
@@ -39,24 +31,17 @@ impl DerefMut for Case {
 }
 
 impl Case {
-    /// Set-up is what is measured, and the other settings are of the traffic meanwhile.
-    pub fn setup(&self) -> Option<SetUp> {
-        self.is_set_up().then_some(SetUp {
-            traffic_qps: self.traffic_qps,
-        })
-    }
-
     /// The case of what is moved: itself; where set-up is measured, the traffic meanwhile, which goes on until
     /// it is stopped; `None` without traffic.
     pub fn moving(&self) -> Option<Case> {
-        let Some(SetUp { traffic_qps }) = self.setup() else {
+        if !self.is_set_up() {
             return Some(self.clone());
-        };
-        if traffic_qps == 0 {
+        }
+        if !self.has_traffic() {
             return None;
         }
         let mut traffic = self.clone();
-        traffic.qps = traffic_qps;
+        traffic.qps = self.traffic_qps;
         traffic.op = self.op.transfer().into();
         traffic.set_stop(Stop::DurationNs(TimeSpan::MAX.ns()));
         Some(traffic)
@@ -89,7 +74,7 @@ mod tests {
         assert_eq!(case.moving(), Some(case.clone()));
         (case.op, case.traffic_qps) = (Workload::Connect, 3);
         let traffic = case.moving().unwrap();
-        assert_eq!((traffic.qps, traffic.setup()), (3, None));
+        assert_eq!((traffic.qps, traffic.is_set_up()), (3, false));
         case.traffic_qps = 0;
         assert_eq!(case.moving(), None);
     }

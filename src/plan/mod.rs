@@ -8,7 +8,7 @@ pub mod error;
 mod matrix;
 pub mod sweep;
 
-pub use case::{Case, SetUp};
+pub use case::Case;
 pub use config::{ConfigError, ConfigFile};
 pub use core_list::CoreList;
 pub use error::PlanError;

@@ -302,11 +302,8 @@ fn set_up_is_measured_beside_traffic_of_the_other_settings() {
         ]
     );
     let cases = sweep(text).unwrap().cases;
-    assert_eq!(cases[0].setup(), None);
-    assert_eq!(
-        cases[5].setup(),
-        Some(crate::plan::SetUp { traffic_qps: 4 })
-    );
+    assert!(!cases[0].is_set_up());
+    assert_eq!((cases[5].is_set_up(), cases[5].traffic_qps), (true, 4));
     assert_eq!(cases[5].stop_text(), "3 rounds");
 }
 

@@ -321,9 +321,9 @@ fn serve_session(
                     ..RunFailure::new(format!("the server refuses the case: {error}"), None)
                 })?;
                 admit(&case, Side::Server, &resources)?;
-                match case.setup() {
-                    Some(_) => serve_setup(link, &resources, &case, stop)?,
-                    None => serve_run(link, &resources, &case, stop)?,
+                match case.is_set_up() {
+                    true => serve_setup(link, &resources, &case, stop)?,
+                    false => serve_run(link, &resources, &case, stop)?,
                 }
                 *runs += 1;
                 if let Some(text) = resources.cores().crowding_to_tell(&case) {

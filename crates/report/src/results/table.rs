@@ -314,7 +314,9 @@ fn together(files: &[String]) -> String {
     let Some((first, others)) = files.split_first() else {
         return String::new();
     };
-    let stem = first.rsplit_once('.').map_or(first.as_str(), |(stem, _)| stem);
+    let stem = first
+        .rsplit_once('.')
+        .map_or(first.as_str(), |(stem, _)| stem);
     let mut text = first.clone();
     for other in others {
         text += ", ";
