@@ -130,7 +130,7 @@ impl EndpointOptions {
             ib_port: args.ib_port,
             gid_index: args.gid_index,
             faults,
-            cores: args.cores.map(crate::plan::CoreList::into_vec),
+            cores: args.cores.map(|cores| cores.0),
         })
     }
 }

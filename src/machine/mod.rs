@@ -2,6 +2,7 @@
 //! tells them. It must not know what uses them.
 
 mod cgroup;
+pub mod core_list;
 pub mod core_locks;
 pub mod cpu;
 pub mod device;

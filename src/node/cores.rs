@@ -4,8 +4,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use crate::machine::core_list::CoreList;
 use crate::machine::core_locks::{CoreLocks, FOLDER_VARIABLE, HeldCore};
-use crate::machine::cpu::format_cpu_list;
 use crate::plan::Case;
 use report::results::model::WorkerResult;
 use settings::PollMode;
@@ -100,7 +100,7 @@ pub(crate) fn crowding(poll: PollMode, workers: &[(usize, u32)]) -> Option<Strin
     let cores = match cores.as_slice() {
         [] => return None,
         [core] => format!("core {core}"),
-        many => format!("{} cores ({})", many.len(), format_cpu_list(many)),
+        many => format!("{} cores ({})", many.len(), CoreList(many.to_vec())),
     };
     let (polling, instead) = match poll {
         PollMode::Busy => ("polling ", "--poll event, "),

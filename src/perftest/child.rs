@@ -12,7 +12,8 @@ use std::process::{self, Command, Stdio};
 use std::thread;
 
 use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process_group, waitid};
-use rustix::thread::{CpuSet, sched_setaffinity};
+
+use crate::machine::cpu::keep_to;
 
 use super::tail::Tail;
 
@@ -183,11 +184,7 @@ fn spawn(launch: &Launch) -> io::Result<(process::Child, process::Child)> {
 
 fn spawn_in(launch: &Launch, group: i32) -> io::Result<process::Child> {
     if !launch.cores.is_empty() {
-        let mut set = CpuSet::new();
-        for &core in launch.cores.iter().filter(|&&core| core < CpuSet::MAX_CPU) {
-            set.set(core);
-        }
-        sched_setaffinity(None, &set)?;
+        keep_to(&launch.cores)?;
     }
     let mut command = Command::new(&launch.path);
     command
@@ -293,7 +290,9 @@ mod tests {
     #[test]
     fn it_runs_on_the_cores_given_and_without_our_secrets() {
         let own = rustix::thread::sched_getaffinity(None).unwrap();
-        let core = (0..CpuSet::MAX_CPU).find(|&core| own.is_set(core)).unwrap();
+        let core = (0..rustix::thread::CpuSet::MAX_CPU)
+            .find(|&core| own.is_set(core))
+            .unwrap();
         let mut launch = shell("grep Cpus_allowed_list /proc/self/status; echo \"$A-${B-unset}\"");
         launch.cores = vec![core];
         launch.environment = vec![("A", Some("set".into())), ("B", None)];

@@ -3,13 +3,11 @@
 
 pub mod case;
 pub mod config;
-pub mod core_list;
 pub mod error;
 mod matrix;
 pub mod sweep;
 
 pub use case::Case;
 pub use config::{ConfigError, ConfigFile};
-pub use core_list::CoreList;
 pub use error::PlanError;
 pub use sweep::Sweep;

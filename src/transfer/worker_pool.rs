@@ -6,8 +6,8 @@ use std::thread;
 use std::time::Duration;
 
 use crossbeam::channel::{RecvTimeoutError, bounded};
-use rustix::thread::{CpuSet, sched_setaffinity};
 
+use crate::machine::cpu::keep_to;
 use crate::protocol::failure::RunFailure;
 use crate::protocol::link::Link;
 
@@ -37,7 +37,8 @@ pub(super) fn run<W: Send>(
         for (worker, bench) in workers.iter_mut().zip(benches) {
             let tell = tell.clone();
             let body = move || {
-                keep_to(&worker.cores);
+                // Where the kernel refuses it runs anywhere, more slowly.
+                let _ = keep_to(&worker.cores);
                 let done = work(worker, bench);
                 if done.is_err() {
                     flow.halt();
@@ -83,15 +84,6 @@ pub(super) fn run<W: Send>(
         }
         failure.map_or(Ok(digest), Err)
     })
-}
-
-/// Threads of this end run on its cores. Where the kernel refuses they run anywhere, more slowly.
-fn keep_to(cores: &[usize]) {
-    let mut set = CpuSet::new();
-    for &core in cores.iter().filter(|core| **core < CpuSet::MAX_CPU) {
-        set.set(core);
-    }
-    let _ = sched_setaffinity(None, &set);
 }
 
 /// What the peer says was wrong, if it does, else what was found here: a QP breaks as well when its peer gives up.

@@ -1,6 +1,7 @@
 //! Adapters' NUMA nodes, and whether this process may run there.
 
-use crate::machine::cpu::{cores_of_node, format_cpu_list, parse_cpu_list};
+use crate::machine::core_list::CoreList;
+use crate::machine::cpu::cores_of_node;
 
 use super::super::entries::DeviceEntry;
 use super::super::finding::{Finding, State};
@@ -40,19 +41,16 @@ fn judge(subject: &Subject<'_>, device: &DeviceEntry) -> Finding {
     let allowed = machine
         .text("proc/self/status")
         .and_then(|status| allowed_list(&status))
-        .and_then(|list| parse_cpu_list(&list).ok());
-    let found = format!(
-        "node {node} of {nodes}, with cores {}",
-        format_cpu_list(&cores)
-    );
+        .and_then(|list| list.parse::<CoreList>().ok());
+    let cores = CoreList(cores);
+    let found = format!("node {node} of {nodes}, with cores {cores}");
     match allowed {
-        Some(allowed) if !cores.iter().any(|core| allowed.contains(core)) => finding(
+        Some(allowed) if !cores.0.iter().any(|core| allowed.0.contains(core)) => finding(
             State::Warning,
             format!("{found}, of which this process may use none"),
         )
         .remedy(format!(
-            "run it where it may: `taskset -c {0} rocebench …`, or give the container or cgroup cores {0}",
-            format_cpu_list(&cores)
+            "run it where it may: `taskset -c {cores} rocebench …`, or give the container or cgroup cores {cores}"
         )),
         _ => finding(State::Ok, found),
     }

@@ -1,4 +1,4 @@
-//! Lists of CPU cores, such as `2,4-7`.
+//! Lists of CPU cores, such as `2,4-7`, as the kernel writes them and `--cores` takes them.
 
 use std::collections::HashSet;
 use std::fmt;
@@ -6,7 +6,7 @@ use std::str::FromStr;
 
 /// CPU cores, such as `2,4-7`, in the order they were given.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct CoreList(Vec<usize>);
+pub struct CoreList(pub Vec<usize>);
 
 /// The highest core number that is accepted; Linux is built for at most 8192.
 const MAX_CORE: usize = 8191;
@@ -26,18 +26,6 @@ pub enum CoreListError {
     /// A core would be given two workers.
     #[error("core {0} is listed twice")]
     Duplicate(usize),
-}
-
-impl CoreList {
-    /// The cores; at least one.
-    pub fn cores(&self) -> &[usize] {
-        &self.0
-    }
-
-    /// The cores, by value.
-    pub fn into_vec(self) -> Vec<usize> {
-        self.0
-    }
 }
 
 fn core_number(digits: &str, item: &str) -> Result<usize, CoreListError> {
@@ -101,14 +89,8 @@ mod tests {
 
     #[test]
     fn cores_and_ranges() {
-        assert_eq!(
-            "2,4-7".parse::<CoreList>().map(CoreList::into_vec),
-            Ok(vec![2, 4, 5, 6, 7])
-        );
-        assert_eq!(
-            "3-3".parse::<CoreList>().map(CoreList::into_vec),
-            Ok(vec![3])
-        );
+        assert_eq!("2,4-7".parse(), Ok(CoreList(vec![2, 4, 5, 6, 7])));
+        assert_eq!("3-3".parse(), Ok(CoreList(vec![3])));
         assert_eq!(
             "7-4".parse::<CoreList>(),
             Err(CoreListError::Backwards(7, 4))
