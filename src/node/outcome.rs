@@ -2,7 +2,7 @@
 
 use crate::datapath::{Trouble, WindowProgress, WorkerReport};
 use crate::metrics::clock::Clock;
-use crate::metrics::counters::{EMBEDDED_DRIVER, Growth, Meaning};
+use crate::metrics::counters::{EMBEDDED_DRIVER, Growth};
 use crate::metrics::drift::drift;
 use crate::metrics::fairness::shares;
 use crate::metrics::histogram::Recorder;
@@ -11,8 +11,7 @@ use crate::metrics::timeline;
 use crate::plan::Case;
 use report::results::model::{
     Bandwidth, CaseConfig, ConnectStep, Device, Direction, Doubt, DoubtKind, Fairness, Latency,
-    Limits, PathEvent, PathEventKind, QpResult, Receiver, Run, Timeline, Totals, Window,
-    WorkerResult,
+    Limits, PathEvent, QpResult, Receiver, Run, Timeline, Totals, Window, WorkerResult,
 };
 use report::results::rates::gbit_per_s;
 use settings::Stop;
@@ -72,9 +71,9 @@ impl DeviceCounters {
         let events = growth
             .by_meaning()
             .into_iter()
-            .map(|(meaning, (count, counters))| PathEvent {
+            .map(|(kind, (count, counters))| PathEvent {
                 end: end.to_owned(),
-                kind: path_event(meaning),
+                kind,
                 count,
                 counters,
             });
@@ -82,20 +81,6 @@ impl DeviceCounters {
             grown: growth.told(),
             events: events.collect(),
         }
-    }
-}
-
-fn path_event(meaning: Meaning) -> PathEventKind {
-    match meaning {
-        Meaning::SequenceGap => PathEventKind::SequenceGap,
-        Meaning::SequenceNak => PathEventKind::SequenceNak,
-        Meaning::AckTimeout => PathEventKind::AckTimeout,
-        Meaning::Resent => PathEventKind::Resent,
-        Meaning::GaveUp => PathEventKind::GaveUp,
-        Meaning::ReceiverNotReady => PathEventKind::ReceiverNotReady,
-        Meaning::BadPacket => PathEventKind::BadPacket,
-        Meaning::Dropped => PathEventKind::Dropped,
-        Meaning::Congestion => PathEventKind::Congestion,
     }
 }
 

@@ -1,7 +1,8 @@
 //! What keeps packets from being lost, and whether they were: PFC and pause, ECN, and the counters of devices and
 //! interfaces. Counters count since the driver was loaded, so they tell that something happened, not when.
 
-use crate::metrics::counters::{Meaning, Reading};
+use crate::metrics::counters::Reading;
+use report::results::model::PathEventKind;
 
 use super::super::entries::{DeviceEntry, PortEntry};
 use super::super::finding::{Finding, State};
@@ -68,7 +69,7 @@ fn losses(subject: &Subject<'_>, device: &DeviceEntry, port: &PortEntry) -> Find
 }
 
 /// `sequence gap: out_of_sequence 5, …`.
-fn listed(told: &[(Meaning, &str, u64)]) -> String {
+fn listed(told: &[(PathEventKind, &str, u64)]) -> String {
     let told: Vec<_> = told
         .chunk_by(|a, b| a.0 == b.0)
         .map(|alike| {

@@ -2,7 +2,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::known::{Kind, Meaning};
+use report::results::model::PathEventKind;
+
+use super::known::Kind;
 use super::reading::Reading;
 
 /// What counters grew by from a first reading on, over all that were added since.
@@ -51,8 +53,8 @@ impl Growth {
     }
 
     /// What grew and has a meaning: by meaning, the sum and the counters' names.
-    pub fn by_meaning(&self) -> BTreeMap<Meaning, (u64, Vec<String>)> {
-        let mut all: BTreeMap<Meaning, (u64, Vec<String>)> = BTreeMap::new();
+    pub fn by_meaning(&self) -> BTreeMap<PathEventKind, (u64, Vec<String>)> {
+        let mut all: BTreeMap<PathEventKind, (u64, Vec<String>)> = BTreeMap::new();
         for (name, grown) in &self.grown {
             let (Some(meaning), Some(grown @ 1..)) = (self.last.meaning(name), *grown) else {
                 continue;
@@ -247,6 +249,9 @@ mod tests {
             "completer_retry_err".to_owned(),
             "duplicate_request".to_owned(),
         ];
-        assert_eq!(growth.by_meaning(), [(Meaning::Resent, (5, names))].into());
+        assert_eq!(
+            growth.by_meaning(),
+            [(PathEventKind::Resent, (5, names))].into()
+        );
     }
 }

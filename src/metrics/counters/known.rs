@@ -3,53 +3,10 @@
 //! (`drivers/infiniband`: mlx5/counters.c, bnxt_re/hw_counters.c, irdma/verbs.c, rxe/rxe_hw_counters.c), the core's
 //! sysfs.c, and InfiniBand Architecture Specification Volume 1, 16.1.3.5 (`PortCounters`).
 
+use report::results::model::PathEventKind;
+
 /// Driver name of the embedded device.
 pub const EMBEDDED_DRIVER: &str = "softroce";
-
-/// What the growth of a counter says.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Meaning {
-    /// A receiver missed a packet before one that came: loss or reordering.
-    SequenceGap,
-    /// A sender was told so, or saw that an answer was missing.
-    SequenceNak,
-    /// A sender waited in vain for an ACK.
-    AckTimeout,
-    /// Packets were sent again, or came again, or were sent more slowly after that.
-    Resent,
-    /// A sender gave up after its last retry.
-    GaveUp,
-    /// A receiver had no receive posted or no room: not the network.
-    ReceiverNotReady,
-    /// A packet came damaged.
-    BadPacket,
-    /// The device threw packets away.
-    Dropped,
-    /// A switch marked packets for ECN, or an end sent or heeded a congestion notification.
-    Congestion,
-}
-
-impl Meaning {
-    /// For a person.
-    pub fn words(self) -> &'static str {
-        match self {
-            Meaning::SequenceGap => "gaps seen by the receiver",
-            Meaning::SequenceNak => "NAKs for a gap",
-            Meaning::AckTimeout => "ACK time-outs",
-            Meaning::Resent => "sent again",
-            Meaning::GaveUp => "gave up after the last retry",
-            Meaning::ReceiverNotReady => "receiver not ready",
-            Meaning::BadPacket => "damaged packets",
-            Meaning::Dropped => "dropped by the device",
-            Meaning::Congestion => "ECN and congestion notifications",
-        }
-    }
-
-    /// Whether packets were lost, damaged or late. The others have reasons besides the path.
-    pub fn is_loss(self) -> bool {
-        !matches!(self, Meaning::ReceiverNotReady | Meaning::Congestion)
-    }
-}
 
 /// How a counter counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -68,7 +25,7 @@ struct Driver {
     /// the RDMA device.
     names: &'static [&'static str],
     /// Counters with a meaning.
-    meanings: &'static [(Meaning, &'static [&'static str])],
+    meanings: &'static [(PathEventKind, &'static [&'static str])],
     /// Counters of 32 bits that wrap; all others have 64.
     of_32_bits: &'static [&'static str],
     /// How names begin that are no counters: objects that there are, and the most that ever were.
@@ -80,31 +37,31 @@ const DRIVERS: [Driver; 5] = [MLX5, BNXT_RE, IRDMA, RXE, EMBEDDED];
 const MLX5: Driver = Driver {
     names: &["mlx5_core"],
     meanings: &[
-        (Meaning::SequenceGap, &["out_of_sequence"]),
+        (PathEventKind::SequenceGap, &["out_of_sequence"]),
         (
-            Meaning::SequenceNak,
+            PathEventKind::SequenceNak,
             &["packet_seq_err", "implied_nak_seq_err"],
         ),
         (
-            Meaning::AckTimeout,
+            PathEventKind::AckTimeout,
             &["local_ack_timeout_err", "roce_adp_retrans_to"],
         ),
         (
-            Meaning::Resent,
+            PathEventKind::Resent,
             &["duplicate_request", "roce_adp_retrans", "roce_slow_restart"],
         ),
-        (Meaning::GaveUp, &["req_transport_retries_exceeded"]),
+        (PathEventKind::GaveUp, &["req_transport_retries_exceeded"]),
         (
-            Meaning::ReceiverNotReady,
+            PathEventKind::ReceiverNotReady,
             &[
                 "rnr_nak_retry_err",
                 "out_of_buffer",
                 "req_rnr_retries_exceeded",
             ],
         ),
-        (Meaning::BadPacket, &["rx_icrc_encapsulated"]),
+        (PathEventKind::BadPacket, &["rx_icrc_encapsulated"]),
         (
-            Meaning::Congestion,
+            PathEventKind::Congestion,
             &[
                 "np_ecn_marked_roce_packets",
                 "np_cnp_sent",
@@ -149,13 +106,16 @@ const MLX5: Driver = Driver {
 const BNXT_RE: Driver = Driver {
     names: &["bnxt_en", "bnxt_re"],
     meanings: &[
-        (Meaning::SequenceGap, &["oos_drop_count", "out_of_sequence"]),
         (
-            Meaning::SequenceNak,
+            PathEventKind::SequenceGap,
+            &["oos_drop_count", "out_of_sequence"],
+        ),
+        (
+            PathEventKind::SequenceNak,
             &["seq_err_naks_rcvd", "packet_seq_err", "missing_resp"],
         ),
         (
-            Meaning::AckTimeout,
+            PathEventKind::AckTimeout,
             &[
                 "to_retransmits",
                 "local_ack_timeout_err",
@@ -163,7 +123,7 @@ const BNXT_RE: Driver = Driver {
             ],
         ),
         (
-            Meaning::Resent,
+            PathEventKind::Resent,
             &[
                 "dup_req",
                 "duplicate_request",
@@ -172,11 +132,11 @@ const BNXT_RE: Driver = Driver {
             ],
         ),
         (
-            Meaning::GaveUp,
+            PathEventKind::GaveUp,
             &["max_retry_exceeded", "req_transport_retries_exceeded"],
         ),
         (
-            Meaning::ReceiverNotReady,
+            PathEventKind::ReceiverNotReady,
             &[
                 "rnr_naks_rcvd",
                 "rnr_nak_retry_err",
@@ -184,10 +144,10 @@ const BNXT_RE: Driver = Driver {
                 "out_of_buffer",
             ],
         ),
-        (Meaning::BadPacket, &["rx_roce_errors"]),
-        (Meaning::Dropped, &["rx_roce_discards"]),
+        (PathEventKind::BadPacket, &["rx_roce_errors"]),
+        (PathEventKind::Dropped, &["rx_roce_discards"]),
         (
-            Meaning::Congestion,
+            PathEventKind::Congestion,
             &[
                 "rx_ecn_marked_pkts",
                 "tx_cnp_pkts",
@@ -209,18 +169,21 @@ const BNXT_RE: Driver = Driver {
 const IRDMA: Driver = Driver {
     names: &["ice", "i40e", "idpf", "irdma"],
     meanings: &[
-        (Meaning::SequenceGap, &["Rcvd Out of order packets"]),
+        (PathEventKind::SequenceGap, &["Rcvd Out of order packets"]),
         (
-            Meaning::SequenceNak,
+            PathEventKind::SequenceNak,
             &["Nak Sequence Error", "Nak Sequence Error Implied"],
         ),
-        (Meaning::AckTimeout, &["RTO"]),
-        (Meaning::Resent, &["RetransSegs", "tcpRetransSegs"]),
-        (Meaning::ReceiverNotReady, &["RNR sent", "RNR received"]),
-        (Meaning::BadPacket, &["CRC errors"]),
-        (Meaning::Dropped, &["ip4InDiscards", "ip6InDiscards"]),
+        (PathEventKind::AckTimeout, &["RTO"]),
+        (PathEventKind::Resent, &["RetransSegs", "tcpRetransSegs"]),
         (
-            Meaning::Congestion,
+            PathEventKind::ReceiverNotReady,
+            &["RNR sent", "RNR received"],
+        ),
+        (PathEventKind::BadPacket, &["CRC errors"]),
+        (PathEventKind::Dropped, &["ip4InDiscards", "ip6InDiscards"]),
+        (
+            PathEventKind::Congestion,
             &["RxECNMrkd", "cnpSent", "cnpHandled", "cnpIgnored"],
         ),
     ],
@@ -231,19 +194,19 @@ const IRDMA: Driver = Driver {
 const RXE: Driver = Driver {
     names: &["rdma_rxe"],
     meanings: &[
-        (Meaning::SequenceGap, &["out_of_seq_request"]),
-        (Meaning::SequenceNak, &["rcvd_seq_err"]),
+        (PathEventKind::SequenceGap, &["out_of_seq_request"]),
+        (PathEventKind::SequenceNak, &["rcvd_seq_err"]),
         // The completer counts what it sends again after a NAK as well as after a time-out.
         (
-            Meaning::Resent,
+            PathEventKind::Resent,
             &["completer_retry_err", "duplicate_request"],
         ),
-        (Meaning::GaveUp, &["retry_exceeded_err"]),
+        (PathEventKind::GaveUp, &["retry_exceeded_err"]),
         (
-            Meaning::ReceiverNotReady,
+            PathEventKind::ReceiverNotReady,
             &["rcvd_rnr_err", "send_rnr_err", "retry_rnr_exceeded_err"],
         ),
-        (Meaning::Dropped, &["send_err"]),
+        (PathEventKind::Dropped, &["send_err"]),
     ],
     of_32_bits: &[],
     gauges: &[],
@@ -252,15 +215,18 @@ const RXE: Driver = Driver {
 const EMBEDDED: Driver = Driver {
     names: &[EMBEDDED_DRIVER],
     meanings: &[
-        (Meaning::SequenceGap, &["out_of_sequence"]),
-        (Meaning::AckTimeout, &["timeouts"]),
-        (Meaning::Resent, &["go_backs", "duplicate_requests"]),
-        (Meaning::ReceiverNotReady, &["rnr_naks_sent"]),
+        (PathEventKind::SequenceGap, &["out_of_sequence"]),
+        (PathEventKind::AckTimeout, &["timeouts"]),
+        (PathEventKind::Resent, &["go_backs", "duplicate_requests"]),
+        (PathEventKind::ReceiverNotReady, &["rnr_naks_sent"]),
         (
-            Meaning::BadPacket,
+            PathEventKind::BadPacket,
             &["bad_icrc", "short_packets", "unparsed"],
         ),
-        (Meaning::Dropped, &["send_errors", "dropped_datagrams"]),
+        (
+            PathEventKind::Dropped,
+            &["send_errors", "dropped_datagrams"],
+        ),
     ],
     of_32_bits: &[],
     gauges: &[],
@@ -311,7 +277,7 @@ pub(super) fn port_counter(counter: &str) -> Kind {
     Kind::Saturates(known.map_or(64, |(_, bits)| *bits))
 }
 
-pub(super) fn meaning(driver_name: &str, counter: &str) -> Option<Meaning> {
+pub(super) fn meaning(driver_name: &str, counter: &str) -> Option<PathEventKind> {
     let counter = counter.strip_prefix(OF_VPORTS).unwrap_or(counter);
     let meanings = driver(driver_name)?.meanings;
     meanings
@@ -320,10 +286,10 @@ pub(super) fn meaning(driver_name: &str, counter: &str) -> Option<Meaning> {
         .map(|(meaning, _)| *meaning)
 }
 
-pub(super) fn meaning_of_port_counter(counter: &str) -> Option<Meaning> {
+pub(super) fn meaning_of_port_counter(counter: &str) -> Option<PathEventKind> {
     match counter {
-        "port_rcv_errors" => Some(Meaning::BadPacket),
-        "port_xmit_discards" | "excessive_buffer_overrun_errors" => Some(Meaning::Dropped),
+        "port_rcv_errors" => Some(PathEventKind::BadPacket),
+        "port_xmit_discards" | "excessive_buffer_overrun_errors" => Some(PathEventKind::Dropped),
         _ => None,
     }
 }

@@ -7,6 +7,6 @@ mod reading;
 mod watch;
 
 pub use growth::Growth;
-pub use known::{EMBEDDED_DRIVER, Meaning};
+pub use known::EMBEDDED_DRIVER;
 pub use reading::Reading;
 pub use watch::CounterWatch;

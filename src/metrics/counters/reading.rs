@@ -4,7 +4,9 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 
-use super::known::{self, EMBEDDED_DRIVER, Kind, Meaning};
+use report::results::model::PathEventKind;
+
+use super::known::{self, EMBEDDED_DRIVER, Kind};
 
 /// The folders of a port, the driver's own counters first: where both have a name, that is the one that counts.
 const FOLDERS: [(&str, Source); 2] = [
@@ -88,11 +90,11 @@ impl Reading {
             .iter()
             .filter(|(_, (source, _))| *source == Source::Driver);
         own.filter_map(|(name, _)| self.meaning(name))
-            .any(Meaning::is_loss)
+            .any(PathEventKind::is_loss)
     }
 
     /// What its counters say that have a meaning and are not 0: meaning, name and value, by meaning.
-    pub fn told(&self) -> Vec<(Meaning, &str, u64)> {
+    pub fn told(&self) -> Vec<(PathEventKind, &str, u64)> {
         let mut told: Vec<_> = self
             .values
             .iter()
@@ -122,7 +124,7 @@ impl Reading {
     }
 
     /// What the growth of a counter says; `None` where that is not known.
-    pub(super) fn meaning(&self, name: &str) -> Option<Meaning> {
+    pub(super) fn meaning(&self, name: &str) -> Option<PathEventKind> {
         match self.values.get(name)?.0 {
             Source::PortCounters => known::meaning_of_port_counter(name),
             Source::Driver => known::meaning(&self.driver, name),
@@ -227,6 +229,6 @@ pub(super) mod tests {
             ("out_of_sequence", 0),
         ]);
         assert!(reading.shows_loss());
-        assert_eq!(reading.told(), [(Meaning::AckTimeout, "timeouts", 2)]);
+        assert_eq!(reading.told(), [(PathEventKind::AckTimeout, "timeouts", 2)]);
     }
 }

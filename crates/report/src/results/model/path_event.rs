@@ -18,7 +18,9 @@ pub struct PathEvent {
 }
 
 /// Kinds of [`PathEvent`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
+)]
 #[serde(rename_all = "snake_case")]
 pub enum PathEventKind {
     /// A receiver missed a packet before one that came: loss or reordering.
@@ -55,5 +57,28 @@ impl PathEventKind {
             PathEventKind::Dropped => "dropped",
             PathEventKind::Congestion => "congestion",
         }
+    }
+
+    /// For a person who has not met it before.
+    pub fn words(self) -> &'static str {
+        match self {
+            PathEventKind::SequenceGap => "gaps seen by the receiver",
+            PathEventKind::SequenceNak => "NAKs for a gap",
+            PathEventKind::AckTimeout => "ACK time-outs",
+            PathEventKind::Resent => "sent again",
+            PathEventKind::GaveUp => "gave up after the last retry",
+            PathEventKind::ReceiverNotReady => "receiver not ready",
+            PathEventKind::BadPacket => "damaged packets",
+            PathEventKind::Dropped => "dropped by the device",
+            PathEventKind::Congestion => "ECN and congestion notifications",
+        }
+    }
+
+    /// Whether packets were lost, damaged or late. The others have reasons besides the path.
+    pub fn is_loss(self) -> bool {
+        !matches!(
+            self,
+            PathEventKind::ReceiverNotReady | PathEventKind::Congestion
+        )
     }
 }
