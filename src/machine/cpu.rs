@@ -19,6 +19,7 @@ pub fn thread_seconds() -> f64 {
 
 /// A thread could not be placed, or the places could not be read.
 #[derive(Debug, thiserror::Error)]
+#[allow(missing_docs)] // The texts say what the fields are.
 pub enum CoreError {
     /// The kernel refused the core.
     #[error(
@@ -26,7 +27,6 @@ pub enum CoreError {
          choose others with --cores (this process may use {allowed})"
     )]
     Pin {
-        /// The core.
         core: usize,
         /// The cores that would do, as a list such as `0-3,8`.
         allowed: String,
@@ -35,20 +35,14 @@ pub enum CoreError {
     #[error(
         "cannot read which cores this process may use (sched_getaffinity): {source}; name them with --cores"
     )]
-    Affinity {
-        /// The kernel's reason.
-        source: io::Error,
-    },
+    Affinity { source: io::Error },
     /// A NUMA node's cores could not be read.
     #[error(
         "cannot read the cores of NUMA node {node} from {path}: {source}; name them with --cores"
     )]
     Node {
-        /// The node.
         node: u32,
-        /// The file.
         path: PathBuf,
-        /// Why.
         source: io::Error,
     },
 }

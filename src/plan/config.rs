@@ -33,29 +33,22 @@ pub struct Place {
 
 /// Why a file gives no sweep.
 #[derive(Debug, thiserror::Error)]
+#[allow(missing_docs)] // The texts say what the fields are.
 pub enum ConfigError {
     /// It cannot be read.
     #[error("cannot read the configuration file {}: {source}", path.display())]
     Read {
-        /// The file.
         path: PathBuf,
-        /// What the system says.
         source: std::io::Error,
     },
     /// It is too long to be one.
     #[error("{} is larger than {MAX_BYTES} bytes; that is no configuration file", path.display())]
-    TooLarge {
-        /// The file.
-        path: PathBuf,
-    },
+    TooLarge { path: PathBuf },
     /// It is not what a configuration looks like.
     #[error("{}:{place}: {message}", path.display())]
     Content {
-        /// The file.
         path: PathBuf,
-        /// Where in it.
         place: Place,
-        /// What is wrong there.
         message: String,
     },
 }

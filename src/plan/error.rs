@@ -6,6 +6,7 @@ use super::matrix::MOST_CASES;
 
 /// A sweep that makes no sense. [`PlanError::flag`] names the option to change.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[allow(missing_docs)] // The texts say what the fields are.
 pub enum PlanError {
     /// A value that its setting does not take.
     #[error("{0}")]
@@ -15,7 +16,6 @@ pub enum PlanError {
     BatchTooDeep {
         /// `signal-every` or `post-list`.
         flag: &'static str,
-        /// Its value.
         value: u32,
         /// The send queue's depth in this case.
         tx_depth: u32,
@@ -47,7 +47,6 @@ pub enum PlanError {
     NoEffect {
         /// The option's long name.
         flag: &'static str,
-        /// Where, and why.
         why: &'static str,
     },
     /// Two ends of a measurement.
@@ -61,7 +60,6 @@ pub enum PlanError {
     /// A product beyond all reason.
     #[error("the lists' product is {cases} cases; a sweep has at most {MOST_CASES}")]
     TooManyCases {
-        /// How many it would be.
         cases: u64,
         /// The option with the longest list.
         longest: &'static str,

@@ -62,23 +62,17 @@ pub struct QpEndpoint {
 
 /// What is wrong with the connection array that a peer sent.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[allow(missing_docs)] // The texts say what the fields are.
 pub enum EndpointsError {
     /// Not as many QPs as the case has.
     #[error("the peer sent {got} QPs where the case has {expected}")]
-    Count {
-        /// QPs of the case.
-        expected: u32,
-        /// QPs in the array.
-        got: usize,
-    },
+    Count { expected: u32, got: usize },
     /// A number has more bits than its field in a packet.
     #[error("the peer's QP {index} has {field} {value:#x}, which is not a 24-bit number")]
     Not24Bits {
-        /// Index of the QP.
         index: usize,
         /// `QPN` or `PSN`.
         field: &'static str,
-        /// What was sent.
         value: u32,
     },
     /// The memory is too small for the case, or runs past the end of the address space.
@@ -86,11 +80,9 @@ pub enum EndpointsError {
         "the peer's QP {index} offers {length} bytes at {address:#x}, the case needs {needed_bytes}"
     )]
     Memory {
-        /// Index of the QP.
         index: usize,
         /// Start of the memory.
         address: u64,
-        /// Its length in bytes.
         length: u64,
         /// Bytes that the case accesses.
         needed_bytes: u64,

@@ -13,6 +13,7 @@ pub(crate) const SAME_VERSION: &str = "install the same version of rocebench on 
 
 /// A frame that could not be read or written.
 #[derive(Clone, Debug, Error)]
+#[allow(missing_docs)] // The texts say what the fields are.
 pub enum FrameError {
     /// The stream ended between two frames.
     #[error("the connection was closed")]
@@ -38,34 +39,18 @@ pub enum FrameError {
     Empty,
     /// What it would become in memory is out of proportion.
     #[error("a frame has more than {limit} {what}, more than the protocol ever sends")]
-    Excessive {
-        /// What it has too many of.
-        what: &'static str,
-        /// How many there may be.
-        limit: u64,
-    },
+    Excessive { what: &'static str, limit: u64 },
     /// The bytes are not a JSON document.
     #[error("a frame is not JSON: {reason}")]
-    NotJson {
-        /// What the parser met.
-        reason: String,
-    },
+    NotJson { reason: String },
     /// JSON, but no message of this protocol.
     #[error("a frame is not a message of the protocol: {reason}")]
-    NotMessage {
-        /// What the parser met.
-        reason: String,
-    },
+    NotMessage { reason: String },
     /// More frames came than are ever due at once.
     #[error(
         "{frames} frames ({bytes} bytes) wait unread, more than the protocol ever sends at once"
     )]
-    Flood {
-        /// Frames that wait.
-        frames: usize,
-        /// Bytes in them.
-        bytes: usize,
-    },
+    Flood { frames: usize, bytes: usize },
     /// The operating system refused.
     #[error("{0}")]
     Io(#[source] Arc<io::Error>),
@@ -73,83 +58,55 @@ pub enum FrameError {
 
 /// Why an established link cannot go on, or why one wait on it ended.
 #[derive(Clone, Debug, Error)]
+#[allow(missing_docs)] // The texts say what the fields are.
 pub enum LinkError {
     /// The other end closed the connection or its process died.
     #[error("{peer} closed the connection: its process ended or died")]
-    PeerClosed {
-        /// The other end.
-        peer: SocketAddr,
-    },
+    PeerClosed { peer: SocketAddr },
     /// Nothing was heard, not even heart-beats, or nothing was taken by the other end.
     #[error("{peer} has been silent for {seconds:.1} s")]
-    PeerSilent {
-        /// The other end.
-        peer: SocketAddr,
-        /// Time without a sign of life, in seconds.
-        seconds: f64,
-    },
+    PeerSilent { peer: SocketAddr, seconds: f64 },
     /// The peer lives, but what was due did not come in time.
     #[error("{peer} is alive but sent nothing for {seconds:.1} s")]
-    Overdue {
-        /// The other end.
-        peer: SocketAddr,
-        /// Time waited, in seconds.
-        seconds: f64,
-    },
+    Overdue { peer: SocketAddr, seconds: f64 },
     /// What came is not the protocol.
     #[error("reading from {peer}: {source}")]
     Protocol {
-        /// The other end.
         peer: SocketAddr,
-        /// What was wrong with the frame.
         source: FrameError,
     },
     /// What is to be sent cannot be framed; nothing was sent and the link still works.
     #[error("sending `{kind}` to {peer}: {source}")]
     Unsendable {
-        /// The other end.
         peer: SocketAddr,
-        /// The message.
         kind: &'static str,
-        /// What is wrong with it.
         source: FrameError,
     },
     /// A message came at a time when another was due.
     #[error("{peer} sent `{got}` where `{expected}` was due")]
     Unexpected {
-        /// The other end.
         peer: SocketAddr,
-        /// What was due.
         expected: &'static str,
-        /// What came.
         got: &'static str,
     },
     /// The other end gave up and said why.
     #[error("{peer} gave up: {reason}")]
     Aborted {
-        /// The other end.
         peer: SocketAddr,
-        /// Its reason.
         reason: String,
-        /// What it says to do.
         hint: Option<String>,
         /// What was asked for cannot be done at all, as opposed to a run that failed.
         bad_input: bool,
     },
     /// This end was asked to stop.
     #[error("interrupted while waiting for {peer}")]
-    Interrupted {
-        /// The other end.
-        peer: SocketAddr,
-    },
+    Interrupted { peer: SocketAddr },
     /// The operating system refused.
     #[error("{operation} {peer}: {source}")]
     Io {
         /// The operation, with its preposition: `sending to`.
         operation: &'static str,
-        /// The other end.
         peer: SocketAddr,
-        /// Its error.
         source: Arc<io::Error>,
     },
 }

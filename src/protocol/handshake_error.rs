@@ -12,16 +12,14 @@ use crate::protocol::message::BusyInfo;
 
 /// Why one step of a handshake failed, on either end.
 #[derive(Clone, Debug, Error)]
+#[allow(missing_docs)] // The texts say what the fields are.
 pub enum ExchangeError {
     /// The other end closed the connection.
     #[error("the other end closed the connection")]
     Closed,
     /// The handshake as a whole took too long.
     #[error("the handshake was not complete after {seconds:.1} s")]
-    TimedOut {
-        /// Time allowed, in seconds.
-        seconds: f64,
-    },
+    TimedOut { seconds: f64 },
     /// This end was asked to stop.
     #[error("interrupted")]
     Interrupted,
@@ -31,9 +29,7 @@ pub enum ExchangeError {
     /// A message came at a time when another was due.
     #[error("the other end sent `{got}` where `{expected}` was due")]
     Unexpected {
-        /// What was due.
         expected: &'static str,
-        /// What came.
         got: &'static str,
     },
     /// A nonce is not 32 bytes of hex, or is this end's own.
@@ -42,9 +38,7 @@ pub enum ExchangeError {
     /// The operating system refused.
     #[error("{operation}: {source}")]
     Io {
-        /// The operation.
         operation: &'static str,
-        /// Its error.
         source: Arc<io::Error>,
     },
     /// Both ends speak different versions of the protocol.
@@ -52,23 +46,17 @@ pub enum ExchangeError {
         "this end speaks protocol {PROTOCOL_VERSION} (rocebench {PROGRAM_VERSION}), \
          the peer {protocol} ({version})"
     )]
-    Version {
-        /// The peer's protocol.
-        protocol: u32,
-        /// The peer's program version.
-        version: String,
-    },
+    Version { protocol: u32, version: String },
 }
 
 /// Why no session with a server came to be.
 #[derive(Clone, Debug, Error)]
+#[allow(missing_docs)] // The texts say what the fields are.
 pub enum ConnectError {
     /// The name has no address.
     #[error("resolving {host}: {source}")]
     Resolve {
-        /// The name as given.
         host: String,
-        /// The resolver's error.
         source: Arc<io::Error>,
     },
     /// No address of the host took the connection.
@@ -76,49 +64,33 @@ pub enum ConnectError {
     Unreachable {
         /// The address tried, the most telling one of several.
         address: SocketAddr,
-        /// Its error.
         source: Arc<io::Error>,
     },
     /// Resolving and connecting took too long.
     #[error("connecting to {host} port {port}: no answer within {seconds:.0} s")]
     NoAnswer {
-        /// The name as given.
         host: String,
-        /// TCP port.
         port: u16,
-        /// Time allowed, in seconds.
         seconds: f64,
     },
     /// This end was asked to stop.
     #[error("interrupted while connecting to {host}")]
-    Interrupted {
-        /// The name as given.
-        host: String,
-    },
+    Interrupted { host: String },
     /// The handshake broke down.
     #[error("handshake with {server}: {source}")]
     Handshake {
-        /// The server.
         server: SocketAddr,
-        /// Which step failed.
         source: ExchangeError,
     },
     /// The server wants a token and none was given.
     #[error("{server} requires a token")]
-    TokenRequired {
-        /// The server.
-        server: SocketAddr,
-    },
+    TokenRequired { server: SocketAddr },
     /// A token was given, but the server did not prove that it knows it.
     #[error("{server} did not prove that it knows the token")]
-    ServerUnproven {
-        /// The server.
-        server: SocketAddr,
-    },
+    ServerUnproven { server: SocketAddr },
     /// Another client has the server.
     #[error("{server} is busy: it has served {} for {} s", busy.client, busy.since_seconds)]
     Busy {
-        /// The server.
         server: SocketAddr,
         /// Who has it, and for how long.
         busy: BusyInfo,
@@ -126,11 +98,8 @@ pub enum ConnectError {
     /// The server refused and said why.
     #[error("{server} refused: {reason}")]
     Refused {
-        /// The server.
         server: SocketAddr,
-        /// Its reason.
         reason: String,
-        /// What it says to do.
         hint: Option<String>,
         /// What was asked for cannot be done at all.
         bad_input: bool,
@@ -206,25 +175,20 @@ impl ConnectError {
 
 /// Why a server did not take a connection; it goes on with the next one.
 #[derive(Clone, Debug, Error)]
+#[allow(missing_docs)] // The texts say what the fields are.
 pub enum AcceptError {
     /// The handshake broke down.
     #[error("handshake with {client}: {source}")]
     Handshake {
-        /// The client.
         client: SocketAddr,
-        /// Which step failed.
         source: ExchangeError,
     },
     /// The client did not prove the token.
     #[error("{client} did not prove the token")]
-    Unproven {
-        /// The client.
-        client: SocketAddr,
-    },
+    Unproven { client: SocketAddr },
     /// Another client has the server.
     #[error("{client} was told that the server is busy with {}", busy.client)]
     Busy {
-        /// The client.
         client: SocketAddr,
         /// Who has it, and for how long.
         busy: BusyInfo,
@@ -233,24 +197,16 @@ pub enum AcceptError {
     #[error(
         "the connection of {client} was ended, the oldest of too many that are not clients yet"
     )]
-    Crowded {
-        /// The client.
-        client: SocketAddr,
-    },
+    Crowded { client: SocketAddr },
     /// There is no thread or descriptor for it.
     #[error("there is no thread for the connection of {client}: {source}")]
     NoRoom {
-        /// The client.
         client: SocketAddr,
-        /// The operating system's error.
         source: Arc<io::Error>,
     },
     /// The connection was gone before anything could be done with it.
     #[error("accepting a connection: {source}")]
-    Lost {
-        /// The operating system's error.
-        source: Arc<io::Error>,
-    },
+    Lost { source: Arc<io::Error> },
 }
 
 impl AcceptError {

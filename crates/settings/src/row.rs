@@ -86,6 +86,7 @@ pub enum Applies {
 
 /// Why a text is no value of a setting.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[allow(missing_docs)] // The texts say what the fields are.
 pub enum SettingError {
     /// It is not read.
     #[error("{0}")]
@@ -93,13 +94,9 @@ pub enum SettingError {
     /// A number outside its range.
     #[error("--{flag} {value} is out of range: it must be {min} to {max}")]
     OutOfRange {
-        /// The long flag.
         flag: &'static str,
-        /// What was given.
         value: u64,
-        /// The least that is accepted.
         min: u64,
-        /// The most that is accepted.
         max: u64,
     },
 }

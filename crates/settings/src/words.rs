@@ -13,15 +13,13 @@ use super::nearest::nearest;
 
 /// Why a word is not known.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[allow(missing_docs)] // The texts say what the fields are.
 pub enum WordError {
     /// Not one of the words.
     #[error("`{word}` is not one of {known}{}", suggestion(*.nearest))]
     Unknown {
-        /// What was given.
         word: String,
-        /// All words, comma-separated.
         known: String,
-        /// The word that was probably meant.
         nearest: Option<&'static str>,
     },
     /// A warm-up that is neither `auto` nor a time.

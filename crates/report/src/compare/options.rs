@@ -80,40 +80,26 @@ impl fmt::Display for Aspect {
 
 /// A word on the command line that is none of those known.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[allow(missing_docs)] // The texts say what the fields are.
 pub enum OptionError {
     /// No such metric.
     #[error("\"{word}\" is no metric; there are {}", metric_names())]
-    Metric {
-        /// What was given.
-        word: String,
-    },
+    Metric { word: String },
     /// No such aspect.
     #[error(
         "\"{word}\" is nothing to compare across; there are {}",
         aspect_names()
     )]
-    Aspect {
-        /// What was given.
-        word: String,
-    },
+    Aspect { word: String },
     /// Not of the form METRIC=PERCENT.
     #[error("\"{word}\" is no margin; write it as METRIC=PERCENT, such as p99=10%")]
-    Margin {
-        /// What was given.
-        word: String,
-    },
+    Margin { word: String },
     /// Not a percentage above 0 and below 100.
     #[error("\"{word}\" is no percentage above 0 and below 100; write 3% or 0.5%")]
-    Percent {
-        /// What was given.
-        word: String,
-    },
+    Percent { word: String },
     /// The same metric twice.
     #[error("{name} is given twice; leave one out")]
-    Twice {
-        /// The metric.
-        name: &'static str,
-    },
+    Twice { name: &'static str },
 }
 
 fn metric_names() -> String {

@@ -30,29 +30,23 @@ pub fn write_to(result: &ResultFile, mut out: impl Write) -> io::Result<()> {
 
 /// A result file could not be read.
 #[derive(Debug, thiserror::Error)]
+#[allow(missing_docs)] // The texts say what the fields are.
 pub enum ReadError {
     /// The file could not be opened or read.
     #[error(
         "cannot read {}: {source}; name a result file that rocebench wrote",
         text::path(path)
     )]
-    Io {
-        /// The file.
-        path: PathBuf,
-        /// The system's reason.
-        source: io::Error,
-    },
+    Io { path: PathBuf, source: io::Error },
     /// The file is not JSON, or not such a file.
     #[error(
         "{}:{line}: not a rocebench result: {reason}; name a JSON file that rocebench wrote",
         text::path(path)
     )]
     Format {
-        /// The file.
         path: PathBuf,
         /// Line, from 1, where reading stopped.
         line: usize,
-        /// What is wrong there.
         reason: String,
     },
     /// The file is of another version.
@@ -62,11 +56,9 @@ pub enum ReadError {
         text::path(path)
     )]
     Version {
-        /// The file.
         path: PathBuf,
         /// Line, from 1, that says so.
         line: usize,
-        /// Its version.
         version: u64,
     },
     /// The file lacks a field that this program writes: another revision wrote it.
@@ -75,11 +67,9 @@ pub enum ReadError {
         text::path(path)
     )]
     Lacks {
-        /// The file.
         path: PathBuf,
         /// Where in it, such as `cases[0].config`.
         place: String,
-        /// The field's name.
         field: String,
     },
 }
