@@ -6,6 +6,7 @@ use std::fmt::Write as _;
 use std::process::ExitCode;
 
 use crate::plan::{ConfigError, PlanError};
+use crate::protocol::failure::RunFailure;
 
 use super::token::TokenError;
 
@@ -119,6 +120,12 @@ impl From<PlanError> for Failure {
     fn from(error: PlanError) -> Failure {
         let hint = error.hint();
         Failure::bad_input(error).with_hint(hint)
+    }
+}
+
+impl From<RunFailure> for Failure {
+    fn from(failure: RunFailure) -> Failure {
+        Failure::told(failure.message, failure.bad_input, failure.hint)
     }
 }
 

@@ -4,12 +4,11 @@ use std::net::{IpAddr, Ipv6Addr, SocketAddr, TcpListener};
 use std::path::Path;
 use std::sync::Arc;
 
-use crate::coordinator::error::SweepError;
 use crate::coordinator::options::{Ends, SweepOptions, Target};
 use crate::coordinator::sweep::run_sweep;
 use crate::coordinator::sweeper::SweepOutcome;
 use crate::machine::host;
-use crate::node::resources::{NodeOptions, NodeResources, PortRequest, ResourcesError, Route};
+use crate::node::resources::{NodeOptions, NodeResources, PortRequest, Route};
 use crate::protocol::token::Token;
 use crate::server::listener::{FileService, Server, ServerOptions};
 use crate::transfer::place::Folder;
@@ -44,7 +43,7 @@ pub fn execute(plan: RunPlan) -> Result<(), Failure> {
         command_line: command_line(std::env::args()),
         against: plan.against.clone(),
     };
-    let outcome = run_sweep(&options, &stop, &mut output).map_err(begin_failure)?;
+    let outcome = run_sweep(&options, &stop, &mut output)?;
     let written = output.close(&outcome.result, &stop);
     match (verdict(&plan, &outcome), written) {
         (Err(failed), Err(unwritten)) => {
@@ -53,11 +52,6 @@ pub fn execute(plan: RunPlan) -> Result<(), Failure> {
         }
         (judged, written) => judged.and(written),
     }
-}
-
-fn begin_failure(error: SweepError) -> Failure {
-    let (is_bad_input, hint) = (error.is_bad_input(), error.hint());
-    Failure::told(error, is_bad_input, hint)
 }
 
 /// What the exit code and the last line say.
@@ -74,22 +68,15 @@ fn verdict(plan: &RunPlan, outcome: &SweepOutcome) -> Result<(), Failure> {
         )));
     }
     if let Some(error) = &outcome.lost {
-        let failure = Failure::failed(format!("{left} of {wanted} runs were not begun: {error}"));
-        return Err(match error.hint() {
-            Some(hint) => failure.with_hint(hint),
-            None => failure,
-        });
+        let text = format!("{left} of {wanted} runs were not begun: {error}");
+        return Err(Failure::told(text, false, error.hint()));
     }
     if outcome.failed_runs == 0 {
         return comparisons(cases);
     }
     let text = format!("{} of {wanted} runs failed", outcome.failed_runs);
-    let failure = if outcome.only_bad_input {
-        Failure::bad_input(text)
-    } else {
-        Failure::failed(text)
-    };
-    Err(failure.with_hint("each is explained above and in the JSON file"))
+    let hint = "each is explained above and in the JSON file".to_owned();
+    Err(Failure::told(text, outcome.only_bad_input, Some(hint)))
 }
 
 /// Whether each comparison that was made has a figure.
@@ -123,7 +110,7 @@ pub fn serve(plan: ServePlan) -> Result<(), Failure> {
         .bind
         .filter(|address| !address.is_unspecified())
         .map(Route::to);
-    let opened = NodeResources::open(resources.clone(), route).map_err(resources_failure)?;
+    let opened = NodeResources::open(resources.clone(), route)?;
     let listener = listen(plan.bind, plan.port)?;
     let address = listener.local_addr().map_err(Failure::failed)?;
     let facts = serde_json::to_value(host::read()).unwrap_or_default();
@@ -184,10 +171,6 @@ fn receiver(
     signal_hook::flag::register(signal_hook::consts::SIGXFSZ, Arc::default())
         .map_err(Failure::failed)?;
     Ok(Some(Arc::new(Receiver::new(folder, !keep_existing))))
-}
-
-fn resources_failure(error: ResourcesError) -> Failure {
-    begin_failure(SweepError::NodeResources(error))
 }
 
 /// Listens on all addresses of both families, or on the one that was asked for.

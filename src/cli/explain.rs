@@ -2,7 +2,7 @@
 
 use std::io::IsTerminal as _;
 
-use crate::coordinator::lesson::{LessonError, LessonOptions, run_lesson};
+use crate::coordinator::lesson::{LessonOptions, run_lesson};
 use crate::coordinator::options::{Ends, Target};
 use crate::explain::{Language, Narrator, Style, Verdict};
 use crate::protocol::lesson_message::{BETWEEN_MTUS_BYTES, Lesson, MOST_BYTES};
@@ -52,7 +52,10 @@ pub fn run(args: ExplainArgs) -> Result<(), Failure> {
             unwritten = print(&narrator.told(&event)).err();
         }
     });
-    let outcome = given.map_err(failure)?;
+    let outcome = given.map_err(|failure| match failure.interrupted {
+        true => Failure::failed("interrupted"),
+        false => failure.into(),
+    })?;
     if let Some(failure) = unwritten {
         return Err(failure);
     }
@@ -117,12 +120,4 @@ fn style() -> Style {
         true => Style::coloured(),
         false => Style::plain(),
     }
-}
-
-fn failure(error: LessonError) -> Failure {
-    if error.is_interrupt() {
-        return Failure::failed("interrupted");
-    }
-    let (is_bad_input, hint) = (error.is_bad_input(), error.hint());
-    Failure::told(error, is_bad_input, hint)
 }

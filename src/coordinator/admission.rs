@@ -16,7 +16,6 @@ use crate::protocol::time_limits::ANSWER_LIMIT;
 use settings::ConnectMode;
 use verbs::cm::CmChannel;
 
-use super::error::SweepError;
 use super::options::SweepOptions;
 use super::session::Session;
 
@@ -76,14 +75,14 @@ fn check_memory(sweep: &Sweep, session: &Session, theirs: &MemoryOffer) -> Resul
 ///
 /// # Errors
 /// Both were asked for.
-pub(crate) fn check_faults(options: &SweepOptions) -> Result<(), SweepError> {
+pub(crate) fn check_faults(options: &SweepOptions) -> Result<(), RunFailure> {
     if options.ends.resources.request.faults.is_none() || !any_by_cm(&options.sweep.cases) {
         return Ok(());
     }
-    Err(SweepError::Refused(RunFailure::refused(
+    Err(RunFailure::refused(
         "--faults is for the embedded software device, which has no connection manager for --connect cm".to_owned(),
         "leave one of them out; below Soft-RoCE, `tc qdisc add dev ETH root netem loss 1%` loses packets",
-    )))
+    ))
 }
 
 /// Before a sweep bothers its peer: whether this end can do what its cases ask for.
@@ -93,14 +92,13 @@ pub(crate) fn check_faults(options: &SweepOptions) -> Result<(), SweepError> {
 pub(crate) fn check_cm(
     options: &SweepOptions,
     resources: &NodeResources,
-) -> Result<(), SweepError> {
+) -> Result<(), RunFailure> {
     if !any_by_cm(&options.sweep.cases) {
         return Ok(());
     }
-    check_port(resources.port())
-        .and_then(|()| CmChannel::open().map_err(RunFailure::from))
-        .map(drop)
-        .map_err(SweepError::Refused)
+    check_port(resources.port())?;
+    CmChannel::open()?;
+    Ok(())
 }
 
 fn any_by_cm(cases: &[Case]) -> bool {

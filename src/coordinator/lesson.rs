@@ -1,6 +1,7 @@
 //! A lesson from the end that posts: the session around it, and what it came to.
 
 use std::sync::atomic::AtomicBool;
+use std::time::Duration;
 
 use crate::lesson::{Begin, Event, Outcome, Step, Teacher};
 use crate::machine::host;
@@ -8,9 +9,8 @@ use crate::protocol::failure::RunFailure;
 use crate::protocol::lesson_message::Lesson;
 use crate::protocol::message::Message;
 
-use super::error::SweepError;
 use super::options::{Ends, Target};
-use super::session::{LocalServer, Session, dial};
+use super::session::{LocalServer, Session, reach};
 
 /// How to give a lesson.
 pub struct LessonOptions {
@@ -22,43 +22,6 @@ pub struct LessonOptions {
     pub ends: Ends,
 }
 
-/// A lesson that could not be given.
-#[derive(Debug, thiserror::Error)]
-pub enum LessonError {
-    /// The ends did not meet.
-    #[error(transparent)]
-    Session(#[from] SweepError),
-    /// It ended early.
-    #[error(transparent)]
-    Failed(#[from] RunFailure),
-}
-
-impl LessonError {
-    /// What to do next.
-    pub fn hint(&self) -> Option<String> {
-        match self {
-            LessonError::Session(error) => error.hint(),
-            LessonError::Failed(failure) => failure.hint.clone(),
-        }
-    }
-
-    /// Whether the request is at fault.
-    pub fn is_bad_input(&self) -> bool {
-        match self {
-            LessonError::Session(error) => error.is_bad_input(),
-            LessonError::Failed(failure) => failure.bad_input,
-        }
-    }
-
-    /// Whether the user stopped it.
-    pub fn is_interrupt(&self) -> bool {
-        match self {
-            LessonError::Session(error) => error.is_interrupt(),
-            LessonError::Failed(failure) => failure.interrupted,
-        }
-    }
-}
-
 /// Gives a lesson, and tells it while it happens.
 ///
 /// # Errors
@@ -67,17 +30,19 @@ pub fn run_lesson(
     options: &LessonOptions,
     stop: &AtomicBool,
     tell: &mut dyn FnMut(Event),
-) -> Result<Outcome, LessonError> {
+) -> Result<Outcome, RunFailure> {
     let facts = serde_json::to_value(host::read()).unwrap_or_default();
     let local = match options.ends.target {
         Target::Local => Some(LocalServer::start(&options.ends, &facts)?),
         Target::Remote(..) => None,
     };
+    let ends = &options.ends;
+    let (link, peer) = reach(ends, local.as_ref(), &facts, stop, Duration::ZERO)?;
     let Session {
         link,
         peer,
         resources,
-    } = dial(&options.ends, local.as_ref(), &facts, stop, false)?;
+    } = Session::open(ends, link, peer)?;
     let port = resources.port().clone();
     // The lesson closes the device itself.
     drop(resources);
@@ -103,5 +68,5 @@ pub fn run_lesson(
         Ok(_) => drop(link.send(&Message::Goodbye)),
         Err(failure) => failure.tell(&link),
     }
-    Ok(given?)
+    given
 }

@@ -4,7 +4,6 @@
 mod admission;
 pub mod against;
 mod drain;
-pub mod error;
 pub mod lesson;
 pub mod observer;
 pub mod options;

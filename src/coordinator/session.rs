@@ -8,17 +8,14 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
-use crate::coordinator::error::SweepError;
 use crate::coordinator::options::{Ends, Target};
 use crate::node::resources::{NodeResources, Route};
 use crate::protocol::error::ConnectError;
+use crate::protocol::failure::RunFailure;
 use crate::protocol::handshake::{PeerInfo, connect};
 use crate::protocol::link::Link;
 use crate::protocol::token::Token;
 use crate::server::listener::{Server, ServerOptions};
-
-/// How long a server that is still clearing up the last session is asked again.
-const BUSY_LIMIT: Duration = Duration::from_secs(5);
 
 /// The other end in this process.
 pub(crate) struct LocalServer {
@@ -28,14 +25,19 @@ pub(crate) struct LocalServer {
     thread: Option<JoinHandle<()>>,
 }
 
+fn not_started(error: std::io::Error) -> RunFailure {
+    let text = format!("cannot start the other end in this process: {error}");
+    RunFailure::new(text, None)
+}
+
 impl LocalServer {
-    pub(crate) fn start(ends: &Ends, facts: &Value) -> Result<LocalServer, SweepError> {
-        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).map_err(SweepError::Local)?;
-        let port = listener.local_addr().map_err(SweepError::Local)?.port();
+    pub(crate) fn start(ends: &Ends, facts: &Value) -> Result<LocalServer, RunFailure> {
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).map_err(not_started)?;
+        let port = listener.local_addr().map_err(not_started)?.port();
         // Nobody else on this machine gets into a private session.
-        let secret = crate::protocol::token::nonce().map_err(SweepError::Local)?;
+        let secret = crate::protocol::token::nonce().map_err(not_started)?;
         let token =
-            Token::new(secret).map_err(|error| SweepError::Local(std::io::Error::other(error)))?;
+            Token::new(secret).map_err(|error| not_started(std::io::Error::other(error)))?;
         let server_options = ServerOptions {
             resources: ends.resources.of_the_other_end(),
             token: Some(token.clone()),
@@ -51,7 +53,7 @@ impl LocalServer {
                 tracing::debug!(?event, "the end in this process");
             }),
         )
-        .map_err(SweepError::Local)?;
+        .map_err(not_started)?;
         let stop = Arc::new(AtomicBool::new(false));
         let for_server = Arc::clone(&stop);
         let thread = std::thread::Builder::new()
@@ -61,7 +63,7 @@ impl LocalServer {
                     tracing::warn!(%error, "the end in this process stopped listening");
                 }
             })
-            .map_err(SweepError::Local)?;
+            .map_err(not_started)?;
         Ok(LocalServer {
             port,
             token,
@@ -87,14 +89,17 @@ pub(crate) struct Session {
     pub(crate) resources: NodeResources,
 }
 
-/// Opens a session. `patient` waits for a server that is still clearing up the session before.
-pub(crate) fn dial(
+/// Connects to the other end; for so long again where a server says that it is busy.
+///
+/// # Errors
+/// It cannot be reached, or does not take this end.
+pub(crate) fn reach(
     ends: &Ends,
     local: Option<&LocalServer>,
     facts: &Value,
     stop: &AtomicBool,
-    patient: bool,
-) -> Result<Session, SweepError> {
+    busy_limit: Duration,
+) -> Result<(Link, PeerInfo), ConnectError> {
     let loopback = Ipv4Addr::LOCALHOST.to_string();
     let (host, port, token) = match (&ends.target, local) {
         (Target::Remote(host, port), _) => (host.as_str(), *port, ends.token.as_ref()),
@@ -105,35 +110,41 @@ pub(crate) fn dial(
         ),
     };
     let started = Instant::now();
-    let (link, peer) = loop {
+    loop {
         match connect(host, port, token, facts, stop) {
-            Err(ConnectError::Busy { .. }) if patient && started.elapsed() < BUSY_LIMIT => {
+            Err(ConnectError::Busy { .. }) if started.elapsed() < busy_limit => {
                 std::thread::sleep(Duration::from_millis(50));
             }
-            other => break other?,
+            other => return other,
         }
-    };
-    let resources = open_resources(ends, &link)?;
-    Ok(Session {
-        link,
-        peer,
-        resources,
-    })
+    }
 }
 
-fn open_resources(ends: &Ends, link: &Link) -> Result<NodeResources, SweepError> {
+fn open_resources(ends: &Ends, link: &Link) -> Result<NodeResources, RunFailure> {
     let route = Route::between(link.local()?.ip(), link.peer().ip());
-    Ok(NodeResources::open(ends.resources.clone(), Some(route))?)
+    NodeResources::open(ends.resources.clone(), Some(route))
 }
 
 impl Session {
+    /// A session over a link, with the port that leads there.
+    ///
+    /// # Errors
+    /// No port or no cores as asked for.
+    pub(crate) fn open(ends: &Ends, link: Link, peer: PeerInfo) -> Result<Session, RunFailure> {
+        Ok(Session {
+            resources: open_resources(ends, &link)?,
+            link,
+            peer,
+        })
+    }
+
     /// Does something with the embedded device closed, so that other processes may have it; one of the system's
     /// stays open. The session ends where the device cannot be opened again.
     pub(crate) fn aside<T>(
         self,
         ends: &Ends,
         body: impl FnOnce(&Link) -> T,
-    ) -> (T, Result<Session, SweepError>) {
+    ) -> (T, Result<Session, RunFailure>) {
         let Session {
             link,
             peer,

@@ -3,10 +3,12 @@
 
 use std::collections::BTreeSet;
 use std::sync::atomic::AtomicBool;
+use std::time::Duration;
 
 use crate::machine::host;
 use crate::node::outcome;
 use crate::node::resources::NodeResources;
+use crate::protocol::failure::RunFailure;
 use crate::protocol::handshake::PeerInfo;
 use crate::protocol::message::Message;
 use report::results::model::{Host, ResultFile, SCHEMA_VERSION};
@@ -14,11 +16,10 @@ use report::results::utc_now;
 
 use super::admission;
 use super::against::pairs;
-use super::error::{Halt, SweepError};
 use super::observer::Observer;
 use super::options::{SweepOptions, Target};
-use super::session::{LocalServer, dial};
-use super::sweeper::{SweepOutcome, Sweeper};
+use super::session::{LocalServer, Session, reach};
+use super::sweeper::{Halt, SweepOutcome, Sweeper};
 
 /// Runs a sweep.
 ///
@@ -28,7 +29,7 @@ pub fn run_sweep(
     options: &SweepOptions,
     stop: &AtomicBool,
     observer: &mut dyn Observer,
-) -> Result<SweepOutcome, SweepError> {
+) -> Result<SweepOutcome, RunFailure> {
     let mut own_host = host::read();
     let facts = serde_json::to_value(&own_host).unwrap_or_default();
     // Without a device, or without what is compared with, there is no need to bother the peer.
@@ -41,9 +42,11 @@ pub fn run_sweep(
         Target::Local => Some(LocalServer::start(&options.ends, &facts)?),
         Target::Remote(..) => None,
     };
-    let first = dial(&options.ends, local.as_ref(), &facts, stop, false)?;
+    let ends = &options.ends;
+    let (link, peer) = reach(ends, local.as_ref(), &facts, stop, Duration::ZERO)?;
+    let first = Session::open(ends, link, peer)?;
     pairs::ask_server(options, &first, stop)?;
-    admission::check_sweep(&options.sweep, &first, stop).map_err(SweepError::Refused)?;
+    admission::check_sweep(&options.sweep, &first, stop)?;
     own_host.device = Some(outcome::device(first.resources.port()));
     let outcome = SweepOutcome {
         result: ResultFile {

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 use serde_json::Value;
 
@@ -12,11 +13,10 @@ use crate::protocol::error::ConnectError;
 use crate::protocol::failure::RunFailure;
 use report::results::model::{CaseResult, ResultFile, Run, WorkerResult};
 
-use super::error::{Halt, SweepError};
 use super::observer::Observer;
 use super::options::SweepOptions;
 use super::run::{PathFacts, RunOutcome, run};
-use super::session::{LocalServer, Session, dial};
+use super::session::{LocalServer, Session, reach};
 use super::setup_run::run_setup;
 use super::stage::Stage;
 
@@ -33,6 +33,19 @@ pub struct SweepOutcome {
     /// The peer could not be reached again, so cases are missing.
     pub lost: Option<ConnectError>,
 }
+
+/// Why a sweep ends before its last run.
+pub(crate) enum Halt {
+    /// The user stopped it.
+    Interrupted,
+    /// The peer cannot be reached again.
+    Lost(ConnectError),
+    /// This end cannot go on.
+    Broken(RunFailure),
+}
+
+/// How long a server that is still clearing up the last session is asked again.
+const BUSY_LIMIT: Duration = Duration::from_secs(5);
 
 /// A sweep on its way.
 pub(crate) struct Sweeper<'a> {
@@ -54,20 +67,14 @@ impl Sweeper<'_> {
         if self.stop.load(Ordering::Relaxed) {
             return Err(Halt::Interrupted);
         }
-        let again = || {
-            dial(
-                &self.options.ends,
-                self.local.as_ref(),
-                &self.facts,
-                self.stop,
-                true,
-            )
-        };
-        match self.session.take().map_or_else(again, Ok) {
-            Ok(session) => Ok(session),
+        if let Some(session) = self.session.take() {
+            return Ok(session);
+        }
+        let (ends, local) = (&self.options.ends, self.local.as_ref());
+        match reach(ends, local, &self.facts, self.stop, BUSY_LIMIT) {
+            Ok((link, peer)) => Session::open(ends, link, peer).map_err(Halt::Broken),
             Err(error) if error.is_interrupt() => Err(Halt::Interrupted),
-            Err(SweepError::Connect(error)) => Err(Halt::Lost(error)),
-            Err(error) => Err(Halt::Broken(error)),
+            Err(error) => Err(Halt::Lost(error)),
         }
     }
 

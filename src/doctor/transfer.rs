@@ -5,13 +5,13 @@
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
-use crate::coordinator::error::SweepError;
 use crate::coordinator::observer::Observer;
 use crate::coordinator::options::{Ends, SweepOptions, Target};
 use crate::coordinator::sweep::run_sweep;
 use crate::coordinator::sweeper::SweepOutcome;
 use crate::node::resources::NodeOptions;
 use crate::plan::{Case, Sweep};
+use crate::protocol::failure::RunFailure;
 use crate::protocol::token::Token;
 use report::results::model::{CaseConfig, Failure, PerftestPair, ResultFile, Run};
 use settings::{Given, Op};
@@ -59,7 +59,7 @@ impl Transfer<'_> {
         let small = match self.sweep(SMALL) {
             Ok(outcome) => outcome,
             Err(error) => {
-                done.interrupted = error.is_interrupt();
+                done.interrupted = error.interrupted;
                 done.findings.push(not_begun(&error));
                 return done;
             }
@@ -95,7 +95,7 @@ impl Transfer<'_> {
         done
     }
 
-    fn sweep(&self, size: &str) -> Result<SweepOutcome, SweepError> {
+    fn sweep(&self, size: &str) -> Result<SweepOutcome, RunFailure> {
         let options = SweepOptions {
             sweep: sweep(size),
             ends: Ends {
@@ -179,8 +179,8 @@ fn judge(op: Op, [small, large]: [Outcome; 2]) -> Option<Finding> {
     })
 }
 
-fn not_begun(error: &SweepError) -> Finding {
-    let remedy = error.hint();
+fn not_begun(error: &RunFailure) -> Finding {
+    let remedy = error.hint.clone();
     Finding::new(
         "transfer",
         State::Broken,

@@ -9,7 +9,7 @@ use crate::metrics::clock::Clock;
 use crate::metrics::counters::{CounterWatch, Reading};
 use crate::plan::Case;
 pub use verbs::{Faults, PortRequest, Route};
-use verbs::{Port, VerbsError, VerbsLibrary, select_or_embedded};
+use verbs::{Port, VerbsLibrary, select_or_embedded};
 
 use crate::protocol::failure::RunFailure;
 
@@ -81,10 +81,7 @@ impl NodeResources {
     ///
     /// # Errors
     /// No port or no cores as asked for.
-    pub fn open(
-        options: NodeOptions,
-        route: Option<Route>,
-    ) -> Result<NodeResources, ResourcesError> {
+    pub fn open(options: NodeOptions, route: Option<Route>) -> Result<NodeResources, RunFailure> {
         let port = select_or_embedded(options.library, &options.request, route)?;
         let kernel = crate::machine::device::read(port.context.name(), port.info.port, None);
         let numa_node = kernel.numa_node;
@@ -181,40 +178,11 @@ impl NodeResources {
     }
 }
 
-/// Why an end's resources cannot be opened.
-#[derive(Debug, thiserror::Error)]
-pub enum ResourcesError {
-    /// No port.
-    #[error(transparent)]
-    Verbs(#[from] VerbsError),
-    /// No cores.
-    #[error(transparent)]
-    Cores(#[from] CoreError),
-}
-
-impl ResourcesError {
-    /// What to do next.
-    pub fn hint(&self) -> Option<String> {
-        match self {
-            ResourcesError::Verbs(error) => error.hint(),
-            ResourcesError::Cores(_) => None,
-        }
-    }
-
-    /// Whether the request is at fault.
-    pub fn is_bad_input(&self) -> bool {
-        match self {
-            ResourcesError::Verbs(error) => error.is_bad_input(),
-            ResourcesError::Cores(_) => true,
-        }
-    }
-}
-
-impl From<ResourcesError> for RunFailure {
-    fn from(error: ResourcesError) -> Self {
+impl From<CoreError> for RunFailure {
+    fn from(error: CoreError) -> Self {
         RunFailure {
-            bad_input: error.is_bad_input(),
-            ..RunFailure::new(error.to_string(), error.hint())
+            bad_input: true,
+            ..RunFailure::new(error.to_string(), None)
         }
     }
 }

@@ -13,11 +13,10 @@ use settings::Stop;
 
 use crate::coordinator::against::metric::Metric;
 use crate::coordinator::against::perftest_run::{PerftestFailure, ask, run_perftest};
-use crate::coordinator::error::{Halt, SweepError};
 use crate::coordinator::options::{Against, SweepOptions, Target};
 use crate::coordinator::run::PathFacts;
 use crate::coordinator::session::Session;
-use crate::coordinator::sweeper::Sweeper;
+use crate::coordinator::sweeper::{Halt, Sweeper};
 use crate::node::perftest_launch::{PerftestLaunch, equipped};
 use crate::node::resources::NodeResources;
 use crate::protocol::failure::RunFailure;
@@ -45,9 +44,9 @@ fn programs(options: &SweepOptions) -> Vec<Program> {
 pub(crate) fn prepare(
     options: &SweepOptions,
     resources: &NodeResources,
-) -> Result<Option<String>, SweepError> {
+) -> Result<Option<String>, RunFailure> {
     match &options.against {
-        Some(_) => equipped(resources, &programs(options)).map_err(SweepError::Refused),
+        Some(_) => equipped(resources, &programs(options)),
         None => Ok(None),
     }
 }
@@ -60,11 +59,9 @@ pub(crate) fn ask_server(
     options: &SweepOptions,
     session: &Session,
     stop: &AtomicBool,
-) -> Result<(), SweepError> {
+) -> Result<(), RunFailure> {
     match (&options.against, &options.ends.target) {
-        (Some(_), Target::Remote(..)) => {
-            ask(&session.link, &programs(options), stop).map_err(SweepError::Refused)
-        }
+        (Some(_), Target::Remote(..)) => ask(&session.link, &programs(options), stop),
         _ => Ok(()),
     }
 }
@@ -203,8 +200,7 @@ impl<'a> Pairing<'a> {
         let session = sweeper.take_session()?;
         let job = self.job(path);
         let launch = PerftestLaunch::of(&session.resources, self.case).map_err(|error| {
-            let failure = RunFailure::new(error.to_string(), Some(error.hint()));
-            Halt::Broken(SweepError::Refused(failure))
+            Halt::Broken(RunFailure::new(error.to_string(), Some(error.hint())))
         })?;
         self.comparison.arguments = launch.arguments(&job);
         sweeper.observer.phase("perftest", measuring(self.case));
