@@ -6,14 +6,13 @@ use std::path::Path;
 
 use super::args::CompareArgs;
 use super::errors::{Failure, say};
-use super::run::Sink;
+use super::run::{Sink, apart};
 use report::compare::{self, Aspect, Comparison, Verdict, output};
 use report::results::file::write_whole;
 use report::results::load::{self, Found};
 use report::text;
 
-/// The formats of one file each, with their flags.
-type Format<'a> = (&'static str, Option<&'a Path>, Box<Writer<'a>>);
+/// Writes one format.
 type Writer<'a> = dyn Fn(&mut dyn Write) -> io::Result<()> + 'a;
 
 /// Compares, prints, writes.
@@ -50,25 +49,15 @@ fn found(path: &Path) -> Result<Found, Failure> {
 
 /// At most one document goes to stdout, and no two to one file.
 fn one_stdout(args: &CompareArgs) -> Result<(), Failure> {
-    let mut taken: Vec<(&str, Sink)> = Vec::new();
-    for (flag, path) in files(args) {
-        let Some(path) = path else { continue };
-        let sink = Sink::from(path.to_owned());
-        if let Some((other, _)) = taken.iter().find(|(_, other)| *other == sink) {
-            let place = match sink {
-                Sink::Stdout => "stdout".to_owned(),
-                Sink::File(path) => path.display().to_string(),
-            };
-            return Err(
-                Failure::bad_input(format!("{other} and {flag} both go to {place}"))
-                    .with_hint("give one of them a file of its own"),
-            );
-        }
-        taken.push((flag, sink));
-    }
-    Ok(())
+    let sinks: Vec<(&str, Sink)> = files(args)
+        .into_iter()
+        .filter_map(|(flag, path)| Some((flag, Sink::from(path?.to_owned()))))
+        .collect();
+    let sinks: Vec<_> = sinks.iter().map(|(flag, sink)| (*flag, sink)).collect();
+    apart(&sinks)
 }
 
+/// Files of one format each, by their flags.
 fn files(args: &CompareArgs) -> [(&'static str, Option<&Path>); 5] {
     [
         ("--json", args.json.as_deref()),
@@ -81,32 +70,12 @@ fn files(args: &CompareArgs) -> [(&'static str, Option<&Path>); 5] {
 
 fn write(args: &CompareArgs, comparison: &Comparison, sides: [&Found; 2]) -> Result<(), Failure> {
     let paths = files(args).map(|(_, path)| path);
-    let formats: [Format; 5] = [
-        (
-            "--json",
-            paths[0],
-            Box::new(|out| output::json::write(comparison, out)),
-        ),
-        (
-            "--markdown",
-            paths[1],
-            Box::new(|out| output::markdown::write(comparison, out)),
-        ),
-        (
-            "--junit",
-            paths[2],
-            Box::new(|out| output::junit::write(comparison, out)),
-        ),
-        (
-            "--bmf",
-            paths[3],
-            Box::new(|out| output::bmf::write(comparison, out)),
-        ),
-        (
-            "--otava",
-            paths[4],
-            Box::new(move |out| output::otava::write(comparison, sides, out)),
-        ),
+    let formats: [Box<Writer>; 5] = [
+        Box::new(|out| output::json::write(comparison, out)),
+        Box::new(|out| output::markdown::write(comparison, out)),
+        Box::new(|out| output::junit::write(comparison, out)),
+        Box::new(|out| output::bmf::write(comparison, out)),
+        Box::new(move |out| output::otava::write(comparison, sides, out)),
     ];
     let to_stdout = |path: &Path| Sink::from(path.to_owned()) == Sink::Stdout;
     let stdout_is_taken = paths.iter().flatten().any(|path| to_stdout(path));
@@ -122,7 +91,7 @@ fn write(args: &CompareArgs, comparison: &Comparison, sides: [&Found; 2]) -> Res
         };
         unless_closed(table)?;
     }
-    for (_, path, write) in formats {
+    for (path, write) in paths.into_iter().zip(formats) {
         match path {
             None => {}
             Some(path) if to_stdout(path) => {

@@ -6,10 +6,10 @@ use crate::doctor::{Examination, Machine, State, examine, report_text};
 use super::args::{DEFAULT_PORT, DoctorArgs};
 use super::devices::{not_there, print, print_json};
 use super::errors::Failure;
-use super::run::{EndpointOptions, server};
+use super::logging;
+use super::run::{resources, server};
 use super::signals::stop_flag;
-use super::token::Token;
-use super::{execute, logging};
+use super::token::token;
 
 /// Examines, and prints what was found.
 ///
@@ -17,20 +17,20 @@ use super::{execute, logging};
 /// Bad input, an interrupt, or that something is broken.
 pub fn run(args: DoctorArgs) -> Result<(), Failure> {
     let target = server(args.host, args.connection.port)?;
-    let endpoint = EndpointOptions::new(args.endpoint)?;
-    let token = Token::find(args.connection.token)?;
+    let resources = resources(args.endpoint)?;
+    let token = token(args.connection.token)?;
     // Findings say what is wrong; with -v the log says more.
     logging::start(args.speech.verbose, args.speech.verbose == 0);
     let examination = Examination {
         machine: Machine::this(),
-        resources: execute::resources(&endpoint),
+        resources,
         port: target
             .as_ref()
             .map_or(args.connection.port.unwrap_or(DEFAULT_PORT), |(_, port)| {
                 *port
             }),
         host: target.map(|(host, _)| host),
-        token: execute::token(token.as_ref())?,
+        token,
     };
     let stop = stop_flag().map_err(Failure::failed)?;
     let (quiet, all_reasons) = (args.speech.quiet, args.speech.verbose > 0);

@@ -3,7 +3,7 @@
 use std::io::{self, Write};
 use std::time::Duration;
 
-use crate::coordinator::options::Against;
+use crate::coordinator::options::{Against, Target};
 use crate::node::fabric::Side;
 use crate::node::memory_needs::{DeviceKind, MemoryNeeds};
 use crate::perftest::{Program, measuring};
@@ -70,19 +70,20 @@ fn footer(plan: &RunPlan) -> String {
 fn memory(plan: &RunPlan) -> Option<String> {
     // No device is opened for this; an adapter's queues are larger than the embedded device's.
     let is_embedded = |name: &str| name.starts_with("soft");
-    let device = match plan.endpoint.device.as_deref().is_some_and(is_embedded) {
+    let device = &plan.ends.resources.request.device;
+    let device = match device.as_deref().is_some_and(is_embedded) {
         true => DeviceKind::Embedded,
         false => DeviceKind::System,
     };
-    let beside = plan.host.is_none().then_some(device);
+    let is_local = matches!(plan.ends.target, Target::Local);
+    let beside = is_local.then_some(device);
     let (case, needs) = MemoryNeeds::of_sweep(&plan.sweep, device, beside)?;
     let here = format!("memory: {} takes {needs}", case.id);
-    Some(match plan.host {
-        None => format!("{here}, both ends together"),
-        Some(_) => {
-            let server = MemoryNeeds::of(case, Side::Server, device);
-            format!("{here}, and {server} at the server")
-        }
+    Some(if is_local {
+        format!("{here}, both ends together")
+    } else {
+        let server = MemoryNeeds::of(case, Side::Server, device);
+        format!("{here}, and {server} at the server")
     })
 }
 

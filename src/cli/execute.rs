@@ -1,25 +1,13 @@
-//! Hands a finished plan to the control path and says how it went. Nothing is parsed or validated here.
+//! Hands the finished plan of a sweep to the control path and says how it went. Nothing is parsed or validated here.
 
-use std::net::{IpAddr, Ipv6Addr, SocketAddr, TcpListener};
-use std::path::Path;
-use std::sync::Arc;
-
-use crate::coordinator::options::{Ends, SweepOptions, Target};
+use crate::coordinator::options::SweepOptions;
 use crate::coordinator::sweep::run_sweep;
 use crate::coordinator::sweeper::SweepOutcome;
-use crate::machine::host;
-use crate::node::resources::{NodeOptions, NodeResources, PortRequest, Route};
-use crate::protocol::token::Token;
-use crate::server::listener::{FileService, Server, ServerOptions};
-use crate::transfer::place::Folder;
-use crate::transfer::receiver::Receiver;
 use report::results::model::CaseResult;
 
 use super::errors::Failure;
 use super::output::Output;
-use super::run::{EndpointOptions, RunPlan};
-use super::serve::ServePlan;
-use super::server_log::server_log;
+use super::run::RunPlan;
 use super::signals::stop_flag;
 
 /// Runs the sweep.
@@ -32,14 +20,7 @@ pub fn execute(plan: RunPlan) -> Result<(), Failure> {
     let mut output = Output::open(&plan)?;
     let options = SweepOptions {
         sweep: plan.sweep.clone(),
-        ends: Ends {
-            target: match &plan.host {
-                Some((host, port)) => Target::Remote(host.clone(), *port),
-                None => Target::Local,
-            },
-            resources: resources(&plan.endpoint),
-            token: token(plan.token.as_ref())?,
-        },
+        ends: plan.ends.clone(),
         command_line: command_line(std::env::args()),
         against: plan.against.clone(),
     };
@@ -92,131 +73,6 @@ fn comparisons(cases: &[CaseResult]) -> Result<(), Failure> {
     );
     Err(Failure::failed(text)
         .with_hint("what perftest printed is in the JSON file (perftest.pairs[].output)"))
-}
-
-/// Serves sweeps.
-///
-/// # Errors
-/// What stopped it.
-#[allow(clippy::needless_pass_by_value)] // as above: the plan is used up
-pub fn serve(plan: ServePlan) -> Result<(), Failure> {
-    let stop = stop_flag().map_err(Failure::failed)?;
-    let resources = NodeOptions {
-        memory_limit: plan.memory.map(|limit| limit.0),
-        ..resources(&plan.endpoint)
-    };
-    // Found out now, not by the first client.
-    let route = plan
-        .bind
-        .filter(|address| !address.is_unspecified())
-        .map(Route::to);
-    let opened = NodeResources::open(resources.clone(), route)?;
-    let listener = listen(plan.bind, plan.port)?;
-    let address = listener.local_addr().map_err(Failure::failed)?;
-    let facts = serde_json::to_value(host::read()).unwrap_or_default();
-    let options = ServerOptions {
-        resources,
-        token: token(plan.token.as_ref())?,
-        host: facts,
-        once: plan.once,
-        allow_perftest: plan.allow_perftest,
-        files: receiver(plan.receive.as_deref(), plan.keep_existing)?,
-    };
-    let log = server_log(plan.quiet);
-    if !plan.quiet {
-        let port = opened.port();
-        let with = match (port.gid, &port.embedded) {
-            // It takes its address when a client comes.
-            (_, Some(_)) if plan.endpoint.device.is_none() && route.is_none() => {
-                "the embedded device of the address that a client comes to (within this machine soft0)".to_owned()
-            }
-            (_, Some(_)) => port.context.name().to_owned(),
-            (gid, None) => {
-                let gid = gid.map_or_else(String::new, |gid| format!(", GID {gid}"));
-                format!("{} port {}{gid}", port.context.name(), port.info.port)
-            }
-        };
-        super::errors::say(&format!("serving on {address} with {with}; Ctrl-C ends"));
-        if let Some(text) = opened.remark() {
-            super::errors::say(&format!("rocebench: note: {text}"));
-        }
-    }
-    drop(opened);
-    let server = Server::new(listener, options, Arc::clone(&log)).map_err(Failure::failed)?;
-    let broken = server
-        .run(&stop)
-        .map_err(|error| Failure::failed(format!("accepting connections on {address}: {error}")))?;
-    match broken {
-        None => Ok(()),
-        // Its reason and what to try were told when it happened.
-        Some(_) => Err(Failure::failed(
-            "the session of --once ended early, as told above",
-        )),
-    }
-}
-
-/// What receives files, if `folder` is given.
-fn receiver(
-    folder: Option<&Path>,
-    keep_existing: bool,
-) -> Result<Option<Arc<dyn FileService>>, Failure> {
-    let Some(folder) = folder else {
-        return Ok(None);
-    };
-    let folder = Folder::open(folder).map_err(|error| {
-        let (is_bad_input, hint) = (error.is_bad_input(), error.hint());
-        Failure::told(error, is_bad_input, Some(hint))
-    })?;
-    // A file that may not grow is an error of writing it, not the end of the process.
-    signal_hook::flag::register(signal_hook::consts::SIGXFSZ, Arc::default())
-        .map_err(Failure::failed)?;
-    Ok(Some(Arc::new(Receiver::new(folder, !keep_existing))))
-}
-
-/// Listens on all addresses of both families, or on the one that was asked for.
-fn listen(bind: Option<IpAddr>, port: u16) -> Result<TcpListener, Failure> {
-    let any = IpAddr::V6(Ipv6Addr::UNSPECIFIED);
-    let wanted = SocketAddr::new(bind.unwrap_or(any), port);
-    let listener = match TcpListener::bind(wanted) {
-        // A kernel without IPv6 has IPv4's address for all.
-        Err(error) if bind.is_none() && error.raw_os_error() == Some(libc::EAFNOSUPPORT) => {
-            TcpListener::bind(SocketAddr::from(([0, 0, 0, 0], port)))
-        }
-        other => other,
-    };
-    listener.map_err(|error| {
-        let text = format!("cannot listen on {wanted}: {error}");
-        match error.raw_os_error() {
-            Some(libc::EADDRINUSE) => Failure::bad_input(text).with_hint(format!(
-                "another program has the port, perhaps another `rocebench serve` (`ss -ltnp sport = :{port}` shows it): \
-                 end it, or choose another with --port on both ends"
-            )),
-            Some(libc::EACCES) => Failure::bad_input(text).with_hint("ports below 1024 need root: choose another with --port"),
-            Some(libc::EADDRNOTAVAIL) => {
-                Failure::bad_input(text).with_hint("--bind takes an address of this machine (`ip addr` lists them)")
-            }
-            _ => Failure::failed(text),
-        }
-    })
-}
-
-/// This end as the options ask for it, on the system's verbs library.
-pub(super) fn resources(endpoint: &EndpointOptions) -> NodeOptions {
-    let request = PortRequest {
-        device: endpoint.device.clone(),
-        ib_port: endpoint.ib_port,
-        gid_index: endpoint.gid_index,
-        faults: endpoint.faults,
-    };
-    NodeOptions::system(request, endpoint.cores.clone())
-}
-
-/// The token as the control path wants it.
-pub(super) fn token(token: Option<&super::token::Token>) -> Result<Option<Token>, Failure> {
-    token
-        .map(|token| Token::new(token.as_bytes()))
-        .transpose()
-        .map_err(Failure::bad_input)
 }
 
 /// The arguments as they are recorded: without the token.

@@ -3,7 +3,6 @@
 use std::io::IsTerminal as _;
 
 use crate::coordinator::lesson::{LessonOptions, run_lesson};
-use crate::coordinator::options::{Ends, Target};
 use crate::explain::{Language, Narrator, Style, Verdict};
 use crate::protocol::lesson_message::{BETWEEN_MTUS_BYTES, Lesson, MOST_BYTES};
 use crate::protocol::mistake::Mistake;
@@ -12,10 +11,9 @@ use settings::Op;
 use super::args::ExplainArgs;
 use super::devices::print;
 use super::errors::Failure;
-use super::run::{EndpointOptions, server};
+use super::logging;
+use super::run::ends;
 use super::signals::stop_flag;
-use super::token::Token;
-use super::{execute, logging};
 
 /// Gives the lesson.
 ///
@@ -23,22 +21,9 @@ use super::{execute, logging};
 /// Bad input, a lesson that could not be given, or one that did not go as it should.
 pub fn run(args: ExplainArgs) -> Result<(), Failure> {
     let (lesson, text) = lesson(&args)?;
-    let target = match server(args.host, args.connection.port)? {
-        Some((host, port)) => Target::Remote(host, port),
-        None => Target::Local,
-    };
-    let endpoint = EndpointOptions::new(args.endpoint)?;
-    let token = Token::find(args.connection.token)?;
+    let ends = ends(args.host, args.connection, args.endpoint)?;
     logging::start(0, false);
-    let options = LessonOptions {
-        text,
-        ends: Ends {
-            target,
-            resources: execute::resources(&endpoint),
-            token: execute::token(token.as_ref())?,
-        },
-        lesson,
-    };
+    let options = LessonOptions { text, ends, lesson };
     let stop = stop_flag().map_err(Failure::failed)?;
     let language = match args.lang.as_str() {
         "zh" => Language::Zh,

@@ -46,11 +46,7 @@ pub fn main() -> Result<(), Failure> {
     };
     options_follow_the_command(&matches)?;
     match cli.command {
-        Some(args::Command::Serve(args)) => {
-            let plan = serve::ServePlan::new(args)?;
-            logging::start(plan.verbose, plan.quiet);
-            execute::serve(plan)
-        }
+        Some(args::Command::Serve(args)) => serve::run(args),
         Some(args::Command::Compare(args)) => compare::compare(&args),
         Some(args::Command::Plot(args)) => {
             logging::start(args.speech.verbose, args.speech.quiet);

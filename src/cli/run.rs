@@ -4,30 +4,26 @@
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
-use crate::coordinator::options::Against;
-use crate::node::resources::Faults;
+use crate::coordinator::options::{Against, Ends, Target};
+use crate::node::resources::{Faults, NodeOptions, PortRequest};
 use crate::plan::{ConfigFile, PlanError, Sweep};
 use settings::{Given, Settings};
 use verbs::address_of_environment;
 
 use super::against::against;
-use super::args::{DEFAULT_PORT, EndpointArgs, OutputArgs, RunArgs};
+use super::args::{ConnectionArgs, DEFAULT_PORT, EndpointArgs, OutputArgs, RunArgs};
 use super::errors::Failure;
 use super::format::Format;
 use super::host::HostPort;
-use super::token::Token;
+use super::token::token;
 
 /// Everything that running a sweep needs to know.
 #[derive(Clone, Debug)]
 pub struct RunPlan {
     /// The cases.
     pub sweep: Sweep,
-    /// Server name or address, and port; `None` runs both ends on this machine.
-    pub host: Option<(String, u16)>,
-    /// This end's device and cores.
-    pub endpoint: EndpointOptions,
-    /// The secret that is shared with the server.
-    pub token: Option<Token>,
+    /// Who runs it.
+    pub ends: Ends,
     /// Run each case with perftest as well.
     pub against: Option<Against>,
     /// Where results go.
@@ -38,21 +34,6 @@ pub struct RunPlan {
     pub quiet: bool,
     /// 0, or how many times `-v` was given.
     pub verbose: u8,
-}
-
-/// This end's device and cores, as asked for; `None` is to be chosen.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct EndpointOptions {
-    /// Device name.
-    pub device: Option<String>,
-    /// Device port, from 1.
-    pub ib_port: Option<u8>,
-    /// Index in the GID table.
-    pub gid_index: Option<u8>,
-    /// What goes wrong on purpose at this end.
-    pub faults: Option<Faults>,
-    /// Cores, the first for the first worker.
-    pub cores: Option<Vec<usize>>,
 }
 
 /// Where results go.
@@ -104,35 +85,51 @@ pub(super) fn check_environment() -> Result<(), Failure> {
         .map_err(Failure::bad_input)
 }
 
-impl EndpointOptions {
-    /// The options that flags give, faults otherwise by the environment.
-    ///
-    /// # Errors
-    /// When the environment's faults or address are none.
-    pub fn new(args: EndpointArgs) -> Result<EndpointOptions, Failure> {
-        check_environment()?;
-        let faults = match (args.faults, std::env::var_os(FAULTS_VARIABLE)) {
-            (Some(faults), _) => Some(faults),
-            (None, Some(text)) if !text.is_empty() => {
-                let text = text.to_string_lossy();
-                let wrong = |error: <Faults as FromStr>::Err| {
-                    format!("the variable {FAULTS_VARIABLE}: {error}")
-                };
-                Some(
-                    text.parse()
-                        .map_err(|error| Failure::bad_input(wrong(error)))?,
-                )
-            }
-            (None, _) => None,
+/// This end as flags ask for it, on the system's verbs library; faults otherwise by the environment.
+///
+/// # Errors
+/// When the environment's faults or address are none.
+pub(super) fn resources(args: EndpointArgs) -> Result<NodeOptions, Failure> {
+    check_environment()?;
+    let mut faults = args.faults;
+    if let (None, Some(text)) = (faults, std::env::var_os(FAULTS_VARIABLE))
+        && !text.is_empty()
+    {
+        let wrong = |error: <Faults as FromStr>::Err| {
+            Failure::bad_input(format!("the variable {FAULTS_VARIABLE}: {error}"))
         };
-        Ok(EndpointOptions {
-            device: args.device,
-            ib_port: args.ib_port,
-            gid_index: args.gid_index,
-            faults,
-            cores: args.cores.map(|cores| cores.0),
-        })
+        faults = Some(text.to_string_lossy().parse().map_err(wrong)?);
     }
+    let request = PortRequest {
+        device: args.device,
+        ib_port: args.ib_port,
+        gid_index: args.gid_index,
+        faults,
+    };
+    Ok(NodeOptions::system(
+        request,
+        args.cores.map(|cores| cores.0),
+    ))
+}
+
+/// This end, and the one at HOST, or in this process without HOST.
+///
+/// # Errors
+/// Always bad input.
+pub(super) fn ends(
+    host: Option<HostPort>,
+    connection: ConnectionArgs,
+    endpoint: EndpointArgs,
+) -> Result<Ends, Failure> {
+    let target = match server(host, connection.port)? {
+        Some((host, port)) => Target::Remote(host, port),
+        None => Target::Local,
+    };
+    Ok(Ends {
+        target,
+        resources: resources(endpoint)?,
+        token: token(connection.token)?,
+    })
 }
 
 /// The sweep of flags over file. An error about what only the file says is placed in the file.
@@ -179,30 +176,42 @@ pub(super) fn server(
     }
 }
 
-fn output(args: OutputArgs) -> Result<OutputOptions, Failure> {
-    let mut further: Vec<(Format, Sink)> = Vec::new();
-    for (format, path) in [
-        (Format::Json, args.json),
-        (Format::Cases, args.csv),
-        (Format::Qps, args.csv_qps),
-        (Format::Histograms, args.csv_histograms),
-    ] {
-        let Some(sink) = path.map(Sink::from) else {
-            continue;
-        };
-        if let Some((other, _)) = further.iter().find(|(_, other)| *other == sink) {
-            let place = match &sink {
+/// Checks that no two options send their documents to one place.
+///
+/// # Errors
+/// Two do.
+pub(super) fn apart(sinks: &[(&str, &Sink)]) -> Result<(), Failure> {
+    for (index, (two, sink)) in sinks.iter().enumerate() {
+        if let Some((one, _)) = sinks[..index].iter().find(|(_, other)| other == sink) {
+            let place = match sink {
                 Sink::File(path) => path.display().to_string(),
                 Sink::Stdout => "stdout".to_owned(),
             };
-            let (one, two) = (other.option(), format.option());
             return Err(
                 Failure::bad_input(format!("{one} and {two} both go to {place}"))
                     .with_hint("give one of them a file of its own"),
             );
         }
-        further.push((format, sink));
     }
+    Ok(())
+}
+
+fn output(args: OutputArgs) -> Result<OutputOptions, Failure> {
+    let asked = [
+        (Format::Json, args.json),
+        (Format::Cases, args.csv),
+        (Format::Qps, args.csv_qps),
+        (Format::Histograms, args.csv_histograms),
+    ];
+    let further: Vec<(Format, Sink)> = asked
+        .into_iter()
+        .filter_map(|(format, path)| Some((format, path?.into())))
+        .collect();
+    let sinks: Vec<_> = further
+        .iter()
+        .map(|(it, sink)| (it.option(), sink))
+        .collect();
+    apart(&sinks)?;
     Ok(OutputOptions {
         out_dir: args.out,
         further,
@@ -215,12 +224,11 @@ impl RunPlan {
     /// # Errors
     /// Always bad input.
     pub fn new(args: RunArgs) -> Result<RunPlan, Failure> {
-        let host = server(args.host, args.connection.port)?;
         let output = output(args.output)?;
         let sweep = sweep(&args.sweep.given, args.config.as_deref())?;
         let against = against(&args.against, &sweep)?;
-        let endpoint = EndpointOptions::new(args.endpoint)?;
-        if let Some(cores) = &endpoint.cores {
+        let ends = ends(args.host, args.connection, args.endpoint)?;
+        if let Some(cores) = &ends.resources.cores {
             let workers = sweep.max_workers();
             if u32::try_from(cores.len()).is_ok_and(|cores| cores < workers) {
                 return Err(Failure::bad_input(format!(
@@ -232,9 +240,7 @@ impl RunPlan {
         }
         Ok(RunPlan {
             sweep,
-            host,
-            endpoint,
-            token: Token::find(args.connection.token)?,
+            ends,
             against,
             output,
             dry_run: args.dry_run,

@@ -14,11 +14,11 @@ use super::args::{DEFAULT_PORT, SendArgs};
 use super::devices::print_json;
 use super::errors::Failure;
 use super::host::HostPort;
-use super::run::{EndpointOptions, server};
+use super::logging;
+use super::run::{resources, server};
 use super::send_progress::{FileDocument, Show};
 use super::signals::stop_flag;
-use super::token::Token;
-use super::{execute, logging};
+use super::token::token;
 
 /// Longer than a benchmark's, whose figures shall show every loss: a transfer is not to end because a host was busy for
 /// half a second. That a peer is dead the control connection tells sooner.
@@ -44,14 +44,13 @@ pub fn run(args: SendArgs) -> Result<(), Failure> {
         return Err(Failure::bad_input("no HOST"));
     };
     let files = sources(&paths, args.chunk.bytes()).map_err(unreadable)?;
-    let endpoint = EndpointOptions::new(args.endpoint)?;
-    let token = Token::find(args.connection.token)?;
+    let resources = resources(args.endpoint)?;
     let usual = settings::Settings::default();
     let options = SendOptions {
         host,
         port,
-        token: execute::token(token.as_ref())?,
-        resources: execute::resources(&endpoint),
+        token: token(args.connection.token)?,
+        resources,
         settings: ChannelSettings {
             qps: args.qps,
             chunk_bytes: args.chunk.bytes(),

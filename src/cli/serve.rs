@@ -1,60 +1,127 @@
-//! What `rocebench serve` is asked for.
+//! `rocebench serve`: a server for sweeps, lessons and files.
 
-use std::net::IpAddr;
-use std::path::PathBuf;
+use std::net::{IpAddr, Ipv6Addr, SocketAddr, TcpListener};
+use std::path::Path;
+use std::sync::Arc;
 
-use settings::MemorySize;
+use crate::machine::host;
+use crate::node::resources::{NodeOptions, NodeResources, Route};
+use crate::server::listener::{FileService, Server, ServerOptions};
+use crate::transfer::place::Folder;
+use crate::transfer::receiver::Receiver;
 
 use super::args::ServeArgs;
-use super::errors::Failure;
-use super::run::EndpointOptions;
-use super::token::Token;
+use super::errors::{Failure, say};
+use super::logging;
+use super::run::resources;
+use super::server_log::server_log;
+use super::signals::stop_flag;
+use super::token::token;
 
-/// Everything that serving needs to know.
-#[derive(Clone, Debug)]
-pub struct ServePlan {
-    /// Address to listen on; `None` is all, of both families.
-    pub bind: Option<IpAddr>,
-    /// TCP port to listen on.
-    pub port: u16,
-    /// This end's device and cores.
-    pub endpoint: EndpointOptions,
-    /// The secret that clients must share.
-    pub token: Option<Token>,
-    /// Exit after one sweep.
-    pub once: bool,
-    /// Most memory that a client's run may take.
-    pub memory: Option<MemorySize>,
-    /// Start perftest's programs for clients.
-    pub allow_perftest: bool,
-    /// Receive files into this folder.
-    pub receive: Option<PathBuf>,
-    /// Overwrite none, whatever a sender asks for.
-    pub keep_existing: bool,
-    /// No progress and no notes.
-    pub quiet: bool,
-    /// 0, or how many times `-v` was given.
-    pub verbose: u8,
+/// Serves sweeps.
+///
+/// # Errors
+/// What stopped it.
+pub fn run(args: ServeArgs) -> Result<(), Failure> {
+    logging::start(args.speech.verbose, args.speech.quiet);
+    let stop = stop_flag().map_err(Failure::failed)?;
+    let resources = NodeOptions {
+        memory_limit: args.memory.map(|limit| limit.0),
+        ..resources(args.endpoint)?
+    };
+    let token = token(args.token)?;
+    let any_device = resources.request.device.is_none();
+    // Found out now, not by the first client.
+    let route = args
+        .bind
+        .filter(|address| !address.is_unspecified())
+        .map(Route::to);
+    let opened = NodeResources::open(resources.clone(), route)?;
+    let listener = listen(args.bind, args.port)?;
+    let address = listener.local_addr().map_err(Failure::failed)?;
+    let facts = serde_json::to_value(host::read()).unwrap_or_default();
+    let options = ServerOptions {
+        resources,
+        token,
+        host: facts,
+        once: args.once,
+        allow_perftest: args.allow_perftest,
+        files: receiver(args.receive.as_deref(), args.keep_existing)?,
+    };
+    let log = server_log(args.speech.quiet);
+    if !args.speech.quiet {
+        let port = opened.port();
+        let with = match (port.gid, &port.embedded) {
+            // It takes its address when a client comes.
+            (_, Some(_)) if any_device && route.is_none() => {
+                "the embedded device of the address that a client comes to (within this machine soft0)".to_owned()
+            }
+            (_, Some(_)) => port.context.name().to_owned(),
+            (gid, None) => {
+                let gid = gid.map_or_else(String::new, |gid| format!(", GID {gid}"));
+                format!("{} port {}{gid}", port.context.name(), port.info.port)
+            }
+        };
+        say(&format!("serving on {address} with {with}; Ctrl-C ends"));
+        if let Some(text) = opened.remark() {
+            say(&format!("rocebench: note: {text}"));
+        }
+    }
+    drop(opened);
+    let server = Server::new(listener, options, Arc::clone(&log)).map_err(Failure::failed)?;
+    let broken = server
+        .run(&stop)
+        .map_err(|error| Failure::failed(format!("accepting connections on {address}: {error}")))?;
+    match broken {
+        None => Ok(()),
+        // Its reason and what to try were told when it happened.
+        Some(_) => Err(Failure::failed(
+            "the session of --once ended early, as told above",
+        )),
+    }
 }
 
-impl ServePlan {
-    /// The plan that the command line asks for.
-    ///
-    /// # Errors
-    /// When the token cannot be read, or the faults of the environment are none.
-    pub fn new(args: ServeArgs) -> Result<ServePlan, Failure> {
-        Ok(ServePlan {
-            bind: args.bind,
-            port: args.port,
-            endpoint: EndpointOptions::new(args.endpoint)?,
-            token: Token::find(args.token)?,
-            once: args.once,
-            memory: args.memory,
-            allow_perftest: args.allow_perftest,
-            receive: args.receive,
-            keep_existing: args.keep_existing,
-            quiet: args.speech.quiet,
-            verbose: args.speech.verbose,
-        })
-    }
+/// What receives files, if `folder` is given.
+fn receiver(
+    folder: Option<&Path>,
+    keep_existing: bool,
+) -> Result<Option<Arc<dyn FileService>>, Failure> {
+    let Some(folder) = folder else {
+        return Ok(None);
+    };
+    let folder = Folder::open(folder).map_err(|error| {
+        let (is_bad_input, hint) = (error.is_bad_input(), error.hint());
+        Failure::told(error, is_bad_input, Some(hint))
+    })?;
+    // A file that may not grow is an error of writing it, not the end of the process.
+    signal_hook::flag::register(signal_hook::consts::SIGXFSZ, Arc::default())
+        .map_err(Failure::failed)?;
+    Ok(Some(Arc::new(Receiver::new(folder, !keep_existing))))
+}
+
+/// Listens on all addresses of both families, or on the one that was asked for.
+fn listen(bind: Option<IpAddr>, port: u16) -> Result<TcpListener, Failure> {
+    let any = IpAddr::V6(Ipv6Addr::UNSPECIFIED);
+    let wanted = SocketAddr::new(bind.unwrap_or(any), port);
+    let listener = match TcpListener::bind(wanted) {
+        // A kernel without IPv6 has IPv4's address for all.
+        Err(error) if bind.is_none() && error.raw_os_error() == Some(libc::EAFNOSUPPORT) => {
+            TcpListener::bind(SocketAddr::from(([0, 0, 0, 0], port)))
+        }
+        other => other,
+    };
+    listener.map_err(|error| {
+        let text = format!("cannot listen on {wanted}: {error}");
+        match error.raw_os_error() {
+            Some(libc::EADDRINUSE) => Failure::bad_input(text).with_hint(format!(
+                "another program has the port, perhaps another `rocebench serve` (`ss -ltnp sport = :{port}` shows it): \
+                 end it, or choose another with --port on both ends"
+            )),
+            Some(libc::EACCES) => Failure::bad_input(text).with_hint("ports below 1024 need root: choose another with --port"),
+            Some(libc::EADDRNOTAVAIL) => {
+                Failure::bad_input(text).with_hint("--bind takes an address of this machine (`ip addr` lists them)")
+            }
+            _ => Failure::failed(text),
+        }
+    })
 }

@@ -1,20 +1,16 @@
 //! The secret that both ends share, from a flag, a file or the environment, in this order. It is
 //! never printed.
 
-use std::fmt;
 use std::io::Read as _;
 use std::path::PathBuf;
 
 use super::args::TokenArgs;
+use crate::protocol::token::Token;
 
 /// The environment variable that is read when no flag gives a token.
 pub const TOKEN_VARIABLE: &str = "ROCEBENCH_TOKEN";
 
 const MAX_BYTES: usize = 4096;
-
-/// A secret; its `Debug` text hides it.
-#[derive(Clone, PartialEq, Eq)]
-pub struct Token(Vec<u8>);
 
 /// Why there is no usable token although one was given.
 #[derive(Debug, thiserror::Error)]
@@ -33,57 +29,52 @@ pub enum TokenError {
         /// What the system says.
         source: std::io::Error,
     },
+    /// It cannot be used as a key.
+    #[error(transparent)]
+    Unusable(#[from] crate::protocol::token::TokenError),
 }
 
-impl Token {
-    /// The secret.
-    pub fn as_bytes(&self) -> &[u8] {
-        &self.0
-    }
+/// The token that flags or environment give, if any.
+///
+/// # Errors
+/// When one is given that cannot be read, is empty or far too long.
+pub fn token(args: TokenArgs) -> Result<Option<Token>, TokenError> {
+    let secret = secret(args)?;
+    Ok(secret.map(Token::new).transpose()?)
+}
 
-    fn new(bytes: Vec<u8>, from: impl FnOnce() -> String) -> Result<Token, TokenError> {
-        match bytes.len() {
-            0 => Err(TokenError::Empty(from())),
-            1..=MAX_BYTES => Ok(Token(bytes)),
-            _ => Err(TokenError::TooLong(from())),
-        }
+fn secret(args: TokenArgs) -> Result<Option<Vec<u8>>, TokenError> {
+    if let Some(text) = args.token {
+        return sound(text.into_bytes(), || "--token".into()).map(Some);
     }
-
-    /// The token that flags or environment give, if any.
-    ///
-    /// # Errors
-    /// When one is given that cannot be read, is empty or far too long.
-    pub fn find(args: TokenArgs) -> Result<Option<Token>, TokenError> {
-        if let Some(text) = args.token {
-            return Token::new(text.into_bytes(), || "--token".into()).map(Some);
-        }
-        if let Some(path) = args.token_file {
-            let mut bytes = Vec::new();
-            // Two more for the line's end, one to notice what is too long.
-            let most = u64::try_from(MAX_BYTES + 3).unwrap_or(u64::MAX);
-            std::fs::File::open(&path)
-                .and_then(|file| file.take(most).read_to_end(&mut bytes))
-                .map_err(|source| TokenError::Read {
-                    path: path.clone(),
-                    source,
-                })?;
-            if bytes.last() == Some(&b'\n') {
+    if let Some(path) = args.token_file {
+        let mut bytes = Vec::new();
+        // Two more for the line's end, one to notice what is too long.
+        let most = u64::try_from(MAX_BYTES + 3).unwrap_or(u64::MAX);
+        std::fs::File::open(&path)
+            .and_then(|file| file.take(most).read_to_end(&mut bytes))
+            .map_err(|source| TokenError::Read {
+                path: path.clone(),
+                source,
+            })?;
+        if bytes.last() == Some(&b'\n') {
+            bytes.pop();
+            if bytes.last() == Some(&b'\r') {
                 bytes.pop();
-                if bytes.last() == Some(&b'\r') {
-                    bytes.pop();
-                }
             }
-            return Token::new(bytes, || format!("the file {}", path.display())).map(Some);
         }
-        std::env::var_os(TOKEN_VARIABLE)
-            .map(|value| Token::new(value.into_encoded_bytes(), || TOKEN_VARIABLE.into()))
-            .transpose()
+        return sound(bytes, || format!("the file {}", path.display())).map(Some);
     }
+    std::env::var_os(TOKEN_VARIABLE)
+        .map(|value| sound(value.into_encoded_bytes(), || TOKEN_VARIABLE.into()))
+        .transpose()
 }
 
-impl fmt::Debug for Token {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Token(hidden)")
+fn sound(bytes: Vec<u8>, from: impl FnOnce() -> String) -> Result<Vec<u8>, TokenError> {
+    match bytes.len() {
+        0 => Err(TokenError::Empty(from())),
+        1..=MAX_BYTES => Ok(bytes),
+        _ => Err(TokenError::TooLong(from())),
     }
 }
 
@@ -91,10 +82,10 @@ impl fmt::Debug for Token {
 mod tests {
     use super::*;
 
-    fn from_file(content: &[u8]) -> Result<Option<Token>, TokenError> {
+    fn from_file(content: &[u8]) -> Result<Option<Vec<u8>>, TokenError> {
         let file = tempfile::NamedTempFile::new().unwrap();
         std::fs::write(file.path(), content).unwrap();
-        Token::find(TokenArgs {
+        secret(TokenArgs {
             token: None,
             token_file: Some(file.path().to_owned()),
         })
@@ -103,12 +94,9 @@ mod tests {
     #[test]
     fn a_file_may_end_with_a_line() {
         for content in [&b"a b"[..], b"a b\n", b"a b\r\n"] {
-            assert_eq!(from_file(content).unwrap().unwrap().as_bytes(), b"a b");
+            assert_eq!(from_file(content).unwrap().unwrap(), b"a b");
         }
-        assert_eq!(
-            from_file(b"\xff\n\n").unwrap().unwrap().as_bytes(),
-            b"\xff\n"
-        );
+        assert_eq!(from_file(b"\xff\n\n").unwrap().unwrap(), b"\xff\n");
     }
 
     #[test]
@@ -123,16 +111,6 @@ mod tests {
             token: None,
             token_file: Some("/dev/zero".into()),
         };
-        assert!(matches!(Token::find(endless), Err(TokenError::TooLong(_))));
-    }
-
-    #[test]
-    fn it_is_not_printed() {
-        let token = Token::find(TokenArgs {
-            token: Some("s3cret".into()),
-            token_file: None,
-        })
-        .unwrap();
-        assert_eq!(format!("{token:?}"), "Some(Token(hidden))");
+        assert!(matches!(secret(endless), Err(TokenError::TooLong(_))));
     }
 }
