@@ -233,7 +233,7 @@ fn metrics_and_aspects_of_a_comparison_are_on_its_pages_and_in_its_help() {
             assert!(page.contains(&format!("`{name}`")), "{name}");
         }
     }
-    for aspect in Aspect::ALL {
+    for &aspect in Aspect::ALL {
         assert!(help("across").contains(aspect.name()), "{aspect}");
         for page in [&comparing, &options] {
             assert!(page.contains(&format!("`{aspect}`")), "{aspect}");

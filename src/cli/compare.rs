@@ -182,8 +182,8 @@ fn verdict(args: &CompareArgs, comparison: &Comparison) -> Result<(), Failure> {
 /// What helps with cases that are not comparable: measure alike, or compare across what differs.
 fn hint(comparison: &Comparison) -> String {
     let differ: Vec<&str> = Aspect::ALL
-        .into_iter()
-        .map(Aspect::name)
+        .iter()
+        .map(|aspect| aspect.name())
         .filter(|name| {
             let mark = format!("[{name}]");
             let mut reasons = comparison

@@ -59,7 +59,7 @@ pub fn run(args: ExplainArgs) -> Result<(), Failure> {
 }
 
 fn lesson(args: &ExplainArgs) -> Result<(Lesson, String), Failure> {
-    let named = |name: &str| Mistake::ALL.into_iter().find(|it| it.name() == name);
+    let named = |name: &str| Mistake::ALL.iter().copied().find(|it| it.name() == name);
     let mistake = args.mistake.as_deref().and_then(named);
     let op = match &args.op {
         Some(name) => Op::ALL.iter().copied().find(|op| op.name() == name),

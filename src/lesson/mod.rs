@@ -59,7 +59,7 @@ mod tests {
 
     #[test]
     fn broken_lessons_do_not_wait_long() {
-        for mistake in Mistake::ALL {
+        for &mistake in Mistake::ALL {
             let lesson = Lesson::new(mistake.usual_op(), Some(mistake), None, "x");
             let reliability = lesson.reliability(1, 1);
             let timeout_s = 4.096e-6 * f64::from(1u32 << reliability.timeout);

@@ -68,7 +68,7 @@ mod tests {
         assert!(Mistake::Gid.promises(&refused()));
         assert!(!Mistake::Rkey.promises(&refused()));
         assert!(Mistake::Rkey.promises(&Mishap::Completion(WcStatus(10))));
-        for mistake in Mistake::ALL {
+        for &mistake in Mistake::ALL {
             assert!(!mistake.promises(&Mishap::Silence));
             assert!(!mistake.promises(&Mishap::Completion(WcStatus::FLUSHED)));
         }

@@ -1,6 +1,5 @@
 //! Which of perftest's programs does what a case does, and where it is installed.
 
-use std::fmt;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -9,22 +8,24 @@ use serde::{Deserialize, Serialize};
 
 use super::child::{Child, Launch};
 use crate::plan::Case;
-use settings::Op;
+use settings::{Op, names};
 
 /// How long a program may take to tell its version.
 const VERSION_LIMIT: Duration = Duration::from_secs(2);
 
-/// A program of perftest that can be compared with; no other is ever started.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-#[allow(missing_docs)]
-pub enum Program {
-    IbSendBw,
-    IbWriteBw,
-    IbReadBw,
-    IbSendLat,
-    IbWriteLat,
-    IbReadLat,
+names! {
+    /// A program of perftest that can be compared with; no other is ever started.
+    #[derive(Serialize, Deserialize)]
+    #[serde(rename_all = "snake_case")]
+    #[allow(missing_docs)]
+    Program {
+        IbSendBw = "ib_send_bw",
+        IbWriteBw = "ib_write_bw",
+        IbReadBw = "ib_read_bw",
+        IbSendLat = "ib_send_lat",
+        IbWriteLat = "ib_write_lat",
+        IbReadLat = "ib_read_lat",
+    }
 }
 
 /// A program that is not installed.
@@ -43,16 +44,6 @@ impl MissingProgram {
 }
 
 impl Program {
-    /// All of them.
-    pub const ALL: [Program; 6] = [
-        Program::IbSendBw,
-        Program::IbWriteBw,
-        Program::IbReadBw,
-        Program::IbSendLat,
-        Program::IbWriteLat,
-        Program::IbReadLat,
-    ];
-
     /// The program for a case: `_lat` for one message at a time whose latency is recorded, else `_bw`.
     pub fn for_case(case: &Case) -> Program {
         let one_at_a_time =
@@ -60,20 +51,8 @@ impl Program {
         let fits = |program: &Program| {
             program.op() == case.transfer() && program.is_latency() == one_at_a_time
         };
-        let program = Program::ALL.into_iter().find(fits);
+        let program = Program::ALL.iter().copied().find(fits);
         program.unwrap_or(Program::IbSendBw)
-    }
-
-    /// Its file name.
-    pub fn name(self) -> &'static str {
-        match self {
-            Program::IbSendBw => "ib_send_bw",
-            Program::IbWriteBw => "ib_write_bw",
-            Program::IbReadBw => "ib_read_bw",
-            Program::IbSendLat => "ib_send_lat",
-            Program::IbWriteLat => "ib_write_lat",
-            Program::IbReadLat => "ib_read_lat",
-        }
     }
 
     /// The operation that it measures.
@@ -138,12 +117,6 @@ fn is_executable(file: &Path) -> bool {
         .is_ok_and(|found| found.is_file() && found.permissions().mode() & 0o111 != 0)
 }
 
-impl fmt::Display for Program {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(self.name())
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::super::arguments::tests::case;
@@ -151,7 +124,7 @@ mod tests {
 
     #[test]
     fn names_on_the_wire_are_the_files() {
-        for program in Program::ALL {
+        for &program in Program::ALL {
             let text = serde_json::to_value(program).unwrap();
             assert_eq!(text, program.name());
         }

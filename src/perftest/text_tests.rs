@@ -137,7 +137,7 @@ fn peak_deviation_and_maximum_are_never_used() {
 proptest! {
     #[test]
     fn any_text_is_read_or_refused(text in "(#bytes|[ 0-9.\\n]|\\PC){0,200}", size in 1u32..) {
-        for program in Program::ALL {
+        for &program in Program::ALL {
             if let Ok(Figure::Bandwidth { gbit_per_s, mmsg_per_s }) = figure(program, size, &text) {
                 prop_assert!(gbit_per_s.is_finite() && mmsg_per_s > 0.0);
             }

@@ -2,45 +2,27 @@
 
 use serde::{Deserialize, Serialize};
 
-use settings::Op;
+use settings::{Op, names};
 
-/// A mistake that people make.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Mistake {
-    /// This end's packets go to a GID where nobody is.
-    Gid,
-    /// This end uses a wrong remote key.
-    Rkey,
-    /// The other end posts no receive.
-    NoRecv,
-    /// This end has two QPs, the other one.
-    QpCount,
-    /// Each end sets another path MTU.
-    Mtu,
+names! {
+    /// A mistake that people make.
+    #[derive(Serialize, Deserialize)]
+    #[serde(rename_all = "kebab-case")]
+    Mistake {
+        /// This end's packets go to a GID where nobody is.
+        Gid = "gid",
+        /// This end uses a wrong remote key.
+        Rkey = "rkey",
+        /// The other end posts no receive.
+        NoRecv = "no-recv",
+        /// This end has two QPs, the other one.
+        QpCount = "qp-count",
+        /// Each end sets another path MTU.
+        Mtu = "mtu",
+    }
 }
 
 impl Mistake {
-    /// All of them.
-    pub const ALL: [Mistake; 5] = [
-        Mistake::Gid,
-        Mistake::Rkey,
-        Mistake::NoRecv,
-        Mistake::QpCount,
-        Mistake::Mtu,
-    ];
-
-    /// As it is written on the command line.
-    pub fn name(self) -> &'static str {
-        match self {
-            Mistake::Gid => "gid",
-            Mistake::Rkey => "rkey",
-            Mistake::NoRecv => "no-recv",
-            Mistake::QpCount => "qp-count",
-            Mistake::Mtu => "mtu",
-        }
-    }
-
     /// The operation that shows it where none is asked for.
     pub fn usual_op(self) -> Op {
         match self {
@@ -67,7 +49,7 @@ mod tests {
 
     #[test]
     fn each_mistake_has_a_name_and_an_operation_that_shows_it() {
-        for mistake in Mistake::ALL {
+        for &mistake in Mistake::ALL {
             assert!(mistake.fits(mistake.usual_op()));
             let written = serde_json::to_value(mistake).unwrap();
             assert_eq!(written, mistake.name());

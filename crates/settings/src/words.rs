@@ -52,20 +52,21 @@ pub(crate) fn find<T: Copy>(
         })
 }
 
-/// An enum each of whose values has one word, on the command line and in files alike.
-macro_rules! words {
+/// An enum each of whose values has a name, by which it is shown.
+#[macro_export]
+macro_rules! names {
     ($(#[$about:meta])* $name:ident { $($(#[$doc:meta])* $variant:ident = $word:literal),* $(,)? }) => {
         $(#[$about])*
-        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, serde::Serialize, serde::Deserialize, schemars::JsonSchema)]
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
         pub enum $name {
-            $($(#[$doc])* #[serde(rename = $word)] $variant),*
+            $($(#[$doc])* $variant),*
         }
 
         impl $name {
             /// All values.
             pub const ALL: &'static [$name] = &[$($name::$variant),*];
 
-            /// The word of the command line and of files.
+            /// The word for it.
             pub fn name(self) -> &'static str {
                 match self {
                     $($name::$variant => $word),*
@@ -77,6 +78,17 @@ macro_rules! words {
             fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
                 f.pad(self.name())
             }
+        }
+    };
+}
+
+/// An enum each of whose values has one word, on the command line and in files alike.
+macro_rules! words {
+    ($(#[$about:meta])* $name:ident { $($(#[$doc:meta])* $variant:ident = $word:literal),* $(,)? }) => {
+        $crate::names! {
+            $(#[$about])*
+            #[derive(serde::Serialize, serde::Deserialize, schemars::JsonSchema)]
+            $name { $($(#[$doc])* #[serde(rename = $word)] $variant = $word),* }
         }
 
         impl std::str::FromStr for $name {

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 
-use report::compare::{Aspect, Margins, Metric, Options};
+use report::compare::{Aspect, Margins, Metric, Options, aspect_names};
 
 fn after_help() -> String {
     format!(
@@ -39,10 +39,7 @@ fn margin_help() -> String {
 }
 
 fn across_help() -> String {
-    format!(
-        "Compare although these differ: {}",
-        Aspect::ALL.map(Aspect::name).join(", ")
-    )
+    format!("Compare although these differ: {}", aspect_names())
 }
 
 /// Options of `rocebench compare`.

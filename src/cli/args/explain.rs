@@ -37,7 +37,7 @@ pub struct ExplainArgs {
     )]
     pub text: String,
     /// Make this mistake: gid, rkey, no-recv, qp-count or mtu
-    #[arg(long = "break", value_name = "MISTAKE", value_parser = Mistake::ALL.map(Mistake::name), hide_possible_values = true, help_heading = "Lesson")]
+    #[arg(long = "break", value_name = "MISTAKE", value_parser = Mistake::ALL.iter().map(|it| it.name()).collect::<Vec<_>>(), hide_possible_values = true, help_heading = "Lesson")]
     pub mistake: Option<String>,
     /// Language: en or zh
     #[arg(long, value_name = "LANG", default_value = "en", value_parser = ["en", "zh"], hide_possible_values = true, help_heading = "Lesson")]

@@ -20,4 +20,4 @@ pub use model::{
     CaseComparison, Comparison, MetricComparison, MissingMetric, Observation, OverAll, Reach,
     Settles, Side, Verdict,
 };
-pub use options::{Aspect, Margins, Options};
+pub use options::{Aspect, Margins, Options, aspect_names};

@@ -1,6 +1,7 @@
 //! What a comparison says: the types of which the table, the documents and the figures are made.
 
 use serde::{Deserialize, Serialize};
+use settings::names;
 
 use super::metric::Metric;
 use crate::results::model::CaseConfig;
@@ -168,35 +169,23 @@ pub struct MetricComparison {
     pub settled_with: Option<usize>,
 }
 
-/// What is said of a metric or a case, the worst last.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Verdict {
-    /// Within the margin, and certain to be.
-    Equal,
-    /// Better by more than the margin.
-    Improved,
-    /// The runs do not tell.
-    Unclear,
-    /// The sides were not measured in a way that lets them be judged.
-    NoVerdict,
-    /// The sides were not measured alike, or not validly.
-    NotComparable,
-    /// Worse by more than the margin.
-    Regressed,
-}
-
-impl Verdict {
-    /// The word.
-    pub fn word(self) -> &'static str {
-        match self {
-            Verdict::Equal => "equal",
-            Verdict::Improved => "improved",
-            Verdict::Unclear => "unclear",
-            Verdict::NoVerdict => "no verdict",
-            Verdict::NotComparable => "not comparable",
-            Verdict::Regressed => "regressed",
-        }
+names! {
+    /// What is said of a metric or a case, the worst last.
+    #[derive(PartialOrd, Ord, Serialize, Deserialize)]
+    #[serde(rename_all = "snake_case")]
+    Verdict {
+        /// Within the margin, and certain to be.
+        Equal = "equal",
+        /// Better by more than the margin.
+        Improved = "improved",
+        /// The runs do not tell.
+        Unclear = "unclear",
+        /// The sides were not measured in a way that lets them be judged.
+        NoVerdict = "no verdict",
+        /// The sides were not measured alike, or not validly.
+        NotComparable = "not comparable",
+        /// Worse by more than the margin.
+        Regressed = "regressed",
     }
 }
 

@@ -1,8 +1,9 @@
 //! What a user can choose about a comparison: metrics, margins, and which differences not to mind.
 
 use std::collections::BTreeMap;
-use std::fmt;
 use std::str::FromStr;
+
+use settings::names;
 
 use super::metric::Metric;
 
@@ -27,54 +28,24 @@ impl Default for Options {
     }
 }
 
-/// A part of what was measured on what; results are comparable where all of it is the same.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum Aspect {
-    /// The machines: name, processor, cores, NUMA nodes, kernel, system, governor, rdma-core.
-    Host,
-    /// The devices: name, library, driver, firmware, whether they are software.
-    Device,
-    /// The links: speed, lanes, link layer, PCI.
-    Link,
-    /// MTU of the path, the port and the network interface.
-    Mtu,
-    /// What went wrong with packets on purpose.
-    Faults,
-    /// What was asked for beyond the case's name, such as the length of the window.
-    Settings,
-    /// When: launches of both sides in turns, so that what changes with time meets both alike.
-    Time,
-}
-
-impl Aspect {
-    /// All of them.
-    pub const ALL: [Aspect; 7] = [
-        Aspect::Host,
-        Aspect::Device,
-        Aspect::Link,
-        Aspect::Mtu,
-        Aspect::Faults,
-        Aspect::Settings,
-        Aspect::Time,
-    ];
-
-    /// Its name on the command line.
-    pub fn name(self) -> &'static str {
-        match self {
-            Aspect::Host => "host",
-            Aspect::Device => "device",
-            Aspect::Link => "link",
-            Aspect::Mtu => "mtu",
-            Aspect::Faults => "faults",
-            Aspect::Settings => "settings",
-            Aspect::Time => "time",
-        }
-    }
-}
-
-impl fmt::Display for Aspect {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.name())
+names! {
+    /// A part of what was measured on what; results are comparable where all of it is the same.
+    #[derive(PartialOrd, Ord)]
+    Aspect {
+        /// The machines: name, processor, cores, NUMA nodes, kernel, system, governor, rdma-core.
+        Host = "host",
+        /// The devices: name, library, driver, firmware, whether they are software.
+        Device = "device",
+        /// The links: speed, lanes, link layer, PCI.
+        Link = "link",
+        /// MTU of the path, the port and the network interface.
+        Mtu = "mtu",
+        /// What went wrong with packets on purpose.
+        Faults = "faults",
+        /// What was asked for beyond the case's name, such as the length of the window.
+        Settings = "settings",
+        /// When: launches of both sides in turns, so that what changes with time meets both alike.
+        Time = "time",
     }
 }
 
@@ -83,7 +54,7 @@ impl fmt::Display for Aspect {
 #[allow(missing_docs)] // The texts say what the fields are.
 pub enum OptionError {
     /// No such metric.
-    #[error("\"{word}\" is no metric; there are {}", metric_names())]
+    #[error("\"{word}\" is no metric; there are {}", Metric::short_names())]
     Metric { word: String },
     /// No such aspect.
     #[error(
@@ -102,12 +73,10 @@ pub enum OptionError {
     Twice { name: &'static str },
 }
 
-fn metric_names() -> String {
-    Metric::short_names()
-}
-
-fn aspect_names() -> String {
-    Aspect::ALL.map(Aspect::name).join(", ")
+/// Aspects, comma-separated.
+pub fn aspect_names() -> String {
+    let names = Aspect::ALL.iter().map(|aspect| aspect.name());
+    names.collect::<Vec<_>>().join(", ")
 }
 
 impl FromStr for Metric {
@@ -125,7 +94,8 @@ impl FromStr for Aspect {
 
     fn from_str(word: &str) -> Result<Aspect, OptionError> {
         Aspect::ALL
-            .into_iter()
+            .iter()
+            .copied()
             .find(|aspect| aspect.name() == word.trim())
             .ok_or_else(|| OptionError::Aspect {
                 word: word.to_owned(),
@@ -209,7 +179,7 @@ mod tests {
             assert_eq!(metric.name().parse(), Ok(metric));
             assert_eq!(metric.short_name().parse(), Ok(metric));
         }
-        for aspect in Aspect::ALL {
+        for &aspect in Aspect::ALL {
             assert_eq!(aspect.name().parse(), Ok(aspect));
         }
         assert!("cpus".parse::<Metric>().is_err() && "all".parse::<Aspect>().is_err());

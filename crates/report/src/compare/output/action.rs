@@ -45,7 +45,7 @@ pub fn write(
                 range: format!("± {}", (highest - lowest) / 2.0),
                 extra: format!(
                     "{}: {}, 95 % interval {}\n{} {}",
-                    metric.verdict.word(),
+                    metric.verdict.name(),
                     words::change(metric.ratio),
                     words::interval(metric),
                     metric.new.len(),

@@ -62,7 +62,7 @@ fn suite(case: &CaseComparison) -> TestSuite {
         return suite;
     }
     if let Some(reason) = &case.no_verdict {
-        let text = format!("{reason}: {}", Verdict::NoVerdict.word());
+        let text = format!("{reason}: {}", Verdict::NoVerdict.name());
         suite.add_test_case(test(&case.id, "judged", NonSuccessKind::Error, &text));
     }
     for metric in &case.metrics {
@@ -114,11 +114,11 @@ fn of_metric(class: &str, metric: &MetricComparison, figures: String) -> TestCas
             let note = metric.note.as_deref().unwrap_or("the runs do not tell");
             skipped(class, name, &format!("unclear: {note}"))
         }
-        Verdict::NoVerdict => skipped(class, name, metric.verdict.word()),
+        Verdict::NoVerdict => skipped(class, name, metric.verdict.name()),
         _ => TestCase::new(name, TestCaseStatus::success()),
     };
     test.set_classname(class);
     test.set_system_out(figures);
-    test.add_property(Property::new("verdict", metric.verdict.word()));
+    test.add_property(Property::new("verdict", metric.verdict.name()));
     test
 }

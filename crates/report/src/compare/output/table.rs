@@ -116,7 +116,7 @@ fn write_case(out: &mut impl Write, case: &CaseComparison) -> io::Result<()> {
         out,
         "\n{}: {} ({} and {} {what})",
         case.id,
-        case.verdict().word(),
+        case.verdict().name(),
         case.base_count,
         case.new_count
     )?;
@@ -154,7 +154,7 @@ fn not_comparable(out: &mut impl Write, reasons: &[String], ids: &[&str]) -> io:
         out,
         "\n{}: {}",
         words::some(ids),
-        Verdict::NotComparable.word()
+        Verdict::NotComparable.name()
     )?;
     for reason in reasons {
         wrapped(out, &format!("  {reason}"))?;

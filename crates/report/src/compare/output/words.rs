@@ -51,7 +51,7 @@ pub(super) fn figures(observation: Observation) -> &'static str {
 
 /// `unclear, ~14 runs`: the verdict and what would settle it.
 pub(super) fn verdict(metric: &MetricComparison, observation: Observation) -> String {
-    let word = metric.verdict.word();
+    let word = metric.verdict.name();
     match (metric.verdict, metric.settled_with) {
         (Verdict::Unclear, Some(count)) => format!("{word}, ~{count} {}", figures(observation)),
         _ => word.to_owned(),
@@ -144,7 +144,7 @@ fn over_all(comparison: &Comparison) -> Option<String> {
                 .iter()
                 .map(|figures| figures.metric.short_name())
                 .collect();
-            let word = verdict.word();
+            let word = verdict.name();
             Some(match names.split_last()? {
                 (last, []) => format!("{last} {word}"),
                 (last, before) => format!("{} and {last} {word}", before.join(", ")),
@@ -167,7 +167,7 @@ fn by_case(comparison: &Comparison) -> String {
         let cases = comparison.cases_with(verdict);
         let word = match verdict {
             Verdict::NoVerdict => "without a verdict",
-            verdict => verdict.word(),
+            verdict => verdict.name(),
         };
         if cases > 0 {
             parts.push(format!("{cases} {word}"));
@@ -212,7 +212,7 @@ pub(super) fn no_verdicts(comparison: &Comparison) -> Vec<String> {
         }
     }
     let of = |(reason, cases): (&str, usize)| {
-        let word = Verdict::NoVerdict.word();
+        let word = Verdict::NoVerdict.name();
         match cases == comparison.cases.len() {
             true => format!("{reason}: {word}"),
             false => format!("{reason}: {word} ({})", count(cases, "case")),
@@ -223,7 +223,7 @@ pub(super) fn no_verdicts(comparison: &Comparison) -> Vec<String> {
 
 /// `p99: not comparable: 1 of 10 base runs ...`.
 pub(super) fn missing(missing: &MissingMetric) -> String {
-    let (name, word) = (missing.metric.short_name(), missing.verdict.word());
+    let (name, word) = (missing.metric.short_name(), missing.verdict.name());
     format!("{name}: {word}: {}", missing.reason)
 }
 

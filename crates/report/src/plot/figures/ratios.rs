@@ -91,7 +91,7 @@ pub fn of_comparison(comparison: &Comparison) -> Vec<Ratios> {
                 new_median: figures.new_median,
                 ratio,
                 interval: figures.low.zip(figures.high),
-                verdict: figures.verdict.word().to_owned(),
+                verdict: figures.verdict.name().to_owned(),
                 tone: match figures.verdict {
                     Verdict::Improved => Tone::Better,
                     Verdict::Regressed => Tone::Worse,

@@ -2,6 +2,7 @@
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use settings::names;
 
 /// Something that packets met on their way, as a device counted it over the window. Its counters are of the whole port,
 /// so traffic of others is in them.
@@ -17,48 +18,33 @@ pub struct PathEvent {
     pub counters: Vec<String>,
 }
 
-/// Kinds of [`PathEvent`].
-#[derive(
-    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
-)]
-#[serde(rename_all = "snake_case")]
-pub enum PathEventKind {
-    /// A receiver missed a packet before one that came: loss or reordering.
-    SequenceGap,
-    /// A sender was told of a gap, or saw that an answer was missing.
-    SequenceNak,
-    /// A sender waited in vain for an ACK.
-    AckTimeout,
-    /// Packets were sent again, came again, or were sent more slowly after that.
-    Resent,
-    /// A sender gave up after its last retry.
-    GaveUp,
-    /// A receiver had no receive posted or no room: not the network.
-    ReceiverNotReady,
-    /// A packet came damaged.
-    BadPacket,
-    /// The device threw packets away.
-    Dropped,
-    /// A switch marked packets for ECN, or an end sent or heeded a congestion notification.
-    Congestion,
+names! {
+    /// Kinds of [`PathEvent`].
+    #[derive(PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
+    #[serde(rename_all = "snake_case")]
+    PathEventKind {
+        /// A receiver missed a packet before one that came: loss or reordering.
+        SequenceGap = "sequence gap",
+        /// A sender was told of a gap, or saw that an answer was missing.
+        SequenceNak = "sequence NAK",
+        /// A sender waited in vain for an ACK.
+        AckTimeout = "ACK timeout",
+        /// Packets were sent again, came again, or were sent more slowly after that.
+        Resent = "resent",
+        /// A sender gave up after its last retry.
+        GaveUp = "gave up",
+        /// A receiver had no receive posted or no room: not the network.
+        ReceiverNotReady = "receiver not ready",
+        /// A packet came damaged.
+        BadPacket = "bad packet",
+        /// The device threw packets away.
+        Dropped = "dropped",
+        /// A switch marked packets for ECN, or an end sent or heeded a congestion notification.
+        Congestion = "congestion",
+    }
 }
 
 impl PathEventKind {
-    /// The words of the table.
-    pub fn name(self) -> &'static str {
-        match self {
-            PathEventKind::SequenceGap => "sequence gap",
-            PathEventKind::SequenceNak => "sequence NAK",
-            PathEventKind::AckTimeout => "ACK timeout",
-            PathEventKind::Resent => "resent",
-            PathEventKind::GaveUp => "gave up",
-            PathEventKind::ReceiverNotReady => "receiver not ready",
-            PathEventKind::BadPacket => "bad packet",
-            PathEventKind::Dropped => "dropped",
-            PathEventKind::Congestion => "congestion",
-        }
-    }
-
     /// For a person who has not met it before.
     pub fn words(self) -> &'static str {
         match self {

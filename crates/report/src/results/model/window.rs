@@ -2,6 +2,7 @@
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use settings::names;
 
 /// Throughput over the window, as the thread that steers the run sampled it: about every 10 ms, and more
 /// seldom in windows so long that the samples were too many. What was not sampled is in the next sample; the sum
@@ -43,28 +44,21 @@ pub struct Doubt {
     pub message: String,
 }
 
-/// Kinds of [`Doubt`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum DoubtKind {
-    /// The window was 2 % or more longer or shorter than asked for.
-    WindowLength,
-    /// A worker did not look at its CQs over the start or the end of the window.
-    EdgeMissed,
-    /// Throughput rose or fell through the window.
-    Drift,
+names! {
+    /// Kinds of [`Doubt`].
+    #[derive(Serialize, Deserialize, JsonSchema)]
+    #[serde(rename_all = "snake_case")]
+    DoubtKind {
+        /// The window was 2 % or more longer or shorter than asked for.
+        WindowLength = "window length",
+        /// A worker did not look at its CQs over the start or the end of the window.
+        EdgeMissed = "edge missed",
+        /// Throughput rose or fell through the window.
+        Drift = "drift",
+    }
 }
 
 impl DoubtKind {
-    /// The word of table and CSV.
-    pub fn name(self) -> &'static str {
-        match self {
-            DoubtKind::WindowLength => "window length",
-            DoubtKind::EdgeMissed => "edge missed",
-            DoubtKind::Drift => "drift",
-        }
-    }
-
     /// Whether the run's rates may be wrong, so that no verdict stands on them. A drift is true of the run.
     pub fn spoils_rates(self) -> bool {
         !matches!(self, DoubtKind::Drift)
