@@ -289,37 +289,18 @@ fn conclude(
         }
     };
     let mut failure = driven.err().map(|broken| explain(broken, Some(&finished)));
-    let mut report = None;
-    if at_rest && failure.as_ref().is_none_or(|failure| failure.interrupted) {
-        match take_report(stage, notes.grace) {
-            Ok(taken) => report = Some(taken),
-            Err(lost) if failure.is_none() => failure = Some(lost),
-            Err(_) => {}
-        }
-    }
+    let can_report = at_rest && failure.as_ref().is_none_or(|failure| failure.interrupted);
+    let mut report = settle(stage, can_report, notes.grace, &mut failure);
     if let (None, Some(report)) = (&failure, &report) {
         failure = unaccounted(case, &finished, report);
-    }
-    if let Some(failure) = &failure
-        && report.is_none()
-    {
-        failure.tell(stage.link);
     }
     let mut run = Run {
         complete: failure.is_none(),
         ..blank
     };
     record_counters(stage, &mut run, notes.counters, report.as_mut());
-    if notes.measured {
-        run.forward = direction(case, &finished, stage.resources.clock());
-        stage
-            .resources
-            .cores()
-            .tell_shared(&mut run.forward.workers);
-        outcome::tell_timeline(case, notes.timeline, finished.window, &mut run);
-    } else {
-        run.forward.totals.errors = finished.troubles().map(|trouble| trouble.errors()).sum();
-    }
+    let timeline = notes.measured.then_some(notes.timeline);
+    tell_traffic(stage, case, &finished, timeline, &mut run);
     if let Some(report) = &mut report {
         run.reverse = report.direction.take();
         run.receiver = report.receiver.take().filter(|_| !case.bidirectional);
@@ -330,6 +311,43 @@ fn conclude(
     }
     let failure = failure.or_else(|| empty_window(&run));
     RunOutcome::new(run, failure, path, report)
+}
+
+/// Takes the server's report, where it can come. A failure that leaves none is told to the server.
+pub(crate) fn settle(
+    stage: &Stage<'_>,
+    can_report: bool,
+    grace: Option<Grace>,
+    failure: &mut Option<RunFailure>,
+) -> Option<EndReport> {
+    if can_report {
+        match take_report(stage, grace) {
+            Ok(report) => return Some(report),
+            Err(lost) => drop(failure.get_or_insert(lost)),
+        }
+    }
+    if let Some(failure) = failure {
+        failure.tell(stage.link);
+    }
+    None
+}
+
+/// What this end's workers measured in the window; `timeline` is `None` where none was begun.
+pub(crate) fn tell_traffic(
+    stage: &Stage<'_>,
+    case: &Case,
+    finished: &Finished,
+    timeline: Option<Timeline>,
+    run: &mut Run,
+) {
+    let Some(timeline) = timeline else {
+        run.forward.totals.errors = finished.troubles().map(|trouble| trouble.errors()).sum();
+        return;
+    };
+    run.forward = direction(case, finished, stage.resources.clock());
+    let cores = stage.resources.cores();
+    cores.tell_shared(&mut run.forward.workers);
+    outcome::tell_timeline(case, timeline, finished.window, run);
 }
 
 /// Both ends' counters, and what they say. One device is told once.
@@ -362,10 +380,7 @@ fn record_counters(
 }
 
 /// The server's report; also of a run that was interrupted, for as long as `grace` has.
-pub(crate) fn take_report(
-    stage: &Stage<'_>,
-    grace: Option<Grace>,
-) -> Result<EndReport, RunFailure> {
+fn take_report(stage: &Stage<'_>, grace: Option<Grace>) -> Result<EndReport, RunFailure> {
     let link = stage.link;
     let recv = |stop: &AtomicBool| running_node::recv(link, stop, ANSWER_LIMIT, || Ok(()));
     let report = match grace {
@@ -424,17 +439,7 @@ fn nothing_completed(seconds: f64) -> RunFailure {
 
 /// The reason as a person should hear it.
 pub(crate) fn explain(broken: Broken, finished: Option<&Finished>) -> RunFailure {
-    let seen = || finished.and_then(|finished| RunFailure::from_trouble(&finished.troubles()));
-    match broken {
-        Broken::Workers => seen().unwrap_or_else(|| {
-            RunFailure::new(
-                "a worker stopped without a reason: this is a fault of rocebench",
-                None,
-            )
-        }),
-        Broken::Known(failure) => failure,
-        Broken::Interrupted => RunFailure::interrupted(),
-    }
+    broken.told(finished, RunFailure::interrupted)
 }
 
 impl RunOutcome {

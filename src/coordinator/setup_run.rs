@@ -20,11 +20,12 @@ use settings::{ConnectMode, Stop};
 use crate::coordinator::drain::drain;
 use crate::coordinator::observer::Observer;
 use crate::coordinator::run::{
-    PathFacts, RunOutcome, explain, make_running_node, note_crowding, prepare, take_report, warm_up,
+    PathFacts, RunOutcome, explain, make_running_node, note_crowding, prepare, settle,
+    tell_traffic, warm_up,
 };
 use crate::coordinator::stage::{Meter, Stage};
 use crate::node::needs::Side;
-use crate::node::outcome::{self, direction, latency};
+use crate::node::outcome::latency;
 use crate::node::running_node::{Broken, Finished, RunningNode};
 use crate::node::setup::bench::Bench;
 use crate::node::setup::steps::StepTimes;
@@ -270,20 +271,11 @@ fn conclude(
         }
         None => (None, None),
     };
-    let mut report = None;
-    let failure = match driven {
-        Ok(()) => match take_report(stage, None) {
-            Ok(taken) => {
-                report = Some(taken);
-                None
-            }
-            Err(lost) => Some(lost),
-        },
-        Err(broken) => Some(explain(broken, finished.as_ref())),
-    };
-    if let (Some(failure), None) = (&failure, &report) {
-        failure.tell(stage.link);
-    }
+    let mut failure = driven
+        .err()
+        .map(|broken| explain(broken, finished.as_ref()));
+    let can_report = failure.is_none();
+    let mut report = settle(stage, can_report, None, &mut failure);
     let mut run = Run {
         complete: failure.is_none(),
         connect: tally.is_measured.then(|| connect(case, &tally)),
@@ -320,17 +312,9 @@ fn connect(case: &Case, tally: &Tally) -> Connect {
 
 /// What the traffic moved in the window, which its workers opened and closed just around the rounds.
 fn of_traffic(stage: &Stage<'_>, moving: &Case, finished: &Finished, tally: Tally, run: &mut Run) {
-    if !tally.is_measured {
-        run.forward.totals.errors = finished.troubles().map(|it| it.errors()).sum();
-        return;
-    }
-    let warmed = std::mem::take(&mut run.forward.window);
-    run.forward = direction(moving, finished, stage.resources.clock());
-    stage
-        .resources
-        .cores()
-        .tell_shared(&mut run.forward.workers);
+    let warmed = run.forward.window.clone();
+    let timeline = tally.is_measured.then_some(tally.timeline);
+    tell_traffic(stage, moving, finished, timeline, run);
     run.forward.window.warmup_seconds = warmed.warmup_seconds;
     run.forward.window.warmup_steady = warmed.warmup_steady;
-    outcome::tell_timeline(moving, tally.timeline, finished.window, run);
 }

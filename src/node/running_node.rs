@@ -371,6 +371,21 @@ pub enum Broken {
     Interrupted,
 }
 
+impl Broken {
+    /// The reason as a person should hear it: of a worker what it saw, where its end has come to rest.
+    pub fn told(self, finished: Option<&Finished>, interrupted: fn() -> RunFailure) -> RunFailure {
+        let seen = || finished.and_then(|it| RunFailure::from_trouble(&it.troubles()));
+        match self {
+            Broken::Workers => seen().unwrap_or_else(|| {
+                let text = "a worker stopped without a reason: this is a fault of rocebench";
+                RunFailure::new(text, None)
+            }),
+            Broken::Known(failure) => failure,
+            Broken::Interrupted => interrupted(),
+        }
+    }
+}
+
 impl From<RunFailure> for Broken {
     fn from(failure: RunFailure) -> Self {
         Broken::Known(failure)

@@ -378,7 +378,7 @@ fn open_resources(link: &Link, options: &ServerOptions) -> Result<NodeResources,
     let route = Route::between(link.local()?.ip(), link.peer().ip());
     NodeResources::open(options.resources.clone(), Some(route)).map_err(|error| RunFailure {
         message: format!("at the server: {error}"),
-        ..error.into()
+        ..error
     })
 }
 

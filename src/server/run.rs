@@ -11,7 +11,7 @@ use settings::{ConnectMode, Stop};
 use crate::node::fabric::{Fabric, Side};
 use crate::node::lanes_by_cm::accept_lanes;
 use crate::node::resources::NodeResources;
-use crate::node::running_node::{self, Broken, RunningNode};
+use crate::node::running_node::{self, Broken, Finished, RunningNode};
 use crate::protocol::end_report::{DeviceCounters, EndReport};
 use crate::protocol::failure::RunFailure;
 use crate::protocol::link::Link;
@@ -31,24 +31,11 @@ pub(crate) fn serve_run(
     case: &Case,
     stop: &AtomicBool,
 ) -> Result<(), RunFailure> {
-    let node = set_up(link, resources, case, stop).map_err(explain)?;
+    let node = set_up(link, resources, case, stop).map_err(|broken| explain(broken, None))?;
     let mut counters = None;
     let driven = drive(link, resources, &node, case, stop, &mut counters);
     let finished = node.finish(driven.is_err())?;
-    match driven {
-        Ok(()) => {}
-        Err(Broken::Workers) => {
-            return Err(
-                RunFailure::from_trouble(&finished.troubles()).unwrap_or_else(|| {
-                    RunFailure::new(
-                        "a worker stopped without a reason: this is a fault of rocebench",
-                        None,
-                    )
-                }),
-            );
-        }
-        Err(broken) => return Err(explain(broken)),
-    }
+    driven.map_err(|broken| explain(broken, Some(&finished)))?;
     let mut report = EndReport {
         counters,
         ..EndReport::of(case, &finished, resources.clock())
@@ -66,7 +53,9 @@ pub(crate) fn report_to_client(
     report: EndReport,
 ) -> Result<(), RunFailure> {
     link.send(&Message::Report(Box::new(report)))?;
-    match running_node::recv(link, stop, ANSWER_LIMIT, || Ok(())).map_err(explain)? {
+    match running_node::recv(link, stop, ANSWER_LIMIT, || Ok(()))
+        .map_err(|broken| explain(broken, None))?
+    {
         Message::RunDone => Ok(()),
         other => Err(link.unexpected("run_done", &other).into()),
     }
@@ -97,7 +86,7 @@ pub(crate) fn set_up(
         ConnectMode::Tcp => fabric.connect(&peer, alive)?,
         ConnectMode::Cm => {
             let goes_on = || match stop.load(Ordering::Relaxed) {
-                true => Err(explain(Broken::Interrupted)),
+                true => Err(RunFailure::server_stopped()),
                 false => alive(),
             };
             accept_lanes(&mut fabric, &peer, link, goes_on)?
@@ -193,10 +182,6 @@ pub(crate) fn settle(
     node.verify(link, peer)
 }
 
-pub(crate) fn explain(broken: Broken) -> RunFailure {
-    match broken {
-        Broken::Known(failure) => failure,
-        Broken::Interrupted => RunFailure::server_stopped(),
-        Broken::Workers => RunFailure::new("a worker stopped without a reason", None),
-    }
+pub(crate) fn explain(broken: Broken, finished: Option<&Finished>) -> RunFailure {
+    broken.told(finished, RunFailure::server_stopped)
 }

@@ -33,13 +33,11 @@ pub(crate) fn serve_setup(
         .as_ref()
         .map(|traffic| run::set_up(link, resources, traffic, stop))
         .transpose()
-        .map_err(explain)?;
+        .map_err(|broken| explain(broken, None))?;
     let mut times = StepTimes::new(resources.clock());
     let driven = drive(link, resources, case, stop, node.as_ref(), &mut times);
-    if let Some(node) = node {
-        node.finish(driven.is_err())?;
-    }
-    driven.map_err(explain)?;
+    let finished = node.map(|node| node.finish(driven.is_err())).transpose()?;
+    driven.map_err(|broken| explain(broken, finished.as_ref()))?;
     let report = EndReport::of_setup(resources.port(), times.told());
     report_to_client(link, stop, report)
 }
