@@ -25,26 +25,9 @@ pub(super) struct FileDocument {
     bytes: u64,
     digest: String,
     qps: u32,
-    rdma: PassageDocument,
-    tcp: Option<PassageDocument>,
+    rdma: Passage,
+    tcp: Option<Passage>,
     rdma_to_tcp_ratio: Option<f64>,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
-struct PassageDocument {
-    seconds: f64,
-    sync_seconds: f64,
-    gbit_per_s: f64,
-}
-
-impl From<Passage> for PassageDocument {
-    fn from(passage: Passage) -> Self {
-        PassageDocument {
-            seconds: passage.seconds,
-            sync_seconds: passage.sync_seconds,
-            gbit_per_s: passage.gbit_per_s,
-        }
-    }
 }
 
 impl From<&FileReport> for FileDocument {
@@ -54,8 +37,8 @@ impl From<&FileReport> for FileDocument {
             bytes: report.bytes,
             digest: report.digest.to_string(),
             qps: report.qps,
-            rdma: report.rdma.into(),
-            tcp: report.tcp.map(Into::into),
+            rdma: report.rdma,
+            tcp: report.tcp,
             rdma_to_tcp_ratio: report.ratio(),
         }
     }

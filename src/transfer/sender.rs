@@ -63,7 +63,7 @@ pub trait Observer {
 }
 
 /// One way that a file went.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, serde::Serialize)]
 pub struct Passage {
     /// From the first byte to the receiver's word that the file is on its disk, in seconds.
     pub seconds: f64,
