@@ -93,6 +93,16 @@ pub struct Live {
 
 const BAR: &str = "{prefix} {bar:20} {msg}";
 
+/// A bar of this look.
+pub(super) fn bar(target: ProgressDrawTarget, template: &str) -> ProgressBar {
+    let bar = ProgressBar::with_draw_target(Some(1), target);
+    // The templates are constant; the default style is a fine second choice.
+    if let Ok(style) = ProgressStyle::with_template(template) {
+        bar.set_style(style.progress_chars("=> "));
+    }
+    bar
+}
+
 fn millis(span: Duration) -> u64 {
     u64::try_from(span.as_millis()).unwrap_or(u64::MAX)
 }
@@ -121,11 +131,7 @@ impl Live {
 impl Progress for Live {
     fn case_started(&mut self, index: usize, total: usize, id: &str, run: u32, runs: u32) {
         if let Some(target) = self.target.take() {
-            self.bar = ProgressBar::with_draw_target(Some(1), target);
-            // The template is constant; the default style is a fine second choice.
-            if let Ok(style) = ProgressStyle::with_template(BAR) {
-                self.bar.set_style(style.progress_chars("=> "));
-            }
+            self.bar = bar(target, BAR);
         }
         self.bar.set_prefix(title(index, total, id, run, runs));
         self.phase("connect", None);

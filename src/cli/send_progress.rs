@@ -3,7 +3,7 @@
 use std::io::IsTerminal as _;
 use std::time::Duration;
 
-use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use indicatif::{ProgressBar, ProgressDrawTarget};
 use serde::Serialize;
 
 use crate::transfer::sender::{FileReport, Observer, Passage};
@@ -11,6 +11,7 @@ use crate::transfer::source::Source;
 
 use super::devices::print;
 use super::errors::{Failure, say};
+use super::progress::bar;
 
 const BAR: &str =
     "{prefix} {bar:20} {bytes}/{total_bytes}  {binary_bytes_per_sec}  {eta} left {msg}";
@@ -65,16 +66,11 @@ impl Show<'_> {
         } else {
             ProgressDrawTarget::hidden()
         };
-        let bar = ProgressBar::with_draw_target(Some(1), target);
-        // The template is constant; the default style is a fine second choice.
-        if let Ok(style) = ProgressStyle::with_template(BAR) {
-            bar.set_style(style.progress_chars("=> "));
-        }
         Show {
             files,
             quiet,
             json,
-            bar,
+            bar: bar(target, BAR),
             documents: Vec::new(),
             unwritten: None,
         }

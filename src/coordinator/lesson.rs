@@ -1,7 +1,6 @@
 //! A lesson from the end that posts: the session around it, and what it came to.
 
 use std::sync::atomic::AtomicBool;
-use std::time::Duration;
 
 use crate::lesson::{Begin, Event, Outcome, Step, Teacher};
 use crate::machine::host;
@@ -9,8 +8,8 @@ use crate::protocol::failure::RunFailure;
 use crate::protocol::lesson_message::Lesson;
 use crate::protocol::message::Message;
 
-use super::options::{Ends, Target};
-use super::session::{LocalServer, Session, reach};
+use super::options::Ends;
+use super::session::Session;
 
 /// How to give a lesson.
 pub struct LessonOptions {
@@ -32,17 +31,12 @@ pub fn run_lesson(
     tell: &mut dyn FnMut(Event),
 ) -> Result<Outcome, RunFailure> {
     let facts = serde_json::to_value(host::read()).unwrap_or_default();
-    let local = match options.ends.target {
-        Target::Local => Some(LocalServer::start(&options.ends, &facts)?),
-        Target::Remote(..) => None,
-    };
-    let ends = &options.ends;
-    let (link, peer) = reach(ends, local.as_ref(), &facts, stop, Duration::ZERO)?;
+    let (local, session) = Session::begin(&options.ends, &facts, stop)?;
     let Session {
         link,
         peer,
         resources,
-    } = Session::open(ends, link, peer)?;
+    } = session;
     let port = resources.port().clone();
     // The lesson closes the device itself.
     drop(resources);

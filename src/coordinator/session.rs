@@ -126,6 +126,23 @@ fn open_resources(ends: &Ends, link: &Link) -> Result<NodeResources, RunFailure>
 }
 
 impl Session {
+    /// The first session with the other end, which is started where it is to be in this process.
+    ///
+    /// # Errors
+    /// It cannot be started or reached, or this end has no port or no cores as asked for.
+    pub(crate) fn begin(
+        ends: &Ends,
+        facts: &Value,
+        stop: &AtomicBool,
+    ) -> Result<(Option<LocalServer>, Session), RunFailure> {
+        let local = match ends.target {
+            Target::Local => Some(LocalServer::start(ends, facts)?),
+            Target::Remote(..) => None,
+        };
+        let (link, peer) = reach(ends, local.as_ref(), facts, stop, Duration::ZERO)?;
+        Ok((local, Session::open(ends, link, peer)?))
+    }
+
     /// A session over a link, with the port that leads there.
     ///
     /// # Errors

@@ -3,7 +3,6 @@
 
 use std::collections::BTreeSet;
 use std::sync::atomic::AtomicBool;
-use std::time::Duration;
 
 use crate::machine::host;
 use crate::node::outcome;
@@ -17,8 +16,8 @@ use report::results::utc_now;
 use super::admission;
 use super::against::pairs;
 use super::observer::Observer;
-use super::options::{SweepOptions, Target};
-use super::session::{LocalServer, Session, reach};
+use super::options::SweepOptions;
+use super::session::Session;
 use super::sweeper::{Halt, SweepOutcome, Sweeper};
 
 /// Runs a sweep.
@@ -38,13 +37,7 @@ pub fn run_sweep(
     admission::check_cm(options, &resources)?;
     let version = pairs::prepare(options, &resources)?;
     drop(resources);
-    let local = match options.ends.target {
-        Target::Local => Some(LocalServer::start(&options.ends, &facts)?),
-        Target::Remote(..) => None,
-    };
-    let ends = &options.ends;
-    let (link, peer) = reach(ends, local.as_ref(), &facts, stop, Duration::ZERO)?;
-    let first = Session::open(ends, link, peer)?;
+    let (local, first) = Session::begin(&options.ends, &facts, stop)?;
     pairs::ask_server(options, &first, stop)?;
     admission::check_sweep(&options.sweep, &first, stop)?;
     own_host.device = Some(outcome::device(first.resources.port()));

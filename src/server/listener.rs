@@ -73,12 +73,10 @@ pub type ServerLog = Arc<dyn Fn(ServerEvent<'_>) + Send + Sync>;
 
 /// An event on a server.
 #[derive(Debug)]
+#[allow(missing_docs)] // Some fields say what they are.
 pub enum ServerEvent<'a> {
     /// A session begins.
-    Accepted {
-        /// The coordinator.
-        client: SocketAddr,
-    },
+    Accepted { client: SocketAddr },
     /// A run begins.
     Run {
         /// Name of the case.
@@ -98,16 +96,13 @@ pub enum ServerEvent<'a> {
     },
     /// perftest's server is started.
     Perftest {
-        /// The program.
         program: Program,
         /// Name of the case.
         case: &'a str,
     },
     /// A file was received.
     File {
-        /// Its name.
         name: &'a str,
-        /// Its size.
         bytes: u64,
         /// From the first word about it to its place.
         seconds: f64,
@@ -116,23 +111,17 @@ pub enum ServerEvent<'a> {
     },
     /// A session ended as it should.
     Finished {
-        /// The coordinator.
         client: SocketAddr,
         /// Runs that were served.
         runs: u32,
     },
     /// A session ended otherwise.
     Broken {
-        /// The coordinator.
         client: SocketAddr,
-        /// Why.
         failure: &'a RunFailure,
     },
     /// A connection did not become a session.
-    Refused {
-        /// Why.
-        error: &'a AcceptError,
-    },
+    Refused { error: &'a AcceptError },
 }
 
 /// A server that listens.

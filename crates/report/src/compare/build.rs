@@ -4,7 +4,6 @@ use std::path::Path;
 
 use super::facts::{self, Fact};
 use super::judge::{self, Over, Units};
-use super::metric::Metric;
 use super::model::{
     COMPARISON_VERSION, CaseComparison, Comparison, MetricComparison, Observation, Side, Verdict,
 };
@@ -13,7 +12,6 @@ use super::pairing::{self, Pairs};
 use super::side::{Figures, Launch, SideView, differences, figures, missing, observations, units};
 use super::turns;
 use crate::results::load::{Found, Loaded};
-use crate::statistics::median;
 use crate::text;
 
 /// Compares what was found at two places.
@@ -170,7 +168,8 @@ fn case(sides: &[SideView<'_>; 2], options: &Options) -> (CaseComparison, Units)
         match sides {
             [Figures::All(base), Figures::All(new)] => {
                 let of = |side: &[Vec<f64>]| observations(side, found.observation);
-                let mut metric = unjudged(*metric, of(&base), of(&new), options);
+                let margin = options.margins.of(*metric);
+                let mut metric = MetricComparison::unjudged(*metric, margin, of(&base), of(&new));
                 if found.no_verdict.is_some() {
                     metric.verdict = Verdict::NoVerdict;
                 }
@@ -202,25 +201,4 @@ fn order(base: &[Launch<'_>], new: &[Launch<'_>]) -> Option<String> {
         launches.iter().map(file).collect()
     }
     turns::reason_against(&times(base), &times(new))
-}
-
-fn unjudged(metric: Metric, base: Vec<f64>, new: Vec<f64>, options: &Options) -> MetricComparison {
-    let [base_median, new_median] = [&base, &new].map(|side| median(side).unwrap_or_default());
-    MetricComparison {
-        metric,
-        unit: metric.unit().to_owned(),
-        higher_is_better: metric.higher_is_better(),
-        margin: options.margins.of(metric),
-        base_median,
-        new_median,
-        base,
-        new,
-        ratio: (base_median != 0.0).then(|| new_median / base_median),
-        low: None,
-        high: None,
-        p_corrected: None,
-        verdict: Verdict::Unclear,
-        note: None,
-        settled_with: None,
-    }
 }

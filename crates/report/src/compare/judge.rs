@@ -4,7 +4,7 @@ use super::metric::Metric;
 use super::model::{
     CaseComparison, MetricComparison, Observation, OverAll, Reach, Settles, Verdict,
 };
-use crate::statistics::{self, Answer, Figures, Judgement, Question, Unit, Unsettled, median};
+use crate::statistics::{self, Answer, Figures, Judgement, Question, Unit, Unsettled};
 
 /// Which runs a case's figures are of: those of the base, those of the new side.
 pub(super) type Units = [Vec<Unit>; 2];
@@ -64,22 +64,12 @@ fn question<'a>(case: usize, metric: &'a MetricComparison, [base, new]: &'a Unit
 
 fn over(judgement: &Judgement, count: usize, observation: Observation) -> Over {
     let over_all = judgement.over_all.iter().filter_map(|(pooled, answer)| {
+        let metric = *Metric::ALL.get(pooled.metric)?;
+        let (base, new) = (pooled.base.clone(), pooled.new.clone());
         let mut figures = MetricComparison {
-            metric: *Metric::ALL.get(pooled.metric)?,
             unit: String::new(),
-            higher_is_better: pooled.higher_is_better,
-            margin: pooled.margin,
-            base: pooled.base.clone(),
-            new: pooled.new.clone(),
-            base_median: median(&pooled.base)?,
-            new_median: median(&pooled.new)?,
             ratio: None,
-            low: None,
-            high: None,
-            p_corrected: None,
-            verdict: Verdict::Unclear,
-            note: None,
-            settled_with: None,
+            ..MetricComparison::unjudged(metric, pooled.margin, base, new)
         };
         apply(&mut figures, answer, observation);
         Some(OverAll {

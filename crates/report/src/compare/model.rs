@@ -5,6 +5,7 @@ use settings::names;
 
 use super::metric::Metric;
 use crate::results::model::CaseConfig;
+use crate::statistics::median;
 
 /// Version of [`Comparison`] as a document.
 pub const COMPARISON_VERSION: u32 = 1;
@@ -167,6 +168,30 @@ pub struct MetricComparison {
     pub note: Option<String>,
     /// Unclear: figures a side that would settle it, roughly; `null` when no sensible number would.
     pub settled_with: Option<usize>,
+}
+
+impl MetricComparison {
+    /// The figures of both sides, before anything is said of them.
+    pub(super) fn unjudged(metric: Metric, margin: f64, base: Vec<f64>, new: Vec<f64>) -> Self {
+        let [base_median, new_median] = [&base, &new].map(|side| median(side).unwrap_or_default());
+        MetricComparison {
+            metric,
+            unit: metric.unit().to_owned(),
+            higher_is_better: metric.higher_is_better(),
+            margin,
+            base_median,
+            new_median,
+            base,
+            new,
+            ratio: (base_median != 0.0).then(|| new_median / base_median),
+            low: None,
+            high: None,
+            p_corrected: None,
+            verdict: Verdict::Unclear,
+            note: None,
+            settled_with: None,
+        }
+    }
 }
 
 names! {
