@@ -25,19 +25,13 @@ pub(crate) struct LocalServer {
     thread: Option<JoinHandle<()>>,
 }
 
-fn not_started(error: std::io::Error) -> RunFailure {
-    let text = format!("cannot start the other end in this process: {error}");
-    RunFailure::new(text, None)
-}
-
 impl LocalServer {
-    pub(crate) fn start(ends: &Ends, facts: &Value) -> Result<LocalServer, RunFailure> {
-        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).map_err(not_started)?;
-        let port = listener.local_addr().map_err(not_started)?.port();
+    pub(crate) fn start(ends: &Ends, facts: &Value) -> std::io::Result<LocalServer> {
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
+        let port = listener.local_addr()?.port();
         // Nobody else on this machine gets into a private session.
-        let secret = crate::protocol::token::nonce().map_err(not_started)?;
-        let token =
-            Token::new(secret).map_err(|error| not_started(std::io::Error::other(error)))?;
+        let secret = crate::protocol::token::nonce()?;
+        let token = Token::new(secret).map_err(std::io::Error::other)?;
         let server_options = ServerOptions {
             resources: ends.resources.of_the_other_end(),
             token: Some(token.clone()),
@@ -52,8 +46,7 @@ impl LocalServer {
             Arc::new(|event| {
                 tracing::debug!(?event, "the end in this process");
             }),
-        )
-        .map_err(not_started)?;
+        )?;
         let stop = Arc::new(AtomicBool::new(false));
         let for_server = Arc::clone(&stop);
         let thread = std::thread::Builder::new()
@@ -62,8 +55,7 @@ impl LocalServer {
                 if let Err(error) = server.run(&for_server) {
                     tracing::warn!(%error, "the end in this process stopped listening");
                 }
-            })
-            .map_err(not_started)?;
+            })?;
         Ok(LocalServer {
             port,
             token,
@@ -136,7 +128,10 @@ impl Session {
         stop: &AtomicBool,
     ) -> Result<(Option<LocalServer>, Session), RunFailure> {
         let local = match ends.target {
-            Target::Local => Some(LocalServer::start(ends, facts)?),
+            Target::Local => Some(LocalServer::start(ends, facts).map_err(|error| {
+                let text = format!("cannot start the other end in this process: {error}");
+                RunFailure::new(text, None)
+            })?),
             Target::Remote(..) => None,
         };
         let (link, peer) = reach(ends, local.as_ref(), facts, stop, Duration::ZERO)?;
