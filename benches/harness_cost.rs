@@ -16,7 +16,7 @@ use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use rocebench::datapath::{
-    Geometry, Lane, Layout, Phase, RemoteMemory, Sender, Shared, WorkerPool, WorkerSpec,
+    Geometry, Layout, Phase, QpContext, RemoteMemory, Sender, Shared, WorkerPool, WorkerSpec,
 };
 use rocebench::machine::cpu;
 use rocebench::metrics::clock::Clock;
@@ -181,12 +181,12 @@ fn case(op: Op, cq: CqMode, qps: u32, workers: u32, post_list: u32, signal_every
 fn measure(port: &Port, clock: &Clock, case: &Case, cores: &[usize]) -> Outcome<f64> {
     // A CQ is locked where threads share it, as a device's own would be.
     null_verbs::null::set_locked(case.cq == CqMode::Shared && case.workers > 1);
-    let (lanes, cqs) = lanes(port, case)?;
+    let (qp_contexts, cqs) = qp_contexts(port, case)?;
     let workers = case.workers as usize;
-    let digits = histogram::digits_for(lanes.len() * workers);
+    let digits = histogram::digits_for(qp_contexts.len() * workers);
     let shared = Arc::new(Shared::new(
         case.clone(),
-        lanes,
+        qp_contexts,
         clock.clone(),
         digits,
         workers,
@@ -240,7 +240,7 @@ fn wait_until(shared: &Shared, done: impl Fn() -> bool) -> Outcome<()> {
 }
 
 /// QPs with their rings, and the CQs. `null0` takes WRs in any state, so nothing is connected.
-fn lanes(port: &Port, case: &Case) -> Outcome<(Vec<Lane>, Vec<Arc<CompletionQueue>>)> {
+fn qp_contexts(port: &Port, case: &Case) -> Outcome<(Vec<QpContext>, Vec<Arc<CompletionQueue>>)> {
     let geometry = Geometry::of(case);
     let layout = Layout::requests(case, &geometry);
     let pd = ProtectionDomain::new(&port.context)?;
@@ -258,19 +258,19 @@ fn lanes(port: &Port, case: &Case) -> Outcome<(Vec<Lane>, Vec<Arc<CompletionQueu
         address: memory.address(),
         rkey: memory.rkey(),
     };
-    let lanes = (0..case.qps)
+    let qp_contexts = (0..case.qps)
         .zip(cqs.iter().cycle())
         .map(|(index, cq)| {
             let qp = QueuePair::new(&pd, cq, cq, capacity(geometry.depth()))?;
             let sender = Sender::new(case, index, &qp, &memory, remote)?;
-            Ok(Lane {
+            Ok(QpContext {
                 qp,
                 sender: Some(sender),
                 receiver: None,
             })
         })
         .collect::<Outcome<Vec<_>>>()?;
-    Ok((lanes, cqs))
+    Ok((qp_contexts, cqs))
 }
 
 fn capacity(send_wr: u32) -> QpCapacity {
@@ -297,7 +297,7 @@ fn specs(case: &Case, cqs: &[Arc<CompletionQueue>], cores: &[usize]) -> Vec<Work
                 index,
                 core: cores.next(),
                 cqs,
-                lanes: (index..case.qps as usize).step_by(workers).collect(),
+                qps: (index..case.qps as usize).step_by(workers).collect(),
                 sleep: None,
             }
         })

@@ -1,6 +1,6 @@
 //! `rocebench doctor`: findings as they are made, or JSON at the end, and the exit code.
 
-use crate::doctor::examine::Told;
+use crate::doctor::examine::ExaminationEvent;
 use crate::doctor::{Examination, Machine, State, examine, report_text};
 
 use super::args::{DEFAULT_PORT, DoctorArgs};
@@ -36,8 +36,9 @@ pub fn run(args: DoctorArgs) -> Result<(), Failure> {
     let (quiet, all_reasons) = (args.speech.quiet, args.speech.verbose > 0);
     let (mut unwritten, mut is_first) = (None, true);
     let report = examine(&examination, &stop, &mut |told| {
-        let is_well = matches!(&told, Told::Finding(finding) if finding.state == State::Ok);
-        let is_section = matches!(told, Told::Section(_));
+        let is_well =
+            matches!(&told, ExaminationEvent::Finding(finding) if finding.state == State::Ok);
+        let is_section = matches!(told, ExaminationEvent::Section(_));
         if args.json || unwritten.is_some() || quiet && (is_well || is_section) {
             return;
         }

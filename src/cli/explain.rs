@@ -3,7 +3,7 @@
 use std::io::IsTerminal as _;
 
 use crate::coordinator::lesson::{LessonOptions, run_lesson};
-use crate::explain::{Language, Narrator, Style, Verdict};
+use crate::explain::{Language, LessonWriter, Style, Verdict};
 use crate::protocol::lesson_message::{BETWEEN_MTUS_BYTES, Lesson, MOST_BYTES};
 use crate::protocol::mistake::Mistake;
 use settings::Op;
@@ -30,11 +30,11 @@ pub fn run(args: ExplainArgs) -> Result<(), Failure> {
         _ => Language::En,
     };
     let (op, mistake) = (options.lesson.op, options.lesson.mistake);
-    let mut narrator = Narrator::new(language, style(), op, mistake);
+    let mut lesson_writer = LessonWriter::new(language, style(), op, mistake);
     let mut unwritten = None;
     let given = run_lesson(&options, &stop, &mut |event| {
         if unwritten.is_none() {
-            unwritten = print(&narrator.told(&event)).err();
+            unwritten = print(&lesson_writer.told(&event)).err();
         }
     });
     let outcome = given.map_err(|failure| match failure.interrupted {
@@ -45,7 +45,7 @@ pub fn run(args: ExplainArgs) -> Result<(), Failure> {
         return Err(failure);
     }
     let verdict = Verdict::of(mistake, &outcome);
-    print(&narrator.end(verdict))?;
+    print(&lesson_writer.end(verdict))?;
     match verdict {
         Verdict::Arrived | Verdict::Promised => Ok(()),
         Verdict::NotArrived => Err(Failure::failed("the message did not arrive")

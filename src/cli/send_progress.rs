@@ -6,7 +6,7 @@ use std::time::Duration;
 use indicatif::{ProgressBar, ProgressDrawTarget};
 use serde::Serialize;
 
-use crate::transfer::sender::{FileReport, Observer, Passage};
+use crate::transfer::sender::{FileReport, FileTiming, Observer};
 use crate::transfer::source::Source;
 
 use super::devices::print;
@@ -26,8 +26,8 @@ pub(super) struct FileDocument {
     bytes: u64,
     digest: String,
     qps: u32,
-    rdma: Passage,
-    tcp: Option<Passage>,
+    rdma: FileTiming,
+    tcp: Option<FileTiming>,
     rdma_to_tcp_ratio: Option<f64>,
 }
 
@@ -123,10 +123,10 @@ impl Drop for Show<'_> {
 
 /// `disk.img  1073741824 bytes  1.23 s  6.98 Gb/s  16 QPs`, and how TCP compares.
 fn line(report: &FileReport) -> String {
-    let of = |passage: &Passage| {
+    let of = |timing: &FileTiming| {
         format!(
             "{:.2} s ({:.2} s of them syncing)  {:.2} Gb/s",
-            passage.seconds, passage.sync_seconds, passage.gbit_per_s
+            timing.seconds, timing.sync_seconds, timing.gbit_per_s
         )
     };
     let FileReport {
@@ -149,7 +149,7 @@ mod tests {
 
     #[test]
     fn a_line_says_how_long_and_how_fast() {
-        let passage = |seconds| Passage {
+        let timing = |seconds| FileTiming {
             seconds,
             sync_seconds: 0.5,
             gbit_per_s: 8.0 / seconds,
@@ -158,7 +158,7 @@ mod tests {
             name: "a b".into(),
             bytes: 1_000_000_000,
             digest: Digest::default(),
-            rdma: passage(2.0),
+            rdma: timing(2.0),
             qps: 16,
             tcp: None,
         };
@@ -166,7 +166,7 @@ mod tests {
             line(&report),
             "a b  1000000000 bytes  2.00 s (0.50 s of them syncing)  4.00 Gb/s  16 QPs\n"
         );
-        report.tcp = Some(passage(1.0));
+        report.tcp = Some(timing(1.0));
         assert!(
             line(&report).ends_with(
                 "plain TCP: 1.00 s (0.50 s of them syncing)  8.00 Gb/s; RDMA took it 0.50 times as fast\n"

@@ -2,7 +2,7 @@
 
 use std::sync::atomic::AtomicBool;
 
-use crate::lesson::{Begin, Event, Outcome, Step, Teacher};
+use crate::lesson::{Begin, Event, LessonClient, Outcome, Step};
 use crate::machine::host;
 use crate::protocol::failure::RunFailure;
 use crate::protocol::lesson_message::Lesson;
@@ -50,13 +50,13 @@ pub fn run_lesson(
         server: local.is_none().then(|| peer.address.to_string()),
     })));
     let mut tell_step = |topic, parts| tell(Event::Step(Step { topic, parts }));
-    let mut teacher = Teacher {
+    let mut client = LessonClient {
         link: &link,
         lesson: &options.lesson,
         stop,
         tell: &mut tell_step,
     };
-    let given = teacher.give(port, &options.text);
+    let given = client.give(port, &options.text);
     match &given {
         // The server ends the session by itself if this does not arrive.
         Ok(_) => drop(link.send(&Message::Goodbye)),

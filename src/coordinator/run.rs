@@ -18,11 +18,11 @@ use settings::{ConnectMode, Stop, Warmup};
 use crate::coordinator::drain::{Grace, drain};
 use crate::coordinator::observer::Observer;
 use crate::coordinator::stage::{Meter, Stage};
-use crate::node::fabric::{Fabric, Side};
-use crate::node::lanes_by_cm::dial_lanes;
 use crate::node::memory_needs::admit;
 use crate::node::outcome::{self, direction, per_qp};
+use crate::node::qp_contexts_by_cm::dial_qps;
 use crate::node::running_node::{self, Broken, Finished, RunningNode};
+use crate::node::verbs_objects::{Side, VerbsObjects};
 use crate::protocol::end_report::{DeviceCounters, EndReport};
 use crate::protocol::failure::RunFailure;
 use crate::protocol::link::Link;
@@ -83,7 +83,7 @@ pub(crate) fn run(
             return RunOutcome::given_up(stage.link, blank, failure, None);
         }
     };
-    note_crowding(stage, case, observer);
+    note_shared_cores(stage, case, observer);
     let mut notes = Notes::default();
     let driven = drive(stage, case, &node, observer, &mut notes);
     conclude(stage, case, node, driven, notes, blank)
@@ -118,27 +118,27 @@ pub(crate) fn make_running_node(stage: &Stage<'_>, case: &Case) -> Result<Runnin
         }
         link.check().map_err(RunFailure::from)
     };
-    let mut fabric = Fabric::create(
+    let mut objects = VerbsObjects::create(
         stage.resources.port(),
         case,
         Side::Client,
         stage.resources.numa_node(),
         alive,
     )?;
-    link.send(&Message::Endpoints(Box::new(fabric.endpoints())))?;
+    link.send(&Message::Endpoints(Box::new(objects.endpoints())))?;
     let peer = match running_node::recv(link, stop, SETUP_LIMIT, || Ok(()))? {
         Message::Endpoints(peer) => peer,
         other => return Err(link.unexpected("endpoints", &other).into()),
     };
-    let lanes = match case.connect {
-        ConnectMode::Tcp => fabric.connect(&peer, alive)?,
+    let qp_contexts = match case.connect {
+        ConnectMode::Tcp => objects.connect(&peer, alive)?,
         ConnectMode::Cm => match running_node::recv(link, stop, SETUP_LIMIT, || Ok(()))? {
-            Message::CmListening(listening) => dial_lanes(&mut fabric, &peer, &listening, alive)?,
+            Message::CmListening(listening) => dial_qps(&mut objects, &peer, &listening, alive)?,
             other => return Err(link.unexpected("cm_listening", &other).into()),
         },
     };
     let cores = stage.resources.cores_for(case);
-    let node = RunningNode::start(fabric, lanes, case, stage.resources.clock(), &cores)?;
+    let node = RunningNode::start(objects, qp_contexts, case, stage.resources.clock(), &cores)?;
     link.send(&Message::Ready)?;
     match node.recv(link, stop, SETUP_LIMIT)? {
         Message::Ready => Ok(node),
@@ -147,8 +147,8 @@ pub(crate) fn make_running_node(stage: &Stage<'_>, case: &Case) -> Result<Runnin
 }
 
 /// Says once that workers have no cores of their own, when both ends have taken theirs.
-pub(crate) fn note_crowding(stage: &Stage<'_>, case: &Case, observer: &mut dyn Observer) {
-    if let Some(text) = stage.resources.cores().crowding_to_tell(case) {
+pub(crate) fn note_shared_cores(stage: &Stage<'_>, case: &Case, observer: &mut dyn Observer) {
+    if let Some(text) = stage.resources.cores().new_sharing_warning(case) {
         observer.note(&text);
     }
 }
@@ -279,8 +279,8 @@ fn conclude(
 ) -> RunOutcome {
     let at_rest = notes.drained.is_some();
     let path = Some(PathFacts {
-        mtu_bytes: node.fabric().path_mtu_bytes(),
-        outstanding_reads: node.fabric().outstanding_reads(),
+        mtu_bytes: node.objects().path_mtu_bytes(),
+        outstanding_reads: node.objects().outstanding_reads(),
     });
     let finished = match node.finish(!at_rest) {
         Ok(finished) => finished,

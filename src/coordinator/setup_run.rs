@@ -20,17 +20,17 @@ use settings::{ConnectMode, Stop};
 use crate::coordinator::drain::drain;
 use crate::coordinator::observer::Observer;
 use crate::coordinator::run::{
-    PathFacts, RunOutcome, explain, make_running_node, note_crowding, prepare, settle,
+    PathFacts, RunOutcome, explain, make_running_node, note_shared_cores, prepare, settle,
     tell_traffic, warm_up,
 };
 use crate::coordinator::stage::{Meter, Stage};
 use crate::node::needs::Side;
 use crate::node::outcome::latency;
 use crate::node::running_node::{Broken, Finished, RunningNode};
-use crate::node::setup::bench::Bench;
+use crate::node::setup::connector::Connector;
+use crate::node::setup::objects::SetupObjects;
 use crate::node::setup::steps::StepTimes;
 use crate::node::setup::watch::Watch;
-use crate::node::setup::way::Way;
 use crate::protocol::message::Message;
 use crate::protocol::time_limits::{ANSWER_LIMIT, SETUP_LIMIT};
 
@@ -87,7 +87,7 @@ pub(crate) fn run_setup(
         }
     };
     if let Some(traffic) = &traffic {
-        note_crowding(stage, &traffic.case, observer);
+        note_shared_cores(stage, &traffic.case, observer);
     }
     let driven = drive(stage, case, traffic.as_ref(), observer, &mut tally);
     conclude(stage, case, traffic, driven, tally, blank)
@@ -112,11 +112,11 @@ fn drive(
     tally: &mut Tally,
 ) -> Result<(), Broken> {
     let (link, stop) = (stage.link, stage.stop);
-    let bench = Bench::new(stage.resources.port(), case, Side::Client)?;
+    let objects = SetupObjects::new(stage.resources.port(), case, Side::Client)?;
     let warms_up = !case.warmup.longest().is_zero();
     let node = traffic.map(|traffic| &traffic.node);
-    let way = Way::prepare(
-        &bench,
+    let way = Connector::prepare(
+        &objects,
         Side::Client,
         &mut Watch::new(link, stop, node, || ()),
     )?;
@@ -131,7 +131,7 @@ fn drive(
         let started = Instant::now();
         observer.phase("first set-up", None);
         let mut watch = Watch::new(link, stop, node, || observer.waiting(started.elapsed()));
-        round(&bench, &way, &mut watch, tally)?;
+        round(&objects, &way, &mut watch, tally)?;
         drop(watch);
         tally.window.warmup_seconds += started.elapsed().as_secs_f64();
         tally.times.clear();
@@ -148,7 +148,7 @@ fn drive(
         node.set_phase(Phase::Measure);
         node.wait(link, stop, |_| node.all_entered(Phase::Measure))?;
     }
-    let measured = measure(stage, (&bench, &way), traffic, observer, tally);
+    let measured = measure(stage, (&objects, &way), traffic, observer, tally);
     if let Some(node) = node {
         node.set_phase(Phase::Drain);
     }
@@ -181,12 +181,12 @@ fn alone(
 /// Rounds until the window is over; what is begun is finished.
 fn measure(
     stage: &Stage<'_>,
-    (bench, way): (&Bench<'_>, &Way),
+    (objects, way): (&SetupObjects<'_>, &Connector),
     traffic: Option<&Traffic>,
     observer: &mut dyn Observer,
     tally: &mut Tally,
 ) -> Result<(), Broken> {
-    let case = bench.case;
+    let case = objects.case;
     let limit = match case.stop() {
         Stop::DurationNs(ns) => Some(Duration::from_nanos(ns)),
         Stop::MessagesPerQp(_) => None,
@@ -211,7 +211,7 @@ fn measure(
     let mut watch = Watch::new(stage.link, stage.stop, node, show);
     let mut rounds = || {
         loop {
-            round(bench, way, &mut watch, tally)?;
+            round(objects, way, &mut watch, tally)?;
             tally.rounds += 1;
             tally.seconds = started.elapsed().as_secs_f64();
             let is_over = match case.stop() {
@@ -231,15 +231,15 @@ fn measure(
 
 /// Sets the QPs of a round up at both ends and destroys them.
 fn round(
-    bench: &Bench<'_>,
-    way: &Way,
+    objects: &SetupObjects<'_>,
+    way: &Connector,
     watch: &mut Watch<'_>,
     tally: &mut Tally,
 ) -> Result<(), Broken> {
     let started = Instant::now();
     let link = watch.link();
     link.send(&Message::SetupRound)?;
-    let connected = way.connect(bench, Side::Client, watch, &mut tally.times)?;
+    let connected = way.connect(objects, Side::Client, watch, &mut tally.times)?;
     tally.path = Some(PathFacts {
         mtu_bytes: connected.path_mtu_bytes,
         outstanding_reads: connected.outstanding_reads,
@@ -248,7 +248,7 @@ fn round(
     watch.ready()?;
     let ns = u64::try_from(started.elapsed().as_nanos()).unwrap_or(u64::MAX);
     tally.setup.record(ns);
-    bench.destroy(connected, watch, &mut tally.times)?;
+    objects.destroy(connected, watch, &mut tally.times)?;
     match watch.recv(SETUP_LIMIT)?.0 {
         Message::SetupGone => Ok(()),
         other => Err(link.unexpected("setup_gone", &other).into()),

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use crate::node::cores::crowding;
+use crate::node::cores::sharing_warning;
 use crate::node::outcome;
 use crate::plan::Case;
 use crate::protocol::error::ConnectError;
@@ -124,7 +124,7 @@ impl Sweeper<'_> {
             .chain(received)
             .filter_map(|worker| Some((worker.core? as usize, worker.core_shared_with?)))
             .collect();
-        if let Some(text) = crowding(case.poll, &workers)
+        if let Some(text) = sharing_warning(case.poll, &workers)
             && self.said_of_peer.insert(text.clone())
         {
             self.observer.note(&format!("at the server: {text}"));

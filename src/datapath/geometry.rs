@@ -1,41 +1,40 @@
 //! How a QP's send queue is cut into slots, and slots into chains.
 //!
-//! The ring of prebuilt WRs has `slots × unit` positions, of which `depth` are in flight. A slot is
-//! `unit` WRs, the last of them signalled. When slot *s* completes, `unit` WRs may be posted: the rest
-//! of the slot before it (`head..unit`), which closes that one, and the first `head` of slot *s* itself.
-//! So the queue stays `depth` deep also where that is no multiple of the unit, and who posts what
-//! follows from the completed slot alone: no state is shared.
+//! The ring of prebuilt WRs has `slots × unit` positions; `depth` of them are in flight. A slot is `unit` WRs, the
+//! last one signalled. The completion of slot *s* allows `unit` posts: the rest of the slot before it (`head..unit`),
+//! which closes that slot, and the first `head` WRs of slot *s*. This keeps `depth` WRs in flight even if `depth` is
+//! no multiple of the unit. The completed slot alone determines what to post, so workers share no state.
 //!
-//! With several workers on one CQ the completions of one QP may be handled in any order, and then only
-//! whole slots are posted (`head == unit`), so that a slot's completion means all of the slot.
+//! If several workers share one CQ, they may handle the completions of one QP in any order. Then only whole slots are
+//! posted (`head == unit`), and a slot's completion covers all of the slot.
 
 use crate::plan::Case;
 use settings::CqMode;
 
-/// The cut of one case's send queues.
+/// How a case divides its send queues.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Geometry {
-    /// WRs of a slot.
+    /// WRs in a slot.
     pub unit: u32,
-    /// Slots of the ring.
+    /// Slots in the ring.
     pub slots: u32,
-    /// WRs at the start of a slot that are posted with the slot before it closed; `unit` for whole slots.
+    /// WRs at the start of a slot, posted when the slot before it is closed; `unit` for whole slots.
     pub head: u32,
-    /// One completion in so many WRs.
+    /// WRs per completion.
     pub signal_every: u32,
-    /// WRs of a chain at most.
+    /// WRs in a chain at most.
     pub post_list: u32,
 }
 
 impl Geometry {
-    /// The cut that a case asks for. Depth below one unit becomes one unit.
+    /// The division for a case. A depth below one unit becomes one unit.
     pub fn of(case: &Case) -> Geometry {
         let contended = case.cq == CqMode::Shared && case.workers > 1;
         Geometry::new(case.tx_depth, case.signal_every, case.post_list, contended)
     }
 
-    /// `whole_slots` rounds the depth down to a multiple of the unit. A post list longer than the
-    /// signalling interval does too, for a slot then has several completions.
+    /// Rounds the depth down to a multiple of the unit if `whole_slots`, or if the post list is longer than the
+    /// signalling interval, since a slot then has several completions.
     pub fn new(depth: u32, signal_every: u32, post_list: u32, whole_slots: bool) -> Geometry {
         let signal_every = signal_every.max(1);
         let post_list = post_list.max(1);
@@ -56,7 +55,7 @@ impl Geometry {
         }
     }
 
-    /// Positions of the ring.
+    /// Positions in the ring.
     pub fn ring(&self) -> u32 {
         self.slots * self.unit
     }
@@ -71,9 +70,9 @@ impl Geometry {
         self.unit / self.signal_every
     }
 
-    /// Completions that can wait in a CQ for one QP: one for each WR in flight, since after an error all
-    /// of them are flushed, signalled or not. A position is free again only when its completion was
-    /// polled, so there are never more.
+    /// The most completions that can wait in a CQ for one QP: one for each WR in flight, because an error flushes all
+    /// of them, signalled or not. A position becomes free only when its completion is polled, so there are never
+    /// more.
     pub fn completions_in_flight(&self) -> u32 {
         self.depth()
     }
@@ -94,7 +93,7 @@ impl Geometry {
         from_start + 1 == length || (from_start + 1) % self.post_list == 0
     }
 
-    /// The slot before `slot`, round the ring.
+    /// The slot before `slot` in the ring.
     #[inline]
     pub fn before(&self, slot: u32) -> u32 {
         if slot == 0 { self.slots - 1 } else { slot - 1 }

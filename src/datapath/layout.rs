@@ -1,9 +1,7 @@
-//! Where payloads lie in memory. Both ends compute it from the case alone, so an offset means the same
-//! at either.
+//! Where payloads lie in memory. Both ends compute it from the case alone, so an offset means the same at both.
 //!
-//! Without `--verify` a QP's WRs share a few cells: as many as fit a page, or one for larger messages,
-//! so that the caches see what an application's ring of buffers would show them. With it, each WR has
-//! a cell of its own.
+//! Without `--verify` a QP's WRs share a few cells: as many as fit a page, or one if messages are larger. The caches
+//! then see what an application's ring of buffers would show them. With `--verify` each WR has its own cell.
 
 use crate::plan::Case;
 
@@ -12,7 +10,7 @@ use super::Geometry;
 const CACHE_LINE: usize = 64;
 const SHARED_BYTES: usize = 4096;
 
-/// Cells of equal size, one after another, QP by QP.
+/// Cells of equal size, in QP order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Layout {
     cell_bytes: usize,
@@ -21,7 +19,7 @@ pub struct Layout {
 }
 
 impl Layout {
-    /// Payloads of requests: of the sender's own, and of the memory that WRITE or READ touches.
+    /// Payloads of requests: the sender's own, and the memory that WRITE or READ accesses.
     pub fn requests(case: &Case, geometry: &Geometry) -> Layout {
         Layout::new(case, geometry.ring())
     }
@@ -55,18 +53,18 @@ impl Layout {
         self.qp_bytes().saturating_mul(self.qps)
     }
 
-    /// Where the cell of WR `position` begins within its QP's bytes.
+    /// Offset of the cell of WR `position` within its QP's bytes.
     pub fn within_qp(&self, position: u32) -> usize {
         position as usize % self.cells * self.cell_bytes
     }
 
-    /// Where it begins within all.
+    /// Offset of that cell within all bytes.
     pub fn offset(&self, qp: u32, position: u32) -> usize {
         qp as usize * self.qp_bytes() + self.within_qp(position)
     }
 }
 
-/// Whether this case's messages go inline.
+/// Whether messages of this case are sent inline.
 pub fn sends_inline(case: &Case) -> bool {
     !case.op.profile().fetches && case.inline_bytes > 0 && case.size_bytes <= case.inline_bytes
 }

@@ -1,9 +1,9 @@
-//! What verbs has for an operation: opcodes and access flags, from its profile. It must not know cases.
+//! Opcodes and access flags of an operation, from its profile. It must not know cases.
 
 use settings::{Access, Profile};
 use verbs::{Access as MemoryAccess, SendOpcode};
 
-/// Memory that the peer offers to WRITE and READ for one QP.
+/// Memory that the peer offers for one QP's WRITEs and READs.
 #[derive(Clone, Copy, Debug)]
 pub struct RemoteMemory {
     /// Address of its first byte.
@@ -12,7 +12,7 @@ pub struct RemoteMemory {
     pub rkey: u32,
 }
 
-/// The opcode of a work request, and where in the target's memory it goes.
+/// The opcode of a work request; with the target address, if it has one.
 pub fn send_opcode(profile: &Profile, remote: RemoteMemory) -> SendOpcode {
     let RemoteMemory { address, rkey } = remote;
     match profile.access {
@@ -22,7 +22,7 @@ pub fn send_opcode(profile: &Profile, remote: RemoteMemory) -> SendOpcode {
     }
 }
 
-/// What the device may do with the initiator's memory.
+/// The device's access to the initiator's memory.
 pub fn initiator_access(profile: &Profile) -> MemoryAccess {
     match profile.fetches {
         true => MemoryAccess::LocalWrite,
@@ -30,7 +30,7 @@ pub fn initiator_access(profile: &Profile) -> MemoryAccess {
     }
 }
 
-/// What the device may do with the memory that the target offers; with no access, only receives are written.
+/// The device's access to the memory that the target offers. Without access, the target has only receive buffers.
 pub fn target_access(profile: &Profile) -> MemoryAccess {
     match profile.access {
         Access::None => MemoryAccess::LocalRead,

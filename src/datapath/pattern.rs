@@ -1,12 +1,12 @@
-//! The payload pattern of `--verify`: bytes that follow from QP, ring position and sequence, so that a
-//! payload that is lost, late, doubled or in the wrong place shows.
+//! The payload pattern of `--verify`. Its bytes follow from QP, ring position and sequence, so that a lost, late,
+//! duplicated or misplaced payload is detected.
 
 use verbs::MemoryRegion;
 
-/// Bytes handled at a time.
+/// Bytes generated at a time.
 const CHUNK: usize = 512;
 
-/// Whose payload, and which one.
+/// Identifies a payload.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PatternKey {
     /// Index of the QP.
@@ -17,25 +17,24 @@ pub struct PatternKey {
     pub sequence: u16,
 }
 
-/// A byte that is not what it should be.
+/// A byte that differs from the pattern.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct WrongByte {
-    /// Where in the payload, from 0.
+    /// Offset in the payload, from 0.
     pub byte: usize,
-    /// What should be there.
+    /// The pattern's byte.
     pub expected: u8,
-    /// What is there.
+    /// The byte found.
     pub found: u8,
 }
 
 impl PatternKey {
-    /// As immediate data: the receiver needs to know position and sequence, whichever order workers
-    /// posted in.
+    /// As immediate data: workers may post in any order, so the receiver must be told position and sequence.
     pub fn immediate(self) -> u32 {
         u32::from(self.sequence) << 16 | u32::from(self.position)
     }
 
-    /// From immediate data on QP `qp`.
+    /// Decodes immediate data of QP `qp`.
     pub fn from_immediate(qp: u32, immediate: u32) -> Self {
         PatternKey {
             qp,
@@ -44,8 +43,8 @@ impl PatternKey {
         }
     }
 
-    /// The word of 8 bytes at byte `8 × index`: SplitMix64's output function (Steele, Lea, Flood 2014)
-    /// over a counter that begins with the key.
+    /// The 8-byte word at byte `8 × index`: SplitMix64's output function (Steele, Lea, Flood 2014) over a counter
+    /// that starts with the key.
     fn word(self, index: u64) -> u64 {
         const GOLDEN: u64 = 0x9e37_79b9_7f4a_7c15;
         let key = u64::from(self.qp) << 32 | u64::from(self.immediate());
@@ -57,7 +56,7 @@ impl PatternKey {
         z ^ (z >> 31)
     }
 
-    /// The pattern's bytes from `start` on, a multiple of 8.
+    /// The pattern's bytes from `start`, a multiple of 8.
     fn bytes(self, start: usize, into: &mut [u8]) {
         for (index, chunk) in into.chunks_mut(8).enumerate() {
             let word = self.word((start / 8 + index) as u64).to_le_bytes();
@@ -67,8 +66,7 @@ impl PatternKey {
         }
     }
 
-    /// Fills a payload; `inverted` fills in each byte's complement, which no right payload equals
-    /// anywhere.
+    /// Fills a payload; `inverted` writes each byte's complement, which differs from the right payload everywhere.
     pub fn fill(self, memory: &MemoryRegion, offset: usize, length: usize, inverted: bool) {
         let mut buffer = [0u8; CHUNK];
         for start in (0..length).step_by(CHUNK) {
@@ -81,7 +79,7 @@ impl PatternKey {
         }
     }
 
-    /// The first wrong byte of a payload, if there is one.
+    /// The first wrong byte of a payload, if any.
     pub fn check(self, memory: &MemoryRegion, offset: usize, length: usize) -> Option<WrongByte> {
         let mut right = [0u8; CHUNK];
         let mut found = [0u8; CHUNK];

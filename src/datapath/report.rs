@@ -1,4 +1,4 @@
-//! What a worker hands over when a run is over.
+//! The result of one worker, returned at the end of a run.
 
 use crate::metrics::histogram::Recorder;
 
@@ -8,11 +8,11 @@ use super::trouble::Trouble;
 pub struct WorkerReport {
     /// Its number, from 0.
     pub index: usize,
-    /// Core that it was pinned to.
+    /// The core that it was pinned to.
     pub core: Option<usize>,
-    /// Raw clock readings when its window opened and closed; `None` if it never did both.
+    /// Raw clock readings when its window opened and closed; `None` unless it did both.
     pub window_raw: Option<(u64, u64)>,
-    /// How long it did not look at its CQs over the start and over the end of the window, in raw clock units.
+    /// For how long it did not look at its CQs across the start and across the end of the window, in raw clock units.
     pub unattended_raw: [u64; 2],
     /// CPU time in the window.
     pub cpu_seconds: f64,
@@ -20,15 +20,15 @@ pub struct WorkerReport {
     pub polls: u64,
     /// Polls in the window that found nothing.
     pub empty_polls: u64,
-    /// What it saw of each QP of the run, by index.
+    /// Its counts of each QP of the run, by index.
     pub qps: Vec<QpReport>,
     /// What went wrong.
     pub trouble: Trouble,
 }
 
-/// One QP's part of it.
+/// One QP's part of a worker's report.
 pub struct QpReport {
-    /// Messages of its send queue completed in the window.
+    /// Messages of its send queue that completed in the window.
     pub completed: u64,
     /// Messages received in the window.
     pub received: u64,

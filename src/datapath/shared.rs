@@ -1,4 +1,4 @@
-//! What the workers of one end and the thread that steers them share during a run.
+//! The state that the workers of one end share with the thread that controls them.
 
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
@@ -9,11 +9,11 @@ use crate::metrics::clock::Clock;
 use crate::metrics::histogram::Digits;
 use crate::plan::Case;
 use settings::CqMode;
-use verbs::Bell;
+use verbs::Wakeup;
 
-use super::{Geometry, Lane};
+use super::{Geometry, QpContext};
 
-/// What the workers are to do. They look at it once a pass over their CQs.
+/// What the workers do. They read it once per pass over their CQs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u32)]
 pub enum Phase {
@@ -21,7 +21,7 @@ pub enum Phase {
     Idle,
     /// Send, record nothing.
     Warmup,
-    /// Send, and record between the edges of the window.
+    /// Send, and record within the window.
     Measure,
     /// Let the queues run empty; record nothing.
     Drain,
@@ -40,13 +40,13 @@ pub struct Counters {
     pub completed: AtomicU64,
     /// Messages received.
     pub received: AtomicU64,
-    /// The phase it has entered: send queues are filled where that belongs to it, and its counts up to
-    /// then published.
+    /// The phase that it has entered: it has filled the send queues if the phase requires it, and published its
+    /// counts up to then.
     pub(super) entered: AtomicU32,
-    /// When its window opened and closed, as raw clock readings; 0 for not yet.
+    /// Raw clock readings when its window opened and closed; 0 for not yet.
     pub(super) opened_raw: AtomicU64,
     pub(super) closed_raw: AtomicU64,
-    /// What it had completed by then.
+    /// Messages that it had completed when the window opened.
     pub(super) completed_before: AtomicU64,
     pub(super) completed_by_end: AtomicU64,
 }
@@ -54,15 +54,14 @@ pub struct Counters {
 /// The instants between which all workers of an end measure, as raw clock readings.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Edges {
-    /// The first instant of the window.
+    /// First instant of the window.
     pub opens_raw: u64,
-    /// The first instant after it.
+    /// First instant after the window.
     pub closes_raw: u64,
 }
 
 impl Edges {
-    /// A window that opens as soon as a worker takes up [`Phase::Measure`], and closes when it takes up
-    /// another phase.
+    /// A window that opens when a worker enters [`Phase::Measure`] and closes when it enters another phase.
     pub const OF_PHASE: Edges = Edges {
         opens_raw: 0,
         closes_raw: u64::MAX,
@@ -73,14 +72,14 @@ impl Edges {
     }
 }
 
-/// How far the windows of an end's workers have come.
+/// Progress of the windows of an end's workers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct WindowProgress {
-    /// Messages completed in them.
+    /// Messages completed in the windows.
     pub completed: u64,
-    /// Time since they were to open, or since the first one did; it ends with them.
+    /// Time since the windows were to open, or since the first one opened; stops when they close.
     pub elapsed_ns: u64,
-    /// All have closed.
+    /// Whether all windows have closed.
     pub is_closed: bool,
 }
 
@@ -95,11 +94,11 @@ pub struct Counts {
     pub received: u64,
 }
 
-/// The run, as the workers see it.
+/// A run, as its workers see it.
 pub struct Shared {
     pub(super) case: Case,
     pub(super) geometry: Geometry,
-    pub(super) lanes: Vec<Lane>,
+    pub(super) qp_contexts: Vec<QpContext>,
     pub(super) clock: Clock,
     pub(super) digits: Digits,
     phase: CachePadded<AtomicU32>,
@@ -107,24 +106,30 @@ pub struct Shared {
     counters: Vec<CachePadded<Counters>>,
     /// See [`Edges`].
     edges: [AtomicU64; 2],
-    /// Of the workers that sleep.
-    bells: OnceLock<Vec<Arc<Bell>>>,
+    /// Wakes each worker that sleeps.
+    wakeups: OnceLock<Vec<Arc<Wakeup>>>,
 }
 
 impl Shared {
-    /// The QPs of a case with `workers` threads for them.
-    pub fn new(case: Case, lanes: Vec<Lane>, clock: Clock, digits: Digits, workers: usize) -> Self {
+    /// A run of `case` over these QPs with `workers` threads.
+    pub fn new(
+        case: Case,
+        qp_contexts: Vec<QpContext>,
+        clock: Clock,
+        digits: Digits,
+        workers: usize,
+    ) -> Self {
         Shared {
             geometry: Geometry::of(&case),
             case,
-            lanes,
+            qp_contexts,
             clock,
             digits,
             phase: CachePadded::new(AtomicU32::new(Phase::Idle as u32)),
             failed: CachePadded::new(AtomicBool::new(false)),
             counters: (0..workers).map(|_| CachePadded::default()).collect(),
             edges: Edges::OF_PHASE.to_array().map(AtomicU64::new),
-            bells: OnceLock::new(),
+            wakeups: OnceLock::new(),
         }
     }
 
@@ -134,11 +139,11 @@ impl Shared {
     }
 
     /// The QPs, by index.
-    pub fn lanes(&self) -> &[Lane] {
-        &self.lanes
+    pub fn qp_contexts(&self) -> &[QpContext] {
+        &self.qp_contexts
     }
 
-    /// The clock that all times of the run are read from.
+    /// The clock of all times of the run.
     pub fn clock(&self) -> &Clock {
         &self.clock
     }
@@ -146,15 +151,15 @@ impl Shared {
     /// Tells the workers what to do, and wakes those that sleep.
     pub fn set_phase(&self, phase: Phase) {
         self.phase.store(phase as u32, Ordering::Release);
-        for bell in self.bells.get().into_iter().flatten() {
-            bell.ring();
+        for wakeup in self.wakeups.get().into_iter().flatten() {
+            wakeup.wake();
         }
     }
 
-    /// Says when the window opens and closes, before [`Phase::Measure`] is set; [`Edges::OF_PHASE`] where nobody
-    /// does.
+    /// Sets when the window opens and closes; call it before setting [`Phase::Measure`]. The default is
+    /// [`Edges::OF_PHASE`].
     pub fn set_edges(&self, edges: Edges) {
-        // The phase that is set after it makes them visible.
+        // Setting the phase afterwards makes them visible.
         for (cell, edge) in self.edges.iter().zip(edges.to_array()) {
             cell.store(edge, Ordering::Relaxed);
         }
@@ -172,7 +177,7 @@ impl Shared {
         }
     }
 
-    /// How far the workers' windows have come.
+    /// Progress of the workers' windows.
     pub fn window(&self) -> WindowProgress {
         let mut progress = WindowProgress {
             is_closed: !self.counters.is_empty(),
@@ -198,7 +203,7 @@ impl Shared {
             first_raw = first_raw.min(opened_raw);
             last_raw = last_raw.max(closed_raw);
         }
-        // A worker opens at its last look before the edge.
+        // A worker opens its window at its last look before the edge.
         if edges != Edges::OF_PHASE {
             first_raw = first_raw.min(edges.opens_raw);
         }
@@ -209,10 +214,10 @@ impl Shared {
         progress
     }
 
-    /// Names the bells, before the first worker starts.
-    pub(super) fn set_bells(&self, bells: Vec<Arc<Bell>>) {
-        // Workers are started once.
-        let _ = self.bells.set(bells);
+    /// Stores the wakeups, before the first worker starts.
+    pub(super) fn set_wakeups(&self, wakeups: Vec<Arc<Wakeup>>) {
+        // Workers are started only once.
+        let _ = self.wakeups.set(wakeups);
     }
 
     #[inline]
@@ -240,17 +245,17 @@ impl Shared {
         self.counters.get(worker).map(|counters| &**counters)
     }
 
-    /// Whether all workers have entered `phase`. Filling the send queues of a slow device takes time, and
-    /// until then counts say nothing.
+    /// Whether all workers have entered `phase`. Counts are meaningless before, because filling the send queues of a
+    /// slow device takes time.
     pub fn all_entered(&self, phase: Phase) -> bool {
         self.counters
             .iter()
             .all(|counters| counters.entered.load(Ordering::Acquire) == phase as u32)
     }
 
-    /// Whether all workers drain and nothing is in flight. Equal sums alone do not say so: a worker may
-    /// be about to post in a phase that it entered late, or have posted what another's completions
-    /// already count.
+    /// Whether all workers drain and nothing is in flight. Equal sums alone do not prove it: a worker may be about to
+    /// post in a phase that it entered late, or may have posted messages whose completions another worker already
+    /// counts.
     pub fn at_rest(&self) -> bool {
         let counts = || {
             let counts = self.counts();
@@ -259,8 +264,8 @@ impl Shared {
         self.all_entered(Phase::Drain) && counts()
     }
 
-    /// All counts up to now. What was completed is read before what was posted, and a worker writes what
-    /// it posted first: so, with all workers draining, equal sums mean that nothing is in flight.
+    /// All counts so far. Reads completed before posted, while a worker writes posted first. So if all workers drain,
+    /// equal sums mean that nothing is in flight.
     pub fn counts(&self) -> Counts {
         let sum = |field: fn(&Counters) -> &AtomicU64| {
             self.counters
@@ -278,7 +283,7 @@ impl Shared {
         }
     }
 
-    /// Whether completions of one QP may be handled by several workers.
+    /// Whether several workers may handle completions of one QP.
     pub(super) fn contended(&self) -> bool {
         self.case.cq == CqMode::Shared && self.counters.len() > 1
     }

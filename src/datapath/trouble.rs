@@ -1,5 +1,5 @@
-//! What went wrong in a run, as far as the workers saw it: failed completions, refused posts and wrong
-//! payloads. The first real error is kept apart from the flushes that follow it.
+//! Errors of a run that workers met: failed completions, refused posts and wrong payloads. Keeps the first real error
+//! apart from the flushes that follow it.
 
 use std::fmt;
 
@@ -8,13 +8,13 @@ use verbs::{VerbsError, WcStatus};
 
 use super::pattern::WrongByte;
 
-/// Errors of each kind that a worker keeps in full; more are only counted.
+/// Errors of each kind that a worker keeps in full; the rest are only counted.
 const KEPT: usize = 8;
 
 /// A completion that did not succeed.
 #[derive(Clone, Debug)]
 pub struct FailedCompletion {
-    /// When it was seen, as a raw clock reading: orders the errors of several workers.
+    /// Raw clock reading when it was polled; orders the errors of several workers.
     pub seen_raw: u64,
     /// Index of the QP.
     pub qp: usize,
@@ -22,13 +22,13 @@ pub struct FailedCompletion {
     pub qpn: u32,
     /// The operation; `None` for a receive.
     pub op: Option<Op>,
-    /// How it ended.
+    /// Its status.
     pub status: WcStatus,
-    /// The vendor's own code.
+    /// The vendor's error code.
     pub vendor_error: u32,
 }
 
-/// Where a payload was checked.
+/// Which memory was checked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Place {
     /// A SEND's payload in the receiver's buffer.
@@ -44,7 +44,7 @@ pub enum Place {
 pub enum Mismatch {
     /// A byte is wrong.
     Byte {
-        /// Where it was checked.
+        /// Which memory was checked.
         place: Place,
         /// Index of the QP.
         qp: u32,
@@ -54,19 +54,19 @@ pub enum Mismatch {
         sequence: u16,
         /// Length of the payload.
         size_bytes: u32,
-        /// The byte.
+        /// The wrong byte.
         wrong: WrongByte,
     },
-    /// A message has the wrong length.
+    /// A message has a wrong length.
     Length {
         /// Index of the QP.
         qp: u32,
-        /// What the completion says.
+        /// Length in the completion.
         found_bytes: u32,
-        /// What was sent.
+        /// Length that was sent.
         expected_bytes: u32,
     },
-    /// Messages of a ring position were lost or doubled.
+    /// Messages of a ring position were lost or duplicated.
     Count {
         /// Index of the QP.
         qp: u32,
@@ -79,27 +79,27 @@ pub enum Mismatch {
     },
 }
 
-/// All that one worker saw go wrong.
+/// All errors that one worker met.
 #[derive(Debug, Default)]
 pub struct Trouble {
-    /// Failed completions that are causes, the first few.
+    /// The first few failed completions that are causes.
     pub failed: Vec<FailedCompletion>,
-    /// All failed completions that are causes.
+    /// Number of failed completions that are causes.
     pub failed_count: u64,
     /// Completions flushed after another error.
     pub flushed_count: u64,
-    /// Flushed completions while no cause was seen: the first one.
+    /// The first flushed completion, if it came before any cause.
     pub first_flush: Option<FailedCompletion>,
-    /// Wrong payloads, the first few.
+    /// The first few wrong payloads.
     pub mismatches: Vec<Mismatch>,
-    /// All wrong payloads.
+    /// Number of wrong payloads.
     pub mismatch_count: u64,
     /// A post or a poll that was refused.
     pub refused: Option<VerbsError>,
 }
 
 impl Trouble {
-    /// Room for what is kept, so that nothing allocates later.
+    /// Reserves all memory that it can need, so that nothing allocates later.
     pub fn new() -> Self {
         Trouble {
             failed: Vec::with_capacity(KEPT),
@@ -129,7 +129,7 @@ impl Trouble {
         }
     }
 
-    /// Errors that count as such in a result: causes and wrong payloads, not their consequences.
+    /// The error count of a result: causes and wrong payloads, without their consequences.
     pub fn errors(&self) -> u64 {
         self.failed_count + self.mismatch_count + u64::from(self.refused.is_some())
     }

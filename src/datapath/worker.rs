@@ -1,6 +1,6 @@
-//! The loop of one worker: poll, demultiplex by `wr_id`, record, post again. Nothing here allocates,
-//! locks, prints or makes a system call beyond what verbs itself does; that happens before the loop and
-//! after it. A worker that sleeps (`sleeping`) is another instance of the same code.
+//! The loop of one worker: poll, demultiplex by `wr_id`, record, post again. The loop itself allocates nothing, takes
+//! no lock, prints nothing and makes no system call except those of verbs. A worker that sleeps (`sleeping`) is a
+//! separate instance of the same code.
 
 use std::sync::atomic::Ordering::Release;
 
@@ -8,7 +8,7 @@ use crate::metrics::histogram::Samples;
 use verbs::{SendScratch, WcBatch};
 
 use super::geometry::Geometry;
-use super::lane::{Lane, Sender};
+use super::qp_context::{QpContext, Sender};
 use super::report::{QpReport, WorkerReport};
 use super::shared::{Phase, Shared};
 use super::trouble::Trouble;
@@ -26,32 +26,32 @@ use pace::STAMP_LASTS;
 pub use spec::{Sleep, WorkerSpec};
 use window::Window;
 
-/// Counts of one QP, as seen by one worker.
+/// One worker's counts of one QP.
 #[derive(Clone, Copy, Default)]
 struct Tally {
     posted: u64,
     completed: u64,
     received: u64,
-    /// Receives used up and not posted again yet.
+    /// Receives that are used up and not yet posted again.
     pending_receives: usize,
-    /// The QP's last slot has its head posted and its rest not.
+    /// Whether the head of the QP's last slot is posted and its rest is not.
     open: bool,
 }
 
-/// What a completed slot leads to.
+/// What to post when a slot completes.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Mode {
-    /// Nothing is posted.
+    /// Nothing.
     Silent,
-    /// It is posted again.
+    /// The next WRs.
     Run,
-    /// It is posted again while the budget lasts.
+    /// The next WRs, while the budget lasts.
     Budget,
-    /// Only a slot that is open is closed, so that everything posted completes.
+    /// Only the rest of an open slot, so that everything posted completes.
     Close,
 }
 
-/// Since when a worker has found nothing.
+/// Since when a worker's polls have been empty.
 #[derive(Default)]
 struct Idle {
     since_raw: Option<u64>,
@@ -59,13 +59,13 @@ struct Idle {
 
 /// One QP, as one worker sees it.
 struct WorkerQp<'s> {
-    lane: &'s Lane,
+    qp_context: &'s QpContext,
     sender: Option<&'s Sender>,
     tally: Tally,
     samples: Option<Samples>,
 }
 
-/// Memory of what a worker keeps of each QP of the run, besides latencies, in bytes.
+/// Memory that a worker keeps per QP of the run besides latencies, in bytes.
 pub const WORKER_BYTES_PER_QP: usize =
     size_of::<WorkerQp<'static>>() + 2 * size_of::<Tally>() + size_of::<QpReport>();
 
@@ -78,7 +78,7 @@ pub(super) struct Worker<
 > {
     shared: &'s Shared,
     spec: &'s WorkerSpec,
-    /// The case's, at hand.
+    /// A copy of the case's geometry.
     geometry: Geometry,
     several_per_slot: bool,
     /// A slot is one signalled chain, posted by one call; see [`Self::repeat`].
@@ -96,15 +96,15 @@ pub(super) struct Worker<
     polls: u64,
     empty_polls: u64,
     stamp_raw: u64,
-    /// Weight of what was posted since.
+    /// Weight posted since the clock was last read.
     since_stamp: u32,
-    /// Weight that may be posted on one reading.
+    /// Weight that may be posted per clock reading.
     stamp_lasts: u32,
-    /// Batches of completions until that is looked at again.
+    /// Batches of completions until `stamp_lasts` is updated.
     pace_in: u32,
     last_seen_raw: u64,
     window: Window,
-    /// Chains of the two parts of a slot but for the last one: where that begins.
+    /// Where the last chain begins in each of the two parts of a slot.
     last_chain_of_head: u32,
     last_chain_of_rest: u32,
 }
@@ -113,11 +113,11 @@ impl<'s, const VERIFY: bool, const LATENCY: bool, const CONTENDED: bool, const S
     Worker<'s, VERIFY, LATENCY, CONTENDED, SLEEPS>
 {
     pub(super) fn new(shared: &'s Shared, spec: &'s WorkerSpec) -> Self {
-        let qps = shared.lanes.len();
+        let qps = shared.qp_contexts.len();
         let geometry = shared.geometry;
         let last_chain =
             |count: u32| count.saturating_sub(1) / geometry.post_list * geometry.post_list;
-        let mine = |index: usize| CONTENDED || spec.lanes.contains(&index);
+        let mine = |index: usize| CONTENDED || spec.qps.contains(&index);
         Worker {
             shared,
             spec,
@@ -128,14 +128,14 @@ impl<'s, const VERIFY: bool, const LATENCY: bool, const CONTENDED: bool, const S
                 && geometry.head == geometry.unit
                 && geometry.post_list == geometry.unit,
             worker_qps: shared
-                .lanes
+                .qp_contexts
                 .iter()
                 .enumerate()
-                .map(|(qp, lane)| WorkerQp {
-                    lane,
-                    sender: lane.sender.as_ref(),
+                .map(|(qp, qp_context)| WorkerQp {
+                    qp_context,
+                    sender: qp_context.sender.as_ref(),
                     tally: Tally::default(),
-                    samples: (LATENCY && lane.sender.is_some() && mine(qp))
+                    samples: (LATENCY && qp_context.sender.is_some() && mine(qp))
                         .then(|| Samples::new(shared.digits)),
                 })
                 .collect(),
@@ -164,7 +164,7 @@ impl<'s, const VERIFY: bool, const LATENCY: bool, const CONTENDED: bool, const S
         }
     }
 
-    /// Works until told to return.
+    /// Runs until told to exit.
     pub(super) fn run(mut self) -> WorkerReport {
         let mut batch = WcBatch::new();
         let mut idle = Idle::default();
@@ -181,8 +181,8 @@ impl<'s, const VERIFY: bool, const LATENCY: bool, const CONTENDED: bool, const S
                     Ok([]) => self.empty_polls += 1,
                     Ok(completions) => {
                         found = true;
-                        // Another worker may have posted these in a phase that this one has not entered
-                        // yet: without it, they would be dropped or not charged to the budget.
+                        // Another worker may have posted these in a phase that this worker has not entered yet.
+                        // Without entering it first, they would be dropped or not charged to the budget.
                         if CONTENDED {
                             self.follow();
                         }
@@ -203,7 +203,7 @@ impl<'s, const VERIFY: bool, const LATENCY: bool, const CONTENDED: bool, const S
         }
     }
 
-    /// Enters the phase that is wanted, if it is another.
+    /// Enters the requested phase, if it is a new one.
     #[inline]
     fn follow(&mut self) {
         let wanted = self.shared.phase();
@@ -213,7 +213,7 @@ impl<'s, const VERIFY: bool, const LATENCY: bool, const CONTENDED: bool, const S
         }
     }
 
-    /// Between two completions of a batch: one of a slow device takes longer than a change of phase may wait.
+    /// Called between two completions of a batch: on a slow device a batch takes longer than a phase change may wait.
     #[inline]
     fn keep_up(&mut self) {
         if self.keep_stamp() {
@@ -221,7 +221,7 @@ impl<'s, const VERIFY: bool, const LATENCY: bool, const CONTENDED: bool, const S
         }
     }
 
-    /// Posted first: see [`Shared::counts`].
+    /// Writes posted first; see [`Shared::counts`].
     #[inline]
     fn publish(&self) {
         if let Some(counters) = self.shared.counters(self.spec.index) {
@@ -232,14 +232,14 @@ impl<'s, const VERIFY: bool, const LATENCY: bool, const CONTENDED: bool, const S
     }
 }
 
-/// Completions that can wait in the CQs of a worker.
+/// The most completions that can wait in a worker's CQs.
 fn most_piled_up(shared: &Shared, spec: &WorkerSpec, contended: bool) -> u64 {
     let geometry = shared.geometry;
     let in_flight = u64::from(geometry.completions_in_flight()) + u64::from(shared.case.rx_depth);
     let qps = if contended {
-        shared.lanes.len()
+        shared.qp_contexts.len()
     } else {
-        spec.lanes.len()
+        spec.qps.len()
     };
     qps as u64 * in_flight
 }

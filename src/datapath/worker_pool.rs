@@ -1,4 +1,4 @@
-//! The workers' threads: started pinned and ready, returned with their reports.
+//! The threads of the workers: pins them, waits until they are ready, and collects their reports.
 
 use std::sync::Arc;
 use std::thread::{Builder, JoinHandle};
@@ -12,19 +12,19 @@ use super::report::WorkerReport;
 use super::shared::{Phase, Shared};
 use super::worker::{Worker, WorkerSpec};
 
-/// Longest time for all workers to be pinned and to have their histograms allocated.
+/// The time limit for pinning all workers and allocating their histograms.
 const START_LIMIT: Duration = Duration::from_secs(60);
 
-/// Threads of one end of a run.
+/// The worker threads of one end of a run.
 pub struct WorkerPool {
     shared: Arc<Shared>,
     threads: Vec<JoinHandle<WorkerReport>>,
 }
 
-/// Workers could not be started, or one did not come back.
+/// A worker could not be started or did not return.
 #[derive(Debug, thiserror::Error)]
 pub enum WorkerPoolError {
-    /// The kernel gave no thread.
+    /// The kernel could not create a thread.
     #[error("cannot start worker thread {index}: {source}")]
     Spawn {
         /// Worker number.
@@ -47,7 +47,7 @@ impl WorkerPool {
     /// Starts a thread for each spec and waits until all are pinned and ready.
     ///
     /// # Errors
-    /// A thread or a core that cannot be had.
+    /// A thread cannot be created, or a core cannot be used.
     pub fn start(
         shared: &Arc<Shared>,
         specs: Vec<WorkerSpec>,
@@ -58,8 +58,8 @@ impl WorkerPool {
             threads: Vec::with_capacity(specs.len()),
         };
         let count = specs.len();
-        let bells = specs.iter().filter_map(|spec| spec.sleep.as_ref());
-        shared.set_bells(bells.map(|sleep| Arc::clone(&sleep.bell)).collect());
+        let wakeups = specs.iter().filter_map(|spec| spec.sleep.as_ref());
+        shared.set_wakeups(wakeups.map(|sleep| Arc::clone(&sleep.wakeup)).collect());
         for spec in specs {
             let index = spec.index;
             let (shared, ready) = (Arc::clone(shared), ready.clone());
@@ -78,7 +78,7 @@ impl WorkerPool {
         Ok(pool)
     }
 
-    /// Tells all workers to return, and collects their reports.
+    /// Tells all workers to exit, and collects their reports.
     ///
     /// # Errors
     /// A worker panicked.
@@ -96,7 +96,7 @@ impl Drop for WorkerPool {
     fn drop(&mut self) {
         self.shared.set_phase(Phase::Exit);
         for thread in self.threads.drain(..) {
-            // A panic was already printed by the thread itself.
+            // The thread has already printed the panic.
             let _ = thread.join();
         }
     }
@@ -125,7 +125,7 @@ fn begin<const VERIFY: bool, const LATENCY: bool, const CONTENDED: bool>(
     spec: &WorkerSpec,
     ready: &Sender<Result<(), cpu::CoreError>>,
 ) -> WorkerReport {
-    // Loops apart, so that one that polls has nothing of one that sleeps.
+    // Separate loops: a worker that polls has no code for sleeping.
     if spec.sleep.is_some() {
         enter::<VERIFY, LATENCY, CONTENDED, true>(shared, spec, ready)
     } else {
@@ -138,10 +138,10 @@ fn enter<const VERIFY: bool, const LATENCY: bool, const CONTENDED: bool, const S
     spec: &WorkerSpec,
     ready: &Sender<Result<(), cpu::CoreError>>,
 ) -> WorkerReport {
-    // Pinned first, so that its memory is on the core's NUMA node.
+    // Pins the thread first, so that its memory is on the core's NUMA node.
     let pinned = spec.core.map_or(Ok(()), cpu::pin_current_thread);
     let worker = Worker::<VERIFY, LATENCY, CONTENDED, SLEEPS>::new(shared, spec);
-    // The receiver is there until all have said so; if it gave up, the phase is Exit.
+    // If the receiver gave up, the phase is already Exit.
     let _ = ready.send(pinned);
     worker.run()
 }

@@ -1,13 +1,13 @@
-//! `wr_id`: the QP's index in the high 32 bits; below it a receive bit and the slot. One shift and one
-//! mask demultiplex a completion.
+//! `wr_id`: the QP's index in the high 32 bits, then a receive bit and the slot. One shift and one mask demultiplex a
+//! completion.
 
 const RECEIVE: u64 = 1 << 31;
 const SLOT_MASK: u64 = RECEIVE - 1;
 
-/// Largest slot number. A slot of this number is the tail of a run counted in messages.
+/// The largest slot number; it stands for the tail of a run with a message count.
 pub(super) const TAIL_SLOT: u32 = SLOT_MASK as u32;
 
-/// A work request's name.
+/// The `wr_id` of a work request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct WrId(u64);
 
@@ -22,13 +22,13 @@ impl WrId {
         WrId(WrId::send(qp, slot).0 | RECEIVE)
     }
 
-    /// From a completion.
+    /// From the `wr_id` of a completion.
     #[inline]
     pub fn from_raw(raw: u64) -> Self {
         WrId(raw)
     }
 
-    /// For a work request.
+    /// The `wr_id` for a work request.
     pub fn raw(self) -> u64 {
         self.0
     }

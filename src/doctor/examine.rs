@@ -58,7 +58,7 @@ pub struct Report {
 }
 
 /// What is told while the examination goes on.
-pub enum Told<'a> {
+pub enum ExaminationEvent<'a> {
     /// What follows is about this.
     Section(&'a str),
     /// A finding.
@@ -76,17 +76,17 @@ impl Report {
 /// Who listens to the examination, and what it has found so far.
 struct Notes<'a> {
     report: Report,
-    tell: &'a mut dyn FnMut(Told<'_>),
+    tell: &'a mut dyn FnMut(ExaminationEvent<'_>),
 }
 
 impl Notes<'_> {
     fn section(&mut self, text: &str) {
-        (self.tell)(Told::Section(text));
+        (self.tell)(ExaminationEvent::Section(text));
     }
 
     fn add(&mut self, findings: impl IntoIterator<Item = Finding>) {
         for finding in findings {
-            (self.tell)(Told::Finding(&finding));
+            (self.tell)(ExaminationEvent::Finding(&finding));
             self.report.findings.push(finding);
         }
     }
@@ -99,7 +99,7 @@ impl Notes<'_> {
 pub fn examine(
     examination: &Examination,
     stop: &AtomicBool,
-    tell: &mut dyn FnMut(Told<'_>),
+    tell: &mut dyn FnMut(ExaminationEvent<'_>),
 ) -> Result<Report, VerbsError> {
     let loopback = IpAddr::from(Ipv4Addr::LOCALHOST);
     let within_host = Route::between(loopback, loopback);

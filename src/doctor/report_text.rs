@@ -1,7 +1,7 @@
 //! Findings for a person: a line each that says how things stand and what was found; below what is not well, why
 //! it matters and what mends it.
 
-use super::examine::{Report, Told};
+use super::examine::{ExaminationEvent, Report};
 use super::finding::{Finding, State};
 use super::wrap::{WIDTH, wrapped};
 
@@ -9,10 +9,10 @@ const STATE_WIDTH: usize = 9;
 const LABEL_WIDTH: usize = 20;
 
 /// What is told, as lines. With `all_reasons` each finding has its why.
-pub fn told(told: &Told<'_>, all_reasons: bool) -> String {
+pub fn told(told: &ExaminationEvent<'_>, all_reasons: bool) -> String {
     match told {
-        Told::Section(text) => format!("\n{}\n", capitalised(text)),
-        Told::Finding(finding) => finding_text(finding, all_reasons),
+        ExaminationEvent::Section(text) => format!("\n{}\n", capitalised(text)),
+        ExaminationEvent::Finding(finding) => finding_text(finding, all_reasons),
     }
 }
 

@@ -106,7 +106,7 @@ impl Transfer<'_> {
             command_line: Vec::new(),
             against: None,
         };
-        run_sweep(&options, self.stop, &mut Nobody)
+        run_sweep(&options, self.stop, &mut NoObserver)
     }
 }
 
@@ -190,10 +190,10 @@ fn not_begun(error: &RunFailure) -> Finding {
     .remedy(remedy.unwrap_or_else(|| "see what the other end printed".to_owned()))
 }
 
-/// Nobody watches: findings say it all.
-struct Nobody;
+/// NoObserver watches: findings say it all.
+struct NoObserver;
 
-impl Observer for Nobody {
+impl Observer for NoObserver {
     fn run_started(&mut self, _: usize, _: usize, _: &Case, _: u32, _: u32) {}
     fn phase(&mut self, _: &str, _: Option<Duration>) {}
     fn sample(&mut self, _: Duration, _: f64, _: f64) {}

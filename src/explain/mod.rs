@@ -6,14 +6,14 @@ mod arrays;
 pub mod columns;
 mod dump;
 mod layout;
-mod narrator;
+mod lesson_writer;
 mod packets;
 mod style;
 pub mod text;
 mod topics;
 mod verdict;
 
-pub use narrator::Narrator;
+pub use lesson_writer::LessonWriter;
 pub use style::Style;
 pub use text::Language;
 pub use verdict::Verdict;

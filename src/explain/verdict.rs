@@ -23,11 +23,11 @@ pub enum Verdict {
 impl Verdict {
     /// Of a lesson.
     pub fn of(mistake: Option<Mistake>, outcome: &Outcome) -> Verdict {
-        match (mistake, &outcome.mishap) {
+        match (mistake, &outcome.error) {
             (None, None) if outcome.arrived => Verdict::Arrived,
             (None, _) => Verdict::NotArrived,
             (Some(_), None) => Verdict::NoError,
-            (Some(mistake), Some(mishap)) if mistake.promises(mishap) => Verdict::Promised,
+            (Some(mistake), Some(error)) if mistake.promises(error) => Verdict::Promised,
             (Some(_), Some(_)) => Verdict::NotPromised,
         }
     }
@@ -51,13 +51,13 @@ impl Verdict {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::lesson::Mishap;
+    use crate::lesson::LessonError;
     use verbs::WcStatus;
 
     #[test]
     fn a_broken_lesson_is_good_when_the_promised_error_comes() {
         let ended = |status: Option<u32>, arrived| Outcome {
-            mishap: status.map(|code| Mishap::Completion(WcStatus(code))),
+            error: status.map(|code| LessonError::Completion(WcStatus(code))),
             arrived,
         };
         for (mistake, outcome, verdict) in [

@@ -6,7 +6,7 @@ use crate::protocol::endpoints::Endpoints;
 use crate::protocol::failure::RunFailure;
 use verbs::{Gid, Path, RemoteQp};
 
-use super::apparatus::Apparatus;
+use super::objects::LessonObjects;
 use super::step::Note;
 use super::transfer::Connection;
 use crate::protocol::lesson_message::Lesson;
@@ -21,14 +21,14 @@ impl Connection {
     /// # Errors
     /// Ports that do not fit each other or the MTU asked for.
     pub(crate) fn sound(
-        apparatus: &Apparatus,
+        objects: &LessonObjects,
         lesson: &Lesson,
         ours: &Endpoints,
         theirs: &Endpoints,
     ) -> Result<Connection, RunFailure> {
         same_kind(ours, theirs)?;
         let mtu_bytes = path_mtu(lesson, ours, theirs)?;
-        let limits = &apparatus.port.limits;
+        let limits = &objects.port.limits;
         let reads = limits.max_initiator_reads.min(theirs.max_rd_atomic).max(1);
         let peer = theirs.qps.first();
         Ok(Connection {
@@ -38,7 +38,7 @@ impl Connection {
                 lid: theirs.lid,
                 gid: Gid(theirs.gid_bytes()?),
             },
-            path: apparatus.path(mtu_bytes),
+            path: objects.path(mtu_bytes),
             reliability: lesson.reliability(reads, limits.max_responder_reads.max(1)),
             gid_note: Note::TheirGid,
             mtu_note: Note::SmallerMtu,

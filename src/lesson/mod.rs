@@ -4,23 +4,23 @@
 //! Client `explain` → `endpoints` both ways → both to RTS → server `explain_ready` → the transfer → client
 //! `explain_look` → server `explain_seen`.
 
-mod apparatus;
 mod calls;
+mod client;
 mod connection;
+mod objects;
 mod outcome;
 mod server;
 mod step;
-mod teacher;
 mod transfer;
 
 use crate::protocol::lesson_message::Lesson;
 use crate::protocol::mistake::Mistake;
 use verbs::Reliability;
 
-pub use outcome::{Mishap, Outcome};
+pub(crate) use client::LessonClient;
+pub use outcome::{LessonError, Outcome};
 pub(crate) use server::serve_lesson;
 pub use step::{Array, Begin, Call, End, Event, Field, Note, Part, Step, Topic};
-pub(crate) use teacher::Teacher;
 
 impl Lesson {
     /// Retries and timeouts. Those of a mistake are short, so that nobody waits long for what is sure to fail.

@@ -8,14 +8,14 @@ use verbs::{Operation, VerbsError, WcStatus};
 #[derive(Debug)]
 pub struct Outcome {
     /// The error that came.
-    pub mishap: Option<Mishap>,
+    pub error: Option<ObservedError>,
     /// The message is where it should be.
     pub arrived: bool,
 }
 
 /// What came of a mistake.
 #[derive(Debug)]
-pub enum Mishap {
+pub enum ObservedError {
     /// A call failed.
     Call(VerbsError),
     /// A completion with an error.
@@ -23,29 +23,29 @@ pub enum Mishap {
     /// The ends' arrays do not fit.
     Array(EndpointsError),
     /// No completion came.
-    Silence,
+    NoCompletion,
 }
 
 const RETRY_EXCEEDED: WcStatus = WcStatus(12);
 
 impl Mistake {
     /// Whether this is an error that it promises. Devices differ in where they notice.
-    pub fn promises(self, mishap: &Mishap) -> bool {
+    pub fn promises(self, error: &ObservedError) -> bool {
         let refused_at_rtr = || {
             matches!(
-                mishap,
-                Mishap::Call(VerbsError::Call {
+                error,
+                ObservedError::Call(VerbsError::Call {
                     operation: Operation::ModifyToRtr { .. },
                     ..
                 })
             )
         };
-        let completes_as = |codes: &[u32]| matches!(mishap, Mishap::Completion(status) if codes.contains(&status.0));
+        let completes_as = |codes: &[u32]| matches!(error, ObservedError::Completion(status) if codes.contains(&status.0));
         match self {
             Mistake::Gid => refused_at_rtr() || completes_as(&[RETRY_EXCEEDED.0]),
             Mistake::Rkey => completes_as(&[10]),
             Mistake::NoRecv => completes_as(&[13]),
-            Mistake::QpCount => matches!(mishap, Mishap::Array(EndpointsError::Count { .. })),
+            Mistake::QpCount => matches!(error, ObservedError::Array(EndpointsError::Count { .. })),
             // Refused as invalid, as an error at the other end, or thrown away without a word.
             Mistake::Mtu => refused_at_rtr() || completes_as(&[9, 11, RETRY_EXCEEDED.0]),
         }
@@ -59,7 +59,7 @@ mod tests {
     #[test]
     fn other_errors_are_not_the_promised_ones() {
         let refused = || {
-            Mishap::Call(VerbsError::Call {
+            ObservedError::Call(VerbsError::Call {
                 operation: Operation::ModifyToRtr { gid_index: None },
                 object: String::new(),
                 source: std::io::Error::from_raw_os_error(libc::ETIMEDOUT),
@@ -67,16 +67,16 @@ mod tests {
         };
         assert!(Mistake::Gid.promises(&refused()));
         assert!(!Mistake::Rkey.promises(&refused()));
-        assert!(Mistake::Rkey.promises(&Mishap::Completion(WcStatus(10))));
+        assert!(Mistake::Rkey.promises(&ObservedError::Completion(WcStatus(10))));
         for &mistake in Mistake::ALL {
-            assert!(!mistake.promises(&Mishap::Silence));
-            assert!(!mistake.promises(&Mishap::Completion(WcStatus::FLUSHED)));
+            assert!(!mistake.promises(&ObservedError::NoCompletion));
+            assert!(!mistake.promises(&ObservedError::Completion(WcStatus::FLUSHED)));
         }
         let count = EndpointsError::Count {
             expected: 2,
             got: 1,
         };
-        assert!(Mistake::QpCount.promises(&Mishap::Array(count)));
-        assert!(!Mistake::QpCount.promises(&Mishap::Array(EndpointsError::Mtu(1))));
+        assert!(Mistake::QpCount.promises(&ObservedError::Array(count)));
+        assert!(!Mistake::QpCount.promises(&ObservedError::Array(EndpointsError::Mtu(1))));
     }
 }

@@ -10,10 +10,10 @@ use crate::protocol::link::Link;
 use crate::protocol::message::Message;
 use verbs::Access;
 
-use super::apparatus::Apparatus;
+use super::objects::LessonObjects;
 use super::step::{Part, Topic};
 use super::transfer::Connection;
-use crate::protocol::lesson_message::{Lesson, OtherEnd, Sight};
+use crate::protocol::lesson_message::{Lesson, ObservedEnd, OtherEnd};
 
 /// Longest that a client may take with its half: one that makes mistakes waits for errors.
 const CLIENT_LIMIT: Duration = Duration::from_secs(60);
@@ -54,53 +54,53 @@ pub(crate) fn serve_lesson(
     };
     let port = resources.port().clone();
     let offered = lesson.offered.as_deref();
-    let mut apparatus = Apparatus::create(port, lesson, access, offered, false, &mut note_states)?;
-    let ours = apparatus.endpoints();
+    let mut objects =
+        LessonObjects::create(port, lesson, access, offered, false, &mut note_states)?;
+    let ours = objects.endpoints();
     let theirs = match link.recv(CLIENT_LIMIT, stop)? {
         Message::Endpoints(theirs) => theirs,
         other => return Err(link.unexpected("endpoints", &other).into()),
     };
     link.send(&Message::Endpoints(Box::new(ours.clone())))?;
     theirs.check(1, 0)?;
-    let connection =
-        Connection::sound(&apparatus, lesson, &ours, &theirs)?.at_server(lesson.mistake);
-    apparatus.to_rtr(&connection, lesson.mistake, &mut note_states)?;
+    let connection = Connection::sound(&objects, lesson, &ours, &theirs)?.at_server(lesson.mistake);
+    objects.to_rtr(&connection, lesson.mistake, &mut note_states)?;
     let receive = match lesson.posts_receive() {
-        true => Some(apparatus.post_receive(lesson.length_bytes, RECEIVE_ID)?),
+        true => Some(objects.post_receive(lesson.length_bytes, RECEIVE_ID)?),
         false => None,
     };
-    apparatus.to_rts(&connection.reliability, &mut note_states)?;
+    objects.to_rts(&connection.reliability, &mut note_states)?;
     let ready = OtherEnd {
         states,
-        path_mtu_bytes: apparatus.qp.query()?.path_mtu_bytes,
+        path_mtu_bytes: objects.qp.query()?.path_mtu_bytes,
         receive,
         access: access.c_flags().to_owned(),
-        address: apparatus.memory.address(),
-        memory: apparatus.bytes(),
+        address: objects.memory.address(),
+        memory: objects.bytes(),
     };
     link.send(&Message::ExplainReady(Box::new(ready)))?;
     match link.recv(CLIENT_LIMIT, stop)? {
         Message::ExplainLook => {}
         other => return Err(link.unexpected("explain_look", &other).into()),
     }
-    let sight = look(&apparatus, link, lesson)?;
-    link.send(&Message::ExplainSeen(Box::new(sight)))?;
+    let observed = look(&objects, link, lesson)?;
+    link.send(&Message::ExplainSeen(Box::new(observed)))?;
     Ok(())
 }
 
 /// What there is after the transfer. A receive that was posted in a sound lesson is waited for.
-fn look(apparatus: &Apparatus, link: &Link, lesson: &Lesson) -> Result<Sight, RunFailure> {
+fn look(objects: &LessonObjects, link: &Link, lesson: &Lesson) -> Result<ObservedEnd, RunFailure> {
     let started = Instant::now();
     let waits = lesson.posts_receive() && lesson.mistake.is_none();
-    let mut completion = apparatus.poll()?;
+    let mut completion = objects.poll()?;
     while waits && completion.is_none() && started.elapsed() < COMPLETION_LIMIT {
         std::thread::sleep(TICK);
         link.check()?;
-        completion = apparatus.poll()?;
+        completion = objects.poll()?;
     }
-    Ok(Sight {
-        state: apparatus.qp.query()?.state,
-        memory: apparatus.bytes(),
+    Ok(ObservedEnd {
+        state: objects.qp.query()?.state,
+        memory: objects.bytes(),
         completion,
     })
 }

@@ -65,7 +65,7 @@ impl Cores {
 
     /// What a person should know about the cores that the workers of `case` have now, once; `None` if each has its
     /// own, or it was said.
-    pub(crate) fn crowding_to_tell(&self, case: &Case) -> Option<String> {
+    pub(crate) fn new_sharing_warning(&self, case: &Case) -> Option<String> {
         let held = self.held_now();
         let workers: Vec<_> = held
             .iter()
@@ -80,14 +80,14 @@ impl Cores {
                 self.locks.folder().display()
             ))
         };
-        let text = crowding(case.poll, &workers).or_else(unlocked)?;
+        let text = sharing_warning(case.poll, &workers).or_else(unlocked)?;
         lock(&self.said).insert(text.clone()).then_some(text)
     }
 }
 
 /// What a person should know about workers that poll as `poll` says, each with its core and the number of other
 /// workers on it; `None` if each has its own.
-pub(crate) fn crowding(poll: PollMode, workers: &[(usize, u32)]) -> Option<String> {
+pub(crate) fn sharing_warning(poll: PollMode, workers: &[(usize, u32)]) -> Option<String> {
     let mut on_core: BTreeMap<usize, u32> = BTreeMap::new();
     for (core, others) in workers.iter().filter(|(_, others)| *others > 0) {
         let count = on_core.entry(*core).or_default();
@@ -118,9 +118,9 @@ mod tests {
 
     #[test]
     fn what_is_shared_is_said_with_what_helps() {
-        assert_eq!(crowding(PollMode::Busy, &[(0, 0), (1, 0)]), None);
-        assert_eq!(crowding(PollMode::Busy, &[]), None);
-        let said = crowding(PollMode::Busy, &[(0, 1), (1, 0)]).unwrap();
+        assert_eq!(sharing_warning(PollMode::Busy, &[(0, 0), (1, 0)]), None);
+        assert_eq!(sharing_warning(PollMode::Busy, &[]), None);
+        let said = sharing_warning(PollMode::Busy, &[(0, 1), (1, 0)]).unwrap();
         assert!(
             said.starts_with("2 polling workers of rocebench share core 0: "),
             "{said}"
@@ -128,7 +128,7 @@ mod tests {
         assert!(said.contains("--poll event"), "{said}");
         // Two workers here, two elsewhere, on two cores; each core counts once.
         let all = [(0, 1), (1, 1), (0, 1), (1, 1)];
-        let said = crowding(PollMode::Event, &all).unwrap();
+        let said = sharing_warning(PollMode::Event, &all).unwrap();
         assert!(
             said.starts_with("4 workers of rocebench share 2 cores (0-1): "),
             "{said}"

@@ -17,7 +17,7 @@ use verbs::QpCapacity;
 
 use crate::node::needs::{Duties, Needs, Side, check_posts, effective_workers, recorders};
 use crate::node::resources::NodeResources;
-use crate::node::setup::bench;
+use crate::node::setup::objects;
 use crate::protocol::endpoints::QpEndpoint;
 use crate::protocol::failure::RunFailure;
 pub use crate::protocol::memory_offer::{DeviceKind, MemoryOffer};
@@ -287,7 +287,7 @@ fn of_traffic(case: &Case, side: Side, device: DeviceKind) -> MemoryNeeds {
 
 /// QPs that are set up and destroyed: a round has all of them at once.
 fn of_rounds(case: &Case, device: DeviceKind) -> MemoryNeeds {
-    let qp_bytes = of_qp(case, device, bench::CAPACITY);
+    let qp_bytes = of_qp(case, device, objects::CAPACITY);
     MemoryNeeds::default().with(Kind::DeviceQueues, qp_bytes * u64::from(case.qps))
 }
 

@@ -17,8 +17,8 @@ use report::results::rates::gbit_per_s;
 use settings::Stop;
 use verbs::{LinkLayer, Port};
 
-use crate::node::fabric::Fabric;
 use crate::node::running_node::Finished;
+use crate::node::verbs_objects::VerbsObjects;
 use crate::node::window::Windows;
 use crate::protocol::end_report::{DeviceCounters, EndReport, shorten};
 
@@ -37,14 +37,14 @@ impl EndReport {
 
     /// The report of a finished end.
     pub fn of(case: &Case, finished: &Finished, clock: &Clock) -> EndReport {
-        let duties = finished.fabric.duties();
+        let duties = finished.objects.duties();
         let direction = duties.sends.then(|| {
             let mut direction = direction(case, finished, clock);
             shorten(&mut direction.qps);
             direction
         });
         EndReport {
-            device: device(finished.fabric.port()),
+            device: device(finished.objects.port()),
             direction,
             counters: None,
             setup_steps: Vec::new(),
@@ -155,7 +155,7 @@ pub fn direction(case: &Case, finished: &Finished, clock: &Clock) -> Direction {
         .collect();
     let all = Recorder::merged((0..messages.len()).flat_map(recorders));
     Direction {
-        limits: limits(case, &finished.fabric, totals.gbit_per_s),
+        limits: limits(case, &finished.objects, totals.gbit_per_s),
         totals,
         latency_ns: all.as_ref().and_then(latency),
         bandwidth_gbit_per_s: None,
@@ -229,14 +229,14 @@ fn worker_result(worker: &WorkerReport, windows: &Windows, messages: u64) -> Wor
     }
 }
 
-fn limits(case: &Case, fabric: &Fabric, gbit_per_s: Option<f64>) -> Option<Limits> {
-    let link_gbit_per_s = fabric.port().info.link_gbit_per_s()?;
+fn limits(case: &Case, objects: &VerbsObjects, gbit_per_s: Option<f64>) -> Option<Limits> {
+    let link_gbit_per_s = objects.port().info.link_gbit_per_s()?;
     let size = u64::from(case.size_bytes);
     let efficiency = protocol_efficiency(
         case.transfer(),
         size,
-        fabric.path_mtu_bytes(),
-        fabric.wire(),
+        objects.path_mtu_bytes(),
+        objects.wire(),
     );
     Some(Limits {
         link_gbit_per_s,

@@ -5,8 +5,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use crate::datapath::{
-    Counts, Edges, Geometry, Lane, Mismatch, Phase, Shared, Trouble, WindowProgress, WorkerPool,
-    WorkerReport,
+    Counts, Edges, Geometry, Mismatch, Phase, QpContext, Shared, Trouble, WindowProgress,
+    WorkerPool, WorkerReport,
 };
 use crate::metrics::clock::Clock;
 use crate::metrics::histogram::digits_for;
@@ -14,9 +14,9 @@ use crate::plan::Case;
 use settings::Stop;
 use verbs::{AsyncEvent, AsyncEvents};
 
-use crate::node::fabric::Fabric;
 use crate::node::needs::recorders;
-use crate::node::stall::{Motion, stall_limit};
+use crate::node::stall::{StallDetector, stall_limit};
+use crate::node::verbs_objects::VerbsObjects;
 use crate::protocol::error::LinkError;
 use crate::protocol::failure::{RunFailure, VERIFY_HINT};
 use crate::protocol::link::Link;
@@ -37,7 +37,7 @@ const FLUSH_LIMIT: Duration = Duration::from_millis(200);
 
 /// A running end.
 pub struct RunningNode {
-    fabric: Fabric,
+    objects: VerbsObjects,
     shared: Arc<Shared>,
     pool: Option<WorkerPool>,
     events: Option<AsyncEvents>,
@@ -46,7 +46,7 @@ pub struct RunningNode {
 /// An end that has come to rest.
 pub struct Finished {
     /// Its objects, still there.
-    pub fabric: Fabric,
+    pub objects: VerbsObjects,
     /// What its workers measured; none where it only offered memory.
     pub workers: Vec<WorkerReport>,
     /// The QPs' numbers.
@@ -63,13 +63,13 @@ impl RunningNode {
     /// # Errors
     /// No thread or no such core.
     pub fn start(
-        fabric: Fabric,
-        lanes: Vec<Lane>,
+        objects: VerbsObjects,
+        qp_contexts: Vec<QpContext>,
         case: &Case,
         clock: &Clock,
         cores: &[Option<usize>],
     ) -> Result<RunningNode, RunFailure> {
-        let duties = fabric.duties();
+        let duties = objects.duties();
         let cores = if duties.sends || duties.receives {
             cores
         } else {
@@ -77,26 +77,26 @@ impl RunningNode {
         };
         let shared = Arc::new(Shared::new(
             case.clone(),
-            lanes,
+            qp_contexts,
             clock.clone(),
             digits_for(recorders(case)),
             cores.len(),
         ));
         let pool = match cores {
             [] => None,
-            cores => Some(WorkerPool::start(&shared, fabric.worker_specs(cores))?),
+            cores => Some(WorkerPool::start(&shared, objects.worker_specs(cores))?),
         };
         Ok(RunningNode {
-            events: AsyncEvents::new(&fabric.port().context).ok(),
-            fabric,
+            events: AsyncEvents::new(&objects.port().context).ok(),
+            objects,
             shared,
             pool,
         })
     }
 
     /// The objects.
-    pub fn fabric(&self) -> &Fabric {
-        &self.fabric
+    pub fn objects(&self) -> &VerbsObjects {
+        &self.objects
     }
 
     /// Tells the workers what to do; a counted measurement gets its budget with it.
@@ -106,9 +106,9 @@ impl RunningNode {
             let geometry = Geometry::of(case);
             for sender in self
                 .shared
-                .lanes()
+                .qp_contexts()
                 .iter()
-                .filter_map(|lane| lane.sender.as_ref())
+                .filter_map(|qp_context| qp_context.sender.as_ref())
             {
                 sender.set_budget(&geometry, messages);
             }
@@ -123,7 +123,7 @@ impl RunningNode {
     /// As [`RunningNode::wait`].
     pub fn start_window(&self, link: &Link, stop: &AtomicBool) -> Result<(), Broken> {
         if let Stop::DurationNs(length_ns) = self.shared.case().stop() {
-            if self.fabric.duties().sends && !self.all_entered(Phase::Warmup) {
+            if self.objects.duties().sends && !self.all_entered(Phase::Warmup) {
                 self.set_phase(Phase::Warmup);
                 self.wait(link, stop, |_| self.all_entered(Phase::Warmup))?;
             }
@@ -160,7 +160,7 @@ impl RunningNode {
 
     /// Bytes that the device has sent and received, where it tells at once.
     fn device_bytes(&self) -> Option<u64> {
-        let counters = self.fabric.port().context.counters()?;
+        let counters = self.objects.port().context.counters()?;
         let moved = |name: &str| name == "bytes_sent" || name == "bytes_received";
         Some(
             counters
@@ -181,7 +181,7 @@ impl RunningNode {
             if let AsyncEvent::CqError { cq } = event {
                 // A server's earlier run may have left one behind.
                 if !self
-                    .fabric
+                    .objects
                     .cqs()
                     .iter()
                     .any(|own| AsyncEvents::is_cq(own, cq))
@@ -192,8 +192,9 @@ impl RunningNode {
                 // What its worker saw of a QP says more than the event.
                 continue;
             }
-            let device = self.fabric.port().context.name();
-            if let Some(failure) = RunFailure::from_event(event, device, self.fabric.cq_entries()) {
+            let device = self.objects.port().context.name();
+            if let Some(failure) = RunFailure::from_event(event, device, self.objects.cq_entries())
+            {
                 return Err(Broken::Known(failure));
             }
         }
@@ -214,7 +215,7 @@ impl RunningNode {
         stop: &AtomicBool,
         mut done: impl FnMut(Counts) -> bool,
     ) -> Result<(), Broken> {
-        let mut motion = Motion::new(self.shared.case(), self.counts(), self.device_bytes());
+        let mut motion = StallDetector::new(self.shared.case(), self.counts(), self.device_bytes());
         loop {
             let counts = self.counts();
             let is_done = done(counts);
@@ -247,11 +248,11 @@ impl RunningNode {
     /// What the peer is told once this end is drained.
     pub fn drained(&self) -> Drained {
         let case = self.shared.case();
-        let senders = self.shared.lanes().iter();
+        let senders = self.shared.qp_contexts().iter();
         let posts = case.verify.then(|| Posts {
             positions: Geometry::of(case).ring(),
             packed: senders
-                .filter_map(|lane| lane.sender.as_ref()?.posts())
+                .filter_map(|qp_context| qp_context.sender.as_ref()?.posts())
                 .flatten()
                 .collect(),
         });
@@ -271,7 +272,7 @@ impl RunningNode {
         stop: &AtomicBool,
         peer: &Drained,
     ) -> Result<(), Broken> {
-        if !self.fabric.duties().receives {
+        if !self.objects.duties().receives {
             return Ok(());
         }
         self.wait(link, stop, |counts| counts.received >= peer.sent_messages)
@@ -298,15 +299,16 @@ impl RunningNode {
         let Some(posts) = peer.posts.as_ref().filter(|_| self.shared.case().verify) else {
             return Ok(());
         };
-        let lanes = self.shared.lanes().iter();
-        let mismatch = (0..)
-            .zip(lanes)
-            .zip(posts.of_qps())
-            .find_map(|((qp, lane), posts)| {
-                link.progressed();
-                let arrived = || lane.receiver.as_ref()?.check_counts(posts);
-                self.fabric.check_written(qp, posts).or_else(arrived)
-            });
+        let qp_contexts = self.shared.qp_contexts().iter();
+        let mismatch =
+            (0..)
+                .zip(qp_contexts)
+                .zip(posts.of_qps())
+                .find_map(|((qp, qp_context), posts)| {
+                    link.progressed();
+                    let arrived = || qp_context.receiver.as_ref()?.check_counts(posts);
+                    self.objects.check_written(qp, posts).or_else(arrived)
+                });
         match mismatch {
             None => Ok(()),
             Some(mismatch) => Err(Broken::Known(wrong_payload(&mismatch))),
@@ -329,7 +331,7 @@ impl RunningNode {
     pub fn finish(self, flush: bool) -> Result<Finished, RunFailure> {
         if flush {
             self.shared.set_phase(Phase::Abort);
-            self.fabric.flush();
+            self.objects.flush();
             if self.pool.is_some() {
                 std::thread::sleep(FLUSH_LIMIT);
             }
@@ -339,12 +341,12 @@ impl RunningNode {
             .map_or_else(|| Ok(Vec::new()), WorkerPool::finish)?;
         let qpns = self
             .shared
-            .lanes()
+            .qp_contexts()
             .iter()
-            .map(|lane| lane.qp.qpn())
+            .map(|qp_context| qp_context.qp.qpn())
             .collect();
         Ok(Finished {
-            fabric: self.fabric,
+            objects: self.objects,
             workers,
             qpns,
             edges: self.shared.edges(),

@@ -19,7 +19,7 @@ const PACKET_OVERHEAD_BYTES: f64 = 128.0;
 const SMALLEST_MTU_BYTES: f64 = 256.0;
 
 /// An end that is watched.
-pub(crate) struct Motion<'a> {
+pub(crate) struct StallDetector<'a> {
     case: &'a Case,
     limit: Duration,
     counts: Counts,
@@ -29,10 +29,10 @@ pub(crate) struct Motion<'a> {
     moved_at: Instant,
 }
 
-impl<'a> Motion<'a> {
+impl<'a> StallDetector<'a> {
     /// From now on; `device_bytes` is what the device has sent and received, `None` where it does not tell.
     pub(crate) fn new(case: &'a Case, counts: Counts, device_bytes: Option<u64>) -> Self {
-        Motion {
+        StallDetector {
             case,
             limit: stall_limit(case),
             counts,
@@ -126,10 +126,10 @@ mod tests {
     use crate::protocol::message::tests::case;
 
     /// A limit that a test can wait for.
-    fn watched(case: &Case) -> Motion<'_> {
-        Motion {
+    fn watched(case: &Case) -> StallDetector<'_> {
+        StallDetector {
             limit: Duration::from_millis(200),
-            ..Motion::new(case, outstanding(0), Some(0))
+            ..StallDetector::new(case, outstanding(0), Some(0))
         }
     }
 

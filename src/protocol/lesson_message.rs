@@ -111,7 +111,7 @@ pub struct PostedReceive {
 
 /// The other end after the transfer.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Sight {
+pub struct ObservedEnd {
     /// The state that its QP tells now.
     pub state: QpState,
     /// Its memory.

@@ -13,7 +13,7 @@ use super::device_limits::DeviceLimits;
 use super::end_report::EndReport;
 use super::endpoints::Endpoints;
 use super::file_message::{FileAccept, FileAck, FileFin, FileHello, TcpAccept, TcpHello};
-use super::lesson_message::{Lesson, OtherEnd, Sight};
+use super::lesson_message::{Lesson, ObservedEnd, OtherEnd};
 
 use super::memory_offer::MemoryOffer;
 use crate::perftest::{Job, Program};
@@ -136,7 +136,7 @@ pub enum Message {
     /// Client to server: the transfer is over, or there will be none.
     ExplainLook,
     /// What there is at the server then.
-    ExplainSeen(Box<Sight>),
+    ExplainSeen(Box<ObservedEnd>),
     /// Client to server: a file is to be sent.
     FileHello(Box<FileHello>),
     /// The server is ready for its chunks.

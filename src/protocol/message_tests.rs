@@ -115,7 +115,7 @@ fn the_tag_is_the_kind() {
             memory: vec![1],
         })),
         Message::ExplainLook,
-        Message::ExplainSeen(Box::new(Sight {
+        Message::ExplainSeen(Box::new(ObservedEnd {
             state: QpState::Err,
             memory: Vec::new(),
             completion: None,

@@ -315,7 +315,7 @@ fn serve_session(
                     false => serve_run(link, &resources, &case, stop)?,
                 }
                 *runs += 1;
-                if let Some(text) = resources.cores().crowding_to_tell(&case) {
+                if let Some(text) = resources.cores().new_sharing_warning(&case) {
                     log(ServerEvent::Note { text: &text });
                 }
             }

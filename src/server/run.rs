@@ -8,8 +8,7 @@ use crate::metrics::counters::CounterWatch;
 use crate::plan::Case;
 use settings::{ConnectMode, Stop};
 
-use crate::node::fabric::{Fabric, Side};
-use crate::node::lanes_by_cm::accept_lanes;
+use crate::node::qp_contexts_by_cm::accept_qps;
 use crate::node::resources::NodeResources;
 use crate::node::running_node::{self, Broken, Finished, RunningNode};
 use crate::protocol::end_report::{DeviceCounters, EndReport};
@@ -71,7 +70,7 @@ pub(crate) fn set_up(
         link.progressed();
         link.check().map_err(RunFailure::from)
     };
-    let mut fabric = Fabric::create(
+    let mut objects = VerbsObjects::create(
         resources.port(),
         case,
         Side::Server,
@@ -82,23 +81,23 @@ pub(crate) fn set_up(
         Message::Endpoints(peer) => peer,
         other => return Err(link.unexpected("endpoints", &other).into()),
     };
-    let lanes = match case.connect {
-        ConnectMode::Tcp => fabric.connect(&peer, alive)?,
+    let qp_contexts = match case.connect {
+        ConnectMode::Tcp => objects.connect(&peer, alive)?,
         ConnectMode::Cm => {
             let goes_on = || match stop.load(Ordering::Relaxed) {
                 true => Err(RunFailure::server_stopped()),
                 false => alive(),
             };
-            accept_lanes(&mut fabric, &peer, link, goes_on)?
+            accept_qps(&mut objects, &peer, link, goes_on)?
         }
     };
-    let ours = (case.connect == ConnectMode::Tcp).then(|| fabric.endpoints());
-    let duties = fabric.duties();
+    let ours = (case.connect == ConnectMode::Tcp).then(|| objects.endpoints());
+    let duties = objects.duties();
     let cores = match duties.sends || duties.receives {
         true => resources.cores_for(case),
         false => Vec::new(),
     };
-    let node = RunningNode::start(fabric, lanes, case, resources.clock(), &cores)?;
+    let node = RunningNode::start(objects, qp_contexts, case, resources.clock(), &cores)?;
     if let Some(ours) = ours {
         link.send(&Message::Endpoints(Box::new(ours)))?;
     }
@@ -119,7 +118,7 @@ fn drive(
     counters: &mut Option<DeviceCounters>,
 ) -> Result<(), Broken> {
     let counted = matches!(case.stop(), Stop::MessagesPerQp(_));
-    let sends = node.fabric().duties().sends;
+    let sends = node.objects().duties().sends;
     let mut started = false;
     let mut measuring = false;
     let mut watch = None;

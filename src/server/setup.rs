@@ -8,10 +8,10 @@ use crate::plan::Case;
 use crate::node::needs::Side;
 use crate::node::resources::NodeResources;
 use crate::node::running_node::{Broken, RunningNode};
-use crate::node::setup::bench::Bench;
+use crate::node::setup::connector::Connector;
+use crate::node::setup::objects::SetupObjects;
 use crate::node::setup::steps::StepTimes;
 use crate::node::setup::watch::Watch;
-use crate::node::setup::way::Way;
 use crate::protocol::end_report::EndReport;
 use crate::protocol::failure::RunFailure;
 use crate::protocol::link::Link;
@@ -50,18 +50,18 @@ fn drive(
     node: Option<&RunningNode>,
     times: &mut StepTimes,
 ) -> Result<(), Broken> {
-    let bench = Bench::new(resources.port(), case, Side::Server)?;
+    let objects = SetupObjects::new(resources.port(), case, Side::Server)?;
     let mut watch = Watch::new(link, stop, node, || ());
-    let way = Way::prepare(&bench, Side::Server, &mut watch)?;
+    let way = Connector::prepare(&objects, Side::Server, &mut watch)?;
     loop {
         match watch.recv(COMMAND_LIMIT)?.0 {
             // The traffic is the client's.
             Message::Start => {}
             Message::SetupRound => {
-                let connected = way.connect(&bench, Side::Server, &mut watch, times)?;
+                let connected = way.connect(&objects, Side::Server, &mut watch, times)?;
                 link.send(&Message::Ready)?;
                 watch.ready()?;
-                bench.destroy(connected, &mut watch, times)?;
+                objects.destroy(connected, &mut watch, times)?;
                 link.send(&Message::SetupGone)?;
             }
             Message::Measure => {

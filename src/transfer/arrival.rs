@@ -11,8 +11,8 @@ use crate::protocol::message::Message;
 use report::text::printable;
 
 use super::channel::Side;
+use super::chunks::place_failure;
 use super::digest::Digest;
-use super::lanes::place_failure;
 use super::name;
 use super::place::{Folder, Incoming};
 

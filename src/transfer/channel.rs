@@ -3,17 +3,17 @@
 
 use std::sync::Arc;
 
-use crate::node::fabric::psns;
 use crate::node::memory_needs::{MemoryNeeds, MemoryOffer};
 use crate::node::port_path;
 use crate::node::resources::NodeResources;
+use crate::node::verbs_objects::psns;
 use crate::protocol::endpoints::{Endpoints, QpEndpoint};
 use crate::protocol::failure::RunFailure;
 use crate::protocol::file_message::ChannelSettings;
 use verbs::{
-    Access, AsyncEvent, AsyncEvents, Bell, CompletionChannel, CompletionQueue, Gid, LinkLayer,
+    Access, AsyncEvent, AsyncEvents, CompletionChannel, CompletionQueue, Gid, LinkLayer,
     MemoryRegion, Path, Port, Poster, ProtectionDomain, QpCapacity, QueuePair, Reliability,
-    RemoteQp,
+    RemoteQp, Wakeup,
 };
 
 use super::settings::{check, memory_bytes, qp_bytes};
@@ -33,7 +33,7 @@ pub(super) enum Side {
 }
 
 /// One QP in the hands of its worker.
-pub(super) struct Lane<W> {
+pub(super) struct ChannelQp<W> {
     /// Its index among all.
     pub(super) index: usize,
     pub(super) poster: Poster,
@@ -47,10 +47,10 @@ pub(super) struct Lane<W> {
 
 /// What one worker has.
 pub(super) struct Worker<W> {
-    pub(super) lanes: Vec<Lane<W>>,
+    pub(super) qps: Vec<ChannelQp<W>>,
     pub(super) cq: Arc<CompletionQueue>,
     pub(super) channel: Arc<CompletionChannel>,
-    pub(super) bell: Arc<Bell>,
+    pub(super) wakeup: Arc<Wakeup>,
     pub(super) cores: Arc<[usize]>,
 }
 
@@ -206,10 +206,10 @@ impl Channel {
             .iter()
             .map(|(cq, channel)| {
                 Ok(Worker {
-                    lanes: Vec::new(),
+                    qps: Vec::new(),
                     cq: Arc::clone(cq),
                     channel: Arc::clone(channel),
-                    bell: Arc::new(Bell::new()?),
+                    wakeup: Arc::new(Wakeup::new()?),
                     cores: Arc::clone(&self.cores),
                 })
             })
@@ -225,15 +225,15 @@ impl Channel {
             };
             qp.to_rtr(&path, &remote_qp, &reliability)?;
             let poster = Poster::new(qp, &self.memory)?;
-            let lanes = &mut workers[index % count].lanes;
+            let qps = &mut workers[index % count].qps;
             for _ in 0..self.settings.window {
-                let wr_id = WrId::receive(lanes.len()).0;
+                let wr_id = WrId::receive(qps.len()).0;
                 poster
                     .receive(wr_id)
                     .map_err(|error| error.into_error(verbs::Operation::PostRecv, qp.qpn()))?;
             }
             qp.to_rts(psn, &reliability)?;
-            lanes.push(Lane {
+            qps.push(ChannelQp {
                 index,
                 poster,
                 window: window(self.settings.window),
@@ -296,24 +296,24 @@ impl Channel {
     }
 }
 
-/// A WR's number: a lane of its worker, and whether it is a receive.
+/// A WR's number: a qp of its worker, and whether it is a receive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct WrId(pub(super) u64);
 
 impl WrId {
-    pub(super) fn send(lane: usize) -> WrId {
-        WrId((lane as u64) << 1)
+    pub(super) fn send(qp: usize) -> WrId {
+        WrId((qp as u64) << 1)
     }
 
-    pub(super) fn receive(lane: usize) -> WrId {
-        WrId((lane as u64) << 1 | 1)
+    pub(super) fn receive(qp: usize) -> WrId {
+        WrId((qp as u64) << 1 | 1)
     }
 
     pub(super) fn is_receive(self) -> bool {
         self.0 & 1 == 1
     }
 
-    pub(super) fn lane(self) -> usize {
+    pub(super) fn qp(self) -> usize {
         (self.0 >> 1) as usize
     }
 }
@@ -324,10 +324,10 @@ mod tests {
 
     #[test]
     fn a_wr_id_names_lane_and_queue() {
-        for lane in [0, 1, 4095] {
-            assert_eq!(WrId::send(lane).lane(), lane);
-            assert_eq!(WrId::receive(lane).lane(), lane);
-            assert!(WrId::receive(lane).is_receive() && !WrId::send(lane).is_receive());
+        for qp in [0, 1, 4095] {
+            assert_eq!(WrId::send(qp).qp(), qp);
+            assert_eq!(WrId::receive(qp).qp(), qp);
+            assert!(WrId::receive(qp).is_receive() && !WrId::send(qp).is_receive());
         }
     }
 }

@@ -20,8 +20,8 @@ use crate::server::listener::{ServerEvent, ServerLog};
 
 use super::arrival::{Subject, check_name, finish};
 use super::channel::Side;
+use super::chunks::{place_failure, unreadable};
 use super::digest::Digest;
-use super::lanes::{place_failure, unreadable};
 use super::place::{Folder, Incoming};
 use super::settings::CHUNK_BYTES;
 use super::source::{Opened, Source};

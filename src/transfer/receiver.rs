@@ -14,8 +14,8 @@ use crate::server::listener::{FileService, ServerEvent, ServerLog};
 
 use super::arrival::{check_name, finish};
 use super::channel::{Channel, Side, Worker};
+use super::chunks::{self, FileProgress, WorkerBuffers, place_failure};
 use super::digest::Digest;
-use super::lanes::{self, Bench, Flow, place_failure};
 use super::place::{Folder, Incoming, PlaceError};
 use super::plain_tcp;
 use super::window::ReceiveWindow;
@@ -44,7 +44,7 @@ impl Receiver {
 struct Connected {
     channel: Channel,
     workers: Vec<Worker<ReceiveWindow>>,
-    benches: Vec<Bench>,
+    benches: Vec<WorkerBuffers>,
     chunk_bytes: u32,
     qps: u32,
 }
@@ -128,7 +128,7 @@ impl Receiver {
                 *connected = Some(Connected {
                     benches: workers
                         .iter()
-                        .map(|_| Bench::new(theirs.settings.chunk_bytes))
+                        .map(|_| WorkerBuffers::new(theirs.settings.chunk_bytes))
                         .collect(),
                     workers,
                     channel,
@@ -182,8 +182,8 @@ impl Connected {
         link: &Link,
         stop: &AtomicBool,
     ) -> Result<Digest, RunFailure> {
-        let flow = Flow::new(hello.size_bytes, self.chunk_bytes, &self.workers);
-        if flow.is_empty() {
+        let progress = FileProgress::new(hello.size_bytes, self.chunk_bytes, &self.workers);
+        if progress.is_empty() {
             return Ok(Digest::default());
         }
         let unwritten = |error| folder.call(error, "writing", &hello.name, hello.size_bytes);
@@ -191,8 +191,8 @@ impl Connected {
         worker_pool::run(
             &mut self.workers,
             &mut self.benches,
-            &flow,
-            &|worker, bench| lanes::receive(worker, bench, &flow, incoming, &unwritten),
+            &progress,
+            &|worker, buffers| chunks::receive(worker, buffers, &progress, incoming, &unwritten),
             || {
                 Side::Receiver.alive(link, stop)?;
                 channel.check_device()

@@ -14,8 +14,8 @@ use crate::protocol::message::Message;
 use crate::protocol::token::Token;
 
 use super::channel::{Channel, Side, Worker};
+use super::chunks::{self, FileProgress, WorkerBuffers};
 use super::digest::Digest;
-use super::lanes::{self, Bench, Flow};
 use super::plain_tcp;
 use super::settings;
 use super::source::{self, Opened, Source, SourceError};
@@ -64,7 +64,7 @@ pub trait Observer {
 
 /// One way that a file went.
 #[derive(Clone, Copy, Debug, PartialEq, serde::Serialize)]
-pub struct Passage {
+pub struct FileTiming {
     /// From the first byte to the receiver's word that the file is on its disk, in seconds.
     pub seconds: f64,
     /// Of them, how long the receiver's disk took at the end.
@@ -73,9 +73,9 @@ pub struct Passage {
     pub gbit_per_s: f64,
 }
 
-impl Passage {
-    fn of(bytes: u64, seconds: f64, sync_seconds: f64) -> Passage {
-        Passage {
+impl FileTiming {
+    fn of(bytes: u64, seconds: f64, sync_seconds: f64) -> FileTiming {
+        FileTiming {
             seconds,
             sync_seconds,
             gbit_per_s: bytes as f64 * 8.0 / seconds.max(f64::MIN_POSITIVE) / 1e9,
@@ -93,11 +93,11 @@ pub struct FileReport {
     /// Its checksum.
     pub digest: Digest,
     /// Over QPs.
-    pub rdma: Passage,
+    pub rdma: FileTiming,
     /// How many.
     pub qps: u32,
     /// Over plain TCP, where that was asked for.
-    pub tcp: Option<Passage>,
+    pub tcp: Option<FileTiming>,
 }
 
 impl FileReport {
@@ -163,7 +163,7 @@ pub fn send_files(
 struct Connected {
     channel: Channel,
     workers: Vec<Worker<SendWindow>>,
-    benches: Vec<Bench>,
+    benches: Vec<WorkerBuffers>,
 }
 
 struct Session<'a> {
@@ -200,7 +200,11 @@ impl Session<'_> {
         Ok(())
     }
 
-    fn by_rdma(&mut self, index: usize, opened: &Opened) -> Result<(Digest, Passage), RunFailure> {
+    fn by_rdma(
+        &mut self,
+        index: usize,
+        opened: &Opened,
+    ) -> Result<(Digest, FileTiming), RunFailure> {
         let source = &self.options.files[index];
         let size_bytes = opened.size_bytes;
         self.greet(source, size_bytes)?;
@@ -211,7 +215,7 @@ impl Session<'_> {
             .map_err(|found| worker_pool::reason(self.link, found, self.stop))?;
         if opened
             .has_changed()
-            .map_err(|error| lanes::unreadable(&source.name, &error))?
+            .map_err(|error| chunks::unreadable(&source.name, &error))?
         {
             return Err(RunFailure::new(
                 format!(
@@ -223,7 +227,7 @@ impl Session<'_> {
         }
         let sync_seconds = self.fin(digest)?;
         let seconds = began.elapsed().as_secs_f64();
-        Ok((digest, Passage::of(size_bytes, seconds, sync_seconds)))
+        Ok((digest, FileTiming::of(size_bytes, seconds, sync_seconds)))
     }
 
     /// Announces a file; with the first, connects the QPs.
@@ -266,7 +270,7 @@ impl Session<'_> {
         self.connected = Some(Connected {
             benches: workers
                 .iter()
-                .map(|_| Bench::new(settings.chunk_bytes))
+                .map(|_| WorkerBuffers::new(settings.chunk_bytes))
                 .collect(),
             workers,
             channel,
@@ -279,18 +283,18 @@ impl Session<'_> {
             return Ok(Digest::default());
         };
         let chunk_bytes = self.options.settings.chunk_bytes;
-        let flow = Flow::new(opened.size_bytes, chunk_bytes, &connected.workers);
-        if flow.is_empty() {
+        let progress = FileProgress::new(opened.size_bytes, chunk_bytes, &connected.workers);
+        if progress.is_empty() {
             return Ok(Digest::default());
         }
         let channel = &connected.channel;
         worker_pool::run(
             &mut connected.workers,
             &mut connected.benches,
-            &flow,
-            &|worker, bench| lanes::send(worker, bench, &flow, &opened.file, &source.name),
+            &progress,
+            &|worker, buffers| chunks::send(worker, buffers, &progress, &opened.file, &source.name),
             || {
-                self.observer.moved(flow.done_bytes());
+                self.observer.moved(progress.done_bytes());
                 Side::Sender.alive(self.link, self.stop)?;
                 channel.check_device()
             },
@@ -302,7 +306,7 @@ impl Session<'_> {
         index: usize,
         opened: &Opened,
         rdma: Digest,
-    ) -> Result<Passage, RunFailure> {
+    ) -> Result<FileTiming, RunFailure> {
         let source = &self.options.files[index];
         let size_bytes = opened.size_bytes;
         let chunk_bytes = self.options.settings.chunk_bytes;
@@ -326,7 +330,7 @@ impl Session<'_> {
         }
         let sync_seconds = self.fin(digest)?;
         let seconds = began.elapsed().as_secs_f64();
-        Ok(Passage::of(size_bytes, seconds, sync_seconds))
+        Ok(FileTiming::of(size_bytes, seconds, sync_seconds))
     }
 
     /// Tells the checksum and waits until the receiver has the file on its disk; how long that took there.

@@ -12,8 +12,8 @@ use crate::protocol::failure::RunFailure;
 use crate::protocol::link::Link;
 
 use super::channel::Worker;
+use super::chunks::{FileProgress, WorkerBuffers};
 use super::digest::Digest;
-use super::lanes::{Bench, Flow};
 
 /// How often the rest of the world is looked at.
 const TICK: Duration = Duration::from_millis(20);
@@ -25,23 +25,23 @@ const REASON_LIMIT: Duration = Duration::from_millis(300);
 /// wrong; the sum of what they made.
 pub(super) fn run<W: Send>(
     workers: &mut [Worker<W>],
-    benches: &mut [Bench],
-    flow: &Flow,
-    work: &(impl Fn(&mut Worker<W>, &mut Bench) -> Result<Digest, RunFailure> + Sync),
+    benches: &mut [WorkerBuffers],
+    progress: &FileProgress,
+    work: &(impl Fn(&mut Worker<W>, &mut WorkerBuffers) -> Result<Digest, RunFailure> + Sync),
     mut watch: impl FnMut() -> Result<(), RunFailure>,
 ) -> Result<Digest, RunFailure> {
     let (tell, told) = bounded(workers.len());
     thread::scope(|scope| {
         let mut failure = None;
         let mut threads = Vec::with_capacity(workers.len());
-        for (worker, bench) in workers.iter_mut().zip(benches) {
+        for (worker, buffers) in workers.iter_mut().zip(benches) {
             let tell = tell.clone();
             let body = move || {
                 // Where the kernel refuses it runs anywhere, more slowly.
                 let _ = keep_to(&worker.cores);
                 let done = work(worker, bench);
                 if done.is_err() {
-                    flow.halt();
+                    progress.halt();
                 }
                 // Has room for all.
                 let _ = tell.send(());
@@ -55,7 +55,7 @@ pub(super) fn run<W: Send>(
                 Err(error) => {
                     let text = format!("starting a thread: {error}");
                     failure = Some(RunFailure::new(text, Some("raise `ulimit -u`".into())));
-                    flow.halt();
+                    progress.halt();
                     break;
                 }
             }
@@ -67,7 +67,7 @@ pub(super) fn run<W: Send>(
                 Err(RecvTimeoutError::Timeout) if failure.is_none() => {
                     failure = watch().err();
                     if failure.is_some() {
-                        flow.halt();
+                        progress.halt();
                     }
                 }
                 Err(RecvTimeoutError::Timeout) => {}

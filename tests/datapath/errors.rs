@@ -107,7 +107,7 @@ fn workers_that_sleep_wake_for_every_phase() {
                 std::thread::sleep(IDLE);
             }
             let started = Instant::now();
-            pair.client.fabric.flush();
+            pair.client.objects.flush();
             wait_for_flushes(&pair);
             // As a session does.
             std::thread::sleep(Duration::from_millis(100));
@@ -213,7 +213,7 @@ fn a_wrong_key_or_address_is_a_remote_access_error() {
 fn the_target_learns_of_a_refused_access() {
     let _device = Device::get();
     let pair = Pair::tampered(&case(Op::Write), |endpoints| endpoints.qps[0].rkey += 1);
-    let qpn = pair.server.shared.lanes()[0].qp.qpn();
+    let qpn = pair.server.shared.qp_contexts()[0].qp.qpn();
     pair.run_counted(100, None).unwrap_err();
     let event = pair.server.events.next().unwrap();
     assert_eq!(
@@ -253,7 +253,7 @@ fn a_receiver_that_never_posts_exceeds_the_rnr_retries() {
 fn a_dead_peer_exceeds_the_retries() {
     let _device = Device::get();
     let pair = Pair::new(&case(Op::Write));
-    pair.server.fabric.flush();
+    pair.server.objects.flush();
     pair.run_counted(10, None).unwrap_err();
     let failure = pair.finish().client_failure().unwrap();
     assert!(failure.message.contains("RETRY_EXC_ERR (12)"), "{failure}");
@@ -280,7 +280,7 @@ fn a_message_longer_than_its_receive_fails_at_both_ends() {
 fn flushes_alone_are_not_taken_for_a_cause() {
     let _device = Device::get();
     let pair = Pair::new(&case(Op::Send));
-    pair.server.fabric.flush();
+    pair.server.objects.flush();
     pair.wait("flushes", |_| false).unwrap_err();
     let failure = pair.finish().server_failure().unwrap();
     assert!(failure.message.contains("WR_FLUSH_ERR"), "{failure}");
@@ -314,10 +314,10 @@ fn a_cq_that_overflows_is_an_event_and_no_hang() {
         let Some(AsyncEvent::CqError { cq }) = event else {
             panic!("{event:?}");
         };
-        let cqs = pair.client.fabric.cqs();
+        let cqs = pair.client.objects.cqs();
         assert!(cqs.iter().any(|own| AsyncEvents::is_cq(own, cq)));
         let failure =
-            RunFailure::from_event(event.unwrap(), "loop0", pair.client.fabric.cq_entries());
+            RunFailure::from_event(event.unwrap(), "loop0", pair.client.objects.cq_entries());
         let failure = failure.unwrap();
         assert_eq!(
             failure.message,

@@ -1,8 +1,8 @@
 //! What a device cannot do comes back as a sentence with the limit and the flag that mends it, before
 //! anything is made.
 
-use rocebench::node::fabric::{Fabric, Side};
 use rocebench::node::memory_needs::{DeviceKind, MemoryNeeds, MemoryOffer};
+use rocebench::node::verbs_objects::{Side, VerbsObjects};
 use rocebench::plan::Case;
 use rocebench::protocol::failure::RunFailure;
 use settings::{CqMode, Op, Settings};
@@ -10,7 +10,7 @@ use settings::{CqMode, Op, Settings};
 use crate::loopback_node::{Device, case_of, port, small};
 
 fn refused(case: &Case) -> RunFailure {
-    Fabric::create(&port(), case, Side::Server, None, || Ok(()))
+    VerbsObjects::create(&port(), case, Side::Server, None, || Ok(()))
         .err()
         .unwrap()
 }

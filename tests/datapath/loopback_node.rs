@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use rocebench::datapath::{Geometry, Phase, Shared, WorkerPool, WorkerReport};
 use rocebench::metrics::clock::Clock;
 use rocebench::metrics::histogram::Digits;
-use rocebench::node::fabric::{Fabric, Side};
+use rocebench::node::verbs_objects::{Side, VerbsObjects};
 use rocebench::plan::Case;
 use rocebench::protocol::endpoints::Endpoints;
 use rocebench::protocol::failure::RunFailure;
@@ -86,7 +86,7 @@ pub fn case(op: Op) -> Case {
 
 /// One end.
 pub struct End {
-    pub fabric: Fabric,
+    pub objects: VerbsObjects,
     pub shared: Arc<Shared>,
     pub events: AsyncEvents,
     pool: Option<WorkerPool>,
@@ -102,8 +102,8 @@ pub struct Pair {
 /// What is left of a run: the objects, and the workers' reports.
 pub struct Rest {
     pub case: Case,
-    pub client: (Fabric, Arc<Shared>, Vec<WorkerReport>),
-    pub server: (Fabric, Arc<Shared>, Vec<WorkerReport>),
+    pub client: (VerbsObjects, Arc<Shared>, Vec<WorkerReport>),
+    pub server: (VerbsObjects, Arc<Shared>, Vec<WorkerReport>),
 }
 
 /// What the workers of one end saw, summed over them: one entry a QP.
@@ -136,38 +136,38 @@ impl Pair {
 
     fn build(case: &Case, server_case: &Case, tamper: impl FnOnce(&mut Endpoints)) -> Pair {
         let port = port();
-        let create = |case, side| Fabric::create(&port, case, side, None, || Ok(())).unwrap();
+        let create = |case, side| VerbsObjects::create(&port, case, side, None, || Ok(())).unwrap();
         let mut client = create(case, Side::Client);
         let mut server = create(server_case, Side::Server);
         let clients = client.endpoints();
         let mut servers = server.endpoints();
         tamper(&mut servers);
-        let server_lanes = server.connect(&clients, || Ok(())).unwrap();
-        let client_lanes = client.connect(&servers, || Ok(())).unwrap();
-        let start = |fabric: Fabric, lanes, case: &Case| {
+        let server_contexts = server.connect(&clients, || Ok(())).unwrap();
+        let client_contexts = client.connect(&servers, || Ok(())).unwrap();
+        let start = |objects: VerbsObjects, qp_contexts, case: &Case| {
             let workers = match case.cq {
                 CqMode::Shared => case.workers,
                 CqMode::PerWorker | CqMode::PerQp => case.workers.min(case.qps),
             };
-            let duties = fabric.duties();
+            let duties = objects.duties();
             let works = duties.sends || duties.receives;
             let cores = vec![None; if works { workers as usize } else { 0 }];
             let digits = Digits::Two;
-            let shared = Shared::new(case.clone(), lanes, clock(), digits, cores.len());
+            let shared = Shared::new(case.clone(), qp_contexts, clock(), digits, cores.len());
             let shared = Arc::new(shared);
             let pool =
-                works.then(|| WorkerPool::start(&shared, fabric.worker_specs(&cores)).unwrap());
+                works.then(|| WorkerPool::start(&shared, objects.worker_specs(&cores)).unwrap());
             End {
-                events: AsyncEvents::new(&fabric.port().context).unwrap(),
-                fabric,
+                events: AsyncEvents::new(&objects.port().context).unwrap(),
+                objects,
                 shared,
                 pool,
             }
         };
         Pair {
             case: case.clone(),
-            server: start(server, server_lanes, server_case),
-            client: start(client, client_lanes, case),
+            server: start(server, server_contexts, server_case),
+            client: start(client, client_contexts, case),
         }
     }
 
@@ -187,7 +187,11 @@ impl Pair {
     pub fn set_budgets(&self, messages: u64) {
         let geometry = Geometry::of(&self.case);
         for end in [&self.server, &self.client] {
-            let senders = end.shared.lanes().iter().filter_map(|l| l.sender.as_ref());
+            let senders = end
+                .shared
+                .qp_contexts()
+                .iter()
+                .filter_map(|l| l.sender.as_ref());
             senders.for_each(|sender| sender.set_budget(&geometry, messages));
         }
     }
@@ -246,7 +250,7 @@ impl Pair {
         let wanted = messages * u64::from(self.case.qps);
         self.wait("all messages", |pair| {
             let ends = [&pair.client, &pair.server].into_iter().zip(&before);
-            ends.filter(|(end, _)| end.fabric.duties().sends)
+            ends.filter(|(end, _)| end.objects.duties().sends)
                 .all(|(end, before)| end.shared.counts().completed >= before.completed + wanted)
         })?;
         self.drain()
@@ -271,7 +275,7 @@ impl Pair {
             let workers = end
                 .pool
                 .map_or_else(Vec::new, |pool| pool.finish().unwrap());
-            (end.fabric, end.shared, workers)
+            (end.objects, end.shared, workers)
         };
         Rest {
             case: self.case,
@@ -327,13 +331,15 @@ impl Rest {
 
     /// With `--verify`, what only shows at the end, as both ends check it.
     pub fn verified(&self) -> Option<String> {
-        let check = |at: &(Fabric, Arc<Shared>, Vec<WorkerReport>), from: &Arc<Shared>| {
-            let lanes = from.lanes().iter().zip(at.1.lanes());
-            (0..).zip(lanes).find_map(|(qp, (sending, receiving))| {
-                let posts = sending.sender.as_ref()?.posts()?;
-                let arrived = || receiving.receiver.as_ref()?.check_counts(&posts);
-                at.0.check_written(qp, &posts).or_else(arrived)
-            })
+        let check = |at: &(VerbsObjects, Arc<Shared>, Vec<WorkerReport>), from: &Arc<Shared>| {
+            let qp_contexts = from.qp_contexts().iter().zip(at.1.qp_contexts());
+            (0..)
+                .zip(qp_contexts)
+                .find_map(|(qp, (sending, receiving))| {
+                    let posts = sending.sender.as_ref()?.posts()?;
+                    let arrived = || receiving.receiver.as_ref()?.check_counts(&posts);
+                    at.0.check_written(qp, &posts).or_else(arrived)
+                })
         };
         check(&self.server, &self.client.1)
             .or_else(|| check(&self.client, &self.server.1))

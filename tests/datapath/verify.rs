@@ -44,8 +44,8 @@ fn right_payloads_pass_in_every_mix() {
                     outcome.unwrap();
                     assert_eq!(rest.verified(), None, "{case:?}");
                     let posted = &rest.client_sums().posted_in_all;
-                    for (lane, &posted) in rest.client.1.lanes().iter().zip(posted) {
-                        let posts = lane.sender.as_ref().unwrap().posts().unwrap();
+                    for (qp_context, &posted) in rest.client.1.qp_contexts().iter().zip(posted) {
+                        let posts = qp_context.sender.as_ref().unwrap().posts().unwrap();
                         assert_eq!(posts.into_iter().map(u64::from).sum::<u64>(), posted);
                     }
                 }
@@ -62,7 +62,7 @@ fn corrupted(op: Op) -> (Option<String>, Option<String>, Option<String>) {
         ..verified(op)
     });
     let pair = Pair::new(&case);
-    let qpn = pair.client.shared.lanes()[1].qp.qpn();
+    let qpn = pair.client.shared.qp_contexts()[1].qp.qpn();
     null_verbs::loopback::corrupt_next_message(Some(qpn), 37);
     // Fewer messages than the ring has positions, so that none is written over.
     let outcome = pair.run_counted(5, None);
@@ -137,7 +137,7 @@ fn the_other_direction_is_verified_too() {
         ..verified(Op::Send)
     });
     let pair = Pair::new(&case);
-    let qpn = pair.server.shared.lanes()[0].qp.qpn();
+    let qpn = pair.server.shared.qp_contexts()[0].qp.qpn();
     null_verbs::loopback::corrupt_next_message(Some(qpn), 0);
     pair.run_counted(5, None).unwrap_err();
     let rest = pair.finish();
@@ -153,9 +153,13 @@ fn lost_and_doubled_messages_are_found() {
     pair.run_counted(40, None).unwrap();
     let rest = pair.finish();
     rest.assert_clean();
-    let posts = rest.client.1.lanes()[0].sender.as_ref().unwrap().posts();
+    let posts = rest.client.1.qp_contexts()[0]
+        .sender
+        .as_ref()
+        .unwrap()
+        .posts();
     let posts = posts.unwrap();
-    let receiver = rest.server.1.lanes()[0].receiver.as_ref().unwrap();
+    let receiver = rest.server.1.qp_contexts()[0].receiver.as_ref().unwrap();
     let checked = |change: &dyn Fn(&mut Vec<u32>)| {
         let mut posts = posts.clone();
         change(&mut posts);

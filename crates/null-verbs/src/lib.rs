@@ -21,7 +21,7 @@ pub mod loopback;
 pub mod null;
 mod qp_attributes;
 #[cfg(test)]
-mod test_rig;
+mod testbed;
 mod verbs;
 
 pub use channel::{ack_cq_events, destroy_comp_channel, get_cq_event};

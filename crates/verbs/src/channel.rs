@@ -1,4 +1,4 @@
-//! Sleeping until a CQ has something: completion channels, and bells by which another thread wakes a sleeper.
+//! Sleeping until a CQ has something: completion channels, and wakeups by which another thread wakes a sleeper.
 
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
 use std::ptr::{NonNull, null, null_mut};
@@ -71,7 +71,7 @@ impl CompletionChannel {
         Ok(Arc::new(channel))
     }
 
-    /// Sleeps until an event of one of its CQs comes, the bell rings or `longest` is over, and takes the events there
+    /// Sleeps until an event of one of its CQs comes, the wakeup rings or `longest` is over, and takes the events there
     /// are. It may also return for no reason.
     ///
     /// No completion is slept over by a thread that does this: ask all its CQs for an event
@@ -81,13 +81,13 @@ impl CompletionChannel {
     ///
     /// # Errors
     /// The failed call.
-    pub fn wait(&self, bell: &Bell, longest: Option<Duration>) -> Result<(), VerbsError> {
+    pub fn wait(&self, wakeup: &Wakeup, longest: Option<Duration>) -> Result<(), VerbsError> {
         let poll = |fd| libc::pollfd {
             fd,
             events: libc::POLLIN,
             revents: 0,
         };
-        let mut files = [poll(self.fd()), poll(bell.0.as_raw_fd())];
+        let mut files = [poll(self.fd()), poll(wakeup.0.as_raw_fd())];
         let limit = longest.map(|longest| libc::timespec {
             tv_sec: longest.as_secs().try_into().unwrap_or(libc::time_t::MAX),
             tv_nsec: longest.subsec_nanos().into(),
@@ -102,7 +102,7 @@ impl CompletionChannel {
         }
         let [event, rung] = files.map(|file| file.revents != 0);
         if rung {
-            bell.silence();
+            wakeup.clear();
         }
         if event { self.take() } else { Ok(()) }
     }
@@ -177,9 +177,9 @@ impl Drop for CompletionChannel {
 }
 
 /// Wakes one sleeper, or its next sleep if it is awake (an eventfd).
-pub struct Bell(OwnedFd);
+pub struct Wakeup(OwnedFd);
 
-impl Bell {
+impl Wakeup {
     /// A silent one.
     ///
     /// # Errors
@@ -189,20 +189,20 @@ impl Bell {
         unsafe {
             let fd = libc::eventfd(0, libc::EFD_CLOEXEC | libc::EFD_NONBLOCK);
             if fd < 0 {
-                return Err(VerbsError::last(Operation::CreateBell, "a worker"));
+                return Err(VerbsError::last(Operation::CreateEventFd, "a worker"));
             }
-            Ok(Bell(OwnedFd::from_raw_fd(fd)))
+            Ok(Wakeup(OwnedFd::from_raw_fd(fd)))
         }
     }
 
     /// Rings it.
-    pub fn ring(&self) {
+    pub fn wake(&self) {
         let one = 1_u64.to_ne_bytes();
         // SAFETY: eight readable bytes. Failing means that the counter is full: the sleeper wakes anyway.
         unsafe { libc::write(self.0.as_raw_fd(), one.as_ptr().cast(), one.len()) };
     }
 
-    fn silence(&self) {
+    fn clear(&self) {
         let mut count = [0_u8; 8];
         // SAFETY: eight writable bytes. Failing means that it had not rung.
         unsafe { libc::read(self.0.as_raw_fd(), count.as_mut_ptr().cast(), count.len()) };

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use rdma_sys::{ibv_cq, ibv_wc, ibv_wc_opcode};
 
 use super::channel::Notices;
-use super::teardown::{Last, Teardown};
+use super::teardown::{Teardown, TeardownToken};
 use super::{CompletionChannel, Context, Operation, VerbsError, WcStatus};
 
 /// Completions taken by one poll at most. Large enough that the cost of a poll and of a clock reading
@@ -189,7 +189,7 @@ impl Teardown for CompletionQueue {
         self.context.name().to_owned()
     }
 
-    fn tear_down(&mut self, _: Last) -> i32 {
+    fn tear_down(&mut self, _: TeardownToken) -> i32 {
         self.destroyed = true;
         let mut code = 0;
         // SAFETY: its QPs held an `Arc` to it and are destroyed; events of a channel are acknowledged before; it
@@ -210,7 +210,7 @@ impl Teardown for CompletionQueue {
 impl Drop for CompletionQueue {
     fn drop(&mut self) {
         if !self.destroyed {
-            self.tear_down(Last::word());
+            self.tear_down(TeardownToken::new());
         }
     }
 }

@@ -12,7 +12,7 @@ use rdma_sys::{
 };
 
 use super::gid::{Gid, GidEntry, GidType};
-use super::teardown::{Last, Teardown};
+use super::teardown::{Teardown, TeardownToken};
 use super::{Operation, RecordedPacket, VerbsError, VerbsLibrary};
 
 /// An open device. Everything made from it keeps it open.
@@ -346,7 +346,7 @@ impl Teardown for Context {
         self.name.clone()
     }
 
-    fn tear_down(&mut self, _: Last) -> i32 {
+    fn tear_down(&mut self, _: TeardownToken) -> i32 {
         self.closed = true;
         // SAFETY: opened by this library, and everything made from it held an `Arc` to it; it was not closed before.
         unsafe { (self.library.close_device)(self.raw()) }
@@ -356,7 +356,7 @@ impl Teardown for Context {
 impl Drop for Context {
     fn drop(&mut self) {
         if !self.closed {
-            self.tear_down(Last::word());
+            self.tear_down(TeardownToken::new());
         }
     }
 }

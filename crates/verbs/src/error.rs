@@ -16,7 +16,7 @@ pub enum Operation {
     AllocMemory,
     RegMr,
     CreateChannel,
-    CreateBell,
+    CreateEventFd,
     CreateCq,
     ReqNotifyCq,
     WaitForEvent,
@@ -52,7 +52,7 @@ impl fmt::Display for Operation {
             Operation::AllocMemory => "allocating buffer memory (mmap)",
             Operation::RegMr => "ibv_reg_mr",
             Operation::CreateChannel => "ibv_create_comp_channel",
-            Operation::CreateBell => "making what wakes a thread (eventfd)",
+            Operation::CreateEventFd => "making what wakes a thread (eventfd)",
             Operation::CreateCq => "ibv_create_cq",
             Operation::ReqNotifyCq => "ibv_req_notify_cq",
             Operation::WaitForEvent => "waiting for a completion event (poll)",
@@ -240,7 +240,7 @@ impl VerbsError {
                 "the locked-memory limit is the usual cause: `ulimit -l unlimited` (or memlock in \
                  /etc/security/limits.conf), or lower --qps, --size or the depths"
             }
-            (Operation::CreateChannel | Operation::CreateBell, libc::EMFILE | libc::ENFILE) => {
+            (Operation::CreateChannel | Operation::CreateEventFd, libc::EMFILE | libc::ENFILE) => {
                 "too many files are open: raise `ulimit -n`, or lower --workers"
             }
             (Operation::CreateChannel | Operation::ReqNotifyCq, _) => {

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use rdma_sys::{ibv_access_flags, ibv_mr, ibv_pd, ibv_sge};
 
-use super::teardown::{Last, Teardown};
+use super::teardown::{Teardown, TeardownToken};
 use super::{Context, Operation, VerbsError};
 
 /// A protection domain.
@@ -56,7 +56,7 @@ impl Teardown for ProtectionDomain {
         self.context.name().to_owned()
     }
 
-    fn tear_down(&mut self, _: Last) -> i32 {
+    fn tear_down(&mut self, _: TeardownToken) -> i32 {
         self.deallocated = true;
         // SAFETY: all MRs and QPs made from it held an `Arc` to it, so they are gone; it was not deallocated before.
         unsafe { (self.context.library().dealloc_pd)(self.raw()) }
@@ -66,7 +66,7 @@ impl Teardown for ProtectionDomain {
 impl Drop for ProtectionDomain {
     fn drop(&mut self) {
         if !self.deallocated {
-            self.tear_down(Last::word());
+            self.tear_down(TeardownToken::new());
         }
     }
 }
@@ -250,7 +250,7 @@ impl Teardown for MemoryRegion {
         format!("{} ({} bytes)", self.pd.context.name(), self.length_bytes)
     }
 
-    fn tear_down(&mut self, _: Last) -> i32 {
+    fn tear_down(&mut self, _: TeardownToken) -> i32 {
         self.deregistered = true;
         // SAFETY: rings that refer to it hold an `Arc`, so no QP of ours still uses it; it was not deregistered
         // before, and nobody reads its keys any more.
@@ -261,7 +261,7 @@ impl Teardown for MemoryRegion {
 impl Drop for MemoryRegion {
     fn drop(&mut self) {
         if !self.deregistered {
-            self.tear_down(Last::word());
+            self.tear_down(TeardownToken::new());
         }
         // SAFETY: a mapping of this length, whose registration is gone.
         unsafe { libc::munmap(self.start.as_ptr().cast(), self.length_bytes) };

@@ -9,7 +9,7 @@ use rdma_sys::{
     ibv_qp_state, ibv_qp_type,
 };
 
-use super::teardown::{Last, Teardown};
+use super::teardown::{Teardown, TeardownToken};
 use super::{
     Access, CompletionQueue, Context, Gid, LinkLayer, Operation, ProtectionDomain, VerbsError,
 };
@@ -261,7 +261,7 @@ impl Teardown for QueuePair {
         format!("{} QP {:#08x}", self.pd.context().name(), self.qpn())
     }
 
-    fn tear_down(&mut self, _: Last) -> i32 {
+    fn tear_down(&mut self, _: TeardownToken) -> i32 {
         self.destroyed = true;
         // SAFETY: rings held an `Arc` to it, so nobody posts any more; it was not destroyed before.
         unsafe { (self.pd.context().library().destroy_qp)(self.raw()) }
@@ -271,7 +271,7 @@ impl Teardown for QueuePair {
 impl Drop for QueuePair {
     fn drop(&mut self) {
         if !self.destroyed {
-            self.tear_down(Last::word());
+            self.tear_down(TeardownToken::new());
         }
     }
 }

@@ -13,16 +13,16 @@ pub trait Teardown {
     fn object(&self) -> String;
 
     /// Does the call, at most once, and returns what it returned. Dropping does nothing more then.
-    fn tear_down(&mut self, last: Last) -> i32;
+    fn tear_down(&mut self, last: TeardownToken) -> i32;
 }
 
 /// Vouches that the object is not used again. Only this module's neighbours make one.
-pub struct Last(());
+pub struct TeardownToken(());
 
-impl Last {
+impl TeardownToken {
     /// The maker drops the object next.
-    pub(super) fn word() -> Last {
-        Last(())
+    pub(super) fn new() -> TeardownToken {
+        TeardownToken(())
     }
 }
 
@@ -35,7 +35,7 @@ pub fn tear_down<T: Teardown>(object: Arc<T>) -> Result<(), VerbsError> {
     let Some(mut object) = Arc::into_inner(object) else {
         return Err(VerbsError::returned(T::OPERATION, name, libc::EBUSY));
     };
-    match object.tear_down(Last::word()) {
+    match object.tear_down(TeardownToken::new()) {
         0 => Ok(()),
         code => Err(VerbsError::returned(T::OPERATION, name, code)),
     }

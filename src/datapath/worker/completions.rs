@@ -1,9 +1,9 @@
-//! What becomes of completions: counted, recorded, checked, and what they lead to posted.
+//! Handling completions: counts, records and checks them, and posts what follows.
 
 use std::sync::atomic::Ordering::{AcqRel, Relaxed, Release};
 
 use super::super::geometry::Geometry;
-use super::super::lane::{Lane, Sender};
+use super::super::qp_context::{QpContext, Sender};
 use super::super::trouble::FailedCompletion;
 use super::super::wr_id::{TAIL_SLOT, WrId};
 use super::pace::{CALL_WEIGHT, PACE_EVERY};
@@ -49,8 +49,8 @@ impl<const VERIFY: bool, const LATENCY: bool, const CONTENDED: bool, const SLEEP
         }
     }
 
-    /// What [`Self::completed`] comes to for most completions where a slot is one call: the slot is
-    /// recorded and posted again, and nothing else has to be asked.
+    /// A shorter form of [`Self::completed`] for slots posted by one call: records each slot and posts it again,
+    /// without further checks.
     #[inline]
     fn repeat(&mut self, completions: &[Completion], seen_raw: u64) {
         let unit = self.geometry.unit;
@@ -85,13 +85,13 @@ impl<const VERIFY: bool, const LATENCY: bool, const CONTENDED: bool, const SLEEP
             self.since_stamp += unit + CALL_WEIGHT;
             worker_qp.tally.completed += u64::from(unit);
             self.completed += u64::from(unit);
-            let lane = worker_qp.lane;
+            let qp_context = worker_qp.qp_context;
             match sender.ring.post((slot * unit) as usize) {
                 Ok(()) => {
                     worker_qp.tally.posted += u64::from(unit);
                     self.posted += u64::from(unit);
                 }
-                Err(error) => self.post_failed(lane, error),
+                Err(error) => self.post_failed(qp_context, error),
             }
         }
     }
@@ -103,7 +103,7 @@ impl<const VERIFY: bool, const LATENCY: bool, const CONTENDED: bool, const SLEEP
         let Some(worker_qp) = self.worker_qps.get_mut(qp) else {
             return;
         };
-        let (lane, Some(sender)) = (worker_qp.lane, worker_qp.sender) else {
+        let (qp_context, Some(sender)) = (worker_qp.qp_context, worker_qp.sender) else {
             return;
         };
         if slot == TAIL_SLOT {
@@ -130,12 +130,12 @@ impl<const VERIFY: bool, const LATENCY: bool, const CONTENDED: bool, const SLEEP
         match self.mode {
             Mode::Silent => {}
             Mode::Run => {
-                self.close_open(qp, lane, sender, slot);
-                self.open(qp, lane, sender, slot);
+                self.close_open(qp, qp_context, sender, slot);
+                self.open(qp, qp_context, sender, slot);
             }
-            Mode::Budget => self.spend(qp, lane, sender, slot),
+            Mode::Budget => self.spend(qp, qp_context, sender, slot),
             Mode::Close => {
-                self.close_open(qp, lane, sender, slot);
+                self.close_open(qp, qp_context, sender, slot);
             }
         }
     }
@@ -167,7 +167,8 @@ impl<const VERIFY: bool, const LATENCY: bool, const CONTENDED: bool, const SLEEP
         let Some(worker_qp) = self.worker_qps.get_mut(qp) else {
             return;
         };
-        let (lane, Some(receiver)) = (worker_qp.lane, &worker_qp.lane.receiver) else {
+        let (qp_context, Some(receiver)) = (worker_qp.qp_context, &worker_qp.qp_context.receiver)
+        else {
             return;
         };
         self.received += 1;
@@ -196,17 +197,17 @@ impl<const VERIFY: bool, const LATENCY: bool, const CONTENDED: bool, const SLEEP
         if let (Some(first), true) = (post_from, self.trouble.refused.is_none())
             && let Err(error) = receiver.ring.post(first)
         {
-            self.refused(error.into_error(Operation::PostRecv, lane.qp.qpn()));
+            self.refused(error.into_error(Operation::PostRecv, qp_context.qp.qpn()));
         }
     }
 
     #[cold]
     pub(super) fn failed(&mut self, completion: &Completion, id: WrId) {
-        let lane = self.shared.lanes.get(id.qp());
+        let qp_context = self.shared.qp_contexts.get(id.qp());
         self.trouble.completion(FailedCompletion {
             seen_raw: self.shared.clock.raw(),
             qp: id.qp(),
-            qpn: lane.map_or(0, |lane| lane.qp.qpn()),
+            qpn: qp_context.map_or(0, |qp_context| qp_context.qp.qpn()),
             op: (!id.is_receive()).then(|| self.shared.case.transfer()),
             status: completion.status(),
             vendor_error: completion.vendor_error(),
@@ -216,8 +217,8 @@ impl<const VERIFY: bool, const LATENCY: bool, const CONTENDED: bool, const SLEEP
     }
 
     #[cold]
-    pub(super) fn post_failed(&mut self, lane: &Lane, error: PostError) {
-        self.refused(error.into_error(Operation::PostSend, lane.qp.qpn()));
+    pub(super) fn post_failed(&mut self, qp_context: &QpContext, error: PostError) {
+        self.refused(error.into_error(Operation::PostSend, qp_context.qp.qpn()));
     }
 
     #[cold]
@@ -228,7 +229,7 @@ impl<const VERIFY: bool, const LATENCY: bool, const CONTENDED: bool, const SLEEP
     }
 }
 
-/// Counts a completion of a slot that has several, and says whether it was the last.
+/// Counts a completion of a slot that has several, and returns whether it was the last.
 #[inline]
 fn last_of_slot<const CONTENDED: bool>(geometry: &Geometry, sender: &Sender, slot: u32) -> bool {
     let Some(awaited) = sender.awaited.get(slot as usize) else {

@@ -1,32 +1,32 @@
-//! When a worker's measurement window opens and closes, and what belongs to it.
+//! When a worker's measurement window opens and closes, and which messages belong to it.
 //!
-//! The edges are instants that all workers know ([`Edges`]). A worker may be kept from its core over an
-//! edge, and then nobody knows on which side of it the completions belong that piled up meanwhile. A worker that
-//! was there opens and closes its window at its last look before the edge, with what it had counted by then.
-//! One that was away over the start opens it once what piled up was taken. Its messages are divided by its own
-//! window. What was held up while it was away may follow for as long again, so an absence that ended so near
-//! an edge counts as one over it.
+//! All workers know the instants of the edges ([`Edges`]). If a worker is kept from its core over an edge, nobody can
+//! tell on which side of the edge the completions belong that piled up meanwhile. A worker that was present opens and
+//! closes its window at its last look before the edge, with its counts at that time. A worker that was absent over
+//! the start opens it after taking what piled up. Each worker's messages are divided by its own window. The backlog
+//! of an absence may arrive for as long again as the absence lasted, so an absence that ended that close to an edge
+//! counts as an absence over it.
 
 use std::sync::atomic::Ordering::{Relaxed, Release};
 
 use super::super::shared::Edges;
 use super::Worker;
-use super::window::{Absence, NEVER, Stage};
+use super::window::{Absence, NEVER, WindowState};
 use crate::machine::cpu;
 
-/// A window that is not open after this part of it opens as it is.
+/// A window that is still not open after this part of it opens regardless.
 const GIVE_UP_PARTS: u64 = 50;
 
 impl<'s, const VERIFY: bool, const LATENCY: bool, const CONTENDED: bool, const SLEEPS: bool>
     Worker<'s, VERIFY, LATENCY, CONTENDED, SLEEPS>
 {
-    /// Begins to attend to the CQs: what was before is no absence.
+    /// Counts the CQs as attended from now; the time before is no absence.
     pub(super) fn attend_from_now(&mut self) {
         self.window.attended_raw = self.shared.clock.raw();
         self.window.absence = Absence::default();
     }
 
-    /// Takes up the window whose edges are set.
+    /// Prepares for the window whose edges are set.
     pub(super) fn expect_window(&mut self) {
         let edges = self.shared.edges();
         self.window.edges = edges;
@@ -38,18 +38,18 @@ impl<'s, const VERIFY: bool, const LATENCY: bool, const CONTENDED: bool, const S
         }
         let length_raw = edges.closes_raw.saturating_sub(edges.opens_raw);
         self.window.give_up_raw = edges.opens_raw + length_raw / GIVE_UP_PARTS;
-        self.window.stage = Stage::Ahead;
+        self.window.state = WindowState::Ahead;
         self.window.edge_raw = edges.opens_raw;
     }
 
-    /// After a pass that found nothing.
+    /// Called after a pass that found nothing.
     #[inline]
     pub(super) fn attend(&mut self) {
         let now_raw = self.shared.clock.raw();
         self.look(now_raw);
     }
 
-    /// Notes a look at the CQs, before what it found is counted.
+    /// Records a look at the CQs, before counting what it found.
     #[inline]
     pub(super) fn look(&mut self, now_raw: u64) {
         if now_raw.saturating_sub(self.window.attended_raw) > self.window.late_raw {
@@ -72,7 +72,7 @@ impl<'s, const VERIFY: bool, const LATENCY: bool, const CONTENDED: bool, const S
         }
     }
 
-    /// How long it was away over an edge; `looked_raw` is when it looked last.
+    /// How long the worker was absent over an edge; `looked_raw` is its last look.
     fn away_over(&self, edge_raw: u64, looked_raw: u64) -> u64 {
         let absence = self.window.absence;
         let before_raw = if absence.reach_raw() > edge_raw {
@@ -83,7 +83,7 @@ impl<'s, const VERIFY: bool, const LATENCY: bool, const CONTENDED: bool, const S
         before_raw.max(looked_raw.saturating_sub(edge_raw))
     }
 
-    /// After a sleep, which counts as a look at the CQs: a completion would have ended it.
+    /// Called after a sleep. It counts as a look at the CQs, because a completion would have ended it.
     #[cold]
     pub(super) fn woken(&mut self) {
         let now_raw = self.shared.clock.raw();
@@ -96,33 +96,35 @@ impl<'s, const VERIFY: bool, const LATENCY: bool, const CONTENDED: bool, const S
         self.window.attended_raw = now_raw;
     }
 
-    /// The edge that was ahead is over at `now_raw`, when what was just polled is not counted yet.
+    /// Handles the next edge, which was passed at `now_raw`; the batch just polled is not counted yet.
     #[cold]
     pub(super) fn reach_edge(&mut self, now_raw: u64) {
-        match self.window.stage {
-            Stage::Ahead => {
+        match self.window.state {
+            WindowState::Ahead => {
                 let opens_raw = self.window.edge_raw;
                 let away_raw = self.away_over(opens_raw, now_raw);
                 if away_raw <= self.window.late_raw {
                     self.window.unattended_raw[0] = away_raw;
                     return self.open_window();
                 }
-                self.window.stage = Stage::CatchingUp;
+                self.window.state = WindowState::CatchingUp;
                 self.window.edge_raw = NEVER;
                 self.window.seen_before = self.completed + self.received;
-                // The pass under way began before the edge.
+                // The current pass began before the edge.
                 self.window.pass_was_full = true;
                 self.window.pass_began_raw = now_raw;
             }
-            Stage::Open => {
+            WindowState::Open => {
                 self.window.unattended_raw[1] = self.away_over(self.window.edge_raw, now_raw);
                 self.close_window(self.window.attended_raw);
             }
-            Stage::None | Stage::CatchingUp | Stage::Closed => self.window.edge_raw = NEVER,
+            WindowState::None | WindowState::CatchingUp | WindowState::Closed => {
+                self.window.edge_raw = NEVER
+            }
         }
     }
 
-    /// After each pass while catching up: the window opens after one that left nothing behind and took no
+    /// Called after each pass while catching up. Opens the window after a pass that emptied the CQs and took no
     /// longer than usual.
     #[cold]
     pub(super) fn after_pass_of_catching_up(&mut self) {
@@ -141,13 +143,13 @@ impl<'s, const VERIFY: bool, const LATENCY: bool, const CONTENDED: bool, const S
         }
     }
 
-    /// Opens the window at the last look at the CQs, with what is counted.
+    /// Opens the window at the last look at the CQs, with the counts so far.
     fn open_window(&mut self) {
         for (at_start, worker_qp) in self.at_start.iter_mut().zip(&self.worker_qps) {
             *at_start = worker_qp.tally;
         }
         let start_raw = self.window.attended_raw;
-        self.window.stage = Stage::Open;
+        self.window.state = WindowState::Open;
         self.window.edge_raw = self.window.edges.closes_raw;
         self.window.record_until_raw = NEVER;
         self.window.start_raw = Some(start_raw);
@@ -160,14 +162,14 @@ impl<'s, const VERIFY: bool, const LATENCY: bool, const CONTENDED: bool, const S
         }
     }
 
-    /// Closes the window with what is counted, if it is open.
+    /// Closes the window with the counts so far, if it is open.
     pub(super) fn close_window(&mut self, end_raw: u64) {
-        let was_open = self.window.stage == Stage::Open;
-        self.window.stage = Stage::Closed;
+        let was_open = self.window.state == WindowState::Open;
+        self.window.state = WindowState::Closed;
         self.window.edge_raw = NEVER;
         self.window.late_raw = NEVER;
         if was_open {
-            // What was posted in the window and completes later belongs to its latencies.
+            // A message posted in the window belongs to its latencies even if it completes later.
             self.window.record_until_raw = end_raw;
             self.window.end_raw = Some(end_raw);
             self.window.cpu_seconds = cpu::thread_seconds() - self.window.cpu_seconds;

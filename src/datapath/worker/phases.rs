@@ -1,4 +1,4 @@
-//! What each phase makes a worker do, and its report at the end.
+//! What a worker does when a phase begins, and its report at the end.
 
 use std::sync::atomic::Ordering::Release;
 
@@ -11,11 +11,11 @@ use settings::Stop;
 impl<'s, const VERIFY: bool, const LATENCY: bool, const CONTENDED: bool, const SLEEPS: bool>
     Worker<'s, VERIFY, LATENCY, CONTENDED, SLEEPS>
 {
-    /// Takes up a phase.
+    /// Enters a phase.
     pub(super) fn enter(&mut self, phase: Phase) {
         let counted = matches!(self.shared.case.stop(), Stop::MessagesPerQp(_));
-        // A session may set the next phase before it sees that the run failed in this one. Posting again
-        // would then meet full queues, and hide the cause behind a refused post.
+        // The controlling thread may set the next phase before it sees that the run failed in this one. Posting again
+        // would then find full queues, and a refused post would hide the cause.
         let failed = self.shared.has_failed();
         match phase {
             Phase::Idle => {}
@@ -24,7 +24,7 @@ impl<'s, const VERIFY: bool, const LATENCY: bool, const CONTENDED: bool, const S
                     self.mode = Mode::Run;
                     self.fill();
                 }
-                // Filling the queues is not yet the steady state.
+                // Filling the queues is not part of the steady state.
                 self.attend_from_now();
             }
             Phase::Measure => {
@@ -57,8 +57,8 @@ impl<'s, const VERIFY: bool, const LATENCY: bool, const CONTENDED: bool, const S
         }
     }
 
-    /// Closes a window whose end is not an instant: `counted` runs end with their last completion, others that
-    /// are told to end with the last look at the CQs.
+    /// Closes a window that has no end instant: that of a `counted` run ends with its last completion, any other with
+    /// the last look at the CQs.
     fn end_window(&mut self, counted: bool) {
         if self.window.is_watched() {
             self.close_window(if counted {

@@ -1,9 +1,9 @@
-//! The worker's posting: which WRs of which slot go out when, and when their time is noted. See
-//! `geometry` for why.
+//! The worker's posting: which WRs of which slot it posts, and when it records their time. `geometry` explains the
+//! slots.
 
 use std::sync::atomic::Ordering::Relaxed;
 
-use super::super::lane::{Lane, Sender};
+use super::super::qp_context::{QpContext, Sender};
 use super::super::shared::Shared;
 use super::super::wr_id::{TAIL_SLOT, WrId};
 use super::pace::{CALL_WEIGHT, STAMP_ERROR_NS, STAMP_LASTS};
@@ -13,12 +13,12 @@ use verbs::PostError;
 impl<const VERIFY: bool, const LATENCY: bool, const CONTENDED: bool, const SLEEPS: bool>
     Worker<'_, VERIFY, LATENCY, CONTENDED, SLEEPS>
 {
-    /// Posts the rest of the slot before `slot`, if its head was posted and that is not yet.
+    /// Posts the rest of the slot before `slot`, if only its head is posted.
     #[inline]
     pub(super) fn close_open(
         &mut self,
         qp: usize,
-        lane: &Lane,
+        qp_context: &QpContext,
         sender: &Sender,
         slot: u32,
     ) -> bool {
@@ -27,11 +27,11 @@ impl<const VERIFY: bool, const LATENCY: bool, const CONTENDED: bool, const SLEEP
             return false;
         }
         let before = geometry.before(slot);
-        self.post_rest(qp, lane, sender, before);
+        self.post_rest(qp, qp_context, sender, before);
         true
     }
 
-    /// Sets whether the QP's last slot is open, and returns whether it was.
+    /// Sets whether the QP's last slot is open; returns whether it was.
     #[inline]
     pub(super) fn set_open(&mut self, qp: usize, open: bool) -> bool {
         match self.worker_qps.get_mut(qp) {
@@ -40,38 +40,44 @@ impl<const VERIFY: bool, const LATENCY: bool, const CONTENDED: bool, const SLEEP
         }
     }
 
-    /// Posts the head of a slot, which is all of it where slots are posted whole.
+    /// Posts the head of a slot: the whole slot where slots are posted whole.
     #[inline]
-    pub(super) fn open(&mut self, qp: usize, lane: &Lane, sender: &Sender, slot: u32) {
+    pub(super) fn open(&mut self, qp: usize, qp_context: &QpContext, sender: &Sender, slot: u32) {
         let geometry = self.geometry;
         let first = slot * geometry.unit;
         if CONTENDED || geometry.head == geometry.unit {
             let last = self.last_chain_of_head;
-            self.post_to_signal(qp, lane, sender, slot, first, geometry.unit, last);
+            self.post_to_signal(qp, qp_context, sender, slot, first, geometry.unit, last);
         } else {
-            self.post_span(qp, lane, sender, first, geometry.head);
+            self.post_span(qp, qp_context, sender, first, geometry.head);
             self.set_open(qp, true);
         }
     }
 
-    /// Posts what of a slot its head leaves.
+    /// Posts the WRs of a slot after its head.
     #[inline]
-    pub(super) fn post_rest(&mut self, qp: usize, lane: &Lane, sender: &Sender, slot: u32) {
+    pub(super) fn post_rest(
+        &mut self,
+        qp: usize,
+        qp_context: &QpContext,
+        sender: &Sender,
+        slot: u32,
+    ) {
         let geometry = self.geometry;
         let first = slot * geometry.unit + geometry.head;
         let count = geometry.unit - geometry.head;
         let last = self.last_chain_of_rest;
-        self.post_to_signal(qp, lane, sender, slot, first, count, last);
+        self.post_to_signal(qp, qp_context, sender, slot, first, count, last);
     }
 
-    /// Posts `count` WRs that end with a slot's signalled one, and notes the time before the chain that
-    /// has it, which begins `last` WRs on.
+    /// Posts `count` WRs that end with the slot's signalled WR. Records the time before posting the chain that
+    /// contains it, which starts at the WR `last`.
     #[inline]
     #[allow(clippy::too_many_arguments)] // all but `last` name the same thing: which WRs of which QP
     pub(super) fn post_to_signal(
         &mut self,
         qp: usize,
-        lane: &Lane,
+        qp_context: &QpContext,
         sender: &Sender,
         slot: u32,
         first: u32,
@@ -79,16 +85,16 @@ impl<const VERIFY: bool, const LATENCY: bool, const CONTENDED: bool, const SLEEP
         last: u32,
     ) {
         if last > 0 {
-            self.post_span(qp, lane, sender, first, last);
+            self.post_span(qp, qp_context, sender, first, last);
         }
         self.keep_stamp();
         if LATENCY && let Some(at) = sender.posted_at.get(slot as usize) {
             at.store(self.stamp_raw, Relaxed);
         }
-        self.post_span(qp, lane, sender, first + last, count - last);
+        self.post_span(qp, qp_context, sender, first + last, count - last);
     }
 
-    /// Reads the clock again once as much was posted as may be on one reading. Returns whether the device is slow.
+    /// Reads the clock again if as much was posted as one reading allows. Returns whether the device is slow.
     #[inline]
     pub(super) fn keep_stamp(&mut self) -> bool {
         if self.since_stamp < self.stamp_lasts {
@@ -103,16 +109,16 @@ impl<const VERIFY: bool, const LATENCY: bool, const CONTENDED: bool, const SLEEP
         slow
     }
 
-    /// For the window that is a look at the CQs: a worker that posts what it found there is not away, though a
+    /// Counts as a look at the CQs for the window: a worker that posts what it found there is not absent, though a
     /// batch may keep it for 40 ms.
     #[cold]
     fn look_while_posting(&mut self) {
         self.look(self.stamp_raw);
     }
 
-    /// Finds out how much may be posted on one reading, from what it took to post since the last one: a NIC
-    /// takes tens of nanoseconds a call, a device in the kernel's software may take a millisecond. Where
-    /// latency is not recorded, a fast device needs no reading between two batches.
+    /// Sets how much may be posted per clock reading, from the time that posting took since the last one. A NIC takes
+    /// tens of nanoseconds a call, a software device in the kernel up to a millisecond. If latency is not recorded, a
+    /// fast device needs no reading between two batches.
     #[cold]
     pub(super) fn pace_stamps(&mut self) {
         let weight = u64::from(self.since_stamp);
@@ -129,12 +135,12 @@ impl<const VERIFY: bool, const LATENCY: bool, const CONTENDED: bool, const SLEEP
         };
     }
 
-    /// Posts `count` WRs from ring position `first` on, chain by chain.
+    /// Posts `count` WRs from ring position `first`, chain by chain.
     #[inline]
     pub(super) fn post_span(
         &mut self,
         qp: usize,
-        lane: &Lane,
+        qp_context: &QpContext,
         sender: &Sender,
         first: u32,
         count: u32,
@@ -148,7 +154,7 @@ impl<const VERIFY: bool, const LATENCY: bool, const CONTENDED: bool, const SLEEP
                 sender.ring.post((first + done) as usize)
             };
             if let Err(error) = result {
-                return self.post_failed(lane, error);
+                return self.post_failed(qp_context, error);
             }
             done += step;
             self.since_stamp += CALL_WEIGHT;
@@ -160,7 +166,7 @@ impl<const VERIFY: bool, const LATENCY: bool, const CONTENDED: bool, const SLEEP
         }
     }
 
-    /// Posts one chain whose payloads are filled first; with `tail`, only its last WR is signalled, so named.
+    /// Fills the payloads of one chain and posts it. With `tail`, only its last WR is signalled, with that `wr_id`.
     pub(super) fn post_verified(
         &mut self,
         sender: &Sender,
@@ -187,20 +193,26 @@ impl<const VERIFY: bool, const LATENCY: bool, const CONTENDED: bool, const SLEEP
         )
     }
 
-    /// What a completed slot leads to in a run counted in messages.
+    /// Posts what follows a completed slot in a run with a message count.
     #[inline]
-    pub(super) fn spend(&mut self, qp: usize, lane: &Lane, sender: &Sender, slot: u32) {
-        let closed = self.close_open(qp, lane, sender, slot);
+    pub(super) fn spend(&mut self, qp: usize, qp_context: &QpContext, sender: &Sender, slot: u32) {
+        let closed = self.close_open(qp, qp_context, sender, slot);
         if sender.slots_left.fetch_sub(1, Relaxed) > 0 {
-            self.open(qp, lane, sender, slot);
+            self.open(qp, qp_context, sender, slot);
         } else if !closed {
-            self.post_tail(qp, lane, sender, slot);
+            self.post_tail(qp, qp_context, sender, slot);
         }
     }
 
-    /// Posts the messages that do not fill a slot, the last of them signalled, once.
+    /// Posts the messages that do not fill a slot, once, with the last one signalled.
     #[cold]
-    pub(super) fn post_tail(&mut self, qp: usize, lane: &Lane, sender: &Sender, slot: u32) {
+    pub(super) fn post_tail(
+        &mut self,
+        qp: usize,
+        qp_context: &QpContext,
+        sender: &Sender,
+        slot: u32,
+    ) {
         if !sender.tail_pending.swap(false, Relaxed) {
             return;
         }
@@ -213,7 +225,7 @@ impl<const VERIFY: bool, const LATENCY: bool, const CONTENDED: bool, const SLEEP
             let last = done + chain == count;
             let name = last.then(|| WrId::send(qp as u32, TAIL_SLOT).raw());
             if let Err(error) = self.post_verified(sender, first + done, chain, Some(name)) {
-                return self.post_failed(lane, error);
+                return self.post_failed(qp_context, error);
             }
             done += chain;
         }
@@ -223,14 +235,14 @@ impl<const VERIFY: bool, const LATENCY: bool, const CONTENDED: bool, const SLEEP
         }
     }
 
-    /// Fills the send queues of this worker's QPs, a slot at a time, QPs in turn.
+    /// Fills the send queues of this worker's QPs, one slot of each QP in turn.
     pub(super) fn fill(&mut self) {
         let shared = self.shared;
         let geometry = self.geometry;
         self.since_stamp = STAMP_LASTS;
         for slot in 0..geometry.slots {
-            for &qp in &self.spec.lanes {
-                let Some((lane, sender)) = lane_and_sender(shared, qp) else {
+            for &qp in &self.spec.qps {
+                let Some((qp_context, sender)) = context_and_sender(shared, qp) else {
                     continue;
                 };
                 if self.mode == Mode::Silent {
@@ -238,13 +250,13 @@ impl<const VERIFY: bool, const LATENCY: bool, const CONTENDED: bool, const SLEEP
                 }
                 if self.mode == Mode::Budget && sender.slots_left.fetch_sub(1, Relaxed) <= 0 {
                     if slot == 0 {
-                        self.post_tail(qp, lane, sender, slot);
+                        self.post_tail(qp, qp_context, sender, slot);
                     }
                     continue;
                 }
-                self.open(qp, lane, sender, slot);
+                self.open(qp, qp_context, sender, slot);
                 if slot + 1 < geometry.slots && self.set_open(qp, false) {
-                    self.post_rest(qp, lane, sender, slot);
+                    self.post_rest(qp, qp_context, sender, slot);
                 }
             }
             self.publish();
@@ -253,7 +265,7 @@ impl<const VERIFY: bool, const LATENCY: bool, const CONTENDED: bool, const SLEEP
 }
 
 #[inline]
-fn lane_and_sender(shared: &Shared, qp: usize) -> Option<(&Lane, &Sender)> {
-    let lane = shared.lanes.get(qp)?;
-    Some((lane, lane.sender.as_ref()?))
+fn context_and_sender(shared: &Shared, qp: usize) -> Option<(&QpContext, &Sender)> {
+    let qp_context = shared.qp_contexts.get(qp)?;
+    Some((qp_context, qp_context.sender.as_ref()?))
 }

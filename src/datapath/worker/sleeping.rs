@@ -1,5 +1,5 @@
-//! What a worker does after a pass that found nothing, where it is not to poll for ever: it sleeps on its
-//! completion channel until a completion or the next phase comes.
+//! Sleeping after empty polls, for workers that do not poll for ever: a worker sleeps on its completion channel until
+//! a completion or the next phase comes.
 
 use std::time::Duration;
 
@@ -9,15 +9,15 @@ use super::{Idle, Worker};
 use settings::PollMode;
 use verbs::VerbsError;
 
-/// How long an adaptive worker polls in vain before it sleeps: about what a sleep adds to a completion's latency
-/// (50 µs on the embedded device, less behind an adapter's interrupt). Who waits as long as the other choice costs never
-/// pays more than twice what the right one would have.
+/// How long an adaptive worker polls in vain before it sleeps: about the latency that a sleep adds to a completion
+/// (50 µs on the embedded device, less with an adapter's interrupt). Waiting as long as a sleep costs never takes
+/// more than twice the time of the better choice.
 const SPIN_NS: u64 = 50_000;
 
 impl<const VERIFY: bool, const LATENCY: bool, const CONTENDED: bool, const SLEEPS: bool>
     Worker<'_, VERIFY, LATENCY, CONTENDED, SLEEPS>
 {
-    /// After each pass over all CQs.
+    /// Called after each pass over all CQs.
     #[inline]
     pub(super) fn after_pass(&mut self, idle: &mut Idle, found: bool) {
         if found {
@@ -50,17 +50,17 @@ impl<const VERIFY: bool, const LATENCY: bool, const CONTENDED: bool, const SLEEP
         }
     }
 
-    /// See [`verbs::CompletionChannel::wait`] for why no completion is slept over.
+    /// See [`verbs::CompletionChannel::wait`] for why no completion is missed.
     fn sleep(&mut self, sleep: &Sleep) -> Result<(), VerbsError> {
         if self.arm()? {
             return Ok(());
         }
-        // An edge of the window is attended to like a completion.
+        // Wakes at an edge of the window, as for a completion.
         let until_edge = (self.window.edge_raw != NEVER).then(|| {
             let clock = &self.shared.clock;
             Duration::from_nanos(clock.ns_between(clock.raw(), self.window.edge_raw))
         });
-        sleep.channel.wait(&sleep.bell, until_edge)?;
+        sleep.channel.wait(&sleep.wakeup, until_edge)?;
         self.woken();
         if CONTENDED {
             self.arm()?;
@@ -68,7 +68,7 @@ impl<const VERIFY: bool, const LATENCY: bool, const CONTENDED: bool, const SLEEP
         Ok(())
     }
 
-    /// Asks all CQs for an event; whether that was news to one of them.
+    /// Arms all CQs; returns whether one of them was not armed before.
     fn arm(&self) -> Result<bool, VerbsError> {
         let mut news = false;
         for cq in &self.spec.cqs {

@@ -1,4 +1,4 @@
-//! How far a worker's measurement window has come. It must not know what a worker counts.
+//! The progress of a worker's measurement window. It must not know what a worker counts.
 
 use super::super::shared::Edges;
 use crate::metrics::clock::Clock;
@@ -7,10 +7,10 @@ use settings::Stop;
 /// Later than any reading.
 pub(super) const NEVER: u64 = u64::MAX;
 
-/// A look at the CQs is late when the one before it is longer ago than this part of the window.
+/// A look at the CQs is late if more than this part of the window has passed since the last one.
 const LATE_PARTS: u64 = 400;
 
-/// The same in units of the clock; never where the window is not one of time.
+/// That time in clock units; never late if the window has no fixed length.
 pub(super) fn late_raw(clock: &Clock, stop: Stop) -> u64 {
     match stop {
         Stop::DurationNs(length_ns) => clock.raw_after(0, length_ns) / LATE_PARTS,
@@ -18,14 +18,14 @@ pub(super) fn late_raw(clock: &Clock, stop: Stop) -> u64 {
     }
 }
 
-/// How far a worker's window has come.
+/// The state of a worker's window.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Stage {
-    /// No window is near.
+pub(super) enum WindowState {
+    /// No window is set.
     None,
-    /// The start is known and ahead.
+    /// The start is set and has not passed.
     Ahead,
-    /// The start is over; what piled up before it may still wait in the CQs.
+    /// The start has passed; completions from before may still wait in the CQs.
     CatchingUp,
     Open,
     Closed,
@@ -39,7 +39,7 @@ pub(super) struct Absence {
 }
 
 impl Absence {
-    /// Until when what it held up may follow.
+    /// Until when the backlog of this absence may arrive.
     pub(super) fn reach_raw(self) -> u64 {
         self.end_raw + self.length_raw
     }
@@ -47,26 +47,26 @@ impl Absence {
 
 /// One worker's window.
 pub(super) struct Window {
-    pub(super) stage: Stage,
+    pub(super) state: WindowState,
     pub(super) edges: Edges,
-    /// The next instant that changes something.
+    /// The next instant at which the state changes.
     pub(super) edge_raw: u64,
-    /// When it last knew its CQs to be empty, or had taken a batch from them.
+    /// When it last found its CQs empty, or had taken a batch from them.
     pub(super) attended_raw: u64,
-    /// Samples of messages posted up to then are recorded; 0 for none.
+    /// Records the latency of messages posted before this; 0 for none.
     pub(super) record_until_raw: u64,
-    /// Clock units after which a look at the CQs is late, and the reading at which it gives up catching up.
+    /// Clock units after which a look at the CQs is late, and the reading at which it stops catching up.
     pub(super) late_raw: u64,
     pub(super) give_up_raw: u64,
-    /// When the present pass over the CQs began, and whether a batch of it was full.
+    /// When the current pass over the CQs began, and whether one of its batches was full.
     pub(super) pass_began_raw: u64,
     pub(super) pass_was_full: bool,
-    /// Completions that it had seen when it began to catch up, and how many can have piled up by then.
+    /// Completions seen when it began to catch up, and the most that can have piled up by then.
     pub(super) seen_before: u64,
     pub(super) most_piled_up: u64,
     pub(super) start_raw: Option<u64>,
     pub(super) end_raw: Option<u64>,
-    /// How long it did not look at the CQs over its start and its end.
+    /// How long it did not look at the CQs across the start and across the end of the window.
     pub(super) unattended_raw: [u64; 2],
     pub(super) absence: Absence,
     pub(super) cpu_seconds: f64,
@@ -77,7 +77,7 @@ pub(super) struct Window {
 impl Window {
     pub(super) fn new(late_raw: u64, most_piled_up: u64) -> Self {
         Window {
-            stage: Stage::None,
+            state: WindowState::None,
             edges: Edges::OF_PHASE,
             edge_raw: NEVER,
             attended_raw: 0,
@@ -101,11 +101,14 @@ impl Window {
     /// Whether each look at the CQs must be timed.
     #[inline]
     pub(super) fn is_watched(&self) -> bool {
-        matches!(self.stage, Stage::Ahead | Stage::CatchingUp | Stage::Open)
+        matches!(
+            self.state,
+            WindowState::Ahead | WindowState::CatchingUp | WindowState::Open
+        )
     }
 
     #[inline]
     pub(super) fn is_catching_up(&self) -> bool {
-        self.stage == Stage::CatchingUp
+        self.state == WindowState::CatchingUp
     }
 }

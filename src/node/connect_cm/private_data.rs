@@ -145,6 +145,6 @@ mod tests {
         );
         assert_eq!(reason(&[0; 8]), None);
         assert_eq!(reason(&[0xff, 0xfe, 0]), None);
-        assert_eq!(reason(b"bell \x07!").as_deref(), Some("bell \\u{7}!"));
+        assert_eq!(reason(b"wakeup \x07!").as_deref(), Some("wakeup \\u{7}!"));
     }
 }

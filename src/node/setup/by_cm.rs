@@ -11,8 +11,8 @@ use crate::node::connect_cm::{Caller, CmTimes, Listener, Terms};
 use crate::node::needs::Side;
 use crate::node::port_path::{self, Agreed};
 use crate::node::running_node::Broken;
-use crate::node::setup::bench::{Bench, Connected, failed};
 use crate::node::setup::by_tcp::array;
+use crate::node::setup::objects::{Connected, SetupObjects, failed};
 use crate::node::setup::steps::{Step, StepTimes};
 use crate::node::setup::watch::Watch;
 use crate::protocol::endpoints::Endpoints;
@@ -34,14 +34,14 @@ impl CmRoute {
     /// # Errors
     /// A port that rdma_cm does not serve, a failed call, or the peer's end.
     pub(crate) fn arrange(
-        bench: &Bench<'_>,
+        objects: &SetupObjects<'_>,
         side: Side,
         watch: &mut Watch<'_>,
     ) -> Result<CmRoute, Broken> {
         let link = watch.link();
         match side {
             Side::Server => {
-                let listener = Listener::open(bench.port)?;
+                let listener = Listener::open(objects.port)?;
                 link.send(&Message::CmListening(listener.listening()))?;
                 Ok(CmRoute::Listener(listener))
             }
@@ -58,16 +58,16 @@ impl CmRoute {
 /// # Errors
 /// A failed step, the peer's end or fault, or the user's wish to stop.
 pub(crate) fn connect(
-    bench: &Bench<'_>,
+    objects: &SetupObjects<'_>,
     route: &CmRoute,
     watch: &mut Watch<'_>,
     times: &mut StepTimes,
 ) -> Result<Connected, Broken> {
-    let qps = bench.create(watch, times)?;
-    let agreed = Agreed::between(bench.port, bench.case, &both_created(bench, watch)?)?;
+    let qps = objects.create(watch, times)?;
+    let agreed = Agreed::between(objects.port, objects.case, &both_created(objects, watch)?)?;
     let qpns = qps.iter().map(|qp| qp.qpn()).collect();
     // The numbers of the other end's QPs come with the connections.
-    let terms = Terms::new(bench.port, &agreed, qpns, None)?;
+    let terms = Terms::new(objects.port, &agreed, qpns, None)?;
     // What the watch saw may say more than a failure of the connections can.
     let seen = RefCell::new(None);
     let watch = RefCell::new(watch);
@@ -80,7 +80,7 @@ pub(crate) fn connect(
     };
     let ready = |index: u32, id: &CmId, peer_qpn: u32| {
         let index = index as usize;
-        bring_up(bench, &qps, index, id, &agreed, peer_qpn, times)
+        bring_up(objects, &qps, index, id, &agreed, peer_qpn, times)
     };
     let done = match route {
         CmRoute::Caller(caller) => caller.dial(&terms, agreed.gid(), alive, ready),
@@ -100,9 +100,9 @@ pub(crate) fn connect(
 }
 
 /// Waits until the other end's QPs are created too, so that no connection waits for that, and hears of its port.
-fn both_created(bench: &Bench<'_>, watch: &mut Watch<'_>) -> Result<Endpoints, Broken> {
+fn both_created(objects: &SetupObjects<'_>, watch: &mut Watch<'_>) -> Result<Endpoints, Broken> {
     let ours = SetupArray {
-        endpoints: port_path::endpoints(bench.port, Vec::new()),
+        endpoints: port_path::endpoints(objects.port, Vec::new()),
         held_ns: 0,
     };
     watch.link().send(&Message::SetupArray(Box::new(ours)))?;
@@ -113,7 +113,7 @@ fn both_created(bench: &Bench<'_>, watch: &mut Watch<'_>) -> Result<Endpoints, B
 
 /// Brings a QP from RESET to RTS as its connection says.
 fn bring_up(
-    bench: &Bench<'_>,
+    objects: &SetupObjects<'_>,
     qps: &[Arc<QueuePair>],
     index: usize,
     id: &CmId,
@@ -127,7 +127,7 @@ fn bring_up(
     let (path, reliability) = (&agreed.path, &agreed.reliability);
     let mut each = |step, body: &dyn Fn() -> Result<(), CmTransitionError>| {
         let done = times.time(step, body);
-        done.map_err(|error| failed(step, index, bench.case.qps, error))
+        done.map_err(|error| failed(step, index, objects.case.qps, error))
     };
     each(Step::Init, &|| qp.to_init_by_cm(id, Access::LocalRead))?;
     each(Step::Rtr, &|| {

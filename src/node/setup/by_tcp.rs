@@ -6,13 +6,13 @@ use std::time::Instant;
 
 use verbs::{Access, QueuePair};
 
-use crate::node::fabric::psns;
 use crate::node::needs::Side;
 use crate::node::port_path::{self, Agreed};
 use crate::node::running_node::Broken;
-use crate::node::setup::bench::{Bench, Connected};
+use crate::node::setup::objects::{Connected, SetupObjects};
 use crate::node::setup::steps::{Step, StepTimes};
 use crate::node::setup::watch::Watch;
+use crate::node::verbs_objects::psns;
 use crate::protocol::endpoints::{Endpoints, QpEndpoint};
 use crate::protocol::message::{Message, SetupArray};
 use crate::protocol::time_limits::SETUP_LIMIT;
@@ -22,30 +22,30 @@ use crate::protocol::time_limits::SETUP_LIMIT;
 /// # Errors
 /// A failed step, the peer's end or fault, or the user's wish to stop.
 pub(crate) fn connect(
-    bench: &Bench<'_>,
+    objects: &SetupObjects<'_>,
     side: Side,
     watch: &mut Watch<'_>,
     times: &mut StepTimes,
 ) -> Result<Connected, Broken> {
-    let qps = bench.create(watch, times)?;
-    let port = bench.port.info.port;
-    bench.each(Step::Init, &qps, watch, times, |_, qp| {
+    let qps = objects.create(watch, times)?;
+    let port = objects.port.info.port;
+    objects.each(Step::Init, &qps, watch, times, |_, qp| {
         qp.to_init(port, Access::LocalRead)
     })?;
     let psns = psns(qps.len())?;
-    let ours = port_path::endpoints(bench.port, endpoints(&qps, &psns));
+    let ours = port_path::endpoints(objects.port, endpoints(&qps, &psns));
     let peer = match side {
         Side::Client => ask(ours, watch, times)?,
         Side::Server => answer(ours, watch, times)?,
     };
-    peer.check(bench.case.qps, 0)
+    peer.check(objects.case.qps, 0)
         .map_err(crate::protocol::failure::RunFailure::from)?;
-    let agreed = Agreed::between(bench.port, bench.case, &peer)?;
-    bench.each(Step::Rtr, &qps, watch, times, |index, qp| {
+    let agreed = Agreed::between(objects.port, objects.case, &peer)?;
+    objects.each(Step::Rtr, &qps, watch, times, |index, qp| {
         let remote = agreed.remote(&peer.qps[index]);
         qp.to_rtr(&agreed.path, &remote, &agreed.reliability)
     })?;
-    bench.each(Step::Rts, &qps, watch, times, |index, qp| {
+    objects.each(Step::Rts, &qps, watch, times, |index, qp| {
         qp.to_rts(psns[index], &agreed.reliability)
     })?;
     Ok(Connected {

@@ -1,9 +1,9 @@
 //! Setting QPs up, measured step by step: rounds of creating, connecting and destroying, by TCP or by rdma_cm. It must not
 //! know which end asks for it.
 
-pub mod bench;
 mod by_cm;
 mod by_tcp;
+pub mod connector;
+pub mod objects;
 pub mod steps;
 pub mod watch;
-pub mod way;

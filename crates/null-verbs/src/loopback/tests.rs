@@ -10,7 +10,7 @@ use rdma_sys::ibv_wc_status::*;
 use rdma_sys::ibv_wr_opcode::*;
 
 use super::*;
-use crate::test_rig::*;
+use crate::testbed::*;
 
 const LOOPBACK: usize = 1;
 

@@ -8,7 +8,7 @@ use rdma_sys::ibv_sge;
 use rdma_sys::ibv_wr_opcode::{IBV_WR_RDMA_READ, IBV_WR_RDMA_WRITE};
 
 use super::{set_locked, set_receives_complete};
-use crate::test_rig::*;
+use crate::testbed::*;
 
 const NULL: usize = 0;
 

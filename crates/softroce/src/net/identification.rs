@@ -34,7 +34,7 @@ const BYTES_BELOW: usize = 16 + 8;
 
 /// What a sender does with the field.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-enum Habit {
+enum IdPattern {
     #[default]
     Unknown,
     Indexed,
@@ -44,7 +44,7 @@ enum Habit {
 #[derive(Clone, Copy, Debug, Default)]
 struct Sender {
     address: Option<IpAddr>,
-    habit: Habit,
+    pattern: IdPattern,
     /// Identification of the last packet, if that was refused for it.
     refused: Option<u16>,
     /// What a counter's next packet should have.
@@ -69,7 +69,7 @@ impl Identification {
     /// What a packet's identification is most likely, `place` being the packet's in its datagram.
     pub fn guess(&mut self, source: IpAddr, place: usize) -> u16 {
         match self.sender(source) {
-            Some(sender) if sender.habit == Habit::Counter => sender.expected,
+            Some(sender) if sender.pattern == IdPattern::Counter => sender.expected,
             _ => place as u16,
         }
     }
@@ -117,18 +117,18 @@ impl Identification {
 impl Sender {
     fn takes(&mut self, identification: u16) -> bool {
         let indexed = usize::from(identification) < MAX_GSO_BATCH_PACKETS;
-        match self.habit {
-            Habit::Unknown if indexed => self.habit = Habit::Indexed,
-            Habit::Unknown => self.habit = Habit::Counter,
-            Habit::Indexed if !indexed => {
+        match self.pattern {
+            IdPattern::Unknown if indexed => self.pattern = IdPattern::Indexed,
+            IdPattern::Unknown => self.pattern = IdPattern::Counter,
+            IdPattern::Indexed if !indexed => {
                 let before = self.refused.replace(identification);
                 let follows = before.is_some_and(|it| identification.wrapping_sub(it) <= NEAR);
                 if !follows {
                     return false;
                 }
-                self.habit = Habit::Counter;
+                self.pattern = IdPattern::Counter;
             }
-            Habit::Indexed | Habit::Counter => {}
+            IdPattern::Indexed | IdPattern::Counter => {}
         }
         self.refused = None;
         self.expected = identification.wrapping_add(1);

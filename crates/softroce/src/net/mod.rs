@@ -35,7 +35,7 @@ pub use receiver::{Arrival, Receiver};
 pub use sockets::now_ns;
 pub use tap::{Passed, Tap};
 pub use transmitter::Transmitter;
-pub use wakeup::{Kick, block_signals, prefer_short_turns};
+pub use wakeup::{Wakeup, block_signals, prefer_short_turns};
 
 /// Both halves of an address.
 pub struct Port {

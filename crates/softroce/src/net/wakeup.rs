@@ -6,26 +6,26 @@ use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
 use std::ptr;
 
 /// What wakes a sleeper.
-pub struct Kick(OwnedFd);
+pub struct Wakeup(OwnedFd);
 
-impl Kick {
+impl Wakeup {
     /// One that nobody has used yet.
     ///
     /// # Errors
     /// No more descriptors.
-    pub fn new() -> io::Result<Kick> {
+    pub fn new() -> io::Result<Wakeup> {
         // SAFETY: takes no pointers; a descriptor that is returned is ours alone.
         unsafe {
             let fd = libc::eventfd(0, libc::EFD_CLOEXEC | libc::EFD_NONBLOCK);
             if fd < 0 {
                 return Err(io::Error::last_os_error());
             }
-            Ok(Kick(OwnedFd::from_raw_fd(fd)))
+            Ok(Wakeup(OwnedFd::from_raw_fd(fd)))
         }
     }
 
     /// Wakes the sleeper, or the next that would sleep.
-    pub fn kick(&self) {
+    pub fn wake(&self) {
         let one = 1_u64.to_ne_bytes();
         // SAFETY: eight readable bytes. Failing means that the counter is full: the sleeper wakes anyway.
         unsafe { libc::write(self.0.as_raw_fd(), one.as_ptr().cast(), one.len()) };
@@ -109,11 +109,11 @@ mod tests {
 
     #[test]
     fn a_kick_before_the_sleep_ends_it() {
-        let kick = Kick::new().unwrap();
-        kick.kick();
-        kick.wait(None, u64::MAX);
+        let wake = Wakeup::new().unwrap();
+        wake.wake();
+        wake.wait(None, u64::MAX);
         let start = now_ns();
-        kick.wait(None, 2_000_000);
+        wake.wait(None, 2_000_000);
         assert!(now_ns() - start >= 2_000_000);
     }
 }

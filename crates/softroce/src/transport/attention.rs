@@ -5,7 +5,7 @@ use std::io;
 use std::os::fd::RawFd;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 
-use crate::net::{Kick, now_ns};
+use crate::net::{Wakeup, now_ns};
 
 /// A program that polled so short a time ago is polling.
 pub(super) const POLLER_IS_NEAR_NS: u64 = 50_000;
@@ -18,7 +18,7 @@ const PATIENCE_NS: u64 = 20_000;
 /// Who looks after the device, and when it next needs looking after.
 pub(super) struct Attention {
     socket: RawFd,
-    kick: Kick,
+    wakeup: Wakeup,
     stop: AtomicBool,
     /// When a program last polled or posted; `u64::MAX` while it posts.
     polled_ns: AtomicU64,
@@ -40,7 +40,7 @@ impl Attention {
     pub(super) fn new(socket: RawFd) -> io::Result<Attention> {
         Ok(Attention {
             socket,
-            kick: Kick::new()?,
+            wakeup: Wakeup::new()?,
             stop: AtomicBool::new(false),
             polled_ns: AtomicU64::new(0),
             armed_cqs: AtomicUsize::new(0),
@@ -72,7 +72,7 @@ impl Attention {
     pub(super) fn program_sleeps(&self) {
         self.armed_cqs.fetch_add(1, Ordering::SeqCst);
         if self.naps.load(Ordering::SeqCst) {
-            self.kick.kick();
+            self.wakeup.wake();
         }
     }
 
@@ -98,7 +98,7 @@ impl Attention {
     /// The engine is to end.
     pub(super) fn end(&self) {
         self.stop.store(true, Ordering::SeqCst);
-        self.kick.kick();
+        self.wakeup.wake();
     }
 
     /// Whether the engine is to end.
@@ -107,9 +107,9 @@ impl Attention {
     }
 
     /// There is work that no packet announces.
-    pub(super) fn kick(&self) {
+    pub(super) fn wake(&self) {
         if self.wakes_ns.load(Ordering::SeqCst) != 0 {
-            self.kick.kick();
+            self.wakeup.wake();
         }
     }
 
@@ -117,7 +117,7 @@ impl Attention {
     pub(super) fn timer_at(&self, ns: u64) {
         self.next_timer_ns.fetch_min(ns, Ordering::SeqCst);
         if ns < self.wakes_ns.load(Ordering::SeqCst) {
-            self.kick.kick();
+            self.wakeup.wake();
         }
     }
 
@@ -156,7 +156,7 @@ impl Attention {
                 until_ns => until_ns.saturating_sub(now_ns()),
             };
             let socket = (why == Sleep::OnSocket).then_some(self.socket);
-            self.kick.wait(socket, wait_ns);
+            self.wakeup.wait(socket, wait_ns);
         }
         self.naps.store(false, Ordering::SeqCst);
         self.wakes_ns.store(0, Ordering::SeqCst);

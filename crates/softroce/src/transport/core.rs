@@ -103,7 +103,7 @@ impl Core {
     /// A program took a QP away: those that waited behind it may go on.
     pub(super) fn let_lines_move(&self) {
         self.lines_may_move.store(true, Ordering::SeqCst);
-        self.attention.kick();
+        self.attention.wake();
     }
 
     /// Sends a GSO batch. What faults hold back of it wakes the engine when it is due: the program may sleep by then.

@@ -21,17 +21,17 @@ fn no_fetch_add_of_several_qps_is_lost_or_done_twice() {
         });
         let counter = script.fresh(1, 8);
         let (address, rkey) = {
-            let side = &mut script.rig.sides[1];
+            let side = &mut script.testbed.sides[1];
             side.memory.put(counter, &0u64.to_ne_bytes());
             (side.memory.address(counter), side.key)
         };
-        let key = script.rig.sides[0].key;
+        let key = script.testbed.sides[0].key;
         let mut results = Vec::new();
         for round in 0..3 * EACH {
             let end = 2 * (round % 3);
             script
-                .rig
-                .until("room", |rig| rig.endpoints[end].room() > 0)
+                .testbed
+                .until("room", |testbed| testbed.endpoints[end].room() > 0)
                 .unwrap();
             let result = script.fresh(0, 8);
             let element = script.element(0, result, key);
@@ -42,8 +42,8 @@ fn no_fetch_add_of_several_qps_is_lost_or_done_twice() {
                 .unwrap();
             results.push(result);
         }
-        script.rig.drained().unwrap();
-        let memory = &mut script.rig.sides[0].memory;
+        script.testbed.drained().unwrap();
+        let memory = &mut script.testbed.sides[0].memory;
         let mut seen = BTreeSet::new();
         for result in results {
             memory.accept(result);
@@ -52,7 +52,7 @@ fn no_fetch_add_of_several_qps_is_lost_or_done_twice() {
         }
         assert_eq!(seen, (0..3 * EACH as u64).collect(), "with {faults:?}");
         let total = 3 * EACH as u64;
-        script.rig.sides[1]
+        script.testbed.sides[1]
             .memory
             .expect(counter, &total.to_ne_bytes());
         script.ends([State::Rts, State::Rts]).unwrap();

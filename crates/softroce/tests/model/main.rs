@@ -13,9 +13,9 @@ mod memory;
 mod player;
 mod receivers;
 mod refusals;
-mod rig;
 mod scenario;
 mod script;
+mod testbed;
 mod vanished;
 
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -24,8 +24,8 @@ use proptest::prelude::*;
 use proptest::test_runner::TestCaseError;
 
 use player::play;
-use rig::{Checked, Trouble};
 use scenario::{Setup, scenarios};
+use testbed::{Checked, Trouble};
 
 /// So many cases of each property, or what the environment asks for.
 fn cases(usual: u32) -> ProptestConfig {

@@ -6,8 +6,8 @@ mod place;
 use softroce::transport::{CompletionKind, Operation, Payload, SendRequest, Sge, State, Status};
 
 use crate::memory::{Numbers, Part};
-use crate::rig::{Checked, Expected, Rig, Trouble};
 use crate::scenario::{Batch, LONGEST_BYTES, Request, Setup, Step};
+use crate::testbed::{Checked, Expected, Testbed, Trouble};
 
 /// What a request that comes may take up again.
 #[derive(Clone, Default)]
@@ -42,7 +42,7 @@ struct PlacedReceive {
 
 /// A scenario under way.
 pub struct Player<'a> {
-    rig: Rig,
+    testbed: Testbed,
     setup: &'a Setup,
     chains: Vec<Chain>,
     /// Sends after the last signalled one, of each endpoint.
@@ -52,11 +52,11 @@ pub struct Player<'a> {
 
 /// Plays all steps, and ends at rest.
 pub fn play(setup: &Setup, steps: &[Step]) -> Checked {
-    let rig = Rig::new(setup);
+    let testbed = Testbed::new(setup);
     let mut player = Player {
-        chains: vec![Chain::default(); rig.endpoints.len()],
-        unsignaled: vec![0; rig.endpoints.len()],
-        rig,
+        chains: vec![Chain::default(); testbed.endpoints.len()],
+        unsignaled: vec![0; testbed.endpoints.len()],
+        testbed,
         setup,
         numbers: Numbers(steps.len() as u64),
     };
@@ -64,7 +64,7 @@ pub fn play(setup: &Setup, steps: &[Step]) -> Checked {
         match step {
             Step::Post(batch) => player.post(batch)?,
             Step::Poll { side, most } => {
-                player.rig.poll(*side, *most)?;
+                player.testbed.poll(*side, *most)?;
             }
             Step::Leave { milliseconds } => {
                 std::thread::sleep(std::time::Duration::from_millis(*milliseconds));
@@ -78,14 +78,14 @@ pub fn play(setup: &Setup, steps: &[Step]) -> Checked {
 impl Player<'_> {
     /// Waits until everything is done, compares, and takes the memory back.
     fn quiesce(&mut self) -> Checked {
-        for end in 0..self.rig.endpoints.len() {
+        for end in 0..self.testbed.endpoints.len() {
             if self.unsignaled[end] > 0 {
                 self.post_marker(end)?;
             }
         }
-        self.rig.drained()?;
-        self.rig.memory_fits()?;
-        for endpoint in &self.rig.endpoints {
+        self.testbed.drained()?;
+        self.testbed.memory_fits()?;
+        for endpoint in &self.testbed.endpoints {
             let (state, events) = (endpoint.qp.state(), endpoint.events.lock().unwrap());
             if state != State::Rts || !events.is_empty() {
                 return Err(Trouble::Wrong(format!(
@@ -93,7 +93,7 @@ impl Player<'_> {
                 )));
             }
         }
-        for side in &mut self.rig.sides {
+        for side in &mut self.testbed.sides {
             side.memory.collect();
         }
         self.chains.fill(Chain::default());
@@ -103,10 +103,11 @@ impl Player<'_> {
     /// A signalled WRITE of nothing: when it completes, what came before it is done.
     fn post_marker(&mut self, end: usize) -> Checked {
         let what = format!("room for a last send of endpoint {end}");
-        self.rig.until(&what, |rig| rig.endpoints[end].room() > 0)?;
-        let endpoint = &mut self.rig.endpoints[end];
+        self.testbed
+            .until(&what, |testbed| testbed.endpoints[end].room() > 0)?;
+        let endpoint = &mut self.testbed.endpoints[end];
         let wr_id = endpoint.wr_id();
-        let peer = &self.rig.sides[1 - endpoint.side];
+        let peer = &self.testbed.sides[1 - endpoint.side];
         endpoint.sends.push_back(Expected {
             wr_id,
             status: Status::Success,
@@ -131,8 +132,8 @@ impl Player<'_> {
     }
 
     fn post(&mut self, batch: &Batch) -> Checked {
-        let end = batch.end % self.rig.endpoints.len();
-        let most = self.rig.endpoints[end].capacities.send_wrs as usize;
+        let end = batch.end % self.testbed.endpoints.len();
+        let most = self.testbed.endpoints[end].capacities.send_wrs as usize;
         let requests = &batch.requests[..batch.requests.len().min(most)];
         self.make_room(end, requests)?;
 
@@ -147,7 +148,7 @@ impl Player<'_> {
         let late = receives.split_off(early);
         let mut receives = receives.into_iter();
         // What finds no room among the receives has to come late as well.
-        let peer = &mut self.rig.endpoints[end ^ 1];
+        let peer = &mut self.testbed.endpoints[end ^ 1];
         while peer.receives.len() < peer.capacities.recv_wrs as usize
             && let Some(receive) = receives.next()
         {
@@ -155,16 +156,16 @@ impl Player<'_> {
         }
         self.hand_over(end, sends)?;
         for _ in 0..batch.polls_before_late.min(late.len() * 40) {
-            self.rig.poll(0, 4)?;
-            self.rig.poll(1, 4)?;
+            self.testbed.poll(0, 4)?;
+            self.testbed.poll(1, 4)?;
         }
         for receive in receives.chain(late) {
             let what = format!("room for a receive of endpoint {}", end ^ 1);
-            self.rig.until(&what, |rig| {
-                let peer = &rig.endpoints[end ^ 1];
+            self.testbed.until(&what, |testbed| {
+                let peer = &testbed.endpoints[end ^ 1];
                 peer.receives.len() < peer.capacities.recv_wrs as usize
             })?;
-            self.rig.endpoints[end ^ 1].post_recv(receive.expected, &receive.sges)?;
+            self.testbed.endpoints[end ^ 1].post_recv(receive.expected, &receive.sges)?;
         }
         Ok(())
     }
@@ -183,7 +184,7 @@ impl Player<'_> {
             })
             .sum();
         if self
-            .rig
+            .testbed
             .sides
             .iter()
             .any(|side| side.memory.room() < needed)
@@ -191,17 +192,17 @@ impl Player<'_> {
             self.quiesce()?;
         }
         let unsignaled = self.unsignaled[end] as usize;
-        let room = |rig: &Rig| rig.endpoints[end].room() >= requests.len();
-        if !room(&self.rig) && unsignaled > 0 {
+        let room = |testbed: &Testbed| testbed.endpoints[end].room() >= requests.len();
+        if !room(&self.testbed) && unsignaled > 0 {
             self.post_marker(end)?;
         }
-        self.rig
+        self.testbed
             .until(&format!("room for sends of endpoint {end}"), room)
     }
 
     /// Posts them in one call.
     fn hand_over(&mut self, end: usize, mut sends: Vec<Placed>) -> Checked {
-        let endpoint = &mut self.rig.endpoints[end];
+        let endpoint = &mut self.testbed.endpoints[end];
         for send in &mut sends {
             // A queue full of unsignalled sends could never be known to have room again.
             send.signaled |= self.unsignaled[end] + 1 >= endpoint.capacities.send_wrs;

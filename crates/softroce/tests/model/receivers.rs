@@ -6,9 +6,9 @@ use proptest::prelude::*;
 use softroce::transport::{Access, Operation, QpEvent, Region, Sge, State, Status};
 
 use crate::memory::Part;
-use crate::rig::{Checked, PD};
 use crate::scenario::Setup;
 use crate::script::Script;
+use crate::testbed::{Checked, PD};
 
 /// Code of 1.28 ms.
 const RNR_TIMER: u8 = 14;
@@ -24,12 +24,12 @@ fn too_small(mtu_bytes: u32, bytes: usize, missing: usize) -> Checked {
     let second = script.receive(1, bytes - missing, None, Status::LocalLengthError)?;
     script.receive(1, 4096, None, Status::FlushError)?;
     let data = script.send(0, 100, Status::Success)?;
-    script.rig.sides[1].memory.expect(first, &data);
+    script.testbed.sides[1].memory.expect(first, &data);
     script.send(0, bytes, Status::RemoteInvalidRequestError)?;
     script.send(0, 10, Status::FlushError)?;
-    script.rig.drained()?;
+    script.testbed.drained()?;
     // The receive may hold the beginning of the message; beside it nothing has changed.
-    script.rig.sides[1].memory.accept(second);
+    script.testbed.sides[1].memory.accept(second);
     script.ends([State::Err, State::Err])?;
     script.flushes_what_is_posted_now(0)?;
     script.flushes_what_is_posted_now(1)
@@ -61,13 +61,13 @@ fn a_write_with_immediate_needs_no_room_in_the_receive() {
     let mut script = Script::new(&Setup::plain());
     let source = script.fresh(0, 3000);
     let target = script.fresh(1, 3000);
-    let data = script.rig.sides[0].memory.expected(source).to_vec();
-    let element = script.element(0, source, script.rig.sides[0].key);
+    let data = script.testbed.sides[0].memory.expected(source).to_vec();
+    let element = script.element(0, source, script.testbed.sides[0].key);
     script.receive(1, 1, Some(3000), Status::Success).unwrap();
-    let receive = script.rig.endpoints[1].receives.back_mut().unwrap();
+    let receive = script.testbed.endpoints[1].receives.back_mut().unwrap();
     receive.kind = softroce::transport::CompletionKind::ReceiveRdmaWithImmediate;
     receive.immediate = Some(0x0102_0304);
-    let side = &mut script.rig.sides[1];
+    let side = &mut script.testbed.sides[1];
     side.memory.expect(target, &data);
     let (address, rkey) = (side.memory.address(target), side.key);
     let operation = Operation::Write { address, rkey };
@@ -83,7 +83,7 @@ fn poll_for(script: &mut Script, time: Duration) -> Checked<usize> {
     let began = Instant::now();
     let mut completions = 0;
     while began.elapsed() < time {
-        completions += script.rig.poll(0, 16)? + script.rig.poll(1, 16)?;
+        completions += script.testbed.poll(0, 16)? + script.testbed.poll(1, 16)?;
         std::thread::yield_now();
     }
     Ok(completions)
@@ -102,7 +102,7 @@ fn a_send_waits_for_a_receive_that_comes_late() {
     let part = script
         .receive(1, 5000, Some(5000), Status::Success)
         .unwrap();
-    script.rig.sides[1].memory.expect(part, &data);
+    script.testbed.sides[1].memory.expect(part, &data);
     script.ends([State::Rts, State::Rts]).unwrap();
 }
 
@@ -141,8 +141,8 @@ enum BadElement {
 /// An element of `bytes` on a side with something wrong; and the key to deregister.
 fn bad_element(script: &mut Script, side: usize, bad: BadElement, bytes: usize) -> (Sge, u32) {
     let part = script.fresh(side, bytes);
-    let good = script.element(side, part, script.rig.sides[side].key);
-    let side = &script.rig.sides[side];
+    let good = script.element(side, part, script.testbed.sides[side].key);
+    let side = &script.testbed.sides[side];
     let region = |pd, access| {
         let region = Region {
             pd,
@@ -151,7 +151,7 @@ fn bad_element(script: &mut Script, side: usize, bad: BadElement, bytes: usize) 
             iova: side.memory.region_address(),
             access,
         };
-        // SAFETY: the memory lives as long as the rig; the key is deregistered before.
+        // SAFETY: the memory lives as long as the testbed; the key is deregistered before.
         unsafe { side.nic.register(region) }.unwrap()
     };
     let unwritable = region(PD, Access::REMOTE_READ);
@@ -193,13 +193,13 @@ fn a_bad_local_key_fails_the_request_before_anything_is_touched() {
             let mut script = Script::new(&Setup::plain());
             script.write(0, 2000, Status::Success).unwrap();
             script.read(0, 2000, Status::Success).unwrap();
-            script.rig.drained().unwrap();
+            script.testbed.drained().unwrap();
             script.receive(0, 10, None, Status::FlushError).unwrap();
             let (element, key) = bad_element(&mut script, 0, bad, 3000);
             let target = script.fresh(1, 6000);
             let good = script.fresh(0, 100);
-            let good = script.element(0, good, script.rig.sides[0].key);
-            let side = &script.rig.sides[1];
+            let good = script.element(0, good, script.testbed.sides[0].key);
+            let side = &script.testbed.sides[1];
             let (address, rkey) = (side.memory.address(target), side.key);
             let (operation, elements) = match verb {
                 "send" => (Operation::Send, vec![element]),
@@ -213,14 +213,14 @@ fn a_bad_local_key_fails_the_request_before_anything_is_touched() {
             script.write(0, 700, Status::FlushError).unwrap();
             // The good element may have been written before the bad one was found.
             script
-                .rig
+                .testbed
                 .drained()
                 .unwrap_or_else(|trouble| panic!("{}", told(trouble)));
             if verb == "second element" {
-                script.rig.sides[1].memory.accept(target);
+                script.testbed.sides[1].memory.accept(target);
             }
             let ended = script.ends([State::Err, State::Rts]);
-            script.rig.sides[0].nic.deregister(key);
+            script.testbed.sides[0].nic.deregister(key);
             ended.unwrap_or_else(|trouble| panic!("{}", told(trouble)));
             script.flushes_what_is_posted_now(0).unwrap();
         }
@@ -239,19 +239,19 @@ fn a_bad_key_in_a_receive_is_an_error_at_both_ends() {
         script.receive(1, 3000, None, Status::FlushError).unwrap();
         script.send(0, 3000, Status::RemoteOperationError).unwrap();
         script.write(0, 700, Status::FlushError).unwrap();
-        let drained = script.rig.drained();
+        let drained = script.testbed.drained();
         drained.unwrap_or_else(|trouble| panic!("{bad:?}: {trouble:?}"));
         if matches!(bad, Beyond) {
             // What lies in the region may hold the beginning of the message.
-            let memory = &mut script.rig.sides[1].memory;
+            let memory = &mut script.testbed.sides[1].memory;
             let (bytes, end) = (2999, memory.region_bytes());
             let offset = end - bytes;
             memory.accept(Part { offset, bytes });
         }
         let ended = script.ends([State::Err, State::Err]);
-        script.rig.sides[1].nic.deregister(key);
+        script.testbed.sides[1].nic.deregister(key);
         ended.unwrap_or_else(|trouble| panic!("{bad:?}: {trouble:?}"));
-        let heard = script.rig.endpoints[1].events.lock().unwrap().clone();
+        let heard = script.testbed.endpoints[1].events.lock().unwrap().clone();
         assert!(!heard.contains(&QpEvent::AccessError), "{heard:?}");
     }
 }

@@ -4,9 +4,9 @@
 use proptest::prelude::*;
 use softroce::transport::{Access, Operation, PdId, QpEvent, Region, State, Status};
 
-use crate::rig::{Checked, Trouble};
 use crate::scenario::{ALL_ACCESS, Setup};
 use crate::script::Script;
+use crate::testbed::{Checked, Trouble};
 
 #[derive(Clone, Copy, Debug)]
 enum Verb {
@@ -93,7 +93,7 @@ impl Verb {
 
 /// Address and key that the fault makes of a good target, and keys to deregister at the end.
 fn target(script: &Script, fault: Fault, bytes: usize) -> (u64, u32, Option<u32>) {
-    let side = &script.rig.sides[1];
+    let side = &script.testbed.sides[1];
     let (start, length) = (
         side.memory.region_address(),
         side.memory.region_bytes() as u64,
@@ -106,14 +106,14 @@ fn target(script: &Script, fault: Fault, bytes: usize) -> (u64, u32, Option<u32>
             iova: start,
             access: ALL_ACCESS,
         };
-        // SAFETY: the memory lives as long as the rig; the key is deregistered before.
+        // SAFETY: the memory lives as long as the testbed; the key is deregistered before.
         unsafe { side.nic.register(region) }.unwrap()
     };
     let inside = start + 4096;
     match fault {
         Fault::UnknownKey => (inside, side.key ^ 0x0055_0055, None),
         Fault::OldKey => {
-            let key = another(crate::rig::PD);
+            let key = another(crate::testbed::PD);
             side.nic.deregister(key);
             (inside, key, None)
         }
@@ -154,7 +154,7 @@ fn refuse(verb: Verb, fault: Fault, bytes: usize, before: usize, after: usize) -
         }
     }
     let local = script.fresh(0, bytes);
-    let element = script.element(0, local, script.rig.sides[0].key);
+    let element = script.element(0, local, script.testbed.sides[0].key);
     let (address, rkey, key) = target(&script, fault, bytes);
     // The specification and libibverbs' manual: what the QP is not set up for is an invalid request.
     let status = if fault == Fault::QpAccess {
@@ -173,7 +173,7 @@ fn refuse(verb: Verb, fault: Fault, bytes: usize, before: usize, after: usize) -
     }
     let ended = script.ends([State::Err, State::Err]);
     if let Some(key) = key {
-        script.rig.sides[1].nic.deregister(key);
+        script.testbed.sides[1].nic.deregister(key);
     }
     ended?;
     let event = if fault == Fault::QpAccess {
@@ -181,7 +181,7 @@ fn refuse(verb: Verb, fault: Fault, bytes: usize, before: usize, after: usize) -
     } else {
         QpEvent::AccessError
     };
-    let heard = script.rig.endpoints[1].events.lock().unwrap().clone();
+    let heard = script.testbed.endpoints[1].events.lock().unwrap().clone();
     if heard != [event] {
         return Err(Trouble::Wrong(format!(
             "the responder heard {heard:?}, not {event:?}"
@@ -221,9 +221,9 @@ fn an_atomic_that_is_not_aligned_is_refused() {
     for verb in [Verb::FetchAdd, Verb::CompareSwap] {
         let mut script = Script::new(&Setup::plain());
         let local = script.fresh(0, 8);
-        let element = script.element(0, local, script.rig.sides[0].key);
-        let address = script.rig.sides[1].memory.region_address() + 4;
-        let (operation, _) = verb.at(address, script.rig.sides[1].key);
+        let element = script.element(0, local, script.testbed.sides[0].key);
+        let address = script.testbed.sides[1].memory.region_address() + 4;
+        let (operation, _) = verb.at(address, script.testbed.sides[1].key);
         let status = Status::RemoteInvalidRequestError;
         script.post(0, operation, None, &[element], status).unwrap();
         script.ends([State::Err, State::Err]).unwrap();
@@ -234,25 +234,25 @@ fn an_atomic_that_is_not_aligned_is_refused() {
 fn the_keys_of_two_regions_are_not_mixed_up() {
     // A key allows its own region and nothing beside it, though that is registered as well.
     let mut script = Script::new(&Setup::plain());
-    let side = &script.rig.sides[1];
+    let side = &script.testbed.sides[1];
     let start = side.memory.region_address();
     let half = Region {
-        pd: crate::rig::PD,
+        pd: crate::testbed::PD,
         address: start,
         length_bytes: 4096,
         iova: start,
         access: ALL_ACCESS,
     };
-    // SAFETY: the memory lives as long as the rig; the key is deregistered before.
+    // SAFETY: the memory lives as long as the testbed; the key is deregistered before.
     let rkey = unsafe { side.nic.register(half) }.unwrap();
     assert_ne!(rkey, side.key);
     let local = script.fresh(0, 100);
-    let element = script.element(0, local, script.rig.sides[0].key);
+    let element = script.element(0, local, script.testbed.sides[0].key);
     let address = start + 4096 - 99;
     let operation = Operation::Write { address, rkey };
     let status = Status::RemoteAccessError;
     let posted = script.post(0, operation, None, &[element], status);
     let ended = posted.and_then(|()| script.ends([State::Err, State::Err]));
-    script.rig.sides[1].nic.deregister(rkey);
+    script.testbed.sides[1].nic.deregister(rkey);
     ended.unwrap();
 }

@@ -3,12 +3,12 @@
 use softroce::transport::{CompletionKind, Operation, Payload, SendRequest, Sge, State, Status};
 
 use crate::memory::{Numbers, Part};
-use crate::rig::{Checked, Expected, RECEIVE, Rig, Trouble};
 use crate::scenario::Setup;
+use crate::testbed::{Checked, Expected, RECEIVE, Testbed, Trouble};
 
-/// A rig and a source of bytes.
+/// A testbed and a source of bytes.
 pub struct Script {
-    pub rig: Rig,
+    pub testbed: Testbed,
     numbers: Numbers,
 }
 
@@ -16,14 +16,14 @@ impl Script {
     /// Everything connected.
     pub fn new(setup: &Setup) -> Script {
         Script {
-            rig: Rig::new(setup),
+            testbed: Testbed::new(setup),
             numbers: Numbers(1),
         }
     }
 
     /// A part of a side with fresh bytes.
     pub fn fresh(&mut self, side: usize, bytes: usize) -> Part {
-        let memory = &mut self.rig.sides[side].memory;
+        let memory = &mut self.testbed.sides[side].memory;
         let part = memory.deal(bytes, 3, bytes == 8);
         let fresh = self.numbers.bytes(bytes);
         memory.put(part, &fresh);
@@ -33,7 +33,7 @@ impl Script {
     /// The part as one element, under a key.
     pub fn element(&self, side: usize, part: Part, lkey: u32) -> Sge {
         Sge {
-            address: self.rig.sides[side].memory.address(part),
+            address: self.testbed.sides[side].memory.address(part),
             length_bytes: part.bytes as u32,
             lkey,
         }
@@ -55,7 +55,7 @@ impl Script {
             Operation::FetchAdd { .. } => CompletionKind::FetchAdd,
             Operation::CompareSwap { .. } => CompletionKind::CompareSwap,
         };
-        let endpoint = &mut self.rig.endpoints[end];
+        let endpoint = &mut self.testbed.endpoints[end];
         let wr_id = endpoint.wr_id();
         endpoint.sends.push_back(Expected {
             wr_id,
@@ -79,12 +79,12 @@ impl Script {
 
     /// A WRITE as it should be; done in the model if it is to succeed.
     pub fn write(&mut self, end: usize, bytes: usize, status: Status) -> Checked {
-        let own = self.rig.endpoints[end].side;
+        let own = self.testbed.endpoints[end].side;
         let source = self.fresh(own, bytes);
         let target = self.fresh(1 - own, bytes);
-        let element = self.element(own, source, self.rig.sides[own].key);
-        let data = self.rig.sides[own].memory.expected(source).to_vec();
-        let peer = &mut self.rig.sides[1 - own];
+        let element = self.element(own, source, self.testbed.sides[own].key);
+        let data = self.testbed.sides[own].memory.expected(source).to_vec();
+        let peer = &mut self.testbed.sides[1 - own];
         if status == Status::Success {
             peer.memory.expect(target, &data);
         }
@@ -97,29 +97,29 @@ impl Script {
 
     /// A READ as it should be; done in the model if it is to succeed.
     pub fn read(&mut self, end: usize, bytes: usize, status: Status) -> Checked {
-        let own = self.rig.endpoints[end].side;
+        let own = self.testbed.endpoints[end].side;
         let target = self.fresh(own, bytes);
         let source = self.fresh(1 - own, bytes);
-        let element = self.element(own, target, self.rig.sides[own].key);
-        let peer = &self.rig.sides[1 - own];
+        let element = self.element(own, target, self.testbed.sides[own].key);
+        let peer = &self.testbed.sides[1 - own];
         let operation = Operation::Read {
             address: peer.memory.address(source),
             rkey: peer.key,
         };
         if status == Status::Success {
             let data = peer.memory.expected(source).to_vec();
-            self.rig.sides[own].memory.expect(target, &data);
+            self.testbed.sides[own].memory.expect(target, &data);
         }
         self.post(end, operation, None, &[element], status)
     }
 
     /// A SEND of fresh bytes; returns them.
     pub fn send(&mut self, end: usize, bytes: usize, status: Status) -> Checked<Vec<u8>> {
-        let own = self.rig.endpoints[end].side;
+        let own = self.testbed.endpoints[end].side;
         let source = self.fresh(own, bytes);
-        let element = self.element(own, source, self.rig.sides[own].key);
+        let element = self.element(own, source, self.testbed.sides[own].key);
         self.post(end, Operation::Send, None, &[element], status)?;
-        Ok(self.rig.sides[own].memory.expected(source).to_vec())
+        Ok(self.testbed.sides[own].memory.expected(source).to_vec())
     }
 
     /// A receive of so many bytes that must end with `status`; `length_bytes` is what it must say it received.
@@ -130,9 +130,9 @@ impl Script {
         length_bytes: Option<u32>,
         status: Status,
     ) -> Checked<Part> {
-        let side = self.rig.endpoints[end].side;
+        let side = self.testbed.endpoints[end].side;
         let part = self.fresh(side, bytes);
-        let element = self.element(side, part, self.rig.sides[side].key);
+        let element = self.element(side, part, self.testbed.sides[side].key);
         self.receive_into(end, element, length_bytes, status)?;
         Ok(part)
     }
@@ -145,7 +145,7 @@ impl Script {
         length_bytes: Option<u32>,
         status: Status,
     ) -> Checked {
-        let endpoint = &mut self.rig.endpoints[end];
+        let endpoint = &mut self.testbed.endpoints[end];
         let expected = Expected {
             wr_id: endpoint.wr_id() | RECEIVE,
             status,
@@ -158,9 +158,9 @@ impl Script {
 
     /// All completions come, memory is as the model has it, and the QPs of pair 0 are in these states.
     pub fn ends(&mut self, states: [State; 2]) -> Checked {
-        self.rig.drained()?;
-        self.rig.memory_fits()?;
-        for (endpoint, state) in self.rig.endpoints.iter().zip(states) {
+        self.testbed.drained()?;
+        self.testbed.memory_fits()?;
+        for (endpoint, state) in self.testbed.endpoints.iter().zip(states) {
             if endpoint.qp.state() != state {
                 return Err(Trouble::Wrong(format!(
                     "the QP of side {} is in {:?}, not {state:?}",
@@ -176,7 +176,7 @@ impl Script {
     pub fn flushes_what_is_posted_now(&mut self, end: usize) -> Checked {
         self.write(end, 8, Status::FlushError)?;
         self.receive(end, 8, None, Status::FlushError)?;
-        self.rig.drained()?;
-        self.rig.memory_fits()
+        self.testbed.drained()?;
+        self.testbed.memory_fits()
     }
 }

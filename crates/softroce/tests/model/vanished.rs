@@ -5,9 +5,9 @@ use std::time::{Duration, Instant};
 use proptest::prelude::*;
 use softroce::transport::{State, Status};
 
-use crate::rig::{Checked, Trouble};
 use crate::scenario::Setup;
 use crate::script::Script;
+use crate::testbed::{Checked, Trouble};
 
 /// How the peer goes.
 #[derive(Clone, Copy, Debug)]
@@ -32,8 +32,8 @@ fn vanish(way: Way, timeout: u8, retry_count: u8, reads: bool, others: usize) ->
         ..Setup::plain()
     });
     script.write(0, 3000, Status::Success)?;
-    script.rig.drained()?;
-    let peer = &script.rig.endpoints[1].qp;
+    script.testbed.drained()?;
+    let peer = &script.testbed.endpoints[1].qp;
     match way {
         Way::Destroyed => peer.destroy(),
         Way::Failed => peer.fail(),
@@ -49,7 +49,7 @@ fn vanish(way: Way, timeout: u8, retry_count: u8, reads: bool, others: usize) ->
     for _ in 0..others {
         script.write(0, 3000, Status::FlushError)?;
     }
-    script.rig.drained()?;
+    script.testbed.drained()?;
     let took = began.elapsed();
     // The specification lets a wait be up to four times as long; a second is for a busy machine.
     let least = wait(timeout) * (u32::from(retry_count) + 1);
@@ -59,8 +59,8 @@ fn vanish(way: Way, timeout: u8, retry_count: u8, reads: bool, others: usize) ->
             "given up after {took:?}, not {least:?} to {most:?}"
         )));
     }
-    script.rig.memory_fits()?;
-    let state = script.rig.endpoints[0].qp.state();
+    script.testbed.memory_fits()?;
+    let state = script.testbed.endpoints[0].qp.state();
     if state != State::Err {
         return Err(Trouble::Wrong(format!("the QP is in {state:?}")));
     }
@@ -93,24 +93,24 @@ fn a_peer_that_vanishes_amid_requests_leaves_no_request_without_an_end() {
     for round in 0..20 {
         script.write(0, 1000 + round, Status::Success).unwrap();
     }
-    script.rig.poll(1, 1).unwrap();
-    script.rig.endpoints[1].qp.destroy();
+    script.testbed.poll(1, 1).unwrap();
+    script.testbed.endpoints[1].qp.destroy();
     let mut refused = None;
     let began = Instant::now();
-    while !script.rig.endpoints[0].sends.is_empty() {
+    while !script.testbed.endpoints[0].sends.is_empty() {
         assert!(began.elapsed() < Duration::from_secs(20), "a hang");
-        match script.rig.poll(0, 1) {
+        match script.testbed.poll(0, 1) {
             Ok(_) => {}
             Err(Trouble::RetriesUsedUp(_)) if refused.is_none() => {
-                refused = Some(script.rig.endpoints[0].sends.len());
-                for left in &mut script.rig.endpoints[0].sends {
+                refused = Some(script.testbed.endpoints[0].sends.len());
+                for left in &mut script.testbed.endpoints[0].sends {
                     left.status = Status::FlushError;
                 }
             }
             Err(trouble) => panic!("{trouble:?}"),
         }
     }
-    let state = script.rig.endpoints[0].qp.state();
+    let state = script.testbed.endpoints[0].qp.state();
     match refused {
         Some(_) => assert_eq!(state, State::Err),
         None => assert_eq!(state, State::Rts),

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use rdma_sys::*;
 use softroce::verbs;
 
-use super::rig::*;
+use super::testbed::*;
 
 const RC: u32 = ibv_qp_type::IBV_QPT_RC;
 const PLAIN_FIELDS: u64 = 0x7f;

@@ -5,6 +5,6 @@
 mod events;
 mod extended;
 mod objects;
-mod rig;
 mod states;
+mod testbed;
 mod transfers;

@@ -7,7 +7,7 @@ use std::ptr::{null, null_mut};
 use rdma_sys::*;
 use softroce::verbs;
 
-use super::rig::*;
+use super::testbed::*;
 
 #[test]
 fn the_first_device_is_soft0_and_says_the_same_everywhere() {

@@ -3,7 +3,7 @@
 use rdma_sys::*;
 use softroce::verbs;
 
-use super::rig::*;
+use super::testbed::*;
 
 const RC: u32 = ibv_qp_type::IBV_QPT_RC;
 

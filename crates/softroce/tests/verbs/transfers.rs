@@ -5,7 +5,7 @@ use std::ptr::null_mut;
 use rdma_sys::*;
 use softroce::verbs;
 
-use super::rig::*;
+use super::testbed::*;
 
 const RC: u32 = ibv_qp_type::IBV_QPT_RC;
 const SUCCESS: u32 = ibv_wc_status::IBV_WC_SUCCESS;

@@ -8,7 +8,7 @@ use rdma_sys::ibv_wr_opcode::IBV_WR_RDMA_WRITE;
 
 use super::{LOOPBACK, keep};
 use crate::loopback::{set_max_delay, set_seed};
-use crate::test_rig::*;
+use crate::testbed::*;
 
 #[test]
 fn completions_pass_each_other_between_qps_never_within_one() {

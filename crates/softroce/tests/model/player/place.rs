@@ -5,8 +5,8 @@ use softroce::transport::{CompletionKind, Operation, Sge, Status};
 
 use super::{Placed, PlacedReceive, Player};
 use crate::memory::{COUNTER_BYTES, Part};
-use crate::rig::{Expected, RECEIVE};
 use crate::scenario::{MOST_PAIRS, Request, Verb};
+use crate::testbed::{Expected, RECEIVE};
 
 const _: () = assert!(2 * MOST_PAIRS * 8 <= COUNTER_BYTES);
 
@@ -17,7 +17,7 @@ impl Player<'_> {
         end: usize,
         request: &Request,
     ) -> (Placed, Option<PlacedReceive>) {
-        let endpoint = &mut self.rig.endpoints[end];
+        let endpoint = &mut self.testbed.endpoints[end];
         let wr_id = endpoint.wr_id();
         let capacities = endpoint.capacities;
         let [own, peer] = self.sides(end);
@@ -62,13 +62,13 @@ impl Player<'_> {
         if sends && !chained_source {
             for part in &parts {
                 let fresh = self.numbers.bytes(part.bytes);
-                self.rig.sides[own].memory.put(*part, &fresh);
+                self.testbed.sides[own].memory.put(*part, &fresh);
             }
         }
         let inline =
             sends && !chained_source && request.inline && bytes <= capacities.inline_bytes as usize;
 
-        let rkey = self.rig.sides[peer].key;
+        let rkey = self.testbed.sides[peer].key;
         let remote = match request.verb {
             Verb::Send => Part {
                 offset: 0,
@@ -79,12 +79,12 @@ impl Player<'_> {
                 bytes: 8,
             },
             Verb::Write | Verb::Read => remote.unwrap_or_else(|| {
-                let memory = &mut self.rig.sides[peer].memory;
+                let memory = &mut self.testbed.sides[peer].memory;
                 memory.deal(bytes, request.gap, false)
             }),
         };
-        let address = self.rig.sides[peer].memory.address(remote);
-        let before = self.rig.sides[peer].memory.expected(remote).to_vec();
+        let address = self.testbed.sides[peer].memory.address(remote);
+        let before = self.testbed.sides[peer].memory.expected(remote).to_vec();
         let mut receive = None;
         let (operation, kind) = match request.verb {
             Verb::Send => {
@@ -94,7 +94,7 @@ impl Player<'_> {
             }
             Verb::Write => {
                 let data = self.gather(own, &parts);
-                self.rig.sides[peer].memory.expect(remote, &data);
+                self.testbed.sides[peer].memory.expect(remote, &data);
                 self.chains[end].written = Some(remote);
                 if request.immediate.is_some() {
                     receive = Some(self.receive(end, request, None));
@@ -114,7 +114,7 @@ impl Player<'_> {
             Verb::FetchAdd { add } => {
                 self.scatter(own, &parts, &before);
                 let sum = number(&before).wrapping_add(add);
-                let memory = &mut self.rig.sides[peer].memory;
+                let memory = &mut self.testbed.sides[peer].memory;
                 memory.expect(remote, &sum.to_ne_bytes());
                 let operation = Operation::FetchAdd { address, rkey, add };
                 (operation, CompletionKind::FetchAdd)
@@ -124,7 +124,7 @@ impl Player<'_> {
                 let there = number(&before);
                 let compare = if hits { there } else { !there };
                 if hits {
-                    let memory = &mut self.rig.sides[peer].memory;
+                    let memory = &mut self.testbed.sides[peer].memory;
                     memory.expect(remote, &swap.to_ne_bytes());
                 }
                 let operation = Operation::CompareSwap {
@@ -166,7 +166,7 @@ impl Player<'_> {
 
     /// The peer's receive for a message: with `data` as it takes it in.
     fn receive(&mut self, end: usize, request: &Request, data: Option<&[u8]>) -> PlacedReceive {
-        let endpoint = &mut self.rig.endpoints[end ^ 1];
+        let endpoint = &mut self.testbed.endpoints[end ^ 1];
         let wr_id = endpoint.wr_id() | RECEIVE;
         let (side, most) = (endpoint.side, endpoint.capacities.recv_sges);
         let bytes = data.map_or(0, <[u8]>::len) + request.receive_spare;
@@ -185,7 +185,7 @@ impl Player<'_> {
     }
 
     fn sides(&self, end: usize) -> [usize; 2] {
-        let own = self.rig.endpoints[end].side;
+        let own = self.testbed.endpoints[end].side;
         [own, 1 - own]
     }
 
@@ -210,7 +210,7 @@ impl Player<'_> {
         ends.push(bytes);
         ends.sort_unstable();
         let mut start = 0;
-        let memory = &mut self.rig.sides[side].memory;
+        let memory = &mut self.testbed.sides[side].memory;
         ends.into_iter()
             .map(|end| {
                 let part = memory.deal(end - start, gap, aligned);
@@ -221,7 +221,7 @@ impl Player<'_> {
     }
 
     fn elements(&self, side: usize, parts: &[Part]) -> Vec<Sge> {
-        let side = &self.rig.sides[side];
+        let side = &self.testbed.sides[side];
         let element = |part: &Part| Sge {
             address: side.memory.address(*part),
             length_bytes: part.bytes as u32,
@@ -231,7 +231,7 @@ impl Player<'_> {
     }
 
     fn gather(&self, side: usize, parts: &[Part]) -> Vec<u8> {
-        let memory = &self.rig.sides[side].memory;
+        let memory = &self.testbed.sides[side].memory;
         parts
             .iter()
             .flat_map(|part| memory.expected(*part).iter().copied())
@@ -239,7 +239,7 @@ impl Player<'_> {
     }
 
     fn scatter(&mut self, side: usize, parts: &[Part], mut data: &[u8]) {
-        let memory = &mut self.rig.sides[side].memory;
+        let memory = &mut self.testbed.sides[side].memory;
         for part in parts {
             let (now, rest) = data.split_at(data.len().min(part.bytes));
             memory.expect(*part, now);

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use crate::datapath::Mismatch;
 use crate::datapath::{
-    Geometry, Lane, Layout, Receiver, RemoteMemory, Sender, WorkerSpec, check_written,
+    Geometry, Layout, QpContext, Receiver, RemoteMemory, Sender, WorkerSpec, check_written,
     fill_for_reads,
 };
 use crate::metrics::limits::Wire;
@@ -18,20 +18,20 @@ use crate::node::connect_cm::{Connections, check_port};
 pub use crate::node::needs::{Duties, Side};
 use crate::node::needs::{Needs, explain_inline};
 use crate::node::port_path::{self, Agreed};
-use crate::node::sleepers::Sleepers;
+use crate::node::sleep_channels::SleepChannels;
 use crate::protocol::device_limits::DeviceLimits;
 use crate::protocol::endpoints::{Endpoints, QpEndpoint};
 use crate::protocol::failure::RunFailure;
 
 /// One end's objects.
-pub struct Fabric {
+pub struct VerbsObjects {
     case: Case,
     port: Port,
     duties: Duties,
     local: Option<Arc<MemoryRegion>>,
     receives: Option<Arc<MemoryRegion>>,
     offered: Option<Arc<MemoryRegion>>,
-    sleepers: Option<Sleepers>,
+    sleep_channels: Option<SleepChannels>,
     cqs: Vec<Arc<CompletionQueue>>,
     cq_entries: u32,
     qps: Vec<Arc<QueuePair>>,
@@ -41,7 +41,7 @@ pub struct Fabric {
     connections: Option<Connections>,
 }
 
-impl Fabric {
+impl VerbsObjects {
     /// Creates all objects and brings the QPs to INIT. `alive` is asked now and then whether it is still
     /// worth it.
     ///
@@ -53,7 +53,7 @@ impl Fabric {
         side: Side,
         numa_node: Option<u32>,
         alive: impl Fn() -> Result<(), RunFailure>,
-    ) -> Result<Fabric, RunFailure> {
+    ) -> Result<VerbsObjects, RunFailure> {
         let duties = Duties::of(case, side);
         let geometry = Geometry::of(case);
         let needs = Needs::of(case, &geometry, duties);
@@ -75,12 +75,12 @@ impl Fabric {
         if let (Some(offered), true, true) = (&offered, profile.fetches, case.verify) {
             fill_for_reads(offered, case);
         }
-        let sleepers = Sleepers::of(case, duties, &port.context)?;
+        let sleep_channels = SleepChannels::of(case, duties, &port.context)?;
         let cqs = (0..needs.cqs as usize)
-            .map(|index| match &sleepers {
+            .map(|index| match &sleep_channels {
                 None => CompletionQueue::new(&port.context, needs.cq_entries),
-                Some(sleepers) => {
-                    let (worker, channel) = sleepers.channel_of(index);
+                Some(sleep_channels) => {
+                    let (worker, channel) = sleep_channels.channel_of(index);
                     let (context, entries) = (&port.context, needs.cq_entries);
                     CompletionQueue::with_channel(context, entries, channel, worker)
                 }
@@ -99,7 +99,7 @@ impl Fabric {
             }
             qps.push(qp);
         }
-        Ok(Fabric {
+        Ok(VerbsObjects {
             psns: psns(qps.len())?,
             case: case.clone(),
             port: port.clone(),
@@ -107,7 +107,7 @@ impl Fabric {
             local,
             receives,
             offered,
-            sleepers,
+            sleep_channels,
             cqs,
             cq_entries: needs.cq_entries,
             qps,
@@ -146,7 +146,7 @@ impl Fabric {
         port_path::endpoints(&self.port, qps.collect())
     }
 
-    /// Connects all QPs to the peer's and posts all receives; returns the lanes for the workers.
+    /// Connects all QPs to the peer's and posts all receives; returns the qp_contexts for the workers.
     ///
     /// # Errors
     /// An array that does not fit the case, ports that do not fit each other, or a failed call.
@@ -154,19 +154,19 @@ impl Fabric {
         &mut self,
         peer: &Endpoints,
         alive: impl Fn() -> Result<(), RunFailure>,
-    ) -> Result<Vec<Lane>, RunFailure> {
+    ) -> Result<Vec<QpContext>, RunFailure> {
         let agreed = self.agree(peer)?;
-        let mut lanes = Vec::with_capacity(self.qps.len());
+        let mut qp_contexts = Vec::with_capacity(self.qps.len());
         for (index, (&psn, remote)) in (0u32..).zip(self.psns.iter().zip(&peer.qps)) {
             alive()?;
-            lanes.push(self.lane(
+            qp_contexts.push(self.qp_context(
                 index,
                 remote,
                 |qp| Ok(qp.to_rtr(&agreed.path, &agreed.remote(remote), &agreed.reliability)?),
                 |qp| Ok(qp.to_rts(psn, &agreed.reliability)?),
             )?);
         }
-        Ok(lanes)
+        Ok(qp_contexts)
     }
 
     /// Checks the peer's array and takes what follows from both ends' ports.
@@ -188,17 +188,17 @@ impl Fabric {
         Ok(agreed)
     }
 
-    /// Brings QP `index` to RTS, its receives posted before, and makes its lane.
+    /// Brings QP `index` to RTS, its receives posted before, and makes its qp_context.
     ///
     /// # Errors
     /// A failed call, or what a transition says.
-    pub(crate) fn lane(
+    pub(crate) fn qp_context(
         &self,
         index: u32,
         remote: &QpEndpoint,
         to_rtr: impl FnOnce(&QueuePair) -> Result<(), RunFailure>,
         to_rts: impl FnOnce(&QueuePair) -> Result<(), RunFailure>,
-    ) -> Result<Lane, RunFailure> {
+    ) -> Result<QpContext, RunFailure> {
         let (case, qp) = (&self.case, &self.qps[index as usize]);
         to_rtr(qp)?;
         let receiver = self
@@ -219,7 +219,7 @@ impl Fabric {
             .as_ref()
             .map(|memory| Sender::new(case, index, qp, memory, remote))
             .transpose()?;
-        Ok(Lane {
+        Ok(QpContext {
             qp: Arc::clone(qp),
             sender,
             receiver,
@@ -248,22 +248,22 @@ impl Fabric {
             .iter()
             .enumerate()
             .map(|(index, &core)| {
-                let lanes: Vec<usize> = (index..self.qps.len()).step_by(workers).collect();
+                let qps: Vec<usize> = (index..self.qps.len()).step_by(workers).collect();
                 let cqs = match self.case.cq {
                     CqMode::Shared => self.cqs.iter().collect(),
                     CqMode::PerWorker => self.cqs.get(index).into_iter().collect(),
-                    CqMode::PerQp => lanes
-                        .iter()
-                        .filter_map(|&lane| self.cqs.get(lane))
-                        .collect(),
+                    CqMode::PerQp => qps.iter().filter_map(|&qp| self.cqs.get(qp)).collect(),
                 };
                 let cqs: Vec<&Arc<CompletionQueue>> = cqs;
                 WorkerSpec {
                     index,
                     core,
                     cqs: cqs.into_iter().cloned().collect(),
-                    lanes,
-                    sleep: self.sleepers.as_ref().and_then(|all| all.of_worker(index)),
+                    qps,
+                    sleep: self
+                        .sleep_channels
+                        .as_ref()
+                        .and_then(|all| all.of_worker(index)),
                 }
             })
             .collect()
@@ -306,12 +306,12 @@ impl Fabric {
         &self.cqs
     }
 
-    /// The path MTU that both ends use; 0 before [`Fabric::connect`].
+    /// The path MTU that both ends use; 0 before [`VerbsObjects::connect`].
     pub fn path_mtu_bytes(&self) -> u32 {
         self.path_mtu_bytes
     }
 
-    /// READs that a QP of this end has outstanding at most; 0 before [`Fabric::connect`].
+    /// READs that a QP of this end has outstanding at most; 0 before [`VerbsObjects::connect`].
     pub fn outstanding_reads(&self) -> u8 {
         self.outstanding_reads
     }

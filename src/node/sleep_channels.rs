@@ -6,24 +6,24 @@ use std::sync::Arc;
 use crate::datapath::Sleep;
 use crate::plan::Case;
 use settings::{CqMode, PollMode};
-use verbs::{Bell, CompletionChannel, Context, VerbsError};
+use verbs::{CompletionChannel, Context, VerbsError, Wakeup};
 
 use crate::node::needs::{Duties, effective_workers};
 
-/// The channels and bells of one end. A worker has a channel of its own, unless all share a CQ: that is on one
+/// The channels and wakeups of one end. A worker has a channel of its own, unless all share a CQ: that is on one
 /// channel, where all of them sleep.
-pub(crate) struct Sleepers {
+pub(crate) struct SleepChannels {
     channels: Vec<Arc<CompletionChannel>>,
-    bells: Vec<Arc<Bell>>,
+    wakeups: Vec<Arc<Wakeup>>,
 }
 
-impl Sleepers {
+impl SleepChannels {
     /// Those that `case` needs; `None` where nobody sleeps.
     pub(crate) fn of(
         case: &Case,
         duties: Duties,
         context: &Arc<Context>,
-    ) -> Result<Option<Sleepers>, VerbsError> {
+    ) -> Result<Option<SleepChannels>, VerbsError> {
         let works = duties.sends || duties.receives;
         if case.poll == PollMode::Busy || !works {
             return Ok(None);
@@ -33,12 +33,12 @@ impl Sleepers {
             CqMode::Shared => 1,
             CqMode::PerWorker | CqMode::PerQp => workers,
         };
-        Ok(Some(Sleepers {
+        Ok(Some(SleepChannels {
             channels: (0..channels)
                 .map(|_| CompletionChannel::new(context))
                 .collect::<Result<_, _>>()?,
-            bells: (0..workers)
-                .map(|_| Bell::new().map(Arc::new))
+            wakeups: (0..workers)
+                .map(|_| Wakeup::new().map(Arc::new))
                 .collect::<Result<_, _>>()?,
         }))
     }
@@ -53,7 +53,7 @@ impl Sleepers {
     pub(crate) fn of_worker(&self, index: usize) -> Option<Sleep> {
         Some(Sleep {
             channel: Arc::clone(self.channel_of(index).1),
-            bell: Arc::clone(self.bells.get(index)?),
+            wakeup: Arc::clone(self.wakeups.get(index)?),
         })
     }
 }

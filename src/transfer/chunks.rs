@@ -12,9 +12,9 @@ use std::time::{Duration, Instant};
 use crate::datapath::FailedCompletion;
 use crate::protocol::failure::RunFailure;
 use settings::Op;
-use verbs::{Bell, Completion, ImmediateWrite, Operation, VerbsError, WcBatch, WcStatus};
+use verbs::{Completion, ImmediateWrite, Operation, VerbsError, Wakeup, WcBatch, WcStatus};
 
-use super::channel::{Lane, Worker, WrId};
+use super::channel::{ChannelQp, Worker, WrId};
 use super::digest::Digest;
 use super::place::{Incoming, PlaceError};
 use super::window::{ReceiveWindow, SendWindow};
@@ -29,7 +29,7 @@ const LOSSY_SOFT_ROCE: &str = "Soft-RoCE says so when it loses its place in a me
      packets provoke: --chunk 4K --window 64 sends one packet a message, and a higher --timeout helps";
 
 /// One file, cut into chunks, and how far it is.
-pub(super) struct Flow {
+pub(super) struct FileProgress {
     pub(super) size_bytes: u64,
     pub(super) chunk_bytes: u64,
     chunks: u64,
@@ -38,22 +38,22 @@ pub(super) struct Flow {
     /// Chunks that are at the receiver.
     done: AtomicU64,
     halted: AtomicBool,
-    bells: Vec<Arc<Bell>>,
+    wakeups: Vec<Arc<Wakeup>>,
 }
 
-impl Flow {
-    pub(super) fn new<W>(size_bytes: u64, chunk_bytes: u32, workers: &[Worker<W>]) -> Flow {
+impl FileProgress {
+    pub(super) fn new<W>(size_bytes: u64, chunk_bytes: u32, workers: &[Worker<W>]) -> FileProgress {
         let chunk_bytes = u64::from(chunk_bytes);
-        Flow {
+        FileProgress {
             size_bytes,
             chunk_bytes,
             chunks: size_bytes.div_ceil(chunk_bytes),
             next: AtomicU64::new(0),
             done: AtomicU64::new(0),
             halted: AtomicBool::new(false),
-            bells: workers
+            wakeups: workers
                 .iter()
-                .map(|worker| Arc::clone(&worker.bell))
+                .map(|worker| Arc::clone(&worker.wakeup))
                 .collect(),
         }
     }
@@ -76,8 +76,8 @@ impl Flow {
     }
 
     fn wake(&self) {
-        for bell in &self.bells {
-            bell.ring();
+        for wakeup in &self.wakeups {
+            wakeup.wake();
         }
     }
 
@@ -97,14 +97,14 @@ impl Flow {
 }
 
 /// What a worker uses from file to file.
-pub(super) struct Bench {
+pub(super) struct WorkerBuffers {
     batch: WcBatch,
     scratch: Vec<u8>,
 }
 
-impl Bench {
-    pub(super) fn new(chunk_bytes: u32) -> Bench {
-        Bench {
+impl WorkerBuffers {
+    pub(super) fn new(chunk_bytes: u32) -> WorkerBuffers {
+        WorkerBuffers {
             batch: WcBatch::new(),
             scratch: vec![0; chunk_bytes as usize],
         }
@@ -129,8 +129,8 @@ pub(super) fn unreadable(name: &str, error: &io::Error) -> RunFailure {
 /// Sends chunks until none is left and all are given back; the sum over those this worker sent.
 pub(super) fn send(
     worker: &mut Worker<SendWindow>,
-    bench: &mut Bench,
-    flow: &Flow,
+    buffers: &mut WorkerBuffers,
+    progress: &FileProgress,
     file: &File,
     name: &str,
 ) -> Result<Digest, RunFailure> {
@@ -138,34 +138,34 @@ pub(super) fn send(
     let mut idle = Idle::default();
     let mut exhausted = false;
     loop {
-        if flow.is_halted() {
+        if progress.is_halted() {
             return Ok(digest);
         }
         let mut moved = false;
-        for place in 0..worker.lanes.len() {
-            let Some(slot) = worker.lanes[place].window.free_slot() else {
+        for place in 0..worker.qps.len() {
+            let Some(slot) = worker.qps[place].window.free_slot() else {
                 continue;
             };
             let index = match exhausted {
-                true => flow.chunks,
-                false => flow.next.fetch_add(1, Ordering::Relaxed),
+                true => progress.chunks,
+                false => progress.next.fetch_add(1, Ordering::Relaxed),
             };
-            if index >= flow.chunks {
+            if index >= progress.chunks {
                 exhausted = true;
                 break;
             }
-            let chunk = &mut bench.scratch[..flow.length(index)];
-            file.read_exact_at(chunk, flow.start(index))
+            let chunk = &mut buffers.scratch[..progress.length(index)];
+            file.read_exact_at(chunk, progress.start(index))
                 .map_err(|error| unreadable(name, &error))?;
             digest.add(index, chunk);
-            let lane = &mut worker.lanes[place];
-            post_chunk(lane, place, flow, slot, index, chunk)?;
+            let qp = &mut worker.qps[place];
+            post_chunk(qp, place, progress, slot, index, chunk)?;
             moved = true;
             // The device's work is done by who polls, on the embedded one.
-            take_credits(worker, bench, flow)?;
+            take_credits(worker, buffers, progress)?;
         }
-        moved |= take_credits(worker, bench, flow)?;
-        if exhausted && worker.lanes.iter().all(|lane| lane.window.is_idle()) {
+        moved |= take_credits(worker, buffers, progress)?;
+        if exhausted && worker.qps.iter().all(|qp| qp.window.is_idle()) {
             return Ok(digest);
         }
         idle.after(moved, worker)?;
@@ -173,52 +173,52 @@ pub(super) fn send(
 }
 
 fn post_chunk(
-    lane: &mut Lane<SendWindow>,
+    qp: &mut ChannelQp<SendWindow>,
     place: usize,
-    flow: &Flow,
+    progress: &FileProgress,
     slot: u64,
     index: u64,
     chunk: &[u8],
 ) -> Result<(), RunFailure> {
-    let start = slot * flow.chunk_bytes;
-    let offset = lane.offset + start as usize;
-    lane.poster.memory().write_at(offset, chunk);
-    lane.poster
+    let start = slot * progress.chunk_bytes;
+    let offset = qp.offset + start as usize;
+    qp.poster.memory().write_at(offset, chunk);
+    qp.poster
         .write(&ImmediateWrite {
             wr_id: WrId::send(place).0,
             offset,
             length_bytes: chunk.len() as u32,
-            address: lane.address + start,
-            rkey: lane.rkey,
+            address: qp.address + start,
+            rkey: qp.rkey,
             // No file has more chunks than fit: `source` sees to it.
             immediate: index as u32,
         })
-        .map_err(|error| error.into_error(Operation::PostSend, lane.poster.qpn()))?;
-    lane.window.posted();
+        .map_err(|error| error.into_error(Operation::PostSend, qp.poster.qpn()))?;
+    qp.window.posted();
     Ok(())
 }
 
 /// Takes completions at the sender; whether there were any.
 fn take_credits(
     worker: &mut Worker<SendWindow>,
-    bench: &mut Bench,
-    flow: &Flow,
+    buffers: &mut WorkerBuffers,
+    progress: &FileProgress,
 ) -> Result<bool, RunFailure> {
-    let completions = worker.cq.poll(&mut bench.batch)?;
+    let completions = worker.cq.poll(&mut buffers.batch)?;
     for completion in completions {
         let id = WrId(completion.wr_id());
-        let Some(lane) = worker.lanes.get_mut(id.lane()) else {
+        let Some(qp) = worker.qps.get_mut(id.qp()) else {
             continue;
         };
-        succeeded(completion, lane, Op::Write)?;
+        succeeded(completion, qp, Op::Write)?;
         if !id.is_receive() {
-            lane.window.completed();
+            qp.window.completed();
             continue;
         }
         let taken = completion.immediate().ok_or_else(out_of_step)?;
-        let news = lane.window.credit(taken).map_err(|_| out_of_step())?;
-        flow.done.fetch_add(news, Ordering::Relaxed);
-        expect_more(lane, id.lane())?;
+        let news = qp.window.credit(taken).map_err(|_| out_of_step())?;
+        progress.done.fetch_add(news, Ordering::Relaxed);
+        expect_more(qp, id.qp())?;
     }
     Ok(!completions.is_empty())
 }
@@ -226,50 +226,48 @@ fn take_credits(
 /// Stores chunks until all workers together have all; the sum over those this one took.
 pub(super) fn receive(
     worker: &mut Worker<ReceiveWindow>,
-    bench: &mut Bench,
-    flow: &Flow,
+    buffers: &mut WorkerBuffers,
+    progress: &FileProgress,
     file: &Incoming,
     unwritten: &(dyn Fn(io::Error) -> PlaceError + Sync),
 ) -> Result<Digest, RunFailure> {
     let mut digest = Digest::default();
     let mut idle = Idle::default();
     loop {
-        if flow.is_halted() {
+        if progress.is_halted() {
             return Ok(digest);
         }
-        let all = flow.done.load(Ordering::Relaxed) >= flow.chunks;
-        if all && worker.lanes.iter().all(|lane| !lane.window.owes()) {
+        let all = progress.done.load(Ordering::Relaxed) >= progress.chunks;
+        if all && worker.qps.iter().all(|qp| !qp.window.owes()) {
             return Ok(digest);
         }
-        let completions = worker.cq.poll(&mut bench.batch)?;
+        let completions = worker.cq.poll(&mut buffers.batch)?;
         for completion in completions {
             let id = WrId(completion.wr_id());
-            let Some(lane) = worker.lanes.get_mut(id.lane()) else {
+            let Some(qp) = worker.qps.get_mut(id.qp()) else {
                 continue;
             };
-            succeeded(completion, lane, Op::Send)?;
+            succeeded(completion, qp, Op::Send)?;
             if id.is_receive() {
-                let index = chunk_of(completion, flow)?;
-                let slot = lane.window.next_slot() * flow.chunk_bytes;
-                let chunk = &mut bench.scratch[..flow.length(index)];
-                lane.poster
-                    .memory()
-                    .read_at(lane.offset + slot as usize, chunk);
+                let index = chunk_of(completion, progress)?;
+                let slot = qp.window.next_slot() * progress.chunk_bytes;
+                let chunk = &mut buffers.scratch[..progress.length(index)];
+                qp.poster.memory().read_at(qp.offset + slot as usize, chunk);
                 digest.add(index, chunk);
-                file.write_at(chunk, flow.start(index))
+                file.write_at(chunk, progress.start(index))
                     .map_err(|error| place_failure(&unwritten(error)))?;
-                lane.window.taken();
-                expect_more(lane, id.lane())?;
-                if flow.done.fetch_add(1, Ordering::Relaxed) + 1 == flow.chunks {
-                    flow.wake();
+                qp.window.taken();
+                expect_more(qp, id.qp())?;
+                if progress.done.fetch_add(1, Ordering::Relaxed) + 1 == progress.chunks {
+                    progress.wake();
                 }
             } else {
-                lane.window.told();
+                qp.window.told();
             }
-            if let Some(taken) = lane.window.credit() {
-                lane.poster
-                    .tell(WrId::send(id.lane()).0, taken)
-                    .map_err(|error| error.into_error(Operation::PostSend, lane.poster.qpn()))?;
+            if let Some(taken) = qp.window.credit() {
+                qp.poster
+                    .tell(WrId::send(id.qp()).0, taken)
+                    .map_err(|error| error.into_error(Operation::PostSend, qp.poster.qpn()))?;
             }
         }
         let moved = !completions.is_empty();
@@ -278,9 +276,9 @@ pub(super) fn receive(
 }
 
 /// Which chunk a receive's completion announces, if it is one of the file and of the right length.
-fn chunk_of(completion: &Completion, flow: &Flow) -> Result<u64, RunFailure> {
+fn chunk_of(completion: &Completion, progress: &FileProgress) -> Result<u64, RunFailure> {
     let index = u64::from(completion.immediate().ok_or_else(out_of_step)?);
-    let fits = index < flow.chunks && flow.length(index) == completion.byte_len() as usize;
+    let fits = index < progress.chunks && progress.length(index) == completion.byte_len() as usize;
     fits.then_some(index).ok_or_else(out_of_step)
 }
 
@@ -299,22 +297,22 @@ fn out_of_step() -> RunFailure {
     )
 }
 
-fn expect_more<W>(lane: &Lane<W>, place: usize) -> Result<(), RunFailure> {
-    lane.poster
+fn expect_more<W>(qp: &ChannelQp<W>, place: usize) -> Result<(), RunFailure> {
+    qp.poster
         .receive(WrId::receive(place).0)
-        .map_err(|error| error.into_error(Operation::PostRecv, lane.poster.qpn()))?;
+        .map_err(|error| error.into_error(Operation::PostRecv, qp.poster.qpn()))?;
     Ok(())
 }
 
-fn succeeded<W>(completion: &Completion, lane: &Lane<W>, op: Op) -> Result<(), RunFailure> {
+fn succeeded<W>(completion: &Completion, qp: &ChannelQp<W>, op: Op) -> Result<(), RunFailure> {
     if completion.is_success() {
         return Ok(());
     }
     let status = completion.status();
     let failed = FailedCompletion {
         seen_raw: 0,
-        qp: lane.index,
-        qpn: lane.poster.qpn(),
+        qp: qp.index,
+        qpn: qp.poster.qpn(),
         op: (!WrId(completion.wr_id()).is_receive()).then_some(op),
         status,
         vendor_error: completion.vendor_error(),
@@ -331,7 +329,7 @@ fn succeeded<W>(completion: &Completion, lane: &Lane<W>, op: Op) -> Result<(), R
 struct Idle(Option<Instant>);
 
 impl Idle {
-    /// After a pass that moved something or not: polls on for a while, then sleeps until a completion or the bell.
+    /// After a pass that moved something or not: polls on for a while, then sleeps until a completion or the wakeup.
     fn after<W>(&mut self, moved: bool, worker: &Worker<W>) -> Result<(), VerbsError> {
         if moved {
             self.0 = None;
@@ -345,6 +343,6 @@ impl Idle {
         if worker.cq.arm()? {
             return Ok(());
         }
-        worker.channel.wait(&worker.bell, None)
+        worker.channel.wait(&worker.wakeup, None)
     }
 }

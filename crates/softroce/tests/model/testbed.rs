@@ -74,7 +74,7 @@ pub struct Side {
 }
 
 /// Both sides; the ends of pair `n` are endpoints `2n` on side 0 and `2n + 1` on side 1.
-pub struct Rig {
+pub struct Testbed {
     pub endpoints: Vec<Endpoint>,
     by_number: HashMap<(usize, u32), usize>,
     pub sides: [Side; 2],
@@ -128,7 +128,7 @@ fn side(
         iova: memory.region_address(),
         access,
     };
-    // SAFETY: the memory lives until `Rig` is dropped, which deregisters the region first.
+    // SAFETY: the memory lives until `Testbed` is dropped, which deregisters the region first.
     let key = unsafe { nic.register(region) }.unwrap();
     Side {
         nic,
@@ -138,10 +138,10 @@ fn side(
     }
 }
 
-impl Rig {
+impl Testbed {
     /// Everything connected and ready to send. The region's and QPs' access flags are those of side 1; side 0
     /// has all.
-    pub fn new(setup: &Setup) -> Rig {
+    pub fn new(setup: &Setup) -> Testbed {
         let faults: Faults = setup.faults.parse().unwrap();
         let options = NicOptions {
             address: None,
@@ -177,7 +177,7 @@ impl Rig {
             side(first, setup, first_cqs, all, &mut numbers),
             side(second, setup, second_cqs, setup.region_access, &mut numbers),
         ];
-        let mut rig = Rig {
+        let mut testbed = Testbed {
             endpoints: Vec::new(),
             by_number: HashMap::new(),
             sides,
@@ -185,8 +185,8 @@ impl Rig {
             overrun,
             seen: Vec::new(),
         };
-        rig.connect(setup);
-        rig
+        testbed.connect(setup);
+        testbed
     }
 
     fn connect(&mut self, setup: &Setup) {
@@ -322,7 +322,7 @@ impl Rig {
     }
 
     /// Polls both sides until `done`, or the deadline.
-    pub fn until(&mut self, what: &str, done: impl Fn(&Rig) -> bool) -> Checked {
+    pub fn until(&mut self, what: &str, done: impl Fn(&Testbed) -> bool) -> Checked {
         let began = Instant::now();
         while !done(self) {
             if self.poll(0, 16)? + self.poll(1, 16)? == 0 {
@@ -340,8 +340,8 @@ impl Rig {
 
     /// All completions have come, and for a moment no other comes.
     pub fn drained(&mut self) -> Checked {
-        self.until("all completions", |rig| {
-            let mut all = rig.endpoints.iter();
+        self.until("all completions", |testbed| {
+            let mut all = testbed.endpoints.iter();
             all.all(|one| one.sends.is_empty() && one.receives.is_empty())
         })?;
         for _ in 0..20 {
@@ -386,7 +386,7 @@ impl Rig {
     }
 }
 
-impl Drop for Rig {
+impl Drop for Testbed {
     fn drop(&mut self) {
         for endpoint in &self.endpoints {
             endpoint.qp.destroy();

@@ -1,4 +1,4 @@
-//! One QP with its prebuilt rings and what workers share about it.
+//! One QP with its prebuilt rings, and the state of it that workers share.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU32, AtomicU64, Ordering::Relaxed};
@@ -16,37 +16,37 @@ use super::trouble::{Mismatch, Place};
 use super::wr_id::WrId;
 use super::{Geometry, Layout};
 
-/// Receives posted by one call in the steady state, at most.
+/// The most receives posted by one call in the steady state.
 const RECV_CHAIN: u32 = 16;
 
 /// A QP of a run.
-pub struct Lane {
+pub struct QpContext {
     /// The QP.
     pub qp: Arc<QueuePair>,
-    /// Where it sends, if this end does.
+    /// Its send side, if this end sends.
     pub sender: Option<Sender>,
-    /// Where it receives, if this end does.
+    /// Its receive side, if this end receives.
     pub receiver: Option<Receiver>,
 }
 
-/// The requester's half.
+/// The send side of a QP.
 pub struct Sender {
     pub(super) ring: SendRing,
     /// When each slot's signalled WR was posted, as a raw clock reading.
     pub(super) posted_at: Box<[AtomicU64]>,
-    /// Completions that each slot still waits for, where it has several.
+    /// Completions that each slot still waits for, if it has several.
     pub(super) awaited: Box<[AtomicU32]>,
-    /// Slots that may still be opened, in a run counted in messages.
+    /// Slots that may still be opened, in a run with a message count.
     pub(super) slots_left: AtomicI64,
     /// Messages after the last whole slot of such a run.
     pub(super) tail_messages: AtomicU32,
-    /// Whether they are still to be posted.
+    /// Whether those are still to be posted.
     pub(super) tail_pending: AtomicBool,
     pub(super) tail_start: AtomicU32,
     pub(super) verify: Option<SenderCheck>,
 }
 
-/// What `--verify` needs at the requester.
+/// The sender's state for `--verify`.
 pub(super) struct SenderCheck {
     memory: Arc<MemoryRegion>,
     layout: Layout,
@@ -57,14 +57,14 @@ pub(super) struct SenderCheck {
     posts: Box<[AtomicU32]>,
 }
 
-/// The receiving half, for SEND.
+/// The receive side of a QP, for SEND.
 pub struct Receiver {
     pub(super) ring: RecvRing,
     pub(super) depth: u32,
     pub(super) check: Option<ReceiverCheck>,
 }
 
-/// What `--verify` needs at the receiver.
+/// The receiver's state for `--verify`.
 pub(super) struct ReceiverCheck {
     memory: Arc<MemoryRegion>,
     layout: Layout,
@@ -73,8 +73,8 @@ pub(super) struct ReceiverCheck {
     seen: Box<[Seen]>,
 }
 
-/// What arrived of one ring position: the count, and the sum of sequences against swaps of lost and
-/// doubled messages.
+/// Arrivals of one ring position: their count, and the sum of their sequences, which reveals a lost message replaced
+/// by a duplicate.
 #[derive(Default)]
 struct Seen {
     count: AtomicU32,
@@ -82,7 +82,7 @@ struct Seen {
 }
 
 impl Sender {
-    /// Memory that one takes besides the payloads.
+    /// Memory of one sender besides the payloads, in bytes.
     pub fn memory_bytes(case: &Case) -> usize {
         let geometry = Geometry::of(case);
         let position = SendRing::BYTES_PER_WR
@@ -95,7 +95,7 @@ impl Sender {
         geometry.ring() as usize * position + geometry.slots as usize * slot
     }
 
-    /// Prebuilds the requests of QP `index`, payloads in `memory`; `remote` is needed for WRITE and READ.
+    /// Prebuilds the requests of QP `index`, with payloads in `memory`; WRITE and READ need `remote`.
     ///
     /// # Errors
     /// The ring cannot be built.
@@ -147,7 +147,7 @@ impl Sender {
         })
     }
 
-    /// Allows `messages` more, in a run counted in messages.
+    /// Allows `messages` more messages, in a run with a message count.
     pub fn set_budget(&self, geometry: &Geometry, messages: u64) {
         let unit = u64::from(geometry.unit);
         self.slots_left
@@ -171,13 +171,13 @@ impl Sender {
 }
 
 impl SenderCheck {
-    /// Whether payloads are received, so that immediate data must name them.
+    /// Whether immediate data must identify messages, because the peer verifies payloads that it receives.
     pub(super) fn names_messages(&self) -> bool {
         self.profile.receives
     }
 
-    /// Prepares the cell of a position about to be posted: the payload of a SEND or WRITE, or bytes that a
-    /// READ must replace.
+    /// Prepares the cell of a position before it is posted: fills the payload of a SEND or WRITE, or writes bytes
+    /// that a READ must replace.
     pub(super) fn prepare(&self, position: u32) -> PatternKey {
         let count = self
             .posts
@@ -201,7 +201,7 @@ impl SenderCheck {
         key
     }
 
-    /// Checks what READs brought to `count` positions from `first` on.
+    /// Checks what READs wrote to `count` positions from `first`.
     pub(super) fn check_reads(&self, first: u32, count: u32) -> Option<Mismatch> {
         if !self.profile.fetches {
             return None;
@@ -239,8 +239,8 @@ pub fn fill_for_reads(memory: &MemoryRegion, case: &Case) {
     }
 }
 
-/// Checks memory that the peer has written, after its last WRITE completed: each position must hold the
-/// last payload that went there. `posts` is how often the peer posted each position of QP `qp`.
+/// Checks memory that the peer has written, after its last WRITE completed: each position must hold the last payload
+/// posted for it. `posts` is how often the peer posted each position of QP `qp`.
 pub fn check_written(
     memory: &MemoryRegion,
     case: &Case,
@@ -279,7 +279,7 @@ fn check_cell(
 }
 
 impl Receiver {
-    /// Memory that one takes besides the buffers.
+    /// Memory of one receiver besides the buffers, in bytes.
     pub fn memory_bytes(case: &Case) -> usize {
         let seen = if case.verify {
             Geometry::of(case).ring() as usize * size_of::<Seen>()
@@ -289,17 +289,17 @@ impl Receiver {
         Receiver::prebuilt(case) as usize * RecvRing::BYTES_PER_WR + seen
     }
 
-    /// Receives that are prebuilt, of which the depth is posted.
+    /// Number of prebuilt receives, of which the receive depth is posted.
     fn prebuilt(case: &Case) -> u32 {
         if case.verify {
             return case.rx_depth;
         }
-        // A chain is posted when so many are used up; the rest of the depth must last until then, also
-        // when each of several workers holds back almost a chain.
+        // A chain is posted once this many receives are used up. The rest of the depth must last until then, even if
+        // each of several workers holds back almost a chain.
         (case.rx_depth / (4 * case.workers.max(1))).clamp(1, RECV_CHAIN)
     }
 
-    /// Prebuilds the receives of QP `index`, buffers in `memory`.
+    /// Prebuilds the receives of QP `index`, with buffers in `memory`.
     ///
     /// # Errors
     /// The ring cannot be built.
@@ -334,7 +334,7 @@ impl Receiver {
     /// Posts the whole depth, before the peer may send.
     ///
     /// # Errors
-    /// The refused post.
+    /// The first refused post.
     pub fn post_all(&self, qpn: u32) -> Result<(), VerbsError> {
         let refused = |e: verbs::PostError| e.into_error(Operation::PostRecv, qpn);
         if self.check.is_some() {
@@ -351,8 +351,8 @@ impl Receiver {
         }
     }
 
-    /// With `--verify`: whether all that the peer posted arrived once. `posts` is how often it posted
-    /// each ring position.
+    /// With `--verify`: checks that every message of the peer arrived once. `posts` is how often the peer posted each
+    /// ring position.
     pub fn check_counts(&self, posts: &[u32]) -> Option<Mismatch> {
         let check = self.check.as_ref()?;
         posts

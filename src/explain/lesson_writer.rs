@@ -23,7 +23,7 @@ const FIELD: usize = 10;
 const WIDEST_VALUE: usize = 28;
 
 /// Tells a lesson.
-pub struct Narrator {
+pub struct LessonWriter {
     language: Language,
     style: Style,
     op: Op,
@@ -34,10 +34,10 @@ pub struct Narrator {
     failed: bool,
 }
 
-impl Narrator {
+impl LessonWriter {
     /// For a lesson about `op`.
-    pub fn new(language: Language, style: Style, op: Op, mistake: Option<Mistake>) -> Narrator {
-        Narrator {
+    pub fn new(language: Language, style: Style, op: Op, mistake: Option<Mistake>) -> LessonWriter {
+        LessonWriter {
             language,
             style,
             op,

@@ -32,11 +32,11 @@ const CAPACITY: QpCapacity = QpCapacity {
     inline_bytes: 0,
 };
 
-/// Told of each step.
+/// ExaminationEvent of each step.
 pub(crate) type Tell<'a> = dyn FnMut(Topic, Vec<Part>) + 'a;
 
 /// One end's objects.
-pub(crate) struct Apparatus {
+pub(crate) struct LessonObjects {
     pub(crate) port: Port,
     pd: Arc<ProtectionDomain>,
     pub(crate) memory: Arc<MemoryRegion>,
@@ -51,7 +51,7 @@ pub(crate) struct Apparatus {
     access: Access,
 }
 
-impl Apparatus {
+impl LessonObjects {
     /// From an open port to a QP in INIT. `text` is what the memory holds; else it holds dots. `superfluous` makes
     /// one QP more.
     pub(crate) fn create(
@@ -61,7 +61,7 @@ impl Apparatus {
         text: Option<&str>,
         superfluous: bool,
         tell: &mut Tell<'_>,
-    ) -> Result<Apparatus, RunFailure> {
+    ) -> Result<LessonObjects, RunFailure> {
         tell(Topic::Open, calls::open(&port));
         tell(Topic::Port, calls::query(&port));
         let pd = ProtectionDomain::new(&port.context)?;
@@ -81,7 +81,7 @@ impl Apparatus {
             false => None,
         };
         tell(Topic::Qp, parts);
-        let made = Apparatus {
+        let made = LessonObjects {
             port,
             pd,
             memory,

@@ -13,15 +13,15 @@ use crate::protocol::message::Message;
 use report::text::printable;
 use verbs::{Port, WcStatus};
 
-use super::apparatus::{Apparatus, Tell};
+use super::objects::{LessonObjects, Tell};
 use super::step::{Array, Part, Topic};
 use super::transfer::{Connection, Transfer};
-use crate::protocol::lesson_message::{Lesson, OtherEnd, SeenCompletion, Sight};
+use crate::protocol::lesson_message::{Lesson, ObservedEnd, OtherEnd, SeenCompletion};
 use crate::protocol::mistake::Mistake;
 use crate::protocol::time_limits::ANSWER_LIMIT;
 
 use super::calls;
-use super::outcome::{Mishap, Outcome};
+use super::outcome::{LessonError, Outcome};
 use super::step::End;
 
 /// Longest that a completion may take: longer than all retries.
@@ -35,14 +35,14 @@ const TRANSFER_ID: u64 = 1;
 const MOST_STATES: usize = 8;
 
 /// Goes through the steps.
-pub(crate) struct Teacher<'a> {
+pub(crate) struct LessonClient<'a> {
     pub(crate) link: &'a Link,
     pub(crate) lesson: &'a Lesson,
     pub(crate) stop: &'a AtomicBool,
     pub(crate) tell: &'a mut Tell<'a>,
 }
 
-impl Teacher<'_> {
+impl LessonClient<'_> {
     /// Gives the lesson with `text` as the message.
     pub(crate) fn give(&mut self, port: Port, text: &str) -> Result<Outcome, RunFailure> {
         let lesson = self.lesson;
@@ -52,27 +52,27 @@ impl Teacher<'_> {
         let access = initiator_access(profile);
         let own_text = (!profile.fetches).then_some(text);
         let superfluous = lesson.mistake == Some(Mistake::QpCount);
-        let mut apparatus =
-            Apparatus::create(port, lesson, access, own_text, superfluous, self.tell)?;
-        let ours = apparatus.endpoints();
+        let mut objects =
+            LessonObjects::create(port, lesson, access, own_text, superfluous, self.tell)?;
+        let ours = objects.endpoints();
         self.link
             .send(&Message::Endpoints(Box::new(ours.clone())))?;
         let theirs = match self.recv()? {
             Message::Endpoints(theirs) => *theirs,
             other => return Err(self.link.unexpected("endpoints", &other).into()),
         };
-        if let Some(mishap) = self.compare(&ours, &theirs)? {
-            apparatus.tear_down(self.tell);
+        if let Some(error) = self.compare(&ours, &theirs)? {
+            objects.tear_down(self.tell);
             return Ok(Outcome {
-                mishap: Some(mishap),
+                error: Some(error),
                 arrived: false,
             });
         }
         let connection =
-            Connection::sound(&apparatus, lesson, &ours, &theirs)?.mistaken(lesson.mistake)?;
-        let connected = apparatus.to_rtr(&connection, lesson.mistake, self.tell);
+            Connection::sound(&objects, lesson, &ours, &theirs)?.mistaken(lesson.mistake)?;
+        let connected = objects.to_rtr(&connection, lesson.mistake, self.tell);
         if connected.is_ok() {
-            apparatus.to_rts(&connection.reliability, self.tell)?;
+            objects.to_rts(&connection.reliability, self.tell)?;
         }
         let other = match self.recv()? {
             Message::ExplainReady(other) => *other,
@@ -80,21 +80,21 @@ impl Teacher<'_> {
         };
         let address = other.address;
         self.show_other(other);
-        let mishap = match (connected, lesson.mistake) {
-            (Ok(()), _) => self.transfer(&mut apparatus, &theirs)?,
+        let error = match (connected, lesson.mistake) {
+            (Ok(()), _) => self.transfer(&mut objects, &theirs)?,
             (Err(error), None) => return Err(error.into()),
-            (Err(error), Some(_)) => Some(Mishap::Call(error)),
+            (Err(error), Some(_)) => Some(LessonError::Call(error)),
         };
         self.link.send(&Message::ExplainLook)?;
-        let sight = match self.recv()? {
-            Message::ExplainSeen(sight) => *sight,
+        let observed = match self.recv()? {
+            Message::ExplainSeen(observed) => *observed,
             other => return Err(self.link.unexpected("explain_seen", &other).into()),
         };
-        let arrived = self.look(&apparatus, sight, address, text);
-        apparatus.tear_down(self.tell);
+        let arrived = self.look(&objects, observed, address, text);
+        objects.tear_down(self.tell);
         Ok(Outcome {
-            arrived: arrived && mishap.is_none(),
-            mishap,
+            arrived: arrived && error.is_none(),
+            error,
         })
     }
 
@@ -103,7 +103,7 @@ impl Teacher<'_> {
         &mut self,
         ours: &Endpoints,
         theirs: &Endpoints,
-    ) -> Result<Option<Mishap>, RunFailure> {
+    ) -> Result<Option<LessonError>, RunFailure> {
         let mut parts = vec![Part::Arrays(Box::new(Array {
             ours: ours.clone(),
             theirs: theirs.clone(),
@@ -126,7 +126,7 @@ impl Teacher<'_> {
             parts.push(Part::Theirs(printable(&reason, 300)));
         }
         (self.tell)(Topic::Exchange, parts);
-        Ok(Some(Mishap::Array(error)))
+        Ok(Some(LessonError::Array(error)))
     }
 
     /// The other end is ready: how it came there, and what it has for the transfer.
@@ -153,9 +153,9 @@ impl Teacher<'_> {
     /// Posts, waits for the completion, and shows what passed; what went wrong.
     fn transfer(
         &mut self,
-        apparatus: &mut Apparatus,
+        objects: &mut LessonObjects,
         theirs: &Endpoints,
-    ) -> Result<Option<Mishap>, RunFailure> {
+    ) -> Result<Option<LessonError>, RunFailure> {
         let wrong_rkey = self.lesson.mistake == Some(Mistake::Rkey);
         let (address, rkey) = theirs
             .qps
@@ -173,18 +173,18 @@ impl Teacher<'_> {
         if wrong_rkey {
             parts.push(Part::OnPurpose);
         }
-        parts.push(Part::Call(calls::post_send(&transfer, &apparatus.memory)));
-        let recorded = apparatus.port.context.record_packets();
+        parts.push(Part::Call(calls::post_send(&transfer, &objects.memory)));
+        let recorded = objects.port.context.record_packets();
         let started = Instant::now();
-        apparatus.post(&transfer)?;
-        let waited = self.await_completion(apparatus, started);
+        objects.post(&transfer)?;
+        let waited = self.await_completion(objects, started);
         (self.tell)(Topic::Post, parts);
         let (completion, waited) = waited?;
-        self.show_completion(apparatus, completion.as_ref(), waited)?;
-        self.show_packets(apparatus, recorded);
+        self.show_completion(objects, completion.as_ref(), waited)?;
+        self.show_packets(objects, recorded);
         Ok(match completion {
-            None => Some(Mishap::Silence),
-            Some(it) if it.status != 0 => Some(Mishap::Completion(WcStatus(it.status))),
+            None => Some(LessonError::NoCompletion),
+            Some(it) if it.status != 0 => Some(LessonError::Completion(WcStatus(it.status))),
             Some(_) => None,
         })
     }
@@ -192,12 +192,12 @@ impl Teacher<'_> {
     /// The completion, and how long it took.
     fn await_completion(
         &self,
-        apparatus: &Apparatus,
+        objects: &LessonObjects,
         started: Instant,
     ) -> Result<(Option<SeenCompletion>, Part), RunFailure> {
         let mut empty_polls = 0;
         let completion = loop {
-            if let Some(completion) = apparatus.poll()? {
+            if let Some(completion) = objects.poll()? {
                 break Some(completion);
             }
             empty_polls += 1;
@@ -217,11 +217,11 @@ impl Teacher<'_> {
 
     fn show_completion(
         &mut self,
-        apparatus: &Apparatus,
+        objects: &LessonObjects,
         completion: Option<&SeenCompletion>,
         waited: Part,
     ) -> Result<(), RunFailure> {
-        let state = apparatus.qp.query()?.state;
+        let state = objects.qp.query()?.state;
         let mut parts = vec![
             Part::Call(calls::poll(completion)),
             waited,
@@ -240,12 +240,12 @@ impl Teacher<'_> {
         Ok(())
     }
 
-    fn show_packets(&mut self, apparatus: &Apparatus, recorded: bool) {
-        let port = &apparatus.port;
+    fn show_packets(&mut self, objects: &LessonObjects, recorded: bool) {
+        let port = &objects.port;
         let part = match recorded {
             true => Part::Packets {
                 packets: port.context.recorded_packets(),
-                qpn: apparatus.qp.qpn(),
+                qpn: objects.qp.qpn(),
             },
             false => {
                 let gid_index = port.gid.map(|entry| entry.index.into());
@@ -260,22 +260,28 @@ impl Teacher<'_> {
     }
 
     /// Shows what both ends hold now; whether the message is where it should be.
-    fn look(&mut self, apparatus: &Apparatus, sight: Sight, address: u64, text: &str) -> bool {
+    fn look(
+        &mut self,
+        objects: &LessonObjects,
+        observed: ObservedEnd,
+        address: u64,
+        text: &str,
+    ) -> bool {
         let mut parts = Vec::new();
-        if let Some(completion) = &sight.completion {
+        if let Some(completion) = &observed.completion {
             parts.push(Part::Call(calls::poll(Some(completion)).of(End::Other)));
         }
         let holds = |bytes: &[u8]| bytes.starts_with(text.as_bytes());
         let shown = |there: bool| if there { text.len() } else { 0 };
-        let own = apparatus.bytes();
-        let (theirs_holds, own_holds) = (holds(&sight.memory), holds(&own));
+        let own = objects.bytes();
+        let (theirs_holds, own_holds) = (holds(&observed.memory), holds(&own));
         let theirs = shown(theirs_holds);
-        parts.push(self.memory(End::Other, true, address, sight.memory, theirs));
+        parts.push(self.memory(End::Other, true, address, observed.memory, theirs));
         if self.lesson.op.profile().fetches {
-            let address = apparatus.memory.address();
+            let address = objects.memory.address();
             parts.push(self.memory(End::This, true, address, own, shown(own_holds)));
         }
-        parts.push(Part::States(End::Other, vec![sight.state]));
+        parts.push(Part::States(End::Other, vec![observed.state]));
         (self.tell)(Topic::Look, parts);
         match self.lesson.op.profile().fetches {
             true => own_holds,

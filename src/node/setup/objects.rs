@@ -24,7 +24,7 @@ pub(crate) const CAPACITY: QpCapacity = QpCapacity {
 };
 
 /// An end that sets QPs up.
-pub(crate) struct Bench<'a> {
+pub(crate) struct SetupObjects<'a> {
     pub(crate) port: &'a Port,
     pub(crate) case: &'a Case,
     pd: Arc<ProtectionDomain>,
@@ -40,13 +40,13 @@ pub(crate) struct Connected {
     pub(crate) outstanding_reads: u8,
 }
 
-impl<'a> Bench<'a> {
+impl<'a> SetupObjects<'a> {
     /// # Errors
     /// More QPs than the device has; a failed call.
     pub(crate) fn new(port: &'a Port, case: &'a Case, side: Side) -> Result<Self, RunFailure> {
         DeviceLimits::of(port).check(case, side)?;
         let pd = ProtectionDomain::new(&port.context)?;
-        Ok(Bench {
+        Ok(SetupObjects {
             port,
             case,
             pd,

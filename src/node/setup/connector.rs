@@ -4,31 +4,31 @@ use crate::node::needs::Side;
 use crate::node::running_node::Broken;
 use settings::ConnectMode;
 
-use super::bench::{Bench, Connected};
 use super::by_cm::{self, CmRoute};
 use super::by_tcp;
+use super::objects::{Connected, SetupObjects};
 use super::steps::StepTimes;
 use super::watch::Watch;
 
-/// How the rounds of a bench connect, with what that needs for all of them.
-pub(crate) enum Way {
+/// How the rounds of a objects connect, with what that needs for all of them.
+pub(crate) enum Connector {
     Tcp,
     Cm(CmRoute),
 }
 
-impl Way {
+impl Connector {
     /// The case's, prepared.
     ///
     /// # Errors
     /// A way that the port does not have, a failed call, or what `watch` saw.
     pub(crate) fn prepare(
-        bench: &Bench<'_>,
+        objects: &SetupObjects<'_>,
         side: Side,
         watch: &mut Watch<'_>,
-    ) -> Result<Way, Broken> {
-        Ok(match bench.case.connect {
-            ConnectMode::Tcp => Way::Tcp,
-            ConnectMode::Cm => Way::Cm(CmRoute::arrange(bench, side, watch)?),
+    ) -> Result<Connector, Broken> {
+        Ok(match objects.case.connect {
+            ConnectMode::Tcp => Connector::Tcp,
+            ConnectMode::Cm => Connector::Cm(CmRoute::arrange(objects, side, watch)?),
         })
     }
 
@@ -38,14 +38,14 @@ impl Way {
     /// A failed step, the peer's end or fault, or what `watch` saw.
     pub(crate) fn connect(
         &self,
-        bench: &Bench<'_>,
+        objects: &SetupObjects<'_>,
         side: Side,
         watch: &mut Watch<'_>,
         times: &mut StepTimes,
     ) -> Result<Connected, Broken> {
         match self {
-            Way::Tcp => by_tcp::connect(bench, side, watch, times),
-            Way::Cm(route) => by_cm::connect(bench, route, watch, times),
+            Connector::Tcp => by_tcp::connect(objects, side, watch, times),
+            Connector::Cm(route) => by_cm::connect(objects, route, watch, times),
         }
     }
 }

@@ -1,0 +1,112 @@
+//! The QPs of a run, connected through rdma_cm, become the qp_contexts of its workers.
+
+use crate::datapath::QpContext;
+use crate::node::port_path::Agreed;
+use crate::node::verbs_objects::VerbsObjects;
+use crate::protocol::endpoints::Endpoints;
+use crate::protocol::failure::RunFailure;
+use crate::protocol::link::Link;
+use crate::protocol::message::{CmListening, Message};
+use verbs::cm::CmId;
+
+use super::connect_cm::{Caller, Listener, Terms};
+
+/// The client's: connects the QPs to those of the server's listener.
+///
+/// # Errors
+/// An array that does not fit the case, a step that failed, or what `alive` says.
+pub(crate) fn dial_qps(
+    objects: &mut VerbsObjects,
+    peer: &Endpoints,
+    listening: &CmListening,
+    alive: impl Fn() -> Result<(), RunFailure>,
+) -> Result<Vec<QpContext>, RunFailure> {
+    let agreed = objects.agree(peer)?;
+    let terms = terms(objects, &agreed, peer)?;
+    let mut qp_contexts = QpContexts::new(objects, &agreed, peer);
+    let caller = Caller::new(listening)?;
+    let (connections, times) = caller.dial(&terms, agreed.gid(), alive, |index, id, _| {
+        qp_contexts.add(index, id)
+    })?;
+    if let Some(slowest) = times.iter().max_by_key(|times| times.connect_ns) {
+        tracing::debug!(connections = times.len(), ?slowest, "rdma_cm connected all");
+    }
+    let qp_contexts = qp_contexts.all();
+    objects.keep(connections);
+    Ok(qp_contexts)
+}
+
+/// The server's: listens, tells the client its array and where, and takes the connections.
+///
+/// # Errors
+/// As [`dial_qps`].
+pub(crate) fn accept_qps(
+    objects: &mut VerbsObjects,
+    peer: &Endpoints,
+    link: &Link,
+    alive: impl Fn() -> Result<(), RunFailure>,
+) -> Result<Vec<QpContext>, RunFailure> {
+    let agreed = objects.agree(peer)?;
+    let terms = terms(objects, &agreed, peer)?;
+    let listener = Listener::open(objects.port())?;
+    link.send(&Message::Endpoints(Box::new(objects.endpoints())))?;
+    link.send(&Message::CmListening(listener.listening()))?;
+    let mut qp_contexts = QpContexts::new(objects, &agreed, peer);
+    let connections = listener.accept(&terms, alive, |index, id, _| qp_contexts.add(index, id))?;
+    let qp_contexts = qp_contexts.all();
+    objects.keep(connections);
+    Ok(qp_contexts)
+}
+
+fn terms(objects: &VerbsObjects, agreed: &Agreed, peer: &Endpoints) -> Result<Terms, RunFailure> {
+    let ours = objects.qps().iter().map(|qp| qp.qpn()).collect();
+    let theirs = peer.qps.iter().map(|qp| qp.qpn).collect();
+    Terms::new(objects.port(), agreed, ours, Some(theirs))
+}
+
+/// QpContexts in the order in which connections come.
+struct QpContexts<'a> {
+    objects: &'a VerbsObjects,
+    agreed: &'a Agreed,
+    peer: &'a Endpoints,
+    qp_contexts: Vec<(u32, QpContext)>,
+}
+
+impl<'a> QpContexts<'a> {
+    fn new(objects: &'a VerbsObjects, agreed: &'a Agreed, peer: &'a Endpoints) -> Self {
+        QpContexts {
+            objects,
+            agreed,
+            peer,
+            qp_contexts: Vec::with_capacity(peer.qps.len()),
+        }
+    }
+
+    fn add(&mut self, index: u32, id: &CmId) -> Result<(), RunFailure> {
+        let Some(remote) = self.peer.qps.get(index as usize) else {
+            return Ok(());
+        };
+        let agreed = self.agreed;
+        let access = self.objects.remote_access();
+        let qp_context = self.objects.qp_context(
+            index,
+            remote,
+            |qp| {
+                qp.to_init_by_cm(id, access)?;
+                Ok(qp.to_rtr_by_cm(id, &agreed.path, remote.qpn, &agreed.reliability)?)
+            },
+            |qp| Ok(qp.to_rts_by_cm(id, &agreed.reliability)?),
+        )?;
+        self.qp_contexts.push((index, qp_context));
+        Ok(())
+    }
+
+    /// All of them, in QP order.
+    fn all(mut self) -> Vec<QpContext> {
+        self.qp_contexts.sort_unstable_by_key(|(index, _)| *index);
+        self.qp_contexts
+            .into_iter()
+            .map(|(_, qp_context)| qp_context)
+            .collect()
+    }
+}
