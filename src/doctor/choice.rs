@@ -1,10 +1,10 @@
-//! Which port and GID rocebench would use, and why, in words. The choice itself is `verbs`'.
+//! Describes which port and GID rocebench would use, and why. `verbs` makes the choice.
 
 use serde::Serialize;
 
 use verbs::{GidEntry, GidReason, LinkLayer, Port, PortRequest, Route, choose_gid_because};
 
-/// What rocebench would use.
+/// The port and GID that rocebench would use.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Choice {
     /// Device name.
@@ -22,7 +22,7 @@ pub struct Choice {
 }
 
 impl Choice {
-    /// Of a port that was selected, with its GID table.
+    /// Describes a selected port, given its GID table.
     pub fn of(port: &Port, table: &[GidEntry], request: &PortRequest, route: Route) -> Choice {
         let address = port.gid.map(|entry| entry.gid.address());
         let device_because = match (&request.device, &port.embedded) {

@@ -1,4 +1,4 @@
-//! The inventory for a person: a paragraph a device, a line a port, its GID table, and which of it would be used.
+//! The inventory as text: a paragraph per device with its ports, their GID tables, and which of them would be used.
 
 use std::fmt::Write as _;
 
@@ -6,7 +6,7 @@ use super::entries::{DeviceEntry, PortEntry};
 use super::inventory::Inventory;
 use super::wrap::{WIDTH, wrapped};
 
-/// All of it. `asked` is the device that `-d` named.
+/// The text. `asked` is the device named with `-d`.
 pub fn text(inventory: &Inventory, asked: Option<&str>) -> String {
     let mut out = String::new();
     for device in &inventory.devices {
@@ -118,7 +118,7 @@ fn port_text(out: &mut String, inventory: &Inventory, device: &DeviceEntry, port
     }
 }
 
-/// What would be used and why, a paragraph each.
+/// The choice and its reasons, one paragraph each.
 fn choice(inventory: &Inventory, asked: Option<&str>) -> Vec<String> {
     let with = match asked {
         Some(name) => format!("with -d {name}"),

@@ -1,4 +1,4 @@
-//! What is known of a device, a port and a GID. It must not know where from.
+//! The facts of a device, a port and a GID. It must not know their source.
 
 use std::net::IpAddr;
 
@@ -16,7 +16,7 @@ pub struct DeviceEntry {
     pub name: String,
     /// `libibverbs` or `embedded`.
     pub library: String,
-    /// Without hardware.
+    /// Whether it is without hardware.
     pub software: bool,
     /// Kernel driver, or `softroce`.
     pub driver: Option<String>,
@@ -30,7 +30,7 @@ pub struct DeviceEntry {
     pub pci_gtransfer_per_s: Option<f64>,
     /// PCI lanes in use.
     pub pci_width_lanes: Option<u32>,
-    /// Speed of a PCI lane that the device can do.
+    /// The highest speed of a PCI lane of the device, in 10^9 transfers a second.
     pub pci_max_gtransfer_per_s: Option<f64>,
     /// PCI lanes that the device has.
     pub pci_max_width_lanes: Option<u32>,
@@ -38,9 +38,9 @@ pub struct DeviceEntry {
     pub numa_node: Option<u32>,
     /// Its character device in `/dev/infiniband`, such as `uverbs0`.
     pub uverbs: Option<String>,
-    /// Embedded devices: the address that opening takes; `null` is a free one of 127.0.0.0/8.
+    /// Address of an embedded device; `null` takes a free one of 127.0.0.0/8 at opening.
     pub address: Option<IpAddr>,
-    /// Why less is known of it than could be.
+    /// Why some facts are missing.
     pub note: Option<String>,
     /// Its ports; empty for an embedded device that was not opened.
     pub ports: Vec<PortEntry>,
@@ -109,7 +109,7 @@ impl GidRow {
         }
     }
 
-    /// The entry as verbs has it.
+    /// The entry in the form of verbs.
     pub fn entry(&self) -> Option<GidEntry> {
         let types = [GidType::RoceV1, GidType::RoceV2, GidType::Infiniband];
         Some(GidEntry {
@@ -123,24 +123,24 @@ impl GidRow {
 }
 
 impl PortEntry {
-    /// It can carry traffic.
+    /// Whether it is ACTIVE.
     pub fn is_active(&self) -> bool {
         self.state.as_deref() == Some("ACTIVE")
     }
 
-    /// Its link layer is Ethernet.
+    /// Whether its link layer is Ethernet.
     pub fn is_ethernet(&self) -> bool {
         self.link_layer.as_deref() == Some("Ethernet")
     }
 
-    /// The table as verbs has it.
+    /// The table in the form of verbs.
     pub fn table(&self) -> Vec<GidEntry> {
         self.gids.iter().filter_map(GidRow::entry).collect()
     }
 }
 
 impl DeviceEntry {
-    /// It is one of this program's own.
+    /// Whether it is a device of this program.
     pub fn is_embedded(&self) -> bool {
         self.library == EMBEDDED
     }

@@ -1,4 +1,4 @@
-//! The whole examination, in order: this machine, the other end if there is one, then transfers.
+//! The whole examination in order: this machine, the other end if there is one, then transfers.
 
 use std::net::{IpAddr, Ipv4Addr};
 use std::sync::atomic::AtomicBool;
@@ -26,7 +26,7 @@ const WHY_DEVICE: &str = "all traffic uses this port and GID; -d, -i and -x choo
 pub struct Examination {
     /// The machine.
     pub machine: Machine,
-    /// This end: verbs library, and what was asked for.
+    /// This end: its verbs library and the requested port.
     pub resources: NodeOptions,
     /// The other end's host; `None` is this machine.
     pub host: Option<String>,
@@ -36,7 +36,7 @@ pub struct Examination {
     pub token: Option<Token>,
 }
 
-/// What was found.
+/// The result of an examination.
 #[derive(Clone, Debug, Serialize)]
 pub struct Report {
     /// Version of this document.
@@ -49,31 +49,31 @@ pub struct Report {
     pub host: Host,
     /// The other end, as `host:port`; `null` without one.
     pub target: Option<String>,
-    /// What rocebench used.
+    /// The port and GID that rocebench used.
     pub choice: Option<Choice>,
-    /// Everything, in the order of the examination.
+    /// All findings, in order.
     pub findings: Vec<Finding>,
-    /// The user stopped it.
+    /// Whether the user stopped it.
     pub interrupted: bool,
 }
 
-/// What is told while the examination goes on.
+/// An event of an examination.
 pub enum ExaminationEvent<'a> {
-    /// What follows is about this.
+    /// The heading of the findings that follow.
     Section(&'a str),
     /// A finding.
     Finding(&'a Finding),
 }
 
 impl Report {
-    /// How many findings are so.
+    /// How many findings have this state.
     pub fn count(&self, state: State) -> usize {
         let findings = self.findings.iter();
         findings.filter(|finding| finding.state == state).count()
     }
 }
 
-/// Who listens to the examination, and what it has found so far.
+/// Collects the findings, and reports each to a listener.
 struct Notes<'a> {
     report: Report,
     tell: &'a mut dyn FnMut(ExaminationEvent<'_>),
@@ -92,10 +92,10 @@ impl Notes<'_> {
     }
 }
 
-/// Examines, and tells each finding as it is made.
+/// Examines, and reports each finding as it is made.
 ///
 /// # Errors
-/// What was asked for names a device or GID that is not there.
+/// The request names a device or GID that does not exist.
 pub fn examine(
     examination: &Examination,
     stop: &AtomicBool,
@@ -157,7 +157,7 @@ pub fn examine(
     Ok(notes.report)
 }
 
-/// `host:port`, an IPv6 address in brackets.
+/// `host:port`, with an IPv6 address in brackets.
 fn target_text(host: &str, port: u16) -> String {
     if host.contains(':') {
         format!("[{host}]:{port}")

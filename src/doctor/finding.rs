@@ -1,14 +1,14 @@
-//! What a check found.
+//! The result of a check.
 
 use serde::Serialize;
 
-/// How things stand.
+/// The state that a check found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum State {
     /// As it should be.
     Ok,
-    /// It could not be seen, for want of root or of a program; the finding says of what.
+    /// It could not be checked, because root or a program is missing; the finding says which.
     Unknown,
     /// It works, but worse than it could, or may fail.
     Warning,
@@ -17,7 +17,7 @@ pub enum State {
 }
 
 impl State {
-    /// The word for it.
+    /// The state's name.
     pub fn name(self) -> &'static str {
         match self {
             State::Ok => "ok",
@@ -31,22 +31,22 @@ impl State {
 /// One check's result.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Finding {
-    /// What was checked, such as `locked memory`; the same words in every version.
+    /// What was checked, such as `locked memory`; these words do not change between versions.
     pub check: &'static str,
-    /// Of what: a device, port, interface or operation; `null` for the machine.
+    /// The checked device, port, interface or operation; `null` for the machine.
     pub subject: Option<String>,
-    /// How it stands.
+    /// Its state.
     pub state: State,
     /// What was found.
     pub found: String,
     /// Why it matters.
     pub why: String,
-    /// The command, or what else, mends it; `null` where nothing needs mending.
+    /// The command or action that mends it; `null` if nothing needs mending.
     pub remedy: Option<String>,
 }
 
 impl Finding {
-    /// Of the whole machine.
+    /// A finding about the whole machine.
     pub fn new(
         check: &'static str,
         state: State,
@@ -63,21 +63,21 @@ impl Finding {
         }
     }
 
-    /// The same of one thing.
+    /// Sets the subject.
     #[must_use]
     pub fn of(mut self, subject: impl Into<String>) -> Finding {
         self.subject = Some(subject.into());
         self
     }
 
-    /// The same with what mends it.
+    /// Sets the remedy.
     #[must_use]
     pub fn remedy(mut self, remedy: impl Into<String>) -> Finding {
         self.remedy = Some(remedy.into());
         self
     }
 
-    /// What was checked and of what, in one.
+    /// The check and its subject.
     pub fn label(&self) -> String {
         match &self.subject {
             Some(subject) => format!("{} {subject}", self.check),

@@ -1,5 +1,5 @@
-//! Every device, port and GID of this machine, from sysfs and from verbs together: sysfs needs no permission
-//! and names interfaces, verbs alone knows path MTUs and devices that the kernel does not.
+//! Lists all devices, ports and GIDs of this machine, from sysfs and verbs together: sysfs needs no permission and
+//! names interfaces; only verbs knows path MTUs and the embedded devices.
 
 use serde::Serialize;
 
@@ -17,7 +17,7 @@ use super::sysfs;
 /// Version of the documents that `--json` prints.
 pub const SCHEMA_VERSION: u32 = 1;
 
-/// All devices of a machine, and which would be used.
+/// All devices of a machine, and the one that would be used.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Inventory {
     /// Version of this document.
@@ -26,11 +26,11 @@ pub struct Inventory {
     pub host: Host,
     /// The system's devices, then the embedded ones.
     pub devices: Vec<DeviceEntry>,
-    /// Why libibverbs lists or opens none; `null` when it does.
+    /// Why libibverbs lists or opens no device; `null` if it does.
     pub verbs_error: Option<String>,
-    /// What rocebench would use; `null` when it could use nothing.
+    /// The port and GID that rocebench would use; `null` if none.
     pub choice: Option<Choice>,
-    /// Why it could use nothing.
+    /// Why there is none.
     pub no_choice: Option<NoChoice>,
 }
 
@@ -53,10 +53,10 @@ impl From<VerbsError> for NoChoice {
 }
 
 impl Inventory {
-    /// Looks at everything, and chooses as a sweep with this request and route would.
+    /// Reads all devices, and chooses one as a sweep with this request and route would.
     ///
     /// # Errors
-    /// The request names a device, port or GID that is not there.
+    /// The request names a device, port or GID that does not exist.
     pub fn read(
         machine: &Machine,
         library: &'static VerbsLibrary,
@@ -105,7 +105,7 @@ impl Inventory {
         Ok(inventory)
     }
 
-    /// Keeps the device of this name alone.
+    /// Removes all devices but the one of this name.
     pub fn keep_only(&mut self, name: &str) {
         self.devices.retain(|device| device.name == name);
     }
@@ -121,7 +121,7 @@ impl Inventory {
             .flat_map(|device| device.ports.iter().map(move |port| (device, port)))
     }
 
-    /// What is known of an embedded device only while it is open.
+    /// Adds the facts of an embedded device that are known only while it is open.
     fn fill_embedded(&mut self, machine: &Machine, port: &Port) {
         if port.embedded.is_none() {
             return;
@@ -138,7 +138,7 @@ impl Inventory {
         device.firmware = opened.firmware;
         device.ports = opened.ports;
         for port in &mut device.ports {
-            // It has no link whose speed would mean something.
+            // It has no link with a meaningful speed.
             (port.link_gbit_per_s, port.width_lanes) = (None, None);
         }
         let netdev = match device.address {
@@ -153,7 +153,7 @@ impl Inventory {
     }
 }
 
-/// What verbs tells of an open device.
+/// The facts of an open device.
 fn of_context(context: &Context) -> DeviceEntry {
     let mut device = DeviceEntry {
         name: context.name().to_owned(),
@@ -199,8 +199,8 @@ fn of_port(info: &PortInfo, table: &[GidEntry]) -> PortEntry {
     }
 }
 
-/// Why libibverbs does not open a device. Its own error is ENOENT where a node is missing and where it may not
-/// be used alike, and is of one device of several.
+/// Why libibverbs does not open a device. Its error is ENOENT both for a missing node and for missing permission, and
+/// with several devices belongs to only one of them.
 fn why_shut(machine: &Machine, device: &DeviceEntry, error: Option<&VerbsError>) -> String {
     let Some(node) = &device.uverbs else {
         return "not opened: the kernel has no uverbs for it (sudo modprobe ib_uverbs)".to_owned();
@@ -218,7 +218,7 @@ fn why_shut(machine: &Machine, device: &DeviceEntry, error: Option<&VerbsError>)
     }
 }
 
-/// sysfs' devices with what verbs adds, then those that verbs alone has.
+/// Merges sysfs' devices with the facts of verbs; the devices that only verbs has come last.
 fn merged(
     mut known: Vec<DeviceEntry>,
     opened: Vec<DeviceEntry>,

@@ -1,5 +1,5 @@
-//! Where the facts come from: files below a root, and programs that show what no file does. It must not know
-//! what the facts mean.
+//! The sources of facts: files below a root, and programs for facts that no file has. It must not know what the facts
+//! mean.
 
 use std::fs;
 use std::io;
@@ -11,22 +11,22 @@ use rustix::fs::Access;
 /// Runs a program and returns what it printed; `None` when it is not installed or failed.
 type Tools = Box<dyn Fn(&str, &[&str]) -> Option<String> + Send + Sync>;
 
-/// A machine to look at: this one, or a made-up tree.
+/// A machine to examine: this one, or a tree of files for tests.
 pub struct Machine {
     root: PathBuf,
     tools: Tools,
 }
 
-/// What became of reading a file.
+/// The result of reading a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Reading {
-    /// Its text, without white space around it.
+    /// Its text without surrounding white space.
     Text(String),
-    /// There is no such file.
+    /// The file does not exist.
     Absent,
     /// This user may not read it.
     Denied,
-    /// It cannot be read for another reason, as some attributes of a device that lacks what they show.
+    /// Reading failed for another reason, as with some attributes that a device does not support.
     Failed,
 }
 
@@ -39,7 +39,7 @@ impl Machine {
         }
     }
 
-    /// A tree of files that stands for a machine, without programs.
+    /// A tree of files in place of a machine, without programs.
     pub fn below(root: impl Into<PathBuf>) -> Machine {
         Machine {
             root: root.into(),
@@ -47,7 +47,7 @@ impl Machine {
         }
     }
 
-    /// The same with programs that answer as `tools` does.
+    /// A tree of files, and `tools` in place of programs.
     #[must_use]
     pub fn with_tools(
         mut self,
@@ -82,7 +82,7 @@ impl Machine {
         }
     }
 
-    /// A file that is a number.
+    /// The number in a file.
     pub fn number<T: std::str::FromStr>(&self, path: impl AsRef<Path>) -> Option<T> {
         self.text(path)?.parse().ok()
     }
@@ -100,12 +100,12 @@ impl Machine {
             .is_some_and(|set| set >> number & 1 == 1)
     }
 
-    /// Whether there is such a file or folder.
+    /// Whether a file or folder exists.
     pub fn has(&self, path: impl AsRef<Path>) -> bool {
         self.path(path).exists()
     }
 
-    /// The last part of what a link leads to.
+    /// The last component of a link's target.
     pub fn link_name(&self, path: impl AsRef<Path>) -> Option<String> {
         let target = fs::read_link(self.path(path)).ok()?;
         Some(target.file_name()?.to_string_lossy().into_owned())
@@ -128,7 +128,7 @@ impl Machine {
         rustix::fs::access(self.path(path), both).is_ok()
     }
 
-    /// Names and process numbers of the processes that can be seen.
+    /// Numbers and names of the visible processes.
     pub fn processes(&self) -> Vec<(u32, String)> {
         let numbers = self.list("proc");
         let numbers = numbers.iter().filter_map(|name| name.parse().ok());
@@ -137,14 +137,14 @@ impl Machine {
             .collect()
     }
 
-    /// What a program printed.
+    /// Runs a program and returns its output.
     pub fn tool(&self, name: &str, arguments: &[&str]) -> Option<String> {
         (self.tools)(name, arguments)
     }
 }
 
 fn run(name: &str, arguments: &[&str]) -> Option<String> {
-    // Administrators' programs are in folders that a user's PATH may lack.
+    // The folders of administrators' programs may be missing in a user's PATH.
     let path = std::env::var("PATH").unwrap_or_default();
     let output = Command::new(name)
         .args(arguments)
@@ -158,7 +158,7 @@ fn run(name: &str, arguments: &[&str]) -> Option<String> {
     output.status.success().then_some(text)
 }
 
-/// A key that orders names with numbers in them as a person does.
+/// A sort key that orders numbers in names by value.
 fn natural(name: &str) -> Vec<(String, u64)> {
     let mut parts = vec![(String::new(), 0_u64)];
     let mut in_number = false;
@@ -183,7 +183,7 @@ fn natural(name: &str) -> Vec<(String, u64)> {
 pub(crate) mod made_up {
     use super::*;
 
-    /// A machine of these files.
+    /// A temporary tree of files.
     pub(crate) struct Tree {
         pub(crate) machine: Machine,
         folder: tempfile::TempDir,

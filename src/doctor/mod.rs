@@ -1,9 +1,9 @@
-//! First aid before a benchmark: what devices, ports and GIDs this machine has, which of them would be used
-//! and why, and checks of the whole set-up, each with what was found, why it matters and the command that
-//! mends it. It must not know the command line, and it changes nothing.
+//! Checks a machine before a benchmark: lists its devices, ports and GIDs and which of them would be used and why,
+//! and checks the whole set-up. Each finding says what was found, why it matters and how to mend it. It must not know
+//! the command line, and it changes nothing.
 //!
-//! What is read from `/proc`, `/sys`, `/dev` and `/etc` is read below a root ([`Machine`]), so that tests
-//! give a tree of their own; what a check concludes is in pure functions.
+//! Files of `/proc`, `/sys`, `/dev` and `/etc` are read below a root ([`Machine`]), so that tests can use their own
+//! tree. Pure functions draw the conclusions.
 
 pub mod checks;
 pub mod choice;

@@ -1,5 +1,5 @@
-//! The other end before anything is transferred: whether it answers, what it runs, what its clock says; and
-//! after it, the MTU of the path.
+//! Checks the other end before any transfer: whether it answers, its versions and its clock; and after the transfers,
+//! the MTU of the path.
 
 use std::net::{IpAddr, UdpSocket};
 use std::sync::atomic::AtomicBool;
@@ -19,10 +19,10 @@ use verbs::{Gid, Route};
 
 use super::finding::{Finding, State};
 
-/// Clocks farther apart make logs of both ends hard to lay side by side.
+/// Clocks farther apart make the logs of both ends hard to compare.
 const FAR_NS: i128 = 1_000_000_000;
 
-/// How long the server has to end the session that was for looking only.
+/// Time limit for the server to end the session of this check.
 const PARTING: Duration = Duration::from_secs(2);
 
 const WHY_REACH: &str =
@@ -37,14 +37,14 @@ const WHY_CLOCK: &str = "results and logs of both ends carry times; latencies do
 const WHY_PATH: &str = "a packet larger than an interface or switch on the way takes is lost, at first with large \
      messages only";
 
-/// An end that was reached.
+/// An end that answered.
 pub(super) struct Reached {
     pub(super) findings: Vec<Finding>,
     /// Addresses of the control connection.
     pub(super) route: Route,
 }
 
-/// An end that was not.
+/// An end that did not answer.
 pub(super) struct Unreached {
     /// Why.
     pub(super) finding: Finding,
@@ -52,7 +52,7 @@ pub(super) struct Unreached {
     pub(super) interrupted: bool,
 }
 
-/// Connects, asks and parts again.
+/// Connects, asks and disconnects.
 ///
 /// # Errors
 /// Why it was not reached.
@@ -174,7 +174,7 @@ fn clock(offset: Option<ClockOffset>) -> Finding {
         .remedy("sudo timedatectl set-ntp true, at both ends")
 }
 
-/// Judges the path by what both ends told during the transfers.
+/// Judges the path from both ends' reports of the transfers.
 pub(super) fn path_mtu(result: &ResultFile, full_packets_passed: bool) -> Option<Finding> {
     let own = result.host.device.as_ref()?;
     let peer = result.peer.as_ref()?.device.as_ref()?;
@@ -261,14 +261,14 @@ fn judge_path(rdma_bytes: u32, path: &Path<'_>) -> Finding {
     }
 }
 
-/// What the kernel knows of the largest packet to an address, without sending one.
+/// The kernel's route MTU to an address; sends no packet.
 fn route_mtu(address: IpAddr) -> Option<u32> {
     let any: IpAddr = match address {
         IpAddr::V4(_) => [0, 0, 0, 0].into(),
         IpAddr::V6(_) => [0u16; 8].into(),
     };
     let socket = UdpSocket::bind((any, 0)).ok()?;
-    // Connecting a UDP socket looks for a route; any port will do.
+    // Connecting a UDP socket looks up a route; any port works.
     socket.connect((address, 4791)).ok()?;
     match address {
         IpAddr::V4(_) => rustix::net::sockopt::ip_mtu(&socket).ok(),

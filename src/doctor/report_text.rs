@@ -1,5 +1,5 @@
-//! Findings for a person: a line each that says how things stand and what was found; below what is not well, why
-//! it matters and what mends it.
+//! Findings as text: one line each with the state and what was found; for a problem also why it matters and how to
+//! mend it.
 
 use super::examine::{ExaminationEvent, Report};
 use super::finding::{Finding, State};
@@ -8,7 +8,7 @@ use super::wrap::{WIDTH, wrapped};
 const STATE_WIDTH: usize = 9;
 const LABEL_WIDTH: usize = 20;
 
-/// What is told, as lines. With `all_reasons` each finding has its why.
+/// The lines of an event. With `all_reasons` every finding has its reason.
 pub fn told(told: &ExaminationEvent<'_>, all_reasons: bool) -> String {
     match told {
         ExaminationEvent::Section(text) => format!("\n{}\n", capitalised(text)),
@@ -42,7 +42,7 @@ fn finding_text(finding: &Finding, all_reasons: bool) -> String {
         let head_width = head.chars().count();
         let lines = wrapped(paragraph, WIDTH - indent - head_width);
         for (line_number, line) in lines.iter().enumerate() {
-            // The first line goes on behind the label, unless that is too long.
+            // The first line continues after the label, unless the label is too long.
             if (number, line_number) != (0, 0) || overlong {
                 text = text.trim_end().to_owned() + "\n" + &" ".repeat(indent);
             }
@@ -55,7 +55,7 @@ fn finding_text(finding: &Finding, all_reasons: bool) -> String {
     text.trim_end().to_owned() + "\n"
 }
 
-/// The last line: how many findings of each kind.
+/// The last line: the number of findings of each state.
 pub fn summary(report: &Report) -> String {
     let mut parts = Vec::new();
     for (state, one, many) in [

@@ -1,4 +1,4 @@
-//! What sysfs tells of RDMA devices: the kernel's text files become inventory entries.
+//! Reads RDMA devices from sysfs into inventory entries.
 
 use std::net::IpAddr;
 
@@ -10,7 +10,7 @@ use super::machine::Machine;
 
 const CLASS: &str = "sys/class/infiniband";
 
-/// All devices that the kernel has.
+/// All devices of the kernel.
 pub(super) fn devices(machine: &Machine) -> Vec<DeviceEntry> {
     let names = machine.list(CLASS);
     names.iter().map(|name| device(machine, name)).collect()
@@ -47,7 +47,7 @@ fn device(machine: &Machine, name: &str) -> DeviceEntry {
     }
 }
 
-/// The character device that stands for an RDMA device.
+/// The character device of an RDMA device.
 fn uverbs(machine: &Machine, name: &str) -> Option<String> {
     let class = "sys/class/infiniband_verbs";
     let nodes = machine.list(class);
@@ -74,7 +74,7 @@ fn port(machine: &Machine, name: &str, number: u8) -> PortEntry {
     let of_gids = port.gids.iter().find_map(|gid| gid.netdev.clone());
     let of_device = || {
         let folder = format!("{CLASS}/{name}/device/net");
-        // Of a card with several ports it could be any.
+        // With several interfaces on one card, it could be any of them.
         match machine.list(folder).as_slice() {
             [only] => Some(only.clone()),
             _ => None,
@@ -89,7 +89,7 @@ fn port(machine: &Machine, name: &str, number: u8) -> PortEntry {
     port
 }
 
-/// Adds the facts of the interface below a port.
+/// Adds the facts of a port's network interface.
 pub(super) fn fill_netdev(machine: &Machine, port: &mut PortEntry, netdev: String) {
     let folder = format!("sys/class/net/{netdev}");
     port.netdev_mtu_bytes = machine.number(format!("{folder}/mtu"));
@@ -131,7 +131,7 @@ fn after_number(text: &str) -> &str {
     text.split_once(": ").map_or(text, |(_, word)| word)
 }
 
-/// The interface that has an address, as `ip -o address` lists them.
+/// The interface that has an address, from the output of `ip -o address`.
 pub(super) fn interface_of(machine: &Machine, address: IpAddr) -> Option<String> {
     interface_in(&machine.tool("ip", &["-o", "address"])?, address)
 }

@@ -1,6 +1,6 @@
-//! A small transfer of each operation, in both directions, every byte checked: the coordinator's own, with a
-//! sweep of a few messages. Small messages first, in packets of their own; then some of many full packets, which
-//! fail alone where the path does not take the RDMA MTU.
+//! Runs a small transfer of each operation in both directions and checks every byte, as a sweep of a few messages.
+//! Small messages of one packet come first, then large ones of many full packets, which fail alone if the path does
+//! not carry the RDMA MTU.
 
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
@@ -27,7 +27,7 @@ const LARGE: &str = "64K";
 const WHY: &str = "this is what a benchmark does, in little: QPs are connected, messages go both ways, and their \
      bytes are compared where they arrive";
 
-/// How to reach the other end.
+/// The transfers of an examination.
 pub(super) struct Transfer<'a> {
     pub(super) target: Target,
     pub(super) resources: &'a NodeOptions,
@@ -35,20 +35,20 @@ pub(super) struct Transfer<'a> {
     pub(super) stop: &'a AtomicBool,
 }
 
-/// What the transfers came to.
+/// The results of the transfers.
 pub(super) struct Transferred {
     pub(super) findings: Vec<Finding>,
-    /// The last result: both ends' devices, and the path MTU that was used.
+    /// The last result, with both ends' devices and the path MTU.
     pub(super) result: Option<ResultFile>,
     pub(super) full_packets_passed: bool,
     pub(super) interrupted: bool,
 }
 
-/// What became of one operation with one size; `None` was not tried.
+/// The result of one operation with one size; `None` if it was not tried.
 type Outcome = Option<Result<(), Failure>>;
 
 impl Transfer<'_> {
-    /// Does all of it.
+    /// Runs all transfers.
     pub(super) fn run(&self) -> Transferred {
         let mut done = Transferred {
             findings: Vec::new(),
@@ -69,7 +69,7 @@ impl Transfer<'_> {
                 .iter()
                 .any(|op| matches!(of_op(&outcome.result, *op), Some(Ok(()))))
         };
-        // Where nothing small passes, nothing large does, and trying takes its time.
+        // If no small message passes, no large one does; save the time.
         let large = (passed(&small) && !small.interrupted).then(|| self.sweep(LARGE));
         done.interrupted = small.interrupted;
         let large = match large {
@@ -110,8 +110,8 @@ impl Transfer<'_> {
     }
 }
 
-/// Each operation once. Fewer retries than usual, half a second apart: what does not work is known soon, and a
-/// busy machine still has time to answer.
+/// A sweep of each operation once, with fewer retries than usual, half a second apart: failures show quickly, while a
+/// busy machine has time to answer.
 fn sweep(size: &str) -> Sweep {
     let given = Given::from([
         ("op", "send,write,read"),
@@ -126,7 +126,7 @@ fn sweep(size: &str) -> Sweep {
         ("timeout", "17"),
         ("retry-cnt", "3"),
     ]);
-    // It is always the same, and a test makes it.
+    // The settings are constant; a test checks them.
     Sweep::new(&given).unwrap_or(Sweep {
         cases: Vec::new(),
         runs: 1,
@@ -138,7 +138,7 @@ fn of_op(result: &ResultFile, op: Op) -> Outcome {
         .cases
         .iter()
         .find(|case| case.config.op == op.into())?;
-    // One that the user stopped says nothing.
+    // A run that the user stopped proves nothing.
     let run = case.runs.first().filter(|run| !run.interrupted)?;
     Some(match &run.failure {
         None if run.complete => Ok(()),
@@ -190,7 +190,7 @@ fn not_begun(error: &RunFailure) -> Finding {
     .remedy(remedy.unwrap_or_else(|| "see what the other end printed".to_owned()))
 }
 
-/// NoObserver watches: findings say it all.
+/// Shows nothing: the findings contain all results.
 struct NoObserver;
 
 impl Observer for NoObserver {

@@ -1,9 +1,9 @@
-//! Text broken into lines at spaces.
+//! Breaks text into lines at spaces.
 
-/// Columns of a page.
+/// Columns of a line.
 pub(super) const WIDTH: usize = 100;
 
-/// Lines of at most `width` characters; a longer word has a line of its own.
+/// Lines of at most `width` characters; a longer word gets its own line.
 pub(super) fn wrapped(text: &str, width: usize) -> Vec<String> {
     let mut lines = vec![String::new()];
     for word in text.split_whitespace() {

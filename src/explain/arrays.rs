@@ -1,4 +1,4 @@
-//! The connection arrays of both ends, side by side.
+//! Shows the connection arrays of both ends side by side.
 
 use crate::lesson::Array;
 use crate::protocol::endpoints::{Endpoints, QpEndpoint};
@@ -8,15 +8,15 @@ use verbs::Gid;
 use super::columns::{padded, width};
 use super::text::{Key, Language};
 
-/// QPs that are shown; a peer may tell of any number.
+/// The most QPs shown; a peer may send any number.
 const MOST_QPS: usize = 4;
 
-/// What an end did not tell.
+/// Stands for a value that an end did not send.
 const NOTHING: &str = "–";
 
 type Value = fn(&QpEndpoint) -> String;
 
-/// The table.
+/// The lines of the table.
 pub(super) fn lines(array: &Array, language: Language) -> Vec<String> {
     let ends = [&array.ours, &array.theirs];
     let mut rows = vec![[
@@ -62,7 +62,7 @@ pub(super) fn lines(array: &Array, language: Language) -> Vec<String> {
         .collect()
 }
 
-/// Only memory that a peer may access has an address for it.
+/// Shows an address only for memory that a peer may access.
 fn offered(qp: &QpEndpoint, text: String) -> String {
     match qp.length {
         0 => NOTHING.to_owned(),

@@ -1,13 +1,13 @@
-//! Columns of a terminal: Chinese characters take two, and lines may break between them.
+//! Text width on a terminal: Chinese characters take two columns, and lines may break between them.
 
 use unicode_width::{UnicodeWidthChar as _, UnicodeWidthStr as _};
 
-/// Columns of a page.
+/// Columns of a line.
 pub const PAGE: usize = 92;
 
-/// Stand behind a character and never at a line's start.
+/// Characters that must not start a line.
 const CLOSING: &str = "，。；：、）！？」』”》…";
-/// Stand before a character and never at a line's end.
+/// Characters that must not end a line.
 const OPENING: &str = "（「『“《";
 
 /// Columns that a text takes.
@@ -15,13 +15,13 @@ pub fn width(text: &str) -> usize {
     text.width()
 }
 
-/// The text and spaces up to so many columns.
+/// Pads a text with spaces to this many columns.
 pub fn padded(text: &str, columns: usize) -> String {
     let spaces = columns.saturating_sub(width(text));
     format!("{text}{}", " ".repeat(spaces))
 }
 
-/// A time for people: microseconds, and many of them as milliseconds.
+/// A duration for people: in microseconds, or in milliseconds if long.
 pub(super) fn duration(ns: u64) -> String {
     match ns {
         0..10_000_000 => format!("{} µs", ns / 1000),
@@ -29,7 +29,8 @@ pub(super) fn duration(ns: u64) -> String {
     }
 }
 
-/// Lines of at most `columns`, broken at spaces and between wide characters; a longer word has a line of its own.
+/// Breaks a text into lines of at most `columns`, at spaces and between wide characters; a longer word gets its own
+/// line.
 pub fn wrapped(text: &str, columns: usize) -> Vec<String> {
     let mut lines = vec![String::new()];
     for unit in units(text) {
@@ -45,11 +46,11 @@ pub fn wrapped(text: &str, columns: usize) -> Vec<String> {
     lines
 }
 
-/// What stays together in a line.
+/// A part of a text that is not broken.
 struct Unit {
     text: String,
     after_space: bool,
-    /// The next character belongs to it.
+    /// Whether the next character belongs to it.
     open: bool,
     wide: bool,
 }

@@ -1,9 +1,9 @@
-//! Memory as people read it: sixteen bytes a line, in hex and as characters.
+//! A hex dump of memory: sixteen bytes a line, in hex and as characters.
 
 use super::columns::padded;
 
 const ROW: usize = 16;
-/// Rows that are shown; of more, the first.
+/// The most rows shown.
 const ROWS: usize = 6;
 
 /// The rows, each with its address.

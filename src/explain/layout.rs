@@ -1,4 +1,4 @@
-//! Lines and the empty lines between the parts of a step.
+//! Lines, and empty lines between the parts of a step.
 
 use std::fmt::Write as _;
 
@@ -9,12 +9,12 @@ use super::columns::width;
 /// Calls longer than this take several lines.
 const WIDEST_SHORT: usize = 64;
 
-/// A call without structs takes one line.
+/// Whether a call fits one line: it is short and has no structs.
 pub(super) fn is_short(call: &Call) -> bool {
     call.given.is_empty() && call.came.is_empty() && width(&call.code) <= WIDEST_SHORT
 }
 
-/// Whether an empty line stands before a part of a step.
+/// Whether to put an empty line before this part of a step.
 pub(super) fn stands_apart(part: &Part, previous: Option<&Part>) -> bool {
     match (part, previous) {
         (Part::Call(call), Some(Part::Call(before))) => !(is_short(call) && is_short(before)),
@@ -26,7 +26,7 @@ pub(super) fn stands_apart(part: &Part, previous: Option<&Part>) -> bool {
     }
 }
 
-/// Adds a line, without spaces at its end.
+/// Adds an indented line without trailing spaces.
 pub(super) fn line_at(out: &mut String, indent: usize, line: &str) {
     // Writing to a String cannot fail.
     let _ = writeln!(out, "{}{}", " ".repeat(indent), line.trim_end());

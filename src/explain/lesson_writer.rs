@@ -1,4 +1,4 @@
-//! A lesson as text, event by event.
+//! Writes a lesson as text, event by event.
 
 use crate::lesson::{Begin, Call, End, Event, Field, Note, Part, Step, Topic};
 use crate::protocol::mistake::Mistake;
@@ -13,29 +13,29 @@ use super::text::{Key, Language};
 use super::verdict::Verdict;
 use super::{arrays, dump, packets, topics};
 
-/// Before all that belongs to a step.
+/// Indentation of a step's contents.
 const INDENT: usize = 4;
-/// Before calls.
+/// Indentation of calls.
 const CALL: usize = 6;
-/// Before members of structs.
+/// Indentation of struct members.
 const FIELD: usize = 10;
-/// Values longer than this do not move the words behind them.
+/// The remark column moves for values up to this width.
 const WIDEST_VALUE: usize = 28;
 
-/// Tells a lesson.
+/// Writes a lesson.
 pub struct LessonWriter {
     language: Language,
     style: Style,
     op: Op,
     mistake: Option<Mistake>,
     steps: usize,
-    /// The number of the step in which the arrays were shown.
+    /// Number of the step that showed the arrays.
     exchange: usize,
     failed: bool,
 }
 
 impl LessonWriter {
-    /// For a lesson about `op`.
+    /// A writer for a lesson about `op`.
     pub fn new(language: Language, style: Style, op: Op, mistake: Option<Mistake>) -> LessonWriter {
         LessonWriter {
             language,
@@ -48,7 +48,7 @@ impl LessonWriter {
         }
     }
 
-    /// What is printed when this happened.
+    /// The text of an event.
     pub fn told(&mut self, event: &Event) -> String {
         match event {
             Event::Begin(begin) => self.begin(begin),
@@ -56,7 +56,7 @@ impl LessonWriter {
         }
     }
 
-    /// What is printed at the end.
+    /// The text at the end.
     pub fn end(&self, verdict: Verdict) -> String {
         let mut out = String::new();
         if let Some(mistake) = self.mistake {
@@ -308,7 +308,7 @@ impl LessonWriter {
 
     fn states(&self, out: &mut String, end: End, states: &[QpState]) {
         let mut path: Vec<&str> = states.iter().map(|state| state.name()).collect();
-        // QPs that do the same together say the same.
+        // QPs that take the same path are shown once.
         path.dedup();
         let asked = match end {
             End::This => "ibv_query_qp".to_owned(),
@@ -366,7 +366,7 @@ impl LessonWriter {
     }
 
     fn paragraph(&self, out: &mut String, indent: usize, label: &str, text: &str) {
-        // A wide colon brings its own space.
+        // A wide colon includes its space.
         let space = if label.is_empty() || label.ends_with('：') {
             ""
         } else {

@@ -1,6 +1,6 @@
-//! Lessons in words: what `lesson` tells, as text in one of two languages. It makes no verbs calls.
+//! Writes the facts of `lesson` as text in one of two languages. It makes no verbs calls.
 //!
-//! The texts stand apart, in `text/`: each has a [`text::Key`], and each language all of them.
+//! The texts are in `text/`: each has a [`text::Key`], and each language has all of them.
 
 mod arrays;
 pub mod columns;

@@ -1,4 +1,4 @@
-//! Packets taken apart, a few lines each.
+//! Describes recorded packets, a few lines each.
 
 use verbs::RecordedPacket;
 use verbs::wire::{Opcode, Packet, Syndrome};
@@ -7,13 +7,13 @@ use super::columns::{duration, padded};
 use super::dump::row_text;
 use super::text::{Key, Language};
 
-/// Packets that are shown.
+/// The most packets shown.
 const MOST: usize = 10;
-/// Bytes of a payload that are shown.
+/// The most bytes of a payload shown.
 const PAYLOAD_BYTES: usize = 32;
 const LABEL: usize = 9;
 
-/// What is shown of the packets that passed a QP, `(line, is a heading)`.
+/// The lines for the packets of a QP: `(line, is a heading)`.
 pub(super) fn lines(
     packets: &[RecordedPacket],
     qpn: u32,
@@ -42,7 +42,8 @@ pub(super) fn lines(
     lines
 }
 
-/// A device that both ends share has each packet twice; and a packet that comes in is for this QP.
+/// Whether to show this packet: a device shared by both ends records each packet twice, and incoming packets must be
+/// for this QP.
 fn concerns(packet: &RecordedPacket, qpn: u32) -> bool {
     match Packet::parse(&packet.bytes) {
         Ok(parsed) if packet.outwards => parsed.destination_qpn != qpn,
@@ -130,7 +131,7 @@ fn packet_lines(passed: &RecordedPacket, start_ns: u64, language: Language) -> V
     lines
 }
 
-/// What the specification calls it.
+/// The specification's name of an opcode.
 fn opcode_name(opcode: Opcode) -> &'static str {
     match opcode {
         Opcode::SendFirst => "SEND First",
@@ -223,7 +224,7 @@ mod tests {
         let packets = [
             recorded(Opcode::WriteOnly, write, b"Hello!", 9),
             recorded(Opcode::Acknowledge, answer, b"", 7),
-            // Of another QP of the same device.
+            // Belongs to another QP of the same device.
             recorded(Opcode::Acknowledge, answer, b"", 8),
         ];
         let mut other = packets.to_vec();

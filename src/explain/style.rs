@@ -1,4 +1,4 @@
-//! Colours, for a terminal only: a lesson says the same without them.
+//! Colours for a terminal. The text must be complete without them.
 
 /// How text is marked.
 #[derive(Clone, Copy, Debug)]
@@ -7,12 +7,12 @@ pub struct Style {
 }
 
 impl Style {
-    /// Text as it is.
+    /// No marks.
     pub fn plain() -> Style {
         Style { coloured: false }
     }
 
-    /// Marks that a terminal understands.
+    /// Escape sequences for a terminal.
     pub fn coloured() -> Style {
         Style { coloured: true }
     }
@@ -34,22 +34,22 @@ impl Style {
         self.marked("36", text)
     }
 
-    /// A state that a QP told.
+    /// A QP state.
     pub(super) fn state(self, text: &str) -> String {
         self.marked("32", text)
     }
 
-    /// Where people go wrong.
+    /// A common mistake.
     pub(super) fn careful(self, text: &str) -> String {
         self.marked("33", text)
     }
 
-    /// What went wrong.
+    /// An error.
     pub(super) fn error(self, text: &str) -> String {
         self.marked("1;31", text)
     }
 
-    /// What need not be read.
+    /// Less important text.
     pub(super) fn faint(self, text: &str) -> String {
         self.marked("2", text)
     }

@@ -1,4 +1,4 @@
-//! Which texts belong to a step.
+//! Which texts belong to which step.
 
 use crate::lesson::{Note, Topic};
 use crate::protocol::mistake::Mistake;
@@ -9,14 +9,14 @@ use super::text::Key;
 
 /// The texts of a step.
 pub(super) struct Texts {
-    /// The calls that it is about; empty where it is about none.
+    /// The calls of the step; empty if it has none.
     pub(super) calls: &'static str,
     pub(super) title: Key,
     pub(super) body: Key,
     pub(super) careful: Option<Key>,
 }
 
-/// The texts of a step about `topic`; `broken`: the transfer failed.
+/// The texts of a step about `topic`; `broken` is whether the transfer failed.
 pub(super) fn texts(topic: Topic, op: Op, broken: bool) -> Texts {
     use Key as K;
     let by_op = |send: Key, write: Key, read: Key| match op {
@@ -24,7 +24,7 @@ pub(super) fn texts(topic: Topic, op: Op, broken: bool) -> Texts {
         Op::Write => write,
         Op::Read => read,
     };
-    // A WRITE or READ is no call at the other end.
+    // A WRITE or READ needs no call at the other end.
     let of_send = |calls| if op.profile().receives { calls } else { "" };
     let (calls, title, body, careful) = match topic {
         Topic::Open => ("ibv_open_device", K::OpenTitle, K::OpenBody, K::OpenCareful),
@@ -94,7 +94,7 @@ pub(super) fn texts(topic: Topic, op: Op, broken: bool) -> Texts {
     }
 }
 
-/// A word on a value.
+/// The text of a remark.
 pub(super) fn note(note: Note) -> Key {
     match note {
         Note::TheirQpn => Key::TheirQpn,
@@ -121,7 +121,7 @@ pub(super) fn note(note: Note) -> Key {
     }
 }
 
-/// What a completion's status means.
+/// The meaning of a completion status.
 pub(super) fn meaning(status: WcStatus) -> Key {
     match status.0 {
         9 => Key::MeansInvalid,
@@ -133,7 +133,7 @@ pub(super) fn meaning(status: WcStatus) -> Key {
     }
 }
 
-/// What is said where a mistake is made.
+/// The text shown where a mistake is made.
 pub(super) fn on_purpose(mistake: Mistake) -> Key {
     match mistake {
         Mistake::Gid => Key::GidOnPurpose,
@@ -144,7 +144,7 @@ pub(super) fn on_purpose(mistake: Mistake) -> Key {
     }
 }
 
-/// What is said of a mistake at the end: cause, what is seen, how to check, remedy.
+/// The explanation of a mistake: cause, symptom, check, remedy.
 pub(super) fn explanation(mistake: Mistake) -> [(Key, Key); 4] {
     let [cause, see, check, remedy] = match mistake {
         Mistake::Gid => [Key::GidCause, Key::GidSee, Key::GidCheck, Key::GidRemedy],

@@ -1,27 +1,27 @@
-//! What a lesson came to.
+//! The verdict on a lesson.
 
 use crate::lesson::Outcome;
 use crate::protocol::mistake::Mistake;
 
 use super::text::Key;
 
-/// How a lesson ended, against what it promised.
+/// How a lesson ended, compared with what was expected.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict {
-    /// Without a mistake: the message has arrived.
+    /// No mistake: the message arrived.
     Arrived,
-    /// Without a mistake: it has not.
+    /// No mistake: the message did not arrive.
     NotArrived,
-    /// With one: the promised error came.
+    /// Mistake: the expected error came.
     Promised,
-    /// With one: another error came.
+    /// Mistake: another error came.
     NotPromised,
-    /// With one: no error came.
+    /// Mistake: no error came.
     NoError,
 }
 
 impl Verdict {
-    /// Of a lesson.
+    /// The verdict on a lesson's outcome.
     pub fn of(mistake: Option<Mistake>, outcome: &Outcome) -> Verdict {
         match (mistake, &outcome.error) {
             (None, None) if outcome.arrived => Verdict::Arrived,

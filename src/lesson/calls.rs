@@ -1,4 +1,5 @@
-//! Calls as a lesson shows them: C code, what its structs held, what came back. It makes none.
+//! Describes verbs calls for a lesson: their C code, the contents of their structs, and their results. Makes no
+//! calls.
 
 use verbs::{Access, LinkLayer, MemoryRegion, Port, QpCapacity, Reliability, VerbsError, WcStatus};
 
@@ -11,7 +12,7 @@ fn hex(value: u32) -> String {
     format!("{value:#x}")
 }
 
-/// QPNs and PSNs: 24 bits.
+/// A QPN or PSN: 24 bits.
 fn number(value: u32) -> String {
     format!("{value:#08x}")
 }
@@ -20,7 +21,7 @@ fn mtu_name(code: u32) -> String {
     format!("IBV_MTU_{}", 128 << code.min(5))
 }
 
-/// What a call returned, by its name.
+/// The return value of a call, by name.
 pub(crate) fn returned(done: &Result<(), VerbsError>) -> String {
     let error = match done {
         Ok(()) => return "0".to_owned(),
@@ -91,7 +92,7 @@ pub(crate) fn register(memory: &MemoryRegion, access: Access) -> Call {
         .came("rkey", hex(memory.rkey()))
 }
 
-/// The other end's registration, as it told.
+/// The other end's registration, from its message.
 pub(crate) fn registered(other: &OtherEnd) -> Call {
     let (address, bytes) = (other.address, other.memory.len());
     let flags = printable(&other.access, 80);
@@ -201,7 +202,7 @@ pub(crate) fn post_send(transfer: &Transfer, memory: &MemoryRegion) -> Call {
         .given_as("wr.rdma.rkey", hex(transfer.rkey), key)
 }
 
-/// `ibv_poll_cq` that found this, or nothing.
+/// An `ibv_poll_cq` that returned this completion, or none.
 pub(crate) fn poll(found: Option<&SeenCompletion>) -> Call {
     let code = "ibv_poll_cq(cq, 1, &wc)";
     let Some(found) = found else {

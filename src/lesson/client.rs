@@ -1,4 +1,4 @@
-//! The steps of a lesson at the end that posts.
+//! The client of a lesson: runs its steps at the end that posts.
 
 use crate::datapath::initiator_access;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -24,17 +24,17 @@ use super::calls;
 use super::outcome::{LessonError, Outcome};
 use super::step::End;
 
-/// Longest that a completion may take: longer than all retries.
+/// Time limit of a completion: longer than all retries.
 const COMPLETION_LIMIT: Duration = Duration::from_secs(10);
-/// How often the CQ is looked at.
+/// Interval of polling the CQ.
 const TICK: Duration = Duration::from_micros(50);
 
 /// `wr_id` of the transfer.
 const TRANSFER_ID: u64 = 1;
-/// States that a server may tell: it asks four times.
+/// The most QP states accepted from a server, which queries four times.
 const MOST_STATES: usize = 8;
 
-/// Goes through the steps.
+/// Runs the steps of a lesson.
 pub(crate) struct LessonClient<'a> {
     pub(crate) link: &'a Link,
     pub(crate) lesson: &'a Lesson,
@@ -43,7 +43,7 @@ pub(crate) struct LessonClient<'a> {
 }
 
 impl LessonClient<'_> {
-    /// Gives the lesson with `text` as the message.
+    /// Runs the lesson with `text` as the message.
     pub(crate) fn give(&mut self, port: Port, text: &str) -> Result<Outcome, RunFailure> {
         let lesson = self.lesson;
         self.link
@@ -121,7 +121,7 @@ impl LessonClient<'_> {
             return Err(error.into());
         }
         parts.push(Part::Error(error.to_string()));
-        // The other end checks as well, and gives up.
+        // The other end checks as well, and aborts.
         if let Err(LinkError::Aborted { reason, .. }) = self.link.recv(ANSWER_LIMIT, self.stop) {
             parts.push(Part::Theirs(printable(&reason, 300)));
         }
@@ -129,7 +129,7 @@ impl LessonClient<'_> {
         Ok(Some(LessonError::Array(error)))
     }
 
-    /// The other end is ready: how it came there, and what it has for the transfer.
+    /// Shows how the other end became ready, and its memory for the transfer.
     fn show_other(&mut self, mut other: OtherEnd) {
         other.states.truncate(MOST_STATES);
         let mut parts = vec![
@@ -150,7 +150,7 @@ impl LessonClient<'_> {
         (self.tell)(Topic::Ready, parts);
     }
 
-    /// Posts, waits for the completion, and shows what passed; what went wrong.
+    /// Posts, waits for the completion and shows the packets; returns the error, if any.
     fn transfer(
         &mut self,
         objects: &mut LessonObjects,
@@ -189,7 +189,7 @@ impl LessonClient<'_> {
         })
     }
 
-    /// The completion, and how long it took.
+    /// The completion, and the time that it took.
     fn await_completion(
         &self,
         objects: &LessonObjects,
@@ -259,7 +259,7 @@ impl LessonClient<'_> {
         (self.tell)(Topic::Wire, vec![part]);
     }
 
-    /// Shows what both ends hold now; whether the message is where it should be.
+    /// Shows the memory of both ends; returns whether the message arrived.
     fn look(
         &mut self,
         objects: &LessonObjects,
@@ -297,7 +297,7 @@ impl LessonClient<'_> {
         mut bytes: Vec<u8>,
         message_bytes: usize,
     ) -> Part {
-        // A peer may send more than there is to see.
+        // A peer may send more than should be shown.
         bytes.truncate(self.lesson.length_bytes as usize + 16);
         Part::Memory {
             end,

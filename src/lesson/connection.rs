@@ -1,4 +1,4 @@
-//! How an end connects its QP: as it should, or with the mistake that the lesson is about.
+//! The attributes with which an end connects its QP: the right ones, or those of the lesson's mistake.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
@@ -12,14 +12,14 @@ use super::transfer::Connection;
 use crate::protocol::lesson_message::Lesson;
 use crate::protocol::mistake::Mistake;
 
-/// Path MTU of the other end where the ends are to disagree.
+/// Path MTU of the other end for the MTU mistake.
 const SMALL_MTU_BYTES: u32 = 256;
 
 impl Connection {
-    /// As it should be.
+    /// The right attributes.
     ///
     /// # Errors
-    /// Ports that do not fit each other or the MTU asked for.
+    /// Ports that do not fit each other or the requested MTU.
     pub(crate) fn sound(
         objects: &LessonObjects,
         lesson: &Lesson,
@@ -45,10 +45,10 @@ impl Connection {
         })
     }
 
-    /// With the client's mistake, if it makes one here.
+    /// Adds the client's mistake, if it makes one here.
     ///
     /// # Errors
-    /// This port cannot make it.
+    /// This port cannot make the mistake.
     pub(crate) fn mistaken(self, mistake: Option<Mistake>) -> Result<Connection, RunFailure> {
         let impossible = |text: &str, hint: &str| RunFailure::refused(text, hint);
         match mistake {
@@ -78,7 +78,7 @@ impl Connection {
         }
     }
 
-    /// With the server's part in a mistake, if it has one.
+    /// Adds the server's part of a mistake, if it has one.
     pub(crate) fn at_server(mut self, mistake: Option<Mistake>) -> Connection {
         if mistake == Some(Mistake::Mtu) {
             self.path.mtu_code = Path::mtu_code(SMALL_MTU_BYTES);
@@ -87,8 +87,8 @@ impl Connection {
     }
 }
 
-/// A GID of the same kind at which nobody is: of networks that are reserved for documentation, and on loopback, where
-/// packets can be seen to go nowhere, of an address that nobody takes.
+/// A GID of the same kind that nobody has: in a network reserved for documentation, or on loopback, where packets can
+/// be captured, an address that is not in use.
 fn nobodys(gid: Gid) -> Gid {
     Gid::from_address(match gid.address() {
         IpAddr::V4(v4) if v4.is_loopback() => Ipv4Addr::new(127, 255, 113, 77).into(),
@@ -97,7 +97,7 @@ fn nobodys(gid: Gid) -> Gid {
     })
 }
 
-/// Both ports are of one kind.
+/// Checks that both ports are of one kind.
 fn same_kind(ours: &Endpoints, theirs: &Endpoints) -> Result<(), RunFailure> {
     if ours.link_layer == theirs.link_layer {
         return Ok(());
@@ -108,7 +108,7 @@ fn same_kind(ours: &Endpoints, theirs: &Endpoints) -> Result<(), RunFailure> {
     ))
 }
 
-/// The smaller of both ports' MTU, or the one asked for, which may not be larger.
+/// The smaller MTU of both ports, or the requested one, which must not be larger.
 fn path_mtu(lesson: &Lesson, ours: &Endpoints, theirs: &Endpoints) -> Result<u32, RunFailure> {
     let most = ours.mtu_bytes.min(theirs.mtu_bytes);
     match lesson.mtu_bytes {

@@ -1,5 +1,5 @@
-//! One transfer on one QP, step by step, told as typed facts while it happens, or with one mistake made for real. It
-//! must not know languages or terminals.
+//! Runs one transfer on one QP step by step, optionally with one real mistake, and reports each step as typed facts.
+//! It must not know languages or terminals.
 //!
 //! Client `explain` → `endpoints` both ways → both to RTS → server `explain_ready` → the transfer → client
 //! `explain_look` → server `explain_seen`.
@@ -23,7 +23,7 @@ pub(crate) use server::serve_lesson;
 pub use step::{Array, Begin, Call, End, Event, Field, Note, Part, Step, Topic};
 
 impl Lesson {
-    /// Retries and timeouts. Those of a mistake are short, so that nobody waits long for what is sure to fail.
+    /// Retries and timeouts. They are short for a mistake, because the transfer is sure to fail.
     pub(crate) fn reliability(&self, initiator_reads: u8, responder_reads: u8) -> Reliability {
         let sound = Reliability {
             timeout: 17,
@@ -47,7 +47,7 @@ impl Lesson {
         }
     }
 
-    /// The other end posts a receive.
+    /// Whether the other end posts a receive.
     pub(crate) fn posts_receive(&self) -> bool {
         self.op.profile().receives && self.mistake != Some(Mistake::NoRecv)
     }

@@ -1,5 +1,5 @@
-//! The verbs objects of one end of a lesson, made one by one, each call told as it is done. Both ends make the same
-//! ones; only one tells.
+//! The verbs objects of one end of a lesson, created one by one; each call is reported. Both ends create the same
+//! objects, but only one reports.
 
 use crate::datapath::{RemoteMemory, send_opcode};
 use std::sync::Arc;
@@ -21,9 +21,9 @@ use super::calls;
 use super::step::End;
 use super::transfer::{Connection, Transfer};
 
-/// Room in the CQ: more than is ever outstanding.
+/// Entries of the CQ: more than are ever outstanding.
 const CQ_ENTRIES: u32 = 4;
-/// Memory that holds nothing yet.
+/// The initial contents of memory.
 const NOTHING: u8 = b'.';
 
 const CAPACITY: QpCapacity = QpCapacity {
@@ -32,10 +32,10 @@ const CAPACITY: QpCapacity = QpCapacity {
     inline_bytes: 0,
 };
 
-/// ExaminationEvent of each step.
+/// Receives each step.
 pub(crate) type Tell<'a> = dyn FnMut(Topic, Vec<Part>) + 'a;
 
-/// One end's objects.
+/// One end's verbs objects.
 pub(crate) struct LessonObjects {
     pub(crate) port: Port,
     pd: Arc<ProtectionDomain>,
@@ -44,7 +44,7 @@ pub(crate) struct LessonObjects {
     /// The QP of the transfer.
     pub(crate) qp: Arc<QueuePair>,
     psn: u32,
-    /// One more than there should be, with its PSN.
+    /// The extra QP of a mistake, with its PSN.
     superfluous: Option<(Arc<QueuePair>, u32)>,
     send: Option<SendRing>,
     receive: Option<RecvRing>,
@@ -52,8 +52,8 @@ pub(crate) struct LessonObjects {
 }
 
 impl LessonObjects {
-    /// From an open port to a QP in INIT. `text` is what the memory holds; else it holds dots. `superfluous` makes
-    /// one QP more.
+    /// Creates the objects on an open port, up to a QP in INIT. Fills the memory with `text`, or else with dots.
+    /// `superfluous` creates one extra QP.
     pub(crate) fn create(
         port: Port,
         lesson: &Lesson,
@@ -138,7 +138,7 @@ impl LessonObjects {
         port_path::endpoints(&self.port, qps)
     }
 
-    /// How packets leave this end.
+    /// Path attributes of packets from this end.
     pub(crate) fn path(&self, mtu_bytes: u32) -> Path {
         let info = &self.port.info;
         let has_grh = info.link_layer == LinkLayer::Ethernet || self.port.wants_grh;
@@ -237,20 +237,20 @@ impl LessonObjects {
         posted.map_err(|error| error.into_error(Operation::PostSend, self.qp.qpn()))
     }
 
-    /// A completion, if there is one.
+    /// Polls the CQ once.
     pub(crate) fn poll(&self) -> Result<Option<SeenCompletion>, VerbsError> {
         let mut batch = WcBatch::new();
         Ok(self.cq.poll(&mut batch)?.first().map(seen))
     }
 
-    /// What the memory holds now.
+    /// The contents of the memory.
     pub(crate) fn bytes(&self) -> Vec<u8> {
         bytes_of(&self.memory)
     }
 
-    /// Destroys everything, last made first, and tells what each call returned.
+    /// Destroys all objects in reverse order, and reports the result of each call.
     pub(crate) fn tear_down(self, tell: &mut Tell<'_>) {
-        // They hold the QP and the memory.
+        // The rings hold the QP and the memory.
         drop((self.send, self.receive));
         let mut parts = Vec::new();
         if let Some((qp, _)) = self.superfluous {
@@ -288,7 +288,7 @@ fn register(
     text: Option<&str>,
     tell: &mut Tell<'_>,
 ) -> Result<Arc<MemoryRegion>, VerbsError> {
-    // Some bytes more, to see that they stay as they are.
+    // Some extra bytes, to show that they do not change.
     let length_bytes = (lesson.length_bytes as usize / 16 + 1) * 16;
     let memory = MemoryRegion::new(pd, length_bytes, access, None)?;
     memory.write_at(0, &vec![NOTHING; length_bytes]);
@@ -326,7 +326,7 @@ fn seen(completion: &Completion) -> SeenCompletion {
     }
 }
 
-/// A random first PSN, so that packets of an earlier connection are not taken for this one's.
+/// A random first PSN, so that packets of an earlier connection are not accepted.
 fn psn() -> Result<u32, RunFailure> {
     let mut bytes = [0; 4];
     getrandom::fill(&mut bytes[1..]).map_err(|error| {

@@ -1,10 +1,10 @@
-//! What came of a lesson and of its mistake, and which errors each mistake promises.
+//! The outcome of a lesson, and which errors each mistake can cause.
 
 use crate::protocol::endpoints::EndpointsError;
 use crate::protocol::mistake::Mistake;
 use verbs::{Operation, VerbsError, WcStatus};
 
-/// What a lesson came to.
+/// The outcome of a lesson.
 #[derive(Debug)]
 pub struct Outcome {
     /// The error that came.
@@ -13,14 +13,14 @@ pub struct Outcome {
     pub arrived: bool,
 }
 
-/// What came of a mistake.
+/// The error that a mistake caused.
 #[derive(Debug)]
 pub enum ObservedError {
     /// A call failed.
     Call(VerbsError),
     /// A completion with an error.
     Completion(WcStatus),
-    /// The ends' arrays do not fit.
+    /// The ends' arrays do not fit each other.
     Array(EndpointsError),
     /// No completion came.
     NoCompletion,

@@ -1,4 +1,4 @@
-//! The other end of a lesson: it makes its objects, says when it is ready, and what it sees afterwards.
+//! The other end of a lesson: creates its objects, reports that it is ready, and afterwards reports what it sees.
 
 use crate::datapath::target_access;
 use std::sync::atomic::AtomicBool;
@@ -15,11 +15,11 @@ use super::step::{Part, Topic};
 use super::transfer::Connection;
 use crate::protocol::lesson_message::{Lesson, ObservedEnd, OtherEnd};
 
-/// Longest that a client may take with its half: one that makes mistakes waits for errors.
+/// Time limit for the client's part: a client that makes mistakes waits for errors.
 const CLIENT_LIMIT: Duration = Duration::from_secs(60);
-/// Longest that a receive's completion may follow the sender's.
+/// How long after the sender's completion the receive's may come.
 const COMPLETION_LIMIT: Duration = Duration::from_secs(2);
-/// How often the CQ is looked at.
+/// Interval of polling the CQ.
 const TICK: Duration = Duration::from_micros(200);
 
 /// `wr_id` of the receive.
@@ -28,7 +28,7 @@ const RECEIVE_ID: u64 = 2;
 /// Serves one lesson.
 ///
 /// # Errors
-/// Why it ended early; the client is still to be told, unless the link is lost.
+/// Why it ended early. The caller reports it to the client, unless the link is lost.
 pub(crate) fn serve_lesson(
     link: &Link,
     resources: &NodeResources,
@@ -88,7 +88,7 @@ pub(crate) fn serve_lesson(
     Ok(())
 }
 
-/// What there is after the transfer. A receive that was posted in a sound lesson is waited for.
+/// This end's state after the transfer. Waits for the completion of a receive in a lesson without a mistake.
 fn look(objects: &LessonObjects, link: &Link, lesson: &Lesson) -> Result<ObservedEnd, RunFailure> {
     let started = Instant::now();
     let waits = lesson.posts_receive() && lesson.mistake.is_none();

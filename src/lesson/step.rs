@@ -1,4 +1,4 @@
-//! What a lesson tells while it happens: steps, each with the calls that were made, what went in and what came back.
+//! The events of a lesson: its steps, each with the calls made, their arguments and their results.
 
 use crate::protocol::endpoints::Endpoints;
 use settings::Op;
@@ -6,21 +6,21 @@ use verbs::{QpState, RecordedPacket, WcStatus};
 
 use super::Mistake;
 
-/// Something that happened.
+/// An event of a lesson.
 #[derive(Debug)]
 pub enum Event {
-    /// The ends have met.
+    /// The ends are connected.
     Begin(Box<Begin>),
     /// A step is done.
     Step(Step),
 }
 
-/// Who takes part.
+/// The two ends and their transfer.
 #[derive(Clone, Debug)]
 pub struct Begin {
     /// The operation.
     pub op: Op,
-    /// What goes wrong on purpose.
+    /// The deliberate mistake, if any.
     pub mistake: Option<Mistake>,
     /// Bytes of the message.
     pub length_bytes: u32,
@@ -28,13 +28,13 @@ pub struct Begin {
     pub device: String,
     /// This end's port.
     pub port: u8,
-    /// It is the embedded software device.
+    /// Whether it is the embedded software device.
     pub embedded: bool,
-    /// The address of the other end's server; `None`: it is in this process.
+    /// The address of the other end's server; `None` if it is in this process.
     pub server: Option<String>,
 }
 
-/// What a step is about, in the order of the steps.
+/// The topics of the steps, in order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[allow(missing_docs)] // each is the call or the thing of its name
 pub enum Topic {
@@ -59,72 +59,72 @@ pub enum Topic {
 /// A step.
 #[derive(Debug)]
 pub struct Step {
-    /// What it is about.
+    /// Its topic.
     pub topic: Topic,
-    /// What happened.
+    /// Its contents.
     pub parts: Vec<Part>,
 }
 
 /// An end of the connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum End {
-    /// The one that posts.
+    /// The end that posts.
     This,
     /// The server.
     Other,
 }
 
-/// Something to show in a step.
+/// A part of a step.
 #[derive(Debug)]
 pub enum Part {
-    /// A call and what came back.
+    /// A call and its results.
     Call(Call),
-    /// States that a QP told, in order; each was asked for.
+    /// QP states, in order; each was queried.
     States(End, Vec<QpState>),
-    /// What both ends told each other.
+    /// The arrays that the ends exchanged.
     Arrays(Box<Array>),
-    /// What memory holds.
+    /// Contents of memory.
     Memory {
-        /// Whose it is.
+        /// The end that has it.
         end: End,
-        /// After the transfer.
+        /// Whether this is after the transfer.
         after: bool,
-        /// Its first byte's address.
+        /// Address of the first byte.
         address: u64,
-        /// What it holds.
+        /// The contents.
         bytes: Vec<u8>,
-        /// Bytes of it that are the message's.
+        /// How many of the bytes are the message's.
         message_bytes: usize,
     },
-    /// How long the completion took, and how often the CQ was found empty before.
+    /// How long the completion took, and how often the CQ was empty before.
     Waited {
-        /// From the post, in nanoseconds.
+        /// Time since the post, in nanoseconds.
         ns: u64,
-        /// Polls that found nothing.
+        /// Polls that found the CQ empty.
         empty_polls: u64,
     },
-    /// The mistake is made here.
+    /// Marks where the mistake is made.
     OnPurpose,
-    /// What came of it, or of another error.
+    /// An error, caused by the mistake or not.
     Error(String),
-    /// The completion says this.
+    /// The status of a failed completion.
     Failed(WcStatus),
-    /// No completion came within so many seconds.
+    /// No completion came in this many seconds.
     Silence(u64),
-    /// What the other end says of it.
+    /// The other end's message about it.
     Theirs(String),
-    /// Packets that passed, and this end's QPN.
+    /// Recorded packets, and this end's QPN.
     Packets {
-        /// In their order.
+        /// The packets in order.
         packets: Vec<RecordedPacket>,
-        /// This end's QP: packets for it come in.
+        /// QPN of this end: packets to it are incoming.
         qpn: u32,
     },
-    /// Packets pass where this program does not see them.
+    /// This program cannot record the packets.
     Unseen {
-        /// On this interface.
+        /// The interface that carries them.
         netdev: Option<String>,
-        /// The device is software, whose packets the kernel sees.
+        /// Whether the device is software, whose packets the kernel sees.
         software: bool,
     },
 }
@@ -141,15 +141,15 @@ pub struct Array {
 /// A call as C code.
 #[derive(Clone, Debug)]
 pub struct Call {
-    /// Who called.
+    /// The end that called.
     pub end: End,
     /// The call with its arguments.
     pub code: String,
-    /// What its structs held on the way in.
+    /// Members of its structs before the call.
     pub given: Vec<Field>,
-    /// What it returned.
+    /// The return value.
     pub returned: String,
-    /// What its structs held on the way out.
+    /// Members of its structs after the call.
     pub came: Vec<Field>,
 }
 
@@ -160,11 +160,11 @@ pub struct Field {
     pub name: &'static str,
     /// Its value, as C code or as a number.
     pub value: String,
-    /// A word on it.
+    /// A remark on it.
     pub note: Option<Note>,
 }
 
-/// A word on a value.
+/// A remark on a value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[allow(missing_docs)] // the words are in the catalogue of texts
 pub enum Note {

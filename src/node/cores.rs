@@ -1,5 +1,5 @@
-//! The cores of one end: those that its workers hold against all other workers on the host, and what a person should
-//! know where there are too few.
+//! The cores of one end: reserves them for its workers against all other workers on the host, and warns if there are
+//! too few.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -12,7 +12,7 @@ use settings::PollMode;
 
 use crate::node::needs::effective_workers;
 
-/// Cores to choose from, and those that were chosen: one a worker, kept from run to run until the session ends.
+/// The cores to choose from and those reserved: one per worker, kept from run to run until the session ends.
 pub(crate) struct Cores {
     allowed: Vec<usize>,
     locks: CoreLocks,
@@ -25,7 +25,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 impl Cores {
-    /// None held yet of those `allowed`, which are taken in this order.
+    /// Reserves none yet of `allowed`, which are taken in this order.
     pub(crate) fn new(allowed: Vec<usize>, locks: CoreLocks) -> Cores {
         Cores {
             allowed,
@@ -56,15 +56,15 @@ impl Cores {
         held.iter().take(count).cloned().collect()
     }
 
-    /// Writes into the workers of a run how many others have their cores now.
+    /// Records for the workers of a run how many other workers share their cores now.
     pub(crate) fn tell_shared(&self, workers: &mut [WorkerResult]) {
         for (worker, held) in workers.iter_mut().zip(lock(&self.held).iter()) {
             worker.core_shared_with = Some(held.others());
         }
     }
 
-    /// What a person should know about the cores that the workers of `case` have now, once; `None` if each has its
-    /// own, or it was said.
+    /// A warning about cores that the workers of `case` share now; `None` if none is shared, or if it was given
+    /// before.
     pub(crate) fn new_sharing_warning(&self, case: &Case) -> Option<String> {
         let held = self.held_now();
         let workers: Vec<_> = held
@@ -85,8 +85,8 @@ impl Cores {
     }
 }
 
-/// What a person should know about workers that poll as `poll` says, each with its core and the number of other
-/// workers on it; `None` if each has its own.
+/// A warning about shared cores for workers that poll as `poll`, given each worker's core and the number of other
+/// workers on it; `None` if none is shared.
 pub(crate) fn sharing_warning(poll: PollMode, workers: &[(usize, u32)]) -> Option<String> {
     let mut on_core: BTreeMap<usize, u32> = BTreeMap::new();
     for (core, others) in workers.iter().filter(|(_, others)| *others > 0) {
@@ -126,7 +126,7 @@ mod tests {
             "{said}"
         );
         assert!(said.contains("--poll event"), "{said}");
-        // Two workers here, two elsewhere, on two cores; each core counts once.
+        // Two workers here and two elsewhere on two cores: each core counts once.
         let all = [(0, 1), (1, 1), (0, 1), (1, 1)];
         let said = sharing_warning(PollMode::Event, &all).unwrap();
         assert!(

@@ -1,4 +1,4 @@
-//! What a case takes, against what the device of an end can do.
+//! Compares the requirements of a case with the limits of an end's device.
 
 use crate::datapath::Geometry;
 use crate::plan::Case;
@@ -8,7 +8,7 @@ use verbs::{Port, VerbsError};
 use super::needs::{Duties, Needs, Side};
 
 impl DeviceLimits {
-    /// Of an open port.
+    /// The limits of an open port.
     pub(crate) fn of(port: &Port) -> DeviceLimits {
         DeviceLimits {
             device: port.context.name().to_owned(),
@@ -20,7 +20,7 @@ impl DeviceLimits {
         }
     }
 
-    /// Whether the device can give what a case takes of it at `side`.
+    /// Checks that the device can provide what the case requires at `side`.
     ///
     /// # Errors
     /// The first limit that the case exceeds.

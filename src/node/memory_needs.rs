@@ -1,6 +1,6 @@
-//! What a case takes of memory, by kind, counted before anything is made: by `--dry-run`, by the coordinator before
-//! the first case, by each end before a run. Memory behind an MR is pinned, and a process that asks for more than there
-//! is is killed instead of told.
+//! The memory that a case takes, by kind, counted before any of it is allocated: by `--dry-run`, by the coordinator
+//! before the first case, and by each end before a run. Memory behind an MR is pinned, and the kernel kills a process
+//! that asks for more than there is.
 
 use std::fmt;
 
@@ -22,20 +22,20 @@ use crate::protocol::endpoints::QpEndpoint;
 use crate::protocol::failure::RunFailure;
 pub use crate::protocol::memory_offer::{DeviceKind, MemoryOffer};
 
-/// A worker's stack as far as it is used, and its share of the allocator.
+/// The used part of a worker's stack, and its share of the allocator.
 const THREAD_BYTES: u64 = 256 << 10;
 
-/// A latency distribution as it stands in a result, of a QP.
+/// A QP's latency distribution in a result.
 const HISTOGRAM_TEXT_BYTES: u64 = 1 << 10;
 
-/// Objects of a QP that are not counted one by one: our own around it, and its connection array's JSON.
+/// Objects of a QP that are not counted one by one: our own wrappers, and the JSON of its connection array.
 const QP_OBJECTS_BYTES: u64 = 1 << 10;
 
-/// What rdma_cm keeps of a connection, in the kernel and here.
+/// Memory of a connection in rdma_cm, in the kernel and here.
 const CM_ID_BYTES: u64 = 4 << 10;
 
-/// Of a kernel's device, where no program can ask: what the drivers of adapters and rxe allocate, rounded up. A QP has a
-/// context, a doorbell and queues of whole pages.
+/// Memory of a QP in a kernel device, which no program can query: an estimate of what adapter drivers and rxe
+/// allocate, rounded up. A QP has a context, a doorbell and queues of whole pages.
 const SYSTEM_QP_BYTES: u64 = 16 << 10;
 const SYSTEM_SEND_WR_BYTES: u64 = 256;
 const SYSTEM_RECV_WR_BYTES: u64 = 96;
@@ -45,23 +45,23 @@ const SYSTEM_CQE_BYTES: u64 = 64;
 /// A sample of a timeline: its time and count, and their JSON.
 const TIMELINE_SAMPLE_BYTES: u64 = 32;
 
-/// Samples of a run that ends with its messages, taken to last a few seconds.
+/// Samples of a run with a message count, assumed to last a few seconds.
 const SAMPLES_OF_COUNTED: u64 = 500;
 
-/// What memory is taken for.
+/// The kinds of memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
-    /// Payloads: MRs.
+    /// Payloads, in MRs.
     Buffers,
     /// Prebuilt work requests.
     WorkRequests,
-    /// QPs and CQs of the device.
+    /// The device's QPs and CQs.
     DeviceQueues,
     /// Latency recorders.
     Latencies,
-    /// Threads, and what each keeps of every QP.
+    /// Threads, and their state for every QP.
     Workers,
-    /// What the results of all runs keep.
+    /// Results of all runs.
     Results,
 }
 
@@ -86,7 +86,7 @@ impl Kind {
         }
     }
 
-    /// What to change where there is too much of it.
+    /// What to change if this kind takes too much.
     fn remedy(self) -> &'static str {
         match self {
             Kind::Buffers => "lower --qps, --size or (with --verify) the depths",
@@ -101,9 +101,9 @@ impl Kind {
 }
 
 impl MemoryOffer {
-    /// What the end has now.
+    /// The memory available at this end now.
     pub fn of(resources: &NodeResources) -> MemoryOffer {
-        // The sums are right to a few percent, and a control group that goes beyond its limit is killed.
+        // The sums are accurate to a few percent, and the kernel kills a control group that exceeds its limit.
         let left = available().map(|left| (left.bytes - left.bytes / 20, left.by));
         let limit = resources
             .memory_limit()
@@ -120,10 +120,10 @@ impl MemoryOffer {
         }
     }
 
-    /// Checks that `needs` can be had. `what` takes it: `the case …`.
+    /// Checks that `needs` is available. `what` names the user of the memory: `the case …`.
     ///
     /// # Errors
-    /// Bad input, with the sum by kind.
+    /// Bad input, with the sum of each kind.
     pub fn check(&self, what: &str, needs: &MemoryNeeds) -> Result<(), RunFailure> {
         let Some(left) = self.bytes.filter(|left| needs.total() > *left) else {
             return Ok(());
@@ -142,20 +142,20 @@ impl MemoryOffer {
 pub struct MemoryNeeds([u64; Kind::ALL.len()]);
 
 impl MemoryNeeds {
-    /// Payloads and nothing else.
+    /// Payloads only.
     pub fn of_buffers(bytes: u64) -> MemoryNeeds {
         MemoryNeeds::default().with(Kind::Buffers, bytes)
     }
 
-    /// Of one end of a run of `case`, results aside.
+    /// One end of a run of `case`, without results.
     pub fn of(case: &Case, side: Side, device: DeviceKind) -> MemoryNeeds {
         let set_up = case.is_set_up().then(|| of_rounds(case, device));
         let traffic = case.moving().map(|case| of_traffic(&case, side, device));
         set_up.unwrap_or_default().and(traffic.unwrap_or_default())
     }
 
-    /// Of a sweep at the client: what its runs leave in the result, and its largest case, which is named; with what the
-    /// server takes of the same memory, where the ends share one.
+    /// A sweep at the client: the results of its runs, and its largest case, which is named. Includes the server's
+    /// memory if both ends share the host.
     pub fn of_sweep(
         sweep: &Sweep,
         client: DeviceKind,
@@ -172,7 +172,7 @@ impl MemoryNeeds {
         Some((case, needs.with(Kind::Results, results)))
     }
 
-    /// All kinds.
+    /// The sum of all kinds.
     pub fn total(&self) -> u64 {
         self.0
             .iter()
@@ -200,7 +200,7 @@ impl MemoryNeeds {
 }
 
 impl fmt::Display for MemoryNeeds {
-    /// `6.1 GiB (work requests 5.2 GiB, QPs and CQs 0.9 GiB)`: largest first, kinds that matter.
+    /// `6.1 GiB (work requests 5.2 GiB, QPs and CQs 0.9 GiB)`: the largest kinds, in descending order.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let total = self.total();
         let mut kinds: Vec<_> = Kind::ALL.map(|kind| (self.0[kind as usize], kind)).into();
@@ -214,18 +214,18 @@ impl fmt::Display for MemoryNeeds {
     }
 }
 
-/// Checks that an end can have what a run of `case` takes there, before anything of it is made, and that its ends can tell
-/// each other what it comes to.
+/// Checks, before anything is allocated, that an end has the memory for a run of `case` and that its results fit a
+/// message.
 ///
 /// # Errors
-/// Bad input: not enough memory, with the sum by kind; too much to tell.
+/// Bad input: not enough memory, with the sum of each kind; results that are too large.
 pub(crate) fn admit(case: &Case, side: Side, resources: &NodeResources) -> Result<(), RunFailure> {
     check_posts(case)?;
     let needs = MemoryNeeds::of(case, side, resources.device_kind());
     MemoryOffer::of(resources).check(&described(case, side), &needs)
 }
 
-/// The case as a person is told of it.
+/// A description of the case, for messages.
 pub(crate) fn described(case: &Case, side: Side) -> String {
     match side {
         Side::Client => format!("the case {}", case.id),
@@ -263,7 +263,7 @@ fn of_traffic(case: &Case, side: Side, device: DeviceKind) -> MemoryNeeds {
     } else {
         0
     };
-    // Each worker turns its recorders into histograms, one more than it has at a time.
+    // Each worker converts its recorders to histograms one at a time, which takes the memory of one more.
     let histograms = recorders(case) as u64 + workers;
     let latencies = if !case.no_latency && duties.sends {
         histograms.saturating_mul(digits_for(recorders(case)).recorder_bytes() as u64)
@@ -285,7 +285,7 @@ fn of_traffic(case: &Case, side: Side, device: DeviceKind) -> MemoryNeeds {
         )
 }
 
-/// QPs that are set up and destroyed: a round has all of them at once.
+/// QPs that are set up and destroyed: all QPs of a round exist at once.
 fn of_rounds(case: &Case, device: DeviceKind) -> MemoryNeeds {
     let qp_bytes = of_qp(case, device, objects::CAPACITY);
     MemoryNeeds::default().with(Kind::DeviceQueues, qp_bytes * u64::from(case.qps))
@@ -320,7 +320,7 @@ fn of_cq(device: DeviceKind, entries: u32) -> u64 {
     }
 }
 
-/// What the result keeps of each run of a case.
+/// Memory of each run of a case in the result.
 fn result_bytes(case: &Case) -> u64 {
     let directions = if case.bidirectional { 2 } else { 1 };
     let histogram = if !case.no_latency {

@@ -1,5 +1,5 @@
-//! One end of a run: its device, cores and memory, the verbs objects of a case, connecting them, a run in motion, and what
-//! its counts come to. It must not know which end asks for what, nor sweeps.
+//! One end of a run: its device, cores and memory, the verbs objects of a case and their connection, the running
+//! workers, and the results from their counts. It must not know which end controls the session, nor sweeps.
 
 pub mod connect_cm;
 pub mod cores;

@@ -1,4 +1,4 @@
-//! What a case needs at one end, before anything is made: duties, queue sizes, memory.
+//! What a case needs at one end: duties, queue sizes, memory. Computed before anything is created.
 
 use std::sync::Arc;
 
@@ -11,16 +11,16 @@ use crate::protocol::failure::RunFailure;
 use crate::protocol::frame::MAX_FRAME_BYTES;
 use crate::protocol::posts::Posts;
 
-/// Which end of the session this is.
+/// An end of the session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Side {
     /// The end that runs the sweep; it always sends, writes or reads.
     Client,
-    /// The end that serves; it does so in bidirectional cases.
+    /// The end that serves; it sends, writes or reads only in bidirectional cases.
     Server,
 }
 
-/// What an end does in a case.
+/// The tasks of an end in a case.
 #[derive(Clone, Copy, Debug)]
 pub struct Duties {
     /// It posts sends.
@@ -32,7 +32,7 @@ pub struct Duties {
 }
 
 impl Duties {
-    /// Of `side` in `case`.
+    /// The duties of `side` in `case`.
     pub fn of(case: &Case, side: Side) -> Duties {
         let sends = side == Side::Client || case.bidirectional;
         let is_target = side == Side::Server || case.bidirectional;
@@ -44,8 +44,8 @@ impl Duties {
     }
 }
 
-/// Worker threads that a case keeps busy at one end: a worker without a QP of its own has nothing to
-/// poll, unless all share one CQ.
+/// Worker threads that have work at one end: a worker without a QP of its own has nothing to poll, unless all share
+/// one CQ.
 pub fn effective_workers(case: &Case) -> usize {
     let workers = match case.cq {
         CqMode::Shared => case.workers,
@@ -54,7 +54,7 @@ pub fn effective_workers(case: &Case) -> usize {
     workers.max(1) as usize
 }
 
-/// Latency recorders of an end that sends: one for each QP, and where all workers share a CQ, of each worker.
+/// Latency recorders of an end that sends: one per QP, or per QP and worker if all workers share a CQ.
 pub(crate) fn recorders(case: &Case) -> usize {
     let workers = match case.cq {
         CqMode::Shared => effective_workers(case),
@@ -63,7 +63,7 @@ pub(crate) fn recorders(case: &Case) -> usize {
     workers * case.qps as usize
 }
 
-/// How much of everything a case takes at one end.
+/// Quantities that a case takes at one end.
 pub(crate) struct Needs {
     pub(crate) capacity: QpCapacity,
     pub(crate) cqs: u32,
@@ -104,7 +104,7 @@ impl Needs {
     }
 }
 
-/// Checks that the ends can tell each other after a run how often each WR was posted, as `--verify` needs it.
+/// Checks that the number of posts of every WR fits a message, which `--verify` sends to the other end after a run.
 ///
 /// # Errors
 /// Bad input: too many WRs.
@@ -123,7 +123,7 @@ pub(crate) fn check_posts(case: &Case) -> Result<(), RunFailure> {
     Err(RunFailure::refused(message, "lower --qps or --tx-depth"))
 }
 
-/// If it is the inline size that a device refuses, names the largest that it takes: no query tells.
+/// If a device refused the inline size, names the largest that it accepts, since no query reports it.
 pub(crate) fn explain_inline(
     error: VerbsError,
     pd: &Arc<ProtectionDomain>,

@@ -1,4 +1,4 @@
-//! From what the workers counted to what a result says.
+//! Turns the workers' counts into results.
 
 use crate::datapath::{Trouble, WindowProgress, WorkerReport};
 use crate::metrics::clock::Clock;
@@ -23,7 +23,7 @@ use crate::node::window::Windows;
 use crate::protocol::end_report::{DeviceCounters, EndReport, shorten};
 
 impl EndReport {
-    /// The report of an end that measured set-up, of which no traffic is to be told.
+    /// The report of an end that measured set-up, without traffic.
     pub fn of_setup(port: &Port, setup_steps: Vec<ConnectStep>) -> EndReport {
         EndReport {
             device: device(port),
@@ -57,7 +57,7 @@ impl EndReport {
 }
 
 impl EndReport {
-    /// The workers of each direction that it has some of.
+    /// The workers of each direction that has some.
     pub fn workers_mut(&mut self) -> impl Iterator<Item = &mut [WorkerResult]> {
         let sent = self.direction.as_mut().map(|it| &mut it.workers[..]);
         let received = self.receiver.as_mut().map(|it| &mut it.workers[..]);
@@ -66,7 +66,7 @@ impl EndReport {
 }
 
 impl DeviceCounters {
-    /// As the growth says that was seen at the end `end`.
+    /// The counter growth seen at the end `end`.
     pub fn of(growth: &Growth, end: &str) -> DeviceCounters {
         let events = growth
             .by_meaning()
@@ -107,7 +107,7 @@ pub fn tell_timeline(
     let samples = sampled.samples().iter();
     run.timeline = Some(Timeline {
         interval_seconds,
-        // Microseconds say enough of intervals of 10 ms, in half the digits.
+        // Microseconds are precise enough for intervals of 10 ms, and take half the digits.
         at_seconds: samples
             .clone()
             .map(|sample| (sample.at_ns / 1000) as f64 / 1e6)
@@ -117,7 +117,7 @@ pub fn tell_timeline(
     });
 }
 
-/// What one end sent, wrote or read in its window.
+/// The result of what one end sent, wrote or read in its window.
 pub fn direction(case: &Case, finished: &Finished, clock: &Clock) -> Direction {
     let windows = Windows::of(case, finished, clock);
     let completed =
@@ -178,7 +178,7 @@ pub fn direction(case: &Case, finished: &Finished, clock: &Clock) -> Direction {
     }
 }
 
-/// What one end received in its window.
+/// The result of what one end received in its window.
 fn receiver(case: &Case, finished: &Finished, clock: &Clock) -> Receiver {
     let windows = Windows::of(case, finished, clock);
     let workers: Vec<WorkerResult> = finished
@@ -200,7 +200,7 @@ fn receiver(case: &Case, finished: &Finished, clock: &Clock) -> Receiver {
     }
 }
 
-/// A figure of each QP, summed over the workers.
+/// A count of each QP, summed over the workers.
 pub fn per_qp(finished: &Finished, figure: impl Fn(&WorkerReport, usize) -> u64) -> Vec<u64> {
     (0..finished.qpns.len())
         .map(|qp| {
@@ -246,7 +246,7 @@ fn limits(case: &Case, objects: &VerbsObjects, gbit_per_s: Option<f64>) -> Optio
     })
 }
 
-/// Facts of the device and port in use: what the kernel tells, corrected by what verbs does.
+/// Facts of the device and port in use, from the kernel and corrected from verbs.
 pub fn device(port: &Port) -> Device {
     let name = port.context.name();
     let read =
@@ -276,7 +276,7 @@ pub fn device(port: &Port) -> Device {
     }
 }
 
-/// The settings of a case as a result file has them.
+/// The settings of a case in the form of a result file.
 pub fn config(case: &Case, device: &str) -> CaseConfig {
     CaseConfig {
         device: Some(device.to_owned()),

@@ -1,5 +1,5 @@
-//! Where and how an end runs perftest: device, cores and library as its resources have them, so that both programs
-//! have the same.
+//! How an end runs perftest: with the device, cores and library of its own resources, so that both programs use the
+//! same.
 
 use std::ffi::OsString;
 use std::sync::Arc;
@@ -15,10 +15,10 @@ use crate::node::needs::effective_workers;
 use crate::node::resources::NodeResources;
 use crate::protocol::failure::RunFailure;
 
-/// By which programs on the embedded device learn what is to go wrong.
+/// The variable that tells programs on the embedded device which faults to make.
 const FAULTS_VARIABLE: &str = "SOFTROCE_FAULTS";
 
-/// An end's part of every command line and environment of perftest's.
+/// One end's contribution to each command line and environment of perftest.
 #[derive(Clone, Debug)]
 pub(crate) struct PerftestLaunch {
     device: String,
@@ -26,13 +26,13 @@ pub(crate) struct PerftestLaunch {
     gid_index: Option<u8>,
     environment: Vec<(&'static str, Option<OsString>)>,
     cores: Vec<Arc<HeldCore>>,
-    /// The device is the embedded one, whose address one process only can have: it must be closed while perftest
-    /// runs. Its threads are then not in perftest's way either.
+    /// Whether the device is the embedded one. Only one process can have its address, so it must be closed while
+    /// perftest runs; its threads then also leave perftest's cores alone.
     pub(crate) embedded: bool,
 }
 
 impl PerftestLaunch {
-    /// What an end launches for a case.
+    /// The launch of an end for a case.
     ///
     /// # Errors
     /// No library for perftest on the embedded device.
@@ -63,7 +63,7 @@ impl PerftestLaunch {
         })
     }
 
-    /// The arguments for a job, but where the ends meet.
+    /// The arguments for a job, without the peer's address.
     pub(crate) fn arguments(&self, job: &Job) -> Vec<String> {
         let place = Place {
             device: self.device.clone(),
@@ -73,7 +73,7 @@ impl PerftestLaunch {
         arguments(job, &place)
     }
 
-    /// What to start for a job; the client is given the server's address.
+    /// The process to start for a job; the client is given the server's address.
     ///
     /// # Errors
     /// The program is not installed.
@@ -98,8 +98,9 @@ impl PerftestLaunch {
     }
 }
 
-/// Those of rocebench's workers at this end, which no other end of this host has. The embedded device's engine is a
-/// thread of perftest's process, which must not share one core with a loop that never yields: it gets another.
+/// The cores of rocebench's workers at this end, which no other end of this host uses. The embedded device's engine
+/// is a thread of perftest's process and must not share a core with a loop that never yields, so it gets another
+/// core.
 fn cores(resources: &NodeResources, case: &Case) -> Vec<Arc<HeldCore>> {
     let engines = usize::from(resources.port().embedded.is_some());
     resources.cores().hold(effective_workers(case) + engines)
@@ -114,10 +115,10 @@ fn preload() -> Result<OsString, LibraryError> {
     Ok(value)
 }
 
-/// Whether this end can run these programs, and which version the first of them tells.
+/// Checks that this end can run these programs; returns the version that the first one reports.
 ///
 /// # Errors
-/// What is missing, and which package has it.
+/// The missing program, and the package that has it.
 pub(crate) fn equipped(
     resources: &NodeResources,
     programs: &[Program],
@@ -168,7 +169,7 @@ mod tests {
             |held: &[Arc<HeldCore>]| -> Vec<_> { held.iter().map(|held| held.core()).collect() };
         let held = [cores(&client, &case), cores(&server, &case)];
         assert_eq!([numbers(&held[0]), numbers(&held[1])], [[2, 4], [3, 5]]);
-        // While perftest runs the embedded device is closed, and the cores are still its own.
+        // While perftest runs, the embedded device is closed but keeps its cores.
         drop((client, server));
         let other = resources().cores_for(&case);
         assert_eq!(other, [Some(2)]);

@@ -1,5 +1,5 @@
-//! What a port tells its peer of itself, and what follows for the QPs of two ports: MTU, path and reliability.
-//! It must not know what the QPs are for.
+//! The description that a port sends to its peer, and what follows for the QPs of two ports: MTU, path and
+//! reliability. It must not know what the QPs are used for.
 
 use crate::plan::Case;
 use verbs::{Gid, LinkLayer, Path, Port, Reliability, RemoteQp, VerbsError};
@@ -19,12 +19,12 @@ pub(crate) fn endpoints(port: &Port, qps: Vec<QpEndpoint>) -> Endpoints {
     }
 }
 
-/// What two ports agree on for a case.
+/// The parameters that two ports agree on for a case.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Agreed {
     /// How packets leave.
     pub(crate) path: Path,
-    /// How losses are treated, and how many READs are in flight.
+    /// Retries and timeouts, and the number of READs in flight.
     pub(crate) reliability: Reliability,
     /// MTU of the path.
     pub(crate) path_mtu_bytes: u32,
@@ -33,10 +33,10 @@ pub(crate) struct Agreed {
 }
 
 impl Agreed {
-    /// Of this end's `port` and the one that `peer` told of.
+    /// The agreement between this end's `port` and the `peer`'s.
     ///
     /// # Errors
-    /// Ports that do not fit each other, or cannot do what the case asks for.
+    /// Ports that do not fit each other, or that cannot do what the case asks for.
     pub(crate) fn between(port: &Port, case: &Case, peer: &Endpoints) -> Result<Self, RunFailure> {
         if endpoints::LinkLayer::from(port.info.link_layer) != peer.link_layer {
             return Err(RunFailure::new(
@@ -72,7 +72,7 @@ impl Agreed {
         self.gid
     }
 
-    /// One of the peer's QPs, as `ibv_modify_qp` needs it.
+    /// One of the peer's QPs, in the form that `ibv_modify_qp` needs.
     pub(crate) fn remote(&self, peer: &QpEndpoint) -> RemoteQp {
         RemoteQp {
             qpn: peer.qpn,
@@ -112,7 +112,7 @@ fn reliability(port: &Port, case: &Case, peer: &Endpoints) -> Result<Reliability
     })
 }
 
-/// The smaller of both ports' MTU, or the one asked for, which may not be larger.
+/// The smaller MTU of both ports, or the requested one, which must not be larger.
 fn path_mtu(case: &Case, ours: u32, peers: u32) -> Result<u32, RunFailure> {
     let most = ours.min(peers);
     match case.mtu.map(|mtu| mtu.bytes()) {

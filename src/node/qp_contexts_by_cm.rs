@@ -1,4 +1,4 @@
-//! The QPs of a run, connected through rdma_cm, become the qp_contexts of its workers.
+//! Connects the QPs of a run through rdma_cm and makes the contexts for its workers.
 
 use crate::datapath::QpContext;
 use crate::node::port_path::Agreed;
@@ -11,10 +11,10 @@ use verbs::cm::CmId;
 
 use super::connect_cm::{Caller, Listener, Terms};
 
-/// The client's: connects the QPs to those of the server's listener.
+/// At the client: connects its QPs to those of the server's listener.
 ///
 /// # Errors
-/// An array that does not fit the case, a step that failed, or what `alive` says.
+/// An array that does not fit the case, a step that failed, or an error of `alive`.
 pub(crate) fn dial_qps(
     objects: &mut VerbsObjects,
     peer: &Endpoints,
@@ -36,10 +36,10 @@ pub(crate) fn dial_qps(
     Ok(qp_contexts)
 }
 
-/// The server's: listens, tells the client its array and where, and takes the connections.
+/// At the server: listens, sends its array and address to the client, and accepts the connections.
 ///
 /// # Errors
-/// As [`dial_qps`].
+/// As for [`dial_qps`].
 pub(crate) fn accept_qps(
     objects: &mut VerbsObjects,
     peer: &Endpoints,
@@ -64,7 +64,7 @@ fn terms(objects: &VerbsObjects, agreed: &Agreed, peer: &Endpoints) -> Result<Te
     Terms::new(objects.port(), agreed, ours, Some(theirs))
 }
 
-/// QpContexts in the order in which connections come.
+/// Contexts in the order in which the connections come.
 struct QpContexts<'a> {
     objects: &'a VerbsObjects,
     agreed: &'a Agreed,
@@ -101,7 +101,7 @@ impl<'a> QpContexts<'a> {
         Ok(())
     }
 
-    /// All of them, in QP order.
+    /// All contexts, in QP order.
     fn all(mut self) -> Vec<QpContext> {
         self.qp_contexts.sort_unstable_by_key(|(index, _)| *index);
         self.qp_contexts

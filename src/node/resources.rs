@@ -1,4 +1,4 @@
-//! What an end keeps from run to run: its verbs library, which port it wants, its cores and its clock.
+//! What an end keeps from run to run: its verbs library, its port, its cores and its clock.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -17,23 +17,23 @@ use crate::node::cores::Cores;
 use crate::node::memory_needs::DeviceKind;
 use crate::node::needs::effective_workers;
 
-/// How an end is set up.
+/// The settings of an end.
 #[derive(Clone, Debug)]
 pub struct NodeOptions {
-    /// The verbs library; where it has no device, the embedded one is taken.
+    /// The verbs library; if it has no device, the embedded device is used.
     pub library: &'static VerbsLibrary,
-    /// Device, port and GID that were asked for.
+    /// The requested device, port and GID.
     pub request: PortRequest,
-    /// Cores that were asked for.
+    /// The requested cores.
     pub cores: Option<Vec<usize>>,
-    /// Where workers on this host see each other's cores.
+    /// Where workers on this host record their cores for each other.
     pub core_locks: CoreLocks,
-    /// Most memory that a run may take at this end, in bytes; in any case no more than there is.
+    /// The most memory that a run may take at this end, in bytes; never more than there is.
     pub memory_limit: Option<u64>,
 }
 
 impl NodeOptions {
-    /// An end on rdma-core's libibverbs, with cores of its own.
+    /// An end that uses rdma-core's libibverbs and has its own cores.
     pub fn system(request: PortRequest, cores: Option<Vec<usize>>) -> Self {
         NodeOptions {
             library: VerbsLibrary::system(),
@@ -44,8 +44,8 @@ impl NodeOptions {
         }
     }
 
-    /// The other end's in the same process. Faults stay at this end, as they do with another process, unless
-    /// both ends share one device: there its first opening decides, and either may be first.
+    /// The options of the other end in the same process. Faults stay at this end, as with another process, unless
+    /// both ends share one device: its first opening decides, and either end may be first.
     pub(crate) fn of_the_other_end(&self) -> Self {
         let mut other = self.clone();
         if other
@@ -60,10 +60,10 @@ impl NodeOptions {
     }
 }
 
-/// The embedded device that takes another address at each opening.
+/// The embedded device that takes a new address at each opening.
 const FREE_ADDRESSES: &str = "soft0";
 
-/// What figures of the embedded device are good for.
+/// The remark on figures of the embedded device.
 const EMBEDDED: &str = "figures show the harness, the protocol and this machine's CPUs, and nothing about a network adapter";
 
 /// An end with its port open.
@@ -108,7 +108,7 @@ impl NodeResources {
         &self.port
     }
 
-    /// Whose queues its QPs have.
+    /// Whose QP queues it uses.
     pub fn device_kind(&self) -> DeviceKind {
         match self.port.embedded {
             Some(_) => DeviceKind::Embedded,
@@ -116,12 +116,12 @@ impl NodeResources {
         }
     }
 
-    /// Most memory that a run may take here, in bytes.
+    /// The most memory that a run may take here, in bytes.
     pub fn memory_limit(&self) -> Option<u64> {
         self.memory_limit
     }
 
-    /// What a person should know about the device; `None` for one of the system's.
+    /// A remark on the device for the user; `None` for a system device.
     pub fn remark(&self) -> Option<String> {
         let embedded = self.port.embedded.as_ref()?;
         let name = self.port.context.name();
@@ -147,7 +147,7 @@ impl NodeResources {
         &self.clock
     }
 
-    /// Watches the counters of the port grow from now on; `None` when it has none.
+    /// Watches the port's counters from now on; `None` if it has none.
     pub fn watch_counters(&self) -> Option<CounterWatch> {
         let (context, port) = (Arc::clone(&self.port.context), self.port.info.port);
         let driver = self.driver.clone();
@@ -157,18 +157,18 @@ impl NodeResources {
         })
     }
 
-    /// The cores that were asked for, or else those of the device's NUMA node.
+    /// The requested cores, or else those of the device's NUMA node.
     pub fn allowed_cores(&self) -> &[usize] {
         self.cores.allowed()
     }
 
-    /// Which of them this end's workers have.
+    /// The cores reserved for this end's workers.
     pub(crate) fn cores(&self) -> &Cores {
         &self.cores
     }
 
-    /// The core of each worker of a case, held against all other workers on this host from now on; `None` where there
-    /// are none to choose from.
+    /// The core of each worker of a case, reserved from now on against all other workers on this host; `None` without
+    /// cores to choose from.
     pub fn cores_for(&self, case: &Case) -> Vec<Option<usize>> {
         let workers = effective_workers(case);
         let held = self.cores.hold(workers);

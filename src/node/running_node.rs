@@ -1,4 +1,4 @@
-//! One end of a run in motion: connected QPs, workers on them, and what watches over both.
+//! One end of a run in progress: connected QPs, their workers, and the checks of both.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -23,13 +23,13 @@ use crate::protocol::link::Link;
 use crate::protocol::message::{Drained, Message};
 use crate::protocol::posts::Posts;
 
-/// How often a waiting end looks around.
+/// Interval of the checks while waiting.
 pub const TICK: Duration = Duration::from_millis(10);
 
 /// From the agreement on a window to its start: time for all workers to learn of it.
 const WINDOW_LEAD: Duration = Duration::from_millis(20);
 
-/// How much longer a waiting end waits than the peer, which can tell why.
+/// How much longer this end waits than the peer, which can give the reason.
 const AFTER_THE_PEER: Duration = Duration::from_secs(30);
 
 /// How long flushed completions are collected after a failure.
@@ -43,22 +43,22 @@ pub struct RunningNode {
     events: Option<AsyncEvents>,
 }
 
-/// An end that has come to rest.
+/// An end whose run is over.
 pub struct Finished {
-    /// Its objects, still there.
+    /// Its verbs objects, still allocated.
     pub objects: VerbsObjects,
-    /// What its workers measured; none where it only offered memory.
+    /// The workers' reports; empty if the end only offered memory.
     pub workers: Vec<WorkerReport>,
     /// The QPs' numbers.
     pub qpns: Vec<u32>,
     /// When the window was to open and to close.
     pub edges: Edges,
-    /// How far the workers' windows came.
+    /// Progress of the workers' windows.
     pub window: WindowProgress,
 }
 
 impl RunningNode {
-    /// Starts the workers, which receive but do not send yet. `cores` has one entry a worker.
+    /// Starts the workers, which receive but do not send yet. `cores` has one entry per worker.
     ///
     /// # Errors
     /// No thread or no such core.
@@ -94,12 +94,12 @@ impl RunningNode {
         })
     }
 
-    /// The objects.
+    /// The verbs objects.
     pub fn objects(&self) -> &VerbsObjects {
         &self.objects
     }
 
-    /// Tells the workers what to do; a counted measurement gets its budget with it.
+    /// Tells the workers what to do; sets the budget of a measurement with a message count.
     pub fn set_phase(&self, phase: Phase) {
         let case = self.shared.case();
         if let (Phase::Measure, Stop::MessagesPerQp(messages)) = (phase, case.stop()) {
@@ -116,8 +116,8 @@ impl RunningNode {
         self.shared.set_phase(phase);
     }
 
-    /// Begins the measurement: returns when all workers know its window. That of a run by time opens
-    /// 20 ms from now, queues filled before.
+    /// Starts the measurement: returns when all workers know the window. A window with a duration opens 20 ms from
+    /// now, with the queues already full.
     ///
     /// # Errors
     /// As [`RunningNode::wait`].
@@ -138,27 +138,27 @@ impl RunningNode {
         self.wait(link, stop, |_| self.all_entered(Phase::Measure))
     }
 
-    /// How far the workers' windows have come.
+    /// Progress of the workers' windows.
     pub fn window(&self) -> WindowProgress {
         self.shared.window()
     }
 
-    /// Whether all workers have taken up `phase`.
+    /// Whether all workers have entered `phase`.
     pub fn all_entered(&self, phase: Phase) -> bool {
         self.shared.all_entered(phase)
     }
 
-    /// Whether the send queues have run empty, once draining.
+    /// Whether the send queues are empty after draining.
     pub fn at_rest(&self) -> bool {
         self.shared.at_rest()
     }
 
-    /// What the workers have counted.
+    /// The workers' counts so far.
     pub fn counts(&self) -> Counts {
         self.shared.counts()
     }
 
-    /// Bytes that the device has sent and received, where it tells at once.
+    /// Bytes that the device has sent and received, if it reports them without delay.
     fn device_bytes(&self) -> Option<u64> {
         let counters = self.objects.port().context.counters()?;
         let moved = |name: &str| name == "bytes_sent" || name == "bytes_received";
@@ -171,15 +171,15 @@ impl RunningNode {
         )
     }
 
-    /// Whether all is well here.
+    /// Checks this end's workers and device.
     ///
     /// # Errors
-    /// [`Broken::Workers`] when a worker met an error, which its report explains; or a device's event.
+    /// [`Broken::Workers`] if a worker met an error, which its report explains; or a device event.
     pub fn check(&self) -> Result<(), Broken> {
         let failed = self.shared.has_failed();
         while let Some(event) = self.events.as_ref().and_then(AsyncEvents::next) {
             if let AsyncEvent::CqError { cq } = event {
-                // A server's earlier run may have left one behind.
+                // A server's earlier run may have left an event behind.
                 if !self
                     .objects
                     .cqs()
@@ -189,7 +189,7 @@ impl RunningNode {
                     continue;
                 }
             } else if failed {
-                // What its worker saw of a QP says more than the event.
+                // What the QP's worker saw says more than the event.
                 continue;
             }
             let device = self.objects.port().context.name();
@@ -204,11 +204,11 @@ impl RunningNode {
         Ok(())
     }
 
-    /// Waits until `done` with an eye on both ends. The run is given up when nothing has moved for so
-    /// long that something must be lost.
+    /// Waits until `done`, and checks both ends meanwhile. Gives the run up when nothing has moved for so long that
+    /// something must be lost.
     ///
     /// # Errors
-    /// Whatever ends the run first.
+    /// The first reason to end the run.
     pub fn wait(
         &self,
         link: &Link,
@@ -219,8 +219,8 @@ impl RunningNode {
         loop {
             let counts = self.counts();
             let is_done = done(counts);
-            // After the counts: a worker says that it failed before it counts what failed, so the last
-            // message's failure is not passed over.
+            // Check after reading the counts: a worker reports a failure before it counts the failed message, so a
+            // failure of the last message is not missed.
             self.check()?;
             link.check()?;
             if is_done {
@@ -236,7 +236,7 @@ impl RunningNode {
         }
     }
 
-    /// Lets the send queues run empty.
+    /// Waits until the send queues are empty.
     ///
     /// # Errors
     /// As [`RunningNode::wait`].
@@ -245,7 +245,7 @@ impl RunningNode {
         self.wait(link, stop, |_| self.at_rest())
     }
 
-    /// What the peer is told once this end is drained.
+    /// The message to the peer once this end is drained.
     pub fn drained(&self) -> Drained {
         let case = self.shared.case();
         let senders = self.shared.qp_contexts().iter();
@@ -262,7 +262,7 @@ impl RunningNode {
         }
     }
 
-    /// Waits until all that the peer sent has been received.
+    /// Waits until all messages of the peer have been received.
     ///
     /// # Errors
     /// As [`RunningNode::wait`].
@@ -278,7 +278,7 @@ impl RunningNode {
         self.wait(link, stop, |counts| counts.received >= peer.sent_messages)
     }
 
-    /// Waits for the peer to be drained. It judges by itself whether something is lost there, and tells.
+    /// Waits for the peer to drain. The peer detects a loss itself, and reports it.
     ///
     /// # Errors
     /// As [`RunningNode::recv`].
@@ -290,8 +290,8 @@ impl RunningNode {
         }
     }
 
-    /// With `--verify`, checks what only shows at the end: written memory and complete arrival. `link` is told how it
-    /// goes on.
+    /// With `--verify`, checks what shows only at the end: written memory, and that all messages arrived. Reports
+    /// progress on `link`.
     ///
     /// # Errors
     /// The first mismatch.
@@ -315,7 +315,7 @@ impl RunningNode {
         }
     }
 
-    /// Waits for the peer's next message, with an eye on this end.
+    /// Waits for the peer's next message, and checks this end meanwhile.
     ///
     /// # Errors
     /// As [`RunningNode::wait`]; `limit` without a message or movement at the peer.
@@ -323,8 +323,8 @@ impl RunningNode {
         recv(link, stop, limit, || self.check())
     }
 
-    /// Ends the workers and collects what they measured. After a failure (`flush`) the QPs go to ERR first,
-    /// and what that flushes is counted.
+    /// Ends the workers and collects their reports. After a failure (`flush`), moves the QPs to ERR first and counts
+    /// the flushed completions.
     ///
     /// # Errors
     /// A worker died.
@@ -356,7 +356,7 @@ impl RunningNode {
 }
 
 impl Finished {
-    /// What the workers saw go wrong.
+    /// The errors that the workers met.
     pub fn troubles(&self) -> impl Iterator<Item = &Trouble> + Clone {
         self.workers.iter().map(|worker| &worker.trouble)
     }
@@ -365,9 +365,9 @@ impl Finished {
 /// Why a run ended early.
 #[derive(Debug)]
 pub enum Broken {
-    /// A worker met an error; its report says which.
+    /// A worker met an error, which its report explains.
     Workers,
-    /// This.
+    /// This failure.
     Known(RunFailure),
     /// The user asked to stop.
     Interrupted,
@@ -403,10 +403,10 @@ impl From<LinkError> for Broken {
     }
 }
 
-/// Waits for the peer's next message; `check` is asked in between.
+/// Waits for the peer's next message; calls `check` meanwhile.
 ///
 /// # Errors
-/// The link's end, `limit` without a message or movement at the peer, an interrupt, or what `check` says.
+/// The link's end, `limit` without a message or movement at the peer, an interrupt, or an error of `check`.
 pub fn recv(
     link: &Link,
     stop: &AtomicBool,

@@ -1,5 +1,4 @@
-//! Where the workers of a case sleep that does not poll for ever: the completion channels, and which CQ and
-//! which worker belong to which.
+//! The completion channels of workers that sleep, and which CQ and worker each channel serves.
 
 use std::sync::Arc;
 
@@ -10,15 +9,15 @@ use verbs::{CompletionChannel, Context, VerbsError, Wakeup};
 
 use crate::node::needs::{Duties, effective_workers};
 
-/// The channels and wakeups of one end. A worker has a channel of its own, unless all share a CQ: that is on one
-/// channel, where all of them sleep.
+/// The channels and wakeups of one end. Each worker has its own channel, unless all share one CQ: then all sleep on
+/// the CQ's one channel.
 pub(crate) struct SleepChannels {
     channels: Vec<Arc<CompletionChannel>>,
     wakeups: Vec<Arc<Wakeup>>,
 }
 
 impl SleepChannels {
-    /// Those that `case` needs; `None` where nobody sleeps.
+    /// The channels that `case` needs; `None` if no worker sleeps.
     pub(crate) fn of(
         case: &Case,
         duties: Duties,
@@ -43,13 +42,13 @@ impl SleepChannels {
         }))
     }
 
-    /// The number and the channel of the worker that polls CQ `index`: CQs are dealt out to workers in turn.
+    /// The worker that polls CQ `index`, and its channel: CQs are assigned to workers in turn.
     pub(crate) fn channel_of(&self, index: usize) -> (usize, &Arc<CompletionChannel>) {
         let worker = index % self.channels.len();
         (worker, &self.channels[worker])
     }
 
-    /// Where worker `index` sleeps.
+    /// The channel and wakeup of worker `index`.
     pub(crate) fn of_worker(&self, index: usize) -> Option<Sleep> {
         Some(Sleep {
             channel: Arc::clone(self.channel_of(index).1),

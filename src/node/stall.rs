@@ -1,5 +1,5 @@
-//! Whether an end of a run still moves: by what its workers count, and by what its device moves where that tells at
-//! once. It must not know links.
+//! Detects that an end of a run has stalled, from its workers' counts and from the bytes that its device moved, if
+//! the device reports them without delay. It must not know links.
 
 use std::time::{Duration, Instant};
 
@@ -8,29 +8,29 @@ use crate::plan::Case;
 
 use crate::protocol::failure::RunFailure;
 
-/// How many times the bytes that bring a completion may pass the device before retransmission is taken for all that
-/// it does.
+/// If the device moves this many times the bytes of one completion without completing anything, it is assumed to do
+/// nothing but retransmit.
 const MOST_TIMES: f64 = 16.0;
 
-/// What a packet has besides payload, at most: headers, and the answer to it.
+/// The most bytes of a packet besides payload: headers, and its acknowledgement.
 const PACKET_OVERHEAD_BYTES: f64 = 128.0;
 
 /// The smallest payload of a packet that is not a message's last.
 const SMALLEST_MTU_BYTES: f64 = 256.0;
 
-/// An end that is watched.
+/// Watches one end.
 pub(crate) struct StallDetector<'a> {
     case: &'a Case,
     limit: Duration,
     counts: Counts,
-    /// What the device had moved when the counts changed last, and when it was looked at last.
+    /// Bytes that the device had moved when the counts last changed, and at the last check.
     bytes_at_counts: Option<u64>,
     bytes: Option<u64>,
     moved_at: Instant,
 }
 
 impl<'a> StallDetector<'a> {
-    /// From now on; `device_bytes` is what the device has sent and received, `None` where it does not tell.
+    /// Starts now; `device_bytes` is what the device has sent and received, `None` if it does not report it.
     pub(crate) fn new(case: &'a Case, counts: Counts, device_bytes: Option<u64>) -> Self {
         StallDetector {
             case,
@@ -42,7 +42,7 @@ impl<'a> StallDetector<'a> {
         }
     }
 
-    /// Whether anything has moved since the last look.
+    /// Whether anything has moved since the last call.
     ///
     /// # Errors
     /// Nothing has moved for so long that something must be lost.
@@ -56,7 +56,7 @@ impl<'a> StallDetector<'a> {
             self.counts = counts;
             self.bytes_at_counts = device_bytes;
         }
-        // A message may take longer than any limit; what is sent again for ever is not movement.
+        // A message may take longer than any limit; endless retransmission does not count as movement.
         let is_sent = device_bytes != self.bytes
             && device_bytes
                 .zip(self.bytes_at_counts)
@@ -73,24 +73,24 @@ impl<'a> StallDetector<'a> {
     }
 }
 
-/// Payload that has to arrive for a completion on every QP.
+/// Payload bytes that must arrive for a completion on every QP.
 fn batch_bytes(case: &Case) -> f64 {
     f64::from(case.size_bytes)
         * f64::from(case.signal_every.max(case.post_list))
         * f64::from(case.qps)
 }
 
-/// What passes the device without a completion at most, as long as retransmissions are not all that it does.
+/// The most bytes that the device may move without a completion before it is assumed to only retransmit.
 fn most_bytes(case: &Case) -> f64 {
     let packets = (f64::from(case.size_bytes) / SMALLEST_MTU_BYTES).ceil();
     let overhead = packets * PACKET_OVERHEAD_BYTES / f64::from(case.size_bytes);
     MOST_TIMES * batch_bytes(case) * (1.0 + overhead)
 }
 
-/// Nothing completes for so long only if something is lost: the transport has given up by then, and
-/// the largest batch had time to cross a slow link (10 MB/s).
+/// Time without a completion after which something must be lost: the transport has given up by then, and the largest
+/// batch had time to cross a slow link (10 MB/s).
 pub(crate) fn stall_limit(case: &Case) -> Duration {
-    // 4.096 µs × 2^timeout a try (InfiniBand specification 9.9.2.1.2); devices may take up to four times that.
+    // 4.096 µs × 2^timeout per attempt (InfiniBand specification 9.9.2.1.2); devices may take up to four times that.
     let tries = f64::from(case.retry_cnt) + 1.0;
     let gives_up = match case.timeout {
         0 => 60.0,
@@ -125,7 +125,7 @@ mod tests {
     use super::*;
     use crate::protocol::message::tests::case;
 
-    /// A limit that a test can wait for.
+    /// A detector with a limit short enough for a test.
     fn watched(case: &Case) -> StallDetector<'_> {
         StallDetector {
             limit: Duration::from_millis(200),
@@ -141,7 +141,7 @@ mod tests {
         }
     }
 
-    /// Moves so many bytes at each look; how long that went on, at most five limits.
+    /// Moves this many bytes between checks; returns how long that went on, at most five limits.
     fn moves(case: &Case, bytes_a_look: u64) -> Result<(), RunFailure> {
         let mut motion = watched(case);
         let mut bytes = 0;

@@ -1,5 +1,5 @@
-//! The verbs objects of one end of a run, from nothing to connected: memory with the least access that
-//! the operation needs, CQs as the case asks, QPs, and the way to RTS.
+//! The verbs objects of one end of a run: memory with the least access that the operation needs, CQs as the case
+//! asks, QPs, and their transitions to RTS.
 
 use crate::datapath::{initiator_access, target_access};
 use std::sync::Arc;
@@ -23,7 +23,7 @@ use crate::protocol::device_limits::DeviceLimits;
 use crate::protocol::endpoints::{Endpoints, QpEndpoint};
 use crate::protocol::failure::RunFailure;
 
-/// One end's objects.
+/// One end's verbs objects.
 pub struct VerbsObjects {
     case: Case,
     port: Port,
@@ -42,11 +42,10 @@ pub struct VerbsObjects {
 }
 
 impl VerbsObjects {
-    /// Creates all objects and brings the QPs to INIT. `alive` is asked now and then whether it is still
-    /// worth it.
+    /// Creates all objects and brings the QPs to INIT. Calls `alive` from time to time, which may end it.
     ///
     /// # Errors
-    /// What the device cannot do, as a sentence with its limit; a failed call; or what `alive` said.
+    /// A limit of the device, a failed call, or an error of `alive`.
     pub fn create(
         port: &Port,
         case: &Case,
@@ -93,7 +92,7 @@ impl VerbsObjects {
             let cq = cq_of(case, &cqs, index as usize);
             let qp = QueuePair::new(&pd, cq, cq, needs.capacity)
                 .map_err(|error| explain_inline(error, &pd, cq, needs.capacity))?;
-            // rdma_cm says how, once it has a connection.
+            // rdma_cm supplies the attributes of INIT with the connection.
             if case.connect == ConnectMode::Tcp {
                 qp.to_init(port.info.port, remote_access)?;
             }
@@ -146,7 +145,7 @@ impl VerbsObjects {
         port_path::endpoints(&self.port, qps.collect())
     }
 
-    /// Connects all QPs to the peer's and posts all receives; returns the qp_contexts for the workers.
+    /// Connects all QPs to the peer's and posts all receives; returns the contexts for the workers.
     ///
     /// # Errors
     /// An array that does not fit the case, ports that do not fit each other, or a failed call.
@@ -169,7 +168,7 @@ impl VerbsObjects {
         Ok(qp_contexts)
     }
 
-    /// Checks the peer's array and takes what follows from both ends' ports.
+    /// Checks the peer's array and derives the parameters from both ends' ports.
     ///
     /// # Errors
     /// An array that does not fit the case, or ports that do not fit each other.
@@ -188,10 +187,10 @@ impl VerbsObjects {
         Ok(agreed)
     }
 
-    /// Brings QP `index` to RTS, its receives posted before, and makes its qp_context.
+    /// Brings QP `index` to RTS, after posting its receives, and returns its context.
     ///
     /// # Errors
-    /// A failed call, or what a transition says.
+    /// A failed call, or an error of a transition.
     pub(crate) fn qp_context(
         &self,
         index: u32,
@@ -236,12 +235,12 @@ impl VerbsObjects {
         &self.qps
     }
 
-    /// What the peer may do to the memory of this end.
+    /// The peer's access to this end's memory.
     pub(crate) fn remote_access(&self) -> Access {
         remote_access(&self.case, self.duties)
     }
 
-    /// What each of `cores.len()` workers polls and starts.
+    /// The CQs and QPs of each of `cores.len()` workers.
     pub fn worker_specs(&self, cores: &[Option<usize>]) -> Vec<WorkerSpec> {
         let workers = cores.len().max(1);
         cores
@@ -269,7 +268,7 @@ impl VerbsObjects {
             .collect()
     }
 
-    /// Checks what the peer has written through QP `qp`, with `--verify`; `posts` as in [`check_written`].
+    /// With `--verify`, checks what the peer wrote through QP `qp`; `posts` as in [`check_written`].
     pub fn check_written(&self, qp: u32, posts: &[u32]) -> Option<Mismatch> {
         let offered = self
             .offered
@@ -278,15 +277,15 @@ impl VerbsObjects {
         check_written(offered, &self.case, qp, posts)
     }
 
-    /// Moves all QPs to ERR, so that everything posted is flushed and nothing more goes out.
+    /// Moves all QPs to ERR, which flushes all posted WRs and stops sending.
     pub fn flush(&self) {
         for qp in &self.qps {
-            // A QP that is in ERR already, or a device that is gone, needs no more.
+            // A failure is harmless: the QP is in ERR already, or the device is gone.
             let _ = qp.to_error();
         }
     }
 
-    /// What this end does.
+    /// This end's duties.
     pub fn duties(&self) -> Duties {
         self.duties
     }
@@ -311,12 +310,12 @@ impl VerbsObjects {
         self.path_mtu_bytes
     }
 
-    /// READs that a QP of this end has outstanding at most; 0 before [`VerbsObjects::connect`].
+    /// The most outstanding READs of a QP of this end; 0 before [`VerbsObjects::connect`].
     pub fn outstanding_reads(&self) -> u8 {
         self.outstanding_reads
     }
 
-    /// What carries the packets.
+    /// The headers of its packets.
     pub fn wire(&self) -> Wire {
         match (self.port.info.link_layer, self.port.gid) {
             (LinkLayer::Infiniband, _) if self.port.wants_grh => Wire::InfiniBandGrh,
@@ -327,7 +326,7 @@ impl VerbsObjects {
     }
 }
 
-/// What the peer may do to the memory of an end with these duties.
+/// The peer's access to the memory of an end with these duties.
 fn remote_access(case: &Case, duties: Duties) -> Access {
     match duties.offers_memory {
         true => target_access(case.op.profile()),
@@ -344,7 +343,7 @@ fn cq_of<'c>(case: &Case, cqs: &'c [Arc<CompletionQueue>], qp: usize) -> &'c Arc
     &cqs[index]
 }
 
-/// A random first PSN for each QP, so that packets of an earlier connection are not taken for this one's.
+/// A random first PSN for each QP, so that packets of an earlier connection are not accepted.
 pub(crate) fn psns(count: usize) -> Result<Vec<u32>, RunFailure> {
     let mut bytes = vec![0; count * 4];
     getrandom::fill(&mut bytes).map_err(|error| {

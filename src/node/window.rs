@@ -1,5 +1,5 @@
-//! What the windows of an end's workers come to: the time that rates are told by, and what makes them doubtful.
-//! It must not know links or messages.
+//! Combines the windows of an end's workers: the time base of rates, and doubts about the figures. It must not know
+//! links or messages.
 
 use crate::datapath::{Edges, WorkerReport};
 use crate::metrics::clock::Clock;
@@ -9,23 +9,23 @@ use settings::Stop;
 
 use crate::node::running_node::Finished;
 
-/// A window that is longer or shorter than asked for by this part is said.
+/// A window whose length differs from the requested one by more than this part is reported.
 const LENGTH_MATTERS: f64 = 0.02;
 
-/// An edge is missed when a worker did not look at its CQs for this part of the window over it: what it held up may
-/// have been counted on the wrong side, and on a software device what the others sent too.
+/// An edge is missed if a worker did not look at its CQs for this part of the window across it: its backlog may have
+/// been counted on the wrong side, and on a software device also what the others sent.
 const EDGE_MATTERS: f64 = 0.01;
 
 /// The windows of an end's workers, in the order of the workers.
 pub struct Windows {
-    /// Length of each; `None` of a worker that had none.
+    /// Length of each window; `None` for a worker without one.
     lengths_seconds: Vec<Option<f64>>,
     doubts: Vec<Doubt>,
 }
 
 impl Windows {
-    /// Of a run that is over. All workers of a counted run have one window, from the first one's start to
-    /// the last completion, since they end when their messages do.
+    /// The windows of a run that is over. In a run with a message count all workers have one window, from the start
+    /// of the first to the last completion, because they end with their messages.
     pub fn of(case: &Case, finished: &Finished, clock: &Clock) -> Windows {
         let seconds = |start, end| clock.ns_between(start, end) as f64 * 1e-9;
         let own = |worker: &WorkerReport| worker.window_raw.map(|(start, end)| seconds(start, end));
@@ -37,7 +37,7 @@ impl Windows {
                     let of_worker = |worker: &WorkerReport| seconds(0, worker.unattended_raw[edge]);
                     workers.iter().map(of_worker).fold(0.0, f64::max)
                 });
-                // A window that ends with something else has no length that was asked for.
+                // A window that ends with something else has no requested length.
                 let doubts = if finished.edges == Edges::OF_PHASE || workers.is_empty() {
                     Vec::new()
                 } else {
@@ -61,13 +61,13 @@ impl Windows {
         }
     }
 
-    /// Length of one worker's window.
+    /// Length of one worker's window, in seconds.
     pub fn of_worker(&self, worker: usize) -> Option<f64> {
         self.lengths_seconds.get(worker).copied().flatten()
     }
 
-    /// The time by which the sum of `counts`, one a worker, is to be divided so that each worker's count is
-    /// divided by its own window and the rates are added; the mean window where nothing was counted.
+    /// The time by which to divide the sum of `counts` (one per worker) so that each worker's count is divided by its
+    /// own window and the rates are added. The mean window if nothing was counted.
     pub fn seconds_for(&self, counts: impl IntoIterator<Item = u64>) -> f64 {
         let (mut sum, mut per_second) = (0.0, 0.0);
         for (count, seconds) in counts.into_iter().zip(&self.lengths_seconds) {
@@ -86,7 +86,7 @@ impl Windows {
         }
     }
 
-    /// What makes their figures doubtful.
+    /// The reasons to doubt the figures.
     pub fn into_doubts(self) -> Vec<Doubt> {
         self.doubts
     }

@@ -1,5 +1,5 @@
-//! What the receiver does with a file whichever way it comes: it looks at the name, compares the checksum, and
-//! brings the file to the disk.
+//! The receiver's handling of a file, common to RDMA and TCP: checks the name, compares the checksum, and syncs the
+//! file to disk.
 
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
@@ -16,10 +16,10 @@ use super::digest::Digest;
 use super::name;
 use super::place::{Folder, Incoming};
 
-/// Longest that a sender may take for its last words about a file.
+/// Time limit for the sender's final message about a file.
 const FIN_LIMIT: Duration = Duration::from_secs(60);
 
-/// What is received, by either way.
+/// A file being received.
 #[derive(Clone, Copy)]
 pub(super) struct Subject<'a> {
     pub(super) name: &'a str,
@@ -35,7 +35,8 @@ impl<'a> From<&'a FileHello> for Subject<'a> {
     }
 }
 
-/// Waits for the sender's checksum, compares, and brings the file to the disk; how long that took, in seconds.
+/// Waits for the sender's checksum, compares it, and syncs the file to disk; returns the time that the sync took, in
+/// seconds.
 pub(super) fn finish(
     link: &Link,
     folder: &Folder,
@@ -66,7 +67,7 @@ pub(super) fn finish(
     Ok(began.elapsed().as_secs_f64())
 }
 
-/// Refuses a name that is none.
+/// Refuses an invalid name.
 pub(super) fn check_name(text: &str) -> Result<(), RunFailure> {
     name::check(text).map_err(|error| {
         RunFailure::refused(

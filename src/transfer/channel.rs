@@ -1,5 +1,5 @@
-//! The verbs objects of one end: registered memory of a fixed size, whatever the files' is; a CQ with a channel to
-//! sleep on for each worker; QPs, from nothing to RTS. It must not know files.
+//! The verbs objects of one end: registered memory, whose size does not depend on the file; a CQ and a completion
+//! channel for each worker; and QPs up to RTS. It must not know files.
 
 use std::sync::Arc;
 
@@ -18,34 +18,34 @@ use verbs::{
 
 use super::settings::{check, memory_bytes, qp_bytes};
 
-/// Most workers of an end: more do not make one file faster.
+/// The most workers of an end: more do not make one file faster.
 const MAX_WORKERS: usize = 4;
 
-/// RNR NAK timer and retries: receives are always posted before their chunk may come, so neither should matter.
+/// RNR NAK timer and retries. Receives are posted before their chunk can come, so neither should matter.
 const MIN_RNR_TIMER: u8 = 12;
 const RNR_RETRY: u8 = 7;
 
-/// Which end.
+/// An end of the transfer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Side {
     Sender,
     Receiver,
 }
 
-/// One QP in the hands of its worker.
+/// A QP and its worker's state of it.
 pub(super) struct ChannelQp<W> {
-    /// Its index among all.
+    /// Its index among all QPs.
     pub(super) index: usize,
     pub(super) poster: Poster,
     pub(super) window: W,
-    /// Where its slots begin in this end's memory.
+    /// Offset of its slots in this end's memory.
     pub(super) offset: usize,
-    /// Where they begin in the peer's, if they are to be written to.
+    /// Address of its slots in the peer's memory, if this end writes to them.
     pub(super) address: u64,
     pub(super) rkey: u32,
 }
 
-/// What one worker has.
+/// The objects of one worker.
 pub(super) struct Worker<W> {
     pub(super) qps: Vec<ChannelQp<W>>,
     pub(super) cq: Arc<CompletionQueue>,
@@ -69,10 +69,10 @@ pub(super) struct Channel {
 }
 
 impl Channel {
-    /// Creates all objects and brings the QPs to INIT. `alive` is asked now and then whether it is still worth it.
+    /// Creates all objects and brings the QPs to INIT. Calls `alive` from time to time, which may end it.
     ///
     /// # Errors
-    /// Settings that make no sense, a failed call, or what `alive` said.
+    /// Invalid settings, a failed call, or an error of `alive`.
     pub(super) fn create(
         resources: &NodeResources,
         settings: ChannelSettings,
@@ -98,7 +98,7 @@ impl Channel {
             Side::Sender => Access::LocalRead,
             Side::Receiver => Access::RemoteWrite,
         };
-        // Within MAX_MEMORY_BYTES.
+        // At most MAX_MEMORY_BYTES.
         let bytes = memory_bytes(&settings);
         MemoryOffer::of(resources)
             .check("the transfer", &MemoryNeeds::of_buffers(bytes))
@@ -113,7 +113,7 @@ impl Channel {
             .min(qps)
             .min(resources.allowed_cores().len())
             .max(1);
-        // A CQ has room for all that its QPs can have posted.
+        // A CQ has an entry for every WR that its QPs can have posted.
         let entries = (qps.div_ceil(workers) as u32) * 2 * settings.window;
         let cqs = (0..workers)
             .map(|index| {
@@ -150,7 +150,7 @@ impl Channel {
         })
     }
 
-    /// This end's QPs, and at the receiver the memory that is written to.
+    /// This end's QPs; at the receiver also the memory that the sender writes to.
     pub(super) fn endpoints(&self) -> Endpoints {
         let length = match self.side {
             Side::Sender => 0,
@@ -176,11 +176,11 @@ impl Channel {
         }
     }
 
-    /// Connects all QPs to the peer's, receives posted, and deals them out to workers, each with a window that
-    /// `window` makes.
+    /// Connects all QPs to the peer's, posts receives, and assigns the QPs to workers. `window` makes the window of
+    /// each QP.
     ///
     /// # Errors
-    /// What the peer sent does not fit, or a failed call.
+    /// The peer's array does not fit, or a failed call.
     pub(super) fn connect<W>(
         &self,
         peer: &Endpoints,
@@ -276,10 +276,10 @@ impl Channel {
         })
     }
 
-    /// What goes wrong with the device without a completion.
+    /// Checks for device errors that cause no completion.
     ///
     /// # Errors
-    /// An event after which nothing more can come.
+    /// An event after which no completion can come.
     pub(super) fn check_device(&self) -> Result<(), RunFailure> {
         while let Some(event) = self.events.as_ref().and_then(AsyncEvents::next) {
             if let AsyncEvent::CqError { cq } = event
@@ -296,7 +296,7 @@ impl Channel {
     }
 }
 
-/// A WR's number: a qp of its worker, and whether it is a receive.
+/// A `wr_id`: the index of a QP of its worker, and whether it is a receive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct WrId(pub(super) u64);
 

@@ -1,6 +1,6 @@
-//! What workers do with the chunks of one file: the sender's read, digest and write, the receiver's take, digest and
-//! store. Each has QPs and a CQ of its own, so they share nothing but counters. Loops allocate nothing and lock
-//! nothing; what they cannot go on without they sleep for. It must not know messages.
+//! The workers' loops over the chunks of one file: the sender's reads, digests and writes; the receiver's takes,
+//! digests and stores. Each worker has its own QPs and CQ, so workers share only counters. Loops allocate nothing and
+//! take no lock; they sleep if there is nothing to do. It must not know messages.
 
 use std::fs::File;
 use std::io;
@@ -19,23 +19,23 @@ use super::digest::Digest;
 use super::place::{Incoming, PlaceError};
 use super::window::{ReceiveWindow, SendWindow};
 
-/// How long a worker polls in vain before it sleeps: about what a sleep adds to a completion's latency.
+/// How long a worker polls in vain before it sleeps: about the latency that a sleep adds to a completion.
 const SPIN: Duration = Duration::from_micros(50);
 
-/// What a receiver answers when it lost its place in a message.
+/// The status that a receiver returns after losing its place in a message.
 const REM_INV_REQ_ERR: WcStatus = WcStatus(9);
 
 const LOSSY_SOFT_ROCE: &str = "Soft-RoCE says so when it loses its place in a message of several packets, which lost \
      packets provoke: --chunk 4K --window 64 sends one packet a message, and a higher --timeout helps";
 
-/// One file, cut into chunks, and how far it is.
+/// The progress of one file, which is cut into chunks.
 pub(super) struct FileProgress {
     pub(super) size_bytes: u64,
     pub(super) chunk_bytes: u64,
     chunks: u64,
-    /// The next chunk that nobody has begun.
+    /// The next chunk that no worker has taken.
     next: AtomicU64,
-    /// Chunks that are at the receiver.
+    /// Chunks that have arrived at the receiver.
     done: AtomicU64,
     halted: AtomicBool,
     wakeups: Vec<Arc<Wakeup>>,
@@ -58,7 +58,7 @@ impl FileProgress {
         }
     }
 
-    /// Whether there is nothing to move.
+    /// Whether the file is empty.
     pub(super) fn is_empty(&self) -> bool {
         self.chunks == 0
     }
@@ -69,7 +69,7 @@ impl FileProgress {
         done.saturating_mul(self.chunk_bytes).min(self.size_bytes)
     }
 
-    /// Ends all workers.
+    /// Makes all workers return.
     pub(super) fn halt(&self) {
         self.halted.store(true, Ordering::Release);
         self.wake();
@@ -85,18 +85,18 @@ impl FileProgress {
         self.halted.load(Ordering::Acquire)
     }
 
-    /// Where chunk `index` begins.
+    /// Offset of chunk `index` in the file.
     fn start(&self, index: u64) -> u64 {
         index * self.chunk_bytes
     }
 
-    /// Bytes of chunk `index`; within a u32, as a chunk is.
+    /// Length of chunk `index`; fits a u32, as every chunk does.
     fn length(&self, index: u64) -> usize {
         self.chunk_bytes.min(self.size_bytes - self.start(index)) as usize
     }
 }
 
-/// What a worker uses from file to file.
+/// Buffers that a worker keeps between files.
 pub(super) struct WorkerBuffers {
     batch: WcBatch,
     scratch: Vec<u8>,
@@ -111,7 +111,7 @@ impl WorkerBuffers {
     }
 }
 
-/// Why a source could not be read to its end.
+/// The failure to read a source to its end.
 pub(super) fn unreadable(name: &str, error: &io::Error) -> RunFailure {
     let (text, hint) = match error.kind() {
         io::ErrorKind::UnexpectedEof => (
@@ -126,7 +126,8 @@ pub(super) fn unreadable(name: &str, error: &io::Error) -> RunFailure {
     RunFailure::new(text, Some(hint.into()))
 }
 
-/// Sends chunks until none is left and all are given back; the sum over those this worker sent.
+/// Sends chunks until none is left and the receiver has released all slots; returns the digest of this worker's
+/// chunks.
 pub(super) fn send(
     worker: &mut Worker<SendWindow>,
     buffers: &mut WorkerBuffers,
@@ -161,7 +162,7 @@ pub(super) fn send(
             let qp = &mut worker.qps[place];
             post_chunk(qp, place, progress, slot, index, chunk)?;
             moved = true;
-            // The device's work is done by who polls, on the embedded one.
+            // Poll meanwhile: on the embedded device, polling does the device's work.
             take_credits(worker, buffers, progress)?;
         }
         moved |= take_credits(worker, buffers, progress)?;
@@ -190,7 +191,7 @@ fn post_chunk(
             length_bytes: chunk.len() as u32,
             address: qp.address + start,
             rkey: qp.rkey,
-            // No file has more chunks than fit: `source` sees to it.
+            // Fits: `source` refuses files with more chunks.
             immediate: index as u32,
         })
         .map_err(|error| error.into_error(Operation::PostSend, qp.poster.qpn()))?;
@@ -198,7 +199,7 @@ fn post_chunk(
     Ok(())
 }
 
-/// Takes completions at the sender; whether there were any.
+/// Handles completions at the sender; returns whether there were any.
 fn take_credits(
     worker: &mut Worker<SendWindow>,
     buffers: &mut WorkerBuffers,
@@ -223,7 +224,7 @@ fn take_credits(
     Ok(!completions.is_empty())
 }
 
-/// Stores chunks until all workers together have all; the sum over those this one took.
+/// Stores chunks until the workers together have all; returns the digest of this worker's chunks.
 pub(super) fn receive(
     worker: &mut Worker<ReceiveWindow>,
     buffers: &mut WorkerBuffers,
@@ -275,14 +276,14 @@ pub(super) fn receive(
     }
 }
 
-/// Which chunk a receive's completion announces, if it is one of the file and of the right length.
+/// The chunk that a receive's completion announces; checks its number and length.
 fn chunk_of(completion: &Completion, progress: &FileProgress) -> Result<u64, RunFailure> {
     let index = u64::from(completion.immediate().ok_or_else(out_of_step)?);
     let fits = index < progress.chunks && progress.length(index) == completion.byte_len() as usize;
     fits.then_some(index).ok_or_else(out_of_step)
 }
 
-/// A failure to put a file into its place, as a session ends with it.
+/// The failure to store a file, which ends the session.
 pub(super) fn place_failure(error: &PlaceError) -> RunFailure {
     RunFailure {
         bad_input: error.is_bad_input(),
@@ -324,12 +325,13 @@ fn succeeded<W>(completion: &Completion, qp: &ChannelQp<W>, op: Op) -> Result<()
     Err(RunFailure::new(failed.to_string(), Some(hint.into())))
 }
 
-/// Since when a worker has found nothing to do.
+/// Since when a worker has had nothing to do.
 #[derive(Default)]
 struct Idle(Option<Instant>);
 
 impl Idle {
-    /// After a pass that moved something or not: polls on for a while, then sleeps until a completion or the wakeup.
+    /// Called after each pass; `moved` is whether it moved a chunk. Polls on for a while, then sleeps until a
+    /// completion or the wakeup.
     fn after<W>(&mut self, moved: bool, worker: &Worker<W>) -> Result<(), VerbsError> {
         if moved {
             self.0 = None;
@@ -339,7 +341,7 @@ impl Idle {
             std::hint::spin_loop();
             return Ok(());
         }
-        // What came before the CQ was armed brings no event: it is polled once more.
+        // Poll again after arming: a completion from before brings no event.
         if worker.cq.arm()? {
             return Ok(());
         }

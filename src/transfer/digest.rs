@@ -1,13 +1,13 @@
 //! The checksum of a file: the sum, modulo 2^128, of the XXH3-128 hashes of its chunks, each seeded with the chunk's
-//! number. So chunks may be added in any order and by several threads, and nothing is kept for each. It finds what a
-//! network, a device or a fault of ours does to a file; it is no protection against who forges one on purpose.
+//! number. Chunks may be added in any order and by several threads, without storing anything per chunk. It detects
+//! errors of networks, devices and this program; it does not protect against deliberate forgery.
 
 use std::fmt;
 use std::str::FromStr;
 
 use twox_hash::XxHash3_128;
 
-/// A checksum in the making, and when all chunks are in it, the file's.
+/// The checksum of the chunks added so far; of the file once all are added.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Digest(u128);
 
@@ -18,7 +18,7 @@ impl Digest {
         self.0 = self.0.wrapping_add(hash);
     }
 
-    /// Adds what another thread has added up.
+    /// Adds the chunks of another digest.
     pub fn merge(&mut self, other: Digest) {
         self.0 = self.0.wrapping_add(other.0);
     }
@@ -54,7 +54,7 @@ mod tests {
 
     #[test]
     fn it_is_xxh3() {
-        // XXH3-128 of nothing, as `xxhsum -H2` prints it.
+        // XXH3-128 of no bytes, as `xxhsum -H2` prints it.
         assert_eq!(
             of(&[(0, b"")]).to_string(),
             "99aa06d3014798d86001c324468d497f"

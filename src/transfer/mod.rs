@@ -1,8 +1,8 @@
-//! Files sent for real: chunks of them by RDMA WRITE over many QPs, from `sender` to `receiver`. `source` is what is
-//! sent, `place` where it lands, `name` what it may be called, `digest` how it is checked, `window` which slots are
-//! free, `settings` what may be asked for, `channel` the verbs objects, `qps` what a worker does with them, `worker_pool` the
-//! workers' threads, `peer` how either end waits for the other, `arrival` what the receiver does with a file whichever
-//! way it comes, and `plain_tcp` the same file over one TCP connection. It must not know the command line.
+//! File transfer: sends chunks by RDMA WRITE over many QPs from `sender` to `receiver`. `source` opens the files,
+//! `place` stores them, `name` checks their names, `digest` is their checksum, `window` tracks free slots, `settings`
+//! checks the options, `channel` has the verbs objects, `chunks` the workers' loops, `worker_pool` their threads,
+//! `peer` waits for the other end, `arrival` has the receiver's steps common to both ways, and `plain_tcp` sends the
+//! same file over one TCP connection. It must not know the command line.
 
 mod arrival;
 mod channel;

@@ -1,5 +1,5 @@
-//! Names under which files are received: one component, never a way out of the folder. Both ends check; the
-//! receiver's check is the one that counts. It must not touch a file system.
+//! Names of received files: one path component, which cannot lead out of the folder. Both ends check, but security
+//! rests on the receiver's check. It must not touch a file system.
 
 use std::ffi::OsStr;
 use std::path::Path;
@@ -9,19 +9,19 @@ use report::new_file::TEMPORARY_PREFIX;
 /// Longest name of a file, in bytes (NAME_MAX of Linux).
 pub const MAX_NAME_BYTES: usize = 255;
 
-/// Why a text is not taken as a file's name.
+/// Why a text is not valid as a file name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum NameError {
-    /// Nothing, or no last component.
+    /// Empty, or without a last component.
     #[error("it is empty")]
     Empty,
     /// `.` or `..`.
     #[error("it names a folder")]
     Folder,
-    /// With `/` in it.
+    /// Contains `/`.
     #[error("it has a separator in it, and only plain names are taken")]
     Separator,
-    /// NUL, newline, escape and their like.
+    /// Contains control characters such as NUL, newline or escape.
     #[error("it has a control character in it")]
     Control,
     /// Longer than file systems take.
@@ -30,7 +30,7 @@ pub enum NameError {
     /// Not UTF-8.
     #[error("it is not UTF-8, which the protocol carries")]
     NotUtf8,
-    /// As the receiver's own temporaries.
+    /// Has the form of the receiver's own temporary files.
     #[error("it begins with {TEMPORARY_PREFIX}, as the receiver's temporaries do")]
     Temporary,
 }
@@ -38,7 +38,7 @@ pub enum NameError {
 /// Checks a name that a peer sent.
 ///
 /// # Errors
-/// Why it is not taken.
+/// Why it is not valid.
 pub fn check(name: &str) -> Result<(), NameError> {
     match name {
         "" => return Err(NameError::Empty),
@@ -58,10 +58,10 @@ pub fn check(name: &str) -> Result<(), NameError> {
     }
 }
 
-/// The name that a file is sent under: the last component of its path.
+/// The name under which a file is sent: the last component of its path.
 ///
 /// # Errors
-/// Why it has none that a receiver takes.
+/// Why no valid name results.
 pub fn of_path(path: &Path) -> Result<&str, NameError> {
     let name = path.file_name().ok_or(if path == Path::new("") {
         NameError::Empty

@@ -1,4 +1,4 @@
-//! Waiting for the other end: its messages, whether it lives, and whether somebody wants this end to stop.
+//! Waiting for the other end: receives its messages, and checks that it lives and that this end is not to stop.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -11,7 +11,7 @@ use crate::protocol::message::Message;
 use super::channel::Side;
 
 impl Side {
-    /// The other end lives, and nobody wants this one to stop.
+    /// Checks that the other end lives and that this end is not to stop.
     pub(super) fn alive(self, link: &Link, stop: &AtomicBool) -> Result<(), RunFailure> {
         if stop.load(Ordering::Relaxed) {
             return Err(self.stopped());
@@ -19,7 +19,7 @@ impl Side {
         Ok(link.check()?)
     }
 
-    /// The next message; a wish to stop has words of its own.
+    /// The next message. A stop is reported with its own words.
     pub(super) fn recv(
         self,
         link: &Link,
@@ -32,7 +32,7 @@ impl Side {
         })
     }
 
-    /// Somebody wants this end to stop.
+    /// The failure of a stop.
     pub(super) fn stopped(self) -> RunFailure {
         match self {
             Side::Sender => RunFailure::interrupted(),

@@ -1,5 +1,5 @@
-//! Where files are received: a folder that is never left, files that have no name until they are whole, and their
-//! way to one. Everything goes by the folder's descriptor, and no link is followed. It must not know the network.
+//! The folder for received files. Files have no name until they are complete. All calls use the folder's descriptor
+//! and follow no links, so nothing outside of it is touched. It must not know the network.
 
 use std::io;
 use std::os::unix::fs::FileExt as _;
@@ -20,7 +20,7 @@ pub struct Folder {
 }
 
 impl Folder {
-    /// Opens the folder, removes what a killed receiver has left there, and finds out whether files can be made.
+    /// Opens the folder, removes the files left by a killed receiver, and checks that files can be created.
     ///
     /// # Errors
     /// [`PlaceError::Folder`] or [`PlaceError::NotWritable`].
@@ -28,7 +28,7 @@ impl Folder {
         Folder::with(path, false)
     }
 
-    /// The same; with `names_all` as on a file system that has no files without a name.
+    /// As [`Folder::open`]; with `names_all` it behaves as on a file system without unnamed files.
     fn with(path: &Path, names_all: bool) -> Result<Arc<Folder>, PlaceError> {
         let directory = Directory::with(path, names_all).map_err(|error| PlaceError::Folder {
             path: path.to_owned(),
@@ -47,15 +47,15 @@ impl Folder {
         }))
     }
 
-    /// Its path, as it was given.
+    /// Its path as given.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Whether a file may be received under this name.
+    /// Checks that a file may be received under this name.
     ///
     /// # Errors
-    /// What is there already, in the way.
+    /// What exists there already.
     pub fn admits(&self, name: &str, replace: bool) -> Result<(), PlaceError> {
         let found = match statat(&*self.directory, name, AtFlags::SYMLINK_NOFOLLOW) {
             Ok(found) => FileType::from_raw_mode(found.st_mode),
@@ -75,10 +75,10 @@ impl Folder {
         })
     }
 
-    /// A file without a name with room for `size_bytes`, to be received as `name`.
+    /// Creates an unnamed file with room for `size_bytes`, to be received as `name`.
     ///
     /// # Errors
-    /// [`PlaceError::NoRoom`], before anything is written where the file system can tell; or a failed call.
+    /// [`PlaceError::NoRoom`], before anything is written if the file system reports its space; or a failed call.
     pub fn incoming(self: &Arc<Self>, name: &str, size_bytes: u64) -> Result<Incoming, PlaceError> {
         if let Some(free_bytes) = self.free_bytes()
             && free_bytes < size_bytes
@@ -97,7 +97,7 @@ impl Folder {
         };
         if size_bytes > 0 {
             match fallocate(incoming.file.file(), FallocateFlags::empty(), 0, size_bytes) {
-                // A file system that reserves nothing says so while the file is written.
+                // A file system that cannot reserve space reports a full disk during writing.
                 Ok(()) | Err(Errno::OPNOTSUPP | Errno::NOSYS | Errno::INVAL) => {}
                 Err(error) => {
                     return Err(self.call(error, "reserving room for", name, size_bytes));
@@ -109,7 +109,7 @@ impl Folder {
 
     fn free_bytes(&self) -> Option<u64> {
         let stat = fstatvfs(&*self.directory).ok()?;
-        // Some network file systems tell nothing.
+        // Some network file systems report no space.
         (stat.f_blocks > 0).then(|| stat.f_bavail.saturating_mul(stat.f_frsize))
     }
 
@@ -126,7 +126,7 @@ impl Folder {
         }
     }
 
-    /// The error of a call on the file that is received as `name`.
+    /// The error of a call on the file received as `name`.
     pub fn call(
         &self,
         error: impl Into<io::Error>,
@@ -148,7 +148,7 @@ impl Folder {
     }
 }
 
-/// A file on its way in. Dropped, it leaves nothing.
+/// A file being received. Dropping it removes the file.
 #[derive(Debug)]
 pub struct Incoming {
     folder: Arc<Folder>,
@@ -156,7 +156,7 @@ pub struct Incoming {
 }
 
 impl Incoming {
-    /// Writes bytes at their place; from any thread.
+    /// Writes bytes at an offset; callable from any thread.
     ///
     /// # Errors
     /// The operating system's.
@@ -164,18 +164,18 @@ impl Incoming {
         self.file.file().write_all_at(bytes, offset)
     }
 
-    /// Makes what was written survive a power failure.
+    /// Syncs what was written to disk.
     ///
     /// # Errors
-    /// The operating system's: what was written may be lost.
+    /// The operating system's: written data may be lost.
     pub fn sync(&self) -> io::Result<()> {
         self.file.file().sync_all()
     }
 
-    /// Gives the file its name, and makes that survive too. `replace` takes the place of a file that is there.
+    /// Gives the file its name and syncs that to disk. `replace` replaces an existing file.
     ///
     /// # Errors
-    /// [`PlaceError::Exists`] and [`PlaceError::Special`] for what has come there meanwhile; or a failed call.
+    /// [`PlaceError::Exists`] and [`PlaceError::Special`] if something was created there meanwhile; or a failed call.
     pub fn publish(self, name: &str, replace: bool) -> Result<(), PlaceError> {
         self.folder.admits(name, replace)?;
         if replace {

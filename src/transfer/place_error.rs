@@ -1,42 +1,42 @@
-//! Why a file cannot be received, in words for both ends.
+//! Why a file cannot be received, with a text for both ends.
 
 use std::io;
 use std::path::PathBuf;
 
-/// Why a file cannot be received, or not be put into its place.
+/// Why a file cannot be received or stored.
 #[derive(Debug, thiserror::Error)]
 pub enum PlaceError {
-    /// No folder that can be opened.
+    /// The folder cannot be opened.
     #[error("cannot open the folder {} for received files: {source}", path.display())]
     Folder {
-        /// As it was given.
+        /// Its path as given.
         path: PathBuf,
         /// The operating system's error.
         source: io::Error,
     },
-    /// A folder in which no file can be made.
+    /// No file can be created in the folder.
     #[error("cannot make files in the folder {}: {source}", path.display())]
     NotWritable {
-        /// As it was given.
+        /// Its path as given.
         path: PathBuf,
         /// The operating system's error.
         source: io::Error,
     },
-    /// A file of that name is there.
+    /// A file of that name exists.
     #[error("{name:?} exists at the receiver")]
     Exists {
         /// The name.
         name: String,
     },
-    /// Something else than a file is there.
+    /// Something other than a file has that name.
     #[error("{name:?} is {what} at the receiver, and only files are overwritten")]
     Special {
         /// The name.
         name: String,
-        /// What it is.
+        /// Its kind.
         what: &'static str,
     },
-    /// The disk is full, or would be.
+    /// The disk is full, or the file does not fit.
     #[error(
         "no room for {name:?} at the receiver: it takes {needed_bytes} bytes, and {free_bytes} bytes are free{quota}"
     )]
@@ -45,12 +45,12 @@ pub enum PlaceError {
         name: String,
         /// Size of the whole file.
         needed_bytes: u64,
-        /// What the file system has left for this user.
+        /// Space that the file system has left for this user.
         free_bytes: u64,
-        /// Set where it is not the disk that is full.
+        /// Set if a quota is full, not the disk.
         quota: &'static str,
     },
-    /// The disk may have room, but takes no more files.
+    /// The file system has no room for more files.
     #[error("no file can be made for {name:?} at the receiver: its file system has no inode left")]
     NoInode {
         /// The name.
@@ -59,7 +59,7 @@ pub enum PlaceError {
     /// A call failed.
     #[error("{operation} {name:?} at the receiver: {source}")]
     Call {
-        /// What was done.
+        /// The operation.
         operation: &'static str,
         /// The file.
         name: String,
@@ -96,7 +96,7 @@ impl PlaceError {
         .into()
     }
 
-    /// Whether another try would end alike: the request is at fault.
+    /// Whether another attempt would fail the same way because the request is at fault.
     pub fn is_bad_input(&self) -> bool {
         match self {
             PlaceError::NoRoom { .. } | PlaceError::NoInode { .. } | PlaceError::Call { .. } => {

@@ -1,11 +1,11 @@
-//! Both ways to a name, on the file system of the temporary folder.
+//! Tests both with and without unnamed files, on the file system of the temporary folder.
 
 use std::fs;
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _, symlink};
 
 use super::*;
 
-/// Where files need no name until they are whole, and where they do.
+/// `names_all` of [`Folder::with`].
 const BOTH: [bool; 2] = [false, true];
 
 fn names(folder: &tempfile::TempDir) -> Vec<String> {
@@ -67,7 +67,7 @@ fn nothing_is_overwritten_unless_asked() {
     }
 }
 
-/// What the check before does not see, because it comes after it.
+/// The check of names cannot see a file that is created after it.
 #[test]
 fn a_file_that_comes_at_the_last_moment_is_kept() {
     for names_all in BOTH {
@@ -186,7 +186,7 @@ fn folders_that_cannot_take_files_are_found_out_at_once() {
         Folder::open(&file),
         Err(PlaceError::Folder { .. })
     ));
-    // Nobody makes files there, root neither.
+    // Nobody can create files there, not even root.
     let error = Folder::open(Path::new("/proc/self")).unwrap_err();
     assert!(error.is_bad_input() && !error.hint().is_empty(), "{error}");
     assert!(matches!(error, PlaceError::NotWritable { .. }), "{error}");

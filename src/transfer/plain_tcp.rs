@@ -1,6 +1,6 @@
-//! The same file over one TCP connection, as a plain copy program would send it: read, write; read, store. The
-//! receiver stores it in the same folder in a file without a name, brings it to the disk as it does with the other,
-//! checks the same checksum, and throws it away. One thread at each end.
+//! Sends the same file over one TCP connection for comparison, as a plain copy program would: the sender reads and
+//! writes, the receiver reads and stores. The receiver stores it in the same folder in an unnamed file, syncs it to
+//! disk, checks the same checksum, and discards it. One thread at each end.
 
 use std::fs::File;
 use std::io::{self, Read as _, Write as _};
@@ -27,13 +27,13 @@ use super::settings::CHUNK_BYTES;
 use super::source::{Opened, Source};
 use super::worker_pool;
 
-/// Longest until the sender has connected and shown the key.
+/// Time limit for the sender to connect and send the key.
 const CONNECT_LIMIT: Duration = Duration::from_secs(5);
 
-/// How long one read or write waits before the rest of the world is looked at.
+/// How long one read or write may block between two checks of the link.
 const TICK: Duration = Duration::from_millis(50);
 
-/// Reads a file once, so that it is in the page cache if there is room for it.
+/// Reads a file once, to bring it into the page cache if there is room.
 pub(super) fn warm(file: &File, source: &Source, stop: &AtomicBool) -> Result<(), RunFailure> {
     let mut buffer = vec![0; 1 << 20];
     let mut offset = 0;
@@ -50,7 +50,7 @@ pub(super) fn warm(file: &File, source: &Source, stop: &AtomicBool) -> Result<()
     }
 }
 
-/// Has the receiver listen, and connects to it.
+/// Asks the receiver to listen, and connects to it.
 pub(super) fn open(
     link: &Link,
     name: &str,
@@ -89,7 +89,7 @@ pub(super) fn open(
     })
 }
 
-/// Sends all of the file; its checksum.
+/// Sends the whole file; returns its checksum.
 pub(super) fn send(
     stream: &mut TcpStream,
     opened: &Opened,
@@ -133,7 +133,7 @@ pub(super) fn send(
     Ok(digest)
 }
 
-/// The receiver's half.
+/// The receiver's part.
 pub(super) fn receive(
     link: &Link,
     folder: &Arc<Folder>,
@@ -182,7 +182,7 @@ pub(super) fn receive(
     Ok(())
 }
 
-/// The first connection that shows the key.
+/// Accepts the first connection that sends the key.
 fn accept(
     listener: &TcpListener,
     key: &Nonce,

@@ -1,5 +1,5 @@
-//! The receiving end of a session: it looks at the name, registers memory, stores what comes, and puts a file that is
-//! whole into its place.
+//! The receiving end of a session: checks the name, registers memory, stores what arrives, and gives a complete file
+//! its name.
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -21,7 +21,7 @@ use super::plain_tcp;
 use super::window::ReceiveWindow;
 use super::worker_pool;
 
-/// Longest pause of a sender between two files.
+/// Time limit between two files.
 const BETWEEN_FILES: Duration = Duration::from_secs(3600);
 
 /// Receives files into a folder.
@@ -31,7 +31,7 @@ pub struct Receiver {
 }
 
 impl Receiver {
-    /// Into `folder`; what is there is overwritten where a sender asks for it, if `may_replace`.
+    /// Receives into `folder`; existing files are overwritten if a sender asks for it and `may_replace`.
     pub fn new(folder: Arc<Folder>, may_replace: bool) -> Receiver {
         Receiver {
             folder,
@@ -40,7 +40,7 @@ impl Receiver {
     }
 }
 
-/// The QPs of a session, from its first file to its last.
+/// The QPs of a session; kept for all its files.
 struct Connected {
     channel: Channel,
     workers: Vec<Worker<ReceiveWindow>>,
@@ -61,7 +61,7 @@ impl FileService for Receiver {
         let mut connected = None;
         let served = self.files(link, resources, &mut connected, first, log, stop);
         if let Err(failure) = &served {
-            // Before the QPs go, which would be all that the sender saw of it.
+            // Tell the sender before the QPs are destroyed, which it would otherwise see first.
             failure.tell(link);
         }
         served

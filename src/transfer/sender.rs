@@ -1,5 +1,5 @@
-//! The sending end of a session: a file after the other over the same QPs, and where it is asked for each once more
-//! over plain TCP. What fails ends the session; files that were acknowledged before stay.
+//! The sending end of a session: sends one file after another over the same QPs, and on request each again over plain
+//! TCP. An error ends the session; files that were acknowledged before stay.
 
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
@@ -22,13 +22,13 @@ use super::source::{self, Opened, Source, SourceError};
 use super::window::SendWindow;
 use super::worker_pool;
 
-/// Longest that the receiver may take to make room, register memory and make its QPs.
+/// Time limit for the receiver to reserve space, register memory and create its QPs.
 const ACCEPT_LIMIT: Duration = Duration::from_secs(120);
 
-/// Longest that the receiver may take to bring a file to its disk: it lives, or the link would say so.
+/// Time limit for the receiver to sync a file; the link reports a dead receiver earlier.
 const ACK_LIMIT: Duration = Duration::from_secs(3600);
 
-/// What to send, where and how.
+/// The files to send, the receiver and the settings.
 pub struct SendOptions {
     /// Name or address of the receiver.
     pub host: String,
@@ -38,38 +38,38 @@ pub struct SendOptions {
     pub token: Option<Token>,
     /// This end's device and cores.
     pub resources: NodeOptions,
-    /// How chunks are written.
+    /// Settings of the chunks and QPs.
     pub settings: ChannelSettings,
-    /// Files of the same names may be overwritten.
+    /// Whether files of the same names may be overwritten.
     pub force: bool,
-    /// Send each file over plain TCP as well.
+    /// Whether to send each file over plain TCP as well.
     pub against_tcp: bool,
     /// The files.
     pub files: Vec<Source>,
 }
 
-/// What a transfer tells while it goes on. Calls come from one thread.
+/// Receives the progress of a transfer. All calls come from one thread.
 pub trait Observer {
-    /// File number `index` (from 0) starts: over QPs, or for comparison over TCP.
+    /// File number `index` (from 0) starts: over QPs, or over TCP for comparison.
     fn started(&mut self, index: usize, size_bytes: u64, over_tcp: bool);
-    /// So many of its bytes have arrived.
+    /// `bytes` of it have arrived.
     fn moved(&mut self, bytes: u64);
-    /// All have; the receiver brings them to its disk.
+    /// All bytes have arrived; the receiver syncs them to disk.
     fn syncing(&mut self);
-    /// A file is in its place, and was compared where that was asked for.
+    /// A file is complete, and compared if that was requested.
     fn finished(&mut self, report: &FileReport);
-    /// Something that a person should know.
+    /// A remark for the user.
     fn note(&mut self, text: &str);
 }
 
 /// One way that a file went.
 #[derive(Clone, Copy, Debug, PartialEq, serde::Serialize)]
 pub struct FileTiming {
-    /// From the first byte to the receiver's word that the file is on its disk, in seconds.
+    /// From the first byte until the receiver has synced the file, in seconds.
     pub seconds: f64,
-    /// Of them, how long the receiver's disk took at the end.
+    /// The part of it that the receiver's final sync took.
     pub sync_seconds: f64,
-    /// Bytes of the file by that time, in 10^9 bits a second.
+    /// Size of the file divided by `seconds`, in 10^9 bits a second.
     pub gbit_per_s: f64,
 }
 
@@ -83,7 +83,7 @@ impl FileTiming {
     }
 }
 
-/// What became of a file.
+/// The result of one file.
 #[derive(Clone, Debug, PartialEq)]
 pub struct FileReport {
     /// Its name at the receiver.
@@ -92,22 +92,22 @@ pub struct FileReport {
     pub bytes: u64,
     /// Its checksum.
     pub digest: Digest,
-    /// Over QPs.
+    /// The transfer over QPs.
     pub rdma: FileTiming,
-    /// How many.
+    /// The number of QPs.
     pub qps: u32,
-    /// Over plain TCP, where that was asked for.
+    /// The transfer over plain TCP, if requested.
     pub tcp: Option<FileTiming>,
 }
 
 impl FileReport {
-    /// How many times as fast as plain TCP it went.
+    /// How many times as fast as plain TCP the QPs were.
     pub fn ratio(&self) -> Option<f64> {
         self.tcp.map(|tcp| tcp.seconds / self.rdma.seconds)
     }
 }
 
-/// Sends the files. Those that were told to have finished are in their places, whatever comes after.
+/// Sends the files. Files reported as finished are complete, even if a later one fails.
 ///
 /// # Errors
 /// Why not all were sent.
@@ -117,7 +117,7 @@ pub fn send_files(
     observer: &mut dyn Observer,
 ) -> Result<(), RunFailure> {
     settings::check(&options.settings)?;
-    // Without a device there is no need to bother the peer.
+    // Check first that this end has a device, before contacting the peer.
     drop(NodeResources::open(options.resources.clone(), None)?);
     let facts = serde_json::to_value(host::read()).unwrap_or_default();
     let token = options.token.as_ref();
@@ -150,11 +150,11 @@ pub fn send_files(
             },
             ..failure.clone()
         };
-        // The receiver throws away what it has either way.
+        // The receiver discards its file even if this does not arrive.
         told.tell(&link);
     }
     sent?;
-    // The receiver ends the session by itself if this does not arrive.
+    // The receiver ends the session even if this does not arrive.
     let _ = link.send(&Message::Goodbye);
     Ok(())
 }
@@ -181,7 +181,7 @@ impl Session<'_> {
         let opened = source::open(&source.path).map_err(|error| not_read(&error))?;
         let size_bytes = opened.size_bytes;
         if self.options.against_tcp {
-            // Neither way is to be the one that waits for this end's disk.
+            // Neither transport should wait for this end's disk.
             plain_tcp::warm(&opened.file, source, self.stop)?;
         }
         let (digest, rdma) = self.by_rdma(index, &opened)?;
@@ -230,7 +230,7 @@ impl Session<'_> {
         Ok((digest, FileTiming::of(size_bytes, seconds, sync_seconds)))
     }
 
-    /// Announces a file; with the first, connects the QPs.
+    /// Announces a file; connects the QPs for the first one.
     fn greet(&mut self, source: &Source, size_bytes: u64) -> Result<(), RunFailure> {
         let settings = self.options.settings;
         let fresh = match &self.connected {
@@ -333,7 +333,8 @@ impl Session<'_> {
         Ok(FileTiming::of(size_bytes, seconds, sync_seconds))
     }
 
-    /// Tells the checksum and waits until the receiver has the file on its disk; how long that took there.
+    /// Sends the checksum and waits until the receiver has synced the file; returns how long that took there, in
+    /// seconds.
     fn fin(&mut self, digest: Digest) -> Result<f64, RunFailure> {
         self.observer.syncing();
         self.link.send(&Message::FileFin(FileFin {

@@ -1,4 +1,4 @@
-//! What a transfer may ask for, as both ends check it. It must not know verbs.
+//! Limits of a transfer's settings, which both ends check. It must not know verbs.
 
 use std::ops::RangeInclusive;
 
@@ -6,19 +6,19 @@ use crate::protocol::failure::RunFailure;
 use crate::protocol::file_message::ChannelSettings;
 use settings::Mtu;
 
-/// Most QPs of a transfer.
+/// The most QPs of a transfer.
 pub const MAX_QPS: u32 = 4096;
-/// Most chunks outstanding on a QP.
+/// The most outstanding chunks of a QP.
 pub const MAX_WINDOW: u32 = 1024;
 /// Smallest and largest chunk.
 pub const CHUNK_BYTES: RangeInclusive<u32> = 4096..=(64 << 20);
-/// Most memory that an end registers.
+/// The most memory that an end registers.
 pub const MAX_MEMORY_BYTES: u64 = 4 << 30;
 
-/// Checks what a transfer asks for against what makes sense.
+/// Checks the settings of a transfer against their limits.
 ///
 /// # Errors
-/// The first setting that does not, as bad input.
+/// The first invalid setting, as bad input.
 pub(super) fn check(settings: &ChannelSettings) -> Result<(), RunFailure> {
     let bad = |text: String, hint: &str| Err(RunFailure::refused(text, hint));
     let ChannelSettings {
@@ -60,12 +60,12 @@ pub(super) fn check(settings: &ChannelSettings) -> Result<(), RunFailure> {
     Ok(())
 }
 
-/// Memory that either end registers.
+/// Memory that each end registers, in bytes.
 pub fn memory_bytes(settings: &ChannelSettings) -> u64 {
     qp_bytes(settings) * u64::from(settings.qps)
 }
 
-/// Memory behind one QP.
+/// Memory of one QP, in bytes.
 pub(super) fn qp_bytes(settings: &ChannelSettings) -> u64 {
     u64::from(settings.window) * u64::from(settings.chunk_bytes)
 }

@@ -1,5 +1,5 @@
-//! Files to be sent: looked at before anything else is done, opened when their turn comes, and looked at again when
-//! they have been read. It must not know the network.
+//! Files to send: checks all before the first transfer, opens each when its turn comes, and checks afterwards that it
+//! has not changed. It must not know the network.
 
 use std::collections::HashMap;
 use std::fs::{File, Metadata, OpenOptions};
@@ -12,46 +12,46 @@ use super::name::{self, NameError};
 /// Why a file cannot be sent.
 #[derive(Debug, thiserror::Error)]
 pub enum SourceError {
-    /// Its name is none for a receiver.
+    /// Its name is not valid for a receiver.
     #[error("{} cannot be sent under its name: {source}", path.display())]
     Name {
-        /// As it was given.
+        /// Its path as given.
         path: PathBuf,
         /// Why.
         source: NameError,
     },
-    /// It is something else.
+    /// It is not a regular file.
     #[error("{} is {what}, and only files are sent", path.display())]
     NotAFile {
-        /// As it was given.
+        /// Its path as given.
         path: PathBuf,
-        /// What it is.
+        /// Its kind.
         what: &'static str,
     },
-    /// Two have one name where they go.
+    /// Two files have the same name at the receiver.
     #[error("{} and {} would both be received as {name:?}", first.display(), second.display())]
     SameName {
         /// The first of them.
         first: PathBuf,
-        /// The other.
+        /// The second.
         second: PathBuf,
         /// Their name.
         name: String,
     },
-    /// More chunks than a chunk's number has bits for.
+    /// It has more chunks than a chunk number can count.
     #[error("{} has {size_bytes} bytes, which is more than 2^32 chunks of {chunk_bytes}", path.display())]
     TooLarge {
-        /// As it was given.
+        /// Its path as given.
         path: PathBuf,
         /// Its size.
         size_bytes: u64,
         /// Bytes of a chunk.
         chunk_bytes: u32,
     },
-    /// It cannot be opened or looked at.
+    /// It cannot be opened or read.
     #[error("cannot read {}: {source}", path.display())]
     Io {
-        /// As it was given.
+        /// Its path as given.
         path: PathBuf,
         /// The operating system's error.
         source: io::Error,
@@ -73,16 +73,16 @@ impl SourceError {
     }
 }
 
-/// A file to be sent.
+/// A file to send.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Source {
-    /// Where it is.
+    /// Its path.
     pub path: PathBuf,
     /// Its name at the receiver.
     pub name: String,
 }
 
-/// An open file with its state when it was opened.
+/// An open file, with its time stamps at that time.
 #[derive(Debug)]
 pub(super) struct Opened {
     pub(super) file: File,
@@ -90,7 +90,8 @@ pub(super) struct Opened {
     before: Stamp,
 }
 
-/// What changes when a file is written to with system calls. Writes through a mapping of it may change none of this.
+/// Attributes that change when a file is written to with system calls. Writes through a memory mapping may change
+/// none of them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Stamp {
     size_bytes: u64,
@@ -110,10 +111,10 @@ impl Stamp {
     }
 }
 
-/// The files at these paths, each looked at: none is sent unless all can be.
+/// Checks the files at these paths; refuses all if one cannot be sent.
 ///
 /// # Errors
-/// The first that cannot.
+/// The first that cannot be sent.
 pub fn sources(paths: &[PathBuf], chunk_bytes: u32) -> Result<Vec<Source>, SourceError> {
     let mut names: HashMap<String, &Path> = HashMap::new();
     let mut sources = Vec::with_capacity(paths.len());
@@ -146,7 +147,7 @@ pub fn sources(paths: &[PathBuf], chunk_bytes: u32) -> Result<Vec<Source>, Sourc
     Ok(sources)
 }
 
-/// Opens a file; a pipe is not waited for.
+/// Opens a file without blocking on a pipe.
 pub(super) fn open(path: &Path) -> Result<Opened, SourceError> {
     let failed = |source| SourceError::Io {
         path: path.to_owned(),
@@ -180,7 +181,7 @@ pub(super) fn open(path: &Path) -> Result<Opened, SourceError> {
 }
 
 impl Opened {
-    /// Whether somebody has written to it since, or changed its attributes.
+    /// Whether the file was written to or its attributes changed since it was opened.
     pub(super) fn has_changed(&self) -> io::Result<bool> {
         Ok(Stamp::of(&self.file.metadata()?) != self.before)
     }
@@ -261,7 +262,7 @@ mod tests {
         file.as_file().write_all_at(b"before", 0).unwrap();
         let opened = open(file.path()).unwrap();
         let written = file.as_file().metadata().unwrap().modified().unwrap();
-        // The file system's clock goes by steps.
+        // Waits for the next tick of the file system's clock.
         let changed = |metadata: &Metadata| (metadata.ctime(), metadata.ctime_nsec());
         let before = changed(&file.as_file().metadata().unwrap());
         while changed(&tempfile::tempfile().unwrap().metadata().unwrap()) == before {

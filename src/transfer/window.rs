@@ -1,8 +1,8 @@
-//! Which slots of a QP's memory may be used. Both ends count alike: a QP delivers in order, so the n-th chunk of a
-//! QP is in slot n modulo the window at both ends, and no number of a slot travels. It must not know verbs.
+//! Tracks which slots of a QP's memory are free. Both ends count alike: a QP delivers in order, so the n-th chunk of
+//! a QP is in slot n modulo the window at both ends, and no slot number is sent. It must not know verbs.
 
-/// The sender's view of one QP. A slot may be used again when its WRITE has completed here, for the device may send
-/// it again until then, and when the receiver has given it back.
+/// The sender's view of one QP. A slot is free again when its WRITE has completed, because the device may retransmit
+/// it until then, and when the receiver has released it.
 #[derive(Clone, Debug)]
 pub(super) struct SendWindow {
     slots: u64,
@@ -11,7 +11,7 @@ pub(super) struct SendWindow {
     credited: u64,
 }
 
-/// The peer gave back more slots than it was sent chunks.
+/// The peer released more slots than it was sent chunks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct TooMuchCredit;
 
@@ -31,19 +31,19 @@ impl SendWindow {
         (self.posted - reusable < self.slots).then_some(self.posted % self.slots)
     }
 
-    /// The next chunk was posted, into the slot that was free.
+    /// Records that the next chunk was posted, in the free slot.
     pub(super) fn posted(&mut self) {
         self.posted += 1;
     }
 
-    /// A WRITE has completed.
+    /// Records that a WRITE has completed.
     pub(super) fn completed(&mut self) {
         self.completed += 1;
     }
 
-    /// The receiver has now taken so many chunks in all, modulo 2^32; how many of them are news.
+    /// Records that the receiver has taken this many chunks in total, modulo 2^32; returns how many of them are new.
     pub(super) fn credit(&mut self, taken: u32) -> Result<u64, TooMuchCredit> {
-        // The low 32 bits of the count so far.
+        // Compares with the low 32 bits of the count so far.
         let news = u64::from(taken.wrapping_sub(self.credited as u32));
         if self.credited + news > self.posted {
             return Err(TooMuchCredit);
@@ -52,13 +52,14 @@ impl SendWindow {
         Ok(news)
     }
 
-    /// Nothing is on its way.
+    /// Whether no chunk is in flight.
     pub(super) fn is_idle(&self) -> bool {
         self.posted == self.completed && self.posted == self.credited
     }
 }
 
-/// The receiver's view of one QP. A credit says how many chunks were taken in all, so one may stand for several.
+/// The receiver's view of one QP. A credit is the total number of chunks taken, so one credit may stand for several
+/// chunks.
 #[derive(Clone, Debug)]
 pub(super) struct ReceiveWindow {
     slots: u64,
@@ -77,17 +78,17 @@ impl ReceiveWindow {
         }
     }
 
-    /// The slot of the chunk that arrives next.
+    /// The slot of the next chunk to arrive.
     pub(super) fn next_slot(&self) -> u64 {
         self.taken % self.slots
     }
 
-    /// That chunk is out of its slot.
+    /// Records that the chunk was copied out of its slot.
     pub(super) fn taken(&mut self) {
         self.taken += 1;
     }
 
-    /// The credit to send now: none if it would say nothing new, or if the send queue is full of earlier ones.
+    /// The credit to send now; none if nothing has changed, or if earlier credits fill the send queue.
     pub(super) fn credit(&mut self) -> Option<u32> {
         if self.taken == self.told || self.telling == self.slots {
             return None;
@@ -98,12 +99,12 @@ impl ReceiveWindow {
         Some(self.taken as u32)
     }
 
-    /// A credit's SEND has completed.
+    /// Records that a credit's SEND has completed.
     pub(super) fn told(&mut self) {
         self.telling = self.telling.saturating_sub(1);
     }
 
-    /// Chunks were taken of which the sender was not told.
+    /// Whether chunks were taken that no credit reports yet.
     pub(super) fn owes(&self) -> bool {
         self.taken != self.told
     }
@@ -117,11 +118,11 @@ mod tests {
 
     use super::*;
 
-    /// One QP with both ends and what is between them.
+    /// A model of one QP: both ends and the messages between them.
     struct Pair {
         sender: SendWindow,
         receiver: ReceiveWindow,
-        /// What each slot of the receiver holds.
+        /// The chunk in each slot of the receiver.
         slots: Vec<Option<u64>>,
         writes: VecDeque<(u64, u64)>,
         written: u64,
@@ -150,7 +151,7 @@ mod tests {
             }
         }
 
-        /// One thing happens; whether it could.
+        /// Performs one event; returns whether it was possible.
         fn step(&mut self, what: u8, total: u64) -> bool {
             match what % 6 {
                 0 if self.sent < total => {

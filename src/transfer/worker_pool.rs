@@ -1,5 +1,5 @@
-//! Workers on threads of their own, for the time of one file, and an eye on everything else meanwhile. It must not
-//! know what they do.
+//! Runs the workers on their own threads for one file, and checks the link and device meanwhile. It must not know the
+//! workers' task.
 
 use std::sync::atomic::AtomicBool;
 use std::thread;
@@ -15,14 +15,14 @@ use super::channel::Worker;
 use super::chunks::{FileProgress, WorkerBuffers};
 use super::digest::Digest;
 
-/// How often the rest of the world is looked at.
+/// Interval of these checks.
 const TICK: Duration = Duration::from_millis(20);
 
-/// How long a peer has to say what it was, when something has gone wrong here.
+/// How long to wait for the peer's reason after an error here.
 const REASON_LIMIT: Duration = Duration::from_millis(300);
 
-/// Has each worker do `work` on a thread of its own, and `watch` now and then, until all are done or something goes
-/// wrong; the sum of what they made.
+/// Runs `work` for each worker on its own thread, and calls `watch` at intervals, until all are done or an error
+/// occurs; returns the sum of their digests.
 pub(super) fn run<W: Send>(
     workers: &mut [Worker<W>],
     benches: &mut [WorkerBuffers],
@@ -43,7 +43,7 @@ pub(super) fn run<W: Send>(
                 if done.is_err() {
                     progress.halt();
                 }
-                // Has room for all.
+                // The channel has room for all.
                 let _ = tell.send(());
                 done
             };

@@ -1,4 +1,4 @@
-//! What makes cores slow or moves work between them: the frequency governor and irqbalance.
+//! Checks the frequency governor, which may slow cores down, and irqbalance, which moves interrupts between them.
 
 use super::super::finding::{Finding, State};
 use super::subject::Subject;

@@ -1,5 +1,5 @@
-//! Packet filters in the way of the control connection (TCP) and of RoCE v2 (UDP port 4791). Rules can be read
-//! by root only; without it, the services that make rules are looked for.
+//! Packet filters that may block the control connection (TCP) or RoCE v2 (UDP port 4791). Only root can read the
+//! rules; without root, looks for the services that set them.
 
 use super::super::finding::{Finding, State};
 use super::subject::Subject;
@@ -7,10 +7,10 @@ use super::subject::Subject;
 /// UDP destination port of RoCE v2.
 pub(super) const ROCE_PORT: u16 = 4791;
 
-/// Reads and writes rules.
+/// The capability to read and write rules.
 const CAP_NET_ADMIN: u32 = 12;
 
-/// Services that keep a machine's rules.
+/// Services that set firewall rules.
 const SERVICES: [&str; 2] = ["firewalld", "ufw"];
 
 fn why(control_port: u16) -> String {
@@ -72,7 +72,7 @@ fn services(subject: &Subject<'_>) -> Vec<&'static str> {
     let machine = subject.machine;
     let processes = machine.processes();
     let is_on = |service: &&str| match *service {
-        // It makes its rules and ends; this file says whether at boot.
+        // The service sets its rules and ends; this file says whether it does so at boot.
         "ufw" => machine
             .text("etc/ufw/ufw.conf")
             .is_some_and(|conf| conf.lines().any(|line| line.trim() == "ENABLED=yes")),
@@ -83,21 +83,21 @@ fn services(subject: &Subject<'_>) -> Vec<&'static str> {
 
 #[derive(Debug, PartialEq)]
 enum Seen {
-    /// Nothing is dropped.
+    /// The rules drop nothing.
     Open,
-    /// Something is, and both ports are named.
+    /// The rules drop packets, but name both ports.
     Named,
-    /// Something is, and a port is not named.
+    /// The rules drop packets and do not name both ports.
     Closed,
 }
 
-/// Judges rules as `nft list ruleset` or `iptables-save` prints them. Roughly: what a rule that names a port
-/// does to it is not worked out.
+/// Judges rules in the format of `nft list ruleset` or `iptables-save`. It is approximate: it does not evaluate what
+/// a rule does to the port that it names.
 fn judge(rules: &str, control_port: u16) -> Seen {
     let mut drops = false;
     let mut chain_filters_input = false;
     for line in rules.lines().map(str::trim) {
-        // nft: a chain's hook and policy, then its rules.
+        // nft: a chain's hook and policy, followed by its rules.
         if line.starts_with("chain ") {
             chain_filters_input = false;
         }

@@ -1,5 +1,5 @@
-//! What keeps packets from being lost, and whether they were: PFC and pause, ECN, and the counters of devices and
-//! interfaces. Counters count since the driver was loaded, so they tell that something happened, not when.
+//! Checks the means against packet loss (PFC, pause frames, ECN) and the loss counters of devices and interfaces.
+//! Counters start when the driver is loaded, so they show that something happened, not when.
 
 use crate::metrics::counters::Reading;
 use report::results::model::PathEventKind;
@@ -121,7 +121,8 @@ fn pause(subject: &Subject<'_>, netdev: &str) -> Finding {
     }
 }
 
-/// Priorities with PFC, of `dcb pfc show`: `prio-pfc 0:off 1:off 2:off 3:on …` (in older releases `pg-pfc`).
+/// Priorities with PFC, in the format of `dcb pfc show`: `prio-pfc 0:off 1:off 2:off 3:on …` (`pg-pfc` in older
+/// releases).
 fn priorities(text: &str) -> Option<Vec<String>> {
     let line = text
         .lines()
@@ -141,7 +142,7 @@ fn global_pause(text: &str) -> bool {
     })
 }
 
-/// Pause frames, and packets dropped for want of buffers, that `ethtool -S` counts: names such as `rx_prio3_pause`,
+/// Counters of pause frames and of drops for lack of buffers in `ethtool -S`: names such as `rx_prio3_pause`,
 /// `tx_pause_ctrl_phy` and `rx_discards_phy` of mlx5 (Documentation/networking/…/mlx5/counters.rst).
 fn pause_frames(text: &str) -> Vec<String> {
     let of_interest = |name: &str| {

@@ -1,4 +1,4 @@
-//! GIDs of active RoCE ports: there must be one of RoCE v2, and it should be routable.
+//! Checks that active RoCE ports have a RoCE v2 GID, preferably a routable one.
 
 use verbs::GidType;
 

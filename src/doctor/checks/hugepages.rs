@@ -1,4 +1,4 @@
-//! Huge pages, which the buffers of a run get by themselves where the kernel gives them.
+//! Checks huge pages, which the buffers of a run use if the kernel provides them.
 
 use super::super::finding::{Finding, State};
 use super::subject::Subject;

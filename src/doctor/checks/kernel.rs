@@ -1,15 +1,15 @@
-//! RDMA in the kernel: the core, drivers of the adapters that are plugged in, and any device at all.
+//! RDMA in the kernel: checks the core, the drivers of installed adapters, and that there is a device.
 
 use super::super::finding::{Finding, State};
 use super::subject::Subject;
 use super::words::and;
 
-/// The module and the device that stand in for hardware.
+/// Advice to set up the software device.
 pub(in super::super) const SETUP_RXE: &str = "with hardware, load its driver; without, the kernel's software device: \
      `sudo scripts/setup-rxe NETDEV`, which is `modprobe rdma_rxe && rdma link add rxe0 type rxe netdev NETDEV`; \
      the embedded device needs nothing";
 
-/// Ethernet drivers whose cards do RoCE with a second module.
+/// Ethernet drivers that need a second module for RoCE.
 const RDMA_MODULES: [(&str, &str); 8] = [
     ("mlx5_core", "mlx5_ib"),
     ("mlx4_core", "mlx4_ib"),
@@ -91,7 +91,7 @@ pub(super) fn check(subject: &Subject<'_>) -> Vec<Finding> {
     findings
 }
 
-/// Whether the kernel's software device could be had.
+/// Whether the kernel's software device is available.
 fn rxe(subject: &Subject<'_>) -> String {
     let machine = subject.machine;
     if machine.has("sys/module/rdma_rxe") {

@@ -1,13 +1,13 @@
-//! How much memory this process may lock.
+//! Checks how much memory this process may lock.
 
 use super::super::finding::{Finding, State};
 use super::super::machine::Machine;
 use super::subject::Subject;
 
-/// Fewer is too little for a few dozen QPs with messages of 1 MiB.
+/// Enough for a few dozen QPs with messages of 1 MiB.
 const ENOUGH_BYTES: u64 = 64 << 20;
 
-/// Locks memory beyond any limit.
+/// The capability to lock memory beyond any limit.
 const CAP_IPC_LOCK: u32 = 14;
 
 const WHY: &str = "an RDMA device reads and writes buffers and queues by itself, so they are locked in memory; \
@@ -49,7 +49,7 @@ fn ok(found: &str) -> Finding {
 #[derive(Debug, PartialEq)]
 enum Limit {
     None,
-    /// The process has a capability that no limit binds.
+    /// The process has the capability, so no limit applies.
     Privileged,
     Bytes(u64),
 }

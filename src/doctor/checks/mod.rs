@@ -1,5 +1,5 @@
-//! The checks of one machine, a file for each group. None needs root, changes anything or opens a device; what
-//! cannot be seen without root is said.
+//! The checks of one machine, one file per group. No check needs root, changes anything or opens a device; a check
+//! reports what it cannot see without root.
 
 mod cpu;
 mod firewall;
@@ -23,7 +23,7 @@ use super::finding::Finding;
 pub(super) use kernel::SETUP_RXE;
 pub use subject::Subject;
 
-/// All checks, those first on which others rest.
+/// Runs all checks; those that others depend on come first.
 pub fn all(subject: &Subject<'_>) -> Vec<Finding> {
     [
         kernel::check,
@@ -55,12 +55,12 @@ pub(super) mod tests {
     use super::super::sysfs;
     use super::*;
 
-    /// What a check says of a tree; the devices are those of its sysfs.
+    /// The findings of a check on a tree, with the devices of its sysfs.
     pub(super) fn findings(tree: &Tree, check: fn(&Subject<'_>) -> Vec<Finding>) -> Vec<Finding> {
         findings_with(tree, check, |_| {})
     }
 
-    /// As [`findings`], with what verbs would add.
+    /// As [`findings`], with changes to the devices as verbs would make them.
     pub(super) fn findings_with(
         tree: &Tree,
         check: fn(&Subject<'_>) -> Vec<Finding>,

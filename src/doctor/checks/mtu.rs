@@ -1,15 +1,15 @@
-//! The RDMA MTU against that of the network interface below it.
+//! Compares the RDMA MTU with the MTU of the network interface.
 
 use super::super::entries::{DeviceEntry, PortEntry};
 use super::super::finding::{Finding, State};
 use super::subject::{Subject, port_name};
 
-/// What a RoCE v2 packet adds to its payload in the interface's eyes: IPv6 40, UDP 8, BTH 12, AtomicETH 28 (the
-/// longest extended header but for XRC's 4), ICRC 4. The kernel reserves the same (`iboe_get_mtu` of
+/// The most bytes that a RoCE v2 packet adds to its payload in terms of the interface's MTU: IPv6 40, UDP 8, BTH 12,
+/// AtomicETH 28 (the longest extended header), XRC 4, ICRC 4. The kernel reserves the same (`iboe_get_mtu` in
 /// include/rdma/ib_addr.h) and takes the largest RDMA MTU that fits.
 const HEADERS_BYTES: u32 = 40 + 8 + 12 + 4 + 28 + 4;
 
-/// Interface MTU with which 4096 fits, as is customary.
+/// The customary interface MTU that fits an RDMA MTU of 4096.
 const CUSTOMARY_BYTES: u32 = 4200;
 
 const WHY: &str = "the RDMA MTU is the payload of a packet: each packet must fit the interface's MTU and every \
@@ -38,7 +38,7 @@ fn judge(device: &DeviceEntry, port: &PortEntry) -> Finding {
             "sudo ip link set {netdev} mtu {bytes}, at both ends, and allow it on the switches between"
         )
     };
-    // Without options a packet needs less than the kernel reserves: IPv4 and no AtomicETH.
+    // The fewest bytes of a packet, less than the kernel reserves: IPv4, and RETH in place of AtomicETH.
     let least_bytes = active + 20 + 8 + 12 + 16 + 4;
     if least_bytes > netdev_bytes {
         return finding(

@@ -1,4 +1,4 @@
-//! Adapters' NUMA nodes, and whether this process may run there.
+//! Checks that this process may run on the adapters' NUMA nodes.
 
 use crate::machine::core_list::CoreList;
 use crate::machine::cpu::cores_of_node;

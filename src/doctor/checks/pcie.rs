@@ -1,4 +1,5 @@
-//! The PCIe link of each adapter: at its full width and speed, and fast enough for the network link.
+//! Checks the PCIe link of each adapter: whether it has its full width and speed, and is fast enough for the network
+//! link.
 
 use super::super::entries::DeviceEntry;
 use super::super::finding::{Finding, State};
@@ -7,8 +8,8 @@ use super::subject::Subject;
 const WHY: &str = "all payload crosses the adapter's PCIe link once; a narrow or slow one is the usual reason why \
      a fast adapter stops at half its rate";
 
-/// Part of the bits that packets of 256 bytes leave to payload after headers and flow control: a TLP has some
-/// 26 bytes beside its payload (PCI Express Base Specification, chapters 2 and 3).
+/// The share of a packet of 256 bytes that is payload, after headers and flow control: a TLP has some 26 bytes
+/// besides its payload (PCI Express Base Specification, chapters 2 and 3).
 const PAYLOAD_SHARE: f64 = 0.9;
 
 pub(super) fn check(subject: &Subject<'_>) -> Vec<Finding> {
@@ -16,7 +17,7 @@ pub(super) fn check(subject: &Subject<'_>) -> Vec<Finding> {
 }
 
 fn judge(device: &DeviceEntry) -> Option<Finding> {
-    // A device on no PCI bus, as some in virtual machines.
+    // Skips devices without a PCI bus, as in some virtual machines.
     device.pci_address.as_ref()?;
     let finding = |state, found: String| Finding::new("PCIe", state, found, WHY).of(&device.name);
     let (Some(speed), Some(width)) = (device.pci_gtransfer_per_s, device.pci_width_lanes) else {
@@ -55,11 +56,11 @@ fn judge(device: &DeviceEntry) -> Option<Finding> {
             ),
         );
     }
-    // Enough for the network all the same.
+    // Fast enough for the network link.
     Some(finding(State::Ok, found))
 }
 
-/// What lanes carry of payload: 8b/10b coding up to 5 GT/s, 128b/130b from 8 GT/s.
+/// Payload rate of the lanes: 8b/10b coding up to 5 GT/s, 128b/130b from 8 GT/s.
 fn gbit_per_s(gtransfer_per_s: f64, lanes: u32) -> f64 {
     let coding = if gtransfer_per_s <= 5.0 {
         0.8

@@ -1,4 +1,4 @@
-//! The devices' nodes in `/dev/infiniband`, and whether this user may use them.
+//! Checks that the devices' nodes in `/dev/infiniband` exist and that this user may use them.
 
 use super::super::finding::{Finding, State};
 use super::subject::Subject;

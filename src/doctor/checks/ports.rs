@@ -1,4 +1,4 @@
-//! Whether the devices' ports carry traffic.
+//! Checks that the devices' ports are active.
 
 use super::super::entries::{DeviceEntry, PortEntry};
 use super::super::finding::{Finding, State};

@@ -1,11 +1,11 @@
-//! What all checks look at: the machine, its devices, and which of them matter to a check.
+//! The input of all checks: the machine, its devices, and which of them a check applies to.
 
 use super::super::entries::{DeviceEntry, PortEntry};
 use super::super::finding::Finding;
 use super::super::inventory::Inventory;
 use super::super::machine::Machine;
 
-/// What the checks need to know.
+/// The input of all checks.
 pub struct Subject<'a> {
     /// The machine.
     pub machine: &'a Machine,
@@ -13,12 +13,12 @@ pub struct Subject<'a> {
     pub inventory: &'a Inventory,
     /// TCP port of the control connection.
     pub control_port: u16,
-    /// An embedded device was asked for, so the system's are left out.
+    /// Whether an embedded device was requested, so that the system's are left out.
     pub only_embedded: bool,
 }
 
 impl Subject<'_> {
-    /// Devices with hardware.
+    /// Hardware devices.
     pub(super) fn adapters(&self) -> impl Iterator<Item = &DeviceEntry> {
         self.inventory.system().filter(|device| !device.software)
     }
@@ -38,7 +38,7 @@ impl Subject<'_> {
             .filter(|(_, port)| port.is_active() && port.is_ethernet())
     }
 
-    /// A finding for each of them.
+    /// Makes a finding for each of them.
     pub(super) fn of_active_roce_ports(
         &self,
         judge: fn(&DeviceEntry, &PortEntry) -> Finding,

@@ -1,4 +1,4 @@
-//! Who has UDP port 4791: two software devices cannot share it on one address.
+//! Checks which process uses UDP port 4791: two software devices cannot share it on one address.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
@@ -11,7 +11,7 @@ use super::words::and;
 const WHY: &str = "Soft-RoCE takes UDP port 4791 of all addresses, the embedded device that of one; what another \
      program has, they cannot take. An adapter does without the port";
 
-/// Holders that are named one by one.
+/// The most processes named one by one.
 const MOST_SHOWN: usize = 2;
 
 pub(super) fn check(subject: &Subject<'_>) -> Vec<Finding> {
@@ -95,7 +95,7 @@ fn holder(line: &str) -> Option<Holder> {
     })
 }
 
-/// The kernel prints each 32-bit word of the address, which is in network order, as a number of this machine's.
+/// Decodes an address: the kernel prints each 32-bit word, which is in network order, as a host-order number.
 fn parse_address(hex: &str) -> Option<IpAddr> {
     let words: Option<Vec<[u8; 4]>> = hex
         .as_bytes()
@@ -115,7 +115,7 @@ fn parse_address(hex: &str) -> Option<IpAddr> {
     }
 }
 
-/// Name and number of the process that has a socket, among those that may be looked into.
+/// Name and number of the process that has a socket, among the processes that this user may inspect.
 fn owner(machine: &Machine, inode: u64) -> Option<String> {
     let socket = format!("socket:[{inode}]");
     machine.processes().into_iter().find_map(|(pid, name)| {

@@ -1,4 +1,4 @@
-//! Versions of what takes part.
+//! Lists the versions of this program, the kernel, rdma-core and the operating system, and the adapters' firmware.
 
 use super::super::finding::{Finding, State};
 use super::subject::Subject;

@@ -1,14 +1,14 @@
-//! The names of the texts.
+//! The keys of the texts.
 
 macro_rules! keys {
     ($($name:ident)*) => {
-        /// Names a text.
+        /// The key of a text.
         #[derive(Clone, Copy, Debug, PartialEq, Eq)]
         #[allow(missing_docs)] // each is what the English text says
         pub enum Key { $($name,)* }
 
         impl Key {
-            /// All of them.
+            /// All keys.
             pub const ALL: &'static [Key] = &[$(Key::$name,)*];
         }
     };

@@ -1,4 +1,4 @@
-//! The texts, apart from what uses them. A text may have places such as `{name}`, which are filled in.
+//! The texts, apart from the code that uses them. A text may have placeholders such as `{name}`.
 
 mod en;
 mod keys;
@@ -16,7 +16,7 @@ pub enum Language {
 }
 
 impl Language {
-    /// All of them.
+    /// All languages.
     pub const ALL: [Language; 2] = [Language::En, Language::Zh];
 
     /// The text.
@@ -27,7 +27,7 @@ impl Language {
         }
     }
 
-    /// The text with its places filled in.
+    /// The text with its placeholders filled in.
     pub fn filled(self, key: Key, values: &[(&str, &str)]) -> String {
         let mut text = self.text(key).to_owned();
         for (name, value) in values {
@@ -59,7 +59,7 @@ mod tests {
         }
     }
 
-    /// Options, functions, states and errors are the same in both: who translates one forgets one.
+    /// Options, functions, states and errors have the same names in both languages; a translation may omit one.
     #[test]
     fn both_languages_name_the_same_things() {
         let things = |text: &'static str| -> BTreeSet<&'static str> {
@@ -81,7 +81,7 @@ mod tests {
                 text.chars().any(|c| ('\u{4e00}'..='\u{9fff}').contains(&c)),
                 "{key:?}: {text}"
             );
-            // The half-width ones are English; in Chinese they look cramped.
+            // Half-width punctuation is wrong in Chinese text.
             for wrong in [", ", "; ", "? ", "! "] {
                 assert!(!text.contains(wrong), "{key:?}: {text}");
             }

@@ -1,4 +1,4 @@
-//! The client's half: for each QP an id that resolves the address, then the route, then asks for the connection.
+//! The client's part: for each QP an id that resolves the address and the route, then requests the connection.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -13,46 +13,47 @@ use crate::protocol::failure::RunFailure;
 use crate::protocol::message::CmListening;
 use crate::protocol::token::from_hex;
 
-/// Connections under way at once. Each takes datagrams of the kernel's connection manager, whose receive queue holds
-/// some hundred; one that is lost is sent again only after four seconds.
+/// The most connections in progress at once. Each takes datagrams of the kernel's connection manager, whose receive
+/// queue holds a few hundred; a lost datagram is sent again only after four seconds.
 const IN_FLIGHT: u32 = 64;
 
-/// How often a waiting end looks around.
+/// Interval of the checks while waiting.
 const TICK: Duration = Duration::from_millis(10);
 
 /// Longest time for resolving an address or a route.
 const RESOLVE_LIMIT: Duration = Duration::from_secs(4);
 
-/// Nothing has happened for so long only if nobody answers: a lost datagram is sent again three times in it.
+/// Time limit without any event. A lost datagram is sent again three times in it, so only a peer that does not answer
+/// exceeds it.
 const SILENCE_LIMIT: Duration = Duration::from_secs(15);
 
-/// An end remembers a connection for some seconds, and rejects one of the same QP number meanwhile.
+/// An end remembers a connection for some seconds, and until then rejects another one of the same QP number.
 const STALE_LIMIT: Duration = Duration::from_secs(8);
 
-/// How soon it is asked again.
+/// Pause before requesting a rejected connection again.
 const STALE_PAUSE: Duration = Duration::from_millis(250);
 
-/// How long each step of one connection took, in nanoseconds, other connections' events between them included.
+/// Time of each step of one connection, in nanoseconds, including other connections' events in between.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct CmTimes {
-    /// From IP addresses to the device and the hardware address.
+    /// Resolving IP addresses to the device and the hardware address.
     pub(crate) resolve_address_ns: u64,
-    /// To the path.
+    /// Resolving the path.
     pub(crate) resolve_route_ns: u64,
-    /// From the request until the answer was confirmed, with the transitions of both ends' QPs.
+    /// From the request until the answer is confirmed, including the transitions of both ends' QPs.
     pub(crate) connect_ns: u64,
-    /// How often it was asked for again, because the last one of its QP number was remembered. The times are those of
-    /// the last try.
+    /// How often it was requested again because the peer remembered the last connection of its QP number. The times
+    /// are those of the last attempt.
     pub(crate) stale_rejections: u32,
 }
 
-/// A connection under way.
+/// A connection in progress.
 struct Call {
     id: CmId,
     step: CmStep,
     began: Instant,
     times: CmTimes,
-    /// When it was rejected as stale first.
+    /// When it was first rejected as stale.
     stale: Option<Instant>,
 }
 
@@ -62,14 +63,14 @@ struct Dialer<'a, R> {
     nonce: Nonce,
     channel: Arc<CmChannel>,
     calls: Vec<Call>,
-    /// When to ask again, and for which QP.
+    /// When to request again, and for which QP.
     again: VecDeque<(Instant, u32)>,
-    /// Connections that are established.
+    /// Established connections.
     done: u32,
     ready: R,
 }
 
-/// Who asks a listener, once or several times.
+/// Requests connections from a listener, once or several times.
 pub(crate) struct Caller {
     channel: Arc<CmChannel>,
     port: u16,
@@ -77,10 +78,10 @@ pub(crate) struct Caller {
 }
 
 impl Caller {
-    /// Of the listener that told this.
+    /// A caller of the listener that sent `listening`.
     ///
     /// # Errors
-    /// What it told makes no sense; no rdma_cm.
+    /// The message makes no sense, or there is no rdma_cm.
     pub(crate) fn new(listening: &CmListening) -> Result<Caller, RunFailure> {
         let nonce = from_hex(&listening.nonce).ok_or_else(|| {
             let hint = "install the same version of rocebench on both ends";
@@ -94,11 +95,12 @@ impl Caller {
         })
     }
 
-    /// Connects all QPs to those of the listener, which is at `gid`. `ready` brings a QP to RTS by what its id knows
-    /// once the other end's is, whose number it is told; `alive` is asked all the time whether it is still worth it.
+    /// Connects all QPs to those of the listener at GID `gid`. `ready` brings a QP to RTS with the attributes of its
+    /// id once the other end's QP, whose number it is given, is there. `alive` is called throughout and may end the
+    /// attempt.
     ///
     /// # Errors
-    /// The first step that failed, and for which QP; what `ready` or `alive` says.
+    /// The first step that failed, with its QP; an error of `ready` or `alive`.
     pub(crate) fn dial(
         &self,
         terms: &Terms,
@@ -139,7 +141,7 @@ impl Caller {
         let times = dialer.calls.iter().map(|call| call.times).collect();
         let connections = Connections {
             ids: dialer.calls.into_iter().map(|call| Some(call.id)).collect(),
-            says_goodbye: true,
+            disconnects: true,
             _channel: dialer.channel,
         };
         Ok((connections, times))
@@ -147,7 +149,7 @@ impl Caller {
 }
 
 impl<R: FnMut(u32, &CmId, u32) -> Result<(), RunFailure>> Dialer<'_, R> {
-    /// Begins a connection.
+    /// Starts a connection.
     fn call(&self, index: u32) -> Result<Call, CmError> {
         let id = CmId::new(&self.channel, index)?;
         let began = Instant::now();
@@ -209,7 +211,7 @@ impl<R: FnMut(u32, &CmId, u32) -> Result<(), RunFailure>> Dialer<'_, R> {
                 tracing::debug!(index, "rejected as stale: asking again");
                 self.again.push_back((Instant::now() + STALE_PAUSE, index));
             }
-            // Of a connection that is established already: the control connection tells what became of the peer.
+            // This connection was established already; the control connection reports what happened to the peer.
             (CmStep::Establish, CmEventKind::Disconnected | CmEventKind::TimewaitExit) => {}
             _ => return Err(failed(call.step, self.object(index), event).into()),
         }
@@ -243,7 +245,7 @@ impl<R: FnMut(u32, &CmId, u32) -> Result<(), RunFailure>> Dialer<'_, R> {
         format!("QP {index} from {} to {}", self.terms.local, self.to)
     }
 
-    /// Nobody answers the connections that are under way.
+    /// The failure if no answer comes to the connections in progress.
     fn silence(&self) -> RunFailure {
         let waiting = |call: &&Call| call.step != CmStep::Establish;
         let first = self.calls.iter().position(|call| waiting(&call));
@@ -264,7 +266,7 @@ impl<R: FnMut(u32, &CmId, u32) -> Result<(), RunFailure>> Dialer<'_, R> {
     }
 }
 
-/// rdma_cm goes by addresses: they must lead to the port that the run has.
+/// Checks that the addresses lead to the port of the run, since rdma_cm goes by addresses.
 pub(crate) fn is_our_port(id: &CmId, terms: &Terms) -> Result<(), CmError> {
     match id.port() {
         Some(port) if port != terms.port => {
@@ -279,7 +281,7 @@ pub(crate) fn is_our_port(id: &CmId, terms: &Terms) -> Result<(), CmError> {
     }
 }
 
-/// The error of an event that is not the step's good end.
+/// The error of an event that ends a step in failure.
 pub(crate) fn failed(step: CmStep, object: String, event: &CmEvent) -> CmError {
     match event.kind {
         CmEventKind::Rejected => CmError::Rejected {

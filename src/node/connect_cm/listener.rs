@@ -1,5 +1,5 @@
-//! The server's half: it listens for one run, finds each request's QP, and rejects strangers. A run may connect more
-//! than once.
+//! The server's part: listens during one run, finds the QP of each request, and rejects requests of others. A run may
+//! connect more than once.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -15,16 +15,16 @@ use super::private_data::{Nonce, PrivateData, Role};
 use super::terms::local_address;
 use super::{Connections, Terms, behind};
 
-/// Requests that wait while earlier ones are answered; the kernel takes 1,024 at most.
+/// Requests that may wait while earlier ones are answered; the kernel allows at most 1,024.
 const BACKLOG: u32 = 1024;
 
-/// How often a waiting end looks around.
+/// Interval of the checks while waiting.
 const TICK: Duration = Duration::from_millis(10);
 
-/// Longest time without a request: the client has given up long before.
+/// Time limit without a request: the client gives up long before.
 const SILENCE_LIMIT: Duration = Duration::from_secs(60);
 
-/// The token of what is no QP's.
+/// The token of the listening id, which belongs to no QP.
 const LISTENER: u32 = u32::MAX;
 
 /// A listening id.
@@ -52,7 +52,7 @@ impl Listener {
         Ok(Listener { id, channel, nonce })
     }
 
-    /// What the client must know.
+    /// What the client must know to connect.
     pub(crate) fn listening(&self) -> CmListening {
         CmListening {
             port: self.id.local_port(),
@@ -60,11 +60,11 @@ impl Listener {
         }
     }
 
-    /// Takes one connection for each QP. `ready` brings a QP to RTS by what its id knows, to the QP of the number that
-    /// the request has; `alive` is asked all the time whether it is still worth it.
+    /// Accepts one connection for each QP. `ready` brings a QP to RTS with the attributes of its id; it is given the
+    /// peer's QP number from the request. `alive` is called throughout and may end the attempt.
     ///
     /// # Errors
-    /// The first step that failed, and for which QP; what `ready` or `alive` says.
+    /// The first step that failed, with its QP; an error of `ready` or `alive`.
     pub(crate) fn accept(
         &self,
         terms: &Terms,
@@ -91,7 +91,7 @@ impl Listener {
                         .map_err(|failure| behind(failure, &alive))?;
                 }
                 CmEventKind::Established => established += 1,
-                // The client's end of it: it gives the reason over the control connection.
+                // The client gives the reason over the control connection.
                 CmEventKind::Disconnected | CmEventKind::TimewaitExit => {}
                 _ => {
                     let object = match index {
@@ -105,7 +105,7 @@ impl Listener {
         }
         Ok(Connections {
             ids,
-            says_goodbye: false,
+            disconnects: false,
             _channel: Arc::clone(&self.channel),
         })
     }
@@ -143,7 +143,7 @@ impl Listener {
     }
 }
 
-/// Rejects a stranger; that it has gone meanwhile is no trouble of this run.
+/// Rejects a request that is not of this run. If its sender has gone, that is no error.
 fn turn_away(id: CmId, why: &str) -> Result<(), RunFailure> {
     tracing::warn!(why, "rejected a connection");
     match id.reject(why) {

@@ -1,7 +1,7 @@
-//! `--connect cm`: the QPs of both ends meet through rdma_cm. The server's end listens and tells where
-//! ([`CmListening`](crate::protocol::message::CmListening)); the client's asks for one connection a QP, several at a time, and
-//! each request says in its private data which run and which QP it is for. What a QP's transitions are followed by
-//! is the caller's; addresses of memory and all else stay with the control connection.
+//! `--connect cm`: connects the QPs of both ends through rdma_cm. The server listens and sends its address
+//! ([`CmListening`](crate::protocol::message::CmListening)). The client requests one connection per QP, several at a
+//! time; the private data of each request names the run and the QP. Callers do the QPs' transitions; memory addresses
+//! and all else go over the control connection.
 
 mod dialer;
 mod listener;
@@ -19,13 +19,13 @@ pub(crate) use dialer::{Caller, CmTimes};
 pub(crate) use listener::Listener;
 pub(crate) use terms::{Terms, check_port};
 
-/// The ids of established connections. Dropped, it ends them.
+/// The ids of established connections. Dropping it ends them.
 pub(crate) struct Connections {
-    /// In QP order; `None` is over.
+    /// In QP order; `None` has ended.
     ids: Vec<Option<CmId>>,
-    /// Whether this end says that they are over; the other's ids are told.
-    says_goodbye: bool,
-    /// Their events are not looked at while they are in use: the control connection knows when a peer has gone.
+    /// Whether this end disconnects; the other end's ids then receive an event.
+    disconnects: bool,
+    /// Its events are not read while the connections are in use: the control connection detects a lost peer.
     _channel: Arc<CmChannel>,
 }
 
@@ -33,7 +33,7 @@ impl Connections {
     /// Ends the connection of a QP.
     pub(crate) fn end(&mut self, index: usize) {
         if let Some(id) = self.ids.get_mut(index).and_then(Option::take)
-            && self.says_goodbye
+            && self.disconnects
         {
             id.disconnect();
         }
@@ -42,7 +42,7 @@ impl Connections {
 
 impl Drop for Connections {
     fn drop(&mut self) {
-        if self.says_goodbye {
+        if self.disconnects {
             for id in self.ids.iter().flatten() {
                 id.disconnect();
             }
@@ -68,11 +68,11 @@ impl From<CmTransitionError> for RunFailure {
     }
 }
 
-/// How soon the control connection tells why the other end gave a connection up.
+/// Time to wait for the control connection to report why the other end gave a connection up.
 const REASON_LIMIT: Duration = Duration::from_millis(500);
 
-/// The failure behind a failed step: an end that gives up or dies takes its ids with it, and rdma_cm may tell so
-/// before the control connection tells why.
+/// The failure that caused a failed step. The ids of an end that gives up or dies go with it, and rdma_cm may report
+/// that before the control connection gives the reason.
 fn behind(failure: RunFailure, alive: impl Fn() -> Result<(), RunFailure>) -> RunFailure {
     let seen = Instant::now();
     while seen.elapsed() < REASON_LIMIT {

@@ -1,37 +1,37 @@
-//! What a request and its answer say in their private data: that they are of this program, for which run and for
-//! which QP. It must not know sockets or verbs.
+//! The private data of a request and its answer: identifies the program, the run and the QP. It must not know sockets
+//! or verbs.
 
-/// The first bytes, with the version of what follows.
+/// The first bytes, including the format version.
 const MAGIC: [u8; 5] = *b"rocb\x01";
 
-/// Bytes in all.
+/// Total length in bytes.
 pub(crate) const BYTES: usize = 32;
 
-/// Who a message is from.
+/// Which message it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Role {
-    /// The end that asks.
+    /// From the client.
     Request,
-    /// The end that answers.
+    /// From the server.
     Answer,
 }
 
-/// The contents.
+/// Decoded private data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct PrivateData {
     pub(crate) role: Role,
-    /// Index of the QP within the run.
+    /// Index of the QP in the run.
     pub(crate) index: u32,
-    /// QP number of the sender's.
+    /// The sender's QP number.
     pub(crate) qpn: u32,
-    /// Drawn by the listener for this run.
+    /// The nonce that the listener drew for this run.
     pub(crate) nonce: Nonce,
 }
 
-/// What makes requests of other runs and other programs strangers.
+/// A random number that tells requests of this run from those of other runs and programs.
 pub(crate) type Nonce = [u8; 16];
 
-/// Private data that is not understood.
+/// Private data that cannot be decoded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum PrivateDataError {
     #[error("it is not from rocebench")]
@@ -54,7 +54,7 @@ impl PrivateData {
         bytes
     }
 
-    /// Reads what came; rdma_cm pads it with zeros.
+    /// Decodes received bytes, which rdma_cm pads with zeros.
     pub(crate) fn decode(bytes: &[u8]) -> Result<PrivateData, PrivateDataError> {
         let Some(bytes) = bytes.first_chunk::<BYTES>() else {
             return Err(PrivateDataError::Short(bytes.len()));
@@ -81,7 +81,7 @@ impl PrivateData {
     }
 }
 
-/// The text that a listener rejects with: what is printable before the padding; `None` if there is none.
+/// The text of a rejection: the printable bytes before the padding; `None` if there are none.
 pub(crate) fn reason(bytes: &[u8]) -> Option<String> {
     let end = bytes
         .iter()

@@ -1,5 +1,5 @@
-//! What rdma_cm needs of an end, before anything is made: a RoCE port of the system's, the kernel's half, a server
-//! that knows of it; and what both ends tell rdma_cm of a case's QPs.
+//! Preconditions of rdma_cm (a RoCE port of a system device, the kernel module, a server that supports it) and the
+//! parameters that both ends give rdma_cm for a case's QPs.
 
 use std::net::IpAddr;
 
@@ -10,15 +10,15 @@ use super::private_data::{BYTES, Nonce, PrivateData, Role};
 use crate::node::port_path::Agreed;
 use crate::protocol::failure::RunFailure;
 
-/// What is the same for all connections of a run, at one end.
+/// The parameters common to all connections of a run, at one end.
 pub(crate) struct Terms {
     /// This end's address.
     pub(crate) local: CmAddress,
-    /// Name and port number of its device.
+    /// Name of its device and its port number.
     pub(crate) port: (String, u8),
     /// QP numbers of this end, in QP order.
     pub(crate) qpns: Vec<u32>,
-    /// QP numbers of the other end, where the control connection told them.
+    /// QP numbers of the other end, if the control connection has sent them.
     pub(crate) peer_qpns: Option<Vec<u32>>,
     responder_resources: u8,
     initiator_depth: u8,
@@ -27,7 +27,7 @@ pub(crate) struct Terms {
 }
 
 impl Terms {
-    /// Of `port`, whose QPs are to be connected to the peer's as agreed.
+    /// For `port`, whose QPs are connected to the peer's as `agreed`.
     ///
     /// # Errors
     /// A port that rdma_cm does not serve.
@@ -45,7 +45,7 @@ impl Terms {
             port: (port.context.name().to_owned(), port.info.port),
             qpns,
             peer_qpns,
-            // rdma_cm refuses more than the device says, be it 0.
+            // rdma_cm refuses more than the device reports, even if that is 0.
             responder_resources: port.limits.max_responder_reads,
             initiator_depth: reliability
                 .initiator_reads
@@ -55,7 +55,7 @@ impl Terms {
         })
     }
 
-    /// This end's message for QP `index`.
+    /// This end's private data for QP `index`.
     pub(crate) fn private_data(&self, role: Role, index: u32, nonce: Nonce) -> [u8; BYTES] {
         let qpn = self.qpns.get(index as usize).copied().unwrap_or(0);
         PrivateData {
@@ -78,14 +78,14 @@ impl Terms {
         }
     }
 
-    /// Whether a request or an answer is of the QP that it says, and that the control connection told.
+    /// Whether a request or answer has the QP number that it claims and that the control connection sent.
     pub(crate) fn is_peer(&self, data: &PrivateData, qpn: u32) -> bool {
         let told = |qpns: &Vec<u32>| qpns.get(data.index as usize) == Some(&qpn);
         data.qpn == qpn && self.peer_qpns.as_ref().is_none_or(told)
     }
 }
 
-/// rdma_cm finds no way from one family of addresses to the other.
+/// Both addresses must be of one family: rdma_cm finds no route otherwise.
 fn same_family(here: IpAddr, there: IpAddr) -> Result<(), RunFailure> {
     if here.is_ipv4() == there.is_ipv4() {
         return Ok(());

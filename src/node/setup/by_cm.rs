@@ -1,5 +1,6 @@
-//! A round of set-ups through rdma_cm, at both ends: create, then a connection for each QP, several at a time, with
-//! INIT, RTR and RTS in the midst of each. The server's listener and the client's channel are there for the whole run.
+//! A round of set-ups through rdma_cm, at both ends: creates the QPs, then makes a connection for each, several at a
+//! time; INIT, RTR and RTS are part of each connection. The server's listener and the client's channel last for the
+//! whole run.
 
 use std::cell::RefCell;
 use std::sync::Arc;
@@ -20,16 +21,16 @@ use crate::protocol::failure::RunFailure;
 use crate::protocol::message::{Message, SetupArray};
 use crate::protocol::time_limits::SETUP_LIMIT;
 
-/// What an end keeps from round to round.
+/// What an end keeps between rounds.
 pub(crate) enum CmRoute {
-    /// The client's.
+    /// The client's caller.
     Caller(Caller),
-    /// The server's.
+    /// The server's listener.
     Listener(Listener),
 }
 
 impl CmRoute {
-    /// The server listens and tells where; the client hears it.
+    /// Starts to listen at the server; tells the client the address.
     ///
     /// # Errors
     /// A port that rdma_cm does not serve, a failed call, or the peer's end.
@@ -53,7 +54,7 @@ impl CmRoute {
     }
 }
 
-/// Sets the QPs of a round up; returns when this end knows that all are connected.
+/// Sets up the QPs of a round; returns when this end knows that all are connected.
 ///
 /// # Errors
 /// A failed step, the peer's end or fault, or the user's wish to stop.
@@ -68,7 +69,7 @@ pub(crate) fn connect(
     let qpns = qps.iter().map(|qp| qp.qpn()).collect();
     // The numbers of the other end's QPs come with the connections.
     let terms = Terms::new(objects.port, &agreed, qpns, None)?;
-    // What the watch saw may say more than a failure of the connections can.
+    // An error that the watch saw may say more than a failed connection.
     let seen = RefCell::new(None);
     let watch = RefCell::new(watch);
     let alive = || {
@@ -99,7 +100,7 @@ pub(crate) fn connect(
     })
 }
 
-/// Waits until the other end's QPs are created too, so that no connection waits for that, and hears of its port.
+/// Waits until the other end's QPs exist too, so that no connection waits for them, and receives its port.
 fn both_created(objects: &SetupObjects<'_>, watch: &mut Watch<'_>) -> Result<Endpoints, Broken> {
     let ours = SetupArray {
         endpoints: port_path::endpoints(objects.port, Vec::new()),
@@ -111,7 +112,7 @@ fn both_created(objects: &SetupObjects<'_>, watch: &mut Watch<'_>) -> Result<End
     Ok(peer)
 }
 
-/// Brings a QP from RESET to RTS as its connection says.
+/// Brings a QP from RESET to RTS with the attributes of its connection.
 fn bring_up(
     objects: &SetupObjects<'_>,
     qps: &[Arc<QueuePair>],

@@ -1,5 +1,5 @@
-//! A round of set-ups by arrays over the control connection, at both ends: create, INIT, exchange, RTR, RTS. All QPs
-//! take a step before the first takes the next, so that one exchange serves all.
+//! A round of set-ups with connection arrays over the control connection, at both ends: create, INIT, exchange, RTR,
+//! RTS. All QPs finish a step before the next step starts, so that one exchange serves all.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -17,7 +17,7 @@ use crate::protocol::endpoints::{Endpoints, QpEndpoint};
 use crate::protocol::message::{Message, SetupArray};
 use crate::protocol::time_limits::SETUP_LIMIT;
 
-/// Sets the QPs of a round up; returns when this end's are in RTS.
+/// Sets up the QPs of a round; returns when this end's QPs are in RTS.
 ///
 /// # Errors
 /// A failed step, the peer's end or fault, or the user's wish to stop.
@@ -69,8 +69,8 @@ fn endpoints(qps: &[Arc<QueuePair>], psns: &[u32]) -> Vec<QpEndpoint> {
         .collect()
 }
 
-/// The client's half of the exchange. Its time is that from sending to having the answer, without how long the
-/// server was still busy with its own QPs.
+/// The client's half of the exchange. Its time runs from sending until the answer, without the time that the server
+/// still needed for its own QPs.
 fn ask(
     endpoints: Endpoints,
     watch: &mut Watch<'_>,
@@ -89,7 +89,7 @@ fn ask(
     Ok(peer.endpoints)
 }
 
-/// The server's half: its time is that of handing its array over.
+/// The server's half of the exchange. Its time is that of sending the array.
 fn answer(
     endpoints: Endpoints,
     watch: &mut Watch<'_>,
@@ -106,7 +106,7 @@ fn answer(
     Ok(peer.endpoints)
 }
 
-/// The peer's array of the round, and when it came.
+/// The peer's array of the round, and when it arrived.
 ///
 /// # Errors
 /// As [`Watch::recv`]; another message.

@@ -1,4 +1,4 @@
-//! The way in which the QPs of a round are connected: by TCP or by rdma_cm.
+//! How the QPs of a round are connected: by TCP or by rdma_cm.
 
 use crate::node::needs::Side;
 use crate::node::running_node::Broken;
@@ -10,17 +10,17 @@ use super::objects::{Connected, SetupObjects};
 use super::steps::StepTimes;
 use super::watch::Watch;
 
-/// How the rounds of a objects connect, with what that needs for all of them.
+/// A method of connecting, with its state for all rounds.
 pub(crate) enum Connector {
     Tcp,
     Cm(CmRoute),
 }
 
 impl Connector {
-    /// The case's, prepared.
+    /// Prepares the method of the case.
     ///
     /// # Errors
-    /// A way that the port does not have, a failed call, or what `watch` saw.
+    /// A method that the port does not support, a failed call, or an error that `watch` found.
     pub(crate) fn prepare(
         objects: &SetupObjects<'_>,
         side: Side,
@@ -32,10 +32,10 @@ impl Connector {
         })
     }
 
-    /// Brings the QPs of a round from nothing to RTS at this end.
+    /// Brings the QPs of a round to RTS at this end.
     ///
     /// # Errors
-    /// A failed step, the peer's end or fault, or what `watch` saw.
+    /// A failed step, the peer's end or fault, or an error that `watch` found.
     pub(crate) fn connect(
         &self,
         objects: &SetupObjects<'_>,

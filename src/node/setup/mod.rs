@@ -1,5 +1,5 @@
-//! Setting QPs up, measured step by step: rounds of creating, connecting and destroying, by TCP or by rdma_cm. It must not
-//! know which end asks for it.
+//! Measures the set-up of QPs step by step: rounds of creating, connecting and destroying QPs, by TCP or by rdma_cm.
+//! It must not know which end asks for it.
 
 mod by_cm;
 mod by_tcp;

@@ -1,5 +1,5 @@
-//! What one end needs to set QPs up and destroy them again, and the steps that every way of connecting has. The QPs
-//! carry nothing, so their queues are as small as can be.
+//! The verbs objects that one end needs to set QPs up and destroy them, and the steps common to all methods of
+//! connecting. The QPs carry no data, so their queues are as small as possible.
 
 use std::sync::Arc;
 
@@ -16,14 +16,14 @@ use crate::node::running_node::Broken;
 use crate::protocol::device_limits::DeviceLimits;
 use crate::protocol::failure::RunFailure;
 
-/// Room in the queues of QPs that carry nothing.
+/// Queue sizes of QPs that carry no data.
 pub(crate) const CAPACITY: QpCapacity = QpCapacity {
     send_wr: 1,
     recv_wr: 1,
     inline_bytes: 0,
 };
 
-/// An end that sets QPs up.
+/// One end's objects for setting QPs up.
 pub(crate) struct SetupObjects<'a> {
     pub(crate) port: &'a Port,
     pub(crate) case: &'a Case,
@@ -31,10 +31,10 @@ pub(crate) struct SetupObjects<'a> {
     cq: Arc<CompletionQueue>,
 }
 
-/// Both ends' QPs of a round in RTS, and what they agreed on.
+/// The QPs of a round in RTS, and the parameters that both ends agreed on.
 pub(crate) struct Connected {
     pub(crate) qps: Vec<Arc<QueuePair>>,
-    /// rdma_cm's half of them.
+    /// Their rdma_cm connections.
     pub(crate) connections: Option<Connections>,
     pub(crate) path_mtu_bytes: u32,
     pub(crate) outstanding_reads: u8,
@@ -57,7 +57,7 @@ impl<'a> SetupObjects<'a> {
     /// Creates the QPs of a round.
     ///
     /// # Errors
-    /// The first that failed, or what `watch` saw.
+    /// The first call that failed, or an error that `watch` found.
     pub(crate) fn create(
         &self,
         watch: &mut Watch<'_>,
@@ -74,10 +74,10 @@ impl<'a> SetupObjects<'a> {
         Ok(qps)
     }
 
-    /// Does one step to each QP.
+    /// Does one step for each QP.
     ///
     /// # Errors
-    /// The first that failed, or what `watch` saw.
+    /// The first call that failed, or an error that `watch` found.
     pub(crate) fn each(
         &self,
         step: Step,
@@ -95,10 +95,10 @@ impl<'a> SetupObjects<'a> {
         Ok(())
     }
 
-    /// Destroys the QPs of a round, and the connections that they have.
+    /// Destroys the QPs of a round and their connections.
     ///
     /// # Errors
-    /// The first that failed, or what `watch` saw.
+    /// The first call that failed, or an error that `watch` found.
     pub(crate) fn destroy(
         &self,
         mut connected: Connected,
@@ -120,7 +120,7 @@ impl<'a> SetupObjects<'a> {
     }
 }
 
-/// A failed call, with its step and which of the round's QPs it was.
+/// A failed call, with its step and the index of its QP.
 pub(crate) fn failed(
     step: Step,
     index: usize,

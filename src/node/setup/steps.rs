@@ -8,18 +8,18 @@ use report::results::model::ConnectStep;
 
 use crate::node::outcome::latency;
 
-/// A step, in the order in which they come. Which there are depends on the way of connecting.
+/// A step; listed in order. Which steps there are depends on the method of connecting.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) enum Step {
     Create,
-    /// rdma_cm: from IP addresses to the device and the hardware address.
+    /// rdma_cm: resolves IP addresses to the device and the hardware address.
     Resolve,
-    /// rdma_cm: to the path.
+    /// rdma_cm: resolves the path.
     Route,
-    /// rdma_cm: from the request until its answer is confirmed; what brings the QP to RTS is in it.
+    /// rdma_cm: from the request until the answer is confirmed; includes the transitions to RTS.
     Connect,
     Init,
-    /// Both connection arrays are in the other's hands.
+    /// Both ends have the other's connection array.
     Exchange,
     Rtr,
     Rts,
@@ -27,7 +27,7 @@ pub(crate) enum Step {
 }
 
 impl Step {
-    /// All.
+    /// All steps.
     #[cfg(test)]
     const ALL: [Step; 9] = [
         Step::Create,
@@ -56,7 +56,7 @@ impl Step {
         }
     }
 
-    /// What does it once.
+    /// The unit that the step is done for.
     fn per(self) -> &'static str {
         match self {
             Step::Exchange => "round",
@@ -81,7 +81,7 @@ impl StepTimes {
         }
     }
 
-    /// Does a step and records its time; one that fails is not recorded.
+    /// Does a step and records its time, unless it fails.
     pub(crate) fn time<T, E>(
         &mut self,
         step: Step,
@@ -94,7 +94,7 @@ impl StepTimes {
         Ok(done)
     }
 
-    /// Adds a time that was taken elsewhere.
+    /// Adds a time that was measured elsewhere.
     pub(crate) fn record(&mut self, step: Step, ns: u64) {
         self.times
             .entry(step)
@@ -107,18 +107,18 @@ impl StepTimes {
         self.stale_rejections += u64::from(rejections);
     }
 
-    /// Those so far.
+    /// The stale rejections so far.
     pub(crate) fn stale_rejections(&self) -> u64 {
         self.stale_rejections
     }
 
-    /// Forgets all, as between warm-up and measurement.
+    /// Discards all times, as between warm-up and measurement.
     pub(crate) fn clear(&mut self) {
         self.stale_rejections = 0;
         self.times.values_mut().for_each(Recorder::clear);
     }
 
-    /// As a result says it.
+    /// The steps in the form of a result.
     pub(crate) fn told(&self) -> Vec<ConnectStep> {
         self.times
             .iter()

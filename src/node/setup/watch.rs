@@ -1,5 +1,5 @@
-//! What an end that sets QPs up keeps an eye on between any two of them: its peer, its user, its traffic. It must
-//! not know the steps.
+//! The checks between any two QPs that an end sets up: of its peer, its user and its traffic. It must not know the
+//! steps.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
@@ -9,12 +9,12 @@ use crate::protocol::link::Link;
 use crate::protocol::message::Message;
 use crate::protocol::time_limits::SETUP_LIMIT;
 
-/// The eye.
+/// Checks the link, the user's wish to stop and the traffic during set-up.
 pub(crate) struct Watch<'a> {
     link: &'a Link,
     stop: &'a AtomicBool,
     traffic: Option<&'a RunningNode>,
-    /// Asked every [`TICK`] or so, to show how far it is.
+    /// Called about every [`TICK`] to show progress.
     show: Box<dyn FnMut() + 'a>,
     looked_at: Instant,
 }
@@ -40,10 +40,10 @@ impl<'a> Watch<'a> {
         self.link
     }
 
-    /// Whether to go on; two loads and a clock reading most times.
+    /// Checks whether to go on. Usually takes two loads and a clock reading.
     ///
     /// # Errors
-    /// The peer's death, the user's wish to stop, or trouble of the traffic.
+    /// The peer's death, the user's wish to stop, or an error of the traffic.
     pub(crate) fn look(&mut self) -> Result<(), Broken> {
         self.link.check()?;
         if self.stop.load(Ordering::Relaxed) {
@@ -57,7 +57,7 @@ impl<'a> Watch<'a> {
         Ok(())
     }
 
-    /// As [`Watch::look`] between two steps of work, which the peer may wait for.
+    /// As [`Watch::look`], and also tells the peer, which may be waiting, that this end makes progress.
     ///
     /// # Errors
     /// As [`Watch::look`].
