@@ -1,8 +1,8 @@
-//! What the harness itself costs a message: the real workers on `null0`, a verbs library in this process
-//! that completes every WR at once and moves no byte.
+//! Measures the harness's own cost per message: runs the real workers on `null0`, a verbs library in this process
+//! that completes every WR at once and moves no bytes.
 //!
-//! `cargo bench` prints every cell; `cargo bench -- --quick` only the cells that perftest has too (one
-//! worker, four QPs, shared CQ); words narrow either down, as in `cargo bench -- write q16 w1`.
+//! `cargo bench` measures every cell; `cargo bench -- --quick` only the cells that perftest also has (one worker,
+//! four QPs, shared CQ). Words select cells, as in `cargo bench -- write q16 w1`.
 
 #![allow(clippy::print_stdout)] // printing is what it is for
 
@@ -73,7 +73,7 @@ fn main() -> Outcome<()> {
         .filter(|cell| wanted.iter().all(|word| cell.has(word)))
         .collect();
     let repetitions = if quick { 9 } else { 5 };
-    // Round after round, so that whatever else the machine does meets all cells alike.
+    // Repeats the whole table, so that other load on the machine affects all cells alike.
     for _ in 0..repetitions {
         for cell in &mut cells {
             let measure = |latency: bool| {
@@ -128,7 +128,7 @@ impl Cell {
     }
 }
 
-/// The cells of the table. A worker without a QP is none, and more workers than cores measure the
+/// The cells of the table. Leaves out workers without a QP, and more workers than cores, which would measure the
 /// scheduler.
 fn cases(quick: bool, cores: usize) -> Vec<Cell> {
     let mut cells = Vec::new();
@@ -177,9 +177,9 @@ fn case(op: Op, cq: CqMode, qps: u32, workers: u32, post_list: u32, signal_every
     case
 }
 
-/// One run of the workers; CPU time of all of them over the messages of all.
+/// One run of the workers; the CPU time of all workers per message.
 fn measure(port: &Port, clock: &Clock, case: &Case, cores: &[usize]) -> Outcome<f64> {
-    // A CQ is locked where threads share it, as a device's own would be.
+    // Locks a CQ that threads share, as a real device does.
     null_verbs::null::set_locked(case.cq == CqMode::Shared && case.workers > 1);
     let (qp_contexts, cqs) = qp_contexts(port, case)?;
     let workers = case.workers as usize;
@@ -194,7 +194,7 @@ fn measure(port: &Port, clock: &Clock, case: &Case, cores: &[usize]) -> Outcome<
     let pool = WorkerPool::start(&shared, specs(case, &cqs, cores))?;
     for (phase, time) in [(Phase::Warmup, WARMUP), (Phase::Measure, WINDOW)] {
         shared.set_phase(phase);
-        // On a busy machine a worker may not run for a while, and then its window is not open yet.
+        // On a busy machine a worker may not run for a while, so its window may not be open yet.
         wait_until(&shared, || shared.all_entered(phase))?;
         let before = shared.counts().completed;
         sleep(time);
@@ -210,8 +210,8 @@ fn measure(port: &Port, clock: &Clock, case: &Case, cores: &[usize]) -> Outcome<
         .filter_map(|qp| qp.latency.as_ref())
         .map(histogram::Recorder::count)
         .sum();
-    // The figure is of no worth if the work was not done. What was posted in the window and completed after it
-    // has a sample too.
+    // The figure is worthless if messages are missing. A message posted in the window has a sample even if it
+    // completes later.
     let signalled = u64::from(case.signal_every);
     let expected = if !case.no_latency {
         let in_flight = u64::from(case.tx_depth) * u64::from(case.qps);
@@ -239,7 +239,7 @@ fn wait_until(shared: &Shared, done: impl Fn() -> bool) -> Outcome<()> {
     Ok(())
 }
 
-/// QPs with their rings, and the CQs. `null0` takes WRs in any state, so nothing is connected.
+/// QPs with their rings, and the CQs. `null0` accepts WRs in any state, so nothing is connected.
 fn qp_contexts(port: &Port, case: &Case) -> Outcome<(Vec<QpContext>, Vec<Arc<CompletionQueue>>)> {
     let geometry = Geometry::of(case);
     let layout = Layout::requests(case, &geometry);
@@ -281,7 +281,7 @@ fn capacity(send_wr: u32) -> QpCapacity {
     }
 }
 
-/// Workers on the last cores, QPs dealt out in turn.
+/// Workers on the last cores; QPs are assigned in turn.
 fn specs(case: &Case, cqs: &[Arc<CompletionQueue>], cores: &[usize]) -> Vec<WorkerSpec> {
     let workers = case.workers as usize;
     let mut cores = cores.iter().rev().copied();
@@ -304,8 +304,7 @@ fn specs(case: &Case, cqs: &[Arc<CompletionQueue>], cores: &[usize]) -> Vec<Work
         .collect()
 }
 
-/// The same WRs posted and polled by the shortest loop, on one CQ: what is left is the library's and
-/// memory's cost.
+/// The shortest loop that posts and polls the same WRs on one CQ; its cost is that of the library and the memory.
 fn floor(port: &Port, case: &Case) -> Outcome<f64> {
     null_verbs::null::set_locked(false);
     let geometry = Geometry::new(DEPTH, case.signal_every, case.post_list, true);

@@ -1,5 +1,5 @@
-//! How long `rocebench plot` takes for 10,000 cases in ten files: `cargo bench --bench plot`. A number in the
-//! arguments is another number of files.
+//! Measures the time of `rocebench plot` for 10,000 cases in ten files: `cargo bench --bench plot`. A number as
+//! argument sets the number of files.
 
 #![allow(clippy::print_stdout)] // printing is what it is for
 

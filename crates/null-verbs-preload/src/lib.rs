@@ -1,9 +1,8 @@
-//! `null-verbs` under libibverbs' names: preloaded with `LD_PRELOAD`, it lets an unmodified program
-//! such as `ib_write_bw` run on `null0`, so its own cost a message is measured on the very library
-//! that rocebench is measured on.
+//! `null-verbs` under libibverbs' names: with `LD_PRELOAD` an unmodified program such as `ib_write_bw` runs on
+//! `null0`, so its cost per message is measured on the same library as rocebench's.
 //!
-//! It exports what perftest asks libibverbs for. What `null-verbs` has not (completion channels,
-//! SRQs, address handles) is refused with EOPNOTSUPP, lest the real library get a foreign context.
+//! It exports the functions that perftest imports from libibverbs. Functions that `null-verbs` lacks (completion
+//! channels, SRQs, address handles) fail with EOPNOTSUPP, so that the real library never gets a foreign context.
 
 use std::os::raw::{c_char, c_int, c_void};
 use std::ptr::null_mut;
@@ -14,7 +13,7 @@ use rdma_sys::{
     ibv_qp_attr, ibv_qp_ex, ibv_qp_init_attr, ibv_srq, ibv_srq_init_attr, ibv_wc,
 };
 
-/// Exports functions of `null-verbs` as they are.
+/// Exports functions of `null-verbs` unchanged.
 macro_rules! export {
     ($($name:ident = $function:ident($($argument:ident: $type:ty),*) $(-> $result:ty)?;)*) => {$(
         #[doc = concat!("`", stringify!($name), "(3)`.")]
@@ -28,7 +27,7 @@ macro_rules! export {
     )*};
 }
 
-/// Exports functions that refuse.
+/// Exports functions that fail with EOPNOTSUPP.
 macro_rules! refuse {
     ($($name:ident($($type:ty),*) -> $result:ty = $value:expr;)*) => {$(
         #[doc = concat!("`", stringify!($name), "(3)`, refused.")]
@@ -77,7 +76,7 @@ refuse! {
     ibv_qp_to_qp_ex(*mut ibv_qp) -> *mut ibv_qp_ex = null_mut();
 }
 
-/// `ibv_reg_mr_iova2(3)`, the address that peers use being the local one.
+/// `ibv_reg_mr_iova2(3)`; peers use the local address.
 ///
 /// # Safety
 /// As for libibverbs.
@@ -157,7 +156,7 @@ pub unsafe extern "C" fn ibv_query_pkey(
     0
 }
 
-/// `ibv_ack_cq_events(3)`: there are none.
+/// `ibv_ack_cq_events(3)`: there are no events.
 ///
 /// # Safety
 /// As for libibverbs.

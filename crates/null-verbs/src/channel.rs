@@ -1,4 +1,4 @@
-//! Completion channels, which only `loop0` has: events of CQs, for programs that sleep.
+//! Completion channels: CQ events for programs that sleep. Only `loop0` has them.
 
 use std::io;
 use std::os::raw::{c_int, c_uint, c_void};
@@ -7,11 +7,11 @@ use rdma_sys::{ibv_comp_channel, ibv_context, ibv_cq};
 
 use crate::events::EventQueue;
 
-/// A CQ that has something.
+/// An event of a CQ.
 #[derive(Clone, Copy, PartialEq, Eq)]
 struct Notice(*mut ibv_cq);
 
-// SAFETY: the pointer is only carried, never followed, by the queue.
+// SAFETY: the queue never dereferences the pointer.
 unsafe impl Send for Notice {}
 
 /// A channel; the verbs struct comes first, so a pointer to one is a pointer to the other.
@@ -46,7 +46,7 @@ impl Channel {
         self.notices.raise(Notice(cq));
     }
 
-    /// Forgets the events of a CQ that is being destroyed.
+    /// Discards the events of a CQ that is being destroyed.
     pub(crate) fn forget(&self, cq: *mut ibv_cq) {
         self.notices.forget(|notice| *notice == Notice(cq));
     }
@@ -57,7 +57,7 @@ impl Channel {
     }
 }
 
-/// `ibv_destroy_comp_channel(3)`, but that it does not notice CQs on it.
+/// `ibv_destroy_comp_channel(3)`, but without a check for CQs that still use it.
 ///
 /// # Safety
 /// As for libibverbs.
@@ -67,7 +67,7 @@ pub unsafe extern "C" fn destroy_comp_channel(channel: *mut ibv_comp_channel) ->
     0
 }
 
-/// `ibv_get_cq_event(3)`: blocks, or -1 and EAGAIN when the descriptor is non-blocking.
+/// `ibv_get_cq_event(3)`: blocks, or returns -1 with EAGAIN if the descriptor is non-blocking.
 ///
 /// # Safety
 /// As for libibverbs.
@@ -92,7 +92,7 @@ pub unsafe extern "C" fn get_cq_event(
     }
 }
 
-/// `ibv_ack_cq_events(3)`: nothing waits for it here.
+/// `ibv_ack_cq_events(3)`: does nothing, since no call waits for it.
 ///
 /// # Safety
 /// As for libibverbs.

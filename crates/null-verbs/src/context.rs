@@ -1,4 +1,4 @@
-//! An open device and its protection domains: what both devices share. It must not know what they do with WRs.
+//! An open device and its protection domains, common to both devices. It must not know how they handle WRs.
 
 use std::io;
 
@@ -16,14 +16,14 @@ pub(crate) struct Context {
 }
 
 impl Context {
-    /// Opens `device`, which is of this `kind` and whose data path is `ops`.
+    /// Opens `device` of this `kind`, with `ops` as its data path.
     pub(crate) fn open(
         device: *mut ibv_device,
         kind: Kind,
         ops: ibv_context_ops,
     ) -> io::Result<*mut ibv_context> {
         let events = EventQueue::new()?;
-        // `abi_compat` stays null: nobody may look for extended verbs in front of this struct.
+        // `abi_compat` stays null, so that no program looks for extended verbs before this struct.
         // SAFETY: pointers, integers, optional function pointers and a pthread mutex, for all of
         // which zero is a value (that of PTHREAD_MUTEX_INITIALIZER).
         let mut verbs: ibv_context = unsafe { std::mem::zeroed() };
@@ -67,7 +67,7 @@ impl Context {
         self.events.raise(Event { kind, source });
     }
 
-    /// Forgets the events of an object that is being destroyed.
+    /// Discards the events of an object that is being destroyed.
     pub(crate) fn forget(&self, source: Source) {
         self.events.forget(|event| event.source == source);
     }

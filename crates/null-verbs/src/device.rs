@@ -1,4 +1,4 @@
-//! The two devices and what they say of themselves: names, limits, port, GIDs.
+//! The two devices and their properties: names, limits, port, GIDs.
 
 use std::ffi::CStr;
 use std::os::raw::{c_char, c_int};
@@ -10,7 +10,7 @@ use rdma_sys::{
     ibv_port_state, ibv_transport_type,
 };
 
-/// Most QPs, WRs a queue, CQEs a CQ, outstanding reads and atomics a QP.
+/// The most QPs, WRs per queue, CQEs per CQ, outstanding READs and atomics per QP.
 pub(crate) const MAX_QP: c_int = 16384;
 pub(crate) const MAX_QP_WR: u32 = 16384;
 pub(crate) const MAX_CQE: c_int = 4_194_303;
@@ -26,7 +26,7 @@ const GID_TYPE_ROCE_V1: u32 = 1;
 const GID_TYPE_ROCE_V2: u32 = 2;
 const LINK_LAYER_ETHERNET: u8 = 2;
 const PHYS_STATE_LINK_UP: u8 = 5;
-/// Lane codes of the InfiniBand specification's PortInfo: 4 lanes of 25 Gbit/s (EDR).
+/// Codes of InfiniBand's PortInfo: 4 lanes of 25 Gbit/s (EDR).
 const WIDTH_4X: u8 = 2;
 const SPEED_25_GBIT_PER_S: u8 = 32;
 
@@ -77,7 +77,7 @@ fn new_device(name: &CStr) -> *mut ibv_device {
     from_mut(Box::leak(Box::new(device)))
 }
 
-/// The device a pointer from the list is, if it is one.
+/// The kind of a device pointer from the list, if it is one.
 pub(crate) fn kind_of(device: *mut ibv_device) -> Option<Kind> {
     let Devices([null, loopback]) = devices();
     if device == *null {
@@ -167,14 +167,14 @@ pub(crate) fn fill_port_attributes(attr: &mut ibv_port_attr) {
     attr.link_layer = LINK_LAYER_ETHERNET;
 }
 
-/// Fills the entry of GID `index`; the table's end is `None`.
+/// Fills the entry of GID `index`; `None` beyond the end of the table.
 pub(crate) fn fill_gid(index: u32, entry: &mut ibv_gid_entry) -> Option<()> {
     let (raw, gid_type) = *GIDS.get(usize::try_from(index).ok()?)?;
     entry.gid.raw = raw;
     entry.gid_index = index;
     entry.port_num = 1;
     entry.gid_type = gid_type;
-    // The loopback interface's index in every network namespace.
+    // The loopback interface has this index in every network namespace.
     entry.ndev_ifindex = 1;
     Some(())
 }

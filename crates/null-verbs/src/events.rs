@@ -1,5 +1,5 @@
-//! Events on their way to the program: a queue with a file descriptor that is readable while the queue has
-//! something, as a context's `async_fd` and a completion channel's `fd` are.
+//! Queues of events for the program. Each has a file descriptor that is readable while the queue is not empty, like a
+//! context's `async_fd` and a completion channel's `fd`.
 
 use std::collections::VecDeque;
 use std::io;
@@ -8,24 +8,24 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use rdma_sys::{ibv_cq, ibv_event_type, ibv_qp};
 
-/// What an event is about.
+/// The object of an event.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Source {
     Cq(*mut ibv_cq),
     Qp(*mut ibv_qp),
 }
 
-/// One event, as `ibv_async_event` has it.
+/// One event, with the fields of `ibv_async_event`.
 #[derive(Clone, Copy)]
 pub(crate) struct Event {
     pub(crate) kind: ibv_event_type,
     pub(crate) source: Source,
 }
 
-// SAFETY: the pointers are only carried, never followed, by the queue.
+// SAFETY: the queue never dereferences the pointers.
 unsafe impl Send for Event {}
 
-/// Events raised and not read yet. The eventfd counts them (`EFD_SEMAPHORE`).
+/// Events raised and not yet read. The eventfd counts them (`EFD_SEMAPHORE`).
 pub(crate) struct EventQueue<T> {
     fd: OwnedFd,
     events: Mutex<VecDeque<T>>,
@@ -70,14 +70,14 @@ impl<T> EventQueue<T> {
             if read < 0 {
                 return Err(io::Error::last_os_error());
             }
-            // An event may have gone with its object: then look for the next.
+            // The event may have been discarded with its object: read the next.
             if let Some(event) = self.lock().pop_front() {
                 return Ok(event);
             }
         }
     }
 
-    /// Forgets the events of an object that is being destroyed.
+    /// Discards the events of an object that is being destroyed.
     pub(crate) fn forget(&self, of_object: impl Fn(&T) -> bool) {
         self.lock().retain(|event| !of_object(event));
     }

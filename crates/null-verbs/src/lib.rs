@@ -1,16 +1,15 @@
-//! Verbs libraries without a device: what libibverbs exports, under its names without `ibv_`, over
-//! two devices that live in this process.
+//! Verbs libraries without a device: the functions of libibverbs, under their names without `ibv_`, for two devices
+//! in this process.
 //!
-//! - `null0` ([`null`]) completes every WR at once and moves nothing: what a program takes on it is
-//!   that program's own cost.
-//! - `loop0` ([`loopback`]) moves bytes between QPs of this process, slowly and strictly: what a
-//!   real device would refuse, it refuses.
+//! - `null0` ([`null`]) completes every WR at once and moves no bytes, so a program's cost on it is its own.
+//! - `loop0` ([`loopback`]) moves bytes between QPs of this process, slowly and strictly: it refuses what a real
+//! device would refuse.
 //!
-//! The crate must not know `rocebench`: whoever uses it builds a table of these functions, or
-//! exports them under libibverbs' names. It depends on rdma-sys for the layout of the structs alone.
+//! The crate must not know `rocebench`: its users build a table of these functions, or export them under libibverbs'
+//! names. It needs rdma-sys only for the layout of the structs.
 //!
-//! What differs from libibverbs: destroying a CQ or QP does not wait until its events are
-//! acknowledged, and there are no SRQs or address handles. Completion channels are `loop0`'s alone.
+//! Differences from libibverbs: destroying a CQ or QP does not wait for the acknowledgement of its events, there are
+//! no SRQs or address handles, and only `loop0` has completion channels.
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used, clippy::panic))]
 
 mod channel;

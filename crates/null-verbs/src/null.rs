@@ -1,13 +1,12 @@
 //! `null0`: every WR completes at once and no byte moves.
 //!
-//! It is the floor of a measurement, so it does what no verbs provider could leave out: walk the WR
-//! list, put a CQE into the CQ's ring for each signalled WR, copy CQEs out. Nothing is allocated
-//! behind `create_*`, and nothing is checked. A CQ's ring is not locked unless [`set_locked`] or the
-//! environment variable `NULL_VERBS_LOCKED` said so when the CQ was created: one thread at a time
-//! may then use the CQ and the QPs on it.
+//! It shows the minimum cost, so it does what every provider must do: walks the WR list, puts a CQE into the CQ's
+//! ring for each signalled WR, and copies CQEs out. It allocates only in `create_*` and checks nothing. A CQ's ring
+//! has a lock only if [`set_locked`] or the environment variable `NULL_VERBS_LOCKED` asked for it when the CQ was
+//! created; otherwise only one thread at a time may use the CQ and its QPs.
 //!
-//! A CQ that is full drops the CQE and raises `IBV_EVENT_CQ_ERR`, once. Receives are accepted and
-//! never complete, not even in ERR; [`set_receives_complete`] makes them complete at once.
+//! A full CQ drops the CQE and raises `IBV_EVENT_CQ_ERR`, once. Receives are accepted and never complete, not even in
+//! ERR, unless [`set_receives_complete`] makes them complete at once.
 
 mod objects;
 #[cfg(test)]
@@ -33,14 +32,14 @@ const SIGNALED: u32 = ibv_send_flags::IBV_SEND_SIGNALED.0;
 static LOCKED: AtomicBool = AtomicBool::new(false);
 static RECEIVES_COMPLETE: AtomicBool = AtomicBool::new(false);
 
-/// Whether CQs created from now on are locked, so that several threads may share one and the QPs on
-/// it. Off at first. The lock costs two atomic operations a call.
+/// Whether CQs created from now on are locked, so that several threads may share one CQ and its QPs. Initially off.
+/// The lock costs two atomic operations per call.
 pub fn set_locked(locked: bool) {
     LOCKED.store(locked, Ordering::Relaxed);
 }
 
-/// Whether receives posted to QPs created from now on complete at once, filled, as if a sender
-/// were always waiting. Off at first.
+/// Whether receives posted to QPs created from now on complete at once, filled, as if a sender were always waiting.
+/// Initially off.
 pub fn set_receives_complete(complete: bool) {
     RECEIVES_COMPLETE.store(complete, Ordering::Relaxed);
 }
@@ -60,7 +59,7 @@ struct Cq {
     locked: bool,
     overflowed: bool,
     held: AtomicBool,
-    /// CQEs read and written since the beginning; their difference is what the ring holds.
+    /// CQEs read and written so far; the ring holds their difference.
     head: AtomicU32,
     tail: AtomicU32,
     mask: u32,
@@ -70,7 +69,7 @@ struct Cq {
 #[repr(C)]
 struct Qp {
     verbs: ibv_qp,
-    /// Or-ed to each WR's flags: `IBV_SEND_SIGNALED` with `sq_sig_all`.
+    /// Flags added to each WR's: `IBV_SEND_SIGNALED` with `sq_sig_all`.
     implied_flags: u32,
     receives_complete: bool,
     attr: ibv_qp_attr,
@@ -105,7 +104,7 @@ impl Cq {
         }
     }
 
-    /// Gives the lock back.
+    /// Releases the lock.
     ///
     /// # Safety
     /// `cq` is live and locked by this thread.
@@ -163,7 +162,7 @@ unsafe fn total_bytes(list: *const ibv_sge, count: c_int) -> u32 {
     total
 }
 
-/// The completion's opcode of a WR's.
+/// The completion opcode of a WR's opcode.
 #[inline(always)]
 fn completed(opcode: u32) -> u32 {
     use ibv_wc_opcode::{
@@ -271,7 +270,7 @@ unsafe extern "C" fn poll_cq(cq: *mut ibv_cq, num_entries: c_int, wc: *mut ibv_w
     }
 }
 
-/// There are no completion channels, so nobody to notify.
+/// Does nothing: there are no completion channels.
 pub(crate) unsafe extern "C" fn req_notify_cq(_cq: *mut ibv_cq, _solicited_only: c_int) -> c_int {
     libc::EOPNOTSUPP
 }

@@ -1,4 +1,4 @@
-//! A QP's attributes: which belong to a transition, and what `modify_qp` leaves behind for `query_qp`.
+//! A QP's attributes: which ones a transition takes, and what `modify_qp` keeps for `query_qp`.
 
 use rdma_sys::{ibv_qp_attr, ibv_qp_attr_mask, ibv_qp_state};
 
@@ -40,7 +40,7 @@ pub(crate) fn transition_allowed(from: u32, to: u32, mask: u32) -> bool {
     mask & required == required && mask & !(required | optional | STATE) == 0
 }
 
-/// Takes over into `kept` the attributes of `new` that `mask` names.
+/// Copies the attributes of `new` that `mask` names into `kept`.
 pub(crate) fn merge(kept: &mut ibv_qp_attr, new: &ibv_qp_attr, mask: u32) {
     let has = |bit: Mask| mask & bit.0 != 0;
     macro_rules! take {

@@ -1,5 +1,4 @@
-//! What this crate's tests share: a device opened through the public functions, connected QPs, and
-//! WRs of one SGE.
+//! Helpers of this crate's tests: a device opened through the public functions, connected QPs, and WRs of one SGE.
 
 use std::os::raw::c_int;
 use std::ptr::null_mut;
@@ -19,7 +18,7 @@ pub(crate) const INLINE: u32 = ibv_send_flags::IBV_SEND_INLINE.0;
 /// Local and remote write, remote read.
 pub(crate) const ALL_ACCESS: c_int = 7;
 
-/// A device, alone for one test: hooks and switches are the process'.
+/// A device used by one test at a time, since hooks and switches belong to the process.
 pub(crate) struct OpenDevice {
     pub(crate) context: *mut ibv_context,
     pub(crate) pd: *mut ibv_pd,
@@ -81,7 +80,7 @@ impl OpenDevice {
         qp
     }
 
-    /// Two QPs in RTS, each the other's peer.
+    /// Two QPs in RTS, connected to each other.
     pub(crate) fn pair(&self, cq: *mut ibv_cq, tune: fn(&mut ibv_qp_attr)) -> [*mut ibv_qp; 2] {
         let pair = [self.qp(cq), self.qp(cq)];
         connect(pair[0], number(pair[1]), tune);
@@ -103,7 +102,7 @@ impl OpenDevice {
         mr
     }
 
-    /// The type of the next asynchronous event, if one waits.
+    /// The type of the next asynchronous event, if there is one.
     pub(crate) fn event(&self) -> Option<u32> {
         // SAFETY: zero is a value of each field; the context is open.
         unsafe {
@@ -127,7 +126,7 @@ pub(crate) fn sge(memory: &[u8], lkey: u32) -> ibv_sge {
     }
 }
 
-/// Attributes that suit every transition of a QP whose peer is `peer`.
+/// Attributes for every transition of a QP whose peer is `peer`.
 pub(crate) fn attributes(peer: u32) -> ibv_qp_attr {
     // SAFETY: integers and arrays of them.
     let mut attr: ibv_qp_attr = unsafe { std::mem::zeroed() };
@@ -148,7 +147,7 @@ pub(crate) fn attributes(peer: u32) -> ibv_qp_attr {
     attr
 }
 
-/// The masks of the three transitions to RTS, without the state's.
+/// The masks of the three transitions to RTS, without that of the state.
 pub(crate) fn transitions() -> [(ibv_qp_state::Type, u32); 3] {
     use ibv_qp_attr_mask as Mask;
     let init = Mask::IBV_QP_PKEY_INDEX | Mask::IBV_QP_PORT | Mask::IBV_QP_ACCESS_FLAGS;
@@ -247,7 +246,7 @@ pub(crate) fn post_receive(qp: *mut ibv_qp, wr_id: u64, mut sge: ibv_sge) -> c_i
     unsafe { (*(*qp).context).ops.post_recv.unwrap()(qp, &raw mut wr, &raw mut bad) }
 }
 
-/// What a CQ has now, up to 16.
+/// Up to 16 completions of a CQ.
 pub(crate) fn poll(cq: *mut ibv_cq) -> Vec<ibv_wc> {
     // SAFETY: a live CQ, room for 16; integers, for which zero is a value.
     unsafe {

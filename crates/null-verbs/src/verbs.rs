@@ -1,6 +1,6 @@
-//! The control functions under libibverbs' names: each hands over to the device of its context.
+//! The control functions under libibverbs' names; each calls the device of its context.
 //!
-//! Pointers that libibverbs would not accept (null, freed, of another library) are not accepted here.
+//! Pointers that libibverbs would not accept (null, freed, of another library) must not be passed.
 
 use std::io;
 use std::os::raw::{c_int, c_void};
@@ -26,7 +26,7 @@ fn set_errno(error: c_int) {
     unsafe { *libc::__errno_location() = error };
 }
 
-/// The pointer, or null and `errno`.
+/// Returns the pointer, or null with `errno` set.
 fn pointer_or_errno<T>(result: Result<*mut T, c_int>) -> *mut T {
     result.unwrap_or_else(|error| {
         set_errno(error);
@@ -38,7 +38,7 @@ fn code(error: &io::Error) -> c_int {
     error.raw_os_error().unwrap_or(libc::EIO)
 }
 
-/// The device behind a context.
+/// The kind of a context's device.
 ///
 /// # Safety
 /// `context` is open.
@@ -126,7 +126,7 @@ pub unsafe extern "C" fn query_gid_ex(
     }
 }
 
-/// `ibv_get_async_event(3)`: blocks, or EAGAIN when `async_fd` is non-blocking.
+/// `ibv_get_async_event(3)`: blocks, or fails with EAGAIN if `async_fd` is non-blocking.
 ///
 /// # Safety
 /// As for libibverbs.
@@ -145,7 +145,7 @@ pub unsafe extern "C" fn get_async_event(
     }
 }
 
-/// `ibv_ack_async_event(3)`: nothing waits for it here.
+/// `ibv_ack_async_event(3)`: does nothing, since no call waits for it.
 ///
 /// # Safety
 /// As for libibverbs.
@@ -159,7 +159,7 @@ pub unsafe extern "C" fn alloc_pd(context: *mut ibv_context) -> *mut ibv_pd {
     context::new_pd(context)
 }
 
-/// `ibv_dealloc_pd(3)`. On `loop0` EBUSY while an MR or QP is in it.
+/// `ibv_dealloc_pd(3)`. EBUSY on `loop0` while the PD has an MR or QP.
 ///
 /// # Safety
 /// As for libibverbs.
@@ -243,7 +243,7 @@ pub unsafe extern "C" fn create_cq(
     })
 }
 
-/// `ibv_destroy_cq(3)`. On `loop0` EBUSY while a QP uses it.
+/// `ibv_destroy_cq(3)`. EBUSY on `loop0` while a QP uses it.
 ///
 /// # Safety
 /// As for libibverbs.
@@ -315,8 +315,8 @@ pub unsafe extern "C" fn query_qp(
     }
 }
 
-/// `ibv_modify_qp(3)`. `loop0` checks the transition, its attributes and their values (EINVAL), and
-/// that the destination GID is its own (ETIMEDOUT); `null0` takes what it is given.
+/// `ibv_modify_qp(3)`. `loop0` checks the transition, its attributes and their values (EINVAL), and that the
+/// destination GID is its own (ETIMEDOUT); `null0` checks nothing.
 ///
 /// # Safety
 /// As for libibverbs.

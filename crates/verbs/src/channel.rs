@@ -1,4 +1,4 @@
-//! Sleeping until a CQ has something: completion channels, and wakeups by which another thread wakes a sleeper.
+//! Sleeping until a CQ has a completion: completion channels, and wakeups with which another thread ends a sleep.
 
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
 use std::ptr::{NonNull, null, null_mut};
@@ -10,15 +10,15 @@ use rdma_sys::{ibv_comp_channel, ibv_cq};
 
 use super::{Context, Operation, VerbsError};
 
-/// Events of a CQ that are acknowledged together: each acknowledgement takes a lock of the library.
+/// Events of a CQ that are acknowledged together, because each acknowledgement takes a lock of the library.
 const ACK_BATCH: u32 = 64;
 
-/// A completion channel, `ibv_create_comp_channel(3)`: the events of all CQs that were made with it. Several
-/// threads may wait on one; whoever takes an event is the one who must look at the CQs after it.
+/// A completion channel, `ibv_create_comp_channel(3)`: delivers the events of all CQs created with it. Several
+/// threads may wait on one; the thread that takes an event must poll the CQs afterwards.
 pub struct CompletionChannel {
     context: Arc<Context>,
     raw: NonNull<ibv_comp_channel>,
-    /// Held while events are taken, and while a CQ acknowledges its last ones and goes.
+    /// Held while events are taken, and while a CQ acknowledges its last events and is destroyed.
     reading: Mutex<()>,
     cqs: AtomicU32,
 }
@@ -29,17 +29,17 @@ unsafe impl Send for CompletionChannel {}
 // SAFETY: as above.
 unsafe impl Sync for CompletionChannel {}
 
-/// What a CQ and its channel share; the CQ's user context points to it.
+/// State shared by a CQ and its channel; the CQ's user context points to it.
 #[derive(Default)]
 pub(super) struct Notices {
-    /// An event was asked for and not taken since.
+    /// An event was requested and not taken since.
     armed: AtomicBool,
     /// Events taken and not acknowledged.
     unacknowledged: AtomicU32,
 }
 
 impl Notices {
-    /// Notes that an event is wanted; whether that is news.
+    /// Records a request for an event; returns whether it is a new one.
     pub(super) fn arm(&self) -> bool {
         !self.armed.swap(true, Ordering::AcqRel)
     }
@@ -49,7 +49,7 @@ impl CompletionChannel {
     /// A channel of `context`.
     ///
     /// # Errors
-    /// The failed call; EOPNOTSUPP where the library has no channels.
+    /// The failed call; EOPNOTSUPP if the library has no channels.
     pub fn new(context: &Arc<Context>) -> Result<Arc<Self>, VerbsError> {
         let failed = || VerbsError::last(Operation::CreateChannel, context.name());
         // SAFETY: the context is open.
@@ -71,13 +71,13 @@ impl CompletionChannel {
         Ok(Arc::new(channel))
     }
 
-    /// Sleeps until an event of one of its CQs comes, the wakeup rings or `longest` is over, and takes the events there
-    /// are. It may also return for no reason.
+    /// Sleeps until an event of one of its CQs, a wakeup or the end of `longest`, and takes the events. May also
+    /// return for no reason.
     ///
-    /// No completion is slept over by a thread that does this: ask all its CQs for an event
-    /// ([`CompletionQueue::arm`](super::CompletionQueue::arm)); if that was news to any of them, poll all again; wait
-    /// only when they are still empty; poll all after it. Where several threads wait on one channel, each also
-    /// asks at once after waiting, so that the others are woken for what comes while it works.
+    /// To miss no completion: arm all CQs ([`CompletionQueue::arm`](super::CompletionQueue::arm)); if one was not
+    /// armed before, poll all CQs again; wait only if they are still empty; then poll all. If several threads wait on
+    /// one channel, each must also arm the CQs directly after waiting, so that new completions wake the others while
+    /// it works.
     ///
     /// # Errors
     /// The failed call.
@@ -107,7 +107,7 @@ impl CompletionChannel {
         if event { self.take() } else { Ok(()) }
     }
 
-    /// Takes the events that wait, one of each CQ at most: it brings no more until it is asked again.
+    /// Takes the pending events, at most one of each CQ: a CQ raises no more until it is armed again.
     fn take(&self) -> Result<(), VerbsError> {
         let library = self.context.library();
         let _reading = self.lock();
@@ -116,13 +116,13 @@ impl CompletionChannel {
             // SAFETY: a live channel and two writable pointers.
             if unsafe { (library.get_cq_event)(self.raw.as_ptr(), &mut cq, &mut context) } != 0 {
                 return match std::io::Error::last_os_error().raw_os_error() {
-                    // Another thread has taken them, or a signal came.
+                    // Another thread has taken them, or a signal interrupted the call.
                     Some(libc::EAGAIN | libc::EINTR) => Ok(()),
                     _ => Err(self.failed(Operation::GetCqEvent)),
                 };
             }
-            // SAFETY: every CQ of the channel was made with such a user context, which it keeps; it cannot go
-            // meanwhile, for that takes the lock held here.
+            // SAFETY: every CQ of the channel was created with such a user context and keeps it. The CQ cannot be
+            // destroyed meanwhile, because that takes the lock held here.
             let notices = unsafe { &*context.cast::<Notices>() };
             if notices.unacknowledged.fetch_add(1, Ordering::Relaxed) + 1 == ACK_BATCH {
                 notices.unacknowledged.store(0, Ordering::Relaxed);
@@ -134,12 +134,12 @@ impl CompletionChannel {
         Ok(())
     }
 
-    /// A CQ was made with it.
+    /// Counts a CQ that was created with this channel.
     pub(super) fn joined(&self) {
         self.cqs.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Has a CQ destroyed by `destroy`, its events acknowledged before: otherwise that would wait for ever.
+    /// Acknowledges a CQ's events, then has `destroy` destroy it: destroying would otherwise wait for ever.
     pub(super) fn leave(&self, cq: *mut ibv_cq, notices: &Notices, destroy: impl FnOnce()) {
         let _reading = self.lock();
         let events = notices.unacknowledged.swap(0, Ordering::Relaxed);
@@ -176,11 +176,11 @@ impl Drop for CompletionChannel {
     }
 }
 
-/// Wakes one sleeper, or its next sleep if it is awake (an eventfd).
+/// Wakes one sleeping thread, or ends its next sleep if it is awake (an eventfd).
 pub struct Wakeup(OwnedFd);
 
 impl Wakeup {
-    /// A silent one.
+    /// A wakeup that is not set.
     ///
     /// # Errors
     /// No more descriptors.
@@ -195,7 +195,7 @@ impl Wakeup {
         }
     }
 
-    /// Rings it.
+    /// Wakes the thread.
     pub fn wake(&self) {
         let one = 1_u64.to_ne_bytes();
         // SAFETY: eight readable bytes. Failing means that the counter is full: the sleeper wakes anyway.
@@ -204,7 +204,7 @@ impl Wakeup {
 
     fn clear(&self) {
         let mut count = [0_u8; 8];
-        // SAFETY: eight writable bytes. Failing means that it had not rung.
+        // SAFETY: eight writable bytes. Failing means that it was not set.
         unsafe { libc::read(self.0.as_raw_fd(), count.as_mut_ptr().cast(), count.len()) };
     }
 }

@@ -1,4 +1,4 @@
-//! Completion queues and the completions that come out of them.
+//! Completion queues and their completions.
 
 use std::mem::MaybeUninit;
 use std::ptr::NonNull;
@@ -10,8 +10,8 @@ use super::channel::Notices;
 use super::teardown::{Teardown, TeardownToken};
 use super::{CompletionChannel, Context, Operation, VerbsError, WcStatus};
 
-/// Completions taken by one poll at most. Large enough that the cost of a poll and of a clock reading
-/// is spread, small enough that a worker looks at the phase and at its other CQs often.
+/// The most completions taken by one poll: enough to spread the cost of a poll and a clock reading, few enough that a
+/// worker checks the phase and its other CQs often.
 pub const POLL_BATCH: usize = 32;
 
 type PollFunction = unsafe extern "C" fn(*mut ibv_cq, i32, *mut ibv_wc) -> i32;
@@ -27,7 +27,7 @@ pub struct CompletionQueue {
     destroyed: bool,
 }
 
-/// Of a CQ on a channel.
+/// Event state of a CQ on a channel.
 struct Events {
     channel: Arc<CompletionChannel>,
     request: NotifyFunction,
@@ -48,8 +48,8 @@ impl CompletionQueue {
         Self::create(context, entries, None, 0)
     }
 
-    /// The same with a channel, on which its events come once it is armed; completion vector `vector` of the device,
-    /// modulo their number, interrupts for it.
+    /// As [`CompletionQueue::new`], with a channel that delivers its events once it is armed. `vector` is the
+    /// completion vector (interrupt) of the device, modulo their number.
     ///
     /// # Errors
     /// The failed call.
@@ -119,11 +119,11 @@ impl CompletionQueue {
         }))
     }
 
-    /// Asks for one event on the channel when the next completion comes (`ibv_req_notify_cq(3)`), unless that was
-    /// done and the event not taken since; whether it was news. What is in the CQ already brings no event.
+    /// Requests one event on the channel for the next completion (`ibv_req_notify_cq(3)`), unless one is already
+    /// requested and not yet taken; returns whether the request is new. Completions already in the CQ cause no event.
     ///
     /// # Errors
-    /// The failed call. Without a channel there is nothing to ask, and no news.
+    /// The failed call. Without a channel, nothing is requested.
     pub fn arm(&self) -> Result<bool, VerbsError> {
         let Some(events) = &self.events else {
             return Ok(false);
@@ -142,7 +142,7 @@ impl CompletionQueue {
         }
     }
 
-    /// Takes up to [`POLL_BATCH`] completions. An error is the device's: the CQ is of no more use.
+    /// Takes up to [`POLL_BATCH`] completions. After an error the CQ is unusable.
     #[inline]
     pub fn poll<'b>(&self, batch: &'b mut WcBatch) -> Result<&'b [Completion], VerbsError> {
         // SAFETY: the CQ lives while `self` does, and the batch has room for POLL_BATCH entries.
@@ -164,7 +164,7 @@ impl CompletionQueue {
 
     #[cold]
     fn poll_failed(&self, code: i32) -> VerbsError {
-        // ibv_poll_cq(3) promises a negative value, and neither an error number nor `errno`.
+        // ibv_poll_cq(3) promises a negative value, but no error number.
         VerbsError::Call {
             operation: Operation::PollCq,
             object: self.context.name().into(),
@@ -176,7 +176,7 @@ impl CompletionQueue {
         self.raw.as_ptr()
     }
 
-    /// A number that names this CQ as long as it lives, as asynchronous events do.
+    /// A number that identifies this CQ while it lives; asynchronous events contain it.
     pub(super) fn identity(&self) -> usize {
         self.raw.as_ptr() as usize
     }
@@ -236,7 +236,7 @@ impl Default for WcBatch {
 pub struct Completion(ibv_wc);
 
 impl Completion {
-    /// The work request's own number.
+    /// The work request's `wr_id`.
     #[inline]
     pub fn wr_id(&self) -> u64 {
         self.0.wr_id
@@ -248,12 +248,12 @@ impl Completion {
         self.0.status == 0
     }
 
-    /// How it ended.
+    /// Its status.
     pub fn status(&self) -> WcStatus {
         WcStatus(self.0.status)
     }
 
-    /// The vendor's own error code, for failed ones.
+    /// The vendor's error code, if it failed.
     pub fn vendor_error(&self) -> u32 {
         self.0.vendor_err
     }

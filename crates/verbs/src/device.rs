@@ -29,10 +29,10 @@ unsafe impl Send for Context {}
 // SAFETY: as above.
 unsafe impl Sync for Context {}
 
-/// What a device can do, from `ibv_query_device(3)`.
+/// Limits of a device, from `ibv_query_device(3)`.
 #[derive(Clone, Debug)]
 pub struct DeviceLimits {
-    /// Firmware version; empty where there is none.
+    /// Firmware version; empty if there is none.
     pub firmware: String,
     /// QPs.
     pub max_qp: u64,
@@ -66,7 +66,7 @@ pub enum LinkLayer {
 pub struct PortInfo {
     /// Its number, from 1.
     pub port: u8,
-    /// Whether it can carry traffic.
+    /// Whether it is active.
     pub active: bool,
     /// State as text: `ACTIVE`, `DOWN` …
     pub state: &'static str,
@@ -80,9 +80,9 @@ pub struct PortInfo {
     pub lid: u16,
     /// RoCE or InfiniBand.
     pub link_layer: LinkLayer,
-    /// Data rate of a lane in Gbit/s, where the code is known.
+    /// Data rate of a lane in Gbit/s, if the code is known.
     pub lane_gbit_per_s: Option<f64>,
-    /// Lanes, where the code is known.
+    /// Number of lanes, if the code is known.
     pub lanes: Option<u32>,
     gid_table_length: u32,
 }
@@ -104,7 +104,7 @@ pub fn open_all(library: &'static VerbsLibrary) -> Result<Vec<Arc<Context>>, Ver
     let list = unsafe { (library.get_device_list)(&mut count) };
     if list.is_null() {
         let error = VerbsError::last(Operation::GetDeviceList, library.name);
-        // ENOSYS is a kernel without RDMA: no device, not a fault.
+        // ENOSYS means a kernel without RDMA, which has no device.
         return Err(match &error {
             VerbsError::Call { source, .. }
                 if matches!(source.raw_os_error(), Some(libc::ENOSYS | libc::ENOENT | 0)) =>
@@ -139,7 +139,7 @@ pub fn open_all(library: &'static VerbsLibrary) -> Result<Vec<Arc<Context>>, Ver
 }
 
 impl Context {
-    /// A context that `library` has opened; it is closed with this.
+    /// Owns a context that `library` has opened; closes it when dropped.
     pub(super) fn of_opened(
         library: &'static VerbsLibrary,
         raw: NonNull<ibv_context>,
@@ -163,7 +163,7 @@ impl Context {
         self.library
     }
 
-    /// Counters of the embedded device; `None` of another, whose kernel driver has them.
+    /// Counters of the embedded device; `None` for others, whose kernel driver has them.
     pub fn counters(&self) -> Option<Vec<(&'static str, u64)>> {
         // SAFETY: a context of the embedded library, open as long as this.
         self.library
@@ -171,7 +171,7 @@ impl Context {
             .then(|| unsafe { softroce::verbs::counters(self.raw) })
     }
 
-    /// Records the packets that pass the embedded device from now on; whether this is one.
+    /// Starts to record the packets of the embedded device; returns false for other devices.
     pub fn record_packets(&self) -> bool {
         if self.library.is_embedded() {
             // SAFETY: a context of the embedded library, open as long as this.
@@ -180,7 +180,7 @@ impl Context {
         self.library.is_embedded()
     }
 
-    /// The packets since [`Context::record_packets`], which ends with this.
+    /// The packets since [`Context::record_packets`]; stops recording.
     pub fn recorded_packets(&self) -> Vec<RecordedPacket> {
         if !self.library.is_embedded() {
             return Vec::new();
@@ -200,8 +200,8 @@ impl Context {
         self.raw.as_ptr()
     }
 
-    /// The file that becomes readable when an asynchronous event waits. A duplicate, so it stays valid
-    /// on its own; it is set not to block.
+    /// The file that is readable while an asynchronous event is pending. A non-blocking duplicate, which stays valid
+    /// on its own.
     pub(super) fn async_file(&self) -> Result<OwnedFd, std::io::Error> {
         // SAFETY: the context is open, so its descriptor is valid while it is duplicated.
         let duplicate = unsafe { libc::fcntl((*self.raw()).async_fd, libc::F_DUPFD_CLOEXEC, 3) };
@@ -218,7 +218,7 @@ impl Context {
         Ok(file)
     }
 
-    /// Whether `file` has something to read.
+    /// Whether `file` is readable.
     pub(super) fn readable(file: BorrowedFd<'_>) -> bool {
         let mut poll = libc::pollfd {
             fd: file.as_raw_fd(),
@@ -299,10 +299,10 @@ impl Context {
         })
     }
 
-    /// The filled entries of a port's GID table.
+    /// The non-empty entries of a port's GID table.
     ///
     /// # Errors
-    /// The failed call; an empty entry is none.
+    /// The failed call.
     pub fn gid_table(&self, port: &PortInfo) -> Result<Vec<GidEntry>, VerbsError> {
         let mut table = Vec::new();
         for index in 0..port.gid_table_length.min(256) {
@@ -361,7 +361,7 @@ impl Drop for Context {
     }
 }
 
-/// Bytes of an `ibv_mtu` code; 0 for one that is not known.
+/// Bytes of an `ibv_mtu` code; 0 for an unknown one.
 fn mtu_bytes(code: u32) -> u32 {
     match code {
         1..=5 => 128 << code,
@@ -380,9 +380,9 @@ fn state_name(state: u32) -> &'static str {
     }
 }
 
-/// Data rate of a lane for the `active_speed` codes of PortInfo (InfiniBand specification volume 1,
-/// 14.2.5.6). InfiniBand loses 8b/10b coding up to QDR and 64b/66b with FDR; an Ethernet driver picks the
-/// code and width whose product is the Ethernet rate.
+/// Data rate of a lane for the `active_speed` codes of PortInfo (InfiniBand specification volume 1, 14.2.5.6).
+/// InfiniBand loses 8b/10b coding up to QDR and 64b/66b with FDR. An Ethernet driver picks the code and width whose
+/// product is the Ethernet rate.
 fn lane_gbit_per_s(code: u8, link_layer: LinkLayer) -> Option<f64> {
     let (infiniband, ethernet) = match code {
         1 => (2.0, 2.5),
@@ -401,7 +401,7 @@ fn lane_gbit_per_s(code: u8, link_layer: LinkLayer) -> Option<f64> {
     })
 }
 
-/// Lanes for the `active_width` codes (same section).
+/// Number of lanes for the `active_width` codes (same section).
 fn lanes(code: u8) -> Option<u32> {
     Some(match code {
         1 => 1,

@@ -1,26 +1,26 @@
-//! The embedded device as the last choice: when it is taken, and which of its addresses.
+//! The embedded device, which is used if no other can be: when it is used, and with which address.
 
 use std::net::IpAddr;
 
-/// A device of the embedded library, as it is listed without opening it.
+/// A device of the embedded library, listed without opening it.
 pub use softroce::verbs::Listing as EmbeddedDevice;
 
 use super::device::Context;
 use super::select::{Embedded, Port, PortRequest, among, select};
 use super::{Operation, VerbsError, VerbsLibrary};
 
-/// The addresses between which a control connection runs, as far as they matter to the choice of a device.
+/// The addresses of a control connection, as far as they affect the choice of a device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Route {
-    /// This end's.
+    /// This end's address.
     pub local: IpAddr,
-    /// Both ends are on this machine: any address of it reaches the other end, and only one of them can
-    /// have UDP port 4791 of the connection's own.
+    /// Both ends are on this machine: any of its addresses reaches the other end, and only one end can have UDP port
+    /// 4791 of the connection's own address.
     pub within_host: bool,
 }
 
 impl Route {
-    /// Of a connection between these addresses.
+    /// The route of a connection between these addresses.
     pub fn between(local: IpAddr, peer: IpAddr) -> Route {
         let (local, peer) = (local.to_canonical(), peer.to_canonical());
         Route {
@@ -29,15 +29,15 @@ impl Route {
         }
     }
 
-    /// Of connections to this address, whoever makes them.
+    /// The route of connections to this address from anywhere.
     pub fn to(local: IpAddr) -> Route {
         Route::between(local, IpAddr::from([0, 0, 0, 0]))
     }
 }
 
-/// Opens the port for a session: of `library` as [`select`] does, and where that has no device, no usable
-/// port, or none of the name asked for, of the embedded library. There the name decides or else the route:
-/// `soft0` within this machine, otherwise the device of the control connection's address.
+/// Opens the port for a session: from `library` as [`select`] does, or from the embedded library if `library` has no
+/// device, no usable port, or no device of the requested name. In the embedded library the name decides, or else the
+/// route: `soft0` within this machine, otherwise the device of the control connection's address.
 ///
 /// # Errors
 /// As [`select`]; [`VerbsError::FaultsOnSystemDevice`].
@@ -72,10 +72,10 @@ pub fn select_or_embedded(
     }
 }
 
-/// The embedded devices of this machine. None is opened: that would take its UDP port.
+/// The embedded devices of this machine. Opens none, since that would take its UDP port.
 ///
 /// # Errors
-/// The system does not tell its addresses.
+/// The system does not report its addresses.
 pub fn embedded_devices() -> Result<Vec<EmbeddedDevice>, VerbsError> {
     softroce::verbs::devices().map_err(|source| VerbsError::Call {
         operation: Operation::GetDeviceList,
@@ -84,7 +84,7 @@ pub fn embedded_devices() -> Result<Vec<EmbeddedDevice>, VerbsError> {
     })
 }
 
-/// A name that nobody has is answered with those of both libraries.
+/// Adds the embedded library's names to the error for an unknown name.
 fn with_embedded(error: VerbsError, name: &str, devices: &[EmbeddedDevice]) -> VerbsError {
     let mut available = match error {
         VerbsError::NoSuchDevice { available, .. } => available,
@@ -101,12 +101,12 @@ fn with_embedded(error: VerbsError, name: &str, devices: &[EmbeddedDevice]) -> V
     }
 }
 
-/// The device for a route: that of its address, or else one that has a good chance to reach the other end.
+/// The device for a route: that of its address, or else one that probably reaches the other end.
 fn choose(devices: &[EmbeddedDevice], route: Option<Route>) -> Option<&EmbeddedDevice> {
     let Some(route) = route.filter(|route| !route.within_host) else {
         return devices.first();
     };
-    // Link-local addresses are good on one interface only, and a device's address does not say which.
+    // A link-local address is valid on one interface only, which a device's address does not name.
     let reaches_out = |device: &&EmbeddedDevice| {
         device.address.is_some_and(|address| {
             let link_local = matches!(address, IpAddr::V6(v6) if v6.is_unicast_link_local());

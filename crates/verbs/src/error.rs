@@ -1,4 +1,4 @@
-//! What can go wrong with verbs, which object it happened to, and what a person can do about it.
+//! Errors of verbs: the failed operation, its object, and advice.
 
 use std::fmt;
 use std::io;
@@ -25,7 +25,7 @@ pub enum Operation {
     CreateQp,
     QueryQp,
     ModifyToInit,
-    /// With the GID index in use, the usual culprit.
+    /// With the GID index in use, the usual cause of its errors.
     ModifyToRtr {
         gid_index: Option<u8>,
     },
@@ -80,24 +80,24 @@ impl fmt::Display for Operation {
     }
 }
 
-/// A failed verbs operation or an unusable device.
+/// A failed verbs operation, or an unusable device.
 #[derive(Debug, thiserror::Error)]
 pub enum VerbsError {
-    /// The library lists no device at all.
+    /// The library lists no device.
     #[error("no RDMA device on this machine")]
     NoDevice,
     /// `--device` names none of the devices.
     #[error("there is no RDMA device {name:?}; this machine has: {}", .available.join(", "))]
     NoSuchDevice {
-        /// The name asked for.
+        /// The requested name.
         name: String,
-        /// The devices there are.
+        /// The existing devices.
         available: Vec<String>,
     },
     /// No port can be used, with a reason for each.
     #[error("no usable RDMA port: {}", .reasons.join("; "))]
     NoUsablePort {
-        /// A sentence for each port that was looked at.
+        /// The reason for each port.
         reasons: Vec<String>,
     },
     /// `--gid-index` names an empty or missing entry.
@@ -107,26 +107,26 @@ pub enum VerbsError {
         device: String,
         /// Port number.
         port: u8,
-        /// The index asked for.
+        /// The requested index.
         index: u8,
-        /// The entries there are, as text.
+        /// The existing entries, as text.
         available: Vec<String>,
     },
-    /// The case asks for more than the device has.
+    /// The case needs more than the device has.
     #[error("{device} can do at most {limit} {what}, and the case needs {needed}")]
     DeviceLimit {
         /// Device name.
         device: String,
-        /// What is limited, in the plural.
+        /// The limited quantity, in the plural.
         what: &'static str,
-        /// What the device reports.
+        /// The device's limit.
         limit: u64,
-        /// What was asked for.
+        /// The quantity needed.
         needed: u64,
-        /// The flags that lower the need.
+        /// The flags that reduce it.
         flags: &'static str,
     },
-    /// `--faults` for a device that works as well as it can.
+    /// `--faults` for a device that cannot make faults.
     #[error("--faults is for the embedded software device, and {device} is another")]
     FaultsOnSystemDevice {
         /// Device name.
@@ -137,7 +137,7 @@ pub enum VerbsError {
     Call {
         /// The call.
         operation: Operation,
-        /// What it was done to: device, QP number, sizes.
+        /// The object of the call: device, QP number, sizes.
         object: String,
         /// The OS error.
         source: io::Error,
@@ -168,8 +168,8 @@ impl VerbsError {
         }
     }
 
-    /// Whether the request is at fault (a flag names something that is not there, or asks for more
-    /// than the device has), rather than the run.
+    /// Whether the request is at fault (a flag names something missing, or asks for more than the device has), rather
+    /// than the run.
     pub fn is_bad_input(&self) -> bool {
         !matches!(self, VerbsError::Call { .. })
     }

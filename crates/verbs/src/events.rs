@@ -1,4 +1,4 @@
-//! Asynchronous events of a device: what goes wrong without a completion, above all a CQ that overflowed.
+//! Asynchronous events of a device: errors without a completion, above all an overflowed CQ.
 
 use std::mem::zeroed;
 use std::os::fd::{AsFd, OwnedFd};
@@ -8,15 +8,15 @@ use rdma_sys::ibv_async_event;
 
 use super::{CompletionQueue, Context, ffi};
 
-/// What an asynchronous event says.
+/// An asynchronous event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AsyncEvent {
     /// A CQ overflowed: completions are lost.
     CqError {
-        /// Which one, comparable with [`AsyncEvents::is_cq`].
+        /// The CQ's identity; see [`AsyncEvents::is_cq`].
         cq: usize,
     },
-    /// A QP failed without a completion that says so.
+    /// A QP failed without a completion.
     QpError {
         /// The QP's number.
         qpn: u32,
@@ -30,11 +30,11 @@ pub enum AsyncEvent {
         /// Port number.
         port: u8,
     },
-    /// Something that harms no run.
+    /// An event that harms no run.
     Other,
 }
 
-/// The queue of a device's asynchronous events, read without waiting.
+/// A device's queue of asynchronous events; reading does not block.
 pub struct AsyncEvents {
     context: Arc<Context>,
     file: OwnedFd,
@@ -44,7 +44,7 @@ impl AsyncEvents {
     /// The events of `context`.
     ///
     /// # Errors
-    /// The file behind it cannot be duplicated.
+    /// The descriptor cannot be duplicated.
     pub fn new(context: &Arc<Context>) -> std::io::Result<Self> {
         Ok(AsyncEvents {
             file: context.async_file()?,
@@ -52,7 +52,7 @@ impl AsyncEvents {
         })
     }
 
-    /// The next event, if one waits.
+    /// The next event, if one is pending.
     pub fn next(&self) -> Option<AsyncEvent> {
         if !Context::readable(self.file.as_fd()) {
             return None;

@@ -1,4 +1,4 @@
-//! What rdma-sys lacks or gets wrong, and nothing else.
+//! Corrections of rdma-sys and additions to it, and nothing else.
 //!
 //! - Its `verbs_get_ctx` compares `abi_compat` with `u32::MAX`, so on 64-bit every extended verb looks
 //!   unsupported; [`extended_context`] compares with `usize::MAX`, as `verbs.h` does.
@@ -23,7 +23,7 @@ unsafe extern "C" {
     ) -> c_int;
 }
 
-/// The extended context around `context`, where the provider has one (`verbs_get_ctx` of `verbs.h`).
+/// The extended context around `context`, if the provider has one (`verbs_get_ctx` of `verbs.h`).
 ///
 /// # Safety
 /// `context` is an open context of a library with libibverbs' layout.
@@ -36,7 +36,7 @@ unsafe fn extended_context(context: *mut ibv_context) -> Option<*mut verbs_conte
     Some(context.cast::<u8>().wrapping_sub(offset).cast())
 }
 
-/// `ibv_query_port` with the whole attribute struct; the bound symbol fills only the old ABI's part.
+/// `ibv_query_port` with the whole attribute struct; the bound symbol fills only the part of the old ABI.
 pub(super) unsafe extern "C" fn query_port(
     context: *mut ibv_context,
     port: u8,
@@ -76,7 +76,7 @@ pub(super) unsafe extern "C" fn query_gid_ex(
     }
 }
 
-/// The event's type as a number: a newer library may send one that the enum does not have.
+/// The event's type as a number: a newer library may use one that the enum lacks.
 ///
 /// # Safety
 /// `event` was filled by `get_async_event`.

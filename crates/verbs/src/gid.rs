@@ -7,7 +7,7 @@ use std::net::{IpAddr, Ipv6Addr};
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub struct Gid(pub [u8; 16]);
 
-/// How packets of a GID look on the wire.
+/// The packet format of a GID.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum GidType {
     /// InfiniBand.
@@ -30,7 +30,7 @@ pub struct GidEntry {
 }
 
 impl Gid {
-    /// The IP address of a RoCE v2 GID: IPv4-mapped ones give an IPv4 address.
+    /// The IP address of a RoCE v2 GID; an IPv4 address if it is IPv4-mapped.
     pub fn address(&self) -> IpAddr {
         let v6 = Ipv6Addr::from(self.0);
         match v6.to_ipv4_mapped() {
@@ -39,7 +39,7 @@ impl Gid {
         }
     }
 
-    /// The GID that RoCE v2 gives to an IP address.
+    /// The RoCE v2 GID of an IP address.
     pub fn from_address(address: IpAddr) -> Gid {
         match address {
             IpAddr::V4(v4) => Gid(v4.to_ipv6_mapped().octets()),
@@ -47,17 +47,17 @@ impl Gid {
         }
     }
 
-    /// Whether no address is set.
+    /// Whether all bytes are zero.
     pub fn is_zero(&self) -> bool {
         self.0 == [0; 16]
     }
 
-    /// fe80::/10, which only neighbours on the same link reach.
+    /// Whether it is in fe80::/10, which only neighbours on the same link can reach.
     pub fn is_link_local(&self) -> bool {
         self.0[0] == 0xfe && self.0[1] & 0xc0 == 0x80
     }
 
-    /// The notation without IPv4 shortcuts, as tools and sysfs print it.
+    /// Parses the notation without IPv4 shortcuts, as tools and sysfs print it.
     pub fn parse(text: &str) -> Option<Gid> {
         text.parse::<Ipv6Addr>().ok().map(|v6| Gid(v6.octets()))
     }
@@ -95,23 +95,23 @@ impl fmt::Display for GidEntry {
 /// Why an entry was chosen, best reason first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum GidReason {
-    /// It has the very address of the control connection.
+    /// It has the address of the control connection.
     OwnAddress,
-    /// It is the first of the control connection's address family, link-local ones left out.
+    /// It is the first of the control connection's address family that is not link-local.
     SameFamily,
     /// It is the first that is not link-local.
     NotLinkLocal,
-    /// There are none but link-local ones.
+    /// There are only link-local ones.
     OnlyLinkLocal,
 }
 
-/// The entry that a connection from `local` should use: RoCE v2 with that very address; then the same
-/// family and not link-local; then any that is not link-local; then any RoCE v2 one.
+/// The entry for a connection from `local`: RoCE v2 with that address; else of the same family and not link-local;
+/// else any that is not link-local; else any RoCE v2 entry.
 pub fn choose_gid(table: &[GidEntry], local: Option<IpAddr>) -> Option<GidEntry> {
     choose_gid_because(table, local).map(|(entry, _)| entry)
 }
 
-/// As [`choose_gid`], with the reason.
+/// As [`choose_gid`]; returns also the reason.
 pub fn choose_gid_because(
     table: &[GidEntry],
     local: Option<IpAddr>,

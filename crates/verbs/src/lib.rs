@@ -1,5 +1,5 @@
-//! Verbs objects with owners and errors. The only module with `unsafe` code: what it exports is safe
-//! to call in any order and from any thread. It must not know cases, sockets or results.
+//! Safe verbs objects with ownership and errors. The only module with `unsafe` code: its functions are safe to call
+//! in any order and from any thread. It must not know cases, sockets or results.
 
 mod channel;
 pub mod cm;
@@ -36,13 +36,13 @@ pub use qp_query::{QpAttributes, QpState};
 pub use recv_ring::{RecvRing, RecvTemplate};
 pub use select::{Embedded, Port, PortRequest, select};
 pub use send_ring::{PostError, SendEdit, SendOpcode, SendRing, SendScratch, SendTemplate};
-/// What goes wrong on purpose on the embedded device, read from text such as `drop=5%,seed=7`.
+/// Faults of the embedded device, parsed from text such as `drop=5%,seed=7`.
 pub use softroce::net::Faults;
-/// A packet that passed the embedded device.
+/// A recorded packet of the embedded device.
 pub use softroce::net::Passed as RecordedPacket;
-/// The address that the environment has the embedded device take.
+/// The address of the embedded device from the environment.
 pub use softroce::verbs::address_of_environment;
-/// Packets of RoCEv2 taken apart.
+/// Parser of RoCEv2 packets.
 pub use softroce::wire;
 pub use status::WcStatus;
 pub use teardown::{Teardown, tear_down};

@@ -1,6 +1,5 @@
-//! A verbs library as a table of its control functions. The data path (`post_send`, `post_recv`,
-//! `poll_cq`) is not here: it runs through the pointers in `ibv_context.ops` of whatever the table's
-//! `open_device` returned, so no library costs another anything.
+//! A verbs library as a table of its control functions. The data path (`post_send`, `post_recv`, `poll_cq`) goes
+//! through the pointers in `ibv_context.ops`, so a call costs the same with every library.
 
 use std::os::raw::{c_char, c_int, c_uint, c_void};
 
@@ -21,7 +20,7 @@ use super::ffi;
 #[allow(missing_docs)] // each field is the libibverbs function of its name
 #[derive(Clone, Copy)]
 pub struct VerbsLibrary {
-    /// What it is, for messages: `libibverbs` or the name of an embedded device library.
+    /// Its name for messages: `libibverbs` or the name of an embedded device library.
     pub name: &'static str,
     pub get_device_list: unsafe extern "C" fn(*mut c_int) -> *mut *mut ibv_device,
     pub free_device_list: unsafe extern "C" fn(*mut *mut ibv_device),
@@ -100,9 +99,9 @@ impl VerbsLibrary {
         &SYSTEM
     }
 
-    /// This project's own software device, one `soft0` for loopback and one for each network address of
-    /// this machine. Its listing tells the devices' addresses, and opening takes one: [`super::select_or_embedded`]
-    /// opens none but the device that it chooses.
+    /// This project's own software devices: `soft0` for loopback, and one for each network address of this machine.
+    /// Listing shows the devices' addresses, and opening takes one; [`super::select_or_embedded`] opens only the
+    /// device that it chooses.
     pub fn embedded() -> &'static VerbsLibrary {
         use softroce::verbs;
         static EMBEDDED: VerbsLibrary = VerbsLibrary {

@@ -1,5 +1,5 @@
-//! Memory that a device may touch: page-aligned buffers, on a NUMA node where asked, and their
-//! registration. What the device may do with an MR is the [`Access`] it was registered with, no more.
+//! Memory for a device: page-aligned buffers, on a NUMA node if requested, and their registration. A device has only
+//! the [`Access`] with which an MR was registered.
 
 use std::io;
 use std::ptr::NonNull;
@@ -71,12 +71,12 @@ impl Drop for ProtectionDomain {
     }
 }
 
-/// What a device may do with an MR, beyond reading it for this end's own requests.
+/// A device's access to an MR, besides reading it for this end's own requests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Access {
-    /// Nothing more: payloads that are sent or written.
+    /// No more access: for payloads that are sent or written.
     LocalRead,
-    /// This end's own receives and READs are written into it.
+    /// This end's own receives and READs write into it.
     LocalWrite,
     /// The peer may RDMA WRITE to it.
     RemoteWrite,
@@ -85,7 +85,7 @@ pub enum Access {
 }
 
 impl Access {
-    /// The least flags of `ibv_reg_mr(3)`; remote write implies local write by that page's rule.
+    /// The fewest flags of `ibv_reg_mr(3)`, by which remote write requires local write.
     fn flags(self) -> u32 {
         let write = ibv_access_flags::IBV_ACCESS_LOCAL_WRITE.0;
         match self {
@@ -96,7 +96,7 @@ impl Access {
         }
     }
 
-    /// The flags by their names in `verbs.h`, as C code.
+    /// The flags as C code with the names of `verbs.h`.
     pub fn c_flags(self) -> &'static str {
         match self {
             Access::LocalRead => "0",
@@ -106,7 +106,7 @@ impl Access {
         }
     }
 
-    /// The same for `qp_access_flags`.
+    /// The flags for `qp_access_flags` as C code.
     pub fn c_qp_flags(self) -> &'static str {
         match self {
             Access::LocalRead | Access::LocalWrite => "0",
@@ -115,7 +115,7 @@ impl Access {
         }
     }
 
-    /// The flags that a QP needs so that the peer may use such memory (`qp_access_flags`).
+    /// The flags (`qp_access_flags`) that let the peer use such memory through a QP.
     pub(super) fn qp_flags(self) -> u32 {
         self.flags() & !ibv_access_flags::IBV_ACCESS_LOCAL_WRITE.0
     }
@@ -123,8 +123,7 @@ impl Access {
 
 /// Page-aligned zeroed memory together with its registration.
 ///
-/// A device reads and writes it at any time, so it is never lent out as a slice: bytes are copied in
-/// and out.
+/// A device may read and write it at any time, so it is never borrowed as a slice: bytes are copied in and out.
 pub struct MemoryRegion {
     pd: Arc<ProtectionDomain>,
     raw: NonNull<ibv_mr>,
@@ -140,7 +139,7 @@ unsafe impl Send for MemoryRegion {}
 unsafe impl Sync for MemoryRegion {}
 
 impl MemoryRegion {
-    /// `length_bytes` of zeroes, on `numa_node` if the kernel can, registered with `access`.
+    /// Allocates `length_bytes` of zeroes, on `numa_node` if the kernel can, and registers them with `access`.
     ///
     /// # Errors
     /// No memory, or the failed registration.
@@ -206,7 +205,7 @@ impl MemoryRegion {
         unsafe { self.raw.as_ref().rkey }
     }
 
-    /// A scatter/gather element for `length_bytes` at `offset`; `None` if they are not all inside.
+    /// A scatter/gather element for `length_bytes` at `offset`; `None` if they are not all in the MR.
     pub(super) fn element(&self, offset: usize, length_bytes: u32) -> Option<ibv_sge> {
         let end = offset.checked_add(length_bytes as usize)?;
         (end <= self.length_bytes).then(|| ibv_sge {
@@ -216,7 +215,7 @@ impl MemoryRegion {
         })
     }
 
-    /// Copies `bytes` to `offset`; what lies beyond the end is dropped.
+    /// Copies `bytes` to `offset`; drops those beyond the end.
     pub fn write_at(&self, offset: usize, bytes: &[u8]) {
         let length = self.clamp(offset, bytes.len());
         // SAFETY: `offset + length` is inside the mapping; the slice cannot overlap it, since it is
@@ -227,7 +226,7 @@ impl MemoryRegion {
         }
     }
 
-    /// Copies bytes from `offset` into `into` and returns how many there were before the end.
+    /// Copies bytes from `offset` into `into`; returns how many there were before the end.
     pub fn read_at(&self, offset: usize, into: &mut [u8]) -> usize {
         let length = self.clamp(offset, into.len());
         // SAFETY: as in `write_at`.
@@ -286,8 +285,7 @@ fn map(length_bytes: usize) -> Result<NonNull<u8>, io::Error> {
     NonNull::new(start.cast()).ok_or_else(|| io::Error::from_raw_os_error(libc::ENOMEM))
 }
 
-/// Asks for pages of `node` (`mbind(2)`, MPOL_PREFERRED). A kernel without NUMA refuses, and then there
-/// is nothing to prefer.
+/// Asks for pages of `node` (`mbind(2)`, MPOL_PREFERRED). A kernel without NUMA refuses, which is harmless.
 fn prefer_node(start: NonNull<u8>, length_bytes: usize, node: u32) {
     const MPOL_PREFERRED: libc::c_int = 1;
     let bits = u64::BITS;

@@ -1,5 +1,5 @@
-//! Work requests of one QP that are built when they are posted: for messages so large that building them costs
-//! nothing. Small ones in a steady state have the prebuilt rings.
+//! Work requests of one QP that are built when they are posted, for messages so large that the cost does not matter.
+//! Small messages in a steady state use the prebuilt rings.
 
 use std::mem::zeroed;
 use std::ptr::null_mut;
@@ -23,9 +23,9 @@ pub struct Poster {
 /// An RDMA WRITE with immediate data.
 #[derive(Clone, Copy, Debug)]
 pub struct ImmediateWrite {
-    /// Comes back in its completion.
+    /// Returned in its completion.
     pub wr_id: u64,
-    /// Where the payload is, from the start of the MR, in bytes.
+    /// Offset of the payload in the MR, in bytes.
     pub offset: usize,
     /// Length of the payload, in bytes.
     pub length_bytes: u32,
@@ -33,12 +33,12 @@ pub struct ImmediateWrite {
     pub address: u64,
     /// The peer's key for it.
     pub rkey: u32,
-    /// What the peer's receive completes with.
+    /// Immediate data of the peer's receive completion.
     pub immediate: u32,
 }
 
 impl Poster {
-    /// For `qp`, with payloads in `memory`.
+    /// A poster for `qp` with payloads in `memory`.
     ///
     /// # Errors
     /// The device has no `post_send` or no `post_recv`.
@@ -60,7 +60,7 @@ impl Poster {
         self.qp.qpn()
     }
 
-    /// Where the payloads are.
+    /// The MR of the payloads.
     pub fn memory(&self) -> &MemoryRegion {
         &self.memory
     }
@@ -81,7 +81,7 @@ impl Poster {
         self.post(wr, Some(element))
     }
 
-    /// Posts a signalled SEND of nothing but immediate data.
+    /// Posts a signalled SEND of immediate data only.
     ///
     /// # Errors
     /// The error number of `ibv_post_send`.
@@ -105,7 +105,7 @@ impl Poster {
         }
     }
 
-    /// Posts a receive without a buffer: for immediate data.
+    /// Posts a receive without a buffer, for immediate data.
     ///
     /// # Errors
     /// The error number of `ibv_post_recv`.

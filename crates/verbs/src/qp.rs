@@ -1,4 +1,4 @@
-//! Reliable-connection queue pairs and their way RESET → INIT → RTR → RTS → ERR.
+//! Reliable-connection queue pairs and their states RESET → INIT → RTR → RTS → ERR.
 
 use std::mem::zeroed;
 use std::ptr::NonNull;
@@ -14,25 +14,25 @@ use super::{
     Access, CompletionQueue, Context, Gid, LinkLayer, Operation, ProtectionDomain, VerbsError,
 };
 
-/// Room in a QP's queues.
+/// Sizes of a QP's queues.
 #[derive(Clone, Copy, Debug)]
 pub struct QpCapacity {
     /// WRs outstanding on the send queue.
     pub send_wr: u32,
     /// WRs outstanding on the receive queue.
     pub recv_wr: u32,
-    /// Bytes of a message that can be sent inline.
+    /// The most bytes of a message sent inline.
     pub inline_bytes: u32,
 }
 
-/// How packets leave this end's port.
+/// The attributes of packets from this end's port.
 #[derive(Clone, Copy, Debug)]
 pub struct Path {
     /// Port number, from 1.
     pub port: u8,
     /// The port's link layer; RoCE always carries a GRH.
     pub link_layer: LinkLayer,
-    /// Index of the source GID; on InfiniBand, `Some` asks for a GRH.
+    /// Index of the source GID; on InfiniBand, `Some` requests a GRH.
     pub gid_index: Option<u8>,
     /// Service level.
     pub service_level: u8,
@@ -51,7 +51,7 @@ impl Path {
     }
 }
 
-/// Where the peer's QP is.
+/// The peer's QP.
 #[derive(Clone, Copy, Debug)]
 pub struct RemoteQp {
     /// QP number.
@@ -64,7 +64,7 @@ pub struct RemoteQp {
     pub gid: Gid,
 }
 
-/// How the connection treats losses and how many READs it keeps in flight.
+/// Retries and timeouts of the connection, and the number of READs in flight.
 #[derive(Clone, Copy, Debug)]
 pub struct Reliability {
     /// Local ACK timeout exponent.
@@ -84,7 +84,7 @@ pub struct Reliability {
 /// A queue pair.
 pub struct QueuePair {
     pd: Arc<ProtectionDomain>,
-    /// Kept so that they outlive the QP.
+    /// Keeps the CQs alive as long as the QP.
     _cqs: [Arc<CompletionQueue>; 2],
     raw: NonNull<ibv_qp>,
     destroyed: bool,
@@ -97,7 +97,7 @@ unsafe impl Send for QueuePair {}
 unsafe impl Sync for QueuePair {}
 
 impl QueuePair {
-    /// `ibv_create_qp(3)`, RC, one scatter/gather element a WR, signalled only where a WR says so.
+    /// `ibv_create_qp(3)`: RC, one scatter/gather element per WR, only WRs with the flag are signalled.
     ///
     /// # Errors
     /// The failed call.
@@ -156,7 +156,7 @@ impl QueuePair {
         self.raw.as_ptr()
     }
 
-    /// RESET → INIT; the peer may do to this end's memory what `remote` says.
+    /// RESET → INIT; `remote` is the peer's access to this end's memory.
     ///
     /// # Errors
     /// The failed call.
@@ -174,10 +174,10 @@ impl QueuePair {
         )
     }
 
-    /// INIT → RTR: the peer's QP, the path to it, and what this end does as responder.
+    /// INIT → RTR: the peer's QP, the path to it, and this end's limits as responder.
     ///
     /// # Errors
-    /// The failed call, with the GID index in it.
+    /// The failed call; it contains the GID index.
     pub fn to_rtr(
         &self,
         path: &Path,
@@ -204,7 +204,7 @@ impl QueuePair {
         self.modify(&mut attr, bits, Operation::ModifyToRtr { gid_index })
     }
 
-    /// RTR → RTS: first PSN of this end, and what it does as requester.
+    /// RTR → RTS: the first PSN of this end, and its limits as requester.
     ///
     /// # Errors
     /// The failed call.
@@ -276,7 +276,7 @@ impl Drop for QueuePair {
     }
 }
 
-/// The address vector: RoCE by GID with a GRH; InfiniBand by LID, with a GRH where a GID index is given.
+/// The address vector: for RoCE the GID with a GRH; for InfiniBand the LID, with a GRH if there is a GID index.
 fn address_handle(path: &Path, remote: &RemoteQp) -> ibv_ah_attr {
     // SAFETY: plain data, for which zero is valid.
     let mut ah: ibv_ah_attr = unsafe { zeroed() };

@@ -1,4 +1,4 @@
-//! What a QP says of itself (`ibv_query_qp(3)`).
+//! Querying a QP (`ibv_query_qp(3)`).
 
 use std::fmt;
 use std::mem::zeroed;
@@ -20,11 +20,11 @@ pub enum QpState {
     Sqd,
     Sqe,
     Err,
-    /// None of the specification's.
+    /// Not a state of the specification.
     Unknown,
 }
 
-/// What a QP says of itself.
+/// The attributes that a QP reports.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct QpAttributes {
     /// Its state.
@@ -33,9 +33,9 @@ pub struct QpAttributes {
     pub path_mtu_bytes: u32,
     /// The peer's QP; 0 before RTR.
     pub remote_qpn: u32,
-    /// PSN that it expects next; 0 before RTR.
+    /// PSN of the next packet that it expects; 0 before RTR.
     pub rq_psn: u32,
-    /// PSN that it sends next; 0 before RTS.
+    /// PSN of the next packet that it sends; 0 before RTS.
     pub sq_psn: u32,
 }
 
@@ -75,7 +75,7 @@ impl fmt::Display for QpState {
 }
 
 impl QueuePair {
-    /// Asks the device.
+    /// Queries the device.
     ///
     /// # Errors
     /// The failed call.

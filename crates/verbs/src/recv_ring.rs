@@ -1,5 +1,4 @@
-//! Prebuilt receive work requests of one QP. Like the send ring's they never change, so any thread may
-//! post any of them.
+//! Prebuilt receive work requests of one QP. They never change, so any thread may post any of them.
 
 use std::sync::Arc;
 
@@ -13,16 +12,15 @@ type PostFunction =
 /// One receive to prebuild.
 #[derive(Clone, Copy, Debug)]
 pub struct RecvTemplate {
-    /// Comes back in its completion.
+    /// Returned in its completion.
     pub wr_id: u64,
-    /// Where its buffer is, from the start of the MR, in bytes.
+    /// Offset of its buffer in the MR, in bytes.
     pub offset: usize,
     /// Length of its buffer, in bytes.
     pub length_bytes: u32,
 }
 
-/// Prebuilt receives: linked into one chain, of which any tail can be posted by one call, or each by
-/// itself.
+/// Prebuilt receives: either linked into one chain, of which one call can post any tail, or posted one by one.
 pub struct RecvRing {
     qp: Arc<QueuePair>,
     _memory: Arc<MemoryRegion>,
@@ -38,10 +36,10 @@ unsafe impl Send for RecvRing {}
 unsafe impl Sync for RecvRing {}
 
 impl RecvRing {
-    /// Memory of one prebuilt receive.
+    /// Memory of one prebuilt receive, in bytes.
     pub const BYTES_PER_WR: usize = size_of::<ibv_recv_wr>() + size_of::<ibv_sge>();
 
-    /// Prebuilds `templates` for `qp`, buffers in `memory`; `linked` chains them, else each stands alone.
+    /// Prebuilds `templates` for `qp` with buffers in `memory`; `linked` links them into one chain.
     ///
     /// # Errors
     /// The device has no `post_recv`, or a buffer is outside of the memory.
@@ -89,18 +87,18 @@ impl RecvRing {
         })
     }
 
-    /// How many receives are prebuilt.
+    /// Number of prebuilt receives.
     pub fn len(&self) -> usize {
         self.wrs.len()
     }
 
-    /// Whether there are none.
+    /// Whether there are no receives.
     pub fn is_empty(&self) -> bool {
         self.wrs.is_empty()
     }
 
-    /// Posts from `first` to the end of its chain: of a linked ring the last `len() - first` receives, of
-    /// another the one receive.
+    /// Posts from `first` to the end of its chain: in a linked ring the last `len() - first` receives, otherwise one
+    /// receive.
     ///
     /// # Errors
     /// The error number of `ibv_post_recv`; EINVAL for a `first` outside of the ring.

@@ -7,7 +7,7 @@ use super::device::{Context, DeviceLimits, LinkLayer, PortInfo, open_all};
 use super::gid::{GidEntry, choose_gid};
 use super::{Faults, VerbsError, VerbsLibrary};
 
-/// What a person asked for; `None` leaves the choice open.
+/// The user's request; `None` leaves the choice open.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct PortRequest {
     /// Device name.
@@ -16,7 +16,7 @@ pub struct PortRequest {
     pub ib_port: Option<u8>,
     /// GID index.
     pub gid_index: Option<u8>,
-    /// What goes wrong on purpose; the embedded device alone can do that.
+    /// Faults, which only the embedded device can make.
     pub faults: Option<Faults>,
 }
 
@@ -27,27 +27,27 @@ pub struct Port {
     pub context: Arc<Context>,
     /// Its attributes.
     pub info: PortInfo,
-    /// The GID: always on RoCE, on InfiniBand the port's first or the one asked for.
+    /// The GID: always set on RoCE; on InfiniBand the port's first or the requested one.
     pub gid: Option<GidEntry>,
-    /// Whether InfiniBand packets carry a GRH, because a GID index was asked for.
+    /// Whether InfiniBand packets carry a GRH, because a GID index was requested.
     pub wants_grh: bool,
-    /// What the device can do.
+    /// The device's limits.
     pub limits: DeviceLimits,
-    /// Set for the embedded device.
+    /// Set if it is the embedded device.
     pub embedded: Option<Embedded>,
 }
 
-/// What is to be known of a port of the embedded device.
+/// Facts of a port of the embedded device.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Embedded {
-    /// Why no other device was taken; `None` when this one was asked for.
+    /// Why no other device was chosen; `None` if this one was requested.
     pub because: Option<String>,
-    /// What goes wrong on purpose.
+    /// The faults that it makes.
     pub faults: Option<Faults>,
 }
 
-/// Opens the port to use for a session whose control connection has the address `local` at this end:
-/// of the active ports that fit the request, the first that owns that address, or else the first.
+/// Opens the port for a session whose control connection has the address `local` at this end: of the active ports
+/// that fit the request, the first that has that address, or else the first.
 ///
 /// # Errors
 /// No device, none that fits (with each port's reason), or a failed call.
@@ -59,7 +59,7 @@ pub fn select(
     among(&open_all(library)?, request, local)
 }
 
-/// As [`select`], of devices that are open.
+/// As [`select`], among open devices.
 pub(super) fn among(
     devices: &[Arc<Context>],
     request: &PortRequest,
@@ -122,7 +122,7 @@ pub(super) fn among(
     }
 }
 
-/// The port if it can be used, or why not.
+/// Returns the port if it is usable, or else the reason.
 fn candidate(
     device: &Arc<Context>,
     number: u8,

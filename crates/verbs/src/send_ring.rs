@@ -1,5 +1,5 @@
-//! Prebuilt send work requests of one QP. They are linked and filled once; posting them again changes
-//! nothing, so any thread may post any of them.
+//! Prebuilt send work requests of one QP. They are built and linked once and never change, so any thread may post any
+//! of them.
 
 use std::io;
 use std::mem::zeroed;
@@ -12,7 +12,7 @@ use super::{MemoryRegion, Operation, QueuePair, VerbsError};
 type PostFunction =
     unsafe extern "C" fn(*mut ibv_qp, *mut ibv_send_wr, *mut *mut ibv_send_wr) -> i32;
 
-/// What a send work request does.
+/// The operation of a send work request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SendOpcode {
     /// SEND.
@@ -36,37 +36,37 @@ pub enum SendOpcode {
 /// One work request to prebuild.
 #[derive(Clone, Copy, Debug)]
 pub struct SendTemplate {
-    /// Comes back in its completion.
+    /// Returned in its completion.
     pub wr_id: u64,
-    /// What it does.
+    /// The operation.
     pub opcode: SendOpcode,
-    /// Where its payload is, from the start of the MR, in bytes.
+    /// Offset of its payload in the MR, in bytes.
     pub offset: usize,
     /// Length of its payload, in bytes.
     pub length_bytes: u32,
-    /// Whether it completes by a completion of its own.
+    /// Whether it raises a completion.
     pub signalled: bool,
     /// Whether its payload is copied into the work request.
     pub inline: bool,
-    /// Whether a call of `ibv_post_send` that reaches it ends with it.
+    /// Whether a call of `ibv_post_send` ends with it.
     pub ends_chain: bool,
 }
 
-/// Prebuilt work requests, linked into chains, each chain one call of `ibv_post_send`.
+/// Prebuilt work requests, linked into chains; one call of `ibv_post_send` posts one chain.
 pub struct SendRing {
     _qp: Arc<QueuePair>,
-    /// Kept so that the payloads outlive the ring.
+    /// Keeps the payloads alive as long as the ring.
     _memory: Arc<MemoryRegion>,
     requests: Box<[Request]>,
-    /// The `sg_list`s point here.
+    /// The `sg_list` pointers point here.
     _sges: Box<[ibv_sge]>,
-    /// Of `qp`, which keeps it alive.
+    /// The QP, which `qp` keeps alive.
     raw_qp: *mut ibv_qp,
     post: PostFunction,
 }
 
-/// A work request on three cache lines, an odd number, so that the first lines of successive ones, which are
-/// all that is read of most, use every set of the caches.
+/// A work request on three cache lines. The number is odd, so that the first lines of successive requests, which are
+/// all that is read of most of them, use every set of the caches.
 #[repr(C, align(64))]
 struct Request {
     wr: ibv_send_wr,
@@ -82,7 +82,7 @@ unsafe impl Send for SendRing {}
 unsafe impl Sync for SendRing {}
 
 impl SendRing {
-    /// Memory of one prebuilt work request.
+    /// Memory of one prebuilt work request, in bytes.
     pub const BYTES_PER_WR: usize = size_of::<Request>() + size_of::<ibv_sge>();
 
     /// Prebuilds `templates` for `qp`, with payloads in `memory`.
@@ -146,8 +146,8 @@ impl SendRing {
         }
     }
 
-    /// Posts copies of the `count` WRs from `first` on as one chain, each changed by `edit`, which is given
-    /// its place in the chain. For what is not the steady state: copying costs.
+    /// Posts copies of the `count` WRs from `first` as one chain, each changed by `edit`, which gets its index in the
+    /// chain. The copies cost time, so do not use it in the steady state.
     ///
     /// # Errors
     /// The error number of `ibv_post_send`; EINVAL for WRs outside of the ring or more than the scratch holds.
@@ -193,11 +193,11 @@ impl SendRing {
     }
 }
 
-/// Room for copies of work requests.
+/// A buffer for copies of work requests.
 pub struct SendScratch(Vec<ibv_send_wr>);
 
 impl SendScratch {
-    /// Room for chains of `length` WRs.
+    /// A buffer for chains of `length` WRs.
     pub fn new(length: usize) -> Self {
         SendScratch(Vec::with_capacity(length))
     }
@@ -207,13 +207,13 @@ impl SendScratch {
 pub struct SendEdit<'a>(&'a mut ibv_send_wr);
 
 impl SendEdit<'_> {
-    /// Makes a SEND carry immediate data.
+    /// Adds immediate data to a SEND.
     pub fn set_immediate(&mut self, data: u32) {
         self.0.opcode = ibv_wr_opcode::IBV_WR_SEND_WITH_IMM;
         self.0.imm_data_invalidated_rkey_union.imm_data = data.to_be();
     }
 
-    /// Signalled under another `wr_id`, or not at all.
+    /// Makes it signalled with another `wr_id`, or not signalled.
     pub fn set_signalled(&mut self, wr_id: Option<u64>) {
         self.0.send_flags &= !ibv_send_flags::IBV_SEND_SIGNALED.0;
         if let Some(wr_id) = wr_id {
@@ -223,7 +223,7 @@ impl SendEdit<'_> {
     }
 }
 
-/// `ibv_post_send` or `ibv_post_recv` refused, with this error number.
+/// The error number with which `ibv_post_send` or `ibv_post_recv` failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PostError(i32);
 
@@ -232,7 +232,7 @@ impl PostError {
         PostError(code)
     }
 
-    /// As an error of `operation` on the QP with number `qpn`.
+    /// The error of `operation` on the QP with number `qpn`.
     pub fn into_error(self, operation: Operation, qpn: u32) -> VerbsError {
         let code = if self.0 == -1 { 0 } else { self.0.abs() };
         let object = format!("QP {qpn:#08x}");
@@ -276,7 +276,7 @@ fn work_request(template: &SendTemplate, sge: &mut ibv_sge) -> ibv_send_wr {
     wr
 }
 
-/// Links each WR to the next, round the ring, but for those that end a chain.
+/// Links each WR to the next in the ring, except at the ends of chains.
 fn link(requests: &mut [Request], templates: &[SendTemplate]) {
     let start = requests.as_mut_ptr();
     let length = requests.len();

@@ -6,7 +6,7 @@ use std::fmt;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct WcStatus(pub u32);
 
-/// How a status reads to a person.
+/// The texts of a status.
 struct Text {
     name: &'static str,
     meaning: &'static str,
@@ -14,10 +14,10 @@ struct Text {
 }
 
 impl WcStatus {
-    /// A receive or send that was on the queue when its QP went to ERR: a consequence, not a cause.
+    /// A send or receive that was queued when its QP went to ERR: a consequence, not a cause.
     pub const FLUSHED: WcStatus = WcStatus(5);
 
-    /// Whether it follows from an earlier error on the same QP.
+    /// Whether it is the consequence of an earlier error on the same QP.
     pub fn is_flush(self) -> bool {
         self == WcStatus::FLUSHED
     }
@@ -27,7 +27,7 @@ impl WcStatus {
         self.text().name
     }
 
-    /// What it usually means, as a clause.
+    /// Its usual meaning, as a clause.
     pub fn meaning(self) -> &'static str {
         self.text().meaning
     }

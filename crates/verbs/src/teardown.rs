@@ -1,35 +1,35 @@
-//! Objects given up by a call whose answer is wanted. Dropping one does the same and does not listen.
+//! Destroying objects with the result of the call. Dropping an object makes the same call and ignores its result.
 
 use std::sync::Arc;
 
 use super::{Operation, VerbsError};
 
-/// An object of a verbs library that a call ends.
+/// An object that a call of its verbs library destroys.
 pub trait Teardown {
-    /// The call.
+    /// The call that destroys it.
     const OPERATION: Operation;
 
-    /// What it is, for messages.
+    /// Its name for messages.
     fn object(&self) -> String;
 
-    /// Does the call, at most once, and returns what it returned. Dropping does nothing more then.
-    fn tear_down(&mut self, last: TeardownToken) -> i32;
+    /// Makes the call, at most once, and returns its result. Dropping does nothing afterwards.
+    fn tear_down(&mut self, token: TeardownToken) -> i32;
 }
 
-/// Vouches that the object is not used again. Only this module's neighbours make one.
+/// Proof that the object is not used again. Only the modules of the objects can create it.
 pub struct TeardownToken(());
 
 impl TeardownToken {
-    /// The maker drops the object next.
+    /// The caller drops the object next.
     pub(super) fn new() -> TeardownToken {
         TeardownToken(())
     }
 }
 
-/// Ends an object of which nothing else is made any more.
+/// Destroys an object that has no other owner.
 ///
 /// # Errors
-/// What the call returned; EBUSY without a call while something else holds the object.
+/// The error of the call; EBUSY without a call if the object has other owners.
 pub fn tear_down<T: Teardown>(object: Arc<T>) -> Result<(), VerbsError> {
     let name = object.object();
     let Some(mut object) = Arc::into_inner(object) else {

@@ -1,5 +1,4 @@
-//! Opening devices and choosing a port: what is there is found, and what is not is said in words that
-//! end with what to do.
+//! Opening devices and choosing a port: existing ones are found, and errors say what is missing and end with advice.
 #![allow(missing_docs, clippy::unwrap_used, clippy::panic)]
 
 use std::os::raw::c_int;
@@ -199,7 +198,7 @@ fn without_a_device_the_embedded_one_is_taken() {
     let embedded = port.embedded.clone().unwrap();
     assert_eq!(embedded.because.unwrap(), "no RDMA device on this machine");
     assert_eq!(embedded.faults, request.faults);
-    // Each opening takes an address of its own.
+    // Each opening takes its own address.
     let other = select_or_embedded(library, &request, Some(Route::to(local))).unwrap();
     assert_ne!(other.gid.unwrap().gid, port.gid.unwrap().gid);
 }

@@ -1,4 +1,4 @@
-//! The calls of the data path: WRs in, completions out. Each drives the device.
+//! The calls of the data path: posting and polling. Each call also runs the device.
 
 use std::os::raw::c_int;
 use std::time::Instant;

@@ -1,4 +1,4 @@
-//! Carrying out sends: what a WR does to its own QP and to the peer's.
+//! Executes sends: the effects of a WR on its own QP and on the peer's.
 
 use std::time::{Duration, Instant};
 
@@ -10,13 +10,13 @@ use super::memory::{
 };
 use crate::device::MAX_MESSAGE_BYTES;
 
-/// A retransmission's time-out: a peer that does not answer fails a WR after `retry_cnt` of them.
+/// Time-out of a transmission: a WR fails after `retry_cnt` of them without an answer.
 const RETRY_TIMEOUT: Duration = Duration::from_millis(50);
-/// A retry's time when the receiver is not ready: `rnr_retry` of them, or for ever when it is 7.
+/// Pause before a retry when the receiver is not ready: `rnr_retry` times, or for ever if that is 7.
 const RNR_TIMEOUT: Duration = Duration::from_millis(1);
 /// PSNs have 24 bits.
 const PSN_MASK: u32 = 0x00ff_ffff;
-/// `rnr_retry` that means for ever.
+/// The `rnr_retry` that means for ever.
 const RNR_RETRY_FOR_EVER: u8 = 7;
 
 enum Outcome {
@@ -25,7 +25,7 @@ enum Outcome {
     Wait,
 }
 
-/// What a WR's execution needs to know of its own QP.
+/// Attributes of a WR's own QP for its execution.
 struct Requester {
     qpn: u32,
     pd: usize,
@@ -33,7 +33,7 @@ struct Requester {
     rnr_retry: u8,
 }
 
-/// And of the peer's.
+/// Attributes of the peer's QP.
 struct Responder {
     qpn: u32,
     pd: usize,
@@ -42,7 +42,7 @@ struct Responder {
 }
 
 impl Fabric {
-    /// Carries out every WR that is due.
+    /// Executes every WR that is due.
     pub(super) fn progress(&mut self) {
         if self.active.is_empty() {
             return;
@@ -58,7 +58,7 @@ impl Fabric {
         self.active = turn;
     }
 
-    /// Carries out a QP's oldest WR; false if it has to wait or there is none.
+    /// Executes a QP's oldest WR; false if it must wait or there is none.
     fn step(&mut self, qpn: u32, now: Instant) -> bool {
         let Some(qp) = self.qps.get_mut(&qpn) else {
             return false;
@@ -136,7 +136,7 @@ impl Fabric {
         }
     }
 
-    /// The QP at the other end, if it would answer: connected to this one, with the PSN it sends.
+    /// The QP at the other end, if it would answer: it is connected to this one and expects its PSN.
     fn responder(&self, qpn: u32) -> Option<Responder> {
         let requester = self.qps.get(&qpn)?;
         let peer_qpn = requester.attr.dest_qp_num;
@@ -154,7 +154,7 @@ impl Fabric {
         })
     }
 
-    /// The bytes of a send or write, as they arrive.
+    /// The payload of a send or write, as it arrives.
     fn outgoing(
         &mut self,
         requester: &Requester,
@@ -185,7 +185,7 @@ impl Fabric {
         }
     }
 
-    /// How the WR goes on if the peer has no receive for it; `None` if it has.
+    /// How to go on if the peer has no receive for the WR; `None` if it has one.
     fn not_ready(
         &self,
         requester: &Requester,
@@ -356,7 +356,7 @@ impl Fabric {
         }
     }
 
-    /// Whether both the peer's QP and its MR let the WR in.
+    /// Whether both the peer's QP and its MR allow the WR.
     fn remote_ok(&self, responder: &Responder, wr: &SendWr, length: u64, need: u32) -> bool {
         let address = wr.remote_address;
         responder.access & need == need
@@ -372,7 +372,7 @@ impl Fabric {
     }
 }
 
-/// The peer's side of a write or read; its key was checked apart.
+/// The peer's side of a write or read; the caller has checked its key.
 fn remote_segment(wr: &SendWr, length: u32) -> Segment {
     Segment {
         address: wr.remote_address,

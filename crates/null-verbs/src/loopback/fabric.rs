@@ -1,4 +1,4 @@
-//! The device's state: QPs with their queues, CQs with their entries, hooks, the random source.
+//! The device's state: QPs with their queues, CQs with their entries, test hooks, the random numbers.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::{LazyLock, Mutex, MutexGuard, PoisonError};
@@ -13,7 +13,7 @@ use crate::channel::Channel;
 use crate::context::Context;
 use crate::events::Source;
 
-/// In error completions: no opcode, so that nobody relies on one.
+/// The opcode in error completions: invalid, so that no program relies on it.
 const OPCODE_OF_ERRORS: u32 = 0x7fff_ffff;
 
 pub(super) struct Hooks {
@@ -32,7 +32,7 @@ impl Default for Hooks {
     }
 }
 
-/// Where a send's bytes are.
+/// Where the bytes of a send are.
 pub(super) enum Payload {
     Inline(Vec<u8>),
     Segments(Vec<Segment>),
@@ -48,7 +48,7 @@ pub(super) struct SendWr {
     pub(super) remote_address: u64,
     pub(super) rkey: u32,
     pub(super) due: Instant,
-    /// Since when the peer does not answer, or has no receive.
+    /// Since when the peer has not answered, or has had no receive.
     pub(super) unanswered_since: Option<Instant>,
     pub(super) not_ready_since: Option<Instant>,
 }
@@ -58,10 +58,10 @@ pub(super) struct RecvWr {
     pub(super) segments: Vec<Segment>,
 }
 
-/// What polling a completion gives back to the QP.
+/// The queue slots that polling a completion frees.
 #[derive(Clone, Copy)]
 pub(super) enum Frees {
-    /// Every send up to and with this sequence number.
+    /// All sends up to and including this sequence number.
     SendsUpTo(u64),
     OneReceive,
 }
@@ -81,7 +81,7 @@ pub(super) struct Cq {
     pub(super) capacity: usize,
     pub(super) entries: VecDeque<Cqe>,
     pub(super) overflowed: bool,
-    /// The next completion brings an event.
+    /// Whether the next completion raises an event.
     pub(super) armed: bool,
 }
 
@@ -98,7 +98,7 @@ pub(super) struct Qp {
     pub(super) sends_freed: u64,
     pub(super) receives: VecDeque<RecvWr>,
     pub(super) receives_outstanding: u32,
-    /// No WR may be due before the one posted before it.
+    /// When the last posted WR is due; no later WR may be due earlier.
     pub(super) last_due: Instant,
 }
 
@@ -113,16 +113,16 @@ pub(super) struct Fabric {
     pub(super) cqs: HashMap<*mut ibv_cq, Cq>,
     pub(super) memory: Memory,
     pub(super) hooks: Hooks,
-    /// QPs that have sends to carry out, each once.
+    /// QPs with sends to execute, each once.
     pub(super) active: Vec<u32>,
     pub(super) next_qpn: u32,
     random: u64,
 }
 
-// SAFETY: the verbs pointers are keys, or live objects of contexts that any thread may use.
+// SAFETY: the verbs pointers are used as keys, or point to live objects of contexts that any thread may use.
 unsafe impl Send for Fabric {}
 
-/// The device, locked.
+/// Locks the device.
 pub(super) fn fabric() -> MutexGuard<'static, Fabric> {
     static FABRIC: LazyLock<Mutex<Fabric>> = LazyLock::new(|| {
         Mutex::new(Fabric {
@@ -157,7 +157,7 @@ impl Fabric {
         Duration::from_nanos(self.random() % most_ns.saturating_add(1).max(1))
     }
 
-    /// Adds a completion to a CQ; a full one loses it and raises `IBV_EVENT_CQ_ERR`, once.
+    /// Adds a completion to a CQ; if it is full, drops the completion and raises `IBV_EVENT_CQ_ERR`, once.
     pub(super) fn complete(&mut self, cq: *mut ibv_cq, cqe: Cqe) {
         let Some(state) = self.cqs.get_mut(&cq) else {
             return;
@@ -207,7 +207,7 @@ impl Fabric {
         }
     }
 
-    /// Forgets a QP's queues and its completions that were not polled.
+    /// Discards a QP's queues and its completions not yet polled.
     pub(super) fn clear(&mut self, qpn: u32) {
         let Some(qp) = self.qps.get_mut(&qpn) else {
             return;

@@ -1,4 +1,4 @@
-//! Memory regions: which addresses a key opens, and the copies through them.
+//! Memory regions: the addresses that a key gives access to, and copying with a key.
 
 use std::collections::HashMap;
 
@@ -8,7 +8,7 @@ pub(super) const LOCAL_WRITE: u32 = ibv_access_flags::IBV_ACCESS_LOCAL_WRITE.0;
 pub(super) const REMOTE_WRITE: u32 = ibv_access_flags::IBV_ACCESS_REMOTE_WRITE.0;
 pub(super) const REMOTE_READ: u32 = ibv_access_flags::IBV_ACCESS_REMOTE_READ.0;
 
-/// The low byte of keys, different for local and remote ones so that mixing them up is noticed.
+/// The low byte of keys, different for local and remote keys, so that mixing them up fails.
 const LKEY_TAG: u32 = 0x4c;
 const RKEY_TAG: u32 = 0x52;
 
@@ -84,7 +84,7 @@ impl Memory {
         })
     }
 
-    /// Whether all of `segments` lie in their regions of `pd`, with the access that they `need`.
+    /// Whether all `segments` lie in regions of `pd` with the access `need`.
     pub(super) fn local_ok(&self, segments: &[Segment], pd: usize, need: u32) -> bool {
         segments
             .iter()
@@ -95,7 +95,7 @@ impl Memory {
             })
     }
 
-    /// Whether `rkey` opens the range to a peer. An empty range needs no key.
+    /// Whether `rkey` gives a peer access to the range. An empty range needs no key.
     pub(super) fn remote_ok(
         &self,
         rkey: u32,
@@ -108,7 +108,7 @@ impl Memory {
     }
 }
 
-/// Appends what `segments` hold to `bytes`.
+/// Appends the contents of `segments` to `bytes`.
 ///
 /// # Safety
 /// The ranges are readable: checked against a region, or given with `IBV_SEND_INLINE`.
@@ -116,8 +116,8 @@ pub(super) unsafe fn gather(segments: &[Segment], bytes: &mut Vec<u8>) {
     for segment in segments.iter().filter(|segment| segment.length > 0) {
         let length = segment.length as usize;
         bytes.reserve(length);
-        // SAFETY: room was reserved, the caller vouches for the range. Its owner may write to it
-        // meanwhile, as to memory that a device reads; then these bytes are any.
+        // SAFETY: room was reserved, and the caller vouches for the range. Its owner may write to it meanwhile, as to
+        // memory that a device reads; then the bytes are undefined.
         unsafe {
             let from = segment.address as *const u8;
             let to = bytes.as_mut_ptr().add(bytes.len());
@@ -127,7 +127,7 @@ pub(super) unsafe fn gather(segments: &[Segment], bytes: &mut Vec<u8>) {
     }
 }
 
-/// Writes `bytes` over `segments`, in order, as far as both reach.
+/// Copies `bytes` into `segments`, in order, up to the shorter length.
 ///
 /// # Safety
 /// The ranges are writable: checked against a region.

@@ -1,4 +1,4 @@
-//! What the loopback device does with WRs, through the functions that a program calls.
+//! Tests the loopback device through the functions that a program calls.
 
 mod ordering;
 
@@ -88,7 +88,7 @@ fn writes_and_reads_move_bytes_and_keep_to_the_region() {
             .any(|wc| wc.opcode == IBV_WC_RECV_RDMA_WITH_IMM && wc.wr_id == 9)
     );
 
-    // One byte too far, before the start, the local key, a read-only region: each with fresh QPs.
+    // One byte too far, before the start, the local key, a read-only region: each with new QPs.
     let read_only = device.mr_pointer(&mut remote, 1);
     // SAFETY: just registered.
     let read_only = unsafe { (*read_only).rkey };
@@ -146,7 +146,7 @@ fn a_receive_too_small_fails_both_ends() {
         outcome,
         [(1, IBV_WC_LOC_LEN_ERR), (2, IBV_WC_REM_INV_REQ_ERR)]
     );
-    // In ERR, WRs are taken and flushed.
+    // In ERR, WRs are accepted and flushed.
     assert_eq!(post(a, 3, IBV_WR_SEND, 0, from), 0);
     assert_eq!(post_receive(b, 4, to), 0);
     let expected = [(3, IBV_WC_WR_FLUSH_ERR), (4, IBV_WC_WR_FLUSH_ERR)];
@@ -283,7 +283,7 @@ fn a_peer_that_is_gone_or_not_ready_ends_the_wait() {
     assert_eq!(unsafe { crate::destroy_qp(b) }, 0);
     assert_eq!(post(a, 2, IBV_WR_SEND, 0, memory), 0);
     assert_eq!(statuses(&wait(cq, 1)), [(2, IBV_WC_RETRY_EXC_ERR)]);
-    // A PSN that the peer does not expect is never answered either.
+    // A PSN that the peer does not expect gets no answer either.
     let pair = [device.qp(cq), device.qp(cq)];
     connect(pair[0], number(pair[1]), |attr| attr.sq_psn = 1);
     connect(pair[1], number(pair[0]), |attr| attr.rq_psn = 2);

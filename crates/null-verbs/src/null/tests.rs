@@ -1,4 +1,4 @@
-//! What `null0` does with WRs, through the functions that a program calls.
+//! Tests `null0` through the functions that a program calls.
 
 use std::ptr::null_mut;
 use std::sync::atomic::Ordering;

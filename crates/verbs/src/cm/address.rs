@@ -1,24 +1,24 @@
-//! Addresses as rdma_cm takes them: an IP address, its interface where it needs one, a port number.
+//! Addresses for rdma_cm: an IP address, its interface if it needs one, a port number.
 
 use std::mem::{size_of, zeroed};
 use std::net::{IpAddr, SocketAddr};
 
 use crate::{Gid, GidEntry};
 
-/// Where sysfs has the interface of each entry of a GID table.
+/// Where sysfs has the interface of each GID table entry.
 const DEVICES: &str = "/sys/class/infiniband";
 
-/// An address of a RoCE port, which is that of its GID.
+/// The address of a RoCE port, which is that of its GID.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CmAddress(SocketAddr);
 
 impl CmAddress {
-    /// The address of a GID of a port here.
+    /// The address of a local port's GID.
     pub fn local(device: &str, port: u8, entry: &GidEntry) -> CmAddress {
         CmAddress::of(entry.gid, interface(device, port, entry.index).unwrap_or(0))
     }
 
-    /// The address of a peer's GID, with its port number. A link-local one is on the interface of this one.
+    /// The address of a peer's GID with a port number. A link-local address uses this address's interface.
     pub fn peer(&self, gid: Gid, port: u16) -> CmAddress {
         let scope = match self.0 {
             SocketAddr::V6(v6) => v6.scope_id(),
@@ -42,7 +42,7 @@ impl CmAddress {
         self.0.ip()
     }
 
-    /// As the C library has it.
+    /// In the form of the C library.
     pub(super) fn to_storage(self) -> libc::sockaddr_storage {
         // SAFETY: plain data, for which zero is valid.
         let mut storage: libc::sockaddr_storage = unsafe { zeroed() };

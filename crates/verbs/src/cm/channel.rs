@@ -1,4 +1,4 @@
-//! The channel by which rdma_cm tells what became of each id.
+//! The channel that delivers rdma_cm's events for its ids.
 
 use std::os::fd::BorrowedFd;
 use std::ptr::NonNull;
@@ -9,7 +9,7 @@ use rdma_sys::rdma_event_channel;
 use super::error::{CmError, CmStep};
 use super::library::CmLibrary;
 
-/// An event channel; the ids that were made on it keep it.
+/// An event channel, kept by the ids that were made on it.
 pub struct CmChannel {
     pub(super) library: &'static CmLibrary,
     raw: NonNull<rdma_event_channel>,

@@ -1,4 +1,4 @@
-//! What can go wrong between an IP address and an established connection, at which step, and what to do about it.
+//! Errors of the steps from an IP address to an established connection, with advice.
 
 use std::fmt;
 use std::io;
@@ -20,7 +20,7 @@ pub enum CmStep {
     Accept,
     Establish,
     Reject,
-    /// For the state named.
+    /// For this state.
     InitQpAttr(&'static str),
 }
 
@@ -59,11 +59,11 @@ impl fmt::Display for CmStep {
 pub struct RejectReason(pub i32);
 
 impl RejectReason {
-    /// Nobody listens on the port.
+    /// No program listens on the port.
     pub const NO_LISTENER: RejectReason = RejectReason(8);
-    /// The QP's last connection is not forgotten there yet.
+    /// The other end still remembers the QP's last connection.
     pub const STALE: RejectReason = RejectReason(10);
-    /// The program that listens did not want it.
+    /// The listening program refused it.
     pub const BY_THE_LISTENER: RejectReason = RejectReason(28);
 
     fn meaning(self) -> &'static str {
@@ -96,13 +96,13 @@ impl fmt::Display for RejectReason {
     }
 }
 
-/// A connection that rdma_cm did not make.
+/// A connection failed in rdma_cm.
 #[derive(Debug, thiserror::Error)]
 pub enum CmError {
     /// librdmacm cannot be loaded.
     #[error("--connect cm needs librdmacm, which cannot be loaded: {detail}")]
     NoLibrary {
-        /// What the dynamic linker says.
+        /// The dynamic linker's error.
         detail: String,
     },
     /// A call failed.
@@ -110,39 +110,39 @@ pub enum CmError {
     Call {
         /// The call.
         step: CmStep,
-        /// Which QP or address.
+        /// The QP or address.
         object: String,
         /// The OS error.
         source: io::Error,
     },
-    /// A step ended with an event that says that it failed.
+    /// A step ended with an event of failure.
     #[error("{step} failed for {object}: event {event}, {}", status_text(*.status))]
     Event {
-        /// The step that was under way.
+        /// The step.
         step: CmStep,
-        /// Which QP, from where to where.
+        /// The QP, and both addresses.
         object: String,
         /// The event.
         event: CmEventKind,
         /// The event's status, a negative error number.
         status: i32,
     },
-    /// The other end does not want the connection.
+    /// The other end rejected the connection.
     #[error("{object} was rejected: {reason}{}", .said.as_ref().map(|said| format!(": {said}")).unwrap_or_default())]
     Rejected {
-        /// Which QP, from where to where.
+        /// The QP, and both addresses.
         object: String,
-        /// The event's status.
+        /// The reason, from the event's status.
         reason: RejectReason,
-        /// What the other end's program says.
+        /// The other end's text.
         said: Option<String>,
     },
-    /// rdma_cm takes another device, port or GID for the address than the run has.
+    /// rdma_cm chose another device, port or GID for the address than the run uses.
     #[error("rdma_cm takes {taken} for {address}, and this run uses {wanted}")]
     OtherPort {
         /// The address.
         address: String,
-        /// What rdma_cm takes.
+        /// The port or GID index that rdma_cm chose.
         taken: String,
         /// The port or GID index of the run.
         wanted: String,
@@ -159,7 +159,7 @@ impl CmError {
         }
     }
 
-    /// Whether what was asked for is at fault, rather than the run.
+    /// Whether the request is at fault, rather than the run.
     pub fn is_bad_input(&self) -> bool {
         match self {
             CmError::NoLibrary { .. } | CmError::OtherPort { .. } => true,

@@ -12,24 +12,24 @@ use super::error::{CmError, CmStep};
 use super::event_kind::CmEventKind;
 use super::id::CmId;
 
-/// An event, acknowledged already.
+/// An event that is already acknowledged.
 pub struct CmEvent {
-    /// What the id was given when it was made; a request has that of its listener.
+    /// The token of its id; a request has its listener's.
     pub token: u32,
     /// What happened.
     pub kind: CmEventKind,
-    /// 0, a negative error number, or for a rejection its reason.
+    /// 0, a negative error number, or the reason of a rejection.
     pub status: i32,
-    /// What the other end's program sent with it, and zeros after it.
+    /// The other end's private data, followed by zeros.
     pub private_data: Vec<u8>,
-    /// The other end's QP number, where the event has one.
+    /// The other end's QP number, if the event has one.
     pub qpn: u32,
     /// The new id of a request. Dropping it rejects the request.
     pub request: Option<CmId>,
 }
 
 impl CmChannel {
-    /// The next event, waited for at most `limit`; `None` if none came.
+    /// Waits for the next event, at most `limit`; `None` if none came.
     ///
     /// # Errors
     /// The failed call.

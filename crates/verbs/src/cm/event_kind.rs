@@ -1,10 +1,10 @@
-//! What can happen to an id.
+//! The kinds of events of an id.
 
 use std::fmt;
 
 use rdma_sys::rdma_cm_event_type as header;
 
-/// What happened to an id.
+/// The kind of an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[allow(missing_docs)] // each variant is RDMA_CM_EVENT_ and its name
 pub enum CmEventKind {
@@ -22,7 +22,7 @@ pub enum CmEventKind {
     DeviceRemoval,
     AddrChange,
     TimewaitExit,
-    /// One that has nothing to do with connections, or that a newer kernel sends.
+    /// A kind that does not concern connections, or that a newer kernel sends.
     Other(u32),
 }
 

@@ -1,4 +1,4 @@
-//! An id: rdma_cm's half of one connection, or a listener.
+//! An id: rdma_cm's state of one connection or of a listener.
 
 use std::ffi::{CStr, c_int, c_void};
 use std::ptr::{NonNull, null_mut, without_provenance_mut};
@@ -11,10 +11,10 @@ use super::address::CmAddress;
 use super::channel::CmChannel;
 use super::error::{CmError, CmStep};
 
-/// Bytes that a program can send with a request in the port space of RC connections.
+/// The most private data of a request in the port space of RC connections, in bytes.
 pub const MAX_PRIVATE_BYTES: usize = 56;
 
-/// An id. Dropped, it ends its connection, or rejects it.
+/// An id. Dropping it ends its connection, or rejects it.
 pub struct CmId {
     channel: Arc<CmChannel>,
     raw: NonNull<rdma_cm_id>,
@@ -24,7 +24,7 @@ pub struct CmId {
 // `&mut self`.
 unsafe impl Send for CmId {}
 
-/// What an end says when it asks for a connection, or takes one.
+/// The parameters with which an end requests or accepts a connection.
 #[derive(Clone, Copy, Debug)]
 pub struct CmParameters<'a> {
     /// This end's QP.
@@ -37,7 +37,7 @@ pub struct CmParameters<'a> {
     pub retry_count: u8,
     /// Retries after an RNR NAK, 0 to 7.
     pub rnr_retry_count: u8,
-    /// For the program at the other end; at most [`MAX_PRIVATE_BYTES`].
+    /// Data for the program at the other end; at most [`MAX_PRIVATE_BYTES`].
     pub private_data: &'a [u8],
 }
 
@@ -66,7 +66,7 @@ impl CmId {
         })
     }
 
-    /// The id that a request brought.
+    /// The new id of a request.
     ///
     /// # Safety
     /// `raw` came with a request's event of `channel`, and nobody else owns it.
@@ -85,13 +85,13 @@ impl CmId {
         &self.channel
     }
 
-    /// Gives its events another token.
+    /// Changes the token of its events.
     pub fn set_token(&mut self, token: u32) {
         // SAFETY: the id is alive; librdmacm only hands the field out.
         unsafe { (*self.raw()).context = without_provenance_mut(token as usize) };
     }
 
-    /// Name of the device and number of the port that rdma_cm has chosen; `None` before it has.
+    /// The device name and port number that rdma_cm chose; `None` before it has.
     pub fn port(&self) -> Option<(String, u8)> {
         // SAFETY: the id is alive, and so are the context and the device that it names once it is bound.
         unsafe {
@@ -102,7 +102,7 @@ impl CmId {
         }
     }
 
-    /// Takes an address, and where its port number is 0 a free one.
+    /// Binds to an address; a port number of 0 takes a free one.
     ///
     /// # Errors
     /// The failed call.
@@ -114,7 +114,7 @@ impl CmId {
         self.checked(code, CmStep::BindAddr, || address.to_string())
     }
 
-    /// Listens on the address it has taken.
+    /// Listens on the bound address.
     ///
     /// # Errors
     /// The failed call.
@@ -125,13 +125,14 @@ impl CmId {
         self.checked(code, CmStep::Listen, || "the port for connections".into())
     }
 
-    /// The port number that it has taken, in rdma_cm's own port space.
+    /// The bound port number, in rdma_cm's own port space.
     pub fn local_port(&self) -> u16 {
         // SAFETY: the id is alive.
         u16::from_be(unsafe { (self.channel.library.get_src_port)(self.raw()) })
     }
 
-    /// Begins to find the device and the hardware address for a way from `from` to `to`: an event tells the end.
+    /// Starts to resolve the device and the hardware address for a path from `from` to `to`; an event reports the
+    /// result.
     ///
     /// # Errors
     /// The failed call.
@@ -151,7 +152,7 @@ impl CmId {
         self.checked(code, CmStep::ResolveAddr, || format!("{from} to {to}"))
     }
 
-    /// Begins to find the path: an event tells the end.
+    /// Starts to resolve the path; an event reports the result.
     ///
     /// # Errors
     /// The failed call.
@@ -161,7 +162,7 @@ impl CmId {
         self.checked(code, CmStep::ResolveRoute, || "the path".into())
     }
 
-    /// Asks for the connection: an event tells the answer.
+    /// Requests the connection; an event brings the answer.
     ///
     /// # Errors
     /// The failed call.
@@ -172,7 +173,7 @@ impl CmId {
         self.checked(code, CmStep::Connect, || parameters.object())
     }
 
-    /// Takes a requested connection, whose QP is ready: an event tells when the other end knows.
+    /// Accepts a requested connection whose QP is ready; an event reports when the other end knows.
     ///
     /// # Errors
     /// The failed call.
@@ -193,7 +194,7 @@ impl CmId {
         self.checked(code, CmStep::Establish, || "the answer".into())
     }
 
-    /// Refuses a requested connection, and says why.
+    /// Rejects a requested connection with a reason.
     ///
     /// # Errors
     /// The failed call.
@@ -207,7 +208,7 @@ impl CmId {
         self.checked(code, CmStep::Reject, || "a request".into())
     }
 
-    /// Tells the other end that the connection is over.
+    /// Tells the other end that the connection has ended.
     pub fn disconnect(&self) {
         // SAFETY: the id is alive. A connection that is over already needs no more.
         unsafe { (self.channel.library.disconnect)(self.raw()) };
@@ -222,7 +223,7 @@ impl CmId {
         if code == 0 {
             return Ok(());
         }
-        // Before anything else can change `errno`.
+        // Read `errno` before another call changes it.
         let source = std::io::Error::last_os_error();
         Err(CmError::Call {
             step,

@@ -1,4 +1,4 @@
-//! librdmacm's functions, loaded when a sweep first asks for them: machines that never do need no librdmacm.
+//! librdmacm's functions, loaded when a sweep first needs them: other sweeps run without librdmacm.
 
 use std::ffi::{CStr, c_char, c_int, c_void};
 use std::mem::transmute_copy;
@@ -11,10 +11,10 @@ use rdma_sys::{
 
 use super::CmError;
 
-/// The file that the dynamic linker looks for.
+/// The file name for the dynamic linker.
 const FILE: &CStr = c"librdmacm.so.1";
 
-/// The functions, each as its manual page says.
+/// The functions; their manual pages describe them.
 pub(super) struct CmLibrary {
     pub(super) create_event_channel: unsafe extern "C" fn() -> *mut rdma_event_channel,
     pub(super) destroy_event_channel: unsafe extern "C" fn(*mut rdma_event_channel),
@@ -44,7 +44,7 @@ pub(super) struct CmLibrary {
 }
 
 impl CmLibrary {
-    /// The library, loaded once and never unloaded.
+    /// Loads the library once; it is never unloaded.
     ///
     /// # Errors
     /// It is not installed, or lacks a function.
@@ -102,7 +102,7 @@ fn load() -> Result<CmLibrary, String> {
     })
 }
 
-/// What the dynamic linker says of its last failure.
+/// The dynamic linker's last error.
 fn last_error() -> String {
     // SAFETY: it returns null or a C string that lives until this thread's next call of the linker.
     unsafe {

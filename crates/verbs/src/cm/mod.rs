@@ -1,9 +1,9 @@
-//! The kernel's connection manager (rdma_cm): ids, their events, and a QP's transitions as it says. It must not know
-//! cases or who connects to whom.
+//! The kernel's connection manager (rdma_cm): ids, their events, and a QP's transitions with its attributes. It must
+//! not know cases or which ends connect.
 //!
-//! QPs stay this project's own: an id never gets one (`id.qp` is NULL), it is told the QP's number, and
-//! `rdma_init_qp_attr(3)` says what each transition takes. So librdmacm's own device contexts are not used: QPN, port
-//! and GID index mean the same to all contexts of a device.
+//! QPs stay this project's own: an id has no QP (`id.qp` is NULL), only the QP's number, and `rdma_init_qp_attr(3)`
+//! returns the attributes of each transition. So librdmacm's own device contexts are not used: QPN, port and GID
+//! index mean the same in all contexts of a device.
 
 mod address;
 mod channel;

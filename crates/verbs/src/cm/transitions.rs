@@ -1,4 +1,4 @@
-//! RESET → INIT → RTR → RTS with the attributes that rdma_cm gives, and what a case asks for in place of its guesses.
+//! RESET → INIT → RTR → RTS with rdma_cm's attributes; a case's settings replace rdma_cm's guesses.
 
 use std::mem::zeroed;
 
@@ -8,7 +8,7 @@ use crate::{Access, Gid, Operation, Path, QueuePair, Reliability, VerbsError};
 
 use super::{CmError, CmId, CmStep};
 
-/// The attributes of the transitions here. Kernels before 5.15 may set further ones, which are not for programs.
+/// The attributes of these transitions. Kernels before 5.15 may set further ones that programs must not use.
 const KNOWN: u32 = mask::IBV_QP_STATE.0
     | mask::IBV_QP_PKEY_INDEX.0
     | mask::IBV_QP_PORT.0
@@ -25,19 +25,19 @@ const KNOWN: u32 = mask::IBV_QP_STATE.0
     | mask::IBV_QP_SQ_PSN.0
     | mask::IBV_QP_MAX_QP_RD_ATOMIC.0;
 
-/// A transition that failed: rdma_cm did not say how, or the device did not do it.
+/// A transition failed: rdma_cm did not return its attributes, or the device refused it.
 #[derive(Debug, thiserror::Error)]
 pub enum CmTransitionError {
-    /// Of rdma_cm.
+    /// In rdma_cm.
     #[error(transparent)]
     Cm(#[from] CmError),
-    /// Of the device.
+    /// In the device.
     #[error(transparent)]
     Verbs(#[from] VerbsError),
 }
 
 impl QueuePair {
-    /// RESET → INIT; `remote` is what the peer may do to this end's memory.
+    /// RESET → INIT; `remote` is the peer's access to this end's memory.
     ///
     /// # Errors
     /// The failed call.
@@ -48,7 +48,7 @@ impl QueuePair {
         Ok(self.modify(&mut attr, bits, Operation::ModifyToInit)?)
     }
 
-    /// INIT → RTR, to the QP `remote_qpn` that the control connection told.
+    /// INIT → RTR, to the QP `remote_qpn` from the control connection.
     ///
     /// # Errors
     /// The failed call; another port, GID or QP than the run's.
@@ -113,7 +113,7 @@ impl QueuePair {
 }
 
 impl CmId {
-    /// What a transition to `state` takes.
+    /// The attributes of a transition to `state`.
     fn attributes(
         &self,
         qp: &QueuePair,

@@ -1,4 +1,4 @@
-//! What drives the device while the program sleeps: a thread that is at work as long as a CQ is armed.
+//! A thread that runs the device while a CQ is armed, because the program may sleep then.
 
 use std::os::raw::c_int;
 use std::sync::OnceLock;
@@ -9,10 +9,10 @@ use rdma_sys::ibv_cq;
 
 use super::fabric::fabric;
 
-/// Between two looks: about the default delay of a WR.
+/// Pause between two rounds: about the default delay of a WR.
 const TICK: Duration = Duration::from_micros(10);
 
-/// `ibv_req_notify_cq(3)`, for any completion. EINVAL for a CQ without a channel.
+/// `ibv_req_notify_cq(3)` for any completion. EINVAL for a CQ without a channel.
 ///
 /// # Safety
 /// As for libibverbs.
