@@ -3,7 +3,7 @@
 //!
 //! - `null0` ([`null`]) completes every WR at once and moves no bytes, so a program's cost on it is its own.
 //! - `loop0` ([`loopback`]) moves bytes between QPs of this process, slowly and strictly: it refuses what a real
-//! device would refuse.
+//!   device would refuse.
 //!
 //! The crate must not know `rocebench`: its users build a table of these functions, or export them under libibverbs'
 //! names. It needs rdma-sys only for the layout of the structs.

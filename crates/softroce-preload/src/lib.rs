@@ -1,9 +1,9 @@
-//! The embedded RoCEv2 device under libibverbs' names: preloaded with `LD_PRELOAD`, it lets unmodified programs such
-//! as `ibv_rc_pingpong` and `ib_send_bw` run on `soft0`. `scripts/with-softroce` sets it up.
+//! The embedded RoCEv2 device under libibverbs' names: with `LD_PRELOAD` unmodified programs such as
+//! `ibv_rc_pingpong` and `ib_send_bw` run on `soft0`. `scripts/with-softroce` sets it up.
 //!
-//! Every function of libibverbs that takes one of the library's objects is here, lest the real one get a foreign
-//! pointer: either the device has it, or it is refused with EOPNOTSUPP and a line on stderr, once. What only turns
-//! numbers into texts or other numbers stays the real library's.
+//! It contains every function of libibverbs that takes one of the library's objects, so that the real library never
+//! gets a foreign pointer. Functions that the device lacks fail with EOPNOTSUPP and one line on stderr. Functions
+//! that only convert numbers to texts or other numbers stay in the real library.
 
 use std::os::raw::{c_char, c_int, c_uint, c_void};
 use std::ptr::null_mut;
@@ -15,7 +15,7 @@ use rdma_sys::{
 };
 use softroce::verbs;
 
-/// Exports functions of the device as they are.
+/// Exports functions of the device unchanged.
 macro_rules! export {
     ($($name:ident = $function:ident($($argument:ident: $type:ty),*) $(-> $result:ty)?;)*) => {$(
         #[doc = concat!("`", stringify!($name), "(3)`.")]
@@ -29,7 +29,7 @@ macro_rules! export {
     )*};
 }
 
-/// Exports functions that refuse. Their arguments are not looked at.
+/// Exports functions that fail with EOPNOTSUPP, whatever their arguments.
 macro_rules! refuse {
     ($($name:ident -> $result:ty = $value:expr;)*) => {$(
         #[doc = concat!("`", stringify!($name), "(3)`, refused.")]
@@ -100,7 +100,7 @@ refuse! {
     ibv_unimport_pd -> () = ();
     ibv_unimport_mr -> () = ();
     ibv_unimport_dm -> () = ();
-    // librdmacm's ways in; without what these return its other functions cannot be called.
+    // The entry points of librdmacm: its other functions need what these return.
     rdma_create_event_channel -> *mut c_void = null_mut();
     rdma_create_id -> c_int = -1;
     rdma_create_ep -> c_int = -1;
@@ -109,13 +109,13 @@ refuse! {
     rsocket -> c_int = -1;
 }
 
-/// `ibv_query_qp_data_in_order(3)`: no order of the bytes within a message is promised.
+/// `ibv_query_qp_data_in_order(3)`: the device promises no order of the bytes of a message.
 #[unsafe(no_mangle)]
 pub extern "C" fn ibv_query_qp_data_in_order(_: *mut ibv_qp, _: c_int, _: u32) -> c_int {
     0
 }
 
-/// The symbol behind `ibv_query_gid_ex(3)`. EINVAL for entries of another size.
+/// The symbol behind `ibv_query_gid_ex(3)`. EINVAL for entries of a different size.
 ///
 /// # Safety
 /// As for libibverbs.
@@ -135,7 +135,7 @@ pub unsafe extern "C" fn _ibv_query_gid_ex(
     unsafe { verbs::query_gid_ex(context, port, gid_index, entry, flags) }
 }
 
-/// The symbol behind `ibv_query_gid_table(3)`. -EINVAL for entries of another size.
+/// The symbol behind `ibv_query_gid_table(3)`. -EINVAL for entries of a different size.
 ///
 /// # Safety
 /// As for libibverbs.

@@ -1,6 +1,6 @@
-//! RoCEv2 in user space: a device of software that needs neither RDMA hardware nor a kernel module. From below:
-//! [`wire`] has the packets as they stand in UDP datagrams to port 4791, [`net`] their sockets, [`transport`] queue
-//! pairs and the protocol between them, and [`verbs`] all of it as the C functions of libibverbs.
+//! RoCEv2 in user space: a software device that needs neither RDMA hardware nor a kernel module. Its layers from
+//! below: [`wire`] has the packet formats, [`net`] the sockets, [`transport`] the queue pairs and their protocol, and
+//! [`verbs`] the C functions of libibverbs.
 
 // The C interface, the system calls, and where the transport touches registered memory or lends it to a GSO batch of
 // packets allow it, file by file.

@@ -39,7 +39,7 @@ pub use send_ring::{PostError, SendEdit, SendOpcode, SendRing, SendScratch, Send
 /// Faults of the embedded device, parsed from text such as `drop=5%,seed=7`.
 pub use softroce::net::Faults;
 /// A recorded packet of the embedded device.
-pub use softroce::net::Passed as RecordedPacket;
+pub use softroce::net::RecordedPacket;
 /// The address of the embedded device from the environment.
 pub use softroce::verbs::address_of_environment;
 /// Parser of RoCEv2 packets.

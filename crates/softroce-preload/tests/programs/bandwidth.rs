@@ -2,7 +2,7 @@
 
 use crate::perftest::{all_sizes, figures, some_sizes};
 
-/// Runs a program, whose rows must be of these sizes, with a rate, and of so many messages if that is known.
+/// Runs a program and checks its rows: their sizes, that they have a rate, and the number of messages if given.
 fn measure(program: &str, arguments: &str, sizes: &[f64], messages: Option<f64>) {
     let (pair, rows) = figures(program, arguments);
     let measured: Vec<_> = rows.iter().map(|row| row[0]).collect();
@@ -17,7 +17,7 @@ fn measure(program: &str, arguments: &str, sizes: &[f64], messages: Option<f64>)
             pair.report()
         );
         assert!(rate > 0.0 && average >= 0.0, "{}", pair.report());
-        // Of small messages, on a busy machine, it has too few decimals.
+        // For small messages on a busy machine the average has too few decimals.
         assert!(average > 0.0 || row[0] < 4096.0, "{}", pair.report());
     }
 }
@@ -73,7 +73,7 @@ fn send_with_events() {
 
 #[test]
 fn send_on_unreliable_services() {
-    // What a full socket drops is lost, and perftest waits for it: all of it fits into the smallest.
+    // A full socket drops packets, and perftest waits for them for ever; this many fit into the smallest socket.
     measure("ib_send_bw", "-n 16 -c UC -s 8192", &[8192.0], None);
     measure("ib_send_bw", "-n 100 -c UD -s 1024", &[1024.0], None);
 }
@@ -166,7 +166,7 @@ fn read_with_events() {
     measure("ib_read_bw", "-n 400 -e", &SIZE, Some(400.0));
 }
 
-/// Atomics are of 8 bytes; perftest takes no other size, and so no `-a`.
+/// Atomics have 8 bytes; perftest accepts no other size, and so no `-a`.
 const WORD: [f64; 1] = [8.0];
 
 #[test]

@@ -1,4 +1,4 @@
-//! A program under the preloaded library: started, watched until a deadline, and never left behind.
+//! A child process under the preloaded library: started, awaited until a deadline, and always killed in the end.
 
 use std::env;
 use std::fs;
@@ -10,14 +10,14 @@ use std::time::{Duration, Instant};
 
 use crate::library::library;
 
-/// Held by whoever runs programs: they want the machine's cores to themselves.
+/// Held while programs run, so that only one test at a time uses the machine's cores.
 pub fn machine() -> MutexGuard<'static, ()> {
     static MACHINE: Mutex<()> = Mutex::new(());
     library();
     MACHINE.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// A program that was started; killed when dropped.
+/// A running program, killed when dropped.
 pub struct Running {
     command: String,
     child: Child,
@@ -30,7 +30,7 @@ pub struct Running {
 pub struct Ended {
     pub command: String,
     pub status: ExitStatus,
-    /// It did not end by itself in time.
+    /// Whether it had to be killed.
     pub killed: bool,
     pub stdout: String,
     pub stderr: String,
@@ -41,7 +41,7 @@ impl Ended {
         self.status.success() && !self.killed
     }
 
-    /// What a person needs to see of it.
+    /// Its output, for a failed test.
     pub fn report(&self) -> String {
         let Ended {
             command,
@@ -59,7 +59,7 @@ impl Ended {
     }
 }
 
-/// Starts a program with these arguments, separated by blanks.
+/// Starts a program; `arguments` are separated by blanks.
 pub fn start(program: &str, arguments: &str) -> Running {
     let mut command = Command::new(program);
     command
@@ -97,23 +97,23 @@ pub fn start(program: &str, arguments: &str) -> Running {
     }
 }
 
-/// Reads to the end, aside, so that the program never waits for room in its pipe.
+/// Reads to the end on a thread of its own, so that the program never blocks on a full pipe.
 fn collect(mut pipe: impl Read + Send + 'static) -> JoinHandle<String> {
     thread::spawn(move || {
         let mut bytes = Vec::new();
-        // Whatever came until an error is still worth showing.
+        // After an error, show what was read so far.
         let _ = pipe.read_to_end(&mut bytes);
         String::from_utf8_lossy(&bytes).into_owned()
     })
 }
 
 impl Running {
-    /// Its process.
+    /// Its process number.
     pub fn id(&self) -> u32 {
         self.child.id()
     }
 
-    /// Whether it goes on.
+    /// Whether it still runs.
     pub fn runs(&mut self) -> bool {
         self.child.try_wait().unwrap().is_none()
     }
@@ -137,12 +137,12 @@ impl Running {
         }
     }
 
-    /// As `kill -9`.
+    /// Sends SIGKILL.
     pub fn kill(&mut self) {
         self.child.kill().unwrap();
     }
 
-    /// Waits for its end, which comes at the deadline at the latest.
+    /// Waits for its end; kills it at the deadline.
     pub fn end(mut self, deadline: Instant) -> Ended {
         let mut killed = false;
         let status = loop {
@@ -169,7 +169,7 @@ impl Running {
 
 impl Drop for Running {
     fn drop(&mut self) {
-        // Fails when it has ended, which is what is wanted.
+        // Fails if it has ended, which is fine.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }

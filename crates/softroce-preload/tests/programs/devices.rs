@@ -1,4 +1,4 @@
-//! What the programs that list devices show.
+//! The output of the programs that list devices.
 
 use std::time::{Duration, Instant};
 

@@ -2,19 +2,19 @@
 
 use crate::perftest::{figures, some_sizes};
 
-/// Runs a program, whose rows must be of these sizes and have latencies in their order.
+/// Runs a program and checks its rows: their sizes, and that the latencies are in order.
 fn measure(program: &str, arguments: &str, sizes: &[f64]) {
     let (pair, rows) = figures(program, arguments);
     let measured: Vec<_> = rows.iter().map(|row| row[0]).collect();
     assert_eq!(measured, sizes, "{}", pair.report());
     for row in &rows {
-        // Its t_max leaves the largest sample out, so the average may be above it.
+        // t_max excludes the largest sample, so the average may exceed it.
         let [_, _, min, max, typical, average, ..] = row[..] else {
             panic!("{row:?}\n{}", pair.report());
         };
         let ordered = 0.0 < min && min <= typical && typical <= max;
         assert!(ordered && average >= min, "{}", pair.report());
-        // Typically nothing waits for a time-out (67 ms and more).
+        // A time-out takes 67 ms or more and must not be typical.
         assert!(typical < 50_000.0, "{}", pair.report());
     }
 }

@@ -1,19 +1,19 @@
-//! The library that the programs are preloaded with: built when a test first asks for it, for Cargo builds no
-//! package's cdylib for its tests.
+//! The library to preload. It is built when a test first needs it, because Cargo does not build a package's cdylib
+//! for its tests.
 
 use std::env;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::OnceLock;
 
-/// Where it is.
+/// Its path.
 pub fn library() -> &'static Path {
     static LIBRARY: OnceLock<PathBuf> = OnceLock::new();
     LIBRARY.get_or_init(build)
 }
 
 fn build() -> PathBuf {
-    // This test is TARGET/PROFILE/deps/programs-HASH.
+    // The path of this test is TARGET/PROFILE/deps/programs-HASH.
     let own = env::current_exe().unwrap();
     let profile_directory = own.parent().and_then(Path::parent).unwrap();
     let profile = match profile_directory.file_name().unwrap().to_str().unwrap() {

@@ -1,5 +1,5 @@
-//! Unmodified programs of Debian's packages ibverbs-utils and perftest on the preloaded device, each between two
-//! processes on this machine. What they print is all that is known of them here.
+//! Runs unmodified programs of Debian's packages ibverbs-utils and perftest on the preloaded device, each between two
+//! processes on this machine, and checks their output.
 
 #![allow(clippy::unwrap_used, clippy::panic)]
 

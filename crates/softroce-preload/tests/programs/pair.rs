@@ -1,4 +1,4 @@
-//! A server and its client: the same program twice, the client started as soon as the server listens.
+//! A server and its client: the same program twice; the client starts once the server listens.
 
 use std::fs;
 use std::net::TcpListener;
@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use crate::child::{Ended, Running, machine, start};
 
-/// Far beyond what any of these takes on an idle machine; tests run on busy ones.
+/// Far longer than any of these takes on an idle machine, since tests run on busy ones.
 const DEADLINE: Duration = Duration::from_secs(60);
 
 /// Both ends of a run.
@@ -17,19 +17,19 @@ pub struct Pair {
 }
 
 impl Pair {
-    /// What a person needs to see of it.
+    /// The output of both, for a failed test.
     pub fn report(&self) -> String {
         format!("{}{}", self.server.report(), self.client.report())
     }
 }
 
-/// A TCP port that nobody uses.
+/// An unused TCP port.
 pub fn free_port() -> u16 {
     let listener = TcpListener::bind(("127.0.0.1", 0)).unwrap();
     listener.local_addr().unwrap().port()
 }
 
-/// Starts both ends; which then run.
+/// Starts both ends.
 pub fn start_pair(program: &str, arguments: &str) -> (Running, Running) {
     let port = free_port();
     let mut server = start(program, &format!("{arguments} -p {port}"));
@@ -42,7 +42,7 @@ pub fn start_pair(program: &str, arguments: &str) -> (Running, Running) {
     (server, client)
 }
 
-/// Whether a process listens on a port. Asked of the system: a connection would be taken for the client.
+/// Whether a process listens on a port. Asks the system, since the server would take a connection for its client.
 fn listens(server: &Running, port: u16) -> bool {
     let tables = ["tcp", "tcp6"].map(|table| {
         fs::read_to_string(format!("/proc/{}/net/{table}", server.id())).unwrap_or_default()
@@ -55,13 +55,13 @@ fn listens(server: &Running, port: u16) -> bool {
     })
 }
 
-/// Runs both ends to their ends.
+/// Runs both ends until they end.
 pub fn run(program: &str, arguments: &str) -> Pair {
     let _machine = machine();
     let (server, client) = start_pair(program, arguments);
     let deadline = Instant::now() + DEADLINE;
     let client = client.end(deadline);
-    // A client that failed may leave its server waiting for ever.
+    // If the client failed, its server may wait for ever.
     let rest = match client.succeeded() {
         true => deadline,
         false => deadline.min(Instant::now() + Duration::from_secs(5)),
@@ -72,7 +72,7 @@ pub fn run(program: &str, arguments: &str) -> Pair {
     }
 }
 
-/// Runs both ends, which must succeed.
+/// Runs both ends and checks that they succeed.
 pub fn succeed(program: &str, arguments: &str) -> Pair {
     let pair = run(program, arguments);
     assert!(

@@ -1,8 +1,8 @@
-//! perftest's programs: their tables of figures.
+//! Parses the tables that perftest prints.
 
 use crate::pair::{Pair, succeed};
 
-/// The tables of a run: rows of figures, as far as they are numbers.
+/// The rows of numbers in the output.
 pub fn rows(text: &str) -> Vec<Vec<f64>> {
     text.lines()
         .skip_while(|line| !line.starts_with(" #bytes"))
@@ -11,9 +11,9 @@ pub fn rows(text: &str) -> Vec<Vec<f64>> {
         .collect()
 }
 
-/// Runs both ends and hands over the client's rows, of which there must be some.
+/// Runs both ends and returns the client's rows, of which there must be some.
 pub fn figures(program: &str, arguments: &str) -> (Pair, Vec<Vec<f64>>) {
-    // A processor that changes its frequency is no failure.
+    // -F: a changing CPU frequency is no error.
     let pair = succeed(program, &format!("-F {arguments}"));
     let rows = rows(&pair.client.stdout);
     assert!(!rows.is_empty(), "no figures\n{}", pair.report());

@@ -2,7 +2,8 @@
 
 use crate::pair::succeed;
 
-/// Runs a ping-pong, which must move all its bytes, there and back, in a time that no lost wake-up was waited for.
+/// Runs a ping-pong and checks that it moved all bytes both ways, and that it took too little time for a lost
+/// wake-up.
 fn play(program: &str, arguments: &str, size: u64, iterations: u64) {
     let arguments = format!("-d soft0 -g 0 -s {size} -n {iterations} {arguments}");
     let pair = succeed(program, &arguments);

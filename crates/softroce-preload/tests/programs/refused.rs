@@ -1,11 +1,11 @@
-//! What the device does not have: programs are told so, on stderr once, and end by themselves.
+//! Unsupported features: programs get an error, one line on stderr, and end by themselves.
 
 use std::time::{Duration, Instant};
 
 use crate::child::{Ended, machine, start};
 use crate::pair::{free_port, run};
 
-/// The program must have failed, and have said this, exactly once.
+/// Checks that the program failed and printed this line exactly once.
 fn was_told(ended: &Ended, line: &str) {
     let report = ended.report();
     let failed = ended.status.code().is_some_and(|code| code != 0);
@@ -17,7 +17,7 @@ fn was_told(ended: &Ended, line: &str) {
     assert_eq!(said, [line], "{report}");
 }
 
-/// For programs that ask for it at their start.
+/// For programs that use the feature at their start.
 fn is_refused(program: &str, arguments: &str, line: &str) {
     let _machine = machine();
     let arguments = format!("{arguments} -p {}", free_port());
@@ -25,7 +25,7 @@ fn is_refused(program: &str, arguments: &str, line: &str) {
     was_told(&ended, line);
 }
 
-/// For those that ask for it when both ends have met.
+/// For programs that use the feature once both ends are connected.
 fn both_are_refused(program: &str, arguments: &str, line: &str) {
     let pair = run(program, arguments);
     was_told(&pair.server, line);

@@ -1,11 +1,11 @@
-//! A peer that is killed in the midst of a run: the other end gets a completion error, and does not wait for ever.
+//! A peer killed during a run: the other end gets a completion error instead of waiting for ever.
 
 use std::time::{Duration, Instant};
 
 use crate::child::{Ended, machine};
 use crate::pair::start_pair;
 
-/// Starts both ends of a run that would go on for long, kills one, and returns how the other ends.
+/// Starts both ends of a long run, kills one, and returns how the other ends.
 fn survivor(
     program: &str,
     arguments: &str,
@@ -61,8 +61,8 @@ fn the_client_of_a_bandwidth_test_sees_its_server_go() {
 
 #[test]
 fn either_end_of_a_ping_pong_sees_the_other_go() {
-    // Who was killed between its acknowledgement and its answer leaves the other with nothing outstanding, and to
-    // wait for a message is no error: RC tells of a death only who sends. So it may take a few.
+    // If the peer is killed between its acknowledgement and its answer, the other end has nothing outstanding, and
+    // waiting for a message is no error: RC reports a dead peer only to a sender. So it may take several attempts.
     const TRIES: usize = 10;
     for (events, kill_server) in [("", true), ("-e", false)] {
         let arguments = format!("-d soft0 -g 0 -n 100000000 {events}");

@@ -1,5 +1,5 @@
-//! Taking an address: the receiver's socket on the RoCEv2 port, and the pool of sending sockets whose ports
-//! spread flows.
+//! Opens an address: the receiver's socket on the RoCEv2 port, and the pool of sending sockets whose ports spread
+//! flows.
 
 use std::io;
 use std::net::{IpAddr, Ipv4Addr};
@@ -9,28 +9,28 @@ use libc::c_int;
 use super::sockets::Socket;
 use crate::wire::UDP_PORT;
 
-/// Sending sockets of an address. The kernel spreads packets by source port, and so do routers.
+/// Sending sockets of an address. The kernel and routers spread packets by source port.
 pub const SENDING_SOCKETS: usize = 16;
-/// The first source port: the specification has them between 0xC000 and 0xFFFF.
+/// The first source port: the specification allows 0xC000 to 0xFFFF.
 const FIRST_SOURCE_PORT: u16 = 0xc000;
-/// Addresses of 127.0.0.0/8 that are tried.
+/// How many addresses of 127.0.0.0/8 are tried.
 const LOOPBACK_CANDIDATES: u32 = 4096;
-/// What is asked for where the system's limit holds.
+/// The requested buffer size, within the system's limit.
 const BUFFER_BYTES: c_int = 8 << 20;
-/// What is asked for with the privilege to exceed it.
+/// The requested buffer size with the privilege to exceed that limit.
 const FORCED_BUFFER_BYTES: c_int = 32 << 20;
 
-/// An address was not taken.
+/// An address could not be opened.
 #[derive(Debug, thiserror::Error)]
 #[error("cannot {operation} on {address}: {source}; {remedy}")]
 pub struct OpenError {
     /// The call that failed.
     pub operation: &'static str,
-    /// For which address.
+    /// The address.
     pub address: IpAddr,
-    /// What the system said.
+    /// The system's error.
     pub source: io::Error,
-    /// What to do.
+    /// Advice.
     pub remedy: &'static str,
 }
 
@@ -40,7 +40,7 @@ impl From<OpenError> for io::Error {
     }
 }
 
-/// The system's error number in an error of [`super::open`].
+/// The error number of an error of [`super::open`].
 pub fn os_error(error: &io::Error) -> Option<i32> {
     error.raw_os_error().or_else(|| {
         let inner = error.get_ref()?.downcast_ref::<OpenError>()?;
@@ -66,7 +66,7 @@ fn refused(operation: &'static str, address: IpAddr) -> impl Fn(io::Error) -> Op
     }
 }
 
-/// The receiver's socket, with its address and the bytes that the kernel holds for it.
+/// Opens the receiver's socket; returns also its address and buffer size.
 pub fn take(address: Option<IpAddr>) -> Result<(Socket, IpAddr, usize), OpenError> {
     let (socket, address) = match address {
         Some(address) => (bind_receiver(address)?, address),
@@ -85,12 +85,12 @@ pub fn take(address: Option<IpAddr>) -> Result<(Socket, IpAddr, usize), OpenErro
         .get(libc::SOL_SOCKET, libc::SO_RCVBUF)
         .map_err(&failed)?;
     if address.is_ipv6() {
-        // RoCEv2 senders may leave UDP's checksum out (annex A17.3.1), and the kernel's Soft-RoCE does.
+        // RoCEv2 senders may omit UDP's checksum (annex A17.3.1), as the kernel's Soft-RoCE does.
         socket
             .set(libc::SOL_UDP, libc::UDP_NO_CHECK6_RX, 1)
             .map_err(refused("take packets without UDP checksums", address))?;
     }
-    // Without it GSO batches come in as single packets, which is slower and not wrong.
+    // Without it, GSO batches arrive as single packets, which is only slower.
     let _ = socket.set(libc::SOL_UDP, libc::UDP_GRO, 1);
     Ok((socket, address, usize::try_from(held).unwrap_or(0)))
 }
@@ -103,7 +103,7 @@ fn bind_receiver(address: IpAddr) -> Result<Socket, OpenError> {
     Ok(socket)
 }
 
-/// Without address reuse, binding tells whether somebody has it.
+/// Without address reuse, binding fails if another socket has the address.
 fn take_free_loopback() -> Result<(Socket, IpAddr), OpenError> {
     let first = u32::from(Ipv4Addr::LOCALHOST);
     let mut in_use = None;
@@ -124,7 +124,7 @@ fn take_free_loopback() -> Result<(Socket, IpAddr), OpenError> {
     }))
 }
 
-/// The sending sockets with their ports.
+/// Opens the sending sockets; returns also their ports.
 pub fn sending_sockets(address: IpAddr) -> Result<Vec<(Socket, u16)>, OpenError> {
     let mut sockets = Vec::with_capacity(SENDING_SOCKETS);
     let mut ports = FIRST_SOURCE_PORT..=u16::MAX;
@@ -151,7 +151,7 @@ pub fn sending_sockets(address: IpAddr) -> Result<Vec<(Socket, u16)>, OpenError>
 fn sending_socket(address: IpAddr) -> io::Result<Socket> {
     let socket = Socket::udp(address)?;
     socket.refuse_incoming()?;
-    // "Don't fragment" is what the invariant CRC covers. It makes the identification of a lone packet 0 as well.
+    // The invariant CRC covers "don't fragment". It also makes the identification of a single packet 0.
     match address {
         IpAddr::V4(_) => socket.set(
             libc::IPPROTO_IP,

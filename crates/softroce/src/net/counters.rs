@@ -1,28 +1,28 @@
-//! What an address has counted, since it was opened.
+//! The counters of an address since it was opened.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// A count that only grows.
+/// A counter.
 #[derive(Debug, Default)]
 pub struct Count(AtomicU64);
 
 impl Count {
-    /// Counts so many more.
+    /// Adds `more`.
     pub fn add(&self, more: u64) {
         self.0.fetch_add(more, Ordering::Relaxed);
     }
 
-    /// What was counted so far.
+    /// The count so far.
     pub fn get(&self) -> u64 {
         self.0.load(Ordering::Relaxed)
     }
 }
 
-/// What came in or went out. Sender and receiver are different threads, hence a cache line each.
+/// Packets received or sent. Different threads send and receive, so each has its own cache line.
 #[derive(Debug, Default)]
 #[repr(align(64))]
 pub struct Traffic {
-    /// Datagrams in the sense of a system call: GSO batches.
+    /// Datagrams per system call: GSO batches.
     pub datagrams: Count,
     /// Packets.
     pub packets: Count,
@@ -30,43 +30,43 @@ pub struct Traffic {
     pub bytes: Count,
 }
 
-/// Faults made on purpose, one count a packet that one befell.
+/// Deliberate faults: packets affected by each.
 #[derive(Debug, Default)]
 #[repr(align(64))]
 pub struct FaultCounts {
     /// Dropped.
     pub dropped: Count,
-    /// Sent or handed over twice.
+    /// Sent or delivered twice.
     pub duplicated: Count,
-    /// Held back behind later ones.
+    /// Delayed behind later ones.
     pub reordered: Count,
-    /// A bit flipped.
+    /// With a flipped bit.
     pub corrupted: Count,
-    /// Dropped because too many waited for a slow or long link.
+    /// Dropped because too many packets were on a slow or long link.
     pub overflowed: Count,
 }
 
-/// What an address has counted.
+/// All counters of an address.
 #[derive(Debug, Default)]
 pub struct Counters {
-    /// Sent: handed to the kernel.
+    /// Sent: accepted by the kernel.
     pub sent: Traffic,
-    /// Received, bad ones included.
+    /// Received, including bad packets.
     pub received: Traffic,
-    /// Packets received that had a wrong invariant CRC.
+    /// Packets received with a wrong invariant CRC.
     pub bad_icrc: Count,
-    /// Packets received that were too short for a transport header and a CRC.
+    /// Packets received without room for a transport header and a CRC.
     pub short: Count,
-    /// Packets lost because the kernel did not take them.
+    /// Packets that the kernel did not accept.
     pub send_errors: Count,
-    /// Faults on the way out.
+    /// Faults of sent packets.
     pub transmit_faults: FaultCounts,
-    /// Faults on the way in.
+    /// Faults of received packets.
     pub receive_faults: FaultCounts,
 }
 
 impl Counters {
-    /// All of them with their names.
+    /// All counters with their names.
     pub fn named(&self) -> Vec<(&'static str, u64)> {
         let (tx, rx) = (&self.transmit_faults, &self.receive_faults);
         vec![

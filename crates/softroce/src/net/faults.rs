@@ -1,53 +1,53 @@
-//! What is to go wrong on purpose, and its text: `seed=7,drop=5%,duplicate=1%,reorder=1%,corrupt=0.1%,delay=10us,rate=10G`.
+//! Deliberate faults and their text: `seed=7,drop=5%,duplicate=1%,reorder=1%,corrupt=0.1%,delay=10us,rate=10G`.
 //!
-//! A name alone means both directions, with `tx.` or `rx.` before it one of them. `delay` and `rate` alone mean
-//! the way out only: a packet between two such devices passes both directions, and would be delayed twice.
+//! A name applies to both directions, or with `tx.` or `rx.` before it to one. `delay` and `rate` without prefix
+//! apply to sending only: a packet between two such devices passes both directions, and would be delayed twice.
 
 use std::fmt;
 use std::str::FromStr;
 
-/// What goes wrong on purpose. The same seed and the same packets have the same fates.
+/// Deliberate faults. The same seed and the same packets give the same faults.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Faults {
-    /// Where chance starts.
+    /// Seed of the random numbers.
     pub seed: u64,
-    /// Befalls packets sent.
+    /// Faults of sent packets.
     pub transmit: Direction,
-    /// Befalls packets received.
+    /// Faults of received packets.
     pub receive: Direction,
 }
 
-/// What befalls the packets of one direction; probabilities are from 0 to 1.
+/// The faults of one direction; probabilities are from 0 to 1.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Direction {
-    /// A packet is lost.
+    /// Probability that a packet is lost.
     pub drop: f64,
-    /// A packet comes twice.
+    /// Probability that a packet arrives twice.
     pub duplicate: f64,
-    /// A packet comes behind some that followed it.
+    /// Probability that a packet arrives after some later ones.
     pub reorder: f64,
-    /// A bit of a packet is flipped, where its CRC covers it.
+    /// Probability that a bit of a packet is flipped, where the CRC covers it.
     pub corrupt: f64,
-    /// Every packet comes so much later.
+    /// Delay of every packet.
     pub delay_ns: u64,
-    /// What the link carries: bits of UDP payload and of IP and UDP headers, 28 bytes a packet (IPv6: 48).
+    /// Rate of the link: bits of UDP payload and of IP and UDP headers, 28 bytes a packet (IPv6: 48).
     pub rate_bits_per_s: Option<f64>,
 }
 
 impl Direction {
-    /// Whether anything befalls packets at all.
+    /// Whether there are any faults.
     pub fn is_faulty(&self) -> bool {
         *self != Direction::default()
     }
 }
 
-/// A text that is no [`Faults`]. Each names the part and says what is right.
+/// An invalid text of [`Faults`]. Each error names the part and the right form.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum FaultsError {
-    /// No `=`.
+    /// There is no `=`.
     #[error("`{0}` has no value: write it as in `drop=5%`")]
     NoValue(String),
-    /// Not a name.
+    /// Unknown name.
     #[error(
         "`{0}` is no fault: there are seed, drop, duplicate, reorder, corrupt, delay and rate, all but seed also \
          for one direction, as in `tx.drop=5%` or `rx.drop=5%`"
@@ -78,7 +78,7 @@ const RATES: [(char, f64); 3] = [('K', 1e3), ('M', 1e6), ('G', 1e9)];
 impl FromStr for Faults {
     type Err = FaultsError;
 
-    /// No text, or `none`: no faults.
+    /// An empty text or `none` means no faults.
     fn from_str(text: &str) -> Result<Faults, FaultsError> {
         let mut faults = Faults::default();
         if matches!(text.trim(), "" | "none") {
@@ -175,7 +175,7 @@ fn rate_bits_per_s(part: &str, value: &str) -> Result<f64, FaultsError> {
 }
 
 impl fmt::Display for Faults {
-    /// A text that is read back as the same.
+    /// A text that parses to the same faults.
     fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
         if *self == Faults::default() {
             return to.write_str("none");

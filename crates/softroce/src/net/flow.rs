@@ -1,4 +1,4 @@
-//! A flow: where packets go and what of their network headers enters the invariant CRC.
+//! A flow: the destination of packets, and the fields of their network headers that the invariant CRC covers.
 
 use std::net::{IpAddr, SocketAddr};
 
@@ -9,23 +9,23 @@ use crate::wire::{IcrcAddresses, IcrcSeed, UDP_PORT};
 /// IPv4 flags of all our packets: "don't fragment".
 pub const DONT_FRAGMENT: u16 = 0x4000;
 
-/// Where packets go: addresses, the source port that spreads flows, traffic class and hop limit.
+/// The path of packets: addresses, the source port that spreads flows, traffic class and hop limit.
 #[derive(Clone, Debug)]
 pub struct Flow {
     pub(super) destination: SocketAddr,
     pub(super) addresses: IcrcAddresses,
-    /// The destination is of our address' family; nothing can be sent to another.
+    /// Whether the destination has our address' family; others cannot be reached.
     pub(super) reachable: bool,
     pub(super) socket: usize,
     pub(super) source_port: u16,
     pub(super) traffic_class: u8,
     pub(super) hop_limit: u8,
-    /// Packets that a GSO batch to it may have, as far as the faults allow GSO batches.
+    /// The most packets of a GSO batch, as limited by the faults.
     pub(super) max_packets: usize,
 }
 
 impl Flow {
-    /// From `source` to the RoCEv2 port of `destination`.
+    /// A flow from `source` to the RoCEv2 port of `destination`.
     pub(super) fn new(source: IpAddr, destination: IpAddr, socket: usize, port: u16) -> Flow {
         let destination = destination.to_canonical();
         Flow {
@@ -40,7 +40,7 @@ impl Flow {
         }
     }
 
-    /// What a send to it says.
+    /// The options for sending to it.
     pub(super) fn send_options(&self) -> SendOptions {
         SendOptions {
             destination: self.destination,
@@ -50,13 +50,13 @@ impl Flow {
         }
     }
 
-    /// What the CRC of a packet of so many bytes, identification 0, starts from.
+    /// The CRC seed of packets of this length with identification 0.
     pub(super) fn seed(&self, packet_bytes: usize) -> IcrcSeed {
         IcrcSeed::new(self.addresses, self.source_port, packet_bytes)
     }
 }
 
-/// The addresses as the CRC takes them, identification 0; where their families differ, both as IPv6 ones.
+/// The addresses for the CRC, with identification 0; both as IPv6 if their families differ.
 pub fn icrc_addresses(source: IpAddr, destination: IpAddr) -> IcrcAddresses {
     let long = |address| match address {
         IpAddr::V4(v4) => v4.to_ipv6_mapped(),

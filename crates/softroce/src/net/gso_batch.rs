@@ -1,8 +1,8 @@
-//! A GSO batch: packets that leave in one system call. Large payloads are sent from where they are; headers, CRCs
-//! and small payloads are copied together. All memory is allocated when the GSO batch is made.
+//! A GSO batch: packets sent by one system call. Large payloads are sent from where they are; headers, CRCs and small
+//! payloads are copied into one buffer. All memory is allocated when the batch is created.
 //!
 //! The kernel numbers the packets of a GSO batch by their IPv4 identification, 0, 1, 2 …, and the invariant CRC
-//! covers that field, so that a packet's CRC depends on its place.
+//! covers that field, so a packet's CRC depends on its position.
 #![allow(unsafe_code)]
 
 use std::alloc::Layout;
@@ -15,27 +15,27 @@ use super::gso_batch_limits::{MAX_GSO_BATCH_BYTES, MAX_GSO_BATCH_PACKETS};
 use super::sockets::{SendOptions, Socket};
 use crate::wire::{ICRC_BYTES, IcrcSeed};
 
-/// Payloads up to this are copied: one piece more costs the kernel about as much as that.
+/// Payloads up to this size are copied: that costs about as much as one more piece costs the kernel.
 const COPIED_BYTES: usize = 512;
-/// Pieces that are sent from where they are; a packet of more is copied. With two of ours for each packet that
-/// stays below the 1,024 of a system call (UIO_MAXIOV).
+/// The most pieces of a payload sent from where they are; a packet with more is copied. With two of our own pieces
+/// per packet the total stays below the system call's limit of 1,024 (UIO_MAXIOV).
 const PIECES: usize = 12;
 const IOVECS: usize = MAX_GSO_BATCH_PACKETS * (PIECES + 2);
-/// All bytes of a GSO batch may have to be copied.
+/// All bytes of a batch may have to be copied.
 const STAGING: Layout = match Layout::from_size_align(1 << 16, 64) {
     Ok(layout) => layout,
     Err(_) => Layout::new::<u64>(),
 };
 
-/// Consecutive packets to one flow in one system call (UDP GSO): all of one length, the last may be shorter.
+/// Consecutive packets of one flow for one system call (UDP GSO). All have one length; the last may be shorter.
 pub struct GsoBatch {
     flow: Option<Flow>,
-    /// Length of every packet but the last, and what its CRC starts from.
+    /// Length of every packet but the last, and the seed of its CRC.
     segment_bytes: usize,
     seed: Option<IcrcSeed>,
     packets: usize,
     bytes: usize,
-    /// The last packet was a shorter one.
+    /// Whether the last packet was shorter, which ends the batch.
     closed: bool,
     iovecs: Box<[libc::iovec; IOVECS]>,
     used_iovecs: usize,
@@ -48,7 +48,7 @@ pub struct GsoBatch {
 unsafe impl Send for GsoBatch {}
 
 impl GsoBatch {
-    /// Empty, with room for the longest.
+    /// An empty batch with room for the largest.
     pub fn new() -> Box<GsoBatch> {
         let nothing = libc::iovec {
             iov_base: std::ptr::null_mut(),
@@ -68,13 +68,13 @@ impl GsoBatch {
         })
     }
 
-    /// Empties it, for packets of this flow.
+    /// Clears it for packets of this flow.
     pub fn begin(&mut self, flow: &Flow) {
         self.flow = Some(flow.clone());
         self.clear();
     }
 
-    /// Whether a packet of so many header and payload bytes may follow; padding and CRC are added by the GSO batch.
+    /// Whether a packet with these header and payload lengths may be added; the batch adds padding and CRC itself.
     pub fn takes(&self, header_bytes: usize, payload_bytes: usize) -> bool {
         let bytes = packet_bytes(header_bytes, payload_bytes);
         let most = self.flow.as_ref().map_or(0, |flow| flow.max_packets);
@@ -82,8 +82,8 @@ impl GsoBatch {
         fits && self.packets < most && self.bytes + bytes <= MAX_GSO_BATCH_BYTES
     }
 
-    /// Adds a packet: its headers from the base transport header on, and its payload in pieces. One that the
-    /// GSO batch does not take ([`GsoBatch::takes`]) is left out, as if it were lost.
+    /// Adds a packet: its headers from the base transport header, and its payload in pieces. A packet that does not
+    /// fit ([`GsoBatch::takes`]) is dropped, as if lost.
     ///
     /// # Safety
     /// The pieces are readable until the GSO batch is sent or begun anew.
@@ -103,7 +103,7 @@ impl GsoBatch {
                 return;
             }
         }
-        // `zip` asks its first half first, so that no piece was taken and lost.
+        // `zip` asks its first iterator first, so it drops no piece.
         let mut more = payload.peekable();
         if more.peek().is_some() || payload_bytes <= COPIED_BYTES {
             let start = self.staging.used;
@@ -128,7 +128,7 @@ impl GsoBatch {
         }
     }
 
-    /// A packet whose headers and payload stand in the staging memory from `start` on.
+    /// Finishes a packet whose headers and payload are in the staging memory from `start`.
     fn finish_copied(&mut self, start: usize, bytes: usize) {
         let padding = start + bytes - ICRC_BYTES - self.staging.used;
         self.staging
@@ -140,7 +140,7 @@ impl GsoBatch {
         self.add_staged(start);
     }
 
-    /// A packet whose payload stays where it is.
+    /// Adds a packet whose payload stays where it is.
     fn push_in_place(&mut self, headers: &[u8], pieces: &[&[u8]; PIECES], payload_bytes: usize) {
         let start = self.staging.used;
         self.staging.append(headers);
@@ -165,7 +165,7 @@ impl GsoBatch {
         self.add_staged(tail);
     }
 
-    /// Counts a packet; returns what its CRC starts from.
+    /// Counts a packet; returns its CRC seed.
     fn account(&mut self, bytes: usize) -> Option<IcrcSeed> {
         let flow = self.flow.as_ref()?;
         if self.packets == 0 {
@@ -187,12 +187,12 @@ impl GsoBatch {
         })
     }
 
-    /// The staging memory from `start` on goes next.
+    /// Appends the staging memory from `start` to the pieces.
     fn add_staged(&mut self, start: usize) {
         let bytes = self.staging.used - start;
         let last = self.used_iovecs.wrapping_sub(1);
         match self.iovecs.get_mut(last) {
-            // What is staged now stands right behind what was staged last.
+            // The new bytes directly follow the last staged piece.
             Some(last) if self.last_is_staged => last.iov_len += bytes,
             _ => self.add_iovec(self.staging.at(start), bytes),
         }
@@ -207,12 +207,12 @@ impl GsoBatch {
         }
     }
 
-    /// Packets in it.
+    /// Number of packets.
     pub fn packets(&self) -> usize {
         self.packets
     }
 
-    /// Bytes in it, from the base transport headers to the CRCs.
+    /// Number of bytes, from the base transport headers to the CRCs.
     pub fn bytes(&self) -> usize {
         self.bytes
     }
@@ -221,7 +221,7 @@ impl GsoBatch {
         self.flow.as_ref()
     }
 
-    /// Forgets the packets.
+    /// Removes all packets.
     pub(super) fn clear(&mut self) {
         self.segment_bytes = 0;
         self.seed = None;
@@ -233,7 +233,7 @@ impl GsoBatch {
         self.staging.used = 0;
     }
 
-    /// Hands it to the kernel.
+    /// Sends it.
     pub(super) fn send_on(&self, socket: &Socket, flow: &Flow) -> io::Result<()> {
         let options = SendOptions {
             segment_bytes: (self.packets > 1).then_some(self.segment_bytes as u16),
@@ -275,8 +275,8 @@ fn packet_bytes(header_bytes: usize, payload_bytes: usize) -> usize {
     header_bytes + payload_bytes.next_multiple_of(4) + ICRC_BYTES
 }
 
-/// Memory of a GSO batch that its system call reads. It is reached through this one pointer only, because the
-/// GSO batch's pieces hold copies of it.
+/// Staging memory, which the system call reads. All accesses use this one pointer, because the pieces hold copies of
+/// it.
 struct Staging {
     memory: NonNull<u8>,
     used: usize,
@@ -292,12 +292,12 @@ impl Staging {
         Staging { memory, used: 0 }
     }
 
-    /// A pointer into it.
+    /// A pointer to offset `at`.
     fn at(&self, at: usize) -> *mut u8 {
         self.memory.as_ptr().wrapping_add(at)
     }
 
-    /// Copies the bytes to its end; `false` if there is no room.
+    /// Appends the bytes; `false` if there is no room.
     fn append(&mut self, bytes: &[u8]) -> bool {
         if bytes.len() > STAGING.size() - self.used {
             return false;
@@ -308,7 +308,7 @@ impl Staging {
         true
     }
 
-    /// What was appended from `start` on.
+    /// The bytes appended from `start`.
     fn since(&mut self, start: usize) -> &mut [u8] {
         let start = start.min(self.used);
         // SAFETY: within the memory, initialized, and lent for as long as `self` is.

@@ -1,7 +1,7 @@
-//! How much one system call sends.
+//! The limits of one system call.
 
-/// Packets of a GSO batch at most: what Linux segments of one datagram (UDP_MAX_SEGMENTS of its older versions).
+/// The most packets of a GSO batch: Linux' limit for one datagram (UDP_MAX_SEGMENTS of older versions).
 pub const MAX_GSO_BATCH_PACKETS: usize = 64;
 
-/// Bytes of a GSO batch at most: those of an IPv4 datagram without its headers.
+/// The most bytes of a GSO batch: an IPv4 datagram without its headers.
 pub const MAX_GSO_BATCH_BYTES: usize = 65_507;

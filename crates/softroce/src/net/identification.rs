@@ -1,38 +1,40 @@
-//! The IPv4 identification of a packet received. The invariant CRC covers it and a UDP socket does not show it.
+//! Finds the IPv4 identification of a received packet. The invariant CRC covers it, but a UDP socket does not show
+//! it.
 //!
-//! Our own packets are numbered by their place in the GSO batch, so that place is tried first. If it is not the
-//! place, the CRC tells: it is linear, so the difference between the CRC in the packet and that for another
-//! identification is the flipped bits of the identification, moved to the CRC's end by a power of x modulo the
-//! polynomial. Multiplied by the inverse of that power, the difference gives the flipped bits back, if and only
-//! if it is below x^16.
+//! Our own packets are numbered by their position in the GSO batch, so that number is tried first. If the CRC does
+//! not match, the identification can be computed: the CRC is linear, so the difference between the packet's CRC and
+//! the CRC for another identification is the flipped bits of the identification, moved to the CRC's end by a power of
+//! x modulo the polynomial. Multiplying the difference by the inverse of that power gives the flipped bits, if and
+//! only if the product is below x^16.
 //!
-//! What that costs in strength: damaged bytes make an arbitrary difference of 32 bits, and 2^16 of those are
-//! identifications. With any identification allowed, one of 2^16 damaged packets would be taken, where a CRC of
-//! known headers takes one of 2^32. So what is allowed depends on the sender:
-//! - `Unknown`, at first: any. The first packet tells what kind of sender it is.
-//! - `Indexed`: numbers packets of a GSO batch, as Linux does for UDP sockets: below 64. One of 2^26 damaged packets.
-//! - `Counter`: counts packets (the kernel's Soft-RoCE, most adapters): any. One of 2^16 damaged packets; UDP's
-//!   checksum, where it is used, and Ethernet's CRC stand before.
+//! This weakens the CRC: damaged bytes make an arbitrary difference of 32 bits, and 2^16 of these are
+//! identifications. If any identification were allowed, one of 2^16 damaged packets would be accepted, where a CRC of
+//! known headers accepts one of 2^32. So the allowed identifications depend on the sender:
+//! - `Unknown`, at first: any. The first packet shows the kind of sender.
+//! - `Indexed` numbers packets within a GSO batch, as Linux does for UDP sockets: below 64. Accepts one of 2^26
+//!   damaged packets.
+//! - `Counter` counts packets (the kernel's Soft-RoCE, most adapters): any. Accepts one of 2^16 damaged packets; UDP's
+//!   checksum, if used, and Ethernet's CRC protect as well.
 //!
-//! An `Indexed` sender becomes a `Counter` when two packets in a row are refused whose identifications follow
-//! each other within 256. Damage does so with one packet of 2^24, and only right behind another one of 2^16.
-//! IPv6 has no identification, and its CRC full strength.
+//! An `Indexed` sender becomes a `Counter` when two packets in a row are refused whose identifications are within 256
+//! of each other. Damage causes that with one packet of 2^24, and only directly after another one of 2^16. IPv6 has
+//! no identification, so its CRC keeps its full strength.
 
 use std::net::IpAddr;
 
 use super::gso_batch_limits::MAX_GSO_BATCH_PACKETS;
 use crate::wire::POLYNOMIAL;
 
-/// Steps that a counter makes from one packet to the next of ours at most.
+/// The largest step of a counter between two of our packets.
 const NEAR: u16 = 256;
-/// Senders remembered; another one on the same place is `Unknown` again.
+/// Senders remembered; a sender that takes another's entry is `Unknown` again.
 const SENDERS: usize = 256;
-/// Powers remembered, of as many lengths.
+/// Powers remembered, one per length.
 const LENGTHS: usize = 64;
-/// Bytes from the identification's start to the base transport header.
+/// Bytes from the start of the identification to the base transport header.
 const BYTES_BELOW: usize = 16 + 8;
 
-/// What a sender does with the field.
+/// How a sender sets the field.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum IdPattern {
     #[default]
@@ -45,20 +47,20 @@ enum IdPattern {
 struct Sender {
     address: Option<IpAddr>,
     pattern: IdPattern,
-    /// Identification of the last packet, if that was refused for it.
+    /// Identification of the last packet, if it was refused because of it.
     refused: Option<u16>,
-    /// What a counter's next packet should have.
+    /// The identification expected of a counter's next packet.
     expected: u16,
 }
 
-/// What is known of the senders.
+/// The known senders.
 pub struct Identification {
     senders: Box<[Sender; SENDERS]>,
     inverses: Box<[(usize, u32); LENGTHS]>,
 }
 
 impl Identification {
-    /// Nothing yet.
+    /// No senders.
     pub fn new() -> Identification {
         Identification {
             senders: Box::new([Sender::default(); SENDERS]),
@@ -66,7 +68,7 @@ impl Identification {
         }
     }
 
-    /// What a packet's identification is most likely, `place` being the packet's in its datagram.
+    /// The most likely identification of a packet at index `place` of its datagram.
     pub fn guess(&mut self, source: IpAddr, place: usize) -> u16 {
         match self.sender(source) {
             Some(sender) if sender.pattern == IdPattern::Counter => sender.expected,
@@ -74,8 +76,8 @@ impl Identification {
         }
     }
 
-    /// Whether to take a packet whose CRC differs by `difference` from that for the identification `guess`, with
-    /// `bytes` from its base transport header to its CRC, without it.
+    /// Whether to accept a packet whose CRC differs by `difference` from the CRC for identification `guess`. `bytes`
+    /// is its length from the base transport header to the CRC, without it.
     pub fn takes(&mut self, source: IpAddr, guess: u16, difference: u32, bytes: usize) -> bool {
         let flipped = match difference {
             0 => Some(0),
@@ -136,9 +138,9 @@ impl Sender {
     }
 }
 
-/// The polynomial 1: the highest bit is x^0.
+/// The polynomial 1: the highest bit stands for x^0.
 const ONE: u32 = 1 << 31;
-/// x^-8, x^-16, x^-32 …: one for each bit of a number of bytes.
+/// x^-8, x^-16, x^-32 …: one for each bit of a byte count.
 const INVERSES: [u32; 17] = {
     let mut powers = [ONE; 17];
     let mut step = 0;
@@ -154,9 +156,9 @@ const INVERSES: [u32; 17] = {
     powers
 };
 
-/// The bits of the identification that make this difference, or `None` if none do.
+/// The identification bits that cause this difference; `None` if none do.
 fn flipped_bits(difference: u32, inverse: u32) -> Option<u16> {
-    // The identification's first byte came first and stands lowest.
+    // The identification's first byte is the lowest.
     let bits = u16::try_from(multiply(difference, inverse)).ok()?;
     Some(bits.swap_bytes())
 }
@@ -210,7 +212,7 @@ mod tests {
 
     const SOURCE: IpAddr = IpAddr::V4(std::net::Ipv4Addr::new(192, 0, 2, 1));
 
-    /// A sender's packets with these identifications: which are taken.
+    /// Which of a sender's packets with these identifications are accepted.
     fn taken(identifications: &[u16]) -> Vec<bool> {
         let mut all = Identification::new();
         let mut each = |identification: &u16| {
@@ -253,7 +255,7 @@ mod tests {
             prop_assert_eq!(flipped_bits(guessed ^ written, inverse), Some(guess ^ identification));
             let damaged = written ^ damage;
             let zero = seed(0, bytes);
-            // Over a body of zeroes after the identification, all differences are linear: one CRC each is enough.
+            // All differences are linear, so one CRC each over zeroes after the identification is enough.
             let first = zero.over(&mut body);
             let mut basis = [0; 16];
             for (bit, flip) in basis.iter_mut().enumerate() {

@@ -1,5 +1,5 @@
-//! A faulty link, packet by packet: what befalls each, and when it comes out. It knows bytes and time and no
-//! socket, so that both directions use it, and tests can tell it the time.
+//! A faulty link: decides for each packet what happens to it and when it leaves the link. It knows bytes and time but
+//! no socket, so both directions use it, and tests control its time.
 
 use std::cmp::Ordering;
 use std::collections::BinaryHeap;
@@ -8,17 +8,17 @@ use super::counters::FaultCounts;
 use super::faults::Direction;
 use crate::wire::CONGESTION_BYTE;
 
-/// Packets that a reordered one may come behind, at most.
+/// The most packets that may overtake a reordered one.
 const MOST_BEHIND: u8 = 4;
-/// How long a reordered packet waits for others, in nanoseconds.
+/// The longest time that a reordered packet waits for others, in nanoseconds.
 const REORDER_PATIENCE_NS: u64 = 1_000_000;
-/// Packets on a link at most; it drops more.
+/// The most packets on a link; it drops more.
 const MOST_WAITING: usize = 1 << 16;
 
-/// A packet on the link, with what the link's end needs to know of it.
+/// A packet on the link, with its context for the receiving end.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Transit<C> {
-    /// Where it goes or came from.
+    /// Its destination or source.
     pub context: C,
     /// From the base transport header to the CRC.
     pub bytes: Vec<u8>,
@@ -28,11 +28,11 @@ pub struct Transit<C> {
 pub struct Impairment<C> {
     direction: Direction,
     chance: fastrand::Rng,
-    /// Bytes of IP and UDP headers that the rate counts.
+    /// Bytes of IP and UDP headers that count for the rate.
     header_bytes: usize,
     reordered: Vec<Reordered<C>>,
     waiting: BinaryHeap<Waiting<C>>,
-    /// When the last packet has left, in picoseconds: a packet of a fast link takes a few nanoseconds.
+    /// When the last packet has left, in picoseconds: on a fast link a packet takes a few nanoseconds.
     last_departure_ps: u128,
     sequence: u64,
 }
@@ -50,7 +50,7 @@ struct Waiting<C> {
 }
 
 impl<C: Clone> Impairment<C> {
-    /// A link on which nothing is yet. `None` if it has no faults.
+    /// An empty link; `None` if it has no faults.
     pub fn new(direction: Direction, seed: u64, header_bytes: usize) -> Option<Impairment<C>> {
         direction.is_faulty().then(|| Impairment {
             direction,
@@ -63,9 +63,9 @@ impl<C: Clone> Impairment<C> {
         })
     }
 
-    /// A packet enters the link.
+    /// Puts a packet on the link.
     pub fn enter(&mut self, now_ns: u64, mut packet: Transit<C>, counts: &FaultCounts) {
-        // As many draws for each packet, whatever befalls it: the fate of a packet depends on its number alone.
+        // Draws equally many numbers for each packet, so that its faults depend on its number alone.
         let mut befalls = |probability: f64| self.chance.f64() < probability;
         let direction = &self.direction;
         let (drop, corrupt) = (befalls(direction.drop), befalls(direction.corrupt));
@@ -108,7 +108,7 @@ impl<C: Clone> Impairment<C> {
         self.depart_reordered(now_ns, |held| held.behind == 0);
     }
 
-    /// The next packet that leaves the link by now.
+    /// The next packet that has left the link.
     pub fn leave(&mut self, now_ns: u64) -> Option<Transit<C>> {
         self.depart_reordered(now_ns, |held| held.deadline_ns <= now_ns);
         if self.waiting.peek()?.due_ns > now_ns {
@@ -117,7 +117,7 @@ impl<C: Clone> Impairment<C> {
         self.waiting.pop().map(|it| it.packet)
     }
 
-    /// When the next packet is to leave it.
+    /// When the next packet leaves the link.
     pub fn next_due_ns(&self) -> Option<u64> {
         let reordered = self.reordered.iter().map(|held| held.deadline_ns);
         let waiting = self.waiting.peek().map(|it| it.due_ns);
@@ -131,7 +131,7 @@ impl<C: Clone> Impairment<C> {
         }
     }
 
-    /// The link's bottleneck and its length.
+    /// Sets when a packet leaves: after its time at the link's rate, plus the delay.
     fn depart(&mut self, now_ns: u64, packet: Transit<C>) {
         let mut departure_ps = u128::from(now_ns) * 1000;
         if let Some(bits_per_s) = self.direction.rate_bits_per_s {
@@ -163,7 +163,7 @@ fn flip_bit(bytes: &mut [u8], place: u64) {
 }
 
 impl<C> Ord for Waiting<C> {
-    /// The greatest is the one that is due first.
+    /// The greatest is due first.
     fn cmp(&self, other: &Self) -> Ordering {
         (other.due_ns, other.sequence).cmp(&(self.due_ns, self.sequence))
     }
@@ -202,7 +202,7 @@ mod tests {
         u32::from_be_bytes(*packet.bytes.first_chunk().unwrap())
     }
 
-    /// What comes out when so many packets enter a microsecond apart, and what was counted.
+    /// The packets that come out when this many enter a microsecond apart, and the counters.
     fn pass(text: &str, packets: u32) -> (Vec<Transit<()>>, FaultCounts) {
         let mut link = link(text);
         let counts = FaultCounts::default();
@@ -220,7 +220,7 @@ mod tests {
 
     fn close(count: &super::super::Count, expected: f64) {
         let count = count.get() as f64;
-        // Five standard deviations of a binomial distribution, and the seed is fixed.
+        // Five standard deviations of a binomial distribution; the seed is fixed.
         assert!(
             (count - expected).abs() < 5.0 * expected.sqrt(),
             "{count} {expected}"
@@ -289,7 +289,7 @@ mod tests {
         link.enter(1000, packet(1), &counts);
         link.enter(1000, packet(2), &counts);
         link.enter(50_000, packet(3), &counts);
-        // 128 bytes with their headers are 1,024 bits.
+        // 128 bytes including headers are 1,024 bits.
         for (due_ns, number) in [(12_024, 1), (13_048, 2), (61_024, 3)] {
             assert_eq!(link.next_due_ns(), Some(due_ns));
             assert_eq!(link.leave(due_ns - 1), None);

@@ -1,6 +1,5 @@
-//! UDP: sockets that send and receive many packets a system call, the addresses there are, the invariant CRC of
-//! what passes, faults made on purpose, and a tap for those who want to see packets. It must not know QPs or memory
-//! regions.
+//! UDP: sockets that send and receive many packets per system call, the machine's addresses, the invariant CRC,
+//! deliberate faults, and a packet recorder. It must not know QPs or memory regions.
 
 mod address;
 mod counters;
@@ -33,30 +32,30 @@ pub use gso_batch::GsoBatch;
 pub use gso_batch_limits::{MAX_GSO_BATCH_BYTES, MAX_GSO_BATCH_PACKETS};
 pub use receiver::{Arrival, Receiver};
 pub use sockets::now_ns;
-pub use tap::{Passed, Tap};
+pub use tap::{RecordedPacket, Tap};
 pub use transmitter::Transmitter;
 pub use wakeup::{Wakeup, block_signals, prefer_short_turns};
 
-/// Both halves of an address.
+/// An open address.
 pub struct Port {
-    /// The address taken.
+    /// The address.
     pub address: IpAddr,
-    /// What the kernel holds for the receiver before it drops, in bytes of its own accounting.
+    /// The size of the kernel's receive buffer, in its own accounting.
     pub receive_buffer_bytes: usize,
-    /// Sends, from any thread.
+    /// The sending half, for any thread.
     pub transmitter: Transmitter,
-    /// Receives, one thread at a time.
+    /// The receiving half, for one thread at a time.
     pub receiver: Receiver,
-    /// Shared by both.
+    /// Counters of both halves.
     pub counters: Arc<Counters>,
-    /// Shared by both.
+    /// Records packets of both halves.
     pub tap: Arc<Tap>,
 }
 
-/// Takes `address`, or a free one of 127.0.0.0/8.
+/// Opens `address`, or a free one of 127.0.0.0/8.
 ///
 /// # Errors
-/// The socket call that failed, an [`OpenError`] inside; [`os_error`] has its number.
+/// The failed socket call, as an [`OpenError`] inside; [`os_error`] returns its number.
 pub fn open(address: Option<IpAddr>, faults: &Faults) -> io::Result<Port> {
     let (socket, address, receive_buffer_bytes) =
         address::take(address.map(|it| it.to_canonical()))?;
@@ -64,7 +63,7 @@ pub fn open(address: Option<IpAddr>, faults: &Faults) -> io::Result<Port> {
     let counters = Arc::new(Counters::default());
     let tap = Arc::new(Tap::default());
     let header_bytes = if address.is_ipv4() { 20 + 8 } else { 40 + 8 };
-    // The directions' fates must not be the same ones.
+    // The two directions must not make the same faults.
     let outwards = Impairment::new(faults.transmit, faults.seed, header_bytes);
     let inwards = Impairment::new(faults.receive, !faults.seed, header_bytes);
     Ok(Port {

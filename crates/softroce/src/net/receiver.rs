@@ -1,4 +1,5 @@
-//! Receiving: many datagrams a system call, each cut into the packets of its GSO batch, their invariant CRCs checked.
+//! Receiving: takes many datagrams per system call, splits each into the packets of its GSO batch, and checks their
+//! CRCs.
 
 use std::net::{IpAddr, SocketAddr};
 use std::os::fd::RawFd;
@@ -14,15 +15,15 @@ use crate::wire::{Bth, ICRC_BYTES, IcrcSeed};
 
 /// Bytes of the shortest packet.
 const SHORTEST: usize = Bth::BYTES + ICRC_BYTES;
-/// Packets after which no more are asked for in one call.
+/// Packets after which a call receives no more.
 const ENOUGH: usize = 256;
 
-/// A packet that came in, its invariant CRC right.
+/// A received packet with the right invariant CRC.
 #[derive(Clone, Copy, Debug)]
 pub struct Arrival<'a> {
-    /// Who sent it.
+    /// Its sender.
     pub source: IpAddr,
-    /// From the base transport header to the end of the padding: without the CRC.
+    /// From the base transport header to the end of the padding, without the CRC.
     pub bytes: &'a [u8],
 }
 
@@ -30,8 +31,8 @@ pub struct Arrival<'a> {
 pub struct Receiver {
     socket: Socket,
     batch: Batch,
-    /// Datagrams that the next call asks for. After nothing one, as asking for a second costs time that the first
-    /// could be handled in; after something many, since it may be a stream.
+    /// Datagrams that the next call requests: one after a call without any, because requesting a second delays the
+    /// first; many after a call with some, because it may be a stream.
     ask: usize,
     check: Check,
     faults: Option<Box<Impairment<Origin>>>,
@@ -39,7 +40,7 @@ pub struct Receiver {
     tap: Arc<Tap>,
 }
 
-/// Who sent a packet, and its place in its GSO batch.
+/// The sender of a packet, and its index in its GSO batch.
 type Origin = (SocketAddr, usize);
 
 impl Receiver {
@@ -64,18 +65,18 @@ impl Receiver {
         }
     }
 
-    /// The socket, readable when packets wait.
+    /// The socket, which is readable when packets wait.
     pub fn fd(&self) -> RawFd {
         self.socket.fd()
     }
 
-    /// Hands over what has arrived, up to some hundred packets, without waiting; returns how many.
+    /// Passes the packets that have arrived, up to a few hundred, to `each` without waiting; returns their number.
     pub fn receive(&mut self, mut each: impl FnMut(Arrival<'_>)) -> usize {
         let mut handed_over = 0;
         let mut left = ENOUGH;
         while left > 0 {
             let asked = self.ask;
-            // An error of the socket concerns no packet of ours; the next call may do better.
+            // An error of the socket does not concern our packets; the next call may succeed.
             let datagrams = self.socket.receive(&mut self.batch, asked).unwrap_or(0);
             self.ask = if datagrams == 0 { 1 } else { BATCH };
             if datagrams == 0 {
@@ -91,7 +92,7 @@ impl Receiver {
         handed_over + self.hand_over_due(&mut each)
     }
 
-    /// Returns how many packets came, and how many of them were handed over.
+    /// Returns how many packets came, and how many passed the checks.
     fn hand_over(
         &mut self,
         datagrams: usize,
@@ -136,7 +137,7 @@ impl Receiver {
         (tally.packets as usize, tally.good)
     }
 
-    /// What the faults held back and is due.
+    /// Passes on the delayed packets that are due.
     fn hand_over_due(&mut self, each: &mut impl FnMut(Arrival<'_>)) -> usize {
         let Some(link) = &mut self.faults else {
             return 0;
@@ -156,7 +157,7 @@ impl Receiver {
         tally.good
     }
 
-    /// When the next packet held back by the faults is due.
+    /// When the next delayed packet is due.
     pub fn next_due_ns(&self) -> Option<u64> {
         self.faults.as_ref()?.next_due_ns()
     }
@@ -169,7 +170,7 @@ enum Verdict {
     BadIcrc,
 }
 
-/// What one call came to; the shared counters are written once.
+/// The counts of one call; they are added to the shared counters once.
 #[derive(Default)]
 struct Tally {
     packets: u64,
@@ -212,7 +213,7 @@ impl Tally {
     }
 }
 
-/// What the CRC of one datagram's packets of one length starts from.
+/// The CRC seed of a datagram's packets of one length.
 struct Seed {
     packet_bytes: usize,
     seed: Option<IcrcSeed>,
@@ -227,7 +228,7 @@ impl Seed {
     }
 }
 
-/// The check of a packet's CRC.
+/// The CRC check of a packet.
 struct Check {
     address: IpAddr,
     identification: Identification,

@@ -1,5 +1,4 @@
-//! The system calls, each behind a safe function or one that says what the caller must hold to. Nothing here
-//! knows packets.
+//! The system calls, in safe functions or with a documented contract. It must not know packets.
 #![allow(unsafe_code)]
 
 use std::io;
@@ -10,38 +9,38 @@ use std::ptr;
 
 use libc::{c_int, socklen_t};
 
-/// Datagrams that one call receives.
+/// The most datagrams that one call receives.
 pub const BATCH: usize = 8;
 /// Bytes of the longest datagram.
 const DATAGRAM_BYTES: usize = 1 << 16;
 /// Room for four control messages of an int, aligned as they must be.
 type Control = [u64; 12];
 
-/// What one send says beside its bytes.
+/// The options of one send.
 #[derive(Clone, Copy, Debug)]
 pub struct SendOptions {
-    /// Where to.
+    /// The destination.
     pub destination: SocketAddr,
-    /// Type of service or traffic class; 0 leaves the system's.
+    /// Type of service or traffic class; 0 uses the system's.
     pub traffic_class: u8,
-    /// Time to live or hop limit; 0 leaves the system's.
+    /// Time to live or hop limit; 0 uses the system's.
     pub hop_limit: u8,
-    /// Length of a segment, if the kernel is to cut the bytes (UDP GSO).
+    /// Length of a segment, if the kernel is to split the bytes (UDP GSO).
     pub segment_bytes: Option<u16>,
 }
 
 impl SendOptions {
-    /// Nothing is said but where to.
+    /// Whether only the destination is set.
     fn is_plain(&self) -> bool {
         self.traffic_class == 0 && self.hop_limit == 0 && self.segment_bytes.is_none()
     }
 }
 
-/// A UDP socket that never blocks.
+/// A non-blocking UDP socket.
 pub struct Socket(OwnedFd);
 
 impl Socket {
-    /// One of this address' family; an IPv6 one takes no IPv4.
+    /// A socket of this address' family; an IPv6 one accepts no IPv4.
     pub fn udp(family_of: IpAddr) -> io::Result<Socket> {
         let family = match family_of {
             IpAddr::V4(_) => libc::AF_INET,
@@ -64,7 +63,7 @@ impl Socket {
         self.0.as_raw_fd()
     }
 
-    /// Takes an address and port.
+    /// Binds to an address and port.
     pub fn bind(&self, address: SocketAddr) -> io::Result<()> {
         let (name, length) = name_of(address);
         // SAFETY: `name` holds an address of `length` bytes.
@@ -72,7 +71,7 @@ impl Socket {
         Ok(())
     }
 
-    /// Sets an option that is an int.
+    /// Sets an integer option.
     pub fn set(&self, level: c_int, option: c_int, value: c_int) -> io::Result<()> {
         let length = size_of::<c_int>() as socklen_t;
         // SAFETY: the pointer is to an int, as `length` says.
@@ -82,7 +81,7 @@ impl Socket {
         Ok(())
     }
 
-    /// An option that is an int.
+    /// Reads an integer option.
     pub fn get(&self, level: c_int, option: c_int) -> io::Result<c_int> {
         let mut value: c_int = 0;
         let mut length = size_of::<c_int>() as socklen_t;
@@ -99,7 +98,7 @@ impl Socket {
         Ok(value)
     }
 
-    /// From now on whatever arrives is dropped by a filter, and no memory is held for it.
+    /// Installs a filter that drops all incoming packets, so that they take no memory.
     pub fn refuse_incoming(&self) -> io::Result<()> {
         let mut accept_no_byte = libc::sock_filter {
             code: (libc::BPF_RET | libc::BPF_K) as u16,
@@ -125,14 +124,14 @@ impl Socket {
         Ok(())
     }
 
-    /// Sends the pieces as one datagram, or one cut into segments; never waits.
+    /// Sends the pieces as one datagram, or as one split into segments; never blocks.
     ///
     /// # Safety
     /// The pieces are readable.
     pub unsafe fn send(&self, pieces: &[libc::iovec], options: &SendOptions) -> io::Result<()> {
         let (mut name, name_length) = name_of(options.destination);
         if let ([piece], true) = (pieces, options.is_plain()) {
-            // The shorter way into the kernel.
+            // `send` is the faster call.
             // SAFETY: the piece is readable, as the caller vouches; `name` holds an address of that length.
             let sent = unsafe {
                 libc::sendto(
@@ -169,7 +168,7 @@ impl Socket {
         Ok(())
     }
 
-    /// Sends the bytes as one datagram; never waits.
+    /// Sends the bytes as one datagram; never blocks.
     pub fn send_bytes(&self, bytes: &[u8], options: &SendOptions) -> io::Result<()> {
         let piece = libc::iovec {
             iov_base: bytes.as_ptr().cast_mut().cast(),
@@ -179,7 +178,7 @@ impl Socket {
         unsafe { self.send(&[piece], options) }
     }
 
-    /// Waits until there is room to send, at most so many milliseconds.
+    /// Waits until there is room to send, at most this many milliseconds.
     pub fn wait_writable(&self, milliseconds: c_int) {
         let mut poll = libc::pollfd {
             fd: self.fd(),
@@ -190,7 +189,7 @@ impl Socket {
         unsafe { libc::poll(&raw mut poll, 1, milliseconds) };
     }
 
-    /// Receives what there is, up to `most` datagrams, which [`BATCH`] bounds; returns how many, 0 if none wait.
+    /// Receives up to `most` datagrams, at most [`BATCH`]; returns their number, 0 if none wait.
     pub fn receive(&self, batch: &mut Batch, most: usize) -> io::Result<usize> {
         let most = most.min(BATCH);
         // SAFETY: headers of zeroes are empty ones.
@@ -240,7 +239,7 @@ impl Socket {
     }
 }
 
-/// Memory that datagrams are received into, allocated once.
+/// Memory for received datagrams, allocated once.
 pub struct Batch {
     slots: Vec<Slot>,
 }
@@ -254,13 +253,13 @@ struct Slot {
     segment_bytes: usize,
 }
 
-/// A datagram received: a GSO batch's packets one after another.
+/// A received datagram: the packets of a GSO batch in sequence.
 pub struct Datagram<'a> {
-    /// Who sent it.
+    /// Its sender.
     pub source: SocketAddr,
-    /// Length of a segment; the last may be shorter. 0: there is only one.
+    /// Length of a segment; the last may be shorter. 0 if there is only one.
     pub segment_bytes: usize,
-    /// All of it.
+    /// All of its bytes.
     pub bytes: &'a mut [u8],
 }
 
@@ -280,7 +279,7 @@ impl Batch {
         }
     }
 
-    /// The first `count` datagrams, those that [`Socket::receive`] returned.
+    /// The first `count` datagrams, as many as [`Socket::receive`] returned.
     pub fn datagrams(&mut self, count: usize) -> impl Iterator<Item = Datagram<'_>> {
         self.slots.iter_mut().take(count).filter_map(|slot| {
             Some(Datagram {
@@ -310,7 +309,7 @@ fn checked(result: c_int) -> io::Result<c_int> {
     Ok(result)
 }
 
-/// An address as the kernel takes it, with its length. It starts with the family, whichever it is.
+/// An address in the kernel's form, with its length. Both forms start with the family.
 fn name_of(address: SocketAddr) -> (libc::sockaddr_in6, socklen_t) {
     // SAFETY: all zeroes is an address of no family.
     let mut name: libc::sockaddr_in6 = unsafe { zeroed() };
@@ -356,7 +355,7 @@ unsafe fn source_of(name: &MaybeUninit<libc::sockaddr_in6>) -> Option<SocketAddr
     }
 }
 
-/// Writes the control messages that the options ask for; returns the bytes used.
+/// Writes the control messages of the options; returns the bytes used.
 fn put_control(control: &mut Control, options: &SendOptions) -> usize {
     let v4 = options.destination.is_ipv4();
     let mut used = 0;
@@ -395,7 +394,7 @@ fn put_control(control: &mut Control, options: &SendOptions) -> usize {
     used
 }
 
-/// The segment length among a message's control messages, 0 if it is not there.
+/// The segment length in a message's control messages, 0 if there is none.
 ///
 /// # Safety
 /// The kernel has filled in the header, and its control bytes are still there.

@@ -1,5 +1,4 @@
-//! A record of the packets that pass, for whoever wants to look at them. While nobody does, it costs a load and a
-//! branch for each GSO batch.
+//! Records packets. While it does not record, it costs a load and a branch per GSO batch.
 
 use std::net::IpAddr;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -7,44 +6,44 @@ use std::sync::{Mutex, PoisonError};
 
 use super::sockets::now_ns;
 
-/// Packets that are kept at most; more are not.
+/// The most packets recorded.
 const MOST: usize = 1024;
 
-/// A packet that passed.
+/// A recorded packet.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Passed {
-    /// When, as nanoseconds of [`super::now_ns`].
+pub struct RecordedPacket {
+    /// Time, in nanoseconds of [`super::now_ns`].
     pub at_ns: u64,
-    /// It was sent, before any faults; else it was received, after them.
+    /// Whether it was sent (recorded before faults); else it was received (recorded after faults).
     pub outwards: bool,
     /// The other end's address.
     pub peer: IpAddr,
     /// From the base transport header to the CRC.
     pub bytes: Vec<u8>,
-    /// Its invariant CRC is right; that of one sent always is.
+    /// Whether its invariant CRC is right; always true for a sent packet.
     pub icrc_ok: bool,
 }
 
-/// Where packets are recorded.
+/// The recorder.
 #[derive(Debug, Default)]
 pub struct Tap {
     on: AtomicBool,
-    passed: Mutex<Vec<Passed>>,
+    passed: Mutex<Vec<RecordedPacket>>,
 }
 
 impl Tap {
-    /// Records what passes from now on, the first thousand packets of it.
+    /// Starts to record, up to the first thousand packets.
     pub fn open(&self) {
         self.on.store(true, Ordering::Relaxed);
     }
 
-    /// Records no more, and hands over what passed.
-    pub fn close(&self) -> Vec<Passed> {
+    /// Stops recording; returns the packets.
+    pub fn close(&self) -> Vec<RecordedPacket> {
         self.on.store(false, Ordering::Relaxed);
         std::mem::take(&mut *self.passed.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// The tap if it records.
+    /// The recorder, if it records.
     pub(super) fn recording(&self) -> Option<&Tap> {
         self.on.load(Ordering::Relaxed).then_some(self)
     }
@@ -53,7 +52,7 @@ impl Tap {
     pub(super) fn sent(&self, peer: IpAddr, packets: impl Iterator<Item = Vec<u8>>) {
         let at_ns = now_ns();
         for bytes in packets {
-            self.keep(Passed {
+            self.keep(RecordedPacket {
                 at_ns,
                 outwards: true,
                 peer,
@@ -65,7 +64,7 @@ impl Tap {
 
     #[cold]
     pub(super) fn received(&self, peer: IpAddr, bytes: &[u8], icrc_ok: bool) {
-        self.keep(Passed {
+        self.keep(RecordedPacket {
             at_ns: now_ns(),
             outwards: false,
             peer,
@@ -74,7 +73,7 @@ impl Tap {
         });
     }
 
-    fn keep(&self, passed: Passed) {
+    fn keep(&self, passed: RecordedPacket) {
         let mut all = self.passed.lock().unwrap_or_else(PoisonError::into_inner);
         if all.len() < MOST {
             all.push(passed);

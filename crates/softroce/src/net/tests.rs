@@ -1,4 +1,4 @@
-//! Round trips over loopback: what one port sends, another receives.
+//! Round trips over loopback: one port sends, another receives.
 #![allow(unsafe_code)]
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, UdpSocket};
@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use super::*;
 use crate::wire::{IcrcAddresses, UDP_PORT, icrc};
 
-/// Received packets until `count` are there or nothing came for a while.
+/// Receives packets until there are `count` or none came for a while.
 pub fn collect(port: &mut Port, count: usize) -> Vec<Vec<u8>> {
     let mut all = Vec::new();
     let mut since = Instant::now();
@@ -26,7 +26,7 @@ pub fn loopback_port() -> Port {
 /// A packet's headers and its payload in pieces.
 pub type Parts = (Vec<u8>, Vec<Vec<u8>>);
 
-/// Some bytes that differ from place to place.
+/// Bytes that differ from position to position.
 pub fn parts(header_bytes: usize, pieces: &[usize], salt: usize) -> Parts {
     let fill = |bytes: usize, salt: usize| (0..bytes).map(|at| (at * 7 + salt) as u8).collect();
     let pieces = pieces
@@ -36,7 +36,7 @@ pub fn parts(header_bytes: usize, pieces: &[usize], salt: usize) -> Parts {
     (fill(header_bytes, salt), pieces.collect())
 }
 
-/// The packet as it arrives: padded, without its CRC.
+/// The packet as it arrives: padded, without CRC.
 pub fn whole((headers, pieces): &Parts) -> Vec<u8> {
     let mut all = headers.clone();
     let payload = pieces.concat();
@@ -45,7 +45,7 @@ pub fn whole((headers, pieces): &Parts) -> Vec<u8> {
     all
 }
 
-/// Sends them, in as few GSO batches as they take.
+/// Sends them in as few GSO batches as possible.
 pub fn send(transmitter: &Transmitter, flow: &Flow, packets: &[Parts]) -> usize {
     let mut gso_batch = GsoBatch::new();
     gso_batch.begin(flow);
@@ -84,7 +84,7 @@ fn an_open_tap_sees_each_packet_of_a_train_both_ways() {
     assert_eq!(collect(&mut port, 4).len(), 3, "one is damaged");
     let passed = port.tap.close();
     let of = |outwards, icrc_ok| -> Vec<&[u8]> {
-        let wanted = |it: &&Passed| it.outwards == outwards && it.icrc_ok == icrc_ok;
+        let wanted = |it: &&RecordedPacket| it.outwards == outwards && it.icrc_ok == icrc_ok;
         let bytes = passed.iter().filter(wanted).map(|it| it.bytes.as_slice());
         bytes.collect()
     };
@@ -216,7 +216,7 @@ fn a_destination_of_another_family_is_a_loss_and_no_more() {
     );
 }
 
-/// A packet as another implementation sends it: one datagram, its CRC for the identification.
+/// Sends a packet as another implementation does: one datagram, with a CRC for this identification.
 fn foreign(from: &UdpSocket, to: &Port, identification: u16, packet: &[u8], damage: u8) {
     let IpAddr::V4(destination) = to.address else {
         unreachable!()
@@ -254,7 +254,7 @@ fn foreign_identifications_are_taken_and_damage_is_not() {
     let other = UdpSocket::bind((Ipv4Addr::new(127, 77, 0, 2), 0)).unwrap();
     foreign(&other, &port, 0, &packet(0), 0);
     foreign(&other, &port, 0, &packet(1), 0x10);
-    // Refused, because this sender numbers the packets of GSO batches, until it is seen to count.
+    // Refused at first because this sender is `Indexed`, then accepted once it is recognised as a `Counter`.
     foreign(&other, &port, 5000, &packet(2), 0);
     foreign(&other, &port, 3, &packet(3), 0);
     foreign(&other, &port, 5001, &packet(4), 0);
@@ -268,12 +268,12 @@ fn foreign_identifications_are_taken_and_damage_is_not() {
     assert_eq!(port.counters.short.get(), 1);
 }
 
-/// A port whose faults are those of the text.
+/// A port with the faults of this text.
 fn faulty_port(text: &str) -> Port {
     open(None, &text.parse().unwrap()).unwrap()
 }
 
-/// Sends so many packets of 100 bytes to itself, receiving between; returns what came, and the time.
+/// Sends this many packets of 100 bytes to itself and receives meanwhile; returns the packets and the time.
 fn through_itself(port: &mut Port, packets: usize) -> (Vec<Vec<u8>>, Duration) {
     let flow = port.transmitter.flow(port.address, 3, 0, 0);
     let start = Instant::now();
@@ -348,8 +348,8 @@ fn faults_of_both_directions_befall_packets() {
             bad <= damaged + tx.duplicated.get() + rx.duplicated.get()
                 && (bad > 0) == (damaged > 0)
         );
-        // How long a reordered packet waits for others depends on the time as well, and with it what the other
-        // direction sees; without reordering the same packets are lost each time.
+        // How long a reordered packet waits also depends on time, which changes what the other direction sees;
+        // without reordering the same packets are lost each time.
         if !twice {
             let (again, _) = through_itself(&mut faulty_port(text), 5000);
             assert!(all == again);
@@ -364,7 +364,7 @@ fn delay_and_rate_hold_packets_back() {
     assert_eq!(all.len(), 10);
     assert!(took >= Duration::from_millis(20), "{took:?}");
     assert!(all.is_sorted_by_key(|it| it[12..16].to_vec()));
-    // 128 bytes with their headers at 1 Mb/s: 1.024 ms each.
+    // 128 bytes including headers at 1 Mb/s take 1.024 ms.
     for text in ["tx.rate=1M", "rx.rate=1M,rx.delay=1ms"] {
         let (all, took) = through_itself(&mut faulty_port(text), 20);
         assert_eq!(all.len(), 20);

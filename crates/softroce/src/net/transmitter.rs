@@ -1,5 +1,5 @@
-//! Sending: the pool of sockets, which one a flow takes, and what becomes of a GSO batch that the kernel refuses.
-//! With faults a GSO batch is one packet, copied, and leaves when the faulty link lets it.
+//! Sending: the pool of sockets, the choice of a flow's socket, and the handling of batches that the kernel refuses.
+//! With faults a GSO batch is a copy of one packet and is sent when the faulty link releases it.
 
 use std::io;
 use std::net::IpAddr;
@@ -21,7 +21,7 @@ const PATIENCE_MS: i32 = 1;
 pub struct Transmitter {
     address: IpAddr,
     sockets: Vec<(Socket, u16)>,
-    /// The system does not cut GSO batches into packets.
+    /// Whether the system cannot split GSO batches into packets.
     no_gso_batches: AtomicBool,
     faults: Option<Box<Mutex<Impairment<Flow>>>>,
     counters: Arc<Counters>,
@@ -46,7 +46,7 @@ impl Transmitter {
         }
     }
 
-    /// A flow to `destination`; `entropy` (a hash of the QPNs, or the flow label) picks the source port.
+    /// A flow to `destination`; `entropy` (a hash of the QPNs, or the flow label) selects the source port.
     pub fn flow(
         &self,
         destination: IpAddr,
@@ -54,7 +54,7 @@ impl Transmitter {
         traffic_class: u8,
         hop_limit: u8,
     ) -> Flow {
-        // Multiplied by 2^32 divided by the golden ratio, every bit reaches the high ones.
+        // Multiplying by 2^32 divided by the golden ratio spreads every bit to the high ones.
         let mixed = (entropy ^ entropy >> 16).wrapping_mul(0x9e37_79b9) >> 16;
         let socket = mixed as usize % self.sockets.len().max(1);
         let port = self.sockets.get(socket).map_or(0, |(_, port)| *port);
@@ -70,7 +70,7 @@ impl Transmitter {
         }
     }
 
-    /// Packets that a GSO batch may have: 1 where the system or the faults allow no GSO batches.
+    /// The most packets of a GSO batch: 1 if the system or the faults allow no GSO batches.
     pub fn max_gso_batch_packets(&self) -> usize {
         match self.faults.is_some() || self.no_gso_batches.load(Ordering::Relaxed) {
             true => 1,
@@ -78,8 +78,8 @@ impl Transmitter {
         }
     }
 
-    /// Sends it, whole or not at all, and empties it; a GSO batch that cannot be sent counts as lost. Never blocks
-    /// for long.
+    /// Sends the batch as a whole or not at all, and clears it; a batch that cannot be sent counts as lost. Never
+    /// blocks for long.
     pub fn send(&self, gso_batch: &mut GsoBatch) {
         if let (Some(tap), Some(flow)) = (self.tap.recording(), gso_batch.flow()) {
             tap.sent(flow.destination.ip(), gso_batch.copied_packets());
@@ -98,13 +98,13 @@ impl Transmitter {
         gso_batch.clear();
     }
 
-    /// Tries it on the flow's socket, and once more if that has no room.
+    /// Sends on the flow's socket, with a second attempt if the socket was full.
     fn with_room(&self, flow: &Flow, send: impl Fn(&Socket) -> io::Result<()>) -> io::Result<()> {
         let socket = self.sockets.get(flow.socket).filter(|_| flow.reachable);
         let (socket, _) = socket.ok_or(io::ErrorKind::HostUnreachable)?;
         match send(socket) {
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
-                // The device's queue is full. Not until it is not: the engine has other things to do.
+                // The device's queue is full. Wait only briefly: the engine has other work.
                 socket.wait_writable(PATIENCE_MS);
                 send(socket)
             }
@@ -151,14 +151,14 @@ impl Transmitter {
         }
     }
 
-    /// Sends what the faults held back and is due.
+    /// Sends the delayed packets that are due.
     pub fn release_due(&self) {
         if let Some(link) = &self.faults {
             self.leave(&mut link.lock().unwrap_or_else(PoisonError::into_inner));
         }
     }
 
-    /// When the next packet held back is due, as nanoseconds of [`super::now_ns`].
+    /// When the next delayed packet is due, in nanoseconds of [`super::now_ns`].
     pub fn next_due_ns(&self) -> Option<u64> {
         let link = self.faults.as_ref()?.lock();
         link.unwrap_or_else(PoisonError::into_inner).next_due_ns()

@@ -1,15 +1,16 @@
-//! Sleeping until packets, a time or another thread: an eventfd beside the socket.
+//! Sleeping until packets arrive, a time is reached or another thread wakes the sleeper: an eventfd beside the
+//! socket.
 #![allow(unsafe_code)]
 
 use std::io;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
 use std::ptr;
 
-/// What wakes a sleeper.
+/// Wakes a sleeping thread.
 pub struct Wakeup(OwnedFd);
 
 impl Wakeup {
-    /// One that nobody has used yet.
+    /// A wakeup that is not set.
     ///
     /// # Errors
     /// No more descriptors.
@@ -24,21 +25,21 @@ impl Wakeup {
         }
     }
 
-    /// Wakes the sleeper, or the next that would sleep.
+    /// Wakes the sleeping thread, or ends its next sleep if it is awake.
     pub fn wake(&self) {
         let one = 1_u64.to_ne_bytes();
         // SAFETY: eight readable bytes. Failing means that the counter is full: the sleeper wakes anyway.
         unsafe { libc::write(self.0.as_raw_fd(), one.as_ptr().cast(), one.len()) };
     }
 
-    /// Sleeps until kicked, until `socket` is readable, or for `at_most_ns` (for ever, if that is `u64::MAX`).
+    /// Sleeps until woken, until `socket` is readable, or for `at_most_ns` (for ever if `u64::MAX`).
     pub fn wait(&self, socket: Option<RawFd>, at_most_ns: u64) {
         let poll = |fd| libc::pollfd {
             fd,
             events: libc::POLLIN,
             revents: 0,
         };
-        // A negative descriptor is passed over.
+        // poll(2) ignores a negative descriptor.
         let mut polls = [poll(self.0.as_raw_fd()), poll(socket.unwrap_or(-1))];
         let time = libc::timespec {
             tv_sec: (at_most_ns / 1_000_000_000) as libc::time_t,
@@ -61,7 +62,7 @@ impl Wakeup {
     }
 }
 
-/// From now on the calling thread gets no signals: they are the program's.
+/// Blocks all signals in the calling thread: they are for the program's threads.
 pub fn block_signals() {
     // SAFETY: a set on the stack, filled before it is used.
     unsafe {
@@ -71,10 +72,10 @@ pub fn block_signals() {
     }
 }
 
-/// The calling thread works for microseconds at a time: where Linux takes such hints (6.12 and later), it is then run
-/// at once when it wakes, and not when a program that spins has used up its turn of milliseconds.
+/// Requests short time slices for the calling thread, which works for microseconds at a time. Linux 6.12 and later
+/// then runs it at once when it wakes, instead of after the time slice of a thread that spins.
 pub fn prefer_short_turns() {
-    /// `struct sched_attr` of sched_setattr(2), as it was first.
+    /// `struct sched_attr` of sched_setattr(2), in its first version.
     #[repr(C)]
     #[derive(Default)]
     struct Attributes {
@@ -87,13 +88,13 @@ pub fn prefer_short_turns() {
         deadline_ns: u64,
         period_ns: u64,
     }
-    /// The shortest that Linux has.
+    /// Linux' minimum.
     const TURN_NS: u64 = 100_000;
     let mut attributes = Attributes::default();
     let size = size_of::<Attributes>();
     // SAFETY: a struct of the size that is told, for the calling thread (0).
     let read = unsafe { libc::syscall(libc::SYS_sched_getattr, 0, &raw mut attributes, size, 0) };
-    // Real-time and idle policies were chosen by someone.
+    // A real-time or idle policy was chosen deliberately.
     if read != 0 || attributes.policy != libc::SCHED_OTHER.cast_unsigned() {
         return;
     }

@@ -1,5 +1,5 @@
-//! What comes back to a requester: acknowledgements, refusals, READ responses, results of atomics, or nothing in
-//! time (InfiniBand specification 9.7.5 to 9.7.7).
+//! A requester's handling of answers: acknowledgements, NAKs, READ responses, results of atomics, and time-outs
+//! (InfiniBand specification 9.7.5 to 9.7.7).
 
 use std::net::IpAddr;
 use std::sync::atomic::Ordering;
@@ -15,13 +15,13 @@ use super::statistics::Statistics;
 use super::work::QpWork;
 use crate::wire::{Aeth, NakCode, Opcode, Packet, Psn, Syndrome};
 
-/// GsoBatches sent again at once when packets were lost.
+/// GSO batches retransmitted at once after a loss.
 const AGAIN_GSO_BATCHES: usize = 2;
-/// An RNR retry count that never ends.
+/// The RNR retry count that means for ever.
 const FOR_EVER: u8 = 7;
 
 impl Requester {
-    /// An answer arrived.
+    /// Handles an answer.
     pub(super) fn take(&mut self, work: QpWork<'_>, packet: &Packet<'_>, source: IpAddr) {
         let from_peer = self
             .path
@@ -30,7 +30,7 @@ impl Requester {
         if !from_peer || !matches!(work.qp.state(), State::Rts | State::Sqd) {
             return;
         }
-        // Only what was sent can be answered.
+        // Only sent packets can be answered.
         let ahead = packet.psn.distance_from(self.sent_until);
         if ahead >= 0 {
             return;
@@ -63,7 +63,7 @@ impl Requester {
         }
     }
 
-    /// All before `end` arrived. `false` if that includes data that should have come and did not.
+    /// Completes all requests before `end`. `false` if that includes data that should have come and did not.
     fn acknowledge(&mut self, work: QpWork<'_>, end: Psn) -> bool {
         let before = self.unacked;
         let mut whole = true;
@@ -96,7 +96,7 @@ impl Requester {
         whole
     }
 
-    /// Bookkeeping after `unacked` moved on.
+    /// Updates the state after `unacked` has advanced.
     fn advanced(&mut self, work: QpWork<'_>) {
         self.renew_retries();
         self.went_back_to = None;
@@ -124,9 +124,9 @@ impl Requester {
         }
     }
 
-    /// Data for the oldest request: a packet of a READ's response, or an atomic's result.
+    /// Takes data for the oldest request: a packet of a READ's response, or an atomic's result.
     fn take_data(&mut self, work: QpWork<'_>, psn: Psn, bytes: &[u8], atomic: bool) {
-        // It acknowledges all that was asked before it.
+        // It also acknowledges all requests before its own.
         let whole = self.acknowledge(work, psn);
         match psn.distance_from(self.unacked) {
             0 if whole => {}
@@ -182,10 +182,10 @@ impl Requester {
     }
 
     fn take_refusal(&mut self, work: QpWork<'_>, psn: Psn, code: NakCode) {
-        // It acknowledges what came before the refused packet.
+        // It acknowledges the packets before the refused one.
         let whole = self.acknowledge(work, psn);
         if code == NakCode::PsnSequenceError || !whole {
-            // An old one changes nothing.
+            // An old NAK changes nothing.
             if psn.distance_from(self.unacked) >= 0 {
                 self.lose(work);
             }
@@ -214,7 +214,7 @@ impl Requester {
         self.pause(work, rnr_pause_ns(timer));
     }
 
-    /// Packets were lost: sends again from the oldest that was not answered, once for each such.
+    /// Handles a loss: retransmits from the oldest unacknowledged packet, once for each such packet.
     fn lose(&mut self, work: QpWork<'_>) {
         if self.pauses || self.went_back_to == Some(self.unacked) {
             return;
@@ -232,7 +232,7 @@ impl Requester {
         self.watch(work);
     }
 
-    /// The timer went off.
+    /// Handles the expiry of the timer.
     pub(super) fn wake(&mut self, work: QpWork<'_>, now_ns: u64) {
         let due = work.qp.timer_ns.load(Ordering::Relaxed);
         if due > now_ns || !matches!(work.qp.state(), State::Rts | State::Sqd) {

@@ -1,6 +1,6 @@
-//! What a CQ holds: completions.
+//! Completions: the entries of a CQ.
 
-/// How a work request ended; the numbers are those of `ibv_wc_status`.
+/// The status of a work request; the numbers are those of `ibv_wc_status`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u32)]
 #[allow(missing_docs)] // each is libibverbs' name
@@ -19,7 +19,7 @@ pub enum Status {
     GeneralError = 21,
 }
 
-/// What completed; the numbers are those of `ibv_wc_opcode`.
+/// The kind of a completed operation; the numbers are those of `ibv_wc_opcode`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u32)]
 #[allow(missing_docs)] // each is libibverbs' name
@@ -36,22 +36,22 @@ pub enum CompletionKind {
 /// One completion.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Completion {
-    /// The work request's.
+    /// The work request's `wr_id`.
     pub wr_id: u64,
-    /// How it ended. With any but success only `wr_id`, this and `qpn` count.
+    /// Its status. If it is an error, only `wr_id`, `status` and `qpn` are defined.
     pub status: Status,
-    /// What it was.
+    /// Its kind.
     pub kind: CompletionKind,
-    /// Bytes received, read or written; with a datagram the 40 bytes of the global header count too.
+    /// Bytes received, read or written; for a datagram including the 40 bytes of the global header.
     pub length_bytes: u32,
-    /// Immediate data, as it stood on the wire.
+    /// Immediate data, as on the wire.
     pub immediate: Option<u32>,
-    /// The QP that it happened on.
+    /// The QP.
     pub qpn: u32,
-    /// Of a datagram: the QP that sent it.
+    /// The QP that sent a datagram.
     pub source_qpn: u32,
-    /// Of a datagram: 40 bytes of global header stand before the payload.
+    /// Whether a datagram's 40 bytes of global header precede the payload.
     pub has_grh: bool,
-    /// The sender asked for an event.
+    /// Whether the sender asked for an event.
     pub solicited: bool,
 }

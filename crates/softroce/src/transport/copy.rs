@@ -1,5 +1,5 @@
-//! Bytes in and out of registered memory: the only file of the transport that touches a program's memory. Every
-//! pointer comes from [`Memories::resolve`], with the tables held for reading, so that the region stays.
+//! Copies to and from registered memory. It is the only file of the transport that accesses a program's memory. Every
+//! pointer comes from [`Memories::resolve`], and the tables stay locked for reading, so the region stays registered.
 #![allow(unsafe_code)]
 
 use std::ptr;
@@ -8,11 +8,11 @@ use std::sync::atomic::{AtomicU64, Ordering, fence};
 use super::memory::{Access, Memories, PdId};
 use super::request::Sge;
 
-/// An element's key, bounds or access are wrong.
+/// An element has a wrong key, bounds or access.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Forbidden;
 
-/// The pieces of `[skip, skip + want)` of a scatter/gather list, as pointers.
+/// The pieces of bytes `[skip, skip + want)` of a scatter/gather list, as pointers.
 pub(super) fn pieces<'a>(
     memories: &'a Memories,
     pd: PdId,
@@ -41,7 +41,7 @@ pub(super) fn pieces<'a>(
     })
 }
 
-/// Whether all elements may be used so.
+/// Whether all elements allow this access.
 pub(super) fn allowed(memories: &Memories, pd: PdId, sges: &[Sge], need: Access) -> bool {
     sges.iter().all(|sge| {
         let length = u64::from(sge.length_bytes);
@@ -52,7 +52,7 @@ pub(super) fn allowed(memories: &Memories, pd: PdId, sges: &[Sge], need: Access)
     })
 }
 
-/// Copies `bytes` to `to`, the last byte last: programs watch it to see that a WRITE is complete.
+/// Copies `bytes` to `to`, the last byte last: programs poll it to see that a WRITE is complete.
 ///
 /// # Safety
 /// `to` came from [`Memories::resolve`] for so many bytes and local writing, and the tables are still held.
@@ -61,7 +61,7 @@ pub(super) unsafe fn put(bytes: &[u8], to: *mut u8) {
         return;
     };
     // SAFETY: the caller vouches for the memory; it is not the receiver's own buffer, which is not registered.
-    // What the program does with it meanwhile is its business, as with a device's DMA.
+    // The program may access it meanwhile, as during a device's DMA.
     unsafe {
         ptr::copy_nonoverlapping(rest.as_ptr(), to, rest.len());
         fence(Ordering::Release);
@@ -69,7 +69,7 @@ pub(super) unsafe fn put(bytes: &[u8], to: *mut u8) {
     }
 }
 
-/// Copies `bytes` into a scatter list from byte `skip` of it on. What does not fit is left.
+/// Copies `bytes` into a scatter list from its byte `skip`; drops what does not fit.
 pub(super) fn scatter(
     memories: &Memories,
     pd: PdId,
@@ -88,14 +88,14 @@ pub(super) fn scatter(
     Ok(())
 }
 
-/// What an atomic does.
+/// An atomic operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Atomic {
     Add(u64),
     Swap { compare: u64, swap: u64 },
 }
 
-/// Does it to the eight bytes at `at`; returns what was there. Atomic with the processor's own atomics.
+/// Applies it to the eight bytes at `at`; returns their old value. Atomic also for the processor's own atomics.
 ///
 /// # Safety
 /// `at` is a multiple of 8 and came from [`Memories::resolve`] for 8 bytes and remote atomics, and the tables are

@@ -1,9 +1,8 @@
-//! What all parts of an open device share: its sockets, its tables of QPs and memory, its peers. The work on what
-//! arrives is in [`super::progress`].
+//! The shared state of an open device: its sockets, its tables of QPs and memory, its peers. [`super::progress`]
+//! handles arriving packets.
 //!
-//! Locks are taken in this order, and each is left out where it is not needed: `inbound`, `tables`, a QP's
-//! requester, a QP's responder, a receive queue, a CQ. Whoever holds `tables` for reading may rely on it that no
-//! QP or region goes away.
+//! Lock order (any lock may be left out): `inbound`, `tables`, a QP's requester, a QP's responder, a receive queue, a
+//! CQ. While a thread holds `tables` for reading, no QP or region is removed.
 
 use std::collections::HashMap;
 use std::io;
@@ -13,7 +12,7 @@ use std::sync::{
     Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard, TryLockError,
 };
 
-use super::attention::Attention;
+use super::activity::Activity;
 use super::peer::Peer;
 use super::statistics::Statistics;
 use super::tables::Tables;
@@ -23,8 +22,8 @@ use crate::net::{self, Flow, GsoBatch, Receiver, Transmitter};
 pub(super) struct Core {
     pub(super) address: IpAddr,
     pub(super) transmitter: Transmitter,
-    /// CQs have it too.
-    pub(super) attention: Arc<Attention>,
+    /// CQs share it.
+    pub(super) activity: Arc<Activity>,
     pub(super) statistics: Statistics,
     receive_buffer_bytes: usize,
     net_counters: Arc<net::Counters>,
@@ -32,28 +31,28 @@ pub(super) struct Core {
     inbound: Mutex<Inbound>,
     tables: RwLock<Tables>,
     peers: Mutex<HashMap<IpAddr, Arc<Peer>>>,
-    /// A QP let go of what it had on its way, outside of the work on what arrives: lines may move.
-    pub(super) lines_may_move: AtomicBool,
+    /// A QP has dropped its packets in flight outside of the handling of arrivals: waiting QPs may send.
+    pub(super) waiting_may_send: AtomicBool,
 }
 
-/// What arrives, and what is owed for it.
+/// The receiving socket, and the answers that are due.
 pub(super) struct Inbound {
     pub(super) receiver: Receiver,
-    /// QPs that owe answers.
+    /// QPs with answers to send.
     pub(super) owing: Vec<u32>,
     /// Rounds of a poller's work since answers were last sent.
     pub(super) owing_rounds: u32,
-    /// QPs whose requests were answered: they may have more to send.
+    /// QPs whose requests were answered: they may be able to send more.
     pub(super) answered: Vec<u32>,
 }
 
 impl Core {
     pub(super) fn new(port: net::Port) -> io::Result<Core> {
-        let attention = Arc::new(Attention::new(port.receiver.fd())?);
+        let activity = Arc::new(Activity::new(port.receiver.fd())?);
         Ok(Core {
             address: port.address,
             transmitter: port.transmitter,
-            attention,
+            activity,
             statistics: Statistics::default(),
             receive_buffer_bytes: port.receive_buffer_bytes,
             net_counters: port.counters,
@@ -66,11 +65,11 @@ impl Core {
             }),
             tables: RwLock::default(),
             peers: Mutex::default(),
-            lines_may_move: AtomicBool::new(false),
+            waiting_may_send: AtomicBool::new(false),
         })
     }
 
-    /// The receiving half, unless another thread has it.
+    /// Locks the receiving half, unless another thread holds it.
     pub(super) fn try_inbound(&self) -> Option<MutexGuard<'_, Inbound>> {
         match self.inbound.try_lock() {
             Ok(inbound) => Some(inbound),
@@ -100,21 +99,22 @@ impl Core {
         peers.values().cloned().collect()
     }
 
-    /// A program took a QP away: those that waited behind it may go on.
-    pub(super) fn let_lines_move(&self) {
-        self.lines_may_move.store(true, Ordering::SeqCst);
-        self.attention.wake();
+    /// Called when a program destroys or resets a QP: QPs that wait for the same peer may send.
+    pub(super) fn release_waiting(&self) {
+        self.waiting_may_send.store(true, Ordering::SeqCst);
+        self.activity.wake();
     }
 
-    /// Sends a GSO batch. What faults hold back of it wakes the engine when it is due: the program may sleep by then.
+    /// Sends a GSO batch. If faults delay packets of it, the engine wakes when they are due, since the program may
+    /// sleep by then.
     pub(super) fn send(&self, gso_batch: &mut GsoBatch) {
         self.transmitter.send(gso_batch);
         if let Some(due_ns) = self.transmitter.next_due_ns() {
-            self.attention.timer_at(due_ns);
+            self.activity.timer_at(due_ns);
         }
     }
 
-    /// A flow for a QP's packets.
+    /// The flow of a QP's packets.
     pub(super) fn flow(
         &self,
         destination: IpAddr,
@@ -126,7 +126,7 @@ impl Core {
             .flow(destination, entropy, traffic_class, hop_limit)
     }
 
-    /// Sockets' and protocol's counters.
+    /// Counters of the sockets and the protocol.
     pub(super) fn counters(&self) -> Vec<(&'static str, u64)> {
         let mut all = self.net_counters.named();
         all.extend(self.statistics.named());

@@ -1,4 +1,4 @@
-//! Completion queues as the verbs layer sees them. Whoever polls one does the device's work.
+//! Completion queues for the verbs layer. A thread that polls one does the device's work.
 
 use std::sync::Arc;
 
@@ -7,7 +7,7 @@ use super::core::Core;
 use super::cq_context::{CqContext, Overrun};
 use super::nic::Nic;
 
-/// A completion queue; clones are the same one.
+/// A completion queue; clones refer to the same one.
 #[derive(Clone)]
 pub struct Cq {
     core: Arc<Core>,
@@ -21,8 +21,8 @@ impl PartialEq for Cq {
 }
 
 impl Cq {
-    /// Room for at least `capacity` completions. `on_event` is called when the CQ is armed and a completion
-    /// comes; `on_overrun` once, when one finds no room. Neither may call back into the transport.
+    /// A CQ for at least `capacity` completions. `on_event` is called when the CQ is armed and a completion comes;
+    /// `on_overrun` once, when a completion finds no room. Neither may call the transport.
     pub fn new(
         nic: &Nic,
         capacity: usize,
@@ -30,7 +30,7 @@ impl Cq {
         on_overrun: Box<dyn Fn() + Send + Sync>,
     ) -> Cq {
         let core = Arc::clone(nic.core());
-        let context = CqContext::new(&core.attention, capacity, on_event, on_overrun);
+        let context = CqContext::new(&core.activity, capacity, on_event, on_overrun);
         Cq {
             core,
             context: Arc::new(context),
@@ -41,17 +41,17 @@ impl Cq {
         &self.context
     }
 
-    /// Completions that there is room for.
+    /// Its capacity in completions.
     pub fn capacity(&self) -> usize {
         self.context.capacity()
     }
 
-    /// Changes the room. `false` if more completions wait than that.
+    /// Changes the capacity. `false` if more completions wait.
     pub fn resize(&self, capacity: usize) -> bool {
         self.context.resize(capacity)
     }
 
-    /// Hands up to `most` completions to `take`, oldest first; works for the device when there are none.
+    /// Passes up to `most` completions to `take`, oldest first; does the device's work if there are none.
     ///
     /// # Errors
     /// After an overrun.
@@ -65,13 +65,13 @@ impl Cq {
         self.context.take(most, take)
     }
 
-    /// Asks for an event on the next completion, or the next solicited or failed one.
+    /// Requests an event for the next completion, or only for the next solicited or failed one.
     pub fn arm(&self, solicited_only: bool) {
         self.context.arm(solicited_only);
     }
 
-    /// Gives the event now if one was asked for on any completion, and completions were left in the CQ: a program
-    /// is about to wait for it that took some of them only, and more may never come.
+    /// Raises the event now if one is requested for any completion and the CQ holds completions: the program has
+    /// taken only some of them and is about to wait, and more may never come.
     pub fn remind(&self) {
         self.context.remind();
     }

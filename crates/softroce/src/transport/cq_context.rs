@@ -1,16 +1,17 @@
-//! What a CQ holds: completions, and whether the program waits for an event. It must not know how they come about.
+//! The state of a CQ: its completions, and whether the program waits for an event. It must not know what causes
+//! completions.
 
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use super::attention::Attention;
+use super::activity::Activity;
 use super::completion::{Completion, Status};
 
-/// What QPs and pollers share of a CQ.
+/// The state of a CQ, shared by QPs and pollers.
 pub(super) struct CqContext {
-    attention: Arc<Attention>,
+    activity: Arc<Activity>,
     ring: Mutex<Ring>,
-    /// Completions in the ring, to see without the lock that there are none.
+    /// Completions in the ring, readable without the lock.
     waiting: AtomicUsize,
     armed: AtomicU8,
     has_events: AtomicBool,
@@ -23,7 +24,7 @@ const DISARMED: u8 = 0;
 const SOLICITED: u8 = 1;
 const ANY: u8 = 2;
 
-/// The CQ was full when a completion came: it is broken, as are the QPs on it.
+/// The CQ was full when a completion came. It is now broken, and so are its QPs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Overrun;
 
@@ -62,15 +63,15 @@ impl Ring {
 }
 
 impl CqContext {
-    /// Room for at least `capacity` completions.
+    /// A CQ for at least `capacity` completions.
     pub(super) fn new(
-        attention: &Arc<Attention>,
+        activity: &Arc<Activity>,
         capacity: usize,
         on_event: Box<dyn Fn() + Send + Sync>,
         on_overrun: Box<dyn Fn() + Send + Sync>,
     ) -> CqContext {
         CqContext {
-            attention: Arc::clone(attention),
+            activity: Arc::clone(activity),
             ring: Mutex::new(Ring::new(capacity)),
             waiting: AtomicUsize::new(0),
             armed: AtomicU8::new(DISARMED),
@@ -89,7 +90,7 @@ impl CqContext {
         self.ring().entries.len()
     }
 
-    /// Changes the room. `false` if more completions wait than that.
+    /// Changes the capacity. `false` if more completions wait.
     pub(super) fn resize(&self, capacity: usize) -> bool {
         let mut ring = self.ring();
         let mut new = Ring::new(capacity);
@@ -108,7 +109,7 @@ impl CqContext {
         self.waiting.load(Ordering::Acquire) == 0
     }
 
-    /// Hands up to `most` completions to `take`, oldest first.
+    /// Passes up to `most` completions to `take`, oldest first.
     ///
     /// # Errors
     /// After an overrun.
@@ -138,23 +139,23 @@ impl CqContext {
         }
     }
 
-    /// Asks for an event on the next completion, or the next solicited or failed one.
+    /// Requests an event for the next completion, or only for the next solicited or failed one.
     pub(super) fn arm(&self, solicited_only: bool) {
         let wanted = if solicited_only { SOLICITED } else { ANY };
-        // An arming for any completion is not narrowed by one for solicited ones.
+        // A request for solicited completions does not replace one for any completion.
         if self.armed.fetch_max(wanted, Ordering::SeqCst) == DISARMED {
-            self.attention.program_sleeps();
+            self.activity.cq_armed();
         }
         self.has_events.store(true, Ordering::Relaxed);
     }
 
-    /// Whether the program sleeps on it at times, rather than polling.
+    /// Whether the program has armed it before, so it does not only poll.
     pub(super) fn has_events(&self) -> bool {
         self.has_events.load(Ordering::Relaxed)
     }
 
-    /// Gives the event now if one was asked for on any completion, and completions were left in the CQ: a program
-    /// is about to wait for it that took some of them only, and more may never come.
+    /// Raises the event now if one is requested for any completion and the CQ holds completions: the program has
+    /// taken only some of them and is about to wait, and more may never come.
     pub(super) fn remind(&self) {
         let forgotten = self.waiting.load(Ordering::SeqCst) > 0;
         if forgotten
@@ -163,7 +164,7 @@ impl CqContext {
                 .compare_exchange(ANY, DISARMED, Ordering::SeqCst, Ordering::SeqCst)
                 .is_ok()
         {
-            self.attention.program_wakes();
+            self.activity.cq_event_given();
             (self.on_event)();
         }
     }
@@ -175,7 +176,7 @@ impl CqContext {
             return false;
         }
         if !ring.put(completion) {
-            // The event first: who then polls in vain finds the reason there.
+            // Raise the event first, so that a thread whose poll fails finds the reason there.
             (self.on_overrun)();
             self.overrun.store(true, Ordering::Release);
             return false;
@@ -187,13 +188,13 @@ impl CqContext {
             || (armed == SOLICITED
                 && (completion.solicited || completion.status != Status::Success));
         if wanted && self.armed.swap(DISARMED, Ordering::SeqCst) != DISARMED {
-            self.attention.program_wakes();
+            self.activity.cq_event_given();
             (self.on_event)();
         }
         true
     }
 
-    /// Forgets the completions of a QP.
+    /// Discards the completions of a QP.
     pub(super) fn purge(&self, qpn: u32) {
         let mut ring = self.ring();
         let mut kept = Ring::new(ring.entries.len());
@@ -210,7 +211,7 @@ impl CqContext {
 impl Drop for CqContext {
     fn drop(&mut self) {
         if *self.armed.get_mut() != DISARMED {
-            self.attention.program_wakes();
+            self.activity.cq_event_given();
         }
     }
 }

@@ -1,16 +1,20 @@
-//! READ and atomics at the responder, and requests that come again: READs and atomics are remembered, so that a
-//! repeated one is answered, not executed (InfiniBand specification 9.7.5.1.2).
+//! READs and atomics at the responder, and repeated requests. The responder remembers READs and atomics, to answer a
+//! repeated one without executing it again (InfiniBand specification 9.7.5.1.2).
 #![allow(unsafe_code)]
 
 use super::copy::{self, Atomic};
 use super::memory::Access;
-use super::request_outcome::{Refusal, Taken};
+use super::request_outcome::{Refusal, RequestOutcome};
 use super::responder::{Answered, AnsweredWhat, Reply, Responder};
 use super::work::QpWork;
 use crate::wire::{Opcode, Packet, Psn, Reth};
 
 impl Responder {
-    pub(super) fn read(&mut self, work: QpWork<'_>, packet: &Packet<'_>) -> Result<Taken, Refusal> {
+    pub(super) fn read(
+        &mut self,
+        work: QpWork<'_>,
+        packet: &Packet<'_>,
+    ) -> Result<RequestOutcome, Refusal> {
         let Some(reth) = packet.extended.reth.filter(|_| self.message.is_none()) else {
             return Err(Refusal::invalid());
         };
@@ -46,14 +50,14 @@ impl Responder {
             what: AnsweredWhat::Read(reth),
         });
         self.owe(Reply::read(packet.psn, reth, packets, self.completed));
-        Ok(Taken::Done)
+        Ok(RequestOutcome::Done)
     }
 
     pub(super) fn atomic(
         &mut self,
         work: QpWork<'_>,
         packet: &Packet<'_>,
-    ) -> Result<Taken, Refusal> {
+    ) -> Result<RequestOutcome, Refusal> {
         let Some(header) = packet.extended.atomic.filter(|_| self.message.is_none()) else {
             return Err(Refusal::invalid());
         };
@@ -99,7 +103,7 @@ impl Responder {
             original,
             completed: self.completed,
         });
-        Ok(Taken::Done)
+        Ok(RequestOutcome::Done)
     }
 
     fn remember(&mut self, answered: Answered) {
@@ -109,7 +113,7 @@ impl Responder {
         self.answered.push_back(answered);
     }
 
-    /// A request that was executed before (specification 9.7.5.1.2): answered again, not executed again.
+    /// Answers a repeated request without executing it again (specification 9.7.5.1.2).
     pub(super) fn repeat(&mut self, packet: &Packet<'_>) {
         let psn = packet.psn;
         match packet.opcode {
@@ -121,7 +125,7 @@ impl Responder {
                 else {
                     return;
                 };
-                // What follows will be asked for again too, or is on its way already.
+                // The requester will repeat later requests too, or already has.
                 self.replies
                     .retain(|reply| reply.psn().distance_from(psn) < 0);
                 self.owe(Reply::read(psn, reth, packets, self.completed));
@@ -136,15 +140,16 @@ impl Responder {
                     });
                 }
             }
-            // All that came since is acknowledged along with it. Where no acknowledgement was asked for, one is on
-            // its way or will be asked for; and Linux's Soft-RoCE takes one for the end of a message that it is still
-            // sending again as if the message were sent, and then sends another under the same PSNs.
+            // Acknowledges everything since then, but only on request. Otherwise an acknowledgement is on its way or
+            // will be requested. An unrequested one harms Linux's Soft-RoCE: if it is still retransmitting a message,
+            // it takes the acknowledgement for the end of that message, and then sends another one under the same
+            // PSNs.
             _ if packet.ack_request => self.acknowledge(self.expected().plus(Psn::STEP_BACK)),
             _ => {}
         }
     }
 
-    /// The READ that a repeated request is, or is the end of.
+    /// The READ that this request repeats, in whole or its end.
     fn repeatable(&self, psn: Psn, reth: Reth) -> Option<(Reth, u32)> {
         let mtu = self.path.as_ref()?.mtu_bytes;
         let known = self.answered.iter().find(|known| {

@@ -1,4 +1,4 @@
-//! GsoBatches of packets that are being built: each thread has one, and packets are added with their headers.
+//! The GSO batch that each thread uses for building packets.
 #![allow(unsafe_code)]
 
 use std::cell::RefCell;
@@ -10,12 +10,12 @@ thread_local! {
     static GSO_BATCH: RefCell<Box<GsoBatch>> = RefCell::new(GsoBatch::new());
 }
 
-/// Lends the thread's GSO batch, so that building one allocates nothing.
+/// Calls `work` with the thread's GSO batch, so that building one allocates nothing.
 pub(super) fn with_gso_batch<R>(work: impl FnOnce(&mut GsoBatch) -> R) -> R {
     GSO_BATCH.with_borrow_mut(|gso_batch| work(gso_batch))
 }
 
-/// Adds a packet to a GSO batch, its payload in pieces that make up `payload_bytes`.
+/// Adds a packet to a GSO batch. The pieces of its payload make up `payload_bytes`.
 ///
 /// # Safety
 /// The pieces stay readable until the GSO batch is sent.

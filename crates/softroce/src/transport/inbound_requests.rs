@@ -1,18 +1,18 @@
-//! Requests that come on a reliable connection: the order of packets, and what is refused (InfiniBand specification
-//! 9.7.4). What a request does is in [`super::messages`] and [`super::fetches`].
+//! Requests arriving on a reliable connection: checks their order and refuses invalid ones (InfiniBand specification
+//! 9.7.4). [`super::messages`] and [`super::fetches`] execute them.
 
 use std::net::IpAddr;
 
 use super::completion::CompletionKind;
 use super::qp_attributes::{QpEvent, State};
-use super::request_outcome::{Refusal, Taken};
+use super::request_outcome::{Refusal, RequestOutcome};
 use super::responder::{Reply, Responder};
 use super::statistics::Statistics;
 use super::work::QpWork;
 use crate::wire::{NakCode, Opcode, Packet, Psn, Syndrome};
 
 impl Responder {
-    /// A request on a reliable connection. `true` if the QP broke over it.
+    /// Handles a request on a reliable connection. `true` if the QP failed because of it.
     pub(super) fn take(&mut self, work: QpWork<'_>, packet: &Packet<'_>, source: IpAddr) -> bool {
         let from_peer = self
             .path
@@ -41,8 +41,8 @@ impl Responder {
         }
         self.reported = false;
         match self.execute(work, packet) {
-            Ok(Taken::Done) => false,
-            Ok(Taken::NotReady) => {
+            Ok(RequestOutcome::Done) => false,
+            Ok(RequestOutcome::NotReady) => {
                 self.reported = true;
                 self.owe(Reply::Refuse {
                     psn,
@@ -61,7 +61,7 @@ impl Responder {
         }
     }
 
-    /// First packet since RTR.
+    /// Handles the first packet since RTR.
     pub(super) fn establish(&mut self, work: QpWork<'_>) {
         if !std::mem::replace(&mut self.communicates, true) && work.qp.state() == State::Rtr {
             work.qp.raise(QpEvent::CommunicationEstablished);
@@ -76,7 +76,7 @@ impl Responder {
         });
     }
 
-    /// The QP is in error because of a request.
+    /// Moves the QP to ERR because of a request.
     fn break_off(&mut self, work: QpWork<'_>, refusal: &Refusal) {
         let qp = work.qp;
         qp.set_state(State::Err);
@@ -91,13 +91,17 @@ impl Responder {
         });
     }
 
-    fn execute(&mut self, work: QpWork<'_>, packet: &Packet<'_>) -> Result<Taken, Refusal> {
+    fn execute(
+        &mut self,
+        work: QpWork<'_>,
+        packet: &Packet<'_>,
+    ) -> Result<RequestOutcome, Refusal> {
         let taken = match packet.opcode {
             Opcode::ReadRequest => self.read(work, packet)?,
             Opcode::CompareSwap | Opcode::FetchAdd => self.atomic(work, packet)?,
             _ => {
                 let taken = self.message(work, packet)?;
-                if matches!(taken, Taken::Done) {
+                if matches!(taken, RequestOutcome::Done) {
                     self.expected = Some(packet.psn.plus(1));
                     if packet.ack_request {
                         self.acknowledge(packet.psn);

@@ -1,4 +1,4 @@
-//! What is wrong with a request on the side that sends it (InfiniBand specification 9.9.2): its length, its memory.
+//! Checks a request at the sender: its length and its memory (InfiniBand specification 9.9.2).
 
 use super::completion::Status;
 use super::copy;
@@ -9,7 +9,7 @@ use super::send_queue::{Bytes, MAX_MESSAGE_BYTES, Wqe};
 use super::work::QpWork;
 
 impl Requester {
-    /// What is wrong with a request on this side.
+    /// The error of a request at this end, if any.
     pub(super) fn check(&self, work: QpWork<'_>, index: u64, wqe: &Wqe) -> Option<Status> {
         if wqe.length_bytes > MAX_MESSAGE_BYTES {
             return Some(Status::LocalLengthError);

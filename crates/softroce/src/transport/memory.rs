@@ -1,18 +1,18 @@
-//! Registered memory: regions, their keys and what is allowed in them. The only way from an address in a
-//! request to a pointer is [`Memories::resolve`].
+//! Registered memory: regions, their keys and access rights. [`Memories::resolve`] is the only way from an address in
+//! a request to a pointer.
 
 /// A protection domain's number, unique in the process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PdId(pub u32);
 
-/// What may be done with a region or through a QP; the bits are those of `ibv_access_flags`.
+/// Access rights of a region or a QP; the bits are those of `ibv_access_flags`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Access(pub u32);
 
 impl Access {
-    /// Nothing beyond local reading.
+    /// Local reading only.
     pub const NONE: Access = Access(0);
-    /// Incoming data may be put here.
+    /// Incoming data may be written here.
     pub const LOCAL_WRITE: Access = Access(1);
     /// The peer may write.
     pub const REMOTE_WRITE: Access = Access(2);
@@ -21,7 +21,7 @@ impl Access {
     /// The peer may do atomics.
     pub const REMOTE_ATOMIC: Access = Access(8);
 
-    /// Whether all of `other` is allowed.
+    /// Whether it includes all of `other`.
     pub fn allows(self, other: Access) -> bool {
         self.0 & other.0 == other.0
     }
@@ -30,15 +30,15 @@ impl Access {
 /// A region to be registered.
 #[derive(Clone, Copy, Debug)]
 pub struct Region {
-    /// Domain that it belongs to.
+    /// Its protection domain.
     pub pd: PdId,
-    /// Where it starts in this process.
+    /// Its address in this process.
     pub address: u64,
-    /// Bytes.
+    /// Its length in bytes.
     pub length_bytes: u64,
-    /// The address by which requests name its start (`ibv_reg_mr_iova`; otherwise equal to `address`).
+    /// The address of its start in requests (`ibv_reg_mr_iova`; otherwise equal to `address`).
     pub iova: u64,
-    /// What is allowed.
+    /// Its access rights.
     pub access: Access,
 }
 
@@ -53,10 +53,10 @@ pub enum MemoryError {
     Full,
 }
 
-/// Most regions of a device: what 24 bits of a key tell apart.
+/// The most regions of a device: what 24 bits of a key can distinguish.
 pub const MAX_REGIONS: usize = (1 << 24) - 1;
 
-/// The regions of a device by key: 24 bits of place, 8 bits that change each time the place is used again.
+/// The regions of a device by key: 24 bits of index, and 8 bits that change when the index is used again.
 #[derive(Default)]
 pub(super) struct Memories {
     places: Vec<Place>,
@@ -69,7 +69,7 @@ struct Place {
 }
 
 impl Memories {
-    /// A key for the region.
+    /// Registers a region; returns its key.
     pub(super) fn insert(&mut self, region: Region) -> Result<u32, MemoryError> {
         let remote_change = region.access.0 & (Access::REMOTE_WRITE.0 | Access::REMOTE_ATOMIC.0);
         let wraps = [region.address, region.iova]
@@ -93,11 +93,11 @@ impl Memories {
             return Err(MemoryError::Full);
         };
         place.region = Some(region);
-        // Place 0 has key 0x1??: no region has key 0.
+        // Index 0 has key 0x1??, so no region has key 0.
         Ok((index + 1) << 8 | u32::from(place.generation))
     }
 
-    /// Takes the key out of use.
+    /// Removes a key.
     pub(super) fn remove(&mut self, key: u32) {
         let Some(index) = (key >> 8).checked_sub(1) else {
             return;
@@ -111,8 +111,8 @@ impl Memories {
         }
     }
 
-    /// Where `length_bytes` from `iova` on are in this process, if all of them lie in the region of `key`, the
-    /// region in `pd`, and `need` is allowed there.
+    /// A pointer to `length_bytes` from `iova`, if all of them lie in the region of `key`, the region is in `pd`, and
+    /// it allows `need`.
     pub(super) fn resolve(
         &self,
         key: u32,

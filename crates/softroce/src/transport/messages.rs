@@ -1,22 +1,22 @@
-//! SEND and WRITE at the responder: packets become messages, in memory or in receives (InfiniBand specification
-//! 9.4, 9.7.4).
+//! SEND and WRITE at the responder: writes their packets to memory or into receives (InfiniBand specification 9.4,
+//! 9.7.4).
 #![allow(unsafe_code)]
 
 use super::completion::{Completion, CompletionKind, Status};
 use super::copy;
 use super::memory::Access;
-use super::request_outcome::{Refusal, Taken};
+use super::request_outcome::{Refusal, RequestOutcome};
 use super::responder::{Message, Responder};
 use super::work::QpWork;
 use crate::wire::{NakCode, Opcode, Packet};
 
 impl Responder {
-    /// A packet of a SEND or WRITE.
+    /// Handles a packet of a SEND or WRITE.
     pub(super) fn message(
         &mut self,
         work: QpWork<'_>,
         packet: &Packet<'_>,
-    ) -> Result<Taken, Refusal> {
+    ) -> Result<RequestOutcome, Refusal> {
         let mtu = self.path.as_ref().map_or(0, |path| path.mtu_bytes) as usize;
         let shape = Shape::of(packet.opcode);
         let begun = self.message.is_some();
@@ -30,7 +30,7 @@ impl Responder {
         };
         let Some(message) = message else {
             return if shape.first {
-                Ok(Taken::NotReady)
+                Ok(RequestOutcome::NotReady)
             } else {
                 Err(Refusal::invalid())
             };
@@ -39,7 +39,7 @@ impl Responder {
             Message::Write { .. } => {
                 let takes_receive = packet.extended.immediate.is_some();
                 if takes_receive && !self.has_receive && !self.take_receive(work) {
-                    return Ok(Taken::NotReady);
+                    return Ok(RequestOutcome::NotReady);
                 }
                 self.write(work, packet, shape, message)?
             }
@@ -55,10 +55,10 @@ impl Responder {
                 self.complete_receive(work, packet, &message);
             }
         }
-        Ok(Taken::Done)
+        Ok(RequestOutcome::Done)
     }
 
-    /// The first packet of a message; `None` when there is no receive for it.
+    /// Handles the first packet of a message; `None` if there is no receive for it.
     pub(super) fn begin(
         &mut self,
         work: QpWork<'_>,
@@ -102,7 +102,7 @@ impl Responder {
         self.has_receive
     }
 
-    /// A packet's bytes into memory.
+    /// Writes a packet's payload to memory.
     pub(super) fn write(
         &mut self,
         work: QpWork<'_>,
@@ -127,7 +127,7 @@ impl Responder {
         if count > 0 {
             let memories = &work.tables.memories;
             let need = Access(Access::REMOTE_WRITE.0 | Access::LOCAL_WRITE.0);
-            // Looked up for every packet: the program may have deregistered it between two.
+            // Resolve the key for every packet, since the program may deregister it between two packets.
             let to = memories
                 .resolve(rkey, work.qp.pd, address, count.into(), need)
                 .ok_or_else(Refusal::access)?;
@@ -142,7 +142,7 @@ impl Responder {
         })
     }
 
-    /// A packet's bytes into the receive.
+    /// Writes a packet's payload into the receive.
     pub(super) fn fill(&mut self, work: QpWork<'_>, packet: &Packet<'_>) -> Result<(), Refusal> {
         let start = u64::from(self.receive.filled_bytes);
         if start + packet.payload.len() as u64 > self.receive.room_bytes() {
@@ -195,7 +195,7 @@ impl Responder {
     }
 }
 
-/// Where in its message a packet stands.
+/// The position of a packet in its message.
 #[derive(Clone, Copy)]
 pub(super) struct Shape {
     pub(super) first: bool,
@@ -224,7 +224,7 @@ impl Shape {
         }
     }
 
-    /// Whether a packet of this shape may be so long: all but the last are full (specification 9.4.1).
+    /// Whether a packet at this position may have this length: all but the last are full (specification 9.4.1).
     pub(super) fn fits(self, payload_bytes: usize, mtu_bytes: usize) -> bool {
         match (self.first, self.last) {
             (_, false) => payload_bytes == mtu_bytes,

@@ -1,15 +1,15 @@
-//! The device behind the verbs: QPs, CQs, memory regions, and the protocol between them and the wire, as a
-//! Rust library of its own. It must not know the C structs of libibverbs; the `verbs` module translates.
+//! The device behind the verbs: QPs, CQs, memory regions and the protocol on the wire, as a Rust library. It must not
+//! know the C structs of libibverbs; the `verbs` module translates.
 //!
-//! From below: what a QP or CQ is (`qp_context`, `cq_context`, `requester`, `responder`), the device that has them
-//! (`core`, `tables`), the steps that are done on them (`transmit`, `answers`, `inbound_requests` ...), when they are
-//! done (`progress`, `engine`), and what the verbs layer holds ([`Nic`], [`Qp`], [`Cq`]).
+//! Its layers from below: the state of a QP or CQ (`qp_context`, `cq_context`, `requester`, `responder`), the device
+//! that owns them (`core`, `tables`), the operations on them (`transmit`, `answers`, `inbound_requests` ...), when
+//! these run (`progress`, `engine`), and the handles of the verbs layer ([`Nic`], [`Qp`], [`Cq`]).
 //!
-//! Whoever polls a CQ does the device's work: [`Cq::poll`] receives packets when it finds the CQ empty, and
-//! [`Qp::post_send`] transmits at once. The engine thread works only when nobody polls.
+//! A thread that polls a CQ does the device's work: [`Cq::poll`] receives packets if the CQ is empty, and
+//! [`Qp::post_send`] transmits at once. The engine thread works only while no program polls.
 
+mod activity;
 mod answers;
-mod attention;
 mod completion;
 mod copy;
 mod core;

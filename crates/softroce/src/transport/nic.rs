@@ -1,4 +1,4 @@
-//! One network address as a device: what the verbs layer opens.
+//! A device on one network address, as the verbs layer opens it.
 #![allow(unsafe_code)]
 
 use std::collections::HashMap;
@@ -11,19 +11,19 @@ use super::engine::Engine;
 use super::memory::{MemoryError, Region};
 use crate::net::{self, Faults};
 
-/// How a device is opened.
+/// The options of opening a device.
 #[derive(Clone, Debug)]
 pub struct NicOptions {
     /// The address to take. `None` takes a free one of 127.0.0.0/8.
     pub address: Option<IpAddr>,
-    /// What goes wrong on purpose.
+    /// Deliberate faults.
     pub faults: Faults,
 }
 
-/// An address that speaks RoCEv2.
+/// A device on one address.
 pub struct Nic {
     core: Arc<Core>,
-    /// Ends with the device.
+    /// Stops when the device is dropped.
     _engine: Engine,
 }
 
@@ -31,8 +31,8 @@ pub struct Nic {
 static OPEN: Mutex<Option<HashMap<IpAddr, Weak<Nic>>>> = Mutex::new(None);
 
 impl Nic {
-    /// Takes the address and starts the engine. In one process, a second opening of the same given address
-    /// shares the device.
+    /// Opens the address and starts the engine. Opening the same given address again in one process shares the
+    /// device.
     ///
     /// # Errors
     /// The socket call that failed; EADDRINUSE if another process has the address.
@@ -69,10 +69,10 @@ impl Nic {
         self.core.address
     }
 
-    /// Registers memory; the key serves as lkey and rkey.
+    /// Registers memory; the key is both lkey and rkey.
     ///
     /// # Errors
-    /// Bad bounds or flags, or no more keys.
+    /// Invalid bounds or flags, or no more keys.
     ///
     /// # Safety
     /// The region is mapped, readable, and writable if its access says so, until [`Nic::deregister`].
@@ -80,17 +80,17 @@ impl Nic {
         self.core.tables_mut().memories.insert(region)
     }
 
-    /// Takes the key out of use; returns when nothing reads or writes the memory any more.
+    /// Removes a key; when it returns, no thread accesses the memory.
     pub fn deregister(&self, key: u32) {
         self.core.tables_mut().memories.remove(key);
     }
 
-    /// What records the packets that pass.
+    /// The packet recorder.
     pub fn tap(&self) -> &net::Tap {
         &self.core.tap
     }
 
-    /// Counters since the opening, with their names.
+    /// Counters since the device was opened, with their names.
     pub fn counters(&self) -> Vec<(&'static str, u64)> {
         self.core.counters()
     }

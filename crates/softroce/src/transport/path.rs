@@ -1,4 +1,4 @@
-//! Where a connected QP's packets go.
+//! The path of a connected QP's packets.
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -6,7 +6,7 @@ use std::sync::Arc;
 use super::peer::Peer;
 use crate::net::Flow;
 
-/// Where packets go, as both halves need it.
+/// The path of packets, for both halves of a QP.
 #[derive(Clone)]
 pub(super) struct Path {
     pub(super) flow: Flow,

@@ -1,31 +1,31 @@
-//! How much may be on its way to one address: a window for all QPs that send there, so that they do not overrun
-//! the receiver's socket, which has no flow control of its own. It grows while answers come and halves when
-//! packets are lost. QPs that find it full wait in line.
+//! Limits the bytes in flight to one address: a window shared by all QPs that send there, so that they do not overrun
+//! the receiver's socket, which has no flow control. The window grows with answers and halves with losses. QPs that
+//! find it full wait in a queue.
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicI64, AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// What the kernel accounts for a datagram beside its bytes: `sk_buff`, shared info, rounding.
+/// The kernel's accounting for a datagram besides its bytes: `sk_buff`, shared info, rounding.
 pub(super) const DATAGRAM_OVERHEAD_BYTES: i64 = 1280;
 
-/// The window never falls below this: two GSO batches' worth.
+/// The smallest window: two GSO batches.
 const SMALLEST_WINDOW_BYTES: i64 = 128 << 10;
 
-/// An address that packets go to.
+/// An address that packets are sent to.
 pub(super) struct Peer {
     in_flight_bytes: AtomicI64,
     window_bytes: AtomicI64,
     largest_bytes: i64,
     waiting: Mutex<VecDeque<u32>>,
-    /// Length of `waiting`, to see without the lock that nobody waits.
+    /// Length of `waiting`, readable without the lock.
     waiting_count: AtomicUsize,
 }
 
 impl Peer {
-    /// A peer whose receive buffer is taken to be as large as ours.
+    /// A peer, assuming that its receive buffer is as large as ours.
     pub(super) fn new(receive_buffer_bytes: usize) -> Peer {
-        // A quarter is left for answers and for others that send there.
+        // Leaves a quarter for answers and for others that send there.
         let largest_bytes = i64::try_from(receive_buffer_bytes / 4 * 3)
             .unwrap_or(i64::MAX)
             .clamp(SMALLEST_WINDOW_BYTES, 4 << 20);
@@ -43,34 +43,34 @@ impl Peer {
         self.in_flight_bytes.load(Ordering::Relaxed) < self.window_bytes.load(Ordering::Relaxed)
     }
 
-    /// Whether QPs wait, so that others should stand behind them.
+    /// Whether QPs wait, so that others must queue behind them.
     pub(super) fn has_waiting(&self) -> bool {
         self.waiting_count.load(Ordering::Relaxed) > 0
     }
 
-    /// Counts bytes as on their way.
+    /// Counts bytes as in flight.
     pub(super) fn charge(&self, bytes: i64) {
         self.in_flight_bytes.fetch_add(bytes, Ordering::Relaxed);
     }
 
-    /// Counts bytes as arrived, and opens the window a little.
+    /// Counts bytes as arrived, and widens the window a little.
     pub(super) fn credit(&self, bytes: i64) {
         self.in_flight_bytes.fetch_sub(bytes, Ordering::Relaxed);
         let window = self.window_bytes.load(Ordering::Relaxed);
         if window < self.largest_bytes {
-            // A window's worth of answers opens it by an eighth of the smallest.
+            // Answers to one window's worth of bytes widen it by an eighth of the smallest window.
             let more = (SMALLEST_WINDOW_BYTES / 8 * bytes / window.max(1)).max(1);
             let window = (window + more).min(self.largest_bytes);
             self.window_bytes.store(window, Ordering::Relaxed);
         }
     }
 
-    /// Counts bytes as no longer on their way, be they lost or not.
+    /// Counts bytes as no longer in flight, whether lost or not.
     pub(super) fn forget(&self, bytes: i64) {
         self.in_flight_bytes.fetch_sub(bytes, Ordering::Relaxed);
     }
 
-    /// Packets were lost.
+    /// Halves the window after a loss.
     pub(super) fn shrink(&self) {
         let window = self.window_bytes.load(Ordering::Relaxed) / 2;
         self.window_bytes
@@ -81,14 +81,14 @@ impl Peer {
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Puts a QP at the end of the line.
+    /// Puts a QP at the end of the queue.
     pub(super) fn wait(&self, qpn: u32) {
         let mut line = self.line();
         line.push_back(qpn);
         self.waiting_count.store(line.len(), Ordering::Relaxed);
     }
 
-    /// The QP whose turn it is, if the window is open.
+    /// The first QP of the queue, if the window is open.
     pub(super) fn next_waiting(&self) -> Option<u32> {
         if !self.has_waiting() || !self.is_open() {
             return None;

@@ -1,4 +1,4 @@
-//! The device's work: packets in, answers out, timers, and the QPs whose turn it is to send. One thread at a time
+//! The device's work: receives packets, sends answers, runs timers, and lets waiting QPs send. One thread at a time
 //! does it, a poller or the engine.
 
 use std::sync::atomic::Ordering;
@@ -13,19 +13,19 @@ use super::work::QpWork;
 use crate::net::{Arrival, now_ns};
 use crate::wire::{Opcode, Packet};
 
-/// Rounds of work after which answers go out although more packets come: until then one may answer for many.
+/// Rounds of work after which answers are sent even if more packets come; until then one answer may cover many.
 const MOST_OWING_ROUNDS: u32 = 4;
-/// GsoBatches that a QP may send when its turn comes.
+/// GSO batches that a QP may send per turn.
 const TURN_GSO_BATCHES: usize = 2;
-/// GSO batches of answers that a QP may send in a turn: several READ responses share GSO batches where one ends and the next begins.
+/// GSO batches of answers that a QP may send per turn. Several READ responses can share a GSO batch.
 const ANSWER_GSO_BATCHES: usize = 8;
 
 impl Core {
-    /// Work on behalf of a program that found its CQ empty. Answers that earlier work left owing were held back so that
-    /// the program could see its completion without waiting for them; they go out when no more packets come.
+    /// Works for a program that found its CQ empty. Answers from earlier work were delayed so that the program could
+    /// see its completion first; they are sent when no more packets come.
     pub(super) fn progress_for_poller(&self) {
         let now = now_ns();
-        if !self.attention.poller_comes(now) {
+        if !self.activity.should_check_socket(now) {
             return;
         }
         let Some(mut inbound) = self.try_inbound() else {
@@ -36,22 +36,22 @@ impl Core {
         let arrived = self.work(&mut inbound, &tables, now);
         inbound.owing_rounds += u32::from(owed);
         if owed && (arrived == 0 || inbound.owing_rounds >= MOST_OWING_ROUNDS) {
-            self.pay(&mut inbound, &tables, now);
+            self.send_answers(&mut inbound, &tables, now);
         }
-        // The program may sleep when what faults hold back is due.
+        // The program may sleep when packets delayed by faults are due.
         if let Some(due_ns) = inbound.receiver.next_due_ns() {
-            self.attention.timer_at(due_ns);
+            self.activity.timer_at(due_ns);
         }
         if arrived > 0 {
-            self.attention.poller_found(now_ns());
-        } else if inbound.owing.is_empty() && self.attention.poller_found_nothing() {
+            self.activity.poller_found(now_ns());
+        } else if inbound.owing.is_empty() && self.activity.poller_found_nothing() {
             drop(tables);
             drop(inbound);
             std::thread::yield_now();
         }
     }
 
-    /// Work on behalf of the engine. Returns how much there was; `None` if another thread is at it.
+    /// Works for the engine. Returns how much there was to do; `None` if another thread is working.
     pub(super) fn progress(&self) -> Option<usize> {
         let mut inbound = self.try_inbound()?;
         let tables = self.tables();
@@ -65,11 +65,11 @@ impl Core {
             more = self.work(&mut inbound, &tables, now);
             arrived += more;
         }
-        self.pay(&mut inbound, &tables, now);
+        self.send_answers(&mut inbound, &tables, now);
         Some(arrived + inbound.owing.len())
     }
 
-    /// When packets held back by faults are due.
+    /// When packets delayed by faults are due.
     pub(super) fn next_due_ns(&self) -> Option<u64> {
         let inbound = self
             .try_inbound()
@@ -92,18 +92,18 @@ impl Core {
                 self.on(tables, qp, now).with_requester(|requester, work| {
                     requester.transmit(work, TURN_GSO_BATCHES);
                 });
-                self.serve_line(tables, now, number);
+                self.serve_waiting(tables, now, number);
             }
         }
-        if self.lines_may_move.load(Ordering::Relaxed)
-            && self.lines_may_move.swap(false, Ordering::SeqCst)
+        if self.waiting_may_send.load(Ordering::Relaxed)
+            && self.waiting_may_send.swap(false, Ordering::SeqCst)
         {
             for peer in self.peers() {
                 self.serve(tables, now, &peer);
             }
         }
         self.transmitter.release_due();
-        if self.attention.take_due_timer(now) {
+        if self.activity.take_due_timer(now) {
             self.run_timers(tables, now);
         }
         arrived
@@ -118,7 +118,7 @@ impl Core {
         }
     }
 
-    /// One packet.
+    /// Handles one packet.
     fn take(
         &self,
         tables: &Tables,
@@ -155,7 +155,7 @@ impl Core {
                 let owes = responder.owes();
                 drop(responder);
                 if broke {
-                    // What the QP had posted to send goes the same way.
+                    // Flush its posted sends as well.
                     qp.requester().flush(qp);
                     qp.flush_receives();
                     if !qp.was_answered.swap(true, Ordering::Relaxed) {
@@ -169,8 +169,8 @@ impl Core {
         }
     }
 
-    /// Sends the answers owed, of each QP a turn's worth.
-    fn pay(&self, inbound: &mut Inbound, tables: &Tables, now: u64) {
+    /// Sends the answers due, up to a turn's limit for each QP.
+    fn send_answers(&self, inbound: &mut Inbound, tables: &Tables, now: u64) {
         inbound.owing_rounds = 0;
         inbound.owing.retain(|number| {
             let Some(qp) = tables.qp(*number) else {
@@ -178,15 +178,15 @@ impl Core {
             };
             let work = self.on(tables, qp, now);
             let mut responder = qp.responder();
-            responder.pay(work, ANSWER_GSO_BATCHES);
+            responder.send_answers(work, ANSWER_GSO_BATCHES);
             let owes = responder.owes();
             qp.owes.store(owes, Ordering::Relaxed);
             owes
         });
     }
 
-    /// Gives the QPs that wait for the same peer as this one their turns, while its window is open.
-    fn serve_line(&self, tables: &Tables, now: u64, number: u32) {
+    /// Lets the QPs that wait for the same peer as this one send, while its window is open.
+    fn serve_waiting(&self, tables: &Tables, now: u64, number: u32) {
         if let Some(peer) = tables.qp(number).and_then(|qp| qp.requester().peer()) {
             self.serve(tables, now, &peer);
         }
@@ -203,7 +203,7 @@ impl Core {
         }
     }
 
-    /// Wakes the QPs whose time has come, and finds the next.
+    /// Runs the QPs whose timers are due, and sets the next timer.
     fn run_timers(&self, tables: &Tables, now: u64) {
         let mut next = u64::MAX;
         for qp in tables.qps() {
@@ -211,17 +211,17 @@ impl Core {
             if timer <= now {
                 self.on(tables, qp, now)
                     .with_requester(|requester, work| requester.wake(work, now));
-                self.serve_line(tables, now, qp.number);
+                self.serve_waiting(tables, now, qp.number);
             }
             next = next.min(qp.timer_ns.load(Ordering::Relaxed));
         }
         if next != u64::MAX {
-            self.attention.timer_at(next);
+            self.activity.timer_at(next);
         }
     }
 }
 
-/// Whether a packet answers requests, rather than being one.
+/// Whether a packet is an answer rather than a request.
 fn is_answer(opcode: Opcode) -> bool {
     (Opcode::ReadResponseFirst as u8..=Opcode::AtomicAcknowledge as u8).contains(&(opcode as u8))
 }

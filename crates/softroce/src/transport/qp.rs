@@ -1,4 +1,4 @@
-//! Queue pairs as the verbs layer sees them: made, taken through their states, posted to.
+//! Queue pairs for the verbs layer: creation, states and posting.
 #![allow(unsafe_code)]
 
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicU64, Ordering};
@@ -30,7 +30,7 @@ impl Qp {
     /// A QP in state RESET.
     ///
     /// # Errors
-    /// `None` when there are no more QP numbers.
+    /// `None` if there are no more QP numbers.
     pub fn new(nic: &Nic, options: QpOptions) -> Option<Qp> {
         let core = nic.core();
         let room = options.capacities;
@@ -71,13 +71,13 @@ impl Qp {
         })
     }
 
-    /// Takes it off the device: afterwards nothing of it happens any more, and it posts no completions.
+    /// Removes it from the device: afterwards it does nothing and adds no completions.
     pub fn destroy(&self) {
-        self.pay_acknowledgements(&self.core.tables());
+        self.send_due_answers(&self.core.tables());
         self.core.tables_mut().remove(self.context.number);
         self.context.set_state(State::Reset);
         self.context.requester().forget_all(&self.context);
-        self.core.let_lines_move();
+        self.core.release_waiting();
     }
 
     fn work<'a>(&'a self, tables: &'a Tables, now_ns: u64) -> QpWork<'a> {
@@ -89,26 +89,26 @@ impl Qp {
         }
     }
 
-    /// Sends what was held back for the next poll: the program saw the completion, so the peer is to see its own.
-    fn pay_acknowledgements(&self, tables: &Tables) {
+    /// Sends answers delayed until the next poll: the program saw its completion, so the peer must see its own.
+    fn send_due_answers(&self, tables: &Tables) {
         const GSO_BATCHES: usize = 1;
         let mut responder = self.context.responder();
         if responder.owes() {
-            responder.pay(self.work(tables, now_ns()), GSO_BATCHES);
+            responder.send_answers(self.work(tables, now_ns()), GSO_BATCHES);
         }
     }
 
-    /// 24 bits.
+    /// Its QP number, 24 bits.
     pub fn number(&self) -> u32 {
         self.context.number
     }
 
-    /// The state it is in now.
+    /// Its current state.
     pub fn state(&self) -> State {
         self.context.state()
     }
 
-    /// To RESET: everything posted is forgotten, its completions too.
+    /// To RESET: discards all posted requests and their completions.
     pub fn reset(&self) {
         let tables = self.core.tables();
         self.context.set_state(State::Reset);
@@ -120,7 +120,7 @@ impl Qp {
         drop(tables);
         self.context.send_cq.purge(self.context.number);
         self.context.recv_cq.purge(self.context.number);
-        self.core.let_lines_move();
+        self.core.release_waiting();
     }
 
     /// To INIT.
@@ -158,7 +158,7 @@ impl Qp {
         self.context.set_state(State::Rtr);
     }
 
-    /// What picks the source port: the flow label, or a hash of both QPNs, the same for both directions.
+    /// Selects the source port: the flow label, or a hash of both QPNs that is the same for both directions.
     fn entropy(&self, to: &Connection) -> u32 {
         if to.flow_label == 0 {
             (self.context.number ^ to.qpn).wrapping_mul(0x9e37_79b1)
@@ -173,17 +173,18 @@ impl Qp {
         self.context.set_state(State::Rts);
     }
 
-    /// To ERR: everything posted is flushed.
+    /// To ERR: flushes all posted requests.
     pub fn fail(&self) {
         let tables = self.core.tables();
         self.context.set_state(State::Err);
         self.context.requester().flush(&self.context);
         self.context.flush_receives();
         drop(tables);
-        self.core.let_lines_move();
+        self.core.release_waiting();
     }
 
-    /// To SQD: what was begun is finished, then [`QpEvent::SendQueueDrained`](super::QpEvent::SendQueueDrained) if `notify`.
+    /// To SQD: finishes requests already begun, then raises
+    /// [`QpEvent::SendQueueDrained`](super::QpEvent::SendQueueDrained) if `notify`.
     pub fn drain(&self, notify: bool) {
         self.context.set_state(State::Sqd);
         self.context.requester().drain(&self.context, notify);
@@ -199,7 +200,7 @@ impl Qp {
             });
     }
 
-    /// Changes what the peer may do.
+    /// Changes the peer's access.
     pub fn set_access(&self, access: Access) {
         self.context.access.store(access.0, Ordering::Relaxed);
     }
@@ -209,14 +210,14 @@ impl Qp {
         self.context.qkey.store(qkey, Ordering::Relaxed);
     }
 
-    /// Changes the code of the wait that an RNR NAK asks for.
+    /// Changes the code of the pause in its RNR NAKs.
     pub fn set_min_rnr_timer(&self, code: u8) {
         self.context
             .min_rnr_timer
             .store(code & 0x1f, Ordering::Relaxed);
     }
 
-    /// Next PSN to send, next PSN expected.
+    /// The next PSN to send, and the next expected.
     pub fn psns(&self) -> (u32, u32) {
         (
             self.context.requester().next_psn().value(),
@@ -229,11 +230,11 @@ impl Qp {
         self.context.requester().is_drained()
     }
 
-    /// Posts what `next` yields until it yields `None`, then transmits. On an error, what came before it stays
-    /// posted; the requests after it were not asked for.
+    /// Posts the requests of `next` until it returns `None`, then transmits. After an error, earlier requests stay
+    /// posted, and `next` is not called again.
     ///
     /// # Errors
-    /// Why the last request yielded was not taken.
+    /// Why the last request was not accepted.
     ///
     /// # Safety
     /// The elements of a [`Payload::Inline`](super::Payload::Inline) are readable memory.
@@ -246,14 +247,14 @@ impl Qp {
             return Err(PostError::State);
         }
         let tables = self.core.tables();
-        // A peer that sleeps may take its first event for its own send's completion (ib_send_lat -e does), so the
-        // acknowledgement goes before the answer. Pollers are not kept waiting for it.
+        // A sleeping peer may take its first event for the completion of its own send (ib_send_lat -e does), so the
+        // acknowledgement must precede the answer. Pollers need not wait for it.
         if self.context.recv_cq.has_events() {
-            self.pay_acknowledgements(&tables);
+            self.send_due_answers(&tables);
         }
         let mut outcome = Ok(());
         let now = now_ns();
-        self.core.attention.poster_comes();
+        self.core.activity.begin_post();
         self.work(&tables, now).with_requester(|requester, work| {
             while outcome.is_ok()
                 && let Some(request) = next()
@@ -262,14 +263,14 @@ impl Qp {
                     requester.post(&request, request.signaled || self.context.signal_all)
                 });
             }
-            // Looked at again under the requester's lock: a QP that failed meanwhile flushes this too.
+            // Check again under the requester's lock: a QP that failed meanwhile flushes this request too.
             if matches!(self.state(), State::Err | State::Sqe) {
                 requester.flush(&self.context);
             } else {
                 requester.transmit(work, usize::MAX);
             }
         });
-        self.core.attention.poster_goes(now);
+        self.core.activity.end_post(now);
         outcome
     }
 
@@ -291,7 +292,7 @@ impl Qp {
     /// Posts a receive to the QP's own queue.
     ///
     /// # Errors
-    /// Why it was not taken; [`PostError::Operation`] for a QP with a shared queue.
+    /// Why it was not accepted; [`PostError::Operation`] for a QP with a shared queue.
     pub fn post_recv(&self, wr_id: u64, sges: &[Sge]) -> Result<(), PostError> {
         if self.context.shares_receives {
             return Err(PostError::Operation);

@@ -1,4 +1,4 @@
-//! A QP's service, states, room, events, and what it is connected with.
+//! A QP's service, states, capacities, events and connection.
 
 use std::net::IpAddr;
 
@@ -40,13 +40,13 @@ impl State {
         }
     }
 
-    /// Whether requests of the peer are taken.
+    /// Whether it accepts the peer's requests.
     pub(super) fn receives(self) -> bool {
         matches!(self, State::Rtr | State::Rts | State::Sqd | State::Sqe)
     }
 }
 
-/// Room in a QP's queues.
+/// Sizes of a QP's queues.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Capacities {
     /// Outstanding sends.
@@ -61,7 +61,7 @@ pub struct Capacities {
     pub inline_bytes: u32,
 }
 
-/// What happens to a QP beside completions.
+/// An event of a QP other than a completion.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum QpEvent {
     /// First packet in state RTR (IBV_EVENT_COMM_EST).
@@ -72,18 +72,18 @@ pub enum QpEvent {
     RequestError,
     /// The peer's request was not allowed (IBV_EVENT_QP_ACCESS_ERR).
     AccessError,
-    /// The QP is in error and takes no more from its SRQ (IBV_EVENT_QP_LAST_WQE_REACHED).
+    /// The QP is in ERR and takes no more receives from its SRQ (IBV_EVENT_QP_LAST_WQE_REACHED).
     LastWqeReached,
-    /// The QP broke (IBV_EVENT_QP_FATAL): its CQ overran.
+    /// The QP failed because its CQ overran (IBV_EVENT_QP_FATAL).
     Fatal,
 }
 
-/// Where a connected QP's packets go, from INIT to RTR.
+/// The destination of a connected QP's packets, set from INIT to RTR.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Connection {
     /// The peer's address.
     pub address: IpAddr,
-    /// Its QP.
+    /// Its QP number.
     pub qpn: u32,
     /// Flow label of the address handle, for the source port; 0 derives it from the QPNs.
     pub flow_label: u32,
@@ -95,15 +95,15 @@ pub struct Connection {
     pub mtu_bytes: u32,
 }
 
-/// How a reliable QP's sends are repeated, from RTR to RTS.
+/// Retries of a reliable QP's sends, set from RTR to RTS.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Deliveries {
-    /// 4.096 µs × 2^this for an acknowledgement; 0 waits for ever.
+    /// Time-out of an acknowledgement: 4.096 µs × 2^this; 0 waits for ever.
     pub timeout: u8,
-    /// Repetitions after that, 0 to 7.
+    /// Retries after a time-out, 0 to 7.
     pub retry_count: u8,
-    /// Repetitions when the receiver is not ready; 7 for ever.
+    /// Retries when the receiver is not ready; 7 for ever.
     pub rnr_retry: u8,
-    /// READs and atomics on their way.
+    /// The most READs and atomics in flight.
     pub max_rd_atomic: u8,
 }

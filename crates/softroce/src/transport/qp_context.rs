@@ -1,5 +1,5 @@
-//! The context of a QP: all that the device keeps of it. It must not know the device nor what is done on the QP; that
-//! is in the files that say how requests are sent ([`super::transmit`]), answered and taken.
+//! The device's state of a QP. It must not know the device nor the operations on the QP; these are in the files that
+//! send requests ([`super::transmit`]), answer them and accept them.
 
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -12,7 +12,7 @@ use super::recv_queue::RecvQueue;
 use super::requester::Requester;
 use super::responder::Responder;
 
-/// A QP as the device has it.
+/// The device's state of a QP.
 pub(super) struct QpContext {
     pub(super) number: u32,
     pub(super) kind: Kind,
@@ -21,16 +21,16 @@ pub(super) struct QpContext {
     pub(super) recv_cq: Arc<CqContext>,
     pub(super) receives: Arc<RecvQueue>,
     pub(super) shares_receives: bool,
-    /// Every send is signalled.
+    /// Whether every send is signalled.
     pub(super) signal_all: bool,
     pub(super) on_event: Box<dyn Fn(QpEvent) + Send + Sync>,
     pub(super) state: AtomicU32,
     pub(super) access: AtomicU32,
     pub(super) qkey: AtomicU32,
     pub(super) min_rnr_timer: AtomicU8,
-    /// When the requester wants to be woken; `u64::MAX` for never.
+    /// When the requester's timer is due; `u64::MAX` for never.
     pub(super) timer_ns: AtomicU64,
-    /// Stands in the list of those that owe answers, of those that were answered, in its peer's line.
+    /// Whether it is in the list of QPs with answers to send, in that of answered QPs, and in its peer's queue.
     pub(super) owes: AtomicBool,
     pub(super) was_answered: AtomicBool,
     pub(super) waits: AtomicBool,
@@ -51,12 +51,12 @@ impl QpContext {
             .unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The responder, unless another thread has it.
+    /// Locks the responder, unless another thread holds it.
     pub(super) fn try_responder(&self) -> Option<MutexGuard<'_, Responder>> {
         self.responder.try_lock().ok()
     }
 
-    /// The state it is in now.
+    /// Its current state.
     pub(super) fn state(&self) -> State {
         State::from_number(self.state.load(Ordering::SeqCst))
     }
@@ -99,7 +99,7 @@ impl QpContext {
         false
     }
 
-    /// A completion without success.
+    /// A completion with an error.
     pub(super) fn failure(&self, wr_id: u64, status: Status, kind: CompletionKind) -> Completion {
         Completion {
             wr_id,

@@ -1,4 +1,4 @@
-//! What a QP is made of, as the verbs layer says it.
+//! The options with which the verbs layer creates a QP.
 
 use std::sync::Arc;
 
@@ -7,30 +7,30 @@ use super::memory::PdId;
 use super::qp_attributes::{Capacities, Kind, QpEvent};
 use super::recv_queue::RecvQueue;
 
-/// Where a QP's receives come from.
+/// The source of a QP's receives.
 pub enum ReceiveSource {
-    /// A queue of its own, of [`Capacities::recv_wrs`].
+    /// Its own queue of [`Capacities::recv_wrs`].
     Own,
     /// A shared one (SRQ).
     Shared(Arc<RecvQueue>),
 }
 
-/// What a QP is made of.
+/// The options of a new QP.
 pub struct QpOptions {
     /// Service.
     pub kind: Kind,
-    /// Domain.
+    /// Protection domain.
     pub pd: PdId,
-    /// Completions of sends.
+    /// CQ of its sends.
     pub send_cq: Cq,
-    /// Completions of receives.
+    /// CQ of its receives.
     pub recv_cq: Cq,
-    /// Receives.
+    /// Source of its receives.
     pub receives: ReceiveSource,
-    /// Room.
+    /// Queue sizes.
     pub capacities: Capacities,
-    /// Every send is signalled.
+    /// Whether every send is signalled.
     pub signal_all: bool,
-    /// Called on events; must not call back into the transport.
+    /// Called on events; must not call the transport.
     pub on_event: Box<dyn Fn(QpEvent) + Send + Sync>,
 }

@@ -1,4 +1,4 @@
-//! Receives of a QP in error: flushed.
+//! Flushes the receives of a QP in ERR.
 
 use super::completion::{CompletionKind, Status};
 use super::qp_attributes::QpEvent;
@@ -6,8 +6,7 @@ use super::qp_context::QpContext;
 use super::responder::{Reply, Responder};
 
 impl Responder {
-    /// The QP is in error: receives are flushed, and nothing is owed any more but a refusal and what comes before
-    /// it, which it acknowledges.
+    /// Flushes the receives. Keeps only a NAK that is due and the answers before it, which it acknowledges.
     pub(super) fn flush(&mut self, qp: &QpContext) {
         let kind = CompletionKind::Receive;
         if std::mem::take(&mut self.has_receive) {
@@ -29,7 +28,7 @@ impl Responder {
 }
 
 impl QpContext {
-    /// Flushes what was posted to receive, in state ERR.
+    /// Flushes the posted receives.
     pub(super) fn flush_receives(&self) {
         self.responder().flush(self);
         if self.shares_receives {

@@ -4,7 +4,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use super::request::{PostError, Sge};
 
-/// Receives that wait for messages. Taken in order.
+/// Receives that wait for messages; taken in order.
 pub struct RecvQueue {
     max_sges: usize,
     ring: Mutex<Ring>,
@@ -21,7 +21,7 @@ struct Ring {
     limit: usize,
 }
 
-/// A receive that was taken from a queue, and how far it is filled.
+/// A receive taken from a queue, and how far it is filled.
 #[derive(Default)]
 pub(super) struct Receive {
     pub(super) wr_id: u64,
@@ -30,7 +30,7 @@ pub(super) struct Receive {
 }
 
 impl Receive {
-    /// Bytes that fit.
+    /// Bytes that its buffers hold.
     pub(super) fn room_bytes(&self) -> u64 {
         self.sges
             .iter()
@@ -40,8 +40,8 @@ impl Receive {
 }
 
 impl RecvQueue {
-    /// Room for `capacity` receives of at most `max_sges` elements. `on_limit` is called when fewer than the
-    /// armed limit are left (SRQ); it must not call back into the transport.
+    /// A queue of `capacity` receives of at most `max_sges` elements. `on_limit` is called when fewer than the armed
+    /// limit are left (SRQ); it must not call the transport.
     pub fn new(
         capacity: usize,
         max_sges: usize,
@@ -103,7 +103,7 @@ impl RecvQueue {
         self.ring().limit
     }
 
-    /// Takes the oldest receive into `receive`, whose memory is used again; `false` if there is none.
+    /// Moves the oldest receive into `receive`, reusing its memory; `false` if there is none.
     pub(super) fn take(&self, receive: &mut Receive) -> bool {
         let mut guard = self.ring();
         let ring = &mut *guard;
@@ -136,7 +136,7 @@ impl RecvQueue {
         true
     }
 
-    /// Forgets all.
+    /// Removes all receives.
     pub(super) fn clear(&self) {
         self.ring().count = 0;
     }

@@ -1,4 +1,4 @@
-//! What a responder owes, sent in the order of the requests: acknowledgements, refusals, READ responses, results of
+//! A responder's answers, sent in the order of the requests: acknowledgements, NAKs, READ responses, results of
 //! atomics (InfiniBand specification 9.7.5).
 #![allow(unsafe_code)]
 
@@ -12,11 +12,11 @@ use super::work::QpWork;
 use crate::net::GsoBatch;
 use crate::wire::{Aeth, Bth, Extended, NakCode, Opcode, Packet, Psn, Reth, Service, Syndrome};
 
-/// No credits are counted: the requester may send as it likes (specification 9.7.7.2).
+/// No credit limit: the requester may send at will (specification 9.7.7.2).
 const UNLIMITED: Syndrome = Syndrome::Ack { credits: 31 };
 
-/// GSO batches of answers being built.
-struct Paying<'a> {
+/// Builds GSO batches of answers.
+struct AnswerBatches<'a> {
     gso_batch: &'a mut GsoBatch,
     path: &'a Path,
     work: QpWork<'a>,
@@ -25,33 +25,33 @@ struct Paying<'a> {
 }
 
 impl Responder {
-    /// Sends what is owed, but not many more than `gso_batches` GSO batches of READ responses.
-    pub(super) fn pay(&mut self, work: QpWork<'_>, gso_batches: usize) {
+    /// Sends the answers due, with at most about `gso_batches` GSO batches of READ responses.
+    pub(super) fn send_answers(&mut self, work: QpWork<'_>, gso_batches: usize) {
         let Some(path) = self.path.clone() else {
             self.replies.clear();
             return;
         };
         with_gso_batch(|gso_batch| {
             gso_batch.begin(&path.flow);
-            let mut paying = Paying {
+            let mut batches = AnswerBatches {
                 gso_batch,
                 path: &path,
                 work,
                 most_packets: work.core.transmitter.max_gso_batch_packets(),
                 sent_gso_batches: 0,
             };
-            while paying.sent_gso_batches < gso_batches
+            while batches.sent_gso_batches < gso_batches
                 && let Some(reply) = self.replies.front_mut()
             {
-                if paying.add(reply) {
+                if batches.add(reply) {
                     self.replies.pop_front();
                 }
             }
-            paying.send();
+            batches.send();
         });
     }
 
-    /// Adds an acknowledgement to a GSO batch of requests, if that is all that is owed and it fits.
+    /// Adds an acknowledgement to a GSO batch of requests, if no other answer is due and it fits.
     pub(super) fn append_acknowledgement(
         &mut self,
         work: QpWork<'_>,
@@ -91,7 +91,7 @@ fn answer(path: &Path, opcode: Opcode, psn: Psn, extended: Extended) -> Packet<'
     }
 }
 
-/// An answer without payload.
+/// Adds an answer without payload.
 fn short(
     path: &Path,
     opcode: Opcode,
@@ -107,8 +107,8 @@ fn short(
     answer(path, opcode, psn, extended)
 }
 
-impl Paying<'_> {
-    /// Adds a reply, of a READ one packet. `true` when it is done.
+impl AnswerBatches<'_> {
+    /// Adds a reply; of a READ one packet. `true` when it is complete.
     fn add(&mut self, reply: &mut Reply) -> bool {
         let statistics = &self.work.core.statistics;
         match *reply {
@@ -148,7 +148,7 @@ impl Paying<'_> {
             } => {
                 let this = *sent_packets;
                 if !self.add_response(psn, reth, packets, this, completed) {
-                    // The program took the memory away.
+                    // The program has deregistered the memory.
                     let refused = Syndrome::Nak(NakCode::RemoteAccessError);
                     let opcode = Opcode::Acknowledge;
                     self.add_short(opcode, psn.plus(this), refused, completed, None);
@@ -175,7 +175,7 @@ impl Paying<'_> {
         unsafe { push(self.gso_batch, &packet, 0, std::iter::empty()) };
     }
 
-    /// Packet `index` of the response to a READ. `false` if its memory is gone.
+    /// Adds packet `index` of a READ response. `false` if its memory is no longer registered.
     fn add_response(
         &mut self,
         first: Psn,

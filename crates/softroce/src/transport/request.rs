@@ -1,4 +1,4 @@
-//! What a program asks of a QP: work requests, as they come to `post_send` and `post_recv`.
+//! Work requests, as the program passes them to `post_send` and `post_recv`.
 
 use std::net::IpAddr;
 
@@ -6,112 +6,112 @@ use std::net::IpAddr;
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Sge {
-    /// Address in this process.
+    /// Its address in this process.
     pub address: u64,
-    /// Bytes.
+    /// Its length in bytes.
     pub length_bytes: u32,
-    /// Local key of the region that it lies in.
+    /// The local key of its region.
     pub lkey: u32,
 }
 
-/// What to do.
+/// The operation of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Operation {
-    /// SEND, to a receive that the peer posted.
+    /// SEND, into a receive of the peer.
     Send,
-    /// RDMA WRITE, to the peer's memory.
+    /// RDMA WRITE into the peer's memory.
     Write {
         /// Address at the peer.
         address: u64,
-        /// Its key.
+        /// The key of that memory.
         rkey: u32,
     },
     /// RDMA READ, from the peer's memory.
     Read {
         /// Address at the peer.
         address: u64,
-        /// Its key.
+        /// The key of that memory.
         rkey: u32,
     },
-    /// Adds to eight bytes at the peer; what was there comes back.
+    /// Adds to eight bytes at the peer; returns their old value.
     FetchAdd {
         /// Address at the peer, a multiple of 8.
         address: u64,
-        /// Its key.
+        /// The key of that memory.
         rkey: u32,
-        /// Added.
+        /// The number to add.
         add: u64,
     },
-    /// Puts `swap` in eight bytes at the peer if they are `compare`; what was there comes back.
+    /// Writes `swap` to eight bytes at the peer if they equal `compare`; returns their old value.
     CompareSwap {
         /// Address at the peer, a multiple of 8.
         address: u64,
-        /// Its key.
+        /// The key of that memory.
         rkey: u32,
-        /// Compared with.
+        /// The value to compare with.
         compare: u64,
-        /// Put there.
+        /// The value to write.
         swap: u64,
     },
 }
 
-/// Where the bytes are.
+/// The location of a request's bytes.
 #[derive(Clone, Copy, Debug)]
 pub enum Payload<'a> {
-    /// In registered memory, to be left alone until the completion.
+    /// In registered memory, which must not change until the completion.
     Registered(&'a [Sge]),
-    /// Anywhere in the process; copied before the call returns (`IBV_SEND_INLINE`). Keys are not looked at.
+    /// Anywhere in the process; copied before the call returns (`IBV_SEND_INLINE`), without checking keys.
     Inline(&'a [Sge]),
 }
 
-/// Where a datagram goes (UD).
+/// The destination of a datagram (UD).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Datagram {
     /// The peer's address.
     pub address: IpAddr,
-    /// Its QP.
+    /// Its QP number.
     pub qpn: u32,
-    /// The queue key it expects.
+    /// Its queue key.
     pub qkey: u32,
 }
 
 /// One work request of the send queue.
 #[derive(Clone, Copy, Debug)]
 pub struct SendRequest<'a> {
-    /// Comes back in the completion.
+    /// Returned in the completion.
     pub wr_id: u64,
-    /// What to do.
+    /// The operation.
     pub operation: Operation,
-    /// Immediate data of a SEND or WRITE, as it stands on the wire: the bytes of a number in network order.
+    /// Immediate data of a SEND or WRITE in network byte order.
     pub immediate: Option<u32>,
-    /// A completion is wanted.
+    /// Whether it raises a completion.
     pub signaled: bool,
-    /// The receiver's completion is to raise an event.
+    /// Whether the receiver's completion raises an event.
     pub solicited: bool,
-    /// Wait for earlier READs and atomics.
+    /// Whether it waits for earlier READs and atomics.
     pub fence: bool,
-    /// The bytes; of a READ or atomic where they go.
+    /// The bytes to send; of a READ or atomic the buffer for the result.
     pub payload: Payload<'a>,
-    /// UD only.
+    /// The destination; UD only.
     pub datagram: Option<Datagram>,
 }
 
-/// Why a work request was not taken.
+/// Why a work request was not accepted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum PostError {
     /// The queue is full (ENOMEM).
     #[error("the queue is full")]
     Full,
-    /// The QP's state takes no such request (EINVAL).
+    /// The QP's state does not allow the request (EINVAL).
     #[error("the QP is in a state that takes no such request")]
     State,
-    /// More scatter/gather elements than the QP has room for (EINVAL).
+    /// More scatter/gather elements than the QP allows (EINVAL).
     #[error("too many scatter/gather elements")]
     Elements,
-    /// More inline bytes than the QP has room for (EINVAL).
+    /// More inline bytes than the QP allows (EINVAL).
     #[error("too many inline bytes")]
     Inline,
-    /// The operation does not exist on this kind of QP, or lacks what it needs (EINVAL).
+    /// The QP's service lacks the operation, or the request lacks an argument (EINVAL).
     #[error("this kind of QP has no such operation")]
     Operation,
 }

@@ -1,9 +1,9 @@
-//! How a request went that the peer sent.
+//! The outcome of a request from the peer.
 
 use super::completion::Status;
 use crate::wire::NakCode;
 
-/// A request that is refused: what the peer is told and how a receive that it took ends.
+/// The refusal of a request: the NAK for the peer, and the status of a receive that it used.
 pub(super) struct Refusal {
     pub(super) code: NakCode,
     pub(super) receive_status: Status,
@@ -25,8 +25,8 @@ impl Refusal {
     }
 }
 
-/// How a request went.
-pub(super) enum Taken {
+/// The outcome of a request.
+pub(super) enum RequestOutcome {
     Done,
     NotReady,
 }

@@ -1,16 +1,16 @@
-//! How requests look as packets: opcodes and headers.
+//! The packets of requests: opcodes and headers.
 
 use super::request::Operation;
 use super::send_queue::Wqe;
 use crate::wire::{AtomicEth, Opcode, Reth};
 
-/// A READ goes out as requests of at most so many bytes: the answers' window is ours to keep, since the peer's
-/// socket is not the one that they overrun.
+/// The most bytes of one READ request packet; longer READs are split. This end must limit the answers in flight,
+/// since they overrun its own socket.
 const READ_REQUEST_BYTES: u32 = 64 << 10;
 /// The default partition.
 pub(super) const PKEY: u16 = 0xffff;
 
-/// Packets of the answer to one READ request at most.
+/// The most packets in the answer to one READ request packet.
 pub(super) fn read_part_packets(mtu_bytes: u32) -> u32 {
     (READ_REQUEST_BYTES / mtu_bytes).max(1)
 }
@@ -34,7 +34,7 @@ pub(super) fn opcode(wqe: &Wqe, first: bool, last: bool) -> Opcode {
     }
 }
 
-/// The RDMA header of a WRITE or READ, from byte `start` of it on.
+/// The RDMA header of a WRITE or READ from its byte `start`.
 pub(super) fn reth(wqe: &Wqe, start: u32, length_bytes: u32) -> Option<Reth> {
     match wqe.operation {
         Operation::Write { address, rkey } | Operation::Read { address, rkey } => Some(Reth {

@@ -1,10 +1,9 @@
-//! The half of a QP that sends requests: where it stands in its send queue and in the sequence of packets. It must
-//! not know the QP; sending is in [`super::transmit`], what comes back in [`super::answers`], how requests end in
-//! [`super::send_completion`].
+//! The half of a QP that sends requests: its position in the send queue and in the packet sequence. It must not know
+//! the QP. [`super::transmit`] sends, [`super::answers`] handles answers, [`super::send_completion`] completes
+//! requests.
 //!
-//! Requests are numbered from the QP's beginning. `queue.head` is the oldest not completed, `next` the one being
-//! sent, `assigned` the first that has no PSNs yet. Going back N (InfiniBand specification 9.7.5.1.1) is setting
-//! `next` back to `head`.
+//! Requests are numbered from the QP's creation. `queue.head` is the oldest not completed, `next` the one being sent,
+//! `assigned` the first without PSNs. Going back N (InfiniBand specification 9.7.5.1.1) sets `next` back to `head`.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -17,12 +16,12 @@ use super::request::{PostError, SendRequest};
 use super::send_queue::SendQueue;
 use crate::wire::Psn;
 
-/// A packet in so many asks for an acknowledgement, in a long message too.
+/// One packet of this many requests an acknowledgement, also within a long message.
 pub(super) const ACK_EVERY_PACKETS: u32 = 16;
-/// GSO batches of a QP on their way at most.
+/// The most GSO batches of a QP in flight.
 const MAX_GSO_BATCHES: usize = 64;
 
-/// A GSO batch on its way: the PSN after it, and what it was charged with.
+/// A GSO batch in flight: the PSN after it, and the bytes charged to the window.
 #[derive(Clone, Copy)]
 pub(super) struct GsoBatchInFlight {
     pub(super) end: Psn,
@@ -34,30 +33,30 @@ pub(super) struct Requester {
     pub(super) queue: SendQueue,
     pub(super) path: Option<Path>,
     pub(super) deliveries: Deliveries,
-    /// Request being sent, and how many of its PSNs were.
+    /// The request being sent, and how many of its PSNs were sent.
     pub(super) next: u64,
     pub(super) sent_packets: u32,
     pub(super) assigned: u64,
-    /// PSN of the next request that gets any.
+    /// PSN of the next request without PSNs.
     next_psn: Psn,
-    /// The PSN after all that were ever sent.
+    /// The PSN after all packets ever sent.
     pub(super) sent_until: Psn,
-    /// Oldest PSN that was not answered.
+    /// The oldest unacknowledged PSN.
     pub(super) unacked: Psn,
-    /// READ requests and atomics on their way.
+    /// READ requests and atomics in flight.
     pub(super) fetches: u32,
     pub(super) gso_batches: VecDeque<GsoBatchInFlight>,
     pub(super) retries_left: u8,
     pub(super) rnr_retries_left: u8,
-    /// The peer asked for a pause.
+    /// Whether it pauses because of an RNR NAK.
     pub(super) pauses: bool,
-    /// `unacked` when it last went back for lost packets: not twice for the same ones but by a timeout.
+    /// `unacked` at the last retransmission after a loss. Only a time-out retransmits the same packets again.
     pub(super) went_back_to: Option<Psn>,
-    /// A request that cannot be sent, and why.
+    /// A request that cannot be sent, and its status.
     pub(super) failed: Option<(u64, Status)>,
-    /// The last packet sent asked for no acknowledgement: the next goes out whatever the window says.
+    /// The last packet did not request an acknowledgement, so the next one is sent whatever the window.
     pub(super) in_burst: bool,
-    /// In SQD: the end of what is still sent, and whether to tell when it is done.
+    /// In SQD: the end of the requests still sent, and whether to raise an event when they are done.
     pub(super) drains: Option<(u64, bool)>,
     pub(super) broke: bool,
 }
@@ -122,7 +121,7 @@ impl Requester {
         self.path.as_ref().map(|path| Arc::clone(&path.peer))
     }
 
-    /// Whether the QP broke since the last time this was asked: its receives are to be flushed too.
+    /// Whether the QP failed since the last call: then its receives must be flushed too.
     pub(super) fn take_broke(&mut self) -> bool {
         std::mem::take(&mut self.broke)
     }
@@ -140,7 +139,7 @@ impl Requester {
         self.rnr_retries_left = self.deliveries.rnr_retry;
     }
 
-    /// The first PSN that was not sent yet, as far as the last going back tells.
+    /// The first PSN not sent since the last retransmission.
     pub(super) fn position(&self) -> Psn {
         match self.queue.get(self.next) {
             Some(wqe) if self.next < self.assigned => wqe.first_psn.plus(self.sent_packets),
@@ -148,7 +147,7 @@ impl Requester {
         }
     }
 
-    /// Remembers how far it has sent.
+    /// Records how far it has sent.
     pub(super) fn note_position(&mut self) {
         let position = self.position();
         if position.distance_from(self.sent_until) > 0 {
@@ -156,7 +155,7 @@ impl Requester {
         }
     }
 
-    /// Gives a request its PSNs.
+    /// Assigns PSNs to a request.
     pub(super) fn assign(&mut self, index: u64, packets: u32) {
         let first_psn = self.next_psn;
         if let Some(wqe) = self.queue.get_mut(index) {
@@ -167,12 +166,12 @@ impl Requester {
         self.assigned = index + 1;
     }
 
-    /// The end of what may be sent in this state.
+    /// The end of the requests that may be sent in this state.
     pub(super) fn limit(&self) -> u64 {
         self.drains.map_or(self.queue.tail, |(end, _)| end)
     }
 
-    /// Whether more is to be sent, leaving aside what holds it up.
+    /// Whether there is more to send, regardless of limits.
     pub(super) fn wants_to_send(&self) -> bool {
         self.next < self.limit() && self.failed.is_none()
     }
@@ -181,7 +180,7 @@ impl Requester {
         self.gso_batches.len() >= MAX_GSO_BATCHES
     }
 
-    /// Starts to send again at the oldest that was not answered.
+    /// Restarts sending at the oldest unacknowledged packet.
     pub(super) fn go_back(&mut self) {
         if let Some(path) = &self.path {
             let charges: i64 = self
@@ -198,7 +197,7 @@ impl Requester {
         self.sent_packets = self.answered_packets();
     }
 
-    /// How many PSNs of the oldest request were answered.
+    /// How many packets of the oldest request are acknowledged.
     pub(super) fn answered_packets(&self) -> u32 {
         match self.queue.get(self.queue.head) {
             Some(wqe) if self.queue.head < self.assigned => self
@@ -210,7 +209,7 @@ impl Requester {
         }
     }
 
-    /// Nothing that is posted was begun.
+    /// Resets the state: no posted request has been started.
     pub(super) fn begin_anew(&mut self) {
         self.next = self.queue.head;
         self.assigned = self.queue.head;
@@ -218,7 +217,7 @@ impl Requester {
         self.failed = None;
     }
 
-    /// Out of SQD.
+    /// Leaves SQD.
     pub(super) fn undrain(&mut self) {
         self.drains = None;
     }

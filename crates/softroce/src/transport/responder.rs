@@ -1,6 +1,6 @@
-//! The half of a QP that takes requests: where it stands in the sequence of packets and in a message, and what it
-//! owes (InfiniBand specification 9.7.4, 9.7.5). It must not know the QP; requests are taken in
-//! [`super::inbound_requests`] and [`super::unreliable`], answers are sent by [`super::replies`].
+//! The half of a QP that handles requests: its position in the packet sequence and in a message, and the answers due
+//! (InfiniBand specification 9.7.4, 9.7.5). It must not know the QP. [`super::inbound_requests`] and
+//! [`super::unreliable`] handle requests; [`super::replies`] sends answers.
 
 use std::collections::VecDeque;
 
@@ -15,25 +15,25 @@ pub(super) struct Responder {
     pub(super) expected: Option<Psn>,
     /// Messages completed, 24 bits (MSN).
     pub(super) completed: u32,
-    /// The gap or missing receive at `expected` was reported; until it is filled all else is dropped.
+    /// The gap or the missing receive at `expected` was reported; all other packets are dropped until it is filled.
     pub(super) reported: bool,
     pub(super) message: Option<Message>,
     pub(super) receive: Receive,
-    /// `receive` is in use.
+    /// Whether `receive` is in use.
     pub(super) has_receive: bool,
     pub(super) replies: VecDeque<Reply>,
     pub(super) answered: VecDeque<Answered>,
     pub(super) max_dest_rd_atomic: usize,
-    /// A packet came since RTR.
+    /// Whether a packet came since RTR.
     pub(super) communicates: bool,
 }
 
-/// A message of several packets that has begun.
+/// An incomplete message of several packets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Message {
-    /// It goes to the receive that was taken for it.
+    /// Goes into `receive`.
     Send,
-    /// It goes to memory: where the next packet's bytes belong, and how many are to come.
+    /// Goes to memory: the address of the next packet's bytes, and how many are to come.
     Write {
         address: u64,
         rkey: u32,
@@ -42,7 +42,7 @@ pub(super) enum Message {
     },
 }
 
-/// A READ or atomic that was answered, to be answered again should the answer be lost.
+/// A READ or atomic that was answered, kept to answer it again if the answer is lost.
 #[derive(Clone, Copy)]
 pub(super) struct Answered {
     pub(super) psn: Psn,
@@ -56,7 +56,7 @@ pub(super) enum AnsweredWhat {
     Atomic { original: u64 },
 }
 
-/// Something owed. `completed` is the message sequence number that goes with it.
+/// An answer to send. `completed` is its message sequence number.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Reply {
     Acknowledge {
@@ -93,7 +93,7 @@ impl Reply {
         }
     }
 
-    /// The PSN that it answers, of a READ that of the response's last packet.
+    /// The PSN that it answers; for a READ that of the last packet of the response.
     pub(super) fn psn(&self) -> Psn {
         match *self {
             Reply::Acknowledge { psn, .. }
@@ -122,7 +122,7 @@ impl Responder {
         !self.replies.is_empty()
     }
 
-    /// Owes an acknowledgement of all up to `psn`; one answers for all before it.
+    /// Queues an acknowledgement of all packets up to `psn`; it replaces earlier ones.
     pub(super) fn acknowledge(&mut self, psn: Psn) {
         let completed = self.completed;
         if let Some(Reply::Acknowledge {

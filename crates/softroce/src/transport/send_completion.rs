@@ -1,4 +1,4 @@
-//! How requests leave the send queue: completed, failed, flushed, forgotten, drained.
+//! Removes requests from the send queue: completed, failed, flushed, discarded or drained.
 
 use std::sync::atomic::Ordering;
 
@@ -10,7 +10,7 @@ use super::requester::Requester;
 use super::send_queue::Wqe;
 
 impl Requester {
-    /// The oldest request is done: its completion, if one is wanted.
+    /// Completes the oldest request; adds a completion if it is signalled.
     pub(super) fn complete_head(&mut self, qp: &QpContext) {
         let Some(wqe) = self.queue.get(self.queue.head) else {
             return;
@@ -23,13 +23,13 @@ impl Requester {
         }
     }
 
-    /// Request `index` cannot be sent. Those before it complete first.
+    /// Records that request `index` cannot be sent. Earlier requests complete first.
     pub(super) fn refuse(&mut self, qp: &QpContext, index: u64, status: Status) {
         self.failed = Some((index, status));
         self.break_if_failed(qp);
     }
 
-    /// Breaks the QP if the oldest request is one that cannot be sent.
+    /// Fails the QP if its oldest request cannot be sent.
     pub(super) fn break_if_failed(&mut self, qp: &QpContext) {
         if let Some((index, status)) = self.failed
             && index == self.queue.head
@@ -38,8 +38,8 @@ impl Requester {
         }
     }
 
-    /// The oldest request failed: it completes with `status`, and the QP is in error. A QP that promises no
-    /// delivery only stops sending (SQE).
+    /// Completes the oldest request with the error `status` and moves the QP to ERR. An unreliable QP only stops
+    /// sending (SQE).
     pub(super) fn break_at_head(&mut self, qp: &QpContext, status: Status) {
         if let Some(wqe) = self.queue.get(self.queue.head) {
             qp.complete_send(qp.failure(wqe.wr_id, status, kind(wqe)));
@@ -51,7 +51,7 @@ impl Requester {
         self.broke = reliable;
     }
 
-    /// Completes all that is posted as flushed.
+    /// Completes all posted requests as flushed.
     pub(super) fn flush(&mut self, qp: &QpContext) {
         self.let_go(qp);
         while let Some(wqe) = self.queue.get(self.queue.head) {
@@ -61,7 +61,7 @@ impl Requester {
         self.begin_anew();
     }
 
-    /// Forgets all that is posted.
+    /// Discards all posted requests.
     pub(super) fn forget_all(&mut self, qp: &QpContext) {
         self.let_go(qp);
         self.queue.head = self.queue.tail;
@@ -70,14 +70,14 @@ impl Requester {
         self.path = None;
     }
 
-    /// Nothing is on its way any more, and no timer runs.
+    /// Drops all packets in flight, and stops the timer.
     fn let_go(&mut self, qp: &QpContext) {
         self.go_back();
         self.pauses = false;
         qp.timer_ns.store(u64::MAX, Ordering::Relaxed);
     }
 
-    /// What was begun is sent to its end, nothing more.
+    /// Sends requests already begun to their end, but no others.
     pub(super) fn drain(&mut self, qp: &QpContext, notify: bool) {
         self.drains = Some((self.assigned, notify));
         self.tell_if_drained(qp);

@@ -1,11 +1,10 @@
-//! The send queue's memory: a ring of requests as they were posted, and the bytes of inline ones. It must not
-//! know how requests become packets.
+//! The memory of the send queue: a ring of posted requests, and the bytes of inline ones. It must not know packets.
 #![allow(unsafe_code)]
 
 use super::request::{Datagram, Operation, Payload, PostError, SendRequest, Sge};
 use crate::wire::Psn;
 
-/// A posted request and how far it has come.
+/// A posted request and its progress.
 #[derive(Clone, Copy)]
 pub(super) struct Wqe {
     pub(super) wr_id: u64,
@@ -18,9 +17,9 @@ pub(super) struct Wqe {
     elements: u8,
     pub(super) length_bytes: u32,
     pub(super) datagram: Option<Datagram>,
-    /// PSN of its first packet, once that was sent.
+    /// PSN of its first packet, once assigned.
     pub(super) first_psn: Psn,
-    /// PSNs that it takes.
+    /// Number of its PSNs.
     pub(super) packets: u32,
 }
 
@@ -40,7 +39,7 @@ impl Wqe {
         packets: 0,
     };
 
-    /// Whether its answer brings data: READs and atomics.
+    /// Whether its answer contains data: a READ or atomic.
     pub(super) fn is_fetch(&self) -> bool {
         !matches!(self.operation, Operation::Send | Operation::Write { .. })
     }
@@ -51,13 +50,13 @@ impl Wqe {
     }
 }
 
-/// Where a request's bytes are.
+/// The location of a request's bytes.
 pub(super) enum Bytes<'a> {
     Registered(&'a [Sge]),
     Inline(&'a [u8]),
 }
 
-/// Requests from `head` to `tail`, numbered since the QP's beginning.
+/// Requests from `head` to `tail`, numbered from the QP's creation.
 pub(super) struct SendQueue {
     wqes: Box<[Wqe]>,
     sges: Box<[Sge]>,
@@ -89,7 +88,7 @@ impl SendQueue {
         (index & (self.wqes.len() as u64 - 1)) as usize
     }
 
-    /// The request with this number, from `head` to before `tail`.
+    /// The request with this number, if it is between `head` and `tail`.
     pub(super) fn get(&self, index: u64) -> Option<&Wqe> {
         if index < self.head || index >= self.tail {
             return None;
@@ -105,7 +104,7 @@ impl SendQueue {
         self.wqes.get_mut(slot)
     }
 
-    /// Where the bytes of request `index` are.
+    /// The location of the bytes of request `index`.
     pub(super) fn bytes(&self, index: u64) -> Bytes<'_> {
         let slot = self.slot(index);
         let Some(wqe) = self.wqes.get(slot) else {
@@ -145,7 +144,7 @@ impl SendQueue {
             fence: request.fence,
             inline,
             elements: elements as u8,
-            // Longer than any message: refused when its turn comes.
+            // Longer than any message: refused when it is sent.
             length_bytes: u32::try_from(length_bytes).unwrap_or(u32::MAX),
             datagram: request.datagram,
             first_psn: Psn::ZERO,
@@ -158,7 +157,7 @@ impl SendQueue {
         Ok(())
     }
 
-    /// Keeps the elements; their length in bytes.
+    /// Stores the elements; returns their length in bytes.
     fn keep(&mut self, slot: usize, sges: &[Sge]) -> Result<u64, PostError> {
         let start = slot * self.max_sges;
         if sges.len() > self.max_sges {
@@ -169,7 +168,7 @@ impl SendQueue {
         Ok(sges.iter().map(|sge| u64::from(sge.length_bytes)).sum())
     }
 
-    /// Copies the bytes; their number.
+    /// Copies the bytes; returns their number.
     fn copy(&mut self, slot: usize, sges: &[Sge]) -> Result<u64, PostError> {
         let start = slot * self.max_inline_bytes;
         let all = self.inline.get_mut(start..start + self.max_inline_bytes);

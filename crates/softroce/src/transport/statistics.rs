@@ -1,8 +1,8 @@
-//! What a device counts of the protocol. It must not know what counts.
+//! Counters of the protocol. It must not know what increments them.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Events of the protocol, counted.
+/// Counters of protocol events.
 #[derive(Default)]
 #[allow(missing_docs)]
 pub(super) struct Statistics {

@@ -1,4 +1,4 @@
-//! A device's QPs by number and its memory by key. It must not know what is done with them.
+//! A device's QPs by number and its memory by key. It must not know how they are used.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -17,7 +17,7 @@ pub(super) struct Tables {
 /// QP numbers 0 and 1 are reserved, and small ones look like mistakes.
 const FIRST_QPN: u32 = 0x11;
 const QPN_PLACE_BITS: u32 = 16;
-/// Most QPs of a device.
+/// The most QPs of a device.
 pub const MAX_QPS: usize = (1 << QPN_PLACE_BITS) - FIRST_QPN as usize;
 
 impl Tables {
@@ -33,13 +33,13 @@ impl Tables {
         self.qps.iter().flatten()
     }
 
-    /// Takes in the QP that `make` makes of a number; `None` if there are no more.
+    /// Adds the QP that `make` creates with its number; `None` if there are no more numbers.
     pub(super) fn insert(
         &mut self,
         make: impl FnOnce(u32) -> Arc<QpContext>,
     ) -> Option<Arc<QpContext>> {
         let fresh = self.qps.len() as u32;
-        // Places are used again late, so that packets of an old QP do not meet a new one.
+        // Reuses numbers late, so that packets of an old QP do not reach a new one.
         let number = if (fresh as usize) < MAX_QPS && self.free.len() < 1024 {
             self.qps.push(None);
             u32::from(fastrand::u8(..)) << QPN_PLACE_BITS | (fresh + FIRST_QPN)
@@ -52,7 +52,7 @@ impl Tables {
         Some(qp)
     }
 
-    /// Takes out a QP.
+    /// Removes a QP.
     pub(super) fn remove(&mut self, number: u32) {
         if self.qp(number).is_none() {
             return;

@@ -1,5 +1,5 @@
-//! Requests become packets: segmentation to the path MTU, GSO batches of packets, the window, what READs and atomics
-//! have to wait for (InfiniBand specification 9.4, 9.6).
+//! Sends requests: segmentation to the path MTU, GSO batches, the window, and waiting for READs and atomics
+//! (InfiniBand specification 9.4, 9.6).
 #![allow(unsafe_code)]
 
 use std::sync::atomic::Ordering;
@@ -19,7 +19,7 @@ use super::work::QpWork;
 use crate::net::GsoBatch;
 use crate::wire::{Extended, Opcode, Packet, Service};
 
-/// A GSO batch being built, and what it will be charged with.
+/// A GSO batch being built, and the bytes to charge to the window.
 struct Building<'a> {
     gso_batch: &'a mut GsoBatch,
     path: &'a Path,
@@ -29,9 +29,9 @@ struct Building<'a> {
 }
 
 impl Requester {
-    /// Sends at most so many GSO batches of what is posted; what is left waits in the peer's line.
+    /// Sends at most this many GSO batches of posted requests; if more is left, the QP waits in its peer's queue.
     pub(super) fn transmit(&mut self, work: QpWork<'_>, gso_batches: usize) {
-        // Others wait: stand behind them.
+        // Queue behind QPs that already wait.
         let behind = self
             .path
             .as_ref()
@@ -56,7 +56,7 @@ impl Requester {
         }
     }
 
-    /// As [`Requester::transmit`], for a QP whose turn it is.
+    /// As [`Requester::transmit`], for a QP taken from the queue.
     pub(super) fn transmit_in_turn(&mut self, work: QpWork<'_>, gso_batches: usize) {
         if work.qp.state() == State::Rts {
             self.undrain();
@@ -95,11 +95,11 @@ impl Requester {
         }
     }
 
-    /// Puts packet after packet into GSO batches until something holds it up.
+    /// Adds packets to GSO batches until it must stop.
     fn fill(&mut self, work: QpWork<'_>, building: &mut Building<'_>) {
         while self.wants_to_send() {
             if !self.in_burst && work.qp.kind == Kind::Rc {
-                // An answer to this QP lets it go on, not its turn: in line it would be asked for ever.
+                // The QP continues after an answer to it. In the queue it would be tried again and again.
                 if self.gso_batches_full() {
                     return;
                 }
@@ -130,7 +130,7 @@ impl Requester {
         }
     }
 
-    /// Whether request `index` may be sent, or sent on, now. The first time, it is checked and gets its PSNs.
+    /// Whether request `index` may be sent or continued now. Checks it the first time, and assigns its PSNs.
     fn begin(&mut self, work: QpWork<'_>, index: u64, mtu_bytes: u32) -> bool {
         let Some(wqe) = self.queue.get(index) else {
             return false;
@@ -161,7 +161,7 @@ impl Requester {
         true
     }
 
-    /// One packet of a SEND or WRITE. `false` if its memory is gone.
+    /// Adds one packet of a SEND or WRITE. `false` if its memory is no longer registered.
     fn add_packet(
         &mut self,
         work: QpWork<'_>,
@@ -237,7 +237,7 @@ impl Requester {
             }
         };
         if !added {
-            // The program took memory away that the request still needs.
+            // The program has deregistered memory that the request still needs.
             self.refuse(work.qp, index, Status::LocalProtectionError);
             return false;
         }
@@ -246,13 +246,13 @@ impl Requester {
         true
     }
 
-    /// A READ request, whole or in part, or an atomic.
+    /// Adds a READ request packet or an atomic.
     fn add_fetch(&mut self, work: QpWork<'_>, building: &mut Building<'_>, wqe: &Wqe) -> bool {
         let mtu = building.path.mtu_bytes;
         let psn = wqe.first_psn.plus(self.sent_packets);
         let (packets, opcode, extended, answer_bytes) = match wqe.operation {
             Operation::Read { .. } => {
-                // Parts begin where they did the first time, so that the peer knows a repeated one.
+                // Split at the same positions each time, so that the peer recognises a repeated request.
                 let part = read_part_packets(mtu);
                 let end = ((self.sent_packets / part + 1) * part).min(wqe.packets);
                 let start_bytes = self.sent_packets * mtu;
@@ -294,7 +294,7 @@ impl Requester {
         true
     }
 
-    /// Sends the GSO batch if the packet does not fit behind it.
+    /// Sends the GSO batch if the packet does not fit into it.
     fn make_room(
         &mut self,
         work: QpWork<'_>,
@@ -330,7 +330,7 @@ impl Requester {
         building.gso_batches_left = building.gso_batches_left.saturating_sub(1);
     }
 
-    /// An unreliable QP's requests are done when they are sent.
+    /// Completes requests of an unreliable QP, which are done when they are sent.
     fn complete_sent(&mut self, work: QpWork<'_>) {
         while self.queue.head < self.next {
             self.complete_head(work.qp);
@@ -341,8 +341,8 @@ impl Requester {
     }
 }
 
-/// An acknowledgement that the QP owes leaves with its request, the last and shortest of the GSO batch: an answer to a
-/// message costs no system call of its own.
+/// Adds a pending acknowledgement of the QP as the last and shortest packet of the GSO batch, so that acknowledging a
+/// message that is answered costs no system call of its own.
 fn append_acknowledgement(work: QpWork<'_>, building: &mut Building<'_>) {
     let packets = building.gso_batch.packets();
     if packets == 0 || packets >= building.most_packets || !work.qp.owes.load(Ordering::Relaxed) {

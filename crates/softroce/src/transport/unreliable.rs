@@ -1,5 +1,5 @@
-//! Unreliable services. UC: messages without acknowledgement, a message with a hole is dropped (InfiniBand
-//! specification 9.8.2). UD: single packets to any QP that holds the queue key (9.8.3).
+//! Unreliable services. UC: messages without acknowledgement; an incomplete message is dropped (InfiniBand
+//! specification 9.8.2). UD: single packets to any QP with the right queue key (9.8.3).
 #![allow(unsafe_code)]
 
 use std::net::IpAddr;
@@ -22,11 +22,11 @@ use crate::wire::{Deth, Extended, Opcode, Packet, Service};
 const GRH_BYTES: u32 = 40;
 /// Largest datagram: the port's MTU.
 const LARGEST_DATAGRAM_BYTES: u32 = 4096;
-/// A queue key with the high bit set stands for the QP's own (specification 10.2.5).
+/// A queue key with the high bit set means the QP's own key (specification 10.2.5).
 const OWN_QKEY: u32 = 0x8000_0000;
 
 impl Requester {
-    /// Sends all datagrams posted; they are done when they are sent.
+    /// Sends all posted datagrams and completes them.
     pub(super) fn transmit_datagrams(&mut self, work: QpWork<'_>, gso_batch: &mut GsoBatch) {
         while self.wants_to_send() {
             let index = self.next;
@@ -103,7 +103,7 @@ impl Requester {
 }
 
 impl Responder {
-    /// A packet on an unreliable connection.
+    /// Handles a packet on an unreliable connection.
     pub(super) fn take_unreliable(
         &mut self,
         work: QpWork<'_>,
@@ -127,14 +127,14 @@ impl Responder {
         }
         self.expected = Some(packet.psn.plus(1));
         if self.try_unreliable(work, packet, mtu).is_none() {
-            // The message is lost. Its receive serves the next.
+            // The message is lost. Its receive is used for the next.
             self.message = None;
             self.receive.filled_bytes = 0;
             Statistics::count(&work.core.statistics.dropped_datagrams);
         }
     }
 
-    /// `None` if the packet brings nothing.
+    /// `None` if the packet is dropped.
     fn try_unreliable(
         &mut self,
         work: QpWork<'_>,
@@ -171,7 +171,7 @@ impl Responder {
         Some(())
     }
 
-    /// A datagram: to the next receive, behind its global header.
+    /// Writes a datagram with its global header into the next receive.
     pub(super) fn take_datagram(&mut self, work: QpWork<'_>, packet: &Packet<'_>, source: IpAddr) {
         let qp = work.qp;
         let keyed = packet
@@ -203,8 +203,8 @@ impl Responder {
     }
 }
 
-/// What stands before a datagram: the IPv6 header, or 20 bytes of nothing and the IPv4 header (annex A17.4.5.1).
-/// Fields that user space cannot see are those of a fresh packet.
+/// The header before a datagram: the IPv6 header, or 20 unused bytes and the IPv4 header (annex A17.4.5.1). Fields
+/// that user space cannot see have the values of a new packet.
 fn global_header(source: IpAddr, destination: IpAddr, payload_bytes: usize) -> [u8; 40] {
     const UDP: u8 = 17;
     const HOPS: u8 = 64;

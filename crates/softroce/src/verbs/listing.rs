@@ -9,7 +9,7 @@ use rdma_sys::ibv_context;
 
 use super::context::Context;
 use super::{device, open};
-use crate::net::{Faults, Passed};
+use crate::net::{Faults, RecordedPacket};
 
 /// A device of the list.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -70,7 +70,7 @@ pub unsafe fn open_tap(context: NonNull<ibv_context>) {
 ///
 /// # Safety
 /// As for [`counters`].
-pub unsafe fn close_tap(context: NonNull<ibv_context>) -> Vec<Passed> {
+pub unsafe fn close_tap(context: NonNull<ibv_context>) -> Vec<RecordedPacket> {
     // SAFETY: the caller's.
     unsafe { Context::of(context.as_ptr()) }.nic().tap().close()
 }

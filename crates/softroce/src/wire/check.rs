@@ -1,16 +1,16 @@
-//! What must hold of the packet parser for any bytes: the one property that the fuzz target in `fuzz/` and the
-//! bounded run below both check. It is public for the fuzz target alone.
+//! The property that the packet parser must have for any bytes. The fuzz target in `fuzz/` and the bounded test below
+//! check it. It is public only for the fuzz target.
 
 use super::{Opcode, Packet};
 
-/// Bytes of the invariant CRC, which the parser passes over.
+/// Bytes of the invariant CRC, which the parser ignores.
 const ICRC_BYTES: usize = 4;
 
-/// Parses `bytes`; what parses is built again, must have the headers of its opcode and no others, and must parse
-/// to the same packet. Refused bytes are fine.
+/// Parses `bytes`. A packet that parses must have exactly the headers of its opcode, and building it again must give
+/// the same packet. Refused bytes are fine.
 ///
 /// # Errors
-/// What does not hold, in words.
+/// The violation, in words.
 pub fn parses_back(bytes: &[u8]) -> Result<(), String> {
     let Ok(packet) = Packet::parse(bytes) else {
         return Ok(());
@@ -35,7 +35,7 @@ pub fn parses_back(bytes: &[u8]) -> Result<(), String> {
             "{header_bytes} bytes of headers have no room: {packet:?}"
         ));
     };
-    // The padding that came may be more or less than the payload needs; the payload may not be.
+    // The received padding may be longer or shorter than needed; the payload must not be.
     let after_headers = bytes.len().checked_sub(header_bytes + ICRC_BYTES);
     let padding_bytes = after_headers.and_then(|all| all.checked_sub(packet.payload.len()));
     if padding_bytes.is_none_or(|padding_bytes| padding_bytes > 3) {
@@ -65,7 +65,7 @@ mod tests {
     const MUTATED_INPUTS: usize = 200_000;
     const LONGEST_INPUT_BYTES: usize = 300;
 
-    /// Numbers that look random: SplitMix64.
+    /// Pseudo-random numbers: SplitMix64.
     struct Numbers(u64);
 
     impl Numbers {
@@ -81,7 +81,7 @@ mod tests {
         }
     }
 
-    /// A packet of every opcode in every service that has it, with the name of its file.
+    /// A packet of every opcode in every service that has it, with its file name.
     fn seeds() -> Vec<(String, Vec<u8>)> {
         let mut seeds = Vec::new();
         for service in [Service::Rc, Service::Uc, Service::Ud] {
@@ -157,7 +157,7 @@ mod tests {
         PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("fuzz/seeds/packet")
     }
 
-    /// With SOFTROCE_WRITE_SEEDS set, makes the files anew.
+    /// With SOFTROCE_WRITE_SEEDS set, writes the files again.
     #[test]
     fn the_fuzz_targets_seeds_are_a_packet_of_every_opcode() {
         let folder = seed_folder();
@@ -200,7 +200,7 @@ mod tests {
                 Err(ParseError::Opcode(_)) => opcode += 1,
             }
         }
-        // A run that refuses everything, or never something, has tried nothing.
+        // A run that refuses everything or nothing tests nothing.
         for (what, times) in [
             ("accepted", accepted),
             ("short", short),
@@ -225,7 +225,7 @@ mod tests {
                     *byte = edge;
                 }
             }
-            // The opcode and the flags decide what the rest is taken for.
+            // The opcode and the flags determine how the rest is parsed.
             3 => {
                 if let Some(byte) = bytes.get_mut(numbers.below(2)) {
                     *byte = numbers.next() as u8;

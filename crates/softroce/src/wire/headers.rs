@@ -1,4 +1,4 @@
-//! The headers, each with its bytes (InfiniBand specification 9.2 to 9.3). All numbers are big-endian.
+//! The headers and their bytes (InfiniBand specification 9.2 to 9.3). All numbers are big-endian.
 
 use super::Psn;
 
@@ -7,21 +7,21 @@ use super::Psn;
 pub struct Bth {
     /// Service and operation.
     pub opcode_byte: u8,
-    /// The sender asks for an event at the receiver (bit SE).
+    /// Whether the sender asks for an event at the receiver (bit SE).
     pub solicited: bool,
     /// Bytes added to the payload to make it a multiple of 4, 0 to 3.
     pub pad_bytes: u8,
     /// Partition key.
     pub pkey: u16,
-    /// QP that the packet is for, 24 bits.
+    /// The destination QP, 24 bits.
     pub destination_qpn: u32,
-    /// The sender wants an acknowledgement.
+    /// Whether the sender asks for an acknowledgement.
     pub ack_request: bool,
-    /// Number of the packet.
+    /// The packet's PSN.
     pub psn: Psn,
 }
 
-/// RDMA extended transport header, 16 bytes: where a WRITE goes or a READ comes from.
+/// RDMA extended transport header, 16 bytes: the target of a WRITE or the source of a READ.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Reth {
     /// Virtual address.
@@ -35,28 +35,28 @@ pub struct Reth {
 /// ACK extended transport header, 4 bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Aeth {
-    /// What it says.
+    /// The syndrome.
     pub syndrome: Syndrome,
     /// Message sequence number, 24 bits: requests completed at the responder.
     pub msn: u32,
 }
 
-/// What an acknowledgement says (specification 9.7.5.2.1).
+/// The meaning of an acknowledgement (specification 9.7.5.2.1).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Syndrome {
-    /// All is well; the five-bit credit code, 31 for none counted.
+    /// Success; the five-bit credit code, 31 if credits are not counted.
     Ack {
         /// Credit code.
         credits: u8,
     },
-    /// The receiver was not ready; the five-bit timer code says when to try again.
+    /// The receiver was not ready; the five-bit timer code gives the pause before the retry.
     RnrNak {
         /// Timer code (table 45).
         timer: u8,
     },
-    /// Refused.
+    /// The request is refused.
     Nak(NakCode),
-    /// A code that the specification reserves.
+    /// A code reserved by the specification.
     Reserved(u8),
 }
 
@@ -79,9 +79,9 @@ pub struct AtomicEth {
     pub address: u64,
     /// Memory key.
     pub rkey: u32,
-    /// Swapped in, or added.
+    /// The value to swap in or add.
     pub swap_or_add: u64,
-    /// Compared with.
+    /// The value to compare with.
     pub compare: u64,
 }
 
@@ -90,7 +90,7 @@ pub struct AtomicEth {
 pub struct Deth {
     /// Queue key.
     pub qkey: u32,
-    /// QP that sent the packet, 24 bits.
+    /// The source QP, 24 bits.
     pub source_qpn: u32,
 }
 
@@ -100,7 +100,7 @@ impl Bth {
     /// Bytes on the wire.
     pub const BYTES: usize = 12;
 
-    /// As it stands on the wire. Transport version 0; MigReq set, as connections that never migrate have it.
+    /// Its bytes on the wire. Transport version 0; MigReq is set, as for connections that never migrate.
     pub fn to_bytes(self) -> [u8; Bth::BYTES] {
         let [_, q2, q1, q0] = self.destination_qpn.to_be_bytes();
         let [_, p2, p1, p0] = self.psn.value().to_be_bytes();
@@ -123,7 +123,7 @@ impl Bth {
         ]
     }
 
-    /// From the wire; `None` for another transport version.
+    /// Parses the bytes; `None` for another transport version.
     pub fn from_bytes(bytes: [u8; Bth::BYTES]) -> Option<Bth> {
         let [opcode_byte, flags, k1, k0, _, q2, q1, q0, ack, p2, p1, p0] = bytes;
         (flags & 0x0f == 0).then(|| Bth {
@@ -142,7 +142,7 @@ impl Reth {
     /// Bytes on the wire.
     pub const BYTES: usize = 16;
 
-    /// As it stands on the wire.
+    /// Its bytes on the wire.
     pub fn to_bytes(self) -> [u8; Reth::BYTES] {
         join([
             &self.address.to_be_bytes(),
@@ -151,7 +151,7 @@ impl Reth {
         ])
     }
 
-    /// From the wire.
+    /// Parses the bytes.
     pub fn from_bytes(bytes: [u8; Reth::BYTES]) -> Reth {
         Reth {
             address: u64::from_be_bytes(part(&bytes, 0)),
@@ -162,7 +162,7 @@ impl Reth {
 }
 
 impl Syndrome {
-    /// The byte on the wire.
+    /// Its byte on the wire.
     pub fn byte(self) -> u8 {
         match self {
             Syndrome::Ack { credits } => credits & 0x1f,
@@ -172,7 +172,7 @@ impl Syndrome {
         }
     }
 
-    /// From the wire.
+    /// Parses the byte.
     pub fn parse(byte: u8) -> Syndrome {
         let low = byte & 0x1f;
         match (byte >> 5, low) {
@@ -192,12 +192,12 @@ impl Aeth {
     /// Bytes on the wire.
     pub const BYTES: usize = 4;
 
-    /// As it stands on the wire.
+    /// Its bytes on the wire.
     pub fn to_bytes(self) -> [u8; Aeth::BYTES] {
         (u32::from(self.syndrome.byte()) << 24 | self.msn & LOW_24).to_be_bytes()
     }
 
-    /// From the wire.
+    /// Parses the bytes.
     pub fn from_bytes(bytes: [u8; Aeth::BYTES]) -> Aeth {
         Aeth {
             syndrome: Syndrome::parse(bytes[0]),
@@ -210,7 +210,7 @@ impl AtomicEth {
     /// Bytes on the wire.
     pub const BYTES: usize = 28;
 
-    /// As it stands on the wire.
+    /// Its bytes on the wire.
     pub fn to_bytes(self) -> [u8; AtomicEth::BYTES] {
         join([
             &self.address.to_be_bytes(),
@@ -220,7 +220,7 @@ impl AtomicEth {
         ])
     }
 
-    /// From the wire.
+    /// Parses the bytes.
     pub fn from_bytes(bytes: [u8; AtomicEth::BYTES]) -> AtomicEth {
         AtomicEth {
             address: u64::from_be_bytes(part(&bytes, 0)),
@@ -235,7 +235,7 @@ impl Deth {
     /// Bytes on the wire.
     pub const BYTES: usize = 8;
 
-    /// As it stands on the wire.
+    /// Its bytes on the wire.
     pub fn to_bytes(self) -> [u8; Deth::BYTES] {
         join([
             &self.qkey.to_be_bytes(),
@@ -243,7 +243,7 @@ impl Deth {
         ])
     }
 
-    /// From the wire.
+    /// Parses the bytes.
     pub fn from_bytes(bytes: [u8; Deth::BYTES]) -> Deth {
         Deth {
             qkey: u32::from_be_bytes(part(&bytes, 0)),
@@ -252,7 +252,7 @@ impl Deth {
     }
 }
 
-/// Parts one after another; they fill the array.
+/// Concatenates parts, which fill the array.
 fn join<const N: usize, const P: usize>(parts: [&[u8]; P]) -> [u8; N] {
     let mut all = [0; N];
     for (to, from) in all.iter_mut().zip(parts.into_iter().flatten()) {
@@ -261,7 +261,7 @@ fn join<const N: usize, const P: usize>(parts: [&[u8]; P]) -> [u8; N] {
     all
 }
 
-/// The `N` bytes from `start` on, which are there.
+/// The `N` bytes from `start`, which must exist.
 fn part<const N: usize>(bytes: &[u8], start: usize) -> [u8; N] {
     let mut part = [0; N];
     for (to, from) in part.iter_mut().zip(bytes.iter().skip(start)) {

@@ -1,10 +1,9 @@
-//! The invariant CRC at the end of every packet: a CRC-32 over all that no router changes (annex A17.3.3).
-//! Fields that one may change count as all ones, and eight bytes of ones stand for the header that
-//! InfiniBand has below.
+//! The invariant CRC at the end of every packet: a CRC-32 over all fields that no router changes (annex A17.3.3).
+//! Variable fields count as all ones, and eight bytes of ones stand for InfiniBand's lower header.
 
 use std::net::{Ipv4Addr, Ipv6Addr};
 
-/// What of the network and transport headers below goes into the CRC.
+/// The fields of the network and transport headers that the CRC covers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum IcrcAddresses {
     /// IPv4 without options.
@@ -34,22 +33,22 @@ const LONGEST: usize = 40 + 8;
 const UDP_BYTES: usize = 8;
 const UDP_PROTOCOL: u8 = 17;
 
-/// Where the congestion bits stand in the base transport header; they are variant.
+/// Offset of the congestion bits in the base transport header; they are variable.
 pub const CONGESTION_BYTE: usize = 4;
 /// Bytes of the CRC.
 pub const ICRC_BYTES: usize = 4;
-/// Bytes from behind the identification field to the base transport header.
+/// Bytes from the end of the identification field to the base transport header.
 const BEHIND_IDENTIFICATION: usize = 14 + UDP_BYTES;
-/// The polynomial, x^31 in the lowest bit.
+/// The polynomial, with x^31 in the lowest bit.
 pub(crate) const POLYNOMIAL: u32 = 0xedb8_8320;
 
-/// The CRC over all that stands below the base transport header: what a packet's own bytes start from. Packets
-/// of one flow and length share it, but for the identification.
+/// The CRC over everything below the base transport header; the packet's own bytes continue it. Packets of one flow
+/// and length share it, except for the identification.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct IcrcSeed(u32);
 
 impl IcrcSeed {
-    /// For packets of `udp_payload_bytes`, counted from the base transport header to the CRC's end.
+    /// The seed of packets of `udp_payload_bytes`, counted from the base transport header to the end of the CRC.
     pub fn new(addresses: IcrcAddresses, source_port: u16, udp_payload_bytes: usize) -> IcrcSeed {
         let mut below = [0xff; ONES + LONGEST];
         let length = headers_below(
@@ -61,8 +60,8 @@ impl IcrcSeed {
         IcrcSeed(crc32fast::hash(below.get(..length).unwrap_or_default()))
     }
 
-    /// The seed where the IPv4 identification has these bits flipped. The CRC is linear, so that a flipped bit
-    /// flips always the same bits of it.
+    /// The seed with these bits of the IPv4 identification flipped. The CRC is linear, so a flipped bit always flips
+    /// the same bits of it.
     #[must_use]
     pub fn flip_identification(self, bits: u16) -> IcrcSeed {
         let [high, low] = bits.to_be_bytes();
@@ -71,13 +70,13 @@ impl IcrcSeed {
         IcrcSeed(self.0 ^ flips.unwrap_or(0) ^ low.unwrap_or(0))
     }
 
-    /// Starts a packet's own bytes.
+    /// Starts the CRC of a packet's own bytes.
     pub fn start(self) -> Icrc {
         Icrc(crc32fast::Hasher::new_with_initial(self.0))
     }
 
-    /// The CRC of a packet whose bytes stand together, from the base transport header to the end of the padding;
-    /// it is lent to be changed, and comes back as it was.
+    /// The CRC of a packet whose bytes are contiguous, from the base transport header to the end of the padding.
+    /// Changes the bytes meanwhile, and restores them.
     pub fn over(self, packet: &mut [u8]) -> u32 {
         let mut crc = self.start();
         let congestion = packet.get_mut(CONGESTION_BYTE);
@@ -90,11 +89,11 @@ impl IcrcSeed {
     }
 }
 
-/// A CRC on its way over a packet's bytes.
+/// A CRC in progress.
 pub struct Icrc(crc32fast::Hasher);
 
 impl Icrc {
-    /// The transport headers, which come first.
+    /// Adds the transport headers, which come first.
     pub fn transport_headers(&mut self, headers: &[u8]) {
         let (before, rest) = headers.split_at(headers.len().min(CONGESTION_BYTE));
         self.update(before);
@@ -104,23 +103,23 @@ impl Icrc {
         }
     }
 
-    /// What follows, padding included.
+    /// Adds the rest, including padding.
     pub fn update(&mut self, bytes: &[u8]) {
         self.0.update(bytes);
     }
 
-    /// The CRC; on the wire it stands in little-endian order.
+    /// The CRC; little-endian on the wire.
     pub fn finish(self) -> u32 {
         self.0.finalize()
     }
 }
 
-/// What each value of the identification's high byte flips in the seed.
+/// The seed bits that each value of the identification's high byte flips.
 static IDENTIFICATION_HIGH: [u32; 256] = byte_flips(BEHIND_IDENTIFICATION + 1);
-/// The same for the low byte.
+/// The seed bits that each value of its low byte flips.
 static IDENTIFICATION_LOW: [u32; 256] = byte_flips(BEHIND_IDENTIFICATION);
 
-/// What each value of a byte flips in a CRC that ends so many bytes later.
+/// The bits that each value of a byte flips in a CRC that ends this many bytes later.
 const fn byte_flips(bytes_behind: usize) -> [u32; 256] {
     let mut flips = [0; 256];
     let mut bit = 0;
@@ -143,8 +142,8 @@ const fn byte_flips(bytes_behind: usize) -> [u32; 256] {
     flips
 }
 
-/// The CRC of a packet, as its last four bytes on the wire. `transport` are its headers from the base
-/// transport header on, `payload` what follows, padding included; the CRC itself is in neither.
+/// The CRC of a packet, as its last four bytes on the wire. `transport` are its headers from the base transport
+/// header, `payload` the rest including padding; neither contains the CRC.
 pub fn icrc(
     addresses: IcrcAddresses,
     source_port: u16,
@@ -158,7 +157,7 @@ pub fn icrc(
     crc.finish().to_le_bytes()
 }
 
-/// Eight bytes of ones, then network and UDP headers with their variant fields as ones; returns their length.
+/// Eight bytes of ones, then network and UDP headers with ones in variable fields; returns their length.
 fn headers_below(
     addresses: IcrcAddresses,
     source_port: u16,
@@ -180,12 +179,12 @@ fn headers_below(
             identification,
             flags,
         } => {
-            // Version and length; type of service is variant.
+            // Version and length; type of service is variable.
             put(&[0x45, 0xff]);
             put(&(length + 20).to_be_bytes());
             put(&identification.to_be_bytes());
             put(&flags.to_be_bytes());
-            // Time to live and checksum are variant.
+            // Time to live and checksum are variable.
             put(&[0xff, UDP_PROTOCOL, 0xff, 0xff]);
             put(&source.octets());
             put(&destination.octets());
@@ -194,10 +193,10 @@ fn headers_below(
             source,
             destination,
         } => {
-            // Version 6; traffic class and flow label are variant.
+            // Version 6; traffic class and flow label are variable.
             put(&[0x6f, 0xff, 0xff, 0xff]);
             put(&length.to_be_bytes());
-            // Hop limit is variant.
+            // Hop limit is variable.
             put(&[UDP_PROTOCOL, 0xff]);
             put(&source.octets());
             put(&destination.octets());
@@ -206,7 +205,7 @@ fn headers_below(
     put(&source_port.to_be_bytes());
     put(&super::UDP_PORT.to_be_bytes());
     put(&length.to_be_bytes());
-    // The checksum is variant.
+    // The checksum is variable.
     put(&[0xff, 0xff]);
     at
 }
@@ -224,7 +223,7 @@ mod tests {
         flags: 0x4000,
     };
 
-    /// The CRC bit by bit, over one buffer: the definition, without the shortcuts.
+    /// The CRC bit by bit over one buffer, by its definition.
     fn by_definition(bytes: &[u8]) -> [u8; 4] {
         let mut crc = u32::MAX;
         for &byte in bytes {

@@ -1,6 +1,5 @@
-//! The wire format of RoCEv2 (InfiniBand specification volume 1, chapter 9, and its annex A17): what
-//! follows the UDP header. It must not know sockets, QPs or memory: bytes in, bytes out, and nothing here
-//! can fail on hostile input but with a [`ParseError`].
+//! The wire format of RoCEv2 after the UDP header (InfiniBand specification volume 1, chapter 9, and its annex A17).
+//! It must not know sockets, QPs or memory. On hostile input it fails only with a [`ParseError`].
 
 #[doc(hidden)]
 pub mod check;

@@ -12,7 +12,7 @@ pub enum Service {
     Ud,
 }
 
-/// What a packet does, the opcode's low five bits. Not every one exists in every service.
+/// The operation of a packet, the opcode's low five bits. Not every service has every operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(u8)]
 #[allow(missing_docs)] // each is the specification's name
@@ -52,7 +52,7 @@ impl Service {
 }
 
 impl Opcode {
-    /// Every operation, in the order of their numbers.
+    /// Every operation, in numerical order.
     pub const ALL: [Opcode; 21] = [
         Opcode::SendFirst,
         Opcode::SendMiddle,
@@ -82,7 +82,7 @@ impl Opcode {
         service.bits() | self as u8
     }
 
-    /// From that byte; `None` for a service or an operation in it that is not spoken here.
+    /// Parses that byte; `None` for a service or operation that this device does not support.
     pub fn parse(byte: u8) -> Option<(Service, Opcode)> {
         let service = [Service::Rc, Service::Uc, Service::Ud]
             .into_iter()

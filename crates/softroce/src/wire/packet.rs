@@ -1,4 +1,4 @@
-//! A whole packet: base header, the extended headers that its opcode has, payload and pad, CRC.
+//! A whole packet: base header, the extended headers of its opcode, payload, padding and CRC.
 
 use super::{Aeth, AtomicEth, Bth, Deth, Opcode, Psn, Reth, Service};
 
@@ -11,39 +11,39 @@ const ICRC_BYTES: usize = 4;
 /// Bytes of the longest headers: an atomic's.
 const LONGEST_HEADERS: usize = Bth::BYTES + AtomicEth::BYTES;
 
-/// The extended headers, as far as the opcode has them.
+/// The extended headers of a packet's opcode.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Extended {
-    /// UD: who sent it.
+    /// UD: the sender.
     pub deth: Option<Deth>,
-    /// WRITE and READ requests: where and how much.
+    /// WRITE and READ requests: address, key and length.
     pub reth: Option<Reth>,
     /// Atomic requests.
     pub atomic: Option<AtomicEth>,
     /// Answers.
     pub aeth: Option<Aeth>,
-    /// What was in memory before an atomic.
+    /// The memory's value before an atomic.
     pub atomic_answer: Option<u64>,
     /// Immediate data.
     pub immediate: Option<u32>,
 }
 
-/// A packet, its payload lent.
+/// A packet with a borrowed payload.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Packet<'a> {
     /// Transport service.
     pub service: Service,
-    /// What it does.
+    /// Operation.
     pub opcode: Opcode,
-    /// Event wanted at the receiver.
+    /// Whether it asks for an event at the receiver.
     pub solicited: bool,
     /// Partition key.
     pub pkey: u16,
-    /// QP that it is for.
+    /// Destination QP.
     pub destination_qpn: u32,
-    /// Acknowledgement wanted.
+    /// Whether it asks for an acknowledgement.
     pub ack_request: bool,
-    /// Its number.
+    /// Packet sequence number.
     pub psn: Psn,
     /// Extended headers.
     pub extended: Extended,
@@ -51,24 +51,24 @@ pub struct Packet<'a> {
     pub payload: &'a [u8],
 }
 
-/// Bytes that are no packet.
+/// The bytes are no valid packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ParseError {
     /// Shorter than its headers, padding and CRC.
     #[error("{bytes} bytes are too few for the packet's headers")]
     Short {
-        /// What there was.
+        /// The length found.
         bytes: usize,
     },
     /// A transport version other than 0.
     #[error("the transport header has an unknown version")]
     Version,
-    /// Not an operation that is spoken here.
+    /// Not an operation that this device supports.
     #[error("opcode {0:#04x} is unknown")]
     Opcode(u8),
 }
 
-/// Takes headers off the front.
+/// Reads headers from the front.
 struct Reader<'a>(&'a [u8]);
 
 impl<'a> Reader<'a> {
@@ -80,10 +80,10 @@ impl<'a> Reader<'a> {
 }
 
 impl<'a> Packet<'a> {
-    /// From a UDP payload. The CRC is not checked: it needs the headers below (see [`super::icrc`]).
+    /// Parses a UDP payload. Does not check the CRC, which needs the lower headers (see [`super::icrc`]).
     ///
     /// # Errors
-    /// What the bytes lack.
+    /// Why the bytes are no packet.
     pub fn parse(bytes: &'a [u8]) -> Result<Packet<'a>, ParseError> {
         let end = bytes.len().checked_sub(ICRC_BYTES);
         let body = end
@@ -92,10 +92,10 @@ impl<'a> Packet<'a> {
         Packet::parse_body(body)
     }
 
-    /// As [`Packet::parse`], from bytes that end before the CRC.
+    /// As [`Packet::parse`], for bytes without the CRC.
     ///
     /// # Errors
-    /// What the bytes lack.
+    /// Why the bytes are no packet.
     pub fn parse_body(body: &'a [u8]) -> Result<Packet<'a>, ParseError> {
         let short = ParseError::Short { bytes: body.len() };
         let mut reader = Reader(body);
@@ -160,13 +160,13 @@ impl<'a> Packet<'a> {
             + part(self.opcode.has_immediate(), IMMEDIATE_BYTES)
     }
 
-    /// The headers as they stand on the wire, at the start of `into`; returns their length. An extended header
-    /// that the opcode has and the packet lacks is written as zeroes.
+    /// Writes the headers to the start of `into`; returns their length. An extended header that the opcode has and
+    /// the packet lacks is written as zeroes.
     pub fn headers(&self, into: &mut [u8; LONGEST_HEADERS]) -> usize {
         self.headers_for(self.payload.len(), into)
     }
 
-    /// As [`Packet::headers`], for a payload of so many bytes that is elsewhere.
+    /// As [`Packet::headers`], for a payload of this length that is elsewhere.
     pub fn headers_for(&self, payload_bytes: usize, into: &mut [u8; LONGEST_HEADERS]) -> usize {
         let mut at = 0;
         let mut put = |bytes: &[u8]| {
@@ -214,11 +214,11 @@ impl<'a> Packet<'a> {
         at
     }
 
-    /// Room for [`Packet::headers`].
+    /// Buffer size for [`Packet::headers`].
     pub const HEADER_ROOM: usize = LONGEST_HEADERS;
 }
 
-/// Bytes that pad so many to a multiple of 4.
+/// Bytes that pad a payload of this length to a multiple of 4.
 fn pad_bytes(payload_bytes: usize) -> u8 {
     (payload_bytes.wrapping_neg() & 3) as u8
 }

@@ -12,7 +12,7 @@ impl Psn {
     /// PSN 0.
     pub const ZERO: Psn = Psn(0);
 
-    /// As a step, this goes one back.
+    /// Adding this goes one back.
     pub const STEP_BACK: u32 = Psn::MASK;
 
     /// The low 24 bits of `value`.
@@ -25,20 +25,20 @@ impl Psn {
         self.0
     }
 
-    /// The PSN `count` packets on.
+    /// The PSN `count` packets later.
     #[must_use]
     pub fn plus(self, count: u32) -> Psn {
         Psn::new(self.0.wrapping_add(count))
     }
 
-    /// Packets from `earlier` to this one, negative if this one comes before: of both ways round the circle
-    /// the shorter, from -2^23 to 2^23 - 1.
+    /// Packets from `earlier` to this one, negative if this one is before it: the shorter way round, from -2^23 to
+    /// 2^23 - 1.
     pub fn distance_from(self, earlier: Psn) -> i32 {
-        // Shifted up, bit 23 is the sign.
+        // The shift makes bit 23 the sign.
         ((self.0.wrapping_sub(earlier.0) << 8).cast_signed()) >> 8
     }
 
-    /// Whether this one comes before, is, or comes after `other`, seen the shorter way round.
+    /// How this one compares with `other` by the shorter way round.
     pub fn order(self, other: Psn) -> Ordering {
         self.distance_from(other).cmp(&0)
     }

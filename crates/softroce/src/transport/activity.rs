@@ -1,5 +1,5 @@
-//! Who looks after a device: the clockwork that tells the engine when nobody else does, and a poller whether it is
-//! worth it. It must not know QPs or packets.
+//! Coordinates the engine with programs that poll or sleep: tells the engine when no program does the device's work,
+//! and a poller when to check the socket. It must not know QPs or packets.
 
 use std::io;
 use std::os::fd::RawFd;
@@ -7,16 +7,16 @@ use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 
 use crate::net::{Wakeup, now_ns};
 
-/// A program that polled so short a time ago is polling.
+/// A program that polled within this time counts as polling.
 pub(super) const POLLER_IS_NEAR_NS: u64 = 50_000;
-/// Looking at an empty socket costs a system call: a poller does it at most this often.
+/// A poller checks an empty socket at most this often, because each check costs a system call.
 const LOOK_AGAIN_NS: u64 = 60;
-/// A poller that found nothing for so long yields the core after each look. Longer than a round trip between two
-/// that each have a core: those lose nothing.
+/// A poller that has found nothing for this long yields its core after each check. Longer than a round trip between
+/// two pollers with a core each, so those lose nothing.
 const PATIENCE_NS: u64 = 20_000;
 
-/// Who looks after the device, and when it next needs looking after.
-pub(super) struct Attention {
+/// Which threads work for the device, and when the next timer is due.
+pub(super) struct Activity {
     socket: RawFd,
     wakeup: Wakeup,
     stop: AtomicBool,
@@ -30,15 +30,15 @@ pub(super) struct Attention {
     found_ns: AtomicU64,
     /// The earliest timer of any QP, or earlier.
     next_timer_ns: AtomicU64,
-    /// When the engine will wake by itself; 0 while it is awake.
+    /// When the engine will wake without a wakeup; 0 while it is awake.
     wakes_ns: AtomicU64,
-    /// It sleeps and packets do not wake it.
+    /// Whether it sleeps without being woken by packets.
     naps: AtomicBool,
 }
 
-impl Attention {
-    pub(super) fn new(socket: RawFd) -> io::Result<Attention> {
-        Ok(Attention {
+impl Activity {
+    pub(super) fn new(socket: RawFd) -> io::Result<Activity> {
+        Ok(Activity {
             socket,
             wakeup: Wakeup::new()?,
             stop: AtomicBool::new(false),
@@ -52,68 +52,68 @@ impl Attention {
         })
     }
 
-    /// A program polls: whether it is worth looking at the socket.
-    pub(super) fn poller_comes(&self, now_ns: u64) -> bool {
+    /// Called when a program polls; returns whether to check the socket.
+    pub(super) fn should_check_socket(&self, now_ns: u64) -> bool {
         self.polled_ns.store(now_ns, Ordering::Relaxed);
         now_ns.saturating_sub(self.found_nothing_ns.load(Ordering::Relaxed)) >= LOOK_AGAIN_NS
     }
 
-    /// A program is in a call that sends, however long that takes; it will poll for what comes of it.
-    pub(super) fn poster_comes(&self) {
+    /// Called when a program starts a call that sends, which may take long; it will poll for the completions.
+    pub(super) fn begin_post(&self) {
         self.polled_ns.store(u64::MAX, Ordering::Relaxed);
     }
 
-    /// The call is over.
-    pub(super) fn poster_goes(&self, now_ns: u64) {
+    /// Called when that call has ended.
+    pub(super) fn end_post(&self, now_ns: u64) {
         self.polled_ns.store(now_ns, Ordering::Relaxed);
     }
 
-    /// A CQ was armed: packets wake the engine until the event is given.
-    pub(super) fn program_sleeps(&self) {
+    /// Called when a CQ is armed: packets wake the engine until the event is given.
+    pub(super) fn cq_armed(&self) {
         self.armed_cqs.fetch_add(1, Ordering::SeqCst);
         if self.naps.load(Ordering::SeqCst) {
             self.wakeup.wake();
         }
     }
 
-    /// The event was given.
-    pub(super) fn program_wakes(&self) {
+    /// Called when the event is given.
+    pub(super) fn cq_event_given(&self) {
         self.armed_cqs.fetch_sub(1, Ordering::SeqCst);
     }
 
-    /// It looked and found nothing. Whether it is time to let others have the core: what it waits for may well
-    /// depend on a thread that has none.
+    /// Called when a poller found nothing; returns whether to yield the core, because a thread that has none may have
+    /// to do what the poller waits for.
     pub(super) fn poller_found_nothing(&self) -> bool {
         let now = now_ns();
         self.found_nothing_ns.store(now, Ordering::Relaxed);
         now.saturating_sub(self.found_ns.load(Ordering::Relaxed)) > PATIENCE_NS
     }
 
-    /// It looked, found something, and has dealt with it.
+    /// Called when a poller has handled what it found.
     pub(super) fn poller_found(&self, now_ns: u64) {
         self.found_ns.store(now_ns, Ordering::Relaxed);
         self.polled_ns.store(now_ns, Ordering::Relaxed);
     }
 
-    /// The engine is to end.
+    /// Tells the engine to end.
     pub(super) fn end(&self) {
         self.stop.store(true, Ordering::SeqCst);
         self.wakeup.wake();
     }
 
-    /// Whether the engine is to end.
+    /// Whether the engine must end.
     pub(super) fn ends(&self) -> bool {
         self.stop.load(Ordering::SeqCst)
     }
 
-    /// There is work that no packet announces.
+    /// Wakes the engine for work that no packet announces.
     pub(super) fn wake(&self) {
         if self.wakes_ns.load(Ordering::SeqCst) != 0 {
             self.wakeup.wake();
         }
     }
 
-    /// A QP has a timer at this time.
+    /// Records that a QP has a timer at this time.
     pub(super) fn timer_at(&self, ns: u64) {
         self.next_timer_ns.fetch_min(ns, Ordering::SeqCst);
         if ns < self.wakes_ns.load(Ordering::SeqCst) {
@@ -121,7 +121,7 @@ impl Attention {
         }
     }
 
-    /// Whether a timer is due; the caller then looks at all and sets the next by [`Attention::timer_at`].
+    /// Whether a timer is due. The caller then checks all timers and sets the next with [`Activity::timer_at`].
     pub(super) fn take_due_timer(&self, now_ns: u64) -> bool {
         let next = self.next_timer_ns.load(Ordering::Relaxed);
         let exchange = |next| {
@@ -140,15 +140,15 @@ impl Attention {
             && self.since_polled_ns(now_ns) < POLLER_IS_NEAR_NS
     }
 
-    /// Sleeps until kicked, until `until_ns`, until a timer, or, on the socket, until packets come.
+    /// Sleeps until woken, until `until_ns`, until a timer, or, on the socket, until packets come.
     pub(super) fn sleep(&self, until_ns: u64, why: Sleep) {
-        // Announced before the timers are read: one set from now on kicks.
+        // Store this before reading the timers: a timer set from now on wakes the engine.
         self.wakes_ns.store(u64::MAX, Ordering::SeqCst);
         let until_ns = until_ns.min(self.next_timer_ns.load(Ordering::SeqCst));
         self.wakes_ns.store(until_ns, Ordering::SeqCst);
         let stays = until_ns.min(self.next_timer_ns.load(Ordering::SeqCst)) == until_ns;
         self.naps.store(why == Sleep::NearPoller, Ordering::SeqCst);
-        // A program that armed a CQ before the nap was announced did not kick.
+        // A program that armed a CQ before `naps` was set did not wake the engine.
         let needed = why != Sleep::NearPoller || self.poller_is_near(now_ns());
         if stays && needed && !self.stop.load(Ordering::SeqCst) {
             let wait_ns = match until_ns {
@@ -168,9 +168,9 @@ impl Attention {
 pub(super) enum Sleep {
     /// There is nothing to do.
     OnSocket,
-    /// A program polls; before it sleeps it arms a CQ, which ends the nap.
+    /// A program polls. It arms a CQ before it sleeps, which ends the nap.
     NearPoller,
-    /// Another thread is at work.
+    /// Another thread does the work.
     BehindWork,
 }
 
@@ -182,24 +182,24 @@ mod tests {
 
     #[test]
     fn a_timer_before_the_engines_waking_is_not_slept_through() {
-        let attention = Attention::new(-1).unwrap();
+        let activity = Activity::new(-1).unwrap();
         let start = now_ns();
-        attention.timer_at(start + 1_000_000);
-        attention.sleep(u64::MAX, Sleep::OnSocket);
+        activity.timer_at(start + 1_000_000);
+        activity.sleep(u64::MAX, Sleep::OnSocket);
         assert!(now_ns() >= start + 1_000_000);
-        assert!(attention.take_due_timer(now_ns()));
-        assert!(!attention.take_due_timer(now_ns()));
+        assert!(activity.take_due_timer(now_ns()));
+        assert!(!activity.take_due_timer(now_ns()));
     }
 
     #[test]
     fn a_kick_ends_the_sleep() {
-        let attention = Arc::new(Attention::new(-1).unwrap());
-        let sleeper = Arc::clone(&attention);
+        let activity = Arc::new(Activity::new(-1).unwrap());
+        let sleeper = Arc::clone(&activity);
         let thread = std::thread::spawn(move || sleeper.sleep(u64::MAX, Sleep::OnSocket));
-        while attention.wakes_ns.load(Ordering::SeqCst) == 0 {
+        while activity.wakes_ns.load(Ordering::SeqCst) == 0 {
             std::thread::yield_now();
         }
-        attention.timer_at(now_ns());
+        activity.timer_at(now_ns());
         thread.join().unwrap();
     }
 }
