@@ -1,5 +1,5 @@
-//! What the device does on this machine, beside what plain UDP with GSO and GRO does in the same run: both ends in
-//! one process, a thread each. `cargo bench -p softroce --bench device [SECONDS]`.
+//! Measures the device, and plain UDP with GSO and GRO in the same run: both ends in one process, with a thread each.
+//! `cargo bench -p softroce --bench device [SECONDS]`.
 
 #![allow(
     missing_docs,
@@ -36,18 +36,18 @@ impl Op {
     }
 }
 
-/// What one measurement is made of.
+/// The parameters of one measurement.
 struct Load {
     op: Op,
     qps: usize,
     message_bytes: usize,
-    /// Requests in one call, the last of them signalled.
+    /// Requests per call; the last is signalled.
     post_list: usize,
-    /// Calls outstanding on a QP.
+    /// Outstanding calls per QP.
     lists: usize,
 }
 
-/// Messages and seconds.
+/// Returns messages and seconds.
 fn measure(load: &Load, time: Duration) -> (u64, f64) {
     let depth = load.post_list * load.lists;
     let plan = Plan {
@@ -80,7 +80,7 @@ fn measure(load: &Load, time: Duration) -> (u64, f64) {
                 .spawn_scoped(scope, serve)
                 .expect("a thread");
         }
-        // A thread of its own: the main thread stays unpinned, and so do the engines that it starts.
+        // A separate thread: the main thread and the engines that it starts stay unpinned.
         let client_thread = named("client")
             .spawn_scoped(scope, || drive(&client, &server, load, time))
             .expect("a thread");
@@ -109,7 +109,7 @@ fn receive(end: &End, qp: usize, bytes: usize) {
     end.qps[qp].post_recv(qp as u64, &[sge]).unwrap();
 }
 
-/// The client: keeps every QP's lists on their way.
+/// The client: keeps the lists of every QP outstanding.
 fn drive(client: &End, server: &End, load: &Load, time: Duration) -> (u64, f64) {
     plain_udp::pin(0);
     let post = |qp: usize| {
@@ -188,7 +188,7 @@ fn ping_pong_p50_ns(rounds: usize) -> u64 {
                 send(&server);
                 receive(&server, 0, bytes);
             }
-            // The last answer's acknowledgement.
+            // Waits for the acknowledgement of the last answer.
             for _ in 0..1000 {
                 server.cq.poll(1, |_| {}).expect("the CQ has room");
             }
@@ -210,7 +210,7 @@ fn ping_pong_p50_ns(rounds: usize) -> u64 {
     })
 }
 
-/// Seconds to create and connect so many QPs, both ends, and KiB that each takes.
+/// Seconds to create and connect this many QPs at both ends, and KiB per QP.
 fn connect_many(qps: usize) -> (f64, f64) {
     let before = resident_kib();
     let plan = Plan {
@@ -235,7 +235,8 @@ fn resident_kib() -> f64 {
     line.split_whitespace().nth(1).unwrap().parse().unwrap()
 }
 
-/// Work that pins its thread, on a thread of its own: engines inherit the pinning of who opens the device.
+/// Runs work that pins its thread on a separate thread, because engines inherit the pinning of the thread that opens
+/// the device.
 fn apart<T: Send>(work: impl FnOnce() -> T + Send) -> T {
     std::thread::scope(|scope| scope.spawn(work).join().expect("the measurement finished"))
 }
@@ -249,7 +250,7 @@ fn main() {
     let time = Duration::from_secs_f64(seconds.unwrap_or(2.0));
     let wanted =
         |name: &str| only.is_none_or(|only| name.to_lowercase().contains(&only.to_lowercase()));
-    // For a profile of the device alone.
+    // For profiling the device alone.
     let alone = std::env::var_os("ALONE").is_some();
     let udp = || match alone {
         true => 1.0,

@@ -1,5 +1,5 @@
-//! Plain UDP over loopback between two cores, and the same through the device's GSO batches with their headers and
-//! invariant CRCs: what the lowest layer costs. Nothing else should run on the two cores meanwhile.
+//! Measures the cost of the lowest layer: plain UDP over loopback between two cores, and the device's GSO batches
+//! with headers and invariant CRCs. Nothing else should run on the two cores.
 
 #![allow(clippy::print_stdout)] // printing is what it is for
 
@@ -16,14 +16,14 @@ use plain_udp::{Rate, pin};
 use softroce::net::{self, Faults, Flow, GsoBatch, Port, Receiver, Transmitter};
 use softroce::wire::Bth;
 
-/// Segments of a datagram.
+/// Segments per datagram.
 const GSO_BATCH: usize = 64;
 
 const TIME: Duration = Duration::from_millis(500);
 const ROUNDS: usize = 3;
 const TRIPS: usize = 20_000;
 
-/// Base transport headers and RDMA ones, as a WRITE's first packet has them.
+/// Length of the headers of a WRITE's first packet.
 const LONG_HEADERS: usize = Bth::BYTES + 16;
 
 fn main() -> io::Result<()> {
@@ -60,7 +60,7 @@ fn main() -> io::Result<()> {
     Ok(())
 }
 
-/// The median round by bytes, printed.
+/// Prints the median round by bytes.
 fn line(name: &str, measure: impl Fn() -> io::Result<Rate>) -> io::Result<()> {
     let rounds: io::Result<Vec<Rate>> = (0..ROUNDS).map(|_| measure()).collect();
     let mut rounds = rounds?;
@@ -96,7 +96,7 @@ fn send(
     transmitter.send(gso_batch);
 }
 
-/// As [`plain_udp::one_way`], by a transmitter and a receiver.
+/// As [`plain_udp::one_way`], with a transmitter and a receiver.
 fn one_way(header_bytes: usize, payload_bytes: usize, count: usize) -> io::Result<Rate> {
     let (from, mut to) = (port()?, port()?);
     let flow = flow(&from.transmitter, to.address);
@@ -132,7 +132,7 @@ fn await_one(receiver: &mut Receiver) {
     while receiver.receive(|_| ()) == 0 {}
 }
 
-/// As [`plain_udp::ping_pong_p50_ns`], for a packet of a WRITE's headers and 64 bytes less the CRC.
+/// As [`plain_udp::ping_pong_p50_ns`], for a packet with a WRITE's headers and 64 bytes less the CRC.
 fn ping_pong_p50_ns(rounds: usize) -> io::Result<u64> {
     let (mut near, mut far) = (port()?, port()?);
     let there = flow(&near.transmitter, far.address);

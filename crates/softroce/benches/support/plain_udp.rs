@@ -1,5 +1,5 @@
-//! What plain UDP does over loopback between two cores: the limit that a device on UDP sockets has. Each
-//! measurement is a function that returns a figure; any bench may include this file.
+//! Measures plain UDP over loopback between two cores: the limit of a device on UDP sockets. Each measurement is a
+//! function that returns a figure; any bench may include this file.
 
 use std::io::{self, ErrorKind};
 use std::net::UdpSocket;
@@ -14,7 +14,7 @@ use core_affinity::CoreId;
 /// Bytes of the longest datagram.
 const DATAGRAM_BYTES: usize = 65_507;
 
-/// What arrived in a time.
+/// What arrived, per second.
 #[derive(Clone, Copy, Debug)]
 pub struct Rate {
     /// 10^9 bytes a second, UDP payload.
@@ -24,7 +24,7 @@ pub struct Rate {
 }
 
 impl Rate {
-    /// From what was counted.
+    /// The rates of these counts.
     pub fn of(bytes: u64, packets: u64, time: Duration) -> Rate {
         Rate {
             gbyte_per_s: bytes as f64 / time.as_secs_f64() / 1e9,
@@ -35,7 +35,7 @@ impl Rate {
 
 /// Runs the rest of this thread on one of the cores that the program started with.
 pub fn pin(core: usize) {
-    // Asked once: a pinned thread and what it starts see their own core only.
+    // Queried once: a pinned thread and its children see only their own core.
     static CORES: OnceLock<Vec<CoreId>> = OnceLock::new();
     let cores = CORES.get_or_init(|| core_affinity::get_core_ids().unwrap_or_default());
     let core = cores.get(core % cores.len().max(1)).copied();
@@ -60,8 +60,8 @@ fn set(socket: &UdpSocket, level: i32, option: i32, value: i32) -> io::Result<()
     }
 }
 
-/// What arrives of segments of `segment_bytes`, `gso_batch` in a datagram, where one thread sends for so long and
-/// another receives. 1 in a datagram: without GSO and GRO.
+/// Rate of segments of `segment_bytes`, `gso_batch` per datagram, that one thread sends and another receives. With 1
+/// per datagram, without GSO and GRO.
 pub fn one_way(segment_bytes: usize, gso_batch: usize, time: Duration) -> io::Result<Rate> {
     let receiver = UdpSocket::bind("127.0.0.1:0")?;
     let sender = UdpSocket::bind("127.0.0.1:0")?;
@@ -154,7 +154,7 @@ pub fn ping_pong_p50_ns(datagram_bytes: usize, rounds: usize) -> io::Result<u64>
     })
 }
 
-/// The one in the middle; 0 of none.
+/// The median; 0 for no values.
 pub fn median(values: &mut [u64]) -> u64 {
     values.sort_unstable();
     values.get(values.len() / 2).copied().unwrap_or(0)

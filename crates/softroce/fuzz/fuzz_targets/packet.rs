@@ -1,4 +1,4 @@
-//! Any bytes as a packet. The seeds are made by a test of `softroce::wire::check`.
+//! Parses arbitrary bytes as a packet. A test of `softroce::wire::check` writes the seeds.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

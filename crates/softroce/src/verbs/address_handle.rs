@@ -1,4 +1,4 @@
-//! Address handles: where datagrams go.
+//! Address handles: the destinations of datagrams.
 
 use std::net::{IpAddr, Ipv4Addr};
 use std::os::raw::c_int;
@@ -19,7 +19,7 @@ struct Object {
     _domain: Use,
 }
 
-/// Where a handle leads.
+/// The destination of a handle.
 ///
 /// # Safety
 /// `ah` is live.
@@ -47,8 +47,8 @@ unsafe fn create(pd: *mut ibv_pd, attr: &ibv_ah_attr) -> Result<*mut ibv_ah, c_i
     Ok(Box::into_raw(Box::new(object)).cast())
 }
 
-/// `ibv_create_ah(3)`. EINVAL for another port or GID index, no global route, or a GID of no single host; ETIMEDOUT
-/// where no packet can go.
+/// `ibv_create_ah(3)`. EINVAL for another port or GID index, without a global route, or for a GID that is not of a
+/// single host; ETIMEDOUT if no packet can reach the destination.
 ///
 /// # Safety
 /// As for libibverbs.
@@ -69,11 +69,11 @@ pub unsafe extern "C" fn destroy_ah(ah: *mut ibv_ah) -> c_int {
 
 /// Bytes of the global header before a datagram's payload.
 const GRH_BYTES: usize = 40;
-/// An IPv4 header stands in its second half.
+/// Offset of an IPv4 header in it.
 const IPV4_OFFSET: usize = 20;
 
-/// The sender of a datagram, its traffic class and flow label, of the 40 bytes before it: an IPv6 header, or 20 bytes
-/// that mean nothing and an IPv4 header.
+/// The sender of a datagram, its traffic class and flow label, from the 40 bytes before it: an IPv6 header, or 20
+/// unused bytes and an IPv4 header.
 fn sender(header: &[u8; GRH_BYTES]) -> Option<(IpAddr, u8, u32)> {
     let word = |at: usize| u32::from_be_bytes([0, 1, 2, 3].map(|byte| header[at + byte]));
     if header[IPV4_OFFSET] == 0x45 && header[0] >> 4 != 6 {
@@ -90,7 +90,7 @@ fn sender(header: &[u8; GRH_BYTES]) -> Option<(IpAddr, u8, u32)> {
     Some((IpAddr::from(address), (first >> 20) as u8, flow_label))
 }
 
-/// The way back to who sent a datagram. EINVAL where its completion has no global header.
+/// The address vector for an answer to a datagram. EINVAL if its completion has no global header.
 fn way_back(port: u8, wc: &ibv_wc, header: &[u8; GRH_BYTES]) -> Result<ibv_ah_attr, c_int> {
     const LONGEST_WAY: u8 = 0xff;
     if port != gid::PORT || wc.wc_flags & ibv_wc_flags::IBV_WC_GRH.0 == 0 {
@@ -110,7 +110,7 @@ fn way_back(port: u8, wc: &ibv_wc, header: &[u8; GRH_BYTES]) -> Result<ibv_ah_at
     Ok(attr)
 }
 
-/// `ibv_init_ah_from_wc(3)`: -1 and `errno` for a completion without global header.
+/// `ibv_init_ah_from_wc(3)`: -1 and `errno` for a completion without a global header.
 ///
 /// # Safety
 /// As for libibverbs: `grh` is the start of the buffer that the datagram was received in.

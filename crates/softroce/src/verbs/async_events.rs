@@ -1,4 +1,4 @@
-//! Asynchronous events as programs take and acknowledge them.
+//! Taking and acknowledging asynchronous events.
 
 use std::os::raw::c_int;
 
@@ -11,7 +11,7 @@ use super::occurrence::Source;
 use super::qp::Qp;
 use super::srq::Srq;
 
-/// `ibv_get_async_event(3)`: blocks, or EAGAIN when `async_fd` is non-blocking.
+/// `ibv_get_async_event(3)`: blocks, or fails with EAGAIN if `async_fd` is non-blocking.
 ///
 /// # Safety
 /// As for libibverbs.
@@ -55,7 +55,7 @@ pub unsafe extern "C" fn ack_async_event(event: *mut ibv_async_event) {
             | Type::IBV_EVENT_QP_LAST_WQE_REACHED => {
                 Qp::of(event.element.qp).acks.acknowledge(1);
             }
-            // This device raises no others.
+            // This device raises no other events.
             _ => {}
         }
     }

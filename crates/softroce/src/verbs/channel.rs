@@ -1,5 +1,5 @@
-//! Completion channels: events of CQs, for programs that sleep. It must not know the verbs structs of CQs but as
-//! pointers.
+//! Completion channels: CQ events for programs that sleep. It must not access the verbs structs of CQs, only carry
+//! their pointers.
 
 use std::io;
 use std::os::raw::{c_int, c_void};
@@ -12,7 +12,7 @@ use super::events::Queue;
 use super::users::Users;
 use crate::transport;
 
-/// A CQ that has something, as it is carried to the program.
+/// An event of a CQ, for the program.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) struct Notice(pub(super) *mut ibv_cq);
 
@@ -28,7 +28,7 @@ struct Object {
     inner: Channel,
 }
 
-/// What is behind the verbs struct.
+/// The data after the verbs struct.
 pub(super) struct Channel {
     pub(super) notices: Arc<Queue<Notice>>,
     pub(super) users: Users,
@@ -49,19 +49,20 @@ impl Channel {
         self.cqs.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A CQ whose events come here.
+    /// Adds a CQ whose events come here.
     pub(super) fn serve(&self, cq: &transport::Cq) {
         self.cqs().push(cq.clone());
     }
 
-    /// It is about to be destroyed.
+    /// Removes a CQ that is about to be destroyed.
     pub(super) fn leave(&self, cq: &transport::Cq) {
         self.cqs().retain(|served| served != cq);
     }
 
-    /// The next event. Programs exist that ask for one on a CQ, take a few of its completions, and wait (perftest's
-    /// `-b -e` of version 4.5): they work where asking on a CQ that is not empty brings an event at once, as on
-    /// Mellanox' adapters. Here it comes to who would wait, so that those who emptied the CQ get none in vain.
+    /// The next event. Some programs request an event on a CQ, take some of its completions, and wait (perftest's `-b
+    /// -e` of version 4.5). They rely on adapters, such as Mellanox', on which a request on a CQ that is not empty
+    /// raises an event at once. Here the event is raised when the program waits, so that programs that emptied the CQ
+    /// get no useless one.
     fn next(&self) -> io::Result<Notice> {
         if self.notices.is_empty() {
             for cq in self.cqs().iter() {
@@ -95,7 +96,7 @@ pub unsafe extern "C" fn create_comp_channel(context: *mut ibv_context) -> *mut 
     pointer_or_errno(create(context))
 }
 
-/// `ibv_destroy_comp_channel(3)`. EBUSY while a CQ is on it.
+/// `ibv_destroy_comp_channel(3)`. EBUSY while a CQ uses it.
 ///
 /// # Safety
 /// As for libibverbs.
@@ -110,7 +111,7 @@ pub unsafe extern "C" fn destroy_comp_channel(channel: *mut ibv_comp_channel) ->
     0
 }
 
-/// `ibv_get_cq_event(3)`: blocks, or -1 and EAGAIN when the descriptor is non-blocking.
+/// `ibv_get_cq_event(3)`: blocks, or returns -1 with EAGAIN if the descriptor is non-blocking.
 ///
 /// # Safety
 /// As for libibverbs.

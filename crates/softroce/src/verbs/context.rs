@@ -1,5 +1,5 @@
-//! An open device: what the functions of a context find behind its pointer. It must not know those functions; they
-//! are filled in by [`super::open`].
+//! An open device: the data behind the context pointer. It must not know the functions of the context;
+//! [`super::open`] fills them in.
 
 use std::mem::offset_of;
 use std::net::IpAddr;
@@ -19,7 +19,7 @@ struct Open {
     inner: Context,
 }
 
-/// What is behind the verbs struct.
+/// The data after the verbs struct.
 pub(super) struct Context {
     pub(super) nic: Arc<Nic>,
     pub(super) device: &'static Device,
@@ -27,7 +27,7 @@ pub(super) struct Context {
 }
 
 impl Context {
-    /// A context that programs hold by its verbs struct, until [`Context::close`].
+    /// Gives the context to the program as its verbs struct, until [`Context::close`].
     pub(super) fn lend(self, verbs: verbs_context) -> *mut ibv_context {
         let open = Box::into_raw(Box::new(Open { verbs, inner: self }));
         // SAFETY: just made; the pointer is good for the whole of it.

@@ -19,15 +19,15 @@ use super::occurrence::{Occurrence, Source};
 use super::users::{Use, Users};
 use crate::transport::{self, Completion};
 
-/// A CQ; the verbs struct comes first, so a pointer to one is a pointer to the other. It is the extended one, whose
-/// first members are those of `ibv_cq`.
+/// A CQ; the verbs struct comes first, so a pointer to one is a pointer to the other. The struct is the extended one,
+/// whose first members are those of `ibv_cq`.
 #[repr(C)]
 pub(super) struct Object {
     pub(super) verbs: ibv_cq_ex,
     inner: Cq,
 }
 
-/// What is behind the verbs struct.
+/// The data after the verbs struct.
 pub(super) struct Cq {
     pub(super) transport: transport::Cq,
     pub(super) users: Users,
@@ -36,7 +36,7 @@ pub(super) struct Cq {
     channel: Option<(*mut ibv_comp_channel, Use)>,
     /// Held from `start_poll` to `end_poll`.
     pub(super) polling: Latch,
-    /// Where `start_poll` and `next_poll` got; belongs to who holds `polling`.
+    /// The completion that `start_poll` or `next_poll` took last; protected by `polling`.
     pub(super) current: UnsafeCell<Option<Completion>>,
 }
 
@@ -51,7 +51,7 @@ impl Cq {
     }
 }
 
-/// What a CQ is made with.
+/// The arguments for a new CQ.
 pub(super) struct Wanted {
     pub(super) entries: u32,
     pub(super) cq_context: *mut c_void,
@@ -59,8 +59,8 @@ pub(super) struct Wanted {
     pub(super) vector: u32,
 }
 
-/// A CQ with at least the room wanted. EINVAL for no room or more than the limit, for another vector than 0, and for
-/// a channel of another context.
+/// Creates a CQ of at least the requested size. EINVAL for a size of 0 or above the limit, for a vector other than 0,
+/// and for a channel of another context.
 ///
 /// # Safety
 /// The context and the channel, if there is one, are live.
@@ -80,7 +80,7 @@ pub(super) unsafe fn create(
     let behind = (!channel.is_null()).then(|| unsafe { Channel::of(channel) });
     // SAFETY: an open context.
     let device = unsafe { Context::of(context) };
-    // The place comes before the CQ, for events name it.
+    // Reserves the memory of the CQ before creating it, because events contain its address.
     let object: *mut Object = Box::into_raw(Box::<Object>::new_uninit()).cast();
     let completion_acks = Arc::new(Acks::default());
     let async_acks = Arc::new(Acks::default());
@@ -150,7 +150,7 @@ pub unsafe extern "C" fn create_cq(
     pointer_or_errno(unsafe { create(context, &wanted) }).cast()
 }
 
-/// `ibv_resize_cq(3)`. EINVAL for a size of 0, above the limit, or below what waits in the CQ.
+/// `ibv_resize_cq(3)`. EINVAL for a size of 0, above the limit, or below the number of waiting completions.
 ///
 /// # Safety
 /// As for libibverbs.
@@ -167,7 +167,7 @@ pub unsafe extern "C" fn resize_cq(cq: *mut ibv_cq, entries: c_int) -> c_int {
     0
 }
 
-/// `ibv_destroy_cq(3)`: waits until the events that the program took are acknowledged. EBUSY while a QP uses it.
+/// `ibv_destroy_cq(3)`: waits until the program has acknowledged all events that it took. EBUSY while a QP uses it.
 ///
 /// # Safety
 /// As for libibverbs.

@@ -1,4 +1,4 @@
-//! Extended completion queues: a completion's fields read one by one (`ibv_create_cq_ex(3)`).
+//! Extended completion queues, whose completions are read field by field (`ibv_create_cq_ex(3)`).
 
 use std::os::raw::{c_int, c_uint};
 
@@ -13,11 +13,11 @@ use crate::transport::Completion;
 
 /// Byte count, immediate data, QPN, source QPN, LIDs and service level: the fields that plain completions have.
 const PLAIN_FIELDS: u64 = 0x7f;
-/// Only one thread polls at a time: nothing is gained from it here.
+/// Only one thread polls at a time; it makes no difference here.
 const SINGLE_THREADED: u32 = 1;
 
-/// `ibv_create_cq_ex(3)`, by the pointer in `verbs_context`. EOPNOTSUPP for fields that a completion does not have
-/// here (time stamps, VLAN, flow tags, tag matching), parent domains, and a CQ that may overrun unnoticed.
+/// `ibv_create_cq_ex(3)`, by the pointer in `verbs_context`. EOPNOTSUPP for fields that completions do not have here
+/// (time stamps, VLAN, flow tags, tag matching), parent domains, and a CQ that ignores overruns.
 ///
 /// # Safety
 /// As for libibverbs.
@@ -68,7 +68,7 @@ fn fill(verbs: &mut ibv_cq_ex) {
     verbs.read_dlid_path_bits = Some(read_dlid_path_bits);
 }
 
-/// Takes one completion: 0, ENOENT when there is none, EIO after an overrun.
+/// Takes one completion: 0, ENOENT if there is none, EIO after an overrun.
 ///
 /// # Safety
 /// `cq` is live, and this thread holds its latch.
@@ -117,7 +117,7 @@ unsafe extern "C" fn end_poll(cq: *mut ibv_cq_ex) {
     unsafe { Cq::of(cq.cast()) }.polling.give();
 }
 
-/// The completion that `start_poll` or `next_poll` took last; `otherwise` if there was none.
+/// Reads the completion that `start_poll` or `next_poll` took last; `otherwise` if there was none.
 ///
 /// # Safety
 /// As for the function that reads the field: between `start_poll` and `end_poll`.
@@ -127,7 +127,7 @@ unsafe fn read<T>(cq: *mut ibv_cq_ex, otherwise: T, field: impl Fn(&Completion) 
     current.as_ref().map_or(otherwise, field)
 }
 
-/// Makes the functions that read a field of the current completion.
+/// Defines the functions that read a field of the current completion.
 macro_rules! readers {
     ($($name:ident -> $type:ty = $field:expr;)*) => {$(
         unsafe extern "C" fn $name(cq: *mut ibv_cq_ex) -> $type {

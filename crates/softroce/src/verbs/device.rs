@@ -12,7 +12,7 @@ use rdma_sys::{ibv_device, ibv_node_type, ibv_transport_type};
 use super::errno::{code, set_errno};
 use super::interfaces::{self, Place};
 
-/// The address of the only device that programs are to see.
+/// The variable with the address of the only device to list.
 const ADDRESS_VARIABLE: &str = "SOFTROCE_ADDRESS";
 
 /// A device; the verbs struct comes first, so a pointer to one is a pointer to the other.
@@ -34,7 +34,7 @@ impl Device {
         let mut verbs: ibv_device = unsafe { std::mem::zeroed() };
         verbs.node_type = ibv_node_type::IBV_NODE_CA;
         verbs.transport_type = ibv_transport_type::IBV_TRANSPORT_IB;
-        // The paths stay empty: nothing of this is in sysfs.
+        // The paths stay empty: the device is not in sysfs.
         let name = format!("soft{number}");
         for field in [&mut verbs.name, &mut verbs.dev_name] {
             for (to, from) in field.iter_mut().zip(name.bytes()) {
@@ -44,7 +44,7 @@ impl Device {
         Device { verbs, place }
     }
 
-    /// The device that a pointer from the list is, if it is one.
+    /// The device of a pointer from the list, if it is one.
     pub(super) fn of(device: *mut ibv_device) -> Option<&'static Device> {
         devices()
             .ok()?
@@ -68,7 +68,7 @@ impl Device {
     }
 }
 
-/// The devices of this process: what was there when it first asked. Or the error number.
+/// The devices of this process, as found at the first call; or the error number.
 pub(super) fn devices() -> Result<&'static [Device], c_int> {
     static DEVICES: OnceLock<Result<Vec<Device>, c_int>> = OnceLock::new();
     match DEVICES.get_or_init(find) {
@@ -91,20 +91,20 @@ fn find() -> Result<Vec<Device>, c_int> {
         .collect())
 }
 
-/// The variable that names the only device asks for something that is no address.
+/// The variable for the only device contains no IP address.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
     "the variable {ADDRESS_VARIABLE}: `{text}` is no IP address; give one of this machine, such as 127.0.0.2"
 )]
 pub struct AddressError {
-    /// What it is set to.
+    /// Its value.
     pub text: String,
 }
 
-/// The address of the only device, where the environment asks for one.
+/// The address of the only device, if the environment sets one.
 ///
 /// # Errors
-/// What it asks for is no address.
+/// Its value is no address.
 pub fn address_of_environment() -> Result<Option<IpAddr>, AddressError> {
     let Some(text) = env::var_os(ADDRESS_VARIABLE) else {
         return Ok(None);
@@ -115,7 +115,7 @@ pub fn address_of_environment() -> Result<Option<IpAddr>, AddressError> {
     })
 }
 
-/// A line on stderr, for what an error number cannot say. Where there is no stderr there is nobody to read it.
+/// Prints a line on stderr that explains an error number. Without stderr, it is dropped.
 pub(super) fn complain(what: std::fmt::Arguments<'_>) {
     let _ = writeln!(io::stderr().lock(), "softroce: {what}");
 }

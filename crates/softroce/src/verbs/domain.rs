@@ -1,4 +1,4 @@
-//! Protection domains, and the memory registered in them.
+//! Protection domains and their memory regions.
 
 use std::io;
 use std::os::raw::{c_int, c_uint, c_void};
@@ -13,22 +13,21 @@ use super::refused::refuse;
 use super::users::{Use, Users};
 use crate::transport::{Access, Nic, PdId, Region};
 
-/// Flags that a provider may leave unheeded (`IBV_ACCESS_OPTIONAL_RANGE`).
+/// Flags that a provider may ignore (`IBV_ACCESS_OPTIONAL_RANGE`).
 const OPTIONAL_ACCESS: u32 = 0x3ff0_0000;
-/// Memory of large pages is as good as any other.
+/// Supported flags. The one for huge pages has no effect.
 const KNOWN_ACCESS: u32 = ibv_access_flags::IBV_ACCESS_LOCAL_WRITE.0
     | ibv_access_flags::IBV_ACCESS_REMOTE_WRITE.0
     | ibv_access_flags::IBV_ACCESS_REMOTE_READ.0
     | ibv_access_flags::IBV_ACCESS_REMOTE_ATOMIC.0
     | ibv_access_flags::IBV_ACCESS_HUGETLB.0;
 const TRANSPORT_ACCESS: u32 = KNOWN_ACCESS & !ibv_access_flags::IBV_ACCESS_HUGETLB.0;
-/// Flags that exist, of capabilities that this device does not have.
+/// Flags of capabilities that this device does not have.
 const ABSENT_ACCESS: u32 = ibv_access_flags::IBV_ACCESS_MW_BIND.0
     | ibv_access_flags::IBV_ACCESS_ZERO_BASED.0
     | ibv_access_flags::IBV_ACCESS_ON_DEMAND.0;
 
-/// Access flags as the transport has them. EOPNOTSUPP for capabilities that are not there, EINVAL for flags that do
-/// not exist.
+/// Access flags in the form of the transport. EOPNOTSUPP for missing capabilities, EINVAL for unknown flags.
 pub(super) fn access(flags: u32) -> Result<Access, c_int> {
     let flags = flags & !OPTIONAL_ACCESS;
     if flags & ABSENT_ACCESS != 0 {
@@ -48,7 +47,7 @@ struct PdObject {
     inner: Pd,
 }
 
-/// What is behind the verbs struct.
+/// The data after the verbs struct.
 pub(super) struct Pd {
     pub(super) id: PdId,
     pub(super) users: Users,
@@ -83,7 +82,7 @@ pub unsafe extern "C" fn alloc_pd(context: *mut ibv_context) -> *mut ibv_pd {
     Box::into_raw(Box::new(PdObject { verbs, inner })).cast()
 }
 
-/// `ibv_dealloc_pd(3)`. EBUSY while an MR, QP, SRQ or AH is in it.
+/// `ibv_dealloc_pd(3)`. EBUSY while it has an MR, QP, SRQ or AH.
 ///
 /// # Safety
 /// As for libibverbs.
@@ -106,7 +105,7 @@ struct MrObject {
     _domain: Use,
 }
 
-/// EFAULT where a page of the range is not mapped: better now than in the middle of a transfer.
+/// EFAULT if a page of the range is not mapped, to fail now rather than during a transfer.
 fn check_mapped(address: *mut c_void, length: usize) -> Result<(), c_int> {
     const PAGE_BYTES: usize = 4096;
     const CHUNK_PAGES: usize = 4096;
@@ -174,8 +173,9 @@ unsafe fn register(
     Ok(Box::into_raw(Box::new(object)).cast())
 }
 
-/// `ibv_reg_mr(3)`. EINVAL for remote write or atomics without local write, for no bytes and for bounds that wrap;
-/// EFAULT for memory that is not mapped; EOPNOTSUPP for on-demand paging, memory windows and zero-based addresses.
+/// `ibv_reg_mr(3)`. EINVAL for remote write or atomics without local write, for a length of 0 and for bounds that
+/// wrap; EFAULT for memory that is not mapped; EOPNOTSUPP for on-demand paging, memory windows and zero-based
+/// addresses.
 ///
 /// # Safety
 /// As for libibverbs: the memory stays until [`dereg_mr`].
@@ -190,7 +190,7 @@ pub unsafe extern "C" fn reg_mr(
     pointer_or_errno(unsafe { register(pd, address, length, iova, access.cast_unsigned()) })
 }
 
-/// `ibv_reg_mr_iova(3)`: peers name the region by addresses from `iova` on.
+/// `ibv_reg_mr_iova(3)`: peers address the region from `iova`.
 ///
 /// # Safety
 /// As for [`reg_mr`].
@@ -205,7 +205,7 @@ pub unsafe extern "C" fn reg_mr_iova(
     pointer_or_errno(unsafe { register(pd, address, length, iova, access.cast_unsigned()) })
 }
 
-/// `ibv_reg_mr_iova2`, which `ibv_reg_mr(3)` becomes when its flags may be optional ones.
+/// `ibv_reg_mr_iova2`, which the macro `ibv_reg_mr(3)` calls if its flags may include optional ones.
 ///
 /// # Safety
 /// As for [`reg_mr`].

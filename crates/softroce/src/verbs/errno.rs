@@ -1,4 +1,4 @@
-//! Errors the way C callers of verbs expect them: a null pointer or -1 with `errno`, or the number itself.
+//! Returning errors to C callers as verbs do: a null pointer or -1 with `errno`, or the error number.
 
 use std::io;
 use std::os::raw::c_int;
@@ -12,7 +12,7 @@ pub(super) fn set_errno(error: c_int) {
     unsafe { *libc::__errno_location() = error };
 }
 
-/// The pointer, or null and `errno`.
+/// Returns the pointer, or null with `errno` set.
 pub(super) fn pointer_or_errno<T>(result: Result<*mut T, c_int>) -> *mut T {
     result.unwrap_or_else(|error| {
         set_errno(error);
@@ -20,12 +20,12 @@ pub(super) fn pointer_or_errno<T>(result: Result<*mut T, c_int>) -> *mut T {
     })
 }
 
-/// 0, or the error number.
+/// Returns 0, or the error number.
 pub(super) fn zero_or_error(result: Result<(), c_int>) -> c_int {
     result.err().unwrap_or(0)
 }
 
-/// 0, or -1 and `errno`.
+/// Returns 0, or -1 with `errno` set.
 pub(super) fn zero_or_errno(result: io::Result<()>) -> c_int {
     match result {
         Ok(()) => 0,
@@ -41,7 +41,7 @@ pub(super) fn code(error: &io::Error) -> c_int {
     error.raw_os_error().unwrap_or(libc::EIO)
 }
 
-/// What posting functions return.
+/// The return value of a failed post.
 pub(super) fn post_error(error: PostError) -> c_int {
     match error {
         PostError::Full => libc::ENOMEM,
@@ -51,7 +51,7 @@ pub(super) fn post_error(error: PostError) -> c_int {
     }
 }
 
-/// What registering memory says.
+/// The error number of a failed registration.
 pub(super) fn memory_error(error: MemoryError) -> c_int {
     match error {
         MemoryError::Invalid => libc::EINVAL,

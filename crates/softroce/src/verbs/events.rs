@@ -1,13 +1,13 @@
-//! Queues of events with a descriptor that is readable while they have something: a context's asynchronous
-//! events and a completion channel's. It must not know what the events are about.
+//! Queues of events, each with a descriptor that is readable while the queue is not empty: a context's asynchronous
+//! events and a completion channel's. It must not know the events' contents.
 
 use std::collections::VecDeque;
 use std::io;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
-/// Events of one object that the program took, and those it acknowledged. An object is destroyed only when
-/// both are equal, so that no event names an object that is gone.
+/// Counts one object's events that the program took and those that it acknowledged. An object is destroyed only when
+/// both are equal, so that no event refers to a destroyed object.
 #[derive(Default)]
 pub(super) struct Acks {
     outstanding: Mutex<i64>,
@@ -25,13 +25,13 @@ impl Acks {
         *self.lock() += 1;
     }
 
-    /// The program is done with `events` of them.
+    /// Acknowledges `events` of them.
     pub(super) fn acknowledge(&self, events: u32) {
         *self.lock() -= i64::from(events);
         self.changed.notify_all();
     }
 
-    /// Waits until all that were taken are acknowledged.
+    /// Waits until all taken events are acknowledged.
     pub(super) fn wait(&self) {
         let mut outstanding = self.lock();
         while *outstanding > 0 {
@@ -43,13 +43,13 @@ impl Acks {
     }
 }
 
-/// One event, and who counts its acknowledgement.
+/// One event, with the counter of its acknowledgements.
 struct Waiting<T> {
     what: T,
     acks: Option<Arc<Acks>>,
 }
 
-/// Events raised and not taken yet.
+/// Events raised and not yet taken.
 pub(super) struct Queue<T> {
     /// An eventfd (`EFD_SEMAPHORE`); its count equals the queue's length whenever the lock is free.
     fd: OwnedFd,
@@ -74,7 +74,7 @@ impl<T> Queue<T> {
         })
     }
 
-    /// The descriptor that programs poll, and make non-blocking.
+    /// The descriptor that programs poll and may make non-blocking.
     pub(super) fn fd(&self) -> RawFd {
         self.fd.as_raw_fd()
     }
@@ -83,7 +83,7 @@ impl<T> Queue<T> {
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Whether none waits.
+    /// Whether no event waits.
     pub(super) fn is_empty(&self) -> bool {
         self.lock().is_empty()
     }
@@ -97,17 +97,17 @@ impl<T> Queue<T> {
         unsafe { libc::write(self.fd(), one.as_ptr().cast(), one.len()) };
     }
 
-    /// Takes one from the count. Only with the lock held and the count above 0, so it does not block.
+    /// Decrements the count. Call it only with the lock held and a count above 0, so that it does not block.
     fn count_down(&self) {
         let mut count = [0_u8; 8];
         // SAFETY: eight writable bytes.
         unsafe { libc::read(self.fd(), count.as_mut_ptr().cast(), count.len()) };
     }
 
-    /// The oldest event, which from now on has to be acknowledged.
+    /// Takes the oldest event, which must be acknowledged afterwards.
     ///
     /// # Errors
-    /// EAGAIN when there is none and the descriptor is non-blocking; EINTR.
+    /// EAGAIN if there is none and the descriptor is non-blocking; EINTR.
     pub(super) fn next(&self) -> io::Result<T> {
         loop {
             {
@@ -136,7 +136,7 @@ impl<T> Queue<T> {
         }
     }
 
-    /// Forgets the events that nobody took of an object that is being destroyed.
+    /// Discards the events not yet taken of an object that is being destroyed.
     pub(super) fn forget(&self, of_object: impl Fn(&T) -> bool) {
         let mut waiting = self.lock();
         let before = waiting.len();

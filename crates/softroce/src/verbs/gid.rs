@@ -1,5 +1,5 @@
-//! Addresses as GIDs and back (RoCE v2: the GID is the IP address, IPv4 mapped into IPv6), and the address vector
-//! of the verbs structs as the transport wants it.
+//! Converts addresses to GIDs and back (RoCE v2: the GID is the IP address, IPv4 mapped into IPv6), and the address
+//! vectors of verbs structs to the form of the transport.
 
 use std::net::{IpAddr, Ipv6Addr, UdpSocket};
 use std::os::raw::c_int;
@@ -12,7 +12,7 @@ pub(super) const TYPE_ROCE_V2: u32 = 2;
 pub(super) const PORT: u8 = 1;
 pub(super) const INDEX: u8 = 0;
 
-/// Any free local port: a socket that only asks for a route.
+/// Any free local port, for a socket that only looks up a route.
 const ANY_PORT: u16 = 0;
 const ROCE_PORT: u16 = 4791;
 const FLOW_LABEL_BITS: u32 = 0x000f_ffff;
@@ -33,7 +33,7 @@ pub(super) fn address_of(gid: ibv_gid) -> IpAddr {
     raw.to_canonical()
 }
 
-/// Where an address handle or a connected QP sends to.
+/// The destination of an address handle or a connected QP.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Destination {
     pub(super) address: IpAddr,
@@ -42,9 +42,9 @@ pub(super) struct Destination {
     pub(super) hop_limit: u8,
 }
 
-/// Takes an address vector apart. EINVAL for another port, GID index or no global route, and for a GID that is
-/// no single host; ETIMEDOUT, which Linux says when an address does not resolve, where no packet from `local`
-/// can go.
+/// Parses an address vector. EINVAL for another port or GID index, without a global route, and for a GID that is not
+/// of a single host. ETIMEDOUT, Linux' error for an address that does not resolve, if no packet from `local` can
+/// reach it.
 pub(super) fn destination(path: &ibv_ah_attr, local: IpAddr) -> Result<Destination, c_int> {
     let grh = &path.grh;
     if path.is_global == 0 || path.port_num != PORT || grh.sgid_index != INDEX {
@@ -66,7 +66,8 @@ pub(super) fn destination(path: &ibv_ah_attr, local: IpAddr) -> Result<Destinati
     })
 }
 
-/// Whether the system has a route. Link-local addresses name no interface here, so they are taken on trust.
+/// Whether the system has a route. A link-local address is accepted unchecked, because its interface is not known
+/// here.
 fn routable(local: IpAddr, peer: IpAddr) -> bool {
     let link_local = |address| matches!(address, IpAddr::V6(ip) if ip.is_unicast_link_local());
     link_local(local)
@@ -117,7 +118,7 @@ mod tests {
         assert_eq!(refused(&path("0.0.0.0")), libc::EINVAL);
         assert_eq!(refused(&path("224.0.0.1")), libc::EINVAL);
         assert_eq!(refused(&path("fd00::2")), libc::ETIMEDOUT);
-        // What has a loopback address does not leave the host.
+        // A packet with a loopback address does not leave the host.
         assert_eq!(refused(&path("192.0.2.200")), libc::ETIMEDOUT);
         let mut local_path = path("127.0.0.2");
         local_path.is_global = 0;

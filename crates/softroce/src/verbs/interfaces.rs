@@ -1,4 +1,4 @@
-//! The network addresses of this machine, and the devices that come of them. It must not know verbs structs.
+//! The network addresses of this machine, and the devices on them. It must not know verbs structs.
 
 use std::io;
 use std::net::{IpAddr, Ipv4Addr};
@@ -12,7 +12,7 @@ pub(super) struct Interface {
     pub(super) mtu_bytes: u32,
 }
 
-/// What a device stands on.
+/// The address and interface of a device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Place {
     /// The address to take; `None` takes a free one of 127.0.0.0/8.
@@ -21,7 +21,7 @@ pub(super) struct Place {
     pub(super) interface_mtu_bytes: u32,
 }
 
-/// What Linux gives the loopback interface, in every network namespace.
+/// Linux' index of the loopback interface in every network namespace.
 const LOOPBACK_INDEX: u32 = 1;
 const LOOPBACK_MTU_BYTES: u32 = 65536;
 
@@ -44,7 +44,7 @@ pub(super) fn present() -> io::Result<Vec<Interface>> {
         .collect())
 }
 
-/// The interface's MTU. Asked of the socket layer: sysfs may show another network namespace.
+/// The interface's MTU. Asks the socket layer, because sysfs may belong to another network namespace.
 fn mtu_bytes(name: &str) -> io::Result<u32> {
     // SAFETY: bytes and integers, for which zero is a value.
     let mut request: libc::ifreq = unsafe { std::mem::zeroed() };
@@ -70,8 +70,8 @@ fn mtu_bytes(name: &str) -> io::Result<u32> {
     Ok(u32::try_from(mtu).unwrap_or(0))
 }
 
-/// The devices: one on loopback, then one for each other address, in the order of their interfaces and there IPv4
-/// first; or the one that is `wanted`, alone.
+/// The devices: one on loopback, then one for each other address, ordered by interface and with IPv4 first; or only
+/// the one that is `wanted`.
 pub(super) fn places(interfaces: &[Interface], wanted: Option<IpAddr>) -> Vec<Place> {
     if let Some(address) = wanted {
         return vec![wanted_place(interfaces, address)];
@@ -105,8 +105,8 @@ fn place(interface: &Interface) -> Place {
     }
 }
 
-/// All of 127.0.0.0/8 is the loopback interface's, though it has but one address. An address that no interface has
-/// makes a device too: opening it says what is wrong.
+/// All of 127.0.0.0/8 belongs to the loopback interface, although it has only one address. An address that no
+/// interface has also makes a device, so that opening it reports the error.
 fn wanted_place(interfaces: &[Interface], address: IpAddr) -> Place {
     interfaces
         .iter()
@@ -127,8 +127,7 @@ fn wanted_place(interfaces: &[Interface], address: IpAddr) -> Place {
         })
 }
 
-/// An EUI-64 of this machine's own making ("locally administered", and of no group): the same in every process that
-/// has the device.
+/// A locally administered EUI-64, derived from the address: the same in every process that has the device.
 pub(super) fn guid(address: Option<IpAddr>) -> u64 {
     const LOCAL: u64 = 0x0200_0000_0000_0000;
     const GROUP: u64 = 0x0100_0000_0000_0000;

@@ -1,15 +1,15 @@
-//! A lock that is taken in one C call and given back in another, as extended polling and posting want it.
+//! A lock taken in one C call and released in another, for extended polling and posting.
 
 use std::hint::spin_loop;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 
-/// Held by one thread at a time, between two calls of it.
+/// Held by one thread at a time, across several calls.
 #[derive(Default)]
 pub(super) struct Latch(AtomicBool);
 
 impl Latch {
-    /// Waits until it is free: a few polls or posts of another thread.
+    /// Waits until it is free; other threads hold it for a few polls or posts.
     pub(super) fn take(&self) {
         const SPINS: u32 = 100;
         let mut spins = 0;
@@ -27,7 +27,7 @@ impl Latch {
         }
     }
 
-    /// Gives it back.
+    /// Releases it.
     pub(super) fn give(&self) {
         self.0.store(false, Ordering::Release);
     }

@@ -1,4 +1,4 @@
-//! What the device says it can do (`ibv_query_device(3)`), and what is checked against it.
+//! The device's limits (`ibv_query_device(3)`).
 
 use std::os::raw::{c_char, c_int};
 
@@ -10,23 +10,23 @@ use rdma_sys::{
 use super::context::Context;
 use crate::transport::{MAX_QPS, MAX_REGIONS};
 
-/// Most QPs of a device.
+/// The most QPs of a device.
 const MAX_QP: c_int = MAX_QPS as c_int;
-/// Most WRs of a send, receive or shared receive queue.
+/// The most WRs of a send, receive or shared receive queue.
 pub(super) const MAX_QP_WR: u32 = 16384;
-/// Most scatter/gather elements of a WR.
+/// The most scatter/gather elements of a WR.
 pub(super) const MAX_SGE: u32 = 16;
-/// Most inline bytes of a send.
+/// The most inline bytes of a send.
 pub(super) const MAX_INLINE_BYTES: u32 = 1024;
-/// Most completions of a CQ.
+/// The most completions of a CQ.
 pub(super) const MAX_CQE: u32 = 4_194_303;
-/// Most READs and atomics outstanding on a QP, in either role.
+/// The most outstanding READs and atomics of a QP, in either role.
 pub(super) const MAX_RD_ATOM: u8 = 16;
-/// Most receives of an SRQ.
+/// The most receives of an SRQ.
 pub(super) const MAX_SRQ_WR: u32 = 16384;
-/// Limits of nothing but memory: what programs are told.
+/// Reported for objects that only memory limits.
 const MAX_OBJECTS: c_int = 1 << 20;
-/// 4.096 µs × 2^15 = 134 ms: an engine thread that the system does not run answers late.
+/// 4.096 µs × 2^15 = 134 ms: an engine thread that waits for a core answers late.
 const LOCAL_ACK_DELAY: u8 = 15;
 const PAGE_BYTES: u64 = 4096;
 
@@ -43,8 +43,8 @@ pub unsafe extern "C" fn query_device(
     0
 }
 
-/// `ibv_query_device_ex(3)`, by the pointer in `verbs_context`. EINVAL for a struct that has no room for the
-/// plain attributes, or for input that does not exist.
+/// `ibv_query_device_ex(3)`, by the pointer in `verbs_context`. EINVAL for a struct without room for the plain
+/// attributes, or for unknown input.
 ///
 /// # Safety
 /// As for libibverbs: `attr` has `attr_bytes` bytes.

@@ -1,5 +1,5 @@
-//! The devices for programs in Rust: names and addresses without opening any, since opening takes the address,
-//! and faults of the caller's choice.
+//! An interface for Rust programs: lists names and addresses of devices without opening them, since opening takes the
+//! address, and opens them with the caller's faults.
 
 use std::io;
 use std::net::IpAddr;
@@ -16,14 +16,14 @@ use crate::net::{Faults, RecordedPacket};
 pub struct Listing {
     /// `soft0` and so on.
     pub name: String,
-    /// The address that opening it takes; `None` is a free one of 127.0.0.0/8.
+    /// Its address once opened; `None` takes a free one of 127.0.0.0/8.
     pub address: Option<IpAddr>,
 }
 
 /// The devices, in the order of [`super::get_device_list`].
 ///
 /// # Errors
-/// The system's, when it does not tell its addresses.
+/// The system does not report its addresses.
 pub fn devices() -> io::Result<Vec<Listing>> {
     let devices = device::devices().map_err(io::Error::from_raw_os_error)?;
     Ok(devices
@@ -35,11 +35,11 @@ pub fn devices() -> io::Result<Vec<Listing>> {
         .collect())
 }
 
-/// [`super::open_device`] by name and with these faults, whatever the environment says. Closed by
+/// [`super::open_device`] by name with these faults, ignoring those of the environment. Close it with
 /// [`super::close_device`].
 ///
 /// # Errors
-/// ENODEV for a name that is not in the list, otherwise what the sockets said, as [`crate::net::open`].
+/// ENODEV for a name that is not in the list; otherwise the sockets' error, as of [`crate::net::open`].
 pub fn open_with_faults(name: &str, faults: &Faults) -> io::Result<NonNull<ibv_context>> {
     let gone = || io::Error::from_raw_os_error(libc::ENODEV);
     let devices = device::devices().map_err(io::Error::from_raw_os_error)?;
@@ -48,7 +48,7 @@ pub fn open_with_faults(name: &str, faults: &Faults) -> io::Result<NonNull<ibv_c
     NonNull::new(open).ok_or_else(gone)
 }
 
-/// Counters of the sockets and the protocol since the device was opened, by name.
+/// Counters of the sockets and the protocol since the device was opened, with their names.
 ///
 /// # Safety
 /// `context` came from [`open_with_faults`] or [`super::open_device`] and was not closed.
@@ -57,7 +57,7 @@ pub unsafe fn counters(context: NonNull<ibv_context>) -> Vec<(&'static str, u64)
     unsafe { Context::of(context.as_ptr()) }.nic().counters()
 }
 
-/// Records the packets that pass from now on.
+/// Starts to record packets.
 ///
 /// # Safety
 /// As for [`counters`].
@@ -66,7 +66,7 @@ pub unsafe fn open_tap(context: NonNull<ibv_context>) {
     unsafe { Context::of(context.as_ptr()) }.nic().tap().open();
 }
 
-/// Records no more, and returns what passed since [`open_tap`].
+/// Stops recording; returns the packets since [`open_tap`].
 ///
 /// # Safety
 /// As for [`counters`].

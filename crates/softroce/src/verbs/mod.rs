@@ -1,10 +1,10 @@
-//! The device as a verbs library: what libibverbs exports, under its names without `ibv_`. Posting, polling and
-//! arming run through the function pointers of `ibv_context.ops`, the extended interfaces through those of the
-//! `verbs_context` around it.
+//! The device as a verbs library: the functions of libibverbs, under their names without `ibv_`. Posting, polling and
+//! arming use the function pointers of `ibv_context.ops`; the extended interfaces use those of the surrounding
+//! `verbs_context`.
 //!
-//! Each object is one allocation that begins with its verbs struct, so that the pointers programs hold are pointers
-//! to it. Pointers that libibverbs would not accept (null, freed, of another library) are not accepted here.
-//! It must not know packets; it translates between C structs and [`crate::transport`].
+//! Each object is one allocation that begins with its verbs struct, so the program's pointers point to it. Pointers
+//! that libibverbs would not accept (null, freed, of another library) must not be passed. It must not know packets;
+//! it translates between C structs and [`crate::transport`].
 #![allow(unsafe_code)]
 
 mod address_handle;

@@ -1,8 +1,8 @@
-//! What happens to QPs, CQs and SRQs beside completions, on its way to the program.
+//! Events of QPs, CQs and SRQs, queued for the program.
 
 use rdma_sys::{ibv_cq, ibv_event_type, ibv_qp, ibv_srq};
 
-/// The object that an event is about.
+/// The object of an event.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Source {
     Cq(*mut ibv_cq),

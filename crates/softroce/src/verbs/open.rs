@@ -1,4 +1,4 @@
-//! Opening a device: the table of functions that its context carries, and what goes wrong on purpose.
+//! Opening a device: the function table of its context, and its faults.
 
 use std::env;
 use std::io;
@@ -16,9 +16,9 @@ use super::{cq, cq_extended, limits, port, post, qp_create, refused, srq};
 use crate::net::{self, Faults};
 use crate::transport::{Nic, NicOptions};
 
-/// What goes wrong on purpose, in the words of [`Faults`].
+/// The variable with deliberate faults, in the syntax of [`Faults`].
 const FAULTS_VARIABLE: &str = "SOFTROCE_FAULTS";
-/// `__VERBS_ABI_IS_EXTENDED`: a `verbs_context` lies around the `ibv_context`.
+/// `__VERBS_ABI_IS_EXTENDED`: the `ibv_context` is part of a `verbs_context`.
 const EXTENDED_ABI: *mut c_void = without_provenance_mut(usize::MAX);
 
 fn faults() -> Result<Faults, c_int> {
@@ -31,7 +31,7 @@ fn faults() -> Result<Faults, c_int> {
     })
 }
 
-/// The functions that the inline ones of `verbs.h` call.
+/// The functions behind the inline functions of `verbs.h`.
 fn operations() -> ibv_context_ops {
     // SAFETY: optional function pointers, for which zero is `None`.
     let mut ops: ibv_context_ops = unsafe { std::mem::zeroed() };
@@ -43,11 +43,11 @@ fn operations() -> ibv_context_ops {
     ops
 }
 
-/// Opens `device`. The faults befall its packets; where this process has its address already, the first opening's
-/// do.
+/// Opens `device` with these faults. If this process has opened its address before, the faults of the first opening
+/// stay.
 ///
 /// # Errors
-/// What the sockets said, an [`net::OpenError`] inside, or the event file.
+/// The sockets' error, as a [`net::OpenError`] inside, or that of the event file.
 pub(super) fn open(device: &'static Device, faults: Faults) -> io::Result<*mut ibv_context> {
     let nic = Nic::open(&NicOptions {
         address: device.place.address,
@@ -77,8 +77,8 @@ pub(super) fn open(device: &'static Device, faults: Faults) -> io::Result<*mut i
     Ok(context.lend(verbs))
 }
 
-/// `ibv_open_device(3)`. ENODEV for a device of another library, EINVAL for faults in the environment that are
-/// none, otherwise what the sockets said: EADDRINUSE when another process has the address. Both with a line on
+/// `ibv_open_device(3)`. ENODEV for a device of another library, EINVAL for invalid faults in the environment,
+/// otherwise the sockets' error: EADDRINUSE if another process has the address. The latter two also print a line on
 /// stderr.
 ///
 /// # Safety

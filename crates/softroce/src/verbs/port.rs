@@ -17,8 +17,8 @@ const PHYS_STATE_LINK_UP: u8 = 5;
 /// The default partition, full membership.
 const DEFAULT_PKEY: u16 = 0xffff;
 
-/// UDP, base transport, RDMA extended transport (the longest extension that payload follows), immediate data, and
-/// the invariant CRC.
+/// UDP, base transport, RDMA extended transport (the longest extension before a payload), immediate data, and the
+/// invariant CRC.
 const ROCE_HEADER_BYTES: u32 = 8 + 12 + 16 + 4 + 4;
 const IPV4_HEADER_BYTES: u32 = 20;
 const IPV6_HEADER_BYTES: u32 = 40;
@@ -33,8 +33,7 @@ pub(super) fn active_mtu_of(device: &Context) -> ibv_mtu::Type {
     active_mtu(device.interface_mtu_bytes(), device.address().is_ipv4())
 }
 
-/// The largest InfiniBand MTU whose packets go through an interface unfragmented: 256 bytes where not even that
-/// does.
+/// The largest InfiniBand MTU whose packets fit the interface without fragmentation; 256 bytes if none does.
 fn active_mtu(interface_mtu_bytes: u32, ipv4: bool) -> ibv_mtu::Type {
     let ip = if ipv4 {
         IPV4_HEADER_BYTES
@@ -59,13 +58,13 @@ fn attributes(active_mtu: ibv_mtu::Type) -> ibv_port_attr {
     attr.max_msg_sz = MAX_MESSAGE_BYTES;
     attr.pkey_tbl_len = 1;
     attr.max_vl_num = 1;
-    // Width and speed stay 0: what the processors can do is no property of a link.
+    // Width and speed stay 0: the processors' speed is no property of a link.
     attr.phys_state = PHYS_STATE_LINK_UP;
     attr.link_layer = LINK_LAYER_ETHERNET;
     attr
 }
 
-/// `ibv_query_port(3)` by the pointer in `verbs_context`: as much of the struct as the program knows.
+/// `ibv_query_port(3)` by the pointer in `verbs_context`: fills as much of the struct as the program knows.
 ///
 /// # Safety
 /// As for libibverbs: `attr` has `attr_bytes` bytes.
@@ -103,7 +102,7 @@ pub unsafe extern "C" fn query_port(
     unsafe { query_port_bytes(context, port, attr, size_of::<ibv_port_attr>()) }
 }
 
-/// The function that programs get which were built for the struct without `port_cap_flags2`.
+/// For programs built for the struct without `port_cap_flags2`.
 ///
 /// # Safety
 /// As for libibverbs: `attr` has room for the members before that one.
@@ -123,7 +122,7 @@ pub unsafe extern "C" fn query_port_compat(
     }
 }
 
-/// `ibv_query_gid_ex(3)`. EINVAL for any port but 1, ENODATA behind the table's end.
+/// `ibv_query_gid_ex(3)`. EINVAL for any port but 1, ENODATA beyond the end of the table.
 ///
 /// # Safety
 /// As for libibverbs.
@@ -154,7 +153,7 @@ pub unsafe extern "C" fn query_gid_ex(
     0
 }
 
-/// `ibv_query_gid_table(3)`: the entries written, or the negative error.
+/// `ibv_query_gid_table(3)`: returns the number of entries written, or the negative error.
 ///
 /// # Safety
 /// As for libibverbs: `entries` has room for `max_entries`.
@@ -175,7 +174,7 @@ pub unsafe extern "C" fn query_gid_table(
     }
 }
 
-/// `ibv_query_gid(3)`: -1 and `errno` where there is none.
+/// `ibv_query_gid(3)`: -1 and `errno` if there is none.
 ///
 /// # Safety
 /// As for libibverbs.
@@ -194,7 +193,7 @@ pub unsafe extern "C" fn query_gid(
     0
 }
 
-/// `ibv_query_gid_type`, which ibv_devinfo asks for: 1 is RoCE v2 in sysfs' counting.
+/// `ibv_query_gid_type`, which ibv_devinfo calls: 1 means RoCE v2 here, as in sysfs.
 ///
 /// # Safety
 /// As for libibverbs.

@@ -1,4 +1,4 @@
-//! Posting through `ibv_context.ops`: the linked lists of the verbs structs, request by request.
+//! Posting through `ibv_context.ops`: converts the linked lists of verbs structs.
 
 use std::os::raw::c_int;
 use std::ptr::null_mut;
@@ -11,10 +11,10 @@ use super::errno::post_error;
 use super::qp::Qp;
 use crate::transport::{Datagram, Kind, Operation, Payload, PostError, SendRequest, Sge};
 
-/// A queue key with this bit stands for the QP's own (InfiniBand specification, 10.2.5).
+/// A queue key with this bit means the QP's own (InfiniBand specification, 10.2.5).
 const OWN_QKEY: u32 = 1 << 31;
 
-/// Elements as the transport has them; the layout is the same.
+/// Elements in the form of the transport, which has the same layout.
 ///
 /// # Safety
 /// `list` has `count` elements, or there are none.
@@ -26,7 +26,7 @@ pub(super) unsafe fn elements<'a>(list: *const ibv_sge, count: usize) -> &'a [Sg
     unsafe { slice::from_raw_parts(list.cast::<Sge>(), count) }
 }
 
-/// The datagram to a handle's destination, from this QP. EINVAL without a handle.
+/// A datagram from this QP to the destination of a handle. EINVAL without a handle.
 ///
 /// # Safety
 /// `ah` is null or live.
@@ -52,7 +52,7 @@ pub(super) unsafe fn datagram(
     })
 }
 
-/// A request as the transport has it. EINVAL for operations that do not exist here.
+/// A request in the form of the transport. EINVAL for unknown operations.
 ///
 /// # Safety
 /// As for libibverbs: what the request points to is there, its unions are those of its operation.
@@ -130,8 +130,8 @@ unsafe fn request<'a>(qp: &Qp, wr: &ibv_send_wr) -> Result<SendRequest<'a>, c_in
     })
 }
 
-/// `ibv_post_send(3)`: ENOMEM when the queue is full, EINVAL for what the QP does not do; `bad_wr` is the request
-/// that failed, those before it are posted.
+/// `ibv_post_send(3)`: ENOMEM if the queue is full, EINVAL for requests that the QP does not support. `bad_wr` is the
+/// failed request; those before it are posted.
 ///
 /// # Safety
 /// As for libibverbs.
@@ -205,7 +205,7 @@ pub(super) unsafe fn post_receives(
     0
 }
 
-/// `ibv_post_recv(3)`: ENOMEM when the queue is full, EINVAL for a QP in RESET or with an SRQ.
+/// `ibv_post_recv(3)`: ENOMEM if the queue is full, EINVAL for a QP in RESET or with an SRQ.
 ///
 /// # Safety
 /// As for libibverbs.

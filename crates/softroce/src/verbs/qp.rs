@@ -1,5 +1,5 @@
-//! Queue pairs: what is behind their pointers, asked and destroyed. [`super::qp_create`] makes them,
-//! [`super::qp_modify`] takes them through their states.
+//! Queue pairs: their data, querying and destroying. [`super::qp_create`] creates them, [`super::qp_modify`] changes
+//! their states.
 
 use std::os::raw::c_int;
 use std::ptr::null_mut;
@@ -14,22 +14,22 @@ use super::users::Use;
 use super::wr_batch::Builder;
 use crate::transport::{self, Kind, State};
 
-/// A QP; the verbs struct comes first, so a pointer to one is a pointer to the other. It is the extended one, whose
-/// first member is the `ibv_qp`.
+/// A QP; the verbs struct comes first, so a pointer to one is a pointer to the other. The struct is the extended one,
+/// whose first member is the `ibv_qp`.
 #[repr(C)]
 pub(super) struct Object {
     pub(super) verbs: ibv_qp_ex,
     pub(super) inner: Qp,
 }
 
-/// What is behind the verbs struct.
+/// The data after the verbs struct.
 pub(super) struct Qp {
     pub(super) transport: transport::Qp,
     pub(super) kind: Kind,
     pub(super) acks: Arc<Acks>,
-    /// Made with operations for `ibv_wr_*`, and their collected requests.
+    /// Requests being collected, if the QP was created with operations for `ibv_wr_*`.
     pub(super) builder: Option<Builder>,
-    /// What `modify_qp` set.
+    /// The attributes set by `modify_qp`.
     pub(super) attributes: Mutex<ibv_qp_attr>,
     pub(super) cap: ibv_qp_cap,
     pub(super) signal_all: bool,
@@ -46,7 +46,7 @@ impl Qp {
         unsafe { &(*qp.cast::<Object>()).inner }
     }
 
-    /// What `modify_qp` set, locked.
+    /// Locks the attributes set by `modify_qp`.
     pub(super) fn attributes(&self) -> MutexGuard<'_, ibv_qp_attr> {
         self.attributes
             .lock()
@@ -59,7 +59,7 @@ impl Qp {
     }
 }
 
-/// `ibv_qp_to_qp_ex(3)`: null for a QP that was made without operations for `ibv_wr_*`.
+/// `ibv_qp_to_qp_ex(3)`: null for a QP created without operations for `ibv_wr_*`.
 ///
 /// # Safety
 /// As for libibverbs.
@@ -115,7 +115,7 @@ pub unsafe extern "C" fn query_qp(
     0
 }
 
-/// `ibv_destroy_qp(3)`: waits until the events that the program took are acknowledged.
+/// `ibv_destroy_qp(3)`: waits until the program has acknowledged all events that it took.
 ///
 /// # Safety
 /// As for libibverbs.

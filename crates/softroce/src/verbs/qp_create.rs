@@ -1,4 +1,4 @@
-//! Queue pairs are made: what was asked is checked, and becomes a QP of the transport.
+//! Creating queue pairs: checks the request and creates a QP of the transport.
 
 use std::os::raw::c_int;
 use std::sync::{Arc, Mutex};
@@ -22,7 +22,7 @@ use super::srq::Srq;
 use super::wr_batch::Builder;
 use crate::transport::{self, Capacities, Kind, QpEvent, QpOptions, ReceiveSource, State};
 
-/// The transport's word for the service. EOPNOTSUPP for XRC, raw packets and whatever else there is.
+/// The service in the form of the transport. EOPNOTSUPP for XRC, raw packets and others.
 fn kind(qp_type: ibv_qp_type::Type) -> Result<Kind, c_int> {
     match qp_type {
         ibv_qp_type::IBV_QPT_RC => Ok(Kind::Rc),
@@ -35,7 +35,7 @@ fn kind(qp_type: ibv_qp_type::Type) -> Result<Kind, c_int> {
     }
 }
 
-/// The room that a QP gets for what was asked: no less. EINVAL beyond the limits.
+/// The capacities for a request, never smaller. EINVAL beyond the limits.
 fn room(asked: &ibv_qp_cap, shared_receives: bool) -> Result<ibv_qp_cap, c_int> {
     let mut cap = *asked;
     if shared_receives {
@@ -70,11 +70,11 @@ fn event_kind(event: QpEvent) -> ibv_event_type {
     }
 }
 
-/// Makes a QP of plain attributes, and writes back the room it has; `operations` are the flags of
+/// Creates a QP from plain attributes and writes back its capacities; `operations` are the flags of
 /// `ibv_qp_create_send_ops_flags` for `ibv_wr_*`.
 ///
 /// # Safety
-/// `pd` and what the attributes name is live, or null.
+/// `pd` and the objects in the attributes are live, or null.
 unsafe fn create(
     pd: *mut ibv_pd,
     init: &mut ibv_qp_init_attr,
@@ -112,7 +112,7 @@ unsafe fn create(
             shared.map(|_| Srq::of(init.srq)),
         )
     };
-    // The place comes before the QP, for events name it.
+    // Reserves the memory of the QP before creating it, because events contain its address.
     let object: *mut Object = Box::into_raw(Box::<Object>::new_uninit()).cast();
     let acks = Arc::new(Acks::default());
     let on_event = {
@@ -186,7 +186,7 @@ unsafe fn create(
     Ok(object.cast())
 }
 
-/// `ibv_create_qp(3)`: RC, UC and UD, others EOPNOTSUPP. EINVAL beyond the device's limits, without CQs or with ones
+/// `ibv_create_qp(3)`: RC, UC and UD, others EOPNOTSUPP. EINVAL beyond the device's limits, without CQs or with CQs
 /// of another context; ENOMEM beyond its number of QPs.
 ///
 /// # Safety
@@ -196,8 +196,8 @@ pub unsafe extern "C" fn create_qp(pd: *mut ibv_pd, init: *mut ibv_qp_init_attr)
     pointer_or_errno(unsafe { create(pd, &mut *init, None) })
 }
 
-/// `ibv_create_qp_ex(3)`, by the pointer in `verbs_context`. As [`create_qp`]; EOPNOTSUPP for what a plain QP does
-/// not have, but for the operations of `ibv_wr_*`.
+/// `ibv_create_qp_ex(3)`, by the pointer in `verbs_context`. As [`create_qp`]; EOPNOTSUPP for extensions other than
+/// the operations of `ibv_wr_*`.
 ///
 /// # Safety
 /// As for libibverbs.

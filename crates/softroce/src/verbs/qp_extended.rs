@@ -20,7 +20,7 @@ const READS_AND_ATOMICS: u64 = (Flags::IBV_QP_EX_WITH_RDMA_READ.0
     | Flags::IBV_QP_EX_WITH_ATOMIC_CMP_AND_SWP.0
     | Flags::IBV_QP_EX_WITH_ATOMIC_FETCH_AND_ADD.0) as u64;
 
-/// EOPNOTSUPP for operations that the service does not have.
+/// EOPNOTSUPP for operations that the service lacks.
 pub(super) fn check_operations(kind: Kind, operations: u64) -> Result<(), c_int> {
     let there = match kind {
         Kind::Ud => MESSAGES,
@@ -34,7 +34,7 @@ pub(super) fn check_operations(kind: Kind, operations: u64) -> Result<(), c_int>
     }
 }
 
-/// Fills the function pointers of the operations that the QP was made for.
+/// Fills the function pointers of the operations with which the QP was created.
 pub(super) fn fill(verbs: &mut ibv_qp_ex, operations: u64) {
     macro_rules! operation {
         ($($flag:ident => $function:ident;)*) => {
@@ -60,7 +60,7 @@ pub(super) fn fill(verbs: &mut ibv_qp_ex, operations: u64) {
     verbs.wr_abort = Some(wr_abort);
 }
 
-/// The QP, and its builder; a QP without one never got these functions.
+/// The QP and its builder. The program has these functions only for a QP with a builder.
 ///
 /// # Safety
 /// `qp` is live.
@@ -70,7 +70,7 @@ unsafe fn builder<'a>(qp: *mut ibv_qp_ex) -> Option<(&'a Qp, &'a Builder)> {
     inner.builder.as_ref().map(|builder| (inner, builder))
 }
 
-/// Works on the batch.
+/// Calls `work` with the batch.
 ///
 /// # Safety
 /// `qp` is live, and this thread called `wr_start`.
@@ -220,7 +220,7 @@ unsafe extern "C" fn wr_set_sge_list(qp: *mut ibv_qp_ex, count: usize, list: *co
 }
 
 /// # Safety
-/// There are so many bytes.
+/// There are `length` readable bytes at `address`.
 unsafe fn piece<'a>(address: *const c_void, length: usize) -> &'a [u8] {
     if length == 0 {
         return &[];

@@ -1,4 +1,4 @@
-//! `ibv_modify_qp(3)`: the transition, its attributes and their values are checked, then the transport does it.
+//! `ibv_modify_qp(3)`: checks the transition, its attributes and their values, then calls the transport.
 
 use std::os::raw::c_int;
 
@@ -12,12 +12,12 @@ use super::qp::Qp;
 use super::{domain, transitions};
 use crate::transport::{Access, Connection, Deliveries, Kind, State};
 
-/// PSNs, QPNs.
+/// Mask of PSNs and QPNs.
 const BITS_24: u32 = 0x00ff_ffff;
-/// Codes of timeouts and of the wait before a retry when the receiver is not ready.
+/// The largest code of a time-out and of the RNR pause.
 const MAX_TIMER_CODE: u8 = 31;
 const MAX_RETRIES: u8 = 7;
-/// What the transport takes only on the way from INIT to RTS.
+/// Attributes that the transport accepts only between INIT and RTS.
 const FIXED_WITH_THE_CONNECTION: u32 = Mask::IBV_QP_AV.0
     | Mask::IBV_QP_TIMEOUT.0
     | Mask::IBV_QP_RETRY_CNT.0
@@ -41,7 +41,7 @@ fn state(number: u32) -> Result<State, c_int> {
         .ok_or(libc::EINVAL)
 }
 
-/// Whether each value that `mask` names is one. The address vector is not looked at.
+/// Whether each value that `mask` names is valid, except the address vector.
 fn check_values(attr: &ibv_qp_attr, mask: u32, active_mtu: ibv_mtu::Type) -> Result<(), c_int> {
     let has = |bit: Mask| mask & bit.0 != 0;
     let mtus = ibv_mtu::IBV_MTU_256..=active_mtu;
@@ -57,7 +57,7 @@ fn check_values(attr: &ibv_qp_attr, mask: u32, active_mtu: ibv_mtu::Type) -> Res
         || has(Mask::IBV_QP_TIMEOUT) && attr.timeout > MAX_TIMER_CODE
         || has(Mask::IBV_QP_RETRY_CNT) && attr.retry_cnt > MAX_RETRIES
         || has(Mask::IBV_QP_RNR_RETRY) && attr.rnr_retry > MAX_RETRIES
-        // There is one path: no alternate, and nothing that migrates.
+        // There is one path: no alternate one, and no migration.
         || has(Mask::IBV_QP_ALT_PATH)
         || has(Mask::IBV_QP_PATH_MIG_STATE)
             && attr.path_mig_state != ibv_mig_state::IBV_MIG_MIGRATED;
@@ -70,7 +70,7 @@ fn check_values(attr: &ibv_qp_attr, mask: u32, active_mtu: ibv_mtu::Type) -> Res
     Ok(())
 }
 
-/// Takes over into `kept` the attributes of `new` that `mask` names.
+/// Copies the attributes of `new` that `mask` names into `kept`.
 fn merge(kept: &mut ibv_qp_attr, new: &ibv_qp_attr, mask: u32) {
     macro_rules! take {
         ($($bit:ident => $field:ident;)*) => {
@@ -97,7 +97,7 @@ fn merge(kept: &mut ibv_qp_attr, new: &ibv_qp_attr, mask: u32) {
     }
 }
 
-/// Hands over what may change while a QP is at work.
+/// Applies attributes that may change while a QP works.
 fn apply_changes(qp: &Qp, attr: &ibv_qp_attr, mask: u32, access: Access) {
     let has = |bit: Mask| mask & bit.0 != 0;
     if has(Mask::IBV_QP_ACCESS_FLAGS) {
@@ -122,7 +122,7 @@ fn connection(attr: &ibv_qp_attr, to: Destination) -> Connection {
     }
 }
 
-/// Does what was checked. `attr` has everything set so far, `mask` what is new.
+/// Performs the checked transition. `attr` has all attributes set so far, `mask` names the new ones.
 fn apply(
     qp: &Qp,
     (from, to): (State, State),
@@ -207,9 +207,9 @@ unsafe fn modify(qp: *mut ibv_qp, attr: &ibv_qp_attr, mask: u32) -> Result<(), c
     Ok(())
 }
 
-/// `ibv_modify_qp(3)`. EINVAL for a transition that there is not, for attributes that it lacks or does not take, and
-/// for values out of range; ETIMEDOUT for a destination that no packet can go to; EOPNOTSUPP for another path,
-/// timeouts or depths of a QP in SQD.
+/// `ibv_modify_qp(3)`. EINVAL for an invalid transition, for missing or excess attributes, and for values out of
+/// range; ETIMEDOUT for a destination that no packet can reach; EOPNOTSUPP for another path, time-outs or depths of a
+/// QP in SQD.
 ///
 /// # Safety
 /// As for libibverbs.

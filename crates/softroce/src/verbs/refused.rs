@@ -1,4 +1,4 @@
-//! What libibverbs has and the device has not: EOPNOTSUPP, and a line on stderr, once for each function or part of one.
+//! Unsupported functions of libibverbs: they fail with EOPNOTSUPP and print a line on stderr, once per feature.
 
 use std::collections::BTreeSet;
 use std::os::raw::c_int;
@@ -10,7 +10,7 @@ use rdma_sys::verbs_context;
 use super::device::complain;
 use super::errno::set_errno;
 
-/// Sets `errno` to EOPNOTSUPP, and says on stderr what is not supported if it was not said before.
+/// Sets `errno` to EOPNOTSUPP, and prints on stderr what is not supported, the first time.
 pub fn refuse(what: &'static str) {
     static SAID: Mutex<BTreeSet<&'static str>> = Mutex::new(BTreeSet::new());
     let fresh = SAID
@@ -23,8 +23,8 @@ pub fn refuse(what: &'static str) {
     set_errno(libc::EOPNOTSUPP);
 }
 
-/// Fills pointers of the `verbs_context` with functions that refuse, by the name of the inline function that calls
-/// each. Where a pointer stays null, that function returns EOPNOTSUPP too, but in silence.
+/// Sets pointers of the `verbs_context` to functions that refuse, named after the inline functions that call them.
+/// With a null pointer the inline function would also return EOPNOTSUPP, but without the line.
 macro_rules! refusals {
     ($($field:ident: $name:literal => $function:ident($($type:ty),*) -> $result:ty = $value:expr;)*) => {
         pub(super) fn fill(verbs: &mut verbs_context) {

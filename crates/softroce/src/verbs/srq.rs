@@ -25,7 +25,7 @@ struct Object {
     inner: Srq,
 }
 
-/// What is behind the verbs struct.
+/// The data after the verbs struct.
 pub(super) struct Srq {
     pub(super) queue: Arc<RecvQueue>,
     pub(super) users: Users,
@@ -58,7 +58,7 @@ unsafe fn create(pd: *mut ibv_pd, init: &mut ibv_srq_init_attr) -> Result<*mut i
     let (domain, context) = unsafe { (Pd::of(pd), (*pd).context) };
     // SAFETY: as above.
     let events = unsafe { Context::of(context) }.events().clone();
-    // The place comes before the SRQ, for events name it.
+    // Reserves the memory of the SRQ before creating it, because events contain its address.
     let object: *mut Object = Box::into_raw(Box::<Object>::new_uninit()).cast();
     let acks = Arc::new(Acks::default());
     let on_limit = {
@@ -97,7 +97,7 @@ pub unsafe extern "C" fn create_srq(pd: *mut ibv_pd, init: *mut ibv_srq_init_att
     pointer_or_errno(unsafe { create(pd, &mut *init) })
 }
 
-/// `ibv_modify_srq(3)`: arms the limit. EINVAL for a limit above the room; EOPNOTSUPP for another room.
+/// `ibv_modify_srq(3)`: arms the limit. EINVAL for a limit above the capacity; EOPNOTSUPP for another capacity.
 ///
 /// # Safety
 /// As for libibverbs.
@@ -142,7 +142,7 @@ pub unsafe extern "C" fn query_srq(srq: *mut ibv_srq, attr: *mut ibv_srq_attr) -
     0
 }
 
-/// `ibv_destroy_srq(3)`: waits until the events that the program took are acknowledged. EBUSY while a QP uses it.
+/// `ibv_destroy_srq(3)`: waits until the program has acknowledged all events that it took. EBUSY while a QP uses it.
 ///
 /// # Safety
 /// As for libibverbs.

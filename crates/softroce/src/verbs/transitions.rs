@@ -1,5 +1,5 @@
-//! Which changes of state a QP makes, and with which attributes: the InfiniBand specification's table "QP state
-//! transition properties", as far as Linux has it (`ib_modify_qp_is_ok`). It must not know what they do.
+//! The valid state transitions of a QP and their attributes: the InfiniBand specification's table "QP state
+//! transition properties" as implemented by Linux (`ib_modify_qp_is_ok`). It must not know their effects.
 
 use rdma_sys::ibv_qp_attr_mask as Mask;
 
@@ -25,7 +25,7 @@ const SQ_PSN: u32 = Mask::IBV_QP_SQ_PSN.0;
 const STATE: u32 = Mask::IBV_QP_STATE.0;
 const TIMEOUT: u32 = Mask::IBV_QP_TIMEOUT.0;
 
-/// Attributes that a transition needs, and those it takes beside them; `None` where there is no such transition.
+/// The required and the optional attributes of a transition; `None` if it is invalid.
 fn attributes(kind: Kind, from: State, to: State) -> Option<(u32, u32)> {
     use State::{Err, Init, Reset, Rtr, Rts, Sqd, Sqe};
     // By service: unreliable datagram, unreliable connection, reliable connection.
@@ -36,10 +36,10 @@ fn attributes(kind: Kind, from: State, to: State) -> Option<(u32, u32)> {
     };
     let first = PKEY | PORT | by_kind(QKEY, ACCESS, ACCESS);
     let path = ALT_PATH | ACCESS | MIGRATION;
-    // What may change while the QP sends.
+    // Attributes that may change while the QP sends.
     let running = CUR_STATE | by_kind(QKEY, path, path | MIN_RNR_TIMER);
     Some(match (from, to) {
-        // Linux lets no QP go from RESET to ERR, though the specification says "any state".
+        // Linux allows no transition from RESET to ERR, although the specification says "any state".
         (Reset, Reset) | (Init | Rtr | Rts | Sqd | Sqe | Err, Reset | Err) => (0, 0),
         (Reset, Init) => (first, 0),
         (Init, Init) => (0, first),
@@ -67,9 +67,9 @@ fn attributes(kind: Kind, from: State, to: State) -> Option<(u32, u32)> {
     })
 }
 
-/// Whether a QP may go `from` one state `to` another with the attributes of `mask`.
+/// Whether a QP may change `from` one state `to` another with the attributes of `mask`.
 pub(super) fn allowed(kind: Kind, from: State, to: State, mask: u32) -> bool {
-    // Only here can the state have changed without the program's doing.
+    // Only in these states can the state have changed by itself.
     let may_say_current = matches!(from, State::Rtr | State::Rts | State::Sqd | State::Sqe);
     if mask & CUR_STATE != 0 && !may_say_current {
         return false;

@@ -1,4 +1,4 @@
-//! Who uses an object: PDs, CQs, SRQs and channels are not destroyed while something does.
+//! Counts the users of an object, so that PDs, CQs, SRQs and channels in use are not destroyed.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -11,13 +11,13 @@ pub(super) struct Users(Arc<AtomicUsize>);
 pub(super) struct Use(Arc<AtomicUsize>);
 
 impl Users {
-    /// One more.
+    /// Adds a user.
     pub(super) fn begin(&self) -> Use {
         self.0.fetch_add(1, Ordering::Relaxed);
         Use(self.0.clone())
     }
 
-    /// Whether there are any.
+    /// Whether there are users.
     pub(super) fn any(&self) -> bool {
         self.0.load(Ordering::Acquire) > 0
     }

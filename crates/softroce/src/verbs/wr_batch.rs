@@ -15,21 +15,21 @@ pub(super) struct Pending {
     pub(super) operation: Operation,
     pub(super) immediate: Option<u32>,
     pub(super) inline: bool,
-    /// Its elements: from here, this many.
+    /// Index of its first element, and their number.
     pub(super) first_sge: usize,
     pub(super) sges: usize,
     pub(super) datagram: Option<Datagram>,
 }
 
-/// What was called since `wr_start`. The memory is kept for the next time.
+/// The requests since `wr_start`. Keeps its memory for the next batch.
 #[derive(Default)]
 pub(super) struct Batch {
     requests: Vec<Pending>,
-    /// Elements of all requests. Those of inline ones hold an offset in `bytes` until `wr_complete`.
+    /// Elements of all requests. Those of inline data contain an offset in `bytes` until `wr_complete`.
     sges: Vec<Sge>,
-    /// Inline data: it may change once it was given.
+    /// Inline data, copied because the program may change it after the call.
     bytes: Vec<u8>,
-    /// Of a call that cannot report it.
+    /// The error of a call that cannot return it.
     pub(super) error: Option<c_int>,
 }
 
@@ -41,7 +41,7 @@ impl Batch {
         self.error = None;
     }
 
-    /// Begins a request, without data as yet.
+    /// Starts a request without data.
     pub(super) fn begin(
         &mut self,
         wr_id: u64,
@@ -62,7 +62,7 @@ impl Batch {
         });
     }
 
-    /// The request that setters are about; without one the program called them too early.
+    /// Changes the current request; without one the program called the setter too early.
     pub(super) fn set(&mut self, change: impl FnOnce(&mut Pending)) {
         match self.requests.last_mut() {
             Some(request) => change(request),
@@ -80,7 +80,7 @@ impl Batch {
         });
     }
 
-    /// Copies the pieces, as one element.
+    /// Copies the pieces into one element.
     pub(super) fn set_inline<'a>(&mut self, pieces: impl Iterator<Item = &'a [u8]>) {
         let offset = self.bytes.len();
         for piece in pieces {
@@ -103,7 +103,7 @@ impl Batch {
         });
     }
 
-    /// Turns offsets into addresses: from now on the bytes stay where they are.
+    /// Replaces offsets by addresses: the bytes do not move from now on.
     pub(super) fn settle(&mut self) {
         let start = self.bytes.as_ptr().addr() as u64;
         for request in self.requests.iter().filter(|request| request.inline) {

@@ -1,4 +1,4 @@
-//! What several QPs do to the same eight bytes: each atomic sees a value of its own.
+//! Several QPs apply atomics to the same eight bytes: each atomic must see a different value.
 
 use std::collections::BTreeSet;
 

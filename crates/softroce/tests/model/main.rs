@@ -1,8 +1,8 @@
-//! The device against a model: random verbs on random QPs, and whatever they do to memory and completions must be
-//! what a few lines on two byte arrays say (`player/place.rs`). Then the requests that must fail.
+//! Tests the device against a model: random verbs on random QPs must have the effects on memory and completions that
+//! a simple model on two byte arrays predicts (`player/place.rs`). Further tests send requests that must fail.
 //!
-//! The number of cases is fixed, so that a run takes some seconds. `SOFTROCE_MODEL_CASES=2000` plays so many of
-//! each property instead. A failing case is shrunk and printed; what it prints can be played again as a test.
+//! The number of cases is fixed, so that a run takes some seconds. `SOFTROCE_MODEL_CASES=2000` runs that many cases
+//! of each property instead. A failing case is shrunk and printed; it can be run again as a test.
 #![allow(missing_docs, clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 mod contention;
@@ -27,14 +27,14 @@ use player::play;
 use scenario::{Setup, scenarios};
 use testbed::{Checked, Trouble};
 
-/// So many cases of each property, or what the environment asks for.
+/// This many cases of each property, or the number in the environment.
 fn cases(usual: u32) -> ProptestConfig {
     let asked = std::env::var("SOFTROCE_MODEL_CASES");
     ProptestConfig {
         cases: asked.map_or(usual, |asked| asked.parse().unwrap()),
         failure_persistence: None,
         max_shrink_iters: 300,
-        // In milliseconds: hangs take long to shrink.
+        // In milliseconds: a hang takes long to shrink.
         max_shrink_time: 60_000,
         ..ProptestConfig::default()
     }
@@ -48,14 +48,14 @@ fn verdict(checked: Checked) -> Result<(), TestCaseError> {
     })
 }
 
-/// Cases that ran out of repetitions by bad luck.
+/// Cases that failed because all retries were lost by chance.
 static OUT_OF_LUCK: AtomicU32 = AtomicU32::new(0);
 
-/// As [`verdict`], but one case of a run may run out of repetitions.
+/// As [`verdict`], but one case of a run may lose all its retries.
 ///
-/// The odds: with 5 % of the packets lost each way, a repetition brings nothing new with probability
-/// 1 - 0.95^2 = 0.1, and eight of them in a row (one and `retry_count` 7) with 10^-8. Some 10^4 packets a run can
-/// begin such a row, so one run in 10^4 has one, and one in 10^8 has two.
+/// With 5 % of the packets lost each way, a retry fails with probability 1 - 0.95^2 = 0.1, and eight in a row (one
+/// and `retry_count` 7) with 10^-8. Some 10^4 packets of a run can start such a series, so one run in 10^4 has one,
+/// and one in 10^8 has two.
 fn verdict_under_faults(checked: Checked) -> Result<(), TestCaseError> {
     match checked {
         Err(Trouble::RetriesUsedUp(why)) if OUT_OF_LUCK.fetch_add(1, Ordering::Relaxed) > 0 => {
@@ -66,8 +66,8 @@ fn verdict_under_faults(checked: Checked) -> Result<(), TestCaseError> {
     }
 }
 
-/// 34 ms. Eight of them are long against the delays of a busy machine: with several programs to a core, a thread
-/// was seen to wait for 350 ms.
+/// 34 ms. Eight of them are long compared with the delays of a busy machine, where with several programs per core a
+/// thread has waited for 350 ms.
 const TIMEOUT_UNDER_FAULTS: u8 = 13;
 
 proptest! {

@@ -6,14 +6,14 @@ use std::ops::Range;
 
 /// Bytes before and after the registered region that nobody may touch.
 const GUARD_BYTES: usize = 4096;
-/// Bytes at the start of the region that are never dealt out: one atomic counter for each QP.
+/// Bytes at the start of the region that are never assigned: one atomic counter for each QP.
 pub const COUNTER_BYTES: usize = 64;
 
-/// Numbers that look random: SplitMix64.
+/// Pseudo-random numbers: SplitMix64.
 pub struct Numbers(pub u64);
 
 impl Numbers {
-    /// The next of them.
+    /// The next number.
     pub fn next(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let z = (self.0 ^ self.0 >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -21,23 +21,23 @@ impl Numbers {
         z ^ z >> 31
     }
 
-    /// So many bytes of them.
+    /// This many bytes of them.
     pub fn bytes(&mut self, count: usize) -> Vec<u8> {
         let words = (0..count.div_ceil(8)).flat_map(|_| self.next().to_ne_bytes());
         words.take(count).collect()
     }
 }
 
-/// Some bytes of a region.
+/// A range of a region.
 #[derive(Clone, Copy, Debug)]
 pub struct Part {
-    /// From the region's start.
+    /// Offset from the region's start.
     pub offset: usize,
     /// Length.
     pub bytes: usize,
 }
 
-/// A region between two guards, and what should be in all three.
+/// A region between two guards, and the expected contents of all three.
 pub struct Memory {
     start: *mut u8,
     layout: Layout,
@@ -46,7 +46,7 @@ pub struct Memory {
 }
 
 impl Memory {
-    /// A region of so many bytes, filled from `numbers`.
+    /// A region of this size, filled from `numbers`.
     pub fn new(region_bytes: usize, numbers: &mut Numbers) -> Memory {
         let bytes = region_bytes + 2 * GUARD_BYTES;
         let layout = Layout::from_size_align(bytes, 4096).unwrap();
@@ -71,27 +71,27 @@ impl Memory {
         self.expected.len() - 2 * GUARD_BYTES
     }
 
-    /// Where the region starts in this process.
+    /// The region's address in this process.
     pub fn region_address(&self) -> u64 {
         self.start as u64 + GUARD_BYTES as u64
     }
 
-    /// Where a part starts in this process.
+    /// A part's address in this process.
     pub fn address(&self, part: Part) -> u64 {
         self.region_address() + part.offset as u64
     }
 
-    /// Bytes still to be dealt out.
+    /// Bytes not yet assigned.
     pub fn room(&self) -> usize {
         self.region_bytes() - self.dealt
     }
 
-    /// Everything may be dealt out anew.
+    /// Frees all parts.
     pub fn collect(&mut self) {
         self.dealt = COUNTER_BYTES;
     }
 
-    /// A part that no other request has, `gap` bytes after the one before; `aligned` at a multiple of 8.
+    /// A part that no other request has, `gap` bytes after the last one; `aligned` to a multiple of 8.
     pub fn deal(&mut self, bytes: usize, gap: usize, aligned: bool) -> Part {
         let offset = self.dealt + gap;
         let offset = if aligned {
@@ -112,12 +112,12 @@ impl Memory {
         start..start + part.bytes
     }
 
-    /// What the model has there.
+    /// The part's contents in the model.
     pub fn expected(&self, part: Part) -> &[u8] {
         &self.expected[Memory::range(part)]
     }
 
-    /// The model puts `bytes` at the start of the part; what does not fit is cut off.
+    /// Writes `bytes` to the start of the part in the model; drops what does not fit.
     pub fn expect(&mut self, part: Part, bytes: &[u8]) {
         let range = Memory::range(part);
         for (to, from) in self.expected[range].iter_mut().zip(bytes) {
@@ -125,7 +125,7 @@ impl Memory {
         }
     }
 
-    /// Puts `bytes` into the part in earnest, and into the model.
+    /// Writes `bytes` to the part in memory and in the model.
     pub fn put(&mut self, part: Part, bytes: &[u8]) {
         assert_eq!(part.bytes, bytes.len());
         self.expect(part, bytes);
@@ -138,7 +138,7 @@ impl Memory {
         }
     }
 
-    /// Where memory and model differ, in words. Only while no request is on its way.
+    /// The first difference between memory and model, in words. Call it only while no request is in flight.
     pub fn difference(&self) -> Option<String> {
         // SAFETY: the allocation has this length and was initialised; no request is on its way.
         let real = unsafe { std::slice::from_raw_parts(self.start, self.expected.len()) };
@@ -159,7 +159,7 @@ impl Memory {
         ))
     }
 
-    /// The model takes over what a part holds: after a request that may have left anything there.
+    /// Copies a part from memory to the model, after a request that may have left anything there.
     pub fn accept(&mut self, part: Part) {
         let range = Memory::range(part);
         // SAFETY: as for `difference`.

@@ -1,5 +1,5 @@
-//! Plays a scenario: posts what `place` has given its memory, keeps to the room in queues and memory, polls, and
-//! comes to rest now and then to compare.
+//! Runs a scenario: posts requests with the memory that `place` assigns, within the limits of queues and memory,
+//! polls, and from time to time waits until all is done and compares.
 
 mod place;
 
@@ -9,16 +9,16 @@ use crate::memory::{Numbers, Part};
 use crate::scenario::{Batch, LONGEST_BYTES, Request, Setup, Step};
 use crate::testbed::{Checked, Expected, Testbed, Trouble};
 
-/// What a request that comes may take up again.
+/// Memory that a later request may use again.
 #[derive(Clone, Default)]
 struct Chain {
     /// Target of the last WRITE.
     written: Option<Part>,
-    /// Where the last READ puts its bytes.
+    /// Where the last READ writes.
     read: Vec<Part>,
 }
 
-/// A request with its place in memory.
+/// A request with its memory.
 struct Placed {
     wr_id: u64,
     operation: Operation,
@@ -27,30 +27,30 @@ struct Placed {
     fence: bool,
     inline: bool,
     sges: Vec<Sge>,
-    /// Bytes that inline elements point to.
+    /// The bytes of inline elements.
     inline_bytes: Vec<u8>,
-    /// What it completes with.
+    /// The kind of its completion.
     kind: CompletionKind,
     length_bytes: Option<u32>,
 }
 
-/// A receive with its place in memory.
+/// A receive with its memory.
 struct PlacedReceive {
     expected: Expected,
     sges: Vec<Sge>,
 }
 
-/// A scenario under way.
+/// A running scenario.
 pub struct Player<'a> {
     testbed: Testbed,
     setup: &'a Setup,
     chains: Vec<Chain>,
-    /// Sends after the last signalled one, of each endpoint.
+    /// Sends of each endpoint after its last signalled one.
     unsignaled: Vec<u32>,
     numbers: Numbers,
 }
 
-/// Plays all steps, and ends at rest.
+/// Runs all steps, and waits until all is done.
 pub fn play(setup: &Setup, steps: &[Step]) -> Checked {
     let testbed = Testbed::new(setup);
     let mut player = Player {
@@ -76,7 +76,7 @@ pub fn play(setup: &Setup, steps: &[Step]) -> Checked {
 }
 
 impl Player<'_> {
-    /// Waits until everything is done, compares, and takes the memory back.
+    /// Waits until all is done, compares, and frees the memory.
     fn quiesce(&mut self) -> Checked {
         for end in 0..self.testbed.endpoints.len() {
             if self.unsignaled[end] > 0 {
@@ -100,7 +100,7 @@ impl Player<'_> {
         Ok(())
     }
 
-    /// A signalled WRITE of nothing: when it completes, what came before it is done.
+    /// Posts a signalled WRITE of no bytes; its completion shows that everything before it is done.
     fn post_marker(&mut self, end: usize) -> Checked {
         let what = format!("room for a last send of endpoint {end}");
         self.testbed
@@ -147,7 +147,7 @@ impl Player<'_> {
         let early = receives.len().saturating_sub(batch.late);
         let late = receives.split_off(early);
         let mut receives = receives.into_iter();
-        // What finds no room among the receives has to come late as well.
+        // Receives for which there is no room must also be posted late.
         let peer = &mut self.testbed.endpoints[end ^ 1];
         while peer.receives.len() < peer.capacities.recv_wrs as usize
             && let Some(receive) = receives.next()
@@ -204,7 +204,7 @@ impl Player<'_> {
     fn hand_over(&mut self, end: usize, mut sends: Vec<Placed>) -> Checked {
         let endpoint = &mut self.testbed.endpoints[end];
         for send in &mut sends {
-            // A queue full of unsignalled sends could never be known to have room again.
+            // If a full queue had only unsignalled sends, no completion would show that it has room again.
             send.signaled |= self.unsignaled[end] + 1 >= endpoint.capacities.send_wrs;
             if send.signaled {
                 self.unsignaled[end] = 0;
@@ -238,7 +238,7 @@ impl Player<'_> {
             .collect();
         endpoint.post(&requests)?;
         for send in &mut sends {
-            // Inline bytes are the caller's again.
+            // The caller may change inline bytes after the call.
             send.inline_bytes.fill(0xee);
         }
         Ok(())

@@ -1,4 +1,4 @@
-//! Receivers that are not ready, receives that are too small, and memory keys that are not good: at either end.
+//! Receivers that are not ready, receives that are too small, and invalid memory keys at either end.
 
 use std::time::{Duration, Instant};
 
@@ -10,11 +10,11 @@ use crate::scenario::Setup;
 use crate::script::Script;
 use crate::testbed::{Checked, PD};
 
-/// Code of 1.28 ms.
+/// The code of 1.28 ms.
 const RNR_TIMER: u8 = 14;
 const RNR_WAIT: Duration = Duration::from_micros(1280);
 
-/// A receive too small by `missing` bytes.
+/// Tests a receive that is too small by `missing` bytes.
 fn too_small(mtu_bytes: u32, bytes: usize, missing: usize) -> Checked {
     let mut script = Script::new(&Setup {
         mtu_bytes,
@@ -28,7 +28,7 @@ fn too_small(mtu_bytes: u32, bytes: usize, missing: usize) -> Checked {
     script.send(0, bytes, Status::RemoteInvalidRequestError)?;
     script.send(0, 10, Status::FlushError)?;
     script.testbed.drained()?;
-    // The receive may hold the beginning of the message; beside it nothing has changed.
+    // The receive may contain the start of the message; nothing else has changed.
     script.testbed.sides[1].memory.accept(second);
     script.ends([State::Err, State::Err])?;
     script.flushes_what_is_posted_now(0)?;
@@ -78,7 +78,7 @@ fn a_write_with_immediate_needs_no_room_in_the_receive() {
     script.ends([State::Rts, State::Rts]).unwrap();
 }
 
-/// Polls both sides for so long.
+/// Polls both sides for this long.
 fn poll_for(script: &mut Script, time: Duration) -> Checked<usize> {
     let began = Instant::now();
     let mut completions = 0;
@@ -96,7 +96,7 @@ fn a_send_waits_for_a_receive_that_comes_late() {
         ..Setup::plain()
     });
     let data = script.send(0, 5000, Status::Success).unwrap();
-    // What is posted after it waits as well.
+    // Later requests wait as well.
     script.write(0, 300, Status::Success).unwrap();
     assert_eq!(poll_for(&mut script, 10 * RNR_WAIT).unwrap(), 0);
     let part = script
@@ -119,7 +119,7 @@ fn a_send_without_a_receive_fails_when_its_repetitions_are_used_up() {
         let began = Instant::now();
         script.send(0, 5000, Status::RnrRetryExceededError).unwrap();
         script.write(0, 300, Status::FlushError).unwrap();
-        // The responder is none the worse for it.
+        // The responder is not affected.
         script.ends([State::Err, State::Rts]).unwrap();
         let took = began.elapsed();
         let (least, most) = (RNR_WAIT * u32::from(rnr_retry), Duration::from_secs(2));
@@ -138,7 +138,7 @@ enum BadElement {
     NotWritable,
 }
 
-/// An element of `bytes` on a side with something wrong; and the key to deregister.
+/// An element of `bytes` on a side with an error, and the key to deregister.
 fn bad_element(script: &mut Script, side: usize, bad: BadElement, bytes: usize) -> (Sge, u32) {
     let part = script.fresh(side, bytes);
     let good = script.element(side, part, script.testbed.sides[side].key);
@@ -185,7 +185,7 @@ fn a_bad_local_key_fails_the_request_before_anything_is_touched() {
     use BadElement::{Before, Beyond, NotWritable, OtherDomain, UnknownKey};
     for bad in [UnknownKey, Beyond, Before, OtherDomain, NotWritable] {
         for verb in ["send", "write", "read", "second element"] {
-            // Only what writes to it minds.
+            // Only operations that write to it fail.
             if matches!(bad, NotWritable) && verb != "read" {
                 continue;
             }
@@ -211,7 +211,7 @@ fn a_bad_local_key_fails_the_request_before_anything_is_touched() {
             let posted = script.post(0, operation, None, &elements, status);
             posted.unwrap_or_else(|trouble| panic!("{}", told(trouble)));
             script.write(0, 700, Status::FlushError).unwrap();
-            // The good element may have been written before the bad one was found.
+            // The good element may have been written before the bad one was detected.
             script
                 .testbed
                 .drained()
@@ -242,7 +242,7 @@ fn a_bad_key_in_a_receive_is_an_error_at_both_ends() {
         let drained = script.testbed.drained();
         drained.unwrap_or_else(|trouble| panic!("{bad:?}: {trouble:?}"));
         if matches!(bad, Beyond) {
-            // What lies in the region may hold the beginning of the message.
+            // The region may contain the start of the message.
             let memory = &mut script.testbed.sides[1].memory;
             let (bytes, end) = (2999, memory.region_bytes());
             let offset = end - bytes;

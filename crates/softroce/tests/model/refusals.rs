@@ -1,5 +1,5 @@
-//! Requests that the responder must refuse: they touch no memory, end with the right status, and take both QPs
-//! with them.
+//! Requests that the responder must refuse: they change no memory, end with the right status, and move both QPs to
+//! ERR.
 
 use proptest::prelude::*;
 use softroce::transport::{Access, Operation, PdId, QpEvent, Region, State, Status};
@@ -19,21 +19,21 @@ enum Verb {
 
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Fault {
-    /// A key that nobody was given.
+    /// A key that was never returned.
     UnknownKey,
     /// The key of a region that was deregistered.
     OldKey,
     /// The key of a region in another protection domain.
     OtherDomain,
-    /// The bytes begin 8 before the region.
+    /// The range starts 8 bytes before the region.
     Before,
-    /// The last bytes are beyond the region.
+    /// The range ends after the region.
     Beyond,
-    /// The bytes run over the end of the address space.
+    /// The range exceeds the address space.
     Wraps,
-    /// The region does not allow it.
+    /// The region does not allow the access.
     RegionAccess,
-    /// The QP does not allow it.
+    /// The QP does not allow the access.
     QpAccess,
 }
 
@@ -56,7 +56,7 @@ const FAULTS: [Fault; 8] = [
 ];
 
 impl Verb {
-    /// All that is allowed but what this needs.
+    /// All access except what this needs.
     fn access_without(self) -> Access {
         let needed = match self {
             Verb::Write | Verb::WriteImmediate => Access::REMOTE_WRITE,
@@ -91,7 +91,7 @@ impl Verb {
     }
 }
 
-/// Address and key that the fault makes of a good target, and keys to deregister at the end.
+/// The faulty address and key of a valid target, and keys to deregister at the end.
 fn target(script: &Script, fault: Fault, bytes: usize) -> (u64, u32, Option<u32>) {
     let side = &script.testbed.sides[1];
     let (start, length) = (
@@ -138,7 +138,7 @@ fn refuse(verb: Verb, fault: Fault, bytes: usize, before: usize, after: usize) -
         Fault::QpAccess => setup.qp_access = verb.access_without(),
         _ => {}
     }
-    // What succeeds before must be something else than what is not allowed.
+    // The preceding request must be of a kind that is allowed.
     let reads_before = !matches!(verb, Verb::Read);
     let bytes = if verb.is_atomic() { 8 } else { bytes };
     let mut script = Script::new(&setup);
@@ -156,7 +156,7 @@ fn refuse(verb: Verb, fault: Fault, bytes: usize, before: usize, after: usize) -
     let local = script.fresh(0, bytes);
     let element = script.element(0, local, script.testbed.sides[0].key);
     let (address, rkey, key) = target(&script, fault, bytes);
-    // The specification and libibverbs' manual: what the QP is not set up for is an invalid request.
+    // By the specification and libibverbs' manual, an operation that the QP does not allow is an invalid request.
     let status = if fault == Fault::QpAccess {
         Status::RemoteInvalidRequestError
     } else {
@@ -232,7 +232,7 @@ fn an_atomic_that_is_not_aligned_is_refused() {
 
 #[test]
 fn the_keys_of_two_regions_are_not_mixed_up() {
-    // A key allows its own region and nothing beside it, though that is registered as well.
+    // A key allows only its own region, although the memory beside it is also registered.
     let mut script = Script::new(&Setup::plain());
     let side = &script.testbed.sides[1];
     let start = side.memory.region_address();

@@ -1,45 +1,45 @@
-//! What a case is made of, as plain data that proptest can make and shrink: how the QPs are set up and what is
-//! posted on them. Addresses are not chosen here but when it is played (`player`).
+//! A test case as plain data that proptest can generate and shrink: the set-up of the QPs and their requests.
+//! `player` chooses addresses when it runs the case.
 
 use proptest::prelude::*;
 use softroce::transport::{Access, Capacities};
 
-/// Everything that a peer may do.
+/// All access of a peer.
 pub const ALL_ACCESS: Access = Access(
     Access::LOCAL_WRITE.0
         | Access::REMOTE_WRITE.0
         | Access::REMOTE_READ.0
         | Access::REMOTE_ATOMIC.0,
 );
-/// Most pairs of a case; each end has a counter of 8 bytes.
+/// The most pairs of a case; each end has a counter of 8 bytes.
 pub const MOST_PAIRS: usize = 3;
-/// Longest request.
+/// The longest request.
 pub const LONGEST_BYTES: usize = 70_000;
 
-/// How devices and QPs are set up.
+/// The set-up of devices and QPs.
 #[derive(Clone, Debug)]
 pub struct Setup {
-    /// Both sides are on one device.
+    /// Whether both sides use one device.
     pub same_nic: bool,
-    /// Sends and receives of a side complete on one CQ.
+    /// Whether a side uses one CQ for sends and receives.
     pub one_cq: bool,
     /// Path MTU.
     pub mtu_bytes: u32,
     /// Pairs of QPs, each with its end on side 0 and on side 1.
     pub pairs: Vec<[End; 2]>,
-    /// What goes wrong, as the option's text; empty for nothing.
+    /// The faults in the option's syntax; empty for none.
     pub faults: String,
-    /// Code of the wait for an acknowledgement.
+    /// Code of the time-out of an acknowledgement.
     pub timeout: u8,
-    /// Repetitions after it.
+    /// Retries after a time-out.
     pub retry_count: u8,
-    /// Repetitions when the receiver is not ready.
+    /// Retries when the receiver is not ready.
     pub rnr_retry: u8,
-    /// Code of the wait that a receiver asks for.
+    /// Code of the receiver's RNR pause.
     pub min_rnr_timer: u8,
-    /// What the QPs let the peer do.
+    /// The peer's access through the QPs.
     pub qp_access: Access,
-    /// What the regions allow.
+    /// The access rights of the regions.
     pub region_access: Access,
     /// Bytes of a side's region.
     pub region_bytes: usize,
@@ -48,18 +48,18 @@ pub struct Setup {
 /// One QP.
 #[derive(Clone, Debug)]
 pub struct End {
-    /// PSN that it starts to send with.
+    /// The first PSN that it sends.
     pub sq_psn: u32,
-    /// READs and atomics that it may have on their way.
+    /// The most READs and atomics that it has in flight.
     pub max_rd_atomic: u8,
-    /// How many more the peer takes.
+    /// How many more the peer accepts.
     pub spare_rd_atomic: u8,
-    /// Its queues.
+    /// Its queue sizes.
     pub capacities: Capacities,
 }
 
 impl Setup {
-    /// One pair on two devices with everything allowed and nothing wrong.
+    /// One pair on two devices with all access and no faults.
     pub fn plain() -> Setup {
         let end = |sq_psn| End {
             sq_psn,
@@ -90,29 +90,29 @@ impl Setup {
     }
 }
 
-/// What happens, one after another.
+/// A step of a case.
 #[derive(Clone, Debug)]
 pub enum Step {
-    /// Requests posted in one call, and the receives that they need.
+    /// Posts requests in one call, and the receives that they need.
     Post(Batch),
-    /// The CQs of a side are polled.
+    /// Polls the CQs of a side.
     Poll { side: usize, most: usize },
-    /// Nobody polls for so long.
+    /// Does not poll for this long.
     Leave { milliseconds: u64 },
-    /// All that was posted completes, and memory is compared.
+    /// Waits for all completions, and compares memory.
     Quiesce,
 }
 
 /// Requests of one QP.
 #[derive(Clone, Debug)]
 pub struct Batch {
-    /// Which QP, modulo their number.
+    /// Index of the QP, modulo their number.
     pub end: usize,
     /// The requests.
     pub requests: Vec<Request>,
-    /// Of the receives that they need, so many are posted after them.
+    /// How many of the receives are posted after the requests.
     pub late: usize,
-    /// Polls before those.
+    /// Polls before these receives.
     pub polls_before_late: usize,
 }
 
@@ -121,7 +121,7 @@ pub struct Batch {
 pub struct Request {
     pub verb: Verb,
     pub length: Length,
-    /// Where the local bytes are cut into elements, in 1/65536 of the length.
+    /// Where the local bytes are split into elements, in 1/65536 of the length.
     pub cuts: Vec<u16>,
     /// Bytes left free before each part of memory.
     pub gap: usize,
@@ -129,16 +129,16 @@ pub struct Request {
     pub inline: bool,
     pub fence: bool,
     pub immediate: Option<u32>,
-    /// Uses what an earlier request of the QP used: a WRITE or READ the target of its last WRITE, a SEND or
-    /// WRITE the bytes that its last READ brought (with a fence).
+    /// Reuses memory of an earlier request of the QP: a WRITE or READ the target of its last WRITE, a SEND or WRITE
+    /// the result of its last READ (with a fence).
     pub chained: bool,
-    /// Of the receive that it needs.
+    /// Splits of its receive.
     pub receive_cuts: Vec<u16>,
-    /// Bytes by which that is too long.
+    /// Bytes by which its receive is too long.
     pub receive_spare: usize,
 }
 
-/// What it does.
+/// The operation.
 #[derive(Clone, Debug)]
 pub enum Verb {
     Send,
@@ -148,12 +148,12 @@ pub enum Verb {
     CompareSwap { hits: bool, swap: u64 },
 }
 
-/// How long it is.
+/// The length of a request.
 #[derive(Clone, Debug)]
 pub enum Length {
     /// Bytes.
     Bytes(u32),
-    /// So many packets, and a few bytes more or less.
+    /// This many packets, and a few bytes more or less.
     Packets { count: u32, more: i32 },
 }
 
@@ -284,7 +284,7 @@ fn batches() -> impl Strategy<Value = Batch> {
     )
 }
 
-/// A set-up and up to `most` steps on it.
+/// A set-up and up to `most` steps.
 pub fn scenarios(same_nic: bool, most: usize) -> impl Strategy<Value = (Setup, Vec<Step>)> {
     let step = prop_oneof![
         20 => batches().prop_map(Step::Post),

@@ -1,4 +1,4 @@
-//! For cases written by hand: one request at a time, its bytes, its place and how it must end.
+//! For hand-written cases: single requests with their bytes, their memory and their expected status.
 
 use softroce::transport::{CompletionKind, Operation, Payload, SendRequest, Sge, State, Status};
 
@@ -13,7 +13,7 @@ pub struct Script {
 }
 
 impl Script {
-    /// Everything connected.
+    /// A new, connected testbed.
     pub fn new(setup: &Setup) -> Script {
         Script {
             testbed: Testbed::new(setup),
@@ -21,7 +21,7 @@ impl Script {
         }
     }
 
-    /// A part of a side with fresh bytes.
+    /// A part of a side with new bytes.
     pub fn fresh(&mut self, side: usize, bytes: usize) -> Part {
         let memory = &mut self.testbed.sides[side].memory;
         let part = memory.deal(bytes, 3, bytes == 8);
@@ -30,7 +30,7 @@ impl Script {
         part
     }
 
-    /// The part as one element, under a key.
+    /// The part as one element with this key.
     pub fn element(&self, side: usize, part: Part, lkey: u32) -> Sge {
         Sge {
             address: self.testbed.sides[side].memory.address(part),
@@ -39,7 +39,7 @@ impl Script {
         }
     }
 
-    /// Posts a signalled request that must end with `status`; the model does nothing.
+    /// Posts a signalled request that must end with `status`; does not change the model.
     pub fn post(
         &mut self,
         end: usize,
@@ -68,7 +68,7 @@ impl Script {
             wr_id,
             operation,
             immediate,
-            // A flush completes what is not signalled, too.
+            // A flush also completes unsignalled requests.
             signaled: status != Status::FlushError,
             solicited: false,
             fence: false,
@@ -77,7 +77,7 @@ impl Script {
         }])
     }
 
-    /// A WRITE as it should be; done in the model if it is to succeed.
+    /// A valid WRITE; applied to the model if it is to succeed.
     pub fn write(&mut self, end: usize, bytes: usize, status: Status) -> Checked {
         let own = self.testbed.endpoints[end].side;
         let source = self.fresh(own, bytes);
@@ -95,7 +95,7 @@ impl Script {
         self.post(end, operation, None, &[element], status)
     }
 
-    /// A READ as it should be; done in the model if it is to succeed.
+    /// A valid READ; applied to the model if it is to succeed.
     pub fn read(&mut self, end: usize, bytes: usize, status: Status) -> Checked {
         let own = self.testbed.endpoints[end].side;
         let target = self.fresh(own, bytes);
@@ -113,7 +113,7 @@ impl Script {
         self.post(end, operation, None, &[element], status)
     }
 
-    /// A SEND of fresh bytes; returns them.
+    /// A SEND of new bytes; returns them.
     pub fn send(&mut self, end: usize, bytes: usize, status: Status) -> Checked<Vec<u8>> {
         let own = self.testbed.endpoints[end].side;
         let source = self.fresh(own, bytes);
@@ -122,7 +122,7 @@ impl Script {
         Ok(self.testbed.sides[own].memory.expected(source).to_vec())
     }
 
-    /// A receive of so many bytes that must end with `status`; `length_bytes` is what it must say it received.
+    /// A receive of this many bytes that must end with `status` and report `length_bytes`.
     pub fn receive(
         &mut self,
         end: usize,
@@ -156,7 +156,7 @@ impl Script {
         endpoint.post_recv(expected, &[element])
     }
 
-    /// All completions come, memory is as the model has it, and the QPs of pair 0 are in these states.
+    /// Checks that all completions come, memory equals the model, and the QPs of pair 0 have these states.
     pub fn ends(&mut self, states: [State; 2]) -> Checked {
         self.testbed.drained()?;
         self.testbed.memory_fits()?;
@@ -172,7 +172,7 @@ impl Script {
         Ok(())
     }
 
-    /// A QP in state ERR flushes what is posted to it.
+    /// Checks that a QP in ERR flushes new requests.
     pub fn flushes_what_is_posted_now(&mut self, end: usize) -> Checked {
         self.write(end, 8, Status::FlushError)?;
         self.receive(end, 8, None, Status::FlushError)?;

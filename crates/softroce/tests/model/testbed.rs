@@ -1,5 +1,5 @@
-//! Two sides with their devices, CQs, QPs and memory, and the account of completions: each that comes must be
-//! the next one expected of its QP. It does not know what requests mean.
+//! Two sides with their devices, CQs, QPs and memory, and the expected completions: each must be the next one
+//! expected of its QP. It does not know what requests do.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -17,47 +17,47 @@ use crate::scenario::Setup;
 
 /// A wait longer than this is a hang.
 const DEADLINE: Duration = Duration::from_secs(20);
-/// Set in the `wr_id` of receives.
+/// A flag in the `wr_id` of receives.
 pub const RECEIVE: u64 = 1 << 63;
-/// The protection domain of everything.
+/// The protection domain of all objects.
 pub const PD: PdId = PdId(1);
 
-/// Why a case does not pass.
+/// Why a case fails.
 #[derive(Debug)]
 pub enum Trouble {
-    /// Something is not as the model says.
+    /// Something differs from the model.
     Wrong(String),
     /// Something expected did not come.
     Hung(String),
-    /// A request ran out of repetitions. Under faults that can be bad luck.
+    /// A request used up its retries. Under faults that can happen by chance.
     RetriesUsedUp(String),
 }
 
-/// What comes of a check.
+/// The result of a check.
 pub type Checked<T = ()> = Result<T, Trouble>;
 
-/// A completion to come.
+/// An expected completion.
 #[derive(Clone, Debug)]
 pub struct Expected {
     pub wr_id: u64,
     pub status: Status,
     pub kind: CompletionKind,
-    /// Checked if given.
+    /// Checked if set.
     pub length_bytes: Option<u32>,
-    /// Checked of receives.
+    /// Checked for receives.
     pub immediate: Option<u32>,
 }
 
-/// One QP and what is expected of it.
+/// One QP and its expected completions.
 pub struct Endpoint {
     pub qp: Qp,
     pub side: usize,
     pub capacities: Capacities,
-    /// Signalled sends whose completion is to come.
+    /// Signalled sends whose completion has not come.
     pub sends: VecDeque<Expected>,
-    /// Receives whose completion is to come.
+    /// Receives whose completion has not come.
     pub receives: VecDeque<Expected>,
-    /// Sends that may still be in the queue: from the last completion on.
+    /// Sends that may still be in the queue: those since the last completion.
     pub queued: VecDeque<u64>,
     pub events: Arc<Mutex<Vec<QpEvent>>>,
     next_wr_id: u64,
@@ -69,11 +69,11 @@ pub struct Side {
     pub memory: Memory,
     /// Key of its region.
     pub key: u32,
-    /// One or two.
+    /// One or two CQs.
     cqs: Vec<Cq>,
 }
 
-/// Both sides; the ends of pair `n` are endpoints `2n` on side 0 and `2n + 1` on side 1.
+/// Both sides. The ends of pair `n` are endpoints `2n` on side 0 and `2n + 1` on side 1.
 pub struct Testbed {
     pub endpoints: Vec<Endpoint>,
     by_number: HashMap<(usize, u32), usize>,
@@ -84,13 +84,13 @@ pub struct Testbed {
 }
 
 impl Endpoint {
-    /// A number for the next request, greater than those before.
+    /// A number for the next request, greater than all before.
     pub fn wr_id(&mut self) -> u64 {
         self.next_wr_id += 1;
         self.next_wr_id
     }
 
-    /// Sends that there is room for, for certain.
+    /// Sends for which there is certainly room.
     pub fn room(&self) -> usize {
         self.capacities.send_wrs as usize - self.queued.len()
     }
@@ -139,8 +139,7 @@ fn side(
 }
 
 impl Testbed {
-    /// Everything connected and ready to send. The region's and QPs' access flags are those of side 1; side 0
-    /// has all.
+    /// Connects everything. The access flags of `setup` apply to side 1; side 0 has all access.
     pub fn new(setup: &Setup) -> Testbed {
         let faults: Faults = setup.faults.parse().unwrap();
         let options = NicOptions {
@@ -166,7 +165,7 @@ impl Testbed {
         };
         let mut numbers = Numbers(u64::from(setup.pairs[0][0].sq_psn));
         let first_cqs = cqs(&first);
-        // On one device and with one CQ a side, both sides may as well have the same.
+        // With one device and one CQ per side, both sides share the CQ.
         let second_cqs = if setup.same_nic && setup.one_cq {
             first_cqs.clone()
         } else {
@@ -285,7 +284,7 @@ impl Testbed {
         Ok(count)
     }
 
-    /// The completion is the next one that is expected.
+    /// Checks that the completion is the next one expected.
     fn account(&mut self, side: usize, got: &Completion) -> Checked {
         let wrong = |why: String| Err(Trouble::Wrong(format!("{why}, but {got:?} came")));
         let Some(&index) = self.by_number.get(&(self.nic_index(side), got.qpn)) else {
@@ -338,7 +337,7 @@ impl Testbed {
         Ok(())
     }
 
-    /// All completions have come, and for a moment no other comes.
+    /// Waits until all completions have come, and checks that no other comes shortly after.
     pub fn drained(&mut self) -> Checked {
         self.until("all completions", |testbed| {
             let mut all = testbed.endpoints.iter();
@@ -351,7 +350,7 @@ impl Testbed {
         Ok(())
     }
 
-    /// The memory of both sides is as the model has it.
+    /// Checks that the memory of both sides equals the model.
     pub fn memory_fits(&self) -> Checked {
         for (index, side) in self.sides.iter().enumerate() {
             if let Some(difference) = side.memory.difference() {
@@ -363,7 +362,7 @@ impl Testbed {
         Ok(())
     }
 
-    /// The state of everything, for a person who looks for the reason.
+    /// The state of all objects, for debugging.
     fn tell(&self) -> String {
         let mut text = String::new();
         for (index, one) in self.endpoints.iter().enumerate() {

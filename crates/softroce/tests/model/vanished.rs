@@ -1,4 +1,4 @@
-//! A peer that is no longer there: the configured time, then an error, then flushes; never a hang.
+//! A peer that disappears: after the configured time an error, then flushes; never a hang.
 
 use std::time::{Duration, Instant};
 
@@ -9,7 +9,7 @@ use crate::scenario::Setup;
 use crate::script::Script;
 use crate::testbed::{Checked, Trouble};
 
-/// How the peer goes.
+/// How the peer disappears.
 #[derive(Clone, Copy, Debug)]
 enum Way {
     /// Its QP is destroyed.
@@ -51,7 +51,7 @@ fn vanish(way: Way, timeout: u8, retry_count: u8, reads: bool, others: usize) ->
     }
     script.testbed.drained()?;
     let took = began.elapsed();
-    // The specification lets a wait be up to four times as long; a second is for a busy machine.
+    // The specification allows up to four times this time; one second more for a busy machine.
     let least = wait(timeout) * (u32::from(retry_count) + 1);
     let most = least * 4 + Duration::from_secs(1);
     if took < least || took > most {
@@ -89,7 +89,7 @@ fn a_peer_that_vanishes_amid_requests_leaves_no_request_without_an_end() {
         retry_count: 2,
         ..Setup::plain()
     });
-    // Which of them succeed is open; so they are counted, not expected one by one.
+    // It is open which of them succeed, so they are counted.
     for round in 0..20 {
         script.write(0, 1000 + round, Status::Success).unwrap();
     }

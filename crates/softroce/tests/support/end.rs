@@ -8,7 +8,7 @@ use softroce::transport::{
     PdId, Qp, QpOptions, ReceiveSource, Region, SendRequest, Sge,
 };
 
-/// How the QPs are made and connected.
+/// How the QPs are created and connected.
 #[derive(Clone)]
 pub struct Plan {
     pub qps: usize,
@@ -43,7 +43,7 @@ impl Default for Plan {
 }
 
 pub struct End {
-    // Before the device: the QPs are on it.
+    // Declared before the device, so that the QPs are dropped first.
     pub qps: Vec<Qp>,
     pub cq: Cq,
     pub nic: Arc<Nic>,
@@ -125,7 +125,7 @@ impl Drop for End {
         for qp in &self.qps {
             qp.destroy();
         }
-        // Before the memory goes.
+        // Before the memory is freed.
         self.nic.deregister(self.key);
     }
 }

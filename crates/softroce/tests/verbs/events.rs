@@ -1,4 +1,4 @@
-//! Events of CQs and QPs, and that nothing is destroyed under them.
+//! Events of CQs and QPs; their objects are not destroyed before the events are acknowledged.
 
 use std::ptr::null_mut;
 use std::time::{Duration, Instant};
@@ -10,7 +10,7 @@ use super::testbed::*;
 
 const RC: u32 = ibv_qp_type::IBV_QPT_RC;
 
-/// Pointers that a thread takes along.
+/// Pointers moved to another thread.
 struct Carried<T>(*mut T);
 // SAFETY: verbs objects may be used from any thread.
 unsafe impl<T> Send for Carried<T> {}

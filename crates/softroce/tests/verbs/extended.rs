@@ -1,4 +1,4 @@
-//! `ibv_create_qp_ex`, `ibv_wr_*`, `ibv_create_cq_ex` and the reading of completions field by field.
+//! `ibv_create_qp_ex`, `ibv_wr_*`, `ibv_create_cq_ex`, and reading completions field by field.
 
 use std::mem::offset_of;
 use std::ptr::null_mut;
@@ -12,7 +12,7 @@ use super::testbed::*;
 const RC: u32 = ibv_qp_type::IBV_QPT_RC;
 const PLAIN_FIELDS: u64 = 0x7f;
 
-/// The extended context around a plain one; `rdma_sys::verbs_get_ctx` does not know it on 64 bits.
+/// The extended context around a plain one; `rdma_sys::verbs_get_ctx` fails to find it on 64 bits.
 fn extended(end: &End) -> &verbs_context {
     // SAFETY: an open context of this device.
     unsafe {
@@ -110,7 +110,7 @@ fn requests_built_call_by_call_arrive_and_are_read_field_by_field() {
         assert_eq!(ibv_wr_complete(qpx), 0);
         assert_eq!(data, *b"......");
 
-        // What is aborted is not sent.
+        // Aborted requests are not sent.
         ibv_wr_start(qpx);
         ibv_wr_send(qpx);
         ibv_wr_abort(qpx);
@@ -152,7 +152,7 @@ fn requests_built_call_by_call_arrive_and_are_read_field_by_field() {
         ibv_end_poll(cq);
         assert_eq!(one.buffer[2000..2006], *b"inline");
 
-        // More elements than there is room for.
+        // More elements than allowed.
         ibv_wr_start(qpx);
         ibv_wr_send(qpx);
         let mut many = [one.sge(0, 1), one.sge(1, 1), one.sge(2, 1)];

@@ -1,5 +1,5 @@
-//! The device through its C functions, as programs call them. Both ends are in this process: each opening of
-//! `soft0` takes an address of its own.
+//! Tests the device through its C functions. Both ends are in this process: each opening of `soft0` takes its own
+//! address.
 #![allow(clippy::unwrap_used, clippy::panic)]
 
 mod events;

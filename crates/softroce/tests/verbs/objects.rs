@@ -1,4 +1,4 @@
-//! Devices, ports, PDs, MRs, CQs and AHs: what is there, what is refused, what is busy.
+//! Devices, ports, PDs, MRs, CQs and AHs: properties, refused requests, and objects in use.
 
 use std::ffi::CStr;
 use std::mem::offset_of;

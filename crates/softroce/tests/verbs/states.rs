@@ -1,4 +1,4 @@
-//! QPs through their states: what is refused on the way, and what `query_qp` says.
+//! The states of QPs: refused transitions, and the results of `query_qp`.
 
 use rdma_sys::*;
 use softroce::verbs;

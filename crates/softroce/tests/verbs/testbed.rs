@@ -163,7 +163,7 @@ pub fn waiting<T: Send + 'static>(body: impl FnOnce() -> T + Send + 'static) -> 
 impl Drop for End {
     fn drop(&mut self) {
         if thread::panicking() {
-            // The failure to be seen is another, and its QPs are still there.
+            // Another test failure is to be reported, and its QPs still exist.
             return;
         }
         // SAFETY: each is live; the QPs were destroyed by the test.
@@ -206,7 +206,7 @@ pub fn destroy(qps: &[*mut ibv_qp]) {
     }
 }
 
-/// What [`query`] found.
+/// The attributes that `ibv_query_qp` returns.
 pub fn query(qp: *mut ibv_qp) -> ibv_qp_attr {
     let (mut attr, mut init) = (blank(), blank());
     // SAFETY: a live QP.
@@ -215,7 +215,7 @@ pub fn query(qp: *mut ibv_qp) -> ibv_qp_attr {
     attr
 }
 
-/// Attributes of every step, to a peer.
+/// Attributes for every transition, with this peer.
 pub fn attributes(gid: ibv_gid, qpn: u32) -> ibv_qp_attr {
     let mut attr: ibv_qp_attr = blank();
     attr.port_num = 1;
@@ -247,7 +247,7 @@ pub fn masks(qp_type: u32) -> [u32; 3] {
     }
 }
 
-/// Takes a QP to RTS.
+/// Moves a QP to RTS.
 pub fn connect(qp: *mut ibv_qp, qp_type: u32, gid: ibv_gid, qpn: u32) {
     let mut attr = attributes(gid, qpn);
     for (state, mask) in (1..).zip(masks(qp_type)) {
@@ -256,7 +256,7 @@ pub fn connect(qp: *mut ibv_qp, qp_type: u32, gid: ibv_gid, qpn: u32) {
     }
 }
 
-/// Two QPs of two ends, connected with each other.
+/// Two QPs of two ends, connected to each other.
 pub fn pair(one: &End, other: &End, qp_type: u32) -> (*mut ibv_qp, *mut ibv_qp) {
     let (a, b) = (one.qp(qp_type), other.qp(qp_type));
     // SAFETY: live QPs.

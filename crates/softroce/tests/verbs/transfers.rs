@@ -94,7 +94,7 @@ fn the_request_that_failed_is_named() {
     let (one, other) = (End::new(), End::new());
     let (qp, peer) = pair(&one, &other, RC);
     let mut sge = one.sge(0, 8);
-    // No receive is posted, so that nothing is done; more requests than there is room for.
+    // No receive is posted, so nothing completes; there are more requests than the queue holds.
     let mut list: Vec<ibv_send_wr> = (0..40)
         .map(|_| send_wr(ibv_wr_opcode::IBV_WR_SEND, &mut sge))
         .collect();
@@ -102,7 +102,7 @@ fn the_request_that_failed_is_named() {
     let mut bad = null_mut();
     // SAFETY: a list within the vector, and a live QP.
     unsafe {
-        // What does not exist.
+        // An unknown operation.
         (*start).opcode = ibv_wr_opcode::IBV_WR_TSO;
         assert_eq!(ibv_post_send(qp, start, &raw mut bad), libc::EINVAL);
         assert_eq!(bad, start);
@@ -158,7 +158,7 @@ fn datagrams_are_answered_by_their_completions() {
         wr.wr.ud = ud_t {
             ah: back,
             remote_qpn: got.src_qp,
-            // Its own: the highest bit is set.
+            // The highest bit selects the QP's own key.
             remote_qkey: 0x8000_0000,
         };
         assert_eq!(send(peer, &mut wr), 0);

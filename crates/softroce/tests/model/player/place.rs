@@ -1,5 +1,5 @@
-//! Gives each request its memory and does it at once in the model. That is right because a QP's requests take
-//! effect in order, and those of different QPs touch different bytes.
+//! Assigns memory to each request and applies it to the model at once. That is right because a QP's requests take
+//! effect in order, and requests of different QPs use different bytes.
 
 use softroce::transport::{CompletionKind, Operation, Sge, Status};
 
@@ -11,7 +11,7 @@ use crate::testbed::{Expected, RECEIVE};
 const _: () = assert!(2 * MOST_PAIRS * 8 <= COUNTER_BYTES);
 
 impl Player<'_> {
-    /// Gives the request its memory, and does it in the model.
+    /// Assigns memory to the request, and applies it to the model.
     pub(super) fn place(
         &mut self,
         end: usize,
@@ -107,7 +107,7 @@ impl Player<'_> {
             Verb::Read => {
                 self.scatter(own, &parts, &before);
                 self.chains[end].read.clone_from(&parts);
-                // A repeated READ may read later; so nothing is written there until all is at rest.
+                // A repeated READ may read later, so nothing is written there until all is done.
                 self.chains[end].written = None;
                 (Operation::Read { address, rkey }, CompletionKind::RdmaRead)
             }
@@ -158,13 +158,13 @@ impl Player<'_> {
             sges,
             inline_bytes,
             kind,
-            // libibverbs promises a length for what came in only.
+            // libibverbs defines the length only for receives and READs.
             length_bytes: (!sends).then_some(bytes as u32),
         };
         (placed, receive)
     }
 
-    /// The peer's receive for a message: with `data` as it takes it in.
+    /// The peer's receive for a message; `data` is what it receives.
     fn receive(&mut self, end: usize, request: &Request, data: Option<&[u8]>) -> PlacedReceive {
         let endpoint = &mut self.testbed.endpoints[end ^ 1];
         let wr_id = endpoint.wr_id() | RECEIVE;
@@ -189,7 +189,7 @@ impl Player<'_> {
         [own, 1 - own]
     }
 
-    /// Parts of so many bytes together, cut where `cuts` say, as many as the QP takes.
+    /// Parts of this many bytes in total, split at `cuts`, at most as many as the QP allows.
     fn deal(
         &mut self,
         side: usize,
@@ -248,7 +248,7 @@ impl Player<'_> {
     }
 }
 
-/// Elements that lie in `data`, which no region holds.
+/// Elements that point into `data`, which is in no region.
 fn inline_elements(data: &[u8], parts: &[Part]) -> Vec<Sge> {
     let mut at = 0;
     let element = |part: &Part| {
