@@ -51,13 +51,13 @@ impl Verdict {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::lesson::LessonError;
+    use crate::lesson::ObservedError;
     use verbs::WcStatus;
 
     #[test]
     fn a_broken_lesson_is_good_when_the_promised_error_comes() {
         let ended = |status: Option<u32>, arrived| Outcome {
-            error: status.map(|code| LessonError::Completion(WcStatus(code))),
+            error: status.map(|code| ObservedError::Completion(WcStatus(code))),
             arrived,
         };
         for (mistake, outcome, verdict) in [

@@ -21,7 +21,7 @@ use crate::protocol::mistake::Mistake;
 use crate::protocol::time_limits::ANSWER_LIMIT;
 
 use super::calls;
-use super::outcome::{LessonError, Outcome};
+use super::outcome::{ObservedError, Outcome};
 use super::step::End;
 
 /// Time limit of a completion: longer than all retries.
@@ -83,7 +83,7 @@ impl LessonClient<'_> {
         let error = match (connected, lesson.mistake) {
             (Ok(()), _) => self.transfer(&mut objects, &theirs)?,
             (Err(error), None) => return Err(error.into()),
-            (Err(error), Some(_)) => Some(LessonError::Call(error)),
+            (Err(error), Some(_)) => Some(ObservedError::Call(error)),
         };
         self.link.send(&Message::ExplainLook)?;
         let observed = match self.recv()? {
@@ -103,7 +103,7 @@ impl LessonClient<'_> {
         &mut self,
         ours: &Endpoints,
         theirs: &Endpoints,
-    ) -> Result<Option<LessonError>, RunFailure> {
+    ) -> Result<Option<ObservedError>, RunFailure> {
         let mut parts = vec![Part::Arrays(Box::new(Array {
             ours: ours.clone(),
             theirs: theirs.clone(),
@@ -126,7 +126,7 @@ impl LessonClient<'_> {
             parts.push(Part::Theirs(printable(&reason, 300)));
         }
         (self.tell)(Topic::Exchange, parts);
-        Ok(Some(LessonError::Array(error)))
+        Ok(Some(ObservedError::Array(error)))
     }
 
     /// Shows how the other end became ready, and its memory for the transfer.
@@ -155,7 +155,7 @@ impl LessonClient<'_> {
         &mut self,
         objects: &mut LessonObjects,
         theirs: &Endpoints,
-    ) -> Result<Option<LessonError>, RunFailure> {
+    ) -> Result<Option<ObservedError>, RunFailure> {
         let wrong_rkey = self.lesson.mistake == Some(Mistake::Rkey);
         let (address, rkey) = theirs
             .qps
@@ -183,8 +183,8 @@ impl LessonClient<'_> {
         self.show_completion(objects, completion.as_ref(), waited)?;
         self.show_packets(objects, recorded);
         Ok(match completion {
-            None => Some(LessonError::NoCompletion),
-            Some(it) if it.status != 0 => Some(LessonError::Completion(WcStatus(it.status))),
+            None => Some(ObservedError::NoCompletion),
+            Some(it) if it.status != 0 => Some(ObservedError::Completion(WcStatus(it.status))),
             Some(_) => None,
         })
     }

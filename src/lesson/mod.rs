@@ -18,7 +18,7 @@ use crate::protocol::mistake::Mistake;
 use verbs::Reliability;
 
 pub(crate) use client::LessonClient;
-pub use outcome::{LessonError, Outcome};
+pub use outcome::{ObservedError, Outcome};
 pub(crate) use server::serve_lesson;
 pub use step::{Array, Begin, Call, End, Event, Field, Note, Part, Step, Topic};
 
