@@ -115,7 +115,7 @@ fn drive(
     let objects = SetupObjects::new(stage.resources.port(), case, Side::Client)?;
     let warms_up = !case.warmup.longest().is_zero();
     let node = traffic.map(|traffic| &traffic.node);
-    let way = Connector::prepare(
+    let connector = Connector::prepare(
         &objects,
         Side::Client,
         &mut Watch::new(link, stop, node, || ()),
@@ -131,7 +131,7 @@ fn drive(
         let started = Instant::now();
         observer.phase("first set-up", None);
         let mut watch = Watch::new(link, stop, node, || observer.waiting(started.elapsed()));
-        round(&objects, &way, &mut watch, tally)?;
+        round(&objects, &connector, &mut watch, tally)?;
         drop(watch);
         tally.window.warmup_seconds += started.elapsed().as_secs_f64();
         tally.times.clear();
@@ -148,7 +148,7 @@ fn drive(
         node.set_phase(Phase::Measure);
         node.wait(link, stop, |_| node.all_entered(Phase::Measure))?;
     }
-    let measured = measure(stage, (&objects, &way), traffic, observer, tally);
+    let measured = measure(stage, (&objects, &connector), traffic, observer, tally);
     if let Some(node) = node {
         node.set_phase(Phase::Drain);
     }
@@ -181,7 +181,7 @@ fn alone(
 /// Rounds until the window is over; what is begun is finished.
 fn measure(
     stage: &Stage<'_>,
-    (objects, way): (&SetupObjects<'_>, &Connector),
+    (objects, connector): (&SetupObjects<'_>, &Connector),
     traffic: Option<&Traffic>,
     observer: &mut dyn Observer,
     tally: &mut Tally,
@@ -211,7 +211,7 @@ fn measure(
     let mut watch = Watch::new(stage.link, stage.stop, node, show);
     let mut rounds = || {
         loop {
-            round(objects, way, &mut watch, tally)?;
+            round(objects, connector, &mut watch, tally)?;
             tally.rounds += 1;
             tally.seconds = started.elapsed().as_secs_f64();
             let is_over = match case.stop() {
@@ -232,14 +232,14 @@ fn measure(
 /// Sets the QPs of a round up at both ends and destroys them.
 fn round(
     objects: &SetupObjects<'_>,
-    way: &Connector,
+    connector: &Connector,
     watch: &mut Watch<'_>,
     tally: &mut Tally,
 ) -> Result<(), Broken> {
     let started = Instant::now();
     let link = watch.link();
     link.send(&Message::SetupRound)?;
-    let connected = way.connect(objects, Side::Client, watch, &mut tally.times)?;
+    let connected = connector.connect(objects, Side::Client, watch, &mut tally.times)?;
     tally.path = Some(PathFacts {
         mtu_bytes: connected.path_mtu_bytes,
         outstanding_reads: connected.outstanding_reads,

@@ -70,13 +70,13 @@ pub(super) struct ReceiverCheck {
     layout: Layout,
     qp: u32,
     size_bytes: u32,
-    seen: Box<[Seen]>,
+    seen: Box<[ArrivalSums]>,
 }
 
 /// Arrivals of one ring position: their count, and the sum of their sequences, which reveals a lost message replaced
 /// by a duplicate.
 #[derive(Default)]
-struct Seen {
+struct ArrivalSums {
     count: AtomicU32,
     sum: AtomicU64,
 }
@@ -282,7 +282,7 @@ impl Receiver {
     /// Memory of one receiver besides the buffers, in bytes.
     pub fn memory_bytes(case: &Case) -> usize {
         let seen = if case.verify {
-            Geometry::of(case).ring() as usize * size_of::<Seen>()
+            Geometry::of(case).ring() as usize * size_of::<ArrivalSums>()
         } else {
             0
         };
@@ -326,7 +326,9 @@ impl Receiver {
                 layout,
                 qp: index,
                 size_bytes: case.size_bytes,
-                seen: (0..geometry.ring()).map(|_| Seen::default()).collect(),
+                seen: (0..geometry.ring())
+                    .map(|_| ArrivalSums::default())
+                    .collect(),
             }),
         })
     }

@@ -18,7 +18,7 @@ use super::finding::{Finding, State};
 use super::inventory::{Inventory, NoChoice, SCHEMA_VERSION};
 use super::machine::Machine;
 use super::peer;
-use super::transfer::Transfer;
+use super::transfer::TransferCheck;
 
 const WHY_DEVICE: &str = "all traffic uses this port and GID; -d, -i and -x choose others";
 
@@ -227,7 +227,7 @@ fn device_used(choice: &Option<Choice>, no_choice: Option<&NoChoice>) -> Finding
 }
 
 fn transfers(examination: &Examination, target: Target, notes: &mut Notes<'_>, stop: &AtomicBool) {
-    let transfer = Transfer {
+    let transfer = TransferCheck {
         target,
         resources: &examination.resources,
         token: examination.token.as_ref(),

@@ -28,7 +28,7 @@ const WHY: &str = "this is what a benchmark does, in little: QPs are connected, 
      bytes are compared where they arrive";
 
 /// The transfers of an examination.
-pub(super) struct Transfer<'a> {
+pub(super) struct TransferCheck<'a> {
     pub(super) target: Target,
     pub(super) resources: &'a NodeOptions,
     pub(super) token: Option<&'a Token>,
@@ -36,7 +36,7 @@ pub(super) struct Transfer<'a> {
 }
 
 /// The results of the transfers.
-pub(super) struct Transferred {
+pub(super) struct TransferResults {
     pub(super) findings: Vec<Finding>,
     /// The last result, with both ends' devices and the path MTU.
     pub(super) result: Option<ResultFile>,
@@ -45,12 +45,12 @@ pub(super) struct Transferred {
 }
 
 /// The result of one operation with one size; `None` if it was not tried.
-type Outcome = Option<Result<(), Failure>>;
+type OperationOutcome = Option<Result<(), Failure>>;
 
-impl Transfer<'_> {
+impl TransferCheck<'_> {
     /// Runs all transfers.
-    pub(super) fn run(&self) -> Transferred {
-        let mut done = Transferred {
+    pub(super) fn run(&self) -> TransferResults {
+        let mut done = TransferResults {
             findings: Vec::new(),
             result: None,
             full_packets_passed: false,
@@ -133,7 +133,7 @@ fn sweep(size: &str) -> Sweep {
     })
 }
 
-fn of_op(result: &ResultFile, op: Op) -> Outcome {
+fn of_op(result: &ResultFile, op: Op) -> OperationOutcome {
     let case = result
         .cases
         .iter()
@@ -147,7 +147,7 @@ fn of_op(result: &ResultFile, op: Op) -> Outcome {
     })
 }
 
-fn judge(op: Op, [small, large]: [Outcome; 2]) -> Option<Finding> {
+fn judge(op: Op, [small, large]: [OperationOutcome; 2]) -> Option<Finding> {
     let finding = |state, found: String| Finding::new("transfer", state, found, WHY).of(op.name());
     let remedy = |failure: &Failure, more: &str| {
         let hint = failure
@@ -207,7 +207,7 @@ impl Observer for NoObserver {
 mod tests {
     use super::*;
 
-    fn failed(message: &str) -> Outcome {
+    fn failed(message: &str) -> OperationOutcome {
         Some(Err(Failure {
             message: message.into(),
             hint: Some("try".into()),

@@ -52,13 +52,13 @@ fn drive(
 ) -> Result<(), Broken> {
     let objects = SetupObjects::new(resources.port(), case, Side::Server)?;
     let mut watch = Watch::new(link, stop, node, || ());
-    let way = Connector::prepare(&objects, Side::Server, &mut watch)?;
+    let connector = Connector::prepare(&objects, Side::Server, &mut watch)?;
     loop {
         match watch.recv(COMMAND_LIMIT)?.0 {
             // The traffic is the client's.
             Message::Start => {}
             Message::SetupRound => {
-                let connected = way.connect(&objects, Side::Server, &mut watch, times)?;
+                let connected = connector.connect(&objects, Side::Server, &mut watch, times)?;
                 link.send(&Message::Ready)?;
                 watch.ready()?;
                 objects.destroy(connected, &mut watch, times)?;

@@ -10,7 +10,7 @@ use crate::protocol::link::Link;
 use crate::protocol::message::Message;
 use report::text::printable;
 
-use super::channel::Side;
+use super::channel::TransferEnd;
 use super::chunks::place_failure;
 use super::digest::Digest;
 use super::name;
@@ -21,14 +21,14 @@ const FIN_LIMIT: Duration = Duration::from_secs(60);
 
 /// A file being received.
 #[derive(Clone, Copy)]
-pub(super) struct Subject<'a> {
+pub(super) struct ReceivedFile<'a> {
     pub(super) name: &'a str,
     pub(super) size_bytes: u64,
 }
 
-impl<'a> From<&'a FileHello> for Subject<'a> {
+impl<'a> From<&'a FileHello> for ReceivedFile<'a> {
     fn from(hello: &'a FileHello) -> Self {
-        Subject {
+        ReceivedFile {
             name: &hello.name,
             size_bytes: hello.size_bytes,
         }
@@ -41,11 +41,11 @@ pub(super) fn finish(
     link: &Link,
     folder: &Folder,
     incoming: &Incoming,
-    subject: Subject<'_>,
+    received_file: ReceivedFile<'_>,
     digest: Digest,
     stop: &AtomicBool,
 ) -> Result<f64, RunFailure> {
-    let theirs = match Side::Receiver.recv(link, FIN_LIMIT, stop)? {
+    let theirs = match TransferEnd::Receiver.recv(link, FIN_LIMIT, stop)? {
         Message::FileFin(FileFin { digest }) => digest,
         other => return Err(link.unexpected("file_fin", &other).into()),
     };
@@ -54,14 +54,14 @@ pub(super) fn finish(
         return Err(RunFailure::new(
             format!(
                 "{:?} arrived with checksum {digest} and was sent with {theirs}: it was thrown away",
-                subject.name
+                received_file.name
             ),
             Some("the device or the network corrupts data: send it again, and check memory, cables and firmware".into()),
         ));
     }
     let began = Instant::now();
     incoming.sync().map_err(|error| {
-        let Subject { name, size_bytes } = subject;
+        let ReceivedFile { name, size_bytes } = received_file;
         place_failure(&folder.call(error, "syncing", name, size_bytes))
     })?;
     Ok(began.elapsed().as_secs_f64())

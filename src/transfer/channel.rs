@@ -27,7 +27,7 @@ const RNR_RETRY: u8 = 7;
 
 /// An end of the transfer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Side {
+pub(super) enum TransferEnd {
     Sender,
     Receiver,
 }
@@ -46,7 +46,7 @@ pub(super) struct ChannelQp<W> {
 }
 
 /// The objects of one worker.
-pub(super) struct Worker<W> {
+pub(super) struct ChannelWorker<W> {
     pub(super) qps: Vec<ChannelQp<W>>,
     pub(super) cq: Arc<CompletionQueue>,
     pub(super) channel: Arc<CompletionChannel>,
@@ -57,7 +57,7 @@ pub(super) struct Worker<W> {
 /// The objects of one end.
 pub(super) struct Channel {
     settings: ChannelSettings,
-    side: Side,
+    side: TransferEnd,
     port: Port,
     cores: Arc<[usize]>,
     memory: Arc<MemoryRegion>,
@@ -76,7 +76,7 @@ impl Channel {
     pub(super) fn create(
         resources: &NodeResources,
         settings: ChannelSettings,
-        side: Side,
+        side: TransferEnd,
         alive: impl Fn() -> Result<(), RunFailure>,
     ) -> Result<Channel, RunFailure> {
         check(&settings)?;
@@ -95,8 +95,8 @@ impl Channel {
         }
         let pd = ProtectionDomain::new(context)?;
         let access = match side {
-            Side::Sender => Access::LocalRead,
-            Side::Receiver => Access::RemoteWrite,
+            TransferEnd::Sender => Access::LocalRead,
+            TransferEnd::Receiver => Access::RemoteWrite,
         };
         // At most MAX_MEMORY_BYTES.
         let bytes = memory_bytes(&settings);
@@ -153,12 +153,12 @@ impl Channel {
     /// This end's QPs; at the receiver also the memory that the sender writes to.
     pub(super) fn endpoints(&self) -> Endpoints {
         let length = match self.side {
-            Side::Sender => 0,
-            Side::Receiver => qp_bytes(&self.settings),
+            TransferEnd::Sender => 0,
+            TransferEnd::Receiver => qp_bytes(&self.settings),
         };
         let (address, rkey) = match self.side {
-            Side::Sender => (0, 0),
-            Side::Receiver => (self.memory.address(), self.memory.rkey()),
+            TransferEnd::Sender => (0, 0),
+            TransferEnd::Receiver => (self.memory.address(), self.memory.rkey()),
         };
         let qps = (0..).zip(self.qps.iter().zip(&self.psns));
         let qps = qps
@@ -185,10 +185,10 @@ impl Channel {
         &self,
         peer: &Endpoints,
         window: impl Fn(u32) -> W,
-    ) -> Result<Vec<Worker<W>>, RunFailure> {
+    ) -> Result<Vec<ChannelWorker<W>>, RunFailure> {
         let needed = match self.side {
-            Side::Sender => qp_bytes(&self.settings),
-            Side::Receiver => 0,
+            TransferEnd::Sender => qp_bytes(&self.settings),
+            TransferEnd::Receiver => 0,
         };
         peer.check(self.settings.qps, needed)?;
         let path = self.path(peer)?;
@@ -205,7 +205,7 @@ impl Channel {
             .cqs
             .iter()
             .map(|(cq, channel)| {
-                Ok(Worker {
+                Ok(ChannelWorker {
                     qps: Vec::new(),
                     cq: Arc::clone(cq),
                     channel: Arc::clone(channel),
@@ -213,7 +213,7 @@ impl Channel {
                     cores: Arc::clone(&self.cores),
                 })
             })
-            .collect::<Result<Vec<Worker<W>>, RunFailure>>()?;
+            .collect::<Result<Vec<ChannelWorker<W>>, RunFailure>>()?;
         let count = workers.len();
         let ends = self.qps.iter().zip(&self.psns).zip(&peer.qps);
         for (index, ((qp, &psn), remote)) in ends.enumerate() {
@@ -227,7 +227,7 @@ impl Channel {
             let poster = Poster::new(qp, &self.memory)?;
             let qps = &mut workers[index % count].qps;
             for _ in 0..self.settings.window {
-                let wr_id = WrId::receive(qps.len()).0;
+                let wr_id = ChannelWrId::receive(qps.len()).0;
                 poster
                     .receive(wr_id)
                     .map_err(|error| error.into_error(verbs::Operation::PostRecv, qp.qpn()))?;
@@ -298,15 +298,15 @@ impl Channel {
 
 /// A `wr_id`: the index of a QP of its worker, and whether it is a receive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct WrId(pub(super) u64);
+pub(super) struct ChannelWrId(pub(super) u64);
 
-impl WrId {
-    pub(super) fn send(qp: usize) -> WrId {
-        WrId((qp as u64) << 1)
+impl ChannelWrId {
+    pub(super) fn send(qp: usize) -> ChannelWrId {
+        ChannelWrId((qp as u64) << 1)
     }
 
-    pub(super) fn receive(qp: usize) -> WrId {
-        WrId((qp as u64) << 1 | 1)
+    pub(super) fn receive(qp: usize) -> ChannelWrId {
+        ChannelWrId((qp as u64) << 1 | 1)
     }
 
     pub(super) fn is_receive(self) -> bool {
@@ -325,9 +325,9 @@ mod tests {
     #[test]
     fn a_wr_id_names_lane_and_queue() {
         for qp in [0, 1, 4095] {
-            assert_eq!(WrId::send(qp).qp(), qp);
-            assert_eq!(WrId::receive(qp).qp(), qp);
-            assert!(WrId::receive(qp).is_receive() && !WrId::send(qp).is_receive());
+            assert_eq!(ChannelWrId::send(qp).qp(), qp);
+            assert_eq!(ChannelWrId::receive(qp).qp(), qp);
+            assert!(ChannelWrId::receive(qp).is_receive() && !ChannelWrId::send(qp).is_receive());
         }
     }
 }

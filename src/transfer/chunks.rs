@@ -14,7 +14,7 @@ use crate::protocol::failure::RunFailure;
 use settings::Op;
 use verbs::{Completion, ImmediateWrite, Operation, VerbsError, Wakeup, WcBatch, WcStatus};
 
-use super::channel::{ChannelQp, Worker, WrId};
+use super::channel::{ChannelQp, ChannelWorker, ChannelWrId};
 use super::digest::Digest;
 use super::place::{Incoming, PlaceError};
 use super::window::{ReceiveWindow, SendWindow};
@@ -42,7 +42,11 @@ pub(super) struct FileProgress {
 }
 
 impl FileProgress {
-    pub(super) fn new<W>(size_bytes: u64, chunk_bytes: u32, workers: &[Worker<W>]) -> FileProgress {
+    pub(super) fn new<W>(
+        size_bytes: u64,
+        chunk_bytes: u32,
+        workers: &[ChannelWorker<W>],
+    ) -> FileProgress {
         let chunk_bytes = u64::from(chunk_bytes);
         FileProgress {
             size_bytes,
@@ -129,14 +133,14 @@ pub(super) fn unreadable(name: &str, error: &io::Error) -> RunFailure {
 /// Sends chunks until none is left and the receiver has released all slots; returns the digest of this worker's
 /// chunks.
 pub(super) fn send(
-    worker: &mut Worker<SendWindow>,
+    worker: &mut ChannelWorker<SendWindow>,
     buffers: &mut WorkerBuffers,
     progress: &FileProgress,
     file: &File,
     name: &str,
 ) -> Result<Digest, RunFailure> {
     let mut digest = Digest::default();
-    let mut idle = Idle::default();
+    let mut idle = IdleSince::default();
     let mut exhausted = false;
     loop {
         if progress.is_halted() {
@@ -186,7 +190,7 @@ fn post_chunk(
     qp.poster.memory().write_at(offset, chunk);
     qp.poster
         .write(&ImmediateWrite {
-            wr_id: WrId::send(place).0,
+            wr_id: ChannelWrId::send(place).0,
             offset,
             length_bytes: chunk.len() as u32,
             address: qp.address + start,
@@ -201,13 +205,13 @@ fn post_chunk(
 
 /// Handles completions at the sender; returns whether there were any.
 fn take_credits(
-    worker: &mut Worker<SendWindow>,
+    worker: &mut ChannelWorker<SendWindow>,
     buffers: &mut WorkerBuffers,
     progress: &FileProgress,
 ) -> Result<bool, RunFailure> {
     let completions = worker.cq.poll(&mut buffers.batch)?;
     for completion in completions {
-        let id = WrId(completion.wr_id());
+        let id = ChannelWrId(completion.wr_id());
         let Some(qp) = worker.qps.get_mut(id.qp()) else {
             continue;
         };
@@ -226,14 +230,14 @@ fn take_credits(
 
 /// Stores chunks until the workers together have all; returns the digest of this worker's chunks.
 pub(super) fn receive(
-    worker: &mut Worker<ReceiveWindow>,
+    worker: &mut ChannelWorker<ReceiveWindow>,
     buffers: &mut WorkerBuffers,
     progress: &FileProgress,
     file: &Incoming,
     unwritten: &(dyn Fn(io::Error) -> PlaceError + Sync),
 ) -> Result<Digest, RunFailure> {
     let mut digest = Digest::default();
-    let mut idle = Idle::default();
+    let mut idle = IdleSince::default();
     loop {
         if progress.is_halted() {
             return Ok(digest);
@@ -244,7 +248,7 @@ pub(super) fn receive(
         }
         let completions = worker.cq.poll(&mut buffers.batch)?;
         for completion in completions {
-            let id = WrId(completion.wr_id());
+            let id = ChannelWrId(completion.wr_id());
             let Some(qp) = worker.qps.get_mut(id.qp()) else {
                 continue;
             };
@@ -267,7 +271,7 @@ pub(super) fn receive(
             }
             if let Some(taken) = qp.window.credit() {
                 qp.poster
-                    .tell(WrId::send(id.qp()).0, taken)
+                    .tell(ChannelWrId::send(id.qp()).0, taken)
                     .map_err(|error| error.into_error(Operation::PostSend, qp.poster.qpn()))?;
             }
         }
@@ -300,7 +304,7 @@ fn out_of_step() -> RunFailure {
 
 fn expect_more<W>(qp: &ChannelQp<W>, place: usize) -> Result<(), RunFailure> {
     qp.poster
-        .receive(WrId::receive(place).0)
+        .receive(ChannelWrId::receive(place).0)
         .map_err(|error| error.into_error(Operation::PostRecv, qp.poster.qpn()))?;
     Ok(())
 }
@@ -314,7 +318,7 @@ fn succeeded<W>(completion: &Completion, qp: &ChannelQp<W>, op: Op) -> Result<()
         seen_raw: 0,
         qp: qp.index,
         qpn: qp.poster.qpn(),
-        op: (!WrId(completion.wr_id()).is_receive()).then_some(op),
+        op: (!ChannelWrId(completion.wr_id()).is_receive()).then_some(op),
         status,
         vendor_error: completion.vendor_error(),
     };
@@ -327,12 +331,12 @@ fn succeeded<W>(completion: &Completion, qp: &ChannelQp<W>, op: Op) -> Result<()
 
 /// Since when a worker has had nothing to do.
 #[derive(Default)]
-struct Idle(Option<Instant>);
+struct IdleSince(Option<Instant>);
 
-impl Idle {
+impl IdleSince {
     /// Called after each pass; `moved` is whether it moved a chunk. Polls on for a while, then sleeps until a
     /// completion or the wakeup.
-    fn after<W>(&mut self, moved: bool, worker: &Worker<W>) -> Result<(), VerbsError> {
+    fn after<W>(&mut self, moved: bool, worker: &ChannelWorker<W>) -> Result<(), VerbsError> {
         if moved {
             self.0 = None;
             return Ok(());

@@ -8,9 +8,9 @@ use crate::protocol::failure::RunFailure;
 use crate::protocol::link::Link;
 use crate::protocol::message::Message;
 
-use super::channel::Side;
+use super::channel::TransferEnd;
 
-impl Side {
+impl TransferEnd {
     /// Checks that the other end lives and that this end is not to stop.
     pub(super) fn alive(self, link: &Link, stop: &AtomicBool) -> Result<(), RunFailure> {
         if stop.load(Ordering::Relaxed) {
@@ -35,8 +35,8 @@ impl Side {
     /// The failure of a stop.
     pub(super) fn stopped(self) -> RunFailure {
         match self {
-            Side::Sender => RunFailure::interrupted(),
-            Side::Receiver => RunFailure::server_stopped(),
+            TransferEnd::Sender => RunFailure::interrupted(),
+            TransferEnd::Receiver => RunFailure::server_stopped(),
         }
     }
 }

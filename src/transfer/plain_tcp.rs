@@ -18,8 +18,8 @@ use crate::protocol::message::Message;
 use crate::protocol::token::{self, NONCE_BYTES, Nonce};
 use crate::server::listener::{ServerEvent, ServerLog};
 
-use super::arrival::{Subject, check_name, finish};
-use super::channel::Side;
+use super::arrival::{ReceivedFile, check_name, finish};
+use super::channel::TransferEnd;
 use super::chunks::{place_failure, unreadable};
 use super::digest::Digest;
 use super::place::{Folder, Incoming};
@@ -39,7 +39,7 @@ pub(super) fn warm(file: &File, source: &Source, stop: &AtomicBool) -> Result<()
     let mut offset = 0;
     loop {
         if stop.load(Ordering::Relaxed) {
-            return Err(Side::Sender.stopped());
+            return Err(TransferEnd::Sender.stopped());
         }
         match file.read_at(&mut buffer, offset) {
             Ok(0) => return Ok(()),
@@ -63,10 +63,11 @@ pub(super) fn open(
         size_bytes,
         chunk_bytes,
     }))?;
-    let TcpAccept { port, key } = match Side::Sender.recv(link, Duration::from_secs(120), stop)? {
-        Message::TcpAccept(accept) => accept,
-        other => return Err(link.unexpected("tcp_accept", &other).into()),
-    };
+    let TcpAccept { port, key } =
+        match TransferEnd::Sender.recv(link, Duration::from_secs(120), stop)? {
+            Message::TcpAccept(accept) => accept,
+            other => return Err(link.unexpected("tcp_accept", &other).into()),
+        };
     let key: Nonce = token::from_hex(&key).ok_or_else(|| {
         RunFailure::new("the receiver sent a bad key for the TCP connection", None)
     })?;
@@ -166,11 +167,11 @@ pub(super) fn receive(
         .map_err(|found| worker_pool::reason(link, found, stop))?;
     let digest = store(&mut stream, folder, &incoming, hello, link, stop)
         .map_err(|found| worker_pool::reason(link, found, stop))?;
-    let subject = Subject {
+    let received_file = ReceivedFile {
         name: &hello.name,
         size_bytes: hello.size_bytes,
     };
-    let sync_seconds = finish(link, folder, &incoming, subject, digest, stop)?;
+    let sync_seconds = finish(link, folder, &incoming, received_file, digest, stop)?;
     drop(incoming);
     link.send(&Message::FileAck(FileAck { sync_seconds }))?;
     log(ServerEvent::File {
@@ -194,7 +195,7 @@ fn accept(
         .set_nonblocking(true)
         .map_err(|error| broken(&error))?;
     while Instant::now() < deadline {
-        Side::Receiver.alive(link, stop)?;
+        TransferEnd::Receiver.alive(link, stop)?;
         match listener.accept() {
             Ok((mut stream, _)) => {
                 let mut shown = [0; NONCE_BYTES];
@@ -245,7 +246,7 @@ fn store(
             match stream.read(&mut chunk[filled..]) {
                 Ok(0) => return Err(broken(&io::ErrorKind::UnexpectedEof.into())),
                 Ok(count) => filled += count,
-                Err(error) if is_pause(&error) => Side::Receiver.alive(link, stop)?,
+                Err(error) if is_pause(&error) => TransferEnd::Receiver.alive(link, stop)?,
                 Err(error) => return Err(broken(&error)),
             }
         }

@@ -13,7 +13,7 @@ use crate::protocol::message::Message;
 use crate::server::listener::{FileService, ServerEvent, ServerLog};
 
 use super::arrival::{check_name, finish};
-use super::channel::{Channel, Side, Worker};
+use super::channel::{Channel, ChannelWorker, TransferEnd};
 use super::chunks::{self, FileProgress, WorkerBuffers, place_failure};
 use super::digest::Digest;
 use super::place::{Folder, Incoming, PlaceError};
@@ -25,15 +25,15 @@ use super::worker_pool;
 const BETWEEN_FILES: Duration = Duration::from_secs(3600);
 
 /// Receives files into a folder.
-pub struct Receiver {
+pub struct FileReceiver {
     folder: Arc<Folder>,
     may_replace: bool,
 }
 
-impl Receiver {
+impl FileReceiver {
     /// Receives into `folder`; existing files are overwritten if a sender asks for it and `may_replace`.
-    pub fn new(folder: Arc<Folder>, may_replace: bool) -> Receiver {
-        Receiver {
+    pub fn new(folder: Arc<Folder>, may_replace: bool) -> FileReceiver {
+        FileReceiver {
             folder,
             may_replace,
         }
@@ -41,15 +41,15 @@ impl Receiver {
 }
 
 /// The QPs of a session; kept for all its files.
-struct Connected {
+struct ReceivingQps {
     channel: Channel,
-    workers: Vec<Worker<ReceiveWindow>>,
+    workers: Vec<ChannelWorker<ReceiveWindow>>,
     benches: Vec<WorkerBuffers>,
     chunk_bytes: u32,
     qps: u32,
 }
 
-impl FileService for Receiver {
+impl FileService for FileReceiver {
     fn serve(
         &self,
         link: &Link,
@@ -68,12 +68,12 @@ impl FileService for Receiver {
     }
 }
 
-impl Receiver {
+impl FileReceiver {
     fn files(
         &self,
         link: &Link,
         resources: &NodeResources,
-        connected: &mut Option<Connected>,
+        connected: &mut Option<ReceivingQps>,
         first: Message,
         log: &ServerLog,
         stop: &AtomicBool,
@@ -92,7 +92,7 @@ impl Receiver {
                     return Err(link.unexpected("file_hello or goodbye", &other).into());
                 }
             }
-            next = Side::Receiver.recv(link, BETWEEN_FILES, stop)?;
+            next = TransferEnd::Receiver.recv(link, BETWEEN_FILES, stop)?;
         }
     }
 
@@ -100,7 +100,7 @@ impl Receiver {
         &self,
         link: &Link,
         resources: &NodeResources,
-        connected: &mut Option<Connected>,
+        connected: &mut Option<ReceivingQps>,
         hello: &FileHello,
         log: &ServerLog,
         stop: &AtomicBool,
@@ -122,10 +122,11 @@ impl Receiver {
             None => None,
             Some(theirs) => {
                 let alive = || link.check().map_err(RunFailure::from);
-                let channel = Channel::create(resources, theirs.settings, Side::Receiver, alive)?;
+                let channel =
+                    Channel::create(resources, theirs.settings, TransferEnd::Receiver, alive)?;
                 let workers = channel.connect(&theirs.endpoints, ReceiveWindow::new)?;
                 let endpoints = channel.endpoints();
-                *connected = Some(Connected {
+                *connected = Some(ReceivingQps {
                     benches: workers
                         .iter()
                         .map(|_| WorkerBuffers::new(theirs.settings.chunk_bytes))
@@ -173,7 +174,7 @@ impl Receiver {
     }
 }
 
-impl Connected {
+impl ReceivingQps {
     fn store(
         &mut self,
         folder: &Folder,
@@ -194,7 +195,7 @@ impl Connected {
             &progress,
             &|worker, buffers| chunks::receive(worker, buffers, &progress, incoming, &unwritten),
             || {
-                Side::Receiver.alive(link, stop)?;
+                TransferEnd::Receiver.alive(link, stop)?;
                 channel.check_device()
             },
         )

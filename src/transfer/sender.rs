@@ -13,7 +13,7 @@ use crate::protocol::link::Link;
 use crate::protocol::message::Message;
 use crate::protocol::token::Token;
 
-use super::channel::{Channel, Side, Worker};
+use super::channel::{Channel, ChannelWorker, TransferEnd};
 use super::chunks::{self, FileProgress, WorkerBuffers};
 use super::digest::Digest;
 use super::plain_tcp;
@@ -160,9 +160,9 @@ pub fn send_files(
 }
 
 /// The QPs, from the first file on.
-struct Connected {
+struct SendingQps {
     channel: Channel,
-    workers: Vec<Worker<SendWindow>>,
+    workers: Vec<ChannelWorker<SendWindow>>,
     benches: Vec<WorkerBuffers>,
 }
 
@@ -172,7 +172,7 @@ struct Session<'a> {
     resources: &'a NodeResources,
     stop: &'a AtomicBool,
     observer: &'a mut dyn Observer,
-    connected: Option<Connected>,
+    connected: Option<SendingQps>,
 }
 
 impl Session<'_> {
@@ -240,7 +240,7 @@ impl Session<'_> {
                 Some(Channel::create(
                     self.resources,
                     settings,
-                    Side::Sender,
+                    TransferEnd::Sender,
                     alive,
                 )?)
             }
@@ -267,7 +267,7 @@ impl Session<'_> {
             ));
         };
         let workers = channel.connect(&peer, SendWindow::new)?;
-        self.connected = Some(Connected {
+        self.connected = Some(SendingQps {
             benches: workers
                 .iter()
                 .map(|_| WorkerBuffers::new(settings.chunk_bytes))
@@ -295,7 +295,7 @@ impl Session<'_> {
             &|worker, buffers| chunks::send(worker, buffers, &progress, &opened.file, &source.name),
             || {
                 self.observer.moved(progress.done_bytes());
-                Side::Sender.alive(self.link, self.stop)?;
+                TransferEnd::Sender.alive(self.link, self.stop)?;
                 channel.check_device()
             },
         )
@@ -316,7 +316,7 @@ impl Session<'_> {
         let began = Instant::now();
         let digest = plain_tcp::send(&mut stream, opened, &source.name, chunk_bytes, |bytes| {
             self.observer.moved(bytes);
-            Side::Sender.alive(self.link, self.stop)
+            TransferEnd::Sender.alive(self.link, self.stop)
         })
         .map_err(|found| worker_pool::reason(self.link, found, self.stop))?;
         if digest != rdma {
@@ -347,7 +347,7 @@ impl Session<'_> {
     }
 
     fn recv(&self, limit: Duration) -> Result<Message, RunFailure> {
-        Side::Sender.recv(self.link, limit, self.stop)
+        TransferEnd::Sender.recv(self.link, limit, self.stop)
     }
 }
 

@@ -11,7 +11,7 @@ use crate::machine::cpu::keep_to;
 use crate::protocol::failure::RunFailure;
 use crate::protocol::link::Link;
 
-use super::channel::Worker;
+use super::channel::ChannelWorker;
 use super::chunks::{FileProgress, WorkerBuffers};
 use super::digest::Digest;
 
@@ -24,10 +24,10 @@ const REASON_LIMIT: Duration = Duration::from_millis(300);
 /// Runs `work` for each worker on its own thread, and calls `watch` at intervals, until all are done or an error
 /// occurs; returns the sum of their digests.
 pub(super) fn run<W: Send>(
-    workers: &mut [Worker<W>],
+    workers: &mut [ChannelWorker<W>],
     benches: &mut [WorkerBuffers],
     progress: &FileProgress,
-    work: &(impl Fn(&mut Worker<W>, &mut WorkerBuffers) -> Result<Digest, RunFailure> + Sync),
+    work: &(impl Fn(&mut ChannelWorker<W>, &mut WorkerBuffers) -> Result<Digest, RunFailure> + Sync),
     mut watch: impl FnMut() -> Result<(), RunFailure>,
 ) -> Result<Digest, RunFailure> {
     let (tell, told) = bounded(workers.len());

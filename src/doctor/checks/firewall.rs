@@ -46,12 +46,12 @@ pub(super) fn check(subject: &Subject<'_>) -> Vec<Finding> {
         " without root"
     };
     vec![match seen {
-        Some(Seen::Open) => finding(State::Ok, format!("{by}no rule drops what comes in")),
-        Some(Seen::Named) => finding(
+        Some(Rules::Open) => finding(State::Ok, format!("{by}no rule drops what comes in")),
+        Some(Rules::Named) => finding(
             State::Ok,
             format!("{by}there are rules, and they name both ports"),
         ),
-        Some(Seen::Closed) => finding(
+        Some(Rules::Closed) => finding(
             State::Warning,
             format!("{by}rules drop what comes in, and none names TCP {port} and UDP {ROCE_PORT}"),
         )
@@ -82,7 +82,7 @@ fn services(subject: &Subject<'_>) -> Vec<&'static str> {
 }
 
 #[derive(Debug, PartialEq)]
-enum Seen {
+enum Rules {
     /// The rules drop nothing.
     Open,
     /// The rules drop packets, but name both ports.
@@ -93,7 +93,7 @@ enum Seen {
 
 /// Judges rules in the format of `nft list ruleset` or `iptables-save`. It is approximate: it does not evaluate what
 /// a rule does to the port that it names.
-fn judge(rules: &str, control_port: u16) -> Seen {
+fn judge(rules: &str, control_port: u16) -> Rules {
     let mut drops = false;
     let mut chain_filters_input = false;
     for line in rules.lines().map(str::trim) {
@@ -125,9 +125,9 @@ fn judge(rules: &str, control_port: u16) -> Seen {
             .any(|number| number == port)
     };
     match (drops, named(control_port) && named(ROCE_PORT)) {
-        (false, _) => Seen::Open,
-        (true, true) => Seen::Named,
-        (true, false) => Seen::Closed,
+        (false, _) => Rules::Open,
+        (true, true) => Rules::Named,
+        (true, false) => Rules::Closed,
     }
 }
 
@@ -142,20 +142,20 @@ mod tests {
 
     #[test]
     fn rules_of_nft() {
-        assert_eq!(judge("", 18515), Seen::Open);
-        assert_eq!(judge(CLOSED, 18515), Seen::Closed);
+        assert_eq!(judge("", 18515), Rules::Open);
+        assert_eq!(judge(CLOSED, 18515), Rules::Closed);
         let open = CLOSED.replace(
             "input priority filter; policy drop",
             "input priority filter; policy accept",
         );
         assert_eq!(
             judge(&open, 18515),
-            Seen::Open,
+            Rules::Open,
             "forwarding does not matter"
         );
         let named = CLOSED.replace("dport 22", "dport { 22, 18515 } accept\n udp dport 4791");
-        assert_eq!(judge(&named, 18515), Seen::Named);
-        assert_eq!(judge(&named, 18516), Seen::Closed);
+        assert_eq!(judge(&named, 18515), Rules::Named);
+        assert_eq!(judge(&named, 18516), Rules::Closed);
     }
 
     #[test]
@@ -165,15 +165,15 @@ mod tests {
                 "*filter\n:INPUT ACCEPT [0:0]\n:FORWARD DROP [0:0]\nCOMMIT\n",
                 18515
             ),
-            Seen::Open
+            Rules::Open
         );
         assert_eq!(
             judge(":INPUT DROP [0:0]\n-A INPUT -i lo -j ACCEPT\n", 18515),
-            Seen::Closed
+            Rules::Closed
         );
         assert_eq!(
             judge(":INPUT ACCEPT [0:0]\n-A INPUT -j ufw-before-input\n", 18515),
-            Seen::Closed
+            Rules::Closed
         );
     }
 

@@ -48,7 +48,7 @@ pub(crate) struct CmTimes {
 }
 
 /// A connection in progress.
-struct Call {
+struct DialedConnection {
     id: CmId,
     step: CmStep,
     began: Instant,
@@ -62,7 +62,7 @@ struct Dialer<'a, R> {
     to: CmAddress,
     nonce: Nonce,
     channel: Arc<CmChannel>,
-    calls: Vec<Call>,
+    connections: Vec<DialedConnection>,
     /// When to request again, and for which QP.
     again: VecDeque<(Instant, u32)>,
     /// Established connections.
@@ -114,7 +114,7 @@ impl Caller {
             to: terms.local.peer(gid, self.port),
             nonce: self.nonce,
             channel: Arc::clone(&self.channel),
-            calls: Vec::with_capacity(terms.qpns.len()),
+            connections: Vec::with_capacity(terms.qpns.len()),
             again: VecDeque::new(),
             done: 0,
             ready,
@@ -122,9 +122,9 @@ impl Caller {
         let mut heard = Instant::now();
         while dialer.done < qps {
             alive()?;
-            while (dialer.calls.len() as u32) < qps.min(dialer.done + IN_FLIGHT) {
-                let call = dialer.call(dialer.calls.len() as u32)?;
-                dialer.calls.push(call);
+            while (dialer.connections.len() as u32) < qps.min(dialer.done + IN_FLIGHT) {
+                let connection = dialer.begin(dialer.connections.len() as u32)?;
+                dialer.connections.push(connection);
             }
             dialer.ask_again()?;
             match dialer.channel.next(TICK)? {
@@ -138,9 +138,17 @@ impl Caller {
                 None => {}
             }
         }
-        let times = dialer.calls.iter().map(|call| call.times).collect();
+        let times = dialer
+            .connections
+            .iter()
+            .map(|connection| connection.times)
+            .collect();
         let connections = Connections {
-            ids: dialer.calls.into_iter().map(|call| Some(call.id)).collect(),
+            ids: dialer
+                .connections
+                .into_iter()
+                .map(|connection| Some(connection.id))
+                .collect(),
             disconnects: true,
             _channel: dialer.channel,
         };
@@ -150,11 +158,11 @@ impl Caller {
 
 impl<R: FnMut(u32, &CmId, u32) -> Result<(), RunFailure>> Dialer<'_, R> {
     /// Starts a connection.
-    fn call(&self, index: u32) -> Result<Call, CmError> {
+    fn begin(&self, index: u32) -> Result<DialedConnection, CmError> {
         let id = CmId::new(&self.channel, index)?;
         let began = Instant::now();
         id.resolve_address(self.terms.local, self.to, RESOLVE_LIMIT)?;
-        Ok(Call {
+        Ok(DialedConnection {
             id,
             step: CmStep::ResolveAddr,
             began,
@@ -168,15 +176,15 @@ impl<R: FnMut(u32, &CmId, u32) -> Result<(), RunFailure>> Dialer<'_, R> {
             && when <= Instant::now()
         {
             self.again.pop_front();
-            let call = self.call(index)?;
-            if let Some(old) = self.calls.get_mut(index as usize) {
-                *old = Call {
+            let connection = self.begin(index)?;
+            if let Some(old) = self.connections.get_mut(index as usize) {
+                *old = DialedConnection {
                     stale: old.stale,
                     times: CmTimes {
                         stale_rejections: old.times.stale_rejections + 1,
-                        ..call.times
+                        ..connection.times
                     },
-                    ..call
+                    ..connection
                 };
             }
         }
@@ -185,35 +193,38 @@ impl<R: FnMut(u32, &CmId, u32) -> Result<(), RunFailure>> Dialer<'_, R> {
 
     fn handle(&mut self, event: &CmEvent) -> Result<(), RunFailure> {
         let index = event.token;
-        let Some(call) = self.calls.get_mut(index as usize) else {
+        let Some(connection) = self.connections.get_mut(index as usize) else {
             return Ok(());
         };
-        match (call.step, event.kind) {
+        match (connection.step, event.kind) {
             (CmStep::ResolveAddr, CmEventKind::AddrResolved) if event.status == 0 => {
-                call.times.resolve_address_ns = ns_since(call.began);
-                is_our_port(&call.id, self.terms)?;
-                (call.step, call.began) = (CmStep::ResolveRoute, Instant::now());
-                call.id.resolve_route(RESOLVE_LIMIT)?;
+                connection.times.resolve_address_ns = ns_since(connection.began);
+                is_our_port(&connection.id, self.terms)?;
+                (connection.step, connection.began) = (CmStep::ResolveRoute, Instant::now());
+                connection.id.resolve_route(RESOLVE_LIMIT)?;
             }
             (CmStep::ResolveRoute, CmEventKind::RouteResolved) if event.status == 0 => {
-                call.times.resolve_route_ns = ns_since(call.began);
-                (call.step, call.began) = (CmStep::Connect, Instant::now());
+                connection.times.resolve_route_ns = ns_since(connection.began);
+                (connection.step, connection.began) = (CmStep::Connect, Instant::now());
                 let data = self.terms.private_data(Role::Request, index, self.nonce);
-                call.id.connect(&self.terms.parameters(index, &data))?;
+                connection
+                    .id
+                    .connect(&self.terms.parameters(index, &data))?;
             }
             (CmStep::Connect, CmEventKind::ConnectResponse) if event.status == 0 => {
                 self.answered(event)?;
             }
             (CmStep::Connect, CmEventKind::Rejected)
                 if RejectReason(event.status) == RejectReason::STALE
-                    && call.stale.get_or_insert_with(Instant::now).elapsed() < STALE_LIMIT =>
+                    && connection.stale.get_or_insert_with(Instant::now).elapsed()
+                        < STALE_LIMIT =>
             {
                 tracing::debug!(index, "rejected as stale: asking again");
                 self.again.push_back((Instant::now() + STALE_PAUSE, index));
             }
             // This connection was established already; the control connection reports what happened to the peer.
             (CmStep::Establish, CmEventKind::Disconnected | CmEventKind::TimewaitExit) => {}
-            _ => return Err(failed(call.step, self.object(index), event).into()),
+            _ => return Err(failed(connection.step, self.object(index), event).into()),
         }
         Ok(())
     }
@@ -231,11 +242,11 @@ impl<R: FnMut(u32, &CmId, u32) -> Result<(), RunFailure>> Dialer<'_, R> {
             let message = format!("{} was answered by a stranger", self.object(index));
             return Err(RunFailure::new(message, Some(hint.into())));
         }
-        if let Some(call) = self.calls.get_mut(index as usize) {
-            (self.ready)(index, &call.id, event.qpn)?;
-            call.id.establish()?;
-            call.times.connect_ns = ns_since(call.began);
-            call.step = CmStep::Establish;
+        if let Some(connection) = self.connections.get_mut(index as usize) {
+            (self.ready)(index, &connection.id, event.qpn)?;
+            connection.id.establish()?;
+            connection.times.connect_ns = ns_since(connection.began);
+            connection.step = CmStep::Establish;
             self.done += 1;
         }
         Ok(())
@@ -247,10 +258,13 @@ impl<R: FnMut(u32, &CmId, u32) -> Result<(), RunFailure>> Dialer<'_, R> {
 
     /// The failure if no answer comes to the connections in progress.
     fn silence(&self) -> RunFailure {
-        let waiting = |call: &&Call| call.step != CmStep::Establish;
-        let first = self.calls.iter().position(|call| waiting(&call));
+        let waiting = |connection: &&DialedConnection| connection.step != CmStep::Establish;
+        let first = self
+            .connections
+            .iter()
+            .position(|connection| waiting(&connection));
         let index = first.unwrap_or(0) as u32;
-        let step = first.map_or(CmStep::Connect, |index| self.calls[index].step);
+        let step = first.map_or(CmStep::Connect, |index| self.connections[index].step);
         let error = CmError::Event {
             step,
             object: format!(

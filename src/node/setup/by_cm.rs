@@ -13,8 +13,8 @@ use crate::node::needs::Side;
 use crate::node::port_path::{self, Agreed};
 use crate::node::running_node::Broken;
 use crate::node::setup::by_tcp::array;
-use crate::node::setup::objects::{Connected, SetupObjects, failed};
-use crate::node::setup::steps::{Step, StepTimes};
+use crate::node::setup::objects::{ConnectedQps, SetupObjects, failed};
+use crate::node::setup::steps::{SetupStep, StepTimes};
 use crate::node::setup::watch::Watch;
 use crate::protocol::endpoints::Endpoints;
 use crate::protocol::failure::RunFailure;
@@ -63,7 +63,7 @@ pub(crate) fn connect(
     route: &CmRoute,
     watch: &mut Watch<'_>,
     times: &mut StepTimes,
-) -> Result<Connected, Broken> {
+) -> Result<ConnectedQps, Broken> {
     let qps = objects.create(watch, times)?;
     let agreed = Agreed::between(objects.port, objects.case, &both_created(objects, watch)?)?;
     let qpns = qps.iter().map(|qp| qp.qpn()).collect();
@@ -92,7 +92,7 @@ pub(crate) fn connect(
     let (connections, calls) =
         done.map_err(|failure| seen.take().unwrap_or(Broken::Known(failure)))?;
     calls.iter().for_each(|call| record(call, times));
-    Ok(Connected {
+    Ok(ConnectedQps {
         qps,
         connections: Some(connections),
         path_mtu_bytes: agreed.path_mtu_bytes,
@@ -130,16 +130,16 @@ fn bring_up(
         let done = times.time(step, body);
         done.map_err(|error| failed(step, index, objects.case.qps, error))
     };
-    each(Step::Init, &|| qp.to_init_by_cm(id, Access::LocalRead))?;
-    each(Step::Rtr, &|| {
+    each(SetupStep::Init, &|| qp.to_init_by_cm(id, Access::LocalRead))?;
+    each(SetupStep::Rtr, &|| {
         qp.to_rtr_by_cm(id, path, peer_qpn, reliability)
     })?;
-    each(Step::Rts, &|| qp.to_rts_by_cm(id, reliability))
+    each(SetupStep::Rts, &|| qp.to_rts_by_cm(id, reliability))
 }
 
 fn record(call: &CmTimes, times: &mut StepTimes) {
-    times.record(Step::Resolve, call.resolve_address_ns);
-    times.record(Step::Route, call.resolve_route_ns);
-    times.record(Step::Connect, call.connect_ns);
+    times.record(SetupStep::Resolve, call.resolve_address_ns);
+    times.record(SetupStep::Route, call.resolve_route_ns);
+    times.record(SetupStep::Connect, call.connect_ns);
     times.count_stale(call.stale_rejections);
 }

@@ -9,8 +9,8 @@ use verbs::{Access, QueuePair};
 use crate::node::needs::Side;
 use crate::node::port_path::{self, Agreed};
 use crate::node::running_node::Broken;
-use crate::node::setup::objects::{Connected, SetupObjects};
-use crate::node::setup::steps::{Step, StepTimes};
+use crate::node::setup::objects::{ConnectedQps, SetupObjects};
+use crate::node::setup::steps::{SetupStep, StepTimes};
 use crate::node::setup::watch::Watch;
 use crate::node::verbs_objects::psns;
 use crate::protocol::endpoints::{Endpoints, QpEndpoint};
@@ -26,10 +26,10 @@ pub(crate) fn connect(
     side: Side,
     watch: &mut Watch<'_>,
     times: &mut StepTimes,
-) -> Result<Connected, Broken> {
+) -> Result<ConnectedQps, Broken> {
     let qps = objects.create(watch, times)?;
     let port = objects.port.info.port;
-    objects.each(Step::Init, &qps, watch, times, |_, qp| {
+    objects.each(SetupStep::Init, &qps, watch, times, |_, qp| {
         qp.to_init(port, Access::LocalRead)
     })?;
     let psns = psns(qps.len())?;
@@ -41,14 +41,14 @@ pub(crate) fn connect(
     peer.check(objects.case.qps, 0)
         .map_err(crate::protocol::failure::RunFailure::from)?;
     let agreed = Agreed::between(objects.port, objects.case, &peer)?;
-    objects.each(Step::Rtr, &qps, watch, times, |index, qp| {
+    objects.each(SetupStep::Rtr, &qps, watch, times, |index, qp| {
         let remote = agreed.remote(&peer.qps[index]);
         qp.to_rtr(&agreed.path, &remote, &agreed.reliability)
     })?;
-    objects.each(Step::Rts, &qps, watch, times, |index, qp| {
+    objects.each(SetupStep::Rts, &qps, watch, times, |index, qp| {
         qp.to_rts(psns[index], &agreed.reliability)
     })?;
-    Ok(Connected {
+    Ok(ConnectedQps {
         qps,
         connections: None,
         path_mtu_bytes: agreed.path_mtu_bytes,
@@ -85,7 +85,7 @@ fn ask(
         })))?;
     let peer = array(watch)?.0;
     let ns = nanoseconds(started).saturating_sub(peer.held_ns);
-    times.record(Step::Exchange, ns);
+    times.record(SetupStep::Exchange, ns);
     Ok(peer.endpoints)
 }
 
@@ -102,7 +102,7 @@ fn answer(
         endpoints,
         held_ns: u64::try_from(held.as_nanos()).unwrap_or(u64::MAX),
     }));
-    times.time(Step::Exchange, || watch.link().send(&message))?;
+    times.time(SetupStep::Exchange, || watch.link().send(&message))?;
     Ok(peer.endpoints)
 }
 

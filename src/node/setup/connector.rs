@@ -6,7 +6,7 @@ use settings::ConnectMode;
 
 use super::by_cm::{self, CmRoute};
 use super::by_tcp;
-use super::objects::{Connected, SetupObjects};
+use super::objects::{ConnectedQps, SetupObjects};
 use super::steps::StepTimes;
 use super::watch::Watch;
 
@@ -42,7 +42,7 @@ impl Connector {
         side: Side,
         watch: &mut Watch<'_>,
         times: &mut StepTimes,
-    ) -> Result<Connected, Broken> {
+    ) -> Result<ConnectedQps, Broken> {
         match self {
             Connector::Tcp => by_tcp::connect(objects, side, watch, times),
             Connector::Cm(route) => by_cm::connect(objects, route, watch, times),

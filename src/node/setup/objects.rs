@@ -8,7 +8,7 @@ use verbs::{
     CompletionQueue, Port, ProtectionDomain, QpCapacity, QueuePair, VerbsError, tear_down,
 };
 
-use super::steps::{Step, StepTimes};
+use super::steps::{SetupStep, StepTimes};
 use super::watch::Watch;
 use crate::node::connect_cm::Connections;
 use crate::node::needs::Side;
@@ -32,7 +32,7 @@ pub(crate) struct SetupObjects<'a> {
 }
 
 /// The QPs of a round in RTS, and the parameters that both ends agreed on.
-pub(crate) struct Connected {
+pub(crate) struct ConnectedQps {
     pub(crate) qps: Vec<Arc<QueuePair>>,
     /// Their rdma_cm connections.
     pub(crate) connections: Option<Connections>,
@@ -66,10 +66,10 @@ impl<'a> SetupObjects<'a> {
         let mut qps = Vec::with_capacity(self.case.qps as usize);
         for index in 0..self.case.qps as usize {
             watch.step()?;
-            let made = times.time(Step::Create, || {
+            let made = times.time(SetupStep::Create, || {
                 QueuePair::new(&self.pd, &self.cq, &self.cq, CAPACITY)
             });
-            qps.push(made.map_err(|error| failed(Step::Create, index, self.case.qps, error))?);
+            qps.push(made.map_err(|error| failed(SetupStep::Create, index, self.case.qps, error))?);
         }
         Ok(qps)
     }
@@ -80,7 +80,7 @@ impl<'a> SetupObjects<'a> {
     /// The first call that failed, or an error that `watch` found.
     pub(crate) fn each(
         &self,
-        step: Step,
+        step: SetupStep,
         qps: &[Arc<QueuePair>],
         watch: &mut Watch<'_>,
         times: &mut StepTimes,
@@ -101,20 +101,20 @@ impl<'a> SetupObjects<'a> {
     /// The first call that failed, or an error that `watch` found.
     pub(crate) fn destroy(
         &self,
-        mut connected: Connected,
+        mut connected: ConnectedQps,
         watch: &mut Watch<'_>,
         times: &mut StepTimes,
     ) -> Result<(), Broken> {
         for (index, qp) in connected.qps.into_iter().enumerate() {
             watch.step()?;
             times
-                .time(Step::Destroy, || {
+                .time(SetupStep::Destroy, || {
                     if let Some(connections) = &mut connected.connections {
                         connections.end(index);
                     }
                     tear_down(qp)
                 })
-                .map_err(|error| failed(Step::Destroy, index, self.case.qps, error))?;
+                .map_err(|error| failed(SetupStep::Destroy, index, self.case.qps, error))?;
         }
         Ok(())
     }
@@ -122,7 +122,7 @@ impl<'a> SetupObjects<'a> {
 
 /// A failed call, with its step and the index of its QP.
 pub(crate) fn failed(
-    step: Step,
+    step: SetupStep,
     index: usize,
     qps: u32,
     error: impl Into<RunFailure>,
@@ -151,7 +151,7 @@ mod tests {
             object: "rxe0 QP 0x000011".into(),
             source: std::io::Error::from_raw_os_error(libc::ETIMEDOUT),
         };
-        let failure = failed(Step::Rtr, 16, 64, error);
+        let failure = failed(SetupStep::Rtr, 16, 64, error);
         for words in [
             "set-up step rtr failed at QP 17 of 64",
             "rxe0 QP 0x000011",

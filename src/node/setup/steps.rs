@@ -10,7 +10,7 @@ use crate::node::outcome::latency;
 
 /// A step; listed in order. Which steps there are depends on the method of connecting.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub(crate) enum Step {
+pub(crate) enum SetupStep {
     Create,
     /// rdma_cm: resolves IP addresses to the device and the hardware address.
     Resolve,
@@ -26,40 +26,40 @@ pub(crate) enum Step {
     Destroy,
 }
 
-impl Step {
+impl SetupStep {
     /// All steps.
     #[cfg(test)]
-    const ALL: [Step; 9] = [
-        Step::Create,
-        Step::Resolve,
-        Step::Route,
-        Step::Connect,
-        Step::Init,
-        Step::Exchange,
-        Step::Rtr,
-        Step::Rts,
-        Step::Destroy,
+    const ALL: [SetupStep; 9] = [
+        SetupStep::Create,
+        SetupStep::Resolve,
+        SetupStep::Route,
+        SetupStep::Connect,
+        SetupStep::Init,
+        SetupStep::Exchange,
+        SetupStep::Rtr,
+        SetupStep::Rts,
+        SetupStep::Destroy,
     ];
 
     /// Its name in results and messages.
     pub(crate) fn name(self) -> &'static str {
         match self {
-            Step::Create => "create",
-            Step::Resolve => "resolve",
-            Step::Route => "route",
-            Step::Connect => "connect",
-            Step::Init => "init",
-            Step::Exchange => "exchange",
-            Step::Rtr => "rtr",
-            Step::Rts => "rts",
-            Step::Destroy => "destroy",
+            SetupStep::Create => "create",
+            SetupStep::Resolve => "resolve",
+            SetupStep::Route => "route",
+            SetupStep::Connect => "connect",
+            SetupStep::Init => "init",
+            SetupStep::Exchange => "exchange",
+            SetupStep::Rtr => "rtr",
+            SetupStep::Rts => "rts",
+            SetupStep::Destroy => "destroy",
         }
     }
 
     /// The unit that the step is done for.
     fn per(self) -> &'static str {
         match self {
-            Step::Exchange => "round",
+            SetupStep::Exchange => "round",
             _ => "connection",
         }
     }
@@ -68,7 +68,7 @@ impl Step {
 /// Times of all steps at one end.
 pub(crate) struct StepTimes {
     clock: Clock,
-    times: BTreeMap<Step, Recorder>,
+    times: BTreeMap<SetupStep, Recorder>,
     stale_rejections: u64,
 }
 
@@ -84,7 +84,7 @@ impl StepTimes {
     /// Does a step and records its time, unless it fails.
     pub(crate) fn time<T, E>(
         &mut self,
-        step: Step,
+        step: SetupStep,
         body: impl FnOnce() -> Result<T, E>,
     ) -> Result<T, E> {
         let start = self.clock.raw();
@@ -95,7 +95,7 @@ impl StepTimes {
     }
 
     /// Adds a time that was measured elsewhere.
-    pub(crate) fn record(&mut self, step: Step, ns: u64) {
+    pub(crate) fn record(&mut self, step: SetupStep, ns: u64) {
         self.times
             .entry(step)
             .or_insert_with(|| Recorder::new(Digits::Three))
@@ -140,19 +140,19 @@ mod tests {
     #[test]
     fn steps_are_told_in_their_order_with_their_times() {
         let mut times = StepTimes::new(&Clock::new());
-        times.record(Step::Destroy, 5);
-        times.record(Step::Create, 7);
+        times.record(SetupStep::Destroy, 5);
+        times.record(SetupStep::Create, 7);
         times.clear();
         times.count_stale(2);
         times.clear();
         times.count_stale(3);
         assert_eq!(times.stale_rejections(), 3);
-        times.record(Step::Rts, 300);
-        times.record(Step::Create, 100);
-        times.record(Step::Create, 200);
-        let failed: Result<(), &str> = times.time(Step::Init, || Err("no"));
+        times.record(SetupStep::Rts, 300);
+        times.record(SetupStep::Create, 100);
+        times.record(SetupStep::Create, 200);
+        let failed: Result<(), &str> = times.time(SetupStep::Init, || Err("no"));
         assert_eq!(failed, Err("no"));
-        times.time(Step::Exchange, || Ok::<_, ()>(())).unwrap();
+        times.time(SetupStep::Exchange, || Ok::<_, ()>(())).unwrap();
         let told = times.told();
         let names: Vec<_> = told
             .iter()
@@ -171,7 +171,7 @@ mod tests {
 
     #[test]
     fn names_tell_steps_apart() {
-        let names: std::collections::HashSet<_> = Step::ALL.map(Step::name).into();
-        assert_eq!(names.len(), Step::ALL.len());
+        let names: std::collections::HashSet<_> = SetupStep::ALL.map(SetupStep::name).into();
+        assert_eq!(names.len(), SetupStep::ALL.len());
     }
 }
