@@ -119,7 +119,7 @@ impl<'s, const VERIFY: bool, const LATENCY: bool, const CONTENDED: bool, const S
                 self.close_window(self.window.attended_raw);
             }
             WindowState::None | WindowState::CatchingUp | WindowState::Closed => {
-                self.window.edge_raw = NEVER
+                self.window.edge_raw = NEVER;
             }
         }
     }
