@@ -4,9 +4,8 @@ use std::io::{self, Write};
 use std::time::Duration;
 
 use crate::coordinator::options::{Against, Target};
-use crate::node::verbs_objects::Side;
 use crate::node::memory_needs::{DeviceKind, MemoryNeeds};
-use crate::node::verbs_objects::Side;
+use crate::node::needs::Side;
 use crate::perftest::{Program, measuring};
 use crate::plan::{Case, Sweep};
 use settings::{Applies, ROWS, Row, Settings};

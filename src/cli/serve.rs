@@ -8,7 +8,7 @@ use crate::machine::host;
 use crate::node::resources::{NodeOptions, NodeResources, Route};
 use crate::server::listener::{FileService, Server, ServerOptions};
 use crate::transfer::place::Folder;
-use crate::transfer::receiver::Receiver;
+use crate::transfer::receiver::FileReceiver;
 
 use super::args::ServeArgs;
 use super::errors::{Failure, say};
@@ -96,7 +96,7 @@ fn receiver(
     // A file that may not grow is an error of writing it, not the end of the process.
     signal_hook::flag::register(signal_hook::consts::SIGXFSZ, Arc::default())
         .map_err(Failure::failed)?;
-    Ok(Some(Arc::new(Receiver::new(folder, !keep_existing))))
+    Ok(Some(Arc::new(FileReceiver::new(folder, !keep_existing))))
 }
 
 /// Listens on all addresses of both families, or on the one that was asked for.

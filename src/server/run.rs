@@ -11,6 +11,7 @@ use settings::{ConnectMode, Stop};
 use crate::node::qp_contexts_by_cm::accept_qps;
 use crate::node::resources::NodeResources;
 use crate::node::running_node::{self, Broken, Finished, RunningNode};
+use crate::node::verbs_objects::{Side, VerbsObjects};
 use crate::protocol::end_report::{DeviceCounters, EndReport};
 use crate::protocol::failure::RunFailure;
 use crate::protocol::link::Link;

@@ -39,7 +39,7 @@ pub(super) fn run<W: Send>(
             let body = move || {
                 // Where the kernel refuses it runs anywhere, more slowly.
                 let _ = keep_to(&worker.cores);
-                let done = work(worker, bench);
+                let done = work(worker, buffers);
                 if done.is_err() {
                     progress.halt();
                 }
