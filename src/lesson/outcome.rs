@@ -7,9 +7,9 @@ use verbs::{Operation, VerbsError, WcStatus};
 /// The outcome of a lesson.
 #[derive(Debug)]
 pub struct Outcome {
-    /// The error that came.
+    /// The error, if there was one.
     pub error: Option<ObservedError>,
-    /// The message is where it should be.
+    /// Whether the message arrived.
     pub arrived: bool,
 }
 
@@ -29,7 +29,7 @@ pub enum ObservedError {
 const RETRY_EXCEEDED: WcStatus = WcStatus(12);
 
 impl Mistake {
-    /// Whether this is an error that it promises. Devices differ in where they notice.
+    /// Whether this mistake can cause this error. Devices differ in where they detect it.
     pub fn promises(self, error: &ObservedError) -> bool {
         let refused_at_rtr = || {
             matches!(
@@ -46,7 +46,7 @@ impl Mistake {
             Mistake::Rkey => completes_as(&[10]),
             Mistake::NoRecv => completes_as(&[13]),
             Mistake::QpCount => matches!(error, ObservedError::Array(EndpointsError::Count { .. })),
-            // Refused as invalid, as an error at the other end, or thrown away without a word.
+            // Refused as invalid, reported as an error by the other end, or dropped silently.
             Mistake::Mtu => refused_at_rtr() || completes_as(&[9, 11, RETRY_EXCEEDED.0]),
         }
     }

@@ -84,7 +84,8 @@ impl DeviceCounters {
     }
 }
 
-/// Tells how throughput went over the closed window of `run.forward`: nothing when it was too short for a sample.
+/// Adds the throughput over time in the closed window to `run.forward`; nothing if the window was too short for a
+/// sample.
 pub fn tell_timeline(
     case: &Case,
     mut sampled: timeline::Timeline,

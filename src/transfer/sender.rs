@@ -62,7 +62,7 @@ pub trait Observer {
     fn note(&mut self, text: &str);
 }
 
-/// One way that a file went.
+/// The time of one file in one transport.
 #[derive(Clone, Copy, Debug, PartialEq, serde::Serialize)]
 pub struct FileTiming {
     /// From the first byte until the receiver has synced the file, in seconds.

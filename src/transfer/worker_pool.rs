@@ -86,7 +86,8 @@ pub(super) fn run<W: Send>(
     })
 }
 
-/// What the peer says was wrong, if it does, else what was found here: a QP breaks as well when its peer gives up.
+/// The peer's reason for an error, if it sends one, else the error found here: a QP also breaks when the peer gives
+/// up.
 pub(super) fn reason(link: &Link, found: RunFailure, stop: &AtomicBool) -> RunFailure {
     if found.link_lost || found.interrupted || link.check().is_err() {
         return link.check().err().map_or(found, RunFailure::from);
