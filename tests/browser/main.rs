@@ -204,7 +204,7 @@ fn a_keyboard_is_enough() {
     ));
     browser.press("Enter");
     let rates = browser.evaluate(&format!(
-        "[...document.querySelectorAll('#cases-table tbody tr')].map((row) => Number(row.cells[{column}].textContent))"
+        "[...document.querySelectorAll('#cases-table tbody tr')].map((row) => parseFloat(row.cells[{column}].textContent)).filter(Number.isFinite)"
     ));
     let sorted: Vec<f64> = serde_json::from_value(rates).unwrap();
     assert!(
