@@ -60,8 +60,9 @@ fn no_receive_was_posted() {
         "rxe0",
         "--rnr-retry",
         "1",
+        // Enough for 20 ms in which a busy host does not run the server.
         "-r",
-        "4",
+        "1024",
         "-t",
         "16",
         "-Q",
