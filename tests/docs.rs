@@ -63,8 +63,12 @@ fn settings_page() -> String {
         .to_owned();
     let mut heading = "";
     let mut rows: Vec<&settings::Row> = settings::ROWS.iter().collect();
-    let rank = |row: &settings::Row| rows_first_of(row.heading);
-    rows.sort_by_key(|row| rank(row));
+    // By headings, in the order of their first rows.
+    rows.sort_by_key(|row| {
+        settings::ROWS
+            .iter()
+            .position(|it| it.heading == row.heading)
+    });
     for row in rows {
         if row.heading != heading {
             heading = row.heading;
@@ -77,7 +81,7 @@ fn settings_page() -> String {
             .map_or(String::new(), |letter| format!("`-{letter}`, "));
         let value = match row.takes {
             settings::Takes::Switch => String::new(),
-            _ => format!(" {}", row.value_name),
+            takes => format!(" {}", takes.value_name()),
         };
         let number = |value: u64| match u32::try_from(value).ok().filter(|_| row.is_size) {
             Some(bytes) => settings::Size::from_bytes(bytes).unwrap().to_string(),
@@ -96,12 +100,6 @@ fn settings_page() -> String {
         );
     }
     text
-}
-
-/// The place of a heading's first row.
-fn rows_first_of(heading: &str) -> usize {
-    let first = settings::ROWS.iter().position(|row| row.heading == heading);
-    first.unwrap()
 }
 
 #[test]

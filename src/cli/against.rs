@@ -33,7 +33,7 @@ pub(super) fn against(args: &AgainstArgs, sweep: &Sweep) -> Result<Option<Agains
         }
     }
     let pairs = args.pairs.unwrap_or(FEWEST_PAIRS);
-    let pairs = pairs.max(sweep.runs.next_multiple_of(2));
+    let pairs = pairs.max(sweep.runs().next_multiple_of(2));
     let max_pairs = args.max_pairs.unwrap_or(pairs.saturating_mul(MOST_FACTOR));
     if max_pairs < pairs {
         return Err(Failure::bad_input(format!(
@@ -79,7 +79,7 @@ mod tests {
             perftest_limit: None,
         };
         let mut sweep = Sweep::new(&Given::default()).unwrap();
-        sweep.runs = runs;
+        sweep.cases[0].runs = runs;
         let against = against(&args, &sweep).map_err(|failure| failure.text())?;
         Ok(against.map(|it| (it.pairs, it.max_pairs)).unwrap())
     }

@@ -14,9 +14,9 @@ use super::errors::Failure;
 use super::run::RunPlan;
 
 /// A setting that does not apply to the case is a dash.
-fn cell(case: &Case, row: &Row) -> String {
-    let text = row.text(case);
-    match (row.applies)(case) {
+fn cell(settings: &Settings, row: &Row) -> String {
+    let text = row.text(settings);
+    match (row.applies)(settings) {
         Applies::Yes if text.is_empty() => "auto".to_owned(),
         Applies::Yes => text,
         Applies::Ignored | Applies::Not(_) => "-".to_owned(),
@@ -46,8 +46,8 @@ fn footer(plan: &RunPlan) -> String {
             against.max_pairs,
             programs(sweep).join(", ")
         );
-    } else if sweep.runs > 1 {
-        text += &format!(" x {}", plural(sweep.runs.into(), "run"));
+    } else if sweep.runs() > 1 {
+        text += &format!(" x {}", plural(sweep.runs().into(), "run"));
     }
     if let Some(case) = sweep.cases.first() {
         text += &format!(
@@ -101,7 +101,7 @@ fn programs(sweep: &Sweep) -> Vec<&'static str> {
 
 /// As [`Sweep::longest`], of all pairs that there may be; `None` where perftest counts messages.
 fn longest_of_pairs(sweep: &Sweep, against: &Against) -> Option<Duration> {
-    let once = sweep.longest()? / sweep.runs;
+    let once = sweep.longest()? / sweep.runs();
     let theirs = sweep
         .cases
         .iter()
@@ -118,10 +118,8 @@ fn write(plan: &RunPlan, out: &mut impl Write) -> io::Result<()> {
     let usual = Settings::default();
     let columns: Vec<&Row> = (ROWS.iter().filter(|row| !row.column.is_empty()))
         .filter(|row| {
-            let is_used =
-                |case: &Case| (row.applies)(case) == Applies::Yes && !row.is_equal(case, &usual);
-            let is_set_up = |case: &Case| row.flag == "traffic-qps" && case.is_set_up();
-            !row.column_if_used || cases.iter().any(|case| is_used(case) || is_set_up(case))
+            let is_unusual = |case: &Case| cell(case, row) != cell(&usual, row);
+            !row.column_if_used || cases.iter().any(is_unusual)
         })
         .collect();
     let header = std::iter::once("case").chain(columns.iter().map(|row| row.column));

@@ -39,7 +39,10 @@ pub fn execute(plan: RunPlan) -> Result<(), Failure> {
 fn verdict(plan: &RunPlan, outcome: &SweepOutcome) -> Result<(), Failure> {
     let cases = &outcome.result.cases;
     let done: usize = cases.iter().map(|case| case.runs.len()).sum();
-    let each = plan.against.as_ref().map_or(plan.sweep.runs, |it| it.pairs);
+    let each = plan
+        .against
+        .as_ref()
+        .map_or(plan.sweep.runs(), |it| it.pairs);
     // With pairs it may have been more.
     let wanted = done.max(plan.sweep.cases.len() * each as usize);
     let left = wanted - done;

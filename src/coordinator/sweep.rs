@@ -98,8 +98,8 @@ fn all_cases(sweeper: &mut Sweeper<'_>, perftest_version: Option<&str>) -> Resul
             pairs::run_case(sweeper, index, case, against, perftest_version)?;
             continue;
         }
-        for number in 1..=sweep.runs {
-            sweeper.run(index, case, number, sweep.runs)?;
+        for number in 1..=sweep.runs() {
+            sweeper.run(index, case, number, sweep.runs())?;
         }
     }
     Ok(())

@@ -127,10 +127,7 @@ fn sweep(size: &str) -> Sweep {
         ("retry-cnt", "3"),
     ]);
     // The settings are constant; a test checks them.
-    Sweep::new(&given).unwrap_or(Sweep {
-        cases: Vec::new(),
-        runs: 1,
-    })
+    Sweep::new(&given).unwrap_or(Sweep { cases: Vec::new() })
 }
 
 fn of_op(result: &ResultFile, op: Op) -> OperationOutcome {

@@ -166,7 +166,7 @@ impl MemoryNeeds {
             MemoryNeeds::of(case, Side::Client, client).and(server.unwrap_or_default())
         };
         let results: u64 = sweep.cases.iter().map(result_bytes).sum();
-        let results = results.saturating_mul(sweep.runs.into());
+        let results = results.saturating_mul(sweep.runs().into());
         let cases = sweep.cases.iter().map(|case| (case, of(case)));
         let (case, needs) = cases.max_by_key(|(_, needs)| needs.total())?;
         Some((case, needs.with(Kind::Results, results)))

@@ -1,13 +1,11 @@
 //! The verbs objects of one end of a run: memory with the least access that the operation needs, CQs as the case
 //! asks, QPs, and their transitions to RTS.
 
-use crate::datapath::{initiator_access, target_access};
 use std::sync::Arc;
 
-use crate::datapath::Mismatch;
 use crate::datapath::{
-    Geometry, Layout, QpContext, Receiver, RemoteMemory, Sender, WorkerSpec, check_written,
-    fill_for_reads,
+    Geometry, Layout, Mismatch, QpContext, Receiver, RemoteMemory, Sender, WorkerSpec,
+    check_written, fill_for_reads, initiator_access, target_access,
 };
 use crate::metrics::limits::Wire;
 use crate::plan::Case;

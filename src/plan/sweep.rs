@@ -16,8 +16,6 @@ const MOST_CQ_ENTRIES: u64 = i32::MAX as u64;
 pub struct Sweep {
     /// At least one; ids are unique.
     pub cases: Vec<Case>,
-    /// How often each case is run.
-    pub runs: u32,
 }
 
 /// What settings mean together.
@@ -90,8 +88,7 @@ impl Sweep {
         }
         let cases = Axes::new(given)?.cases()?;
         cases.iter().try_for_each(check)?;
-        let runs = cases.first().map_or(1, |case| case.runs);
-        Ok(Sweep { cases, runs })
+        Ok(Sweep { cases })
     }
 
     /// Checks a case that came from somewhere else than a plan, such as a peer: every range, and what
@@ -105,6 +102,11 @@ impl Sweep {
             row.read(&mut scratch, &row.text(case))?;
         }
         check(case)
+    }
+
+    /// How often each case is run.
+    pub fn runs(&self) -> u32 {
+        self.cases.first().map_or(1, |case| case.runs)
     }
 
     /// The most workers that any case has.
@@ -129,7 +131,7 @@ impl Sweep {
                     ),
                     Stop::MessagesPerQp(_) => None,
                 })?;
-        Some(one_round.saturating_mul(self.runs))
+        Some(one_round.saturating_mul(self.runs()))
     }
 }
 

@@ -26,7 +26,7 @@ fn ids(text: &str) -> Vec<String> {
 #[test]
 fn an_empty_spec_is_one_case_of_defaults() {
     let sweep = sweep("").unwrap();
-    assert_eq!(sweep.runs, 1);
+    assert_eq!(sweep.runs(), 1);
     let [case] = sweep.cases.as_slice() else {
         panic!("{sweep:?}")
     };
@@ -305,6 +305,17 @@ fn set_up_is_measured_beside_traffic_of_the_other_settings() {
     assert!(!cases[0].is_set_up());
     assert_eq!((cases[5].is_set_up(), cases[5].traffic_qps), (true, 4));
     assert_eq!(cases[5].stop_text(), "3 rounds");
+}
+
+#[test]
+fn what_does_not_apply_is_the_default() {
+    let cases = sweep("op = 'connect'\ntraffic-qps = [0, 4]\nsize = 64\nsignal-every = 8")
+        .unwrap()
+        .cases;
+    let told = cases
+        .iter()
+        .map(|case| (case.size_bytes, case.signal_every));
+    assert_eq!(told.collect::<Vec<_>>(), [(65_536, 1), (64, 8)]);
 }
 
 #[test]

@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use super::row::{SettingError, Takes};
-use super::table::{ROWS, Row, Settings};
+use super::table::{Row, Settings};
 
 /// The most entries of one list. More is a slip, and would only be found out case by case.
 const MAX_ITEMS: usize = 4096;
@@ -128,7 +128,7 @@ impl<const N: usize> From<[(&str, &str); N]> for Given {
     fn from(pairs: [(&str, &str); N]) -> Given {
         let mut given = Given::default();
         for (flag, text) in pairs {
-            let row = ROWS.iter().find(|row| row.flag == flag);
+            let row = Settings::row(flag);
             debug_assert!(row.is_some(), "{flag}");
             if let Some(row) = row {
                 let set = given.set(row, text);
@@ -141,6 +141,7 @@ impl<const N: usize> From<[(&str, &str); N]> for Given {
 
 #[cfg(test)]
 mod tests {
+    use super::super::table::ROWS;
     use super::*;
     use proptest::prelude::*;
 

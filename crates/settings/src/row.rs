@@ -1,4 +1,5 @@
-//! What the table says of one setting besides its type and default. `S` holds the values of all; which settings there are it must not know.
+//! What the table says of one setting besides its type and default. `S` holds the values of all settings; this file must
+//! not know which there are.
 
 use super::size::Size;
 
@@ -17,8 +18,6 @@ pub struct Row<S: 'static> {
     pub default: &'static str,
     /// Title of its part of the help.
     pub heading: &'static str,
-    /// Stands for a value in the help.
-    pub value_name: &'static str,
     /// What is given.
     pub takes: Takes,
     /// The least and most that a number may be.
@@ -47,6 +46,8 @@ pub struct Row<S: 'static> {
     pub applies: fn(&S) -> Applies,
     pub(crate) read: fn(&mut S, &str, &Row<S>) -> Result<(), SettingError>,
     pub(crate) write: fn(&S, &Row<S>) -> String,
+    pub(crate) equals: fn(&S, &S) -> bool,
+    pub(crate) copy: fn(&mut S, &S),
 }
 
 /// What a flag takes.
@@ -54,10 +55,21 @@ pub struct Row<S: 'static> {
 pub enum Takes {
     /// A list; each of its values makes cases.
     List,
-    /// One value, the same in all cases.
-    One,
+    /// One value, the same in all cases; this stands for it in the help.
+    One(&'static str),
     /// Nothing, or `true` or `false`.
     Switch,
+}
+
+impl Takes {
+    /// What stands for a value in the help.
+    pub fn value_name(self) -> &'static str {
+        match self {
+            Takes::List => "LIST",
+            Takes::One(name) => name,
+            Takes::Switch => "BOOL",
+        }
+    }
 }
 
 /// How a setting stands in the id of a case.
@@ -110,8 +122,7 @@ impl<S> Row<S> {
         help: "",
         default: "",
         heading: "",
-        value_name: "N",
-        takes: Takes::One,
+        takes: Takes::One("N"),
         range: (0, u64::MAX),
         range_hint: "",
         is_size: false,
@@ -126,6 +137,8 @@ impl<S> Row<S> {
         applies: |_| Applies::Yes,
         read: |_, _, _| Ok(()),
         write: |_, _| String::new(),
+        equals: |_, _| true,
+        copy: |_, _| (),
     };
 
     /// Sets it to what `text` says.
@@ -143,13 +156,12 @@ impl<S> Row<S> {
 
     /// Whether both have the same value.
     pub fn is_equal(&self, one: &S, other: &S) -> bool {
-        self.text(one) == self.text(other)
+        (self.equals)(one, other)
     }
 
     /// Gives `settings` the value that `from` has.
     pub fn copy(&self, settings: &mut S, from: &S) {
-        // What a value is written as is read back.
-        let _ = self.read(settings, &self.text(from));
+        (self.copy)(settings, from);
     }
 
     /// Its value as a number, sizes in bytes; `None` for words.
@@ -158,6 +170,20 @@ impl<S> Row<S> {
         match self.is_size {
             true => text.parse::<Size>().ok().map(|size| size.bytes().into()),
             false => text.parse().ok(),
+        }
+    }
+
+    /// Whether numbers are given that must lie in a range.
+    pub fn has_range(&self) -> bool {
+        self.range != Row::<S>::USUAL.range
+    }
+
+    /// Help: what it is, and its default.
+    pub fn full_help(&self) -> String {
+        let help = self.help.trim_start();
+        match self.default {
+            "" => help.to_owned(),
+            default => format!("{help} [default: {default}]"),
         }
     }
 }
@@ -175,21 +201,5 @@ impl<S: Default> Row<S> {
             .unwrap_or((self.label, self.label));
         let words = if value == "1" { one } else { many };
         words.replace("{}", value)
-    }
-}
-
-impl<S> Row<S> {
-    /// Whether numbers are given that must lie in a range.
-    pub fn has_range(&self) -> bool {
-        self.range != Row::<S>::USUAL.range
-    }
-
-    /// Help: what it is, and its default.
-    pub fn full_help(&self) -> String {
-        let help = self.help.trim_start();
-        match self.default {
-            "" => help.to_owned(),
-            default => format!("{help} [default: {default}]"),
-        }
     }
 }

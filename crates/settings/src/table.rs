@@ -46,6 +46,8 @@ macro_rules! settings {
                 Ok(())
             },
             write: |settings, row| settings.$field.write(row),
+            equals: |one, other| one.$field == other.$field,
+            copy: |settings, from| settings.$field = from.$field.clone(),
             $($part: $value,)*
             ..Row::USUAL
         },)*];
@@ -55,30 +57,30 @@ macro_rules! settings {
 settings! {
     /// Operations: send, write, read; connect measures the set-up of QPs itself
     op: Workload = Workload::Transfer(Op::Send) => {
-        flag: "op", heading: RUN, takes: Takes::List, value_name: "LIST", default: "send", id: Id::Head, column: "op",
+        flag: "op", heading: RUN, takes: Takes::List, default: "send", id: Id::Head, column: "op",
         title: "operation",
     }
     /// Completion queues: shared (one for all), per-worker, per-qp
     cq: CqMode = CqMode::Shared => {
-        flag: "cq", heading: QUEUES, takes: Takes::List, value_name: "LIST", default: "shared", id: Id::Head,
+        flag: "cq", heading: QUEUES, takes: Takes::List, default: "shared", id: Id::Head,
         column: "cq", applies: with_traffic,
         title: "CQ mode", label: "CQ {}",
     }
     /// Message sizes in bytes, 1 to 1G
     size_bytes: u32 = 65_536 => {
-        flag: "size", short: Some('s'), heading: RUN, takes: Takes::List, value_name: "LIST", default: "64K",
+        flag: "size", short: Some('s'), heading: RUN, takes: Takes::List, default: "64K",
         range: (1, 1 << 30), is_size: true, id: Id::Head, column: "size", applies: with_traffic,
         title: "message size",
     }
     /// Queue pairs; with --op connect, those that a round sets up
     qps: u32 = 1 => {
-        flag: "qps", short: Some('q'), heading: QUEUES, takes: Takes::List, value_name: "LIST", default: "1",
+        flag: "qps", short: Some('q'), heading: QUEUES, takes: Takes::List, default: "1",
         range: (1, 65_536), id: Id::Head, column: "qps",
         title: "QPs", label: "{} QP|{} QPs",
     }
     /// With --op connect: QPs that carry traffic (writes) while others are set up; 0 for none
     traffic_qps: u32 = 1 => {
-        flag: "traffic-qps", heading: QUEUES, takes: Takes::List, value_name: "LIST", default: "1",
+        flag: "traffic-qps", heading: QUEUES, takes: Takes::List, default: "1",
         range: (0, 65_536), id: Id::Letter('T'), column: "traffic", column_if_used: true,
         applies: |settings| match settings.op {
             Workload::Connect => Applies::Yes,
@@ -88,19 +90,19 @@ settings! {
     }
     /// Worker threads at each end
     workers: u32 = 1 => {
-        flag: "workers", short: Some('w'), heading: QUEUES, takes: Takes::List, value_name: "LIST", default: "1",
+        flag: "workers", short: Some('w'), heading: QUEUES, takes: Takes::List, default: "1",
         range: (1, 1_024), id: Id::Letter('w'), column: "workers", applies: with_traffic,
         title: "workers", label: "{} worker|{} workers",
     }
     /// WRs in flight on each QP
     tx_depth: u32 = 128 => {
-        flag: "tx-depth", short: Some('t'), heading: QUEUES, takes: Takes::List, value_name: "LIST", default: "128",
+        flag: "tx-depth", short: Some('t'), heading: QUEUES, takes: Takes::List, default: "128",
         range: DEPTH, id: Id::Letter('t'), column: "tx", applies: with_traffic,
         title: "send depth", label: "send depth {}", may_follow: true,
     }
     /// Receives posted on each QP, for send
     rx_depth: u32 = 512 => {
-        flag: "rx-depth", short: Some('r'), heading: QUEUES, takes: Takes::List, value_name: "LIST", default: "512",
+        flag: "rx-depth", short: Some('r'), heading: QUEUES, takes: Takes::List, default: "512",
         range: DEPTH, id: Id::Letter('r'), column: "rx",
         applies: |settings| match settings.op {
             Workload::Connect => Applies::Not("on --op connect: its traffic is RDMA WRITEs, which need no receive"),
@@ -111,20 +113,20 @@ settings! {
     }
     /// One signalled WR in so many
     signal_every: u32 = FITTED => {
-        flag: "signal-every", short: Some('Q'), heading: QUEUES, takes: Takes::List, value_name: "LIST",
+        flag: "signal-every", short: Some('Q'), heading: QUEUES, takes: Takes::List,
         default: "64 for messages up to 8K, else 1; fitted to -t and -l",
         range: DEPTH, id: Id::Letter('Q'), column: "signal", applies: with_traffic,
         title: "signalling", label: "signalled 1 in {}", may_follow: true,
     }
     /// WRs in one ibv_post_send; above -Q, a multiple of it
     post_list: u32 = 1 => {
-        flag: "post-list", short: Some('l'), heading: QUEUES, takes: Takes::List, value_name: "LIST", default: "1",
+        flag: "post-list", short: Some('l'), heading: QUEUES, takes: Takes::List, default: "1",
         range: DEPTH, id: Id::Letter('l'), column: "list", applies: with_traffic,
         title: "post list", label: "post list {}", may_follow: true,
     }
     /// Send messages up to this many bytes inline; larger ones are not, nor is read
     inline_bytes: u32 = 0 => {
-        flag: "inline", short: Some('I'), heading: QUEUES, takes: Takes::List, value_name: "LIST", default: "0",
+        flag: "inline", short: Some('I'), heading: QUEUES, takes: Takes::List, default: "0",
         range: (0, 65_536), is_size: true, id: Id::Letter('I'), column: "inline",
         applies: |settings| match with_traffic(settings) {
             Applies::Yes if settings.op.profile().fetches => match settings.inline_bytes {
@@ -137,7 +139,7 @@ settings! {
     }
     /// Path MTUs in bytes: 256, 512, 1024, 2048, 4096
     mtu: Option<Mtu> = None => {
-        flag: "mtu", short: Some('m'), heading: TRANSPORT, takes: Takes::List, value_name: "LIST",
+        flag: "mtu", short: Some('m'), heading: TRANSPORT, takes: Takes::List,
         default: "the smaller of both ports'", id: Id::Letter('m'), column: "mtu",
     }
     /// Both ends send at once; each direction is reported
@@ -148,20 +150,20 @@ settings! {
     /// How workers learn of completions: busy (they poll), event (they sleep on a completion channel),
     /// adaptive (they poll, and sleep after 50 us without one)
     poll: PollMode = PollMode::Busy => {
-        flag: "poll", heading: QUEUES, takes: Takes::List, value_name: "LIST", default: "busy", id: Id::Word,
+        flag: "poll", heading: QUEUES, takes: Takes::List, default: "busy", id: Id::Word,
         column: "poll", applies: with_traffic,
         title: "polling", is_quiet: true,
     }
     /// How QPs are connected: tcp (their numbers and addresses are told over the control connection), cm (by the
     /// kernel's connection manager, rdma_cm)
     connect: ConnectMode = ConnectMode::Tcp => {
-        flag: "connect", heading: QUEUES, takes: Takes::List, value_name: "LIST", default: "tcp", id: Id::Word,
+        flag: "connect", heading: QUEUES, takes: Takes::List, default: "tcp", id: Id::Word,
         column: "connect", column_if_used: true,
         title: "connecting", is_quiet: true,
     }
     /// Length of a measurement: 5s, 500ms, 2m; a bare number is seconds
     duration_seconds: Option<TimeSpan> = None => {
-        flag: "duration", short: Some('D'), heading: RUN, value_name: "TIME", default: "5s",
+        flag: "duration", short: Some('D'), heading: RUN, takes: Takes::One("TIME"), default: "5s",
         title: "window", label: "windows of {}", may_follow: true,
     }
     /// Measure this many messages on each QP instead; with --op connect, this many rounds
@@ -171,7 +173,7 @@ settings! {
     }
     /// Before a measurement: auto (until steady), auto:10s (at most), 2s, or 0
     warmup: Warmup = Warmup::AUTO => {
-        flag: "warmup", heading: RUN, value_name: "TIME", default: "auto:5s",
+        flag: "warmup", heading: RUN, takes: Takes::One("TIME"), default: "auto:5s",
     }
     /// Runs of each case, with fresh QPs
     runs: u32 = 1 => {

@@ -23,7 +23,7 @@ fn flag(row: &'static Row) -> Arg {
         .long(row.flag)
         .help(row.full_help())
         .help_heading(row.heading)
-        .value_name(row.value_name)
+        .value_name(row.takes.value_name())
         .value_parser(ValueParser::new(reader));
     let flag = match row.short {
         Some(letter) => flag.short(letter),
@@ -31,11 +31,10 @@ fn flag(row: &'static Row) -> Arg {
     };
     match row.takes {
         Takes::Switch => flag
-            .value_name("BOOL")
             .num_args(0..=1)
             .require_equals(true)
             .default_missing_value("true"),
-        Takes::List | Takes::One => flag,
+        Takes::List | Takes::One(_) => flag,
     }
 }
 

@@ -21,6 +21,8 @@ struct Row {
     /// How much of it does not matter unless a user says otherwise: 0.03 is 3 %.
     margin: f64,
     higher_is_better: bool,
+    /// It is of set-ups, which most runs have not.
+    is_of_setup: bool,
     /// The run's figure; `None` when it was not measured.
     of: fn(&Run) -> Option<f64>,
     /// The samples that it is made of, where it is told of enough of them only.
@@ -63,43 +65,43 @@ metrics! {
     /// Payload throughput, in 10^9 bits a second.
     GbitPerS => {
         name: "gbit_per_s", short: "bandwidth", unit: "Gb/s", title: "Bandwidth", axis: "Gb/s",
-        column: ("Gb/s", 3, 1.0), margin: 0.03, higher_is_better: true,
+        column: ("Gb/s", 3, 1.0), margin: 0.03, higher_is_better: true, is_of_setup: false,
         of: |run| run.forward.totals.gbit_per_s, samples: |_| None,
     }
     /// Message rate, in 10^6 a second.
     MmsgPerS => {
         name: "mmsg_per_s", short: "rate", unit: "Mmsg/s", title: "Message rate", axis: "Mmsg/s",
-        column: ("Mmsg/s", 4, 1.0), margin: 0.05, higher_is_better: true,
+        column: ("Mmsg/s", 4, 1.0), margin: 0.05, higher_is_better: true, is_of_setup: false,
         of: |run| run.forward.totals.mmsg_per_s, samples: |_| None,
     }
     /// Median latency, in nanoseconds.
     P50Ns => {
         name: "latency_p50_ns", short: "p50", unit: "ns", title: "Median latency", axis: "p50",
-        column: ("p50 (µs)", 2, 1e3), margin: 0.03, higher_is_better: false,
+        column: ("p50 (µs)", 2, 1e3), margin: 0.03, higher_is_better: false, is_of_setup: false,
         of: |run| Some(latency(run)?.p50 as f64), samples: latency,
     }
     /// 99 % of latencies are at most this, in nanoseconds.
     P99Ns => {
         name: "latency_p99_ns", short: "p99", unit: "ns", title: "p99 latency", axis: "p99",
-        column: ("p99 (µs)", 2, 1e3), margin: 0.10, higher_is_better: false,
+        column: ("p99 (µs)", 2, 1e3), margin: 0.10, higher_is_better: false, is_of_setup: false,
         of: |run| latency(run)?.p99.map(|ns| ns as f64), samples: latency,
     }
     /// 99.9 % of latencies are at most this, in nanoseconds.
     P99_9Ns => {
         name: "latency_p99_9_ns", short: "p99.9", unit: "ns", title: "p99.9 latency", axis: "p99.9",
-        column: ("p99.9 (µs)", 2, 1e3), margin: 0.20, higher_is_better: false,
+        column: ("p99.9 (µs)", 2, 1e3), margin: 0.20, higher_is_better: false, is_of_setup: false,
         of: |run| latency(run)?.p99_9.map(|ns| ns as f64), samples: latency,
     }
     /// Jain's index over the QPs.
     Fairness => {
         name: "fairness_jain", short: "fairness", unit: "", title: "Fairness (Jain’s index)", axis: "Jain's index",
-        column: ("Jain", 3, 1.0), margin: 0.02, higher_is_better: true,
+        column: ("Jain", 3, 1.0), margin: 0.02, higher_is_better: true, is_of_setup: false,
         of: |run| run.forward.fairness.as_ref().map(|fairness| fairness.jain), samples: |_| None,
     }
     /// Workers' CPU time for 10^9 payload bytes.
     CpuSecondsPerGb => {
         name: "cpu_seconds_per_gb", short: "cpu", unit: "s/GB", title: "CPU time a GB", axis: "CPU seconds a GB",
-        column: ("CPU s/GB", 3, 1.0), margin: 0.10, higher_is_better: false,
+        column: ("CPU s/GB", 3, 1.0), margin: 0.10, higher_is_better: false, is_of_setup: false,
         of: |run| {
             let bytes = run.forward.totals.bytes;
             let seconds = run.forward.cpu_seconds()?;
@@ -110,13 +112,13 @@ metrics! {
     /// QPs that were set up, a second.
     ConnectionsPerS => {
         name: "connections_per_s", short: "connections", unit: "/s", title: "Connections a second",
-        axis: "connections a second", column: ("connections/s", 1, 1.0), margin: 0.05, higher_is_better: true,
+        axis: "connections a second", column: ("connections/s", 1, 1.0), margin: 0.05, higher_is_better: true, is_of_setup: true,
         of: |run| run.connect.as_ref()?.connections_per_second, samples: |_| None,
     }
     /// 99 % of rounds were set up in at most this time, in nanoseconds.
     SetupP99Ns => {
         name: "setup_p99_ns", short: "setup", unit: "ns", title: "p99 set-up time", axis: "set-up p99",
-        column: ("set-up p99 (ms)", 3, 1e6), margin: 0.10, higher_is_better: false,
+        column: ("set-up p99 (ms)", 3, 1e6), margin: 0.10, higher_is_better: false, is_of_setup: true,
         of: |run| setup(run)?.p99.map(|ns| ns as f64), samples: setup,
     }
 }
@@ -172,6 +174,11 @@ impl Metric {
     /// Whether more of it is better.
     pub fn higher_is_better(self) -> bool {
         self.row().higher_is_better
+    }
+
+    /// Whether it is of set-ups, which most runs have not.
+    pub fn is_of_setup(self) -> bool {
+        self.row().is_of_setup
     }
 
     /// The run's figure; `None` when it was not measured.

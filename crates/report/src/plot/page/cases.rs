@@ -114,11 +114,8 @@ pub fn all(results: &[Loaded]) -> Table {
         .collect();
     // Figures of set-up are there where set-up was measured.
     let has = |measured: &Measured| {
-        let of_setup = matches!(
-            measured,
-            Measured::Metric(Metric::ConnectionsPerS | Metric::SetupP99Ns)
-        );
-        !of_setup || cases().any(|(_, case)| measured.of(case).is_some())
+        let is_of_setup = matches!(measured, Measured::Metric(metric) if metric.is_of_setup());
+        !is_of_setup || cases().any(|(_, case)| measured.of(case).is_some())
     };
     let measured: Vec<Measured> = Measured::all().filter(has).collect();
     let many_files = results.len() > 1;
