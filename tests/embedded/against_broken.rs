@@ -20,7 +20,7 @@ fn failing(client: &str, limit: &str) -> (Ended, Value) {
         "{SWEEP} --op write --pairs 2 --max-pairs 2 --perftest-limit {limit}"
     ))
     .env("PATH", &fake.path())
-    .env("SOFTROCE_FAULTS", "drop=0.1%,seed=5")
+    .env("SOFTROCE_FAULTS", "duplicate=0.1%,seed=5")
     .run()
     .exits(1)
     .says(&["1 of 1 comparisons with perftest have no pair that counts"]);
@@ -53,7 +53,7 @@ fn a_client_that_crashes_prints_nonsense_or_hangs() {
     let output = text(&pair, "output");
     for word in [
         "boom",
-        "faults: seed=5,drop=0.001",
+        "faults: seed=5,duplicate=0.001",
         "--- client",
         "--- server",
     ] {
