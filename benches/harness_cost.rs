@@ -16,7 +16,8 @@ use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use rocebench::datapath::{
-    Geometry, Layout, Phase, QpContext, RemoteMemory, Sender, Shared, WorkerPool, WorkerSpec,
+    Geometry, Layout, Phase, QpContext, RemoteMemory, Sender, Shared, Sizes, ThreadSpec,
+    WorkerPool, WorkerSpec,
 };
 use rocebench::machine::cpu;
 use rocebench::metrics::clock::Clock;
@@ -172,7 +173,7 @@ fn case(op: Op, cq: CqMode, qps: u32, workers: u32, post_list: u32, signal_every
         ..Settings::default()
     };
     let id = "null".into();
-    let mut case = Case { id, settings };
+    let mut case = Case::new(id, settings);
     case.set_stop(Stop::DurationNs(WINDOW.as_nanos() as u64));
     case
 }
@@ -185,13 +186,13 @@ fn measure(port: &Port, clock: &Clock, case: &Case, cores: &[usize]) -> Outcome<
     let workers = case.workers as usize;
     let digits = histogram::digits_for(qp_contexts.len() * workers);
     let shared = Arc::new(Shared::new(
-        case.clone(),
+        case.settings.clone(),
         qp_contexts,
         clock.clone(),
         digits,
         workers,
     ));
-    let pool = WorkerPool::start(&shared, specs(case, &cqs, cores))?;
+    let pool = WorkerPool::start(&[Arc::clone(&shared)], specs(case, &cqs, cores))?;
     for (phase, time) in [(Phase::Warmup, WARMUP), (Phase::Measure, WINDOW)] {
         shared.set_phase(phase);
         // On a busy machine a worker may not run for a while, so its window may not be open yet.
@@ -202,7 +203,7 @@ fn measure(port: &Port, clock: &Clock, case: &Case, cores: &[usize]) -> Outcome<
     }
     shared.set_phase(Phase::Drain);
     wait_until(&shared, || shared.at_rest())?;
-    let reports = pool.finish()?;
+    let reports: Vec<_> = pool.finish()?.into_iter().flatten().collect();
     let cpu_seconds: f64 = reports.iter().map(|report| report.cpu_seconds).sum();
     let of_qps = reports.iter().flat_map(|report| &report.qps);
     let messages: u64 = of_qps.clone().map(|qp| qp.completed).sum();
@@ -258,11 +259,12 @@ fn qp_contexts(port: &Port, case: &Case) -> Outcome<(Vec<QpContext>, Vec<Arc<Com
         address: memory.address(),
         rkey: memory.rkey(),
     };
+    let sizes = Sizes::of(case);
     let qp_contexts = (0..case.qps)
         .zip(cqs.iter().cycle())
         .map(|(index, cq)| {
             let qp = QueuePair::new(&pd, cq, cq, capacity(geometry.depth()))?;
-            let sender = Sender::new(case, index, &qp, &memory, remote)?;
+            let sender = Sender::new(case, &sizes, index, &qp, &memory, remote)?;
             Ok(QpContext {
                 qp,
                 sender: Some(sender),
@@ -282,7 +284,7 @@ fn capacity(send_wr: u32) -> QpCapacity {
 }
 
 /// Workers on the last cores; QPs are assigned in turn.
-fn specs(case: &Case, cqs: &[Arc<CompletionQueue>], cores: &[usize]) -> Vec<WorkerSpec> {
+fn specs(case: &Case, cqs: &[Arc<CompletionQueue>], cores: &[usize]) -> Vec<ThreadSpec> {
     let workers = case.workers as usize;
     let mut cores = cores.iter().rev().copied();
     (0..workers)
@@ -293,12 +295,11 @@ fn specs(case: &Case, cqs: &[Arc<CompletionQueue>], cores: &[usize]) -> Vec<Work
                     cqs.iter().skip(index).step_by(workers).cloned().collect()
                 }
             };
-            WorkerSpec {
-                index,
+            let qps = (index..case.qps as usize).step_by(workers).collect();
+            ThreadSpec {
                 core: cores.next(),
-                cqs,
-                qps: (index..case.qps as usize).step_by(workers).collect(),
                 sleep: None,
+                flows: vec![Some(WorkerSpec { cqs, qps })],
             }
         })
         .collect()

@@ -59,7 +59,8 @@ fn all_options() -> BTreeSet<String> {
 fn settings_page() -> String {
     let mut text = "# Settings\n\nMade from the program's table of settings (`UPDATE_SETTINGS=1 cargo test settings_are_as_in_the_program`). \
         A setting is a flag, a key of a [file](command-line.md#sweeps-in-files), and a field of `config` in [results](results.md). \
-        Lists are comma-separated; each value makes cases.\n"
+        Lists are comma-separated; each value makes cases. A setting of a flow may differ between the [flows](flows.md) of a case; \
+        one of the case holds for all of them.\n"
         .to_owned();
     let mut heading = "";
     let mut rows: Vec<&settings::Row> = settings::ROWS.iter().collect();
@@ -73,7 +74,7 @@ fn settings_page() -> String {
         if row.heading != heading {
             heading = row.heading;
             text += &format!(
-                "\n## {heading}\n\n| flag | default | range | field | |\n|---|---|---|---|---|\n"
+                "\n## {heading}\n\n| flag | default | range | of | field | |\n|---|---|---|---|---|---|\n"
             );
         }
         let short = row
@@ -91,8 +92,12 @@ fn settings_page() -> String {
             true => format!("{} to {}", number(row.range.0), number(row.range.1)),
             false => String::new(),
         };
+        let scope = match row.scope {
+            settings::Scope::Flow => "flow",
+            settings::Scope::Case => "case",
+        };
         text += &format!(
-            "| {short}`--{}{value}` | {} | {range} | `{}` | {} |\n",
+            "| {short}`--{}{value}` | {} | {range} | {scope} | `{}` | {} |\n",
             row.flag,
             row.default,
             row.field,
@@ -113,6 +118,61 @@ fn settings_are_as_in_the_program() {
         page("docs/settings.md") == made,
         "docs/settings.md is not that of the table: UPDATE_SETTINGS=1 writes it anew"
     );
+}
+
+/// The blocks of code of a page in this language.
+fn blocks<'p>(page: &'p str, language: &str) -> Vec<&'p str> {
+    let mut parts = page.split("\n```");
+    // Outside and inside take turns.
+    let inside = std::iter::from_fn(|| parts.nth(1));
+    inside
+        .filter_map(|block| block.split_once('\n'))
+        .filter(|(tag, _)| *tag == language)
+        .map(|(_, code)| code)
+        .collect()
+}
+
+#[test]
+fn examples_of_sweeps_can_be_run() {
+    let folder = tempfile::tempdir().unwrap();
+    let dry_run = |words: &[&str]| {
+        let output = Command::new(assert_cmd::cargo::cargo_bin!("rocebench"))
+            .current_dir(&folder)
+            .args(words)
+            .arg("--dry-run")
+            .output()
+            .unwrap();
+        let stderr = String::from_utf8(output.stderr).unwrap();
+        assert!(output.status.success(), "{words:?}: {stderr}");
+        String::from_utf8(output.stdout).unwrap()
+    };
+    let command_line = page("docs/command-line.md");
+    let [example] = blocks(&command_line, "toml")[..] else {
+        panic!("docs/command-line.md has another number of files");
+    };
+    std::fs::write(folder.path().join("sweep.toml"), example).unwrap();
+    dry_run(&["--config", "sweep.toml"]);
+
+    let flows = page("docs/flows.md");
+    let files = blocks(&flows, "toml");
+    assert!(files.len() >= 5, "{files:?}");
+    for file in files {
+        let first = file.lines().next().unwrap();
+        let name = first.strip_prefix("# ").expect("a file has its name above");
+        std::fs::write(folder.path().join(name), file).unwrap();
+        let shown = dry_run(&["--config", name]);
+        let names = file.lines().filter_map(|line| line.strip_prefix("name = "));
+        for flow in names {
+            let line = format!("\n  {} ", flow.trim_matches('"'));
+            assert!(shown.contains(&line), "{flow} is not in {shown}");
+        }
+    }
+    let commands = blocks(&flows, "").join("\n");
+    assert!(commands.lines().count() >= 3, "{commands}");
+    for line in commands.lines() {
+        let words = line.strip_prefix("rocebench ").unwrap();
+        dry_run(&words.split(' ').collect::<Vec<_>>());
+    }
 }
 
 #[test]
@@ -151,9 +211,11 @@ fn every_option_on_the_pages_exists() {
         "docs/comparing.md",
         "docs/devices-and-doctor.md",
         "docs/errors.md",
+        "docs/flows.md",
         "docs/learn.md",
         "docs/plots.md",
         "docs/results.md",
+        "docs/spreading.md",
         "docs/troubleshooting.md",
         "docs/send.md",
     ] {
@@ -188,6 +250,7 @@ fn options_on_the_pages_take_what_the_program_says() {
         "docs/command-line.md",
         "docs/comparing.md",
         "docs/errors.md",
+        "docs/flows.md",
         "docs/plots.md",
         "docs/send.md",
         "docs/troubleshooting.md",
@@ -271,10 +334,13 @@ fn links_between_pages_lead_somewhere() {
         ("docs/statistics.md", "docs/"),
         ("docs/devices-and-doctor.md", "docs/"),
         ("docs/errors.md", "docs/"),
+        ("docs/flows.md", "docs/"),
         ("docs/learn.md", "docs/"),
         ("docs/plots.md", "docs/"),
         ("docs/protocol.md", "docs/"),
         ("docs/results.md", "docs/"),
+        ("docs/settings.md", "docs/"),
+        ("docs/spreading.md", "docs/"),
         ("docs/troubleshooting.md", "docs/"),
         ("docs/send.md", "docs/"),
     ] {
@@ -323,12 +389,11 @@ fn csv_columns_that_the_page_names_exist() {
         ..Synthetic::default()
     };
     let mut sample = with_set_up.result();
-    sample.cases[0].runs[0].forward.window.doubts = vec![Doubt {
+    sample.cases[0].runs[0].flows[0].window.doubts = vec![Doubt {
         kind: DoubtKind::Drift,
         message: String::new(),
     }];
-    let device = sample.host.device.as_mut().unwrap();
-    device.faults = Some("drop=1%".to_owned());
+    sample.nodes[0].devices[0].faults = Some("drop=1%".to_owned());
     let (mut cases, mut qps, mut histograms) = (Vec::new(), Vec::new(), Vec::new());
     csv::cases(&sample, &mut cases).unwrap();
     csv::qps(&sample, &mut qps).unwrap();

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use crate::coordinator::options::Against;
 use crate::perftest::{LONGEST_LIMIT, fits};
-use crate::plan::Sweep;
+use crate::plan::{Nodes, Sweep};
 use report::statistics::FEWEST_PAIRS;
 
 use super::args::AgainstArgs;
@@ -23,6 +23,12 @@ const MOST_FACTOR: u32 = 3;
 pub(super) fn against(args: &AgainstArgs, sweep: &Sweep) -> Result<Option<Against>, Failure> {
     if args.against.is_none() {
         return Ok(None);
+    }
+    if sweep.nodes != Nodes::TwoEnds {
+        return Err(
+            Failure::bad_input("--against perftest compares two ends, not --nodes")
+                .with_hint("give one server as HOST"),
+        );
     }
     for (option, number) in [("--pairs", args.pairs), ("--max-pairs", args.max_pairs)] {
         if let Some(number) = number.filter(|number| number % 2 == 1) {

@@ -59,7 +59,7 @@ pub fn run(args: DoctorArgs) -> Result<(), Failure> {
     if report.interrupted {
         return Err(Failure::failed("interrupted; not everything was examined"));
     }
-    match report.count(State::Broken) {
+    match report.count(State::EarlyEnd) {
         0 => Ok(()),
         1 => Err(Failure::failed("1 check found something broken")),
         count => Err(Failure::failed(format!(

@@ -5,13 +5,14 @@ use std::time::Duration;
 
 use crate::coordinator::options::{Against, Target};
 use crate::node::memory_needs::{DeviceKind, MemoryNeeds};
-use crate::node::needs::Side;
 use crate::perftest::{Program, measuring};
-use crate::plan::{Case, Sweep};
+use crate::plan::{Case, Nodes, Sweep};
 use settings::{Applies, ROWS, Row, Settings};
 
 use super::errors::Failure;
 use super::run::RunPlan;
+
+mod flows;
 
 /// A setting that does not apply to the case is a dash.
 fn cell(settings: &Settings, row: &Row) -> String {
@@ -75,16 +76,38 @@ fn memory(plan: &RunPlan) -> Option<String> {
         true => DeviceKind::Embedded,
         false => DeviceKind::System,
     };
-    let is_local = matches!(plan.ends.target, Target::Local);
-    let beside = is_local.then_some(device);
-    let (case, needs) = MemoryNeeds::of_sweep(&plan.sweep, device, beside)?;
+    let is_remote = matches!(plan.ends.target, Target::Remote(..));
+    let nodes_here = match &plan.sweep.nodes {
+        Nodes::TwoEnds if is_remote => 1,
+        Nodes::TwoEnds => 2,
+        Nodes::Local(nodes) => *nodes,
+        Nodes::Hosts(_) => return memory_of_servers(&plan.sweep, device),
+    };
+    let here: Vec<_> = (0..nodes_here).map(|node| (node, device)).collect();
+    let (case, needs) = MemoryNeeds::of_sweep(&plan.sweep, &here)?;
     let here = format!("memory: {} takes {needs}", case.id);
-    Some(if is_local {
-        format!("{here}, both ends together")
-    } else {
-        let server = MemoryNeeds::of(case, Side::Server, device);
-        format!("{here}, and {server} at the server")
+    Some(match nodes_here {
+        1 => {
+            let server = MemoryNeeds::of(case, 1, device);
+            format!("{here}, and {server} at the server")
+        }
+        2 => format!("{here}, both ends together"),
+        nodes => format!("{here}, all {nodes} nodes together"),
     })
+}
+
+/// What the largest case takes at the server that needs most, without results, which are kept here.
+fn memory_of_servers(sweep: &Sweep, device: DeviceKind) -> Option<String> {
+    let names = sweep.nodes.names();
+    let ends = sweep.cases.iter().flat_map(|case| {
+        let names = (0..).zip(&names);
+        names.map(move |(node, name)| (case, name, MemoryNeeds::of(case, node, device)))
+    });
+    let (case, name, needs) = ends.max_by_key(|(_, _, needs)| needs.total())?;
+    Some(format!(
+        "memory: {} takes {needs} at {name}, the node that needs most",
+        case.id
+    ))
 }
 
 /// perftest's programs that the cases need.
@@ -113,8 +136,7 @@ fn longest_of_pairs(sweep: &Sweep, against: &Against) -> Option<Duration> {
     )
 }
 
-fn write(plan: &RunPlan, out: &mut impl Write) -> io::Result<()> {
-    let cases = &plan.sweep.cases;
+fn write_table(cases: &[Case], out: &mut impl Write) -> io::Result<()> {
     let usual = Settings::default();
     let columns: Vec<&Row> = (ROWS.iter().filter(|row| !row.column.is_empty()))
         .filter(|row| {
@@ -145,6 +167,14 @@ fn write(plan: &RunPlan, out: &mut impl Write) -> io::Result<()> {
             };
         }
         writeln!(out, "{}", line.trim_end())?;
+    }
+    Ok(())
+}
+
+fn write(plan: &RunPlan, out: &mut impl Write) -> io::Result<()> {
+    match flows::are_shown(&plan.sweep) {
+        true => flows::write(&plan.sweep, out)?,
+        false => write_table(&plan.sweep.cases, out)?,
     }
     writeln!(out, "\n{}", footer(plan))?;
     if let Some(memory) = memory(plan) {

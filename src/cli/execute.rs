@@ -21,6 +21,7 @@ pub fn execute(plan: RunPlan) -> Result<(), Failure> {
     let options = SweepOptions {
         sweep: plan.sweep.clone(),
         ends: plan.ends.clone(),
+        servers: plan.servers.clone(),
         command_line: command_line(std::env::args()),
         against: plan.against.clone(),
     };

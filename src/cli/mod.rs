@@ -11,7 +11,6 @@ pub mod errors;
 pub mod execute;
 pub mod explain;
 mod format;
-pub mod host;
 pub mod logging;
 mod output;
 pub mod plot;

@@ -6,15 +6,14 @@ use std::str::FromStr;
 
 use crate::coordinator::options::{Against, Ends, Target};
 use crate::node::resources::{Faults, NodeOptions, PortRequest};
-use crate::plan::{ConfigFile, PlanError, Sweep};
-use settings::{Given, Settings};
+use crate::plan::{ConfigFile, HostPort, Nodes, PlanError, Sweep};
+use settings::Settings;
 use verbs::address_of_environment;
 
 use super::against::against;
 use super::args::{ConnectionArgs, DEFAULT_PORT, EndpointArgs, OutputArgs, RunArgs};
 use super::errors::Failure;
 use super::format::Format;
-use super::host::HostPort;
 use super::token::token;
 
 /// Everything that running a sweep needs to know.
@@ -24,6 +23,8 @@ pub struct RunPlan {
     pub sweep: Sweep,
     /// Who runs it.
     pub ends: Ends,
+    /// Host and port of the server that is each node; empty where the nodes are not servers.
+    pub servers: Vec<(String, u16)>,
     /// Run each case with perftest as well.
     pub against: Option<Against>,
     /// Where results go.
@@ -133,9 +134,11 @@ pub(super) fn ends(
 }
 
 /// The sweep of flags over file. An error about what only the file says is placed in the file.
-fn sweep(flags: &Given, config: Option<&Path>) -> Result<Sweep, Failure> {
-    let Some(path) = config else {
-        return Ok(Sweep::new(flags)?);
+fn sweep(args: &RunArgs) -> Result<Sweep, Failure> {
+    let flags = &args.sweep.given;
+    let Some(path) = &args.config else {
+        let nodes = args.nodes.clone().unwrap_or_default();
+        return Ok(Sweep::with_flows(flags, &[], nodes)?);
     };
     let command = super::args::command();
     let is_of_machine = |flag: &&str| Settings::row(flag).is_none();
@@ -145,20 +148,83 @@ fn sweep(flags: &Given, config: Option<&Path>) -> Result<Sweep, Failure> {
         .filter(is_of_machine)
         .collect();
     let file = ConfigFile::read(path, &machine_flags)?;
+    if let (Some(host), Some(_)) = (&args.host, &file.nodes) {
+        return Err(Failure::bad_input(format!(
+            "{} names nodes, and HOST is {host}: they exclude each other",
+            path.display()
+        ))
+        .with_hint("leave HOST out, or take `nodes` out of the file"));
+    }
     let given = flags.clone().over(file.given.clone());
-    Sweep::new(&given).map_err(|error| match file.place_of(error.flag()) {
-        Some(place) if !flags_give(flags, &error) => {
-            let hint = error.hint();
-            Failure::bad_input(format!("{}:{place}: {error}", path.display())).with_hint(hint)
-        }
-        _ => error.into(),
-    })
+    let nodes = args.nodes.clone().or_else(|| file.nodes.clone());
+    let sweep = Sweep::with_flows(&given, &file.flows, nodes.unwrap_or_default());
+    sweep.map_err(
+        |error| match file.place_of(&error, flags_give(args, &error)) {
+            Some(place) => {
+                let hint = error.hint();
+                Failure::bad_input(format!("{}:{place}: {error}", path.display())).with_hint(hint)
+            }
+            None => error.into(),
+        },
+    )
 }
 
-/// Whether the setting that the error is about was given as a flag: without it, the file's stands.
-fn flags_give(flags: &Given, error: &PlanError) -> bool {
-    let flag = error.flag();
-    flags.has(flag) || flag == "duration" && flags.has("iters")
+/// Whether what the error is about was given as a flag: without it, the file's stands.
+fn flags_give(args: &RunArgs, error: &PlanError) -> bool {
+    let (flags, flag) = (&args.sweep.given, error.flag());
+    flags.has(flag)
+        || flag == "duration" && flags.has("iters")
+        || flag == "nodes" && args.nodes.is_some()
+}
+
+/// Where the servers are that are the nodes, in the nodes' order; those without a port have that of `--port`.
+///
+/// # Errors
+/// When two are one.
+fn servers(nodes: &Nodes, port: Option<u16>) -> Result<Vec<(String, u16)>, Failure> {
+    let Nodes::Hosts(hosts) = nodes else {
+        return Ok(Vec::new());
+    };
+    let mut servers = Vec::with_capacity(hosts.len());
+    for HostPort {
+        host,
+        port: written,
+    } in hosts
+    {
+        let server = (host.clone(), written.or(port).unwrap_or(DEFAULT_PORT));
+        if servers.contains(&server) {
+            let (host, port) = server;
+            return Err(Failure::bad_input(format!(
+                "two nodes are the server {host} at port {port}"
+            ))
+            .with_hint("start a server for each node, with a --port of its own"));
+        }
+        servers.push(server);
+    }
+    Ok(servers)
+}
+
+/// Where all nodes are servers, this process has no device and no workers.
+///
+/// # Errors
+/// An option is about them.
+fn check_has_own_node(nodes: &Nodes, endpoint: &EndpointArgs) -> Result<(), Failure> {
+    let asked = [
+        ("device", endpoint.device.is_some()),
+        ("ib-port", endpoint.ib_port.is_some()),
+        ("gid-index", endpoint.gid_index.is_some()),
+        ("faults", endpoint.faults.is_some()),
+        ("cores", endpoint.cores.is_some()),
+    ];
+    match asked.iter().find(|(_, is_asked)| *is_asked) {
+        Some((flag, _)) if matches!(nodes, Nodes::Hosts(_)) => Err(Failure::bad_input(format!(
+            "--{flag} is about this process, which is none of the nodes that --nodes lists"
+        ))
+        .with_hint(format!(
+            "give --{flag} to `rocebench serve`, or leave it out"
+        ))),
+        _ => Ok(()),
+    }
 }
 
 /// The server that HOST and `--port` name; `None` without HOST.
@@ -224,9 +290,11 @@ impl RunPlan {
     /// # Errors
     /// Always bad input.
     pub fn new(args: RunArgs) -> Result<RunPlan, Failure> {
+        let sweep = sweep(&args)?;
         let output = output(args.output)?;
-        let sweep = sweep(&args.sweep.given, args.config.as_deref())?;
         let against = against(&args.against, &sweep)?;
+        let servers = servers(&sweep.nodes, args.connection.port)?;
+        check_has_own_node(&sweep.nodes, &args.endpoint)?;
         let ends = ends(args.host, args.connection, args.endpoint)?;
         if let Some(cores) = &ends.resources.cores {
             let workers = sweep.max_workers();
@@ -241,6 +309,7 @@ impl RunPlan {
         Ok(RunPlan {
             sweep,
             ends,
+            servers,
             against,
             output,
             dry_run: args.dry_run,

@@ -13,12 +13,12 @@ use crate::transfer::source::{SourceError, sources};
 use super::args::{DEFAULT_PORT, SendArgs};
 use super::devices::print_json;
 use super::errors::Failure;
-use super::host::HostPort;
 use super::logging;
 use super::run::{resources, server};
 use super::send_progress::{FileDocument, Show};
 use super::signals::stop_flag;
 use super::token::token;
+use crate::plan::HostPort;
 
 /// Longer than a benchmark's, whose figures shall show every loss: a transfer is not to end because a host was busy for
 /// half a second. That a peer is dead the control connection tells sooner.

@@ -41,6 +41,8 @@ pub fn run(args: ServeArgs) -> Result<(), Failure> {
     let address = listener.local_addr().map_err(Failure::failed)?;
     let facts = serde_json::to_value(host::read()).unwrap_or_default();
     let options = ServerOptions {
+        route: None,
+        whose: "at the server: ".to_owned(),
         resources,
         token,
         host: facts,

@@ -1,74 +1,73 @@
-//! A whole sweep checked against the devices and the memory of both ends, before its first run.
-
-use std::sync::atomic::AtomicBool;
+//! A whole sweep checked against the devices and the memory of all nodes, before its first run.
 
 use crate::node::connect_cm::check_port;
-use crate::node::memory_needs::{MemoryNeeds, described};
-use crate::node::needs::{Side, check_posts};
+use crate::node::memory_needs::MemoryNeeds;
+use crate::node::needs::check_posts;
 use crate::node::resources::NodeResources;
 use crate::plan::Case;
 use crate::plan::Sweep;
-use crate::protocol::device_limits::DeviceLimits;
 use crate::protocol::failure::RunFailure;
-use crate::protocol::memory_offer::MemoryOffer;
-use crate::protocol::message::Message;
-use crate::protocol::time_limits::ANSWER_LIMIT;
+use crate::protocol::memory_offer::DeviceKind;
 use settings::ConnectMode;
 use verbs::cm::CmChannel;
 
+use super::nodes::Node;
 use super::options::SweepOptions;
-use super::session::Session;
 
-/// Checks all cases of a sweep against the devices and the memory of both ends.
+/// Checks all cases of a sweep against the devices and the memory of all nodes.
 ///
 /// # Errors
-/// The first case that either cannot do, by name; or the server does not answer.
-pub(crate) fn check_sweep(
-    sweep: &Sweep,
-    session: &Session,
-    stop: &AtomicBool,
-) -> Result<(), RunFailure> {
-    let link = &session.link;
-    link.send(&Message::AskLimits)?;
-    let (theirs, their_memory) = match link.recv(ANSWER_LIMIT, stop)? {
-        Message::Limits { device, memory } => (*device, memory),
-        other => return Err(link.unexpected("limits", &other).into()),
-    };
-    let ours = DeviceLimits::of(session.resources.port());
-    let ends = [
-        (ours, Side::Client, ""),
-        (theirs, Side::Server, "at the server: "),
-    ];
-    for (limits, side, whose) in &ends {
+/// The first case that one cannot do, by name.
+pub(crate) fn check_sweep(sweep: &Sweep, nodes: &[Node]) -> Result<(), RunFailure> {
+    for (number, node) in (0..).zip(nodes) {
         for case in &sweep.cases {
-            limits.check(case, *side).map_err(|error| RunFailure {
-                message: format!("{}: {whose}{error}", case.id),
+            let checked = node.facts.limits.check(case, number);
+            checked.map_err(|error| RunFailure {
+                message: format!("{}: {}{error}", case.id, node.whose()),
                 ..RunFailure::from_verbs(&error)
             })?;
         }
     }
-    check_memory(sweep, session, &their_memory)
+    check_memory(sweep, nodes)
 }
 
-/// Checks that both ends have memory for each case, and can tell each other what it comes to.
+/// Checks that the nodes have memory for each case, those of this host together, and that what they tell each other
+/// fits a message.
 ///
 /// # Errors
 /// Bad input: as for a run, for the largest case.
-fn check_memory(sweep: &Sweep, session: &Session, theirs: &MemoryOffer) -> Result<(), RunFailure> {
-    sweep.cases.iter().try_for_each(check_posts)?;
-    let ours = MemoryOffer::of(&session.resources);
-    let shared = session.link.is_within_host();
-    let beside = shared.then_some(theirs.device);
-    if let Some((case, needs)) = MemoryNeeds::of_sweep(sweep, ours.device, beside) {
-        let ends = if shared { " at both ends" } else { "" };
-        ours.check(&(described(case, Side::Client) + ends), &needs)?;
+fn check_memory(sweep: &Sweep, nodes: &[Node]) -> Result<(), RunFailure> {
+    let mut flows = sweep.cases.iter().flat_map(|case| &case.flows);
+    flows.try_for_each(|flow| check_posts(flow))?;
+    let own = nodes.iter().find(|node| node.is_own);
+    let (here, elsewhere): (Vec<_>, Vec<_>) = (0..)
+        .zip(nodes)
+        .partition(|(_, node)| node.link.is_within_host());
+    let devices: Vec<(u32, DeviceKind)> = here
+        .iter()
+        .map(|(number, node)| (*number, node.facts.memory.device))
+        .collect();
+    if let Some(own) = own
+        && let Some((case, needs)) = MemoryNeeds::of_sweep(sweep, &devices)
+    {
+        let ends = match here.len() {
+            0 | 1 => "",
+            2 => " at both ends",
+            _ => " at all nodes",
+        };
+        let what = format!("the case {}{ends}", case.id);
+        own.facts.memory.check(&what, &needs)?;
     }
-    let of_server = |case| (MemoryNeeds::of(case, Side::Server, theirs.device), case);
-    let largest = sweep.cases.iter().map(of_server);
-    match largest.max_by_key(|(needs, _)| needs.total()) {
-        Some((needs, case)) => theirs.check(&described(case, Side::Server), &needs),
-        None => Ok(()),
+    for (number, node) in elsewhere.into_iter().chain(here) {
+        let memory = &node.facts.memory;
+        let of_node = |case| (MemoryNeeds::of(case, number, memory.device), case);
+        let largest = sweep.cases.iter().map(of_node);
+        if let Some((needs, case)) = largest.max_by_key(|(needs, _)| needs.total()) {
+            let place = node.whose().replace(':', "");
+            memory.check(&format!("{place}the case {}", case.id), &needs)?;
+        }
     }
+    Ok(())
 }
 
 /// Before a device is looked for: `--faults` is for one that rdma_cm does not serve.

@@ -1,15 +1,18 @@
-//! The client: steers a sweep, case by case and run by run, and turns counts of both ends into results. It must not know
-//! options of the command line, nor how results are written.
+//! Steers a sweep, case by case and run by run: each step is a message to all nodes and an answer from each. It has no
+//! QPs. It must not know options of the command line, nor how results are written.
 
 mod admission;
 pub mod against;
-mod drain;
+mod assemble;
+mod grace;
 pub mod lesson;
+mod links;
+mod meter;
+mod nodes;
 pub mod observer;
 pub mod options;
+mod relay;
 mod run;
 pub mod session;
-mod setup_run;
-mod stage;
 pub mod sweep;
 pub mod sweeper;

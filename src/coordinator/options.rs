@@ -6,7 +6,7 @@ use crate::node::resources::NodeOptions;
 use crate::plan::Sweep;
 use crate::protocol::token::Token;
 
-/// Where the other end is.
+/// Where the second of two nodes is.
 #[derive(Clone, Debug)]
 pub enum Target {
     /// A server at this host and port.
@@ -15,14 +15,14 @@ pub enum Target {
     Local,
 }
 
-/// Which two ends meet.
+/// The nodes of this process, and the server that they meet.
 #[derive(Clone, Debug)]
 pub struct Ends {
-    /// The other.
+    /// The second of two nodes.
     pub target: Target,
-    /// This end's library, device and cores; in one process also the other's.
+    /// Library, device and cores of the nodes in this process.
     pub resources: NodeOptions,
-    /// The token shared with the server.
+    /// The token shared with the servers.
     pub token: Option<Token>,
 }
 
@@ -32,6 +32,8 @@ pub struct SweepOptions {
     pub sweep: Sweep,
     /// Who runs it.
     pub ends: Ends,
+    /// Host and port of the server that is each of the sweep's nodes; empty where the nodes are not servers.
+    pub servers: Vec<(String, u16)>,
     /// The program's arguments, secrets left out.
     pub command_line: Vec<String>,
     /// Run each case with perftest as well.

@@ -1,4 +1,4 @@
-//! How the coordinator comes to an other end: a server on another host, or one in this process.
+//! How the coordinator reaches a node: a server on another host, or one in this process. It must not know runs.
 
 use std::net::{Ipv4Addr, TcpListener};
 use std::sync::Arc;
@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use serde_json::Value;
 
 use crate::coordinator::options::{Ends, Target};
-use crate::node::resources::{NodeResources, Route};
+use crate::node::resources::{NodeOptions, NodeResources, Route};
 use crate::protocol::error::ConnectError;
 use crate::protocol::failure::RunFailure;
 use crate::protocol::handshake::{PeerInfo, connect};
@@ -17,7 +17,7 @@ use crate::protocol::link::Link;
 use crate::protocol::token::Token;
 use crate::server::listener::{Server, ServerOptions};
 
-/// The other end in this process.
+/// A node in this process.
 pub(crate) struct LocalServer {
     port: u16,
     token: Token,
@@ -26,16 +26,24 @@ pub(crate) struct LocalServer {
 }
 
 impl LocalServer {
-    pub(crate) fn start(ends: &Ends, facts: &Value) -> std::io::Result<LocalServer> {
+    /// Starts a node on `resources` whose traffic goes along `route`; `whose` as in [`ServerOptions`].
+    pub(crate) fn start(
+        resources: NodeOptions,
+        facts: &Value,
+        route: Option<Route>,
+        whose: String,
+    ) -> std::io::Result<LocalServer> {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
         let port = listener.local_addr()?.port();
         // Nobody else on this machine gets into a private session.
         let secret = crate::protocol::token::nonce()?;
         let token = Token::new(secret).map_err(std::io::Error::other)?;
         let server_options = ServerOptions {
-            resources: ends.resources.of_the_other_end(),
+            resources,
             token: Some(token.clone()),
             host: facts.clone(),
+            route,
+            whose,
             once: false,
             allow_perftest: true,
             files: None,
@@ -44,7 +52,7 @@ impl LocalServer {
             listener,
             server_options,
             Arc::new(|event| {
-                tracing::debug!(?event, "the end in this process");
+                tracing::debug!(?event, "the node in this process");
             }),
         )?;
         let stop = Arc::new(AtomicBool::new(false));
@@ -53,7 +61,7 @@ impl LocalServer {
             .name("server".into())
             .spawn(move || {
                 if let Err(error) = server.run(&for_server) {
-                    tracing::warn!(%error, "the end in this process stopped listening");
+                    tracing::warn!(%error, "the node in this process stopped listening");
                 }
             })?;
         Ok(LocalServer {
@@ -62,6 +70,15 @@ impl LocalServer {
             stop,
             thread: Some(thread),
         })
+    }
+
+    /// Where it is reached.
+    pub(crate) fn address(&self) -> Address<'_> {
+        Address {
+            host: LOOPBACK,
+            port: self.port,
+            token: Some(&self.token),
+        }
     }
 }
 
@@ -74,36 +91,35 @@ impl Drop for LocalServer {
     }
 }
 
-/// A connection with the port for it.
+/// A connection to one server, with this end's port; for what posts from here, such as a lesson.
 pub(crate) struct Session {
     pub(crate) link: Link,
     pub(crate) peer: PeerInfo,
     pub(crate) resources: NodeResources,
 }
 
-/// Connects to the other end; for so long again where a server says that it is busy.
+/// Where a server is reached.
+pub(crate) struct Address<'a> {
+    pub(crate) host: &'a str,
+    pub(crate) port: u16,
+    pub(crate) token: Option<&'a Token>,
+}
+
+const LOOPBACK: &str = "127.0.0.1";
+
+/// Connects to a server; for so long again where it says that it is busy.
 ///
 /// # Errors
 /// It cannot be reached, or does not take this end.
 pub(crate) fn reach(
-    ends: &Ends,
-    local: Option<&LocalServer>,
+    address: &Address<'_>,
     facts: &Value,
     stop: &AtomicBool,
     busy_limit: Duration,
 ) -> Result<(Link, PeerInfo), ConnectError> {
-    let loopback = Ipv4Addr::LOCALHOST.to_string();
-    let (host, port, token) = match (&ends.target, local) {
-        (Target::Remote(host, port), _) => (host.as_str(), *port, ends.token.as_ref()),
-        (Target::Local, local) => (
-            loopback.as_str(),
-            local.map_or(0, |local| local.port),
-            local.map(|local| &local.token),
-        ),
-    };
     let started = Instant::now();
     loop {
-        match connect(host, port, token, facts, stop) {
+        match connect(address.host, address.port, address.token, facts, stop) {
             Err(ConnectError::Busy { .. }) if started.elapsed() < busy_limit => {
                 std::thread::sleep(Duration::from_millis(50));
             }
@@ -118,7 +134,7 @@ fn open_resources(ends: &Ends, link: &Link) -> Result<NodeResources, RunFailure>
 }
 
 impl Session {
-    /// The first session with the other end, which is started where it is to be in this process.
+    /// A session with the server, which is started where it is to be in this process.
     ///
     /// # Errors
     /// It cannot be started or reached, or this end has no port or no cores as asked for.
@@ -128,48 +144,37 @@ impl Session {
         stop: &AtomicBool,
     ) -> Result<(Option<LocalServer>, Session), RunFailure> {
         let local = match ends.target {
-            Target::Local => Some(LocalServer::start(ends, facts).map_err(|error| {
-                let text = format!("cannot start the other end in this process: {error}");
-                RunFailure::new(text, None)
-            })?),
+            Target::Local => {
+                let other = ends.resources.of_the_other_end();
+                let started = LocalServer::start(other, facts, None, "at the server: ".to_owned());
+                Some(started.map_err(|error| {
+                    let text = format!("cannot start the other end in this process: {error}");
+                    RunFailure::new(text, None)
+                })?)
+            }
             Target::Remote(..) => None,
         };
-        let (link, peer) = reach(ends, local.as_ref(), facts, stop, Duration::ZERO)?;
-        Ok((local, Session::open(ends, link, peer)?))
-    }
-
-    /// A session over a link, with the port that leads there.
-    ///
-    /// # Errors
-    /// No port or no cores as asked for.
-    pub(crate) fn open(ends: &Ends, link: Link, peer: PeerInfo) -> Result<Session, RunFailure> {
-        Ok(Session {
+        let address = match (&ends.target, &local) {
+            (Target::Remote(host, port), _) => Address {
+                host,
+                port: *port,
+                token: ends.token.as_ref(),
+            },
+            (Target::Local, local) => local.as_ref().map_or(
+                Address {
+                    host: LOOPBACK,
+                    port: 0,
+                    token: None,
+                },
+                LocalServer::address,
+            ),
+        };
+        let (link, peer) = reach(&address, facts, stop, Duration::ZERO)?;
+        let session = Session {
             resources: open_resources(ends, &link)?,
             link,
             peer,
-        })
-    }
-
-    /// Does something with the embedded device closed, so that other processes may have it; one of the system's
-    /// stays open. The session ends where the device cannot be opened again.
-    pub(crate) fn aside<T>(
-        self,
-        ends: &Ends,
-        body: impl FnOnce(&Link) -> T,
-    ) -> (T, Result<Session, RunFailure>) {
-        let Session {
-            link,
-            peer,
-            resources,
-        } = self;
-        let resources = Some(resources).filter(|resources| resources.port().embedded.is_none());
-        let done = body(&link);
-        let resources = resources.map_or_else(|| open_resources(ends, &link), Ok);
-        let session = resources.map(|resources| Session {
-            link,
-            peer,
-            resources,
-        });
-        (done, session)
+        };
+        Ok((local, session))
     }
 }

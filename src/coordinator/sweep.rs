@@ -1,23 +1,23 @@
-//! The coordinator: it runs a sweep, case by case and run by run, against a server on another host or in
-//! this process, and puts the result together. What fails is recorded, and the sweep goes on where it can.
+//! A sweep: case by case and run by run, with all nodes, into one result. What fails is recorded, and the sweep goes on where it can.
 
 use std::collections::BTreeSet;
 use std::sync::atomic::AtomicBool;
+use std::time::Duration;
 
 use crate::machine::host;
-use crate::node::outcome;
 use crate::node::resources::NodeResources;
+use crate::plan::Nodes;
 use crate::protocol::failure::RunFailure;
-use crate::protocol::handshake::PeerInfo;
 use crate::protocol::message::Message;
-use report::results::model::{Host, ResultFile, SCHEMA_VERSION};
+use report::results::model::{Host, Node, ResultFile, SCHEMA_VERSION};
 use report::results::utc_now;
 
 use super::admission;
 use super::against::pairs;
+use super::nodes::NodePlaces;
 use super::observer::Observer;
 use super::options::SweepOptions;
-use super::session::Session;
+
 use super::sweeper::{Halt, SweepOutcome, Sweeper};
 
 /// Runs a sweep.
@@ -29,26 +29,27 @@ pub fn run_sweep(
     stop: &AtomicBool,
     observer: &mut dyn Observer,
 ) -> Result<SweepOutcome, RunFailure> {
-    let mut own_host = host::read();
+    let own_host = host::read();
     let facts = serde_json::to_value(&own_host).unwrap_or_default();
     // Without a device, or without what is compared with, there is no need to bother the peer.
     admission::check_faults(options)?;
-    let resources = NodeResources::open(options.ends.resources.clone(), None)?;
-    admission::check_cm(options, &resources)?;
-    let version = pairs::prepare(options, &resources)?;
-    drop(resources);
-    let (local, first) = Session::begin(&options.ends, &facts, stop)?;
-    pairs::ask_server(options, &first, stop)?;
-    admission::check_sweep(&options.sweep, &first, stop)?;
-    own_host.device = Some(outcome::device(first.resources.port()));
+    let mut version = None;
+    if !matches!(options.sweep.nodes, Nodes::Hosts(_)) {
+        let resources = NodeResources::open(options.ends.resources.clone(), None)?;
+        admission::check_cm(options, &resources)?;
+        version = pairs::prepare(options, &resources)?;
+    }
+    let mut places = NodePlaces::of(options);
+    let nodes = places.connect(&options.ends, &facts, stop, Duration::ZERO)?;
+    pairs::ask_server(options, &nodes, stop)?;
+    admission::check_sweep(&options.sweep, &nodes)?;
     let outcome = SweepOutcome {
         result: ResultFile {
             schema_version: SCHEMA_VERSION,
             tool: host::tool(),
             started_at: utc_now(),
             command_line: options.command_line.clone(),
-            host: own_host,
-            peer: local.is_none().then(|| peer_host(&first.peer)),
+            nodes: nodes.iter().map(|node| told(node, &own_host)).collect(),
             cases: Vec::new(),
         },
         failed_runs: 0,
@@ -56,17 +57,19 @@ pub fn run_sweep(
         interrupted: false,
         lost: None,
     };
-    if let Some(text) = first.resources.remark() {
-        observer.note(&text);
+    for node in nodes.iter().filter(|node| node.is_own) {
+        if let Some(text) = &node.facts.remark {
+            observer.note(text);
+        }
     }
     let mut sweeper = Sweeper {
         options,
-        local,
+        places,
         facts,
         stop,
         observer,
         outcome,
-        session: Some(first),
+        nodes: Some(nodes),
         said_of_peer: BTreeSet::new(),
     };
     match all_cases(&mut sweeper, version.as_deref()) {
@@ -75,19 +78,28 @@ pub fn run_sweep(
         Err(Halt::Lost(error)) => sweeper.outcome.lost = Some(error),
         Err(Halt::Broken(error)) => return Err(error),
     }
-    if let Some(session) = sweeper.session {
-        // The server ends the session by itself if this does not arrive.
-        let _ = session.link.send(&Message::Goodbye);
+    for node in sweeper.nodes.iter().flatten() {
+        // The node ends the session by itself if this does not arrive.
+        let _ = node.link.send(&Message::Goodbye);
     }
     Ok(sweeper.outcome)
 }
 
-fn peer_host(peer: &PeerInfo) -> Host {
-    // A server that says something else about itself still runs cases.
-    serde_json::from_value(peer.host.clone()).unwrap_or_else(|_| Host {
-        hostname: peer.address.ip().to_string(),
-        ..Host::default()
-    })
+/// A node and its host.
+fn told(node: &super::nodes::Node, own_host: &Host) -> Node {
+    let host = match node.is_in_process {
+        true => own_host.clone(),
+        // A node that says something else about itself still runs cases.
+        false => serde_json::from_value(node.peer.host.clone()).unwrap_or_else(|_| Host {
+            hostname: node.peer.address.ip().to_string(),
+            ..Host::default()
+        }),
+    };
+    Node {
+        name: node.name.clone(),
+        host,
+        devices: vec![node.facts.device.clone()],
+    }
 }
 
 /// All cases, in their order.

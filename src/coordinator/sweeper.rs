@@ -7,18 +7,17 @@ use std::time::Duration;
 use serde_json::Value;
 
 use crate::node::cores::sharing_warning;
-use crate::node::outcome;
 use crate::plan::Case;
 use crate::protocol::error::ConnectError;
 use crate::protocol::failure::RunFailure;
 use report::results::model::{CaseResult, ResultFile, Run, WorkerResult};
 
+use super::assemble::{Assembled, PathFacts, config};
+use super::links::Links;
+use super::nodes::{Node, NodePlaces, Unconnected};
 use super::observer::Observer;
 use super::options::SweepOptions;
-use super::run::{PathFacts, RunOutcome, run};
-use super::session::{LocalServer, Session, reach};
-use super::setup_run::run_setup;
-use super::stage::Stage;
+use super::run::run;
 
 /// What a sweep came to.
 pub struct SweepOutcome {
@@ -44,41 +43,59 @@ pub(crate) enum Halt {
     Broken(RunFailure),
 }
 
+impl From<Unconnected> for Halt {
+    fn from(error: Unconnected) -> Halt {
+        match error {
+            Unconnected::Unreachable(error) if error.is_interrupt() => Halt::Interrupted,
+            Unconnected::Unreachable(error) => Halt::Lost(error),
+            Unconnected::Failed(failure) if failure.interrupted => Halt::Interrupted,
+            Unconnected::Failed(failure) => Halt::Broken(failure),
+        }
+    }
+}
+
 /// How long a server that is still clearing up the last session is asked again.
 const BUSY_LIMIT: Duration = Duration::from_secs(5);
 
 /// A sweep on its way.
 pub(crate) struct Sweeper<'a> {
     pub(crate) options: &'a SweepOptions,
-    pub(super) local: Option<LocalServer>,
+    pub(super) places: NodePlaces,
     pub(super) facts: Value,
     pub(crate) stop: &'a AtomicBool,
     pub(crate) observer: &'a mut dyn Observer,
     pub(crate) outcome: SweepOutcome,
-    /// `None` after a run without a report: both ends begin afresh, no half of a run is left over.
-    pub(crate) session: Option<Session>,
-    /// What was noted about the server's cores.
+    /// `None` after a run that failed: all nodes begin afresh, no half of a run is left over.
+    pub(crate) nodes: Option<Vec<Node>>,
+    /// What was noted about the other nodes' cores.
     pub(super) said_of_peer: BTreeSet<String>,
 }
 
 impl Sweeper<'_> {
-    /// The session, which is to be put back where it is still good.
-    pub(crate) fn take_session(&mut self) -> Result<Session, Halt> {
+    /// The nodes, which are to be put back where their links are still good.
+    pub(crate) fn take_nodes(&mut self) -> Result<Vec<Node>, Halt> {
         if self.stop.load(Ordering::Relaxed) {
             return Err(Halt::Interrupted);
         }
-        if let Some(session) = self.session.take() {
-            return Ok(session);
+        if let Some(nodes) = self.nodes.take() {
+            return Ok(nodes);
         }
-        let (ends, local) = (&self.options.ends, self.local.as_ref());
-        match reach(ends, local, &self.facts, self.stop, BUSY_LIMIT) {
-            Ok((link, peer)) => Session::open(ends, link, peer).map_err(Halt::Broken),
-            Err(error) if error.is_interrupt() => Err(Halt::Interrupted),
-            Err(error) => Err(Halt::Lost(error)),
-        }
+        let ends = &self.options.ends;
+        let connected = self
+            .places
+            .connect(ends, &self.facts, self.stop, BUSY_LIMIT);
+        connected.map_err(Halt::from)
     }
 
-    /// Does run `number` of a case, and records it; what was agreed between the ends, if they came that far.
+    /// This end's node, with which the session was ended.
+    pub(crate) fn reach_own(&self) -> Result<Node, Halt> {
+        let own = self
+            .places
+            .reach_local(0, &self.facts, self.stop, BUSY_LIMIT);
+        own.map_err(Halt::from)
+    }
+
+    /// Does run `number` of a case, and records it; what the ends of its first flow agreed on, if they came that far.
     pub(crate) fn run(
         &mut self,
         index: usize,
@@ -86,48 +103,44 @@ impl Sweeper<'_> {
         number: u32,
         runs: u32,
     ) -> Result<Option<PathFacts>, Halt> {
-        let session = self.take_session()?;
+        let nodes = self.take_nodes()?;
         let total = self.options.sweep.cases.len();
         self.observer.run_started(index, total, case, number, runs);
-        let stage = Stage {
-            link: &session.link,
-            resources: &session.resources,
+        let links = Links {
+            nodes: &nodes,
             stop: self.stop,
         };
-        let done = match case.is_set_up() {
-            true => run_setup(&stage, case, number, self.observer),
-            false => run(&stage, case, number, self.observer),
-        };
-        // With the report both ends are done with the run, whatever came of it.
-        let goes_on = done.report.is_some();
-        let path = done.path;
-        self.note_peers_cores(&session, case, &done.run);
-        record(&mut self.outcome, &session, case, done, self.observer);
+        let done = run(links, case, number, self.observer);
+        let goes_on = done.goes_on;
+        let path = done.paths.first().copied().flatten();
+        self.note_cores(&nodes, case, &done.run);
+        record(&mut self.outcome, &nodes, case, done, self.observer);
         if goes_on {
-            self.session = Some(session);
+            self.nodes = Some(nodes);
         }
         Ok(path)
     }
-}
 
-impl Sweeper<'_> {
-    /// Says once that the server's workers have no cores of their own. On one host this end's workers mostly have the
-    /// same company, which was said before the run.
-    fn note_peers_cores(&mut self, session: &Session, case: &Case, run: &Run) {
+    /// Says once that the workers of other nodes have no cores of their own. On one host this end's workers mostly have
+    /// the same company, which was said before the run.
+    fn note_cores(&mut self, nodes: &[Node], case: &Case, run: &Run) {
         let is_shared = |worker: &WorkerResult| worker.core_shared_with.is_some_and(|it| it > 0);
-        if session.link.is_within_host() && run.forward.workers.iter().any(is_shared) {
-            return;
-        }
-        let reverse = run.reverse.iter().flat_map(|it| &it.workers);
-        let received = run.receiver.iter().flat_map(|it| &it.workers);
-        let workers: Vec<_> = reverse
-            .chain(received)
-            .filter_map(|worker| Some((worker.core? as usize, worker.core_shared_with?)))
-            .collect();
-        if let Some(text) = sharing_warning(case.poll, &workers)
-            && self.said_of_peer.insert(text.clone())
-        {
-            self.observer.note(&format!("at the server: {text}"));
+        let both = || nodes.iter().zip(&run.nodes);
+        let is_said = both().any(|(node, it)| node.is_own && it.workers.iter().any(is_shared));
+        for (node, result) in both().filter(|(node, _)| !node.is_own) {
+            if is_said && node.link.is_within_host() {
+                continue;
+            }
+            let workers = result.workers.iter();
+            let workers: Vec<_> = workers
+                .filter_map(|worker| Some((worker.core? as usize, worker.core_shared_with?)))
+                .collect();
+            if let Some(text) = sharing_warning(case.poll, &workers) {
+                let text = format!("{}{text}", node.whose());
+                if self.said_of_peer.insert(text.clone()) {
+                    self.observer.note(&text);
+                }
+            }
         }
     }
 }
@@ -135,37 +148,43 @@ impl Sweeper<'_> {
 /// Adds a run to the result and shows it.
 fn record(
     outcome: &mut SweepOutcome,
-    session: &Session,
+    nodes: &[Node],
     case: &Case,
-    done: RunOutcome,
+    done: Assembled,
     observer: &mut dyn Observer,
 ) {
     if let Some(failure) = &done.failure {
         count(outcome, failure);
     }
-    let is_new = outcome
-        .result
-        .cases
-        .last()
-        .is_none_or(|last| last.id != case.id);
-    if is_new {
+    for (node, devices) in outcome.result.nodes.iter_mut().zip(&done.devices) {
+        for device in devices {
+            if !node
+                .devices
+                .iter()
+                .any(|known| known.name == device.name && known.port == device.port)
+            {
+                node.devices.push(device.clone());
+            }
+        }
+    }
+    let last = outcome.result.cases.last();
+    if last.is_none_or(|last| last.id != case.id) {
         outcome.result.cases.push(CaseResult {
             id: case.id.clone(),
-            config: outcome::config(case, session.resources.port().context.name()),
+            config: config(case, nodes),
             runs: Vec::new(),
             perftest: None,
         });
     }
-    if let (Some(peer), Some(report)) = (&mut outcome.result.peer, &done.report) {
-        peer.device.get_or_insert_with(|| report.device.clone());
-    }
     let Some(entry) = outcome.result.cases.last_mut() else {
         return;
     };
-    let path_mtu = done.path.map(|path| path.mtu_bytes);
-    entry.config.path_mtu = entry.config.path_mtu.or(path_mtu);
-    if let Some(report) = &done.report {
-        entry.config.peer_device = Some(report.device.name.clone());
+    let mut flows = entry.config.flows.iter_mut();
+    for (flow, path) in case.flows.iter().zip(&done.paths) {
+        let directions = if flow.bidirectional { 2 } else { 1 };
+        for told in flows.by_ref().take(directions) {
+            told.path_mtu = told.path_mtu.or(path.map(|path| path.mtu_bytes));
+        }
     }
     entry.runs.push(done.run);
     if let Some(entry) = outcome.result.cases.last()

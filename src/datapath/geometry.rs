@@ -6,12 +6,12 @@
 //! no multiple of the unit. The completed slot alone determines what to post, so workers share no state.
 //!
 //! If several workers share one CQ, they may handle the completions of one QP in any order. Then only whole slots are
-//! posted (`head == unit`), and a slot's completion covers all of the slot.
+//! posted (`head == unit`), and a slot's completion covers all of the slot. So it is where a worker is one source for
+//! all of its QPs: a completion of one may post on another.
 
-use crate::plan::Case;
-use settings::CqMode;
+use settings::{CqMode, Settings, Spread};
 
-/// How a case divides its send queues.
+/// How a flow divides its send queues.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Geometry {
     /// WRs in a slot.
@@ -27,10 +27,16 @@ pub struct Geometry {
 }
 
 impl Geometry {
-    /// The division for a case. A depth below one unit becomes one unit.
-    pub fn of(case: &Case) -> Geometry {
-        let contended = case.cq == CqMode::Shared && case.workers > 1;
-        Geometry::new(case.tx_depth, case.signal_every, case.post_list, contended)
+    /// The division for a flow. A depth below one unit becomes one unit.
+    pub fn of(flow: &Settings) -> Geometry {
+        let contended = flow.cq == CqMode::Shared && flow.workers > 1;
+        let whole_slots = contended || flow.spread != Spread::Own;
+        Geometry::new(
+            flow.tx_depth,
+            flow.signal_every,
+            flow.post_list,
+            whole_slots,
+        )
     }
 
     /// Rounds the depth down to a multiple of the unit if `whole_slots`, or if the post list is longer than the

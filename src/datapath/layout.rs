@@ -1,16 +1,15 @@
-//! Where payloads lie in memory. Both ends compute it from the case alone, so an offset means the same at both.
+//! Where payloads lie in memory. Both ends compute it from the flow alone, so an offset means the same at both.
 //!
 //! Without `--verify` a QP's WRs share a few cells: as many as fit a page, or one if messages are larger. The caches
 //! then see what an application's ring of buffers would show them. With `--verify` each WR has its own cell.
 
-use crate::plan::Case;
-
 use super::Geometry;
+use settings::Settings;
 
 const CACHE_LINE: usize = 64;
 const SHARED_BYTES: usize = 4096;
 
-/// Cells of equal size, in QP order.
+/// Cells of equal size, for the largest message, in QP order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Layout {
     cell_bytes: usize,
@@ -20,18 +19,18 @@ pub struct Layout {
 
 impl Layout {
     /// Payloads of requests: the sender's own, and the memory that WRITE or READ accesses.
-    pub fn requests(case: &Case, geometry: &Geometry) -> Layout {
-        Layout::new(case, geometry.ring())
+    pub fn requests(flow: &Settings, geometry: &Geometry) -> Layout {
+        Layout::new(flow, geometry.ring())
     }
 
     /// Buffers of receives.
-    pub fn receives(case: &Case) -> Layout {
-        Layout::new(case, case.rx_depth)
+    pub fn receives(flow: &Settings) -> Layout {
+        Layout::new(flow, flow.rx_depth)
     }
 
-    fn new(case: &Case, work_requests: u32) -> Layout {
-        let cell_bytes = (case.size_bytes as usize).next_multiple_of(CACHE_LINE);
-        let cells = if case.verify {
+    fn new(flow: &Settings, work_requests: u32) -> Layout {
+        let cell_bytes = (flow.size_bytes as usize).next_multiple_of(CACHE_LINE);
+        let cells = if flow.verify {
             work_requests as usize
         } else {
             SHARED_BYTES / cell_bytes
@@ -39,7 +38,7 @@ impl Layout {
         Layout {
             cell_bytes,
             cells: cells.max(1),
-            qps: case.qps as usize,
+            qps: flow.qps as usize,
         }
     }
 
@@ -64,7 +63,7 @@ impl Layout {
     }
 }
 
-/// Whether messages of this case are sent inline.
-pub fn sends_inline(case: &Case) -> bool {
-    !case.op.profile().fetches && case.inline_bytes > 0 && case.size_bytes <= case.inline_bytes
+/// Whether messages of this flow that have `bytes` bytes are sent inline.
+pub fn sends_inline(flow: &Settings, bytes: u32) -> bool {
+    !flow.op.profile().fetches && flow.inline_bytes > 0 && bytes <= flow.inline_bytes
 }

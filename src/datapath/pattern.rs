@@ -28,6 +28,15 @@ pub struct WrongByte {
     pub found: u8,
 }
 
+/// A random-looking number for each number: SplitMix64 (Steele, Lea, Flood 2014), seeded with 0, at its output `number`.
+#[inline]
+pub(super) fn mix(number: u64) -> u64 {
+    let mut z = number.wrapping_add(1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    z ^ (z >> 31)
+}
+
 impl PatternKey {
     /// As immediate data: workers may post in any order, so the receiver must be told position and sequence.
     pub fn immediate(self) -> u32 {
@@ -43,17 +52,10 @@ impl PatternKey {
         }
     }
 
-    /// The 8-byte word at byte `8 × index`: SplitMix64's output function (Steele, Lea, Flood 2014) over a counter
-    /// that starts with the key.
+    /// The 8-byte word at byte `8 × index`.
     fn word(self, index: u64) -> u64 {
-        const GOLDEN: u64 = 0x9e37_79b9_7f4a_7c15;
         let key = u64::from(self.qp) << 32 | u64::from(self.immediate());
-        let mut z = key
-            .wrapping_mul(GOLDEN)
-            .wrapping_add(index.wrapping_add(1).wrapping_mul(GOLDEN));
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ (z >> 31)
+        mix(key.wrapping_add(index))
     }
 
     /// The pattern's bytes from `start`, a multiple of 8.

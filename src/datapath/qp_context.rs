@@ -3,8 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU32, AtomicU64, Ordering::Relaxed};
 
-use crate::plan::Case;
-use settings::Profile;
+use settings::{Profile, Settings};
 use verbs::{
     MemoryRegion, Operation, QueuePair, RecvRing, RecvTemplate, SendRing, SendTemplate, VerbsError,
 };
@@ -14,7 +13,7 @@ use super::operation::{RemoteMemory, send_opcode};
 use super::pattern::PatternKey;
 use super::trouble::{Mismatch, Place};
 use super::wr_id::WrId;
-use super::{Geometry, Layout};
+use super::{Geometry, Layout, Sizes};
 
 /// The most receives posted by one call in the steady state.
 const RECV_CHAIN: u32 = 16;
@@ -36,6 +35,9 @@ pub struct Sender {
     pub(super) posted_at: Box<[AtomicU64]>,
     /// Completions that each slot still waits for, if it has several.
     pub(super) awaited: Box<[AtomicU32]>,
+    pub(super) sizes: Sizes,
+    /// Bytes that each completion of each slot stands for; empty where all messages have one size.
+    pub(super) completion_bytes: Box<[u64]>,
     /// Slots that may still be opened, in a run with a message count.
     pub(super) slots_left: AtomicI64,
     /// Messages after the last whole slot of such a run.
@@ -52,7 +54,7 @@ pub(super) struct SenderCheck {
     layout: Layout,
     profile: &'static Profile,
     qp: u32,
-    size_bytes: u32,
+    sizes: Sizes,
     /// How often each ring position was posted.
     posts: Box<[AtomicU32]>,
 }
@@ -69,7 +71,7 @@ pub(super) struct ReceiverCheck {
     memory: Arc<MemoryRegion>,
     layout: Layout,
     qp: u32,
-    size_bytes: u32,
+    sizes: Sizes,
     seen: Box<[ArrivalSums]>,
 }
 
@@ -83,62 +85,75 @@ struct ArrivalSums {
 
 impl Sender {
     /// Memory of one sender besides the payloads, in bytes.
-    pub fn memory_bytes(case: &Case) -> usize {
-        let geometry = Geometry::of(case);
+    pub fn memory_bytes(flow: &Settings) -> usize {
+        let geometry = Geometry::of(flow);
         let position = SendRing::BYTES_PER_WR
-            + if case.verify {
+            + if flow.verify {
                 size_of::<AtomicU32>()
             } else {
                 0
             };
-        let slot = size_of::<AtomicU64>() + size_of::<AtomicU32>();
+        let counted = match flow.size_mix {
+            Some(_) => geometry.completions_per_slot() as usize * size_of::<u64>(),
+            None => 0,
+        };
+        let slot = size_of::<AtomicU64>() + size_of::<AtomicU32>() + counted;
         geometry.ring() as usize * position + geometry.slots as usize * slot
     }
 
-    /// Prebuilds the requests of QP `index`, with payloads in `memory`; WRITE and READ need `remote`.
+    /// Prebuilds the requests of QP `index`, of the flow's `sizes`, with payloads in `memory`; WRITE and READ need
+    /// `remote`.
     ///
     /// # Errors
     /// The ring cannot be built.
     pub fn new(
-        case: &Case,
+        flow: &Settings,
+        sizes: &Sizes,
         index: u32,
         qp: &Arc<QueuePair>,
         memory: &Arc<MemoryRegion>,
         remote: RemoteMemory,
     ) -> Result<Self, VerbsError> {
-        let geometry = Geometry::of(case);
-        let layout = Layout::requests(case, &geometry);
-        let profile = case.op.profile();
+        let geometry = Geometry::of(flow);
+        let layout = Layout::requests(flow, &geometry);
+        let profile = flow.op.profile();
         let templates: Vec<SendTemplate> = (0..geometry.ring())
             .map(|position| {
                 let at = RemoteMemory {
                     address: remote.address + layout.within_qp(position) as u64,
                     rkey: remote.rkey,
                 };
+                let length_bytes = sizes.at(index, position);
                 SendTemplate {
                     wr_id: WrId::send(index, position / geometry.unit).raw(),
                     opcode: send_opcode(profile, at),
                     offset: layout.offset(index, position),
-                    length_bytes: case.size_bytes,
+                    length_bytes,
                     signalled: geometry.signalled(position),
-                    inline: sends_inline(case),
+                    inline: sends_inline(flow, length_bytes),
                     ends_chain: geometry.ends_chain(position),
                 }
             })
             .collect();
         let atomics = |count: u32, value| (0..count).map(|_| AtomicU32::new(value)).collect();
-        let verify = case.verify.then(|| SenderCheck {
+        let verify = flow.verify.then(|| SenderCheck {
             memory: Arc::clone(memory),
             layout,
             profile,
             qp: index,
-            size_bytes: case.size_bytes,
+            sizes: sizes.clone(),
             posts: atomics(geometry.ring(), 0),
         });
         Ok(Sender {
             ring: SendRing::new(qp, memory, &templates)?,
             posted_at: (0..geometry.slots).map(|_| AtomicU64::new(0)).collect(),
             awaited: atomics(geometry.slots, geometry.completions_per_slot()),
+            completion_bytes: (0..geometry.ring())
+                .step_by(geometry.signal_every as usize)
+                .filter(|_| sizes.is_mixed())
+                .map(|first| sizes.sum(index, first, geometry.signal_every))
+                .collect(),
+            sizes: sizes.clone(),
             slots_left: AtomicI64::new(0),
             tail_messages: AtomicU32::new(0),
             tail_pending: AtomicBool::new(false),
@@ -195,7 +210,7 @@ impl SenderCheck {
         key.fill(
             &self.memory,
             offset,
-            self.size_bytes as usize,
+            self.sizes.at(self.qp, position) as usize,
             self.profile.fetches,
         );
         key
@@ -215,7 +230,7 @@ impl SenderCheck {
                     position: position as u16,
                     sequence: 0,
                 },
-                self.size_bytes,
+                &self.sizes,
                 Place::LocalMemory,
             )
         })
@@ -223,10 +238,10 @@ impl SenderCheck {
 }
 
 /// Fills memory that the peer will READ.
-pub fn fill_for_reads(memory: &MemoryRegion, case: &Case) {
-    let geometry = Geometry::of(case);
-    let layout = Layout::requests(case, &geometry);
-    for qp in 0..case.qps {
+pub fn fill_for_reads(memory: &MemoryRegion, flow: &Settings, sizes: &Sizes) {
+    let geometry = Geometry::of(flow);
+    let layout = Layout::requests(flow, &geometry);
+    for qp in 0..flow.qps {
         for position in 0..geometry.ring() {
             let key = PatternKey {
                 qp,
@@ -234,7 +249,7 @@ pub fn fill_for_reads(memory: &MemoryRegion, case: &Case) {
                 sequence: 0,
             };
             let offset = layout.offset(qp, position);
-            key.fill(memory, offset, case.size_bytes as usize, false);
+            key.fill(memory, offset, sizes.at(qp, position) as usize, false);
         }
     }
 }
@@ -243,11 +258,12 @@ pub fn fill_for_reads(memory: &MemoryRegion, case: &Case) {
 /// posted for it. `posts` is how often the peer posted each position of QP `qp`.
 pub fn check_written(
     memory: &MemoryRegion,
-    case: &Case,
+    flow: &Settings,
+    sizes: &Sizes,
     qp: u32,
     posts: &[u32],
 ) -> Option<Mismatch> {
-    let layout = Layout::requests(case, &Geometry::of(case));
+    let layout = Layout::requests(flow, &Geometry::of(flow));
     posts.iter().zip(0u32..).find_map(|(&count, position)| {
         let sequence = count.checked_sub(1)? as u16;
         let key = PatternKey {
@@ -255,7 +271,7 @@ pub fn check_written(
             position: position as u16,
             sequence,
         };
-        check_cell(memory, &layout, key, case.size_bytes, Place::TargetMemory)
+        check_cell(memory, &layout, key, sizes, Place::TargetMemory)
     })
 }
 
@@ -263,10 +279,11 @@ fn check_cell(
     memory: &MemoryRegion,
     layout: &Layout,
     key: PatternKey,
-    size_bytes: u32,
+    sizes: &Sizes,
     place: Place,
 ) -> Option<Mismatch> {
     let position = u32::from(key.position);
+    let size_bytes = sizes.at(key.qp, position);
     let wrong = key.check(memory, layout.offset(key.qp, position), size_bytes as usize)?;
     Some(Mismatch::Byte {
         place,
@@ -280,52 +297,53 @@ fn check_cell(
 
 impl Receiver {
     /// Memory of one receiver besides the buffers, in bytes.
-    pub fn memory_bytes(case: &Case) -> usize {
-        let seen = if case.verify {
-            Geometry::of(case).ring() as usize * size_of::<ArrivalSums>()
+    pub fn memory_bytes(flow: &Settings) -> usize {
+        let seen = if flow.verify {
+            Geometry::of(flow).ring() as usize * size_of::<ArrivalSums>()
         } else {
             0
         };
-        Receiver::prebuilt(case) as usize * RecvRing::BYTES_PER_WR + seen
+        Receiver::prebuilt(flow) as usize * RecvRing::BYTES_PER_WR + seen
     }
 
     /// Number of prebuilt receives, of which the receive depth is posted.
-    fn prebuilt(case: &Case) -> u32 {
-        if case.verify {
-            return case.rx_depth;
+    fn prebuilt(flow: &Settings) -> u32 {
+        if flow.verify {
+            return flow.rx_depth;
         }
         // A chain is posted once this many receives are used up. The rest of the depth must last until then, even if
         // each of several workers holds back almost a chain.
-        (case.rx_depth / (4 * case.workers.max(1))).clamp(1, RECV_CHAIN)
+        (flow.rx_depth / (4 * flow.workers.max(1))).clamp(1, RECV_CHAIN)
     }
 
-    /// Prebuilds the receives of QP `index`, with buffers in `memory`.
+    /// Prebuilds the receives of QP `index`, for messages of the flow's `sizes`, with buffers in `memory`.
     ///
     /// # Errors
     /// The ring cannot be built.
     pub fn new(
-        case: &Case,
+        flow: &Settings,
+        sizes: &Sizes,
         index: u32,
         qp: &Arc<QueuePair>,
         memory: &Arc<MemoryRegion>,
     ) -> Result<Self, VerbsError> {
-        let layout = Layout::receives(case);
-        let templates: Vec<RecvTemplate> = (0..Receiver::prebuilt(case))
+        let layout = Layout::receives(flow);
+        let templates: Vec<RecvTemplate> = (0..Receiver::prebuilt(flow))
             .map(|slot| RecvTemplate {
                 wr_id: WrId::receive(index, slot).raw(),
                 offset: layout.offset(index, slot),
-                length_bytes: case.size_bytes,
+                length_bytes: flow.size_bytes,
             })
             .collect();
-        let geometry = Geometry::of(case);
+        let geometry = Geometry::of(flow);
         Ok(Receiver {
-            ring: RecvRing::new(qp, memory, &templates, !case.verify)?,
-            depth: case.rx_depth,
-            check: case.verify.then(|| ReceiverCheck {
+            ring: RecvRing::new(qp, memory, &templates, !flow.verify)?,
+            depth: flow.rx_depth,
+            check: flow.verify.then(|| ReceiverCheck {
                 memory: Arc::clone(memory),
                 layout,
                 qp: index,
-                size_bytes: case.size_bytes,
+                sizes: sizes.clone(),
                 seen: (0..geometry.ring())
                     .map(|_| ArrivalSums::default())
                     .collect(),
@@ -382,14 +400,15 @@ impl ReceiverCheck {
         byte_len: u32,
         immediate: Option<u32>,
     ) -> Option<Mismatch> {
-        if byte_len != self.size_bytes {
+        let key = PatternKey::from_immediate(self.qp, immediate.unwrap_or(u32::MAX));
+        let expected_bytes = self.sizes.at(self.qp, key.position.into());
+        if byte_len != expected_bytes {
             return Some(Mismatch::Length {
                 qp: self.qp,
                 found_bytes: byte_len,
-                expected_bytes: self.size_bytes,
+                expected_bytes,
             });
         }
-        let key = PatternKey::from_immediate(self.qp, immediate.unwrap_or(u32::MAX));
         if let Some(seen) = self.seen.get(usize::from(key.position)) {
             seen.count.fetch_add(1, Relaxed);
             seen.sum.fetch_add(key.sequence.into(), Relaxed);
@@ -404,7 +423,7 @@ impl ReceiverCheck {
             qp: self.qp,
             position: key.position.into(),
             sequence: key.sequence,
-            size_bytes: self.size_bytes,
+            size_bytes: byte_len,
             wrong,
         })
     }

@@ -4,22 +4,26 @@ use crate::metrics::histogram::Recorder;
 
 use super::trouble::Trouble;
 
-/// One worker's part of a run.
+/// One worker's part of a run: what a thread did for one flow.
 pub struct WorkerReport {
-    /// Its number, from 0.
+    /// Its number among the flow's workers, from 0.
     pub index: usize,
-    /// The core that it was pinned to.
+    /// The number of its thread, from 0. Workers of several flows may have one thread.
+    pub thread: usize,
+    /// The core that the thread was pinned to.
     pub core: Option<usize>,
     /// Raw clock readings when its window opened and closed; `None` unless it did both.
     pub window_raw: Option<(u64, u64)>,
     /// For how long it did not look at its CQs across the start and across the end of the window, in raw clock units.
     pub unattended_raw: [u64; 2],
-    /// CPU time in the window.
+    /// CPU time of the thread in the window, for all of its flows.
     pub cpu_seconds: f64,
     /// Polls in the window.
     pub polls: u64,
     /// Polls in the window that found nothing.
     pub empty_polls: u64,
+    /// How often in the window the next message found the send queue of its QP full; 0 where each QP is its own source.
+    pub blocked: u64,
     /// Its counts of each QP of the run, by index.
     pub qps: Vec<QpReport>,
     /// What went wrong.
@@ -30,8 +34,12 @@ pub struct WorkerReport {
 pub struct QpReport {
     /// Messages of its send queue that completed in the window.
     pub completed: u64,
+    /// Their payload bytes.
+    pub completed_bytes: u64,
     /// Messages received in the window.
     pub received: u64,
+    /// Their payload bytes.
+    pub received_bytes: u64,
     /// Messages posted since the QP was made.
     pub posted_in_all: u64,
     /// Messages received since the QP was made.

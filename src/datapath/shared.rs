@@ -1,4 +1,4 @@
-//! The state that the workers of one end share with the thread that controls them.
+//! The state of one flow that its workers at a node share with the thread that controls them.
 
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
@@ -7,8 +7,7 @@ use crossbeam::utils::CachePadded;
 
 use crate::metrics::clock::Clock;
 use crate::metrics::histogram::Digits;
-use crate::plan::Case;
-use settings::CqMode;
+use settings::{CqMode, Settings};
 use verbs::Wakeup;
 
 use super::{Geometry, QpContext};
@@ -53,16 +52,16 @@ pub struct Counters {
 
 /// The instants between which all workers of an end measure, as raw clock readings.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Edges {
+pub struct WindowEdges {
     /// First instant of the window.
     pub opens_raw: u64,
     /// First instant after the window.
     pub closes_raw: u64,
 }
 
-impl Edges {
+impl WindowEdges {
     /// A window that opens when a worker enters [`Phase::Measure`] and closes when it enters another phase.
-    pub const OF_PHASE: Edges = Edges {
+    pub const OF_PHASE: WindowEdges = WindowEdges {
         opens_raw: 0,
         closes_raw: u64::MAX,
     };
@@ -94,9 +93,9 @@ pub struct Counts {
     pub received: u64,
 }
 
-/// A run, as its workers see it.
+/// A run of one flow, as its workers see it.
 pub struct Shared {
-    pub(super) case: Case,
+    pub(super) flow: Settings,
     pub(super) geometry: Geometry,
     pub(super) qp_contexts: Vec<QpContext>,
     pub(super) clock: Clock,
@@ -104,38 +103,38 @@ pub struct Shared {
     phase: CachePadded<AtomicU32>,
     failed: CachePadded<AtomicBool>,
     counters: Vec<CachePadded<Counters>>,
-    /// See [`Edges`].
+    /// See [`WindowEdges`].
     edges: [AtomicU64; 2],
-    /// Wakes each worker that sleeps.
+    /// Wakes each thread that serves the flow and sleeps.
     wakeups: OnceLock<Vec<Arc<Wakeup>>>,
 }
 
 impl Shared {
-    /// A run of `case` over these QPs with `workers` threads.
+    /// A run of `flow` over these QPs, which `workers` threads serve.
     pub fn new(
-        case: Case,
+        flow: Settings,
         qp_contexts: Vec<QpContext>,
         clock: Clock,
         digits: Digits,
         workers: usize,
     ) -> Self {
         Shared {
-            geometry: Geometry::of(&case),
-            case,
+            geometry: Geometry::of(&flow),
+            flow,
             qp_contexts,
             clock,
             digits,
             phase: CachePadded::new(AtomicU32::new(Phase::Idle as u32)),
             failed: CachePadded::new(AtomicBool::new(false)),
             counters: (0..workers).map(|_| CachePadded::default()).collect(),
-            edges: Edges::OF_PHASE.to_array().map(AtomicU64::new),
+            edges: WindowEdges::OF_PHASE.to_array().map(AtomicU64::new),
             wakeups: OnceLock::new(),
         }
     }
 
-    /// The case.
-    pub fn case(&self) -> &Case {
-        &self.case
+    /// The flow.
+    pub fn flow(&self) -> &Settings {
+        &self.flow
     }
 
     /// The QPs, by index.
@@ -157,8 +156,8 @@ impl Shared {
     }
 
     /// Sets when the window opens and closes; call it before setting [`Phase::Measure`]. The default is
-    /// [`Edges::OF_PHASE`].
-    pub fn set_edges(&self, edges: Edges) {
+    /// [`WindowEdges::OF_PHASE`].
+    pub fn set_edges(&self, edges: WindowEdges) {
         // Setting the phase afterwards makes them visible.
         for (cell, edge) in self.edges.iter().zip(edges.to_array()) {
             cell.store(edge, Ordering::Relaxed);
@@ -166,12 +165,12 @@ impl Shared {
     }
 
     /// When the window opens and closes.
-    pub fn edges(&self) -> Edges {
+    pub fn edges(&self) -> WindowEdges {
         let [opens_raw, closes_raw] = self
             .edges
             .each_ref()
             .map(|cell| cell.load(Ordering::Relaxed));
-        Edges {
+        WindowEdges {
             opens_raw,
             closes_raw,
         }
@@ -204,7 +203,7 @@ impl Shared {
             last_raw = last_raw.max(closed_raw);
         }
         // A worker opens its window at its last look before the edge.
-        if edges != Edges::OF_PHASE {
+        if edges != WindowEdges::OF_PHASE {
             first_raw = first_raw.min(edges.opens_raw);
         }
         if !progress.is_closed {
@@ -214,9 +213,9 @@ impl Shared {
         progress
     }
 
-    /// Stores the wakeups, before the first worker starts.
+    /// Stores the wakeups, before the first thread starts.
     pub(super) fn set_wakeups(&self, wakeups: Vec<Arc<Wakeup>>) {
-        // Workers are started only once.
+        // Threads are started only once.
         let _ = self.wakeups.set(wakeups);
     }
 
@@ -285,6 +284,6 @@ impl Shared {
 
     /// Whether several workers may handle completions of one QP.
     pub(super) fn contended(&self) -> bool {
-        self.case.cq == CqMode::Shared && self.counters.len() > 1
+        self.flow.cq == CqMode::Shared && self.counters.len() > 1
     }
 }

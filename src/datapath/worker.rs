@@ -1,16 +1,17 @@
-//! The loop of one worker: poll, demultiplex by `wr_id`, record, post again. The loop itself allocates nothing, takes
-//! no lock, prints nothing and makes no system call except those of verbs. A worker that sleeps (`sleeping`) is a
-//! separate instance of the same code.
+//! A worker: what a thread does for one flow. It polls, demultiplexes by `wr_id`, records and posts again. A pass
+//! allocates nothing, takes no lock, prints nothing and makes no system call except those of verbs. It must not know what
+//! else its thread does, nor when that sleeps.
 
 use std::sync::atomic::Ordering::Release;
 
 use crate::metrics::histogram::Samples;
-use verbs::{SendScratch, WcBatch};
+use verbs::{SendScratch, VerbsError, WcBatch};
 
 use super::geometry::Geometry;
 use super::qp_context::{QpContext, Sender};
 use super::report::{QpReport, WorkerReport};
 use super::shared::{Phase, Shared};
+use super::source::Source;
 use super::trouble::Trouble;
 
 mod completions;
@@ -18,13 +19,16 @@ mod edges;
 mod pace;
 mod phases;
 mod posting;
-mod sleeping;
+mod service;
 mod spec;
+mod spreading;
 mod window;
 
 use pace::STAMP_LASTS;
-pub use spec::{Sleep, WorkerSpec};
-use window::Window;
+pub(super) use service::{FlowService, Pass, Service};
+pub(super) use spec::WorkerPlace;
+pub use spec::{Sleep, ThreadSpec, WorkerSpec};
+use window::{NEVER, Window};
 
 /// One worker's counts of one QP.
 #[derive(Clone, Copy, Default)]
@@ -32,6 +36,9 @@ struct Tally {
     posted: u64,
     completed: u64,
     received: u64,
+    /// Bytes of messages, where they differ in size.
+    completed_bytes: u64,
+    received_bytes: u64,
     /// Receives that are used up and not yet posted again.
     pending_receives: usize,
     /// Whether the head of the QP's last slot is posted and its rest is not.
@@ -51,12 +58,6 @@ enum Mode {
     Close,
 }
 
-/// Since when a worker's polls have been empty.
-#[derive(Default)]
-struct Idle {
-    since_raw: Option<u64>,
-}
-
 /// One QP, as one worker sees it.
 struct WorkerQp<'s> {
     qp_context: &'s QpContext,
@@ -66,21 +67,28 @@ struct WorkerQp<'s> {
 }
 
 /// Memory that a worker keeps per QP of the run besides latencies, in bytes.
-pub const WORKER_BYTES_PER_QP: usize =
-    size_of::<WorkerQp<'static>>() + 2 * size_of::<Tally>() + size_of::<QpReport>();
+pub const WORKER_BYTES_PER_QP: usize = size_of::<WorkerQp<'static>>()
+    + 2 * size_of::<Tally>()
+    + size_of::<QpReport>()
+    + Source::BYTES_PER_QP;
 
+/// The worker of one flow; with `SOURCE` it is one source of WRs for its QPs (`spreading`).
 pub(super) struct Worker<
     's,
     const VERIFY: bool,
     const LATENCY: bool,
     const CONTENDED: bool,
-    const SLEEPS: bool,
+    const SOURCE: bool,
 > {
     shared: &'s Shared,
     spec: &'s WorkerSpec,
-    /// A copy of the case's geometry.
+    place: WorkerPlace,
+    /// A copy of the flow's geometry.
     geometry: Geometry,
     several_per_slot: bool,
+    /// Messages differ in size.
+    is_mixed: bool,
+    source: Source,
     /// A slot is one signalled chain, posted by one call; see [`Self::repeat`].
     posts_whole_slots: bool,
     worker_qps: Vec<WorkerQp<'s>>,
@@ -109,21 +117,31 @@ pub(super) struct Worker<
     last_chain_of_rest: u32,
 }
 
-impl<'s, const VERIFY: bool, const LATENCY: bool, const CONTENDED: bool, const SLEEPS: bool>
-    Worker<'s, VERIFY, LATENCY, CONTENDED, SLEEPS>
+impl<'s, const VERIFY: bool, const LATENCY: bool, const CONTENDED: bool, const SOURCE: bool>
+    Worker<'s, VERIFY, LATENCY, CONTENDED, SOURCE>
 {
-    pub(super) fn new(shared: &'s Shared, spec: &'s WorkerSpec) -> Self {
+    pub(super) fn new(shared: &'s Shared, spec: &'s WorkerSpec, place: WorkerPlace) -> Self {
         let qps = shared.qp_contexts.len();
         let geometry = shared.geometry;
         let last_chain =
             |count: u32| count.saturating_sub(1) / geometry.post_list * geometry.post_list;
+        let is_mixed = shared.flow.size_mix.is_some();
+        let sends = shared
+            .qp_contexts
+            .iter()
+            .any(|qp_context| qp_context.sender.is_some());
+        let of_source: &[usize] = if sends { &spec.qps } else { &[] };
         let mine = |index: usize| CONTENDED || spec.qps.contains(&index);
-        Worker {
+        let mut worker = Worker {
             shared,
             spec,
+            place,
             geometry,
             several_per_slot: geometry.completions_per_slot() > 1,
+            is_mixed,
+            source: Source::new(&shared.flow, &geometry, qps, place.worker, of_source),
             posts_whole_slots: !VERIFY
+                && !is_mixed
                 && geometry.completions_per_slot() == 1
                 && geometry.head == geometry.unit
                 && geometry.post_list == geometry.unit,
@@ -156,51 +174,14 @@ impl<'s, const VERIFY: bool, const LATENCY: bool, const CONTENDED: bool, const S
             pace_in: 1,
             last_seen_raw: 0,
             window: Window::new(
-                window::late_raw(&shared.clock, shared.case.stop()),
+                window::late_raw(&shared.clock, shared.flow.stop()),
                 most_piled_up(shared, spec, CONTENDED),
             ),
             last_chain_of_head: last_chain(geometry.head),
             last_chain_of_rest: last_chain(geometry.unit - geometry.head),
-        }
-    }
-
-    /// Runs until told to exit.
-    pub(super) fn run(mut self) -> WorkerReport {
-        let mut batch = WcBatch::new();
-        let mut idle = Idle::default();
-        self.attend_from_now();
-        loop {
-            self.follow();
-            if self.phase == Phase::Exit {
-                return self.report();
-            }
-            let mut found = false;
-            for cq in &self.spec.cqs {
-                self.polls += 1;
-                match cq.poll(&mut batch) {
-                    Ok([]) => self.empty_polls += 1,
-                    Ok(completions) => {
-                        found = true;
-                        // Another worker may have posted these in a phase that this worker has not entered yet.
-                        // Without entering it first, they would be dropped or not charged to the budget.
-                        if CONTENDED {
-                            self.follow();
-                        }
-                        self.handle(completions);
-                    }
-                    Err(error) => self.refused(error),
-                }
-            }
-            if !found {
-                self.attend();
-            }
-            if self.window.is_catching_up() {
-                self.after_pass_of_catching_up();
-            }
-            if SLEEPS {
-                self.after_pass(&mut idle, found);
-            }
-        }
+        };
+        worker.attend_from_now();
+        worker
     }
 
     /// Enters the requested phase, if it is a new one.
@@ -224,7 +205,7 @@ impl<'s, const VERIFY: bool, const LATENCY: bool, const CONTENDED: bool, const S
     /// Writes posted first; see [`Shared::counts`].
     #[inline]
     fn publish(&self) {
-        if let Some(counters) = self.shared.counters(self.spec.index) {
+        if let Some(counters) = self.shared.counters(self.place.worker) {
             counters.posted.store(self.posted, Release);
             counters.completed.store(self.completed, Release);
             counters.received.store(self.received, Release);
@@ -232,10 +213,96 @@ impl<'s, const VERIFY: bool, const LATENCY: bool, const CONTENDED: bool, const S
     }
 }
 
+impl<const VERIFY: bool, const LATENCY: bool, const CONTENDED: bool, const SOURCE: bool> Service
+    for Worker<'_, VERIFY, LATENCY, CONTENDED, SOURCE>
+{
+    #[inline(always)] // into each loop that has this worker alone, and into the dynamic call
+    fn pass(&mut self, batch: &mut WcBatch) -> Pass {
+        self.follow();
+        if self.phase == Phase::Exit {
+            return Pass::Exit;
+        }
+        let mut pass = Pass::Empty;
+        for cq in &self.spec.cqs {
+            self.polls += 1;
+            match cq.poll(batch) {
+                Ok([]) => self.empty_polls += 1,
+                Ok(completions) => {
+                    pass = Pass::Found;
+                    // Another worker may have posted these in a phase that this worker has not entered yet.
+                    // Without entering it first, they would be dropped or not charged to the budget.
+                    if CONTENDED {
+                        self.follow();
+                    }
+                    if SOURCE {
+                        self.handle_as_source(completions);
+                    } else {
+                        self.handle(completions);
+                    }
+                }
+                Err(error) => self.refused(error),
+            }
+        }
+        if pass == Pass::Empty {
+            self.attend();
+        }
+        if self.window.is_catching_up() {
+            self.after_pass_of_catching_up();
+        }
+        pass
+    }
+
+    fn arm(&mut self) -> bool {
+        // A worker that was told to exit polls no more.
+        if self.phase == Phase::Exit {
+            return false;
+        }
+        let mut again = false;
+        for cq in &self.spec.cqs {
+            match cq.arm() {
+                Ok(is_new) => again |= is_new,
+                Err(error) => {
+                    self.refused(error);
+                    again = true;
+                }
+            }
+        }
+        again
+    }
+
+    fn woken(&mut self) {
+        self.look_after_sleep();
+        if CONTENDED {
+            // The next pass polls, whether they were armed or not.
+            self.arm();
+        }
+    }
+
+    fn is_catching_up(&self) -> bool {
+        self.window.is_catching_up()
+    }
+
+    fn edge_raw(&self) -> Option<u64> {
+        Some(self.window.edge_raw).filter(|&edge_raw| edge_raw != NEVER)
+    }
+
+    fn sleep_refused(&mut self, error: VerbsError) {
+        self.refused(error);
+    }
+}
+
+impl<const VERIFY: bool, const LATENCY: bool, const CONTENDED: bool, const SOURCE: bool> FlowService
+    for Worker<'_, VERIFY, LATENCY, CONTENDED, SOURCE>
+{
+    fn report(self: Box<Self>) -> WorkerReport {
+        self.into_report()
+    }
+}
+
 /// The most completions that can wait in a worker's CQs.
 fn most_piled_up(shared: &Shared, spec: &WorkerSpec, contended: bool) -> u64 {
     let geometry = shared.geometry;
-    let in_flight = u64::from(geometry.completions_in_flight()) + u64::from(shared.case.rx_depth);
+    let in_flight = u64::from(geometry.completions_in_flight()) + u64::from(shared.flow.rx_depth);
     let qps = if contended {
         shared.qp_contexts.len()
     } else {

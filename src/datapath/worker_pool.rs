@@ -1,33 +1,35 @@
-//! The threads of the workers: pins them, waits until they are ready, and collects their reports.
+//! The worker threads of a node: starts them, waits until they are ready, and collects their workers' reports.
 
 use std::sync::Arc;
 use std::thread::{Builder, JoinHandle};
 use std::time::Duration;
 
-use crossbeam::channel::{Sender, bounded};
+use crossbeam::channel::bounded;
 
 use crate::machine::cpu;
 
 use super::report::WorkerReport;
 use super::shared::{Phase, Shared};
-use super::worker::{Worker, WorkerSpec};
+use super::worker::{ThreadSpec, WorkerPlace};
+use super::worker_thread::{Part, work};
 
-/// The time limit for pinning all workers and allocating their histograms.
+/// The time limit for pinning all threads and allocating their workers' histograms.
 const START_LIMIT: Duration = Duration::from_secs(60);
 
-/// The worker threads of one end of a run.
+/// The worker threads of a node, which serve all of its flows.
 pub struct WorkerPool {
-    shared: Arc<Shared>,
-    threads: Vec<JoinHandle<WorkerReport>>,
+    flows: Vec<Arc<Shared>>,
+    /// Each returns its workers' reports with the numbers of their flows.
+    threads: Vec<JoinHandle<Vec<(usize, WorkerReport)>>>,
 }
 
-/// A worker could not be started or did not return.
+/// A thread could not be started or did not return.
 #[derive(Debug, thiserror::Error)]
 pub enum WorkerPoolError {
     /// The kernel could not create a thread.
     #[error("cannot start worker thread {index}: {source}")]
     Spawn {
-        /// Worker number.
+        /// Its number.
         index: usize,
         /// Why.
         source: std::io::Error,
@@ -35,37 +37,42 @@ pub enum WorkerPoolError {
     /// A core cannot be used.
     #[error(transparent)]
     Core(#[from] cpu::CoreError),
-    /// A worker was not ready in time, or died.
+    /// A thread was not ready in time, or died.
     #[error("worker thread {index} ended unexpectedly: this is a fault of rocebench")]
     Lost {
-        /// Worker number.
+        /// Its number.
         index: usize,
     },
 }
 
 impl WorkerPool {
-    /// Starts a thread for each spec and waits until all are pinned and ready.
+    /// Starts a thread for each spec and waits until all are pinned and ready. Each of `flows` must have been made for
+    /// as many workers as there are threads that serve it.
     ///
     /// # Errors
     /// A thread cannot be created, or a core cannot be used.
     pub fn start(
-        shared: &Arc<Shared>,
-        specs: Vec<WorkerSpec>,
+        flows: &[Arc<Shared>],
+        mut threads: Vec<ThreadSpec>,
     ) -> Result<WorkerPool, WorkerPoolError> {
-        let (ready, all_ready) = bounded(specs.len());
+        let count = threads.len();
+        let parts = parts(flows, &mut threads);
+        for (flow, shared) in flows.iter().enumerate() {
+            let serving = threads.iter().zip(&parts);
+            let serving = serving.filter(|(_, parts)| parts.iter().any(|part| part.flow == flow));
+            let sleeps = serving.filter_map(|(thread, _)| thread.sleep.as_ref());
+            shared.set_wakeups(sleeps.map(|it| Arc::clone(it.sleeper.wakeup())).collect());
+        }
+        let (ready, all_ready) = bounded(count);
         let mut pool = WorkerPool {
-            shared: Arc::clone(shared),
-            threads: Vec::with_capacity(specs.len()),
+            flows: flows.to_vec(),
+            threads: Vec::with_capacity(count),
         };
-        let count = specs.len();
-        let wakeups = specs.iter().filter_map(|spec| spec.sleep.as_ref());
-        shared.set_wakeups(wakeups.map(|sleep| Arc::clone(&sleep.wakeup)).collect());
-        for spec in specs {
-            let index = spec.index;
-            let (shared, ready) = (Arc::clone(shared), ready.clone());
+        for (index, (spec, parts)) in threads.into_iter().zip(parts).enumerate() {
+            let ready = ready.clone();
             let thread = Builder::new()
                 .name(format!("worker-{index}"))
-                .spawn(move || work(&shared, &spec, &ready))
+                .spawn(move || work(&parts, spec.core, spec.sleep, &ready))
                 .map_err(|source| WorkerPoolError::Spawn { index, source })?;
             pool.threads.push(thread);
         }
@@ -78,23 +85,32 @@ impl WorkerPool {
         Ok(pool)
     }
 
-    /// Tells all workers to exit, and collects their reports.
+    /// Tells the workers of all flows to exit, and collects their reports: for each flow those of its workers, in order
+    /// of the threads that serve it.
     ///
     /// # Errors
-    /// A worker panicked.
-    pub fn finish(mut self) -> Result<Vec<WorkerReport>, WorkerPoolError> {
-        self.shared.set_phase(Phase::Exit);
-        std::mem::take(&mut self.threads)
-            .into_iter()
-            .enumerate()
-            .map(|(index, thread)| thread.join().map_err(|_| WorkerPoolError::Lost { index }))
-            .collect()
+    /// A thread panicked.
+    pub fn finish(mut self) -> Result<Vec<Vec<WorkerReport>>, WorkerPoolError> {
+        self.exit();
+        let mut reports: Vec<Vec<WorkerReport>> = self.flows.iter().map(|_| Vec::new()).collect();
+        for (index, thread) in std::mem::take(&mut self.threads).into_iter().enumerate() {
+            for (flow, report) in thread.join().map_err(|_| WorkerPoolError::Lost { index })? {
+                reports[flow].push(report);
+            }
+        }
+        Ok(reports)
+    }
+
+    fn exit(&self) {
+        for flow in &self.flows {
+            flow.set_phase(Phase::Exit);
+        }
     }
 }
 
 impl Drop for WorkerPool {
     fn drop(&mut self) {
-        self.shared.set_phase(Phase::Exit);
+        self.exit();
         for thread in self.threads.drain(..) {
             // The thread has already printed the panic.
             let _ = thread.join();
@@ -102,46 +118,28 @@ impl Drop for WorkerPool {
     }
 }
 
-fn work(
-    shared: &Shared,
-    spec: &WorkerSpec,
-    ready: &Sender<Result<(), cpu::CoreError>>,
-) -> WorkerReport {
-    let case = shared.case();
-    match (case.verify, !case.no_latency, shared.contended()) {
-        (false, false, false) => begin::<false, false, false>(shared, spec, ready),
-        (false, false, true) => begin::<false, false, true>(shared, spec, ready),
-        (false, true, false) => begin::<false, true, false>(shared, spec, ready),
-        (false, true, true) => begin::<false, true, true>(shared, spec, ready),
-        (true, false, false) => begin::<true, false, false>(shared, spec, ready),
-        (true, false, true) => begin::<true, false, true>(shared, spec, ready),
-        (true, true, false) => begin::<true, true, false>(shared, spec, ready),
-        (true, true, true) => begin::<true, true, true>(shared, spec, ready),
-    }
-}
-
-fn begin<const VERIFY: bool, const LATENCY: bool, const CONTENDED: bool>(
-    shared: &Shared,
-    spec: &WorkerSpec,
-    ready: &Sender<Result<(), cpu::CoreError>>,
-) -> WorkerReport {
-    // Separate loops: a worker that polls has no code for sleeping.
-    if spec.sleep.is_some() {
-        enter::<VERIFY, LATENCY, CONTENDED, true>(shared, spec, ready)
-    } else {
-        enter::<VERIFY, LATENCY, CONTENDED, false>(shared, spec, ready)
-    }
-}
-
-fn enter<const VERIFY: bool, const LATENCY: bool, const CONTENDED: bool, const SLEEPS: bool>(
-    shared: &Shared,
-    spec: &WorkerSpec,
-    ready: &Sender<Result<(), cpu::CoreError>>,
-) -> WorkerReport {
-    // Pins the thread first, so that its memory is on the core's NUMA node.
-    let pinned = spec.core.map_or(Ok(()), cpu::pin_current_thread);
-    let worker = Worker::<VERIFY, LATENCY, CONTENDED, SLEEPS>::new(shared, spec);
-    // If the receiver gave up, the phase is already Exit.
-    let _ = ready.send(pinned);
-    worker.run()
+/// Takes the parts that each thread serves out of its spec, and numbers the workers of each flow.
+fn parts(flows: &[Arc<Shared>], threads: &mut [ThreadSpec]) -> Vec<Vec<Part>> {
+    let mut workers = vec![0; flows.len()];
+    let of_thread = |(thread, spec): (usize, &mut ThreadSpec)| {
+        let core = spec.core;
+        let specs = std::mem::take(&mut spec.flows).into_iter().enumerate();
+        let served = specs.filter_map(|(flow, spec)| {
+            let (shared, worker) = (flows.get(flow)?, workers.get_mut(flow)?);
+            let spec = spec?;
+            *worker += 1;
+            Some(Part {
+                flow,
+                shared: Arc::clone(shared),
+                spec,
+                place: WorkerPlace {
+                    worker: *worker - 1,
+                    thread,
+                    core,
+                },
+            })
+        });
+        served.collect()
+    };
+    threads.iter_mut().enumerate().map(of_thread).collect()
 }

@@ -220,13 +220,14 @@ fn device_used(choice: &Option<Choice>, no_choice: Option<&NoChoice>) -> Finding
                 Some(no_choice) => (no_choice.because.as_str(), no_choice.remedy.as_deref()),
                 None => ("none could be opened", None),
             };
-            Finding::new("device used", State::Broken, because, WHY_DEVICE)
+            Finding::new("device used", State::EarlyEnd, because, WHY_DEVICE)
                 .remedy(remedy.unwrap_or(SETUP_RXE))
         }
     }
 }
 
 fn transfers(examination: &Examination, target: Target, notes: &mut Notes<'_>, stop: &AtomicBool) {
+    let is_remote = matches!(target, Target::Remote(..));
     let transfer = TransferCheck {
         target,
         resources: &examination.resources,
@@ -236,7 +237,7 @@ fn transfers(examination: &Examination, target: Target, notes: &mut Notes<'_>, s
     let done = transfer.run();
     notes.report.interrupted |= done.interrupted;
     notes.add(done.findings);
-    if let Some(result) = &done.result {
+    if let (true, Some(result)) = (is_remote, &done.result) {
         notes.add(peer::path_mtu(result, done.full_packets_passed));
     }
 }
@@ -258,7 +259,7 @@ mod tests {
             remedy: Some("end it".into()),
         };
         let found = device_used(&None, Some(&taken));
-        assert_eq!(found.state, State::Broken);
+        assert_eq!(found.state, State::EarlyEnd);
         assert_eq!(found.found, "UDP port 4791 is taken");
         assert_eq!(found.remedy.as_deref(), Some("end it"));
     }

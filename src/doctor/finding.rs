@@ -13,7 +13,7 @@ pub enum State {
     /// It works, but worse than it could, or may fail.
     Warning,
     /// It does not work.
-    Broken,
+    EarlyEnd,
 }
 
 impl State {
@@ -23,7 +23,7 @@ impl State {
             State::Ok => "ok",
             State::Unknown => "unknown",
             State::Warning => "warning",
-            State::Broken => "broken",
+            State::EarlyEnd => "broken",
         }
     }
 }

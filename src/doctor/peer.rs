@@ -78,7 +78,7 @@ pub(super) fn reach(
         .map(|local| Route::between(local.ip(), link.peer().ip()));
     part(&link, stop);
     let route = route.map_err(|error| {
-        let finding = Finding::new("reach", State::Broken, error.to_string(), WHY_REACH);
+        let finding = Finding::new("reach", State::EarlyEnd, error.to_string(), WHY_REACH);
         unreached(finding.remedy("try again"), false)
     })?;
     let findings = vec![
@@ -109,7 +109,7 @@ fn not_reached(error: &ConnectError, port: u16) -> Finding {
     let remedy = error.hint().unwrap_or_else(|| {
         format!("start `rocebench serve` there, and open TCP port {port} in its firewall")
     });
-    Finding::new("reach", State::Broken, error.to_string(), WHY_REACH).remedy(remedy)
+    Finding::new("reach", State::EarlyEnd, error.to_string(), WHY_REACH).remedy(remedy)
 }
 
 fn version(peer: &PeerInfo) -> Finding {
@@ -176,9 +176,11 @@ fn clock(offset: Option<ClockOffset>) -> Finding {
 
 /// Judges the path from both ends' reports of the transfers.
 pub(super) fn path_mtu(result: &ResultFile, full_packets_passed: bool) -> Option<Finding> {
-    let own = result.host.device.as_ref()?;
-    let peer = result.peer.as_ref()?.device.as_ref()?;
-    let rdma_bytes = result.cases.first()?.config.path_mtu?;
+    let [own, peer] = &result.nodes[..] else {
+        return None;
+    };
+    let (own, peer) = (own.devices.first()?, peer.devices.first()?);
+    let rdma_bytes = result.cases.first()?.config.flows.first()?.path_mtu?;
     let route_bytes = peer
         .gid
         .as_deref()
@@ -233,7 +235,7 @@ fn judge_path(rdma_bytes: u32, path: &Path<'_>) -> Finding {
         && !path.full_packets_passed
     {
         return finding(
-            State::Broken,
+            State::EarlyEnd,
             format!(
                 "{found}: the route takes {route_bytes} bytes, full packets have {packet_bytes}"
             ),
@@ -302,7 +304,7 @@ mod tests {
     fn the_narrowest_place_counts() {
         assert_eq!(path(4200, 4200, 4200, true), State::Ok);
         assert_eq!(path(9000, 4200, 9000, true), State::Warning);
-        assert_eq!(path(9000, 9000, 1500, false), State::Broken);
+        assert_eq!(path(9000, 9000, 1500, false), State::EarlyEnd);
         assert_eq!(path(9000, 9000, 9000, false), State::Unknown);
     }
 

@@ -30,7 +30,7 @@ fn finding_text(finding: &Finding, all_reasons: bool) -> String {
         finding.label()
     );
     let overlong = text.chars().count() > indent;
-    let needs_mending = matches!(finding.state, State::Warning | State::Broken);
+    let needs_mending = matches!(finding.state, State::Warning | State::EarlyEnd);
     let mut paragraphs = vec![("", finding.found.as_str())];
     if needs_mending || all_reasons {
         paragraphs.push(("why: ", &finding.why));
@@ -61,7 +61,7 @@ pub fn summary(report: &Report) -> String {
     for (state, one, many) in [
         (State::Ok, "ok", "ok"),
         (State::Warning, "warning", "warnings"),
-        (State::Broken, "broken", "broken"),
+        (State::EarlyEnd, "broken", "broken"),
         (State::Unknown, "could not be seen", "could not be seen"),
     ] {
         match report.count(state) {

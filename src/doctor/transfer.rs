@@ -103,6 +103,7 @@ impl TransferCheck<'_> {
                 resources: self.resources.clone(),
                 token: self.token.cloned(),
             },
+            servers: Vec::new(),
             command_line: Vec::new(),
             against: None,
         };
@@ -127,7 +128,7 @@ fn sweep(size: &str) -> Sweep {
         ("retry-cnt", "3"),
     ]);
     // The settings are constant; a test checks them.
-    Sweep::new(&given).unwrap_or(Sweep { cases: Vec::new() })
+    Sweep::new(&given).unwrap_or_default()
 }
 
 fn of_op(result: &ResultFile, op: Op) -> OperationOutcome {
@@ -154,10 +155,10 @@ fn judge(op: Op, [small, large]: [OperationOutcome; 2]) -> Option<Finding> {
         format!("{hint}{more}")
     };
     Some(match (small?, large) {
-        (Err(failure), _) => finding(State::Broken, format!("64 bytes: {}", failure.message))
+        (Err(failure), _) => finding(State::EarlyEnd, format!("64 bytes: {}", failure.message))
             .remedy(remedy(&failure, "")),
         (Ok(()), Some(Err(failure))) => finding(
-            State::Broken,
+            State::EarlyEnd,
             format!("64 bytes pass, 64 KiB do not: {}", failure.message),
         )
         .remedy(remedy(
@@ -180,7 +181,7 @@ fn not_begun(error: &RunFailure) -> Finding {
     let remedy = error.hint.clone();
     Finding::new(
         "transfer",
-        State::Broken,
+        State::EarlyEnd,
         format!("not begun: {error}"),
         WHY,
     )
@@ -215,7 +216,7 @@ mod tests {
     fn the_sweep_is_each_operation_both_ways_and_checked() {
         for (size, bytes) in [(SMALL, 64), (LARGE, 65_536)] {
             let cases = sweep(size).cases;
-            let ops: Vec<Op> = cases.iter().map(|case| case.transfer()).collect();
+            let ops: Vec<Op> = cases.iter().map(|case| case.op.transfer()).collect();
             assert_eq!(ops, Op::ALL);
             assert!(cases.iter().all(|case| case.size_bytes == bytes
                 && case.verify
@@ -227,7 +228,7 @@ mod tests {
     #[test]
     fn full_packets_that_fail_alone_point_at_the_mtu() {
         let found = judge(Op::Write, [Some(Ok(())), failed("retries")]).unwrap();
-        assert_eq!(found.state, State::Broken);
+        assert_eq!(found.state, State::EarlyEnd);
         assert_eq!(found.label(), "transfer write");
         assert!(found.remedy.unwrap().contains("smaller MTU"));
         let all = judge(Op::Send, [failed("retries"), None]).unwrap();

@@ -36,7 +36,6 @@ pub fn read_below(root: &Path) -> Host {
         numa_nodes: numa_nodes(&sys.join("node")),
         governor: text(&sys.join("cpu/cpu0/cpufreq/scaling_governor")),
         rdma_core: text(&root.join("proc/self/maps")).and_then(|maps| rdma_core(&maps)),
-        device: None,
     }
 }
 

@@ -81,9 +81,23 @@ pub fn wire_bytes(op: Op, size_bytes: u64, mtu_bytes: u32, wire: Wire) -> u64 {
     }
 }
 
-/// Payload's part of what messages take on the link, above 0 and below 1.
-pub fn protocol_efficiency(op: Op, size_bytes: u64, mtu_bytes: u32, wire: Wire) -> f64 {
-    size_bytes as f64 / wire_bytes(op, size_bytes, mtu_bytes, wire) as f64
+/// Payload's part of what messages of these `sizes` (bytes, and how many) take on the link, above 0 and below 1.
+pub fn protocol_efficiency(
+    op: Op,
+    sizes: impl IntoIterator<Item = (u64, u32)>,
+    mtu_bytes: u32,
+    wire: Wire,
+) -> f64 {
+    let sum = |sum: (f64, f64), (size_bytes, count): (u64, u32)| {
+        let wire_bytes = wire_bytes(op, size_bytes, mtu_bytes, wire);
+        let count = f64::from(count);
+        (
+            sum.0 + size_bytes as f64 * count,
+            sum.1 + wire_bytes as f64 * count,
+        )
+    };
+    let (payload, all) = sizes.into_iter().fold((0.0, 0.0), sum);
+    payload / all
 }
 
 /// The most payload that a link of `link_gbit_per_s` carries in one direction, in Gbit/s.
@@ -121,7 +135,8 @@ mod tests {
                 wire_bytes(Op::Send, mtu, mtu as u32, Wire::RoceIpv4),
                 mtu + 82
             );
-            let told = protocol_efficiency(Op::Send, mtu, mtu as u32, Wire::RoceIpv4) * 100.0;
+            let told =
+                protocol_efficiency(Op::Send, [(mtu, 1)], mtu as u32, Wire::RoceIpv4) * 100.0;
             assert!((told - expected).abs() < 0.01, "MTU {mtu}: {told} %");
         }
     }
@@ -129,7 +144,7 @@ mod tests {
     #[test]
     fn published_figures_of_64_kib_writes_on_100_gbit_are_just_below_the_bound() {
         for (mtu, published_gbit_per_s) in [(2048, 95.2), (4096, 97.5)] {
-            let efficiency = protocol_efficiency(Op::Write, 65536, mtu, Wire::RoceIpv4);
+            let efficiency = protocol_efficiency(Op::Write, [(65536, 1)], mtu, Wire::RoceIpv4);
             let share = share_of_limit(published_gbit_per_s, 100.0, efficiency).unwrap();
             assert!(share <= 1.0 && share > 0.99, "MTU {mtu}: {share}");
         }
@@ -179,7 +194,7 @@ mod tests {
         fn efficiency_is_a_part(size in 1..=u64::from(u32::MAX), mtu in 1u32..=4096) {
             for &op in Op::ALL {
                 for wire in [Wire::RoceIpv4, Wire::RoceIpv6, Wire::InfiniBand, Wire::InfiniBandGrh] {
-                    let efficiency = protocol_efficiency(op, size, mtu, wire);
+                    let efficiency = protocol_efficiency(op, [(size, 1)], mtu, wire);
                     prop_assert!(efficiency > 0.0 && efficiency < 1.0, "{op} {wire:?}: {efficiency}");
                 }
             }

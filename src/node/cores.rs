@@ -1,4 +1,4 @@
-//! The cores of one end: reserves them for its workers against all other workers on the host, and warns if there are
+//! The cores of a node: reserves them for its workers against all other workers on the host, and warns if there are
 //! too few.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -6,11 +6,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use crate::machine::core_list::CoreList;
 use crate::machine::core_locks::{CoreLocks, FOLDER_VARIABLE, HeldCore};
-use crate::plan::Case;
 use report::results::model::WorkerResult;
 use settings::PollMode;
-
-use crate::node::needs::effective_workers;
 
 /// The cores to choose from and those reserved: one per worker, kept from run to run until the session ends.
 pub(crate) struct Cores {
@@ -63,13 +60,13 @@ impl Cores {
         }
     }
 
-    /// A warning about cores that the workers of `case` share now; `None` if none is shared, or if it was given
-    /// before.
-    pub(crate) fn new_sharing_warning(&self, case: &Case) -> Option<String> {
+    /// A warning about cores that so many workers that poll as `poll` share now; `None` if none is shared, or if it was
+    /// given before.
+    pub(crate) fn new_sharing_warning(&self, poll: PollMode, workers: usize) -> Option<String> {
         let held = self.held_now();
         let workers: Vec<_> = held
             .iter()
-            .take(effective_workers(case))
+            .take(workers)
             .map(|held| (held.core(), held.others()))
             .collect();
         let unlocked = || {
@@ -80,7 +77,7 @@ impl Cores {
                 self.locks.folder().display()
             ))
         };
-        let text = sharing_warning(case.poll, &workers).or_else(unlocked)?;
+        let text = sharing_warning(poll, &workers).or_else(unlocked)?;
         lock(&self.said).insert(text.clone()).then_some(text)
     }
 }

@@ -1,11 +1,12 @@
-//! Compares the requirements of a case with the limits of an end's device.
+//! Compares the requirements of a flow with the limits of an end's device.
 
 use crate::datapath::Geometry;
-use crate::plan::Case;
 use crate::protocol::device_limits::DeviceLimits;
+use settings::Settings;
 use verbs::{Port, VerbsError};
 
-use super::needs::{Duties, Needs, Side};
+use super::needs::{EndRoles, Needs};
+use crate::plan::{Case, Side};
 
 impl DeviceLimits {
     /// The limits of an open port.
@@ -20,21 +21,33 @@ impl DeviceLimits {
         }
     }
 
-    /// Checks that the device can provide what the case requires at `side`.
+    /// Checks that the device can provide what the case requires at node number `node`.
     ///
     /// # Errors
     /// The first limit that the case exceeds.
-    pub(crate) fn check(&self, case: &Case, side: Side) -> Result<(), VerbsError> {
+    pub(crate) fn check(&self, case: &Case, node: u32) -> Result<(), VerbsError> {
+        // Of a device that a flow asks for the node finds out when it opens it.
+        let ends = || {
+            case.ends_at(node)
+                .filter(|(_, flow, side)| flow.device(*side).is_none())
+        };
+        let traffic: u64 = ends().map(|(_, flow, _)| u64::from(flow.qps)).sum();
         if case.is_set_up() {
-            let qps = u64::from(case.qps) + u64::from(case.traffic_qps);
+            let qps = u64::from(case.qps) + traffic;
             self.allow("QPs", self.qps, qps, "--qps or --traffic-qps")?;
-            return case
-                .moving()
-                .map_or(Ok(()), |moving| self.check(&moving, side));
         }
-        let needs = Needs::of(case, &Geometry::of(case), Duties::of(case, side));
+        self.allow("QPs", self.qps, traffic, "--qps")?;
+        ends().try_for_each(|(_, flow, side)| self.check_flow(flow, side))
+    }
+
+    /// Checks that the device can provide what an end of a flow requires.
+    ///
+    /// # Errors
+    /// The first limit that it exceeds.
+    pub(crate) fn check_flow(&self, flow: &Settings, side: Side) -> Result<(), VerbsError> {
+        let needs = Needs::of(flow, &Geometry::of(flow), EndRoles::of(flow, side));
         for (what, limit, needed, flags) in [
-            ("QPs", self.qps, u64::from(case.qps), "--qps"),
+            ("QPs", self.qps, u64::from(flow.qps), "--qps"),
             (
                 "CQs",
                 self.cqs,
@@ -62,7 +75,7 @@ impl DeviceLimits {
             (
                 "bytes in one message",
                 self.message_bytes,
-                case.size_bytes.into(),
+                flow.size_bytes.into(),
                 "--size",
             ),
         ] {

@@ -1,5 +1,5 @@
 //! The memory that a case takes, by kind, counted before any of it is allocated: by `--dry-run`, by the coordinator
-//! before the first case, and by each end before a run. Memory behind an MR is pinned, and the kernel kills a process
+//! before the first case, and by each node before a run. Memory behind an MR is pinned, and the kernel kills a process
 //! that asks for more than there is.
 
 use std::fmt;
@@ -10,14 +10,15 @@ use crate::datapath::{Geometry, Layout, Receiver, Sender, WORKER_BYTES_PER_QP};
 use crate::machine::memory::{available, text};
 use crate::metrics::histogram::digits_for;
 use crate::metrics::timeline;
-use crate::plan::{Case, Sweep};
+use crate::plan::{Case, Flow, Sweep};
 use report::results::model::QpResult;
-use settings::{ConnectMode, Stop};
+use settings::{ConnectMode, Settings, Stop};
 use verbs::QpCapacity;
 
-use crate::node::needs::{Duties, Needs, Side, check_posts, effective_workers, recorders};
+use crate::node::needs::{EndRoles, Needs, check_posts, effective_workers, recorders};
 use crate::node::resources::NodeResources;
 use crate::node::setup::objects;
+use crate::plan::Side;
 use crate::protocol::endpoints::QpEndpoint;
 use crate::protocol::failure::RunFailure;
 pub use crate::protocol::memory_offer::{DeviceKind, MemoryOffer};
@@ -147,23 +148,26 @@ impl MemoryNeeds {
         MemoryNeeds::default().with(Kind::Buffers, bytes)
     }
 
-    /// One end of a run of `case`, without results.
-    pub fn of(case: &Case, side: Side, device: DeviceKind) -> MemoryNeeds {
+    /// A run of `case` at node number `node`, without results.
+    pub fn of(case: &Case, node: u32, device: DeviceKind) -> MemoryNeeds {
         let set_up = case.is_set_up().then(|| of_rounds(case, device));
-        let traffic = case.moving().map(|case| of_traffic(&case, side, device));
-        set_up.unwrap_or_default().and(traffic.unwrap_or_default())
+        case.ends_at(node)
+            .fold(set_up.unwrap_or_default(), |sum, (_, flow, side)| {
+                sum.and(of_traffic(flow, side, device))
+            })
     }
 
-    /// A sweep at the client: the results of its runs, and its largest case, which is named. Includes the server's
-    /// memory if both ends share the host.
-    pub fn of_sweep(
-        sweep: &Sweep,
-        client: DeviceKind,
-        server_beside: Option<DeviceKind>,
-    ) -> Option<(&Case, MemoryNeeds)> {
+    /// A sweep at the coordinator's host: the results of its runs, and its largest case, which is named. `nodes` are those
+    /// that share the host, with their devices.
+    pub fn of_sweep<'s>(
+        sweep: &'s Sweep,
+        nodes: &[(u32, DeviceKind)],
+    ) -> Option<(&'s Case, MemoryNeeds)> {
         let of = |case| {
-            let server = server_beside.map(|device| MemoryNeeds::of(case, Side::Server, device));
-            MemoryNeeds::of(case, Side::Client, client).and(server.unwrap_or_default())
+            let nodes = nodes
+                .iter()
+                .map(|(node, device)| MemoryNeeds::of(case, *node, *device));
+            nodes.fold(MemoryNeeds::default(), MemoryNeeds::and)
         };
         let results: u64 = sweep.cases.iter().map(result_bytes).sum();
         let results = results.saturating_mul(sweep.runs().into());
@@ -214,59 +218,51 @@ impl fmt::Display for MemoryNeeds {
     }
 }
 
-/// Checks, before anything is allocated, that an end has the memory for a run of `case` and that its results fit a
+/// Checks, before anything is allocated, that a node has the memory for a run of `case` and that its results fit a
 /// message.
 ///
 /// # Errors
 /// Bad input: not enough memory, with the sum of each kind; results that are too large.
-pub(crate) fn admit(case: &Case, side: Side, resources: &NodeResources) -> Result<(), RunFailure> {
-    check_posts(case)?;
-    let needs = MemoryNeeds::of(case, side, resources.device_kind());
-    MemoryOffer::of(resources).check(&described(case, side), &needs)
+pub(crate) fn admit(case: &Case, node: u32, resources: &NodeResources) -> Result<(), RunFailure> {
+    case.flows.iter().try_for_each(|flow| check_posts(flow))?;
+    let needs = MemoryNeeds::of(case, node, resources.device_kind());
+    MemoryOffer::of(resources).check(&format!("the case {}", case.id), &needs)
 }
 
-/// A description of the case, for messages.
-pub(crate) fn described(case: &Case, side: Side) -> String {
-    match side {
-        Side::Client => format!("the case {}", case.id),
-        Side::Server => format!("at the server the case {}", case.id),
-    }
-}
-
-fn of_traffic(case: &Case, side: Side, device: DeviceKind) -> MemoryNeeds {
-    let duties = Duties::of(case, side);
-    let geometry = Geometry::of(case);
-    let needs = Needs::of(case, &geometry, duties);
-    let qps = u64::from(case.qps);
-    let requests = Layout::requests(case, &geometry);
-    let profile = case.op.profile();
+fn of_traffic(flow: &Settings, side: Side, device: DeviceKind) -> MemoryNeeds {
+    let roles = EndRoles::of(flow, side);
+    let geometry = Geometry::of(flow);
+    let needs = Needs::of(flow, &geometry, roles);
+    let qps = u64::from(flow.qps);
+    let requests = Layout::requests(flow, &geometry);
+    let profile = flow.op.profile();
     let regions = [
-        (duties.sends, profile.fetches, requests),
-        (duties.receives, true, Layout::receives(case)),
-        (duties.offers_memory, !profile.fetches, requests),
+        (roles.sends, profile.fetches, requests),
+        (roles.receives, true, Layout::receives(flow)),
+        (roles.offers_memory, !profile.fetches, requests),
     ];
     let buffers = regions
         .iter()
         .filter(|(wanted, written, _)| {
-            *wanted && (*written || case.verify || device == DeviceKind::System)
+            *wanted && (*written || flow.verify || device == DeviceKind::System)
         })
         .map(|(.., layout)| layout.total_bytes() as u64)
         .fold(0, u64::saturating_add);
     let per = |wanted: bool, bytes: usize| if wanted { bytes as u64 } else { 0 };
-    let rings = per(duties.sends, Sender::memory_bytes(case))
-        + per(duties.receives, Receiver::memory_bytes(case));
-    let qp_bytes = of_qp(case, device, needs.capacity);
+    let rings = per(roles.sends, Sender::memory_bytes(flow))
+        + per(roles.receives, Receiver::memory_bytes(flow));
+    let qp_bytes = of_qp(flow, device, needs.capacity);
     let cq_bytes = of_cq(device, needs.cq_entries);
-    let works = duties.sends || duties.receives;
+    let works = roles.sends || roles.receives;
     let workers = if works {
-        effective_workers(case) as u64
+        effective_workers(flow) as u64
     } else {
         0
     };
     // Each worker converts its recorders to histograms one at a time, which takes the memory of one more.
-    let histograms = recorders(case) as u64 + workers;
-    let latencies = if !case.no_latency && duties.sends {
-        histograms.saturating_mul(digits_for(recorders(case)).recorder_bytes() as u64)
+    let histograms = recorders(flow) as u64 + workers;
+    let latencies = if !flow.no_latency && roles.sends {
+        histograms.saturating_mul(digits_for(recorders(flow)).recorder_bytes() as u64)
     } else {
         0
     };
@@ -291,7 +287,7 @@ fn of_rounds(case: &Case, device: DeviceKind) -> MemoryNeeds {
     MemoryNeeds::default().with(Kind::DeviceQueues, qp_bytes * u64::from(case.qps))
 }
 
-fn of_qp(case: &Case, device: DeviceKind, capacity: QpCapacity) -> u64 {
+fn of_qp(case: &Settings, device: DeviceKind, capacity: QpCapacity) -> u64 {
     let QpCapacity {
         send_wr,
         recv_wr,
@@ -322,19 +318,19 @@ fn of_cq(device: DeviceKind, entries: u32) -> u64 {
 
 /// Memory of each run of a case in the result.
 fn result_bytes(case: &Case) -> u64 {
-    let directions = if case.bidirectional { 2 } else { 1 };
-    let histogram = if !case.no_latency {
-        HISTOGRAM_TEXT_BYTES
-    } else {
-        0
-    };
-    let of_qps = match case.moving() {
-        Some(case) => u64::from(case.qps) * (size_of::<QpResult>() as u64 + histogram),
-        None => 0,
+    let of_qps = |flow: &Flow| {
+        let directions = if flow.bidirectional { 2 } else { 1 };
+        let histogram = if !flow.no_latency {
+            HISTOGRAM_TEXT_BYTES
+        } else {
+            0
+        };
+        directions * u64::from(flow.qps) * (size_of::<QpResult>() as u64 + histogram)
     };
     let samples = match case.stop() {
         Stop::DurationNs(ns) => (ns / timeline::INTERVAL_NS).min(timeline::MOST_SAMPLES as u64),
         Stop::MessagesPerQp(_) => SAMPLES_OF_COUNTED,
     };
-    directions * of_qps + samples * TIMELINE_SAMPLE_BYTES
+    let of_qps: u64 = case.flows.iter().map(of_qps).sum();
+    of_qps + samples * TIMELINE_SAMPLE_BYTES
 }

@@ -1,28 +1,19 @@
-//! What a case needs at one end: duties, queue sizes, memory. Computed before anything is created.
+//! What a flow needs at one of its ends: roles, queue sizes, memory. Computed before anything is created.
 
 use std::sync::Arc;
 
 use crate::datapath::{Geometry, sends_inline};
-use crate::plan::Case;
-use settings::CqMode;
+use crate::plan::flow::Side;
+use settings::{CqMode, Settings};
 use verbs::{CompletionQueue, ProtectionDomain, QpCapacity, QueuePair, VerbsError};
 
 use crate::protocol::failure::RunFailure;
 use crate::protocol::frame::MAX_FRAME_BYTES;
 use crate::protocol::posts::Posts;
 
-/// An end of the session.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Side {
-    /// The end that runs the sweep; it always sends, writes or reads.
-    Client,
-    /// The end that serves; it sends, writes or reads only in bidirectional cases.
-    Server,
-}
-
-/// The tasks of an end in a case.
+/// The tasks of an end in a flow.
 #[derive(Clone, Copy, Debug)]
-pub struct Duties {
+pub struct EndRoles {
     /// It posts sends.
     pub sends: bool,
     /// It posts receives.
@@ -31,39 +22,39 @@ pub struct Duties {
     pub offers_memory: bool,
 }
 
-impl Duties {
-    /// The duties of `side` in `case`.
-    pub fn of(case: &Case, side: Side) -> Duties {
-        let sends = side == Side::Client || case.bidirectional;
-        let is_target = side == Side::Server || case.bidirectional;
-        Duties {
+impl EndRoles {
+    /// The roles of `side` in `flow`.
+    pub fn of(flow: &Settings, side: Side) -> EndRoles {
+        let sends = side == Side::Initiator || flow.bidirectional;
+        let is_target = side == Side::Target || flow.bidirectional;
+        EndRoles {
             sends,
-            receives: is_target && case.op.profile().receives,
-            offers_memory: is_target && !case.op.profile().receives,
+            receives: is_target && flow.op.profile().receives,
+            offers_memory: is_target && !flow.op.profile().receives,
         }
     }
 }
 
 /// Worker threads that have work at one end: a worker without a QP of its own has nothing to poll, unless all share
 /// one CQ.
-pub fn effective_workers(case: &Case) -> usize {
-    let workers = match case.cq {
-        CqMode::Shared => case.workers,
-        CqMode::PerWorker | CqMode::PerQp => case.workers.min(case.qps),
+pub fn effective_workers(flow: &Settings) -> usize {
+    let workers = match flow.cq {
+        CqMode::Shared => flow.workers,
+        CqMode::PerWorker | CqMode::PerQp => flow.workers.min(flow.qps),
     };
     workers.max(1) as usize
 }
 
 /// Latency recorders of an end that sends: one per QP, or per QP and worker if all workers share a CQ.
-pub(crate) fn recorders(case: &Case) -> usize {
-    let workers = match case.cq {
-        CqMode::Shared => effective_workers(case),
+pub(crate) fn recorders(flow: &Settings) -> usize {
+    let workers = match flow.cq {
+        CqMode::Shared => effective_workers(flow),
         CqMode::PerWorker | CqMode::PerQp => 1,
     };
-    workers * case.qps as usize
+    workers * flow.qps as usize
 }
 
-/// Quantities that a case takes at one end.
+/// Quantities that a flow takes at one end.
 pub(crate) struct Needs {
     pub(crate) capacity: QpCapacity,
     pub(crate) cqs: u32,
@@ -71,54 +62,55 @@ pub(crate) struct Needs {
 }
 
 impl Needs {
-    pub(crate) fn of(case: &Case, geometry: &Geometry, duties: Duties) -> Needs {
-        let workers = case.workers.min(case.qps).max(1);
-        let (cqs, qps_per_cq) = match case.cq {
-            CqMode::Shared => (1, case.qps),
-            CqMode::PerWorker => (workers, case.qps.div_ceil(workers)),
-            CqMode::PerQp => (case.qps, 1),
+    pub(crate) fn of(flow: &Settings, geometry: &Geometry, roles: EndRoles) -> Needs {
+        let workers = flow.workers.min(flow.qps).max(1);
+        let (cqs, qps_per_cq) = match flow.cq {
+            CqMode::Shared => (1, flow.qps),
+            CqMode::PerWorker => (workers, flow.qps.div_ceil(workers)),
+            CqMode::PerQp => (flow.qps, 1),
         };
-        let sends = if duties.sends {
+        let sends = if roles.sends {
             geometry.completions_in_flight()
         } else {
             0
         };
-        let receives = if duties.receives { case.rx_depth } else { 0 };
+        let receives = if roles.receives { flow.rx_depth } else { 0 };
+        let inline = |(bytes, _)| sends_inline(flow, bytes);
         let all = sends
             .saturating_add(receives)
             .saturating_mul(qps_per_cq)
             .max(1);
         Needs {
             capacity: QpCapacity {
-                send_wr: if duties.sends { geometry.depth() } else { 1 },
+                send_wr: if roles.sends { geometry.depth() } else { 1 },
                 recv_wr: receives.max(1),
-                inline_bytes: if duties.sends && sends_inline(case) {
-                    case.inline_bytes
+                inline_bytes: if roles.sends && flow.sizes().any(inline) {
+                    flow.inline_bytes
                 } else {
                     0
                 },
             },
             cqs,
-            cq_entries: case.cq_depth.unwrap_or(all),
+            cq_entries: flow.cq_depth.unwrap_or(all),
         }
     }
 }
 
-/// Checks that the number of posts of every WR fits a message, which `--verify` sends to the other end after a run.
+/// Checks that the number of posts of every WR fits a message, which `--verify` sends to the other node after a run.
 ///
 /// # Errors
 /// Bad input: too many WRs.
-pub(crate) fn check_posts(case: &Case) -> Result<(), RunFailure> {
+pub(crate) fn check_posts(flow: &Settings) -> Result<(), RunFailure> {
     const REST_BYTES: u64 = 1024;
-    let ring = Geometry::of(case).ring();
-    let bytes = Posts::most_bytes(case.qps, ring) + REST_BYTES;
-    if !case.verify || bytes <= MAX_FRAME_BYTES as u64 {
+    let ring = Geometry::of(flow).ring();
+    let bytes = Posts::most_bytes(flow.qps, ring) + REST_BYTES;
+    if !flow.verify || bytes <= MAX_FRAME_BYTES as u64 {
         return Ok(());
     }
     let message = format!(
         "--verify counts how often each WR is posted, and {} QPs of {ring} WRs are more than the ends can tell each other: \
          3 million WRs at most",
-        case.qps
+        flow.qps
     );
     Err(RunFailure::refused(message, "lower --qps or --tx-depth"))
 }

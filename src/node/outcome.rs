@@ -1,6 +1,8 @@
-//! Turns the workers' counts into results.
+//! Turns the workers' counts into what a node reports.
 
-use crate::datapath::{Trouble, WindowProgress, WorkerReport};
+use std::collections::BTreeMap;
+
+use crate::datapath::{QpReport, Trouble, WindowProgress, WorkerReport};
 use crate::metrics::clock::Clock;
 use crate::metrics::counters::{EMBEDDED_DRIVER, Growth};
 use crate::metrics::drift::drift;
@@ -8,89 +10,83 @@ use crate::metrics::fairness::shares;
 use crate::metrics::histogram::Recorder;
 use crate::metrics::limits::{protocol_efficiency, share_of_limit};
 use crate::metrics::timeline;
-use crate::plan::Case;
 use report::results::model::{
-    Bandwidth, CaseConfig, ConnectStep, Device, Direction, Doubt, DoubtKind, Fairness, Latency,
-    Limits, PathEvent, QpResult, Receiver, Run, Timeline, Totals, Window, WorkerResult,
+    Bandwidth, Device, Doubt, DoubtKind, Fairness, FlowResult, Latency, Limits, PathEvent,
+    QpResult, Received, Timeline, Totals, Window, WorkerResult,
 };
 use report::results::rates::gbit_per_s;
-use settings::Stop;
+use settings::{Settings, Stop};
 use verbs::{LinkLayer, Port};
 
-use crate::node::running_node::Finished;
+use crate::node::flow_end::{FinishedEnd, FlowEnd};
 use crate::node::verbs_objects::VerbsObjects;
 use crate::node::window::Windows;
-use crate::protocol::end_report::{DeviceCounters, EndReport, shorten};
+use crate::protocol::node_report::{DeviceCounters, EndReport};
 
 impl EndReport {
-    /// The report of an end that measured set-up, without traffic.
-    pub fn of_setup(port: &Port, setup_steps: Vec<ConnectStep>) -> EndReport {
-        EndReport {
-            device: device(port),
-            direction: None,
-            receiver: None,
-            received_in_all: Vec::new(),
-            counters: None,
-            setup_steps,
-        }
-    }
-
-    /// The report of a finished end.
-    pub fn of(case: &Case, finished: &Finished, clock: &Clock) -> EndReport {
-        let duties = finished.objects.duties();
-        let direction = duties.sends.then(|| {
-            let mut direction = direction(case, finished, clock);
-            shorten(&mut direction.qps);
-            direction
+    /// The report of a finished end; `sampled` is its throughput over time, `None` if its window never opened.
+    pub fn of(
+        finished: &FinishedEnd,
+        sampled: Option<timeline::Timeline>,
+        clock: &Clock,
+    ) -> EndReport {
+        let FlowEnd {
+            index,
+            flow,
+            side,
+            objects,
+        } = &finished.end;
+        let roles = objects.roles();
+        let sent = sampled.map(|sampled| {
+            let mut sent = sent(flow, finished, clock);
+            tell_timeline(flow, sampled, finished.window, &mut sent);
+            sent
         });
+        let of_qps = |figure: fn(&QpReport) -> u64| {
+            per_qp(finished, |worker, qp| worker.qps.get(qp).map_or(0, figure))
+        };
         EndReport {
-            device: device(finished.objects.port()),
-            direction,
-            counters: None,
-            setup_steps: Vec::new(),
-            receiver: duties.receives.then(|| receiver(case, finished, clock)),
-            received_in_all: per_qp(finished, |worker, qp| {
-                worker.qps.get(qp).map_or(0, |qp| qp.received_in_all)
-            }),
+            flow: *index,
+            side: *side,
+            mtu_bytes: objects.path_mtu_bytes(),
+            outstanding_reads: objects.outstanding_reads(),
+            sent,
+            received: roles.receives.then(|| received(flow, finished, clock)),
+            errors: finished.troubles().map(Trouble::errors).sum(),
+            posted_in_all: of_qps(|qp| qp.posted_in_all),
+            received_in_all: of_qps(|qp| qp.received_in_all),
+            qps: 0,
         }
-    }
-}
-
-impl EndReport {
-    /// The workers of each direction that has some.
-    pub fn workers_mut(&mut self) -> impl Iterator<Item = &mut [WorkerResult]> {
-        let sent = self.direction.as_mut().map(|it| &mut it.workers[..]);
-        let received = self.receiver.as_mut().map(|it| &mut it.workers[..]);
-        sent.into_iter().chain(received)
     }
 }
 
 impl DeviceCounters {
-    /// The counter growth seen at the end `end`.
-    pub fn of(growth: &Growth, end: &str) -> DeviceCounters {
-        let events = growth
-            .by_meaning()
-            .into_iter()
-            .map(|(kind, (count, counters))| PathEvent {
-                end: end.to_owned(),
+    /// Adds the counters of a device, which is not the node's own if it has a name; the coordinator knows the node.
+    pub fn add(&mut self, device: Option<&str>, growth: &Growth) {
+        let named = |counter: String| match device {
+            Some(device) => format!("{device}:{counter}"),
+            None => counter,
+        };
+        let grown = growth.told().into_iter();
+        self.grown
+            .extend(grown.map(|(counter, by)| (named(counter), by)));
+        for (kind, (count, counters)) in growth.by_meaning() {
+            self.events.push(PathEvent {
+                node: String::new(),
                 kind,
                 count,
-                counters,
+                counters: counters.into_iter().map(named).collect(),
             });
-        DeviceCounters {
-            grown: growth.told(),
-            events: events.collect(),
         }
     }
 }
 
-/// Adds the throughput over time in the closed window to `run.forward`; nothing if the window was too short for a
-/// sample.
-pub fn tell_timeline(
-    case: &Case,
+/// Adds the throughput over time in the closed window to its flow; nothing if the window was too short for a sample.
+fn tell_timeline(
+    settings: &Settings,
     mut sampled: timeline::Timeline,
     window: WindowProgress,
-    run: &mut Run,
+    flow: &mut FlowResult,
 ) {
     sampled.finish(window.elapsed_ns, window.completed);
     if sampled.samples().is_empty() {
@@ -100,13 +96,13 @@ pub fn tell_timeline(
         kind: DoubtKind::Drift,
         message: drift.to_string(),
     });
-    run.forward.window.doubts.extend(drift);
-    let bits = f64::from(case.size_bytes) * 8.0;
+    flow.window.doubts.extend(drift);
+    let bits = settings.mean_bytes() * 8.0;
     let gbit_per_s = sampled.rates_per_s().map(|rate| rate * bits / 1e9);
     let interval_seconds = sampled.interval_ns() as f64 / 1e9;
-    run.forward.bandwidth_gbit_per_s = Bandwidth::of_intervals(interval_seconds, gbit_per_s);
+    flow.bandwidth_gbit_per_s = Bandwidth::of_intervals(interval_seconds, gbit_per_s);
     let samples = sampled.samples().iter();
-    run.timeline = Some(Timeline {
+    flow.timeline = Some(Timeline {
         interval_seconds,
         // Microseconds are precise enough for intervals of 10 ms, and take half the digits.
         at_seconds: samples
@@ -118,18 +114,20 @@ pub fn tell_timeline(
     });
 }
 
-/// The result of what one end sent, wrote or read in its window.
-pub fn direction(case: &Case, finished: &Finished, clock: &Clock) -> Direction {
-    let windows = Windows::of(case, finished, clock);
+/// What an end sent, wrote or read in its window, as a flow without name and ends.
+fn sent(flow: &Settings, finished: &FinishedEnd, clock: &Clock) -> FlowResult {
+    let windows = Windows::of(flow, finished, clock);
     let completed =
         |worker: &WorkerReport, qp: usize| worker.qps.get(qp).map_or(0, |report| report.completed);
     let messages = per_qp(finished, completed);
     let of_workers = |worker: &WorkerReport| worker.qps.iter().map(|qp| qp.completed).sum();
     let seconds = windows.seconds_for(finished.workers.iter().map(of_workers));
-    let size = u64::from(case.size_bytes);
+    let bytes = per_qp(finished, |worker, qp| {
+        worker.qps.get(qp).map_or(0, |qp| qp.completed_bytes)
+    });
     let errors = finished.troubles().map(Trouble::errors).sum();
     let sum: u64 = messages.iter().sum();
-    let totals = Totals::in_window(sum, sum * size, errors, seconds);
+    let totals = Totals::in_window(sum, bytes.iter().sum(), errors, seconds);
     let recorders = |qp: usize| {
         finished
             .workers
@@ -138,15 +136,16 @@ pub fn direction(case: &Case, finished: &Finished, clock: &Clock) -> Direction {
     };
     let qps = messages
         .iter()
+        .zip(&bytes)
         .zip(&finished.qpns)
         .enumerate()
-        .map(|(index, (&messages, &qpn))| QpResult {
+        .map(|(index, ((&messages, &bytes), &qpn))| QpResult {
             index: index as u32,
             qpn,
             messages,
-            bytes: messages * size,
+            bytes,
             gbit_per_s: gbit_per_s(
-                messages * size,
+                bytes,
                 windows.seconds_for(finished.workers.iter().map(|it| completed(it, index))),
             ),
             latency_ns: Recorder::merged(recorders(index))
@@ -155,54 +154,82 @@ pub fn direction(case: &Case, finished: &Finished, clock: &Clock) -> Direction {
         })
         .collect();
     let all = Recorder::merged((0..messages.len()).flat_map(recorders));
-    Direction {
-        limits: limits(case, &finished.objects, totals.gbit_per_s),
+    FlowResult {
+        limits: limits(flow, &finished.end.objects, totals.gbit_per_s),
         totals,
         latency_ns: all.as_ref().and_then(latency),
-        bandwidth_gbit_per_s: None,
         fairness: shares(&messages).map(|shares| Fairness {
             jain: shares.jain,
             min_share: shares.min_share,
             max_share: shares.max_share,
         }),
         qps,
-        workers: finished
-            .workers
-            .iter()
-            .map(|worker| worker_result(worker, &windows, of_workers(worker)))
-            .collect(),
         window: Window {
             seconds,
             doubts: windows.into_doubts(),
             ..Window::default()
         },
+        ..FlowResult::default()
     }
 }
 
-/// The result of what one end received in its window.
-fn receiver(case: &Case, finished: &Finished, clock: &Clock) -> Receiver {
-    let windows = Windows::of(case, finished, clock);
-    let workers: Vec<WorkerResult> = finished
-        .workers
-        .iter()
-        .map(|worker| {
-            let received = worker.qps.iter().map(|qp| qp.received).sum();
-            worker_result(worker, &windows, received)
-        })
-        .collect();
-    let messages: u64 = workers.iter().map(|worker| worker.messages).sum();
-    Receiver {
+/// What an end received in its window.
+fn received(flow: &Settings, finished: &FinishedEnd, clock: &Clock) -> Received {
+    let windows = Windows::of(flow, finished, clock);
+    let of_workers = || finished.workers.iter().map(messages_received);
+    let messages: u64 = of_workers().sum();
+    Received {
         messages,
-        bytes: messages * u64::from(case.size_bytes),
-        window_seconds: matches!(case.stop(), Stop::DurationNs(_))
-            .then(|| windows.seconds_for(workers.iter().map(|worker| worker.messages)))
+        bytes: (finished.workers.iter().flat_map(|worker| &worker.qps))
+            .map(|qp| qp.received_bytes)
+            .sum(),
+        window_seconds: matches!(flow.stop(), Stop::DurationNs(_))
+            .then(|| windows.seconds_for(of_workers()))
             .filter(|&seconds| seconds > 0.0),
-        workers,
     }
+}
+
+fn messages_received(worker: &WorkerReport) -> u64 {
+    worker.qps.iter().map(|qp| qp.received).sum()
+}
+
+/// A node's workers, which serve all of its ends: with what they sent; with what they received, where the node sends
+/// nothing.
+pub(crate) fn workers(ends: &[FinishedEnd], clock: &Clock) -> Vec<WorkerResult> {
+    let sends = ends.iter().any(|it| it.end.objects.roles().sends);
+    let messages = |worker: &WorkerReport| match sends {
+        true => worker.qps.iter().map(|qp| qp.completed).sum(),
+        false => messages_received(worker),
+    };
+    let mut all: BTreeMap<usize, WorkerResult> = BTreeMap::new();
+    for finished in ends {
+        let windows = Windows::of(&finished.end.flow, finished, clock);
+        for worker in &finished.workers {
+            let own = worker_result(worker, &windows, messages(worker));
+            match all.get_mut(&worker.thread) {
+                Some(known) => add(known, &own),
+                None => drop(all.insert(worker.thread, own)),
+            }
+        }
+    }
+    all.into_values().collect()
+}
+
+/// The same worker at another end: its time is the same, its work is more.
+fn add(known: &mut WorkerResult, other: &WorkerResult) {
+    known.window_seconds = known.window_seconds.or(other.window_seconds);
+    known.cpu_seconds = match (known.cpu_seconds, other.cpu_seconds) {
+        (Some(one), Some(two)) => Some(one.max(two)),
+        (one, two) => one.or(two),
+    };
+    known.messages += other.messages;
+    known.polls += other.polls;
+    known.empty_polls += other.empty_polls;
+    known.blocked += other.blocked;
 }
 
 /// A count of each QP, summed over the workers.
-pub fn per_qp(finished: &Finished, figure: impl Fn(&WorkerReport, usize) -> u64) -> Vec<u64> {
+pub fn per_qp(finished: &FinishedEnd, figure: impl Fn(&WorkerReport, usize) -> u64) -> Vec<u64> {
     (0..finished.qpns.len())
         .map(|qp| {
             finished
@@ -227,15 +254,15 @@ fn worker_result(worker: &WorkerReport, windows: &Windows, messages: u64) -> Wor
         cpu_seconds: worker.window_raw.map(|_| worker.cpu_seconds),
         polls: worker.polls,
         empty_polls: worker.empty_polls,
+        blocked: worker.blocked,
     }
 }
 
-fn limits(case: &Case, objects: &VerbsObjects, gbit_per_s: Option<f64>) -> Option<Limits> {
+fn limits(flow: &Settings, objects: &VerbsObjects, gbit_per_s: Option<f64>) -> Option<Limits> {
     let link_gbit_per_s = objects.port().info.link_gbit_per_s()?;
-    let size = u64::from(case.size_bytes);
     let efficiency = protocol_efficiency(
-        case.transfer(),
-        size,
+        flow.op.transfer(),
+        flow.sizes().map(|(bytes, weight)| (bytes.into(), weight)),
         objects.path_mtu_bytes(),
         objects.wire(),
     );
@@ -274,13 +301,5 @@ pub fn device(port: &Port) -> Device {
         gid: port.gid.map(|entry| entry.gid.to_string()),
         gid_type: port.gid.map(|entry| entry.gid_type.name().to_owned()),
         ..read
-    }
-}
-
-/// The settings of a case in the form of a result file.
-pub fn config(case: &Case, device: &str) -> CaseConfig {
-    CaseConfig {
-        device: Some(device.to_owned()),
-        ..case.settings.clone().into()
     }
 }

@@ -73,7 +73,7 @@ impl PerftestLaunch {
         arguments(job, &place)
     }
 
-    /// The process to start for a job; the client is given the server's address.
+    /// The process to start for a job; perftest's client is given the address of its server.
     ///
     /// # Errors
     /// The program is not installed.
@@ -98,7 +98,7 @@ impl PerftestLaunch {
     }
 }
 
-/// The cores of rocebench's workers at this end, which no other end of this host uses. The embedded device's engine
+/// The cores of rocebench's workers at this node, which no other node of this host uses. The embedded device's engine
 /// is a thread of perftest's process and must not share a core with a loop that never yields, so it gets another
 /// core.
 fn cores(resources: &NodeResources, case: &Case) -> Vec<Arc<HeldCore>> {
@@ -163,7 +163,7 @@ mod tests {
         };
         let case = Sweep::new(&Given::default()).unwrap().cases.remove(0);
         let (client, server) = (resources(), resources());
-        let workers = [client.cores_for(&case), server.cores_for(&case)];
+        let workers = [client.cores_for(1), server.cores_for(1)];
         assert_eq!(workers, [[Some(2)], [Some(3)]]);
         let numbers =
             |held: &[Arc<HeldCore>]| -> Vec<_> { held.iter().map(|held| held.core()).collect() };
@@ -171,7 +171,7 @@ mod tests {
         assert_eq!([numbers(&held[0]), numbers(&held[1])], [[2, 4], [3, 5]]);
         // While perftest runs, the embedded device is closed but keeps its cores.
         drop((client, server));
-        let other = resources().cores_for(&case);
+        let other = resources().cores_for(1);
         assert_eq!(other, [Some(2)]);
         assert!(
             held.iter().flatten().all(|held| held.others() == 0),

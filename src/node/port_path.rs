@@ -1,7 +1,7 @@
 //! The description that a port sends to its peer, and what follows for the QPs of two ports: MTU, path and
 //! reliability. It must not know what the QPs are used for.
 
-use crate::plan::Case;
+use settings::Settings;
 use verbs::{Gid, LinkLayer, Path, Port, Reliability, RemoteQp, VerbsError};
 
 use crate::protocol::endpoints::{self, Endpoints, QpEndpoint, gid_text};
@@ -19,7 +19,7 @@ pub(crate) fn endpoints(port: &Port, qps: Vec<QpEndpoint>) -> Endpoints {
     }
 }
 
-/// The parameters that two ports agree on for a case.
+/// The parameters that two ports agree on for a flow.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Agreed {
     /// How packets leave.
@@ -36,15 +36,19 @@ impl Agreed {
     /// The agreement between this end's `port` and the `peer`'s.
     ///
     /// # Errors
-    /// Ports that do not fit each other, or that cannot do what the case asks for.
-    pub(crate) fn between(port: &Port, case: &Case, peer: &Endpoints) -> Result<Self, RunFailure> {
+    /// Ports that do not fit each other, or that cannot do what the flow asks for.
+    pub(crate) fn between(
+        port: &Port,
+        flow: &Settings,
+        peer: &Endpoints,
+    ) -> Result<Self, RunFailure> {
         if endpoints::LinkLayer::from(port.info.link_layer) != peer.link_layer {
             return Err(RunFailure::new(
                 "one end has a RoCE port and the other an InfiniBand port",
                 Some("choose ports of one kind with --device and --ib-port on both ends".into()),
             ));
         }
-        let path_mtu_bytes = path_mtu(case, port.info.active_mtu_bytes, peer.mtu_bytes)?;
+        let path_mtu_bytes = path_mtu(flow, port.info.active_mtu_bytes, peer.mtu_bytes)?;
         let path = Path {
             port: port.info.port,
             link_layer: port.info.link_layer,
@@ -53,14 +57,14 @@ impl Agreed {
                 LinkLayer::Infiniband if port.wants_grh => port.gid.map(|entry| entry.index),
                 LinkLayer::Infiniband => None,
             },
-            service_level: case.service_level,
-            traffic_class: case.traffic_class,
-            hop_limit: case.hop_limit,
+            service_level: flow.service_level,
+            traffic_class: flow.traffic_class,
+            hop_limit: flow.hop_limit,
             mtu_code: Path::mtu_code(path_mtu_bytes),
         };
         Ok(Agreed {
             path,
-            reliability: reliability(port, case, peer)?,
+            reliability: reliability(port, flow, peer)?,
             path_mtu_bytes,
             lid: peer.lid,
             gid: Gid(peer.gid_bytes()?),
@@ -83,13 +87,13 @@ impl Agreed {
     }
 }
 
-fn reliability(port: &Port, case: &Case, peer: &Endpoints) -> Result<Reliability, VerbsError> {
+fn reliability(port: &Port, flow: &Settings, peer: &Endpoints) -> Result<Reliability, VerbsError> {
     let limit = port
         .limits
         .max_initiator_reads
         .min(peer.max_rd_atomic)
         .max(1);
-    let initiator_reads = match case.max_rd_atomic {
+    let initiator_reads = match flow.max_rd_atomic {
         Some(wanted) if wanted > limit => {
             return Err(VerbsError::DeviceLimit {
                 device: port.context.name().to_owned(),
@@ -103,19 +107,19 @@ fn reliability(port: &Port, case: &Case, peer: &Endpoints) -> Result<Reliability
         None => limit,
     };
     Ok(Reliability {
-        timeout: case.timeout,
-        retry_cnt: case.retry_cnt,
-        rnr_retry: case.rnr_retry,
-        min_rnr_timer: case.min_rnr_timer,
+        timeout: flow.timeout,
+        retry_cnt: flow.retry_cnt,
+        rnr_retry: flow.rnr_retry,
+        min_rnr_timer: flow.min_rnr_timer,
         initiator_reads,
         responder_reads: port.limits.max_responder_reads.max(1),
     })
 }
 
 /// The smaller MTU of both ports, or the requested one, which must not be larger.
-fn path_mtu(case: &Case, ours: u32, peers: u32) -> Result<u32, RunFailure> {
+fn path_mtu(flow: &Settings, ours: u32, peers: u32) -> Result<u32, RunFailure> {
     let most = ours.min(peers);
-    match case.mtu.map(|mtu| mtu.bytes()) {
+    match flow.mtu.map(|mtu| mtu.bytes()) {
         None => Ok(most),
         Some(wanted) if wanted <= most => Ok(wanted),
         Some(wanted) => {

@@ -5,16 +5,15 @@ use crate::node::port_path::Agreed;
 use crate::node::verbs_objects::VerbsObjects;
 use crate::protocol::endpoints::Endpoints;
 use crate::protocol::failure::RunFailure;
-use crate::protocol::link::Link;
-use crate::protocol::message::{CmListening, Message};
+use crate::protocol::message::CmListening;
 use verbs::cm::CmId;
 
 use super::connect_cm::{Caller, Listener, Terms};
 
-/// At the client: connects its QPs to those of the server's listener.
+/// At the initiator: connects its QPs to those of the target's listener.
 ///
 /// # Errors
-/// An array that does not fit the case, a step that failed, or an error of `alive`.
+/// An array that does not fit the flow, a step that failed, or an error of `alive`.
 pub(crate) fn dial_qps(
     objects: &mut VerbsObjects,
     peer: &Endpoints,
@@ -36,21 +35,18 @@ pub(crate) fn dial_qps(
     Ok(qp_contexts)
 }
 
-/// At the server: listens, sends its array and address to the client, and accepts the connections.
+/// At the target: accepts the connections.
 ///
 /// # Errors
 /// As for [`dial_qps`].
 pub(crate) fn accept_qps(
     objects: &mut VerbsObjects,
     peer: &Endpoints,
-    link: &Link,
+    listener: &Listener,
     alive: impl Fn() -> Result<(), RunFailure>,
 ) -> Result<Vec<QpContext>, RunFailure> {
     let agreed = objects.agree(peer)?;
     let terms = terms(objects, &agreed, peer)?;
-    let listener = Listener::open(objects.port())?;
-    link.send(&Message::Endpoints(Box::new(objects.endpoints())))?;
-    link.send(&Message::CmListening(listener.listening()))?;
     let mut qp_contexts = QpContexts::new(objects, &agreed, peer);
     let connections = listener.accept(&terms, alive, |index, id, _| qp_contexts.add(index, id))?;
     let qp_contexts = qp_contexts.all();

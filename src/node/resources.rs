@@ -1,13 +1,13 @@
-//! What an end keeps from run to run: its verbs library, its port, its cores and its clock.
+//! What a node keeps from run to run: its verbs library, its ports, its cores and its clock.
 
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::machine::core_locks::CoreLocks;
 use crate::machine::cpu::{self, CoreError};
 use crate::metrics::clock::Clock;
 use crate::metrics::counters::{CounterWatch, Reading};
-use crate::plan::Case;
+use crate::plan::flow::FlowDevice;
 pub use verbs::{Faults, PortRequest, Route};
 use verbs::{Port, VerbsLibrary, select_or_embedded};
 
@@ -15,9 +15,8 @@ use crate::protocol::failure::RunFailure;
 
 use crate::node::cores::Cores;
 use crate::node::memory_needs::DeviceKind;
-use crate::node::needs::effective_workers;
 
-/// The settings of an end.
+/// The options of a node.
 #[derive(Clone, Debug)]
 pub struct NodeOptions {
     /// The verbs library; if it has no device, the embedded device is used.
@@ -28,12 +27,12 @@ pub struct NodeOptions {
     pub cores: Option<Vec<usize>>,
     /// Where workers on this host record their cores for each other.
     pub core_locks: CoreLocks,
-    /// The most memory that a run may take at this end, in bytes; never more than there is.
+    /// The most memory that a run may take at this node, in bytes; never more than there is.
     pub memory_limit: Option<u64>,
 }
 
 impl NodeOptions {
-    /// An end that uses rdma-core's libibverbs and has its own cores.
+    /// A node that uses rdma-core's libibverbs and has its own cores.
     pub fn system(request: PortRequest, cores: Option<Vec<usize>>) -> Self {
         NodeOptions {
             library: VerbsLibrary::system(),
@@ -44,8 +43,8 @@ impl NodeOptions {
         }
     }
 
-    /// The options of the other end in the same process. Faults stay at this end, as with another process, unless
-    /// both ends share one device: its first opening decides, and either end may be first.
+    /// The options of a further node in the same process. Faults stay at the first, as with another process, unless
+    /// the nodes share one device: its first opening decides, and any node may be first.
     pub(crate) fn of_the_other_end(&self) -> Self {
         let mut other = self.clone();
         if other
@@ -66,11 +65,15 @@ const FREE_ADDRESSES: &str = "soft0";
 /// The remark on figures of the embedded device.
 const EMBEDDED: &str = "figures show the harness, the protocol and this machine's CPUs, and nothing about a network adapter";
 
-/// An end with its port open.
+/// A node with its port open.
 pub struct NodeResources {
     port: Port,
+    library: &'static VerbsLibrary,
+    request: PortRequest,
+    route: Option<Route>,
+    /// Ports that flows have asked for besides.
+    others: Mutex<Vec<(FlowDevice, Port)>>,
     numa_node: Option<u32>,
-    driver: Option<String>,
     cores: Cores,
     memory_limit: Option<u64>,
     clock: Clock,
@@ -95,8 +98,11 @@ impl NodeResources {
         };
         Ok(NodeResources {
             port,
+            library: options.library,
+            request: options.request,
+            route,
+            others: Mutex::default(),
             numa_node,
-            driver: kernel.driver,
             cores: Cores::new(cores, options.core_locks),
             memory_limit: options.memory_limit,
             clock: Clock::new(),
@@ -106,6 +112,36 @@ impl NodeResources {
     /// The port.
     pub fn port(&self) -> &Port {
         &self.port
+    }
+
+    /// The port that an end of a flow asks for: the node's own without a wish.
+    ///
+    /// # Errors
+    /// There is no such port.
+    pub fn port_of(&self, device: Option<&FlowDevice>) -> Result<Port, RunFailure> {
+        let Some(device) = device.filter(|device| !self.is_own(device)) else {
+            return Ok(self.port.clone());
+        };
+        let mut others = self.others.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((_, port)) = others.iter().find(|(known, _)| known == device) {
+            return Ok(port.clone());
+        }
+        let request = PortRequest {
+            device: Some(device.name.clone()),
+            ib_port: device.ib_port,
+            ..self.request.clone()
+        };
+        let port = select_or_embedded(self.library, &request, self.route)?;
+        others.push((device.clone(), port.clone()));
+        Ok(port)
+    }
+
+    /// Whether a flow asks for the node's own port.
+    fn is_own(&self, device: &FlowDevice) -> bool {
+        let is_port = device
+            .ib_port
+            .is_none_or(|port| port == self.port.info.port);
+        is_port && self.port.context.name() == device.name
     }
 
     /// Whose QP queues it uses.
@@ -147,10 +183,10 @@ impl NodeResources {
         &self.clock
     }
 
-    /// Watches the port's counters from now on; `None` if it has none.
-    pub fn watch_counters(&self) -> Option<CounterWatch> {
-        let (context, port) = (Arc::clone(&self.port.context), self.port.info.port);
-        let driver = self.driver.clone();
+    /// Watches a port's counters from now on; `None` if it has none.
+    pub fn watch_counters(port: &Port) -> Option<CounterWatch> {
+        let (context, port) = (Arc::clone(&port.context), port.info.port);
+        let driver = crate::machine::device::read(context.name(), port, None).driver;
         CounterWatch::start(move || match context.counters() {
             Some(own) => Some(Reading::of_embedded(own)),
             None => Reading::of_kernel(Path::new("/sys"), driver.as_deref(), context.name(), port),
@@ -167,10 +203,9 @@ impl NodeResources {
         &self.cores
     }
 
-    /// The core of each worker of a case, reserved from now on against all other workers on this host; `None` without
+    /// The core of each of so many workers, reserved from now on against all other workers on this host; `None` without
     /// cores to choose from.
-    pub fn cores_for(&self, case: &Case) -> Vec<Option<usize>> {
-        let workers = effective_workers(case);
+    pub fn cores_for(&self, workers: usize) -> Vec<Option<usize>> {
         let held = self.cores.hold(workers);
         (0..workers)
             .map(|index| held.get(index).map(|held| held.core()))

@@ -1,27 +1,24 @@
-//! One end of a run in progress: connected QPs, their workers, and the checks of both.
+//! A run in motion at one node: the connected ends of its flows, their workers, and the checks of all of them.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use crate::datapath::{
-    Counts, Edges, Geometry, Mismatch, Phase, QpContext, Shared, Trouble, WindowProgress,
-    WorkerPool, WorkerReport,
+    Counts, Mismatch, Phase, QpContext, WindowEdges, WindowProgress, WorkerPool,
 };
 use crate::metrics::clock::Clock;
-use crate::metrics::histogram::digits_for;
-use crate::plan::Case;
+use crate::plan::Flow;
 use settings::Stop;
-use verbs::{AsyncEvent, AsyncEvents};
+use verbs::{AsyncEvent, AsyncEvents, Context};
 
-use crate::node::needs::recorders;
-use crate::node::stall::{StallDetector, stall_limit};
-use crate::node::verbs_objects::VerbsObjects;
+use crate::node::flow_end::{FinishedEnd, FlowEnd, RunningEnd};
+use crate::node::node_threads::NodeThreads;
+use crate::node::stall::StallDetector;
 use crate::protocol::error::LinkError;
 use crate::protocol::failure::{RunFailure, VERIFY_HINT};
 use crate::protocol::link::Link;
 use crate::protocol::message::{Drained, Message};
-use crate::protocol::posts::Posts;
 
 /// Interval of the checks while waiting.
 pub const TICK: Duration = Duration::from_millis(10);
@@ -29,91 +26,83 @@ pub const TICK: Duration = Duration::from_millis(10);
 /// From the agreement on a window to its start: time for all workers to learn of it.
 const WINDOW_LEAD: Duration = Duration::from_millis(20);
 
-/// How much longer this end waits than the peer, which can give the reason.
-const AFTER_THE_PEER: Duration = Duration::from_secs(30);
-
 /// How long flushed completions are collected after a failure.
 const FLUSH_LIMIT: Duration = Duration::from_millis(200);
 
-/// A running end.
+/// A node whose run is in motion.
 pub struct RunningNode {
-    objects: VerbsObjects,
-    shared: Arc<Shared>,
+    ends: Vec<RunningEnd>,
+    /// Serves all ends; `None` if the node only offers memory.
     pool: Option<WorkerPool>,
-    events: Option<AsyncEvents>,
-}
-
-/// An end whose run is over.
-pub struct Finished {
-    /// Its verbs objects, still allocated.
-    pub objects: VerbsObjects,
-    /// The workers' reports; empty if the end only offered memory.
-    pub workers: Vec<WorkerReport>,
-    /// The QPs' numbers.
-    pub qpns: Vec<u32>,
-    /// When the window was to open and to close.
-    pub edges: Edges,
-    /// Progress of the workers' windows.
-    pub window: WindowProgress,
+    /// Of each device that the ends use.
+    events: Vec<(Arc<Context>, AsyncEvents)>,
 }
 
 impl RunningNode {
-    /// Starts the workers, which receive but do not send yet. `cores` has one entry per worker.
+    /// Starts the workers of all ends, which receive but do not send yet. `cores` has one entry per thread.
     ///
     /// # Errors
-    /// No thread or no such core.
+    /// No thread, no descriptor or no such core.
     pub fn start(
-        objects: VerbsObjects,
-        qp_contexts: Vec<QpContext>,
-        case: &Case,
-        clock: &Clock,
+        ends: Vec<(FlowEnd, Vec<QpContext>)>,
+        threads: &NodeThreads,
         cores: &[Option<usize>],
+        clock: &Clock,
     ) -> Result<RunningNode, RunFailure> {
-        let duties = objects.duties();
-        let cores = if duties.sends || duties.receives {
-            cores
-        } else {
-            &[]
+        let ends: Vec<RunningEnd> = ends
+            .into_iter()
+            .map(|(end, qp_contexts)| RunningEnd::new(end, qp_contexts, clock))
+            .collect();
+        let pool = match ends.iter().any(|end| end.end.objects.workers() > 0) {
+            true => {
+                let parts = ends.iter().map(|end| end.end.objects.worker_specs());
+                let specs = threads.specs(cores, parts.collect())?;
+                let shared: Vec<_> = ends.iter().map(|end| Arc::clone(&end.shared)).collect();
+                Some(WorkerPool::start(&shared, specs)?)
+            }
+            false => None,
         };
-        let shared = Arc::new(Shared::new(
-            case.clone(),
-            qp_contexts,
-            clock.clone(),
-            digits_for(recorders(case)),
-            cores.len(),
-        ));
-        let pool = match cores {
-            [] => None,
-            cores => Some(WorkerPool::start(&shared, objects.worker_specs(cores))?),
-        };
-        Ok(RunningNode {
-            events: AsyncEvents::new(&objects.port().context).ok(),
-            objects,
-            shared,
-            pool,
-        })
-    }
-
-    /// The verbs objects.
-    pub fn objects(&self) -> &VerbsObjects {
-        &self.objects
-    }
-
-    /// Tells the workers what to do; sets the budget of a measurement with a message count.
-    pub fn set_phase(&self, phase: Phase) {
-        let case = self.shared.case();
-        if let (Phase::Measure, Stop::MessagesPerQp(messages)) = (phase, case.stop()) {
-            let geometry = Geometry::of(case);
-            for sender in self
-                .shared
-                .qp_contexts()
-                .iter()
-                .filter_map(|qp_context| qp_context.sender.as_ref())
+        let mut events: Vec<(Arc<Context>, AsyncEvents)> = Vec::new();
+        for context in ends.iter().map(|it| &it.end.objects.port().context) {
+            if events.iter().all(|(known, _)| !Arc::ptr_eq(known, context))
+                && let Ok(of_context) = AsyncEvents::new(context)
             {
-                sender.set_budget(&geometry, messages);
+                events.push((Arc::clone(context), of_context));
             }
         }
-        self.shared.set_phase(phase);
+        Ok(RunningNode { ends, pool, events })
+    }
+
+    fn senders(&self) -> impl Iterator<Item = &RunningEnd> {
+        self.ends.iter().filter(|end| end.sends())
+    }
+
+    /// Starts what goes from this node, outside a window.
+    ///
+    /// # Errors
+    /// As [`RunningNode::wait`].
+    pub fn warm_up(&self, link: &Link, stop: &AtomicBool) -> Result<Option<Message>, EarlyEnd> {
+        self.senders().for_each(|end| end.set_phase(Phase::Warmup));
+        self.wait(link, stop, |node| node.all_entered(Phase::Warmup))
+    }
+
+    /// Has the ends that only receive count from the next message on, where a run is counted in messages.
+    ///
+    /// # Errors
+    /// As [`RunningNode::wait`].
+    pub fn count_received(
+        &self,
+        link: &Link,
+        stop: &AtomicBool,
+    ) -> Result<Option<Message>, EarlyEnd> {
+        let counted = |end: &&RunningEnd| {
+            !end.sends() && matches!(end.shared.flow().stop(), Stop::MessagesPerQp(_))
+        };
+        let ends = || self.ends.iter().filter(counted);
+        ends().for_each(|end| end.set_phase(Phase::Measure));
+        self.wait(link, stop, |_| {
+            ends().all(|end| end.shared.all_entered(Phase::Measure))
+        })
     }
 
     /// Starts the measurement: returns when all workers know the window. A window with a duration opens 20 ms from
@@ -121,91 +110,177 @@ impl RunningNode {
     ///
     /// # Errors
     /// As [`RunningNode::wait`].
-    pub fn start_window(&self, link: &Link, stop: &AtomicBool) -> Result<(), Broken> {
-        if let Stop::DurationNs(length_ns) = self.shared.case().stop() {
-            if self.objects.duties().sends && !self.all_entered(Phase::Warmup) {
-                self.set_phase(Phase::Warmup);
-                self.wait(link, stop, |_| self.all_entered(Phase::Warmup))?;
+    pub fn open_windows(
+        &self,
+        link: &Link,
+        stop: &AtomicBool,
+    ) -> Result<Option<Message>, EarlyEnd> {
+        let timed = |end: &&RunningEnd| matches!(end.shared.flow().stop(), Stop::DurationNs(_));
+        let entered = |end: &RunningEnd| end.shared.all_entered(Phase::Warmup);
+        if self.senders().filter(timed).any(|end| !entered(end)) {
+            let cold = || self.senders().filter(timed).filter(|end| !entered(end));
+            cold().for_each(|end| end.set_phase(Phase::Warmup));
+            if let Some(early) = self.wait(link, stop, |_| cold().next().is_none())? {
+                return Ok(Some(early));
             }
-            let clock = self.shared.clock();
-            let opens_raw = clock.raw_after(clock.raw(), WINDOW_LEAD.as_nanos() as u64);
-            self.shared.set_edges(Edges {
-                opens_raw,
-                closes_raw: clock.raw_after(opens_raw, length_ns),
-            });
         }
-        self.set_phase(Phase::Measure);
-        self.wait(link, stop, |_| self.all_entered(Phase::Measure))
+        for end in self.ends.iter().filter(timed) {
+            if let Stop::DurationNs(length_ns) = end.shared.flow().stop() {
+                let clock = end.shared.clock();
+                let opens_raw = clock.raw_after(clock.raw(), WINDOW_LEAD.as_nanos() as u64);
+                end.shared.set_edges(WindowEdges {
+                    opens_raw,
+                    closes_raw: clock.raw_after(opens_raw, length_ns),
+                });
+            }
+        }
+        self.measure(link, stop)
     }
 
-    /// Progress of the workers' windows.
-    pub fn window(&self) -> WindowProgress {
-        self.shared.window()
+    /// Has all workers measure, from now on where no window is set.
+    ///
+    /// # Errors
+    /// As [`RunningNode::wait`].
+    pub fn measure(&self, link: &Link, stop: &AtomicBool) -> Result<Option<Message>, EarlyEnd> {
+        let not_yet = |end: &&RunningEnd| !end.shared.all_entered(Phase::Measure);
+        self.ends
+            .iter()
+            .filter(not_yet)
+            .for_each(|end| end.set_phase(Phase::Measure));
+        self.wait(link, stop, |node| {
+            node.ends
+                .iter()
+                .all(|end| end.shared.all_entered(Phase::Measure))
+        })
     }
 
-    /// Whether all workers have entered `phase`.
+    /// Whether what goes from this node has been measured.
+    pub fn has_measured(&self) -> bool {
+        self.senders().all(RunningEnd::has_measured)
+    }
+
+    /// The windows of the ends that send, by number of the end.
+    pub fn windows(&self) -> impl Iterator<Item = (usize, WindowProgress)> {
+        let ends = self.ends.iter().enumerate();
+        ends.filter(|(_, end)| end.sends())
+            .map(|(index, end)| (index, end.shared.window()))
+    }
+
+    /// Whether all workers that send have entered `phase`.
     pub fn all_entered(&self, phase: Phase) -> bool {
-        self.shared.all_entered(phase)
+        self.senders().all(|end| end.shared.all_entered(phase))
+    }
+
+    /// Counts so far of the ends that send, each with its flow.
+    pub fn sent(&self) -> impl Iterator<Item = (&Flow, Counts)> {
+        self.senders()
+            .map(|end| (&end.end.flow, end.shared.counts()))
+    }
+
+    /// The ends, by number.
+    pub fn ends(&self) -> impl Iterator<Item = &FlowEnd> {
+        self.ends.iter().map(|it| &it.end)
+    }
+
+    /// Has what goes from this node run empty, and closes all windows.
+    pub fn drain(&self) {
+        for end in &self.ends {
+            // An end that only receives goes on receiving; one that counts its messages closes its window later.
+            if end.sends() || matches!(end.shared.flow().stop(), Stop::DurationNs(_)) {
+                end.set_phase(Phase::Drain);
+            }
+        }
     }
 
     /// Whether the send queues are empty after draining.
     pub fn at_rest(&self) -> bool {
-        self.shared.at_rest()
+        self.senders().all(|end| end.shared.at_rest())
     }
 
-    /// The workers' counts so far.
-    pub fn counts(&self) -> Counts {
-        self.shared.counts()
+    /// Of each end, what it has sent.
+    pub fn drained(&self) -> Vec<Drained> {
+        self.ends.iter().map(RunningEnd::drained).collect()
     }
 
-    /// Bytes that the device has sent and received, if it reports them without delay.
-    fn device_bytes(&self) -> Option<u64> {
-        let counters = self.objects.port().context.counters()?;
-        let moved = |name: &str| name == "bytes_sent" || name == "bytes_received";
-        Some(
-            counters
-                .iter()
-                .filter(|(name, _)| moved(name))
-                .map(|(_, bytes)| bytes)
-                .sum(),
-        )
-    }
-
-    /// Checks this end's workers and device.
+    /// Waits for all that was sent to this node, closes the windows of what it receives, and with `--verify` checks what
+    /// shows only at the end. `peers` is what the other end of each flow has sent.
     ///
     /// # Errors
-    /// [`Broken::Workers`] if a worker met an error, which its report explains; or a device event.
-    pub fn check(&self) -> Result<(), Broken> {
-        let failed = self.shared.has_failed();
-        while let Some(event) = self.events.as_ref().and_then(AsyncEvents::next) {
-            if let AsyncEvent::CqError { cq } = event {
-                // A server's earlier run may have left an event behind.
-                if !self
-                    .objects
+    /// As [`RunningNode::wait`]; the first mismatch.
+    pub fn settle(
+        &self,
+        link: &Link,
+        stop: &AtomicBool,
+        peers: &[Drained],
+    ) -> Result<Option<Message>, EarlyEnd> {
+        let ends = || self.ends.iter().zip(peers);
+        let has_all = |(end, peer): (&RunningEnd, &Drained)| {
+            !end.receives() || end.shared.counts().received >= peer.sent_messages
+        };
+        if let Some(early) = self.wait(link, stop, |_| ends().all(has_all))? {
+            return Ok(Some(early));
+        }
+        let receivers = self.ends.iter().filter(|end| !end.sends());
+        receivers.for_each(|end| end.set_phase(Phase::Drain));
+        match ends().find_map(|(end, peer)| end.mismatch(peer, link)) {
+            None => Ok(None),
+            Some(mismatch) => Err(EarlyEnd::Known(wrong_payload(&mismatch))),
+        }
+    }
+
+    /// Bytes that the devices have sent and received, if they report them without delay.
+    fn device_bytes(&self) -> Option<u64> {
+        let moved = |name: &str| name == "bytes_sent" || name == "bytes_received";
+        self.events.iter().try_fold(0, |sum, (context, _)| {
+            let counters = context.counters()?;
+            let bytes = counters.iter().filter(|(name, _)| moved(name));
+            Some(sum + bytes.map(|(_, bytes)| bytes).sum::<u64>())
+        })
+    }
+
+    /// Checks this node's workers and devices.
+    ///
+    /// # Errors
+    /// [`EarlyEnd::Workers`] if a worker met an error, which its report explains; or a device event.
+    pub fn check(&self) -> Result<(), EarlyEnd> {
+        let failed = self.ends.iter().any(|end| end.shared.has_failed());
+        for (context, events) in &self.events {
+            while let Some(event) = events.next() {
+                self.judge(context, event, failed)?;
+            }
+        }
+        match failed {
+            true => Err(EarlyEnd::Workers),
+            false => Ok(()),
+        }
+    }
+
+    fn judge(&self, context: &Context, event: AsyncEvent, failed: bool) -> Result<(), EarlyEnd> {
+        let mut entries = 0;
+        if let AsyncEvent::CqError { cq } = event {
+            // An earlier run may have left an event behind.
+            let has = |end: &&FlowEnd| {
+                end.objects
                     .cqs()
                     .iter()
                     .any(|own| AsyncEvents::is_cq(own, cq))
-                {
-                    continue;
-                }
-            } else if failed {
-                // What the QP's worker saw says more than the event.
-                continue;
+            };
+            match self.ends().find(has) {
+                Some(end) => entries = end.objects.cq_entries(),
+                None => return Ok(()),
             }
-            let device = self.objects.port().context.name();
-            if let Some(failure) = RunFailure::from_event(event, device, self.objects.cq_entries())
-            {
-                return Err(Broken::Known(failure));
-            }
+        } else if failed {
+            // What the QP's worker saw says more than the event.
+            return Ok(());
         }
-        if failed {
-            return Err(Broken::Workers);
+        match RunFailure::from_event(event, context.name(), entries) {
+            Some(failure) => Err(EarlyEnd::Known(failure)),
+            None => Ok(()),
         }
-        Ok(())
     }
 
-    /// Waits until `done`, and checks both ends meanwhile. Gives the run up when nothing has moved for so long that
-    /// something must be lost.
+    /// Waits until `done`, and checks this node and its link meanwhile. Gives the run up when nothing has moved for so
+    /// long that something must be lost. Returns a message of the coordinator if one came first.
     ///
     /// # Errors
     /// The first reason to end the run.
@@ -213,113 +288,45 @@ impl RunningNode {
         &self,
         link: &Link,
         stop: &AtomicBool,
-        mut done: impl FnMut(Counts) -> bool,
-    ) -> Result<(), Broken> {
-        let mut motion = StallDetector::new(self.shared.case(), self.counts(), self.device_bytes());
+        mut done: impl FnMut(&RunningNode) -> bool,
+    ) -> Result<Option<Message>, EarlyEnd> {
+        let ends = || {
+            self.ends
+                .iter()
+                .map(|end| (end.shared.flow(), end.shared.counts()))
+        };
+        let mut motion = StallDetector::new(ends(), self.device_bytes());
         loop {
-            let counts = self.counts();
-            let is_done = done(counts);
+            let is_done = done(self);
             // Check after reading the counts: a worker reports a failure before it counts the failed message, so a
             // failure of the last message is not missed.
             self.check()?;
-            link.check()?;
             if is_done {
-                return Ok(());
+                return Ok(None);
+            }
+            if let Some(message) = link.try_recv()? {
+                return told(message).map(Some);
             }
             if stop.load(Ordering::Relaxed) {
-                return Err(Broken::Interrupted);
+                return Err(EarlyEnd::Interrupted);
             }
-            if motion.goes_on(counts, self.device_bytes())? {
+            if motion.goes_on(ends(), self.device_bytes())? {
                 link.progressed();
             }
             std::thread::sleep(TICK);
         }
     }
 
-    /// Waits until the send queues are empty.
+    /// Waits for the coordinator's next message, and checks this node meanwhile.
     ///
     /// # Errors
-    /// As [`RunningNode::wait`].
-    pub fn drain(&self, link: &Link, stop: &AtomicBool) -> Result<(), Broken> {
-        self.set_phase(Phase::Drain);
-        self.wait(link, stop, |_| self.at_rest())
-    }
-
-    /// The message to the peer once this end is drained.
-    pub fn drained(&self) -> Drained {
-        let case = self.shared.case();
-        let senders = self.shared.qp_contexts().iter();
-        let posts = case.verify.then(|| Posts {
-            positions: Geometry::of(case).ring(),
-            packed: senders
-                .filter_map(|qp_context| qp_context.sender.as_ref()?.posts())
-                .flatten()
-                .collect(),
-        });
-        Drained {
-            sent_messages: self.counts().posted,
-            posts,
-        }
-    }
-
-    /// Waits until all messages of the peer have been received.
-    ///
-    /// # Errors
-    /// As [`RunningNode::wait`].
-    pub fn await_received(
+    /// As [`RunningNode::wait`]; `limit` without a message or movement there.
+    pub fn recv(
         &self,
         link: &Link,
         stop: &AtomicBool,
-        peer: &Drained,
-    ) -> Result<(), Broken> {
-        if !self.objects.duties().receives {
-            return Ok(());
-        }
-        self.wait(link, stop, |counts| counts.received >= peer.sent_messages)
-    }
-
-    /// Waits for the peer to drain. The peer detects a loss itself, and reports it.
-    ///
-    /// # Errors
-    /// As [`RunningNode::recv`].
-    pub fn await_drained(&self, link: &Link, stop: &AtomicBool) -> Result<Box<Drained>, Broken> {
-        let limit = stall_limit(self.shared.case()) + AFTER_THE_PEER;
-        match self.recv(link, stop, limit)? {
-            Message::Drained(peer) => Ok(peer),
-            other => Err(link.unexpected("drained", &other).into()),
-        }
-    }
-
-    /// With `--verify`, checks what shows only at the end: written memory, and that all messages arrived. Reports
-    /// progress on `link`.
-    ///
-    /// # Errors
-    /// The first mismatch.
-    pub fn verify(&self, link: &Link, peer: &Drained) -> Result<(), Broken> {
-        let Some(posts) = peer.posts.as_ref().filter(|_| self.shared.case().verify) else {
-            return Ok(());
-        };
-        let qp_contexts = self.shared.qp_contexts().iter();
-        let mismatch =
-            (0..)
-                .zip(qp_contexts)
-                .zip(posts.of_qps())
-                .find_map(|((qp, qp_context), posts)| {
-                    link.progressed();
-                    let arrived = || qp_context.receiver.as_ref()?.check_counts(posts);
-                    self.objects.check_written(qp, posts).or_else(arrived)
-                });
-        match mismatch {
-            None => Ok(()),
-            Some(mismatch) => Err(Broken::Known(wrong_payload(&mismatch))),
-        }
-    }
-
-    /// Waits for the peer's next message, and checks this end meanwhile.
-    ///
-    /// # Errors
-    /// As [`RunningNode::wait`]; `limit` without a message or movement at the peer.
-    pub fn recv(&self, link: &Link, stop: &AtomicBool, limit: Duration) -> Result<Message, Broken> {
+        limit: Duration,
+    ) -> Result<Message, EarlyEnd> {
         recv(link, stop, limit, || self.check())
     }
 
@@ -328,93 +335,99 @@ impl RunningNode {
     ///
     /// # Errors
     /// A worker died.
-    pub fn finish(self, flush: bool) -> Result<Finished, RunFailure> {
+    pub fn finish(self, flush: bool) -> Result<Vec<FinishedEnd>, RunFailure> {
         if flush {
-            self.shared.set_phase(Phase::Abort);
-            self.objects.flush();
+            for end in &self.ends {
+                end.shared.set_phase(Phase::Abort);
+                end.end.objects.flush();
+            }
             if self.pool.is_some() {
                 std::thread::sleep(FLUSH_LIMIT);
             }
         }
-        let workers = self
-            .pool
-            .map_or_else(|| Ok(Vec::new()), WorkerPool::finish)?;
-        let qpns = self
-            .shared
-            .qp_contexts()
-            .iter()
-            .map(|qp_context| qp_context.qp.qpn())
-            .collect();
-        Ok(Finished {
-            objects: self.objects,
-            workers,
-            qpns,
-            edges: self.shared.edges(),
-            window: self.shared.window(),
-        })
+        let workers = self.pool.map(WorkerPool::finish).transpose()?;
+        let mut workers = workers.unwrap_or_default().into_iter();
+        let finish = |RunningEnd { end, shared }| {
+            let workers = workers.next().unwrap_or_default();
+            let contexts = shared.qp_contexts().iter();
+            FinishedEnd {
+                end,
+                workers,
+                qpns: contexts.map(|qp_context| qp_context.qp.qpn()).collect(),
+                edges: shared.edges(),
+                window: shared.window(),
+            }
+        };
+        Ok(self.ends.into_iter().map(finish).collect())
     }
 }
 
-impl Finished {
-    /// The errors that the workers met.
-    pub fn troubles(&self) -> impl Iterator<Item = &Trouble> + Clone {
-        self.workers.iter().map(|worker| &worker.trouble)
-    }
-}
-
-/// Why a run ended early.
+/// Why a run ended early at a node.
 #[derive(Debug)]
-pub enum Broken {
+pub enum EarlyEnd {
     /// A worker met an error, which its report explains.
     Workers,
     /// This failure.
     Known(RunFailure),
-    /// The user asked to stop.
+    /// The node was asked to stop.
     Interrupted,
+    /// The coordinator ends the run.
+    Finish {
+        /// What is still in the queues is given up.
+        flush: bool,
+    },
 }
 
-impl Broken {
+impl EarlyEnd {
     /// The reason as a person should hear it: of a worker what it saw, where its end has come to rest.
-    pub fn told(self, finished: Option<&Finished>, interrupted: fn() -> RunFailure) -> RunFailure {
-        let seen = || finished.and_then(|it| RunFailure::from_trouble(&it.troubles()));
+    pub fn told(self, finished: &[FinishedEnd], interrupted: fn() -> RunFailure) -> RunFailure {
+        let troubles = finished.iter().flat_map(FinishedEnd::troubles);
         match self {
-            Broken::Workers => seen().unwrap_or_else(|| {
+            EarlyEnd::Workers => RunFailure::from_trouble(&troubles).unwrap_or_else(|| {
                 let text = "a worker stopped without a reason: this is a fault of rocebench";
                 RunFailure::new(text, None)
             }),
-            Broken::Known(failure) => failure,
-            Broken::Interrupted => interrupted(),
+            EarlyEnd::Known(failure) => failure,
+            EarlyEnd::Interrupted | EarlyEnd::Finish { .. } => interrupted(),
         }
     }
 }
 
-impl From<RunFailure> for Broken {
+impl From<RunFailure> for EarlyEnd {
     fn from(failure: RunFailure) -> Self {
-        Broken::Known(failure)
+        EarlyEnd::Known(failure)
     }
 }
 
-impl From<LinkError> for Broken {
+impl From<LinkError> for EarlyEnd {
     fn from(error: LinkError) -> Self {
         match error {
-            LinkError::Interrupted { .. } => Broken::Interrupted,
-            error => Broken::Known(error.into()),
+            LinkError::Interrupted { .. } => EarlyEnd::Interrupted,
+            error => EarlyEnd::Known(error.into()),
         }
     }
 }
 
-/// Waits for the peer's next message; calls `check` meanwhile.
+/// Waits for the coordinator's next message; calls `check` meanwhile.
 ///
 /// # Errors
-/// The link's end, `limit` without a message or movement at the peer, an interrupt, or an error of `check`.
+/// The link's end, `limit` without a message or movement there, an interrupt, the run's end, or an error of `check`.
 pub fn recv(
     link: &Link,
     stop: &AtomicBool,
     limit: Duration,
-    check: impl Fn() -> Result<(), Broken>,
-) -> Result<Message, Broken> {
+    check: impl Fn() -> Result<(), EarlyEnd>,
+) -> Result<Message, EarlyEnd> {
     let (message, _) = link.recv_while_peer_moves(limit, TICK, stop, check)?;
-    Ok(message)
+    told(message)
+}
+
+/// A message, unless it ends the run.
+pub(crate) fn told(message: Message) -> Result<Message, EarlyEnd> {
+    match message {
+        Message::Finish { flush } => Err(EarlyEnd::Finish { flush }),
+        message => Ok(message),
+    }
 }
 
 fn wrong_payload(mismatch: &Mismatch) -> RunFailure {

@@ -1,10 +1,10 @@
-//! Detects that an end of a run has stalled, from its workers' counts and from the bytes that its device moved, if
+//! Detects that the traffic of a node has stalled, from its workers' counts and from the bytes that its device moved, if
 //! the device reports them without delay. It must not know links.
 
+use settings::Settings;
 use std::time::{Duration, Instant};
 
 use crate::datapath::Counts;
-use crate::plan::Case;
 
 use crate::protocol::failure::RunFailure;
 
@@ -18,23 +18,28 @@ const PACKET_OVERHEAD_BYTES: f64 = 128.0;
 /// The smallest payload of a packet that is not a message's last.
 const SMALLEST_MTU_BYTES: f64 = 256.0;
 
-/// Watches one end.
-pub(crate) struct StallDetector<'a> {
-    case: &'a Case,
+/// Watches the ends of flows at a node.
+pub(crate) struct StallDetector {
+    flows: Vec<Settings>,
     limit: Duration,
-    counts: Counts,
-    /// Bytes that the device had moved when the counts last changed, and at the last check.
+    counts: Vec<Counts>,
+    /// Bytes that the devices had moved when the counts last changed, and at the last check.
     bytes_at_counts: Option<u64>,
     bytes: Option<u64>,
     moved_at: Instant,
 }
 
-impl<'a> StallDetector<'a> {
-    /// Starts now; `device_bytes` is what the device has sent and received, `None` if it does not report it.
-    pub(crate) fn new(case: &'a Case, counts: Counts, device_bytes: Option<u64>) -> Self {
+impl StallDetector {
+    /// Starts now; `device_bytes` is what the devices have sent and received, `None` if they do not report it.
+    pub(crate) fn new<'a>(
+        ends: impl Iterator<Item = (&'a Settings, Counts)>,
+        device_bytes: Option<u64>,
+    ) -> Self {
+        let (flows, counts): (Vec<Settings>, Vec<Counts>) =
+            ends.map(|(flow, counts)| (flow.clone(), counts)).unzip();
         StallDetector {
-            case,
-            limit: stall_limit(case),
+            limit: flows.iter().map(stall_limit).max().unwrap_or_default(),
+            flows,
             counts,
             bytes_at_counts: device_bytes,
             bytes: device_bytes,
@@ -46,64 +51,68 @@ impl<'a> StallDetector<'a> {
     ///
     /// # Errors
     /// Nothing has moved for so long that something must be lost.
-    pub(crate) fn goes_on(
+    pub(crate) fn goes_on<'a>(
         &mut self,
-        counts: Counts,
+        ends: impl Iterator<Item = (&'a Settings, Counts)>,
         device_bytes: Option<u64>,
     ) -> Result<bool, RunFailure> {
-        let is_counted = counts != self.counts;
+        let mut is_counted = false;
+        for (known, (_, counts)) in self.counts.iter_mut().zip(ends) {
+            is_counted |= counts != *known;
+            *known = counts;
+        }
         if is_counted {
-            self.counts = counts;
             self.bytes_at_counts = device_bytes;
         }
         // A message may take longer than any limit; endless retransmission does not count as movement.
+        let most_bytes: f64 = self.flows.iter().map(most_bytes).sum();
         let is_sent = device_bytes != self.bytes
             && device_bytes
                 .zip(self.bytes_at_counts)
-                .is_some_and(|(now, then)| {
-                    now.saturating_sub(then) as f64 <= most_bytes(self.case)
-                });
+                .is_some_and(|(now, then)| now.saturating_sub(then) as f64 <= most_bytes);
         self.bytes = device_bytes;
         if is_counted || is_sent {
             self.moved_at = Instant::now();
         } else if self.moved_at.elapsed() > self.limit {
-            return Err(stalled(self.case, counts, self.limit));
+            let is_lost = |counts: &Counts| counts.posted > counts.completed;
+            let end = self.counts.iter().position(is_lost).unwrap_or(0);
+            if let (Some(flow), Some(counts)) = (self.flows.get(end), self.counts.get(end)) {
+                return Err(stalled(flow, *counts, self.limit));
+            }
         }
         Ok(is_counted || is_sent)
     }
 }
 
 /// Payload bytes that must arrive for a completion on every QP.
-fn batch_bytes(case: &Case) -> f64 {
-    f64::from(case.size_bytes)
-        * f64::from(case.signal_every.max(case.post_list))
-        * f64::from(case.qps)
+fn batch_bytes(flow: &Settings) -> f64 {
+    flow.mean_bytes() * f64::from(flow.signal_every.max(flow.post_list)) * f64::from(flow.qps)
 }
 
 /// The most bytes that the device may move without a completion before it is assumed to only retransmit.
-fn most_bytes(case: &Case) -> f64 {
-    let packets = (f64::from(case.size_bytes) / SMALLEST_MTU_BYTES).ceil();
-    let overhead = packets * PACKET_OVERHEAD_BYTES / f64::from(case.size_bytes);
-    MOST_TIMES * batch_bytes(case) * (1.0 + overhead)
+fn most_bytes(flow: &Settings) -> f64 {
+    let packets = (flow.mean_bytes() / SMALLEST_MTU_BYTES).ceil();
+    let overhead = packets * PACKET_OVERHEAD_BYTES / flow.mean_bytes();
+    MOST_TIMES * batch_bytes(flow) * (1.0 + overhead)
 }
 
 /// Time without a completion after which something must be lost: the transport has given up by then, and the largest
 /// batch had time to cross a slow link (10 MB/s).
-pub(crate) fn stall_limit(case: &Case) -> Duration {
+fn stall_limit(flow: &Settings) -> Duration {
     // 4.096 µs × 2^timeout per attempt (InfiniBand specification 9.9.2.1.2); devices may take up to four times that.
-    let tries = f64::from(case.retry_cnt) + 1.0;
-    let gives_up = match case.timeout {
+    let tries = f64::from(flow.retry_cnt) + 1.0;
+    let gives_up = match flow.timeout {
         0 => 60.0,
         exponent => 4.0 * 4.096e-6 * 2f64.powi(exponent.into()) * tries,
     };
-    let crossing = batch_bytes(case) / 10e6;
+    let crossing = batch_bytes(flow) / 10e6;
     Duration::from_secs_f64((10.0 + gives_up + crossing).min(3600.0))
 }
 
-fn stalled(case: &Case, counts: Counts, limit: Duration) -> RunFailure {
+fn stalled(flow: &Settings, counts: Counts, limit: Duration) -> RunFailure {
     let outstanding = counts.posted.saturating_sub(counts.completed);
     let waited = limit.as_secs_f64();
-    let message = match (outstanding, case.op.profile().receives) {
+    let message = match (outstanding, flow.op.profile().receives) {
         (0, true) => {
             format!(
                 "nothing was received for {waited:.0} s, and the sender had sent all: messages are lost"
@@ -126,10 +135,10 @@ mod tests {
     use crate::protocol::message::tests::case;
 
     /// A detector with a limit short enough for a test.
-    fn watched(case: &Case) -> StallDetector<'_> {
+    fn watched(flow: &Settings) -> StallDetector {
         StallDetector {
             limit: Duration::from_millis(200),
-            ..StallDetector::new(case, outstanding(0), Some(0))
+            ..StallDetector::new(std::iter::once((flow, outstanding(0))), Some(0))
         }
     }
 
@@ -142,13 +151,13 @@ mod tests {
     }
 
     /// Moves this many bytes between checks; returns how long that went on, at most five limits.
-    fn moves(case: &Case, bytes_a_look: u64) -> Result<(), RunFailure> {
-        let mut motion = watched(case);
+    fn moves(flow: &Settings, bytes_a_look: u64) -> Result<(), RunFailure> {
+        let mut motion = watched(flow);
         let mut bytes = 0;
         for _ in 0..100 {
             std::thread::sleep(Duration::from_millis(10));
             bytes += bytes_a_look;
-            motion.goes_on(outstanding(0), Some(bytes))?;
+            motion.goes_on(std::iter::once((flow, outstanding(0))), Some(bytes))?;
         }
         Ok(())
     }

@@ -1,35 +1,37 @@
-//! The verbs objects of one end of a run: memory with the least access that the operation needs, CQs as the case
+//! The verbs objects of one end of a flow: memory with the least access that the operation needs, CQs as the flow
 //! asks, QPs, and their transitions to RTS.
 
 use std::sync::Arc;
 
 use crate::datapath::{
-    Geometry, Layout, Mismatch, QpContext, Receiver, RemoteMemory, Sender, WorkerSpec,
+    Geometry, Layout, Mismatch, QpContext, Receiver, RemoteMemory, Sender, Sizes, WorkerSpec,
     check_written, fill_for_reads, initiator_access, target_access,
 };
 use crate::metrics::limits::Wire;
-use crate::plan::Case;
-use settings::{ConnectMode, CqMode};
+use settings::{ConnectMode, CqMode, Settings};
 use verbs::{Access, CompletionQueue, LinkLayer, MemoryRegion, Port, ProtectionDomain, QueuePair};
 
 use crate::node::connect_cm::{Connections, check_port};
-pub use crate::node::needs::{Duties, Side};
-use crate::node::needs::{Needs, explain_inline};
+pub use crate::node::needs::EndRoles;
+use crate::node::needs::{Needs, effective_workers, explain_inline};
+use crate::node::node_threads::NodeThreads;
 use crate::node::port_path::{self, Agreed};
-use crate::node::sleep_channels::SleepChannels;
+use crate::plan::Side;
 use crate::protocol::device_limits::DeviceLimits;
 use crate::protocol::endpoints::{Endpoints, QpEndpoint};
 use crate::protocol::failure::RunFailure;
 
 /// One end's verbs objects.
 pub struct VerbsObjects {
-    case: Case,
+    flow: Settings,
+    sizes: Sizes,
     port: Port,
-    duties: Duties,
+    roles: EndRoles,
     local: Option<Arc<MemoryRegion>>,
     receives: Option<Arc<MemoryRegion>>,
     offered: Option<Arc<MemoryRegion>>,
-    sleep_channels: Option<SleepChannels>,
+    /// The thread that serves each worker's part.
+    threads: Vec<usize>,
     cqs: Vec<Arc<CompletionQueue>>,
     cq_entries: u32,
     qps: Vec<Arc<QueuePair>>,
@@ -40,22 +42,24 @@ pub struct VerbsObjects {
 }
 
 impl VerbsObjects {
-    /// Creates all objects and brings the QPs to INIT. Calls `alive` from time to time, which may end it.
+    /// Creates all objects, for `threads` to serve, and brings the QPs to INIT. Calls `alive` from time to time, which
+    /// may end it.
     ///
     /// # Errors
     /// A limit of the device, a failed call, or an error of `alive`.
     pub fn create(
         port: &Port,
-        case: &Case,
+        flow: &Settings,
         side: Side,
         numa_node: Option<u32>,
+        threads: &mut NodeThreads,
         alive: impl Fn() -> Result<(), RunFailure>,
     ) -> Result<VerbsObjects, RunFailure> {
-        let duties = Duties::of(case, side);
-        let geometry = Geometry::of(case);
-        let needs = Needs::of(case, &geometry, duties);
-        DeviceLimits::of(port).check(case, side)?;
-        if case.connect == ConnectMode::Cm {
+        let roles = EndRoles::of(flow, side);
+        let geometry = Geometry::of(flow);
+        let needs = Needs::of(flow, &geometry, roles);
+        DeviceLimits::of(port).check_flow(flow, side)?;
+        if flow.connect == ConnectMode::Cm {
             check_port(port)?;
         }
         let pd = ProtectionDomain::new(&port.context)?;
@@ -64,47 +68,57 @@ impl VerbsObjects {
                 .then(|| MemoryRegion::new(&pd, layout.total_bytes(), access, numa_node))
                 .transpose()
         };
-        let requests = Layout::requests(case, &geometry);
-        let profile = case.op.profile();
-        let local = region(duties.sends, requests, initiator_access(profile))?;
-        let receives = region(duties.receives, Layout::receives(case), Access::LocalWrite)?;
-        let offered = region(duties.offers_memory, requests, target_access(profile))?;
-        if let (Some(offered), true, true) = (&offered, profile.fetches, case.verify) {
-            fill_for_reads(offered, case);
+        let requests = Layout::requests(flow, &geometry);
+        let sizes = Sizes::of(flow);
+        let profile = flow.op.profile();
+        let local = region(roles.sends, requests, initiator_access(profile))?;
+        let receives = region(roles.receives, Layout::receives(flow), Access::LocalWrite)?;
+        let offered = region(roles.offers_memory, requests, target_access(profile))?;
+        if let (Some(offered), true, true) = (&offered, profile.fetches, flow.verify) {
+            fill_for_reads(offered, flow, &sizes);
         }
-        let sleep_channels = SleepChannels::of(case, duties, &port.context)?;
+        let node_threads = threads;
+        let workers = match roles.sends || roles.receives {
+            true => effective_workers(flow),
+            false => 0,
+        };
+        let threads = node_threads.threads_for(workers);
         let cqs = (0..needs.cqs as usize)
-            .map(|index| match &sleep_channels {
-                None => CompletionQueue::new(&port.context, needs.cq_entries),
-                Some(sleep_channels) => {
-                    let (worker, channel) = sleep_channels.channel_of(index);
-                    let (context, entries) = (&port.context, needs.cq_entries);
-                    CompletionQueue::with_channel(context, entries, channel, worker)
+            .map(|index| {
+                let (context, entries) = (&port.context, needs.cq_entries);
+                let pollers = pollers(flow, &threads, index);
+                match node_threads.channel(context, pollers)? {
+                    None => CompletionQueue::new(context, entries),
+                    Some(channel) => {
+                        let vector = pollers.first().copied().unwrap_or(0);
+                        CompletionQueue::with_channel(context, entries, &channel, vector)
+                    }
                 }
             })
             .collect::<Result<Vec<_>, _>>()?;
-        let remote_access = remote_access(case, duties);
-        let mut qps = Vec::with_capacity(case.qps as usize);
-        for index in 0..case.qps {
+        let remote_access = remote_access(flow, roles);
+        let mut qps = Vec::with_capacity(flow.qps as usize);
+        for index in 0..flow.qps {
             alive()?;
-            let cq = cq_of(case, &cqs, index as usize);
+            let cq = cq_of(flow, &cqs, index as usize);
             let qp = QueuePair::new(&pd, cq, cq, needs.capacity)
                 .map_err(|error| explain_inline(error, &pd, cq, needs.capacity))?;
             // rdma_cm supplies the attributes of INIT with the connection.
-            if case.connect == ConnectMode::Tcp {
+            if flow.connect == ConnectMode::Tcp {
                 qp.to_init(port.info.port, remote_access)?;
             }
             qps.push(qp);
         }
         Ok(VerbsObjects {
             psns: psns(qps.len())?,
-            case: case.clone(),
+            flow: flow.clone(),
+            sizes,
             port: port.clone(),
-            duties,
+            roles,
             local,
             receives,
             offered,
-            sleep_channels,
+            threads,
             cqs,
             cq_entries: needs.cq_entries,
             qps,
@@ -116,7 +130,7 @@ impl VerbsObjects {
 
     /// This end's connection array.
     pub fn endpoints(&self) -> Endpoints {
-        let layout = Layout::requests(&self.case, &Geometry::of(&self.case));
+        let layout = Layout::requests(&self.flow, &Geometry::of(&self.flow));
         let memory = |index: usize| match &self.offered {
             Some(region) => (
                 region.address() + layout.offset(index as u32, 0) as u64,
@@ -146,7 +160,7 @@ impl VerbsObjects {
     /// Connects all QPs to the peer's and posts all receives; returns the contexts for the workers.
     ///
     /// # Errors
-    /// An array that does not fit the case, ports that do not fit each other, or a failed call.
+    /// An array that does not fit the flow, ports that do not fit each other, or a failed call.
     pub fn connect(
         &mut self,
         peer: &Endpoints,
@@ -169,17 +183,17 @@ impl VerbsObjects {
     /// Checks the peer's array and derives the parameters from both ends' ports.
     ///
     /// # Errors
-    /// An array that does not fit the case, or ports that do not fit each other.
+    /// An array that does not fit the flow, or ports that do not fit each other.
     pub(crate) fn agree(&mut self, peer: &Endpoints) -> Result<Agreed, RunFailure> {
-        let case = &self.case;
-        let layout = Layout::requests(case, &Geometry::of(case));
-        let needed = if self.duties.sends && !case.op.profile().receives {
+        let flow = &self.flow;
+        let layout = Layout::requests(flow, &Geometry::of(flow));
+        let needed = if self.roles.sends && !flow.op.profile().receives {
             layout.qp_bytes() as u64
         } else {
             0
         };
-        peer.check(case.qps, needed)?;
-        let agreed = Agreed::between(&self.port, case, peer)?;
+        peer.check(flow.qps, needed)?;
+        let agreed = Agreed::between(&self.port, flow, peer)?;
         self.path_mtu_bytes = agreed.path_mtu_bytes;
         self.outstanding_reads = agreed.reliability.initiator_reads;
         Ok(agreed)
@@ -196,12 +210,12 @@ impl VerbsObjects {
         to_rtr: impl FnOnce(&QueuePair) -> Result<(), RunFailure>,
         to_rts: impl FnOnce(&QueuePair) -> Result<(), RunFailure>,
     ) -> Result<QpContext, RunFailure> {
-        let (case, qp) = (&self.case, &self.qps[index as usize]);
+        let (flow, qp) = (&self.flow, &self.qps[index as usize]);
         to_rtr(qp)?;
         let receiver = self
             .receives
             .as_ref()
-            .map(|memory| Receiver::new(case, index, qp, memory))
+            .map(|memory| Receiver::new(flow, &self.sizes, index, qp, memory))
             .transpose()?;
         if let Some(receiver) = &receiver {
             receiver.post_all(qp.qpn())?;
@@ -214,7 +228,7 @@ impl VerbsObjects {
         let sender = self
             .local
             .as_ref()
-            .map(|memory| Sender::new(case, index, qp, memory, remote))
+            .map(|memory| Sender::new(flow, &self.sizes, index, qp, memory, remote))
             .transpose()?;
         Ok(QpContext {
             qp: Arc::clone(qp),
@@ -235,35 +249,28 @@ impl VerbsObjects {
 
     /// The peer's access to this end's memory.
     pub(crate) fn remote_access(&self) -> Access {
-        remote_access(&self.case, self.duties)
+        remote_access(&self.flow, self.roles)
     }
 
-    /// The CQs and QPs of each of `cores.len()` workers.
-    pub fn worker_specs(&self, cores: &[Option<usize>]) -> Vec<WorkerSpec> {
-        let workers = cores.len().max(1);
-        cores
-            .iter()
-            .enumerate()
-            .map(|(index, &core)| {
-                let qps: Vec<usize> = (index..self.qps.len()).step_by(workers).collect();
-                let cqs = match self.case.cq {
-                    CqMode::Shared => self.cqs.iter().collect(),
-                    CqMode::PerWorker => self.cqs.get(index).into_iter().collect(),
-                    CqMode::PerQp => qps.iter().filter_map(|&qp| self.cqs.get(qp)).collect(),
-                };
-                let cqs: Vec<&Arc<CompletionQueue>> = cqs;
-                WorkerSpec {
-                    index,
-                    core,
-                    cqs: cqs.into_iter().cloned().collect(),
-                    qps,
-                    sleep: self
-                        .sleep_channels
-                        .as_ref()
-                        .and_then(|all| all.of_worker(index)),
-                }
-            })
-            .collect()
+    /// How many workers the flow has at this end: threads that serve it.
+    pub fn workers(&self) -> usize {
+        self.threads.len()
+    }
+
+    /// The CQs and QPs of each worker, with the thread that serves it.
+    pub fn worker_specs(&self) -> Vec<(usize, WorkerSpec)> {
+        let workers = self.workers();
+        let of_worker = |(index, &thread): (usize, &usize)| {
+            let qps: Vec<usize> = (index..self.qps.len()).step_by(workers).collect();
+            let cqs: Vec<&Arc<CompletionQueue>> = match self.flow.cq {
+                CqMode::Shared => self.cqs.iter().collect(),
+                CqMode::PerWorker => self.cqs.get(index).into_iter().collect(),
+                CqMode::PerQp => qps.iter().filter_map(|&qp| self.cqs.get(qp)).collect(),
+            };
+            let cqs = cqs.into_iter().cloned().collect();
+            (thread, WorkerSpec { cqs, qps })
+        };
+        self.threads.iter().enumerate().map(of_worker).collect()
     }
 
     /// With `--verify`, checks what the peer wrote through QP `qp`; `posts` as in [`check_written`].
@@ -271,8 +278,8 @@ impl VerbsObjects {
         let offered = self
             .offered
             .as_ref()
-            .filter(|_| !self.case.op.profile().fetches)?;
-        check_written(offered, &self.case, qp, posts)
+            .filter(|_| !self.flow.op.profile().fetches)?;
+        check_written(offered, &self.flow, &self.sizes, qp, posts)
     }
 
     /// Moves all QPs to ERR, which flushes all posted WRs and stops sending.
@@ -283,9 +290,9 @@ impl VerbsObjects {
         }
     }
 
-    /// This end's duties.
-    pub fn duties(&self) -> Duties {
-        self.duties
+    /// This end's roles.
+    pub fn roles(&self) -> EndRoles {
+        self.roles
     }
 
     /// The port.
@@ -324,16 +331,31 @@ impl VerbsObjects {
     }
 }
 
-/// The peer's access to the memory of an end with these duties.
-fn remote_access(case: &Case, duties: Duties) -> Access {
-    match duties.offers_memory {
-        true => target_access(case.op.profile()),
+/// The peer's access to the memory of an end with these roles.
+fn remote_access(flow: &Settings, roles: EndRoles) -> Access {
+    match roles.offers_memory {
+        true => target_access(flow.op.profile()),
         false => Access::LocalRead,
     }
 }
 
-fn cq_of<'c>(case: &Case, cqs: &'c [Arc<CompletionQueue>], qp: usize) -> &'c Arc<CompletionQueue> {
-    let index = match case.cq {
+/// Those of `threads` that poll CQ `index`.
+fn pollers<'t>(flow: &Settings, threads: &'t [usize], index: usize) -> &'t [usize] {
+    match flow.cq {
+        CqMode::Shared => threads,
+        CqMode::PerWorker | CqMode::PerQp => {
+            let poller = threads.get(index % threads.len().max(1));
+            poller.map(std::slice::from_ref).unwrap_or_default()
+        }
+    }
+}
+
+fn cq_of<'c>(
+    flow: &Settings,
+    cqs: &'c [Arc<CompletionQueue>],
+    qp: usize,
+) -> &'c Arc<CompletionQueue> {
+    let index = match flow.cq {
         CqMode::Shared => 0,
         CqMode::PerWorker => qp % cqs.len().max(1),
         CqMode::PerQp => qp,

@@ -1,13 +1,12 @@
 //! Combines the windows of an end's workers: the time base of rates, and doubts about the figures. It must not know
 //! links or messages.
 
-use crate::datapath::{Edges, WorkerReport};
+use crate::datapath::{WindowEdges, WorkerReport};
 use crate::metrics::clock::Clock;
-use crate::plan::Case;
 use report::results::model::{Doubt, DoubtKind};
-use settings::Stop;
+use settings::{Settings, Stop};
 
-use crate::node::running_node::Finished;
+use crate::node::flow_end::FinishedEnd;
 
 /// A window whose length differs from the requested one by more than this part is reported.
 const LENGTH_MATTERS: f64 = 0.02;
@@ -26,11 +25,11 @@ pub struct Windows {
 impl Windows {
     /// The windows of a run that is over. In a run with a message count all workers have one window, from the start
     /// of the first to the last completion, because they end with their messages.
-    pub fn of(case: &Case, finished: &Finished, clock: &Clock) -> Windows {
+    pub fn of(flow: &Settings, finished: &FinishedEnd, clock: &Clock) -> Windows {
         let seconds = |start, end| clock.ns_between(start, end) as f64 * 1e-9;
         let own = |worker: &WorkerReport| worker.window_raw.map(|(start, end)| seconds(start, end));
         let workers = &finished.workers;
-        match case.stop() {
+        match flow.stop() {
             Stop::DurationNs(asked_ns) => {
                 let lengths_seconds: Vec<_> = workers.iter().map(own).collect();
                 let unattended = [0, 1].map(|edge: usize| {
@@ -38,7 +37,7 @@ impl Windows {
                     workers.iter().map(of_worker).fold(0.0, f64::max)
                 });
                 // A window that ends with something else has no requested length.
-                let doubts = if finished.edges == Edges::OF_PHASE || workers.is_empty() {
+                let doubts = if finished.edges == WindowEdges::OF_PHASE || workers.is_empty() {
                     Vec::new()
                 } else {
                     doubts(asked_ns as f64 * 1e-9, &lengths_seconds, unattended)

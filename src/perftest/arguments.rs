@@ -115,10 +115,7 @@ pub(super) mod tests {
     use settings::{Op, PollMode, Settings, Warmup};
 
     pub(in super::super) fn case() -> Case {
-        Case {
-            id: "send-shared-q1-64KiB".into(),
-            settings: Settings::from([]),
-        }
+        Case::new("send-shared-q1-64KiB".into(), Settings::from([]))
     }
 
     pub(in super::super) fn job(change: impl Fn(&mut Case)) -> Job {

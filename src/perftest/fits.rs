@@ -1,8 +1,8 @@
 //! Whether perftest can run a case at all, and what must be known beside the figures when it runs it otherwise
 //! than rocebench does.
 
-use crate::plan::Case;
-use settings::{ConnectMode, CqMode, Op, PollMode, Stop};
+use crate::plan::{Case, Flow};
+use settings::{ConnectMode, CqMode, Op, PollMode, Spread, Stop};
 
 use super::program::Program;
 
@@ -55,12 +55,32 @@ pub fn fits(case: &Case) -> Result<(), Misfit> {
             "take connect out of --op",
         );
     }
+    let is_usual = |flow: &Flow| (flow.from, flow.to) == (0, 1);
+    let has_device = |flow: &Flow| flow.from_device.is_some() || flow.to_device.is_some();
+    if !matches!(case.flows.as_slice(), [flow] if is_usual(flow) && !has_device(flow)) {
+        return misfit(
+            "it moves one kind of traffic, from the client to the server, on the devices of --device".into(),
+            "compare flow by flow, each with the options of the command line",
+        );
+    }
     if case.connect == ConnectMode::Cm {
         return misfit(
             "with rdma_cm (-R) it takes device, GID, MTU and time-outs as the route and the kernel have them, not the \
              case's"
                 .into(),
             "compare with --connect tcp: how QPs were connected changes nothing of how data moves",
+        );
+    }
+    if case.size_mix.is_some() {
+        return misfit(
+            "all its messages have one size".into(),
+            "give --size instead of --size-mix in a comparison",
+        );
+    }
+    if case.spread != Spread::Own {
+        return misfit(
+            "each of its QPs posts its own next message".into(),
+            "compare with --spread own",
         );
     }
     if case.verify {
@@ -171,6 +191,10 @@ mod tests {
     fn what_perftest_cannot_do_is_refused_with_the_reason() {
         assert_eq!(fits(&case()), Ok(()));
         assert!(refused(|case| case.verify = true).contains("--verify"));
+        assert!(refused(|case| case.size_mix = "64:1,1K:1".parse().ok()).contains("one size"));
+        assert!(refused(|case| case.spread = Spread::Hash).contains("its own next"));
+        assert!(refused(|case| case.flows[0].to = 2).contains("one kind of traffic"));
+        assert!(refused(|case| case.flows.push(case.flows[0].clone())).contains("one kind"));
         assert!(refused(|case| case.connect = ConnectMode::Cm).contains("rdma_cm (-R)"));
         assert!(refused(|case| (case.post_list, case.signal_every) = (4, 8)).contains("multiple"));
         assert!(refused(|case| case.tx_depth = 20_000).contains("-t 20000"));

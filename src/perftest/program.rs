@@ -49,7 +49,7 @@ impl Program {
         let one_at_a_time =
             case.tx_depth == 1 && case.qps == 1 && !case.no_latency && !case.bidirectional;
         let fits = |program: &Program| {
-            program.op() == case.transfer() && program.is_latency() == one_at_a_time
+            program.op() == case.op.transfer() && program.is_latency() == one_at_a_time
         };
         let program = Program::ALL.iter().copied().find(fits);
         program.unwrap_or(Program::IbSendBw)

@@ -1,12 +1,14 @@
-//! One case: everything both ends must agree on to run one cell of the sweep's matrix. It is sent
-//! whole to the server, so that different settings on both ends cannot happen.
+//! One case: all that the nodes must agree on to run one cell of the sweep's matrix. It is sent whole to each node, so
+//! that settings cannot differ between them.
 
 use std::ops::{Deref, DerefMut};
 
 use serde::{Deserialize, Serialize};
-use settings::{Op, Settings, Stop, TimeSpan};
+use settings::{Settings, Stop, TimeSpan};
 
-/// One cell of the sweep's matrix, with every setting that both ends apply, which are fields of it.
+use super::flow::{Flow, Side};
+
+/// One cell of the sweep's matrix, with every setting of it, which are fields of it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Case {
     /// Name of the case within its sweep, such as `send-shared-q16-64KiB`; unique.
@@ -14,6 +16,9 @@ pub struct Case {
     /// Every setting.
     #[serde(flatten)]
     pub settings: Settings,
+    /// What moves: one flow or several; where set-up is measured, the traffic meanwhile, which goes on until it is
+    /// stopped, or none.
+    pub flows: Vec<Flow>,
 }
 
 impl Deref for Case {
@@ -31,25 +36,33 @@ impl DerefMut for Case {
 }
 
 impl Case {
-    /// The case of what is moved: itself; where set-up is measured, the traffic meanwhile, which goes on until
-    /// it is stopped; `None` without traffic.
-    pub fn moving(&self) -> Option<Case> {
-        if !self.is_set_up() {
-            return Some(self.clone());
+    /// The case of these settings, with one flow, or none where set-up is measured without traffic.
+    pub fn new(id: String, settings: Settings) -> Case {
+        let mut moving = settings.clone();
+        if settings.is_set_up() {
+            moving.qps = settings.traffic_qps;
+            moving.op = settings.op.transfer().into();
+            moving.set_stop(Stop::DurationNs(TimeSpan::MAX.ns()));
         }
-        if !self.has_traffic() {
-            return None;
+        let flows = match settings.has_traffic() {
+            true => vec![Flow::forward(moving)],
+            false => Vec::new(),
+        };
+        Case {
+            id,
+            settings,
+            flows,
         }
-        let mut traffic = self.clone();
-        traffic.qps = self.traffic_qps;
-        traffic.op = self.op.transfer().into();
-        traffic.set_stop(Stop::DurationNs(TimeSpan::MAX.ns()));
-        Some(traffic)
     }
 
-    /// The operation that moves data.
-    pub fn transfer(&self) -> Op {
-        self.op.transfer()
+    /// The ends of flows at a node, each with its flow's index.
+    pub fn ends_at(&self, node: u32) -> impl Iterator<Item = (usize, &Flow, Side)> {
+        let flows = self.flows.iter().enumerate();
+        flows.flat_map(move |(index, flow)| {
+            let ends = [(flow.from, Side::Initiator), (flow.to, Side::Target)];
+            let here = ends.into_iter().filter(move |(end, _)| *end == node);
+            here.map(move |(_, side)| (index, flow, side))
+        })
     }
 
     /// The span of the measurement, for people.
@@ -64,18 +77,24 @@ impl Case {
 
 #[cfg(test)]
 mod tests {
-    use settings::{Given, Workload};
+    use settings::Workload;
 
-    use super::super::Sweep;
+    use super::*;
 
     #[test]
-    fn traffic_is_a_case_without_set_up() {
-        let mut case = Sweep::new(&Given::default()).unwrap().cases.remove(0);
-        assert_eq!(case.moving(), Some(case.clone()));
-        (case.op, case.traffic_qps) = (Workload::Connect, 3);
-        let traffic = case.moving().unwrap();
-        assert_eq!((traffic.qps, traffic.is_set_up()), (3, false));
-        case.traffic_qps = 0;
-        assert_eq!(case.moving(), None);
+    fn beside_set_up_traffic_is_a_flow() {
+        let mut settings = Settings::default();
+        let case = Case::new(String::new(), settings.clone());
+        assert_eq!(case.flows, [Flow::forward(settings.clone())]);
+        let at = |node| case.ends_at(node).map(|end| end.2).collect::<Vec<_>>();
+        assert_eq!(
+            (at(0), at(1), at(2)),
+            (vec![Side::Initiator], vec![Side::Target], vec![])
+        );
+        (settings.op, settings.traffic_qps) = (Workload::Connect, 3);
+        let case = Case::new(String::new(), settings.clone());
+        assert_eq!((case.flows[0].qps, case.flows[0].is_set_up()), (3, false));
+        settings.traffic_qps = 0;
+        assert_eq!(Case::new(String::new(), settings).flows, []);
     }
 }

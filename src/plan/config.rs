@@ -1,34 +1,34 @@
 //! A sweep in a TOML file. Keys are the long flags' names, values are what the flags take, lists are
-//! arrays or single values; both are read by the same parsers. Every error has file, line and column.
+//! arrays or single values; both are read by the same parsers. `[[flow]]` tables are flows. Every error has file, line
+//! and column.
 
 use std::collections::BTreeMap;
-use std::fmt;
-use std::ops::Range;
 use std::path::{Path, PathBuf};
 
-use settings::{Given, ROWS, Row, Settings, Takes, nearest};
-use toml::Spanned;
+use settings::{Given, ROWS, Settings, nearest};
 use toml::de::{DeTable, DeValue};
 
 use report::text::{MAX_CHARS, printable};
 
+use super::error::PlanError;
+use super::flow_table::{self, FlowTable};
+use super::nodes::Nodes;
+use super::sizes_table::set_any;
+use super::toml_value::{Fault, Place, Value, fault, place, scalar_text};
+
 /// A sweep read from a file, and where each of its keys stands.
 #[derive(Clone, Debug)]
 pub struct ConfigFile {
-    /// What the file asks for.
+    /// The settings that it gives, for all flows that have none of their own.
     pub given: Given,
+    /// Its flows; without any, the nodes' usual one.
+    pub flows: Vec<FlowTable>,
+    /// Its nodes, if it names them.
+    pub nodes: Option<Nodes>,
     /// The file's name as given.
     pub path: PathBuf,
-    places: BTreeMap<&'static str, Place>,
-}
-
-/// Line and column, both from 1; the column counts characters.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Place {
-    /// Line.
-    pub line: usize,
-    /// Column.
-    pub column: usize,
+    text: String,
+    offsets: BTreeMap<&'static str, usize>,
 }
 
 /// Why a file gives no sweep.
@@ -56,83 +56,6 @@ pub enum ConfigError {
 /// Larger files are refused, so that a wrong name such as `/dev/zero` ends at once.
 const MAX_BYTES: u64 = 1 << 20;
 
-impl fmt::Display for Place {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}:{}", self.line, self.column)
-    }
-}
-
-fn place(text: &str, offset: usize) -> Place {
-    let before = text.get(..offset).unwrap_or(text);
-    let line_start = before.rfind('\n').map_or(0, |newline| newline + 1);
-    Place {
-        line: before.matches('\n').count() + 1,
-        column: before.get(line_start..).unwrap_or("").chars().count() + 1,
-    }
-}
-
-/// A message and the bytes of the text that it is about.
-struct Fault {
-    span: Range<usize>,
-    message: String,
-}
-
-type Value<'i> = Spanned<DeValue<'i>>;
-
-fn fault(span: Range<usize>, message: impl Into<String>) -> Fault {
-    Fault {
-        span,
-        message: message.into(),
-    }
-}
-
-/// The value as the flag would be given it.
-fn scalar_text(key: &str, value: &Value<'_>) -> Result<String, Fault> {
-    match value.get_ref() {
-        DeValue::String(text) => Ok(text.to_string()),
-        DeValue::Integer(integer) => i64::from_str_radix(integer.as_str(), integer.radix())
-            .map(|number| number.to_string())
-            .map_err(|_| fault(value.span(), format!("`{key}`: the number is out of range"))),
-        DeValue::Float(float) => Ok(float.as_str().to_owned()),
-        other => {
-            let what = other.type_str();
-            Err(fault(
-                value.span(),
-                format!("`{key}` takes a number or a string, not {what}"),
-            ))
-        }
-    }
-}
-
-/// Sets what `key` names.
-fn set(given: &mut Given, row: &'static Row, value: &Value<'_>) -> Result<(), Fault> {
-    let key = row.flag;
-    let faulty =
-        |span: Range<usize>, error: settings::GivenError| fault(span, format!("`{key}`: {error}"));
-    let items = match (row.takes, value.get_ref()) {
-        (Takes::Switch, DeValue::Boolean(is_on)) => vec![is_on.to_string()],
-        (Takes::Switch, _) => {
-            return Err(fault(value.span(), format!("`{key}` is true or false")));
-        }
-        (Takes::List, DeValue::Array(items)) => {
-            let mut texts = Vec::with_capacity(items.len());
-            for item in items.iter() {
-                let text = scalar_text(key, item)?;
-                // Alone, so that an error has its place.
-                Given::default()
-                    .set_items(row, &[&text])
-                    .map_err(|error| faulty(item.span(), error))?;
-                texts.push(text);
-            }
-            texts
-        }
-        _ => vec![scalar_text(key, value)?],
-    };
-    given
-        .set_items(row, &items)
-        .map_err(|error| faulty(value.span(), error))
-}
-
 fn unknown_key(key: &str, machine_flags: &[&str]) -> String {
     let dashed = key.replace('_', "-");
     if machine_flags.contains(&dashed.as_str()) {
@@ -140,7 +63,8 @@ fn unknown_key(key: &str, machine_flags: &[&str]) -> String {
             "`{key}` is about this machine, not about the sweep: give it on the command line"
         );
     }
-    let keys: Vec<&str> = ROWS.iter().map(|row| row.flag).collect();
+    let others = ["nodes", "flow"].into_iter();
+    let keys: Vec<&str> = ROWS.iter().map(|row| row.flag).chain(others).collect();
     match nearest(key, &keys) {
         Some(known) => format!("unknown key `{key}`; did you mean `{known}`?"),
         None => format!(
@@ -149,23 +73,15 @@ fn unknown_key(key: &str, machine_flags: &[&str]) -> String {
     }
 }
 
-fn read_given(
-    text: &str,
-    machine_flags: &[&str],
-) -> Result<(Given, BTreeMap<&'static str, Place>), Fault> {
-    let table = DeTable::parse(text).map_err(|error| {
-        let end = text.len();
-        fault(error.span().unwrap_or(end..end), error.message())
-    })?;
-    let mut given = Given::default();
-    let mut places = BTreeMap::new();
-    for (key, value) in table.get_ref().iter() {
-        let row = Settings::row(key.get_ref())
-            .ok_or_else(|| fault(key.span(), unknown_key(key.get_ref(), machine_flags)))?;
-        set(&mut given, row, value)?;
-        places.insert(row.flag, place(text, key.span().start));
-    }
-    Ok((given, places))
+fn read_nodes(value: &Value<'_>) -> Result<Nodes, Fault> {
+    let nodes = match value.get_ref() {
+        DeValue::Array(items) => {
+            let items = items.iter().map(|item| scalar_text("nodes", item));
+            Nodes::from_items(&items.collect::<Result<Vec<_>, _>>()?)
+        }
+        _ => scalar_text("nodes", value)?.parse(),
+    };
+    nodes.map_err(|error| fault(value.span(), format!("`nodes`: {error}")))
 }
 
 impl ConfigFile {
@@ -211,23 +127,67 @@ impl ConfigFile {
         path: &Path,
         machine_flags: &[&str],
     ) -> Result<ConfigFile, ConfigError> {
-        let (given, places) =
-            read_given(text, machine_flags).map_err(|fault| ConfigError::Content {
-                path: path.to_owned(),
-                place: place(text, fault.span.start),
-                // It may quote the file.
-                message: printable(&fault.message, MAX_CHARS),
-            })?;
-        Ok(ConfigFile {
-            given,
+        let mut file = ConfigFile {
+            given: Given::default(),
+            flows: Vec::new(),
+            nodes: None,
             path: path.to_owned(),
-            places,
-        })
+            text: text.to_owned(),
+            offsets: BTreeMap::new(),
+        };
+        let read = file.read_keys(text, machine_flags);
+        read.map_err(|fault| ConfigError::Content {
+            path: path.to_owned(),
+            place: place(text, fault.span.start),
+            // It may quote the file.
+            message: printable(&fault.message, MAX_CHARS),
+        })?;
+        Ok(file)
     }
 
-    /// Where the file sets `key`, if it does.
-    pub fn place_of(&self, key: &str) -> Option<Place> {
-        self.places.get(key).copied()
+    fn read_keys(&mut self, text: &str, machine_flags: &[&str]) -> Result<(), Fault> {
+        let table = DeTable::parse(text).map_err(|error| {
+            let end = text.len();
+            fault(error.span().unwrap_or(end..end), error.message())
+        })?;
+        for (key, value) in table.get_ref().iter() {
+            let name = match key.get_ref().as_ref() {
+                "flow" => {
+                    self.flows = flow_table::read_all(value)?;
+                    continue;
+                }
+                "nodes" => {
+                    self.nodes = Some(read_nodes(value)?);
+                    "nodes"
+                }
+                name => {
+                    let row = Settings::row(name)
+                        .ok_or_else(|| fault(key.span(), unknown_key(name, machine_flags)))?;
+                    set_any(&mut self.given, row, value)?.flag
+                }
+            };
+            self.offsets.insert(name, key.span().start);
+        }
+        Ok(())
+    }
+
+    /// Where the file says what the error is about, if it does. `is_overridden` tells whether a flag stands for
+    /// what the file gives for all flows.
+    pub fn place_of(&self, error: &PlanError, is_overridden: bool) -> Option<Place> {
+        let key = error.flag();
+        let flow = error
+            .flow()
+            .and_then(|name| self.flows.iter().find(|flow| flow.name == name));
+        let own = flow.and_then(|flow| flow.offsets.get(key));
+        let above = || {
+            let table = flow.and_then(|flow| flow.offsets.get("flow"));
+            self.offsets.get(key).or(table)
+        };
+        let offset = match (own, is_overridden) {
+            (None, true) => None,
+            (own, _) => own.or_else(above),
+        };
+        Some(place(&self.text, *offset?))
     }
 }
 

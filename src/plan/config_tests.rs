@@ -20,13 +20,30 @@ fn values_are_read_as_the_flags_read_them() {
         ("runs", "10"),
     ]);
     assert_eq!(file.given, expected);
-    assert_eq!(file.place_of("runs"), Some(Place { line: 7, column: 3 }));
-    assert_eq!(file.place_of("op"), None);
+    let no_effect = |flag| PlanError::NoEffect { flag, why: "" };
+    let runs = Some(Place { line: 7, column: 3 });
+    assert_eq!(file.place_of(&no_effect("runs"), false), runs);
+    assert_eq!(file.place_of(&no_effect("runs"), true), None);
+    assert_eq!(file.place_of(&no_effect("op"), false), None);
+}
+
+#[test]
+fn sizes_may_have_weights() {
+    let file = parse("size = [{bytes = 64, weight = 9}, {bytes = '64K', weight = 1}]\n").unwrap();
+    assert_eq!(file.given, Given::from([("size-mix", "64:9,64K:1")]));
 }
 
 #[test]
 fn every_error_has_its_place() {
     for (text, expected) in [
+        (
+            "size = [{bytes = 64}, 4096]",
+            "s.toml:1:9: `size`: each of several sizes by weight is {bytes = 64, weight = 9}",
+        ),
+        (
+            "size = [{bytes = 64, weight = 1}]",
+            "s.toml:1:8: `size`: 2 to 16 entries are needed, not 1",
+        ),
         (
             "qpps = 1",
             "s.toml:1:1: unknown key `qpps`; did you mean `qps`?",
@@ -76,6 +93,29 @@ fn every_error_has_its_place() {
             .starts_with("s.toml:2:1: duplicate key")
     );
     assert!(parse("qps = \n").unwrap_err().starts_with("s.toml:1:7: "));
+}
+
+#[test]
+fn an_error_of_the_plan_is_placed_in_the_flow_or_above_it() {
+    let place = |text: &str, is_overridden| {
+        let file = ConfigFile::parse(text, Path::new("s.toml"), &[]).unwrap();
+        let error = Sweep::with_flows(&file.given, &file.flows, Nodes::TwoEnds).unwrap_err();
+        let place = file.place_of(&error, is_overridden);
+        place.map(|place| (place.line, place.column))
+    };
+    for (text, expected, overridden) in [
+        // Its own value, whatever flags say.
+        ("[[flow]]\n  qps = 0", Some((2, 3)), Some((2, 3))),
+        ("[[flow]]\nto = 'x'", Some((2, 1)), Some((2, 1))),
+        // The value above, which a flag stands for.
+        ("post-list = 200\n[[flow]]\n", Some((1, 1)), None),
+        // Neither: the flow.
+        ("\n[[flow]]\nfrom = 'server'", Some((2, 1)), None),
+        ("qps = 4\n[[flow]]\nqps = 2", Some((1, 1)), None),
+    ] {
+        assert_eq!(place(text, false), expected, "{text}");
+        assert_eq!(place(text, true), overridden, "{text}");
+    }
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 use settings::{SettingError, Settings};
 
-use super::matrix::MOST_CASES;
+use super::matrix::MOST_FLOWS;
 
 /// A sweep that makes no sense. [`PlanError::flag`] names the option to change.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -58,11 +58,22 @@ pub enum PlanError {
     #[error("--duration 0 measures nothing")]
     NoDuration,
     /// A product beyond all reason.
-    #[error("the lists' product is {cases} cases; a sweep has at most {MOST_CASES}")]
+    #[error("the lists' product is {cases} cases; a sweep has at most {most}")]
     TooManyCases {
         cases: u64,
+        /// Cases with as many flows that a sweep may have.
+        most: u64,
         /// The option with the longest list.
         longest: &'static str,
+    },
+    /// Sizes or spreading that do not fit the rest.
+    #[error("--{flag} does not fit: {why} (case {case})")]
+    Spread {
+        /// The option's long name.
+        flag: &'static str,
+        why: String,
+        /// Id of the first such case.
+        case: String,
     },
     /// A CQ larger than `ibv_create_cq` can be asked for.
     #[error("one CQ would need {entries} entries, more than any can have (case {case})")]
@@ -72,6 +83,40 @@ pub enum PlanError {
         /// Id of the first such case.
         case: String,
     },
+    /// Something about one of several flows.
+    #[error("flow `{flow}`: {error}")]
+    InFlow { flow: String, error: Box<PlanError> },
+    /// An end of a flow that is no node.
+    #[error("`{key}`: no node is named `{name}`{}", suggestion(nearest.as_deref()))]
+    UnknownNode {
+        /// `from` or `to`.
+        key: &'static str,
+        name: String,
+        nearest: Option<String>,
+        /// The names of all nodes.
+        names: String,
+    },
+    /// A flow without a way.
+    #[error("it goes from `{node}` to itself")]
+    ToItself { node: String },
+    /// More than two nodes without flows.
+    #[error("there are {nodes} nodes, and nothing says which of them talk")]
+    NoFlows { nodes: usize },
+    /// Flows beyond all reason.
+    #[error("there are {flows} flows; a case has at most {MOST_FLOWS}")]
+    TooManyFlows { flows: usize },
+    /// Set-up measured beside flows of a file.
+    #[error(
+        "--op connect measures set-up beside --traffic-qps QPs with RDMA WRITEs, not beside [[flow]]"
+    )]
+    ConnectWithFlows,
+    /// Flows that no plan makes; a peer may.
+    #[error("the case {case} is none: {why}")]
+    NoCase { case: String, why: &'static str },
+}
+
+fn suggestion(nearest: Option<&str>) -> String {
+    nearest.map_or(String::new(), |name| format!("; did you mean `{name}`?"))
 }
 
 impl PlanError {
@@ -81,6 +126,7 @@ impl PlanError {
             PlanError::Setting(SettingError::OutOfRange { flag, .. })
             | PlanError::BatchTooDeep { flag, .. }
             | PlanError::NotWithConnect { flag }
+            | PlanError::Spread { flag, .. }
             | PlanError::NoEffect { flag, .. } => flag,
             // Values are read before a sweep is made of them; what a peer sends has no flag.
             PlanError::Setting(SettingError::Syntax(_)) => "",
@@ -88,6 +134,29 @@ impl PlanError {
             PlanError::TwoStops | PlanError::NoDuration => "duration",
             PlanError::TooManyCases { longest, .. } => longest,
             PlanError::CqTooLarge { .. } => "qps",
+            PlanError::InFlow { error, .. } => error.flag(),
+            PlanError::UnknownNode { key, .. } => key,
+            PlanError::ToItself { .. } => "to",
+            PlanError::NoFlows { .. } => "nodes",
+            PlanError::ConnectWithFlows => "op",
+            PlanError::TooManyFlows { .. } | PlanError::NoCase { .. } => "",
+        }
+    }
+
+    /// The same, of one of several flows.
+    #[must_use]
+    pub(super) fn in_flow(self, name: &str) -> PlanError {
+        PlanError::InFlow {
+            flow: name.to_owned(),
+            error: Box::new(self),
+        }
+    }
+
+    /// The name of the flow that it is about, where one of several is.
+    pub fn flow(&self) -> Option<&str> {
+        match self {
+            PlanError::InFlow { flow, .. } => Some(flow),
+            _ => None,
         }
     }
 
@@ -130,9 +199,29 @@ impl PlanError {
             PlanError::TooManyCases { longest, .. } => {
                 format!("shorten the lists, --{longest} first; --dry-run shows the cases")
             }
+            PlanError::Spread { flag, .. } => match *flag {
+                "spread" => "take --cq per-worker or per-qp, or --workers 1".into(),
+                "outstanding" => {
+                    "change --outstanding, --tx-depth or --signal-every, or leave --outstanding out"
+                        .into()
+                }
+                "size-mix" => "raise --tx-depth or --qps, or choose simpler weights".into(),
+                flag => format!("change --{flag}, or leave it out"),
+            },
             PlanError::CqTooLarge { .. } => {
                 "lower --qps, --tx-depth or --rx-depth, or take --cq per-qp".into()
             }
+            PlanError::InFlow { error, .. } => error.hint(),
+            PlanError::UnknownNode { names, .. } => format!("the nodes are {names}"),
+            PlanError::ToItself { .. } => "name two nodes by `from` and `to`".into(),
+            PlanError::NoFlows { .. } => {
+                "say with [[flow]] in a file (--config) which nodes talk".into()
+            }
+            PlanError::TooManyFlows { .. } => "measure some of them at a time".into(),
+            PlanError::ConnectWithFlows => {
+                "take connect out of --op, or the flows out of the file".into()
+            }
+            PlanError::NoCase { .. } => "both ends must be of one version".into(),
         }
     }
 }

@@ -2,7 +2,8 @@
 //!
 //! Order is that of the table of settings: what comes first there varies slowest; within each, as the list was given.
 //! So a table reads downwards as scaling over QPs, size by size. What does not apply to a case makes no cases: rx
-//! depth for WRITE and READ, inline for READ, settings of traffic where there is none.
+//! depth for WRITE and READ, inline for READ, settings of traffic where there is none, settings that each flow has for
+//! itself.
 
 use std::fmt::Write as _;
 
@@ -10,9 +11,18 @@ use settings::{Applies, Given, Id, ROWS, Row, SettingError, Settings, Takes};
 
 use super::case::Case;
 use super::error::PlanError;
+use super::flow::Flow;
+use super::flow_table::FlowTable;
+use super::nodes::Nodes;
 
-/// Cases of one sweep.
+/// Cases of one sweep; with several flows each, flows of all cases.
 pub(super) const MOST_CASES: u64 = 100_000;
+
+/// Flows of one case: 64 nodes, each to all others, are 4032.
+pub(super) const MOST_FLOWS: usize = 4_096;
+
+/// Flows that the id of a case names.
+const NAMED_FLOWS: usize = 4;
 
 /// A setting that was given, and its values.
 struct Axis {
@@ -23,17 +33,9 @@ struct Axis {
     why_not: Option<&'static str>,
 }
 
-/// What was given, setting by setting.
-pub(super) struct Axes {
-    axes: Vec<Axis>,
-}
-
-impl Axes {
-    /// Reads every value.
-    ///
-    /// # Errors
-    /// The first that is out of its range.
-    pub(super) fn new(given: &Given) -> Result<Axes, PlanError> {
+impl Axis {
+    /// Reads what was given.
+    fn all(given: &Given) -> Result<Vec<Axis>, SettingError> {
         let mut scratch = Settings::default();
         let mut axes = Vec::new();
         for row in ROWS {
@@ -50,7 +52,95 @@ impl Axes {
                 });
             }
         }
-        Ok(Axes { axes })
+        Ok(axes)
+    }
+
+    /// Whether it has an effect on a flow with these settings.
+    fn matters(&mut self, settings: &Settings) -> bool {
+        let applies = (self.row.applies)(settings);
+        match applies {
+            Applies::Yes | Applies::Ignored => self.is_used = true,
+            Applies::Not(why) => self.why_not = Some(why),
+        }
+        applies == Applies::Yes
+    }
+
+    /// Why no case has use for it.
+    fn useless(&self) -> Option<PlanError> {
+        let why = self.why_not.filter(|_| !self.is_used)?;
+        let flag = self.row.flag;
+        Some(PlanError::NoEffect { flag, why })
+    }
+}
+
+/// A `[[flow]]`: what it is in all cases, and which settings are its own.
+struct OwnFlow {
+    flow: Flow,
+    own: Vec<Axis>,
+}
+
+impl OwnFlow {
+    fn new(table: &FlowTable, nodes: &Nodes) -> Result<OwnFlow, PlanError> {
+        let number = |key, name: &Option<String>, usual| {
+            let Some(name) = name else { return Ok(usual) };
+            nodes
+                .number(name)
+                .map_err(|nearest| PlanError::UnknownNode {
+                    key,
+                    name: name.clone(),
+                    nearest,
+                    names: nodes.names().join(", "),
+                })
+        };
+        let (from, to) = (number("from", &table.from, 0)?, number("to", &table.to, 1)?);
+        if from == to {
+            let node = nodes.names().swap_remove(from as usize);
+            return Err(PlanError::ToItself { node });
+        }
+        let own = Axis::all(&table.given)?;
+        let mut settings = Settings::default();
+        for axis in &own {
+            for value in &axis.values {
+                axis.row.read(&mut settings, value)?;
+            }
+        }
+        let flow = Flow {
+            name: table.name.clone(),
+            from,
+            to,
+            from_device: table.from_device.clone(),
+            to_device: table.to_device.clone(),
+            settings,
+        };
+        Ok(OwnFlow { flow, own })
+    }
+}
+
+/// What was given, setting by setting, and flow by flow.
+pub(super) struct Axes {
+    axes: Vec<Axis>,
+    flows: Vec<OwnFlow>,
+}
+
+impl Axes {
+    /// Reads every value.
+    ///
+    /// # Errors
+    /// The first that is out of its range, or names no node.
+    pub(super) fn new(
+        given: &Given,
+        flows: &[FlowTable],
+        nodes: &Nodes,
+    ) -> Result<Axes, PlanError> {
+        if flows.len() > MOST_FLOWS {
+            return Err(PlanError::TooManyFlows { flows: flows.len() });
+        }
+        let axes = Axis::all(given)?;
+        let own = |table: &FlowTable| {
+            OwnFlow::new(table, nodes).map_err(|error| error.in_flow(&table.name))
+        };
+        let flows = flows.iter().map(own).collect::<Result<_, _>>()?;
+        Ok(Axes { axes, flows })
     }
 
     /// All cases.
@@ -65,11 +155,15 @@ impl Axes {
                 cases.push(case);
             }
         }
-        let useless = self.axes.iter().find(|axis| !axis.is_used);
-        match useless.and_then(|axis| Some((axis.row.flag, axis.why_not?))) {
-            Some((flag, why)) => Err(PlanError::NoEffect { flag, why }),
-            None => Ok(cases),
+        if let Some(error) = self.axes.iter().find_map(Axis::useless) {
+            return Err(error);
         }
+        for flow in &self.flows {
+            if let Some(error) = flow.own.iter().find_map(Axis::useless) {
+                return Err(error.in_flow(&flow.flow.name));
+            }
+        }
+        Ok(cases)
     }
 
     /// How many cells the product has.
@@ -79,18 +173,20 @@ impl Axes {
             .axes
             .iter()
             .fold(1u64, |product, axis| product.saturating_mul(length(axis)));
-        if cases <= MOST_CASES {
+        let most = MOST_CASES / self.flows.len().max(1) as u64;
+        if cases <= most {
             return Ok(cases);
         }
         let longest = self.axes.iter().rev().max_by_key(|axis| axis.values.len());
         Err(PlanError::TooManyCases {
             cases,
+            most,
             longest: longest.map_or("qps", |axis| axis.row.flag),
         })
     }
 
     /// The cell number `index`, or nothing if its case is another cell's case too.
-    fn case(&mut self, index: u64) -> Result<Option<Case>, SettingError> {
+    fn case(&mut self, index: u64) -> Result<Option<Case>, PlanError> {
         let mut settings = Settings::default();
         let mut rest = index;
         let mut is_first = Vec::with_capacity(self.axes.len());
@@ -104,26 +200,73 @@ impl Axes {
             }
             is_first.push(value == 0);
         }
-        let asked = settings.clone();
-        let usual = Settings::default();
-        let mut is_repeated = false;
-        for (axis, is_first) in self.axes.iter_mut().zip(is_first.into_iter().rev()) {
-            let applies = (axis.row.applies)(&asked);
-            match applies {
-                Applies::Yes | Applies::Ignored => axis.is_used = true,
-                Applies::Not(why) => axis.why_not = Some(why),
+        is_first.reverse();
+        let mut is_needed = vec![false; self.axes.len()];
+        let mut flows = Vec::with_capacity(self.flows.len());
+        for OwnFlow { flow, own } in &mut self.flows {
+            let mut all = settings.clone();
+            if own.iter().any(|axis| axis.row.flag == "size") {
+                // A flow's own size stands for the sizes above it.
+                all.size_mix = None;
             }
-            if applies != Applies::Yes {
-                is_repeated |= !is_first;
-                axis.row.copy(&mut settings, &usual);
+            for axis in own.iter() {
+                axis.row.copy(&mut all, &flow.settings);
+            }
+            if all.is_set_up() {
+                return Err(PlanError::ConnectWithFlows);
+            }
+            keep_what_matters(&mut all, own, &mut self.axes, &mut is_needed);
+            flows.push(Flow {
+                settings: all,
+                ..flow.clone()
+            });
+        }
+        match flows.as_slice() {
+            [] => keep_what_matters(&mut settings, &mut [], &mut self.axes, &mut is_needed),
+            [only] => settings.clone_from(&only.settings),
+            _ => {
+                for (axis, _) in self.axes.iter().zip(&is_needed).filter(|it| !it.1) {
+                    axis.row.copy(&mut settings, &Settings::default());
+                }
+                settings.fit();
             }
         }
-        if is_repeated {
+        if is_first
+            .iter()
+            .zip(&is_needed)
+            .any(|it| it == (&false, &false))
+        {
             return Ok(None);
         }
-        settings.fit();
-        let id = self.id(&settings);
-        Ok(Some(Case { id, settings }))
+        if flows.is_empty() {
+            return Ok(Some(Case::new(self.id(&settings), settings)));
+        }
+        Ok(Some(Case {
+            id: self.id_of_flows(&settings, &is_needed),
+            settings,
+            flows,
+        }))
+    }
+
+    /// `small+bulk`, and then each setting that varies within the sweep.
+    fn id_of_flows(&self, settings: &Settings, is_needed: &[bool]) -> String {
+        let names = self.flows.iter().map(|it| it.flow.name.as_str());
+        let mut id = names.take(NAMED_FLOWS).collect::<Vec<_>>().join("+");
+        if let Some(more) = self.flows.len().checked_sub(NAMED_FLOWS + 1) {
+            id += &format!("+{}more", more + 1);
+        }
+        let axes = self.axes.iter().zip(is_needed);
+        for (axis, _) in axes.filter(|(axis, needed)| **needed && axis.values.len() > 1) {
+            let text = axis.row.text(settings);
+            let is_count = axis.row.has_range() && !axis.row.is_size;
+            // Writing to a String cannot fail.
+            let _ = match axis.row.id {
+                Id::Letter(letter) => write!(id, "-{letter}{text}"),
+                Id::Head if is_count => write!(id, "-q{text}"),
+                _ => write!(id, "-{text}"),
+            };
+        }
+        id
     }
 
     /// `send-shared-q16-64KiB`, and then each setting that varies within the sweep or is not the default.
@@ -134,9 +277,8 @@ impl Axes {
         };
         let mut id = match settings.has_traffic() {
             true => {
-                let size = settings::Size::from_bytes(settings.size_bytes);
-                let size = size.unwrap_or(settings::Size::MAX);
-                format!("{}-{}-q{}-{size}", settings.op, settings.cq, settings.qps)
+                let sizes = settings.sizes_text().replace(',', "+");
+                format!("{}-{}-q{}-{sizes}", settings.op, settings.cq, settings.qps)
             }
             false => format!("{}-q{}", settings.op, settings.qps),
         };
@@ -158,10 +300,43 @@ impl Axes {
                 Id::Letter(letter) if row.takes == Takes::List && (!is_usual || varies()) => {
                     write!(id, "-{letter}{}", row.text(settings))
                 }
-                Id::Word if !is_usual => write!(id, "-{}", row.text(settings)),
+                // A comma would end the id where ids are listed.
+                Id::Word if !is_usual => write!(id, "-{}", row.text(settings).replace(',', "+")),
                 _ => Ok(()),
             };
         }
         id
     }
 }
+
+/// Gives a flow the defaults where what was asked for has no effect on it. `own` are its own settings; `axes` are those
+/// above it, of which `is_needed` tells those that have an effect on some flow.
+fn keep_what_matters(
+    settings: &mut Settings,
+    own: &mut [Axis],
+    axes: &mut [Axis],
+    is_needed: &mut [bool],
+) {
+    let asked = settings.clone();
+    let usual = Settings::default();
+    for axis in own.iter_mut() {
+        if !axis.matters(&asked) {
+            axis.row.copy(settings, &usual);
+        }
+    }
+    for (axis, is_needed) in axes.iter_mut().zip(is_needed) {
+        if own.iter().any(|it| it.row.flag == axis.row.flag) {
+            let why = "where every [[flow]] has its own";
+            axis.why_not = axis.why_not.or(Some(why));
+        } else if axis.matters(&asked) {
+            *is_needed = true;
+        } else {
+            axis.row.copy(settings, &usual);
+        }
+    }
+    settings.fit();
+}
+
+#[cfg(test)]
+#[path = "matrix_tests.rs"]
+mod tests;

@@ -1,21 +1,27 @@
 //! A whole sweep: the ordered cases of the matrix, all of them checked, and how often each is run.
 
+use std::collections::HashSet;
 use std::time::Duration;
 
-use settings::{CqMode, Given, ROWS, Settings, Stop};
+use settings::{CqMode, Given, ROWS, Scope, Settings, Spread, Stop};
 
 use super::case::Case;
 use super::error::PlanError;
-use super::matrix::Axes;
+use super::flow::{Flow, FlowDevice};
+use super::flow_table::FlowTable;
+use super::matrix::{Axes, MOST_FLOWS};
+use super::nodes::{MOST_NODES, Nodes};
 
 /// Entries of a CQ: `ibv_create_cq(3)` takes a C `int`.
 const MOST_CQ_ENTRIES: u64 = i32::MAX as u64;
 
 /// Cases in the order in which they run.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Sweep {
     /// At least one; ids are unique.
     pub cases: Vec<Case>,
+    /// The nodes that their flows go between.
+    pub nodes: Nodes,
 }
 
 /// What settings mean together.
@@ -36,39 +42,97 @@ fn check(case: &Case) -> Result<(), PlanError> {
                 return Err(PlanError::NotWithConnect { flag });
             }
         }
-        return case.moving().as_ref().map_or(Ok(()), check);
     }
+    let is_alone = matches!(case.flows.as_slice(), [flow] if flow.name == Flow::FORWARD);
+    case.flows.iter().try_for_each(|flow| {
+        let checked = check_flow(case, flow);
+        checked.map_err(|error| match is_alone {
+            true => error,
+            false => error.in_flow(&flow.name),
+        })
+    })
+}
+
+/// What any plan makes of flows, and a peer may not.
+fn check_flows(case: &Case) -> Result<(), PlanError> {
+    let refused = |why| {
+        let case = case.id.clone();
+        Err(PlanError::NoCase { case, why })
+    };
+    let usual = if case.is_set_up() {
+        0..=1
+    } else {
+        1..=MOST_FLOWS
+    };
+    if !usual.contains(&case.flows.len()) {
+        return refused("it has no flow, or too many");
+    }
+    let mut names = HashSet::new();
+    for flow in &case.flows {
+        if !Flow::is_name(&flow.name) || !names.insert(&flow.name) {
+            return refused("a flow has no name of its own");
+        }
+        if flow.from == flow.to || flow.from.max(flow.to) >= MOST_NODES {
+            return refused("a flow does not go from one node to another");
+        }
+        let mut devices = [&flow.from_device, &flow.to_device].into_iter().flatten();
+        if !devices.all(|it| FlowDevice::is_name(&it.name) && it.ib_port != Some(0)) {
+            return refused("a flow asks for a device without a name");
+        }
+        if flow.is_set_up() {
+            return refused("set-up is no flow");
+        }
+        let mut of_case = ROWS.iter().filter(|row| row.scope == Scope::Case);
+        if !case.is_set_up() && !of_case.all(|row| row.is_equal(flow, case)) {
+            return refused("a flow differs in what holds for all of them");
+        }
+        check_ranges(flow)?;
+    }
+    Ok(())
+}
+
+fn check_ranges(settings: &Settings) -> Result<(), PlanError> {
+    let mut scratch = Settings::default();
+    for row in ROWS {
+        row.read(&mut scratch, &row.text(settings))?;
+    }
+    Ok(())
+}
+
+/// What settings of a flow mean together.
+fn check_flow(case: &Case, flow: &Flow) -> Result<(), PlanError> {
     for (flag, value) in [
-        ("signal-every", case.signal_every),
-        ("post-list", case.post_list),
+        ("signal-every", flow.signal_every),
+        ("post-list", flow.post_list),
     ] {
-        if value > case.tx_depth {
+        if value > flow.tx_depth {
             return Err(PlanError::BatchTooDeep {
                 flag,
                 value,
-                tx_depth: case.tx_depth,
+                tx_depth: flow.tx_depth,
                 case: case.id.clone(),
             });
         }
     }
-    if case.post_list > case.signal_every && !case.post_list.is_multiple_of(case.signal_every) {
+    if flow.post_list > flow.signal_every && !flow.post_list.is_multiple_of(flow.signal_every) {
         return Err(PlanError::ListDoesNotFit {
-            post_list: case.post_list,
-            signal_every: case.signal_every,
+            post_list: flow.post_list,
+            signal_every: flow.signal_every,
             case: case.id.clone(),
         });
     }
-    let qps_of_a_cq = match case.cq {
-        CqMode::Shared => case.qps,
-        CqMode::PerWorker => case.qps.div_ceil(case.workers),
+    check_source(case, flow)?;
+    let qps_of_a_cq = match flow.cq {
+        CqMode::Shared => flow.qps,
+        CqMode::PerWorker => flow.qps.div_ceil(flow.workers),
         CqMode::PerQp => 1,
     };
-    let receives = match case.op.profile().receives {
-        true => case.rx_depth,
+    let receives = match flow.op.profile().receives {
+        true => flow.rx_depth,
         false => 0,
     };
-    let entries = u64::from(qps_of_a_cq) * (u64::from(case.tx_depth) + u64::from(receives));
-    if case.cq_depth.is_none() && entries > MOST_CQ_ENTRIES {
+    let entries = u64::from(qps_of_a_cq) * (u64::from(flow.tx_depth) + u64::from(receives));
+    if flow.cq_depth.is_none() && entries > MOST_CQ_ENTRIES {
         return Err(PlanError::CqTooLarge {
             entries,
             case: case.id.clone(),
@@ -77,30 +141,116 @@ fn check(case: &Case) -> Result<(), PlanError> {
     Ok(())
 }
 
+/// What sizes and spreading mean together with the rest.
+fn check_source(case: &Case, flow: &Flow) -> Result<(), PlanError> {
+    let misfit = |flag, why: String| {
+        Err(PlanError::Spread {
+            flag,
+            why,
+            case: case.id.clone(),
+        })
+    };
+    let largest = flow.sizes().map(|(bytes, _)| bytes).max();
+    if largest != Some(flow.size_bytes) {
+        return misfit("size-mix", "the size is not the largest of the mix".into());
+    }
+    let unit = flow.slot_wrs();
+    let slots = u64::from(flow.tx_depth / unit);
+    if let Some(mix) = &flow.size_mix {
+        let (period, wrs) = (mix.period(), slots * u64::from(unit) * u64::from(flow.qps));
+        if u64::from(period) > wrs {
+            let why =
+                format!("its shares take {period} WRs, and all send queues together have {wrs}");
+            return misfit("size-mix", why);
+        }
+    }
+    if let Some(weights) = &flow.qp_weights {
+        if flow.spread != Spread::RoundRobin {
+            return misfit(
+                "qp-weights",
+                "QPs take turns with --spread round-robin only".into(),
+            );
+        }
+        if weights.qps() != u64::from(flow.qps) {
+            let why = format!(
+                "the groups have {} QPs, and there are {}",
+                weights.qps(),
+                flow.qps
+            );
+            return misfit("qp-weights", why);
+        }
+    }
+    if flow.spread == Spread::Own {
+        return match flow.outstanding {
+            Some(_) => misfit(
+                "outstanding",
+                "with --spread own each QP keeps its send queue full".into(),
+            ),
+            None => Ok(()),
+        };
+    }
+    if flow.cq == CqMode::Shared && flow.workers > 1 {
+        let why = "a source must see the completions of its own QPs, and all workers share one CQ";
+        return misfit("spread", why.into());
+    }
+    let qps = u64::from(flow.qps / flow.workers.clamp(1, flow.qps.max(1)));
+    let most = slots * qps * u64::from(unit);
+    match flow.outstanding {
+        Some(wrs) if wrs < unit => {
+            let why = format!(
+                "WRs are posted {unit} at a time (--signal-every, --post-list), and --outstanding is {wrs}"
+            );
+            misfit("outstanding", why)
+        }
+        Some(wrs) if u64::from(wrs) > most => {
+            let why = format!(
+                "--outstanding is {wrs}, and the send queues of a worker's QPs hold {most}"
+            );
+            misfit("outstanding", why)
+        }
+        _ => Ok(()),
+    }
+}
+
 impl Sweep {
-    /// Every case that was asked for, with defaults where nothing was.
+    /// Every case that was asked for, with defaults where nothing was, between two ends.
     ///
     /// # Errors
     /// The first setting, or combination of settings, that cannot be run.
     pub fn new(given: &Given) -> Result<Sweep, PlanError> {
+        Sweep::with_flows(given, &[], Nodes::TwoEnds)
+    }
+
+    /// Every case of these flows between these nodes. `given` is for the flows that do not have their own; without
+    /// flows there is one, from the first node to the second.
+    ///
+    /// # Errors
+    /// As [`Sweep::new`].
+    pub fn with_flows(
+        given: &Given,
+        flows: &[FlowTable],
+        nodes: Nodes,
+    ) -> Result<Sweep, PlanError> {
         if given.has_two_ends() {
             return Err(PlanError::TwoStops);
         }
-        let cases = Axes::new(given)?.cases()?;
+        if flows.is_empty() && nodes.count() > 2 {
+            let nodes = nodes.count();
+            return Err(PlanError::NoFlows { nodes });
+        }
+        let cases = Axes::new(given, flows, &nodes)?.cases()?;
         cases.iter().try_for_each(check)?;
-        Ok(Sweep { cases })
+        Ok(Sweep { cases, nodes })
     }
 
-    /// Checks a case that came from somewhere else than a plan, such as a peer: every range, and what
+    /// Checks a case that came from somewhere else than a plan, such as a peer: every range, its flows, and what
     /// settings mean together.
     ///
     /// # Errors
     /// The first setting, or combination of settings, that cannot be run.
     pub fn check(case: &Case) -> Result<(), PlanError> {
-        let mut scratch = Settings::default();
-        for row in ROWS {
-            row.read(&mut scratch, &row.text(case))?;
-        }
+        check_ranges(case)?;
+        check_flows(case)?;
         check(case)
     }
 

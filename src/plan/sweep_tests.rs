@@ -32,10 +32,7 @@ fn an_empty_spec_is_one_case_of_defaults() {
     };
     let mut settings = Settings::default();
     settings.fit();
-    let expected = Case {
-        id: "send-shared-q1-64KiB".into(),
-        settings,
-    };
+    let expected = Case::new("send-shared-q1-64KiB".into(), settings);
     assert_eq!(expected.signal_every, 1);
     assert_eq!(expected.stop(), Stop::DurationNs(5_000_000_000));
     assert_eq!(*case, expected);
@@ -230,6 +227,7 @@ fn too_many_cases_are_counted_not_built() {
         error,
         PlanError::TooManyCases {
             cases: u64::MAX,
+            most: 100_000,
             longest: "qps"
         }
     );
@@ -363,4 +361,87 @@ fn what_set_up_cannot_have_or_does_not_need_is_refused_by_name() {
     assert_eq!(Sweep::check(&case), Ok(()));
     case.verify = true;
     assert!(Sweep::check(&case).is_err(), "from a peer");
+}
+
+/// What one case of these flags comes to: its id, or why it is refused.
+fn one(flags: &[(&str, &str)]) -> Result<String, String> {
+    let mut given = Given::default();
+    for (flag, text) in flags {
+        given.set(Settings::row(flag).unwrap(), text).unwrap();
+    }
+    let sweep = Sweep::new(&given).map_err(|error| format!("{error}: {}", error.hint()))?;
+    Ok(sweep.cases[0].id.clone())
+}
+
+#[test]
+fn sizes_by_weight_stand_in_the_id() {
+    let id = one(&[("size-mix", "64:9,64K:1")]).unwrap();
+    assert_eq!(id, "send-shared-q1-64B:9+64KiB:1");
+    let refused = one(&[
+        ("size-mix", "64:99,64K:1"),
+        ("tx-depth", "9"),
+        ("qps", "11"),
+    ])
+    .unwrap_err();
+    assert!(
+        refused.contains("100 WRs, and all send queues together have 99"),
+        "{refused}"
+    );
+    let refused = one(&[("size-mix", "64:9,64K:1"), ("size", "64")]).unwrap_err();
+    assert!(
+        refused.contains("--size has no effect with --size-mix"),
+        "{refused}"
+    );
+    let mut case = Case::new("x".into(), Settings::from([("size-mix", "64:9,64K:1")]));
+    assert_eq!(Sweep::check(&case), Ok(()));
+    case.flows[0].size_bytes = 64;
+    assert!(
+        Sweep::check(&case).is_err(),
+        "a mix that its buffers do not fit"
+    );
+}
+
+#[test]
+fn spreading_that_does_not_fit_is_refused() {
+    let round_robin = ("spread", "round-robin");
+    let id = one(&[round_robin, ("qps", "64"), ("qp-weights", "4:90,60:10")]).unwrap();
+    assert_eq!(id, "send-shared-q64-64KiB-round-robin-4:90+60:10");
+    let id = one(&[("spread", "hash"), ("outstanding", "7")]).unwrap();
+    assert_eq!(id, "send-shared-q1-64KiB-hash-o7");
+    for (flags, why) in [
+        (vec![("outstanding", "7")], "--spread own"),
+        (
+            vec![("spread", "hash"), ("workers", "2")],
+            "--cq per-worker",
+        ),
+        (
+            vec![("spread", "hash"), ("qps", "2"), ("qp-weights", "1:1,1:2")],
+            "without --spread round-robin",
+        ),
+        (
+            vec![round_robin, ("qps", "3"), ("qp-weights", "1:1,1:2")],
+            "groups have 2 QPs, and there are 3",
+        ),
+        (
+            vec![round_robin, ("outstanding", "257"), ("qps", "2")],
+            "hold 256",
+        ),
+        (
+            vec![
+                round_robin,
+                ("outstanding", "129"),
+                ("qps", "3"),
+                ("workers", "2"),
+                ("cq", "per-qp"),
+            ],
+            "hold 128",
+        ),
+        (
+            vec![round_robin, ("outstanding", "7"), ("signal-every", "8")],
+            "8 at a time",
+        ),
+    ] {
+        let refused = one(&flags).unwrap_err();
+        assert!(refused.contains(why), "{refused}");
+    }
 }

@@ -1,8 +1,8 @@
-//! What the device of an end can do, as it tells the other end. It must not know what a case takes.
+//! What the device of a node can do, as the node tells the coordinator. It must not know what a case takes.
 
 use serde::{Deserialize, Serialize};
 
-/// What the device and the port of an end can do; 0 is a limit that the device does not tell.
+/// What the device and the port of a node can do; 0 is a limit that the device does not tell.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DeviceLimits {
     /// Name of the device.

@@ -1,4 +1,4 @@
-//! One side's connection array: its port and its QPs, and what is wrong with one that a peer sent.
+//! The connection array of one end of a flow: its port and its QPs, and what is wrong with one that a peer sent.
 
 use std::net::Ipv6Addr;
 
@@ -8,8 +8,8 @@ use thiserror::Error;
 
 use settings::Mtu;
 
-/// One side's connection array. LID, GID and the limits belong to the side's port, and all of a side's
-/// QPs are on one port; so they stand here once, not with each QP.
+/// The connection array of one end of a flow. LID, GID and the limits belong to its port, which all of its QPs are on;
+/// so they stand here once, not with each QP.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Endpoints {
     /// The port's active MTU, in payload bytes of a packet.

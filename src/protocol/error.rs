@@ -1,4 +1,4 @@
-//! What can go wrong between the two ends, as types. Each text names the operation and the peer; each
+//! What can go wrong on a link, as types. Each text names the operation and the peer; each
 //! `hint` says what to do next. It must not know sessions or cases.
 
 use std::io;

@@ -53,7 +53,7 @@ impl RunFailure {
         }
     }
 
-    /// The server was asked to stop, for its client to know.
+    /// The server was asked to stop, for the coordinator to know.
     pub fn server_stopped() -> Self {
         RunFailure {
             interrupted: true,

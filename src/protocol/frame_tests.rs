@@ -6,10 +6,11 @@ use proptest::prelude::*;
 use serde_json::{Value, json};
 
 use super::*;
-use crate::protocol::end_report::EndReport;
 use crate::protocol::endpoints::{Endpoints, LinkLayer, QpEndpoint};
 use crate::protocol::message::{BusyInfo, CmListening, Drained, PerftestEnd, SetupArray};
+use crate::protocol::node_report::NodeReport;
 use crate::protocol::posts::Posts;
+use report::results::model::WorkerResult;
 use report::text::{MAX_CHARS, printable};
 
 /// A stream that gives at most `piece` bytes a read, and has nothing to read before each of them.
@@ -155,9 +156,10 @@ fn any_message() -> impl Strategy<Value = Message> {
             client,
             since_seconds
         })),
-        (any::<u32>()).prop_map(|run| Message::Prepare {
+        any::<(u32, u32)>().prop_map(|(run, node)| Message::Prepare {
             case: Box::new(crate::protocol::message::tests::case()),
-            run
+            run,
+            node,
         }),
         any_endpoints().prop_map(|endpoints| Message::Endpoints(Box::new(endpoints))),
         (any_endpoints(), any::<u64>()).prop_map(|(endpoints, held_ns)| {
@@ -167,15 +169,19 @@ fn any_message() -> impl Strategy<Value = Message> {
             .prop_map(|(port, nonce)| Message::CmListening(CmListening { port, nonce })),
         any::<(u64, Option<(u32, Vec<u32>)>)>().prop_map(|(sent_messages, posts)| {
             let posts = posts.map(|(positions, packed)| Posts { positions, packed });
-            Message::Drained(Box::new(Drained {
+            Message::Drained(vec![Drained {
                 sent_messages,
                 posts,
-            }))
+            }])
         }),
-        any::<Vec<u64>>().prop_map(|received_in_all| {
-            Message::Report(Box::new(EndReport {
-                received_in_all,
-                ..EndReport::default()
+        any::<Vec<u64>>().prop_map(|polls| {
+            let worker = |polls| WorkerResult {
+                polls,
+                ..WorkerResult::default()
+            };
+            Message::Report(Box::new(NodeReport {
+                workers: polls.into_iter().map(worker).collect(),
+                ..NodeReport::default()
             }))
         }),
         (text(), prop::option::of(text()), any::<bool>()).prop_map(|(reason, hint, bad_input)| {
@@ -189,7 +195,7 @@ fn any_message() -> impl Strategy<Value = Message> {
             Message::Ready,
             Message::Start,
             Message::Measure,
-            Message::Stop { now: true },
+            Message::Stop,
             Message::RunDone,
             Message::PerftestStop { now: true },
             Message::Heartbeat { progress: 7 },

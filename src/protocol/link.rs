@@ -193,7 +193,7 @@ impl Link {
         stop: &AtomicBool,
         mut look: impl FnMut() -> Result<(), E>,
     ) -> Result<(Message, Instant), E> {
-        let moved = || self.shared.peer_progress.load(Ordering::Relaxed);
+        let moved = || self.peer_progress();
         let (mut progress, mut since) = (moved(), Instant::now());
         loop {
             look()?;
@@ -209,6 +209,11 @@ impl Link {
                 other => return Ok(other?),
             }
         }
+    }
+
+    /// How often the peer's work has moved, as its last heart-beat told.
+    pub fn peer_progress(&self) -> u64 {
+        self.shared.peer_progress.load(Ordering::Relaxed)
     }
 
     /// Says that this end's work moves, for a peer that waits for it.

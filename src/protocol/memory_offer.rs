@@ -1,4 +1,4 @@
-//! What an end has of memory for a run, as it tells the other end. It must not know what runs take.
+//! What a node has of memory for a run, as it tells the coordinator. It must not know what runs take.
 
 use serde::{Deserialize, Serialize};
 
@@ -12,7 +12,7 @@ pub enum DeviceKind {
     System,
 }
 
-/// What an end has of memory for a run, as it tells the other end.
+/// What a node has of memory for a run, as it tells the coordinator.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct MemoryOffer {
     /// By which its needs are counted.

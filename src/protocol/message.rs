@@ -1,5 +1,6 @@
-//! The messages of the control protocol and the checks on what a peer puts into them. It must not know
-//! sockets or verbs.
+//! The messages of the control protocol. It must not know sockets or verbs.
+//!
+//! The client of a connection is a coordinator, or whoever sends files; its server is a node.
 //!
 //! On the wire a message is `{"type": "...", "body": ...}`, `body` absent where there is nothing to
 //! say. The body stands apart from the tag so that it may be any JSON value and is parsed without an
@@ -9,16 +10,16 @@
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::device_limits::DeviceLimits;
-use super::end_report::EndReport;
 use super::endpoints::Endpoints;
 use super::file_message::{FileAccept, FileAck, FileFin, FileHello, TcpAccept, TcpHello};
 use super::lesson_message::{Lesson, ObservedEnd, OtherEnd};
 
-use super::memory_offer::MemoryOffer;
+use super::node_report::{NodeFacts, NodeReport};
 use crate::perftest::{Job, Program};
 use crate::plan::case::Case;
+use crate::plan::flow::Side;
 use crate::protocol::posts::Posts;
+use report::results::model::QpResult;
 
 /// One control message.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -68,44 +69,93 @@ pub enum Message {
     },
     /// Another client has the server.
     Busy(BusyInfo),
-    /// Client to server: what can your device do, and what memory is there?
+    /// Coordinator to node: what can your device do, and what memory is there?
     AskLimits,
     /// This.
-    Limits {
-        /// Of the device.
-        device: Box<DeviceLimits>,
-        /// For a run.
-        memory: MemoryOffer,
-    },
-    /// Client to server: create the objects of this run.
+    Limits(Box<NodeFacts>),
+    /// Coordinator to node: a run begins.
     Prepare {
         /// The whole case.
         case: Box<Case>,
         /// Index of the run within the case.
         run: u32,
+        /// The node's number in the session.
+        node: u32,
     },
-    /// The sender's QPs and memory.
+    /// The node can, and has reserved its cores.
+    Prepared,
+    /// Coordinator to node: create the objects of all ends of flows at this node.
+    Create,
+    /// They are created: the QPs and memory of each end, in the order of the case's flows.
+    Created {
+        /// Of each end.
+        arrays: Vec<EndArray>,
+        /// What a person should know of the cores of its workers.
+        note: Option<String>,
+    },
+    /// Coordinator to node: connect them to the other ends, which are in the same order.
+    Connect(Vec<EndArray>),
+    /// Where one transfer is done as a lesson: the sender's QP and memory.
     Endpoints(Box<Endpoints>),
-    /// Server to client, after its `Endpoints`, where QPs are connected by rdma_cm: it listens.
+    /// Where set-up is measured and QPs are connected by rdma_cm: the sender listens.
     CmListening(CmListening),
     /// QPs are in RTS and receives are posted.
     Ready,
-    /// Client to server: start the traffic (the warm-up).
+    /// Coordinator to node: start the traffic (the warm-up).
     Start,
-    /// The measurement window is open.
+    /// The warm-up is over.
+    Warm(WarmUp),
+    /// Coordinator to node: count messages from the next one on, where messages are counted; the node's answer is the same.
     Measure,
-    /// Client to server: stop posting and drain.
-    Stop {
-        /// At once; else a run counted in messages first sends all of them.
-        now: bool,
+    /// Coordinator to node: open the window.
+    Open,
+    /// How far the node's traffic is; sent now and then.
+    Progress(Progress),
+    /// The node's windows are closed, or all messages have completed.
+    Measured {
+        /// Messages that completed in them, over all flows from this node.
+        messages: u64,
+        /// Length of the longest window, in seconds.
+        seconds: f64,
     },
-    /// The sender has drained its send queues.
-    Drained(Box<Drained>),
-    /// What the sender measured.
-    Report(Box<EndReport>),
-    /// The run is over and its objects are gone.
+    /// Coordinator to node: stop posting and drain.
+    Stop,
+    /// The send queues are empty: for each end, what it has sent.
+    Drained(Vec<Drained>),
+    /// Coordinator to node: what the other end of each flow has sent; wait for all of it, and check it.
+    Settle(Vec<Drained>),
+    /// All has come, and is as it should be.
+    Settled,
+    /// Coordinator to node: end the run, and report.
+    Finish {
+        /// What is still in the queues is given up.
+        flush: bool,
+    },
+    /// The run failed at the node, which waits for `finish`.
+    Failed(Box<NodeFailure>),
+    /// What the node measured.
+    Report(Box<NodeReport>),
+    /// Coordinator to node: QPs of an end of a flow from this one on, which the report left out.
+    AskQps {
+        /// Number of the end in the report.
+        end: u32,
+        /// Index of the first QP.
+        from: u32,
+    },
+    /// These.
+    Qps(Vec<QpResult>),
+    /// Coordinator to node: it has the whole report.
     RunDone,
-    /// Client to server: could the server run these programs of perftest?
+    /// Coordinator to node: measure set-ups with the other node, whose messages the coordinator passes on.
+    SetUp,
+    /// Node to coordinator: a phase of measuring set-ups begins.
+    Phase {
+        /// Its name.
+        name: String,
+        /// How long it is expected to take, in milliseconds.
+        expected_ms: Option<u64>,
+    },
+    /// Coordinator to node: could the node run these programs of perftest?
     PerftestCheck {
         /// The programs that the sweep will ask for.
         programs: Vec<Program>,
@@ -115,14 +165,14 @@ pub enum Message {
         /// The version that its perftest tells.
         version: Option<String>,
     },
-    /// Client to server: start perftest's server for this.
+    /// Coordinator to node: start perftest's server for this.
     PerftestStart(Box<Job>),
     /// perftest's server listens.
     PerftestStarted {
         /// On this TCP port of the address that the control connection goes to.
         port: u16,
     },
-    /// Client to server, once for each start: perftest's client has ended.
+    /// Coordinator to node, once for each start: perftest's client has ended.
     PerftestStop {
         /// Kill perftest's server; else it may end by itself.
         now: bool,
@@ -149,7 +199,7 @@ pub enum Message {
     TcpHello(TcpHello),
     /// The server listens for it; `file_fin` and `file_ack` end it.
     TcpAccept(TcpAccept),
-    /// Client to server, where set-up is measured: create the QPs of a round.
+    /// Where set-up is measured, from the node that leads to the other: create the QPs of a round.
     SetupRound,
     /// The sender's QPs of the round, all in INIT.
     SetupArray(Box<SetupArray>),
@@ -184,16 +234,32 @@ impl Message {
             Message::Introduce { .. } => "introduce",
             Message::Busy(_) => "busy",
             Message::AskLimits => "ask_limits",
-            Message::Limits { .. } => "limits",
+            Message::Limits(_) => "limits",
             Message::Prepare { .. } => "prepare",
+            Message::Prepared => "prepared",
+            Message::Create => "create",
+            Message::Created { .. } => "created",
+            Message::Connect(_) => "connect",
             Message::Endpoints(_) => "endpoints",
             Message::CmListening(_) => "cm_listening",
             Message::Ready => "ready",
             Message::Start => "start",
+            Message::Warm(_) => "warm",
             Message::Measure => "measure",
-            Message::Stop { .. } => "stop",
+            Message::Open => "open",
+            Message::Progress(_) => "progress",
+            Message::Measured { .. } => "measured",
+            Message::Stop => "stop",
             Message::Drained(_) => "drained",
+            Message::Settle(_) => "settle",
+            Message::Settled => "settled",
+            Message::Finish { .. } => "finish",
+            Message::Failed(_) => "failed",
             Message::Report(_) => "report",
+            Message::AskQps { .. } => "ask_qps",
+            Message::Qps(_) => "qps",
+            Message::SetUp => "set_up",
+            Message::Phase { .. } => "phase",
             Message::RunDone => "run_done",
             Message::PerftestCheck { .. } => "perftest_check",
             Message::PerftestChecked { .. } => "perftest_checked",
@@ -221,7 +287,53 @@ impl Message {
     }
 }
 
-/// Where rdma_cm finds the server, at the address of its GID.
+/// The connection array of one end of a flow.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct EndArray {
+    /// Index of the flow in the case.
+    pub flow: u32,
+    /// Which end.
+    pub side: Side,
+    /// Its port, QPs and memory.
+    pub endpoints: Endpoints,
+    /// Where a target listens whose QPs are connected by rdma_cm.
+    pub listening: Option<CmListening>,
+}
+
+/// How a node's warm-up went.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct WarmUp {
+    /// How long it took, in seconds.
+    pub seconds: f64,
+    /// Throughput came to be steady; `None` where that was not asked for, or nothing goes from this node.
+    pub is_steady: Option<bool>,
+}
+
+/// How far a node's traffic is, over all flows from it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Progress {
+    /// Since the phase began, in nanoseconds.
+    pub elapsed_ns: u64,
+    /// Messages completed in it.
+    pub messages: u64,
+    /// Payload bytes of them.
+    pub bytes: u64,
+    /// Messages that are posted and not completed.
+    pub outstanding: u64,
+}
+
+/// Why a run failed at a node.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct NodeFailure {
+    /// What happened, as a sentence.
+    pub reason: String,
+    /// What to do about it.
+    pub hint: Option<String>,
+    /// What was asked for cannot be done at all, as opposed to a run that failed.
+    pub bad_input: bool,
+}
+
+/// Where rdma_cm finds a target, at the address of its GID.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CmListening {
     /// Port number, in the port space of rdma_cm's RC connections.
@@ -230,12 +342,12 @@ pub struct CmListening {
     pub nonce: String,
 }
 
-/// One side's connection array of a round of set-ups.
+/// A node's connection array of a round of set-ups.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SetupArray {
     /// The QPs; they offer no memory.
     pub endpoints: Endpoints,
-    /// Of the server's: how long it had the client's array before it had its own to answer with, in nanoseconds.
+    /// From the node that follows: how long it had the other's array before it had its own to answer with, in nanoseconds.
     #[serde(default)]
     pub held_ns: u64,
 }
@@ -249,7 +361,7 @@ pub struct BusyInfo {
     pub since_seconds: u64,
 }
 
-/// What a side has done when its send queues are empty.
+/// What an end of a flow has done when its send queues are empty.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Drained {
     /// Messages sent on all QPs since they were created.

@@ -3,17 +3,18 @@
 use serde_json::json;
 
 use super::*;
-use crate::node::memory_needs::DeviceKind;
 use crate::protocol::device_limits::DeviceLimits;
 use crate::protocol::endpoints::{LinkLayer, QpEndpoint, gid_text};
+use crate::protocol::memory_offer::{DeviceKind, MemoryOffer};
 use crate::protocol::mistake::Mistake;
+use report::results::model::Device;
 use settings::{Op, Settings};
 use verbs::QpState;
 
 pub(crate) fn case() -> Case {
-    Case {
-        id: "send-shared-q2-64".into(),
-        settings: Settings::from([
+    Case::new(
+        "send-shared-q2-64".into(),
+        Settings::from([
             ("qps", "2"),
             ("size", "64"),
             ("signal-every", "1"),
@@ -21,6 +22,15 @@ pub(crate) fn case() -> Case {
             ("duration", "1us"),
             ("warmup", "0"),
         ]),
+    )
+}
+
+fn end_array() -> EndArray {
+    EndArray {
+        flow: 0,
+        side: Side::Target,
+        endpoints: endpoints(),
+        listening: None,
     }
 }
 
@@ -69,25 +79,35 @@ fn the_tag_is_the_kind() {
             since_seconds: 0,
         }),
         Message::AskLimits,
-        Message::Limits {
-            device: Box::new(DeviceLimits {
+        Message::Limits(Box::new(NodeFacts {
+            device: Device::default(),
+            limits: DeviceLimits {
                 device: "soft0".into(),
                 qps: 1,
                 cqs: 2,
                 wrs_of_a_queue: 3,
                 entries_of_a_cq: 4,
                 message_bytes: 5,
-            }),
+            },
             memory: MemoryOffer {
                 device: DeviceKind::Embedded,
                 bytes: Some(1 << 30),
                 by: "this machine".into(),
             },
-        },
+            remark: None,
+        })),
         Message::Prepare {
             case: Box::new(case()),
             run: 0,
+            node: 1,
         },
+        Message::Prepared,
+        Message::Create,
+        Message::Created {
+            arrays: vec![end_array()],
+            note: Some("cores".into()),
+        },
+        Message::Connect(vec![end_array()]),
         Message::Endpoints(Box::new(endpoints())),
         Message::CmListening(CmListening {
             port: 40_000,
@@ -95,11 +115,29 @@ fn the_tag_is_the_kind() {
         }),
         Message::Ready,
         Message::Start,
+        Message::Warm(WarmUp::default()),
         Message::Measure,
-        Message::Stop { now: false },
-        Message::Drained(Box::default()),
+        Message::Open,
+        Message::Progress(Progress::default()),
+        Message::Measured {
+            messages: 1,
+            seconds: 0.5,
+        },
+        Message::Stop,
+        Message::Drained(vec![Drained::default()]),
+        Message::Settle(vec![Drained::default()]),
+        Message::Settled,
+        Message::Finish { flush: true },
+        Message::Failed(Box::default()),
         Message::Report(Box::default()),
+        Message::AskQps { end: 0, from: 7 },
+        Message::Qps(Vec::new()),
         Message::RunDone,
+        Message::SetUp,
+        Message::Phase {
+            name: "set up".into(),
+            expected_ms: Some(7),
+        },
         Message::Explain(Box::new(Lesson::new(
             Op::Read,
             Some(Mistake::Gid),

@@ -1,10 +1,9 @@
-//! What travels between two ends: frames, links with heart-beats, the handshake, messages, and failures as they are told. It
-//! must not know what runs on either end.
+//! What travels between a coordinator and its nodes: frames, links with heart-beats, the handshake, messages, and
+//! failures as they are told. It must not know what they do.
 
 pub mod clock_offset;
 pub mod device_limits;
 mod dial;
-pub mod end_report;
 pub mod endpoints;
 pub mod error;
 mod exchange;
@@ -19,13 +18,14 @@ pub mod link;
 pub mod memory_offer;
 pub mod message;
 pub mod mistake;
+pub mod node_report;
 pub mod posts;
 mod silence;
 pub mod time_limits;
 pub mod token;
 mod transmit;
 
-/// Version of the protocol between the two ends. It rises with every change that an older end would
+/// Version of the protocol between the two ends of a link. It rises with every change that an older end would
 /// misread; both ends must have the same.
 pub const PROTOCOL_VERSION: u32 = 1;
 

@@ -1,8 +1,8 @@
-//! How long an end waits for the other one.
+//! How long one end of a link waits for the other.
 
 use std::time::Duration;
 
-/// Longest time for the other end to create or connect its objects.
+/// Longest time for a node to create or connect its objects.
 pub const SETUP_LIMIT: Duration = Duration::from_secs(120);
 
 /// Longest time for a short answer.

@@ -1,5 +1,5 @@
-//! The server: it accepts one coordinator after another, for ever. A second one is told that it is busy; a
-//! broken one ends its own session only.
+//! Accepts one coordinator after another, for ever. A second one is told that the server is busy; one that fails ends
+//! its own session only.
 
 use std::io;
 use std::net::{SocketAddr, TcpListener, TcpStream};
@@ -14,7 +14,7 @@ use crate::perftest::{Job, Program};
 
 use crate::lesson::serve_lesson;
 use crate::node::memory_needs::{MemoryOffer, admit};
-use crate::node::needs::Side;
+use crate::node::outcome;
 use crate::node::perftest_launch::PerftestLaunch;
 use crate::node::resources::{NodeOptions, NodeResources, Route};
 use crate::protocol::device_limits::DeviceLimits;
@@ -24,11 +24,12 @@ use crate::protocol::handshake::{Accepted, ServerTerms, accept};
 use crate::protocol::lesson_message::Lesson;
 use crate::protocol::link::Link;
 use crate::protocol::message::{BusyInfo, Message};
+use crate::protocol::node_report::NodeFacts;
 use crate::protocol::token::Token;
 use crate::server::handshakes::{Handshake, Handshakes};
+use crate::server::node_run::NodeRun;
 use crate::server::perftest::{permit, serve_perftest};
 use crate::server::run::serve_run;
-use crate::server::setup::serve_setup;
 
 /// How often an idle server looks whether it should stop.
 const IDLE_TICK: Duration = Duration::from_millis(20);
@@ -44,6 +45,10 @@ pub struct ServerOptions {
     pub token: Option<Token>,
     /// Facts of this host.
     pub host: Value,
+    /// Where its traffic goes, which decides the port and the GID; `None` for where the control connection comes from.
+    pub route: Option<Route>,
+    /// What stands before a failure to open the device: `at the server: `, or nothing for the coordinator's own node.
+    pub whose: String,
     /// Return after one session.
     pub once: bool,
     /// Start perftest's programs for coordinators.
@@ -54,10 +59,10 @@ pub struct ServerOptions {
 
 /// What a server does with files that are sent to it.
 pub trait FileService: Send + Sync {
-    /// Does what `first` and the messages after it ask for, until the client says goodbye.
+    /// Does what `first` and the messages after it ask for, until the sender says goodbye.
     ///
     /// # Errors
-    /// Why the session ended early; the client is still to be told.
+    /// Why the session ended early; the sender is still to be told.
     fn serve(
         &self,
         link: &Link,
@@ -300,7 +305,7 @@ fn serve_session(
     let mut resources = open_resources(link, options)?;
     loop {
         match link.recv(BETWEEN_RUNS, stop) {
-            Ok(Message::Prepare { case, run }) => {
+            Ok(Message::Prepare { case, run, node }) => {
                 log(ServerEvent::Run {
                     case: &case.id,
                     run,
@@ -309,22 +314,25 @@ fn serve_session(
                     bad_input: true,
                     ..RunFailure::new(format!("the server refuses the case: {error}"), None)
                 })?;
-                admit(&case, Side::Server, &resources)?;
-                match case.is_set_up() {
-                    true => serve_setup(link, &resources, &case, stop)?,
-                    false => serve_run(link, &resources, &case, stop)?,
-                }
+                admit(&case, node, &resources)?;
+                serve_run(&NodeRun {
+                    link,
+                    resources: &resources,
+                    case: &case,
+                    number: node,
+                    stop,
+                    note: &|text| log(ServerEvent::Note { text }),
+                })?;
                 *runs += 1;
-                if let Some(text) = resources.cores().new_sharing_warning(&case) {
-                    log(ServerEvent::Note { text: &text });
-                }
             }
             Ok(Message::AskLimits) => {
-                let limits = DeviceLimits::of(resources.port());
-                link.send(&Message::Limits {
-                    device: Box::new(limits),
+                let port = resources.port();
+                link.send(&Message::Limits(Box::new(NodeFacts {
+                    device: outcome::device(port),
+                    limits: DeviceLimits::of(port),
                     memory: MemoryOffer::of(&resources),
-                })?;
+                    remark: resources.remark(),
+                })))?;
             }
             Ok(Message::PerftestCheck { programs }) => {
                 let version = permit(options.allow_perftest, &resources, &programs)?;
@@ -364,9 +372,12 @@ fn no_files() -> RunFailure {
 }
 
 fn open_resources(link: &Link, options: &ServerOptions) -> Result<NodeResources, RunFailure> {
-    let route = Route::between(link.local()?.ip(), link.peer().ip());
+    let route = match options.route {
+        Some(route) => route,
+        None => Route::between(link.local()?.ip(), link.peer().ip()),
+    };
     NodeResources::open(options.resources.clone(), Some(route)).map_err(|error| RunFailure {
-        message: format!("at the server: {error}"),
+        message: format!("{}{error}", options.whose),
         ..error
     })
 }
@@ -386,7 +397,7 @@ fn perftest(
     permit(options.allow_perftest, &resources, &[])?;
     job.check()
         .map_err(|error| refuse(error.to_string(), None))?;
-    admit(&job.case, Side::Server, &resources)?;
+    admit(&job.case, 1, &resources)?;
     let launch = PerftestLaunch::of(&resources, &job.case)
         .map_err(|error| refuse(error.to_string(), Some(error.hint())))?;
     let resources = Some(resources).filter(|_| !launch.embedded);

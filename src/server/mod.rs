@@ -1,7 +1,10 @@
-//! The server: accepts sessions and does what their clients ask for. It must not know sweeps.
+//! A node, as others reach it: accepts one session after another and does what its coordinator says. It must not know
+//! sweeps.
 
+mod flow_ends;
 mod handshakes;
 pub mod listener;
+mod node_run;
 mod perftest;
 mod run;
-mod setup;
+mod set_up;

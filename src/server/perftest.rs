@@ -1,5 +1,5 @@
-//! The server's half of a run of perftest: its server end, started when the coordinator says so, watched, and gone
-//! when the coordinator's end is, or the coordinator itself.
+//! A node's half of a run of perftest: perftest's server, which is started when the coordinator says so, watched, and
+//! ended with perftest's client or with the session.
 
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
@@ -16,7 +16,8 @@ use crate::protocol::message::{Message, PerftestEnd};
 /// How often a waiting end looks around.
 const TICK: Duration = Duration::from_millis(10);
 
-/// By how much a coordinator, whose end starts later and has the same limit, is let to give up first: it says more.
+/// By how much longer this end waits than the coordinator, which starts perftest's client later, with the same limit,
+/// and whose failure says more.
 const CLIENT_FIRST: Duration = Duration::from_secs(1);
 
 /// Longest that a coordinator takes to say that a run of perftest is over, which has ended here.

@@ -1,187 +1,219 @@
-//! The server's half of one run: it does what the coordinator says, step by step, and reports.
+//! A node's half of a run: it does what the coordinator says, step by step, and reports.
 
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
+use std::time::Instant;
 
-use crate::datapath::Phase;
-use crate::metrics::counters::CounterWatch;
-use crate::plan::Case;
-use settings::{ConnectMode, Stop};
+use report::results::model::{Device, QpResult};
 
-use crate::node::qp_contexts_by_cm::accept_qps;
-use crate::node::resources::NodeResources;
-use crate::node::running_node::{self, Broken, Finished, RunningNode};
-use crate::node::verbs_objects::{Side, VerbsObjects};
-use crate::protocol::end_report::{DeviceCounters, EndReport};
+use crate::node::flow_end::FinishedEnd;
+use crate::node::outcome;
+use crate::node::running_node::{self, EarlyEnd, RunningNode};
 use crate::protocol::failure::RunFailure;
-use crate::protocol::link::Link;
-use crate::protocol::message::{Drained, Message};
-use crate::protocol::time_limits::{ANSWER_LIMIT, SETUP_LIMIT};
-
-/// Longest time between two commands in a run: the longest measurement, and then some.
-pub(crate) const COMMAND_LIMIT: Duration = Duration::from_secs(7 * 24 * 3600);
+use crate::protocol::message::{Drained, Message, NodeFailure, Progress};
+use crate::protocol::node_report::{EndReport, NodeReport, QPS_OF_A_MESSAGE};
+use crate::protocol::time_limits::ANSWER_LIMIT;
+use crate::server::flow_ends;
+use crate::server::node_run::{
+    COMMAND_LIMIT, Meter, NodeRun, Notes, progress, progress_of_windows,
+};
+use crate::server::set_up;
 
 /// Serves one run.
 ///
 /// # Errors
 /// Why it ended early; the coordinator is still to be told, unless the link is lost.
-pub(crate) fn serve_run(
-    link: &Link,
-    resources: &NodeResources,
-    case: &Case,
-    stop: &AtomicBool,
-) -> Result<(), RunFailure> {
-    let node = set_up(link, resources, case, stop).map_err(|broken| explain(broken, None))?;
-    let mut counters = None;
-    let driven = drive(link, resources, &node, case, stop, &mut counters);
-    let finished = node.finish(driven.is_err())?;
-    driven.map_err(|broken| explain(broken, Some(&finished)))?;
-    let mut report = EndReport {
-        counters,
-        ..EndReport::of(case, &finished, resources.clock())
+pub(crate) fn serve_run(run: &NodeRun<'_>) -> Result<(), RunFailure> {
+    // In the order of the nodes, so that on one host each has the same cores each time.
+    run.resources.cores().hold(flow_ends::workers(run));
+    flow_ends::check(run)?;
+    run.link.send(&Message::Prepared)?;
+    let node = match flow_ends::connect(run) {
+        Ok(node) => node,
+        Err(EarlyEnd::Finish { .. }) => return run.report(Vec::new(), Notes::default(), true),
+        Err(broken) => return Err(broken.told(&[], RunFailure::server_stopped)),
     };
-    report
-        .workers_mut()
-        .for_each(|workers| resources.cores().tell_shared(workers));
-    report_to_client(link, stop, report)
-}
-
-/// The end of a run: what this end measured, and the client's word that it has it.
-pub(crate) fn report_to_client(
-    link: &Link,
-    stop: &AtomicBool,
-    report: EndReport,
-) -> Result<(), RunFailure> {
-    link.send(&Message::Report(Box::new(report)))?;
-    match running_node::recv(link, stop, ANSWER_LIMIT, || Ok(()))
-        .map_err(|broken| explain(broken, None))?
-    {
-        Message::RunDone => Ok(()),
-        other => Err(link.unexpected("run_done", &other).into()),
+    let mut notes = Notes::default();
+    let broken = match run.drive(&node, &mut notes) {
+        Ok(never) => match never {},
+        Err(broken) => broken,
+    };
+    let (flush, failed) = match broken {
+        EarlyEnd::Finish { flush } => (flush, None),
+        broken => (true, Some(broken)),
+    };
+    let finished = node.finish(flush)?;
+    notes.read_counters();
+    let Some(broken) = failed else {
+        return run.report(finished, notes, flush);
+    };
+    let is_interrupted = matches!(broken, EarlyEnd::Interrupted);
+    let failure = broken.told(&finished, RunFailure::server_stopped);
+    if failure.link_lost || is_interrupted {
+        return Err(failure);
     }
+    run.link.send(&Message::Failed(Box::new(NodeFailure {
+        reason: failure.message.clone(),
+        hint: failure.hint.clone(),
+        bad_input: failure.bad_input,
+    })))?;
+    // What was under way when it failed is of no use any more.
+    while !matches!(
+        run.link.recv(ANSWER_LIMIT, run.stop)?,
+        Message::Finish { .. }
+    ) {}
+    run.report(finished, notes, flush)?;
+    Err(failure)
 }
 
-pub(crate) fn set_up(
-    link: &Link,
-    resources: &NodeResources,
-    case: &Case,
-    stop: &AtomicBool,
-) -> Result<RunningNode, Broken> {
-    let alive = || {
-        link.progressed();
-        link.check().map_err(RunFailure::from)
-    };
-    let mut objects = VerbsObjects::create(
-        resources.port(),
-        case,
-        Side::Server,
-        resources.numa_node(),
-        alive,
-    )?;
-    let peer = match running_node::recv(link, stop, SETUP_LIMIT, || Ok(()))? {
-        Message::Endpoints(peer) => peer,
-        other => return Err(link.unexpected("endpoints", &other).into()),
-    };
-    let qp_contexts = match case.connect {
-        ConnectMode::Tcp => objects.connect(&peer, alive)?,
-        ConnectMode::Cm => {
-            let goes_on = || match stop.load(Ordering::Relaxed) {
-                true => Err(RunFailure::server_stopped()),
-                false => alive(),
+/// Nothing: a run ends by the coordinator's word or by a failure.
+enum Never {}
+
+impl NodeRun<'_> {
+    fn drive(&self, node: &RunningNode, notes: &mut Notes) -> Result<Never, EarlyEnd> {
+        let mut early = None;
+        loop {
+            let message = match early.take() {
+                Some(message) => message,
+                None => node.recv(self.link, self.stop, COMMAND_LIMIT)?,
             };
-            accept_qps(&mut objects, &peer, link, goes_on)?
-        }
-    };
-    let ours = (case.connect == ConnectMode::Tcp).then(|| objects.endpoints());
-    let duties = objects.duties();
-    let cores = match duties.sends || duties.receives {
-        true => resources.cores_for(case),
-        false => Vec::new(),
-    };
-    let node = RunningNode::start(objects, qp_contexts, case, resources.clock(), &cores)?;
-    if let Some(ours) = ours {
-        link.send(&Message::Endpoints(Box::new(ours)))?;
-    }
-    match node.recv(link, stop, SETUP_LIMIT)? {
-        Message::Ready => {}
-        other => return Err(link.unexpected("ready", &other).into()),
-    }
-    link.send(&Message::Ready)?;
-    Ok(node)
-}
-
-fn drive(
-    link: &Link,
-    resources: &NodeResources,
-    node: &RunningNode,
-    case: &Case,
-    stop: &AtomicBool,
-    counters: &mut Option<DeviceCounters>,
-) -> Result<(), Broken> {
-    let counted = matches!(case.stop(), Stop::MessagesPerQp(_));
-    let sends = node.objects().duties().sends;
-    let mut started = false;
-    let mut measuring = false;
-    let mut watch = None;
-    loop {
-        match node.recv(link, stop, COMMAND_LIMIT)? {
-            Message::Start if !started && !measuring => {
-                started = true;
-                // A receiver's window opens with `measure` alone.
-                if sends {
-                    node.set_phase(Phase::Warmup);
+            early = match message {
+                Message::Start => self.warm_up(node)?,
+                Message::Measure => self.count(node)?,
+                Message::Open => self.measure(node, notes)?,
+                Message::Stop => self.drain(node, notes)?,
+                Message::Settle(peers) => self.settle(node, &peers)?,
+                Message::SetUp => set_up::measure(self, node, notes)?,
+                other => {
+                    let expected = "start, measure, open, stop, settle, set_up or finish";
+                    return Err(self.link.unexpected(expected, &other).into());
                 }
-            }
-            Message::Measure if !measuring => {
-                measuring = true;
-                // A receiver must count from the first message on, and the coordinator sends only after
-                // the answer: so no worker may still be about to open its window.
-                watch = resources.watch_counters();
-                node.start_window(link, stop)?;
-                link.send(&Message::Measure)?;
-            }
-            Message::Stop { now } if started || measuring => {
-                if let (true, true, false, Stop::MessagesPerQp(messages)) =
-                    (sends, measuring && counted, now, case.stop())
-                {
-                    let all = messages.saturating_mul(case.qps.into());
-                    node.wait(link, stop, |counts| {
-                        counts.completed >= all && counts.posted == counts.completed
-                    })?;
-                }
-                let grown = watch.take().and_then(CounterWatch::finish);
-                *counters = grown.map(|growth| DeviceCounters::of(&growth, "server"));
-                if sends {
-                    node.drain(link, stop)?;
-                } else if !counted {
-                    // Closes the receiver's window; it goes on receiving.
-                    node.set_phase(Phase::Drain);
-                }
-                link.send(&Message::Drained(Box::new(node.drained())))?;
-                let peer = node.await_drained(link, stop)?;
-                settle(link, node, stop, &peer)?;
-                if measuring {
-                    return Ok(());
-                }
-                started = false;
-            }
-            other => return Err(link.unexpected("start, measure or stop", &other).into()),
+            };
         }
     }
-}
 
-/// Waits for all that was sent to this end, closes its window, and checks what only shows at the end.
-pub(crate) fn settle(
-    link: &Link,
-    node: &RunningNode,
-    stop: &AtomicBool,
-    peer: &Drained,
-) -> Result<(), Broken> {
-    node.await_received(link, stop, peer)?;
-    node.set_phase(Phase::Drain);
-    node.verify(link, peer)
-}
+    /// Lets the traffic that goes from this node warm up.
+    fn warm_up(&self, node: &RunningNode) -> Result<Option<Message>, EarlyEnd> {
+        let done = self.warm(node)?;
+        if let Ok(warm) = done {
+            self.link.send(&Message::Warm(warm))?;
+        }
+        Ok(done.err())
+    }
 
-pub(crate) fn explain(broken: Broken, finished: Option<&Finished>) -> RunFailure {
-    broken.told(finished, RunFailure::server_stopped)
+    /// Prepares the window: what is sent after the answer counts.
+    fn count(&self, node: &RunningNode) -> Result<Option<Message>, EarlyEnd> {
+        let early = node.count_received(self.link, self.stop)?;
+        if early.is_none() {
+            self.link.send(&Message::Measure)?;
+        }
+        Ok(early)
+    }
+
+    fn measure(&self, node: &RunningNode, notes: &mut Notes) -> Result<Option<Message>, EarlyEnd> {
+        notes.watch_counters(node, self.resources.port());
+        notes.open(node);
+        if let Some(early) = node.open_windows(self.link, self.stop)? {
+            return Ok(Some(early));
+        }
+        let mut meter = Meter::new(self.link);
+        let early = node.wait(self.link, self.stop, |node| {
+            notes.sample(node);
+            meter.tell(|| progress_of_windows(node));
+            node.has_measured()
+        })?;
+        // A node that only receives has nothing to wait for: its window is over with the others'.
+        if node.windows().next().is_some() {
+            notes.read_counters();
+        }
+        if early.is_none() {
+            let windows = || node.windows().map(|(_, window)| window);
+            let ns = windows().map(|window| window.elapsed_ns).max();
+            self.link.send(&Message::Measured {
+                messages: windows().map(|window| window.completed).sum(),
+                seconds: ns.unwrap_or(0) as f64 * 1e-9,
+            })?;
+        }
+        Ok(early)
+    }
+
+    fn drain(&self, node: &RunningNode, notes: &mut Notes) -> Result<Option<Message>, EarlyEnd> {
+        notes.read_counters();
+        node.drain();
+        let started = Instant::now();
+        let mut meter = Meter::new(self.link);
+        let before = progress(node, 0);
+        let early = node.wait(self.link, self.stop, |node| {
+            meter.tell(|| {
+                let now = progress(node, started.elapsed().as_nanos() as u64);
+                Progress {
+                    messages: now.messages - before.messages,
+                    bytes: now.bytes - before.bytes,
+                    ..now
+                }
+            });
+            node.at_rest()
+        })?;
+        if early.is_none() {
+            self.link.send(&Message::Drained(node.drained()))?;
+        }
+        Ok(early)
+    }
+
+    fn settle(&self, node: &RunningNode, peers: &[Drained]) -> Result<Option<Message>, EarlyEnd> {
+        let early = node.settle(self.link, self.stop, peers)?;
+        if early.is_none() {
+            self.link.send(&Message::Settled)?;
+        }
+        Ok(early)
+    }
+
+    /// The end of a run: what this node measured, and the coordinator's word that it has it.
+    fn report(
+        &self,
+        finished: Vec<FinishedEnd>,
+        mut notes: Notes,
+        flushed: bool,
+    ) -> Result<(), RunFailure> {
+        notes.timelines.resize_with(finished.len(), || None);
+        let mut devices = vec![outcome::device(self.resources.port())];
+        for end in &finished {
+            let device = outcome::device(end.end.objects.port());
+            let is_known =
+                |known: &Device| (&known.name, known.port) == (&device.name, device.port);
+            if !devices.iter().any(is_known) {
+                devices.push(device);
+            }
+        }
+        let ends = finished.iter().zip(notes.timelines);
+        let clock = self.resources.clock();
+        let mut ends: Vec<EndReport> = ends
+            .map(|(end, timeline)| EndReport::of(end, timeline, clock))
+            .collect();
+        let mut workers = outcome::workers(&finished, clock);
+        // The next run has the memory. Where the user is to hear of a failure, that does not wait for it.
+        let still_there = Some(finished).filter(|_| flushed);
+        self.resources.cores().tell_shared(&mut workers);
+        let kept = QPS_OF_A_MESSAGE / ends.len().max(1);
+        let rest: Vec<Vec<QpResult>> = ends.iter_mut().map(|end| end.shorten(kept)).collect();
+        self.link.send(&Message::Report(Box::new(NodeReport {
+            devices,
+            ends,
+            workers,
+            counters: notes.counters,
+            set_up: notes.set_up,
+        })))?;
+        drop(still_there);
+        loop {
+            let message = running_node::recv(self.link, self.stop, ANSWER_LIMIT, || Ok(()));
+            match message.map_err(|broken| broken.told(&[], RunFailure::server_stopped))? {
+                Message::AskQps { end, from } => {
+                    let rest = rest.get(end as usize).map_or(&[][..], Vec::as_slice);
+                    let first = (from as usize).saturating_sub(kept).min(rest.len());
+                    let last = rest.len().min(first + QPS_OF_A_MESSAGE);
+                    self.link.send(&Message::Qps(rest[first..last].to_vec()))?;
+                }
+                Message::RunDone => return Ok(()),
+                other => return Err(self.link.unexpected("ask_qps or run_done", &other).into()),
+            }
+        }
+    }
 }

@@ -13,7 +13,7 @@ use crate::protocol::file_message::ChannelSettings;
 use verbs::{
     Access, AsyncEvent, AsyncEvents, CompletionChannel, CompletionQueue, Gid, LinkLayer,
     MemoryRegion, Path, Port, Poster, ProtectionDomain, QpCapacity, QueuePair, Reliability,
-    RemoteQp, Wakeup,
+    RemoteQp, Sleeper, Wakeup,
 };
 
 use super::settings::{check, memory_bytes, qp_bytes};
@@ -49,8 +49,7 @@ pub(super) struct ChannelQp<W> {
 pub(super) struct ChannelWorker<W> {
     pub(super) qps: Vec<ChannelQp<W>>,
     pub(super) cq: Arc<CompletionQueue>,
-    pub(super) channel: Arc<CompletionChannel>,
-    pub(super) wakeup: Arc<Wakeup>,
+    pub(super) sleeper: Sleeper,
     pub(super) cores: Arc<[usize]>,
 }
 
@@ -208,8 +207,7 @@ impl Channel {
                 Ok(ChannelWorker {
                     qps: Vec::new(),
                     cq: Arc::clone(cq),
-                    channel: Arc::clone(channel),
-                    wakeup: Arc::new(Wakeup::new()?),
+                    sleeper: Sleeper::new(vec![Arc::clone(channel)], Arc::new(Wakeup::new()?)),
                     cores: Arc::clone(&self.cores),
                 })
             })

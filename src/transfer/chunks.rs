@@ -57,7 +57,7 @@ impl FileProgress {
             halted: AtomicBool::new(false),
             wakeups: workers
                 .iter()
-                .map(|worker| Arc::clone(&worker.wakeup))
+                .map(|worker| Arc::clone(worker.sleeper.wakeup()))
                 .collect(),
         }
     }
@@ -336,7 +336,7 @@ struct IdleSince(Option<Instant>);
 impl IdleSince {
     /// Called after each pass; `moved` is whether it moved a chunk. Polls on for a while, then sleeps until a
     /// completion or the wakeup.
-    fn after<W>(&mut self, moved: bool, worker: &ChannelWorker<W>) -> Result<(), VerbsError> {
+    fn after<W>(&mut self, moved: bool, worker: &mut ChannelWorker<W>) -> Result<(), VerbsError> {
         if moved {
             self.0 = None;
             return Ok(());
@@ -349,6 +349,6 @@ impl IdleSince {
         if worker.cq.arm()? {
             return Ok(());
         }
-        worker.channel.wait(&worker.wakeup, None)
+        worker.sleeper.wait(None)
     }
 }

@@ -45,15 +45,16 @@ fn verdicts_of_files(base: &str, new: &str, args: &[&str]) -> (Option<i32>, Comp
 
 /// Lets a run take less time for what it moved.
 fn speed_up(run: &mut Value, factor: f64) {
+    let flow = &mut run["flows"][0];
     for (pointer, factor) in [
         ("/window/seconds", 1.0 / factor),
         ("/totals/gbit_per_s", factor),
         ("/totals/mmsg_per_s", factor),
     ] {
-        let figure = run.pointer_mut(pointer).unwrap();
+        let figure = flow.pointer_mut(pointer).unwrap();
         *figure = (figure.as_f64().unwrap() * factor).into();
     }
-    for qp in run["qps"].as_array_mut().unwrap() {
+    for qp in flow["qps"].as_array_mut().unwrap() {
         qp["gbit_per_s"] = Value::Null;
     }
 }
@@ -310,20 +311,22 @@ fn figures_that_cannot_be_make_a_case_not_comparable() {
     type Damage = fn(&mut Value);
     let damages: [(&str, Damage); 6] = [
         ("lacks gbit_per_s", |run| {
-            run["totals"]["gbit_per_s"] = Value::Null;
+            run["flows"][0]["totals"]["gbit_per_s"] = Value::Null;
         }),
         ("of -20.9", |run| {
-            run["totals"]["gbit_per_s"] = (-20.9).into();
+            run["flows"][0]["totals"]["gbit_per_s"] = (-20.9).into();
         }),
         ("of 20929.", |run| {
-            run["totals"]["gbit_per_s"] = 20_929.0.into();
+            run["flows"][0]["totals"]["gbit_per_s"] = 20_929.0.into();
         }),
         ("p99 1 ns", |run| {
-            run["latency_ns"]["p99"] = 1.into();
+            run["flows"][0]["latency_ns"]["p99"] = 1.into();
         }),
-        ("lacks the fairness", |run| run["fairness"] = Value::Null),
+        ("lacks the fairness", |run| {
+            run["flows"][0]["fairness"] = Value::Null;
+        }),
         ("CPU time", |run| {
-            run["workers"][0]["cpu_seconds"] = (-0.1).into();
+            run["nodes"][0]["workers"][0]["cpu_seconds"] = (-0.1).into();
         }),
     ];
     for (reason, damage) in damages {
@@ -347,8 +350,10 @@ fn figures_that_cannot_be_make_a_case_not_comparable() {
 fn a_metric_that_some_runs_lack_is_not_equal() {
     type Damage = fn(&mut Value);
     let damages: [(&str, Damage); 2] = [
-        ("p99", |run| run["latency_ns"] = Value::Null),
-        ("cpu", |run| run["workers"] = Value::Array(Vec::new())),
+        ("p99", |run| run["flows"][0]["latency_ns"] = Value::Null),
+        ("cpu", |run| {
+            run["nodes"][0]["workers"] = Value::Array(Vec::new());
+        }),
     ];
     for (name, damage) in damages {
         let (_folder, [base, new]) = damaged(damage);
@@ -464,7 +469,9 @@ fn another_host_is_not_comparable_unless_asked_for() {
     let folder = tempfile::tempdir().unwrap();
     let base = launches(&folder.path().join("base"), "base.json", 8, |_, _| {});
     let new = launches(&folder.path().join("new"), "same.json", 8, |result, _| {
-        result["host"]["hostname"] = "right".into();
+        for node in [0, 1] {
+            result["nodes"][node]["hostname"] = "right".into();
+        }
     });
     let output = compare(&[&base, &new]);
     assert_eq!(output.status.code(), Some(2));
@@ -487,10 +494,10 @@ fn runs_that_went_wrong_make_a_case_not_comparable() {
             run["complete"] = false.into();
         }),
         ("1 completions with an error", |run| {
-            run["totals"]["errors"] = 1.into();
+            run["flows"][0]["totals"]["errors"] = 1.into();
         }),
         ("and its QPs", |run| {
-            run["qps"][0]["messages"] = 1.into();
+            run["flows"][0]["qps"][0]["messages"] = 1.into();
         }),
         ("failed: the peer died", |run| {
             run["failure"] = serde_json::json!({ "message": "the peer died", "hint": null });

@@ -46,12 +46,13 @@ fn is_tame(output: &Output) -> String {
 }
 
 /// Texts that a reader parses.
-const READ: [&str; 7] = [
+const READ: [&str; 8] = [
     "started_at",
     "op",
     "cq",
     "poll",
     "connect",
+    "spread",
     "warmup",
     "histogram",
 ];
@@ -67,7 +68,7 @@ fn poison(value: &mut Value, key: &str) {
             for (key, value) in fields.iter_mut() {
                 poison(value, key);
             }
-            if let Some(counters) = fields.get_mut("device_counters") {
+            if let Some(counters) = fields.get_mut("counters") {
                 *counters = serde_json::json!({ hostile(): 1 });
             }
         }
@@ -83,8 +84,8 @@ fn files(folder: &Path) {
     result["cases"][1]["runs"][0]["failure"] =
         serde_json::json!({ "message": hostile(), "hint": null });
     fs::write(folder.join("base.json"), result.to_string()).unwrap();
-    result["host"]["kernel"] = format!("{}6.2", hostile()).into();
-    result["host"]["os"] = format!("\u{1b}]0;title\u{7}{}", hostile()).into();
+    result["nodes"][0]["kernel"] = format!("{}6.2", hostile()).into();
+    result["nodes"][0]["os"] = format!("\u{1b}]0;title\u{7}{}", hostile()).into();
     let evil = "new\u{1b}[2J\n\u{202e}.json";
     fs::create_dir(folder.join("new")).unwrap();
     fs::write(folder.join("new").join(evil), result.to_string()).unwrap();
@@ -160,6 +161,10 @@ fn a_hostile_configuration_is_quoted_tamely() {
         "op = \"\\u001b[2J\\nrocebench: error: forged\"",
         "size = \"\\u202e\\u009b\"",
         "qps = [\"\\u001b[2J\\nrocebench: error: forged\", 3]",
+        "nodes = [\"\\u001b[2J\\nrocebench: error: forged\", 'b']",
+        "[[flow]]\nname = \"\\u001b[2J\\nrocebench: error: forged\"",
+        "[[flow]]\nto = \"\\u001b[2J\\nrocebench: error: forged\"",
+        "[[flow]]\nfrom-device = \"\\u001b[2J\\nrocebench: error: forged\"",
     ] {
         fs::write(folder.path().join("s.toml"), text).unwrap();
         let output = run(folder.path(), &["--dry-run", "--config", "s.toml"]);

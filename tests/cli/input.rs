@@ -167,6 +167,13 @@ fn values_that_make_no_sense() {
         "--op connect,write --verify",
         "--op connect --traffic-qps 0 -s 64",
         "--op connect --against perftest",
+        "--nodes a",
+        "--nodes a,b,a",
+        "--nodes a:7,a --port 7",
+        "--nodes local:1",
+        "--nodes local:3",
+        "--nodes a,b host",
+        "--nodes local:2 --against perftest",
         "explain --break mtu --op send",
         "explain --break gid=1",
         "explain --lang de",
@@ -195,6 +202,20 @@ fn files_that_are_wrong_have_line_and_column() {
         ("op = 'send'\ntx-depth = 0\n", &[]),
         ("op = 'send'\ntx-depth = 0\n", &["--tx-depth", "70000"]),
         ("out = 'results'\n", &[]),
+        ("qps = 4\n\n[[flow]]\nqps = [1, 2]\n", &[]),
+        ("[[flow]]\nworkers = 2\n", &[]),
+        (
+            "[[flow]]\n\n[[flow]]\nname = 'b'\ntx-depth = 4\npost-list = 8\n",
+            &[],
+        ),
+        ("[[flow]]\npost-list = 256\n", &["--tx-depth", "64"]),
+        ("[[flow]]\nsize = 64\n", &["--size", "4K"]),
+        ("[[flow]]\nto = 'node1'\n", &[]),
+        ("[[flow]]\nto = 'node7'\n", &["--nodes", "local:4"]),
+        ("nodes = 'local:3'\n", &[]),
+        ("nodes = 'local:2'\n", &["host"]),
+        ("op = ['connect', 'send']\n[[flow]]\n", &[]),
+        ("[[flow]]\n[[flow]]\n", &["--against", "perftest"]),
     ] {
         std::fs::write(dir.path().join("sweep.toml"), content).unwrap();
         let output = program(&["--config", "sweep.toml"])
@@ -273,6 +294,57 @@ fn a_dry_run_prints_the_cases() {
     assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
     assert!(output.stderr.is_empty());
     insta::assert_snapshot!(text(&output.stdout));
+}
+
+#[test]
+fn a_dry_run_shows_each_flow_in_80_columns() {
+    let dir = tempfile::tempdir().unwrap();
+    let file = "\
+qps = 4
+poll = 'event'
+post-list = [1, 4]
+
+[[flow]]
+name = 'small'
+op = 'write'
+qps = 12
+size = 64
+
+[[flow]]
+name = 'bulk'
+op = 'read'
+size = '1M'
+tx-depth = 16
+from = 'node2.example.org:18516'
+to = 'node1'
+from-device = 'mlx5_0'
+from-ib-port = 2
+bidirectional = true
+traffic-class = 104
+";
+    std::fs::write(dir.path().join("s.toml"), file).unwrap();
+    let nodes = "node1,node2.example.org:18516,node3";
+    let output = program(&["--dry-run", "--config", "s.toml", "--nodes", nodes])
+        .current_dir(dir.path())
+        .output()
+        .unwrap();
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+    let said = text(&output.stdout);
+    let (cases, _) = said.split_once("\n\n").unwrap();
+    assert!(cases.lines().all(|line| line.len() <= 80), "{cases}");
+    insta::assert_snapshot!(said);
+    // One flow the usual way is a line of the table.
+    std::fs::write(dir.path().join("s.toml"), "[[flow]]\nname = 'x'\nqps = 3\n").unwrap();
+    let output = program(&["--dry-run", "--config", "s.toml"])
+        .current_dir(dir.path())
+        .output()
+        .unwrap();
+    let said = text(&output.stdout);
+    assert!(said.starts_with("case  op    cq       size  "), "{said}");
+    assert!(
+        said.contains("\nx     send  shared  64KiB    3  "),
+        "{said}"
+    );
 }
 
 #[test]

@@ -88,7 +88,7 @@ fn what_cannot_be_used_is_refused_and_the_rest_is_drawn() {
     let folder = folder();
     let good = fs::read_to_string(folder.path().join("r.json")).unwrap();
     let newer = good.replacen("\"schema_version\": 1", "\"schema_version\": 99", 1);
-    let less = good.replacen("\"reverse\": null,", "", 1);
+    let less = good.replacen("\"path_events\": [],", "", 1);
     for (name, content) in [
         ("cut.json", &good[..good.len() / 2]),
         ("empty.json", ""),
@@ -108,7 +108,7 @@ fn what_cannot_be_used_is_refused_and_the_rest_is_drawn() {
         "cut.json:",
         "empty.json:1:",
         "foreign.json:3:",
-        "less.json: cases[0].runs[0] has no field `reverse`",
+        "less.json: cases[0].runs[0] has no field `path_events`",
         "newer.json",
         "schema_version 99",
         "missing.json",

@@ -3,11 +3,11 @@
 
 use std::time::Duration;
 
-use rocebench::datapath::Geometry;
+use rocebench::datapath::{Counts, Geometry};
 use rocebench::plan::Case;
 use settings::{CqMode, Op, PollMode, Settings, TimeSpan};
 
-use crate::loopback_node::{Choices, Device, Pair, case_of, small};
+use crate::loopback_node::{Choices, Device, Pair, Rest, case_of, small};
 
 const DELAYS: [Duration; 3] = [
     Duration::ZERO,
@@ -23,6 +23,12 @@ fn counted(case: &Case, messages: u64, warm_up: Option<u64>) {
     let rest = pair.finish();
     rest.assert_clean();
     outcome.unwrap();
+    check_counted(&rest, messages, warm_up.is_some(), counts);
+}
+
+/// Checks every sum of a run of `messages` a QP; `counts` of client and server before the workers ended.
+pub fn check_counted(rest: &Rest, messages: u64, warmed_up: bool, counts: [Counts; 2]) {
+    let case = &rest.case;
     let geometry = Geometry::of(case);
     let (client, server) = (rest.client_sums(), rest.server_sums());
     let each = vec![messages; case.qps as usize];
@@ -38,7 +44,7 @@ fn counted(case: &Case, messages: u64, warm_up: Option<u64>) {
             let samples = vec![samples; case.qps as usize];
             assert_eq!(sender.latencies, samples, "latencies of {case:?}");
         }
-        if warm_up.is_none() {
+        if !warmed_up {
             assert_eq!(sender.posted_in_all, each, "posted in {case:?}");
         }
         if case.op.profile().receives {

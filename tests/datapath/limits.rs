@@ -2,15 +2,18 @@
 //! anything is made.
 
 use rocebench::node::memory_needs::{DeviceKind, MemoryNeeds, MemoryOffer};
-use rocebench::node::verbs_objects::{Side, VerbsObjects};
+use rocebench::node::node_threads::NodeThreads;
+use rocebench::node::verbs_objects::VerbsObjects;
 use rocebench::plan::Case;
+use rocebench::plan::Side;
 use rocebench::protocol::failure::RunFailure;
 use settings::{CqMode, Op, Settings};
 
 use crate::loopback_node::{Device, case_of, port, small};
 
 fn refused(case: &Case) -> RunFailure {
-    VerbsObjects::create(&port(), case, Side::Server, None, || Ok(()))
+    let mut threads = NodeThreads::new(1, case.poll);
+    VerbsObjects::create(&port(), case, Side::Target, None, &mut threads, || Ok(()))
         .err()
         .unwrap()
 }
@@ -83,7 +86,7 @@ fn buffers_beyond_the_memory_are_refused() {
         bytes: Some(1 << 40),
         by: "this machine".into(),
     };
-    let needs = MemoryNeeds::of(&large, Side::Client, offer.device);
+    let needs = MemoryNeeds::of(&large, 0, offer.device);
     let failure = offer.check("the case test", &needs).unwrap_err();
     assert_eq!(
         failure.message,

@@ -5,14 +5,19 @@ use std::fmt::Write as _;
 use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use rocebench::datapath::{Geometry, Phase, Shared, WorkerPool, WorkerReport};
+use rocebench::datapath::{
+    Counts, Geometry, Phase, Shared, WorkerPool, WorkerPoolError, WorkerReport,
+};
 use rocebench::metrics::clock::Clock;
 use rocebench::metrics::histogram::Digits;
-use rocebench::node::verbs_objects::{Side, VerbsObjects};
+use rocebench::node::needs::effective_workers;
+use rocebench::node::node_threads::NodeThreads;
+use rocebench::node::verbs_objects::VerbsObjects;
 use rocebench::plan::Case;
+use rocebench::plan::Side;
 use rocebench::protocol::endpoints::Endpoints;
 use rocebench::protocol::failure::RunFailure;
-use settings::{CqMode, Op, Settings, Warmup};
+use settings::{Op, Settings, Warmup};
 use verbs::{AsyncEvents, Port, PortRequest, WcBatch, select};
 
 #[path = "../../crates/verbs/tests/support/null_library.rs"]
@@ -76,7 +81,7 @@ pub fn small(op: Op) -> Settings {
 /// The case of these settings.
 pub fn case_of(settings: Settings) -> Case {
     let id = "test".into();
-    Case { id, settings }
+    Case::new(id, settings)
 }
 
 /// A small case to vary.
@@ -99,6 +104,14 @@ pub struct Pair {
     pub server: End,
 }
 
+/// Several flows between two nodes, whose threads serve all of them.
+pub struct Flows {
+    pub pairs: Vec<Pair>,
+    /// Whether each goes from the second node to the first.
+    reversed: Vec<bool>,
+    pools: [WorkerPool; 2],
+}
+
 /// What is left of a run: the objects, and the workers' reports.
 pub struct Rest {
     pub case: Case,
@@ -110,7 +123,9 @@ pub struct Rest {
 #[derive(Debug, PartialEq, Eq)]
 pub struct QpSums {
     pub completed: Vec<u64>,
+    pub completed_bytes: Vec<u64>,
     pub received: Vec<u64>,
+    pub received_bytes: Vec<u64>,
     pub posted_in_all: Vec<u64>,
     pub received_in_all: Vec<u64>,
     pub latencies: Vec<u64>,
@@ -135,39 +150,53 @@ impl Pair {
     }
 
     fn build(case: &Case, server_case: &Case, tamper: impl FnOnce(&mut Endpoints)) -> Pair {
+        let threads = |case: &Case| NodeThreads::new(effective_workers(case), case.poll);
+        let mut nodes = [threads(case), threads(server_case)];
+        let [client_node, server_node] = &mut nodes;
+        let mut pair = Pair::connected(case, server_case, [client_node, server_node], tamper);
+        for (end, threads) in [&mut pair.client, &mut pair.server].into_iter().zip(&nodes) {
+            let specs = threads
+                .specs(&[], vec![end.objects.worker_specs()])
+                .unwrap();
+            if end.objects.workers() > 0 {
+                end.pool = Some(WorkerPool::start(&[Arc::clone(&end.shared)], specs).unwrap());
+            }
+        }
+        pair
+    }
+
+    /// Both ends, connected, without threads yet.
+    fn connected(
+        case: &Case,
+        server_case: &Case,
+        [client_node, server_node]: [&mut NodeThreads; 2],
+        tamper: impl FnOnce(&mut Endpoints),
+    ) -> Pair {
         let port = port();
-        let create = |case, side| VerbsObjects::create(&port, case, side, None, || Ok(())).unwrap();
-        let mut client = create(case, Side::Client);
-        let mut server = create(server_case, Side::Server);
+        let create = |case: &Case, side, threads: &mut NodeThreads| {
+            VerbsObjects::create(&port, case, side, None, threads, || Ok(())).unwrap()
+        };
+        let mut client = create(case, Side::Initiator, client_node);
+        let mut server = create(server_case, Side::Target, server_node);
         let clients = client.endpoints();
         let mut servers = server.endpoints();
         tamper(&mut servers);
         let server_contexts = server.connect(&clients, || Ok(())).unwrap();
         let client_contexts = client.connect(&servers, || Ok(())).unwrap();
-        let start = |objects: VerbsObjects, qp_contexts, case: &Case| {
-            let workers = match case.cq {
-                CqMode::Shared => case.workers,
-                CqMode::PerWorker | CqMode::PerQp => case.workers.min(case.qps),
-            };
-            let duties = objects.duties();
-            let works = duties.sends || duties.receives;
-            let cores = vec![None; if works { workers as usize } else { 0 }];
-            let digits = Digits::Two;
-            let shared = Shared::new(case.clone(), qp_contexts, clock(), digits, cores.len());
-            let shared = Arc::new(shared);
-            let pool =
-                works.then(|| WorkerPool::start(&shared, objects.worker_specs(&cores)).unwrap());
+        let end = |objects: VerbsObjects, qp_contexts, case: &Case| {
+            let (settings, workers) = (case.settings.clone(), objects.workers());
+            let shared = Shared::new(settings, qp_contexts, clock(), Digits::Two, workers);
             End {
                 events: AsyncEvents::new(&objects.port().context).unwrap(),
                 objects,
-                shared,
-                pool,
+                shared: Arc::new(shared),
+                pool: None,
             }
         };
         Pair {
             case: case.clone(),
-            server: start(server, server_contexts, server_case),
-            client: start(client, client_contexts, case),
+            server: end(server, server_contexts, server_case),
+            client: end(client, client_contexts, case),
         }
     }
 
@@ -245,12 +274,22 @@ impl Pair {
             self.drain()?;
         }
         let before = [self.client.shared.counts(), self.server.shared.counts()];
+        self.start_counted(messages);
+        self.complete(messages, before)
+    }
+
+    /// Starts a measurement of `messages` on each QP.
+    pub fn start_counted(&self, messages: u64) {
         self.set_budgets(messages);
         self.set_phase(Phase::Measure);
+    }
+
+    /// Waits until `messages` on each QP have completed since the ends had counted `before`, and drains.
+    pub fn complete(&self, messages: u64, before: [Counts; 2]) -> Result<(), WorkerError> {
         let wanted = messages * u64::from(self.case.qps);
         self.wait("all messages", |pair| {
             let ends = [&pair.client, &pair.server].into_iter().zip(&before);
-            ends.filter(|(end, _)| end.objects.duties().sends)
+            ends.filter(|(end, _)| end.objects.roles().sends)
                 .all(|(end, before)| end.shared.counts().completed >= before.completed + wanted)
         })?;
         self.drain()
@@ -270,17 +309,24 @@ impl Pair {
     }
 
     /// Ends the workers.
-    pub fn finish(self) -> Rest {
-        let finish = |end: End| {
-            let workers = end
-                .pool
-                .map_or_else(Vec::new, |pool| pool.finish().unwrap());
-            (end.objects, end.shared, workers)
+    pub fn finish(mut self) -> Rest {
+        let mut finish = |end: fn(&mut Pair) -> &mut End| {
+            let pool = end(&mut self).pool.take();
+            let flows = pool.map_or_else(Vec::new, |pool| pool.finish().unwrap());
+            flows.into_iter().flatten().collect()
         };
+        let workers = [
+            finish(|pair| &mut pair.client),
+            finish(|pair| &mut pair.server),
+        ];
+        self.into_rest(workers)
+    }
+
+    fn into_rest(self, [client, server]: [Vec<WorkerReport>; 2]) -> Rest {
         Rest {
             case: self.case,
-            client: finish(self.client),
-            server: finish(self.server),
+            client: (self.client.objects, self.client.shared, client),
+            server: (self.server.objects, self.server.shared, server),
         }
     }
 
@@ -290,6 +336,70 @@ impl Pair {
             let _ = write!(text, "; {name} {:?}", end.shared.counts());
         }
         text
+    }
+}
+
+impl Flows {
+    /// Brings up a flow for each case, connected, with `threads` idle threads at each node.
+    pub fn new(cases: &[Case], threads: usize) -> Flows {
+        Flows::on_cores(cases, threads, &[]).unwrap()
+    }
+
+    /// The same with thread `index` of each node on `cores[index]`.
+    pub fn on_cores(
+        cases: &[Case],
+        threads: usize,
+        cores: &[Option<usize>],
+    ) -> Result<Flows, WorkerPoolError> {
+        let both_nodes = || NodeThreads::new(threads, cases[0].poll);
+        let mut nodes = [both_nodes(), both_nodes()];
+        // Every other flow goes the other way.
+        let reversed: Vec<bool> = (0..cases.len()).map(|flow| flow % 2 == 1).collect();
+        let flows = cases.iter().zip(&reversed).map(|(case, &is_reversed)| {
+            let [first, second] = &mut nodes;
+            let ends = if is_reversed {
+                [second, first]
+            } else {
+                [first, second]
+            };
+            Pair::connected(case, case, ends, |_| {})
+        });
+        let pairs: Vec<Pair> = flows.collect();
+        let start = |node: usize| {
+            let ends = pairs.iter().zip(&reversed).map(|(pair, &is_reversed)| {
+                let is_client = (node == 0) != is_reversed;
+                if is_client {
+                    &pair.client
+                } else {
+                    &pair.server
+                }
+            });
+            let parts = ends.clone().map(|end| end.objects.worker_specs());
+            let specs = nodes[node].specs(cores, parts.collect()).unwrap();
+            let flows: Vec<_> = ends.map(|end| Arc::clone(&end.shared)).collect();
+            WorkerPool::start(&flows, specs)
+        };
+        let pools = [start(0)?, start(1)?];
+        Ok(Flows {
+            pairs,
+            reversed,
+            pools,
+        })
+    }
+
+    /// Ends all workers.
+    pub fn finish(self) -> Vec<Rest> {
+        let [first, second] = self.pools.map(|pool| pool.finish().unwrap());
+        let reports = first.into_iter().zip(second).zip(self.reversed);
+        let rests = self.pairs.into_iter().zip(reports);
+        let rest = |(pair, ((first, second), is_reversed)): (Pair, _)| {
+            pair.into_rest(if is_reversed {
+                [second, first]
+            } else {
+                [first, second]
+            })
+        };
+        rests.map(rest).collect()
     }
 }
 
@@ -355,7 +465,9 @@ fn sums(case: &Case, workers: &[WorkerReport]) -> QpSums {
     };
     QpSums {
         completed: sum(&|qp| qp.completed),
+        completed_bytes: sum(&|qp| qp.completed_bytes),
         received: sum(&|qp| qp.received),
+        received_bytes: sum(&|qp| qp.received_bytes),
         posted_in_all: sum(&|qp| qp.posted_in_all),
         received_in_all: sum(&|qp| qp.received_in_all),
         latencies: sum(&|qp| qp.latency.as_ref().map_or(0, |latency| latency.count())),

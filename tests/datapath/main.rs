@@ -3,6 +3,8 @@
 
 mod accounting;
 mod errors;
+mod flows;
 mod limits;
 mod loopback_node;
+mod spreading;
 mod verify;

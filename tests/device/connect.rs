@@ -3,13 +3,14 @@
 
 use std::time::Duration;
 
-use report::results::model::CaseResult;
+use report::results::model::{CaseResult, FlowResult, Run};
 
 use crate::lab::NOTICED;
 use crate::lab::check;
 use crate::lab::program::{Program, Signal, send_signal};
 use crate::lab::proxy::{From, Proxy, Step};
 use crate::lab::server::Server;
+use crate::lab::traffic::Traffic;
 
 const TRAFFIC: [&str; 6] = ["-s", "4K", "-t", "8", "--op", "connect"];
 
@@ -40,10 +41,11 @@ fn connections_are_counted_beside_traffic_and_alone() {
             }
         }
         let traffic = config.traffic_qps;
-        assert_eq!(run.forward.qps.len(), traffic as usize);
-        assert_eq!(run.forward.totals.messages > 0, traffic > 0, "{}", case.id);
+        check_traffic(case, run);
         assert_eq!(connect.traffic_alone_gbit_per_s.is_some(), traffic > 0);
-        assert_eq!(config.path_mtu, Some(4096));
+        for flow in &config.flows {
+            assert_eq!(flow.path_mtu, Some(4096));
+        }
         cases += 1;
     }
     assert_eq!(cases, 6);
@@ -96,11 +98,11 @@ fn a_servers_death_at_any_step_of_a_round_is_noticed() {
 fn ctrl_c_is_obeyed_between_two_queue_pairs() {
     let server = Server::start();
     for way in ["tcp", "cm"] {
-        let lines = server.program.lines().len();
+        let traffic = Traffic::of("rxe0");
         let long = ["-q", "256", "-D", "60s", "--warmup", "0", "--connect", way];
         let client = server.client(&[&TRAFFIC[..], &long].concat());
-        server.says(lines, "run 1");
-        std::thread::sleep(Duration::from_millis(1500));
+        // It begins with the first round.
+        traffic.await_packets(1_000);
         let asked = std::time::Instant::now();
         client.signal(Signal::Interrupt);
         let ended = client.wait().exits(1).says(&["interrupted"]);
@@ -172,6 +174,15 @@ fn check_way(case: &CaseResult) {
         let inner = ["init", "rtr", "rts"].map(mean_of).iter().sum::<f64>();
         assert!(inner < mean_of("connect"), "{}", case.id);
     }
-    let traffic = config.traffic_qps;
-    assert_eq!(run.forward.totals.messages > 0, traffic > 0, "{}", case.id);
+    check_traffic(case, run);
+}
+
+/// The traffic beside set-up is a flow that moves something; without traffic there is none.
+fn check_traffic(case: &CaseResult, run: &Run) {
+    let traffic = case.config.traffic_qps;
+    let qps: Vec<usize> = run.flows.iter().map(|flow| flow.qps.len()).collect();
+    let wanted = (traffic > 0).then_some(traffic as usize);
+    assert_eq!(qps, Vec::from_iter(wanted), "{}", case.id);
+    let is_idle = |flow: &FlowResult| flow.totals.messages == 0;
+    assert!(!run.flows.iter().any(is_idle), "{}", case.id);
 }

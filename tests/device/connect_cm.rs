@@ -49,7 +49,7 @@ fn every_operation_on_every_kind_of_cq() {
     for case in &result.cases {
         assert_eq!(case.config.connect, ConnectMode::Cm);
         assert!(case.id.ends_with("-cm"), "{}", case.id);
-        assert_eq!(case.config.path_mtu, Some(4096));
+        assert_eq!(case.config.flows[0].path_mtu, Some(4096));
     }
     server.end();
 }
@@ -91,7 +91,7 @@ fn sixty_four_qps_with_all_that_a_case_asks_for() {
         .collect();
     assert_eq!(ways, ["tcp", "cm", "tcp", "cm"]);
     for case in &result.cases {
-        assert_eq!(case.config.path_mtu, Some(1024), "{}", case.id);
+        assert_eq!(case.config.flows[0].path_mtu, Some(1024), "{}", case.id);
     }
     assert!(
         ended.stdout.contains("verify ok, event, cm"),
@@ -131,7 +131,10 @@ fn ipv6_addresses_of_one_link() {
         "-x", "0", "-q", "3", "-n", "20", "--verify", "--warmup", "0",
     ];
     let ended = server.sweep(&[&CM[..], &short].concat()).exits(0);
-    let gid = check::complete(&ended).host.device.unwrap().gid.unwrap();
+    let gid = check::complete(&ended).nodes[0].devices[0]
+        .gid
+        .clone()
+        .unwrap();
     assert!(gid.starts_with("fe80:"), "{gid}");
     server.end();
 }
@@ -204,19 +207,12 @@ fn where_nobody_listens_the_reason_says_so() {
 fn strangers_are_rejected_and_told_why() {
     let server = Server::start();
     let mut wire = Wire::session(&server.name);
-    let mut by_cm = case(2);
-    by_cm.connect = ConnectMode::Cm;
-    wire.prepare(&by_cm);
-    let qp = |qpn: u32| json!({"qpn": qpn, "psn": 1, "address": 0, "rkey": 0, "length": 0});
-    wire.send(&json!({"type": "endpoints", "body": {
-        "mtu_bytes": 1024, "max_rd_atomic": 1, "lid": 0, "gid": "::ffff:192.0.2.1", "link_layer": "ethernet",
-        "qps": [qp(0x11), qp(0x12)]
-    }}));
-    assert_eq!(wire.recv().unwrap()["type"], "endpoints");
-    let listening = wire.recv().unwrap();
-    assert_eq!(listening["type"], "cm_listening");
-    let port = listening["body"]["port"].as_u64().unwrap() as u16;
-    let nonce = listening["body"]["nonce"].as_str().unwrap().to_owned();
+    let by_cm = case([("qps", "2"), ("connect", "cm")]);
+    let created = wire.create(&by_cm);
+    wire.connect_to(&[0x11, 0x12]);
+    let listening = &created["arrays"][0]["listening"];
+    let port = listening["port"].as_u64().unwrap() as u16;
+    let nonce = listening["nonce"].as_str().unwrap();
     let nonce: Vec<u8> = (0..16)
         .map(|at| u8::from_str_radix(&nonce[2 * at..2 * at + 2], 16).unwrap())
         .collect();
@@ -255,15 +251,15 @@ fn strangers_are_rejected_and_told_why() {
 
 /// In the midst of the second case's set-up.
 const WHILE_CONNECTING: Step = Step {
-    from: From::Server,
-    kind: "cm_listening",
+    from: From::Client,
+    kind: "connect",
     nth: 2,
     later: Duration::from_millis(100),
 };
 
 /// In the midst of its traffic.
 const WHILE_RUNNING: Step = Step {
-    kind: "measure",
+    kind: "open",
     ..WHILE_CONNECTING
 };
 
@@ -271,7 +267,7 @@ fn long(step: Step) -> Vec<&'static str> {
     let mut all = CM.to_vec();
     all.extend(MANY);
     all.extend(["--warmup", "0"]);
-    if step.kind == "measure" {
+    if step.kind == WHILE_RUNNING.kind {
         let traffic = [
             "-q", "1,2", "-t", "8", "--op", "write", "-s", "4K", "-D", "4s",
         ];
@@ -345,15 +341,13 @@ fn a_client_that_dies_or_is_interrupted() {
 fn a_server_is_stopped_while_it_listens() {
     let server = Server::start();
     let mut wire = Wire::session(&server.name);
-    let mut by_cm = case(1);
-    by_cm.connect = ConnectMode::Cm;
-    wire.prepare(&by_cm);
-    let qp = json!({"qpn": 17, "psn": 1, "address": 0, "rkey": 0, "length": 0});
-    wire.send(&json!({"type": "endpoints", "body": {
-        "mtu_bytes": 1024, "max_rd_atomic": 1, "lid": 0, "gid": "::ffff:192.0.2.1", "link_layer": "ethernet", "qps": [qp]
-    }}));
-    assert_eq!(wire.recv().unwrap()["type"], "endpoints");
-    assert_eq!(wire.recv().unwrap()["type"], "cm_listening");
+    let by_cm = case([("qps", "1"), ("connect", "cm")]);
+    let created = wire.create(&by_cm);
+    assert!(
+        created["arrays"][0]["listening"]["port"].is_u64(),
+        "{created}"
+    );
+    wire.connect_to(&[0x11]);
     let asked = Instant::now();
     server.end();
     assert!(asked.elapsed() < NOTICED, "{:?}", asked.elapsed());

@@ -53,24 +53,28 @@ const HANDSHAKE: [Step; 5] = [
 
 const CONNECT: [Step; 5] = [
     at(From::Client, "prepare"),
-    at(From::Client, "endpoints"),
-    at(From::Server, "endpoints"),
-    at(From::Client, "ready"),
+    at(From::Client, "create"),
+    at(From::Server, "created"),
+    at(From::Client, "connect"),
     at(From::Server, "ready"),
 ];
 
-const TRAFFIC: [Step; 5] = [
+const TRAFFIC: [Step; 6] = [
     at(From::Client, "start"),
     after(From::Client, "start"),
     at(From::Client, "measure"),
     at(From::Server, "measure"),
-    after(From::Server, "measure"),
+    at(From::Client, "open"),
+    IN_THE_WINDOW,
 ];
 
-const DRAIN: [Step; 3] = [
+const IN_THE_WINDOW: Step = after(From::Client, "open");
+
+const DRAIN: [Step; 4] = [
     at(From::Client, "stop"),
     at(From::Server, "drained"),
-    at(From::Client, "drained"),
+    at(From::Client, "settle"),
+    at(From::Server, "settled"),
 ];
 
 fn client_of(proxy: &Proxy, step: Step, more: &[&str]) -> Program {
@@ -109,20 +113,19 @@ fn kept(ended: &Ended, step: Step) {
     let runs = ended.runs();
     assert_eq!(runs.len(), 2, "{step:?}: {}", ended.stderr());
     assert!(
-        runs[0].complete && runs[0].forward.totals.messages > 0,
+        runs[0].complete && runs[0].flows[0].totals.messages > 0,
         "{step:?}: {:?}",
         runs[0].failure
     );
     assert!(!runs[1].complete && runs[1].failure.is_some(), "{step:?}");
-    let has_measured = step.kind == "stop"
-        || step.kind == "drained"
-        || step.kind == "measure" && !step.later.is_zero();
+    let has_measured = DRAIN.iter().any(|drain| drain.kind == step.kind)
+        || step.kind == IN_THE_WINDOW.kind && !step.later.is_zero();
     if has_measured {
         assert!(
-            runs[1].forward.totals.messages > 0,
+            runs[1].flows[0].totals.messages > 0,
             "{step:?}: the partial case is kept"
         );
-        assert!(runs[1].forward.window.seconds > 0.0, "{step:?}");
+        assert!(runs[1].flows[0].window.seconds > 0.0, "{step:?}");
     }
 }
 
@@ -162,7 +165,7 @@ fn server_killed_in_drain() {
 #[test]
 fn server_killed_under_every_operation() {
     for op in ["write", "read"] {
-        let step = after(From::Server, "measure");
+        let step = IN_THE_WINDOW;
         let (ended, proxy) = server_gets(Signal::Kill, step, &["--op", op, "-b"]);
         let noticed = ended
             .time_of("closed the connection")
@@ -177,7 +180,7 @@ fn server_falls_silent() {
     for step in [
         at(From::Client, "prepare"),
         after(From::Client, "start"),
-        after(From::Server, "measure"),
+        IN_THE_WINDOW,
         at(From::Client, "stop"),
     ] {
         let (ended, proxy) = server_gets(Signal::Stop, step, &[]);
@@ -231,19 +234,18 @@ fn client_killed_in_warm_up_or_measurement() {
 #[test]
 fn client_killed_in_drain_or_report() {
     // After the last run's `run_done` a client may say goodbye before it is gone.
-    let report = [at(From::Server, "report"), first(From::Client, "run_done")];
+    let report = [
+        at(From::Client, "finish"),
+        at(From::Server, "report"),
+        first(From::Client, "run_done"),
+    ];
     clients_get(Signal::Kill, &[&DRAIN[..], &report].concat(), &[], CLOSED);
 }
 
 #[test]
 fn client_killed_in_both_directions() {
     for op in ["send", "write", "read"] {
-        clients_get(
-            Signal::Kill,
-            &[after(From::Server, "measure")],
-            &["--op", op, "-b"],
-            CLOSED,
-        );
+        clients_get(Signal::Kill, &[IN_THE_WINDOW], &["--op", op, "-b"], CLOSED);
     }
 }
 
@@ -251,10 +253,14 @@ fn client_killed_in_both_directions() {
 fn client_killed_among_many_qps() {
     // Long enough for the end to die while QPs are made and connected.
     let steps = [
-        first(From::Client, "prepare"),
+        first(From::Client, "create"),
         Step {
             later: SOON,
-            ..first(From::Client, "endpoints")
+            ..first(From::Client, "create")
+        },
+        Step {
+            later: SOON,
+            ..first(From::Client, "connect")
         },
     ];
     clients_get(
@@ -270,7 +276,7 @@ fn client_falls_silent() {
     let steps = [
         at(From::Client, "prepare"),
         after(From::Client, "start"),
-        after(From::Server, "measure"),
+        IN_THE_WINDOW,
         at(From::Server, "drained"),
     ];
     clients_get(Signal::Stop, &steps, &[], "silent");

@@ -27,8 +27,7 @@ fn fifty_sessions_leave_nothing() {
             let lines = server.program.lines().len();
             // One that dies with the server's objects made.
             let mut wire = Wire::session(&server.name);
-            wire.prepare(&case(8));
-            server.says(lines, "run 1");
+            wire.create(&case([("qps", "8")]));
             drop(wire);
             server.says(lines, "closed the connection");
         }

@@ -1,6 +1,4 @@
-//! Broken control frames end their own session, and nothing else.
-
-use std::time::Duration;
+//! EarlyEnd control frames end their own session, and nothing else.
 
 use rocebench::protocol::{PROGRAM_VERSION, PROTOCOL_VERSION};
 use serde_json::json;
@@ -55,15 +53,20 @@ fn messages_out_of_turn() {
     });
     breaks(&server, "`hello` where", Wire::hello);
     breaks(&server, "`ready` where", |wire| {
-        wire.prepare(&case(2));
+        wire.prepare(&case([("qps", "2")]));
         wire.send(&json!({"type": "ready"}));
     });
     breaks(&server, "1 QPs where the case has 2", |wire| {
-        wire.prepare(&case(2));
-        let qp = json!({"qpn": 17, "psn": 1, "address": 0, "rkey": 0, "length": 0});
-        wire.send(&json!({"type": "endpoints", "body": {
-            "mtu_bytes": 1024, "max_rd_atomic": 1, "lid": 0, "gid": "::ffff:192.0.2.1", "link_layer": "ethernet", "qps": [qp]
-        }}));
+        wire.create(&case([("qps", "2")]));
+        wire.connect_to(&[17]);
+    });
+    breaks(&server, "0 arrays came for 1 ends of flows", |wire| {
+        wire.create(&case([]));
+        wire.send(&json!({"type": "connect", "body": []}));
+    });
+    breaks(&server, "`settle` where", |wire| {
+        wire.create(&case([]));
+        wire.send(&json!({"type": "settle", "body": []}));
     });
     server.end();
 }
@@ -72,17 +75,20 @@ fn messages_out_of_turn() {
 #[test]
 fn cases_that_no_command_line_makes() {
     let server = Server::start();
-    let mut no_qps = case(1);
-    no_qps.qps = 0;
+    let mut no_qps = case([]);
+    no_qps.flows[0].qps = 0;
     breaks(&server, "refuses the case", |wire| wire.prepare(&no_qps));
-    let mut endless = case(1);
-    endless.tx_depth = u32::MAX;
+    let mut endless = case([]);
+    endless.flows[0].tx_depth = u32::MAX;
     breaks(&server, "session ended early", |wire| {
         wire.prepare(&endless);
     });
-    let mut batch = case(1);
-    batch.signal_every = batch.tx_depth + 1;
+    let mut batch = case([]);
+    batch.flows[0].signal_every = batch.tx_depth + 1;
     breaks(&server, "refuses the case", |wire| wire.prepare(&batch));
+    let mut to_itself = case([]);
+    to_itself.flows[0].to = 0;
+    breaks(&server, "refuses the case", |wire| wire.prepare(&to_itself));
     server.end();
 }
 
@@ -117,8 +123,9 @@ fn strangers_before_the_handshake() {
 fn a_session_that_idles_does_not_keep_the_server() {
     let server = Server::start();
     let mut wire = Wire::session(&server.name);
+    wire.send(&json!({"type": "ask_limits"}));
+    assert_eq!(wire.recv().unwrap()["type"], "limits");
     wire.send(&json!({"type": "heartbeat", "body": {"progress": 0}}));
-    std::thread::sleep(Duration::from_millis(300));
     server.end();
     let last = wire.recv().unwrap();
     assert_eq!(last["type"], "abort");

@@ -22,11 +22,14 @@ fn sweep(client: End, port: u16, cases: usize, options: &str) {
     let result = check::complete(&ended.exits(0));
     assert_eq!(result.cases.len(), cases);
     for case in &result.cases {
-        assert_eq!(case.config.device.as_deref(), Some(client.device));
-        let peer = case.config.peer_device.as_deref();
+        assert_eq!(
+            case.config.flows[0].from_device.as_deref(),
+            Some(client.device)
+        );
+        let peer = case.config.flows[0].to_device.as_deref();
         assert_eq!(peer, Some(client.other().device));
         for run in &case.runs {
-            assert!(run.forward.totals.gbit_per_s > Some(0.0), "{}", case.id);
+            assert!(run.flows[0].totals.gbit_per_s > Some(0.0), "{}", case.id);
         }
     }
     server.program.signal(Signal::Interrupt);
@@ -60,4 +63,15 @@ fn one_percent_of_loss_between_the_two_corrupts_nothing() {
         let what = "nothing was lost, so nothing was tested";
         assert!(wire.repaired() > before, "{what}, {client:?}");
     }
+}
+
+/// A client's own node is reached over it.
+#[test]
+fn a_client_without_loopback_is_told() {
+    let wire = Wire::lay();
+    wire.take_loopback();
+    Program::sweep_of(SOFT.command(program()), &["-d", SOFT.device, "-n", "1"])
+        .wait()
+        .exits(1)
+        .says(&["ip link set lo up"]);
 }

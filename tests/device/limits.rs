@@ -62,7 +62,7 @@ fn a_larger_mtu_than_the_ports() {
     lower("4200");
     ended.exits(2).says(&["4096", "1024", "--mtu"]);
     assert_eq!(
-        smaller.exits(0).result().cases[0].config.path_mtu,
+        smaller.exits(0).result().cases[0].config.flows[0].path_mtu,
         Some(1024)
     );
 }
@@ -102,5 +102,5 @@ fn a_sweep_goes_on_after_a_case_that_cannot_be() {
         "{}",
         ended.stderr()
     );
-    assert_eq!(runs[1].forward.totals.messages, 5);
+    assert_eq!(runs[1].flows[0].totals.messages, 5);
 }

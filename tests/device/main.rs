@@ -14,6 +14,7 @@ mod death;
 mod doctor;
 mod endurance;
 mod explain;
+mod flows;
 mod frames;
 mod interop;
 mod interop_programs;

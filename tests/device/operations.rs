@@ -17,9 +17,9 @@ fn all_ops(server: &Server, cases: usize, more: &[&str]) {
     let result = check::complete(&ended);
     assert_eq!(result.cases.len(), cases);
     for case in &result.cases {
-        assert_eq!(case.config.device.as_deref(), Some("rxe0"));
-        assert_eq!(case.config.peer_device.as_deref(), Some("rxe1"));
-        assert_eq!(case.config.path_mtu, Some(4096));
+        assert_eq!(case.config.flows[0].from_device.as_deref(), Some("rxe0"));
+        assert_eq!(case.config.flows[0].to_device.as_deref(), Some("rxe1"));
+        assert_eq!(case.config.flows[0].path_mtu, Some(4096));
     }
 }
 
@@ -92,5 +92,5 @@ fn both_ends_in_one_process() {
     .exits(0);
     let result = check::complete(&ended);
     assert_eq!(result.cases.len(), 36);
-    assert!(result.peer.is_none());
+    assert_eq!(result.nodes[0].host, result.nodes[1].host);
 }

@@ -2,6 +2,8 @@
 
 use report::results::model::{ResultFile, Run};
 
+use settings::Spread;
+
 use crate::lab::check;
 use crate::lab::program::sweep;
 use crate::lab::server::Server;
@@ -30,14 +32,14 @@ fn path_mtus() {
     let mtus: Vec<_> = result
         .cases
         .iter()
-        .map(|case| case.config.path_mtu)
+        .map(|case| case.config.flows[0].path_mtu)
         .collect();
     assert_eq!(
         mtus,
         [Some(256), Some(512), Some(1024), Some(2048), Some(4096)]
     );
     let efficiency = |case: usize| {
-        let limits = &result.cases[case].runs[0].forward.limits;
+        let limits = &result.cases[case].runs[0].flows[0].limits;
         limits.as_ref().unwrap().protocol_efficiency
     };
     assert!(
@@ -142,8 +144,7 @@ fn depths_of_one() {
 fn workers_and_cores() {
     let server = Server::start();
     let run = run(&server, &["-q", "4", "-w", "2", "--cores", "1,0"]);
-    let cores: Vec<_> = run
-        .forward
+    let cores: Vec<_> = run.nodes[0]
         .workers
         .iter()
         .map(|worker| worker.core)
@@ -179,8 +180,8 @@ fn a_cq_just_deep_enough() {
 fn latencies_left_out() {
     let server = Server::start();
     let run = run(&server, &["--no-latency", "-b"]);
-    assert_eq!(run.forward.latency_ns, None);
-    assert_eq!(run.reverse.unwrap().latency_ns, None);
+    assert_eq!(run.flows[0].latency_ns, None);
+    assert_eq!(run.flows[1].latency_ns, None);
 }
 
 #[test]
@@ -196,7 +197,8 @@ fn warm_ups() {
             .remove(0)
             .runs
             .remove(0)
-            .forward
+            .flows
+            .remove(0)
             .window
     };
     let none = window("0");
@@ -213,7 +215,7 @@ fn warm_ups() {
     );
     let counted = run(&server, &["--warmup", "200ms", "--op", "send", "--verify"]);
     assert_eq!(
-        counted.forward.totals.messages, 40,
+        counted.flows[0].totals.messages, 40,
         "a warm-up's messages do not count"
     );
 }
@@ -225,7 +227,7 @@ fn runs_with_fresh_qps() {
     assert_eq!(result.cases.len(), 1);
     let numbers: Vec<_> = result.cases[0].runs.iter().map(|run| run.run).collect();
     assert_eq!(numbers, [1, 2, 3]);
-    let first = |run: usize| result.cases[0].runs[run].forward.qps[0].qpn;
+    let first = |run: usize| result.cases[0].runs[run].flows[0].qps[0].qpn;
     assert!(first(0) != first(1) && first(1) != first(2));
 }
 
@@ -257,12 +259,12 @@ fn a_file_and_flags_over_it() {
 fn device_port_and_gid() {
     let server = Server::start();
     let result = result(&server, &["-i", "1", "-x", "1"]);
-    let gid = result.host.device.unwrap().gid.unwrap();
+    let gid = result.nodes[0].devices[0].gid.clone().unwrap();
     assert!(
         gid.ends_with("192.0.2.1") || gid.ends_with("c000:0201"),
         "{gid}"
     );
-    let peer = result.peer.unwrap().device.unwrap();
+    let peer = &result.nodes[1].devices[0];
     assert_eq!(peer.name, "rxe1");
 }
 
@@ -270,7 +272,7 @@ fn device_port_and_gid() {
 fn ipv6_end_to_end() {
     let server = Server::on("2001:db8::2", "rxe1", &[]);
     let result = result(&server, &["--verify", "--op", "send,write,read"]);
-    let gid = result.host.device.unwrap().gid.unwrap();
+    let gid = result.nodes[0].devices[0].gid.clone().unwrap();
     assert!(
         gid.starts_with("2001:"),
         "the GID has the family of the control connection: {gid}"
@@ -356,4 +358,81 @@ fn a_server_for_one_sweep() {
     let server = Server::with(&["--once"]);
     server.sweep(&BASE).exits(0);
     server.program.wait().exits(0);
+}
+
+#[test]
+fn sizes_by_weight() {
+    let server = Server::start();
+    let all = [
+        "--op",
+        "send,write,read",
+        "--size-mix",
+        "64:9,64K:1",
+        "-q",
+        "5",
+        "-t",
+        "8",
+        "-n",
+        "80",
+        "--warmup",
+        "0",
+        "--verify",
+    ];
+    let result = check::complete(&server.sweep(&all).exits(0));
+    assert_eq!(result.cases.len(), 3);
+    for case in &result.cases {
+        // Five rings of 8 WRs are dealt four rounds of ten, and each WR is posted ten times.
+        let bytes = case.runs[0].flows[0].totals.bytes;
+        assert_eq!(bytes, 40 * (9 * 64 + 65_536), "{}", case.id);
+    }
+}
+
+#[test]
+fn spreading_over_qps() {
+    let server = Server::start();
+    let result = result(
+        &server,
+        &[
+            "--op",
+            "send,write",
+            "--spread",
+            "round-robin,least-loaded,hash",
+            "-q",
+            "6",
+            "-t",
+            "4",
+            "-Q",
+            "1",
+            "--outstanding",
+            "5",
+            "--verify",
+        ],
+    );
+    assert_eq!(result.cases.len(), 6);
+    for case in &result.cases {
+        let run = &case.runs[0];
+        let (forward, workers) = (&run.flows[0], &run.nodes[0].workers);
+        match case.config.spread {
+            Spread::RoundRobin => assert!(forward.qps.iter().all(|qp| qp.messages == 40)),
+            Spread::LeastLoaded => {
+                assert!(workers.iter().all(|worker| worker.blocked == 0));
+            }
+            _ => assert!(forward.qps.iter().any(|qp| qp.messages != 40)),
+        }
+    }
+    let weighted = run(
+        &server,
+        &[
+            "--spread",
+            "round-robin",
+            "--qp-weights",
+            "1:80,4:20",
+            "-q",
+            "5",
+            "-Q",
+            "1",
+        ],
+    );
+    let messages: Vec<u64> = weighted.flows[0].qps.iter().map(|qp| qp.messages).collect();
+    assert_eq!(messages, [160, 10, 10, 10, 10]);
 }

@@ -13,6 +13,7 @@ use crate::lab::NOTICED;
 use crate::lab::netem::Loss;
 use crate::lab::program::{Program, Signal};
 use crate::lab::server::Server;
+use crate::lab::traffic::Traffic;
 
 /// The size of the file that goes through losses, in MiB, where another than the usual one is wanted.
 const SIZE_VARIABLE: &str = "ROCEBENCH_SEND_MIB";
@@ -96,10 +97,10 @@ fn a_file_through_losses_arrives_whole() {
 fn slow(home: &Path, server: &Server) -> Program {
     let file = home.join("slow");
     File::create(&file).unwrap().set_len(100 << 20).unwrap();
-    let lines = server.program.lines().len();
+    let traffic = Traffic::of("rxe0");
     let sender = send(&file, server, &[]);
-    server.says(lines, "session begins");
-    std::thread::sleep(Duration::from_millis(1500));
+    // Of 25,600 chunks, one a packet.
+    traffic.await_packets(3_000);
     sender
 }
 

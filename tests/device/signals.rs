@@ -5,30 +5,25 @@ use std::time::{Duration, Instant};
 use crate::lab::check;
 use crate::lab::program::{Program, Signal};
 use crate::lab::server::Server;
+use crate::lab::traffic::Traffic;
 
 /// Fast enough that its queue is soon empty, long enough to be interrupted.
 const LONG: [&str; 10] = [
     "-D", "60s", "--warmup", "0", "-s", "4K", "-t", "8", "-q", "2",
 ];
 
-fn await_traffic(server: &Server, client: &Program, lines: usize) {
-    server.says(lines, "run 1");
-    assert!(
-        client
-            .lines()
-            .iter()
-            .all(|(_, line)| !line.contains("error"))
-    );
-    std::thread::sleep(Duration::from_millis(1500));
-}
+/// More than are sent before the window is open.
+const PACKETS: u64 = 5_000;
 
 #[test]
 fn the_client_keeps_what_it_measured() {
     let server = Server::start();
     for op in ["send", "write", "read"] {
-        let lines = server.program.lines().len();
+        let traffic = Traffic::of("rxe0");
         let client = server.client(&[&LONG[..], &["--op", op, "--verify"]].concat());
-        await_traffic(&server, &client, lines);
+        let client_started = client.started;
+        let open = traffic.await_packets(PACKETS);
+        traffic.await_packets(2 * PACKETS);
         let asked = Instant::now();
         client.signal(Signal::Interrupt);
         let ended = client.wait().exits(1).says(&["interrupted"]);
@@ -40,14 +35,15 @@ fn the_client_keeps_what_it_measured() {
         check::schema(&ended.json());
         let run = ended.runs().remove(0);
         assert!(run.interrupted && !run.complete, "{op}");
-        assert!(run.forward.totals.messages > 0, "{op}");
+        assert!(run.flows[0].totals.messages > 0, "{op}");
+        let window = run.flows[0].window.seconds;
+        let (least, most) = (asked - open, ended.at - client_started);
         assert!(
-            run.forward.window.seconds > 0.5 && run.forward.window.seconds < 30.0,
-            "{op}: {:?}",
-            run.forward.window
+            window > least.as_secs_f64() && window < most.as_secs_f64(),
+            "{op}: {window} s, {least:?} to {most:?}"
         );
         assert_eq!(
-            run.forward.totals.errors, 0,
+            run.flows[0].totals.errors, 0,
             "{op}: the queue was drained, not flushed"
         );
         server.serves_the_next();
@@ -58,8 +54,9 @@ fn the_client_keeps_what_it_measured() {
 #[test]
 fn a_second_ctrl_c_ends_at_once() {
     let server = Server::start();
+    let traffic = Traffic::of("rxe0");
     let client = server.client(&LONG);
-    await_traffic(&server, &client, 0);
+    traffic.await_packets(PACKETS);
     // Both together: the first one's drain may otherwise be over before the second comes.
     client.signal(Signal::Stop);
     client.signal(Signal::Interrupt);
@@ -72,8 +69,9 @@ fn a_second_ctrl_c_ends_at_once() {
 #[test]
 fn a_server_says_that_it_was_stopped() {
     let server = Server::start();
+    let traffic = Traffic::of("rxe0");
     let client = server.client(&LONG);
-    await_traffic(&server, &client, 0);
+    traffic.await_packets(PACKETS);
     let asked = Instant::now();
     server.program.signal(Signal::Interrupt);
     let ended = client
@@ -82,17 +80,18 @@ fn a_server_says_that_it_was_stopped() {
         .says(&["the server was stopped", "hint:"]);
     assert!(ended.time_of("the server was stopped") - asked < crate::lab::NOTICED);
     let run = ended.runs().remove(0);
-    assert!(!run.complete && run.forward.totals.messages > 0);
+    assert!(!run.complete && run.flows[0].totals.messages > 0);
     server.program.wait().exits(0);
 }
 
 #[test]
 fn both_ends_in_one_process_stop_together() {
+    let traffic = Traffic::of("rxe0");
     let client = Program::sweep(&LONG);
-    std::thread::sleep(Duration::from_millis(3500));
+    traffic.await_packets(PACKETS);
     let asked = Instant::now();
     client.signal(Signal::Interrupt);
     let ended = client.wait().exits(1).says(&["interrupted"]);
     assert!(ended.at - asked < Duration::from_secs(4));
-    assert!(ended.runs()[0].forward.totals.messages > 0);
+    assert!(ended.runs()[0].flows[0].totals.messages > 0);
 }

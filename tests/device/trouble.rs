@@ -46,8 +46,8 @@ fn no_receive_was_posted() {
     let server = Server::start();
     let pid = server.program.pid();
     let step = Step {
-        from: From::Server,
-        kind: "measure",
+        from: From::Client,
+        kind: "open",
         nth: 1,
         later: Duration::from_millis(200),
     };
@@ -87,7 +87,7 @@ fn no_receive_was_posted() {
         failure.message
     );
     assert!(
-        ended.runs()[0].forward.totals.messages > 0,
+        ended.runs()[0].flows[0].totals.messages > 0,
         "what was measured is kept"
     );
     server.serves_the_next();
@@ -101,8 +101,8 @@ fn packets_are_lost_for_good() {
         let server = Server::start();
         let lines = server.program.lines().len();
         let step = Step {
-            from: From::Server,
-            kind: "measure",
+            from: From::Client,
+            kind: "open",
             nth: 1,
             later: Duration::from_millis(200),
         };
@@ -142,7 +142,7 @@ fn packets_are_lost_for_good() {
         let ended = ended.exits(1).says(&[&place, "RETRY_EXC_ERR", "hint:"]);
         assert!(ended.time_of("RETRY_EXC_ERR") - proxy.done_at() < Duration::from_secs(10));
         assert!(
-            ended.runs()[0].forward.totals.messages > 0,
+            ended.runs()[0].flows[0].totals.messages > 0,
             "what was measured is kept"
         );
         server.says(lines, "gave up");

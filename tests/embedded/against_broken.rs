@@ -11,7 +11,7 @@ use crate::interrupt::PROMPT;
 use crate::library::build_library;
 use crate::program::{Ended, Program, signal, with_others};
 
-const SWEEP: &str = "-d soft0 -s 64 -D 100ms --warmup 0 --timeout 18 --against perftest";
+const SWEEP: &str = "-d soft0 -s 64 -D 1s --warmup 0 --timeout 18 --against perftest";
 
 /// A sweep of one WRITE case with two pairs, which fail; and the first of them.
 fn failing(client: &str, limit: &str) -> (Ended, Value) {

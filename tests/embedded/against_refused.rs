@@ -6,7 +6,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
+use rocebench::plan::Case;
 use serde_json::{Value, json};
+use settings::Settings;
 
 use crate::library::build_library;
 use crate::program::{Program, Server, with_others};
@@ -176,16 +178,18 @@ type Damage = fn(&mut Value);
 
 /// A job as a coordinator sends it.
 pub fn job() -> Value {
+    let settings = Settings::from([
+        ("op", "write"),
+        ("size", "64"),
+        ("tx-depth", "16"),
+        ("rx-depth", "16"),
+        ("signal-every", "1"),
+        ("iters", "10"),
+        ("warmup", "0"),
+    ]);
     json!({
         "program": "ib_write_bw", "mtu_bytes": 1024, "outstanding_reads": 1, "messages": 10, "limit_ms": 5000,
-        "case": {
-            "id": "-R", "op": "write", "cq": "shared", "size_bytes": 64, "qps": 1, "traffic_qps": 1, "workers": 1,
-            "tx_depth": 16, "rx_depth": 16, "signal_every": 1, "post_list": 1, "inline_bytes": 0, "mtu": null,
-            "bidirectional": false, "poll": "busy", "connect": "tcp", "duration_seconds": null,
-            "iterations_per_qp": 10, "warmup": "0", "runs": 1, "verify": false, "no_latency": false,
-            "cq_depth": null, "timeout": 14, "retry_cnt": 7, "rnr_retry": 7, "min_rnr_timer": 12,
-            "max_rd_atomic": null, "service_level": 0, "traffic_class": 0, "hop_limit": 64
-        }
+        "case": Case::new("-R".to_owned(), settings)
     })
 }
 

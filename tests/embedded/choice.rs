@@ -16,7 +16,10 @@ fn without_a_device_the_embedded_one_is_taken_and_says_so() {
     let _machine = with_others();
     let ended = Program::new("-n 20 --timeout 18 --warmup 0").run().exits(0);
     if kernel_has_a_device() {
-        assert_eq!(ended.json["host"]["device"]["library"], "libibverbs");
+        assert_eq!(
+            ended.json["nodes"][0]["devices"][0]["library"],
+            "libibverbs"
+        );
         return;
     }
     let ended = ended.says(&[
@@ -41,7 +44,7 @@ fn results_are_marked() {
             "no figure here is a network adapter's",
         ])
         .all_whole(1);
-    let device = &ended.json["host"]["device"];
+    let device = &ended.json["nodes"][0]["devices"][0];
     assert_eq!(device["name"], "soft0");
     assert_eq!(device["library"], "embedded");
     assert_eq!(device["software"], true);
@@ -51,13 +54,13 @@ fn results_are_marked() {
         device["gid"].as_str().unwrap().starts_with("::ffff:127."),
         "{device}"
     );
-    let counters = &ended.json["cases"][0]["runs"][0]["device_counters"];
+    let counters = &ended.json["cases"][0]["runs"][0]["nodes"][0]["counters"];
     assert!(counters["packets_sent"].as_u64().unwrap() > 0, "{counters}");
     let mut csv = csv::Reader::from_reader(ended.stdout.as_bytes());
     let row: HashMap<String, String> = csv.deserialize().next().unwrap().unwrap();
-    assert_eq!(row["host_device_library"], "embedded");
-    assert_eq!(row["host_device_software"], "true");
-    assert!(!row.contains_key("host_device_faults"));
+    assert_eq!(row["from_device_library"], "embedded");
+    assert_eq!(row["from_device_software"], "true");
+    assert!(!row.contains_key("from_device_faults"));
 }
 
 #[test]

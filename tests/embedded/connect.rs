@@ -57,10 +57,13 @@ fn check(case: &Value, rounds: Option<u64>) {
     let all_s = STEPS.map(sum_ns).iter().sum::<f64>() * 1e-9;
     assert!(all_s <= seconds * 1.01, "{all_s} of {seconds} s");
     let traffic = config["traffic_qps"].as_u64().unwrap();
-    assert_eq!(run["qps"].as_array().unwrap().len() as u64, traffic);
-    let messages = run["totals"]["messages"].as_u64().unwrap();
-    assert_eq!(messages > 0, traffic > 0, "{}", run["totals"]);
-    assert_eq!(run["totals"]["gbit_per_s"].is_null(), traffic == 0);
+    let flows = run["flows"].as_array().unwrap();
+    assert_eq!(flows.len(), usize::from(traffic > 0));
+    for flow in flows {
+        assert_eq!(flow["qps"].as_array().unwrap().len() as u64, traffic);
+        assert!(flow["totals"]["messages"].as_u64() > Some(0), "{flow}");
+        assert!(flow["totals"]["gbit_per_s"].is_f64(), "{flow}");
+    }
     let wants_alone = traffic > 0 && config["warmup"] != "0s";
     let alone = &connect["traffic_alone_gbit_per_s"];
     assert_eq!(alone.as_f64().is_some_and(|it| it > 0.0), wants_alone);
@@ -196,7 +199,10 @@ fn a_servers_death_between_two_queue_pairs_is_noticed() {
     let run = &client.json()["cases"][0]["runs"][0];
     assert_eq!(run["complete"], false);
     assert!(run["connect"]["connections"].as_u64().unwrap() > 0, "{run}");
-    assert!(run["totals"]["messages"].as_u64().unwrap() > 0, "{run}");
+    assert!(
+        run["flows"][0]["totals"]["messages"].as_u64().unwrap() > 0,
+        "{run}"
+    );
 }
 
 #[test]
@@ -217,7 +223,9 @@ fn a_client_may_be_interrupted_or_die_between_two_queue_pairs() {
             assert_eq!(run["interrupted"], true);
             assert!(run["connect"]["connections"].as_u64().unwrap() > 0, "{run}");
         }
-        server.has_said_times("session ended early", index + 1);
+        if code.is_none() {
+            server.has_said("session ended early");
+        }
         let next = Program::new(&format!(
             "127.0.0.1:{} -d soft0 --op connect -q 3 -s 4K -n 2 --warmup 0 --timeout 18 --quiet",
             server.port

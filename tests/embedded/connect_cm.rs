@@ -2,7 +2,10 @@
 
 use serde_json::{Value, json};
 
-use crate::against_refused::{Session, job};
+use rocebench::plan::Case;
+use settings::Settings;
+
+use crate::against_refused::Session;
 use crate::program::{Program, Server, with_others};
 
 #[test]
@@ -28,11 +31,9 @@ fn nor_has_a_servers() {
     for op in ["write", "connect"] {
         let server = Server::start("-d soft0");
         let mut session = Session::with(server.port);
-        let mut case = job()["case"].take();
-        case["connect"] = json!("cm");
-        case["op"] = json!(op);
-        case["traffic_qps"] = json!(0);
-        session.send(&json!({"type": "prepare", "body": {"case": case, "run": 1}}));
+        let settings = Settings::from([("connect", "cm"), ("op", op), ("traffic-qps", "0")]);
+        let case = Case::new("by cm".to_owned(), settings);
+        session.send(&json!({"type": "prepare", "body": {"case": case, "run": 1, "node": 1}}));
         let reason = session.abort();
         assert!(reason.contains("no connection manager"), "{reason}");
     }

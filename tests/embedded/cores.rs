@@ -64,7 +64,10 @@ fn workers(ended: &Ended) -> [Vec<(u64, u64)>; 2] {
             })
             .collect()
     };
-    [of(&run["workers"]), of(&run["receiver"]["workers"])]
+    [
+        of(&run["nodes"][0]["workers"]),
+        of(&run["nodes"][1]["workers"]),
+    ]
 }
 
 #[test]
@@ -93,7 +96,7 @@ fn cores_that_a_third_process_has_are_left_to_it() {
     let third = host.locks().take(&host.cores[..1], &[]).unwrap();
     let server = host.server("");
     let ended = host.client(&server, "--op write").run().exits(0);
-    let client = &ended.cases()[0]["runs"][0]["workers"];
+    let client = &ended.cases()[0]["runs"][0]["nodes"][0]["workers"];
     assert_eq!(client[0]["core"], host.cores[1]);
     assert_eq!(client[0]["core_shared_with"], 0);
     assert!(!ended.stderr.contains(SHARED), "{}", ended.stderr);
@@ -146,7 +149,7 @@ fn cores_that_were_asked_for_are_taken_and_the_collision_is_said() {
     let server = host.server("");
     let words = format!("--op write --cores {core}");
     let ended = host.client(&server, &words).run().exits(0);
-    let worker = &ended.cases()[0]["runs"][0]["workers"][0];
+    let worker = &ended.cases()[0]["runs"][0]["nodes"][0]["workers"][0];
     assert_eq!(worker["core"], core);
     assert_eq!(worker["core_shared_with"], 1);
     ended.says(&[&format!("note: 2 {SHARED} core {core}: ")]);

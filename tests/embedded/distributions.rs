@@ -12,15 +12,15 @@ fn both_distributions_are_in_every_file() {
     );
     let ended = program.run_here().exits(0);
     let run = &ended.cases()[0]["runs"][0];
-    let bandwidth = &run["bandwidth_gbit_per_s"];
-    let intervals = run["timeline"]["messages"].as_array().unwrap();
+    let bandwidth = &run["flows"][0]["bandwidth_gbit_per_s"];
+    let intervals = run["flows"][0]["timeline"]["messages"].as_array().unwrap();
     assert_eq!(bandwidth["count"], intervals.len());
     assert_eq!(
         bandwidth["interval_seconds"],
-        run["timeline"]["interval_seconds"]
+        run["flows"][0]["timeline"]["interval_seconds"]
     );
     let figure = |name: &str| bandwidth[name].as_f64().unwrap();
-    let told = run["totals"]["gbit_per_s"].as_f64().unwrap();
+    let told = run["flows"][0]["totals"]["gbit_per_s"].as_f64().unwrap();
     assert!(figure("min") <= figure("p50") && figure("p50") <= figure("max"));
     assert!(
         figure("min") < told * 1.02 && told * 0.98 < figure("max"),
@@ -35,24 +35,26 @@ fn both_distributions_are_in_every_file() {
             (ended.cases()[0]["id"].as_str().unwrap(), "1")
         );
         *counts
-            .entry((row[5].to_owned(), row[6].to_owned()))
-            .or_default() += row[9].parse::<u64>().unwrap();
+            .entry((row[5].to_owned(), row[8].to_owned()))
+            .or_default() += row[11].parse::<u64>().unwrap();
     }
+    let back = &run["flows"][1]["bandwidth_gbit_per_s"]["count"];
     let wanted = [
+        ("reverse", "bandwidth_kbit_per_s", back),
         ("forward", "bandwidth_kbit_per_s", &bandwidth["count"]),
-        ("forward", "latency_ns", &run["latency_ns"]["count"]),
+        (
+            "forward",
+            "latency_ns",
+            &run["flows"][0]["latency_ns"]["count"],
+        ),
         (
             "reverse",
             "latency_ns",
-            &run["reverse"]["latency_ns"]["count"],
+            &run["flows"][1]["latency_ns"]["count"],
         ),
     ];
-    let wanted = wanted.map(|(direction, kind, count)| {
-        (
-            (direction.to_owned(), kind.to_owned()),
-            count.as_u64().unwrap(),
-        )
-    });
+    let wanted = wanted
+        .map(|(flow, kind, count)| ((flow.to_owned(), kind.to_owned()), count.as_u64().unwrap()));
     assert_eq!(counts, BTreeMap::from(wanted));
     let files = std::fs::read_dir(program.folder().join("results")).unwrap();
     let names: Vec<String> = files

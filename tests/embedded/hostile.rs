@@ -27,7 +27,7 @@ fn a_servers_log_has_no_line_of_a_clients_making() {
     let mut case = job()["case"].clone();
     case["id"] = json!(format!("{HOSTILE}{}", "x".repeat(1 << 20)));
     let mut session = Session::with(server.port);
-    session.send(&json!({"type": "prepare", "body": {"case": case, "run": 1}}));
+    session.send(&json!({"type": "prepare", "body": {"case": case, "run": 1, "node": 1}}));
     server.has_said(", run 1");
     session.send(
         &json!({"type": "abort", "body": {"reason": HOSTILE, "hint": HOSTILE, "bad_input": false}}),

@@ -173,12 +173,14 @@ fn a_prepare_that_would_take_all_memory_is_refused_before_anything_is_made() {
     let server = Server::start("-d soft0 --memory 1G");
     let before = memory_bytes(server.pid(), "VmHWM").unwrap();
     let mut case = Sweep::new(&Given::default()).unwrap().cases.remove(0);
-    (case.qps, case.cq, case.size_bytes) = (16_384, CqMode::PerQp, 64);
-    (case.tx_depth, case.rx_depth) = (16_384, 16_384);
+    let flow = &mut case.flows[0];
+    (flow.qps, flow.cq, flow.size_bytes) = (16_384, CqMode::PerQp, 64);
+    (flow.tx_depth, flow.rx_depth) = (16_384, 16_384);
     let (link, _) = connect("127.0.0.1", server.port, None, &json!({}), &GO_ON).unwrap();
     link.send(&Message::Prepare {
         case: Box::new(case),
         run: 1,
+        node: 1,
     })
     .unwrap();
     let told = link.recv(Duration::from_secs(20), &GO_ON).unwrap_err();

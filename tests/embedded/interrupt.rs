@@ -50,7 +50,7 @@ fn a_slow_send_to_a_server_stops_at_once_and_the_server_lives_on() {
     server.is_in_a_run(0);
     let asked = signal(&child, Signal::SIGINT);
     is_interrupted(child, asked, "interrupted");
-    server.has_said("session ended early");
+    server.has_said("session ends");
     Program::new(&format!(
         "{to_server} -d soft0 -n 50 --timeout 18 --warmup 0 --quiet"
     ))

@@ -43,7 +43,7 @@ fn a_window_in_which_nothing_completes_is_no_measurement() {
     ]);
     let runs: Vec<_> = ended.cases().iter().map(|case| &case["runs"][0]).collect();
     assert_eq!(runs[0]["complete"], false);
-    assert_eq!(runs[0]["totals"]["messages"], 0);
+    assert_eq!(runs[0]["flows"][0]["totals"]["messages"], 0);
     assert_eq!(runs[1]["complete"], true, "{}", runs[1]["failure"]);
     assert_eq!(server.status(), Some(0));
 }

@@ -3,8 +3,11 @@
 
 use std::collections::HashMap;
 
-use report::results::model::{CaseConfig, Direction, Latency, ResultFile, Run};
+use report::results::model::{
+    CaseConfig, FORWARD, FlowConfig, FlowResult, Latency, NodeResult, REVERSE, ResultFile, Run,
+};
 use serde_json::Value;
+use settings::{Settings, Spread};
 
 use super::program::Ended;
 
@@ -40,111 +43,125 @@ pub fn schema(json: &Value) {
 
 fn check_run(place: &str, config: &CaseConfig, run: &Run) {
     assert!(run.failure.is_none() && !run.interrupted, "{place}");
-    assert!(run.forward.window.seconds > 0.0, "{place}");
-    check_direction(place, config, &run.forward);
-    assert_eq!(run.reverse.is_some(), config.bidirectional, "{place}");
-    if let Some(reverse) = &run.reverse {
-        check_direction(&format!("{place} reverse"), config, reverse);
+    let names: Vec<&str> = run.flows.iter().map(|flow| &*flow.name).collect();
+    let of_config: Vec<&str> = config.flows.iter().map(|flow| &*flow.name).collect();
+    assert_eq!(names, of_config, "{place}");
+    if names.first() == Some(&FORWARD) {
+        let wanted = match config.bidirectional {
+            true => &[FORWARD, REVERSE][..],
+            false => &[FORWARD],
+        };
+        assert_eq!(names, wanted, "{place}");
     }
-    let receives = config.op.profile().receives && !config.bidirectional;
-    assert_eq!(run.receiver.is_some(), receives, "{place}");
-    if let (Some(receiver), Some(messages)) = (&run.receiver, config.iterations_per_qp) {
-        assert_eq!(
-            receiver.messages,
-            messages * u64::from(config.qps),
-            "{place}"
-        );
-        assert_eq!(
-            receiver.bytes,
-            receiver.messages * u64::from(config.size_bytes),
-            "{place}"
-        );
+    for (index, (flow, told)) in run.flows.iter().zip(&config.flows).enumerate() {
+        let settings = config.flow(index);
+        check_flow(&format!("{place} {}", flow.name), &settings, told, flow);
     }
-    if let Some(wanted) = config.duration_seconds.map(f64::from) {
-        let off = (run.forward.window.seconds - wanted).abs();
-        // A loaded host may not let a thread run for a while.
-        assert!(
-            off < 0.25 + wanted,
-            "{place}: {} s",
-            run.forward.window.seconds
-        );
+    for node in &run.nodes {
+        check_workers(&format!("{place} {}", node.name), run, node);
     }
 }
 
-fn check_direction(place: &str, config: &CaseConfig, direction: &Direction) {
-    let totals = &direction.totals;
+fn check_flow(place: &str, settings: &Settings, told: &FlowConfig, flow: &FlowResult) {
+    assert_eq!((&flow.from, &flow.to), (&told.from, &told.to), "{place}");
+    assert!(flow.window.seconds > 0.0, "{place}");
+    let receives = settings.op.profile().receives && !settings.bidirectional;
+    assert_eq!(flow.received.is_some(), receives, "{place}");
+    if let (Some(received), Some(messages)) = (&flow.received, settings.iterations_per_qp) {
+        assert_eq!(
+            received.messages,
+            messages * u64::from(settings.qps),
+            "{place}"
+        );
+        assert_eq!(received.bytes, flow.totals.bytes, "{place}");
+    }
+    if let Some(wanted) = settings.duration_seconds.map(f64::from) {
+        let off = (flow.window.seconds - wanted).abs();
+        // A loaded host may not let a thread run for a while.
+        assert!(off < 0.25 + wanted, "{place}: {} s", flow.window.seconds);
+    }
+    let totals = &flow.totals;
     assert_eq!(totals.errors, 0, "{place}");
     assert!(totals.messages > 0, "{place}");
-    assert_eq!(direction.qps.len(), config.qps as usize, "{place}");
-    let messages: u64 = direction.qps.iter().map(|qp| qp.messages).sum();
-    let bytes: u64 = direction.qps.iter().map(|qp| qp.bytes).sum();
+    assert_eq!(flow.qps.len(), settings.qps as usize, "{place}");
+    let messages: u64 = flow.qps.iter().map(|qp| qp.messages).sum();
+    let bytes: u64 = flow.qps.iter().map(|qp| qp.bytes).sum();
     assert_eq!(
         (messages, bytes),
         (totals.messages, totals.bytes),
         "{place}"
     );
-    assert_eq!(bytes, messages * u64::from(config.size_bytes), "{place}");
-    let of_workers: u64 = direction.workers.iter().map(|worker| worker.messages).sum();
-    assert_eq!(of_workers, messages, "{place}: workers");
-    if let Some(wanted) = config.iterations_per_qp {
-        for qp in &direction.qps {
+    if settings.size_mix.is_none() {
+        assert_eq!(bytes, messages * u64::from(settings.size_bytes), "{place}");
+    }
+    if let Some(wanted) = settings.iterations_per_qp {
+        assert_eq!(messages, wanted * u64::from(settings.qps), "{place}");
+        for qp in (flow.qps.iter()).filter(|_| settings.spread == Spread::Own) {
             assert_eq!(qp.messages, wanted, "{place}: QP {}", qp.index);
         }
     }
-    let mut numbers: Vec<u32> = direction.qps.iter().map(|qp| qp.qpn).collect();
+    let mut numbers: Vec<u32> = flow.qps.iter().map(|qp| qp.qpn).collect();
     numbers.sort_unstable();
     numbers.dedup();
-    assert_eq!(numbers.len(), direction.qps.len(), "{place}: QP numbers");
+    assert_eq!(numbers.len(), flow.qps.len(), "{place}: QP numbers");
 
-    let jain = direction.fairness.as_ref().unwrap().jain;
-    let least = 1.0 / f64::from(config.qps);
+    let jain = flow.fairness.as_ref().unwrap().jain;
+    let least = 1.0 / f64::from(settings.qps);
     assert!(
         (least - 1e-9..=1.0 + 1e-9).contains(&jain),
         "{place}: Jain {jain}"
     );
-    for worker in &direction.workers {
-        assert!(worker.polls >= worker.empty_polls, "{place}");
-        assert!(worker.polls > 0, "{place}");
-        assert!(worker.core.is_some(), "{place}: not pinned");
-        assert!(worker.cpu_seconds.unwrap() >= 0.0, "{place}");
-    }
     // The embedded device has no link whose speed would be a limit.
-    let embedded = config.device.as_deref().unwrap().starts_with("soft");
-    assert_eq!(direction.limits.is_none(), embedded, "{place}");
-    if let Some(limits) = &direction.limits {
+    let embedded = told.from_device.as_deref().unwrap().starts_with("soft");
+    assert_eq!(flow.limits.is_none(), embedded, "{place}");
+    if let Some(limits) = &flow.limits {
         assert!(
             limits.protocol_efficiency > 0.0 && limits.protocol_efficiency < 1.0,
             "{place}"
         );
     }
+    check_latencies(place, settings, flow);
+}
 
-    // Each signalled WR is one sample; a batch that the window's edge cuts may give one more or none.
-    let every = u64::from(config.signal_every);
-    match &direction.latency_ns {
-        None => {
-            assert!(
-                direction.qps.iter().all(|qp| qp.latency_ns.is_none()),
-                "{place}"
-            );
-        }
-        Some(all) => {
-            check_latency(place, all);
-            let of_qps = direction.qps.iter().filter_map(|qp| qp.latency_ns.as_ref());
-            let count: u64 = of_qps.clone().map(|latency| latency.count).sum();
-            assert_eq!(count, all.count, "{place}");
-            of_qps.for_each(|latency| check_latency(place, latency));
-            // And what was in flight at the end of the window is timed when it completes.
-            let in_flight = u64::from(config.tx_depth).div_ceil(every);
-            let spare = u64::from(config.qps) * (2 + in_flight);
-            assert!(
-                all.count <= messages.div_ceil(every) + spare,
-                "{place}: {} samples of {messages} messages",
-                all.count
-            );
-            if config.iterations_per_qp.is_some() && every == 1 {
-                assert_eq!(all.count, messages, "{place}");
-            }
-        }
+/// Each signalled WR is one sample; a batch that the window's edge cuts may give one more or none.
+fn check_latencies(place: &str, settings: &Settings, flow: &FlowResult) {
+    let Some(all) = &flow.latency_ns else {
+        assert!(flow.qps.iter().all(|qp| qp.latency_ns.is_none()), "{place}");
+        return;
+    };
+    check_latency(place, all);
+    let of_qps = flow.qps.iter().filter_map(|qp| qp.latency_ns.as_ref());
+    let count: u64 = of_qps.clone().map(|latency| latency.count).sum();
+    assert_eq!(count, all.count, "{place}");
+    of_qps.for_each(|latency| check_latency(place, latency));
+    // And what was in flight at the end of the window is timed when it completes.
+    let (messages, every) = (flow.totals.messages, u64::from(settings.signal_every));
+    let in_flight = u64::from(settings.tx_depth).div_ceil(every);
+    let spare = u64::from(settings.qps) * (2 + in_flight);
+    assert!(
+        all.count <= messages.div_ceil(every) + spare,
+        "{place}: {} samples of {messages} messages",
+        all.count
+    );
+    if settings.iterations_per_qp.is_some() && every == 1 {
+        assert_eq!(all.count, messages, "{place}");
+    }
+}
+
+/// A node's workers have seen all that its flows completed.
+fn check_workers(place: &str, run: &Run, node: &NodeResult) {
+    let mut posted = run.flows_from(&node.name).peekable();
+    let posts = posted.peek().is_some();
+    if posts {
+        let messages: u64 = posted.map(|flow| flow.totals.messages).sum();
+        let of_workers: u64 = node.workers.iter().map(|worker| worker.messages).sum();
+        assert_eq!(of_workers, messages, "{place}: workers");
+    }
+    for worker in &node.workers {
+        assert!(worker.polls >= worker.empty_polls, "{place}");
+        assert!(worker.core.is_some(), "{place}: not pinned");
+        assert!(worker.cpu_seconds.unwrap() >= 0.0, "{place}");
+        assert!(worker.polls > 0 || !posts, "{place}");
     }
 }
 
@@ -173,11 +190,10 @@ fn csv_agrees(cases: &str, qps: &str, result: &ResultFile) {
     let mut expected_qps = 0;
     for case in &result.cases {
         for run in &case.runs {
-            let reverse = run.reverse.as_ref().map(|reverse| ("reverse", reverse));
-            for (name, end) in [("forward", &run.forward)].into_iter().chain(reverse) {
-                let place = format!("{} {} {name}", case.id, run.run);
-                totals.push((place, end.totals.messages));
-                expected_qps += end.qps.len();
+            for flow in &run.flows {
+                let place = format!("{} {} {}", case.id, run.run, flow.name);
+                totals.push((place, flow.totals.messages));
+                expected_qps += flow.qps.len();
             }
         }
     }
@@ -194,12 +210,12 @@ fn csv_agrees(cases: &str, qps: &str, result: &ResultFile) {
     assert_eq!(sums, totals);
 }
 
-/// Case, run and direction of each row, and its count in a column.
+/// Case, run and flow of each row, and its count in a column.
 fn counts(text: &str, column: &str) -> Vec<(String, u64)> {
     let mut reader = csv::Reader::from_reader(text.as_bytes());
     let rows = reader.deserialize().map(|row| {
         let row: HashMap<String, String> = row.unwrap();
-        let place = format!("{} {} {}", row["id"], row["run"], row["direction"]);
+        let place = format!("{} {} {}", row["id"], row["run"], row["flow"]);
         (place, row[column].parse().unwrap())
     });
     rows.collect()

@@ -10,6 +10,7 @@ pub mod perftest;
 pub mod program;
 pub mod proxy;
 pub mod server;
+pub mod traffic;
 pub mod wire;
 
 use std::time::Duration;

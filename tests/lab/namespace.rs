@@ -91,6 +91,7 @@ impl Wire {
     pub fn lay() -> Wire {
         run("ip", &format!("netns add {NAME}"));
         let wire = Wire(());
+        run("ip", &format!("-n {NAME} link set lo up"));
         let (here, there) = (RXE.interface, SOFT.interface);
         run(
             "ip",
@@ -117,6 +118,11 @@ impl Wire {
             &format!("link add {} type rxe netdev {here}", RXE.device),
         );
         wire
+    }
+
+    /// From now on the embedded device's end has no loopback address, as before its interface is brought up.
+    pub fn take_loopback(&self) {
+        run("ip", &format!("-n {NAME} address flush dev lo"));
     }
 
     /// From now on each end loses this share of what it sends.

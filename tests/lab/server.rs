@@ -75,7 +75,7 @@ impl Server {
         let ended = self
             .sweep(&["-s", "64", "-n", "50", "--warmup", "0"])
             .exits(0);
-        assert_eq!(ended.runs()[0].forward.totals.messages, 50);
+        assert_eq!(ended.runs()[0].flows[0].totals.messages, 50);
         // Most of it is the client's start on an emulated CPU.
         assert!(
             asked.elapsed() < Duration::from_secs(8),

@@ -12,9 +12,9 @@ use settings::Given;
 /// A hand-made client.
 pub struct Wire(pub TcpStream);
 
-/// A case as a client sends it.
-pub fn case(qps: u64) -> Case {
-    let given = Given::from([("qps", qps.to_string().as_str())]);
+/// A case of these settings as a client sends it.
+pub fn case<const N: usize>(given: [(&str, &str); N]) -> Case {
+    let given = Given::from(given);
     Sweep::new(&given).unwrap().cases.remove(0)
 }
 
@@ -43,8 +43,32 @@ impl Wire {
         self.send(&json!({"type": "hello", "body": body}));
     }
 
+    /// A run in which the server is the second node.
     pub fn prepare(&mut self, case: &Case) {
-        self.send(&json!({"type": "prepare", "body": {"case": case, "run": 1}}));
+        self.send(&json!({"type": "prepare", "body": {"case": case, "run": 1, "node": 1}}));
+    }
+
+    /// Has the server prepare and create its end of a case's only flow; what it says of that end.
+    pub fn create(&mut self, case: &Case) -> Value {
+        self.prepare(case);
+        assert_eq!(self.recv().unwrap()["type"], "prepared");
+        self.send(&json!({"type": "create"}));
+        let mut created = self.recv().unwrap();
+        assert_eq!(created["type"], "created");
+        created["body"].take()
+    }
+
+    /// Has it connect that end to QPs with these numbers at the address of `rxe0`.
+    pub fn connect_to(&mut self, qpns: &[u32]) {
+        let qp = |qpn: &u32| json!({"qpn": qpn, "psn": 1, "address": 0, "rkey": 0, "length": 0});
+        let qps: Vec<Value> = qpns.iter().map(qp).collect();
+        let endpoints = json!({
+            "mtu_bytes": 1024, "max_rd_atomic": 1, "lid": 0, "gid": "::ffff:192.0.2.1", "link_layer": "ethernet",
+            "qps": qps
+        });
+        let array =
+            json!({"flow": 0, "side": "initiator", "endpoints": endpoints, "listening": null});
+        self.send(&json!({"type": "connect", "body": [array]}));
     }
 
     pub fn send(&mut self, message: &Value) {

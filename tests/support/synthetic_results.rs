@@ -4,9 +4,10 @@
 
 use hdrhistogram::Histogram;
 use report::results::model::{
-    Bandwidth, CaseConfig, CaseResult, Connect, ConnectStep, Device, Direction, Fairness, Host,
-    Latency, Limits, PerftestComparison, PerftestPair, QpResult, ResultFile, Run, SCHEMA_VERSION,
-    Timeline, Tool, Totals, Window, WorkerResult,
+    Bandwidth, CLIENT, CaseConfig, CaseResult, Connect, ConnectStep, Device, FORWARD, Fairness,
+    FlowResult, Host, Latency, Limits, Node, NodeResult, PerftestComparison, PerftestPair,
+    QpResult, ResultFile, Run, SCHEMA_VERSION, SERVER, Timeline, Tool, Totals, Window,
+    WorkerResult,
 };
 use settings::Settings;
 
@@ -81,34 +82,35 @@ impl Synthetic {
             },
             started_at: self.started_at.to_owned(),
             command_line: vec!["rocebench".to_owned(), "right".to_owned()],
-            host: self.host("left"),
-            peer: Some(self.host("right")),
+            nodes: vec![self.node(CLIENT, "left"), self.node(SERVER, "right")],
             cases,
         }
     }
 
-    fn host(&self, name: &str) -> Host {
-        Host {
-            hostname: name.to_owned(),
-            kernel: "6.1.0".to_owned(),
-            os: Some("Debian GNU/Linux 12 (bookworm)".to_owned()),
-            cpu_model: Some("Example CPU".to_owned()),
-            cores: 16,
-            device: Some(Device {
-                name: if self.link_gbit_per_s.is_some() {
-                    "mlx5_0"
-                } else {
-                    "soft0"
-                }
-                .to_owned(),
+    fn node(&self, name: &str, hostname: &str) -> Node {
+        let device = match self.link_gbit_per_s {
+            Some(_) => "mlx5_0",
+            None => "soft0",
+        };
+        Node {
+            name: name.to_owned(),
+            host: Host {
+                hostname: hostname.to_owned(),
+                kernel: "6.1.0".to_owned(),
+                os: Some("Debian GNU/Linux 12 (bookworm)".to_owned()),
+                cpu_model: Some("Example CPU".to_owned()),
+                cores: 16,
+                ..Host::default()
+            },
+            devices: vec![Device {
+                name: device.to_owned(),
                 library: "libibverbs".to_owned(),
                 software: self.link_gbit_per_s.is_none(),
                 port: 1,
                 link_gbit_per_s: self.link_gbit_per_s,
                 active_mtu_bytes: Some(4096),
                 ..Device::default()
-            }),
-            ..Host::default()
+            }],
         }
     }
 
@@ -133,13 +135,12 @@ impl Synthetic {
             ("signal-every", "1"),
             ("workers", workers.to_string().as_str()),
         ]);
+        let mut config = CaseConfig::from(settings);
+        let flow = &mut config.flows[0];
+        (flow.path_mtu, flow.from_device) = (Some(4096), Some("mlx5_0".to_owned()));
         CaseResult {
             id: format!("{op}-{cq}-q{qps}-{size}-w{workers}"),
-            config: CaseConfig {
-                path_mtu: Some(4096),
-                device: Some("mlx5_0".to_owned()),
-                ..settings.into()
-            },
+            config,
             runs,
             perftest,
         }
@@ -192,53 +193,59 @@ impl Synthetic {
             .collect();
         let squares: f64 = shares.iter().map(|share| share * share).sum();
         let even = sum / f64::from(qps);
-        let mut run = Run {
-            run,
-            started_at: self.started_at.to_owned(),
-            complete: true,
-            forward: Direction {
-                window: Window {
-                    seconds,
-                    warmup_seconds: 0.5,
-                    warmup_steady: Some(true),
-                    doubts: Vec::new(),
-                },
-                totals: Totals::in_window(messages, messages * size, 0, seconds),
-                latency_ns: latency(rng, typical_ns, 400, true),
-                bandwidth_gbit_per_s: None,
-                fairness: Some(Fairness {
-                    jain: sum * sum / f64::from(qps) / squares,
-                    min_share: shares.iter().copied().fold(f64::INFINITY, f64::min) / even,
-                    max_share: shares.iter().copied().fold(0.0, f64::max) / even,
-                }),
-                qps: qp_results,
-                workers: (0..workers.min(qps))
-                    .map(|core| WorkerResult {
-                        core: Some(core),
-                        core_shared_with: Some(0),
-                        window_seconds: Some(seconds),
-                        messages: part(messages, core, workers.min(qps)),
-                        cpu_seconds: Some(seconds * 0.99),
-                        polls: messages,
-                        empty_polls: messages / 3,
-                    })
-                    .collect(),
-                limits: self.link_gbit_per_s.map(|link_gbit_per_s| Limits {
-                    link_gbit_per_s,
-                    protocol_efficiency: efficiency,
-                    share_of_limit: Some(gbit_per_s / link_gbit_per_s / efficiency),
-                }),
+        let mut flow = FlowResult {
+            name: FORWARD.to_owned(),
+            from: CLIENT.to_owned(),
+            to: SERVER.to_owned(),
+            window: Window {
+                seconds,
+                warmup_seconds: 0.5,
+                warmup_steady: Some(true),
+                doubts: Vec::new(),
             },
+            totals: Totals::in_window(messages, messages * size, 0, seconds),
+            latency_ns: latency(rng, typical_ns, 400, true),
+            bandwidth_gbit_per_s: None,
+            fairness: Some(Fairness {
+                jain: sum * sum / f64::from(qps) / squares,
+                min_share: shares.iter().copied().fold(f64::INFINITY, f64::min) / even,
+                max_share: shares.iter().copied().fold(0.0, f64::max) / even,
+            }),
+            qps: qp_results,
+            limits: self.link_gbit_per_s.map(|link_gbit_per_s| Limits {
+                link_gbit_per_s,
+                protocol_efficiency: efficiency,
+                share_of_limit: Some(gbit_per_s / link_gbit_per_s / efficiency),
+            }),
             timeline: self.timeline.then(|| timeline(rng, messages, seconds)),
-            ..Run::default()
+            received: None,
         };
-        run.forward.bandwidth_gbit_per_s = run.timeline.as_ref().and_then(|timeline| {
+        let mut client = NodeResult::named(CLIENT);
+        let worker = |core| WorkerResult {
+            core: Some(core),
+            core_shared_with: Some(0),
+            window_seconds: Some(seconds),
+            messages: part(messages, core, workers.min(qps)),
+            cpu_seconds: Some(seconds * 0.99),
+            polls: messages,
+            empty_polls: messages / 3,
+            blocked: 0,
+        };
+        client.workers = (0..workers.min(qps)).map(worker).collect();
+        flow.bandwidth_gbit_per_s = flow.timeline.as_ref().and_then(|timeline| {
             let bits = size as f64 * 8.0 / timeline.interval_seconds;
             let counts = timeline.messages.iter();
             let rates = counts.map(|&messages| messages as f64 * bits / 1e9);
             Bandwidth::of_intervals(timeline.interval_seconds, rates)
         });
-        run
+        Run {
+            run,
+            started_at: self.started_at.to_owned(),
+            complete: true,
+            flows: vec![flow],
+            nodes: vec![client, NodeResult::named(SERVER)],
+            ..Run::default()
+        }
     }
 }
 
@@ -261,12 +268,14 @@ fn set_up(rng: &mut fastrand::Rng, qps: u32) -> CaseResult {
     };
     CaseResult {
         id: format!("connect-q{qps}"),
-        config: Settings::from([
-            ("op", "connect"),
-            ("qps", qps.to_string().as_str()),
-            ("traffic-qps", "0"),
-        ])
-        .into(),
+        config: CaseConfig {
+            settings: Settings::from([
+                ("op", "connect"),
+                ("qps", qps.to_string().as_str()),
+                ("traffic-qps", "0"),
+            ]),
+            flows: Vec::new(),
+        },
         runs: vec![Run {
             run: 1,
             complete: true,
@@ -326,9 +335,8 @@ fn perftest(rng: &mut fastrand::Rng, op: &str, runs: &[Run]) -> PerftestComparis
         .map(|(number, run)| PerftestPair {
             first: "rocebench".to_owned(),
             run: number,
-            rocebench: run.forward.totals.gbit_per_s,
-            perftest: run
-                .forward
+            rocebench: run.flows[0].totals.gbit_per_s,
+            perftest: run.flows[0]
                 .totals
                 .gbit_per_s
                 .map(|gbit| gbit * (0.9 + 0.05 * rng.f64())),

@@ -13,9 +13,13 @@ use lab::NOTICED;
 use lab::check;
 use lab::netem::Loss;
 use lab::program::{Ended, Program, Signal, sweep};
+use lab::traffic::Traffic;
 
 /// The other guest's name.
 const SERVER: &str = "server";
+
+/// More than are sent before the window is open.
+const PACKETS: u64 = 1_000;
 
 const SHORT: [&str; 6] = ["-n", "20", "--warmup", "0", "-s", "64"];
 
@@ -68,8 +72,8 @@ fn all_operations_and_cq_modes() {
     ];
     let result = check::complete(&try_sweep(&[&matrix[..], &how].concat()).exits(0));
     assert_eq!(result.cases.len(), 36);
-    assert_eq!(result.peer.as_ref().unwrap().hostname, SERVER);
-    assert_ne!(result.host.hostname, SERVER);
+    assert_eq!(result.nodes[1].host.hostname, SERVER);
+    assert_ne!(result.nodes[0].host.hostname, SERVER);
 }
 
 #[test]
@@ -93,11 +97,9 @@ fn both_directions_over_ipv6() {
     let ended = sweep(&[&["server6"], &matrix[..]].concat()).exits(0);
     let result = check::complete(&ended);
     assert!(
-        result
-            .host
-            .device
-            .unwrap()
+        result.nodes[0].devices[0]
             .gid
+            .as_ref()
             .unwrap()
             .starts_with("fd77:")
     );
@@ -128,7 +130,7 @@ fn connected_by_rdma_cm() {
     for case in over_ipv4.cases.iter().chain(&over_ipv6.cases) {
         assert_eq!(case.config.connect, settings::ConnectMode::Cm);
     }
-    let gid = over_ipv6.host.device.unwrap().gid.unwrap();
+    let gid = over_ipv6.nodes[0].devices[0].gid.clone().unwrap();
     assert!(gid.starts_with("fd77:"), "{gid}");
 }
 
@@ -176,7 +178,7 @@ fn a_host_that_vanishes() {
         "20",
     ]);
     client.await_line(0, "[2/2]", Duration::from_secs(60));
-    std::thread::sleep(Duration::from_millis(800));
+    Traffic::of("rxe0").await_packets(PACKETS);
     let cut = Instant::now();
     let loss = Loss::of_all("eth0", "100%");
     // The client's next dial finds the wire mended.
@@ -190,7 +192,7 @@ fn a_host_that_vanishes() {
     );
     let runs = ended.runs();
     assert!(runs[0].complete && !runs[1].complete);
-    assert!(runs[1].forward.totals.messages > 0);
+    assert!(runs[1].flows[0].totals.messages > 0);
     check::complete(&try_sweep(&SHORT).exits(0));
 }
 
@@ -199,11 +201,11 @@ fn a_server_killed_over_there() {
     const PORT: &str = "19000";
     another_server(PORT);
     let name = format!("{SERVER}:{PORT}");
+    let traffic = Traffic::of("rxe0");
     let client = Program::sweep(&[
         &name, "-D", "60s", "-s", "4K", "-t", "8", "-q", "2", "--warmup", "0",
     ]);
-    client.await_line(0, "[1/1]", Duration::from_secs(30));
-    std::thread::sleep(Duration::from_secs(2));
+    traffic.await_packets(PACKETS);
     run("lab-peer", &["pkill", "-KILL", "-f", "serve -p 19000"]);
     // It was killed before this, at the latest.
     let killed = Instant::now();
@@ -212,21 +214,29 @@ fn a_server_killed_over_there() {
         .time_of("closed the connection")
         .saturating_duration_since(killed);
     assert!(noticed < NOTICED, "{noticed:?}");
-    assert!(ended.runs()[0].forward.totals.messages > 0);
+    assert!(ended.runs()[0].flows[0].totals.messages > 0);
     check::complete(&try_sweep(&SHORT).exits(0));
 }
 
 #[test]
 fn a_client_killed_over_here() {
+    let traffic = Traffic::of("rxe0");
     let client = Program::sweep(&[
         SERVER, "-D", "60s", "-s", "4K", "-t", "8", "-q", "2", "--warmup", "0",
     ]);
-    client.await_line(0, "[1/1]", Duration::from_secs(30));
-    std::thread::sleep(Duration::from_secs(1));
+    traffic.await_packets(PACKETS);
     client.signal(Signal::Kill);
-    client.wait();
-    std::thread::sleep(NOTICED);
-    check::complete(&try_sweep(&SHORT).exits(0));
+    let killed = client.wait().at;
+    // Until it has noticed, the server says that it is busy.
+    let ended = loop {
+        let ended = try_sweep(&SHORT);
+        if ended.code == Some(0) {
+            break ended;
+        }
+        let left = (killed + NOTICED).saturating_duration_since(ended.at - ended.took);
+        assert!(left > Duration::ZERO, "{}", ended.stderr());
+    };
+    check::complete(&ended);
 }
 
 /// The other host's server is the one that the lab started: it has outlived all of it.

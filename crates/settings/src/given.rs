@@ -9,8 +9,11 @@ use super::table::{Row, Settings};
 /// The most entries of one list. More is a slip, and would only be found out case by case.
 const MAX_ITEMS: usize = 4096;
 
-/// Settings that exclude each other: the end of a measurement is one setting in two words.
+/// The end of a measurement, which is one setting in two words.
 const ENDS: [&str; 2] = ["duration", "iters"];
+
+/// Settings that exclude each other.
+const EXCLUSIVE: [[&str; 2]; 2] = [ENDS, ["size", "size-mix"]];
 
 /// What was asked for, by flag.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -115,8 +118,10 @@ impl Given {
 
     /// These settings over those of `base`, one by one.
     pub fn over(self, mut base: Given) -> Given {
-        if ENDS.iter().any(|flag| self.has(flag)) {
-            base.0.retain(|flag, _| !ENDS.contains(flag));
+        for exclusive in EXCLUSIVE {
+            if exclusive.iter().any(|flag| self.has(flag)) {
+                base.0.retain(|flag, _| !exclusive.contains(flag));
+            }
         }
         base.0.extend(self.0);
         base
@@ -192,11 +197,15 @@ mod tests {
     }
 
     #[test]
-    fn iters_replace_a_duration_below() {
+    fn settings_replace_those_below_that_they_exclude() {
         let file = Given::from([("duration", "1ns"), ("runs", "2")]);
         let both = Given::from([("iters", "10")]).over(file.clone());
         assert_eq!(both, Given::from([("iters", "10"), ("runs", "2")]));
         assert_eq!(Given::default().over(file.clone()), file);
+        let mix = Given::from([("size-mix", "64:1,4K:1")]);
+        let one = Given::from([("size", "64")]);
+        assert_eq!(one.clone().over(mix.clone()), one);
+        assert_eq!(mix.clone().over(one), mix);
     }
 
     proptest! {

@@ -10,13 +10,15 @@ mod row;
 mod size;
 mod table;
 mod value;
+mod weights;
 mod words;
 
 pub use duration::TimeSpan;
 pub use given::{Given, GivenError};
 pub use nearest::nearest;
 pub use op::{Access, Op, Profile, Workload};
-pub use row::{Applies, Id, SettingError, Takes};
+pub use row::{Applies, Id, Scope, SettingError, Takes};
 pub use size::{MemorySize, Size};
 pub use table::{ROWS, Row, Settings, Stop};
-pub use words::{ConnectMode, CqMode, Mtu, PollMode, Warmup};
+pub use weights::{QpWeights, SizeMix, SmoothTurns};
+pub use words::{ConnectMode, CqMode, Mtu, PollMode, Spread, Warmup};

@@ -20,6 +20,8 @@ pub struct Row<S: 'static> {
     pub heading: &'static str,
     /// What is given.
     pub takes: Takes,
+    /// What it holds for.
+    pub scope: Scope,
     /// The least and most that a number may be.
     pub range: (u64, u64),
     /// What to do about a number out of range, where more than the range is to be said.
@@ -70,6 +72,15 @@ impl Takes {
             Takes::Switch => "BOOL",
         }
     }
+}
+
+/// What a setting holds for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Scope {
+    /// A flow, which may have a value of its own.
+    Flow,
+    /// The case, with all its flows.
+    Case,
 }
 
 /// How a setting stands in the id of a case.
@@ -123,6 +134,7 @@ impl<S> Row<S> {
         default: "",
         heading: "",
         takes: Takes::One("N"),
+        scope: Scope::Flow,
         range: (0, u64::MAX),
         range_hint: "",
         is_size: false,

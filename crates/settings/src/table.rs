@@ -9,9 +9,11 @@ use serde::{Deserialize, Serialize};
 
 use super::duration::TimeSpan;
 use super::op::{Op, Workload};
-use super::row::{self, Applies, Id, Takes};
+use super::row::{self, Applies, Id, Scope, Takes};
+use super::size::Size;
 use super::value::Value;
-use super::words::{ConnectMode, CqMode, Mtu, PollMode, Warmup};
+use super::weights::{QpWeights, SizeMix};
+use super::words::{ConnectMode, CqMode, Mtu, PollMode, Spread, Warmup};
 
 const RUN: &str = "What to run";
 const QUEUES: &str = "Queue pairs and workers";
@@ -69,8 +71,19 @@ settings! {
     /// Message sizes in bytes, 1 to 1G
     size_bytes: u32 = 65_536 => {
         flag: "size", short: Some('s'), heading: RUN, takes: Takes::List, default: "64K",
-        range: (1, 1 << 30), is_size: true, id: Id::Head, column: "size", applies: with_traffic,
+        range: (1, 1 << 30), is_size: true, id: Id::Head, column: "size",
+        applies: |settings| match settings.size_mix {
+            Some(_) => Applies::Not("with --size-mix, which says the sizes"),
+            None => with_traffic(settings),
+        },
         title: "message size",
+    }
+    /// Message sizes by weight, instead of one: 64:9,64K:1 sends nine messages of 64 bytes for one of 64 KiB; the size
+    /// is then the largest
+    size_mix: Option<SizeMix> = None => {
+        flag: "size-mix", heading: RUN, takes: Takes::One("SIZES"), id: Id::Head,
+        column: "sizes", column_if_used: true, applies: with_traffic,
+        title: "message sizes", label: "sizes {}",
     }
     /// Queue pairs; with --op connect, those that a round sets up
     qps: u32 = 1 => {
@@ -80,7 +93,7 @@ settings! {
     }
     /// With --op connect: QPs that carry traffic (writes) while others are set up; 0 for none
     traffic_qps: u32 = 1 => {
-        flag: "traffic-qps", heading: QUEUES, takes: Takes::List, default: "1",
+        flag: "traffic-qps", heading: QUEUES, scope: Scope::Case, takes: Takes::List, default: "1",
         range: (0, 65_536), id: Id::Letter('T'), column: "traffic", column_if_used: true,
         applies: |settings| match settings.op {
             Workload::Connect => Applies::Yes,
@@ -88,9 +101,9 @@ settings! {
         },
         title: "QPs with traffic", label: "{} QP with traffic|{} QPs with traffic",
     }
-    /// Worker threads at each end
+    /// Worker threads at each node, for all flows there
     workers: u32 = 1 => {
-        flag: "workers", short: Some('w'), heading: QUEUES, takes: Takes::List, default: "1",
+        flag: "workers", short: Some('w'), heading: QUEUES, scope: Scope::Case, takes: Takes::List, default: "1",
         range: (1, 1_024), id: Id::Letter('w'), column: "workers", applies: with_traffic,
         title: "workers", label: "{} worker|{} workers",
     }
@@ -137,20 +150,49 @@ settings! {
         },
         title: "inline", label: "inline up to {}", is_quiet: true, may_follow: true,
     }
+    /// Where work requests come from: own (each QP posts its next as one completes), or one source for each worker,
+    /// whose QPs take turns (round-robin), have the fewest outstanding (least-loaded), or are chosen by a hash of the
+    /// message's number (hash)
+    spread: Spread = Spread::Own => {
+        flag: "spread", heading: QUEUES, takes: Takes::List, default: "own", id: Id::Word,
+        column: "spread", column_if_used: true, applies: with_traffic,
+        title: "spreading over QPs", label: "spread {}", is_quiet: true,
+    }
+    /// WRs in flight over all QPs of a worker, with --spread
+    outstanding: Option<u32> = None => {
+        flag: "outstanding", heading: QUEUES, takes: Takes::List, default: "half of what their send queues hold",
+        range: (1, 1 << 30), id: Id::Letter('o'), column: "outstanding", column_if_used: true,
+        applies: |settings| match settings.spread {
+            Spread::Own => Applies::Not("with --spread own: each QP keeps its send queue full"),
+            _ => with_traffic(settings),
+        },
+        title: "WRs outstanding", label: "{} outstanding", may_follow: true,
+    }
+    /// With --spread round-robin: groups of QPs and their shares of the messages; 4:90,60:10 gives the first 4 QPs
+    /// 90 of 100 messages, and the other 60 the rest
+    qp_weights: Option<QpWeights> = None => {
+        flag: "qp-weights", heading: QUEUES, takes: Takes::One("GROUPS"), id: Id::Word,
+        column: "weights", column_if_used: true,
+        applies: |settings| match settings.spread {
+            Spread::RoundRobin => with_traffic(settings),
+            _ => Applies::Not("without --spread round-robin, where QPs take turns"),
+        },
+        title: "weights of QPs", label: "QPs weighted {}",
+    }
     /// Path MTUs in bytes: 256, 512, 1024, 2048, 4096
     mtu: Option<Mtu> = None => {
         flag: "mtu", short: Some('m'), heading: TRANSPORT, takes: Takes::List,
         default: "the smaller of both ports'", id: Id::Letter('m'), column: "mtu",
     }
-    /// Both ends send at once; each direction is reported
+    /// Traffic both ways on the same QPs; each direction is reported
     bidirectional: bool = false => {
         flag: "bidirectional", short: Some('b'), heading: RUN, takes: Takes::Switch, id: Id::Letter('b'),
-        title: "traffic of both ends", label: "bidirectional, forward shown", is_quiet: true,
+        title: "traffic of both ends", label: "bidirectional", is_quiet: true,
     }
     /// How workers learn of completions: busy (they poll), event (they sleep on a completion channel),
     /// adaptive (they poll, and sleep after 50 us without one)
     poll: PollMode = PollMode::Busy => {
-        flag: "poll", heading: QUEUES, takes: Takes::List, default: "busy", id: Id::Word,
+        flag: "poll", heading: QUEUES, scope: Scope::Case, takes: Takes::List, default: "busy", id: Id::Word,
         column: "poll", applies: with_traffic,
         title: "polling", is_quiet: true,
     }
@@ -163,21 +205,21 @@ settings! {
     }
     /// Length of a measurement: 5s, 500ms, 2m; a bare number is seconds
     duration_seconds: Option<TimeSpan> = None => {
-        flag: "duration", short: Some('D'), heading: RUN, takes: Takes::One("TIME"), default: "5s",
+        flag: "duration", short: Some('D'), heading: RUN, scope: Scope::Case, takes: Takes::One("TIME"), default: "5s",
         title: "window", label: "windows of {}", may_follow: true,
     }
     /// Measure this many messages on each QP instead; with --op connect, this many rounds
     iterations_per_qp: Option<u64> = None => {
-        flag: "iters", short: Some('n'), heading: RUN, range: (1, 1 << 40),
+        flag: "iters", short: Some('n'), heading: RUN, scope: Scope::Case, range: (1, 1 << 40),
         title: "messages a QP", label: "{} message a QP|{} messages a QP", may_follow: true,
     }
     /// Before a measurement: auto (until steady), auto:10s (at most), 2s, or 0
     warmup: Warmup = Warmup::AUTO => {
-        flag: "warmup", heading: RUN, takes: Takes::One("TIME"), default: "auto:5s",
+        flag: "warmup", heading: RUN, scope: Scope::Case, takes: Takes::One("TIME"), default: "auto:5s",
     }
     /// Runs of each case, with fresh QPs
     runs: u32 = 1 => {
-        flag: "runs", heading: RUN, default: "1", range: (1, 1_000), may_differ: true,
+        flag: "runs", heading: RUN, scope: Scope::Case, default: "1", range: (1, 1_000), may_differ: true,
     }
     /// Fill payloads with a pattern and check every byte; a mismatch is an error
     verify: bool = false => {
@@ -284,6 +326,37 @@ impl Settings {
         ROWS.iter().find(|row| row.flag == flag)
     }
 
+    /// The sizes of messages in bytes, each with its weight.
+    pub fn sizes(&self) -> impl Iterator<Item = (u32, u32)> {
+        let mix = self.size_mix.iter().flat_map(SizeMix::sizes);
+        let one = self.size_mix.is_none().then_some((self.size_bytes, 1));
+        one.into_iter().chain(mix)
+    }
+
+    /// The mean size of messages, in bytes.
+    pub fn mean_bytes(&self) -> f64 {
+        let (bytes, weights) = self.sizes().fold((0.0, 0.0), |sum, (bytes, weight)| {
+            let weight = f64::from(weight);
+            (sum.0 + f64::from(bytes) * weight, sum.1 + weight)
+        });
+        bytes / weights
+    }
+
+    /// The sizes of messages, as people write them.
+    pub fn sizes_text(&self) -> String {
+        match &self.size_mix {
+            Some(mix) => mix.to_string(),
+            None => Size::from_bytes(self.size_bytes)
+                .unwrap_or(Size::MAX)
+                .to_string(),
+        }
+    }
+
+    /// WRs that a completion frees together: one signalled batch, or one posted list.
+    pub fn slot_wrs(&self) -> u32 {
+        self.signal_every.max(self.post_list).max(1)
+    }
+
     /// Whether set-up is measured, and not a transfer.
     pub fn is_set_up(&self) -> bool {
         self.op == Workload::Connect
@@ -314,6 +387,9 @@ impl Settings {
     pub fn fit(&mut self) {
         if self.iterations_per_qp.is_none() && self.duration_seconds.is_none() {
             self.duration_seconds = Some(TimeSpan::USUAL);
+        }
+        if let Some(mix) = &self.size_mix {
+            self.size_bytes = mix.largest_bytes();
         }
         if self.signal_every == FITTED {
             self.signal_every = self.fitted_signal_every();

@@ -4,7 +4,8 @@ use super::duration::TimeSpan;
 use super::op::Workload;
 use super::row::{Row, SettingError};
 use super::size::Size;
-use super::words::{ConnectMode, CqMode, Mtu, PollMode, Warmup};
+use super::weights::{QpWeights, SizeMix};
+use super::words::{ConnectMode, CqMode, Mtu, PollMode, Spread, Warmup};
 
 /// A value of a setting.
 pub(crate) trait Value: Sized {
@@ -86,6 +87,9 @@ by_their_words!(
     CqMode,
     PollMode,
     ConnectMode,
+    Spread,
+    SizeMix,
+    QpWeights,
     Mtu,
     TimeSpan,
     Warmup

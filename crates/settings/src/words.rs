@@ -136,6 +136,20 @@ words! {
     }
 }
 
+words! {
+    /// Where work requests come from, and which QP each is posted on.
+    Spread {
+        /// Each QP is its own source: a completion posts the next on the same QP.
+        Own = "own",
+        /// Each worker is a source, whose QPs take turns.
+        RoundRobin = "round-robin",
+        /// Each worker is a source, and posts on the QP with the fewest outstanding.
+        LeastLoaded = "least-loaded",
+        /// Each worker is a source, and posts on the QP that a hash of the message's number says.
+        Hash = "hash",
+    }
+}
+
 /// A path MTU, in payload bytes of a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(try_from = "u32", into = "u32")]

@@ -13,8 +13,8 @@ use super::{Context, Operation, VerbsError};
 /// Events of a CQ that are acknowledged together, because each acknowledgement takes a lock of the library.
 const ACK_BATCH: u32 = 64;
 
-/// A completion channel, `ibv_create_comp_channel(3)`: delivers the events of all CQs created with it. Several
-/// threads may wait on one; the thread that takes an event must poll the CQs afterwards.
+/// A completion channel, `ibv_create_comp_channel(3)`: delivers the events of all CQs created with it. A [`Sleeper`]
+/// waits on it.
 pub struct CompletionChannel {
     context: Arc<Context>,
     raw: NonNull<ibv_comp_channel>,
@@ -69,42 +69,6 @@ impl CompletionChannel {
             return Err(failed());
         }
         Ok(Arc::new(channel))
-    }
-
-    /// Sleeps until an event of one of its CQs, a wakeup or the end of `longest`, and takes the events. May also
-    /// return for no reason.
-    ///
-    /// To miss no completion: arm all CQs ([`CompletionQueue::arm`](super::CompletionQueue::arm)); if one was not
-    /// armed before, poll all CQs again; wait only if they are still empty; then poll all. If several threads wait on
-    /// one channel, each must also arm the CQs directly after waiting, so that new completions wake the others while
-    /// it works.
-    ///
-    /// # Errors
-    /// The failed call.
-    pub fn wait(&self, wakeup: &Wakeup, longest: Option<Duration>) -> Result<(), VerbsError> {
-        let poll = |fd| libc::pollfd {
-            fd,
-            events: libc::POLLIN,
-            revents: 0,
-        };
-        let mut files = [poll(self.fd()), poll(wakeup.0.as_raw_fd())];
-        let limit = longest.map(|longest| libc::timespec {
-            tv_sec: longest.as_secs().try_into().unwrap_or(libc::time_t::MAX),
-            tv_nsec: longest.subsec_nanos().into(),
-        });
-        let limit = limit.as_ref().map_or(null(), std::ptr::from_ref);
-        // SAFETY: two valid pollfds, a time that lives as long as the call or none, and no mask of signals.
-        if unsafe { libc::ppoll(files.as_mut_ptr(), 2, limit, null()) } < 0 {
-            return match std::io::Error::last_os_error().raw_os_error() {
-                Some(libc::EINTR) => Ok(()),
-                _ => Err(self.failed(Operation::WaitForEvent)),
-            };
-        }
-        let [event, rung] = files.map(|file| file.revents != 0);
-        if rung {
-            wakeup.clear();
-        }
-        if event { self.take() } else { Ok(()) }
     }
 
     /// Takes the pending events, at most one of each CQ: a CQ raises no more until it is armed again.
@@ -206,5 +170,72 @@ impl Wakeup {
         let mut count = [0_u8; 8];
         // SAFETY: eight writable bytes. Failing means that it was not set.
         unsafe { libc::read(self.0.as_raw_fd(), count.as_mut_ptr().cast(), count.len()) };
+    }
+}
+
+/// Where one thread sleeps: the channels of all CQs that it polls, of any devices, and its wakeup.
+pub struct Sleeper {
+    channels: Vec<Arc<CompletionChannel>>,
+    wakeup: Arc<Wakeup>,
+    /// The descriptors of the wakeup and of the channels, in this order.
+    files: Vec<libc::pollfd>,
+}
+
+impl Sleeper {
+    /// A thread that waits for events of `channels` and for `wakeup`.
+    pub fn new(channels: Vec<Arc<CompletionChannel>>, wakeup: Arc<Wakeup>) -> Self {
+        let descriptors = channels.iter().map(|channel| channel.fd());
+        let files = std::iter::once(wakeup.0.as_raw_fd())
+            .chain(descriptors)
+            .map(|fd| libc::pollfd {
+                fd,
+                events: libc::POLLIN,
+                revents: 0,
+            })
+            .collect();
+        Sleeper {
+            channels,
+            wakeup,
+            files,
+        }
+    }
+
+    /// What ends its sleep.
+    pub fn wakeup(&self) -> &Arc<Wakeup> {
+        &self.wakeup
+    }
+
+    /// Sleeps until an event of one of the channels' CQs, a wakeup or the end of `longest`, and takes the events. May
+    /// also return for no reason.
+    ///
+    /// To miss no completion: arm all CQs ([`CompletionQueue::arm`](super::CompletionQueue::arm)); if one was not
+    /// armed before, poll all CQs again; wait only if they are still empty; then poll all. If several threads wait on
+    /// one channel, each must poll all of its CQs, because any of them may take an event, and each must also arm these
+    /// CQs directly after waiting, so that new completions wake the others while it works.
+    ///
+    /// # Errors
+    /// The failed call.
+    pub fn wait(&mut self, longest: Option<Duration>) -> Result<(), VerbsError> {
+        let limit = longest.map(|longest| libc::timespec {
+            tv_sec: longest.as_secs().try_into().unwrap_or(libc::time_t::MAX),
+            tv_nsec: longest.subsec_nanos().into(),
+        });
+        let limit = limit.as_ref().map_or(null(), std::ptr::from_ref);
+        let count = self.files.len() as libc::nfds_t;
+        // SAFETY: so many valid pollfds, a time that lives as long as the call or none, and no mask of signals.
+        if unsafe { libc::ppoll(self.files.as_mut_ptr(), count, limit, null()) } < 0 {
+            return match std::io::Error::last_os_error().raw_os_error() {
+                Some(libc::EINTR) => Ok(()),
+                _ => Err(VerbsError::last(Operation::WaitForEvent, "a worker")),
+            };
+        }
+        let mut rung = self.files.iter().map(|file| file.revents != 0);
+        if rung.next() == Some(true) {
+            self.wakeup.clear();
+        }
+        for (channel, _) in self.channels.iter().zip(rung).filter(|(_, rung)| *rung) {
+            channel.take()?;
+        }
+        Ok(())
     }
 }

@@ -21,7 +21,7 @@ mod send_ring;
 mod status;
 mod teardown;
 
-pub use channel::{CompletionChannel, Wakeup};
+pub use channel::{CompletionChannel, Sleeper, Wakeup};
 pub use cq::{Completion, CompletionQueue, POLL_BATCH, WcBatch};
 pub use device::{Context, DeviceLimits, LinkLayer, PortInfo, open_all};
 pub use embedded::{EmbeddedDevice, Route, embedded_devices, select_or_embedded};

@@ -2,8 +2,8 @@
 
 use clap::Args;
 
-use super::super::host::HostPort;
 use super::shared::{ConnectionArgs, EndpointArgs, SpeechArgs};
+use crate::plan::HostPort;
 
 const AFTER_HELP: &str = "\
 Needs no root and changes nothing; what could not be seen without root is said. It ends with a small

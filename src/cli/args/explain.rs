@@ -2,8 +2,8 @@
 
 use clap::Args;
 
-use super::super::host::HostPort;
 use super::shared::{ConnectionArgs, EndpointArgs};
+use crate::plan::HostPort;
 use crate::protocol::mistake::Mistake;
 use settings::Mtu;
 

@@ -4,9 +4,9 @@ use std::path::PathBuf;
 
 use clap::Args;
 
-use super::super::host::HostPort;
 use super::shared::{ConnectionArgs, EndpointArgs, SpeechArgs};
 use super::sweep::SweepArgs;
+use crate::plan::{HostPort, Nodes};
 use settings::TimeSpan;
 
 /// Options of a sweep.
@@ -18,7 +18,16 @@ pub struct RunArgs {
     /// The sweep.
     #[command(flatten)]
     pub sweep: SweepArgs,
-    /// TOML file with a whole sweep; flags override it one by one
+    /// Nodes that flows go between, in place of HOST: two servers or more, such as a,b:18516, or local:N,
+    /// that many in this process
+    #[arg(
+        long,
+        value_name = "LIST",
+        help_heading = "What to run",
+        conflicts_with = "host"
+    )]
+    pub nodes: Option<Nodes>,
+    /// TOML file with a whole sweep, and its flows; flags override it one by one
     #[arg(long, value_name = "FILE", help_heading = "What to run")]
     pub config: Option<PathBuf>,
     /// Print the cases of the sweep and exit

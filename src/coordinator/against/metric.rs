@@ -55,21 +55,16 @@ impl Metric {
     }
 
     /// rocebench's: of both directions together, as perftest prints it.
-    pub(crate) fn of_run(self, case: &Case, run: &Run) -> Option<f64> {
-        let forward = &run.forward;
+    pub(crate) fn of_run(self, run: &Run) -> Option<f64> {
         if self == Metric::Latency {
-            return Some(forward.latency_ns.as_ref()?.p50 as f64);
+            return Some(run.flows.first()?.latency_ns.as_ref()?.p50 as f64);
         }
         let rate = |totals: &Totals| match self {
             Metric::Bandwidth => totals.gbit_per_s,
             _ => totals.mmsg_per_s,
         };
-        let back = match (case.bidirectional, &run.reverse) {
-            (false, _) => 0.0,
-            (true, Some(reverse)) => rate(&reverse.totals)?,
-            (true, None) => return None,
-        };
-        Some(rate(&forward.totals)? + back).filter(|rate| *rate > 0.0)
+        let rates: Option<f64> = run.flows.iter().map(|flow| rate(&flow.totals)).sum();
+        rates.filter(|rate| *rate > 0.0)
     }
 
     /// perftest's.

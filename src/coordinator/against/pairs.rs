@@ -3,6 +3,7 @@
 
 use std::cmp::Ordering;
 use std::sync::atomic::AtomicBool;
+use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
 use crate::perftest::{Job, MIN_MESSAGES, Program, measuring, note};
@@ -13,13 +14,14 @@ use settings::Stop;
 
 use crate::coordinator::against::metric::Metric;
 use crate::coordinator::against::perftest_run::{PerftestFailure, ask, run_perftest};
-use crate::coordinator::options::{Against, SweepOptions, Target};
-use crate::coordinator::run::PathFacts;
-use crate::coordinator::session::Session;
+use crate::coordinator::assemble::PathFacts;
+use crate::coordinator::nodes::Node;
+use crate::coordinator::options::{Against, SweepOptions};
 use crate::coordinator::sweeper::{Halt, Sweeper};
 use crate::node::perftest_launch::{PerftestLaunch, equipped};
-use crate::node::resources::NodeResources;
+use crate::node::resources::{NodeResources, Route};
 use crate::protocol::failure::RunFailure;
+use crate::protocol::message::Message;
 
 /// After so many failed pairs in a row there are no more of the case.
 const MOST_FAILURES: u32 = 3;
@@ -57,11 +59,12 @@ pub(crate) fn prepare(
 /// What is missing there, or that it must not.
 pub(crate) fn ask_server(
     options: &SweepOptions,
-    session: &Session,
+    nodes: &[Node],
     stop: &AtomicBool,
 ) -> Result<(), RunFailure> {
-    match (&options.against, &options.ends.target) {
-        (Some(_), Target::Remote(..)) => ask(&session.link, &programs(options), stop),
+    let remote = nodes.iter().find(|node| !node.is_in_process);
+    match (&options.against, remote) {
+        (Some(_), Some(server)) => ask(&server.link, &programs(options), stop),
         _ => Ok(()),
     }
 }
@@ -178,9 +181,11 @@ impl<'a> Pairing<'a> {
             return Ok(());
         };
         if run.complete {
-            pair.rocebench = self.metric.of_run(self.case, run);
-            self.whole
-                .get_or_insert((run.forward.totals.messages, run.forward.window.seconds));
+            pair.rocebench = self.metric.of_run(run);
+            if let Some(flow) = run.flows.first() {
+                let whole = (flow.totals.messages, flow.window.seconds);
+                self.whole.get_or_insert(whole);
+            }
         }
         if pair.rocebench.is_none() {
             let why = match &run.failure {
@@ -197,22 +202,34 @@ impl<'a> Pairing<'a> {
         let Some(path) = self.path.filter(|_| pair.failure.is_none()) else {
             return Ok(());
         };
-        let session = sweeper.take_session()?;
+        let mut nodes = sweeper.take_nodes()?;
+        let Some(server) = nodes.pop() else {
+            return Ok(());
+        };
+        // perftest's client takes the place of this end's node, which may have the device for itself.
+        for own in nodes {
+            let _ = own.link.send(&Message::Goodbye);
+        }
         let job = self.job(path);
-        let launch = PerftestLaunch::of(&session.resources, self.case).map_err(|error| {
+        let options = sweeper.options.ends.resources.clone();
+        let resources =
+            route_to(&server).and_then(|route| NodeResources::open(options, Some(route)));
+        let resources = resources.map_err(Halt::Broken)?;
+        let launch = PerftestLaunch::of(&resources, self.case).map_err(|error| {
             Halt::Broken(RunFailure::new(error.to_string(), Some(error.hint())))
         })?;
+        // The embedded device is closed, so that other processes may have it; one of the system's stays open.
+        let resources = Some(resources).filter(|it| it.port().embedded.is_none());
         self.comparison.arguments = launch.arguments(&job);
         sweeper.observer.phase("perftest", measuring(self.case));
         let (stop, observer) = (sweeper.stop, &mut *sweeper.observer);
-        let (done, session) = session.aside(&sweeper.options.ends, |link| {
-            run_perftest(link, &launch, &job, stop, observer)
-        });
+        let done = run_perftest(&server.link, &launch, &job, stop, observer);
+        drop(resources);
+        drop(launch);
         let lost = matches!(&done, Err(failed) if failed.failure.link_lost);
-        match session {
-            Ok(session) if !lost => sweeper.session = Some(session),
-            Err(error) if !lost => return Err(Halt::Broken(error)),
-            _ => {}
+        if !lost && !stop.load(Relaxed) {
+            let own = sweeper.reach_own()?;
+            sweeper.nodes = Some(vec![own, server]);
         }
         match done {
             Ok(figure) => pair.perftest = self.metric.of_figure(figure),
@@ -321,6 +338,12 @@ impl<'a> Pairing<'a> {
                 .pair_finished(self.case, pair, &sweeper.outcome.result);
         }
     }
+}
+
+/// Where the traffic to a node goes.
+fn route_to(node: &Node) -> Result<Route, RunFailure> {
+    let link = &node.link;
+    Ok(Route::between(link.local()?.ip(), link.peer().ip()))
 }
 
 const UNCLEAR: &str = "unclear";

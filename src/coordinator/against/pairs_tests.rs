@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::protocol::message::tests::case;
-use report::results::model::Run;
+use report::results::model::{FlowResult, Run};
 use settings::Op;
 
 const AGAINST: Against = Against {
@@ -142,14 +142,14 @@ fn small_messages_are_compared_by_rate() {
 
 #[test]
 fn both_directions_count_together() {
-    let mut case = case();
     let mut run = Run::default();
-    run.forward.totals.mmsg_per_s = Some(2.0);
-    assert_eq!(Metric::Rate.of_run(&case, &run), Some(2.0));
-    case.bidirectional = true;
-    assert_eq!(Metric::Rate.of_run(&case, &run), None, "half is missing");
-    run.reverse = Some(run.forward.clone());
-    assert_eq!(Metric::Rate.of_run(&case, &run), Some(4.0));
+    run.flows.push(FlowResult::default());
+    run.flows[0].totals.mmsg_per_s = Some(2.0);
+    assert_eq!(Metric::Rate.of_run(&run), Some(2.0));
+    run.flows.push(FlowResult::default());
+    assert_eq!(Metric::Rate.of_run(&run), None, "half is missing");
+    run.flows[1].totals.mmsg_per_s = Some(2.0);
+    assert_eq!(Metric::Rate.of_run(&run), Some(4.0));
 }
 
 #[test]

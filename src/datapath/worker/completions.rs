@@ -10,17 +10,12 @@ use super::pace::{CALL_WEIGHT, PACE_EVERY};
 use super::{Mode, Worker};
 use verbs::{Completion, Operation, POLL_BATCH, PostError};
 
-impl<const VERIFY: bool, const LATENCY: bool, const CONTENDED: bool, const SLEEPS: bool>
-    Worker<'_, VERIFY, LATENCY, CONTENDED, SLEEPS>
+impl<'s, const VERIFY: bool, const LATENCY: bool, const CONTENDED: bool, const SOURCE: bool>
+    Worker<'s, VERIFY, LATENCY, CONTENDED, SOURCE>
 {
-    #[inline]
+    #[inline(always)] // as `Service::pass`, its only caller
     pub(super) fn handle(&mut self, completions: &[Completion]) {
-        let seen_raw = self.shared.clock.raw();
-        self.look(seen_raw);
-        self.last_seen_raw = seen_raw;
-        self.window.pass_was_full |= completions.len() == POLL_BATCH;
-        self.stamp_raw = seen_raw;
-        self.since_stamp = 0;
+        let seen_raw = self.begin_batch(completions);
         if self.posts_whole_slots && self.mode == Mode::Run {
             self.repeat(completions, seen_raw);
         } else {
@@ -29,6 +24,23 @@ impl<const VERIFY: bool, const LATENCY: bool, const CONTENDED: bool, const SLEEP
                 self.completed(completion, seen_raw);
             }
         }
+        self.end_batch();
+    }
+
+    /// Counts a batch as a look at the CQs, and returns when it was seen.
+    #[inline]
+    pub(super) fn begin_batch(&mut self, completions: &[Completion]) -> u64 {
+        let seen_raw = self.shared.clock.raw();
+        self.look(seen_raw);
+        self.last_seen_raw = seen_raw;
+        self.window.pass_was_full |= completions.len() == POLL_BATCH;
+        self.stamp_raw = seen_raw;
+        self.since_stamp = 0;
+        seen_raw
+    }
+
+    #[inline]
+    pub(super) fn end_batch(&mut self) {
         self.pace_in -= 1;
         if self.pace_in == 0 {
             self.pace_in = PACE_EVERY;
@@ -51,7 +63,7 @@ impl<const VERIFY: bool, const LATENCY: bool, const CONTENDED: bool, const SLEEP
 
     /// A shorter form of [`Self::completed`] for slots posted by one call: records each slot and posts it again,
     /// without further checks.
-    #[inline]
+    #[inline(always)] // as `handle`, its only caller
     fn repeat(&mut self, completions: &[Completion], seen_raw: u64) {
         let unit = self.geometry.unit;
         for completion in completions {
@@ -98,35 +110,10 @@ impl<const VERIFY: bool, const LATENCY: bool, const CONTENDED: bool, const SLEEP
 
     #[inline]
     fn sent(&mut self, id: WrId, seen_raw: u64) {
-        let geometry = self.geometry;
         let (qp, slot) = (id.qp(), id.slot());
-        let Some(worker_qp) = self.worker_qps.get_mut(qp) else {
+        let Some((qp_context, sender)) = self.record_sent(id, seen_raw) else {
             return;
         };
-        let (qp_context, Some(sender)) = (worker_qp.qp_context, worker_qp.sender) else {
-            return;
-        };
-        if slot == TAIL_SLOT {
-            self.tail_sent(qp, sender);
-            return;
-        }
-        let messages = u64::from(geometry.signal_every);
-        self.completed += messages;
-        worker_qp.tally.completed += messages;
-        if LATENCY
-            && let Some(posted_at) = sender.posted_at.get(slot as usize)
-            && let posted_raw = posted_at.load(Relaxed)
-            && posted_raw <= self.window.record_until_raw
-            && let Some(samples) = &mut worker_qp.samples
-        {
-            samples.record(self.shared.clock.ns_between(posted_raw, seen_raw));
-        }
-        if self.several_per_slot && !last_of_slot::<CONTENDED>(&geometry, sender, slot) {
-            return;
-        }
-        if VERIFY {
-            self.check_reads(sender, slot * geometry.unit, geometry.unit);
-        }
         match self.mode {
             Mode::Silent => {}
             Mode::Run => {
@@ -140,15 +127,61 @@ impl<const VERIFY: bool, const LATENCY: bool, const CONTENDED: bool, const SLEEP
         }
     }
 
+    /// Counts and records a completion of a slot, or of a tail. Returns the slot's QP once all of the slot is completed.
+    #[inline]
+    pub(super) fn record_sent(
+        &mut self,
+        id: WrId,
+        seen_raw: u64,
+    ) -> Option<(&'s QpContext, &'s Sender)> {
+        let geometry = self.geometry;
+        let (qp, slot) = (id.qp(), id.slot());
+        let worker_qp = self.worker_qps.get_mut(qp)?;
+        let (qp_context, sender) = (worker_qp.qp_context, worker_qp.sender?);
+        if slot == TAIL_SLOT {
+            self.tail_sent(qp, sender);
+            return None;
+        }
+        let messages = u64::from(geometry.signal_every);
+        self.completed += messages;
+        worker_qp.tally.completed += messages;
+        if LATENCY
+            && let Some(posted_at) = sender.posted_at.get(slot as usize)
+            && let posted_raw = posted_at.load(Relaxed)
+            && posted_raw <= self.window.record_until_raw
+            && let Some(samples) = &mut worker_qp.samples
+        {
+            samples.record(self.shared.clock.ns_between(posted_raw, seen_raw));
+        }
+        let awaited = match self.several_per_slot {
+            true => take_awaited::<CONTENDED>(&geometry, sender, slot),
+            false => 1,
+        };
+        if self.is_mixed {
+            let place = (slot + 1) * geometry.completions_per_slot() - awaited;
+            let bytes = sender.completion_bytes.get(place as usize);
+            worker_qp.tally.completed_bytes += bytes.copied().unwrap_or(0);
+        }
+        if awaited > 1 {
+            return None;
+        }
+        if VERIFY {
+            self.check_reads(sender, slot * geometry.unit, geometry.unit);
+        }
+        Some((qp_context, sender))
+    }
+
     #[cold]
     fn tail_sent(&mut self, qp: usize, sender: &Sender) {
         let count = sender.tail_messages.load(Relaxed);
+        let first = sender.tail_start.load(Relaxed);
         self.completed += u64::from(count);
         if let Some(worker_qp) = self.worker_qps.get_mut(qp) {
             worker_qp.tally.completed += u64::from(count);
+            worker_qp.tally.completed_bytes += sender.sizes.sum(qp as u32, first, count);
         }
         if VERIFY {
-            self.check_reads(sender, sender.tail_start.load(Relaxed), count);
+            self.check_reads(sender, first, count);
         }
     }
 
@@ -161,7 +194,7 @@ impl<const VERIFY: bool, const LATENCY: bool, const CONTENDED: bool, const SLEEP
     }
 
     #[inline]
-    fn received(&mut self, completion: &Completion, id: WrId) {
+    pub(super) fn received(&mut self, completion: &Completion, id: WrId) {
         let shared = self.shared;
         let qp = id.qp();
         let Some(worker_qp) = self.worker_qps.get_mut(qp) else {
@@ -174,6 +207,9 @@ impl<const VERIFY: bool, const LATENCY: bool, const CONTENDED: bool, const SLEEP
         self.received += 1;
         let tally = &mut worker_qp.tally;
         tally.received += 1;
+        if self.is_mixed {
+            tally.received_bytes += u64::from(completion.byte_len());
+        }
         let mut post_from = None;
         if VERIFY {
             post_from = Some(id.slot() as usize);
@@ -208,7 +244,7 @@ impl<const VERIFY: bool, const LATENCY: bool, const CONTENDED: bool, const SLEEP
             seen_raw: self.shared.clock.raw(),
             qp: id.qp(),
             qpn: qp_context.map_or(0, |qp_context| qp_context.qp.qpn()),
-            op: (!id.is_receive()).then(|| self.shared.case.transfer()),
+            op: (!id.is_receive()).then(|| self.shared.flow.op.transfer()),
             status: completion.status(),
             vendor_error: completion.vendor_error(),
         });
@@ -229,11 +265,11 @@ impl<const VERIFY: bool, const LATENCY: bool, const CONTENDED: bool, const SLEEP
     }
 }
 
-/// Counts a completion of a slot that has several, and returns whether it was the last.
+/// Counts a completion of a slot that has several, and returns how many were awaited until then: 1 for the last.
 #[inline]
-fn last_of_slot<const CONTENDED: bool>(geometry: &Geometry, sender: &Sender, slot: u32) -> bool {
+fn take_awaited<const CONTENDED: bool>(geometry: &Geometry, sender: &Sender, slot: u32) -> u32 {
     let Some(awaited) = sender.awaited.get(slot as usize) else {
-        return false;
+        return 1;
     };
     let left = if CONTENDED {
         awaited.fetch_sub(1, AcqRel)
@@ -242,9 +278,8 @@ fn last_of_slot<const CONTENDED: bool>(geometry: &Geometry, sender: &Sender, slo
         awaited.store(left.wrapping_sub(1), Relaxed);
         left
     };
-    if left > 1 {
-        return false;
+    if left == 1 {
+        awaited.store(geometry.completions_per_slot(), Release);
     }
-    awaited.store(geometry.completions_per_slot(), Release);
-    true
+    left
 }

@@ -1,6 +1,6 @@
 //! When a worker's measurement window opens and closes, and which messages belong to it.
 //!
-//! All workers know the instants of the edges ([`Edges`]). If a worker is kept from its core over an edge, nobody can
+//! All workers know the instants of the edges ([`WindowEdges`]). If a worker is kept from its core over an edge, nobody can
 //! tell on which side of the edge the completions belong that piled up meanwhile. A worker that was present opens and
 //! closes its window at its last look before the edge, with its counts at that time. A worker that was absent over
 //! the start opens it after taking what piled up. Each worker's messages are divided by its own window. The backlog
@@ -9,7 +9,7 @@
 
 use std::sync::atomic::Ordering::{Relaxed, Release};
 
-use super::super::shared::Edges;
+use super::super::shared::WindowEdges;
 use super::Worker;
 use super::window::{Absence, NEVER, WindowState};
 use crate::machine::cpu;
@@ -17,8 +17,8 @@ use crate::machine::cpu;
 /// A window that is still not open after this part of it opens regardless.
 const GIVE_UP_PARTS: u64 = 50;
 
-impl<'s, const VERIFY: bool, const LATENCY: bool, const CONTENDED: bool, const SLEEPS: bool>
-    Worker<'s, VERIFY, LATENCY, CONTENDED, SLEEPS>
+impl<'s, const VERIFY: bool, const LATENCY: bool, const CONTENDED: bool, const SOURCE: bool>
+    Worker<'s, VERIFY, LATENCY, CONTENDED, SOURCE>
 {
     /// Counts the CQs as attended from now; the time before is no absence.
     pub(super) fn attend_from_now(&mut self) {
@@ -31,7 +31,7 @@ impl<'s, const VERIFY: bool, const LATENCY: bool, const CONTENDED: bool, const S
         let edges = self.shared.edges();
         self.window.edges = edges;
         self.last_seen_raw = self.shared.clock.raw();
-        if edges == Edges::OF_PHASE {
+        if edges == WindowEdges::OF_PHASE {
             self.window.attended_raw = self.last_seen_raw;
             self.open_window();
             return;
@@ -85,7 +85,7 @@ impl<'s, const VERIFY: bool, const LATENCY: bool, const CONTENDED: bool, const S
 
     /// Called after a sleep. It counts as a look at the CQs, because a completion would have ended it.
     #[cold]
-    pub(super) fn woken(&mut self) {
+    pub(super) fn look_after_sleep(&mut self) {
         let now_raw = self.shared.clock.raw();
         if now_raw >= self.window.edge_raw {
             if now_raw - self.window.edge_raw <= self.window.late_raw {
@@ -156,7 +156,8 @@ impl<'s, const VERIFY: bool, const LATENCY: bool, const CONTENDED: bool, const S
         self.window.cpu_seconds = cpu::thread_seconds();
         self.window.polls = self.polls;
         self.window.empty_polls = self.empty_polls;
-        if let Some(counters) = self.shared.counters(self.spec.index) {
+        self.window.blocked = self.source.blocked();
+        if let Some(counters) = self.shared.counters(self.place.worker) {
             counters.completed_before.store(self.completed, Relaxed);
             counters.opened_raw.store(start_raw.max(1), Release);
         }
@@ -175,11 +176,12 @@ impl<'s, const VERIFY: bool, const LATENCY: bool, const CONTENDED: bool, const S
             self.window.cpu_seconds = cpu::thread_seconds() - self.window.cpu_seconds;
             self.window.polls = self.polls - self.window.polls;
             self.window.empty_polls = self.empty_polls - self.window.empty_polls;
+            self.window.blocked = self.source.blocked() - self.window.blocked;
             for (at_end, worker_qp) in self.at_end.iter_mut().zip(&self.worker_qps) {
                 *at_end = worker_qp.tally;
             }
         }
-        if let Some(counters) = self.shared.counters(self.spec.index) {
+        if let Some(counters) = self.shared.counters(self.place.worker) {
             counters.completed_by_end.store(self.completed, Relaxed);
             counters.closed_raw.store(end_raw.max(1), Release);
         }

@@ -8,12 +8,12 @@ use super::{Mode, Tally, Worker};
 use crate::metrics::histogram::Samples;
 use settings::Stop;
 
-impl<'s, const VERIFY: bool, const LATENCY: bool, const CONTENDED: bool, const SLEEPS: bool>
-    Worker<'s, VERIFY, LATENCY, CONTENDED, SLEEPS>
+impl<'s, const VERIFY: bool, const LATENCY: bool, const CONTENDED: bool, const SOURCE: bool>
+    Worker<'s, VERIFY, LATENCY, CONTENDED, SOURCE>
 {
     /// Enters a phase.
     pub(super) fn enter(&mut self, phase: Phase) {
-        let counted = matches!(self.shared.case.stop(), Stop::MessagesPerQp(_));
+        let counted = matches!(self.shared.flow.stop(), Stop::MessagesPerQp(_));
         // The controlling thread may set the next phase before it sees that the run failed in this one. Posting again
         // would then find full queues, and a refused post would hide the cause.
         let failed = self.shared.has_failed();
@@ -52,7 +52,7 @@ impl<'s, const VERIFY: bool, const LATENCY: bool, const CONTENDED: bool, const S
             }
         }
         self.publish();
-        if let Some(counters) = self.shared.counters(self.spec.index) {
+        if let Some(counters) = self.shared.counters(self.place.worker) {
             counters.entered.store(phase as u32, Release);
         }
     }
@@ -69,7 +69,12 @@ impl<'s, const VERIFY: bool, const LATENCY: bool, const CONTENDED: bool, const S
         }
     }
 
-    pub(super) fn report(self) -> WorkerReport {
+    pub(in super::super) fn into_report(self) -> WorkerReport {
+        let size_bytes = u64::from(self.shared.flow.size_bytes);
+        let bytes = |messages: u64, counted: u64| match self.is_mixed {
+            true => counted,
+            false => messages * size_bytes,
+        };
         let qps = self
             .worker_qps
             .into_iter()
@@ -77,9 +82,21 @@ impl<'s, const VERIFY: bool, const LATENCY: bool, const CONTENDED: bool, const S
             .map(|(qp, worker_qp)| {
                 let at = |tallies: &[Tally]| tallies.get(qp).copied().unwrap_or_default();
                 let (start, end, now) = (at(&self.at_start), at(&self.at_end), worker_qp.tally);
+                let (completed, received) = (
+                    end.completed.saturating_sub(start.completed),
+                    end.received.saturating_sub(start.received),
+                );
                 QpReport {
-                    completed: end.completed.saturating_sub(start.completed),
-                    received: end.received.saturating_sub(start.received),
+                    completed,
+                    completed_bytes: bytes(
+                        completed,
+                        end.completed_bytes.saturating_sub(start.completed_bytes),
+                    ),
+                    received,
+                    received_bytes: bytes(
+                        received,
+                        end.received_bytes.saturating_sub(start.received_bytes),
+                    ),
                     posted_in_all: now.posted,
                     received_in_all: now.received,
                     latency: worker_qp.samples.map(Samples::into_recorder),
@@ -87,13 +104,15 @@ impl<'s, const VERIFY: bool, const LATENCY: bool, const CONTENDED: bool, const S
             })
             .collect();
         WorkerReport {
-            index: self.spec.index,
-            core: self.spec.core,
+            index: self.place.worker,
+            thread: self.place.thread,
+            core: self.place.core,
             window_raw: self.window.start_raw.zip(self.window.end_raw),
             unattended_raw: self.window.unattended_raw,
             cpu_seconds: self.window.cpu_seconds,
             polls: self.window.polls,
             empty_polls: self.window.empty_polls,
+            blocked: self.window.blocked,
             qps,
             trouble: self.trouble,
         }

@@ -10,8 +10,8 @@ use super::pace::{CALL_WEIGHT, STAMP_ERROR_NS, STAMP_LASTS};
 use super::{Mode, Worker};
 use verbs::PostError;
 
-impl<const VERIFY: bool, const LATENCY: bool, const CONTENDED: bool, const SLEEPS: bool>
-    Worker<'_, VERIFY, LATENCY, CONTENDED, SLEEPS>
+impl<const VERIFY: bool, const LATENCY: bool, const CONTENDED: bool, const SOURCE: bool>
+    Worker<'_, VERIFY, LATENCY, CONTENDED, SOURCE>
 {
     /// Posts the rest of the slot before `slot`, if only its head is posted.
     #[inline]
@@ -237,6 +237,9 @@ impl<const VERIFY: bool, const LATENCY: bool, const CONTENDED: bool, const SLEEP
 
     /// Fills the send queues of this worker's QPs, one slot of each QP in turn.
     pub(super) fn fill(&mut self) {
+        if self.source.is_used() {
+            return self.fill_from_source();
+        }
         let shared = self.shared;
         let geometry = self.geometry;
         self.since_stamp = STAMP_LASTS;

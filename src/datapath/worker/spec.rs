@@ -1,28 +1,42 @@
-//! The settings of one worker. It must not know what the worker does with them.
+//! The settings of worker threads and of their workers. It must not know what they do with them.
 
 use std::sync::Arc;
 
-use verbs::{CompletionChannel, CompletionQueue, Wakeup};
+use verbs::{CompletionQueue, Sleeper};
 
-/// The settings of one worker.
-pub struct WorkerSpec {
-    /// Its number, from 0.
-    pub index: usize,
+/// The settings of one thread, which has a worker for each flow that it serves.
+pub struct ThreadSpec {
     /// The core that it is pinned to.
     pub core: Option<usize>,
+    /// How it sleeps while all its CQs are empty; `None` to poll.
+    pub sleep: Option<Sleep>,
+    /// Its part of each flow of the node, in the flows' order; `None` for a flow that it does not serve.
+    pub flows: Vec<Option<WorkerSpec>>,
+}
+
+/// The part of one flow that a thread serves.
+pub struct WorkerSpec {
     /// The CQs that it polls, in turn.
     pub cqs: Vec<Arc<CompletionQueue>>,
     /// Indices of the QPs that it starts. Their completions come to it unless the CQ is shared.
     pub qps: Vec<usize>,
-    /// How it sleeps while its CQs are empty; `None` to poll. All its CQs are on that channel.
-    pub sleep: Option<Sleep>,
 }
 
-/// The objects on which a worker sleeps.
-#[derive(Clone)]
+/// How a thread sleeps.
 pub struct Sleep {
-    /// The channel of all its CQs; with a shared CQ also that of the other workers.
-    pub channel: Arc<CompletionChannel>,
-    /// Wakes this worker alone when a phase begins.
-    pub wakeup: Arc<Wakeup>,
+    /// The channels of all CQs of all its flows, and the wakeup that ends its sleep when a phase begins.
+    pub sleeper: Sleeper,
+    /// Whether it polls for a while before it sleeps ([`settings::PollMode::Adaptive`]).
+    pub adaptive: bool,
+}
+
+/// Which of a flow's workers a worker is.
+#[derive(Clone, Copy)]
+pub(in super::super) struct WorkerPlace {
+    /// Its number among the flow's workers, from 0.
+    pub(in super::super) worker: usize,
+    /// The number of its thread, from 0.
+    pub(in super::super) thread: usize,
+    /// The core that the thread is pinned to.
+    pub(in super::super) core: Option<usize>,
 }

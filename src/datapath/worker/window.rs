@@ -1,6 +1,6 @@
 //! The progress of a worker's measurement window. It must not know what a worker counts.
 
-use super::super::shared::Edges;
+use super::super::shared::WindowEdges;
 use crate::metrics::clock::Clock;
 use settings::Stop;
 
@@ -48,7 +48,7 @@ impl Absence {
 /// One worker's window.
 pub(super) struct Window {
     pub(super) state: WindowState,
-    pub(super) edges: Edges,
+    pub(super) edges: WindowEdges,
     /// The next instant at which the state changes.
     pub(super) edge_raw: u64,
     /// When it last found its CQs empty, or had taken a batch from them.
@@ -72,13 +72,14 @@ pub(super) struct Window {
     pub(super) cpu_seconds: f64,
     pub(super) polls: u64,
     pub(super) empty_polls: u64,
+    pub(super) blocked: u64,
 }
 
 impl Window {
     pub(super) fn new(late_raw: u64, most_piled_up: u64) -> Self {
         Window {
             state: WindowState::None,
-            edges: Edges::OF_PHASE,
+            edges: WindowEdges::OF_PHASE,
             edge_raw: NEVER,
             attended_raw: 0,
             record_until_raw: 0,
@@ -95,6 +96,7 @@ impl Window {
             cpu_seconds: 0.0,
             polls: 0,
             empty_polls: 0,
+            blocked: 0,
         }
     }
 

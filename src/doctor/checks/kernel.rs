@@ -47,7 +47,7 @@ pub(super) fn check(subject: &Subject<'_>) -> Vec<Finding> {
         ),
         (false, false) if machine.has("sys/class/infiniband") => Finding::new(
             "kernel",
-            State::Broken,
+            State::EarlyEnd,
             format!(
                 "{} without the module ib_uverbs, so no program can use a device",
                 and(&devices)
@@ -125,7 +125,7 @@ mod tests {
         );
         let without = Tree::new(&[("sys/class/infiniband/mlx5_0/fw_ver", "1\n")]);
         let found = findings(&without, check);
-        assert_eq!(states(&found), [(State::Broken, "kernel".into())]);
+        assert_eq!(states(&found), [(State::EarlyEnd, "kernel".into())]);
         assert_eq!(found[0].remedy.as_deref(), Some("sudo modprobe ib_uverbs"));
     }
 

@@ -79,7 +79,7 @@ pub(super) mod tests {
         });
         for finding in &all {
             assert!(!finding.why.is_empty() && !finding.found.is_empty());
-            let needs_mending = matches!(finding.state, State::Warning | State::Broken);
+            let needs_mending = matches!(finding.state, State::Warning | State::EarlyEnd);
             assert!(!needs_mending || finding.remedy.is_some(), "{finding:?}");
         }
         all
@@ -98,7 +98,7 @@ pub(super) mod tests {
         let tree = Tree::new(&[]);
         let findings = findings(&tree, all);
         assert!(
-            findings.iter().all(|it| it.state != State::Broken),
+            findings.iter().all(|it| it.state != State::EarlyEnd),
             "{findings:#?}"
         );
     }

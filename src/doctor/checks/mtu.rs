@@ -42,7 +42,7 @@ fn judge(device: &DeviceEntry, port: &PortEntry) -> Finding {
     let least_bytes = active + 20 + 8 + 12 + 16 + 4;
     if least_bytes > netdev_bytes {
         return finding(
-            State::Broken,
+            State::EarlyEnd,
             format!("{found}: full packets do not fit, they are lost or cut"),
         )
         .remedy(larger(CUSTOMARY_BYTES.max(active + HEADERS_BYTES)));
@@ -81,8 +81,8 @@ mod tests {
         let small = of(1024, 1500);
         assert_eq!(small.state, State::Warning);
         assert!(small.remedy.unwrap().contains("eth2 mtu 4200"));
-        assert_eq!(of(4096, 1500).state, State::Broken);
-        assert_eq!(of(4096, 4155).state, State::Broken);
+        assert_eq!(of(4096, 1500).state, State::EarlyEnd);
+        assert_eq!(of(4096, 4155).state, State::EarlyEnd);
         assert_eq!(of(4096, 4156).state, State::Ok);
     }
 

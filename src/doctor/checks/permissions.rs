@@ -65,14 +65,14 @@ fn judge(nodes: &[Node<'_>]) -> Finding {
     let finding = |state, found: String| Finding::new("device nodes", state, found, WHY);
     if !missing.is_empty() {
         return finding(
-            State::Broken,
+            State::EarlyEnd,
             format!("/dev/infiniband lacks {}", and(&missing)),
         )
         .remedy("sudo modprobe ib_uverbs; in a container, start it with --device=/dev/infiniband");
     }
     if !denied.is_empty() {
         return finding(
-            State::Broken,
+            State::EarlyEnd,
             format!("this user may not read and write {}", and(&denied)),
         )
         .remedy(
@@ -102,7 +102,7 @@ mod tests {
         };
         assert_eq!(judge(&[node(true, true)]).state, State::Ok);
         let denied = judge(&[node(true, true), node(true, false)]);
-        assert_eq!(denied.state, State::Broken);
+        assert_eq!(denied.state, State::EarlyEnd);
         assert!(denied.remedy.unwrap().contains("chmod"));
         let missing = judge(&[node(false, false)]);
         assert_eq!(missing.found, "/dev/infiniband lacks uverbs0 (mlx5_0)");
@@ -113,7 +113,7 @@ mod tests {
         let tree = tree();
         tree.add("dev/infiniband", &[("uverbs0", ""), ("rdma_cm", "")]);
         let found = findings(&tree, check);
-        assert_eq!(states(&found), [(State::Broken, "device nodes".into())]);
+        assert_eq!(states(&found), [(State::EarlyEnd, "device nodes".into())]);
         assert!(found[0].found.ends_with("uverbs1 (rxe0)"), "{found:?}");
         tree.add("dev/infiniband", &[("uverbs1", "")]);
         assert_eq!(

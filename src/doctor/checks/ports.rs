@@ -50,7 +50,7 @@ fn judge(device: &DeviceEntry, port: &PortEntry, any_active: bool) -> Finding {
     finding(if any_active {
         State::Warning
     } else {
-        State::Broken
+        State::EarlyEnd
     })
     .remedy(remedy)
 }
@@ -94,7 +94,7 @@ mod tests {
             &[("state", "2: INIT\n"), ("link_layer", "InfiniBand\n")],
         );
         let found = findings(&tree, check);
-        assert_eq!(found[0].state, State::Broken);
+        assert_eq!(found[0].state, State::EarlyEnd);
         assert!(found[0].remedy.as_ref().unwrap().contains("opensm"));
     }
 }

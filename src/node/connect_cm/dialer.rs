@@ -1,4 +1,4 @@
-//! The client's part: for each QP an id that resolves the address and the route, then requests the connection.
+//! The initiator's part: for each QP an id that resolves the address and the route, then requests the connection.
 
 use std::collections::VecDeque;
 use std::sync::Arc;

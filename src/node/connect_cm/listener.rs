@@ -1,4 +1,4 @@
-//! The server's part: listens during one run, finds the QP of each request, and rejects requests of others. A run may
+//! The target's part: listens during one run, finds the QP of each request, and rejects requests of others. A run may
 //! connect more than once.
 
 use std::sync::Arc;
@@ -21,7 +21,7 @@ const BACKLOG: u32 = 1024;
 /// Interval of the checks while waiting.
 const TICK: Duration = Duration::from_millis(10);
 
-/// Time limit without a request: the client gives up long before.
+/// Time limit without a request: the initiator gives up long before.
 const SILENCE_LIMIT: Duration = Duration::from_secs(60);
 
 /// The token of the listening id, which belongs to no QP.
@@ -52,7 +52,7 @@ impl Listener {
         Ok(Listener { id, channel, nonce })
     }
 
-    /// What the client must know to connect.
+    /// What the initiator must know to connect.
     pub(crate) fn listening(&self) -> CmListening {
         CmListening {
             port: self.id.local_port(),

@@ -1,7 +1,7 @@
-//! `--connect cm`: connects the QPs of both ends through rdma_cm. The server listens and sends its address
-//! ([`CmListening`](crate::protocol::message::CmListening)). The client requests one connection per QP, several at a
+//! `--connect cm`: connects the QPs of a flow through rdma_cm. The target listens and tells where
+//! ([`CmListening`](crate::protocol::message::CmListening)). The initiator requests one connection per QP, several at a
 //! time; the private data of each request names the run and the QP. Callers do the QPs' transitions; memory addresses
-//! and all else go over the control connection.
+//! and all else go over the control connections.
 
 mod dialer;
 mod listener;

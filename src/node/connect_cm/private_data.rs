@@ -10,9 +10,9 @@ pub(crate) const BYTES: usize = 32;
 /// Which message it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Role {
-    /// From the client.
+    /// From the initiator.
     Request,
-    /// From the server.
+    /// From the target.
     Answer,
 }
 

@@ -1,5 +1,5 @@
-//! A round of set-ups through rdma_cm, at both ends: creates the QPs, then makes a connection for each, several at a
-//! time; INIT, RTR and RTS are part of each connection. The server's listener and the client's channel last for the
+//! A round of set-ups through rdma_cm, at both nodes: creates the QPs, then makes a connection for each, several at a
+//! time; INIT, RTR and RTS are part of each connection. The target's listener and the initiator's channel last for the
 //! whole run.
 
 use std::cell::RefCell;
@@ -9,28 +9,28 @@ use verbs::cm::{CmId, CmTransitionError};
 use verbs::{Access, QueuePair};
 
 use crate::node::connect_cm::{Caller, CmTimes, Listener, Terms};
-use crate::node::needs::Side;
 use crate::node::port_path::{self, Agreed};
-use crate::node::running_node::Broken;
+use crate::node::running_node::EarlyEnd;
 use crate::node::setup::by_tcp::array;
 use crate::node::setup::objects::{ConnectedQps, SetupObjects, failed};
 use crate::node::setup::steps::{SetupStep, StepTimes};
 use crate::node::setup::watch::Watch;
+use crate::plan::Side;
 use crate::protocol::endpoints::Endpoints;
 use crate::protocol::failure::RunFailure;
 use crate::protocol::message::{Message, SetupArray};
 use crate::protocol::time_limits::SETUP_LIMIT;
 
-/// What an end keeps between rounds.
+/// What a node keeps between rounds.
 pub(crate) enum CmRoute {
-    /// The client's caller.
+    /// The initiator's caller.
     Caller(Caller),
-    /// The server's listener.
+    /// The target's listener.
     Listener(Listener),
 }
 
 impl CmRoute {
-    /// Starts to listen at the server; tells the client the address.
+    /// Starts to listen at the target; tells the initiator the address.
     ///
     /// # Errors
     /// A port that rdma_cm does not serve, a failed call, or the peer's end.
@@ -38,15 +38,15 @@ impl CmRoute {
         objects: &SetupObjects<'_>,
         side: Side,
         watch: &mut Watch<'_>,
-    ) -> Result<CmRoute, Broken> {
+    ) -> Result<CmRoute, EarlyEnd> {
         let link = watch.link();
         match side {
-            Side::Server => {
+            Side::Target => {
                 let listener = Listener::open(objects.port)?;
                 link.send(&Message::CmListening(listener.listening()))?;
                 Ok(CmRoute::Listener(listener))
             }
-            Side::Client => match watch.recv(SETUP_LIMIT)?.0 {
+            Side::Initiator => match watch.recv(SETUP_LIMIT)?.0 {
                 Message::CmListening(listening) => Ok(CmRoute::Caller(Caller::new(&listening)?)),
                 other => Err(link.unexpected("cm_listening", &other).into()),
             },
@@ -63,7 +63,7 @@ pub(crate) fn connect(
     route: &CmRoute,
     watch: &mut Watch<'_>,
     times: &mut StepTimes,
-) -> Result<ConnectedQps, Broken> {
+) -> Result<ConnectedQps, EarlyEnd> {
     let qps = objects.create(watch, times)?;
     let agreed = Agreed::between(objects.port, objects.case, &both_created(objects, watch)?)?;
     let qpns = qps.iter().map(|qp| qp.qpn()).collect();
@@ -90,7 +90,7 @@ pub(crate) fn connect(
             .map(|connections| (connections, Vec::new())),
     };
     let (connections, calls) =
-        done.map_err(|failure| seen.take().unwrap_or(Broken::Known(failure)))?;
+        done.map_err(|failure| seen.take().unwrap_or(EarlyEnd::Known(failure)))?;
     calls.iter().for_each(|call| record(call, times));
     Ok(ConnectedQps {
         qps,
@@ -101,7 +101,7 @@ pub(crate) fn connect(
 }
 
 /// Waits until the other end's QPs exist too, so that no connection waits for them, and receives its port.
-fn both_created(objects: &SetupObjects<'_>, watch: &mut Watch<'_>) -> Result<Endpoints, Broken> {
+fn both_created(objects: &SetupObjects<'_>, watch: &mut Watch<'_>) -> Result<Endpoints, EarlyEnd> {
     let ours = SetupArray {
         endpoints: port_path::endpoints(objects.port, Vec::new()),
         held_ns: 0,

@@ -1,4 +1,4 @@
-//! A round of set-ups with connection arrays over the control connection, at both ends: create, INIT, exchange, RTR,
+//! A round of set-ups with connection arrays over the control connections, at both nodes: create, INIT, exchange, RTR,
 //! RTS. All QPs finish a step before the next step starts, so that one exchange serves all.
 
 use std::sync::Arc;
@@ -6,13 +6,13 @@ use std::time::Instant;
 
 use verbs::{Access, QueuePair};
 
-use crate::node::needs::Side;
 use crate::node::port_path::{self, Agreed};
-use crate::node::running_node::Broken;
+use crate::node::running_node::EarlyEnd;
 use crate::node::setup::objects::{ConnectedQps, SetupObjects};
 use crate::node::setup::steps::{SetupStep, StepTimes};
 use crate::node::setup::watch::Watch;
 use crate::node::verbs_objects::psns;
+use crate::plan::Side;
 use crate::protocol::endpoints::{Endpoints, QpEndpoint};
 use crate::protocol::message::{Message, SetupArray};
 use crate::protocol::time_limits::SETUP_LIMIT;
@@ -26,7 +26,7 @@ pub(crate) fn connect(
     side: Side,
     watch: &mut Watch<'_>,
     times: &mut StepTimes,
-) -> Result<ConnectedQps, Broken> {
+) -> Result<ConnectedQps, EarlyEnd> {
     let qps = objects.create(watch, times)?;
     let port = objects.port.info.port;
     objects.each(SetupStep::Init, &qps, watch, times, |_, qp| {
@@ -35,8 +35,8 @@ pub(crate) fn connect(
     let psns = psns(qps.len())?;
     let ours = port_path::endpoints(objects.port, endpoints(&qps, &psns));
     let peer = match side {
-        Side::Client => ask(ours, watch, times)?,
-        Side::Server => answer(ours, watch, times)?,
+        Side::Initiator => ask(ours, watch, times)?,
+        Side::Target => answer(ours, watch, times)?,
     };
     peer.check(objects.case.qps, 0)
         .map_err(crate::protocol::failure::RunFailure::from)?;
@@ -69,13 +69,13 @@ fn endpoints(qps: &[Arc<QueuePair>], psns: &[u32]) -> Vec<QpEndpoint> {
         .collect()
 }
 
-/// The client's half of the exchange. Its time runs from sending until the answer, without the time that the server
+/// The initiator's half of the exchange. Its time runs from sending until the answer, without the time that the target
 /// still needed for its own QPs.
 fn ask(
     endpoints: Endpoints,
     watch: &mut Watch<'_>,
     times: &mut StepTimes,
-) -> Result<Endpoints, Broken> {
+) -> Result<Endpoints, EarlyEnd> {
     let started = Instant::now();
     watch
         .link()
@@ -89,12 +89,12 @@ fn ask(
     Ok(peer.endpoints)
 }
 
-/// The server's half of the exchange. Its time is that of sending the array.
+/// The target's half of the exchange. Its time is that of sending the array.
 fn answer(
     endpoints: Endpoints,
     watch: &mut Watch<'_>,
     times: &mut StepTimes,
-) -> Result<Endpoints, Broken> {
+) -> Result<Endpoints, EarlyEnd> {
     let is_ready = Instant::now();
     let (peer, arrived) = array(watch)?;
     let held = is_ready.saturating_duration_since(arrived);
@@ -110,7 +110,7 @@ fn answer(
 ///
 /// # Errors
 /// As [`Watch::recv`]; another message.
-pub(crate) fn array(watch: &mut Watch<'_>) -> Result<(SetupArray, Instant), Broken> {
+pub(crate) fn array(watch: &mut Watch<'_>) -> Result<(SetupArray, Instant), EarlyEnd> {
     match watch.recv(SETUP_LIMIT)? {
         (Message::SetupArray(array), arrived) => Ok((*array, arrived)),
         (other, _) => Err(watch.link().unexpected("setup_array", &other).into()),

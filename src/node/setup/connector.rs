@@ -1,7 +1,7 @@
 //! How the QPs of a round are connected: by TCP or by rdma_cm.
 
-use crate::node::needs::Side;
-use crate::node::running_node::Broken;
+use crate::node::running_node::EarlyEnd;
+use crate::plan::Side;
 use settings::ConnectMode;
 
 use super::by_cm::{self, CmRoute};
@@ -25,7 +25,7 @@ impl Connector {
         objects: &SetupObjects<'_>,
         side: Side,
         watch: &mut Watch<'_>,
-    ) -> Result<Connector, Broken> {
+    ) -> Result<Connector, EarlyEnd> {
         Ok(match objects.case.connect {
             ConnectMode::Tcp => Connector::Tcp,
             ConnectMode::Cm => Connector::Cm(CmRoute::arrange(objects, side, watch)?),
@@ -42,7 +42,7 @@ impl Connector {
         side: Side,
         watch: &mut Watch<'_>,
         times: &mut StepTimes,
-    ) -> Result<ConnectedQps, Broken> {
+    ) -> Result<ConnectedQps, EarlyEnd> {
         match self {
             Connector::Tcp => by_tcp::connect(objects, side, watch, times),
             Connector::Cm(route) => by_cm::connect(objects, route, watch, times),

@@ -1,4 +1,4 @@
-//! The verbs objects that one end needs to set QPs up and destroy them, and the steps common to all methods of
+//! The verbs objects that a node needs to set QPs up and destroy them, and the steps common to all methods of
 //! connecting. The QPs carry no data, so their queues are as small as possible.
 
 use std::sync::Arc;
@@ -11,9 +11,7 @@ use verbs::{
 use super::steps::{SetupStep, StepTimes};
 use super::watch::Watch;
 use crate::node::connect_cm::Connections;
-use crate::node::needs::Side;
-use crate::node::running_node::Broken;
-use crate::protocol::device_limits::DeviceLimits;
+use crate::node::running_node::EarlyEnd;
 use crate::protocol::failure::RunFailure;
 
 /// Queue sizes of QPs that carry no data.
@@ -23,7 +21,7 @@ pub(crate) const CAPACITY: QpCapacity = QpCapacity {
     inline_bytes: 0,
 };
 
-/// One end's objects for setting QPs up.
+/// A node's objects for setting QPs up.
 pub(crate) struct SetupObjects<'a> {
     pub(crate) port: &'a Port,
     pub(crate) case: &'a Case,
@@ -31,7 +29,7 @@ pub(crate) struct SetupObjects<'a> {
     cq: Arc<CompletionQueue>,
 }
 
-/// The QPs of a round in RTS, and the parameters that both ends agreed on.
+/// The QPs of a round in RTS, and the parameters that both nodes agreed on.
 pub(crate) struct ConnectedQps {
     pub(crate) qps: Vec<Arc<QueuePair>>,
     /// Their rdma_cm connections.
@@ -43,8 +41,7 @@ pub(crate) struct ConnectedQps {
 impl<'a> SetupObjects<'a> {
     /// # Errors
     /// More QPs than the device has; a failed call.
-    pub(crate) fn new(port: &'a Port, case: &'a Case, side: Side) -> Result<Self, RunFailure> {
-        DeviceLimits::of(port).check(case, side)?;
+    pub(crate) fn new(port: &'a Port, case: &'a Case) -> Result<Self, RunFailure> {
         let pd = ProtectionDomain::new(&port.context)?;
         Ok(SetupObjects {
             port,
@@ -62,7 +59,7 @@ impl<'a> SetupObjects<'a> {
         &self,
         watch: &mut Watch<'_>,
         times: &mut StepTimes,
-    ) -> Result<Vec<Arc<QueuePair>>, Broken> {
+    ) -> Result<Vec<Arc<QueuePair>>, EarlyEnd> {
         let mut qps = Vec::with_capacity(self.case.qps as usize);
         for index in 0..self.case.qps as usize {
             watch.step()?;
@@ -85,7 +82,7 @@ impl<'a> SetupObjects<'a> {
         watch: &mut Watch<'_>,
         times: &mut StepTimes,
         mut body: impl FnMut(usize, &QueuePair) -> Result<(), VerbsError>,
-    ) -> Result<(), Broken> {
+    ) -> Result<(), EarlyEnd> {
         for (index, qp) in qps.iter().enumerate() {
             watch.step()?;
             times
@@ -104,7 +101,7 @@ impl<'a> SetupObjects<'a> {
         mut connected: ConnectedQps,
         watch: &mut Watch<'_>,
         times: &mut StepTimes,
-    ) -> Result<(), Broken> {
+    ) -> Result<(), EarlyEnd> {
         for (index, qp) in connected.qps.into_iter().enumerate() {
             watch.step()?;
             times

@@ -65,7 +65,7 @@ impl SetupStep {
     }
 }
 
-/// Times of all steps at one end.
+/// Times of all steps at one node.
 pub(crate) struct StepTimes {
     clock: Clock,
     times: BTreeMap<SetupStep, Recorder>,

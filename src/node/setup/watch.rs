@@ -1,10 +1,11 @@
-//! The checks between any two QPs that an end sets up: of its peer, its user and its traffic. It must not know the
+//! The checks between any two QPs that a node sets up: of its link, the wish to stop and its traffic. It must not know the
 //! steps.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use crate::node::running_node::{Broken, RunningNode, TICK};
+use crate::node::running_node::{EarlyEnd, RunningNode, TICK, told};
+use crate::protocol::error::LinkError;
 use crate::protocol::link::Link;
 use crate::protocol::message::Message;
 use crate::protocol::time_limits::SETUP_LIMIT;
@@ -13,7 +14,9 @@ use crate::protocol::time_limits::SETUP_LIMIT;
 pub(crate) struct Watch<'a> {
     link: &'a Link,
     stop: &'a AtomicBool,
-    traffic: Option<&'a RunningNode>,
+    traffic: &'a RunningNode,
+    /// A message that came between two QPs, and when.
+    early: Option<(Message, Instant)>,
     /// Called about every [`TICK`] to show progress.
     show: Box<dyn FnMut() + 'a>,
     looked_at: Instant,
@@ -23,19 +26,20 @@ impl<'a> Watch<'a> {
     pub(crate) fn new(
         link: &'a Link,
         stop: &'a AtomicBool,
-        traffic: Option<&'a RunningNode>,
+        traffic: &'a RunningNode,
         show: impl FnMut() + 'a,
     ) -> Self {
         Watch {
             link,
             stop,
             traffic,
+            early: None,
             show: Box::new(show),
             looked_at: Instant::now(),
         }
     }
 
-    /// The connection to the other end.
+    /// The connection to the coordinator.
     pub(crate) fn link(&self) -> &'a Link {
         self.link
     }
@@ -43,43 +47,71 @@ impl<'a> Watch<'a> {
     /// Checks whether to go on. Usually takes two loads and a clock reading.
     ///
     /// # Errors
-    /// The peer's death, the user's wish to stop, or an error of the traffic.
-    pub(crate) fn look(&mut self) -> Result<(), Broken> {
+    /// The link's end, the end of the run, the wish to stop, or an error of the traffic.
+    pub(crate) fn look(&mut self) -> Result<(), EarlyEnd> {
         self.link.check()?;
         if self.stop.load(Ordering::Relaxed) {
-            return Err(Broken::Interrupted);
+            return Err(EarlyEnd::Interrupted);
         }
         if self.looked_at.elapsed() >= TICK {
             self.looked_at = Instant::now();
-            self.traffic.map_or(Ok(()), RunningNode::check)?;
+            if self.early.is_none() {
+                self.early = self.come()?;
+            }
+            self.traffic.check()?;
             (self.show)();
         }
         Ok(())
+    }
+
+    /// A message that has come, and when.
+    fn come(&self) -> Result<Option<(Message, Instant)>, EarlyEnd> {
+        match self.link.recv_stamped(Duration::ZERO, self.stop) {
+            Ok((message, arrived)) => Ok(Some((told(message)?, arrived))),
+            Err(LinkError::Overdue { .. }) => Ok(None),
+            Err(error) => Err(error.into()),
+        }
     }
 
     /// As [`Watch::look`], and also tells the peer, which may be waiting, that this end makes progress.
     ///
     /// # Errors
     /// As [`Watch::look`].
-    pub(crate) fn step(&mut self) -> Result<(), Broken> {
+    pub(crate) fn step(&mut self) -> Result<(), EarlyEnd> {
         self.link.progressed();
         self.look()
     }
 
-    /// The peer's next message and when it came.
+    /// The next message and when it came.
     ///
     /// # Errors
-    /// As [`Watch::look`], and `limit` without a message or movement at the peer.
-    pub(crate) fn recv(&mut self, limit: Duration) -> Result<(Message, Instant), Broken> {
+    /// As [`Watch::look`], and `limit` without a message or movement at the other node.
+    pub(crate) fn recv(&mut self, limit: Duration) -> Result<(Message, Instant), EarlyEnd> {
         let (link, stop) = (self.link, self.stop);
-        link.recv_while_peer_moves(limit, TICK, stop, || self.look())
+        let (mut progress, mut since) = (link.peer_progress(), Instant::now());
+        while since.elapsed() < limit {
+            self.look()?;
+            if link.peer_progress() != progress {
+                (progress, since) = (link.peer_progress(), Instant::now());
+            }
+            if let Some(early) = self.early.take() {
+                return Ok(early);
+            }
+            match link.recv_stamped(TICK, stop) {
+                Ok((message, arrived)) => return Ok((told(message)?, arrived)),
+                Err(LinkError::Overdue { .. }) => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
+        let (peer, seconds) = (link.peer(), limit.as_secs_f64());
+        Err(LinkError::Overdue { peer, seconds }.into())
     }
 
     /// Waits until the peer says that its QPs are in RTS.
     ///
     /// # Errors
     /// As [`Watch::recv`]; another message.
-    pub(crate) fn ready(&mut self) -> Result<(), Broken> {
+    pub(crate) fn ready(&mut self) -> Result<(), EarlyEnd> {
         match self.recv(SETUP_LIMIT)?.0 {
             Message::Ready => Ok(()),
             other => Err(self.link.unexpected("ready", &other).into()),

@@ -8,11 +8,11 @@ fn run(ended: &Ended) -> &Value {
     &ended.cases()[0]["runs"][0]
 }
 
-/// Events of an end, by kind.
-fn count(run: &Value, end: &str, kind: &str) -> u64 {
+/// Events of a node, by kind.
+fn count(run: &Value, node: &str, kind: &str) -> u64 {
     let events = run["path_events"].as_array().unwrap().iter();
     events
-        .filter(|event| event["end"] == end && event["kind"] == kind)
+        .filter(|event| event["node"] == node && event["kind"] == kind)
         .map(|event| event["count"].as_u64().unwrap())
         .sum()
 }
@@ -29,8 +29,8 @@ fn both_ends_tell_what_their_devices_counted() {
     .exits(0)
     .all_whole(1);
     let run = run(&ended);
-    let own = &run["device_counters"];
-    let peer = &run["peer_device_counters"];
+    let own = &run["nodes"][0]["counters"];
+    let peer = &run["nodes"][1]["counters"];
     // What the client loses, only the server's device can miss.
     assert!(own["fault_tx_dropped"].as_u64().unwrap() > 10, "{own}");
     assert_eq!(peer["fault_tx_dropped"], 0, "{peer}");
@@ -52,6 +52,6 @@ fn one_device_of_both_ends_is_told_once() {
         .run()
         .exits(0);
     let run = run(&ended);
-    assert!(run["device_counters"].is_object(), "{run}");
-    assert!(run["peer_device_counters"].is_null(), "{run}");
+    assert!(run["nodes"][0]["counters"].is_object(), "{run}");
+    assert!(run["nodes"][1]["counters"].is_null(), "{run}");
 }

@@ -8,12 +8,12 @@ use crate::program::{Program, Server, alone};
 
 /// CPU time of the workers of all ends that had any, for a gigabyte.
 fn cpu_seconds_per_gb(run: &Value) -> f64 {
-    let workers = [&run["workers"], &run["receiver"]["workers"]];
+    let workers = [&run["nodes"][0]["workers"], &run["nodes"][1]["workers"]];
     let workers = workers.iter().filter_map(|list| list.as_array()).flatten();
     let seconds: f64 = workers
         .map(|worker| worker["cpu_seconds"].as_f64().unwrap())
         .sum();
-    seconds / (run["totals"]["bytes"].as_f64().unwrap() / 1e9)
+    seconds / (run["flows"][0]["totals"]["bytes"].as_f64().unwrap() / 1e9)
 }
 
 #[test]

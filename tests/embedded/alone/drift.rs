@@ -37,14 +37,14 @@ fn a_server_that_becomes_slow_within_the_window_is_told() {
     let mut seen = Vec::new();
     for _ in 0..TRIES {
         let (run, table) = run();
-        let doubts = run["window"]["doubts"].as_array().unwrap();
+        let doubts = run["flows"][0]["window"]["doubts"].as_array().unwrap();
         let message = |doubt: &Value| doubt["message"].as_str().unwrap().to_owned();
         let drift = doubts.iter().find(|doubt| doubt["kind"] == "drift");
         assert_eq!(table.contains("drift"), drift.is_some(), "{table}");
         if drift.is_some_and(|drift| message(drift).starts_with("throughput fell by")) {
             return;
         }
-        seen.push(run["timeline"]["messages"].clone());
+        seen.push(run["flows"][0]["timeline"]["messages"].clone());
     }
     panic!("no drift in {TRIES} runs: {seen:?}");
 }

@@ -24,13 +24,15 @@ fn faults_lose_and_spoil_nothing() {
             ended
                 .cases()
                 .iter()
-                .map(|case| &case["runs"][0]["device_counters"])
+                .map(|case| &case["runs"][0]["nodes"][0]["counters"])
         };
         let dropped: u64 = runs()
             .filter_map(|counters| counters["fault_tx_dropped"].as_u64())
             .sum();
         assert!(dropped > 10, "{dropped} dropped");
-        let recorded = ended.json["host"]["device"]["faults"].as_str().unwrap();
+        let recorded = ended.json["nodes"][0]["devices"][0]["faults"]
+            .as_str()
+            .unwrap();
         assert!(
             recorded.starts_with(&format!("seed={seed},drop=0.05")),
             "{recorded}"
@@ -46,7 +48,10 @@ fn both_ends_may_share_one_address() {
         .run()
         .exits(0)
         .all_whole(3);
-    assert_eq!(ended.json["host"]["device"]["gid"], "::ffff:127.77.1.1");
+    assert_eq!(
+        ended.json["nodes"][0]["devices"][0]["gid"],
+        "::ffff:127.77.1.1"
+    );
 }
 
 #[test]
@@ -57,8 +62,10 @@ fn a_server_has_faults_of_its_own() {
         .run()
         .exits(0)
         .all_whole(3);
-    assert_eq!(ended.json["host"]["device"]["faults"], Value::Null);
-    let recorded = ended.json["peer"]["device"]["faults"].as_str().unwrap();
+    assert_eq!(ended.json["nodes"][0]["devices"][0]["faults"], Value::Null);
+    let recorded = ended.json["nodes"][1]["devices"][0]["faults"]
+        .as_str()
+        .unwrap();
     assert!(recorded.starts_with("seed=9,"), "{recorded}");
 }
 

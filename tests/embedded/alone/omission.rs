@@ -28,9 +28,9 @@ struct ClosedLoop {
 
 impl ClosedLoop {
     fn of(run: &Value) -> ClosedLoop {
-        let latency = |name: &str| run["latency_ns"][name].as_f64().unwrap();
+        let latency = |name: &str| run["flows"][0]["latency_ns"][name].as_f64().unwrap();
         let list = |name: &str| {
-            let values = run["timeline"][name].as_array().unwrap().iter();
+            let values = run["flows"][0]["timeline"][name].as_array().unwrap().iter();
             values.map(|it| it.as_f64().unwrap()).collect::<Vec<_>>()
         };
         let (ends, counts) = (list("at_seconds"), list("messages"));
@@ -47,9 +47,9 @@ impl ClosedLoop {
             p50_ns: latency("p50"),
             p99_ns: latency("p99"),
             max_ns: latency("max"),
-            messages: run["totals"]["messages"].as_u64().unwrap(),
+            messages: run["flows"][0]["totals"]["messages"].as_u64().unwrap(),
             stop_s,
-            window_s: run["window"]["seconds"].as_f64().unwrap(),
+            window_s: run["flows"][0]["window"]["seconds"].as_f64().unwrap(),
         }
     }
 

@@ -51,7 +51,7 @@ fn a_cap_of_bandwidth_is_found() {
             gbit_per_s * PAYLOAD_OF_RATE,
             false,
             &format!("--faults rate={gbit_per_s}G --mtu 4096 -q 4 -t 16 -D 500ms --warmup 200ms"),
-            |run| run["totals"]["gbit_per_s"].as_f64().unwrap(),
+            |run| run["flows"][0]["totals"]["gbit_per_s"].as_f64().unwrap(),
         );
     }
 }
@@ -64,7 +64,7 @@ fn a_delay_is_found() {
             f64::from(delay_ms) * 1e6,
             true,
             &format!("--faults delay={delay_ms}ms --op {op} -s 64 -t 1 -D 600ms --warmup 100ms"),
-            |run| run["latency_ns"]["p50"].as_f64().unwrap(),
+            |run| run["flows"][0]["latency_ns"]["p50"].as_f64().unwrap(),
         );
     }
 }
@@ -84,7 +84,7 @@ fn moderation_by_default_tells_the_latency_of_every_message() {
             );
             let ended = Program::new(&format!("-d soft0 --timeout 18 --quiet {words}")).run();
             let case = &ended.cases()[0];
-            let latency = &case["runs"][0]["latency_ns"];
+            let latency = &case["runs"][0]["flows"][0]["latency_ns"];
             // A busy machine may bring no message through.
             let p50 = latency["p50"].as_f64().unwrap_or(f64::INFINITY);
             (case["config"]["signal_every"].as_u64().unwrap(), p50)
@@ -114,7 +114,7 @@ fn the_timeline_holds_every_message_and_shows_a_stall() {
     )
     .run()
     .exits(0);
-    let timeline = &ended.cases()[0]["runs"][0]["timeline"];
+    let timeline = &ended.cases()[0]["runs"][0]["flows"][0]["timeline"];
     let list = |name: &str| timeline[name].as_array().unwrap().clone();
     let messages: u64 = list("messages").iter().filter_map(Value::as_u64).sum();
     assert_eq!(messages, 4);
@@ -123,7 +123,7 @@ fn the_timeline_holds_every_message_and_shows_a_stall() {
     assert!(ends.is_sorted_by_key(|end| end.as_f64().unwrap()));
     let stall = timeline["longest_stall_seconds"].as_f64().unwrap();
     assert!(stall > 0.17 && stall < 0.6, "{stall} s between messages");
-    let bandwidth = &ended.cases()[0]["runs"][0]["bandwidth_gbit_per_s"];
+    let bandwidth = &ended.cases()[0]["runs"][0]["flows"][0]["bandwidth_gbit_per_s"];
     assert_eq!(bandwidth["min"], 0.0);
     assert_eq!(bandwidth["count"], ends.len());
 }

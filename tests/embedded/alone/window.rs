@@ -1,4 +1,4 @@
-//! Edges of the window: single worker threads are stopped over its start and its end, under a cap of bandwidth that
+//! WindowEdges of the window: single worker threads are stopped over its start and its end, under a cap of bandwidth that
 //! the figures must tell all the same, or be marked.
 
 use std::fs;
@@ -84,8 +84,8 @@ fn tells_the_cap_or_is_marked(words: &str, workers: usize, stops: &[(u64, u64)])
     for &(at_ms, stopped_ms) in stops {
         // A busy machine may be slower than the cap in truth, never faster.
         let is_slow = |run: &Value| {
-            let rate = run["totals"]["gbit_per_s"].as_f64();
-            let is_unmarked = run["window"]["doubts"]
+            let rate = run["flows"][0]["totals"]["gbit_per_s"].as_f64();
+            let is_unmarked = run["flows"][0]["window"]["doubts"]
                 .as_array()
                 .is_some_and(Vec::is_empty);
             is_unmarked && rate.is_some_and(|rate| rate / CAP_GBIT_PER_S < 1.0 - WITHIN)
@@ -97,14 +97,14 @@ fn tells_the_cap_or_is_marked(words: &str, workers: usize, stops: &[(u64, u64)])
             }
         }
         assert_eq!(run["complete"], true, "{run}");
-        let rate = run["totals"]["gbit_per_s"].as_f64();
+        let rate = run["flows"][0]["totals"]["gbit_per_s"].as_f64();
         let rate = rate.unwrap_or_else(|| panic!("no rate: {run}"));
-        let doubts = run["window"]["doubts"].as_array().unwrap();
+        let doubts = run["flows"][0]["window"]["doubts"].as_array().unwrap();
         marked += usize::from(!doubts.is_empty());
         assert!(
             !doubts.is_empty() || (rate / CAP_GBIT_PER_S - 1.0).abs() < WITHIN,
             "{rate} Gb/s of {CAP_GBIT_PER_S}, {words}, stopped at {at_ms} ms for {stopped_ms} ms, {}",
-            run["window"]
+            run["flows"][0]["window"]
         );
         assert_sums(&run);
     }
@@ -115,11 +115,13 @@ fn number(value: &Value) -> f64 {
     value.as_f64().unwrap()
 }
 
-/// A direction's rate is that of its window, and the sum of its workers' rates.
-fn assert_rates(run: &Value) {
-    let rate = number(&run["totals"]["bytes"]) * 8e-9 / number(&run["window"]["seconds"]);
-    assert!((rate / number(&run["totals"]["gbit_per_s"]) - 1.0).abs() < 1e-9);
-    let by_worker: f64 = run["workers"]
+/// A flow's rate is that of its window, and the sum of the rates of its node's workers.
+fn assert_rates(run: &Value, flow: &Value) {
+    let rate = number(&flow["totals"]["bytes"]) * 8e-9 / number(&flow["window"]["seconds"]);
+    assert!((rate / number(&flow["totals"]["gbit_per_s"]) - 1.0).abs() < 1e-9);
+    let mut nodes = run["nodes"].as_array().unwrap().iter();
+    let node = nodes.find(|node| node["name"] == flow["from"]).unwrap();
+    let by_worker: f64 = node["workers"]
         .as_array()
         .unwrap()
         .iter()
@@ -133,13 +135,13 @@ fn assert_rates(run: &Value) {
 
 /// The parts make up the whole, and the timeline holds every message.
 fn assert_sums(run: &Value) {
-    assert_rates(run);
-    let timeline = &run["timeline"];
+    assert_rates(run, &run["flows"][0]);
+    let timeline = &run["flows"][0]["timeline"];
     let messages = timeline["messages"].as_array().unwrap();
     let sum: u64 = messages.iter().filter_map(Value::as_u64).sum();
-    assert_eq!(sum, run["totals"]["messages"].as_u64().unwrap());
+    assert_eq!(sum, run["flows"][0]["totals"]["messages"].as_u64().unwrap());
     let end = number(timeline["at_seconds"].as_array().unwrap().last().unwrap());
-    let longest = run["workers"].as_array().unwrap().iter();
+    let longest = run["nodes"][0]["workers"].as_array().unwrap().iter();
     let longest = longest.map(|worker| number(&worker["window_seconds"]));
     let longest = longest.fold(0.0, f64::max);
     // A worker that looks at its CQs often enough opens its window up to 1/400 before the edge.
@@ -200,8 +202,8 @@ fn the_rates_of_both_directions_can_be_recomputed() {
     .run()
     .exits(0);
     let run = &ended.cases()[0]["runs"][0];
-    for direction in [run, &run["reverse"]] {
-        assert_rates(direction);
+    for flow in [0, 1] {
+        assert_rates(run, &run["flows"][flow]);
     }
 }
 
@@ -216,7 +218,7 @@ fn the_first_interval_of_the_timeline_is_like_the_others() {
             )
             .run()
             .exits(0);
-            let timeline = &ended.cases()[0]["runs"][0]["timeline"];
+            let timeline = &ended.cases()[0]["runs"][0]["flows"][0]["timeline"];
             let ends = timeline["at_seconds"].as_array().unwrap();
             let counts = timeline["messages"].as_array().unwrap();
             let mut began = 0.0;
@@ -256,8 +258,14 @@ fn a_stall_across_the_end_is_in_the_latencies() {
     server.signal(Signal::SIGCONT);
     assert!(child.wait().unwrap().success());
     let run = program.json()["cases"][0]["runs"][0].clone();
-    let max_ns = run["latency_ns"]["max"].as_u64().unwrap();
-    assert!(max_ns > 400_000_000, "{max_ns} ns: {}", run["latency_ns"]);
-    let stall = run["timeline"]["longest_stall_seconds"].as_f64().unwrap();
+    let max_ns = run["flows"][0]["latency_ns"]["max"].as_u64().unwrap();
+    assert!(
+        max_ns > 400_000_000,
+        "{max_ns} ns: {}",
+        run["flows"][0]["latency_ns"]
+    );
+    let stall = run["flows"][0]["timeline"]["longest_stall_seconds"]
+        .as_f64()
+        .unwrap();
     assert!(stall > 0.2, "{stall} s without a completion");
 }

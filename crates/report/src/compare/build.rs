@@ -163,22 +163,30 @@ fn case(sides: &[SideView<'_>; 2], options: &Options) -> (CaseComparison, Units)
             found.no_verdict = Some(reason);
         }
     }
-    for metric in &options.metrics {
-        let sides = [figures(*metric, &base), figures(*metric, &new)];
-        match sides {
-            [Figures::All(base), Figures::All(new)] => {
-                let of = |side: &[Vec<f64>]| observations(side, found.observation);
-                let margin = options.margins.of(*metric);
-                let mut metric = MetricComparison::unjudged(*metric, margin, of(&base), of(&new));
-                if found.no_verdict.is_some() {
-                    metric.verdict = Verdict::NoVerdict;
-                }
-                found.metrics.push(metric);
+    for flow in first.flows() {
+        let name = flow.name();
+        for metric in &options.metrics {
+            if metric.is_of_setup() && !flow.is_first() {
+                continue;
             }
-            [Figures::None, Figures::None] => {}
-            _ => found
-                .missing
-                .push(missing(*metric, [("base", &base), ("new", &new)])),
+            let sides = [&base, &new].map(|side| figures(*metric, name, side));
+            match sides {
+                [Figures::All(base), Figures::All(new)] => {
+                    let of = |side: &[Vec<f64>]| observations(side, found.observation);
+                    let margin = options.margins.of(*metric);
+                    let mut metric =
+                        MetricComparison::unjudged(*metric, margin, of(&base), of(&new));
+                    metric.flow = name.to_owned();
+                    if found.no_verdict.is_some() {
+                        metric.verdict = Verdict::NoVerdict;
+                    }
+                    found.metrics.push(metric);
+                }
+                [Figures::None, Figures::None] => {}
+                _ => found
+                    .missing
+                    .push(missing(*metric, name, [("base", &base), ("new", &new)])),
+            }
         }
     }
     if found.metrics.is_empty() && found.missing.is_empty() {

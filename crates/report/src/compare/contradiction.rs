@@ -2,11 +2,12 @@
 //! others in the same run deny. It must not judge a figure that is only unlikely, and knows no other run.
 
 use crate::results::model::{
-    Bandwidth, CaseConfig, Connect, Direction, Fairness, Latency, Limits, Run, Timeline,
-    WorkerResult,
+    Bandwidth, CaseConfig, Connect, Fairness, FlowResult, Latency, Limits, NodeResult, Received,
+    Run, Timeline,
 };
 use crate::results::percentile::can_tell;
 use crate::results::rates::{gbit_per_s, mmsg_per_s};
+use settings::Settings;
 
 /// By how much a figure may differ from what it follows from, as a part of it.
 const TOLERANCE: f64 = 0.02;
@@ -27,32 +28,25 @@ pub(super) fn of_run(config: &CaseConfig, run: &Run) -> Option<String> {
 }
 
 fn check(config: &CaseConfig, run: &Run) -> Found {
-    for moved in std::iter::once(&run.forward).chain(&run.reverse) {
-        direction(config, moved)?;
+    for (index, moved) in run.flows.iter().enumerate() {
+        let found = flow(&config.flow(index), run, moved);
+        found.map_err(|told| match config.flow_label(&moved.name) {
+            "" => told,
+            name => format!("{told} (flow {name})"),
+        })?;
     }
-    if let Some(receiver) = &run.receiver {
-        size_of(config, "received", receiver.messages, receiver.bytes)?;
-        receiver
-            .window_seconds
-            .map_or(Ok(()), |it| positive("the receiver's window", it))?;
-        workers(
-            &receiver.workers,
-            receiver.messages,
-            run.forward.window.seconds,
-        )?;
-    }
-    if let Some(sampled) = &run.timeline {
-        timeline(sampled, &run.forward)?;
+    for node in &run.nodes {
+        workers(run, node)?;
     }
     run.connect.as_ref().map_or(Ok(()), |it| set_up(config, it))
 }
 
-fn direction(config: &CaseConfig, moved: &Direction) -> Found {
+fn flow(settings: &Settings, run: &Run, moved: &FlowResult) -> Found {
     let (totals, seconds) = (&moved.totals, moved.window.seconds);
     not_negative("a window (s)", seconds)?;
     not_negative("a warm-up (s)", moved.window.warmup_seconds)?;
-    size_of(config, "moved", totals.messages, totals.bytes)?;
-    qps(moved)?;
+    size_of(settings, "moved", totals.messages, totals.bytes)?;
+    qps(run, moved)?;
     let is_moving = totals.messages > 0;
     follows(
         "gbit_per_s",
@@ -71,11 +65,20 @@ fn direction(config: &CaseConfig, moved: &Direction) -> Found {
     latency("latency", moved.latency_ns.as_ref())?;
     bandwidth(moved.bandwidth_gbit_per_s.as_ref())?;
     fairness(moved)?;
-    workers(&moved.workers, totals.messages, seconds)?;
-    moved
-        .limits
-        .as_ref()
-        .map_or(Ok(()), |it| limits(it, totals.gbit_per_s))
+    if let Some(told) = &moved.limits {
+        limits(told, totals.gbit_per_s)?;
+    }
+    if let Some(told) = &moved.received {
+        received(settings, told)?;
+    }
+    let sampled = moved.timeline.as_ref();
+    sampled.map_or(Ok(()), |it| timeline(it, run, moved))
+}
+
+fn received(settings: &Settings, told: &Received) -> Found {
+    size_of(settings, "received", told.messages, told.bytes)?;
+    let window = told.window_seconds;
+    window.map_or(Ok(()), |it| positive("the receiver's window", it))
 }
 
 fn finite(what: &str, value: f64) -> Found {
@@ -128,26 +131,31 @@ fn follows(
     }
 }
 
-fn equals(what: &str, told: u64, parts: &str, sum: u128) -> Found {
-    match u128::from(told) == sum {
+fn equals(what: &str, told: impl Into<u128>, parts: &str, sum: u128) -> Found {
+    let told = told.into();
+    match told == sum {
         true => Ok(()),
         false => Err(format!("has {told} {what}, and {parts} {sum}")),
     }
 }
 
-fn size_of(config: &CaseConfig, what: &str, messages: u64, bytes: u64) -> Found {
-    let whole = u128::from(messages) * u128::from(config.size_bytes);
-    match u128::from(bytes) == whole {
+fn size_of(settings: &Settings, what: &str, messages: u64, bytes: u64) -> Found {
+    let of_all = |size: Option<u32>| u128::from(messages) * u128::from(size.unwrap_or(0));
+    let sizes = || settings.sizes().map(|(bytes, _)| bytes);
+    match (of_all(sizes().min())..=of_all(sizes().max())).contains(&bytes.into()) {
         true => Ok(()),
-        false => Err(format!(
-            "{what} {bytes} bytes in {messages} messages of {} bytes",
-            config.size_bytes
-        )),
+        false => Err(match &settings.size_mix {
+            Some(mix) => format!("{what} {bytes} bytes in {messages} messages of {mix}"),
+            None => format!(
+                "{what} {bytes} bytes in {messages} messages of {} bytes",
+                settings.size_bytes
+            ),
+        }),
     }
 }
 
 /// The QPs make up the totals. Files may leave them out to be small.
-fn qps(moved: &Direction) -> Found {
+fn qps(run: &Run, moved: &FlowResult) -> Found {
     if moved.qps.is_empty() {
         return Ok(());
     }
@@ -160,7 +168,7 @@ fn qps(moved: &Direction) -> Found {
         let Some(rate) = qp.gbit_per_s else { continue };
         not_negative(&of_qp("gbit_per_s"), rate)?;
         // It is by the windows of the workers that served it.
-        let [most, least] = windows(moved).map(|seconds| gbit_per_s(qp.bytes, seconds));
+        let [most, least] = windows(run, moved).map(|seconds| gbit_per_s(qp.bytes, seconds));
         let (least, most) = (least.unwrap_or(0.0), most.unwrap_or(f64::INFINITY));
         if rate < least * (1.0 - TOLERANCE) || rate > most * (1.0 + TOLERANCE) {
             return Err(format!(
@@ -173,13 +181,11 @@ fn qps(moved: &Direction) -> Found {
     Ok(())
 }
 
-/// The shortest and the longest window of a direction and its workers.
-fn windows(moved: &Direction) -> [f64; 2] {
+/// The shortest and the longest window of a flow and its node's workers.
+fn windows(run: &Run, moved: &FlowResult) -> [f64; 2] {
     let all = || {
-        let of_workers = moved
-            .workers
-            .iter()
-            .filter_map(|worker| worker.window_seconds);
+        let workers = run.node(&moved.from).into_iter().flat_map(|it| &it.workers);
+        let of_workers = workers.filter_map(|worker| worker.window_seconds);
         of_workers.chain([moved.window.seconds])
     };
     [
@@ -261,7 +267,7 @@ fn distribution(what: &str, unit: &str, rising: &[(&str, f64)], mean: f64, stdde
 }
 
 /// Jain's index and the extreme shares, which follow from the QPs' messages.
-fn fairness(moved: &Direction) -> Found {
+fn fairness(moved: &FlowResult) -> Found {
     let Some(told) = &moved.fairness else {
         return match moved.totals.messages {
             0 => Ok(()),
@@ -303,10 +309,21 @@ fn fairness(moved: &Direction) -> Found {
     }
 }
 
-fn workers(all: &[WorkerResult], messages: u64, window_seconds: f64) -> Found {
-    if all.is_empty() {
+/// A node's workers saw the messages of the flows that it posts; where it posts none, those that it received.
+fn workers(run: &Run, node: &NodeResult) -> Found {
+    if node.workers.is_empty() {
         return Ok(());
     }
+    let posted = || run.flows_from(&node.name);
+    let received = run.flows.iter().filter(|flow| flow.to == node.name);
+    let received = received.filter_map(|flow| flow.received.as_ref());
+    let messages: u128 = match posted().next() {
+        Some(_) => posted().map(|flow| u128::from(flow.totals.messages)).sum(),
+        None => received.map(|it| u128::from(it.messages)).sum(),
+    };
+    let longest = run.flows.iter().map(|flow| flow.window.seconds);
+    let longest = longest.fold(0.0, f64::max);
+    let all = &node.workers;
     let sum = all.iter().map(|worker| u128::from(worker.messages)).sum();
     equals("messages", messages, "its workers", sum)?;
     for worker in all {
@@ -314,7 +331,7 @@ fn workers(all: &[WorkerResult], messages: u64, window_seconds: f64) -> Found {
             let (empty, polls) = (worker.empty_polls, worker.polls);
             return Err(format!("has a worker with {empty} empty polls of {polls}"));
         }
-        let window = worker.window_seconds.unwrap_or(window_seconds);
+        let window = worker.window_seconds.unwrap_or(longest);
         not_negative("a worker's window (s)", window)?;
         let Some(seconds) = worker.cpu_seconds else {
             continue;
@@ -350,7 +367,7 @@ fn limits(told: &Limits, rate: Option<f64>) -> Found {
 }
 
 /// A timeline's time goes on, within the window, and its messages are the total.
-fn timeline(told: &Timeline, moved: &Direction) -> Found {
+fn timeline(told: &Timeline, run: &Run, moved: &FlowResult) -> Found {
     let (ends, counts) = (told.at_seconds.len(), told.messages.len());
     if ends != counts {
         return Err(format!(
@@ -368,7 +385,7 @@ fn timeline(told: &Timeline, moved: &Direction) -> Found {
         }
         before = at;
     }
-    let [_, window] = windows(moved);
+    let [_, window] = windows(run, moved);
     if before > window * (1.0 + CLOCK_TOLERANCE) + CLOCK_TOLERANCE_SECONDS {
         return Err(format!(
             "has a timeline of {before:.3} s in a window of {window:.3} s"

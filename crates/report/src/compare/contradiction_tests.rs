@@ -1,9 +1,13 @@
 use super::*;
-use crate::results::model::{ConnectStep, QpResult, Receiver, Totals, Window};
+use crate::results::model::{
+    CLIENT, ConnectStep, FlowConfig, QpResult, SERVER, Totals, Window, WorkerResult,
+};
 use settings::Settings;
 
 fn config() -> CaseConfig {
-    Settings::from([("size", "100"), ("qps", "2"), ("tx-depth", "4")]).into()
+    let mut settings = Settings::from([("size", "100"), ("qps", "2"), ("tx-depth", "4")]);
+    settings.bidirectional = true;
+    settings.into()
 }
 
 fn percentiles() -> Latency {
@@ -32,7 +36,7 @@ fn worker(messages: u64) -> WorkerResult {
     }
 }
 
-fn moved() -> Direction {
+fn moved(flow: &FlowConfig) -> FlowResult {
     let qp = |index: u32, messages: u64| QpResult {
         index,
         messages,
@@ -41,7 +45,7 @@ fn moved() -> Direction {
         latency_ns: Some(percentiles()),
         ..QpResult::default()
     };
-    Direction {
+    FlowResult {
         window: Window {
             seconds: 2.0,
             ..Window::default()
@@ -64,32 +68,38 @@ fn moved() -> Direction {
             max_share: 1.5,
         }),
         qps: vec![qp(0, 1000), qp(1, 3000)],
-        workers: vec![worker(2500), worker(1500)],
         limits: Some(Limits {
             link_gbit_per_s: 0.004,
             protocol_efficiency: 0.8,
             share_of_limit: Some(0.5),
         }),
+        ..FlowResult::of(flow)
     }
 }
 
+/// A run of two flows, one in each direction.
 fn sound() -> Run {
+    let flows = config().flows;
+    let mut forward = moved(&flows[0]);
+    forward.received = Some(Received {
+        messages: 3998,
+        bytes: 399_800,
+        window_seconds: Some(2.0),
+    });
+    forward.timeline = Some(Timeline {
+        interval_seconds: 1.0,
+        at_seconds: vec![1.0, 2.0],
+        messages: vec![2000, 2000],
+        longest_stall_seconds: Some(0.0),
+    });
+    let node = |name: &str| NodeResult {
+        workers: vec![worker(2500), worker(1500)],
+        ..NodeResult::named(name)
+    };
     Run {
         complete: true,
-        forward: moved(),
-        reverse: Some(moved()),
-        receiver: Some(Receiver {
-            messages: 3998,
-            bytes: 399_800,
-            window_seconds: Some(2.0),
-            workers: vec![worker(3998)],
-        }),
-        timeline: Some(Timeline {
-            interval_seconds: 1.0,
-            at_seconds: vec![1.0, 2.0],
-            messages: vec![2000, 2000],
-            longest_stall_seconds: Some(0.0),
-        }),
+        flows: vec![forward, moved(&flows[1])],
+        nodes: [CLIENT, SERVER].map(node).into(),
         connect: Some(Connect {
             rounds: 50,
             connections: 100,
@@ -113,34 +123,29 @@ fn what_can_be_is_left_alone() {
     assert_eq!(of_run(&config(), &sound()), None);
     assert_eq!(of_run(&CaseConfig::default(), &Run::default()), None);
     let mut small = sound();
-    for direction in [Some(&mut small.forward), small.reverse.as_mut()]
-        .into_iter()
-        .flatten()
-    {
-        direction.qps.clear();
-        direction.workers.clear();
-        direction.latency_ns = None;
-        direction.limits = None;
+    for flow in &mut small.flows {
+        flow.qps.clear();
+        (flow.latency_ns, flow.limits) = (None, None);
+        (flow.timeline, flow.received) = (None, None);
     }
-    (small.timeline, small.connect, small.receiver) = (None, None, None);
+    small.nodes.clear();
+    small.connect = None;
     assert_eq!(of_run(&config(), &small), None);
     // Rounding, and the windows of several workers.
     let mut near = sound();
-    near.forward.totals.gbit_per_s = near.forward.totals.gbit_per_s.map(|rate| rate * 1.015);
+    let rate = &mut near.flows[0].totals.gbit_per_s;
+    *rate = rate.map(|rate| rate * 1.015);
     assert_eq!(of_run(&config(), &near), None);
     // A QP's rate is by its worker's window.
     let mut late = sound();
-    late.forward.workers[1].window_seconds = Some(1.6);
-    late.forward.workers[1].cpu_seconds = Some(1.59);
-    late.forward.qps[1].gbit_per_s = gbit_per_s(300_000, 1.6);
+    late.nodes[0].workers[1].window_seconds = Some(1.6);
+    late.nodes[0].workers[1].cpu_seconds = Some(1.59);
+    late.flows[0].qps[1].gbit_per_s = gbit_per_s(300_000, 1.6);
     assert_eq!(of_run(&config(), &late), None);
     // Set up without traffic meanwhile.
     let mut idle = sound();
-    idle.forward = Direction {
-        window: idle.forward.window.clone(),
-        ..Direction::default()
-    };
-    (idle.reverse, idle.receiver, idle.timeline) = (None, None, None);
+    idle.flows.clear();
+    idle.nodes.clear();
     assert_eq!(of_run(&config(), &idle), None);
 }
 
@@ -148,16 +153,16 @@ fn what_can_be_is_left_alone() {
 fn what_cannot_be_is_named() {
     type Damage = fn(&mut Run);
     fn totals(run: &mut Run) -> &mut Totals {
-        &mut run.forward.totals
+        &mut run.flows[0].totals
     }
     fn told(run: &mut Run) -> &mut Latency {
-        run.forward.latency_ns.as_mut().unwrap()
+        run.flows[0].latency_ns.as_mut().unwrap()
     }
     fn shares(run: &mut Run) -> &mut Fairness {
-        run.forward.fairness.as_mut().unwrap()
+        run.flows[0].fairness.as_mut().unwrap()
     }
     fn sampled(run: &mut Run) -> &mut Timeline {
-        run.timeline.as_mut().unwrap()
+        run.flows[0].timeline.as_mut().unwrap()
     }
     fn connect(run: &mut Run) -> &mut Connect {
         run.connect.as_mut().unwrap()
@@ -193,43 +198,43 @@ fn what_cannot_be_is_named() {
             "moved 400001 bytes in 4000 messages",
         ),
         (
-            |run| run.reverse.as_mut().unwrap().totals.gbit_per_s = None,
-            "lacks gbit_per_s",
+            |run| run.flows[1].totals.gbit_per_s = None,
+            "lacks gbit_per_s, which is 0.0016 by its other figures (flow reverse)",
         ),
         (
-            |run| run.forward.window.seconds = 0.0,
+            |run| run.flows[0].window.seconds = 0.0,
             "gbit_per_s of 0.0016 in no time",
         ),
         (
-            |run| run.forward.window.seconds = -2.0,
+            |run| run.flows[0].window.seconds = -2.0,
             "a window (s) of -2, below 0",
         ),
         (
-            |run| run.forward.window.seconds = 2.2,
+            |run| run.flows[0].window.seconds = 2.2,
             "and its other figures say",
         ),
         (
-            |run| run.forward.window.warmup_seconds = f64::INFINITY,
+            |run| run.flows[0].window.warmup_seconds = f64::INFINITY,
             "a warm-up (s) of inf",
         ),
         (
-            |run| run.forward.qps[0].messages = 999,
+            |run| run.flows[0].qps[0].messages = 999,
             "has 4000 messages, and its QPs 3999",
         ),
         (
-            |run| run.forward.qps[0].bytes = u64::MAX,
+            |run| run.flows[0].qps[0].bytes = u64::MAX,
             "has 400000 bytes, and its QPs",
         ),
         (
-            |run| run.forward.qps[1].gbit_per_s = Some(-1.0),
+            |run| run.flows[0].qps[1].gbit_per_s = Some(-1.0),
             "gbit_per_s of QP 1 of -1",
         ),
         (
-            |run| run.forward.qps[1].gbit_per_s = Some(0.0016),
+            |run| run.flows[0].qps[1].gbit_per_s = Some(0.0016),
             "gbit_per_s of QP 1",
         ),
         (
-            |run| run.forward.qps[1].latency_ns.as_mut().unwrap().p50 = 41,
+            |run| run.flows[0].qps[1].latency_ns.as_mut().unwrap().p50 = 41,
             "latency of QP 1 with p50 41 ns",
         ),
         (
@@ -253,7 +258,7 @@ fn what_cannot_be_is_named() {
             "a deviation of latency (ns) of -1",
         ),
         (
-            |run| run.forward.fairness = None,
+            |run| run.flows[0].fairness = None,
             "lacks the fairness of its 4000 messages",
         ),
         (|run| shares(run).jain = 1.2, "fairness 1.2 with shares"),
@@ -265,44 +270,44 @@ fn what_cannot_be_is_named() {
         (|run| shares(run).min_share = 1.1, "with shares from 1.1"),
         (|run| shares(run).max_share = 0.9, "to 0.9"),
         (
-            |run| run.forward.workers[0].messages = 2501,
+            |run| run.nodes[0].workers[0].messages = 2501,
             "has 4000 messages, and its workers 4001",
         ),
         (
-            |run| run.forward.workers[0].cpu_seconds = Some(-1.0),
+            |run| run.nodes[0].workers[0].cpu_seconds = Some(-1.0),
             "CPU time (s) of -1",
         ),
         (
-            |run| run.forward.workers[0].cpu_seconds = Some(2.5),
+            |run| run.nodes[0].workers[0].cpu_seconds = Some(2.5),
             "used 2.500 s of CPU time in 2.000 s",
         ),
         (
-            |run| run.forward.workers[0].empty_polls = 11,
+            |run| run.nodes[0].workers[0].empty_polls = 11,
             "11 empty polls of 10",
         ),
         (
-            |run| run.forward.limits.as_mut().unwrap().share_of_limit = Some(1.5),
+            |run| run.flows[0].limits.as_mut().unwrap().share_of_limit = Some(1.5),
             "a share of the limit of 1.5",
         ),
         (
-            |run| run.forward.limits.as_mut().unwrap().protocol_efficiency = 1.1,
+            |run| run.flows[0].limits.as_mut().unwrap().protocol_efficiency = 1.1,
             "efficiency of 1.1, above 1",
         ),
         (
-            |run| run.forward.limits.as_mut().unwrap().link_gbit_per_s = 0.0,
+            |run| run.flows[0].limits.as_mut().unwrap().link_gbit_per_s = 0.0,
             "a link (Gb/s) of 0",
         ),
         (
-            |run| run.receiver.as_mut().unwrap().bytes = 1,
+            |run| run.flows[0].received.as_mut().unwrap().bytes = 1,
             "received 1 bytes in 3998 messages",
         ),
         (
-            |run| run.receiver.as_mut().unwrap().window_seconds = Some(0.0),
+            |run| run.flows[0].received.as_mut().unwrap().window_seconds = Some(0.0),
             "the receiver's window of 0",
         ),
         (
-            |run| run.receiver.as_mut().unwrap().workers[0].messages = 1,
-            "its workers 1",
+            |run| drop(run.flows.pop()),
+            "has 3998 messages, and its workers 4000",
         ),
         (
             |run| sampled(run).messages[0] = 1800,
@@ -323,11 +328,11 @@ fn what_cannot_be_is_named() {
             "interval (s) of 0",
         ),
         (
-            |run| run.forward.bandwidth_gbit_per_s.as_mut().unwrap().min = -0.1,
+            |run| run.flows[0].bandwidth_gbit_per_s.as_mut().unwrap().min = -0.1,
             "bandwidth with a min (Gb/s) of -0.1",
         ),
         (
-            |run| run.forward.bandwidth_gbit_per_s.as_mut().unwrap().p50 = 0.1,
+            |run| run.flows[0].bandwidth_gbit_per_s.as_mut().unwrap().p50 = 0.1,
             "bandwidth with p50 0.1 Gb/s above max 0.0016 Gb/s",
         ),
         (
@@ -370,4 +375,21 @@ fn what_cannot_be_is_named() {
         let found = of_run(&config(), &run).unwrap_or_default();
         assert!(found.contains(words), "{words}: {found:?}");
     }
+}
+
+#[test]
+fn each_flow_is_checked_by_its_own_settings_and_workers_by_all_of_their_node() {
+    let result = crate::results::sample::mixed();
+    let case = &result.cases[0];
+    let damaged = |damage: fn(&mut Run)| {
+        let mut run = case.runs[0].clone();
+        damage(&mut run);
+        of_run(&case.config, &run).unwrap_or_default()
+    };
+    assert_eq!(damaged(|_| ()), "");
+    let told = damaged(|run| run.flows[1].totals.bytes = 64 * 10_000);
+    let wanted = "moved 640000 bytes in 10000 messages of 1048576 bytes (flow large)";
+    assert_eq!(told, wanted);
+    let told = damaged(|run| run.nodes[0].workers[0].messages = 6_000_000);
+    assert_eq!(told, "has 6010000 messages, and its workers 6000000");
 }

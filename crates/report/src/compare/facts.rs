@@ -1,208 +1,179 @@
 //! On what a case was measured, as facts that must be the same on both sides. It must not know figures.
 
+use std::fmt::Display;
+
 use super::options::Aspect;
-use crate::results::model::{CaseConfig, Device, Host, ResultFile};
+use crate::results::model::{CaseConfig, Device, FORWARD, FlowConfig, Host, Node, ResultFile};
 
 /// One fact: which, and what it is; `None` where the file does not tell.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Fact {
     pub(super) aspect: Aspect,
-    pub(super) name: &'static str,
+    pub(super) name: String,
     pub(super) value: Option<String>,
 }
 
-/// A file's facts that are the same for all its cases.
+/// Facts of one subject, whose name stands before theirs.
+struct Facts<'a> {
+    of: &'a str,
+    facts: Vec<Fact>,
+}
+
+impl Facts<'_> {
+    fn add(&mut self, aspect: Aspect, name: &str, value: Option<impl Display>) {
+        self.facts.push(Fact {
+            aspect,
+            name: format!("{}{name}", self.of),
+            value: value.map(|value| value.to_string()),
+        });
+    }
+}
+
+/// A file's facts that are the same for all its cases. The first node's have plain names; of a node on the same machine,
+/// or with the same devices, they are not told again.
 pub(super) fn of_file(result: &ResultFile) -> Vec<Fact> {
-    let mut facts = Vec::new();
-    let ends = match &result.peer {
-        None => "one machine",
-        Some(_) => "two machines",
+    let Some((first, others)) = result.nodes.split_first() else {
+        return Vec::new();
     };
-    add(&mut facts, Aspect::Host, "both ends on", Some(ends));
-    host(&mut facts, &result.host, &HERE);
-    if let Some(peer) = &result.peer {
-        host(&mut facts, peer, &THERE);
+    let mut all = Facts {
+        of: "",
+        facts: Vec::new(),
+    };
+    let machines = match others.iter().all(|node| node.host == first.host) {
+        true => "one machine",
+        false => "several machines",
+    };
+    all.add(Aspect::Host, "all nodes on", Some(machines));
+    let nodes = result.nodes.iter().map(|node| &*node.name);
+    all.add(
+        Aspect::Host,
+        "nodes",
+        Some(nodes.collect::<Vec<_>>().join(", ")),
+    );
+    host(&mut all, &first.host);
+    devices(&mut all, first);
+    let mut facts = all.facts;
+    for node in others {
+        let of = format!("the {}'s ", node.name);
+        let mut all = Facts {
+            of: &of,
+            facts: Vec::new(),
+        };
+        if node.host != first.host {
+            host(&mut all, &node.host);
+        }
+        if !node
+            .devices
+            .iter()
+            .map(plain)
+            .eq(first.devices.iter().map(plain))
+        {
+            devices(&mut all, node);
+        }
+        facts.extend(all.facts);
     }
     facts
 }
 
-/// A case's own facts.
-pub(super) fn of_case(config: &CaseConfig) -> [Fact; 2] {
-    let fact = |aspect, name, value: Option<String>| Fact {
-        aspect,
-        name,
-        value,
-    };
-    [
-        fact(
+/// The embedded device takes another address each time, which makes no other device.
+fn plain(device: &Device) -> Device {
+    Device {
+        gid: None,
+        ..device.clone()
+    }
+}
+
+/// A case's own facts, flow by flow. Those of `forward` have plain names.
+pub(super) fn of_case(config: &CaseConfig) -> Vec<Fact> {
+    let of_flow = |flow: &FlowConfig| {
+        let of = match &*flow.name {
+            FORWARD => String::new(),
+            name => format!("flow {name}: "),
+        };
+        let mut all = Facts {
+            of: &of,
+            facts: Vec::new(),
+        };
+        all.add(
             Aspect::Mtu,
             "path MTU",
-            config.path_mtu.map(|mtu| format!("{mtu} B")),
-        ),
-        fact(
+            flow.path_mtu.map(|mtu| format!("{mtu} B")),
+        );
+        all.add(Aspect::Device, "device", flow.from_device.as_ref());
+        all.add(
             Aspect::Device,
             "device of the other end",
-            config.peer_device.clone(),
-        ),
-    ]
+            flow.to_device.as_ref(),
+        );
+        all.facts
+    };
+    config.flows.iter().flat_map(of_flow).collect()
 }
 
-/// What the facts of one end are called.
-struct Names {
-    hostname: &'static str,
-    processor: &'static str,
-    cores: &'static str,
-    numa_nodes: &'static str,
-    kernel: &'static str,
-    system: &'static str,
-    governor: &'static str,
-    rdma_core: &'static str,
-    device: &'static str,
-    library: &'static str,
-    software: &'static str,
-    driver: &'static str,
-    firmware: &'static str,
-    link: &'static str,
-    lanes: &'static str,
-    link_layer: &'static str,
-    gid_type: &'static str,
-    pci_speed: &'static str,
-    pci_lanes: &'static str,
-    active_mtu: &'static str,
-    netdev_mtu: &'static str,
-    faults: &'static str,
+fn host(facts: &mut Facts<'_>, host: &Host) {
+    const OF: Aspect = Aspect::Host;
+    facts.add(OF, "host name", Some(&host.hostname));
+    facts.add(OF, "processor", host.cpu_model.as_ref());
+    facts.add(OF, "cores", Some(host.cores));
+    facts.add(OF, "NUMA nodes", host.numa_nodes);
+    facts.add(OF, "kernel", Some(&host.kernel));
+    facts.add(OF, "system", host.os.as_ref());
+    facts.add(OF, "frequency governor", host.governor.as_ref());
+    facts.add(OF, "rdma-core", host.rdma_core.as_ref());
 }
 
-macro_rules! names {
-    ($whose:literal) => {
-        Names {
-            hostname: concat!($whose, "host name"),
-            processor: concat!($whose, "processor"),
-            cores: concat!($whose, "cores"),
-            numa_nodes: concat!($whose, "NUMA nodes"),
-            kernel: concat!($whose, "kernel"),
-            system: concat!($whose, "system"),
-            governor: concat!($whose, "frequency governor"),
-            rdma_core: concat!($whose, "rdma-core"),
-            device: concat!($whose, "device"),
-            library: concat!($whose, "verbs library"),
-            software: concat!($whose, "software device"),
-            driver: concat!($whose, "driver"),
-            firmware: concat!($whose, "firmware"),
-            link: concat!($whose, "link speed"),
-            lanes: concat!($whose, "link lanes"),
-            link_layer: concat!($whose, "link layer"),
-            gid_type: concat!($whose, "GID type"),
-            pci_speed: concat!($whose, "PCI speed"),
-            pci_lanes: concat!($whose, "PCI lanes"),
-            active_mtu: concat!($whose, "port MTU"),
-            netdev_mtu: concat!($whose, "interface MTU"),
-            faults: concat!($whose, "faults on purpose"),
+fn devices(facts: &mut Facts<'_>, node: &Node) {
+    match &node.devices[..] {
+        [] => facts.add(Aspect::Device, "device", None::<String>),
+        [only] => device(facts, only),
+        many => {
+            for one in many {
+                let of = format!("{}{}: ", facts.of, one.name);
+                let mut all = Facts {
+                    of: &of,
+                    facts: Vec::new(),
+                };
+                device(&mut all, one);
+                facts.facts.extend(all.facts);
+            }
         }
-    };
+    }
 }
 
-const HERE: Names = names!("");
-const THERE: Names = names!("the peer's ");
-
-fn add(
-    facts: &mut Vec<Fact>,
-    aspect: Aspect,
-    name: &'static str,
-    value: Option<impl std::fmt::Display>,
-) {
-    facts.push(Fact {
-        aspect,
-        name,
-        value: value.map(|value| value.to_string()),
-    });
-}
-
-fn host(facts: &mut Vec<Fact>, host: &Host, names: &Names) {
-    add(facts, Aspect::Host, names.hostname, Some(&host.hostname));
-    add(
-        facts,
-        Aspect::Host,
-        names.processor,
-        host.cpu_model.as_ref(),
-    );
-    add(facts, Aspect::Host, names.cores, Some(host.cores));
-    add(facts, Aspect::Host, names.numa_nodes, host.numa_nodes);
-    add(facts, Aspect::Host, names.kernel, Some(&host.kernel));
-    add(facts, Aspect::Host, names.system, host.os.as_ref());
-    add(facts, Aspect::Host, names.governor, host.governor.as_ref());
-    add(
-        facts,
-        Aspect::Host,
-        names.rdma_core,
-        host.rdma_core.as_ref(),
-    );
-    let Some(device) = &host.device else {
-        return add(facts, Aspect::Device, names.device, None::<String>);
-    };
-    self::device(facts, device, names);
-}
-
-fn device(facts: &mut Vec<Fact>, device: &Device, names: &Names) {
+fn device(facts: &mut Facts<'_>, device: &Device) {
     let yes_or_no = if device.software { "yes" } else { "no" };
     let faults = device.faults.as_deref().unwrap_or("none");
     let gbit = |speed: f64| format!("{speed} Gb/s");
     let bytes = |mtu: u32| format!("{mtu} B");
-    add(facts, Aspect::Device, names.device, Some(&device.name));
-    add(facts, Aspect::Device, names.library, Some(&device.library));
-    add(facts, Aspect::Device, names.software, Some(yes_or_no));
-    add(facts, Aspect::Device, names.driver, device.driver.as_ref());
-    add(
-        facts,
-        Aspect::Device,
-        names.firmware,
-        device.firmware.as_ref(),
-    );
-    add(
-        facts,
-        Aspect::Link,
-        names.link,
-        device.link_gbit_per_s.map(gbit),
-    );
-    add(facts, Aspect::Link, names.lanes, device.width_lanes);
-    add(
-        facts,
-        Aspect::Link,
-        names.link_layer,
-        device.link_layer.as_ref(),
-    );
-    add(
-        facts,
-        Aspect::Link,
-        names.gid_type,
-        device.gid_type.as_ref(),
-    );
-    let transfers = device
-        .pci_gtransfer_per_s
-        .map(|speed| format!("{speed} GT/s"));
-    add(facts, Aspect::Link, names.pci_speed, transfers);
-    add(facts, Aspect::Link, names.pci_lanes, device.pci_width_lanes);
-    add(
-        facts,
+    let link_speed = device.link_gbit_per_s.map(gbit);
+    let pci_speed = device.pci_gtransfer_per_s;
+    let pci_speed = pci_speed.map(|speed| format!("{speed} GT/s"));
+    facts.add(Aspect::Device, "device", Some(&device.name));
+    facts.add(Aspect::Device, "verbs library", Some(&device.library));
+    facts.add(Aspect::Device, "software device", Some(yes_or_no));
+    facts.add(Aspect::Device, "driver", device.driver.as_ref());
+    facts.add(Aspect::Device, "firmware", device.firmware.as_ref());
+    facts.add(Aspect::Link, "link speed", link_speed);
+    facts.add(Aspect::Link, "link lanes", device.width_lanes);
+    facts.add(Aspect::Link, "link layer", device.link_layer.as_ref());
+    facts.add(Aspect::Link, "GID type", device.gid_type.as_ref());
+    facts.add(Aspect::Link, "PCI speed", pci_speed);
+    facts.add(Aspect::Link, "PCI lanes", device.pci_width_lanes);
+    facts.add(Aspect::Mtu, "port MTU", device.active_mtu_bytes.map(bytes));
+    facts.add(
         Aspect::Mtu,
-        names.active_mtu,
-        device.active_mtu_bytes.map(bytes),
-    );
-    add(
-        facts,
-        Aspect::Mtu,
-        names.netdev_mtu,
+        "interface MTU",
         device.netdev_mtu_bytes.map(bytes),
     );
-    add(facts, Aspect::Faults, names.faults, Some(faults));
+    facts.add(Aspect::Faults, "faults on purpose", Some(faults));
 }
 
 /// The facts that are not the same in all of both sides' files, with what each side says.
 pub(super) fn differences(base: &[&[Fact]], new: &[&[Fact]]) -> Vec<(Aspect, String)> {
-    let mut order: Vec<(Aspect, &'static str)> = Vec::new();
+    let mut order: Vec<(Aspect, &str)> = Vec::new();
     for fact in base.iter().chain(new).copied().flatten() {
-        if !order.contains(&(fact.aspect, fact.name)) {
-            order.push((fact.aspect, fact.name));
+        if !order.contains(&(fact.aspect, &*fact.name)) {
+            order.push((fact.aspect, &fact.name));
         }
     }
     order
@@ -245,15 +216,18 @@ mod tests {
 
     fn result(kernel: &str, faults: Option<&str>) -> ResultFile {
         ResultFile {
-            host: Host {
-                hostname: "left".to_owned(),
-                kernel: kernel.to_owned(),
-                device: Some(Device {
+            nodes: vec![Node {
+                name: "client".to_owned(),
+                host: Host {
+                    hostname: "left".to_owned(),
+                    kernel: kernel.to_owned(),
+                    ..Host::default()
+                },
+                devices: vec![Device {
                     faults: faults.map(str::to_owned),
                     ..Device::default()
-                }),
-                ..Host::default()
-            },
+                }],
+            }],
             ..ResultFile::default()
         }
     }
@@ -291,14 +265,28 @@ mod tests {
     }
 
     #[test]
-    fn another_end_is_a_difference() {
-        let alone = result("6.1", None);
-        let mut two = alone.clone();
-        two.peer = Some(Host::default());
-        let found = differences(&[&of_file(&alone)], &[&of_file(&two)]);
-        assert!(
-            found[0].1.starts_with("both ends on: one machine"),
-            "{found:?}"
+    fn another_machine_is_a_difference_and_another_node_on_one_is_told_once() {
+        let with_server = |kernel: &str, others: &str| {
+            let mut result = result(kernel, None);
+            let mut server = result.nodes[0].clone();
+            (server.name, server.host.kernel) = ("server".to_owned(), others.to_owned());
+            result.nodes.push(server);
+            of_file(&result)
+        };
+        let one = with_server("6.1", "6.1");
+        let other = with_server("6.2", "6.2");
+        assert_eq!(
+            differences(&[&one], &[&other]).len(),
+            1,
+            "the kernel of both"
         );
+        let apart = with_server("6.1", "6.3");
+        let found = differences(&[&one], &[&apart]);
+        assert_eq!(
+            found[0].1,
+            "all nodes on: one machine in the base, several machines in the new results"
+        );
+        let kernel = "the server's kernel: not known in the base, 6.3 in the new results";
+        assert!(found.iter().any(|(_, text)| text == kernel), "{found:?}");
     }
 }

@@ -1,5 +1,7 @@
 //! The words for what was read: each metric over all cases, then each figure of each case. It must not read files.
 
+use std::collections::HashMap;
+
 use super::metric::Metric;
 use super::model::{
     CaseComparison, MetricComparison, Observation, OverAll, Reach, Settles, Verdict,
@@ -22,14 +24,16 @@ pub(super) fn judge(cases: &mut [CaseComparison], units: &[Units]) -> Over {
         .zip(units)
         .filter(|(case, _)| case.no_verdict.is_none() && !case.metrics.is_empty())
         .collect();
-    let questions: Vec<Question> = judged
-        .iter()
-        .enumerate()
-        .flat_map(|(number, (case, units))| {
-            let question = move |metric| question(number, metric, units);
-            case.metrics.iter().map(question)
-        })
-        .collect();
+    // Each flow of a case is a case of its own to the statistics.
+    let mut numbers: HashMap<(usize, &str), usize> = HashMap::new();
+    let mut questions: Vec<Question> = Vec::new();
+    for (index, (case, units)) in judged.iter().enumerate() {
+        for metric in &case.metrics {
+            let next = numbers.len();
+            let number = *numbers.entry((index, &metric.flow)).or_insert(next);
+            questions.push(question(number, metric, units));
+        }
+    }
     let judgement = statistics::judge(&questions);
     let fewest = judged
         .iter()

@@ -1,8 +1,8 @@
-//! The table of the figures of a run that are compared and drawn: a new one is a row here.
+//! The table of the figures of a run's flows that are compared and drawn: a new one is a row here.
 
 use serde::{Deserialize, Serialize};
 
-use crate::results::model::{Latency, Run};
+use crate::results::model::{Connect, FlowResult, Latency, Run};
 
 /// What is known of a metric.
 struct Row {
@@ -21,18 +21,28 @@ struct Row {
     /// How much of it does not matter unless a user says otherwise: 0.03 is 3 %.
     margin: f64,
     higher_is_better: bool,
-    /// It is of set-ups, which most runs have not.
-    is_of_setup: bool,
-    /// The run's figure; `None` when it was not measured.
-    of: fn(&Run) -> Option<f64>,
-    /// The samples that it is made of, where it is told of enough of them only.
-    samples: fn(&Run) -> Option<&Latency>,
+    /// The figure, and the samples that it is made of.
+    source: Source,
+}
+
+/// What a figure is of.
+enum Source {
+    /// What a flow moved.
+    Flow(fn(&FlowResult) -> Option<f64>),
+    /// What a run's nodes did for a flow.
+    Nodes(fn(&Run, &FlowResult) -> Option<f64>),
+    /// A flow's latencies; it is told of enough of them only.
+    Latency(fn(&Latency) -> Option<u64>),
+    /// A run's set-ups.
+    SetUp(fn(&Connect) -> Option<f64>),
+    /// The times of a run's set-ups; it is told of enough of them only.
+    SetUpTimes(fn(&Latency) -> Option<u64>),
 }
 
 /// Makes the metrics from the rows.
 macro_rules! metrics {
     ($($(#[$doc:meta])+ $metric:ident => { $($part:ident: $value:expr),* $(,)? })*) => {
-        /// One figure of a run. In documents it is its name.
+        /// One figure of a flow, or of set-up. In documents it is its name.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
         #[serde(try_from = "String", into = "String")]
         pub enum Metric {
@@ -52,74 +62,61 @@ macro_rules! metrics {
     };
 }
 
-fn latency(run: &Run) -> Option<&Latency> {
-    run.forward.latency_ns.as_ref()
-}
-
-fn setup(run: &Run) -> Option<&Latency> {
-    run.connect.as_ref()?.setup_ns.as_ref()
-}
-
 // The tail of latency and CPU time scatter more than throughput, and fairness is close to 1.
 metrics! {
     /// Payload throughput, in 10^9 bits a second.
     GbitPerS => {
         name: "gbit_per_s", short: "bandwidth", unit: "Gb/s", title: "Bandwidth", axis: "Gb/s",
-        column: ("Gb/s", 3, 1.0), margin: 0.03, higher_is_better: true, is_of_setup: false,
-        of: |run| run.forward.totals.gbit_per_s, samples: |_| None,
+        column: ("Gb/s", 3, 1.0), margin: 0.03, higher_is_better: true,
+        source: Source::Flow(|flow| flow.totals.gbit_per_s),
     }
     /// Message rate, in 10^6 a second.
     MmsgPerS => {
         name: "mmsg_per_s", short: "rate", unit: "Mmsg/s", title: "Message rate", axis: "Mmsg/s",
-        column: ("Mmsg/s", 4, 1.0), margin: 0.05, higher_is_better: true, is_of_setup: false,
-        of: |run| run.forward.totals.mmsg_per_s, samples: |_| None,
+        column: ("Mmsg/s", 4, 1.0), margin: 0.05, higher_is_better: true,
+        source: Source::Flow(|flow| flow.totals.mmsg_per_s),
     }
     /// Median latency, in nanoseconds.
     P50Ns => {
         name: "latency_p50_ns", short: "p50", unit: "ns", title: "Median latency", axis: "p50",
-        column: ("p50 (µs)", 2, 1e3), margin: 0.03, higher_is_better: false, is_of_setup: false,
-        of: |run| Some(latency(run)?.p50 as f64), samples: latency,
+        column: ("p50 (µs)", 2, 1e3), margin: 0.03, higher_is_better: false,
+        source: Source::Latency(|times| Some(times.p50)),
     }
     /// 99 % of latencies are at most this, in nanoseconds.
     P99Ns => {
         name: "latency_p99_ns", short: "p99", unit: "ns", title: "p99 latency", axis: "p99",
-        column: ("p99 (µs)", 2, 1e3), margin: 0.10, higher_is_better: false, is_of_setup: false,
-        of: |run| latency(run)?.p99.map(|ns| ns as f64), samples: latency,
+        column: ("p99 (µs)", 2, 1e3), margin: 0.10, higher_is_better: false,
+        source: Source::Latency(|times| times.p99),
     }
     /// 99.9 % of latencies are at most this, in nanoseconds.
     P99_9Ns => {
         name: "latency_p99_9_ns", short: "p99.9", unit: "ns", title: "p99.9 latency", axis: "p99.9",
-        column: ("p99.9 (µs)", 2, 1e3), margin: 0.20, higher_is_better: false, is_of_setup: false,
-        of: |run| latency(run)?.p99_9.map(|ns| ns as f64), samples: latency,
+        column: ("p99.9 (µs)", 2, 1e3), margin: 0.20, higher_is_better: false,
+        source: Source::Latency(|times| times.p99_9),
     }
     /// Jain's index over the QPs.
     Fairness => {
         name: "fairness_jain", short: "fairness", unit: "", title: "Fairness (Jain’s index)", axis: "Jain's index",
-        column: ("Jain", 3, 1.0), margin: 0.02, higher_is_better: true, is_of_setup: false,
-        of: |run| run.forward.fairness.as_ref().map(|fairness| fairness.jain), samples: |_| None,
+        column: ("Jain", 3, 1.0), margin: 0.02, higher_is_better: true,
+        source: Source::Flow(|flow| Some(flow.fairness.as_ref()?.jain)),
     }
-    /// Workers' CPU time for 10^9 payload bytes.
+    /// CPU time of the workers of the node that posts the flow, for 10^9 payload bytes of all flows that it posts.
     CpuSecondsPerGb => {
         name: "cpu_seconds_per_gb", short: "cpu", unit: "s/GB", title: "CPU time a GB", axis: "CPU seconds a GB",
-        column: ("CPU s/GB", 3, 1.0), margin: 0.10, higher_is_better: false, is_of_setup: false,
-        of: |run| {
-            let bytes = run.forward.totals.bytes;
-            let seconds = run.forward.cpu_seconds()?;
-            (bytes > 0).then(|| seconds / (bytes as f64 / 1e9))
-        },
-        samples: |_| None,
+        column: ("CPU s/GB", 3, 1.0), margin: 0.10, higher_is_better: false,
+        source: Source::Nodes(|run, flow| run.cpu_seconds_per_gb(&flow.from)),
     }
     /// QPs that were set up, a second.
     ConnectionsPerS => {
         name: "connections_per_s", short: "connections", unit: "/s", title: "Connections a second",
-        axis: "connections a second", column: ("connections/s", 1, 1.0), margin: 0.05, higher_is_better: true, is_of_setup: true,
-        of: |run| run.connect.as_ref()?.connections_per_second, samples: |_| None,
+        axis: "connections a second", column: ("connections/s", 1, 1.0), margin: 0.05, higher_is_better: true,
+        source: Source::SetUp(|connect| connect.connections_per_second),
     }
     /// 99 % of rounds were set up in at most this time, in nanoseconds.
     SetupP99Ns => {
         name: "setup_p99_ns", short: "setup", unit: "ns", title: "p99 set-up time", axis: "set-up p99",
-        column: ("set-up p99 (ms)", 3, 1e6), margin: 0.10, higher_is_better: false, is_of_setup: true,
-        of: |run| setup(run)?.p99.map(|ns| ns as f64), samples: setup,
+        column: ("set-up p99 (ms)", 3, 1e6), margin: 0.10, higher_is_better: false,
+        source: Source::SetUpTimes(|times| times.p99),
     }
 }
 
@@ -178,17 +175,32 @@ impl Metric {
 
     /// Whether it is of set-ups, which most runs have not.
     pub fn is_of_setup(self) -> bool {
-        self.row().is_of_setup
+        matches!(self.row().source, Source::SetUp(_) | Source::SetUpTimes(_))
     }
 
-    /// The run's figure; `None` when it was not measured.
-    pub fn of(self, run: &Run) -> Option<f64> {
-        (self.row().of)(run)
+    /// The figure of a run's flow, or of the run's set-ups; `None` when it was not measured.
+    pub fn of(self, run: &Run, flow: Option<&FlowResult>) -> Option<f64> {
+        match self.row().source {
+            Source::Flow(figure) => figure(flow?),
+            Source::Nodes(figure) => figure(run, flow?),
+            Source::SetUp(figure) => figure(run.connect.as_ref()?),
+            Source::Latency(figure) | Source::SetUpTimes(figure) => {
+                figure(self.samples(run, flow)?).map(|ns| ns as f64)
+            }
+        }
     }
 
     /// Whether the run has samples of which this would be told if they were enough.
-    pub fn has_samples(self, run: &Run) -> bool {
-        (self.row().samples)(run).is_some()
+    pub fn has_samples(self, run: &Run, flow: Option<&FlowResult>) -> bool {
+        self.samples(run, flow).is_some()
+    }
+
+    fn samples<'a>(self, run: &'a Run, flow: Option<&'a FlowResult>) -> Option<&'a Latency> {
+        match self.row().source {
+            Source::Latency(_) => flow?.latency_ns.as_ref(),
+            Source::SetUpTimes(_) => run.connect.as_ref()?.setup_ns.as_ref(),
+            _ => None,
+        }
     }
 }
 
@@ -211,15 +223,17 @@ mod tests {
     use hdrhistogram::Histogram;
 
     use super::*;
-    use crate::results::model::Latency;
 
     #[test]
     fn a_percentile_of_few_samples_is_missing_and_not_zero() {
         let mut histogram = Histogram::new(3).unwrap();
         (1..=500).for_each(|ns| histogram.record(ns).unwrap());
-        let mut run = Run::default();
-        run.forward.latency_ns = Latency::from_histogram(&histogram, 0);
-        let told = [Metric::P50Ns, Metric::P99Ns, Metric::P99_9Ns].map(|metric| metric.of(&run));
+        let flow = FlowResult {
+            latency_ns: Latency::from_histogram(&histogram, 0),
+            ..FlowResult::default()
+        };
+        let told = [Metric::P50Ns, Metric::P99Ns, Metric::P99_9Ns];
+        let told = told.map(|metric| metric.of(&Run::default(), Some(&flow)));
         assert_eq!(told, [Some(250.0), Some(495.0), None]);
     }
 }

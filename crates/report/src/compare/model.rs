@@ -39,7 +39,7 @@ pub struct Comparison {
 /// figures compare with its geometric mean on both sides, so `base` and `new` have no unit and lie about 1.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct OverAll {
-    /// Cases that are in it.
+    /// Cases that are in it; of a case with several flows each flow is one.
     pub cases: usize,
     /// The figures and what they say. The margin is half of that of single cases.
     #[serde(flatten)]
@@ -115,7 +115,7 @@ pub struct CaseComparison {
     pub base_count: usize,
     /// Figures of the new side.
     pub new_count: usize,
-    /// Every metric that all runs of both sides have; none when they cannot be compared.
+    /// Every metric that all runs of both sides have, flow by flow; none when they cannot be compared.
     pub metrics: Vec<MetricComparison>,
     /// Metrics that some runs have and others lack.
     pub missing: Vec<MissingMetric>,
@@ -126,17 +126,21 @@ pub struct CaseComparison {
 pub struct MissingMetric {
     /// Which.
     pub metric: Metric,
+    /// The flow that it is of.
+    pub flow: String,
     /// Where it lacks.
     pub reason: String,
     /// Not comparable; or unclear, where runs had too few samples to tell it.
     pub verdict: Verdict,
 }
 
-/// One metric of one case.
+/// One metric of one flow of a case.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct MetricComparison {
     /// Which.
     pub metric: Metric,
+    /// The flow that it is of; empty over all cases, and of set-up without one.
+    pub flow: String,
     /// Its unit; empty for a figure without one.
     pub unit: String,
     /// More is better.
@@ -176,6 +180,7 @@ impl MetricComparison {
         let [base_median, new_median] = [&base, &new].map(|side| median(side).unwrap_or_default());
         MetricComparison {
             metric,
+            flow: String::new(),
             unit: metric.unit().to_owned(),
             higher_is_better: metric.higher_is_better(),
             margin,

@@ -1,10 +1,10 @@
 //! Which cases of the two sides belong together: those that were configured alike, wherever they stand.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 
 use crate::results::load::Loaded;
-use crate::results::model::{CaseConfig, CaseResult};
-use settings::{ROWS, Settings};
+use crate::results::model::{CaseConfig, CaseResult, FlowConfig};
+use settings::{ROWS, Row, Settings};
 
 /// A case as one side has it: once a file.
 #[derive(Clone, Debug)]
@@ -30,18 +30,45 @@ pub(super) struct Pairs<'a> {
 
 /// What was asked for: the settings without what followed from device and path, and without those in which results
 /// may differ.
-fn asked(config: &CaseConfig) -> Settings {
-    let mut asked = config.settings.clone();
+#[derive(Clone, Debug, PartialEq)]
+struct Asked {
+    settings: Settings,
+    /// By name.
+    flows: BTreeMap<String, AskedFlow>,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+struct AskedFlow {
+    from: String,
+    to: String,
+    settings: Settings,
+}
+
+fn asked(config: &CaseConfig) -> Asked {
     let usual = Settings::default();
-    for row in ROWS.iter().filter(|row| row.may_differ) {
-        row.copy(&mut asked, &usual);
+    let without_free = |mut settings: Settings| {
+        for row in ROWS.iter().filter(|row| row.may_differ) {
+            row.copy(&mut settings, &usual);
+        }
+        settings
+    };
+    let flow = |(index, flow): (usize, &FlowConfig)| {
+        let asked = AskedFlow {
+            from: flow.from.clone(),
+            to: flow.to.clone(),
+            settings: without_free(config.flow(index)),
+        };
+        (flow.name.clone(), asked)
+    };
+    Asked {
+        settings: without_free(config.settings.clone()),
+        flows: config.flows.iter().enumerate().map(flow).collect(),
     }
-    asked
 }
 
 /// A side's cases, each once, in order of appearance, with what was asked for.
-fn cases<'a>(side: &[&'a Loaded]) -> Vec<(Settings, SideCase<'a>)> {
-    let mut cases: Vec<(Settings, SideCase)> = Vec::new();
+fn cases<'a>(side: &[&'a Loaded]) -> Vec<(Asked, SideCase<'a>)> {
+    let mut cases: Vec<(Asked, SideCase)> = Vec::new();
     let mut by_id: HashMap<&str, Vec<usize>> = HashMap::new();
     for (file, loaded) in side.iter().copied().enumerate() {
         for case in &loaded.result.cases {
@@ -62,7 +89,7 @@ fn cases<'a>(side: &[&'a Loaded]) -> Vec<(Settings, SideCase<'a>)> {
 
 /// Pairs the cases of two sides.
 pub(super) fn pair<'a>(base: &[&'a Loaded], new: &[&'a Loaded]) -> Pairs<'a> {
-    let mut left: Vec<Option<(Settings, SideCase)>> = cases(new).into_iter().map(Some).collect();
+    let mut left: Vec<Option<(Asked, SideCase)>> = cases(new).into_iter().map(Some).collect();
     let mut by_id: HashMap<String, Vec<usize>> = HashMap::new();
     for (number, (_, case)) in left.iter().flatten().enumerate() {
         let id = case.first().map(|case| case.id.clone());
@@ -100,13 +127,45 @@ pub(super) fn pair<'a>(base: &[&'a Loaded], new: &[&'a Loaded]) -> Pairs<'a> {
     pairs
 }
 
-/// What was asked for differently, field by field.
+/// What was asked for differently, field by field: the case's settings, then what flows have of their own.
 pub(super) fn settings_that_differ(base: &CaseConfig, new: &CaseConfig) -> Vec<String> {
     let (base, new) = (asked(base), asked(new));
+    let mut told = rows_that_differ(&base.settings, &new.settings, |_| true);
+    for (name, flow) in &base.flows {
+        let Some(other) = new.flows.get(name) else {
+            told.push(format!("flow {name}: only in the base"));
+            continue;
+        };
+        if (&flow.from, &flow.to) != (&other.from, &other.to) {
+            told.push(format!(
+                "flow {name}: {} → {} in the base, {} → {} in the new results",
+                flow.from, flow.to, other.from, other.to
+            ));
+        }
+        let is_own = |row: &Row| {
+            !row.is_equal(&base.settings, &flow.settings)
+                || !row.is_equal(&new.settings, &other.settings)
+        };
+        let rows = rows_that_differ(&flow.settings, &other.settings, is_own);
+        told.extend(rows.into_iter().map(|text| format!("flow {name}: {text}")));
+    }
+    let added = new
+        .flows
+        .keys()
+        .filter(|name| !base.flows.contains_key(*name));
+    told.extend(added.map(|name| format!("flow {name}: only in the new results")));
+    told
+}
+
+fn rows_that_differ(
+    base: &Settings,
+    new: &Settings,
+    is_told: impl Fn(&Row) -> bool,
+) -> Vec<String> {
     ROWS.iter()
-        .filter(|row| !row.is_equal(&base, &new))
+        .filter(|row| !row.is_equal(base, new) && is_told(row))
         .map(|row| {
-            let [base, new] = [&base, &new].map(|side| match row.text(side) {
+            let [base, new] = [base, new].map(|side| match row.text(side) {
                 text if text.is_empty() => "not set".to_owned(),
                 text => text,
             });
@@ -173,6 +232,28 @@ mod tests {
         assert_eq!(
             settings_that_differ(&base.first().unwrap().config, &new.first().unwrap().config),
             ["duration: 2s in the base, 5s in the new results"]
+        );
+    }
+
+    #[test]
+    fn what_flows_were_asked_differently_is_told_with_their_names() {
+        let base = crate::results::sample::mixed().cases.remove(0).config;
+        assert_eq!(settings_that_differ(&base, &base), [""; 0]);
+        let mut reordered = base.clone();
+        reordered.flows.reverse();
+        assert_eq!(asked(&base), asked(&reordered));
+        let mut new = base.clone();
+        new.settings.tx_depth = 64;
+        new.flows[1].settings.insert("qps".to_owned(), 3.into());
+        new.flows[2].name = "other".to_owned();
+        assert_eq!(
+            settings_that_differ(&base, &new),
+            [
+                "tx-depth: 128 in the base, 64 in the new results",
+                "flow back: only in the base",
+                "flow large: qps: 2 in the base, 3 in the new results",
+                "flow other: only in the new results",
+            ]
         );
     }
 }

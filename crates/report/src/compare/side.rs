@@ -114,12 +114,14 @@ pub(super) enum Figures {
     None,
 }
 
-pub(super) fn figures(metric: Metric, side: &[Launch<'_>]) -> Figures {
-    let of_launch = |launch: &Launch<'_>| launch.runs.iter().map(|run| metric.of(run)).collect();
+/// What a side's runs have of a metric of their flow with this name.
+pub(super) fn figures(metric: Metric, flow: &str, side: &[Launch<'_>]) -> Figures {
+    let of = |run: &Run| metric.of(run, run.flow(flow));
+    let of_launch = |launch: &Launch<'_>| launch.runs.iter().map(|run| of(run)).collect();
     let all: Option<Vec<Vec<f64>>> = side.iter().map(of_launch).collect();
     match all {
         Some(all) => Figures::All(all),
-        None if runs(side).any(|run| metric.of(run).is_some()) => Figures::Some,
+        None if runs(side).any(|run| of(run).is_some()) => Figures::Some,
         None => Figures::None,
     }
 }
@@ -152,14 +154,18 @@ pub(super) fn units(side: &[Launch<'_>], observation: Observation) -> Vec<Unit> 
 }
 
 /// A metric that some runs lack: those that have it are no fair sample of all.
-pub(super) fn missing(metric: Metric, sides: [(&str, &[Launch<'_>]); 2]) -> MissingMetric {
-    let lacks = |run: &&Run| metric.of(run).is_none();
+pub(super) fn missing(
+    metric: Metric,
+    flow: &str,
+    sides: [(&str, &[Launch<'_>]); 2],
+) -> MissingMetric {
+    let lacks = |run: &&Run| metric.of(run, run.flow(flow)).is_none();
     let lacking = |side: &[Launch<'_>]| runs(side).filter(lacks).count();
     let parts = sides.map(|(name, side)| {
         let (count, all) = (lacking(side), runs(side).count());
         format!("{count} of {all} {name} runs")
     });
-    let has_samples = |run: &Run| metric.has_samples(run);
+    let has_samples = |run: &Run| metric.has_samples(run, run.flow(flow));
     let is_of_few_samples = sides
         .iter()
         .all(|(_, side)| runs(side).filter(lacks).all(has_samples));
@@ -170,6 +176,7 @@ pub(super) fn missing(metric: Metric, sides: [(&str, &[Launch<'_>]); 2]) -> Miss
     };
     MissingMetric {
         metric,
+        flow: flow.to_owned(),
         reason: format!("{base} and {new} {verb}"),
         verdict,
     }

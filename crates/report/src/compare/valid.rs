@@ -27,12 +27,11 @@ pub(super) fn of_run(config: &CaseConfig, run: &Run) -> Validity {
     if !run.complete {
         return Validity::Bad("is not complete".to_owned());
     }
-    let directions = || std::iter::once(&run.forward).chain(&run.reverse);
-    let errors = directions().map(|direction| direction.totals.errors);
+    let errors = run.flows.iter().map(|flow| flow.totals.errors);
     if let Some(errors) = errors.max().filter(|errors| *errors > 0) {
         return Validity::Bad(format!("has {errors} completions with an error"));
     }
-    let mut doubts = directions().flat_map(|direction| &direction.window.doubts);
+    let mut doubts = run.flows.iter().flat_map(|flow| &flow.window.doubts);
     if let Some(doubt) = doubts.find(|doubt| doubt.kind.spoils_rates()) {
         return Validity::Doubtful(doubt.kind);
     }
@@ -42,11 +41,12 @@ pub(super) fn of_run(config: &CaseConfig, run: &Run) -> Validity {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::results::model::{Direction, Doubt, Failure, Totals};
+    use crate::results::model::{Doubt, Failure, FlowResult};
 
     fn run() -> Run {
         Run {
             complete: true,
+            flows: vec![FlowResult::default(), FlowResult::default()],
             ..Run::default()
         }
     }
@@ -76,30 +76,21 @@ mod tests {
             "failed: the peer died"
         );
         assert_eq!(
-            bad(|run| run.forward.totals.errors = 1),
+            bad(|run| run.flows[0].totals.errors = 1),
             "has 1 completions with an error"
         );
         assert_eq!(
-            bad(|run| run.forward.window.seconds = -1.0),
+            bad(|run| run.flows[0].window.seconds = -1.0),
             "has a window (s) of -1, below 0"
         );
-        assert!(
-            bad(|run| run.reverse = Some(Direction {
-                totals: Totals {
-                    errors: 2,
-                    ..Totals::default()
-                },
-                ..Direction::default()
-            }))
-            .contains("has 2 completions")
-        );
+        assert!(bad(|run| run.flows[1].totals.errors = 2).contains("has 2 completions"));
     }
 
     #[test]
     fn doubtful_rates_are_left_out_and_a_drift_is_none() {
         let with = |kind| {
             let mut run = run();
-            run.forward.window.doubts.push(Doubt {
+            run.flows[0].window.doubts.push(Doubt {
                 kind,
                 message: String::new(),
             });

@@ -9,6 +9,7 @@ use super::figures::{
 use super::section::Section;
 use crate::compare::Comparison;
 use crate::results::load::Loaded;
+use crate::results::model::subject;
 
 /// Ids of all sections, in the page's order.
 pub const IDS: [&str; 10] = [
@@ -108,12 +109,12 @@ pub fn sections(results: &[Loaded], comparison: Option<&Comparison>) -> Vec<Sect
 fn shares_section(results: &[Loaded]) -> Section {
     let (cases, figures) = shares::figures(results);
     let mut intro =
-        "What each QP of a case got: 1 is an even share, and Jain’s index is 1 where all are even. Of a case in several files the newest \
+        "What each QP of a flow got: 1 is an even share, and Jain’s index is 1 where all are even. Of a case in several files the newest \
          is drawn."
             .to_owned();
     if cases > figures.len() {
         intro.push_str(&format!(
-            " Drawn are the {} least even of {cases} cases; all cases’ indices are in the table of all cases.",
+            " Drawn are the {} least even of {cases} flows; all indices are in the table of all cases.",
             figures.len()
         ));
     }
@@ -141,6 +142,7 @@ fn not_compared(comparison: &Comparison) -> Vec<String> {
     for case in &comparison.cases {
         let missing = case.missing.iter().map(|missing| {
             let name = missing.metric.short_name();
+            let name = subject(&case.config, name, &missing.flow);
             (
                 "Not compared with the base",
                 format!("{name}: {}", missing.reason),
@@ -196,7 +198,6 @@ fn not_complete(results: &[Loaded]) -> Vec<String> {
     let without = cases()
         .filter(|case| !case.runs.iter().any(|run| run.complete))
         .count();
-    let no_peer = runs().filter(|run| run.reverse.is_some()).count();
     [
         count(
             incomplete,
@@ -207,11 +208,6 @@ fn not_complete(results: &[Loaded]) -> Vec<String> {
             without,
             "case has no complete run; its figures are missing, not zero.",
             "cases have no complete run; their figures are missing, not zero.",
-        ),
-        count(
-            no_peer,
-            "run went both ways; figures are of the direction from the end that ran the sweep.",
-            "runs went both ways; figures are of the direction from the end that ran the sweep.",
         ),
     ]
     .into_iter()

@@ -36,7 +36,7 @@ impl Journal {
         (self.bytes > 0).then_some(&self.path)
     }
 
-    /// Adds the last run of `result`, with what is known of its case and both ends by now. With an error it is as it
+    /// Adds the last run of `result`, with what is known of its case and the nodes by now. With an error it is as it
     /// was before.
     ///
     /// # Errors
@@ -53,8 +53,7 @@ impl Journal {
             tool: result.tool.clone(),
             started_at: result.started_at.clone(),
             command_line: result.command_line.clone(),
-            host: result.host.clone(),
-            peer: result.peer.clone(),
+            nodes: result.nodes.clone(),
             cases: last.into_iter().collect(),
         };
         self.append(&line)
@@ -114,8 +113,8 @@ pub fn read(path: &Path) -> Result<ResultFile, ReadError> {
         match &mut result {
             None => result = Some(line),
             Some(result) => {
-                // What the peer's device is comes with the first report.
-                result.peer = line.peer;
+                // A node's devices come with its first report.
+                result.nodes = line.nodes;
                 for case in line.cases {
                     add(&mut result.cases, case);
                 }
@@ -157,7 +156,7 @@ mod tests {
         let mut second = first.clone();
         second.cases[0].runs.push(again);
         let mut third = second.clone();
-        third.peer = Some(whole.host.clone());
+        third.nodes[1].devices = third.nodes[0].devices.clone();
         third.cases.push(whole.cases[1].clone());
         vec![first, second, third]
     }
@@ -174,7 +173,7 @@ mod tests {
         }
         // As after a pair with perftest: the run that is there, with more known about it.
         let mut last = stages().pop().unwrap();
-        last.cases[1].config.path_mtu = Some(4096);
+        last.cases[1].config.flows[0].path_mtu = Some(2048);
         journal.add(&last).unwrap();
         assert_eq!(read(&path).unwrap(), last);
         // Cut off in the midst of a line.

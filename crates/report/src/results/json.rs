@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use serde::Deserialize;
 
 use super::file::{WriteError, write_whole};
+use super::flow_faults;
 use super::model::{ResultFile, SCHEMA_VERSION};
 use super::schema;
 use crate::text;
@@ -72,6 +73,17 @@ pub enum ReadError {
         place: String,
         field: String,
     },
+    /// Its flows are not as they must be.
+    #[error(
+        "{}: {place}: {reason}; name a result file as rocebench wrote it",
+        text::path(path)
+    )]
+    Flows {
+        path: PathBuf,
+        /// Where in it, such as `cases[0].config.flows[1]`.
+        place: String,
+        reason: String,
+    },
 }
 
 impl ReadError {
@@ -79,7 +91,9 @@ impl ReadError {
     pub(super) fn in_line(mut self, first: usize) -> ReadError {
         match &mut self {
             ReadError::Format { line, .. } | ReadError::Version { line, .. } => *line += first - 1,
-            ReadError::Lacks { place, .. } => *place = format!("line {first}: {place}"),
+            ReadError::Lacks { place, .. } | ReadError::Flows { place, .. } => {
+                *place = format!("line {first}: {place}");
+            }
             ReadError::Io { .. } => {}
         }
         self
@@ -138,7 +152,15 @@ pub(super) fn parse(path: &Path, text: &[u8]) -> Result<ResultFile, ReadError> {
             field,
         });
     }
-    serde_json::from_slice(text).map_err(format)
+    let result = serde_json::from_slice(text).map_err(format)?;
+    match flow_faults::first(&result) {
+        None => Ok(result),
+        Some((place, reason)) => Err(ReadError::Flows {
+            path: path.to_owned(),
+            place,
+            reason: text::printable(&reason, text::MAX_CHARS),
+        }),
+    }
 }
 
 /// The line, from 1, in which `part` stands first.
@@ -175,14 +197,14 @@ mod tests {
     }
 
     #[test]
-    fn a_runs_figures_are_beside_its_window() {
+    fn a_flows_figures_are_beside_its_window() {
         let json: Value = serde_json::from_str(&text(&sample::result())).unwrap();
         let run = &json["cases"][0]["runs"][0];
-        assert!(run["totals"]["gbit_per_s"].is_f64());
-        assert!(run["latency_ns"]["p99_9"].is_u64());
-        assert!(run["window"]["seconds"].is_f64());
-        assert!(run["reverse"].is_null(), "what was not measured is null");
-        assert!(run.get("forward").is_none());
+        let flow = &run["flows"][0];
+        assert!(flow["totals"]["gbit_per_s"].is_f64());
+        assert!(flow["latency_ns"]["p99_9"].is_u64());
+        assert!(flow["window"]["seconds"].is_f64());
+        assert!(run["connect"].is_null(), "what was not measured is null");
         let in_one_line = "\"messages\": [1780,0,1790]";
         assert!(text(&sample::result()).contains(in_one_line));
     }
@@ -203,8 +225,8 @@ mod tests {
         match value {
             Value::Object(own) => {
                 for (name, value) in own {
-                    // Counters carry the driver's names.
-                    if !pointer.ends_with("device_counters") {
+                    // Counters carry the driver's names, and flows have the settings that differ.
+                    if !pointer.ends_with("/counters") && !pointer.ends_with("/settings") {
                         found.push((pointer.to_owned(), name.clone()));
                     }
                     fields(value, &format!("{pointer}/{name}"), found);
@@ -263,9 +285,9 @@ mod tests {
         let json = text(&sample::result());
         let line = 1 + json
             .lines()
-            .position(|line| line.contains("\"hostname\": "))
+            .position(|line| line.contains("\"started_at\": "))
             .unwrap();
-        let broken = json.replacen("\"hostname\": ", "\"hostname\": 7, \"x\": ", 1);
+        let broken = json.replacen("\"started_at\": ", "\"started_at\": 7, \"x\": ", 1);
         let told = parse_text(&broken).unwrap_err().to_string();
         assert!(told.starts_with(&format!("r.json:{line}: ")), "{told}");
         assert!(
@@ -292,6 +314,20 @@ mod tests {
             missing.contains("/nowhere/r.json") && missing.contains("No such file"),
             "{missing}"
         );
+    }
+
+    #[test]
+    fn flows_that_do_not_fit_are_refused() {
+        let mut result = sample::mixed();
+        assert_eq!(parse_text(&text(&result)).unwrap(), result);
+        let settings = &mut result.cases[0].config.flows[1].settings;
+        settings.insert("qps".to_owned(), "\u{1b}[2J".into());
+        let told = parse_text(&text(&result)).unwrap_err().to_string();
+        assert!(
+            told.starts_with("r.json: cases[0].config.flows[1]: invalid type"),
+            "{told}"
+        );
+        assert!(!told.contains('\u{1b}'), "{told}");
     }
 
     #[test]

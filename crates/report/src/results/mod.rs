@@ -5,6 +5,7 @@ pub(crate) mod compact;
 mod connect_text;
 pub mod csv;
 pub mod file;
+mod flow_faults;
 pub mod histogram;
 pub mod journal;
 pub mod json;
@@ -23,4 +24,4 @@ pub use table::Table;
 pub use utc::utc_now;
 
 #[cfg(test)]
-mod sample;
+pub(crate) mod sample;

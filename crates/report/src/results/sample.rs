@@ -4,9 +4,10 @@ use hdrhistogram::Histogram;
 use settings::Settings;
 
 use super::model::*;
+use super::rates::gbit_per_s;
 
 /// Two cases: a one-directional SEND and an interrupted bidirectional WRITE.
-pub(super) fn result() -> ResultFile {
+pub(crate) fn result() -> ResultFile {
     ResultFile {
         schema_version: SCHEMA_VERSION,
         tool: Tool {
@@ -16,21 +17,7 @@ pub(super) fn result() -> ResultFile {
         },
         started_at: "2026-11-20T12:00:00Z".to_owned(),
         command_line: vec!["rocebench".to_owned(), "--qps".to_owned(), "2".to_owned()],
-        host: Host {
-            hostname: "left".to_owned(),
-            kernel: "6.1.0".to_owned(),
-            cores: 8,
-            device: Some(Device {
-                name: "mlx5_0".to_owned(),
-                library: "libibverbs".to_owned(),
-                faults: Some("seed=7,drop=0.05".to_owned()),
-                port: 1,
-                link_gbit_per_s: Some(100.0),
-                ..Device::default()
-            }),
-            ..Host::default()
-        },
-        peer: None,
+        nodes: vec![node(CLIENT), node(SERVER)],
         cases: vec![
             CaseResult {
                 id: "send-shared-q2-64KiB".to_owned(),
@@ -54,6 +41,28 @@ pub(super) fn result() -> ResultFile {
     }
 }
 
+/// A node on the machine `left`, with an adapter; the server has told of none.
+fn node(name: &str) -> Node {
+    let device = (name == CLIENT).then(|| Device {
+        name: "mlx5_0".to_owned(),
+        library: "libibverbs".to_owned(),
+        faults: Some("seed=7,drop=0.05".to_owned()),
+        port: 1,
+        link_gbit_per_s: Some(100.0),
+        ..Device::default()
+    });
+    Node {
+        name: name.to_owned(),
+        host: Host {
+            hostname: "left".to_owned(),
+            kernel: "6.1.0".to_owned(),
+            cores: 8,
+            ..Host::default()
+        },
+        devices: device.into_iter().collect(),
+    }
+}
+
 fn config(flags: &[(&str, &str)]) -> CaseConfig {
     let mut settings = Settings::from([("qps", "2"), ("signal-every", "4"), ("duration", "2")]);
     for (flag, text) in flags {
@@ -62,60 +71,76 @@ fn config(flags: &[(&str, &str)]) -> CaseConfig {
             .read(&mut settings, text)
             .unwrap();
     }
-    CaseConfig {
-        path_mtu: Some(4096),
-        device: Some("mlx5_0".to_owned()),
-        ..settings.into()
-    }
+    let mut config = CaseConfig::from(settings);
+    config.flows.iter_mut().for_each(connected);
+    config
 }
 
-fn direction(messages: [u64; 2]) -> Direction {
+fn connected(flow: &mut FlowConfig) {
+    flow.path_mtu = Some(4096);
+    flow.from_device = (flow.from == CLIENT).then(|| "mlx5_0".to_owned());
+    flow.to_device = (flow.to == CLIENT).then(|| "mlx5_0".to_owned());
+}
+
+/// What a flow of messages of 64 KiB moved with each of its QPs, in 2 s.
+fn flow(name: &str, messages: &[u64]) -> FlowResult {
+    flow_of(name, 65_536, messages)
+}
+
+fn flow_of(name: &str, size_bytes: u64, messages: &[u64]) -> FlowResult {
     let latency = |factor: u64| {
         let mut histogram = Histogram::<u64>::new_with_bounds(1, 60_000_000_000, 3).ok()?;
         (1..=1000u64).for_each(|i| histogram.saturating_record(i * factor));
         Latency::from_histogram(&histogram, 0)
     };
     let total: u64 = messages.iter().sum();
-    let gbit_per_s = |messages: u64| Some((messages * 65536 * 8) as f64 / 2.0 / 1e9);
-    let qp = |(index, messages): (u32, u64)| QpResult {
+    let qp = |(index, &messages): (u32, &u64)| QpResult {
         index,
         qpn: 0x100 + index,
         messages,
-        bytes: messages * 65536,
-        gbit_per_s: gbit_per_s(messages),
+        bytes: messages * size_bytes,
+        gbit_per_s: gbit_per_s(messages * size_bytes, 2.0),
         latency_ns: latency(10 + u64::from(index)),
     };
-    Direction {
-        window: Window::default(),
-        totals: Totals {
-            messages: total,
-            bytes: total * 65536,
-            gbit_per_s: gbit_per_s(total),
-            mmsg_per_s: Some(total as f64 / 2.0 / 1e6),
-            errors: 0,
-        },
+    let (from, to) = match name {
+        REVERSE => (SERVER, CLIENT),
+        _ => (CLIENT, SERVER),
+    };
+    FlowResult {
+        name: name.to_owned(),
+        from: from.to_owned(),
+        to: to.to_owned(),
+        totals: Totals::in_window(total, total * size_bytes, 0, 2.0),
         latency_ns: latency(11),
-        bandwidth_gbit_per_s: None,
         fairness: Some(Fairness {
             jain: 0.99,
             min_share: 0.9,
             max_share: 1.1,
         }),
         qps: (0..).zip(messages).map(qp).collect(),
-        workers: vec![WorkerResult {
-            window_seconds: Some(2.0),
-            core: Some(3),
-            core_shared_with: Some(0),
-            messages: total,
-            cpu_seconds: Some(1.75),
-            polls: 900_000,
-            empty_polls: 600_000,
-        }],
         limits: Some(Limits {
             link_gbit_per_s: 100.0,
             protocol_efficiency: 0.98,
             share_of_limit: Some(0.951),
         }),
+        ..FlowResult::default()
+    }
+}
+
+/// A node whose worker saw so many completions.
+fn worked(name: &str, messages: u64) -> NodeResult {
+    NodeResult {
+        workers: vec![WorkerResult {
+            window_seconds: Some(2.0),
+            core: Some(3),
+            core_shared_with: Some(0),
+            messages,
+            cpu_seconds: Some(1.75),
+            polls: 900_000,
+            empty_polls: 600_000,
+            blocked: 17,
+        }],
+        ..NodeResult::named(name)
     }
 }
 
@@ -163,7 +188,7 @@ fn timeline() -> Timeline {
 }
 
 fn send_run() -> Run {
-    let mut forward = direction([160_000, 196_000]);
+    let mut forward = flow(FORWARD, &[160_000, 196_000]);
     let rates = (1..=200).map(|index| 90.0 + f64::from(index) * 0.03);
     forward.bandwidth_gbit_per_s = Bandwidth::of_intervals(0.01, rates);
     forward.window = Window {
@@ -172,32 +197,33 @@ fn send_run() -> Run {
         warmup_steady: Some(true),
         doubts: Vec::new(),
     };
+    forward.received = Some(Received {
+        messages: forward.totals.messages,
+        bytes: forward.totals.bytes,
+        window_seconds: None,
+    });
+    forward.timeline = Some(timeline());
+    let mut nodes = [CLIENT, SERVER].map(|name| worked(name, forward.totals.messages));
+    nodes[0].counters = Some(
+        [
+            ("port_rcv_errors".to_owned(), None),
+            ("port_xmit_data".to_owned(), Some(5_900_000_000)),
+        ]
+        .into(),
+    );
+    nodes[1].counters = Some([("out_of_buffer".to_owned(), Some(3))].into());
     Run {
         run: 1,
         started_at: "2026-11-20T12:00:01Z".to_owned(),
         complete: true,
-        receiver: Some(Receiver {
-            messages: forward.totals.messages,
-            bytes: forward.totals.bytes,
-            window_seconds: None,
-            workers: forward.workers.clone(),
-        }),
-        device_counters: Some(
-            [
-                ("port_rcv_errors".to_owned(), None),
-                ("port_xmit_data".to_owned(), Some(5_900_000_000)),
-            ]
-            .into(),
-        ),
-        peer_device_counters: Some([("out_of_buffer".to_owned(), Some(3))].into()),
-        timeline: Some(timeline()),
-        forward,
+        flows: vec![forward],
+        nodes: nodes.into(),
         ..Run::default()
     }
 }
 
 fn write_run() -> Run {
-    let mut forward = direction([100, 50]);
+    let mut forward = flow(FORWARD, &[100, 50]);
     forward.latency_ns = None;
     forward.limits = None;
     forward.window.seconds = 2.0;
@@ -209,10 +235,10 @@ fn write_run() -> Run {
             message: "stopped by Ctrl-C, \"early\"".to_owned(),
             hint: None,
         }),
-        forward,
-        reverse: Some(direction([90, 60])),
+        flows: vec![forward, flow(REVERSE, &[90, 60])],
+        nodes: [CLIENT, SERVER].map(|name| worked(name, 150)).into(),
         path_events: vec![PathEvent {
-            end: "server".to_owned(),
+            node: SERVER.to_owned(),
             kind: PathEventKind::ReceiverNotReady,
             count: 3,
             counters: vec!["out_of_buffer".to_owned()],
@@ -221,8 +247,55 @@ fn write_run() -> Run {
     }
 }
 
+/// One case of three flows between two nodes: small writes and large reads of the client, and the server's sends.
+pub(crate) fn mixed() -> ResultFile {
+    let settings = |op, qps, size| Settings::from([("op", op), ("qps", qps), ("size", size)]);
+    let case = settings("write", "3", "64");
+    let config = [
+        FlowConfig::of("small", CLIENT, SERVER, &case, &case),
+        FlowConfig::of("large", CLIENT, SERVER, &case, &settings("read", "2", "1M")),
+        FlowConfig::of("back", SERVER, CLIENT, &case, &settings("send", "1", "4K")),
+    ];
+    let mut flows = vec![
+        flow_of("small", 64, &[2_000_000, 2_000_000, 2_000_000]),
+        flow_of("large", 1 << 20, &[5_000, 5_000]),
+        flow_of("back", 4096, &[300_000]),
+    ];
+    for (flow, config) in flows.iter_mut().zip(&config) {
+        (flow.from, flow.to) = (config.from.clone(), config.to.clone());
+        flow.window.seconds = 2.0;
+        flow.limits = None;
+        flow.fairness = Some(Fairness {
+            jain: 1.0,
+            min_share: 1.0,
+            max_share: 1.0,
+        });
+    }
+    let mut config = CaseConfig {
+        settings: case,
+        flows: config.into(),
+    };
+    config.flows.iter_mut().for_each(connected);
+    ResultFile {
+        cases: vec![CaseResult {
+            id: "mixed".to_owned(),
+            config,
+            runs: vec![Run {
+                run: 1,
+                started_at: "2026-11-20T12:00:01Z".to_owned(),
+                complete: true,
+                flows,
+                nodes: vec![worked(CLIENT, 6_010_000), worked(SERVER, 300_000)],
+                ..Run::default()
+            }],
+            perftest: None,
+        }],
+        ..result()
+    }
+}
+
 /// Settings and a run of `connect`.
-pub(super) fn connect() -> (CaseConfig, Run) {
+pub(crate) fn connect() -> (CaseConfig, Run) {
     let time = |count, mean: f64, p99| Latency {
         count,
         min: 1000,
@@ -243,7 +316,12 @@ pub(super) fn connect() -> (CaseConfig, Run) {
             time(6400, mean as f64 * 1e3, p99 * 1000),
         )
     };
-    let config = config(&[("op", "connect"), ("qps", "16"), ("traffic-qps", "2")]);
+    let mut config = config(&[("op", "connect"), ("qps", "16"), ("traffic-qps", "2")]);
+    let traffic = Settings::from([("op", "write"), ("qps", "2")]);
+    config.flows = vec![FlowConfig::of(FORWARD, CLIENT, SERVER, &config, &traffic)];
+    config.flows.iter_mut().for_each(connected);
+    let mut moved = send_run();
+    moved.flows[0].received = None;
     let run = Run {
         connect: Some(Connect {
             rounds: 400,
@@ -263,8 +341,7 @@ pub(super) fn connect() -> (CaseConfig, Run) {
             traffic_alone_gbit_per_s: Some(9.5),
             stale_rejections: None,
         }),
-        receiver: None,
-        ..send_run()
+        ..moved
     };
     (config, run)
 }

@@ -160,12 +160,12 @@ mod tests {
 
         let damages: [fn(&mut Value); 5] = [
             |file| file["cases"][0]["config"]["qps"] = json!("four"),
-            |file| file["cases"][0]["runs"][0]["totals"]["messages"] = json!(-1),
-            |file| file["cases"][0]["runs"][0]["totals"] = Value::Null,
+            |file| file["cases"][0]["runs"][0]["flows"][0]["totals"]["messages"] = json!(-1),
+            |file| file["cases"][0]["runs"][0]["flows"][0]["totals"] = Value::Null,
             |file| file["schema_version"] = Value::Null,
             |file| {
-                let config = file["cases"][0]["config"].as_object_mut();
-                assert_eq!(config.unwrap().remove("path_mtu"), Some(json!(4096)));
+                let flow = file["cases"][0]["config"]["flows"][0].as_object_mut();
+                assert_eq!(flow.unwrap().remove("path_mtu"), Some(json!(4096)));
             },
         ];
         for damage in damages {

@@ -6,16 +6,19 @@ use std::path::{Path, PathBuf};
 
 use report::compare::{Aspect, Metric, Options, Verdict, compare};
 use report::results::load::{Found, Loaded};
-use report::results::model::{CaseResult, Direction, Fairness, ResultFile, Run, Totals, Window};
+use report::results::model::{
+    CaseConfig, CaseResult, Fairness, FlowResult, ResultFile, Run, Totals, Window,
+};
 
 const SIZE: u64 = 65_536;
 
 fn launch(second: usize, gbit_per_s: f64) -> Loaded {
     let messages = (gbit_per_s * 1e9 / 8.0 / SIZE as f64) as u64;
+    let config = CaseConfig::from(Settings::from([("size", SIZE.to_string().as_str())]));
     let run = Run {
         run: 1,
         complete: true,
-        forward: Direction {
+        flows: vec![FlowResult {
             window: Window {
                 seconds: 1.0,
                 ..Window::default()
@@ -26,8 +29,8 @@ fn launch(second: usize, gbit_per_s: f64) -> Loaded {
                 min_share: 1.0,
                 max_share: 1.0,
             }),
-            ..Direction::default()
-        },
+            ..FlowResult::of(&config.flows[0])
+        }],
         ..Run::default()
     };
     let started_at = format!(
@@ -42,7 +45,7 @@ fn launch(second: usize, gbit_per_s: f64) -> Loaded {
             started_at,
             cases: vec![CaseResult {
                 id: "case".to_owned(),
-                config: Settings::from([("size", SIZE.to_string().as_str())]).into(),
+                config,
                 runs: vec![run],
                 perftest: None,
             }],

@@ -36,7 +36,7 @@ pub fn write(
             let lowest = metric.new.iter().copied().fold(f64::INFINITY, f64::min);
             let highest = metric.new.iter().copied().fold(f64::NEG_INFINITY, f64::max);
             entries.push(Entry {
-                name: format!("{}/{}", case.id, metric.metric.name()),
+                name: format!("{}/{}", words::subject(case, metric), metric.metric.name()),
                 unit: match metric.unit.as_str() {
                     "" => "1".to_owned(),
                     unit => unit.to_owned(),

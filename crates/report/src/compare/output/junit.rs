@@ -5,6 +5,7 @@ use std::io::{self, Write};
 
 use quick_junit::{NonSuccessKind, Property, Report, TestCase, TestCaseStatus, TestSuite};
 
+use super::super::metric::Metric;
 use super::super::model::{CaseComparison, Comparison, MetricComparison, Verdict};
 use super::words;
 
@@ -76,13 +77,21 @@ fn suite(case: &CaseComparison) -> TestSuite {
         suite.add_test_case(of_metric(&case.id, metric, figures));
     }
     for missing in &case.missing {
-        let (name, text) = (missing.metric.name(), words::missing(missing));
+        let (name, text) = (name(missing.metric, &missing.flow), words::missing(missing));
         suite.add_test_case(match missing.verdict {
-            Verdict::Unclear => skipped(&case.id, name, &text),
-            _ => test(&case.id, name, NonSuccessKind::Error, &text),
+            Verdict::Unclear => skipped(&case.id, &name, &text),
+            _ => test(&case.id, &name, NonSuccessKind::Error, &text),
         });
     }
     suite
+}
+
+/// `gbit_per_s`, `reverse/gbit_per_s`.
+fn name(metric: Metric, flow: &str) -> String {
+    match words::flow(flow) {
+        Some(flow) => format!("{flow}/{}", metric.name()),
+        None => metric.name().to_owned(),
+    }
 }
 
 fn skipped(case: &str, name: &str, message: &str) -> TestCase {
@@ -102,7 +111,7 @@ fn test(case: &str, name: &str, kind: NonSuccessKind, message: &str) -> TestCase
 }
 
 fn of_metric(class: &str, metric: &MetricComparison, figures: String) -> TestCase {
-    let name = metric.metric.name();
+    let name = &*name(metric.metric, &metric.flow);
     let mut test = match metric.verdict {
         Verdict::Regressed => test(
             class,

@@ -111,7 +111,7 @@ fn rows(
             out,
             "| `{}` | {} | {} | {} | {} | {} | {word} |",
             case.id,
-            metric.metric.short_name(),
+            escape(&words::figure(metric.metric, &metric.flow)),
             words::value(metric.metric, metric.base_median),
             words::value(metric.metric, metric.new_median),
             words::change(metric.ratio),

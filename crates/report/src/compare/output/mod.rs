@@ -11,6 +11,8 @@ pub mod table;
 mod words;
 
 #[cfg(test)]
+mod flows_tests;
+#[cfg(test)]
 mod sample;
 
 #[cfg(test)]

@@ -1,5 +1,5 @@
 //! Both sides' figures as CSV for Apache Otava, which looks for changes in a series: a row a result file, by time,
-//! and a column `CASE.METRIC` for each figure that all files have, since Otava takes no gaps.
+//! and a column `CASE.METRIC`, or `CASE/FLOW.METRIC`, for each figure that all files have, since Otava takes no gaps.
 
 use std::collections::HashMap;
 use std::io::{self, Write};
@@ -7,6 +7,7 @@ use std::io::{self, Write};
 use super::super::metric::Metric;
 use super::super::model::Comparison;
 use super::super::valid::{self, Validity};
+use super::words;
 use crate::results::load::{Found, Loaded};
 use crate::results::model::CaseResult;
 use crate::statistics::median;
@@ -46,10 +47,11 @@ pub fn write(comparison: &Comparison, sides: [&Found; 2], out: impl Write) -> io
             let values = by_id.iter().map(|cases| {
                 cases
                     .get(case.id.as_str())
-                    .and_then(|case| of_file(case, metric.metric))
+                    .and_then(|case| of_file(case, metric.metric, &metric.flow))
             });
             if let Some(values) = values.collect() {
-                columns.push((format!("{}.{}", case.id, metric.metric.name()), values));
+                let subject = words::subject(case, metric);
+                columns.push((format!("{subject}.{}", metric.metric.name()), values));
             }
         }
     }
@@ -74,12 +76,12 @@ pub fn write(comparison: &Comparison, sides: [&Found; 2], out: impl Write) -> io
     csv.flush()
 }
 
-fn of_file(case: &CaseResult, metric: Metric) -> Option<f64> {
+fn of_file(case: &CaseResult, metric: Metric, flow: &str) -> Option<f64> {
     let values: Vec<f64> = case
         .runs
         .iter()
         .filter(|run| valid::of_run(&case.config, run) == Validity::Counts)
-        .filter_map(|run| metric.of(run))
+        .filter_map(|run| metric.of(run, run.flow(flow)))
         .collect();
     median(&values)
 }

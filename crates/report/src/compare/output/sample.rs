@@ -7,8 +7,8 @@ use super::super::model::{Comparison, Verdict};
 use super::super::options::Options;
 use crate::results::load::{Found, Loaded};
 use crate::results::model::{
-    CaseConfig, CaseResult, Device, Direction, Fairness, Host, Latency, ResultFile, Run, Tool,
-    Totals, Window, WorkerResult,
+    CLIENT, CaseConfig, CaseResult, Device, Fairness, FlowResult, Host, Latency, Node, NodeResult,
+    ResultFile, Run, Tool, Totals, Window, WorkerResult,
 };
 
 /// Ten launches on a side: one case slower, one faster, one alike, one that scatters, one measured with
@@ -62,15 +62,18 @@ fn result(new: u32, launch: u32, only: &[&str]) -> ResultFile {
             git: Some(["0123456789ab", "ba9876543210"][new as usize].to_owned()),
         },
         started_at: format!("2026-11-20T12:{launch:02}:{:02}Z", new * 30),
-        host: Host {
-            hostname: "left".to_owned(),
-            cores: 8,
-            device: Some(Device {
+        nodes: vec![Node {
+            name: CLIENT.to_owned(),
+            host: Host {
+                hostname: "left".to_owned(),
+                cores: 8,
+                ..Host::default()
+            },
+            devices: vec![Device {
                 name: "mlx5_0".to_owned(),
                 ..Device::default()
-            }),
-            ..Host::default()
-        },
+            }],
+        }],
         cases,
         ..ResultFile::default()
     }
@@ -84,10 +87,13 @@ fn case(id: &str, speed: f64, mtu: u32) -> CaseResult {
         cpu_seconds: Some(0.95 / speed),
         ..WorkerResult::default()
     };
+    let settings = Settings::from([("size", size.to_string().as_str())]);
+    let mut config = CaseConfig::from(settings);
+    config.flows[0].path_mtu = Some(mtu);
     let run = Run {
         run: 1,
         complete: true,
-        forward: Direction {
+        flows: vec![FlowResult {
             window: Window {
                 seconds,
                 ..Window::default()
@@ -110,17 +116,17 @@ fn case(id: &str, speed: f64, mtu: u32) -> CaseResult {
                 min_share: 0.95,
                 max_share: 1.05,
             }),
+            ..FlowResult::of(&config.flows[0])
+        }],
+        nodes: vec![NodeResult {
             workers: vec![worker; 2],
-            ..Direction::default()
-        },
+            ..NodeResult::named(CLIENT)
+        }],
         ..Run::default()
     };
     CaseResult {
         id: id.to_owned(),
-        config: CaseConfig {
-            path_mtu: Some(mtu),
-            ..Settings::from([("size", size.to_string().as_str())]).into()
-        },
+        config,
         runs: vec![run],
         perftest: None,
     }

@@ -120,7 +120,13 @@ fn write_case(out: &mut impl Write, case: &CaseComparison) -> io::Result<()> {
         case.base_count,
         case.new_count
     )?;
+    let mut flow = None;
     for figures in &case.metrics {
+        let own = words::flow(&figures.flow);
+        if own != flow {
+            flow = own;
+            writeln!(out, "  {}", figures.flow)?;
+        }
         let [base, new] = [figures.base_median, figures.new_median]
             .map(|median| words::value(figures.metric, median));
         metric(out, figures, [&base, &new], case.observation)?;

@@ -4,6 +4,7 @@ use super::super::metric::Metric;
 use super::super::model::{
     CaseComparison, Comparison, MetricComparison, MissingMetric, Observation, Verdict,
 };
+use crate::results::model::FORWARD;
 use crate::results::number::digits;
 
 /// `21.10 Gb/s`, `12.40 µs`.
@@ -15,6 +16,27 @@ pub(super) fn value(metric: Metric, value: f64) -> String {
     format!("{value:.*} {unit}", digits(value))
         .trim_end()
         .to_owned()
+}
+
+/// What a figure's flow is called; nothing of `forward`, which is what cases have that name none.
+pub(super) fn flow(name: &str) -> Option<&str> {
+    Some(name).filter(|name| !name.is_empty() && *name != FORWARD)
+}
+
+/// What programs read as the name of what was measured: the case, and the flow behind a slash.
+pub(super) fn subject(case: &CaseComparison, metric: &MetricComparison) -> String {
+    match flow(&metric.flow) {
+        Some(flow) => format!("{}/{flow}", case.id),
+        None => case.id.clone(),
+    }
+}
+
+/// What people read as the name of a figure: `bandwidth`, `bandwidth of reverse`.
+pub(super) fn figure(metric: Metric, of: &str) -> String {
+    match flow(of) {
+        Some(flow) => format!("{} of {flow}", metric.short_name()),
+        None => metric.short_name().to_owned(),
+    }
 }
 
 /// A ratio as a change: `-10.4 %`.
@@ -98,14 +120,19 @@ pub(super) fn observation(comparison: &Comparison) -> Observation {
         .unwrap_or_default()
 }
 
-/// `over all 18 cases`.
+/// `over all 18 cases`; `over all 36 flows` where cases have several.
 pub(super) fn over_all_cases(comparison: &Comparison) -> String {
     let most = comparison
         .over_all
         .iter()
         .map(|over_all| over_all.cases)
         .max();
-    format!("over all {}", count(most.unwrap_or_default(), "case"))
+    let most = most.unwrap_or_default();
+    let what = match most > comparison.cases.len() {
+        true => "flow",
+        false => "case",
+    };
+    format!("over all {}", count(most, what))
 }
 
 /// `10 files, 4f2c1aa`.
@@ -223,7 +250,8 @@ pub(super) fn no_verdicts(comparison: &Comparison) -> Vec<String> {
 
 /// `p99: not comparable: 1 of 10 base runs ...`.
 pub(super) fn missing(missing: &MissingMetric) -> String {
-    let (name, word) = (missing.metric.short_name(), missing.verdict.name());
+    let name = figure(missing.metric, &missing.flow);
+    let word = missing.verdict.name();
     format!("{name}: {word}: {}", missing.reason)
 }
 

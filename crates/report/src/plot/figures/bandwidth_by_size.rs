@@ -13,7 +13,7 @@ use crate::compare::Metric;
 use crate::plot::draw::palette::{Look, RULE, look};
 use crate::plot::draw::{Axis, LineChart, Point, Scale, Series, Sheet, Unit, number};
 use crate::plot::figure::{Cell, Figure, Table};
-use crate::plot::median::complete_runs;
+use crate::plot::median::complete_flows;
 use crate::results::load::Loaded;
 
 /// Limits that are more than so many times the largest figure are told in words: an axis that had them would
@@ -26,7 +26,10 @@ pub fn figures(results: &[Loaded]) -> Vec<Figure> {
     let has_peer = samples.iter().any(|sample| perftest(sample).is_some());
     let rule = Rule {
         axis: Setting::of("size"),
-        place: &|sample| Some(sample.case.config.size_bytes.into()),
+        place: &|sample| {
+            let place = sample.number(|settings| settings.size_bytes);
+            place.filter(|_| sample.flow.settings.size_mix.is_none())
+        },
         apart: &[],
         most_lines: if has_peer { 4 } else { 8 },
         most_figures: 12,
@@ -36,15 +39,19 @@ pub fn figures(results: &[Loaded]) -> Vec<Figure> {
 }
 
 fn bandwidth(sample: &Sample<'_>) -> Option<Spread> {
-    Spread::of_runs(sample, &|run| Metric::GbitPerS.of(run))
+    Spread::of_metric(sample, Metric::GbitPerS)
 }
 
-/// What perftest reached, in Gb/s, over the pairs that count.
+/// What perftest reached, in Gb/s, over the pairs that count; `None` beside one of several flows, which it tells together.
 fn perftest(sample: &Sample<'_>) -> Option<Spread> {
-    let comparison = sample.case.perftest.as_ref()?;
+    let case = sample.flow.case;
+    let comparison = case
+        .perftest
+        .as_ref()
+        .filter(|_| case.config.flows.len() == 1)?;
     let factor = match comparison.metric.as_str() {
         "gbit_per_s" => 1.0,
-        "mmsg_per_s" => f64::from(sample.case.config.size_bytes) * 8.0 / 1e3,
+        "mmsg_per_s" => sample.flow.settings.mean_bytes() * 8.0 / 1e3,
         _ => return None,
     };
     let counts = comparison
@@ -56,7 +63,7 @@ fn perftest(sample: &Sample<'_>) -> Option<Spread> {
 
 /// What the link and the protocol allow, in Gb/s.
 fn limit(sample: &Sample<'_>) -> Option<f64> {
-    let limits = complete_runs(sample.case).find_map(|run| run.forward.limits.as_ref())?;
+    let limits = complete_flows(&sample.flow).find_map(|flow| flow.limits.as_ref())?;
     Some(limits.link_gbit_per_s * limits.protocol_efficiency)
 }
 
@@ -75,7 +82,7 @@ fn limits(group: &Group<'_>, places: &[f64]) -> Vec<Series> {
     let mut of_op: BTreeMap<String, BTreeMap<u64, f64>> = BTreeMap::new();
     for (_, sample) in group.lines.iter().flat_map(|line| &line.points) {
         if let Some(limit) = limit(sample) {
-            let config = &sample.case.config;
+            let config = &sample.flow.settings;
             of_op
                 .entry(config.op.to_string())
                 .or_default()
@@ -213,7 +220,7 @@ fn table(group: &Group<'_>) -> Table {
     let row = |name: &str, sample: &Sample<'_>| {
         let mut row = vec![
             Cell::Text(name.to_owned()),
-            Cell::Text(number::bytes(sample.case.config.size_bytes.into())),
+            Cell::Text(number::bytes(sample.flow.settings.size_bytes.into())),
             runs_cell(sample),
         ];
         row.extend(Spread::cells(bandwidth(sample), 1.0, 3));

@@ -3,11 +3,11 @@
 
 use super::groups::{Group, Line};
 use super::settings::Sample;
+use crate::compare::Metric;
 use crate::plot::draw::palette::{Look, look};
 use crate::plot::draw::{Point, Series};
 use crate::plot::figure::{Cell, Column};
 use crate::plot::median::complete_runs;
-use crate::results::model::Run;
 use crate::statistics::median;
 
 /// A median of runs and the smallest and largest of them.
@@ -31,12 +31,9 @@ impl Spread {
         })
     }
 
-    /// Of a case's complete runs.
-    pub(super) fn of_runs(
-        sample: &Sample<'_>,
-        value: &dyn Fn(&Run) -> Option<f64>,
-    ) -> Option<Spread> {
-        Spread::of(complete_runs(sample.case).filter_map(value))
+    /// A metric of a flow in its case's complete runs.
+    pub(super) fn of_metric(sample: &Sample<'_>, metric: Metric) -> Option<Spread> {
+        Spread::of(metric_of_runs(sample, metric))
     }
 
     /// A point at `x`; one run alone has no interval.
@@ -58,6 +55,12 @@ impl Spread {
             None => [Cell::Missing, Cell::Missing, Cell::Missing],
         }
     }
+}
+
+/// A metric in each complete run that has it.
+pub(super) fn metric_of_runs(sample: &Sample<'_>, metric: Metric) -> impl Iterator<Item = f64> {
+    let flow = &sample.flow;
+    complete_runs(flow.case).filter_map(move |run| metric.of(run, flow.result(run)))
 }
 
 /// A line over all places of the figure, with a gap where it has no case or no complete run.
@@ -127,7 +130,10 @@ pub(super) fn number_column(name: impl Into<String>) -> Column {
 
 /// Complete runs of all, as a cell.
 pub(super) fn runs_cell(sample: &Sample<'_>) -> Cell {
-    let (complete, all) = (complete_runs(sample.case).count(), sample.case.runs.len());
+    let (complete, all) = (
+        complete_runs(sample.flow.case).count(),
+        sample.flow.case.runs.len(),
+    );
     Cell::Text(if complete == all {
         all.to_string()
     } else {

@@ -1,12 +1,12 @@
-//! The distribution of a case's latencies: all complete runs' samples in one, as few points. Percentiles are
+//! The distribution of a flow's latencies: all complete runs' samples in one, as few points. Percentiles are
 //! read from all samples, never averaged. It must not know how it is drawn.
 
 use hdrhistogram::Histogram;
 
-use crate::plot::median::complete_runs;
-use crate::results::model::{CaseResult, Latency};
+use crate::plot::median::complete_flows;
+use crate::results::model::{CaseFlow, Latency};
 
-/// Latencies of a case.
+/// Latencies of a flow.
 #[derive(Clone, Debug)]
 pub(super) struct Distribution {
     /// Quantile, from 0, and the latency in nanoseconds that it is at most.
@@ -24,10 +24,10 @@ pub(super) struct Distribution {
 /// Points of a whole distribution.
 const POINTS_A_DECADE: usize = 16;
 
-/// What is known of the case's latencies; `None` without a complete run that has some.
-pub(super) fn distribution(case: &CaseResult) -> Option<Distribution> {
-    let latencies: Vec<&Latency> = complete_runs(case)
-        .filter_map(|run| run.forward.latency_ns.as_ref())
+/// What is known of the flow's latencies; `None` without a complete run that has some.
+pub(super) fn distribution(flow: &CaseFlow<'_>) -> Option<Distribution> {
+    let latencies: Vec<&Latency> = complete_flows(flow)
+        .filter_map(|flow| flow.latency_ns.as_ref())
         .filter(|latency| latency.count > 0)
         .collect();
     let mut all: Option<Histogram<u64>> = None;
@@ -112,7 +112,7 @@ fn points(histogram: &Histogram<u64>) -> Vec<(f64, f64)> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::results::model::{Direction, Run};
+    use crate::results::model::{CaseResult, FlowResult, Run};
 
     fn case(runs: &[&[u64]], histograms: bool) -> CaseResult {
         let run = |values: &&[u64]| {
@@ -126,10 +126,10 @@ mod tests {
             }
             Run {
                 complete: true,
-                forward: Direction {
+                flows: vec![FlowResult {
                     latency_ns: latency,
-                    ..Direction::default()
-                },
+                    ..FlowResult::default()
+                }],
                 ..Run::default()
             }
         };
@@ -137,6 +137,10 @@ mod tests {
             runs: runs.iter().map(run).collect(),
             ..CaseResult::default()
         }
+    }
+
+    fn distribution(case: &CaseResult) -> Option<Distribution> {
+        super::distribution(&case.flows().next()?)
     }
 
     #[test]

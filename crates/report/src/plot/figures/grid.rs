@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use crate::compare::Metric;
 use crate::plot::median;
 use crate::results::load::Loaded;
-use crate::results::model::CaseResult;
+use crate::results::model::{CaseFlow, CaseResult};
 use settings::{CqMode, Workload};
 
 /// What a cell's share is of.
@@ -58,19 +58,19 @@ pub struct GridCell {
 
 /// Grids with at least two cells, in the order of device and operation.
 pub fn grids(results: &[Loaded]) -> Vec<Grids> {
-    let mut groups: BTreeMap<(&str, usize), Vec<&CaseResult>> = BTreeMap::new();
-    for case in results.iter().flat_map(|loaded| &loaded.result.cases) {
-        let config = &case.config;
-        if config.is_set_up() {
+    let mut groups: BTreeMap<(&str, usize), Vec<CaseFlow<'_>>> = BTreeMap::new();
+    let cases = results.iter().flat_map(|loaded| &loaded.result.cases);
+    for flow in cases.flat_map(CaseResult::flows) {
+        let op = flow.settings.op;
+        if flow.settings.is_set_up() {
             continue;
         }
-        let op = config.op;
         let rank = Workload::ALL.iter().position(|other| *other == op);
-        let device = config.device.as_deref().unwrap_or_default();
+        let device = flow.config.and_then(|config| config.from_device.as_deref());
         groups
-            .entry((device, rank.unwrap_or_default()))
+            .entry((device.unwrap_or_default(), rank.unwrap_or_default()))
             .or_default()
-            .push(case);
+            .push(flow);
     }
     groups
         .into_iter()
@@ -80,13 +80,10 @@ pub fn grids(results: &[Loaded]) -> Vec<Grids> {
         .collect()
 }
 
-fn of_operation(device: &str, op: &str, cases: &[&CaseResult]) -> Option<Grids> {
+fn of_operation(device: &str, op: &str, cases: &[CaseFlow<'_>]) -> Option<Grids> {
     let gbit_per_s =
-        |case: &CaseResult| median::metric(case, Metric::GbitPerS).filter(|gbit| *gbit > 0.0);
-    let best_gbit_per_s = cases
-        .iter()
-        .filter_map(|case| gbit_per_s(case))
-        .fold(0.0, f64::max);
+        |case: &CaseFlow<'_>| median::metric(case, Metric::GbitPerS).filter(|gbit| *gbit > 0.0);
+    let best_gbit_per_s = cases.iter().filter_map(&gbit_per_s).fold(0.0, f64::max);
     // A mix of shares of different things would be none.
     let limited = cases
         .iter()
@@ -97,9 +94,9 @@ fn of_operation(device: &str, op: &str, cases: &[&CaseResult]) -> Option<Grids> 
         ShareOf::BestCell
     };
     let mut cases_a_cell = 0;
-    let mut by_layout: BTreeMap<Option<usize>, Vec<&CaseResult>> = BTreeMap::new();
+    let mut by_layout: BTreeMap<Option<usize>, Vec<&CaseFlow<'_>>> = BTreeMap::new();
     for case in cases {
-        let rank = CqMode::ALL.iter().position(|cq| *cq == case.config.cq);
+        let rank = CqMode::ALL.iter().position(|cq| *cq == case.settings.cq);
         by_layout.entry(rank).or_default().push(case);
     }
     let layouts: Vec<Grid> = by_layout
@@ -119,7 +116,7 @@ fn of_operation(device: &str, op: &str, cases: &[&CaseResult]) -> Option<Grids> 
                     ShareOf::BestCell => Some(gbit_per_s / best_gbit_per_s),
                 };
                 let Some(share) = share else { continue };
-                let place = (case.config.qps, u64::from(case.config.size_bytes));
+                let place = (case.settings.qps, u64::from(case.settings.size_bytes));
                 *counts.entry(place).or_default() += 1;
                 let cell = GridCell { gbit_per_s, share };
                 let kept = cells.entry(place).or_insert(cell);
@@ -129,10 +126,10 @@ fn of_operation(device: &str, op: &str, cases: &[&CaseResult]) -> Option<Grids> 
             }
             cases_a_cell = counts.into_values().max().unwrap_or(0).max(cases_a_cell);
             // Rows and columns of all cases: one that failed leaves a gap.
-            let qps: BTreeSet<u32> = cases.iter().map(|case| case.config.qps).collect();
+            let qps: BTreeSet<u32> = cases.iter().map(|case| case.settings.qps).collect();
             let sizes: BTreeSet<u64> = cases
                 .iter()
-                .map(|case| u64::from(case.config.size_bytes))
+                .map(|case| u64::from(case.settings.size_bytes))
                 .collect();
             Grid {
                 cq: cq.to_owned(),
@@ -157,20 +154,20 @@ fn of_operation(device: &str, op: &str, cases: &[&CaseResult]) -> Option<Grids> 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::results::model::{Direction, Limits, ResultFile, Run, Totals};
+    use crate::results::model::{CaseConfig, FlowResult, Limits, ResultFile, Run, Totals};
     use settings::Settings;
 
     fn case(qps: u32, size_bytes: u32, gbit_per_s: Option<f64>, share: Option<f64>) -> CaseResult {
+        let settings = Settings {
+            qps,
+            size_bytes,
+            ..Settings::default()
+        };
+        let config = CaseConfig::from(settings);
         CaseResult {
-            config: Settings {
-                qps,
-                size_bytes,
-                ..Settings::default()
-            }
-            .into(),
             runs: vec![Run {
                 complete: true,
-                forward: Direction {
+                flows: vec![FlowResult {
                     totals: Totals {
                         gbit_per_s,
                         ..Totals::default()
@@ -179,10 +176,11 @@ mod tests {
                         share_of_limit: Some(share),
                         ..Limits::default()
                     }),
-                    ..Direction::default()
-                },
+                    ..FlowResult::of(&config.flows[0])
+                }],
                 ..Run::default()
             }],
+            config,
             ..CaseResult::default()
         }
     }

@@ -372,7 +372,12 @@ impl Group<'_> {
         let cases = || {
             self.lines
                 .iter()
-                .flat_map(|line| line.points.iter().map(|(_, sample)| sample.case))
+                .flat_map(|line| line.points.iter().map(|(_, sample)| sample.flow.case))
+        };
+        // A case of several flows has several lines.
+        let cases = || {
+            let mut seen = BTreeSet::new();
+            cases().filter(move |case| seen.insert(std::ptr::from_ref(*case)))
         };
         let counts: BTreeSet<usize> = cases().map(|case| case.runs.len()).collect();
         let (Some(least), Some(most)) = (counts.first(), counts.last()) else {

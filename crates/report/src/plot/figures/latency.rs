@@ -9,7 +9,7 @@ use super::settings::{Sample, Setting};
 use crate::plot::draw::palette::look;
 use crate::plot::draw::{Axis, LineChart, Point, Scale, Series, Sheet, Unit, number};
 use crate::plot::figure::{Cell, Figure, Table};
-use crate::plot::median::complete_runs;
+use crate::plot::median::complete_flows;
 use crate::results::load::Loaded;
 use crate::results::percentile::can_tell;
 
@@ -23,8 +23,8 @@ const LONGEST_TAIL: f64 = 1e9;
 /// The figures; none without latencies.
 pub fn figures(results: &[Loaded]) -> Vec<Figure> {
     let has_latency = |sample: &Sample<'_>| {
-        complete_runs(sample.case)
-            .filter_map(|run| run.forward.latency_ns.as_ref())
+        complete_flows(&sample.flow)
+            .filter_map(|flow| flow.latency_ns.as_ref())
             .any(|latency| latency.count > 0)
             .then_some(0.0)
     };
@@ -48,7 +48,7 @@ pub fn figures(results: &[Loaded]) -> Vec<Figure> {
 fn figure(index: usize, group: &Group<'_>, notes: &[String]) -> Option<Figure> {
     let of = |line: &super::groups::Line<'_>| {
         let (_, sample) = line.points.first()?;
-        Some((group.name(line), distribution(sample.case)?))
+        Some((group.name(line), distribution(&sample.flow)?))
     };
     let lines: Vec<(String, Distribution)> = group.lines.iter().filter_map(of).collect();
     if lines.is_empty() {

@@ -1,16 +1,16 @@
-//! What each QP of a case got, medians over the case's complete runs. It must not know how it is drawn.
+//! What each QP of a flow got, medians over its case's complete runs. It must not know how it is drawn.
 
 use std::collections::BTreeMap;
 
 use crate::compare::Metric;
 use crate::plot::median;
-use crate::results::model::CaseResult;
+use crate::results::model::CaseFlow;
 
-/// One case's QPs.
+/// One flow's QPs.
 #[derive(Clone, Debug)]
 pub struct QpShares<'a> {
-    /// The case.
-    pub case: &'a CaseResult,
+    /// The flow.
+    pub flow: CaseFlow<'a>,
     /// Its QPs, the best served first.
     pub qps: Vec<QpShare>,
     /// Jain's index: 1 is even, 1/n is one QP alone.
@@ -20,7 +20,7 @@ pub struct QpShares<'a> {
 /// One QP.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct QpShare {
-    /// Index within the case, from 0.
+    /// Index within the flow, from 0.
     pub index: u32,
     /// Its bytes over an even share.
     pub share: f64,
@@ -28,11 +28,11 @@ pub struct QpShare {
     pub p99_ns: Option<f64>,
 }
 
-/// The QPs of a case; `None` with a single QP, without a complete run or without traffic.
-pub fn qp_shares(case: &CaseResult) -> Option<QpShares<'_>> {
+/// The QPs of a flow; `None` with a single QP, without a complete run or without traffic.
+pub fn qp_shares(flow: CaseFlow<'_>) -> Option<QpShares<'_>> {
     let mut shares: BTreeMap<u32, (Vec<f64>, Vec<f64>)> = BTreeMap::new();
-    for run in median::complete_runs(case) {
-        let qps = &run.forward.qps;
+    for moved in median::complete_flows(&flow) {
+        let qps = &moved.qps;
         let bytes: u64 = qps.iter().map(|qp| qp.bytes).sum();
         if bytes == 0 {
             continue;
@@ -59,16 +59,16 @@ pub fn qp_shares(case: &CaseResult) -> Option<QpShares<'_>> {
         .collect::<Option<Vec<_>>>()?;
     qps.sort_by(|one, other| other.share.total_cmp(&one.share));
     Some(QpShares {
-        case,
+        jain: median::metric(&flow, Metric::Fairness),
+        flow,
         qps,
-        jain: median::metric(case, Metric::Fairness),
     })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::results::model::{Direction, Latency, QpResult, Run};
+    use crate::results::model::{CaseResult, FlowResult, Latency, QpResult, Run};
 
     fn run(bytes: &[u64], complete: bool) -> Run {
         let qp = |(index, &bytes): (u32, &u64)| QpResult {
@@ -82,10 +82,10 @@ mod tests {
         };
         Run {
             complete,
-            forward: Direction {
+            flows: vec![FlowResult {
                 qps: (0..).zip(bytes).map(qp).collect(),
-                ..Direction::default()
-            },
+                ..FlowResult::default()
+            }],
             ..Run::default()
         }
     }
@@ -101,7 +101,7 @@ mod tests {
             ],
             ..CaseResult::default()
         };
-        let shares = qp_shares(&case).unwrap();
+        let shares = qp_shares(case.flows().next().unwrap()).unwrap();
         assert_eq!(
             shares.qps,
             [
@@ -123,12 +123,10 @@ mod tests {
     #[test]
     fn a_single_qp_has_nothing_to_share() {
         let runs = vec![run(&[10], true)];
-        assert!(
-            qp_shares(&CaseResult {
-                runs,
-                ..CaseResult::default()
-            })
-            .is_none()
-        );
+        let case = CaseResult {
+            runs,
+            ..CaseResult::default()
+        };
+        assert!(qp_shares(case.flows().next().unwrap()).is_none());
     }
 }

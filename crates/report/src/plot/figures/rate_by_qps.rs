@@ -12,7 +12,7 @@ use crate::results::load::Loaded;
 pub fn figures(results: &[Loaded]) -> Vec<Figure> {
     let rule = Rule {
         axis: Setting::of("qps"),
-        place: &|sample| (sample.case.config.qps > 0).then_some(sample.case.config.qps.into()),
+        place: &|sample| sample.number(|settings| settings.qps),
         apart: &[Setting::of("size")],
         most_lines: 8,
         most_figures: 12,
@@ -28,15 +28,15 @@ pub fn figures(results: &[Loaded]) -> Vec<Figure> {
             Panel {
                 axis: "Mmsg/s (10⁶ messages a second)",
                 column: "Mmsg/s",
-                value: &|sample| Spread::of_runs(sample, &|run| Metric::MmsgPerS.of(run)),
+                value: &|sample| Spread::of_metric(sample, Metric::MmsgPerS),
             },
             Panel {
                 axis: "Gb/s (10⁹ bits of payload a second)",
                 column: "Gb/s",
-                value: &|sample| Spread::of_runs(sample, &|run| Metric::GbitPerS.of(run)),
+                value: &|sample| Spread::of_metric(sample, Metric::GbitPerS),
             },
         ],
-        note: "All QPs together.",
+        note: "All QPs of a flow together.",
     };
     kind.figures(&groups)
 }

@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::compare::{Comparison, Metric, Verdict};
 use crate::results::load::Loaded;
+use crate::results::model::{CaseConfig, subject};
 
 /// One metric of all cases.
 #[derive(Clone, Debug, PartialEq)]
@@ -17,7 +18,7 @@ pub struct Ratios {
     pub base: String,
     /// What is in the numerator.
     pub new: String,
-    /// Devices that were measured, at the end that ran the sweeps.
+    /// Devices that were measured, at the nodes that post the first flows.
     pub devices: BTreeSet<String>,
     /// Cases, the worst first.
     pub rows: Vec<RatioRow>,
@@ -26,7 +27,7 @@ pub struct Ratios {
 /// One case.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RatioRow {
-    /// Name of the case.
+    /// Name of the case, and of the flow where it has several.
     pub case: String,
     /// Median of the base.
     pub base_median: f64,
@@ -84,9 +85,9 @@ pub fn of_comparison(comparison: &Comparison) -> Vec<Ratios> {
                 devices: BTreeSet::new(),
                 rows: Vec::new(),
             });
-            ratios.devices.extend(case.config.device.clone());
+            ratios.devices.extend(devices(&case.config));
             ratios.rows.push(RatioRow {
-                case: case.id.clone(),
+                case: subject(&case.config, &case.id, &figures.flow),
                 base_median: figures.base_median,
                 new_median: figures.new_median,
                 ratio,
@@ -134,7 +135,7 @@ pub fn of_perftest(results: &[Loaded]) -> Vec<Ratios> {
             devices: BTreeSet::new(),
             rows: Vec::new(),
         });
-        ratios.devices.extend(case.config.device.clone());
+        ratios.devices.extend(devices(&case.config));
         ratios.rows.push(RatioRow {
             case: case.id.clone(),
             base_median,
@@ -151,6 +152,14 @@ pub fn of_perftest(results: &[Loaded]) -> Vec<Ratios> {
         });
     }
     sorted(by_metric)
+}
+
+fn devices(config: &CaseConfig) -> impl Iterator<Item = String> {
+    let device = config
+        .flows
+        .first()
+        .and_then(|flow| flow.from_device.clone());
+    device.into_iter()
 }
 
 fn sorted(by_metric: BTreeMap<Metric, Ratios>) -> Vec<Ratios> {

@@ -1,7 +1,7 @@
 //! How fast QPs are set up against how many a round sets up, and each step's times. It must not know where the
 //! figures are shown.
 
-use super::curves::{Spread, number_column, text_column};
+use super::curves::{Spread, metric_of_runs, number_column, text_column};
 use super::groups::{Rule, grouped};
 use super::panels::{Kind, Panel};
 use super::settings::{Sample, Setting};
@@ -15,7 +15,7 @@ use crate::results::model::{CaseResult, Connect, ConnectStep, Latency};
 pub fn figures(results: &[Loaded]) -> Vec<Figure> {
     let rule = Rule {
         axis: Setting::of("qps"),
-        place: &|sample| (sample.case.config.qps > 0).then_some(sample.case.config.qps.into()),
+        place: &|sample| sample.number(|settings| settings.qps),
         apart: &[],
         most_lines: 8,
         most_figures: 6,
@@ -31,13 +31,13 @@ pub fn figures(results: &[Loaded]) -> Vec<Figure> {
             Panel {
                 axis: "connections a second, destroying included",
                 column: "connections/s",
-                value: &|sample| Spread::of_runs(sample, &|run| Metric::ConnectionsPerS.of(run)),
+                value: &|sample| Spread::of_metric(sample, Metric::ConnectionsPerS),
             },
             Panel {
                 axis: "ms until all QPs of a round are in RTS, 99 % of rounds",
                 column: "set-up p99 (ms)",
                 value: &|sample| {
-                    Spread::of_runs(sample, &|run| Some(Metric::SetupP99Ns.of(run)? / 1e6))
+                    Spread::of(metric_of_runs(sample, Metric::SetupP99Ns).map(|ns| ns / 1e6))
                 },
             },
         ],
@@ -59,7 +59,7 @@ fn steps(results: &[Loaded]) -> Table {
     for sample in Sample::set_ups(results) {
         let ends: [(&str, StepsOf); 2] = [("own", |it| &it.steps), ("other", |it| &it.peer_steps)];
         for (end, steps_of) in ends {
-            rows.extend(steps_of_end(sample.case, end, steps_of));
+            rows.extend(steps_of_end(sample.flow.case, end, steps_of));
         }
     }
     Table {

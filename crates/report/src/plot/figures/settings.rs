@@ -5,7 +5,7 @@ use std::path::Path;
 
 use crate::plot::draw::number;
 use crate::results::load::Loaded;
-use crate::results::model::{CaseConfig, CaseResult, Device, ResultFile};
+use crate::results::model::{CaseFlow, CaseResult, Device, ResultFile};
 use crate::text;
 use settings::{Applies, ROWS, Row, Settings, Takes, Workload};
 
@@ -19,6 +19,8 @@ pub(super) enum Setting {
     /// That of the table of settings with this number.
     Row(usize),
     PathMtu,
+    /// Which of its case's flows it is.
+    Flow,
     Sitting,
 }
 
@@ -38,7 +40,7 @@ impl Setting {
         ]
         .into_iter()
         .chain(rows)
-        .chain([Setting::PathMtu, Setting::Sitting])
+        .chain([Setting::PathMtu, Setting::Flow, Setting::Sitting])
         .collect()
     }
 
@@ -73,6 +75,7 @@ impl Setting {
             Setting::Faults => "faults",
             Setting::Row(_) => self.row().map_or("", |row| row.title),
             Setting::PathMtu => "MTU",
+            Setting::Flow => "flow",
             Setting::Sitting => "date",
         }
     }
@@ -81,35 +84,42 @@ impl Setting {
     pub(super) fn usual(self) -> String {
         match (self, self.row()) {
             (Setting::Faults, _) => "no faults".to_owned(),
+            (Setting::Flow, _) => "the only flow".to_owned(),
             (_, Some(row)) if row.takes == Takes::Switch => format!("without {}", row.title),
             (_, Some(row)) => row.text(&Settings::default()),
             _ => String::new(),
         }
     }
 
-    fn value(self, loaded: &Loaded, case: &CaseResult) -> Value {
-        let (file, config) = (&loaded.result, &case.config);
+    fn value(self, loaded: &Loaded, flow: &CaseFlow<'_>) -> Value {
+        let file = &loaded.result;
+        let [here, _] = flow.devices(file);
         match self {
             Setting::Machine => Value::words(machines(file)),
-            Setting::Device => Value::words(devices(file, case)),
-            Setting::Link => match device(file).and_then(|device| device.link_gbit_per_s) {
+            Setting::Device => Value::words(devices(file, flow)),
+            Setting::Link => match here.and_then(|device| device.link_gbit_per_s) {
                 Some(speed) => Value::number(speed, format!("link {} Gb/s", trimmed(speed))),
                 None => Value::words(String::new()),
             },
             Setting::Faults => Value::words(faults(file)),
-            Setting::Row(_) => self
-                .row()
-                .map_or_else(|| Value::words(String::new()), |row| of_row(row, config)),
-            Setting::PathMtu => match config.path_mtu {
+            Setting::Row(_) => self.row().map_or_else(
+                || Value::words(String::new()),
+                |row| of_row(row, &flow.settings),
+            ),
+            Setting::PathMtu => match flow.config.and_then(|config| config.path_mtu) {
                 Some(mtu) => Value::number(mtu.into(), format!("MTU {mtu}")),
                 None => Value::words(String::new()),
             },
+            Setting::Flow => Value::words(match flow.label() {
+                "" => String::new(),
+                name => format!("flow {name}"),
+            }),
             Setting::Sitting => Value::words(sitting(loaded)),
         }
     }
 }
 
-fn of_row(row: &Row, config: &CaseConfig) -> Value {
+fn of_row(row: &Row, config: &Settings) -> Value {
     if (row.applies)(config) != Applies::Yes {
         return Value::words(String::new());
     }
@@ -156,25 +166,27 @@ fn trimmed(value: f64) -> String {
     text.trim_end_matches('0').trim_end_matches('.').to_owned()
 }
 
-fn device(file: &ResultFile) -> Option<&Device> {
-    file.host.device.as_ref()
-}
-
 fn machines(file: &ResultFile) -> String {
-    let name = |name: &str| {
-        if name.is_empty() {
-            "a host without name".to_owned()
-        } else {
-            name.to_owned()
-        }
+    let name = |name: &str| match name {
+        "" => "a host without name".to_owned(),
+        name => name.to_owned(),
     };
-    match &file.peer {
-        Some(peer) => format!("{} → {}", name(&file.host.hostname), name(&peer.hostname)),
-        None => format!("both ends on {}", name(&file.host.hostname)),
+    let mut names: Vec<String> = file
+        .nodes
+        .iter()
+        .map(|node| name(&node.host.hostname))
+        .collect();
+    names.dedup();
+    match &names[..] {
+        [] => name(""),
+        [only] if file.nodes.len() == 2 => format!("both ends on {only}"),
+        [only] => format!("all nodes on {only}"),
+        many => many.join(" → "),
     }
 }
 
-fn devices(file: &ResultFile, case: &CaseResult) -> String {
+fn devices(file: &ResultFile, flow: &CaseFlow<'_>) -> String {
+    let [here, there] = flow.devices(file);
     let marked = |device: Option<&Device>, name: Option<&String>| {
         let name = name.or(device.map(|device| &device.name));
         let kind = match device {
@@ -184,9 +196,8 @@ fn devices(file: &ResultFile, case: &CaseResult) -> String {
         };
         name.map(|name| format!("{name}{kind}"))
     };
-    let here = marked(device(file), case.config.device.as_ref());
-    let peer = file.peer.as_ref().and_then(|peer| peer.device.as_ref());
-    let there = marked(peer.or(device(file)), case.config.peer_device.as_ref());
+    let here = marked(here, flow.config.and_then(|it| it.from_device.as_ref()));
+    let there = marked(there, flow.config.and_then(|it| it.to_device.as_ref()));
     match (here, there) {
         (Some(here), Some(there)) if here != there => format!("{here} → {there}"),
         (Some(one), _) | (None, Some(one)) => one,
@@ -195,15 +206,29 @@ fn devices(file: &ResultFile, case: &CaseResult) -> String {
 }
 
 fn faults(file: &ResultFile) -> String {
-    let of = |device: Option<&Device>| device.and_then(|device| device.faults.clone());
-    let peer = file.peer.as_ref().and_then(|peer| peer.device.as_ref());
-    match (of(device(file)), of(peer)) {
-        (Some(here), Some(there)) if here != there => {
-            format!("FAULTS ON PURPOSE {here}; at the peer {there}")
+    let mut told: Vec<(String, &String)> = Vec::new();
+    for (number, node) in file.nodes.iter().enumerate() {
+        let whose = match number {
+            0 => String::new(),
+            _ => format!("at the {} ", node.name),
+        };
+        for faults in node
+            .devices
+            .iter()
+            .filter_map(|device| device.faults.as_ref())
+        {
+            if !told.iter().any(|(_, known)| *known == faults) {
+                told.push((whose.clone(), faults));
+            }
         }
-        (Some(one), _) => format!("FAULTS ON PURPOSE {one}"),
-        (None, Some(there)) => format!("FAULTS ON PURPOSE at the peer {there}"),
-        (None, None) => String::new(),
+    }
+    let told: Vec<String> = told
+        .into_iter()
+        .map(|(whose, faults)| format!("{whose}{faults}"))
+        .collect();
+    match told.is_empty() {
+        true => String::new(),
+        false => format!("FAULTS ON PURPOSE {}", told.join("; ")),
     }
 }
 
@@ -235,31 +260,31 @@ fn sitting(loaded: &Loaded) -> String {
     }
 }
 
-/// A case of a file and its settings.
+/// A flow of a file's case and its settings.
 #[derive(Clone, Debug)]
 pub(super) struct Sample<'a> {
     pub(super) loaded: &'a Loaded,
-    pub(super) case: &'a CaseResult,
+    pub(super) flow: CaseFlow<'a>,
     values: Vec<(Setting, Value)>,
 }
 
 impl<'a> Sample<'a> {
-    pub(super) fn new(loaded: &'a Loaded, case: &'a CaseResult) -> Sample<'a> {
+    pub(super) fn new(loaded: &'a Loaded, flow: CaseFlow<'a>) -> Sample<'a> {
         let values = Setting::all().into_iter();
-        let values = values.map(|setting| (setting, setting.value(loaded, case)));
+        let values = values.map(|setting| (setting, setting.value(loaded, &flow)));
         let values = values.collect();
         Sample {
             loaded,
-            case,
+            flow,
             values,
         }
     }
 
-    /// All cases of all files.
+    /// All flows of all cases of all files.
     pub(super) fn all(results: &'a [Loaded]) -> Vec<Sample<'a>> {
         let of = |loaded: &'a Loaded| {
-            let cases = loaded.result.cases.iter();
-            cases.map(move |case| Sample::new(loaded, case))
+            let flows = loaded.result.cases.iter().flat_map(CaseResult::flows);
+            flows.map(move |flow| Sample::new(loaded, flow))
         };
         results.iter().flat_map(of).collect()
     }
@@ -267,15 +292,21 @@ impl<'a> Sample<'a> {
     /// Those that moved data for its own sake.
     pub(super) fn transfers(results: &'a [Loaded]) -> Vec<Sample<'a>> {
         let mut all = Sample::all(results);
-        all.retain(|sample| !sample.case.config.is_set_up());
+        all.retain(|sample| !sample.flow.settings.is_set_up());
         all
     }
 
-    /// Those that measured set-up.
+    /// Those that measured set-up, each case once.
     pub(super) fn set_ups(results: &'a [Loaded]) -> Vec<Sample<'a>> {
         let mut all = Sample::all(results);
-        all.retain(|sample| sample.case.config.is_set_up());
+        all.retain(|sample| sample.flow.settings.is_set_up() && sample.flow.is_first());
         all
+    }
+
+    /// A number among its settings as a place on an axis; `None` of 0.
+    pub(super) fn number(&self, of: impl Fn(&Settings) -> u32) -> Option<f64> {
+        let number = of(&self.flow.settings);
+        (number > 0).then_some(number.into())
     }
 
     pub(super) fn value(&self, setting: Setting) -> &Value {

@@ -9,7 +9,7 @@ use crate::plot::draw::text::{SMALL_PX, width_px};
 use crate::plot::draw::{Anchor, Canvas, Paint, Rect, Sheet, Style, WIDTH};
 use crate::plot::figure::{Cell, Column, Figure, Table};
 use crate::results::load::Loaded;
-use crate::results::model::CaseResult;
+use crate::results::model::{CaseFlow, CaseResult};
 use crate::results::number::human_size;
 
 /// Cases that are drawn; of more, the least even.
@@ -26,24 +26,24 @@ const LINE_PX: f64 = 20.0;
 /// QPs whose bars and markers can still be told apart.
 const SINGLE_BARS: usize = 150;
 
-/// How many cases have shares, and the figures of the least even. Of a case in several files the newest is taken.
+/// How many flows have shares, and the figures of the least even. Of a case in several files the newest is taken.
 pub fn figures(results: &[Loaded]) -> (usize, Vec<Figure>) {
-    let mut newest: BTreeMap<(&str, &str, &str), (&str, &CaseResult)> = BTreeMap::new();
+    let mut newest: BTreeMap<(&str, &str, String), (&str, CaseFlow<'_>)> = BTreeMap::new();
     for Loaded { result, .. } in results {
-        for case in result.cases.iter().filter(|it| !it.config.is_set_up()) {
-            let device = case.config.device.as_deref().unwrap_or_default();
-            let this = (result.started_at.as_str(), case);
-            let kept = newest
-                .entry((&result.host.hostname, device, &case.id))
-                .or_insert(this);
-            if this.0 > kept.0 {
-                *kept = this;
+        let host = result.nodes.first().map_or("", |node| &node.host.hostname);
+        let cases = result.cases.iter().filter(|it| !it.config.is_set_up());
+        for flow in cases.flat_map(CaseResult::flows) {
+            let device = flow.config.and_then(|it| it.from_device.as_deref());
+            let key = (host, device.unwrap_or_default(), flow.subject());
+            let at = result.started_at.as_str();
+            if newest.get(&key).is_none_or(|kept| at > kept.0) {
+                newest.insert(key, (at, flow));
             }
         }
     }
     let mut shares: Vec<QpShares<'_>> = newest
         .into_values()
-        .filter_map(|(_, case)| qp_shares(case))
+        .filter_map(|(_, flow)| qp_shares(flow))
         .collect();
     let evenness = |shares: &QpShares<'_>| shares.jain.unwrap_or(1.0);
     shares.sort_by(|one, other| evenness(one).total_cmp(&evenness(other)));
@@ -51,7 +51,7 @@ pub fn figures(results: &[Loaded]) -> (usize, Vec<Figure>) {
     shares.truncate(MOST_CASES);
     let mut ids = BTreeSet::new();
     let figures = shares.iter().map(|shares| {
-        let base = format!("shares-{}", slug(&shares.case.id));
+        let base = format!("shares-{}", slug(&shares.flow.subject()));
         let mut id = base.clone();
         for number in 2.. {
             if ids.insert(id.clone()) {
@@ -65,11 +65,16 @@ pub fn figures(results: &[Loaded]) -> (usize, Vec<Figure>) {
 }
 
 fn figure(shares: &QpShares<'_>, id: String) -> Figure {
-    let config = &shares.case.config;
+    let config = &shares.flow.settings;
+    let device = shares.flow.config.and_then(|it| it.from_device.as_deref());
     let jain = shares
         .jain
         .map_or("not measured".to_owned(), |jain| format!("{jain:.4}"));
-    let title = format!("Shares of {} QPs: {}", shares.qps.len(), shares.case.id);
+    let title = format!(
+        "Shares of {} QPs: {}",
+        shares.qps.len(),
+        shares.flow.subject()
+    );
     let subtitle = format!(
         "{} of {} over {} CQs, {} worker{}, on {}; medians over the case’s complete runs",
         config.op,
@@ -77,7 +82,7 @@ fn figure(shares: &QpShares<'_>, id: String) -> Figure {
         config.cq,
         config.workers,
         if config.workers == 1 { "" } else { "s" },
-        config.device.as_deref().unwrap_or("an unknown device")
+        device.unwrap_or("an unknown device")
     );
     let (most, least) = (shares.qps.first(), shares.qps.last());
     let extremes = match (most, least) {
@@ -299,7 +304,7 @@ fn table(shares: &QpShares<'_>) -> Table {
         numeric: true,
     };
     Table {
-        caption: format!("QPs of {}", shares.case.id),
+        caption: format!("QPs of {}", shares.flow.subject()),
         columns: vec![
             column("QP"),
             column("bytes over an even share"),

@@ -1,9 +1,9 @@
 //! Whether a metric stepped from one result file to the next. It must not know how it is drawn.
 
+use super::curves::metric_of_runs;
 use super::settings::Sample;
 use crate::compare::Metric;
 use crate::plot::draw::number;
-use crate::plot::median::complete_runs;
 use crate::statistics::{RatioEstimate, Verdict, ratio, verdict};
 
 /// Runs that an interval needs on each side.
@@ -22,8 +22,7 @@ pub(super) struct Step {
 /// The step to each sample from the one before with figures; `None` where there is nothing to compare.
 pub(super) fn steps(samples: &[&Sample<'_>], metric: Metric) -> Vec<Option<Step>> {
     let values = |sample: &Sample<'_>| {
-        let values = complete_runs(sample.case).filter_map(|run| metric.of(run));
-        values
+        metric_of_runs(sample, metric)
             .filter(|value| value.is_finite())
             .collect::<Vec<f64>>()
     };

@@ -11,6 +11,8 @@ use crate::plot::figure::{Cell, Figure};
 use crate::results::load::{Found, Loaded};
 use crate::results::model::*;
 
+mod flows;
+
 type Maker = fn(&[Loaded]) -> Vec<Figure>;
 
 const KINDS: [(&str, Maker); 9] = [
@@ -51,7 +53,7 @@ struct Made {
     timeline: Vec<u64>,
 }
 
-fn run(number: u32, made: &Made) -> Run {
+fn run(number: u32, flows: &[FlowConfig], made: &Made) -> Run {
     let mut histogram = Histogram::new_with_bounds(1, 60_000_000_000, 2).unwrap();
     made.latencies
         .iter()
@@ -61,37 +63,44 @@ fn run(number: u32, made: &Made) -> Run {
         latency.histogram = None;
     }
     let at = (1..=made.timeline.len()).map(|index| index as f64 * 0.01);
-    Run {
-        run: number,
-        complete: made.complete,
+    let flow = FlowResult {
         timeline: (!made.timeline.is_empty()).then(|| Timeline {
             interval_seconds: 0.01,
             at_seconds: at.collect(),
             messages: made.timeline.clone(),
             longest_stall_seconds: None,
         }),
-        forward: Direction {
-            window: Window {
-                seconds: 1.0,
-                ..Window::default()
-            },
-            totals: Totals {
-                messages: made.latencies.len() as u64,
-                gbit_per_s: made.gbit_per_s,
-                mmsg_per_s: made.gbit_per_s.map(|rate| rate / 3.0),
-                ..Totals::default()
-            },
-            latency_ns: latency,
-            bandwidth_gbit_per_s: made
-                .gbit_per_s
-                .and_then(|rate| Bandwidth::of_intervals(0.01, made.timeline.iter().map(|_| rate))),
-            limits: made.limit.map(|link_gbit_per_s| Limits {
-                link_gbit_per_s,
-                protocol_efficiency: 0.9,
-                share_of_limit: None,
-            }),
-            ..Direction::default()
+        window: Window {
+            seconds: 1.0,
+            ..Window::default()
         },
+        totals: Totals {
+            messages: made.latencies.len() as u64,
+            gbit_per_s: made.gbit_per_s,
+            mmsg_per_s: made.gbit_per_s.map(|rate| rate / 3.0),
+            ..Totals::default()
+        },
+        latency_ns: latency,
+        bandwidth_gbit_per_s: made
+            .gbit_per_s
+            .and_then(|rate| Bandwidth::of_intervals(0.01, made.timeline.iter().map(|_| rate))),
+        limits: made.limit.map(|link_gbit_per_s| Limits {
+            link_gbit_per_s,
+            protocol_efficiency: 0.9,
+            share_of_limit: None,
+        }),
+        ..FlowResult::default()
+    };
+    let flows = flows.iter().map(|config| FlowResult {
+        name: config.name.clone(),
+        from: config.from.clone(),
+        to: config.to.clone(),
+        ..flow.clone()
+    });
+    Run {
+        run: number,
+        complete: made.complete,
+        flows: flows.collect(),
         ..Run::default()
     }
 }
@@ -109,7 +118,9 @@ fn config(op: u8, cq: u8, qps: u32, size_bytes: u32, workers: u32) -> CaseConfig
 }
 
 fn case(config: CaseConfig, made: &[Made]) -> CaseResult {
-    let runs = (1..).zip(made).map(|(number, made)| run(number, made));
+    let runs = (1..)
+        .zip(made)
+        .map(|(number, made)| run(number, &config.flows, made));
     CaseResult {
         id: format!(
             "{}-{}-q{}-{}-w{}",
@@ -140,10 +151,14 @@ fn file(index: usize, host: &str, git: &str, cases: Vec<CaseResult>) -> Loaded {
                 git: Some(git.to_owned()),
                 ..Tool::default()
             },
-            host: Host {
-                hostname: host.to_owned(),
-                ..Host::default()
-            },
+            nodes: vec![Node {
+                name: CLIENT.to_owned(),
+                host: Host {
+                    hostname: host.to_owned(),
+                    ..Host::default()
+                },
+                devices: Vec::new(),
+            }],
             cases,
             ..ResultFile::default()
         },

@@ -12,7 +12,7 @@ use crate::plot::draw::{
 use crate::plot::figure::{Cell, Figure, Table};
 use crate::plot::median::complete_runs;
 use crate::results::load::Loaded;
-use crate::results::model::{Run, Timeline};
+use crate::results::model::{FlowResult, Run, Timeline};
 
 const MOST_FIGURES: usize = 8;
 const MOST_RUNS: usize = 4;
@@ -29,7 +29,8 @@ struct Interval {
 
 /// A run that was sampled.
 struct Sampled<'a> {
-    run: &'a Run,
+    run: u32,
+    flow: &'a FlowResult,
     timeline: &'a Timeline,
     intervals: Vec<Interval>,
 }
@@ -37,12 +38,12 @@ struct Sampled<'a> {
 impl Sampled<'_> {
     /// Gb/s of the slowest interval.
     fn min(&self) -> Option<f64> {
-        Some(self.run.forward.bandwidth_gbit_per_s.as_ref()?.min)
+        Some(self.flow.bandwidth_gbit_per_s.as_ref()?.min)
     }
 
     /// Gb/s of the interval that 1 % are not above, where there were enough to tell it.
     fn p1(&self) -> Option<f64> {
-        self.run.forward.bandwidth_gbit_per_s.as_ref()?.p1
+        self.flow.bandwidth_gbit_per_s.as_ref()?.p1
     }
 }
 
@@ -73,19 +74,21 @@ pub fn figures(results: &[Loaded]) -> Vec<Figure> {
 }
 
 fn sampled_runs<'a>(sample: &Sample<'a>) -> Option<Vec<Sampled<'a>>> {
-    let case = sample.case;
-    let runs = complete_runs(case).filter_map(|run| sampled(run, case.config.size_bytes.into()));
+    let flow = &sample.flow;
+    let mean_bytes = flow.settings.mean_bytes();
+    let sampled = |run| sampled(run, flow.result(run)?, mean_bytes);
+    let runs = complete_runs(flow.case).filter_map(sampled);
     let runs: Vec<_> = runs.collect();
     (!runs.is_empty()).then_some(runs)
 }
 
-fn sampled(run: &Run, size_bytes: u64) -> Option<Sampled<'_>> {
-    let timeline = run.timeline.as_ref()?;
+fn sampled<'a>(run: &Run, flow: &'a FlowResult, mean_bytes: f64) -> Option<Sampled<'a>> {
+    let timeline = flow.timeline.as_ref()?;
     let mut from = 0.0;
     let mut intervals = Vec::with_capacity(timeline.at_seconds.len());
     for (&to, &messages) in timeline.at_seconds.iter().zip(&timeline.messages) {
         if to > from && to.is_finite() {
-            let gbit_per_s = messages as f64 * size_bytes as f64 * 8.0 / 1e9 / (to - from);
+            let gbit_per_s = messages as f64 * mean_bytes * 8.0 / 1e9 / (to - from);
             intervals.push(Interval {
                 from,
                 to,
@@ -95,7 +98,8 @@ fn sampled(run: &Run, size_bytes: u64) -> Option<Sampled<'_>> {
         }
     }
     (!intervals.is_empty()).then_some(Sampled {
-        run,
+        run: run.run,
+        flow,
         timeline,
         intervals,
     })
@@ -171,7 +175,7 @@ fn words(sampled: &Sampled<'_>) -> String {
     };
     format!(
         "Run {}: min {}, p1 {}, {stall}",
-        sampled.run.run,
+        sampled.run,
         gbit(sampled.min()),
         gbit(sampled.p1())
     )
@@ -182,7 +186,13 @@ fn subtitle(sample: &Sample<'_>) -> String {
         .into_iter()
         .map(|setting| sample.value(setting).words.clone());
     let mut parts: Vec<String> = settings.filter(|words| !words.is_empty()).collect();
-    let left_out = sample.case.runs.iter().filter(|run| !run.complete).count();
+    let left_out = sample
+        .flow
+        .case
+        .runs
+        .iter()
+        .filter(|run| !run.complete)
+        .count();
     if left_out > 0 {
         parts.push(format!("{left_out} runs not complete and left out"));
     }
@@ -193,7 +203,7 @@ fn figure(index: usize, sample: &Sample<'_>, runs: &[Sampled<'_>], note: Option<
     let told: Vec<String> = runs.iter().map(words).collect();
     let mut figure = Figure {
         id: format!("timeline-{}", index + 1),
-        title: format!("Throughput over time, Gb/s: {}", sample.case.id),
+        title: format!("Throughput over time, Gb/s: {}", sample.flow.subject()),
         subtitle: subtitle(sample),
         description: format!("Throughput in intervals of a run. {}.", told.join(". ")),
         svg: String::new(),
@@ -225,7 +235,7 @@ fn figure(index: usize, sample: &Sample<'_>, runs: &[Sampled<'_>], note: Option<
         .map(|run| run.timeline.interval_seconds)
         .fold(0.0, f64::max);
     sheet.note(&format!(
-        "Payload whose completions were seen at the end that ran the sweep, in intervals of about {}. Completions come \
+        "Payload whose completions were seen at the node that posts them, in intervals of about {}. Completions come \
          in groups of the signalled ones, so short intervals scatter.",
         number::time(aimed * 1e9)
     ));
@@ -369,7 +379,7 @@ fn table(runs: &[Sampled<'_>]) -> Table {
         };
         let slowest = slowest(&sampled.intervals).map(|interval| interval.from);
         vec![
-            Cell::Text(run.run.to_string()),
+            Cell::Text(run.to_string()),
             Cell::Number(sampled.intervals.len() as f64, 0),
             cell(sampled.min(), 3),
             cell(sampled.p1(), 3),

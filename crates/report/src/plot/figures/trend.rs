@@ -65,7 +65,7 @@ fn figure(
         _ => Unit::Plain,
     };
     let places = group.places();
-    let of_run = |sample: &Sample<'_>| Spread::of_runs(sample, &|run| metric.of(run));
+    let of_run = |sample: &Sample<'_>| Spread::of_metric(sample, metric);
     let of_line = |(number, line)| {
         super::curves::series(&group.name(line), look(number), line, &places, &of_run)
     };
@@ -268,7 +268,7 @@ fn table(axis: &str, metric: Metric, lines: &[Drawn<'_>]) -> Table {
     let mut rows = Vec::new();
     for line in lines {
         for (sample, step) in line.samples.iter().zip(&line.steps) {
-            let spread = Spread::of_runs(sample, &|run| metric.of(run));
+            let spread = Spread::of_metric(sample, metric);
             let file = &sample.loaded.result;
             let mut row = vec![
                 Cell::Text(line.name.clone()),

@@ -1,14 +1,14 @@
-//! All cases in one table, and the key figures of each operation.
+//! All flows of all cases in one table, and the key figures of each operation.
 
 use crate::compare::Metric;
 use crate::plot::figure::{Cell, Column, Table};
 use crate::plot::median;
 use crate::results::load::Loaded;
-use crate::results::model::{CaseConfig, CaseResult};
+use crate::results::model::{CaseFlow, CaseResult, FlowConfig, subject};
 use crate::results::number::human_size;
-use settings::{Applies, ROWS, Row, Takes};
+use settings::{Applies, ROWS, Row, Settings, Takes};
 
-/// A figure of a case, the median over its complete runs.
+/// A figure of a flow, the median over its complete runs.
 #[derive(Clone, Copy)]
 enum Measured {
     Metric(Metric),
@@ -35,10 +35,11 @@ impl Measured {
         }
     }
 
-    fn of(self, case: &CaseResult) -> Option<f64> {
+    fn of(self, flow: &CaseFlow<'_>) -> Option<f64> {
         match self {
-            Measured::Metric(metric) => Some(median::metric(case, metric)? / metric.column().2),
-            Measured::ShareOfLimit => Some(100.0 * median::share_of_limit(case)?),
+            Measured::Metric(metric) if metric.is_of_setup() && !flow.is_first() => None,
+            Measured::Metric(metric) => Some(median::metric(flow, metric)? / metric.column().2),
+            Measured::ShareOfLimit => Some(100.0 * median::share_of_limit(flow)?),
         }
     }
 }
@@ -46,28 +47,40 @@ impl Measured {
 /// Settings that every table has.
 const SHOWN: [&str; 5] = ["op", "cq", "qps", "size", "workers"];
 
-/// What has a column where cases differ in it: its name, and its value in a case.
-type Setting = (&'static str, Box<dyn Fn(&CaseConfig) -> Cell>);
+/// What has a column where flows differ in it: its name, and its value of a flow.
+type Setting = (&'static str, Box<dyn Fn(&CaseFlow<'_>) -> Cell>);
 
 fn settings() -> Vec<Setting> {
     let rows = ROWS
         .iter()
         .filter(|row| !row.title.is_empty() && !SHOWN.contains(&row.flag));
-    let mut settings: Vec<Setting> = rows
-        .map(|row| -> Setting { (row.title, Box::new(|config| of_row(row, config))) })
-        .collect();
-    settings.push((
-        "MTU",
-        Box::new(|config| config.path_mtu.map_or(Cell::Missing, number)),
-    ));
-    settings.push((
-        "device",
-        Box::new(|config| config.device.clone().map_or(Cell::Missing, Cell::Text)),
-    ));
-    settings
+    let rows = rows.map(|row| -> Setting {
+        let value = |flow: &CaseFlow<'_>| of_row(row, &flow.settings);
+        (row.title, Box::new(value))
+    });
+    let of_flow = |name, value: fn(&FlowConfig) -> Cell| -> Setting {
+        let value = move |flow: &CaseFlow<'_>| flow.config.map_or(Cell::Missing, value);
+        (name, Box::new(value))
+    };
+    let name: Setting = (
+        "flow",
+        Box::new(|flow| match flow.label() {
+            "" => Cell::Missing,
+            label => Cell::Text(label.to_owned()),
+        }),
+    );
+    let mtu = of_flow("MTU", |flow| flow.path_mtu.map_or(Cell::Missing, number));
+    let device = of_flow("device", |flow| {
+        flow.from_device.clone().map_or(Cell::Missing, Cell::Text)
+    });
+    [name]
+        .into_iter()
+        .chain(rows)
+        .chain([mtu, device])
+        .collect()
 }
 
-fn of_row(row: &Row, config: &CaseConfig) -> Cell {
+fn of_row(row: &Row, config: &Settings) -> Cell {
     if (row.applies)(config) != Applies::Yes {
         return Cell::Missing;
     }
@@ -99,15 +112,15 @@ fn figure(value: Option<f64>, digits: usize) -> Cell {
 /// Every case of every file, in their order.
 pub fn all(results: &[Loaded]) -> Table {
     let cases = || {
-        results
-            .iter()
-            .enumerate()
-            .flat_map(|(file, loaded)| loaded.result.cases.iter().map(move |case| (file, case)))
+        results.iter().enumerate().flat_map(|(file, loaded)| {
+            let flows = loaded.result.cases.iter().flat_map(CaseResult::flows);
+            flows.map(move |flow| (file, flow))
+        })
     };
     let differ: Vec<Setting> = settings()
         .into_iter()
         .filter(|(_, setting)| {
-            let mut values = cases().map(|(_, case)| setting(&case.config));
+            let mut values = cases().map(|(_, flow)| setting(&flow));
             let first = values.next();
             values.any(|value| Some(value) != first)
         })
@@ -115,7 +128,7 @@ pub fn all(results: &[Loaded]) -> Table {
     // Figures of set-up are there where set-up was measured.
     let has = |measured: &Measured| {
         let is_of_setup = matches!(measured, Measured::Metric(metric) if metric.is_of_setup());
-        !is_of_setup || cases().any(|(_, case)| measured.of(case).is_some())
+        !is_of_setup || cases().any(|(_, flow)| measured.of(&flow).is_some())
     };
     let measured: Vec<Measured> = Measured::all().filter(has).collect();
     let many_files = results.len() > 1;
@@ -135,8 +148,8 @@ pub fn all(results: &[Loaded]) -> Table {
     columns.extend(measured.iter().map(|it| column(it.name(), true)));
     columns.push(column("remarks", false));
     let rows = cases()
-        .map(|(file, case)| {
-            let config = &case.config;
+        .map(|(file, flow)| {
+            let (case, config) = (flow.case, &flow.settings);
             let mut row = vec![Cell::Text(case.id.clone())];
             if many_files {
                 row.push(Cell::Number((file + 1) as f64, 0));
@@ -148,10 +161,10 @@ pub fn all(results: &[Loaded]) -> Table {
                 Cell::Number(f64::from(config.size_bytes), 0),
                 number(config.workers),
             ]);
-            row.extend(differ.iter().map(|(_, setting)| setting(config)));
+            row.extend(differ.iter().map(|(_, setting)| setting(&flow)));
             row.push(Cell::Number(median::complete_runs(case).count() as f64, 0));
-            row.extend(measured.iter().map(|it| figure(it.of(case), it.digits())));
-            row.push(Cell::Text(remarks(case)));
+            row.extend(measured.iter().map(|it| figure(it.of(&flow), it.digits())));
+            row.push(Cell::Text(remarks(&flow)));
             row
         })
         .collect();
@@ -163,11 +176,13 @@ pub fn all(results: &[Loaded]) -> Table {
 }
 
 /// What the figures do not say.
-fn remarks(case: &CaseResult) -> String {
+fn remarks(flow: &CaseFlow<'_>) -> String {
+    let case = flow.case;
     let incomplete = case.runs.len() - median::complete_runs(case).count();
-    let errors: u64 = case.runs.iter().map(|run| run.forward.totals.errors).sum();
-    let unsteady = median::complete_runs(case)
-        .filter(|run| run.forward.window.warmup_steady == Some(false))
+    let moved = case.runs.iter().filter_map(|run| flow.result(run));
+    let errors: u64 = moved.map(|moved| moved.totals.errors).sum();
+    let unsteady = median::complete_flows(flow)
+        .filter(|moved| moved.window.warmup_steady == Some(false))
         .count();
     let mut remarks = Vec::new();
     if case.runs.is_empty() {
@@ -189,9 +204,10 @@ fn remarks(case: &CaseResult) -> String {
 pub fn key_figures(results: &[Loaded]) -> Table {
     let cases = || {
         let all = results.iter().flat_map(|loaded| &loaded.result.cases);
-        all.filter(|case| !case.config.is_set_up())
+        let all = all.filter(|case| !case.config.is_set_up());
+        all.flat_map(CaseResult::flows)
     };
-    let mut ops: Vec<&str> = cases().map(|case| case.config.op.name()).collect();
+    let mut ops: Vec<&str> = cases().map(|flow| flow.settings.op.name()).collect();
     ops.sort_by_key(|op| {
         (
             ["send", "write", "read"]
@@ -214,8 +230,8 @@ pub fn key_figures(results: &[Loaded]) -> Table {
             let measured = Measured::Metric(metric);
             let highest = name.starts_with("highest");
             let best = cases()
-                .filter(|case| case.config.op.name() == op)
-                .filter_map(|case| Some((measured.of(case)?, case)))
+                .filter(|flow| flow.settings.op.name() == op)
+                .filter_map(|flow| Some((measured.of(&flow)?, flow)))
                 .reduce(|best, next| {
                     let better = if highest {
                         next.0 > best.0
@@ -227,9 +243,13 @@ pub fn key_figures(results: &[Loaded]) -> Table {
             rows.push(vec![
                 Cell::Text(op.to_owned()),
                 Cell::Text(name.to_owned()),
-                figure(best.map(|(value, _)| value), measured.digits()),
-                best.map_or(Cell::Missing, |(_, case)| {
-                    Cell::Text(in_short(&case.config))
+                figure(best.as_ref().map(|(value, _)| *value), measured.digits()),
+                best.map_or(Cell::Missing, |(_, flow)| {
+                    Cell::Text(subject(
+                        &flow.case.config,
+                        &in_short(&flow.settings),
+                        flow.name(),
+                    ))
                 }),
             ]);
         }
@@ -249,7 +269,7 @@ pub fn key_figures(results: &[Loaded]) -> Table {
 }
 
 /// `4 QPs, 64 KiB, shared CQ`.
-fn in_short(config: &CaseConfig) -> String {
+fn in_short(config: &Settings) -> String {
     format!(
         "{} QP{}, {}, {} CQ",
         config.qps,
@@ -262,24 +282,25 @@ fn in_short(config: &CaseConfig) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::results::model::{Direction, ResultFile, Run, Totals};
-    use settings::Settings;
+    use crate::results::model::{CaseConfig, FlowResult, ResultFile, Run, Totals};
 
     fn case(op: &str, qps: u32, gbit_per_s: f64, complete: bool) -> CaseResult {
+        let settings = Settings::from([("op", op), ("qps", qps.to_string().as_str())]);
+        let config = CaseConfig::from(settings);
         CaseResult {
             id: format!("{op}-{qps}"),
-            config: Settings::from([("op", op), ("qps", qps.to_string().as_str())]).into(),
             runs: vec![Run {
                 complete,
-                forward: Direction {
+                flows: vec![FlowResult {
                     totals: Totals {
                         gbit_per_s: Some(gbit_per_s),
                         ..Totals::default()
                     },
-                    ..Direction::default()
-                },
+                    ..FlowResult::of(&config.flows[0])
+                }],
                 ..Run::default()
             }],
+            config,
             ..CaseResult::default()
         }
     }
@@ -330,6 +351,27 @@ mod tests {
                 .iter()
                 .all(|row| row.len() == table.columns.len())
         );
+    }
+
+    #[test]
+    fn each_flow_has_a_row() {
+        let result = crate::results::sample::mixed();
+        let path = "r.json".into();
+        let table = all(&[Loaded { path, result }]);
+        let text = |text: &str| Cell::Text(text.to_owned());
+        for (row, (name, op, qps)) in [
+            ("small", "write", 3),
+            ("large", "read", 2),
+            ("back", "send", 1),
+        ]
+        .into_iter()
+        .enumerate()
+        {
+            assert_eq!(value(&table, row, "case"), text("mixed"));
+            assert_eq!(value(&table, row, "flow"), text(name));
+            assert_eq!(value(&table, row, "op"), text(op));
+            assert_eq!(value(&table, row, "QPs"), number(qps));
+        }
     }
 
     #[test]

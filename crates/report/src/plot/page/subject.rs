@@ -7,16 +7,15 @@ use maud::{Markup, html};
 use super::tables;
 use crate::plot::figure::{Cell, Column, Table};
 use crate::results::load::Loaded;
-use crate::results::model::{Device, Host};
+use crate::results::model::{Device, Host, Node, ResultFile};
 use crate::text;
 
 /// Machines that are shown before the rest is folded away.
 const SHOWN_SETUPS: usize = 4;
 
-/// Results of the same two machines with the same devices.
+/// Results of the same nodes on the same machines with the same devices.
 struct Setup<'a> {
-    host: &'a Host,
-    peer: Option<&'a Host>,
+    nodes: &'a [Node],
     results: Vec<&'a Loaded>,
 }
 
@@ -25,7 +24,7 @@ pub fn title(results: &[Loaded]) -> String {
     let cases: usize = results.iter().map(|loaded| loaded.result.cases.len()).sum();
     let mut devices: Vec<String> = results
         .iter()
-        .filter_map(|loaded| loaded.result.host.device.as_ref())
+        .filter_map(|loaded| device(&loaded.result))
         .map(device_in_short)
         .collect();
     devices.sort();
@@ -43,8 +42,8 @@ pub fn title(results: &[Loaded]) -> String {
 pub fn software_devices(results: &[Loaded]) -> Vec<String> {
     let mut names: Vec<String> = results
         .iter()
-        .flat_map(|loaded| std::iter::once(&loaded.result.host).chain(&loaded.result.peer))
-        .filter_map(|host| host.device.as_ref())
+        .flat_map(|loaded| &loaded.result.nodes)
+        .flat_map(|node| &node.devices)
         .filter(|device| device.software)
         .map(|device| device.name.clone())
         .collect();
@@ -72,15 +71,11 @@ pub fn subject(results: &[Loaded]) -> Markup {
 fn setups(results: &[Loaded]) -> Vec<Setup<'_>> {
     let mut setups: Vec<Setup<'_>> = Vec::new();
     for loaded in results {
-        let (host, peer) = (&loaded.result.host, loaded.result.peer.as_ref());
-        match setups
-            .iter_mut()
-            .find(|setup| same(setup.host, host) && same_peer(setup.peer, peer))
-        {
+        let nodes = &loaded.result.nodes[..];
+        match setups.iter_mut().find(|setup| same(setup.nodes, nodes)) {
             Some(setup) => setup.results.push(loaded),
             None => setups.push(Setup {
-                host,
-                peer,
+                nodes,
                 results: vec![loaded],
             }),
         }
@@ -88,23 +83,20 @@ fn setups(results: &[Loaded]) -> Vec<Setup<'_>> {
     setups
 }
 
-/// The embedded device takes another address each time, which makes no other set-up.
-fn same(one: &Host, other: &Host) -> bool {
-    let plain = |host: &Host| {
-        let mut host = host.clone();
-        if let Some(device) = &mut host.device {
-            device.gid = None;
-        }
-        host
-    };
-    plain(one) == plain(other)
+/// The first node's first device.
+fn device(result: &ResultFile) -> Option<&Device> {
+    result.nodes.first()?.devices.first()
 }
 
-fn same_peer(one: Option<&Host>, other: Option<&Host>) -> bool {
-    match (one, other) {
-        (Some(one), Some(other)) => same(one, other),
-        (one, other) => one.is_none() && other.is_none(),
-    }
+/// The embedded device takes another address each time, which makes no other set-up.
+fn same(one: &[Node], other: &[Node]) -> bool {
+    let plain = |nodes: &[Node]| {
+        let mut nodes = nodes.to_vec();
+        let devices = nodes.iter_mut().flat_map(|node| &mut node.devices);
+        devices.for_each(|device| device.gid = None);
+        nodes
+    };
+    plain(one) == plain(other)
 }
 
 fn setup_facts(setup: &Setup<'_>) -> Markup {
@@ -131,10 +123,8 @@ fn setup_facts(setup: &Setup<'_>) -> Markup {
     };
     html! {
         dl {
-            (machine("Host", setup.host))
-            @match setup.peer {
-                Some(peer) => (machine("Other end", peer)),
-                None => { dt { "Other end" } dd { "the same machine" } }
+            @for (number, node) in setup.nodes.iter().enumerate() {
+                (machine(number, setup.nodes, node))
             }
             dt { "When" } dd { (when) }
             dt { "Program" } dd { (programs) }
@@ -145,7 +135,44 @@ fn setup_facts(setup: &Setup<'_>) -> Markup {
     }
 }
 
-fn machine(label: &str, host: &Host) -> Markup {
+/// Machine and devices of a node; what it shares with the first is not told again.
+fn machine(number: usize, nodes: &[Node], node: &Node) -> Markup {
+    let (label, facts) = match (number, nodes) {
+        (0, _) => ("Host", host(&node.host)),
+        (_, [first, ..]) => {
+            let label = if nodes.len() == 2 {
+                "Other end"
+            } else {
+                &node.name
+            };
+            match first.host == node.host {
+                true => (label, "the same machine".to_owned()),
+                false => (label, host(&node.host)),
+            }
+        }
+        (_, []) => return html! {},
+    };
+    let is_told = |device: &&Device| {
+        let first = nodes
+            .first()
+            .filter(|first| number > 0 && first.host == node.host);
+        let names = first.into_iter().flat_map(|first| &first.devices);
+        !names
+            .into_iter()
+            .any(|known| known.name == device.name && known.faults == device.faults)
+    };
+    html! {
+        dt { (label) } dd { (facts) }
+        @for device in node.devices.iter().filter(is_told) {
+            dt { (label) "’s device" } dd { (device_in_full(device)) }
+            @if let Some(faults) = &device.faults {
+                dt { (label) "’s faults, on purpose" } dd { code { (faults) } }
+            }
+        }
+    }
+}
+
+fn host(host: &Host) -> String {
     let mut facts = host.hostname.clone();
     if let Some(cpu) = &host.cpu_model {
         let _ = write!(facts, ", {cpu}");
@@ -158,15 +185,7 @@ fn machine(label: &str, host: &Host) -> Markup {
     if let Some(governor) = &host.governor {
         let _ = write!(facts, ", governor {governor}");
     }
-    html! {
-        dt { (label) } dd { (facts) }
-        @if let Some(device) = &host.device {
-            dt { (label) "’s device" } dd { (device_in_full(device)) }
-            @if let Some(faults) = &device.faults {
-                dt { (label) "’s faults, on purpose" } dd { code { (faults) } }
-            }
-        }
-    }
+    facts
 }
 
 /// Name, and in words when there is no hardware.
@@ -226,6 +245,11 @@ fn minute(time: &str) -> String {
     }
 }
 
+fn hostname(result: &ResultFile) -> String {
+    let first = result.nodes.first();
+    first.map_or_else(String::new, |node| node.host.hostname.clone())
+}
+
 fn files(results: &[Loaded]) -> Table {
     let column = |name: &str, numeric| Column {
         name: name.to_owned(),
@@ -251,12 +275,12 @@ fn files(results: &[Loaded]) -> Table {
             .map(|(index, loaded)| {
                 let result = &loaded.result;
                 let runs = || result.cases.iter().flat_map(|case| &case.runs);
-                let device = result.host.device.as_ref();
+                let device = device(result);
                 vec![
                     count(index + 1),
                     Cell::Text(text::path(&loaded.path)),
                     Cell::Text(minute(&result.started_at)),
-                    Cell::Text(result.host.hostname.clone()),
+                    Cell::Text(hostname(result)),
                     device.map_or(Cell::Missing, |device| Cell::Text(device_in_short(device))),
                     Cell::Text(program(loaded)),
                     count(result.cases.len()),
@@ -271,24 +295,26 @@ fn files(results: &[Loaded]) -> Table {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::results::model::ResultFile;
 
     fn loaded(device: &str, software: bool, gid: &str) -> Loaded {
         Loaded {
             path: "r.json".into(),
             result: ResultFile {
                 started_at: "2026-11-20T12:00:01.5Z".to_owned(),
-                host: Host {
-                    hostname: "left".to_owned(),
-                    device: Some(Device {
+                nodes: vec![Node {
+                    name: "client".to_owned(),
+                    host: Host {
+                        hostname: "left".to_owned(),
+                        ..Host::default()
+                    },
+                    devices: vec![Device {
                         name: device.to_owned(),
                         library: "embedded".to_owned(),
                         software,
                         gid: Some(gid.to_owned()),
                         ..Device::default()
-                    }),
-                    ..Host::default()
-                },
+                    }],
+                }],
                 cases: vec![Default::default()],
                 ..ResultFile::default()
             },

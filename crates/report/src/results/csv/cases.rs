@@ -1,4 +1,4 @@
-//! The file of cases: one row for each case, run and direction, with its settings and the figures of all QPs together.
+//! The file of cases: one row for each case, run and flow, with its settings and the figures of all QPs together.
 //! It must not know single QPs.
 
 use std::io::{self, Write};
@@ -6,13 +6,10 @@ use std::io::{self, Write};
 use serde_json::{Map, Value, json, to_value};
 
 use super::rows::{self, Place, Row, places};
-use crate::results::model::{Direction, ResultFile, WorkerResult};
+use crate::results::model::{NodeResult, ResultFile, WorkerResult};
 
-/// Fields of a run that are true of both its directions; the others are of the end that ran the sweep.
-const OF_BOTH_DIRECTIONS: [&str; 5] = ["run", "started_at", "complete", "interrupted", "failure"];
-
-/// Fields of a run that its row has not: the other direction has its own, and counters have the driver's names.
-const LEFT_OUT: [&str; 3] = ["reverse", "device_counters", "peer_device_counters"];
+/// Fields of a run that are true of all its flows.
+const OF_ALL_FLOWS: [&str; 4] = ["started_at", "complete", "interrupted", "failure"];
 
 /// What a row has of the times of a step of set-up.
 const OF_A_STEP: [&str; 4] = ["min", "mean", "p99", "max"];
@@ -32,61 +29,70 @@ pub fn write_to(result: &ResultFile, out: impl Write) -> io::Result<()> {
 }
 
 fn row(result: &ResultFile, place: &Place<'_>) -> serde_json::Result<Row> {
+    let (flow, run) = (&place.flow, place.run);
     let mut row = Row::default();
-    row.add("id", &to_value(&place.case.id)?);
-    row.add("", &to_value(&place.case.config)?);
-    for (name, value) in fields(place)? {
-        row.add(&name, &value);
-        if name == "run" {
-            row.add("direction", &place.name.into());
+    row.add("id", &to_value(&flow.case.id)?);
+    row.add("", &to_value(&flow.settings)?);
+    row.add(
+        "path_mtu",
+        &to_value(flow.config.and_then(|it| it.path_mtu))?,
+    );
+    row.add("run", &to_value(run.run)?);
+    place.add_flow(&mut row);
+    let of_run = object(to_value(run)?);
+    for name in OF_ALL_FLOWS {
+        row.add(name, &of_run[name]);
+    }
+    for (name, value) in object(to_value(place.result)?) {
+        if !["name", "from", "to"].contains(&&*name) {
+            row.add(&name, &with_kinds_of_doubts(value));
         }
     }
-    let peer = result.peer.as_ref();
-    for (end, host) in [("host", Some(&result.host)), ("peer", peer)] {
-        let device = to_value(host.and_then(|host| host.device.as_ref()))?;
+    row.add("workers", &workers(run.node(flow.from())));
+    // `connect` is a setting too, and one that is null would be a second column of its name.
+    if let (true, Some(connect)) = (flow.is_first(), &run.connect) {
+        row.add("connect", &to_value(connect)?);
+        for step in &connect.steps {
+            let mut times = object(to_value(&step.time_ns)?);
+            times.retain(|name, _| OF_A_STEP.contains(&&**name));
+            row.add(&format!("connect_{}_ns", step.step), &times.into());
+        }
+    }
+    let config = to_value(flow.config)?;
+    for (end, device) in ["from_device", "to_device"]
+        .into_iter()
+        .zip(flow.devices(result))
+    {
+        row.add(end, &config[end]);
+        let device = to_value(device)?;
         for name in OF_A_DEVICE {
-            row.add(&format!("{end}_device_{name}"), &device[name]);
+            row.add(&format!("{end}_{name}"), &device[name]);
         }
     }
     Ok(row)
 }
 
-/// What the JSON says of a run in one direction, with sums of its workers in place of them.
-fn fields(place: &Place<'_>) -> serde_json::Result<Map<String, Value>> {
-    let mut fields = object(to_value(place.run)?);
-    if place.name == "reverse" {
-        fields.retain(|name, _| OF_BOTH_DIRECTIONS.contains(&&**name));
-        fields.extend(object(to_value(place.direction)?));
-    }
-    // `connect` is a setting too, and one that is null would be a second column of its name.
-    fields.retain(|name, value| {
-        !LEFT_OUT.contains(&&**name) && (name != "connect" || !value.is_null())
-    });
-    fields.insert("workers".to_owned(), workers(place.direction));
-    if let Some(doubts) = fields["window"].get_mut("doubts") {
+/// A window with the kinds of its doubts, as a text; anything else as it is.
+fn with_kinds_of_doubts(mut value: Value) -> Value {
+    if let Some(doubts) = value.get_mut("doubts") {
         let kinds = doubts.as_array().into_iter().flatten();
         let kinds: Vec<&str> = kinds.filter_map(|doubt| doubt["kind"].as_str()).collect();
         *doubts = kinds.join("; ").into();
     }
-    if let Some(connect) = fields.get_mut("connect").and_then(Value::as_object_mut) {
-        for step in place.run.connect.iter().flat_map(|connect| &connect.steps) {
-            let mut times = object(to_value(&step.time_ns)?);
-            times.retain(|name, _| OF_A_STEP.contains(&&**name));
-            connect.insert(format!("{}_ns", step.step), times.into());
-        }
-    }
-    Ok(fields)
+    value
 }
 
-fn workers(direction: &Direction) -> Value {
-    let workers = &direction.workers;
+/// Sums of the workers of the node that posts the flow; they serve all of its flows.
+fn workers(node: Option<&NodeResult>) -> Value {
+    let workers = node.map_or(&[][..], |node| &node.workers);
     let sum = |count: fn(&WorkerResult) -> u64| {
         (!workers.is_empty()).then(|| workers.iter().map(count).sum::<u64>())
     };
     json!({
-        "cpu_seconds": direction.cpu_seconds(),
+        "cpu_seconds": node.and_then(NodeResult::cpu_seconds),
         "polls": sum(|worker| worker.polls),
         "empty_polls": sum(|worker| worker.empty_polls),
+        "blocked": sum(|worker| worker.blocked),
     })
 }
 

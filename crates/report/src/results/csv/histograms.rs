@@ -6,10 +6,10 @@ use std::io::{self, Write};
 use hdrhistogram::Histogram;
 
 use super::rows::{KEY, places};
-use crate::results::model::{Direction, ResultFile, Run};
+use crate::results::model::{FlowResult, ResultFile, Run};
 
 /// The columns after the key's.
-const COLUMNS: [&str; 4] = ["kind", "from", "to", "count"];
+const COLUMNS: [&str; 4] = ["kind", "low", "high", "count"];
 
 /// Writes header and rows to a stream.
 ///
@@ -20,9 +20,10 @@ pub fn write_to(result: &ResultFile, out: impl Write) -> io::Result<()> {
     writer.write_record(KEY.iter().chain(&COLUMNS))?;
     for place in places(result) {
         let key = place.key()?;
-        // Set-up is the run's, not a direction's: its rows are with those of its end.
-        let set_up = (place.name == "forward").then(|| of_set_up(place.run));
-        let distributions = of_direction(place.direction).chain(set_up.into_iter().flatten());
+        // Set-up is the run's: its rows are with those of its first flow.
+        let set_up = place.flow.is_first().then(|| of_set_up(place.run));
+        let of_flow = place.result.into_iter().flat_map(of_flow);
+        let distributions = of_flow.chain(set_up.into_iter().flatten());
         for (kind, histogram) in distributions {
             let Some(histogram) = coarser(&histogram) else {
                 continue;
@@ -52,10 +53,10 @@ fn coarser(histogram: &Histogram<u64>) -> Option<Histogram<u64>> {
     Some(coarser)
 }
 
-/// Kinds carry the unit of `from` and `to`. A distribution that the file does not have, or that is damaged, has no row.
-fn of_direction(direction: &Direction) -> impl Iterator<Item = (String, Histogram<u64>)> {
-    let latency = direction.latency_ns.as_ref();
-    let bandwidth = direction.bandwidth_gbit_per_s.as_ref();
+/// Kinds carry the unit of `low` and `high`. A distribution that the file does not have, or that is damaged, has no row.
+fn of_flow(flow: &FlowResult) -> impl Iterator<Item = (String, Histogram<u64>)> {
+    let latency = flow.latency_ns.as_ref();
+    let bandwidth = flow.bandwidth_gbit_per_s.as_ref();
     [
         ("latency_ns", latency.and_then(|it| it.histogram().ok())),
         (
@@ -86,7 +87,7 @@ mod tests {
         let mut out = Vec::new();
         write_to(result, &mut out).unwrap();
         let mut reader = ::csv::Reader::from_reader(out.as_slice());
-        let header = "id,op,qps,size_bytes,run,direction,kind,from,to,count";
+        let header = "id,op,qps,size_bytes,run,flow,from,to,kind,low,high,count";
         assert!(reader.headers().unwrap().iter().eq(header.split(',')));
         reader.deserialize().map(Result::unwrap).collect()
     }
@@ -95,14 +96,12 @@ mod tests {
     fn buckets_hold_all_samples_and_lie_beside_each_other() {
         let result = sample::result();
         let rows = rows(&result);
-        let of = |direction: &str, kind: &str| {
-            let own = rows
-                .iter()
-                .filter(|row| row[5] == direction && row[6] == kind);
-            own.map(|row| [7, 8, 9].map(|column| row[column].parse::<u64>().unwrap()))
+        let of = |flow: &str, kind: &str| {
+            let own = rows.iter().filter(|row| row[5] == flow && row[8] == kind);
+            own.map(|row| [9, 10, 11].map(|column| row[column].parse::<u64>().unwrap()))
                 .collect::<Vec<_>>()
         };
-        let forward = &result.cases[0].runs[0].forward;
+        let forward = &result.cases[0].runs[0].flows[0];
         let latency = forward.latency_ns.as_ref().unwrap();
         let bandwidth = forward.bandwidth_gbit_per_s.as_ref().unwrap();
         for (buckets, count, max) in [
@@ -117,22 +116,22 @@ mod tests {
             assert!(
                 buckets
                     .iter()
-                    .all(|[from, to, count]| (*from..=from + from / 100).contains(to) && *count > 0)
+                    .all(|[low, high, count]| (*low..=low + low / 100).contains(high) && *count > 0)
             );
             assert!(buckets.windows(2).all(|pair| pair[0][1] < pair[1][0]));
-            let [from, to, _] = *buckets.last().unwrap();
-            assert!((from..=to).contains(&max), "{max}");
+            let [low, high, _] = *buckets.last().unwrap();
+            assert!((low..=high).contains(&max), "{max}");
         }
         assert!(!of("reverse", "latency_ns").is_empty());
         assert!(of("reverse", "bandwidth_kbit_per_s").is_empty());
-        let key = ["send-shared-q2-64KiB", "send", "2", "65536", "1", "forward"];
-        assert_eq!(rows[0][..6], key);
+        let key = "send-shared-q2-64KiB send 2 65536 1 forward client server";
+        assert_eq!(rows[0][..8].join(" "), key);
     }
 
     #[test]
     fn set_up_has_the_steps_of_its_own_end() {
         let (config, mut run) = sample::connect();
-        let latency = run.forward.latency_ns.clone().unwrap();
+        let latency = run.flows[0].latency_ns.clone().unwrap();
         let connect = run.connect.as_mut().unwrap();
         connect.setup_ns = Some(latency.clone());
         connect.steps[0].time_ns = latency;
@@ -141,7 +140,7 @@ mod tests {
         (result.cases[0].config, result.cases[0].runs) = (config, vec![run]);
         let mut kinds: Vec<String> = rows(&result)
             .into_iter()
-            .map(|row| row[6].clone())
+            .map(|row| row[8].clone())
             .collect();
         kinds.dedup();
         let told = [

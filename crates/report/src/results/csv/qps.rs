@@ -1,4 +1,4 @@
-//! The file of QPs: one row for each QP of a case, run and direction. It must not know totals.
+//! The file of QPs: one row for each QP of a case, run and flow. It must not know totals.
 
 use std::io::{self, Write};
 
@@ -15,7 +15,7 @@ pub fn write_to(result: &ResultFile, out: impl Write) -> io::Result<()> {
     rows::write(out, |take| {
         for place in places(result) {
             let key = place.key()?;
-            for qp in &place.direction.qps {
+            for qp in place.result.iter().flat_map(|flow| &flow.qps) {
                 let mut row = key.clone();
                 row.add("", &to_value(qp)?);
                 take(row)?;

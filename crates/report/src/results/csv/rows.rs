@@ -5,37 +5,35 @@ use std::io::{self, Write};
 
 use serde_json::{Value, to_value};
 
-use crate::results::model::{CaseResult, Direction, ResultFile, Run};
+use crate::results::model::{CaseFlow, FlowResult, ResultFile, Run};
 
 /// Columns of every file: what a row is of, and what files are joined by.
-pub(super) const KEY: [&str; 6] = ["id", "op", "qps", "size_bytes", "run", "direction"];
+pub(super) const KEY: [&str; 8] = ["id", "op", "qps", "size_bytes", "run", "flow", "from", "to"];
 
 /// Fields that are in no row: histograms have their own file.
 const HISTOGRAMS: [&str; 2] = ["histogram", "histogram_kbit_per_s"];
 
-/// A direction of a run.
-#[derive(Clone, Copy)]
+/// A flow in a run; of a case without one, the run.
+#[derive(Clone)]
 pub(super) struct Place<'a> {
-    pub(super) case: &'a CaseResult,
+    pub(super) flow: CaseFlow<'a>,
     pub(super) run: &'a Run,
-    /// `forward` or `reverse`.
-    pub(super) name: &'static str,
-    pub(super) direction: &'a Direction,
+    pub(super) result: Option<&'a FlowResult>,
 }
 
-/// Every direction of every run, in the order of the file.
-pub(super) fn places(result: &ResultFile) -> impl Iterator<Item = Place<'_>> {
-    let cases = result.cases.iter();
-    let runs = cases.flat_map(|case| case.runs.iter().map(move |run| (case, run)));
-    runs.flat_map(|(case, run)| {
-        let reverse = run.reverse.as_ref().map(|reverse| ("reverse", reverse));
-        let both = [("forward", &run.forward)].into_iter().chain(reverse);
-        both.map(move |(name, direction)| Place {
-            case,
-            run,
-            name,
-            direction,
-        })
+/// Every flow of every run, in the order of the file.
+pub(super) fn places<'a>(result: &'a ResultFile) -> impl Iterator<Item = Place<'a>> {
+    result.cases.iter().flat_map(|case| {
+        let flows: Vec<CaseFlow<'_>> = case.flows().collect();
+        let of_run = move |run: &'a Run| {
+            let place = |flow: &CaseFlow<'a>| Place {
+                result: flow.result(run),
+                flow: flow.clone(),
+                run,
+            };
+            flows.iter().map(place).collect::<Vec<_>>()
+        };
+        case.runs.iter().flat_map(of_run)
     })
 }
 
@@ -43,14 +41,30 @@ impl Place<'_> {
     /// The cells of [`KEY`].
     pub(super) fn key(&self) -> serde_json::Result<Row> {
         let mut row = Row::default();
-        let config = to_value(&self.case.config)?;
-        row.add("id", &to_value(&self.case.id)?);
+        let settings = to_value(&self.flow.settings)?;
+        row.add("id", &to_value(&self.flow.case.id)?);
         for name in ["op", "qps", "size_bytes"] {
-            row.add(name, &config[name]);
+            row.add(name, &settings[name]);
         }
         row.add("run", &to_value(self.run.run)?);
-        row.add("direction", &self.name.into());
+        self.add_flow(&mut row);
         Ok(row)
+    }
+
+    /// The cells of its flow's name and nodes; empty where there is no flow.
+    pub(super) fn add_flow(&self, row: &mut Row) {
+        let config = self.flow.config;
+        let cells = [
+            ("flow", config.map(|config| &config.name)),
+            ("from", config.map(|config| &config.from)),
+            ("to", config.map(|config| &config.to)),
+        ];
+        for (column, cell) in cells {
+            row.add(
+                column,
+                &cell.map_or(Value::Null, |text| text.as_str().into()),
+            );
+        }
     }
 }
 
@@ -174,6 +188,6 @@ mod tests {
 
     #[test]
     fn without_a_row_there_is_the_key() {
-        assert_eq!(written(&[]), "id,op,qps,size_bytes,run,direction\n");
+        assert_eq!(written(&[]), "id,op,qps,size_bytes,run,flow,from,to\n");
     }
 }

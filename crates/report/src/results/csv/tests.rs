@@ -6,7 +6,7 @@ use std::io;
 use serde_json::{Value, to_value};
 
 use super::{cases, qps};
-use crate::results::model::{CaseResult, Doubt, DoubtKind, ResultFile, Run};
+use crate::results::model::{CaseConfig, CaseResult, Doubt, DoubtKind, ResultFile, Run};
 use crate::results::sample;
 
 /// A file as it is read: its columns, and its rows by them.
@@ -78,6 +78,9 @@ fn assert_taken(row: &HashMap<String, String>) {
     assert!(left.is_empty(), "{left:?}");
 }
 
+/// The flow of a row: its case, its place within it, and what the JSON says of it.
+const FLOWS: [(usize, usize); 4] = [(0, 0), (1, 0), (1, 1), (2, 0)];
+
 #[test]
 fn cells_are_the_jsons_values() {
     let result = with_set_up();
@@ -85,52 +88,95 @@ fn cells_are_the_jsons_values() {
     let rows = cases_of(&result).rows;
     let places: Vec<_> = rows
         .iter()
-        .map(|row| format!("{} {} {}", row["op"], row["run"], row["direction"]))
+        .map(|row| {
+            ["op", "run", "flow", "from", "to"]
+                .map(|name| &*row[name])
+                .join(" ")
+        })
         .collect();
     let expected = [
-        "send 1 forward",
-        "write 1 forward",
-        "write 1 reverse",
-        "connect 1 forward",
+        "send 1 forward client server",
+        "write 1 forward client server",
+        "write 1 reverse server client",
+        "connect 1 forward client server",
     ];
     assert_eq!(places, expected);
     assert_eq!(rows[1]["failure_message"], "stopped by Ctrl-C, \"early\"");
-    for (mut row, case) in rows.into_iter().zip([0, 1, 1, 2]) {
+    for (mut row, (case, index)) in rows.into_iter().zip(FLOWS) {
         let (row, case) = (&mut row, &json["cases"][case]);
         take_same(row, "id", &case["id"]);
         for (name, value) in case["config"].as_object().unwrap() {
-            take_same(row, name, value);
+            if name != "flows" {
+                take_same(row, name, value);
+            }
         }
+        take_same(row, "path_mtu", &case["config"]["flows"][index]["path_mtu"]);
         let run = &case["runs"][0];
         for name in ["run", "started_at", "complete", "interrupted", "failure"] {
             take_same(row, name, &run[name]);
         }
-        let is_forward = row.remove("direction").unwrap() == "forward";
-        let own = if is_forward { run } else { &run["reverse"] };
-        for name in [
-            "window",
-            "totals",
-            "latency_ns",
-            "bandwidth_gbit_per_s",
-            "fairness",
-            "limits",
-        ] {
-            take_same(row, name, &own[name]);
+        let flow = &run["flows"][index];
+        take_same(row, "flow", &flow["name"]);
+        for (name, value) in flow.as_object().unwrap() {
+            if !["name", "qps"].contains(&&**name) {
+                take_same(row, name, value);
+            }
         }
-        for name in ["cpu_seconds", "polls", "empty_polls"] {
-            take_same(row, &format!("workers_{name}"), &own["workers"][0][name]);
+        let is_from = |node: &&Value| node["name"] == flow["from"];
+        let node = run["nodes"].as_array().unwrap().iter().find(is_from);
+        for name in ["cpu_seconds", "polls", "empty_polls", "blocked"] {
+            let value = &node.unwrap()["workers"][0][name];
+            take_same(row, &format!("workers_{name}"), value);
         }
+        // Only the client tells of its device.
+        let end = ["from", "to"].into_iter().find(|end| flow[end] == "client");
+        let device = &json["nodes"][0]["devices"][0];
+        take_same(row, &format!("{}_device", end.unwrap()), &device["name"]);
         for name in ["library", "software", "faults"] {
-            let device = &json["host"]["device"];
-            take_same(row, &format!("host_device_{name}"), &device[name]);
+            let column = format!("{}_device_{name}", end.unwrap());
+            take_same(row, &column, &device[name]);
         }
-        if is_forward {
-            take_same(row, "receiver", &run["receiver"]);
-            take_same(row, "timeline", &run["timeline"]);
+        if index == 0 {
             take_set_up(row, &run["connect"]);
         }
         assert_taken(row);
     }
+}
+
+#[test]
+fn a_row_has_the_settings_of_its_flow() {
+    let result = sample::mixed();
+    let [cases, qps] = [cases_of(&result), qps_of(&result)].map(|sheet| sheet.rows);
+    let key = |row: &HashMap<String, String>| {
+        ["flow", "from", "op", "qps", "size_bytes"]
+            .map(|name| &*row[name])
+            .join(" ")
+    };
+    let keys: Vec<_> = cases.iter().map(key).collect();
+    let expected = [
+        "small client write 3 64",
+        "large client read 2 1048576",
+        "back server send 1 4096",
+    ];
+    assert_eq!(keys, expected);
+    let counts = keys
+        .iter()
+        .map(|flow| qps.iter().filter(|row| key(row) == *flow).count());
+    assert_eq!(counts.collect::<Vec<_>>(), [3, 2, 1]);
+    assert_eq!(cases[1]["signal_every"], "1", "as fitted to its size");
+}
+
+#[test]
+fn set_up_alone_has_a_row_without_a_flow() {
+    let (config, mut run) = sample::connect();
+    (run.flows, run.nodes) = (Vec::new(), Vec::new());
+    let mut result = sample::result();
+    (result.cases[0].config, result.cases[0].runs) = (config, vec![run]);
+    result.cases[0].config.flows.clear();
+    let sheet = cases_of(&result);
+    assert_eq!(sheet.rows[0]["flow"], "");
+    assert_eq!(sheet.rows[0]["connect_rounds"], "400");
+    assert_eq!(qps_of(&result).rows[0]["id"], result.cases[1].id);
 }
 
 fn take_set_up(row: &mut HashMap<String, String>, connect: &Value) {
@@ -157,22 +203,25 @@ fn a_queue_pair_has_its_row() {
     let result = with_set_up();
     let json = to_value(&result).unwrap();
     let mut rows = qps_of(&result).rows.into_iter();
-    for case in json["cases"].as_array().unwrap() {
+    for (case, index) in FLOWS {
+        let case = &json["cases"][case];
         let run = &case["runs"][0];
-        for (direction, own) in [("forward", run), ("reverse", &run["reverse"])] {
-            for qp in own["qps"].as_array().into_iter().flatten() {
-                let mut row = rows.next().unwrap();
-                take_same(&mut row, "id", &case["id"]);
-                for name in ["op", "qps", "size_bytes"] {
-                    take_same(&mut row, name, &case["config"][name]);
-                }
-                take_same(&mut row, "run", &run["run"]);
-                assert_eq!(row.remove("direction").unwrap(), direction);
-                for (name, value) in qp.as_object().unwrap() {
-                    take_same(&mut row, name, value);
-                }
-                assert_taken(&row);
+        let flow = &run["flows"][index];
+        for qp in flow["qps"].as_array().unwrap() {
+            let mut row = rows.next().unwrap();
+            take_same(&mut row, "id", &case["id"]);
+            for name in ["op", "qps", "size_bytes"] {
+                take_same(&mut row, name, &case["config"][name]);
             }
+            take_same(&mut row, "run", &run["run"]);
+            take_same(&mut row, "flow", &flow["name"]);
+            for name in ["from", "to"] {
+                take_same(&mut row, name, &flow[name]);
+            }
+            for (name, value) in qp.as_object().unwrap() {
+                take_same(&mut row, name, value);
+            }
+            assert_taken(&row);
         }
     }
     assert!(rows.next().is_none());
@@ -184,7 +233,7 @@ fn the_sums_of_both_files_are_the_same() {
     let sums = |sheet: &Sheet, [messages, bytes]: [&str; 2]| {
         let mut sums = BTreeMap::<_, [u64; 2]>::new();
         for row in &sheet.rows {
-            let key = ["id", "run", "direction"].map(|name| row[name].clone());
+            let key = ["id", "run", "flow"].map(|name| row[name].clone());
             let sum = sums.entry(key).or_default();
             sum[0] += row[messages].parse::<u64>().unwrap();
             sum[1] += row[bytes].parse::<u64>().unwrap();
@@ -217,17 +266,16 @@ fn columns_stand_in_the_order_of_the_json() {
     insta::assert_snapshot!(cases_of(&result).columns.join("\n"));
     assert_eq!(
         qps_of(&result).columns.join(","),
-        "id,op,qps,size_bytes,run,direction,index,qpn,messages,bytes,gbit_per_s,latency_ns_count,latency_ns_min,\
+        "id,op,qps,size_bytes,run,flow,from,to,index,qpn,messages,bytes,gbit_per_s,latency_ns_count,latency_ns_min,\
          latency_ns_mean,latency_ns_stddev,latency_ns_p50,latency_ns_p90,latency_ns_p99,latency_ns_p99_9,\
          latency_ns_max,latency_ns_overflows"
     );
 }
 
 #[test]
-fn doubts_are_named_in_the_row_of_their_direction() {
+fn doubts_are_named_in_the_row_of_their_flow() {
     let mut result = sample::result();
-    let reverse = result.cases[1].runs[0].reverse.as_mut().unwrap();
-    reverse.window.doubts = [DoubtKind::EdgeMissed, DoubtKind::Drift]
+    result.cases[1].runs[0].flows[1].window.doubts = [DoubtKind::EdgeMissed, DoubtKind::Drift]
         .map(|kind| Doubt {
             kind,
             message: String::new(),
@@ -243,6 +291,7 @@ fn a_run_that_failed_before_it_had_queue_pairs_has_its_row() {
     let mut result = sample::result();
     result.cases.truncate(1);
     result.cases[0].runs = vec![Run::default()];
+    result.cases[0].config = CaseConfig::default();
     assert_eq!(cases_of(&result).rows.len(), 1);
     assert_eq!(qps_of(&result).rows.len(), 0);
 }

@@ -1,34 +1,112 @@
-//! The settings of a case.
+//! The settings of a case and of its flows.
 
 use std::ops::{Deref, DerefMut};
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use settings::Settings;
+use serde_json::{Map, Value};
+use settings::{ROWS, Settings};
 
-/// The settings of a case, as both ends applied them, which are fields of it, and what they came to.
+/// The node that runs the sweep, where there are two.
+pub const CLIENT: &str = "client";
+/// The other one.
+pub const SERVER: &str = "server";
+/// The flow from client to server, of a case that names none.
+pub const FORWARD: &str = "forward";
+/// The flow from server to client of a bidirectional case.
+pub const REVERSE: &str = "reverse";
+
+/// The settings of a case, as all nodes applied them, which are fields of it, and its flows.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct CaseConfig {
     /// Every setting.
     #[serde(flatten)]
     pub settings: Settings,
+    /// Its flows; of a case that measures set-up, those of the traffic meanwhile.
+    pub flows: Vec<FlowConfig>,
+}
+
+/// A flow: traffic of one kind from one node to another.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct FlowConfig {
+    /// Name, unique in the case: `forward` and, with both ends sending, `reverse`, unless it was given one.
+    pub name: String,
+    /// The node that posts its WRs: it sends, writes or reads.
+    pub from: String,
+    /// The node at the other end.
+    pub to: String,
+    /// Verbs name of the device at `from`; `null` when none was opened.
+    pub from_device: Option<String>,
+    /// Verbs name of the device at `to`; `null` when that node did not tell it.
+    pub to_device: Option<String>,
     /// Path MTU in use, in bytes; `null` when no connection was made.
     pub path_mtu: Option<u32>,
-    /// Verbs name of the device at the end that ran the sweep.
-    pub device: Option<String>,
-    /// Verbs name of the device at the other end.
-    pub peer_device: Option<String>,
+    /// The settings in which it differs from the case's, by their names there.
+    pub settings: Map<String, Value>,
+}
+
+impl FlowConfig {
+    /// A flow with the settings `flow` of a case with the settings `case`, before a connection is made.
+    pub fn of(name: &str, from: &str, to: &str, case: &Settings, flow: &Settings) -> FlowConfig {
+        let mut values = object(flow);
+        let differs = |field: &str| {
+            let mut rows = ROWS.iter().filter(|row| !row.is_equal(case, flow));
+            rows.any(|row| row.field == field)
+        };
+        values.retain(|field, _| differs(field));
+        FlowConfig {
+            name: name.to_owned(),
+            from: from.to_owned(),
+            to: to.to_owned(),
+            settings: values,
+            ..FlowConfig::default()
+        }
+    }
+
+    /// What is wrong with its settings, for a case of these.
+    pub(in crate::results) fn fault(&self, case: &Settings) -> Option<String> {
+        let is_known = |field: &String| ROWS.iter().any(|row| row.field == *field);
+        match self.settings.keys().find(|field| !is_known(field)) {
+            Some(field) => Some(format!("there is no setting `{field}`")),
+            None => self.over(case).err().map(|error| error.to_string()),
+        }
+    }
+
+    /// The case's settings with its own laid over them.
+    fn over(&self, case: &Settings) -> serde_json::Result<Settings> {
+        let mut values = object(case);
+        values.extend(self.settings.clone());
+        serde_json::from_value(values.into())
+    }
+}
+
+fn object(settings: &Settings) -> Map<String, Value> {
+    match serde_json::to_value(settings) {
+        Ok(Value::Object(values)) => values,
+        _ => Map::new(),
+    }
+}
+
+impl CaseConfig {
+    /// The settings of the flow with this index: the case's, with what differs laid over. Where there is no such flow,
+    /// the case's.
+    pub fn flow(&self, index: usize) -> Settings {
+        let own = self.flows.get(index).filter(|it| !it.settings.is_empty());
+        own.and_then(|flow| flow.over(&self.settings).ok())
+            .unwrap_or_else(|| self.settings.clone())
+    }
 }
 
 impl From<Settings> for CaseConfig {
-    /// Before a connection was made.
+    /// A case of one kind before a connection was made: its flow is `forward`, and with `bidirectional` there is
+    /// `reverse` too.
     fn from(settings: Settings) -> CaseConfig {
-        CaseConfig {
-            settings,
-            path_mtu: None,
-            device: None,
-            peer_device: None,
+        let flow = |name, from, to| FlowConfig::of(name, from, to, &settings, &settings);
+        let mut flows = vec![flow(FORWARD, CLIENT, SERVER)];
+        if settings.bidirectional {
+            flows.push(flow(REVERSE, SERVER, CLIENT));
         }
+        CaseConfig { settings, flows }
     }
 }
 
@@ -43,5 +121,50 @@ impl Deref for CaseConfig {
 impl DerefMut for CaseConfig {
     fn deref_mut(&mut self) -> &mut Settings {
         &mut self.settings
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_flow_has_what_differs_and_gives_all_back() {
+        let case = Settings::from([("op", "write"), ("qps", "12"), ("size", "64")]);
+        let mut other = Settings::from([("op", "read"), ("qps", "4"), ("size", "1M")]);
+        other.duration_seconds = "3s".parse().ok();
+        let flows = [&case, &other].map(|flow| FlowConfig::of("f", CLIENT, SERVER, &case, flow));
+        assert!(flows[0].settings.is_empty());
+        let names: Vec<_> = flows[1].settings.keys().collect();
+        let differing = [
+            "op",
+            "size_bytes",
+            "qps",
+            "signal_every",
+            "duration_seconds",
+        ];
+        assert_eq!(names, differing);
+        assert!(flows.iter().all(|flow| flow.fault(&case).is_none()));
+        let config = CaseConfig {
+            settings: case.clone(),
+            flows: flows.to_vec(),
+        };
+        assert_eq!(
+            [0, 1, 2].map(|index| config.flow(index)),
+            [case.clone(), other, case]
+        );
+    }
+
+    #[test]
+    fn wrong_settings_of_a_flow_are_faults() {
+        let case = Settings::default();
+        let fault = |field: &str, value: Value| {
+            let mut flow = FlowConfig::of("f", CLIENT, SERVER, &case, &case);
+            flow.settings.insert(field.to_owned(), value);
+            flow.fault(&case).unwrap()
+        };
+        assert_eq!(fault("colour", 1.into()), "there is no setting `colour`");
+        assert!(fault("qps", "four".into()).contains("invalid type: string"));
+        assert!(fault("op", "fly".into()).contains("fly"));
     }
 }

@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::config::CaseConfig;
-use super::host::Host;
+use super::host::{Device, Host};
 use super::perftest::PerftestComparison;
 use super::run::Run;
 
@@ -23,12 +23,17 @@ pub struct ResultFile {
     pub started_at: String,
     /// The program's arguments, its own name first. Secrets are left out.
     pub command_line: Vec<String>,
-    /// The machine that ran the sweep.
-    pub host: Host,
-    /// The machine at the other end; `null` when both ends were on one.
-    pub peer: Option<Host>,
+    /// The nodes, that which ran the sweep first; two of one process have an entry each.
+    pub nodes: Vec<Node>,
     /// The sweep's cases, in the order in which they ran.
     pub cases: Vec<CaseResult>,
+}
+
+impl ResultFile {
+    /// The node of this name.
+    pub fn node(&self, name: &str) -> Option<&Node> {
+        self.nodes.iter().find(|node| node.name == name)
+    }
 }
 
 /// The program that wrote a result.
@@ -40,6 +45,18 @@ pub struct Tool {
     pub version: String,
     /// Git revision it was built from, with `-dirty` for changes on top; `null` when built without git.
     pub git: Option<String>,
+}
+
+/// A node: one process that owns verbs objects.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Node {
+    /// Name, unique in the file: `client` and `server` where a sweep has two.
+    pub name: String,
+    /// Its machine.
+    #[serde(flatten)]
+    pub host: Host,
+    /// The RDMA devices that it used; empty when it did not tell.
+    pub devices: Vec<Device>,
 }
 
 /// One case of the sweep and its runs.

@@ -22,8 +22,6 @@ pub struct Host {
     pub governor: Option<String>,
     /// Version of rdma-core, such as `44.0`.
     pub rdma_core: Option<String>,
-    /// The RDMA device that was used.
-    pub device: Option<Device>,
 }
 
 /// Facts of one RDMA device and the port and GID of it that were used.
@@ -35,7 +33,7 @@ pub struct Device {
     pub library: String,
     /// True for a device without hardware, such as Soft-RoCE or the embedded one.
     pub software: bool,
-    /// What went wrong with packets on purpose at this end (`--faults`, with its seed); `null` for nothing.
+    /// What went wrong with packets on purpose at its node (`--faults`, with its seed); `null` for nothing.
     pub faults: Option<String>,
     /// Kernel driver, or `softroce` for the embedded device.
     pub driver: Option<String>,

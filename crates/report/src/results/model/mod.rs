@@ -2,22 +2,26 @@
 //! Every figure has its unit in its name; what was not measured is `None`, never 0. Gigabits are 10^9
 //! bits, not 2^30. Every field is in the file, also where it is `null`; a file that lacks one is refused.
 
+mod case_flow;
 mod config;
-mod direction;
 mod distribution;
 mod file;
+mod flow;
 mod host;
+mod node;
 mod path_event;
 mod perftest;
 mod run;
 mod set_up;
 mod window;
 
-pub use config::CaseConfig;
-pub use direction::{Direction, Fairness, Limits, QpResult, Receiver, Totals, WorkerResult};
+pub use case_flow::{CaseFlow, subject};
+pub use config::{CLIENT, CaseConfig, FORWARD, FlowConfig, REVERSE, SERVER};
 pub use distribution::{Bandwidth, Latency};
-pub use file::{CaseResult, ResultFile, SCHEMA_VERSION, Tool};
+pub use file::{CaseResult, Node, ResultFile, SCHEMA_VERSION, Tool};
+pub use flow::{Fairness, FlowResult, Limits, QpResult, Received, Totals};
 pub use host::{Device, Host};
+pub use node::{NodeResult, WorkerResult};
 pub use path_event::{PathEvent, PathEventKind};
 pub use perftest::{PerftestComparison, PerftestPair};
 pub use run::{Failure, Run};

@@ -8,8 +8,8 @@ use settings::names;
 /// so traffic of others is in them.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct PathEvent {
-    /// Whose device counted: `client` (the end that ran the sweep) or `server`.
-    pub end: String,
+    /// The node whose device counted.
+    pub node: String,
     /// What it was.
     pub kind: PathEventKind,
     /// How often: the sum of the counters.

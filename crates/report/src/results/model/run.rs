@@ -1,17 +1,14 @@
 //! One run of a case.
 
-use std::collections::BTreeMap;
-
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::direction::{Direction, Receiver};
+use super::flow::FlowResult;
+use super::node::NodeResult;
 use super::path_event::PathEvent;
 use super::set_up::Connect;
-use super::window::Timeline;
 
-/// One run of a case, with fresh QPs. Figures at its top level are those of the end that ran the sweep,
-/// sending (or reading) towards the other end.
+/// One run of a case, with fresh QPs.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Run {
     /// Number of the run within its case, from 1.
@@ -24,25 +21,41 @@ pub struct Run {
     pub interrupted: bool,
     /// Why the run is not complete.
     pub failure: Option<Failure>,
-    /// What the end that ran the sweep moved, and its window.
-    #[serde(flatten)]
-    pub forward: Direction,
-    /// Bidirectional runs: what the other end moved at the same time, measured there.
-    pub reverse: Option<Direction>,
-    /// SEND in one direction: what the other end received in the window.
-    pub receiver: Option<Receiver>,
-    /// What the device's counters grew by over the window, at the end that ran the sweep. A counter is `null` whose
-    /// growth is not known: it is at its largest value, was cleared, or was not there all the time.
-    pub device_counters: Option<BTreeMap<String, Option<u64>>>,
-    /// The same of the other end's device, over its own window; `null` also where both ends used one device.
-    pub peer_device_counters: Option<BTreeMap<String, Option<u64>>>,
-    /// What the counters of both ends say of the path, where their driver is known; empty when nothing happened.
+    /// Its flows, as in `config.flows`; of a run that failed before they began, without figures.
+    pub flows: Vec<FlowResult>,
+    /// Each node's part.
+    pub nodes: Vec<NodeResult>,
+    /// What the nodes' counters say of the path, where their driver is known; empty when nothing happened.
     pub path_events: Vec<PathEvent>,
-    /// How throughput went over the window, at the end that ran the sweep; `null` where it was not sampled.
-    pub timeline: Option<Timeline>,
-    /// `connect`: how fast QPs were set up; all else in the run is then of the traffic meanwhile. `null` of other
+    /// `connect`: how fast QPs were set up; its flows are then the traffic meanwhile. `null` of other
     /// operations.
     pub connect: Option<Connect>,
+}
+
+impl Run {
+    /// The flow of this name.
+    pub fn flow(&self, name: &str) -> Option<&FlowResult> {
+        self.flows.iter().find(|flow| flow.name == name)
+    }
+
+    /// The node of this name.
+    pub fn node(&self, name: &str) -> Option<&NodeResult> {
+        self.nodes.iter().find(|node| node.name == name)
+    }
+
+    /// The flows that a node posts.
+    pub fn flows_from<'a>(&'a self, node: &'a str) -> impl Iterator<Item = &'a FlowResult> {
+        self.flows.iter().filter(move |flow| flow.from == node)
+    }
+
+    /// CPU seconds that the workers of a node used for 10^9 payload bytes of the flows that it posts; `None` where one
+    /// of them is not known.
+    pub fn cpu_seconds_per_gb(&self, node: &str) -> Option<f64> {
+        let bytes = self.flows_from(node).map(|flow| flow.totals.bytes as f64);
+        let bytes: f64 = bytes.sum();
+        let seconds = self.node(node)?.cpu_seconds()?;
+        (bytes > 0.0).then(|| seconds / (bytes / 1e9))
+    }
 }
 
 /// Why a run failed.

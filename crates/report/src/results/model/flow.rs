@@ -1,39 +1,50 @@
-//! What moved in one direction: rates, QPs, workers, and the link's limits.
+//! What a flow moved: rates, QPs, and the link's limits. It must not know its settings.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::config::FlowConfig;
 use super::distribution::{Bandwidth, Latency};
-use super::window::Window;
+use super::window::{Timeline, Window};
 
-/// One direction's figures in the window.
+/// One flow's figures in the window, measured at the node that posts its WRs.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct Direction {
-    /// The time that was measured, at the end that sent (or read).
+pub struct FlowResult {
+    /// Name of the flow, as in `config.flows`.
+    pub name: String,
+    /// The node that posts its WRs: it sends, writes or reads.
+    pub from: String,
+    /// The node at the other end.
+    pub to: String,
+    /// The time that was measured, at the node `from`.
     pub window: Window,
     /// All QPs together.
     pub totals: Totals,
     /// All QPs' latencies in one histogram, in nanoseconds from post to completion seen; `null` when off.
     pub latency_ns: Option<Latency>,
-    /// Throughput over the intervals of `timeline`; `null` where there is none, as in `reverse`.
+    /// Throughput over the intervals of `timeline`; `null` where there is none.
     pub bandwidth_gbit_per_s: Option<Bandwidth>,
     /// How evenly the QPs were served; `null` without traffic.
     pub fairness: Option<Fairness>,
     /// Each QP.
     pub qps: Vec<QpResult>,
-    /// Each worker thread.
-    pub workers: Vec<WorkerResult>,
     /// What the link would allow; `null` when its speed is unknown.
     pub limits: Option<Limits>,
+    /// How throughput went over the window; `null` where it was not sampled.
+    pub timeline: Option<Timeline>,
+    /// SEND in one direction: what the node `to` received in the window; `null` otherwise.
+    pub received: Option<Received>,
 }
 
-impl Direction {
-    /// CPU time of all workers; `None` when one of them has none, or there are none.
-    pub fn cpu_seconds(&self) -> Option<f64> {
-        if self.workers.is_empty() {
-            return None;
+impl FlowResult {
+    /// A flow that has moved nothing.
+    pub fn of(config: &FlowConfig) -> FlowResult {
+        FlowResult {
+            name: config.name.clone(),
+            from: config.from.clone(),
+            to: config.to.clone(),
+            ..FlowResult::default()
         }
-        self.workers.iter().map(|worker| worker.cpu_seconds).sum()
     }
 }
 
@@ -80,29 +91,9 @@ pub struct QpResult {
     pub latency_ns: Option<Latency>,
 }
 
-/// One worker thread in the window.
+/// What the node at the other end received.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct WorkerResult {
-    /// Core that it was pinned to; `null` when it was not.
-    pub core: Option<u32>,
-    /// Other workers of rocebench on that core when the run ended, whichever process they were of; not 0 where there
-    /// were too few cores. `null` when it was not pinned.
-    pub core_shared_with: Option<u32>,
-    /// Length of its own window, by which its messages are divided; `null` when it had none.
-    pub window_seconds: Option<f64>,
-    /// Messages whose completions it saw.
-    pub messages: u64,
-    /// CPU time that it used; `null` where the system does not tell.
-    pub cpu_seconds: Option<f64>,
-    /// Polls of a CQ.
-    pub polls: u64,
-    /// Polls that found nothing.
-    pub empty_polls: u64,
-}
-
-/// What the other end received.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct Receiver {
+pub struct Received {
     /// Messages received.
     pub messages: u64,
     /// Payload bytes of them.
@@ -110,13 +101,11 @@ pub struct Receiver {
     /// Length of the receiver's own window, which closes a message on the wire later than the sender's; `null`
     /// when messages were counted instead.
     pub window_seconds: Option<f64>,
-    /// Its worker threads.
-    pub workers: Vec<WorkerResult>,
 }
 
-impl Receiver {
+impl Received {
     /// What was received over what was sent, 1 for all of it; by the rate where the windows differ in length.
-    pub fn share_of(&self, sent: &Direction) -> f64 {
+    pub fn share_of(&self, sent: &FlowResult) -> f64 {
         let share = self.messages as f64 / sent.totals.messages as f64;
         match self.window_seconds {
             Some(seconds) => share * sent.window.seconds / seconds,

@@ -1,4 +1,4 @@
-//! Where the server is: `name`, `192.0.2.7`, `2001:db8::7`, each with or without a port.
+//! Where a server is: `name`, `192.0.2.7`, `2001:db8::7`, each with or without a port.
 
 use std::fmt;
 use std::net::Ipv6Addr;

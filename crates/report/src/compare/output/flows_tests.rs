@@ -1,0 +1,107 @@
+//! A case of several flows is compared flow by flow, and every document says which figure is of which.
+
+use std::io;
+use std::path::Path;
+
+use super::super::metric::Metric;
+use super::super::model::{Comparison, Verdict};
+use super::super::options::Options;
+use super::*;
+use crate::results::load::{Found, Loaded};
+use crate::results::model::Totals;
+use crate::results::sample;
+
+/// Ten launches in turns with those of the other side; the flow `large` takes `factor` times as long.
+fn side(name: &str, second: u32, factor: f64) -> Found {
+    let launch = |launch: u32| {
+        let mut result = sample::mixed();
+        result.started_at = format!("2026-11-20T12:{launch:02}:{second:02}Z");
+        for flow in &mut result.cases[0].runs[0].flows {
+            // The same small scatter on both sides, in another order.
+            let noise = 1.0 + 0.001 * f64::from((launch * 7 + second) % 10);
+            let is_large = flow.name == "large";
+            flow.window.seconds *= noise * if is_large { factor } else { 1.0 };
+            let Totals {
+                messages, bytes, ..
+            } = flow.totals;
+            flow.totals = Totals::in_window(messages, bytes, 0, flow.window.seconds);
+            flow.qps.iter_mut().for_each(|qp| qp.gbit_per_s = None);
+        }
+        Loaded {
+            path: format!("{name}/{launch}.json").into(),
+            result,
+        }
+    };
+    Found {
+        results: (0..10).map(launch).collect(),
+        refused: Vec::new(),
+    }
+}
+
+fn compared(base: &Found, new: &Found) -> Comparison {
+    let (old, other) = (Path::new("base"), Path::new("new"));
+    super::super::compare((old, base), (other, new), &Options::default())
+}
+
+fn text(write: impl Fn(&mut Vec<u8>) -> io::Result<()>) -> String {
+    let mut out = Vec::new();
+    write(&mut out).unwrap();
+    String::from_utf8(out).unwrap()
+}
+
+#[test]
+fn a_slower_flow_is_found_and_named() {
+    let sides = [side("base", 0, 1.0), side("new", 30, 1.2)];
+    let comparison = compared(&sides[0], &sides[1]);
+    let case = &comparison.cases[0];
+    assert_eq!(case.not_comparable, [""; 0]);
+    let bandwidth = case
+        .metrics
+        .iter()
+        .filter(|it| it.metric == Metric::GbitPerS);
+    let verdicts: Vec<_> = bandwidth.map(|it| (&*it.flow, it.verdict)).collect();
+    let equal = Verdict::Equal;
+    let wanted = [
+        ("small", equal),
+        ("large", Verdict::Regressed),
+        ("back", equal),
+    ];
+    assert_eq!(verdicts, wanted);
+    let table = text(|out| table::write(&comparison, out));
+    let rows: Vec<&str> = table.lines().map(str::trim_end).collect();
+    for name in ["small", "large", "back"] {
+        assert!(rows.contains(&&*format!("  {name}")), "{name}: {table}");
+    }
+    assert!(table.contains("over all 3 flows"), "{table}");
+    let markdown = text(|out| markdown::write(&comparison, out));
+    assert!(
+        markdown.contains("| `mixed` | bandwidth of large |"),
+        "{markdown}"
+    );
+    let junit = text(|out| junit::write(&comparison, out));
+    assert!(junit.contains("name=\"large/gbit_per_s\""), "{junit}");
+    let action = text(|out| action::write(&comparison, true, out));
+    assert!(action.contains("\"mixed/large/gbit_per_s\""), "{action}");
+    let bmf: serde_json::Value =
+        serde_json::from_str(&text(|out| bmf::write(&comparison, out))).unwrap();
+    let subjects: Vec<&String> = bmf.as_object().unwrap().keys().collect();
+    assert_eq!(subjects, ["mixed/small", "mixed/large", "mixed/back"]);
+    let otava = text(|out| otava::write(&comparison, sides.each_ref(), out));
+    let header = otava.lines().next().unwrap();
+    assert!(header.contains(",mixed/large.gbit_per_s,"), "{header}");
+}
+
+#[test]
+fn a_flow_that_was_asked_for_differently_makes_the_case_not_comparable() {
+    let base = side("base", 0, 1.0);
+    let mut new = side("new", 30, 1.0);
+    for loaded in &mut new.results {
+        let flow = &mut loaded.result.cases[0].config.flows[1];
+        flow.settings.insert("qps".to_owned(), 7.into());
+    }
+    let comparison = compared(&base, &new);
+    assert_eq!(
+        comparison.cases[0].not_comparable,
+        ["flow large: qps: 2 in the base, 7 in the new results [settings]"]
+    );
+}

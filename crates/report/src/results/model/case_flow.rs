@@ -1,0 +1,108 @@
+//! A flow of a case with its settings, to be looked up in the case's runs. It is in no file.
+
+use settings::Settings;
+
+use super::config::{CLIENT, CaseConfig, FORWARD, FlowConfig, SERVER};
+use super::file::{CaseResult, ResultFile};
+use super::flow::FlowResult;
+use super::host::Device;
+use super::run::Run;
+
+/// A flow of a case.
+#[derive(Clone, Debug)]
+pub struct CaseFlow<'a> {
+    /// The case.
+    pub case: &'a CaseResult,
+    /// The flow; `None` of a case without one, which measured set-up alone.
+    pub config: Option<&'a FlowConfig>,
+    /// Its settings; those of the case where it measured set-up, whose traffic the flow is.
+    pub settings: Settings,
+}
+
+impl CaseResult {
+    /// Each flow; a case without one has one place still.
+    pub fn flows(&self) -> impl Iterator<Item = CaseFlow<'_>> {
+        (0..self.config.flows.len().max(1)).map(|index| CaseFlow {
+            case: self,
+            config: self.config.flows.get(index),
+            settings: self.config.shown(index),
+        })
+    }
+}
+
+impl CaseConfig {
+    /// The settings by which figures of a flow are told: its own; the case's where that measured set-up.
+    pub(crate) fn shown(&self, index: usize) -> Settings {
+        match self.is_set_up() {
+            true => self.settings.clone(),
+            false => self.flow(index),
+        }
+    }
+
+    /// What tells the flow `name` from others of the case; empty where there is no need to.
+    pub fn flow_label<'a>(&self, name: &'a str) -> &'a str {
+        match self.flows.len() < 2 && name == FORWARD {
+            true => "",
+            false => name,
+        }
+    }
+}
+
+/// The case `id` and its flow `name` where that is to be told from others: `ID, flow NAME`.
+pub fn subject(config: &CaseConfig, id: &str, name: &str) -> String {
+    match config.flow_label(name) {
+        "" => id.to_owned(),
+        label => format!("{id}, flow {label}"),
+    }
+}
+
+impl CaseFlow<'_> {
+    /// Its name; empty where there is none.
+    pub fn name(&self) -> &str {
+        self.config.map_or("", |config| &config.name)
+    }
+
+    /// The node that posts it; where there is no flow, that which runs the sweep.
+    pub fn from(&self) -> &str {
+        self.config.map_or(CLIENT, |config| &config.from)
+    }
+
+    /// The node at its other end.
+    pub fn to(&self) -> &str {
+        self.config.map_or(SERVER, |config| &config.to)
+    }
+
+    /// The devices at `from` and at `to`, as far as the file tells them.
+    pub fn devices<'r>(&self, file: &'r ResultFile) -> [Option<&'r Device>; 2] {
+        let device = |node: &str, name: Option<&String>| {
+            let mut devices = file.node(node)?.devices.iter();
+            devices.find(|device| name.is_none_or(|name| device.name == *name))
+        };
+        let config = self.config;
+        [
+            device(self.from(), config.and_then(|it| it.from_device.as_ref())),
+            device(self.to(), config.and_then(|it| it.to_device.as_ref())),
+        ]
+    }
+
+    /// What it moved in a run of its case.
+    pub fn result<'r>(&self, run: &'r Run) -> Option<&'r FlowResult> {
+        run.flow(self.name())
+    }
+
+    /// What tells it from the other flows of its case; empty where there is no need to.
+    pub fn label(&self) -> &str {
+        self.case.config.flow_label(self.name())
+    }
+
+    /// The case, and the flow where it is to be told from others: `ID, flow NAME`.
+    pub fn subject(&self) -> String {
+        subject(&self.case.config, &self.case.id, self.name())
+    }
+
+    /// Whether it is the first of its case: what is the run's and no flow's is told beside it.
+    pub fn is_first(&self) -> bool {
+        let first = self.case.config.flows.first();
+        first.is_none_or(|first| first.name == self.name())
+    }
+}

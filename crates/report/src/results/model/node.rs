@@ -1,0 +1,60 @@
+//! What the nodes did: their workers and their devices' counters. It must not know flows.
+
+use std::collections::BTreeMap;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// One node in a run.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct NodeResult {
+    /// Name of the node, as in the file's `nodes`.
+    pub name: String,
+    /// Each worker thread, which serves all flows of the node; empty where nothing but the device works.
+    pub workers: Vec<WorkerResult>,
+    /// What its device's counters grew by over its window; `null` where they were not read, also of a device that
+    /// another node told of. A counter is `null` whose growth is not known: it is at its largest value, was cleared, or
+    /// was not there all the time.
+    pub counters: Option<BTreeMap<String, Option<u64>>>,
+}
+
+impl NodeResult {
+    /// A node that has done nothing.
+    pub fn named(name: &str) -> NodeResult {
+        NodeResult {
+            name: name.to_owned(),
+            ..NodeResult::default()
+        }
+    }
+
+    /// CPU time of all workers, in seconds; `None` when one of them has none, or there are none.
+    pub fn cpu_seconds(&self) -> Option<f64> {
+        if self.workers.is_empty() {
+            return None;
+        }
+        self.workers.iter().map(|worker| worker.cpu_seconds).sum()
+    }
+}
+
+/// One worker thread in the window.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct WorkerResult {
+    /// Core that it was pinned to; `null` when it was not.
+    pub core: Option<u32>,
+    /// Other workers of rocebench on that core when the run ended, whichever process they were of; not 0 where there
+    /// were too few cores. `null` when it was not pinned.
+    pub core_shared_with: Option<u32>,
+    /// Length of its own window, by which its messages are divided; `null` when it had none.
+    pub window_seconds: Option<f64>,
+    /// Messages of its node's flows whose completions it saw; at a node that posts no flow, those that it received.
+    pub messages: u64,
+    /// CPU time that it used; `null` where the system does not tell.
+    pub cpu_seconds: Option<f64>,
+    /// Polls of a CQ.
+    pub polls: u64,
+    /// Polls that found nothing.
+    pub empty_polls: u64,
+    /// How often its next message waited for the QP that `spread` had chosen, whose send queue was full; 0 where each
+    /// QP is its own source.
+    pub blocked: u64,
+}

@@ -1,0 +1,326 @@
+//! Settings that are lists of weights: message sizes, and groups of QPs; and the order in which weights take turns. It
+//! knows no option by name.
+
+use std::borrow::Cow;
+use std::fmt;
+use std::str::FromStr;
+
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use serde::{Deserialize, Serialize};
+
+use super::size::Size;
+
+/// The most entries of one list.
+const MOST_ENTRIES: usize = 16;
+
+/// The most that weights add up to once they have no common divisor: after so many turns, their order repeats.
+const MOST_TURNS: u32 = 1_000;
+
+/// Why a text gives no weights.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[allow(missing_docs)] // The texts say what the fields are.
+pub enum WeightsError {
+    #[error(
+        "`{0}` has no weight: write 64:9,64K:1 for nine messages of 64 bytes and one of 64 KiB in ten"
+    )]
+    NoSize(String),
+    #[error(
+        "`{0}` has no weight: write 4:90,60:10 for 4 QPs that share 90 of 100 messages, and 60 that share 10"
+    )]
+    NoGroup(String),
+    #[error("2 to {MOST_ENTRIES} entries are needed, not {0}")]
+    Entries(usize),
+    #[error("{0}")]
+    Size(String),
+    #[error("{0} is listed twice")]
+    Twice(Size),
+    #[error("`{0}` is not a number from 1 to 1000000")]
+    Number(String),
+    #[error(
+        "the weights repeat after {0} messages: choose weights that add up to at most {MOST_TURNS}"
+    )]
+    TooLong(u64),
+}
+
+/// Message sizes in bytes, each with its weight.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub struct SizeMix(Vec<(Size, u32)>);
+
+/// Groups of QPs, each with its number of QPs and its share of the messages, in order of the QPs.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub struct QpWeights(Vec<(u32, u32)>);
+
+impl SizeMix {
+    /// Sizes in bytes and weights.
+    pub fn sizes(&self) -> impl Iterator<Item = (u32, u32)> {
+        self.0.iter().map(|(size, weight)| (size.bytes(), *weight))
+    }
+
+    /// The largest size, in bytes.
+    pub fn largest_bytes(&self) -> u32 {
+        self.sizes().map(|(bytes, _)| bytes).max().unwrap_or(0)
+    }
+
+    /// Messages after which the order of sizes repeats.
+    pub fn period(&self) -> u32 {
+        let weights = self.0.iter().map(|(_, weight)| i64::from(*weight));
+        SmoothTurns::new(weights).period() as u32
+    }
+
+    /// The size of each message in turn, in bytes, until the order repeats: by smooth weighted round robin.
+    pub fn order(&self) -> Vec<u32> {
+        let weights = self.0.iter().map(|(_, weight)| i64::from(*weight));
+        let mut turns = SmoothTurns::new(weights);
+        (0..turns.period())
+            .filter_map(|_| Some(self.0.get(turns.next_turn())?.0.bytes()))
+            .collect()
+    }
+}
+
+impl QpWeights {
+    /// Numbers of QPs, and the share that each such group has together.
+    pub fn groups(&self) -> impl Iterator<Item = (u32, u32)> {
+        self.0.iter().copied()
+    }
+
+    /// QPs of all groups.
+    pub fn qps(&self) -> u64 {
+        self.0.iter().map(|(qps, _)| u64::from(*qps)).sum()
+    }
+}
+
+/// Smooth weighted round robin: each turn adds to every entry its weight, and takes the sum of weights from the entry
+/// that has the most, whose turn it is. An entry's turns are spread out evenly over those of the others.
+#[derive(Clone, Debug, Default)]
+pub struct SmoothTurns {
+    /// Weight, and what the entry has.
+    entries: Vec<(i64, i64)>,
+    sum: i64,
+}
+
+impl SmoothTurns {
+    /// For entries with these weights, which are not negative.
+    pub fn new(weights: impl IntoIterator<Item = i64>) -> SmoothTurns {
+        let entries: Vec<(i64, i64)> = weights.into_iter().map(|weight| (weight, 0)).collect();
+        SmoothTurns {
+            sum: entries.iter().map(|(weight, _)| weight).sum(),
+            entries,
+        }
+    }
+
+    /// Turns after which the order repeats.
+    pub fn period(&self) -> i64 {
+        let weights = self.entries.iter().map(|(weight, _)| weight.unsigned_abs());
+        let divisor = weights.fold(0, gcd).max(1);
+        self.sum / divisor as i64
+    }
+
+    /// The entry whose turn is next; 0 where there is none.
+    #[inline]
+    pub fn next_turn(&mut self) -> usize {
+        let (mut best, mut most) = (0, i64::MIN);
+        for (index, (weight, has)) in self.entries.iter_mut().enumerate() {
+            *has += *weight;
+            if *has > most {
+                (best, most) = (index, *has);
+            }
+        }
+        if let Some((_, has)) = self.entries.get_mut(best) {
+            *has -= self.sum;
+        }
+        best
+    }
+}
+
+fn gcd(a: u64, b: u64) -> u64 {
+    if b == 0 { a } else { gcd(b, a % b) }
+}
+
+fn weight(text: &str) -> Result<u32, WeightsError> {
+    let number = text.bytes().all(|byte| byte.is_ascii_digit());
+    let number = number.then(|| text.parse().ok()).flatten();
+    number
+        .filter(|number| (1..=1_000_000).contains(number))
+        .ok_or_else(|| WeightsError::Number(text.to_owned()))
+}
+
+/// Pairs with a colon, separated by commas.
+fn entries<T>(
+    text: &str,
+    missing: fn(String) -> WeightsError,
+    first: impl Fn(&str) -> Result<T, WeightsError>,
+) -> Result<Vec<(T, u32)>, WeightsError> {
+    let entries: Vec<(T, u32)> = text
+        .split(',')
+        .map(|entry| {
+            let pair = entry.split_once(':');
+            let (name, share) = pair.ok_or_else(|| missing(entry.to_owned()))?;
+            Ok((first(name)?, weight(share)?))
+        })
+        .collect::<Result<_, _>>()?;
+    match entries.len() {
+        2..=MOST_ENTRIES => Ok(entries),
+        count => Err(WeightsError::Entries(count)),
+    }
+}
+
+impl FromStr for SizeMix {
+    type Err = WeightsError;
+
+    fn from_str(text: &str) -> Result<Self, WeightsError> {
+        let entries = entries(text, WeightsError::NoSize, |size| {
+            let size = size.parse::<Size>();
+            let size = size.map_err(|error| WeightsError::Size(error.to_string()))?;
+            match size.bytes() {
+                0 => Err(WeightsError::Size("a message has at least 1 byte".into())),
+                _ => Ok(size),
+            }
+        })?;
+        for (index, (size, _)) in entries.iter().enumerate() {
+            if entries.iter().take(index).any(|(other, _)| other == size) {
+                return Err(WeightsError::Twice(*size));
+            }
+        }
+        let weights = entries.iter().map(|(_, weight)| i64::from(*weight));
+        match SmoothTurns::new(weights).period() {
+            period if period <= i64::from(MOST_TURNS) => Ok(SizeMix(entries)),
+            period => Err(WeightsError::TooLong(period.unsigned_abs())),
+        }
+    }
+}
+
+impl FromStr for QpWeights {
+    type Err = WeightsError;
+
+    fn from_str(text: &str) -> Result<Self, WeightsError> {
+        entries(text, WeightsError::NoGroup, weight).map(QpWeights)
+    }
+}
+
+fn write_entries<T: fmt::Display>(f: &mut fmt::Formatter<'_>, entries: &[(T, u32)]) -> fmt::Result {
+    let texts: Vec<String> = entries
+        .iter()
+        .map(|(first, weight)| format!("{first}:{weight}"))
+        .collect();
+    f.pad(&texts.join(","))
+}
+
+impl fmt::Display for SizeMix {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write_entries(f, &self.0)
+    }
+}
+
+impl fmt::Display for QpWeights {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write_entries(f, &self.0)
+    }
+}
+
+macro_rules! as_text {
+    ($($type:ident),*) => {
+        $(impl From<$type> for String {
+            fn from(value: $type) -> String {
+                value.to_string()
+            }
+        }
+
+        impl TryFrom<String> for $type {
+            type Error = WeightsError;
+
+            fn try_from(text: String) -> Result<Self, WeightsError> {
+                text.parse()
+            }
+        }
+
+        impl JsonSchema for $type {
+            fn schema_name() -> Cow<'static, str> {
+                stringify!($type).into()
+            }
+
+            fn json_schema(_: &mut SchemaGenerator) -> Schema {
+                json_schema!({ "type": "string" })
+            }
+        })*
+    };
+}
+
+as_text!(SizeMix, QpWeights);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn mixes_are_read_back() {
+        let mix: SizeMix = "64:9,64K:1".parse().unwrap();
+        assert_eq!(mix.to_string(), "64B:9,64KiB:1");
+        assert_eq!(mix.to_string().parse(), Ok(mix.clone()));
+        assert_eq!(mix.largest_bytes(), 65_536);
+        let order = mix.order();
+        assert_eq!(order.len(), 10);
+        assert_eq!(order.iter().filter(|bytes| **bytes == 64).count(), 9);
+        let groups: QpWeights = "4:90,60:10".parse().unwrap();
+        assert_eq!(
+            (groups.qps(), groups.to_string()),
+            (64, "4:90,60:10".into())
+        );
+    }
+
+    #[test]
+    fn what_is_no_mix_is_refused() {
+        for text in [
+            "",
+            "64",
+            "64:1",
+            "64:1,",
+            "64:1,64",
+            "64:0,1K:1",
+            "0:1,1K:1",
+            "64:1,64B:2",
+            "64:+1,1K:1",
+            "64:1,2G:1",
+            "64:1:1,1K:1",
+            "64:1,1K:1000",
+        ] {
+            assert!(text.parse::<SizeMix>().is_err(), "{text}");
+        }
+        let many: Vec<String> = (1..=17).map(|bytes| format!("{bytes}:1")).collect();
+        assert_eq!(
+            many.join(",").parse::<SizeMix>(),
+            Err(WeightsError::Entries(17))
+        );
+        for text in ["4", "4:1", "0:1,1:1", "4:0,1:1", "4:1,,1:1"] {
+            assert!(text.parse::<QpWeights>().is_err(), "{text}");
+        }
+    }
+
+    proptest! {
+        /// Each entry has its share exactly after a period, and nearly at any time before.
+        #[test]
+        fn turns_follow_weights(weights in proptest::collection::vec(1i64..50, 2..17)) {
+            let mut turns = SmoothTurns::new(weights.iter().copied());
+            let sum: i64 = weights.iter().sum();
+            let mut had = vec![0i64; weights.len()];
+            for turn in 1..=turns.period() {
+                had[turns.next_turn()] += 1;
+                for (had, weight) in had.iter().zip(&weights) {
+                    // Within a few turns: more entries may fall due at once.
+                    prop_assert!((had * sum - turn * weight).abs() < 3 * sum, "{} turns of {}", had, turn);
+                }
+            }
+            let period = turns.period();
+            for (had, weight) in had.iter().zip(&weights) {
+                prop_assert_eq!(had * sum, period * weight);
+            }
+        }
+
+        #[test]
+        fn no_text_upsets_the_parsers(text in "[0-9:,KMG]{0,24}") {
+            let _ = (text.parse::<SizeMix>(), text.parse::<QpWeights>());
+        }
+    }
+}

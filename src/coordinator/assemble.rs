@@ -1,0 +1,295 @@
+//! Puts the reports of all nodes together to the result of a run, and checks that they fit each other.
+
+use crate::coordinator::nodes::Node;
+use crate::plan::flow::FlowDevice;
+use crate::plan::{Case, Flow, Side};
+use crate::protocol::failure::RunFailure;
+use crate::protocol::message::WarmUp;
+use crate::protocol::node_report::{EndReport, NodeReport, SetUpReport};
+use report::results::model::{
+    CaseConfig, Connect, Device, FlowConfig, FlowResult, NodeResult, REVERSE, Run,
+};
+use settings::ConnectMode;
+
+/// A run that is over.
+pub(crate) struct Assembled {
+    /// As it stands in the result.
+    pub(crate) run: Run,
+    /// Why it failed; `None` if it did not.
+    pub(crate) failure: Option<RunFailure>,
+    /// Devices of each node that its flows have asked for besides its own.
+    pub(crate) devices: Vec<Vec<Device>>,
+    /// What the ends of each flow agreed on, in the order of the case's flows; `None` of those that did not come so far.
+    pub(crate) paths: Vec<Option<PathFacts>>,
+    /// All nodes are done with the run, whatever came of it.
+    pub(crate) goes_on: bool,
+}
+
+/// What the devices of two nodes can do together.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct PathFacts {
+    /// Path MTU in use.
+    pub(crate) mtu_bytes: u32,
+    /// READs outstanding on one QP.
+    pub(crate) outstanding_reads: u8,
+}
+
+/// What a flow with traffic both ways is called where it goes back.
+fn name_of_reverse(flow: &Flow) -> String {
+    match &*flow.name {
+        Flow::FORWARD => REVERSE.to_owned(),
+        name => format!("{name} {REVERSE}"),
+    }
+}
+
+/// The settings of a case and of its flows in the form of a result file. A bidirectional flow is told as two.
+pub(crate) fn config(case: &Case, nodes: &[Node]) -> CaseConfig {
+    let node = |number: u32| nodes.get(number as usize);
+    let name = |number| node(number).map_or("", |node| &node.name);
+    let device = |number, asked: Option<&FlowDevice>| match asked {
+        Some(device) => Some(device.name.clone()),
+        None => Some(node(number)?.facts.device.name.clone()),
+    };
+    let mut flows = Vec::new();
+    for flow in &case.flows {
+        let forward = FlowConfig {
+            from_device: device(flow.from, flow.device(Side::Initiator)),
+            to_device: device(flow.to, flow.device(Side::Target)),
+            ..FlowConfig::of(&flow.name, name(flow.from), name(flow.to), case, flow)
+        };
+        let reverse = FlowConfig {
+            name: name_of_reverse(flow),
+            from: forward.to.clone(),
+            to: forward.from.clone(),
+            from_device: forward.to_device.clone(),
+            to_device: forward.from_device.clone(),
+            ..forward.clone()
+        };
+        flows.push(forward);
+        if flow.bidirectional {
+            flows.push(reverse);
+        }
+    }
+    CaseConfig {
+        settings: case.settings.clone(),
+        flows,
+    }
+}
+
+/// The result of a run, of which `blank` has the number and the beginning. `reports` come with the nodes' numbers.
+pub(crate) fn assemble(
+    nodes: &[Node],
+    case: &Case,
+    blank: Run,
+    warm_up: &WarmUp,
+    mut reports: Vec<(usize, NodeReport)>,
+    failure: Option<RunFailure>,
+) -> Assembled {
+    let goes_on = reports.len() == nodes.len() && failure.as_ref().is_none_or(|it| it.interrupted);
+    let config = config(case, nodes);
+    let set_up = reports.iter_mut().find(|(node, _)| *node == 0);
+    let set_up = set_up.and_then(|(_, report)| report.set_up.take());
+    let mut run = Run {
+        flows: config.flows.iter().map(FlowResult::of).collect(),
+        nodes: nodes
+            .iter()
+            .map(|node| NodeResult::named(&node.name))
+            .collect(),
+        ..blank
+    };
+    let paths = paths(case, &reports, set_up.as_ref());
+    let failure = failure.or_else(|| {
+        case.flows.iter().zip(0..).find_map(|(flow, index)| {
+            unaccounted(
+                flow,
+                end(&reports, index, Side::Initiator)?,
+                end(&reports, index, Side::Target)?,
+            )
+        })
+    });
+    tell_counters(nodes, &mut reports, &mut run);
+    tell_flows(case, &mut reports, &mut run);
+    for flow in &mut run.flows {
+        let (seconds, steady) = match &set_up {
+            Some(set_up) => (set_up.warmup_seconds, set_up.warmup_steady),
+            None => (warm_up.seconds, warm_up.is_steady),
+        };
+        (flow.window.warmup_seconds, flow.window.warmup_steady) = (seconds, steady);
+    }
+    if let Some(set_up) = set_up.filter(|set_up| set_up.is_measured) {
+        let other = reports.iter_mut().find(|(node, _)| *node == 1);
+        let other = other.and_then(|(_, report)| report.set_up.take());
+        run.connect = Some(connect(case, set_up, other.unwrap_or_default()));
+    }
+    let failure = failure.or_else(|| empty_window(case, &run));
+    run.complete = failure.is_none();
+    if let Some(failure) = &failure {
+        run.interrupted = failure.interrupted;
+        run.failure = Some(failure.to_result());
+    }
+    let mut devices = vec![Vec::new(); nodes.len()];
+    for (node, report) in reports {
+        devices[node] = report.devices;
+    }
+    Assembled {
+        run,
+        failure,
+        devices,
+        paths,
+        goes_on,
+    }
+}
+
+/// The report of an end of a flow.
+fn end(reports: &[(usize, NodeReport)], flow: usize, side: Side) -> Option<&EndReport> {
+    let mut ends = reports.iter().flat_map(|(_, report)| &report.ends);
+    ends.find(|end| end.flow as usize == flow && end.side == side)
+}
+
+fn paths(
+    case: &Case,
+    reports: &[(usize, NodeReport)],
+    set_up: Option<&SetUpReport>,
+) -> Vec<Option<PathFacts>> {
+    let flows = (0..case.flows.len()).map(|index| {
+        let end = end(reports, index, Side::Initiator).filter(|end| end.mtu_bytes > 0)?;
+        Some(PathFacts {
+            mtu_bytes: end.mtu_bytes,
+            outstanding_reads: end.outstanding_reads,
+        })
+    });
+    let of_rounds = set_up
+        .and_then(|set_up| set_up.path)
+        .map(|(mtu_bytes, outstanding_reads)| PathFacts {
+            mtu_bytes,
+            outstanding_reads,
+        });
+    match case.flows.is_empty() {
+        true => vec![of_rounds],
+        false => flows.collect(),
+    }
+}
+
+/// Every message that a QP sent must have been received on its peer, once.
+fn unaccounted(flow: &Flow, initiator: &EndReport, target: &EndReport) -> Option<RunFailure> {
+    if !flow.op.profile().receives {
+        return None;
+    }
+    let (sent, received) = (&initiator.posted_in_all, &target.received_in_all);
+    let qps = sent.iter().zip(received).enumerate();
+    let (qp, (sent, received)) = qps
+        .into_iter()
+        .find(|(_, (sent, received))| sent != received)?;
+    Some(RunFailure::new(
+        format!("QP {qp} sent {sent} messages and its peer received {received}"),
+        Some("completions were lost or doubled: look at both ends' `dmesg`, and report it".into()),
+    ))
+}
+
+/// The figures of each flow, and the workers of each node.
+fn tell_flows(case: &Case, reports: &mut [(usize, NodeReport)], run: &mut Run) {
+    let mut places = Vec::new();
+    for (index, flow) in case.flows.iter().enumerate() {
+        places.push((index, Side::Initiator));
+        if flow.bidirectional {
+            places.push((index, Side::Target));
+        }
+    }
+    for (node, report) in reports {
+        if let Some(told) = run.nodes.get_mut(*node) {
+            told.workers = std::mem::take(&mut report.workers);
+        }
+        for end in &mut report.ends {
+            let place = (end.flow as usize, end.side);
+            if let Some(at) = places.iter().position(|known| *known == place) {
+                let flow = &mut run.flows[at];
+                match end.sent.take() {
+                    Some(sent) => {
+                        *flow = FlowResult {
+                            name: std::mem::take(&mut flow.name),
+                            from: std::mem::take(&mut flow.from),
+                            to: std::mem::take(&mut flow.to),
+                            received: flow.received.take(),
+                            ..sent
+                        };
+                    }
+                    None => flow.totals.errors = end.errors,
+                }
+            }
+            let of_initiator = (end.flow as usize, Side::Initiator);
+            let is_one_way = case
+                .flows
+                .get(end.flow as usize)
+                .is_some_and(|flow| !flow.bidirectional);
+            if let (Side::Target, true, Some(at)) = (
+                end.side,
+                is_one_way,
+                places.iter().position(|known| *known == of_initiator),
+            ) {
+                run.flows[at].received = end.received.take();
+            }
+        }
+    }
+}
+
+/// The nodes' counters, and what they say. One device is told once.
+fn tell_counters(nodes: &[Node], reports: &mut [(usize, NodeReport)], run: &mut Run) {
+    let mut told: Vec<(bool, String, u8, Option<String>)> = Vec::new();
+    for (number, report) in reports {
+        let Some((node, result)) = nodes.get(*number).zip(run.nodes.get_mut(*number)) else {
+            continue;
+        };
+        let Some(device) = report.devices.first() else {
+            continue;
+        };
+        let is_embedded = device.library == "embedded";
+        // Embedded ones of one name may have addresses of their own.
+        let gid = device.gid.clone().filter(|_| is_embedded);
+        let here = node.link.is_within_host();
+        let key = (here, device.name.clone(), device.port, gid);
+        if here && told.contains(&key) {
+            continue;
+        }
+        told.push(key);
+        if let Some(mut counters) = report.counters.take() {
+            for event in &mut counters.events {
+                event.node.clone_from(&node.name);
+            }
+            run.path_events.append(&mut counters.events);
+            result.counters = Some(counters.grown);
+        }
+    }
+}
+
+fn connect(case: &Case, own: SetUpReport, other: SetUpReport) -> Connect {
+    let connections = own.rounds * u64::from(case.qps);
+    Connect {
+        rounds: own.rounds,
+        connections,
+        seconds: own.seconds,
+        connections_per_second: (own.rounds > 0).then(|| connections as f64 / own.seconds),
+        setup_ns: own.setup_ns,
+        steps: own.steps,
+        peer_steps: other.steps,
+        traffic_alone_gbit_per_s: own.alone_gbit_per_s,
+        stale_rejections: (case.connect == ConnectMode::Cm).then_some(own.stale_rejections),
+    }
+}
+
+/// A window in which a flow completed nothing has measured nothing.
+fn empty_window(case: &Case, run: &Run) -> Option<RunFailure> {
+    if case.is_set_up() {
+        return None;
+    }
+    let empty = run.flows.iter().find(|flow| flow.totals.messages == 0)?;
+    Some(nothing_completed(empty.window.seconds))
+}
+
+/// The failure of a window in which nothing completed.
+pub(crate) fn nothing_completed(seconds: f64) -> RunFailure {
+    let hint = "measure longer with -D, or until messages are done with -n; or lower --size, --qps or --tx-depth; or use fewer workers than cores";
+    RunFailure::new(
+        format!("no message completed in the window of {seconds:.3} s"),
+        Some(hint.into()),
+    )
+}

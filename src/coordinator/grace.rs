@@ -1,0 +1,64 @@
+//! The time that is left once the user has asked to stop, or nothing was measured.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use crossbeam::channel::{RecvTimeoutError, Sender, bounded};
+
+/// Longest time for all nodes to come to rest, or to report, when there is a reason to end. The user who asked to stop
+/// is promised 3 s in all.
+const GRACE: Duration = Duration::from_millis(1500);
+
+/// A stop flag that is set when the time is over.
+pub(crate) struct Grace {
+    over: Arc<AtomicBool>,
+    /// Ends the timer when dropped.
+    _timer: Sender<()>,
+}
+
+impl Grace {
+    /// Begins now.
+    pub(crate) fn begin() -> Grace {
+        let over = Arc::new(AtomicBool::new(false));
+        let (timer, dropped) = bounded(0);
+        let for_timer = Arc::clone(&over);
+        let thread = std::thread::Builder::new().name("grace".into());
+        let spawned = thread.spawn(move || {
+            if dropped.recv_timeout(GRACE) == Err(RecvTimeoutError::Timeout) {
+                for_timer.store(true, Ordering::Relaxed);
+            }
+        });
+        if spawned.is_err() {
+            over.store(true, Ordering::Relaxed);
+        }
+        Grace {
+            over,
+            _timer: timer,
+        }
+    }
+
+    /// Set when the time is over.
+    pub(crate) fn over(&self) -> &AtomicBool {
+        &self.over
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Instant;
+
+    use super::*;
+
+    #[test]
+    fn grace_ends() {
+        let grace = Grace::begin();
+        assert!(!grace.over().load(Ordering::Relaxed));
+        let started = Instant::now();
+        while !grace.over().load(Ordering::Relaxed) {
+            assert!(started.elapsed() < Duration::from_secs(20));
+            std::thread::sleep(Duration::from_millis(20));
+        }
+        assert!(started.elapsed() >= GRACE);
+    }
+}

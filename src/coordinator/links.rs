@@ -1,0 +1,206 @@
+//! Steps that all nodes of a session do together: a message to each, an answer from each. The first failure of any
+//! ends the step. It must not know what the steps are for.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use crate::protocol::error::LinkError;
+use crate::protocol::failure::RunFailure;
+use crate::protocol::message::{Message, NodeFailure, Progress};
+
+use super::nodes::Node;
+
+/// How long the wait for one node may keep the others' failures unseen.
+const TICK: Duration = Duration::from_millis(10);
+
+/// Why a step was not done.
+#[derive(Debug)]
+pub(crate) enum StepFailure {
+    /// It failed.
+    Failed(RunFailure),
+    /// The user asked to stop.
+    Interrupted,
+}
+
+impl StepFailure {
+    /// As a person should hear it.
+    pub(crate) fn told(self) -> RunFailure {
+        match self {
+            StepFailure::Failed(failure) => failure,
+            StepFailure::Interrupted => RunFailure::interrupted(),
+        }
+    }
+}
+
+impl From<RunFailure> for StepFailure {
+    fn from(failure: RunFailure) -> Self {
+        StepFailure::Failed(failure)
+    }
+}
+
+/// Called while a step is waited for, with the number of a node that told how far it is.
+pub(crate) type OnProgress<'a> = &'a mut dyn FnMut(usize, &Progress);
+
+/// The nodes of a run.
+#[derive(Clone, Copy)]
+pub(crate) struct Links<'a> {
+    pub(crate) nodes: &'a [Node],
+    /// The wish to stop.
+    pub(crate) stop: &'a AtomicBool,
+}
+
+impl<'a> Links<'a> {
+    /// The same nodes with another wish to stop.
+    pub(crate) fn until<'b>(self, stop: &'b AtomicBool) -> Links<'b>
+    where
+        'a: 'b,
+    {
+        Links {
+            nodes: self.nodes,
+            stop,
+        }
+    }
+
+    /// Sends one message to all nodes.
+    ///
+    /// # Errors
+    /// The first link that is lost.
+    pub(crate) fn tell_all(&self, message: &Message) -> Result<(), StepFailure> {
+        self.nodes.iter().try_for_each(|node| node.send(message))
+    }
+
+    /// Takes an answer from each node: the first message that `take` does not pass over.
+    ///
+    /// # Errors
+    /// The first failure of a node or its link, an answer that `take` gives back, the user's wish to stop, or a node
+    /// whose work does not move for `limit`.
+    pub(crate) fn answers<T>(
+        &self,
+        limit: Duration,
+        expected: &'static str,
+        take: impl Fn(Message) -> Result<Option<T>, Message>,
+        on_progress: OnProgress<'_>,
+    ) -> Result<Vec<T>, StepFailure> {
+        let mut answers: Vec<Option<T>> = self.nodes.iter().map(|_| None).collect();
+        let mut patience: Vec<Patience> = self.nodes.iter().map(Patience::new).collect();
+        while let Some(first) = answers.iter().position(Option::is_none) {
+            if self.stop.load(Ordering::Relaxed) {
+                return Err(StepFailure::Interrupted);
+            }
+            for (index, node) in self.nodes.iter().enumerate() {
+                let wait = if index == first { TICK } else { Duration::ZERO };
+                match node.next(wait)? {
+                    None if answers[index].is_none() => patience[index].check(node, limit)?,
+                    None => {}
+                    Some(Message::Progress(progress)) => on_progress(index, &progress),
+                    Some(message) if answers[index].is_none() => {
+                        answers[index] =
+                            take(message).map_err(|got| node.unexpected(expected, &got))?;
+                    }
+                    Some(message) => return Err(node.unexpected("nothing", &message)),
+                }
+            }
+        }
+        Ok(answers.into_iter().flatten().collect())
+    }
+
+    /// One message to all nodes, and an answer from each, without progress.
+    ///
+    /// # Errors
+    /// As [`Links::answers`].
+    pub(crate) fn exchange<T>(
+        &self,
+        message: &Message,
+        limit: Duration,
+        expected: &'static str,
+        take: impl Fn(Message) -> Result<Option<T>, Message>,
+    ) -> Result<Vec<T>, StepFailure> {
+        self.tell_all(message)?;
+        self.answers(limit, expected, take, &mut |_, _| {})
+    }
+}
+
+/// How long a node's work has not moved.
+struct Patience {
+    progress: u64,
+    since: Instant,
+}
+
+impl Patience {
+    fn new(node: &Node) -> Patience {
+        Patience {
+            progress: node.link.peer_progress(),
+            since: Instant::now(),
+        }
+    }
+
+    fn check(&mut self, node: &Node, limit: Duration) -> Result<(), StepFailure> {
+        if node.link.peer_progress() != self.progress {
+            *self = Patience::new(node);
+        } else if self.since.elapsed() >= limit {
+            let (peer, seconds) = (node.link.peer(), limit.as_secs_f64());
+            return Err(node.failed(LinkError::Overdue { peer, seconds }));
+        }
+        Ok(())
+    }
+}
+
+impl Node {
+    /// Sends a message.
+    ///
+    /// # Errors
+    /// The link is lost.
+    pub(crate) fn send(&self, message: &Message) -> Result<(), StepFailure> {
+        self.link.send(message).map_err(|error| self.failed(error))
+    }
+
+    /// The next message that comes within `wait`.
+    ///
+    /// # Errors
+    /// The link is lost, or the node failed.
+    pub(crate) fn next(&self, wait: Duration) -> Result<Option<Message>, StepFailure> {
+        // An answer that has come already is worth more than the wish to stop.
+        static GO_ON: AtomicBool = AtomicBool::new(false);
+        match self.link.recv(wait, &GO_ON) {
+            Ok(Message::Failed(failure)) => Err(self.gave_up(*failure)),
+            Ok(message) => Ok(Some(message)),
+            Err(LinkError::Overdue { .. }) => Ok(None),
+            Err(error) => Err(self.failed(error)),
+        }
+    }
+
+    /// The failure for a message that came where `expected` was due.
+    pub(crate) fn unexpected(&self, expected: &'static str, got: &Message) -> StepFailure {
+        self.failed(self.link.unexpected(expected, got))
+    }
+
+    fn gave_up(&self, failure: NodeFailure) -> StepFailure {
+        let NodeFailure {
+            reason,
+            hint,
+            bad_input,
+        } = failure;
+        self.failed(LinkError::Aborted {
+            peer: self.link.peer(),
+            reason,
+            hint,
+            bad_input,
+        })
+    }
+
+    /// A failure of the link or beyond it; of a node of this process, what it says itself.
+    fn failed(&self, error: LinkError) -> StepFailure {
+        StepFailure::Failed(match error {
+            LinkError::Aborted {
+                reason,
+                hint,
+                bad_input,
+                ..
+            } if self.is_own => RunFailure {
+                bad_input,
+                ..RunFailure::new(reason, hint)
+            },
+            error => error.into(),
+        })
+    }
+}

@@ -1,0 +1,102 @@
+//! Shows how far the traffic of all nodes is.
+
+use std::time::Duration;
+
+use crate::coordinator::observer::Observer;
+use crate::plan::Case;
+use crate::protocol::message::Progress;
+
+/// A drain that takes longer is remarked on.
+const LONG_DRAIN: Duration = Duration::from_secs(10);
+
+/// Shows the rate of all nodes together.
+pub(crate) struct Meter {
+    of_nodes: Vec<Pace>,
+}
+
+/// What a node told last, and its rates then.
+#[derive(Clone, Copy, Default)]
+struct Pace {
+    told: Progress,
+    gbit_per_s: f64,
+    mmsg_per_s: f64,
+}
+
+impl Meter {
+    pub(crate) fn new(nodes: usize) -> Meter {
+        Meter {
+            of_nodes: vec![Pace::default(); nodes],
+        }
+    }
+
+    /// Shows the sum of the rates when the first node that sends has told its own.
+    pub(crate) fn show(&mut self, node: usize, progress: &Progress, observer: &mut dyn Observer) {
+        let Some(pace) = self.of_nodes.get_mut(node) else {
+            return;
+        };
+        let ns = progress.elapsed_ns.saturating_sub(pace.told.elapsed_ns);
+        if ns > 0 {
+            let bytes = progress.bytes.saturating_sub(pace.told.bytes);
+            let messages = progress.messages.saturating_sub(pace.told.messages);
+            pace.gbit_per_s = bytes as f64 * 8.0 / ns as f64;
+            pace.mmsg_per_s = messages as f64 * 1e3 / ns as f64;
+        }
+        pace.told = *progress;
+        let is_first = self.of_nodes[..node]
+            .iter()
+            .all(|pace| pace.told.elapsed_ns == 0);
+        if is_first {
+            let sum = |rate: fn(&Pace) -> f64| self.of_nodes.iter().map(rate).sum();
+            let elapsed = Duration::from_nanos(progress.elapsed_ns);
+            let (gbit_per_s, mmsg_per_s) = (sum(|it| it.gbit_per_s), sum(|it| it.mmsg_per_s));
+            observer.sample(elapsed, gbit_per_s, mmsg_per_s);
+        }
+    }
+}
+
+/// Says once that a drain takes long.
+pub(crate) struct LongDrain {
+    of_nodes: Vec<Progress>,
+    is_remarked: bool,
+}
+
+impl LongDrain {
+    pub(crate) fn new(nodes: usize) -> LongDrain {
+        LongDrain {
+            of_nodes: vec![Progress::default(); nodes],
+            is_remarked: false,
+        }
+    }
+
+    pub(crate) fn remark(
+        &mut self,
+        node: usize,
+        progress: &Progress,
+        case: &Case,
+        observer: &mut dyn Observer,
+    ) {
+        if let Some(told) = self.of_nodes.get_mut(node) {
+            *told = *progress;
+        }
+        let elapsed = Duration::from_nanos(progress.elapsed_ns);
+        if elapsed < LONG_DRAIN || self.is_remarked {
+            return;
+        }
+        self.is_remarked = true;
+        let sum = |count: fn(&Progress) -> u64| self.of_nodes.iter().map(count).sum::<u64>();
+        let (done, left) = (sum(|it| it.messages), sum(|it| it.outstanding));
+        let rest = match done {
+            0 => String::new(),
+            done => {
+                let seconds = elapsed.as_secs_f64() * left as f64 / done as f64;
+                format!(", about {seconds:.0} s at this rate")
+            }
+        };
+        let largest = case.flows.iter().max_by_key(|flow| flow.size_bytes);
+        let sizes = largest.map_or(case.sizes_text(), |flow| flow.sizes_text());
+        observer.note(&format!(
+            "the window is over; {left} messages of {sizes} are still in the send queues{rest}; a smaller \
+             --tx-depth or --size shortens this"
+        ));
+    }
+}

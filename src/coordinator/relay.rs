@@ -1,0 +1,106 @@
+//! Set-ups measured between two nodes: the coordinator passes each node's messages on to the other, until the first one
+//! has measured. It must not know what a round is.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::Duration;
+
+use crate::coordinator::links::{Links, StepFailure};
+use crate::coordinator::meter::Meter;
+use crate::coordinator::nodes::Node;
+use crate::coordinator::observer::Observer;
+use crate::protocol::failure::RunFailure;
+use crate::protocol::message::{Message, Progress};
+
+/// How often each direction looks whether it is to end.
+const TICK: Duration = Duration::from_millis(10);
+
+/// Has the nodes measure.
+///
+/// # Errors
+/// The first failure of a node or its link, or the user's wish to stop.
+pub(crate) fn measure(links: Links<'_>, observer: &mut dyn Observer) -> Result<(), StepFailure> {
+    let [first, second] = links.nodes else {
+        let text = "set-up is measured between two nodes";
+        return Err(RunFailure::new(text, None).into());
+    };
+    links.tell_all(&Message::SetUp)?;
+    let is_over = AtomicBool::new(false);
+    thread::scope(|scope| {
+        let back = thread::Builder::new()
+            .name("relay".into())
+            .spawn_scoped(scope, || {
+                let done = pass_on(second, first, || is_over.load(Ordering::Relaxed), |_| false);
+                is_over.store(true, Ordering::Relaxed);
+                done
+            })
+            .map_err(|error| {
+                let text = format!("cannot start a thread: {error}");
+                RunFailure::new(text, None)
+            })?;
+        let mut shown = Shown {
+            meter: Meter::new(1),
+            observer,
+        };
+        let ends = || is_over.load(Ordering::Relaxed) || links.stop.load(Ordering::Relaxed);
+        let forth = pass_on(first, second, ends, |message| shown.takes(message));
+        is_over.store(true, Ordering::Relaxed);
+        let back = back.join().unwrap_or(Ok(()));
+        // Where both failed, the node that followed did so first, or its failure says more than what came of it.
+        match (back, forth) {
+            (Err(broken), _) | (Ok(()), Err(broken)) => Err(broken),
+            (Ok(()), Ok(())) if links.stop.load(Ordering::Relaxed) => Err(StepFailure::Interrupted),
+            (Ok(()), Ok(())) => Ok(()),
+        }
+    })
+}
+
+/// Passes on what comes from one node to the other, but for what `takes` takes, until the first has measured or `ends`.
+fn pass_on(
+    from: &Node,
+    to: &Node,
+    ends: impl Fn() -> bool,
+    mut takes: impl FnMut(&Message) -> bool,
+) -> Result<(), StepFailure> {
+    let mut progress = from.link.peer_progress();
+    while !ends() {
+        let moved = from.link.peer_progress();
+        if moved != std::mem::replace(&mut progress, moved) {
+            to.link.progressed();
+        }
+        match from.next(TICK)? {
+            Some(Message::Measured { .. }) => return Ok(()),
+            Some(message) if !takes(&message) => to.send(&message)?,
+            Some(_) | None => {}
+        }
+    }
+    Ok(())
+}
+
+/// What the leading node tells the user.
+struct Shown<'a> {
+    meter: Meter,
+    observer: &'a mut dyn Observer,
+}
+
+impl Shown<'_> {
+    fn takes(&mut self, message: &Message) -> bool {
+        match message {
+            Message::Progress(told) => self.progress(told),
+            Message::Phase { name, expected_ms } => {
+                self.meter = Meter::new(1);
+                self.observer
+                    .phase(name, expected_ms.map(Duration::from_millis));
+            }
+            _ => return false,
+        }
+        true
+    }
+
+    fn progress(&mut self, told: &Progress) {
+        match told.messages {
+            0 => self.observer.waiting(Duration::from_nanos(told.elapsed_ns)),
+            _ => self.meter.show(0, told, self.observer),
+        }
+    }
+}

@@ -1,0 +1,129 @@
+//! One end of a flow at a node: with its verbs objects, with its workers running, and when it is over. It must not know
+//! the other ends at the node, nor links but to say that work moves.
+
+use std::sync::Arc;
+
+use crate::datapath::{
+    Geometry, Mismatch, Phase, QpContext, Shared, Trouble, WindowEdges, WindowProgress,
+    WorkerReport,
+};
+use crate::metrics::clock::Clock;
+use crate::metrics::histogram::digits_for;
+use crate::plan::{Flow, Side};
+use settings::Stop;
+
+use crate::node::needs::recorders;
+use crate::node::verbs_objects::VerbsObjects;
+use crate::protocol::link::Link;
+use crate::protocol::message::Drained;
+use crate::protocol::posts::Posts;
+
+/// An end of a flow, with its verbs objects.
+pub struct FlowEnd {
+    /// Index of the flow in the case.
+    pub index: u32,
+    /// The flow.
+    pub flow: Flow,
+    /// Which end.
+    pub side: Side,
+    /// Its verbs objects.
+    pub objects: VerbsObjects,
+}
+
+/// An end whose workers run.
+pub(super) struct RunningEnd {
+    pub(super) end: FlowEnd,
+    pub(super) shared: Arc<Shared>,
+}
+
+/// An end whose run is over.
+pub struct FinishedEnd {
+    /// The end; its verbs objects are still allocated.
+    pub end: FlowEnd,
+    /// The workers' reports; empty if the end only offered memory.
+    pub workers: Vec<WorkerReport>,
+    /// The QPs' numbers.
+    pub qpns: Vec<u32>,
+    /// When the window was to open and to close.
+    pub edges: WindowEdges,
+    /// Progress of the workers' windows.
+    pub window: WindowProgress,
+}
+
+impl RunningEnd {
+    pub(super) fn new(end: FlowEnd, qp_contexts: Vec<QpContext>, clock: &Clock) -> RunningEnd {
+        let shared = Arc::new(Shared::new(
+            end.flow.settings.clone(),
+            qp_contexts,
+            clock.clone(),
+            digits_for(recorders(&end.flow)),
+            end.objects.workers(),
+        ));
+        RunningEnd { end, shared }
+    }
+
+    pub(super) fn sends(&self) -> bool {
+        self.end.objects.roles().sends
+    }
+
+    pub(super) fn receives(&self) -> bool {
+        self.end.objects.roles().receives
+    }
+
+    pub(super) fn set_phase(&self, phase: Phase) {
+        let flow = self.shared.flow();
+        if let (Phase::Measure, Stop::MessagesPerQp(messages)) = (phase, flow.stop()) {
+            let geometry = Geometry::of(flow);
+            let contexts = self.shared.qp_contexts().iter();
+            for sender in contexts.filter_map(|qp_context| qp_context.sender.as_ref()) {
+                sender.set_budget(&geometry, messages);
+            }
+        }
+        self.shared.set_phase(phase);
+    }
+
+    /// Whether its window is over: its time, or all of its messages.
+    pub(super) fn has_measured(&self) -> bool {
+        let flow = self.shared.flow();
+        let window = self.shared.window();
+        match flow.stop() {
+            Stop::DurationNs(_) => window.is_closed,
+            Stop::MessagesPerQp(each) => window.completed >= each.saturating_mul(flow.qps.into()),
+        }
+    }
+
+    pub(super) fn drained(&self) -> Drained {
+        let flow = self.shared.flow();
+        let contexts = self.shared.qp_contexts().iter();
+        let posts = flow.verify.then(|| Posts {
+            positions: Geometry::of(flow).ring(),
+            packed: contexts
+                .filter_map(|qp_context| qp_context.sender.as_ref()?.posts())
+                .flatten()
+                .collect(),
+        });
+        Drained {
+            sent_messages: self.shared.counts().posted,
+            posts,
+        }
+    }
+
+    /// With `--verify`: the first wrong payload of what the peer wrote or sent.
+    pub(super) fn mismatch(&self, peer: &Drained, link: &Link) -> Option<Mismatch> {
+        let posts = peer.posts.as_ref().filter(|_| self.shared.flow().verify)?;
+        let contexts = self.shared.qp_contexts().iter();
+        let mut qps = (0..).zip(contexts).zip(posts.of_qps());
+        qps.find_map(|((qp, qp_context), posts)| {
+            link.progressed();
+            let arrived = || qp_context.receiver.as_ref()?.check_counts(posts);
+            self.end.objects.check_written(qp, posts).or_else(arrived)
+        })
+    }
+}
+
+impl FinishedEnd {
+    /// The errors that the workers met.
+    pub fn troubles(&self) -> impl Iterator<Item = &Trouble> + Clone {
+        self.workers.iter().map(|worker| &worker.trouble)
+    }
+}

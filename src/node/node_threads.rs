@@ -1,0 +1,110 @@
+//! The worker threads of a node before they start: which thread serves which part of which flow, and the completion
+//! channels on which they sleep. `datapath::worker_thread::sleeping` says which CQs may be on one channel.
+
+use std::sync::Arc;
+
+use crate::datapath::{Sleep, ThreadSpec, WorkerSpec};
+use settings::PollMode;
+use verbs::{CompletionChannel, Context, Sleeper, VerbsError, Wakeup};
+
+/// The worker threads of a node, for all of its flows.
+pub struct NodeThreads {
+    count: usize,
+    poll: PollMode,
+    /// The thread that serves the first worker of the next flow.
+    next: usize,
+    channels: Vec<Channel>,
+}
+
+/// A channel of the CQs of one device that exactly `threads` poll.
+struct Channel {
+    context: Arc<Context>,
+    threads: Vec<usize>,
+    channel: Arc<CompletionChannel>,
+}
+
+impl NodeThreads {
+    /// `count` threads that poll as `poll`.
+    pub fn new(count: usize, poll: PollMode) -> Self {
+        NodeThreads {
+            count,
+            poll,
+            next: 0,
+            channels: Vec::new(),
+        }
+    }
+
+    /// The threads that serve the next flow, ascending, one for each of its workers. Flows with fewer workers than there
+    /// are threads take turns.
+    pub(crate) fn threads_for(&mut self, workers: usize) -> Vec<usize> {
+        let workers = workers.min(self.count);
+        let mut threads: Vec<usize> = (self.next..self.next + workers)
+            .map(|thread| thread % self.count)
+            .collect();
+        self.next += workers;
+        threads.sort_unstable();
+        threads
+    }
+
+    /// The channel for a CQ that `threads` poll; `None` if they do not sleep.
+    pub(crate) fn channel(
+        &mut self,
+        context: &Arc<Context>,
+        threads: &[usize],
+    ) -> Result<Option<Arc<CompletionChannel>>, VerbsError> {
+        if self.poll == PollMode::Busy || threads.is_empty() {
+            return Ok(None);
+        }
+        let fits = |it: &&Channel| Arc::ptr_eq(&it.context, context) && it.threads == threads;
+        if let Some(known) = self.channels.iter().find(fits) {
+            return Ok(Some(Arc::clone(&known.channel)));
+        }
+        let channel = CompletionChannel::new(context)?;
+        self.channels.push(Channel {
+            context: Arc::clone(context),
+            threads: threads.to_vec(),
+            channel: Arc::clone(&channel),
+        });
+        Ok(Some(channel))
+    }
+
+    /// What each thread does: of each flow the parts of its workers, with the threads that serve them. Thread `index` is
+    /// pinned to `cores[index]`, if there is such a core.
+    ///
+    /// # Errors
+    /// No more descriptors.
+    pub fn specs(
+        &self,
+        cores: &[Option<usize>],
+        flows: Vec<Vec<(usize, WorkerSpec)>>,
+    ) -> Result<Vec<ThreadSpec>, VerbsError> {
+        let mut specs = (0..self.count)
+            .map(|index| {
+                Ok(ThreadSpec {
+                    core: cores.get(index).copied().flatten(),
+                    sleep: self.sleep(index)?,
+                    flows: flows.iter().map(|_| None).collect(),
+                })
+            })
+            .collect::<Result<Vec<_>, VerbsError>>()?;
+        for (flow, workers) in flows.into_iter().enumerate() {
+            for (thread, worker) in workers {
+                specs[thread].flows[flow] = Some(worker);
+            }
+        }
+        Ok(specs)
+    }
+
+    fn sleep(&self, thread: usize) -> Result<Option<Sleep>, VerbsError> {
+        if self.poll == PollMode::Busy {
+            return Ok(None);
+        }
+        let channels = self.channels.iter();
+        let channels = channels.filter(|it| it.threads.contains(&thread));
+        let channels = channels.map(|it| Arc::clone(&it.channel)).collect();
+        Ok(Some(Sleep {
+            sleeper: Sleeper::new(channels, Arc::new(Wakeup::new()?)),
+            adaptive: self.poll == PollMode::Adaptive,
+        }))
+    }
+}

@@ -1,0 +1,57 @@
+//! Sizes by weight as tables in a file: `size = [{bytes = 64, weight = 9}, {bytes = "64K", weight = 1}]` is
+//! `size-mix = "64:9,64K:1"`. It must not know where in a file they stand.
+
+use settings::{Given, Row, Settings};
+use toml::de::DeValue;
+
+use super::toml_value::{Fault, Value, fault, scalar_text, set};
+
+/// Whether the value of `size` gives several sizes by weight.
+pub(super) fn is_mix(row: &Row, value: &Value<'_>) -> bool {
+    let is_table = |item: &Value<'_>| matches!(item.get_ref(), DeValue::Table(_));
+    row.flag == "size"
+        && matches!(value.get_ref(), DeValue::Array(items) if items.iter().any(is_table))
+}
+
+/// As [`set`], also of sizes by weight; returns the row that is set.
+pub(super) fn set_any(
+    given: &mut Given,
+    row: &'static Row,
+    value: &Value<'_>,
+) -> Result<&'static Row, Fault> {
+    match Settings::row("size-mix").filter(|_| is_mix(row, value)) {
+        Some(mix) => {
+            let error = |error| fault(value.span(), format!("`size`: {error}"));
+            given.set(mix, &text(value)?).map_err(error)?;
+            Ok(mix)
+        }
+        None => set(given, row, value).map(|()| row),
+    }
+}
+
+/// The text of `--size-mix`.
+fn text(value: &Value<'_>) -> Result<String, Fault> {
+    let mut texts = Vec::new();
+    for item in value
+        .get_ref()
+        .as_array()
+        .into_iter()
+        .flat_map(|items| items.iter())
+    {
+        let wrong = || {
+            let message = "`size`: each of several sizes by weight is {bytes = 64, weight = 9}";
+            fault(item.span(), message)
+        };
+        let DeValue::Table(table) = item.get_ref() else {
+            return Err(wrong());
+        };
+        let field = |name: &str| table.get(name).ok_or_else(wrong);
+        let (bytes, weight) = (field("bytes")?, field("weight")?);
+        if table.len() != 2 {
+            return Err(wrong());
+        }
+        let (bytes, weight) = (scalar_text("bytes", bytes)?, scalar_text("weight", weight)?);
+        texts.push(format!("{bytes}:{weight}"));
+    }
+    Ok(texts.join(","))
+}

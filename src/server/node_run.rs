@@ -1,0 +1,200 @@
+//! What the steps of a run at a node share: whose run it is, what is learnt on the way, and how the coordinator is told
+//! how far it is. It must not know the order of the steps.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use crate::metrics::Timeline;
+use crate::metrics::counters::CounterWatch;
+use crate::metrics::steady::SteadyDetector;
+use crate::plan::Case;
+use settings::Warmup;
+use verbs::Port;
+
+use crate::node::resources::NodeResources;
+use crate::node::running_node::{EarlyEnd, RunningNode};
+use crate::protocol::failure::RunFailure;
+use crate::protocol::link::Link;
+use crate::protocol::message::{Message, Progress, WarmUp};
+use crate::protocol::node_report::{DeviceCounters, SetUpReport};
+
+/// Longest time between two commands in a run: the longest measurement, and then some.
+pub(crate) const COMMAND_LIMIT: Duration = Duration::from_secs(7 * 24 * 3600);
+
+/// How often a node tells how far its traffic is.
+const PROGRESS_EVERY: Duration = Duration::from_millis(100);
+
+/// A run at a node.
+pub(crate) struct NodeRun<'a> {
+    pub(crate) link: &'a Link,
+    pub(crate) resources: &'a NodeResources,
+    pub(crate) case: &'a Case,
+    /// The node's number in the session.
+    pub(crate) number: u32,
+    /// The wish to end this node.
+    pub(crate) stop: &'a AtomicBool,
+    /// Says something that a person should know.
+    pub(crate) note: &'a dyn Fn(&str),
+}
+
+/// What is learnt on the way, kept if the run ends early.
+#[derive(Default)]
+pub(crate) struct Notes {
+    /// Of each end, by number; `None` until its window opens, and of those that do not send.
+    pub(crate) timelines: Vec<Option<Timeline>>,
+    /// Of each device that the flows use, but for the first one with its name.
+    watches: Vec<(Option<String>, CounterWatch)>,
+    pub(crate) counters: Option<DeviceCounters>,
+    pub(crate) set_up: Option<SetUpReport>,
+}
+
+impl Notes {
+    /// The windows of all ends that send open now.
+    pub(crate) fn open(&mut self, node: &RunningNode) {
+        self.timelines = node.ends().map(|_| None).collect();
+        for (end, _) in node.windows() {
+            self.timelines[end] = Some(Timeline::default());
+        }
+    }
+
+    /// Samples the windows.
+    pub(crate) fn sample(&mut self, node: &RunningNode) {
+        for (end, window) in node.windows() {
+            if let Some(Some(timeline)) = self.timelines.get_mut(end) {
+                timeline.push(window.elapsed_ns, window.completed);
+            }
+        }
+    }
+
+    /// Watches the counters of all devices from now on.
+    pub(crate) fn watch_counters(&mut self, node: &RunningNode, own: &Port) {
+        let mut ports = vec![own];
+        for end in node.ends() {
+            let port = end.objects.port();
+            if ports
+                .iter()
+                .all(|known| !Arc::ptr_eq(&known.context, &port.context))
+            {
+                ports.push(port);
+            }
+        }
+        let name = |index, port: &Port| (index > 0).then(|| port.context.name().to_owned());
+        let watches = ports.into_iter().enumerate().filter_map(|(index, port)| {
+            Some((name(index, port), NodeResources::watch_counters(port)?))
+        });
+        self.watches = watches.collect();
+    }
+
+    /// Ends the watch, if there is one.
+    pub(crate) fn read_counters(&mut self) {
+        for (name, watch) in self.watches.drain(..) {
+            if let Some(growth) = watch.finish() {
+                let counters = self.counters.get_or_insert_with(DeviceCounters::default);
+                counters.add(name.as_deref(), &growth);
+            }
+        }
+    }
+}
+
+impl NodeRun<'_> {
+    /// Lets the traffic that goes from this node warm up, and tells how that went, or a message that came first.
+    ///
+    /// # Errors
+    /// As [`RunningNode::wait`].
+    pub(crate) fn warm(&self, node: &RunningNode) -> Result<Result<WarmUp, Message>, EarlyEnd> {
+        let limit = self.case.warmup.longest();
+        let is_auto = matches!(self.case.warmup, Warmup::AutoCapNs(_));
+        let sent = node.sent();
+        let mut steady: Vec<_> = sent
+            .map(|(flow, _)| (SteadyDetector::new(flow.signal_every), false))
+            .collect();
+        if steady.is_empty() {
+            return Ok(Ok(WarmUp::default()));
+        }
+        if let Some(early) = node.warm_up(self.link, self.stop)? {
+            return Ok(Err(early));
+        }
+        let started = Instant::now();
+        let mut meter = Meter::new(self.link);
+        let early = node.wait(self.link, self.stop, |node| {
+            let elapsed = started.elapsed();
+            let ns = elapsed.as_nanos() as u64;
+            meter.tell(|| progress(node, ns));
+            if is_auto {
+                for ((detector, is_steady), (_, counts)) in steady.iter_mut().zip(node.sent()) {
+                    *is_steady |= detector.push(ns, counts.completed);
+                }
+            }
+            steady.iter().all(|(_, is_steady)| *is_steady) || elapsed >= limit
+        })?;
+        Ok(match early {
+            Some(early) => Err(early),
+            None => Ok(WarmUp {
+                seconds: started.elapsed().as_secs_f64(),
+                is_steady: is_auto.then(|| steady.iter().all(|(_, is_steady)| *is_steady)),
+            }),
+        })
+    }
+
+    /// Goes on as long as the link and this node's owner want it.
+    ///
+    /// # Errors
+    /// They do not.
+    pub(crate) fn alive(&self) -> Result<(), RunFailure> {
+        self.link.progressed();
+        if self.stop.load(Ordering::Relaxed) {
+            return Err(RunFailure::server_stopped());
+        }
+        self.link.check().map_err(RunFailure::from)
+    }
+}
+
+/// How far all flows from this node are since they began.
+pub(crate) fn progress(node: &RunningNode, elapsed_ns: u64) -> Progress {
+    let mut progress = Progress {
+        elapsed_ns,
+        ..Progress::default()
+    };
+    for (flow, counts) in node.sent() {
+        progress.messages += counts.completed;
+        progress.bytes += (counts.completed as f64 * flow.mean_bytes()) as u64;
+        progress.outstanding += counts.posted.saturating_sub(counts.completed);
+    }
+    progress
+}
+
+/// How far they are in their windows.
+pub(crate) fn progress_of_windows(node: &RunningNode) -> Progress {
+    let mut progress = Progress::default();
+    let windows = node.windows().map(|(_, window)| window);
+    for ((flow, _), window) in node.sent().zip(windows) {
+        progress.elapsed_ns = progress.elapsed_ns.max(window.elapsed_ns);
+        progress.messages += window.completed;
+        progress.bytes += (window.completed as f64 * flow.mean_bytes()) as u64;
+    }
+    progress
+}
+
+/// Tells the coordinator now and then how far the traffic is.
+pub(crate) struct Meter<'a> {
+    link: &'a Link,
+    told_at: Instant,
+}
+
+impl<'a> Meter<'a> {
+    pub(crate) fn new(link: &'a Link) -> Self {
+        Meter {
+            link,
+            told_at: Instant::now(),
+        }
+    }
+
+    pub(crate) fn tell(&mut self, progress: impl FnOnce() -> Progress) {
+        if self.told_at.elapsed() >= PROGRESS_EVERY {
+            self.told_at = Instant::now();
+            // The next check of the link tells why it was lost.
+            let _ = self.link.send(&Message::Progress(progress()));
+        }
+    }
+}
