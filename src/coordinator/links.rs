@@ -18,6 +18,8 @@ const TICK: Duration = Duration::from_millis(10);
 pub(crate) enum StepFailure {
     /// It failed.
     Failed(RunFailure),
+    /// It failed at a node, which said so and waits for the end of the run.
+    AtNode(RunFailure),
     /// The user asked to stop.
     Interrupted,
 }
@@ -26,7 +28,7 @@ impl StepFailure {
     /// As a person should hear it.
     pub(crate) fn told(self) -> RunFailure {
         match self {
-            StepFailure::Failed(failure) => failure,
+            StepFailure::Failed(failure) | StepFailure::AtNode(failure) => failure,
             StepFailure::Interrupted => RunFailure::interrupted(),
         }
     }
@@ -180,17 +182,21 @@ impl Node {
             hint,
             bad_input,
         } = failure;
-        self.failed(LinkError::Aborted {
+        StepFailure::AtNode(self.failure(LinkError::Aborted {
             peer: self.link.peer(),
             reason,
             hint,
             bad_input,
-        })
+        }))
+    }
+
+    fn failed(&self, error: LinkError) -> StepFailure {
+        StepFailure::Failed(self.failure(error))
     }
 
     /// A failure of the link or beyond it; of a node of this process, what it says itself.
-    fn failed(&self, error: LinkError) -> StepFailure {
-        StepFailure::Failed(match error {
+    fn failure(&self, error: LinkError) -> RunFailure {
+        match error {
             LinkError::Aborted {
                 reason,
                 hint,
@@ -201,6 +207,6 @@ impl Node {
                 ..RunFailure::new(reason, hint)
             },
             error => error.into(),
-        })
+        }
     }
 }

@@ -28,13 +28,11 @@ const WORK_LIMIT: Duration = Duration::from_secs(7 * 24 * 3600);
 
 /// What is learnt on the way, kept if the run ends early.
 #[derive(Default)]
-pub(crate) struct Notes {
+struct Notes {
     /// All nodes have workers.
     is_running: bool,
-    pub(crate) warm_up: WarmUp,
+    warm_up: WarmUp,
     is_at_rest: bool,
-    /// Since the user asked to stop.
-    grace: Option<Grace>,
 }
 
 /// Does one run. Whatever happens, what was measured is in the outcome.
@@ -56,7 +54,7 @@ pub(crate) fn run(
     });
     let mut failure = driven.err().map(StepFailure::told);
     let reports = match notes.is_running {
-        true => finish(links, &mut notes, &mut failure),
+        true => finish(links, &notes, &mut failure),
         false => Vec::new(),
     };
     let done = assemble(links.nodes, case, blank, &notes.warm_up, reports, failure);
@@ -176,7 +174,6 @@ fn drive(
         Err(StepFailure::Interrupted) => {
             let grace = Grace::begin();
             let _ = come_to_rest(links.until(grace.over()), case, observer, notes);
-            notes.grace = Some(grace);
             Err(StepFailure::Interrupted)
         }
         Err(broken) => Err(broken),
@@ -278,7 +275,7 @@ fn drain(links: Links<'_>, case: &Case, observer: &mut dyn Observer) -> Result<(
 /// Ends the run at all nodes and takes their reports; of fewer nodes, when some did not report.
 fn finish(
     links: Links<'_>,
-    notes: &mut Notes,
+    notes: &Notes,
     failure: &mut Option<RunFailure>,
 ) -> Vec<(usize, NodeReport)> {
     let flush = !notes.is_at_rest;
@@ -311,27 +308,29 @@ fn report(node: &Node, links: Links<'_>) -> Result<NodeReport, StepFailure> {
         nodes: std::slice::from_ref(node),
         ..links
     };
-    let reported = one.answers(
-        ANSWER_LIMIT,
-        "report",
-        |message| match message {
-            Message::Report(report) => Ok(Some(report)),
-            // The end of the run has overtaken the answer to an earlier step.
-            Message::Ready
-            | Message::Warm(_)
-            | Message::Measure
-            | Message::Measured { .. }
-            | Message::Drained(_)
-            | Message::Settled
-            | Message::Phase { .. }
-            | Message::SetupRound
-            | Message::SetupArray(_)
-            | Message::SetupGone
-            | Message::CmListening(_) => Ok(None),
-            other => Err(other),
-        },
-        &mut |_, _| {},
-    )?;
+    let take = |message| match message {
+        Message::Report(report) => Ok(Some(report)),
+        // The end of the run has overtaken the answer to an earlier step.
+        Message::Ready
+        | Message::Warm(_)
+        | Message::Measure
+        | Message::Measured { .. }
+        | Message::Drained(_)
+        | Message::Settled
+        | Message::Phase { .. }
+        | Message::SetupRound
+        | Message::SetupArray(_)
+        | Message::SetupGone
+        | Message::CmListening(_) => Ok(None),
+        other => Err(other),
+    };
+    let reported = loop {
+        match one.answers(ANSWER_LIMIT, "report", take, &mut |_, _| {}) {
+            // It failed while another did, and reports nevertheless.
+            Err(StepFailure::AtNode(_)) => {}
+            reported => break reported?,
+        }
+    };
     let mut report = reported.into_iter().next().unwrap_or_default();
     for (end, of_end) in (0..).zip(&mut report.ends) {
         let Some(sent) = &mut of_end.sent else {

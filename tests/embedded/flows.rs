@@ -160,7 +160,7 @@ fn a_node_has_two_devices() {
 fn one_flow_fails_and_the_others_figures_are_kept() {
     let _machine = with_others();
     let program =
-        Program::new("-d soft0 --config flows.toml -D 60s --warmup 0 --faults drop=0.02%,seed=3");
+        Program::new("-d soft0 --config flows.toml -D 60s --warmup 0 --faults drop=0.1%,seed=3");
     // It does not survive the first packet that is lost.
     let text = r#"
         op = "write"

@@ -126,9 +126,8 @@ fn any_node_may_die_or_fall_silent_and_the_others_figures_are_kept() {
             .stdout(Stdio::null())
             .spawn()
             .unwrap();
-        for server in &servers {
-            server.is_in_a_run(0);
-        }
+        // All measure when one does.
+        servers[1].is_in_a_run(0);
         let at = servers[victim].signal(deed);
         let (code, said) = said(child);
         assert!(at.elapsed() < NOTICED, "{:?}", at.elapsed());
@@ -157,9 +156,7 @@ fn ctrl_c_keeps_the_figures_of_all_nodes() {
         .stdout(Stdio::null())
         .spawn()
         .unwrap();
-    for server in &servers {
-        server.is_in_a_run(0);
-    }
+    servers[1].is_in_a_run(0);
     let at = signal(&child, Signal::SIGINT);
     let (code, said) = said(child);
     assert!(at.elapsed() < NOTICED, "{:?}", at.elapsed());
