@@ -6,7 +6,7 @@ use std::time::Duration;
 use indicatif::{ProgressBar, ProgressDrawTarget};
 use serde::Serialize;
 
-use crate::transfer::sender::{FileReport, FileTiming, Observer};
+use crate::transfer::sender::{FileReport, FileTiming, SendObserver};
 use crate::transfer::source::Source;
 
 use super::devices::print;
@@ -77,7 +77,7 @@ impl Show<'_> {
     }
 }
 
-impl Observer for Show<'_> {
+impl SendObserver for Show<'_> {
     fn started(&mut self, index: usize, size_bytes: u64, over_tcp: bool) {
         let name = self.files.get(index).map_or("", |file| &file.name);
         let way = if over_tcp { " over TCP" } else { "" };

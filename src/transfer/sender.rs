@@ -49,7 +49,7 @@ pub struct SendOptions {
 }
 
 /// Receives the progress of a transfer. All calls come from one thread.
-pub trait Observer {
+pub trait SendObserver {
     /// File number `index` (from 0) starts: over QPs, or over TCP for comparison.
     fn started(&mut self, index: usize, size_bytes: u64, over_tcp: bool);
     /// `bytes` of it have arrived.
@@ -114,7 +114,7 @@ impl FileReport {
 pub fn send_files(
     options: &SendOptions,
     stop: &AtomicBool,
-    observer: &mut dyn Observer,
+    observer: &mut dyn SendObserver,
 ) -> Result<(), RunFailure> {
     settings::check(&options.settings)?;
     // Check first that this end has a device, before contacting the peer.
@@ -171,7 +171,7 @@ struct Session<'a> {
     link: &'a Link,
     resources: &'a NodeResources,
     stop: &'a AtomicBool,
-    observer: &'a mut dyn Observer,
+    observer: &'a mut dyn SendObserver,
     connected: Option<SendingQps>,
 }
 
