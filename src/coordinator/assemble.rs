@@ -1,5 +1,7 @@
 //! Puts the reports of all nodes together to the result of a run, and checks that they fit each other.
 
+use std::collections::BTreeMap;
+
 use crate::coordinator::nodes::Node;
 use crate::plan::flow::FlowDevice;
 use crate::plan::{Case, Flow, Side};
@@ -188,47 +190,40 @@ fn unaccounted(flow: &Flow, initiator: &EndReport, target: &EndReport) -> Option
 
 /// The figures of each flow, and the workers of each node.
 fn tell_flows(case: &Case, reports: &mut [(usize, NodeReport)], run: &mut Run) {
-    let mut places = Vec::new();
-    for (index, flow) in case.flows.iter().enumerate() {
-        places.push((index, Side::Initiator));
-        if flow.bidirectional {
-            places.push((index, Side::Target));
-        }
-    }
+    let mut ends = BTreeMap::new();
     for (node, report) in reports {
         if let Some(told) = run.nodes.get_mut(*node) {
             told.workers = std::mem::take(&mut report.workers);
         }
-        for end in &mut report.ends {
-            let place = (end.flow as usize, end.side);
-            if let Some(at) = places.iter().position(|known| *known == place) {
-                let flow = &mut run.flows[at];
-                match end.sent.take() {
-                    Some(sent) => {
-                        *flow = FlowResult {
-                            name: std::mem::take(&mut flow.name),
-                            from: std::mem::take(&mut flow.from),
-                            to: std::mem::take(&mut flow.to),
-                            received: flow.received.take(),
-                            ..sent
-                        };
-                    }
-                    None => flow.totals.errors = end.errors,
-                }
-            }
-            let of_initiator = (end.flow as usize, Side::Initiator);
-            let is_one_way = case
-                .flows
-                .get(end.flow as usize)
-                .is_some_and(|flow| !flow.bidirectional);
-            if let (Side::Target, true, Some(at)) = (
-                end.side,
-                is_one_way,
-                places.iter().position(|known| *known == of_initiator),
-            ) {
-                run.flows[at].received = end.received.take();
-            }
+        let of_node = std::mem::take(&mut report.ends).into_iter();
+        ends.extend(of_node.map(|end| ((end.flow, end.side), end)));
+    }
+    let mut flows = run.flows.iter_mut();
+    for (index, flow) in (0..).zip(&case.flows) {
+        let target = ends.remove(&(index, Side::Target));
+        let Some(forward) = flows.next() else { return };
+        tell_sent(forward, ends.remove(&(index, Side::Initiator)));
+        if !flow.bidirectional {
+            forward.received = target.and_then(|target| target.received);
+        } else if let Some(reverse) = flows.next() {
+            tell_sent(reverse, target);
         }
+    }
+}
+
+/// What an end sent.
+fn tell_sent(flow: &mut FlowResult, end: Option<EndReport>) {
+    match end.map(|end| (end.sent, end.errors)) {
+        Some((Some(sent), _)) => {
+            *flow = FlowResult {
+                name: std::mem::take(&mut flow.name),
+                from: std::mem::take(&mut flow.from),
+                to: std::mem::take(&mut flow.to),
+                ..sent
+            };
+        }
+        Some((None, errors)) => flow.totals.errors = errors,
+        None => {}
     }
 }
 

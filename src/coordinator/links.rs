@@ -8,7 +8,7 @@ use crate::protocol::error::LinkError;
 use crate::protocol::failure::RunFailure;
 use crate::protocol::message::{Message, NodeFailure, Progress};
 
-use super::nodes::Node;
+use super::nodes::{Node, failure_of};
 
 /// How long the wait for one node may keep the others' failures unseen.
 const TICK: Duration = Duration::from_millis(10);
@@ -60,6 +60,14 @@ impl<'a> Links<'a> {
         Links {
             nodes: self.nodes,
             stop,
+        }
+    }
+
+    /// One node alone.
+    pub(crate) fn only(self, node: &'a Node) -> Links<'a> {
+        Links {
+            nodes: std::slice::from_ref(node),
+            ..self
         }
     }
 
@@ -182,31 +190,16 @@ impl Node {
             hint,
             bad_input,
         } = failure;
-        StepFailure::AtNode(self.failure(LinkError::Aborted {
+        let error = LinkError::Aborted {
             peer: self.link.peer(),
             reason,
             hint,
             bad_input,
-        }))
+        };
+        StepFailure::AtNode(failure_of(self.is_own, error))
     }
 
     fn failed(&self, error: LinkError) -> StepFailure {
-        StepFailure::Failed(self.failure(error))
-    }
-
-    /// A failure of the link or beyond it; of a node of this process, what it says itself.
-    fn failure(&self, error: LinkError) -> RunFailure {
-        match error {
-            LinkError::Aborted {
-                reason,
-                hint,
-                bad_input,
-                ..
-            } if self.is_own => RunFailure {
-                bad_input,
-                ..RunFailure::new(reason, hint)
-            },
-            error => error.into(),
-        }
+        StepFailure::Failed(failure_of(self.is_own, error))
     }
 }

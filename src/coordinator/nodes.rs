@@ -1,6 +1,5 @@
 //! The nodes of a session: servers on other hosts, and nodes in this process. It must not know what they are for.
 
-use std::io::ErrorKind;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
@@ -101,11 +100,8 @@ impl NodePlaces {
         if self.locals.is_empty() {
             // The traffic of the nodes here goes where the first of the others is.
             let first = links.iter().flatten().next();
-            let route = first
-                .map(|(link, _)| {
-                    Ok::<_, RunFailure>(Route::between(link.local()?.ip(), link.peer().ip()))
-                })
-                .transpose()?;
+            let route = first.map(|(link, _)| link.route()).transpose();
+            let route = route.map_err(RunFailure::from)?;
             self.start_locals(ends, facts, route)?;
         }
         let mut nodes = Vec::with_capacity(links.len());
@@ -151,18 +147,7 @@ impl NodePlaces {
     ) -> Result<Node, RunFailure> {
         let place = self.places.get(number);
         let is_own = matches!(place, Some(Place::Local(0)));
-        let facts = ask_facts(&link, stop).map_err(|error| match error {
-            LinkError::Aborted {
-                reason,
-                hint,
-                bad_input,
-                ..
-            } if is_own => RunFailure {
-                bad_input,
-                ..RunFailure::new(reason, hint)
-            },
-            error => error.into(),
-        })?;
+        let facts = ask_facts(&link, stop).map_err(|error| failure_of(is_own, error))?;
         Ok(Node {
             is_own,
             is_in_process: matches!(place, Some(Place::Local(_))),
@@ -192,13 +177,7 @@ impl NodePlaces {
                     place_of(&self.names[index]),
                 ),
             };
-            let local = LocalServer::start(resources, facts, route, whose).map_err(|error| {
-                let text = format!("cannot start a node in this process: {error}");
-                let hint = (error.kind() == ErrorKind::AddrNotAvailable).then(|| {
-                    "it is reached over loopback: bring that up with `ip link set lo up`".into()
-                });
-                RunFailure::new(text, hint)
-            })?;
+            let local = LocalServer::start(resources, facts, route, whose)?;
             self.locals.push(local);
         }
         Ok(())
@@ -210,6 +189,22 @@ fn place_of(name: &str) -> String {
     match name {
         SERVER => "at the server: ".to_owned(),
         name => format!("at {name}: "),
+    }
+}
+
+/// A failure of a node's link or beyond it; of this end's own node, what it says itself.
+pub(super) fn failure_of(is_own: bool, error: LinkError) -> RunFailure {
+    match error {
+        LinkError::Aborted {
+            reason,
+            hint,
+            bad_input,
+            ..
+        } if is_own => RunFailure {
+            bad_input,
+            ..RunFailure::new(reason, hint)
+        },
+        error => error.into(),
     }
 }
 

@@ -73,10 +73,7 @@ fn connect(
 ) -> Result<(), StepFailure> {
     // One after the other, so that on one host each takes the same cores each time.
     for (number, node) in (0..).zip(links.nodes) {
-        let one = Links {
-            nodes: std::slice::from_ref(node),
-            ..links
-        };
+        let one = links.only(node);
         let prepare = Message::Prepare {
             case: Box::new(case.clone()),
             run,
@@ -303,11 +300,8 @@ fn finish(
 }
 
 /// The report of a node, with all of its QPs.
-fn report(node: &Node, links: Links<'_>) -> Result<NodeReport, StepFailure> {
-    let one = Links {
-        nodes: std::slice::from_ref(node),
-        ..links
-    };
+fn report<'a>(node: &'a Node, links: Links<'a>) -> Result<NodeReport, StepFailure> {
+    let one = links.only(node);
     let take = |message| match message {
         Message::Report(report) => Ok(Some(report)),
         // The end of the run has overtaken the answer to an earlier step.

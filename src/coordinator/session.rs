@@ -1,5 +1,6 @@
 //! How the coordinator reaches a node: a server on another host, or one in this process. It must not know runs.
 
+use std::io::ErrorKind;
 use std::net::{Ipv4Addr, TcpListener};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -27,7 +28,25 @@ pub(crate) struct LocalServer {
 
 impl LocalServer {
     /// Starts a node on `resources` whose traffic goes along `route`; `whose` as in [`ServerOptions`].
+    ///
+    /// # Errors
+    /// It cannot listen on loopback, or there is no thread for it.
     pub(crate) fn start(
+        resources: NodeOptions,
+        facts: &Value,
+        route: Option<Route>,
+        whose: String,
+    ) -> Result<LocalServer, RunFailure> {
+        LocalServer::listen(resources, facts, route, whose).map_err(|error| {
+            let text = format!("cannot start a node in this process: {error}");
+            let hint = (error.kind() == ErrorKind::AddrNotAvailable).then(|| {
+                "it is reached over loopback: bring that up with `ip link set lo up`".into()
+            });
+            RunFailure::new(text, hint)
+        })
+    }
+
+    fn listen(
         resources: NodeOptions,
         facts: &Value,
         route: Option<Route>,
@@ -128,11 +147,6 @@ pub(crate) fn reach(
     }
 }
 
-fn open_resources(ends: &Ends, link: &Link) -> Result<NodeResources, RunFailure> {
-    let route = Route::between(link.local()?.ip(), link.peer().ip());
-    NodeResources::open(ends.resources.clone(), Some(route))
-}
-
 impl Session {
     /// A session with the server, which is started where it is to be in this process.
     ///
@@ -143,35 +157,24 @@ impl Session {
         facts: &Value,
         stop: &AtomicBool,
     ) -> Result<(Option<LocalServer>, Session), RunFailure> {
-        let local = match ends.target {
+        let (local, (link, peer)) = match &ends.target {
+            Target::Remote(host, port) => {
+                let address = Address {
+                    host,
+                    port: *port,
+                    token: ends.token.as_ref(),
+                };
+                (None, reach(&address, facts, stop, Duration::ZERO)?)
+            }
             Target::Local => {
                 let other = ends.resources.of_the_other_end();
-                let started = LocalServer::start(other, facts, None, "at the server: ".to_owned());
-                Some(started.map_err(|error| {
-                    let text = format!("cannot start the other end in this process: {error}");
-                    RunFailure::new(text, None)
-                })?)
+                let local = LocalServer::start(other, facts, None, "at the server: ".to_owned())?;
+                let reached = reach(&local.address(), facts, stop, Duration::ZERO)?;
+                (Some(local), reached)
             }
-            Target::Remote(..) => None,
         };
-        let address = match (&ends.target, &local) {
-            (Target::Remote(host, port), _) => Address {
-                host,
-                port: *port,
-                token: ends.token.as_ref(),
-            },
-            (Target::Local, local) => local.as_ref().map_or(
-                Address {
-                    host: LOOPBACK,
-                    port: 0,
-                    token: None,
-                },
-                LocalServer::address,
-            ),
-        };
-        let (link, peer) = reach(&address, facts, stop, Duration::ZERO)?;
         let session = Session {
-            resources: open_resources(ends, &link)?,
+            resources: NodeResources::open(ends.resources.clone(), Some(link.route()?))?,
             link,
             peer,
         };

@@ -158,11 +158,7 @@ fn record(
     }
     for (node, devices) in outcome.result.nodes.iter_mut().zip(&done.devices) {
         for device in devices {
-            if !node
-                .devices
-                .iter()
-                .any(|known| known.name == device.name && known.port == device.port)
-            {
+            if !node.devices.iter().any(|known| known.is_port_of(device)) {
                 node.devices.push(device.clone());
             }
         }

@@ -12,6 +12,7 @@ use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use crossbeam::channel::{Receiver, RecvTimeoutError, Sender, TryRecvError, bounded};
+use verbs::Route;
 
 use crate::protocol::error::LinkError;
 use crate::protocol::frame::{self};
@@ -107,6 +108,14 @@ impl Link {
             )
         };
         self.shared.stream.local_addr().map_err(fail)
+    }
+
+    /// The way from this end to the other, which data take as well.
+    ///
+    /// # Errors
+    /// As [`Link::local`].
+    pub fn route(&self) -> Result<Route, LinkError> {
+        Ok(Route::between(self.local()?.ip(), self.peer().ip()))
     }
 
     /// Sends one message. A peer that takes nothing blocks this for less than two seconds. After the peer has

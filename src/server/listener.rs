@@ -374,7 +374,7 @@ fn no_files() -> RunFailure {
 fn open_resources(link: &Link, options: &ServerOptions) -> Result<NodeResources, RunFailure> {
     let route = match options.route {
         Some(route) => route,
-        None => Route::between(link.local()?.ip(), link.peer().ip()),
+        None => link.route()?,
     };
     NodeResources::open(options.resources.clone(), Some(route)).map_err(|error| RunFailure {
         message: format!("{}{error}", options.whose),

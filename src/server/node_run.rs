@@ -9,7 +9,7 @@ use crate::metrics::Timeline;
 use crate::metrics::counters::CounterWatch;
 use crate::metrics::steady::SteadyDetector;
 use crate::plan::Case;
-use settings::Warmup;
+use settings::{Settings, Warmup};
 use verbs::Port;
 
 use crate::node::resources::NodeResources;
@@ -157,8 +157,7 @@ pub(crate) fn progress(node: &RunningNode, elapsed_ns: u64) -> Progress {
         ..Progress::default()
     };
     for (flow, counts) in node.sent() {
-        progress.messages += counts.completed;
-        progress.bytes += (counts.completed as f64 * flow.mean_bytes()) as u64;
+        add(&mut progress, flow, counts.completed);
         progress.outstanding += counts.posted.saturating_sub(counts.completed);
     }
     progress
@@ -170,10 +169,14 @@ pub(crate) fn progress_of_windows(node: &RunningNode) -> Progress {
     let windows = node.windows().map(|(_, window)| window);
     for ((flow, _), window) in node.sent().zip(windows) {
         progress.elapsed_ns = progress.elapsed_ns.max(window.elapsed_ns);
-        progress.messages += window.completed;
-        progress.bytes += (window.completed as f64 * flow.mean_bytes()) as u64;
+        add(&mut progress, flow, window.completed);
     }
     progress
+}
+
+fn add(progress: &mut Progress, flow: &Settings, messages: u64) {
+    progress.messages += messages;
+    progress.bytes += (messages as f64 * flow.mean_bytes()) as u64;
 }
 
 /// Tells the coordinator now and then how far the traffic is.

@@ -2,7 +2,7 @@
 
 use std::time::Instant;
 
-use report::results::model::{Device, QpResult};
+use report::results::model::QpResult;
 
 use crate::node::flow_end::FinishedEnd;
 use crate::node::outcome;
@@ -177,9 +177,7 @@ impl NodeRun<'_> {
         let mut devices = vec![outcome::device(self.resources.port())];
         for end in &finished {
             let device = outcome::device(end.end.objects.port());
-            let is_known =
-                |known: &Device| (&known.name, known.port) == (&device.name, device.port);
-            if !devices.iter().any(is_known) {
+            if !devices.iter().any(|known| known.is_port_of(&device)) {
                 devices.push(device);
             }
         }

@@ -5,7 +5,7 @@ use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
 use crate::machine::host;
-use crate::node::resources::{NodeOptions, NodeResources, Route};
+use crate::node::resources::{NodeOptions, NodeResources};
 use crate::protocol::failure::RunFailure;
 use crate::protocol::file_message::{ChannelHello, ChannelSettings, FileAck, FileFin, FileHello};
 use crate::protocol::handshake::connect;
@@ -128,7 +128,7 @@ pub fn send_files(
             "start it with `rocebench serve --receive DIR`",
         ));
     }
-    let route = Route::between(link.local()?.ip(), link.peer().ip());
+    let route = link.route()?;
     let resources = NodeResources::open(options.resources.clone(), Some(route))?;
     if let Some(text) = resources.remark() {
         observer.note(&text);

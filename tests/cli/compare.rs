@@ -1,4 +1,4 @@
-//! `rocebench compare`: verdicts, exit codes, documents, and files that are wrong.
+//! `rocebench compare`: verdicts, exit codes and documents.
 
 use std::fs;
 use std::path::Path;
@@ -7,11 +7,11 @@ use std::process::{Command, Output};
 use report::compare::{Comparison, Observation, Verdict};
 use serde_json::Value;
 
-fn data(name: &str) -> String {
+pub(crate) fn data(name: &str) -> String {
     format!("tests/data/compare/{name}")
 }
 
-fn compare(args: &[&str]) -> Output {
+pub(crate) fn compare(args: &[&str]) -> Output {
     Command::new(assert_cmd::cargo::cargo_bin!("rocebench"))
         .arg("compare")
         .args(args)
@@ -21,12 +21,12 @@ fn compare(args: &[&str]) -> Output {
         .unwrap()
 }
 
-fn text(bytes: &[u8]) -> String {
+pub(crate) fn text(bytes: &[u8]) -> String {
     String::from_utf8(bytes.to_vec()).unwrap()
 }
 
 /// Exit code and the comparison.
-fn verdicts(args: &[&str]) -> (Option<i32>, Comparison) {
+pub(crate) fn verdicts(args: &[&str]) -> (Option<i32>, Comparison) {
     let output = compare(&[args, &["--json", "-"]].concat());
     let comparison = serde_json::from_slice(&output.stdout)
         .unwrap_or_else(|error| panic!("{error}: {}", text(&output.stderr)));
@@ -60,7 +60,12 @@ fn speed_up(run: &mut Value, factor: f64) {
 }
 
 /// A folder with launches of a test file, in turns with those of another; `change` makes each a little different.
-fn launches(folder: &Path, name: &str, count: u32, change: impl Fn(&mut Value, u32)) -> String {
+pub(crate) fn launches(
+    folder: &Path,
+    name: &str,
+    count: u32,
+    change: impl Fn(&mut Value, u32),
+) -> String {
     fs::create_dir_all(folder).unwrap();
     let whole: Value = serde_json::from_str(&fs::read_to_string(data(name)).unwrap()).unwrap();
     for launch in 0..count {
@@ -517,83 +522,6 @@ fn runs_that_went_wrong_make_a_case_not_comparable() {
         );
         assert_eq!(comparison.cases[1].verdict(), Verdict::Equal);
     }
-}
-
-#[test]
-fn files_that_are_wrong_are_told_with_line_and_reason() {
-    let mut all = String::new();
-    for name in [
-        "truncated.json",
-        "empty.json",
-        "foreign.json",
-        "newer.json",
-        "none.json",
-    ] {
-        for args in [
-            [data("base.json"), data(name)],
-            [data(name), data("base.json")],
-        ] {
-            let output = compare(&[&args[0], &args[1]]);
-            assert_eq!(output.status.code(), Some(2), "{name}");
-            assert!(output.stdout.is_empty(), "{name}");
-            all = all
-                + "$ rocebench compare "
-                + &args.join(" ")
-                + "\n"
-                + &text(&output.stderr)
-                + "\n";
-        }
-    }
-    insta::assert_snapshot!("compare_refusals", all);
-}
-
-#[test]
-fn a_folders_good_files_are_used_beside_its_bad_ones() {
-    let folder = tempfile::tempdir().unwrap();
-    for name in ["slower.json", "truncated.json", "newer.json"] {
-        fs::copy(data(name), folder.path().join(name)).unwrap();
-    }
-    // The same result again is no second launch.
-    fs::copy(data("slower.json"), folder.path().join("z.json")).unwrap();
-    let new = folder.path().display().to_string();
-    let (code, comparison) = verdicts(&[&data("base.json"), &new, "--across", "time"]);
-    assert_eq!(code, Some(1));
-    assert_eq!(comparison.new.files.len(), 1);
-    assert_eq!(comparison.refused.len(), 2);
-    assert!(
-        comparison.refused[1].contains("truncated.json:"),
-        "{:?}",
-        comparison.refused
-    );
-    assert!(
-        comparison.notes[0].contains("z.json says the same"),
-        "{:?}",
-        comparison.notes
-    );
-    let quiet = compare(&[
-        &data("base.json"),
-        &folder.path().display().to_string(),
-        "--quiet",
-    ]);
-    assert!(text(&quiet.stderr).contains("warning: ") && quiet.stdout.is_empty());
-}
-
-#[test]
-fn folders_without_results_and_cases_in_common() {
-    let folder = tempfile::tempdir().unwrap();
-    let empty = folder.path().display().to_string();
-    let output = compare(&[&data("base.json"), &empty]);
-    assert_eq!(output.status.code(), Some(2));
-    assert!(text(&output.stderr).contains("holds no result files"));
-    let other = folder.path().join("other");
-    let other = launches(&other, "base.json", 1, |result, _| {
-        for case in result["cases"].as_array_mut().unwrap() {
-            case["id"] = format!("other-{}", case["id"].as_str().unwrap()).into();
-        }
-    });
-    let output = compare(&[&data("base.json"), &other]);
-    assert_eq!(output.status.code(), Some(2));
-    assert!(text(&output.stderr).contains("no case is on both sides"));
 }
 
 #[test]

@@ -2,6 +2,7 @@
 #![allow(missing_docs, clippy::unwrap_used, clippy::panic)]
 
 mod compare;
+mod compare_files;
 mod hostile_text;
 mod input;
 mod plot;

@@ -1,6 +1,6 @@
 //! A perftest that hangs, crashes or prints nonsense fails its pair, with what it printed, and nothing else.
 
-use std::process::{Output, Stdio};
+use std::process::Output;
 use std::time::Duration;
 
 use nix::sys::signal::Signal;
@@ -131,8 +131,7 @@ fn signalled(how: Signal) -> (Output, Duration, Value) {
     let fake = Fake::new("ib_write_bw", "sleep 1000 & wait", SERVES);
     let sweep = format!("{SWEEP} --op write");
     let mut program = Program::new(&sweep).env("PATH", &fake.path());
-    program.command.stdout(Stdio::null()).stderr(Stdio::piped());
-    let child = program.command.spawn().unwrap();
+    let child = program.spawn();
     fake.id("client");
     let sent = signal(&child, how);
     let output = child.wait_with_output().unwrap();

@@ -186,8 +186,7 @@ fn a_servers_death_between_two_queue_pairs_is_noticed() {
     let _machine = with_others();
     let mut server = Server::start("-d soft0");
     let mut client = long(&server);
-    let command = client.command.stdout(Stdio::null()).stderr(Stdio::piped());
-    let child = command.spawn().unwrap();
+    let child = client.spawn();
     server.is_in_a_run(0);
     server.kill();
     let killed = Instant::now();

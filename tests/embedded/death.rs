@@ -14,12 +14,7 @@ fn a_servers_death_is_noticed() {
             "127.0.0.1:{} -d soft0 --op {op} -q 4 -D 60 --timeout 18 --warmup 0",
             server.port
         ));
-        let child = client
-            .command
-            .stderr(Stdio::piped())
-            .stdout(Stdio::null())
-            .spawn()
-            .unwrap();
+        let child = client.spawn();
         server.is_in_a_run(0);
         server.kill();
         let killed = Instant::now();

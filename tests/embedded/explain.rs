@@ -1,6 +1,5 @@
 //! `rocebench explain` on the embedded device: each operation, each mistake, both languages, a server of its own.
 
-use std::process::{Child, Stdio};
 use std::time::{Duration, Instant};
 
 use serde_json::json;
@@ -254,11 +253,6 @@ fn the_other_end_may_be_a_server() {
     }
 }
 
-fn start(program: &mut Program) -> Child {
-    let command = program.command.stdout(Stdio::null()).stderr(Stdio::piped());
-    command.spawn().unwrap()
-}
-
 #[test]
 fn either_ends_death_is_noticed() {
     let _machine = with_others();
@@ -268,7 +262,7 @@ fn either_ends_death_is_noticed() {
         "explain 127.0.0.1:{} -d soft0 --faults drop=100%",
         server.port
     ));
-    let mut child = start(&mut client);
+    let mut child = client.spawn();
     server.has_said("  a lesson: ");
     child.kill().unwrap();
     child.wait().unwrap();
@@ -281,7 +275,7 @@ fn either_ends_death_is_noticed() {
         );
     }
     let lessons = server.times_said("  a lesson: ");
-    let child = start(&mut client);
+    let child = client.spawn();
     server.has_said_times("  a lesson: ", lessons + 1);
     server.kill();
     let (code, said) = said(child);

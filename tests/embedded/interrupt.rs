@@ -1,6 +1,6 @@
 //! Ctrl-C while messages are in flight that take far longer than anyone waits.
 
-use std::process::{Child, Stdio};
+use std::process::Child;
 use std::time::{Duration, Instant};
 
 use nix::sys::signal::Signal;
@@ -13,11 +13,6 @@ const SLOW: &str = "-d soft0 --op send -s 64M -D 60s --warmup 0 --timeout 18 --f
 /// Three seconds are promised; the rest is for a machine that runs other tests.
 pub const PROMPT: Duration = Duration::from_secs(6);
 
-fn spawn(program: &mut Program) -> Child {
-    let command = program.command.stderr(Stdio::piped());
-    command.stdout(Stdio::null()).spawn().unwrap()
-}
-
 fn is_interrupted(child: Child, asked: Instant, words: &str) {
     let (code, said) = said(child);
     assert!(asked.elapsed() < PROMPT, "{:?}: {said}", asked.elapsed());
@@ -29,7 +24,7 @@ fn is_interrupted(child: Child, asked: Instant, words: &str) {
 fn a_slow_send_in_one_process_stops_at_once() {
     let _machine = with_others();
     let mut program = Program::new(SLOW);
-    let child = spawn(&mut program);
+    let child = program.spawn();
     works_for(child.id(), 1.0);
     let asked = signal(&child, Signal::SIGINT);
     is_interrupted(child, asked, "interrupted");
@@ -46,7 +41,7 @@ fn a_slow_send_to_a_server_stops_at_once_and_the_server_lives_on() {
     let server = Server::start("-d soft0");
     let to_server = format!("127.0.0.1:{}", server.port);
     let mut program = Program::new(&format!("{to_server} {SLOW}"));
-    let child = spawn(&mut program);
+    let child = program.spawn();
     server.is_in_a_run(0);
     let asked = signal(&child, Signal::SIGINT);
     is_interrupted(child, asked, "interrupted");
@@ -64,7 +59,7 @@ fn a_server_in_a_slow_send_stops_at_once() {
     let _machine = with_others();
     let mut server = Server::start("-d soft0");
     let mut program = Program::new(&format!("127.0.0.1:{} {SLOW}", server.port));
-    let child = spawn(&mut program);
+    let child = program.spawn();
     server.is_in_a_run(0);
     let asked = server.signal(Signal::SIGINT);
     is_interrupted(child, asked, "the server was stopped");

@@ -1,6 +1,5 @@
 //! More nodes than two: in one process, and as servers; one of them dies or falls silent.
 
-use std::process::Stdio;
 use std::time::Duration;
 
 use nix::sys::signal::Signal;
@@ -120,12 +119,7 @@ fn any_node_may_die_or_fall_silent_and_the_others_figures_are_kept() {
         let servers = servers();
         let names = names(&servers);
         let mut client = ring(names.each_ref().map(String::as_str), "-D 60s --no-latency");
-        let child = client
-            .command
-            .stderr(Stdio::piped())
-            .stdout(Stdio::null())
-            .spawn()
-            .unwrap();
+        let child = client.spawn();
         // All measure when one does.
         servers[1].is_in_a_run(0);
         let at = servers[victim].signal(deed);
@@ -150,12 +144,7 @@ fn ctrl_c_keeps_the_figures_of_all_nodes() {
     let names = names(&servers);
     let names = names.each_ref().map(String::as_str);
     let mut client = ring(names, "-D 60s");
-    let child = client
-        .command
-        .stderr(Stdio::piped())
-        .stdout(Stdio::null())
-        .spawn()
-        .unwrap();
+    let child = client.spawn();
     servers[1].is_in_a_run(0);
     let at = signal(&child, Signal::SIGINT);
     let (code, said) = said(child);

@@ -131,6 +131,12 @@ impl Program {
         }
     }
 
+    /// Starts it; see [`said`] for what it says.
+    pub fn spawn(&mut self) -> Child {
+        let command = self.command.stdout(Stdio::null()).stderr(Stdio::piped());
+        command.spawn().unwrap()
+    }
+
     pub fn json(&self) -> Value {
         let files = std::fs::read_dir(self.folder.path().join("results"))
             .into_iter()

@@ -2,7 +2,7 @@
 
 use std::fs;
 use std::path::PathBuf;
-use std::process::{Child, Stdio};
+use std::process::Child;
 
 use crate::program::{Ended, Program, Server, wait_for};
 
@@ -73,12 +73,7 @@ impl Stage {
         let file = self.hollow("slow", 256 << 20);
         let sessions_before = self.server.times_said("session begins");
         let mut program = self.program(&[&file], SLOW);
-        let child = program
-            .command
-            .stderr(Stdio::piped())
-            .stdout(Stdio::null())
-            .spawn()
-            .unwrap();
+        let child = program.spawn();
         self.server
             .has_said_times("session begins", sessions_before + 1);
         wait_for(

@@ -19,7 +19,7 @@ use crate::coordinator::nodes::Node;
 use crate::coordinator::options::{Against, SweepOptions};
 use crate::coordinator::sweeper::{Halt, Sweeper};
 use crate::node::perftest_launch::{PerftestLaunch, equipped};
-use crate::node::resources::{NodeResources, Route};
+use crate::node::resources::NodeResources;
 use crate::protocol::failure::RunFailure;
 use crate::protocol::message::Message;
 
@@ -212,8 +212,8 @@ impl<'a> Pairing<'a> {
         }
         let job = self.job(path);
         let options = sweeper.options.ends.resources.clone();
-        let resources =
-            route_to(&server).and_then(|route| NodeResources::open(options, Some(route)));
+        let route = server.link.route().map_err(RunFailure::from);
+        let resources = route.and_then(|route| NodeResources::open(options, Some(route)));
         let resources = resources.map_err(Halt::Broken)?;
         let launch = PerftestLaunch::of(&resources, self.case).map_err(|error| {
             Halt::Broken(RunFailure::new(error.to_string(), Some(error.hint())))
@@ -338,12 +338,6 @@ impl<'a> Pairing<'a> {
                 .pair_finished(self.case, pair, &sweeper.outcome.result);
         }
     }
-}
-
-/// Where the traffic to a node goes.
-fn route_to(node: &Node) -> Result<Route, RunFailure> {
-    let link = &node.link;
-    Ok(Route::between(link.local()?.ip(), link.peer().ip()))
 }
 
 const UNCLEAR: &str = "unclear";

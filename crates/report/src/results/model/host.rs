@@ -76,3 +76,10 @@ pub struct Device {
     /// PCI lanes in use.
     pub pci_width_lanes: Option<u32>,
 }
+
+impl Device {
+    /// Whether both are the same port of the same device, on one host.
+    pub fn is_port_of(&self, other: &Device) -> bool {
+        (&self.name, self.port) == (&other.name, other.port)
+    }
+}
