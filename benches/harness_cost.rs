@@ -6,19 +6,16 @@
 
 #![allow(clippy::print_stdout)] // printing is what it is for
 
-#[path = "../crates/verbs/tests/support/null_library.rs"]
-mod null_library;
+#[path = "support/null_node.rs"]
+mod null_node;
 
-use std::error::Error;
 use std::hint::black_box;
 use std::sync::Arc;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-use rocebench::datapath::{
-    Geometry, Layout, Phase, QpContext, RemoteMemory, Sender, Shared, Sizes, ThreadSpec,
-    WorkerPool, WorkerSpec,
-};
+use null_node::{Outcome, capacity, qp_contexts, specs, wait_until};
+use rocebench::datapath::{Geometry, Phase, Shared, WorkerPool};
 use rocebench::machine::cpu;
 use rocebench::metrics::clock::Clock;
 use rocebench::metrics::histogram;
@@ -26,11 +23,9 @@ use rocebench::metrics::histogram;
 use rocebench::plan::Case;
 use settings::{CqMode, Op, Settings, Stop, Warmup};
 use verbs::{
-    Access, CompletionQueue, MemoryRegion, Port, PortRequest, ProtectionDomain, QpCapacity,
-    QueuePair, SendOpcode, SendRing, SendTemplate, WcBatch, select,
+    Access, CompletionQueue, MemoryRegion, Port, ProtectionDomain, QueuePair, SendOpcode, SendRing,
+    SendTemplate, WcBatch,
 };
-
-type Outcome<T> = Result<T, Box<dyn Error>>;
 
 const SIZE_BYTES: u32 = 64;
 const DEPTH: u32 = 128;
@@ -59,14 +54,7 @@ fn main() -> Outcome<()> {
         .map(String::as_str)
         .filter(|word| !word.starts_with("--"))
         .collect();
-    let port = select(
-        null_library::null_library(),
-        &PortRequest {
-            device: Some("null0".into()),
-            ..PortRequest::default()
-        },
-        None,
-    )?;
+    let port = null_node::port()?;
     let clock = Clock::new();
     let cores = cpu::allowed_cores()?;
     let mut cells: Vec<Cell> = cases(quick, cores.len())
@@ -224,85 +212,6 @@ fn measure(port: &Port, clock: &Clock, case: &Case, cores: &[usize]) -> Outcome<
         return Err(format!("{messages} messages gave {samples} samples, not {expected:?}").into());
     }
     Ok(cpu_seconds * 1e9 / messages as f64)
-}
-
-fn wait_until(shared: &Shared, done: impl Fn() -> bool) -> Outcome<()> {
-    let deadline = Instant::now() + Duration::from_secs(10);
-    while !done() {
-        if shared.has_failed() {
-            return Err("the null library failed a WR".into());
-        }
-        if Instant::now() > deadline {
-            return Err("the workers did not get there in ten seconds".into());
-        }
-        sleep(Duration::from_micros(100));
-    }
-    Ok(())
-}
-
-/// QPs with their rings, and the CQs. `null0` accepts WRs in any state, so nothing is connected.
-fn qp_contexts(port: &Port, case: &Case) -> Outcome<(Vec<QpContext>, Vec<Arc<CompletionQueue>>)> {
-    let geometry = Geometry::of(case);
-    let layout = Layout::requests(case, &geometry);
-    let pd = ProtectionDomain::new(&port.context)?;
-    let memory = MemoryRegion::new(&pd, layout.total_bytes(), Access::LocalWrite, None)?;
-    let cqs = match case.cq {
-        CqMode::Shared => 1,
-        CqMode::PerWorker => case.workers,
-        CqMode::PerQp => case.qps,
-    };
-    let entries = case.qps.div_ceil(cqs) * geometry.completions_in_flight();
-    let cqs = (0..cqs)
-        .map(|_| CompletionQueue::new(&port.context, entries))
-        .collect::<Result<Vec<_>, _>>()?;
-    let remote = RemoteMemory {
-        address: memory.address(),
-        rkey: memory.rkey(),
-    };
-    let sizes = Sizes::of(case);
-    let qp_contexts = (0..case.qps)
-        .zip(cqs.iter().cycle())
-        .map(|(index, cq)| {
-            let qp = QueuePair::new(&pd, cq, cq, capacity(geometry.depth()))?;
-            let sender = Sender::new(case, &sizes, index, &qp, &memory, remote)?;
-            Ok(QpContext {
-                qp,
-                sender: Some(sender),
-                receiver: None,
-            })
-        })
-        .collect::<Outcome<Vec<_>>>()?;
-    Ok((qp_contexts, cqs))
-}
-
-fn capacity(send_wr: u32) -> QpCapacity {
-    QpCapacity {
-        send_wr,
-        recv_wr: 1,
-        inline_bytes: 0,
-    }
-}
-
-/// Workers on the last cores; QPs are assigned in turn.
-fn specs(case: &Case, cqs: &[Arc<CompletionQueue>], cores: &[usize]) -> Vec<ThreadSpec> {
-    let workers = case.workers as usize;
-    let mut cores = cores.iter().rev().copied();
-    (0..workers)
-        .map(|index| {
-            let cqs = match case.cq {
-                CqMode::Shared => cqs.to_vec(),
-                CqMode::PerWorker | CqMode::PerQp => {
-                    cqs.iter().skip(index).step_by(workers).cloned().collect()
-                }
-            };
-            let qps = (index..case.qps as usize).step_by(workers).collect();
-            ThreadSpec {
-                core: cores.next(),
-                sleep: None,
-                flows: vec![Some(WorkerSpec { cqs, qps })],
-            }
-        })
-        .collect()
 }
 
 /// The shortest loop that posts and polls the same WRs on one CQ; its cost is that of the library and the memory.

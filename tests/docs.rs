@@ -9,7 +9,7 @@ use std::process::Command;
 
 use report::compare::{Aspect, Metric};
 use report::results::csv;
-use report::results::model::{Doubt, DoubtKind};
+use report::results::model::{Doubt, DoubtKind, Load};
 use rocebench::cli::args;
 use synthetic_results::Synthetic;
 use verbs::WcStatus;
@@ -213,6 +213,7 @@ fn every_option_on_the_pages_exists() {
         "docs/errors.md",
         "docs/flows.md",
         "docs/learn.md",
+        "docs/open-loop.md",
         "docs/plots.md",
         "docs/results.md",
         "docs/spreading.md",
@@ -393,6 +394,9 @@ fn csv_columns_that_the_page_names_exist() {
         kind: DoubtKind::Drift,
         message: String::new(),
     }];
+    let flow = &mut sample.cases[0].runs[0].flows[0];
+    flow.load = Some(Load::default());
+    (flow.service_ns, flow.lateness_ns) = (flow.latency_ns.clone(), flow.latency_ns.clone());
     sample.nodes[0].devices[0].faults = Some("drop=1%".to_owned());
     let (mut cases, mut qps, mut histograms) = (Vec::new(), Vec::new(), Vec::new());
     csv::cases(&sample, &mut cases).unwrap();

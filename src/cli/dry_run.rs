@@ -6,7 +6,7 @@ use std::time::Duration;
 use crate::coordinator::options::{Against, Target};
 use crate::node::memory_needs::{DeviceKind, MemoryNeeds};
 use crate::perftest::{Program, measuring};
-use crate::plan::{Case, Nodes, Sweep};
+use crate::plan::{Case, Goal, Nodes, Searches, Sweep};
 use settings::{Applies, ROWS, Row, Settings};
 
 use super::errors::Failure;
@@ -47,6 +47,14 @@ fn footer(plan: &RunPlan) -> String {
             against.max_pairs,
             programs(sweep).join(", ")
         );
+    } else if let Some(searches) = &plan.searches {
+        let goals: Vec<String> = searches.goals.iter().map(Goal::to_string).collect();
+        text += &format!(
+            " x the closed loop, and searches for {}: each about {} trials, at most {}",
+            goals.join(" and "),
+            Searches::USUAL_TRIALS,
+            Searches::MOST_TRIALS
+        );
     } else if sweep.runs() > 1 {
         text += &format!(" x {}", plural(sweep.runs().into(), "run"));
     }
@@ -57,9 +65,10 @@ fn footer(plan: &RunPlan) -> String {
             case.warmup
         );
     }
-    let longest = match &plan.against {
-        Some(against) => longest_of_pairs(sweep, against),
-        None => sweep.longest(),
+    let longest = match (&plan.against, &plan.searches) {
+        (Some(against), _) => longest_of_pairs(sweep, against),
+        (None, Some(searches)) => longest_of_searches(sweep, searches),
+        (None, None) => sweep.longest(),
     };
     if let Some(longest) = longest {
         text += &format!("; at most {} and the time to connect", for_people(longest));
@@ -69,6 +78,9 @@ fn footer(plan: &RunPlan) -> String {
 
 /// What the largest case takes of memory, with all results.
 fn memory(plan: &RunPlan) -> Option<String> {
+    // Open loops keep more histograms.
+    let largest = plan.searches.as_ref().map(|it| it.as_sweep(&plan.sweep));
+    let sweep = largest.as_ref().unwrap_or(&plan.sweep);
     // No device is opened for this; an adapter's queues are larger than the embedded device's.
     let is_embedded = |name: &str| name.starts_with("soft");
     let device = &plan.ends.resources.request.device;
@@ -81,10 +93,10 @@ fn memory(plan: &RunPlan) -> Option<String> {
         Nodes::TwoEnds if is_remote => 1,
         Nodes::TwoEnds => 2,
         Nodes::Local(nodes) => *nodes,
-        Nodes::Hosts(_) => return memory_of_servers(&plan.sweep, device),
+        Nodes::Hosts(_) => return memory_of_servers(sweep, device),
     };
     let here: Vec<_> = (0..nodes_here).map(|node| (node, device)).collect();
-    let (case, needs) = MemoryNeeds::of_sweep(&plan.sweep, &here)?;
+    let (case, needs) = MemoryNeeds::of_sweep(sweep, &here)?;
     let here = format!("memory: {} takes {needs}", case.id);
     Some(match nodes_here {
         1 => {
@@ -120,6 +132,14 @@ fn programs(sweep: &Sweep) -> Vec<&'static str> {
     let mut seen = std::collections::HashSet::new();
     names.retain(|name| seen.insert(*name));
     names
+}
+
+/// As [`Sweep::longest`], with all trials that there may be.
+fn longest_of_searches(sweep: &Sweep, searches: &Searches) -> Option<Duration> {
+    let closed = sweep.longest()?;
+    let trials = u32::try_from(searches.goals.len()).ok()? * Searches::MOST_TRIALS;
+    let once = searches.as_sweep(sweep).longest()? / sweep.runs();
+    Some(closed.saturating_add(once.saturating_mul(trials)))
 }
 
 /// As [`Sweep::longest`], of all pairs that there may be; `None` where perftest counts messages.

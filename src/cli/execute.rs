@@ -8,6 +8,7 @@ use report::results::model::CaseResult;
 use super::errors::Failure;
 use super::output::Output;
 use super::run::RunPlan;
+use super::searches;
 use super::signals::stop_flag;
 
 /// Runs the sweep.
@@ -24,6 +25,7 @@ pub fn execute(plan: RunPlan) -> Result<(), Failure> {
         servers: plan.servers.clone(),
         command_line: command_line(std::env::args()),
         against: plan.against.clone(),
+        searches: plan.searches.clone(),
     };
     let outcome = run_sweep(&options, &stop, &mut output)?;
     let written = output.close(&outcome.result, &stop);
@@ -57,7 +59,8 @@ fn verdict(plan: &RunPlan, outcome: &SweepOutcome) -> Result<(), Failure> {
         return Err(Failure::told(text, false, error.hint()));
     }
     if outcome.failed_runs == 0 {
-        return comparisons(cases);
+        comparisons(cases)?;
+        return searches::verdict(cases);
     }
     let text = format!("{} of {wanted} runs failed", outcome.failed_runs);
     let hint = "each is explained above and in the JSON file".to_owned();

@@ -16,6 +16,7 @@ mod output;
 pub mod plot;
 pub mod progress;
 pub mod run;
+mod searches;
 pub mod send;
 mod send_progress;
 pub mod serve;

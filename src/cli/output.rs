@@ -6,13 +6,14 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
-use crate::coordinator::observer::Observer;
+use crate::coordinator::observer::{Observer, TrialStart};
 use crate::plan::Case;
 use report::results::file::{WriteError, prepare, prepare_directory, write_whole_until};
 use report::results::journal::{self, Journal};
-use report::results::model::{CaseConfig, PerftestPair, ResultFile, Run};
+use report::results::model::{CaseConfig, LoadSearch, PerftestPair, ResultFile, Run};
 use report::results::{against, table::Table};
 use report::text::printable;
+use settings::Settings;
 
 use super::errors::{Failure, say};
 use super::format::Format;
@@ -80,7 +81,7 @@ impl Output {
             journal: Journal::new(file(&format!(".{}", journal::EXTENSION))),
             is_told: false,
             on_stdout,
-            table: Table::new(out),
+            table: Table::new(out, &shown(&plan.sweep.cases)),
             unshown: None,
             progress: progress::for_stderr(plan.quiet),
             case: String::new(),
@@ -164,11 +165,35 @@ impl Output {
     }
 }
 
+/// The settings of all rows to come: those of flows, or of the case where it measures set-up.
+fn shown(cases: &[Case]) -> Vec<Settings> {
+    let of_case = |case: &Case| -> Vec<Settings> {
+        match case.is_set_up() {
+            true => vec![case.settings.clone()],
+            false => case
+                .flows
+                .iter()
+                .map(|flow| flow.settings.clone())
+                .collect(),
+        }
+    };
+    cases.iter().flat_map(of_case).collect()
+}
+
 impl Observer for Output {
     fn run_started(&mut self, index: usize, total: usize, case: &Case, run: u32, runs: u32) {
         self.case.clone_from(&case.id);
         self.progress
             .case_started(index, total, &case.id, run, runs);
+    }
+
+    fn trial_started(&mut self, index: usize, total: usize, case: &Case, trial: TrialStart<'_>) {
+        self.progress.trial_started(index, total, &case.id, trial);
+    }
+
+    fn search_finished(&mut self, _: &Case, _: &LoadSearch, result: &ResultFile) {
+        self.progress.case_finished();
+        self.keep(result);
     }
 
     fn phase(&mut self, name: &str, expected: Option<Duration>) {

@@ -5,11 +5,16 @@ use std::io::{IsTerminal as _, Write as _};
 use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use settings::Rate;
+
+use crate::coordinator::observer::TrialStart;
 
 /// What the engine tells while it runs. Calls come from one thread.
 pub trait Progress: Send {
     /// Case number `index` (from 0) of `total` starts; `run` counts from 1 to `runs`.
     fn case_started(&mut self, index: usize, total: usize, id: &str, run: u32, runs: u32);
+    /// A trial of a search starts.
+    fn trial_started(&mut self, index: usize, total: usize, id: &str, trial: TrialStart<'_>);
     /// Connect, warm-up, measure, drain; with the time it is expected to take, where that is known.
     fn phase(&mut self, phase: &str, expected: Option<Duration>);
     /// The rate now, `elapsed` into the phase.
@@ -42,6 +47,7 @@ pub struct Silent;
 
 impl Progress for Silent {
     fn case_started(&mut self, _: usize, _: usize, _: &str, _: u32, _: u32) {}
+    fn trial_started(&mut self, _: usize, _: usize, _: &str, _: TrialStart<'_>) {}
     fn phase(&mut self, _: &str, _: Option<Duration>) {}
     fn sample(&mut self, _: Duration, _: f64, _: f64) {}
     fn case_finished(&mut self) {}
@@ -56,6 +62,27 @@ fn title(index: usize, total: usize, id: &str, run: u32, runs: u32) -> String {
     } else {
         place
     }
+}
+
+/// `p99<20us: trial 12 at 812k/s, limit in 750k .. 875k/s, ~40 s left`.
+fn trial_text(trial: TrialStart<'_>) -> String {
+    let rate = |load| Rate::Messages(load).to_string();
+    let TrialStart {
+        asked,
+        number,
+        load,
+        within,
+        left,
+    } = trial;
+    let mut text = format!("{asked}: trial {number} at {}/s", rate(load));
+    if let Some((low, high)) = within {
+        let low = if low == 0 { "0".to_owned() } else { rate(low) };
+        text += &format!(", limit in {low} .. {}/s", rate(high));
+    }
+    if let Some(left) = left {
+        text += &format!(", ~{} s left", left.as_secs_f64().ceil());
+    }
+    text
 }
 
 /// One line for each run that starts.
@@ -73,6 +100,10 @@ impl<W: std::io::Write + Send> Lines<W> {
 impl<W: std::io::Write + Send> Progress for Lines<W> {
     fn case_started(&mut self, index: usize, total: usize, id: &str, run: u32, runs: u32) {
         self.line(&title(index, total, id, run, runs));
+    }
+    fn trial_started(&mut self, index: usize, total: usize, id: &str, trial: TrialStart<'_>) {
+        let place = title(index, total, id, 1, 1);
+        self.line(&format!("{place}, {}", trial_text(trial)));
     }
     fn phase(&mut self, _: &str, _: Option<Duration>) {}
     fn sample(&mut self, _: Duration, _: f64, _: f64) {}
@@ -93,14 +124,21 @@ pub struct Live {
 
 const BAR: &str = "{prefix} {bar:20} {msg}";
 
+/// Of a trial the bounds are told, in one line of usual terminals.
+const TRIAL: &str = "{prefix} {bar:10}";
+
 /// A bar of this look.
 pub(super) fn bar(target: ProgressDrawTarget, template: &str) -> ProgressBar {
     let bar = ProgressBar::with_draw_target(Some(1), target);
+    set_style(&bar, template);
+    bar
+}
+
+fn set_style(bar: &ProgressBar, template: &str) {
     // The templates are constant; the default style is a fine second choice.
     if let Ok(style) = ProgressStyle::with_template(template) {
         bar.set_style(style.progress_chars("=> "));
     }
-    bar
 }
 
 fn millis(span: Duration) -> u64 {
@@ -118,6 +156,16 @@ impl Live {
         }
     }
 
+    /// A run with this title begins.
+    fn begin(&mut self, title: String, template: &str) {
+        match self.target.take() {
+            Some(target) => self.bar = bar(target, template),
+            None => set_style(&self.bar, template),
+        }
+        self.bar.set_prefix(title);
+        self.phase("connect", None);
+    }
+
     /// `measure 1.2/5.0 s`.
     fn clock(&self, elapsed: Duration) -> String {
         let of = self
@@ -130,11 +178,12 @@ impl Live {
 
 impl Progress for Live {
     fn case_started(&mut self, index: usize, total: usize, id: &str, run: u32, runs: u32) {
-        if let Some(target) = self.target.take() {
-            self.bar = bar(target, BAR);
-        }
-        self.bar.set_prefix(title(index, total, id, run, runs));
-        self.phase("connect", None);
+        self.begin(title(index, total, id, run, runs), BAR);
+    }
+
+    fn trial_started(&mut self, index: usize, total: usize, _: &str, trial: TrialStart<'_>) {
+        let place = format!("[{}/{total}]", index.saturating_add(1));
+        self.begin(format!("{place} {}", trial_text(trial)), TRIAL);
     }
 
     fn phase(&mut self, phase: &str, expected: Option<Duration>) {
@@ -238,10 +287,19 @@ mod tests {
         lines.sample(Duration::from_secs(1), 1.0, 1.0);
         lines.case_finished();
         lines.case_started(3, 12, "read-shared-q4-64KiB", 2, 3);
+        let trial = TrialStart {
+            asked: "p99<20us",
+            number: 12,
+            load: 812_000,
+            within: Some((0, 875_000)),
+            left: Some(Duration::from_millis(39_100)),
+        };
+        lines.trial_started(0, 1, "q4", trial);
         lines.line("note");
         assert_eq!(
             String::from_utf8(out).unwrap(),
-            "[3/12] send-shared-q4-64KiB\n[4/12] read-shared-q4-64KiB, run 2 of 3\nnote\n"
+            "[3/12] send-shared-q4-64KiB\n[4/12] read-shared-q4-64KiB, run 2 of 3\n\
+             [1/1] q4, p99<20us: trial 12 at 812k/s, limit in 0 .. 875k/s, ~40 s left\nnote\n"
         );
     }
 
@@ -254,9 +312,20 @@ mod tests {
         live.line("above");
         live.sample(Duration::from_millis(2_500), 12.345, 0.5);
         live.bar.force_draw();
+        let trial = TrialStart {
+            asked: "knee 3",
+            number: 2,
+            load: 1_500,
+            within: Some((1_000, 2_000)),
+            left: None,
+        };
+        live.trial_started(0, 2, "write-per-qp-q1-64B", trial);
+        live.bar.force_draw();
         let seen = term.0.lock().unwrap().clone();
         assert!(seen.contains("above"), "{seen}");
         assert!(seen.contains("[1/2] write-per-qp-q1-64B "), "{seen}");
+        let told = "[1/2] knee 3: trial 2 at 1.5k/s, limit in 1k .. 2k/s ";
+        assert!(seen.contains(told), "{seen}");
         assert!(
             seen.contains("measure 2.5/5.0 s  12.35 Gbit/s  0.500 Mmsg/s"),
             "{seen}"

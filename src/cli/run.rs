@@ -6,12 +6,12 @@ use std::str::FromStr;
 
 use crate::coordinator::options::{Against, Ends, Target};
 use crate::node::resources::{Faults, NodeOptions, PortRequest};
-use crate::plan::{ConfigFile, HostPort, Nodes, PlanError, Sweep};
-use settings::Settings;
+use crate::plan::{ConfigFile, FlowTable, Goal, HostPort, Nodes, PlanError, Searches, Sweep};
+use settings::{Given, Settings};
 use verbs::address_of_environment;
 
 use super::against::against;
-use super::args::{ConnectionArgs, DEFAULT_PORT, EndpointArgs, OutputArgs, RunArgs};
+use super::args::{ConnectionArgs, DEFAULT_PORT, EndpointArgs, OutputArgs, RunArgs, SearchArgs};
 use super::errors::Failure;
 use super::format::Format;
 use super::token::token;
@@ -27,6 +27,8 @@ pub struct RunPlan {
     pub servers: Vec<(String, u16)>,
     /// Run each case with perftest as well.
     pub against: Option<Against>,
+    /// Search each case for loads as well.
+    pub searches: Option<Searches>,
     /// Where results go.
     pub output: OutputOptions,
     /// Print the cases only.
@@ -133,12 +135,34 @@ pub(super) fn ends(
     })
 }
 
+/// What loads are searched for.
+fn goals(args: &SearchArgs) -> Vec<Goal> {
+    let slo = args.slo.clone().map(Goal::Slo);
+    let knee = args.knee.map(Goal::Knee);
+    slo.into_iter().chain(knee).collect()
+}
+
+/// The cases of settings, and the searches over them.
+fn cases(
+    goals: Vec<Goal>,
+    given: &Given,
+    flows: &[FlowTable],
+    nodes: Nodes,
+) -> Result<(Sweep, Option<Searches>), PlanError> {
+    if goals.is_empty() {
+        return Ok((Sweep::with_flows(given, flows, nodes)?, None));
+    }
+    let (sweep, searches) = Searches::new(goals, given, flows, nodes)?;
+    Ok((sweep, Some(searches)))
+}
+
 /// The sweep of flags over file. An error about what only the file says is placed in the file.
-fn sweep(args: &RunArgs) -> Result<Sweep, Failure> {
+fn sweep(args: &RunArgs) -> Result<(Sweep, Option<Searches>), Failure> {
     let flags = &args.sweep.given;
+    let goals = goals(&args.search);
     let Some(path) = &args.config else {
         let nodes = args.nodes.clone().unwrap_or_default();
-        return Ok(Sweep::with_flows(flags, &[], nodes)?);
+        return Ok(cases(goals, flags, &[], nodes)?);
     };
     let command = super::args::command();
     let is_of_machine = |flag: &&str| Settings::row(flag).is_none();
@@ -157,8 +181,8 @@ fn sweep(args: &RunArgs) -> Result<Sweep, Failure> {
     }
     let given = flags.clone().over(file.given.clone());
     let nodes = args.nodes.clone().or_else(|| file.nodes.clone());
-    let sweep = Sweep::with_flows(&given, &file.flows, nodes.unwrap_or_default());
-    sweep.map_err(
+    let cases = cases(goals, &given, &file.flows, nodes.unwrap_or_default());
+    cases.map_err(
         |error| match file.place_of(&error, flags_give(args, &error)) {
             Some(place) => {
                 let hint = error.hint();
@@ -290,7 +314,7 @@ impl RunPlan {
     /// # Errors
     /// Always bad input.
     pub fn new(args: RunArgs) -> Result<RunPlan, Failure> {
-        let sweep = sweep(&args)?;
+        let (sweep, searches) = sweep(&args)?;
         let output = output(args.output)?;
         let against = against(&args.against, &sweep)?;
         let servers = servers(&sweep.nodes, args.connection.port)?;
@@ -311,6 +335,7 @@ impl RunPlan {
             ends,
             servers,
             against,
+            searches,
             output,
             dry_run: args.dry_run,
             quiet: args.speech.quiet,

@@ -3,12 +3,31 @@
 use std::time::Duration;
 
 use crate::plan::Case;
-use report::results::model::{CaseConfig, PerftestPair, ResultFile, Run};
+use report::results::model::{CaseConfig, LoadSearch, PerftestPair, ResultFile, Run};
+
+/// A trial of a search over loads, as it starts.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct TrialStart<'a> {
+    /// What is searched for, as it was asked.
+    pub asked: &'a str,
+    /// Its number in the search, from 1.
+    pub number: u32,
+    /// Its load, in messages a second.
+    pub load: u64,
+    /// The loads between which the limit is by now; `None` while that is not known.
+    pub within: Option<(u64, u64)>,
+    /// How long the search still takes, about; `None` before its first trial is over.
+    pub left: Option<Duration>,
+}
 
 /// What a sweep tells while it runs. Calls come from one thread.
 pub trait Observer {
     /// Case number `index` (from 0) of `total` starts; `run` counts from 1 to `runs`.
     fn run_started(&mut self, index: usize, total: usize, case: &Case, run: u32, runs: u32);
+    /// A trial of case number `index` (from 0) of `total` starts.
+    fn trial_started(&mut self, index: usize, total: usize, case: &Case, trial: TrialStart<'_>);
+    /// A search of a case is over; `result` has it and all before it.
+    fn search_finished(&mut self, case: &Case, search: &LoadSearch, result: &ResultFile);
     /// Warm-up, measure, drain; with the time it is expected to take, where that is known.
     fn phase(&mut self, name: &str, expected: Option<Duration>);
     /// The rate now, `elapsed` into the phase.

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use crate::node::resources::NodeOptions;
-use crate::plan::Sweep;
+use crate::plan::{Searches, Sweep};
 use crate::protocol::token::Token;
 
 /// Where the second of two nodes is.
@@ -38,6 +38,8 @@ pub struct SweepOptions {
     pub command_line: Vec<String>,
     /// Run each case with perftest as well.
     pub against: Option<Against>,
+    /// Search each case for loads as well.
+    pub searches: Option<Searches>,
 }
 
 /// How many pairs, and how long perftest may take.

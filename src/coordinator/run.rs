@@ -64,6 +64,26 @@ pub(crate) fn run(
     done
 }
 
+/// A run that no node was asked for, for this reason.
+pub(crate) fn not_run(nodes: &[Node], case: &Case, number: u32, failure: RunFailure) -> Assembled {
+    let blank = Run {
+        run: number,
+        started_at: utc_now(),
+        ..Run::default()
+    };
+    Assembled {
+        goes_on: true,
+        ..assemble(
+            nodes,
+            case,
+            blank,
+            &WarmUp::default(),
+            Vec::new(),
+            Some(failure),
+        )
+    }
+}
+
 /// Has all nodes create and connect the ends of their flows, whose workers then wait.
 fn connect(
     links: Links<'_>,

@@ -17,6 +17,7 @@ use super::against::pairs;
 use super::nodes::NodePlaces;
 use super::observer::Observer;
 use super::options::SweepOptions;
+use super::search;
 
 use super::sweeper::{Halt, SweepOutcome, Sweeper};
 
@@ -43,6 +44,9 @@ pub fn run_sweep(
     let nodes = places.connect(&options.ends, &facts, stop, Duration::ZERO)?;
     pairs::ask_server(options, &nodes, stop)?;
     admission::check_sweep(&options.sweep, &nodes)?;
+    if let Some(searches) = &options.searches {
+        admission::check_sweep(&searches.as_sweep(&options.sweep), &nodes)?;
+    }
     let outcome = SweepOutcome {
         result: ResultFile {
             schema_version: SCHEMA_VERSION,
@@ -112,6 +116,9 @@ fn all_cases(sweeper: &mut Sweeper<'_>, perftest_version: Option<&str>) -> Resul
         }
         for number in 1..=sweep.runs() {
             sweeper.run(index, case, number, sweep.runs())?;
+        }
+        if let Some(searches) = &sweeper.options.searches {
+            search::of_case(sweeper, index, case, searches)?;
         }
     }
     Ok(())

@@ -14,10 +14,11 @@ use report::results::model::{CaseResult, ResultFile, Run, WorkerResult};
 
 use super::assemble::{Assembled, PathFacts, config};
 use super::links::Links;
+use super::maxima::Rated;
 use super::nodes::{Node, NodePlaces, Unconnected};
 use super::observer::Observer;
 use super::options::SweepOptions;
-use super::run::run;
+use super::run::{not_run, run};
 
 /// What a sweep came to.
 pub struct SweepOutcome {
@@ -110,7 +111,15 @@ impl Sweeper<'_> {
             nodes: &nodes,
             stop: self.stop,
         };
-        let done = run(links, case, number, self.observer);
+        let rated = Rated::of(case, &self.options.sweep.cases, &self.outcome.result);
+        let done = match rated {
+            Ok(rated) => {
+                let mut done = run(links, &rated.case, number, self.observer);
+                rated.tell(&mut done.run);
+                done
+            }
+            Err(failure) => not_run(&nodes, case, number, failure),
+        };
         let goes_on = done.goes_on;
         let path = done.paths.first().copied().flatten();
         self.note_cores(&nodes, case, &done.run);
@@ -119,6 +128,21 @@ impl Sweeper<'_> {
             self.nodes = Some(nodes);
         }
         Ok(path)
+    }
+
+    /// Does a trial of a search, which is not recorded as a run of a case.
+    pub(crate) fn trial(&mut self, case: &Case, number: u32) -> Result<Run, Halt> {
+        let nodes = self.take_nodes()?;
+        let links = Links {
+            nodes: &nodes,
+            stop: self.stop,
+        };
+        let done = run(links, case, number, self.observer);
+        self.note_cores(&nodes, case, &done.run);
+        if done.goes_on {
+            self.nodes = Some(nodes);
+        }
+        Ok(done.run)
     }
 
     /// Says once that the workers of other nodes have no cores of their own. On one host this end's workers mostly have
@@ -169,6 +193,7 @@ fn record(
             id: case.id.clone(),
             config: config(case, nodes),
             runs: Vec::new(),
+            searches: Vec::new(),
             perftest: None,
         });
     }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU32, AtomicU64, Ordering::Relaxed};
 
-use settings::{Profile, Settings};
+use settings::{Profile, Rate, Settings};
 use verbs::{
     MemoryRegion, Operation, QueuePair, RecvRing, RecvTemplate, SendRing, SendTemplate, VerbsError,
 };
@@ -33,6 +33,8 @@ pub struct Sender {
     pub(super) ring: SendRing,
     /// When each slot's signalled WR was posted, as a raw clock reading.
     pub(super) posted_at: Box<[AtomicU64]>,
+    /// The slots of an open loop; empty in a closed loop.
+    pub(super) planned: Box<[PlannedSlot]>,
     /// Completions that each slot still waits for, if it has several.
     pub(super) awaited: Box<[AtomicU32]>,
     pub(super) sizes: Sizes,
@@ -46,6 +48,16 @@ pub struct Sender {
     pub(super) tail_pending: AtomicBool,
     pub(super) tail_start: AtomicU32,
     pub(super) verify: Option<SenderCheck>,
+}
+
+/// A slot of an open loop, in raw clock readings.
+#[derive(Default)]
+#[repr(align(16))]
+pub(super) struct PlannedSlot {
+    /// When its message was planned; 0 while the slot is free.
+    pub(super) planned_raw: AtomicU64,
+    /// When it was posted; 0 where that time is not recorded.
+    pub(super) posted_raw: AtomicU64,
 }
 
 /// The sender's state for `--verify`.
@@ -97,7 +109,11 @@ impl Sender {
             Some(_) => geometry.completions_per_slot() as usize * size_of::<u64>(),
             None => 0,
         };
-        let slot = size_of::<AtomicU64>() + size_of::<AtomicU32>() + counted;
+        let planned = match flow.rate {
+            Rate::Closed => 0,
+            _ => size_of::<PlannedSlot>(),
+        };
+        let slot = size_of::<AtomicU64>() + size_of::<AtomicU32>() + counted + planned;
         geometry.ring() as usize * position + geometry.slots as usize * slot
     }
 
@@ -147,6 +163,10 @@ impl Sender {
         Ok(Sender {
             ring: SendRing::new(qp, memory, &templates)?,
             posted_at: (0..geometry.slots).map(|_| AtomicU64::new(0)).collect(),
+            planned: (0..geometry.slots)
+                .filter(|_| !flow.rate.is_closed())
+                .map(|_| PlannedSlot::default())
+                .collect(),
             awaited: atomics(geometry.slots, geometry.completions_per_slot()),
             completion_bytes: (0..geometry.ring())
                 .step_by(geometry.signal_every as usize)

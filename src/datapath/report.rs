@@ -26,8 +26,41 @@ pub struct WorkerReport {
     pub blocked: u64,
     /// Its counts of each QP of the run, by index.
     pub qps: Vec<QpReport>,
+    /// An open loop's part; `None` of a closed loop.
+    pub load: Option<WorkerLoad>,
     /// What went wrong.
     pub trouble: Trouble,
+}
+
+/// What a worker offered in an open loop.
+pub struct WorkerLoad {
+    /// Messages planned in the window.
+    pub offered: u64,
+    /// Of these, messages that were not posted until its end, or until so long after it as they are waited for.
+    pub never_sent: u64,
+    /// Of these, messages that found the send queue of their QP full, or others waiting for it.
+    pub queue_full_messages: u64,
+    /// How long send queues were full in the window while messages waited, summed over QPs, in nanoseconds.
+    pub queue_full_ns: u64,
+    /// Messages of `offered` that were not posted in the window, though their queues had room.
+    pub late_with_room: u64,
+    /// The times of one message in so many are recorded, chosen at random.
+    pub recorded_one_in: u64,
+    /// Times between its posts.
+    pub gaps: GapSamples,
+    /// By index of the QP: from post to completion seen; `None` of a QP that it does not serve.
+    pub service: Vec<Option<Recorder>>,
+    /// How late it posted, for each QP on which it posts, by index.
+    pub lateness: Vec<(usize, Recorder)>,
+}
+
+/// Samples of the times between posts.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct GapSamples {
+    /// Messages from the first post of a sample to its last; 0 where none was taken.
+    pub messages_of_gap: u64,
+    /// Samples, in mean gaps.
+    pub mean_gaps: Vec<f64>,
 }
 
 /// One QP's part of a worker's report.

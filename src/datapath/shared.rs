@@ -10,6 +10,7 @@ use crate::metrics::histogram::Digits;
 use settings::{CqMode, Settings};
 use verbs::Wakeup;
 
+use super::pattern::mix;
 use super::{Geometry, QpContext};
 
 /// What the workers do. They read it once per pass over their CQs.
@@ -100,6 +101,8 @@ pub struct Shared {
     pub(super) qp_contexts: Vec<QpContext>,
     pub(super) clock: Clock,
     pub(super) digits: Digits,
+    /// Of the planned times of an open loop.
+    pub(super) seed: u64,
     phase: CachePadded<AtomicU32>,
     failed: CachePadded<AtomicBool>,
     counters: Vec<CachePadded<Counters>>,
@@ -120,6 +123,7 @@ impl Shared {
     ) -> Self {
         Shared {
             geometry: Geometry::of(&flow),
+            seed: flow.seed,
             flow,
             qp_contexts,
             clock,
@@ -130,6 +134,13 @@ impl Shared {
             edges: WindowEdges::OF_PHASE.to_array().map(AtomicU64::new),
             wakeups: OnceLock::new(),
         }
+    }
+
+    /// Makes the planned times of an open loop those of this end of a flow in this run: others have others.
+    #[must_use]
+    pub fn with_stream(mut self, stream: u64) -> Self {
+        self.seed = mix(self.seed).wrapping_add(stream);
+        self
     }
 
     /// The flow.
@@ -280,6 +291,12 @@ impl Shared {
             completed,
             received,
         }
+    }
+
+    /// Whether its end posts sends.
+    pub(super) fn sends(&self) -> bool {
+        let mut contexts = self.qp_contexts.iter();
+        contexts.any(|qp_context| qp_context.sender.is_some())
     }
 
     /// Whether several workers may handle completions of one QP.

@@ -104,11 +104,6 @@ impl Source {
         }
     }
 
-    /// Whether the worker is a source.
-    pub(super) fn is_used(&self) -> bool {
-        !self.queues.is_empty()
-    }
-
     /// How often the next slot found the queue of its QP full.
     pub(super) fn blocked(&self) -> u64 {
         self.blocked

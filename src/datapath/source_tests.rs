@@ -34,7 +34,7 @@ fn counts(source: &mut Source, count: usize) -> Vec<u64> {
 #[test]
 fn each_qp_for_itself_is_no_source() {
     let mut own = source(&flow(Spread::Own, 4, 8));
-    assert!(!own.is_used());
+    assert!(own.queues.is_empty());
     assert_eq!(own.next_slot(), None);
 }
 

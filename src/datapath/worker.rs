@@ -16,8 +16,11 @@ use super::trouble::Trouble;
 
 mod completions;
 mod edges;
+mod gaps;
 mod pace;
+mod paced;
 mod phases;
+mod planned_qps;
 mod posting;
 mod service;
 mod spec;
@@ -25,10 +28,21 @@ mod spreading;
 mod window;
 
 use pace::STAMP_LASTS;
+use planned_qps::PlannedQps;
 pub(super) use service::{FlowService, Pass, Service};
 pub(super) use spec::WorkerPlace;
 pub use spec::{Sleep, ThreadSpec, WorkerSpec};
 use window::{NEVER, Window};
+
+/// Where the messages of a worker come from, as a const parameter: each has a loop of its own.
+pub(super) mod feed {
+    /// Each QP posts its next as one completes.
+    pub(in super::super) const OWN: u8 = 0;
+    /// The worker is one source for its QPs (`spreading`).
+    pub(in super::super) const SOURCE: u8 = 1;
+    /// They have planned times (`paced`).
+    pub(in super::super) const PLANNED: u8 = 2;
+}
 
 /// One worker's counts of one QP.
 #[derive(Clone, Copy, Default)]
@@ -70,15 +84,16 @@ struct WorkerQp<'s> {
 pub const WORKER_BYTES_PER_QP: usize = size_of::<WorkerQp<'static>>()
     + 2 * size_of::<Tally>()
     + size_of::<QpReport>()
-    + Source::BYTES_PER_QP;
+    + Source::BYTES_PER_QP
+    + PlannedQps::BYTES_PER_QP;
 
-/// The worker of one flow; with `SOURCE` it is one source of WRs for its QPs (`spreading`).
+/// The worker of one flow; `FEED` is one of [`feed`].
 pub(super) struct Worker<
     's,
     const VERIFY: bool,
     const LATENCY: bool,
     const CONTENDED: bool,
-    const SOURCE: bool,
+    const FEED: u8,
 > {
     shared: &'s Shared,
     spec: &'s WorkerSpec,
@@ -89,6 +104,7 @@ pub(super) struct Worker<
     /// Messages differ in size.
     is_mixed: bool,
     source: Source,
+    paced: PlannedQps<'s>,
     /// A slot is one signalled chain, posted by one call; see [`Self::repeat`].
     posts_whole_slots: bool,
     worker_qps: Vec<WorkerQp<'s>>,
@@ -117,8 +133,8 @@ pub(super) struct Worker<
     last_chain_of_rest: u32,
 }
 
-impl<'s, const VERIFY: bool, const LATENCY: bool, const CONTENDED: bool, const SOURCE: bool>
-    Worker<'s, VERIFY, LATENCY, CONTENDED, SOURCE>
+impl<'s, const VERIFY: bool, const LATENCY: bool, const CONTENDED: bool, const FEED: u8>
+    Worker<'s, VERIFY, LATENCY, CONTENDED, FEED>
 {
     pub(super) fn new(shared: &'s Shared, spec: &'s WorkerSpec, place: WorkerPlace) -> Self {
         let qps = shared.qp_contexts.len();
@@ -126,12 +142,12 @@ impl<'s, const VERIFY: bool, const LATENCY: bool, const CONTENDED: bool, const S
         let last_chain =
             |count: u32| count.saturating_sub(1) / geometry.post_list * geometry.post_list;
         let is_mixed = shared.flow.size_mix.is_some();
-        let sends = shared
-            .qp_contexts
-            .iter()
-            .any(|qp_context| qp_context.sender.is_some());
-        let of_source: &[usize] = if sends { &spec.qps } else { &[] };
+        let of_source: &[usize] = if shared.sends() { &spec.qps } else { &[] };
         let mine = |index: usize| CONTENDED || spec.qps.contains(&index);
+        let paced = match FEED {
+            feed::PLANNED => PlannedQps::new(shared, of_source, CONTENDED),
+            _ => PlannedQps::default(),
+        };
         let mut worker = Worker {
             shared,
             spec,
@@ -140,6 +156,7 @@ impl<'s, const VERIFY: bool, const LATENCY: bool, const CONTENDED: bool, const S
             several_per_slot: geometry.completions_per_slot() > 1,
             is_mixed,
             source: Source::new(&shared.flow, &geometry, qps, place.worker, of_source),
+            paced,
             posts_whole_slots: !VERIFY
                 && !is_mixed
                 && geometry.completions_per_slot() == 1
@@ -213,8 +230,8 @@ impl<'s, const VERIFY: bool, const LATENCY: bool, const CONTENDED: bool, const S
     }
 }
 
-impl<const VERIFY: bool, const LATENCY: bool, const CONTENDED: bool, const SOURCE: bool> Service
-    for Worker<'_, VERIFY, LATENCY, CONTENDED, SOURCE>
+impl<const VERIFY: bool, const LATENCY: bool, const CONTENDED: bool, const FEED: u8> Service
+    for Worker<'_, VERIFY, LATENCY, CONTENDED, FEED>
 {
     #[inline(always)] // into each loop that has this worker alone, and into the dynamic call
     fn pass(&mut self, batch: &mut WcBatch) -> Pass {
@@ -234,16 +251,18 @@ impl<const VERIFY: bool, const LATENCY: bool, const CONTENDED: bool, const SOURC
                     if CONTENDED {
                         self.follow();
                     }
-                    if SOURCE {
-                        self.handle_as_source(completions);
-                    } else {
-                        self.handle(completions);
+                    match FEED {
+                        feed::SOURCE => self.handle_as_source(completions),
+                        feed::PLANNED => self.handle_planned(completions),
+                        _ => self.handle(completions),
                     }
                 }
                 Err(error) => self.refused(error),
             }
         }
-        if pass == Pass::Empty {
+        if FEED == feed::PLANNED {
+            self.post_due(pass == Pass::Found);
+        } else if pass == Pass::Empty {
             self.attend();
         }
         if self.window.is_catching_up() {
@@ -280,10 +299,15 @@ impl<const VERIFY: bool, const LATENCY: bool, const CONTENDED: bool, const SOURC
 
     fn is_catching_up(&self) -> bool {
         self.window.is_catching_up()
+            || FEED == feed::PLANNED && self.paced.wake_raw() <= self.shared.clock.raw()
     }
 
     fn edge_raw(&self) -> Option<u64> {
-        Some(self.window.edge_raw).filter(|&edge_raw| edge_raw != NEVER)
+        let edge_raw = match FEED {
+            feed::PLANNED => self.window.edge_raw.min(self.paced.wake_raw()),
+            _ => self.window.edge_raw,
+        };
+        Some(edge_raw).filter(|&edge_raw| edge_raw != NEVER)
     }
 
     fn sleep_refused(&mut self, error: VerbsError) {
@@ -291,8 +315,8 @@ impl<const VERIFY: bool, const LATENCY: bool, const CONTENDED: bool, const SOURC
     }
 }
 
-impl<const VERIFY: bool, const LATENCY: bool, const CONTENDED: bool, const SOURCE: bool> FlowService
-    for Worker<'_, VERIFY, LATENCY, CONTENDED, SOURCE>
+impl<const VERIFY: bool, const LATENCY: bool, const CONTENDED: bool, const FEED: u8> FlowService
+    for Worker<'_, VERIFY, LATENCY, CONTENDED, FEED>
 {
     fn report(self: Box<Self>) -> WorkerReport {
         self.into_report()

@@ -9,7 +9,7 @@ use verbs::{VerbsError, WcBatch};
 
 use super::report::WorkerReport;
 use super::shared::Shared;
-use super::worker::{FlowService, Pass, Service, Sleep, Worker, WorkerPlace, WorkerSpec};
+use super::worker::{FlowService, Pass, Service, Sleep, Worker, WorkerPlace, WorkerSpec, feed};
 use crate::machine::cpu::{self, CoreError};
 
 mod sleeping;
@@ -30,9 +30,9 @@ macro_rules! with_worker {
     ($part:expr, $worker:ident => $body:expr) => {{
         let part: &Part = $part;
         macro_rules! instance {
-            ($verify:literal, $latency:literal, $contended:literal, $source:literal) => {{
+            ($verify:literal, $latency:literal, $contended:literal, $feed:ident) => {{
                 #[allow(unused_mut)]
-                let mut $worker = Worker::<$verify, $latency, $contended, $source>::new(
+                let mut $worker = Worker::<$verify, $latency, $contended, { feed::$feed }>::new(
                     &part.shared,
                     &part.spec,
                     part.place,
@@ -41,26 +41,30 @@ macro_rules! with_worker {
             }};
         }
         let flow = part.shared.flow();
-        // Workers that share a CQ are no sources.
-        let is_source = flow.spread != Spread::Own;
-        match (
-            flow.verify,
-            !flow.no_latency,
-            part.shared.contended(),
-            is_source,
-        ) {
-            (false, false, true, _) => instance!(false, false, true, false),
-            (false, false, false, false) => instance!(false, false, false, false),
-            (false, false, false, true) => instance!(false, false, false, true),
-            (false, true, true, _) => instance!(false, true, true, false),
-            (false, true, false, false) => instance!(false, true, false, false),
-            (false, true, false, true) => instance!(false, true, false, true),
-            (true, false, true, _) => instance!(true, false, true, false),
-            (true, false, false, false) => instance!(true, false, false, false),
-            (true, false, false, true) => instance!(true, false, false, true),
-            (true, true, true, _) => instance!(true, true, true, false),
-            (true, true, false, false) => instance!(true, true, false, false),
-            (true, true, false, true) => instance!(true, true, false, true),
+        let feed = match (flow.rate.is_closed(), flow.spread) {
+            (false, _) if part.shared.sends() => feed::PLANNED,
+            (_, Spread::Own) => feed::OWN,
+            _ => feed::SOURCE,
+        };
+        let key = (flow.verify, !flow.no_latency, part.shared.contended(), feed);
+        match key {
+            (false, _, false, feed::PLANNED) => instance!(false, true, false, PLANNED),
+            (false, _, true, feed::PLANNED) => instance!(false, true, true, PLANNED),
+            (true, _, false, feed::PLANNED) => instance!(true, true, false, PLANNED),
+            (true, _, true, feed::PLANNED) => instance!(true, true, true, PLANNED),
+            (false, false, false, feed::SOURCE) => instance!(false, false, false, SOURCE),
+            (false, true, false, feed::SOURCE) => instance!(false, true, false, SOURCE),
+            (true, false, false, feed::SOURCE) => instance!(true, false, false, SOURCE),
+            (true, true, false, feed::SOURCE) => instance!(true, true, false, SOURCE),
+            // Workers that share a CQ are no sources.
+            (false, false, true, _) => instance!(false, false, true, OWN),
+            (false, true, true, _) => instance!(false, true, true, OWN),
+            (true, false, true, _) => instance!(true, false, true, OWN),
+            (true, true, true, _) => instance!(true, true, true, OWN),
+            (false, false, false, _) => instance!(false, false, false, OWN),
+            (false, true, false, _) => instance!(false, true, false, OWN),
+            (true, false, false, _) => instance!(true, false, false, OWN),
+            (true, true, false, _) => instance!(true, true, false, OWN),
         }
     }};
 }

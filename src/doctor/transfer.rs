@@ -5,7 +5,7 @@
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
-use crate::coordinator::observer::Observer;
+use crate::coordinator::observer::{Observer, TrialStart};
 use crate::coordinator::options::{Ends, SweepOptions, Target};
 use crate::coordinator::sweep::run_sweep;
 use crate::coordinator::sweeper::SweepOutcome;
@@ -13,7 +13,7 @@ use crate::node::resources::NodeOptions;
 use crate::plan::{Case, Sweep};
 use crate::protocol::failure::RunFailure;
 use crate::protocol::token::Token;
-use report::results::model::{CaseConfig, Failure, PerftestPair, ResultFile, Run};
+use report::results::model::{CaseConfig, Failure, LoadSearch, PerftestPair, ResultFile, Run};
 use settings::{Given, Op};
 
 use super::finding::{Finding, State};
@@ -106,6 +106,7 @@ impl TransferCheck<'_> {
             servers: Vec::new(),
             command_line: Vec::new(),
             against: None,
+            searches: None,
         };
         run_sweep(&options, self.stop, &mut NoObserver)
     }
@@ -193,6 +194,8 @@ struct NoObserver;
 
 impl Observer for NoObserver {
     fn run_started(&mut self, _: usize, _: usize, _: &Case, _: u32, _: u32) {}
+    fn trial_started(&mut self, _: usize, _: usize, _: &Case, _: TrialStart<'_>) {}
+    fn search_finished(&mut self, _: &Case, _: &LoadSearch, _: &ResultFile) {}
     fn phase(&mut self, _: &str, _: Option<Duration>) {}
     fn sample(&mut self, _: Duration, _: f64, _: f64) {}
     fn waiting(&mut self, _: Duration) {}

@@ -2,6 +2,7 @@
 //! know which QP they belong to or how they are written.
 
 use hdrhistogram::Histogram;
+use report::results::model::Latency;
 
 /// The longest latency that is told apart, in nanoseconds; longer ones count as overflows.
 pub const HIGHEST_NS: u64 = 60_000_000_000;
@@ -188,6 +189,11 @@ impl Recorder {
     /// Samples above [`HIGHEST_NS`].
     pub fn overflows(&self) -> u64 {
         self.overflows
+    }
+
+    /// What a result tells of them; `None` of none.
+    pub fn latency(&self) -> Option<Latency> {
+        Latency::from_histogram(&self.histogram, self.overflows)
     }
 
     /// Samples, overflows included.

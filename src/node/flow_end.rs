@@ -51,14 +51,23 @@ pub struct FinishedEnd {
 }
 
 impl RunningEnd {
-    pub(super) fn new(end: FlowEnd, qp_contexts: Vec<QpContext>, clock: &Clock) -> RunningEnd {
-        let shared = Arc::new(Shared::new(
+    /// The planned times of an open loop are those of this `run` of the case.
+    pub(super) fn new(
+        end: FlowEnd,
+        qp_contexts: Vec<QpContext>,
+        clock: &Clock,
+        run: u32,
+    ) -> RunningEnd {
+        let shared = Shared::new(
             end.flow.settings.clone(),
             qp_contexts,
             clock.clone(),
             digits_for(recorders(&end.flow)),
             end.objects.workers(),
-        ));
+        );
+        let side = end.side as u64;
+        let stream = u64::from(run) << 33 | u64::from(end.index) << 1 | side;
+        let shared = Arc::new(shared.with_stream(stream));
         RunningEnd { end, shared }
     }
 

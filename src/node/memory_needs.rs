@@ -12,7 +12,7 @@ use crate::metrics::histogram::digits_for;
 use crate::metrics::timeline;
 use crate::plan::{Case, Flow, Sweep};
 use report::results::model::QpResult;
-use settings::{ConnectMode, Settings, Stop};
+use settings::{ConnectMode, Rate, Settings, Stop};
 use verbs::QpCapacity;
 
 use crate::node::needs::{EndRoles, Needs, check_posts, effective_workers, recorders};
@@ -320,11 +320,12 @@ fn of_cq(device: DeviceKind, entries: u32) -> u64 {
 fn result_bytes(case: &Case) -> u64 {
     let of_qps = |flow: &Flow| {
         let directions = if flow.bidirectional { 2 } else { 1 };
-        let histogram = if !flow.no_latency {
-            HISTOGRAM_TEXT_BYTES
-        } else {
-            0
+        let histograms = match (flow.no_latency, flow.rate) {
+            (true, _) => 0,
+            (false, Rate::Closed) => 1,
+            (false, _) => 3,
         };
+        let histogram = histograms * HISTOGRAM_TEXT_BYTES;
         directions * u64::from(flow.qps) * (size_of::<QpResult>() as u64 + histogram)
     };
     let samples = match case.stop() {

@@ -8,6 +8,7 @@ pub mod flow_end;
 pub mod memory_needs;
 pub mod needs;
 pub mod node_threads;
+pub mod open_loop;
 pub mod outcome;
 pub mod perftest_launch;
 pub mod port_path;

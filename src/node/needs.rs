@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use crate::datapath::{Geometry, sends_inline};
 use crate::plan::flow::Side;
-use settings::{CqMode, Settings};
+use settings::{CqMode, Rate, Settings};
 use verbs::{CompletionQueue, ProtectionDomain, QpCapacity, QueuePair, VerbsError};
 
 use crate::protocol::failure::RunFailure;
@@ -45,13 +45,18 @@ pub fn effective_workers(flow: &Settings) -> usize {
     workers.max(1) as usize
 }
 
-/// Latency recorders of an end that sends: one per QP, or per QP and worker if all workers share a CQ.
+/// Latency recorders of an end that sends: one per QP, or per QP and worker if all workers share a CQ. In an open loop
+/// there are as many for the times from the post, and one per QP for lateness.
 pub(crate) fn recorders(flow: &Settings) -> usize {
     let workers = match flow.cq {
         CqMode::Shared => effective_workers(flow),
         CqMode::PerWorker | CqMode::PerQp => 1,
     };
-    workers * flow.qps as usize
+    let each = workers * flow.qps as usize;
+    match flow.rate {
+        Rate::Closed => each,
+        _ => 2 * each + flow.qps as usize,
+    }
 }
 
 /// Quantities that a flow takes at one end.

@@ -11,14 +11,15 @@ use crate::metrics::histogram::Recorder;
 use crate::metrics::limits::{protocol_efficiency, share_of_limit};
 use crate::metrics::timeline;
 use report::results::model::{
-    Bandwidth, Device, Doubt, DoubtKind, Fairness, FlowResult, Latency, Limits, PathEvent,
-    QpResult, Received, Timeline, Totals, Window, WorkerResult,
+    Bandwidth, Device, Doubt, DoubtKind, Fairness, FlowResult, Limits, PathEvent, QpResult,
+    Received, Timeline, Totals, Window, WorkerResult,
 };
 use report::results::rates::gbit_per_s;
 use settings::{Settings, Stop};
 use verbs::{LinkLayer, Port};
 
 use crate::node::flow_end::{FinishedEnd, FlowEnd};
+use crate::node::open_loop::OpenLoop;
 use crate::node::verbs_objects::VerbsObjects;
 use crate::node::window::Windows;
 use crate::protocol::node_report::{DeviceCounters, EndReport};
@@ -134,6 +135,7 @@ fn sent(flow: &Settings, finished: &FinishedEnd, clock: &Clock) -> FlowResult {
             .iter()
             .filter_map(move |worker| worker.qps.get(qp)?.latency.as_ref())
     };
+    let open_loop = OpenLoop::of(flow, finished);
     let qps = messages
         .iter()
         .zip(&bytes)
@@ -148,16 +150,29 @@ fn sent(flow: &Settings, finished: &FinishedEnd, clock: &Clock) -> FlowResult {
                 bytes,
                 windows.seconds_for(finished.workers.iter().map(|it| completed(it, index))),
             ),
-            latency_ns: Recorder::merged(recorders(index))
-                .as_ref()
-                .and_then(latency),
+            latency_ns: Recorder::merged(recorders(index)).and_then(|all| all.latency()),
+            service_ns: open_loop.as_ref().and_then(|it| it.service_of(index)),
+            lateness_ns: open_loop.as_ref().and_then(|it| it.lateness_of(index)),
         })
         .collect();
     let all = Recorder::merged((0..messages.len()).flat_map(recorders));
+    let latency_ns = all.and_then(|all| all.latency());
+    let service_ns = open_loop.as_ref().and_then(OpenLoop::service);
+    let lateness_ns = open_loop.as_ref().and_then(OpenLoop::lateness);
+    let mut doubts = windows.into_doubts();
+    let load = open_loop.map(|open_loop| {
+        let (load, doubt) =
+            open_loop.load(&totals, seconds, latency_ns.as_ref(), lateness_ns.as_ref());
+        doubts.extend(doubt);
+        load
+    });
     FlowResult {
         limits: limits(flow, &finished.end.objects, totals.gbit_per_s),
         totals,
-        latency_ns: all.as_ref().and_then(latency),
+        latency_ns,
+        service_ns,
+        lateness_ns,
+        load,
         fairness: shares(&messages).map(|shares| Fairness {
             jain: shares.jain,
             min_share: shares.min_share,
@@ -166,7 +181,7 @@ fn sent(flow: &Settings, finished: &FinishedEnd, clock: &Clock) -> FlowResult {
         qps,
         window: Window {
             seconds,
-            doubts: windows.into_doubts(),
+            doubts,
             ..Window::default()
         },
         ..FlowResult::default()
@@ -239,10 +254,6 @@ pub fn per_qp(finished: &FinishedEnd, figure: impl Fn(&WorkerReport, usize) -> u
                 .sum()
         })
         .collect()
-}
-
-pub(crate) fn latency(recorder: &Recorder) -> Option<Latency> {
-    Latency::from_histogram(recorder.histogram(), recorder.overflows())
 }
 
 fn worker_result(worker: &WorkerReport, windows: &Windows, messages: u64) -> WorkerResult {

@@ -39,7 +39,8 @@ pub struct RunningNode {
 }
 
 impl RunningNode {
-    /// Starts the workers of all ends, which receive but do not send yet. `cores` has one entry per thread.
+    /// Starts the workers of all ends, which receive but do not send yet. `cores` has one entry per thread; `run` is the
+    /// number of the run within its case.
     ///
     /// # Errors
     /// No thread, no descriptor or no such core.
@@ -48,10 +49,11 @@ impl RunningNode {
         threads: &NodeThreads,
         cores: &[Option<usize>],
         clock: &Clock,
+        run: u32,
     ) -> Result<RunningNode, RunFailure> {
         let ends: Vec<RunningEnd> = ends
             .into_iter()
-            .map(|(end, qp_contexts)| RunningEnd::new(end, qp_contexts, clock))
+            .map(|(end, qp_contexts)| RunningEnd::new(end, qp_contexts, clock, run))
             .collect();
         let pool = match ends.iter().any(|end| end.end.objects.workers() > 0) {
             true => {

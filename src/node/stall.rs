@@ -106,7 +106,10 @@ fn stall_limit(flow: &Settings) -> Duration {
         exponent => 4.0 * 4.096e-6 * 2f64.powi(exponent.into()) * tries,
     };
     let crossing = batch_bytes(flow) / 10e6;
-    Duration::from_secs_f64((10.0 + gives_up + crossing).min(3600.0))
+    // A gap of 30 mean gaps never comes.
+    let rate = flow.rate.messages_per_second(flow.mean_bytes());
+    let gap = rate.map_or(0.0, |rate| 30.0 / rate);
+    Duration::from_secs_f64((10.0 + gives_up + crossing + gap).min(3600.0))
 }
 
 fn stalled(flow: &Settings, counts: Counts, limit: Duration) -> RunFailure {

@@ -4,7 +4,7 @@
 use std::ops::{Deref, DerefMut};
 
 use serde::{Deserialize, Serialize};
-use settings::{Settings, Stop, TimeSpan};
+use settings::{Rate, Settings, Stop, TimeSpan};
 
 use super::flow::{Flow, Side};
 
@@ -65,6 +65,42 @@ impl Case {
         })
     }
 
+    /// The closed loop whose maximum the shares of `--rate` are of: the same case without them. `None` where no flow has
+    /// a share.
+    pub fn closed_loop(&self) -> Option<Case> {
+        let is_share = |settings: &Settings| settings.rate.share().is_some();
+        if !self.flows.iter().any(|flow| is_share(flow)) {
+            return None;
+        }
+        let mut closed = self.clone();
+        let flows = closed.flows.iter_mut().map(|flow| &mut flow.settings);
+        let mut all: Vec<&mut Settings> = flows.collect();
+        all.push(&mut closed.settings);
+        for settings in all.into_iter().filter(|settings| is_share(settings)) {
+            let usual = Settings::default();
+            settings.rate = usual.rate;
+            settings.arrivals = usual.arrivals;
+            settings.seed = usual.seed;
+        }
+        Some(closed)
+    }
+
+    /// The case with messages a second in place of shares, by what each of its flows moved in the closed loop; `None`
+    /// where that is not known.
+    pub fn with_maxima(&self, messages_per_second: impl Fn(&Flow) -> Option<f64>) -> Option<Case> {
+        let mut case = self.clone();
+        for (flow, asked) in case.flows.iter_mut().zip(&self.flows) {
+            if let Some(share) = asked.rate.share() {
+                let rate = (messages_per_second(asked)? * share).round().max(1.0);
+                flow.rate = Rate::Messages(rate as u64);
+            }
+        }
+        if let [only] = case.flows.as_slice() {
+            case.settings.rate = only.rate;
+        }
+        Some(case)
+    }
+
     /// The span of the measurement, for people.
     pub fn stop_text(&self) -> String {
         match self.stop() {
@@ -80,6 +116,26 @@ mod tests {
     use settings::Workload;
 
     use super::*;
+
+    #[test]
+    fn shares_are_of_the_same_case_as_a_closed_loop() {
+        let settings = Settings::from([("rate", "25%"), ("arrivals", "fixed"), ("qps", "4")]);
+        let case = Case::new("c".to_owned(), settings);
+        let closed = case.closed_loop().unwrap();
+        let same = Settings::from([("qps", "4"), ("signal-every", "1")]);
+        assert_eq!(
+            (&closed.settings, &closed.flows[0].settings),
+            (&same, &same)
+        );
+        assert_eq!(closed.closed_loop(), None);
+        let known = case.with_maxima(|_| Some(1_000.0)).unwrap();
+        assert_eq!(
+            (known.rate, known.flows[0].rate),
+            (Rate::Messages(250), Rate::Messages(250))
+        );
+        assert_eq!(case.with_maxima(|_| None), None);
+        assert_eq!(known.with_maxima(|_| None).as_ref(), Some(&known));
+    }
 
     #[test]
     fn beside_set_up_traffic_is_a_flow() {

@@ -59,9 +59,7 @@ const MAX_BYTES: u64 = 1 << 20;
 fn unknown_key(key: &str, machine_flags: &[&str]) -> String {
     let dashed = key.replace('_', "-");
     if machine_flags.contains(&dashed.as_str()) {
-        return format!(
-            "`{key}` is about this machine, not about the sweep: give it on the command line"
-        );
+        return format!("`{key}` is not a setting of a sweep: give it on the command line");
     }
     let others = ["nodes", "flow"].into_iter();
     let keys: Vec<&str> = ROWS.iter().map(|row| row.flag).chain(others).collect();

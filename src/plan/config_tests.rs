@@ -53,12 +53,12 @@ fn every_error_has_its_place() {
             "s.toml:2:1: unknown key `tx_depth`; did you mean `tx-depth`?",
         ),
         (
-            "[sweep]\nqps = 1",
-            "s.toml:1:2: unknown key `sweep`; keys are the long flags of `rocebench --help`, such as `qps`",
+            "[everything]\nqps = 1",
+            "s.toml:1:2: unknown key `everything`; keys are the long flags of `rocebench --help`, such as `qps`",
         ),
         (
             "token = 'x'",
-            "s.toml:1:1: `token` is about this machine, not about the sweep: give it on the command line",
+            "s.toml:1:1: `token` is not a setting of a sweep: give it on the command line",
         ),
         (
             "qps = [1,\n  'µ', 1]",

@@ -42,6 +42,19 @@ pub enum PlanError {
         /// The option's long name.
         flag: &'static str,
     },
+    /// A setting that a search over loads cannot have.
+    #[error("--{flag} cannot be had with --slo and --knee: {why}")]
+    NotWithSearch {
+        /// The option's long name.
+        flag: &'static str,
+        why: &'static str,
+    },
+    /// A search over flows of a file.
+    #[error(
+        "--slo and --knee search for the rate of one flow, and each [[flow]] has a rate of its own, which the others' \
+         latency depends on"
+    )]
+    SearchWithFlows,
     /// A setting that no case has use for.
     #[error("--{flag} has no effect {why}")]
     NoEffect {
@@ -66,9 +79,9 @@ pub enum PlanError {
         /// The option with the longest list.
         longest: &'static str,
     },
-    /// Sizes or spreading that do not fit the rest.
+    /// Sizes, spreading or load that do not fit the rest.
     #[error("--{flag} does not fit: {why} (case {case})")]
-    Spread {
+    Misfit {
         /// The option's long name.
         flag: &'static str,
         why: String,
@@ -126,7 +139,8 @@ impl PlanError {
             PlanError::Setting(SettingError::OutOfRange { flag, .. })
             | PlanError::BatchTooDeep { flag, .. }
             | PlanError::NotWithConnect { flag }
-            | PlanError::Spread { flag, .. }
+            | PlanError::NotWithSearch { flag, .. }
+            | PlanError::Misfit { flag, .. }
             | PlanError::NoEffect { flag, .. } => flag,
             // Values are read before a sweep is made of them; what a peer sends has no flag.
             PlanError::Setting(SettingError::Syntax(_)) => "",
@@ -139,6 +153,7 @@ impl PlanError {
             PlanError::ToItself { .. } => "to",
             PlanError::NoFlows { .. } => "nodes",
             PlanError::ConnectWithFlows => "op",
+            PlanError::SearchWithFlows => "flow",
             PlanError::TooManyFlows { .. } | PlanError::NoCase { .. } => "",
         }
     }
@@ -193,18 +208,26 @@ impl PlanError {
             PlanError::NotWithConnect { flag } => {
                 format!("leave --{flag} out, or take connect out of --op and measure it by itself")
             }
+            PlanError::NotWithSearch { flag, .. } => {
+                format!("leave --{flag} out, or measure without a search")
+            }
+            PlanError::SearchWithFlows => {
+                "leave the flows out of the file, or sweep over rates with `rate` in each of them"
+                    .into()
+            }
             PlanError::NoEffect { flag, .. } => format!("leave --{flag} out"),
             PlanError::TwoStops => "leave one of them out".into(),
             PlanError::NoDuration => "give --duration a time such as 5s, or use --iters".into(),
             PlanError::TooManyCases { longest, .. } => {
                 format!("shorten the lists, --{longest} first; --dry-run shows the cases")
             }
-            PlanError::Spread { flag, .. } => match *flag {
+            PlanError::Misfit { flag, .. } => match *flag {
                 "spread" => "take --cq per-worker or per-qp, or --workers 1".into(),
                 "outstanding" => {
                     "change --outstanding, --tx-depth or --signal-every, or leave --outstanding out"
                         .into()
                 }
+                "iters" => "give --duration a time instead".into(),
                 "size-mix" => "raise --tx-depth or --qps, or choose simpler weights".into(),
                 flag => format!("change --{flag}, or leave it out"),
             },

@@ -5,6 +5,7 @@
 //! depth for WRITE and READ, inline for READ, settings of traffic where there is none, settings that each flow has for
 //! itself.
 
+use std::collections::HashSet;
 use std::fmt::Write as _;
 
 use settings::{Applies, Given, Id, ROWS, Row, SettingError, Settings, Takes};
@@ -150,10 +151,15 @@ impl Axes {
     pub(super) fn cases(mut self) -> Result<Vec<Case>, PlanError> {
         let cells = self.cells()?;
         let mut cases = Vec::new();
+        let mut ids = HashSet::new();
         for cell in 0..cells {
-            if let Some(case) = self.case(cell)? {
-                cases.push(case);
-            }
+            let Some(case) = self.case(cell)? else {
+                continue;
+            };
+            // A share is of what the closed loop moves, which is measured first.
+            let closed = case.closed_loop().map(|closed| self.named(closed));
+            let both = [closed, Some(case)].into_iter().flatten();
+            cases.extend(both.filter(|case| ids.insert(case.id.clone())));
         }
         if let Some(error) = self.axes.iter().find_map(Axis::useless) {
             return Err(error);
@@ -246,6 +252,15 @@ impl Axes {
             settings,
             flows,
         }))
+    }
+
+    /// The closed loop of a case, by a name of its own.
+    fn named(&self, mut closed: Case) -> Case {
+        closed.id = match self.flows.is_empty() {
+            true => self.id(&closed.settings),
+            false => format!("{}-closed", closed.id),
+        };
+        closed
     }
 
     /// `small+bulk`, and then each setting that varies within the sweep.

@@ -122,6 +122,7 @@ fn check_flow(case: &Case, flow: &Flow) -> Result<(), PlanError> {
         });
     }
     check_source(case, flow)?;
+    check_load(case, flow)?;
     let qps_of_a_cq = match flow.cq {
         CqMode::Shared => flow.qps,
         CqMode::PerWorker => flow.qps.div_ceil(flow.workers),
@@ -141,15 +142,42 @@ fn check_flow(case: &Case, flow: &Flow) -> Result<(), PlanError> {
     Ok(())
 }
 
+fn misfit(case: &Case, flag: &'static str, why: String) -> Result<(), PlanError> {
+    Err(PlanError::Misfit {
+        flag,
+        why,
+        case: case.id.clone(),
+    })
+}
+
+/// What an open loop means together with the rest.
+fn check_load(case: &Case, flow: &Flow) -> Result<(), PlanError> {
+    if flow.rate.is_closed() {
+        return Ok(());
+    }
+    let misfit = |flag, why: &str| misfit(case, flag, why.to_owned());
+    if matches!(case.stop(), Stop::MessagesPerQp(_)) {
+        return misfit(
+            "iters",
+            "with --rate a run ends after a time, in which messages are offered",
+        );
+    }
+    if flow.spread != Spread::Own {
+        return misfit("spread", "with --rate each QP has its own planned times");
+    }
+    if flow.slot_wrs() > 1 {
+        let why = "with --rate each message is posted at its time, and has a completion of its own";
+        return misfit("signal-every", why);
+    }
+    if flow.no_latency {
+        return misfit("no-latency", "with --rate the latency is the result");
+    }
+    Ok(())
+}
+
 /// What sizes and spreading mean together with the rest.
 fn check_source(case: &Case, flow: &Flow) -> Result<(), PlanError> {
-    let misfit = |flag, why: String| {
-        Err(PlanError::Spread {
-            flag,
-            why,
-            case: case.id.clone(),
-        })
-    };
+    let misfit = |flag, why: String| misfit(case, flag, why);
     let largest = flow.sizes().map(|(bytes, _)| bytes).max();
     if largest != Some(flow.size_bytes) {
         return misfit("size-mix", "the size is not the largest of the mix".into());

@@ -95,7 +95,7 @@ pub(crate) fn connect(run: &NodeRun<'_>) -> Result<RunningNode, EarlyEnd> {
         ends.push((end, qp_contexts));
     }
     let cores = run.resources.cores_for(workers(run));
-    let node = RunningNode::start(ends, &threads, &cores, run.resources.clock())?;
+    let node = RunningNode::start(ends, &threads, &cores, run.resources.clock(), run.run)?;
     link.send(&Message::Ready)?;
     Ok(node)
 }

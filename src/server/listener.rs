@@ -314,11 +314,20 @@ fn serve_session(
                     bad_input: true,
                     ..RunFailure::new(format!("the server refuses the case: {error}"), None)
                 })?;
+                if case.closed_loop().is_some() {
+                    let text =
+                        "the server refuses the case: a share of a load that it does not know";
+                    return Err(RunFailure::refused(
+                        text,
+                        "both ends must be of one version",
+                    ));
+                }
                 admit(&case, node, &resources)?;
                 serve_run(&NodeRun {
                     link,
                     resources: &resources,
                     case: &case,
+                    run,
                     number: node,
                     stop,
                     note: &|text| log(ServerEvent::Note { text }),

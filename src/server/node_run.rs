@@ -9,7 +9,7 @@ use crate::metrics::Timeline;
 use crate::metrics::counters::CounterWatch;
 use crate::metrics::steady::SteadyDetector;
 use crate::plan::Case;
-use settings::{Settings, Warmup};
+use settings::{Rate, Settings, Warmup};
 use verbs::Port;
 
 use crate::node::resources::NodeResources;
@@ -25,11 +25,17 @@ pub(crate) const COMMAND_LIMIT: Duration = Duration::from_secs(7 * 24 * 3600);
 /// How often a node tells how far its traffic is.
 const PROGRESS_EVERY: Duration = Duration::from_millis(100);
 
+/// An open loop's throughput is that of its schedule: its warm-up lasts until queues have their length. Those of a
+/// server with Poisson arrivals have it after some (1 - load)^-2 service times.
+const OPEN_LOOP_WARM_UP: Duration = Duration::from_millis(500);
+
 /// A run at a node.
 pub(crate) struct NodeRun<'a> {
     pub(crate) link: &'a Link,
     pub(crate) resources: &'a NodeResources,
     pub(crate) case: &'a Case,
+    /// The number of the run within its case.
+    pub(crate) run: u32,
     /// The node's number in the session.
     pub(crate) number: u32,
     /// The wish to end this node.
@@ -122,8 +128,11 @@ impl NodeRun<'_> {
             let ns = elapsed.as_nanos() as u64;
             meter.tell(|| progress(node, ns));
             if is_auto {
-                for ((detector, is_steady), (_, counts)) in steady.iter_mut().zip(node.sent()) {
-                    *is_steady |= detector.push(ns, counts.completed);
+                for ((detector, is_steady), (flow, counts)) in steady.iter_mut().zip(node.sent()) {
+                    *is_steady |= match flow.rate {
+                        Rate::Closed => detector.push(ns, counts.completed),
+                        _ => elapsed >= OPEN_LOOP_WARM_UP,
+                    };
                 }
             }
             steady.iter().all(|(_, is_steady)| *is_steady) || elapsed >= limit

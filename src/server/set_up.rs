@@ -13,7 +13,6 @@ use crate::plan::Side;
 use report::results::rates::gbit_per_s;
 use settings::Stop;
 
-use crate::node::outcome::latency;
 use crate::node::running_node::{EarlyEnd, RunningNode};
 use crate::node::setup::connector::Connector;
 use crate::node::setup::objects::SetupObjects;
@@ -55,7 +54,7 @@ pub(crate) fn measure(
         _ => follow(run, node, &mut tally).map(Some),
     };
     notes.set_up = Some(SetUpReport {
-        setup_ns: latency(&tally.setup),
+        setup_ns: tally.setup.latency(),
         steps: tally.times.told(),
         stale_rejections: tally.times.stale_rejections(),
         ..tally.told

@@ -44,7 +44,27 @@ fn draw(folder: &Path) -> PathBuf {
         link_gbit_per_s: None,
         ..Synthetic::default()
     };
-    for (name, synthetic) in [("1.json", first), ("2.json", later), ("3.json", software)] {
+    let loads = Synthetic {
+        ops: vec!["send"],
+        qps: vec![1, 16],
+        sizes: vec![64],
+        workers: vec![1],
+        rates: vec!["10%", "30%", "50%", "70%", "90%", "95%", "100%"],
+        ..Synthetic::default()
+    };
+    let searched = Synthetic {
+        search: true,
+        rates: Vec::new(),
+        link_gbit_per_s: None,
+        ..loads.clone()
+    };
+    for (name, synthetic) in [
+        ("1.json", first),
+        ("2.json", later),
+        ("3.json", software),
+        ("4.json", loads),
+        ("5.json", searched),
+    ] {
         json::write(&synthetic.result(), &results.join(name)).unwrap();
     }
     let plots = folder.join("plots");
@@ -140,8 +160,8 @@ fn the_page_has_every_part_and_every_file_beside_it() {
         count(&mut browser, "table") > figures,
         "a figure has no table"
     );
-    // 2 × 72 of the sweeps, 5 of the software device.
-    assert_eq!(count(&mut browser, "#cases-table tbody tr"), 149);
+    // 2 × 72 of the sweeps, 5 of the software device, 4 × 8 with loads, 4 that were searched.
+    assert_eq!(count(&mut browser, "#cases-table tbody tr"), 185);
     let pictures = browser.evaluate(
         "[...document.querySelectorAll('figcaption a')].map((a) => a.getAttribute('href'))",
     );
@@ -158,6 +178,26 @@ fn the_page_has_every_part_and_every_file_beside_it() {
             file.display()
         );
     }
+}
+
+#[test]
+fn a_picture_alone_is_as_dark_as_its_reader() {
+    let mut browser = Browser::start();
+    let ground = "getComputedStyle(document.querySelector('rect')).fill";
+    let mut grounds = Vec::new();
+    for (medium, scheme) in [("screen", "light"), ("screen", "dark"), ("print", "dark")] {
+        browser.show(800, medium, scheme);
+        browser.open(&page().with_file_name("latency-by-load.svg"));
+        grounds.push(browser.evaluate(ground));
+    }
+    assert_eq!(
+        grounds,
+        [
+            "rgb(255, 255, 255)",
+            "rgb(22, 24, 29)",
+            "rgb(255, 255, 255)"
+        ]
+    );
 }
 
 #[test]

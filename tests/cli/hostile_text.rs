@@ -46,8 +46,10 @@ fn is_tame(output: &Output) -> String {
 }
 
 /// Texts that a reader parses.
-const READ: [&str; 8] = [
+const READ: [&str; 10] = [
     "started_at",
+    "rate",
+    "arrivals",
     "op",
     "cq",
     "poll",

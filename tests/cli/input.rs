@@ -104,6 +104,11 @@ fn values_that_do_not_parse() {
         "--cores 7-4",
         "--cores 1,1",
         "--verify=maybe",
+        "--slo p99",
+        "--slo p99<20",
+        "--slo p95<20us",
+        "--slo p99<20us,p99<30us",
+        "--knee=1",
         "--port 0",
         "--port 70000",
         "--ib-port 0",
@@ -167,6 +172,13 @@ fn values_that_make_no_sense() {
         "--op connect,write --verify",
         "--op connect --traffic-qps 0 -s 64",
         "--op connect --against perftest",
+        "--slo p99<20us --rate 50%",
+        "--slo p99<20us -n 100",
+        "--slo p99<20us -Q 4",
+        "--slo p99<20us --arrivals poisson,fixed",
+        "--knee --op write,connect",
+        "--knee --against perftest",
+        "--knee --no-latency",
         "--nodes a",
         "--nodes a,b,a",
         "--nodes a:7,a --port 7",
@@ -230,7 +242,7 @@ fn files_that_are_wrong_have_line_and_column() {
 }
 
 #[test]
-fn every_flag_in_a_file_is_a_setting_or_is_told_to_be_about_this_machine() {
+fn every_flag_in_a_file_is_a_setting_or_belongs_on_the_command_line() {
     let dir = tempfile::tempdir().unwrap();
     let help = text(&run(&["--help"]).stdout);
     let flags = help
@@ -240,7 +252,7 @@ fn every_flag_in_a_file_is_a_setting_or_is_told_to_be_about_this_machine() {
         .filter_map(|line| line.split_whitespace().find(|word| word.starts_with("--")))
         .map(|word| word[2..].split(['[', '=', '.']).next().unwrap())
         .filter(|flag| !["help", "version"].contains(flag));
-    let mut of_machine = Vec::new();
+    let mut elsewhere = Vec::new();
     for flag in flags.chain(["host"]) {
         std::fs::write(dir.path().join("s.toml"), format!("{flag} = '\u{2603}'\n")).unwrap();
         let output = program(&["--config", "s.toml"])
@@ -250,14 +262,14 @@ fn every_flag_in_a_file_is_a_setting_or_is_told_to_be_about_this_machine() {
         let said = text(&output.stderr);
         assert_eq!(output.status.code(), Some(2), "{flag}: {said}");
         assert!(!said.contains("unknown key"), "{flag}: {said}");
-        if said.contains("is about this machine") {
-            of_machine.push(flag);
+        if said.contains("give it on the command line") {
+            elsewhere.push(flag);
         }
     }
-    for flag in ["faults", "device", "host", "perftest-limit"] {
-        assert!(of_machine.contains(&flag), "{of_machine:?}");
+    for flag in ["faults", "device", "host", "perftest-limit", "slo", "knee"] {
+        assert!(elsewhere.contains(&flag), "{elsewhere:?}");
     }
-    assert!(!of_machine.contains(&"qps"), "{of_machine:?}");
+    assert!(!elsewhere.contains(&"qps"), "{elsewhere:?}");
 }
 
 #[test]
@@ -293,6 +305,23 @@ fn a_dry_run_prints_the_cases() {
     ]);
     assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
     assert!(output.stderr.is_empty());
+    insta::assert_snapshot!(text(&output.stdout));
+}
+
+#[test]
+fn a_dry_run_tells_what_searches_do() {
+    let output = run(&[
+        "--dry-run",
+        "--slo",
+        "p99<20us",
+        "--knee",
+        "-q",
+        "1,4",
+        "--warmup",
+        "1s",
+        "host",
+    ]);
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
     insta::assert_snapshot!(text(&output.stdout));
 }
 

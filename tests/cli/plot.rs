@@ -84,6 +84,31 @@ fn the_page_and_its_pictures_are_told_and_written() {
 }
 
 #[test]
+fn open_loops_alone_make_a_page_whose_first_picture_has_its_name() {
+    let folder = tempfile::tempdir().unwrap();
+    let loads = Synthetic {
+        rates: vec!["200k", "1M", "1800k"],
+        ..small()
+    };
+    let mut result = loads.result();
+    result.cases.retain(|case| !case.config.rate.is_closed());
+    json::write(&result, &folder.path().join("r.json")).unwrap();
+    let output = plot(folder.path(), &["r.json", "-o", "plots"]);
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    let picture = fs::read_to_string(folder.path().join("plots/latency-by-load.svg")).unwrap();
+    assert!(picture.contains("achieved load, Mmsg/s"), "{picture}");
+    let page = fs::read_to_string(folder.path().join("plots/index.html")).unwrap();
+    for (part, there) in [
+        ("highest load kept (Mmsg/s)", true),
+        ("highest Gb/s", false),
+        ("heat-map-send", false),
+        ("No figure “Bandwidth and message size”", true),
+    ] {
+        assert_eq!(page.contains(part), there, "{part}");
+    }
+}
+
+#[test]
 fn what_cannot_be_used_is_refused_and_the_rest_is_drawn() {
     let folder = folder();
     let good = fs::read_to_string(folder.path().join("r.json")).unwrap();

@@ -474,7 +474,7 @@ fn sums(case: &Case, workers: &[WorkerReport]) -> QpSums {
     }
 }
 
-fn clock() -> Clock {
+pub fn clock() -> Clock {
     static CLOCK: LazyLock<Clock> = LazyLock::new(Clock::new);
     CLOCK.clone()
 }

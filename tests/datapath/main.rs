@@ -6,5 +6,6 @@ mod errors;
 mod flows;
 mod limits;
 mod loopback_node;
+mod open_loop;
 mod spreading;
 mod verify;

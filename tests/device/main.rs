@@ -21,6 +21,7 @@ mod interop_programs;
 mod limits;
 mod loss;
 mod no_device;
+mod open_loop;
 mod operations;
 mod options;
 mod outputs;

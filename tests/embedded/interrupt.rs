@@ -36,6 +36,23 @@ fn a_slow_send_in_one_process_stops_at_once() {
 }
 
 #[test]
+fn a_search_that_is_stopped_keeps_its_trials() {
+    let _machine = with_others();
+    let words = "-d soft0 --slo p99<10s -t 4 -D 1s --warmup 0 --timeout 18";
+    let mut program = Program::new(words);
+    let child = program.spawn();
+    // The closed loop takes a second before, and the search 9 s after it.
+    works_for(child.id(), 5.0);
+    let asked = signal(&child, Signal::SIGINT);
+    is_interrupted(child, asked, "interrupted");
+    let case = &program.json()["cases"][0];
+    assert_eq!(case["runs"][0]["complete"], true);
+    let search = &case["searches"][0];
+    assert_eq!(search["end"], "stopped", "{search}");
+    assert!(search["maximum_per_second"].as_f64() > Some(0.0));
+}
+
+#[test]
 fn a_slow_send_to_a_server_stops_at_once_and_the_server_lives_on() {
     let _machine = with_others();
     let server = Server::start("-d soft0");

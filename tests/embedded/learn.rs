@@ -18,7 +18,7 @@ fn every_box_of_the_lesson_works() {
     let _machine = with_others();
     let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/learn.md");
     let boxes = boxes(&std::fs::read_to_string(page).unwrap());
-    assert_eq!(boxes.len(), 9);
+    assert_eq!(boxes.len(), 10);
     let free = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let port = free.local_addr().unwrap().port();
     drop(free);
@@ -29,6 +29,7 @@ fn every_box_of_the_lesson_works() {
         let script = script
             .replace("-D 1s", "-D 100ms --warmup 0")
             .replace("--receive inbox", &format!("--receive inbox -p {port}"))
+            .replace("serve -d soft0 &", &format!("serve -d soft0 -p {port} &"))
             .replace("127.0.0.1", &format!("127.0.0.1:{port}"));
         let ended = Command::new("bash")
             .args(["-eu", "-c", &script])

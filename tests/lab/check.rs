@@ -134,6 +134,11 @@ fn check_latencies(place: &str, settings: &Settings, flow: &FlowResult) {
     let count: u64 = of_qps.clone().map(|latency| latency.count).sum();
     assert_eq!(count, all.count, "{place}");
     of_qps.for_each(|latency| check_latency(place, latency));
+    if let Some(load) = &flow.load {
+        assert_eq!(load.recorded_one_in, 1, "{place}");
+        assert_eq!(all.count, load.offered, "{place}");
+        return;
+    }
     // And what was in flight at the end of the window is timed when it completes.
     let (messages, every) = (flow.totals.messages, u64::from(settings.signal_every));
     let in_flight = u64::from(settings.tx_depth).div_ceil(every);

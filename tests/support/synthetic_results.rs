@@ -2,6 +2,8 @@
 
 #![allow(dead_code)] // not every user needs all of it
 
+mod synthetic_loads;
+
 use hdrhistogram::Histogram;
 use report::results::model::{
     Bandwidth, CLIENT, CaseConfig, CaseResult, Connect, ConnectStep, Device, FORWARD, Fairness,
@@ -10,6 +12,7 @@ use report::results::model::{
     WorkerResult,
 };
 use settings::Settings;
+use synthetic_loads::Served;
 
 /// What the sweep goes through.
 #[derive(Clone, Debug)]
@@ -20,6 +23,10 @@ pub struct Synthetic {
     pub sizes: Vec<u64>,
     pub workers: Vec<u32>,
     pub runs: u32,
+    /// Loads of open loops, which each case then has instead of a closed loop alone.
+    pub rates: Vec<&'static str>,
+    /// A search for a load, of each of those cases.
+    pub search: bool,
     /// QPs that the rounds of cases of set-up create.
     pub set_up: Vec<u32>,
     /// Speed of the link; without one the device is software.
@@ -44,6 +51,8 @@ impl Default for Synthetic {
             sizes: vec![64, 4096, 65536],
             workers: vec![1, 4],
             runs: 3,
+            rates: Vec::new(),
+            search: false,
             set_up: Vec::new(),
             link_gbit_per_s: Some(100.0),
             perftest: true,
@@ -65,7 +74,12 @@ impl Synthetic {
                 for &size in &self.sizes {
                     for &qps in &self.qps {
                         for &workers in &self.workers {
-                            cases.push(self.case(&mut rng, op, cq, size, qps, workers));
+                            let case = self.case(&mut rng, op, cq, size, qps, workers);
+                            if self.rates.is_empty() && !self.search {
+                                cases.push(case);
+                            } else {
+                                cases.extend(self.loads(&mut rng, case));
+                            }
                         }
                     }
                 }
@@ -114,6 +128,20 @@ impl Synthetic {
         }
     }
 
+    /// The case as a closed loop, and under each load.
+    fn loads(&self, rng: &mut fastrand::Rng, case: CaseResult) -> Vec<CaseResult> {
+        let rates = case.runs[0].flows[0].totals.mmsg_per_s;
+        let settings = case.config.flow(0);
+        let served = Served {
+            id: case.id,
+            rate: rates.unwrap_or(1.0) * 1e6 / 4.0,
+            runs: self.runs,
+            slow_harness: settings.qps > 8,
+            settings,
+        };
+        served.cases(rng, &self.rates, self.search)
+    }
+
     fn case(
         &self,
         rng: &mut fastrand::Rng,
@@ -143,6 +171,7 @@ impl Synthetic {
             config,
             runs,
             perftest,
+            ..CaseResult::default()
         }
     }
 
@@ -188,6 +217,7 @@ impl Synthetic {
                     bytes: messages * size,
                     gbit_per_s: Some(gbit_per_s * share / sum),
                     latency_ns: latency(rng, typical_ns / share, 40, false),
+                    ..QpResult::default()
                 }
             })
             .collect();
@@ -205,7 +235,6 @@ impl Synthetic {
             },
             totals: Totals::in_window(messages, messages * size, 0, seconds),
             latency_ns: latency(rng, typical_ns, 400, true),
-            bandwidth_gbit_per_s: None,
             fairness: Some(Fairness {
                 jain: sum * sum / f64::from(qps) / squares,
                 min_share: shares.iter().copied().fold(f64::INFINITY, f64::min) / even,
@@ -218,7 +247,7 @@ impl Synthetic {
                 share_of_limit: Some(gbit_per_s / link_gbit_per_s / efficiency),
             }),
             timeline: self.timeline.then(|| timeline(rng, messages, seconds)),
-            received: None,
+            ..FlowResult::default()
         };
         let mut client = NodeResult::named(CLIENT);
         let worker = |core| WorkerResult {
@@ -282,7 +311,7 @@ fn set_up(rng: &mut fastrand::Rng, qps: u32) -> CaseResult {
             connect: Some(connect),
             ..Run::default()
         }],
-        perftest: None,
+        ..CaseResult::default()
     }
 }
 

@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use super::duration::TimeSpan;
 use super::op::{Op, Workload};
+use super::rate::{Arrivals, Rate};
 use super::row::{self, Applies, Id, Scope, Takes};
 use super::size::Size;
 use super::value::Value;
@@ -17,6 +18,7 @@ use super::words::{ConnectMode, CqMode, Mtu, PollMode, Spread, Warmup};
 
 const RUN: &str = "What to run";
 const QUEUES: &str = "Queue pairs and workers";
+const LOAD: &str = "Load";
 const TRANSPORT: &str = "Transport";
 
 const DEPTH: (u64, u64) = (1, 65_536);
@@ -127,14 +129,14 @@ settings! {
     /// One signalled WR in so many
     signal_every: u32 = FITTED => {
         flag: "signal-every", short: Some('Q'), heading: QUEUES, takes: Takes::List,
-        default: "64 for messages up to 8K, else 1; fitted to -t and -l",
-        range: DEPTH, id: Id::Letter('Q'), column: "signal", applies: with_traffic,
+        default: "64 for messages up to 8K, else 1; fitted to -t and -l; 1 with --rate",
+        range: DEPTH, id: Id::Letter('Q'), column: "signal", applies: in_batches,
         title: "signalling", label: "signalled 1 in {}", may_follow: true,
     }
     /// WRs in one ibv_post_send; above -Q, a multiple of it
     post_list: u32 = 1 => {
         flag: "post-list", short: Some('l'), heading: QUEUES, takes: Takes::List, default: "1",
-        range: DEPTH, id: Id::Letter('l'), column: "list", applies: with_traffic,
+        range: DEPTH, id: Id::Letter('l'), column: "list", applies: in_batches,
         title: "post list", label: "post list {}", may_follow: true,
     }
     /// Send messages up to this many bytes inline; larger ones are not, nor is read
@@ -203,6 +205,29 @@ settings! {
         column: "connect", column_if_used: true,
         title: "connecting", is_quiet: true,
     }
+    /// Offered load: closed (a completion posts the next message), or an open loop, in which messages have planned
+    /// times: 2M messages a second, 10Gb payload bits a second, or 50% of what the closed loop moves, which is measured
+    /// first
+    rate: Rate = Rate::Closed => {
+        flag: "rate", heading: LOAD, takes: Takes::List, default: "closed", id: Id::Letter('R'),
+        column: "load", column_if_used: true,
+        applies: |settings| match settings.op {
+            Workload::Connect => Applies::Not("on --op connect, whose traffic is a closed loop"),
+            Workload::Transfer(_) => Applies::Yes,
+        },
+        title: "offered load", label: "load {}", is_quiet: true,
+    }
+    /// How planned times follow each other: poisson (independently, with exponential gaps), fixed (at the same distance)
+    arrivals: Arrivals = Arrivals::Poisson => {
+        flag: "arrivals", heading: LOAD, takes: Takes::List, default: "poisson", id: Id::Word,
+        column: "arrivals", column_if_used: true, applies: with_planned_times,
+        title: "arrivals", label: "{} arrivals", is_quiet: true,
+    }
+    /// Seed of the planned times: the same seed gives the same times
+    seed: u64 = 1 => {
+        flag: "seed", heading: LOAD, default: "1", range: (0, u64::MAX >> 1), applies: with_planned_times,
+        title: "seed of planned times", label: "seed {}", is_quiet: true, may_differ: true,
+    }
     /// Length of a measurement: 5s, 500ms, 2m; a bare number is seconds
     duration_seconds: Option<TimeSpan> = None => {
         flag: "duration", short: Some('D'), heading: RUN, scope: Scope::Case, takes: Takes::One("TIME"), default: "5s",
@@ -228,7 +253,11 @@ settings! {
     }
     /// Do not record latencies
     no_latency: bool = false => {
-        flag: "no-latency", heading: RUN, takes: Takes::Switch, applies: with_traffic,
+        flag: "no-latency", heading: RUN, takes: Takes::Switch,
+        applies: |settings| match settings.rate {
+            Rate::Closed => with_traffic(settings),
+            _ => Applies::Not("with --rate, whose result is the latency"),
+        },
         title: "no latencies", label: "no latencies", is_quiet: true,
     }
     /// Entries of each CQ
@@ -294,6 +323,24 @@ fn with_traffic(settings: &Settings) -> Applies {
         (Workload::Connect, 0) => Applies::Not(
             "on --op connect: it is a setting of the traffic, and with --traffic-qps 0 there is none",
         ),
+        _ => Applies::Yes,
+    }
+}
+
+/// For batches: in an open loop each message is posted when its time comes, and has its own completion, so that the
+/// latencies are those of all messages.
+fn in_batches(settings: &Settings) -> Applies {
+    match settings.rate {
+        Rate::Closed => with_traffic(settings),
+        _ => Applies::Not(
+            "with --rate: each message is posted at its time, and has a completion of its own",
+        ),
+    }
+}
+
+fn with_planned_times(settings: &Settings) -> Applies {
+    match settings.rate {
+        Rate::Closed => Applies::Not("without --rate: a closed loop has no planned times"),
         _ => Applies::Yes,
     }
 }
@@ -398,12 +445,12 @@ impl Settings {
 
     /// CQ moderation when none is asked for, made to fit the send queue and the posted lists.
     ///
-    /// 1 above 8192 bytes. Else the largest number up to 64 of which the send queue holds a whole number, and two
+    /// 1 above 8192 bytes, and in an open loop. Else the largest number up to 64 of which the send queue holds a whole number, and two
     /// at least: each completion then frees as much as it stands for, and the message that it times waited behind
     /// a full queue as all do. With lists it is a multiple of `post_list`, or one completion a list where there is
     /// none.
     pub fn fitted_signal_every(&self) -> u32 {
-        if self.size_bytes > MODERATED_SIZE_BYTES {
+        if self.size_bytes > MODERATED_SIZE_BYTES || !self.rate.is_closed() {
             return 1;
         }
         let step = self.post_list.max(1);
@@ -417,88 +464,5 @@ impl Settings {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn names_are_unique() {
-        for (index, row) in ROWS.iter().enumerate() {
-            for other in &ROWS[..index] {
-                assert!(
-                    row.flag != other.flag && row.field != other.field,
-                    "{}",
-                    row.flag
-                );
-                assert!(
-                    row.short.is_none() || row.short != other.short,
-                    "{}",
-                    row.flag
-                );
-            }
-        }
-    }
-
-    /// What the help says is the default is the default.
-    #[test]
-    fn defaults_are_as_told() {
-        let mut usual = Settings::default();
-        usual.fit();
-        for row in ROWS {
-            let told = row.default.split(',').next().unwrap();
-            let mut read = Settings::default();
-            match row.read(&mut read, told) {
-                Ok(()) if !told.is_empty() => assert!(row.is_equal(&usual, &read), "{}", row.flag),
-                // Words for what the case or the device decides.
-                _ => assert!(
-                    row.text(&Settings::default()).is_empty()
-                        || row.takes == Takes::Switch
-                        || row.flag == "signal-every",
-                    "{}",
-                    row.flag
-                ),
-            }
-        }
-    }
-
-    #[test]
-    fn values_are_read_back_and_ranges_end_where_they_say() {
-        let mut settings = Settings::default();
-        settings.fit();
-        for row in ROWS {
-            let mut copy = settings.clone();
-            row.copy(&mut copy, &settings);
-            assert_eq!(copy, settings, "{}", row.flag);
-        }
-        for row in ROWS.iter().filter(|row| row.range != Row::USUAL.range) {
-            let (min, max) = row.range;
-            for value in [min, max] {
-                row.read(&mut settings, &value.to_string()).unwrap();
-                assert!(!row.text(&settings).is_empty());
-            }
-            let before = settings.clone();
-            for value in [min.checked_sub(1), Some(max + 1)].into_iter().flatten() {
-                assert!(
-                    row.read(&mut settings, &value.to_string()).is_err(),
-                    "--{} {value}",
-                    row.flag
-                );
-            }
-            assert_eq!(settings, before);
-        }
-    }
-
-    #[test]
-    fn settings_travel_whole() {
-        let mut settings = Settings::default();
-        settings.fit();
-        let text = serde_json::to_string(&settings).unwrap();
-        assert_eq!(serde_json::from_str::<Settings>(&text).unwrap(), settings);
-        for row in ROWS {
-            assert!(
-                text.contains(&format!("\"{}\":", row.field)),
-                "{}",
-                row.field
-            );
-        }
-    }
-}
+#[path = "table_tests.rs"]
+mod tests;

@@ -2,6 +2,7 @@
 
 use super::duration::TimeSpan;
 use super::op::Workload;
+use super::rate::{Arrivals, Rate};
 use super::row::{Row, SettingError};
 use super::size::Size;
 use super::weights::{QpWeights, SizeMix};
@@ -88,6 +89,8 @@ by_their_words!(
     PollMode,
     ConnectMode,
     Spread,
+    Rate,
+    Arrivals,
     SizeMix,
     QpWeights,
     Mtu,

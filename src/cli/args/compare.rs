@@ -12,7 +12,8 @@ fn after_help() -> String {
 A case is compared when both sides have it, without failed runs, and measured alike: same host,
 device, link, MTU, faults and settings. It is judged when the sides were launched in turns, at
 least three times each; 10 times are advised. A figure is the median of a file's runs.
-Metrics: {}; the last two are of set-up (--op connect).
+Metrics: {}; connections and setup are of --op connect, load is of searches for the highest load \
+that keeps a limit.
 
 Examples:
   rocebench compare results/base results/new

@@ -18,7 +18,7 @@ pub use devices::DevicesArgs;
 pub use doctor::DoctorArgs;
 pub use explain::ExplainArgs;
 pub use plot::PlotArgs;
-pub use run::{AgainstArgs, OutputArgs, RunArgs};
+pub use run::{AgainstArgs, OutputArgs, RunArgs, SearchArgs};
 pub use send::SendArgs;
 pub use serve::ServeArgs;
 pub use shared::{ConnectionArgs, DEFAULT_PORT, EndpointArgs, SpeechArgs, TokenArgs};

@@ -6,7 +6,7 @@ use clap::Args;
 
 use super::shared::{ConnectionArgs, EndpointArgs, SpeechArgs};
 use super::sweep::SweepArgs;
-use crate::plan::{HostPort, Nodes};
+use crate::plan::{Factor, HostPort, Nodes, Slo};
 use settings::TimeSpan;
 
 /// Options of a sweep.
@@ -33,6 +33,9 @@ pub struct RunArgs {
     /// Print the cases of the sweep and exit
     #[arg(long, help_heading = "What to run")]
     pub dry_run: bool,
+    /// Which loads to search for.
+    #[command(flatten)]
+    pub search: SearchArgs,
     /// What to compare with.
     #[command(flatten)]
     pub against: AgainstArgs,
@@ -74,6 +77,26 @@ pub struct OutputArgs {
     /// Write the buckets of latency and bandwidth as CSV to FILE too; `-` is stdout, and the table moves to stderr
     #[arg(long, value_name = "FILE|-", help_heading = "Output")]
     pub csv_histograms: Option<PathBuf>,
+}
+
+/// Which loads to search for.
+#[derive(Clone, Debug, Args)]
+#[command(next_help_heading = "Load")]
+pub struct SearchArgs {
+    /// Search for the highest rate that keeps limits of latency: p99<20us, or p99<20us,p99.9<100us; trials
+    /// take 1s, or -D
+    #[arg(long, value_name = "LIMITS", conflicts_with = "against")]
+    pub slo: Option<Slo>,
+    /// Search for the highest rate whose p99 is at most K times that at 10% of the closed loop's maximum [default: 3]
+    #[arg(
+        long,
+        value_name = "K",
+        num_args = 0..=1,
+        require_equals = true,
+        default_missing_value = "3",
+        conflicts_with = "against"
+    )]
+    pub knee: Option<Factor>,
 }
 
 /// What to compare with.

@@ -10,8 +10,8 @@ use super::pace::{CALL_WEIGHT, PACE_EVERY};
 use super::{Mode, Worker};
 use verbs::{Completion, Operation, POLL_BATCH, PostError};
 
-impl<'s, const VERIFY: bool, const LATENCY: bool, const CONTENDED: bool, const SOURCE: bool>
-    Worker<'s, VERIFY, LATENCY, CONTENDED, SOURCE>
+impl<'s, const VERIFY: bool, const LATENCY: bool, const CONTENDED: bool, const FEED: u8>
+    Worker<'s, VERIFY, LATENCY, CONTENDED, FEED>
 {
     #[inline(always)] // as `Service::pass`, its only caller
     pub(super) fn handle(&mut self, completions: &[Completion]) {
@@ -185,7 +185,7 @@ impl<'s, const VERIFY: bool, const LATENCY: bool, const CONTENDED: bool, const S
         }
     }
 
-    fn check_reads(&mut self, sender: &Sender, first: u32, count: u32) {
+    pub(super) fn check_reads(&mut self, sender: &Sender, first: u32, count: u32) {
         let check = sender.verify.as_ref();
         if let Some(mismatch) = check.and_then(|check| check.check_reads(first, count)) {
             self.trouble.mismatch(mismatch);

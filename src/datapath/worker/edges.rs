@@ -10,15 +10,15 @@
 use std::sync::atomic::Ordering::{Relaxed, Release};
 
 use super::super::shared::WindowEdges;
-use super::Worker;
 use super::window::{Absence, NEVER, WindowState};
+use super::{Worker, feed};
 use crate::machine::cpu;
 
 /// A window that is still not open after this part of it opens regardless.
 const GIVE_UP_PARTS: u64 = 50;
 
-impl<'s, const VERIFY: bool, const LATENCY: bool, const CONTENDED: bool, const SOURCE: bool>
-    Worker<'s, VERIFY, LATENCY, CONTENDED, SOURCE>
+impl<'s, const VERIFY: bool, const LATENCY: bool, const CONTENDED: bool, const FEED: u8>
+    Worker<'s, VERIFY, LATENCY, CONTENDED, FEED>
 {
     /// Counts the CQs as attended from now; the time before is no absence.
     pub(super) fn attend_from_now(&mut self) {
@@ -31,6 +31,9 @@ impl<'s, const VERIFY: bool, const LATENCY: bool, const CONTENDED: bool, const S
         let edges = self.shared.edges();
         self.window.edges = edges;
         self.last_seen_raw = self.shared.clock.raw();
+        if FEED == feed::PLANNED {
+            self.paced.expect_window(edges, self.last_seen_raw);
+        }
         if edges == WindowEdges::OF_PHASE {
             self.window.attended_raw = self.last_seen_raw;
             self.open_window();

@@ -4,12 +4,12 @@ use std::sync::atomic::Ordering::Release;
 
 use super::super::report::{QpReport, WorkerReport};
 use super::super::shared::Phase;
-use super::{Mode, Tally, Worker};
+use super::{Mode, Tally, Worker, feed};
 use crate::metrics::histogram::Samples;
 use settings::Stop;
 
-impl<'s, const VERIFY: bool, const LATENCY: bool, const CONTENDED: bool, const SOURCE: bool>
-    Worker<'s, VERIFY, LATENCY, CONTENDED, SOURCE>
+impl<'s, const VERIFY: bool, const LATENCY: bool, const CONTENDED: bool, const FEED: u8>
+    Worker<'s, VERIFY, LATENCY, CONTENDED, FEED>
 {
     /// Enters a phase.
     pub(super) fn enter(&mut self, phase: Phase) {
@@ -17,6 +17,7 @@ impl<'s, const VERIFY: bool, const LATENCY: bool, const CONTENDED: bool, const S
         // The controlling thread may set the next phase before it sees that the run failed in this one. Posting again
         // would then find full queues, and a refused post would hide the cause.
         let failed = self.shared.has_failed();
+        let mut is_finishing = false;
         match phase {
             Phase::Idle => {}
             Phase::Warmup => {
@@ -45,13 +46,27 @@ impl<'s, const VERIFY: bool, const LATENCY: bool, const CONTENDED: bool, const S
             Phase::Drain => {
                 self.end_window(counted);
                 self.mode = if failed { Mode::Silent } else { Mode::Close };
+                if FEED == feed::PLANNED && !failed {
+                    is_finishing = self.end_schedule();
+                }
             }
             Phase::Abort | Phase::Exit => {
                 self.end_window(counted);
                 self.mode = Mode::Silent;
+                if FEED == feed::PLANNED {
+                    self.end_schedule();
+                    self.give_up(self.shared.clock.raw());
+                }
             }
         }
         self.publish();
+        if !is_finishing {
+            self.has_entered(phase);
+        }
+    }
+
+    /// Tells that it has entered a phase, after its counts were published.
+    pub(super) fn has_entered(&self, phase: Phase) {
         if let Some(counters) = self.shared.counters(self.place.worker) {
             counters.entered.store(phase as u32, Release);
         }
@@ -70,6 +85,15 @@ impl<'s, const VERIFY: bool, const LATENCY: bool, const CONTENDED: bool, const S
     }
 
     pub(in super::super) fn into_report(self) -> WorkerReport {
+        let mut posted: Vec<u64> = self.worker_qps.iter().map(|it| it.tally.posted).collect();
+        for (qp, messages) in self.paced.posted() {
+            if let Some(posted) = posted.get_mut(qp) {
+                *posted += messages;
+            }
+        }
+        let clock = &self.shared.clock;
+        let load =
+            (FEED == feed::PLANNED).then(|| self.paced.into_report(|raw| clock.ns_between(0, raw)));
         let size_bytes = u64::from(self.shared.flow.size_bytes);
         let bytes = |messages: u64, counted: u64| match self.is_mixed {
             true => counted,
@@ -78,8 +102,9 @@ impl<'s, const VERIFY: bool, const LATENCY: bool, const CONTENDED: bool, const S
         let qps = self
             .worker_qps
             .into_iter()
+            .zip(posted)
             .enumerate()
-            .map(|(qp, worker_qp)| {
+            .map(|(qp, (worker_qp, posted_in_all))| {
                 let at = |tallies: &[Tally]| tallies.get(qp).copied().unwrap_or_default();
                 let (start, end, now) = (at(&self.at_start), at(&self.at_end), worker_qp.tally);
                 let (completed, received) = (
@@ -97,7 +122,7 @@ impl<'s, const VERIFY: bool, const LATENCY: bool, const CONTENDED: bool, const S
                         received,
                         end.received_bytes.saturating_sub(start.received_bytes),
                     ),
-                    posted_in_all: now.posted,
+                    posted_in_all,
                     received_in_all: now.received,
                     latency: worker_qp.samples.map(Samples::into_recorder),
                 }
@@ -114,6 +139,7 @@ impl<'s, const VERIFY: bool, const LATENCY: bool, const CONTENDED: bool, const S
             empty_polls: self.window.empty_polls,
             blocked: self.window.blocked,
             qps,
+            load,
             trouble: self.trouble,
         }
     }

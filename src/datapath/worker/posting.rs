@@ -7,11 +7,11 @@ use super::super::qp_context::{QpContext, Sender};
 use super::super::shared::Shared;
 use super::super::wr_id::{TAIL_SLOT, WrId};
 use super::pace::{CALL_WEIGHT, STAMP_ERROR_NS, STAMP_LASTS};
-use super::{Mode, Worker};
+use super::{Mode, Worker, feed};
 use verbs::PostError;
 
-impl<const VERIFY: bool, const LATENCY: bool, const CONTENDED: bool, const SOURCE: bool>
-    Worker<'_, VERIFY, LATENCY, CONTENDED, SOURCE>
+impl<const VERIFY: bool, const LATENCY: bool, const CONTENDED: bool, const FEED: u8>
+    Worker<'_, VERIFY, LATENCY, CONTENDED, FEED>
 {
     /// Posts the rest of the slot before `slot`, if only its head is posted.
     #[inline]
@@ -121,13 +121,19 @@ impl<const VERIFY: bool, const LATENCY: bool, const CONTENDED: bool, const SOURC
     /// fast device needs no reading between two batches.
     #[cold]
     pub(super) fn pace_stamps(&mut self) {
+        self.pace_stamps_to(STAMP_ERROR_NS);
+    }
+
+    /// The same, for readings that are at most so old.
+    #[cold]
+    pub(super) fn pace_stamps_to(&mut self, error_ns: u64) {
         let weight = u64::from(self.since_stamp);
         if weight == 0 {
             return;
         }
         let clock = &self.shared.clock;
         let took_ns = clock.ns_between(self.stamp_raw, clock.raw()).max(1);
-        let lasts = (STAMP_ERROR_NS * weight / took_ns).clamp(1, STAMP_LASTS.into()) as u32;
+        let lasts = (error_ns * weight / took_ns).clamp(1, STAMP_LASTS.into()) as u32;
         self.stamp_lasts = if lasts == STAMP_LASTS && !LATENCY {
             u32::MAX
         } else {
@@ -237,8 +243,13 @@ impl<const VERIFY: bool, const LATENCY: bool, const CONTENDED: bool, const SOURC
 
     /// Fills the send queues of this worker's QPs, one slot of each QP in turn.
     pub(super) fn fill(&mut self) {
-        if self.source.is_used() {
-            return self.fill_from_source();
+        match FEED {
+            feed::SOURCE => return self.fill_from_source(),
+            feed::PLANNED => {
+                let now_raw = self.shared.clock.raw();
+                return self.paced.start(now_raw);
+            }
+            _ => {}
         }
         let shared = self.shared;
         let geometry = self.geometry;

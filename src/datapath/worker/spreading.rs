@@ -9,8 +9,8 @@ use super::pace::STAMP_LASTS;
 use super::{Mode, Worker};
 use verbs::Completion;
 
-impl<const VERIFY: bool, const LATENCY: bool, const CONTENDED: bool, const SOURCE: bool>
-    Worker<'_, VERIFY, LATENCY, CONTENDED, SOURCE>
+impl<const VERIFY: bool, const LATENCY: bool, const CONTENDED: bool, const FEED: u8>
+    Worker<'_, VERIFY, LATENCY, CONTENDED, FEED>
 {
     #[inline(always)] // as `Service::pass`, its only caller
     pub(super) fn handle_as_source(&mut self, completions: &[Completion]) {

@@ -6,8 +6,6 @@ use crate::metrics::clock::Clock;
 use crate::metrics::histogram::{Digits, Recorder};
 use report::results::model::ConnectStep;
 
-use crate::node::outcome::latency;
-
 /// A step; listed in order. Which steps there are depends on the method of connecting.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) enum SetupStep {
@@ -126,7 +124,7 @@ impl StepTimes {
                 Some(ConnectStep {
                     step: step.name().to_owned(),
                     per: step.per().to_owned(),
-                    time_ns: latency(recorder)?,
+                    time_ns: recorder.latency()?,
                 })
             })
             .collect()

@@ -6,5 +6,6 @@ mod cpu_time;
 mod drift;
 mod losses;
 mod omission;
+mod search;
 mod truth;
 mod window;

@@ -1,5 +1,5 @@
-//! Coordinated omission, by example: what a closed loop tells of a server that stops, and what arrivals would see
-//! that do not wait for each other. The figures of docs/results.md are this test's:
+//! Coordinated omission, by example: what a closed loop tells of a server that stops, what arrivals would see that do
+//! not wait for each other, and what an open loop tells. The figures of docs/results.md are this test's:
 //! `cargo test --release --test embedded omission -- --nocapture`.
 #![allow(clippy::print_stderr)]
 
@@ -124,5 +124,73 @@ fn a_closed_loop_hides_a_stop_that_arrivals_would_see() {
         told.p99_ns <= 0.1 * arrivals_ns,
         "{} and {arrivals_ns}",
         told.p99_ns
+    );
+}
+
+/// What an open loop told of a server that stopped.
+struct OpenLoop {
+    p99_s: f64,
+    /// What it waited for the other end: the time of the stop.
+    longest_s: f64,
+    load: f64,
+    window_s: f64,
+}
+
+impl OpenLoop {
+    fn measure() -> OpenLoop {
+        let server = Server::start("-d soft0");
+        let mut client = Program::new(&format!(
+            "127.0.0.1:{} -d soft0 --op write -s 64 --rate 25% -D {WINDOW_S}s --warmup 500ms --timeout 18 --quiet",
+            server.port
+        ));
+        let child = client.command.spawn().unwrap();
+        // The first run is the closed loop whose maximum the rate is a share of.
+        server.has_said_times(", run 1", 2);
+        std::thread::sleep(Duration::from_secs(2));
+        server.stop_for(STOP);
+        let ended = child.wait_with_output().unwrap();
+        assert_eq!(ended.status.code(), Some(0));
+        let json = client.json();
+        let cases = json["cases"].as_array().unwrap();
+        let flow = &cases.last().unwrap()["runs"][0]["flows"][0];
+        let load = |name: &str| flow["load"][name].as_f64().unwrap();
+        OpenLoop {
+            p99_s: flow["latency_ns"]["p99"].as_f64().unwrap() * 1e-9,
+            longest_s: flow["latency_ns"]["max"].as_f64().unwrap() * 1e-9,
+            load: load("asked_per_second") / load("maximum_per_second"),
+            window_s: flow["window"]["seconds"].as_f64().unwrap(),
+        }
+    }
+
+    /// Who comes at a time t after the stop waits for its rest, and for all who came before him: stop - t + load t,
+    /// until nobody waits. So 1 % of all come before t = 1 % of the window, and wait longer.
+    fn p99_of_schedule_s(&self) -> f64 {
+        self.longest_s - (1.0 - self.load) * 0.01 * self.window_s
+    }
+}
+
+#[test]
+fn an_open_loop_tells_of_a_stop_what_its_schedule_says() {
+    let _alone = alone();
+    let told = OpenLoop::measure();
+    let schedule_s = told.p99_of_schedule_s();
+    eprintln!(
+        "stopped for {:.0} ms at {:.0} % load: open loop p99 {:.1} ms, its schedule {:.1} ms",
+        told.longest_s * 1e3,
+        told.load * 100.0,
+        told.p99_s * 1e3,
+        schedule_s * 1e3
+    );
+    assert!((told.load - LOAD).abs() < 0.001, "{}", told.load);
+    let stop_s = STOP.as_secs_f64();
+    assert!(
+        (0.9 * stop_s..1.5 * stop_s).contains(&told.longest_s),
+        "{}",
+        told.longest_s
+    );
+    assert!(
+        (0.9..1.1).contains(&(told.p99_s / schedule_s)),
+        "{} and {schedule_s}",
+        told.p99_s
     );
 }

@@ -3,6 +3,10 @@
 //! A busy machine adds to what the device does, and never takes away: of a few tries the best one counts, and
 //! none may be better than the truth.
 
+#[path = "../../../crates/report/examples/open_loop/md1.rs"]
+#[allow(dead_code)] // The mean is what a busy machine changes most.
+pub mod md1;
+
 use serde_json::Value;
 
 use crate::program::{Program, alone};
@@ -17,7 +21,7 @@ const WITHIN: f64 = 0.02;
 const PAYLOAD_OF_RATE: f64 = 4096.0 / (4096.0 + 44.0);
 
 /// The figure of a run; or what it said, where the machine was so busy that it failed.
-fn measure(words: &str, figure: impl Fn(&Value) -> f64) -> Result<f64, String> {
+fn measure<F>(words: &str, figure: impl Fn(&Value) -> F) -> Result<F, String> {
     let ended = Program::new(&format!("-d soft0 --timeout 18 --quiet {words}")).run();
     if !ended.status.success() {
         return Err(ended.stderr);
@@ -104,6 +108,41 @@ fn moderation_by_default_tells_the_latency_of_every_message() {
         });
         assert!(is_true, "{words}: {seen:?}");
     }
+}
+
+/// In the queue M/D/1, whose server is the link; `scripts/open-loop` has the whole of it, on an idle machine.
+#[test]
+fn arrivals_of_an_open_loop_wait_as_theory_says() {
+    const SERVICE_US: f64 = 400.0;
+    const LOAD: f64 = 0.7;
+    /// Three standard errors of so short a run, and what its wake-ups and polls take.
+    const WAITS_WITHIN: f64 = 0.15;
+    let _alone = alone();
+    let queue = md1::Md1::new(LOAD).unwrap();
+    // 4156 bytes are a WRITE of 4096 with its headers.
+    let device = "--op write -s 4096 --mtu 4096 -t 512 --faults rate=83.12M --warmup 300ms";
+    let latency_us = |words: &str| {
+        measure(&format!("{device} {words}"), |run| {
+            let latency = run["flows"][0]["latency_ns"].clone();
+            ["p50", "p90"].map(|name| latency[name].as_f64().unwrap() / 1e3)
+        })
+    };
+    let mut seen = Vec::new();
+    let is_true = (0..TRIES).any(|_| {
+        let idle = latency_us("--rate 250 --arrivals fixed -D 1s");
+        let loaded = latency_us(&format!("--rate {:.0} -D 6s", LOAD / SERVICE_US * 1e6));
+        let (Ok([idle_us, _]), Ok(loaded_us)) = (&idle, &loaded) else {
+            seen.push((idle, loaded));
+            return false;
+        };
+        let is_near = [(loaded_us[0], 0.5), (loaded_us[1], 0.9)].map(|(latency_us, quantile)| {
+            let exact_us = queue.wait_quantile(quantile) * SERVICE_US;
+            ((latency_us - idle_us) / exact_us - 1.0).abs() < WAITS_WITHIN
+        });
+        seen.push((idle, loaded));
+        is_near == [true, true]
+    });
+    assert!(is_true, "{seen:?}");
 }
 
 #[test]

@@ -6,6 +6,8 @@ mod against;
 mod against_table;
 mod intervals;
 mod noise;
+mod open_loop;
+mod open_loop_table;
 mod promises;
 mod sittings;
 mod workers;
@@ -31,6 +33,7 @@ fn main() -> std::process::ExitCode {
     slower_everywhere(sittings, &mut promises);
     slower_in_one(sittings, &mut promises);
     intervals::tables(sittings, &mut promises);
+    open_loop_table::table(sittings, &mut promises);
     against_table::table(sittings, &mut promises);
     promises.tell()
 }

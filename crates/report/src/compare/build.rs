@@ -4,11 +4,14 @@ use std::path::Path;
 
 use super::facts::{self, Fact};
 use super::judge::{self, Over, Units};
+use super::loads;
+use super::metric::Metric;
 use super::model::{
     COMPARISON_VERSION, CaseComparison, Comparison, MetricComparison, Observation, Side, Verdict,
 };
 use super::options::{Aspect, Options};
 use super::pairing::{self, Pairs};
+use super::searches;
 use super::side::{Figures, Launch, SideView, differences, figures, missing, observations, units};
 use super::turns;
 use crate::results::load::{Found, Loaded};
@@ -165,8 +168,11 @@ fn case(sides: &[SideView<'_>; 2], options: &Options) -> (CaseComparison, Units)
     }
     for flow in first.flows() {
         let name = flow.name();
+        found.notes.extend(loads::of_share(&flow, [&base, &new]));
+        let keeps_up = loads::keeps_up(name, [&base, &new]);
         for metric in &options.metrics {
-            if metric.is_of_setup() && !flow.is_first() {
+            let is_elsewhere = metric.is_of_setup() && !flow.is_first();
+            if is_elsewhere || (metric.is_of_offer() && keeps_up) {
                 continue;
             }
             let sides = [&base, &new].map(|side| figures(*metric, name, side));
@@ -188,6 +194,10 @@ fn case(sides: &[SideView<'_>; 2], options: &Options) -> (CaseComparison, Units)
                     .push(missing(*metric, name, [("base", &base), ("new", &new)])),
             }
         }
+    }
+    if options.metrics.contains(&Metric::HighestLoad) {
+        let margin = options.margins.of(Metric::HighestLoad);
+        searches::add(&mut found, margin, [&base, &new]);
     }
     if found.metrics.is_empty() && found.missing.is_empty() {
         let reason = "none of the metrics is on both sides";

@@ -1,6 +1,6 @@
 use super::*;
 use crate::results::model::{
-    CLIENT, ConnectStep, FlowConfig, QpResult, SERVER, Totals, Window, WorkerResult,
+    CLIENT, ConnectStep, FlowConfig, Latency, QpResult, SERVER, Totals, Window, WorkerResult,
 };
 use settings::Settings;
 

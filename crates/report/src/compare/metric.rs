@@ -21,6 +21,8 @@ struct Row {
     /// How much of it does not matter unless a user says otherwise: 0.03 is 3 %.
     margin: f64,
     higher_is_better: bool,
+    /// In an open loop that keeps up it is what was asked for.
+    is_of_offer: bool,
     /// The figure, and the samples that it is made of.
     source: Source,
 }
@@ -37,6 +39,8 @@ enum Source {
     SetUp(fn(&Connect) -> Option<f64>),
     /// The times of a run's set-ups; it is told of enough of them only.
     SetUpTimes(fn(&Latency) -> Option<u64>),
+    /// A case's searches over loads, which runs have not.
+    Search,
 }
 
 /// Makes the metrics from the rows.
@@ -68,55 +72,61 @@ metrics! {
     GbitPerS => {
         name: "gbit_per_s", short: "bandwidth", unit: "Gb/s", title: "Bandwidth", axis: "Gb/s",
         column: ("Gb/s", 3, 1.0), margin: 0.03, higher_is_better: true,
-        source: Source::Flow(|flow| flow.totals.gbit_per_s),
+        is_of_offer: true, source: Source::Flow(|flow| flow.totals.gbit_per_s),
     }
     /// Message rate, in 10^6 a second.
     MmsgPerS => {
         name: "mmsg_per_s", short: "rate", unit: "Mmsg/s", title: "Message rate", axis: "Mmsg/s",
         column: ("Mmsg/s", 4, 1.0), margin: 0.05, higher_is_better: true,
-        source: Source::Flow(|flow| flow.totals.mmsg_per_s),
+        is_of_offer: true, source: Source::Flow(|flow| flow.totals.mmsg_per_s),
     }
     /// Median latency, in nanoseconds.
     P50Ns => {
         name: "latency_p50_ns", short: "p50", unit: "ns", title: "Median latency", axis: "p50",
         column: ("p50 (µs)", 2, 1e3), margin: 0.03, higher_is_better: false,
-        source: Source::Latency(|times| Some(times.p50)),
+        is_of_offer: false, source: Source::Latency(|times| Some(times.p50)),
     }
     /// 99 % of latencies are at most this, in nanoseconds.
     P99Ns => {
         name: "latency_p99_ns", short: "p99", unit: "ns", title: "p99 latency", axis: "p99",
         column: ("p99 (µs)", 2, 1e3), margin: 0.10, higher_is_better: false,
-        source: Source::Latency(|times| times.p99),
+        is_of_offer: false, source: Source::Latency(|times| times.p99),
     }
     /// 99.9 % of latencies are at most this, in nanoseconds.
     P99_9Ns => {
         name: "latency_p99_9_ns", short: "p99.9", unit: "ns", title: "p99.9 latency", axis: "p99.9",
         column: ("p99.9 (µs)", 2, 1e3), margin: 0.20, higher_is_better: false,
-        source: Source::Latency(|times| times.p99_9),
+        is_of_offer: false, source: Source::Latency(|times| times.p99_9),
     }
     /// Jain's index over the QPs.
     Fairness => {
         name: "fairness_jain", short: "fairness", unit: "", title: "Fairness (Jain’s index)", axis: "Jain's index",
         column: ("Jain", 3, 1.0), margin: 0.02, higher_is_better: true,
-        source: Source::Flow(|flow| Some(flow.fairness.as_ref()?.jain)),
+        is_of_offer: true, source: Source::Flow(|flow| Some(flow.fairness.as_ref()?.jain)),
     }
     /// CPU time of the workers of the node that posts the flow, for 10^9 payload bytes of all flows that it posts.
     CpuSecondsPerGb => {
         name: "cpu_seconds_per_gb", short: "cpu", unit: "s/GB", title: "CPU time a GB", axis: "CPU seconds a GB",
         column: ("CPU s/GB", 3, 1.0), margin: 0.10, higher_is_better: false,
-        source: Source::Nodes(|run, flow| run.cpu_seconds_per_gb(&flow.from)),
+        is_of_offer: false, source: Source::Nodes(|run, flow| run.cpu_seconds_per_gb(&flow.from)),
     }
     /// QPs that were set up, a second.
     ConnectionsPerS => {
         name: "connections_per_s", short: "connections", unit: "/s", title: "Connections a second",
         axis: "connections a second", column: ("connections/s", 1, 1.0), margin: 0.05, higher_is_better: true,
-        source: Source::SetUp(|connect| connect.connections_per_second),
+        is_of_offer: false, source: Source::SetUp(|connect| connect.connections_per_second),
     }
     /// 99 % of rounds were set up in at most this time, in nanoseconds.
     SetupP99Ns => {
         name: "setup_p99_ns", short: "setup", unit: "ns", title: "p99 set-up time", axis: "set-up p99",
         column: ("set-up p99 (ms)", 3, 1e6), margin: 0.10, higher_is_better: false,
-        source: Source::SetUpTimes(|times| times.p99),
+        is_of_offer: false, source: Source::SetUpTimes(|times| times.p99),
+    }
+    /// The highest load that kept a limit of latency for sure, in messages a second.
+    HighestLoad => {
+        name: "highest_load_per_s", short: "load", unit: "/s", title: "Highest load within a limit of latency",
+        axis: "messages a second", column: ("highest load (k/s)", 1, 1e3), margin: 0.05, higher_is_better: true,
+        is_of_offer: false, source: Source::Search,
     }
 }
 
@@ -126,7 +136,7 @@ impl Metric {
         self.row().name
     }
 
-    /// The metric of a name; also of what a person types: `p99`, `fairness`, `cpu`, `connections`, `setup`.
+    /// The metric of a name; also of what a person types: `p99`, `fairness`, `cpu`, `connections`, `setup`, `load`.
     pub fn from_name(name: &str) -> Option<Metric> {
         let is_it = |metric: &Metric| metric.name() == name || metric.short_name() == name;
         Metric::ALL.iter().copied().find(is_it)
@@ -178,12 +188,23 @@ impl Metric {
         matches!(self.row().source, Source::SetUp(_) | Source::SetUpTimes(_))
     }
 
+    /// Whether it is of the searches of a case, and of no run.
+    pub fn is_of_search(self) -> bool {
+        matches!(self.row().source, Source::Search)
+    }
+
+    /// Whether it is what was asked for in an open loop that keeps up, and therefore nothing to be judged.
+    pub fn is_of_offer(self) -> bool {
+        self.row().is_of_offer
+    }
+
     /// The figure of a run's flow, or of the run's set-ups; `None` when it was not measured.
     pub fn of(self, run: &Run, flow: Option<&FlowResult>) -> Option<f64> {
         match self.row().source {
             Source::Flow(figure) => figure(flow?),
             Source::Nodes(figure) => figure(run, flow?),
             Source::SetUp(figure) => figure(run.connect.as_ref()?),
+            Source::Search => None,
             Source::Latency(figure) | Source::SetUpTimes(figure) => {
                 figure(self.samples(run, flow)?).map(|ns| ns as f64)
             }

@@ -39,7 +39,7 @@ pub struct Comparison {
 /// figures compare with its geometric mean on both sides, so `base` and `new` have no unit and lie about 1.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct OverAll {
-    /// Cases that are in it; of a case with several flows each flow is one.
+    /// Cases that are in it; of a case with several flows or searches each of them is one.
     pub cases: usize,
     /// The figures and what they say. The margin is half of that of single cases.
     #[serde(flatten)]
@@ -126,7 +126,7 @@ pub struct CaseComparison {
 pub struct MissingMetric {
     /// Which.
     pub metric: Metric,
-    /// The flow that it is of.
+    /// The flow that it is of; of a search, what was asked.
     pub flow: String,
     /// Where it lacks.
     pub reason: String,
@@ -139,7 +139,7 @@ pub struct MissingMetric {
 pub struct MetricComparison {
     /// Which.
     pub metric: Metric,
-    /// The flow that it is of; empty over all cases, and of set-up without one.
+    /// The flow that it is of; of a search, what was asked; empty over all cases, and of set-up without one.
     pub flow: String,
     /// Its unit; empty for a figure without one.
     pub unit: String,

@@ -10,7 +10,7 @@ use super::options::Aspect;
 use super::pairing::SideCase;
 use super::valid::{self, Validity};
 use crate::results::load::Loaded;
-use crate::results::model::{CaseResult, Run};
+use crate::results::model::{CaseResult, DoubtKind, Run};
 use crate::statistics::{Unit, median};
 use crate::text;
 
@@ -27,6 +27,7 @@ pub(super) struct Launch<'a> {
     /// Of the file, within its side.
     pub(super) number: usize,
     pub(super) file: &'a Loaded,
+    pub(super) case: &'a CaseResult,
     pub(super) runs: Vec<&'a Run>,
 }
 
@@ -49,7 +50,7 @@ impl<'a> SideView<'a> {
                 match valid::of_run(&case.config, run) {
                     Validity::Counts => runs.push(run),
                     Validity::Stopped => stopped += 1,
-                    Validity::Doubtful(kind) => *doubtful.entry(kind.name()).or_insert(0) += 1,
+                    Validity::Doubtful(kind) => *doubtful.entry(kind).or_insert(0) += 1,
                     Validity::Bad(reason) => {
                         let path = text::path(&file.path);
                         bad.push(format!("run {} in {path} {reason}", run.run));
@@ -60,6 +61,7 @@ impl<'a> SideView<'a> {
                 launches.push(Launch {
                     number: *number,
                     file,
+                    case,
                     runs,
                 });
             }
@@ -73,17 +75,33 @@ impl<'a> SideView<'a> {
         }
         for (kind, count) in doubtful {
             left_out.push(format!(
-                "{count} of {all} {} runs are marked \"{kind}\"",
-                self.name
+                "{count} of {all} {} runs are marked \"{}\"{}",
+                self.name,
+                kind.name(),
+                remedy(kind)
             ));
         }
         if launches.is_empty() && bad.is_empty() {
-            left_out.insert(0, format!("the {} side has no run that counts", self.name));
-            bad.push(left_out.join(": "));
+            let left_out = left_out.join("; ");
+            let name = self.name;
+            bad.push(match &*left_out {
+                "" => format!("the {name} side has no run that counts"),
+                why => format!("the {name} side has no run that counts: {why}"),
+            });
         } else {
             notes.extend(left_out.into_iter().map(|text| text + " and do not count"));
         }
         launches
+    }
+}
+
+/// What helps against a doubt that is the harness' own; empty where the table of the sweep has told it.
+fn remedy(kind: DoubtKind) -> &'static str {
+    match kind {
+        DoubtKind::ScheduleNotKept => {
+            " (pin workers to cores of their own with --cores, use more of them, or lower --rate)"
+        }
+        _ => "",
     }
 }
 
@@ -126,7 +144,8 @@ pub(super) fn figures(metric: Metric, flow: &str, side: &[Launch<'_>]) -> Figure
     }
 }
 
-fn runs<'a>(side: &'a [Launch<'_>]) -> impl Iterator<Item = &'a Run> {
+/// All runs that count.
+pub(super) fn runs<'a>(side: &'a [Launch<'_>]) -> impl Iterator<Item = &'a Run> {
     side.iter().flat_map(|launch| launch.runs.iter().copied())
 }
 

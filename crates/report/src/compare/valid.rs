@@ -97,7 +97,11 @@ mod tests {
             of_run(&run)
         };
         assert_eq!(with(DoubtKind::Drift), Validity::Counts);
-        for kind in [DoubtKind::WindowLength, DoubtKind::EdgeMissed] {
+        for kind in [
+            DoubtKind::WindowLength,
+            DoubtKind::EdgeMissed,
+            DoubtKind::ScheduleNotKept,
+        ] {
             assert_eq!(with(kind), Validity::Doubtful(kind));
         }
     }

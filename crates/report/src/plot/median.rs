@@ -1,27 +1,39 @@
-//! A flow's figure: the median of its case's complete runs.
+//! A flow's figure: the median of its case's runs that count.
 
 use crate::compare::Metric;
-use crate::results::model::{CaseFlow, CaseResult, FlowResult, Run};
+use crate::results::model::{CaseFlow, CaseResult, FlowResult, LoadVerdict, Run};
 use crate::statistics::median;
 
-/// The complete runs, which alone are drawn.
+/// The complete runs.
 pub fn complete_runs(case: &CaseResult) -> impl Iterator<Item = &Run> {
     case.runs.iter().filter(|run| run.complete)
 }
 
-/// What a flow moved in the complete runs.
-pub fn complete_flows<'a>(flow: &CaseFlow<'a>) -> impl Iterator<Item = &'a FlowResult> {
-    complete_runs(flow.case).filter_map(|run| flow.result(run))
+/// Whether each flow of the run that had planned times posted its messages at them. A run that did not is no result
+/// of the load that was asked for.
+pub fn kept_schedule(run: &Run) -> bool {
+    let mut loads = run.flows.iter().filter_map(|flow| flow.load.as_ref());
+    loads.all(|load| load.verdict != LoadVerdict::NotKept)
 }
 
-/// Median of a metric; `None` where no complete run has it.
+/// The runs that count: complete, and their schedule was kept.
+pub fn counted_runs(case: &CaseResult) -> impl Iterator<Item = &Run> {
+    complete_runs(case).filter(|run| kept_schedule(run))
+}
+
+/// What a flow moved in the runs that count.
+pub fn counted_flows<'a>(flow: &CaseFlow<'a>) -> impl Iterator<Item = &'a FlowResult> {
+    counted_runs(flow.case).filter_map(|run| flow.result(run))
+}
+
+/// Median of a metric; `None` where no run that counts has it.
 pub fn metric(flow: &CaseFlow<'_>, metric: Metric) -> Option<f64> {
     by(flow.case, |run| metric.of(run, flow.result(run)))
 }
 
-/// Median of what is taken from each run; `None` where no complete run has it.
+/// Median of what is taken from each run; `None` where no run that counts has it.
 pub fn by(case: &CaseResult, figure: impl Fn(&Run) -> Option<f64>) -> Option<f64> {
-    let values: Vec<f64> = complete_runs(case)
+    let values: Vec<f64> = counted_runs(case)
         .filter_map(figure)
         .filter(|value| value.is_finite())
         .collect();
@@ -38,7 +50,7 @@ pub fn share_of_limit(flow: &CaseFlow<'_>) -> Option<f64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::results::model::Totals;
+    use crate::results::model::{Load, Totals};
 
     fn run(complete: bool, gbit_per_s: Option<f64>) -> Run {
         Run {
@@ -52,6 +64,32 @@ mod tests {
             }],
             ..Run::default()
         }
+    }
+
+    #[test]
+    fn a_run_that_did_not_keep_its_schedule_does_not_count() {
+        let with = |verdict, gbit_per_s| {
+            let mut run = run(true, Some(gbit_per_s));
+            run.flows[0].load = Some(Load {
+                verdict,
+                ..Load::default()
+            });
+            run
+        };
+        let case = CaseResult {
+            runs: vec![
+                with(LoadVerdict::Kept, 3.0),
+                with(LoadVerdict::NotKept, 900.0),
+                with(LoadVerdict::Overloaded, 5.0),
+            ],
+            ..CaseResult::default()
+        };
+        let flow = case.flows().next().unwrap();
+        assert_eq!(metric(&flow, Metric::GbitPerS), Some(4.0));
+        assert_eq!(
+            (complete_runs(&case).count(), counted_flows(&flow).count()),
+            (3, 2)
+        );
     }
 
     #[test]

@@ -3,19 +3,22 @@
 use std::collections::BTreeMap;
 
 use super::figures::{
-    bandwidth_by_size, comparison, heat_map, latency, rate_by_qps, set_up, shares, timeline, trend,
-    workers,
+    bandwidth_by_size, comparison, heat_map, latency, latency_by_load, latency_by_throughput,
+    rate_by_qps, set_up, shares, timeline, trend, workers,
 };
+use super::median::kept_schedule;
 use super::section::Section;
 use crate::compare::Comparison;
 use crate::results::load::Loaded;
 use crate::results::model::subject;
 
 /// Ids of all sections, in the page's order.
-pub const IDS: [&str; 10] = [
+pub const IDS: [&str; 12] = [
+    "load",
     "message-size",
     "queue-pairs",
     "workers",
+    "throughput-and-latency",
     "latency",
     "shares",
     "heat-map",
@@ -28,6 +31,15 @@ pub const IDS: [&str; 10] = [
 /// Every section, in the order of [`IDS`]; those without a figure say what they need.
 pub fn sections(results: &[Loaded], comparison: Option<&Comparison>) -> Vec<Section> {
     vec![
+        Section {
+            id: "load",
+            heading: "Latency against load",
+            intro: "How long messages take at a given load: each has a planned time, from which its latency counts. A \
+                    closed loop asks a slow system for less, so it cannot tell."
+                .to_owned(),
+            figures: latency_by_load::figures(results),
+            needs: "a case with planned times (--rate), or a search for a load (--slo, --knee)",
+        },
         Section {
             id: "message-size",
             heading: "Bandwidth and message size",
@@ -51,6 +63,14 @@ pub fn sections(results: &[Loaded], comparison: Option<&Comparison>) -> Vec<Sect
                 .to_owned(),
             figures: workers::figures(results),
             needs: "two cases that differ in workers only",
+        },
+        Section {
+            id: "throughput-and-latency",
+            heading: "Throughput and latency",
+            intro: "What more messages in flight bring closed loops, and what they cost."
+                .to_owned(),
+            figures: latency_by_throughput::figures(results),
+            needs: "two cases that differ in send depth or QPs only",
         },
         Section {
             id: "latency",
@@ -198,7 +218,17 @@ fn not_complete(results: &[Loaded]) -> Vec<String> {
     let without = cases()
         .filter(|case| !case.runs.iter().any(|run| run.complete))
         .count();
+    let late = runs()
+        .filter(|run| run.complete && !kept_schedule(run))
+        .count();
     [
+        count(
+            late,
+            "run that did not keep its schedule is in no median; a load of which no run did is crossed in the figure \
+             of latency against load.",
+            "runs that did not keep their schedule are in no median; a load of which no run did is crossed in the \
+             figure of latency against load.",
+        ),
         count(
             incomplete,
             "run that is not complete (it failed or was stopped) is in no figure.",
@@ -219,7 +249,7 @@ fn not_complete(results: &[Loaded]) -> Vec<String> {
 mod tests {
     use super::*;
     use crate::compare::CaseComparison;
-    use crate::results::model::{CaseResult, ResultFile, Run};
+    use crate::results::model::{CaseResult, FlowResult, Load, LoadVerdict, ResultFile, Run};
 
     #[test]
     fn what_failed_is_told() {
@@ -242,7 +272,19 @@ mod tests {
         assert!(told.starts_with("2 runs that are not complete"), "{told}");
         assert!(told.contains("\n1 case has no complete run"), "{told}");
         loaded.result.cases = vec![case(vec![run(true)])];
-        assert!(left_out(&[loaded], None).is_empty());
+        assert!(left_out(std::slice::from_ref(&loaded), None).is_empty());
+        loaded.result.cases[0].runs[0].flows = vec![FlowResult {
+            load: Some(Load {
+                verdict: LoadVerdict::NotKept,
+                ..Load::default()
+            }),
+            ..FlowResult::default()
+        }];
+        let told = left_out(&[loaded], None).join("\n");
+        assert!(
+            told.starts_with("1 run that did not keep its schedule"),
+            "{told}"
+        );
     }
 
     #[test]

@@ -55,6 +55,14 @@ mod tests {
             let settings = &mut result.cases[0].config.flows[1].settings;
             settings.insert("colour".to_owned(), "red".into());
         });
+        let rate = fault(|result| {
+            let settings = &mut result.cases[0].config.flows[1].settings;
+            settings.insert("rate".to_owned(), "110%".into());
+        });
+        assert!(
+            rate.contains("`110%` is more than the closed loop's maximum"),
+            "{rate}"
+        );
         let place = "cases[0].config.flows[1]";
         assert_eq!(unknown, format!("{place}: there is no setting `colour`"));
         let twice = fault(|result| result.cases[0].config.flows[2].name = "small".to_owned());

@@ -46,6 +46,7 @@ impl Journal {
             id: case.id.clone(),
             config: case.config.clone(),
             runs: case.runs.last().cloned().into_iter().collect(),
+            searches: case.searches.clone(),
             perftest: case.perftest.clone(),
         });
         let line = ResultFile {
@@ -132,6 +133,7 @@ fn add(cases: &mut Vec<CaseResult>, later: CaseResult) {
     };
     case.config = later.config;
     case.perftest = later.perftest;
+    case.searches = later.searches;
     for run in later.runs {
         case.runs.retain(|earlier| earlier.run != run.run);
         case.runs.push(run);
@@ -176,10 +178,17 @@ mod tests {
         last.cases[1].config.flows[0].path_mtu = Some(2048);
         journal.add(&last).unwrap();
         assert_eq!(read(&path).unwrap(), last);
+        // As after each trial of a search.
+        for trials in 1..=2 {
+            last.cases[1].searches = vec![sample::search(trials)];
+            journal.add(&last).unwrap();
+            assert_eq!(read(&path).unwrap(), last);
+        }
         // Cut off in the midst of a line.
         let text = fs::read(&path).unwrap();
         fs::write(&path, &text[..text.len() - 10]).unwrap();
-        assert_eq!(read(&path).unwrap(), stages().pop().unwrap());
+        last.cases[1].searches = vec![sample::search(1)];
+        assert_eq!(read(&path).unwrap(), last);
         journal.remove();
         assert!(!path.exists());
     }

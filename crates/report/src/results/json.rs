@@ -191,9 +191,10 @@ mod tests {
     fn what_is_written_is_read_back() {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("r.json");
-        let result = sample::result();
-        write(&result, &path).unwrap();
-        assert_eq!(read(&path).unwrap(), result);
+        for result in [sample::result(), sample::open_loop()] {
+            write(&result, &path).unwrap();
+            assert_eq!(read(&path).unwrap(), result);
+        }
     }
 
     #[test]
@@ -262,6 +263,10 @@ mod tests {
         let mut result = sample::result();
         let (config, run) = sample::connect();
         (result.cases[0].config, result.cases[0].runs) = (config, vec![run]);
+        // A closed loop with a search, and an open one with a test of its gaps.
+        result
+            .cases
+            .extend(sample::open_loop().cases.into_iter().take(2));
         let whole = serde_json::to_value(result).unwrap();
         let mut found = Vec::new();
         fields(&whole, "", &mut found);

@@ -91,8 +91,9 @@ mod tests {
     #[test]
     fn a_folder_gives_its_files_by_name_and_tells_what_it_refused() {
         let directory = tempfile::tempdir().unwrap();
-        for name in ["b.json", "a.json"] {
-            json::write(&sample::result(), &directory.path().join(name)).unwrap();
+        let results = [sample::open_loop(), sample::result()];
+        for (name, result) in ["b.json", "a.json"].into_iter().zip(&results) {
+            json::write(result, &directory.path().join(name)).unwrap();
         }
         std::fs::write(directory.path().join("c.json"), "{\"cases\": [").unwrap();
         std::fs::write(directory.path().join("notes.txt"), "no result").unwrap();
@@ -103,6 +104,7 @@ mod tests {
             .filter_map(|loaded| loaded.path.file_name())
             .collect();
         assert_eq!(names, ["a.json", "b.json"]);
+        assert_eq!(found.results[1].result, results[0]);
         assert_eq!(found.refused.len(), 1);
         assert!(found.refused[0].to_string().contains("c.json:1: "));
     }

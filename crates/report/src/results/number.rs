@@ -24,6 +24,38 @@ pub(crate) fn digits(value: f64) -> usize {
     }
 }
 
+/// A rate in the largest unit of which it is at least one, with four digits that count, and that unit: `1.234`, `M`.
+fn with_unit(rate: f64) -> (String, &'static str) {
+    // What is rounded up to the next unit is told in it.
+    let units = [(1e9, "G"), (1e6, "M"), (1e3, "k"), (1.0, "")];
+    let fits = |(unit, _): &(f64, &str)| rate >= unit * 0.999_95;
+    let (unit, name) = units.into_iter().find(fits).unwrap_or((1.0, ""));
+    let value = rate / unit;
+    let digits = match value {
+        value if value >= 99.995 => 1,
+        value if value >= 9.9995 => 2,
+        _ => 3,
+    };
+    (format!("{value:.digits$}"), name)
+}
+
+/// Messages a second as a cell of a table whose heading says what they are: `1.234M`.
+pub(super) fn rate_cell(rate: f64) -> String {
+    let (value, unit) = with_unit(rate);
+    value + unit
+}
+
+/// Messages a second as people write them: `1.234 M/s`.
+pub(crate) fn rate_text(rate: f64) -> String {
+    let (value, unit) = with_unit(rate);
+    format!("{value} {unit}/s")
+}
+
+/// The word for so many of a thing.
+pub(super) fn plural(count: usize, word: &str) -> String {
+    format!("{word}{}", if count == 1 { "" } else { "s" })
+}
+
 /// A size in the largest unit of which it is a whole number: `64 KiB`, `1000 B`.
 pub fn human_size(bytes: u64) -> String {
     let units = [(1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB")];
@@ -53,6 +85,25 @@ mod tests {
             (0, "0 B"),
         ] {
             assert_eq!(human_size(bytes), text);
+        }
+    }
+
+    #[test]
+    fn rates_keep_four_digits() {
+        for (rate, cell, text) in [
+            (1_234_567.0, "1.235M", "1.235 M/s"),
+            (246_123.0, "246.1k", "246.1 k/s"),
+            (10_000.0, "10.00k", "10.00 k/s"),
+            (999_960.0, "1.000M", "1.000 M/s"),
+            (2.5e9, "2.500G", "2.500 G/s"),
+            (12.0, "12.00", "12.00 /s"),
+            (0.5, "0.500", "0.500 /s"),
+            (0.0, "0.000", "0.000 /s"),
+        ] {
+            assert_eq!(
+                (rate_cell(rate), rate_text(rate)),
+                (cell.into(), text.into())
+            );
         }
     }
 

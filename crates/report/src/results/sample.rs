@@ -1,5 +1,9 @@
 //! A result with something in every kind of field, for the tests of this module.
 
+mod open_loop;
+
+pub(crate) use open_loop::{open_loop, search};
+
 use hdrhistogram::Histogram;
 use settings::Settings;
 
@@ -24,6 +28,7 @@ pub(crate) fn result() -> ResultFile {
                 config: config(&[("op", "send")]),
                 runs: vec![send_run()],
                 perftest: Some(perftest()),
+                ..CaseResult::default()
             },
             CaseResult {
                 id: "write-shared-q2-64KiB".to_owned(),
@@ -36,6 +41,7 @@ pub(crate) fn result() -> ResultFile {
                 ]),
                 runs: vec![write_run()],
                 perftest: None,
+                ..CaseResult::default()
             },
         ],
     }
@@ -101,6 +107,7 @@ fn flow_of(name: &str, size_bytes: u64, messages: &[u64]) -> FlowResult {
         bytes: messages * size_bytes,
         gbit_per_s: gbit_per_s(messages * size_bytes, 2.0),
         latency_ns: latency(10 + u64::from(index)),
+        ..QpResult::default()
     };
     let (from, to) = match name {
         REVERSE => (SERVER, CLIENT),
@@ -288,7 +295,7 @@ pub(crate) fn mixed() -> ResultFile {
                 nodes: vec![worked(CLIENT, 6_010_000), worked(SERVER, 300_000)],
                 ..Run::default()
             }],
-            perftest: None,
+            ..CaseResult::default()
         }],
         ..result()
     }

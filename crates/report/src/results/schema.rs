@@ -151,6 +151,7 @@ mod tests {
             runs: vec![run],
             ..CaseResult::default()
         });
+        result.cases.extend(sample::open_loop().cases);
         let valid = serde_json::to_value(result).unwrap();
         let errors: Vec<_> = validator
             .iter_errors(&valid)
@@ -158,11 +159,14 @@ mod tests {
             .collect();
         assert!(errors.is_empty(), "{errors:#?}");
 
-        let damages: [fn(&mut Value); 5] = [
+        let damages: [fn(&mut Value); 8] = [
             |file| file["cases"][0]["config"]["qps"] = json!("four"),
             |file| file["cases"][0]["runs"][0]["flows"][0]["totals"]["messages"] = json!(-1),
             |file| file["cases"][0]["runs"][0]["flows"][0]["totals"] = Value::Null,
             |file| file["schema_version"] = Value::Null,
+            |file| file["cases"][3]["searches"] = Value::Null,
+            |file| file["cases"][4]["config"]["rate"] = json!(50),
+            |file| file["cases"][4]["runs"][0]["flows"][0]["load"]["verdict"] = json!("good"),
             |file| {
                 let flow = file["cases"][0]["config"]["flows"][0].as_object_mut();
                 assert_eq!(flow.unwrap().remove("path_mtu"), Some(json!(4096)));

@@ -1,50 +1,41 @@
 //! The result as a table for a person: a row a finished run, written as runs finish, aligned without
 //! knowing the rows to come. It must not know what writes it, nor where to.
 
+mod columns;
+mod notes;
+mod search_text;
+
 use std::collections::BTreeSet;
 use std::io::{self, Write};
 use std::path::Path;
 
-use super::connect_text;
 use settings::{Id, ROWS, Settings};
 
+use super::connect_text;
 use super::model::{
-    CLIENT, CaseConfig, CaseResult, Device, FORWARD, FlowResult, Node, PathEvent, PathEventKind,
-    REVERSE, ResultFile, Run,
+    CLIENT, CaseConfig, DoubtKind, FORWARD, FlowResult, PathEvent, PathEventKind, REVERSE,
+    ResultFile, Run,
 };
-use super::number::{NOT_MEASURED, digits, figure, human_size};
+use super::number::plural;
+use crate::text::wrapped;
+use columns::{Column, Columns, RowOf};
 
-/// Head and width of each column; a cell that is wider pushes its row, nothing is cut.
-const COLUMNS: [(&str, usize); 13] = [
-    ("op", 9),
-    ("cq", 10),
-    ("QPs", 4),
-    ("size", 7),
-    ("wrk", 3),
-    ("Gbit/s", 7),
-    ("Mmsg/s", 7),
-    ("p50 µs", 7),
-    ("p99 µs", 7),
-    ("p99.9 µs", 8),
-    ("Jain", 5),
-    ("CPU s/GB", 8),
-    ("limit", 5),
-];
-/// The first columns are words, flush left; figures are flush right.
-const WORDS: usize = 2;
-/// Writes rows as runs finish. `CPU s/GB` is CPU time of the sending (or reading) node's workers for 10^9 bytes of
-/// payload that it sends, `limit` the share of what link and protocol allow.
-#[derive(Debug)]
+/// Width that lines of text about loads keep to, as rows of loads mostly do.
+const COLUMNS: usize = 80;
+
+/// Writes rows as runs finish.
 pub struct Table<W> {
     out: W,
+    columns: Columns,
     has_header: bool,
 }
 
 impl<W: Write> Table<W> {
-    /// A table without rows; the header comes with the first.
-    pub fn new(out: W) -> Self {
+    /// A table without rows, for flows with these settings; the header comes with the first.
+    pub fn new(out: W, settings: &[Settings]) -> Self {
         Table {
             out,
+            columns: Columns::of(settings),
             has_header: false,
         }
     }
@@ -55,10 +46,11 @@ impl<W: Write> Table<W> {
     /// # Errors
     /// The stream's.
     pub fn run(&mut self, config: &CaseConfig, run: &Run) -> io::Result<()> {
-        if !self.has_header {
-            let head = COLUMNS.map(|(head, _)| head.to_owned());
-            self.line(&head, "")?;
-            self.has_header = true;
+        if !std::mem::replace(&mut self.has_header, true) {
+            if !self.columns.same.is_empty() {
+                writeln!(self.out, "{}", self.columns.same)?;
+            }
+            self.line(|column| column.head.to_owned(), "")?;
         }
         let nothing = FlowResult {
             from: CLIENT.to_owned(),
@@ -70,16 +62,24 @@ impl<W: Write> Table<W> {
         };
         for (index, flow) in flows.iter().enumerate() {
             let settings = config.shown(index);
-            let suffix = match (is_both_ways(config), index) {
+            let direction = match (is_both_ways(config), index) {
                 (false, _) => "",
                 (true, 0) => " out",
                 (true, _) => " in",
             };
-            let mut told = vec![name(config, flow), flags(&settings, run, flow)];
+            let row = RowOf {
+                settings: &settings,
+                run,
+                flow,
+                direction,
+            };
+            let mut told = vec![name(config, flow), flags(&row, &self.columns)];
+            if !self.columns.has_operation() {
+                told.insert(0, direction.trim().to_owned());
+            }
             told.extend((index == 0).then(|| path_events(run)));
             told.retain(|told| !told.is_empty());
-            let cells = cells(&settings, run, flow, suffix);
-            self.line(&cells, &told.join(", "))?;
+            self.line(|column| (column.cell)(&row), &told.join(", "))?;
             if let (0, Some(connect)) = (index, &run.connect) {
                 for line in connect_text::lines(config, connect) {
                     writeln!(self.out, "{line}")?;
@@ -89,12 +89,15 @@ impl<W: Write> Table<W> {
         self.out.flush()
     }
 
-    /// Ends the table with a line that counts cases and runs and names the files, and one on each device that
-    /// is software.
+    /// Ends the table with what searches found, a line that counts cases and runs and names the files, and what is to be
+    /// known of the figures.
     ///
     /// # Errors
     /// The stream's.
     pub fn summary(&mut self, result: &ResultFile, files: &[&Path]) -> io::Result<()> {
+        for line in search_text::lines(result).flat_map(|line| wrapped(&line, COLUMNS)) {
+            writeln!(self.out, "{line}")?;
+        }
         let runs = || result.cases.iter().flat_map(|case| &case.runs);
         let (total, whole) = (runs().count(), runs().filter(|run| run.complete).count());
         let cases = result.cases.len();
@@ -117,113 +120,29 @@ impl<W: Write> Table<W> {
             write!(self.out, "; written to {}", together(&files))?;
         }
         writeln!(self.out)?;
-        for text in doubtful(result).into_iter().chain(moderation(result)) {
-            writeln!(self.out, "{text}")?;
+        for line in notes::of_loads(result)
+            .iter()
+            .flat_map(|line| wrapped(line, COLUMNS))
+        {
+            writeln!(self.out, "{line}")?;
         }
-        for text in software(result) {
-            writeln!(self.out, "{text}")?;
+        for line in notes::of_all(result) {
+            writeln!(self.out, "{line}")?;
         }
         self.out.flush()
     }
 
-    fn line(&mut self, cells: &[String; COLUMNS.len()], flags: &str) -> io::Result<()> {
-        let mut line = String::new();
-        for (index, (cell, (_, width))) in cells.iter().zip(COLUMNS).enumerate() {
-            if index > 0 {
-                line.push(' ');
+    fn line(&mut self, cell: impl Fn(&Column) -> String, told: &str) -> io::Result<()> {
+        let cells = self.columns.all.iter().map(|column| {
+            let (cell, width) = (cell(column), column.width);
+            match column.is_word {
+                true => format!("{cell:<width$}"),
+                false => format!("{cell:>width$}"),
             }
-            line += &if index < WORDS {
-                format!("{cell:<width$}")
-            } else {
-                format!("{cell:>width$}")
-            };
-        }
-        if !flags.is_empty() {
-            line.push(' ');
-            line += flags;
-        }
-        writeln!(self.out, "{}", line.trim_end())
+        });
+        let line = cells.collect::<Vec<_>>().join(" ");
+        writeln!(self.out, "{}", format!("{line} {told}").trim_end())
     }
-}
-
-/// How many runs have rates that a worker spoilt, and what helps.
-fn doubtful(result: &ResultFile) -> Option<String> {
-    let spoils = |flow: &FlowResult| {
-        let mut doubts = flow.window.doubts.iter();
-        doubts.any(|doubt| doubt.kind.spoils_rates())
-    };
-    let runs = result.cases.iter().flat_map(|case| &case.runs);
-    let count = runs.filter(|run| run.flows.iter().any(spoils)).count();
-    (count > 0).then(|| {
-        format!(
-            "{count} {} a worker that missed an edge of the window, or measured less or more than asked: \
-             do not trust the rate, `compare` leaves it out; measure longer (-D), or use fewer workers than cores",
-            if count == 1 { "run has" } else { "runs have" },
-        )
-    })
-}
-
-/// Of how many messages one was timed, where it was not each.
-fn moderation(result: &ResultFile) -> Option<String> {
-    let timed = |case: &CaseResult| -> Vec<u32> {
-        let is_timed = |run: &Run, index: usize| {
-            let flow = run.flows.get(index);
-            flow.is_some_and(|flow| flow.latency_ns.is_some())
-        };
-        let flows = 0..case.config.flows.len();
-        let timed = flows.filter(|index| case.runs.iter().any(|run| is_timed(run, *index)));
-        timed
-            .map(|index| case.config.flow(index).signal_every)
-            .collect()
-    };
-    let every: BTreeSet<u32> = result.cases.iter().flat_map(timed).collect();
-    let every: Vec<String> = every
-        .iter()
-        .filter(|every| **every > 1)
-        .map(u32::to_string)
-        .collect();
-    (!every.is_empty()).then(|| {
-        let every = every.join(" or ");
-        format!("latency is of one message in {every}; -Q 1 times every message")
-    })
-}
-
-/// What keeps the figures from being a network adapter's: a sentence for each device, that of two nodes on one machine
-/// once.
-fn software(result: &ResultFile) -> impl Iterator<Item = String> + '_ {
-    let devices = |node: &'_ Node| -> Vec<Device> {
-        let devices = node.devices.iter();
-        devices.filter(|device| device.software).cloned().collect()
-    };
-    let mut told = BTreeSet::new();
-    let mut lines = Vec::new();
-    for (number, node) in result.nodes.iter().enumerate() {
-        let whose = match (number, result.nodes.len()) {
-            (0, _) => String::new(),
-            (_, 2) => "at the other end ".to_owned(),
-            _ => format!("at {} ", node.name),
-        };
-        for device in devices(node) {
-            let text = of_software(&device);
-            if told.insert((&node.host.hostname, text.clone())) {
-                lines.push(whose.clone() + &text);
-            }
-        }
-    }
-    lines.into_iter()
-}
-
-fn of_software(device: &Device) -> String {
-    let name = &device.name;
-    let kind = match device.library.as_str() {
-        "embedded" => "the embedded software device",
-        _ => "a software device",
-    };
-    let faults = match &device.faults {
-        Some(faults) => format!(", with faults on purpose ({faults})"),
-        None => String::new(),
-    };
-    format!("{name} is {kind}{faults}: no figure here is a network adapter's")
 }
 
 /// Whether the flows are one, with traffic both ways, that was given no name.
@@ -245,58 +164,14 @@ fn name(config: &CaseConfig, flow: &FlowResult) -> String {
     }
 }
 
-/// The size of messages, or each size with its weight.
-fn sizes(settings: &Settings) -> String {
-    match settings.size_mix {
-        Some(_) => settings.sizes_text(),
-        None => human_size(settings.size_bytes.into()),
-    }
-}
-
-fn cells(
-    settings: &Settings,
-    run: &Run,
-    flow: &FlowResult,
-    suffix: &str,
-) -> [String; COLUMNS.len()] {
-    let totals = &flow.totals;
-    let latency = flow.latency_ns.as_ref();
-    let micros = |ns: Option<u64>| figure(ns.map(|ns| ns as f64 / 1000.0), digits);
-    let share = flow
-        .limits
-        .as_ref()
-        .and_then(|limits| limits.share_of_limit);
-    // Settings of traffic that there is not.
-    let of_traffic = |text: String| match settings.has_traffic() {
-        false => NOT_MEASURED.to_owned(),
-        true => text,
-    };
-    [
-        format!("{}{suffix}", settings.op),
-        of_traffic(settings.cq.to_string()),
-        settings.qps.to_string(),
-        of_traffic(sizes(settings)),
-        of_traffic(settings.workers.to_string()),
-        figure(totals.gbit_per_s, digits),
-        figure(totals.mmsg_per_s, digits),
-        micros(latency.map(|latency| latency.p50)),
-        micros(latency.and_then(|latency| latency.p99)),
-        micros(latency.and_then(|latency| latency.p99_9)),
-        figure(flow.fairness.as_ref().map(|fairness| fairness.jain), |_| 3),
-        figure(run.cpu_seconds_per_gb(&flow.from), digits),
-        share.map_or_else(
-            || NOT_MEASURED.to_owned(),
-            |share| {
-                let percent = share * 100.0;
-                let digits = usize::from(percent < 99.95);
-                format!("{percent:.digits$}%")
-            },
-        ),
-    ]
-}
-
-/// What a reader of the row must know besides its figures.
-fn flags(settings: &Settings, run: &Run, flow: &FlowResult) -> String {
+/// What a reader of the row must know besides what these columns say.
+fn flags(row: &RowOf<'_>, columns: &Columns) -> String {
+    let RowOf {
+        settings,
+        run,
+        flow,
+        ..
+    } = row;
     let mut flags = Vec::new();
     if run.interrupted {
         flags.push("interrupted".to_owned());
@@ -307,7 +182,7 @@ fn flags(settings: &Settings, run: &Run, flow: &FlowResult) -> String {
     }
     let errors = flow.totals.errors;
     if errors > 0 {
-        flags.push(format!("{errors} {}", plural_u64(errors, "error")));
+        flags.push(format!("{errors} {}", plural(errors as usize, "error")));
     } else if settings.verify && run.complete {
         flags.push("verify ok".to_owned());
     }
@@ -316,13 +191,17 @@ fn flags(settings: &Settings, run: &Run, flow: &FlowResult) -> String {
     let words = ROWS.iter().filter(|row| row.id == Id::Word);
     flags.extend(
         words
-            .filter(|row| !row.is_equal(settings, &usual))
+            .filter(|row| !row.is_equal(settings, &usual) && !columns.have_same(row))
             .map(|row| row.text(settings)),
     );
     if flow.window.warmup_steady == Some(false) {
         flags.push("unsteady".to_owned());
     }
-    let mut doubts: Vec<&str> = flow.window.doubts.iter().map(|it| it.kind.name()).collect();
+    let doubts = flow.window.doubts.iter().map(|it| it.kind);
+    let mut doubts: Vec<&str> = doubts
+        .filter(|kind| !columns.are_of_loads || *kind != DoubtKind::ScheduleNotKept)
+        .map(DoubtKind::name)
+        .collect();
     doubts.dedup();
     flags.extend(doubts.into_iter().map(str::to_owned));
     // What is in flight when a window opens or closes counts for one end only; more than that is worth a word.
@@ -356,14 +235,6 @@ fn path_events(run: &Run) -> String {
         .map(|(name, count)| format!("{name} {count}"))
         .collect();
     counts.join(", ")
-}
-
-fn plural(count: usize, word: &str) -> String {
-    plural_u64(count as u64, word)
-}
-
-fn plural_u64(count: u64, word: &str) -> String {
-    format!("{word}{}", if count == 1 { "" } else { "s" })
 }
 
 /// Names of files, those of one stem as one: `a.json, .csv`.

@@ -1,10 +1,13 @@
-use super::super::model::{CaseResult, Doubt, DoubtKind};
+use super::super::model::{CaseResult, Doubt, LoadSearch, SearchEnd};
+use super::super::number::NOT_MEASURED;
 use super::super::sample;
 use super::*;
 
 fn table(cases: &[CaseResult]) -> String {
     let mut out = Vec::new();
-    let mut table = Table::new(&mut out);
+    let flows = cases.iter().flat_map(CaseResult::flows);
+    let settings: Vec<Settings> = flows.map(|flow| flow.settings).collect();
+    let mut table = Table::new(&mut out, &settings);
     for case in cases {
         for run in &case.runs {
             table.run(&case.config, run).unwrap();
@@ -39,6 +42,167 @@ fn a_flow_has_its_row_with_its_name_and_settings() {
 }
 
 #[test]
+fn open_loops_are_told_by_their_loads_within_80_columns() {
+    insta::assert_snapshot!(table(&sample::open_loop().cases), @r"
+    write, CQ shared, 64 B, 2 QPs, 1 worker
+      load offered/s  done/s Gbit/s p50 µs p99 µs p99.9 µs late p99 schedule
+    closed         -  1.200M  0.614  4.503  8.911    8.991        - -
+       50%    600.0k  600.0k  0.307  3.001  5.943    5.995    0.990 kept
+       80%    960.0k  959.0k  0.491  4.503  8.911    8.991   13.863 not kept
+       95%    1.140M  1.100M  0.563 45.023 89.151   89.919    0.990 overloaded
+    ");
+    let mut cases = sample::open_loop().cases;
+    for (case, qps) in cases.iter_mut().zip([1, 4, 16, 1024]) {
+        case.config.settings.qps = qps;
+        case.config.flows[0].settings.clear();
+    }
+    let table = table(&cases);
+    for line in table.lines() {
+        assert!(line.chars().count() <= 80, "{line}");
+    }
+    insta::assert_snapshot!(table.lines().take(3).collect::<Vec<_>>().join("\n"), @r"
+    write, CQ shared, 64 B, 1 worker
+     QPs   load offered/s  done/s Gbit/s p50 µs p99 µs p99.9 µs late p99 schedule
+       1 closed         -  1.200M  0.614  4.503  8.911    8.991        - -
+    ");
+}
+
+#[test]
+fn what_all_open_loops_have_is_told_once() {
+    let mut cases = sample::open_loop().cases;
+    for case in &mut cases[1..] {
+        case.config.settings.poll = settings::PollMode::Event;
+        case.config.settings.arrivals = settings::Arrivals::Fixed;
+    }
+    let table = table(&cases[1..]);
+    let head = "write, CQ shared, 64 B, 2 QPs, 1 worker, event, fixed arrivals\n";
+    assert!(table.starts_with(head), "{table}");
+    assert_eq!(
+        table.matches("event").count() + table.matches("fixed").count(),
+        2,
+        "{table}"
+    );
+}
+
+#[test]
+fn traffic_both_ways_at_a_load_is_told_apart() {
+    let mut case = sample::open_loop().cases.remove(1);
+    let run = &mut case.runs[0];
+    let mut reverse = run.flows[0].clone();
+    (reverse.name, reverse.from, reverse.to) =
+        (REVERSE.to_owned(), "server".to_owned(), CLIENT.to_owned());
+    run.flows.push(reverse);
+    case.config.settings.bidirectional = true;
+    case.config = case.config.settings.clone().into();
+    let table = table(&[case]);
+    let ends: Vec<&str> = table
+        .lines()
+        .skip(2)
+        .filter_map(|line| line.rsplit(' ').next())
+        .collect();
+    assert_eq!(ends, ["out", "in"], "{table}");
+}
+
+fn summary(result: &ResultFile) -> String {
+    let mut out = Vec::new();
+    Table::new(&mut out, &[]).summary(result, &[]).unwrap();
+    String::from_utf8(out).unwrap()
+}
+
+#[test]
+fn below_loads_stands_what_spoilt_them_and_what_searches_found() {
+    insta::assert_snapshot!(summary(&sample::open_loop()), @r"
+    write-shared-q2-64B-Q1: p99<20us
+      highest load that keeps it: 732.0 k/s (between 732.0 k/s and 744.0 k/s, 61 %
+        of the closed loop's maximum)
+      3 trials of 1 s: 2 kept it, 1 broke it
+    4 cases, 4 runs, all complete
+    send queues were full; waiting for them is part of the latency:
+      write-shared-q2-64B-Q1-R95%: 40.0 % of messages waited, 1.500 s summed over
+        QPs; 5000 of 2280000 were never sent
+    1 run did not keep its schedule, and its latency is not of the load asked for;
+      `compare` leaves it out:
+      write-shared-q2-64B-Q1-R80%: 99 % of messages were posted up to 13.9 µs late,
+        more than a tenth of the median latency (9.0 µs): use more workers (-w) on
+        cores of their own (--cores), or a lower rate
+    ");
+}
+
+#[test]
+fn a_search_ends_in_plain_words() {
+    let found = |change: fn(&mut LoadSearch)| {
+        let mut result = sample::open_loop();
+        let search = &mut result.cases[0].searches[0];
+        change(search);
+        let text = summary(&result);
+        let words: Vec<&str> = text.split_whitespace().collect();
+        let text = words.join(" ");
+        text.strip_prefix("write-shared-q2-64B-Q1: p99<20us ")
+            .unwrap()
+            .to_owned()
+    };
+    type Change = fn(&mut LoadSearch);
+    let ends: [(&str, Change); 7] = [
+        (
+            "highest load that keeps it: 732.0 k/s (between 732.0 k/s and 744.0 k/s, 61 % ",
+            |_| (),
+        ),
+        (
+            "every load keeps it, up to the closed loop's maximum of 1.200 M/s",
+            |search| {
+                (search.end, search.upper_per_second) = (SearchEnd::AllKeep, None);
+            },
+        ),
+        ("no load keeps it: 6.000 k/s breaks it, 0.5 % ", |search| {
+            search.end = SearchEnd::NoneKeeps;
+            (search.lower_per_second, search.upper_per_second) = (None, Some(6e3));
+        }),
+        (
+            "732.0 k/s keeps it, 61 % of the closed loop's maximum; above, rocebench did not",
+            |search| {
+                (search.end, search.upper_per_second) = (SearchEnd::ScheduleNotKept, None);
+            },
+        ),
+        (
+            "not known: rocebench did not keep its schedule at any load",
+            |search| {
+                (search.end, search.lower_per_second) = (SearchEnd::ScheduleNotKept, None);
+            },
+        ),
+        (
+            "stopped; so far 732.0 k/s keeps it, 744.0 k/s breaks it",
+            |search| {
+                search.end = SearchEnd::Stopped;
+            },
+        ),
+        ("stopped before a bound was known", |search| {
+            search.end = SearchEnd::Stopped;
+            (search.lower_per_second, search.upper_per_second) = (None, None);
+        }),
+    ];
+    for (start, change) in ends {
+        let told = found(change);
+        assert!(told.starts_with(start), "{told}");
+    }
+    let mut result = sample::open_loop();
+    let search = &mut result.cases[0].searches[0];
+    (search.asked, search.reference_p99_ns) = ("knee 3".to_owned(), Some(4_100));
+    let text = summary(&result);
+    let asked = "-Q1: knee 3: p99 < 20.000 µs, where p99 at 10 % load is\n  4.100 µs\n";
+    assert!(text.contains(asked), "{text}");
+}
+
+#[test]
+fn full_queues_are_told_of_the_first_runs_and_counted() {
+    let mut result = sample::open_loop();
+    let case = result.cases.remove(3);
+    result.cases = vec![case; 10];
+    let text = summary(&result);
+    assert_eq!(text.matches("% of messages waited").count(), 8, "{text}");
+    assert!(text.contains("\n  and in 2 more runs\n"), "{text}");
+}
+
+#[test]
 fn normal_rows_fit_110_columns() {
     let mut cases = sample::result().cases;
     cases.truncate(1);
@@ -65,7 +229,13 @@ fn flags_say_what_the_figures_do_not() {
     let flags_of = |change: fn(&mut CaseConfig, &mut Run)| {
         let (mut config, mut run) = (case.config.clone(), case.runs[0].clone());
         change(&mut config, &mut run);
-        flags(&config, &run, &run.flows[0])
+        let row = RowOf {
+            settings: &config,
+            run: &run,
+            flow: &run.flows[0],
+            direction: "",
+        };
+        flags(&row, &Columns::of(&[]))
     };
     assert_eq!(flags_of(|_, _| ()), "");
     assert_eq!(flags_of(|config, _| config.verify = true), "verify ok");
@@ -106,13 +276,19 @@ fn flags_say_what_the_figures_do_not() {
 
 #[test]
 fn a_run_without_figures_shows_none() {
-    let row = cells(
-        &Settings::default(),
-        &Run::default(),
-        &FlowResult::default(),
-        "",
-    );
-    assert!(row[5..].iter().all(|cell| cell == NOT_MEASURED), "{row:?}");
+    let row = RowOf {
+        settings: &Settings::default(),
+        run: &Run::default(),
+        flow: &FlowResult::default(),
+        direction: "",
+    };
+    let open = Settings::from([("rate", "2M")]);
+    for (settings, figures) in [(Settings::default(), 5), (open, 1)] {
+        let columns = Columns::of(&[settings]);
+        let cells = columns.all.iter().map(|column| (column.cell)(&row));
+        let cells: Vec<String> = cells.skip(figures).collect();
+        assert!(cells.iter().all(|cell| cell == NOT_MEASURED), "{cells:?}");
+    }
 }
 
 #[test]
@@ -120,7 +296,7 @@ fn the_summary_counts_and_names_the_files() {
     let mut out = Vec::new();
     let result = sample::result();
     let files = [Path::new("results/a.json"), Path::new("results/a.csv")];
-    Table::new(&mut out).summary(&result, &files).unwrap();
+    Table::new(&mut out, &[]).summary(&result, &files).unwrap();
     let text = String::from_utf8(out).unwrap();
     let expected = "2 cases, 2 runs, 1 not complete; written to results/a.json, .csv\n\
          latency is of one message in 4; -Q 1 times every message\n";
@@ -140,7 +316,7 @@ fn runs_that_are_not_to_be_trusted_are_counted_below() {
             kind,
             message: String::new(),
         });
-        Table::new(&mut out).summary(&result, &[]).unwrap();
+        Table::new(&mut out, &[]).summary(&result, &[]).unwrap();
         String::from_utf8(out).unwrap()
     };
     assert_eq!(doubt(DoubtKind::Drift).lines().count(), 1);
@@ -150,11 +326,6 @@ fn runs_that_are_not_to_be_trusted_are_counted_below() {
 
 #[test]
 fn software_devices_are_marked_below() {
-    let summary = |result: &ResultFile| {
-        let mut out = Vec::new();
-        Table::new(&mut out).summary(result, &[]).unwrap();
-        String::from_utf8(out).unwrap()
-    };
     let mut result = sample::result();
     for case in &mut result.cases {
         case.config.signal_every = 1;

@@ -3,7 +3,7 @@
 use std::f64::consts::PI;
 
 /// Logarithm of the gamma function of a positive number (Lanczos' approximation, g = 5, six terms).
-fn ln_gamma(x: f64) -> f64 {
+pub(super) fn ln_gamma(x: f64) -> f64 {
     const TERMS: [f64; 6] = [
         76.180_091_729_471_46,
         -86.505_320_329_416_77,
@@ -70,8 +70,8 @@ pub(super) fn t_above(t: f64, degrees: f64) -> f64 {
     0.5 * beta_at_most(degrees / (degrees + t * t), degrees / 2.0, 0.5)
 }
 
-/// The t that a share of `tail` (below one half) of Student's distribution is above.
-pub(super) fn t_quantile(tail: f64, degrees: f64) -> f64 {
+/// The t that a share `tail` (below one half) of Student's distribution of so many degrees of freedom is above.
+pub fn t_quantile(tail: f64, degrees: f64) -> f64 {
     let ln_density_at_0 =
         ln_gamma(f64::midpoint(degrees, 1.0)) - ln_gamma(degrees / 2.0) - 0.5 * (degrees * PI).ln();
     let density =

@@ -6,5 +6,7 @@
 
 pub mod json;
 mod shown;
+mod wrapped;
 
 pub use shown::{MAX_CHARS, path, printable};
+pub(crate) use wrapped::wrapped;

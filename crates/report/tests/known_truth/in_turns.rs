@@ -48,6 +48,7 @@ fn launch(second: usize, gbit_per_s: f64) -> Loaded {
                 config,
                 runs: vec![run],
                 perftest: None,
+                ..CaseResult::default()
             }],
             ..ResultFile::default()
         },

@@ -2,4 +2,5 @@
 #![allow(missing_docs, clippy::unwrap_used)]
 
 mod in_turns;
+mod queueing;
 mod verdicts;

@@ -116,7 +116,7 @@ impl Activity {
     /// Records that a QP has a timer at this time.
     pub(super) fn timer_at(&self, ns: u64) {
         self.next_timer_ns.fetch_min(ns, Ordering::SeqCst);
-        if ns < self.wakes_ns.load(Ordering::SeqCst) {
+        if ns < self.wakes_ns.load(Ordering::SeqCst) && !self.naps.load(Ordering::SeqCst) {
             self.wakeup.wake();
         }
     }
@@ -140,13 +140,19 @@ impl Activity {
             && self.since_polled_ns(now_ns) < POLLER_IS_NEAR_NS
     }
 
-    /// Sleeps until woken, until `until_ns`, until a timer, or, on the socket, until packets come.
+    /// Sleeps until woken, until `until_ns`, until a timer (not near a poller), or, on the socket, until packets come.
     pub(super) fn sleep(&self, until_ns: u64, why: Sleep) {
+        // Timers are for the program that polls. It may have been interrupted in the middle of a call: an engine that woke
+        // for a timer of its would take its core, do nothing for it, and keep it waiting for a turn of the scheduler.
+        let timer_ns = || match why {
+            Sleep::NearPoller => u64::MAX,
+            _ => self.next_timer_ns.load(Ordering::SeqCst),
+        };
         // Store this before reading the timers: a timer set from now on wakes the engine.
         self.wakes_ns.store(u64::MAX, Ordering::SeqCst);
-        let until_ns = until_ns.min(self.next_timer_ns.load(Ordering::SeqCst));
+        let until_ns = until_ns.min(timer_ns());
         self.wakes_ns.store(until_ns, Ordering::SeqCst);
-        let stays = until_ns.min(self.next_timer_ns.load(Ordering::SeqCst)) == until_ns;
+        let stays = until_ns.min(timer_ns()) == until_ns;
         self.naps.store(why == Sleep::NearPoller, Ordering::SeqCst);
         // A program that armed a CQ before `naps` was set did not wake the engine.
         let needed = why != Sleep::NearPoller || self.poller_is_near(now_ns());

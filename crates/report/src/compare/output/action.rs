@@ -44,12 +44,16 @@ pub fn write(
                 value: metric.new_median,
                 range: format!("± {}", (highest - lowest) / 2.0),
                 extra: format!(
-                    "{}: {}, 95 % interval {}\n{} {}",
+                    "{}: {}, 95 % interval {}\n{} {}{}",
                     metric.verdict.name(),
                     words::change(metric.ratio),
                     words::interval(metric),
                     metric.new.len(),
                     words::figures(case.observation),
+                    case.notes
+                        .iter()
+                        .map(|note| format!("\n{note}"))
+                        .collect::<String>(),
                 ),
             });
         }

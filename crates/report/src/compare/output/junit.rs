@@ -66,6 +66,9 @@ fn suite(case: &CaseComparison) -> TestSuite {
         let text = format!("{reason}: {}", Verdict::NoVerdict.name());
         suite.add_test_case(test(&case.id, "judged", NonSuccessKind::Error, &text));
     }
+    for note in &case.notes {
+        suite.add_property(Property::new("note", note.as_str()));
+    }
     for metric in &case.metrics {
         let figures = format!(
             "{} -> {}, {}, 95 % interval {}",

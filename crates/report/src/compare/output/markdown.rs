@@ -46,25 +46,22 @@ pub fn write(comparison: &Comparison, mut out: impl Write) -> io::Result<()> {
             Verdict::Regressed | Verdict::Improved | Verdict::NoVerdict
         )
     })?;
-    let mut not_comparable = Vec::new();
+    let (mut not_comparable, mut notes) = (Vec::new(), Vec::new());
     for case in &cases {
         if !case.not_comparable.is_empty() {
             let reasons = escape(&case.not_comparable.join("; "));
             not_comparable.push(format!("`{}` is not comparable: {reasons}", case.id));
         }
+        let of_case = |text: String| format!("`{}`: {}", case.id, escape(&text));
         let missing = case.missing.iter().map(words::missing);
-        not_comparable.extend(missing.map(|text| format!("`{}`: {}", case.id, escape(&text))));
+        not_comparable.extend(missing.map(of_case));
+        // Where there is nothing to compare, notes add nothing to the reason.
+        if case.not_comparable.is_empty() {
+            notes.extend(case.notes.iter().cloned().map(of_case));
+        }
     }
-    for text in not_comparable.iter().take(LINES) {
-        writeln!(out, "- {text}")?;
-    }
-    if not_comparable.len() > LINES {
-        let more = not_comparable.len() - LINES;
-        writeln!(out, "- and {more} more that are not comparable")?;
-    }
-    if !not_comparable.is_empty() {
-        writeln!(out)?;
-    }
+    list(&mut out, &not_comparable, "that are not comparable")?;
+    list(&mut out, &notes, "notes, which the table has")?;
     let settled = |verdict| matches!(verdict, Verdict::Equal | Verdict::Unclear);
     let rest = comparison.metrics_with(Verdict::Equal) + comparison.metrics_with(Verdict::Unclear);
     if rest > 0 {
@@ -82,6 +79,20 @@ pub fn write(comparison: &Comparison, mut out: impl Write) -> io::Result<()> {
         writeln!(out, "- {}", escape(&remark))?;
     }
     out.flush()
+}
+
+/// Texts, each with a dot before it; of many the first, and how many more.
+fn list(out: &mut impl Write, texts: &[String], what: &str) -> io::Result<()> {
+    for text in texts.iter().take(LINES) {
+        writeln!(out, "- {text}")?;
+    }
+    if texts.len() > LINES {
+        writeln!(out, "- and {} more {what}", texts.len() - LINES)?;
+    }
+    if !texts.is_empty() {
+        writeln!(out)?;
+    }
+    Ok(())
 }
 
 /// A table of the metrics with such verdicts; nothing where there are none.

@@ -13,6 +13,8 @@ mod words;
 #[cfg(test)]
 mod flows_tests;
 #[cfg(test)]
+mod loads_tests;
+#[cfg(test)]
 mod sample;
 
 #[cfg(test)]

@@ -128,7 +128,7 @@ fn case(id: &str, speed: f64, mtu: u32) -> CaseResult {
         id: id.to_owned(),
         config,
         runs: vec![run],
-        perftest: None,
+        ..CaseResult::default()
     }
 }
 

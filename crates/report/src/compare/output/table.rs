@@ -4,6 +4,7 @@ use std::io::{self, Write};
 
 use super::super::model::{CaseComparison, Comparison, MetricComparison, Observation, Verdict};
 use super::words;
+use crate::text;
 
 /// Width that text keeps to.
 const COLUMNS: usize = 100;
@@ -140,19 +141,10 @@ fn write_case(out: &mut impl Write, case: &CaseComparison) -> io::Result<()> {
     Ok(())
 }
 
-/// A line that is broken between words where it is too long; what follows is indented.
+/// A text in lines of the table.
 fn wrapped(out: &mut impl Write, text: &str) -> io::Result<()> {
-    let start = text.len() - text.trim_start().len();
-    let mut line = " ".repeat(start);
-    for word in text.split_whitespace() {
-        if line.chars().count() + word.chars().count() >= COLUMNS && !line.trim().is_empty() {
-            writeln!(out, "{}", line.trim_end())?;
-            line = " ".repeat(start + 2);
-        }
-        line += word;
-        line.push(' ');
-    }
-    writeln!(out, "{}", line.trim_end())
+    let lines = text::wrapped(text, COLUMNS);
+    lines.iter().try_for_each(|line| writeln!(out, "{line}"))
 }
 
 fn not_comparable(out: &mut impl Write, reasons: &[String], ids: &[&str]) -> io::Result<()> {

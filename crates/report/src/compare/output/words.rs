@@ -4,12 +4,13 @@ use super::super::metric::Metric;
 use super::super::model::{
     CaseComparison, Comparison, MetricComparison, MissingMetric, Observation, Verdict,
 };
-use crate::results::model::FORWARD;
-use crate::results::number::digits;
+use crate::results::model::{FORWARD, FlowConfig};
+use crate::results::number::{digits, rate_text};
 
-/// `21.10 Gb/s`, `12.40 µs`.
+/// `21.10 Gb/s`, `12.40 µs`, `1.234 M/s`.
 pub(super) fn value(metric: Metric, value: f64) -> String {
     let (value, unit) = match metric.unit() {
+        "/s" => return rate_text(value),
         "ns" => (value / 1e3, "µs"),
         unit => (value, unit),
     };
@@ -259,8 +260,13 @@ pub(super) fn missing(missing: &MissingMetric) -> String {
 pub(super) fn margins(comparison: &Comparison) -> Option<String> {
     let mut margins: Vec<(Metric, f64)> = Vec::new();
     for metric in comparison.cases.iter().flat_map(|case| &case.metrics) {
-        if !margins.iter().any(|(known, _)| *known == metric.metric) {
-            margins.push((metric.metric, metric.margin));
+        // Those of searches are as wide as their bounds, at least.
+        match margins
+            .iter_mut()
+            .find(|(known, _)| *known == metric.metric)
+        {
+            Some((_, widest)) => *widest = widest.max(metric.margin),
+            None => margins.push((metric.metric, metric.margin)),
         }
     }
     margins.sort_by_key(|(metric, _)| *metric);
@@ -287,6 +293,12 @@ pub(super) fn remarks(comparison: &Comparison) -> Vec<String> {
             remarks.push(format!("only in {side}: {}", some(ids)));
         }
     }
+    if comparison.cases.iter().any(keeps_up) {
+        remarks.push(
+            "note: what an open loop moves while it keeps up is what was offered: it is judged by its latency and CPU time"
+                .to_owned(),
+        );
+    }
     remarks.extend(comparison.notes.iter().map(|note| format!("note: {note}")));
     remarks.extend(
         comparison
@@ -302,6 +314,19 @@ pub(super) fn remarks(comparison: &Comparison) -> Vec<String> {
         );
     }
     remarks
+}
+
+/// Whether a flow has a load and no figure of what it moved.
+fn keeps_up(case: &CaseComparison) -> bool {
+    let is_kept = |(index, flow): (usize, &FlowConfig)| {
+        let is_open = !case.config.flow(index).rate.is_closed();
+        let mut own = case
+            .metrics
+            .iter()
+            .filter(|figures| figures.flow == flow.name);
+        is_open && own.clone().next().is_some() && !own.any(|figures| figures.metric.is_of_offer())
+    };
+    case.config.flows.iter().enumerate().any(is_kept)
 }
 
 fn one_launch(case: &CaseComparison) -> bool {

@@ -8,6 +8,7 @@ mod chart_tests;
 #[cfg(test)]
 pub(crate) mod check;
 pub mod colour;
+mod labels;
 mod legend;
 mod line_chart;
 pub mod number;
@@ -19,8 +20,9 @@ mod ticks;
 
 pub use axis::{Axis, AxisFrame};
 pub use canvas::{Anchor, Canvas, Paint, Rect, Style};
+pub use labels::Labels;
 pub use legend::{Key, KeyMark};
 pub use line_chart::{LineChart, Point, Rule, Series};
 pub use scale::{Kind, Scale};
-pub use sheet::{Head, Sheet, WIDTH};
+pub use sheet::{Head, NARROW, Sheet, WIDTH};
 pub use ticks::{Tick, Unit};

@@ -1,5 +1,5 @@
-//! Colours, line patterns and markers. Colours are CSS custom properties, so that a page can give others for
-//! dark; series differ by marker and pattern as well, for who does not tell the colours apart. It must not
+//! Colours, line patterns and markers. Colours are CSS custom properties, so that a page, or a reader of the file, can
+//! have others for dark; series differ by marker and pattern as well, for who does not tell the colours apart. It must not
 //! know what is drawn.
 
 use std::fmt::Write as _;
@@ -66,6 +66,12 @@ pub(super) fn style_sheet() -> String {
             colour.css("stroke")
         );
     }
+    // As a file of its own it is dark where its reader is; on a page that is the page's to say.
+    css.push_str("@media screen and (prefers-color-scheme:dark){svg:root{");
+    for Colour { property, dark, .. } in all() {
+        let _ = write!(css, "{property}:{dark};");
+    }
+    css.push_str("}}");
     css
 }
 

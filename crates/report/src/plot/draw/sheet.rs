@@ -8,8 +8,10 @@ use super::legend::{self, Key};
 use super::palette::{GROUND, MUTED, style_sheet};
 use super::text::{ASCENT, LINE_HEIGHT, SMALL_PX, SUBTITLE_PX, TITLE_PX, printable, wrapped};
 
-/// Width of every sheet, in pixels.
+/// Width of a sheet, in pixels.
 pub const WIDTH: f64 = 960.0;
+/// Width of a sheet whose text is to be read where there is little room, as in a README on a phone.
+pub const NARROW: f64 = 560.0;
 const MARGIN: f64 = 20.0;
 
 /// What every figure says of itself.
@@ -31,14 +33,21 @@ pub struct Sheet {
     head: Head,
     /// Where shapes and text go.
     pub canvas: Canvas,
+    width: f64,
     y: f64,
 }
 
 impl Sheet {
     /// A sheet with its head.
     pub fn new(head: Head) -> Sheet {
+        Sheet::of_width(head, WIDTH)
+    }
+
+    /// A sheet of that width, with its head.
+    pub fn of_width(head: Head, width: f64) -> Sheet {
         let mut sheet = Sheet {
             canvas: Canvas::default(),
+            width,
             y: MARGIN,
             head,
         };
@@ -70,7 +79,7 @@ impl Sheet {
             &printable(text),
             style.size_px,
             style.bold,
-            WIDTH - 2.0 * MARGIN,
+            self.width - 2.0 * MARGIN,
         );
         for line in lines {
             let foot = self.y + style.size_px * ASCENT;
@@ -88,7 +97,7 @@ impl Sheet {
                 ..key.clone()
             })
             .collect();
-        let width = WIDTH - 2.0 * MARGIN;
+        let width = self.width - 2.0 * MARGIN;
         self.y += legend::draw(&mut self.canvas, MARGIN, self.y, width, &printable) + 8.0;
     }
 
@@ -97,7 +106,7 @@ impl Sheet {
         let area = Rect {
             x: MARGIN,
             y: self.y,
-            width: WIDTH - 2.0 * MARGIN,
+            width: self.width - 2.0 * MARGIN,
             height,
         };
         self.y += height + 8.0;
@@ -118,7 +127,10 @@ impl Sheet {
     /// The document.
     pub fn finish(self) -> String {
         let Sheet {
-            head, canvas, y, ..
+            head,
+            canvas,
+            width,
+            y,
         } = self;
         let height = (y + MARGIN - 8.0).ceil();
         let (title_id, description_id) =
@@ -127,13 +139,13 @@ impl Sheet {
         let all = Rect {
             x: 0.0,
             y: 0.0,
-            width: WIDTH,
+            width,
             height,
         };
         ground.rect(all, Paint::area(GROUND), None);
         html! {
-            svg xmlns="http://www.w3.org/2000/svg" class="rb-figure" viewBox=(format!("0 0 {WIDTH} {height}"))
-                width=(px(WIDTH)) height=(px(height)) role="img"
+            svg xmlns="http://www.w3.org/2000/svg" class="rb-figure" viewBox=(format!("0 0 {width} {height}"))
+                width=(px(width)) height=(px(height)) role="img"
                 aria-labelledby=(format!("{title_id} {description_id}")) {
                 title id=(title_id) { (printable(&head.title)) }
                 desc id=(description_id) { (printable(&head.description)) }

@@ -13,7 +13,7 @@ use crate::compare::Metric;
 use crate::plot::draw::palette::{Look, RULE, look};
 use crate::plot::draw::{Axis, LineChart, Point, Scale, Series, Sheet, Unit, number};
 use crate::plot::figure::{Cell, Figure, Table};
-use crate::plot::median::complete_flows;
+use crate::plot::median::counted_flows;
 use crate::results::load::Loaded;
 
 /// Limits that are more than so many times the largest figure are told in words: an axis that had them would
@@ -22,7 +22,7 @@ const LIMIT_SHOWN_UP_TO: f64 = 2.5;
 
 /// The figures; none without two sizes.
 pub fn figures(results: &[Loaded]) -> Vec<Figure> {
-    let samples = Sample::transfers(results);
+    let samples = Sample::closed_loops(results);
     let has_peer = samples.iter().any(|sample| perftest(sample).is_some());
     let rule = Rule {
         axis: Setting::of("size"),
@@ -63,7 +63,7 @@ fn perftest(sample: &Sample<'_>) -> Option<Spread> {
 
 /// What the link and the protocol allow, in Gb/s.
 fn limit(sample: &Sample<'_>) -> Option<f64> {
-    let limits = complete_flows(&sample.flow).find_map(|flow| flow.limits.as_ref())?;
+    let limits = counted_flows(&sample.flow).find_map(|flow| flow.limits.as_ref())?;
     Some(limits.link_gbit_per_s * limits.protocol_efficiency)
 }
 

@@ -7,7 +7,7 @@ use crate::compare::Metric;
 use crate::plot::draw::palette::{Look, look};
 use crate::plot::draw::{Point, Series};
 use crate::plot::figure::{Cell, Column};
-use crate::plot::median::complete_runs;
+use crate::plot::median::counted_runs;
 use crate::statistics::median;
 
 /// A median of runs and the smallest and largest of them.
@@ -57,10 +57,10 @@ impl Spread {
     }
 }
 
-/// A metric in each complete run that has it.
+/// A metric in each run that counts and has it.
 pub(super) fn metric_of_runs(sample: &Sample<'_>, metric: Metric) -> impl Iterator<Item = f64> {
     let flow = &sample.flow;
-    complete_runs(flow.case).filter_map(move |run| metric.of(run, flow.result(run)))
+    counted_runs(flow.case).filter_map(move |run| metric.of(run, flow.result(run)))
 }
 
 /// A line over all places of the figure, with a gap where it has no case or no complete run.
@@ -128,15 +128,15 @@ pub(super) fn number_column(name: impl Into<String>) -> Column {
     }
 }
 
-/// Complete runs of all, as a cell.
+/// Runs that count, of all, as a cell.
 pub(super) fn runs_cell(sample: &Sample<'_>) -> Cell {
-    let (complete, all) = (
-        complete_runs(sample.flow.case).count(),
+    let (counted, all) = (
+        counted_runs(sample.flow.case).count(),
         sample.flow.case.runs.len(),
     );
-    Cell::Text(if complete == all {
+    Cell::Text(if counted == all {
         all.to_string()
     } else {
-        format!("{complete} of {all}")
+        format!("{counted} of {all}")
     })
 }

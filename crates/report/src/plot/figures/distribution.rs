@@ -3,7 +3,7 @@
 
 use hdrhistogram::Histogram;
 
-use crate::plot::median::complete_flows;
+use crate::plot::median::counted_flows;
 use crate::results::model::{CaseFlow, Latency};
 
 /// Latencies of a flow.
@@ -26,7 +26,7 @@ const POINTS_A_DECADE: usize = 16;
 
 /// What is known of the flow's latencies; `None` without a complete run that has some.
 pub(super) fn distribution(flow: &CaseFlow<'_>) -> Option<Distribution> {
-    let latencies: Vec<&Latency> = complete_flows(flow)
+    let latencies: Vec<&Latency> = counted_flows(flow)
         .filter_map(|flow| flow.latency_ns.as_ref())
         .filter(|latency| latency.count > 0)
         .collect();

@@ -62,7 +62,7 @@ pub fn grids(results: &[Loaded]) -> Vec<Grids> {
     let cases = results.iter().flat_map(|loaded| &loaded.result.cases);
     for flow in cases.flat_map(CaseResult::flows) {
         let op = flow.settings.op;
-        if flow.settings.is_set_up() {
+        if flow.settings.is_set_up() || !flow.settings.rate.is_closed() {
             continue;
         }
         let rank = Workload::ALL.iter().position(|other| *other == op);

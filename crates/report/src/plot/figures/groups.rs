@@ -6,6 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::settings::{Sample, Setting, minute};
 use crate::plot::figure::Figure;
+use crate::plot::median::{complete_runs, kept_schedule};
 
 /// Cases that differ in the figure's horizontal axis only.
 #[derive(Clone, Debug)]
@@ -345,9 +346,13 @@ impl Group<'_> {
             if setting == axis || setting == Setting::Sitting {
                 continue;
             }
-            let values = distinct(samples().map(|sample| sample.value(setting).words.as_str()));
+            let mut values = distinct(samples().map(|sample| sample.value(setting).words.as_str()));
+            if setting.always_has_words() && !self.key.contains(&setting) {
+                // Without words there is no such setting, and nothing that differs.
+                values.remove("");
+            }
             match (values.len(), values.first()) {
-                (1, Some(&"")) => {}
+                (0, _) | (1, Some(&"")) => {}
                 (1, Some(&one)) => parts.push(one.to_owned()),
                 _ if !self.key.contains(&setting) => {
                     parts.push(format!("{} differs along a line", setting.name()));
@@ -394,6 +399,13 @@ impl Group<'_> {
             .count();
         if incomplete > 0 {
             text.push_str(&format!(", {incomplete} not complete and left out"));
+        }
+        let late = cases()
+            .flat_map(complete_runs)
+            .filter(|run| !kept_schedule(run))
+            .count();
+        if late > 0 {
+            text.push_str(&format!(", {late} did not keep the schedule"));
         }
         text
     }

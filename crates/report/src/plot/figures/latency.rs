@@ -9,11 +9,12 @@ use super::settings::{Sample, Setting};
 use crate::plot::draw::palette::look;
 use crate::plot::draw::{Axis, LineChart, Point, Scale, Series, Sheet, Unit, number};
 use crate::plot::figure::{Cell, Figure, Table};
-use crate::plot::median::complete_flows;
+use crate::plot::median::counted_flows;
 use crate::results::load::Loaded;
 use crate::results::percentile::can_tell;
 
-const MOST_LINES: usize = 6;
+/// A closed loop and seven loads fit.
+const MOST_LINES: usize = 8;
 const MOST_FIGURES: usize = 12;
 /// A latency axis is logarithmic from this ratio on.
 const WIDE: f64 = 8.0;
@@ -23,7 +24,7 @@ const LONGEST_TAIL: f64 = 1e9;
 /// The figures; none without latencies.
 pub fn figures(results: &[Loaded]) -> Vec<Figure> {
     let has_latency = |sample: &Sample<'_>| {
-        complete_flows(&sample.flow)
+        counted_flows(&sample.flow)
             .filter_map(|flow| flow.latency_ns.as_ref())
             .any(|latency| latency.count > 0)
             .then_some(0.0)
@@ -69,9 +70,8 @@ fn figure(index: usize, group: &Group<'_>, notes: &[String]) -> Option<Figure> {
     tail.draw(&mut sheet.canvas, area);
     let area = sheet.take(270.0);
     cdf_chart(&lines).draw(&mut sheet.canvas, area);
-    sheet.note(
-        "From post to completion seen, all complete runs' samples in one histogram; a line ends at its last sample.",
-    );
+    sheet.note(since(group));
+    sheet.note("All runs' samples in one histogram; a line ends at its last sample.");
     for (name, line) in &lines {
         if let Some(note) = line.note {
             sheet.note(&format!("{name}: {note}."));
@@ -80,6 +80,21 @@ fn figure(index: usize, group: &Group<'_>, notes: &[String]) -> Option<Figure> {
     notes.iter().for_each(|note| sheet.note(note));
     figure.svg = sheet.finish();
     Some(figure)
+}
+
+/// When latency begins.
+fn since(group: &Group<'_>) -> &'static str {
+    let samples = || group.lines.iter().flat_map(|line| &line.points);
+    let closed = samples().any(|(_, sample)| sample.is_closed_loop());
+    let open = samples().any(|(_, sample)| !sample.is_closed_loop());
+    match (closed, open) {
+        (true, true) => {
+            "To completion seen: with a load, from the time at which a message was planned; in a closed loop, from its \
+             post, so that what would have waited meanwhile is in no sample."
+        }
+        (false, true) => "From the time at which a message was planned to its completion seen.",
+        (_, false) => "From post to completion seen.",
+    }
 }
 
 fn latency_scale(points: impl Iterator<Item = f64> + Clone) -> Scale {

@@ -31,7 +31,7 @@ pub struct QpShare {
 /// The QPs of a flow; `None` with a single QP, without a complete run or without traffic.
 pub fn qp_shares(flow: CaseFlow<'_>) -> Option<QpShares<'_>> {
     let mut shares: BTreeMap<u32, (Vec<f64>, Vec<f64>)> = BTreeMap::new();
-    for moved in median::complete_flows(&flow) {
+    for moved in median::counted_flows(&flow) {
         let qps = &moved.qps;
         let bytes: u64 = qps.iter().map(|qp| qp.bytes).sum();
         if bytes == 0 {

@@ -18,7 +18,7 @@ pub fn figures(results: &[Loaded]) -> Vec<Figure> {
         most_figures: 12,
         least_places: 2,
     };
-    let groups = grouped(Sample::transfers(results), &rule);
+    let groups = grouped(Sample::closed_loops(results), &rule);
     let kind = Kind {
         id: "rate-by-qps",
         title: "Message rate and bandwidth against QPs",

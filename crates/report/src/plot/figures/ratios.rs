@@ -87,7 +87,10 @@ pub fn of_comparison(comparison: &Comparison) -> Vec<Ratios> {
             });
             ratios.devices.extend(devices(&case.config));
             ratios.rows.push(RatioRow {
-                case: subject(&case.config, &case.id, &figures.flow),
+                case: match figures.metric.is_of_search() {
+                    true => format!("{}, {}", case.id, figures.flow),
+                    false => subject(&case.config, &case.id, &figures.flow),
+                },
                 base_median: figures.base_median,
                 new_median: figures.new_median,
                 ratio,

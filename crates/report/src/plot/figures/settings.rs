@@ -66,6 +66,12 @@ impl Setting {
         }
     }
 
+    /// Whether there are words for each of its values.
+    pub(super) fn always_has_words(self) -> bool {
+        self.row()
+            .is_some_and(|row| !row.is_quiet && !row.text(&Settings::default()).is_empty())
+    }
+
     /// What it is when it differs within a line.
     pub(super) fn name(self) -> &'static str {
         match self {
@@ -85,6 +91,7 @@ impl Setting {
         match (self, self.row()) {
             (Setting::Faults, _) => "no faults".to_owned(),
             (Setting::Flow, _) => "the only flow".to_owned(),
+            (_, Some(row)) if row.flag == "rate" => "closed loop".to_owned(),
             (_, Some(row)) if row.takes == Takes::Switch => format!("without {}", row.title),
             (_, Some(row)) => row.text(&Settings::default()),
             _ => String::new(),
@@ -133,9 +140,17 @@ fn of_row(row: &Row, config: &Settings) -> Value {
     let order = match (number, row.flag) {
         (Some(number), _) => number,
         (None, "op") => of_op().map_or(0.0, |order| order as f64),
+        (None, "rate") => order_of_rate(config),
         _ => 0.0,
     };
     Value::number(order, words)
+}
+
+/// Shares of the closed loop's maximum first, then messages a second, and the closed loop last.
+pub(super) fn order_of_rate(config: &Settings) -> f64 {
+    let known = config.rate.share();
+    let known = known.or_else(|| config.rate.messages_per_second(config.mean_bytes()));
+    known.unwrap_or(f64::INFINITY)
 }
 
 /// A setting's value: how it is sorted, and the words for it; none where there is nothing to say.
@@ -294,6 +309,18 @@ impl<'a> Sample<'a> {
         let mut all = Sample::all(results);
         all.retain(|sample| !sample.flow.settings.is_set_up());
         all
+    }
+
+    /// Those of them that moved as much as they could: the throughput of an open loop is what was offered.
+    pub(super) fn closed_loops(results: &'a [Loaded]) -> Vec<Sample<'a>> {
+        let mut all = Sample::transfers(results);
+        all.retain(Sample::is_closed_loop);
+        all
+    }
+
+    /// Whether completions posted its messages.
+    pub(super) fn is_closed_loop(&self) -> bool {
+        self.flow.settings.rate.is_closed()
     }
 
     /// Those that measured set-up, each case once.

@@ -12,10 +12,14 @@ use crate::results::load::{Found, Loaded};
 use crate::results::model::*;
 
 mod flows;
+mod loads;
+mod searches;
 
 type Maker = fn(&[Loaded]) -> Vec<Figure>;
 
-const KINDS: [(&str, Maker); 9] = [
+const KINDS: [(&str, Maker); 11] = [
+    ("latency-by-load", latency_by_load::figures),
+    ("latency-by-throughput-", latency_by_throughput::figures),
     ("bandwidth-by-size-", bandwidth_by_size::figures),
     ("rate-by-qps-", rate_by_qps::figures),
     ("workers-", workers::figures),
@@ -139,6 +143,7 @@ fn case(config: CaseConfig, made: &[Made]) -> CaseResult {
                 .collect(),
             ..PerftestComparison::default()
         }),
+        ..CaseResult::default()
     }
 }
 

@@ -4,13 +4,14 @@
 use super::curves::{number_column, text_column};
 use super::naming::head;
 use super::settings::{Sample, Setting};
+use super::steadiness;
 use crate::plot::draw::palette::{Look, WORSE, look};
 use crate::plot::draw::{
     Axis, AxisFrame, Key, KeyMark, LineChart, Paint, Point, Rect, Rule, Scale, Series, Sheet,
     Style, Unit, number,
 };
 use crate::plot::figure::{Cell, Figure, Table};
-use crate::plot::median::complete_runs;
+use crate::plot::median::counted_runs;
 use crate::results::load::Loaded;
 use crate::results::model::{FlowResult, Run, Timeline};
 
@@ -57,7 +58,7 @@ pub fn figures(results: &[Loaded]) -> Vec<Figure> {
     // The least steady first: those are the ones to look at.
     let left_out = cases.len().saturating_sub(MOST_FIGURES);
     if left_out > 0 {
-        cases.sort_by(|a, b| steadiness(&a.0).total_cmp(&steadiness(&b.0)));
+        cases.sort_by(|a, b| least_steady(&a.0).total_cmp(&least_steady(&b.0)));
         cases.truncate(MOST_FIGURES);
     }
     let last = cases.len().saturating_sub(1);
@@ -77,7 +78,7 @@ fn sampled_runs<'a>(sample: &Sample<'a>) -> Option<Vec<Sampled<'a>>> {
     let flow = &sample.flow;
     let mean_bytes = flow.settings.mean_bytes();
     let sampled = |run| sampled(run, flow.result(run)?, mean_bytes);
-    let runs = complete_runs(flow.case).filter_map(sampled);
+    let runs = counted_runs(flow.case).filter_map(sampled);
     let runs: Vec<_> = runs.collect();
     (!runs.is_empty()).then_some(runs)
 }
@@ -105,18 +106,11 @@ fn sampled<'a>(run: &Run, flow: &'a FlowResult, mean_bytes: f64) -> Option<Sampl
     })
 }
 
-/// The slowest hundredth's part of the median, of the least steady run.
-fn steadiness(runs: &[Sampled<'_>]) -> f64 {
-    let of = |run: &Sampled<'_>| {
-        let mut rates: Vec<f64> = run
-            .intervals
-            .iter()
-            .map(|interval| interval.gbit_per_s)
-            .collect();
-        rates.sort_by(f64::total_cmp);
-        let middle = rates.get(rates.len() / 2).copied().unwrap_or(0.0);
-        let slow = rates.get(rates.len() / 100).copied().unwrap_or(0.0);
-        if middle > 0.0 { slow / middle } else { 0.0 }
+/// Of the least steady run.
+fn least_steady(runs: &[Sampled<'_>]) -> f64 {
+    let of = |run: &Sampled<'_>| match run.flow.load {
+        Some(_) => steadiness::of_arrivals(&run.timeline.messages),
+        None => steadiness::of_rates(run.intervals.iter().map(|interval| interval.gbit_per_s)),
     };
     runs.iter().map(of).fold(f64::INFINITY, f64::min)
 }

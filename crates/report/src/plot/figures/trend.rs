@@ -2,7 +2,7 @@
 //! the figures are shown.
 
 use super::curves::{Spread, number_column, text_column};
-use super::groups::{Group, Groups, Rule, grouped};
+use super::groups::{Group, Groups, Line, Rule, grouped};
 use super::naming::head;
 use super::settings::{Sample, Setting, minute};
 use super::steps::{Step, steps};
@@ -66,18 +66,20 @@ fn figure(
     };
     let places = group.places();
     let of_run = |sample: &Sample<'_>| Spread::of_metric(sample, metric);
+    let shown = || {
+        let all = group.lines.iter().enumerate();
+        all.filter(|(_, line)| is_told(metric, line))
+    };
     let of_line = |(number, line)| {
         super::curves::series(&group.name(line), look(number), line, &places, &of_run)
     };
-    let series: Vec<Series> = group.lines.iter().enumerate().map(of_line).collect();
+    let series: Vec<Series> = shown().map(of_line).collect();
     if !super::curves::is_a_curve(&series) {
         return None;
     }
-    let lines: Vec<Drawn<'_>> = group
-        .lines
-        .iter()
+    let lines: Vec<Drawn<'_>> = shown()
         .zip(&series)
-        .map(|(line, series)| {
+        .map(|((_, line), series)| {
             let samples: Vec<&Sample<'_>> = line.points.iter().map(|(_, sample)| sample).collect();
             Drawn {
                 name: series.name.clone(),
@@ -138,6 +140,13 @@ fn figure(
     notes.iter().for_each(|note| sheet.note(note));
     figure.svg = sheet.finish();
     Some(figure)
+}
+
+/// Whether the metric says something of the system: the throughput of an open loop is what was offered.
+fn is_told(metric: Metric, line: &Line<'_>) -> bool {
+    let is_throughput = matches!(metric, Metric::GbitPerS | Metric::MmsgPerS);
+    let is_open = |(_, sample): &(f64, Sample<'_>)| !sample.is_closed_loop();
+    !is_throughput || !line.points.iter().any(is_open)
 }
 
 /// A metric's axis, and whether it begins at 0: steps of a few percent are to be seen.

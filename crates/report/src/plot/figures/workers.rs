@@ -7,7 +7,7 @@ use super::panels::{Kind, Panel};
 use super::settings::{Sample, Setting};
 use crate::compare::Metric;
 use crate::plot::figure::Figure;
-use crate::plot::median::complete_runs;
+use crate::plot::median::counted_runs;
 use crate::results::load::Loaded;
 use crate::results::model::{CaseFlow, Run};
 
@@ -21,7 +21,7 @@ pub fn figures(results: &[Loaded]) -> Vec<Figure> {
         most_figures: 12,
         least_places: 2,
     };
-    let groups = grouped(Sample::transfers(results), &rule);
+    let groups = grouped(Sample::closed_loops(results), &rule);
     let kind = Kind {
         id: "workers",
         title: "Message rate against workers, and a worker's time for a message",
@@ -38,7 +38,7 @@ pub fn figures(results: &[Loaded]) -> Vec<Figure> {
                 column: "ns a message",
                 value: &|sample| {
                     let workers = f64::from(sample.flow.settings.workers);
-                    let runs = complete_runs(sample.flow.case);
+                    let runs = counted_runs(sample.flow.case);
                     Spread::of(runs.filter_map(|run| ns_a_message(run, &sample.flow, workers)))
                 },
             },

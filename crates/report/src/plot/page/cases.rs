@@ -1,11 +1,10 @@
-//! All flows of all cases in one table, and the key figures of each operation.
+//! All flows of all cases in one table.
 
 use crate::compare::Metric;
 use crate::plot::figure::{Cell, Column, Table};
 use crate::plot::median;
 use crate::results::load::Loaded;
-use crate::results::model::{CaseFlow, CaseResult, FlowConfig, subject};
-use crate::results::number::human_size;
+use crate::results::model::{CaseFlow, CaseResult, FlowConfig, FlowResult, LoadVerdict};
 use settings::{Applies, ROWS, Row, Settings, Takes};
 
 /// A figure of a flow, the median over its complete runs.
@@ -17,8 +16,10 @@ enum Measured {
 
 impl Measured {
     fn all() -> impl Iterator<Item = Measured> {
-        let metrics = Metric::ALL.iter().copied().map(Measured::Metric);
-        metrics.chain([Measured::ShareOfLimit])
+        let of_runs = Metric::ALL.iter().copied().filter(|it| !it.is_of_search());
+        of_runs
+            .map(Measured::Metric)
+            .chain([Measured::ShareOfLimit])
     }
 
     fn name(self) -> &'static str {
@@ -98,7 +99,7 @@ fn number(value: u32) -> Cell {
     Cell::Number(f64::from(value), 0)
 }
 
-fn column(name: &str, numeric: bool) -> Column {
+pub(super) fn column(name: &str, numeric: bool) -> Column {
     Column {
         name: name.to_owned(),
         numeric,
@@ -178,10 +179,14 @@ pub fn all(results: &[Loaded]) -> Table {
 /// What the figures do not say.
 fn remarks(flow: &CaseFlow<'_>) -> String {
     let case = flow.case;
-    let incomplete = case.runs.len() - median::complete_runs(case).count();
+    let complete = median::complete_runs(case).count();
+    let (incomplete, late) = (
+        case.runs.len() - complete,
+        complete - median::counted_runs(case).count(),
+    );
     let moved = case.runs.iter().filter_map(|run| flow.result(run));
     let errors: u64 = moved.map(|moved| moved.totals.errors).sum();
-    let unsteady = median::complete_flows(flow)
+    let unsteady = median::counted_flows(flow)
         .filter(|moved| moved.window.warmup_steady == Some(false))
         .count();
     let mut remarks = Vec::new();
@@ -190,6 +195,17 @@ fn remarks(flow: &CaseFlow<'_>) -> String {
     }
     if incomplete > 0 {
         remarks.push(format!("{incomplete} incomplete"));
+    }
+    if late > 0 {
+        remarks.push(format!("{late} schedule not kept"));
+    }
+    let is_overloaded = |moved: &&FlowResult| {
+        let load = moved.load.as_ref();
+        load.is_some_and(|load| load.verdict == LoadVerdict::Overloaded)
+    };
+    let overloaded = median::counted_flows(flow).filter(is_overloaded).count();
+    if overloaded > 0 {
+        remarks.push(format!("{overloaded} overloaded"));
     }
     if errors > 0 {
         remarks.push(format!("{errors} errors"));
@@ -200,91 +216,17 @@ fn remarks(flow: &CaseFlow<'_>) -> String {
     remarks.join(", ")
 }
 
-/// The best case of each operation, by each figure.
-pub fn key_figures(results: &[Loaded]) -> Table {
-    let cases = || {
-        let all = results.iter().flat_map(|loaded| &loaded.result.cases);
-        let all = all.filter(|case| !case.config.is_set_up());
-        all.flat_map(CaseResult::flows)
-    };
-    let mut ops: Vec<&str> = cases().map(|flow| flow.settings.op.name()).collect();
-    ops.sort_by_key(|op| {
-        (
-            ["send", "write", "read"]
-                .iter()
-                .position(|known| known == op),
-            *op,
-        )
-    });
-    ops.dedup();
-    let wanted = [
-        ("highest Gb/s", Metric::GbitPerS),
-        ("highest Mmsg/s", Metric::MmsgPerS),
-        ("lowest p50 (µs)", Metric::P50Ns),
-        ("lowest p99 (µs)", Metric::P99Ns),
-        ("lowest Jain’s index", Metric::Fairness),
-    ];
-    let mut rows = Vec::new();
-    for op in ops {
-        for (name, metric) in wanted {
-            let measured = Measured::Metric(metric);
-            let highest = name.starts_with("highest");
-            let best = cases()
-                .filter(|flow| flow.settings.op.name() == op)
-                .filter_map(|flow| Some((measured.of(&flow)?, flow)))
-                .reduce(|best, next| {
-                    let better = if highest {
-                        next.0 > best.0
-                    } else {
-                        next.0 < best.0
-                    };
-                    if better { next } else { best }
-                });
-            rows.push(vec![
-                Cell::Text(op.to_owned()),
-                Cell::Text(name.to_owned()),
-                figure(best.as_ref().map(|(value, _)| *value), measured.digits()),
-                best.map_or(Cell::Missing, |(_, flow)| {
-                    Cell::Text(subject(
-                        &flow.case.config,
-                        &in_short(&flow.settings),
-                        flow.name(),
-                    ))
-                }),
-            ]);
-        }
-    }
-    Table {
-        caption:
-            "Key figures of each operation, medians over complete runs, and the case they are of"
-                .to_owned(),
-        columns: vec![
-            column("op", false),
-            column("figure", false),
-            column("value", true),
-            column("case", false),
-        ],
-        rows,
-    }
-}
-
-/// `4 QPs, 64 KiB, shared CQ`.
-fn in_short(config: &Settings) -> String {
-    format!(
-        "{} QP{}, {}, {} CQ",
-        config.qps,
-        if config.qps == 1 { "" } else { "s" },
-        human_size(config.size_bytes.into()),
-        config.cq
-    )
-}
-
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use super::*;
     use crate::results::model::{CaseConfig, FlowResult, ResultFile, Run, Totals};
 
-    fn case(op: &str, qps: u32, gbit_per_s: f64, complete: bool) -> CaseResult {
+    pub(in crate::plot::page) fn case(
+        op: &str,
+        qps: u32,
+        gbit_per_s: f64,
+        complete: bool,
+    ) -> CaseResult {
         let settings = Settings::from([("op", op), ("qps", qps.to_string().as_str())]);
         let config = CaseConfig::from(settings);
         CaseResult {
@@ -305,7 +247,7 @@ mod tests {
         }
     }
 
-    fn loaded(cases: Vec<CaseResult>) -> Loaded {
+    pub(in crate::plot::page) fn loaded(cases: Vec<CaseResult>) -> Loaded {
         Loaded {
             path: "r.json".into(),
             result: ResultFile {
@@ -372,28 +314,5 @@ mod tests {
             assert_eq!(value(&table, row, "op"), text(op));
             assert_eq!(value(&table, row, "QPs"), number(qps));
         }
-    }
-
-    #[test]
-    fn key_figures_are_the_best_case_of_each_operation() {
-        let table = key_figures(&[loaded(vec![
-            case("write", 1, 9.0, true),
-            case("send", 1, 1.0, true),
-            case("send", 4, 2.0, true),
-            case("send", 8, 99.0, false),
-        ])]);
-        assert_eq!(table.rows.len(), 10);
-        let text = |text: &str| Cell::Text(text.to_owned());
-        assert_eq!(
-            table.rows[0],
-            [
-                text("send"),
-                text("highest Gb/s"),
-                Cell::Number(2.0, 3),
-                text("4 QPs, 64 KiB, shared CQ")
-            ]
-        );
-        assert_eq!(table.rows[2][2..], [Cell::Missing, Cell::Missing]);
-        assert_eq!(table.rows[5][0], text("write"));
     }
 }

@@ -3,6 +3,7 @@
 
 mod cases;
 mod colours;
+mod key_figures;
 mod subject;
 mod tables;
 
@@ -74,7 +75,7 @@ impl Page<'_> {
                         h2 #subject { "What was measured" }
                         (subject::subject(self.results))
                         h2 #key-figures { "Key figures" }
-                        (tables::table("key-figures-table", &cases::key_figures(self.results)))
+                        (tables::table("key-figures-table", &key_figures::key_figures(self.results)))
                         h2 #left-out { "Left out" }
                         (self.left_out())
                         @for section in drawn() { (show(section)) }

@@ -6,7 +6,7 @@ use std::io::{self, Write};
 use hdrhistogram::Histogram;
 
 use super::rows::{KEY, places};
-use crate::results::model::{FlowResult, ResultFile, Run};
+use crate::results::model::{FlowResult, Latency, ResultFile, Run};
 
 /// The columns after the key's.
 const COLUMNS: [&str; 4] = ["kind", "low", "high", "count"];
@@ -55,10 +55,12 @@ fn coarser(histogram: &Histogram<u64>) -> Option<Histogram<u64>> {
 
 /// Kinds carry the unit of `low` and `high`. A distribution that the file does not have, or that is damaged, has no row.
 fn of_flow(flow: &FlowResult) -> impl Iterator<Item = (String, Histogram<u64>)> {
-    let latency = flow.latency_ns.as_ref();
+    let times = |it: &Option<Latency>| it.as_ref().and_then(|it| it.histogram().ok());
     let bandwidth = flow.bandwidth_gbit_per_s.as_ref();
     [
-        ("latency_ns", latency.and_then(|it| it.histogram().ok())),
+        ("latency_ns", times(&flow.latency_ns)),
+        ("service_ns", times(&flow.service_ns)),
+        ("lateness_ns", times(&flow.lateness_ns)),
         (
             "bandwidth_kbit_per_s",
             bandwidth.and_then(|it| it.histogram_kbit_per_s().ok()),
@@ -126,6 +128,35 @@ mod tests {
         assert!(of("reverse", "bandwidth_kbit_per_s").is_empty());
         let key = "send-shared-q2-64KiB send 2 65536 1 forward client server";
         assert_eq!(rows[0][..8].join(" "), key);
+    }
+
+    #[test]
+    fn an_open_loop_has_three_distributions() {
+        let result = sample::open_loop();
+        let rows = rows(&result);
+        let samples = |id: &str| -> Vec<(String, u64)> {
+            let own = || rows.iter().filter(|row| row[0].ends_with(id));
+            let mut kinds: Vec<String> = own().map(|row| row[8].clone()).collect();
+            kinds.dedup();
+            let count = |kind: &String| -> u64 {
+                let own = own().filter(|row| row[8] == *kind);
+                own.map(|row| row[11].parse::<u64>().unwrap()).sum()
+            };
+            kinds
+                .iter()
+                .map(|kind| (kind.clone(), count(kind)))
+                .collect()
+        };
+        assert_eq!(samples("-Q1"), [("latency_ns".to_owned(), 2_400_000)]);
+        let told = [
+            ("latency_ns", 2_280_000),
+            ("service_ns", 2_275_000),
+            ("lateness_ns", 2_275_000),
+        ];
+        assert_eq!(
+            samples("-R95%"),
+            told.map(|(kind, count)| (kind.to_owned(), count))
+        );
     }
 
     #[test]

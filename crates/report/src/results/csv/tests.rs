@@ -40,16 +40,17 @@ fn qps_of(result: &ResultFile) -> Sheet {
     sheet(result, |result, out| qps(result, out))
 }
 
-/// The sample, and a case of set-up after it.
-fn with_set_up() -> ResultFile {
+/// The sample, after it a case of set-up, then loads.
+fn everything() -> ResultFile {
     let mut result = sample::result();
     let (config, run) = sample::connect();
     result.cases.push(CaseResult {
         id: "connect-shared-q16-64KiB".to_owned(),
         config,
         runs: vec![run],
-        perftest: None,
+        ..CaseResult::default()
     });
+    result.cases.extend(sample::open_loop().cases);
     result
 }
 
@@ -79,11 +80,20 @@ fn assert_taken(row: &HashMap<String, String>) {
 }
 
 /// The flow of a row: its case, its place within it, and what the JSON says of it.
-const FLOWS: [(usize, usize); 4] = [(0, 0), (1, 0), (1, 1), (2, 0)];
+const FLOWS: [(usize, usize); 8] = [
+    (0, 0),
+    (1, 0),
+    (1, 1),
+    (2, 0),
+    (3, 0),
+    (4, 0),
+    (5, 0),
+    (6, 0),
+];
 
 #[test]
 fn cells_are_the_jsons_values() {
-    let result = with_set_up();
+    let result = everything();
     let json = to_value(&result).unwrap();
     let rows = cases_of(&result).rows;
     let places: Vec<_> = rows
@@ -100,7 +110,8 @@ fn cells_are_the_jsons_values() {
         "write 1 reverse server client",
         "connect 1 forward client server",
     ];
-    assert_eq!(places, expected);
+    assert_eq!(places[..4], expected);
+    assert_eq!(places[4..], ["write 1 forward client server"; 4]);
     assert_eq!(rows[1]["failure_message"], "stopped by Ctrl-C, \"early\"");
     for (mut row, (case, index)) in rows.into_iter().zip(FLOWS) {
         let (row, case) = (&mut row, &json["cases"][case]);
@@ -139,6 +150,9 @@ fn cells_are_the_jsons_values() {
         if index == 0 {
             take_set_up(row, &run["connect"]);
         }
+        let doubts = row.remove("window_doubts").unwrap();
+        let doubt = &flow["window"]["doubts"][0]["kind"];
+        assert_eq!(doubts, doubt.as_str().unwrap_or_default());
         assert_taken(row);
     }
 }
@@ -193,14 +207,14 @@ fn take_set_up(row: &mut HashMap<String, String>, connect: &Value) {
 #[test]
 fn set_up_has_columns_where_a_run_measured_it() {
     let has_set_up = |sheet: Sheet| sheet.columns.iter().any(|it| it.starts_with("connect_"));
-    assert!(has_set_up(cases_of(&with_set_up())));
+    assert!(has_set_up(cases_of(&everything())));
     assert!(!has_set_up(cases_of(&sample::result())));
-    assert!(!has_set_up(qps_of(&with_set_up())));
+    assert!(!has_set_up(qps_of(&everything())));
 }
 
 #[test]
 fn a_queue_pair_has_its_row() {
-    let result = with_set_up();
+    let result = everything();
     let json = to_value(&result).unwrap();
     let mut rows = qps_of(&result).rows.into_iter();
     for (case, index) in FLOWS {
@@ -229,7 +243,7 @@ fn a_queue_pair_has_its_row() {
 
 #[test]
 fn the_sums_of_both_files_are_the_same() {
-    let result = with_set_up();
+    let result = everything();
     let sums = |sheet: &Sheet, [messages, bytes]: [&str; 2]| {
         let mut sums = BTreeMap::<_, [u64; 2]>::new();
         for row in &sheet.rows {
@@ -241,13 +255,13 @@ fn the_sums_of_both_files_are_the_same() {
         sums
     };
     let of_cases = sums(&cases_of(&result), ["totals_messages", "totals_bytes"]);
-    assert_eq!(of_cases.len(), 4);
+    assert_eq!(of_cases.len(), 8);
     assert_eq!(of_cases, sums(&qps_of(&result), ["messages", "bytes"]));
 }
 
 #[test]
 fn no_column_is_empty() {
-    for result in [sample::result(), with_set_up()] {
+    for result in [sample::result(), everything()] {
         for sheet in [cases_of(&result), qps_of(&result)] {
             assert!(sheet.columns.len() > 10);
             for column in &sheet.columns {
@@ -262,14 +276,15 @@ fn no_column_is_empty() {
 
 #[test]
 fn columns_stand_in_the_order_of_the_json() {
-    let result = with_set_up();
+    let result = everything();
     insta::assert_snapshot!(cases_of(&result).columns.join("\n"));
-    assert_eq!(
-        qps_of(&result).columns.join(","),
-        "id,op,qps,size_bytes,run,flow,from,to,index,qpn,messages,bytes,gbit_per_s,latency_ns_count,latency_ns_min,\
-         latency_ns_mean,latency_ns_stddev,latency_ns_p50,latency_ns_p90,latency_ns_p99,latency_ns_p99_9,\
-         latency_ns_max,latency_ns_overflows"
-    );
+    let of_qp = "id,op,qps,size_bytes,run,flow,from,to,index,qpn,messages,bytes,gbit_per_s";
+    let of_time = "count,min,mean,stddev,p50,p90,p99,p99_9,p99_99,max,overflows";
+    let mut columns: Vec<String> = of_qp.split(',').map(str::to_owned).collect();
+    for time in ["latency_ns", "service_ns", "lateness_ns"] {
+        columns.extend(of_time.split(',').map(|part| format!("{time}_{part}")));
+    }
+    assert_eq!(qps_of(&result).columns, columns);
 }
 
 #[test]

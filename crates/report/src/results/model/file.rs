@@ -7,6 +7,7 @@ use super::config::CaseConfig;
 use super::host::{Device, Host};
 use super::perftest::PerftestComparison;
 use super::run::Run;
+use super::search::LoadSearch;
 
 /// The version that this program writes, and the only one that it reads.
 pub const SCHEMA_VERSION: u32 = 1;
@@ -68,6 +69,8 @@ pub struct CaseResult {
     pub config: CaseConfig,
     /// Its runs, in order.
     pub runs: Vec<Run>,
+    /// `--slo` and `--knee`: the searches over loads of this case; empty otherwise.
+    pub searches: Vec<LoadSearch>,
     /// `--against perftest`: the same case run by perftest, in turns with `runs`; `null` otherwise.
     pub perftest: Option<PerftestComparison>,
 }

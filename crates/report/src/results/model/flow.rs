@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use super::config::FlowConfig;
 use super::distribution::{Bandwidth, Latency};
+use super::load::Load;
 use super::window::{Timeline, Window};
 
 /// One flow's figures in the window, measured at the node that posts its WRs.
@@ -20,8 +21,16 @@ pub struct FlowResult {
     pub window: Window,
     /// All QPs together.
     pub totals: Totals,
-    /// All QPs' latencies in one histogram, in nanoseconds from post to completion seen; `null` when off.
+    /// All QPs' latencies in one histogram, in nanoseconds from post to completion seen; in an open loop, from the
+    /// planned time to completion seen. `null` when off.
     pub latency_ns: Option<Latency>,
+    /// Open loop: from post to completion seen, in nanoseconds; `null` of a closed loop.
+    pub service_ns: Option<Latency>,
+    /// Open loop: how late messages were posted, in nanoseconds, while their send queue had room; `null` of a closed
+    /// loop.
+    pub lateness_ns: Option<Latency>,
+    /// Open loop: what was offered, and what became of it; `null` of a closed loop.
+    pub load: Option<Load>,
     /// Throughput over the intervals of `timeline`; `null` where there is none.
     pub bandwidth_gbit_per_s: Option<Bandwidth>,
     /// How evenly the QPs were served; `null` without traffic.
@@ -89,6 +98,10 @@ pub struct QpResult {
     pub gbit_per_s: Option<f64>,
     /// Its latencies, in nanoseconds; `null` when off or without a sample.
     pub latency_ns: Option<Latency>,
+    /// Open loop: from post to completion seen, in nanoseconds.
+    pub service_ns: Option<Latency>,
+    /// Open loop: how late messages were posted, in nanoseconds, while its send queue had room.
+    pub lateness_ns: Option<Latency>,
 }
 
 /// What the node at the other end received.

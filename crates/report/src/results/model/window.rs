@@ -46,7 +46,7 @@ pub struct Doubt {
 
 names! {
     /// Kinds of [`Doubt`].
-    #[derive(Serialize, Deserialize, JsonSchema)]
+    #[derive(PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
     #[serde(rename_all = "snake_case")]
     DoubtKind {
         /// The window was 2 % or more longer or shorter than asked for.
@@ -55,6 +55,8 @@ names! {
         EdgeMissed = "edge missed",
         /// Throughput rose or fell through the window.
         Drift = "drift",
+        /// An open loop did not post its messages when they were planned.
+        ScheduleNotKept = "schedule not kept",
     }
 }
 

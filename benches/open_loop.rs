@@ -1,0 +1,186 @@
+//! Measures what an open loop costs the harness itself, on `null0`, a verbs library in this process that completes
+//! every WR at once and moves no bytes: the cost of a message beside the closed loop's, how late messages are posted at
+//! half of the closed loop's rate, and the highest rate at which the schedule is kept.
+//!
+//! `cargo bench --bench open_loop`; words select rows, as in `-- write q4`.
+
+#![allow(clippy::print_stdout)] // printing is what it is for
+
+#[path = "support/null_node.rs"]
+mod null_node;
+
+use std::sync::Arc;
+use std::thread::sleep;
+use std::time::Duration;
+
+use null_node::{Outcome, qp_contexts, specs, wait_until};
+use rocebench::datapath::{Phase, Shared, WindowEdges, WorkerPool};
+use rocebench::machine::cpu;
+use rocebench::metrics::clock::Clock;
+use rocebench::metrics::histogram::{Digits, Recorder};
+use rocebench::node::open_loop::tolerated_ns;
+use rocebench::plan::Case;
+use settings::{Op, Rate, Settings, Stop};
+use verbs::Port;
+
+const WARMUP: Duration = Duration::from_millis(20);
+const WINDOW: Duration = Duration::from_millis(300);
+
+/// Windows of each figure; the table has their medians.
+const REPETITIONS: usize = 5;
+
+/// More than a core can do: all planned times are in the past.
+const BEYOND: Rate = Rate::Messages(200_000_000);
+
+/// Shares of the closed loop's rate that are tried for the highest that is kept, in percent.
+const SHARES: [u32; 14] = [50, 55, 60, 65, 70, 75, 80, 85, 90, 92, 94, 96, 98, 100];
+
+/// What a window came to.
+struct Window {
+    messages_per_second: f64,
+    offered_per_second: f64,
+    latency_p50_ns: u64,
+    lateness_p50_ns: u64,
+    lateness_p99_ns: u64,
+    lateness_max_ns: u64,
+}
+
+fn main() -> Outcome<()> {
+    let words: Vec<String> = std::env::args()
+        .skip(1)
+        .filter(|word| !word.starts_with("--"))
+        .collect();
+    let port = null_node::port()?;
+    let clock = Clock::new();
+    let cores = cpu::allowed_cores()?;
+    println!(
+        "64 B, depth 128, one worker, every message signalled and with its histograms; medians of {REPETITIONS} x {} ms",
+        WINDOW.as_millis()
+    );
+    println!(
+        "closed, open: ns a message at the highest rate each can do; lateness at half of the closed loop's rate;"
+    );
+    println!(
+        "kept: the highest rate whose schedule is kept in most windows, of the closed loop's rate"
+    );
+    println!("op    QPs  closed    open   p50 ns   p99 ns   max ns   kept");
+    for &op in Op::ALL {
+        for qps in [1, 4, 64] {
+            let has = |word: &String| *word == op.name() || *word == format!("q{qps}");
+            if words.iter().all(has) {
+                let run = |rate| measure(&port, &clock, &case(op, qps, rate), &cores);
+                print_row(op, qps, &run)?;
+            }
+        }
+    }
+    Ok(())
+}
+
+fn print_row(op: Op, qps: u32, run: &dyn Fn(Rate) -> Outcome<Window>) -> Outcome<()> {
+    let several =
+        |rate: Rate| -> Outcome<Vec<Window>> { (0..REPETITIONS).map(|_| run(rate)).collect() };
+    let closed = median(&several(Rate::Closed)?, |it| it.messages_per_second);
+    let share = |percent: u32| Rate::Messages((closed * f64::from(percent) / 100.0) as u64);
+    let most = median(&several(BEYOND)?, |it| it.messages_per_second);
+    let half = several(share(50))?;
+    let mut kept = 0;
+    for percent in SHARES {
+        let windows = several(share(percent))?;
+        if windows.iter().filter(|it| it.is_kept()).count() * 2 > REPETITIONS {
+            kept = percent;
+        }
+    }
+    println!(
+        "{:<5} {qps:>3} {:>7.2} {:>7.2} {:>8.0} {:>8.0} {:>8.0} {kept:>5}%",
+        op.name(),
+        1e9 / closed,
+        1e9 / most,
+        median(&half, |it| it.lateness_p50_ns as f64),
+        median(&half, |it| it.lateness_p99_ns as f64),
+        median(&half, |it| it.lateness_max_ns as f64),
+    );
+    Ok(())
+}
+
+impl Window {
+    fn is_kept(&self) -> bool {
+        self.lateness_p99_ns as f64 <= tolerated_ns(self.latency_p50_ns)
+            && self.messages_per_second >= 0.99 * self.offered_per_second
+    }
+}
+
+fn median(windows: &[Window], figure: impl Fn(&Window) -> f64) -> f64 {
+    let mut values: Vec<f64> = windows.iter().map(figure).collect();
+    values.sort_by(f64::total_cmp);
+    values.get(values.len() / 2).copied().unwrap_or(f64::NAN)
+}
+
+fn case(op: Op, qps: u32, rate: Rate) -> Case {
+    let settings = Settings {
+        op: op.into(),
+        qps,
+        size_bytes: 64,
+        signal_every: 1,
+        rate,
+        ..Settings::default()
+    };
+    let mut case = Case::new("null".into(), settings);
+    case.set_stop(Stop::DurationNs(WINDOW.as_nanos() as u64));
+    case
+}
+
+fn measure(port: &Port, clock: &Clock, case: &Case, cores: &[usize]) -> Outcome<Window> {
+    null_verbs::null::set_locked(false);
+    let (qp_contexts, cqs) = qp_contexts(port, case)?;
+    let shared = Arc::new(Shared::new(
+        case.settings.clone(),
+        qp_contexts,
+        clock.clone(),
+        Digits::Three,
+        1,
+    ));
+    let pool = WorkerPool::start(&[Arc::clone(&shared)], specs(case, &cqs, cores))?;
+    // What is asked for more than can be done has no window before it: its backlog would be measured instead.
+    let is_beyond = case.rate == BEYOND;
+    if !is_beyond {
+        shared.set_phase(Phase::Warmup);
+        wait_until(&shared, || shared.all_entered(Phase::Warmup))?;
+        sleep(WARMUP);
+    }
+    let opens_raw = clock.raw_after(clock.raw(), 5_000_000);
+    if !is_beyond {
+        shared.set_edges(WindowEdges {
+            opens_raw,
+            closes_raw: clock.raw_after(opens_raw, WINDOW.as_nanos() as u64),
+        });
+    }
+    shared.set_phase(Phase::Measure);
+    if is_beyond {
+        sleep(WINDOW);
+        shared.set_phase(Phase::Abort);
+    } else {
+        wait_until(&shared, || shared.window().is_closed)?;
+        shared.set_phase(Phase::Drain);
+        wait_until(&shared, || shared.at_rest())?;
+    }
+    let reports: Vec<_> = pool.finish()?.into_iter().flatten().collect();
+    let report = reports.first().ok_or("no worker")?;
+    let (start_raw, end_raw) = report.window_raw.ok_or("no window")?;
+    let seconds = clock.ns_between(start_raw, end_raw) as f64 * 1e-9;
+    let messages: u64 = report.qps.iter().map(|qp| qp.completed).sum();
+    let latency = Recorder::merged(report.qps.iter().filter_map(|qp| qp.latency.as_ref()));
+    let load = report.load.as_ref();
+    let lateness = load.and_then(|load| Recorder::merged(load.lateness.iter().map(|it| &it.1)));
+    let quantile = |of: &Option<Recorder>, quantile: f64| {
+        of.as_ref()
+            .map_or(0, |it| it.histogram().value_at_quantile(quantile))
+    };
+    Ok(Window {
+        messages_per_second: messages as f64 / seconds,
+        offered_per_second: load.map_or(0.0, |it| it.offered as f64 / WINDOW.as_secs_f64()),
+        latency_p50_ns: quantile(&latency, 0.5),
+        lateness_p50_ns: quantile(&lateness, 0.5),
+        lateness_p99_ns: quantile(&lateness, 0.99),
+        lateness_max_ns: quantile(&lateness, 1.0),
+    })
+}

@@ -1,0 +1,37 @@
+//! Open loops on both sides: whether what they moved is only what was offered, and to which loads a share of the closed
+//! loop's maximum came. It must not judge.
+
+use super::side::{Launch, runs};
+use crate::results::model::{CaseFlow, LoadVerdict, Run};
+use crate::results::number::rate_text;
+use crate::statistics::median;
+
+/// Whether a flow kept up with its schedule in all runs of both sides: what it moved is then what was asked for. As the
+/// question is put of both sides alike, a choice of metrics by it leaves the tests exact.
+pub(super) fn keeps_up(flow: &str, sides: [&[Launch<'_>]; 2]) -> bool {
+    let is_kept = |run: &Run| {
+        let load = run.flow(flow).and_then(|flow| flow.load.as_ref());
+        load.is_some_and(|load| load.verdict == LoadVerdict::Kept)
+    };
+    sides.into_iter().flat_map(runs).all(is_kept)
+}
+
+/// Which loads a share of the closed loop's maximum is on the two sides, each of its own maximum; `None` of other rates.
+pub(super) fn of_share(flow: &CaseFlow<'_>, sides: [&[Launch<'_>]; 2]) -> Option<String> {
+    let rate = flow.settings.rate;
+    rate.share()?;
+    let of_side = |side: &[Launch<'_>]| {
+        let loads = runs(side).filter_map(|run| run.flow(flow.name())?.load.as_ref());
+        let asked: Vec<f64> = loads.map(|load| load.asked_per_second).collect();
+        median(&asked).map(rate_text)
+    };
+    let [base, new] = sides.map(of_side);
+    let label = match flow.label() {
+        "" => String::new(),
+        name => format!(" of {name}"),
+    };
+    Some(format!(
+        "load {rate}{label}: {} in the base, {} in the new results, each of its own closed loop's maximum",
+        base?, new?
+    ))
+}

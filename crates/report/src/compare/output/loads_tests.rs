@@ -1,0 +1,297 @@
+//! Open loops and searches of two sides: what is judged, what is not, and that every document says so.
+
+use std::io;
+use std::path::Path;
+
+use super::super::metric::Metric;
+use super::super::model::{CaseComparison, Comparison, Verdict};
+use super::super::options::Options;
+use super::*;
+use crate::results::load::{Found, Loaded};
+use crate::results::model::{CaseResult, Latency, SearchEnd};
+use crate::results::sample;
+
+/// How a launch of a side differs from the sample.
+type Change = fn(&mut [CaseResult]);
+
+/// Ten launches in turns with those of the other side.
+fn side(name: &str, second: u32, change: Change) -> Found {
+    let launch = |launch: u32| {
+        let mut result = sample::open_loop();
+        result.started_at = format!("2026-11-20T12:{launch:02}:{second:02}Z");
+        // The same small scatter on both sides, in another order.
+        let noise = 1.0 + 0.001 * f64::from((launch * 7 + second) % 10);
+        for case in &mut result.cases {
+            scale(&mut case.runs[0].flows[0].latency_ns, noise);
+            for search in &mut case.searches {
+                let bounds = [&mut search.lower_per_second, &mut search.upper_per_second];
+                bounds
+                    .into_iter()
+                    .flatten()
+                    .for_each(|bound| *bound *= noise);
+            }
+        }
+        change(&mut result.cases);
+        Loaded {
+            path: format!("{name}/{launch}.json").into(),
+            result,
+        }
+    };
+    Found {
+        results: (0..10).map(launch).collect(),
+        refused: Vec::new(),
+    }
+}
+
+fn scale(times: &mut Option<Latency>, factor: f64) {
+    let Some(times) = times else { return };
+    let scaled = |ns: u64| (ns as f64 * factor).round() as u64;
+    (times.min, times.p50, times.max) = (scaled(times.min), scaled(times.p50), scaled(times.max));
+    for percentile in [
+        &mut times.p90,
+        &mut times.p99,
+        &mut times.p99_9,
+        &mut times.p99_99,
+    ] {
+        *percentile = percentile.map(scaled);
+    }
+    times.mean *= factor;
+}
+
+fn compared(base: Change, new: Change) -> (Comparison, [Found; 2]) {
+    let sides = [side("base", 0, base), side("new", 30, new)];
+    let (old, other) = (Path::new("base"), Path::new("new"));
+    let options = Options::default();
+    let comparison = super::super::compare((old, &sides[0]), (other, &sides[1]), &options);
+    (comparison, sides)
+}
+
+fn text(write: impl Fn(&mut Vec<u8>) -> io::Result<()>) -> String {
+    let mut out = Vec::new();
+    write(&mut out).unwrap();
+    String::from_utf8(out).unwrap()
+}
+
+fn same(_: &mut [CaseResult]) {}
+
+fn verdict(case: &CaseComparison, metric: Metric) -> Option<Verdict> {
+    let found = case.metrics.iter().find(|it| it.metric == metric);
+    found.map(|it| it.verdict)
+}
+
+#[test]
+fn a_load_that_is_kept_is_judged_by_its_latency() {
+    let (comparison, sides) = compared(same, |cases| {
+        scale(&mut cases[1].runs[0].flows[0].latency_ns, 1.3);
+    });
+    let [closed, kept, _, overloaded] = &comparison.cases[..] else {
+        panic!("{}", comparison.cases.len());
+    };
+    let latencies = [Metric::P50Ns, Metric::P99Ns, Metric::P99_9Ns];
+    let of_offer = [Metric::GbitPerS, Metric::MmsgPerS, Metric::Fairness];
+    for metric in latencies {
+        assert_eq!(
+            verdict(kept, metric),
+            Some(Verdict::Regressed),
+            "{metric:?}"
+        );
+        assert_eq!(verdict(closed, metric), Some(Verdict::Equal), "{metric:?}");
+    }
+    for metric in of_offer {
+        assert_eq!(verdict(kept, metric), None, "{metric:?}");
+        // An overloaded flow moves what the system can.
+        for case in [closed, overloaded] {
+            assert_eq!(verdict(case, metric), Some(Verdict::Equal), "{metric:?}");
+        }
+    }
+    assert_eq!(verdict(kept, Metric::CpuSecondsPerGb), Some(Verdict::Equal));
+    let table = text(|out| table::write(&comparison, out));
+    assert!(
+        table.contains("what an open loop moves while it keeps up is what was offered"),
+        "{table}"
+    );
+    let otava = text(|out| otava::write(&comparison, sides.each_ref(), out));
+    let header = otava.lines().next().unwrap();
+    assert!(
+        header.contains("write-shared-q2-64B-Q1-R50%.latency_p99_ns"),
+        "{header}"
+    );
+    assert!(
+        !header.contains("write-shared-q2-64B-Q1-R50%.gbit_per_s"),
+        "{header}"
+    );
+}
+
+/// The schedule of R80% was not kept in any launch: there is nothing to judge, and each document that has words says why.
+#[test]
+fn a_schedule_that_was_not_kept_is_not_judged() {
+    let (comparison, sides) = compared(same, same);
+    let case = &comparison.cases[2];
+    let why =
+        "the base side has no run that counts: 10 of 10 base runs are marked \"schedule not kept\"";
+    assert!(
+        case.not_comparable[0].starts_with(why),
+        "{:?}",
+        case.not_comparable
+    );
+    let words = |text: String| text.split_whitespace().collect::<Vec<_>>().join(" ");
+    for document in [
+        text(|out| table::write(&comparison, out)),
+        text(|out| markdown::write(&comparison, out)),
+        text(|out| junit::write(&comparison, out)).replace("&quot;", "\""),
+        text(|out| json::write(&comparison, out)).replace("\\\"", "\""),
+    ] {
+        let document = words(document);
+        assert!(document.contains(why), "{document}");
+        assert!(
+            document.contains("pin workers to cores of their own with --cores"),
+            "{document}"
+        );
+    }
+    for document in [
+        text(|out| bmf::write(&comparison, out)),
+        text(|out| action::write(&comparison, false, out)),
+        text(|out| otava::write(&comparison, sides.each_ref(), out)),
+    ] {
+        assert!(
+            !document.contains("R80%") && document.contains("R50%"),
+            "{document}"
+        );
+    }
+}
+
+#[test]
+fn runs_that_did_not_keep_their_schedule_are_left_out_and_counted() {
+    let (comparison, _) = compared(same, |cases| {
+        let doubts = cases[2].runs[0].flows[0].window.doubts.clone();
+        let mut late = cases[1].runs[0].clone();
+        late.run = 2;
+        late.flows[0].window.doubts = doubts;
+        cases[1].runs.push(late);
+    });
+    let case = &comparison.cases[1];
+    assert_eq!(verdict(case, Metric::P99Ns), Some(Verdict::Equal));
+    let note = "10 of 20 new runs are marked \"schedule not kept\"";
+    assert!(
+        case.notes.iter().any(|it| it.starts_with(note)),
+        "{:?}",
+        case.notes
+    );
+    let words = |text: String| text.replace("&quot;", "\"").replace("\\\"", "\"");
+    for document in [
+        text(|out| table::write(&comparison, out)),
+        text(|out| markdown::write(&comparison, out)),
+        text(|out| junit::write(&comparison, out)),
+        text(|out| json::write(&comparison, out)),
+        text(|out| action::write(&comparison, false, out)),
+    ] {
+        assert!(words(document.clone()).contains(note), "{document}");
+    }
+}
+
+#[test]
+fn a_share_is_the_same_case_and_its_loads_are_told() {
+    let (comparison, _) = compared(same, |cases| {
+        for case in &mut cases[1..] {
+            let load = case.runs[0].flows[0].load.as_mut().unwrap();
+            load.asked_per_second *= 1.1;
+            load.maximum_per_second = load.maximum_per_second.map(|maximum| maximum * 1.1);
+        }
+    });
+    let told = "load 50%: 600.0 k/s in the base, 660.0 k/s in the new results, each of its own closed loop's maximum";
+    assert_eq!(comparison.cases[1].notes, [told]);
+    assert_eq!(comparison.cases[1].verdict(), Verdict::Equal);
+    assert!(text(|out| markdown::write(&comparison, out)).contains(told));
+}
+
+#[test]
+fn another_seed_is_the_same_case_and_another_rate_is_not() {
+    let (comparison, _) = compared(same, |cases| {
+        cases[1].config.settings.seed = 7;
+        cases[3].config.settings.rate = "90%".parse().unwrap();
+        let load = cases[3].runs[0].flows[0].load.as_mut().unwrap();
+        load.asked_per_second = 1_080_000.0;
+    });
+    assert_eq!(
+        verdict(&comparison.cases[1], Metric::P99Ns),
+        Some(Verdict::Equal)
+    );
+    assert_eq!(
+        comparison.cases[3].not_comparable,
+        ["rate: 95% in the base, 90% in the new results [settings]"]
+    );
+}
+
+#[test]
+fn searches_are_compared_by_the_load_that_keeps_the_limit() {
+    let found = |change: Change| {
+        let (comparison, _) = compared(same, change);
+        let case = comparison.cases[0].clone();
+        let figures = case
+            .metrics
+            .iter()
+            .find(|it| it.metric == Metric::HighestLoad)
+            .cloned();
+        (comparison, case, figures)
+    };
+    let (comparison, case, figures) = found(|cases| {
+        let search = &mut cases[0].searches[0];
+        for bound in [&mut search.lower_per_second, &mut search.upper_per_second] {
+            *bound = bound.map(|bound| bound * 0.8);
+        }
+    });
+    let figures = figures.unwrap();
+    assert_eq!(
+        (figures.verdict, &*figures.flow),
+        (Verdict::Regressed, "p99<20us")
+    );
+    let bounds =
+        "p99<20us: 735.3 k/s to 747.3 k/s in the base, 588.2 k/s to 597.9 k/s in the new results";
+    assert_eq!(case.notes, [bounds]);
+    let table = text(|out| table::write(&comparison, out));
+    let row = table
+        .lines()
+        .find(|line| line.starts_with("! load"))
+        .unwrap();
+    assert!(
+        row.contains("735.3 k/s") && row.contains("588.2 k/s"),
+        "{row}"
+    );
+    let junit = text(|out| junit::write(&comparison, out));
+    assert!(
+        junit.contains("name=\"p99&lt;20us/highest_load_per_s\""),
+        "{junit}"
+    );
+
+    // Bounds that overlap, wide as they are, are no difference.
+    let (_, _, figures) = found(|cases| {
+        let search = &mut cases[0].searches[0];
+        search.upper_per_second = search.lower_per_second.map(|lower| lower * 1.01);
+        search.lower_per_second = search.lower_per_second.map(|lower| lower * 0.85);
+    });
+    let figures = figures.unwrap();
+    assert_ne!(figures.verdict, Verdict::Regressed);
+    assert!(figures.margin > 0.15, "{}", figures.margin);
+
+    // A limit that nothing keeps any more is below what broke it.
+    let (_, _, figures) = found(|cases| {
+        let search = &mut cases[0].searches[0];
+        (search.end, search.lower_per_second) = (SearchEnd::NoneKeeps, None);
+        search.upper_per_second = Some(6_000.0);
+    });
+    assert_eq!(figures.unwrap().verdict, Verdict::Regressed);
+
+    let (_, case, figures) = found(|cases| cases[0].searches[0].end = SearchEnd::ScheduleNotKept);
+    assert_eq!(figures, None);
+    assert_eq!(
+        words::missing(&case.missing[0]),
+        "load of p99<20us: not comparable: 0 of 10 base launches and 10 of 10 new launches have no search that came to \
+         an answer"
+    );
+    let (_, case, _) = found(|cases| cases[0].searches[0].upper_per_second = Some(1.0));
+    assert!(
+        case.missing[0]
+            .reason
+            .starts_with("a search has a lower bound of")
+    );
+}

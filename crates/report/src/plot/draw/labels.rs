@@ -1,0 +1,132 @@
+//! Words within a chart, beside what they name, as far as they have room. It must not know what they say.
+
+use super::canvas::{Anchor, Canvas, Paint, Rect, Style};
+use super::palette::GROUND;
+use super::text::{ASCENT, DESCENT, width_px};
+
+/// Pixels from what is named to its words.
+const GAP: f64 = 8.0;
+/// Ground that shows around words.
+const EDGE: f64 = 2.0;
+
+/// The words of a chart so far.
+#[derive(Debug)]
+pub struct Labels {
+    within: Rect,
+    taken: Vec<Rect>,
+}
+
+impl Labels {
+    /// Words that stay within the rectangle.
+    pub fn within(within: Rect) -> Labels {
+        Labels {
+            within,
+            taken: Vec::new(),
+        }
+    }
+
+    /// Keeps words from the rectangle.
+    pub fn keep_free(&mut self, rect: Rect) {
+        self.taken.push(rect);
+    }
+
+    /// Keeps words from a marker.
+    pub fn keep_free_of_marker(&mut self, (x, y): (f64, f64)) {
+        let half = 5.0;
+        self.keep_free(Rect {
+            x: x - half,
+            y: y - half,
+            width: 2.0 * half,
+            height: 2.0 * half,
+        });
+    }
+
+    /// Writes the words beside, above or below the place, on ground of their own; where nothing is free they are
+    /// left out. Returns whether they are there.
+    pub fn beside(
+        &mut self,
+        canvas: &mut Canvas,
+        (x, y): (f64, f64),
+        text: &str,
+        style: Style,
+    ) -> bool {
+        let middle = y + style.size_px * 0.36;
+        let below = y + GAP + style.size_px * ASCENT;
+        let places = [
+            // Aslant first, where lines seldom go.
+            (x + GAP, y - GAP / 2.0, Anchor::Start),
+            (x - GAP, y - GAP / 2.0, Anchor::End),
+            (x + GAP, middle, Anchor::Start),
+            (x - GAP, middle, Anchor::End),
+            (x, y - GAP, Anchor::Middle),
+            (x, below, Anchor::Middle),
+            (x + GAP, below, Anchor::Start),
+            (x - GAP, below, Anchor::End),
+        ];
+        places
+            .into_iter()
+            .any(|(x, foot, anchor)| self.at(canvas, (x, foot), text, Style { anchor, ..style }))
+    }
+
+    /// Writes the words with their foot at the place if it is free. Returns whether they are there.
+    pub fn at(
+        &mut self,
+        canvas: &mut Canvas,
+        (x, foot): (f64, f64),
+        text: &str,
+        style: Style,
+    ) -> bool {
+        let width = width_px(text, style.size_px, style.bold);
+        let left = match style.anchor {
+            Anchor::Start => x,
+            Anchor::Middle => x - width / 2.0,
+            Anchor::End => x - width,
+        };
+        let plate = Rect {
+            x: left - EDGE,
+            y: foot - style.size_px * ASCENT,
+            width: width + 2.0 * EDGE,
+            height: style.size_px * (ASCENT + DESCENT),
+        };
+        let is_inside = plate.x >= self.within.x
+            && plate.right() <= self.within.right()
+            && plate.y >= self.within.y
+            && plate.bottom() <= self.within.bottom();
+        if !is_inside || self.taken.iter().any(|taken| overlap(taken, &plate)) {
+            return false;
+        }
+        canvas.rect(plate, Paint::area(GROUND).see_through(0.2), None);
+        canvas.text(x, foot, text, style);
+        self.taken.push(plate);
+        true
+    }
+}
+
+fn overlap(one: &Rect, other: &Rect) -> bool {
+    one.x < other.right()
+        && other.x < one.right()
+        && one.y < other.bottom()
+        && other.y < one.bottom()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_find_room_or_are_left_out() {
+        let mut canvas = Canvas::default();
+        let mut labels = Labels::within(Rect {
+            x: 0.0,
+            y: 0.0,
+            width: 200.0,
+            height: 60.0,
+        });
+        let mut beside = |at| labels.beside(&mut canvas, at, "-t 16", Style::default());
+        // Right, left and below.
+        let written = [(); 8].map(|()| beside((100.0, 30.0)));
+        assert_eq!(written.iter().filter(|written| **written).count(), 3);
+        assert_eq!((written[0], written[7]), (true, false));
+        assert!(!beside((500.0, 30.0)));
+    }
+}

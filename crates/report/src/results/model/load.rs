@@ -1,0 +1,62 @@
+//! What an open loop offered, what became of it, and whether it kept its schedule.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use settings::names;
+
+/// The load of a flow whose messages have planned times (`--rate`).
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Load {
+    /// Messages a second that were asked for.
+    pub asked_per_second: f64,
+    /// Messages a second that the closed loop moved with the same settings; `null` where the rate was not asked for as
+    /// a share of it.
+    pub maximum_per_second: Option<f64>,
+    /// Messages whose planned time is in the window.
+    pub offered: u64,
+    /// The same a second.
+    pub offered_per_second: f64,
+    /// Messages that completed in the window, a second.
+    pub achieved_per_second: f64,
+    /// Messages of `offered` that had not been posted 1 s after the window. The time that they had waited by then is in
+    /// `latency_ns`, and in no other histogram.
+    pub never_sent: u64,
+    /// Messages of `offered` that found the send queue of their QP full, or others waiting for it. Their wait is
+    /// part of their latency.
+    pub queue_full_messages: u64,
+    /// How long send queues were full while messages waited for them in the window, summed over the QPs.
+    pub queue_full_seconds: f64,
+    /// Latency, service and lateness are of one message in so many, chosen at random: 1 for all of them.
+    pub recorded_one_in: u64,
+    /// The test of the times of posting; `null` where there were too few, and of `--arrivals fixed`.
+    pub gaps: Option<Gaps>,
+    /// Whether the schedule was kept.
+    pub verdict: LoadVerdict,
+}
+
+/// A test of the gaps between posts for the distribution that was asked for: Anderson and Darling's, against
+/// the gamma distribution of the sum of so many exponential gaps.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Gaps {
+    /// Messages from the first post of a gap to the last; more than 1 where single gaps are too short to be told.
+    pub messages_of_gap: u64,
+    /// Gaps that were tested.
+    pub samples: u64,
+    /// Probability of gaps that are as far from the distribution, if they have it.
+    pub p_value: f64,
+}
+
+names! {
+    /// What became of a schedule.
+    #[derive(Default, Serialize, Deserialize, JsonSchema)]
+    #[serde(rename_all = "snake_case")]
+    LoadVerdict {
+        /// Messages were posted when they were planned, as far as the send queues had room.
+        #[default]
+        Kept = "kept",
+        /// So they were; the flow achieved less than 99 % of what was offered, since the send queues were full.
+        Overloaded = "overloaded",
+        /// The workers did not post in time: the figures are not those of the load that was asked for.
+        NotKept = "schedule not kept",
+    }
+}

@@ -1,0 +1,200 @@
+//! Open loops: a case at several loads after the closed loop whose shares they are, and a search.
+
+use hdrhistogram::Histogram;
+
+use super::{config, result};
+use crate::results::model::*;
+use crate::results::rates::gbit_per_s;
+
+const SIZE_BYTES: u64 = 64;
+const SECONDS: f64 = 2.0;
+
+/// What the closed loop moves a second.
+const MAXIMUM: f64 = 1_200_000.0;
+
+/// One case at 50 % (kept), 80 % (the schedule was not kept) and 95 % (overloaded), after the closed loop, which has the
+/// searches.
+pub(crate) fn open_loop() -> ResultFile {
+    let kept = Load {
+        gaps: Some(Gaps {
+            messages_of_gap: 64,
+            samples: 18_750,
+            p_value: 0.4375,
+        }),
+        ..load(0.5, 1_200_000, 1_200_000)
+    };
+    let late = Load {
+        verdict: LoadVerdict::NotKept,
+        gaps: Some(Gaps {
+            messages_of_gap: 64,
+            samples: 30_000,
+            p_value: 0.0005,
+        }),
+        ..load(0.8, 1_920_000, 1_918_000)
+    };
+    let overloaded = Load {
+        verdict: LoadVerdict::Overloaded,
+        never_sent: 5_000,
+        queue_full_messages: 912_000,
+        queue_full_seconds: 1.5,
+        ..load(0.95, 2_280_000, 2_200_000)
+    };
+    let closed = CaseResult {
+        searches: vec![search(3)],
+        ..case("", &[], flow(2_400_000, [0, 9, 0], None))
+    };
+    let mut cases = vec![
+        closed,
+        case(
+            "-R50%",
+            &[("rate", "50%")],
+            flow(1_200_000, [6, 5, 1], Some(kept)),
+        ),
+        case(
+            "-R80%",
+            &[("rate", "80%")],
+            flow(1_918_000, [9, 6, 14], Some(late)),
+        ),
+        case(
+            "-R95%",
+            &[("rate", "95%")],
+            flow(2_200_000, [90, 9, 1], Some(overloaded)),
+        ),
+    ];
+    cases[2].runs[0].flows[0].window.doubts = vec![Doubt {
+        kind: DoubtKind::ScheduleNotKept,
+        message: "99 % of messages were posted up to 13.9 µs late, more than a tenth of the median latency (9.0 µs): \
+                  use more workers (-w) on cores of their own (--cores), or a lower rate"
+            .to_owned(),
+    }];
+    ResultFile { cases, ..result() }
+}
+
+fn case(id: &str, rate: &[(&str, &str)], flow: FlowResult) -> CaseResult {
+    let mut flags = vec![("op", "write"), ("size", "64"), ("signal-every", "1")];
+    flags.extend(rate);
+    let messages = flow.totals.messages;
+    CaseResult {
+        id: format!("write-shared-q2-64B-Q1{id}"),
+        runs: vec![Run {
+            run: 1,
+            started_at: "2026-11-20T12:00:01Z".to_owned(),
+            complete: true,
+            flows: vec![flow],
+            nodes: vec![super::worked(CLIENT, messages), NodeResult::named(SERVER)],
+            ..Run::default()
+        }],
+        config: config(&flags),
+        ..CaseResult::default()
+    }
+}
+
+/// A load of this share of the maximum.
+fn load(share: f64, offered: u64, achieved: u64) -> Load {
+    Load {
+        asked_per_second: MAXIMUM * share,
+        maximum_per_second: Some(MAXIMUM),
+        offered,
+        offered_per_second: offered as f64 / SECONDS,
+        achieved_per_second: achieved as f64 / SECONDS,
+        ..Load::default()
+    }
+}
+
+/// So many samples, up to 1,000 times `factor` ns.
+fn times(samples: u64, factor: u64) -> Option<Latency> {
+    let mut histogram = Histogram::<u64>::new_with_bounds(1, 60_000_000_000, 3).ok()?;
+    let each = samples / 1000;
+    (1..=1000).for_each(|i| histogram.saturating_record_n(i * factor, each));
+    let told = Latency::from_histogram(&histogram, 0)?;
+    // Reading JSON may be off in the last binary digit of a fraction.
+    Some(Latency {
+        mean: told.mean.round(),
+        stddev: told.stddev.round(),
+        ..told
+    })
+}
+
+/// A flow of two QPs; `factors` are of its latency, service and lateness.
+fn flow(messages: u64, factors: [u64; 3], load: Option<Load>) -> FlowResult {
+    let [latency, service, lateness] = factors;
+    // A closed loop times from post to completion.
+    let (offered, sent, latency) = match &load {
+        Some(load) => (load.offered, load.offered - load.never_sent, latency),
+        None => (messages, 0, service),
+    };
+    let of_sent = |samples, factor| load.as_ref().and_then(|_| times(samples, factor));
+    let qp = |index: u32| QpResult {
+        index,
+        qpn: 0x200 + index,
+        messages: messages / 2,
+        bytes: messages / 2 * SIZE_BYTES,
+        gbit_per_s: gbit_per_s(messages / 2 * SIZE_BYTES, SECONDS),
+        latency_ns: times(offered / 2, latency),
+        service_ns: of_sent(sent / 2, service),
+        lateness_ns: of_sent(sent / 2, lateness),
+    };
+    FlowResult {
+        window: Window {
+            seconds: SECONDS,
+            warmup_seconds: 0.3,
+            ..Window::default()
+        },
+        totals: Totals::in_window(messages, messages * SIZE_BYTES, 0, SECONDS),
+        latency_ns: times(offered, latency),
+        service_ns: of_sent(sent, service),
+        lateness_ns: of_sent(sent, lateness),
+        fairness: Some(Fairness {
+            jain: 1.0,
+            min_share: 1.0,
+            max_share: 1.0,
+        }),
+        qps: vec![qp(0), qp(1)],
+        load,
+        ..FlowResult::of(&FlowConfig {
+            name: FORWARD.to_owned(),
+            from: CLIENT.to_owned(),
+            to: SERVER.to_owned(),
+            ..FlowConfig::default()
+        })
+    }
+}
+
+/// A search of the closed loop's case after so many trials, of at most three.
+pub(crate) fn search(trials: usize) -> LoadSearch {
+    let trial = |share: f64, outcome, p99_ns| Trial {
+        asked_per_second: MAXIMUM * share,
+        achieved_per_second: MAXIMUM * share,
+        seconds: 1.0,
+        outcome,
+        excess: Some(if outcome == TrialOutcome::Kept {
+            0.4
+        } else {
+            3.5
+        }),
+        p50_ns: Some(6_000),
+        p99_ns: Some(p99_ns),
+        lateness_p99_ns: Some(210),
+        ..Trial::default()
+    };
+    let all = vec![
+        trial(0.5, TrialOutcome::Kept, 14_000),
+        trial(0.7, TrialOutcome::Broke, 31_000),
+        trial(0.6, TrialOutcome::Kept, 18_500),
+    ];
+    LoadSearch {
+        asked: "p99<20us".to_owned(),
+        limits: vec![LatencyLimit {
+            percentile: 99.0,
+            below_ns: 20_000,
+        }],
+        maximum_per_second: MAXIMUM,
+        lower_per_second: Some(732_000.0),
+        upper_per_second: Some(744_000.0),
+        end: SearchEnd::Found,
+        note: None,
+        trial_seconds: 1.0,
+        trials: all.into_iter().take(trials).collect(),
+        ..LoadSearch::default()
+    }
+}

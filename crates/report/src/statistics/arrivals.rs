@@ -1,0 +1,292 @@
+//! Whether arrivals are those of a Poisson process of a known rate: the test of Anderson and Darling for the lengths of
+//! gaps between them. It must not know where the gaps come from.
+
+use super::gamma::gamma_at_most_and_above;
+
+/// Fewer gaps tell nothing about a distribution.
+pub const LEAST_GAPS: usize = 50;
+
+/// Probability of gaps at least as far from their distribution as these, if each is the time of
+/// `messages_of_gap` arrivals of a Poisson process and no two overlap; `None` of fewer than [`LEAST_GAPS`] gaps, of gaps
+/// of no message, and where a gap is no number.
+///
+/// `gaps` are in units of the process' mean gap between two arrivals, so that their mean is to be `messages_of_gap`. A gap
+/// of 0 has a probability of 0: gaps must be long enough for the clock to tell them apart.
+///
+/// The more gaps, the smaller the deviation that is found: 1,000 gaps find a rate that is 10 % off, 100,000 one
+/// that is 1 % off. Fewer, longer gaps (a larger `messages_of_gap`) test the rate as exactly, and the shortest gaps less.
+pub fn gaps_p_value(gaps: &[f64], messages_of_gap: u64) -> Option<f64> {
+    if gaps.len() < LEAST_GAPS || messages_of_gap == 0 || gaps.iter().any(|gap| gap.is_nan()) {
+        return None;
+    }
+    let mut sorted = gaps.to_vec();
+    sorted.sort_by(f64::total_cmp);
+    let probabilities = sorted
+        .into_iter()
+        .map(|gap| gamma_at_most_and_above(messages_of_gap, gap));
+    let statistic = anderson_darling(&probabilities.collect::<Vec<_>>());
+    Some(p_value(gaps.len() as f64, statistic))
+}
+
+/// Anderson and Darling's A² of a sorted sample, given as its probabilities under the distribution to be at most,
+/// and above, each value. A value that cannot be makes it infinite.
+///
+/// A² = -n - Σ (2i - 1) (ln F(xᵢ) + ln (1 - F(xₙ₊₁₋ᵢ))) / n (Anderson and Darling 1954, J. Am. Stat. Assoc. 49, 765).
+fn anderson_darling(sample: &[(f64, f64)]) -> f64 {
+    let n = sample.len() as f64;
+    let sum = (sample.iter().zip(sample.iter().rev()))
+        .zip(0_u32..)
+        .map(|((low, high), i)| (2.0 * f64::from(i) + 1.0) * (low.0.ln() + high.1.ln()))
+        .sum::<f64>();
+    -n - sum / n
+}
+
+/// Probability of an A² at least this large of `n` values that have the distribution (Marsaglia and Marsaglia 2004,
+/// "Evaluating the Anderson-Darling distribution", J. Stat. Softw. 9(2)).
+fn p_value(n: f64, statistic: f64) -> f64 {
+    let above = above_without_end(statistic);
+    (above - correction(n, 1.0 - above)).clamp(0.0, 1.0)
+}
+
+/// c₀ + c₁ x + c₂ x² + …
+fn polynomial(x: f64, coefficients: &[f64]) -> f64 {
+    coefficients.iter().rev().fold(0.0, |sum, c| sum * x + c)
+}
+
+/// Probability of a larger A² of infinitely many values, within 2e-5.
+fn above_without_end(statistic: f64) -> f64 {
+    const BELOW_2: [f64; 6] = [
+        2.00012,
+        0.247_105,
+        -0.064_982_1,
+        0.034_796_2,
+        -0.011_672_0,
+        0.001_686_91,
+    ];
+    const FROM_2: [f64; 6] = [
+        1.0776,
+        -2.30695,
+        0.43424,
+        -0.082_433,
+        0.008_056,
+        -0.000_314_6,
+    ];
+    if statistic <= 0.0 {
+        1.0
+    } else if statistic < 2.0 {
+        let at_most = (-1.233_714_1 / statistic).exp() / statistic.sqrt();
+        1.0 - at_most * polynomial(statistic, &BELOW_2)
+    } else if statistic < f64::INFINITY {
+        // Not `1.0 - exp(-..)`: the tail keeps its precision.
+        -(-polynomial(statistic, &FROM_2).exp()).exp_m1()
+    } else {
+        0.0
+    }
+}
+
+/// What is to be added to `at_most`, the probability for infinitely many values of at most this A², for `n` values.
+fn correction(n: f64, at_most: f64) -> f64 {
+    const ABOVE: [f64; 6] = [
+        -130.2137, 745.2337, -1705.091, 1950.646, -1116.360, 255.7844,
+    ];
+    const BETWEEN: [f64; 6] = [-0.000_226_33, 6.54034, -14.6538, 14.458, -8.259, 1.91864];
+    let edge = 0.01265 + 0.1757 / n;
+    if at_most > 0.8 {
+        // Nothing can be added to 1: the digits that are published leave -0.0006 there.
+        (polynomial(at_most, &ABOVE) - polynomial(1.0, &ABOVE)) / n
+    } else if at_most < edge {
+        let t = at_most / edge;
+        let shape = t.sqrt() * (1.0 - t) * (49.0 * t - 102.0);
+        shape * (0.0037 / (n * n) + 0.00078 / n + 0.00006) / n
+    } else {
+        let t = (at_most - edge) / (0.8 - edge);
+        polynomial(t, &BETWEEN) * (0.04213 + 0.01365 / n) / n
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// So many gaps of a Poisson process of rate 1.
+    fn poisson_gaps(seed: u64, gaps: usize, messages_of_gap: u64) -> Vec<f64> {
+        let mut random = fastrand::Rng::with_seed(seed);
+        let mut gap = || -(1.0 - random.f64()).ln();
+        (0..gaps)
+            .map(|_| (0..messages_of_gap).map(|_| gap()).sum())
+            .collect()
+    }
+
+    /// Of so many samples, how many a test at `level` refuses.
+    fn refused(samples: u64, level: f64, gaps: impl Fn(u64) -> Vec<f64>, of: u64) -> u64 {
+        (0..samples)
+            .filter(|seed| gaps_p_value(&gaps(*seed), of).unwrap() < level)
+            .count() as u64
+    }
+
+    /// The same probability by the exact series (Anderson and Darling 1952, Ann. Math. Stat. 23, 193), its integrals summed
+    /// in small steps.
+    fn above_by_series(statistic: f64) -> f64 {
+        use std::f64::consts::PI;
+        const STEP: f64 = 0.005;
+        let mut coefficient = 1.0;
+        let mut at_most = 0.0;
+        for j in 0..6 {
+            let j = f64::from(j);
+            let odd = 4.0 * j + 1.0;
+            let fall = (odd * PI).powi(2) / (8.0 * statistic);
+            let steps = (8.0 / fall.sqrt() / STEP) as u32;
+            let integral = (0..steps).map(|step| {
+                let square = (f64::from(step) * STEP).powi(2);
+                let height = (statistic / (8.0 * (square + 1.0)) - fall * (1.0 + square)).exp();
+                if step == 0 { height / 2.0 } else { height }
+            });
+            at_most += coefficient * odd * integral.sum::<f64>() * STEP;
+            coefficient *= (-0.5 - j) / (j + 1.0);
+        }
+        1.0 - (2.0 * PI).sqrt() / statistic * at_most
+    }
+
+    #[test]
+    fn points_are_those_of_the_series_and_the_tables() {
+        for statistic in [0.2, 0.5, 1.0, 1.9, 2.0, 2.5, 4.0, 6.0, 8.0, 12.0] {
+            let (found, exact) = (above_without_end(statistic), above_by_series(statistic));
+            assert!(
+                (found - exact).abs() < 2e-5,
+                "{statistic}: {found}, not {exact}"
+            );
+        }
+        // Anderson and Darling 1954, table 2; Stephens 1974, J. Am. Stat. Assoc. 69, 730.
+        for (statistic, above) in [(1.933, 0.10), (2.492, 0.05), (3.878, 0.010)] {
+            let found = above_without_end(statistic);
+            assert!((found - above).abs() < 5e-5, "{statistic}: {found}");
+        }
+        assert_eq!(above_without_end(0.0), 1.0);
+        assert_eq!(above_without_end(f64::INFINITY), 0.0);
+        // The tail goes on, down to nothing.
+        let tail = [6.0, 8.0, 10.0, 20.0].map(above_without_end);
+        assert!(tail.is_sorted_by(|more, less| more > less) && tail[3] < 1e-9);
+    }
+
+    /// Shares of samples of four values whose p-value is at most so much: right with the correction, wrong without.
+    #[test]
+    fn the_correction_is_right_for_few_values() {
+        const SAMPLES: usize = 200_000;
+        let mut random = fastrand::Rng::with_seed(4);
+        let mut statistic = |_| {
+            let mut values: [f64; 4] = std::array::from_fn(|_| random.f64());
+            values.sort_by(f64::total_cmp);
+            anderson_darling(&values.map(|value| (value, 1.0 - value)))
+        };
+        let mut statistics = (0..SAMPLES).map(&mut statistic).collect::<Vec<_>>();
+        statistics.sort_by(f64::total_cmp);
+        let worst = |p_value: &dyn Fn(f64) -> f64| {
+            let errors = [0.01, 0.05, 0.1, 0.2, 0.3, 0.5, 0.7, 0.9].map(|above| {
+                let at = ((1.0 - above) * SAMPLES as f64) as usize;
+                (p_value(statistics[at]) - above).abs()
+            });
+            errors.into_iter().fold(0.0, f64::max)
+        };
+        // The share of a half is known within 0.0011 (a standard deviation).
+        let (with, without) = (worst(&|it| p_value(4.0, it)), worst(&above_without_end));
+        assert!(with < 0.003 && without > 0.006, "{with}, {without}");
+    }
+
+    #[test]
+    fn the_statistic_is_that_of_its_formula() {
+        // Two values: -2 - (ln u1 (1 - u2) + 3 ln u2 (1 - u1)) / 2.
+        let (low, high): (f64, f64) = (0.2, 0.7);
+        let exact = -2.0 - ((low * 0.3).ln() + 3.0 * (high * 0.8).ln()) / 2.0;
+        let found = anderson_darling(&[(low, 0.8), (high, 0.3)]);
+        assert!((found - exact).abs() < 1e-12);
+    }
+
+    #[test]
+    fn the_level_is_held() {
+        for (messages_of_gap, gaps) in [(1, 50), (1, 1000), (20, 200), (2000, 50)] {
+            let samples = if messages_of_gap > 1 { 1000 } else { 4000 };
+            for level in [0.05, 0.01, 0.001] {
+                let found = refused(
+                    samples,
+                    level,
+                    |seed| poisson_gaps(seed, gaps, messages_of_gap),
+                    messages_of_gap,
+                );
+                // Within four standard deviations of what chance has, and one.
+                let (mean, found) = (samples as f64 * level, found as f64);
+                let within = 4.0 * (mean * (1.0 - level)).sqrt() + 1.0;
+                assert!(
+                    (found - mean).abs() < within,
+                    "{messages_of_gap}: {found} at {level}"
+                );
+            }
+        }
+    }
+
+    /// p-values of Poisson arrivals are uniform: by the same test, with a gap of 1 arrival at -ln p.
+    #[test]
+    fn p_values_are_uniform() {
+        for messages_of_gap in [1, 10] {
+            let p_values = (0..2000).map(|seed| {
+                let gaps = poisson_gaps(seed, 300, messages_of_gap);
+                gaps_p_value(&gaps, messages_of_gap).unwrap()
+            });
+            let as_gaps = p_values.map(|p| -p.ln()).collect::<Vec<_>>();
+            assert!(gaps_p_value(&as_gaps, 1).unwrap() > 0.001);
+        }
+    }
+
+    #[test]
+    fn what_is_no_poisson_process_is_found() {
+        let level = 0.001;
+        // Fixed gaps, with the jitter of a clock.
+        let fixed = |seed| {
+            let mut random = fastrand::Rng::with_seed(seed);
+            (0..100).map(|_| 0.95 + 0.1 * random.f64()).collect()
+        };
+        assert_eq!(refused(100, level, fixed, 1), 100);
+        // A rate that is 10 % too low or too high; in longer gaps too.
+        for (factor, gaps, of) in [
+            (1.1, 5000, 1),
+            (0.9, 5000, 1),
+            (1.1, 500, 10),
+            (0.9, 500, 10),
+        ] {
+            let wrong = |seed| {
+                let gaps = poisson_gaps(seed, gaps, of);
+                gaps.into_iter().map(|gap| gap * factor).collect()
+            };
+            assert!(refused(100, level, wrong, of) > 95, "{factor} {of}");
+        }
+        // Pairs: every second arrival is held until the next. The rate is right.
+        let pairs = |seed| {
+            let gaps = poisson_gaps(seed, 400, 1);
+            let pair = |pair: &[f64]| [pair[0] + pair[1], 1e-3];
+            gaps.chunks_exact(2).flat_map(pair).collect()
+        };
+        assert_eq!(refused(100, level, pairs, 1), 100);
+        // A stall: arrivals of a tenth of the time come at once at its end.
+        let stall = |seed| {
+            let mut gaps = poisson_gaps(seed, 1000, 1);
+            let held = gaps[..100].iter().sum();
+            gaps[..100].fill(1e-3);
+            gaps[0] = held;
+            gaps
+        };
+        assert_eq!(refused(100, level, stall, 1), 100);
+    }
+
+    #[test]
+    fn what_cannot_be_tested_is_not() {
+        let gaps = poisson_gaps(1, 50, 1);
+        assert!(gaps_p_value(&gaps, 1).is_some());
+        assert_eq!(gaps_p_value(&gaps[1..], 1), None);
+        assert_eq!(gaps_p_value(&gaps, 0), None);
+        assert_eq!(gaps_p_value(&[f64::NAN; 50], 1), None);
+        // Times that a Poisson process cannot have.
+        for impossible in [0.0, -1.0, f64::INFINITY] {
+            assert_eq!(gaps_p_value(&[impossible; 60], 3), Some(0.0));
+        }
+        assert_eq!(gaps_p_value(&[1e5; 60], 1_000_000), Some(0.0));
+    }
+}

@@ -1,0 +1,83 @@
+use super::*;
+
+#[test]
+fn names_are_unique() {
+    for (index, row) in ROWS.iter().enumerate() {
+        for other in &ROWS[..index] {
+            assert!(
+                row.flag != other.flag && row.field != other.field,
+                "{}",
+                row.flag
+            );
+            assert!(
+                row.short.is_none() || row.short != other.short,
+                "{}",
+                row.flag
+            );
+        }
+    }
+}
+
+/// What the help says is the default is the default.
+#[test]
+fn defaults_are_as_told() {
+    let mut usual = Settings::default();
+    usual.fit();
+    for row in ROWS {
+        let told = row.default.split(',').next().unwrap();
+        let mut read = Settings::default();
+        match row.read(&mut read, told) {
+            Ok(()) if !told.is_empty() => assert!(row.is_equal(&usual, &read), "{}", row.flag),
+            // Words for what the case or the device decides.
+            _ => assert!(
+                row.text(&Settings::default()).is_empty()
+                    || row.takes == Takes::Switch
+                    || row.flag == "signal-every",
+                "{}",
+                row.flag
+            ),
+        }
+    }
+}
+
+#[test]
+fn values_are_read_back_and_ranges_end_where_they_say() {
+    let mut settings = Settings::default();
+    settings.fit();
+    for row in ROWS {
+        let mut copy = settings.clone();
+        row.copy(&mut copy, &settings);
+        assert_eq!(copy, settings, "{}", row.flag);
+    }
+    for row in ROWS.iter().filter(|row| row.range != Row::USUAL.range) {
+        let (min, max) = row.range;
+        for value in [min, max] {
+            row.read(&mut settings, &value.to_string()).unwrap();
+            assert!(!row.text(&settings).is_empty());
+        }
+        let before = settings.clone();
+        for value in [min.checked_sub(1), Some(max + 1)].into_iter().flatten() {
+            assert!(
+                row.read(&mut settings, &value.to_string()).is_err(),
+                "--{} {value}",
+                row.flag
+            );
+        }
+        assert_eq!(settings, before);
+    }
+}
+
+#[test]
+fn settings_travel_whole() {
+    let mut settings = Settings::default();
+    settings.fit();
+    let text = serde_json::to_string(&settings).unwrap();
+    assert_eq!(serde_json::from_str::<Settings>(&text).unwrap(), settings);
+    for row in ROWS {
+        assert!(
+            text.contains(&format!("\"{}\":", row.field)),
+            "{}",
+            row.field
+        );
+    }
+}

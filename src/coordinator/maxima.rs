@@ -1,0 +1,72 @@
+//! What shares of `--rate` are of: the message rates of the same case as a closed loop, which ran before in the sweep.
+
+use crate::plan::{Case, Flow};
+use crate::protocol::failure::RunFailure;
+use report::results::model::{ResultFile, Run};
+use report::statistics::median;
+
+/// A case that nodes can run, and what its shares are of.
+pub(super) struct Rated {
+    /// With messages a second in place of shares.
+    pub(super) case: Case,
+    /// For each of its flows, messages a second of the closed loop; `None` where its rate is no share.
+    maxima: Vec<Option<f64>>,
+}
+
+impl Rated {
+    /// The case with its shares known from the cases of the sweep that have run.
+    ///
+    /// # Errors
+    /// The closed loop came to no result.
+    pub(super) fn of(
+        case: &Case,
+        cases: &[Case],
+        measured: &ResultFile,
+    ) -> Result<Rated, RunFailure> {
+        let Some(closed) = case.closed_loop() else {
+            return Ok(Rated {
+                case: case.clone(),
+                maxima: vec![None; case.flows.len()],
+            });
+        };
+        let is_same = |it: &&Case| it.settings == closed.settings && it.flows == closed.flows;
+        let id = cases.iter().find(is_same).map(|it| &it.id);
+        let runs = (measured.cases.iter())
+            .filter(|it| Some(&it.id) == id)
+            .flat_map(|it| &it.runs)
+            .filter(|run| run.complete);
+        let maximum = |flow: &Flow| {
+            let rate = |run: &Run| Some(run.flow(&flow.name)?.totals.mmsg_per_s? * 1e6);
+            median(&runs.clone().filter_map(rate).collect::<Vec<_>>())
+        };
+        let known = |flow: &Flow| flow.rate.share().and_then(|_| maximum(flow));
+        let rated = case
+            .with_maxima(maximum)
+            .filter(|_| runs.clone().next().is_some());
+        let rated = rated.ok_or_else(|| {
+            let id = id.map_or("the closed loop", |id| id);
+            let text = format!(
+                "its rate is a share of what the closed loop moves, and {id} came to no result"
+            );
+            let hint = "mend that case first, or give --rate in messages a second";
+            RunFailure::new(text, Some(hint.to_owned()))
+        })?;
+        Ok(Rated {
+            maxima: case.flows.iter().map(known).collect(),
+            case: rated,
+        })
+    }
+
+    /// Tells a run's flows what their shares are of.
+    pub(super) fn tell(&self, run: &mut Run) {
+        let flows = self.case.flows.iter().zip(&self.maxima);
+        let directions = flows.flat_map(|(flow, maximum)| {
+            std::iter::repeat_n(maximum, if flow.bidirectional { 2 } else { 1 })
+        });
+        for (flow, maximum) in run.flows.iter_mut().zip(directions) {
+            if let Some(load) = &mut flow.load {
+                load.maximum_per_second = *maximum;
+            }
+        }
+    }
+}

@@ -1,0 +1,272 @@
+//! Which load to try next, and what the trials so far make of the highest load that keeps the limits: a lower bound and
+//! an upper bound of it. It must not know runs, latencies or devices.
+//!
+//! The way is that of MLRsearch (RFC 9971): short trials first, then trials of the full length; several at a load, which
+//! is a lower or an upper bound only if they say so together (`evidence`); the loads between the bounds are undecided.
+//!
+//! 1. **Bracket**: loads are halved between the highest that kept and the lowest that broke, one trial each, until they
+//!    are a goal width apart. One trial may err; it only steers.
+//! 2. **Confirm**: trials at either end of the bracket, in turns, until each end is a bound. A load that trials speak
+//!    against is left, for one further out: 1, 2, 4 … goal widths.
+
+use std::collections::BTreeMap;
+
+use report::results::model::{SearchEnd, TrialOutcome};
+
+use crate::plan::Searches;
+
+use super::evidence::{Bound, Evidence};
+
+/// How close bounds are to be, as a share of the load; the bounds of a percentile that scatters are further apart.
+const GOAL_WIDTH: f64 = 0.01;
+
+/// A trial is short while the bracket is wider than so many goal widths.
+const SHORT_ABOVE: u64 = 4;
+
+/// Trials that both bounds take together where nothing is close, for the estimate.
+const USUAL_TO_CONFIRM: u32 = 14;
+
+/// What to do next.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Next {
+    /// A trial.
+    Try {
+        /// Messages a second.
+        load: u64,
+        /// It only steers, and may be short.
+        is_short: bool,
+    },
+    /// Nothing.
+    Over(SearchEnd),
+}
+
+/// A search among loads.
+#[derive(Clone, Debug)]
+pub(super) struct Bounds {
+    lowest: u64,
+    highest: u64,
+    loads: BTreeMap<u64, Evidence>,
+    trials: u32,
+    is_bracketed: bool,
+    /// The highest load that kept in the bracket, 0 without.
+    kept: u64,
+    /// The lowest that broke, above `highest` without.
+    broke: u64,
+    lower: Candidate,
+    upper: Candidate,
+}
+
+/// The load that may become a bound.
+#[derive(Clone, Copy, Debug, Default)]
+struct Candidate {
+    load: u64,
+    /// Loads that were left before it.
+    left: u32,
+}
+
+/// A share of a load that is a goal width.
+fn goal_width(load: u64) -> u64 {
+    ((load as f64 * GOAL_WIDTH) as u64).max(1)
+}
+
+/// A load of four digits, so that it is read easily.
+fn rounded(load: u64) -> u64 {
+    let digits = load.max(1).ilog10();
+    let unit = 10u64.pow(digits.saturating_sub(3));
+    (load + unit / 2) / unit * unit
+}
+
+impl Bounds {
+    /// Among loads of `lowest` to `highest` messages a second, both above 0.
+    pub(super) fn new(lowest: u64, highest: u64) -> Bounds {
+        let highest = highest.max(1);
+        Bounds {
+            lowest: lowest.clamp(1, highest),
+            highest,
+            loads: BTreeMap::new(),
+            trials: 0,
+            is_bracketed: false,
+            kept: 0,
+            broke: highest + 1,
+            lower: Candidate::default(),
+            upper: Candidate::default(),
+        }
+    }
+
+    /// The highest load that keeps the limits for sure below the lowest that breaks them for sure, and that one.
+    pub(super) fn found(&self) -> (Option<u64>, Option<u64>) {
+        let is = |bound| move |(_, it): &(&u64, &Evidence)| it.bound() == Some(bound);
+        let upper = self.loads.iter().find(is(Bound::Upper));
+        let upper = upper.map(|(load, _)| *load);
+        let below = self.loads.range(..upper.unwrap_or(u64::MAX));
+        let lower = below.rev().find(is(Bound::Lower));
+        (lower.map(|(load, _)| *load), upper)
+    }
+
+    /// Where the limit is by what is known or, before bounds are, by what is believed.
+    pub(super) fn within(&self) -> (u64, u64) {
+        let (low, high) = match self.is_bracketed {
+            true => (self.lower.load, self.upper.load),
+            false => (self.kept, self.broke.min(self.highest)),
+        };
+        let (lower, upper) = self.found();
+        (lower.unwrap_or(low), upper.unwrap_or(high))
+    }
+
+    /// The load from which on the harness did not keep its schedule, where that ended the search.
+    pub(super) fn out_of_reach(&self) -> Option<u64> {
+        let mut loads = self.loads.iter();
+        let found = loads.find(|(_, it)| it.is_out_of_reach());
+        found.map(|(load, _)| *load)
+    }
+
+    /// How many trials are still to come, about.
+    pub(super) fn trials_left(&self) -> u32 {
+        if !self.is_bracketed {
+            let width = self.broke.saturating_sub(self.kept) / goal_width(self.broke);
+            return width.max(1).ilog2() + 1 + USUAL_TO_CONFIRM;
+        }
+        let left = |candidate: Candidate, bound| {
+            let evidence = self.evidence(candidate.load);
+            let is_open = evidence.bound() != Some(bound) && !evidence.is_worn_out();
+            // Some are left for loads further out.
+            let still = 6u32.saturating_sub(evidence.trials()).max(1);
+            if is_open { still } else { 0 }
+        };
+        let left = left(self.lower, Bound::Lower) + left(self.upper, Bound::Upper);
+        left.min(Searches::MOST_TRIALS.saturating_sub(self.trials))
+            .max(1)
+    }
+
+    /// Adds a trial. One that failed says nothing.
+    pub(super) fn add(&mut self, load: u64, is_short: bool, outcome: TrialOutcome, excess: f64) {
+        self.trials += 1;
+        if !is_short {
+            let evidence = self.loads.entry(load).or_default();
+            match outcome {
+                TrialOutcome::Kept | TrialOutcome::Broke => evidence.add(excess),
+                TrialOutcome::NotKept => evidence.add_unkept(),
+                TrialOutcome::Failed => {}
+            }
+        }
+        if !self.is_bracketed {
+            match outcome {
+                TrialOutcome::Kept => self.kept = load,
+                TrialOutcome::Broke | TrialOutcome::NotKept => self.broke = load,
+                TrialOutcome::Failed => {}
+            }
+        }
+    }
+
+    /// What to do next.
+    pub(super) fn next(&mut self) -> Next {
+        if self.trials >= Searches::MOST_TRIALS {
+            return Next::Over(SearchEnd::TrialsSpent);
+        }
+        if let Some(next) = self.bracket() {
+            return next;
+        }
+        if let Some(end) = self.settle() {
+            return Next::Over(end);
+        }
+        let open = |candidate: Candidate, bound| {
+            let evidence = self.evidence(candidate.load);
+            let is_open = evidence.bound() != Some(bound) && !evidence.is_worn_out();
+            is_open.then(|| (evidence.trials(), candidate.load))
+        };
+        let lower = open(self.lower, Bound::Lower);
+        let upper = open(self.upper, Bound::Upper);
+        // In turns, so that what changes over time is not taken for what changes with the load.
+        match lower
+            .into_iter()
+            .chain(upper)
+            .min_by_key(|(trials, _)| *trials)
+        {
+            Some((_, load)) => Next::Try {
+                load,
+                is_short: false,
+            },
+            None if self.evidence(self.upper.load).is_out_of_reach() => {
+                Next::Over(SearchEnd::ScheduleNotKept)
+            }
+            None => match self.found() {
+                (Some(_), Some(_)) => Next::Over(SearchEnd::Found),
+                _ => Next::Over(SearchEnd::TrialsSpent),
+            },
+        }
+    }
+
+    fn evidence(&self, load: u64) -> Evidence {
+        self.loads.get(&load).cloned().unwrap_or_default()
+    }
+
+    /// The next trial of the bracket, until there is one.
+    fn bracket(&mut self) -> Option<Next> {
+        if self.is_bracketed {
+            return None;
+        }
+        let (width, goal) = (self.broke - self.kept, goal_width(self.broke));
+        if width > goal && self.kept < self.highest && self.broke > self.lowest {
+            let is_last = self.broke > self.highest && width <= 3 * goal;
+            let load = match self.kept {
+                _ if is_last => self.highest,
+                0 => rounded(self.broke / 2).max(self.lowest),
+                kept => rounded(kept.midpoint(self.broke)).min(self.highest),
+            };
+            // Rounded, few loads are left.
+            if load > self.kept && load < self.broke {
+                let is_short = width > SHORT_ABOVE * goal;
+                return Some(Next::Try { load, is_short });
+            }
+        }
+        self.is_bracketed = true;
+        let at = |load: u64| Candidate {
+            load: load.clamp(self.lowest, self.highest),
+            left: 0,
+        };
+        (self.lower, self.upper) = (at(self.kept), at(self.broke));
+        None
+    }
+
+    /// Leaves candidates that trials speak against; the end, if there is nowhere to go.
+    fn settle(&mut self) -> Option<SearchEnd> {
+        while self.is_left(self.lower, Bound::Lower) && self.lower.load > self.lowest {
+            let step = goal_width(self.lower.load) << self.lower.left.min(16);
+            let load = rounded(self.lower.load.saturating_sub(step)).max(self.lowest);
+            self.lower = Candidate {
+                load: load.min(self.lower.load - 1),
+                left: self.lower.left + 1,
+            };
+        }
+        let at_lowest = self.evidence(self.lower.load);
+        if at_lowest.is_out_of_reach() {
+            return Some(SearchEnd::ScheduleNotKept);
+        }
+        if at_lowest.bound() == Some(Bound::Upper) {
+            return Some(SearchEnd::NoneKeeps);
+        }
+        while self.is_left(self.upper, Bound::Upper) && self.upper.load < self.highest {
+            let step = goal_width(self.upper.load) << self.upper.left.min(16);
+            let load = rounded(self.upper.load + step).min(self.highest);
+            self.upper = Candidate {
+                load: load.max(self.upper.load + 1),
+                left: self.upper.left + 1,
+            };
+        }
+        let is_lower = self.evidence(self.upper.load).bound() == Some(Bound::Lower);
+        (is_lower && self.upper.load == self.highest).then_some(SearchEnd::AllKeep)
+    }
+
+    /// Whether a load is not the bound that it was tried for. Above one that is out of reach there is nothing to try.
+    fn is_left(&self, candidate: Candidate, bound: Bound) -> bool {
+        let evidence = self.evidence(candidate.load);
+        match bound {
+            Bound::Upper if evidence.is_out_of_reach() => false,
+            bound => evidence.bound() != Some(bound) && evidence.is_hopeless_as(bound),
+        }
+    }
+}
+
+#[cfg(test)]
+#[path = "bounds_tests.rs"]
+mod tests;

@@ -1,0 +1,250 @@
+//! Searches in responses whose limit is known: an M/D/1 queue, simulated message by message, and stranger ones.
+#![allow(clippy::print_stdout)]
+
+use super::*;
+
+#[path = "../../../crates/report/examples/open_loop/md1.rs"]
+#[allow(dead_code)] // What other users of it need.
+mod md1;
+
+/// Messages a second that the simulated queue serves, and the search's maximum.
+const CAPACITY: u64 = 1_000_000;
+
+/// The utilisation at which a share `allowed` of messages takes more than `limit` services.
+fn true_limit(limit: f64, allowed: f64) -> f64 {
+    let (mut low, mut high) = (0.0, 1.0);
+    for _ in 0..50 {
+        let mid = f64::midpoint(low, high);
+        let queue = md1::Md1::new(mid).unwrap();
+        match 1.0 - queue.wait_at_most(limit - 1.0) < allowed {
+            true => low = mid,
+            false => high = mid,
+        }
+    }
+    low
+}
+
+/// The share of so many messages that take more than `limit` services, by Lindley's recursion.
+fn share_above(rng: &mut fastrand::Rng, utilisation: f64, messages: u32, limit: f64) -> f64 {
+    const BEFORE: u32 = 2_000;
+    let (mut wait, mut above) = (0.0f64, 0u32);
+    for message in 0..BEFORE + messages {
+        above += u32::from(message >= BEFORE && wait + 1.0 > limit);
+        let gap = -(1.0 - rng.f64()).ln() / utilisation;
+        wait = (wait + 1.0 - gap).max(0.0);
+    }
+    f64::from(above) / f64::from(messages)
+}
+
+/// Searches by a response, which tells the excess at a load; `None` of one whose schedule is not kept.
+fn search(lowest: u64, mut response: impl FnMut(u64, bool) -> Option<f64>) -> (SearchEnd, Bounds) {
+    let mut bounds = Bounds::new(lowest, CAPACITY);
+    loop {
+        match bounds.next() {
+            Next::Over(end) => return (end, bounds),
+            Next::Try { load, is_short } => {
+                assert!((lowest..=CAPACITY).contains(&load), "{load}");
+                let excess = response(load, is_short);
+                let outcome = match excess {
+                    None => TrialOutcome::NotKept,
+                    Some(excess) if excess <= 1.0 => TrialOutcome::Kept,
+                    Some(_) => TrialOutcome::Broke,
+                };
+                bounds.add(load, is_short, outcome, excess.unwrap_or_default());
+                let (low, high) = bounds.within();
+                assert!(low <= high, "{low}..{high}");
+            }
+        }
+    }
+}
+
+/// What many searches for a limit of an M/D/1 queue came to.
+struct Tried {
+    hold_the_truth: u32,
+    trials: u32,
+    most_trials: u32,
+    width: f64,
+}
+
+/// `services` is how many messages the server could serve in a trial.
+fn try_often(searches: u32, limit: f64, allowed: f64, services: u32) -> Tried {
+    let truth = true_limit(limit, allowed) * CAPACITY as f64;
+    let mut tried = Tried {
+        hold_the_truth: 0,
+        trials: 0,
+        most_trials: 0,
+        width: 0.0,
+    };
+    for seed in 0..searches {
+        let mut rng = fastrand::Rng::with_seed(u64::from(seed) << 32 | u64::from(services));
+        let (_, bounds) = search(CAPACITY / 100, |load, is_short| {
+            let utilisation = load as f64 / CAPACITY as f64;
+            let services = services / if is_short { 4 } else { 1 };
+            let messages = (f64::from(services) * utilisation) as u32;
+            let above = share_above(&mut rng, utilisation, messages, limit);
+            Some(above.max(0.5 / f64::from(messages)) / allowed)
+        });
+        let (lower, upper) = bounds.found();
+        let low = lower.unwrap_or(0) as f64;
+        let high = upper.unwrap_or(CAPACITY) as f64;
+        tried.hold_the_truth += u32::from((low..=high).contains(&truth));
+        tried.trials += bounds.trials;
+        tried.most_trials = tried.most_trials.max(bounds.trials);
+        tried.width += (high - low) / truth / f64::from(searches);
+    }
+    tried
+}
+
+/// 19 of 20 searches at least hold the truth, with trials of 20,000 to 100,000 services, at 56 to 91 % load.
+#[test]
+fn the_bounds_hold_the_true_limit_of_a_queue() {
+    for (limit, allowed, services, searches) in [
+        (5.0, 0.01, 20_000, 200),
+        (10.0, 0.01, 20_000, 200),
+        (10.0, 0.001, 20_000, 200),
+        (25.0, 0.01, 20_000, 200),
+        (10.0, 0.01, 100_000, 200),
+    ] {
+        let tried = try_often(searches, limit, allowed, services);
+        let trials = f64::from(tried.trials) / f64::from(searches);
+        let told = format!(
+            "limit {limit} services, {allowed} allowed, {services} services a trial: {} of {searches} hold the truth, \
+             {trials:.1} trials (at most {}), {:.1} % wide",
+            tried.hold_the_truth,
+            tried.most_trials,
+            tried.width * 100.0
+        );
+        println!("{told}");
+        assert!(tried.hold_the_truth * 20 >= searches * 19, "{told}");
+        assert!(trials <= 40.0 && tried.width < 0.25, "{told}");
+    }
+}
+
+#[test]
+fn a_sharp_limit_is_found_within_a_goal_width() {
+    for limit in [12_345, 400_000, 777_777, 970_000, 985_000] {
+        let (end, bounds) = search(10_000, |load, _| {
+            Some(if load <= limit { 0.05 } else { 50.0 })
+        });
+        let (Some(lower), Some(upper)) = bounds.found() else {
+            panic!("no bounds of {limit}: {bounds:?}");
+        };
+        assert_eq!(end, SearchEnd::Found);
+        assert!(
+            lower <= limit && limit < upper,
+            "{limit}: {lower} to {upper}"
+        );
+        assert!(upper - lower <= goal_width(upper) + 1, "{lower} to {upper}");
+        assert!(bounds.trials <= 20, "{}", bounds.trials);
+    }
+}
+
+#[test]
+fn where_none_or_all_keep_it_the_search_says_so() {
+    let (end, bounds) = search(10_000, |_, _| Some(3.0));
+    assert_eq!(
+        (end, bounds.found()),
+        (SearchEnd::NoneKeeps, (None, Some(10_000)))
+    );
+    let (end, bounds) = search(10_000, |_, _| Some(0.1));
+    assert_eq!(
+        (end, bounds.found()),
+        (SearchEnd::AllKeep, (Some(CAPACITY), None))
+    );
+    // One load only.
+    let (end, _) = search(CAPACITY, |_, _| Some(0.1));
+    assert_eq!(end, SearchEnd::AllKeep);
+    let (end, _) = search(CAPACITY, |_, _| Some(10.0));
+    assert_eq!(end, SearchEnd::NoneKeeps);
+}
+
+#[test]
+fn above_what_the_harness_can_the_limit_is_not_known() {
+    let (end, bounds) = search(10_000, |load, _| (load < 600_000).then_some(0.1));
+    assert_eq!(end, SearchEnd::ScheduleNotKept);
+    let (lower, upper) = bounds.found();
+    let reach = bounds.out_of_reach().unwrap();
+    assert!(upper.is_none() && lower.is_some_and(|it| it < 600_000));
+    assert!((600_000..610_000).contains(&reach), "{reach}");
+    let (end, bounds) = search(10_000, |_, _| None);
+    assert_eq!(
+        (end, bounds.found()),
+        (SearchEnd::ScheduleNotKept, (None, None))
+    );
+    // The limit is below.
+    let (end, bounds) = search(10_000, |load, _| {
+        (load < 600_000).then_some(if load < 500_000 { 0.1 } else { 9.0 })
+    });
+    assert_eq!(end, SearchEnd::Found);
+    assert!(bounds.found().1.is_some_and(|upper| upper < 510_000));
+}
+
+#[test]
+fn a_schedule_that_is_not_kept_once_is_tried_again() {
+    let mut missed = 0;
+    let (end, bounds) = search(10_000, |load, _| {
+        missed += 1;
+        // Every seventh trial.
+        (missed % 7 != 0).then_some(if load <= 700_000 { 0.1 } else { 9.0 })
+    });
+    assert_eq!(end, SearchEnd::Found, "{bounds:?}");
+    let (lower, upper) = bounds.found();
+    assert!(lower.unwrap() <= 700_000 && upper.unwrap() > 700_000);
+}
+
+/// Loads below keep and break it as they like: the search ends, and its bounds do not contradict each other.
+#[test]
+fn any_response_comes_to_an_end() {
+    for seed in 0..2_000 {
+        let mut rng = fastrand::Rng::with_seed(seed);
+        let (scatter, waves) = (rng.f64() * 3.0, rng.f64() * 4.0);
+        let missed = rng.f64() * 0.4;
+        let lowest = rng.u64(1..=CAPACITY);
+        let (_, bounds) = search(lowest, |load, _| {
+            let at = load as f64 / CAPACITY as f64;
+            let wave = (at * 20.0 * waves).sin() * waves;
+            let noise = (rng.f64() - 0.5) * scatter;
+            (rng.f64() > missed).then(|| ((at - 0.5) * 4.0 + wave + noise).exp())
+        });
+        if let (Some(lower), Some(upper)) = bounds.found() {
+            assert!(lower < upper);
+        }
+    }
+}
+
+#[test]
+fn where_a_lower_load_is_slower_the_limit_below_it_counts() {
+    // Workers that sleep at low loads are slow there.
+    let (end, bounds) = search(10_000, |load, _| {
+        Some(if (200_000..=800_000).contains(&load) {
+            0.1
+        } else {
+            9.0
+        })
+    });
+    let (lower, upper) = bounds.found();
+    assert_eq!(end, SearchEnd::Found);
+    assert!((792_000..=800_000).contains(&lower.unwrap()), "{lower:?}");
+    assert!((800_001..=808_000).contains(&upper.unwrap()), "{upper:?}");
+}
+
+#[test]
+fn the_estimate_shrinks_and_is_never_nothing() {
+    let mut bounds = Bounds::new(10_000, CAPACITY);
+    let mut estimates = Vec::new();
+    while let Next::Try { load, is_short } = bounds.next() {
+        estimates.push(bounds.trials_left());
+        let (outcome, excess) = match load <= 640_000 {
+            true => (TrialOutcome::Kept, 0.1),
+            false => (TrialOutcome::Broke, 9.0),
+        };
+        bounds.add(load, is_short, outcome, excess);
+    }
+    assert!(estimates.iter().all(|left| *left > 0));
+    let trials = u32::try_from(estimates.len()).unwrap();
+    assert!(estimates[0].abs_diff(trials) <= trials / 2, "{estimates:?}");
+    assert!(
+        estimates.last().is_some_and(|last| *last <= 4),
+        "{estimates:?}"
+    );
+}

@@ -1,0 +1,261 @@
+//! Searches whose trials are made up.
+
+use super::*;
+use crate::coordinator::search::judge::tests::run_of;
+use report::results::model::{Failure, LoadVerdict};
+
+/// Bounds, and how long it still takes.
+type Told = (Option<(u64, u64)>, Option<Duration>);
+
+/// Answers trials by a function of the load and of the trial's number.
+struct Fake<F> {
+    respond: F,
+    /// Loads, lengths in seconds and seeds of the trials.
+    asked: Vec<(u64, f64, u32)>,
+    /// What was told before each trial.
+    told: Vec<Told>,
+    notes: Vec<String>,
+}
+
+impl<F: FnMut(u64, usize) -> Result<Run, Halt>> Trials for Fake<F> {
+    fn run(&mut self, ask: Ask, told: TrialStart<'_>) -> Result<Run, Halt> {
+        self.asked.push((told.load, seconds(ask.span), ask.seed));
+        self.told.push((told.within, told.left));
+        assert_eq!(told.number as usize, self.asked.len());
+        (self.respond)(told.load, self.asked.len())
+    }
+
+    fn note(&mut self, text: &str) {
+        self.notes.push(text.to_owned());
+    }
+}
+
+fn fake<F: FnMut(u64, usize) -> Result<Run, Halt>>(respond: F) -> Fake<F> {
+    Fake {
+        respond,
+        asked: Vec::new(),
+        told: Vec::new(),
+        notes: Vec::new(),
+    }
+}
+
+const SECOND: u64 = 1_000_000_000;
+
+fn second() -> TimeSpan {
+    TimeSpan::from_ns(SECOND).unwrap()
+}
+
+fn slo(text: &str) -> Goal {
+    Goal::Slo(text.parse().unwrap())
+}
+
+/// All latencies are 10 us, and 1 in `of` is 1 ms.
+fn kept_but(of: usize) -> Run {
+    let mut latencies = vec![10_000; 10_000 - 10_000 / of];
+    latencies.extend(vec![1_000_000; 10_000 / of]);
+    run_of(&latencies, LoadVerdict::Kept)
+}
+
+/// Latency rises with the load: 10 us below 10 %, then in proportion.
+fn rising(load: u64, maximum: u64) -> Run {
+    let ns = 10_000.max(load * 100_000 / maximum);
+    run_of(&vec![ns; 2_000], LoadVerdict::Kept)
+}
+
+fn failed(interrupted: bool) -> Run {
+    Run {
+        interrupted,
+        failure: Some(Failure {
+            message: "boom".into(),
+            hint: None,
+        }),
+        ..Run::default()
+    }
+}
+
+#[test]
+fn a_search_finds_the_load_of_its_limit() {
+    let mut trials = fake(|load, _| Ok(kept_but(if load < 300_000 { 200 } else { 50 })));
+    let (found, done) = search(&slo("p99<20us"), 1_000_000.0, second(), &mut trials);
+    assert!(done.is_ok());
+    assert_eq!((found.end, found.note.as_deref()), (SearchEnd::Found, None));
+    let (lower, upper) = (
+        found.lower_per_second.unwrap(),
+        found.upper_per_second.unwrap(),
+    );
+    assert!(lower < 300_000.0 && upper >= 300_000.0, "{lower} {upper}");
+    assert!(upper - lower < 4_000.0);
+    assert_eq!(found.asked, "p99<20us");
+    assert_eq!((found.maximum_per_second, found.trial_seconds), (1e6, 1.0));
+    assert_eq!(found.trials.len(), trials.asked.len());
+    for (trial, (load, span, _)) in found.trials.iter().zip(&trials.asked) {
+        assert_eq!(
+            (trial.asked_per_second, trial.seconds),
+            (*load as f64, *span)
+        );
+        let expected = if *load < 300_000 { 0.5 } else { 2.0 };
+        assert!((trial.excess.unwrap() - expected).abs() < 1e-9);
+    }
+    // Bounds close, the first trials are short, seeds differ.
+    let (first, last) = (trials.told[0], trials.told[trials.told.len() - 1]);
+    assert_eq!(first, (Some((0, 1_000_000)), None));
+    assert!(last.1.is_some() && last.0.is_some_and(|(low, high)| high - low < 10_000));
+    assert_eq!(
+        (trials.asked[0].1, trials.asked.last().unwrap().1),
+        (0.25, 1.0)
+    );
+    let mut seeds: Vec<u32> = trials.asked.iter().map(|it| it.2).collect();
+    seeds.sort_unstable();
+    seeds.dedup();
+    assert_eq!(seeds.len(), trials.asked.len());
+}
+
+#[test]
+fn a_knee_is_a_multiple_of_the_latency_at_ten_percent() {
+    let mut trials = fake(|load, _| Ok(rising(load, 1_000_000)));
+    let goal = Goal::Knee("3".parse().unwrap());
+    let (found, _) = search(&goal, 1_000_000.0, second(), &mut trials);
+    assert_eq!(found.asked, "knee 3");
+    let reference = found.reference_p99_ns.unwrap();
+    assert!(reference.abs_diff(10_000) <= 10, "{reference}");
+    assert_eq!(found.limits[0].below_ns, reference * 3 + 1);
+    let (lower, upper) = (
+        found.lower_per_second.unwrap(),
+        found.upper_per_second.unwrap(),
+    );
+    assert!(lower <= 300_500.0 && upper >= 299_500.0, "{lower} {upper}");
+    assert_eq!(trials.asked[..3].iter().map(|it| it.0).max(), Some(100_000));
+}
+
+#[test]
+fn too_few_messages_are_told_with_the_time_that_has_enough() {
+    let mut trials = fake(|load, _| Ok(rising(load, 5_000)));
+    let (found, _) = search(&slo("p99.9<20us"), 5_000.0, second(), &mut trials);
+    assert_eq!(
+        (found.end, trials.asked.len()),
+        (SearchEnd::TooFewMessages, 0)
+    );
+    let note = found.note.unwrap();
+    assert!(note.contains("-D 20s") && note.contains("p99.9"), "{note}");
+    let knee = Goal::Knee("3".parse().unwrap());
+    let (found, _) = search(&knee, 5_000.0, second(), &mut trials);
+    assert_eq!(
+        (found.end, trials.asked.len()),
+        (SearchEnd::TooFewMessages, 0)
+    );
+    assert!(found.note.unwrap().contains("-D 2s"));
+    // Loads above 2,000 a second have enough, and none of them keeps it.
+    let (found, _) = search(
+        &slo("p99.5<20us".replace("99.5", "99").as_str()),
+        2_500.0,
+        second(),
+        &mut fake(|_, _| Ok(kept_but(20))),
+    );
+    assert_eq!(found.end, SearchEnd::TooFewMessages);
+    assert!(
+        found
+            .note
+            .unwrap()
+            .contains("no load from 1000 messages a second on")
+    );
+}
+
+#[test]
+fn a_limit_that_no_load_keeps_or_all_keep() {
+    let (found, _) = search(
+        &slo("p99<1us"),
+        1e6,
+        second(),
+        &mut fake(|_, _| Ok(kept_but(200))),
+    );
+    assert_eq!(
+        (found.end, found.lower_per_second),
+        (SearchEnd::NoneKeeps, None)
+    );
+    let (found, _) = search(
+        &slo("p99<1s"),
+        1e6,
+        second(),
+        &mut fake(|_, _| Ok(kept_but(200))),
+    );
+    assert_eq!(
+        (found.end, found.upper_per_second),
+        (SearchEnd::AllKeep, None)
+    );
+    assert_eq!(found.lower_per_second, Some(1e6));
+}
+
+#[test]
+fn where_the_schedule_is_not_kept_its_load_is_told() {
+    let mut trials = fake(|load, _| {
+        Ok(match load < 500_000 {
+            true => kept_but(200),
+            false => run_of(&[10_000; 1_000], LoadVerdict::NotKept),
+        })
+    });
+    let (found, _) = search(&slo("p99<20us"), 1e6, second(), &mut trials);
+    assert_eq!(found.end, SearchEnd::ScheduleNotKept);
+    assert!(
+        found
+            .lower_per_second
+            .is_some_and(|lower| lower > 490_000.0)
+    );
+    assert!(
+        found
+            .upper_per_second
+            .is_some_and(|reach| reach < 510_000.0)
+    );
+    let mut never = fake(|_, _| Ok(run_of(&[10_000; 1_000], LoadVerdict::NotKept)));
+    let (found, _) = search(&Goal::Knee("3".parse().unwrap()), 1e6, second(), &mut never);
+    assert_eq!(
+        (found.end, never.asked.len()),
+        (SearchEnd::ScheduleNotKept, 3)
+    );
+    assert!(found.note.is_some() && found.limits.is_empty());
+}
+
+#[test]
+fn a_trial_that_fails_is_made_once_more() {
+    let mut trials = fake(|load, number| match number % 4 {
+        0 => Ok(failed(false)),
+        _ => Ok(kept_but(if load < 300_000 { 200 } else { 50 })),
+    });
+    let (found, _) = search(&slo("p99<20us"), 1e6, second(), &mut trials);
+    assert_eq!(found.end, SearchEnd::Found);
+    assert!(!trials.notes.is_empty() && trials.notes[0].contains("boom"));
+    assert!(
+        found
+            .trials
+            .iter()
+            .any(|trial| trial.outcome == TrialOutcome::Failed)
+    );
+    let mut trials = fake(|_, number| {
+        Ok(if number < 4 {
+            kept_but(200)
+        } else {
+            failed(false)
+        })
+    });
+    let (found, done) = search(&slo("p99<20us"), 1e6, second(), &mut trials);
+    assert!(done.is_ok(), "the sweep goes on");
+    assert_eq!((found.end, found.trials.len()), (SearchEnd::Stopped, 5));
+    assert!(found.note.is_some_and(|note| note.contains("boom")));
+}
+
+#[test]
+fn a_search_that_is_interrupted_keeps_what_it_has() {
+    let respond = |interrupted: fn() -> Result<Run, Halt>| {
+        let mut trials = fake(move |load, number| match number {
+            12 => interrupted(),
+            _ => Ok(kept_but(if load < 300_000 { 200 } else { 50 })),
+        });
+        search(&slo("p99<20us"), 1e6, second(), &mut trials)
+    };
+    for (found, done) in [
+        respond(|| Ok(failed(true))),
+        respond(|| Err(Halt::Interrupted)),
+    ] {
+        assert!(matches!(done, Err(Halt::Interrupted)));
+        assert_eq!((found.end, found.trials.len()), (SearchEnd::Stopped, 11));
+    }
+}

@@ -1,0 +1,174 @@
+//! What a run says of its load: whether it kept limits of latency, and how far it was from them. It must not know why
+//! the load was chosen.
+
+use report::results::model::{
+    FlowResult, Latency, LatencyLimit, LoadVerdict, Run, Trial, TrialOutcome,
+};
+use report::results::percentile::can_tell;
+
+/// The share of messages that a percentile leaves above it.
+pub(super) fn share_above(percentile: f64) -> f64 {
+    1.0 - percentile / 100.0
+}
+
+/// What a run at `load` messages a second says: nothing where its schedule was not kept or it has failed.
+///
+/// # Errors
+/// It failed, and why.
+pub(super) fn judge(run: &Run, load: u64, limits: &[LatencyLimit]) -> Result<Trial, String> {
+    if !run.complete {
+        let failure = run.failure.as_ref();
+        return Err(failure.map_or_else(String::new, |it| it.message.clone()));
+    }
+    let (mut trial, mut excess) = (Trial::default(), Vec::new());
+    trial.asked_per_second = load as f64;
+    trial.achieved_per_second = f64::INFINITY;
+    for flow in &run.flows {
+        let told = flow.load.as_ref().zip(flow.latency_ns.as_ref());
+        let Some((load, latency)) = told else {
+            return Err(format!(
+                "the flow `{}` has no load or no latency",
+                flow.name
+            ));
+        };
+        trial.achieved_per_second = trial.achieved_per_second.min(load.achieved_per_second);
+        if load.verdict == LoadVerdict::NotKept {
+            trial.outcome = TrialOutcome::NotKept;
+        }
+        // Of two directions the slower one is told.
+        let slower = |one: Option<u64>, other: Option<u64>| one.max(other);
+        trial.p50_ns = slower(trial.p50_ns, Some(latency.p50));
+        trial.p99_ns = slower(trial.p99_ns, latency.p99);
+        trial.p99_9_ns = slower(trial.p99_9_ns, latency.p99_9);
+        trial.lateness_p99_ns = slower(trial.lateness_p99_ns, lateness_p99(flow));
+        for limit in limits {
+            excess.push(excess_of(latency, limit)?);
+        }
+    }
+    if trial.outcome != TrialOutcome::NotKept {
+        trial.excess = excess.into_iter().reduce(f64::max);
+        trial.outcome = match trial.excess {
+            Some(excess) if excess > 1.0 => TrialOutcome::Broke,
+            _ => TrialOutcome::Kept,
+        };
+    }
+    Ok(trial)
+}
+
+fn lateness_p99(flow: &FlowResult) -> Option<u64> {
+    flow.lateness_ns.as_ref()?.p99
+}
+
+/// The share of messages that took at least as long as a limit, over the share that it allows. None at all are taken
+/// for half a message.
+fn excess_of(latency: &Latency, limit: &LatencyLimit) -> Result<f64, String> {
+    let histogram = latency.histogram().map_err(|error| error.to_string())?;
+    let allowed = share_above(limit.percentile);
+    let samples = histogram.len();
+    if !can_tell(samples, limit.percentile / 100.0) {
+        let percentile = limit.percentile;
+        return Err(format!("{samples} messages are too few for p{percentile}"));
+    }
+    let above = histogram.count_between(limit.below_ns, u64::MAX);
+    Ok((above as f64).max(0.5) / (samples as f64 * allowed))
+}
+
+#[cfg(test)]
+pub(super) mod tests {
+    use super::*;
+    use hdrhistogram::Histogram;
+    use report::results::model::{Failure, Load};
+
+    /// A run of one flow in which messages of these latencies completed.
+    pub(in super::super) fn run_of(latencies_ns: &[u64], verdict: LoadVerdict) -> Run {
+        let mut histogram = Histogram::<u64>::new(3).unwrap();
+        for ns in latencies_ns {
+            histogram.record(*ns).unwrap();
+        }
+        let flow = FlowResult {
+            latency_ns: Latency::from_histogram(&histogram, 0),
+            load: Some(Load {
+                achieved_per_second: latencies_ns.len() as f64,
+                verdict,
+                ..Load::default()
+            }),
+            ..FlowResult::default()
+        };
+        Run {
+            complete: true,
+            flows: vec![flow],
+            ..Run::default()
+        }
+    }
+
+    fn limit(percentile: f64, below_ns: u64) -> LatencyLimit {
+        LatencyLimit {
+            percentile,
+            below_ns,
+        }
+    }
+
+    #[test]
+    fn the_excess_is_the_share_above_over_what_is_allowed() {
+        let mut latencies = vec![10_000; 980];
+        latencies.extend([50_000; 20]);
+        let run = run_of(&latencies, LoadVerdict::Kept);
+        let excess = |limits: &[LatencyLimit]| judge(&run, 1_000, limits).unwrap();
+        let of = |percentile, ns| excess(&[limit(percentile, ns)]);
+        let close = |trial: Trial, expected: f64| (trial.excess.unwrap() - expected).abs() < 1e-9;
+        assert!(close(of(99.0, 20_000), 2.0));
+        assert!(close(of(99.9, 20_000), 20.0));
+        assert!(close(of(90.0, 20_000), 0.2));
+        assert!(close(of(99.0, 60_000), 0.05), "half a message of 10");
+        assert_eq!(of(90.0, 20_000).outcome, TrialOutcome::Kept);
+        let both = excess(&[limit(90.0, 20_000), limit(99.0, 20_000)]);
+        assert_eq!(both.outcome, TrialOutcome::Broke);
+        assert!(close(both, 2.0));
+        assert!(judge(&run, 1, &[limit(99.99, 1)]).is_err_and(|it| it.contains("too few")));
+    }
+
+    #[test]
+    fn a_limit_is_kept_just_where_the_percentile_is_below_it() {
+        let latencies: Vec<u64> = (1..=1_000).map(|n| n * 100).collect();
+        let run = run_of(&latencies, LoadVerdict::Kept);
+        let p99 = run.flows[0].latency_ns.as_ref().unwrap().p99.unwrap();
+        for (below_ns, outcome) in [
+            (p99 + 200, TrialOutcome::Kept),
+            (p99 - 200, TrialOutcome::Broke),
+        ] {
+            let trial = judge(&run, 1, &[limit(99.0, below_ns)]).unwrap();
+            assert_eq!(trial.outcome, outcome, "{below_ns}");
+        }
+    }
+
+    #[test]
+    fn both_directions_must_keep_it_and_their_schedule() {
+        let mut run = run_of(&[10_000; 1_000], LoadVerdict::Kept);
+        run.flows
+            .extend(run_of(&[90_000; 900], LoadVerdict::Overloaded).flows);
+        let limits = [limit(99.0, 20_000)];
+        let trial = judge(&run, 1_000, &limits).unwrap();
+        assert_eq!(trial.outcome, TrialOutcome::Broke);
+        assert_eq!(trial.achieved_per_second, 900.0);
+        assert!(trial.p50_ns.unwrap() >= 89_000);
+        let load = run.flows[0].load.as_mut();
+        load.unwrap().verdict = LoadVerdict::NotKept;
+        let trial = judge(&run, 1_000, &limits).unwrap();
+        assert_eq!((trial.outcome, trial.excess), (TrialOutcome::NotKept, None));
+    }
+
+    #[test]
+    fn a_run_that_failed_says_why() {
+        let run = Run {
+            failure: Some(Failure {
+                message: "boom".into(),
+                hint: None,
+            }),
+            ..Run::default()
+        };
+        assert_eq!(judge(&run, 1, &[]), Err("boom".to_owned()));
+        let mut run = run_of(&[1; 100], LoadVerdict::Kept);
+        run.flows[0].load = None;
+        assert!(judge(&run, 1, &[]).is_err());
+    }
+}

@@ -1,0 +1,157 @@
+//! When the messages of a QP are planned in an open loop: at absolute times, which follow from a seed and a start alone.
+//! It must not know what is posted, nor when.
+
+use rand::SeedableRng;
+use rand::rngs::Xoshiro256PlusPlus;
+use rand_distr::{Distribution, Exp1};
+use settings::Arrivals;
+
+use super::pattern::mix;
+
+/// The planned times of one QP, in raw clock units.
+#[derive(Clone, Debug)]
+pub(super) struct Schedule {
+    arrivals: Arrivals,
+    mean_gap_raw: f64,
+    /// How far into its first gap a fixed schedule begins, 0 to 1.
+    phase: f64,
+    chance: Xoshiro256PlusPlus,
+    start_raw: u64,
+    /// The next planned time, from the start. 53 bits are enough for a month in nanoseconds, and the rest of one.
+    after_start_raw: f64,
+    next_raw: u64,
+}
+
+impl Schedule {
+    /// A schedule with this mean gap, in raw clock units. Schedules of one `seed` and different `qp`s are independent
+    /// of each other; fixed ones of `qps` lie evenly between each other.
+    pub(super) fn new(
+        arrivals: Arrivals,
+        mean_gap_raw: f64,
+        seed: u64,
+        qp: u32,
+        qps: u32,
+    ) -> Schedule {
+        Schedule {
+            arrivals,
+            mean_gap_raw,
+            phase: (f64::from(qp) + 0.5) / f64::from(qps.max(1)),
+            chance: Xoshiro256PlusPlus::seed_from_u64(mix(mix(seed).wrapping_add(qp.into()))),
+            start_raw: 0,
+            after_start_raw: 0.0,
+            next_raw: 0,
+        }
+    }
+
+    /// Begins at this time.
+    pub(super) fn start(&mut self, start_raw: u64) {
+        self.start_raw = start_raw.max(1);
+        self.after_start_raw = 0.0;
+        let mean_gaps = match self.arrivals {
+            Arrivals::Poisson => Exp1.sample(&mut self.chance),
+            Arrivals::Fixed => self.phase,
+        };
+        self.plan_after(mean_gaps);
+    }
+
+    /// The next planned time, never 0.
+    #[inline]
+    pub(super) fn next_raw(&self) -> u64 {
+        self.next_raw
+    }
+
+    /// Goes on to the one after it.
+    #[inline]
+    pub(super) fn advance(&mut self) {
+        let mean_gaps = match self.arrivals {
+            Arrivals::Poisson => Exp1.sample(&mut self.chance),
+            Arrivals::Fixed => 1.0,
+        };
+        self.plan_after(mean_gaps);
+    }
+
+    #[inline]
+    fn plan_after(&mut self, mean_gaps: f64) {
+        self.after_start_raw += mean_gaps * self.mean_gap_raw;
+        // Never negative; signed, since that takes half of the instructions. A float above the range becomes its end.
+        self.next_raw = self
+            .start_raw
+            .saturating_add(self.after_start_raw as i64 as u64);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use report::statistics::gaps_p_value;
+
+    use super::*;
+
+    fn times(arrivals: Arrivals, seed: u64, qp: u32, count: usize) -> Vec<u64> {
+        let mut schedule = Schedule::new(arrivals, 1_000.0, seed, qp, 4);
+        schedule.start(5_000_000);
+        (0..count)
+            .map(|_| {
+                let at = schedule.next_raw();
+                schedule.advance();
+                at
+            })
+            .collect()
+    }
+
+    #[test]
+    fn the_same_seed_gives_the_same_times_and_another_others() {
+        let once = times(Arrivals::Poisson, 7, 0, 1_000);
+        assert_eq!(once, times(Arrivals::Poisson, 7, 0, 1_000));
+        assert!(once.is_sorted());
+        assert!(once != times(Arrivals::Poisson, 8, 0, 1_000));
+        assert!(once != times(Arrivals::Poisson, 7, 1, 1_000));
+    }
+
+    #[test]
+    fn fixed_schedules_lie_evenly_between_each_other() {
+        let mut all: Vec<u64> = (0..4)
+            .flat_map(|qp| times(Arrivals::Fixed, 1, qp, 100))
+            .collect();
+        all.sort_unstable();
+        let gaps: Vec<u64> = all.windows(2).map(|pair| pair[1] - pair[0]).collect();
+        assert!(gaps.iter().all(|gap| *gap == 250), "{gaps:?}");
+        assert_eq!(all[0], 5_000_125);
+    }
+
+    #[test]
+    fn the_mean_gap_is_as_asked_over_a_long_time() {
+        let count = 1_000_000;
+        let last = times(Arrivals::Poisson, 3, 2, count).pop().unwrap() - 5_000_000;
+        let mean = last as f64 / count as f64;
+        // Five standard errors of an exponential's mean.
+        assert!((mean - 1_000.0).abs() < 5.0, "{mean}");
+    }
+
+    /// Of 100 seeds a test at 5 % refuses 14 or more, and at 1 % 6 or more, once in a thousand such trials.
+    #[test]
+    fn gaps_are_those_of_a_poisson_process() {
+        // A QP alone, and four together, which are one process of four times the rate.
+        for qps in [1, 4] {
+            let p_values = (0..100).map(|seed| {
+                let each =
+                    (0..qps).map(|qp| times(Arrivals::Poisson, seed, qp, 4_000 / qps as usize));
+                // As far as all of them go. Times are whole units: half of one, so that no gap is 0.
+                let ends = each
+                    .clone()
+                    .filter_map(|it| it.last().copied())
+                    .min()
+                    .unwrap();
+                let mut all: Vec<u64> = each.flatten().filter(|at| *at <= ends).collect();
+                all.sort_unstable();
+                let gaps = all.windows(2).map(|pair| (pair[1] - pair[0]) as f64 + 0.5);
+                let mean_gaps: Vec<f64> = gaps.map(|gap| gap / 1_000.0 * f64::from(qps)).collect();
+                gaps_p_value(&mean_gaps, 1).unwrap()
+            });
+            let p_values: Vec<f64> = p_values.collect();
+            for (level, most) in [(0.05, 13), (0.01, 5)] {
+                let refused = p_values.iter().filter(|p| **p < level).count();
+                assert!(refused <= most, "{qps} QPs: {refused} at {level}");
+            }
+        }
+    }
+}

@@ -1,0 +1,260 @@
+//! The QPs on which a worker posts in an open loop: whose message is next, what is counted of each, and the window's
+//! range of planned times. It must not know how messages are posted and completions polled.
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+
+use super::super::qp_context::{QpContext, Sender};
+use super::super::report::WorkerLoad;
+use super::super::schedule::Schedule;
+use super::super::shared::{Shared, WindowEdges};
+use super::gaps::GapSampler;
+use super::window::NEVER;
+use crate::metrics::histogram::Samples;
+
+/// The longest that a pass posts, so that completions are seen in time.
+const LONGEST_NS: u64 = 2_000;
+
+/// Above this many messages a second of a worker the times of a random sample are recorded: three histograms of every
+/// message would take a third of the time that there is.
+const SAMPLED_ABOVE: f64 = 2e6;
+
+/// The sample is one message in so many.
+const SAMPLED_ONE_IN: u64 = 8;
+
+/// A sleeping thread wakes so long before the next planned time: what a timer may be late.
+const WAKE_EARLY_NS: u64 = 100_000;
+
+/// An open loop's state in one worker; empty in a closed loop.
+#[derive(Default)]
+pub(super) struct PlannedQps<'s> {
+    /// Those QPs on which this worker posts.
+    pub(super) own: Box<[PlannedQp<'s>]>,
+    /// The next planned time of the QPs that do not wait for room, and its place in `own`.
+    pub(super) next: Option<(u64, u32)>,
+    /// The others of them, by their next planned time.
+    pub(super) later: BinaryHeap<Reverse<(u64, u32)>>,
+    /// QPs with a backlog, whose queue was full at the last look.
+    pub(super) full: Vec<u32>,
+    /// The next of them to look at.
+    pub(super) look_at: usize,
+    /// For each QP of the run: from post to completion seen.
+    pub(super) service: Box<[Option<Samples>]>,
+    /// Planned times in this range are of the window.
+    pub(super) from_raw: u64,
+    pub(super) until_raw: u64,
+    /// No message is planned from here on.
+    pub(super) last_raw: u64,
+    /// While the backlog of a closed window is posted: when that is given up.
+    pub(super) give_up_raw: Option<u64>,
+    pub(super) gaps: GapSampler,
+    pub(super) sampling: Sampling,
+    pub(super) longest_raw: u64,
+    pub(super) wake_early_raw: u64,
+    /// Other workers may poll its completions.
+    pub(super) is_shared: bool,
+}
+
+/// The messages whose times are recorded.
+#[derive(Default)]
+pub(super) struct Sampling {
+    /// `None` for all of them.
+    chance: Option<fastrand::Rng>,
+}
+
+impl Sampling {
+    fn new(messages_per_second: f64, seed: u64) -> Sampling {
+        let is_sampled = messages_per_second > SAMPLED_ABOVE;
+        Sampling {
+            chance: is_sampled.then(|| fastrand::Rng::with_seed(seed)),
+        }
+    }
+
+    fn one_in(&self) -> u64 {
+        match self.chance {
+            Some(_) => SAMPLED_ONE_IN,
+            None => 1,
+        }
+    }
+
+    /// Messages that are left out before the next one that is recorded: with uniform numbers from 0, of the mean that
+    /// makes one in [`SAMPLED_ONE_IN`].
+    #[inline]
+    pub(super) fn next(&mut self) -> u64 {
+        match &mut self.chance {
+            Some(chance) => chance.u64(..2 * SAMPLED_ONE_IN - 1),
+            None => 0,
+        }
+    }
+}
+
+/// One QP.
+pub(super) struct PlannedQp<'s> {
+    pub(super) qp: usize,
+    pub(super) qp_context: &'s QpContext,
+    pub(super) sender: &'s Sender,
+    pub(super) posted: u64,
+    pub(super) schedule: Schedule,
+    /// The slot of its next message.
+    pub(super) slot: u32,
+    /// When its backlog began.
+    pub(super) backlog_raw: Option<u64>,
+    /// Messages until the next whose times are recorded.
+    pub(super) sample_in: u64,
+    /// Since when its queue has been full.
+    pub(super) full_raw: u64,
+    pub(super) offered: u64,
+    pub(super) never_sent: u64,
+    pub(super) queue_full_messages: u64,
+    pub(super) queue_full_raw: u64,
+    pub(super) late_with_room: u64,
+    pub(super) lateness: Samples,
+}
+
+impl<'s> PlannedQps<'s> {
+    /// Memory for each QP of the run besides its histograms, in bytes.
+    pub(super) const BYTES_PER_QP: usize = size_of::<PlannedQp<'static>>()
+        + size_of::<Reverse<(u64, u32)>>()
+        + size_of::<u32>()
+        + size_of::<Option<Samples>>();
+
+    /// The open loop of a worker that posts on the QPs `mine`; with `is_shared` it may see completions of all QPs.
+    pub(super) fn new(shared: &'s Shared, mine: &[usize], is_shared: bool) -> PlannedQps<'s> {
+        let (flow, clock) = (&shared.flow, &shared.clock);
+        let rate = flow.rate.messages_per_second(flow.mean_bytes());
+        let qps = shared.qp_contexts.len();
+        // A share is turned into messages a second before a node is told of it.
+        let rate = rate.unwrap_or(1.0);
+        let ticks_per_second = clock.raw_after(0, 1_000_000_000) as f64;
+        let mean_gap_raw = ticks_per_second / rate * qps.max(1) as f64;
+        let planned_qp = |(qp, qp_context, sender): (usize, &'s QpContext, &'s Sender)| PlannedQp {
+            qp,
+            qp_context,
+            sender,
+            posted: 0,
+            schedule: Schedule::new(
+                flow.arrivals,
+                mean_gap_raw,
+                shared.seed,
+                qp as u32,
+                qps as u32,
+            ),
+            slot: 0,
+            backlog_raw: None,
+            sample_in: 0,
+            full_raw: 0,
+            offered: 0,
+            never_sent: 0,
+            queue_full_messages: 0,
+            queue_full_raw: 0,
+            late_with_room: 0,
+            lateness: Samples::new(shared.digits),
+        };
+        let with_sender = |&qp: &usize| {
+            let qp_context = shared.qp_contexts.get(qp)?;
+            Some((qp, qp_context, qp_context.sender.as_ref()?))
+        };
+        let serves = |qp: usize| is_shared || mine.contains(&qp);
+        let service = |qp| serves(qp).then(|| Samples::new(shared.digits));
+        let own_gap_raw = mean_gap_raw / mine.len().max(1) as f64;
+        PlannedQps {
+            own: mine
+                .iter()
+                .filter_map(with_sender)
+                .map(planned_qp)
+                .collect(),
+            later: BinaryHeap::with_capacity(mine.len()),
+            full: Vec::with_capacity(mine.len()),
+            service: (0..qps).map(service).collect(),
+            from_raw: NEVER,
+            last_raw: NEVER,
+            gaps: GapSampler::new(flow.arrivals, own_gap_raw, clock, shared.seed),
+            sampling: Sampling::new(ticks_per_second / own_gap_raw, shared.seed),
+            longest_raw: clock.raw_after(0, LONGEST_NS),
+            wake_early_raw: clock.raw_after(0, WAKE_EARLY_NS),
+            is_shared,
+            ..PlannedQps::default()
+        }
+    }
+
+    /// Begins all schedules.
+    pub(super) fn start(&mut self, start_raw: u64) {
+        self.later.clear();
+        for (index, planned_qp) in (0..).zip(&mut self.own) {
+            planned_qp.schedule.start(start_raw);
+            self.later
+                .push(Reverse((planned_qp.schedule.next_raw(), index)));
+        }
+        self.next = self.later.pop().map(|Reverse(first)| first);
+    }
+
+    /// Puts a QP where its next planned time belongs; the first one was taken out.
+    #[inline]
+    pub(super) fn put_back(&mut self, planned_qp: u32, planned_raw: u64) {
+        match self.later.peek_mut() {
+            Some(mut first) if first.0.0 < planned_raw => {
+                let Reverse(next) =
+                    std::mem::replace(&mut *first, Reverse((planned_raw, planned_qp)));
+                self.next = Some(next);
+            }
+            _ => self.next = Some((planned_raw, planned_qp)),
+        }
+    }
+
+    /// Sets the window.
+    pub(super) fn expect_window(&mut self, edges: WindowEdges, now_raw: u64) {
+        self.from_raw = match edges {
+            WindowEdges::OF_PHASE => now_raw,
+            edges => edges.opens_raw,
+        };
+        self.until_raw = edges.closes_raw;
+    }
+
+    /// Messages posted on each QP.
+    pub(super) fn posted(&self) -> impl Iterator<Item = (usize, u64)> {
+        self.own
+            .iter()
+            .map(|planned_qp| (planned_qp.qp, planned_qp.posted))
+    }
+
+    /// When a sleeping thread must be awake, if no completion wakes it.
+    pub(super) fn wake_raw(&self) -> u64 {
+        match self.next {
+            _ if self.give_up_raw.is_some() || self.is_shared && !self.full.is_empty() => 0,
+            Some((planned_raw, _)) if planned_raw < self.last_raw => {
+                planned_raw.saturating_sub(self.wake_early_raw)
+            }
+            _ => NEVER,
+        }
+    }
+
+    /// Whether a message planned before `last_raw` is not posted.
+    pub(super) fn has_backlog(&self) -> bool {
+        !self.full.is_empty()
+            || self
+                .next
+                .is_some_and(|(planned_raw, _)| planned_raw < self.last_raw)
+    }
+
+    /// What it came to, and the service times of each QP.
+    pub(super) fn into_report(self, clock_ns: impl Fn(u64) -> u64) -> WorkerLoad {
+        let own = || self.own.iter();
+        WorkerLoad {
+            offered: own().map(|planned_qp| planned_qp.offered).sum(),
+            never_sent: own().map(|planned_qp| planned_qp.never_sent).sum(),
+            queue_full_messages: own().map(|planned_qp| planned_qp.queue_full_messages).sum(),
+            queue_full_ns: clock_ns(own().map(|planned_qp| planned_qp.queue_full_raw).sum()),
+            late_with_room: own().map(|planned_qp| planned_qp.late_with_room).sum(),
+            recorded_one_in: self.sampling.one_in(),
+            gaps: self.gaps.into_samples(),
+            service: self
+                .service
+                .into_iter()
+                .map(|it| it.map(Samples::into_recorder))
+                .collect(),
+            lateness: (self.own.into_iter())
+                .map(|planned_qp| (planned_qp.qp, planned_qp.lateness.into_recorder()))
+                .collect(),
+        }
+    }
+}

@@ -1,0 +1,101 @@
+//! Open loops on the kernel's Soft-RoCE, between two ends: every operation, CQ mode and way to poll, with several
+//! workers. How well an emulated guest keeps a schedule says nothing, so the tests ask for the account, not for that.
+
+use report::results::model::{FlowResult, LoadVerdict};
+use settings::Rate;
+
+use crate::lab::check;
+use crate::lab::server::Server;
+
+/// Everything that was planned in the window is in the figures.
+fn is_accounted_for(flow: &FlowResult) {
+    let load = flow.load.as_ref().unwrap();
+    let count = |of: &Option<report::results::model::Latency>| of.as_ref().map_or(0, |it| it.count);
+    assert!(load.offered > 0);
+    assert_eq!(count(&flow.latency_ns), load.offered);
+    assert_eq!(count(&flow.service_ns), load.offered - load.never_sent);
+    assert_eq!(count(&flow.lateness_ns), load.offered - load.never_sent);
+    let of_qps: u64 = flow.qps.iter().map(|qp| count(&qp.latency_ns)).sum();
+    assert_eq!(of_qps, load.offered);
+    // Poisson arrivals: five standard deviations.
+    let asked = load.asked_per_second * flow.window.seconds;
+    let off = (load.offered as f64 - asked).abs();
+    assert!(off < 5.0 * asked.sqrt() + 0.03 * asked, "{load:?}");
+}
+
+#[test]
+fn every_operation_and_cq_at_a_rate() {
+    let server = Server::start();
+    let matrix = [
+        "--op",
+        "send,write,read",
+        "--cq",
+        "shared,per-worker,per-qp",
+    ];
+    let load = [
+        "--rate", "500", "-q", "4", "-w", "2", "-s", "64", "--verify",
+    ];
+    let time = [
+        "-D",
+        "500ms",
+        "--warmup",
+        "100ms",
+        "--poll",
+        "busy,event,adaptive",
+    ];
+    let ended = server.sweep(&[&matrix[..], &load, &time].concat()).exits(0);
+    let result = check::complete(&ended);
+    assert_eq!(result.cases.len(), 27);
+    for case in &result.cases {
+        assert_eq!(case.config.rate, Rate::Messages(500));
+        is_accounted_for(&case.runs[0].flows[0]);
+    }
+    server.serves_the_next();
+    server.end();
+}
+
+#[test]
+fn shares_of_what_the_closed_loop_moves() {
+    let server = Server::start();
+    let load = ["--rate", "20%,60%", "-q", "2", "-s", "1K", "-b", "-t", "16"];
+    let time = ["-D", "1s", "--warmup", "200ms"];
+    let ended = server.sweep(&[&load[..], &time].concat()).exits(0);
+    let result = check::complete(&ended);
+    let ids: Vec<_> = result
+        .cases
+        .iter()
+        .map(|case| case.config.rate.to_string())
+        .collect();
+    assert_eq!(ids, ["closed", "20%", "60%"]);
+    let maximum = |flow: &FlowResult| flow.totals.mmsg_per_s.unwrap() * 1e6;
+    let closed = maximum(&result.cases[0].runs[0].flows[0]);
+    for (case, share) in result.cases[1..].iter().zip([0.2, 0.6]) {
+        for flow in &case.runs[0].flows {
+            is_accounted_for(flow);
+            let load = flow.load.as_ref().unwrap();
+            assert_eq!(load.maximum_per_second, Some(closed));
+            assert!(
+                (load.asked_per_second - closed * share).abs() <= 1.0,
+                "{load:?}"
+            );
+        }
+    }
+    server.end();
+}
+
+#[test]
+fn more_than_the_device_can_is_told() {
+    let server = Server::start();
+    let load = ["--rate", "500k", "-q", "1", "-s", "64", "-t", "8"];
+    let ended = server
+        .sweep(&[&load[..], &["-D", "500ms", "--warmup", "0"]].concat())
+        .exits(0);
+    let result = check::complete(&ended);
+    let flow = &result.cases[0].runs[0].flows[0];
+    is_accounted_for(flow);
+    let load = flow.load.as_ref().unwrap();
+    assert!(load.never_sent > load.offered / 2, "{load:?}");
+    assert!(load.queue_full_messages > load.offered / 2, "{load:?}");
+    assert!(load.verdict != LoadVerdict::Kept);
+    server.end();
+}
