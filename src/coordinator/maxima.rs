@@ -13,6 +13,16 @@ pub(super) struct Rated {
     maxima: Vec<Option<f64>>,
 }
 
+/// Messages a second: the median over the runs that are complete of what each moved, in 10^6 a second.
+pub(super) fn median_per_second<'a>(
+    runs: impl Iterator<Item = &'a Run>,
+    mmsg_per_s: impl Fn(&Run) -> Option<f64>,
+) -> Option<f64> {
+    let complete = runs.filter(|run| run.complete);
+    let rates: Vec<f64> = complete.filter_map(mmsg_per_s).collect();
+    median(&rates).map(|rate| rate * 1e6)
+}
+
 impl Rated {
     /// The case with its shares known from the cases of the sweep that have run.
     ///
@@ -33,17 +43,12 @@ impl Rated {
         let id = cases.iter().find(is_same).map(|it| &it.id);
         let runs = (measured.cases.iter())
             .filter(|it| Some(&it.id) == id)
-            .flat_map(|it| &it.runs)
-            .filter(|run| run.complete);
+            .flat_map(|it| &it.runs);
         let maximum = |flow: &Flow| {
-            let rate = |run: &Run| Some(run.flow(&flow.name)?.totals.mmsg_per_s? * 1e6);
-            median(&runs.clone().filter_map(rate).collect::<Vec<_>>())
+            median_per_second(runs.clone(), |run| run.flow(&flow.name)?.totals.mmsg_per_s)
         };
         let known = |flow: &Flow| flow.rate.share().and_then(|_| maximum(flow));
-        let rated = case
-            .with_maxima(maximum)
-            .filter(|_| runs.clone().next().is_some());
-        let rated = rated.ok_or_else(|| {
+        let rated = case.with_maxima(maximum).ok_or_else(|| {
             let id = id.map_or("the closed loop", |id| id);
             let text = format!(
                 "its rate is a share of what the closed loop moves, and {id} came to no result"

@@ -35,6 +35,15 @@ struct Notes {
     is_at_rest: bool,
 }
 
+/// A run that begins now.
+fn begun(number: u32) -> Run {
+    Run {
+        run: number,
+        started_at: utc_now(),
+        ..Run::default()
+    }
+}
+
 /// Does one run. Whatever happens, what was measured is in the outcome.
 pub(crate) fn run(
     links: Links<'_>,
@@ -42,11 +51,7 @@ pub(crate) fn run(
     number: u32,
     observer: &mut dyn Observer,
 ) -> Assembled {
-    let blank = Run {
-        run: number,
-        started_at: utc_now(),
-        ..Run::default()
-    };
+    let blank = begun(number);
     let mut notes = Notes::default();
     let driven = connect(links, case, number, observer).and_then(|()| {
         notes.is_running = true;
@@ -66,17 +71,12 @@ pub(crate) fn run(
 
 /// A run that no node was asked for, for this reason.
 pub(crate) fn not_run(nodes: &[Node], case: &Case, number: u32, failure: RunFailure) -> Assembled {
-    let blank = Run {
-        run: number,
-        started_at: utc_now(),
-        ..Run::default()
-    };
     Assembled {
         goes_on: true,
         ..assemble(
             nodes,
             case,
-            blank,
+            begun(number),
             &WarmUp::default(),
             Vec::new(),
             Some(failure),

@@ -252,7 +252,6 @@ impl<const VERIFY: bool, const LATENCY: bool, const CONTENDED: bool, const FEED:
                         self.follow();
                     }
                     match FEED {
-                        feed::SOURCE => self.handle_as_source(completions),
                         feed::PLANNED => self.handle_planned(completions),
                         _ => self.handle(completions),
                     }

@@ -65,18 +65,22 @@ impl Case {
         })
     }
 
+    /// Whether the rate of a flow is a share of what the closed loop moves.
+    pub fn has_shares(&self) -> bool {
+        self.flows.iter().any(|flow| flow.rate.share().is_some())
+    }
+
     /// The closed loop whose maximum the shares of `--rate` are of: the same case without them. `None` where no flow has
     /// a share.
     pub fn closed_loop(&self) -> Option<Case> {
-        let is_share = |settings: &Settings| settings.rate.share().is_some();
-        if !self.flows.iter().any(|flow| is_share(flow)) {
+        if !self.has_shares() {
             return None;
         }
         let mut closed = self.clone();
         let flows = closed.flows.iter_mut().map(|flow| &mut flow.settings);
         let mut all: Vec<&mut Settings> = flows.collect();
         all.push(&mut closed.settings);
-        for settings in all.into_iter().filter(|settings| is_share(settings)) {
+        for settings in all.into_iter().filter(|it| it.rate.share().is_some()) {
             let usual = Settings::default();
             settings.rate = usual.rate;
             settings.arrivals = usual.arrivals;

@@ -314,7 +314,7 @@ fn serve_session(
                     bad_input: true,
                     ..RunFailure::new(format!("the server refuses the case: {error}"), None)
                 })?;
-                if case.closed_loop().is_some() {
+                if case.has_shares() {
                     let text =
                         "the server refuses the case: a share of a load that it does not know";
                     return Err(RunFailure::refused(

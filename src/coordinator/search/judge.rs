@@ -1,9 +1,8 @@
 //! What a run says of its load: whether it kept limits of latency, and how far it was from them. It must not know why
 //! the load was chosen.
 
-use report::results::model::{
-    FlowResult, Latency, LatencyLimit, LoadVerdict, Run, Trial, TrialOutcome,
-};
+use hdrhistogram::Histogram;
+use report::results::model::{FlowResult, LatencyLimit, LoadVerdict, Run, Trial, TrialOutcome};
 use report::results::percentile::can_tell;
 
 /// The share of messages that a percentile leaves above it.
@@ -41,8 +40,9 @@ pub(super) fn judge(run: &Run, load: u64, limits: &[LatencyLimit]) -> Result<Tri
         trial.p99_ns = slower(trial.p99_ns, latency.p99);
         trial.p99_9_ns = slower(trial.p99_9_ns, latency.p99_9);
         trial.lateness_p99_ns = slower(trial.lateness_p99_ns, lateness_p99(flow));
+        let histogram = latency.histogram().map_err(|error| error.to_string())?;
         for limit in limits {
-            excess.push(excess_of(latency, limit)?);
+            excess.push(excess_of(&histogram, limit)?);
         }
     }
     if trial.outcome != TrialOutcome::NotKept {
@@ -61,8 +61,7 @@ fn lateness_p99(flow: &FlowResult) -> Option<u64> {
 
 /// The share of messages that took at least as long as a limit, over the share that it allows. None at all are taken
 /// for half a message.
-fn excess_of(latency: &Latency, limit: &LatencyLimit) -> Result<f64, String> {
-    let histogram = latency.histogram().map_err(|error| error.to_string())?;
+fn excess_of(histogram: &Histogram<u64>, limit: &LatencyLimit) -> Result<f64, String> {
     let allowed = share_above(limit.percentile);
     let samples = histogram.len();
     if !can_tell(samples, limit.percentile / 100.0) {
@@ -76,8 +75,7 @@ fn excess_of(latency: &Latency, limit: &LatencyLimit) -> Result<f64, String> {
 #[cfg(test)]
 pub(super) mod tests {
     use super::*;
-    use hdrhistogram::Histogram;
-    use report::results::model::{Failure, Load};
+    use report::results::model::{Failure, Latency, Load};
 
     /// A run of one flow in which messages of these latencies completed.
     pub(in super::super) fn run_of(latencies_ns: &[u64], verdict: LoadVerdict) -> Run {

@@ -8,12 +8,12 @@ mod evidence;
 mod judge;
 
 use report::results::model::{LoadSearch, Run};
-use report::statistics::median;
 use settings::{Stop, TimeSpan};
 
 use crate::plan::{Case, Searches};
 
 use self::driver::{Ask, Trials, search};
+use super::maxima::median_per_second;
 use super::observer::TrialStart;
 use super::sweeper::{Halt, Sweeper};
 
@@ -61,9 +61,7 @@ fn maximum(sweeper: &Sweeper<'_>, case: &Case) -> Option<f64> {
         let rates: Option<Vec<f64>> = rates.collect();
         rates?.into_iter().reduce(f64::min)
     };
-    let complete = entry.runs.iter().filter(|run| run.complete);
-    let rates: Vec<f64> = complete.filter_map(rate).collect();
-    median(&rates).map(|rate| rate * 1e6)
+    median_per_second(entry.runs.iter(), rate)
 }
 
 fn publish(sweeper: &mut Sweeper<'_>, case: &Case, found: LoadSearch) {

@@ -7,7 +7,7 @@ use super::super::qp_context::{QpContext, Sender};
 use super::super::trouble::FailedCompletion;
 use super::super::wr_id::{TAIL_SLOT, WrId};
 use super::pace::{CALL_WEIGHT, PACE_EVERY};
-use super::{Mode, Worker};
+use super::{Mode, Worker, feed};
 use verbs::{Completion, Operation, POLL_BATCH, PostError};
 
 impl<'s, const VERIFY: bool, const LATENCY: bool, const CONTENDED: bool, const FEED: u8>
@@ -16,7 +16,7 @@ impl<'s, const VERIFY: bool, const LATENCY: bool, const CONTENDED: bool, const F
     #[inline(always)] // as `Service::pass`, its only caller
     pub(super) fn handle(&mut self, completions: &[Completion]) {
         let seen_raw = self.begin_batch(completions);
-        if self.posts_whole_slots && self.mode == Mode::Run {
+        if FEED == feed::OWN && self.posts_whole_slots && self.mode == Mode::Run {
             self.repeat(completions, seen_raw);
         } else {
             for completion in completions {
@@ -50,14 +50,18 @@ impl<'s, const VERIFY: bool, const LATENCY: bool, const CONTENDED: bool, const F
     }
 
     #[inline]
-    fn completed(&mut self, completion: &Completion, seen_raw: u64) {
+    pub(super) fn completed(&mut self, completion: &Completion, seen_raw: u64) {
         let id = WrId::from_raw(completion.wr_id());
         if !completion.is_success() {
             self.failed(completion, id);
         } else if id.is_receive() {
             self.received(completion, id);
         } else {
-            self.sent(id, seen_raw);
+            match FEED {
+                feed::SOURCE => self.sent_from_source(id, seen_raw),
+                feed::PLANNED => self.sent_as_planned(id, seen_raw),
+                _ => self.sent(id, seen_raw),
+            }
         }
     }
 

@@ -7,7 +7,6 @@
 //! A QP whose queue is full when a message is due has a backlog from then on, until no message of it is due. What a
 //! message waits in a backlog is the system's; how late the worker came before is the worker's own.
 
-use std::cmp::Reverse;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 
 use super::super::shared::Phase;
@@ -34,20 +33,14 @@ impl<'s, const VERIFY: bool, const LATENCY: bool, const CONTENDED: bool, const F
         let seen_raw = self.begin_batch(completions);
         self.since_stamp = COMPLETION_WEIGHT * completions.len() as u32;
         for completion in completions {
-            let id = WrId::from_raw(completion.wr_id());
-            if !completion.is_success() {
-                self.failed(completion, id);
-            } else if id.is_receive() {
-                self.received(completion, id);
-            } else {
-                self.planned_sent(id, seen_raw);
-            }
+            self.completed(completion, seen_raw);
         }
         self.publish();
     }
 
+    /// Records a completion, and frees its slot.
     #[inline]
-    fn planned_sent(&mut self, id: WrId, seen_raw: u64) {
+    pub(super) fn sent_as_planned(&mut self, id: WrId, seen_raw: u64) {
         let (qp, slot) = (id.qp(), id.slot());
         let Some(worker_qp) = self.worker_qps.get_mut(qp) else {
             return;
@@ -86,7 +79,7 @@ impl<'s, const VERIFY: bool, const LATENCY: bool, const CONTENDED: bool, const F
     pub(super) fn post_due(&mut self, has_found: bool) {
         // The reading before a small batch of completions is still good.
         if has_found {
-            self.keep_planned_stamp();
+            self.renew_stamp();
         } else {
             self.stamp_raw = self.shared.clock.raw();
             self.since_stamp = 0;
@@ -106,10 +99,7 @@ impl<'s, const VERIFY: bool, const LATENCY: bool, const CONTENDED: bool, const F
             }
             match self.post_planned(planned_qp as usize) {
                 Some(next_raw) => self.paced.put_back(planned_qp, next_raw),
-                None => {
-                    self.paced.next = self.paced.later.pop().map(|Reverse(next)| next);
-                    self.paced.full.push(planned_qp);
-                }
+                None => self.paced.wait_for_room(planned_qp, self.stamp_raw),
             }
             posts += 1;
             if posts == MOST_POSTS || self.stamp_raw - now_raw > self.paced.longest_raw {
@@ -138,7 +128,7 @@ impl<'s, const VERIFY: bool, const LATENCY: bool, const CONTENDED: bool, const F
     /// Posts the next message of a QP. Returns the planned time of the one after it; `None` if there was no room.
     #[inline(always)] // as `post_due`, its only caller where it matters
     fn post_planned(&mut self, own: usize) -> Option<u64> {
-        self.keep_planned_stamp();
+        self.renew_stamp();
         let stamp_raw = self.stamp_raw;
         let paced = &mut self.paced;
         let planned_qp = paced.own.get_mut(own)?;
@@ -146,8 +136,6 @@ impl<'s, const VERIFY: bool, const LATENCY: bool, const CONTENDED: bool, const F
         let planned_raw = planned_qp.schedule.next_raw();
         let planned = sender.planned.get(slot as usize)?;
         if planned.planned_raw.load(Acquire) != 0 {
-            planned_qp.full_raw = stamp_raw;
-            planned_qp.backlog_raw.get_or_insert(stamp_raw);
             paced.gaps.interrupt();
             return None;
         }
@@ -198,15 +186,6 @@ impl<'s, const VERIFY: bool, const LATENCY: bool, const CONTENDED: bool, const F
         Some(next_raw)
     }
 
-    /// Reads the clock again if as much was posted as one reading allows.
-    #[inline]
-    fn keep_planned_stamp(&mut self) {
-        if self.since_stamp >= self.stamp_lasts {
-            self.stamp_raw = self.shared.clock.raw();
-            self.since_stamp = 0;
-        }
-    }
-
     /// Looks whether QPs whose queue was full have room, and posts where one has.
     #[cold]
     fn look_for_room(&mut self) {
@@ -220,32 +199,10 @@ impl<'s, const VERIFY: bool, const LATENCY: bool, const CONTENDED: bool, const F
             let Some(&index) = self.paced.full.get(place) else {
                 return;
             };
-            let Some(planned_qp) = self.paced.own.get(index as usize) else {
-                return;
-            };
-            let full_raw = planned_qp.full_raw;
-            let Some(next_raw) = self.try_to_post(index as usize) else {
-                if let Some(planned_qp) = self.paced.own.get_mut(index as usize) {
-                    planned_qp.full_raw = full_raw;
-                }
-                continue;
-            };
-            let stamp_raw = self.stamp_raw;
-            let paced = &mut self.paced;
-            if let Some(planned_qp) = paced.own.get_mut(index as usize) {
-                let end_raw = stamp_raw.min(paced.until_raw);
-                planned_qp.queue_full_raw += end_raw.saturating_sub(full_raw.max(paced.from_raw));
+            if let Some(next_raw) = self.try_to_post(index as usize) {
+                self.paced.has_room(place, next_raw, self.stamp_raw);
+                self.paced.look_at = place;
             }
-            match paced.next {
-                Some(first) => {
-                    paced.later.push(Reverse(first));
-                    paced.next = None;
-                    paced.put_back(index, next_raw);
-                }
-                None => paced.next = Some((next_raw, index)),
-            }
-            paced.full.swap_remove(place);
-            paced.look_at = place;
         }
     }
 
@@ -287,13 +244,12 @@ impl<'s, const VERIFY: bool, const LATENCY: bool, const CONTENDED: bool, const F
     pub(super) fn give_up(&mut self, now_raw: u64) {
         self.paced.give_up_raw = None;
         let paced = &mut self.paced;
+        while let Some(&own) = paced.full.last() {
+            paced.count_full(own, now_raw);
+            paced.full.pop();
+        }
         let last_raw = paced.last_raw.min(paced.until_raw).min(now_raw);
         for planned_qp in &mut paced.own {
-            if planned_qp.backlog_raw.is_some() {
-                let end_raw = now_raw.min(paced.until_raw);
-                planned_qp.queue_full_raw +=
-                    end_raw.saturating_sub(planned_qp.full_raw.max(paced.from_raw));
-            }
             while planned_qp.schedule.next_raw() < last_raw {
                 let planned_raw = planned_qp.schedule.next_raw();
                 planned_qp.schedule.advance();
@@ -320,7 +276,6 @@ impl<'s, const VERIFY: bool, const LATENCY: bool, const CONTENDED: bool, const F
         }
         paced.next = None;
         paced.later.clear();
-        paced.full.clear();
         paced.last_raw = 0;
     }
 }

@@ -84,11 +84,10 @@ impl<'s, const VERIFY: bool, const LATENCY: bool, const CONTENDED: bool, const F
         }
     }
 
-    pub(in super::super) fn into_report(self) -> WorkerReport {
-        let mut posted: Vec<u64> = self.worker_qps.iter().map(|it| it.tally.posted).collect();
+    pub(in super::super) fn into_report(mut self) -> WorkerReport {
         for (qp, messages) in self.paced.posted() {
-            if let Some(posted) = posted.get_mut(qp) {
-                *posted += messages;
+            if let Some(worker_qp) = self.worker_qps.get_mut(qp) {
+                worker_qp.tally.posted += messages;
             }
         }
         let clock = &self.shared.clock;
@@ -102,9 +101,8 @@ impl<'s, const VERIFY: bool, const LATENCY: bool, const CONTENDED: bool, const F
         let qps = self
             .worker_qps
             .into_iter()
-            .zip(posted)
             .enumerate()
-            .map(|(qp, (worker_qp, posted_in_all))| {
+            .map(|(qp, worker_qp)| {
                 let at = |tallies: &[Tally]| tallies.get(qp).copied().unwrap_or_default();
                 let (start, end, now) = (at(&self.at_start), at(&self.at_end), worker_qp.tally);
                 let (completed, received) = (
@@ -122,7 +120,7 @@ impl<'s, const VERIFY: bool, const LATENCY: bool, const CONTENDED: bool, const F
                         received,
                         end.received_bytes.saturating_sub(start.received_bytes),
                     ),
-                    posted_in_all,
+                    posted_in_all: now.posted,
                     received_in_all: now.received,
                     latency: worker_qp.samples.map(Samples::into_recorder),
                 }

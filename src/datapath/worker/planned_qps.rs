@@ -217,6 +217,37 @@ impl<'s> PlannedQps<'s> {
             .map(|planned_qp| (planned_qp.qp, planned_qp.posted))
     }
 
+    /// Takes out the first QP, whose queue is full.
+    pub(super) fn wait_for_room(&mut self, own: u32, now_raw: u64) {
+        self.next = self.later.pop().map(|Reverse(next)| next);
+        self.full.push(own);
+        if let Some(planned_qp) = self.own.get_mut(own as usize) {
+            planned_qp.full_raw = now_raw;
+            planned_qp.backlog_raw.get_or_insert(now_raw);
+        }
+    }
+
+    /// Puts the QP at this place of `full` back, whose queue has room and whose next message is planned at `planned_raw`.
+    pub(super) fn has_room(&mut self, place: usize, planned_raw: u64, now_raw: u64) {
+        let own = self.full.swap_remove(place);
+        self.count_full(own, now_raw);
+        if let Some(first) = self.next.take() {
+            self.later.push(Reverse(first));
+        }
+        self.put_back(own, planned_raw);
+    }
+
+    /// Counts for how long the queue of a QP was full in the window, until now.
+    pub(super) fn count_full(&mut self, own: u32, now_raw: u64) {
+        if let Some(planned_qp) = self.own.get_mut(own as usize) {
+            let (began_raw, end_raw) = (
+                planned_qp.full_raw.max(self.from_raw),
+                now_raw.min(self.until_raw),
+            );
+            planned_qp.queue_full_raw += end_raw.saturating_sub(began_raw);
+        }
+    }
+
     /// When a sleeping thread must be awake, if no completion wakes it.
     pub(super) fn wake_raw(&self) -> u64 {
         match self.next {

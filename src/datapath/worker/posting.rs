@@ -94,14 +94,23 @@ impl<const VERIFY: bool, const LATENCY: bool, const CONTENDED: bool, const FEED:
         self.post_span(qp, qp_context, sender, first + last, count - last);
     }
 
-    /// Reads the clock again if as much was posted as one reading allows. Returns whether the device is slow.
+    /// Reads the clock again if as much was posted as one reading allows; returns whether it did.
+    #[inline]
+    pub(super) fn renew_stamp(&mut self) -> bool {
+        let is_old = self.since_stamp >= self.stamp_lasts;
+        if is_old {
+            self.stamp_raw = self.shared.clock.raw();
+            self.since_stamp = 0;
+        }
+        is_old
+    }
+
+    /// The same, which counts as a look at the CQs on a slow device. Returns whether it is one.
     #[inline]
     pub(super) fn keep_stamp(&mut self) -> bool {
-        if self.since_stamp < self.stamp_lasts {
+        if !self.renew_stamp() {
             return false;
         }
-        self.stamp_raw = self.shared.clock.raw();
-        self.since_stamp = 0;
         let slow = self.stamp_lasts < STAMP_LASTS;
         if slow {
             self.look_while_posting();

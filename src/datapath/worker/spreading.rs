@@ -7,30 +7,18 @@ use super::super::source::NextSlot;
 use super::super::wr_id::{TAIL_SLOT, WrId};
 use super::pace::STAMP_LASTS;
 use super::{Mode, Worker};
-use verbs::Completion;
 
 impl<const VERIFY: bool, const LATENCY: bool, const CONTENDED: bool, const FEED: u8>
     Worker<'_, VERIFY, LATENCY, CONTENDED, FEED>
 {
-    #[inline(always)] // as `Service::pass`, its only caller
-    pub(super) fn handle_as_source(&mut self, completions: &[Completion]) {
-        let seen_raw = self.begin_batch(completions);
-        for completion in completions {
-            self.keep_up();
-            let id = WrId::from_raw(completion.wr_id());
-            if !completion.is_success() {
-                self.failed(completion, id);
-            } else if id.is_receive() {
-                self.received(completion, id);
-            } else {
-                let is_whole = self.record_sent(id, seen_raw).is_some();
-                if is_whole || id.slot() == TAIL_SLOT {
-                    self.source.completed(id.qp());
-                    self.post_from_source();
-                }
-            }
+    /// A slot, or a part of one, has completed.
+    #[inline]
+    pub(super) fn sent_from_source(&mut self, id: WrId, seen_raw: u64) {
+        let is_whole = self.record_sent(id, seen_raw).is_some();
+        if is_whole || id.slot() == TAIL_SLOT {
+            self.source.completed(id.qp());
+            self.post_from_source();
         }
-        self.end_batch();
     }
 
     /// Posts what the source lets through.
