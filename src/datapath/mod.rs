@@ -2,6 +2,7 @@
 //! and makes no system call except those of verbs and, if the case asks for it, sleeping. It must not know sockets,
 //! files or results.
 
+mod earliest;
 mod geometry;
 mod layout;
 mod operation;

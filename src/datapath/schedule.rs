@@ -17,10 +17,15 @@ pub(super) struct Schedule {
     phase: f64,
     chance: Xoshiro256PlusPlus,
     start_raw: u64,
-    /// The next planned time, from the start. 53 bits are enough for a month in nanoseconds, and the rest of one.
+    /// The last of `planned_raw`, from the start. 53 bits are enough for a month in nanoseconds, and the rest of one.
     after_start_raw: f64,
-    next_raw: u64,
+    /// Planned times that were made together, which costs half as much as each alone.
+    planned_raw: [u64; TOGETHER],
+    /// The next of them.
+    next: usize,
 }
+
+const TOGETHER: usize = 16;
 
 impl Schedule {
     /// A schedule with this mean gap, in raw clock units. Schedules of one `seed` and different `qp`s are independent
@@ -39,46 +44,70 @@ impl Schedule {
             chance: Xoshiro256PlusPlus::seed_from_u64(mix(mix(seed).wrapping_add(qp.into()))),
             start_raw: 0,
             after_start_raw: 0.0,
-            next_raw: 0,
+            planned_raw: [0; TOGETHER],
+            next: 0,
         }
     }
 
     /// Begins at this time.
     pub(super) fn start(&mut self, start_raw: u64) {
         self.start_raw = start_raw.max(1);
-        self.after_start_raw = 0.0;
-        let mean_gaps = match self.arrivals {
-            Arrivals::Poisson => Exp1.sample(&mut self.chance),
-            Arrivals::Fixed => self.phase,
+        self.after_start_raw = match self.arrivals {
+            Arrivals::Poisson => 0.0,
+            // A gap before its first time.
+            Arrivals::Fixed => (self.phase - 1.0) * self.mean_gap_raw,
         };
-        self.plan_after(mean_gaps);
+        self.plan();
     }
 
     /// The next planned time, never 0.
     #[inline]
     pub(super) fn next_raw(&self) -> u64 {
-        self.next_raw
+        // The mask says to the compiler that there is one.
+        self.planned_raw[self.next % TOGETHER]
     }
 
     /// Goes on to the one after it.
     #[inline]
     pub(super) fn advance(&mut self) {
-        let mean_gaps = match self.arrivals {
-            Arrivals::Poisson => Exp1.sample(&mut self.chance),
-            Arrivals::Fixed => 1.0,
-        };
-        self.plan_after(mean_gaps);
+        self.next += 1;
+        if self.next == TOGETHER {
+            self.plan();
+        }
     }
 
-    #[inline]
-    fn plan_after(&mut self, mean_gaps: f64) {
-        self.after_start_raw += mean_gaps * self.mean_gap_raw;
-        // Never negative; signed, since that takes half of the instructions. A float above the range becomes its end.
-        self.next_raw = self
-            .start_raw
-            .saturating_add(self.after_start_raw as i64 as u64);
+    #[inline(never)]
+    fn plan(&mut self) {
+        let mut mean_gaps = [1.0; TOGETHER];
+        if self.arrivals == Arrivals::Poisson {
+            let mut chance = self.chance.clone();
+            mean_gaps.fill_with(|| Exp1.sample(&mut chance));
+            self.chance = chance;
+        }
+        // A loop of its own, since calls in the other one would keep the sum out of a register.
+        let mut after_start_raw = self.after_start_raw;
+        for (planned_raw, mean_gaps) in self.planned_raw.iter_mut().zip(mean_gaps) {
+            after_start_raw += mean_gaps * self.mean_gap_raw;
+            *planned_raw = self.start_raw + whole(after_start_raw);
+        }
+        self.after_start_raw = after_start_raw;
+        self.next = 0;
     }
 }
+
+/// The whole number nearest to a float from 0 to [`LAST`], in a quarter of the instructions of `as u64`: the sum's last
+/// bit stands for 1, so that its lower bits are the number (Goldberg, "What every computer scientist should know about
+/// floating-point arithmetic", ACM Computing Surveys 23(1), 1991).
+#[inline]
+fn whole(number: f64) -> u64 {
+    (number.min(LAST) + ONES).to_bits() & (ONES as u64 - 1)
+}
+
+/// 2 to the 52nd: from here on a float has no fraction.
+const ONES: f64 = 4_503_599_627_370_496.0;
+
+/// The longest time that can be planned: 17 days of a clock of 3 GHz.
+const LAST: f64 = ONES - 1.0;
 
 #[cfg(test)]
 mod tests {

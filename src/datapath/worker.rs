@@ -240,12 +240,14 @@ impl<const VERIFY: bool, const LATENCY: bool, const CONTENDED: bool, const FEED:
             return Pass::Exit;
         }
         let mut pass = Pass::Empty;
+        let mut most_found = 0;
         for cq in &self.spec.cqs {
             self.polls += 1;
             match cq.poll(batch) {
                 Ok([]) => self.empty_polls += 1,
                 Ok(completions) => {
                     pass = Pass::Found;
+                    most_found = most_found.max(completions.len());
                     // Another worker may have posted these in a phase that this worker has not entered yet.
                     // Without entering it first, they would be dropped or not charged to the budget.
                     if CONTENDED {
@@ -260,7 +262,7 @@ impl<const VERIFY: bool, const LATENCY: bool, const CONTENDED: bool, const FEED:
             }
         }
         if FEED == feed::PLANNED {
-            self.post_due(pass == Pass::Found);
+            self.post_due(most_found);
         } else if pass == Pass::Empty {
             self.attend();
         }

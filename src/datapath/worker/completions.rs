@@ -59,7 +59,6 @@ impl<'s, const VERIFY: bool, const LATENCY: bool, const CONTENDED: bool, const F
         } else {
             match FEED {
                 feed::SOURCE => self.sent_from_source(id, seen_raw),
-                feed::PLANNED => self.sent_as_planned(id, seen_raw),
                 _ => self.sent(id, seen_raw),
             }
         }

@@ -60,18 +60,27 @@ impl GapSampler {
         }
     }
 
-    /// A message is posted.
+    /// So many messages are posted, together.
     #[inline]
-    pub(super) fn posted(&mut self, at_raw: u64) {
-        if self.left > 1 {
-            self.left -= 1;
-            return;
+    pub(super) fn posted(&mut self, at_raw: u64, messages: u64) {
+        if self.left > messages {
+            self.left -= messages;
+        } else {
+            self.ends_within(at_raw, messages);
         }
-        self.ends(at_raw);
+    }
+
+    #[inline(never)]
+    fn ends_within(&mut self, at_raw: u64, messages: u64) {
+        let mut rest = messages;
+        while rest > 0 && self.left <= rest {
+            rest -= self.left.max(1);
+            self.ends(at_raw);
+        }
+        self.left = self.left.saturating_sub(rest);
     }
 
     /// A sample ends, and the next begins.
-    #[inline]
     fn ends(&mut self, at_raw: u64) {
         let began_raw = self.began_raw.replace(at_raw);
         self.left = self.messages;
@@ -132,7 +141,7 @@ mod tests {
         ] {
             let (mut gaps, us) = sampler(Arrivals::Poisson, mean_gap_us);
             for message in 0..=2_100 * messages {
-                gaps.posted(5_000 + message * mean_gap_us * us);
+                gaps.posted(5_000 + message * mean_gap_us * us, 1);
             }
             assert_eq!(gaps.taken, 2_100);
             let samples = gaps.into_samples();
@@ -156,7 +165,7 @@ mod tests {
         let mut post = |gaps: &mut GapSampler, messages: u64, after_ms: u64| {
             for _ in 0..messages {
                 at += after_ms * 1_000 * us;
-                gaps.posted(at);
+                gaps.posted(at, 1);
             }
         };
         post(&mut gaps, 1 + 100 * LEAST_MESSAGES, 1);
@@ -176,7 +185,7 @@ mod tests {
     #[test]
     fn a_fixed_schedule_has_no_samples() {
         let (mut fixed, us) = sampler(Arrivals::Fixed, 1_000);
-        (1..99).for_each(|at| fixed.posted(at * 1_000 * us));
+        (1..99).for_each(|at| fixed.posted(at * 1_000 * us, 1));
         assert_eq!(fixed.into_samples().mean_gaps, [0.0; 0]);
     }
 }

@@ -3,6 +3,8 @@
 /// The most that may be posted per clock reading: a message weighs 1 and a call [`CALL_WEIGHT`]. This is 8 calls of
 /// one message, or 2 of 32.
 pub(super) const STAMP_LASTS: u32 = 72;
+/// The same in an open loop, where a pass posts more.
+pub(super) const PACED_STAMP_LASTS: u32 = 200;
 /// Weight of a call.
 pub(super) const CALL_WEIGHT: u32 = 8;
 

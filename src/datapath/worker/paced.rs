@@ -11,19 +11,39 @@ use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 
 use super::super::shared::Phase;
 use super::super::wr_id::WrId;
-use super::pace::{CALL_WEIGHT, COMPLETION_WEIGHT, PACE_EVERY, PACED_STAMP_ERROR_NS};
+use super::pace::{
+    CALL_WEIGHT, COMPLETION_WEIGHT, PACE_EVERY, PACED_STAMP_ERROR_NS, PACED_STAMP_LASTS,
+};
+use super::posting::post_verified;
 use super::window::NEVER;
 use super::{Mode, Worker};
-use verbs::Completion;
+use verbs::{Completion, POLL_BATCH};
 
 /// The most messages that a pass posts.
 const MOST_POSTS: u32 = 32;
+
+/// The same where a CQ may hold more completions than were polled. It is below a batch, so that they are polled sooner
+/// than they come: a worker that is too slow is late then, and does not find its queues full.
+const MOST_POSTS_WHEN_BEHIND: u32 = POLL_BATCH as u32 / 4;
+
+/// The most messages that are posted on one QP before another's that is due.
+const LONGEST_RUN: u32 = 16;
+
+/// Weight of a message.
+const POST_WEIGHT: u32 = CALL_WEIGHT + 1;
 
 /// QPs with a backlog that a pass looks at.
 const MOST_LOOKS: usize = 64;
 
 /// How long after the window what was planned in it is still posted.
 const AFTER_WINDOW_NS: u64 = 1_000_000_000;
+
+/// What was posted on a QP.
+struct Posted {
+    posts: u32,
+    /// When its next message is planned; `None` if its queue is full.
+    next_raw: Option<u64>,
+}
 
 impl<'s, const VERIFY: bool, const LATENCY: bool, const CONTENDED: bool, const FEED: u8>
     Worker<'s, VERIFY, LATENCY, CONTENDED, FEED>
@@ -33,13 +53,17 @@ impl<'s, const VERIFY: bool, const LATENCY: bool, const CONTENDED: bool, const F
         let seen_raw = self.begin_batch(completions);
         self.since_stamp = COMPLETION_WEIGHT * completions.len() as u32;
         for completion in completions {
-            self.completed(completion, seen_raw);
+            let id = WrId::from_raw(completion.wr_id());
+            match completion.is_success() && !id.is_receive() {
+                true => self.sent_as_planned(id, seen_raw),
+                false => self.completed(completion, seen_raw),
+            }
         }
         self.publish();
     }
 
     /// Records a completion, and frees its slot.
-    #[inline]
+    #[inline(always)] // as `handle_planned`, its only caller
     pub(super) fn sent_as_planned(&mut self, id: WrId, seen_raw: u64) {
         let (qp, slot) = (id.qp(), id.slot());
         let Some(worker_qp) = self.worker_qps.get_mut(qp) else {
@@ -74,11 +98,15 @@ impl<'s, const VERIFY: bool, const LATENCY: bool, const CONTENDED: bool, const F
         planned.planned_raw.store(0, Release);
     }
 
-    /// Posts what is due. Called once a pass, after the CQs were polled; `has_found` if they had completions.
+    /// Posts what is due. Called once a pass, after the CQs were polled; one of them had `most_found` completions.
     #[inline(always)] // as `Service::pass`, its only caller
-    pub(super) fn post_due(&mut self, has_found: bool) {
+    pub(super) fn post_due(&mut self, most_found: usize) {
+        let most_posts = match most_found < POLL_BATCH {
+            true => MOST_POSTS,
+            false => MOST_POSTS_WHEN_BEHIND,
+        };
         // The reading before a small batch of completions is still good.
-        if has_found {
+        if most_found > 0 {
             self.renew_stamp();
         } else {
             self.stamp_raw = self.shared.clock.raw();
@@ -93,16 +121,18 @@ impl<'s, const VERIFY: bool, const LATENCY: bool, const CONTENDED: bool, const F
             self.look_for_room();
         }
         let mut posts = 0;
-        while let Some((planned_raw, planned_qp)) = self.paced.next {
-            if planned_raw > self.stamp_raw || planned_raw >= self.paced.last_raw {
+        loop {
+            let first = self.paced.next.first();
+            if first.time > self.stamp_raw || first.time >= self.paced.last_raw {
                 break;
             }
-            match self.post_planned(planned_qp as usize) {
-                Some(next_raw) => self.paced.put_back(planned_qp, next_raw),
-                None => self.paced.wait_for_room(planned_qp, self.stamp_raw),
+            let run = self.post_run(first.place as usize);
+            match run.next_raw {
+                Some(next_raw) => self.paced.next.set(first.place, next_raw),
+                None => self.paced.wait_for_room(first.place, self.stamp_raw),
             }
-            posts += 1;
-            if posts == MOST_POSTS || self.stamp_raw - now_raw > self.paced.longest_raw {
+            posts += run.posts;
+            if posts >= most_posts || self.stamp_raw - now_raw > self.paced.longest_raw {
                 break;
             }
         }
@@ -110,7 +140,7 @@ impl<'s, const VERIFY: bool, const LATENCY: bool, const CONTENDED: bool, const F
             self.pace_in -= 1;
             if self.pace_in == 0 {
                 self.pace_in = PACE_EVERY;
-                self.pace_stamps_to(PACED_STAMP_ERROR_NS);
+                self.pace_stamps_to(PACED_STAMP_ERROR_NS, PACED_STAMP_LASTS);
             }
             self.publish();
         }
@@ -121,69 +151,100 @@ impl<'s, const VERIFY: bool, const LATENCY: bool, const CONTENDED: bool, const F
 
     /// The same as a function, for where that is seldom.
     #[inline(never)]
-    fn try_to_post(&mut self, own: usize) -> Option<u64> {
-        self.post_planned(own)
+    fn try_to_post(&mut self, own: usize) -> Posted {
+        self.post_run(own)
     }
 
-    /// Posts the next message of a QP. Returns the planned time of the one after it; `None` if there was no room.
+    /// Posts the messages of a QP that are due, up to [`LONGEST_RUN`]; at least the next one, if there is room.
     #[inline(always)] // as `post_due`, its only caller where it matters
-    fn post_planned(&mut self, own: usize) -> Option<u64> {
+    fn post_run(&mut self, own: usize) -> Posted {
         self.renew_stamp();
         let stamp_raw = self.stamp_raw;
+        let mut run = Posted {
+            posts: 0,
+            next_raw: None,
+        };
+        let most =
+            (self.stamp_lasts.saturating_sub(self.since_stamp) / POST_WEIGHT).clamp(1, LONGEST_RUN);
         let paced = &mut self.paced;
-        let planned_qp = paced.own.get_mut(own)?;
-        let (slot, sender) = (planned_qp.slot, planned_qp.sender);
-        let planned_raw = planned_qp.schedule.next_raw();
-        let planned = sender.planned.get(slot as usize)?;
-        if planned.planned_raw.load(Acquire) != 0 {
-            paced.gaps.interrupt();
-            return None;
-        }
-        let next = slot + 1;
-        planned_qp.slot = if next == self.geometry.slots { 0 } else { next };
-        let mut posted_raw = 0;
-        if (paced.from_raw..paced.until_raw).contains(&planned_raw) {
-            planned_qp.offered += 1;
-            let mut late_until_raw = stamp_raw;
-            if let Some(backlog_raw) = planned_qp.backlog_raw {
-                late_until_raw = backlog_raw;
-                planned_qp.queue_full_messages += 1;
-            } else if stamp_raw >= paced.until_raw {
-                planned_qp.late_with_room += 1;
+        let Some(planned_qp) = paced.own.get_mut(own) else {
+            return run;
+        };
+        let sender = planned_qp.sender;
+        let mut planned_raw = planned_qp.schedule.next_raw();
+        let (from_raw, until_raw) = (paced.from_raw, paced.until_raw);
+        let due_raw = paced.last_raw.min(stamp_raw + 1);
+        let are_all_in_window = from_raw <= planned_raw && due_raw <= until_raw;
+        let late_until_raw = planned_qp.backlog_raw.unwrap_or(stamp_raw);
+        let mut slot = planned_qp.slot;
+        let mut sample_in = planned_qp.sample_in;
+        let mut in_window = 0;
+        let mut refused = None;
+        while let Some(planned) = sender.planned.get(slot as usize) {
+            if planned_raw >= due_raw || run.posts == most {
+                run.next_raw = Some(planned_raw);
+                break;
             }
-            match planned_qp.sample_in {
-                0 => {
+            if planned.planned_raw.load(Acquire) != 0 {
+                paced.gaps.interrupt();
+                break;
+            }
+            let mut posted_raw = 0;
+            if are_all_in_window || (from_raw..until_raw).contains(&planned_raw) {
+                in_window += 1;
+                if sample_in > 0 {
+                    sample_in -= 1;
+                } else {
+                    sample_in = paced.sampling.next();
                     posted_raw = stamp_raw;
-                    planned_qp.sample_in = paced.sampling.next();
                     let late_ns = self.shared.clock.ns_between(planned_raw, late_until_raw);
                     planned_qp.lateness.record(late_ns);
                 }
-                _ => planned_qp.sample_in -= 1,
             }
-            match planned_qp.backlog_raw {
-                Some(_) => paced.gaps.interrupt(),
-                None => paced.gaps.posted(stamp_raw),
+            planned.posted_raw.store(posted_raw, Relaxed);
+            planned.planned_raw.store(planned_raw, Relaxed);
+            let result = match VERIFY {
+                true => post_verified(&mut self.scratch, sender, slot, 1, None),
+                false => sender.ring.post(slot as usize),
+            };
+            slot += 1;
+            if slot == self.geometry.slots {
+                slot = 0;
+            }
+            run.posts += 1;
+            planned_qp.schedule.advance();
+            planned_raw = planned_qp.schedule.next_raw();
+            if let Err(error) = result {
+                refused = Some(error);
+                run.next_raw = Some(planned_raw);
+                break;
             }
         }
-        planned_qp.schedule.advance();
-        let next_raw = planned_qp.schedule.next_raw();
-        if planned_qp.backlog_raw.is_some() && next_raw > stamp_raw {
+        planned_qp.sample_in = sample_in;
+        planned_qp.offered += in_window;
+        if in_window == 0 {
+            // Nothing to count.
+        } else if planned_qp.backlog_raw.is_some() {
+            planned_qp.queue_full_messages += in_window;
+            paced.gaps.interrupt();
+        } else {
+            if stamp_raw >= until_raw {
+                planned_qp.late_with_room += in_window;
+            }
+            paced.gaps.posted(stamp_raw, in_window);
+        }
+        if planned_raw > stamp_raw {
             planned_qp.backlog_raw = None;
         }
-        planned.posted_raw.store(posted_raw, Relaxed);
-        planned.planned_raw.store(planned_raw, Relaxed);
-        planned_qp.posted += 1;
-        self.posted += 1;
-        self.since_stamp += CALL_WEIGHT + 1;
+        planned_qp.slot = slot;
+        planned_qp.posted += u64::from(run.posts);
         let qp_context = planned_qp.qp_context;
-        let result = match VERIFY {
-            true => self.post_verified(sender, slot, 1, None),
-            false => sender.ring.post(slot as usize),
-        };
-        if let Err(error) = result {
+        self.posted += u64::from(run.posts);
+        self.since_stamp += POST_WEIGHT * run.posts;
+        if let Some(error) = refused {
             self.post_failed(qp_context, error);
         }
-        Some(next_raw)
+        run
     }
 
     /// Looks whether QPs whose queue was full have room, and posts where one has.
@@ -199,7 +260,7 @@ impl<'s, const VERIFY: bool, const LATENCY: bool, const CONTENDED: bool, const F
             let Some(&index) = self.paced.full.get(place) else {
                 return;
             };
-            if let Some(next_raw) = self.try_to_post(index as usize) {
+            if let Some(next_raw) = self.try_to_post(index as usize).next_raw {
                 self.paced.has_room(place, next_raw, self.stamp_raw);
                 self.paced.look_at = place;
             }
@@ -274,8 +335,7 @@ impl<'s, const VERIFY: bool, const LATENCY: bool, const CONTENDED: bool, const F
                 }
             }
         }
-        paced.next = None;
-        paced.later.clear();
+        paced.next.clear();
         paced.last_raw = 0;
     }
 }

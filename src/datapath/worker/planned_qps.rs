@@ -1,9 +1,7 @@
 //! The QPs on which a worker posts in an open loop: whose message is next, what is counted of each, and the window's
 //! range of planned times. It must not know how messages are posted and completions polled.
 
-use std::cmp::Reverse;
-use std::collections::BinaryHeap;
-
+use super::super::earliest::Earliest;
 use super::super::qp_context::{QpContext, Sender};
 use super::super::report::WorkerLoad;
 use super::super::schedule::Schedule;
@@ -19,8 +17,8 @@ const LONGEST_NS: u64 = 2_000;
 /// message would take a third of the time that there is.
 const SAMPLED_ABOVE: f64 = 2e6;
 
-/// The sample is one message in so many.
-const SAMPLED_ONE_IN: u64 = 8;
+/// The most messages a second of such a sample; it has at least half as many.
+const MOST_SAMPLED: f64 = 1e6;
 
 /// A sleeping thread wakes so long before the next planned time: what a timer may be late.
 const WAKE_EARLY_NS: u64 = 100_000;
@@ -30,10 +28,8 @@ const WAKE_EARLY_NS: u64 = 100_000;
 pub(super) struct PlannedQps<'s> {
     /// Those QPs on which this worker posts.
     pub(super) own: Box<[PlannedQp<'s>]>,
-    /// The next planned time of the QPs that do not wait for room, and its place in `own`.
-    pub(super) next: Option<(u64, u32)>,
-    /// The others of them, by their next planned time.
-    pub(super) later: BinaryHeap<Reverse<(u64, u32)>>,
+    /// The next planned time of each of them that does not wait for room.
+    pub(super) next: Earliest,
     /// QPs with a backlog, whose queue was full at the last look.
     pub(super) full: Vec<u32>,
     /// The next of them to look at.
@@ -58,31 +54,30 @@ pub(super) struct PlannedQps<'s> {
 /// The messages whose times are recorded.
 #[derive(Default)]
 pub(super) struct Sampling {
-    /// `None` for all of them.
-    chance: Option<fastrand::Rng>,
+    /// One in so many messages is recorded, by chance; `None` for all of them.
+    chance: Option<(u64, fastrand::Rng)>,
 }
 
 impl Sampling {
     fn new(messages_per_second: f64, seed: u64) -> Sampling {
         let is_sampled = messages_per_second > SAMPLED_ABOVE;
+        // A float beyond the range becomes its end.
+        let one_in = ((messages_per_second / MOST_SAMPLED).ceil() as u32).next_power_of_two();
         Sampling {
-            chance: is_sampled.then(|| fastrand::Rng::with_seed(seed)),
+            chance: is_sampled.then(|| (one_in.into(), fastrand::Rng::with_seed(seed))),
         }
     }
 
     fn one_in(&self) -> u64 {
-        match self.chance {
-            Some(_) => SAMPLED_ONE_IN,
-            None => 1,
-        }
+        self.chance.as_ref().map_or(1, |(one_in, _)| *one_in)
     }
 
     /// Messages that are left out before the next one that is recorded: with uniform numbers from 0, of the mean that
-    /// makes one in [`SAMPLED_ONE_IN`].
+    /// makes one in so many.
     #[inline]
     pub(super) fn next(&mut self) -> u64 {
         match &mut self.chance {
-            Some(chance) => chance.u64(..2 * SAMPLED_ONE_IN - 1),
+            Some((one_in, chance)) => chance.u64(..2 * *one_in - 1),
             None => 0,
         }
     }
@@ -114,7 +109,7 @@ pub(super) struct PlannedQp<'s> {
 impl<'s> PlannedQps<'s> {
     /// Memory for each QP of the run besides its histograms, in bytes.
     pub(super) const BYTES_PER_QP: usize = size_of::<PlannedQp<'static>>()
-        + size_of::<Reverse<(u64, u32)>>()
+        + Earliest::BYTES_PER_PLACE
         + size_of::<u32>()
         + size_of::<Option<Samples>>();
 
@@ -163,7 +158,7 @@ impl<'s> PlannedQps<'s> {
                 .filter_map(with_sender)
                 .map(planned_qp)
                 .collect(),
-            later: BinaryHeap::with_capacity(mine.len()),
+            next: Earliest::new(mine.len()),
             full: Vec::with_capacity(mine.len()),
             service: (0..qps).map(service).collect(),
             from_raw: NEVER,
@@ -179,25 +174,9 @@ impl<'s> PlannedQps<'s> {
 
     /// Begins all schedules.
     pub(super) fn start(&mut self, start_raw: u64) {
-        self.later.clear();
-        for (index, planned_qp) in (0..).zip(&mut self.own) {
+        for (own, planned_qp) in (0..).zip(&mut self.own) {
             planned_qp.schedule.start(start_raw);
-            self.later
-                .push(Reverse((planned_qp.schedule.next_raw(), index)));
-        }
-        self.next = self.later.pop().map(|Reverse(first)| first);
-    }
-
-    /// Puts a QP where its next planned time belongs; the first one was taken out.
-    #[inline]
-    pub(super) fn put_back(&mut self, planned_qp: u32, planned_raw: u64) {
-        match self.later.peek_mut() {
-            Some(mut first) if first.0.0 < planned_raw => {
-                let Reverse(next) =
-                    std::mem::replace(&mut *first, Reverse((planned_raw, planned_qp)));
-                self.next = Some(next);
-            }
-            _ => self.next = Some((planned_raw, planned_qp)),
+            self.next.set(own, planned_qp.schedule.next_raw());
         }
     }
 
@@ -217,9 +196,9 @@ impl<'s> PlannedQps<'s> {
             .map(|planned_qp| (planned_qp.qp, planned_qp.posted))
     }
 
-    /// Takes out the first QP, whose queue is full.
+    /// The queue of this QP is full.
     pub(super) fn wait_for_room(&mut self, own: u32, now_raw: u64) {
-        self.next = self.later.pop().map(|Reverse(next)| next);
+        self.next.set(own, NEVER);
         self.full.push(own);
         if let Some(planned_qp) = self.own.get_mut(own as usize) {
             planned_qp.full_raw = now_raw;
@@ -227,14 +206,11 @@ impl<'s> PlannedQps<'s> {
         }
     }
 
-    /// Puts the QP at this place of `full` back, whose queue has room and whose next message is planned at `planned_raw`.
+    /// The QP at this place of `full` has room, and its next message is planned at `planned_raw`.
     pub(super) fn has_room(&mut self, place: usize, planned_raw: u64, now_raw: u64) {
         let own = self.full.swap_remove(place);
         self.count_full(own, now_raw);
-        if let Some(first) = self.next.take() {
-            self.later.push(Reverse(first));
-        }
-        self.put_back(own, planned_raw);
+        self.next.set(own, planned_raw);
     }
 
     /// Counts for how long the queue of a QP was full in the window, until now.
@@ -250,21 +226,19 @@ impl<'s> PlannedQps<'s> {
 
     /// When a sleeping thread must be awake, if no completion wakes it.
     pub(super) fn wake_raw(&self) -> u64 {
-        match self.next {
-            _ if self.give_up_raw.is_some() || self.is_shared && !self.full.is_empty() => 0,
-            Some((planned_raw, _)) if planned_raw < self.last_raw => {
-                planned_raw.saturating_sub(self.wake_early_raw)
-            }
-            _ => NEVER,
+        if self.give_up_raw.is_some() || self.is_shared && !self.full.is_empty() {
+            return 0;
+        }
+        let next_raw = self.next.first().time;
+        match next_raw < self.last_raw {
+            true => next_raw.saturating_sub(self.wake_early_raw),
+            false => NEVER,
         }
     }
 
     /// Whether a message planned before `last_raw` is not posted.
     pub(super) fn has_backlog(&self) -> bool {
-        !self.full.is_empty()
-            || self
-                .next
-                .is_some_and(|(planned_raw, _)| planned_raw < self.last_raw)
+        !self.full.is_empty() || self.next.first().time < self.last_raw
     }
 
     /// What it came to, and the service times of each QP.

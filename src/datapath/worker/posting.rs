@@ -8,7 +8,7 @@ use super::super::shared::Shared;
 use super::super::wr_id::{TAIL_SLOT, WrId};
 use super::pace::{CALL_WEIGHT, STAMP_ERROR_NS, STAMP_LASTS};
 use super::{Mode, Worker, feed};
-use verbs::PostError;
+use verbs::{PostError, SendScratch};
 
 impl<const VERIFY: bool, const LATENCY: bool, const CONTENDED: bool, const FEED: u8>
     Worker<'_, VERIFY, LATENCY, CONTENDED, FEED>
@@ -130,20 +130,20 @@ impl<const VERIFY: bool, const LATENCY: bool, const CONTENDED: bool, const FEED:
     /// fast device needs no reading between two batches.
     #[cold]
     pub(super) fn pace_stamps(&mut self) {
-        self.pace_stamps_to(STAMP_ERROR_NS);
+        self.pace_stamps_to(STAMP_ERROR_NS, STAMP_LASTS);
     }
 
-    /// The same, for readings that are at most so old.
+    /// The same, for readings that are at most so old and last for at most `most`.
     #[cold]
-    pub(super) fn pace_stamps_to(&mut self, error_ns: u64) {
+    pub(super) fn pace_stamps_to(&mut self, error_ns: u64, most: u32) {
         let weight = u64::from(self.since_stamp);
         if weight == 0 {
             return;
         }
         let clock = &self.shared.clock;
         let took_ns = clock.ns_between(self.stamp_raw, clock.raw()).max(1);
-        let lasts = (error_ns * weight / took_ns).clamp(1, STAMP_LASTS.into()) as u32;
-        self.stamp_lasts = if lasts == STAMP_LASTS && !LATENCY {
+        let lasts = (error_ns * weight / took_ns).clamp(1, most.into()) as u32;
+        self.stamp_lasts = if lasts == most && !LATENCY {
             u32::MAX
         } else {
             lasts
@@ -164,7 +164,13 @@ impl<const VERIFY: bool, const LATENCY: bool, const CONTENDED: bool, const FEED:
         let mut done = 0;
         while done < count {
             let result = if VERIFY {
-                self.post_verified(sender, first + done, step.min(count - done), None)
+                post_verified(
+                    &mut self.scratch,
+                    sender,
+                    first + done,
+                    step.min(count - done),
+                    None,
+                )
             } else {
                 sender.ring.post((first + done) as usize)
             };
@@ -179,33 +185,6 @@ impl<const VERIFY: bool, const LATENCY: bool, const CONTENDED: bool, const FEED:
         if let Some(worker_qp) = self.worker_qps.get_mut(qp) {
             worker_qp.tally.posted += u64::from(count);
         }
-    }
-
-    /// Fills the payloads of one chain and posts it. With `tail`, only its last WR is signalled, with that `wr_id`.
-    pub(super) fn post_verified(
-        &mut self,
-        sender: &Sender,
-        first: u32,
-        count: u32,
-        tail: Option<Option<u64>>,
-    ) -> Result<(), PostError> {
-        let check = sender.verify.as_ref();
-        sender.ring.post_edited(
-            &mut self.scratch,
-            first as usize,
-            count as usize,
-            |place, edit| {
-                if let Some(check) = check {
-                    let key = check.prepare(first + place as u32);
-                    if check.names_messages() {
-                        edit.set_immediate(key.immediate());
-                    }
-                }
-                if let Some(wr_id) = tail {
-                    edit.set_signalled(wr_id.filter(|_| place + 1 == count as usize));
-                }
-            },
-        )
     }
 
     /// Posts what follows a completed slot in a run with a message count.
@@ -239,7 +218,9 @@ impl<const VERIFY: bool, const LATENCY: bool, const CONTENDED: bool, const FEED:
             let chain = geometry.post_list.min(count - done);
             let last = done + chain == count;
             let name = last.then(|| WrId::send(qp as u32, TAIL_SLOT).raw());
-            if let Err(error) = self.post_verified(sender, first + done, chain, Some(name)) {
+            if let Err(error) =
+                post_verified(&mut self.scratch, sender, first + done, chain, Some(name))
+            {
                 return self.post_failed(qp_context, error);
             }
             done += chain;
@@ -291,4 +272,28 @@ impl<const VERIFY: bool, const LATENCY: bool, const CONTENDED: bool, const FEED:
 fn context_and_sender(shared: &Shared, qp: usize) -> Option<(&QpContext, &Sender)> {
     let qp_context = shared.qp_contexts.get(qp)?;
     Some((qp_context, qp_context.sender.as_ref()?))
+}
+
+/// Fills the payloads of one chain and posts it. With `tail`, only its last WR is signalled, with that `wr_id`.
+pub(super) fn post_verified(
+    scratch: &mut SendScratch,
+    sender: &Sender,
+    first: u32,
+    count: u32,
+    tail: Option<Option<u64>>,
+) -> Result<(), PostError> {
+    let check = sender.verify.as_ref();
+    sender
+        .ring
+        .post_edited(scratch, first as usize, count as usize, |place, edit| {
+            if let Some(check) = check {
+                let key = check.prepare(first + place as u32);
+                if check.names_messages() {
+                    edit.set_immediate(key.immediate());
+                }
+            }
+            if let Some(wr_id) = tail {
+                edit.set_signalled(wr_id.filter(|_| place + 1 == count as usize));
+            }
+        })
 }
