@@ -1,6 +1,7 @@
 //! Measures what an open loop costs the harness itself, on `null0`, a verbs library in this process that completes
 //! every WR at once and moves no bytes: the cost of a message beside the closed loop's, how late messages are posted at
-//! half of the closed loop's rate, and the highest rate at which the schedule is kept.
+//! half of the closed loop's rate, beside what the machine's own pauses make late, and the highest rate at which the
+//! schedule is kept. docs/performance.md has the table.
 //!
 //! `cargo bench --bench open_loop`; words select rows, as in `-- write q4`.
 
@@ -57,25 +58,16 @@ fn main() -> Outcome<()> {
     let port = null_node::port()?;
     let clock = Clock::new();
     let cores = cpu::allowed_cores()?;
-    println!(
-        "64 B, depth 128, one worker, every message signalled and with its histograms; medians of {REPETITIONS} x {} ms",
-        WINDOW.as_millis()
-    );
-    println!(
-        "closed, open: ns a message at the highest rate each can do; lateness at half of the closed loop's rate, in ns;"
-    );
-    println!(
-        "late: messages that were later than 1 us; by pauses: what the machine's own pauses make late, which are p of the"
-    );
-    println!(
-        "time, as p / (1 - load); kept: the highest rate that most windows keep by the program's rule, of the closed loop's"
-    );
     let paused = share_of_pauses(&clock, &cores)?;
     println!(
-        "p: {:.2} % of 2 s in pauses of over 1 us, on the worker's core while it only reads the clock",
+        "64 bytes, shared CQ, one worker, depth 128, every message signalled; medians of {REPETITIONS} windows of {} ms. In 2 s the machine took the worker's core away for {:.2} % of the time, in pauses of over 1 us.\n",
+        WINDOW.as_millis(),
         paused * 100.0
     );
-    println!("op    QPs  closed    open  rate       p50      p99    late  by pauses  kept");
+    println!(
+        "| op | QPs | closed loop, ns | open loop, ns | its highest rate | lateness p50, ns | p99, ns | later than 1 us | by pauses alone | kept up to |"
+    );
+    println!("|---|--:|--:|--:|--:|--:|--:|--:|--:|--:|");
     for &op in Op::ALL {
         for qps in [1, 4, 64] {
             let has = |word: &String| *word == op.name() || *word == format!("q{qps}");
@@ -127,7 +119,7 @@ fn print_row(op: Op, qps: u32, paused: f64, run: &dyn Fn(Rate) -> Outcome<Window
     }
     let load = 0.5 * closed / most;
     println!(
-        "{:<5} {qps:>3} {:>7.2} {:>7.2} {:>4.0}% {:>9.0} {:>8.0} {:>6.2}% {:>9.2}% {kept:>4}%",
+        "| {} | {qps} | {:.2} | {:.2} | {:.0} % | {:.0} | {:.0} | {:.2} % | {:.2} % | {kept} % |",
         op.name(),
         1e9 / closed,
         1e9 / most,

@@ -7,22 +7,6 @@ use settings::Rate;
 use crate::lab::check;
 use crate::lab::server::Server;
 
-/// Everything that was planned in the window is in the figures.
-fn is_accounted_for(flow: &FlowResult) {
-    let load = flow.load.as_ref().unwrap();
-    let count = |of: &Option<report::results::model::Latency>| of.as_ref().map_or(0, |it| it.count);
-    assert!(load.offered > 0);
-    assert_eq!(count(&flow.latency_ns), load.offered);
-    assert_eq!(count(&flow.service_ns), load.offered - load.never_sent);
-    assert_eq!(count(&flow.lateness_ns), load.offered - load.never_sent);
-    let of_qps: u64 = flow.qps.iter().map(|qp| count(&qp.latency_ns)).sum();
-    assert_eq!(of_qps, load.offered);
-    // Poisson arrivals: five standard deviations.
-    let asked = load.asked_per_second * flow.window.seconds;
-    let off = (load.offered as f64 - asked).abs();
-    assert!(off < 5.0 * asked.sqrt() + 0.03 * asked, "{load:?}");
-}
-
 #[test]
 fn every_operation_and_cq_at_a_rate() {
     let server = Server::start();
@@ -48,7 +32,6 @@ fn every_operation_and_cq_at_a_rate() {
     assert_eq!(result.cases.len(), 27);
     for case in &result.cases {
         assert_eq!(case.config.rate, Rate::Messages(500));
-        is_accounted_for(&case.runs[0].flows[0]);
     }
     server.serves_the_next();
     server.end();
@@ -71,7 +54,6 @@ fn shares_of_what_the_closed_loop_moves() {
     let closed = maximum(&result.cases[0].runs[0].flows[0]);
     for (case, share) in result.cases[1..].iter().zip([0.2, 0.6]) {
         for flow in &case.runs[0].flows {
-            is_accounted_for(flow);
             let load = flow.load.as_ref().unwrap();
             assert_eq!(load.maximum_per_second, Some(closed));
             assert!(
@@ -92,7 +74,6 @@ fn more_than_the_device_can_is_told() {
         .exits(0);
     let result = check::complete(&ended);
     let flow = &result.cases[0].runs[0].flows[0];
-    is_accounted_for(flow);
     let load = flow.load.as_ref().unwrap();
     assert!(load.never_sent > load.offered / 2, "{load:?}");
     assert!(load.queue_full_messages > load.offered / 2, "{load:?}");

@@ -14,6 +14,7 @@ use lab::check;
 use lab::netem::Loss;
 use lab::program::{Ended, Program, Signal, sweep};
 use lab::traffic::Traffic;
+use report::results::model::Run;
 
 /// The other guest's name.
 const SERVER: &str = "server";
@@ -132,6 +133,22 @@ fn connected_by_rdma_cm() {
     }
     let gid = over_ipv6.nodes[0].devices[0].gid.clone().unwrap();
     assert!(gid.starts_with("fd77:"), "{gid}");
+}
+
+#[test]
+fn open_loops() {
+    let matrix = ["--op", "send,write,read", "--cq", "shared,per-qp"];
+    let load = [
+        "--rate", "20%,60%", "-q", "4", "-w", "2", "-s", "1K", "-t", "16",
+    ];
+    let time = ["-D", "500ms", "--warmup", "100ms"];
+    let ended = try_sweep(&[&matrix[..], &load, &time].concat()).exits(0);
+    let result = check::complete(&ended);
+    // And the closed loops of which those are shares.
+    assert_eq!(result.cases.len(), 18);
+    let with_load = |run: &Run| run.flows.iter().all(|flow| flow.load.is_some());
+    let of_loads = (result.cases.iter()).filter(|case| case.runs.iter().all(with_load));
+    assert_eq!(of_loads.count(), 12);
 }
 
 #[test]

@@ -155,7 +155,7 @@ impl<'s, const VERIFY: bool, const LATENCY: bool, const CONTENDED: bool, const F
         self.post_run(own)
     }
 
-    /// Posts the messages of a QP that are due, up to [`LONGEST_RUN`]; at least the next one, if there is room.
+    /// Posts the messages of a QP that are due, up to [`LONGEST_RUN`], while it has room.
     #[inline(always)] // as `post_due`, its only caller where it matters
     fn post_run(&mut self, own: usize) -> Posted {
         self.renew_stamp();
@@ -186,7 +186,6 @@ impl<'s, const VERIFY: bool, const LATENCY: bool, const CONTENDED: bool, const F
                 break;
             }
             if planned.planned_raw.load(Acquire) != 0 {
-                paced.gaps.interrupt();
                 break;
             }
             let mut posted_raw = 0;
@@ -221,17 +220,9 @@ impl<'s, const VERIFY: bool, const LATENCY: bool, const CONTENDED: bool, const F
             }
         }
         planned_qp.sample_in = sample_in;
-        planned_qp.offered += in_window;
-        if in_window == 0 {
-            // Nothing to count.
-        } else if planned_qp.backlog_raw.is_some() {
-            planned_qp.queue_full_messages += in_window;
+        planned_qp.count(in_window, stamp_raw, until_raw, &mut paced.gaps);
+        if run.next_raw.is_none() {
             paced.gaps.interrupt();
-        } else {
-            if stamp_raw >= until_raw {
-                planned_qp.late_with_room += in_window;
-            }
-            paced.gaps.posted(stamp_raw, in_window);
         }
         if planned_raw > stamp_raw {
             planned_qp.backlog_raw = None;

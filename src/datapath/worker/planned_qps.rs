@@ -106,6 +106,29 @@ pub(super) struct PlannedQp<'s> {
     pub(super) lateness: Samples,
 }
 
+impl PlannedQp<'_> {
+    /// Counts messages of the window that were posted together.
+    #[inline]
+    pub(super) fn count(
+        &mut self,
+        messages: u64,
+        posted_raw: u64,
+        until_raw: u64,
+        gaps: &mut GapSampler,
+    ) {
+        self.offered += messages;
+        if self.backlog_raw.is_some() {
+            self.queue_full_messages += messages;
+            gaps.interrupt();
+        } else if messages > 0 {
+            if posted_raw >= until_raw {
+                self.late_with_room += messages;
+            }
+            gaps.posted(posted_raw, messages);
+        }
+    }
+}
+
 impl<'s> PlannedQps<'s> {
     /// Memory for each QP of the run besides its histograms, in bytes.
     pub(super) const BYTES_PER_QP: usize = size_of::<PlannedQp<'static>>()

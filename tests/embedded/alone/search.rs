@@ -25,15 +25,7 @@ const LIMIT: f64 = 3.0;
 /// The load, as a share of what the server can, at which 10 % of messages take as long as the limit.
 fn true_load(without_waiting_ns: f64) -> f64 {
     let wait = (LIMIT * SERVICE_NS - without_waiting_ns) / SERVICE_NS;
-    let (mut low, mut high) = (0.01, 0.99);
-    for _ in 0..40 {
-        let mid = f64::midpoint(low, high);
-        match md1::Md1::new(mid).unwrap().wait_at_most(wait) > 0.9 {
-            true => low = mid,
-            false => high = mid,
-        }
-    }
-    low
+    md1::Md1::highest_load(0.9, wait)
 }
 
 /// What a message takes that does not wait, in nanoseconds.

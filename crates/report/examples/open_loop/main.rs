@@ -5,6 +5,7 @@
 //! open_loop queue SERVICE_US IDLE RESULT...   waits at a server that takes SERVICE_US for each message
 //! open_loop stall STOPPED_MS RESULT...        latencies where the other end stood still for so long
 //! open_loop closed STOPPED_MS RESULT...       what closed loops tell of the same
+//! open_loop search SERVICE_US IDLE RESULT...  searches for a load at that server
 //! ```
 //! RESULT is a result file or a folder of them. IDLE has messages at a fixed distance of two services, so that none waits. Exit status: 0 all is within the promise, 1 it
 //! is not (stderr says what), 2 a word or a file that is of no use.
@@ -12,6 +13,7 @@
 
 mod md1;
 mod queue;
+mod search;
 mod stall;
 
 use std::process::ExitCode;
@@ -27,9 +29,10 @@ fn main() -> ExitCode {
     let words: Vec<&str> = words.iter().map(String::as_str).collect();
     let checked = match words.as_slice() {
         ["queue", service_us, idle, files @ ..] => queue::table(service_us, idle, files),
+        ["search", service_us, idle, files @ ..] => search::table(service_us, idle, files),
         ["stall", stopped_ms, files @ ..] => stall::table(stopped_ms, files),
         ["closed", stopped_ms, files @ ..] => stall::closed(stopped_ms, files),
-        _ => Err("usage: open_loop queue SERVICE_US IDLE RESULT... | stall STOPPED_MS RESULT... | closed STOPPED_MS RESULT...".into()),
+        _ => Err("usage: open_loop queue|search SERVICE_US IDLE RESULT... | stall|closed STOPPED_MS RESULT...".into()),
     };
     match checked {
         Ok(broken) => {

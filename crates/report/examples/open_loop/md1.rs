@@ -20,6 +20,19 @@ impl Md1 {
         })
     }
 
+    /// The highest load at which a share of at least `quantile` waits at most `wait`.
+    pub fn highest_load(quantile: f64, wait: f64) -> f64 {
+        let (mut low, mut high) = (0.0, 1.0);
+        for _ in 0..40 {
+            let mid = f64::midpoint(low, high);
+            match Md1::new(mid).is_some_and(|queue| queue.wait_at_most(wait) >= quantile) {
+                true => low = mid,
+                false => high = mid,
+            }
+        }
+        low
+    }
+
     /// The mean wait before service (Pollaczek and Khinchine).
     pub fn mean_wait(&self) -> f64 {
         self.load / (2.0 * (1.0 - self.load))

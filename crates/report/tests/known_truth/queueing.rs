@@ -108,3 +108,13 @@ fn a_simulated_queue_waits_as_long() {
         }
     }
 }
+
+#[test]
+fn the_load_of_a_limit_is_found_again() {
+    for load in [0.3, 0.57, 0.9] {
+        let wait = Md1::new(load).unwrap().wait_quantile(0.99);
+        let found = Md1::highest_load(0.99, wait);
+        assert!((found - load).abs() < 1e-6, "{load}: {found}");
+    }
+    assert_eq!(Md1::highest_load(0.99, -0.1), 0.0);
+}
