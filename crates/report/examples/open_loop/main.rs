@@ -98,6 +98,15 @@ fn open_loops(files: &[&str]) -> Result<Vec<Measured>, String> {
     }
 }
 
+/// The open loop in this file.
+fn only_open_loop(file: &str) -> Result<Measured, String> {
+    let mut all = open_loops(&[file])?;
+    match (all.pop(), all.len()) {
+        (Some(only), 0) => Ok(only),
+        _ => Err(format!("{file} has more than one run")),
+    }
+}
+
 /// A positive number.
 fn number(text: &str, what: &str) -> Result<f64, String> {
     let number = text

@@ -3,7 +3,7 @@
 use hdrhistogram::Histogram;
 
 use crate::md1::Md1;
-use crate::{Checked, number, open_loops, percent_off};
+use crate::{Checked, number, only_open_loop, open_loops, percent_off};
 
 /// How far the mean wait and p99 may be off, in percent.
 const MEAN_WITHIN: f64 = 5.0;
@@ -13,10 +13,7 @@ const P99_WITHIN: f64 = 10.0;
 /// so the mean wait is the mean latency less that of `idle`, and p99 is compared with that of the sum of both.
 pub fn table(service_us: &str, idle: &str, files: &[&str]) -> Checked {
     let service_us = number(service_us, "SERVICE_US")?;
-    let idle = open_loops(&[idle])?;
-    let [idle] = idle.as_slice() else {
-        return Err("IDLE has more than one run".into());
-    };
+    let idle = only_open_loop(idle)?;
     let idle_mean_us = idle.latency.mean / 1e3;
     let without_waiting = idle
         .latency

@@ -6,7 +6,7 @@ use report::results::model::{LoadSearch, SearchEnd};
 use report::statistics::median;
 
 use crate::md1::Md1;
-use crate::{Checked, number, open_loops, percent_off};
+use crate::{Checked, number, only_open_loop, percent_off};
 
 /// The part of the searches whose bounds are to hold the truth.
 const HOLD: f64 = 0.95;
@@ -14,10 +14,7 @@ const HOLD: f64 = 0.95;
 /// Prints a row a search. A message that does not wait takes the median of `idle`.
 pub fn table(service_us: &str, idle: &str, files: &[&str]) -> Checked {
     let service_us = number(service_us, "SERVICE_US")?;
-    let idle = open_loops(&[idle])?;
-    let [idle] = idle.as_slice() else {
-        return Err("IDLE has more than one run".into());
-    };
+    let idle = only_open_loop(idle)?;
     let idle_us = idle.latency.p50 as f64 / 1e3;
     println!("A message that does not wait takes {idle_us:.1} us.\n");
     println!(

@@ -1,7 +1,10 @@
 //! A server and its client: the same program twice; the client starts once the server listens.
 
 use std::fs;
+use std::iter::repeat_with;
 use std::net::TcpListener;
+use std::ops::Range;
+use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
@@ -23,10 +26,19 @@ impl Pair {
     }
 }
 
-/// An unused TCP port.
+/// Ports that the system gives to nobody who asks for any (ip_local_port_range begins at 32768).
+const PORTS: Range<u32> = 10_000..32_768;
+
+/// An unused TCP port, another one each time.
 pub fn free_port() -> u16 {
-    let listener = TcpListener::bind(("127.0.0.1", 0)).unwrap();
-    listener.local_addr().unwrap().port()
+    static ASKED: AtomicU32 = AtomicU32::new(0);
+    let any = || {
+        let place =
+            std::process::id().wrapping_add(ASKED.fetch_add(1, Relaxed)) % PORTS.len() as u32;
+        (PORTS.start + place) as u16
+    };
+    let is_free = |port: &u16| TcpListener::bind(("0.0.0.0", *port)).is_ok();
+    repeat_with(any).take(PORTS.len()).find(is_free).unwrap()
 }
 
 /// Starts both ends.
