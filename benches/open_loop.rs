@@ -109,12 +109,14 @@ fn print_row(op: Op, qps: u32, paused: f64, run: &dyn Fn(Rate) -> Outcome<Window
     let closed = median(&several(Rate::Closed)?, |it| it.messages_per_second);
     let share = |percent: u32| Rate::Messages((closed * f64::from(percent) / 100.0) as u64);
     let most = median(&several(BEYOND)?, |it| it.messages_per_second);
-    let half = several(share(50))?;
-    let mut kept = 0;
+    let (mut half, mut kept) = (Vec::new(), 0);
     for percent in SHARES {
         let windows = several(share(percent))?;
         if windows.iter().filter(|it| it.is_kept()).count() * 2 > REPETITIONS {
             kept = percent;
+        }
+        if percent == 50 {
+            half = windows;
         }
     }
     let load = 0.5 * closed / most;

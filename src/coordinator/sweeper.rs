@@ -107,14 +107,10 @@ impl Sweeper<'_> {
         let nodes = self.take_nodes()?;
         let total = self.options.sweep.cases.len();
         self.observer.run_started(index, total, case, number, runs);
-        let links = Links {
-            nodes: &nodes,
-            stop: self.stop,
-        };
         let rated = Rated::of(case, &self.options.sweep.cases, &self.outcome.result);
         let done = match rated {
             Ok(rated) => {
-                let mut done = run(links, &rated.case, number, self.observer);
+                let mut done = self.run_with(&nodes, &rated.case, number);
                 rated.tell(&mut done.run);
                 done
             }
@@ -122,27 +118,27 @@ impl Sweeper<'_> {
         };
         let goes_on = done.goes_on;
         let path = done.paths.first().copied().flatten();
-        self.note_cores(&nodes, case, &done.run);
         record(&mut self.outcome, &nodes, case, done, self.observer);
-        if goes_on {
-            self.nodes = Some(nodes);
-        }
+        self.nodes = Some(nodes).filter(|_| goes_on);
         Ok(path)
     }
 
     /// Does a trial of a search, which is not recorded as a run of a case.
     pub(crate) fn trial(&mut self, case: &Case, number: u32) -> Result<Run, Halt> {
         let nodes = self.take_nodes()?;
+        let done = self.run_with(&nodes, case, number);
+        self.nodes = Some(nodes).filter(|_| done.goes_on);
+        Ok(done.run)
+    }
+
+    fn run_with(&mut self, nodes: &[Node], case: &Case, number: u32) -> Assembled {
         let links = Links {
-            nodes: &nodes,
+            nodes,
             stop: self.stop,
         };
         let done = run(links, case, number, self.observer);
-        self.note_cores(&nodes, case, &done.run);
-        if done.goes_on {
-            self.nodes = Some(nodes);
-        }
-        Ok(done.run)
+        self.note_cores(nodes, case, &done.run);
+        done
     }
 
     /// Says once that the workers of other nodes have no cores of their own. On one host this end's workers mostly have

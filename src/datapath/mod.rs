@@ -27,5 +27,5 @@ pub use report::{GapSamples, QpReport, WorkerLoad, WorkerReport};
 pub use shared::{Counts, Phase, Shared, WindowEdges, WindowProgress};
 pub use sizes::Sizes;
 pub use trouble::{FailedCompletion, Mismatch, Place, Trouble};
-pub use worker::{Sleep, ThreadSpec, WORKER_BYTES_PER_QP, WorkerSpec};
+pub use worker::{Sleep, TOLERATED_NS, ThreadSpec, WORKER_BYTES_PER_QP, WorkerSpec};
 pub use worker_pool::{WorkerPool, WorkerPoolError};

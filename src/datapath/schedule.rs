@@ -95,19 +95,19 @@ impl Schedule {
     }
 }
 
-/// The whole number nearest to a float from 0 to [`LAST`], in a quarter of the instructions of `as u64`: the sum's last
-/// bit stands for 1, so that its lower bits are the number (Goldberg, "What every computer scientist should know about
+/// The whole number nearest to a float from 0 on, [`LAST`] at most, in a quarter of the instructions of `as u64`: the
+/// sum's last bit stands for 1, so that its lower bits are the number (Goldberg, "What every computer scientist should know about
 /// floating-point arithmetic", ACM Computing Surveys 23(1), 1991).
 #[inline]
 fn whole(number: f64) -> u64 {
-    (number.min(LAST) + ONES).to_bits() & (ONES as u64 - 1)
+    (number.min(LAST) + TWO_TO_52).to_bits() & (TWO_TO_52 as u64 - 1)
 }
 
-/// 2 to the 52nd: from here on a float has no fraction.
-const ONES: f64 = 4_503_599_627_370_496.0;
+/// From here on a float has no fraction.
+const TWO_TO_52: f64 = 4_503_599_627_370_496.0;
 
 /// The longest time that can be planned: 17 days of a clock of 3 GHz.
-const LAST: f64 = ONES - 1.0;
+const LAST: f64 = TWO_TO_52 - 1.0;
 
 #[cfg(test)]
 mod tests {
@@ -125,6 +125,17 @@ mod tests {
                 at
             })
             .collect()
+    }
+
+    #[test]
+    fn floats_become_the_nearest_whole_number_up_to_the_last() {
+        let nearest = [0.0, 0.4, 0.6, 1.0, 1.5, 1e9 + 0.25, 1e15, LAST];
+        let found = nearest.map(whole);
+        assert_eq!(found, nearest.map(|it| it.round() as u64));
+        assert_eq!(
+            [LAST + 1.0, 1e300, f64::INFINITY].map(whole),
+            [LAST as u64; 3]
+        );
     }
 
     #[test]

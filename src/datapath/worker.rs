@@ -27,6 +27,7 @@ mod spec;
 mod spreading;
 mod window;
 
+pub use gaps::TOLERATED_NS;
 use pace::STAMP_LASTS;
 use planned_qps::PlannedQps;
 pub(super) use service::{FlowService, Pass, Service};

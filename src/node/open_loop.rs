@@ -1,7 +1,7 @@
 //! What the workers of an end offered in an open loop, and whether they kept its schedule. It must not know links or
 //! messages.
 
-use crate::datapath::{WindowEdges, WorkerLoad};
+use crate::datapath::{TOLERATED_NS, WindowEdges, WorkerLoad};
 use crate::metrics::histogram::Recorder;
 use report::results::model::{Doubt, DoubtKind, Gaps, Latency, Load, LoadVerdict, Totals};
 use report::statistics::gaps_p_value;
@@ -9,10 +9,8 @@ use settings::Settings;
 
 use crate::node::flow_end::FinishedEnd;
 
-/// The lateness of 99 % of messages that is tolerated: this part of the median latency, and this many nanoseconds at
-/// least.
+/// The lateness of 99 % of messages that is tolerated: this part of the median latency, and [`TOLERATED_NS`] at least.
 const TOLERATED_PART: f64 = 0.1;
-const TOLERATED_NS: f64 = 2_000.0;
 
 /// The part of what was offered that may be missing.
 const MISSING: f64 = 0.01;
@@ -155,7 +153,7 @@ impl<'a> OpenLoop<'a> {
 
 /// How late 99 % of messages may be posted where this is the median latency, both in nanoseconds.
 pub fn tolerated_ns(latency_p50_ns: u64) -> f64 {
-    (latency_p50_ns as f64 * TOLERATED_PART).max(TOLERATED_NS)
+    (latency_p50_ns as f64 * TOLERATED_PART).max(TOLERATED_NS as f64)
 }
 
 /// Why the schedule was not kept.

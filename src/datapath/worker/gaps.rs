@@ -12,7 +12,7 @@ use crate::metrics::clock::Clock;
 use settings::Arrivals;
 
 /// The lateness that is tolerated at least, in nanoseconds.
-pub(super) const TOLERATED_NS: u64 = 2_000;
+pub const TOLERATED_NS: u64 = 2_000;
 
 /// How often the spread of a sample is to contain it.
 const SPREADS: f64 = 10.0;
@@ -155,6 +155,27 @@ mod tests {
                     .iter()
                     .all(|gaps| (gaps - messages as f64).abs() < 1e-6)
             );
+        }
+    }
+
+    #[test]
+    fn messages_that_are_posted_together_count_each() {
+        let samples = |together: u64| {
+            let (mut gaps, us) = sampler(Arrivals::Poisson, 5);
+            for message in (together..=9_600).step_by(together as usize) {
+                gaps.posted(message * 5 * us, together);
+            }
+            gaps.into_samples().mean_gaps
+        };
+        assert_eq!(samples(1).len(), 599);
+        for together in [3, 16, 40] {
+            let (sum, count) = (
+                samples(together).iter().sum::<f64>(),
+                samples(together).len(),
+            );
+            // Of 40 messages some samples begin and end together: as long as nothing, and the others longer.
+            assert!((count as i64 - 599).abs() <= 2, "{together}: {count}");
+            assert!((sum / count as f64 - 16.0).abs() < 0.1, "{together}: {sum}");
         }
     }
 

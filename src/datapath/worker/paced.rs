@@ -64,7 +64,7 @@ impl<'s, const VERIFY: bool, const LATENCY: bool, const CONTENDED: bool, const F
 
     /// Records a completion, and frees its slot.
     #[inline(always)] // as `handle_planned`, its only caller
-    pub(super) fn sent_as_planned(&mut self, id: WrId, seen_raw: u64) {
+    fn sent_as_planned(&mut self, id: WrId, seen_raw: u64) {
         let (qp, slot) = (id.qp(), id.slot());
         let Some(worker_qp) = self.worker_qps.get_mut(qp) else {
             return;

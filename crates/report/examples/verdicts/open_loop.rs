@@ -4,9 +4,10 @@
 
 use fastrand::Rng;
 use report::compare::Metric;
-use report::statistics::{Figures, Question, Unit, Verdict, verdicts};
+use report::statistics::{Unit, Verdict, verdicts};
 
 use super::noise::normal;
+use super::sittings::questions;
 
 /// Time without a queue that a message takes beside its service, in service times.
 const TRIP: f64 = 4.0;
@@ -74,25 +75,7 @@ fn sitting(setup: &Setup, rng: &mut Rng) -> Vec<Verdict> {
     }
     let unit = |launch| Unit { launch, run: None };
     let units: Vec<Unit> = (0..setup.launches).map(unit).collect();
-    let [base, new] = &values;
-    let mut questions = Vec::new();
-    for (case, (base, new)) in base.iter().zip(new).enumerate() {
-        for (metric, kind) in METRICS.into_iter().enumerate() {
-            let figures = |values| Figures {
-                units: &units,
-                values,
-            };
-            questions.push(Question {
-                case,
-                metric,
-                base: figures(&base[metric]),
-                new: figures(&new[metric]),
-                margin: kind.default_margin(),
-                higher_is_better: kind.higher_is_better(),
-            });
-        }
-    }
-    let words = verdicts(&questions);
+    let words = verdicts(&questions(&units, &values, METRICS));
     words.over_all.into_iter().chain(words.by_case).collect()
 }
 

@@ -94,26 +94,36 @@ impl Sitting {
 
     /// What is asked of them: each metric of each case.
     pub fn questions(&self) -> Vec<Question<'_>> {
-        let [base, new] = &self.values;
-        let figures = |values| Figures {
-            units: &self.units,
-            values,
-        };
-        let mut questions = Vec::new();
-        for (case, (base, new)) in base.iter().zip(new).enumerate() {
-            for (metric, (kind, _, _)) in FIGURES.into_iter().enumerate() {
-                questions.push(Question {
-                    case,
-                    metric,
-                    base: figures(&base[metric]),
-                    new: figures(&new[metric]),
-                    margin: kind.default_margin(),
-                    higher_is_better: kind.higher_is_better(),
-                });
-            }
-        }
-        questions
+        questions(
+            &self.units,
+            &self.values,
+            FIGURES.map(|(metric, _, _)| metric),
+        )
     }
+}
+
+/// A question for each of these metrics of each case, of which both sides have values.
+pub fn questions<'a, const N: usize>(
+    units: &'a [Unit],
+    values: &'a [Vec<[Vec<f64>; N]>; 2],
+    metrics: [Metric; N],
+) -> Vec<Question<'a>> {
+    let [base, new] = values;
+    let figures = |values| Figures { units, values };
+    let mut questions = Vec::new();
+    for (case, (base, new)) in base.iter().zip(new).enumerate() {
+        for (metric, kind) in metrics.into_iter().enumerate() {
+            questions.push(Question {
+                case,
+                metric,
+                base: figures(&base[metric]),
+                new: figures(&new[metric]),
+                margin: kind.default_margin(),
+                higher_is_better: kind.higher_is_better(),
+            });
+        }
+    }
+    questions
 }
 
 /// One run's deviation in each metric, in units of its spread, for the better.
