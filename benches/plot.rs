@@ -1,16 +1,21 @@
-//! Measures the time of `rocebench plot` for 10,000 cases in ten files: `cargo bench --bench plot`. A number as
-//! argument sets the number of files.
+//! Measures the time of `rocebench plot` for 10,000 cases in ten files, and for patterns over many nodes: `cargo bench
+//! --bench plot`. A number as argument sets the number of files.
 
 #![allow(clippy::print_stdout)] // printing is what it is for
 
+#[path = "../crates/report/src/results/sample/mesh.rs"]
+mod mesh;
 #[path = "../tests/support/synthetic_results.rs"]
 mod synthetic_results;
 
 use std::error::Error;
+use std::path::Path;
 use std::process::Command;
 use std::time::Instant;
 
+use mesh::{Mesh, Slow};
 use report::results::json;
+use report::results::model::ResultFile;
 use synthetic_results::Synthetic;
 
 /// 3 operations × 3 layouts × 8 sizes × 7 numbers of QPs × 2 of workers.
@@ -23,7 +28,6 @@ fn main() -> Result<(), Box<dyn Error>> {
     let folder = tempfile::tempdir()?;
     let results = folder.path().join("results");
     std::fs::create_dir(&results)?;
-    let mut bytes = 0;
     for number in 0..files {
         let started_at: &'static str = format!("2026-11-{:02}T12:00:00Z", 1 + number % 28).leak();
         let git: &'static str = format!("{number:012x}").leak();
@@ -40,15 +44,41 @@ fn main() -> Result<(), Box<dyn Error>> {
         };
         let result = synthetic.result();
         assert_eq!(result.cases.len(), CASES_PER_FILE);
-        let path = results.join(format!("{number:04}.json"));
-        json::write(&result, &path)?;
-        bytes += std::fs::metadata(path)?.len();
+        json::write(&result, &results.join(format!("{number:04}.json")))?;
     }
-    let plots = folder.path().join("plots");
+    let cases = format!("{} cases in {files} files", files * CASES_PER_FILE);
+    measure(&cases, &results, &folder.path().join("plots"))?;
+    for (nodes, runs) in [(64, 3), (256, 1)] {
+        let mut mesh = Mesh::of(nodes)
+            .with(Slow::Receives(6, 0.6))
+            .with(Slow::Pair(2, 8, 0.5));
+        (mesh.runs, mesh.noise, mesh.histograms) = (runs, 0.02, true);
+        type Made = fn(&Mesh) -> ResultFile;
+        let patterns: [(&str, Made); 2] =
+            [("pairs", Mesh::pairs), ("all-to-all", Mesh::all_to_all)];
+        for (name, result) in patterns {
+            let path = folder.path().join(format!("{name}-{nodes}.json"));
+            json::write(&result(&mesh), &path)?;
+            let plots = folder.path().join(format!("{name}-{nodes}"));
+            measure(&format!("{name} of {nodes} nodes"), &path, &plots)?;
+        }
+    }
+    Ok(())
+}
+
+/// Draws, and says how long that took.
+fn measure(what: &str, results: &Path, plots: &Path) -> Result<(), Box<dyn Error>> {
+    let bytes: std::io::Result<u64> = match results.is_dir() {
+        true => std::fs::read_dir(results)?
+            .map(|entry| Ok(entry?.metadata()?.len()))
+            .sum(),
+        false => std::fs::metadata(results).map(|metadata| metadata.len()),
+    };
+    let bytes = bytes?;
     let began = Instant::now();
     let output = Command::new(env!("CARGO_BIN_EXE_rocebench"))
         .args(["plot", "--quiet", "-o"])
-        .args([&plots, &results])
+        .args([plots, results])
         .output()?;
     let seconds = began.elapsed().as_secs_f64();
     if !output.status.success() {
@@ -56,8 +86,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     }
     let page = std::fs::metadata(plots.join("index.html"))?.len();
     println!(
-        "{} cases in {files} files ({:.1} MB) drawn in {seconds:.2} s; the page has {:.1} MB",
-        files * CASES_PER_FILE,
+        "{what} ({:.1} MB): {seconds:.2} s; the page has {:.1} MB",
         bytes as f64 / 1e6,
         page as f64 / 1e6
     );

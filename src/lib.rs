@@ -7,6 +7,7 @@ pub mod coordinator;
 pub mod datapath;
 pub mod doctor;
 pub mod explain;
+pub mod launch;
 pub mod lesson;
 pub mod machine;
 pub mod metrics;

@@ -47,7 +47,7 @@ fn options_of(page: &str) -> BTreeSet<String> {
 fn all_options() -> BTreeSet<String> {
     let mut all = long_options(&[]);
     for command in [
-        "serve", "compare", "plot", "devices", "doctor", "explain", "send",
+        "mesh", "serve", "compare", "plot", "devices", "doctor", "explain", "send",
     ] {
         all.extend(long_options(&[command]));
     }
@@ -167,10 +167,15 @@ fn examples_of_sweeps_can_be_run() {
             assert!(shown.contains(&line), "{flow} is not in {shown}");
         }
     }
-    let commands = blocks(&flows, "").join("\n");
-    assert!(commands.lines().count() >= 3, "{commands}");
-    for line in commands.lines() {
-        let words = line.strip_prefix("rocebench ").unwrap();
+    let of_page = |text: &str| blocks(text, "").join("\n");
+    let commands = of_page(&flows) + "\n" + &of_page(&page("docs/many-nodes.md"));
+    // Of a page that also shows what is printed.
+    let commands = commands
+        .lines()
+        .filter_map(|line| line.strip_prefix("rocebench "));
+    let commands: Vec<&str> = commands.collect();
+    assert!(commands.len() >= 6, "{commands:?}");
+    for words in commands {
         dry_run(&words.split(' ').collect::<Vec<_>>());
     }
 }

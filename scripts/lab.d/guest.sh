@@ -5,6 +5,7 @@
 
 share='' # folder that the guests and this script share: settings in, status out
 declare -A guest_pid=()
+servers=() # roles that run the server's command
 carriers=() # processes that carry guests' output
 
 cleanup() {
@@ -60,12 +61,12 @@ write_command() { # ROLE WORD...
 	} >"$share/$role.sh"
 }
 
-# lab-peer CMD [ARG...]: runs CMD in the other guest. The request is a file in the shared folder.
+# lab-peer CMD [ARG...]: runs CMD in the guest that LAB_PEER names. The request is a file in the shared folder.
 write_lab_peer() {
-	mkdir "$share/bin" "$share/to-server" "$share/to-client"
+	mkdir "$share/bin" "${servers[@]/#/$share/to-}" "$share/to-client"
 	cat >"$share/bin/lab-peer" <<'END'
 #!/bin/bash
-# lab-peer CMD [ARG...]: runs CMD in the lab's other guest; prints its output and exits with its status.
+# lab-peer CMD [ARG...]: runs CMD in the lab's guest LAB_PEER; prints its output and exits with its status.
 base=/run/lab/to-$LAB_PEER/$BASHPID.$EPOCHREALTIME
 {
 	export -p
@@ -101,19 +102,14 @@ start_guest() { # ROLE
 	run)
 		for port in stdout stderr; do
 			mkfifo "$share/$role.$port.pipe"
-			[[ $role.$port != server.stderr ]] || continue
+			[[ $role.$port != server*.stderr ]] || continue
 			qemu+=(-chardev "file,id=$port,path=$(q "$share/$role.$port.pipe")"
 				-device "virtserialport,chardev=$port,name=lab.$port")
 		done
 		start_carriers "$role"
 		;;
 	esac
-	if ((hosts == 2)); then
-		local end=on mac=02:00:0a:4d:00:01
-		[[ $role == server ]] || end=off mac=02:00:0a:4d:00:02
-		qemu+=(-netdev "stream,id=wire,server=$end,addr.type=unix,addr.path=$(q "$share/wire")"
-			-device "virtio-net-pci,netdev=wire,mac=$mac,host_mtu=$mtu,romfile=")
-	fi
+	((hosts == 1)) || add_wire "$role"
 	# The guest must not outlive this script, even when it is killed.
 	if [[ $mode == shell ]]; then
 		setpriv --pdeathsig KILL "${qemu[@]}" <&0 2>"$share/$role.qemu" &
@@ -123,11 +119,30 @@ start_guest() { # ROLE
 	guest_pid[$role]=$!
 }
 
+# The wire: the server has a socket for each other guest; with several a hub in its QEMU joins them, so that what two
+# other guests send each other does not pass the server's guest.
+add_wire() { # ROLE: adds to qemu
+	local role=$1 netdev=wire-$1 mac=02:00:0a:4d:00:03 other
+	case $role in
+	server)
+		mac=02:00:0a:4d:00:01 netdev=wire-client
+		for other in client "${servers[@]:1}"; do
+			qemu+=(-netdev "stream,id=wire-$other,server=on,addr.type=unix,addr.path=$(q "$share/wire-$other")")
+			((hosts == 2)) || qemu+=(-netdev "hubport,id=hub-$other,hubid=0,netdev=wire-$other")
+		done
+		((hosts == 2)) || { qemu+=(-netdev "hubport,id=hub,hubid=0") && netdev=hub; }
+		;;
+	client) mac=02:00:0a:4d:00:02 ;;&
+	*) qemu+=(-netdev "stream,id=wire-$role,server=off,addr.type=unix,addr.path=$(q "$share/wire-$role")") ;;
+	esac
+	qemu+=(-device "virtio-net-pci,netdev=$netdev,mac=$mac,host_mtu=$mtu,romfile=")
+}
+
 start_carriers() { # ROLE
 	local pipe=$share/$1
-	if [[ $1 == server ]]; then
+	if [[ $1 == server* ]]; then
 		{
-			tee "$out/server.log" <"$pipe.stdout.pipe" | sed -u 's/^/[server] /' >&2
+			tee "$out/$1.log" <"$pipe.stdout.pipe" | sed -u "s/^/[$1] /" >&2
 			echo end >&"$events"
 		} &
 		carriers+=("$!")
@@ -151,16 +166,26 @@ parent_of_self() {
 	echo "$parent"
 }
 
+any_alive() {
+	local role
+	for role in "${!guest_pid[@]}"; do
+		! alive "$role" || return 0
+	done
+	return 1
+}
+
 # Returns when all guests have ended, or when they have no reason to go on.
 watch_guests() {
 	local role up event deadline=$((SECONDS + ${timeout:-1000000000})) grace='' reported=' '
-	while alive client || alive server; do
+	while any_alive; do
 		read -r -t 0.2 -u "$events" event
 		: "${event:=}"
 		for role in "${!guest_pid[@]}"; do
 			[[ $reported != *" $role "* && -s $share/$role.up ]] || continue
 			up=$(stat -c %.2Y "$share/$role.up")
 			note "$role's guest is up after $(awk -v from="$started" -v to="$up" 'BEGIN { printf "%.1f", to - from }') s"
+			[[ ! -e $share/$role.clock-rate ]] ||
+				note "$role's clock ran at $(<"$share/$role.clock-rate") of this machine's, which was busy; it has a slower clock source now"
 			reported+="$role "
 		done
 		if ((SECONDS >= deadline)); then
@@ -199,6 +224,11 @@ explain_failure() {
 	fail "a guest ended before its command; consoles are in $out/console-*.log"
 }
 
+wires_are_up() {
+	local other
+	for other in client "${servers[@]:1}"; do [[ -S $share/wire-$other ]] || return 1; done
+}
+
 run_guests() {
 	local role
 	started=$EPOCHREALTIME
@@ -211,15 +241,21 @@ run_guests() {
 	exec {events}<>"$share/events"
 	ulimit -n "$(ulimit -H -n)"
 	printf 'lab_mtu=%q lab_loss=%q lab_out=%q lab_mode=%q lab_shell=%q\n' "$mtu" "$loss" "$out" \
-		"$( ((hosts == 2)) && echo two || echo one)" "$([[ $mode == shell ]] && echo yes)" >"$share/settings"
+		"$( ((hosts > 1)) && echo several || echo one)" "$([[ $mode == shell ]] && echo yes)" >"$share/settings"
 	write_command client "${client_command[@]}"
-	if ((hosts == 2)); then
-		write_command server "${server_command[@]}"
+	if ((hosts > 1)); then
+		servers=(server)
+		((hosts == 2)) || servers+=(server2)
+		printf 'lab_servers=%q\n' "${servers[*]}" >>"$share/settings"
 		write_lab_peer
-		start_guest server
-		until [[ -S $share/wire ]]; do
-			alive server || explain_failure
-			read -r -t 0.05 -u "$events" _
+		for role in "${servers[@]}"; do
+			write_command "$role" "${server_command[@]}"
+			start_guest "$role"
+			[[ $role == server ]] || continue
+			until wires_are_up; do
+				alive server || explain_failure
+				read -r -t 0.05 -u "$events" _
+			done
 		done
 	fi
 	[[ $mode != shell ]] || terminal=$(stty -g </dev/tty)

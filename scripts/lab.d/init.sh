@@ -8,7 +8,7 @@ export PATH=/bin:/usr/sbin:/usr/bin:/sbin
 finish() { # STATUS
 	echo "$1" >"/lab/$role.status.new"
 	mv "/lab/$role.status.new" "/lab/$role.status"
-	[ "$role" != server ] || wait_for_client_end
+	[ "$role" = client ] || wait_for_client_end
 	poweroff -f
 }
 
@@ -31,8 +31,8 @@ done
 
 p9=trans=virtio,version=9p2000.L,msize=524288
 mount -t 9p -o "$p9,cache=none" run /lab
-role=$(sed 's/.*lab_role=\([a-z]*\).*/\1/' /proc/cmdline)
-lab_mtu='' lab_loss='' lab_out='' lab_mode='' lab_shell=''
+role=$(sed 's/.*lab_role=\([a-z0-9]*\).*/\1/' /proc/cmdline)
+lab_mtu='' lab_loss='' lab_out='' lab_mode='' lab_shell='' lab_servers=''
 # shellcheck source=/dev/null
 . /lab/settings
 
@@ -92,13 +92,13 @@ one_host_network() {
 	printf '192.0.2.1 lab0 server\n192.0.2.2 lab1\n2001:db8::1 lab0-6 server6\n2001:db8::2 lab1-6\n' >>/host/etc/hosts
 }
 
-two_host_network() {
-	case $role in server) n=1 ;; *) n=2 ;; esac
+network_of_several() {
+	case $role in server) n=1 ;; client) n=2 ;; *) n=3 ;; esac
 	# The default, fq_codel, drops packets of a sender that is faster than an emulated wire.
 	echo pfifo_fast >/proc/sys/net/core/default_qdisc
 	printf '%s\n' "link set eth0 mtu $lab_mtu txqueuelen 10000 up" "address add 10.77.0.$n/24 dev eth0" "address add fd77::$n/64 dev eth0 nodad" | configure
 	add_rxe rxe0=eth0
-	printf '10.77.0.1 server\n10.77.0.2 client\nfd77::1 server6\nfd77::2 client6\n' >>/host/etc/hosts
+	printf '10.77.0.1 server\n10.77.0.2 client\n10.77.0.3 server2\nfd77::1 server6\nfd77::2 client6\nfd77::3 server26\n' >>/host/etc/hosts
 }
 
 start_network() {
@@ -108,14 +108,14 @@ start_network() {
 	echo 0 >/proc/sys/net/ipv4/conf/all/rp_filter
 	case $lab_mode in
 	one) hostname lab0 ;;
-	two) hostname "$role" ;;
+	several) hostname "$role" ;;
 	esac
 	ip link set lo up
 	cp /host/etc/hosts /scratch/hosts 2>/dev/null || echo '127.0.0.1 localhost' >/scratch/hosts
 	mount -o bind /scratch/hosts /host/etc/hosts
 	case $lab_mode in
 	one) one_host_network && devices='v0 v1' ;;
-	two) two_host_network && devices=eth0 ;;
+	several) network_of_several && devices=eth0 ;;
 	esac
 	[ "$lab_loss" = 0 ] || for device in $devices; do
 		in_host tc qdisc add dev "$device" root netem limit 100000 loss "$lab_loss%" || die "cannot set loss $lab_loss% on $device"
@@ -161,8 +161,8 @@ run_command() {
 	mkfifo /stdout.pipe
 	cat </stdout.pipe >"$(port lab.stdout)" &
 	copiers=$!
-	if [ "$role" = server ]; then
-		setsid chroot /host /bin/bash /run/lab/server.sh >/stdout.pipe 2>&1 </dev/null &
+	if [ "$role" != client ]; then
+		setsid chroot /host /bin/bash "/run/lab/$role.sh" >/stdout.pipe 2>&1 </dev/null &
 	else
 		mkfifo /stderr.pipe
 		cat </stderr.pipe >"$(port lab.stderr)" &
@@ -171,7 +171,7 @@ run_command() {
 	fi
 	command=$!
 	: >"/lab/$role.started"
-	if [ "$role" = server ]; then
+	if [ "$role" != client ]; then
 		wait_for_client_end
 		kill -TERM "-$command" 2>/dev/null
 		for _ in $(seq 50); do
@@ -179,7 +179,7 @@ run_command() {
 			sleep 0.1
 		done
 		kill -KILL "-$command" 2>/dev/null
-	elif [ "$lab_mode" = two ]; then
+	elif [ "$lab_mode" = several ]; then
 		while kill -0 "$command" 2>/dev/null; do
 			serve_peer
 			sleep 0.1
@@ -200,11 +200,37 @@ run_shell() {
 	finish $?
 }
 
+# Seconds of the host's clock, by which it stamps the files of the shared folder, and of this guest's.
+both_clocks() {
+	echo >"/lab/$role.clock"
+	read -r uptime _ </proc/uptime
+	echo "$(in_host stat -c %.3Y "/run/lab/$role.clock") $uptime"
+}
+
+# On a busy host the kernel measures its time-stamp counter wrongly at boot, and all times here would run too fast or too
+# slow for as long as the guest lives. The ACPI timer takes longer to read, and is right.
+check_clock() { # HOST GUEST: both_clocks of a while ago
+	# shellcheck disable=SC2046 # two words
+	set -- "$@" $(both_clocks)
+	rate=$(echo "$@" | awk '{ print ($4 - $2) / ($3 - $1) }')
+	echo "$rate" | awk '{ exit !($1 < 0.95 || $1 > 1.05) }' || return
+	echo "lab: $role's clock runs at $rate of the host's; taking acpi_pm" >/dev/console
+	echo acpi_pm >/sys/devices/system/clocksource/clocksource0/current_clocksource || die "the guest's clock is wrong: end what keeps this machine busy, and try again"
+	date -s "@$3" >/dev/null
+	echo "$rate" >"/lab/$role.clock-rate"
+}
+
+clocks=$(both_clocks)
 start_network
+sleep 1
+# shellcheck disable=SC2086 # two words
+check_clock $clocks
 cut -d ' ' -f 1 /proc/uptime >"/lab/$role.up.new"
 mv "/lab/$role.up.new" "/lab/$role.up"
-if [ "$role" = client ] && [ "$lab_mode" = two ]; then
-	while [ ! -e /lab/server.started ]; do sleep 0.1; done
+if [ "$role" = client ]; then
+	for server in $lab_servers; do
+		while [ ! -e "/lab/$server.started" ]; do sleep 0.1; done
+	done
 fi
 case $lab_mode$lab_shell in
 *yes) run_shell ;;

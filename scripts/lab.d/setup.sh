@@ -11,7 +11,7 @@ lab_programs=(qemu-system-x86_64 busybox cpio depmod modprobe xz rdma ip tc ibv_
 # What the guest inserts. crc32_generic is not a dependency that modprobe knows, but without it
 # `rdma link add` says "failed to add".
 lab_modules=(virtio_pci virtio_console 9pnet_virtio 9p overlay crc32_generic crc32c_generic virtio_net veth
-	sch_netem rdma_rxe ib_uverbs rdma_ucm)
+	sch_netem sch_prio cls_u32 rdma_rxe ib_uverbs rdma_ucm)
 
 have() { PATH=$PATH:/usr/sbin:/sbin command -v "$1" >/dev/null; }
 

@@ -30,6 +30,12 @@ pub(super) fn against(args: &AgainstArgs, sweep: &Sweep) -> Result<Option<Agains
                 .with_hint("give one server as HOST"),
         );
     }
+    if sweep.cases.iter().any(|case| case.pattern.is_some()) {
+        return Err(
+            Failure::bad_input("--against perftest compares one flow, not --pattern")
+                .with_hint("leave one of them out"),
+        );
+    }
     for (option, number) in [("--pairs", args.pairs), ("--max-pairs", args.max_pairs)] {
         if let Some(number) = number.filter(|number| number % 2 == 1) {
             return Err(Failure::bad_input(format!(

@@ -1,13 +1,16 @@
-//! `rocebench doctor`: findings as they are made, or JSON at the end, and the exit code.
+//! `rocebench doctor`: findings as they are made, or JSON at the end, and the exit code; with `--nodes` what many nodes
+//! tell of themselves.
 
 use crate::doctor::examine::ExaminationEvent;
+use crate::doctor::nodes::{NodeAddress, examine_nodes, table};
 use crate::doctor::{Examination, Machine, State, examine, report_text};
+use crate::plan::Nodes;
 
 use super::args::{DEFAULT_PORT, DoctorArgs};
 use super::devices::{not_there, print, print_json};
 use super::errors::Failure;
 use super::logging;
-use super::run::{resources, server};
+use super::run::{check_has_own_node, resources, server, servers};
 use super::signals::stop_flag;
 use super::token::token;
 
@@ -15,7 +18,10 @@ use super::token::token;
 ///
 /// # Errors
 /// Bad input, an interrupt, or that something is broken.
-pub fn run(args: DoctorArgs) -> Result<(), Failure> {
+pub fn run(mut args: DoctorArgs) -> Result<(), Failure> {
+    if let Some(nodes) = args.nodes.take() {
+        return run_nodes(args, &nodes);
+    }
     let target = server(args.host, args.connection.port)?;
     let resources = resources(args.endpoint)?;
     let token = token(args.connection.token)?;
@@ -57,13 +63,60 @@ pub fn run(args: DoctorArgs) -> Result<(), Failure> {
         print(&report_text::summary(&report))?;
     }
     if report.interrupted {
-        return Err(Failure::failed("interrupted; not everything was examined"));
+        return Err(interrupted());
     }
-    match report.count(State::EarlyEnd) {
+    match report.count(State::Broken) {
         0 => Ok(()),
         1 => Err(Failure::failed("1 check found something broken")),
         count => Err(Failure::failed(format!(
             "{count} checks found something broken"
+        ))),
+    }
+}
+
+fn interrupted() -> Failure {
+    Failure::failed("interrupted; not everything was examined")
+}
+
+/// Examines nodes, and prints what differs between them.
+fn run_nodes(args: DoctorArgs, nodes: &Nodes) -> Result<(), Failure> {
+    let Nodes::Hosts(hosts) = nodes else {
+        return Err(Failure::bad_input(
+            "--nodes local:N are nodes of this process, which differ in nothing",
+        )
+        .with_hint("`rocebench doctor` without --nodes examines this machine"));
+    };
+    check_has_own_node(nodes, &args.endpoint)?;
+    let servers = servers(nodes, args.connection.port)?;
+    let addresses: Vec<NodeAddress> = hosts
+        .iter()
+        .zip(nodes.names())
+        .zip(servers)
+        .map(|((node, name), (host, port))| NodeAddress {
+            name,
+            host,
+            port,
+            device: node.device.clone(),
+        })
+        .collect();
+    let token = token(args.connection.token)?;
+    logging::start(args.speech.verbose, args.speech.verbose == 0);
+    let stop = stop_flag().map_err(Failure::failed)?;
+    let report = examine_nodes(&addresses, token.as_ref(), &stop);
+    if args.json {
+        print_json(&report)?;
+    } else {
+        let (quiet, all_reasons) = (args.speech.quiet, args.speech.verbose > 0);
+        print(table::text(&report, all_reasons, quiet).trim_start())?;
+    }
+    if report.interrupted {
+        return Err(interrupted());
+    }
+    match report.count(State::Broken) {
+        0 => Ok(()),
+        1 => Err(Failure::failed("1 finding breaks or slows runs")),
+        count => Err(Failure::failed(format!(
+            "{count} findings break or slow runs"
         ))),
     }
 }

@@ -93,7 +93,7 @@ fn memory(plan: &RunPlan) -> Option<String> {
         Nodes::TwoEnds if is_remote => 1,
         Nodes::TwoEnds => 2,
         Nodes::Local(nodes) => *nodes,
-        Nodes::Hosts(_) => return memory_of_servers(sweep, device),
+        Nodes::Hosts(_) | Nodes::Ranks(_) => return memory_of_servers(sweep, device),
     };
     let here: Vec<_> = (0..nodes_here).map(|node| (node, device)).collect();
     let (case, needs) = MemoryNeeds::of_sweep(sweep, &here)?;

@@ -66,6 +66,24 @@ impl Failure {
         self
     }
 
+    /// The same in one line, which names whose failure it is.
+    #[must_use]
+    pub(super) fn without_hint(self, whose: &str) -> Failure {
+        Failure {
+            kind: self.kind,
+            error: format!("{whose}: {}", chain(self.error.as_ref())).into(),
+            hint: None,
+        }
+    }
+
+    /// The same for the other end of a link.
+    pub(super) fn to_run_failure(&self) -> RunFailure {
+        RunFailure {
+            bad_input: self.kind == ExitKind::BadInput,
+            ..RunFailure::new(chain(self.error.as_ref()), self.hint.clone())
+        }
+    }
+
     /// Whose fault it was.
     pub fn kind(&self) -> ExitKind {
         self.kind

@@ -1,34 +1,56 @@
 //! Hands the finished plan of a sweep to the control path and says how it went. Nothing is parsed or validated here.
 
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
 use crate::coordinator::options::SweepOptions;
+use crate::coordinator::ranks::Ranks;
 use crate::coordinator::sweep::run_sweep;
 use crate::coordinator::sweeper::SweepOutcome;
 use report::results::model::CaseResult;
+use report::threshold;
 
-use super::errors::Failure;
+use super::dry_run;
+use super::errors::{Failure, say};
 use super::output::Output;
 use super::run::RunPlan;
 use super::searches;
 use super::signals::stop_flag;
 
-/// Runs the sweep.
+/// Runs the sweep, or prints its cases where that was asked for.
 ///
 /// # Errors
 /// What stopped it, or that runs failed.
-#[allow(clippy::needless_pass_by_value)] // the plan is used up: a second run would overwrite the first's files
 pub fn execute(plan: RunPlan) -> Result<(), Failure> {
     let stop = stop_flag().map_err(Failure::failed)?;
+    execute_until(plan, &stop, None)
+}
+
+/// As [`execute`] until `stop` is set, with the other ranks of a launcher's job where they are the nodes.
+///
+/// # Errors
+/// As [`execute`].
+#[allow(clippy::needless_pass_by_value)] // the plan is used up: a second run would overwrite the first's files
+pub fn execute_until(
+    plan: RunPlan,
+    stop: &AtomicBool,
+    ranks: Option<Arc<Ranks>>,
+) -> Result<(), Failure> {
+    if plan.dry_run {
+        return dry_run::print(&plan, &mut std::io::stdout().lock());
+    }
     let mut output = Output::open(&plan)?;
     let options = SweepOptions {
         sweep: plan.sweep.clone(),
         ends: plan.ends.clone(),
         servers: plan.servers.clone(),
+        ranks,
         command_line: command_line(std::env::args()),
         against: plan.against.clone(),
         searches: plan.searches.clone(),
     };
-    let outcome = run_sweep(&options, &stop, &mut output)?;
-    let written = output.close(&outcome.result, &stop);
+    let outcome = run_sweep(&options, stop, &mut output)?;
+    let written = output.close(&outcome.result, stop);
     match (verdict(&plan, &outcome), written) {
         (Err(failed), Err(unwritten)) => {
             unwritten.print();
@@ -58,9 +80,17 @@ fn verdict(plan: &RunPlan, outcome: &SweepOutcome) -> Result<(), Failure> {
         let text = format!("{left} of {wanted} runs were not begun: {error}");
         return Err(Failure::told(text, false, error.hint()));
     }
+    let slow = plan.output.fail_below.and_then(|least| {
+        let told = threshold::failing(&threshold::judge(&outcome.result, Some(least)))?;
+        Some(format!("--fail-below {least}: {told}"))
+    });
     if outcome.failed_runs == 0 {
         comparisons(cases)?;
-        return searches::verdict(cases);
+        searches::verdict(cases)?;
+        return slow.map_or(Ok(()), |slow| Err(Failure::failed(slow)));
+    }
+    if let Some(slow) = slow {
+        say(&format!("rocebench: {slow}"));
     }
     let text = format!("{} of {wanted} runs failed", outcome.failed_runs);
     let hint = "each is explained above and in the JSON file".to_owned();

@@ -4,6 +4,7 @@ use std::io::{self, Write};
 
 use report::results::model::ResultFile;
 use report::results::{csv, json};
+use report::threshold::{Threshold, junit};
 
 /// A document of a sweep.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -16,11 +17,14 @@ pub enum Format {
     Qps,
     /// The distributions.
     Histograms,
+    /// Flows and runs as tests.
+    Junit,
 }
 
 impl Format {
-    /// All of them: every sweep has a file of each.
-    pub const ALL: [Format; 4] = [Format::Json, Format::Cases, Format::Qps, Format::Histograms];
+    /// Those of which every sweep has a file.
+    pub const OF_SWEEP: [Format; 4] =
+        [Format::Json, Format::Cases, Format::Qps, Format::Histograms];
 
     /// The option that asks for a further one.
     pub fn option(self) -> &'static str {
@@ -29,6 +33,7 @@ impl Format {
             Format::Cases => "--csv",
             Format::Qps => "--csv-qps",
             Format::Histograms => "--csv-histograms",
+            Format::Junit => "--junit",
         }
     }
 
@@ -39,19 +44,26 @@ impl Format {
             Format::Cases => ".csv",
             Format::Qps => "-qps.csv",
             Format::Histograms => "-histograms.csv",
+            Format::Junit => ".xml",
         }
     }
 
-    /// Writes the document to a stream.
+    /// Writes the document to a stream; tests of flows are for what each must reach.
     ///
     /// # Errors
     /// The stream's.
-    pub fn write_to(self, result: &ResultFile, out: impl Write) -> io::Result<()> {
+    pub fn write_to(
+        self,
+        result: &ResultFile,
+        least: Option<Threshold>,
+        out: impl Write,
+    ) -> io::Result<()> {
         match self {
             Format::Json => json::write_to(result, out),
             Format::Cases => csv::cases(result, out),
             Format::Qps => csv::qps(result, out),
             Format::Histograms => csv::histograms(result, out),
+            Format::Junit => junit::write(result, least, out),
         }
     }
 }

@@ -12,9 +12,11 @@ pub mod execute;
 pub mod explain;
 mod format;
 pub mod logging;
+pub mod mesh;
 mod output;
 pub mod plot;
 pub mod progress;
+mod racks;
 pub mod run;
 mod searches;
 pub mod send;
@@ -26,6 +28,8 @@ pub mod token;
 
 use clap::parser::ValueSource;
 use clap::{ArgMatches, FromArgMatches as _};
+
+use crate::machine::open_files;
 
 pub use args::Cli;
 pub use errors::{ExitKind, Failure};
@@ -45,8 +49,10 @@ pub fn main() -> Result<(), Failure> {
         Err(told) => return usage(&told),
     };
     options_follow_the_command(&matches)?;
+    open_files::allow_all();
     match cli.command {
         Some(args::Command::Serve(args)) => serve::run(args),
+        Some(args::Command::Mesh(args)) => mesh::run(*args, &matches),
         Some(args::Command::Compare(args)) => compare::compare(&args),
         Some(args::Command::Plot(args)) => {
             logging::start(args.speech.verbose, args.speech.quiet);
@@ -57,18 +63,27 @@ pub fn main() -> Result<(), Failure> {
         Some(args::Command::Explain(args)) => explain::run(args),
         Some(args::Command::Send(args)) => send::run(args),
         None => {
-            let plan = run::RunPlan::new(cli.run)?;
+            let plan = run::RunPlan::new(cli.run, &run::Ground::TwoEnds)?;
             logging::start(plan.verbose, plan.quiet);
-            if plan.dry_run {
-                return dry_run::print(&plan, &mut std::io::stdout().lock());
-            }
             execute::execute(plan)
         }
     }
 }
 
-/// `--help`, `--version`, or what is wrong with the command line.
+/// `--help`, `--version`, or what is wrong with the command line. Of a launcher's ranks the first says it.
 fn usage(told: &clap::Error) -> Result<(), Failure> {
+    if mesh::is_further_rank(std::env::args()) {
+        return match told.use_stderr() {
+            true => {
+                let text = told.to_string();
+                let line = text.lines().next().unwrap_or_default();
+                Err(Failure::bad_input(
+                    line.trim_start_matches("error: ").to_owned(),
+                ))
+            }
+            false => Ok(()),
+        };
+    }
     if told.use_stderr() {
         told.exit();
     }

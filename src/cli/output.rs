@@ -8,11 +8,13 @@ use std::time::Duration;
 
 use crate::coordinator::observer::{Observer, TrialStart};
 use crate::plan::Case;
+use report::mesh;
 use report::results::file::{WriteError, prepare, prepare_directory, write_whole_until};
 use report::results::journal::{self, Journal};
 use report::results::model::{CaseConfig, LoadSearch, PerftestPair, ResultFile, Run};
 use report::results::{against, table::Table};
 use report::text::printable;
+use report::threshold::Threshold;
 use settings::Settings;
 
 use super::errors::{Failure, say};
@@ -34,6 +36,8 @@ pub(super) struct Output {
     /// The journal could not be written, and that was told.
     is_told: bool,
     on_stdout: Option<Format>,
+    /// What each flow must reach, for tests.
+    least: Option<Threshold>,
     table: Table<Box<dyn Write>>,
     /// Why the table could not be shown.
     unshown: Option<io::Error>,
@@ -56,7 +60,7 @@ impl Output {
         };
         prepare_directory(folder).map_err(refused("--out"))?;
         let file = |ending: &str| folder.join(format!("{stem}{ending}"));
-        let of_sweep = Format::ALL.map(|format| Document {
+        let of_sweep = Format::OF_SWEEP.map(|format| Document {
             path: file(format.ending()),
             format,
         });
@@ -81,6 +85,7 @@ impl Output {
             journal: Journal::new(file(&format!(".{}", journal::EXTENSION))),
             is_told: false,
             on_stdout,
+            least: plan.output.fail_below,
             table: Table::new(out, &shown(&plan.sweep.cases)),
             unshown: None,
             progress: progress::for_stderr(plan.quiet),
@@ -124,12 +129,14 @@ impl Output {
                     path.display()
                 ));
             };
-            match write_whole_until(path, stop, waits, |out| format.write_to(result, out)) {
+            match write_whole_until(path, stop, waits, |out| {
+                format.write_to(result, self.least, out)
+            }) {
                 Ok(()) => written.push(path),
                 Err(error) => failures.push(error.to_string()),
             }
         }
-        let are_kept = documents[..Format::ALL.len()]
+        let are_kept = documents[..Format::OF_SWEEP.len()]
             .iter()
             .all(|it| written.contains(&it.path.as_path()));
         let journal = self.journal.path().map(Path::to_owned);
@@ -138,17 +145,19 @@ impl Output {
         }
         let to_stderr = self.on_stdout.is_some();
         self.show(|table| {
-            match to_stderr {
-                true => against::write(result, &mut io::stderr())?,
-                false => against::write(result, &mut io::stdout())?,
-            }
+            let mut out: Box<dyn Write> = match to_stderr {
+                true => Box::new(io::stderr()),
+                false => Box::new(io::stdout()),
+            };
+            against::write(result, &mut out)?;
+            mesh::write(result, &mut out)?;
             table.summary(result, &written)
         });
         if are_kept {
             self.journal.remove();
         }
         let stdout = self.on_stdout.map_or(Ok(()), |format| {
-            format.write_to(result, io::stdout().lock())
+            format.write_to(result, self.least, io::stdout().lock())
         });
         let unshown = self.unshown.map_or(Ok(()), Err);
         for error in [unshown, stdout].into_iter().filter_map(Result::err) {

@@ -7,10 +7,12 @@ use std::time::{Duration, Instant};
 use super::args::{PlotArgs, WhatArgs};
 use super::devices::print;
 use super::errors::{Failure, say};
+use super::racks;
 use report::compare::{Comparison, Options, compare};
+use report::plot::figures::nodes::Racks;
 use report::plot::folder::{self, FolderError};
 use report::plot::page::Page;
-use report::plot::sections;
+use report::plot::{sections, sums};
 use report::results::load::{Found, Loaded, load};
 use report::text;
 
@@ -63,6 +65,7 @@ pub fn plot(args: &PlotArgs) -> Result<(), Failure> {
         }
     }
     let results = input.results;
+    let racks = racks_of(args, &results)?;
     let cases: usize = results.iter().map(|loaded| loaded.result.cases.len()).sum();
     if began.elapsed() > LONG && !args.speech.quiet {
         say(&format!("{cases} cases read, drawing"));
@@ -70,7 +73,8 @@ pub fn plot(args: &PlotArgs) -> Result<(), Failure> {
 
     let comparison = (args.base.as_deref().zip(base))
         .map(|(path, base)| compare_with(path, base.results, &results, &args.what.options()));
-    let sections = sections::sections(&results, comparison.as_ref());
+    let sums = sums::of_patterns(&results);
+    let sections = sections::sections(&results, &sums, comparison.as_ref(), &racks);
     let figures = || sections.iter().flat_map(|section| &section.figures);
     if figures().next().is_none() {
         return Err(Failure::bad_input(format!(
@@ -80,6 +84,7 @@ pub fn plot(args: &PlotArgs) -> Result<(), Failure> {
     }
     let page = Page {
         results: &results,
+        sums: &sums,
         sections: &sections,
         refused: &refused,
         left_out: &sections::left_out(&results, comparison.as_ref()),
@@ -99,6 +104,29 @@ pub fn plot(args: &PlotArgs) -> Result<(), Failure> {
         "{named} {files} named refused, see above; the others are drawn"
     ))
     .with_hint("name only what is to be drawn"))
+}
+
+/// Which rack each node is in, by the file that was named.
+fn racks_of(args: &PlotArgs, results: &[Loaded]) -> Result<Racks, Failure> {
+    let Some(path) = &args.racks else {
+        return Ok(Racks::default());
+    };
+    let racks = racks::read(path).map_err(Failure::bad_input)?;
+    let racks: Racks = racks.into_iter().collect();
+    let files = results.iter().map(|loaded| &loaded.result);
+    let mut nodes = files.flat_map(|file| file.nodes.iter().map(move |node| (file, node)));
+    if nodes.any(|(file, node)| racks.of(file, &node.name).is_some()) {
+        return Ok(racks);
+    }
+    let names = results.iter().flat_map(|loaded| &loaded.result.nodes);
+    let name = names.map(|node| text::printable(&node.name, 60)).next();
+    let name = name.map_or_else(String::new, |name| format!(", such as {name}"));
+    let file = text::path(path);
+    Err(
+        Failure::bad_input(format!("{file} names none of the results' nodes{name}")).with_hint(
+            "lines are NODE RACK, with names of nodes as in the results, or of their hosts",
+        ),
+    )
 }
 
 fn compare_with(

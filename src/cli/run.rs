@@ -7,6 +7,7 @@ use std::str::FromStr;
 use crate::coordinator::options::{Against, Ends, Target};
 use crate::node::resources::{Faults, NodeOptions, PortRequest};
 use crate::plan::{ConfigFile, FlowTable, Goal, HostPort, Nodes, PlanError, Searches, Sweep};
+use report::threshold::Threshold;
 use settings::{Given, Settings};
 use verbs::address_of_environment;
 
@@ -40,12 +41,14 @@ pub struct RunPlan {
 }
 
 /// Where results go.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct OutputOptions {
     /// Folder for the files of every sweep.
     pub out_dir: PathBuf,
     /// Further documents.
     pub further: Vec<(Format, Sink)>,
+    /// What each flow must reach.
+    pub fail_below: Option<Threshold>,
 }
 
 /// Where one document goes.
@@ -156,13 +159,46 @@ fn cases(
     Ok((sweep, Some(searches)))
 }
 
+/// What a sweep's nodes are by the command, where neither options nor a file say.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Ground {
+    /// `rocebench`: the two ends.
+    TwoEnds,
+    /// `rocebench mesh`: each pair of nodes, unless another pattern is asked for.
+    Pairs,
+    /// The same between the ranks of a launcher, by name, and no others.
+    Ranks(Vec<String>),
+}
+
+impl Ground {
+    /// The settings with the pattern of this command, where there are no flows and none was asked for.
+    fn over(&self, mut given: Given, flows: &[FlowTable]) -> Result<Given, Failure> {
+        if *self != Ground::TwoEnds
+            && flows.is_empty()
+            && !given.has("pattern")
+            && let Some(row) = Settings::row("pattern")
+        {
+            given.set(row, "pairs").map_err(Failure::bad_input)?;
+        }
+        Ok(given)
+    }
+
+    fn nodes(&self, asked: Option<Nodes>) -> Nodes {
+        match self {
+            Ground::Ranks(names) => Nodes::Ranks(names.clone()),
+            Ground::TwoEnds | Ground::Pairs => asked.unwrap_or_default(),
+        }
+    }
+}
+
 /// The sweep of flags over file. An error about what only the file says is placed in the file.
-fn sweep(args: &RunArgs) -> Result<(Sweep, Option<Searches>), Failure> {
+fn sweep(args: &RunArgs, ground: &Ground) -> Result<(Sweep, Option<Searches>), Failure> {
     let flags = &args.sweep.given;
     let goals = goals(&args.search);
     let Some(path) = &args.config else {
-        let nodes = args.nodes.clone().unwrap_or_default();
-        return Ok(cases(goals, flags, &[], nodes)?);
+        let given = ground.over(flags.clone(), &[])?;
+        let nodes = ground.nodes(args.nodes.clone());
+        return Ok(cases(goals, &given, &[], nodes)?);
     };
     let command = super::args::command();
     let is_of_machine = |flag: &&str| Settings::row(flag).is_none();
@@ -179,9 +215,17 @@ fn sweep(args: &RunArgs) -> Result<(Sweep, Option<Searches>), Failure> {
         ))
         .with_hint("leave HOST out, or take `nodes` out of the file"));
     }
+    if let (Ground::Ranks(_), Some(_)) = (ground, &file.nodes) {
+        return Err(Failure::bad_input(format!(
+            "{} names nodes, and the ranks of the launcher are the nodes",
+            path.display()
+        ))
+        .with_hint("take `nodes` out of the file, or run it without the launcher"));
+    }
     let given = flags.clone().over(file.given.clone());
-    let nodes = args.nodes.clone().or_else(|| file.nodes.clone());
-    let cases = cases(goals, &given, &file.flows, nodes.unwrap_or_default());
+    let given = ground.over(given, &file.flows)?;
+    let nodes = ground.nodes(args.nodes.clone().or_else(|| file.nodes.clone()));
+    let cases = cases(goals, &given, &file.flows, nodes);
     cases.map_err(
         |error| match file.place_of(&error, flags_give(args, &error)) {
             Some(place) => {
@@ -205,16 +249,16 @@ fn flags_give(args: &RunArgs, error: &PlanError) -> bool {
 ///
 /// # Errors
 /// When two are one.
-fn servers(nodes: &Nodes, port: Option<u16>) -> Result<Vec<(String, u16)>, Failure> {
+pub(super) fn servers(nodes: &Nodes, port: Option<u16>) -> Result<Vec<(String, u16)>, Failure> {
     let Nodes::Hosts(hosts) = nodes else {
         return Ok(Vec::new());
     };
     let mut servers = Vec::with_capacity(hosts.len());
-    for HostPort {
-        host,
-        port: written,
-    } in hosts
-    {
+    for node in hosts {
+        let HostPort {
+            host,
+            port: written,
+        } = &node.address;
         let server = (host.clone(), written.or(port).unwrap_or(DEFAULT_PORT));
         if servers.contains(&server) {
             let (host, port) = server;
@@ -232,7 +276,7 @@ fn servers(nodes: &Nodes, port: Option<u16>) -> Result<Vec<(String, u16)>, Failu
 ///
 /// # Errors
 /// An option is about them.
-fn check_has_own_node(nodes: &Nodes, endpoint: &EndpointArgs) -> Result<(), Failure> {
+pub(super) fn check_has_own_node(nodes: &Nodes, endpoint: &EndpointArgs) -> Result<(), Failure> {
     let asked = [
         ("device", endpoint.device.is_some()),
         ("ib-port", endpoint.ib_port.is_some()),
@@ -292,6 +336,7 @@ fn output(args: OutputArgs) -> Result<OutputOptions, Failure> {
         (Format::Cases, args.csv),
         (Format::Qps, args.csv_qps),
         (Format::Histograms, args.csv_histograms),
+        (Format::Junit, args.junit),
     ];
     let further: Vec<(Format, Sink)> = asked
         .into_iter()
@@ -305,6 +350,7 @@ fn output(args: OutputArgs) -> Result<OutputOptions, Failure> {
     Ok(OutputOptions {
         out_dir: args.out,
         further,
+        fail_below: args.fail_below,
     })
 }
 
@@ -313,8 +359,8 @@ impl RunPlan {
     ///
     /// # Errors
     /// Always bad input.
-    pub fn new(args: RunArgs) -> Result<RunPlan, Failure> {
-        let (sweep, searches) = sweep(&args)?;
+    pub fn new(args: RunArgs, ground: &Ground) -> Result<RunPlan, Failure> {
+        let (sweep, searches) = sweep(&args, ground)?;
         let output = output(args.output)?;
         let against = against(&args.against, &sweep)?;
         let servers = servers(&sweep.nodes, args.connection.port)?;

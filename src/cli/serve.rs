@@ -4,6 +4,7 @@ use std::net::{IpAddr, Ipv6Addr, SocketAddr, TcpListener};
 use std::path::Path;
 use std::sync::Arc;
 
+use crate::doctor::{Machine, node};
 use crate::machine::host;
 use crate::node::resources::{NodeOptions, NodeResources, Route};
 use crate::server::listener::{FileService, Server, ServerOptions};
@@ -49,6 +50,9 @@ pub fn run(args: ServeArgs) -> Result<(), Failure> {
         once: args.once,
         allow_perftest: args.allow_perftest,
         files: receiver(args.receive.as_deref(), args.keep_existing)?,
+        examiner: Some(Arc::new(move |options, route, device| {
+            node::examine_node(&Machine::this(), options, route, device, address.port())
+        })),
     };
     let log = server_log(args.speech.quiet);
     if !args.speech.quiet {

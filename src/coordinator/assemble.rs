@@ -2,6 +2,8 @@
 
 use std::collections::BTreeMap;
 
+use crate::coordinator::clocks::{Clocks, Furthest, Span, together};
+use crate::coordinator::members::members;
 use crate::coordinator::nodes::Node;
 use crate::plan::flow::FlowDevice;
 use crate::plan::{Case, Flow, Side};
@@ -9,9 +11,12 @@ use crate::protocol::failure::RunFailure;
 use crate::protocol::message::WarmUp;
 use crate::protocol::node_report::{EndReport, NodeReport, SetUpReport};
 use report::results::model::{
-    CaseConfig, Connect, Device, FlowConfig, FlowResult, NodeResult, REVERSE, Run,
+    CaseConfig, Connect, Device, Doubt, DoubtKind, FlowConfig, FlowResult, NodeResult, REVERSE, Run,
 };
 use settings::ConnectMode;
+
+/// Flows whose windows overlap by a smaller part were not measured together.
+const LEAST_OVERLAP: f64 = 0.95;
 
 /// A run that is over.
 pub(crate) struct Assembled {
@@ -25,6 +30,13 @@ pub(crate) struct Assembled {
     pub(crate) paths: Vec<Option<PathFacts>>,
     /// All nodes are done with the run, whatever came of it.
     pub(crate) goes_on: bool,
+}
+
+/// What was learnt of all nodes before they reported.
+#[derive(Default)]
+pub(crate) struct Learnt {
+    pub(crate) warm_up: WarmUp,
+    pub(crate) clocks: Clocks,
 }
 
 /// What the devices of two nodes can do together.
@@ -83,19 +95,24 @@ pub(crate) fn assemble(
     nodes: &[Node],
     case: &Case,
     blank: Run,
-    warm_up: &WarmUp,
+    learnt: &Learnt,
     mut reports: Vec<(usize, NodeReport)>,
     failure: Option<RunFailure>,
 ) -> Assembled {
-    let goes_on = reports.len() == nodes.len() && failure.as_ref().is_none_or(|it| it.interrupted);
+    let members = members(case, nodes);
+    let goes_on =
+        reports.len() == members.len() && failure.as_ref().is_none_or(|it| it.interrupted);
     let config = config(case, nodes);
     let set_up = reports.iter_mut().find(|(node, _)| *node == 0);
     let set_up = set_up.and_then(|(_, report)| report.set_up.take());
     let mut run = Run {
         flows: config.flows.iter().map(FlowResult::of).collect(),
-        nodes: nodes
+        nodes: members
             .iter()
-            .map(|node| NodeResult::named(&node.name))
+            .map(|member| NodeResult {
+                clock: learnt.clocks.told(member.number),
+                ..NodeResult::named(&member.node.name)
+            })
             .collect(),
         ..blank
     };
@@ -109,12 +126,14 @@ pub(crate) fn assemble(
             )
         })
     });
+    let windows = windows(case, &reports, &learnt.clocks);
     tell_counters(nodes, &mut reports, &mut run);
-    tell_flows(case, &mut reports, &mut run);
+    tell_flows(case, nodes, &mut reports, &mut run);
+    tell_overlap(&windows, &mut run);
     for flow in &mut run.flows {
         let (seconds, steady) = match &set_up {
             Some(set_up) => (set_up.warmup_seconds, set_up.warmup_steady),
-            None => (warm_up.seconds, warm_up.is_steady),
+            None => (learnt.warm_up.seconds, learnt.warm_up.is_steady),
         };
         (flow.window.warmup_seconds, flow.window.warmup_steady) = (seconds, steady);
     }
@@ -188,11 +207,69 @@ fn unaccounted(flow: &Flow, initiator: &EndReport, target: &EndReport) -> Option
     ))
 }
 
+/// What a node did in a run.
+fn result_of<'r>(node: Option<&Node>, run: &'r mut Run) -> Option<&'r mut NodeResult> {
+    let name = &node?.name;
+    run.nodes.iter_mut().find(|result| result.name == *name)
+}
+
+/// The windows of what was sent, by the coordinator's clock, each with its flow.
+fn windows<'c>(
+    case: &'c Case,
+    reports: &[(usize, NodeReport)],
+    clocks: &Clocks,
+) -> Vec<(&'c Flow, Span)> {
+    let mut windows = Vec::new();
+    for (node, report) in reports {
+        let node = u32::try_from(*node).unwrap_or(u32::MAX);
+        for end in &report.ends {
+            if let Some(flow) = case.flows.get(end.flow as usize)
+                && let Some(span) = end.window_ns.and_then(|ns| clocks.own_time(node, ns))
+            {
+                windows.push((flow, span));
+            }
+        }
+    }
+    windows
+}
+
+/// How much of their windows the flows had together, and a doubt in each of them where that is too little.
+fn tell_overlap(windows: &[(&Flow, Span)], run: &mut Run) {
+    let spans: Vec<Span> = windows.iter().map(|(_, span)| *span).collect();
+    let Some(together) = together(&spans) else {
+        return;
+    };
+    run.overlap = Some(together.overlap);
+    if together.overlap >= LEAST_OVERLAP {
+        return;
+    }
+    let name = |window: usize| windows.get(window).map_or("", |(flow, _)| &flow.name);
+    let ms = |ns: u64| ns as f64 / 1e6;
+    let why = match together.furthest {
+        Furthest::Opened(window, ns) => {
+            format!("{} opened {:.1} ms after the first", name(window), ms(ns))
+        }
+        Furthest::Closed(window, ns) => {
+            format!("{} closed {:.1} ms before the last", name(window), ms(ns))
+        }
+    };
+    let doubt = Doubt {
+        kind: DoubtKind::NotTogether,
+        message: format!(
+            "the windows of all flows were open together for {:.0} % of the longest; that of {why}",
+            together.overlap * 100.0,
+        ),
+    };
+    for flow in &mut run.flows {
+        flow.window.doubts.push(doubt.clone());
+    }
+}
+
 /// The figures of each flow, and the workers of each node.
-fn tell_flows(case: &Case, reports: &mut [(usize, NodeReport)], run: &mut Run) {
+fn tell_flows(case: &Case, nodes: &[Node], reports: &mut [(usize, NodeReport)], run: &mut Run) {
     let mut ends = BTreeMap::new();
     for (node, report) in reports {
-        if let Some(told) = run.nodes.get_mut(*node) {
+        if let Some(told) = result_of(nodes.get(*node), run) {
             told.workers = std::mem::take(&mut report.workers);
         }
         let of_node = std::mem::take(&mut report.ends).into_iter();
@@ -231,7 +308,7 @@ fn tell_sent(flow: &mut FlowResult, end: Option<EndReport>) {
 fn tell_counters(nodes: &[Node], reports: &mut [(usize, NodeReport)], run: &mut Run) {
     let mut told: Vec<(bool, String, u8, Option<String>)> = Vec::new();
     for (number, report) in reports {
-        let Some((node, result)) = nodes.get(*number).zip(run.nodes.get_mut(*number)) else {
+        let Some(node) = nodes.get(*number) else {
             continue;
         };
         let Some(device) = report.devices.first() else {
@@ -251,7 +328,9 @@ fn tell_counters(nodes: &[Node], reports: &mut [(usize, NodeReport)], run: &mut 
                 event.node.clone_from(&node.name);
             }
             run.path_events.append(&mut counters.events);
-            result.counters = Some(counters.grown);
+            if let Some(result) = result_of(Some(node), run) {
+                result.counters = Some(counters.grown);
+            }
         }
     }
 }

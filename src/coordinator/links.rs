@@ -8,6 +8,7 @@ use crate::protocol::error::LinkError;
 use crate::protocol::failure::RunFailure;
 use crate::protocol::message::{Message, NodeFailure, Progress};
 
+use super::members::Member;
 use super::nodes::{Node, failure_of};
 
 /// How long the wait for one node may keep the others' failures unseen.
@@ -46,7 +47,7 @@ pub(crate) type OnProgress<'a> = &'a mut dyn FnMut(usize, &Progress);
 /// The nodes of a run.
 #[derive(Clone, Copy)]
 pub(crate) struct Links<'a> {
-    pub(crate) nodes: &'a [Node],
+    pub(crate) members: &'a [Member<'a>],
     /// The wish to stop.
     pub(crate) stop: &'a AtomicBool,
 }
@@ -58,17 +59,26 @@ impl<'a> Links<'a> {
         'a: 'b,
     {
         Links {
-            nodes: self.nodes,
+            members: self.members,
             stop,
         }
     }
 
     /// One node alone.
-    pub(crate) fn only(self, node: &'a Node) -> Links<'a> {
+    pub(crate) fn only(self, member: &'a Member<'a>) -> Links<'a> {
         Links {
-            nodes: std::slice::from_ref(node),
+            members: std::slice::from_ref(member),
             ..self
         }
+    }
+
+    /// Whether the user wishes to stop.
+    pub(crate) fn stops(&self) -> bool {
+        self.stop.load(Ordering::Relaxed)
+    }
+
+    fn nodes(&self) -> impl Iterator<Item = &'a Node> {
+        self.members.iter().map(|member| member.node)
     }
 
     /// Sends one message to all nodes.
@@ -76,7 +86,7 @@ impl<'a> Links<'a> {
     /// # Errors
     /// The first link that is lost.
     pub(crate) fn tell_all(&self, message: &Message) -> Result<(), StepFailure> {
-        self.nodes.iter().try_for_each(|node| node.send(message))
+        self.nodes().try_for_each(|node| node.send(message))
     }
 
     /// Takes an answer from each node: the first message that `take` does not pass over.
@@ -91,13 +101,13 @@ impl<'a> Links<'a> {
         take: impl Fn(Message) -> Result<Option<T>, Message>,
         on_progress: OnProgress<'_>,
     ) -> Result<Vec<T>, StepFailure> {
-        let mut answers: Vec<Option<T>> = self.nodes.iter().map(|_| None).collect();
-        let mut patience: Vec<Patience> = self.nodes.iter().map(Patience::new).collect();
+        let mut answers: Vec<Option<T>> = self.nodes().map(|_| None).collect();
+        let mut patience: Vec<Patience> = self.nodes().map(Patience::new).collect();
         while let Some(first) = answers.iter().position(Option::is_none) {
-            if self.stop.load(Ordering::Relaxed) {
+            if self.stops() {
                 return Err(StepFailure::Interrupted);
             }
-            for (index, node) in self.nodes.iter().enumerate() {
+            for (index, node) in self.nodes().enumerate() {
                 let wait = if index == first { TICK } else { Duration::ZERO };
                 match node.next(wait)? {
                     None if answers[index].is_none() => patience[index].check(node, limit)?,
@@ -169,11 +179,22 @@ impl Node {
     /// # Errors
     /// The link is lost, or the node failed.
     pub(crate) fn next(&self, wait: Duration) -> Result<Option<Message>, StepFailure> {
+        Ok(self.next_stamped(wait)?.map(|(message, _)| message))
+    }
+
+    /// As [`Node::next`], and when it had come.
+    ///
+    /// # Errors
+    /// As [`Node::next`].
+    pub(crate) fn next_stamped(
+        &self,
+        wait: Duration,
+    ) -> Result<Option<(Message, Instant)>, StepFailure> {
         // An answer that has come already is worth more than the wish to stop.
         static GO_ON: AtomicBool = AtomicBool::new(false);
-        match self.link.recv(wait, &GO_ON) {
-            Ok(Message::Failed(failure)) => Err(self.gave_up(*failure)),
-            Ok(message) => Ok(Some(message)),
+        match self.link.recv_stamped(wait, &GO_ON) {
+            Ok((Message::Failed(failure), _)) => Err(self.gave_up(*failure)),
+            Ok(stamped) => Ok(Some(stamped)),
             Err(LinkError::Overdue { .. }) => Ok(None),
             Err(error) => Err(self.failed(error)),
         }
@@ -196,10 +217,11 @@ impl Node {
             hint,
             bad_input,
         };
-        StepFailure::AtNode(failure_of(self.is_own, error))
+        StepFailure::AtNode(failure_of(&self.name, self.is_own, error))
     }
 
-    fn failed(&self, error: LinkError) -> StepFailure {
-        StepFailure::Failed(failure_of(self.is_own, error))
+    /// The failure of its link.
+    pub(crate) fn failed(&self, error: LinkError) -> StepFailure {
+        StepFailure::Failed(failure_of(&self.name, self.is_own, error))
     }
 }

@@ -4,14 +4,18 @@
 mod admission;
 pub mod against;
 mod assemble;
+mod at_once;
+mod clocks;
 mod grace;
 pub mod lesson;
 mod links;
 mod maxima;
+mod members;
 mod meter;
 mod nodes;
 pub mod observer;
 pub mod options;
+pub mod ranks;
 mod relay;
 mod run;
 mod search;

@@ -1,14 +1,18 @@
 //! The nodes of a session: servers on other hosts, and nodes in this process. It must not know what they are for.
 
+use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use serde_json::Value;
 
+use crate::coordinator::at_once::at_once;
 use crate::coordinator::options::{Ends, SweepOptions, Target};
+use crate::coordinator::ranks::{Missing, Ranks};
 use crate::coordinator::session::{Address, LocalServer, reach};
 use crate::node::resources::Route;
-use crate::plan::Nodes;
+use crate::plan::flow::FlowDevice;
+use crate::plan::{Nodes, Sweep};
 use crate::protocol::error::{ConnectError, LinkError};
 use crate::protocol::failure::RunFailure;
 use crate::protocol::handshake::PeerInfo;
@@ -46,13 +50,18 @@ enum Place {
     /// In this process: a number of [`NodePlaces::locals`].
     Local(usize),
     Remote(String, u16),
+    /// A process that a launcher has started, which comes here by itself: the next of [`Ranks`].
+    Rank,
 }
 
 /// Where the nodes of a sweep are, and those in this process, which last as long as the sweep.
 pub(crate) struct NodePlaces {
     names: Vec<String>,
     places: Vec<Place>,
+    /// The devices that flows ask for at each node.
+    devices: Vec<Vec<FlowDevice>>,
     locals: Vec<LocalServer>,
+    ranks: Option<Arc<Ranks>>,
 }
 
 impl NodePlaces {
@@ -66,11 +75,19 @@ impl NodePlaces {
             }
             (Nodes::Local(count), _) => (0..*count as usize).map(Place::Local).collect(),
             (Nodes::Hosts(_), _) => options.servers.iter().map(remote).collect(),
+            (Nodes::Ranks(names), _) => (0..names.len())
+                .map(|rank| match rank {
+                    0 => Place::Local(0),
+                    _ => Place::Rank,
+                })
+                .collect(),
         };
         NodePlaces {
             names: options.sweep.nodes.names(),
             places,
+            devices: devices(&options.sweep),
             locals: Vec::new(),
+            ranks: options.ranks.clone(),
         }
     }
 
@@ -86,32 +103,105 @@ impl NodePlaces {
         stop: &AtomicBool,
         busy_limit: Duration,
     ) -> Result<Vec<Node>, Unconnected> {
-        let mut links: Vec<Option<(Link, PeerInfo)>> = self.places.iter().map(|_| None).collect();
-        for (place, link) in self.places.iter().zip(&mut links) {
-            if let Place::Remote(host, port) = place {
+        let mut links = self.reach_others(ends, facts, stop, busy_limit)?;
+        if self.locals.is_empty() {
+            self.start_locals(ends, facts, route_to(&links)?)?;
+        }
+        // Those of this process one after the other: each opens its device before the next, so that on the embedded one their
+        // addresses are in their order.
+        let mut told: Vec<Option<NodeFacts>> = self.places.iter().map(|_| None).collect();
+        for (number, (place, link)) in self.places.iter().zip(&mut links).enumerate() {
+            if let Place::Local(index) = place
+                && let Some(local) = self.locals.get(*index)
+            {
+                let (reached, peer) = reach(&local.address(), facts, stop, busy_limit)?;
+                let devices = self.devices.get(number).map_or(&[][..], Vec::as_slice);
+                let asked = ask_facts(&reached, devices).and_then(|()| take_facts(&reached, stop));
+                told[number] = Some(asked.map_err(|error| self.failure(number, error))?);
+                *link = Some((reached, peer));
+            }
+        }
+        let links: Vec<(Link, PeerInfo)> = links.into_iter().flatten().collect();
+        self.ask(&links, &mut told, stop).inspect_err(|failure| {
+            // They are told why, and do not find out by the end of their links.
+            links.iter().for_each(|(link, _)| failure.tell(link));
+        })?;
+        let nodes = links.into_iter().zip(told.into_iter().flatten());
+        Ok((0..)
+            .zip(nodes)
+            .map(|(number, ((link, peer), facts))| self.node(number, link, peer, facts))
+            .collect())
+    }
+
+    /// Connects to the nodes of other processes, to many at a time; `None` for those of this process.
+    fn reach_others(
+        &self,
+        ends: &Ends,
+        facts: &Value,
+        stop: &AtomicBool,
+        busy_limit: Duration,
+    ) -> Result<Vec<Option<(Link, PeerInfo)>>, Unconnected> {
+        let ranks = match &self.ranks {
+            Some(ranks) => ranks.take(stop)?,
+            None => Vec::new(),
+        };
+        let mut ranks = ranks.into_iter();
+        let remote = |place: &Place| match place {
+            Place::Remote(host, port) => {
                 let address = Address {
                     host,
                     port: *port,
                     token: ends.token.as_ref(),
                 };
-                *link = Some(reach(&address, facts, stop, busy_limit)?);
+                Some(reach(&address, facts, stop, busy_limit))
             }
-        }
-        if self.locals.is_empty() {
-            // The traffic of the nodes here goes where the first of the others is.
-            let first = links.iter().flatten().next();
-            let route = first.map(|(link, _)| link.route()).transpose();
-            let route = route.map_err(RunFailure::from)?;
-            self.start_locals(ends, facts, route)?;
-        }
-        let mut nodes = Vec::with_capacity(links.len());
-        for (number, link) in links.into_iter().enumerate() {
-            nodes.push(match link {
-                Some((link, peer)) => self.node(number, link, peer, stop)?,
-                None => self.reach_local(number, facts, stop, busy_limit)?,
+            Place::Local(_) | Place::Rank => None,
+        };
+        let mut links = Vec::with_capacity(self.places.len());
+        let mut errors = Vec::new();
+        for (place, reached) in self.places.iter().zip(at_once(&self.places, remote)) {
+            links.push(match (place, reached) {
+                (Place::Rank, _) => ranks.next(),
+                (_, None) => None,
+                (_, Some(Ok(link))) => Some(link),
+                (_, Some(Err(error))) => {
+                    errors.push(error);
+                    None
+                }
             });
         }
-        Ok(nodes)
+        match ConnectError::of_many(errors, self.places.len()) {
+            Some(error) => Err(error.into()),
+            None => Ok(links),
+        }
+    }
+
+    /// Asks the nodes that have not told yet what they have, all of them at once.
+    fn ask(
+        &self,
+        links: &[(Link, PeerInfo)],
+        told: &mut [Option<NodeFacts>],
+        stop: &AtomicBool,
+    ) -> Result<(), RunFailure> {
+        for (number, ((link, _), devices)) in links.iter().zip(&self.devices).enumerate() {
+            if told.get(number).is_some_and(Option::is_none) {
+                ask_facts(link, devices).map_err(|error| self.failure(number, error))?;
+            }
+        }
+        for (number, ((link, _), told)) in links.iter().zip(told).enumerate() {
+            if told.is_none() {
+                let facts = take_facts(link, stop);
+                *told = Some(facts.map_err(|error| self.failure(number, error))?);
+            }
+        }
+        Ok(())
+    }
+
+    /// A failure of a node's link, or beyond it.
+    fn failure(&self, number: usize, error: LinkError) -> RunFailure {
+        let is_own = matches!(self.places.get(number), Some(Place::Local(0)));
+        let name = self.names.get(number).map_or("", String::as_str);
+        failure_of(name, is_own, error)
     }
 
     /// Connects to a node of this process.
@@ -135,27 +225,21 @@ impl NodePlaces {
             return Err(RunFailure::new(text, None).into());
         };
         let (link, peer) = reach(&local.address(), facts, stop, busy_limit)?;
-        Ok(self.node(number, link, peer, stop)?)
+        let told = ask_facts(&link, &[]).and_then(|()| take_facts(&link, stop));
+        let told = told.map_err(|error| self.failure(number, error))?;
+        Ok(self.node(number, link, peer, told))
     }
 
-    fn node(
-        &self,
-        number: usize,
-        link: Link,
-        peer: PeerInfo,
-        stop: &AtomicBool,
-    ) -> Result<Node, RunFailure> {
+    fn node(&self, number: usize, link: Link, peer: PeerInfo, facts: NodeFacts) -> Node {
         let place = self.places.get(number);
-        let is_own = matches!(place, Some(Place::Local(0)));
-        let facts = ask_facts(&link, stop).map_err(|error| failure_of(is_own, error))?;
-        Ok(Node {
-            is_own,
+        Node {
+            is_own: matches!(place, Some(Place::Local(0))),
             is_in_process: matches!(place, Some(Place::Local(_))),
             name: self.names.get(number).cloned().unwrap_or_default(),
             link,
             peer,
             facts,
-        })
+        }
     }
 
     fn start_locals(
@@ -192,8 +276,9 @@ fn place_of(name: &str) -> String {
     }
 }
 
-/// A failure of a node's link or beyond it; of this end's own node, what it says itself.
-pub(super) fn failure_of(is_own: bool, error: LinkError) -> RunFailure {
+/// A failure of a node's link or beyond it; of this end's own node, what it says itself, and of one of many, with its
+/// name.
+pub(super) fn failure_of(name: &str, is_own: bool, error: LinkError) -> RunFailure {
     match error {
         LinkError::Aborted {
             reason,
@@ -204,7 +289,38 @@ pub(super) fn failure_of(is_own: bool, error: LinkError) -> RunFailure {
             bad_input,
             ..RunFailure::new(reason, hint)
         },
-        error => error.into(),
+        error if is_own || name == SERVER => error.into(),
+        error => {
+            let place = place_of(name);
+            let said = match &error {
+                LinkError::Aborted { reason, .. } => reason.clone(),
+                error => error.to_string(),
+            };
+            RunFailure {
+                message: match said.starts_with(&place) {
+                    true => said,
+                    false => place + &said,
+                },
+                ..error.into()
+            }
+        }
+    }
+}
+
+/// Where the traffic of the nodes of this process goes: along a control connection that leaves this machine, if one does.
+fn route_to(links: &[Option<(Link, PeerInfo)>]) -> Result<Option<Route>, RunFailure> {
+    let links = || links.iter().flatten().map(|(link, _)| link);
+    let route = links().find(|link| !link.is_within_host());
+    let route = route.or_else(|| links().next()).map(Link::route);
+    Ok(route.transpose()?)
+}
+
+impl From<Missing> for Unconnected {
+    fn from(missing: Missing) -> Self {
+        match missing {
+            Missing::Connect(error) => Unconnected::Unreachable(error),
+            Missing::Refused(failure) => Unconnected::Failed(failure),
+        }
     }
 }
 
@@ -237,10 +353,29 @@ impl From<Unconnected> for RunFailure {
     }
 }
 
-fn ask_facts(link: &Link, stop: &AtomicBool) -> Result<NodeFacts, LinkError> {
-    link.send(&Message::AskLimits)?;
+fn ask_facts(link: &Link, devices: &[FlowDevice]) -> Result<(), LinkError> {
+    let devices = devices.to_vec();
+    link.send(&Message::AskLimits { devices })
+}
+
+fn take_facts(link: &Link, stop: &AtomicBool) -> Result<NodeFacts, LinkError> {
     match link.recv(ANSWER_LIMIT, stop)? {
         Message::Limits(facts) => Ok(*facts),
         other => Err(link.unexpected("limits", &other)),
     }
+}
+
+/// The devices that the flows of a sweep ask for at each node.
+fn devices(sweep: &Sweep) -> Vec<Vec<FlowDevice>> {
+    let mut devices = vec![Vec::new(); sweep.nodes.count()];
+    for flow in sweep.cases.iter().flat_map(|case| &case.flows) {
+        for (node, device) in [(flow.from, &flow.from_device), (flow.to, &flow.to_device)] {
+            if let (Some(known), Some(device)) = (devices.get_mut(node as usize), device)
+                && !known.contains(device)
+            {
+                known.push(device.clone());
+            }
+        }
+    }
+    devices
 }

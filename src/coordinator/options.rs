@@ -1,13 +1,15 @@
 //! What a sweep is asked for.
 
+use std::sync::Arc;
 use std::time::Duration;
 
+use crate::coordinator::ranks::Ranks;
 use crate::node::resources::NodeOptions;
 use crate::plan::{Searches, Sweep};
 use crate::protocol::token::Token;
 
 /// Where the second of two nodes is.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Target {
     /// A server at this host and port.
     Remote(String, u16),
@@ -34,6 +36,8 @@ pub struct SweepOptions {
     pub ends: Ends,
     /// Host and port of the server that is each of the sweep's nodes; empty where the nodes are not servers.
     pub servers: Vec<(String, u16)>,
+    /// The other ranks of a launcher's job, where the sweep's nodes are its ranks.
+    pub ranks: Option<Arc<Ranks>>,
     /// The program's arguments, secrets left out.
     pub command_line: Vec<String>,
     /// Run each case with perftest as well.

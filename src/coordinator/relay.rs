@@ -20,10 +20,11 @@ const TICK: Duration = Duration::from_millis(10);
 /// # Errors
 /// The first failure of a node or its link, or the user's wish to stop.
 pub(crate) fn measure(links: Links<'_>, observer: &mut dyn Observer) -> Result<(), StepFailure> {
-    let [first, second] = links.nodes else {
+    let [first, second] = links.members else {
         let text = "set-up is measured between two nodes";
         return Err(RunFailure::new(text, None).into());
     };
+    let (first, second) = (first.node, second.node);
     links.tell_all(&Message::SetUp)?;
     let is_over = AtomicBool::new(false);
     thread::scope(|scope| {

@@ -1,17 +1,20 @@
 //! The coordinator's half of a run: each step is a message to all nodes and an answer from each.
 //!
-//! prepare → prepared, create → created, connect → ready, (start → warm), measure → measure, open → measured, stop →
-//! drained, settle → settled, finish → report, run_done. A run counted in messages also drains after its warm-up. Where
+//! prepare → prepared, create → created, connect → ready, (start → warm), measure → measure, ask_clock → clock, open →
+//! measured, stop → drained, settle → settled, finish → report, run_done. A run counted in messages also drains after its warm-up. Where
 //! set-up is measured, the nodes talk with each other through the coordinator between `ready` and `measured`.
 
+use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
-use crate::plan::{Case, Flow, Side};
+use crate::plan::Case;
 use settings::Stop;
 
-use crate::coordinator::assemble::{Assembled, assemble, nothing_completed};
+use crate::coordinator::assemble::{Assembled, Learnt, assemble, nothing_completed};
+use crate::coordinator::clocks::Clocks;
 use crate::coordinator::grace::Grace;
 use crate::coordinator::links::{Links, StepFailure};
+use crate::coordinator::members::{Member, members, of_peers, one_of_each_host};
 use crate::coordinator::meter::{LongDrain, Meter};
 use crate::coordinator::nodes::Node;
 use crate::coordinator::observer::Observer;
@@ -32,6 +35,7 @@ struct Notes {
     /// All nodes have workers.
     is_running: bool,
     warm_up: WarmUp,
+    clocks: Clocks,
     is_at_rest: bool,
 }
 
@@ -46,12 +50,15 @@ fn begun(number: u32) -> Run {
 
 /// Does one run. Whatever happens, what was measured is in the outcome.
 pub(crate) fn run(
-    links: Links<'_>,
+    nodes: &[Node],
     case: &Case,
     number: u32,
+    stop: &AtomicBool,
     observer: &mut dyn Observer,
 ) -> Assembled {
     let blank = begun(number);
+    let members = &members(case, nodes);
+    let links = Links { members, stop };
     let mut notes = Notes::default();
     let driven = connect(links, case, number, observer).and_then(|()| {
         notes.is_running = true;
@@ -62,11 +69,11 @@ pub(crate) fn run(
         true => finish(links, &notes, &mut failure),
         false => Vec::new(),
     };
-    let done = assemble(links.nodes, case, blank, &notes.warm_up, reports, failure);
-    if let (false, Some(failure)) = (done.goes_on, &done.failure) {
-        links.nodes.iter().for_each(|node| failure.tell(&node.link));
-    }
-    done
+    let Notes {
+        warm_up, clocks, ..
+    } = notes;
+    let learnt = Learnt { warm_up, clocks };
+    assemble(nodes, case, blank, &learnt, reports, failure)
 }
 
 /// A run that no node was asked for, for this reason.
@@ -77,7 +84,7 @@ pub(crate) fn not_run(nodes: &[Node], case: &Case, number: u32, failure: RunFail
             nodes,
             case,
             begun(number),
-            &WarmUp::default(),
+            &Learnt::default(),
             Vec::new(),
             Some(failure),
         )
@@ -91,18 +98,20 @@ fn connect(
     run: u32,
     observer: &mut dyn Observer,
 ) -> Result<(), StepFailure> {
-    // One after the other, so that on one host each takes the same cores each time.
-    for (number, node) in (0..).zip(links.nodes) {
-        let one = links.only(node);
-        let prepare = Message::Prepare {
-            case: Box::new(case.clone()),
-            run,
-            node: number,
-        };
-        one.exchange(&prepare, SETUP_LIMIT, "prepared", |answer| match answer {
-            Message::Prepared => Ok(Some(())),
-            other => Err(other),
-        })?;
+    // Nodes of one host one after the other, so that each takes the same cores each time.
+    for wave in one_of_each_host(links.members) {
+        for member in &wave {
+            member.node.send(&member.prepare(case, run))?;
+        }
+        for member in wave {
+            let prepared = |answer| match answer {
+                Message::Prepared => Ok(Some(())),
+                other => Err(other),
+            };
+            links
+                .only(member)
+                .answers(SETUP_LIMIT, "prepared", prepared, &mut |_, _| {})?;
+        }
     }
     let created = links.exchange(
         &Message::Create,
@@ -114,14 +123,14 @@ fn connect(
         },
     )?;
     let mut arrays = Vec::new();
-    for (node, (of_node, note)) in links.nodes.iter().zip(created) {
-        if let (true, Some(note)) = (node.is_own, note) {
+    for (member, (of_node, note)) in links.members.iter().zip(created) {
+        if let (true, Some(note)) = (member.node.is_own, note) {
             observer.note(&note);
         }
         arrays.push(of_node);
     }
-    for (number, node) in (0..).zip(links.nodes) {
-        node.send(&Message::Connect(of_peers(case, number, &arrays)?))?;
+    for (member, of_peers) in links.members.iter().zip(of_peers(links.members, &arrays)?) {
+        member.node.send(&Message::Connect(of_peers))?;
     }
     let ready = |answer| match answer {
         Message::Ready => Ok(Some(())),
@@ -129,18 +138,6 @@ fn connect(
     };
     links.answers(SETUP_LIMIT, "ready", ready, &mut |_, _| {})?;
     Ok(())
-}
-
-/// For each end at a node what was told of its other end; `told` has for each node what it told of its ends.
-fn of_peers<T: Clone>(case: &Case, node: u32, told: &[Vec<T>]) -> Result<Vec<T>, RunFailure> {
-    let of_peer = |(index, flow, side): (usize, &Flow, Side)| {
-        let (other, other_side) = flow.other_end(side);
-        let mut ends = case.ends_at(other);
-        let place = ends.position(|(flow, _, side)| (flow, side) == (index, other_side))?;
-        told.get(other as usize)?.get(place).cloned()
-    };
-    let all: Option<Vec<T>> = case.ends_at(node).map(of_peer).collect();
-    all.ok_or_else(|| RunFailure::new("a node told of other flows than its own", None))
 }
 
 /// Warm-up, measurement and drain.
@@ -166,12 +163,11 @@ fn drive(
         other => Err(other),
     };
     links.exchange(&Message::Measure, ANSWER_LIMIT, "measure", measuring)?;
-    match measure(links, case, observer) {
+    notes.clocks = Clocks::ask(links)?;
+    match measure(links, case, &notes.clocks, observer) {
         Ok(measured) => {
-            let senders = measured
-                .iter()
-                .zip(0..)
-                .filter(|(_, node)| sends(case, *node));
+            let members = measured.iter().zip(links.members);
+            let senders = members.filter(|(_, member)| member.sends(case));
             let empty = senders
                 .map(|(measured, _)| *measured)
                 .find(|(messages, _)| *messages == 0);
@@ -197,12 +193,6 @@ fn drive(
     }
 }
 
-/// Whether something goes from this node.
-fn sends(case: &Case, node: u32) -> bool {
-    case.ends_at(node)
-        .any(|(_, flow, side)| side == Side::Initiator || flow.bidirectional)
-}
-
 /// How the warm-up of the slowest node went.
 fn warm_up(
     links: Links<'_>,
@@ -211,7 +201,7 @@ fn warm_up(
 ) -> Result<WarmUp, StepFailure> {
     observer.phase("warm-up", Some(case.warmup.longest()));
     links.tell_all(&Message::Start)?;
-    let mut meter = Meter::new(links.nodes.len());
+    let mut meter = Meter::new(links.members.len());
     let warm = |answer| match answer {
         Message::Warm(warm) => Ok(Some(warm)),
         other => Err(other),
@@ -233,6 +223,7 @@ fn warm_up(
 fn measure(
     links: Links<'_>,
     case: &Case,
+    clocks: &Clocks,
     observer: &mut dyn Observer,
 ) -> Result<Vec<(u64, f64)>, StepFailure> {
     let limit = match case.stop() {
@@ -240,8 +231,10 @@ fn measure(
         Stop::MessagesPerQp(_) => None,
     };
     observer.phase("measure", limit);
-    links.tell_all(&Message::Open)?;
-    let mut meter = Meter::new(links.nodes.len());
+    for (member, at_ns) in links.members.iter().zip(clocks.opening()) {
+        member.node.send(&Message::Open { at_ns })?;
+    }
+    let mut meter = Meter::new(links.members.len());
     let measured = |answer| match answer {
         Message::Measured { messages, seconds } => Ok(Some((messages, seconds))),
         other => Err(other),
@@ -266,20 +259,20 @@ fn come_to_rest(
 fn drain(links: Links<'_>, case: &Case, observer: &mut dyn Observer) -> Result<(), StepFailure> {
     observer.phase("drain", None);
     links.tell_all(&Message::Stop)?;
-    let mut meter = Meter::new(links.nodes.len());
-    let mut long = LongDrain::new(links.nodes.len());
+    let mut meter = Meter::new(links.members.len());
+    let mut long = LongDrain::new(links.members.len());
     let drained = |answer| match answer {
         Message::Drained(drained) => Ok(Some(drained)),
         // The stop has overtaken the answer to an earlier step.
-        Message::Warm(_) | Message::Measured { .. } => Ok(None),
+        Message::Warm(_) | Message::Clock { .. } | Message::Measured { .. } => Ok(None),
         other => Err(other),
     };
     let drained = links.answers(WORK_LIMIT, "drained", drained, &mut |node, progress| {
         meter.show(node, progress, observer);
         long.remark(node, progress, case, observer);
     })?;
-    for (number, node) in (0..).zip(links.nodes) {
-        node.send(&Message::Settle(of_peers(case, number, &drained)?))?;
+    for (member, of_peers) in links.members.iter().zip(of_peers(links.members, &drained)?) {
+        member.node.send(&Message::Settle(of_peers))?;
     }
     let settled = |answer| match answer {
         Message::Settled => Ok(Some(())),
@@ -296,19 +289,20 @@ fn finish(
     failure: &mut Option<RunFailure>,
 ) -> Vec<(usize, NodeReport)> {
     let flush = !notes.is_at_rest;
-    for node in links.nodes {
+    for member in links.members {
         // A link that is lost has no report either.
-        let _ = node.send(&Message::Finish { flush });
+        let _ = member.node.send(&Message::Finish { flush });
     }
     let last = failure.as_ref().map(|_| Grace::begin());
     let mut reports = Vec::new();
-    for (index, node) in links.nodes.iter().enumerate() {
+    for member in links.members {
+        let index = member.number as usize;
         let stop = last.as_ref().map_or(links.stop, Grace::over);
-        match report(node, links.until(stop)) {
+        match report(member, links.until(stop)) {
             Ok(report) => reports.push((index, report)),
             Err(StepFailure::Interrupted) if failure.is_none() => {
                 let grace = Grace::begin();
-                match report(node, links.until(grace.over())) {
+                match report(member, links.until(grace.over())) {
                     Ok(report) => reports.push((index, report)),
                     Err(broken) => drop(failure.get_or_insert(broken.told())),
                 }
@@ -320,14 +314,15 @@ fn finish(
 }
 
 /// The report of a node, with all of its QPs.
-fn report<'a>(node: &'a Node, links: Links<'a>) -> Result<NodeReport, StepFailure> {
-    let one = links.only(node);
+fn report<'a>(member: &'a Member<'a>, links: Links<'a>) -> Result<NodeReport, StepFailure> {
+    let (node, one) = (member.node, links.only(member));
     let take = |message| match message {
         Message::Report(report) => Ok(Some(report)),
         // The end of the run has overtaken the answer to an earlier step.
         Message::Ready
         | Message::Warm(_)
         | Message::Measure
+        | Message::Clock { .. }
         | Message::Measured { .. }
         | Message::Drained(_)
         | Message::Settled

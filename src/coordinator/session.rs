@@ -66,6 +66,7 @@ impl LocalServer {
             once: false,
             allow_perftest: true,
             files: None,
+            examiner: None,
         };
         let server = Server::new(
             listener,

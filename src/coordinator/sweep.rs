@@ -86,6 +86,9 @@ pub fn run_sweep(
         // The node ends the session by itself if this does not arrive.
         let _ = node.link.send(&Message::Goodbye);
     }
+    if let (Some(ranks), Some(_)) = (&options.ranks, &sweeper.nodes) {
+        ranks.release();
+    }
     Ok(sweeper.outcome)
 }
 

@@ -13,7 +13,6 @@ use crate::protocol::failure::RunFailure;
 use report::results::model::{CaseResult, ResultFile, Run, WorkerResult};
 
 use super::assemble::{Assembled, PathFacts, config};
-use super::links::Links;
 use super::maxima::Rated;
 use super::nodes::{Node, NodePlaces, Unconnected};
 use super::observer::Observer;
@@ -132,11 +131,10 @@ impl Sweeper<'_> {
     }
 
     fn run_with(&mut self, nodes: &[Node], case: &Case, number: u32) -> Assembled {
-        let links = Links {
-            nodes,
-            stop: self.stop,
-        };
-        let done = run(links, case, number, self.observer);
+        let done = run(nodes, case, number, self.stop, self.observer);
+        if let (false, Some(failure)) = (done.goes_on, &done.failure) {
+            nodes.iter().for_each(|node| failure.tell(&node.link));
+        }
         self.note_cores(nodes, case, &done.run);
         done
     }
@@ -145,7 +143,12 @@ impl Sweeper<'_> {
     /// the same company, which was said before the run.
     fn note_cores(&mut self, nodes: &[Node], case: &Case, run: &Run) {
         let is_shared = |worker: &WorkerResult| worker.core_shared_with.is_some_and(|it| it > 0);
-        let both = || nodes.iter().zip(&run.nodes);
+        let result_of = |node: &&Node| run.node(&node.name);
+        let both = || {
+            nodes
+                .iter()
+                .filter_map(|node| Some((node, result_of(&node)?)))
+        };
         let is_said = both().any(|(node, it)| node.is_own && it.workers.iter().any(is_shared));
         for (node, result) in both().filter(|(node, _)| !node.is_own) {
             if is_said && node.link.is_within_host() {

@@ -90,21 +90,25 @@ pub struct GidRow {
     pub netdev: Option<String>,
 }
 
+/// The address family of a GID.
+pub(super) fn family(gid: &Gid) -> &'static str {
+    if gid.is_link_local() {
+        "link-local"
+    } else if gid.address().is_ipv4() {
+        "IPv4"
+    } else {
+        "IPv6"
+    }
+}
+
 impl GidRow {
     /// The row of an entry.
     pub fn of(entry: &GidEntry, netdev: Option<String>) -> GidRow {
-        let family = if entry.gid.is_link_local() {
-            "link-local"
-        } else if entry.gid.address().is_ipv4() {
-            "IPv4"
-        } else {
-            "IPv6"
-        };
         GidRow {
             index: entry.index.into(),
             gid: entry.gid.to_string(),
             gid_type: entry.gid_type.name().to_owned(),
-            family: family.to_owned(),
+            family: family(&entry.gid).to_owned(),
             netdev,
         }
     }

@@ -14,11 +14,11 @@ use verbs::{Route, VerbsError, select_or_embedded};
 
 use super::checks::{self, SETUP_RXE, Subject};
 use super::choice::Choice;
-use super::finding::{Finding, State};
 use super::inventory::{Inventory, NoChoice, SCHEMA_VERSION};
 use super::machine::Machine;
 use super::peer;
 use super::transfer::TransferCheck;
+use crate::protocol::finding::{Finding, State};
 
 const WHY_DEVICE: &str = "all traffic uses this port and GID; -d, -i and -x choose others";
 
@@ -110,14 +110,10 @@ pub fn examine(
         request,
         within_host,
     )?;
-    let mut only_embedded = false;
-    if let Some(name) = &request.device {
-        only_embedded = inventory
-            .devices
-            .iter()
-            .any(|device| device.is_embedded() && device.name == *name);
-        inventory.keep_only(name);
-    }
+    let only_embedded = match &request.device {
+        Some(name) => inventory.keep_only(name),
+        None => false,
+    };
     let mut notes = Notes {
         report: Report {
             schema_version: SCHEMA_VERSION,
@@ -202,7 +198,7 @@ fn choose(resources: &NodeOptions, route: Route) -> Result<Choice, VerbsError> {
     Ok(Choice::of(&port, &table, &resources.request, route))
 }
 
-fn device_used(choice: &Option<Choice>, no_choice: Option<&NoChoice>) -> Finding {
+pub(super) fn device_used(choice: &Option<Choice>, no_choice: Option<&NoChoice>) -> Finding {
     match choice {
         Some(choice) => {
             let gid = match choice.gid_index {
@@ -220,7 +216,7 @@ fn device_used(choice: &Option<Choice>, no_choice: Option<&NoChoice>) -> Finding
                 Some(no_choice) => (no_choice.because.as_str(), no_choice.remedy.as_deref()),
                 None => ("none could be opened", None),
             };
-            Finding::new("device used", State::EarlyEnd, because, WHY_DEVICE)
+            Finding::new("device used", State::Broken, because, WHY_DEVICE)
                 .remedy(remedy.unwrap_or(SETUP_RXE))
         }
     }
@@ -259,7 +255,7 @@ mod tests {
             remedy: Some("end it".into()),
         };
         let found = device_used(&None, Some(&taken));
-        assert_eq!(found.state, State::EarlyEnd);
+        assert_eq!(found.state, State::Broken);
         assert_eq!(found.found, "UDP port 4791 is taken");
         assert_eq!(found.remedy.as_deref(), Some("end it"));
     }

@@ -105,9 +105,10 @@ impl Inventory {
         Ok(inventory)
     }
 
-    /// Removes all devices but the one of this name.
-    pub fn keep_only(&mut self, name: &str) {
+    /// Removes all devices but the one of this name; returns whether that is an embedded one.
+    pub fn keep_only(&mut self, name: &str) -> bool {
         self.devices.retain(|device| device.name == name);
+        self.devices.iter().any(DeviceEntry::is_embedded)
     }
 
     /// The system's devices.

@@ -1,4 +1,4 @@
-//! The sources of facts: files below a root, and programs for facts that no file has. It must not know what the facts
+//! The sources of facts: files below a root, and programs and the kernel's netlink for facts that no file has. It must not know what the facts
 //! mean.
 
 use std::fs;
@@ -8,13 +8,19 @@ use std::process::{Command, Stdio};
 
 use rustix::fs::Access;
 
+use crate::machine::dcb::{self, Bridging};
+
 /// Runs a program and returns what it printed; `None` when it is not installed or failed.
 type Tools = Box<dyn Fn(&str, &[&str]) -> Option<String> + Send + Sync>;
+
+/// What the kernel tells of PFC and DSCP at an interface.
+type Bridgings = Box<dyn Fn(&str) -> Option<Bridging> + Send + Sync>;
 
 /// A machine to examine: this one, or a tree of files for tests.
 pub struct Machine {
     root: PathBuf,
     tools: Tools,
+    bridgings: Bridgings,
 }
 
 /// The result of reading a file.
@@ -36,6 +42,7 @@ impl Machine {
         Machine {
             root: PathBuf::from("/"),
             tools: Box::new(run),
+            bridgings: Box::new(dcb::read),
         }
     }
 
@@ -44,6 +51,7 @@ impl Machine {
         Machine {
             root: root.into(),
             tools: Box::new(|_, _| None),
+            bridgings: Box::new(|_| None),
         }
     }
 
@@ -54,6 +62,13 @@ impl Machine {
         tools: impl Fn(&str, &[&str]) -> Option<String> + Send + Sync + 'static,
     ) -> Machine {
         self.tools = Box::new(tools);
+        self
+    }
+
+    /// This instead of what the kernel tells of an interface.
+    #[must_use]
+    pub fn with_bridging(mut self, bridging: Bridging) -> Machine {
+        self.bridgings = Box::new(move |_| Some(bridging.clone()));
         self
     }
 
@@ -135,6 +150,11 @@ impl Machine {
         numbers
             .filter_map(|pid: u32| Some((pid, self.text(format!("proc/{pid}/comm"))?)))
             .collect()
+    }
+
+    /// PFC and DSCP of a network interface; `None` where its driver tells nothing of them.
+    pub fn bridging(&self, netdev: &str) -> Option<Bridging> {
+        (self.bridgings)(netdev)
     }
 
     /// Runs a program and returns its output.
@@ -221,6 +241,11 @@ pub(crate) mod made_up {
             tools: impl Fn(&str, &[&str]) -> Option<String> + Send + Sync + 'static,
         ) -> Tree {
             self.machine = Machine::below(self.folder.path()).with_tools(tools);
+            self
+        }
+
+        pub(crate) fn with_bridging(mut self, bridging: Bridging) -> Tree {
+            self.machine = self.machine.with_bridging(bridging);
             self
         }
     }

@@ -17,10 +17,10 @@ use crate::protocol::{PROGRAM_VERSION, PROTOCOL_VERSION};
 use report::results::model::{Device, Host, ResultFile};
 use verbs::{Gid, Route};
 
-use super::finding::{Finding, State};
+use crate::protocol::finding::{Finding, State};
 
 /// Clocks farther apart make the logs of both ends hard to compare.
-const FAR_NS: i128 = 1_000_000_000;
+pub(super) const FAR_NS: i128 = 1_000_000_000;
 
 /// Time limit for the server to end the session of this check.
 const PARTING: Duration = Duration::from_secs(2);
@@ -31,7 +31,7 @@ const WHY_REACH: &str =
 const WHY_VERSION: &str =
     "both ends must speak the same protocol; different programs may still measure differently";
 
-const WHY_CLOCK: &str = "results and logs of both ends carry times; latencies do not depend on it, they are measured \
+pub(super) const WHY_CLOCK: &str = "results and logs of both ends carry times; latencies do not depend on it, they are measured \
      on one clock";
 
 const WHY_PATH: &str = "a packet larger than an interface or switch on the way takes is lost, at first with large \
@@ -78,7 +78,7 @@ pub(super) fn reach(
         .map(|local| Route::between(local.ip(), link.peer().ip()));
     part(&link, stop);
     let route = route.map_err(|error| {
-        let finding = Finding::new("reach", State::EarlyEnd, error.to_string(), WHY_REACH);
+        let finding = Finding::new("reach", State::Broken, error.to_string(), WHY_REACH);
         unreached(finding.remedy("try again"), false)
     })?;
     let findings = vec![
@@ -99,17 +99,17 @@ pub(super) fn reach(
 }
 
 /// Ends the session, and waits until the server is free for the next.
-fn part(link: &Link, stop: &AtomicBool) {
+pub(super) fn part(link: &Link, stop: &AtomicBool) {
     if link.send(&Message::Goodbye).is_ok() {
         let _ = link.recv(PARTING, stop);
     }
 }
 
-fn not_reached(error: &ConnectError, port: u16) -> Finding {
+pub(super) fn not_reached(error: &ConnectError, port: u16) -> Finding {
     let remedy = error.hint().unwrap_or_else(|| {
         format!("start `rocebench serve` there, and open TCP port {port} in its firewall")
     });
-    Finding::new("reach", State::EarlyEnd, error.to_string(), WHY_REACH).remedy(remedy)
+    Finding::new("reach", State::Broken, error.to_string(), WHY_REACH).remedy(remedy)
 }
 
 fn version(peer: &PeerInfo) -> Finding {
@@ -151,14 +151,6 @@ fn clock(offset: Option<ClockOffset>) -> Finding {
     } else {
         "ahead"
     };
-    let milliseconds = |ns: f64| {
-        let ms = ns / 1e6;
-        if ms < 1000.0 {
-            format!("{ms:.2} ms")
-        } else {
-            format!("{:.1} s", ms / 1e3)
-        }
-    };
     let within = milliseconds(offset.uncertainty_ns as f64);
     let found = if offset.offset_ns.unsigned_abs() <= offset.uncertainty_ns.into() {
         format!("the same, to within {within}")
@@ -172,6 +164,16 @@ fn clock(offset: Option<ClockOffset>) -> Finding {
     }
     Finding::new("peer clock", State::Warning, found, WHY_CLOCK)
         .remedy("sudo timedatectl set-ntp true, at both ends")
+}
+
+/// `1.50 ms`, `3600.0 s`.
+pub(super) fn milliseconds(ns: f64) -> String {
+    let ms = ns / 1e6;
+    if ms.abs() < 1000.0 {
+        format!("{ms:.2} ms")
+    } else {
+        format!("{:.1} s", ms / 1e3)
+    }
 }
 
 /// Judges the path from both ends' reports of the transfers.
@@ -235,7 +237,7 @@ fn judge_path(rdma_bytes: u32, path: &Path<'_>) -> Finding {
         && !path.full_packets_passed
     {
         return finding(
-            State::EarlyEnd,
+            State::Broken,
             format!(
                 "{found}: the route takes {route_bytes} bytes, full packets have {packet_bytes}"
             ),
@@ -304,7 +306,7 @@ mod tests {
     fn the_narrowest_place_counts() {
         assert_eq!(path(4200, 4200, 4200, true), State::Ok);
         assert_eq!(path(9000, 4200, 9000, true), State::Warning);
-        assert_eq!(path(9000, 9000, 1500, false), State::EarlyEnd);
+        assert_eq!(path(9000, 9000, 1500, false), State::Broken);
         assert_eq!(path(9000, 9000, 9000, false), State::Unknown);
     }
 

@@ -2,8 +2,8 @@
 //! mend it.
 
 use super::examine::{ExaminationEvent, Report};
-use super::finding::{Finding, State};
 use super::wrap::{WIDTH, wrapped};
+use crate::protocol::finding::{Finding, State};
 
 const STATE_WIDTH: usize = 9;
 const LABEL_WIDTH: usize = 20;
@@ -12,7 +12,7 @@ const LABEL_WIDTH: usize = 20;
 pub fn told(told: &ExaminationEvent<'_>, all_reasons: bool) -> String {
     match told {
         ExaminationEvent::Section(text) => format!("\n{}\n", capitalised(text)),
-        ExaminationEvent::Finding(finding) => finding_text(finding, all_reasons),
+        ExaminationEvent::Finding(finding) => finding_text(finding, all_reasons, WIDTH),
     }
 }
 
@@ -22,7 +22,8 @@ fn capitalised(text: &str) -> String {
     first.into_iter().chain(chars).collect()
 }
 
-fn finding_text(finding: &Finding, all_reasons: bool) -> String {
+/// The lines of a finding, of at most `width` columns.
+pub(super) fn finding_text(finding: &Finding, all_reasons: bool, width: usize) -> String {
     let indent = STATE_WIDTH + LABEL_WIDTH + 1;
     let mut text = format!(
         "{:<STATE_WIDTH$}{:<LABEL_WIDTH$} ",
@@ -30,7 +31,7 @@ fn finding_text(finding: &Finding, all_reasons: bool) -> String {
         finding.label()
     );
     let overlong = text.chars().count() > indent;
-    let needs_mending = matches!(finding.state, State::Warning | State::EarlyEnd);
+    let needs_mending = matches!(finding.state, State::Warning | State::Broken);
     let mut paragraphs = vec![("", finding.found.as_str())];
     if needs_mending || all_reasons {
         paragraphs.push(("why: ", &finding.why));
@@ -40,7 +41,7 @@ fn finding_text(finding: &Finding, all_reasons: bool) -> String {
     }
     for (number, (head, paragraph)) in paragraphs.iter().enumerate() {
         let head_width = head.chars().count();
-        let lines = wrapped(paragraph, WIDTH - indent - head_width);
+        let lines = wrapped(paragraph, width - indent - head_width);
         for (line_number, line) in lines.iter().enumerate() {
             // The first line continues after the label, unless the label is too long.
             if (number, line_number) != (0, 0) || overlong {
@@ -57,14 +58,19 @@ fn finding_text(finding: &Finding, all_reasons: bool) -> String {
 
 /// The last line: the number of findings of each state.
 pub fn summary(report: &Report) -> String {
+    counted(|state| report.count(state))
+}
+
+/// As [`summary`], of the counts of any findings.
+pub(super) fn counted(count: impl Fn(State) -> usize) -> String {
     let mut parts = Vec::new();
     for (state, one, many) in [
         (State::Ok, "ok", "ok"),
         (State::Warning, "warning", "warnings"),
-        (State::EarlyEnd, "broken", "broken"),
+        (State::Broken, "broken", "broken"),
         (State::Unknown, "could not be seen", "could not be seen"),
     ] {
-        match report.count(state) {
+        match count(state) {
             0 => {}
             1 => parts.push(format!("1 {one}")),
             count => parts.push(format!("{count} {many}")),
@@ -81,10 +87,10 @@ mod tests {
     fn what_is_well_takes_one_line_and_the_rest_says_why() {
         let well = Finding::new("port", State::Ok, "ACTIVE", "it must").of("rxe0:1");
         assert_eq!(
-            finding_text(&well, false),
+            finding_text(&well, false, WIDTH),
             "ok       port rxe0:1          ACTIVE\n"
         );
-        assert!(finding_text(&well, true).ends_with("why: it must\n"));
+        assert!(finding_text(&well, true, WIDTH).ends_with("why: it must\n"));
         let ill = Finding::new(
             "kernel module",
             State::Warning,
@@ -93,7 +99,7 @@ mod tests {
         )
         .of("mlx5_ib")
         .remedy("sudo modprobe mlx5_ib");
-        let text = finding_text(&ill, false);
+        let text = finding_text(&ill, false, WIDTH);
         insta::assert_snapshot!(text);
         assert!(text.lines().all(|line| line.chars().count() <= WIDTH));
     }

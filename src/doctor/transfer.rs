@@ -16,7 +16,7 @@ use crate::protocol::token::Token;
 use report::results::model::{CaseConfig, Failure, LoadSearch, PerftestPair, ResultFile, Run};
 use settings::{Given, Op};
 
-use super::finding::{Finding, State};
+use crate::protocol::finding::{Finding, State};
 
 /// Messages in each direction, for each operation and size.
 const MESSAGES: u64 = 32;
@@ -104,6 +104,7 @@ impl TransferCheck<'_> {
                 token: self.token.cloned(),
             },
             servers: Vec::new(),
+            ranks: None,
             command_line: Vec::new(),
             against: None,
             searches: None,
@@ -156,10 +157,10 @@ fn judge(op: Op, [small, large]: [OperationOutcome; 2]) -> Option<Finding> {
         format!("{hint}{more}")
     };
     Some(match (small?, large) {
-        (Err(failure), _) => finding(State::EarlyEnd, format!("64 bytes: {}", failure.message))
+        (Err(failure), _) => finding(State::Broken, format!("64 bytes: {}", failure.message))
             .remedy(remedy(&failure, "")),
         (Ok(()), Some(Err(failure))) => finding(
-            State::EarlyEnd,
+            State::Broken,
             format!("64 bytes pass, 64 KiB do not: {}", failure.message),
         )
         .remedy(remedy(
@@ -182,7 +183,7 @@ fn not_begun(error: &RunFailure) -> Finding {
     let remedy = error.hint.clone();
     Finding::new(
         "transfer",
-        State::EarlyEnd,
+        State::Broken,
         format!("not begun: {error}"),
         WHY,
     )
@@ -231,7 +232,7 @@ mod tests {
     #[test]
     fn full_packets_that_fail_alone_point_at_the_mtu() {
         let found = judge(Op::Write, [Some(Ok(())), failed("retries")]).unwrap();
-        assert_eq!(found.state, State::EarlyEnd);
+        assert_eq!(found.state, State::Broken);
         assert_eq!(found.label(), "transfer write");
         assert!(found.remedy.unwrap().contains("smaller MTU"));
         let all = judge(Op::Send, [failed("retries"), None]).unwrap();

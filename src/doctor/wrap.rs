@@ -1,6 +1,6 @@
 //! Breaks text into lines at spaces.
 
-/// Columns of a line.
+/// Columns of a line of a report about one machine.
 pub(super) const WIDTH: usize = 100;
 
 /// Lines of at most `width` characters; a longer word gets its own line.

@@ -5,6 +5,8 @@ mod cgroup;
 pub mod core_list;
 pub mod core_locks;
 pub mod cpu;
+pub mod dcb;
 pub mod device;
 pub mod host;
 pub mod memory;
+pub mod open_files;

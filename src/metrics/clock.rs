@@ -30,6 +30,11 @@ impl Clock {
         self.inner.raw()
     }
 
+    /// A reading in nanoseconds since some time that all clocks of this process share.
+    pub fn ns(&self, raw: u64) -> u64 {
+        self.ns_between(0, raw)
+    }
+
     /// The reading `ns` after one.
     pub fn raw_after(&self, start_raw: u64, ns: u64) -> u64 {
         let ticks = (u128::from(ns) << SCALE_BITS) / u128::from(self.scale.max(1));

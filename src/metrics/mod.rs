@@ -1,10 +1,9 @@
-//! Figures and where they come from: clock, histograms, fairness, device counters, protocol
+//! Figures and where they come from: clock, histograms, device counters, protocol
 //! limits. It must not know cases' transport or how results are written.
 
 pub mod clock;
 pub mod counters;
 pub mod drift;
-pub mod fairness;
 pub mod histogram;
 pub mod limits;
 #[cfg(test)]

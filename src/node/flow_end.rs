@@ -20,8 +20,8 @@ use crate::protocol::posts::Posts;
 
 /// An end of a flow, with its verbs objects.
 pub struct FlowEnd {
-    /// Index of the flow in the case.
-    pub index: u32,
+    /// Number of the flow in the coordinator's case.
+    pub number: u32,
     /// The flow.
     pub flow: Flow,
     /// Which end.
@@ -66,7 +66,7 @@ impl RunningEnd {
             end.objects.workers(),
         );
         let side = end.side as u64;
-        let stream = u64::from(run) << 33 | u64::from(end.index) << 1 | side;
+        let stream = u64::from(run) << 33 | u64::from(end.number) << 1 | side;
         let shared = Arc::new(shared.with_stream(stream));
         RunningEnd { end, shared }
     }

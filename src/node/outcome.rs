@@ -6,7 +6,6 @@ use crate::datapath::{QpReport, Trouble, WindowProgress, WorkerReport};
 use crate::metrics::clock::Clock;
 use crate::metrics::counters::{EMBEDDED_DRIVER, Growth};
 use crate::metrics::drift::drift;
-use crate::metrics::fairness::shares;
 use crate::metrics::histogram::Recorder;
 use crate::metrics::limits::{protocol_efficiency, share_of_limit};
 use crate::metrics::timeline;
@@ -15,6 +14,7 @@ use report::results::model::{
     Received, Timeline, Totals, Window, WorkerResult,
 };
 use report::results::rates::gbit_per_s;
+use report::statistics::shares;
 use settings::{Settings, Stop};
 use verbs::{LinkLayer, Port};
 
@@ -32,7 +32,7 @@ impl EndReport {
         clock: &Clock,
     ) -> EndReport {
         let FlowEnd {
-            index,
+            number,
             flow,
             side,
             objects,
@@ -47,10 +47,11 @@ impl EndReport {
             per_qp(finished, |worker, qp| worker.qps.get(qp).map_or(0, figure))
         };
         EndReport {
-            flow: *index,
+            flow: *number,
             side: *side,
             mtu_bytes: objects.path_mtu_bytes(),
             outstanding_reads: objects.outstanding_reads(),
+            window_ns: sent.as_ref().and_then(|_| window_ns(finished, clock)),
             sent,
             received: roles.receives.then(|| received(flow, finished, clock)),
             errors: finished.troubles().map(Trouble::errors).sum(),
@@ -59,6 +60,19 @@ impl EndReport {
             qps: 0,
         }
     }
+}
+
+/// When the first worker opened its window, and the last one closed its.
+fn window_ns(finished: &FinishedEnd, clock: &Clock) -> Option<(u64, u64)> {
+    let windows = || {
+        finished
+            .workers
+            .iter()
+            .filter_map(|worker| worker.window_raw)
+    };
+    let opened = windows().map(|(start, _)| start).min()?;
+    let closed = windows().map(|(_, end)| end).max()?;
+    Some((clock.ns(opened), clock.ns(closed)))
 }
 
 impl DeviceCounters {
@@ -136,6 +150,7 @@ fn sent(flow: &Settings, finished: &FinishedEnd, clock: &Clock) -> FlowResult {
             .filter_map(move |worker| worker.qps.get(qp)?.latency.as_ref())
     };
     let open_loop = OpenLoop::of(flow, finished);
+    let of_qps: Vec<f64> = messages.iter().map(|&messages| messages as f64).collect();
     let qps = messages
         .iter()
         .zip(&bytes)
@@ -173,7 +188,7 @@ fn sent(flow: &Settings, finished: &FinishedEnd, clock: &Clock) -> FlowResult {
         service_ns,
         lateness_ns,
         load,
-        fairness: shares(&messages).map(|shares| Fairness {
+        fairness: shares(&of_qps).map(|shares| Fairness {
             jain: shares.jain,
             min_share: shares.min_share,
             max_share: shares.max_share,

@@ -23,8 +23,8 @@ use crate::protocol::message::{Drained, Message};
 /// Interval of the checks while waiting.
 pub const TICK: Duration = Duration::from_millis(10);
 
-/// From the agreement on a window to its start: time for all workers to learn of it.
-const WINDOW_LEAD: Duration = Duration::from_millis(20);
+/// Least time from the word of a window to its start, in which all workers learn of it; the coordinator mostly gives more.
+const LEAST_LEAD: Duration = Duration::from_millis(5);
 
 /// How long flushed completions are collected after a failure.
 const FLUSH_LIMIT: Duration = Duration::from_millis(200);
@@ -107,8 +107,9 @@ impl RunningNode {
         })
     }
 
-    /// Starts the measurement: returns when all workers know the window. A window with a duration opens 20 ms from
-    /// now, with the queues already full.
+    /// Starts the measurement: returns when all workers know the window. A window with a duration opens when the node's
+    /// clock reads `at_ns`, or a moment from now if that is too near, with the queues already full; messages are counted
+    /// from then on too.
     ///
     /// # Errors
     /// As [`RunningNode::wait`].
@@ -116,6 +117,8 @@ impl RunningNode {
         &self,
         link: &Link,
         stop: &AtomicBool,
+        clock: &Clock,
+        at_ns: u64,
     ) -> Result<Option<Message>, EarlyEnd> {
         let timed = |end: &&RunningEnd| matches!(end.shared.flow().stop(), Stop::DurationNs(_));
         let entered = |end: &RunningEnd| end.shared.all_entered(Phase::Warmup);
@@ -126,10 +129,16 @@ impl RunningNode {
                 return Ok(Some(early));
             }
         }
+        let least_raw = clock.raw_after(clock.raw(), LEAST_LEAD.as_nanos() as u64);
+        let opens_raw = clock.raw_after(0, at_ns).max(least_raw);
+        if !self.ends.iter().any(|end| timed(&end)) {
+            let early = self.wait(link, stop, |_| clock.raw() >= opens_raw)?;
+            if early.is_some() {
+                return Ok(early);
+            }
+        }
         for end in self.ends.iter().filter(timed) {
             if let Stop::DurationNs(length_ns) = end.shared.flow().stop() {
-                let clock = end.shared.clock();
-                let opens_raw = clock.raw_after(clock.raw(), WINDOW_LEAD.as_nanos() as u64);
                 end.shared.set_edges(WindowEdges {
                     opens_raw,
                     closes_raw: clock.raw_after(opens_raw, length_ns),

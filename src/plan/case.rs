@@ -8,6 +8,9 @@ use settings::{Rate, Settings, Stop, TimeSpan};
 
 use super::flow::{Flow, Side};
 
+/// Flows of one case: 64 nodes, each to all others, are 4032.
+pub(super) const MOST_FLOWS: usize = 4_096;
+
 /// One cell of the sweep's matrix, with every setting of it, which are fields of it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Case {

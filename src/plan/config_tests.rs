@@ -149,7 +149,8 @@ fn the_shipped_sweeps_expand() {
     for entry in std::fs::read_dir(dir).unwrap() {
         let path = entry.unwrap().path();
         let file = ConfigFile::read(&path, &[]).unwrap();
-        let sweep = Sweep::new(&file.given).unwrap();
+        let nodes = file.nodes.clone().unwrap_or_default();
+        let sweep = Sweep::with_flows(&file.given, &file.flows, nodes).unwrap();
         assert!(sweep.cases.len() > 1, "{} is no sweep", path.display());
         names.push(path.file_name().unwrap().to_string_lossy().into_owned());
     }
@@ -159,6 +160,7 @@ fn the_shipped_sweeps_expand() {
         [
             "cq-modes.toml",
             "latency.toml",
+            "many-nodes.toml",
             "message-size.toml",
             "qp-scaling.toml",
             "quick.toml",

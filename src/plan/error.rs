@@ -2,7 +2,7 @@
 
 use settings::{SettingError, Settings};
 
-use super::matrix::MOST_FLOWS;
+use super::case::MOST_FLOWS;
 
 /// A sweep that makes no sense. [`PlanError::flag`] names the option to change.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -102,7 +102,7 @@ pub enum PlanError {
     /// An end of a flow that is no node.
     #[error("`{key}`: no node is named `{name}`{}", suggestion(nearest.as_deref()))]
     UnknownNode {
-        /// `from` or `to`.
+        /// `from`, `to` or `pattern`.
         key: &'static str,
         name: String,
         nearest: Option<String>,
@@ -112,6 +112,24 @@ pub enum PlanError {
     /// A flow without a way.
     #[error("it goes from `{node}` to itself")]
     ToItself { node: String },
+    /// A pattern beside flows of a file.
+    #[error("--pattern makes the flows, and the file has [[flow]] tables")]
+    PatternWithFlows,
+    /// More senders or receivers than there are.
+    #[error("--{flag} {value} is more than the {others} other nodes of an {pattern}")]
+    FanTooWide {
+        /// `fan-in` or `fan-out`.
+        flag: &'static str,
+        value: u32,
+        others: u32,
+        pattern: &'static str,
+    },
+    /// A bisection of an odd number.
+    #[error("{nodes} nodes have no halves, which a bisection is between")]
+    OddNodes { nodes: usize },
+    /// Flows of all cases beyond all reason.
+    #[error("the sweep has {flows} flows or more in all of its cases; the most are {most}")]
+    TooManyFlowsInAll { flows: u64, most: u64 },
     /// More than two nodes without flows.
     #[error("there are {nodes} nodes, and nothing says which of them talk")]
     NoFlows { nodes: usize },
@@ -153,6 +171,10 @@ impl PlanError {
             PlanError::ToItself { .. } => "to",
             PlanError::NoFlows { .. } => "nodes",
             PlanError::ConnectWithFlows => "op",
+            PlanError::PatternWithFlows
+            | PlanError::OddNodes { .. }
+            | PlanError::TooManyFlowsInAll { .. } => "pattern",
+            PlanError::FanTooWide { flag, .. } => flag,
             PlanError::SearchWithFlows => "flow",
             PlanError::TooManyFlows { .. } | PlanError::NoCase { .. } => "",
         }
@@ -238,9 +260,23 @@ impl PlanError {
             PlanError::UnknownNode { names, .. } => format!("the nodes are {names}"),
             PlanError::ToItself { .. } => "name two nodes by `from` and `to`".into(),
             PlanError::NoFlows { .. } => {
-                "say with [[flow]] in a file (--config) which nodes talk".into()
+                "say which nodes talk by --pattern, such as pairs, or with [[flow]] in a file (--config)"
+                    .into()
             }
-            PlanError::TooManyFlows { .. } => "measure some of them at a time".into(),
+            PlanError::PatternWithFlows => {
+                "leave --pattern out, or the flows out of the file".into()
+            }
+            PlanError::FanTooWide { flag, others, .. } => {
+                format!("give --{flag} at most {others}, or add nodes to --nodes")
+            }
+            PlanError::OddNodes { .. } => "add a node to --nodes, or leave one out".into(),
+            PlanError::TooManyFlowsInAll { .. } => {
+                "shorten the lists, or give fewer nodes or a pattern of fewer flows, such as ring"
+                    .into()
+            }
+            PlanError::TooManyFlows { .. } => {
+                "measure some of them at a time; --pattern pairs has each pair, in rounds".into()
+            }
             PlanError::ConnectWithFlows => {
                 "take connect out of --op, or the flows out of the file".into()
             }

@@ -35,7 +35,7 @@ pub struct FlowDevice {
 }
 
 /// An end of a flow.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Side {
     /// The node that the flow goes from: it sends, writes or reads.
@@ -76,7 +76,22 @@ impl Flow {
         }
     }
 
-    /// Whether `name` may be a flow's: 1 to 32 letters, digits, dots, dashes or underscores.
+    /// Whether a plan makes such names: those that may be given, and `FROM>TO` of two nodes.
+    pub fn is_name_of_plan(name: &str) -> bool {
+        let is_node = |name: &str| {
+            (1..=256).contains(&name.len())
+                && name
+                    .bytes()
+                    .all(|byte| byte.is_ascii_alphanumeric() || b"._-:%[]".contains(&byte))
+        };
+        let both = name.split_once('>');
+        both.map_or_else(
+            || Flow::is_name(name),
+            |(from, to)| is_node(from) && is_node(to),
+        )
+    }
+
+    /// Whether `name` may be given to a flow: 1 to 32 letters, digits, dots, dashes or underscores.
     pub fn is_name(name: &str) -> bool {
         (1..=32).contains(&name.len())
             && name

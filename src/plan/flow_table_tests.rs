@@ -138,7 +138,7 @@ fn every_error_of_a_flow_has_its_place() {
         ("nodes = ['a', 'a']", "1:9: `nodes`: a is listed twice"),
         (
             "nodes = 'local:1'",
-            "1:9: `nodes`: a sweep has 2 to 64 nodes, not 1",
+            "1:9: `nodes`: one process has 2 to 256 nodes, not 1",
         ),
         (
             "nodes = true",

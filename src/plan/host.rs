@@ -5,7 +5,7 @@ use std::net::Ipv6Addr;
 use std::str::FromStr;
 
 /// A host, and the port if one was written with it.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct HostPort {
     /// A name or an address without brackets; an IPv6 address may have a zone (`fe80::1%eth0`).
     pub host: String,

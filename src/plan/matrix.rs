@@ -10,17 +10,18 @@ use std::fmt::Write as _;
 
 use settings::{Applies, Given, Id, ROWS, Row, SettingError, Settings, Takes};
 
-use super::case::Case;
+use super::case::{Case, MOST_FLOWS};
 use super::error::PlanError;
 use super::flow::Flow;
 use super::flow_table::FlowTable;
 use super::nodes::Nodes;
+use super::patterns;
 
 /// Cases of one sweep; with several flows each, flows of all cases.
 pub(super) const MOST_CASES: u64 = 100_000;
 
-/// Flows of one case: 64 nodes, each to all others, are 4032.
-pub(super) const MOST_FLOWS: usize = 4_096;
+/// What stands in an id before the number of a pattern's round.
+const ROUND: &str = "-round";
 
 /// Flows that the id of a case names.
 const NAMED_FLOWS: usize = 4;
@@ -90,7 +91,7 @@ impl OwnFlow {
                     key,
                     name: name.clone(),
                     nearest,
-                    names: nodes.names().join(", "),
+                    names: nodes.names_in_short(),
                 })
         };
         let (from, to) = (number("from", &table.from, 0)?, number("to", &table.to, 1)?);
@@ -118,12 +119,13 @@ impl OwnFlow {
 }
 
 /// What was given, setting by setting, and flow by flow.
-pub(super) struct Axes {
+pub(super) struct Axes<'a> {
     axes: Vec<Axis>,
     flows: Vec<OwnFlow>,
+    nodes: &'a Nodes,
 }
 
-impl Axes {
+impl<'a> Axes<'a> {
     /// Reads every value.
     ///
     /// # Errors
@@ -131,8 +133,8 @@ impl Axes {
     pub(super) fn new(
         given: &Given,
         flows: &[FlowTable],
-        nodes: &Nodes,
-    ) -> Result<Axes, PlanError> {
+        nodes: &'a Nodes,
+    ) -> Result<Axes<'a>, PlanError> {
         if flows.len() > MOST_FLOWS {
             return Err(PlanError::TooManyFlows { flows: flows.len() });
         }
@@ -141,7 +143,7 @@ impl Axes {
             OwnFlow::new(table, nodes).map_err(|error| error.in_flow(&table.name))
         };
         let flows = flows.iter().map(own).collect::<Result<_, _>>()?;
-        Ok(Axes { axes, flows })
+        Ok(Axes { axes, flows, nodes })
     }
 
     /// All cases.
@@ -152,14 +154,27 @@ impl Axes {
         let cells = self.cells()?;
         let mut cases = Vec::new();
         let mut ids = HashSet::new();
+        let mut all_flows = 0;
         for cell in 0..cells {
-            let Some(case) = self.case(cell)? else {
+            let Some(cell) = self.case(cell)? else {
                 continue;
             };
-            // A share is of what the closed loop moves, which is measured first.
-            let closed = case.closed_loop().map(|closed| self.named(closed));
-            let both = [closed, Some(case)].into_iter().flatten();
-            cases.extend(both.filter(|case| ids.insert(case.id.clone())));
+            for case in self.patterned(cell)? {
+                // A share is of what the closed loop moves, which is measured first.
+                let closed = case.closed_loop().map(|closed| self.named(closed, &case));
+                let both = [closed, Some(case)].into_iter().flatten();
+                let new = both.filter(|case| ids.insert(case.id.clone()));
+                for case in new {
+                    all_flows += case.flows.len() as u64;
+                    if all_flows > MOST_CASES {
+                        return Err(PlanError::TooManyFlowsInAll {
+                            flows: all_flows,
+                            most: MOST_CASES,
+                        });
+                    }
+                    cases.push(case);
+                }
+            }
         }
         if let Some(error) = self.axes.iter().find_map(Axis::useless) {
             return Err(error);
@@ -254,10 +269,41 @@ impl Axes {
         }))
     }
 
+    /// The cases of a cell: those of its pattern where it has one, and itself otherwise.
+    fn patterned(&self, case: Case) -> Result<Vec<Case>, PlanError> {
+        let Some(pattern) = &case.pattern else {
+            return Ok(vec![case]);
+        };
+        let names = self.nodes.names();
+        let name = |node: u32| names.get(node as usize).map_or("", String::as_str);
+        let rounds = patterns::rounds(pattern, &case.settings, self.nodes)?;
+        let digits = rounds.len().to_string().len();
+        let mut cases = Vec::with_capacity(rounds.len());
+        for (number, round) in (1..).zip(&rounds) {
+            let flows = round.iter().map(|(from, to)| Flow {
+                name: format!("{}>{}", name(*from), name(*to)),
+                from: *from,
+                to: *to,
+                ..Flow::forward(case.settings.clone())
+            });
+            let round = match rounds.len() {
+                1 => String::new(),
+                _ => format!("{ROUND}{number:0digits$}"),
+            };
+            cases.push(Case {
+                id: format!("{}{round}", case.id),
+                flows: flows.collect(),
+                settings: case.settings.clone(),
+            });
+        }
+        Ok(cases)
+    }
+
     /// The closed loop of a case, by a name of its own.
-    fn named(&self, mut closed: Case) -> Case {
+    fn named(&self, mut closed: Case, of: &Case) -> Case {
+        let round = of.id.rfind(ROUND).map_or("", |at| &of.id[at..]);
         closed.id = match self.flows.is_empty() {
-            true => self.id(&closed.settings),
+            true => format!("{}{round}", self.id(&closed.settings)),
             false => format!("{}-closed", closed.id),
         };
         closed

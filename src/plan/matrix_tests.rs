@@ -1,5 +1,6 @@
 use super::super::sweep::Sweep;
 use super::*;
+use crate::plan::node_list::MOST_NODES;
 
 fn sweep_of(text: &str) -> Result<Sweep, PlanError> {
     let file = crate::plan::ConfigFile::parse(text, std::path::Path::new("test"), &[]).unwrap();
@@ -195,7 +196,32 @@ fn what_makes_no_sense_names_the_flow_and_what_mends_it() {
         (
             "nodes = 'local:3'",
             "there are 3 nodes, and nothing says which of them talk",
-            "say with [[flow]]",
+            "by --pattern, such as pairs, or with [[flow]]",
+        ),
+        (
+            "pattern = 'ring'\n[[flow]]",
+            "--pattern makes the flows",
+            "leave --pattern out",
+        ),
+        (
+            "nodes = 'local:3'\npattern = 'incast'\nfan-in = 3",
+            "--fan-in 3 is more than the 2 other nodes",
+            "at most 2",
+        ),
+        (
+            "nodes = 'local:3'\nfan-in = 3",
+            "there are 3 nodes",
+            "--pattern",
+        ),
+        (
+            "fan-in = 1",
+            "--fan-in has no effect without --pattern incast",
+            "leave --fan-in out",
+        ),
+        (
+            "pattern = 'incast:a'",
+            "`pattern`: no node is named `a`",
+            "the nodes are client, server",
         ),
     ] {
         let error = sweep_of(text).unwrap_err();
@@ -253,8 +279,11 @@ fn flows_of_a_peer_are_checked() {
             |case| case.flows[0].name = "\u{1b}".into(),
             "name of its own",
         ),
-        (|case| case.flows[0].to = 0, "one node to another"),
-        (|case| case.flows[0].to = 64, "one node to another"),
+        (
+            |case| case.flows[0].name = "a>b>c".into(),
+            "name of its own",
+        ),
+        (|case| case.flows[0].to = MOST_NODES, "no node"),
         (
             |case| case.flows[1].from_device.as_mut().unwrap().name.clear(),
             "device",
@@ -277,4 +306,57 @@ fn flows_of_a_peer_are_checked() {
         assert!(error.to_string().contains(words), "{words}: {error}");
         assert!(!error.hint().is_empty());
     }
+}
+
+#[test]
+fn a_pattern_makes_the_flows_of_its_cases() {
+    let sweep = sweep_of(
+        "nodes = ['a', 'b/mlx5_1', 'c']\npattern = ['pairs', 'incast']\nfan-in = [1, 2]\nqps = [1, 4]\nduration = '1s'",
+    )
+    .unwrap();
+    // Three nodes have six rounds of one pair; --fan-in makes no cases of them.
+    let of = |word: &str| {
+        let cases = sweep.cases.iter();
+        cases
+            .filter(|case| case.pattern.as_ref().unwrap().word() == word)
+            .count()
+    };
+    assert_eq!((of("pairs"), of("incast")), (12, 4));
+    let ids: HashSet<_> = sweep.cases.iter().map(|case| &case.id).collect();
+    assert_eq!(ids.len(), sweep.cases.len());
+    let rounds = sweep
+        .cases
+        .iter()
+        .filter(|case| case.id.starts_with("send-shared-q1-64KiB-pairs-round"));
+    let rounds: Vec<_> = rounds.collect();
+    assert!(
+        rounds
+            .iter()
+            .all(|case| case.settings == rounds[0].settings)
+    );
+    let flows = || rounds.iter().flat_map(|case| &case.flows);
+    assert_eq!(flows().count(), 6);
+    let to_b = flows().find(|flow| flow.name == "a>b").unwrap();
+    assert_eq!(to_b.to_device.as_ref().unwrap().name, "mlx5_1");
+    assert_eq!(to_b.from_device, None);
+    for case in &sweep.cases {
+        assert_eq!(Sweep::check(case), Ok(()));
+    }
+}
+
+#[test]
+fn a_share_of_a_pattern_is_of_its_closed_loop() {
+    let sweep =
+        sweep_of("nodes = 'local:2'\npattern = ['pairs', 'loop']\nrate = '50%'\nduration = '1s'")
+            .unwrap();
+    let ids: Vec<_> = sweep.cases.iter().map(|case| case.id.as_str()).collect();
+    let expected = [
+        "send-shared-q1-64KiB-pairs-round1",
+        "send-shared-q1-64KiB-pairs-R50%-round1",
+        "send-shared-q1-64KiB-pairs-round2",
+        "send-shared-q1-64KiB-pairs-R50%-round2",
+        "send-shared-q1-64KiB-loop",
+        "send-shared-q1-64KiB-loop-R50%",
+    ];
+    assert_eq!(ids, expected);
 }

@@ -1,14 +1,26 @@
 //! The nodes of a sweep: who they are, and by which names flows know them. It must not know how they are reached.
 
+use std::collections::HashSet;
 use std::str::FromStr;
 
 use report::results::model::{CLIENT, SERVER};
 use settings::nearest;
 
+use super::flow::FlowDevice;
 use super::host::{HostError, HostPort};
+use super::node_list::{ListError, MOST_NODES, expand};
 
-/// Nodes of one sweep.
-pub const MOST_NODES: u32 = 64;
+/// Nodes in one process.
+pub const MOST_LOCAL: u32 = 256;
+
+/// A node that is a server.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ServerNode {
+    /// Where it is.
+    pub address: HostPort,
+    /// The device that its flows have, unless they ask for another; the server's own without.
+    pub device: Option<FlowDevice>,
+}
 
 /// The nodes of a sweep, in the order of their numbers.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -18,29 +30,41 @@ pub enum Nodes {
     TwoEnds,
     /// So many in this process: `node0`, `node1` …
     Local(u32),
-    /// A server each, named as it was written.
-    Hosts(Vec<HostPort>),
+    /// A server each, named as its address was written.
+    Hosts(Vec<ServerNode>),
+    /// The processes that a launcher has started, by the names that they gave themselves; this process is the first.
+    Ranks(Vec<String>),
 }
 
 /// Why a text names no nodes.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum NodesError {
+    /// The list is none.
+    #[error(transparent)]
+    List(#[from] ListError),
     /// One of the list is no server.
     #[error(transparent)]
     Host(#[from] HostError),
+    /// No name of a device follows the slash.
+    #[error("`{0}`: a device such as mlx5_1 follows the slash")]
+    Device(String),
     /// The same again.
     #[error("{0} is listed twice")]
     Twice(String),
     /// Less than two, or too many.
     #[error("a sweep has 2 to {MOST_NODES} nodes, not {0}")]
     Number(usize),
+    /// Too many in one process.
+    #[error("one process has 2 to {MOST_LOCAL} nodes, not {0}")]
+    LocalNumber(u64),
     /// `local:` is followed by something else than a number.
     #[error("`local:{0}` is not the nodes of this process: local:4 is four of them")]
     Local(String),
 }
 
 impl Nodes {
-    /// The nodes that a list names: servers, or `local:N` alone.
+    /// The nodes that a list names: servers with brackets and files as in [`expand`], each with a port and a device where
+    /// it is to have one (`b[01-16]:18600/mlx5_1`), or `local:N` alone.
     ///
     /// # Errors
     /// When one is no server or there twice, or when there are too few or too many.
@@ -49,27 +73,35 @@ impl Nodes {
             && let Some(number) = only.as_ref().strip_prefix("local:")
         {
             let is_number = !number.is_empty() && number.bytes().all(|it| it.is_ascii_digit());
-            return match number.parse::<u32>() {
-                Ok(number) if is_number && (2..=MOST_NODES).contains(&number) => {
-                    Ok(Nodes::Local(number))
-                }
-                Ok(number) if is_number => Err(NodesError::Number(
-                    usize::try_from(number).unwrap_or(usize::MAX),
-                )),
-                _ => Err(NodesError::Local(number.to_owned())),
+            let count = number.parse::<u64>().ok().filter(|_| is_number);
+            let count = count.ok_or_else(|| NodesError::Local(number.to_owned()))?;
+            return match u32::try_from(count) {
+                Ok(count @ 2..=MOST_LOCAL) => Ok(Nodes::Local(count)),
+                _ => Err(NodesError::LocalNumber(count)),
             };
         }
-        let mut hosts: Vec<HostPort> = Vec::with_capacity(items.len());
+        let mut hosts = Vec::new();
+        let mut known = HashSet::new();
         for item in items {
-            let host: HostPort = item.as_ref().parse()?;
-            if hosts.contains(&host) {
-                return Err(NodesError::Twice(host.to_string()));
+            for text in expand(item.as_ref())? {
+                let server: ServerNode = text.parse()?;
+                if !known.insert(server.address.clone()) {
+                    return Err(NodesError::Twice(server.address.to_string()));
+                }
+                hosts.push(server);
             }
-            hosts.push(host);
         }
         match u32::try_from(hosts.len()) {
             Ok(2..=MOST_NODES) => Ok(Nodes::Hosts(hosts)),
             _ => Err(NodesError::Number(hosts.len())),
+        }
+    }
+
+    /// The device of a node that its place in the list names.
+    pub fn device(&self, number: u32) -> Option<&FlowDevice> {
+        match self {
+            Nodes::Hosts(hosts) => hosts.get(number as usize)?.device.as_ref(),
+            Nodes::TwoEnds | Nodes::Local(_) | Nodes::Ranks(_) => None,
         }
     }
 
@@ -78,7 +110,18 @@ impl Nodes {
         match self {
             Nodes::TwoEnds => vec![CLIENT.to_owned(), SERVER.to_owned()],
             Nodes::Local(nodes) => (0..*nodes).map(|number| format!("node{number}")).collect(),
-            Nodes::Hosts(hosts) => hosts.iter().map(HostPort::to_string).collect(),
+            Nodes::Hosts(hosts) => hosts.iter().map(|it| it.address.to_string()).collect(),
+            Nodes::Ranks(names) => names.clone(),
+        }
+    }
+
+    /// Their names for an error: all of few, the first of many.
+    pub fn names_in_short(&self) -> String {
+        const SHOWN: usize = 8;
+        let names = self.names();
+        match names.len() > SHOWN {
+            true => format!("{} … ({} in all)", names[..SHOWN].join(", "), names.len()),
+            false => names.join(", "),
         }
     }
 
@@ -88,6 +131,7 @@ impl Nodes {
             Nodes::TwoEnds => 2,
             Nodes::Local(nodes) => usize::try_from(*nodes).unwrap_or(usize::MAX),
             Nodes::Hosts(hosts) => hosts.len(),
+            Nodes::Ranks(names) => names.len(),
         }
     }
 
@@ -109,7 +153,31 @@ impl FromStr for Nodes {
     type Err = NodesError;
 
     fn from_str(text: &str) -> Result<Nodes, NodesError> {
-        Nodes::from_items(&text.split(',').collect::<Vec<_>>())
+        Nodes::from_items(&[text])
+    }
+}
+
+impl FromStr for ServerNode {
+    type Err = NodesError;
+
+    fn from_str(text: &str) -> Result<ServerNode, NodesError> {
+        let (address, device) = match text.split_once('/') {
+            // A URL is no host with a strange device.
+            Some((host, name)) if !name.contains('/') => (host, Some(name)),
+            _ => (text, None),
+        };
+        let address = address.parse()?;
+        let device = device.map(|name| match FlowDevice::is_name(name) {
+            true => Ok(FlowDevice {
+                name: name.to_owned(),
+                ib_port: None,
+            }),
+            false => Err(NodesError::Device(text.to_owned())),
+        });
+        Ok(ServerNode {
+            address,
+            device: device.transpose()?,
+        })
     }
 }
 
@@ -123,6 +191,10 @@ mod tests {
             ("local:3", &["node0", "node1", "node2"][..]),
             ("a,b:18516,[::1]:7", &["a", "b:18516", "[::1]:7"]),
             ("local,b", &["local", "b"]),
+            (
+                "a,b[08-10]:18516/mlx5_1",
+                &["a", "b08:18516", "b09:18516", "b10:18516"],
+            ),
         ] {
             let nodes: Nodes = text.parse().unwrap();
             assert_eq!(
@@ -144,23 +216,29 @@ mod tests {
     #[test]
     fn what_names_no_nodes_says_why() {
         for (text, words) in [
-            ("a", "2 to 64 nodes, not 1"),
+            ("a", "2 to 4096 nodes, not 1"),
+            ("a,b/", "`b/`: a device"),
+            ("a,b[1-2", "does not close"),
+            ("a[1-3],a2", "a2 is listed twice"),
+            ("a/mlx5_0,a/mlx5_1", "a is listed twice"),
+            ("a,http://b", "is no host"),
             ("a,b,a", "a is listed twice"),
             ("a,,b", "`` is no host"),
             ("", "`` is no host"),
             ("a,local:2,b c", "`b c` is no host"),
-            ("local:1", "2 to 64 nodes, not 1"),
-            ("local:65", "not 65"),
+            ("local:1", "2 to 256 nodes, not 1"),
+            ("local:257", "not 257"),
             ("local:", "local:4"),
             ("local:+4", "local:4"),
             ("local:x", "`local:x`"),
-            ("local:99999999999", "local:4"),
+            ("local:99999999999", "not 99999999999"),
         ] {
             let error = text.parse::<Nodes>().unwrap_err().to_string();
             assert!(error.contains(words), "{text}: {error}");
         }
-        let most: Vec<String> = (0..=MOST_NODES).map(|it| format!("n{it}")).collect();
-        assert_eq!(Nodes::from_items(&most), Err(NodesError::Number(65)));
-        assert!(Nodes::from_items(&most[1..]).is_ok());
+        let most = format!("n[1-{MOST_NODES}]");
+        assert!(most.parse::<Nodes>().is_ok());
+        let more = format!("{most},m").parse::<Nodes>();
+        assert!(more.is_err());
     }
 }

@@ -17,7 +17,8 @@ const WHOLE: &str = "100%";
 const USUAL_DURATION: &str = "1s";
 
 /// Settings that trials do not have, and why.
-const NOT_TAKEN: [(&str, &str); 6] = [
+const NOT_TAKEN: [(&str, &str); 7] = [
+    ("pattern", "a search is for the load of one flow"),
     ("rate", "a search chooses the rates itself"),
     (
         "iters",
@@ -172,6 +173,7 @@ mod tests {
     #[test]
     fn what_a_search_cannot_have_is_refused_with_a_reason() {
         for (flag, text) in [
+            ("pattern", "ring"),
             ("rate", "50%"),
             ("iters", "100"),
             ("signal-every", "4"),

@@ -5,12 +5,13 @@ use std::time::Duration;
 
 use settings::{CqMode, Given, ROWS, Scope, Settings, Spread, Stop};
 
-use super::case::Case;
+use super::case::{Case, MOST_FLOWS};
 use super::error::PlanError;
 use super::flow::{Flow, FlowDevice};
 use super::flow_table::FlowTable;
-use super::matrix::{Axes, MOST_FLOWS};
-use super::nodes::{MOST_NODES, Nodes};
+use super::matrix::Axes;
+use super::node_list::MOST_NODES;
+use super::nodes::Nodes;
 
 /// Entries of a CQ: `ibv_create_cq(3)` takes a C `int`.
 const MOST_CQ_ENTRIES: u64 = i32::MAX as u64;
@@ -69,11 +70,11 @@ fn check_flows(case: &Case) -> Result<(), PlanError> {
     }
     let mut names = HashSet::new();
     for flow in &case.flows {
-        if !Flow::is_name(&flow.name) || !names.insert(&flow.name) {
+        if !Flow::is_name_of_plan(&flow.name) || !names.insert(&flow.name) {
             return refused("a flow has no name of its own");
         }
-        if flow.from == flow.to || flow.from.max(flow.to) >= MOST_NODES {
-            return refused("a flow does not go from one node to another");
+        if flow.from.max(flow.to) >= MOST_NODES {
+            return refused("a flow goes from or to no node");
         }
         let mut devices = [&flow.from_device, &flow.to_device].into_iter().flatten();
         if !devices.all(|it| FlowDevice::is_name(&it.name) && it.ib_port != Some(0)) {
@@ -262,11 +263,20 @@ impl Sweep {
         if given.has_two_ends() {
             return Err(PlanError::TwoStops);
         }
-        if flows.is_empty() && nodes.count() > 2 {
-            let nodes = nodes.count();
-            return Err(PlanError::NoFlows { nodes });
+        match (flows.is_empty(), given.has("pattern")) {
+            (false, true) => return Err(PlanError::PatternWithFlows),
+            (true, false) if nodes.count() > 2 => {
+                let nodes = nodes.count();
+                return Err(PlanError::NoFlows { nodes });
+            }
+            _ => {}
         }
-        let cases = Axes::new(given, flows, &nodes)?.cases()?;
+        let mut cases = Axes::new(given, flows, &nodes)?.cases()?;
+        for flow in cases.iter_mut().flat_map(|case| &mut case.flows) {
+            let device = |node: u32| nodes.device(node).cloned();
+            flow.from_device = flow.from_device.take().or_else(|| device(flow.from));
+            flow.to_device = flow.to_device.take().or_else(|| device(flow.to));
+        }
         cases.iter().try_for_each(check)?;
         Ok(Sweep { cases, nodes })
     }

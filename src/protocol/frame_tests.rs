@@ -158,6 +158,7 @@ fn any_message() -> impl Strategy<Value = Message> {
         })),
         any::<(u32, u32)>().prop_map(|(run, node)| Message::Prepare {
             case: Box::new(crate::protocol::message::tests::case()),
+            flows: vec![run],
             run,
             node,
         }),

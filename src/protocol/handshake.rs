@@ -96,7 +96,7 @@ pub fn connect(
 }
 
 /// The client's messages; returns what the server told of itself.
-fn greet(
+pub(super) fn greet(
     exchange: &mut Exchange<'_>,
     server: SocketAddr,
     token: Option<&Token>,
@@ -183,7 +183,18 @@ pub fn accept<G>(
         source: Arc::new(error),
     })?;
     let broken = |source| AcceptError::Handshake { client, source };
-    let mut exchange = Exchange::new(stream, terms.limit, stop).map_err(broken)?;
+    let exchange = Exchange::new(stream, terms.limit, stop).map_err(broken)?;
+    accept_on(exchange, client, terms, acquire)
+}
+
+/// As [`accept`], on a conversation that has begun.
+pub(super) fn accept_on<G>(
+    mut exchange: Exchange<'_>,
+    client: SocketAddr,
+    terms: &ServerTerms,
+    acquire: impl FnOnce(SocketAddr) -> Result<G, BusyInfo>,
+) -> Result<Accepted<G>, AcceptError> {
+    let broken = |source| AcceptError::Handshake { client, source };
     match admit(&mut exchange, client, terms, acquire) {
         Ok((slot, peer)) => {
             let link = exchange.into_link(client).map_err(broken)?;
@@ -214,6 +225,18 @@ fn admit<G>(
             version,
             nonce,
         } => (protocol, version, nonce),
+        Message::Abort {
+            reason,
+            hint,
+            bad_input,
+        } => {
+            return Err(AcceptError::Refused {
+                client,
+                reason,
+                hint,
+                bad_input,
+            });
+        }
         other => return Err(broken(unexpected("hello", &other))),
     };
     let ours = fresh_nonce().map_err(broken)?;
@@ -298,7 +321,10 @@ fn last_word(error: &AcceptError) -> Option<Message> {
             // of another version.
             _ => None,
         },
-        AcceptError::Crowded { .. } | AcceptError::NoRoom { .. } | AcceptError::Lost { .. } => None,
+        AcceptError::Refused { .. }
+        | AcceptError::Crowded { .. }
+        | AcceptError::NoRoom { .. }
+        | AcceptError::Lost { .. } => None,
     }
 }
 

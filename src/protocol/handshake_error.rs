@@ -95,6 +95,16 @@ pub enum ConnectError {
         /// Who has it, and for how long.
         busy: BusyInfo,
     },
+    /// Ranks of a launcher are not there, by number and, where it is known, by name.
+    #[error("{missing} {} within {seconds:.0} s", if *.is_first { "did not join" } else { "did not come back" })]
+    NotJoined {
+        missing: String,
+        /// They have never been there.
+        is_first: bool,
+        seconds: f64,
+        /// Where rank 0 listens.
+        port: u16,
+    },
     /// The server refused and said why.
     #[error("{server} refused: {reason}")]
     Refused {
@@ -104,9 +114,42 @@ pub enum ConnectError {
         /// What was asked for cannot be done at all.
         bad_input: bool,
     },
+    /// Several of many.
+    #[error("{} of {nodes} nodes are not there: {}", errors.len(), first_of(errors))]
+    Several {
+        errors: Vec<ConnectError>,
+        /// How many there should be.
+        nodes: usize,
+    },
+}
+
+/// Errors that are told where there are many.
+const MOST_TOLD: usize = 8;
+
+fn first_of(errors: &[ConnectError]) -> String {
+    let told: Vec<String> = errors
+        .iter()
+        .take(MOST_TOLD)
+        .map(ConnectError::to_string)
+        .collect();
+    match errors.len() > MOST_TOLD {
+        true => told.join("; ") + " …",
+        false => told.join("; "),
+    }
 }
 
 impl ConnectError {
+    /// The error of so many nodes; `None` where there are none, and a wish to stop before all others.
+    pub(crate) fn of_many(mut errors: Vec<ConnectError>, nodes: usize) -> Option<ConnectError> {
+        let interrupt = errors.iter().position(ConnectError::is_interrupt);
+        match (errors.len(), interrupt) {
+            (0, _) => None,
+            (_, Some(at)) => Some(errors.swap_remove(at)),
+            (1, None) => errors.pop(),
+            (_, None) => Some(ConnectError::Several { errors, nodes }),
+        }
+    }
+
     /// What to do next, if there is something.
     pub fn hint(&self) -> Option<String> {
         Some(match self {
@@ -142,12 +185,26 @@ impl ConnectError {
                     .into()
             }
             ConnectError::Busy { .. } => "try again when that sweep has ended".into(),
+            ConnectError::NotJoined {
+                is_first: true,
+                port,
+                ..
+            } => format!(
+                "see what these ranks printed, and that TCP port {port} of rank 0's host can be reached from theirs"
+            ),
+            ConnectError::NotJoined { .. } => {
+                "see what these ranks printed, and what ended them".into()
+            }
             ConnectError::Refused { hint, .. } => return hint.clone(),
+            ConnectError::Several { errors, .. } => return errors.first()?.hint(),
         })
     }
 
     /// Whether the fault is in what was asked for (exit code 2), not in the run (1).
     pub fn bad_input(&self) -> bool {
+        if let ConnectError::Several { errors, .. } = self {
+            return errors.iter().any(ConnectError::bad_input);
+        }
         matches!(
             self,
             ConnectError::Resolve { .. }
@@ -193,6 +250,15 @@ pub enum AcceptError {
         /// Who has it, and for how long.
         busy: BusyInfo,
     },
+    /// The client, to which this end had connected, refused and said why.
+    #[error("{client} refused: {reason}")]
+    Refused {
+        client: SocketAddr,
+        reason: String,
+        hint: Option<String>,
+        /// What was asked for cannot be done at all.
+        bad_input: bool,
+    },
     /// It waited while too many others came.
     #[error(
         "the connection of {client} was ended, the oldest of too many that are not clients yet"
@@ -218,6 +284,7 @@ impl AcceptError {
                 ..
             } => Some(SAME_VERSION.into()),
             AcceptError::Unproven { .. } => Some("give the client this server's --token".into()),
+            AcceptError::Refused { hint, .. } => hint.clone(),
             AcceptError::NoRoom { .. } => {
                 Some("raise the limits on threads and open files (`ulimit -u -n`, pids.max)".into())
             }

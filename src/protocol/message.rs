@@ -4,20 +4,22 @@
 //!
 //! On the wire a message is `{"type": "...", "body": ...}`, `body` absent where there is nothing to
 //! say. The body stands apart from the tag so that it may be any JSON value and is parsed without an
-//! intermediate copy. Unknown fields are ignored. `hello`, `challenge` and `abort` keep their fields in
+//! intermediate copy. Unknown fields are ignored. `join`, `hello`, `challenge` and `abort` keep their fields in
 //! every version of the protocol: by them ends of different versions can tell each other so.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::endpoints::Endpoints;
+use super::examination::NodeExamination;
 use super::file_message::{FileAccept, FileAck, FileFin, FileHello, TcpAccept, TcpHello};
+use super::join_message::Join;
 use super::lesson_message::{Lesson, ObservedEnd, OtherEnd};
 
 use super::node_report::{NodeFacts, NodeReport};
 use crate::perftest::{Job, Program};
 use crate::plan::case::Case;
-use crate::plan::flow::Side;
+use crate::plan::flow::{FlowDevice, Side};
 use crate::protocol::posts::Posts;
 use report::results::model::QpResult;
 
@@ -25,6 +27,8 @@ use report::results::model::QpResult;
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "type", content = "body", rename_all = "snake_case")]
 pub enum Message {
+    /// The first word of a node that has connected to its coordinator, which then speaks as the client.
+    Join(Box<Join>),
     /// Client's first word.
     Hello {
         /// [`PROTOCOL_VERSION`](crate::protocol::PROTOCOL_VERSION) of the client.
@@ -70,13 +74,25 @@ pub enum Message {
     /// Another client has the server.
     Busy(BusyInfo),
     /// Coordinator to node: what can your device do, and what memory is there?
-    AskLimits,
+    AskLimits {
+        /// Other devices that flows will ask for at this node.
+        devices: Vec<FlowDevice>,
+    },
     /// This.
     Limits(Box<NodeFacts>),
+    /// Client to server: examine yourself, before anything else is asked for.
+    Examine {
+        /// The device to examine; the server's own without.
+        device: Option<FlowDevice>,
+    },
+    /// What came of it.
+    Examined(Box<NodeExamination>),
     /// Coordinator to node: a run begins.
     Prepare {
-        /// The whole case.
+        /// The case, with the flows that have an end at this node.
         case: Box<Case>,
+        /// Number of each of them in the whole case, by which the node tells of it.
+        flows: Vec<u32>,
         /// Index of the run within the case.
         run: u32,
         /// The node's number in the session.
@@ -107,8 +123,18 @@ pub enum Message {
     Warm(WarmUp),
     /// Coordinator to node: count messages from the next one on, where messages are counted; the node's answer is the same.
     Measure,
+    /// Coordinator to node: what time is it?
+    AskClock,
+    /// A reading of the node's clock.
+    Clock {
+        /// In nanoseconds since some time of its own.
+        ns: u64,
+    },
     /// Coordinator to node: open the window.
-    Open,
+    Open {
+        /// At this reading of the node's clock.
+        at_ns: u64,
+    },
     /// How far the node's traffic is; sent now and then.
     Progress(Progress),
     /// The node's windows are closed, or all messages have completed.
@@ -227,14 +253,17 @@ impl Message {
     /// The message's name on the wire.
     pub fn kind(&self) -> &'static str {
         match self {
+            Message::Join(_) => "join",
             Message::Hello { .. } => "hello",
             Message::Challenge { .. } => "challenge",
             Message::Proof { .. } => "proof",
             Message::Welcome { .. } => "welcome",
             Message::Introduce { .. } => "introduce",
             Message::Busy(_) => "busy",
-            Message::AskLimits => "ask_limits",
+            Message::AskLimits { .. } => "ask_limits",
             Message::Limits(_) => "limits",
+            Message::Examine { .. } => "examine",
+            Message::Examined(_) => "examined",
             Message::Prepare { .. } => "prepare",
             Message::Prepared => "prepared",
             Message::Create => "create",
@@ -246,7 +275,9 @@ impl Message {
             Message::Start => "start",
             Message::Warm(_) => "warm",
             Message::Measure => "measure",
-            Message::Open => "open",
+            Message::AskClock => "ask_clock",
+            Message::Clock { .. } => "clock",
+            Message::Open { .. } => "open",
             Message::Progress(_) => "progress",
             Message::Measured { .. } => "measured",
             Message::Stop => "stop",
@@ -290,7 +321,7 @@ impl Message {
 /// The connection array of one end of a flow.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct EndArray {
-    /// Index of the flow in the case.
+    /// Number of the flow in the whole case.
     pub flow: u32,
     /// Which end.
     pub side: Side,

@@ -78,7 +78,12 @@ fn the_tag_is_the_kind() {
             client: String::new(),
             since_seconds: 0,
         }),
-        Message::AskLimits,
+        Message::AskLimits {
+            devices: vec![FlowDevice {
+                name: "mlx5_1".into(),
+                ib_port: Some(1),
+            }],
+        },
         Message::Limits(Box::new(NodeFacts {
             device: Device::default(),
             limits: DeviceLimits {
@@ -98,6 +103,7 @@ fn the_tag_is_the_kind() {
         })),
         Message::Prepare {
             case: Box::new(case()),
+            flows: vec![7],
             run: 0,
             node: 1,
         },
@@ -117,7 +123,9 @@ fn the_tag_is_the_kind() {
         Message::Start,
         Message::Warm(WarmUp::default()),
         Message::Measure,
-        Message::Open,
+        Message::AskClock,
+        Message::Clock { ns: 5 },
+        Message::Open { at_ns: 7 },
         Message::Progress(Progress::default()),
         Message::Measured {
             messages: 1,

@@ -45,7 +45,7 @@ pub struct NodeReport {
 /// One end of a flow.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct EndReport {
-    /// Index of the flow in the case.
+    /// Number of the flow in the whole case.
     pub flow: u32,
     /// Which end.
     pub side: Side,
@@ -55,6 +55,8 @@ pub struct EndReport {
     pub outstanding_reads: u8,
     /// What it sent, wrote or read; the coordinator knows the names.
     pub sent: Option<FlowResult>,
+    /// When the window of that opened and closed, by the node's clock in nanoseconds.
+    pub window_ns: Option<(u64, u64)>,
     /// What it received.
     pub received: Option<Received>,
     /// Errors that its workers met.
@@ -160,6 +162,7 @@ mod tests {
                 qps: (0..qps).map(qp).collect(),
                 ..FlowResult::default()
             }),
+            window_ns: Some((u64::MAX, u64::MAX)),
             received: None,
             errors: 0,
             posted_in_all: vec![1 << 40; qps as usize],

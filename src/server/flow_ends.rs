@@ -57,7 +57,7 @@ pub(crate) fn connect(run: &NodeRun<'_>) -> Result<RunningNode, EarlyEnd> {
             _ => None,
         };
         let end = FlowEnd {
-            index: u32::try_from(index).unwrap_or(u32::MAX),
+            number: run.flows.get(index).copied().unwrap_or_default(),
             flow: flow.clone(),
             side,
             objects,
@@ -65,7 +65,7 @@ pub(crate) fn connect(run: &NodeRun<'_>) -> Result<RunningNode, EarlyEnd> {
         made.push((end, listener));
     }
     let arrays = made.iter().map(|(end, listener)| EndArray {
-        flow: end.index,
+        flow: end.number,
         side: end.side,
         endpoints: end.objects.endpoints(),
         listening: listener.as_ref().map(Listener::listening),

@@ -8,17 +8,21 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use serde_json::Value;
 
 use crate::perftest::{Job, Program};
+use crate::plan::Flow;
 
 use crate::lesson::serve_lesson;
 use crate::node::memory_needs::{MemoryOffer, admit};
 use crate::node::outcome;
 use crate::node::perftest_launch::PerftestLaunch;
 use crate::node::resources::{NodeOptions, NodeResources, Route};
+use crate::plan::flow::FlowDevice;
 use crate::protocol::device_limits::DeviceLimits;
-use crate::protocol::error::AcceptError;
+use crate::protocol::error::{AcceptError, LinkError};
+use crate::protocol::examination::NodeExamination;
 use crate::protocol::failure::RunFailure;
 use crate::protocol::handshake::{Accepted, ServerTerms, accept};
 use crate::protocol::lesson_message::Lesson;
@@ -34,8 +38,9 @@ use crate::server::run::serve_run;
 /// How often an idle server looks whether it should stop.
 const IDLE_TICK: Duration = Duration::from_millis(20);
 
-/// Longest pause of a coordinator between two runs.
-const BETWEEN_RUNS: Duration = Duration::from_secs(3600);
+/// Longest pause of a coordinator between two runs of this node, which may have no part in others. That the coordinator
+/// lives is known from its heart-beats.
+const BETWEEN_RUNS: Duration = Duration::from_secs(7 * 24 * 3600);
 
 /// How to serve.
 pub struct ServerOptions {
@@ -55,7 +60,13 @@ pub struct ServerOptions {
     pub allow_perftest: bool,
     /// What receives files, where some may come.
     pub files: Option<Arc<dyn FileService>>,
+    /// What examines this machine; `None` at a node that none asks for it.
+    pub examiner: Option<Arc<Examiner>>,
 }
+
+/// Examines this machine with a node's options, the way of its control connection, and the device that is asked for.
+pub type Examiner =
+    dyn Fn(&NodeOptions, Route, Option<&FlowDevice>) -> NodeExamination + Send + Sync;
 
 /// What a server does with files that are sent to it.
 pub trait FileService: Send + Sync {
@@ -182,6 +193,10 @@ impl Server {
             }
             let (stream, client) = match self.listener.accept() {
                 Ok(connection) => connection,
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                    wait_for_connection(&self.listener);
+                    continue;
+                }
                 Err(error) if is_transient(&error) => {
                     thread::sleep(IDLE_TICK);
                     continue;
@@ -227,12 +242,21 @@ impl Server {
     }
 }
 
+/// Waits until somebody connects, or it is time to look whether to stop.
+fn wait_for_connection(listener: &TcpListener) {
+    let mut listening = [PollFd::new(listener, PollFlags::IN)];
+    let tick = Timespec::try_from(IDLE_TICK).ok();
+    // What was wrong with it, accepting tells.
+    if poll(&mut listening, tick.as_ref()).is_err() {
+        thread::sleep(IDLE_TICK);
+    }
+}
+
 /// Errors of one connection, or of a moment, not of the listener.
 fn is_transient(error: &io::Error) -> bool {
     matches!(
         error.kind(),
-        io::ErrorKind::WouldBlock
-            | io::ErrorKind::Interrupted
+        io::ErrorKind::Interrupted
             | io::ErrorKind::ConnectionAborted
             | io::ErrorKind::ConnectionReset
     ) || matches!(
@@ -271,8 +295,12 @@ fn take(
     })
 }
 
-fn session(
-    accepted: Accepted<SlotGuard>,
+/// Serves a session that was accepted, until the coordinator's goodbye.
+///
+/// # Errors
+/// Why it ended early; the coordinator has been told.
+pub(super) fn session<G>(
+    accepted: Accepted<G>,
     options: &ServerOptions,
     log: &ServerLog,
     stop: &AtomicBool,
@@ -302,10 +330,21 @@ fn serve_session(
     stop: &AtomicBool,
     runs: &mut u32,
 ) -> Result<(), RunFailure> {
-    let mut resources = open_resources(link, options)?;
+    let Some((mut resources, first)) = first_message(link, options, stop)? else {
+        return Ok(());
+    };
+    let mut first = Some(Ok(first));
     loop {
-        match link.recv(BETWEEN_RUNS, stop) {
-            Ok(Message::Prepare { case, run, node }) => {
+        match first
+            .take()
+            .unwrap_or_else(|| link.recv(BETWEEN_RUNS, stop))
+        {
+            Ok(Message::Prepare {
+                case,
+                flows,
+                run,
+                node,
+            }) => {
                 log(ServerEvent::Run {
                     case: &case.id,
                     run,
@@ -314,6 +353,15 @@ fn serve_session(
                     bad_input: true,
                     ..RunFailure::new(format!("the server refuses the case: {error}"), None)
                 })?;
+                let is_here = |flow: &Flow| flow.from == node || flow.to == node;
+                if flows.len() != case.flows.len() || !case.flows.iter().all(is_here) {
+                    let text =
+                        "the server refuses the case: a flow without a number or an end here";
+                    return Err(RunFailure::refused(
+                        text,
+                        "both ends must be of one version",
+                    ));
+                }
                 if case.has_shares() {
                     let text =
                         "the server refuses the case: a share of a load that it does not know";
@@ -327,6 +375,7 @@ fn serve_session(
                     link,
                     resources: &resources,
                     case: &case,
+                    flows: &flows,
                     run,
                     number: node,
                     stop,
@@ -334,7 +383,9 @@ fn serve_session(
                 })?;
                 *runs += 1;
             }
-            Ok(Message::AskLimits) => {
+            Ok(Message::AskLimits { devices }) => {
+                let mut ports = devices.iter().map(|device| resources.port_of(Some(device)));
+                ports.try_for_each(|port| port.map(drop))?;
                 let port = resources.port();
                 link.send(&Message::Limits(Box::new(NodeFacts {
                     device: outcome::device(port),
@@ -365,12 +416,47 @@ fn serve_session(
             }
             Ok(Message::Goodbye) => return Ok(()),
             Ok(other) => return Err(link.unexpected("prepare or goodbye", &other).into()),
-            Err(crate::protocol::error::LinkError::Interrupted { .. }) => {
-                return Err(RunFailure::server_stopped());
-            }
-            Err(error) => return Err(error.into()),
+            Err(error) => return Err(ended(error)),
         }
     }
+}
+
+fn ended(error: LinkError) -> RunFailure {
+    match error {
+        LinkError::Interrupted { .. } => RunFailure::server_stopped(),
+        error => error.into(),
+    }
+}
+
+/// Examines this machine as often as the session begins with that, each time with its device closed. Then the first
+/// message that is about something else, with the device open; `None` where the session is over.
+fn first_message(
+    link: &Link,
+    options: &ServerOptions,
+    stop: &AtomicBool,
+) -> Result<Option<(NodeResources, Message)>, RunFailure> {
+    loop {
+        // Opened before it is asked for, so that many nodes do it at once.
+        let opened = open_resources(link, options);
+        match link.recv(BETWEEN_RUNS, stop).map_err(ended)? {
+            Message::Examine { device } => {
+                drop(opened);
+                let examiner = options.examiner.as_ref().ok_or_else(no_examination)?;
+                let route = options.route.map_or_else(|| link.route(), Ok)?;
+                let found = examiner(&options.resources, route, device.as_ref());
+                link.send(&Message::Examined(Box::new(found)))?;
+            }
+            Message::Goodbye => return Ok(None),
+            message => return Ok(Some((opened?, message))),
+        }
+    }
+}
+
+fn no_examination() -> RunFailure {
+    RunFailure::refused(
+        "this node does not examine itself",
+        "ask a node where `rocebench serve` runs",
+    )
 }
 
 fn no_files() -> RunFailure {

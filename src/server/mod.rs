@@ -6,5 +6,6 @@ mod handshakes;
 pub mod listener;
 mod node_run;
 mod perftest;
+pub mod rank;
 mod run;
 mod set_up;

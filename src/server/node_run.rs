@@ -34,6 +34,8 @@ pub(crate) struct NodeRun<'a> {
     pub(crate) link: &'a Link,
     pub(crate) resources: &'a NodeResources,
     pub(crate) case: &'a Case,
+    /// Number of each of its flows in the coordinator's case.
+    pub(crate) flows: &'a [u32],
     /// The number of the run within its case.
     pub(crate) run: u32,
     /// The node's number in the session.

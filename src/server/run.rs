@@ -78,12 +78,20 @@ impl NodeRun<'_> {
             early = match message {
                 Message::Start => self.warm_up(node)?,
                 Message::Measure => self.count(node)?,
-                Message::Open => self.measure(node, notes)?,
+                Message::AskClock => {
+                    let clock = self.resources.clock();
+                    self.link.send(&Message::Clock {
+                        ns: clock.ns(clock.raw()),
+                    })?;
+                    None
+                }
+                Message::Open { at_ns } => self.measure(node, notes, at_ns)?,
                 Message::Stop => self.drain(node, notes)?,
                 Message::Settle(peers) => self.settle(node, &peers)?,
                 Message::SetUp => set_up::measure(self, node, notes)?,
                 other => {
-                    let expected = "start, measure, open, stop, settle, set_up or finish";
+                    let expected =
+                        "start, measure, ask_clock, open, stop, settle, set_up or finish";
                     return Err(self.link.unexpected(expected, &other).into());
                 }
             };
@@ -108,10 +116,16 @@ impl NodeRun<'_> {
         Ok(early)
     }
 
-    fn measure(&self, node: &RunningNode, notes: &mut Notes) -> Result<Option<Message>, EarlyEnd> {
+    fn measure(
+        &self,
+        node: &RunningNode,
+        notes: &mut Notes,
+        at_ns: u64,
+    ) -> Result<Option<Message>, EarlyEnd> {
         notes.watch_counters(node, self.resources.port());
         notes.open(node);
-        if let Some(early) = node.open_windows(self.link, self.stop)? {
+        let clock = self.resources.clock();
+        if let Some(early) = node.open_windows(self.link, self.stop, clock, at_ns)? {
             return Ok(Some(early));
         }
         let mut meter = Meter::new(self.link);

@@ -3,6 +3,8 @@
 #![allow(clippy::unwrap_used, clippy::panic)]
 
 mod chromium;
+#[path = "../../crates/report/src/results/sample/mesh.rs"]
+mod mesh;
 #[path = "../support/synthetic_results.rs"]
 mod synthetic_results;
 
@@ -11,6 +13,7 @@ use std::process::Command;
 use std::sync::OnceLock;
 
 use chromium::Browser;
+use mesh::{Mesh, Slow};
 use report::results::json;
 use serde_json::{Value, json};
 use synthetic_results::Synthetic;
@@ -58,6 +61,14 @@ fn draw(folder: &Path) -> PathBuf {
         link_gbit_per_s: None,
         ..loads.clone()
     };
+    let mesh = Mesh::of(16)
+        .with(Slow::Receives(6, 0.6))
+        .with(Slow::Pair(2, 8, 0.5));
+    let mut nodes = mesh.pairs();
+    nodes.cases.extend(mesh.incast(&[1, 4, 15]).cases);
+    json::write(&nodes, &results.join("6.json")).unwrap();
+    let racks = folder.join("racks");
+    std::fs::write(&racks, "node[1-9] left # the old one\nnode[10-16] right\n").unwrap();
     for (name, synthetic) in [
         ("1.json", first),
         ("2.json", later),
@@ -73,6 +84,8 @@ fn draw(folder: &Path) -> PathBuf {
         .arg(&results)
         .arg("--base")
         .arg(results.join("1.json"))
+        .arg("--racks")
+        .arg(&racks)
         .arg("-o")
         .arg(&plots)
         .output()
@@ -160,8 +173,8 @@ fn the_page_has_every_part_and_every_file_beside_it() {
         count(&mut browser, "table") > figures,
         "a figure has no table"
     );
-    // 2 × 72 of the sweeps, 5 of the software device, 4 × 8 with loads, 4 that were searched.
-    assert_eq!(count(&mut browser, "#cases-table tbody tr"), 185);
+    // 2 × 72 of the sweeps, 5 of the software device, 4 × 8 with loads, 4 that were searched, 30 rounds, 3 incasts.
+    assert_eq!(count(&mut browser, "#cases-table tbody tr"), 218);
     let pictures = browser.evaluate(
         "[...document.querySelectorAll('figcaption a')].map((a) => a.getAttribute('href'))",
     );

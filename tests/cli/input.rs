@@ -153,6 +153,7 @@ fn values_that_make_no_sense() {
         "--json - --csv -",
         "--json same --csv same",
         "--csv - --csv-histograms -",
+        "--fail-below 90",
         "--json ''",
         "--quiet -v",
         "--token a --token-file b",

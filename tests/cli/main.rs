@@ -5,6 +5,8 @@ mod compare;
 mod compare_files;
 mod hostile_text;
 mod input;
+#[path = "../../crates/report/src/results/sample/mesh.rs"]
+mod mesh;
 mod plot;
 #[path = "../support/synthetic_results.rs"]
 mod synthetic_results;

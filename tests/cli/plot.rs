@@ -4,6 +4,7 @@ use std::fs;
 use std::path::Path;
 use std::process::{Command, Output};
 
+use crate::mesh::{Mesh, Slow};
 use crate::synthetic_results::Synthetic;
 use report::results::json;
 
@@ -54,6 +55,47 @@ fn every_case_is_on_the_page_and_software_is_named() {
         assert!(page.contains(&case.id), "{}", case.id);
     }
     assert!(page.contains("not a network adapter"));
+}
+
+#[test]
+fn nodes_are_ordered_by_the_racks_of_a_file() {
+    let folder = tempfile::tempdir().unwrap();
+    let result = Mesh::of(12).with(Slow::Sends(3, 0.5)).pairs();
+    json::write(&result, &folder.path().join("r.json")).unwrap();
+    let racks = |text: &str| fs::write(folder.path().join("racks"), text).unwrap();
+    let plotted = || {
+        plot(
+            folder.path(),
+            &["r.json", "-o", "plots", "--racks", "racks"],
+        )
+    };
+    racks("# ours\nnode[1-6] west\nnode[7-12] east\n");
+    let output = plotted();
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    let read = |name: &str| fs::read_to_string(folder.path().join("plots").join(name)).unwrap();
+    let map = read("nodes-map-1.svg");
+    assert!(map.find(">east<").unwrap() < map.find(">west<").unwrap());
+    assert!(read("index.html").contains("node4 sends"));
+    for (lines, told) in [
+        ("node1", "racks, line 1: `node1` is no node and its rack"),
+        (
+            "left r1",
+            "racks names none of the results' nodes, such as node1",
+        ),
+        (
+            "node[1-2] r1\nnode2 r2",
+            "racks, line 2: node2 is in r2, and in r1",
+        ),
+    ] {
+        racks(lines);
+        let output = plotted();
+        assert_eq!(output.status.code(), Some(2));
+        assert!(
+            text(&output.stderr).contains(told),
+            "{}",
+            text(&output.stderr)
+        );
+    }
 }
 
 #[test]

@@ -86,9 +86,12 @@ fn cases_that_no_command_line_makes() {
     let mut batch = case([]);
     batch.flows[0].signal_every = batch.tx_depth + 1;
     breaks(&server, "refuses the case", |wire| wire.prepare(&batch));
-    let mut to_itself = case([]);
-    to_itself.flows[0].to = 0;
-    breaks(&server, "refuses the case", |wire| wire.prepare(&to_itself));
+    let mut elsewhere = case([]);
+    elsewhere.flows[0].to = 0;
+    breaks(&server, "refuses the case", |wire| wire.prepare(&elsewhere));
+    let mut nowhere = case([]);
+    nowhere.flows[0].to = u32::MAX;
+    breaks(&server, "refuses the case", |wire| wire.prepare(&nowhere));
     server.end();
 }
 
@@ -123,7 +126,7 @@ fn strangers_before_the_handshake() {
 fn a_session_that_idles_does_not_keep_the_server() {
     let server = Server::start();
     let mut wire = Wire::session(&server.name);
-    wire.send(&json!({"type": "ask_limits"}));
+    wire.send(&json!({"type": "ask_limits", "body": {"devices": []}}));
     assert_eq!(wire.recv().unwrap()["type"], "limits");
     wire.send(&json!({"type": "heartbeat", "body": {"progress": 0}}));
     server.end();

@@ -33,7 +33,10 @@ fn nor_has_a_servers() {
         let mut session = Session::with(server.port);
         let settings = Settings::from([("connect", "cm"), ("op", op), ("traffic-qps", "0")]);
         let case = Case::new("by cm".to_owned(), settings);
-        session.send(&json!({"type": "prepare", "body": {"case": case, "run": 1, "node": 1}}));
+        let flows: Vec<usize> = (0..case.flows.len()).collect();
+        session.send(
+            &json!({"type": "prepare", "body": {"case": case, "flows": flows, "run": 1, "node": 1}}),
+        );
         let reason = session.abort();
         assert!(reason.contains("no connection manager"), "{reason}");
     }

@@ -1,6 +1,6 @@
 //! `rocebench devices` and `rocebench doctor`, on the embedded device.
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::program::{Ended, Program, Server, with_others};
 
@@ -122,4 +122,100 @@ fn an_end_that_is_not_there_is_broken() {
     assert!(ended.stdout.contains("rocebench serve"), "{}", ended.stdout);
     let document = document(&Program::new("doctor 127.0.0.1:1 --json").run().exits(1));
     assert_eq!(document["target"], "127.0.0.1:1");
+}
+
+/// Names of the nodes and check of each finding of this scope.
+fn found<'a>(report: &'a Value, scope: &str) -> Vec<(&'a Value, &'a str)> {
+    let findings = report["findings"].as_array().unwrap();
+    findings
+        .iter()
+        .filter(|finding| finding["scope"] == scope)
+        .map(|finding| (&finding["nodes"], finding["check"].as_str().unwrap()))
+        .collect()
+}
+
+fn list(servers: &[Server]) -> String {
+    let names = servers.iter().map(|it| format!("127.0.0.1:{}", it.port));
+    names.collect::<Vec<_>>().join(",")
+}
+
+#[test]
+fn nodes_that_are_alike_differ_in_nothing() {
+    let _machine = with_others();
+    let servers = [(); 3].map(|()| Server::start("-d soft0"));
+    let words = format!("doctor --nodes {}", list(&servers));
+    let report = document(&Program::new(&format!("{words} --json")).run().exits(0));
+    assert_eq!(found(&report, "difference"), []);
+    assert_eq!(report["common"]["GID"], "RoCE v2 IPv4");
+    for node in report["nodes"].as_array().unwrap() {
+        assert_eq!(node["examination"]["device"]["name"], "soft0", "{node}");
+        let clock = &node["clock"];
+        let offset_ns = clock["offset_ns"].as_i64().unwrap().unsigned_abs();
+        // It is this machine's clock.
+        assert!(
+            offset_ns <= clock["uncertainty_ns"].as_u64().unwrap(),
+            "{clock}"
+        );
+    }
+    let ended = Program::new(&words).run().exits(0);
+    ended.shows(&["all 3 nodes: rocebench ", "3 nodes, 3 examined"]);
+}
+
+#[test]
+fn of_four_nodes_the_one_that_differs_and_the_one_that_is_gone_are_named() {
+    let _machine = with_others();
+    let mut servers: Vec<Server> = (0..3).map(|_| Server::start("-d soft0")).collect();
+    servers.push(Server::with(
+        "--faults drop=1%",
+        &[("SOFTROCE_ADDRESS", "::1")],
+    ));
+    let nodes = format!("{},127.0.0.1:1", list(&servers));
+    let odd = json!([format!("127.0.0.1:{}", servers[3].port)]);
+    let ended = Program::new(&format!("doctor --json --nodes {nodes}")).run();
+    let report = document(&ended.exits(1));
+    assert_eq!(
+        found(&report, "difference"),
+        [(&odd, "--faults"), (&odd, "GID")]
+    );
+    let gone = json!(["127.0.0.1:1"]);
+    assert_eq!(found(&report, "reach"), [(&gone, "reach")]);
+    let ended = Program::new(&format!("doctor --nodes {nodes}")).run();
+    let ended = ended.exits(1).says(&["break or slow runs"]);
+    assert!(ended.stdout.lines().all(|line| line.chars().count() <= 80));
+    ended.shows(&[
+        "RoCE v2 IPv6 *",
+        "127.0.0.1:1      connecting to",
+        "* differs from most",
+        "5 nodes, 4 examined",
+    ]);
+}
+
+#[test]
+fn a_node_without_its_device_is_broken() {
+    let _machine = with_others();
+    let servers = [(); 2].map(|()| Server::start("-d soft0"));
+    let words = format!("doctor --quiet --nodes {}/soft99", list(&servers));
+    let ended = Program::new(&words).run().exits(1);
+    let at = format!(
+        "broken   device used          127.0.0.1:{}: there",
+        servers[1].port
+    );
+    ended.shows(&[&at, "soft99"]);
+}
+
+#[test]
+fn lists_that_are_no_servers_are_bad_input() {
+    for (words, says) in [
+        ("--nodes local:4", "without --nodes examines this machine"),
+        ("--nodes a", "2 to 4096 nodes, not 1"),
+        ("--nodes a,b[1", "b[1"),
+        ("--nodes a,b -d soft0", "give --device to `rocebench serve`"),
+        ("--nodes a,a:18515", "start a server for each node"),
+        ("--nodes a,b HOST", "cannot be used with"),
+    ] {
+        Program::new(&format!("doctor {words}"))
+            .run()
+            .exits(2)
+            .says(&[says]);
+    }
 }

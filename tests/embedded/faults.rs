@@ -10,7 +10,7 @@ fn faults_that_are_none_are_bad_input() {
         ("--faults drop=5", "from 0% to 100%"),
         (
             "--faults dorp=5%",
-            "`dorp=5%` is no fault: there are seed, drop",
+            "`dorp=5%` is no fault: there are seed, peer, drop",
         ),
         ("serve --faults delay=5", "`delay=5` is no time"),
     ] {

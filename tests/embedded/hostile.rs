@@ -27,7 +27,9 @@ fn a_servers_log_has_no_line_of_a_clients_making() {
     let mut case = job()["case"].clone();
     case["id"] = json!(format!("{HOSTILE}{}", "x".repeat(1 << 20)));
     let mut session = Session::with(server.port);
-    session.send(&json!({"type": "prepare", "body": {"case": case, "run": 1, "node": 1}}));
+    session.send(
+        &json!({"type": "prepare", "body": {"case": case, "flows": [0], "run": 1, "node": 1}}),
+    );
     server.has_said(", run 1");
     session.send(
         &json!({"type": "abort", "body": {"reason": HOSTILE, "hint": HOSTILE, "bad_input": false}}),
@@ -88,6 +90,53 @@ fn doctor_shows_a_hostile_hosts_facts_tamely() {
     // Version, host name, kernel, rdma-core and system; a long line is wrapped.
     assert!(text.matches("\\u{9b}31m").count() >= 5, "{text}");
     serves.join().unwrap();
+}
+
+/// What a node might say of itself to fill memory and screens.
+fn examined() -> Value {
+    let finding = json!({
+        "check": HOSTILE, "subject": HOSTILE, "state": "broken", "found": HOSTILE.repeat(100),
+        "why": HOSTILE, "remedy": HOSTILE
+    });
+    let device = json!({
+        "name": HOSTILE, "library": "libibverbs", "software": false, "port": 1, "driver": HOSTILE,
+        "link_gbit_per_s": 1e308, "netdev_mtu_bytes": 0, "gid": HOSTILE, "gid_type": HOSTILE
+    });
+    json!({"type": "examined", "body": {
+        "device": device, "no_device": HOSTILE, "usable_cores": u32::MAX,
+        "locked_memory": {"bytes": u64::MAX}, "clock_is_kept": true,
+        "lossless": {
+            "pfc_priorities": vec![255; 50_000], "pause_frames": true, "ecn_priorities": null,
+            "trust": HOSTILE.repeat(100), "dscp_priorities": vec![[255, 255]; 500], "traffic_class": 255
+        },
+        "findings": vec![finding; 500]
+    }})
+}
+
+#[test]
+fn doctor_shows_what_hostile_nodes_say_tamely() {
+    let _machine = with_others();
+    let honest = [(); 2].map(|()| Server::start("-d soft0"));
+    let (port, serves) = server(vec![
+        challenge("0.1.0", 1),
+        welcome(&json!({"hostname": HOSTILE, "kernel": HOSTILE, "cores": 2})),
+        examined(),
+    ]);
+    let (strange, strangely) = server(vec![challenge("0.1.0", 1), welcome(&json!({})), abort()]);
+    let words = format!(
+        "doctor --nodes 127.0.0.1:{port},127.0.0.1:{strange},127.0.0.1:{},127.0.0.1:{}",
+        honest[0].port, honest[1].port
+    );
+    let ended = Program::new(&words).run().exits(1);
+    let text = format!("{}{}", ended.stdout, ended.stderr);
+    is_tame(&text);
+    assert!(text.contains("\\u{1b}[2J"), "{text}");
+    ended.shows(&[
+        "4 nodes, 3 examined",
+        &format!("kernel of 127.0.0.1:{port} is"),
+    ]);
+    serves.join().unwrap();
+    strangely.join().unwrap();
 }
 
 #[test]

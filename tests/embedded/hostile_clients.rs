@@ -179,6 +179,7 @@ fn a_prepare_that_would_take_all_memory_is_refused_before_anything_is_made() {
     let (link, _) = connect("127.0.0.1", server.port, None, &json!({}), &GO_ON).unwrap();
     link.send(&Message::Prepare {
         case: Box::new(case),
+        flows: vec![0],
         run: 1,
         node: 1,
     })

@@ -29,6 +29,7 @@ mod mask;
 mod memory;
 mod nodes;
 mod outputs;
+mod patterns;
 mod polling;
 mod program;
 mod send;

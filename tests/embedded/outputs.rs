@@ -205,3 +205,30 @@ fn an_address_that_is_none_is_bad_input_everywhere() {
             .says(&["the variable SOFTROCE_ADDRESS: `x` is no IP address"]);
     }
 }
+
+#[test]
+fn a_flow_below_what_was_asked_for_fails_the_sweep_and_its_test() {
+    let _machine = with_others();
+    let run = |least: &str| {
+        let words = format!("{QUICK} -q 1 --fail-below {least} --junit report.xml");
+        let mut program = Program::new(&words);
+        let ended = program.run_here();
+        (
+            ended,
+            fs::read_to_string(program.folder().join("report.xml")).unwrap(),
+        )
+    };
+    let (ended, xml) = run("0.000001Gb");
+    ended.exits(0);
+    assert!(
+        xml.contains("tests=\"2\"") && xml.contains("failures=\"0\""),
+        "{xml}"
+    );
+    let (ended, xml) = run("9000Gb");
+    let words = "error: --fail-below 9000Gb: 1 of 1 flow fails: forward: ";
+    ended.exits(1).says(&[words, " Gb/s, below 9000"]);
+    assert!(
+        xml.contains("failures=\"1\"") && xml.contains("below 9000"),
+        "{xml}"
+    );
+}

@@ -45,7 +45,9 @@ impl Wire {
 
     /// A run in which the server is the second node.
     pub fn prepare(&mut self, case: &Case) {
-        self.send(&json!({"type": "prepare", "body": {"case": case, "run": 1, "node": 1}}));
+        self.send(
+            &json!({"type": "prepare", "body": {"case": case, "flows": [0], "run": 1, "node": 1}}),
+        );
     }
 
     /// Has the server prepare and create its end of a case's only flow; what it says of that end.

@@ -1,12 +1,18 @@
 //! Results of rocebench and all that is told from them: the model with its JSON and CSV, the terminal's table, statistics,
 //! comparisons, figures. It must not know verbs, sockets or how anything is run, and builds without libibverbs.
 //!
-//! Arrows go one way: `plot` uses `compare`, and both use `results` and `statistics`; `results` makes its files with
+//! Arrows go one way: `plot` uses `compare` and `mesh`, all three use `results` and `statistics`; `results` makes its files with
 //! `new_file`; all may use `text`.
 
+#[cfg(test)]
+extern crate self as report; // by which samples that other crates include name it
+
 pub mod compare;
+mod junit;
+pub mod mesh;
 pub mod new_file;
 pub mod plot;
 pub mod results;
 pub mod statistics;
 pub mod text;
+pub mod threshold;

@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use super::duration::TimeSpan;
 use super::op::{Op, Workload};
+use super::pattern::Pattern;
 use super::rate::{Arrivals, Rate};
 use super::row::{self, Applies, Id, Scope, Takes};
 use super::size::Size;
@@ -20,6 +21,7 @@ const RUN: &str = "What to run";
 const QUEUES: &str = "Queue pairs and workers";
 const LOAD: &str = "Load";
 const TRANSPORT: &str = "Transport";
+const NODES: &str = "Nodes and patterns";
 
 const DEPTH: (u64, u64) = (1, 65_536);
 
@@ -63,6 +65,36 @@ settings! {
     op: Workload = Workload::Transfer(Op::Send) => {
         flag: "op", heading: RUN, takes: Takes::List, default: "send", id: Id::Head, column: "op",
         title: "operation",
+    }
+    /// Which nodes talk to which: pairs (each to each other, in rounds in which no node has two partners), ring (each to
+    /// the next), incast (others to the first node, or to NODE as in incast:NODE), outcast (the other way), all-to-all
+    /// (each to each other at once), bisection (between the halves of the list, both ways), loop (each to itself)
+    pattern: Option<Pattern> = None => {
+        flag: "pattern", heading: NODES, scope: Scope::Case, takes: Takes::List, default: "", id: Id::Word,
+        column: "pattern", column_if_used: true, applies: with_messages,
+        title: "pattern",
+    }
+    /// Nodes that send in an incast
+    fan_in: Option<u32> = None => {
+        flag: "fan-in", heading: NODES, scope: Scope::Case, takes: Takes::List, default: "all others",
+        range: (1, 4_095), id: Id::Letter('F'), column: "fan-in", column_if_used: true,
+        applies: |settings| match settings.pattern {
+            Some(Pattern::Incast(_)) => Applies::Yes,
+            Some(_) => Applies::Ignored,
+            None => Applies::Not("without --pattern incast"),
+        },
+        title: "fan-in", label: "{} sender|{} senders",
+    }
+    /// Nodes that receive in an outcast
+    fan_out: Option<u32> = None => {
+        flag: "fan-out", heading: NODES, scope: Scope::Case, takes: Takes::List, default: "all others",
+        range: (1, 4_095), id: Id::Letter('O'), column: "fan-out", column_if_used: true,
+        applies: |settings| match settings.pattern {
+            Some(Pattern::Outcast(_)) => Applies::Yes,
+            Some(_) => Applies::Ignored,
+            None => Applies::Not("without --pattern outcast"),
+        },
+        title: "fan-out", label: "{} receiver|{} receivers",
     }
     /// Completion queues: shared (one for all), per-worker, per-qp
     cq: CqMode = CqMode::Shared => {
@@ -335,6 +367,13 @@ fn in_batches(settings: &Settings) -> Applies {
         _ => Applies::Not(
             "with --rate: each message is posted at its time, and has a completion of its own",
         ),
+    }
+}
+
+fn with_messages(settings: &Settings) -> Applies {
+    match settings.op {
+        Workload::Connect => Applies::Not("on --op connect, which is between two nodes"),
+        Workload::Transfer(_) => Applies::Yes,
     }
 }
 

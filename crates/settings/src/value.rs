@@ -2,6 +2,7 @@
 
 use super::duration::TimeSpan;
 use super::op::Workload;
+use super::pattern::Pattern;
 use super::rate::{Arrivals, Rate};
 use super::row::{Row, SettingError};
 use super::size::Size;
@@ -85,6 +86,7 @@ macro_rules! by_their_words {
 
 by_their_words!(
     Workload,
+    Pattern,
     CqMode,
     PollMode,
     ConnectMode,

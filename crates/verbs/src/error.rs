@@ -240,8 +240,11 @@ impl VerbsError {
                 "the locked-memory limit is the usual cause: `ulimit -l unlimited` (or memlock in \
                  /etc/security/limits.conf), or lower --qps, --size or the depths"
             }
-            (Operation::CreateChannel | Operation::CreateEventFd, libc::EMFILE | libc::ENFILE) => {
-                "too many files are open: raise `ulimit -n`, or lower --workers"
+            (
+                Operation::CreateChannel | Operation::CreateEventFd | Operation::OpenDevice,
+                libc::EMFILE | libc::ENFILE,
+            ) => {
+                "too many files are open: raise `ulimit -Hn`, or lower --workers, or give fewer nodes of one process"
             }
             (Operation::CreateChannel | Operation::ReqNotifyCq, _) => {
                 "the device's driver has no completion events: use --poll busy"

@@ -6,6 +6,7 @@ use super::compare::CompareArgs;
 use super::devices::DevicesArgs;
 use super::doctor::DoctorArgs;
 use super::explain::ExplainArgs;
+use super::mesh::MeshArgs;
 use super::plot::PlotArgs;
 use super::run::RunArgs;
 use super::send::SendArgs;
@@ -26,6 +27,7 @@ Examples:
   rocebench --dry-run --config bench-configs/qp-scaling.toml -q 1,16
   rocebench HOST --cq shared,per-qp -w 4 --cores 2,4-7 --runs 5 --json result.json
   rocebench -D 1s --verify                       both ends on this machine
+  srun -N8 rocebench mesh --pattern pairs        which node, which cable, which pair is slow
   rocebench -s 64,64K --against perftest         beside ib_send_bw, in turns
   rocebench -d soft0 --faults drop=1%,seed=7     the embedded device loses packets
   rocebench compare results/base results/new     has anything regressed?
@@ -60,6 +62,8 @@ pub struct Cli {
 pub enum Command {
     /// Wait for sweeps from other hosts
     Serve(ServeArgs),
+    /// Run a sweep between many nodes: the ranks that srun, mpirun, mpiexec or a Kubernetes Job starts, or --nodes
+    Mesh(Box<MeshArgs>),
     /// Tell whether results regressed against a baseline
     Compare(CompareArgs),
     /// Draw results: one page with figures and tables, and SVG files

@@ -3,7 +3,7 @@
 use clap::Args;
 
 use super::shared::{ConnectionArgs, EndpointArgs, SpeechArgs};
-use crate::plan::HostPort;
+use crate::plan::{HostPort, Nodes};
 
 const AFTER_HELP: &str = "\
 Needs no root and changes nothing; what could not be seen without root is said. It ends with a small
@@ -13,6 +13,7 @@ Examples:
   rocebench doctor
   rocebench doctor HOST                          `rocebench serve` waits there
   rocebench doctor -d mlx5_0 -v                  one device; why each check matters
+  rocebench doctor --nodes node[01-16]           what differs between nodes where `rocebench serve` runs
 
 Exit codes: 0 nothing is broken, 1 something is, 2 bad input.";
 
@@ -23,6 +24,9 @@ pub struct DoctorArgs {
     /// Where `rocebench serve` waits: a name or address, optionally with a port (`host:port`, `[v6]:port`)
     #[arg(value_name = "HOST")]
     pub host: Option<HostPort>,
+    /// Nodes to examine and compare, in place of this machine: servers such as a,b[01-16],c:18600/mlx5_1, or @FILE
+    #[arg(long, value_name = "LIST", conflicts_with = "host")]
+    pub nodes: Option<Nodes>,
     /// Device, port and GID.
     #[command(flatten)]
     pub endpoint: EndpointArgs,

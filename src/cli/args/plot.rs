@@ -32,6 +32,9 @@ pub struct PlotArgs {
     /// Result file or folder to compare with
     #[arg(long, value_name = "RESULT")]
     pub base: Option<PathBuf>,
+    /// File of lines NODE RACK, with brackets as in node[01-16], by which figures of nodes are ordered
+    #[arg(long, value_name = "FILE")]
+    pub racks: Option<PathBuf>,
     /// What of it.
     #[command(flatten)]
     pub what: WhatArgs,

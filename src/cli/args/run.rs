@@ -7,6 +7,7 @@ use clap::Args;
 use super::shared::{ConnectionArgs, EndpointArgs, SpeechArgs};
 use super::sweep::SweepArgs;
 use crate::plan::{Factor, HostPort, Nodes, Slo};
+use report::threshold::Threshold;
 use settings::TimeSpan;
 
 /// Options of a sweep.
@@ -77,6 +78,13 @@ pub struct OutputArgs {
     /// Write the buckets of latency and bandwidth as CSV to FILE too; `-` is stdout, and the table moves to stderr
     #[arg(long, value_name = "FILE|-", help_heading = "Output")]
     pub csv_histograms: Option<PathBuf>,
+    /// Write flows and runs as tests, in JUnit XML, to FILE too; `-` is stdout, and the table moves to stderr
+    #[arg(long, value_name = "FILE|-", help_heading = "Output")]
+    pub junit: Option<PathBuf>,
+    /// Exit with 1 when a flow is slower: 90% of the median of all flows, 90%link of what its link allows, or 40Gb;
+    /// also when that cannot be told
+    #[arg(long, value_name = "LEAST", help_heading = "Output")]
+    pub fail_below: Option<Threshold>,
 }
 
 /// Which loads to search for.

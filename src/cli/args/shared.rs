@@ -44,7 +44,7 @@ pub struct ConnectionArgs {
 }
 
 /// The secret that both ends share.
-#[derive(Debug, Args)]
+#[derive(Clone, Debug, Args)]
 #[command(next_help_heading = "Connection")]
 pub struct TokenArgs {
     /// Secret that both ends share; never sent. Others on this machine can see it in the process

@@ -12,6 +12,9 @@ const COLUMNS: usize = 80;
 /// How far lines after the first of a flow stand to the right.
 const INDENT: usize = 6;
 
+/// Flows of a pattern that are shown by name.
+const NAMED_FLOWS: usize = 16;
+
 /// Cells of a flow that stand below each other: name, way, and these settings.
 const ALIGNED: [&str; 4] = ["op", "size", "qps", "tx-depth"];
 
@@ -85,6 +88,9 @@ fn write_case(case: &Case, nodes: &[String], out: &mut impl Write) -> io::Result
     let head = std::iter::once(format!("case {}", case.id));
     let head: Vec<String> = head.chain(of_case.map(|row| told(case, row))).collect();
     write_line(out, 0, &head)?;
+    if let (Some(_), Some(first)) = (&case.pattern, case.flows.first()) {
+        return write_pattern(case, first, out);
+    }
     let mut lines: Vec<Vec<String>> = case.flows.iter().map(|it| cells(it, nodes)).collect();
     for column in 0..ALIGNED.len() + 2 {
         let width = lines.iter().map(|cells| cells[column].len()).max();
@@ -94,6 +100,27 @@ fn write_case(case: &Case, nodes: &[String], out: &mut impl Write) -> io::Result
         }
     }
     lines.iter().try_for_each(|cells| write_line(out, 2, cells))
+}
+
+/// The flows of a pattern: their settings, which all of them have, and the first of their names.
+fn write_pattern(case: &Case, first: &Flow, out: &mut impl Write) -> io::Result<()> {
+    let rows = ALIGNED.iter().filter_map(|flag| Settings::row(flag));
+    let settings = rows.map(|row| told(first, row)).chain(unusual(first));
+    let count = match case.flows.len() {
+        1 => "1 flow:".to_owned(),
+        flows => format!("{flows} flows, each:"),
+    };
+    write_line(
+        out,
+        2,
+        &std::iter::once(count).chain(settings).collect::<Vec<_>>(),
+    )?;
+    let names = case.flows.iter().map(|flow| flow.name.clone());
+    let mut names: Vec<String> = names.take(NAMED_FLOWS).collect();
+    if let Some(more) = case.flows.len().checked_sub(NAMED_FLOWS + 1) {
+        names.push(format!("and {} more", more + 1));
+    }
+    write_line(out, 2, &names)
 }
 
 /// Whether the cases of a sweep are shown flow by flow: the table of cases does not tell what theirs are.

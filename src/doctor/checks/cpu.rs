@@ -1,7 +1,7 @@
 //! Checks the frequency governor, which may slow cores down, and irqbalance, which moves interrupts between them.
 
-use super::super::finding::{Finding, State};
 use super::subject::Subject;
+use crate::protocol::finding::{Finding, State};
 
 const WHY_GOVERNOR: &str =
     "a core that the governor slows down, or speeds up late, shows in latency and message rate";

@@ -1,8 +1,8 @@
 //! Packet filters that may block the control connection (TCP) or RoCE v2 (UDP port 4791). Only root can read the
 //! rules; without root, looks for the services that set them.
 
-use super::super::finding::{Finding, State};
 use super::subject::Subject;
+use crate::protocol::finding::{Finding, State};
 
 /// UDP destination port of RoCE v2.
 pub(super) const ROCE_PORT: u16 = 4791;

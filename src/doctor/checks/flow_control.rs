@@ -5,8 +5,9 @@ use crate::metrics::counters::Reading;
 use report::results::model::PathEventKind;
 
 use super::super::entries::{DeviceEntry, PortEntry};
-use super::super::finding::{Finding, State};
+use super::super::machine::Machine;
 use super::subject::{Subject, port_name};
+use crate::protocol::finding::{Finding, State};
 
 const WHY_LOSS: &str = "RC repairs a loss only after a timeout or a NAK, at a high price in throughput and tail latency; \
      a network for RoCE loses next to nothing";
@@ -88,11 +89,9 @@ fn pause(subject: &Subject<'_>, netdev: &str) -> Finding {
     let finding =
         |state, found: String| Finding::new("flow control", state, found, WHY_PAUSE).of(netdev);
     let pfc = machine
-        .tool("dcb", &["pfc", "show", "dev", netdev])
-        .and_then(|text| priorities(&text));
-    let global = machine
-        .tool("ethtool", &["-a", netdev])
-        .map(|text| global_pause(&text));
+        .bridging(netdev)
+        .and_then(|bridging| bridging.pfc_priorities);
+    let global = pause_frames_are_on(machine, netdev);
     let frames = machine
         .tool("ethtool", &["-S", netdev])
         .map(|text| pause_frames(&text))
@@ -103,12 +102,12 @@ fn pause(subject: &Subject<'_>, netdev: &str) -> Finding {
     match (&pfc, global) {
         (Some(on), _) if !on.is_empty() => finding(
             State::Ok,
-            format!("PFC is on for priority {}{frames}", on.join(", ")),
+            format!("PFC is on for priority {}{frames}", listed_numbers(on)),
         ),
         (_, Some(true)) => finding(State::Ok, format!("pause frames are on, PFC is not{frames}")),
         (None, None) => finding(
             State::Unknown,
-            "could not be seen: neither `dcb` (iproute2) nor `ethtool` is installed".into(),
+            "could not be seen: the driver tells nothing of PFC, and `ethtool` is not installed".into(),
         ),
         _ => finding(
             State::Warning,
@@ -121,17 +120,15 @@ fn pause(subject: &Subject<'_>, netdev: &str) -> Finding {
     }
 }
 
-/// Priorities with PFC, in the format of `dcb pfc show`: `prio-pfc 0:off 1:off 2:off 3:on …` (`pg-pfc` in older
-/// releases).
-fn priorities(text: &str) -> Option<Vec<String>> {
-    let line = text
-        .lines()
-        .map(str::trim)
-        .find(|line| line.starts_with("prio-pfc ") || line.starts_with("pg-pfc "))?;
-    let on = line
-        .split_whitespace()
-        .filter_map(|word| word.strip_suffix(":on"));
-    Some(on.map(str::to_owned).collect())
+fn listed_numbers(numbers: &[u8]) -> String {
+    let words: Vec<String> = numbers.iter().map(u8::to_string).collect();
+    words.join(", ")
+}
+
+/// Whether pause frames are on in a direction; `None` where that cannot be seen.
+pub(in super::super) fn pause_frames_are_on(machine: &Machine, netdev: &str) -> Option<bool> {
+    let told = machine.tool("ethtool", &["-a", netdev])?;
+    Some(global_pause(&told))
 }
 
 /// Whether `ethtool -a` shows pause frames in a direction.
@@ -165,6 +162,7 @@ mod tests {
     use super::super::super::sysfs::tests::tree;
     use super::super::tests::{findings, states};
     use super::*;
+    use crate::machine::dcb::Bridging;
 
     #[test]
     fn counters_of_loss_are_a_warning() {
@@ -254,10 +252,13 @@ mod tests {
     }
 
     #[test]
-    fn pfc_and_pause_as_the_tools_print_them() {
-        let with = |dcb: &'static str, pause: &'static str| {
+    fn pfc_and_pause_frames_are_told() {
+        let with = |pfc: &[u8], pause: &'static str| {
+            let bridging = Bridging {
+                pfc_priorities: Some(pfc.to_vec()),
+                ..Bridging::default()
+            };
             let tree = tree().with_tools(move |name, arguments| match (name, arguments[0]) {
-                ("dcb", _) => Some(dcb.to_owned()),
                 (_, "-a") => Some(pause.to_owned()),
                 (_, "-S") => Some(
                     "NIC statistics:\n     rx_prio3_pause: 7\n     rx_prio3_pause_duration: 9\n     rx_packets: 5\n     tx_pause_ctrl_phy: 0\n"
@@ -265,23 +266,22 @@ mod tests {
                 ),
                 _ => None,
             });
-            let found = findings(&tree, check).remove(1);
+            let found = findings(&tree.with_bridging(bridging), check).remove(1);
             (found.state, found.found)
         };
-        let off = "prio-pfc 0:off 1:off 2:off 3:off";
         assert_eq!(
-            with("pfc-cap 8 delay 0\nprio-pfc 0:off 3:on 4:on\n", ""),
+            with(&[3, 4], ""),
             (
                 State::Ok,
                 "PFC is on for priority 3, 4; since the driver was loaded: rx_prio3_pause 7".into()
             )
         );
         assert_eq!(
-            with(off, "Autonegotiate:\toff\nRX:\t\ton\nTX:\t\toff\n").0,
+            with(&[], "Autonegotiate:\toff\nRX:\t\ton\nTX:\t\toff\n").0,
             State::Ok
         );
         assert_eq!(
-            with(off, "Autonegotiate:\ton\nRX:\t\toff\nTX:\t\toff\n").0,
+            with(&[], "Autonegotiate:\ton\nRX:\t\toff\nTX:\t\toff\n").0,
             State::Warning
         );
     }

@@ -3,8 +3,8 @@
 use verbs::GidType;
 
 use super::super::entries::{DeviceEntry, PortEntry};
-use super::super::finding::{Finding, State};
 use super::subject::{Subject, port_name};
+use crate::protocol::finding::{Finding, State};
 
 const WHY: &str = "a RoCE port is addressed by its GIDs, which the kernel makes of its interface's IP addresses; \
      both ends must use RoCE v2 ones of one address family";
@@ -26,9 +26,9 @@ fn judge(device: &DeviceEntry, port: &PortEntry) -> Finding {
         .collect();
     let routable = v2.iter().filter(|entry| !entry.gid.is_link_local()).count();
     match (port.gids.len(), v2.len(), routable) {
-        (0, ..) => finding(State::EarlyEnd, "the table is empty (all entries are zero)".into()).remedy(address),
+        (0, ..) => finding(State::Broken, "the table is empty (all entries are zero)".into()).remedy(address),
         (all, 0, _) => finding(
-            State::EarlyEnd,
+            State::Broken,
             format!("{all} entries, none of RoCE v2"),
         )
         .remedy(
@@ -71,8 +71,8 @@ mod tests {
 
     #[test]
     fn tables_are_judged_by_their_best_entry() {
-        assert_eq!(of(&[]), State::EarlyEnd);
-        assert_eq!(of(&[("::ffff:192.0.2.1", "RoCE v1")]), State::EarlyEnd);
+        assert_eq!(of(&[]), State::Broken);
+        assert_eq!(of(&[("::ffff:192.0.2.1", "RoCE v1")]), State::Broken);
         assert_eq!(of(&[("fe80::1", "RoCE v2")]), State::Warning);
         assert_eq!(
             of(&[("fe80::1", "RoCE v2"), ("2001:db8::1", "RoCE v2")]),

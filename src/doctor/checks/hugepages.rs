@@ -1,7 +1,7 @@
 //! Checks huge pages, which the buffers of a run use if the kernel provides them.
 
-use super::super::finding::{Finding, State};
 use super::subject::Subject;
+use crate::protocol::finding::{Finding, State};
 
 const WHY: &str = "an adapter translates addresses page by page and remembers few: buffers in pages of 2 MiB instead of \
      4 KiB need fewer entries, which shows with many QPs and large messages";

@@ -1,8 +1,8 @@
 //! RDMA in the kernel: checks the core, the drivers of installed adapters, and that there is a device.
 
-use super::super::finding::{Finding, State};
+use super::super::words::and;
 use super::subject::Subject;
-use super::words::and;
+use crate::protocol::finding::{Finding, State};
 
 /// Advice to set up the software device.
 pub(in super::super) const SETUP_RXE: &str = "with hardware, load its driver; without, the kernel's software device: \
@@ -47,7 +47,7 @@ pub(super) fn check(subject: &Subject<'_>) -> Vec<Finding> {
         ),
         (false, false) if machine.has("sys/class/infiniband") => Finding::new(
             "kernel",
-            State::EarlyEnd,
+            State::Broken,
             format!(
                 "{} without the module ib_uverbs, so no program can use a device",
                 and(&devices)
@@ -125,7 +125,7 @@ mod tests {
         );
         let without = Tree::new(&[("sys/class/infiniband/mlx5_0/fw_ver", "1\n")]);
         let found = findings(&without, check);
-        assert_eq!(states(&found), [(State::EarlyEnd, "kernel".into())]);
+        assert_eq!(states(&found), [(State::Broken, "kernel".into())]);
         assert_eq!(found[0].remedy.as_deref(), Some("sudo modprobe ib_uverbs"));
     }
 

@@ -1,8 +1,9 @@
 //! Checks how much memory this process may lock.
 
-use super::super::finding::{Finding, State};
 use super::super::machine::Machine;
 use super::subject::Subject;
+use crate::protocol::examination::LockedMemory;
+use crate::protocol::finding::{Finding, State};
 
 /// Enough for a few dozen QPs with messages of 1 MiB.
 const ENOUGH_BYTES: u64 = 64 << 20;
@@ -52,6 +53,14 @@ enum Limit {
     /// The process has the capability, so no limit applies.
     Privileged,
     Bytes(u64),
+}
+
+/// How much memory this process may lock.
+pub(in super::super) fn locked_memory(machine: &Machine) -> Option<LockedMemory> {
+    Some(match limit(machine)? {
+        Limit::None | Limit::Privileged => LockedMemory::Unlimited,
+        Limit::Bytes(bytes) => LockedMemory::Bytes(bytes),
+    })
 }
 
 fn limit(machine: &Machine) -> Option<Limit> {

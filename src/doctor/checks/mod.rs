@@ -16,11 +16,12 @@ mod ports;
 mod subject;
 mod udp_port;
 mod versions;
-mod words;
 
-use super::finding::Finding;
+use crate::protocol::finding::Finding;
 
+pub(super) use flow_control::pause_frames_are_on;
 pub(super) use kernel::SETUP_RXE;
+pub(super) use memory::locked_memory;
 pub use subject::Subject;
 
 /// Runs all checks; those that others depend on come first.
@@ -49,11 +50,11 @@ pub fn all(subject: &Subject<'_>) -> Vec<Finding> {
 #[cfg(test)]
 pub(super) mod tests {
     use super::super::entries::DeviceEntry;
-    use super::super::finding::State;
     use super::super::inventory::Inventory;
     use super::super::machine::made_up::Tree;
     use super::super::sysfs;
     use super::*;
+    use crate::protocol::finding::State;
 
     /// The findings of a check on a tree, with the devices of its sysfs.
     pub(super) fn findings(tree: &Tree, check: fn(&Subject<'_>) -> Vec<Finding>) -> Vec<Finding> {
@@ -79,7 +80,7 @@ pub(super) mod tests {
         });
         for finding in &all {
             assert!(!finding.why.is_empty() && !finding.found.is_empty());
-            let needs_mending = matches!(finding.state, State::Warning | State::EarlyEnd);
+            let needs_mending = matches!(finding.state, State::Warning | State::Broken);
             assert!(!needs_mending || finding.remedy.is_some(), "{finding:?}");
         }
         all
@@ -98,7 +99,7 @@ pub(super) mod tests {
         let tree = Tree::new(&[]);
         let findings = findings(&tree, all);
         assert!(
-            findings.iter().all(|it| it.state != State::EarlyEnd),
+            findings.iter().all(|it| it.state != State::Broken),
             "{findings:#?}"
         );
     }

@@ -1,8 +1,8 @@
 //! Compares the RDMA MTU with the MTU of the network interface.
 
 use super::super::entries::{DeviceEntry, PortEntry};
-use super::super::finding::{Finding, State};
 use super::subject::{Subject, port_name};
+use crate::protocol::finding::{Finding, State};
 
 /// The most bytes that a RoCE v2 packet adds to its payload in terms of the interface's MTU: IPv6 40, UDP 8, BTH 12,
 /// AtomicETH 28 (the longest extended header), XRC 4, ICRC 4. The kernel reserves the same (`iboe_get_mtu` in
@@ -42,7 +42,7 @@ fn judge(device: &DeviceEntry, port: &PortEntry) -> Finding {
     let least_bytes = active + 20 + 8 + 12 + 16 + 4;
     if least_bytes > netdev_bytes {
         return finding(
-            State::EarlyEnd,
+            State::Broken,
             format!("{found}: full packets do not fit, they are lost or cut"),
         )
         .remedy(larger(CUSTOMARY_BYTES.max(active + HEADERS_BYTES)));
@@ -81,8 +81,8 @@ mod tests {
         let small = of(1024, 1500);
         assert_eq!(small.state, State::Warning);
         assert!(small.remedy.unwrap().contains("eth2 mtu 4200"));
-        assert_eq!(of(4096, 1500).state, State::EarlyEnd);
-        assert_eq!(of(4096, 4155).state, State::EarlyEnd);
+        assert_eq!(of(4096, 1500).state, State::Broken);
+        assert_eq!(of(4096, 4155).state, State::Broken);
         assert_eq!(of(4096, 4156).state, State::Ok);
     }
 

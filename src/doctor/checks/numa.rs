@@ -4,8 +4,8 @@ use crate::machine::core_list::CoreList;
 use crate::machine::cpu::cores_of_node;
 
 use super::super::entries::DeviceEntry;
-use super::super::finding::{Finding, State};
 use super::subject::Subject;
+use crate::protocol::finding::{Finding, State};
 
 const WHY: &str = "a core and memory on another socket than the adapter cost latency and bandwidth; rocebench pins \
      its workers to the adapter's node where it may";

@@ -2,8 +2,8 @@
 //! link.
 
 use super::super::entries::DeviceEntry;
-use super::super::finding::{Finding, State};
 use super::subject::Subject;
+use crate::protocol::finding::{Finding, State};
 
 const WHY: &str = "all payload crosses the adapter's PCIe link once; a narrow or slow one is the usual reason why \
      a fast adapter stops at half its rate";

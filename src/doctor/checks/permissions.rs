@@ -1,8 +1,8 @@
 //! Checks that the devices' nodes in `/dev/infiniband` exist and that this user may use them.
 
-use super::super::finding::{Finding, State};
+use super::super::words::and;
 use super::subject::Subject;
-use super::words::and;
+use crate::protocol::finding::{Finding, State};
 
 const FOLDER: &str = "dev/infiniband";
 
@@ -65,14 +65,14 @@ fn judge(nodes: &[Node<'_>]) -> Finding {
     let finding = |state, found: String| Finding::new("device nodes", state, found, WHY);
     if !missing.is_empty() {
         return finding(
-            State::EarlyEnd,
+            State::Broken,
             format!("/dev/infiniband lacks {}", and(&missing)),
         )
         .remedy("sudo modprobe ib_uverbs; in a container, start it with --device=/dev/infiniband");
     }
     if !denied.is_empty() {
         return finding(
-            State::EarlyEnd,
+            State::Broken,
             format!("this user may not read and write {}", and(&denied)),
         )
         .remedy(
@@ -102,7 +102,7 @@ mod tests {
         };
         assert_eq!(judge(&[node(true, true)]).state, State::Ok);
         let denied = judge(&[node(true, true), node(true, false)]);
-        assert_eq!(denied.state, State::EarlyEnd);
+        assert_eq!(denied.state, State::Broken);
         assert!(denied.remedy.unwrap().contains("chmod"));
         let missing = judge(&[node(false, false)]);
         assert_eq!(missing.found, "/dev/infiniband lacks uverbs0 (mlx5_0)");
@@ -113,7 +113,7 @@ mod tests {
         let tree = tree();
         tree.add("dev/infiniband", &[("uverbs0", ""), ("rdma_cm", "")]);
         let found = findings(&tree, check);
-        assert_eq!(states(&found), [(State::EarlyEnd, "device nodes".into())]);
+        assert_eq!(states(&found), [(State::Broken, "device nodes".into())]);
         assert!(found[0].found.ends_with("uverbs1 (rxe0)"), "{found:?}");
         tree.add("dev/infiniband", &[("uverbs1", "")]);
         assert_eq!(

@@ -1,8 +1,8 @@
 //! Checks that the devices' ports are active.
 
 use super::super::entries::{DeviceEntry, PortEntry};
-use super::super::finding::{Finding, State};
 use super::subject::{Subject, port_name};
+use crate::protocol::finding::{Finding, State};
 
 const WHY: &str = "a QP can connect only on a port that is ACTIVE, and a RoCE port is when its network \
      interface is up and has a link";
@@ -50,7 +50,7 @@ fn judge(device: &DeviceEntry, port: &PortEntry, any_active: bool) -> Finding {
     finding(if any_active {
         State::Warning
     } else {
-        State::EarlyEnd
+        State::Broken
     })
     .remedy(remedy)
 }
@@ -94,7 +94,7 @@ mod tests {
             &[("state", "2: INIT\n"), ("link_layer", "InfiniBand\n")],
         );
         let found = findings(&tree, check);
-        assert_eq!(found[0].state, State::EarlyEnd);
+        assert_eq!(found[0].state, State::Broken);
         assert!(found[0].remedy.as_ref().unwrap().contains("opensm"));
     }
 }

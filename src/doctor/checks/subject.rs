@@ -1,9 +1,9 @@
 //! The input of all checks: the machine, its devices, and which of them a check applies to.
 
 use super::super::entries::{DeviceEntry, PortEntry};
-use super::super::finding::Finding;
 use super::super::inventory::Inventory;
 use super::super::machine::Machine;
+use crate::protocol::finding::Finding;
 
 /// The input of all checks.
 pub struct Subject<'a> {

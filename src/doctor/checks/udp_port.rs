@@ -2,11 +2,11 @@
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-use super::super::finding::{Finding, State};
 use super::super::machine::Machine;
+use super::super::words::and;
 use super::firewall::ROCE_PORT;
 use super::subject::Subject;
-use super::words::and;
+use crate::protocol::finding::{Finding, State};
 
 const WHY: &str = "Soft-RoCE takes UDP port 4791 of all addresses, the embedded device that of one; what another \
      program has, they cannot take. An adapter does without the port";

@@ -1,7 +1,7 @@
 //! Lists the versions of this program, the kernel, rdma-core and the operating system, and the adapters' firmware.
 
-use super::super::finding::{Finding, State};
 use super::subject::Subject;
+use crate::protocol::finding::{Finding, State};
 
 const WHY: &str =
     "most faults of drivers are known faults of old versions; name these in any report";

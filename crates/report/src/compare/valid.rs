@@ -100,6 +100,7 @@ mod tests {
         for kind in [
             DoubtKind::WindowLength,
             DoubtKind::EdgeMissed,
+            DoubtKind::NotTogether,
             DoubtKind::ScheduleNotKept,
         ] {
             assert_eq!(with(kind), Validity::Doubtful(kind));

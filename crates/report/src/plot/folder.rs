@@ -132,6 +132,7 @@ mod tests {
             heading: "S",
             intro: String::new(),
             needs: "",
+            sentences: Vec::new(),
             figures: ids
                 .iter()
                 .map(|id| Figure {
@@ -150,6 +151,7 @@ mod tests {
         let sections = [section(ids)];
         let page = Page {
             results: &[],
+            sums: &[],
             sections: &sections,
             refused: &[],
             left_out: &[],

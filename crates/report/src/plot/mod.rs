@@ -9,6 +9,7 @@ pub mod median;
 pub mod page;
 pub mod section;
 pub mod sections;
+pub mod sums;
 
 pub use figure::{Cell, Column, Figure, Table};
 pub use section::Section;

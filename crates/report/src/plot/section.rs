@@ -3,7 +3,7 @@
 use super::figure::Figure;
 
 /// What a kind of figure shows, and its figures.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct Section {
     /// Its place on the page: lower case and hyphens; unique.
     pub id: &'static str,
@@ -11,6 +11,8 @@ pub struct Section {
     pub heading: &'static str,
     /// How to read them.
     pub intro: String,
+    /// What the results say, in sentences that are read before the figures.
+    pub sentences: Vec<String>,
     /// The figures; empty where the results have nothing to draw.
     pub figures: Vec<Figure>,
     /// What results need to have for a figure of this kind.

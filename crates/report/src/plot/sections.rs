@@ -2,18 +2,23 @@
 
 use std::collections::BTreeMap;
 
+use super::figures::nodes::{self, Nodes, Racks};
 use super::figures::{
     bandwidth_by_size, comparison, heat_map, latency, latency_by_load, latency_by_throughput,
     rate_by_qps, set_up, shares, timeline, trend, workers,
 };
 use super::median::kept_schedule;
 use super::section::Section;
+use super::sums::is_of_pattern;
 use crate::compare::Comparison;
 use crate::results::load::Loaded;
-use crate::results::model::subject;
+use crate::results::model::{CaseResult, subject};
+use crate::results::number::plural;
+use settings::Pattern;
 
 /// Ids of all sections, in the page's order.
-pub const IDS: [&str; 12] = [
+pub const IDS: [&str; 13] = [
+    "nodes",
     "load",
     "message-size",
     "queue-pairs",
@@ -28,9 +33,19 @@ pub const IDS: [&str; 12] = [
     "comparison",
 ];
 
-/// Every section, in the order of [`IDS`]; those without a figure say what they need.
-pub fn sections(results: &[Loaded], comparison: Option<&Comparison>) -> Vec<Section> {
+/// Every section, in the order of [`IDS`]; those without a figure say what they need. `sums` are the results with the
+/// flows of each case of a pattern as one (`sums`).
+pub fn sections(
+    results: &[Loaded],
+    sums: &[Loaded],
+    comparison: Option<&Comparison>,
+    racks: &Racks,
+) -> Vec<Section> {
+    let of_nodes = nodes_section(results, sums, racks);
+    // A line for each flow of a pattern would be thousands.
+    let results = sums;
     vec![
+        of_nodes,
         Section {
             id: "load",
             heading: "Latency against load",
@@ -39,6 +54,7 @@ pub fn sections(results: &[Loaded], comparison: Option<&Comparison>) -> Vec<Sect
                 .to_owned(),
             figures: latency_by_load::figures(results),
             needs: "a case with planned times (--rate), or a search for a load (--slo, --knee)",
+            ..Section::default()
         },
         Section {
             id: "message-size",
@@ -47,6 +63,7 @@ pub fn sections(results: &[Loaded], comparison: Option<&Comparison>) -> Vec<Sect
                 .to_owned(),
             figures: bandwidth_by_size::figures(results),
             needs: "two cases that differ in message size only",
+            ..Section::default()
         },
         Section {
             id: "queue-pairs",
@@ -55,6 +72,7 @@ pub fn sections(results: &[Loaded], comparison: Option<&Comparison>) -> Vec<Sect
                 .to_owned(),
             figures: rate_by_qps::figures(results),
             needs: "two cases that differ in QPs only",
+            ..Section::default()
         },
         Section {
             id: "workers",
@@ -63,6 +81,7 @@ pub fn sections(results: &[Loaded], comparison: Option<&Comparison>) -> Vec<Sect
                 .to_owned(),
             figures: workers::figures(results),
             needs: "two cases that differ in workers only",
+            ..Section::default()
         },
         Section {
             id: "throughput-and-latency",
@@ -71,6 +90,7 @@ pub fn sections(results: &[Loaded], comparison: Option<&Comparison>) -> Vec<Sect
                 .to_owned(),
             figures: latency_by_throughput::figures(results),
             needs: "two cases that differ in send depth or QPs only",
+            ..Section::default()
         },
         Section {
             id: "latency",
@@ -79,6 +99,7 @@ pub fn sections(results: &[Loaded], comparison: Option<&Comparison>) -> Vec<Sect
                 .to_owned(),
             figures: latency::figures(results),
             needs: "a complete run with latencies (not --no-latency)",
+            ..Section::default()
         },
         shares_section(results),
         Section {
@@ -89,6 +110,7 @@ pub fn sections(results: &[Loaded], comparison: Option<&Comparison>) -> Vec<Sect
                 .to_owned(),
             figures: heat_map::figures(results),
             needs: "two cases that differ in QPs or size",
+            ..Section::default()
         },
         Section {
             id: "set-up",
@@ -97,6 +119,7 @@ pub fn sections(results: &[Loaded], comparison: Option<&Comparison>) -> Vec<Sect
                 .to_owned(),
             figures: set_up::figures(results),
             needs: "two cases of --op connect that differ in QPs only",
+            ..Section::default()
         },
         Section {
             id: "over-time",
@@ -105,6 +128,7 @@ pub fn sections(results: &[Loaded], comparison: Option<&Comparison>) -> Vec<Sect
                 .to_owned(),
             figures: timeline::figures(results),
             needs: "a run whose throughput was sampled",
+            ..Section::default()
         },
         Section {
             id: "trend",
@@ -113,6 +137,7 @@ pub fn sections(results: &[Loaded], comparison: Option<&Comparison>) -> Vec<Sect
                 .to_owned(),
             figures: trend::figures(results),
             needs: "two result files with the same case",
+            ..Section::default()
         },
         Section {
             id: "comparison",
@@ -122,8 +147,34 @@ pub fn sections(results: &[Loaded], comparison: Option<&Comparison>) -> Vec<Sect
                 .to_owned(),
             figures: comparison::figures(results, comparison),
             needs: "a base to compare with (--base), or cases run --against perftest",
+            ..Section::default()
         },
     ]
+}
+
+fn nodes_section(results: &[Loaded], sums: &[Loaded], racks: &Racks) -> Section {
+    let Nodes {
+        sentences,
+        figures,
+        matrices,
+    } = nodes::figures(results, sums, racks);
+    let mut intro = "Each row of a map is a node that posts, each column one at the other end; its colour is how far a cell \
+                     is from the median of all. Strips have the medians of each node."
+        .to_owned();
+    let (all, drawn) = matrices;
+    if all > drawn {
+        intro.push_str(&format!(
+            " Drawn are {drawn} of {all} matrices: give files with fewer cases to see the others."
+        ));
+    }
+    Section {
+        id: "nodes",
+        heading: "Nodes",
+        sentences,
+        intro,
+        figures,
+        needs: "a case of a pattern over nodes (--pattern)",
+    }
 }
 
 fn shares_section(results: &[Loaded]) -> Section {
@@ -144,12 +195,14 @@ fn shares_section(results: &[Loaded]) -> Section {
         intro,
         figures,
         needs: "a complete run with two QPs or more",
+        ..Section::default()
     }
 }
 
 /// What of the results is in no figure, and why.
 pub fn left_out(results: &[Loaded], comparison: Option<&Comparison>) -> Vec<String> {
     let mut left_out = not_complete(results);
+    left_out.extend(flows_of_patterns(results));
     if let Some(comparison) = comparison {
         left_out.extend(not_compared(comparison));
     }
@@ -206,6 +259,34 @@ fn some_of(cases: &[&str]) -> String {
     }
 }
 
+/// What other figures than those of nodes leave out.
+fn flows_of_patterns(results: &[Loaded]) -> Vec<String> {
+    let cases = results.iter().flat_map(|loaded| &loaded.result.cases);
+    let (pairs, others): (Vec<&CaseResult>, Vec<_>) = (cases.filter(|case| is_of_pattern(case)))
+        .partition(|case| case.config.pattern == Some(Pattern::Pairs));
+    let flows =
+        |cases: &[&CaseResult]| -> usize { cases.iter().map(|case| case.config.flows.len()).sum() };
+    let mut told = Vec::new();
+    if !pairs.is_empty() {
+        told.push(format!(
+            "The {} flows of {} rounds of pairs are under “Nodes” only, and a round in the table of all cases.",
+            flows(&pairs),
+            pairs.len()
+        ));
+    }
+    if !others.is_empty() {
+        told.push(format!(
+            "The {} flows of {} {} of patterns are drawn one by one under “Nodes” only; other figures and the table of all \
+             cases have what the flows of a case move together, but for shares, heat map and throughput over time, which \
+             have none.",
+            flows(&others),
+            others.len(),
+            plural(others.len(), "case")
+        ));
+    }
+    told
+}
+
 fn not_complete(results: &[Loaded]) -> Vec<String> {
     let cases = || results.iter().flat_map(|loaded| &loaded.result.cases);
     let runs = || cases().flat_map(|case| &case.runs);
@@ -249,7 +330,7 @@ fn not_complete(results: &[Loaded]) -> Vec<String> {
 mod tests {
     use super::*;
     use crate::compare::CaseComparison;
-    use crate::results::model::{CaseResult, FlowResult, Load, LoadVerdict, ResultFile, Run};
+    use crate::results::model::{FlowResult, Load, LoadVerdict, ResultFile, Run};
 
     #[test]
     fn what_failed_is_told() {

@@ -5,7 +5,7 @@ use base64::engine::general_purpose::STANDARD;
 use hdrhistogram::Histogram;
 use hdrhistogram::serialization::{Deserializer, Serializer, V2DeflateSerializer};
 
-use super::model::{Bandwidth, Latency};
+use super::model::{Bandwidth, FlowResult, Latency};
 use super::percentile::percentile;
 
 /// A result's histogram could not be read back.
@@ -54,6 +54,19 @@ impl Latency {
     pub fn histogram(&self) -> Result<Histogram<u64>, HistogramError> {
         decode(self.histogram.as_deref())
     }
+}
+
+/// The latencies of all flows in one histogram: no percentile is averaged. `None` where one of them has none.
+pub fn merged(flows: &[FlowResult]) -> Option<Histogram<u64>> {
+    let mut all: Option<Histogram<u64>> = None;
+    for flow in flows {
+        let own = flow.latency_ns.as_ref()?.histogram().ok()?;
+        match &mut all {
+            Some(all) => all.add(&own).ok()?,
+            None => all = Some(own),
+        }
+    }
+    all
 }
 
 /// The fastest interval that is told apart, in kilobits a second: 10 Tb/s.

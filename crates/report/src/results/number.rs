@@ -1,10 +1,10 @@
 //! Numbers as tables and figures write them. It must not know what they are of.
 
 /// A cell that says that a figure was not measured.
-pub(super) const NOT_MEASURED: &str = "-";
+pub(crate) const NOT_MEASURED: &str = "-";
 
 /// A figure, or a dash for what was not measured.
-pub(super) fn figure(value: Option<f64>, digits: impl Fn(f64) -> usize) -> String {
+pub(crate) fn figure(value: Option<f64>, digits: impl Fn(f64) -> usize) -> String {
     match value {
         Some(value) => format!("{value:.*}", digits(value)),
         None => NOT_MEASURED.to_owned(),
@@ -52,7 +52,7 @@ pub(crate) fn rate_text(rate: f64) -> String {
 }
 
 /// The word for so many of a thing.
-pub(super) fn plural(count: usize, word: &str) -> String {
+pub(crate) fn plural(count: usize, word: &str) -> String {
     format!("{word}{}", if count == 1 { "" } else { "s" })
 }
 

@@ -1,5 +1,6 @@
 //! A result with something in every kind of field, for the tests of this module.
 
+pub(crate) mod mesh;
 mod open_loop;
 
 pub(crate) use open_loop::{open_loop, search};

@@ -4,12 +4,13 @@
 mod columns;
 mod notes;
 mod search_text;
+mod together;
 
 use std::collections::BTreeSet;
 use std::io::{self, Write};
 use std::path::Path;
 
-use settings::{Id, ROWS, Settings};
+use settings::{Id, Pattern, ROWS, Settings};
 
 use super::connect_text;
 use super::model::{
@@ -41,11 +42,15 @@ impl<W: Write> Table<W> {
     }
 
     /// Adds a finished run: one row for each flow, and one of set-up alone. Those of a bidirectional case are `out` and
-    /// `in`, and flows that were given names are told by them.
+    /// `in`, and flows that were given names are told by them. All flows of a pattern are one row, and those of `pairs`,
+    /// of which a run is one round of many, are none.
     ///
     /// # Errors
     /// The stream's.
     pub fn run(&mut self, config: &CaseConfig, run: &Run) -> io::Result<()> {
+        if config.pattern == Some(Pattern::Pairs) {
+            return Ok(());
+        }
         if !std::mem::replace(&mut self.has_header, true) {
             if !self.columns.same.is_empty() {
                 writeln!(self.out, "{}", self.columns.same)?;
@@ -56,8 +61,13 @@ impl<W: Write> Table<W> {
             from: CLIENT.to_owned(),
             ..FlowResult::default()
         };
+        let all;
         let flows = match &run.flows[..] {
             [] => std::slice::from_ref(&nothing),
+            _ if config.pattern.is_some() => {
+                all = together::together(run);
+                std::slice::from_ref(&all)
+            }
             flows => flows,
         };
         for (index, flow) in flows.iter().enumerate() {
@@ -73,7 +83,11 @@ impl<W: Write> Table<W> {
                 flow,
                 direction,
             };
-            let mut told = vec![name(config, flow), flags(&row, &self.columns)];
+            let name = match config.pattern {
+                Some(_) => format!("{0} {1}", run.flows.len(), plural(run.flows.len(), "flow")),
+                None => name(config, flow),
+            };
+            let mut told = vec![name, flags(&row, &self.columns)];
             if !self.columns.has_operation() {
                 told.insert(0, direction.trim().to_owned());
             }

@@ -42,6 +42,44 @@ fn a_flow_has_its_row_with_its_name_and_settings() {
 }
 
 #[test]
+fn all_flows_of_a_pattern_are_one_row_and_rounds_of_pairs_none() {
+    let mesh = sample::mesh::Mesh {
+        runs: 1,
+        noise: 0.0,
+        ..sample::mesh::Mesh::of(9)
+    };
+    let mut incast = mesh.incast(&[1, 8]);
+    let told = table(&incast.cases);
+    let rows: Vec<&str> = told.lines().skip(1).collect();
+    assert_eq!(rows.len(), 2, "{told}");
+    // What eight flows move together is what one moves alone, and they are even.
+    assert!(
+        rows.iter()
+            .all(|row| row.contains(" 9.4") && row.contains(" 1.000 ")),
+        "{told}"
+    );
+    assert!(
+        rows[0].contains("1 flow, incast") && rows[1].contains("8 flows, incast"),
+        "{told}"
+    );
+    assert_eq!(table(&mesh.pairs().cases), "");
+    let doubt = Doubt {
+        kind: DoubtKind::NotTogether,
+        message: "that of node1>node2 opened late".to_owned(),
+    };
+    for flow in &mut incast.cases[1].runs[0].flows {
+        flow.window.doubts = vec![doubt.clone()];
+    }
+    assert!(table(&incast.cases).ends_with("8 flows, incast, not together\n"));
+    let summary = summary(&incast);
+    let words = "1 run's flows were not measured together (that of node1>node2 opened late)";
+    assert!(
+        summary.contains(words) && !summary.contains("missed an edge"),
+        "{summary}"
+    );
+}
+
+#[test]
 fn open_loops_are_told_by_their_loads_within_80_columns() {
     insta::assert_snapshot!(table(&sample::open_loop().cases), @r"
     write, CQ shared, 64 B, 2 QPs, 1 worker

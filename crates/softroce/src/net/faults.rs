@@ -1,9 +1,11 @@
 //! Deliberate faults and their text: `seed=7,drop=5%,duplicate=1%,reorder=1%,corrupt=0.1%,delay=10us,rate=10G`.
+//! With `peer=ADDRESS` they are of packets to and from that address alone.
 //!
 //! A name applies to both directions, or with `tx.` or `rx.` before it to one. `delay` and `rate` without prefix
 //! apply to sending only: a packet between two such devices passes both directions, and would be delayed twice.
 
 use std::fmt;
+use std::net::IpAddr;
 use std::str::FromStr;
 
 /// Deliberate faults. The same seed and the same packets give the same faults.
@@ -15,6 +17,8 @@ pub struct Faults {
     pub transmit: Direction,
     /// Faults of received packets.
     pub receive: Direction,
+    /// The only address to and from which packets meet them; `None` for all.
+    pub peer: Option<IpAddr>,
 }
 
 /// The faults of one direction; probabilities are from 0 to 1.
@@ -49,8 +53,8 @@ pub enum FaultsError {
     NoValue(String),
     /// Unknown name.
     #[error(
-        "`{0}` is no fault: there are seed, drop, duplicate, reorder, corrupt, delay and rate, all but seed also \
-         for one direction, as in `tx.drop=5%` or `rx.drop=5%`"
+        "`{0}` is no fault: there are seed, peer, drop, duplicate, reorder, corrupt, delay and rate, all but seed \
+         and peer also for one direction, as in `tx.drop=5%` or `rx.drop=5%`"
     )]
     Name(String),
     /// Not a number from 0 to 1.
@@ -65,6 +69,9 @@ pub enum FaultsError {
     /// Not a whole number.
     #[error("`{0}` is no seed: give a whole number from 0 to 2^64 - 1")]
     Seed(String),
+    /// Not an IP address.
+    #[error("`{0}` is no address: give the IP address of the other device, as in `peer=10.0.0.7`")]
+    Peer(String),
 }
 
 const TIMES: [(&str, u64); 4] = [
@@ -100,6 +107,12 @@ impl Faults {
         if name == "seed" {
             let seed = value.parse();
             self.seed = seed.map_err(|_| FaultsError::Seed(part.to_owned()))?;
+            return Ok(());
+        }
+        if name == "peer" {
+            let peer = value.parse::<IpAddr>();
+            let peer = peer.map_err(|_| FaultsError::Peer(part.to_owned()))?;
+            self.peer = Some(peer.to_canonical());
             return Ok(());
         }
         let (prefix, kind) = name.split_once('.').unwrap_or(("", name));
@@ -213,7 +226,10 @@ impl fmt::Display for Faults {
                 }
             }
         }
-        Ok(())
+        match self.peer {
+            Some(peer) => write!(to, ",peer={peer}"),
+            None => Ok(()),
+        }
     }
 }
 
@@ -254,11 +270,32 @@ mod tests {
     }
 
     #[test]
+    fn a_peer_is_an_address_in_its_shortest_form() {
+        for (text, peer, shown) in [
+            ("drop=1%,peer=127.0.0.5", "127.0.0.5", "peer=127.0.0.5"),
+            ("peer=::ffff:10.0.0.7", "10.0.0.7", "peer=10.0.0.7"),
+            ("peer = 2001:db8:0::7", "2001:db8::7", "peer=2001:db8::7"),
+        ] {
+            let faults: Faults = text.parse().unwrap();
+            assert_eq!(faults.peer, Some(peer.parse().unwrap()), "{text}");
+            assert!(faults.to_string().ends_with(shown), "{faults}");
+        }
+        assert_eq!("drop=1%".parse::<Faults>().unwrap().peer, None);
+    }
+
+    #[test]
     fn errors_name_the_part() {
         for (text, part, remedy) in [
             ("drop=5%,dorp=1%", "`dorp=1%`", "drop, duplicate"),
             ("zx.drop=1%", "`zx.drop=1%`", "tx.drop"),
             ("tx.seed=1", "`tx.seed=1`", "all but seed"),
+            ("rx.peer=::1", "`rx.peer=::1`", "and peer"),
+            ("peer=node7", "`peer=node7`", "peer=10.0.0.7"),
+            (
+                "peer=10.0.0.7:4791",
+                "`peer=10.0.0.7:4791`",
+                "peer=10.0.0.7",
+            ),
             ("drop", "`drop`", "drop=5%"),
             ("drop=101%", "`drop=101%`", "0% to 100%"),
             ("drop=-1%", "`drop=-1%`", "0% to 100%"),
@@ -304,9 +341,16 @@ mod tests {
 
     proptest! {
         #[test]
-        fn the_text_is_read_back(seed: u64, transmit in directions(), other in directions(), same: bool) {
+        fn the_text_is_read_back(
+            seed: u64,
+            transmit in directions(),
+            other in directions(),
+            same: bool,
+            peer: Option<IpAddr>,
+        ) {
             let receive = if same { transmit } else { other };
-            let faults = Faults { seed, transmit, receive };
+            let peer = peer.map(|it| it.to_canonical());
+            let faults = Faults { seed, transmit, receive, peer };
             prop_assert_eq!(faults.to_string().parse(), Ok(faults));
         }
 

@@ -36,6 +36,8 @@ pub struct Receiver {
     ask: usize,
     check: Check,
     faults: Option<Box<Impairment<Origin>>>,
+    /// The only address whose packets come by the faulty link; `None` for all.
+    faulty_peer: Option<IpAddr>,
     counters: Arc<Counters>,
     tap: Arc<Tap>,
 }
@@ -48,6 +50,7 @@ impl Receiver {
         socket: Socket,
         address: IpAddr,
         faults: Option<Impairment<Origin>>,
+        faulty_peer: Option<IpAddr>,
         counters: Arc<Counters>,
         tap: Arc<Tap>,
     ) -> Receiver {
@@ -60,6 +63,7 @@ impl Receiver {
                 identification: Identification::new(),
             },
             faults: faults.map(Box::new),
+            faulty_peer,
             counters,
             tap,
         }
@@ -105,7 +109,9 @@ impl Receiver {
                 0 => datagram.bytes.len().max(1),
                 bytes => bytes,
             };
-            if let Some(link) = &mut self.faults {
+            let source = datagram.source.ip();
+            let is_faulty = self.faulty_peer.is_none_or(|peer| peer == source);
+            if let Some(link) = self.faults.as_mut().filter(|_| is_faulty) {
                 let now_ns = now_ns();
                 for (place, segment) in datagram.bytes.chunks(segment_bytes).enumerate() {
                     tally.packets += 1;

@@ -135,7 +135,7 @@ fn gso_batches_of_all_shapes_arrive_whole() {
         assert_eq!(port.counters.bad_icrc.get(), 0);
         assert_eq!(port.counters.send_errors.get(), 0);
         assert_eq!(
-            port.transmitter.max_gso_batch_packets(),
+            port.transmitter.max_gso_batch_packets(&flow),
             MAX_GSO_BATCH_PACKETS
         );
     }
@@ -211,7 +211,7 @@ fn a_destination_of_another_family_is_a_loss_and_no_more() {
     assert_eq!(port.counters.sent.packets.get(), 0);
     assert_eq!(port.counters.send_errors.get(), 2);
     assert_eq!(
-        port.transmitter.max_gso_batch_packets(),
+        port.transmitter.max_gso_batch_packets(&flow),
         MAX_GSO_BATCH_PACKETS
     );
 }
@@ -301,8 +301,8 @@ fn through_itself(port: &mut Port, packets: usize) -> (Vec<Vec<u8>>, Duration) {
 #[test]
 fn faulty_packets_go_one_by_one() {
     let outwards = faulty_port("tx.drop=1%");
-    assert_eq!(outwards.transmitter.max_gso_batch_packets(), 1);
     let flow = outwards.transmitter.flow(outwards.address, 3, 0, 0);
+    assert_eq!(outwards.transmitter.max_gso_batch_packets(&flow), 1);
     assert_eq!(
         send(
             &outwards.transmitter,
@@ -312,10 +312,56 @@ fn faulty_packets_go_one_by_one() {
         2
     );
     let inwards = faulty_port("rx.drop=1%");
+    let flow = inwards.transmitter.flow(inwards.address, 3, 0, 0);
     assert_eq!(
-        inwards.transmitter.max_gso_batch_packets(),
+        inwards.transmitter.max_gso_batch_packets(&flow),
         MAX_GSO_BATCH_PACKETS
     );
+}
+
+#[test]
+fn faults_of_one_peer_befall_its_packets_alone() {
+    let (mut first, mut second) = (loopback_port(), loopback_port());
+    let packets: Vec<Parts> = (0..4).map(|salt| parts(12, &[64], salt)).collect();
+    let peer = first.address;
+    let lost = |text: &str| faulty_port(&format!("{text},peer={peer}"));
+    let sender = lost("tx.drop=100%");
+    for (port, arrive, gso_batches) in [(&mut first, 0, 4), (&mut second, 4, 1)] {
+        let flow = sender.transmitter.flow(port.address, 3, 0, 0);
+        assert_eq!(send(&sender.transmitter, &flow, &packets), gso_batches);
+        assert_eq!(collect(port, arrive).len(), arrive);
+    }
+    assert_eq!(sender.counters.transmit_faults.dropped.get(), 4);
+    assert_eq!(sender.counters.sent.packets.get(), 4);
+    let mut receiver = lost("rx.drop=100%");
+    for port in [&first, &second] {
+        let flow = port.transmitter.flow(receiver.address, 3, 0, 0);
+        send(&port.transmitter, &flow, &packets);
+    }
+    assert_eq!(collect(&mut receiver, 4).len(), 4);
+    assert_eq!(receiver.counters.received.packets.get(), 8);
+    assert_eq!(receiver.counters.receive_faults.dropped.get(), 4);
+}
+
+#[test]
+fn a_slow_link_to_one_peer_delays_no_other() {
+    let mut quick = loopback_port();
+    let mut slow = loopback_port();
+    let sender = faulty_port(&format!("delay=500ms,rate=1M,peer={}", slow.address));
+    let packet = || vec![parts(12, &[64], 0)];
+    let flow = sender.transmitter.flow(slow.address, 3, 0, 0);
+    send(&sender.transmitter, &flow, &packet());
+    let start = Instant::now();
+    let flow = sender.transmitter.flow(quick.address, 3, 0, 0);
+    send(&sender.transmitter, &flow, &packet());
+    assert_eq!(collect(&mut quick, 1).len(), 1);
+    assert!(start.elapsed() < Duration::from_millis(400));
+    assert_eq!(slow.receiver.receive(|_| ()), 0);
+    while sender.transmitter.next_due_ns().is_some() {
+        sender.transmitter.release_due();
+    }
+    assert_eq!(collect(&mut slow, 1).len(), 1);
+    assert!(start.elapsed() >= Duration::from_millis(500));
 }
 
 #[test]

@@ -9,7 +9,6 @@ use std::sync::{Arc, Mutex, PoisonError};
 use super::counters::Counters;
 use super::flow::Flow;
 use super::gso_batch::GsoBatch;
-use super::gso_batch_limits::MAX_GSO_BATCH_PACKETS;
 use super::impairment::{Impairment, Transit};
 use super::sockets::{Socket, now_ns};
 use super::tap::Tap;
@@ -24,6 +23,8 @@ pub struct Transmitter {
     /// Whether the system cannot split GSO batches into packets.
     no_gso_batches: AtomicBool,
     faults: Option<Box<Mutex<Impairment<Flow>>>>,
+    /// The only address whose packets enter the faulty link; `None` for all.
+    faulty_peer: Option<IpAddr>,
     counters: Arc<Counters>,
     tap: Arc<Tap>,
 }
@@ -33,6 +34,7 @@ impl Transmitter {
         address: IpAddr,
         sockets: Vec<(Socket, u16)>,
         faults: Option<Impairment<Flow>>,
+        faulty_peer: Option<IpAddr>,
         counters: Arc<Counters>,
         tap: Arc<Tap>,
     ) -> Transmitter {
@@ -41,6 +43,7 @@ impl Transmitter {
             sockets,
             no_gso_batches: AtomicBool::new(false),
             faults: faults.map(|link| Box::new(Mutex::new(link))),
+            faulty_peer,
             counters,
             tap,
         }
@@ -58,23 +61,31 @@ impl Transmitter {
         let mixed = (entropy ^ entropy >> 16).wrapping_mul(0x9e37_79b9) >> 16;
         let socket = mixed as usize % self.sockets.len().max(1);
         let port = self.sockets.get(socket).map_or(0, |(_, port)| *port);
-        Flow {
+        let mut flow = Flow {
             traffic_class,
             hop_limit,
-            max_packets: if self.faults.is_some() {
-                1
-            } else {
-                MAX_GSO_BATCH_PACKETS
-            },
             ..Flow::new(self.address, destination, socket, port)
+        };
+        if self.faulty_link(&flow).is_some() {
+            flow.max_packets = 1;
         }
+        flow
     }
 
-    /// The most packets of a GSO batch: 1 if the system or the faults allow no GSO batches.
-    pub fn max_gso_batch_packets(&self) -> usize {
-        match self.faults.is_some() || self.no_gso_batches.load(Ordering::Relaxed) {
+    /// The link that packets of this flow pass, if it is a faulty one.
+    fn faulty_link(&self, flow: &Flow) -> Option<&Mutex<Impairment<Flow>>> {
+        let destination = flow.destination.ip();
+        let link = self.faults.as_deref()?;
+        self.faulty_peer
+            .is_none_or(|peer| peer == destination)
+            .then_some(link)
+    }
+
+    /// The most packets of a GSO batch of this flow: 1 if the system or the faults allow no GSO batches.
+    pub fn max_gso_batch_packets(&self, flow: &Flow) -> usize {
+        match self.no_gso_batches.load(Ordering::Relaxed) {
             true => 1,
-            false => MAX_GSO_BATCH_PACKETS,
+            false => flow.max_packets,
         }
     }
 
@@ -84,14 +95,13 @@ impl Transmitter {
         if let (Some(tap), Some(flow)) = (self.tap.recording(), gso_batch.flow()) {
             tap.sent(flow.destination.ip(), gso_batch.copied_packets());
         }
-        match &self.faults {
+        let flow = gso_batch.flow();
+        match flow.and_then(|flow| self.faulty_link(flow)) {
             _ if gso_batch.packets() == 0 => {}
             None => self.account(
                 gso_batch.packets(),
                 gso_batch.bytes(),
-                gso_batch
-                    .flow()
-                    .map(|flow| self.with_room(flow, |socket| gso_batch.send_on(socket, flow))),
+                flow.map(|flow| self.with_room(flow, |socket| gso_batch.send_on(socket, flow))),
             ),
             Some(link) => self.enter(link, gso_batch),
         }

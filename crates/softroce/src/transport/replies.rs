@@ -37,7 +37,7 @@ impl Responder {
                 gso_batch,
                 path: &path,
                 work,
-                most_packets: work.core.transmitter.max_gso_batch_packets(),
+                most_packets: work.core.transmitter.max_gso_batch_packets(&path.flow),
                 sent_gso_batches: 0,
             };
             while batches.sent_gso_batches < gso_batches

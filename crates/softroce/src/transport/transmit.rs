@@ -78,7 +78,7 @@ impl Requester {
                 gso_batch,
                 path: &path,
                 gso_batches_left: gso_batches,
-                most_packets: work.core.transmitter.max_gso_batch_packets(),
+                most_packets: work.core.transmitter.max_gso_batch_packets(&path.flow),
                 charge_bytes: 0,
             };
             self.fill(work, &mut building);

@@ -3,17 +3,18 @@
 
 use std::io::{self, Write};
 
-use quick_junit::{NonSuccessKind, Property, Report, TestCase, TestCaseStatus, TestSuite};
+use quick_junit::{NonSuccessKind, Property, Report, TestCase, TestSuite};
 
 use super::super::metric::Metric;
 use super::super::model::{CaseComparison, Comparison, MetricComparison, Verdict};
 use super::words;
+use crate::junit::{self, not_passed, passed, skipped};
 
 /// Writes the document.
 ///
 /// # Errors
 /// The stream's.
-pub fn write(comparison: &Comparison, mut out: impl Write) -> io::Result<()> {
+pub fn write(comparison: &Comparison, out: impl Write) -> io::Result<()> {
     let mut report = Report::new("rocebench compare");
     if !comparison.over_all.is_empty() {
         report.add_test_suite(over_all(comparison));
@@ -24,16 +25,11 @@ pub fn write(comparison: &Comparison, mut out: impl Write) -> io::Result<()> {
     if !comparison.refused.is_empty() {
         let mut suite = TestSuite::new("files");
         for text in &comparison.refused {
-            suite.add_test_case(test("files", "readable", NonSuccessKind::Error, text));
+            suite.add_test_case(not_passed("files", "readable", NonSuccessKind::Error, text));
         }
         report.add_test_suite(suite);
     }
-    let text = report.to_string().map_err(io::Error::other)?;
-    out.write_all(text.as_bytes())?;
-    if !text.ends_with('\n') {
-        writeln!(out)?;
-    }
-    out.flush()
+    junit::write(&report, out)
 }
 
 fn over_all(comparison: &Comparison) -> TestSuite {
@@ -54,7 +50,7 @@ fn suite(case: &CaseComparison) -> TestSuite {
     let mut suite = TestSuite::new(case.id.as_str());
     if !case.not_comparable.is_empty() {
         let reasons = case.not_comparable.join("\n");
-        suite.add_test_case(test(
+        suite.add_test_case(not_passed(
             &case.id,
             "comparable",
             NonSuccessKind::Error,
@@ -64,7 +60,7 @@ fn suite(case: &CaseComparison) -> TestSuite {
     }
     if let Some(reason) = &case.no_verdict {
         let text = format!("{reason}: {}", Verdict::NoVerdict.name());
-        suite.add_test_case(test(&case.id, "judged", NonSuccessKind::Error, &text));
+        suite.add_test_case(not_passed(&case.id, "judged", NonSuccessKind::Error, &text));
     }
     for note in &case.notes {
         suite.add_property(Property::new("note", note.as_str()));
@@ -83,7 +79,7 @@ fn suite(case: &CaseComparison) -> TestSuite {
         let (name, text) = (name(missing.metric, &missing.flow), words::missing(missing));
         suite.add_test_case(match missing.verdict {
             Verdict::Unclear => skipped(&case.id, &name, &text),
-            _ => test(&case.id, &name, NonSuccessKind::Error, &text),
+            _ => not_passed(&case.id, &name, NonSuccessKind::Error, &text),
         });
     }
     suite
@@ -97,26 +93,10 @@ fn name(metric: Metric, flow: &str) -> String {
     }
 }
 
-fn skipped(case: &str, name: &str, message: &str) -> TestCase {
-    let mut status = TestCaseStatus::skipped();
-    status.set_message(message);
-    let mut test = TestCase::new(name, status);
-    test.set_classname(case);
-    test
-}
-
-fn test(case: &str, name: &str, kind: NonSuccessKind, message: &str) -> TestCase {
-    let mut status = TestCaseStatus::non_success(kind);
-    status.set_message(message);
-    let mut test = TestCase::new(name, status);
-    test.set_classname(case);
-    test
-}
-
 fn of_metric(class: &str, metric: &MetricComparison, figures: String) -> TestCase {
     let name = &*name(metric.metric, &metric.flow);
     let mut test = match metric.verdict {
-        Verdict::Regressed => test(
+        Verdict::Regressed => not_passed(
             class,
             name,
             NonSuccessKind::Failure,
@@ -127,9 +107,8 @@ fn of_metric(class: &str, metric: &MetricComparison, figures: String) -> TestCas
             skipped(class, name, &format!("unclear: {note}"))
         }
         Verdict::NoVerdict => skipped(class, name, metric.verdict.name()),
-        _ => TestCase::new(name, TestCaseStatus::success()),
+        _ => passed(class, name),
     };
-    test.set_classname(class);
     test.set_system_out(figures);
     test.add_property(Property::new("verdict", metric.verdict.name()));
     test

@@ -15,6 +15,8 @@ mod flows_tests;
 #[cfg(test)]
 mod loads_tests;
 #[cfg(test)]
+mod mesh_tests;
+#[cfg(test)]
 mod sample;
 
 #[cfg(test)]

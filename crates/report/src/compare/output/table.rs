@@ -1,6 +1,9 @@
 //! The comparison for a terminal: what can be settled, then all cases together, then each, worst first; the sum last.
 
+use std::collections::BTreeMap;
 use std::io::{self, Write};
+
+use settings::Pattern;
 
 use super::super::model::{CaseComparison, Comparison, MetricComparison, Observation, Verdict};
 use super::words;
@@ -8,6 +11,9 @@ use crate::text;
 
 /// Width that text keeps to.
 const COLUMNS: usize = 100;
+
+/// Flows of a case, and rounds of pairs, that are told each; of more what has changed.
+const MOST: usize = 8;
 
 /// Writes the table.
 ///
@@ -58,9 +64,16 @@ pub fn write(comparison: &Comparison, mut out: impl Write) -> io::Result<()> {
             }
         }
     }
+    let rounds: Vec<&CaseComparison> = cases.iter().copied().filter(|it| is_quiet(it)).collect();
+    let are_folded = rounds.len() > MOST;
+    if are_folded {
+        write_rounds(&mut out, &rounds)?;
+    }
     let mut told = false;
     for case in cases {
-        if case.not_comparable.is_empty() {
+        if are_folded && is_quiet(case) {
+            continue;
+        } else if case.not_comparable.is_empty() {
             write_case(&mut out, case)?;
         } else if !told {
             told = true;
@@ -121,8 +134,21 @@ fn write_case(out: &mut impl Write, case: &CaseComparison) -> io::Result<()> {
         case.base_count,
         case.new_count
     )?;
+    let all = || case.metrics.iter();
+    let mut names: Vec<&str> = all().map(|figures| &*figures.flow).collect();
+    names.dedup();
+    let mut changed: Vec<&str> = all()
+        .filter(|figures| has_changed(figures.verdict))
+        .map(|figures| &*figures.flow)
+        .collect();
+    changed.dedup();
+    changed.truncate(MOST);
+    // Of many flows, what has changed.
+    let is_told = |figures: &&MetricComparison| {
+        names.len() <= MOST || has_changed(figures.verdict) && changed.contains(&&*figures.flow)
+    };
     let mut flow = None;
-    for figures in &case.metrics {
+    for figures in all().filter(is_told) {
         let own = words::flow(&figures.flow);
         if own != flow {
             flow = own;
@@ -132,13 +158,88 @@ fn write_case(out: &mut impl Write, case: &CaseComparison) -> io::Result<()> {
             .map(|median| words::value(figures.metric, median));
         metric(out, figures, [&base, &new], case.observation)?;
     }
-    for missing in &case.missing {
+    if names.len() > MOST {
+        let others = all().filter(|figures| !is_told(figures));
+        let counts = counts(others.map(|figures| figures.verdict));
+        let flows = names.len() - changed.len();
+        wrapped(
+            out,
+            &format!("  {flows} more of {} flows: {counts}", names.len()),
+        )?;
+    }
+    for missing in case.missing.iter().take(MOST) {
         wrapped(out, &format!("  {}", words::missing(missing)))?;
+    }
+    if case.missing.len() > MOST {
+        let more = case.missing.len() - MOST;
+        writeln!(
+            out,
+            "  {} more that cannot be compared",
+            words::count(more, "figure")
+        )?;
     }
     for text in case.notes.iter().chain(&case.across) {
         wrapped(out, &format!("  {text}"))?;
     }
     Ok(())
+}
+
+fn has_changed(verdict: Verdict) -> bool {
+    matches!(verdict, Verdict::Regressed | Verdict::Improved)
+}
+
+/// Whether a case is a round of pairs in which nothing has changed.
+fn is_quiet(case: &CaseComparison) -> bool {
+    case.config.pattern == Some(Pattern::Pairs)
+        && case.not_comparable.is_empty()
+        && !has_changed(case.verdict())
+}
+
+/// Rounds in which nothing has changed, together.
+fn write_rounds(out: &mut impl Write, rounds: &[&CaseComparison]) -> io::Result<()> {
+    let ids: Vec<&str> = rounds.iter().map(|case| &*case.id).collect();
+    let metrics = || rounds.iter().flat_map(|case| &case.metrics);
+    let counts = counts(metrics().map(|figures| figures.verdict));
+    writeln!(out)?;
+    wrapped(out, &format!("{}: {counts}", words::some(&ids)))?;
+    let mut notes: BTreeMap<&str, usize> = BTreeMap::new();
+    for note in rounds
+        .iter()
+        .flat_map(|case| case.notes.iter().chain(&case.across))
+    {
+        *notes.entry(note).or_default() += 1;
+    }
+    for (note, count) in notes.iter().take(MOST) {
+        wrapped(
+            out,
+            &format!("  {note} ({})", words::count(*count, "round")),
+        )?;
+    }
+    let missing: usize = rounds.iter().map(|case| case.missing.len()).sum();
+    if missing > 0 {
+        writeln!(
+            out,
+            "  {} cannot be compared",
+            words::count(missing, "figure")
+        )?;
+    }
+    Ok(())
+}
+
+/// `12 equal, 3 unclear`.
+fn counts(verdicts: impl Iterator<Item = Verdict>) -> String {
+    let mut counts: BTreeMap<Verdict, usize> = BTreeMap::new();
+    for verdict in verdicts {
+        *counts.entry(verdict).or_default() += 1;
+    }
+    let told = counts.iter().rev();
+    let told: Vec<String> = told
+        .map(|(it, count)| format!("{count} {}", it.name()))
+        .collect();
+    match told.is_empty() {
+        true => "no figure".to_owned(),
+        false => told.join(", "),
+    }
 }
 
 /// A text in lines of the table.
@@ -154,8 +255,12 @@ fn not_comparable(out: &mut impl Write, reasons: &[String], ids: &[&str]) -> io:
         words::some(ids),
         Verdict::NotComparable.name()
     )?;
-    for reason in reasons {
+    for reason in reasons.iter().take(MOST) {
         wrapped(out, &format!("  {reason}"))?;
+    }
+    if reasons.len() > MOST {
+        let more = words::count(reasons.len() - MOST, "more reason");
+        writeln!(out, "  and {more}, which --json tells")?;
     }
     Ok(())
 }

@@ -1,5 +1,7 @@
 //! Shapes and text as SVG elements in the order in which they are drawn. It must not know scales or charts.
 
+use std::fmt::Write as _;
+
 use maud::{Markup, PreEscaped, html};
 
 use super::colour::Colour;
@@ -224,6 +226,38 @@ impl Canvas {
                 stroke-dasharray=[a.dash] opacity=[a.opacity] {
                 @if let Some(hint) = hint { title { (printable(hint)) } }
             }
+        });
+    }
+
+    /// Rectangles that look alike, as one shape: for so many that an element each would be too much.
+    pub fn rects(&mut self, rects: &[Rect], paint: Paint) {
+        let mut data = String::with_capacity(rects.len() * 24);
+        for rect in rects {
+            let [x, y, width, height] = [rect.x, rect.y, rect.width, rect.height].map(px);
+            // Writing to a String cannot fail.
+            let _ = write!(data, "M{x} {y}h{width}v{height}h-{width}Z");
+        }
+        self.shape(&data, paint);
+    }
+
+    /// Straight lines that look alike, as one shape.
+    pub fn lines(&mut self, lines: &[[(f64, f64); 2]], paint: Paint) {
+        let mut data = String::with_capacity(lines.len() * 20);
+        for [from, to] in lines {
+            let [from_x, from_y, to_x, to_y] = [from.0, from.1, to.0, to.1].map(px1);
+            let _ = write!(data, "M{from_x} {from_y}L{to_x} {to_y}");
+        }
+        self.shape(&data, paint);
+    }
+
+    fn shape(&mut self, data: &str, paint: Paint) {
+        if data.is_empty() {
+            return;
+        }
+        let a = paint.attributes();
+        self.add(html! {
+            path class=(a.class) d=(data) fill=[a.fill] stroke-width=[a.width] stroke-dasharray=[a.dash]
+                opacity=[a.opacity] {}
         });
     }
 

@@ -43,6 +43,19 @@ pub const MAP: [Colour; 9] = [
     colour("--rb-map-7", "#185a96", "#8ab5dd"),
     colour("--rb-map-8", "#083d70", "#c8dff5"),
 ];
+/// Steps from much worse than usual (0) over what is usual (5) to better (8). The darkest, on dark ground the lightest, is
+/// always the worst, so that it is told by lightness alone.
+pub const DIVERGING: [Colour; 9] = [
+    colour("--rb-div-0", "#6e2200", "#ffd0a8"),
+    colour("--rb-div-1", "#a03c00", "#ffa863"),
+    colour("--rb-div-2", "#bf5405", "#f28327"),
+    colour("--rb-div-3", "#f2a562", "#8f480c"),
+    colour("--rb-div-4", "#fad9b8", "#5a3512"),
+    colour("--rb-div-5", "#f0f0ee", "#2b2e34"),
+    colour("--rb-div-6", "#d3e4f3", "#1f3a55"),
+    colour("--rb-div-7", "#a5cbe9", "#22507c"),
+    colour("--rb-div-8", "#74b1de", "#2a659e"),
+];
 
 /// All colours, for a page that darkens them.
 pub fn all() -> impl Iterator<Item = Colour> {
@@ -50,6 +63,7 @@ pub fn all() -> impl Iterator<Item = Colour> {
         .into_iter()
         .chain(SERIES)
         .chain(MAP)
+        .chain(DIVERGING)
 }
 
 /// The rules that every figure carries. A class stands for a colour: `f…` fills with it, `s…` strokes.
@@ -194,6 +208,20 @@ mod tests {
                 luminance(pair[0].dark) < luminance(pair[1].dark),
                 "{pair:?}"
             );
+        }
+    }
+
+    #[test]
+    fn what_is_usual_stands_out_least_and_the_worst_most() {
+        let far = |of: fn(Colour) -> &'static str| {
+            let from_ground = |step: &Colour| contrast(of(*step), of(GROUND));
+            DIVERGING.iter().map(from_ground).collect::<Vec<f64>>()
+        };
+        for steps in [far(|it| it.light), far(|it| it.dark)] {
+            assert!(steps[..=5].is_sorted_by(|a, b| a > b), "{steps:?}");
+            assert!(steps[5..].is_sorted(), "{steps:?}");
+            // Shades of better are never as dark as those of much worse.
+            assert!(steps[8] < steps[2], "{steps:?}");
         }
     }
 

@@ -62,7 +62,9 @@ pub fn grids(results: &[Loaded]) -> Vec<Grids> {
     let cases = results.iter().flat_map(|loaded| &loaded.result.cases);
     for flow in cases.flat_map(CaseResult::flows) {
         let op = flow.settings.op;
-        if flow.settings.is_set_up() || !flow.settings.rate.is_closed() {
+        // What many nodes move together is no share of a link.
+        let is_of_pattern = flow.settings.pattern.is_some();
+        if flow.settings.is_set_up() || is_of_pattern || !flow.settings.rate.is_closed() {
             continue;
         }
         let rank = Workload::ALL.iter().position(|other| *other == op);

@@ -1,4 +1,4 @@
-//! Figures of two charts, one below the other, over the same axis. It must not know what the charts show.
+//! Figures of a few charts, one below the other, over the same axis. It must not know what the charts show.
 
 use super::curves::{
     Spread, all_series, is_a_curve, largest, number_column, runs_cell, text_column,
@@ -22,7 +22,7 @@ pub(super) struct Kind<'p> {
     pub(super) title: &'p str,
     pub(super) setting: Setting,
     pub(super) axis: &'p str,
-    pub(super) panels: [Panel<'p>; 2],
+    pub(super) panels: &'p [Panel<'p>],
     pub(super) note: &'p str,
 }
 
@@ -33,26 +33,30 @@ impl Kind<'_> {
     }
 
     fn figure(&self, index: usize, group: &Group<'_>, notes: &[String]) -> Option<Figure> {
-        let series: Vec<Vec<Series>> = self
-            .panels
-            .iter()
-            .map(|panel| all_series(group, panel.value))
+        let drawn = |panel: &&Panel<'_>| {
+            let series = all_series(group, panel.value);
+            is_a_figure(&series).then_some(series)
+        };
+        let series: Vec<(&Panel<'_>, Vec<Series>)> = (self.panels.iter())
+            .filter_map(|panel| Some((panel, drawn(&panel)?)))
             .collect();
-        if !series.iter().any(|series| is_a_curve(series)) {
+        if !series.iter().any(|(_, series)| is_a_curve(series)) {
             return None;
         }
+        let has_spread = series.iter().any(|(_, series)| has_intervals(series));
         let mut figure = Figure {
             id: format!("{}-{}", self.id, index + 1),
             title: group.title(self.title),
             subtitle: group.subtitle(self.setting),
             description: self.description(&series),
             svg: String::new(),
-            tables: vec![self.table(group)],
+            tables: vec![self.table(group, has_spread)],
         };
         let places = group.places();
         let x = Scale::log2(*places.first()?, *places.last()?).widened(0.03);
         let mut sheet = Sheet::new(head(&figure));
-        for (number, (panel, series)) in self.panels.iter().zip(series).enumerate() {
+        let height = if series.len() > 2 { 240.0 } else { 290.0 };
+        for (number, (panel, series)) in series.into_iter().enumerate() {
             let scale = Scale::from_zero(largest(&series).unwrap_or(1.0));
             let chart = LineChart {
                 x: Axis::new(self.axis, x, Unit::Plain),
@@ -63,17 +67,21 @@ impl Kind<'_> {
             if number == 0 {
                 sheet.legend(&chart.keys());
             }
-            let area = sheet.take(290.0);
+            let area = sheet.take(height);
             chart.draw(&mut sheet.canvas, area);
         }
         sheet.note(self.note);
-        sheet.note("Points are medians of the runs, whiskers their smallest and largest; a gap was not measured.");
+        let points = match has_spread {
+            true => "Points are medians of the runs, whiskers their smallest and largest",
+            false => "Points are medians of the runs",
+        };
+        sheet.note(&format!("{points}; a gap was not measured."));
         notes.iter().for_each(|note| sheet.note(note));
         figure.svg = sheet.finish();
         Some(figure)
     }
 
-    fn description(&self, series: &[Vec<Series>]) -> String {
+    fn description(&self, series: &[(&Panel<'_>, Vec<Series>)]) -> String {
         let ends = |series: &Series| {
             let mut points = series
                 .points
@@ -84,22 +92,24 @@ impl Kind<'_> {
             let [from, to] = [first, last].map(|(x, y)| format!("{} at {x}", number::short(y)));
             Some(format!("{} goes from {from} to {to}", series.name))
         };
-        let of = |(panel, series): (&Panel<'_>, &Vec<Series>)| {
+        let of = |(panel, series): &(&Panel<'_>, Vec<Series>)| {
             let all: Vec<String> = series.iter().filter_map(ends).collect();
             format!("{}: {}.", panel.axis, all.join("; "))
         };
-        let all: Vec<String> = self.panels.iter().zip(series).map(of).collect();
+        let all: Vec<String> = series.iter().map(of).collect();
         all.join(" ")
     }
 
-    fn table(&self, group: &Group<'_>) -> Table {
+    fn table(&self, group: &Group<'_>, has_spread: bool) -> Table {
         let mut columns = vec![
             text_column("Line"),
             number_column(self.axis),
             text_column("Runs"),
         ];
-        for panel in &self.panels {
-            columns.extend([panel.column, "lowest", "highest"].map(number_column));
+        let shown = if has_spread { 3 } else { 1 };
+        for panel in self.panels {
+            let names = [panel.column, "lowest", "highest"].into_iter();
+            columns.extend(names.take(shown).map(number_column));
         }
         let mut rows = Vec::new();
         for line in &group.lines {
@@ -110,16 +120,32 @@ impl Kind<'_> {
                     Cell::Number(*place, 0),
                     runs_cell(sample),
                 ];
-                for panel in &self.panels {
-                    row.extend(Spread::cells((panel.value)(sample), 1.0, 3));
+                for panel in self.panels {
+                    let cells = Spread::cells((panel.value)(sample), 1.0, 3);
+                    row.extend(cells.into_iter().take(shown));
                 }
                 rows.push(row);
             }
         }
         Table {
-            caption: "Medians of the complete runs, with the smallest and the largest".to_owned(),
+            caption: match has_spread {
+                true => {
+                    "Medians of the complete runs, with the smallest and the largest".to_owned()
+                }
+                false => "Medians of the complete runs".to_owned(),
+            },
             columns,
             rows,
         }
     }
+}
+
+/// Whether there is a point to draw.
+fn is_a_figure(series: &[Series]) -> bool {
+    largest(series).is_some()
+}
+
+fn has_intervals(series: &[Series]) -> bool {
+    let mut points = series.iter().flat_map(|series| &series.points);
+    points.any(|point| point.interval.is_some())
 }

@@ -24,7 +24,7 @@ pub fn figures(results: &[Loaded]) -> Vec<Figure> {
         title: "Message rate and bandwidth against QPs",
         setting: Setting::of("qps"),
         axis: "QPs",
-        panels: [
+        panels: &[
             Panel {
                 axis: "Mmsg/s (10⁶ messages a second)",
                 column: "Mmsg/s",

@@ -27,7 +27,7 @@ pub fn figures(results: &[Loaded]) -> Vec<Figure> {
         title: "Connections a second and set-up time against QPs",
         setting: Setting::of("qps"),
         axis: "QPs that a round sets up",
-        panels: [
+        panels: &[
             Panel {
                 axis: "connections a second, destroying included",
                 column: "connections/s",

@@ -4,10 +4,11 @@
 use std::path::Path;
 
 use crate::plot::draw::number;
+use crate::plot::sums::ALL_FLOWS;
 use crate::results::load::Loaded;
 use crate::results::model::{CaseFlow, CaseResult, Device, ResultFile};
 use crate::text;
-use settings::{Applies, ROWS, Row, Settings, Takes, Workload};
+use settings::{Applies, Pattern, ROWS, Row, Settings, Takes, Workload};
 
 /// A setting, or another fact by which cases differ.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -119,6 +120,7 @@ impl Setting {
             },
             Setting::Flow => Value::words(match flow.label() {
                 "" => String::new(),
+                ALL_FLOWS => ALL_FLOWS.to_owned(),
                 name => format!("flow {name}"),
             }),
             Setting::Sitting => Value::words(sitting(loaded)),
@@ -181,6 +183,9 @@ fn trimmed(value: f64) -> String {
     text.trim_end_matches('0').trim_end_matches('.').to_owned()
 }
 
+/// Machines up to which each is named.
+const MOST_MACHINES: usize = 4;
+
 fn machines(file: &ResultFile) -> String {
     let name = |name: &str| match name {
         "" => "a host without name".to_owned(),
@@ -196,6 +201,9 @@ fn machines(file: &ResultFile) -> String {
         [] => name(""),
         [only] if file.nodes.len() == 2 => format!("both ends on {only}"),
         [only] => format!("all nodes on {only}"),
+        [first, .., last] if names.len() > MOST_MACHINES => {
+            format!("{} hosts, {first} to {last}", names.len())
+        }
         many => many.join(" → "),
     }
 }
@@ -295,10 +303,13 @@ impl<'a> Sample<'a> {
         }
     }
 
-    /// All flows of all cases of all files.
+    /// All flows of all cases of all files; but for those of pairs, which are each of two nodes of many and never run all
+    /// at once: a line says nothing of them.
     pub(super) fn all(results: &'a [Loaded]) -> Vec<Sample<'a>> {
         let of = |loaded: &'a Loaded| {
-            let flows = loaded.result.cases.iter().flat_map(CaseResult::flows);
+            let cases = loaded.result.cases.iter();
+            let cases = cases.filter(|case| case.config.pattern != Some(Pattern::Pairs));
+            let flows = cases.flat_map(CaseResult::flows);
             flows.map(move |flow| Sample::new(loaded, flow))
         };
         results.iter().flat_map(of).collect()

@@ -13,6 +13,7 @@ use crate::results::model::*;
 
 mod flows;
 mod loads;
+mod meshes;
 mod searches;
 
 type Maker = fn(&[Loaded]) -> Vec<Figure>;

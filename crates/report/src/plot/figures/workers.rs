@@ -27,7 +27,7 @@ pub fn figures(results: &[Loaded]) -> Vec<Figure> {
         title: "Message rate against workers, and a worker's time for a message",
         setting: Setting::of("workers"),
         axis: "worker threads at each end",
-        panels: [
+        panels: &[
             Panel {
                 axis: "Mmsg/s (10⁶ messages a second), all workers together",
                 column: "Mmsg/s",

@@ -2,6 +2,7 @@
 
 use super::cases::column;
 use crate::compare::Metric;
+use crate::mesh::{Matrix, Quantity};
 use crate::plot::figure::{Cell, Table};
 use crate::plot::median;
 use crate::results::load::Loaded;
@@ -23,7 +24,7 @@ const OF_CLOSED_LOOPS: [(&str, Metric, bool); 5] = [
 pub fn key_figures(results: &[Loaded]) -> Table {
     let all = || {
         let cases = results.iter().flat_map(|loaded| &loaded.result.cases);
-        let cases = cases.filter(|case| !case.config.is_set_up());
+        let cases = cases.filter(|it| !it.config.is_set_up() && it.config.pattern.is_none());
         cases.flat_map(CaseResult::flows)
     };
     let mut rows = Vec::new();
@@ -50,6 +51,7 @@ pub fn key_figures(results: &[Loaded]) -> Table {
         }
         rows.extend(searched(op, &closed));
     }
+    rows.extend(results.iter().flat_map(of_nodes));
     Table {
         caption:
             "Key figures of each operation, medians over complete runs, and the case they are of"
@@ -65,6 +67,53 @@ pub fn key_figures(results: &[Loaded]) -> Table {
 }
 
 const MMSG_DIGITS: usize = 4;
+
+/// Patterns whose key figures are told.
+const MOST_PATTERNS: usize = 6;
+
+/// The median flow and the worst one of each pattern.
+fn of_nodes(loaded: &Loaded) -> Vec<Vec<Cell>> {
+    let mut rows = Vec::new();
+    for matrix in Matrix::all(&loaded.result).into_iter().take(MOST_PATTERNS) {
+        let quantity = match matrix.settings.rate.is_closed() {
+            true => Quantity::Bandwidth,
+            false => Quantity::P99,
+        };
+        let is_rate = quantity.more_is_better();
+        let (unit, divisor, digits) = if is_rate {
+            ("Gb/s", 1.0, 3)
+        } else {
+            ("p99 (µs)", 1e3, 2)
+        };
+        let figures = matrix.cells.iter();
+        let figures = figures.filter_map(|cell| Some((cell.figures.of(quantity)?, cell)));
+        let worst = figures.reduce(|worst, next| {
+            if (next.0 < worst.0) == is_rate {
+                next
+            } else {
+                worst
+            }
+        });
+        let (Some((value, cell)), Some(median)) = (worst, matrix.median(quantity)) else {
+            continue;
+        };
+        let pattern = format!("{} of {} nodes", matrix.pattern.word(), matrix.nodes.len());
+        let path = format!("{} to {}", matrix.name(cell.from), matrix.name(cell.to));
+        let title = format!("{}, {pattern}", matrix.title());
+        for (name, value, of) in [
+            ("worst flow", value, format!("{title}: {path}")),
+            ("median flow", median, title),
+        ] {
+            rows.push(vec![
+                Cell::Text(matrix.settings.op.to_string()),
+                Cell::Text(format!("{name}, {unit}")),
+                Cell::Number(value / divisor, digits),
+                Cell::Text(of),
+            ]);
+        }
+    }
+    rows
+}
 
 /// What an open loop achieved, in 10^6 messages a second; `None` where it did not achieve what it was offered.
 fn kept(flow: &CaseFlow<'_>) -> Option<f64> {

@@ -29,6 +29,8 @@ pub const FIGURES_NAME: &str = "rocebench-figures";
 pub struct Page<'a> {
     /// The results drawn.
     pub results: &'a [Loaded],
+    /// The same with the flows of each case of a pattern as one.
+    pub sums: &'a [Loaded],
     /// The figures.
     pub sections: &'a [Section],
     /// Files that could not be used, with file, line and reason.
@@ -81,7 +83,7 @@ impl Page<'_> {
                         @for section in drawn() { (show(section)) }
                         section.wide aria-labelledby="cases" {
                             h2 #cases { "All cases" }
-                            (tables::folded("cases-table", &cases::all(self.results)))
+                            (tables::folded("cases-table", &cases::all(self.sums)))
                         }
                     }
                     footer {
@@ -200,6 +202,9 @@ fn show(section: &Section) -> Markup {
     html! {
         section aria-labelledby=(section.id) {
             h2 #(section.id) { (section.heading) }
+            @if !section.sentences.is_empty() {
+                ul.answers { @for sentence in &section.sentences { li { (sentence) } } }
+            }
             p { (section.intro) }
             @for figure in &section.figures { (show_figure(figure)) }
         }

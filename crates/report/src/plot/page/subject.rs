@@ -12,6 +12,8 @@ use crate::text;
 
 /// Machines that are shown before the rest is folded away.
 const SHOWN_SETUPS: usize = 4;
+/// Nodes up to which each is told by itself.
+const SINGLE_NODES: usize = 4;
 
 /// Results of the same nodes on the same machines with the same devices.
 struct Setup<'a> {
@@ -35,7 +37,15 @@ pub fn title(results: &[Loaded]) -> String {
         [one, other] => format!(" on {one} and {other}"),
         many => format!(" on {} devices", many.len()),
     };
-    format!("{cases} case{}{on}", if cases == 1 { "" } else { "s" })
+    let nodes = results.iter().map(|loaded| loaded.result.nodes.len()).max();
+    let nodes = match nodes.filter(|count| *count > 2) {
+        Some(count) => format!(", {count} nodes"),
+        None => String::new(),
+    };
+    format!(
+        "{cases} case{}{on}{nodes}",
+        if cases == 1 { "" } else { "s" }
+    )
 }
 
 /// The devices without hardware; empty where all are adapters.
@@ -123,8 +133,15 @@ fn setup_facts(setup: &Setup<'_>) -> Markup {
     };
     html! {
         dl {
-            @for (number, node) in setup.nodes.iter().enumerate() {
-                (machine(number, setup.nodes, node))
+            @if setup.nodes.len() > SINGLE_NODES {
+                @for (facts, nodes) in alike(setup.nodes) {
+                    dt { (nodes.len()) @if nodes.len() == 1 { " node" } @else { " nodes" } }
+                    dd { (some_of(&nodes)) ": " (facts) }
+                }
+            } @else {
+                @for (number, node) in setup.nodes.iter().enumerate() {
+                    (machine(number, setup.nodes, node))
+                }
             }
             dt { "When" } dd { (when) }
             dt { "Program" } dd { (programs) }
@@ -132,6 +149,37 @@ fn setup_facts(setup: &Setup<'_>) -> Markup {
                 dt { "Command" } dd { code { (only.result.command_line.join(" ")) } }
             }
         }
+    }
+}
+
+/// Nodes with the same facts but for their names, those of the first first.
+fn alike(nodes: &[Node]) -> Vec<(String, Vec<&str>)> {
+    let mut groups: Vec<(String, Vec<&str>)> = Vec::new();
+    for node in nodes {
+        let unnamed = Host {
+            hostname: String::new(),
+            ..node.host.clone()
+        };
+        let mut facts = host(&unnamed).trim_start_matches(", ").to_owned();
+        for device in &node.devices {
+            let _ = write!(facts, "; {}", device_in_full(device));
+            if let Some(faults) = &device.faults {
+                let _ = write!(facts, ", with faults on purpose: {faults}");
+            }
+        }
+        match groups.iter_mut().find(|(known, _)| *known == facts) {
+            Some((_, names)) => names.push(&node.name),
+            None => groups.push((facts, vec![&node.name])),
+        }
+    }
+    groups
+}
+
+/// All names of a few, the first and the last of many.
+fn some_of(names: &[&str]) -> String {
+    match names {
+        [first, .., last] if names.len() > SINGLE_NODES => format!("{first} to {last}"),
+        few => few.join(", "),
     }
 }
 
@@ -332,6 +380,26 @@ mod tests {
         let html = subject(&results[..1]).into_string();
         assert!(html.contains("software: not a network adapter"), "{html}");
         assert!(html.contains("2026-11-20 12:00 UTC"), "{html}");
+    }
+
+    #[test]
+    fn many_nodes_that_are_alike_are_told_once() {
+        use crate::results::sample::mesh::Mesh;
+        let mut result = Mesh::of(16).ring();
+        result.nodes[4].devices[0].firmware = Some("1.2".to_owned());
+        let path = "r.json".into();
+        let results = [Loaded { path, result }];
+        assert_eq!(title(&results), "1 case on mlx5_0, 16 nodes");
+        let html = subject(&results).into_string();
+        for told in [
+            "15 nodes",
+            "node1 to node16: 16 cores",
+            "1 node",
+            "node5: 16 cores",
+            "firmware 1.2",
+        ] {
+            assert!(html.contains(told), "{told}: {html}");
+        }
     }
 
     #[test]

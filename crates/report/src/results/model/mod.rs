@@ -24,7 +24,7 @@ pub use file::{CaseResult, Node, ResultFile, SCHEMA_VERSION, Tool};
 pub use flow::{Fairness, FlowResult, Limits, QpResult, Received, Totals};
 pub use host::{Device, Host};
 pub use load::{Gaps, Load, LoadVerdict};
-pub use node::{NodeResult, WorkerResult};
+pub use node::{NodeClock, NodeResult, WorkerResult};
 pub use path_event::{PathEvent, PathEventKind};
 pub use perftest::{PerftestComparison, PerftestPair};
 pub use run::{Failure, Run};

@@ -10,12 +10,25 @@ use serde::{Deserialize, Serialize};
 pub struct NodeResult {
     /// Name of the node, as in the file's `nodes`.
     pub name: String,
+    /// How far its clock was from the coordinator's when its windows opened; `null` where they did not, or it was not
+    /// asked.
+    pub clock: Option<NodeClock>,
     /// Each worker thread, which serves all flows of the node; empty where nothing but the device works.
     pub workers: Vec<WorkerResult>,
     /// What its device's counters grew by over its window; `null` where they were not read, also of a device that
     /// another node told of. A counter is `null` whose growth is not known: it is at its largest value, was cleared, or
     /// was not there all the time.
     pub counters: Option<BTreeMap<String, Option<u64>>>,
+}
+
+/// A node's clock beside the coordinator's. Both count from some time of their own.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct NodeClock {
+    /// The node's clock minus the coordinator's, in nanoseconds.
+    pub offset_ns: i64,
+    /// The true difference is at most so far from it, in nanoseconds: half of the shortest round trip of a question (F.
+    /// Cristian, Probabilistic clock synchronization, 1989).
+    pub uncertainty_ns: u64,
 }
 
 impl NodeResult {

@@ -21,6 +21,9 @@ pub struct Run {
     pub interrupted: bool,
     /// Why the run is not complete.
     pub failure: Option<Failure>,
+    /// The part of the longest window in which the windows of all flows were open, 0 to 1, by the clocks of their nodes;
+    /// `null` where there are not two windows.
+    pub overlap: Option<f64>,
     /// Its flows, as in `config.flows`; of a run that failed before they began, without figures.
     pub flows: Vec<FlowResult>,
     /// Each node's part.
@@ -36,6 +39,13 @@ impl Run {
     /// The flow of this name.
     pub fn flow(&self, name: &str) -> Option<&FlowResult> {
         self.flows.iter().find(|flow| flow.name == name)
+    }
+
+    /// Whether the figures of one of its flows count: the run is complete, nothing went wrong with the flow, and nothing
+    /// spoils its rates.
+    pub fn counts(&self, flow: &FlowResult) -> bool {
+        let mut doubts = flow.window.doubts.iter();
+        self.complete && flow.totals.errors == 0 && !doubts.any(|doubt| doubt.kind.spoils_rates())
     }
 
     /// The node of this name.

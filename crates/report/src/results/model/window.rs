@@ -55,6 +55,8 @@ names! {
         EdgeMissed = "edge missed",
         /// Throughput rose or fell through the window.
         Drift = "drift",
+        /// The windows of the run's flows were not open at the same time.
+        NotTogether = "not together",
         /// An open loop did not post its messages when they were planned.
         ScheduleNotKept = "schedule not kept",
     }

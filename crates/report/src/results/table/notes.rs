@@ -20,8 +20,8 @@ pub(super) fn of_loads(result: &ResultFile) -> Vec<String> {
 
 /// What is to be known of all figures, a line each.
 pub(super) fn of_all(result: &ResultFile) -> impl Iterator<Item = String> + '_ {
-    let of_figures = doubtful(result).into_iter().chain(moderation(result));
-    of_figures.chain(software(result))
+    let of_figures = doubtful(result).into_iter().chain(not_together(result));
+    of_figures.chain(moderation(result)).chain(software(result))
 }
 
 /// Every flow of every run, with the run.
@@ -31,8 +31,13 @@ fn flows<'a>(
     let of_case = |case: &'a CaseResult| {
         let flows: Vec<CaseFlow<'a>> = case.flows().collect();
         case.runs.iter().flat_map(move |run| {
-            let of_run = flows.clone().into_iter();
-            of_run.filter_map(move |flow| Some((flow.clone(), run, flow.result(run)?)))
+            // A run's flows are in the order of the case's, which saves looking for each of thousands.
+            let of_run = flows.clone().into_iter().enumerate();
+            of_run.filter_map(move |(index, flow)| {
+                let at_place = run.flows.get(index).filter(|it| it.name == flow.name());
+                let moved = at_place.or_else(|| flow.result(run))?;
+                Some((flow, run, moved))
+            })
         })
     };
     result.cases.iter().flat_map(of_case)
@@ -114,7 +119,7 @@ fn not_kept(result: &ResultFile) -> Vec<String> {
 /// How many runs have rates that a worker spoilt, and what helps.
 fn doubtful(result: &ResultFile) -> Option<String> {
     let is_of_worker =
-        |doubt: &Doubt| doubt.kind.spoils_rates() && doubt.kind != DoubtKind::ScheduleNotKept;
+        |doubt: &Doubt| matches!(doubt.kind, DoubtKind::WindowLength | DoubtKind::EdgeMissed);
     let spoils = |flow: &FlowResult| flow.window.doubts.iter().any(is_of_worker);
     let runs = result.cases.iter().flat_map(|case| &case.runs);
     let count = runs.filter(|run| run.flows.iter().any(spoils)).count();
@@ -125,6 +130,24 @@ fn doubtful(result: &ResultFile) -> Option<String> {
             if count == 1 { "run has" } else { "runs have" },
         )
     })
+}
+
+/// How many runs' flows were not measured at the same time, and of the first of them how far they were apart.
+fn not_together(result: &ResultFile) -> Option<String> {
+    let told = |run: &Run| -> Option<String> {
+        let mut doubts = run.flows.iter().flat_map(|flow| &flow.window.doubts);
+        let doubt = doubts.find(|doubt| doubt.kind == DoubtKind::NotTogether)?;
+        Some(doubt.message.clone())
+    };
+    let runs = result.cases.iter().flat_map(|case| &case.runs);
+    let told: Vec<String> = runs.filter_map(told).collect();
+    let first = told.first()?;
+    let count = told.len();
+    let whose = if count == 1 { "run's" } else { "runs'" };
+    Some(format!(
+        "{count} {whose} flows were not measured together ({first}): do not trust the rates, `compare` leaves them out; \
+         measure longer (-D)"
+    ))
 }
 
 /// Of how many messages one was timed, where it was not each.

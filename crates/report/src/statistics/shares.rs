@@ -16,13 +16,13 @@ pub struct Shares {
 ///
 /// Source: R. Jain, D.-M. Chiu, W. Hawe, "A Quantitative Measure of Fairness and Discrimination for
 /// Resource Allocation in Shared Computer Systems", DEC Research Report TR-301, September 1984.
-pub fn shares(amounts: &[u64]) -> Option<Shares> {
-    let total: f64 = amounts.iter().map(|&amount| amount as f64).sum();
+pub fn shares(amounts: &[f64]) -> Option<Shares> {
+    let total: f64 = amounts.iter().sum();
     if total == 0.0 {
         return None;
     }
     let even = total / amounts.len() as f64;
-    let relative = |amount: &u64| *amount as f64 / even;
+    let relative = |amount: &f64| amount / even;
     // In shares of the even amount the sum is n, and no square can overflow or lose precision.
     let squares: f64 = amounts.iter().map(|amount| relative(amount).powi(2)).sum();
     Some(Shares {
@@ -41,7 +41,7 @@ mod tests {
     #[test]
     fn no_traffic_is_neither_fair_nor_unfair() {
         assert_eq!(shares(&[]), None);
-        assert_eq!(shares(&[0, 0, 0]), None);
+        assert_eq!(shares(&[0.0; 3]), None);
     }
 
     #[test]
@@ -51,20 +51,20 @@ mod tests {
             min_share: 1.0,
             max_share: 1.0,
         };
-        assert_eq!(shares(&[7]), Some(even));
-        assert_eq!(shares(&[7, 7, 7, 7]), Some(even));
+        assert_eq!(shares(&[7.0]), Some(even));
+        assert_eq!(shares(&[7.0; 4]), Some(even));
         let alone = Shares {
             jain: 0.25,
             min_share: 0.0,
             max_share: 4.0,
         };
-        assert_eq!(shares(&[0, 9, 0, 0]), Some(alone));
+        assert_eq!(shares(&[0.0, 9.0, 0.0, 0.0]), Some(alone));
     }
 
     #[test]
     fn a_known_mixture() {
         // (1+2+3)² / (3·(1+4+9)) = 36/42
-        let mixed = shares(&[1, 2, 3]).unwrap();
+        let mixed = shares(&[1.0, 2.0, 3.0]).unwrap();
         assert!((mixed.jain - 36.0 / 42.0).abs() < 1e-12);
         assert_eq!((mixed.min_share, mixed.max_share), (0.5, 1.5));
     }
@@ -72,12 +72,13 @@ mod tests {
     proptest! {
         #[test]
         fn stays_within_its_bounds(amounts in proptest::collection::vec(any::<u64>(), 1..100)) {
+            let amounts: Vec<f64> = amounts.into_iter().map(|amount| amount as f64).collect();
             if let Some(told) = shares(&amounts) {
                 let n = amounts.len() as f64;
                 prop_assert!(told.jain >= 1.0 / n - 1e-9 && told.jain <= 1.0);
                 prop_assert!(told.min_share <= 1.0 + 1e-9 && told.max_share >= 1.0 - 1e-9);
             } else {
-                prop_assert!(amounts.iter().all(|&amount| amount == 0));
+                prop_assert!(amounts.iter().all(|&amount| amount == 0.0));
             }
         }
     }

@@ -1,9 +1,11 @@
-//! The result of a check.
+//! The result of a check of `doctor`, as it is told and as a node sends it. It must not know what is checked.
 
-use serde::Serialize;
+use std::borrow::Cow;
+
+use serde::{Deserialize, Serialize};
 
 /// The state that a check found.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum State {
     /// As it should be.
@@ -13,7 +15,7 @@ pub enum State {
     /// It works, but worse than it could, or may fail.
     Warning,
     /// It does not work.
-    EarlyEnd,
+    Broken,
 }
 
 impl State {
@@ -23,16 +25,16 @@ impl State {
             State::Ok => "ok",
             State::Unknown => "unknown",
             State::Warning => "warning",
-            State::EarlyEnd => "broken",
+            State::Broken => "broken",
         }
     }
 }
 
 /// One check's result.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Finding {
     /// What was checked, such as `locked memory`; these words do not change between versions.
-    pub check: &'static str,
+    pub check: Cow<'static, str>,
     /// The checked device, port, interface or operation; `null` for the machine.
     pub subject: Option<String>,
     /// Its state.
@@ -54,7 +56,7 @@ impl Finding {
         why: impl Into<String>,
     ) -> Finding {
         Finding {
-            check,
+            check: Cow::Borrowed(check),
             subject: None,
             state,
             found: found.into(),
@@ -81,7 +83,7 @@ impl Finding {
     pub fn label(&self) -> String {
         match &self.subject {
             Some(subject) => format!("{} {subject}", self.check),
-            None => self.check.to_owned(),
+            None => self.check.to_string(),
         }
     }
 }

@@ -1,0 +1,125 @@
+//! Proves what is called an outlier among nodes on made-up matrices, whose truth is known, and prints the tables of
+//! `docs/statistics.md`: `cargo run --release -p report --example outliers [TRIES]`.
+#![allow(clippy::print_stdout, clippy::print_stderr)]
+
+mod mesh;
+#[path = "../verdicts/promises.rs"]
+mod promises;
+#[path = "../verdicts/workers.rs"]
+mod workers;
+
+use mesh::{Fault, NOISES, Noise, Setup, right};
+use promises::Promises;
+use workers::each;
+
+const NODES: [usize; 4] = [4, 8, 16, 64];
+const SPREADS: [f64; 3] = [0.005, 0.02, 0.05];
+const RUNS: [usize; 2] = [1, 3];
+const SEED: u64 = 0x1422_2026;
+
+fn main() -> std::process::ExitCode {
+    let tries = match std::env::args().nth(1).map(|word| word.parse()) {
+        None => 400,
+        Some(Ok(tries)) => tries,
+        Some(Err(error)) => {
+            eprintln!("TRIES is a number: {error}");
+            return std::process::ExitCode::from(2);
+        }
+    };
+    let mut promises = Promises::default();
+    false_alarms(tries, &mut promises);
+    for fault in [Fault::Receives, Fault::Pair, Fault::Cpu] {
+        power(tries, fault, &mut promises);
+    }
+    promises.tell()
+}
+
+/// Matrices of 64 nodes take long, and their many flows tell the same with fewer of them.
+fn tries_of(nodes: usize, tries: usize) -> usize {
+    if nodes < 64 { tries } else { tries.div_ceil(4) }
+}
+
+fn setups(noise: Noise, runs: usize, fault: Option<Fault>) -> Vec<Setup> {
+    let of_spread = |spread| {
+        NODES.map(|nodes| Setup {
+            noise,
+            spread,
+            nodes,
+            runs,
+            fault,
+        })
+    };
+    SPREADS.into_iter().flat_map(of_spread).collect()
+}
+
+fn head(title: &str, tries: usize) {
+    println!("### {title}\n");
+    let fewer = tries_of(64, tries);
+    println!("In % of {tries} matrices ({fewer} of 64 nodes), for a spread of 0.5 / 2 / 5 %.\n");
+    println!("| noise | runs | 4 | 8 | 16 | 64 nodes |");
+    println!("|---|--:|--:|--:|--:|--:|");
+}
+
+/// Prints a row, and gives for each number of nodes and spread how many matrices were as counted, of how many.
+fn row(
+    tries: usize,
+    setups: &[Setup],
+    is_counted: impl Fn(bool) -> bool + Sync,
+) -> Vec<(usize, usize)> {
+    let counts = each(setups, |setup| {
+        let tries = tries_of(setup.nodes, tries);
+        let seeds = (0..tries as u64).map(|number| SEED + number);
+        let counted = seeds.filter(|seed| is_counted(right(setup, *seed)));
+        (counted.count(), tries)
+    });
+    let cells = (0..NODES.len()).map(|nodes| {
+        let of_nodes = counts.iter().skip(nodes).step_by(NODES.len());
+        let percent = of_nodes.map(|(count, tries)| {
+            let percent = 100.0 * *count as f64 / *tries as f64;
+            format!("{percent:.1}")
+        });
+        percent.collect::<Vec<_>>().join(" / ")
+    });
+    let cells: Vec<String> = cells.collect();
+    let (noise, runs) = setups
+        .first()
+        .map_or(("", 0), |it| (it.noise.name(), it.runs));
+    println!("| {noise} | {runs} | {} |", cells.join(" | "));
+    counts
+}
+
+fn false_alarms(tries: usize, promises: &mut Promises) {
+    head(
+        "All nodes are alike: matrices of which something is told",
+        tries,
+    );
+    for noise in NOISES {
+        for runs in RUNS {
+            let counts = row(tries, &setups(noise, runs, None), |is_right| !is_right);
+            let all: usize = counts.iter().map(|(_, tries)| tries).sum();
+            let told: usize = counts.iter().map(|(count, _)| count).sum();
+            if noise != Noise::Stalls || runs > 1 {
+                promises.at_most(&format!("{}, {runs} runs", noise.name()), told, all, 0.01);
+            }
+        }
+    }
+    println!();
+}
+
+fn power(tries: usize, fault: Fault, promises: &mut Promises) {
+    head(fault.title(), tries);
+    for noise in NOISES {
+        for runs in RUNS {
+            let counts = row(tries, &setups(noise, runs, Some(fault)), |is_right| {
+                is_right
+            });
+            // Spreads of 0.5 and 2 %, which stand first; three runs, and noise that is the same for all nodes.
+            let is_promised = runs > 1 && matches!(noise, Noise::Normal | Noise::HeavyTails);
+            for (count, tries) in counts.iter().take(2 * NODES.len()).filter(|_| is_promised) {
+                let what = format!("{}, {}", fault.title(), noise.name());
+                promises.at_least(&what, *count, *tries, 0.95);
+            }
+        }
+    }
+    println!();
+}

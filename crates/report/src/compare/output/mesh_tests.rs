@@ -1,0 +1,83 @@
+//! A comparison of many nodes stays short: what has changed is told, the rest is counted.
+
+use std::path::Path;
+
+use super::super::model::Comparison;
+use super::super::options::Options;
+use super::table;
+use crate::results::load::{Found, Loaded};
+use crate::results::model::{Fairness, ResultFile, Run};
+use crate::results::sample::mesh::{Mesh, Slow};
+
+/// Six launches, in turns with those of the other side.
+fn side(name: &str, second: u32, file: impl Fn(Mesh) -> ResultFile) -> Found {
+    let launch = |launch: u32| {
+        let mesh = Mesh {
+            runs: 1,
+            noise: 0.002,
+            seed: u64::from(launch * 60 + second),
+            ..Mesh::of(10)
+        };
+        let mut result = file(mesh);
+        let mut runs: Vec<&mut Run> = Vec::new();
+        result
+            .cases
+            .iter_mut()
+            .for_each(|case| runs.extend(&mut case.runs));
+        for run in &mut runs {
+            run.nodes.iter_mut().for_each(|node| node.workers.clear());
+        }
+        for flow in runs.into_iter().flat_map(|run| &mut run.flows) {
+            flow.latency_ns = None;
+            flow.fairness = Some(Fairness {
+                jain: 1.0,
+                min_share: 1.0,
+                max_share: 1.0,
+            });
+        }
+        result.started_at = format!("2026-11-20T12:{launch:02}:{second:02}Z");
+        Loaded {
+            path: format!("{name}/{launch}.json").into(),
+            result,
+        }
+    };
+    Found {
+        results: (0..6).map(launch).collect(),
+        refused: Vec::new(),
+    }
+}
+
+fn table_of(base: &Found, new: &Found) -> (Comparison, String) {
+    let (old, other) = (Path::new("base"), Path::new("new"));
+    let comparison = super::super::compare((old, base), (other, new), &Options::default());
+    let mut out = Vec::new();
+    table::write(&comparison, &mut out).unwrap();
+    (comparison, String::from_utf8(out).unwrap())
+}
+
+#[test]
+fn rounds_without_a_change_are_told_together() {
+    let base = side("base", 0, |mesh| mesh.pairs());
+    let new = side("new", 30, |mesh| mesh.with(Slow::Pair(2, 3, 0.5)).pairs());
+    let (comparison, table) = table_of(&base, &new);
+    assert_eq!(comparison.cases.len(), 18);
+    assert!(table.lines().count() < 60, "{table}");
+    assert!(table.contains("\n  node3>node4\n! bandwidth"), "{table}");
+    let together = "\nwrite-pairs-round01, write-pairs-round02, ";
+    assert!(
+        table.contains(together) && table.contains(" equal"),
+        "{table}"
+    );
+}
+
+#[test]
+fn of_many_flows_those_that_changed_are_told() {
+    let base = side("base", 0, |mesh| mesh.all_to_all());
+    let new = side("new", 30, |mesh| {
+        mesh.with(Slow::Pair(2, 3, 0.5)).all_to_all()
+    });
+    let (_, table) = table_of(&base, &new);
+    assert!(table.lines().count() < 40, "{table}");
+    assert!(table.contains("\n  node3>node4\n! bandwidth"), "{table}");
+    assert!(table.contains("  89 more of 90 flows: "), "{table}");
+}

@@ -1,0 +1,268 @@
+//! The fewest causes that explain why some flows are slower than others: a node that sends or receives less, a path. It
+//! must not know results, units or words.
+
+use crate::statistics::{Scatter, median, reach, spread};
+
+/// Of so many flows one at most is a slow path, beside a second one.
+const MOST_PATHS: usize = 10;
+
+/// A flow between two nodes.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Observed<'a> {
+    /// The node that posts.
+    pub from: usize,
+    /// The node at the other end.
+    pub to: usize,
+    /// Logarithm of its figure; more is better.
+    pub value: f64,
+    /// The same of each run, of which `value` is the median.
+    pub runs: &'a [f64],
+}
+
+/// Where the cause of slow flows lies.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Place {
+    /// A node, in both directions.
+    Node(usize),
+    /// A node, in the flows that it posts.
+    From(usize),
+    /// A node, in the flows that go to it.
+    To(usize),
+    /// The way from one node to another.
+    Path(usize, usize),
+}
+
+/// A cause, and what it explains.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Cause {
+    /// Where it lies.
+    pub place: Place,
+    /// Logarithm of the figure of its flows over that of the others, below 0; of a node in both directions, of the one that
+    /// is less slow.
+    pub effect: f64,
+    /// Its flows that are slow.
+    pub slow: usize,
+    /// Its flows.
+    pub flows: usize,
+}
+
+/// What is asked of a cause before it is told.
+#[derive(Clone, Copy, Debug)]
+pub struct Rule {
+    /// Logarithm; smaller differences never matter.
+    pub floor: f64,
+    /// Chance that something is told of flows that are all alike.
+    pub chance: f64,
+    /// What is known of a flow's scatter.
+    pub scatter: Scatter,
+}
+
+/// The causes, that which explains most first.
+pub fn causes(nodes: usize, flows: &[Observed<'_>], rule: Rule) -> Vec<Cause> {
+    let mut left = flows.to_vec();
+    let mut found = Vec::new();
+    while let Some(cause) = next_node(nodes, &left, rule) {
+        left.retain(|flow| !cause.place.has_flow(flow));
+        found.push(cause);
+    }
+    found.extend(paths(nodes, &left, rule));
+    found
+}
+
+impl Place {
+    /// Whether the flow between these two nodes is part of it.
+    pub fn has(self, from: usize, to: usize) -> bool {
+        match self {
+            Place::Node(node) => from == node || to == node,
+            Place::From(node) => from == node,
+            Place::To(node) => to == node,
+            Place::Path(own_from, own_to) => (from, to) == (own_from, own_to),
+        }
+    }
+
+    fn has_flow(self, flow: &Observed<'_>) -> bool {
+        self.has(flow.from, flow.to)
+    }
+}
+
+/// The values of each node's flows: those that it posts, and those that go to it.
+struct Sides {
+    from: Vec<Vec<f64>>,
+    to: Vec<Vec<f64>>,
+}
+
+impl Sides {
+    fn of<'a>(nodes: usize, flows: impl Iterator<Item = &'a Observed<'a>>) -> Sides {
+        let mut sides = Sides {
+            from: vec![Vec::new(); nodes],
+            to: vec![Vec::new(); nodes],
+        };
+        for flow in flows {
+            sides.from[flow.from].push(flow.value);
+            sides.to[flow.to].push(flow.value);
+        }
+        sides
+    }
+
+    /// What a healthy flow has: the median over the nodes of each node's better side. With three nodes, one of which is
+    /// slow both ways, four of six flows are slow, but not the better side of two nodes.
+    fn level(&self) -> Option<f64> {
+        let sides = self.from.iter().zip(&self.to);
+        let better = sides.filter_map(|(from, to)| match (upper(from), upper(to)) {
+            (Some(from), Some(to)) => Some(from.max(to)),
+            (from, to) => from.or(to),
+        });
+        median(&better.collect::<Vec<_>>())
+    }
+}
+
+/// The median; the better one of two, so that one slow flow of two is no slow node.
+fn upper(values: &[f64]) -> Option<f64> {
+    match values {
+        [one, two] => Some(one.max(*two)),
+        _ => median(values),
+    }
+}
+
+/// The node that explains most of what is slow.
+fn next_node(nodes: usize, flows: &[Observed<'_>], rule: Rule) -> Option<Cause> {
+    let sides = Sides::of(nodes, flows.iter());
+    let level = sides.level()?;
+    let below = |values: &[f64], least: usize| {
+        let effect = upper(values).filter(|_| values.len() >= least)? - level;
+        (effect < -rule.floor).then_some(effect)
+    };
+    // How much nearer to the level its flows are, once it is known.
+    let gain = |values: &[f64], effect: f64| -> f64 {
+        let nearer = values.iter().map(|value| {
+            let away = value - level;
+            away.abs() - (away - effect).abs()
+        });
+        nearer.sum()
+    };
+    let mut possible: Vec<(f64, Cause)> = Vec::new();
+    for node in 0..nodes {
+        let (from, to) = (&sides.from[node], &sides.to[node]);
+        let mut add = |place, effect: f64, gain: f64, values: &[&[f64]]| {
+            let all = || values.iter().copied().flatten();
+            let cause = Cause {
+                place,
+                effect,
+                slow: all().filter(|value| **value - level < effect / 2.0).count(),
+                flows: all().count(),
+            };
+            possible.push((gain, cause));
+        };
+        if let (Some(sends), Some(receives)) = (below(from, 1), below(to, 1))
+            && has_peers(flows, node)
+        {
+            let gain = gain(from, sends) + gain(to, receives);
+            add(Place::Node(node), sends.max(receives), gain, &[from, to]);
+        }
+        if let Some(effect) = below(from, 2) {
+            add(Place::From(node), effect, gain(from, effect), &[from]);
+        }
+        if let Some(effect) = below(to, 2) {
+            add(Place::To(node), effect, gain(to, effect), &[to]);
+        }
+    }
+    possible.sort_by(|(one, _), (two, _)| two.total_cmp(one));
+    let mut causes = possible.into_iter().map(|(_, cause)| cause);
+    causes.find(|cause| stands_out(nodes, flows, *cause, rule))
+}
+
+/// Whether a node has two peers or more: with one, it cannot be told from it.
+fn has_peers(flows: &[Observed<'_>], node: usize) -> bool {
+    let of_node = flows.iter().filter(|flow| Place::Node(node).has_flow(flow));
+    let mut peers = of_node.map(|flow| flow.from + flow.to - node);
+    let first = peers.next();
+    peers.any(|peer| Some(peer) != first)
+}
+
+/// Whether a node's side is further below those of the others than chance puts it.
+fn stands_out(nodes: usize, flows: &[Observed<'_>], cause: Cause, rule: Rule) -> bool {
+    let others = || flows.iter().filter(|flow| !cause.place.has_flow(flow));
+    let sides = Sides::of(nodes, others());
+    let medians = || {
+        sides
+            .from
+            .iter()
+            .chain(&sides.to)
+            .filter(|it| !it.is_empty())
+    };
+    let of_others: Vec<f64> = medians().filter_map(|values| median(values)).collect();
+    let Some(level) = median(&of_others) else {
+        return false;
+    };
+    let own = |side: fn(&Observed<'_>) -> usize, node: usize| {
+        let values = flows.iter().filter(|flow| side(flow) == node);
+        values.map(|flow| flow.value).collect::<Vec<f64>>()
+    };
+    let own = match cause.place {
+        Place::From(node) => vec![own(|flow| flow.from, node)],
+        Place::To(node) => vec![own(|flow| flow.to, node)],
+        Place::Node(node) => vec![own(|flow| flow.from, node), own(|flow| flow.to, node)],
+        Place::Path(..) => return false,
+    };
+    let values: Vec<f64> = others().map(|flow| flow.value).collect();
+    let of_flow = spread(&values).unwrap_or(0.0).max(rule.scatter.least);
+    own.iter().all(|own| {
+        let count = own.len() as f64;
+        let scatter = Scatter {
+            // A median scatters by √(π/2n) of what it is of.
+            least: of_flow * (std::f64::consts::FRAC_PI_2 / count).sqrt().min(1.0),
+            // For half of so many to lie far off takes as many independent chances.
+            tail: rule.scatter.tail / ((count + 1.0) / 2.0).floor(),
+        };
+        let reach = reach(&of_others, scatter, 2 * nodes, rule.chance);
+        upper(own).is_some_and(|own| level - own > reach.max(rule.floor))
+    })
+}
+
+/// The single ways that are slow, where it is not their nodes.
+fn paths(nodes: usize, flows: &[Observed<'_>], rule: Rule) -> Vec<Cause> {
+    let Some(level) = Sides::of(nodes, flows.iter()).level() else {
+        return Vec::new();
+    };
+    let mut slowest = flows.to_vec();
+    slowest.sort_by(|one, two| one.value.total_cmp(&two.value));
+    let values: Vec<f64> = slowest.iter().map(|flow| flow.value).collect();
+    let most = (flows.len() / MOST_PATHS).max(2);
+    // The last one that stands out from what is faster: several do not hide each other (B. Rosner, "Percentage Points for
+    // a Generalized ESD Many-Outlier Procedure", Technometrics 25 (1983)).
+    let stands_out = |number: &usize| {
+        let (slow, others) = values.split_at((*number).min(values.len()));
+        // Before the reach, which sorts all of them.
+        let is_below = |slow: &&f64| level - **slow > rule.floor;
+        slow.last().filter(is_below).is_some_and(|slow| {
+            level - slow > reach(others, rule.scatter, flows.len(), rule.chance)
+        })
+    };
+    let count = (1..=most).rev().find(stands_out).unwrap_or(0);
+    let cause = |flow: &Observed<'_>| Cause {
+        place: Place::Path(flow.from, flow.to),
+        effect: flow.value - level,
+        slow: 1,
+        flows: 1,
+    };
+    let (slow, others) = slowest.split_at(count.min(slowest.len()));
+    let stays = |flow: &&Observed<'_>| stays_slow(flow, level, others, rule.chance);
+    slow.iter().filter(stays).map(cause).collect()
+}
+
+/// Whether a flow is slow in most of its runs, and the others' runs are so slow too seldom for that to be chance: a run that
+/// was held up, as one in many may be, makes no slow path.
+fn stays_slow(flow: &Observed<'_>, level: f64, others: &[Observed<'_>], chance: f64) -> bool {
+    let halfway = f64::midpoint(flow.value, level);
+    let slow = |flow: &Observed<'_>| flow.runs.iter().filter(|run| **run < halfway).count();
+    let (own, runs) = (slow(flow), flow.runs.len());
+    if own < runs - runs / 4 {
+        return false;
+    }
+    let of_others: usize = others.iter().map(slow).sum();
+    let runs_of_others: usize = others.iter().map(|other| other.runs.len()).sum();
+    let share = of_others as f64 / runs_of_others.max(1) as f64;
+    // Which of its runs they are: at most so many ways.
+    let ways = (runs as f64).powi((runs - own) as i32);
+    (others.len() + 1) as f64 * ways * share.powi(own as i32) <= chance
+}

@@ -1,0 +1,20 @@
+//! What the runs of a pattern say of nodes and of the paths between them: matrices, curves over fan-in, outliers, sentences. All of it is
+//! made from a result file; nothing is stored. It must not know pages or how anything is run.
+
+mod causes;
+mod fan;
+mod fan_sentences;
+mod figures;
+mod heads;
+mod matrix;
+mod outliers;
+mod sentences;
+mod text;
+mod words;
+
+pub use causes::Place;
+pub use fan::{Direction, Fan, FanPoint, Share};
+pub use figures::{Figures, Quantity};
+pub use matrix::{Cell, Matrix};
+pub use outliers::Outlier;
+pub use text::write;

@@ -1,0 +1,159 @@
+//! Nodes and paths of a matrix that are slower than the others, by a rule that docs/statistics.md has with its proof. It
+//! must not know words.
+
+use super::causes::{Observed, Place, Rule, causes};
+use super::figures::Quantity;
+use super::matrix::{Cell, Matrix};
+use crate::statistics::{Scatter, median, spread};
+
+/// Chance of telling something of nodes that are all alike, by the figure that tells most; and by each other one.
+const CHANCES: [f64; 2] = [0.002, 0.001];
+/// How heavy the tail of one run's figures may be: as heavy as that of Student's t with 3 degrees of freedom.
+const TAIL: f64 = 1.0 / 3.0;
+/// A flow that moves nothing counts as this share of the median.
+const LEAST: f64 = 1e-4;
+
+/// A node or a path that is slower than the others.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Outlier {
+    /// The figure that tells it.
+    pub quantity: Quantity,
+    /// What is slow, by indices in [`Matrix::nodes`].
+    pub place: Place,
+    /// The median over its flows.
+    pub value: f64,
+    /// The median over the flows of which nothing is told.
+    pub usual: f64,
+    /// Its flows that are slow.
+    pub slow: usize,
+    /// Its flows that have the figure.
+    pub flows: usize,
+}
+
+impl Outlier {
+    /// Its figure over the usual one: below 1 for less, above 1 for longer.
+    pub fn ratio(&self) -> f64 {
+        self.value / self.usual
+    }
+}
+
+impl Quantity {
+    /// Smaller differences never make an outlier: a share of the usual figure.
+    pub fn floor(self) -> f64 {
+        match self {
+            Quantity::Bandwidth | Quantity::Rate => 0.05,
+            Quantity::P50 => 0.1,
+            Quantity::P99 => 0.25,
+        }
+    }
+}
+
+impl Matrix {
+    /// What is slower than the others, whole nodes first; each cause once. Closed loops are asked for bandwidth first, then
+    /// for p50 and p99 of what bandwidth did not tell; open loops have the rate that they were offered, and only latency tells.
+    pub fn outliers(&self) -> Vec<Outlier> {
+        let asked = [Quantity::Bandwidth, Quantity::P50, Quantity::P99];
+        let asked = asked.into_iter().skip_while(|it| *it != self.quantity());
+        let mut found: Vec<Outlier> = Vec::new();
+        for (quantity, number) in asked.zip(0..) {
+            let is_told = |cell: &&Cell| found.iter().any(|it| it.place.has(cell.from, cell.to));
+            let left: Vec<&Cell> = self.cells.iter().filter(|cell| !is_told(cell)).collect();
+            let chance = CHANCES[usize::from(number > 0)];
+            found.extend(of_quantity(self.nodes.len(), &left, quantity, chance));
+        }
+        found
+    }
+
+    /// Whether something can be told at all: two flows in one run say nothing of what is usual.
+    pub fn can_tell(&self) -> bool {
+        let known = |cell: &&Cell| cell.figures.of(self.quantity()).is_some();
+        let cells = || self.cells.iter().filter(known);
+        cells().count() > 2
+    }
+}
+
+fn of_quantity(nodes: usize, cells: &[&Cell], quantity: Quantity, chance: f64) -> Vec<Outlier> {
+    let all = |cells: &mut dyn Iterator<Item = &&Cell>| {
+        let values: Vec<f64> = cells.filter_map(|it| it.figures.of(quantity)).collect();
+        median(&values)
+    };
+    let Some(middle) = all(&mut cells.iter()).filter(|middle| *middle > 0.0) else {
+        return Vec::new();
+    };
+    let sign = if quantity.more_is_better() { 1.0 } else { -1.0 };
+    let log = |value: f64| sign * (value.max(middle * LEAST) / middle).ln();
+    let runs = cells.iter().map(|cell| {
+        let runs = cell.runs.iter().filter_map(|run| run.of(quantity));
+        runs.map(log).collect()
+    });
+    let runs: Vec<Vec<f64>> = runs.collect();
+    let flows = cells.iter().zip(&runs).filter_map(|(cell, runs)| {
+        Some(Observed {
+            from: cell.from,
+            to: cell.to,
+            value: log(cell.figures.of(quantity)?),
+            runs,
+        })
+    });
+    let flows: Vec<Observed<'_>> = flows.collect();
+    let floor = match quantity.more_is_better() {
+        true => -(1.0 - quantity.floor()).ln(),
+        false => (1.0 + quantity.floor()).ln(),
+    };
+    let scatter = scatter(cells, quantity);
+    let rule = Rule {
+        floor,
+        chance,
+        scatter,
+    };
+    let causes = causes(nodes, &flows, rule);
+    let is_told = |cell: &&&Cell| causes.iter().any(|it| it.place.has(cell.from, cell.to));
+    let Some(usual) = all(&mut cells.iter().filter(|cell| !is_told(cell))) else {
+        return Vec::new();
+    };
+    let outlier = |cause: &super::causes::Cause| {
+        let mut own = cells.iter().filter(|it| cause.place.has(it.from, it.to));
+        Some(Outlier {
+            quantity,
+            place: cause.place,
+            value: all(&mut own)?,
+            usual,
+            slow: cause.slow,
+            flows: cause.flows,
+        })
+    };
+    causes.iter().filter_map(outlier).collect()
+}
+
+/// What the runs of each cell say of how much a cell's median scatters, and of its tail.
+fn scatter(cells: &[&Cell], quantity: Quantity) -> Scatter {
+    let mut away = Vec::new();
+    let mut counts = Vec::new();
+    for cell in cells {
+        let Some(middle) = cell.figures.of(quantity).filter(|middle| *middle > 0.0) else {
+            continue;
+        };
+        let runs = cell.runs.iter().filter_map(|run| run.of(quantity));
+        let runs: Vec<f64> = runs.filter(|value| *value > 0.0).collect();
+        counts.push(runs.len() as f64);
+        away.extend(runs.iter().flat_map(|value| {
+            let away = (value / middle).ln();
+            [away, -away]
+        }));
+    }
+    let runs = median(&counts).unwrap_or(1.0);
+    // For half of so many to lie far off takes as many independent chances.
+    let tail = TAIL / ((runs + 1.0) / 2.0).floor().max(1.0);
+    let least = match runs >= 2.0 {
+        true => {
+            // A median scatters by √(π/2n) of what it is of, and what is around it by √((n-1)/n).
+            let of_run = spread(&away).unwrap_or(0.0) * (runs / (runs - 1.0)).sqrt();
+            of_run * (std::f64::consts::FRAC_PI_2 / runs).sqrt()
+        }
+        false => 0.0,
+    };
+    Scatter { least, tail }
+}
+
+#[cfg(test)]
+mod tests;

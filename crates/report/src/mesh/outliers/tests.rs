@@ -1,0 +1,138 @@
+use super::*;
+use crate::results::model::ResultFile;
+use crate::results::sample::mesh::{Mesh, Slow};
+
+/// The places that are told of the only matrix of a file, with the figure that tells each.
+fn told(file: &ResultFile) -> Vec<(Quantity, Place)> {
+    let matrices = Matrix::all(file);
+    assert_eq!(matrices.len(), 1);
+    let found = matrices[0].outliers();
+    found.iter().map(|it| (it.quantity, it.place)).collect()
+}
+
+const BANDWIDTH: Quantity = Quantity::Bandwidth;
+
+#[test]
+fn nodes_that_are_alike_are_not_told() {
+    for nodes in [2, 3, 4, 8, 9] {
+        for noise in [0.0, 0.01, 0.03] {
+            let mesh = Mesh {
+                noise,
+                ..Mesh::of(nodes)
+            };
+            for file in [mesh.pairs(), mesh.all_to_all(), mesh.ring()] {
+                assert_eq!(told(&file), [], "{nodes} nodes, {noise}");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_slow_side_of_a_node_is_one_cause() {
+    for nodes in [3, 4, 8, 17] {
+        let last = nodes - 1;
+        for (slow, place) in [
+            (vec![Slow::Sends(last, 0.5)], Place::From(last)),
+            (vec![Slow::Receives(1, 0.5)], Place::To(1)),
+            (
+                vec![Slow::Sends(0, 0.5), Slow::Receives(0, 0.6)],
+                Place::Node(0),
+            ),
+        ] {
+            let mesh = Mesh {
+                slow,
+                ..Mesh::of(nodes)
+            };
+            for file in [mesh.pairs(), mesh.all_to_all()] {
+                assert_eq!(told(&file), [(BANDWIDTH, place)], "{nodes} nodes");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_slow_pair_is_no_slow_node() {
+    for nodes in [3, 4, 8, 17] {
+        let mesh = Mesh::of(nodes).with(Slow::Pair(1, 2, 0.5));
+        let place = (BANDWIDTH, Place::Path(1, 2));
+        assert_eq!(told(&mesh.pairs()), [place], "{nodes} nodes");
+        let mesh = mesh.with(Slow::Pair(2, 1, 0.5));
+        let back = (BANDWIDTH, Place::Path(2, 1));
+        let mut both = told(&mesh.pairs());
+        both.sort_by_key(|(_, place)| *place);
+        assert_eq!(both, [place, back], "{nodes} nodes");
+    }
+}
+
+#[test]
+fn what_is_left_of_a_slow_node_is_asked_too() {
+    let mesh = Mesh::of(8).with(Slow::Sends(3, 0.5));
+    let mesh = mesh.with(Slow::Pair(5, 6, 0.4)).with(Slow::Pair(3, 1, 0.4));
+    let node = (BANDWIDTH, Place::From(3));
+    let path = (BANDWIDTH, Place::Path(5, 6));
+    assert_eq!(told(&mesh.pairs()), [node, path]);
+}
+
+#[test]
+fn a_ring_tells_a_node_by_its_two_flows_and_else_a_path() {
+    let ring = |slow| {
+        told(
+            &Mesh {
+                slow,
+                ..Mesh::of(8)
+            }
+            .ring(),
+        )
+    };
+    let node = vec![Slow::Sends(3, 0.5), Slow::Receives(3, 0.5)];
+    assert_eq!(ring(node), [(BANDWIDTH, Place::Node(3))]);
+    let path = (BANDWIDTH, Place::Path(3, 4));
+    assert_eq!(ring(vec![Slow::Sends(3, 0.5)]), [path]);
+}
+
+#[test]
+fn an_open_loop_is_told_by_its_latency() {
+    let mesh = Mesh {
+        flags: vec![("op", "write"), ("rate", "20%")],
+        ..Mesh::of(8).with(Slow::Receives(2, 0.5))
+    };
+    let place = (Quantity::P50, Place::To(2));
+    assert_eq!(told(&mesh.pairs()), [place]);
+}
+
+#[test]
+fn one_percent_is_never_an_outlier_and_a_flow_that_stands_still_is_one() {
+    let mut mesh = Mesh {
+        noise: 0.0,
+        ..Mesh::of(8).with(Slow::Receives(2, 0.96))
+    };
+    assert_eq!(told(&mesh.pairs()), []);
+    mesh.slow = vec![Slow::Pair(0, 1, 0.0)];
+    assert_eq!(told(&mesh.pairs()), [(BANDWIDTH, Place::Path(0, 1))]);
+}
+
+#[test]
+fn flows_without_a_figure_are_nobodys_fault() {
+    let mesh = Mesh {
+        failed: vec![(0, 1), (4, 5)],
+        ..Mesh::of(8)
+    };
+    assert_eq!(told(&mesh.pairs()), []);
+    let all: Vec<_> = (1..8).flat_map(|node| [(0, node), (node, 0)]).collect();
+    let mesh = Mesh {
+        failed: all,
+        ..Mesh::of(8)
+    };
+    assert_eq!(told(&mesh.pairs()), []);
+}
+
+#[test]
+fn figures_of_an_outlier_are_medians() {
+    let mesh = Mesh {
+        noise: 0.0,
+        ..Mesh::of(16).with(Slow::Receives(6, 0.59))
+    };
+    let found = Matrix::all(&mesh.pairs())[0].outliers();
+    assert_eq!((found[0].slow, found[0].flows), (15, 15));
+    assert!((found[0].usual - 9.41).abs() < 0.01 && (found[0].ratio() - 0.59).abs() < 1e-3);
+}

@@ -1,0 +1,155 @@
+use super::*;
+use crate::results::model::{Doubt, DoubtKind, ResultFile};
+use crate::results::sample::mesh::{Mesh, Slow};
+
+fn told(file: &ResultFile) -> Vec<String> {
+    Matrix::all(file)[0].sentences()
+}
+
+fn quiet(nodes: usize) -> Mesh {
+    Mesh {
+        noise: 0.0,
+        ..Mesh::of(nodes)
+    }
+}
+
+#[test]
+fn a_slow_node_is_named_with_how_slow_it_is_and_to_whom() {
+    let receives = told(&quiet(16).with(Slow::Receives(6, 0.59)).pairs());
+    assert_eq!(
+        receives,
+        [
+            "node7 receives 41 % less than the median of 15 peers (5.552 of 9.410 Gb/s), from all of them: look at \
+             node7's port or cable",
+            "the other 225 pairs are within 0.0 % of the median 9.410 Gb/s",
+        ]
+    );
+    let read = Mesh {
+        flags: vec![("op", "read")],
+        ..quiet(4).with(Slow::Sends(1, 0.5))
+    };
+    let reads = "node2 reads 50 % less than the median of 3 peers (";
+    assert!(told(&read.pairs())[0].starts_with(reads));
+    let both = quiet(8)
+        .with(Slow::Sends(0, 0.5))
+        .with(Slow::Receives(0, 0.75));
+    let both = &told(&both.pairs())[0];
+    let words = "node1 sends 50 % and receives 25 % less than the median of 7 peers (4.705 and 7.057 of 9.410 Gb/s), \
+                 with all of them: look at node1's port or cable";
+    assert_eq!(both, words);
+}
+
+#[test]
+fn workers_that_were_kept_from_their_cores_are_told() {
+    let mut file = quiet(4).with(Slow::Sends(2, 0.5)).pairs();
+    let nodes = file.cases.iter_mut().flat_map(|case| &mut case.runs);
+    for node in nodes.flat_map(|run| &mut run.nodes) {
+        if node.name == "node3" {
+            node.workers[0].cpu_seconds = Some(0.52);
+        }
+    }
+    let text = &told(&file)[0];
+    let words = "look at what else runs on node3, whose workers had 52 % of their cores, those of the others 99 %";
+    assert!(text.ends_with(words), "{text}");
+}
+
+#[test]
+fn a_slow_path_is_told_as_one_and_what_else_it_may_be() {
+    let slow = |nodes: usize| quiet(nodes).with(Slow::Pair(2, 3, 0.33));
+    let pairs = told(&slow(8).pairs());
+    assert_eq!(
+        pairs[0],
+        "only node3>node4 is slow: 3.105 Gb/s, 67 % less than the median 9.410 Gb/s: look at the path"
+    );
+    let both = told(&slow(8).with(Slow::Pair(3, 2, 0.5)).pairs());
+    assert_eq!(
+        both[0],
+        "only node3 and node4 are slow with each other: 3.105 Gb/s there and 4.705 back, 67 % less and 50 % less than \
+         the median 9.410 Gb/s: look at the path"
+    );
+    let ring = told(&slow(8).ring());
+    assert!(
+        ring[0].contains("look at node3, node4 and the path"),
+        "{ring:?}"
+    );
+    let incast = told(&quiet(8).with(Slow::Sends(3, 0.33)).incast(&[7]));
+    assert!(
+        incast[0].starts_with("only node4 sends less than the others: 0.44"),
+        "{incast:?}"
+    );
+    let two = told(&quiet(2).with(Slow::Pair(0, 1, 0.5)).pairs());
+    let words = "node1>node2 is slower than node2>node1: 50 % less (4.705 of 9.410 Gb/s); two flows do not tell";
+    assert!(two[0].starts_with(words), "{two:?}");
+}
+
+#[test]
+fn nothing_slow_is_told_with_how_alike_they_are() {
+    let pairs = told(&Mesh::of(8).pairs());
+    assert_eq!(pairs.len(), 1);
+    assert!(
+        pairs[0].starts_with("nothing is slow: 56 pairs within "),
+        "{pairs:?}"
+    );
+    let wild = Mesh {
+        noise: 0.3,
+        runs: 1,
+        ..Mesh::of(8)
+    };
+    let wild = told(&wild.pairs());
+    assert!(
+        wild[0].starts_with("nothing stands out, but 56 pairs scatter: "),
+        "{wild:?}"
+    );
+    let two = Mesh {
+        runs: 1,
+        ..Mesh::of(2)
+    };
+    assert!(told(&two.pairs())[0].starts_with("2 pairs within "));
+}
+
+#[test]
+fn what_has_no_figure_is_told_first() {
+    let failed = |failed: Vec<(usize, usize)>| told(&Mesh { failed, ..quiet(4) }.pairs());
+    let one = failed(vec![(0, 1)]);
+    assert!(
+        one[0].starts_with("no figure of node1>node2") && one[0].ends_with("failed or was stopped"),
+        "{one:?}"
+    );
+    let gone: Vec<_> = (1..4).flat_map(|node| [(0, node), (node, 0)]).collect();
+    let gone = failed(gone);
+    assert!(
+        gone[0].starts_with("node1 has no figure: each run of its 6 flows"),
+        "{gone:?}"
+    );
+    let mut file = quiet(4).pairs();
+    for run in &mut file.cases[0].runs {
+        run.flows[0].window.doubts = vec![Doubt {
+            kind: DoubtKind::NotTogether,
+            message: String::new(),
+        }];
+    }
+    let doubtful = told(&file);
+    assert_eq!(
+        doubtful[0],
+        "no figure of node1>node4: each run is doubtful, as is told below"
+    );
+    let mut file = quiet(4).pairs();
+    file.cases.truncate(4);
+    let told = told(&file);
+    assert_eq!(told[0], "4 flows were not begun");
+    assert!(told[1].starts_with("nothing is slow: 8 pairs"), "{told:?}");
+}
+
+#[test]
+fn latency_is_told_as_longer() {
+    let mesh = Mesh {
+        flags: vec![("op", "write"), ("rate", "20%")],
+        ..quiet(8).with(Slow::Sends(2, 0.5))
+    };
+    let told = told(&mesh.pairs());
+    let starts = "messages of node3 take 2.0 times as long as the median of 7 peers (p50 ";
+    assert!(
+        told[0].starts_with(starts) || told[0].starts_with("messages of node3 take 9"),
+        "{told:?}"
+    );
+}

@@ -1,0 +1,93 @@
+//! Figures, comparisons and lists as sentences write them. It must not know matrices.
+
+use super::figures::Quantity;
+use crate::results::number::digits;
+
+/// `9.410 Gb/s`, `p50 12.30 µs`.
+pub(super) fn figure(quantity: Quantity, value: f64) -> String {
+    let number = number(quantity, value);
+    match quantity {
+        Quantity::Bandwidth => format!("{number} Gb/s"),
+        Quantity::Rate => format!("{number} Mmsg/s"),
+        Quantity::P50 => format!("p50 {number} µs"),
+        Quantity::P99 => format!("p99 {number} µs"),
+    }
+}
+
+/// `9.410`; latency in microseconds.
+pub(super) fn number(quantity: Quantity, value: f64) -> String {
+    let value = match quantity.more_is_better() {
+        true => value,
+        false => value / 1e3,
+    };
+    format!("{value:.*}", digits(value))
+}
+
+/// `p50 12.30 of 10.10 µs`: a figure beside the usual one.
+pub(super) fn beside(quantity: Quantity, value: f64, usual: f64) -> String {
+    let usual = figure(quantity, usual);
+    let (name, usual) = match usual.split_once(' ') {
+        Some((name @ ("p50" | "p99"), rest)) => (format!("{name} "), rest),
+        _ => (String::new(), &*usual),
+    };
+    format!("{name}{} of {usual}", number(quantity, value))
+}
+
+/// A share in percent: two digits that count.
+pub(super) fn percent(share: f64) -> String {
+    let percent = share.abs() * 100.0;
+    let digits = usize::from(percent < 9.95);
+    format!("{percent:.digits$} %")
+}
+
+/// How a figure compares with the usual one, by their ratio: `41 % less than`, `3.1 times as long as`.
+pub(super) fn than(quantity: Quantity, ratio: f64) -> String {
+    match quantity.more_is_better() {
+        true => format!("{} less than", percent(1.0 - ratio)),
+        false if ratio < 2.0 => format!("{} longer than", percent(ratio - 1.0)),
+        false => format!("{ratio:.1} times as long as"),
+    }
+}
+
+/// `a, b and 3 more`: so many at most by their names.
+pub(super) fn some_of(names: &[String], most: usize) -> String {
+    let more = names.len().saturating_sub(most);
+    match (more, names) {
+        (0, [others @ .., last]) if !others.is_empty() => {
+            format!("{} and {last}", others.join(", "))
+        }
+        (0, _) => names.join(", "),
+        _ => format!("{} and {more} more", names[..most].join(", ")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn figures_are_told_with_their_units() {
+        assert_eq!(
+            beside(Quantity::Bandwidth, 5.55, 9.41),
+            "5.550 of 9.410 Gb/s"
+        );
+        assert_eq!(
+            beside(Quantity::P99, 31_200.0, 10_100.0),
+            "p99 31.200 of 10.100 µs"
+        );
+        assert_eq!(than(Quantity::Bandwidth, 0.59), "41 % less than");
+        assert_eq!(than(Quantity::Bandwidth, 0.934), "6.6 % less than");
+        assert_eq!(than(Quantity::P50, 1.41), "41 % longer than");
+        assert_eq!(than(Quantity::P50, 3.09), "3.1 times as long as");
+    }
+
+    #[test]
+    fn lists_end_well() {
+        let names = |count: usize| -> Vec<String> {
+            (1..=count).map(|number| format!("n{number}")).collect()
+        };
+        assert_eq!(some_of(&names(1), 2), "n1");
+        assert_eq!(some_of(&names(2), 2), "n1 and n2");
+        assert_eq!(some_of(&names(5), 2), "n1, n2 and 3 more");
+    }
+}

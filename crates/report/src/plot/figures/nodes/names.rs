@@ -1,0 +1,163 @@
+//! Names of many nodes beside an axis: short where all begin or end alike, and as many as have room. It must not know
+//! what the axis is of.
+
+use std::collections::BTreeSet;
+
+/// Nodes from which on names are shortened.
+const SHORTENED_FROM: usize = 9;
+/// What names share is worth leaving out from this length on.
+const LEAST_SHARED: usize = 3;
+
+/// Names of nodes as they are written at an axis.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Names {
+    /// What all of them begin and end with, around `…`; empty where they are whole.
+    pub(super) shared: String,
+    /// What is written for each.
+    pub(super) labels: Vec<String>,
+}
+
+impl Names {
+    pub(super) fn of(names: &[&str]) -> Names {
+        let whole = || Names {
+            shared: String::new(),
+            labels: names.iter().map(|name| (*name).to_owned()).collect(),
+        };
+        let Some((first, others)) = names.split_first() else {
+            return whole();
+        };
+        if names.len() < SHORTENED_FROM {
+            return whole();
+        }
+        // A number is never cut.
+        let begins = others
+            .iter()
+            .fold(*first, |shared, name| beginning(shared, name));
+        let begins = begins.trim_end_matches(|letter: char| letter.is_ascii_digit());
+        let rests: Vec<&str> = names.iter().map(|name| &name[begins.len()..]).collect();
+        let ends = rests
+            .iter()
+            .fold(rests[0], |shared, name| end(shared, name));
+        // Nor is a part of a domain's name.
+        let ends = ends.find('.').map_or("", |dot| &ends[dot..]);
+        let labels: Vec<&str> = rests
+            .iter()
+            .map(|rest| &rest[..rest.len() - ends.len()])
+            .collect();
+        let is_worth_it = begins.len() + ends.len() >= LEAST_SHARED;
+        if !is_worth_it || labels.iter().any(|label| label.is_empty()) {
+            return whole();
+        }
+        Names {
+            shared: format!("{begins}…{ends}"),
+            labels: labels.into_iter().map(str::to_owned).collect(),
+        }
+    }
+
+    /// The title of an axis of them: `what`, and what the names share.
+    pub(super) fn title(&self, what: &str) -> String {
+        match self.shared.as_str() {
+            "" => what.to_owned(),
+            shared => format!("{what} ({shared})"),
+        }
+    }
+}
+
+fn beginning<'n>(one: &'n str, other: &str) -> &'n str {
+    let alike = one.chars().zip(other.chars()).take_while(|(a, b)| a == b);
+    &one[..alike.map(|(letter, _)| letter.len_utf8()).sum()]
+}
+
+fn end<'n>(one: &'n str, other: &str) -> &'n str {
+    let alike = one.chars().rev().zip(other.chars().rev());
+    let alike = alike.take_while(|(a, b)| a == b);
+    let length: usize = alike.map(|(letter, _)| letter.len_utf8()).sum();
+    &one[one.len() - length..]
+}
+
+/// Which labels of an axis are written, so that none touches another: those of `first` where they have room, and of the
+/// others every so many. Labels lie `pitch` apart and take their extent around their middle; two have `gap` between them.
+pub(super) fn thinned(
+    extents: &[f64],
+    pitch: f64,
+    gap: f64,
+    first: &BTreeSet<usize>,
+) -> BTreeSet<usize> {
+    let mut written: BTreeSet<usize> = BTreeSet::new();
+    let add = |written: &mut BTreeSet<usize>, index: usize| {
+        let is_apart = |other: &usize| {
+            let needed = (extents[index] + extents[*other]) / 2.0 + gap;
+            index.abs_diff(*other) as f64 * pitch >= needed
+        };
+        let [before, after] = [
+            written.range(..index).next_back(),
+            written.range(index..).next(),
+        ];
+        if before.is_none_or(is_apart) && after.is_none_or(is_apart) {
+            written.insert(index);
+        }
+    };
+    for &index in first.iter().filter(|index| **index < extents.len()) {
+        add(&mut written, index);
+    }
+    let largest = extents.iter().copied().fold(0.0, f64::max);
+    let every = ((largest + gap) / pitch).ceil().max(1.0) as usize;
+    for index in (0..extents.len()).step_by(every) {
+        add(&mut written, index);
+    }
+    written
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn what_all_share_is_said_once() {
+        let numbered = |from: &str, to: &str| {
+            let names: Vec<String> = (1..=12)
+                .map(|number| format!("{from}{number}{to}"))
+                .collect();
+            let names: Vec<&str> = names.iter().map(String::as_str).collect();
+            Names::of(&names)
+        };
+        let names = numbered("node1", ".rack3.example.com");
+        assert_eq!(names.shared, "node….rack3.example.com");
+        assert_eq!((&*names.labels[0], &*names.labels[11]), ("11", "112"));
+        assert_eq!(names.title("to"), "to (node….rack3.example.com)");
+        let names = numbered("n", "");
+        assert_eq!((&*names.shared, &*names.labels[9]), ("", "n10"));
+        let few = Names::of(&["node1", "node2"]);
+        assert_eq!((&*few.shared, &*few.labels[1]), ("", "node2"));
+        assert_eq!(few.title("to"), "to");
+    }
+
+    proptest! {
+        #[test]
+        fn short_names_are_told_apart(names in proptest::collection::btree_set("[ab0-9.é]{1,6}", 0..20)) {
+            let whole: Vec<String> = names.iter().map(|name| format!("host-é{name}.com")).collect();
+            let whole: Vec<&str> = whole.iter().map(String::as_str).collect();
+            let names = Names::of(&whole);
+            let apart: BTreeSet<&String> = names.labels.iter().collect();
+            prop_assert_eq!(apart.len(), whole.len());
+        }
+
+        #[test]
+        fn labels_do_not_touch_and_those_wanted_come_first(
+            extents in proptest::collection::vec(1.0..50.0f64, 1..80),
+            pitch in 1.0..60.0f64,
+            wanted in 0..80usize,
+        ) {
+            let written = thinned(&extents, pitch, 2.0, &BTreeSet::from([wanted]));
+            prop_assert_eq!(written.contains(&wanted), wanted < extents.len());
+            let places: Vec<usize> = written.into_iter().collect();
+            prop_assert!(!places.is_empty());
+            for pair in places.windows(2) {
+                let apart = (pair[1] - pair[0]) as f64 * pitch;
+                prop_assert!(apart >= (extents[pair[0]] + extents[pair[1]]) / 2.0 + 2.0 - 1e-9);
+            }
+        }
+    }
+}

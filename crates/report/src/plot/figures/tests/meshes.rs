@@ -1,0 +1,270 @@
+//! Figures of many nodes: fit to be seen with few and with many nodes, in the order that was asked for, and what is slow is
+//! marked; other figures have no line for each flow.
+
+use super::*;
+use crate::plot::figures::nodes::{self, Nodes, Racks};
+use crate::plot::page::Page;
+use crate::plot::section::Section;
+use crate::plot::{sections, sums};
+use crate::results::sample::mesh::{Mesh, Slow};
+
+fn loaded(result: ResultFile) -> Loaded {
+    Loaded {
+        path: "r.json".into(),
+        result,
+    }
+}
+
+fn of(results: &[Loaded], racks: &Racks) -> Nodes {
+    nodes::figures(results, &sums::of_patterns(results), racks)
+}
+
+fn drawn(result: ResultFile) -> Vec<Figure> {
+    of(&[loaded(result)], &Racks::default()).figures
+}
+
+/// So many nodes a rack.
+fn racks(nodes: usize, each: usize) -> Racks {
+    let rack = |node: usize| format!("rack-in-room-2-{}", (node - 1) / each + 1);
+    (1..=nodes)
+        .map(|node| (format!("node{node}"), rack(node)))
+        .collect()
+}
+
+fn ids(figures: &[Figure]) -> Vec<&str> {
+    figures.iter().map(|figure| figure.id.as_str()).collect()
+}
+
+fn all_sections(results: &[Loaded]) -> Vec<Section> {
+    let sums = sums::of_patterns(results);
+    sections::sections(results, &sums, None, &Racks::default())
+}
+
+#[test]
+fn figures_of_nodes_are_fit_to_be_seen_with_few_and_many() {
+    let slow = |nodes| {
+        Mesh::of(nodes)
+            .with(Slow::Sends(1, 0.6))
+            .with(Slow::Receives(0, 0.5))
+    };
+    for nodes in [2, 3, 4, 9, 16, 33, 64, 100] {
+        let mut mesh = slow(nodes);
+        mesh.runs = 1;
+        mesh.failed = vec![(0, 1), (nodes - 1, 0)];
+        let long = |mut result: ResultFile| {
+            let long = |name: &str| format!("{name}.a-cluster-with-a-long-name.example.com");
+            for case in &mut result.cases {
+                for flow in &mut case.config.flows {
+                    (flow.from, flow.to) = (long(&flow.from), long(&flow.to));
+                }
+                for flow in case.runs.iter_mut().flat_map(|run| &mut run.flows) {
+                    (flow.from, flow.to) = (long(&flow.from), long(&flow.to));
+                }
+            }
+            result
+                .nodes
+                .iter_mut()
+                .for_each(|node| node.name = long(&node.name));
+            result
+        };
+        let whole = Mesh {
+            failed: Vec::new(),
+            ..mesh.clone()
+        };
+        for result in [
+            mesh.pairs(),
+            whole.ring(),
+            whole.all_to_all(),
+            long(whole.pairs()),
+        ] {
+            let pattern = result.cases[0].config.pattern.clone();
+            let results = [loaded(result)];
+            for racks in [Racks::default(), racks(nodes, 3), racks(nodes, 16)] {
+                let Nodes { figures, .. } = of(&results, &racks);
+                assert!(!figures.is_empty() || nodes == 2, "{nodes} {pattern:?}");
+                for figure in figures {
+                    let faults = faults(&figure.svg);
+                    assert!(
+                        faults.is_empty(),
+                        "{nodes} {pattern:?} {}: {faults:?}",
+                        figure.id
+                    );
+                    for row in &figure.tables[0].rows {
+                        assert_eq!(row.len(), figure.tables[0].columns.len());
+                    }
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn what_is_slow_is_marked_and_told_and_what_failed_is_hatched() {
+    let mut mesh = Mesh::of(16)
+        .with(Slow::Receives(6, 0.59))
+        .with(Slow::Pair(2, 8, 0.5));
+    mesh.failed.push((0, 1));
+    let figures = drawn(mesh.pairs());
+    assert_eq!(ids(&figures), ["nodes-map-1", "nodes-strip-1"]);
+    let [map, strip] = &figures[..] else {
+        unreachable!()
+    };
+    let bold = |name: &str| format!("font-weight=\"bold\">{name}<");
+    // A column's name, and both of a path's.
+    assert_eq!(
+        map.svg.matches(&bold("7")).count(),
+        1,
+        "{}",
+        map.description
+    );
+    assert_eq!(
+        (
+            map.svg.matches(&bold("3")).count(),
+            map.svg.matches(&bold("9")).count()
+        ),
+        (1, 1)
+    );
+    assert!(map.svg.contains("no run that counts"));
+    // All of that round, which failed.
+    assert!(
+        map.description.contains("8 cells are hatched"),
+        "{}",
+        map.description
+    );
+    assert!(
+        map.description.contains("node3 to node9"),
+        "{}",
+        map.description
+    );
+    assert!(
+        strip.svg.contains(&bold("to node7")),
+        "{}",
+        strip.description
+    );
+    assert!(!strip.svg.contains(&bold("to node9")));
+    assert_eq!(map.tables[0].rows.len(), 16);
+    assert_eq!(map.tables[0].rows[0][1..3], [Cell::Missing, Cell::Missing]);
+    let healthy = drawn(Mesh::of(16).pairs());
+    assert!(
+        healthy
+            .iter()
+            .all(|figure| !figure.svg.contains(&bold("1")))
+    );
+    let hatched = healthy
+        .iter()
+        .any(|figure| figure.svg.contains("no run that counts"));
+    assert!(!hatched);
+}
+
+#[test]
+fn open_loops_are_told_by_p99_and_closed_ones_where_it_tells_more() {
+    let mut mesh = Mesh::of(8);
+    mesh.flags.push(("rate", "50%"));
+    let figures = drawn(mesh.all_to_all());
+    assert!(
+        figures.iter().all(|figure| figure.title.starts_with("p99")),
+        "{:?}",
+        ids(&figures)
+    );
+    let mut file = Mesh::of(8).all_to_all();
+    for run in &mut file.cases[0].runs {
+        for flow in run.flows.iter_mut().filter(|flow| flow.to == "node4") {
+            let latency = flow.latency_ns.as_mut().unwrap();
+            latency.p99 = latency.p99.map(|p99| p99 * 5);
+        }
+    }
+    let figures = drawn(file);
+    assert_eq!(
+        ids(&figures),
+        ["nodes-map-1", "nodes-p99-map-1", "nodes-strip-1"]
+    );
+}
+
+#[test]
+fn racks_part_the_map() {
+    let results = [loaded(Mesh::of(12).pairs())];
+    let racks: Racks = (1..=12)
+        .map(|node| (format!("node{node}"), format!("r{}", 3 - node % 3)))
+        .collect();
+    let figures = of(&results, &racks).figures;
+    let order: Vec<&str> = figures[0].tables[0].columns[1..]
+        .iter()
+        .map(|it| &*it.name)
+        .collect();
+    assert_eq!(order[..5], ["node2", "node5", "node8", "node11", "node1"]);
+    assert_eq!(figures[0].svg.matches(">r2<").count(), 2);
+    assert_eq!(figures[1].tables[0].rows[0][1], Cell::Text("r1".to_owned()));
+}
+
+#[test]
+fn a_fan_is_a_curve_with_a_line_for_each_way_of_sharing_queues() {
+    let of = |cq| {
+        let mut mesh = Mesh::of(9).with(Slow::Sends(3, 0.5));
+        mesh.flags.push(("cq", cq));
+        mesh.incast(&[1, 2, 4, 8])
+    };
+    let mut both = of("shared");
+    both.cases.extend(of("per-qp").cases);
+    let figures = drawn(both);
+    assert_eq!(
+        ids(&figures),
+        ["nodes-strip-1", "nodes-strip-2", "fan-in-1"]
+    );
+    let fan = &figures[2];
+    assert_eq!(faults(&fan.svg), [""; 0]);
+    assert!(fan.svg.contains(">CQ per-qp<") && fan.svg.contains("Jain"));
+    assert_eq!(fan.tables[0].rows.len(), 8);
+    let columns: Vec<&str> = fan.tables[0].columns.iter().map(|it| &*it.name).collect();
+    assert_eq!(
+        columns[1..],
+        ["nodes that send", "Runs", "Gb/s", "p99 (µs)", "Jain"]
+    );
+    // One fan-in is no curve.
+    assert_eq!(ids(&drawn(Mesh::of(5).incast(&[4]))), ["nodes-strip-1"]);
+}
+
+#[test]
+fn flows_of_a_pattern_do_not_flood_other_figures_and_tables() {
+    let mut mesh = Mesh::of(24).with(Slow::Sends(3, 0.5));
+    mesh.runs = 1;
+    mesh.histograms = true;
+    let results = [loaded(mesh.pairs()), loaded(mesh.all_to_all())];
+    let sums = sums::of_patterns(&results);
+    let sections = all_sections(&results);
+    let figures: usize = sections.iter().map(|section| section.figures.len()).sum();
+    assert!(figures <= 10, "{figures}");
+    for figure in sections.iter().flat_map(|section| &section.figures) {
+        assert_eq!(faults(&figure.svg), [""; 0], "{}", figure.id);
+        let lines = figure.svg.matches("node3&gt;").count();
+        assert_eq!(lines, 0, "{} has lines of single flows", figure.id);
+    }
+    let told = sections::left_out(&results, None).join("\n");
+    for words in [
+        "552 flows of 46 rounds of pairs",
+        "552 flows of 1 case of patterns",
+    ] {
+        assert!(told.contains(words), "{told}");
+    }
+    let page = Page {
+        results: &results,
+        sums: &sums,
+        sections: &sections,
+        refused: &[],
+        left_out: &[],
+    };
+    let html = page.html();
+    let answers = &html[html.find("<h2 id=\"nodes\"").unwrap()..];
+    let first = answers.find("<figure").unwrap();
+    assert!(
+        answers[..first].contains("node4 sends"),
+        "{}",
+        &answers[..first]
+    );
+    let nodes = html.find("<h2 id=\"nodes\"").unwrap();
+    assert!(
+        html.find("<h2 id=\"latency\"")
+            .is_none_or(|latency| nodes < latency)
+    );
+    let cases = &html[html.find("<h2 id=\"cases\"").unwrap()..];
+    assert_eq!(cases.matches("<tr>").count(), 1 + 46 + 1);
+}

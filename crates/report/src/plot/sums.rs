@@ -1,0 +1,243 @@
+//! Cases of a pattern with all their flows as one, so that figures of lines have one line for them, and tables one row. It
+//! must not know figures.
+
+use std::borrow::Cow;
+
+use hdrhistogram::Histogram;
+use settings::Pattern;
+
+use crate::results::load::Loaded;
+use crate::results::model::{
+    CaseConfig, CaseResult, Fairness, FlowConfig, FlowResult, Latency, Load, LoadVerdict,
+    ResultFile, Run, Totals, Window,
+};
+use crate::statistics::shares;
+
+/// Name of the flow that stands for all of a case.
+pub const ALL_FLOWS: &str = "all flows together";
+
+/// The results as figures of lines draw them, and as tables of cases tell them.
+pub fn of_patterns(results: &[Loaded]) -> Cow<'_, [Loaded]> {
+    let cases = |loaded: &Loaded| loaded.result.cases.iter().any(is_of_pattern);
+    if !results.iter().any(cases) {
+        return Cow::Borrowed(results);
+    }
+    let file = |loaded: &Loaded| {
+        let cases = loaded.result.cases.iter();
+        let cases = cases.map(|case| match is_of_pattern(case) {
+            true => sum(case),
+            false => case.clone(),
+        });
+        let file = &loaded.result;
+        Loaded {
+            path: loaded.path.clone(),
+            result: ResultFile {
+                cases: cases.collect(),
+                tool: file.tool.clone(),
+                started_at: file.started_at.clone(),
+                command_line: file.command_line.clone(),
+                nodes: file.nodes.clone(),
+                ..*file
+            },
+        }
+    };
+    Cow::Owned(results.iter().map(file).collect())
+}
+
+/// Whether its flows follow from a pattern.
+pub(super) fn is_of_pattern(case: &CaseResult) -> bool {
+    case.config.pattern.is_some()
+}
+
+/// The case with one flow for all.
+fn sum(case: &CaseResult) -> CaseResult {
+    let flows = &case.config.flows;
+    let mut settings = case.config.settings.clone();
+    // One that was not told is that of all others.
+    let fan = u32::try_from(flows.len()).ok();
+    match settings.pattern {
+        Some(Pattern::Incast(_)) => settings.fan_in = fan,
+        Some(Pattern::Outcast(_)) => settings.fan_out = fan,
+        _ => {}
+    }
+    let first = flows.first().cloned().unwrap_or_default();
+    let shared = |of: fn(&FlowConfig) -> &Option<String>| {
+        let is_shared = flows.iter().all(|flow| of(flow) == of(&first));
+        of(&first).clone().filter(|_| is_shared)
+    };
+    let config = FlowConfig {
+        name: ALL_FLOWS.to_owned(),
+        from_device: shared(|flow| &flow.from_device),
+        to_device: shared(|flow| &flow.to_device),
+        ..first.clone()
+    };
+    CaseResult {
+        id: case.id.clone(),
+        runs: case
+            .runs
+            .iter()
+            .map(|run| sum_of_run(run, &config))
+            .collect(),
+        config: CaseConfig {
+            settings,
+            flows: vec![config],
+        },
+        ..CaseResult::default()
+    }
+}
+
+fn sum_of_run(run: &Run, config: &FlowConfig) -> Run {
+    let flows = &run.flows;
+    let total = |of: fn(&FlowResult) -> Option<f64>| flows.iter().map(of).sum::<Option<f64>>();
+    let of_all = |of: fn(&Totals) -> u64| flows.iter().map(|flow| of(&flow.totals)).sum();
+    let doubts = flows.iter().flat_map(|flow| &flow.window.doubts);
+    let rates: Option<Vec<f64>> = flows.iter().map(|flow| flow.totals.gbit_per_s).collect();
+    let sum = FlowResult {
+        window: Window {
+            doubts: doubts.cloned().collect(),
+            ..flows
+                .first()
+                .map(|flow| flow.window.clone())
+                .unwrap_or_default()
+        },
+        totals: Totals {
+            messages: of_all(|totals| totals.messages),
+            bytes: of_all(|totals| totals.bytes),
+            gbit_per_s: total(|flow| flow.totals.gbit_per_s).filter(|_| !flows.is_empty()),
+            mmsg_per_s: total(|flow| flow.totals.mmsg_per_s).filter(|_| !flows.is_empty()),
+            errors: of_all(|totals| totals.errors),
+        },
+        latency_ns: latency(flows, |flow| flow.latency_ns.as_ref()),
+        service_ns: latency(flows, |flow| flow.service_ns.as_ref()),
+        lateness_ns: latency(flows, |flow| flow.lateness_ns.as_ref()),
+        load: load(flows),
+        fairness: rates.and_then(|rates| fairness(&rates)),
+        ..FlowResult::of(config)
+    };
+    Run {
+        run: run.run,
+        started_at: run.started_at.clone(),
+        failure: run.failure.clone(),
+        flows: vec![sum],
+        ..Run {
+            complete: run.complete,
+            interrupted: run.interrupted,
+            ..Run::default()
+        }
+    }
+}
+
+/// How evenly the flows were served.
+fn fairness(rates: &[f64]) -> Option<Fairness> {
+    let shares = shares(rates)?;
+    Some(Fairness {
+        jain: shares.jain,
+        min_share: shares.min_share,
+        max_share: shares.max_share,
+    })
+}
+
+/// All flows' times in one histogram: no percentile is averaged. `None` where a flow has none, or has one of another
+/// part of its messages.
+fn latency(flows: &[FlowResult], of: impl Fn(&FlowResult) -> Option<&Latency>) -> Option<Latency> {
+    let recorded = |flow: &FlowResult| flow.load.as_ref().map(|load| load.recorded_one_in);
+    let mut all: Option<Histogram<u64>> = None;
+    let mut overflows = 0;
+    for flow in flows {
+        let own = of(flow)?;
+        if recorded(flow) != recorded(flows.first()?) {
+            return None;
+        }
+        overflows += own.overflows;
+        let histogram = own.histogram().ok()?;
+        match &mut all {
+            Some(all) => all.add(&histogram).ok()?,
+            None => all = Some(histogram),
+        }
+    }
+    Latency::from_histogram(&all?, overflows)
+}
+
+/// What all were offered; `None` where one was offered nothing.
+fn load(flows: &[FlowResult]) -> Option<Load> {
+    let loads: Vec<&Load> = flows
+        .iter()
+        .map(|flow| flow.load.as_ref())
+        .collect::<Option<_>>()?;
+    let first = loads.first()?;
+    let sum = |of: fn(&Load) -> f64| loads.iter().map(|load| of(load)).sum::<f64>();
+    let count = |of: fn(&Load) -> u64| loads.iter().map(|load| of(load)).sum::<u64>();
+    let has = |verdict| loads.iter().any(|load| load.verdict == verdict);
+    let verdicts = [LoadVerdict::NotKept, LoadVerdict::Overloaded];
+    Some(Load {
+        asked_per_second: sum(|load| load.asked_per_second),
+        maximum_per_second: loads.iter().map(|load| load.maximum_per_second).sum(),
+        offered: count(|load| load.offered),
+        offered_per_second: sum(|load| load.offered_per_second),
+        achieved_per_second: sum(|load| load.achieved_per_second),
+        never_sent: count(|load| load.never_sent),
+        queue_full_messages: count(|load| load.queue_full_messages),
+        queue_full_seconds: sum(|load| load.queue_full_seconds),
+        recorded_one_in: first.recorded_one_in,
+        gaps: None,
+        verdict: verdicts.into_iter().find(|it| has(*it)).unwrap_or_default(),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::results::sample::mesh::{ALONE_GBIT_PER_S, Mesh};
+
+    #[test]
+    fn a_case_of_a_pattern_is_one_flow_of_all() {
+        let mut mesh = Mesh::of(4);
+        mesh.noise = 0.0;
+        let loaded = |result| Loaded {
+            path: "r.json".into(),
+            result,
+        };
+        let results = [
+            loaded(mesh.incast(&[1, 3])),
+            loaded(mesh.pairs()),
+            loaded(crate::results::sample::mixed()),
+        ];
+        let sums = of_patterns(&results);
+        assert_eq!(
+            sums.iter()
+                .map(|it| it.result.cases.len())
+                .collect::<Vec<_>>(),
+            [2, 6, 1]
+        );
+        assert_eq!(sums[2], results[2]);
+        let case = &sums[0].result.cases[1];
+        let flow = case.runs[0].flow(ALL_FLOWS).unwrap();
+        let rate = flow.totals.gbit_per_s.unwrap();
+        assert!((rate / ALONE_GBIT_PER_S - 1.0).abs() < 0.001, "{rate}");
+        assert_eq!(flow.latency_ns.as_ref().unwrap().count, 3_000);
+        assert!(flow.fairness.as_ref().unwrap().jain > 0.999);
+        assert_eq!((case.config.fan_in, case.config.flows.len()), (Some(3), 1));
+        assert!(matches!(of_patterns(&results[2..]), Cow::Borrowed(_)));
+    }
+
+    #[test]
+    fn the_worst_of_the_verdicts_is_that_of_all() {
+        let mut mesh = Mesh::of(3);
+        mesh.flags.push(("rate", "50%"));
+        let mut file = mesh.all_to_all();
+        let flows = &mut file.cases[0].runs[0].flows;
+        let offered: f64 = flows
+            .iter()
+            .filter_map(|it| Some(it.load.as_ref()?.offered_per_second))
+            .sum();
+        flows[2].load.as_mut().unwrap().verdict = LoadVerdict::Overloaded;
+        let sum = sum(&file.cases[0]);
+        let load = sum.runs[0].flows[0].load.as_ref().unwrap();
+        assert_eq!(
+            (load.verdict, load.offered_per_second),
+            (LoadVerdict::Overloaded, offered)
+        );
+        // Whose distributions are not known.
+        assert_eq!(sum.runs[0].flows[0].latency_ns, None);
+    }
+}

@@ -1,0 +1,394 @@
+//! Results of many nodes that nothing was measured for: patterns over nodes of one network, with noise, and nodes and
+//! pairs that are slower than the others. It names the crate `report`, so that tests of other crates can include it.
+
+#![allow(dead_code, clippy::expect_used)] // not every user needs all of it, and flags are its own
+
+use hdrhistogram::Histogram;
+use report::results::model::{
+    CaseConfig, CaseResult, Device, Failure, FlowConfig, FlowResult, Host, Latency, Limits, Load,
+    Node, NodeResult, ResultFile, Run, SCHEMA_VERSION, Tool, Totals, Window, WorkerResult,
+};
+use settings::{Pattern, Settings};
+
+/// What is slower than the others, by index of the node from 0, and what its rate is multiplied by.
+#[derive(Clone, Copy, Debug)]
+pub enum Slow {
+    /// All that a node sends.
+    Sends(usize, f64),
+    /// All that a node receives.
+    Receives(usize, f64),
+    /// What the first node sends to the second one.
+    Pair(usize, usize, f64),
+}
+
+/// Nodes and how their network is.
+#[derive(Clone, Debug)]
+pub struct Mesh {
+    /// Number of nodes, which are `node1`, `node2` and so on.
+    pub nodes: usize,
+    /// Runs a case.
+    pub runs: u32,
+    /// Standard deviation of a run's rate, as a part of it.
+    pub noise: f64,
+    /// What is slower.
+    pub slow: Vec<Slow>,
+    /// Flows that failed in every run, by indices of their nodes.
+    pub failed: Vec<(usize, usize)>,
+    /// Flags of all flows besides those of the pattern.
+    pub flags: Vec<(&'static str, &'static str)>,
+    /// Speed of each node's link; without one the devices are software.
+    pub link_gbit_per_s: Option<f64>,
+    /// Latencies with their whole distributions, which an incast always has.
+    pub histograms: bool,
+    /// Where the noise begins.
+    pub seed: u64,
+}
+
+/// What a flow that has both links to itself moves, in Gb/s.
+pub const ALONE_GBIT_PER_S: f64 = 9.41;
+
+const SECONDS: f64 = 1.0;
+
+impl Mesh {
+    /// So many nodes, of which none is slow.
+    pub fn of(nodes: usize) -> Mesh {
+        Mesh {
+            nodes,
+            runs: 3,
+            noise: 0.005,
+            slow: Vec::new(),
+            failed: Vec::new(),
+            flags: vec![("op", "write")],
+            link_gbit_per_s: Some(10.0),
+            histograms: false,
+            seed: 7,
+        }
+    }
+
+    /// With something slow.
+    pub fn with(mut self, slow: Slow) -> Mesh {
+        self.slow.push(slow);
+        self
+    }
+
+    /// A case for each round of pairs, in which no node has two flows.
+    pub fn pairs(&self) -> ResultFile {
+        let rounds = rounds(self.nodes);
+        let cases = (1..).zip(rounds).map(|(number, flows)| {
+            let round = format!("-pairs-round{number:02}");
+            (round, vec![("pattern", "pairs".to_owned())], flows)
+        });
+        self.file(&cases.collect::<Vec<_>>())
+    }
+
+    /// Each node to each other one at once.
+    pub fn all_to_all(&self) -> ResultFile {
+        let flows = (0..self.nodes).flat_map(|from| {
+            let others = (0..self.nodes).filter(move |to| *to != from);
+            others.map(move |to| (from, to))
+        });
+        self.one("all-to-all", flows.collect())
+    }
+
+    /// Each node to the next one.
+    pub fn ring(&self) -> ResultFile {
+        let flows = (0..self.nodes).map(|from| (from, (from + 1) % self.nodes));
+        self.one("ring", flows.collect())
+    }
+
+    /// A case for each fan-in: so many nodes from the second one on send to the first one.
+    pub fn incast(&self, fan_ins: &[usize]) -> ResultFile {
+        let cases = fan_ins.iter().map(|&fan_in| {
+            let flags = vec![
+                ("pattern", "incast".to_owned()),
+                ("fan-in", fan_in.to_string()),
+            ];
+            let flows = (1..=fan_in).map(|from| (from, 0)).collect();
+            (format!("-incast-F{fan_in}"), flags, flows)
+        });
+        self.file(&cases.collect::<Vec<_>>())
+    }
+
+    fn one(&self, pattern: &str, flows: Vec<(usize, usize)>) -> ResultFile {
+        let flags = vec![("pattern", pattern.to_owned())];
+        self.file(&[(format!("-{pattern}"), flags, flows)])
+    }
+
+    fn file(&self, cases: &[PatternCase]) -> ResultFile {
+        let mut rng = fastrand::Rng::with_seed(self.seed);
+        let cases = cases.iter().map(|case| self.case(&mut rng, case));
+        ResultFile {
+            schema_version: SCHEMA_VERSION,
+            tool: Tool {
+                name: "rocebench".to_owned(),
+                version: "0.1.0".to_owned(),
+                git: Some("0123456789ab".to_owned()),
+            },
+            started_at: "2026-11-20T12:00:00Z".to_owned(),
+            command_line: vec!["rocebench".to_owned(), "mesh".to_owned()],
+            cases: cases.collect(),
+            nodes: (0..self.nodes).map(|index| self.node(index)).collect(),
+        }
+    }
+
+    fn node(&self, index: usize) -> Node {
+        let hostname = name(index);
+        Node {
+            name: hostname.clone(),
+            host: Host {
+                hostname,
+                kernel: "6.1.0".to_owned(),
+                cores: 16,
+                ..Host::default()
+            },
+            devices: vec![Device {
+                name: "mlx5_0".to_owned(),
+                library: "libibverbs".to_owned(),
+                software: self.link_gbit_per_s.is_none(),
+                port: 1,
+                link_gbit_per_s: self.link_gbit_per_s,
+                active_mtu_bytes: Some(4096),
+                ..Device::default()
+            }],
+        }
+    }
+
+    fn case(&self, rng: &mut fastrand::Rng, (suffix, flags, flows): &PatternCase) -> CaseResult {
+        let mut settings = Settings::from([("duration", "1"), ("size", "64K")]);
+        let flags = flags.iter().map(|(flag, text)| (*flag, text.as_str()));
+        for (flag, text) in self.flags.iter().copied().chain(flags) {
+            Settings::row(flag)
+                .expect("a flag")
+                .read(&mut settings, text)
+                .expect("its value");
+        }
+        let config = |&(from, to): &(usize, usize)| {
+            let (from, to) = (name(from), name(to));
+            FlowConfig {
+                from_device: Some("mlx5_0".to_owned()),
+                to_device: Some("mlx5_0".to_owned()),
+                path_mtu: Some(4096),
+                ..FlowConfig::of(&format!("{from}>{to}"), &from, &to, &settings, &settings)
+            }
+        };
+        let config = CaseConfig {
+            flows: flows.iter().map(config).collect(),
+            settings,
+        };
+        let shared: String = (self.flags.iter())
+            .map(|(_, value)| format!("{value}-"))
+            .collect();
+        let runs = (1..=self.runs).map(|number| self.run(rng, number, &config, flows));
+        CaseResult {
+            id: format!("{}{suffix}", shared.trim_end_matches('-')),
+            runs: runs.collect(),
+            config,
+            ..CaseResult::default()
+        }
+    }
+
+    fn run(
+        &self,
+        rng: &mut fastrand::Rng,
+        run: u32,
+        config: &CaseConfig,
+        flows: &[(usize, usize)],
+    ) -> Run {
+        let failure = (flows.iter().find(|flow| self.failed.contains(flow))).map(|flow| Failure {
+            message: format!("{} did not answer", name(flow.1)),
+            hint: None,
+        });
+        let configs = config.flows.iter();
+        let moved: Vec<FlowResult> = if failure.is_some() {
+            configs.map(FlowResult::of).collect()
+        } else {
+            let (mut sent, mut received) = (vec![0; self.nodes], vec![0; self.nodes]);
+            for (from, to) in flows {
+                sent[*from] += 1;
+                received[*to] += 1;
+            }
+            let moved = configs.zip(flows);
+            moved
+                .map(|(config_of, &(from, to))| {
+                    let sharing = sent[from].max(received[to]);
+                    self.flow(rng, config, config_of, (from, to), sharing)
+                })
+                .collect()
+        };
+        let mut nodes: Vec<usize> = flows.iter().flat_map(|(from, to)| [*from, *to]).collect();
+        nodes.sort_unstable();
+        nodes.dedup();
+        Run {
+            run,
+            started_at: "2026-11-20T12:00:01Z".to_owned(),
+            complete: failure.is_none(),
+            failure,
+            overlap: (flows.len() > 1).then_some(0.998),
+            nodes: nodes.into_iter().map(worked).collect(),
+            flows: moved,
+            ..Run::default()
+        }
+    }
+
+    fn latency(
+        &self,
+        rng: &mut fastrand::Rng,
+        case: &CaseConfig,
+        p50: f64,
+        count: u64,
+    ) -> Option<Latency> {
+        if self.histograms || matches!(case.pattern, Some(Pattern::Incast(_))) {
+            return whole(rng, p50);
+        }
+        let p50 = p50 * (1.0 + 0.01 * normal(rng));
+        let ns = |factor: f64| (p50 * factor) as u64;
+        Some(Latency {
+            count,
+            min: ns(0.5),
+            mean: p50 * 1.02,
+            stddev: p50 * 0.1,
+            p50: ns(1.0),
+            p90: Some(ns(1.2)),
+            p99: Some(ns(1.5 + 0.05 * rng.f64())),
+            p99_9: Some(ns(2.5)),
+            max: ns(4.0),
+            ..Latency::default()
+        })
+    }
+
+    /// A flow that shares the busier one of its two links with so many, itself included.
+    fn flow(
+        &self,
+        rng: &mut fastrand::Rng,
+        case: &CaseConfig,
+        config: &FlowConfig,
+        (from, to): (usize, usize),
+        sharing: usize,
+    ) -> FlowResult {
+        let sharing = sharing as f64;
+        let factor = self.slow.iter().map(|slow| match *slow {
+            Slow::Sends(node, factor) if node == from => factor,
+            Slow::Receives(node, factor) if node == to => factor,
+            Slow::Pair(one, other, factor) if (one, other) == (from, to) => factor,
+            _ => 1.0,
+        });
+        let factor: f64 = factor.product();
+        let noise = (1.0 + self.noise * normal(rng)).max(0.01);
+        let allowed = ALONE_GBIT_PER_S / sharing * factor * noise;
+        let size = f64::from(case.size_bytes);
+        let asked = (!case.rate.is_closed()).then_some(allowed * 0.5);
+        let gbit_per_s = asked.map_or(allowed, |asked| asked.min(allowed));
+        let messages = (gbit_per_s * 1e9 / 8.0 / size * SECONDS) as u64;
+        // So many messages of a closed loop wait for each other (J. Little, 1961).
+        let waiting = f64::from(case.qps) * 16.0;
+        let p50 = waiting * size * 8.0 / allowed;
+        let p50 = if asked.is_some() { p50 / 8.0 } else { p50 };
+        FlowResult {
+            window: Window {
+                seconds: SECONDS,
+                warmup_seconds: 0.3,
+                warmup_steady: Some(true),
+                doubts: Vec::new(),
+            },
+            totals: Totals::in_window(messages, messages * u64::from(case.size_bytes), 0, SECONDS),
+            latency_ns: self.latency(rng, case, p50, messages),
+            load: asked.map(|asked| {
+                let asked = asked * 1e9 / 8.0 / size;
+                Load {
+                    asked_per_second: asked,
+                    offered: (asked * SECONDS) as u64,
+                    offered_per_second: asked,
+                    achieved_per_second: messages as f64 / SECONDS,
+                    ..Load::default()
+                }
+            }),
+            limits: self.link_gbit_per_s.map(|link_gbit_per_s| Limits {
+                link_gbit_per_s,
+                protocol_efficiency: 0.98,
+                share_of_limit: Some(gbit_per_s / link_gbit_per_s / 0.98),
+            }),
+            ..FlowResult::of(config)
+        }
+    }
+}
+
+/// A skewed distribution around a median, in nanoseconds.
+fn whole(rng: &mut fastrand::Rng, p50: f64) -> Option<Latency> {
+    let mut histogram = Histogram::<u64>::new_with_bounds(1, 60_000_000_000, 2).ok()?;
+    for _ in 0..1000 {
+        let skew = -(1.0 - rng.f64()).ln();
+        histogram.saturating_record((p50 * (0.9 + 0.14 * skew)) as u64);
+    }
+    Latency::from_histogram(&histogram, 0)
+}
+
+/// What its id ends with, its flags, and who sends to whom.
+type PatternCase = (String, Vec<(&'static str, String)>, Vec<(usize, usize)>);
+
+fn name(index: usize) -> String {
+    format!("node{}", index + 1)
+}
+
+fn worked(index: usize) -> NodeResult {
+    let worker = WorkerResult {
+        window_seconds: Some(SECONDS),
+        core: Some(3),
+        core_shared_with: Some(0),
+        cpu_seconds: Some(SECONDS * 0.99),
+        polls: 900_000,
+        empty_polls: 600_000,
+        ..WorkerResult::default()
+    };
+    NodeResult {
+        workers: vec![worker],
+        ..NodeResult::named(&name(index))
+    }
+}
+
+/// A normal deviate (G. Box, M. Muller, 1958).
+fn normal(rng: &mut fastrand::Rng) -> f64 {
+    let radius = (-2.0 * (1.0 - rng.f64()).ln()).sqrt();
+    radius * (std::f64::consts::TAU * rng.f64()).cos()
+}
+
+/// A tournament: the first node stays, the others go round; then all the other way. With an odd number each node
+/// rests once.
+fn rounds(nodes: usize) -> Vec<Vec<(usize, usize)>> {
+    let even = nodes + nodes % 2;
+    let mut circle: Vec<usize> = (0..even).collect();
+    let mut one_way = Vec::new();
+    for _ in 1..even {
+        let meets = (0..even / 2).map(|at| (circle[at], circle[even - 1 - at]));
+        let playing = meets.filter(|(one, other)| *one < nodes && *other < nodes);
+        one_way.push(playing.collect::<Vec<_>>());
+        circle[1..].rotate_right(1);
+    }
+    let back = |round: &Vec<(usize, usize)>| round.iter().map(|(from, to)| (*to, *from)).collect();
+    let other_way: Vec<Vec<_>> = one_way.iter().map(back).collect();
+    one_way.into_iter().chain(other_way).collect()
+}
+
+#[test]
+fn each_pair_meets_once_each_way_and_no_node_twice_in_a_round() {
+    for nodes in [2, 3, 8, 9] {
+        let mut met = std::collections::BTreeSet::new();
+        for round in rounds(nodes) {
+            let mut used = std::collections::BTreeSet::new();
+            for (from, to) in round {
+                assert!(used.insert(from) && used.insert(to) && met.insert((from, to)));
+            }
+        }
+        assert_eq!(met.len(), nodes * (nodes - 1));
+    }
+    let result = Mesh::of(4).with(Slow::Pair(0, 1, 0.5)).pairs();
+    assert_eq!((result.cases.len(), result.nodes.len()), (6, 4));
+    let settings = |index: usize| &result.cases[index].config.settings;
+    assert!((1..6).all(|index| settings(index) == settings(0)));
+    let flows = || result.cases.iter().flat_map(|case| &case.runs[0].flows);
+    let slow = |flow: &&FlowResult| flow.totals.gbit_per_s < Some(6.0);
+    let slow: Vec<&str> = flows()
+        .filter(slow)
+        .map(|flow| flow.name.as_str())
+        .collect();
+    assert_eq!(slow, ["node1>node2"]);
+}

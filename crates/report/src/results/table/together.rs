@@ -1,0 +1,70 @@
+//! All flows of a pattern's run as one row: what they move together. It must not know which nodes they are between.
+
+use std::collections::BTreeSet;
+
+use super::super::histogram::merged;
+use super::super::model::{Fairness, FlowResult, Latency, Load, LoadVerdict, Run, Window};
+use crate::statistics::shares;
+
+/// Of more flows the latencies are not put together: that would take longer than the run's other figures.
+const MOST_HISTOGRAMS: usize = 256;
+
+/// What the flows of a run moved together; how evenly is told of flows, not of QPs.
+pub(super) fn together(run: &Run) -> FlowResult {
+    let flows = &run.flows;
+    let sum = |of: fn(&FlowResult) -> Option<f64>| flows.iter().map(of).sum::<Option<f64>>();
+    let rates: Option<Vec<f64>> = flows.iter().map(|flow| flow.totals.gbit_per_s).collect();
+    let fairness = rates.and_then(|rates| shares(&rates));
+    let histogram = (flows.len() <= MOST_HISTOGRAMS).then(|| merged(flows));
+    let latency = histogram.flatten();
+    let mut all = FlowResult {
+        latency_ns: latency.and_then(|histogram| Latency::from_histogram(&histogram, 0)),
+        fairness: fairness.map(|shares| Fairness {
+            jain: shares.jain,
+            min_share: shares.min_share,
+            max_share: shares.max_share,
+        }),
+        load: load(flows),
+        window: window(flows),
+        ..FlowResult::default()
+    };
+    all.totals.messages = flows.iter().map(|flow| flow.totals.messages).sum();
+    all.totals.bytes = flows.iter().map(|flow| flow.totals.bytes).sum();
+    all.totals.errors = flows.iter().map(|flow| flow.totals.errors).sum();
+    if !flows.is_empty() {
+        all.totals.gbit_per_s = sum(|flow| flow.totals.gbit_per_s);
+        all.totals.mmsg_per_s = sum(|flow| flow.totals.mmsg_per_s);
+    }
+    all
+}
+
+/// What all flows offered and achieved, with the worst verdict.
+fn load(flows: &[FlowResult]) -> Option<Load> {
+    let loads: Option<Vec<&Load>> = flows.iter().map(|flow| flow.load.as_ref()).collect();
+    let loads = loads.filter(|loads| !loads.is_empty())?;
+    let of = |verdict| loads.iter().any(|load| load.verdict == verdict);
+    let verdicts = [LoadVerdict::NotKept, LoadVerdict::Overloaded];
+    Some(Load {
+        offered_per_second: loads.iter().map(|load| load.offered_per_second).sum(),
+        achieved_per_second: loads.iter().map(|load| load.achieved_per_second).sum(),
+        verdict: verdicts.into_iter().find(|it| of(*it)).unwrap_or_default(),
+        ..Load::default()
+    })
+}
+
+/// What makes figures doubtful, each kind once.
+fn window(flows: &[FlowResult]) -> Window {
+    let windows = || flows.iter().map(|flow| &flow.window);
+    let mut told = BTreeSet::new();
+    let doubts = windows().flat_map(|window| &window.doubts);
+    Window {
+        warmup_steady: windows()
+            .any(|window| window.warmup_steady == Some(false))
+            .then_some(false),
+        doubts: doubts
+            .filter(|doubt| told.insert(doubt.kind))
+            .cloned()
+            .collect(),
+        ..Window::default()
+    }
+}

@@ -1,0 +1,99 @@
+use super::*;
+use crate::results::sample::mesh::{Mesh, Slow};
+
+fn sentence(file: &ResultFile, threshold: &str) -> Option<String> {
+    failing(&judge(file, Some(threshold.parse().unwrap())))
+}
+
+fn quiet(nodes: usize) -> Mesh {
+    Mesh {
+        noise: 0.0,
+        ..Mesh::of(nodes)
+    }
+}
+
+#[test]
+fn flows_below_are_named_with_figures() {
+    let file = quiet(4).with(Slow::Receives(2, 0.5)).pairs();
+    assert_eq!(sentence(&file, "49%"), None);
+    assert_eq!(
+        sentence(&file, "90%").as_deref(),
+        Some(
+            "3 of 12 flows fail: node2>node3: 4.705 Gb/s, below 8.469 (90 % of the median 9.410); node1>node3: 4.705 \
+             Gb/s, below 8.469 (90 % of the median 9.410); node4>node3: 4.705 Gb/s, below 8.469 (90 % of the median \
+             9.410)"
+        )
+    );
+    let text = sentence(&file, "9.5Gb").unwrap();
+    assert!(
+        text.starts_with("12 of 12 flows fail: ") && text.ends_with("; and 7 more"),
+        "{text}"
+    );
+    assert!(text.contains("9.410 Gb/s, below 9.500;"), "{text}");
+    assert_eq!(sentence(&file, "4.7Gb"), None);
+    let text = sentence(&file, "90%link").unwrap();
+    assert!(
+        text.contains("4.705 Gb/s, 48.0 % of what its link of 10.000 Gb/s allows"),
+        "{text}"
+    );
+    assert!(text.starts_with("3 of 12"), "{text}");
+}
+
+#[test]
+fn what_cannot_be_judged_has_not_passed() {
+    let mesh = Mesh {
+        link_gbit_per_s: None,
+        ..quiet(4)
+    };
+    let text = sentence(&mesh.pairs(), "1%link").unwrap();
+    assert!(
+        text.starts_with("12 of 12 flows fail") && text.contains("is not known"),
+        "{text}"
+    );
+    let failed = Mesh {
+        failed: vec![(0, 1)],
+        ..quiet(4)
+    };
+    let text = sentence(&failed.pairs(), "1%").unwrap();
+    assert!(text.contains("node1>node2: no run of it counts"), "{text}");
+    let alone = quiet(2).incast(&[1]);
+    let text = sentence(&alone, "1%median").unwrap();
+    assert!(
+        text.starts_with("1 of 1 flow fails: ") && text.contains("no other flow is like it"),
+        "{text}"
+    );
+    let mut empty = quiet(2).incast(&[1]);
+    empty.cases[0].config.flows.clear();
+    let text = sentence(&empty, "1Gb").unwrap();
+    assert!(text.contains("no flow whose throughput"), "{text}");
+}
+
+#[test]
+fn sweeps_without_a_pattern_are_judged_too() {
+    let mut file = crate::results::sample::mixed();
+    let text = sentence(&file, "5Gb").unwrap();
+    assert!(
+        text.starts_with("2 of 3 flows fail: small: 1.536 Gb/s, below 5.000; back: "),
+        "{text}"
+    );
+    assert!(
+        sentence(&file, "50%")
+            .unwrap()
+            .starts_with("3 of 3 flows fail")
+    );
+    file.cases[0].runs[0].flows[0].totals.errors = 1;
+    let text = sentence(&file, "0.1Gb").unwrap();
+    assert!(text.contains("small: no run of it counts"), "{text}");
+}
+
+#[test]
+fn each_case_has_a_median_of_its_own() {
+    let file = quiet(9).incast(&[2, 8]);
+    assert_eq!(sentence(&file, "99%"), None);
+    let slow = quiet(9).with(Slow::Sends(1, 0.5)).incast(&[4, 8]);
+    let text = sentence(&slow, "60%").unwrap();
+    assert!(
+        text.starts_with("2 of 12 flows fail: write-incast-F4, node2>node1: "),
+        "{text}"
+    );
+}

@@ -1,0 +1,114 @@
+//! A sweep as JUnit XML: a suite a case, or all rounds of a pattern; in it a test a flow and one a run.
+
+use std::io::{self, Write};
+
+use quick_junit::{NonSuccessKind, Property, Report, TestCase, TestSuite};
+
+use super::asked::Threshold;
+use super::judged::{Judged, Suite, judge};
+use crate::junit::{self, not_passed, passed, skipped};
+use crate::results::model::{ResultFile, Run};
+
+/// Writes the document; without a threshold a flow passes that has a figure.
+///
+/// # Errors
+/// The stream's.
+pub fn write(file: &ResultFile, threshold: Option<Threshold>, out: impl Write) -> io::Result<()> {
+    let mut report = Report::new("rocebench");
+    for suite in judge(file, threshold) {
+        report.add_test_suite(of_suite(&suite, threshold));
+    }
+    junit::write(&report, out)
+}
+
+fn of_suite(judged: &Suite<'_>, threshold: Option<Threshold>) -> TestSuite {
+    let title = judged.title.as_str();
+    let mut suite = TestSuite::new(title);
+    if let Some(threshold) = threshold {
+        suite.add_property(Property::new("fail-below", threshold.to_string()));
+    }
+    suite.add_test_cases(judged.flows.iter().map(|flow| of_flow(title, flow)));
+    for case in &judged.cases {
+        let round = match judged.cases.len() {
+            1 => String::new(),
+            _ => format!("{} ", case.id),
+        };
+        let runs = case.runs.iter();
+        let of_run = |run: &Run| of_run(title, &format!("{round}run {}", run.run), run);
+        suite.add_test_cases(runs.map(of_run));
+    }
+    suite
+}
+
+fn of_flow(class: &str, flow: &Judged) -> TestCase {
+    let mut test = match &flow.failure {
+        Some(failure) => not_passed(class, &flow.name, NonSuccessKind::Failure, failure),
+        None => passed(class, &flow.name),
+    };
+    if let Some(gbit_per_s) = flow.gbit_per_s {
+        test.set_system_out(format!("{gbit_per_s:.3} Gb/s"));
+    }
+    test
+}
+
+fn of_run(class: &str, name: &str, run: &Run) -> TestCase {
+    let failed = |message: &str| not_passed(class, name, NonSuccessKind::Failure, message);
+    match &run.failure {
+        _ if run.interrupted => skipped(class, name, "stopped by the user"),
+        Some(failure) => match &failure.hint {
+            Some(hint) => failed(&format!("{}; {hint}", failure.message)),
+            None => failed(&failure.message),
+        },
+        None if !run.complete => failed("the run is not complete"),
+        None => passed(class, name),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::results::sample::mesh::{Mesh, Slow};
+
+    #[test]
+    fn a_flow_and_a_run_are_a_test_each() {
+        let mesh = Mesh {
+            runs: 2,
+            noise: 0.0,
+            failed: vec![(0, 3)],
+            ..Mesh::of(4).with(Slow::Pair(2, 1, 0.5))
+        };
+        let mut xml = Vec::new();
+        write(&mesh.pairs(), "90%".parse().ok(), &mut xml).unwrap();
+        let xml = String::from_utf8(xml).unwrap();
+        let report = Report::deserialize_from_str(&xml).unwrap();
+        // Twelve flows and six rounds of two runs; of the failed round two flows and two runs fail, and the slow flow.
+        assert_eq!(
+            (report.tests, report.failures, report.errors),
+            (12 + 12, 2 + 2 + 1, 0)
+        );
+        let suite = &report.test_suites[0];
+        let test = |name: &str| {
+            suite
+                .test_cases
+                .iter()
+                .find(|test| test.name.as_str() == name)
+        };
+        assert!(test("node3>node2").is_some() && test("write-pairs-round01 run 2").is_some());
+        assert!(
+            xml.contains("4.705 Gb/s, below 8.469 (90 % of the median 9.410)"),
+            "{xml}"
+        );
+        assert!(xml.contains("node4 did not answer"), "{xml}");
+    }
+
+    #[test]
+    fn without_a_threshold_a_figure_is_enough() {
+        let mut xml = Vec::new();
+        write(&crate::results::sample::result(), None, &mut xml).unwrap();
+        let report = Report::deserialize_from_str(std::str::from_utf8(&xml).unwrap()).unwrap();
+        // The second case was stopped by the user: its two flows have no run that counts.
+        assert_eq!((report.tests, report.failures), (5, 2));
+        let skipped = String::from_utf8(xml).unwrap().matches("<skipped").count();
+        assert_eq!(skipped, 1);
+    }
+}

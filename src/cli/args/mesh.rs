@@ -1,0 +1,38 @@
+//! Options of `rocebench mesh`: those of a sweep, and what a launcher may not tell.
+
+use clap::Args;
+
+use super::run::RunArgs;
+use crate::plan::HostPort;
+
+const AFTER_HELP: &str = "\
+The same command at all ranks: rank 0 leads and is a node too, the others are nodes. Only rank 0 prints and writes.
+Without --pattern it is pairs: each node with each other, in rounds in which no node has two flows.
+
+Examples:
+  srun -N8 rocebench mesh -D 2s                  eight nodes of Slurm
+  mpirun -n 8 --map-by node rocebench mesh --pattern incast --fan-in 1,2,4
+  mpiexec -n 8 -ppn 1 rocebench mesh --pattern ring
+  rocebench mesh --nodes node[01-16]             where `rocebench serve` runs on each
+  rocebench mesh --nodes local:4 -D 1s           four nodes in this process";
+
+/// Options of `rocebench mesh`.
+#[derive(Debug, Args)]
+#[command(after_help = AFTER_HELP)]
+pub struct MeshArgs {
+    /// Where rank 0 is, optionally with a port, for launchers that do not tell; the same at all ranks
+    #[arg(long, value_name = "HOST", conflicts_with_all = ["host", "nodes"], help_heading = "Connection")]
+    pub rank_0: Option<HostPort>,
+    /// How many ranks there are, for launchers that do not tell; the same at all ranks
+    #[arg(
+        long,
+        value_name = "N",
+        value_parser = clap::value_parser!(u32).range(1..),
+        conflicts_with_all = ["host", "nodes"],
+        help_heading = "Connection"
+    )]
+    pub ranks: Option<u32>,
+    /// Options of a sweep.
+    #[command(flatten)]
+    pub run: RunArgs,
+}

@@ -1,0 +1,146 @@
+//! The file that says which rack each node is in: lines `NODE RACK`, with brackets as in `--nodes`. It must not know what
+//! racks are for.
+
+use std::collections::HashMap;
+use std::io::Read as _;
+use std::path::Path;
+
+use crate::plan::node_list::{ListError, MOST_NODES, expand};
+use report::text;
+
+/// Larger files are refused.
+const MAX_BYTES: u64 = 1 << 20;
+/// So much of a line that is none is shown.
+const MAX_SHOWN: usize = 60;
+
+/// Why a file of racks cannot be used.
+#[derive(Debug, thiserror::Error)]
+#[allow(missing_docs)] // The texts say what the fields are.
+pub enum RacksError {
+    #[error("cannot read the racks {file}: {error}")]
+    Read { file: String, error: std::io::Error },
+    #[error("{file} has more than 1 MiB: lines are NODE RACK")]
+    TooLarge { file: String },
+    #[error(
+        "{file}, line {line}: `{text}` is no node and its rack: write NODE RACK, as in node[01-16] rack1"
+    )]
+    Line {
+        file: String,
+        line: usize,
+        text: String,
+    },
+    #[error("{file}, line {line}: {error}")]
+    Nodes {
+        file: String,
+        line: usize,
+        error: ListError,
+    },
+    #[error("{file}, line {line}: {node} is in {rack}, and in {other} by an earlier line")]
+    Twice {
+        file: String,
+        line: usize,
+        node: String,
+        rack: String,
+        other: String,
+    },
+    #[error("{file} has more than {MOST_NODES} nodes")]
+    TooMany { file: String },
+    #[error("{file} names no node")]
+    Empty { file: String },
+}
+
+/// Reads the racks of nodes.
+///
+/// # Errors
+/// A file that cannot be read, a line that is none, or a node in two racks.
+pub fn read(path: &Path) -> Result<HashMap<String, String>, RacksError> {
+    let file = text::path(path);
+    let mut bytes = Vec::new();
+    let read = std::fs::File::open(path)
+        .and_then(|opened| opened.take(MAX_BYTES + 1).read_to_end(&mut bytes));
+    if let Err(error) = read {
+        return Err(RacksError::Read { file, error });
+    }
+    if bytes.len() as u64 > MAX_BYTES {
+        return Err(RacksError::TooLarge { file });
+    }
+    parse(&file, &String::from_utf8_lossy(&bytes))
+}
+
+fn parse(file: &str, lines: &str) -> Result<HashMap<String, String>, RacksError> {
+    let file = || file.to_owned();
+    let mut racks: HashMap<String, String> = HashMap::new();
+    for (line, text) in (1..).zip(lines.lines()) {
+        let text = text.split('#').next().unwrap_or_default().trim();
+        if text.is_empty() {
+            continue;
+        }
+        let words: Vec<&str> = text.split_whitespace().collect();
+        let (nodes, rack) = match words[..] {
+            // The list of another file would have no line here.
+            [nodes, rack] if !nodes.starts_with('@') => (nodes, rack),
+            _ => {
+                let (file, text) = (file(), text::printable(text, MAX_SHOWN));
+                return Err(RacksError::Line { file, line, text });
+            }
+        };
+        let nodes = expand(nodes).map_err(|error| RacksError::Nodes {
+            file: file(),
+            line,
+            error,
+        })?;
+        for node in nodes {
+            let rack = rack.to_owned();
+            match racks.insert(node.clone(), rack.clone()) {
+                Some(other) if other != rack => {
+                    return Err(RacksError::Twice {
+                        file: file(),
+                        line,
+                        node,
+                        rack,
+                        other,
+                    });
+                }
+                _ => {}
+            }
+        }
+        if racks.len() > MOST_NODES as usize {
+            return Err(RacksError::TooMany { file: file() });
+        }
+    }
+    match racks.is_empty() {
+        true => Err(RacksError::Empty { file: file() }),
+        false => Ok(racks),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_have_nodes_and_their_rack() {
+        let racks = parse("r", "# ours\n\nnode[08-10] r1 # new\nleft,right\tr2\r\n").unwrap();
+        let of = |node: &str| racks.get(node).map(String::as_str);
+        assert_eq!(racks.len(), 5);
+        assert_eq!(
+            ["node08", "node10", "left", "right", "node11"].map(of),
+            [Some("r1"), Some("r1"), Some("r2"), Some("r2"), None]
+        );
+    }
+
+    #[test]
+    fn lines_that_are_none_say_which_and_why() {
+        for (lines, told) in [
+            ("a r1\nb", "r, line 2: `b` is no node"),
+            ("a b r1", "line 1: `a b r1` is no node"),
+            ("@other r1", "line 1: `@other r1` is no node"),
+            ("a[1- r1", "line 1: `a[1-` has a bracket"),
+            ("a r1\na[1-2] r1\na r2", "line 3: a is in r2, and in r1"),
+            ("# nothing", "r names no node"),
+        ] {
+            let error = parse("r", lines).unwrap_err().to_string();
+            assert!(error.contains(told), "{lines}: {error}");
+        }
+    }
+}

@@ -1,0 +1,62 @@
+//! One call for each of many, several at a time. It must not know what is called.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Mutex, PoisonError};
+use std::thread;
+
+/// Calls that are on their way at a time: enough to hide the way to a host, and few threads.
+const AT_A_TIME: usize = 32;
+
+/// What `call` gives for each item, in their order.
+pub(crate) fn at_once<T: Sync, R: Send>(items: &[T], call: impl Fn(&T) -> R + Sync) -> Vec<R> {
+    let (next, done) = (AtomicUsize::new(0), Mutex::new(Vec::new()));
+    let work = || {
+        while let Some((index, item)) = {
+            let index = next.fetch_add(1, Ordering::Relaxed);
+            items.get(index).map(|item| (index, item))
+        } {
+            let result = call(item);
+            let mut done = done.lock().unwrap_or_else(PoisonError::into_inner);
+            done.push((index, result));
+        }
+    };
+    thread::scope(|scope| {
+        for _ in 1..items.len().min(AT_A_TIME) {
+            // Where there is no thread, the others do its part.
+            let _ = thread::Builder::new().spawn_scoped(scope, work);
+        }
+        work();
+    });
+    let mut done = done.into_inner().unwrap_or_else(PoisonError::into_inner);
+    done.sort_by_key(|(index, _)| *index);
+    done.into_iter().map(|(_, result)| result).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn results_are_in_the_order_of_the_items() {
+        let items: Vec<usize> = (0..100).collect();
+        assert_eq!(
+            at_once(&items, |item| item * 2),
+            (0..200).step_by(2).collect::<Vec<_>>()
+        );
+        assert!(at_once(&[] as &[u8], |item| *item).is_empty());
+    }
+
+    #[test]
+    fn many_wait_at_a_time() {
+        let (here, most) = (AtomicUsize::new(0), AtomicUsize::new(0));
+        let all = [(); 8];
+        at_once(&all, |()| {
+            most.fetch_max(here.fetch_add(1, Ordering::SeqCst) + 1, Ordering::SeqCst);
+            // Each waits for the others: one after the other would never end.
+            while most.load(Ordering::SeqCst) < all.len() {
+                thread::yield_now();
+            }
+        });
+        assert_eq!(most.load(Ordering::SeqCst), all.len());
+    }
+}

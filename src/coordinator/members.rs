@@ -1,0 +1,118 @@
+//! The nodes that have a part in a run, and what that part is. It must not know the steps of a run.
+
+use std::collections::{BTreeMap, HashMap};
+use std::net::IpAddr;
+
+use crate::plan::{Case, Side};
+use crate::protocol::failure::RunFailure;
+use crate::protocol::message::Message;
+
+use super::nodes::Node;
+
+/// A node that has a part in a run.
+pub(crate) struct Member<'a> {
+    /// Its number in the session.
+    pub(crate) number: u32,
+    pub(crate) node: &'a Node,
+    /// The ends of flows there, each by its flow's number in the case, in the order of the flows.
+    ends: Vec<(u32, Side)>,
+}
+
+/// The nodes that have ends of flows; where set-up is measured, all of them.
+pub(crate) fn members<'a>(case: &Case, nodes: &'a [Node]) -> Vec<Member<'a>> {
+    let mut members: Vec<Member<'_>> = (0..)
+        .zip(nodes)
+        .map(|(number, node)| Member {
+            number,
+            node,
+            ends: Vec::new(),
+        })
+        .collect();
+    for (flow, number) in case.flows.iter().zip(0..) {
+        for (node, side) in [(flow.from, Side::Initiator), (flow.to, Side::Target)] {
+            if let Some(member) = members.get_mut(node as usize) {
+                member.ends.push((number, side));
+            }
+        }
+    }
+    members.retain(|member| case.is_set_up() || !member.ends.is_empty());
+    members
+}
+
+impl Member<'_> {
+    /// What the node is told of a run: the case with its own flows alone, so that what is sent to a node does not grow
+    /// with the nodes.
+    pub(crate) fn prepare(&self, case: &Case, run: u32) -> Message {
+        let mut numbers: Vec<u32> = self.ends.iter().map(|(flow, _)| *flow).collect();
+        numbers.dedup();
+        let flows = numbers
+            .iter()
+            .filter_map(|flow| case.flows.get(*flow as usize));
+        Message::Prepare {
+            case: Box::new(Case {
+                id: case.id.clone(),
+                settings: case.settings.clone(),
+                flows: flows.cloned().collect(),
+            }),
+            flows: numbers,
+            run,
+            node: self.number,
+        }
+    }
+
+    /// Whether something goes from this node.
+    pub(crate) fn sends(&self, case: &Case) -> bool {
+        let is_both_ways = |flow: u32| {
+            let flow = case.flows.get(flow as usize);
+            flow.is_some_and(|flow| flow.bidirectional)
+        };
+        let mut ends = self.ends.iter();
+        ends.any(|(flow, side)| *side == Side::Initiator || is_both_ways(*flow))
+    }
+}
+
+/// For each end at each member what was told of its other end; `told` has for each member what it told of its ends.
+///
+/// # Errors
+/// A node told of more or fewer ends than it has.
+pub(crate) fn of_peers<T: Clone>(
+    members: &[Member<'_>],
+    told: &[Vec<T>],
+) -> Result<Vec<Vec<T>>, RunFailure> {
+    let wrong = || RunFailure::new("a node told of other flows than its own", None);
+    let mut known = HashMap::new();
+    for (member, told) in members.iter().zip(told) {
+        if told.len() != member.ends.len() {
+            return Err(wrong());
+        }
+        known.extend(member.ends.iter().copied().zip(told));
+    }
+    let of_peer = |(flow, side): &(u32, Side)| {
+        let other = match side {
+            Side::Initiator => Side::Target,
+            Side::Target => Side::Initiator,
+        };
+        known.get(&(*flow, other)).map(|told| (*told).clone())
+    };
+    let of_member = |member: &Member<'_>| member.ends.iter().map(of_peer).collect();
+    let all: Option<Vec<Vec<T>>> = members.iter().map(of_member).collect();
+    all.ok_or_else(wrong)
+}
+
+/// Members that may be asked at once, one of each host: what nodes of one host do one after the other does not depend on
+/// which of them is faster.
+pub(crate) fn one_of_each_host<'m, 'a>(members: &'m [Member<'a>]) -> Vec<Vec<&'m Member<'a>>> {
+    let mut waves: Vec<Vec<&Member<'_>>> = Vec::new();
+    let mut of_hosts: BTreeMap<Option<IpAddr>, usize> = BTreeMap::new();
+    for member in members {
+        let link = &member.node.link;
+        let host = (!link.is_within_host()).then(|| link.peer().ip());
+        let wave = of_hosts.entry(host).or_default();
+        match waves.get_mut(*wave) {
+            Some(wave) => wave.push(member),
+            None => waves.push(vec![member]),
+        }
+        *wave += 1;
+    }
+    waves
+}

@@ -1,0 +1,257 @@
+//! The places of the other ranks at rank 0: who joins is looked at, and has its link wait there. It must not know what
+//! the links are for.
+
+use std::net::{TcpListener, TcpStream};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+
+use crate::protocol::failure::RunFailure;
+use crate::protocol::handshake::PeerInfo;
+use crate::protocol::join::Joining;
+use crate::protocol::join_message::Join;
+use crate::protocol::link::Link;
+use crate::protocol::token::Token;
+
+/// How long all ranks may take to join. A launcher may load the program at each node first.
+const FIRST_LIMIT: Duration = Duration::from_secs(60);
+
+/// How long one that was there may take to come back. It comes at once if it lives.
+pub(super) const AGAIN_LIMIT: Duration = Duration::from_secs(2);
+
+/// How often the port and the ranks are looked at.
+pub(super) const TICK: Duration = Duration::from_millis(10);
+
+/// How long the end of an old connection may take to be seen once its rank has connected again.
+const OLD_LINK_LIMIT: Duration = Duration::from_millis(500);
+
+/// Connections beyond one for each rank that may be in their handshake at a time.
+const FURTHER_HANDSHAKES: usize = 32;
+
+/// Missing ranks that an error names.
+const MOST_NAMED: usize = 8;
+
+/// The places of all ranks but 0, and what they are held to.
+pub(super) struct Slots {
+    /// What rank 0 tells of itself.
+    pub(super) own: Join,
+    token: Option<Token>,
+    /// Facts about rank 0's host.
+    facts: Value,
+    /// What the launcher calls the host of each rank; empty where it does not tell.
+    hosts: Vec<String>,
+    state: Mutex<State>,
+    handshakes: AtomicUsize,
+}
+
+/// What changes.
+pub(super) struct State {
+    /// All have been there at a time.
+    pub(super) is_complete: bool,
+    /// Why they are not ranks of one job.
+    pub(super) refused: Option<RunFailure>,
+    /// What is told to those that come now.
+    pub(super) over: Option<RunFailure>,
+    /// Of each rank but 0.
+    pub(super) slots: Vec<Slot>,
+}
+
+/// A rank that has joined.
+pub(crate) type Joined = (Link, PeerInfo);
+
+impl State {
+    /// Before all are there, one that is none of this job ends it.
+    fn refuse(&mut self, why: &RunFailure) {
+        if !self.is_complete {
+            self.refused.get_or_insert_with(|| why.clone());
+        }
+    }
+}
+
+/// The place of one rank.
+pub(super) struct Slot {
+    pub(super) host: Option<String>,
+    pub(super) link: Option<Joined>,
+    pub(super) was_here: bool,
+    pub(super) absent_since: Instant,
+    /// It knows that the job is over, or is not waited for any more.
+    pub(super) is_done: bool,
+}
+
+impl Slot {
+    /// Its link, which it is without from now on.
+    pub(super) fn leave(&mut self) -> Option<Joined> {
+        self.absent_since = Instant::now();
+        self.link.take()
+    }
+
+    /// How long it may be absent.
+    pub(super) fn limit(&self) -> Duration {
+        match self.was_here {
+            true => AGAIN_LIMIT,
+            false => FIRST_LIMIT,
+        }
+    }
+}
+
+impl Slots {
+    pub(super) fn new(own: Join, hosts: Vec<String>, token: Option<Token>, facts: Value) -> Slots {
+        let slot = |_| Slot {
+            host: None,
+            link: None,
+            was_here: false,
+            absent_since: Instant::now(),
+            is_done: false,
+        };
+        Slots {
+            state: Mutex::new(State {
+                is_complete: false,
+                refused: None,
+                over: None,
+                slots: (1..own.ranks).map(slot).collect(),
+            }),
+            own,
+            token,
+            facts,
+            hosts,
+            handshakes: AtomicUsize::new(0),
+        }
+    }
+
+    pub(super) fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Waits no more for those that are missing, and names them.
+    pub(super) fn give_up(&self, state: &mut State) -> String {
+        let mut named = Vec::new();
+        let mut more = 0;
+        for (index, slot) in state.slots.iter_mut().enumerate() {
+            if slot.link.is_some() {
+                continue;
+            }
+            slot.is_done = true;
+            let rank = index + 1;
+            let host = slot.host.as_ref().or_else(|| self.hosts.get(rank));
+            match host {
+                _ if named.len() == MOST_NAMED => more += 1,
+                Some(host) => named.push(format!("rank {rank} ({host})")),
+                None => named.push(format!("rank {rank}")),
+            }
+        }
+        let mut text = named.join(", ");
+        if more > 0 {
+            text += &format!(" and {more} more");
+        }
+        text
+    }
+
+    /// Takes one that has connected, or tells it why not.
+    fn take(&self, stream: TcpStream, ends: &AtomicBool) {
+        let joining = match Joining::take(stream, ends) {
+            Ok(joining) => joining,
+            Err(error) => {
+                tracing::debug!(%error, "a connection did not become a rank");
+                return;
+            }
+        };
+        if let Err(why) = self.admit(&joining.join, &mut None) {
+            let rank = joining.join.rank as usize;
+            joining.refuse(&why.message, why.hint.as_deref(), why.bad_input);
+            let mut state = self.lock();
+            if let Some(slot) = state.slots.get_mut(rank.wrapping_sub(1)) {
+                slot.is_done |= slot.link.is_none();
+            }
+            return;
+        }
+        let join = joining.join.clone();
+        match joining.greet(self.token.as_ref(), &self.facts) {
+            Ok(joined) => {
+                let mut joined = Some(joined);
+                if let (Err(why), Some((link, _))) = (self.admit(&join, &mut joined), &joined) {
+                    why.tell(link);
+                }
+            }
+            Err(error) if error.bad_input() => {
+                let mut state = self.lock();
+                state.refuse(&RunFailure {
+                    message: format!("{}: {error}", join.who()),
+                    ..RunFailure::from(error)
+                });
+            }
+            Err(error) => tracing::warn!(%error, who = join.who(), "a rank did not join"),
+        }
+    }
+
+    /// Looks whether a rank is to be taken, and where it has come with its link, takes that.
+    ///
+    /// # Errors
+    /// Why not. Before all are there, that ends the job.
+    fn admit(&self, join: &Join, joined: &mut Option<Joined>) -> Result<(), RunFailure> {
+        let started = Instant::now();
+        loop {
+            let mut state = self.lock();
+            if let Some(why) = &state.over {
+                return Err(why.clone());
+            }
+            if let Some((text, hint)) = join.contradiction(&self.own) {
+                let why = RunFailure::refused(text, hint);
+                state.refuse(&why);
+                return Err(why);
+            }
+            let slot = &mut state.slots[join.rank as usize - 1];
+            let other = slot.link.as_ref();
+            if other.is_none_or(|(link, _)| link.check().is_err()) {
+                if joined.is_some() {
+                    slot.was_here = true;
+                    slot.host = Some(join.host.clone());
+                    slot.link = joined.take();
+                }
+                return Ok(());
+            }
+            if started.elapsed() >= OLD_LINK_LIMIT {
+                let first = slot.host.as_deref().unwrap_or_default();
+                let text = format!(
+                    "rank {} has joined twice, from {first} and from {}",
+                    join.rank, join.host
+                );
+                let why = RunFailure::refused(text, "start all ranks as one job, once");
+                state.refuse(&why);
+                return Err(why);
+            }
+            drop(state);
+            thread::sleep(TICK);
+        }
+    }
+}
+
+/// Has ranks join until `ends` is set.
+pub(super) fn accept_until(ends: &Arc<AtomicBool>, listener: &TcpListener, shared: &Arc<Slots>) {
+    let most = shared.own.ranks as usize + FURTHER_HANDSHAKES;
+    while !ends.load(Ordering::Relaxed) {
+        let is_full = shared.handshakes.load(Ordering::Relaxed) >= most;
+        let accepted = match is_full {
+            true => None,
+            // Errors are of one connection, or of a moment.
+            false => listener.accept().ok(),
+        };
+        let Some((stream, _)) = accepted else {
+            thread::sleep(TICK);
+            continue;
+        };
+        shared.handshakes.fetch_add(1, Ordering::Relaxed);
+        let (for_thread, end) = (Arc::clone(shared), Arc::clone(ends));
+        let thread = thread::Builder::new().name("join".into());
+        let spawned = thread.spawn(move || {
+            for_thread.take(stream, &end);
+            for_thread.handshakes.fetch_sub(1, Ordering::Relaxed);
+        });
+        if let Err(error) = spawned {
+            shared.handshakes.fetch_sub(1, Ordering::Relaxed);
+            tracing::warn!(%error, "no thread for a rank that joins");
+        }
+    }
+}

@@ -1,0 +1,187 @@
+use std::sync::mpsc;
+
+use serde_json::json;
+
+use crate::protocol::handshake::ServerTerms;
+use crate::protocol::join::{JoinError, join};
+
+use super::*;
+
+static GO_ON: AtomicBool = AtomicBool::new(false);
+
+fn own(ranks: u32) -> Join {
+    rank(0, ranks)
+}
+
+fn rank(rank: u32, ranks: u32) -> Join {
+    Join::new(rank, ranks, "host".to_owned(), vec!["--size=64".to_owned()])
+}
+
+fn open(ranks: u32, token: Option<&str>) -> Ranks {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let hosts = (0..ranks).map(|rank| format!("node{rank}")).collect();
+    Ranks::open(listener, own(ranks), hosts, token.map(secret), json!({})).unwrap()
+}
+
+fn secret(text: &str) -> Token {
+    Token::new(text.as_bytes()).unwrap()
+}
+
+/// A rank that joins, until its session ends; what it heard at last.
+fn joins(ranks: &Ranks, own: Join, token: Option<&str>) -> mpsc::Receiver<String> {
+    let (port, terms) = (ranks.port, ServerTerms::new(token.map(secret), json!({})));
+    let (told, heard) = mpsc::channel();
+    thread::spawn(move || {
+        let joined = join(&["127.0.0.1".to_owned()], port, &own, &terms, &GO_ON);
+        let text = match joined {
+            Ok(accepted) => match accepted.link.recv(Duration::from_secs(20), &GO_ON) {
+                Ok(message) => message.kind().to_owned(),
+                Err(error) => error.to_string(),
+            },
+            Err(JoinError::Accept(error)) => error.to_string(),
+            Err(JoinError::Connect(error)) => error.to_string(),
+        };
+        let _ = told.send(text);
+    });
+    heard
+}
+
+fn gathered(ranks: &Ranks) -> Result<Vec<String>, String> {
+    let gathered = ranks.gather(&GO_ON, |_, _| {});
+    gathered.map_err(|failure| {
+        assert!(failure.hint.is_some());
+        failure.message
+    })
+}
+
+#[test]
+fn all_join_and_are_taken_in_their_order() {
+    let ranks = open(3, None);
+    let two = joins(&ranks, rank(2, 3), None);
+    let one = joins(
+        &ranks,
+        Join {
+            host: "other".to_owned(),
+            ..rank(1, 3)
+        },
+        None,
+    );
+    let mut seen = Vec::new();
+    let names = ranks.gather(&GO_ON, |joined, of| seen.push((joined, of)));
+    assert_eq!(names.unwrap(), ["host.0", "other", "host.2"]);
+    assert_eq!(seen.last(), Some(&(3, 3)));
+    let links = ranks.take(&GO_ON).ok().unwrap();
+    assert_eq!(links.len(), 2);
+    links[0].0.send(&Message::Goodbye).unwrap();
+    assert_eq!(one.recv().unwrap(), "goodbye");
+    drop(links);
+    assert!(two.recv().unwrap().contains("closed the connection"));
+}
+
+#[test]
+fn one_that_does_not_come_back_is_named() {
+    let ranks = open(3, None);
+    let _heard = [1, 2].map(|number| joins(&ranks, rank(number, 3), None));
+    gathered(&ranks).unwrap();
+    drop(ranks.take(&GO_ON));
+    let _again = joins(&ranks, rank(1, 3), None);
+    match ranks.take(&GO_ON) {
+        Err(Missing::Connect(error)) => {
+            assert_eq!(
+                error.to_string(),
+                "rank 2 (host) did not come back within 2 s"
+            );
+        }
+        _ => panic!("it was taken"),
+    }
+}
+
+#[test]
+fn one_that_joins_twice_ends_the_job() {
+    let ranks = open(3, None);
+    let first = joins(&ranks, rank(1, 3), None);
+    let second = joins(&ranks, rank(1, 3), None);
+    let told = "rank 1 has joined twice, from host and from host";
+    assert_eq!(gathered(&ranks).unwrap_err(), told);
+    ranks.dismiss(&RunFailure::new("over", None));
+    let heard = [first, second].map(|it| it.recv().unwrap());
+    assert!(heard.iter().any(|it| it.contains(told)), "{heard:?}");
+    assert!(
+        heard.iter().any(|it| it.contains("gave up: over")),
+        "{heard:?}"
+    );
+}
+
+#[test]
+fn one_of_another_job_ends_this_one() {
+    for (other, words) in [
+        (rank(1, 4), "rank 1 (host) was told of 4 ranks"),
+        (rank(0, 3), "ranks are 1 to 2"),
+        (rank(u32::MAX, 3), "ranks are 1 to 2"),
+        (
+            Join {
+                options: Vec::new(),
+                ..rank(2, 3)
+            },
+            "rank 2 (host) was started with other options",
+        ),
+    ] {
+        let ranks = open(3, None);
+        let heard = joins(&ranks, other, None);
+        let error = gathered(&ranks).unwrap_err();
+        assert!(error.contains(words), "{error}");
+        let heard = heard.recv().unwrap();
+        assert!(heard.contains(words), "{heard}");
+    }
+}
+
+#[test]
+fn a_rank_without_the_token_is_named() {
+    let ranks = open(2, Some("a"));
+    let heard = joins(&ranks, rank(1, 2), None);
+    let error = gathered(&ranks).unwrap_err();
+    assert!(error.starts_with("rank 1 (host): "), "{error}");
+    drop(heard);
+}
+
+#[test]
+fn the_end_is_told_to_those_that_come_late() {
+    let ranks = open(2, None);
+    thread::scope(|scope| {
+        scope.spawn(|| ranks.dismiss(&RunFailure::refused("no such file", "look for it")));
+        let told = wait_for(&joins(&ranks, rank(1, 2), None));
+        assert!(told.contains("no such file"), "{told}");
+    });
+}
+
+fn wait_for(heard: &mpsc::Receiver<String>) -> String {
+    heard.recv_timeout(Duration::from_secs(20)).unwrap()
+}
+
+#[test]
+fn what_speaks_otherwise_is_told_and_does_no_harm() {
+    let ranks = open(2, None);
+    let (port, terms) = (ranks.port, json!({}));
+    let error = crate::protocol::handshake::connect("127.0.0.1", port, None, &terms, &GO_ON);
+    let error = error.unwrap_err().to_string();
+    assert!(error.contains("rank 0 of a launcher's job"), "{error}");
+    let heard = joins(&ranks, rank(1, 2), None);
+    gathered(&ranks).unwrap();
+    ranks.part();
+    assert_eq!(wait_for(&heard), "goodbye");
+}
+
+#[test]
+fn the_wish_to_stop_ends_the_wait() {
+    let ranks = open(2, None);
+    let failure = ranks.gather(&AtomicBool::new(true), |_, _| {}).unwrap_err();
+    assert!(failure.interrupted);
+}
+
+#[test]
+fn many_that_miss_are_told_by_some() {
+    let ranks = open(12, None);
+    let text = ranks.slots.give_up(&mut ranks.slots.lock());
+    assert!(text.starts_with("rank 1 (node1), rank 2 (node2)"), "{text}");
+    assert!(text.ends_with("rank 8 (node8) and 3 more"), "{text}");
+}

@@ -1,0 +1,265 @@
+//! What a node tells of itself when many are examined: the facts that are compared, and what its own checks find. It
+//! must not know the other nodes.
+
+use crate::machine::cpu;
+use crate::node::outcome;
+use crate::node::resources::NodeOptions;
+use crate::plan::flow::FlowDevice;
+use crate::protocol::examination::{Lossless, NodeExamination};
+use report::results::model::Device;
+use verbs::{PortRequest, Route, VerbsError, select_or_embedded};
+
+use super::checks::{self, Subject};
+use super::examine::device_used;
+use super::inventory::{Inventory, NoChoice};
+use super::machine::Machine;
+
+/// Examines this machine as a node whose device is asked for by `options`, or is `device`, and whose control connection
+/// runs along `route` to the port `control_port`.
+pub fn examine_node(
+    machine: &Machine,
+    options: &NodeOptions,
+    route: Route,
+    device: Option<&FlowDevice>,
+    control_port: u16,
+) -> NodeExamination {
+    let request = match device {
+        Some(device) => PortRequest {
+            device: Some(device.name.clone()),
+            ib_port: device.ib_port,
+            gid_index: None,
+            ..options.request.clone()
+        },
+        None => options.request.clone(),
+    };
+    let mut examination = NodeExamination {
+        usable_cores: cpu::allowed_cores()
+            .ok()
+            .and_then(|cores| u32::try_from(cores.len()).ok()),
+        locked_memory: checks::locked_memory(machine),
+        clock_is_kept: clock_is_kept(machine),
+        ..NodeExamination::default()
+    };
+    let mut inventory = match Inventory::read(machine, options.library, &request, route) {
+        Ok(inventory) => inventory,
+        Err(error) => {
+            examination.has_no_device(error);
+            return examination;
+        }
+    };
+    let only_embedded = match &request.device {
+        Some(name) => inventory.keep_only(name),
+        None => false,
+    };
+    examination.findings = checks::all(&Subject {
+        machine,
+        inventory: &inventory,
+        control_port,
+        only_embedded,
+    });
+    match select_or_embedded(options.library, &request, Some(route)) {
+        Ok(port) => {
+            let device = with_interface(outcome::device(&port), &inventory);
+            examination.lossless = lossless(machine, &device);
+            examination.device = Some(device);
+        }
+        Err(error) => examination.has_no_device(error),
+    }
+    examination
+}
+
+impl NodeExamination {
+    fn has_no_device(&mut self, error: VerbsError) {
+        self.no_device = Some(error.to_string());
+        let no_choice = NoChoice::from(error);
+        self.findings.push(device_used(&None, Some(&no_choice)));
+    }
+}
+
+/// With the interface below an embedded device, which the kernel does not tell.
+fn with_interface(mut device: Device, inventory: &Inventory) -> Device {
+    let entry = inventory
+        .devices
+        .iter()
+        .find(|entry| entry.name == device.name && entry.library == device.library);
+    let ports = entry.into_iter().flat_map(|entry| &entry.ports);
+    if let Some(port) = ports.into_iter().find(|port| port.port == device.port) {
+        device.netdev = device.netdev.or_else(|| port.netdev.clone());
+        device.netdev_mtu_bytes = device.netdev_mtu_bytes.or(port.netdev_mtu_bytes);
+        if device.library == super::entries::EMBEDDED {
+            // It has no link with a meaningful speed.
+            (device.link_gbit_per_s, device.width_lanes) = (None, None);
+        }
+    }
+    device
+}
+
+fn lossless(machine: &Machine, device: &Device) -> Lossless {
+    let Some(netdev) = &device.netdev else {
+        return Lossless::default();
+    };
+    let bridging = machine.bridging(netdev).unwrap_or_default();
+    let folder = format!("sys/class/net/{netdev}");
+    Lossless {
+        pfc_priorities: bridging.pfc_priorities,
+        pause_frames: checks::pause_frames_are_on(machine, netdev),
+        ecn_priorities: ecn_priorities(machine, &folder),
+        // MLNX_OFED's file, where the kernel is older than the netlink table (6.2).
+        trust: bridging
+            .trust
+            .map(str::to_owned)
+            .or_else(|| machine.text(format!("{folder}/qos/trust"))),
+        dscp_priorities: bridging.dscp_priorities,
+        traffic_class: traffic_class(machine, device),
+    }
+}
+
+/// Of MLNX_OFED's files: a priority counts where the adapter notifies (`roce_np`) and reacts (`roce_rp`).
+fn ecn_priorities(machine: &Machine, folder: &str) -> Option<Vec<u8>> {
+    let is_on = |role: &str, priority: u8| -> Option<bool> {
+        let enabled: u8 = machine.number(format!("{folder}/ecn/{role}/enable/{priority}"))?;
+        Some(enabled != 0)
+    };
+    is_on("roce_np", 0)?;
+    let both = |priority: &u8| {
+        is_on("roce_np", *priority) == Some(true) && is_on("roce_rp", *priority) == Some(true)
+    };
+    Some((0..8).filter(both).collect())
+}
+
+/// Of MLNX_OFED's file: `Global tclass=106`.
+fn traffic_class(machine: &Machine, device: &Device) -> Option<u8> {
+    let path = format!(
+        "sys/class/infiniband/{}/tc/{}/traffic_class",
+        device.name, device.port
+    );
+    let text = machine.text(path)?;
+    let line = text
+        .lines()
+        .find_map(|line| line.strip_prefix("Global tclass="))?;
+    line.trim().parse().ok()
+}
+
+/// Whether the kernel counts the clock as synchronised (`timedatectl`), or whoever keeps it says so.
+fn clock_is_kept(machine: &Machine) -> Option<bool> {
+    let asked = ["show", "--property=NTPSynchronized", "--value"];
+    match machine
+        .tool("timedatectl", &asked)
+        .as_deref()
+        .map(str::trim)
+    {
+        Some("yes") => return Some(true),
+        Some("no") => return Some(false),
+        _ => {}
+    }
+    if let Some(told) = machine.tool("chronyc", &["-n", "tracking"]) {
+        let leap = told.lines().find(|line| line.starts_with("Leap status"));
+        return leap.map(|line| !line.contains("Not synchronised"));
+    }
+    machine
+        .has("run/systemd/timesync/synchronized")
+        .then_some(true)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::{IpAddr, Ipv4Addr};
+
+    use super::super::machine::made_up::Tree;
+    use super::*;
+    use crate::machine::dcb::Bridging;
+
+    #[test]
+    fn means_against_loss_are_read_without_root() {
+        let device = Device {
+            name: "mlx5_0".into(),
+            port: 1,
+            netdev: Some("eth2".into()),
+            ..Device::default()
+        };
+        assert_eq!(
+            lossless(&Tree::new(&[]).machine, &device),
+            Lossless::default()
+        );
+        let net = "sys/class/net/eth2";
+        let tree = Tree::new(&[
+            ("sys/class/net/eth2/qos/trust", "dscp\n"),
+            (
+                "sys/class/infiniband/mlx5_0/tc/1/traffic_class",
+                "Global tclass=106\n",
+            ),
+        ])
+        .with_bridging(Bridging {
+            pfc_priorities: Some(vec![3]),
+            ..Bridging::default()
+        });
+        for priority in 0..8 {
+            let on = |on| if on { "1\n" } else { "0\n" };
+            tree.add(
+                net,
+                &[
+                    (&format!("ecn/roce_np/enable/{priority}"), on(priority > 2)),
+                    (&format!("ecn/roce_rp/enable/{priority}"), on(priority < 5)),
+                ],
+            );
+        }
+        assert_eq!(
+            lossless(&tree.machine, &device),
+            Lossless {
+                pfc_priorities: Some(vec![3]),
+                pause_frames: None,
+                ecn_priorities: Some(vec![3, 4]),
+                trust: Some("dscp".into()),
+                dscp_priorities: None,
+                traffic_class: Some(106),
+            }
+        );
+    }
+
+    #[test]
+    fn a_clock_is_kept_where_something_says_so() {
+        let tree = Tree::new(&[]);
+        assert_eq!(clock_is_kept(&tree.machine), None);
+        tree.add("run/systemd/timesync", &[("synchronized", "")]);
+        assert_eq!(clock_is_kept(&tree.machine), Some(true));
+        for (program, told, kept) in [
+            ("timedatectl", "no\n", Some(false)),
+            ("timedatectl", "yes\n", Some(true)),
+            ("chronyc", "Leap status     : Normal\n", Some(true)),
+            (
+                "chronyc",
+                "Leap status     : Not synchronised\n",
+                Some(false),
+            ),
+        ] {
+            let tree = Tree::new(&[])
+                .with_tools(move |name, _| (name == program).then(|| told.to_owned()));
+            assert_eq!(clock_is_kept(&tree.machine), kept, "{told}");
+        }
+    }
+
+    #[test]
+    fn a_node_without_its_device_says_so_and_tells_the_rest() {
+        let request = PortRequest {
+            device: Some("nope".into()),
+            ..PortRequest::default()
+        };
+        let options = NodeOptions::system(request, None);
+        let route = Route::to(IpAddr::from(Ipv4Addr::LOCALHOST));
+        let found = examine_node(&Machine::this(), &options, route, None, 18515);
+        assert_eq!(found.device, None);
+        assert!(found.no_device.unwrap().contains("nope"));
+        assert!(found.usable_cores.is_some());
+        assert_eq!(found.findings.last().unwrap().check, "device used");
+        let embedded = FlowDevice {
+            name: "soft0".into(),
+            ib_port: None,
+        };
+        let found = examine_node(&Machine::this(), &options, route, Some(&embedded), 18515);
+        let device = found.device.unwrap();
+        assert_eq!(
+            (device.name.as_str(), device.netdev.as_deref()),
+            ("soft0", Some("lo"))
+        );
+    }
+}

@@ -1,0 +1,180 @@
+//! Asks servers for their examinations, many at a time. It must not know what is made of the answers.
+
+use std::net::SocketAddr;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Mutex, PoisonError};
+use std::thread;
+use std::time::Duration;
+
+use serde_json::Value;
+
+use crate::doctor::peer::{not_reached, part};
+use crate::plan::flow::FlowDevice;
+use crate::protocol::clock_offset::ClockOffset;
+use crate::protocol::examination::NodeExamination;
+use crate::protocol::finding::{Finding, State};
+use crate::protocol::handshake::connect;
+use crate::protocol::message::Message;
+use crate::protocol::token::Token;
+use report::results::model::Host;
+
+/// Nodes that are asked at once.
+const AT_ONCE: usize = 64;
+
+/// How long a node may examine itself: programs such as `nft` and `ethtool` run there.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// Findings of one node that are kept.
+const MOST_FINDINGS: usize = 100;
+/// Priorities of Ethernet.
+const PRIORITIES: usize = 8;
+/// Values of a DSCP.
+const DSCPS: usize = 64;
+
+const WHY_ASKED: &str = "a node that is not examined may be the one that differs";
+
+/// A server to ask.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NodeAddress {
+    /// The node's name.
+    pub name: String,
+    /// Its host.
+    pub host: String,
+    /// TCP port of the control connection.
+    pub port: u16,
+    /// The device to examine there; the server's own without.
+    pub device: Option<FlowDevice>,
+}
+
+/// What a node told.
+#[derive(Clone, Debug)]
+pub(super) struct Answer {
+    pub(super) address: SocketAddr,
+    pub(super) version: String,
+    pub(super) host: Host,
+    pub(super) clock: Option<ClockOffset>,
+    pub(super) examination: NodeExamination,
+}
+
+/// An answer, or why there is none.
+pub(super) type Asked = Result<Answer, Box<Finding>>;
+
+/// Asks all, each as [`ask`]; in their order.
+pub(super) fn ask_all(
+    nodes: &[NodeAddress],
+    token: Option<&Token>,
+    facts: &Value,
+    stop: &AtomicBool,
+) -> Vec<Asked> {
+    let next = AtomicUsize::new(0);
+    let answers: Vec<Mutex<Option<Asked>>> = nodes.iter().map(|_| Mutex::default()).collect();
+    let work = || {
+        while let Some((node, place)) = {
+            let number = next.fetch_add(1, Ordering::Relaxed);
+            nodes.get(number).zip(answers.get(number))
+        } {
+            let answer = ask(node, token, facts, stop);
+            *place.lock().unwrap_or_else(PoisonError::into_inner) = Some(answer);
+        }
+    };
+    thread::scope(|scope| {
+        for _ in 1..AT_ONCE.min(nodes.len()) {
+            let asker = thread::Builder::new().name("doctor".into());
+            // Those that there are do the work of one that cannot be had.
+            let _ = asker.spawn_scoped(scope, work);
+        }
+        work();
+    });
+    answers
+        .into_iter()
+        .map(|place| {
+            let answer = place.into_inner().unwrap_or_else(PoisonError::into_inner);
+            answer.unwrap_or_else(|| Err(unexamined("it was not asked")))
+        })
+        .collect()
+}
+
+/// Asks one; else why there is no answer.
+fn ask(node: &NodeAddress, token: Option<&Token>, facts: &Value, stop: &AtomicBool) -> Asked {
+    let (link, peer) = connect(&node.host, node.port, token, facts, stop)
+        .map_err(|error| Box::new(not_reached(&error, node.port)))?;
+    let device = node.device.clone();
+    let answer = link
+        .send(&Message::Examine { device })
+        .and_then(|()| link.recv(PATIENCE, stop));
+    let examination = match answer {
+        Ok(Message::Examined(examination)) => bounded(*examination),
+        Ok(Message::Abort { reason, hint, .. }) => {
+            let mut finding = unexamined(&reason);
+            finding.remedy = hint.or(finding.remedy);
+            return Err(finding);
+        }
+        Ok(other) => return Err(unexamined(&link.unexpected("examined", &other).to_string())),
+        Err(error) => return Err(unexamined(&error.to_string())),
+    };
+    part(&link, stop);
+    Ok(Answer {
+        address: peer.address,
+        version: peer.version,
+        host: serde_json::from_value(peer.host).unwrap_or_default(),
+        clock: peer.clock,
+        examination,
+    })
+}
+
+fn unexamined(found: &str) -> Box<Finding> {
+    let finding = Finding::new("reach", State::Broken, found, WHY_ASKED);
+    Box::new(finding.remedy("see what `rocebench serve` says there, and try again"))
+}
+
+/// No more than there can be: strings were made short and printable when the message came.
+fn bounded(mut examination: NodeExamination) -> NodeExamination {
+    examination.findings.truncate(MOST_FINDINGS);
+    let lossless = &mut examination.lossless;
+    for priorities in [&mut lossless.pfc_priorities, &mut lossless.ecn_priorities] {
+        priorities.iter_mut().for_each(|it| it.truncate(PRIORITIES));
+    }
+    lossless
+        .dscp_priorities
+        .iter_mut()
+        .for_each(|it| it.truncate(DSCPS));
+    examination
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_answer_has_no_more_than_there_can_be() {
+        let mut examination = NodeExamination {
+            findings: vec![*unexamined("x"); 1000],
+            ..NodeExamination::default()
+        };
+        examination.lossless.pfc_priorities = Some(vec![3; 1000]);
+        examination.lossless.dscp_priorities = Some(vec![(3, 3); 1000]);
+        let kept = bounded(examination);
+        assert_eq!(kept.findings.len(), MOST_FINDINGS);
+        assert_eq!(kept.lossless.pfc_priorities, Some(vec![3; PRIORITIES]));
+        assert_eq!(kept.lossless.dscp_priorities.unwrap().len(), DSCPS);
+    }
+
+    #[test]
+    fn a_node_that_is_not_there_is_told_and_the_others_are_asked() {
+        let node = |port| NodeAddress {
+            name: format!("n{port}"),
+            host: "127.0.0.1".into(),
+            port,
+            device: None,
+        };
+        // Nothing listens below 10.
+        let nodes: Vec<_> = (1..9).map(node).collect();
+        let answers = ask_all(&nodes, None, &Value::Null, &AtomicBool::new(false));
+        assert_eq!(answers.len(), nodes.len());
+        for answer in answers {
+            let finding = answer.unwrap_err();
+            assert_eq!(finding.check, "reach");
+            assert!(finding.remedy.unwrap().contains("rocebench serve"));
+        }
+    }
+}

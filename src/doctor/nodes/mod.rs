@@ -1,0 +1,247 @@
+//! Many nodes examined together: each tells facts of itself, and what differs between them is found. A difference is told
+//! by what most nodes have. It must not know how a node finds its facts, nor the command line.
+
+mod asked;
+mod aspects;
+mod clocks;
+mod spread;
+pub mod table;
+
+use std::collections::{BTreeMap, HashMap};
+use std::net::SocketAddr;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use serde::Serialize;
+
+use crate::machine::host;
+use crate::protocol::clock_offset::ClockOffset;
+use crate::protocol::examination::NodeExamination;
+use crate::protocol::finding::{Finding, State};
+use crate::protocol::token::Token;
+use report::results::model::{Host, Tool};
+
+use super::inventory::SCHEMA_VERSION;
+pub use asked::NodeAddress;
+use asked::{Answer, Asked, ask_all};
+use aspects::ASPECTS;
+use spread::Spread;
+
+/// What was found at many nodes and between them.
+#[derive(Serialize)]
+pub struct NodesReport {
+    /// Version of this document.
+    pub schema_version: u32,
+    /// The program.
+    pub tool: Tool,
+    /// When, RFC 3339 in UTC.
+    pub started_at: String,
+    /// The nodes, in the order of the list.
+    pub nodes: Vec<NodeEntry>,
+    /// What all have that tell it, by the name of the fact.
+    pub common: BTreeMap<&'static str, String>,
+    /// Facts that no node tells.
+    pub unknown: Vec<&'static str>,
+    /// What was found: nodes that were not reached, differences, and what the nodes found themselves.
+    pub findings: Vec<NodesFinding>,
+    /// Whether the user stopped it.
+    pub interrupted: bool,
+    #[serde(skip)]
+    spreads: Vec<Spread>,
+}
+
+/// A node.
+#[derive(Clone, Debug, Serialize)]
+pub struct NodeEntry {
+    /// As the list names it.
+    pub name: String,
+    /// Its address; `null` when it was not reached, as all that follows.
+    pub address: Option<SocketAddr>,
+    /// Version of its rocebench.
+    pub version: Option<String>,
+    /// Its machine.
+    pub host: Option<Host>,
+    /// Its clock against this machine's.
+    pub clock: Option<Clock>,
+    /// What it told of itself, but for its findings.
+    pub examination: Option<NodeExamination>,
+}
+
+/// A clock against this machine's.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct Clock {
+    /// Positive when it is ahead, in nanoseconds.
+    pub offset_ns: i64,
+    /// The true offset is at most so far from it.
+    pub uncertainty_ns: u64,
+}
+
+/// What a finding is about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Scope {
+    /// A node was not reached or not examined.
+    Reach,
+    /// Nodes differ; `nodes` are those that differ from most.
+    Difference,
+    /// Found by each of `nodes` at itself.
+    Own,
+}
+
+/// A finding, and whose it is.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct NodesFinding {
+    /// What it is about.
+    pub scope: Scope,
+    /// Names of the nodes.
+    pub nodes: Vec<String>,
+    /// The finding.
+    #[serde(flatten)]
+    pub finding: Finding,
+}
+
+/// Asks all nodes, and compares them.
+pub fn examine_nodes(
+    nodes: &[NodeAddress],
+    token: Option<&Token>,
+    stop: &AtomicBool,
+) -> NodesReport {
+    let started_at = report::results::utc_now();
+    let facts = serde_json::to_value(host::read()).unwrap_or_default();
+    let answers = ask_all(nodes, token, &facts, stop);
+    let names = nodes.iter().map(|node| node.name.clone()).collect();
+    NodesReport {
+        started_at,
+        interrupted: stop.load(Ordering::Relaxed),
+        ..NodesReport::of(names, answers)
+    }
+}
+
+impl NodesReport {
+    /// Of the answers of these nodes.
+    fn of(names: Vec<String>, answers: Vec<Asked>) -> NodesReport {
+        let spreads: Vec<Spread> = ASPECTS
+            .iter()
+            .map(|aspect| {
+                let value = |answer: &Asked| (aspect.value)(answer.as_ref().ok()?);
+                Spread::of(aspect, answers.iter().map(value).collect())
+            })
+            .collect();
+        let common = spreads.iter().filter_map(|spread| {
+            let group = spread.common()?;
+            Some((spread.aspect.name, group.value.clone()))
+        });
+        let unknown = spreads.iter().filter(|spread| spread.groups.is_empty());
+        NodesReport {
+            schema_version: SCHEMA_VERSION,
+            tool: host::tool(),
+            started_at: String::new(),
+            common: common.collect(),
+            unknown: unknown.map(|spread| spread.aspect.name).collect(),
+            findings: findings(&names, &answers, &spreads),
+            nodes: names
+                .into_iter()
+                .zip(answers)
+                .map(|(name, answer)| entry(name, answer.ok()))
+                .collect(),
+            interrupted: false,
+            spreads,
+        }
+    }
+
+    /// How many findings have this state.
+    pub fn count(&self, state: State) -> usize {
+        let findings = self.findings.iter();
+        findings.filter(|it| it.finding.state == state).count()
+    }
+
+    /// Nodes that told of themselves.
+    fn answered(&self) -> usize {
+        let nodes = self.nodes.iter();
+        nodes.filter(|node| node.examination.is_some()).count()
+    }
+}
+
+fn entry(name: String, answer: Option<Answer>) -> NodeEntry {
+    let Some(answer) = answer else {
+        return NodeEntry {
+            name,
+            address: None,
+            version: None,
+            host: None,
+            clock: None,
+            examination: None,
+        };
+    };
+    NodeEntry {
+        name,
+        address: Some(answer.address),
+        version: Some(answer.version),
+        host: Some(answer.host),
+        clock: answer.clock.and_then(clock),
+        examination: Some(NodeExamination {
+            findings: Vec::new(),
+            ..answer.examination
+        }),
+    }
+}
+
+/// `None` for one that is farther off than 292 years.
+fn clock(offset: ClockOffset) -> Option<Clock> {
+    Some(Clock {
+        offset_ns: i64::try_from(offset.offset_ns).ok()?,
+        uncertainty_ns: offset.uncertainty_ns,
+    })
+}
+
+fn findings(names: &[String], answers: &[Asked], spreads: &[Spread]) -> Vec<NodesFinding> {
+    let of = |scope, nodes: &[usize], finding| NodesFinding {
+        scope,
+        nodes: nodes
+            .iter()
+            .filter_map(|it| names.get(*it).cloned())
+            .collect(),
+        finding,
+    };
+    let mut all = Vec::new();
+    for (number, answer) in answers.iter().enumerate() {
+        if let Err(finding) = answer {
+            all.push(of(Scope::Reach, &[number], (**finding).clone()));
+        }
+    }
+    for spread in spreads {
+        if let Some(finding) = spread.finding(names) {
+            all.push(of(Scope::Difference, &spread.odd(), finding));
+        }
+    }
+    let offsets: Vec<_> = answers
+        .iter()
+        .map(|answer| answer.as_ref().ok()?.clock)
+        .collect();
+    for (nodes, finding) in clocks::findings(names, &offsets) {
+        all.push(of(Scope::Difference, &nodes, finding));
+    }
+    for (finding, nodes) in own_findings(answers) {
+        all.push(of(Scope::Own, &nodes, finding.clone()));
+    }
+    all
+}
+
+/// What nodes found at themselves, each finding once with the nodes that have it in the same words.
+fn own_findings(answers: &[Asked]) -> Vec<(&Finding, Vec<usize>)> {
+    let mut own: Vec<(&Finding, Vec<usize>)> = Vec::new();
+    let mut places: HashMap<&Finding, usize> = HashMap::new();
+    for (number, answer) in answers.iter().enumerate() {
+        for finding in answer.iter().flat_map(|it| &it.examination.findings) {
+            let place = *places.entry(finding).or_insert(own.len());
+            match own.get_mut(place) {
+                Some((_, nodes)) if nodes.last() != Some(&number) => nodes.push(number),
+                Some(_) => {}
+                None => own.push((finding, vec![number])),
+            }
+        }
+    }
+    own
+}
+
+#[cfg(test)]
+mod tests;

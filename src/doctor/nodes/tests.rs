@@ -1,0 +1,133 @@
+use std::net::SocketAddr;
+
+use super::*;
+use crate::protocol::examination::LockedMemory;
+use crate::protocol::finding::State;
+use report::results::model::Device;
+
+fn answer(number: usize) -> Answer {
+    Answer {
+        address: SocketAddr::from(([192, 0, 2, 1], 18515)),
+        version: "0.1.0".into(),
+        host: Host {
+            kernel: "6.1.0".into(),
+            ..Host::default()
+        },
+        clock: Some(ClockOffset {
+            offset_ns: 20_000 * number as i128,
+            uncertainty_ns: 110_000,
+        }),
+        examination: NodeExamination {
+            device: Some(Device {
+                name: format!("mlx5_{}", number % 2),
+                driver: Some("mlx5_core".into()),
+                active_mtu_bytes: Some(4096),
+                netdev_mtu_bytes: Some(9000),
+                gid: Some("::ffff:192.0.2.1".into()),
+                gid_type: Some("RoCE v2".into()),
+                ..Device::default()
+            }),
+            locked_memory: Some(LockedMemory::Unlimited),
+            ..NodeExamination::default()
+        },
+    }
+}
+
+fn report(answers: Vec<Asked>) -> NodesReport {
+    let names = (1..=answers.len())
+        .map(|it| format!("node{it:02}"))
+        .collect();
+    NodesReport::of(names, answers)
+}
+
+fn told(report: &NodesReport) -> Vec<(State, &str)> {
+    let findings = report.findings.iter();
+    findings
+        .map(|it| (it.finding.state, it.finding.found.as_str()))
+        .collect()
+}
+
+/// Of four nodes one differs, one found something itself, one does not answer.
+fn mixed() -> NodesReport {
+    let mut answers: Vec<Asked> = (0..4).map(|it| Ok(answer(it))).collect();
+    let [Ok(_), Ok(odd), Ok(ill), silent] = answers.as_mut_slice() else {
+        panic!("four answers");
+    };
+    let device = odd.examination.device.as_mut().unwrap();
+    (device.active_mtu_bytes, device.netdev_mtu_bytes) = (Some(1024), Some(1500));
+    odd.host.kernel = "5.14.0-427.13.1.el9_4.x86_64+debug-long".into();
+    ill.examination.findings = vec![
+        Finding::new("port", State::Ok, "ACTIVE", "it must"),
+        Finding::new("CPU governor", State::Warning, "powersave", "it is slow").remedy("cpupower"),
+    ];
+    *silent = Err(Box::new(Finding::new(
+        "reach",
+        State::Broken,
+        "nothing listens at 192.0.2.4:18515, and this is a long reason that takes a second line",
+        "it may differ",
+    )
+    .remedy("rocebench serve")));
+    report(answers)
+}
+
+#[test]
+fn healthy_nodes_differ_in_nothing() {
+    let report = report((0..4).map(|it| Ok(answer(it))).collect());
+    assert_eq!(told(&report), []);
+    assert_eq!(report.common["RDMA MTU"], "4096");
+    assert_eq!(report.common["GID"], "RoCE v2 IPv4");
+    assert!(report.unknown.contains(&"PFC"));
+    insta::assert_snapshot!(table::text(&report, false, false));
+    assert_eq!(table::text(&report, false, true), "");
+}
+
+#[test]
+fn what_differs_is_marked_and_told() {
+    let report = mixed();
+    let text = table::text(&report, false, false);
+    assert!(
+        text.lines().all(|line| line.chars().count() <= 80),
+        "{text}"
+    );
+    insta::assert_snapshot!(text);
+    assert_eq!(report.count(State::Broken), 3);
+    let difference = &report.findings[1];
+    assert_eq!(
+        (difference.scope, difference.nodes.as_slice()),
+        (Scope::Difference, &["node02".to_owned()][..])
+    );
+}
+
+#[test]
+fn what_all_found_is_told_once() {
+    let mut answers: Vec<Asked> = (0..3).map(|it| Ok(answer(it))).collect();
+    for node in answers.iter_mut().flatten() {
+        let finding = Finding::new("huge pages", State::Warning, "never", "why").remedy("try");
+        node.examination.findings = vec![finding.clone(), finding];
+    }
+    let report = report(answers);
+    assert_eq!(told(&report), [(State::Warning, "never")]);
+    assert_eq!(report.findings[0].nodes.len(), 3);
+    assert!(table::text(&report, false, false).contains("all 3 nodes: never"));
+}
+
+#[test]
+fn the_document_has_facts_and_findings() {
+    let document = serde_json::to_value(mixed()).unwrap();
+    assert_eq!(document["nodes"][3]["examination"], serde_json::Value::Null);
+    let device = &document["nodes"][1]["examination"]["device"];
+    assert_eq!(device["active_mtu_bytes"], 1024);
+    assert_eq!(document["findings"][0]["scope"], "reach");
+    assert_eq!(document["findings"][0]["state"], "broken");
+    assert_eq!(document["findings"][1]["nodes"][0], "node02");
+}
+
+#[test]
+fn nobody_answers() {
+    let silent = || {
+        let finding = Finding::new("reach", State::Broken, "gone", "why").remedy("try");
+        Err(Box::new(finding))
+    };
+    let text = table::text(&report(vec![silent(), silent()]), false, false);
+    assert!(text.contains("2 nodes, 0 examined: 2 broken"), "{text}");
+}

@@ -1,0 +1,65 @@
+//! Why the place of this process among the ranks is not known, as types.
+
+use crate::plan::node_list::ListError;
+
+use super::launcher::Launcher;
+
+/// Why the place of this process among the ranks is not known.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[allow(missing_docs)] // The texts say what the fields are.
+pub enum LaunchError {
+    #[error("the variable {name} of {launcher} is `{value}`, and not a number")]
+    NoNumber {
+        launcher: Launcher,
+        name: &'static str,
+        value: String,
+    },
+    #[error("the variable {name} of {launcher} is no list of nodes: {source}")]
+    NoList {
+        launcher: Launcher,
+        name: &'static str,
+        source: ListError,
+    },
+    #[error("{0} does not tell how many ranks it started")]
+    NumberUntold(Launcher),
+    #[error("{0} does not tell where rank 0 is")]
+    Rank0Untold(Launcher),
+    #[error("--ranks is {asked}, and {launcher} started {told}")]
+    OtherNumber {
+        launcher: Launcher,
+        told: u32,
+        asked: u32,
+    },
+    #[error("this is rank {rank}, and there are only {ranks}, counted from 0")]
+    RankOutside { rank: u32, ranks: u32 },
+    #[error("--rank-0 says port {written}, --port says {flag}")]
+    TwoPorts { written: u16, flag: u16 },
+    #[error(
+        "rank 0 runs on {here}, and by what {launcher} tells the others look for it on {hosts}"
+    )]
+    Rank0Elsewhere {
+        launcher: Launcher,
+        here: String,
+        hosts: String,
+    },
+}
+
+impl LaunchError {
+    /// What to do next.
+    pub fn hint(&self) -> &'static str {
+        match self {
+            LaunchError::NumberUntold(_) | LaunchError::RankOutside { .. } => {
+                "say how many there are with --ranks N, at all ranks alike"
+            }
+            LaunchError::Rank0Untold(_) | LaunchError::Rank0Elsewhere { .. } => {
+                "say where rank 0 is with --rank-0 HOST, at all ranks alike"
+            }
+            LaunchError::OtherNumber { .. } | LaunchError::TwoPorts { .. } => {
+                "leave one of them out"
+            }
+            LaunchError::NoNumber { .. } | LaunchError::NoList { .. } => {
+                "start the ranks again with the launcher, or name the nodes with --nodes and unset its variables"
+            }
+        }
+    }
+}

@@ -1,0 +1,169 @@
+//! What a launcher tells the processes that it starts: which rank this one is, of how many, and where rank 0 is. All of
+//! it follows from variables of the environment, but for PMI-1's store (`pmi`). It must not know what ranks do.
+
+mod error;
+mod launcher;
+mod launchers;
+pub mod pmi;
+mod port;
+mod reader;
+
+use std::net::IpAddr;
+
+use crate::plan::HostPort;
+
+pub use error::LaunchError;
+pub use launcher::Launcher;
+pub use reader::Variables;
+
+/// What the command line says besides.
+#[derive(Clone, Debug, Default)]
+pub struct Asked {
+    /// Where rank 0 is (`--rank-0`).
+    pub rank_0: Option<HostPort>,
+    /// The number of ranks (`--ranks`).
+    pub ranks: Option<u32>,
+    /// Rank 0's TCP port (`--port`).
+    pub port: Option<u16>,
+}
+
+/// One of the processes that a launcher has started.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Launched {
+    /// Who has started it.
+    pub launcher: Launcher,
+    /// Its number, from 0.
+    pub rank: u32,
+    /// How many there are.
+    pub ranks: u32,
+    /// What the launcher calls this host, if it has a name of its own for it.
+    pub host: Option<String>,
+    /// The hosts of all ranks, in their order, where the launcher tells.
+    pub hosts: Vec<String>,
+    /// Where rank 0 is.
+    pub rank_0: Rank0,
+}
+
+/// Where rank 0 listens.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Rank0 {
+    /// There.
+    At {
+        /// Names or addresses of its host.
+        hosts: Vec<String>,
+        /// The TCP port.
+        port: u16,
+        /// The hosts are where the launcher is, and rank 0 need not be.
+        is_launchers: bool,
+    },
+    /// It tells by the store of this descriptor, which speaks PMI-1; at this port, or any free one.
+    Store {
+        /// A descriptor that this process has inherited.
+        descriptor: i32,
+        /// The TCP port that was asked for.
+        port: Option<u16>,
+    },
+}
+
+/// What the environment and the command line tell of this process; `None` where no launcher has started it.
+///
+/// # Errors
+/// A launcher has, and something is missing or contradicts itself.
+pub fn find(variables: &Variables, asked: &Asked) -> Result<Option<Launched>, LaunchError> {
+    let Some(told) = launchers::read(variables)? else {
+        return Ok(None);
+    };
+    let launcher = told.launcher;
+    let ranks = match (told.ranks, asked.ranks) {
+        (Some(told), Some(asked)) if told != asked => {
+            return Err(LaunchError::OtherNumber {
+                launcher,
+                told,
+                asked,
+            });
+        }
+        (Some(ranks), _) | (None, Some(ranks)) => ranks,
+        (None, None) => return Err(LaunchError::NumberUntold(launcher)),
+    };
+    let rank = told.rank;
+    if rank >= ranks {
+        return Err(LaunchError::RankOutside { rank, ranks });
+    }
+    let port = match asked.rank_0.as_ref().and_then(|it| it.port) {
+        Some(written) => match asked.port {
+            Some(flag) if flag != written => return Err(LaunchError::TwoPorts { written, flag }),
+            _ => Some(written),
+        },
+        None => asked.port,
+    };
+    let of_job = || port::of_job(told.identity.as_deref());
+    let rank_0 = match (&asked.rank_0, told.store) {
+        (Some(asked), _) => Rank0::At {
+            hosts: vec![asked.host.clone()],
+            port: port.unwrap_or_else(of_job),
+            is_launchers: false,
+        },
+        (None, Some(descriptor)) => Rank0::Store { descriptor, port },
+        (None, None) if told.rank_0.is_empty() => return Err(LaunchError::Rank0Untold(launcher)),
+        (None, None) => Rank0::At {
+            hosts: told.rank_0,
+            port: port.unwrap_or_else(of_job),
+            is_launchers: told.is_launchers,
+        },
+    };
+    let hosts = match told.hosts.len() == ranks as usize {
+        true => told.hosts,
+        false => Vec::new(),
+    };
+    Ok(Some(Launched {
+        launcher,
+        rank,
+        ranks,
+        host: told.host,
+        hosts,
+        rank_0,
+    }))
+}
+
+/// The rank of this process, whatever else is missing; `None` without a launcher.
+pub fn rank(variables: &Variables) -> Option<u32> {
+    let told = launchers::read(variables).ok()??;
+    Some(told.rank)
+}
+
+impl Launched {
+    /// Checks at rank 0, on the host `here`, that the others will look for it there; `is_here` tells whether an address is
+    /// one of this machine's.
+    ///
+    /// # Errors
+    /// They will not.
+    pub fn check_place(
+        &self,
+        here: &str,
+        is_here: impl Fn(IpAddr) -> bool,
+    ) -> Result<(), LaunchError> {
+        let Rank0::At {
+            hosts,
+            is_launchers: true,
+            ..
+        } = &self.rank_0
+        else {
+            return Ok(());
+        };
+        let is_of_this_host = |host: &String| match host.parse::<IpAddr>() {
+            Ok(address) => is_here(address),
+            Err(_) => host == here || self.host.as_ref().is_none_or(|own| own == host),
+        };
+        match hosts.iter().any(is_of_this_host) {
+            true => Ok(()),
+            false => Err(LaunchError::Rank0Elsewhere {
+                launcher: self.launcher,
+                here: self.host.as_deref().unwrap_or(here).to_owned(),
+                hosts: hosts.join(" or "),
+            }),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,207 @@
+//! A client of PMI-1, by which the ranks of an MPICH-like launcher tell each other where rank 0 listens: lines of text on a
+//! descriptor that the launcher leaves to each process (`PMI_FD`). Source: "PMI-1 Wire Protocol" in MPICH's doc/wiki, and
+//! hydra 4.0. It must not know what is told.
+
+use std::collections::BTreeMap;
+use std::io::{self, Read as _, Write as _};
+use std::os::unix::net::UnixStream;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use rustix::process::{PidfdFlags, PidfdGetfdFlags, getpid, pidfd_getfd, pidfd_open};
+
+/// Longer lines are none of PMI-1's: a value has 1024 bytes at most.
+const MAX_LINE_BYTES: usize = 4096;
+
+/// How long all ranks may take to come to the barrier.
+const LIMIT: Duration = Duration::from_secs(60);
+
+/// How often a wait looks at its stop flag.
+const TICK: Duration = Duration::from_millis(50);
+
+/// Under which the value is stored.
+const KEY: &str = "rocebench-rank-0";
+
+/// Why the store was of no use.
+#[derive(Clone, Debug, thiserror::Error)]
+#[allow(missing_docs)] // The texts say what the fields are.
+pub enum PmiError {
+    #[error("descriptor {descriptor} of PMI-1 (PMI_FD): {source}")]
+    Descriptor {
+        descriptor: i32,
+        source: Arc<io::Error>,
+    },
+    #[error("PMI-1: {0}")]
+    Io(Arc<io::Error>),
+    #[error("PMI-1: the launcher closed its end")]
+    Closed,
+    #[error("PMI-1: not all ranks came within {0} s")]
+    Late(u64),
+    #[error("PMI-1: `{got}` came where `{expected}` was due")]
+    Unexpected { expected: &'static str, got: String },
+    #[error("PMI-1: the value `{0}` cannot be told")]
+    Value(String),
+    #[error("interrupted")]
+    Interrupted,
+}
+
+impl PmiError {
+    /// What to do next.
+    pub fn hint(&self) -> &'static str {
+        "say where rank 0 is with --rank-0 HOST:PORT, at all ranks alike; no store is needed then"
+    }
+}
+
+/// A reply: its command, and what it says.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Reply {
+    /// The word after `cmd=`.
+    pub command: String,
+    /// All other `KEY=VALUE`.
+    pub fields: BTreeMap<String, String>,
+}
+
+impl Reply {
+    /// Reads a line without its end. Words that are no `KEY=VALUE` are passed over; of two with one key the last counts.
+    pub fn parse(line: &str) -> Option<Reply> {
+        let words = line.split([' ', '\t']).filter_map(|it| it.split_once('='));
+        let mut fields: BTreeMap<String, String> = words
+            .filter(|(key, _)| !key.is_empty())
+            .map(|(key, value)| (key.to_owned(), value.to_owned()))
+            .collect();
+        let command = fields.remove("cmd")?;
+        Some(Reply { command, fields })
+    }
+
+    fn is_refused(&self) -> bool {
+        self.fields.get("rc").is_some_and(|code| code != "0")
+    }
+}
+
+/// Rank 0 tells `value` to all, which is `None` at the others; returns it at all of them. Each rank of the launcher must
+/// come, and once only.
+///
+/// # Errors
+/// There is no such descriptor, it speaks something else, or a rank does not come.
+pub fn agree(descriptor: i32, value: Option<&str>, stop: &AtomicBool) -> Result<String, PmiError> {
+    let stream = inherited(descriptor).map_err(|source| PmiError::Descriptor {
+        descriptor,
+        source: Arc::new(source),
+    })?;
+    agree_over(stream, value, stop)
+}
+
+/// A descriptor that this process was started with; a copy, so that its owner may be another.
+fn inherited(descriptor: i32) -> io::Result<UnixStream> {
+    let own = pidfd_open(getpid(), PidfdFlags::empty())?;
+    let copy = pidfd_getfd(own, descriptor, PidfdGetfdFlags::empty())?;
+    Ok(UnixStream::from(copy))
+}
+
+fn agree_over(
+    stream: UnixStream,
+    value: Option<&str>,
+    stop: &AtomicBool,
+) -> Result<String, PmiError> {
+    let mut store = Store::new(stream, stop)?;
+    store.ask(
+        "cmd=init pmi_version=1 pmi_subversion=1",
+        "response_to_init",
+    )?;
+    let name = store.ask("cmd=get_my_kvsname", "my_kvsname")?;
+    let name = field(&name, "kvsname", "my_kvsname")?;
+    if let Some(value) = value {
+        if value.is_empty() || value.contains(char::is_whitespace) || value.len() > 1023 {
+            return Err(PmiError::Value(value.to_owned()));
+        }
+        let put = format!("cmd=put kvsname={name} key={KEY} value={value}");
+        store.ask(&put, "put_result")?;
+    }
+    store.ask("cmd=barrier_in", "barrier_out")?;
+    let got = store.ask(&format!("cmd=get kvsname={name} key={KEY}"), "get_result")?;
+    let told = field(&got, "value", "get_result")?;
+    // A launcher takes a rank that ends without this for one that failed.
+    store.ask("cmd=finalize", "finalize_ack")?;
+    Ok(told)
+}
+
+fn field(reply: &Reply, key: &str, expected: &'static str) -> Result<String, PmiError> {
+    let value = reply.fields.get(key).filter(|it| !it.is_empty());
+    value.cloned().ok_or_else(|| PmiError::Unexpected {
+        expected,
+        got: format!("{} without {key}", reply.command),
+    })
+}
+
+struct Store<'a> {
+    stream: UnixStream,
+    /// What was read and not yet taken.
+    unread: Vec<u8>,
+    stop: &'a AtomicBool,
+}
+
+impl<'a> Store<'a> {
+    fn new(stream: UnixStream, stop: &'a AtomicBool) -> Result<Store<'a>, PmiError> {
+        let configured = stream
+            .set_nonblocking(false)
+            .and_then(|()| stream.set_read_timeout(Some(TICK)));
+        configured.map_err(|error| PmiError::Io(Arc::new(error)))?;
+        Ok(Store {
+            stream,
+            unread: Vec::new(),
+            stop,
+        })
+    }
+
+    /// Sends a command and takes its reply.
+    fn ask(&mut self, command: &str, expected: &'static str) -> Result<Reply, PmiError> {
+        let line = format!("{command}\n");
+        self.stream
+            .write_all(line.as_bytes())
+            .map_err(|error| PmiError::Io(Arc::new(error)))?;
+        let line = self.line()?;
+        let reply = Reply::parse(&line).filter(|it| it.command == expected && !it.is_refused());
+        reply.ok_or_else(|| PmiError::Unexpected {
+            expected,
+            got: report::text::printable(&line, 100),
+        })
+    }
+
+    fn line(&mut self) -> Result<String, PmiError> {
+        let started = Instant::now();
+        loop {
+            if let Some(end) = self.unread.iter().position(|byte| *byte == b'\n') {
+                let line: Vec<u8> = self.unread.drain(..=end).collect();
+                return Ok(String::from_utf8_lossy(&line[..end]).into_owned());
+            }
+            if self.unread.len() > MAX_LINE_BYTES {
+                return Err(PmiError::Unexpected {
+                    expected: "a line",
+                    got: format!("{} bytes without an end", self.unread.len()),
+                });
+            }
+            if self.stop.load(Ordering::Relaxed) {
+                return Err(PmiError::Interrupted);
+            }
+            if started.elapsed() >= LIMIT {
+                return Err(PmiError::Late(LIMIT.as_secs()));
+            }
+            let mut bytes = [0; 1024];
+            match self.stream.read(&mut bytes) {
+                Ok(0) => return Err(PmiError::Closed),
+                Ok(count) => self.unread.extend_from_slice(&bytes[..count]),
+                Err(error) => match error.kind() {
+                    io::ErrorKind::WouldBlock
+                    | io::ErrorKind::TimedOut
+                    | io::ErrorKind::Interrupted => {}
+                    _ => return Err(PmiError::Io(Arc::new(error))),
+                },
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+#[path = "pmi_tests.rs"]
+mod tests;

@@ -1,0 +1,223 @@
+use super::*;
+
+fn variables(text: &str) -> Variables {
+    let pairs = text.split_whitespace().filter_map(|it| it.split_once('='));
+    pairs
+        .map(|(name, value)| (name.to_owned(), value.to_owned()))
+        .collect()
+}
+
+fn found(text: &str) -> Launched {
+    find(&variables(text), &Asked::default()).unwrap().unwrap()
+}
+
+fn at(launched: &Launched) -> (Vec<&str>, u16) {
+    match &launched.rank_0 {
+        Rank0::At { hosts, port, .. } => (hosts.iter().map(String::as_str).collect(), *port),
+        Rank0::Store { .. } => panic!("{launched:?}"),
+    }
+}
+
+const SLURM: &str = "SLURM_JOB_ID=7 SLURM_STEP_ID=0 SLURM_PROCID=2 SLURM_NTASKS=8 SLURM_STEP_NUM_TASKS=4 \
+                     SLURM_STEP_NODELIST=node[1-3],gpu7 SLURMD_NODENAME=node3";
+const OPEN_MPI_4: &str = "OMPI_COMM_WORLD_RANK=1 OMPI_COMM_WORLD_SIZE=4 OMPI_COMM_WORLD_LOCAL_SIZE=2 PMIX_RANK=1 \
+                          PMIX_NAMESPACE=1122893825 PMIX_HOSTNAME=a \
+                          OMPI_MCA_orte_hnp_uri=1122893824.0;tcp://192.0.2.2,198.51.100.3:38755;tcp6://[fd00::2]:35265";
+const OPEN_MPI_5: &str = "OMPI_COMM_WORLD_RANK=3 OMPI_COMM_WORLD_SIZE=4 OMPI_COMM_WORLD_LOCAL_SIZE=2 PMIX_RANK=3 \
+                          PMIX_NAMESPACE=prterun-login-1-12699@1 PMIX_HOSTNAME=node2";
+const MPICH: &str =
+    "PMI_RANK=1 PMI_SIZE=2 PMI_FD=8 MPI_LOCALNRANKS=2 MPIR_CVAR_CH3_INTERFACE_HOSTNAME=10.0.0.2";
+
+#[test]
+fn slurm_tells_all() {
+    let launched = found(SLURM);
+    assert_eq!(launched.launcher, Launcher::Slurm);
+    assert_eq!((launched.rank, launched.ranks), (2, 4));
+    assert_eq!(launched.host.as_deref(), Some("node3"));
+    assert_eq!(launched.hosts, ["node1", "node2", "node3", "gpu7"]);
+    let (hosts, port) = at(&launched);
+    assert_eq!(hosts, ["node1"]);
+    assert!((20_000..30_000).contains(&port));
+    assert_eq!(at(&found(&SLURM.replace("PROCID=2", "PROCID=0"))).1, port);
+    assert_ne!(at(&found(&SLURM.replace("STEP_ID=0", "STEP_ID=1"))).1, port);
+    let two_on_each = found(&SLURM.replace("NUM_TASKS=4", "NUM_TASKS=8"));
+    assert_eq!((two_on_each.ranks, two_on_each.hosts.len()), (8, 0));
+}
+
+#[test]
+fn open_mpi_4_tells_where_mpirun_is() {
+    let launched = found(OPEN_MPI_4);
+    assert_eq!(launched.launcher, Launcher::OpenMpi);
+    assert_eq!((launched.rank, launched.ranks), (1, 4));
+    assert_eq!(at(&launched).0, ["192.0.2.2", "198.51.100.3", "fd00::2"]);
+    let all_here = found(&OPEN_MPI_4.replace("LOCAL_SIZE=2", "LOCAL_SIZE=4"));
+    assert_eq!(at(&all_here).0, ["127.0.0.1"]);
+    assert_eq!(at(&all_here).1, at(&launched).1);
+}
+
+#[test]
+fn open_mpi_5_tells_the_host_of_mpirun_by_its_namespace() {
+    assert_eq!(at(&found(OPEN_MPI_5)).0, ["login-1"]);
+    let pmix_alone = variables("PMIX_RANK=1 PMIX_NAMESPACE=prterun-a-1@1");
+    assert_eq!(
+        find(&pmix_alone, &Asked::default()),
+        Err(LaunchError::NumberUntold(Launcher::OpenMpi))
+    );
+    let asked = Asked {
+        ranks: Some(2),
+        ..Asked::default()
+    };
+    let launched = find(&pmix_alone, &asked).unwrap().unwrap();
+    assert_eq!((launched.ranks, at(&launched).0), (2, vec!["a"]));
+}
+
+#[test]
+fn mpich_has_a_store() {
+    let launched = found(MPICH);
+    assert_eq!(launched.launcher, Launcher::Mpich);
+    assert_eq!((launched.rank, launched.ranks), (1, 2));
+    assert_eq!(launched.host.as_deref(), Some("10.0.0.2"));
+    let store = Rank0::Store {
+        descriptor: 8,
+        port: None,
+    };
+    assert_eq!(launched.rank_0, store);
+    let asked = Asked {
+        rank_0: Some("h:7".parse().unwrap()),
+        ..Asked::default()
+    };
+    let launched = find(&variables(MPICH), &asked).unwrap().unwrap();
+    assert_eq!(at(&launched), (vec!["h"], 7));
+}
+
+#[test]
+fn kubernetes_tells_the_index_alone() {
+    let job = variables("JOB_COMPLETION_INDEX=1 NODE_NAME=worker-3");
+    let asked = |rank_0: Option<&str>, ranks, port| Asked {
+        rank_0: rank_0.map(|it| it.parse().unwrap()),
+        ranks,
+        port,
+    };
+    let find = |asked: &Asked| find(&job, asked);
+    assert_eq!(
+        find(&asked(Some("j-0.j"), None, None)),
+        Err(LaunchError::NumberUntold(Launcher::Kubernetes))
+    );
+    assert_eq!(
+        find(&asked(None, Some(4), None)),
+        Err(LaunchError::Rank0Untold(Launcher::Kubernetes))
+    );
+    let launched = find(&asked(Some("j-0.j"), Some(4), None)).unwrap().unwrap();
+    assert_eq!(at(&launched), (vec!["j-0.j"], 18_515));
+    assert_eq!(launched.host.as_deref(), Some("worker-3"));
+    let launched = find(&asked(Some("j-0.j"), Some(4), Some(9))).unwrap();
+    assert_eq!(at(&launched.unwrap()).1, 9);
+    assert_eq!(
+        find(&asked(Some("j-0.j:8"), Some(4), Some(9))),
+        Err(LaunchError::TwoPorts {
+            written: 8,
+            flag: 9
+        })
+    );
+    assert_eq!(
+        find(&asked(Some("j-0.j"), Some(1), None)),
+        Err(LaunchError::RankOutside { rank: 1, ranks: 1 })
+    );
+}
+
+/// In an allocation of Slurm the ranks of mpirun and mpiexec have the variables of the step that started their daemon.
+#[test]
+fn the_inner_launcher_is_the_one() {
+    for (inner, launcher, rank) in [
+        (OPEN_MPI_4, Launcher::OpenMpi, 1),
+        (OPEN_MPI_5, Launcher::OpenMpi, 3),
+        (MPICH, Launcher::Mpich, 1),
+        // srun --mpi=pmi2 and --mpi=pmix.
+        (
+            "PMI_RANK=2 PMI_SIZE=4 PMI_FD=9 PMI_JOBID=7.0",
+            Launcher::Slurm,
+            2,
+        ),
+        (
+            "PMIX_RANK=2 PMIX_NAMESPACE=slurm.pmix.7.0",
+            Launcher::Slurm,
+            2,
+        ),
+    ] {
+        let launched = found(&format!("{SLURM} {inner}"));
+        assert_eq!(
+            (launched.launcher, launched.rank),
+            (launcher, rank),
+            "{inner}"
+        );
+    }
+}
+
+#[test]
+fn without_a_launcher_there_is_nothing() {
+    // The second is a batch script.
+    for text in [
+        "",
+        "SLURM_JOB_ID=7 SLURM_PROCID=0 SLURM_NTASKS=8",
+        "PMIX_NAMESPACE=x",
+    ] {
+        assert_eq!(
+            find(&variables(text), &Asked::default()),
+            Ok(None),
+            "{text}"
+        );
+    }
+}
+
+#[test]
+fn what_contradicts_itself_is_an_error() {
+    for (text, words) in [
+        (
+            SLURM.replace("PROCID=2", "PROCID=two"),
+            "SLURM_PROCID of srun is `two`",
+        ),
+        (SLURM.replace("PROCID=2", "PROCID=-1"), "not a number"),
+        (
+            SLURM.replace("PROCID=2", "PROCID=4"),
+            "rank 4, and there are only 4",
+        ),
+        (
+            SLURM.replace("[1-3]", "[1-3"),
+            "SLURM_STEP_NODELIST of srun is no list",
+        ),
+        (
+            OPEN_MPI_5.replace("prterun-login", "x"),
+            "does not tell where rank 0 is",
+        ),
+    ] {
+        let error = find(&variables(&text), &Asked::default()).unwrap_err();
+        assert!(error.to_string().contains(words), "{error}");
+        assert!(!error.hint().is_empty());
+    }
+    let asked = Asked {
+        ranks: Some(8),
+        ..Asked::default()
+    };
+    let error = find(&variables(SLURM), &asked).unwrap_err().to_string();
+    assert_eq!(error, "--ranks is 8, and srun started 4");
+}
+
+#[test]
+fn rank_0_knows_whether_it_will_be_found() {
+    let check = |text: &str, is_here: bool| found(text).check_place("here", |_| is_here);
+    let slurm_0 = SLURM.replace("SLURMD_NODENAME=node3", "SLURMD_NODENAME=node1");
+    assert_eq!(check(&slurm_0, true), Ok(()));
+    let error = check(SLURM, true).unwrap_err().to_string();
+    assert!(
+        error.contains("runs on node3") && error.contains("on node1"),
+        "{error}"
+    );
+    assert_eq!(check(OPEN_MPI_4, true), Ok(()));
+    assert!(check(OPEN_MPI_4, false).is_err());
+    assert!(check(OPEN_MPI_5, true).is_err());
+    assert_eq!(
+        check(&OPEN_MPI_5.replace("=node2", "=login-1"), true),
+        Ok(())
+    );
+    assert_eq!(check(MPICH, false), Ok(()));
+}

@@ -1,0 +1,214 @@
+//! Which flows a pattern makes of so many nodes: rounds of flows, a round being a case. It must not know settings of
+//! traffic.
+
+use settings::{Pattern, Settings};
+
+use super::case::MOST_FLOWS;
+use super::error::PlanError;
+use super::nodes::Nodes;
+
+/// A flow by the numbers of its nodes: from, to.
+pub(super) type Link = (u32, u32);
+
+/// Rounds of flows, one after the other, with the settings of one case; of all patterns but pairs there is one.
+///
+/// # Errors
+/// A node that is none, more senders or receivers than there are, a pattern that these nodes have not, or too many flows.
+pub(super) fn rounds(
+    pattern: &Pattern,
+    settings: &Settings,
+    nodes: &Nodes,
+) -> Result<Vec<Vec<Link>>, PlanError> {
+    let count = u32::try_from(nodes.count()).unwrap_or(u32::MAX);
+    let next = |node: u32, step: u32| (node + step) % count;
+    let all = || 0..count;
+    let one = match pattern {
+        Pattern::Pairs => return Ok(tournament(count, settings.bidirectional)),
+        Pattern::Ring => all().map(|node| (node, next(node, 1))).collect(),
+        Pattern::Loop => all().map(|node| (node, node)).collect(),
+        Pattern::Incast(name) => {
+            let to = node_of(name.as_deref(), nodes)?;
+            let senders = fan("fan-in", settings.fan_in, pattern, nodes)?;
+            (1..=senders).map(|step| (next(to, step), to)).collect()
+        }
+        Pattern::Outcast(name) => {
+            let from = node_of(name.as_deref(), nodes)?;
+            let receivers = fan("fan-out", settings.fan_out, pattern, nodes)?;
+            (1..=receivers)
+                .map(|step| (from, next(from, step)))
+                .collect()
+        }
+        Pattern::AllToAll => {
+            let flows = u64::from(count) * u64::from(count.saturating_sub(1));
+            if flows > MOST_FLOWS as u64 {
+                let flows = usize::try_from(flows).unwrap_or(usize::MAX);
+                return Err(PlanError::TooManyFlows { flows });
+            }
+            // Step by step, so that the flows of a node do not stand together.
+            let steps = (1..count).flat_map(|step| all().map(move |node| (node, step)));
+            steps.map(|(node, step)| (node, next(node, step))).collect()
+        }
+        Pattern::Bisection => {
+            if count % 2 == 1 {
+                let nodes = nodes.count();
+                return Err(PlanError::OddNodes { nodes });
+            }
+            let half = count / 2;
+            all().map(|node| (node, next(node, half))).collect()
+        }
+    };
+    Ok(vec![one])
+}
+
+/// The number of the node that a pattern names; the first one where it names none.
+fn node_of(name: Option<&str>, nodes: &Nodes) -> Result<u32, PlanError> {
+    let Some(name) = name else { return Ok(0) };
+    nodes
+        .number(name)
+        .map_err(|nearest| PlanError::UnknownNode {
+            key: "pattern",
+            name: name.to_owned(),
+            nearest,
+            names: nodes.names_in_short(),
+        })
+}
+
+/// So many others, as asked for, or all.
+fn fan(
+    flag: &'static str,
+    asked: Option<u32>,
+    pattern: &Pattern,
+    nodes: &Nodes,
+) -> Result<u32, PlanError> {
+    let others = u32::try_from(nodes.count().saturating_sub(1)).unwrap_or(u32::MAX);
+    match asked {
+        Some(value) if value > others => Err(PlanError::FanTooWide {
+            flag,
+            value,
+            others,
+            pattern: pattern.word(),
+        }),
+        asked => Ok(asked.unwrap_or(others)),
+    }
+}
+
+/// Each node to each other one, once, in rounds in which no node has more than one flow: the rounds of a tournament by
+/// the circle method (T. P. Kirkman, 1847), each of them there and back. With an odd number one node has a rest in
+/// each. Where a flow has traffic both ways there is no way back.
+fn tournament(count: u32, are_both_ways: bool) -> Vec<Vec<Link>> {
+    let seats = count.next_multiple_of(2);
+    let mut rounds = Vec::new();
+    for round in 0..seats.saturating_sub(1) {
+        // The last seat stays, and the others turn around it.
+        let turned = |seat: u32| match seat == seats - 1 {
+            true => seat,
+            false => (seat + round) % (seats - 1),
+        };
+        let pairs = (0..seats / 2).map(|seat| (turned(seat), turned(seats - 1 - seat)));
+        let there: Vec<Link> = pairs
+            .filter(|(one, other)| *one.max(other) < count)
+            .collect();
+        let back = there.iter().map(|(from, to)| (*to, *from)).collect();
+        rounds.push(there);
+        if !are_both_ways {
+            rounds.push(back);
+        }
+    }
+    rounds
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashSet;
+
+    use super::*;
+
+    fn flows(
+        pattern: &str,
+        nodes: u32,
+        given: &[(&str, &str)],
+    ) -> Result<Vec<Vec<Link>>, PlanError> {
+        let mut settings = Settings::default();
+        for (flag, text) in given {
+            let row = Settings::row(flag).unwrap();
+            row.read(&mut settings, text).unwrap();
+        }
+        rounds(&pattern.parse().unwrap(), &settings, &Nodes::Local(nodes))
+    }
+
+    #[test]
+    fn pairs_meet_once_each_way_and_no_node_twice_in_a_round() {
+        for count in 2..=17 {
+            let rounds = flows("pairs", count, &[]).unwrap();
+            assert_eq!(rounds.len() as u32, 2 * (count.next_multiple_of(2) - 1));
+            for round in &rounds {
+                let nodes: HashSet<u32> =
+                    round.iter().flat_map(|(from, to)| [*from, *to]).collect();
+                assert_eq!(nodes.len(), 2 * round.len(), "{count}: {round:?}");
+                assert_eq!(round.len() as u32, count / 2);
+            }
+            let all: HashSet<Link> = rounds.iter().flatten().copied().collect();
+            assert_eq!(all.len() as u32, count * (count - 1));
+            assert!(
+                all.iter()
+                    .all(|(from, to)| from != to && *from.max(to) < count)
+            );
+        }
+    }
+
+    #[test]
+    fn traffic_both_ways_needs_no_way_back() {
+        let rounds = flows("pairs", 4, &[("bidirectional", "true")]).unwrap();
+        assert_eq!(
+            rounds,
+            [[(0, 3), (1, 2)], [(1, 3), (2, 0)], [(2, 3), (0, 1)]]
+        );
+    }
+
+    #[test]
+    fn patterns_of_one_round() {
+        for (pattern, count, given, expected) in [
+            ("ring", 3, &[][..], &[(0, 1), (1, 2), (2, 0)][..]),
+            ("loop", 2, &[], &[(0, 0), (1, 1)]),
+            ("incast", 3, &[], &[(1, 0), (2, 0)]),
+            ("incast:node1", 3, &[("fan-in", "1")], &[(2, 1)]),
+            ("outcast:node2", 3, &[], &[(2, 0), (2, 1)]),
+            ("outcast", 4, &[("fan-out", "2")], &[(0, 1), (0, 2)]),
+            ("bisection", 4, &[], &[(0, 2), (1, 3), (2, 0), (3, 1)]),
+            (
+                "all-to-all",
+                3,
+                &[],
+                &[(0, 1), (1, 2), (2, 0), (0, 2), (1, 0), (2, 1)],
+            ),
+        ] {
+            let rounds = flows(pattern, count, given).unwrap();
+            assert_eq!(rounds, [expected.to_vec()], "{pattern}");
+        }
+    }
+
+    #[test]
+    fn what_the_nodes_do_not_have_is_said() {
+        for (pattern, count, given, words) in [
+            ("incast:node7", 3, &[][..], "no node is named `node7`"),
+            (
+                "incast",
+                4,
+                &[("fan-in", "4")],
+                "--fan-in 4 is more than the 3 other nodes",
+            ),
+            (
+                "outcast",
+                3,
+                &[("fan-out", "9")],
+                "--fan-out 9 is more than the 2 other nodes",
+            ),
+            ("bisection", 5, &[], "5 nodes have no halves"),
+            ("all-to-all", 65, &[], "4160 flows"),
+        ] {
+            let error = flows(pattern, count, given).unwrap_err();
+            assert!(error.to_string().contains(words), "{error}");
+            assert!(!error.hint().is_empty());
+        }
+    }
+}

@@ -1,0 +1,170 @@
+//! The word by which a rank of a launcher joins rank 0. It must not know sockets.
+
+use serde::{Deserialize, Serialize};
+
+use super::{PROGRAM_VERSION, PROTOCOL_VERSION};
+
+/// What a rank tells of itself. Rank 0 compares it with its own.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Join {
+    /// [`PROTOCOL_VERSION`] of the rank.
+    pub protocol: u32,
+    /// Program version of the rank.
+    pub version: String,
+    /// Its number, from 0.
+    pub rank: u32,
+    /// How many ranks its launcher told it of.
+    pub ranks: u32,
+    /// Its host.
+    pub host: String,
+    /// Its options, as `--flag=value` in the order of their definition, without those that are a rank's own.
+    pub options: Vec<String>,
+}
+
+impl Join {
+    /// Of a rank of this version.
+    pub fn new(rank: u32, ranks: u32, host: String, options: Vec<String>) -> Join {
+        Join {
+            protocol: PROTOCOL_VERSION,
+            version: PROGRAM_VERSION.to_owned(),
+            rank,
+            ranks,
+            host,
+            options,
+        }
+    }
+
+    /// `rank 3 (node4)`.
+    pub fn who(&self) -> String {
+        format!("rank {} ({})", self.rank, self.host)
+    }
+
+    /// Why a rank that tells this of itself and rank 0, which tells `own`, cannot be of one job: a sentence that names the
+    /// rank, and what to do.
+    pub fn contradiction(&self, own: &Join) -> Option<(String, &'static str)> {
+        let who = self.who();
+        if (self.protocol, &self.version) != (own.protocol, &own.version) {
+            let text = format!(
+                "{who} is rocebench {} and speaks protocol {}, rank 0 ({}) is {} and speaks {}",
+                self.version, self.protocol, own.host, own.version, own.protocol
+            );
+            return Some((text, "install one version on all nodes"));
+        }
+        if self.ranks != own.ranks {
+            let text = format!(
+                "{who} was told of {} ranks, rank 0 ({}) of {}",
+                self.ranks, own.host, own.ranks
+            );
+            return Some((text, "give --ranks alike to all, and start them as one job"));
+        }
+        if self.rank == own.rank || self.rank >= own.ranks {
+            let text = format!(
+                "{who} joined rank 0 ({}), of {} ranks: ranks are 1 to {}",
+                own.host,
+                own.ranks,
+                own.ranks.saturating_sub(1)
+            );
+            return Some((
+                text,
+                "give each process a rank of its own, and start them as one job",
+            ));
+        }
+        let is_name = |byte: u8| byte.is_ascii_alphanumeric() || b"-._".contains(&byte);
+        if !(1..=253).contains(&self.host.len()) || !self.host.bytes().all(is_name) {
+            let text = format!(
+                "rank {} is on `{}`, which is no host name",
+                self.rank, self.host
+            );
+            return Some((text, "give its host a name of letters, digits, `-` and `.`"));
+        }
+        let lacks = |of: &[String], other: &[String]| {
+            let lacking: Vec<&str> = other
+                .iter()
+                .filter(|option| !of.contains(option))
+                .map(String::as_str)
+                .collect();
+            match lacking.is_empty() {
+                true => "none of them".to_owned(),
+                false => lacking.join(" "),
+            }
+        };
+        (self.options != own.options).then(|| {
+            let text = format!(
+                "{who} was started with other options than rank 0 ({}): {}, where rank 0 has {}",
+                own.host,
+                lacks(&own.options, &self.options),
+                lacks(&self.options, &own.options),
+            );
+            (
+                text,
+                "start all ranks with the same options; only --device, --ib-port, --gid-index, --cores and --faults may differ",
+            )
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn join(rank: u32, options: &[&str]) -> Join {
+        let options = options.iter().map(|it| (*it).to_owned()).collect();
+        Join::new(rank, 4, format!("node{rank}"), options)
+    }
+
+    #[test]
+    fn ranks_of_one_job_agree() {
+        let own = join(0, &["--size=64"]);
+        assert_eq!(join(3, &["--size=64"]).contradiction(&own), None);
+    }
+
+    #[test]
+    fn what_differs_is_named() {
+        let own = join(0, &["--size=64", "--runs=2"]);
+        let same = join(2, &["--size=64", "--runs=2"]);
+        for (other, words) in [
+            (
+                Join {
+                    version: "9.9.9".to_owned(),
+                    ..same.clone()
+                },
+                "rank 2 (node2) is rocebench 9.9.9",
+            ),
+            (
+                Join {
+                    protocol: 77,
+                    ..same.clone()
+                },
+                "speaks protocol 77",
+            ),
+            (
+                Join {
+                    ranks: 5,
+                    ..same.clone()
+                },
+                "rank 2 (node2) was told of 5 ranks, rank 0 (node0) of 4",
+            ),
+            (
+                Join {
+                    host: "a>b".to_owned(),
+                    ..same
+                },
+                "rank 2 is on `a>b`, which is no host name",
+            ),
+            (join(0, &[]), "ranks are 1 to 3"),
+            (join(4, &[]), "ranks are 1 to 3"),
+            (
+                join(2, &["--size=4096", "--runs=2"]),
+                "rank 2 (node2) was started with other options than rank 0 (node0): --size=4096, where rank 0 has --size=64",
+            ),
+            (
+                join(2, &["--size=64"]),
+                "none of them, where rank 0 has --runs=2",
+            ),
+        ] {
+            let (text, hint) = other.contradiction(&own).unwrap();
+            assert!(text.contains(words), "{text}");
+            assert!(!hint.is_empty());
+        }
+    }
+}

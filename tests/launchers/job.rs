@@ -1,0 +1,350 @@
+//! A job of a launcher, as a child process: its ranks, what it said, and what rank 0 left on the disk.
+
+use std::collections::BTreeSet;
+use std::fs::File;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+use serde_json::Value;
+use tempfile::TempDir;
+
+pub const PROGRAM: &str = env!("CARGO_BIN_EXE_rocebench");
+
+/// All ranks have ended so soon after any of them, or their launcher, was told to end, or died.
+pub const END_LIMIT: Duration = Duration::from_secs(5);
+
+/// No step takes this long, also on a busy machine: longer is a hang.
+const WATCHDOG: Duration = Duration::from_secs(40);
+
+/// Few messages between any two nodes; workers sleep, as there are more of them than cores.
+pub const SHORT: [&str; 10] = [
+    "--iters",
+    "200",
+    "--warmup",
+    "0s",
+    "--size",
+    "4K",
+    "--tx-depth",
+    "4",
+    "--poll",
+    "event",
+];
+
+/// Runs that go on until they are ended.
+pub const LONG: [&str; 14] = [
+    "--pattern",
+    "ring",
+    "--iters",
+    "10000",
+    "--runs",
+    "400",
+    "--warmup",
+    "0s",
+    "--size",
+    "4K",
+    "--tx-depth",
+    "4",
+    "--poll",
+    "event",
+];
+
+static MACHINE: Mutex<()> = Mutex::new(());
+
+/// The machine for one test: their time limits are for a machine that does nothing else.
+pub fn alone() -> MutexGuard<'static, ()> {
+    MACHINE.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Waits until `what` gives something.
+#[track_caller]
+pub fn wait_for<T>(mut what: impl FnMut() -> Option<T>, told: impl Fn() -> String) -> T {
+    let started = Instant::now();
+    loop {
+        if let Some(found) = what() {
+            return found;
+        }
+        assert!(started.elapsed() < WATCHDOG, "{}", told());
+        std::thread::sleep(Duration::from_millis(10));
+    }
+}
+
+/// A launcher's command, without what a launcher around this test has set.
+pub fn command(program: impl AsRef<std::ffi::OsStr>) -> Command {
+    let mut command = Command::new(program);
+    for (name, _) in std::env::vars_os() {
+        let text = name.to_string_lossy();
+        let starts = [
+            "SLURM",
+            "OMPI_",
+            "PMI",
+            "PRTE_",
+            "JOB_COMPLETION_INDEX",
+            "ROCEBENCH_",
+            "SOFTROCE_",
+        ];
+        if starts.iter().any(|start| text.starts_with(start)) {
+            command.env_remove(&name);
+        }
+    }
+    command
+}
+
+/// A job that runs.
+pub struct Job {
+    child: Child,
+    folder: TempDir,
+}
+
+/// A job that has ended.
+pub struct Ended {
+    pub code: Option<i32>,
+    pub stdout: String,
+    pub stderr: String,
+    folder: TempDir,
+}
+
+impl Job {
+    /// Starts what `launcher` is about to start, with `words` after it; `OUT` among them is the folder for results.
+    pub fn start(mut launcher: Command, words: &[&str]) -> Job {
+        let folder = TempDir::new().unwrap();
+        let out = folder.path().join("results").display().to_string();
+        let file = |name: &str| File::create(folder.path().join(name)).unwrap();
+        let words = words.iter().map(|word| word.replace("OUT", &out));
+        let child = launcher
+            .args(words)
+            .stdin(Stdio::null())
+            .stdout(file("stdout"))
+            .stderr(file("stderr"))
+            .current_dir(folder.path())
+            .spawn()
+            .unwrap_or_else(|error| {
+                panic!("{launcher:?}: {error}; scripts/setup --tests installs it")
+            });
+        Job { child, folder }
+    }
+
+    /// Starts `rocebench mesh` with these options.
+    pub fn mesh(launcher: Command, options: &[&str]) -> Job {
+        let words = [&[PROGRAM, "mesh", "--out", "OUT"], options].concat();
+        Job::start(launcher, &words)
+    }
+
+    /// Waits until the second run is under way, so that one has been measured.
+    pub fn until_measuring(&mut self) {
+        self.until_said("run 2 of");
+        // Into its window.
+        std::thread::sleep(Duration::from_millis(150));
+    }
+
+    /// Waits until it has said so on stderr.
+    pub fn until_said(&mut self, words: &str) {
+        let Job { child, folder } = self;
+        let said = || read(folder.path(), "stderr");
+        wait_for(
+            || {
+                if let Some(status) = child.try_wait().unwrap() {
+                    panic!("it ended with {status}: {}", said());
+                }
+                said().contains(words).then_some(())
+            },
+            || format!("it did not say `{words}`: {}", said()),
+        );
+    }
+
+    /// The ranks of this job that run, with their processes.
+    pub fn ranks(&self) -> Vec<(u32, Pid)> {
+        ranks_of(self.folder.path())
+    }
+
+    pub fn signal(&self, signal: Signal) {
+        kill(Pid::from_raw(self.child.id().try_into().unwrap()), signal).unwrap();
+    }
+
+    /// Ends a rank as nothing can be done about.
+    #[track_caller]
+    pub fn kill_rank(&self, rank: u32) {
+        let ranks = self.ranks();
+        let found = ranks.iter().find(|(number, _)| *number == rank);
+        let (_, pid) = found.unwrap_or_else(|| panic!("no rank {rank} in {ranks:?}"));
+        kill(*pid, Signal::SIGKILL).unwrap();
+    }
+
+    /// Waits until the launcher has ended by itself.
+    #[track_caller]
+    pub fn ended(mut self) -> Ended {
+        let Job { child, folder } = &mut self;
+        let said = |name| read(folder.path(), name);
+        let status = wait_for(
+            || child.try_wait().unwrap(),
+            || format!("it does not end: {}", said("stderr")),
+        );
+        let (stdout, stderr) = (said("stdout"), said("stderr"));
+        // The folder outlives this.
+        let folder = std::mem::replace(&mut self.folder, TempDir::new().unwrap());
+        Ended {
+            code: status.code(),
+            stdout,
+            stderr,
+            folder,
+        }
+    }
+
+    /// Waits until the launcher and all ranks have ended, which they do soon after `act`.
+    #[track_caller]
+    pub fn ends_soon(self, act: impl FnOnce(&Job)) -> Ended {
+        let started = Instant::now();
+        act(&self);
+        let ended = self.ended();
+        wait_for(
+            || ranks_of(ended.folder.path()).is_empty().then_some(()),
+            || format!("ranks are left: {:?}", ranks_of(ended.folder.path())),
+        );
+        let took = started.elapsed();
+        assert!(took < END_LIMIT, "{took:?}: {}", ended.stderr);
+        ended
+    }
+}
+
+impl Drop for Job {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+        for (_, pid) in self.ranks() {
+            let _ = kill(pid, Signal::SIGKILL);
+        }
+    }
+}
+
+fn read(folder: &Path, name: &str) -> String {
+    let bytes = std::fs::read(folder.join(name)).unwrap();
+    String::from_utf8_lossy(&bytes).into_owned()
+}
+
+/// The processes of rocebench that write below `folder`, by their ranks.
+fn ranks_of(folder: &Path) -> Vec<(u32, Pid)> {
+    let folder = folder.display().to_string();
+    let of_process = |entry: std::io::Result<std::fs::DirEntry>| {
+        let path = entry.ok()?.path();
+        let pid: i32 = path.file_name()?.to_str()?.parse().ok()?;
+        let program = std::fs::read_link(path.join("exe")).ok()?;
+        let words = std::fs::read(path.join("cmdline")).ok()?;
+        let is_of_job = String::from_utf8_lossy(&words).contains(&folder);
+        if program != Path::new(PROGRAM) || !is_of_job {
+            return None;
+        }
+        let variables = std::fs::read(path.join("environ")).ok()?;
+        let variables = String::from_utf8_lossy(&variables).into_owned();
+        let value = |name: &str| {
+            let mut all = variables.split('\0');
+            all.find_map(|it| it.strip_prefix(name)?.strip_prefix('=')?.parse().ok())
+        };
+        let names = [
+            "OMPI_COMM_WORLD_RANK",
+            "PMI_RANK",
+            "SLURM_PROCID",
+            "JOB_COMPLETION_INDEX",
+        ];
+        let rank = names.into_iter().find_map(value)?;
+        Some((rank, Pid::from_raw(pid)))
+    };
+    std::fs::read_dir("/proc")
+        .unwrap()
+        .filter_map(of_process)
+        .collect()
+}
+
+impl Ended {
+    fn results(&self, ending: &str) -> Vec<PathBuf> {
+        let Ok(files) = std::fs::read_dir(self.folder.path().join("results")) else {
+            return Vec::new();
+        };
+        let paths = files.map(|file| file.unwrap().path());
+        let has_ending = |path: &PathBuf| path.extension().is_some_and(|it| it == ending);
+        paths.filter(has_ending).collect()
+    }
+
+    /// Rank 0 had time to write a result.
+    pub fn has_result(&self) -> bool {
+        !self.results("json").is_empty()
+    }
+
+    /// The one result file.
+    #[track_caller]
+    pub fn result(&self) -> Value {
+        let files = self.results("json");
+        let [file] = &files[..] else {
+            panic!("not one result but {files:?}: {}", self.stderr);
+        };
+        serde_json::from_slice(&std::fs::read(file).unwrap()).unwrap()
+    }
+
+    /// Rank 0 left a result with whole runs and what was measured of the last, which is marked; the error names `node`.
+    #[track_caller]
+    pub fn kept_what_was_measured(&self, node: Option<&str>) {
+        let result = self.result();
+        let runs = result["cases"][0]["runs"].as_array().unwrap();
+        assert!(runs.len() >= 2, "{runs:?}");
+        assert!(runs.iter().any(|run| run["complete"] == true), "{runs:?}");
+        let last = &runs[runs.len() - 1];
+        assert!(runs.len() < 400, "it was not ended");
+        if let Some(node) = node {
+            assert_eq!(last["complete"], false, "{last}");
+            let message = last["failure"]["message"].as_str().unwrap();
+            assert!(message.contains(node), "{message}");
+        }
+    }
+
+    /// Rank 0 had no time for more than its journal, which has at least a whole run.
+    #[track_caller]
+    pub fn kept_its_journal(&self) {
+        let files = self.results("jsonl");
+        let [file] = &files[..] else {
+            panic!("not one journal but {files:?}: {}", self.stderr);
+        };
+        let lines = std::fs::read_to_string(file).unwrap();
+        assert!(lines.contains("\"complete\":true"), "{lines}");
+    }
+
+    /// It measured each of four nodes with each other, all together well, and each had an address of its own.
+    #[track_caller]
+    pub fn is_a_matrix_of_four(&self) {
+        assert_eq!(self.code, Some(0), "{}", self.stderr);
+        let result = self.result();
+        let text = |value: &Value| value.as_str().unwrap().to_owned();
+        let nodes = result["nodes"].as_array().unwrap();
+        let names: Vec<String> = nodes.iter().map(|it| text(&it["name"])).collect();
+        let gids: BTreeSet<String> = nodes
+            .iter()
+            .map(|node| text(&node["devices"][0]["gid"]))
+            .collect();
+        assert_eq!((names.len(), gids.len()), (4, 4), "{names:?} {gids:?}");
+        let mut measured = BTreeSet::new();
+        for case in result["cases"].as_array().unwrap() {
+            for run in case["runs"].as_array().unwrap() {
+                assert_eq!(run["complete"], true, "{}", run["failure"]);
+                for flow in run["flows"].as_array().unwrap() {
+                    assert!(flow["totals"]["messages"].as_u64().unwrap() > 0, "{flow}");
+                    measured.insert((text(&flow["from"]), text(&flow["to"])));
+                }
+            }
+        }
+        let others = |from: &String| {
+            let from = from.clone();
+            let others = names.clone().into_iter().filter(move |to| *to != from);
+            others.map(|to| (names.iter().position(|it| *it == to), to))
+        };
+        for from in &names {
+            for (_, to) in others(from) {
+                assert!(
+                    measured.contains(&(from.clone(), to.clone())),
+                    "{from} {to}: {measured:?}"
+                );
+            }
+        }
+        assert_eq!(measured.len(), 12);
+    }
+}

@@ -1,0 +1,195 @@
+//! What a pod of scripts/kubernetes runs, with the variables that it would get, and the manifest as kubectl reads it. There
+//! is no cluster here.
+
+use std::io::Write as _;
+use std::net::TcpListener;
+use std::path::Path;
+use std::process::Stdio;
+
+use nix::sys::signal::Signal;
+use serde_json::Value;
+
+use super::job::{Job, alone, command};
+
+/// The objects of the manifest, each as text.
+fn objects() -> Vec<String> {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("scripts/kubernetes/rocebench-job.yaml");
+    let text = std::fs::read_to_string(path).unwrap();
+    text.split("\n---\n").map(str::to_owned).collect()
+}
+
+/// What a command of kubectl makes of an object without a cluster.
+fn kubectl(words: &[&str], object: &str) -> Value {
+    let mut kubectl = command("kubectl")
+        .args(words)
+        .args(["--local", "-o", "json", "-f", "-"])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap_or_else(|error| panic!("kubectl: {error}; scripts/setup --tests installs it"));
+    let mut input = kubectl.stdin.take().unwrap();
+    input.write_all(object.as_bytes()).unwrap();
+    drop(input);
+    let told = kubectl.wait_with_output().unwrap();
+    assert!(told.status.success(), "{words:?}");
+    serde_json::from_slice(&told.stdout).unwrap()
+}
+
+/// Whether this client is older than Kubernetes 1.21, as Debian 12's is.
+fn is_before_indexed_jobs() -> bool {
+    let told = command("kubectl")
+        .args(["version", "--client", "-o", "json"])
+        .output();
+    let told: Value = serde_json::from_slice(&told.unwrap().stdout).unwrap();
+    let minor = told["clientVersion"]["minor"].as_str().unwrap();
+    let digits = minor.trim_end_matches(|c: char| !c.is_ascii_digit());
+    digits.parse::<u32>().unwrap() < 21
+}
+
+/// As its client's types have it; they lose a field that they do not know.
+fn typed(object: &str) -> Value {
+    match object.contains("kind: Service") {
+        true => kubectl(&["set", "selector", "job-name=rocebench"], object),
+        false => kubectl(&["set", "env", "CHECKED=1"], object),
+    }
+}
+
+/// What `all` lacks of `part`.
+fn lacking(part: &Value, all: &Value, path: &str) -> Vec<String> {
+    match (part, all) {
+        (Value::Object(part), Value::Object(all)) => {
+            let none = Value::Null;
+            let each = part.iter().flat_map(|(key, value)| {
+                lacking(
+                    value,
+                    all.get(key).unwrap_or(&none),
+                    &format!("{path}.{key}"),
+                )
+            });
+            each.collect()
+        }
+        (Value::Array(part), Value::Array(all)) if part.len() <= all.len() => {
+            let each = part.iter().zip(all).enumerate();
+            each.flat_map(|(index, (part, all))| lacking(part, all, &format!("{path}[{index}]")))
+                .collect()
+        }
+        (part, all) if part == all => Vec::new(),
+        _ => vec![path.to_owned()],
+    }
+}
+
+#[test]
+fn the_manifest_is_what_kubectl_knows() {
+    let mut kinds = Vec::new();
+    for object in objects() {
+        let mut written = kubectl(&["label", "checked=yes"], &object);
+        // What this has added.
+        written["metadata"]
+            .as_object_mut()
+            .unwrap()
+            .remove("labels");
+        let mut lost = lacking(&written, &typed(&object), "");
+        if is_before_indexed_jobs() {
+            lost.retain(|it| it != ".spec.completionMode");
+        }
+        assert_eq!(lost, [""; 0]);
+        kinds.push(written["kind"].as_str().unwrap().to_owned());
+    }
+    assert_eq!(kinds, ["Service", "Job"]);
+}
+
+#[test]
+fn a_misspelt_field_is_found() {
+    let object = objects()[1].replace("parallelism:", "paralelism:");
+    let written = kubectl(&["label", "checked=yes"], &object);
+    let lost = lacking(&written, &typed(&object), "");
+    assert!(lost.contains(&".spec.paralelism".to_owned()), "{lost:?}");
+}
+
+fn free_port() -> String {
+    let free = TcpListener::bind("127.0.0.1:0").unwrap();
+    free.local_addr().unwrap().port().to_string()
+}
+
+#[test]
+fn the_job_of_the_manifest_runs() {
+    let _machine = alone();
+    let job = typed(&objects()[1]);
+    let pod = &job["spec"]["template"]["spec"];
+    let words: Vec<&str> = pod["containers"][0]["command"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|word| word.as_str().unwrap())
+        .collect();
+    // The parts of the manifest say the same.
+    let name = job["metadata"]["name"].as_str().unwrap();
+    let rank_0 = format!("--rank-0={name}-0.{}", pod["subdomain"].as_str().unwrap());
+    let ranks = format!("--ranks={}", job["spec"]["completions"]);
+    assert_eq!(job["spec"]["completions"], job["spec"]["parallelism"]);
+    assert!(
+        words.contains(&rank_0.as_str()) && words.contains(&ranks.as_str()),
+        "{words:?}"
+    );
+    assert_eq!(words[0], "rocebench");
+    let port = format!("--port={}", free_port());
+    let here = |word: &str| -> String {
+        match word {
+            word if word == rank_0 => "--rank-0=127.0.0.1".to_owned(),
+            word if word == ranks => "--ranks=3".to_owned(),
+            word if word.starts_with("--port=") => port.clone(),
+            word if word.starts_with("--out=") => "--out=results".to_owned(),
+            word if word.starts_with("--duration=") => "--iters=200".to_owned(),
+            word => word.to_owned(),
+        }
+    };
+    let words: Vec<String> = words[1..].iter().map(|word| here(word)).collect();
+    let words: Vec<&str> = words.iter().map(String::as_str).collect();
+    let words = [&words[..], &["--poll=event", "--warmup=0s"]].concat();
+    let pods: Vec<Job> = (0..3)
+        .map(|index: u32| {
+            let mut pod = command(super::job::PROGRAM);
+            pod.env("JOB_COMPLETION_INDEX", index.to_string());
+            pod.env("NODE_NAME", format!("worker-{}", index + 1));
+            Job::start(pod, &words)
+        })
+        .collect();
+    for (index, pod) in pods.into_iter().enumerate() {
+        let ended = pod.ended();
+        assert_eq!(ended.code, Some(0), "{}", ended.stderr);
+        assert_eq!(ended.stdout.is_empty(), index > 0, "{}", ended.stdout);
+        if index == 0 {
+            let nodes = &ended.result()["nodes"];
+            let names: Vec<_> = nodes
+                .as_array()
+                .unwrap()
+                .iter()
+                .map(|it| &it["name"])
+                .collect();
+            assert_eq!(names, ["worker-1", "worker-2", "worker-3"]);
+        }
+    }
+}
+
+/// Who is there is told while others are waited for, and whoever is there ends when it is told to.
+#[test]
+fn pods_that_wait_for_others_say_so_and_end() {
+    let _machine = alone();
+    let port = free_port();
+    let options = ["--ranks", "3", "--rank-0", "127.0.0.1", "--port", &port];
+    let mut pods = [0, 1].map(|index: u32| {
+        let mut pod = command(super::job::PROGRAM);
+        pod.env("JOB_COMPLETION_INDEX", index.to_string());
+        Job::start(pod, &[&["mesh"][..], &options].concat())
+    });
+    pods[0].until_said("2 of 3 nodes have joined");
+    let [first, second] = pods;
+    let ended = first.ends_soon(|first| {
+        first.signal(Signal::SIGTERM);
+        second.signal(Signal::SIGTERM);
+    });
+    assert_eq!(ended.code, Some(1), "{}", ended.stderr);
+    let ended = second.ends_soon(|_| ());
+    assert_eq!(ended.code, Some(1), "{}", ended.stderr);
+    assert_eq!(ended.stderr.lines().count(), 1, "{}", ended.stderr);
+}

@@ -1,0 +1,164 @@
+//! Under Open MPI 4, Open MPI 5 and MPICH.
+
+use std::path::Path;
+use std::process::Command;
+
+use nix::sys::signal::Signal;
+
+use super::job::{Ended, Job, LONG, PROGRAM, SHORT, alone, command};
+
+/// mpirun of Debian's Open MPI 4, whose lines begin with the number of the rank.
+fn open_mpi_4(ranks: &str) -> Command {
+    let mut mpirun = command("mpirun.openmpi");
+    as_any_user(&mut mpirun);
+    mpirun.args(["--oversubscribe", "--tag-output", "-n", ranks]);
+    mpirun
+}
+
+/// mpirun of Open MPI 5, which scripts/setup --tests puts beside the build.
+fn open_mpi_5(ranks: &str) -> Command {
+    let target = Path::new(env!("CARGO_TARGET_TMPDIR")).parent().unwrap();
+    let mut mpirun = command(target.join("openmpi5/bin/mpirun"));
+    as_any_user(&mut mpirun);
+    mpirun.args(["--map-by", ":OVERSUBSCRIBE", "--output", "tag", "-n", ranks]);
+    mpirun
+}
+
+fn mpich(ranks: &str) -> Command {
+    let mut mpiexec = command("mpiexec.hydra");
+    mpiexec.args(["-l", "-n", ranks]);
+    mpiexec
+}
+
+/// They refuse root otherwise.
+fn as_any_user(mpirun: &mut Command) {
+    for of in ["OMPI", "PRTE"] {
+        for variable in ["ALLOW_RUN_AS_ROOT", "ALLOW_RUN_AS_ROOT_CONFIRM"] {
+            mpirun.env(format!("{of}_{variable}"), "1");
+        }
+    }
+}
+
+#[track_caller]
+fn only_rank_0_speaks(ended: &Ended, of_rank_0: &[&str]) {
+    let is_of_rank_0 = |line: &&str| of_rank_0.iter().any(|start| line.starts_with(start));
+    let mut lines = ended.stdout.lines().filter(|line| !line.trim().is_empty());
+    assert!(lines.clone().count() > 2, "{}", ended.stdout);
+    assert!(lines.all(|line| is_of_rank_0(&line)), "{}", ended.stdout);
+}
+
+#[track_caller]
+fn one_rank_is_none(launcher: Command, name: &str) {
+    let ended = Job::mesh(launcher, &SHORT).ended();
+    assert_eq!(ended.code, Some(2), "{}", ended.stderr);
+    let told = format!("{name} started 1 rank, and a mesh has 2 nodes or more");
+    assert!(ended.stderr.contains(&told), "{}", ended.stderr);
+}
+
+/// Two programs in one job, with other options.
+#[track_caller]
+fn other_options_are_told(launcher: Command) {
+    let words = [
+        PROGRAM, "mesh", "--out", "OUT", "--size", "4K", ":", "-n", "1", PROGRAM, "mesh", "--out",
+        "OUT", "--size", "8K",
+    ];
+    let ended = Job::start(launcher, &words).ends_soon(|_| ());
+    assert_ne!(ended.code, Some(0));
+    let told = "was started with other options than rank 0";
+    assert!(ended.stderr.contains(told), "{}", ended.stderr);
+    assert!(
+        ended
+            .stderr
+            .contains("--size=8K, where rank 0 has --size=4K"),
+        "{}",
+        ended.stderr
+    );
+}
+
+/// A device is a rank's own, and one that it has not is told with its name.
+#[track_caller]
+fn a_rank_without_its_device_is_named(launcher: Command) {
+    let words = [
+        PROGRAM, "mesh", "--out", "OUT", ":", "-n", "1", PROGRAM, "mesh", "--out", "OUT",
+        "--device", "none7",
+    ];
+    let ended = Job::start(launcher, &words).ends_soon(|_| ());
+    assert_eq!(ended.code, Some(2), "{}", ended.stderr);
+    // Its number, or once all have joined its name.
+    let is_told = |line: &&str| {
+        line.contains("none7") && (line.contains("at rank 2 (") || line.contains(".2: there is no"))
+    };
+    assert!(
+        ended.stderr.lines().any(|line| is_told(&line)),
+        "{}",
+        ended.stderr
+    );
+}
+
+/// mpirun sends SIGTERM, and soon after, or when the first rank ends, SIGKILL.
+#[track_caller]
+fn ends_by_ctrl_c(launcher: Command) {
+    let mut job = Job::mesh(launcher, &LONG);
+    job.until_measuring();
+    let ended = job.ends_soon(|job| job.signal(Signal::SIGINT));
+    ended.kept_what_was_measured(None);
+}
+
+#[track_caller]
+fn ends_when_a_rank_is_killed(launcher: Command) -> Ended {
+    let mut job = Job::mesh(launcher, &LONG);
+    job.until_measuring();
+    let ended = job.ends_soon(|job| job.kill_rank(2));
+    assert_ne!(ended.code, Some(0));
+    ended
+}
+
+#[test]
+fn open_mpi_4_runs_and_ends() {
+    let _machine = alone();
+    let ended = Job::mesh(open_mpi_4("4"), &SHORT).ended();
+    ended.is_a_matrix_of_four();
+    only_rank_0_speaks(&ended, &["[1,0]<stdout>"]);
+    ends_by_ctrl_c(open_mpi_4("4"));
+    ends_when_a_rank_is_killed(open_mpi_4("4")).kept_what_was_measured(Some(".2: "));
+    other_options_are_told(open_mpi_4("3"));
+    one_rank_is_none(open_mpi_4("1"), "mpirun");
+}
+
+#[test]
+fn open_mpi_5_runs_and_ends() {
+    let _machine = alone();
+    let ended = Job::mesh(open_mpi_5("4"), &SHORT).ended();
+    ended.is_a_matrix_of_four();
+    only_rank_0_speaks(&ended, &["[1,0]<stdout>", "[prterun", "[0]", "[1,0]"]);
+    ends_by_ctrl_c(open_mpi_5("4"));
+    ends_when_a_rank_is_killed(open_mpi_5("4")).kept_what_was_measured(Some(".2: "));
+    other_options_are_told(open_mpi_5("3"));
+    one_rank_is_none(open_mpi_5("1"), "mpirun");
+}
+
+#[test]
+fn mpich_runs_and_ends() {
+    let _machine = alone();
+    let ended = Job::mesh(mpich("4"), &SHORT).ended();
+    ended.is_a_matrix_of_four();
+    only_rank_0_speaks(&ended, &["[0]"]);
+    ends_by_ctrl_c(mpich("4"));
+    // Its mpiexec kills the others at once.
+    ends_when_a_rank_is_killed(mpich("4")).kept_its_journal();
+    other_options_are_told(mpich("3"));
+    a_rank_without_its_device_is_named(mpich("2"));
+    one_rank_is_none(mpich("1"), "mpiexec");
+}
+
+/// Two jobs on a host do not meet.
+#[test]
+fn two_jobs_at_once_do_not_meet() {
+    let _machine = alone();
+    let jobs = [(); 2].map(|()| Job::mesh(open_mpi_4("2"), &SHORT));
+    for job in jobs {
+        let ended = job.ended();
+        assert_eq!(ended.code, Some(0), "{}", ended.stderr);
+        assert_eq!(ended.result()["nodes"].as_array().unwrap().len(), 2);
+    }
+}
