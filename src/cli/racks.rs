@@ -2,14 +2,12 @@
 //! racks are for.
 
 use std::collections::HashMap;
-use std::io::Read as _;
 use std::path::Path;
 
 use crate::plan::node_list::{ListError, MOST_NODES, expand};
+use crate::plan::small_file;
 use report::text;
 
-/// Larger files are refused.
-const MAX_BYTES: u64 = 1 << 20;
 /// So much of a line that is none is shown.
 const MAX_SHOWN: usize = 60;
 
@@ -55,16 +53,11 @@ pub enum RacksError {
 /// A file that cannot be read, a line that is none, or a node in two racks.
 pub fn read(path: &Path) -> Result<HashMap<String, String>, RacksError> {
     let file = text::path(path);
-    let mut bytes = Vec::new();
-    let read = std::fs::File::open(path)
-        .and_then(|opened| opened.take(MAX_BYTES + 1).read_to_end(&mut bytes));
-    if let Err(error) = read {
-        return Err(RacksError::Read { file, error });
+    match small_file::read(path) {
+        Ok(Some(bytes)) => parse(&file, &String::from_utf8_lossy(&bytes)),
+        Ok(None) => Err(RacksError::TooLarge { file }),
+        Err(error) => Err(RacksError::Read { file, error }),
     }
-    if bytes.len() as u64 > MAX_BYTES {
-        return Err(RacksError::TooLarge { file });
-    }
-    parse(&file, &String::from_utf8_lossy(&bytes))
 }
 
 fn parse(file: &str, lines: &str) -> Result<HashMap<String, String>, RacksError> {

@@ -14,6 +14,7 @@ use super::error::PlanError;
 use super::flow_table::{self, FlowTable};
 use super::nodes::Nodes;
 use super::sizes_table::set_any;
+use super::small_file::{self, MAX_BYTES};
 use super::toml_value::{Fault, Place, Value, fault, place, scalar_text};
 
 /// A sweep read from a file, and where each of its keys stands.
@@ -53,9 +54,6 @@ pub enum ConfigError {
     },
 }
 
-/// Larger files are refused, so that a wrong name such as `/dev/zero` ends at once.
-const MAX_BYTES: u64 = 1 << 20;
-
 fn unknown_key(key: &str, machine_flags: &[&str]) -> String {
     let dashed = key.replace('_', "-");
     if machine_flags.contains(&dashed.as_str()) {
@@ -89,21 +87,15 @@ impl ConfigFile {
     /// # Errors
     /// When it cannot be read, is not TOML, or has a key or value that is not known.
     pub fn read(path: &Path, machine_flags: &[&str]) -> Result<ConfigFile, ConfigError> {
-        use std::io::Read as _;
         let read = |source| ConfigError::Read {
             path: path.to_owned(),
             source,
         };
-        let mut bytes = Vec::new();
-        let file = std::fs::File::open(path).map_err(read)?;
-        file.take(MAX_BYTES + 1)
-            .read_to_end(&mut bytes)
-            .map_err(read)?;
-        if u64::try_from(bytes.len()).unwrap_or(u64::MAX) > MAX_BYTES {
-            return Err(ConfigError::TooLarge {
+        let bytes = small_file::read(path)
+            .map_err(read)?
+            .ok_or_else(|| ConfigError::TooLarge {
                 path: path.to_owned(),
-            });
-        }
+            })?;
         let text = String::from_utf8(bytes).map_err(|error| {
             let valid = error.utf8_error().valid_up_to();
             let text = String::from_utf8_lossy(error.as_bytes());

@@ -14,6 +14,7 @@ pub mod nodes;
 mod patterns;
 pub mod searches;
 mod sizes_table;
+pub mod small_file;
 pub mod sweep;
 mod toml_value;
 

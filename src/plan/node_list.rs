@@ -2,14 +2,12 @@
 //! (scontrol(1), "show hostlist"), and files of such lists. It must not know what the names stand for.
 
 use std::fmt::Write as _;
-use std::io::Read as _;
 use std::path::PathBuf;
+
+use super::small_file::{self, MAX_BYTES};
 
 /// Items that a list makes at most.
 pub const MOST_NODES: u32 = 4_096;
-
-/// Larger files are refused.
-const MAX_BYTES: u64 = 1 << 20;
 
 /// Why a text is no list.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -29,6 +27,8 @@ pub enum ListError {
     TooMany,
     #[error("cannot read the list of nodes {}: {error}", path.display())]
     Read { path: PathBuf, error: String },
+    #[error("{} is larger than {MAX_BYTES} bytes; that is no list of nodes", .0.display())]
+    TooLarge(PathBuf),
     #[error("{} names no node: write one a line, or as in node[01-16]", .0.display())]
     Empty(PathBuf),
 }
@@ -46,13 +46,13 @@ pub fn expand(text: &str) -> Result<Vec<String>, ListError> {
 }
 
 fn from_file(path: PathBuf) -> Result<Vec<String>, ListError> {
-    let mut text = String::new();
-    let read =
-        std::fs::File::open(&path).and_then(|file| file.take(MAX_BYTES).read_to_string(&mut text));
-    if let Err(error) = read {
-        let error = error.to_string();
-        return Err(ListError::Read { path, error });
-    }
+    let unread = |error: String| ListError::Read {
+        path: path.clone(),
+        error,
+    };
+    let bytes = small_file::read(&path).map_err(|error| unread(error.to_string()))?;
+    let bytes = bytes.ok_or_else(|| ListError::TooLarge(path.clone()))?;
+    let text = String::from_utf8(bytes).map_err(|error| unread(error.to_string()))?;
     let mut items = Vec::new();
     for line in text.lines() {
         let line = line.split('#').next().unwrap_or_default();
@@ -215,6 +215,9 @@ mod tests {
         assert_eq!(expand(&list).unwrap(), ["a", "b1", "b2", "c"]);
         std::fs::write(&path, "# none\n").unwrap();
         assert!(matches!(expand(&list), Err(ListError::Empty(_))));
+        // Cut off, it would be another list.
+        std::fs::write(&path, "node1\n".repeat(200_000)).unwrap();
+        assert!(matches!(expand(&list), Err(ListError::TooLarge(_))));
     }
 
     proptest! {
