@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use crate::coordinator::clocks::{Clocks, Furthest, Span, together};
-use crate::coordinator::members::members;
+use crate::coordinator::members::Member;
 use crate::coordinator::nodes::Node;
 use crate::plan::flow::FlowDevice;
 use crate::plan::{Case, Flow, Side};
@@ -93,13 +93,13 @@ pub(crate) fn config(case: &Case, nodes: &[Node]) -> CaseConfig {
 /// The result of a run, of which `blank` has the number and the beginning. `reports` come with the nodes' numbers.
 pub(crate) fn assemble(
     nodes: &[Node],
+    members: &[Member<'_>],
     case: &Case,
     blank: Run,
     learnt: &Learnt,
     mut reports: Vec<(usize, NodeReport)>,
     failure: Option<RunFailure>,
 ) -> Assembled {
-    let members = members(case, nodes);
     let goes_on =
         reports.len() == members.len() && failure.as_ref().is_none_or(|it| it.interrupted);
     let config = config(case, nodes);

@@ -4,11 +4,12 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::thread;
 
-/// Calls that are on their way at a time: enough to hide the way to a host, and few threads.
-const AT_A_TIME: usize = 32;
-
-/// What `call` gives for each item, in their order.
-pub(crate) fn at_once<T: Sync, R: Send>(items: &[T], call: impl Fn(&T) -> R + Sync) -> Vec<R> {
+/// What `call` gives for each item, in their order; at most so many calls are on their way at a time.
+pub fn at_once<T: Sync, R: Send>(
+    most: usize,
+    items: &[T],
+    call: impl Fn(&T) -> R + Sync,
+) -> Vec<R> {
     let (next, done) = (AtomicUsize::new(0), Mutex::new(Vec::new()));
     let work = || {
         while let Some((index, item)) = {
@@ -21,7 +22,7 @@ pub(crate) fn at_once<T: Sync, R: Send>(items: &[T], call: impl Fn(&T) -> R + Sy
         }
     };
     thread::scope(|scope| {
-        for _ in 1..items.len().min(AT_A_TIME) {
+        for _ in 1..items.len().min(most) {
             // Where there is no thread, the others do its part.
             let _ = thread::Builder::new().spawn_scoped(scope, work);
         }
@@ -40,17 +41,17 @@ mod tests {
     fn results_are_in_the_order_of_the_items() {
         let items: Vec<usize> = (0..100).collect();
         assert_eq!(
-            at_once(&items, |item| item * 2),
+            at_once(32, &items, |item| item * 2),
             (0..200).step_by(2).collect::<Vec<_>>()
         );
-        assert!(at_once(&[] as &[u8], |item| *item).is_empty());
+        assert!(at_once(32, &[] as &[u8], |item| *item).is_empty());
     }
 
     #[test]
     fn many_wait_at_a_time() {
         let (here, most) = (AtomicUsize::new(0), AtomicUsize::new(0));
         let all = [(); 8];
-        at_once(&all, |()| {
+        at_once(32, &all, |()| {
             most.fetch_max(here.fetch_add(1, Ordering::SeqCst) + 1, Ordering::SeqCst);
             // Each waits for the others: one after the other would never end.
             while most.load(Ordering::SeqCst) < all.len() {

@@ -4,7 +4,7 @@
 mod admission;
 pub mod against;
 mod assemble;
-mod at_once;
+pub mod at_once;
 mod clocks;
 mod grace;
 pub mod lesson;

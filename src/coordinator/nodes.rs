@@ -45,6 +45,12 @@ impl Node {
     }
 }
 
+/// Nodes that are connected to at a time: enough to hide the way to a host, and few threads.
+const AT_A_TIME: usize = 32;
+
+/// A node that is connected to.
+type Reached = (Link, PeerInfo);
+
 /// Where a node is.
 enum Place {
     /// In this process: a number of [`NodePlaces::locals`].
@@ -103,34 +109,35 @@ impl NodePlaces {
         stop: &AtomicBool,
         busy_limit: Duration,
     ) -> Result<Vec<Node>, Unconnected> {
-        let mut links = self.reach_others(ends, facts, stop, busy_limit)?;
+        let others = self.reach_others(ends, facts, stop, busy_limit)?;
         if self.locals.is_empty() {
-            self.start_locals(ends, facts, route_to(&links)?)?;
+            self.start_locals(ends, facts, route_to(&others)?)?;
         }
         // Those of this process one after the other: each opens its device before the next, so that on the embedded one their
         // addresses are in their order.
-        let mut told: Vec<Option<NodeFacts>> = self.places.iter().map(|_| None).collect();
-        for (number, (place, link)) in self.places.iter().zip(&mut links).enumerate() {
-            if let Place::Local(index) = place
-                && let Some(local) = self.locals.get(*index)
-            {
-                let (reached, peer) = reach(&local.address(), facts, stop, busy_limit)?;
-                let devices = self.devices.get(number).map_or(&[][..], Vec::as_slice);
-                let asked = ask_facts(&reached, devices).and_then(|()| take_facts(&reached, stop));
-                told[number] = Some(asked.map_err(|error| self.failure(number, error))?);
-                *link = Some((reached, peer));
-            }
-        }
-        let links: Vec<(Link, PeerInfo)> = links.into_iter().flatten().collect();
-        self.ask(&links, &mut told, stop).inspect_err(|failure| {
+        let here = self
+            .places
+            .iter()
+            .enumerate()
+            .map(|(number, place)| match place {
+                Place::Local(_) => self.reach_local(number, facts, stop, busy_limit).map(Some),
+                Place::Remote(..) | Place::Rank => Ok(None),
+            });
+        let here: Result<Vec<Option<Node>>, Unconnected> = here.collect();
+        let both = here.and_then(|here| Ok((here, self.ask(&others, stop)?)));
+        let (here, told) = both.inspect_err(|error| {
             // They are told why, and do not find out by the end of their links.
-            links.iter().for_each(|(link, _)| failure.tell(link));
+            let failure = RunFailure::from(error.clone());
+            let links = others.iter().flatten();
+            links.for_each(|(link, _)| failure.tell(link));
         })?;
-        let nodes = links.into_iter().zip(told.into_iter().flatten());
-        Ok((0..)
-            .zip(nodes)
-            .map(|(number, ((link, peer), facts))| self.node(number, link, peer, facts))
-            .collect())
+        let there = others.into_iter().zip(told).enumerate();
+        let there = there.map(|(number, (other, told))| {
+            let ((link, peer), facts) = other.zip(told)?;
+            Some(self.node(number, link, peer, facts))
+        });
+        let nodes = here.into_iter().zip(there);
+        Ok(nodes.filter_map(|(here, there)| here.or(there)).collect())
     }
 
     /// Connects to the nodes of other processes, to many at a time; `None` for those of this process.
@@ -140,7 +147,7 @@ impl NodePlaces {
         facts: &Value,
         stop: &AtomicBool,
         busy_limit: Duration,
-    ) -> Result<Vec<Option<(Link, PeerInfo)>>, Unconnected> {
+    ) -> Result<Vec<Option<Reached>>, Unconnected> {
         let ranks = match &self.ranks {
             Some(ranks) => ranks.take(stop)?,
             None => Vec::new(),
@@ -159,7 +166,11 @@ impl NodePlaces {
         };
         let mut links = Vec::with_capacity(self.places.len());
         let mut errors = Vec::new();
-        for (place, reached) in self.places.iter().zip(at_once(&self.places, remote)) {
+        for (place, reached) in self
+            .places
+            .iter()
+            .zip(at_once(AT_A_TIME, &self.places, remote))
+        {
             links.push(match (place, reached) {
                 (Place::Rank, _) => ranks.next(),
                 (_, None) => None,
@@ -176,25 +187,31 @@ impl NodePlaces {
         }
     }
 
-    /// Asks the nodes that have not told yet what they have, all of them at once.
+    /// What each node of another process has, all of them asked at once.
     fn ask(
         &self,
-        links: &[(Link, PeerInfo)],
-        told: &mut [Option<NodeFacts>],
+        others: &[Option<Reached>],
         stop: &AtomicBool,
-    ) -> Result<(), RunFailure> {
-        for (number, ((link, _), devices)) in links.iter().zip(&self.devices).enumerate() {
-            if told.get(number).is_some_and(Option::is_none) {
-                ask_facts(link, devices).map_err(|error| self.failure(number, error))?;
+    ) -> Result<Vec<Option<NodeFacts>>, RunFailure> {
+        let others = || others.iter().enumerate();
+        for (number, other) in others() {
+            if let Some((link, _)) = other {
+                let asked = self.ask_facts(number, link);
+                asked.map_err(|error| self.failure(number, error))?;
             }
         }
-        for (number, ((link, _), told)) in links.iter().zip(told).enumerate() {
-            if told.is_none() {
-                let facts = take_facts(link, stop);
-                *told = Some(facts.map_err(|error| self.failure(number, error))?);
-            }
-        }
-        Ok(())
+        let take = |(number, other): (usize, &Option<Reached>)| {
+            let told = other.as_ref().map(|(link, _)| take_facts(link, stop));
+            let told = told.transpose();
+            told.map_err(|error| self.failure(number, error))
+        };
+        others().map(take).collect()
+    }
+
+    /// Asks a node what it has.
+    fn ask_facts(&self, number: usize, link: &Link) -> Result<(), LinkError> {
+        let devices = self.devices.get(number).cloned().unwrap_or_default();
+        link.send(&Message::AskLimits { devices })
     }
 
     /// A failure of a node's link, or beyond it.
@@ -225,7 +242,8 @@ impl NodePlaces {
             return Err(RunFailure::new(text, None).into());
         };
         let (link, peer) = reach(&local.address(), facts, stop, busy_limit)?;
-        let told = ask_facts(&link, &[]).and_then(|()| take_facts(&link, stop));
+        let asked = self.ask_facts(number, &link);
+        let told = asked.and_then(|()| take_facts(&link, stop));
         let told = told.map_err(|error| self.failure(number, error))?;
         Ok(self.node(number, link, peer, told))
     }
@@ -308,7 +326,7 @@ pub(super) fn failure_of(name: &str, is_own: bool, error: LinkError) -> RunFailu
 }
 
 /// Where the traffic of the nodes of this process goes: along a control connection that leaves this machine, if one does.
-fn route_to(links: &[Option<(Link, PeerInfo)>]) -> Result<Option<Route>, RunFailure> {
+fn route_to(links: &[Option<Reached>]) -> Result<Option<Route>, RunFailure> {
     let links = || links.iter().flatten().map(|(link, _)| link);
     let route = links().find(|link| !link.is_within_host());
     let route = route.or_else(|| links().next()).map(Link::route);
@@ -325,6 +343,7 @@ impl From<Missing> for Unconnected {
 }
 
 /// Why the nodes are not connected.
+#[derive(Clone)]
 pub(crate) enum Unconnected {
     /// One cannot be reached.
     Unreachable(ConnectError),
@@ -351,11 +370,6 @@ impl From<Unconnected> for RunFailure {
             Unconnected::Failed(failure) => failure,
         }
     }
-}
-
-fn ask_facts(link: &Link, devices: &[FlowDevice]) -> Result<(), LinkError> {
-    let devices = devices.to_vec();
-    link.send(&Message::AskLimits { devices })
 }
 
 fn take_facts(link: &Link, stop: &AtomicBool) -> Result<NodeFacts, LinkError> {

@@ -73,7 +73,7 @@ pub(crate) fn run(
         warm_up, clocks, ..
     } = notes;
     let learnt = Learnt { warm_up, clocks };
-    assemble(nodes, case, blank, &learnt, reports, failure)
+    assemble(nodes, members, case, blank, &learnt, reports, failure)
 }
 
 /// A run that no node was asked for, for this reason.
@@ -82,6 +82,7 @@ pub(crate) fn not_run(nodes: &[Node], case: &Case, number: u32, failure: RunFail
         goes_on: true,
         ..assemble(
             nodes,
+            &members(case, nodes),
             case,
             begun(number),
             &Learnt::default(),

@@ -1,13 +1,12 @@
 //! Asks servers for their examinations, many at a time. It must not know what is made of the answers.
 
 use std::net::SocketAddr;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{Mutex, PoisonError};
-use std::thread;
+use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use serde_json::Value;
 
+use crate::coordinator::at_once::at_once;
 use crate::doctor::peer::{not_reached, part};
 use crate::plan::flow::FlowDevice;
 use crate::protocol::clock_offset::ClockOffset;
@@ -66,32 +65,7 @@ pub(super) fn ask_all(
     facts: &Value,
     stop: &AtomicBool,
 ) -> Vec<Asked> {
-    let next = AtomicUsize::new(0);
-    let answers: Vec<Mutex<Option<Asked>>> = nodes.iter().map(|_| Mutex::default()).collect();
-    let work = || {
-        while let Some((node, place)) = {
-            let number = next.fetch_add(1, Ordering::Relaxed);
-            nodes.get(number).zip(answers.get(number))
-        } {
-            let answer = ask(node, token, facts, stop);
-            *place.lock().unwrap_or_else(PoisonError::into_inner) = Some(answer);
-        }
-    };
-    thread::scope(|scope| {
-        for _ in 1..AT_ONCE.min(nodes.len()) {
-            let asker = thread::Builder::new().name("doctor".into());
-            // Those that there are do the work of one that cannot be had.
-            let _ = asker.spawn_scoped(scope, work);
-        }
-        work();
-    });
-    answers
-        .into_iter()
-        .map(|place| {
-            let answer = place.into_inner().unwrap_or_else(PoisonError::into_inner);
-            answer.unwrap_or_else(|| Err(unexamined("it was not asked")))
-        })
-        .collect()
+    at_once(AT_ONCE, nodes, |node| ask(node, token, facts, stop))
 }
 
 /// Asks one; else why there is no answer.
