@@ -1,7 +1,7 @@
 //! `rocebench mesh`: a sweep between many nodes. Under a launcher each process finds its rank, and rank 0 leads the others.
 //! How ranks find each other is `launch`'s, what they do together the coordinator's and the server's.
 
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener};
+use std::net::{IpAddr, TcpListener};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
@@ -21,6 +21,7 @@ use crate::server::rank::{Place, serve_rank_0};
 use super::args::{self, MeshArgs, RunArgs};
 use super::errors::{Failure, say};
 use super::execute::{execute, execute_until};
+use super::listen;
 use super::logging;
 use super::run::{Ground, RunPlan, resources};
 use super::signals::{RankSignals, signals_of_rank};
@@ -223,17 +224,8 @@ fn agree(descriptor: i32, value: Option<&str>, stop: &AtomicBool) -> Result<Stri
     })
 }
 
-/// Listens on all addresses of both families.
 fn listen(port: u16) -> Result<TcpListener, Failure> {
-    let any = SocketAddr::from((Ipv6Addr::UNSPECIFIED, port));
-    let listener = match TcpListener::bind(any) {
-        // A kernel without IPv6 has IPv4's address for all.
-        Err(error) if error.raw_os_error() == Some(libc::EAFNOSUPPORT) => {
-            TcpListener::bind((Ipv4Addr::UNSPECIFIED, port))
-        }
-        other => other,
-    };
-    listener.map_err(|error| {
+    listen::listen(None, port).map_err(|error| {
         Failure::failed(format!("rank 0 cannot listen at TCP port {port}: {error}"))
             .with_hint("choose another with --port, at all ranks alike")
     })

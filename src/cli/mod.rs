@@ -11,6 +11,7 @@ pub mod errors;
 pub mod execute;
 pub mod explain;
 mod format;
+mod listen;
 pub mod logging;
 pub mod mesh;
 mod output;

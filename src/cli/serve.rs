@@ -13,6 +13,7 @@ use crate::transfer::receiver::FileReceiver;
 
 use super::args::ServeArgs;
 use super::errors::{Failure, say};
+use super::listen;
 use super::logging;
 use super::run::resources;
 use super::server_log::server_log;
@@ -105,18 +106,11 @@ fn receiver(
     Ok(Some(Arc::new(FileReceiver::new(folder, !keep_existing))))
 }
 
-/// Listens on all addresses of both families, or on the one that was asked for.
+/// Listens, or says what to do instead.
 fn listen(bind: Option<IpAddr>, port: u16) -> Result<TcpListener, Failure> {
-    let any = IpAddr::V6(Ipv6Addr::UNSPECIFIED);
-    let wanted = SocketAddr::new(bind.unwrap_or(any), port);
-    let listener = match TcpListener::bind(wanted) {
-        // A kernel without IPv6 has IPv4's address for all.
-        Err(error) if bind.is_none() && error.raw_os_error() == Some(libc::EAFNOSUPPORT) => {
-            TcpListener::bind(SocketAddr::from(([0, 0, 0, 0], port)))
-        }
-        other => other,
-    };
-    listener.map_err(|error| {
+    listen::listen(bind, port).map_err(|error| {
+        let any = IpAddr::V6(Ipv6Addr::UNSPECIFIED);
+        let wanted = SocketAddr::new(bind.unwrap_or(any), port);
         let text = format!("cannot listen on {wanted}: {error}");
         match error.raw_os_error() {
             Some(libc::EADDRINUSE) => Failure::bad_input(text).with_hint(format!(
