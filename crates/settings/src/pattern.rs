@@ -45,7 +45,7 @@ const WORDS: [&str; 7] = [
 #[allow(missing_docs)] // The texts say what the fields are.
 pub enum PatternError {
     #[error(
-        "`{word}` is no pattern: patterns are pairs, ring, incast, outcast, all-to-all, bisection, loop{}",
+        "`{word}` is no pattern: patterns are {}{}", WORDS.join(", "),
         .nearest.map(|word| format!("; did you mean `{word}`?")).unwrap_or_default()
     )]
     Unknown {

@@ -2,7 +2,7 @@
 //! from the median of all.
 
 use super::names::thinned;
-use super::steps::{LEGEND_PX, Steps, Told, fits, hatch};
+use super::steps::{LEGEND_PX, Steps, Told, fits, hatch, quantity_words};
 use super::subject::Subject;
 use crate::mesh::Quantity;
 use crate::plot::draw::palette::{GROUND, INK, MUTED, WORSE};
@@ -40,15 +40,10 @@ pub(super) fn figure(subject: &Subject<'_>, quantity: Quantity, id: String) -> O
         steps,
         told,
     };
-    let what = match quantity {
-        Quantity::Bandwidth => "Throughput from node to node",
-        Quantity::Rate => "Message rate from node to node",
-        Quantity::P50 => "Median latency from node to node",
-        Quantity::P99 => "p99 latency from node to node",
-    };
+    let what = quantity_words(quantity);
     let mut figure = Figure {
         id,
-        title: subject.title(&format!("{what} ({})", told.unit)),
+        title: subject.title(&format!("{what} from node to node ({})", told.unit)),
         subtitle: subject.subtitle.clone(),
         description: map.description(median?),
         svg: String::new(),

@@ -180,6 +180,16 @@ pub(super) fn fits(text: &str, rect: Rect) -> bool {
     rect.height >= SMALL_PX * 1.3 && rect.width >= width_px(text, SMALL_PX, false) + 4.0
 }
 
+/// What a figure's title calls a quantity.
+pub(super) fn quantity_words(quantity: Quantity) -> &'static str {
+    match quantity {
+        Quantity::Bandwidth => "Throughput",
+        Quantity::Rate => "Message rate",
+        Quantity::P50 => "Median latency",
+        Quantity::P99 => "p99 latency",
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -1,7 +1,7 @@
 //! Figure: the median of what each node sends and of what it receives, beside the other nodes.
 
 use super::names::thinned;
-use super::steps::{Steps, Told};
+use super::steps::{Steps, Told, quantity_words};
 use super::subject::Subject;
 use crate::mesh::Quantity;
 use crate::plot::draw::palette::{GRID, Look, MUTED, Marker, SERIES, WORSE};
@@ -24,12 +24,7 @@ pub(super) fn figure(subject: &Subject<'_>, quantity: Quantity, id: String) -> O
     let median = subject.matrix.median(quantity);
     let steps = Steps::around(median, quantity)?;
     let strip = Strip::new(subject, quantity, steps, median?);
-    let what = match quantity {
-        Quantity::Bandwidth => "Throughput",
-        Quantity::Rate => "Message rate",
-        Quantity::P50 => "Median latency",
-        Quantity::P99 => "p99 latency",
-    };
+    let what = quantity_words(quantity);
     let mut figure = Figure {
         id,
         title: subject.title(&format!("{what} of each node ({})", strip.told.unit)),
