@@ -45,7 +45,7 @@ impl Matrix {
         let is_rate = quantity.more_is_better();
         let peers = self.peers(index);
         let of_peers = format!("the median of {peers} {}", plural(peers, "peer"));
-        let figures = beside(quantity, outlier.value, outlier.usual);
+        let figures = beside(quantity, &[outlier.value], outlier.usual);
         let compared = format!("{} {of_peers} ({figures})", than(outlier.ratio()));
         let look = self.look_at(index);
         let all = |preposition: &str| match outlier.slow == outlier.flows {
@@ -72,11 +72,7 @@ impl Matrix {
                 };
                 let [out, back] = [side(|cell| cell.from), side(|cell| cell.to)];
                 let ratios = [out, back].map(|value| value / outlier.usual);
-                let figures = format!(
-                    "({} and {})",
-                    number(quantity, out),
-                    beside(quantity, back, outlier.usual)
-                );
+                let figures = format!("({})", beside(quantity, &[out, back], outlier.usual));
                 let with = match outlier.slow == outlier.flows {
                     true => "with all of them".to_owned(),
                     false => format!("in {} of {} flows", outlier.slow, outlier.flows),
@@ -113,19 +109,19 @@ impl Matrix {
         }
     }
 
-    /// Where to look when a node is slow: at its CPU, where its workers had less of it than the others'.
+    /// Where to look when a node is slow: at its CPU, where its workers had less of it than the others'. Only of workers
+    /// that never sleep it is known whether they were kept from it.
     fn look_at(&self, node: usize) -> String {
         let name = self.name(node);
+        if self.settings.poll != PollMode::Busy {
+            return format!("look at {name}'s port, cable or CPU");
+        }
         let others = self.cpu.iter().enumerate();
         let others = others.filter_map(|(other, share)| share.filter(|_| other != node));
         let others = median(&others.collect::<Vec<f64>>());
         let own = self.cpu.get(node).copied().flatten();
         match (own, others) {
-            (Some(own), Some(others))
-                if self.settings.poll == PollMode::Busy
-                    && own < LITTLE_CPU
-                    && own < others * LITTLE_CPU =>
-            {
+            (Some(own), Some(others)) if own < LITTLE_CPU && own < others * LITTLE_CPU => {
                 format!(
                     "look at what else runs on {name}, whose workers had {} of their cores, those of the others {}",
                     percent(own),
@@ -289,7 +285,7 @@ impl Matrix {
             than(quantity, slow / fast)
                 .trim_end_matches(" than")
                 .trim_end_matches(" as"),
-            beside(quantity, *slow, *fast),
+            beside(quantity, &[*slow], *fast),
         ))
     }
 

@@ -5,12 +5,28 @@ use crate::results::number::digits;
 
 /// `9.410 Gb/s`, `p50 12.30 µs`.
 pub(super) fn figure(quantity: Quantity, value: f64) -> String {
-    let number = number(quantity, value);
+    format!(
+        "{}{} {}",
+        name(quantity),
+        number(quantity, value),
+        unit(quantity)
+    )
+}
+
+/// How a figure begins: latencies tell of which percentile they are.
+fn name(quantity: Quantity) -> &'static str {
     match quantity {
-        Quantity::Bandwidth => format!("{number} Gb/s"),
-        Quantity::Rate => format!("{number} Mmsg/s"),
-        Quantity::P50 => format!("p50 {number} µs"),
-        Quantity::P99 => format!("p99 {number} µs"),
+        Quantity::Bandwidth | Quantity::Rate => "",
+        Quantity::P50 => "p50 ",
+        Quantity::P99 => "p99 ",
+    }
+}
+
+fn unit(quantity: Quantity) -> &'static str {
+    match quantity {
+        Quantity::Bandwidth => "Gb/s",
+        Quantity::Rate => "Mmsg/s",
+        Quantity::P50 | Quantity::P99 => "µs",
     }
 }
 
@@ -23,14 +39,11 @@ pub(super) fn number(quantity: Quantity, value: f64) -> String {
     format!("{value:.*}", digits(value))
 }
 
-/// `p50 12.30 of 10.10 µs`: a figure beside the usual one.
-pub(super) fn beside(quantity: Quantity, value: f64, usual: f64) -> String {
-    let usual = figure(quantity, usual);
-    let (name, usual) = match usual.split_once(' ') {
-        Some((name @ ("p50" | "p99"), rest)) => (format!("{name} "), rest),
-        _ => (String::new(), &*usual),
-    };
-    format!("{name}{} of {usual}", number(quantity, value))
+/// `p50 12.30 of 10.10 µs`: figures beside the usual one; several are joined by `and`.
+pub(super) fn beside(quantity: Quantity, values: &[f64], usual: f64) -> String {
+    let values: Vec<String> = values.iter().map(|it| number(quantity, *it)).collect();
+    let (values, usual) = (values.join(" and "), number(quantity, usual));
+    format!("{}{values} of {usual} {}", name(quantity), unit(quantity))
 }
 
 /// A share in percent: two digits that count.
@@ -68,12 +81,12 @@ mod tests {
     #[test]
     fn figures_are_told_with_their_units() {
         assert_eq!(
-            beside(Quantity::Bandwidth, 5.55, 9.41),
+            beside(Quantity::Bandwidth, &[5.55], 9.41),
             "5.550 of 9.410 Gb/s"
         );
         assert_eq!(
-            beside(Quantity::P99, 31_200.0, 10_100.0),
-            "p99 31.200 of 10.100 µs"
+            beside(Quantity::P99, &[31_200.0, 12_000.0], 10_100.0),
+            "p99 31.200 and 12.000 of 10.100 µs"
         );
         assert_eq!(than(Quantity::Bandwidth, 0.59), "41 % less than");
         assert_eq!(than(Quantity::Bandwidth, 0.934), "6.6 % less than");

@@ -48,6 +48,15 @@ fn workers_that_were_kept_from_their_cores_are_told() {
             node.workers[0].cpu_seconds = Some(0.52);
         }
     }
+    let mut asleep = file.clone();
+    for case in &mut asleep.cases {
+        case.config.settings.poll = settings::PollMode::Event;
+    }
+    let text = &told(&asleep)[0];
+    assert!(
+        text.ends_with("look at node3's port, cable or CPU"),
+        "{text}"
+    );
     let text = &told(&file)[0];
     let words = "look at what else runs on node3, whose workers had 52 % of their cores, those of the others 99 %";
     assert!(text.ends_with(words), "{text}");
