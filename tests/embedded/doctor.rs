@@ -135,7 +135,7 @@ fn found<'a>(report: &'a Value, scope: &str) -> Vec<(&'a Value, &'a str)> {
 }
 
 fn list(servers: &[Server]) -> String {
-    let names = servers.iter().map(|it| format!("127.0.0.1:{}", it.port));
+    let names = servers.iter().map(Server::name);
     names.collect::<Vec<_>>().join(",")
 }
 
@@ -170,7 +170,7 @@ fn of_four_nodes_the_one_that_differs_and_the_one_that_is_gone_are_named() {
         &[("SOFTROCE_ADDRESS", "::1")],
     ));
     let nodes = format!("{},127.0.0.1:1", list(&servers));
-    let odd = json!([format!("127.0.0.1:{}", servers[3].port)]);
+    let odd = json!([servers[3].name()]);
     let ended = Program::new(&format!("doctor --json --nodes {nodes}")).run();
     let report = document(&ended.exits(1));
     assert_eq!(

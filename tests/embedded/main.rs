@@ -37,3 +37,5 @@ mod send_refused;
 mod spreading;
 mod stage;
 mod transfers;
+#[path = "../support/wait.rs"]
+mod wait;

@@ -92,7 +92,7 @@ fn servers() -> [Server; 3] {
 }
 
 fn names(servers: &[Server; 3]) -> [String; 3] {
-    [0, 1, 2].map(|index| format!("127.0.0.1:{}", servers[index].port))
+    servers.each_ref().map(Server::name)
 }
 
 #[test]

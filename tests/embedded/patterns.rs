@@ -71,10 +71,7 @@ fn every_pattern_moves_its_flows() {
 fn windows_of_nodes_in_different_processes_are_open_together() {
     let _machine = with_others();
     let servers = [(); 3].map(|()| Server::start("-d soft0"));
-    let nodes: Vec<String> = servers
-        .iter()
-        .map(|it| format!("127.0.0.1:{}", it.port))
-        .collect();
+    let nodes = servers.each_ref().map(Server::name);
     let ended = Program::new(&format!(
         "--timeout 18 --nodes {} --pattern ring --poll event -t 4 -D 2s --warmup 200ms",
         nodes.join(",")
@@ -98,10 +95,7 @@ fn windows_that_were_not_open_together_are_told() {
     // The slow node sends as many messages as the others in ten times the time.
     let servers =
         ["", "", "--faults tx.rate=10M"].map(|words| Server::start(&format!("-d soft0 {words}")));
-    let nodes: Vec<String> = servers
-        .iter()
-        .map(|it| format!("127.0.0.1:{}", it.port))
-        .collect();
+    let nodes = servers.each_ref().map(Server::name);
     let ended = Program::new(&format!(
         "--timeout 18 --nodes {} --pattern ring --op write -s 4K -t 4 -n 300 --warmup 0",
         nodes.join(",")
@@ -141,10 +135,7 @@ fn a_pair_has_in_the_rounds_what_it_has_alone() {
     // Devices that send at rates of their own, so that no core is what the pairs share.
     let servers = ["10M", "20M", "30M", "40M"]
         .map(|rate| Server::start(&format!("-d soft0 --faults tx.rate={rate}")));
-    let nodes: Vec<String> = servers
-        .iter()
-        .map(|it| format!("127.0.0.1:{}", it.port))
-        .collect();
+    let nodes = servers.each_ref().map(Server::name);
     let pairs = |nodes: &[String]| {
         let nodes = nodes.join(",");
         let words = format!(

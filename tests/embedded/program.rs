@@ -12,6 +12,8 @@ use nix::sys::signal::Signal;
 use nix::unistd::Pid;
 use serde_json::Value;
 
+use crate::wait::wait_at_most;
+
 /// No step takes this long, also on a busy machine: longer is a hang.
 const WATCHDOG: Duration = Duration::from_secs(30);
 
@@ -31,15 +33,8 @@ pub fn with_others() -> RwLockReadGuard<'static, ()> {
 
 /// Waits until `what` gives something.
 #[track_caller]
-pub fn wait_for<T>(mut what: impl FnMut() -> Option<T>, told: impl Fn() -> String) -> T {
-    let started = Instant::now();
-    loop {
-        if let Some(found) = what() {
-            return found;
-        }
-        assert!(started.elapsed() < WATCHDOG, "{}", told());
-        std::thread::sleep(Duration::from_millis(5));
-    }
+pub fn wait_for<T>(what: impl FnMut() -> Option<T>, told: impl Fn() -> String) -> T {
+    wait_at_most(WATCHDOG, what, told)
 }
 
 /// Waits until a process has worked for so long, which shows that it is under way, however busy the machine is.
@@ -268,6 +263,11 @@ impl Server {
             || (self.times_said(words) >= times).then_some(()),
             || format!("no {words:?} in {}", self.said.lock().unwrap()),
         );
+    }
+
+    /// Where it is, and so its name as a node.
+    pub fn name(&self) -> String {
+        format!("127.0.0.1:{}", self.port)
     }
 
     /// How often it has said this.

@@ -12,6 +12,8 @@ use nix::unistd::Pid;
 use serde_json::Value;
 use tempfile::TempDir;
 
+use crate::wait::wait_at_most;
+
 pub const PROGRAM: &str = env!("CARGO_BIN_EXE_rocebench");
 
 /// All ranks have ended so soon after any of them, or their launcher, was told to end, or died.
@@ -61,15 +63,8 @@ pub fn alone() -> MutexGuard<'static, ()> {
 
 /// Waits until `what` gives something.
 #[track_caller]
-pub fn wait_for<T>(mut what: impl FnMut() -> Option<T>, told: impl Fn() -> String) -> T {
-    let started = Instant::now();
-    loop {
-        if let Some(found) = what() {
-            return found;
-        }
-        assert!(started.elapsed() < WATCHDOG, "{}", told());
-        std::thread::sleep(Duration::from_millis(10));
-    }
+pub fn wait_for<T>(what: impl FnMut() -> Option<T>, told: impl Fn() -> String) -> T {
+    wait_at_most(WATCHDOG, what, told)
 }
 
 /// A launcher's command, without what a launcher around this test has set.

@@ -7,3 +7,5 @@ mod job;
 mod kubernetes;
 mod mpi;
 mod slurm;
+#[path = "../support/wait.rs"]
+mod wait;
