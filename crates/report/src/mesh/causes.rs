@@ -55,6 +55,8 @@ pub struct Rule {
     pub chance: f64,
     /// What is known of a flow's scatter.
     pub scatter: Scatter,
+    /// Runs that a flow must have to be told as a slow path.
+    pub path_runs: usize,
 }
 
 /// The causes, that which explains most first.
@@ -246,7 +248,9 @@ fn paths(nodes: usize, flows: &[Observed<'_>], rule: Rule) -> Vec<Cause> {
         flows: 1,
     };
     let (slow, others) = slowest.split_at(count.min(slowest.len()));
-    let stays = |flow: &&Observed<'_>| stays_slow(flow, level, others, rule.chance);
+    let stays = |flow: &&Observed<'_>| {
+        flow.runs.len() >= rule.path_runs && stays_slow(flow, level, others, rule.chance)
+    };
     slow.iter().filter(stays).map(cause).collect()
 }
 

@@ -46,6 +46,14 @@ impl Quantity {
             Quantity::P99 => 0.25,
         }
     }
+
+    /// Runs that a path must have to be called slow by it: one moment in which a process is held up decides p99 of a run.
+    fn path_runs(self) -> usize {
+        match self {
+            Quantity::Bandwidth | Quantity::Rate | Quantity::P50 => 1,
+            Quantity::P99 => 3,
+        }
+    }
 }
 
 impl Matrix {
@@ -105,6 +113,7 @@ fn of_quantity(nodes: usize, cells: &[&Cell], quantity: Quantity, chance: f64) -
         floor,
         chance,
         scatter,
+        path_runs: quantity.path_runs(),
     };
     let causes = causes(nodes, &flows, rule);
     let is_told = |cell: &&&Cell| causes.iter().any(|it| it.place.has(cell.from, cell.to));

@@ -136,3 +136,22 @@ fn figures_of_an_outlier_are_medians() {
     assert_eq!((found[0].slow, found[0].flows), (15, 15));
     assert!((found[0].usual - 9.41).abs() < 0.01 && (found[0].ratio() - 0.59).abs() < 1e-3);
 }
+
+#[test]
+fn the_p99_of_one_run_makes_no_slow_path() {
+    for (runs, places) in [(1, vec![]), (3, vec![(Quantity::P99, Place::Path(1, 2))])] {
+        let mut file = Mesh {
+            runs,
+            ..Mesh::of(6)
+        }
+        .pairs();
+        let all = file.cases.iter_mut().flat_map(|case| &mut case.runs);
+        for flow in all.flat_map(|run| &mut run.flows) {
+            if (&*flow.from, &*flow.to) == ("node2", "node3") {
+                let p99 = &mut flow.latency_ns.as_mut().unwrap().p99;
+                *p99 = p99.map(|ns| ns * 2);
+            }
+        }
+        assert_eq!(told(&file), places, "{runs} runs");
+    }
+}

@@ -50,7 +50,7 @@ fn workers_that_were_kept_from_their_cores_are_told() {
     }
     let mut asleep = file.clone();
     for case in &mut asleep.cases {
-        case.config.settings.poll = settings::PollMode::Event;
+        case.config.settings.poll = PollMode::Event;
     }
     let text = &told(&asleep)[0];
     assert!(
