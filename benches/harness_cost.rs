@@ -121,7 +121,7 @@ impl Cell {
 /// scheduler.
 fn cases(quick: bool, cores: usize) -> Vec<Cell> {
     let mut cells = Vec::new();
-    for &op in Op::ALL {
+    for op in Op::BASIC {
         for cq in [CqMode::Shared, CqMode::PerWorker, CqMode::PerQp] {
             for qps in [1, 4, 16] {
                 for workers in [1, 2] {
@@ -232,6 +232,7 @@ fn floor(port: &Port, case: &Case) -> Outcome<f64> {
                 },
                 offset: position as usize % 64 * 64,
                 length_bytes: SIZE_BYTES,
+                sges: 1,
                 signalled: geometry.signalled(position),
                 inline: false,
                 ends_chain: geometry.ends_chain(position),

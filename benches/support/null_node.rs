@@ -87,6 +87,7 @@ pub fn capacity(send_wr: u32) -> QpCapacity {
         send_wr,
         recv_wr: 1,
         inline_bytes: 0,
+        sges: 1,
     }
 }
 

@@ -62,20 +62,22 @@ pub fn run(mut args: DoctorArgs) -> Result<(), Failure> {
     } else if !quiet {
         print(&report_text::summary(&report))?;
     }
-    if report.interrupted {
-        return Err(interrupted());
-    }
-    match report.count(State::Broken) {
-        0 => Ok(()),
-        1 => Err(Failure::failed("1 check found something broken")),
-        count => Err(Failure::failed(format!(
-            "{count} checks found something broken"
-        ))),
-    }
+    let words = [
+        "check found something broken",
+        "checks found something broken",
+    ];
+    ending(report.interrupted, report.count(State::Broken), words)
 }
 
-fn interrupted() -> Failure {
-    Failure::failed("interrupted; not everything was examined")
+/// How an examination ends that has found so much broken; `words` are for one such thing and for several.
+fn ending(interrupted: bool, broken: usize, words: [&str; 2]) -> Result<(), Failure> {
+    let [one, several] = words;
+    match broken {
+        _ if interrupted => Err(Failure::failed("interrupted; not everything was examined")),
+        0 => Ok(()),
+        1 => Err(Failure::failed(format!("1 {one}"))),
+        count => Err(Failure::failed(format!("{count} {several}"))),
+    }
 }
 
 /// Examines nodes, and prints what differs between them.
@@ -109,14 +111,9 @@ fn run_nodes(args: DoctorArgs, nodes: &Nodes) -> Result<(), Failure> {
         let (quiet, all_reasons) = (args.speech.quiet, args.speech.verbose > 0);
         print(table::text(&report, all_reasons, quiet).trim_start())?;
     }
-    if report.interrupted {
-        return Err(interrupted());
-    }
-    match report.count(State::Broken) {
-        0 => Ok(()),
-        1 => Err(Failure::failed("1 finding breaks or slows runs")),
-        count => Err(Failure::failed(format!(
-            "{count} findings break or slow runs"
-        ))),
-    }
+    let words = [
+        "finding breaks or slows runs",
+        "findings break or slow runs",
+    ];
+    ending(report.interrupted, report.count(State::Broken), words)
 }

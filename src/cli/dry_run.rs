@@ -160,7 +160,7 @@ fn write_table(cases: &[Case], out: &mut impl Write) -> io::Result<()> {
     let usual = Settings::default();
     let columns: Vec<&Row> = (ROWS.iter().filter(|row| !row.column.is_empty()))
         .filter(|row| {
-            let is_unusual = |case: &Case| cell(case, row) != cell(&usual, row);
+            let is_unusual = |case: &Case| !row.is_equal(case, &usual);
             !row.column_if_used || cases.iter().any(is_unusual)
         })
         .collect();

@@ -62,14 +62,13 @@ fn lesson(args: &ExplainArgs) -> Result<(Lesson, String), Failure> {
     let named = |name: &str| Mistake::ALL.iter().copied().find(|it| it.name() == name);
     let mistake = args.mistake.as_deref().and_then(named);
     let op = match &args.op {
-        Some(name) => Op::ALL.iter().copied().find(|op| op.name() == name),
+        Some(name) => Op::BASIC.into_iter().find(|op| op.name() == name),
         None => mistake.map(Mistake::usual_op),
     };
     let op = op.unwrap_or(Op::Send);
     if let Some(mistake) = mistake.filter(|mistake| !mistake.fits(op)) {
-        let fitting: Vec<&str> = Op::ALL
-            .iter()
-            .copied()
+        let fitting: Vec<&str> = Op::BASIC
+            .into_iter()
             .filter(|op| mistake.fits(*op))
             .map(Op::name)
             .collect();

@@ -31,11 +31,12 @@ use super::token::token;
 const COMMAND: &str = "mesh";
 
 /// Options that are a rank's own, and what only says how ranks meet.
-const OWN_OPTIONS: [&str; 12] = [
+const OWN_OPTIONS: [&str; 13] = [
     "device",
     "ib-port",
     "gid-index",
     "faults",
+    "pcap",
     "cores",
     "token",
     "token-file",

@@ -15,6 +15,7 @@ mod listen;
 pub mod logging;
 pub mod mesh;
 mod output;
+mod perftest_options;
 pub mod plot;
 pub mod progress;
 mod racks;
@@ -42,8 +43,10 @@ pub use errors::{ExitKind, Failure};
 /// # Errors
 /// What went wrong, with its exit code and, where there is one, what to do about it.
 pub fn main() -> Result<(), Failure> {
-    let parsed = args::command()
-        .try_get_matches()
+    let command = args::command();
+    let typed = perftest_options::translate(std::env::args_os(), &command)?;
+    let parsed = command
+        .try_get_matches_from(typed.words)
         .and_then(|matches| Ok((Cli::from_arg_matches(&matches)?, matches)));
     let (cli, matches) = match parsed {
         Ok(parsed) => parsed,
@@ -52,7 +55,15 @@ pub fn main() -> Result<(), Failure> {
     options_follow_the_command(&matches)?;
     open_files::allow_all();
     match cli.command {
-        Some(args::Command::Serve(args)) => serve::run(args),
+        Some(args::Command::Serve(args)) => {
+            if !typed.left_out.is_empty() && !args.speech.quiet {
+                let options = typed.left_out.join(", ");
+                errors::say(&format!(
+                    "rocebench: note: without effect here, since the client decides: {options}"
+                ));
+            }
+            serve::run(args)
+        }
         Some(args::Command::Mesh(args)) => mesh::run(*args, &matches),
         Some(args::Command::Compare(args)) => compare::compare(&args),
         Some(args::Command::Plot(args)) => {

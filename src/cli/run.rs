@@ -80,6 +80,8 @@ impl OutputOptions {
 
 /// The variable from which every program on the embedded device takes its faults.
 const FAULTS_VARIABLE: &str = "SOFTROCE_FAULTS";
+/// The variable from which every program on it takes the file for a capture.
+const CAPTURE_VARIABLE: &str = "SOFTROCE_PCAP";
 
 /// Checks what the environment says about the embedded device's address, before any device is touched.
 ///
@@ -91,7 +93,7 @@ pub(super) fn check_environment() -> Result<(), Failure> {
         .map_err(Failure::bad_input)
 }
 
-/// This end as flags ask for it, on the system's verbs library; faults otherwise by the environment.
+/// This end as flags ask for it, on the system's verbs library; faults and capture otherwise by the environment.
 ///
 /// # Errors
 /// When the environment's faults or address are none.
@@ -106,11 +108,14 @@ pub(super) fn resources(args: EndpointArgs) -> Result<NodeOptions, Failure> {
         };
         faults = Some(text.to_string_lossy().parse().map_err(wrong)?);
     }
+    let capture = std::env::var_os(CAPTURE_VARIABLE).filter(|path| !path.is_empty());
+    let pcap = args.pcap.or_else(|| capture.map(PathBuf::from));
     let request = PortRequest {
         device: args.device,
         ib_port: args.ib_port,
         gid_index: args.gid_index,
         faults,
+        pcap,
     };
     Ok(NodeOptions::system(
         request,
@@ -282,6 +287,7 @@ pub(super) fn check_has_own_node(nodes: &Nodes, endpoint: &EndpointArgs) -> Resu
         ("ib-port", endpoint.ib_port.is_some()),
         ("gid-index", endpoint.gid_index.is_some()),
         ("faults", endpoint.faults.is_some()),
+        ("pcap", endpoint.pcap.is_some()),
         ("cores", endpoint.cores.is_some()),
     ];
     match asked.iter().find(|(_, is_asked)| *is_asked) {

@@ -70,20 +70,6 @@ fn check_memory(sweep: &Sweep, nodes: &[Node]) -> Result<(), RunFailure> {
     Ok(())
 }
 
-/// Before a device is looked for: `--faults` is for one that rdma_cm does not serve.
-///
-/// # Errors
-/// Both were asked for.
-pub(crate) fn check_faults(options: &SweepOptions) -> Result<(), RunFailure> {
-    if options.ends.resources.request.faults.is_none() || !any_by_cm(&options.sweep.cases) {
-        return Ok(());
-    }
-    Err(RunFailure::refused(
-        "--faults is for the embedded software device, which has no connection manager for --connect cm".to_owned(),
-        "leave one of them out; below Soft-RoCE, `tc qdisc add dev ETH root netem loss 1%` loses packets",
-    ))
-}
-
 /// Before a sweep bothers its peer: whether this end can do what its cases ask for.
 ///
 /// # Errors
@@ -96,7 +82,7 @@ pub(crate) fn check_cm(
         return Ok(());
     }
     check_port(resources.port())?;
-    CmChannel::open()?;
+    CmChannel::open(resources.port().context.library())?;
     Ok(())
 }
 

@@ -2,30 +2,39 @@
 //! and makes no system call except those of verbs and, if the case asks for it, sleeping. It must not know sockets,
 //! files or results.
 
+mod atomic;
 mod earliest;
 mod geometry;
 mod layout;
 mod operation;
 mod pattern;
+mod peers;
 mod qp_context;
+mod regions;
 mod report;
 mod schedule;
 mod shared;
+mod shared_receives;
 mod sizes;
 mod source;
 mod trouble;
+mod value_checks;
 mod worker;
 mod worker_pool;
 mod worker_thread;
 mod wr_id;
 
 pub use geometry::Geometry;
-pub use layout::{Layout, sends_inline};
+pub use layout::{Layout, received_bytes, sends_inline};
 pub use operation::{RemoteMemory, initiator_access, send_opcode, target_access};
-pub use qp_context::{QpContext, Receiver, Sender, check_written, fill_for_reads};
+pub use peers::Peers;
+pub use qp_context::{QpContext, Receiver, Sender};
+pub use regions::{Regions, pages};
 pub use report::{GapSamples, QpReport, WorkerLoad, WorkerReport};
 pub use shared::{Counts, Phase, Shared, WindowEdges, WindowProgress};
+pub use shared_receives::SharedReceives;
 pub use sizes::Sizes;
 pub use trouble::{FailedCompletion, Mismatch, Place, Trouble};
+pub use value_checks::{check_sums, check_written, fill_for_reads};
 pub use worker::{Sleep, TOLERATED_NS, ThreadSpec, WORKER_BYTES_PER_QP, WorkerSpec};
 pub use worker_pool::{WorkerPool, WorkerPoolError};

@@ -3,6 +3,8 @@
 use settings::{Access, Profile};
 use verbs::{Access as MemoryAccess, SendOpcode};
 
+use super::atomic::ADDED;
+
 /// Memory that the peer offers for one QP's WRITEs and READs.
 #[derive(Clone, Copy, Debug)]
 pub struct RemoteMemory {
@@ -15,10 +17,18 @@ pub struct RemoteMemory {
 /// The opcode of a work request; with the target address, if it has one.
 pub fn send_opcode(profile: &Profile, remote: RemoteMemory) -> SendOpcode {
     let RemoteMemory { address, rkey } = remote;
-    match profile.access {
-        Access::None => SendOpcode::Send,
-        Access::Write => SendOpcode::Write { address, rkey },
-        Access::Read => SendOpcode::Read { address, rkey },
+    match (profile.access, profile.immediate) {
+        (Access::None, false) => SendOpcode::Send,
+        (Access::None, true) => SendOpcode::SendImmediate,
+        (Access::Write, false) => SendOpcode::Write { address, rkey },
+        (Access::Write, true) => SendOpcode::WriteImmediate { address, rkey },
+        (Access::Read, _) => SendOpcode::Read { address, rkey },
+        (Access::Add, _) => SendOpcode::FetchAdd {
+            address,
+            rkey,
+            add: ADDED,
+        },
+        (Access::Swap, _) => SendOpcode::CompareSwap { address, rkey },
     }
 }
 
@@ -36,5 +46,6 @@ pub fn target_access(profile: &Profile) -> MemoryAccess {
         Access::None => MemoryAccess::LocalRead,
         Access::Write => MemoryAccess::RemoteWrite,
         Access::Read => MemoryAccess::RemoteRead,
+        Access::Add | Access::Swap => MemoryAccess::RemoteAtomic,
     }
 }

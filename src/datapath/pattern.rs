@@ -1,6 +1,8 @@
 //! The payload pattern of `--verify`. Its bytes follow from QP, ring position and sequence, so that a lost, late,
 //! duplicated or misplaced payload is detected.
 
+use std::ops::Range;
+
 use verbs::MemoryRegion;
 
 /// Bytes generated at a time.
@@ -83,16 +85,26 @@ impl PatternKey {
 
     /// The first wrong byte of a payload, if any.
     pub fn check(self, memory: &MemoryRegion, offset: usize, length: usize) -> Option<WrongByte> {
+        self.check_part(memory, offset, 0..length)
+    }
+
+    /// The first wrong byte of the payload's bytes `part`, which begins at a multiple of 8.
+    pub fn check_part(
+        self,
+        memory: &MemoryRegion,
+        offset: usize,
+        part: Range<usize>,
+    ) -> Option<WrongByte> {
         let mut right = [0u8; CHUNK];
         let mut found = [0u8; CHUNK];
-        for start in (0..length).step_by(CHUNK) {
-            let part = CHUNK.min(length - start);
-            self.bytes(start, &mut right[..part]);
-            let read = memory.read_at(offset + start, &mut found[..part]);
-            if read == part && right[..part] == found[..part] {
+        for start in part.clone().step_by(CHUNK) {
+            let length = CHUNK.min(part.end - start);
+            self.bytes(start, &mut right[..length]);
+            let read = memory.read_at(offset + start, &mut found[..length]);
+            if read == length && right[..length] == found[..length] {
                 continue;
             }
-            let wrong = (0..part).find(|&k| k >= read || right[k] != found[k])?;
+            let wrong = (0..length).find(|&k| k >= read || right[k] != found[k])?;
             return Some(WrongByte {
                 byte: start + wrong,
                 expected: right[wrong],

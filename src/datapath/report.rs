@@ -69,6 +69,8 @@ pub struct QpReport {
     pub completed: u64,
     /// Their payload bytes.
     pub completed_bytes: u64,
+    /// COMPARE-SWAPs of them that were made.
+    pub swaps_made: u64,
     /// Messages received in the window.
     pub received: u64,
     /// Their payload bytes.

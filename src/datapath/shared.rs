@@ -11,7 +11,7 @@ use settings::{CqMode, Settings};
 use verbs::Wakeup;
 
 use super::pattern::mix;
-use super::{Geometry, QpContext};
+use super::{Geometry, QpContext, SharedReceives};
 
 /// What the workers do. They read it once per pass over their CQs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -99,6 +99,8 @@ pub struct Shared {
     pub(super) flow: Settings,
     pub(super) geometry: Geometry,
     pub(super) qp_contexts: Vec<QpContext>,
+    /// The SRQ of its receiving end, if it has one.
+    pub(super) shared_receives: Option<Arc<SharedReceives>>,
     pub(super) clock: Clock,
     pub(super) digits: Digits,
     /// Of the planned times of an open loop.
@@ -126,6 +128,7 @@ impl Shared {
             seed: flow.seed,
             flow,
             qp_contexts,
+            shared_receives: None,
             clock,
             digits,
             phase: CachePadded::new(AtomicU32::new(Phase::Idle as u32)),
@@ -140,6 +143,13 @@ impl Shared {
     #[must_use]
     pub fn with_stream(mut self, stream: u64) -> Self {
         self.seed = mix(self.seed).wrapping_add(stream);
+        self
+    }
+
+    /// Takes receives from an SRQ.
+    #[must_use]
+    pub fn with_shared_receives(mut self, receives: Option<Arc<SharedReceives>>) -> Self {
+        self.shared_receives = receives;
         self
     }
 

@@ -33,9 +33,9 @@ pub struct FailedCompletion {
 pub enum Place {
     /// A SEND's payload in the receiver's buffer.
     ReceiveBuffer,
-    /// A WRITE's payload in the target's memory.
+    /// What a WRITE or an atomic operation left in the target's memory.
     TargetMemory,
-    /// A READ's payload in the reader's memory.
+    /// What a READ or an atomic operation fetched, in the initiator's memory.
     LocalMemory,
 }
 
@@ -65,6 +65,19 @@ pub enum Mismatch {
         found_bytes: u32,
         /// Length that was sent.
         expected_bytes: u32,
+    },
+    /// 8 bytes of an atomic operation have a value that they cannot have.
+    Word {
+        /// Which memory was checked.
+        place: Place,
+        /// Index of the QP, the first of those that use the word.
+        qp: u32,
+        /// Position in the sender's ring, the first of those that use the word.
+        position: u32,
+        /// The value found.
+        found: u64,
+        /// The only right value; `None` where several are.
+        expected: Option<u64>,
     },
     /// Messages of a ring position were lost or duplicated.
     Count {
@@ -158,7 +171,7 @@ impl fmt::Display for Place {
         f.write_str(match self {
             Place::ReceiveBuffer => "the receive buffer",
             Place::TargetMemory => "the target's memory",
-            Place::LocalMemory => "the reader's memory",
+            Place::LocalMemory => "the initiator's memory",
         })
     }
 }
@@ -187,6 +200,22 @@ impl fmt::Display for Mismatch {
                 f,
                 "wrong length on QP {qp}: {found_bytes} bytes arrived of a message of {expected_bytes}"
             ),
+            Mismatch::Word {
+                place,
+                qp,
+                position,
+                found,
+                expected,
+            } => {
+                write!(
+                    f,
+                    "wrong value in {place}: QP {qp}, slot {position}: {found:#x}"
+                )?;
+                match expected {
+                    Some(expected) => write!(f, ", and {expected:#x} was added"),
+                    None => f.write_str(", which no operation writes"),
+                }
+            }
             Mismatch::Count {
                 qp,
                 position,

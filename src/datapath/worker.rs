@@ -5,6 +5,7 @@
 use std::sync::atomic::Ordering::Release;
 
 use crate::metrics::histogram::Samples;
+use settings::RecvQueue;
 use verbs::{SendScratch, VerbsError, WcBatch};
 
 use super::geometry::Geometry;
@@ -54,7 +55,9 @@ struct Tally {
     /// Bytes of messages, where they differ in size.
     completed_bytes: u64,
     received_bytes: u64,
-    /// Receives that are used up and not yet posted again.
+    /// COMPARE-SWAPs of `completed` that were made.
+    swaps_made: u64,
+    /// Receives of its own that are used up and not yet posted again.
     pending_receives: usize,
     /// Whether the head of the QP's last slot is posted and its rest is not.
     open: bool,
@@ -104,6 +107,8 @@ pub(super) struct Worker<
     several_per_slot: bool,
     /// Messages differ in size.
     is_mixed: bool,
+    /// Bytes of a receive's completion that are no payload.
+    header_bytes: u32,
     source: Source,
     paced: PlannedQps<'s>,
     /// A slot is one signalled chain, posted by one call; see [`Self::repeat`].
@@ -123,6 +128,8 @@ pub(super) struct Worker<
     stamp_raw: u64,
     /// Weight posted since the clock was last read.
     since_stamp: u32,
+    /// Receives of the SRQ that are used up and not yet posted again.
+    pending_shared: usize,
     /// Weight that may be posted per clock reading.
     stamp_lasts: u32,
     /// Batches of completions until `stamp_lasts` is updated.
@@ -156,6 +163,7 @@ impl<'s, const VERIFY: bool, const LATENCY: bool, const CONTENDED: bool, const F
             geometry,
             several_per_slot: geometry.completions_per_slot() > 1,
             is_mixed,
+            header_bytes: shared.flow.service.receive_header_bytes(),
             source: Source::new(&shared.flow, &geometry, qps, place.worker, of_source),
             paced,
             posts_whole_slots: !VERIFY
@@ -188,6 +196,7 @@ impl<'s, const VERIFY: bool, const LATENCY: bool, const CONTENDED: bool, const F
             empty_polls: 0,
             stamp_raw: 0,
             since_stamp: STAMP_LASTS,
+            pending_shared: 0,
             stamp_lasts: STAMP_LASTS,
             pace_in: 1,
             last_seen_raw: 0,
@@ -328,11 +337,15 @@ impl<const VERIFY: bool, const LATENCY: bool, const CONTENDED: bool, const FEED:
 /// The most completions that can wait in a worker's CQs.
 fn most_piled_up(shared: &Shared, spec: &WorkerSpec, contended: bool) -> u64 {
     let geometry = shared.geometry;
-    let in_flight = u64::from(geometry.completions_in_flight()) + u64::from(shared.flow.rx_depth);
+    let (of_qp, of_all) = match shared.flow.recv_queue {
+        RecvQueue::PerQp => (shared.flow.rx_depth, 0),
+        RecvQueue::Shared => (0, shared.flow.rx_depth),
+    };
+    let in_flight = u64::from(geometry.completions_in_flight()) + u64::from(of_qp);
     let qps = if contended {
         shared.qp_contexts.len()
     } else {
         spec.qps.len()
     };
-    qps as u64 * in_flight
+    qps as u64 * in_flight + u64::from(of_all)
 }

@@ -7,6 +7,7 @@ use crossbeam::channel::Sender;
 use settings::Spread;
 use verbs::{VerbsError, WcBatch};
 
+use super::layout::looks_at_values;
 use super::report::WorkerReport;
 use super::shared::Shared;
 use super::worker::{FlowService, Pass, Service, Sleep, Worker, WorkerPlace, WorkerSpec, feed};
@@ -46,7 +47,12 @@ macro_rules! with_worker {
             (_, Spread::Own) => feed::OWN,
             _ => feed::SOURCE,
         };
-        let key = (flow.verify, !flow.no_latency, part.shared.contended(), feed);
+        let key = (
+            looks_at_values(flow),
+            !flow.no_latency,
+            part.shared.contended(),
+            feed,
+        );
         match key {
             (false, _, false, feed::PLANNED) => instance!(false, true, false, PLANNED),
             (false, _, true, feed::PLANNED) => instance!(false, true, true, PLANNED),

@@ -1,7 +1,9 @@
 //! `wr_id`: the QP's index in the high 32 bits, then a receive bit and the slot. One shift and one mask demultiplex a
-//! completion.
+//! completion. A receive of an SRQ belongs to no QP, and has an index that none has.
 
 const RECEIVE: u64 = 1 << 31;
+/// The index of no QP.
+const NO_QP: u32 = u32::MAX;
 const SLOT_MASK: u64 = RECEIVE - 1;
 
 /// The largest slot number; it stands for the tail of a run with a message count.
@@ -22,6 +24,11 @@ impl WrId {
         WrId(WrId::send(qp, slot).0 | RECEIVE)
     }
 
+    /// A receive of an SRQ.
+    pub fn shared_receive(slot: u32) -> Self {
+        WrId::receive(NO_QP, slot)
+    }
+
     /// From the `wr_id` of a completion.
     #[inline]
     pub fn from_raw(raw: u64) -> Self {
@@ -33,7 +40,7 @@ impl WrId {
         self.0
     }
 
-    /// Index of the QP.
+    /// Index of the QP; beyond all of them for a receive of an SRQ.
     #[inline]
     pub fn qp(self) -> usize {
         (self.0 >> 32) as usize

@@ -98,7 +98,7 @@ impl Inventory {
             Err(
                 error @ (VerbsError::NoSuchDevice { .. }
                 | VerbsError::NoSuchGid { .. }
-                | VerbsError::FaultsOnSystemDevice { .. }),
+                | VerbsError::OnlyOnEmbeddedDevice { .. }),
             ) => return Err(error),
             Err(error) => inventory.no_choice = Some(error.into()),
         }

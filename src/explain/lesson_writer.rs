@@ -10,6 +10,7 @@ use super::columns::{PAGE, duration, padded, width, wrapped};
 use super::layout::{is_short, line_at, stands_apart};
 use super::style::Style;
 use super::text::{Key, Language};
+use super::topics::by_access;
 use super::verdict::Verdict;
 use super::{arrays, dump, packets, topics};
 
@@ -94,11 +95,7 @@ impl LessonWriter {
 
     fn begin(&self, begin: &Begin) -> String {
         let text = |key, values: &[(&str, &str)]| self.language.filled(key, values);
-        let head = match begin.op {
-            Op::Send => Key::HeadSend,
-            Op::Write => Key::HeadWrite,
-            Op::Read => Key::HeadRead,
-        };
+        let head = by_access(begin.op, Key::HeadSend, Key::HeadWrite, Key::HeadRead);
         let mut titles = vec![text(head, &[("n", &begin.length_bytes.to_string())])];
         let broken = begin.mistake.map(|mistake| [("name", mistake.name())]);
         titles.extend(broken.map(|name| text(Key::HeadBroken, &name)));

@@ -2,7 +2,7 @@
 
 use crate::lesson::{Note, Topic};
 use crate::protocol::mistake::Mistake;
-use settings::Op;
+use settings::{Access, Op};
 use verbs::WcStatus;
 
 use super::text::Key;
@@ -16,14 +16,19 @@ pub(super) struct Texts {
     pub(super) careful: Option<Key>,
 }
 
+/// The text for an operation, by what it does to the target's memory. Lessons are of [`Op::BASIC`].
+pub(super) fn by_access(op: Op, send: Key, write: Key, read: Key) -> Key {
+    match op.profile().access {
+        Access::None => send,
+        Access::Write => write,
+        Access::Read | Access::Add | Access::Swap => read,
+    }
+}
+
 /// The texts of a step about `topic`; `broken` is whether the transfer failed.
 pub(super) fn texts(topic: Topic, op: Op, broken: bool) -> Texts {
     use Key as K;
-    let by_op = |send: Key, write: Key, read: Key| match op {
-        Op::Send => send,
-        Op::Write => write,
-        Op::Read => read,
-    };
+    let by_op = |send: Key, write: Key, read: Key| by_access(op, send, write, read);
     // A WRITE or READ needs no call at the other end.
     let of_send = |calls| if op.profile().receives { calls } else { "" };
     let (calls, title, body, careful) = match topic {

@@ -112,7 +112,7 @@ pub(crate) fn create_qp(capacity: QpCapacity, qpn: u32) -> Call {
 
 pub(crate) fn to_init(port: u8, access: Access) -> Call {
     let may = match access {
-        Access::RemoteWrite | Access::RemoteRead => Note::RemoteMay,
+        Access::RemoteWrite | Access::RemoteRead | Access::RemoteAtomic => Note::RemoteMay,
         Access::LocalRead | Access::LocalWrite => Note::RemoteMayNot,
     };
     let mask = "IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS";

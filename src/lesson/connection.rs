@@ -133,6 +133,7 @@ mod tests {
             max_rd_atomic: 1,
             lid: 0,
             gid: "::1".into(),
+            qkey: 0,
             link_layer,
             qps: Vec::new(),
         }

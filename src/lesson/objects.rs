@@ -30,6 +30,7 @@ const CAPACITY: QpCapacity = QpCapacity {
     send_wr: 1,
     recv_wr: 1,
     inline_bytes: 0,
+    sges: 1,
 };
 
 /// Receives each step.
@@ -116,7 +117,7 @@ impl LessonObjects {
     /// This end's connection array.
     pub(crate) fn endpoints(&self) -> Endpoints {
         let (address, rkey, length) = match self.access {
-            Access::RemoteWrite | Access::RemoteRead => (
+            Access::RemoteWrite | Access::RemoteRead | Access::RemoteAtomic => (
                 self.memory.address(),
                 self.memory.rkey(),
                 self.memory.length_bytes() as u64,
@@ -206,6 +207,7 @@ impl LessonObjects {
             wr_id,
             offset: 0,
             length_bytes,
+            sges: 1,
         };
         let ring = RecvRing::new(&self.qp, &self.memory, &[template], false)?;
         let posted = ring.post(0);
@@ -227,6 +229,7 @@ impl LessonObjects {
             opcode: send_opcode(transfer.op.profile(), RemoteMemory { address, rkey }),
             offset: 0,
             length_bytes: transfer.length_bytes,
+            sges: 1,
             signalled: true,
             inline: false,
             ends_chain: true,

@@ -9,7 +9,7 @@
 //! 8.3 (GRH), 9.2 (BTH), 9.3 (extended headers), 7.8 (CRCs), and annexes A17 (RoCE v2);
 //! IEEE 802.3 clauses 3 (frames) and 4.4.2 (inter-packet gap).
 
-use settings::Op;
+use settings::{Op, Service};
 
 /// Ethernet's preamble, start delimiter and gap between packets.
 const ETHERNET_GAPS_BYTES: u64 = 8 + 12;
@@ -66,14 +66,20 @@ impl Wire {
 
 /// What one message of `size_bytes` takes on the link in the direction of its payload, in bytes, cut
 /// into packets of at most `mtu_bytes` of payload, the last one padded to a multiple of 4.
-pub fn wire_bytes(op: Op, size_bytes: u64, mtu_bytes: u32, wire: Wire) -> u64 {
+pub fn wire_bytes(
+    (op, service): (Op, Service),
+    size_bytes: u64,
+    mtu_bytes: u32,
+    wire: Wire,
+) -> u64 {
     let mtu_bytes = u64::from(mtu_bytes.max(1));
     let packets = size_bytes.div_ceil(mtu_bytes).max(1);
     let last_payload = (size_bytes - (packets - 1) * mtu_bytes).next_multiple_of(4);
     // A WRITE names its target in the first or only packet; of a READ's responses the first, the last
     // and an only one acknowledge, those in the middle do not.
     let [first, last, only] = op.profile().extended_header_bytes;
-    let packet = |extended: u64, payload: u64| wire.packet_bytes(BTH_BYTES + extended + payload);
+    let headers = BTH_BYTES + service.packet_header_bytes();
+    let packet = |extended: u64, payload: u64| wire.packet_bytes(headers + extended + payload);
     if packets == 1 {
         packet(only, last_payload)
     } else {
@@ -83,13 +89,13 @@ pub fn wire_bytes(op: Op, size_bytes: u64, mtu_bytes: u32, wire: Wire) -> u64 {
 
 /// Payload's part of what messages of these `sizes` (bytes, and how many) take on the link, above 0 and below 1.
 pub fn protocol_efficiency(
-    op: Op,
+    kind: (Op, Service),
     sizes: impl IntoIterator<Item = (u64, u32)>,
     mtu_bytes: u32,
     wire: Wire,
 ) -> f64 {
     let sum = |sum: (f64, f64), (size_bytes, count): (u64, u32)| {
-        let wire_bytes = wire_bytes(op, size_bytes, mtu_bytes, wire);
+        let wire_bytes = wire_bytes(kind, size_bytes, mtu_bytes, wire);
         let count = f64::from(count);
         (
             sum.0 + size_bytes as f64 * count,
@@ -121,6 +127,8 @@ mod tests {
 
     use super::*;
 
+    const SEND: (Op, Service) = (Op::Send, Service::Rc);
+
     #[test]
     fn a_full_packet_costs_82_bytes_more_than_its_payload() {
         let percent = [
@@ -131,12 +139,8 @@ mod tests {
             (4096, 98.04),
         ];
         for (mtu, expected) in percent {
-            assert_eq!(
-                wire_bytes(Op::Send, mtu, mtu as u32, Wire::RoceIpv4),
-                mtu + 82
-            );
-            let told =
-                protocol_efficiency(Op::Send, [(mtu, 1)], mtu as u32, Wire::RoceIpv4) * 100.0;
+            assert_eq!(wire_bytes(SEND, mtu, mtu as u32, Wire::RoceIpv4), mtu + 82);
+            let told = protocol_efficiency(SEND, [(mtu, 1)], mtu as u32, Wire::RoceIpv4) * 100.0;
             assert!((told - expected).abs() < 0.01, "MTU {mtu}: {told} %");
         }
     }
@@ -144,7 +148,8 @@ mod tests {
     #[test]
     fn published_figures_of_64_kib_writes_on_100_gbit_are_just_below_the_bound() {
         for (mtu, published_gbit_per_s) in [(2048, 95.2), (4096, 97.5)] {
-            let efficiency = protocol_efficiency(Op::Write, [(65536, 1)], mtu, Wire::RoceIpv4);
+            let efficiency =
+                protocol_efficiency((Op::Write, Service::Rc), [(65536, 1)], mtu, Wire::RoceIpv4);
             let share = share_of_limit(published_gbit_per_s, 100.0, efficiency).unwrap();
             assert!(share <= 1.0 && share > 0.99, "MTU {mtu}: {share}");
         }
@@ -152,7 +157,7 @@ mod tests {
 
     #[test]
     fn extended_headers_are_on_their_packets_only() {
-        let bytes = |op, size| wire_bytes(op, size, 1024, Wire::RoceIpv4);
+        let bytes = |op, size| wire_bytes((op, Service::Rc), size, 1024, Wire::RoceIpv4);
         assert_eq!(bytes(Op::Send, 4096), 4 * (1024 + 82));
         assert_eq!(bytes(Op::Write, 4096), 4 * (1024 + 82) + 16);
         assert_eq!(bytes(Op::Read, 4096), 4 * (1024 + 82) + 2 * 4);
@@ -161,27 +166,28 @@ mod tests {
     }
 
     #[test]
+    fn datagrams_have_a_header_more_and_unreliable_connections_have_not() {
+        let bytes = |service| wire_bytes((Op::Send, service), 1024, 1024, Wire::RoceIpv4);
+        assert_eq!(bytes(Service::Uc), 1024 + 82);
+        assert_eq!(bytes(Service::Ud), 1024 + 82 + 8);
+    }
+
+    #[test]
     fn the_last_packet_is_padded_and_a_frame_has_a_least_length() {
-        assert_eq!(wire_bytes(Op::Send, 1, 1024, Wire::RoceIpv4), 4 + 82);
+        assert_eq!(wire_bytes(SEND, 1, 1024, Wire::RoceIpv4), 4 + 82);
         assert_eq!(
-            wire_bytes(Op::Send, 1025, 1024, Wire::RoceIpv4),
+            wire_bytes(SEND, 1025, 1024, Wire::RoceIpv4),
             1024 + 4 + 2 * 82
         );
         // 62 bytes of headers and check sums make a frame of 64 when nothing is in it.
-        assert_eq!(wire_bytes(Op::Send, 0, 1024, Wire::RoceIpv4), 64 + 20);
+        assert_eq!(wire_bytes(SEND, 0, 1024, Wire::RoceIpv4), 64 + 20);
     }
 
     #[test]
     fn other_wires_have_other_headers() {
-        assert_eq!(wire_bytes(Op::Send, 2048, 2048, Wire::RoceIpv6), 2048 + 102);
-        assert_eq!(
-            wire_bytes(Op::Send, 2048, 2048, Wire::InfiniBand),
-            2048 + 26
-        );
-        assert_eq!(
-            wire_bytes(Op::Send, 2048, 2048, Wire::InfiniBandGrh),
-            2048 + 66
-        );
+        assert_eq!(wire_bytes(SEND, 2048, 2048, Wire::RoceIpv6), 2048 + 102);
+        assert_eq!(wire_bytes(SEND, 2048, 2048, Wire::InfiniBand), 2048 + 26);
+        assert_eq!(wire_bytes(SEND, 2048, 2048, Wire::InfiniBandGrh), 2048 + 66);
     }
 
     #[test]
@@ -192,10 +198,11 @@ mod tests {
     proptest! {
         #[test]
         fn efficiency_is_a_part(size in 1..=u64::from(u32::MAX), mtu in 1u32..=4096) {
-            for &op in Op::ALL {
+            let of_service = |service: &Service| service.ops().iter().map(|op| (*op, *service)).collect::<Vec<_>>();
+            for (op, service) in Service::ALL.iter().flat_map(of_service) {
                 for wire in [Wire::RoceIpv4, Wire::RoceIpv6, Wire::InfiniBand, Wire::InfiniBandGrh] {
-                    let efficiency = protocol_efficiency(op, [(size, 1)], mtu, wire);
-                    prop_assert!(efficiency > 0.0 && efficiency < 1.0, "{op} {wire:?}: {efficiency}");
+                    let efficiency = protocol_efficiency((op, service), [(size, 1)], mtu, wire);
+                    prop_assert!(efficiency > 0.0 && efficiency < 1.0, "{op} {service} {wire:?}: {efficiency}");
                 }
             }
         }

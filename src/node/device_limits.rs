@@ -2,7 +2,7 @@
 
 use crate::datapath::Geometry;
 use crate::protocol::device_limits::DeviceLimits;
-use settings::Settings;
+use settings::{Service, Settings};
 use verbs::{Port, VerbsError};
 
 use super::needs::{EndRoles, Needs};
@@ -18,6 +18,13 @@ impl DeviceLimits {
             wrs_of_a_queue: port.limits.max_qp_wr,
             entries_of_a_cq: port.limits.max_cqe,
             message_bytes: port.info.max_message_bytes.into(),
+            packet_bytes: port.info.active_mtu_bytes.into(),
+            has_atomics: port.limits.has_atomics,
+            has_srqs: port.limits.max_srq > 0,
+            receives_of_an_srq: port.limits.max_srq_wr,
+            sges: port.limits.max_sge,
+            sges_of_a_read: port.limits.max_sge_rd,
+            sges_of_an_srq: port.limits.max_srq_sge,
         }
     }
 
@@ -43,9 +50,37 @@ impl DeviceLimits {
     /// Checks that the device can provide what an end of a flow requires.
     ///
     /// # Errors
-    /// The first limit that it exceeds.
+    /// The first limit that it exceeds, or what the device lacks.
     pub(crate) fn check_flow(&self, flow: &Settings, side: Side) -> Result<(), VerbsError> {
-        let needs = Needs::of(flow, &Geometry::of(flow), EndRoles::of(flow, side));
+        if flow.op.profile().is_atomic() && !self.has_atomics {
+            return Err(VerbsError::DeviceLacks {
+                device: self.device.clone(),
+                what: "atomic operations",
+                instead: "take fetch-add and compare-swap out of --op; send, write and read work on every device",
+            });
+        }
+        if flow.service == Service::Ud {
+            let (limit, needed) = (self.packet_bytes, flow.size_bytes.into());
+            self.allow(
+                "bytes in one datagram, by its port's MTU",
+                limit,
+                needed,
+                "--size",
+            )?;
+        }
+        let roles = EndRoles::of(flow, side);
+        let needs = Needs::of(flow, &Geometry::of(flow), roles);
+        if needs.srq_wrs.is_some() && !self.has_srqs {
+            return Err(VerbsError::DeviceLacks {
+                device: self.device.clone(),
+                what: "shared receive queues",
+                instead: "use --recv-queue per-qp",
+            });
+        }
+        let sges_of_sends = match flow.op.profile().fetches && self.sges_of_a_read > 0 {
+            true => self.sges.min(self.sges_of_a_read),
+            false => self.sges,
+        };
         for (what, limit, needed, flags) in [
             ("QPs", self.qps, u64::from(flow.qps), "--qps"),
             (
@@ -65,6 +100,32 @@ impl DeviceLimits {
                 self.wrs_of_a_queue,
                 needs.capacity.recv_wr.into(),
                 "--rx-depth",
+            ),
+            (
+                "receives on one SRQ",
+                self.receives_of_an_srq,
+                needs.srq_wrs.unwrap_or(0).into(),
+                "--rx-depth",
+            ),
+            (
+                "SGEs in one WR",
+                if roles.sends {
+                    sges_of_sends
+                } else {
+                    self.sges
+                },
+                flow.sges.into(),
+                "--sges",
+            ),
+            (
+                "SGEs in one receive of an SRQ",
+                self.sges_of_an_srq,
+                if needs.srq_wrs.is_some() {
+                    flow.sges.into()
+                } else {
+                    0
+                },
+                "--sges",
             ),
             (
                 "entries in one CQ",
@@ -101,5 +162,41 @@ impl DeviceLimits {
             needed,
             flags,
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_datagram_is_no_longer_than_the_ports_mtu() {
+        let limits = DeviceLimits {
+            device: "soft1".to_owned(),
+            qps: 0,
+            cqs: 0,
+            wrs_of_a_queue: 0,
+            entries_of_a_cq: 0,
+            message_bytes: 0,
+            packet_bytes: 1024,
+            has_atomics: true,
+            has_srqs: false,
+            receives_of_an_srq: 0,
+            sges: 0,
+            sges_of_a_read: 0,
+            sges_of_an_srq: 0,
+        };
+        let check = |service, size| {
+            let flow = Settings::from([("service", service), ("size", size)]);
+            let checked = limits.check_flow(&flow, Side::Target);
+            checked.map_err(|error| error.to_string())
+        };
+        assert_eq!(check("ud", "1K"), Ok(()));
+        assert_eq!(check("uc", "4K"), Ok(()));
+        let refused = check("ud", "1025").unwrap_err();
+        assert_eq!(
+            refused,
+            "soft1 can do at most 1024 bytes in one datagram, by its port's MTU, and the case needs 1025"
+        );
     }
 }

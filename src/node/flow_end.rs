@@ -67,7 +67,8 @@ impl RunningEnd {
         );
         let side = end.side as u64;
         let stream = u64::from(run) << 33 | u64::from(end.number) << 1 | side;
-        let shared = Arc::new(shared.with_stream(stream));
+        let receives = end.objects.shared_receives().cloned();
+        let shared = Arc::new(shared.with_stream(stream).with_shared_receives(receives));
         RunningEnd { end, shared }
     }
 
@@ -120,13 +121,17 @@ impl RunningEnd {
     /// With `--verify`: the first wrong payload of what the peer wrote or sent.
     pub(super) fn mismatch(&self, peer: &Drained, link: &Link) -> Option<Mismatch> {
         let posts = peer.posts.as_ref().filter(|_| self.shared.flow().verify)?;
+        let of_qps: Vec<&[u32]> = posts.of_qps().collect();
+        let posts_of = |qp: u32| of_qps.get(qp as usize).copied().unwrap_or_default();
         let contexts = self.shared.qp_contexts().iter();
-        let mut qps = (0..).zip(contexts).zip(posts.of_qps());
-        qps.find_map(|((qp, qp_context), posts)| {
+        let mut qps = (0..).zip(contexts).take(of_qps.len());
+        let written = qps.find_map(|(qp, qp_context)| {
             link.progressed();
-            let arrived = || qp_context.receiver.as_ref()?.check_counts(posts);
-            self.end.objects.check_written(qp, posts).or_else(arrived)
-        })
+            let arrived = || qp_context.receiver.as_ref()?.check_counts(posts_of);
+            let objects = &self.end.objects;
+            objects.check_written(qp, posts_of(qp)).or_else(arrived)
+        });
+        written.or_else(|| self.end.objects.check_sums(posts.of_qps()))
     }
 }
 

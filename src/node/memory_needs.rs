@@ -4,16 +4,16 @@
 
 use std::fmt;
 
-use softroce::transport::{completion_queue_bytes, queue_pair_bytes};
+use softroce::transport::{completion_queue_bytes, queue_pair_bytes, receive_queue_bytes};
 
-use crate::datapath::{Geometry, Layout, Receiver, Sender, WORKER_BYTES_PER_QP};
+use crate::datapath::{Geometry, Layout, Receiver, Sender, WORKER_BYTES_PER_QP, pages};
 use crate::machine::memory::{available, text};
 use crate::metrics::histogram::digits_for;
 use crate::metrics::timeline;
 use crate::plan::{Case, Flow, Sweep};
 use report::results::model::QpResult;
-use settings::{ConnectMode, Rate, Settings, Stop};
-use verbs::QpCapacity;
+use settings::{ConnectMode, MrMode, Rate, RecvQueue, Settings, Stop};
+use verbs::{Pages, QpCapacity};
 
 use crate::node::needs::{EndRoles, Needs, check_posts, effective_workers, recorders};
 use crate::node::resources::NodeResources;
@@ -32,6 +32,9 @@ const HISTOGRAM_TEXT_BYTES: u64 = 1 << 10;
 /// Objects of a QP that are not counted one by one: our own wrappers, and the JSON of its connection array.
 const QP_OBJECTS_BYTES: u64 = 1 << 10;
 
+/// Memory of an MR besides its bytes, in the device and here.
+const MR_BYTES: u64 = 512;
+
 /// Memory of a connection in rdma_cm, in the kernel and here.
 const CM_ID_BYTES: u64 = 4 << 10;
 
@@ -40,6 +43,8 @@ const CM_ID_BYTES: u64 = 4 << 10;
 const SYSTEM_QP_BYTES: u64 = 16 << 10;
 const SYSTEM_SEND_WR_BYTES: u64 = 256;
 const SYSTEM_RECV_WR_BYTES: u64 = 96;
+const SYSTEM_SGE_BYTES: u64 = 16;
+const SYSTEM_SRQ_BYTES: u64 = 8 << 10;
 const SYSTEM_CQ_BYTES: u64 = 8 << 10;
 const SYSTEM_CQE_BYTES: u64 = 64;
 
@@ -246,8 +251,21 @@ fn of_traffic(flow: &Settings, side: Side, device: DeviceKind) -> MemoryNeeds {
         .filter(|(wanted, written, _)| {
             *wanted && (*written || flow.verify || device == DeviceKind::System)
         })
-        .map(|(.., layout)| layout.total_bytes() as u64)
+        .map(|(.., layout)| match pages(flow) {
+            // They are reserved already, and no part of what is available.
+            Pages::Huge => 0,
+            pages => pages.rounded(layout.total_bytes() as u64),
+        })
         .fold(0, u64::saturating_add);
+    let mrs = regions.iter().filter(|(wanted, ..)| *wanted);
+    let mrs = match flow.mr {
+        MrMode::One => mrs.count() as u64,
+        MrMode::PerQp => mrs.map(|(.., layout)| layout.qps() as u64).sum(),
+    };
+    let srq = match needs.srq_wrs {
+        Some(wrs) => of_srq(flow, device, wrs),
+        None => SrqBytes::default(),
+    };
     let per = |wanted: bool, bytes: usize| if wanted { bytes as u64 } else { 0 };
     let rings = per(roles.sends, Sender::memory_bytes(flow))
         + per(roles.receives, Receiver::memory_bytes(flow));
@@ -269,6 +287,9 @@ fn of_traffic(flow: &Settings, side: Side, device: DeviceKind) -> MemoryNeeds {
     MemoryNeeds::default()
         .with(Kind::Buffers, buffers)
         .with(Kind::WorkRequests, rings.saturating_mul(qps))
+        .with(Kind::WorkRequests, srq.prebuilt)
+        .with(Kind::DeviceQueues, srq.queue)
+        .with(Kind::DeviceQueues, mrs * MR_BYTES)
         .with(Kind::DeviceQueues, qp_bytes.saturating_mul(qps))
         .with(
             Kind::DeviceQueues,
@@ -292,6 +313,7 @@ fn of_qp(case: &Settings, device: DeviceKind, capacity: QpCapacity) -> u64 {
         send_wr,
         recv_wr,
         inline_bytes,
+        sges,
     } = capacity;
     let messages = 2 * size_of::<QpEndpoint>() as u64;
     let connection = match case.connect {
@@ -299,14 +321,58 @@ fn of_qp(case: &Settings, device: DeviceKind, capacity: QpCapacity) -> u64 {
         ConnectMode::Cm => CM_ID_BYTES,
     };
     let queues = match device {
-        DeviceKind::Embedded => queue_pair_bytes(send_wr, recv_wr, inline_bytes),
+        DeviceKind::Embedded => queue_pair_bytes(send_wr, recv_wr, inline_bytes, sges),
         DeviceKind::System => {
             SYSTEM_QP_BYTES
-                + (SYSTEM_SEND_WR_BYTES + u64::from(inline_bytes)) * u64::from(send_wr)
-                + SYSTEM_RECV_WR_BYTES * u64::from(recv_wr)
+                + (SYSTEM_SEND_WR_BYTES + further_sges(sges) + u64::from(inline_bytes))
+                    * u64::from(send_wr)
+                + system_receives(recv_wr, sges)
         }
     };
     QP_OBJECTS_BYTES + messages + connection + queues
+}
+
+/// Bytes of what an SRQ takes.
+#[derive(Clone, Copy, Default)]
+struct SrqBytes {
+    prebuilt: u64,
+    queue: u64,
+}
+
+fn of_srq(flow: &Settings, device: DeviceKind, wrs: u32) -> SrqBytes {
+    SrqBytes {
+        prebuilt: Receiver::queue_bytes(flow) as u64,
+        queue: match device {
+            DeviceKind::Embedded => receive_queue_bytes(wrs, flow.sges),
+            DeviceKind::System => SYSTEM_SRQ_BYTES + system_receives(wrs, flow.sges),
+        },
+    }
+}
+
+/// Memory of the receives of a flow's receiving end, without their buffers: prebuilt, and in the device's queues.
+pub(crate) fn of_receive_queues(flow: &Settings, device: DeviceKind) -> u64 {
+    match flow.recv_queue {
+        RecvQueue::Shared => {
+            let srq = of_srq(flow, device, flow.rx_depth);
+            srq.prebuilt + srq.queue
+        }
+        RecvQueue::PerQp => {
+            let queue = match device {
+                DeviceKind::Embedded => receive_queue_bytes(flow.rx_depth, flow.sges),
+                DeviceKind::System => system_receives(flow.rx_depth, flow.sges),
+            };
+            u64::from(flow.qps) * (Receiver::queue_bytes(flow) as u64 + queue)
+        }
+    }
+}
+
+fn system_receives(wrs: u32, sges: u32) -> u64 {
+    (SYSTEM_RECV_WR_BYTES + further_sges(sges)) * u64::from(wrs)
+}
+
+/// Memory of a work request's elements after the first, which is counted with it.
+fn further_sges(sges: u32) -> u64 {
+    SYSTEM_SGE_BYTES * u64::from(sges.saturating_sub(1))
 }
 
 fn of_cq(device: DeviceKind, entries: u32) -> u64 {

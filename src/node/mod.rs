@@ -1,6 +1,7 @@
 //! What one node has and does in a run: device, cores and memory, the verbs objects of its ends of flows and their
 //! connection, the running workers, and the results from their counts. It must not know the coordinator, nor sweeps.
 
+mod arrivals;
 pub mod connect_cm;
 pub mod cores;
 mod device_limits;
@@ -13,6 +14,7 @@ pub mod outcome;
 pub mod perftest_launch;
 pub mod port_path;
 pub mod qp_contexts_by_cm;
+pub mod qp_service;
 pub mod resources;
 pub mod running_node;
 pub mod setup;

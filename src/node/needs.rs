@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use crate::datapath::{Geometry, sends_inline};
 use crate::plan::flow::Side;
-use settings::{CqMode, Rate, Settings};
-use verbs::{CompletionQueue, ProtectionDomain, QpCapacity, QueuePair, VerbsError};
+use settings::{Access, CqMode, Rate, RecvQueue, Settings};
+use verbs::{CompletionQueue, ProtectionDomain, QpCapacity, QueuePair, Service, VerbsError};
 
 use crate::protocol::failure::RunFailure;
 use crate::protocol::frame::MAX_FRAME_BYTES;
@@ -27,10 +27,11 @@ impl EndRoles {
     pub fn of(flow: &Settings, side: Side) -> EndRoles {
         let sends = side == Side::Initiator || flow.bidirectional;
         let is_target = side == Side::Target || flow.bidirectional;
+        let profile = flow.op.profile();
         EndRoles {
             sends,
-            receives: is_target && flow.op.profile().receives,
-            offers_memory: is_target && !flow.op.profile().receives,
+            receives: is_target && profile.receives,
+            offers_memory: is_target && profile.access != Access::None,
         }
     }
 }
@@ -62,6 +63,8 @@ pub(crate) fn recorders(flow: &Settings) -> usize {
 /// Quantities that a flow takes at one end.
 pub(crate) struct Needs {
     pub(crate) capacity: QpCapacity,
+    /// Receives of the SRQ, if it takes one.
+    pub(crate) srq_wrs: Option<u32>,
     pub(crate) cqs: u32,
     pub(crate) cq_entries: u32,
 }
@@ -81,20 +84,30 @@ impl Needs {
         };
         let receives = if roles.receives { flow.rx_depth } else { 0 };
         let inline = |(bytes, _)| sends_inline(flow, bytes);
+        let is_shared = roles.receives && flow.recv_queue == RecvQueue::Shared;
+        // Any QP may take all receives of an SRQ, so each CQ has room for all.
+        let (own, of_srq) = if is_shared {
+            (0, receives)
+        } else {
+            (receives, 0)
+        };
         let all = sends
-            .saturating_add(receives)
+            .saturating_add(own)
             .saturating_mul(qps_per_cq)
+            .saturating_add(of_srq)
             .max(1);
         Needs {
             capacity: QpCapacity {
                 send_wr: if roles.sends { geometry.depth() } else { 1 },
-                recv_wr: receives.max(1),
+                recv_wr: if is_shared { 0 } else { receives.max(1) },
                 inline_bytes: if roles.sends && flow.sizes().any(inline) {
                     flow.inline_bytes
                 } else {
                     0
                 },
+                sges: flow.sges,
             },
+            srq_wrs: is_shared.then_some(receives),
             cqs,
             cq_entries: flow.cq_depth.unwrap_or(all),
         }
@@ -126,13 +139,14 @@ pub(crate) fn explain_inline(
     pd: &Arc<ProtectionDomain>,
     cq: &Arc<CompletionQueue>,
     capacity: QpCapacity,
+    service: Service,
 ) -> VerbsError {
     let works = |inline_bytes| {
         let capacity = QpCapacity {
             inline_bytes,
             ..capacity
         };
-        QueuePair::new(pd, cq, cq, capacity).is_ok()
+        QueuePair::of(service, pd, [cq, cq], None, capacity).is_ok()
     };
     if capacity.inline_bytes == 0 || !works(0) {
         return error;

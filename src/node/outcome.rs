@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::datapath::{QpReport, Trouble, WindowProgress, WorkerReport};
+use crate::datapath::{Layout, QpReport, Trouble, WindowProgress, WorkerReport, received_bytes};
 use crate::metrics::clock::Clock;
 use crate::metrics::counters::{EMBEDDED_DRIVER, Growth};
 use crate::metrics::drift::drift;
@@ -11,14 +11,15 @@ use crate::metrics::limits::{protocol_efficiency, share_of_limit};
 use crate::metrics::timeline;
 use report::results::model::{
     Bandwidth, Device, Doubt, DoubtKind, Fairness, FlowResult, Limits, PathEvent, QpResult,
-    Received, Timeline, Totals, Window, WorkerResult,
+    ReceiveQueues, Received, Timeline, Totals, Window, WorkerResult,
 };
 use report::results::rates::gbit_per_s;
 use report::statistics::shares;
-use settings::{Settings, Stop};
+use settings::{Access, Settings, Stop};
 use verbs::{LinkLayer, Port};
 
 use crate::node::flow_end::{FinishedEnd, FlowEnd};
+use crate::node::memory_needs::{DeviceKind, of_receive_queues};
 use crate::node::open_loop::OpenLoop;
 use crate::node::verbs_objects::VerbsObjects;
 use crate::node::window::Windows;
@@ -54,6 +55,7 @@ impl EndReport {
             window_ns: sent.as_ref().and_then(|_| window_ns(finished, clock)),
             sent,
             received: roles.receives.then(|| received(flow, finished, clock)),
+            receive_queues: roles.receives.then(|| receive_queues(flow, objects)),
             errors: finished.troubles().map(Trouble::errors).sum(),
             posted_in_all: of_qps(|qp| qp.posted_in_all),
             received_in_all: of_qps(|qp| qp.received_in_all),
@@ -149,6 +151,11 @@ fn sent(flow: &Settings, finished: &FinishedEnd, clock: &Clock) -> FlowResult {
             .iter()
             .filter_map(move |worker| worker.qps.get(qp)?.latency.as_ref())
     };
+    let swaps_made = (flow.op.profile().access == Access::Swap).then(|| {
+        per_qp(finished, |worker, qp| {
+            worker.qps.get(qp).map_or(0, |qp| qp.swaps_made)
+        })
+    });
     let open_loop = OpenLoop::of(flow, finished);
     let of_qps: Vec<f64> = messages.iter().map(|&messages| messages as f64).collect();
     let qps = messages
@@ -168,6 +175,9 @@ fn sent(flow: &Settings, finished: &FinishedEnd, clock: &Clock) -> FlowResult {
             latency_ns: Recorder::merged(recorders(index)).and_then(|all| all.latency()),
             service_ns: open_loop.as_ref().and_then(|it| it.service_of(index)),
             lateness_ns: open_loop.as_ref().and_then(|it| it.lateness_of(index)),
+            swaps_made: swaps_made
+                .as_ref()
+                .and_then(|made| made.get(index).copied()),
         })
         .collect();
     let all = Recorder::merged((0..messages.len()).flat_map(recorders));
@@ -187,6 +197,7 @@ fn sent(flow: &Settings, finished: &FinishedEnd, clock: &Clock) -> FlowResult {
         latency_ns,
         service_ns,
         lateness_ns,
+        swaps_made: swaps_made.map(|made| made.iter().sum()),
         load,
         fairness: shares(&of_qps).map(|shares| Fairness {
             jain: shares.jain,
@@ -216,6 +227,24 @@ fn received(flow: &Settings, finished: &FinishedEnd, clock: &Clock) -> Received 
         window_seconds: matches!(flow.stop(), Stop::DurationNs(_))
             .then(|| windows.seconds_for(of_workers()))
             .filter(|&seconds| seconds > 0.0),
+    }
+}
+
+/// The receives of an end, and their memory.
+fn receive_queues(flow: &Settings, objects: &VerbsObjects) -> ReceiveQueues {
+    let device = match objects.port().embedded {
+        Some(_) => DeviceKind::Embedded,
+        None => DeviceKind::System,
+    };
+    let shared = objects.shared_receives();
+    let layout = Layout::receives(flow);
+    ReceiveQueues {
+        queues: shared.map_or(flow.qps, |_| 1),
+        receives: flow.receives(),
+        buffer_bytes: flow.receives() * u64::from(received_bytes(flow)),
+        allocated_bytes: layout.total_bytes() as u64,
+        queue_bytes: of_receive_queues(flow, device),
+        limit_events: shared.map(|receives| receives.limit_events()),
     }
 }
 
@@ -287,7 +316,7 @@ fn worker_result(worker: &WorkerReport, windows: &Windows, messages: u64) -> Wor
 fn limits(flow: &Settings, objects: &VerbsObjects, gbit_per_s: Option<f64>) -> Option<Limits> {
     let link_gbit_per_s = objects.port().info.link_gbit_per_s()?;
     let efficiency = protocol_efficiency(
-        flow.op.transfer(),
+        (flow.op.transfer(), flow.service),
         flow.sizes().map(|(bytes, weight)| (bytes.into(), weight)),
         objects.path_mtu_bytes(),
         objects.wire(),

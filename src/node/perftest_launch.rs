@@ -17,6 +17,8 @@ use crate::protocol::failure::RunFailure;
 
 /// The variable that tells programs on the embedded device which faults to make.
 const FAULTS_VARIABLE: &str = "SOFTROCE_FAULTS";
+/// The variable that names a file for a capture to them.
+const CAPTURE_VARIABLE: &str = "SOFTROCE_PCAP";
 
 /// One end's contribution to each command line and environment of perftest.
 #[derive(Clone, Debug)]
@@ -26,8 +28,8 @@ pub(crate) struct PerftestLaunch {
     gid_index: Option<u8>,
     environment: Vec<(&'static str, Option<OsString>)>,
     cores: Vec<Arc<HeldCore>>,
-    /// Whether the device is the embedded one. Only one process can have its address, so it must be closed while
-    /// perftest runs; its threads then also leave perftest's cores alone.
+    /// Whether the device is the embedded one. `soft0` has its address alone, so it must be closed while perftest runs;
+    /// its threads then also leave perftest's cores alone.
     pub(crate) embedded: bool,
 }
 
@@ -48,6 +50,10 @@ impl PerftestLaunch {
                 (
                     FAULTS_VARIABLE,
                     embedded.faults.map(|faults| faults.to_string().into()),
+                ),
+                (
+                    CAPTURE_VARIABLE,
+                    embedded.pcap.as_ref().map(|path| path.clone().into()),
                 ),
             ],
             None => Vec::new(),

@@ -14,6 +14,7 @@ pub(crate) fn endpoints(port: &Port, qps: Vec<QpEndpoint>) -> Endpoints {
         max_rd_atomic: port.limits.max_responder_reads.max(1),
         lid: port.info.lid,
         gid: gid_text(port.gid.map_or([0; 16], |entry| entry.gid.0)),
+        qkey: 0,
         link_layer: port.info.link_layer.into(),
         qps,
     }

@@ -23,7 +23,7 @@ pub(crate) fn dial_qps(
     let agreed = objects.agree(peer)?;
     let terms = terms(objects, &agreed, peer)?;
     let mut qp_contexts = QpContexts::new(objects, &agreed, peer);
-    let caller = Caller::new(listening)?;
+    let caller = Caller::new(listening, objects.port().context.library())?;
     let (connections, times) = caller.dial(&terms, agreed.gid(), alive, |index, id, _| {
         qp_contexts.add(index, id)
     })?;

@@ -12,6 +12,7 @@ use crate::plan::Flow;
 use settings::Stop;
 use verbs::{AsyncEvent, AsyncEvents, Context};
 
+use crate::node::arrivals::Arrivals;
 use crate::node::flow_end::{FinishedEnd, FlowEnd, RunningEnd};
 use crate::node::node_threads::NodeThreads;
 use crate::node::stall::StallDetector;
@@ -213,8 +214,9 @@ impl RunningNode {
         self.ends.iter().map(RunningEnd::drained).collect()
     }
 
-    /// Waits for all that was sent to this node, closes the windows of what it receives, and with `--verify` checks what
-    /// shows only at the end. `peers` is what the other end of each flow has sent.
+    /// Waits for all that was sent to this node, or where it may be lost until nothing comes any more, closes the windows
+    /// of what it receives, and with `--verify` checks what shows only at the end. `peers` is what the other end of each
+    /// flow has sent.
     ///
     /// # Errors
     /// As [`RunningNode::wait`]; the first mismatch.
@@ -225,10 +227,14 @@ impl RunningNode {
         peers: &[Drained],
     ) -> Result<Option<Message>, EarlyEnd> {
         let ends = || self.ends.iter().zip(peers);
-        let has_all = |(end, peer): (&RunningEnd, &Drained)| {
-            !end.receives() || end.shared.counts().received >= peer.sent_messages
+        let mut arrivals: Vec<Arrivals> = ends().map(|(end, _)| Arrivals::of(end)).collect();
+        let has_all = |node: &RunningNode| {
+            let ends = node.ends.iter().zip(peers).zip(&mut arrivals);
+            // Each is looked at each time, for each has a quiet time of its own.
+            let awaited = ends.map(|((end, peer), arrivals)| !arrivals.are_over(end, peer));
+            awaited.filter(|is_awaited| *is_awaited).count() == 0
         };
-        if let Some(early) = self.wait(link, stop, |_| ends().all(has_all))? {
+        if let Some(early) = self.wait(link, stop, has_all)? {
             return Ok(Some(early));
         }
         let receivers = self.ends.iter().filter(|end| !end.sends());
@@ -260,6 +266,10 @@ impl RunningNode {
                 self.judge(context, event, failed)?;
             }
         }
+        // Once a look: an SRQ that stays below its limit would raise the event again at once.
+        for receives in self.ends().filter_map(|end| end.objects.shared_receives()) {
+            receives.rearm().map_err(RunFailure::from)?;
+        }
         match failed {
             true => Err(EarlyEnd::Workers),
             false => Ok(()),
@@ -268,6 +278,12 @@ impl RunningNode {
 
     fn judge(&self, context: &Context, event: AsyncEvent, failed: bool) -> Result<(), EarlyEnd> {
         let mut entries = 0;
+        if let AsyncEvent::SrqLimit { srq } = event {
+            // None of them has it if an earlier run has left it behind.
+            let mut receives = self.ends().filter_map(|end| end.objects.shared_receives());
+            receives.any(|receives| receives.count_limit(srq));
+            return Ok(());
+        }
         if let AsyncEvent::CqError { cq } = event {
             // An earlier run may have left an event behind.
             let has = |end: &&FlowEnd| {

@@ -4,18 +4,23 @@
 use std::sync::Arc;
 
 use crate::datapath::{
-    Geometry, Layout, Mismatch, QpContext, Receiver, RemoteMemory, Sender, Sizes, WorkerSpec,
-    check_written, fill_for_reads, initiator_access, target_access,
+    Geometry, Layout, Mismatch, Peers, QpContext, Receiver, Regions, RemoteMemory, Sender,
+    SharedReceives, Sizes, WorkerSpec, check_sums, check_written, fill_for_reads, initiator_access,
+    target_access,
 };
 use crate::metrics::limits::Wire;
-use settings::{ConnectMode, CqMode, Settings};
-use verbs::{Access, CompletionQueue, LinkLayer, MemoryRegion, Port, ProtectionDomain, QueuePair};
+use settings::{Access as OfferedAccess, ConnectMode, CqMode, Settings};
+use verbs::{
+    Access, AddressHandle, CompletionQueue, LinkLayer, Port, ProtectionDomain, QueuePair, Service,
+    SharedReceiveQueue,
+};
 
 use crate::node::connect_cm::{Connections, check_port};
 pub use crate::node::needs::EndRoles;
 use crate::node::needs::{Needs, effective_workers, explain_inline};
 use crate::node::node_threads::NodeThreads;
 use crate::node::port_path::{self, Agreed};
+use crate::node::qp_service::{psns, service};
 use crate::plan::Side;
 use crate::protocol::device_limits::DeviceLimits;
 use crate::protocol::endpoints::{Endpoints, QpEndpoint};
@@ -27,9 +32,12 @@ pub struct VerbsObjects {
     sizes: Sizes,
     port: Port,
     roles: EndRoles,
-    local: Option<Arc<MemoryRegion>>,
-    receives: Option<Arc<MemoryRegion>>,
-    offered: Option<Arc<MemoryRegion>>,
+    pd: Arc<ProtectionDomain>,
+    service: Service,
+    local: Option<Regions>,
+    receives: Option<Regions>,
+    offered: Option<Regions>,
+    shared_receives: Option<Arc<SharedReceives>>,
     /// The thread that serves each worker's part.
     threads: Vec<usize>,
     cqs: Vec<Arc<CompletionQueue>>,
@@ -65,7 +73,7 @@ impl VerbsObjects {
         let pd = ProtectionDomain::new(&port.context)?;
         let region = |wanted: bool, layout: Layout, access| {
             wanted
-                .then(|| MemoryRegion::new(&pd, layout.total_bytes(), access, numa_node))
+                .then(|| Regions::new(&pd, flow, &layout, access, numa_node))
                 .transpose()
         };
         let requests = Layout::requests(flow, &geometry);
@@ -74,7 +82,8 @@ impl VerbsObjects {
         let local = region(roles.sends, requests, initiator_access(profile))?;
         let receives = region(roles.receives, Layout::receives(flow), Access::LocalWrite)?;
         let offered = region(roles.offers_memory, requests, target_access(profile))?;
-        if let (Some(offered), true, true) = (&offered, profile.fetches, flow.verify) {
+        if let (Some(offered), OfferedAccess::Read, true) = (&offered, profile.access, flow.verify)
+        {
             fill_for_reads(offered, flow, &sizes);
         }
         let node_threads = threads;
@@ -96,28 +105,44 @@ impl VerbsObjects {
                 }
             })
             .collect::<Result<Vec<_>, _>>()?;
+        let srq = needs
+            .srq_wrs
+            .map(|wrs| SharedReceiveQueue::new(&pd, wrs, flow.sges))
+            .transpose()?;
         let remote_access = remote_access(flow, roles);
+        let service = service(flow)?;
         let mut qps = Vec::with_capacity(flow.qps as usize);
         for index in 0..flow.qps {
             alive()?;
             let cq = cq_of(flow, &cqs, index as usize);
-            let qp = QueuePair::new(&pd, cq, cq, needs.capacity)
-                .map_err(|error| explain_inline(error, &pd, cq, needs.capacity))?;
+            let qp = QueuePair::of(service, &pd, [cq, cq], srq.as_ref(), needs.capacity)
+                .map_err(|error| explain_inline(error, &pd, cq, needs.capacity, service))?;
             // rdma_cm supplies the attributes of INIT with the connection.
             if flow.connect == ConnectMode::Tcp {
                 qp.to_init(port.info.port, remote_access)?;
             }
             qps.push(qp);
         }
+        let shared_receives = match (&srq, &receives) {
+            (Some(srq), Some(memory)) => {
+                let qpns = qps.iter().map(|qp| qp.qpn());
+                let receives = SharedReceives::post(flow, srq, memory.of(0), qpns)?;
+                Some(Arc::new(receives))
+            }
+            _ => None,
+        };
         Ok(VerbsObjects {
             psns: psns(qps.len())?,
             flow: flow.clone(),
             sizes,
             port: port.clone(),
             roles,
+            pd,
+            service,
             local,
             receives,
             offered,
+            shared_receives,
             threads,
             cqs,
             cq_entries: needs.cq_entries,
@@ -132,11 +157,15 @@ impl VerbsObjects {
     pub fn endpoints(&self) -> Endpoints {
         let layout = Layout::requests(&self.flow, &Geometry::of(&self.flow));
         let memory = |index: usize| match &self.offered {
-            Some(region) => (
-                region.address() + layout.offset(index as u32, 0) as u64,
-                region.rkey(),
-                layout.qp_bytes() as u64,
-            ),
+            Some(regions) => {
+                let target = Layout::target_of(&self.flow, index as u32);
+                let region = regions.of(target);
+                (
+                    region.address() + layout.start_of(target) as u64,
+                    region.rkey(),
+                    layout.qp_bytes() as u64,
+                )
+            }
             None => (0, 0, 0),
         };
         let qps = self
@@ -154,7 +183,13 @@ impl VerbsObjects {
                     length,
                 }
             });
-        port_path::endpoints(&self.port, qps.collect())
+        Endpoints {
+            qkey: match self.service {
+                Service::Datagram { qkey } => qkey,
+                Service::ReliableConnection | Service::UnreliableConnection => 0,
+            },
+            ..port_path::endpoints(&self.port, qps.collect())
+        }
     }
 
     /// Connects all QPs to the peer's and posts all receives; returns the contexts for the workers.
@@ -167,15 +202,36 @@ impl VerbsObjects {
         alive: impl Fn() -> Result<(), RunFailure>,
     ) -> Result<Vec<QpContext>, RunFailure> {
         let agreed = self.agree(peer)?;
+        let peers = Peers::of(&self.flow);
+        // Datagrams to all QPs of a port take one way.
+        let way = match (self.service, peer.qps.first()) {
+            (Service::Datagram { .. }, Some(any)) => Some(AddressHandle::new(
+                &self.pd,
+                &agreed.path,
+                &agreed.remote(any),
+            )?),
+            _ => None,
+        };
         let mut qp_contexts = Vec::with_capacity(self.qps.len());
         for (index, (&psn, remote)) in (0u32..).zip(self.psns.iter().zip(&peer.qps)) {
             alive()?;
-            qp_contexts.push(self.qp_context(
+            let mut qp_context = self.qp_context(
                 index,
                 remote,
                 |qp| Ok(qp.to_rtr(&agreed.path, &agreed.remote(remote), &agreed.reliability)?),
                 |qp| Ok(qp.to_rts(psn, &agreed.reliability)?),
-            )?);
+            )?;
+            if let Some(way) = &way {
+                let qpn_of = |position: usize| {
+                    let receiver = peers.receiver(index, position as u32);
+                    peer.qps
+                        .get(receiver as usize)
+                        .map_or(remote.qpn, |qp| qp.qpn)
+                };
+                let sender = qp_context.sender.take();
+                qp_context.sender = sender.map(|it| it.addressed(way, peer.qkey, qpn_of));
+            }
+            qp_contexts.push(qp_context);
         }
         Ok(qp_contexts)
     }
@@ -187,10 +243,10 @@ impl VerbsObjects {
     pub(crate) fn agree(&mut self, peer: &Endpoints) -> Result<Agreed, RunFailure> {
         let flow = &self.flow;
         let layout = Layout::requests(flow, &Geometry::of(flow));
-        let needed = if self.roles.sends && !flow.op.profile().receives {
-            layout.qp_bytes() as u64
-        } else {
-            0
+        let needed = match flow.op.profile().access {
+            OfferedAccess::None => 0,
+            _ if !self.roles.sends => 0,
+            _ => layout.qp_bytes() as u64,
         };
         peer.check(flow.qps, needed)?;
         let agreed = Agreed::between(&self.port, flow, peer)?;
@@ -215,7 +271,7 @@ impl VerbsObjects {
         let receiver = self
             .receives
             .as_ref()
-            .map(|memory| Receiver::new(flow, &self.sizes, index, qp, memory))
+            .map(|memory| Receiver::new(flow, &self.sizes, index, qp, memory.of(index)))
             .transpose()?;
         if let Some(receiver) = &receiver {
             receiver.post_all(qp.qpn())?;
@@ -228,13 +284,18 @@ impl VerbsObjects {
         let sender = self
             .local
             .as_ref()
-            .map(|memory| Sender::new(flow, &self.sizes, index, qp, memory, remote))
+            .map(|memory| Sender::new(flow, &self.sizes, index, qp, memory.of(index), remote))
             .transpose()?;
         Ok(QpContext {
             qp: Arc::clone(qp),
             sender,
             receiver,
         })
+    }
+
+    /// The receives of the SRQ, if this end has one.
+    pub fn shared_receives(&self) -> Option<&Arc<SharedReceives>> {
+        self.shared_receives.as_ref()
     }
 
     /// Keeps rdma_cm's connections as long as the QPs.
@@ -279,7 +340,17 @@ impl VerbsObjects {
             .offered
             .as_ref()
             .filter(|_| !self.flow.op.profile().fetches)?;
-        check_written(offered, &self.flow, &self.sizes, qp, posts)
+        let packet_bytes = self.path_mtu_bytes;
+        check_written(offered, &self.flow, &self.sizes, qp, packet_bytes, posts)
+    }
+
+    /// With `--verify`, checks the words that the peer changed by atomic operations; `posts` as in [`check_sums`].
+    pub fn check_sums<'p>(&self, posts: impl Iterator<Item = &'p [u32]>) -> Option<Mismatch> {
+        let offered = self
+            .offered
+            .as_ref()
+            .filter(|_| self.flow.op.profile().is_atomic())?;
+        check_sums(offered, &self.flow, posts)
     }
 
     /// Moves all QPs to ERR, which flushes all posted WRs and stops sending.
@@ -361,16 +432,4 @@ fn cq_of<'c>(
         CqMode::PerQp => qp,
     };
     &cqs[index]
-}
-
-/// A random first PSN for each QP, so that packets of an earlier connection are not accepted.
-pub(crate) fn psns(count: usize) -> Result<Vec<u32>, RunFailure> {
-    let mut bytes = vec![0; count * 4];
-    getrandom::fill(&mut bytes).map_err(|error| {
-        RunFailure::new(format!("the kernel gave no random bytes: {error}"), None)
-    })?;
-    Ok(bytes
-        .chunks_exact(4)
-        .map(|b| u32::from_le_bytes([b[0], b[1], b[2], 0]))
-        .collect())
 }

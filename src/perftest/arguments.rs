@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use crate::plan::Case;
-use settings::{Stop, Warmup};
+use settings::{Access, Stop, Warmup};
 
 use super::check::Job;
 use super::fits::sleeps;
@@ -32,7 +32,9 @@ pub fn arguments(job: &Job, place: &Place) -> Vec<String> {
     if let Some(index) = place.gid_index {
         set("-x", index.into());
     }
-    set("-s", case.size_bytes.into());
+    if !case.op.profile().is_atomic() {
+        set("-s", case.size_bytes.into());
+    }
     set("-m", job.mtu_bytes.into());
     set("-u", case.timeout.into());
     if case.service_level != 0 {
@@ -82,6 +84,17 @@ pub fn arguments(job: &Job, place: &Place) -> Vec<String> {
     if sleeps(case) {
         arguments.push("-e".into());
     }
+    if !case.service.is_reliable() {
+        arguments.extend(["-c".to_owned(), case.service.name().to_uppercase()]);
+    }
+    let atomic = match case.op.profile().access {
+        Access::Add => Some("FETCH_AND_ADD"),
+        Access::Swap => Some("CMP_AND_SWAP"),
+        Access::None | Access::Write | Access::Read => None,
+    };
+    if let Some(atomic) = atomic {
+        arguments.extend(["-A".to_owned(), atomic.to_owned()]);
+    }
     arguments.extend(["-d".into(), place.device.clone(), "-F".into()]);
     arguments
 }
@@ -112,7 +125,7 @@ pub fn measuring(case: &Case) -> Option<Duration> {
 #[cfg(test)]
 pub(super) mod tests {
     use super::*;
-    use settings::{Op, PollMode, Settings, Warmup};
+    use settings::{Op, PollMode, Service, Settings, Warmup};
 
     pub(in super::super) fn case() -> Case {
         Case::new("send-shared-q1-64KiB".into(), Settings::from([]))
@@ -172,6 +185,24 @@ pub(super) mod tests {
         let read = line(|case| case.op = Op::Read.into());
         assert!(read.contains(" -o 16 "), "{read}");
         assert!(!read.contains("-I") && !read.contains("-r "), "{read}");
+        let atomic = line(|case| {
+            *case = Case::new(
+                "".into(),
+                Settings::from([("op", "compare-swap"), ("tx-depth", "16")]),
+            );
+        });
+        assert!(
+            !atomic.contains("-s ") && !atomic.contains("-I "),
+            "{atomic}"
+        );
+        assert!(
+            atomic.contains("-o 16") && atomic.contains("-A CMP_AND_SWAP"),
+            "{atomic}"
+        );
+        for (service, words) in [(Service::Uc, " -c UC "), (Service::Ud, " -c UD ")] {
+            let line = line(|case| (case.service, case.size_bytes) = (service, 1024));
+            assert!(line.contains(words), "{line}");
+        }
         let latency = line(|case| (case.op, case.tx_depth) = (Op::Write.into(), 1));
         for absent in ["-q", "-t", "-Q", "-l", "-r ", "--report_gbits"] {
             assert!(!latency.contains(absent), "{absent} in {latency}");

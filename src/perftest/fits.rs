@@ -2,7 +2,7 @@
 //! than rocebench does.
 
 use crate::plan::{Case, Flow};
-use settings::{ConnectMode, CqMode, Op, PollMode, Spread, Stop};
+use settings::{AtomicTarget, ConnectMode, CqMode, Op, PollMode, ROWS, Settings, Spread, Stop};
 
 use super::program::Program;
 
@@ -19,6 +19,9 @@ const MAX_QPS: u32 = 16_384;
 
 /// Most bytes inline that both generations take.
 const MAX_INLINE_BYTES: u32 = 912;
+
+/// Settings of receive queues and buffers that perftest has in other forms, or not at all.
+const ONLY_HERE: [&str; 6] = ["recv-queue", "sges", "mr", "pages", "alignment", "offset"];
 
 /// perftest's retries and its RNR timer, which no option changes.
 const RETRY_CNT: u8 = 7;
@@ -55,6 +58,26 @@ pub fn fits(case: &Case) -> Result<(), Misfit> {
             "take connect out of --op",
         );
     }
+    if Program::measuring(case).is_none() {
+        return misfit(
+            format!("none of its programs measures {}", case.op),
+            "compare --op send or write: immediate data is 4 bytes more in the last packet",
+        );
+    }
+    if case.op.profile().is_atomic() && case.atomic_target != AtomicTarget::PerQp {
+        return misfit(
+            "its atomic operations act on 8 bytes for each QP".into(),
+            "compare with --atomic-target per-qp",
+        );
+    }
+    let usual = Settings::default();
+    let mut own = ROWS.iter().filter(|row| ONLY_HERE.contains(&row.flag));
+    if let Some(row) = own.find(|row| !row.is_equal(case, &usual)) {
+        return misfit(
+            format!("--{} {} is not what it does", row.flag, row.text(case)),
+            "compare with receive queues, SGEs and buffers as they are by default",
+        );
+    }
     let is_usual = |flow: &Flow| (flow.from, flow.to) == (0, 1);
     let has_device = |flow: &Flow| flow.from_device.is_some() || flow.to_device.is_some();
     if !matches!(case.flows.as_slice(), [flow] if is_usual(flow) && !has_device(flow)) {
@@ -81,6 +104,12 @@ pub fn fits(case: &Case) -> Result<(), Misfit> {
         return misfit(
             "each of its QPs posts its own next message".into(),
             "compare with --spread own",
+        );
+    }
+    if case.ud_fan_out {
+        return misfit(
+            "each of its UD QPs sends to one QP".into(),
+            "compare without --ud-fan-out",
         );
     }
     if case.verify {
@@ -167,10 +196,19 @@ pub fn note(case: &Case) -> Option<String> {
         ));
     }
     if Program::for_case(case).is_latency() && !case.op.profile().fetches {
+        let until = match case.service.is_reliable() {
+            true => "the message is acknowledged",
+            false => "the message has left",
+        };
         notes.push(format!(
-            "{} prints half the round trip of a ping-pong, rocebench the time until the message is acknowledged: \
-             two different quantities",
+            "{} prints half the round trip of a ping-pong, rocebench the time until {until}: two different quantities",
             Program::for_case(case)
+        ));
+    }
+    if !case.service.is_reliable() {
+        notes.push(format!(
+            "over {} both count what was sent; what came is in rocebench's result alone",
+            case.service.name().to_uppercase()
         ));
     }
     (!notes.is_empty()).then(|| notes.join("; "))
@@ -180,6 +218,7 @@ pub fn note(case: &Case) -> Option<String> {
 mod tests {
     use super::super::arguments::tests::case;
     use super::*;
+    use settings::Service;
 
     fn refused(change: impl Fn(&mut Case)) -> String {
         let mut case = case();
@@ -191,12 +230,22 @@ mod tests {
     fn what_perftest_cannot_do_is_refused_with_the_reason() {
         assert_eq!(fits(&case()), Ok(()));
         assert!(refused(|case| case.verify = true).contains("--verify"));
+        assert!(refused(|case| case.op = Op::SendImm.into()).contains("measures send-imm"));
+        let shared = |case: &mut Case| {
+            (case.op, case.atomic_target) = (Op::FetchAdd.into(), AtomicTarget::Shared);
+        };
+        assert!(refused(shared).contains("8 bytes for each QP"));
         assert!(refused(|case| case.size_mix = "64:1,1K:1".parse().ok()).contains("one size"));
         assert!(refused(|case| case.spread = Spread::Hash).contains("its own next"));
         assert!(refused(|case| case.flows[0].to = 2).contains("one kind of traffic"));
         assert!(refused(|case| case.flows.push(case.flows[0].clone())).contains("one kind"));
         assert!(refused(|case| case.connect = ConnectMode::Cm).contains("rdma_cm (-R)"));
         assert!(refused(|case| (case.post_list, case.signal_every) = (4, 8)).contains("multiple"));
+        for (flag, value) in [("recv-queue", "shared"), ("sges", "2"), ("offset", "8B")] {
+            let row = Settings::row(flag).unwrap();
+            let why = refused(|case| row.read(case, value).unwrap());
+            assert!(why.contains(&format!("--{flag} {value} is not")), "{why}");
+        }
         assert!(refused(|case| case.tx_depth = 20_000).contains("-t 20000"));
         assert!(refused(|case| case.size_bytes = 1 << 24).contains("-s 16777216 is beyond"));
         assert!(refused(|case| case.set_stop(Stop::MessagesPerQp(4))).contains("takes 5 to"));
@@ -228,6 +277,7 @@ mod tests {
         assert_eq!(both, "");
         assert!(noted(|case| case.retry_cnt = 3).contains("retries"));
         assert!(noted(|case| case.tx_depth = 1).contains("ping-pong"));
+        assert!(noted(|case| case.service = Service::Uc).contains("over UC both count"));
         assert_eq!(
             noted(|case| (case.tx_depth, case.op) = (1, Op::Read.into())),
             "",

@@ -25,6 +25,8 @@ names! {
         IbSendLat = "ib_send_lat",
         IbWriteLat = "ib_write_lat",
         IbReadLat = "ib_read_lat",
+        IbAtomicBw = "ib_atomic_bw",
+        IbAtomicLat = "ib_atomic_lat",
     }
 }
 
@@ -44,23 +46,29 @@ impl MissingProgram {
 }
 
 impl Program {
-    /// The program for a case: `_lat` for one message at a time whose latency is recorded, else `_bw`.
-    pub fn for_case(case: &Case) -> Program {
+    /// The program for a case: `_lat` for one message at a time whose latency is recorded, else `_bw`; `None` where none
+    /// measures the operation.
+    pub fn measuring(case: &Case) -> Option<Program> {
         let one_at_a_time =
             case.tx_depth == 1 && case.qps == 1 && !case.no_latency && !case.bidirectional;
         let fits = |program: &Program| {
-            program.op() == case.op.transfer() && program.is_latency() == one_at_a_time
+            program.ops().contains(&case.op.transfer()) && program.is_latency() == one_at_a_time
         };
-        let program = Program::ALL.iter().copied().find(fits);
-        program.unwrap_or(Program::IbSendBw)
+        Program::ALL.iter().copied().find(fits)
     }
 
-    /// The operation that it measures.
-    pub fn op(self) -> Op {
+    /// The program for a case that perftest can run; `ib_send_bw` for any other.
+    pub fn for_case(case: &Case) -> Program {
+        Program::measuring(case).unwrap_or(Program::IbSendBw)
+    }
+
+    /// The operations that it measures.
+    fn ops(self) -> &'static [Op] {
         match self {
-            Program::IbSendBw | Program::IbSendLat => Op::Send,
-            Program::IbWriteBw | Program::IbWriteLat => Op::Write,
-            Program::IbReadBw | Program::IbReadLat => Op::Read,
+            Program::IbSendBw | Program::IbSendLat => &[Op::Send],
+            Program::IbWriteBw | Program::IbWriteLat => &[Op::Write],
+            Program::IbReadBw | Program::IbReadLat => &[Op::Read],
+            Program::IbAtomicBw | Program::IbAtomicLat => &[Op::FetchAdd, Op::CompareSwap],
         }
     }
 
@@ -68,7 +76,7 @@ impl Program {
     pub fn is_latency(self) -> bool {
         matches!(
             self,
-            Program::IbSendLat | Program::IbWriteLat | Program::IbReadLat
+            Program::IbSendLat | Program::IbWriteLat | Program::IbReadLat | Program::IbAtomicLat
         )
     }
 
@@ -128,7 +136,7 @@ mod tests {
             let text = serde_json::to_value(program).unwrap();
             assert_eq!(text, program.name());
         }
-        assert!(serde_json::from_str::<Program>("\"ib_atomic_bw\"").is_err());
+        assert!(serde_json::from_str::<Program>("\"ib_send_xx\"").is_err());
         assert!(serde_json::from_str::<Program>("\"/bin/sh\"").is_err());
     }
 

@@ -82,7 +82,7 @@ fn every_error_has_its_place() {
         ("verify = 1", "s.toml:1:10: `verify` is true or false"),
         (
             "op = 'sent'",
-            "s.toml:1:6: `op`: `sent` is not one of send, write, read, connect; did you mean `send`?",
+            "s.toml:1:6: `op`: `sent` is not one of send, write, read, send-imm, write-imm, fetch-add, compare-swap, connect; did you mean `send`?",
         ),
     ] {
         assert_eq!(parse(text).unwrap_err(), expected);
@@ -158,6 +158,8 @@ fn the_shipped_sweeps_expand() {
     assert_eq!(
         names,
         [
+            "atomics.toml",
+            "buffers.toml",
             "cq-modes.toml",
             "latency.toml",
             "many-nodes.toml",
@@ -165,6 +167,8 @@ fn the_shipped_sweeps_expand() {
             "qp-scaling.toml",
             "quick.toml",
             "set-up.toml",
+            "srq-scaling.toml",
+            "ud-fan-out.toml",
         ]
     );
 }

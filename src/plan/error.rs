@@ -1,6 +1,6 @@
 //! Why a sweep cannot be run as it was asked for. Every variant knows the option that mends it.
 
-use settings::{SettingError, Settings};
+use settings::{Op, Service, SettingError, Settings, Workload};
 
 use super::case::MOST_FLOWS;
 
@@ -88,6 +88,29 @@ pub enum PlanError {
         /// Id of the first such case.
         case: String,
     },
+    /// An operation that a service has not.
+    #[error("--op {op} does not go over --service {service}: {} carries {} (case {case})", upper(*service), listed(service.ops()))]
+    NotCarried {
+        op: Workload,
+        service: Service,
+        /// Id of the first such case.
+        case: String,
+    },
+    /// A message larger than a packet, over a service whose messages are packets.
+    #[error(
+        "--{flag} does not fit --service ud: a datagram is one packet, of at most {most_bytes} bytes with {mtu}, and the \
+         case has messages of {size_bytes} (case {case})"
+    )]
+    DatagramTooLong {
+        /// `size` or `size-mix`.
+        flag: &'static str,
+        size_bytes: u32,
+        most_bytes: u32,
+        /// What limits it: `--mtu 1024`.
+        mtu: String,
+        /// Id of the first such case.
+        case: String,
+    },
     /// A CQ larger than `ibv_create_cq` can be asked for.
     #[error("one CQ would need {entries} entries, more than any can have (case {case})")]
     CqTooLarge {
@@ -150,6 +173,21 @@ fn suggestion(nearest: Option<&str>) -> String {
     nearest.map_or(String::new(), |name| format!("; did you mean `{name}`?"))
 }
 
+/// A service as people write it beside its operations.
+fn upper(service: Service) -> String {
+    service.name().to_uppercase()
+}
+
+/// `send, write and read`.
+fn listed(ops: &[Op]) -> String {
+    let names: Vec<&str> = ops.iter().map(|op| op.name()).collect();
+    match names.split_last() {
+        Some((last, [])) => (*last).to_owned(),
+        Some((last, others)) => format!("{} and {last}", others.join(", ")),
+        None => String::new(),
+    }
+}
+
 impl PlanError {
     /// The long name, without dashes, of the option to change first.
     pub fn flag(&self) -> &'static str {
@@ -159,6 +197,7 @@ impl PlanError {
             | PlanError::NotWithConnect { flag }
             | PlanError::NotWithSearch { flag, .. }
             | PlanError::Misfit { flag, .. }
+            | PlanError::DatagramTooLong { flag, .. }
             | PlanError::NoEffect { flag, .. } => flag,
             // Values are read before a sweep is made of them; what a peer sends has no flag.
             PlanError::Setting(SettingError::Syntax(_)) => "",
@@ -166,6 +205,7 @@ impl PlanError {
             PlanError::TwoStops | PlanError::NoDuration => "duration",
             PlanError::TooManyCases { longest, .. } => longest,
             PlanError::CqTooLarge { .. } => "qps",
+            PlanError::NotCarried { .. } => "op",
             PlanError::InFlow { error, .. } => error.flag(),
             PlanError::UnknownNode { key, .. } => key,
             PlanError::ToItself { .. } => "to",
@@ -249,10 +289,24 @@ impl PlanError {
                     "change --outstanding, --tx-depth or --signal-every, or leave --outstanding out"
                         .into()
                 }
+                "ud-fan-out" => "raise --tx-depth, lower --qps, or leave --ud-fan-out out".into(),
                 "iters" => "give --duration a time instead".into(),
                 "size-mix" => "raise --tx-depth or --qps, or choose simpler weights".into(),
                 flag => format!("change --{flag}, or leave it out"),
             },
+            PlanError::NotCarried { op, service, .. } => {
+                let others = Service::ALL.iter().filter(|it| it.carries(*op));
+                let others: Vec<&str> = others.map(|it| it.name()).collect();
+                format!(
+                    "take {op} out of --op, or {service} out of --service; {op} goes over {}",
+                    others.join(" and ")
+                )
+            }
+            PlanError::DatagramTooLong {
+                flag, most_bytes, ..
+            } => format!(
+                "give --{flag} at most {most_bytes} bytes; over uc and rc messages take several packets"
+            ),
             PlanError::CqTooLarge { .. } => {
                 "lower --qps, --tx-depth or --rx-depth, or take --cq per-qp".into()
             }

@@ -334,6 +334,7 @@ impl<'a> Axes<'a> {
     fn id(&self, settings: &Settings) -> String {
         let usual = Settings {
             signal_every: settings.fitted_signal_every(),
+            rx_depth: settings.fitted_rx_depth(),
             ..Settings::default()
         };
         let mut id = match settings.has_traffic() {

@@ -3,7 +3,10 @@
 use std::collections::HashSet;
 use std::time::Duration;
 
-use settings::{CqMode, Given, ROWS, Scope, Settings, Spread, Stop};
+use settings::{
+    ATOMIC_BYTES, ConnectMode, CqMode, Given, LARGEST_MTU_BYTES, ROWS, RecvQueue, Scope, Service,
+    Settings, Spread, Stop,
+};
 
 use super::case::{Case, MOST_FLOWS};
 use super::error::PlanError;
@@ -102,6 +105,7 @@ fn check_ranges(settings: &Settings) -> Result<(), PlanError> {
 
 /// What settings of a flow mean together.
 fn check_flow(case: &Case, flow: &Flow) -> Result<(), PlanError> {
+    check_service(case, flow)?;
     for (flag, value) in [
         ("signal-every", flow.signal_every),
         ("post-list", flow.post_list),
@@ -123,17 +127,19 @@ fn check_flow(case: &Case, flow: &Flow) -> Result<(), PlanError> {
         });
     }
     check_source(case, flow)?;
+    check_place(case, flow)?;
     check_load(case, flow)?;
     let qps_of_a_cq = match flow.cq {
         CqMode::Shared => flow.qps,
         CqMode::PerWorker => flow.qps.div_ceil(flow.workers),
         CqMode::PerQp => 1,
     };
-    let receives = match flow.op.profile().receives {
-        true => flow.rx_depth,
-        false => 0,
+    let receives = match (flow.op.profile().receives, flow.recv_queue) {
+        (false, _) => 0,
+        (true, RecvQueue::PerQp) => u64::from(qps_of_a_cq) * u64::from(flow.rx_depth),
+        (true, RecvQueue::Shared) => flow.rx_depth.into(),
     };
-    let entries = u64::from(qps_of_a_cq) * (u64::from(flow.tx_depth) + u64::from(receives));
+    let entries = u64::from(qps_of_a_cq) * u64::from(flow.tx_depth) + receives;
     if flow.cq_depth.is_none() && entries > MOST_CQ_ENTRIES {
         return Err(PlanError::CqTooLarge {
             entries,
@@ -149,6 +155,69 @@ fn misfit(case: &Case, flag: &'static str, why: String) -> Result<(), PlanError>
         why,
         case: case.id.clone(),
     })
+}
+
+/// What a service means together with the rest.
+fn check_service(case: &Case, flow: &Flow) -> Result<(), PlanError> {
+    let service = flow.service;
+    if !service.carries(flow.op) {
+        return Err(PlanError::NotCarried {
+            op: flow.op,
+            service,
+            case: case.id.clone(),
+        });
+    }
+    if service != Service::Rc && flow.connect == ConnectMode::Cm {
+        let why = format!("rdma_cm connects RC QPs here, and the case has --service {service}");
+        return misfit(case, "connect", why);
+    }
+    if flow.ud_fan_out && service != Service::Ud {
+        let why = format!(
+            "only QPs of --service ud send to several, and the case has --service {service}"
+        );
+        return misfit(case, "ud-fan-out", why);
+    }
+    if flow.ud_fan_out && flow.tx_depth < flow.qps {
+        let (depth, qps) = (flow.tx_depth, flow.qps);
+        let why = format!(
+            "each WR of a QP goes to one QP, and there are {depth} WRs (--tx-depth) for {qps} QPs"
+        );
+        return misfit(case, "ud-fan-out", why);
+    }
+    let (most_bytes, mtu) = match flow.mtu {
+        Some(mtu) => (mtu.bytes(), format!("--mtu {mtu}")),
+        None => (LARGEST_MTU_BYTES, "the largest MTU".to_owned()),
+    };
+    if service == Service::Ud && flow.size_bytes > most_bytes {
+        return Err(PlanError::DatagramTooLong {
+            flag: match flow.size_mix {
+                Some(_) => "size-mix",
+                None => "size",
+            },
+            size_bytes: flow.size_bytes,
+            most_bytes,
+            mtu,
+            case: case.id.clone(),
+        });
+    }
+    Ok(())
+}
+
+/// What the place of messages in memory means together with the rest.
+fn check_place(case: &Case, flow: &Flow) -> Result<(), PlanError> {
+    for (flag, bytes) in [
+        ("alignment", flow.alignment_bytes),
+        ("offset", flow.offset_bytes),
+    ] {
+        if flow.op.profile().is_atomic() && !bytes.is_multiple_of(ATOMIC_BYTES) {
+            let why = format!(
+                "--op {} acts on {ATOMIC_BYTES} bytes at a multiple of {ATOMIC_BYTES}, and {bytes} is none",
+                flow.op
+            );
+            return misfit(case, flag, why);
+        }
+    }
+    Ok(())
 }
 
 /// What an open loop means together with the rest.

@@ -17,4 +17,18 @@ pub struct DeviceLimits {
     pub entries_of_a_cq: u64,
     /// Bytes of one message.
     pub message_bytes: u64,
+    /// Bytes of payload in one packet: the port's active MTU.
+    pub packet_bytes: u64,
+    /// Whether it has atomic operations.
+    pub has_atomics: bool,
+    /// Whether it has SRQs.
+    pub has_srqs: bool,
+    /// Receives of one SRQ.
+    pub receives_of_an_srq: u64,
+    /// Scatter/gather elements of a WR.
+    pub sges: u64,
+    /// The same of a READ.
+    pub sges_of_a_read: u64,
+    /// The same of a receive on an SRQ.
+    pub sges_of_an_srq: u64,
 }

@@ -20,6 +20,8 @@ pub struct Endpoints {
     pub lid: u16,
     /// The port's GID, as [`gid_text`] writes it.
     pub gid: String,
+    /// What datagrams to the QPs must have as their Q_Key; 0 where they take none.
+    pub qkey: u32,
     /// What the port is.
     pub link_layer: LinkLayer,
     /// One entry a QP, in QP order.

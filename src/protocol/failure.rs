@@ -158,7 +158,7 @@ impl RunFailure {
                 format!("port {port} of {device} went down"),
                 "check the link and bring the interface up again",
             ),
-            AsyncEvent::Other => return None,
+            AsyncEvent::SrqLimit { .. } | AsyncEvent::Other => return None,
         };
         Some(RunFailure::new(message, Some(hint.into())))
     }

@@ -94,16 +94,17 @@ fn any_qp() -> impl Strategy<Value = QpEndpoint> {
 
 fn any_endpoints() -> impl Strategy<Value = Endpoints> {
     (
-        any::<(u32, u8, u16, bool)>(),
+        any::<(u32, u8, u16, u32, bool)>(),
         text(),
         prop::collection::vec(any_qp(), 0..5),
     )
         .prop_map(
-            |((mtu_bytes, max_rd_atomic, lid, ethernet), gid, qps)| Endpoints {
+            |((mtu_bytes, max_rd_atomic, lid, qkey, ethernet), gid, qps)| Endpoints {
                 mtu_bytes,
                 max_rd_atomic,
                 lid,
                 gid,
+                qkey,
                 link_layer: if ethernet {
                     LinkLayer::Ethernet
                 } else {

@@ -97,7 +97,7 @@ impl Join {
             );
             (
                 text,
-                "start all ranks with the same options; only --device, --ib-port, --gid-index, --cores and --faults may differ",
+                "start all ranks with the same options; only --device, --ib-port, --gid-index, --cores, --faults and --pcap may differ",
             )
         })
     }

@@ -47,6 +47,7 @@ fn endpoints() -> Endpoints {
         max_rd_atomic: 16,
         lid: 0,
         gid: "0000:0000:0000:0000:0000:ffff:0a00:0001".into(),
+        qkey: 0x11,
         link_layer: LinkLayer::Ethernet,
         qps: vec![qp, QpEndpoint { qpn: 18, ..qp }],
     }
@@ -87,12 +88,19 @@ fn the_tag_is_the_kind() {
         Message::Limits(Box::new(NodeFacts {
             device: Device::default(),
             limits: DeviceLimits {
+                has_srqs: true,
+                receives_of_an_srq: 32_767,
+                sges: 30,
+                sges_of_a_read: 30,
+                sges_of_an_srq: 31,
                 device: "soft0".into(),
                 qps: 1,
                 cqs: 2,
                 wrs_of_a_queue: 3,
                 entries_of_a_cq: 4,
                 message_bytes: 5,
+                packet_bytes: 6,
+                has_atomics: true,
             },
             memory: MemoryOffer {
                 device: DeviceKind::Embedded,

@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use crate::node::memory_needs::{MemoryNeeds, MemoryOffer};
 use crate::node::port_path;
+use crate::node::qp_service::psns;
 use crate::node::resources::NodeResources;
-use crate::node::verbs_objects::psns;
 use crate::protocol::endpoints::{Endpoints, QpEndpoint};
 use crate::protocol::failure::RunFailure;
 use crate::protocol::file_message::ChannelSettings;
@@ -125,6 +125,7 @@ impl Channel {
             send_wr: settings.window,
             recv_wr: settings.window,
             inline_bytes: 0,
+            sges: 1,
         };
         let qps = (0..qps)
             .map(|index| {

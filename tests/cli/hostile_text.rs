@@ -46,7 +46,7 @@ fn is_tame(output: &Output) -> String {
 }
 
 /// Texts that a reader parses.
-const READ: [&str; 10] = [
+const READ: [&str; 15] = [
     "started_at",
     "rate",
     "arrivals",
@@ -57,6 +57,11 @@ const READ: [&str; 10] = [
     "spread",
     "warmup",
     "histogram",
+    "recv_queue",
+    "mr",
+    "pages",
+    "atomic_target",
+    "service",
 ];
 
 /// Puts the text before every text that a reader does not parse itself.

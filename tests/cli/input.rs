@@ -5,7 +5,7 @@ use std::io::Read as _;
 use std::process::{Command, Output, Stdio};
 
 /// The program, in `dir`, with nothing of this machine's environment that it reads.
-fn program(args: &[&str]) -> Command {
+pub fn program(args: &[&str]) -> Command {
     let mut command = Command::new(assert_cmd::cargo::cargo_bin!("rocebench"));
     command
         .args(args)
@@ -19,7 +19,7 @@ fn run(args: &[&str]) -> Output {
     program(args).output().unwrap()
 }
 
-fn text(bytes: &[u8]) -> String {
+pub fn text(bytes: &[u8]) -> String {
     String::from_utf8(bytes.to_vec()).unwrap()
 }
 
@@ -121,6 +121,17 @@ fn values_that_do_not_parse() {
         "plot -o plots",
         "plot results",
         "plot -o plots --base",
+        "-u 99",
+        "-c XRC",
+        "-A ADD",
+        "-f 1",
+        "-w 10",
+        "--out_json",
+        "--rdma_cm=1",
+        "--use_cuda 0",
+        "mesh -o 4",
+        "serve -q 4 -aFR -p 7 --token ''",
+        "serve -c XRC",
     ]));
 }
 
@@ -173,6 +184,19 @@ fn values_that_make_no_sense() {
         "--op connect,write --verify",
         "--op connect --traffic-qps 0 -s 64",
         "--op connect --against perftest",
+        "--op read --service uc",
+        "--op send,write --service rc,ud -s 64",
+        "--op fetch-add --service ud",
+        "--op connect --service uc",
+        "--service ud",
+        "--service ud -s 2K --mtu 1024",
+        "--service ud --size-mix 64:1,8K:1",
+        "--service uc --connect cm",
+        "--service uc --timeout 3",
+        "--service ud -s 64 --max-rd-atomic 4",
+        "--service uc --ud-fan-out",
+        "--service ud -s 64 --ud-fan-out -q 8 -t 4",
+        "--service ud -s 64 --ud-fan-out --against perftest",
         "--slo p99<20us --rate 50%",
         "--slo p99<20us -n 100",
         "--slo p99<20us -Q 4",
@@ -278,7 +302,7 @@ fn a_value_that_is_also_a_commands_name_stays_a_value() {
     for words in [
         "--op send",
         "--op send -q 2",
-        "-o plot --op send",
+        "--out plot --op send",
         "--token serve -q 2",
     ] {
         let mut arguments: Vec<&str> = words.split_whitespace().collect();

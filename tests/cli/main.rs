@@ -7,6 +7,7 @@ mod hostile_text;
 mod input;
 #[path = "../../crates/report/src/results/sample/mesh.rs"]
 mod mesh;
+mod perftest;
 mod plot;
 #[path = "../support/synthetic_results.rs"]
 mod synthetic_results;

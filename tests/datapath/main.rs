@@ -2,6 +2,7 @@
 #![allow(missing_docs, clippy::unwrap_used, clippy::panic)]
 
 mod accounting;
+mod buffers;
 mod errors;
 mod flows;
 mod limits;

@@ -1,9 +1,12 @@
 //! `--verify`: right payloads pass, and each kind of wrong one is found and named.
 
-use rocebench::datapath::Mismatch;
-use settings::{CqMode, Op, Settings};
+use rocebench::datapath::{
+    Geometry, Layout, Mismatch, Regions, Sizes, check_written, fill_for_reads,
+};
+use settings::{AtomicTarget, CqMode, Op, Service, Settings};
+use verbs::{Access, ProtectionDomain};
 
-use crate::loopback_node::{Choices, Device, Pair, case_of, small};
+use crate::loopback_node::{Choices, Device, Pair, case_of, port, small};
 
 fn verified(op: Op) -> Settings {
     Settings {
@@ -113,7 +116,7 @@ fn a_corrupted_read_is_found_in_the_readers_memory() {
     let (client, server, _) = corrupted(Op::Read);
     assert_eq!(server, None);
     let client = client.unwrap();
-    let expected = "verification failed: wrong payload in the reader's memory: QP 1, slot 0, sequence 0: \
+    let expected = "verification failed: wrong payload in the initiator's memory: QP 1, slot 0, sequence 0: \
                     byte 37 of 100 is ";
     assert!(client.starts_with(expected), "{client}");
 }
@@ -163,7 +166,7 @@ fn lost_and_doubled_messages_are_found() {
     let checked = |change: &dyn Fn(&mut Vec<u32>)| {
         let mut posts = posts.clone();
         change(&mut posts);
-        receiver.check_counts(&posts).map(|m| m.to_string())
+        receiver.check_counts(|_| &posts).map(|m| m.to_string())
     };
     assert_eq!(checked(&|_| {}), None);
     assert_eq!(
@@ -174,4 +177,126 @@ fn lost_and_doubled_messages_are_found() {
         checked(&|posts| posts[15] -= 1).unwrap(),
         "messages lost or doubled on QP 0, slot 15: 2 arrived of 1"
     );
+}
+
+/// A word at the target that is short of an addition, or one more.
+#[test]
+fn lost_and_doubled_additions_are_found() {
+    let _device = Device::get();
+    for (target, expected) in [
+        (
+            AtomicTarget::Shared,
+            "QP 0, slot 0: 0x50, and 0x51 was added",
+        ),
+        (
+            AtomicTarget::PerQp,
+            "QP 1, slot 0: 0x28, and 0x29 was added",
+        ),
+        (AtomicTarget::Spread, "QP 1, slot 3: 0x3, and 0x4 was added"),
+    ] {
+        let pair = Pair::new(&case_of(Settings {
+            qps: 2,
+            atomic_target: target,
+            ..verified(Op::FetchAdd)
+        }));
+        pair.run_counted(40, None).unwrap();
+        let rest = pair.finish();
+        rest.assert_clean();
+        assert_eq!(rest.verified(), None);
+        let contexts = rest.client.1.qp_contexts().iter();
+        let mut posts: Vec<Vec<u32>> = contexts
+            .map(|context| context.sender.as_ref().unwrap().posts().unwrap())
+            .collect();
+        posts[1][3] += 1;
+        let found = rest.server.0.check_sums(posts.iter().map(Vec::as_slice));
+        let found = found.unwrap().to_string();
+        assert!(found.ends_with(expected), "{target}: {found}");
+    }
+}
+
+/// Over UC a packet's place may hold what was sent there before, or nothing, and nothing else.
+#[test]
+fn what_unreliable_writes_left_may_be_old_and_not_wrong() {
+    let _device = Device::get();
+    let reliable = Settings {
+        size_bytes: 1000,
+        qps: 2,
+        tx_depth: 4,
+        signal_every: 1,
+        ..verified(Op::Write)
+    };
+    let unreliable = Settings {
+        service: Service::Uc,
+        ..reliable.clone()
+    };
+    let layout = Layout::requests(&reliable, &Geometry::of(&reliable));
+    let sizes = Sizes::of(&reliable);
+    let pd = ProtectionDomain::new(&port().context).unwrap();
+    let memory = Regions::new(&pd, &reliable, &layout, Access::RemoteWrite, None).unwrap();
+    let found = |flow: &Settings, posts: u32| {
+        let found = check_written(&memory, flow, &sizes, 1, 256, &[posts; 4]);
+        found.map(|mismatch| mismatch.to_string())
+    };
+    assert!(found(&reliable, 1).is_some(), "nothing came");
+    assert_eq!(found(&unreliable, 1), None);
+    // What the first message of each position brings.
+    fill_for_reads(&memory, &reliable, &sizes);
+    assert_eq!(found(&reliable, 1), None);
+    assert!(found(&reliable, 3).is_some(), "the first is not the third");
+    assert_eq!(found(&unreliable, 3), None);
+    let bytes = memory.of(1);
+    bytes.write_at(layout.offset(1, 2) + 256, &[0; 256]);
+    assert_eq!(found(&unreliable, 3), None, "a packet was never there");
+    bytes.write_at(layout.offset(1, 2) + 700, &[0]);
+    let wrong = found(&unreliable, 1).unwrap();
+    assert!(wrong.contains("QP 1, slot 2, sequence 0"), "{wrong}");
+}
+
+#[test]
+fn a_qp_alone_on_its_word_makes_every_exchange() {
+    let _device = Device::get();
+    for (qps, tx_depth) in [(1, 1), (1, 7), (3, 16)] {
+        let pair = Pair::new(&case_of(Settings {
+            qps,
+            tx_depth,
+            verify: false,
+            ..verified(Op::CompareSwap)
+        }));
+        pair.run_counted(101, None).unwrap();
+        let rest = pair.finish();
+        rest.assert_clean();
+        let workers = rest.client.2.iter().flat_map(|worker| &worker.qps);
+        let made: Vec<u64> = workers.map(|qp| qp.swaps_made).collect();
+        assert_eq!(made, vec![101; qps as usize], "depth {tx_depth}");
+    }
+}
+
+/// Each QP has a lock in turn with the others, so that some exchanges are made and some are not.
+#[test]
+fn qps_on_one_word_take_it_from_each_other() {
+    let _device = Device::get();
+    let pair = Pair::new(&case_of(Settings {
+        qps: 4,
+        atomic_target: AtomicTarget::Shared,
+        ..verified(Op::CompareSwap)
+    }));
+    null_verbs::loopback::set_max_delay(std::time::Duration::from_micros(20));
+    pair.run_counted(400, None).unwrap();
+    let rest = pair.finish();
+    rest.assert_clean();
+    assert_eq!(rest.verified(), None);
+    let workers = rest.client.2.iter().flat_map(|worker| &worker.qps);
+    let made: u64 = workers.map(|qp| qp.swaps_made).sum();
+    assert!((1..1600).contains(&made), "{made}");
+}
+
+#[test]
+fn an_atomic_operation_that_fetched_nothing_is_found() {
+    let _device = Device::get();
+    let pair = Pair::new(&case_of(verified(Op::CompareSwap)));
+    null_verbs::loopback::corrupt_next_message(None, 5);
+    pair.run_counted(5, None).unwrap_err();
+    let failure = pair.finish().client_failure().unwrap().message;
+    let expected = "verification failed: wrong value in the initiator's memory: QP 0, slot 0: 0x";
+    assert!(failure.starts_with(expected), "{failure}");
 }

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use serde_json::json;
 use settings::ConnectMode;
 use verbs::cm::{CmAddress, CmChannel, CmEvent, CmEventKind, CmId, CmParameters, RejectReason};
-use verbs::{Gid, GidEntry, GidType};
+use verbs::{Gid, GidEntry, GidType, VerbsLibrary};
 
 use crate::lab::NOTICED;
 use crate::lab::check;
@@ -37,7 +37,7 @@ fn every_operation_on_every_kind_of_cq() {
         "1,16",
         "-s",
         "16K",
-        "-w",
+        "--workers",
         "2",
     ];
     let how = [
@@ -171,7 +171,7 @@ fn ask(port: u16, private_data: &[u8]) -> CmEvent {
     };
     let local = CmAddress::local("rxe0", 1, &entry);
     let peer = local.peer(Gid::from_address(SERVER_ADDRESS.parse().unwrap()), port);
-    let channel = CmChannel::open().unwrap();
+    let channel = CmChannel::open(VerbsLibrary::system()).unwrap();
     let id = CmId::new(&channel, 7).unwrap();
     let next = || {
         let event = channel.next(Duration::from_secs(10)).unwrap().unwrap();

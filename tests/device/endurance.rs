@@ -17,10 +17,10 @@ const SESSION: [&str; 10] = [
 ];
 
 #[test]
-fn fifty_sessions_leave_nothing() {
+fn thirty_sessions_leave_nothing() {
     let server = Server::start();
     let mut before = (0, 0, 0);
-    for session in 0..50 {
+    for session in 0..30 {
         if session % 4 == 0 {
             server.sweep(&SESSION).exits(0);
         } else {

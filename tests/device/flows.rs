@@ -32,7 +32,7 @@ impl Config {
 fn measured(flows: &str) -> ResultFile {
     let server = Server::start();
     let config = Config::of(flows);
-    let how = ["--verify", "-w", "2"];
+    let how = ["--verify", "--workers", "2"];
     let ended = server
         .sweep(&[&["--config", config.path()], &how[..]].concat())
         .exits(0);

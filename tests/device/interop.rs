@@ -58,10 +58,19 @@ fn one_percent_of_loss_between_the_two_corrupts_nothing() {
     wire.lose(1);
     for (client, port) in [(SOFT, 18602), (RXE, 18603)] {
         let before = wire.repaired();
-        let options = "--cq per-worker -w 2 -q 2 -s 20001 -n 40 --timeout 16";
+        let options = "--cq per-worker --workers 2 -q 2 -s 20001 -n 40 --timeout 16";
         sweep(client, port, 6, options);
         let what = "nothing was lost, so nothing was tested";
         assert!(wire.repaired() > before, "{what}, {client:?}");
+    }
+}
+
+/// Each connection manager is the other's proof: the kernel's asks the embedded device's, and the other way round.
+#[test]
+fn both_connection_managers() {
+    let _wire = Wire::lay();
+    for (client, port) in [(SOFT, 18604), (RXE, 18605)] {
+        sweep(client, port, 6, "-q 40 -s 4096 -n 17 --connect cm");
     }
 }
 

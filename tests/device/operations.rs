@@ -29,8 +29,8 @@ fn small_messages_by_count() {
     let counted = [
         "-n", "33", "--verify", "--warmup", "0", "-t", "16", "-r", "32",
     ];
-    let queues = ["-q", "1,4,16", "-s", "64", "-w", "1,2"];
-    all_ops(&server, 54, &[&counted[..], &queues].concat());
+    let queues = ["-q", "1,4,16", "-s", "64", "--workers", "2"];
+    all_ops(&server, 27, &[&counted[..], &queues].concat());
     server.end();
 }
 
@@ -38,8 +38,8 @@ fn small_messages_by_count() {
 fn large_messages_by_count() {
     let server = Server::start();
     let counted = ["-n", "7", "--verify", "--warmup", "0", "-t", "4", "-r", "8"];
-    let queues = ["-q", "1,4,16", "-s", "64K", "-w", "2"];
-    all_ops(&server, 27, &[&counted[..], &queues].concat());
+    let queues = ["-q", "5", "-s", "64K", "--workers", "1"];
+    all_ops(&server, 9, &[&counted[..], &queues].concat());
     server.end();
 }
 
@@ -49,8 +49,105 @@ fn both_directions_by_count() {
     let counted = [
         "-b", "-n", "13", "--verify", "--warmup", "0", "-t", "8", "-r", "16",
     ];
-    let queues = ["-q", "2,5", "-s", "64", "-w", "1,2"];
-    all_ops(&server, 36, &[&counted[..], &queues].concat());
+    let queues = ["-q", "5", "-s", "64", "--workers", "1,2"];
+    all_ops(&server, 18, &[&counted[..], &queues].concat());
+    server.end();
+}
+
+#[test]
+fn immediate_data_and_atomic_operations() {
+    let server = Server::start();
+    let ended = server
+        .sweep(&[
+            "--op",
+            "send-imm,write-imm,fetch-add,compare-swap",
+            "--atomic-target",
+            "shared,per-qp",
+            "--cq",
+            "shared,per-qp",
+            "-q",
+            "1,4",
+            "-s",
+            "64",
+            "-n",
+            "33",
+            "--verify",
+            "--warmup",
+            "0",
+            "-t",
+            "16",
+            "-r",
+            "32",
+        ])
+        .exits(0);
+    let result = check::complete(&ended);
+    // Two operations on both targets, and two on none, by two CQ modes and two numbers of QPs.
+    assert_eq!(result.cases.len(), 24);
+    server.end();
+}
+
+/// Soft-RoCE's SRQs, several elements, and MRs of QPs whose messages begin anywhere.
+#[test]
+fn shared_receives_and_scattered_messages() {
+    let server = Server::start();
+    let ended = server
+        .sweep(&[
+            "--op",
+            "send,write,read,write-imm",
+            "--recv-queue",
+            "per-qp,shared",
+            "--sges",
+            "1,4",
+            "--mr",
+            "per-qp",
+            "--offset",
+            "24",
+            "-q",
+            "1,4",
+            "-s",
+            "9000",
+            "-n",
+            "21",
+            "--verify",
+            "--warmup",
+            "0",
+            "-t",
+            "8",
+            "-r",
+            "16",
+        ])
+        .exits(0);
+    let result = check::complete(&ended);
+    // Two operations with both kinds of receives, and two with none, by two numbers of elements and of QPs.
+    assert_eq!(result.cases.len(), 24);
+    server.end();
+}
+
+#[test]
+fn unreliable_services() {
+    let server = Server::start();
+    for (words, cases) in [
+        (["uc", "send,send-imm,write,write-imm", "64,16K"], 32),
+        (["ud", "send,send-imm", "64,2K"], 16),
+    ] {
+        let [service, ops, sizes] = words;
+        let queues = ["--cq", "shared,per-qp", "-q", "1,4", "-t", "8", "-r", "64"];
+        let case = [
+            "--service",
+            service,
+            "--op",
+            ops,
+            "-s",
+            sizes,
+            "-n",
+            "33",
+            "--verify",
+            "--warmup",
+            "0",
+        ];
+        let ended = server.sweep(&[&case[..], &queues].concat()).exits(0);
+        assert_eq!(check::complete(&ended).cases.len(), cases);
+    }
     server.end();
 }
 
@@ -60,7 +157,7 @@ fn both_directions_by_time() {
     let timed = [
         "-b", "-D", "100ms", "--verify", "--warmup", "50ms", "-t", "4", "-r", "8",
     ];
-    let queues = ["-q", "3", "-s", "16K", "-w", "1"];
+    let queues = ["-q", "3", "-s", "16K", "--workers", "1"];
     all_ops(&server, 9, &[&timed[..], &queues].concat());
     server.end();
 }
@@ -72,8 +169,8 @@ fn one_direction_by_time() {
     let timed = [
         "-D", "500ms", "--verify", "--warmup", "50ms", "-t", "8", "-r", "16",
     ];
-    let queues = ["-q", "4", "-s", "1,64K", "-w", "2"];
-    all_ops(&server, 18, &[&timed[..], &queues].concat());
+    let queues = ["-q", "4", "-s", "64K", "--workers", "2"];
+    all_ops(&server, 9, &[&timed[..], &queues].concat());
     server.end();
 }
 
@@ -83,14 +180,14 @@ fn both_ends_in_one_process() {
         &[
             &OPS[..],
             &[
-                "-q", "1,4", "-s", "64,64K", "-n", "21", "-t", "8", "-r", "16", "--verify",
-                "--warmup", "0",
+                "-q", "4", "-s", "64K", "-n", "21", "-t", "8", "-r", "16", "--verify", "--warmup",
+                "0",
             ],
         ]
         .concat(),
     )
     .exits(0);
     let result = check::complete(&ended);
-    assert_eq!(result.cases.len(), 36);
+    assert_eq!(result.cases.len(), 9);
     assert_eq!(result.nodes[0].host, result.nodes[1].host);
 }

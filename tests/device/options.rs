@@ -91,7 +91,7 @@ fn workers_that_sleep() {
         "event,adaptive",
         "-q",
         "4",
-        "-w",
+        "--workers",
         "2",
         "-t",
         "16",
@@ -143,7 +143,7 @@ fn depths_of_one() {
 #[test]
 fn workers_and_cores() {
     let server = Server::start();
-    let run = run(&server, &["-q", "4", "-w", "2", "--cores", "1,0"]);
+    let run = run(&server, &["-q", "4", "--workers", "2", "--cores", "1,0"]);
     let cores: Vec<_> = run.nodes[0]
         .workers
         .iter()

@@ -1,55 +1,75 @@
-//! What `--connect cm` does not go with is refused before anything runs, with what to do instead.
+//! `--connect cm` on the embedded device: QPs that meet by its connection manager carry everything that others do, in one
+//! process and between two, and over a network that loses messages. What it does not go with is refused before anything
+//! runs.
 
-use serde_json::{Value, json};
+use serde_json::Value;
 
-use rocebench::plan::Case;
-use settings::Settings;
-
-use crate::against_refused::Session;
 use crate::program::{Program, Server, with_others};
 
+/// The cases of a sweep that has ended well.
+fn cases(words: &str) -> Vec<Value> {
+    let ended = Program::new(words).run().exits(0);
+    let cases = ended.json["cases"].as_array().unwrap().clone();
+    for case in &cases {
+        for run in case["runs"].as_array().unwrap() {
+            assert_eq!(run["complete"], true, "{case}");
+        }
+    }
+    cases
+}
+
 #[test]
-fn the_embedded_device_has_no_connection_manager() {
+fn every_operation_by_both_ways() {
     let _machine = with_others();
-    for ways in [
-        "cm",
-        "tcp,cm",
-        "cm --op connect",
-        "tcp,cm --op write,connect",
-    ] {
-        let ended = Program::new(&format!("-d soft0 -n 10 --connect {ways}"))
-            .run()
-            .exits(2)
-            .says(&["soft0", "no connection manager", "--connect tcp"]);
-        assert_eq!(ended.json, Value::Null, "nothing was run");
+    let cases = cases(
+        "-d soft0 --connect tcp,cm --op send,write,read -q 1,16 -s 4K -n 20 --warmup 0 --verify",
+    );
+    assert_eq!(cases.len(), 12);
+    let by_cm = |case: &&Value| case["id"].as_str().unwrap().ends_with("-cm");
+    assert_eq!(cases.iter().filter(by_cm).count(), 6);
+}
+
+#[test]
+fn with_a_server_of_another_process() {
+    let _machine = with_others();
+    let server = Server::start("-d soft0");
+    let cases = cases(&format!(
+        "127.0.0.1:{} -d soft0 --connect cm --op send,write -q 1,70 -n 10 --warmup 0",
+        server.port
+    ));
+    assert_eq!(cases.len(), 4);
+}
+
+#[test]
+fn set_up_is_measured_by_its_steps() {
+    let _machine = with_others();
+    let cases = cases("-d soft0 --op connect --connect cm -q 32 -n 3 --traffic-qps 0");
+    let connect = &cases[0]["runs"][0]["connect"];
+    assert_eq!(connect["connections"], 96);
+    assert_eq!(connect["stale_rejections"], 0, "{connect}");
+    let steps = connect["steps"].as_array().unwrap();
+    let names: Vec<_> = steps
+        .iter()
+        .map(|it| it["step"].as_str().unwrap())
+        .collect();
+    for step in ["resolve", "route", "connect"] {
+        assert!(names.contains(&step), "{names:?}");
     }
 }
 
 #[test]
-fn nor_has_a_servers() {
+fn lost_messages_come_again() {
     let _machine = with_others();
-    for op in ["write", "connect"] {
-        let server = Server::start("-d soft0");
-        let mut session = Session::with(server.port);
-        let settings = Settings::from([("connect", "cm"), ("op", op), ("traffic-qps", "0")]);
-        let case = Case::new("by cm".to_owned(), settings);
-        let flows: Vec<usize> = (0..case.flows.len()).collect();
-        session.send(
-            &json!({"type": "prepare", "body": {"case": case, "flows": flows, "run": 1, "node": 1}}),
-        );
-        let reason = session.abort();
-        assert!(reason.contains("no connection manager"), "{reason}");
-    }
+    let cases = cases(
+        "-d soft0 --faults drop=10%,seed=4 --connect cm --op write -q 8 -n 10 --warmup 0 --retry-cnt 7",
+    );
+    assert_eq!(cases.len(), 1);
 }
 
 #[test]
 fn what_it_does_not_go_with_is_bad_input() {
     for (words, says) in [
         ("--connect udp", "`udp` is not one of tcp, cm"),
-        (
-            "--connect cm --faults drop=1%",
-            "--faults is for the embedded",
-        ),
         (
             "--connect cm --against perftest",
             "compare with --connect tcp",

@@ -120,7 +120,7 @@ fn too_few_cores_are_said_once_at_each_end_and_the_runs_are_whole() {
             sched_setaffinity(None, &set).unwrap();
             let server = host.server("");
             let ended = host
-                .client(&server, "--op send -w 2 -q 2 -s 64,65 --runs 2")
+                .client(&server, "--op send --workers 2 -q 2 -s 64,65 --runs 2")
                 .run();
             (ended, server.end())
         });

@@ -10,7 +10,7 @@ fn faults_that_are_none_are_bad_input() {
         ("--faults drop=5", "from 0% to 100%"),
         (
             "--faults dorp=5%",
-            "`dorp=5%` is no fault: there are seed, peer, drop",
+            "`dorp=5%` is no fault: there are seed, peer, down, drop",
         ),
         ("serve --faults delay=5", "`delay=5` is no time"),
     ] {
@@ -70,7 +70,7 @@ fn a_message_longer_than_the_stall_limit_arrives_and_a_long_drain_is_remarked_on
         });
         // 10.8 s for all that are posted; the remark comes after 10 s.
         Program::new(
-            "-d soft0 -s 1M -t 64 -D 200ms --poll event --warmup 0 --timeout 18 --faults rate=50M",
+            "-d soft0 -s 1M -t 64 -D 400ms --poll event --warmup 0 --timeout 18 --faults rate=50M",
         )
         .run()
         .exits(0)

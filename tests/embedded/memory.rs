@@ -53,10 +53,15 @@ fn what_is_told_is_what_is_taken() {
         "--op write -q 1024 -t 512 -s 64 -n 64 --no-latency --inline 64",
         // Receives.
         "--op send -q 1024 -t 16 -s 64 -n 64 --rx-depth 2048 --no-latency",
+        // Receives of an SRQ, and of several elements.
+        "--op send -q 2048 -t 64 -s 64 -n 64 --recv-queue shared --sges 4 --no-latency",
+        "--op send -q 1024 -t 16 -s 64 -n 64 --rx-depth 2048 --sges 4 --no-latency",
+        // An MR for each QP.
+        "--op read --mr per-qp -q 32 -t 8 -s 4M -n 8",
         // Both ends send.
         "--op send -b -q 1024 -t 128 -s 64 -n 64",
         // Recorders of all workers for all QPs.
-        "--op write -q 512 -w 8 -t 16 -s 64 -n 64",
+        "--op write -q 512 --workers 8 -t 16 -s 64 -n 64",
         // Payloads.
         "--op read -q 32 -t 8 -s 4M -n 8",
         "--op send --verify -q 16 -t 8 --rx-depth 8 -s 1M -n 16",
@@ -76,7 +81,7 @@ fn what_is_told_is_what_is_taken() {
 #[test]
 fn recorders_that_no_machine_has_room_for_are_refused() {
     let _machine = with_others();
-    Program::new("-d soft0 --op write -s 64 -q 16384 -w 1024 -n 10 --warmup 0")
+    Program::new("-d soft0 --op write -s 64 -q 16384 --workers 1024 -n 10 --warmup 0")
         .run()
         .exits(2)
         .says(&["at both ends takes 4", "latencies 4", "GiB", "--no-latency"]);
@@ -85,7 +90,7 @@ fn recorders_that_no_machine_has_room_for_are_refused() {
 #[test]
 fn a_server_takes_no_more_than_it_is_allowed() {
     let _machine = with_others();
-    let server = Server::start("-d soft0 --memory 48M");
+    let server = Server::start("-d soft0 --memory 24M");
     let client = |words: &str| {
         Program::new(&format!(
             "127.0.0.1:{} -d soft0 --timeout 18 --warmup 0 --quiet {words}",
@@ -99,13 +104,13 @@ fn a_server_takes_no_more_than_it_is_allowed() {
         .says(&[
             "at the server the case",
             "QPs and CQs",
-            "--memory leaves 48 MiB",
+            "--memory leaves 24 MiB",
             "hint: lower --qps, --tx-depth or --rx-depth",
         ]);
     // Larger than any of its parts.
     client("--op connect -q 16384 -n 1")
         .exits(2)
-        .says(&["--memory leaves 48 MiB"]);
+        .says(&["--memory leaves 24 MiB"]);
     client("-n 100").exits(0).all_whole(1);
     let grown = memory_bytes(server.pid(), "VmHWM").unwrap() - before;
     assert!(grown < 64 << 20, "{grown} bytes");

@@ -6,12 +6,12 @@ use crate::program::{Program, Server, with_others};
 fn sleeping_workers_lose_no_completion_under_load() {
     let _machine = with_others();
     Program::new(
-        "-d soft0 --op send,write,read --cq shared,per-worker,per-qp --poll event,adaptive -q 2,24 -w 3 -s 300 \
-         -n 400 -t 16 --timeout 18 --warmup 0 --verify --quiet",
+        "-d soft0 --op send,write,read,send-imm,write-imm,fetch-add,compare-swap --cq shared,per-worker,per-qp \
+         --poll event,adaptive -q 2,24 --workers 3 -s 300 -n 400 -t 16 --timeout 18 --warmup 0 --verify --quiet",
     )
     .run()
     .exits(0)
-    .all_whole(36);
+    .all_whole(84);
 }
 
 #[test]
@@ -19,7 +19,7 @@ fn both_directions_sleep_in_two_processes() {
     let _machine = with_others();
     let server = Server::start("-d soft0");
     let ended = Program::new(&format!(
-        "127.0.0.1:{} -d soft0 -b --op send,write,read --cq shared,per-qp --poll event,adaptive -q 3 -w 2 -s 5000 \
+        "127.0.0.1:{} -d soft0 -b --op send,write,read --cq shared,per-qp --poll event,adaptive -q 3 --workers 2 -s 5000 \
          -n 100 --timeout 18 --warmup 0.1s --verify --quiet",
         server.port
     ))
@@ -39,7 +39,7 @@ fn sleeping_workers_wake_for_what_is_late() {
     let _machine = with_others();
     for faults in ["delay=1ms", "rx.delay=1ms"] {
         let ended = Program::new(&format!(
-            "-d soft0 --faults {faults} --op send,write,read --cq shared,per-worker --poll event,adaptive -q 3 -w 2 \
+            "-d soft0 --faults {faults} --op send,write,read --cq shared,per-worker --poll event,adaptive -q 3 --workers 2 \
              -t 2 -s 64 -Q 1 -n 20 --timeout 18 --warmup 0 --verify --quiet"
         ))
         .run()
@@ -63,7 +63,7 @@ fn a_servers_death_wakes_sleeping_workers() {
     let _machine = with_others();
     let mut server = Server::start("-d soft0");
     let words = format!(
-        "127.0.0.1:{} -d soft0 --poll event -q 4 -w 2 -D 60 --timeout 18 --warmup 0",
+        "127.0.0.1:{} -d soft0 --poll event -q 4 --workers 2 -D 60 --timeout 18 --warmup 0",
         server.port
     );
     let ended = std::thread::scope(|scope| {

@@ -49,7 +49,7 @@ fn sizes_by_weight_arrive_whole() {
 fn a_source_spreads_messages_as_asked() {
     let _machine = with_others();
     let ended = Program::new(
-        "-d soft0 --op send,write,read --spread round-robin,least-loaded,hash --cq per-worker,per-qp -w 2 -q 6 -t 4 -Q 1 \
+        "-d soft0 --op send,write,read --spread round-robin,least-loaded,hash --cq per-worker,per-qp --workers 2 -q 6 -t 4 -Q 1 \
          -s 300 -n 50 --outstanding 5 --timeout 18 --warmup 0 --verify --quiet",
     )
     .run()
@@ -91,7 +91,7 @@ fn weights_of_qps_are_their_shares() {
 #[test]
 fn what_cannot_be_spread_is_bad_input() {
     for (words, why) in [
-        ("--spread hash -w 2", "all workers share one CQ"),
+        ("--spread hash --workers 2", "all workers share one CQ"),
         ("--outstanding 8", "--spread own"),
         (
             "--spread round-robin -q 4 --qp-weights 1:1,2:1",

@@ -6,30 +6,57 @@ use crate::program::{Program, Server, with_others};
 fn every_operation_and_cq_mode_arrives_whole() {
     let _machine = with_others();
     Program::new(
-        "-d soft0 --op send,write,read --cq shared,per-worker,per-qp -q 1,5 -w 2 -s 1,10000 -n 60 -t 16 \
+        "-d soft0 --op send,write,read,send-imm,write-imm --cq shared,per-worker,per-qp -q 1,5 --workers 2 -s 1,10000 -n 60 -t 16 \
          --timeout 18 --warmup 0 --verify --quiet",
     )
     .run()
     .exits(0)
-    .all_whole(36);
+    .all_whole(60);
 }
 
 #[test]
 fn both_directions_lists_and_inline() {
     let _machine = with_others();
     let ended = Program::new(
-        "-d soft0 -b --op send,write,read --cq shared,per-qp -q 3 -s 64,9000 -l 4 -Q 2 -I 64 -t 32 -n 200 \
+        "-d soft0 -b --op send,write,read,send-imm,write-imm --cq shared,per-qp -q 3 -s 64,9000 -l 4 -Q 2 -I 64 -t 32 -n 200 \
          --mtu 1024 --timeout 18 --warmup 0 --verify --quiet",
     )
     .run()
     .exits(0)
-    .all_whole(12);
+    .all_whole(20);
     assert!(
         ended
             .cases()
             .iter()
             .all(|case| case["config"]["flows"][1]["path_mtu"] == 1024)
     );
+}
+
+/// The sums at the target are checked; a lock that all QPs want is not always free.
+#[test]
+fn atomic_operations_on_every_target() {
+    let _machine = with_others();
+    let ended = Program::new(
+        "-d soft0 --op fetch-add,compare-swap --atomic-target shared,per-qp,spread --cq shared,per-worker,per-qp -q 1,5 \
+         --workers 2 -n 60 -t 1,16 --timeout 18 --warmup 0 --verify --quiet",
+    )
+    .run()
+    .exits(0)
+    .all_whole(72);
+    for case in ended.cases() {
+        let (config, flow) = (&case["config"], &case["runs"][0]["flows"][0]);
+        let [messages, bytes] =
+            ["messages", "bytes"].map(|it| flow["totals"][it].as_u64().unwrap());
+        assert_eq!(bytes, 8 * messages, "{}", case["id"]);
+        // Workers that share a CQ post on the same QP: an exchange may be posted before the one whose value it expects.
+        let is_contended =
+            config["cq"] == "shared" || config["atomic_target"] == "shared" && config["qps"] != 1;
+        match (flow["swaps_made"].as_u64(), is_contended) {
+            (None, _) => assert_eq!(config["op"], "fetch-add"),
+            (Some(made), true) => assert!((1..=messages).contains(&made), "{}", case["id"]),
+            (Some(made), false) => assert_eq!(made, messages, "{}", case["id"]),
+        }
+    }
 }
 
 #[test]

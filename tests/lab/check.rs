@@ -68,7 +68,13 @@ fn check_flow(place: &str, settings: &Settings, told: &FlowConfig, flow: &FlowRe
     assert!(flow.window.seconds > 0.0, "{place}");
     let receives = settings.op.profile().receives && !settings.bidirectional;
     assert_eq!(flow.received.is_some(), receives, "{place}");
-    if let (Some(received), Some(messages)) = (&flow.received, settings.iterations_per_qp) {
+    let may_lose = settings.op.profile().receives && !settings.service.is_reliable();
+    assert_eq!(flow.delivery.is_some(), may_lose, "{place}");
+    if let Some(delivery) = &flow.delivery {
+        assert!(!settings.service.is_reliable(), "{place}");
+        assert_eq!(delivery.sent, delivery.received + delivery.lost, "{place}");
+        assert!(delivery.received > 0, "{place}: all is lost");
+    } else if let (Some(received), Some(messages)) = (&flow.received, settings.iterations_per_qp) {
         assert_eq!(
             received.messages,
             messages * u64::from(settings.qps),

@@ -1,9 +1,14 @@
 //! What tests on real devices share: the program as a child process, a server, checks of its results, a
 //! man in the middle. It must not know single tests.
-#![allow(dead_code, reason = "each test binary uses a part")]
+#![allow(
+    dead_code,
+    clippy::expect_used,
+    reason = "each test binary uses a part"
+)]
 
 pub mod capture;
 pub mod check;
+pub mod deaths;
 pub mod namespace;
 pub mod netem;
 pub mod perftest;

@@ -86,10 +86,11 @@ impl Program {
     pub fn sweep_of(command: Command, arguments: &[&str]) -> Program {
         let out = tempfile::tempdir().unwrap();
         let path = out.path().to_str().unwrap().to_owned();
-        let patience: &[&str] = if arguments.contains(&"--timeout") {
-            &[]
-        } else {
-            &["--timeout", "18"]
+        // Without acknowledgements there is no time-out.
+        let has = |flag| arguments.contains(&flag);
+        let patience: &[&str] = match has("--timeout") || has("--service") {
+            true => &[],
+            false => &["--timeout", "18"],
         };
         let all: Vec<&str> = [arguments, patience, &["--out", &path]].concat();
         Program::start(command, &all, out)

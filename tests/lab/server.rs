@@ -1,4 +1,4 @@
-//! A `rocebench serve` for one test, on a free port of `rxe1`'s address.
+//! A `rocebench serve` for one test, on a free port.
 
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
@@ -6,10 +6,36 @@ use std::time::{Duration, Instant};
 use super::namespace::End;
 use super::program::{Ended, Program, Signal, program};
 
+/// Where the two ends of a test are.
+#[derive(Clone, Copy, Debug)]
+pub struct Ends {
+    pub client_address: &'static str,
+    pub client_device: &'static str,
+    pub server_address: &'static str,
+    pub server_device: &'static str,
+}
+
+/// On the kernel's devices of a guest.
+pub const RXE: Ends = Ends {
+    client_address: "192.0.2.1",
+    client_device: "rxe0",
+    server_address: SERVER_ADDRESS,
+    server_device: "rxe1",
+};
+
+/// On the embedded device.
+pub const EMBEDDED: Ends = Ends {
+    client_address: "127.0.0.1",
+    client_device: "soft0",
+    server_address: "127.0.0.1",
+    server_device: "soft0",
+};
+
 /// Where servers of one-guest tests listen: the address of `rxe1`.
 pub const SERVER_ADDRESS: &str = "192.0.2.2";
 
 pub struct Server {
+    ends: Ends,
     pub program: Program,
     pub port: u16,
     pub name: String,
@@ -22,23 +48,34 @@ impl Server {
 
     /// With further arguments.
     pub fn with(arguments: &[&str]) -> Server {
-        Server::on(SERVER_ADDRESS, "rxe1", arguments)
+        Server::of(RXE, arguments)
     }
 
-    pub fn on(address: &str, device: &str, arguments: &[&str]) -> Server {
+    pub fn of(ends: Ends, arguments: &[&str]) -> Server {
+        let (address, device) = (ends.server_address, ends.server_device);
         let mut all = vec!["serve", "--bind", address, "-p", "0", "-d", device];
         all.extend(arguments);
-        Server::that_serves(Program::bare(&all))
+        Server::that_serves(ends, Program::bare(&all))
+    }
+
+    pub fn on(address: &'static str, device: &'static str, arguments: &[&str]) -> Server {
+        let ends = Ends {
+            server_address: address,
+            server_device: device,
+            ..RXE
+        };
+        Server::of(ends, arguments)
     }
 
     /// Once it says where.
-    fn that_serves(program: Program) -> Server {
+    fn that_serves(ends: Ends, program: Program) -> Server {
         const SAYS: &str = "serving on ";
         program.await_line(0, SAYS, Duration::from_secs(30));
         let lines = program.lines();
         let address = lines.iter().find_map(|(_, line)| line.split_once(SAYS));
         let name = address.unwrap().1.split(' ').next().unwrap();
         Server {
+            ends,
             port: name.parse::<SocketAddr>().unwrap().port(),
             name: name.to_owned(),
             program,
@@ -51,17 +88,17 @@ impl Server {
         let arguments = [
             "serve", "--bind", end.v4, "-p", &port_text, "-d", end.device,
         ];
-        Server::that_serves(Program::bare_of(end.command(program()), &arguments))
+        Server::that_serves(RXE, Program::bare_of(end.command(program()), &arguments))
     }
 
-    /// Runs a sweep from `rxe0` against it.
+    /// Runs a sweep from the client's device against it.
     pub fn sweep(&self, arguments: &[&str]) -> Ended {
         self.client(arguments).wait()
     }
 
-    /// Starts a sweep from `rxe0` against it.
+    /// Starts a sweep from the client's device against it.
     pub fn client(&self, arguments: &[&str]) -> Program {
-        let all: Vec<&str> = [self.name.as_str(), "-d", "rxe0"]
+        let all: Vec<&str> = [self.name.as_str(), "-d", self.ends.client_device]
             .into_iter()
             .chain(arguments.iter().copied())
             .collect();

@@ -69,7 +69,17 @@ fn all_operations_and_cq_modes() {
         "64,64K",
     ];
     let how = [
-        "-n", "15", "-t", "4", "-r", "8", "-w", "2", "--verify", "--warmup", "0",
+        "-n",
+        "15",
+        "-t",
+        "4",
+        "-r",
+        "8",
+        "--workers",
+        "2",
+        "--verify",
+        "--warmup",
+        "0",
     ];
     let result = check::complete(&try_sweep(&[&matrix[..], &how].concat()).exits(0));
     assert_eq!(result.cases.len(), 36);
@@ -139,7 +149,16 @@ fn connected_by_rdma_cm() {
 fn open_loops() {
     let matrix = ["--op", "send,write,read", "--cq", "shared,per-qp"];
     let load = [
-        "--rate", "20%,60%", "-q", "4", "-w", "2", "-s", "1K", "-t", "16",
+        "--rate",
+        "20%,60%",
+        "-q",
+        "4",
+        "--workers",
+        "2",
+        "-s",
+        "1K",
+        "-t",
+        "16",
     ];
     let time = ["-D", "500ms", "--warmup", "100ms"];
     let ended = try_sweep(&[&matrix[..], &load, &time].concat()).exits(0);

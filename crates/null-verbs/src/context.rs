@@ -79,6 +79,7 @@ impl Context {
         match event.source {
             Source::Cq(cq) => into.element.cq = cq,
             Source::Qp(qp) => into.element.qp = qp,
+            Source::Srq(srq) => into.element.srq = srq,
         }
         Ok(())
     }

@@ -6,8 +6,8 @@ use std::ptr::{from_mut, null_mut};
 use std::sync::OnceLock;
 
 use rdma_sys::{
-    ibv_device, ibv_device_attr, ibv_gid_entry, ibv_mtu, ibv_node_type, ibv_port_attr,
-    ibv_port_state, ibv_transport_type,
+    ibv_atomic_cap, ibv_device, ibv_device_attr, ibv_gid_entry, ibv_mtu, ibv_node_type,
+    ibv_port_attr, ibv_port_state, ibv_transport_type,
 };
 
 /// The most QPs, WRs per queue, CQEs per CQ, outstanding READs and atomics per QP.
@@ -145,7 +145,11 @@ pub(crate) fn fill_device_attributes(attr: &mut ibv_device_attr) {
     attr.max_qp_rd_atom = c_int::from(MAX_RD_ATOM);
     attr.max_qp_init_rd_atom = c_int::from(MAX_RD_ATOM);
     attr.max_res_rd_atom = c_int::from(MAX_RD_ATOM) * MAX_QP;
+    attr.max_srq = 65536;
+    attr.max_srq_wr = MAX_QP_WR as c_int;
+    attr.max_srq_sge = MAX_SGE as c_int;
     attr.max_pkeys = 1;
+    attr.atomic_cap = ibv_atomic_cap::IBV_ATOMIC_HCA;
     attr.local_ca_ack_delay = 15;
     attr.phys_port_cnt = 1;
 }

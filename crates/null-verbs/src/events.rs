@@ -6,13 +6,14 @@ use std::io;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use rdma_sys::{ibv_cq, ibv_event_type, ibv_qp};
+use rdma_sys::{ibv_cq, ibv_event_type, ibv_qp, ibv_srq};
 
 /// The object of an event.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Source {
     Cq(*mut ibv_cq),
     Qp(*mut ibv_qp),
+    Srq(*mut ibv_srq),
 }
 
 /// One event, with the fields of `ibv_async_event`.

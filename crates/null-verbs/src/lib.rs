@@ -9,7 +9,7 @@
 //! names. It needs rdma-sys only for the layout of the structs.
 //!
 //! Differences from libibverbs: destroying a CQ or QP does not wait for the acknowledgement of its events, there are
-//! no SRQs or address handles, and only `loop0` has completion channels.
+//! no address handles, an SRQ of `null0` takes receives and never uses them, and only `loop0` has completion channels.
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used, clippy::panic))]
 
 mod channel;
@@ -26,7 +26,8 @@ mod verbs;
 pub use channel::{ack_cq_events, destroy_comp_channel, get_cq_event};
 pub use device::{free_device_list, get_device_list, get_device_name};
 pub use verbs::{
-    ack_async_event, alloc_pd, close_device, create_comp_channel, create_cq, create_qp, dealloc_pd,
-    dereg_mr, destroy_cq, destroy_qp, get_async_event, modify_qp, open_device, query_device,
-    query_gid_ex, query_port, query_qp, reg_mr,
+    ack_async_event, alloc_pd, close_device, create_ah, create_comp_channel, create_cq, create_qp,
+    create_srq, dealloc_pd, dereg_mr, destroy_ah, destroy_cq, destroy_qp, destroy_srq,
+    get_async_event, modify_qp, modify_srq, open_device, query_device, query_gid_ex, query_port,
+    query_qp, reg_mr,
 };

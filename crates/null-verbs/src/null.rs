@@ -17,11 +17,12 @@ use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
 use rdma_sys::{
     ibv_context_ops, ibv_cq, ibv_event_type, ibv_qp, ibv_qp_attr, ibv_qp_cap, ibv_recv_wr,
-    ibv_send_flags, ibv_send_wr, ibv_sge, ibv_wc, ibv_wc_opcode, ibv_wc_status,
+    ibv_send_flags, ibv_send_wr, ibv_sge, ibv_srq, ibv_wc, ibv_wc_opcode, ibv_wc_status,
 };
 
 pub(crate) use objects::{
-    create_cq, create_qp, destroy_cq, destroy_qp, modify_qp, query_qp, reg_mr,
+    create_cq, create_qp, create_srq, destroy_cq, destroy_qp, destroy_srq, modify_qp, query_qp,
+    reg_mr,
 };
 
 use crate::context::Context;
@@ -81,6 +82,7 @@ struct Qp {
 pub(crate) fn fill_ops(ops: &mut ibv_context_ops) {
     ops.post_send = Some(post_send);
     ops.post_recv = Some(post_recv);
+    ops.post_srq_recv = Some(post_srq_recv);
     ops.poll_cq = Some(poll_cq);
     ops.req_notify_cq = Some(req_notify_cq);
 }
@@ -235,6 +237,15 @@ unsafe extern "C" fn post_recv(
         }
         Cq::unlock(cq);
     }
+    0
+}
+
+/// Accepts them; there is no QP whose message would take one.
+unsafe extern "C" fn post_srq_recv(
+    _srq: *mut ibv_srq,
+    _wr: *mut ibv_recv_wr,
+    _bad: *mut *mut ibv_recv_wr,
+) -> c_int {
     0
 }
 

@@ -7,9 +7,9 @@ use std::os::raw::{c_int, c_void};
 use std::ptr::null_mut;
 
 use rdma_sys::{
-    ibv_async_event, ibv_comp_channel, ibv_context, ibv_context_ops, ibv_cq, ibv_device,
-    ibv_device_attr, ibv_gid_entry, ibv_mr, ibv_pd, ibv_port_attr, ibv_qp, ibv_qp_attr,
-    ibv_qp_init_attr,
+    ibv_ah, ibv_ah_attr, ibv_async_event, ibv_comp_channel, ibv_context, ibv_context_ops, ibv_cq,
+    ibv_device, ibv_device_attr, ibv_gid_entry, ibv_mr, ibv_pd, ibv_port_attr, ibv_qp, ibv_qp_attr,
+    ibv_qp_init_attr, ibv_srq, ibv_srq_attr, ibv_srq_init_attr,
 };
 
 use crate::channel::Channel;
@@ -262,6 +262,61 @@ pub unsafe extern "C" fn destroy_cq(cq: *mut ibv_cq) -> c_int {
     }
 }
 
+/// `ibv_create_srq(3)`. EINVAL beyond the device's limits.
+///
+/// # Safety
+/// As for libibverbs.
+pub unsafe extern "C" fn create_srq(pd: *mut ibv_pd, init: *mut ibv_srq_init_attr) -> *mut ibv_srq {
+    // SAFETY: a live protection domain of an open context, and a struct that can be read.
+    pointer_or_errno(unsafe {
+        let init = &*init;
+        let fits = (1..=device::MAX_QP_WR).contains(&init.attr.max_wr)
+            && init.attr.max_sge <= device::MAX_SGE;
+        match kind((*pd).context) {
+            _ if !fits => Err(libc::EINVAL),
+            Kind::Null => Ok(null::create_srq(pd, init)),
+            Kind::Loopback => Ok(loopback::create_srq(pd, init)),
+        }
+    })
+}
+
+/// `ibv_modify_srq(3)`: arms the limit, which `null0` never reaches. EINVAL for anything else on `loop0`.
+///
+/// # Safety
+/// As for libibverbs.
+pub unsafe extern "C" fn modify_srq(
+    srq: *mut ibv_srq,
+    attr: *mut ibv_srq_attr,
+    mask: c_int,
+) -> c_int {
+    // SAFETY: a live SRQ and a readable struct; the mask is a set of bits.
+    unsafe {
+        match kind((*srq).context) {
+            Kind::Null => 0,
+            Kind::Loopback => loopback::modify_srq(srq, &*attr, mask.cast_unsigned()),
+        }
+    }
+}
+
+/// `ibv_destroy_srq(3)`. EBUSY on `loop0` while a QP uses it.
+///
+/// # Safety
+/// As for libibverbs.
+pub unsafe extern "C" fn destroy_srq(srq: *mut ibv_srq) -> c_int {
+    // SAFETY: a live SRQ of an open context.
+    unsafe {
+        let context = Context::of((*srq).context);
+        let outcome = match context.kind() {
+            Kind::Null => null::destroy_srq(srq),
+            Kind::Loopback => loopback::destroy_srq(srq),
+        };
+        if outcome == 0 {
+            context.forget(Source::Srq(srq));
+        }
+        outcome
+    }
+}
+
 /// `ibv_create_qp(3)`: RC only. EINVAL beyond the device's limits, ENOMEM beyond its number of QPs.
 ///
 /// # Safety
@@ -287,7 +342,7 @@ fn check_init(init: &ibv_qp_init_attr) -> Result<(), c_int> {
         && cap.max_send_sge <= device::MAX_SGE
         && cap.max_recv_sge <= device::MAX_SGE
         && cap.max_inline_data <= device::MAX_INLINE_BYTES;
-    let complete = !init.send_cq.is_null() && !init.recv_cq.is_null() && init.srq.is_null();
+    let complete = !init.send_cq.is_null() && !init.recv_cq.is_null();
     let reliable = init.qp_type == rdma_sys::ibv_qp_type::IBV_QPT_RC;
     if fits && complete && reliable {
         Ok(())
@@ -344,4 +399,20 @@ pub unsafe extern "C" fn destroy_qp(qp: *mut ibv_qp) -> c_int {
             Kind::Loopback => loopback::destroy_qp(qp),
         }
     }
+}
+
+/// `ibv_create_ah(3)`: EOPNOTSUPP, for there are no UD QPs.
+///
+/// # Safety
+/// As for libibverbs.
+pub unsafe extern "C" fn create_ah(_pd: *mut ibv_pd, _attr: *mut ibv_ah_attr) -> *mut ibv_ah {
+    pointer_or_errno(Err(libc::EOPNOTSUPP))
+}
+
+/// `ibv_destroy_ah(3)`: EINVAL, for none is made.
+///
+/// # Safety
+/// As for libibverbs.
+pub unsafe extern "C" fn destroy_ah(_ah: *mut ibv_ah) -> c_int {
+    libc::EINVAL
 }

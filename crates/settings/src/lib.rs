@@ -9,6 +9,7 @@ mod op;
 mod pattern;
 mod rate;
 mod row;
+mod service;
 mod size;
 mod table;
 mod value;
@@ -18,11 +19,14 @@ mod words;
 pub use duration::TimeSpan;
 pub use given::{Given, GivenError};
 pub use nearest::nearest;
-pub use op::{Access, Op, Profile, Workload};
+pub use op::{ATOMIC_BYTES, Access, Op, Profile, Workload};
 pub use pattern::{Pattern, PatternError};
 pub use rate::{Arrivals, Rate, RateError};
 pub use row::{Applies, Id, Scope, SettingError, Takes};
+pub use service::{LARGEST_MTU_BYTES, Service};
 pub use size::{MemorySize, Size};
 pub use table::{ROWS, Row, Settings, Stop};
 pub use weights::{QpWeights, SizeMix, SmoothTurns};
-pub use words::{ConnectMode, CqMode, Mtu, PollMode, Spread, Warmup};
+pub use words::{
+    AtomicTarget, ConnectMode, CqMode, MrMode, Mtu, PageKind, PollMode, RecvQueue, Spread, Warmup,
+};

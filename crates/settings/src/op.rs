@@ -18,6 +18,14 @@ words! {
         Write = "write",
         /// RDMA READ from the target's memory.
         Read = "read",
+        /// SEND with immediate data.
+        SendImm = "send-imm",
+        /// RDMA WRITE with immediate data, which uses up a receive.
+        WriteImm = "write-imm",
+        /// Atomic addition to 8 bytes of the target's memory; their value before comes back.
+        FetchAdd = "fetch-add",
+        /// Atomic exchange of 8 bytes if they have the expected value; their value before comes back.
+        CompareSwap = "compare-swap",
     }
 }
 
@@ -30,7 +38,14 @@ pub enum Access {
     Write,
     /// Read it.
     Read,
+    /// Add to 8 bytes of it.
+    Add,
+    /// Exchange 8 bytes of it.
+    Swap,
 }
+
+/// Bytes on which an atomic operation acts (InfiniBand specification, volume 1, 9.4.5).
+pub const ATOMIC_BYTES: u32 = 8;
 
 /// What an operation needs, and where its bytes go.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -41,14 +56,31 @@ pub struct Profile {
     pub fetches: bool,
     /// What the initiator may do to the target's memory.
     pub access: Access,
+    /// Each message carries immediate data.
+    pub immediate: bool,
     /// The opcode's name in `ibv_post_send(3)`.
     pub opcode: &'static str,
-    /// Extended headers of the first, last and only packet that carry payload, in bytes: RETH has 16, AETH 4
-    /// (InfiniBand specification, volume 1, table 38).
+    /// Extended headers of the first, last and only packet that carry payload, in bytes: RETH has 16, AETH and ImmDt 4
+    /// (InfiniBand specification, volume 1, table 38). Of an atomic's AtomicETH 8 of the 28 bytes are its payload.
     pub extended_header_bytes: [u64; 3],
 }
 
+impl Profile {
+    /// Whether it acts on [`ATOMIC_BYTES`] of the target's memory.
+    pub fn is_atomic(&self) -> bool {
+        matches!(self.access, Access::Add | Access::Swap)
+    }
+
+    /// Whether payload lands in the target's receives.
+    pub fn fills_receives(&self) -> bool {
+        self.receives && self.access == Access::None
+    }
+}
+
 impl Op {
+    /// The operations that lessons and `doctor` show: one for each way that bytes go.
+    pub const BASIC: [Op; 3] = [Op::Send, Op::Write, Op::Read];
+
     /// What it needs.
     #[inline]
     pub fn profile(self) -> &'static Profile {
@@ -57,23 +89,58 @@ impl Op {
                 receives: true,
                 fetches: false,
                 access: Access::None,
+                immediate: false,
                 opcode: "IBV_WR_SEND",
                 extended_header_bytes: [0, 0, 0],
+            },
+            Op::SendImm => &Profile {
+                receives: true,
+                fetches: false,
+                access: Access::None,
+                immediate: true,
+                opcode: "IBV_WR_SEND_WITH_IMM",
+                extended_header_bytes: [0, 4, 4],
             },
             Op::Write => &Profile {
                 receives: false,
                 fetches: false,
                 access: Access::Write,
+                immediate: false,
                 opcode: "IBV_WR_RDMA_WRITE",
                 extended_header_bytes: [16, 0, 16],
+            },
+            Op::WriteImm => &Profile {
+                receives: true,
+                fetches: false,
+                access: Access::Write,
+                immediate: true,
+                opcode: "IBV_WR_RDMA_WRITE_WITH_IMM",
+                extended_header_bytes: [16, 4, 20],
             },
             // Of the responses those in the middle do not acknowledge.
             Op::Read => &Profile {
                 receives: false,
                 fetches: true,
                 access: Access::Read,
+                immediate: false,
                 opcode: "IBV_WR_RDMA_READ",
                 extended_header_bytes: [4, 4, 4],
+            },
+            Op::FetchAdd => &Profile {
+                receives: false,
+                fetches: true,
+                access: Access::Add,
+                immediate: false,
+                opcode: "IBV_WR_ATOMIC_FETCH_AND_ADD",
+                extended_header_bytes: [20, 20, 20],
+            },
+            Op::CompareSwap => &Profile {
+                receives: false,
+                fetches: true,
+                access: Access::Swap,
+                immediate: false,
+                opcode: "IBV_WR_ATOMIC_CMP_AND_SWP",
+                extended_header_bytes: [20, 20, 20],
             },
         }
     }
@@ -91,10 +158,14 @@ pub enum Workload {
 
 impl Workload {
     /// All, in the order in which they are listed.
-    pub const ALL: [Workload; 4] = [
+    pub const ALL: [Workload; 8] = [
         Workload::Transfer(Op::Send),
         Workload::Transfer(Op::Write),
         Workload::Transfer(Op::Read),
+        Workload::Transfer(Op::SendImm),
+        Workload::Transfer(Op::WriteImm),
+        Workload::Transfer(Op::FetchAdd),
+        Workload::Transfer(Op::CompareSwap),
         Workload::Connect,
     ];
 

@@ -8,18 +8,22 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::duration::TimeSpan;
-use super::op::{Op, Workload};
+use super::op::{ATOMIC_BYTES, Op, Workload};
 use super::pattern::Pattern;
 use super::rate::{Arrivals, Rate};
 use super::row::{self, Applies, Id, Scope, Takes};
+use super::service::Service;
 use super::size::Size;
 use super::value::Value;
 use super::weights::{QpWeights, SizeMix};
-use super::words::{ConnectMode, CqMode, Mtu, PollMode, Spread, Warmup};
+use super::words::{
+    AtomicTarget, ConnectMode, CqMode, MrMode, Mtu, PageKind, PollMode, RecvQueue, Spread, Warmup,
+};
 
 const RUN: &str = "What to run";
 const QUEUES: &str = "Queue pairs and workers";
 const LOAD: &str = "Load";
+const BUFFERS: &str = "Buffers";
 const TRANSPORT: &str = "Transport";
 const NODES: &str = "Nodes and patterns";
 
@@ -61,10 +65,22 @@ macro_rules! settings {
 }
 
 settings! {
-    /// Operations: send, write, read; connect measures the set-up of QPs itself
+    /// Operations: send, write, read, the first two with immediate data (send-imm, write-imm), fetch-add and
+    /// compare-swap, which act on 8 bytes; connect measures the set-up of QPs itself
     op: Workload = Workload::Transfer(Op::Send) => {
         flag: "op", heading: RUN, takes: Takes::List, default: "send", id: Id::Head, column: "op",
         title: "operation",
+    }
+    /// Transport services: rc (reliable connections), uc (unreliable connections: send and write, which may be lost), ud
+    /// (datagrams: send, up to the path MTU, which may be lost). What was lost is told, and fails no run
+    service: Service = Service::Rc => {
+        flag: "service", heading: RUN, takes: Takes::List, default: "rc", id: Id::Word,
+        column: "service", column_if_used: true,
+        applies: |settings| match settings.op {
+            Workload::Connect => Applies::Not("on --op connect, which sets up RC QPs"),
+            Workload::Transfer(_) => Applies::Yes,
+        },
+        title: "service", label: "service {}", is_quiet: true,
     }
     /// Which nodes talk to which: pairs (each to each other, in rounds in which no node has two partners), ring (each to
     /// the next), incast (others to the first node, or to NODE as in incast:NODE), outcast (the other way), all-to-all
@@ -107,6 +123,7 @@ settings! {
         flag: "size", short: Some('s'), heading: RUN, takes: Takes::List, default: "64K",
         range: (1, 1 << 30), is_size: true, id: Id::Head, column: "size",
         applies: |settings| match settings.size_mix {
+            _ if settings.op.profile().is_atomic() => Applies::Ignored,
             Some(_) => Applies::Not("with --size-mix, which says the sizes"),
             None => with_traffic(settings),
         },
@@ -116,7 +133,11 @@ settings! {
     /// is then the largest
     size_mix: Option<SizeMix> = None => {
         flag: "size-mix", heading: RUN, takes: Takes::One("SIZES"), id: Id::Head,
-        column: "sizes", column_if_used: true, applies: with_traffic,
+        column: "sizes", column_if_used: true,
+        applies: |settings| match settings.op.profile().is_atomic() {
+            true => Applies::Not("on atomic operations, which act on 8 bytes"),
+            false => with_traffic(settings),
+        },
         title: "message sizes", label: "sizes {}",
     }
     /// Queue pairs; with --op connect, those that a round sets up
@@ -137,7 +158,7 @@ settings! {
     }
     /// Worker threads at each node, for all flows there
     workers: u32 = 1 => {
-        flag: "workers", short: Some('w'), heading: QUEUES, scope: Scope::Case, takes: Takes::List, default: "1",
+        flag: "workers", heading: QUEUES, scope: Scope::Case, takes: Takes::List, default: "1",
         range: (1, 1_024), id: Id::Letter('w'), column: "workers", applies: with_traffic,
         title: "workers", label: "{} worker|{} workers",
     }
@@ -147,9 +168,30 @@ settings! {
         range: DEPTH, id: Id::Letter('t'), column: "tx", applies: with_traffic,
         title: "send depth", label: "send depth {}", may_follow: true,
     }
-    /// Receives posted on each QP, for send
-    rx_depth: u32 = 512 => {
-        flag: "rx-depth", short: Some('r'), heading: QUEUES, takes: Takes::List, default: "512",
+    /// With --service ud: each QP sends to all QPs of the peer in turn, and not only to the one of its number
+    ud_fan_out: bool = false => {
+        flag: "ud-fan-out", heading: QUEUES, takes: Takes::Switch, id: Id::Letter('f'),
+        applies: |settings| match settings.service {
+            Service::Ud => Applies::Yes,
+            Service::Rc | Service::Uc => Applies::Not("without --service ud, whose QPs can send to any QP"),
+        },
+        title: "UD fan-out", label: "to all QPs in turn", is_quiet: true,
+    }
+    /// Where receives are posted: per-qp (each QP has a queue of its own), shared (one queue, an SRQ, for all QPs of a
+    /// flow at its receiving end)
+    recv_queue: RecvQueue = RecvQueue::PerQp => {
+        flag: "recv-queue", heading: QUEUES, takes: Takes::List, default: "per-qp", id: Id::Letter('S'),
+        column: "recvs", column_if_used: true,
+        applies: |settings| match settings.op {
+            Workload::Transfer(op) if op.profile().receives => Applies::Yes,
+            _ => Applies::Not("without --op send, send-imm or write-imm: others take no receives"),
+        },
+        title: "receive queues", label: "receives {}", is_quiet: true,
+    }
+    /// Receives posted on each QP, for send and for immediate data; on the SRQ, with --recv-queue shared
+    rx_depth: u32 = FITTED => {
+        flag: "rx-depth", short: Some('r'), heading: QUEUES, takes: Takes::List,
+        default: "512, with --recv-queue shared what the senders can have in flight, up to 16384",
         range: DEPTH, id: Id::Letter('r'), column: "rx",
         applies: |settings| match settings.op {
             Workload::Connect => Applies::Not("on --op connect: its traffic is RDMA WRITEs, which need no receive"),
@@ -171,18 +213,67 @@ settings! {
         range: DEPTH, id: Id::Letter('l'), column: "list", applies: in_batches,
         title: "post list", label: "post list {}", may_follow: true,
     }
-    /// Send messages up to this many bytes inline; larger ones are not, nor is read
+    /// Send messages up to this many bytes inline; larger ones are not, nor are reads and atomics
     inline_bytes: u32 = 0 => {
         flag: "inline", short: Some('I'), heading: QUEUES, takes: Takes::List, default: "0",
         range: (0, 65_536), is_size: true, id: Id::Letter('I'), column: "inline",
         applies: |settings| match with_traffic(settings) {
             Applies::Yes if settings.op.profile().fetches => match settings.inline_bytes {
                 0 => Applies::Ignored,
-                _ => Applies::Not("on --op read: an RDMA READ carries no payload out"),
+                _ => Applies::Not("on --op read or atomic operations, which carry no payload out"),
             },
             applies => applies,
         },
         title: "inline", label: "inline up to {}", is_quiet: true, may_follow: true,
+    }
+    /// Pieces of memory (scatter/gather elements) that each message is gathered from, and each receive scattered to; a
+    /// message of fewer bytes has one for each
+    sges: u32 = 1 => {
+        flag: "sges", heading: QUEUES, takes: Takes::List, default: "1", range: (1, 1_024), id: Id::Letter('g'),
+        column: "sges", column_if_used: true,
+        applies: |settings| match settings.op.profile().is_atomic() {
+            true => Applies::Not("on atomic operations, whose 8 bytes are one piece"),
+            false => with_traffic(settings),
+        },
+        title: "SGEs", label: "{} SGE|{} SGEs", is_quiet: true,
+    }
+    /// Memory regions: one (for all QPs of a flow at each end), per-qp
+    mr: MrMode = MrMode::One => {
+        flag: "mr", heading: BUFFERS, takes: Takes::List, default: "one", id: Id::Letter('M'),
+        column: "mr", column_if_used: true, applies: with_traffic,
+        title: "memory regions", label: "MR {}", is_quiet: true,
+    }
+    /// Pages of the messages' memory: usual, huge (2 MiB, reserved in /proc/sys/vm/nr_hugepages), transparent (2 MiB where
+    /// the kernel finds some)
+    pages: PageKind = PageKind::Usual => {
+        flag: "pages", heading: BUFFERS, takes: Takes::List, default: "usual", id: Id::Letter('P'),
+        column: "pages", column_if_used: true, applies: with_traffic,
+        title: "pages", label: "{} pages", is_quiet: true,
+    }
+    /// Messages begin at a multiple of so many bytes in memory, before --offset
+    alignment_bytes: u32 = 64 => {
+        flag: "alignment", heading: BUFFERS, takes: Takes::List, default: "64",
+        range: (1, 4_096), is_size: true, id: Id::Letter('a'), column: "align", column_if_used: true,
+        applies: with_traffic,
+        title: "alignment", label: "aligned to {}", is_quiet: true,
+    }
+    /// Messages begin so many bytes after a multiple of --alignment
+    offset_bytes: u32 = 0 => {
+        flag: "offset", heading: BUFFERS, takes: Takes::List, default: "0",
+        range: (0, 4_095), is_size: true, id: Id::Letter('f'), column: "offset", column_if_used: true,
+        applies: with_traffic,
+        title: "offset", label: "offset {}", is_quiet: true,
+    }
+    /// Which 8 bytes at the target atomic operations act on: shared (the same for all QPs of a flow), per-qp, spread
+    /// (others for each WR in flight, as far as a page has room)
+    atomic_target: AtomicTarget = AtomicTarget::PerQp => {
+        flag: "atomic-target", heading: LOAD, takes: Takes::List, default: "per-qp", id: Id::Letter('A'),
+        column: "atomics", column_if_used: true,
+        applies: |settings| match settings.op {
+            Workload::Transfer(op) if op.profile().is_atomic() => Applies::Yes,
+            _ => Applies::Not("without --op fetch-add or compare-swap"),
+        },
+        title: "target of atomics", label: "atomics {}", is_quiet: true,
     }
     /// Where work requests come from: own (each QP posts its next as one completes), or one source for each worker,
     /// whose QPs take turns (round-robin), have the fewest outstanding (least-loaded), or are chosen by a hash of the
@@ -231,7 +322,7 @@ settings! {
         title: "polling", is_quiet: true,
     }
     /// How QPs are connected: tcp (their numbers and addresses are told over the control connection), cm (by the
-    /// kernel's connection manager, rdma_cm)
+    /// connection manager, rdma_cm)
     connect: ConnectMode = ConnectMode::Tcp => {
         flag: "connect", heading: QUEUES, takes: Takes::List, default: "tcp", id: Id::Word,
         column: "connect", column_if_used: true,
@@ -300,28 +391,36 @@ settings! {
     /// ACK timeout, 0 to 31: 4.096 us x 2^N, 0 for ever
     timeout: u8 = 14 => {
         flag: "timeout", heading: TRANSPORT, default: "14, which is 67 ms", range: (0, 31),
+        applies: with_acknowledgements,
         range_hint: "the ACK timeout is 4.096 us x 2^timeout: 14 is 67 ms; 0 waits for ever",
         title: "ACK timeout exponent", label: "ACK timeout exponent {}", is_quiet: true,
     }
     /// Retries after a timeout, 0 to 7
     retry_cnt: u8 = 7 => {
         flag: "retry-cnt", heading: TRANSPORT, default: "7", range: (0, 7),
+        applies: with_acknowledgements,
         title: "retries", label: "retries {}", is_quiet: true,
     }
     /// Retries when the peer has no receive posted, 0 to 7; 7 is for ever
     rnr_retry: u8 = 7 => {
         flag: "rnr-retry", heading: TRANSPORT, default: "7", range: (0, 7),
+        applies: with_acknowledgements,
         range_hint: "0 to 6 count retries, 7 retries for ever",
         title: "RNR retries", label: "RNR retries {}", is_quiet: true,
     }
     /// Code of the wait before such a retry, 0 to 31
     min_rnr_timer: u8 = 12 => {
         flag: "min-rnr-timer", heading: TRANSPORT, default: "12, which is 0.64 ms", range: (0, 31),
+        applies: with_acknowledgements,
         title: "RNR timer code", label: "RNR timer code {}", is_quiet: true,
     }
-    /// READs outstanding on each QP, 1 to 255
+    /// READs and atomic operations outstanding on each QP, 1 to 255
     max_rd_atomic: Option<u8> = None => {
         flag: "max-rd-atomic", heading: TRANSPORT, default: "the devices' limit", range: (1, 255),
+        applies: |settings| match settings.service {
+            Service::Rc => Applies::Yes,
+            Service::Uc | Service::Ud => Applies::Not("with --service uc or ud, which have no READs and atomic operations"),
+        },
         title: "READs outstanding", label: "READs outstanding {}", is_quiet: true,
     }
     /// Service level (priority), 0 to 15
@@ -341,8 +440,14 @@ settings! {
     }
 }
 
-/// What moderation is until a case's other settings are known, see [`Settings::fit`].
+/// What moderation and receives are until a case's other settings are known, see [`Settings::fit`].
 const FITTED: u32 = 0;
+
+/// Receives of a QP by default.
+const RECEIVES_OF_A_QP: u32 = 512;
+
+/// The most receives of an SRQ by default: usual devices take as many.
+const MOST_SHARED_RECEIVES: u32 = 16_384;
 
 /// Above this message size every WR is signalled by default, as perftest does.
 const MODERATED_SIZE_BYTES: u32 = 8_192;
@@ -381,6 +486,15 @@ fn with_planned_times(settings: &Settings) -> Applies {
     match settings.rate {
         Rate::Closed => Applies::Not("without --rate: a closed loop has no planned times"),
         _ => Applies::Yes,
+    }
+}
+
+fn with_acknowledgements(settings: &Settings) -> Applies {
+    match settings.service {
+        Service::Rc => Applies::Yes,
+        Service::Uc | Service::Ud => Applies::Not(
+            "with --service uc or ud: nothing is acknowledged, so nothing is waited for or sent again",
+        ),
     }
 }
 
@@ -474,11 +588,37 @@ impl Settings {
         if self.iterations_per_qp.is_none() && self.duration_seconds.is_none() {
             self.duration_seconds = Some(TimeSpan::USUAL);
         }
+        if self.op.profile().is_atomic() {
+            (self.size_bytes, self.size_mix) = (ATOMIC_BYTES, None);
+        }
         if let Some(mix) = &self.size_mix {
             self.size_bytes = mix.largest_bytes();
         }
         if self.signal_every == FITTED {
             self.signal_every = self.fitted_signal_every();
+        }
+        if self.rx_depth == FITTED {
+            self.rx_depth = self.fitted_rx_depth();
+        }
+    }
+
+    /// Receives when no number is asked for. Those of an SRQ are as many as all senders can have in flight, so that none
+    /// waits for a receive.
+    pub fn fitted_rx_depth(&self) -> u32 {
+        match self.recv_queue {
+            RecvQueue::PerQp => RECEIVES_OF_A_QP,
+            RecvQueue::Shared => self
+                .qps
+                .saturating_mul(self.tx_depth)
+                .clamp(RECEIVES_OF_A_QP, MOST_SHARED_RECEIVES),
+        }
+    }
+
+    /// Receives that are posted in all at the receiving end.
+    pub fn receives(&self) -> u64 {
+        match self.recv_queue {
+            RecvQueue::PerQp => u64::from(self.rx_depth) * u64::from(self.qps),
+            RecvQueue::Shared => self.rx_depth.into(),
         }
     }
 

@@ -5,9 +5,12 @@ use super::op::Workload;
 use super::pattern::Pattern;
 use super::rate::{Arrivals, Rate};
 use super::row::{Row, SettingError};
+use super::service::Service;
 use super::size::Size;
 use super::weights::{QpWeights, SizeMix};
-use super::words::{ConnectMode, CqMode, Mtu, PollMode, Spread, Warmup};
+use super::words::{
+    AtomicTarget, ConnectMode, CqMode, MrMode, Mtu, PageKind, PollMode, RecvQueue, Spread, Warmup,
+};
 
 /// A value of a setting.
 pub(crate) trait Value: Sized {
@@ -87,6 +90,11 @@ macro_rules! by_their_words {
 by_their_words!(
     Workload,
     Pattern,
+    AtomicTarget,
+    Service,
+    RecvQueue,
+    MrMode,
+    PageKind,
     CqMode,
     PollMode,
     ConnectMode,

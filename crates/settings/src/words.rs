@@ -127,11 +127,55 @@ words! {
 }
 
 words! {
+    /// Which 8 bytes at the target atomic operations act on.
+    AtomicTarget {
+        /// The same for all QPs of a flow.
+        Shared = "shared",
+        /// Others for each QP.
+        PerQp = "per-qp",
+        /// Others for each WR of a QP's send queue.
+        Spread = "spread",
+    }
+}
+
+words! {
+    /// Where the receives of a flow's QPs are posted.
+    RecvQueue {
+        /// Each QP has a queue of its own.
+        PerQp = "per-qp",
+        /// One queue, an SRQ, is for all QPs of the flow at its receiving end.
+        Shared = "shared",
+    }
+}
+
+words! {
+    /// How the memory of a flow's QPs at one end is registered.
+    MrMode {
+        /// One MR for all QPs.
+        One = "one",
+        /// An MR for each QP.
+        PerQp = "per-qp",
+    }
+}
+
+words! {
+    /// The pages of the messages' memory.
+    PageKind {
+        /// The kernel's usual ones.
+        Usual = "usual",
+        /// Huge pages of 2 MiB, which were reserved.
+        Huge = "huge",
+        /// Huge pages of 2 MiB where the kernel finds some.
+        Transparent = "transparent",
+    }
+}
+
+words! {
     /// How the QPs of both ends find each other.
     ConnectMode {
         /// The ends tell each other their QPs over the control connection.
         Tcp = "tcp",
-        /// The kernel's connection manager, through librdmacm.
+        /// The connection manager: the kernel's, through librdmacm, or the embedded device's own.
         Cm = "cm",
     }
 }

@@ -1,9 +1,15 @@
-//! The embedded RoCEv2 device under libibverbs' names: with `LD_PRELOAD` unmodified programs such as
-//! `ibv_rc_pingpong` and `ib_send_bw` run on `soft0`. `scripts/with-softroce` sets it up.
+//! The embedded RoCEv2 device under the names of libibverbs, and of librdmacm in [`rdma_cm`]: with `LD_PRELOAD`
+//! unmodified programs such as `ibv_rc_pingpong`, `ib_send_bw` and `rping` run on `soft0`. `scripts/with-softroce` sets
+//! it up.
 //!
-//! It contains every function of libibverbs that takes one of the library's objects, so that the real library never
-//! gets a foreign pointer. Functions that the device lacks fail with EOPNOTSUPP and one line on stderr. Functions
-//! that only convert numbers to texts or other numbers stay in the real library.
+//! It contains every function of these libraries that takes one of their objects, so that the real ones never get a
+//! foreign pointer. Functions that the device lacks fail with EOPNOTSUPP and one line on stderr. Functions that only
+//! convert numbers to texts or other numbers stay in the real ones. Some programs also look for devices in files of the
+//! kernel: `kernel_files`.
+
+mod exporting;
+mod kernel_files;
+pub mod rdma_cm;
 
 use std::os::raw::{c_char, c_int, c_uint, c_void};
 use std::ptr::null_mut;
@@ -15,33 +21,9 @@ use rdma_sys::{
 };
 use softroce::verbs;
 
-/// Exports functions of the device unchanged.
-macro_rules! export {
-    ($($name:ident = $function:ident($($argument:ident: $type:ty),*) $(-> $result:ty)?;)*) => {$(
-        #[doc = concat!("`", stringify!($name), "(3)`.")]
-        /// # Safety
-        /// As for libibverbs.
-        #[unsafe(no_mangle)]
-        pub unsafe extern "C" fn $name($($argument: $type),*) $(-> $result)? {
-            // SAFETY: forwarded as it came.
-            unsafe { verbs::$function($($argument),*) }
-        }
-    )*};
-}
+use exporting::{export, refuse};
 
-/// Exports functions that fail with EOPNOTSUPP, whatever their arguments.
-macro_rules! refuse {
-    ($($name:ident -> $result:ty = $value:expr;)*) => {$(
-        #[doc = concat!("`", stringify!($name), "(3)`, refused.")]
-        #[unsafe(no_mangle)]
-        pub extern "C" fn $name() -> $result {
-            verbs::refuse(stringify!($name));
-            $value
-        }
-    )*};
-}
-
-export! {
+export! { verbs;
     ibv_get_device_list = get_device_list(count: *mut c_int) -> *mut *mut ibv_device;
     ibv_free_device_list = free_device_list(list: *mut *mut ibv_device);
     ibv_get_device_name = get_device_name(device: *mut ibv_device) -> *const c_char;
@@ -100,13 +82,6 @@ refuse! {
     ibv_unimport_pd -> () = ();
     ibv_unimport_mr -> () = ();
     ibv_unimport_dm -> () = ();
-    // The entry points of librdmacm: its other functions need what these return.
-    rdma_create_event_channel -> *mut c_void = null_mut();
-    rdma_create_id -> c_int = -1;
-    rdma_create_ep -> c_int = -1;
-    rdma_getaddrinfo -> c_int = libc::EAI_SYSTEM;
-    rdma_get_devices -> *mut c_void = null_mut();
-    rsocket -> c_int = -1;
 }
 
 /// `ibv_query_qp_data_in_order(3)`: the device promises no order of the bytes of a message.

@@ -8,158 +8,20 @@
     clippy::expect_used
 )]
 
+#[path = "support/connected.rs"]
+mod connected;
+#[path = "support/datagrams.rs"]
+mod datagrams;
 #[path = "../tests/support/end.rs"]
 mod end;
 #[path = "support/plain_udp.rs"]
 mod plain_udp;
 
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use end::{End, Plan, pair, request};
+use connected::{Load, Op, measure, receive};
+use end::{End, Plan, pair};
 use softroce::transport::{CompletionKind, Operation, Status};
-
-#[derive(Clone, Copy, PartialEq)]
-enum Op {
-    Write,
-    Read,
-    Send,
-}
-
-impl Op {
-    fn name(self) -> &'static str {
-        match self {
-            Op::Write => "WRITE",
-            Op::Read => "READ",
-            Op::Send => "SEND",
-        }
-    }
-}
-
-/// The parameters of one measurement.
-struct Load {
-    op: Op,
-    qps: usize,
-    message_bytes: usize,
-    /// Requests per call; the last is signalled.
-    post_list: usize,
-    /// Outstanding calls per QP.
-    lists: usize,
-}
-
-/// Returns messages and seconds.
-fn measure(load: &Load, time: Duration) -> (u64, f64) {
-    let depth = load.post_list * load.lists;
-    let plan = Plan {
-        qps: load.qps,
-        memory_bytes: load.qps * load.message_bytes * 2,
-        send_wrs: depth as u32,
-        recv_wrs: 2 * depth as u32,
-        ..Plan::default()
-    };
-    let (client, server) = pair(&plan);
-    let stop = AtomicBool::new(false);
-    std::thread::scope(|scope| {
-        if load.op == Op::Send {
-            for qp in 0..load.qps {
-                for _ in 0..2 * depth {
-                    receive(&server, qp, load.message_bytes);
-                }
-            }
-            let serve = || {
-                plain_udp::pin(1);
-                while !stop.load(Ordering::Relaxed) {
-                    let mut used: Vec<u64> = Vec::with_capacity(64);
-                    let _ = server.cq.poll(64, |completion| used.push(completion.wr_id));
-                    for qp in used {
-                        receive(&server, qp as usize, load.message_bytes);
-                    }
-                }
-            };
-            named("server")
-                .spawn_scoped(scope, serve)
-                .expect("a thread");
-        }
-        // A separate thread: the main thread and the engines that it starts stay unpinned.
-        let client_thread = named("client")
-            .spawn_scoped(scope, || drive(&client, &server, load, time))
-            .expect("a thread");
-        let result = client_thread.join().expect("the client finished");
-        stop.store(true, Ordering::Relaxed);
-        if std::env::var_os("COUNTERS").is_some() {
-            for (end, name) in [(&client, "client"), (&server, "server")] {
-                let counters = end
-                    .nic
-                    .counters()
-                    .into_iter()
-                    .filter(|(_, count)| *count > 0);
-                println!("  {name} {:?}", counters.collect::<Vec<_>>());
-            }
-        }
-        result
-    })
-}
-
-fn named(name: &str) -> std::thread::Builder {
-    std::thread::Builder::new().name(name.into())
-}
-
-fn receive(end: &End, qp: usize, bytes: usize) {
-    let sge = end.sge(qp * bytes, bytes);
-    end.qps[qp].post_recv(qp as u64, &[sge]).unwrap();
-}
-
-/// The client: keeps the lists of every QP outstanding.
-fn drive(client: &End, server: &End, load: &Load, time: Duration) -> (u64, f64) {
-    plain_udp::pin(0);
-    let post = |qp: usize| {
-        let sge = [client.sge(qp * load.message_bytes, load.message_bytes)];
-        let (address, rkey) = (server.address(qp * load.message_bytes), server.key);
-        let operation = match load.op {
-            Op::Write => Operation::Write { address, rkey },
-            Op::Read => Operation::Read { address, rkey },
-            Op::Send => Operation::Send,
-        };
-        let mut left = load.post_list;
-        let next = || {
-            left = left.checked_sub(1)?;
-            let mut request = request(qp as u64, operation, &sge);
-            request.signaled = left == 0;
-            Some(request)
-        };
-        // SAFETY: nothing is inline.
-        unsafe { client.qps[qp].post_send(next) }.unwrap();
-    };
-    for _ in 0..load.lists {
-        (0..load.qps).for_each(post);
-    }
-    let warm_up = Duration::from_millis(200);
-    let begin = Instant::now();
-    let mut start = None;
-    let mut messages = 0;
-    let mut done: Vec<usize> = Vec::with_capacity(64);
-    loop {
-        done.clear();
-        client
-            .cq
-            .poll(16, |completion| {
-                assert_eq!(completion.status, Status::Success);
-                assert!(completion.kind != CompletionKind::Receive);
-                done.push(completion.wr_id as usize);
-            })
-            .expect("the CQ has room");
-        if start.is_some() {
-            messages += (done.len() * load.post_list) as u64;
-        }
-        let now = Instant::now();
-        match start {
-            None if now - begin > warm_up => start = Some(now),
-            Some(start) if now - start > time => return (messages, (now - start).as_secs_f64()),
-            _ => {}
-        }
-        done.drain(..).for_each(post);
-    }
-}
 
 /// Median round trip of a 64-byte SEND answered by another.
 fn ping_pong_p50_ns(rounds: usize) -> u64 {
@@ -178,7 +40,7 @@ fn ping_pong_p50_ns(rounds: usize) -> u64 {
     };
     let send = |end: &End| end.post(0, Operation::Send, &[end.sge(0, bytes)]);
     for end in [&client, &server] {
-        (0..4).for_each(|_| receive(end, 0, bytes));
+        (0..4).for_each(|_| receive(end, 0, 0, bytes));
     }
     std::thread::scope(|scope| {
         scope.spawn(|| {
@@ -186,7 +48,7 @@ fn ping_pong_p50_ns(rounds: usize) -> u64 {
             for _ in 0..rounds {
                 receive_one(&server);
                 send(&server);
-                receive(&server, 0, bytes);
+                receive(&server, 0, 0, bytes);
             }
             // Waits for the acknowledgement of the last answer.
             for _ in 0..1000 {
@@ -200,7 +62,7 @@ fn ping_pong_p50_ns(rounds: usize) -> u64 {
                     let start = Instant::now();
                     send(&client);
                     receive_one(&client);
-                    receive(&client, 0, bytes);
+                    receive(&client, 0, 0, bytes);
                     start.elapsed().as_nanos() as u64
                 })
                 .collect();
@@ -241,6 +103,14 @@ fn apart<T: Send>(work: impl FnOnce() -> T + Send) -> T {
     std::thread::scope(|scope| scope.spawn(work).join().expect("the measurement finished"))
 }
 
+/// What stands beside the rate of many QPs.
+fn of_four(qps: usize, share: f64) -> String {
+    match qps > 4 && share.is_finite() {
+        true => format!("{share:.2} of the rate of 4 QPs"),
+        false => String::new(),
+    }
+}
+
 fn main() {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let seconds = arguments.iter().find_map(|argument| argument.parse().ok());
@@ -261,6 +131,15 @@ fn main() {
         }
     };
 
+    let small_udp = |bytes| match alone {
+        true => 1.0,
+        false => {
+            apart(|| plain_udp::one_way(bytes, 32, time))
+                .unwrap()
+                .mpackets_per_s
+        }
+    };
+
     println!(
         "{:<44} {:>10} {:>12} {:>8}",
         "what", "device", "plain UDP", "ratio"
@@ -273,6 +152,7 @@ fn main() {
         (Op::Write, 1),
         (Op::Write, 64),
         (Op::Write, 1024),
+        (Op::Write, 16_384),
     ] {
         let name = format!("64 KiB {}, {qps} QPs, GB/s", op.name());
         if !wanted(&name) {
@@ -291,33 +171,53 @@ fn main() {
         if op == Op::Write && qps == 4 {
             four = rate;
         }
-        let beside = if qps > 4 {
-            format!("{:.2} of the rate of 4 QPs", rate / four)
-        } else {
-            String::new()
-        };
+        let beside = of_four(qps, rate / four);
         println!(
             "{name:<44} {rate:>10.2} {limit:>12.2} {:>8.2} {beside}",
             rate / limit
         );
     }
-    for op in [Op::Write, Op::Send, Op::Read] {
-        let name = format!("64 B {}, 4 QPs, lists of 32, M/s", op.name());
+    let mut four = 0.0;
+    for (op, qps, post_list) in [
+        (Op::Write, 4, 32),
+        (Op::Send, 4, 32),
+        (Op::Read, 4, 32),
+        (Op::Write, 4, 1),
+        (Op::Send, 4, 1),
+        (Op::Write, 16_384, 1),
+    ] {
+        let lists = if post_list == 1 {
+            "one a call".into()
+        } else {
+            format!("lists of {post_list}")
+        };
+        let name = format!("64 B {}, {qps} QPs, {lists}, M/s", op.name());
         if !wanted(&name) {
             continue;
         }
-        let limit = apart(|| plain_udp::one_way(96, 32, time))
-            .unwrap()
-            .mpackets_per_s;
+        let limit = small_udp(96);
         let load = Load {
             op,
-            qps: 4,
+            qps,
             message_bytes: 64,
-            post_list: 32,
-            lists: 4,
+            post_list,
+            lists: if qps > 64 { 1 } else { 128 / post_list },
         };
         let (messages, seconds) = measure(&load, time);
         let rate = messages as f64 / seconds / 1e6;
+        if (op, qps, post_list) == (Op::Write, 4, 1) {
+            four = rate;
+        }
+        let beside = of_four(qps, rate / four);
+        println!(
+            "{name:<44} {rate:>10.2} {limit:>12.2} {:>8.2} {beside}",
+            rate / limit
+        );
+    }
+    let name = "64 B UD SEND, lists of 32, M/s";
+    if wanted(name) {
+        let limit = small_udp(88);
+        let rate = datagrams::received_per_s(time) / 1e6;
         println!(
             "{name:<44} {rate:>10.2} {limit:>12.2} {:>8.2}",
             rate / limit
@@ -333,9 +233,12 @@ fn main() {
             round_trip / limit
         );
     }
-    let name = "4,096 QPs created and connected, both ends";
-    if wanted(name) {
-        let (seconds, kib) = connect_many(4096);
+    for qps in [4096, 16_384] {
+        let name = format!("{qps} QPs created and connected, both ends");
+        if !wanted(&name) {
+            continue;
+        }
+        let (seconds, kib) = connect_many(qps);
         println!("{name:<44} {seconds:>8.2} s   {kib:.1} KiB a QP");
     }
 }

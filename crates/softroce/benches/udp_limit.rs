@@ -73,7 +73,7 @@ fn line(name: &str, measure: impl Fn() -> io::Result<Rate>) -> io::Result<()> {
 }
 
 fn port() -> io::Result<Port> {
-    net::open(None, &Faults::default())
+    net::open(None, &Faults::default(), None)
 }
 
 fn flow(from: &Transmitter, to: IpAddr) -> Flow {
@@ -91,7 +91,14 @@ fn send(
     gso_batch.begin(flow);
     while gso_batch.packets() < count && gso_batch.takes(headers.len(), payload.len()) {
         // SAFETY: the payload is borrowed until the GSO batch is sent below.
-        unsafe { gso_batch.push(headers, std::iter::once((payload.as_ptr(), payload.len()))) };
+        unsafe {
+            gso_batch.push(
+                headers,
+                payload.len(),
+                std::iter::once((payload.as_ptr(), payload.len())),
+                false,
+            );
+        };
     }
     transmitter.send(gso_batch);
 }
@@ -119,7 +126,10 @@ fn one_way(header_bytes: usize, payload_bytes: usize, count: usize) -> io::Resul
         pin(0);
         let (start, mut bytes, mut packets) = (Instant::now(), 0, 0);
         while start.elapsed() < TIME {
-            packets += to.receiver.receive(|it| bytes += it.bytes.len() as u64 + 4) as u64;
+            packets += to
+                .receiver
+                .receive(|_| true, |it| bytes += it.bytes.len() as u64 + 4)
+                as u64;
         }
         over.store(true, Ordering::Relaxed);
         Rate::of(bytes, packets, start.elapsed())
@@ -129,7 +139,7 @@ fn one_way(header_bytes: usize, payload_bytes: usize, count: usize) -> io::Resul
 }
 
 fn await_one(receiver: &mut Receiver) {
-    while receiver.receive(|_| ()) == 0 {}
+    while receiver.receive(|_| true, |_| ()) == 0 {}
 }
 
 /// As [`plain_udp::ping_pong_p50_ns`], for a packet with a WRITE's headers and 64 bytes less the CRC.

@@ -7,8 +7,8 @@ use std::ptr::NonNull;
 use std::sync::Arc;
 
 use rdma_sys::{
-    IBV_GID_TYPE_ROCE_V1, IBV_GID_TYPE_ROCE_V2, ibv_context, ibv_device_attr, ibv_gid_entry,
-    ibv_port_attr, ibv_port_state,
+    IBV_GID_TYPE_ROCE_V1, IBV_GID_TYPE_ROCE_V2, ibv_atomic_cap, ibv_context, ibv_device_attr,
+    ibv_gid_entry, ibv_port_attr, ibv_port_state,
 };
 
 use super::gid::{Gid, GidEntry, GidType};
@@ -38,10 +38,22 @@ pub struct DeviceLimits {
     pub max_qp: u64,
     /// WRs outstanding on one queue of a QP.
     pub max_qp_wr: u64,
+    /// Scatter/gather elements of a WR.
+    pub max_sge: u64,
+    /// The same of a READ.
+    pub max_sge_rd: u64,
+    /// SRQs; 0 if it has none.
+    pub max_srq: u64,
+    /// Receives of one SRQ.
+    pub max_srq_wr: u64,
+    /// Scatter/gather elements of a receive on an SRQ.
+    pub max_srq_sge: u64,
     /// CQs.
     pub max_cq: u64,
     /// Entries of one CQ.
     pub max_cqe: u64,
+    /// Whether it has atomic operations.
+    pub has_atomics: bool,
     /// READs and atomics that one QP may have outstanding as requester.
     pub max_initiator_reads: u8,
     /// READs and atomics that one QP serves at once as responder.
@@ -257,8 +269,14 @@ impl Context {
             firmware: String::from_utf8_lossy(&firmware).into_owned(),
             max_qp: count(attr.max_qp),
             max_qp_wr: count(attr.max_qp_wr),
+            max_sge: count(attr.max_sge),
+            max_sge_rd: count(attr.max_sge_rd),
+            max_srq: count(attr.max_srq),
+            max_srq_wr: count(attr.max_srq_wr),
+            max_srq_sge: count(attr.max_srq_sge),
             max_cq: count(attr.max_cq),
             max_cqe: count(attr.max_cqe),
+            has_atomics: attr.atomic_cap != ibv_atomic_cap::IBV_ATOMIC_NONE,
             max_initiator_reads: reads(attr.max_qp_init_rd_atom),
             max_responder_reads: reads(attr.max_qp_rd_atom),
             max_mr_bytes: attr.max_mr_size,

@@ -5,6 +5,8 @@ use std::net::IpAddr;
 /// A device of the embedded library, listed without opening it.
 pub use softroce::verbs::Listing as EmbeddedDevice;
 
+use softroce::verbs::OpenOptions;
+
 use super::device::Context;
 use super::select::{Embedded, Port, PortRequest, among, select};
 use super::{Operation, VerbsError, VerbsLibrary};
@@ -40,19 +42,26 @@ impl Route {
 /// route: `soft0` within this machine, otherwise the device of the control connection's address.
 ///
 /// # Errors
-/// As [`select`]; [`VerbsError::FaultsOnSystemDevice`].
+/// As [`select`]; [`VerbsError::OnlyOnEmbeddedDevice`].
 pub fn select_or_embedded(
     library: &'static VerbsLibrary,
     request: &PortRequest,
     route: Option<Route>,
 ) -> Result<Port, VerbsError> {
     let error = match select(library, request, route.map(|route| route.local)) {
-        Ok(port) if request.faults.is_some() => {
-            return Err(VerbsError::FaultsOnSystemDevice {
-                device: port.context.name().to_owned(),
-            });
+        Ok(port) => {
+            let asked = [
+                ("--faults", request.faults.is_some()),
+                ("--pcap", request.pcap.is_some()),
+            ];
+            return match asked.into_iter().find(|(_, is_asked)| *is_asked) {
+                Some((flag, _)) => Err(VerbsError::OnlyOnEmbeddedDevice {
+                    flag,
+                    device: port.context.name().to_owned(),
+                }),
+                None => Ok(port),
+            };
         }
-        Ok(port) => return Ok(port),
         Err(error) => error,
     };
     let devices = embedded_devices()?;
@@ -128,8 +137,14 @@ fn open(
     because: Option<String>,
 ) -> Result<Port, VerbsError> {
     let library = VerbsLibrary::embedded();
-    let faults = request.faults.unwrap_or_default();
-    let raw = softroce::verbs::open_with_faults(&device.name, &faults).map_err(|error| {
+    let options = OpenOptions {
+        faults: request.faults.unwrap_or_default(),
+        capture: request.pcap.clone(),
+    };
+    let raw = softroce::verbs::open_with(&device.name, options).map_err(|error| {
+        let Some(code) = softroce::net::os_error(&error) else {
+            return VerbsError::Capture(error);
+        };
         let object = match device.address {
             Some(address) => format!("{} (UDP port 4791 of {address})", device.name),
             None => format!(
@@ -140,10 +155,7 @@ fn open(
         VerbsError::Call {
             operation: Operation::OpenDevice,
             object,
-            source: match softroce::net::os_error(&error) {
-                Some(code) => std::io::Error::from_raw_os_error(code),
-                None => error,
-            },
+            source: std::io::Error::from_raw_os_error(code),
         }
     })?;
     let context = Context::of_opened(library, raw, device.name.clone());
@@ -151,6 +163,7 @@ fn open(
     port.embedded = Some(Embedded {
         because,
         faults: request.faults,
+        pcap: request.pcap.clone(),
     });
     Ok(port)
 }

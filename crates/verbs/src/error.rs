@@ -22,7 +22,10 @@ pub enum Operation {
     WaitForEvent,
     GetCqEvent,
     PollCq,
+    CreateSrq,
+    ModifySrq,
     CreateQp,
+    CreateAh,
     QueryQp,
     ModifyToInit,
     /// With the GID index in use, the usual cause of its errors.
@@ -34,6 +37,7 @@ pub enum Operation {
     DestroyQp,
     PostSend,
     PostRecv,
+    PostSrqRecv,
     DestroyCq,
     DeregMr,
     DeallocPd,
@@ -58,7 +62,10 @@ impl fmt::Display for Operation {
             Operation::WaitForEvent => "waiting for a completion event (poll)",
             Operation::GetCqEvent => "ibv_get_cq_event",
             Operation::PollCq => "ibv_poll_cq",
+            Operation::CreateSrq => "ibv_create_srq",
+            Operation::ModifySrq => "ibv_modify_srq",
             Operation::CreateQp => "ibv_create_qp",
+            Operation::CreateAh => "ibv_create_ah",
             Operation::QueryQp => "ibv_query_qp",
             Operation::ModifyToInit => "ibv_modify_qp RESET→INIT",
             Operation::ModifyToRtr { gid_index: None } => "ibv_modify_qp INIT→RTR",
@@ -72,6 +79,7 @@ impl fmt::Display for Operation {
             Operation::DestroyQp => "ibv_destroy_qp",
             Operation::PostSend => "ibv_post_send",
             Operation::PostRecv => "ibv_post_recv",
+            Operation::PostSrqRecv => "ibv_post_srq_recv",
             Operation::DestroyCq => "ibv_destroy_cq",
             Operation::DeregMr => "ibv_dereg_mr",
             Operation::DeallocPd => "ibv_dealloc_pd",
@@ -126,12 +134,38 @@ pub enum VerbsError {
         /// The flags that reduce it.
         flags: &'static str,
     },
-    /// `--faults` for a device that cannot make faults.
-    #[error("--faults is for the embedded software device, and {device} is another")]
-    FaultsOnSystemDevice {
+    /// The case needs something that the device has not at all.
+    #[error("{device} has no {what}")]
+    DeviceLacks {
+        /// Device name.
+        device: String,
+        /// What it lacks, in the plural.
+        what: &'static str,
+        /// What works on it.
+        instead: &'static str,
+    },
+    /// Buffers on huge pages, of which there are too few.
+    #[error(
+        "--pages huge takes {needed} huge pages of 2 MiB, and this machine has not so many free"
+    )]
+    NoHugePages {
+        /// Pages that the buffers take.
+        needed: u64,
+    },
+    /// Buffers on transparent huge pages, which the kernel has not.
+    #[error("--pages transparent needs transparent huge pages, and this machine's kernel has none")]
+    NoTransparentPages,
+    /// An option for a device that cannot do it.
+    #[error("{flag} is for the embedded software device, and {device} is another")]
+    OnlyOnEmbeddedDevice {
+        /// The option.
+        flag: &'static str,
         /// Device name.
         device: String,
     },
+    /// The file of `--pcap` cannot be written; the text names it and says what to do.
+    #[error("{0}")]
+    Capture(io::Error),
     /// A call failed.
     #[error("{operation} failed for {object}: {source}")]
     Call {
@@ -199,13 +233,31 @@ impl VerbsError {
                 return Some("choose one of them with --gid-index, or leave the flag out".into());
             }
             VerbsError::DeviceLimit { flags, .. } => return Some(format!("lower {flags}")),
-            VerbsError::FaultsOnSystemDevice { .. } => {
+            VerbsError::DeviceLacks { instead, .. } => return Some((*instead).to_owned()),
+            VerbsError::NoHugePages { needed } => {
+                return Some(format!(
+                    "reserve them in time, when memory is not in pieces yet: `echo {needed} | sudo tee \
+                     /proc/sys/vm/nr_hugepages`; --pages transparent needs no reservation"
+                ));
+            }
+            VerbsError::NoTransparentPages => {
+                return Some("leave --pages out, or reserve huge pages for --pages huge".into());
+            }
+            VerbsError::OnlyOnEmbeddedDevice { flag: "--pcap", .. } => {
+                return Some(
+                    "choose the embedded device with --device soft0; below Soft-RoCE, `tcpdump -i ETH -w FILE udp port \
+                     4791` captures packets"
+                        .into(),
+                );
+            }
+            VerbsError::OnlyOnEmbeddedDevice { .. } => {
                 return Some(
                     "choose the embedded device with --device soft0; below Soft-RoCE, `tc qdisc add dev ETH root \
                      netem loss 1%` loses packets"
                         .into(),
                 );
             }
+            VerbsError::Capture(_) => return None,
             VerbsError::Call {
                 operation, source, ..
             } => (operation, source),
@@ -228,7 +280,7 @@ impl VerbsError {
                  rule for your group; the embedded software device needs no permission: --device soft0"
             }
             (Operation::OpenDevice, libc::EADDRINUSE) => {
-                "another program has that port there, such as another rocebench on this embedded device or the \
+                "another program has that port there, such as another user's rocebench on this embedded device or the \
                  kernel's rdma_rxe: end it, or choose another address's device with --device"
             }
             (Operation::OpenDevice, libc::ENOENT) => {
@@ -236,7 +288,10 @@ impl VerbsError {
                  user may not use it (libibverbs says the same of both): `rocebench doctor` tells which; the \
                  embedded software device needs none: --device soft0"
             }
-            (Operation::RegMr | Operation::CreateCq | Operation::CreateQp, libc::ENOMEM) => {
+            (
+                Operation::RegMr | Operation::CreateCq | Operation::CreateSrq | Operation::CreateQp,
+                libc::ENOMEM,
+            ) => {
                 "the locked-memory limit is the usual cause: `ulimit -l unlimited` (or memlock in \
                  /etc/security/limits.conf), or lower --qps, --size or the depths"
             }
@@ -249,8 +304,11 @@ impl VerbsError {
             (Operation::CreateChannel | Operation::ReqNotifyCq, _) => {
                 "the device's driver has no completion events: use --poll busy"
             }
-            (Operation::CreateQp | Operation::CreateCq, libc::EINVAL) => {
-                "the device refuses these sizes: lower --tx-depth, --rx-depth, --inline or --cq-depth"
+            (Operation::CreateSrq | Operation::ModifySrq, libc::EOPNOTSUPP | libc::ENOSYS) => {
+                "the device has no shared receive queues: use --recv-queue per-qp"
+            }
+            (Operation::CreateQp | Operation::CreateCq | Operation::CreateSrq, libc::EINVAL) => {
+                "the device refuses these sizes: lower --tx-depth, --rx-depth, --inline, --sges or --cq-depth"
             }
             (Operation::PollCq, _) => {
                 "the CQ is broken, as after an overflow: leave --cq-depth out, or raise it; `dmesg` may say more"
@@ -259,7 +317,7 @@ impl VerbsError {
             (Operation::PostSend, libc::ENOMEM) => {
                 "the send queue is full: the device took fewer WRs than it promised; lower --tx-depth"
             }
-            (Operation::PostRecv, libc::ENOMEM) => {
+            (Operation::PostRecv | Operation::PostSrqRecv, libc::ENOMEM) => {
                 "the receive queue is full: the device took fewer WRs than it promised; lower --rx-depth"
             }
             (_, libc::EACCES | libc::EPERM) => {

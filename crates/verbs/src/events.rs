@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use rdma_sys::ibv_async_event;
 
-use super::{CompletionQueue, Context, ffi};
+use super::{CompletionQueue, Context, SharedReceiveQueue, ffi};
 
 /// An asynchronous event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -29,6 +29,11 @@ pub enum AsyncEvent {
     PortError {
         /// Port number.
         port: u8,
+    },
+    /// An SRQ has fewer receives left than the limit that was armed.
+    SrqLimit {
+        /// The SRQ's identity; see [`AsyncEvents::is_srq`].
+        srq: usize,
     },
     /// An event that harms no run.
     Other,
@@ -90,6 +95,9 @@ impl AsyncEvents {
                 10 => AsyncEvent::PortError {
                     port: u8::try_from(event.element.port_num).unwrap_or(0),
                 },
+                15 => AsyncEvent::SrqLimit {
+                    srq: event.element.srq as usize,
+                },
                 _ => AsyncEvent::Other,
             }
         };
@@ -101,5 +109,10 @@ impl AsyncEvents {
     /// Whether an event's CQ is this one.
     pub fn is_cq(cq: &CompletionQueue, identity: usize) -> bool {
         cq.identity() == identity
+    }
+
+    /// Whether an event's SRQ is this one.
+    pub fn is_srq(srq: &SharedReceiveQueue, identity: usize) -> bool {
+        srq.identity() == identity
     }
 }

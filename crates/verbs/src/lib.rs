@@ -1,16 +1,19 @@
 //! Safe verbs objects with ownership and errors. The only module with `unsafe` code: its functions are safe to call
 //! in any order and from any thread. It must not know cases, sockets or results.
 
+mod address_handle;
 mod channel;
 pub mod cm;
 mod cq;
 mod device;
+mod elements;
 mod embedded;
 mod error;
 mod events;
 mod ffi;
 mod gid;
 mod library;
+mod mapping;
 mod memory;
 mod poster;
 mod qp;
@@ -18,9 +21,12 @@ mod qp_query;
 mod recv_ring;
 mod select;
 mod send_ring;
+mod service;
+mod srq;
 mod status;
 mod teardown;
 
+pub use address_handle::AddressHandle;
 pub use channel::{CompletionChannel, Sleeper, Wakeup};
 pub use cq::{Completion, CompletionQueue, POLL_BATCH, WcBatch};
 pub use device::{Context, DeviceLimits, LinkLayer, PortInfo, open_all};
@@ -29,6 +35,7 @@ pub use error::{Operation, VerbsError};
 pub use events::{AsyncEvent, AsyncEvents};
 pub use gid::{Gid, GidEntry, GidReason, GidType, choose_gid, choose_gid_because};
 pub use library::VerbsLibrary;
+pub use mapping::{Mapping, Pages};
 pub use memory::{Access, MemoryRegion, ProtectionDomain};
 pub use poster::{ImmediateWrite, Poster};
 pub use qp::{Path, QpCapacity, QueuePair, Reliability, RemoteQp};
@@ -36,6 +43,7 @@ pub use qp_query::{QpAttributes, QpState};
 pub use recv_ring::{RecvRing, RecvTemplate};
 pub use select::{Embedded, Port, PortRequest, select};
 pub use send_ring::{PostError, SendEdit, SendOpcode, SendRing, SendScratch, SendTemplate};
+pub use service::Service;
 /// Faults of the embedded device, parsed from text such as `drop=5%,seed=7`.
 pub use softroce::net::Faults;
 /// A recorded packet of the embedded device.
@@ -44,5 +52,6 @@ pub use softroce::net::RecordedPacket;
 pub use softroce::verbs::address_of_environment;
 /// Parser of RoCEv2 packets.
 pub use softroce::wire;
+pub use srq::SharedReceiveQueue;
 pub use status::WcStatus;
 pub use teardown::{Teardown, tear_down};

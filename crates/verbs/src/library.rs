@@ -4,8 +4,9 @@
 use std::os::raw::{c_char, c_int, c_uint, c_void};
 
 use rdma_sys::{
-    ibv_async_event, ibv_comp_channel, ibv_context, ibv_cq, ibv_device, ibv_device_attr,
-    ibv_gid_entry, ibv_mr, ibv_pd, ibv_port_attr, ibv_qp, ibv_qp_attr, ibv_qp_init_attr,
+    ibv_ah, ibv_ah_attr, ibv_async_event, ibv_comp_channel, ibv_context, ibv_cq, ibv_device,
+    ibv_device_attr, ibv_gid_entry, ibv_mr, ibv_pd, ibv_port_attr, ibv_qp, ibv_qp_attr,
+    ibv_qp_init_attr, ibv_srq, ibv_srq_attr, ibv_srq_init_attr,
 };
 
 use super::ffi;
@@ -53,11 +54,16 @@ pub struct VerbsLibrary {
         c_int,
     ) -> *mut ibv_cq,
     pub destroy_cq: unsafe extern "C" fn(*mut ibv_cq) -> c_int,
+    pub create_srq: unsafe extern "C" fn(*mut ibv_pd, *mut ibv_srq_init_attr) -> *mut ibv_srq,
+    pub modify_srq: unsafe extern "C" fn(*mut ibv_srq, *mut ibv_srq_attr, c_int) -> c_int,
+    pub destroy_srq: unsafe extern "C" fn(*mut ibv_srq) -> c_int,
     pub create_qp: unsafe extern "C" fn(*mut ibv_pd, *mut ibv_qp_init_attr) -> *mut ibv_qp,
     pub query_qp:
         unsafe extern "C" fn(*mut ibv_qp, *mut ibv_qp_attr, c_int, *mut ibv_qp_init_attr) -> c_int,
     pub modify_qp: unsafe extern "C" fn(*mut ibv_qp, *mut ibv_qp_attr, c_int) -> c_int,
     pub destroy_qp: unsafe extern "C" fn(*mut ibv_qp) -> c_int,
+    pub create_ah: unsafe extern "C" fn(*mut ibv_pd, *mut ibv_ah_attr) -> *mut ibv_ah,
+    pub destroy_ah: unsafe extern "C" fn(*mut ibv_ah) -> c_int,
 }
 
 impl std::fmt::Debug for VerbsLibrary {
@@ -91,10 +97,15 @@ impl VerbsLibrary {
             ack_cq_events: rdma_sys::ibv_ack_cq_events,
             create_cq: rdma_sys::ibv_create_cq,
             destroy_cq: rdma_sys::ibv_destroy_cq,
+            create_srq: rdma_sys::ibv_create_srq,
+            modify_srq: rdma_sys::ibv_modify_srq,
+            destroy_srq: rdma_sys::ibv_destroy_srq,
             create_qp: rdma_sys::ibv_create_qp,
             query_qp: rdma_sys::ibv_query_qp,
             modify_qp: rdma_sys::ibv_modify_qp,
             destroy_qp: rdma_sys::ibv_destroy_qp,
+            create_ah: rdma_sys::ibv_create_ah,
+            destroy_ah: rdma_sys::ibv_destroy_ah,
         };
         &SYSTEM
     }
@@ -126,10 +137,15 @@ impl VerbsLibrary {
             ack_cq_events: verbs::ack_cq_events,
             create_cq: verbs::create_cq,
             destroy_cq: verbs::destroy_cq,
+            create_srq: verbs::create_srq,
+            modify_srq: verbs::modify_srq,
+            destroy_srq: verbs::destroy_srq,
             create_qp: verbs::create_qp,
             query_qp: verbs::query_qp,
             modify_qp: verbs::modify_qp,
             destroy_qp: verbs::destroy_qp,
+            create_ah: verbs::create_ah,
+            destroy_ah: verbs::destroy_ah,
         };
         &EMBEDDED
     }

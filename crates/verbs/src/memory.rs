@@ -1,14 +1,12 @@
-//! Memory for a device: page-aligned buffers, on a NUMA node if requested, and their registration. A device has only
-//! the [`Access`] with which an MR was registered.
+//! Protection domains, and the registration of memory. A device has only the [`Access`] with which an MR was registered.
 
-use std::io;
 use std::ptr::NonNull;
 use std::sync::Arc;
 
 use rdma_sys::{ibv_access_flags, ibv_mr, ibv_pd, ibv_sge};
 
 use super::teardown::{Teardown, TeardownToken};
-use super::{Context, Operation, VerbsError};
+use super::{Context, Mapping, Operation, Pages, VerbsError};
 
 /// A protection domain.
 pub struct ProtectionDomain {
@@ -82,10 +80,12 @@ pub enum Access {
     RemoteWrite,
     /// The peer may RDMA READ from it.
     RemoteRead,
+    /// The peer may change words of it by atomic operations.
+    RemoteAtomic,
 }
 
 impl Access {
-    /// The fewest flags of `ibv_reg_mr(3)`, by which remote write requires local write.
+    /// The fewest flags of `ibv_reg_mr(3)`, by which remote writes and atomics require local write.
     fn flags(self) -> u32 {
         let write = ibv_access_flags::IBV_ACCESS_LOCAL_WRITE.0;
         match self {
@@ -93,6 +93,7 @@ impl Access {
             Access::LocalWrite => write,
             Access::RemoteWrite => write | ibv_access_flags::IBV_ACCESS_REMOTE_WRITE.0,
             Access::RemoteRead => ibv_access_flags::IBV_ACCESS_REMOTE_READ.0,
+            Access::RemoteAtomic => write | ibv_access_flags::IBV_ACCESS_REMOTE_ATOMIC.0,
         }
     }
 
@@ -103,6 +104,7 @@ impl Access {
             Access::LocalWrite => "IBV_ACCESS_LOCAL_WRITE",
             Access::RemoteWrite => "IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE",
             Access::RemoteRead => "IBV_ACCESS_REMOTE_READ",
+            Access::RemoteAtomic => "IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_ATOMIC",
         }
     }
 
@@ -112,6 +114,7 @@ impl Access {
             Access::LocalRead | Access::LocalWrite => "0",
             Access::RemoteWrite => "IBV_ACCESS_REMOTE_WRITE",
             Access::RemoteRead => "IBV_ACCESS_REMOTE_READ",
+            Access::RemoteAtomic => "IBV_ACCESS_REMOTE_ATOMIC",
         }
     }
 
@@ -121,25 +124,28 @@ impl Access {
     }
 }
 
-/// Page-aligned zeroed memory together with its registration.
+/// Zeroed memory together with its registration.
 ///
 /// A device may read and write it at any time, so it is never borrowed as a slice: bytes are copied in and out.
 pub struct MemoryRegion {
     pd: Arc<ProtectionDomain>,
     raw: NonNull<ibv_mr>,
+    /// Keeps the memory as long as the MR.
+    _mapping: Arc<Mapping>,
     start: NonNull<u8>,
     length_bytes: usize,
     deregistered: bool,
 }
 
-// SAFETY: the memory belongs to this object alone and is only reached by raw copies, which have no
-// aliasing rules to break; MRs may be used from any thread.
+// SAFETY: the memory is only reached by raw copies, which have no aliasing rules to break; MRs may be used from any
+// thread.
 unsafe impl Send for MemoryRegion {}
 // SAFETY: as above. Two threads that copy into the same bytes leave either's bytes, as a device would.
 unsafe impl Sync for MemoryRegion {}
 
 impl MemoryRegion {
-    /// Allocates `length_bytes` of zeroes, on `numa_node` if the kernel can, and registers them with `access`.
+    /// Allocates `length_bytes` of zeroes that begin on a page, on `numa_node` if the kernel can, and registers them with
+    /// `access`.
     ///
     /// # Errors
     /// No memory, or the failed registration.
@@ -149,17 +155,26 @@ impl MemoryRegion {
         access: Access,
         numa_node: Option<u32>,
     ) -> Result<Arc<Self>, VerbsError> {
-        let length_bytes = length_bytes.max(1);
-        let object = || format!("{} ({length_bytes} bytes)", pd.context.name());
-        let start = map(length_bytes).map_err(|source| VerbsError::Call {
-            operation: Operation::AllocMemory,
-            object: object(),
-            source,
-        })?;
-        if let Some(node) = numa_node {
-            prefer_node(start, length_bytes, node);
-        }
-        // SAFETY: the mapping is `length_bytes` long and lives until after the MR is deregistered.
+        let mapping = Mapping::new(length_bytes, Pages::Usual, numa_node)?;
+        MemoryRegion::within(pd, &mapping, 0, mapping.length_bytes(), access)
+    }
+
+    /// Registers `length_bytes` at `offset` of `mapping` with `access`.
+    ///
+    /// # Errors
+    /// The failed registration; EFAULT for bytes outside of the mapping.
+    pub fn within(
+        pd: &Arc<ProtectionDomain>,
+        mapping: &Arc<Mapping>,
+        offset: usize,
+        length_bytes: usize,
+        access: Access,
+    ) -> Result<Arc<Self>, VerbsError> {
+        let object = || format!("{} ({length_bytes} bytes)", pd.context().name());
+        let start = mapping
+            .at(offset, length_bytes)
+            .ok_or_else(|| VerbsError::returned(Operation::RegMr, object(), libc::EFAULT))?;
+        // SAFETY: the range is inside the mapping, which lives until after the MR is deregistered.
         let raw = unsafe {
             (pd.context.library().reg_mr)(
                 pd.raw(),
@@ -168,15 +183,11 @@ impl MemoryRegion {
                 access.flags().cast_signed(),
             )
         };
-        let Some(raw) = NonNull::new(raw) else {
-            let error = VerbsError::last(Operation::RegMr, object());
-            // SAFETY: mapped above with this length, and nothing refers to it.
-            unsafe { libc::munmap(start.as_ptr().cast(), length_bytes) };
-            return Err(error);
-        };
+        let raw = NonNull::new(raw).ok_or_else(|| VerbsError::last(Operation::RegMr, object()))?;
         Ok(Arc::new(MemoryRegion {
             pd: Arc::clone(pd),
             raw,
+            _mapping: Arc::clone(mapping),
             start,
             length_bytes,
             deregistered: false,
@@ -262,48 +273,5 @@ impl Drop for MemoryRegion {
         if !self.deregistered {
             self.tear_down(TeardownToken::new());
         }
-        // SAFETY: a mapping of this length, whose registration is gone.
-        unsafe { libc::munmap(self.start.as_ptr().cast(), self.length_bytes) };
-    }
-}
-
-fn map(length_bytes: usize) -> Result<NonNull<u8>, io::Error> {
-    // SAFETY: a new anonymous mapping touches no existing memory.
-    let start = unsafe {
-        libc::mmap(
-            std::ptr::null_mut(),
-            length_bytes,
-            libc::PROT_READ | libc::PROT_WRITE,
-            libc::MAP_PRIVATE | libc::MAP_ANONYMOUS,
-            -1,
-            0,
-        )
-    };
-    if start == libc::MAP_FAILED {
-        return Err(io::Error::last_os_error());
-    }
-    NonNull::new(start.cast()).ok_or_else(|| io::Error::from_raw_os_error(libc::ENOMEM))
-}
-
-/// Asks for pages of `node` (`mbind(2)`, MPOL_PREFERRED). A kernel without NUMA refuses, which is harmless.
-fn prefer_node(start: NonNull<u8>, length_bytes: usize, node: u32) {
-    const MPOL_PREFERRED: libc::c_int = 1;
-    let bits = u64::BITS;
-    let mut mask = [0u64; 16];
-    let Some(word) = mask.get_mut((node / bits) as usize) else {
-        return;
-    };
-    *word = 1 << (node % bits);
-    // SAFETY: the range is a mapping of ours and the mask has the number of bits named.
-    unsafe {
-        libc::syscall(
-            libc::SYS_mbind,
-            start.as_ptr(),
-            length_bytes,
-            MPOL_PREFERRED,
-            mask.as_ptr(),
-            mask.len() * bits as usize,
-            0,
-        );
     }
 }

@@ -1,4 +1,4 @@
-//! Reliable-connection queue pairs and their states RESET → INIT → RTR → RTS → ERR.
+//! Queue pairs of all services, and their states RESET → INIT → RTR → RTS → ERR.
 
 use std::mem::zeroed;
 use std::ptr::NonNull;
@@ -6,12 +6,13 @@ use std::sync::Arc;
 
 use rdma_sys::{
     ibv_ah_attr, ibv_qp, ibv_qp_attr, ibv_qp_attr_mask as mask, ibv_qp_cap, ibv_qp_init_attr,
-    ibv_qp_state, ibv_qp_type,
+    ibv_qp_state,
 };
 
 use super::teardown::{Teardown, TeardownToken};
 use super::{
-    Access, CompletionQueue, Context, Gid, LinkLayer, Operation, ProtectionDomain, VerbsError,
+    Access, CompletionQueue, Context, Gid, LinkLayer, Operation, ProtectionDomain, Service,
+    SharedReceiveQueue, VerbsError,
 };
 
 /// Sizes of a QP's queues.
@@ -23,6 +24,8 @@ pub struct QpCapacity {
     pub recv_wr: u32,
     /// The most bytes of a message sent inline.
     pub inline_bytes: u32,
+    /// Scatter/gather elements of a WR at most.
+    pub sges: u32,
 }
 
 /// The attributes of packets from this end's port.
@@ -86,7 +89,10 @@ pub struct QueuePair {
     pd: Arc<ProtectionDomain>,
     /// Keeps the CQs alive as long as the QP.
     _cqs: [Arc<CompletionQueue>; 2],
+    /// Keeps the SRQ alive, if it has one.
+    _srq: Option<Arc<SharedReceiveQueue>>,
     raw: NonNull<ibv_qp>,
+    service: Service,
     destroyed: bool,
 }
 
@@ -97,7 +103,7 @@ unsafe impl Send for QueuePair {}
 unsafe impl Sync for QueuePair {}
 
 impl QueuePair {
-    /// `ibv_create_qp(3)`: RC, one scatter/gather element per WR, only WRs with the flag are signalled.
+    /// A QP of the reliable connection service, as [`QueuePair::of`].
     ///
     /// # Errors
     /// The failed call.
@@ -107,37 +113,58 @@ impl QueuePair {
         recv_cq: &Arc<CompletionQueue>,
         capacity: QpCapacity,
     ) -> Result<Arc<Self>, VerbsError> {
+        let service = Service::ReliableConnection;
+        QueuePair::of(service, pd, [send_cq, recv_cq], None, capacity)
+    }
+
+    /// `ibv_create_qp(3)`: only WRs with the flag are signalled. `cqs` are those of sends and of receives, which come from
+    /// `srq` if there is one; `capacity` then has none of its own.
+    ///
+    /// # Errors
+    /// The failed call.
+    pub fn of(
+        service: Service,
+        pd: &Arc<ProtectionDomain>,
+        cqs: [&Arc<CompletionQueue>; 2],
+        srq: Option<&Arc<SharedReceiveQueue>>,
+        capacity: QpCapacity,
+    ) -> Result<Arc<Self>, VerbsError> {
+        let [send_cq, recv_cq] = cqs;
         // SAFETY: plain data, for which zero is valid.
         let mut attr: ibv_qp_init_attr = unsafe { zeroed() };
         attr.send_cq = send_cq.raw();
         attr.recv_cq = recv_cq.raw();
-        attr.qp_type = ibv_qp_type::IBV_QPT_RC;
+        attr.srq = srq.map_or(std::ptr::null_mut(), |srq| srq.raw());
+        attr.qp_type = service.qp_type();
         attr.cap = ibv_qp_cap {
             max_send_wr: capacity.send_wr,
             max_recv_wr: capacity.recv_wr,
-            max_send_sge: 1,
-            max_recv_sge: 1,
+            max_send_sge: capacity.sges,
+            max_recv_sge: capacity.sges,
             max_inline_data: capacity.inline_bytes,
         };
         let library = pd.context().library();
-        // SAFETY: PD and CQs are alive and belong to one context; `attr` is filled.
+        // SAFETY: PD, CQs and SRQ are alive and belong to one context; `attr` is filled.
         let raw = unsafe { (library.create_qp)(pd.raw(), &mut attr) };
         let raw = NonNull::new(raw).ok_or_else(|| {
             let QpCapacity {
                 send_wr,
                 recv_wr,
                 inline_bytes,
+                sges,
             } = capacity;
             let name = pd.context().name();
             VerbsError::last(
                 Operation::CreateQp,
-                format!("{name} ({send_wr} send WRs, {recv_wr} receive WRs, {inline_bytes} bytes inline)"),
+                format!("{name} ({send_wr} send WRs, {recv_wr} receive WRs, {inline_bytes} bytes inline, {sges} SGEs)"),
             )
         })?;
         Ok(Arc::new(QueuePair {
             pd: Arc::clone(pd),
-            _cqs: [Arc::clone(send_cq), Arc::clone(recv_cq)],
+            _cqs: cqs.map(Arc::clone),
+            _srq: srq.cloned(),
             raw,
+            service,
             destroyed: false,
         }))
     }
@@ -166,15 +193,11 @@ impl QueuePair {
         attr.qp_state = ibv_qp_state::IBV_QPS_INIT;
         attr.port_num = port;
         attr.qp_access_flags = remote.qp_flags();
-        let bits = mask::IBV_QP_STATE | mask::IBV_QP_PKEY_INDEX | mask::IBV_QP_PORT;
-        self.modify(
-            &mut attr,
-            bits | mask::IBV_QP_ACCESS_FLAGS,
-            Operation::ModifyToInit,
-        )
+        attr.qkey = self.service.qkey();
+        self.modify(&mut attr, self.service.init_bits(), Operation::ModifyToInit)
     }
 
-    /// INIT → RTR: the peer's QP, the path to it, and this end's limits as responder.
+    /// INIT → RTR: the peer's QP, the path to it, and this end's limits as responder, as far as its service has them.
     ///
     /// # Errors
     /// The failed call; it contains the GID index.
@@ -192,16 +215,10 @@ impl QueuePair {
         attr.rq_psn = remote.psn;
         attr.max_dest_rd_atomic = reliability.responder_reads;
         attr.min_rnr_timer = reliability.min_rnr_timer;
-        attr.ah_attr = address_handle(path, remote);
-        let bits = mask::IBV_QP_STATE
-            | mask::IBV_QP_AV
-            | mask::IBV_QP_PATH_MTU
-            | mask::IBV_QP_DEST_QPN
-            | mask::IBV_QP_RQ_PSN
-            | mask::IBV_QP_MAX_DEST_RD_ATOMIC
-            | mask::IBV_QP_MIN_RNR_TIMER;
+        attr.ah_attr = address_vector(path, remote);
         let gid_index = (attr.ah_attr.is_global != 0).then_some(attr.ah_attr.grh.sgid_index);
-        self.modify(&mut attr, bits, Operation::ModifyToRtr { gid_index })
+        let operation = Operation::ModifyToRtr { gid_index };
+        self.modify(&mut attr, self.service.rtr_bits(), operation)
     }
 
     /// RTR → RTS: the first PSN of this end, and its limits as requester.
@@ -217,13 +234,7 @@ impl QueuePair {
         attr.retry_cnt = reliability.retry_cnt;
         attr.rnr_retry = reliability.rnr_retry;
         attr.max_rd_atomic = reliability.initiator_reads;
-        let bits = mask::IBV_QP_STATE
-            | mask::IBV_QP_TIMEOUT
-            | mask::IBV_QP_RETRY_CNT
-            | mask::IBV_QP_RNR_RETRY
-            | mask::IBV_QP_SQ_PSN
-            | mask::IBV_QP_MAX_QP_RD_ATOMIC;
-        self.modify(&mut attr, bits, Operation::ModifyToRts)
+        self.modify(&mut attr, self.service.rts_bits(), Operation::ModifyToRts)
     }
 
     /// Any state → ERR: everything posted is flushed.
@@ -277,7 +288,7 @@ impl Drop for QueuePair {
 }
 
 /// The address vector: for RoCE the GID with a GRH; for InfiniBand the LID, with a GRH if there is a GID index.
-fn address_handle(path: &Path, remote: &RemoteQp) -> ibv_ah_attr {
+pub(super) fn address_vector(path: &Path, remote: &RemoteQp) -> ibv_ah_attr {
     // SAFETY: plain data, for which zero is valid.
     let mut ah: ibv_ah_attr = unsafe { zeroed() };
     ah.port_num = path.port;
@@ -322,7 +333,7 @@ mod tests {
 
     #[test]
     fn roce_goes_by_gid_and_never_by_lid() {
-        let ah = address_handle(&path(LinkLayer::Ethernet, Some(3)), &remote());
+        let ah = address_vector(&path(LinkLayer::Ethernet, Some(3)), &remote());
         assert_eq!((ah.is_global, ah.dlid, ah.grh.sgid_index), (1, 0, 3));
         assert_eq!(
             (ah.sl, ah.grh.traffic_class, ah.grh.hop_limit),
@@ -334,9 +345,9 @@ mod tests {
 
     #[test]
     fn infiniband_goes_by_lid_with_a_grh_only_where_asked() {
-        let ah = address_handle(&path(LinkLayer::Infiniband, None), &remote());
+        let ah = address_vector(&path(LinkLayer::Infiniband, None), &remote());
         assert_eq!((ah.is_global, ah.dlid), (0, 0x2a));
-        let ah = address_handle(&path(LinkLayer::Infiniband, Some(0)), &remote());
+        let ah = address_vector(&path(LinkLayer::Infiniband, Some(0)), &remote());
         assert_eq!((ah.is_global, ah.dlid), (1, 0x2a));
     }
 

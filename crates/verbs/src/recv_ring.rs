@@ -1,13 +1,14 @@
-//! Prebuilt receive work requests of one QP. They never change, so any thread may post any of them.
+//! Prebuilt receive work requests of one QP, or of an SRQ. They never change, so any thread may post any of them.
 
 use std::sync::Arc;
 
-use rdma_sys::{ibv_qp, ibv_recv_wr, ibv_sge};
+use rdma_sys::{ibv_qp, ibv_recv_wr, ibv_sge, ibv_srq};
 
-use super::{MemoryRegion, Operation, PostError, QueuePair, VerbsError};
+use super::elements::Elements;
+use super::{MemoryRegion, Operation, PostError, QueuePair, SharedReceiveQueue, VerbsError};
 
-type PostFunction =
-    unsafe extern "C" fn(*mut ibv_qp, *mut ibv_recv_wr, *mut *mut ibv_recv_wr) -> i32;
+type PostToQp = unsafe extern "C" fn(*mut ibv_qp, *mut ibv_recv_wr, *mut *mut ibv_recv_wr) -> i32;
+type PostToSrq = unsafe extern "C" fn(*mut ibv_srq, *mut ibv_recv_wr, *mut *mut ibv_recv_wr) -> i32;
 
 /// One receive to prebuild.
 #[derive(Clone, Copy, Debug)]
@@ -18,15 +19,22 @@ pub struct RecvTemplate {
     pub offset: usize,
     /// Length of its buffer, in bytes.
     pub length_bytes: u32,
+    /// Elements that the buffer is cut into; one for each byte if those are fewer.
+    pub sges: u32,
+}
+
+/// Where receives are posted.
+enum Queue {
+    Own(Arc<QueuePair>, PostToQp),
+    Shared(Arc<SharedReceiveQueue>, PostToSrq),
 }
 
 /// Prebuilt receives: either linked into one chain, of which one call can post any tail, or posted one by one.
 pub struct RecvRing {
-    qp: Arc<QueuePair>,
+    queue: Queue,
     _memory: Arc<MemoryRegion>,
     wrs: Box<[ibv_recv_wr]>,
     _sges: Box<[ibv_sge]>,
-    post: PostFunction,
 }
 
 // SAFETY: the work requests hold pointers only into the ring's own boxes, which do not move, and
@@ -36,8 +44,10 @@ unsafe impl Send for RecvRing {}
 unsafe impl Sync for RecvRing {}
 
 impl RecvRing {
-    /// Memory of one prebuilt receive, in bytes.
-    pub const BYTES_PER_WR: usize = size_of::<ibv_recv_wr>() + size_of::<ibv_sge>();
+    /// Memory of one prebuilt receive with so many elements, in bytes.
+    pub const fn bytes_per_wr(sges: u32) -> usize {
+        size_of::<ibv_recv_wr>() + sges as usize * size_of::<ibv_sge>()
+    }
 
     /// Prebuilds `templates` for `qp` with buffers in `memory`; `linked` links them into one chain.
     ///
@@ -49,26 +59,65 @@ impl RecvRing {
         templates: &[RecvTemplate],
         linked: bool,
     ) -> Result<Self, VerbsError> {
-        let invalid = |code| VerbsError::returned(Operation::PostRecv, "prebuilding WRs", code);
         // SAFETY: the QP and so its context are alive, and the table of operations is filled.
         let post = unsafe { (*(*qp.raw()).context).ops.post_recv };
         let post = post.ok_or_else(|| invalid(libc::EOPNOTSUPP))?;
-        let mut sges: Box<[ibv_sge]> = templates
-            .iter()
-            .map(|template| {
-                memory
-                    .element(template.offset, template.length_bytes)
-                    .ok_or_else(|| invalid(libc::EFAULT))
-            })
-            .collect::<Result<_, _>>()?;
+        RecvRing::of(Queue::Own(Arc::clone(qp), post), memory, templates, linked)
+    }
+
+    /// The same for all QPs of `srq`.
+    ///
+    /// # Errors
+    /// The device has no `post_srq_recv`, or a buffer is outside of the memory.
+    pub fn shared(
+        srq: &Arc<SharedReceiveQueue>,
+        memory: &Arc<MemoryRegion>,
+        templates: &[RecvTemplate],
+        linked: bool,
+    ) -> Result<Self, VerbsError> {
+        // SAFETY: the SRQ and so its context are alive, and the table of operations is filled.
+        let post = unsafe { (*(*srq.raw()).context).ops.post_srq_recv };
+        let post = post.ok_or_else(|| invalid(libc::EOPNOTSUPP))?;
+        RecvRing::of(
+            Queue::Shared(Arc::clone(srq), post),
+            memory,
+            templates,
+            linked,
+        )
+    }
+
+    fn of(
+        queue: Queue,
+        memory: &Arc<MemoryRegion>,
+        templates: &[RecvTemplate],
+        linked: bool,
+    ) -> Result<Self, VerbsError> {
+        let mut elements = Elements::default();
+        for template in templates {
+            let RecvTemplate {
+                offset,
+                length_bytes,
+                sges,
+                ..
+            } = *template;
+            elements
+                .add(memory, offset, length_bytes, sges)
+                .ok_or_else(|| invalid(libc::EFAULT))?;
+        }
+        let (sges, lists) = elements.finish();
         let mut wrs: Box<[ibv_recv_wr]> = templates
             .iter()
-            .zip(sges.iter_mut())
-            .map(|(template, sge)| ibv_recv_wr {
+            .zip(lists)
+            .map(|(template, (sg_list, num_sge))| ibv_recv_wr {
                 wr_id: template.wr_id,
                 next: std::ptr::null_mut(),
-                sg_list: sge,
-                num_sge: 1,
+                sg_list,
+                // A length of 0 means 2^31 to some devices.
+                num_sge: if template.length_bytes > 0 {
+                    num_sge
+                } else {
+                    0
+                },
             })
             .collect();
         if linked {
@@ -79,11 +128,10 @@ impl RecvRing {
             }
         }
         Ok(RecvRing {
-            qp: Arc::clone(qp),
+            queue,
             _memory: Arc::clone(memory),
             wrs,
             _sges: sges,
-            post,
         })
     }
 
@@ -101,21 +149,30 @@ impl RecvRing {
     /// receive.
     ///
     /// # Errors
-    /// The error number of `ibv_post_recv`; EINVAL for a `first` outside of the ring.
+    /// The error number of `ibv_post_recv` or `ibv_post_srq_recv`; EINVAL for a `first` outside of the ring.
     #[inline]
     pub fn post(&self, first: usize) -> Result<(), PostError> {
         let Some(wr) = self.wrs.get(first) else {
             return Err(PostError::new(libc::EINVAL));
         };
+        let wr = std::ptr::from_ref(wr).cast_mut();
         let mut bad = std::ptr::null_mut();
         // SAFETY: the WR, its chain and their elements live in this ring and their buffers in the MR it
-        // keeps; `ibv_post_recv` does not write to them.
-        let code =
-            unsafe { (self.post)(self.qp.raw(), std::ptr::from_ref(wr).cast_mut(), &mut bad) };
+        // keeps; posting does not write to them. The queue keeps its QP or SRQ alive.
+        let code = unsafe {
+            match &self.queue {
+                Queue::Own(qp, post) => post(qp.raw(), wr, &mut bad),
+                Queue::Shared(srq, post) => post(srq.raw(), wr, &mut bad),
+            }
+        };
         if code == 0 {
             Ok(())
         } else {
             Err(PostError::new(code))
         }
     }
+}
+
+fn invalid(code: i32) -> VerbsError {
+    VerbsError::returned(Operation::PostRecv, "prebuilding WRs", code)
 }

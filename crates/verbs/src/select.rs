@@ -1,6 +1,7 @@
 //! Which device, port and GID to use.
 
 use std::net::IpAddr;
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use super::device::{Context, DeviceLimits, LinkLayer, PortInfo, open_all};
@@ -18,6 +19,8 @@ pub struct PortRequest {
     pub gid_index: Option<u8>,
     /// Faults, which only the embedded device can make.
     pub faults: Option<Faults>,
+    /// A file for a capture of all packets, which only the embedded device can make.
+    pub pcap: Option<PathBuf>,
 }
 
 /// The port that a session uses.
@@ -44,6 +47,8 @@ pub struct Embedded {
     pub because: Option<String>,
     /// The faults that it makes.
     pub faults: Option<Faults>,
+    /// The file that its packets are captured in, without the address that is added to the name.
+    pub pcap: Option<PathBuf>,
 }
 
 /// Opens the port for a session whose control connection has the address `local` at this end: of the active ports

@@ -7,7 +7,8 @@ use std::sync::Arc;
 
 use rdma_sys::{ibv_qp, ibv_send_flags, ibv_send_wr, ibv_sge, ibv_wr_opcode};
 
-use super::{MemoryRegion, Operation, QueuePair, VerbsError};
+use super::elements::Elements;
+use super::{AddressHandle, MemoryRegion, Operation, QueuePair, VerbsError};
 
 type PostFunction =
     unsafe extern "C" fn(*mut ibv_qp, *mut ibv_send_wr, *mut *mut ibv_send_wr) -> i32;
@@ -31,6 +32,31 @@ pub enum SendOpcode {
         /// The peer's key for it.
         rkey: u32,
     },
+    /// SEND with immediate data, which is 0 until [`SendEdit::set_immediate`].
+    SendImmediate,
+    /// RDMA WRITE with immediate data, as above.
+    WriteImmediate {
+        /// Address in the peer's memory.
+        address: u64,
+        /// The peer's key for it.
+        rkey: u32,
+    },
+    /// Atomic addition to 8 bytes at `address`.
+    FetchAdd {
+        /// Address in the peer's memory, a multiple of 8.
+        address: u64,
+        /// The peer's key for it.
+        rkey: u32,
+        /// What is added.
+        add: u64,
+    },
+    /// Atomic exchange of 8 bytes at `address`, of 0 for 0 until [`SendEdit::set_exchange`].
+    CompareSwap {
+        /// Address in the peer's memory, a multiple of 8.
+        address: u64,
+        /// The peer's key for it.
+        rkey: u32,
+    },
 }
 
 /// One work request to prebuild.
@@ -44,6 +70,8 @@ pub struct SendTemplate {
     pub offset: usize,
     /// Length of its payload, in bytes.
     pub length_bytes: u32,
+    /// Elements that the payload is cut into; one for each byte if those are fewer.
+    pub sges: u32,
     /// Whether it raises a completion.
     pub signalled: bool,
     /// Whether its payload is copied into the work request.
@@ -57,6 +85,8 @@ pub struct SendRing {
     _qp: Arc<QueuePair>,
     /// Keeps the payloads alive as long as the ring.
     _memory: Arc<MemoryRegion>,
+    /// The way of datagrams, to which the work requests point.
+    _way: Option<Arc<AddressHandle>>,
     requests: Box<[Request]>,
     /// The `sg_list` pointers point here.
     _sges: Box<[ibv_sge]>,
@@ -75,15 +105,17 @@ struct Request {
 
 const _: () = assert!(size_of::<Request>() == 3 * 64);
 
-// SAFETY: the work requests hold pointers only into the ring's own boxes, which do not move, and nothing is
-// changed after construction; libibverbs only reads them. The QP may be posted to from any thread.
+// SAFETY: the work requests hold pointers only into the ring's own boxes, which do not move, and to the address handle
+// that it keeps; nothing is changed after construction; libibverbs only reads them. The QP may be posted to from any thread.
 unsafe impl Send for SendRing {}
 // SAFETY: as above.
 unsafe impl Sync for SendRing {}
 
 impl SendRing {
-    /// Memory of one prebuilt work request, in bytes.
-    pub const BYTES_PER_WR: usize = size_of::<Request>() + size_of::<ibv_sge>();
+    /// Memory of one prebuilt work request with so many elements, in bytes.
+    pub const fn bytes_per_wr(sges: u32) -> usize {
+        size_of::<Request>() + sges as usize * size_of::<ibv_sge>()
+    }
 
     /// Prebuilds `templates` for `qp`, with payloads in `memory`.
     ///
@@ -98,19 +130,24 @@ impl SendRing {
         // SAFETY: the QP and so its context are alive, and the table of operations is filled.
         let post = unsafe { (*(*qp.raw()).context).ops.post_send };
         let post = post.ok_or_else(|| invalid(libc::EOPNOTSUPP))?;
-        let mut sges: Box<[ibv_sge]> = templates
-            .iter()
-            .map(|template| {
-                memory
-                    .element(template.offset, template.length_bytes)
-                    .ok_or_else(|| invalid(libc::EFAULT))
-            })
-            .collect::<Result<_, _>>()?;
+        let mut elements = Elements::default();
+        for template in templates {
+            let SendTemplate {
+                offset,
+                length_bytes,
+                sges,
+                ..
+            } = *template;
+            elements
+                .add(memory, offset, length_bytes, sges)
+                .ok_or_else(|| invalid(libc::EFAULT))?;
+        }
+        let (sges, lists) = elements.finish();
         let mut requests: Box<[Request]> = templates
             .iter()
-            .zip(sges.iter_mut())
-            .map(|(template, sge)| Request {
-                wr: work_request(template, sge),
+            .zip(lists)
+            .map(|(template, list)| Request {
+                wr: work_request(template, list),
                 _apart: [0; 64],
             })
             .collect();
@@ -119,10 +156,36 @@ impl SendRing {
             raw_qp: qp.raw(),
             _qp: Arc::clone(qp),
             _memory: Arc::clone(memory),
+            _way: None,
             requests,
             _sges: sges,
             post,
         })
+    }
+
+    /// Has each SEND go by `way` to the QP that `qpn_of` says for its position, with `qkey`, as those of UD QPs must.
+    #[must_use]
+    pub fn addressed(
+        mut self,
+        way: &Arc<AddressHandle>,
+        qkey: u32,
+        qpn_of: impl Fn(usize) -> u32,
+    ) -> Self {
+        for (position, request) in self.requests.iter_mut().enumerate() {
+            let is_send = matches!(
+                request.wr.opcode,
+                ibv_wr_opcode::IBV_WR_SEND | ibv_wr_opcode::IBV_WR_SEND_WITH_IMM
+            );
+            if is_send {
+                request.wr.wr.ud = rdma_sys::ud_t {
+                    ah: way.raw(),
+                    remote_qpn: qpn_of(position),
+                    remote_qkey: qkey,
+                };
+            }
+        }
+        self._way = Some(Arc::clone(way));
+        self
     }
 
     /// Posts the chain that begins at `first`, up to the WR that ends it.
@@ -207,10 +270,23 @@ impl SendScratch {
 pub struct SendEdit<'a>(&'a mut ibv_send_wr);
 
 impl SendEdit<'_> {
-    /// Adds immediate data to a SEND.
+    /// Adds immediate data to a SEND or RDMA WRITE.
     pub fn set_immediate(&mut self, data: u32) {
-        self.0.opcode = ibv_wr_opcode::IBV_WR_SEND_WITH_IMM;
+        self.0.opcode = match self.0.opcode {
+            ibv_wr_opcode::IBV_WR_RDMA_WRITE | ibv_wr_opcode::IBV_WR_RDMA_WRITE_WITH_IMM => {
+                ibv_wr_opcode::IBV_WR_RDMA_WRITE_WITH_IMM
+            }
+            _ => ibv_wr_opcode::IBV_WR_SEND_WITH_IMM,
+        };
         self.0.imm_data_invalidated_rkey_union.imm_data = data.to_be();
+    }
+
+    /// Sets the values of an atomic exchange: if the word is `expected`, it becomes `new`.
+    pub fn set_exchange(&mut self, expected: u64, new: u64) {
+        debug_assert!(self.0.opcode == ibv_wr_opcode::IBV_WR_ATOMIC_CMP_AND_SWP);
+        // SAFETY: only work requests of this opcode are edited so, and theirs is the atomic member, of plain integers.
+        let atomic = unsafe { &mut self.0.wr.atomic };
+        (atomic.compare_add, atomic.swap) = (expected, new);
     }
 
     /// Makes it signalled with another `wr_id`, or not signalled.
@@ -234,44 +310,64 @@ impl PostError {
 
     /// The error of `operation` on the QP with number `qpn`.
     pub fn into_error(self, operation: Operation, qpn: u32) -> VerbsError {
+        self.into_error_for(operation, format!("QP {qpn:#08x}"))
+    }
+
+    /// The error of `operation` on another object.
+    pub fn into_error_for(self, operation: Operation, object: impl Into<String>) -> VerbsError {
         let code = if self.0 == -1 { 0 } else { self.0.abs() };
-        let object = format!("QP {qpn:#08x}");
         VerbsError::Call {
             operation,
-            object,
+            object: object.into(),
             source: io::Error::from_raw_os_error(code),
         }
     }
 }
 
-fn work_request(template: &SendTemplate, sge: &mut ibv_sge) -> ibv_send_wr {
+fn work_request(template: &SendTemplate, (sg_list, num_sge): (*mut ibv_sge, i32)) -> ibv_send_wr {
     // SAFETY: plain data, for which zero is valid.
     let mut wr: ibv_send_wr = unsafe { zeroed() };
     wr.wr_id = template.wr_id;
-    wr.sg_list = sge;
-    wr.num_sge = 1;
+    wr.sg_list = sg_list;
+    wr.num_sge = num_sge;
     if template.signalled {
         wr.send_flags |= ibv_send_flags::IBV_SEND_SIGNALED.0;
     }
     if template.inline {
         wr.send_flags |= ibv_send_flags::IBV_SEND_INLINE.0;
     }
-    let remote = match template.opcode {
-        SendOpcode::Send => {
-            wr.opcode = ibv_wr_opcode::IBV_WR_SEND;
-            None
-        }
-        SendOpcode::Write { address, rkey } => {
-            wr.opcode = ibv_wr_opcode::IBV_WR_RDMA_WRITE;
-            Some((address, rkey))
-        }
-        SendOpcode::Read { address, rkey } => {
-            wr.opcode = ibv_wr_opcode::IBV_WR_RDMA_READ;
-            Some((address, rkey))
-        }
+    use ibv_wr_opcode as code;
+    let rdma = |remote_addr, rkey| rdma_sys::wr_t {
+        rdma: rdma_sys::rdma_t { remote_addr, rkey },
     };
-    if let Some((remote_addr, rkey)) = remote {
-        wr.wr.rdma = rdma_sys::rdma_t { remote_addr, rkey };
+    let atomic = |remote_addr, rkey, compare_add| rdma_sys::wr_t {
+        atomic: rdma_sys::atomic_t {
+            remote_addr,
+            compare_add,
+            swap: 0,
+            rkey,
+        },
+    };
+    let (opcode, remote) = match template.opcode {
+        SendOpcode::Send => (code::IBV_WR_SEND, None),
+        SendOpcode::SendImmediate => (code::IBV_WR_SEND_WITH_IMM, None),
+        SendOpcode::Write { address, rkey } => (code::IBV_WR_RDMA_WRITE, Some(rdma(address, rkey))),
+        SendOpcode::WriteImmediate { address, rkey } => {
+            (code::IBV_WR_RDMA_WRITE_WITH_IMM, Some(rdma(address, rkey)))
+        }
+        SendOpcode::Read { address, rkey } => (code::IBV_WR_RDMA_READ, Some(rdma(address, rkey))),
+        SendOpcode::FetchAdd { address, rkey, add } => (
+            code::IBV_WR_ATOMIC_FETCH_AND_ADD,
+            Some(atomic(address, rkey, add)),
+        ),
+        SendOpcode::CompareSwap { address, rkey } => (
+            code::IBV_WR_ATOMIC_CMP_AND_SWP,
+            Some(atomic(address, rkey, 0)),
+        ),
+    };
+    wr.opcode = opcode;
+    if let Some(remote) = remote {
+        wr.wr = remote;
     }
     wr
 }

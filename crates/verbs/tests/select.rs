@@ -56,7 +56,7 @@ fn asked(device: Option<&str>, ib_port: Option<u8>, gid_index: Option<u8>) -> Po
         device: device.map(str::to_owned),
         ib_port,
         gid_index,
-        faults: None,
+        ..PortRequest::default()
     }
 }
 

@@ -25,7 +25,7 @@ Examples:
   rocebench serve                                on one host, and then on the other:
   rocebench HOST -q 1,4,16 --op send,write,read -s 64,4K,64K
   rocebench --dry-run --config bench-configs/qp-scaling.toml -q 1,16
-  rocebench HOST --cq shared,per-qp -w 4 --cores 2,4-7 --runs 5 --json result.json
+  rocebench HOST --cq shared,per-qp --workers 4 --cores 2,4-7 --runs 5 --json result.json
   rocebench -D 1s --verify                       both ends on this machine
   srun -N8 rocebench mesh --pattern pairs        which node, which cable, which pair is slow
   rocebench -s 64,64K --against perftest         beside ib_send_bw, in turns

@@ -59,7 +59,6 @@ pub struct RunArgs {
 pub struct OutputArgs {
     /// Folder for the result files, made if absent
     #[arg(
-        short,
         long,
         value_name = "DIR",
         default_value = "results",

@@ -27,6 +27,10 @@ pub struct EndpointArgs {
     /// Packets go wrong on purpose at this end, on the embedded device: drop=5%,reorder=1%,seed=7
     #[arg(long, value_name = "SPEC")]
     pub faults: Option<Faults>,
+    /// Capture of all packets of this end, on the embedded device, for Wireshark; the device's address is added to the
+    /// file's name
+    #[arg(long, value_name = "FILE")]
+    pub pcap: Option<PathBuf>,
     /// Cores for the workers of this end, such as 2,4-7 [default: of the device's NUMA node]
     #[arg(long, value_name = "LIST")]
     pub cores: Option<CoreList>,

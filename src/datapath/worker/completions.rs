@@ -3,12 +3,12 @@
 use std::sync::atomic::Ordering::{AcqRel, Relaxed, Release};
 
 use super::super::geometry::Geometry;
-use super::super::qp_context::{QpContext, Sender};
+use super::super::qp_context::{QpContext, Receiver, Sender};
 use super::super::trouble::FailedCompletion;
 use super::super::wr_id::{TAIL_SLOT, WrId};
 use super::pace::{CALL_WEIGHT, PACE_EVERY};
-use super::{Mode, Worker, feed};
-use verbs::{Completion, Operation, POLL_BATCH, PostError};
+use super::{Mode, Tally, Worker, feed};
+use verbs::{Completion, Operation, POLL_BATCH, PostError, RecvRing};
 
 impl<'s, const VERIFY: bool, const LATENCY: bool, const CONTENDED: bool, const FEED: u8>
     Worker<'s, VERIFY, LATENCY, CONTENDED, FEED>
@@ -169,7 +169,7 @@ impl<'s, const VERIFY: bool, const LATENCY: bool, const CONTENDED: bool, const F
             return None;
         }
         if VERIFY {
-            self.check_reads(sender, slot * geometry.unit, geometry.unit);
+            self.look_at_fetched(qp, sender, slot * geometry.unit, geometry.unit);
         }
         Some((qp_context, sender))
     }
@@ -184,13 +184,20 @@ impl<'s, const VERIFY: bool, const LATENCY: bool, const CONTENDED: bool, const F
             worker_qp.tally.completed_bytes += sender.sizes.sum(qp as u32, first, count);
         }
         if VERIFY {
-            self.check_reads(sender, first, count);
+            self.look_at_fetched(qp, sender, first, count);
         }
     }
 
-    pub(super) fn check_reads(&mut self, sender: &Sender, first: u32, count: u32) {
-        let check = sender.verify.as_ref();
-        if let Some(mismatch) = check.and_then(|check| check.check_reads(first, count)) {
+    /// Counts and checks what the WRs at `count` positions from `first` fetched.
+    pub(super) fn look_at_fetched(&mut self, qp: usize, sender: &Sender, first: u32, count: u32) {
+        let Some(check) = &sender.check else {
+            return;
+        };
+        let fetched = check.fetched(first, count);
+        if let Some(worker_qp) = self.worker_qps.get_mut(qp) {
+            worker_qp.tally.swaps_made += u64::from(fetched.swaps_made);
+        }
+        if let Some(mismatch) = fetched.mismatch {
             self.trouble.mismatch(mismatch);
             self.shared.set_failed();
         }
@@ -198,54 +205,96 @@ impl<'s, const VERIFY: bool, const LATENCY: bool, const CONTENDED: bool, const F
 
     #[inline]
     pub(super) fn received(&mut self, completion: &Completion, id: WrId) {
-        let shared = self.shared;
-        let qp = id.qp();
-        let Some(worker_qp) = self.worker_qps.get_mut(qp) else {
+        let Some(worker_qp) = self.worker_qps.get_mut(id.qp()) else {
+            return self.received_on_srq(completion, id.slot());
+        };
+        let qp_context = worker_qp.qp_context;
+        let Some(receiver) = &qp_context.receiver else {
             return;
         };
-        let (qp_context, Some(receiver)) = (worker_qp.qp_context, &worker_qp.qp_context.receiver)
+        let Some(ring) = &receiver.ring else {
+            return;
+        };
+        self.received += 1;
+        let payload_bytes = payload_bytes(completion, self.header_bytes);
+        worker_qp.tally.count_received(self.is_mixed, payload_bytes);
+        let first = match VERIFY {
+            true => Some(id.slot() as usize),
+            false => next_chain(&mut worker_qp.tally.pending_receives, ring),
+        };
+        if VERIFY {
+            self.look_at_received(receiver, completion, id.slot());
+        }
+        self.post_receives(ring, first, |error| {
+            error.into_error(Operation::PostRecv, qp_context.qp.qpn())
+        });
+    }
+
+    /// The same for a receive of the SRQ; the completion tells the QP.
+    #[inline]
+    fn received_on_srq(&mut self, completion: &Completion, slot: u32) {
+        let shared = self.shared;
+        let Some(receives) = &shared.shared_receives else {
+            return;
+        };
+        let Some(worker_qp) = receives
+            .index_of(completion.qpn())
+            .and_then(|qp| self.worker_qps.get_mut(qp))
         else {
             return;
         };
         self.received += 1;
-        let tally = &mut worker_qp.tally;
-        tally.received += 1;
-        if self.is_mixed {
-            tally.received_bytes += u64::from(completion.byte_len());
+        let payload_bytes = payload_bytes(completion, self.header_bytes);
+        worker_qp.tally.count_received(self.is_mixed, payload_bytes);
+        let receiver = worker_qp.qp_context.receiver.as_ref();
+        let first = match VERIFY {
+            true => Some(slot as usize),
+            false => next_chain(&mut self.pending_shared, &receives.ring),
+        };
+        if VERIFY && let Some(receiver) = receiver {
+            self.look_at_received(receiver, completion, slot);
         }
-        let mut post_from = None;
-        if VERIFY {
-            post_from = Some(id.slot() as usize);
-        } else {
-            tally.pending_receives += 1;
-            if tally.pending_receives == receiver.ring.len() {
-                tally.pending_receives = 0;
-                post_from = Some(0);
-            }
-        }
-        if VERIFY {
-            let check = receiver.check.as_ref();
-            let (length, immediate) = (completion.byte_len(), completion.immediate());
-            if let Some(mismatch) =
-                check.and_then(|check| check.check(id.slot(), length, immediate))
-            {
-                self.trouble.mismatch(mismatch);
-                shared.set_failed();
-            }
-        }
-        if let (Some(first), true) = (post_from, self.trouble.refused.is_none())
-            && let Err(error) = receiver.ring.post(first)
+        self.post_receives(&receives.ring, first, |error| {
+            error.into_error_for(Operation::PostSrqRecv, "the SRQ")
+        });
+    }
+
+    /// Checks what came into a receive.
+    fn look_at_received(&mut self, receiver: &Receiver, completion: &Completion, slot: u32) {
+        let payload_bytes = payload_bytes(completion, self.header_bytes);
+        if let Some(check) = &receiver.check
+            && let Some(mismatch) = check.check(slot, payload_bytes, completion.immediate())
         {
-            self.refused(error.into_error(Operation::PostRecv, qp_context.qp.qpn()));
+            self.trouble.mismatch(mismatch);
+            self.shared.set_failed();
+        }
+    }
+
+    /// Posts the receives from `first`, if there is one.
+    #[inline]
+    fn post_receives(
+        &mut self,
+        ring: &RecvRing,
+        first: Option<usize>,
+        refused: impl FnOnce(PostError) -> verbs::VerbsError,
+    ) {
+        if let (Some(first), true) = (first, self.trouble.refused.is_none())
+            && let Err(error) = ring.post(first)
+        {
+            self.refused(refused(error));
         }
     }
 
     #[cold]
     pub(super) fn failed(&mut self, completion: &Completion, id: WrId) {
-        let qp_context = self.shared.qp_contexts.get(id.qp());
+        let taken = self.shared.shared_receives.as_ref();
+        let taken = taken.filter(|_| id.is_receive());
+        let qp = taken.and_then(|receives| receives.index_of(completion.qpn()));
+        let qp = qp.unwrap_or(id.qp());
+        let qp_context = self.shared.qp_contexts.get(qp);
         self.trouble.completion(FailedCompletion {
             seen_raw: self.shared.clock.raw(),
-            qp: id.qp(),
+            qp,
             qpn: qp_context.map_or(0, |qp_context| qp_context.qp.qpn()),
             op: (!id.is_receive()).then(|| self.shared.flow.op.transfer()),
             status: completion.status(),
@@ -266,6 +315,32 @@ impl<'s, const VERIFY: bool, const LATENCY: bool, const CONTENDED: bool, const F
         self.mode = Mode::Silent;
         self.shared.set_failed();
     }
+}
+
+impl Tally {
+    #[inline]
+    fn count_received(&mut self, is_mixed: bool, payload_bytes: u32) {
+        self.received += 1;
+        if is_mixed {
+            self.received_bytes += u64::from(payload_bytes);
+        }
+    }
+}
+
+/// Bytes of a received message, without what the device put before it.
+#[inline]
+fn payload_bytes(completion: &Completion, header_bytes: u32) -> u32 {
+    completion.byte_len().saturating_sub(header_bytes)
+}
+
+/// Counts a receive that is used up. Once all of a chain are, returns where that begins.
+#[inline]
+fn next_chain(pending: &mut usize, ring: &RecvRing) -> Option<usize> {
+    *pending += 1;
+    (*pending == ring.len()).then(|| {
+        *pending = 0;
+        0
+    })
 }
 
 /// Counts a completion of a slot that has several, and returns how many were awaited until then: 1 for the last.

@@ -93,7 +93,7 @@ impl<'s, const VERIFY: bool, const LATENCY: bool, const CONTENDED: bool, const F
             }
         }
         if VERIFY {
-            self.check_reads(sender, slot, 1);
+            self.look_at_fetched(qp, sender, slot, 1);
         }
         planned.planned_raw.store(0, Release);
     }

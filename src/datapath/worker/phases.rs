@@ -120,6 +120,7 @@ impl<'s, const VERIFY: bool, const LATENCY: bool, const CONTENDED: bool, const F
                         received,
                         end.received_bytes.saturating_sub(start.received_bytes),
                     ),
+                    swaps_made: end.swaps_made.saturating_sub(start.swaps_made),
                     posted_in_all: now.posted,
                     received_in_all: now.received,
                     latency: worker_qp.samples.map(Samples::into_recorder),

@@ -282,14 +282,17 @@ pub(super) fn post_verified(
     count: u32,
     tail: Option<Option<u64>>,
 ) -> Result<(), PostError> {
-    let check = sender.verify.as_ref();
+    let check = sender.check.as_ref();
     sender
         .ring
         .post_edited(scratch, first as usize, count as usize, |place, edit| {
             if let Some(check) = check {
-                let key = check.prepare(first + place as u32);
-                if check.names_messages() {
-                    edit.set_immediate(key.immediate());
+                let prepared = check.prepare(first + place as u32);
+                if let Some(immediate) = prepared.immediate {
+                    edit.set_immediate(immediate);
+                }
+                if let Some(exchange) = prepared.exchange {
+                    edit.set_exchange(exchange.expected, exchange.new);
                 }
             }
             if let Some(wr_id) = tail {

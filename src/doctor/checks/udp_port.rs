@@ -1,4 +1,5 @@
-//! Checks which process uses UDP port 4791: two software devices cannot share it on one address.
+//! Checks which process uses UDP port 4791: on one address only embedded devices of one
+//! user share it.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 

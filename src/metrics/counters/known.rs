@@ -225,7 +225,16 @@ const EMBEDDED: Driver = Driver {
         ),
         (
             PathEventKind::Dropped,
-            &["send_errors", "dropped_datagrams"],
+            &["send_errors", "dropped_datagrams", "socket_drops"],
+        ),
+        (
+            PathEventKind::Congestion,
+            &[
+                "np_ecn_marked_roce_packets",
+                "np_cnp_sent",
+                "rp_cnp_handled",
+                "rp_cnp_ignored",
+            ],
         ),
     ],
     of_32_bits: &[],

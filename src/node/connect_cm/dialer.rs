@@ -4,8 +4,8 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use verbs::Gid;
 use verbs::cm::{CmAddress, CmChannel, CmError, CmEvent, CmEventKind, CmId, CmStep, RejectReason};
+use verbs::{Gid, VerbsLibrary};
 
 use super::private_data::{Nonce, PrivateData, Role, reason};
 use super::{Connections, Terms, behind, ns_since};
@@ -78,18 +78,21 @@ pub(crate) struct Caller {
 }
 
 impl Caller {
-    /// A caller of the listener that sent `listening`.
+    /// A caller of the listener that sent `listening`, by the connection manager of this library's devices.
     ///
     /// # Errors
     /// The message makes no sense, or there is no rdma_cm.
-    pub(crate) fn new(listening: &CmListening) -> Result<Caller, RunFailure> {
+    pub(crate) fn new(
+        listening: &CmListening,
+        library: &VerbsLibrary,
+    ) -> Result<Caller, RunFailure> {
         let nonce = from_hex(&listening.nonce).ok_or_else(|| {
             let hint = "install the same version of rocebench on both ends";
             let message = "the server's nonce is not 16 bytes of hex";
             RunFailure::new(message, Some(hint.into()))
         })?;
         Ok(Caller {
-            channel: CmChannel::open()?,
+            channel: CmChannel::open(library)?,
             port: listening.port,
             nonce,
         })

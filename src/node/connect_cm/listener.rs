@@ -41,7 +41,7 @@ impl Listener {
     /// The failed step.
     pub(crate) fn open(port: &Port) -> Result<Listener, RunFailure> {
         let address = local_address(port)?;
-        let channel = CmChannel::open()?;
+        let channel = CmChannel::open(port.context.library())?;
         let id = CmId::new(&channel, LISTENER)?;
         id.bind(address)?;
         id.listen(BACKLOG)?;

@@ -1,4 +1,4 @@
-//! Preconditions of rdma_cm (a RoCE port of a system device, the kernel module, a server that supports it) and the
+//! Preconditions of rdma_cm (a RoCE port of a device that has a connection manager) and the
 //! parameters that both ends give rdma_cm for a case's QPs.
 
 use std::net::IpAddr;
@@ -116,13 +116,11 @@ pub(crate) fn local_address(port: &Port) -> Result<CmAddress, RunFailure> {
 /// # Errors
 /// It does not; with what to do instead.
 pub(crate) fn check_port(port: &Port) -> Result<(), RunFailure> {
-    let name = port.context.name();
-    if !port.context.library().is_system() {
+    let (name, library) = (port.context.name(), port.context.library());
+    if !library.is_system() && !library.is_embedded() {
         return Err(RunFailure::refused(
-            format!(
-                "{name}, the embedded software device, has no connection manager: --connect cm needs a device of the kernel's"
-            ),
-            "use --connect tcp with it, or make a kernel device: scripts/setup-rxe NETDEV",
+            format!("{name} of {} has no connection manager", library.name),
+            "use --connect tcp with it",
         ));
     }
     if port.info.link_layer == LinkLayer::Infiniband {

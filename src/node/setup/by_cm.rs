@@ -47,7 +47,10 @@ impl CmRoute {
                 Ok(CmRoute::Listener(listener))
             }
             Side::Initiator => match watch.recv(SETUP_LIMIT)?.0 {
-                Message::CmListening(listening) => Ok(CmRoute::Caller(Caller::new(&listening)?)),
+                Message::CmListening(listening) => {
+                    let library = objects.port.context.library();
+                    Ok(CmRoute::Caller(Caller::new(&listening, library)?))
+                }
                 other => Err(link.unexpected("cm_listening", &other).into()),
             },
         }

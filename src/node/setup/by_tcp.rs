@@ -7,11 +7,11 @@ use std::time::Instant;
 use verbs::{Access, QueuePair};
 
 use crate::node::port_path::{self, Agreed};
+use crate::node::qp_service::psns;
 use crate::node::running_node::EarlyEnd;
 use crate::node::setup::objects::{ConnectedQps, SetupObjects};
 use crate::node::setup::steps::{SetupStep, StepTimes};
 use crate::node::setup::watch::Watch;
-use crate::node::verbs_objects::psns;
 use crate::plan::Side;
 use crate::protocol::endpoints::{Endpoints, QpEndpoint};
 use crate::protocol::message::{Message, SetupArray};

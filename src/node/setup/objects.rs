@@ -19,6 +19,7 @@ pub(crate) const CAPACITY: QpCapacity = QpCapacity {
     send_wr: 1,
     recv_wr: 1,
     inline_bytes: 0,
+    sges: 1,
 };
 
 /// A node's objects for setting QPs up.

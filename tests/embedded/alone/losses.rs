@@ -90,7 +90,7 @@ fn sleeping_workers_wake_for_what_was_lost() {
     let _alone = alone();
     Program::new(
         "-d soft0 --faults drop=3%,reorder=1%,seed=3 --op send,write,read --cq shared,per-qp --poll event,adaptive -q 3 \
-         -w 2 -t 4 -s 64 -Q 1 -n 60 --timeout 12 --warmup 0 --verify --quiet",
+         --workers 2 -t 4 -s 64 -Q 1 -n 60 --timeout 12 --warmup 0 --verify --quiet",
     )
     .run()
     .exits(0)

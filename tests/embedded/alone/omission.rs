@@ -184,7 +184,7 @@ fn an_open_loop_tells_of_a_stop_what_its_schedule_says() {
     assert!((told.load - LOAD).abs() < 0.001, "{}", told.load);
     let stop_s = STOP.as_secs_f64();
     assert!(
-        (0.9 * stop_s..1.5 * stop_s).contains(&told.longest_s),
+        (0.9 * stop_s..3.0 * stop_s).contains(&told.longest_s),
         "{}",
         told.longest_s
     );

@@ -175,8 +175,8 @@ fn one_of_two_workers_stopped_over_either_edge() {
     let long = [(START_MS - 40, 100), (END_MS - 60, 120)];
     let short = [(START_MS - 10, 18), (END_MS - 10, 18)];
     for (words, stops) in [
-        ("-w 2 --cq per-worker", &[long, short].concat()[..]),
-        ("-w 2 --cq shared", &long),
+        ("--workers 2 --cq per-worker", &[long, short].concat()[..]),
+        ("--workers 2 --cq shared", &long),
     ] {
         let marked = tells_the_cap_or_is_marked(words, 2, stops);
         assert!(marked > 0, "no stop was over an edge");
@@ -196,7 +196,7 @@ fn a_sleeping_worker_attends_to_the_edges() {
 fn the_rates_of_both_directions_can_be_recomputed() {
     let _alone = alone();
     let ended = Program::new(
-        "-d soft0 --timeout 18 --quiet -b -s 64K --op write -q 4 -w 2 --cq per-worker \
+        "-d soft0 --timeout 18 --quiet -b -s 64K --op write -q 4 --workers 2 --cq per-worker \
          --warmup 100ms -D 200ms",
     )
     .run()

@@ -4,28 +4,12 @@ use std::os::raw::c_int;
 use std::time::Instant;
 
 use rdma_sys::{
-    ibv_cq, ibv_qp, ibv_qp_state, ibv_recv_wr, ibv_send_flags, ibv_send_wr, ibv_sge, ibv_wc,
-    ibv_wc_flags, ibv_wc_status, ibv_wr_opcode,
+    ibv_cq, ibv_qp, ibv_qp_state, ibv_recv_wr, ibv_send_flags, ibv_send_wr, ibv_wc, ibv_wc_flags,
+    ibv_wc_status, ibv_wr_opcode,
 };
 
-use super::fabric::{Fabric, Frees, Payload, RecvWr, SendWr, fabric};
-use super::memory::{Segment, gather, total_bytes};
-
-/// # Safety
-/// `list` has `count` entries.
-unsafe fn segments(list: *const ibv_sge, count: c_int) -> Vec<Segment> {
-    (0..count.max(0) as usize)
-        .map(|index| {
-            // SAFETY: the caller vouches for the entries.
-            let sge = unsafe { &*list.add(index) };
-            Segment {
-                address: sge.addr,
-                length: sge.length,
-                lkey: sge.lkey,
-            }
-        })
-        .collect()
-}
+use super::fabric::{Exchange, Fabric, Frees, Payload, RecvWr, SendWr, fabric};
+use super::memory::{gather, segments, total_bytes};
 
 /// `ibv_post_send(3)`. EINVAL before RTS, for too many SGEs, inline data or an unknown opcode;
 /// ENOMEM when the queue is full. In ERR the WR is flushed.
@@ -71,13 +55,24 @@ unsafe fn post_one_send(fabric: &mut Fabric, qpn: u32, wr: &ibv_send_wr) -> Resu
     // SAFETY: the caller vouches for the WR.
     let segments = unsafe { segments(wr.sg_list, wr.num_sge) };
     // SAFETY: every member of these unions is plain data, all bits of which are initialised.
-    let (imm, remote) = unsafe { (wr.imm_data_invalidated_rkey_union.imm_data, wr.wr.rdma) };
-    let is_read = wr.opcode == ibv_wr_opcode::IBV_WR_RDMA_READ;
-    if wr.opcode > ibv_wr_opcode::IBV_WR_RDMA_READ {
-        return Err(libc::EINVAL);
-    }
+    let (imm, rdma, atomic) = unsafe {
+        let imm = wr.imm_data_invalidated_rkey_union.imm_data;
+        (imm, wr.wr.rdma, wr.wr.atomic)
+    };
+    let (fetches, exchange) = match wr.opcode {
+        ibv_wr_opcode::IBV_WR_RDMA_READ => (true, None),
+        ibv_wr_opcode::IBV_WR_ATOMIC_CMP_AND_SWP => {
+            let (expected, new) = (atomic.compare_add, atomic.swap);
+            (true, Some(Exchange::IfEqual { expected, new }))
+        }
+        ibv_wr_opcode::IBV_WR_ATOMIC_FETCH_AND_ADD => {
+            (true, Some(Exchange::Add(atomic.compare_add)))
+        }
+        opcode if opcode < ibv_wr_opcode::IBV_WR_RDMA_READ => (false, None),
+        _ => return Err(libc::EINVAL),
+    };
     let payload = if wr.send_flags & ibv_send_flags::IBV_SEND_INLINE.0 != 0 {
-        if is_read || total_bytes(&segments) > u64::from(qp.cap.max_inline_data) {
+        if fetches || total_bytes(&segments) > u64::from(qp.cap.max_inline_data) {
             return Err(libc::EINVAL);
         }
         let mut bytes = Vec::new();
@@ -95,8 +90,13 @@ unsafe fn post_one_send(fabric: &mut Fabric, qpn: u32, wr: &ibv_send_wr) -> Resu
         signalled: qp.sq_sig_all || wr.send_flags & ibv_send_flags::IBV_SEND_SIGNALED.0 != 0,
         payload,
         imm,
-        remote_address: remote.remote_addr,
-        rkey: remote.rkey,
+        remote_address: rdma.remote_addr,
+        rkey: if exchange.is_some() {
+            atomic.rkey
+        } else {
+            rdma.rkey
+        },
+        exchange,
         due: qp.last_due,
         unanswered_since: None,
         not_ready_since: None,
@@ -113,7 +113,7 @@ unsafe fn post_one_send(fabric: &mut Fabric, qpn: u32, wr: &ibv_send_wr) -> Resu
     Ok(())
 }
 
-/// `ibv_post_recv(3)`. EINVAL in RESET or for too many SGEs; ENOMEM when the queue is full. In ERR
+/// `ibv_post_recv(3)`. EINVAL in RESET, for a QP with an SRQ, or for too many SGEs; ENOMEM when the queue is full. In ERR
 /// the WR is flushed.
 ///
 /// # Safety
@@ -144,6 +144,7 @@ pub(super) unsafe extern "C" fn post_recv(
 unsafe fn post_one_receive(fabric: &mut Fabric, qpn: u32, wr: &ibv_recv_wr) -> Result<(), c_int> {
     let qp = fabric.qps.get_mut(&qpn).ok_or(libc::EINVAL)?;
     if qp.state() == ibv_qp_state::IBV_QPS_RESET
+        || !qp.srq.is_null()
         || wr.num_sge < 0
         || wr.num_sge > qp.cap.max_recv_sge as c_int
     {
@@ -177,7 +178,7 @@ pub(super) unsafe extern "C" fn poll_cq(
 ) -> c_int {
     let mut fabric = fabric();
     fabric.progress();
-    let Fabric { cqs, qps, .. } = &mut *fabric;
+    let Fabric { cqs, qps, srqs, .. } = &mut *fabric;
     let Some(cq) = cqs.get_mut(&cq) else {
         return -1;
     };
@@ -203,9 +204,10 @@ pub(super) unsafe extern "C" fn poll_cq(
         if let Some(qp) = qps.get_mut(&cqe.qp_num) {
             match cqe.frees {
                 Frees::SendsUpTo(sequence) => qp.sends_freed = qp.sends_freed.max(sequence + 1),
-                Frees::OneReceive => {
-                    qp.receives_outstanding = qp.receives_outstanding.saturating_sub(1);
-                }
+                Frees::OneReceive => match srqs.get_mut(&qp.srq) {
+                    Some(srq) => srq.outstanding = srq.outstanding.saturating_sub(1),
+                    None => qp.receives_outstanding = qp.receives_outstanding.saturating_sub(1),
+                },
             }
         }
     }

@@ -4,9 +4,10 @@ use std::time::{Duration, Instant};
 
 use rdma_sys::{ibv_event_type, ibv_qp_state, ibv_wc_opcode, ibv_wc_status, ibv_wr_opcode};
 
-use super::fabric::{Cqe, Fabric, Frees, Payload, RecvWr, SendWr};
+use super::fabric::{Cqe, Fabric, Frees, Payload, Qp, RecvWr, SendWr};
 use super::memory::{
-    LOCAL_WRITE, REMOTE_READ, REMOTE_WRITE, Segment, gather, scatter, total_bytes,
+    ATOMIC_BYTES, LOCAL_WRITE, REMOTE_ATOMIC, REMOTE_READ, REMOTE_WRITE, Segment, gather, scatter,
+    total_bytes,
 };
 use crate::device::MAX_MESSAGE_BYTES;
 
@@ -125,7 +126,18 @@ impl Fabric {
             return Outcome::Failed(ibv_wc_status::IBV_WC_LOC_LEN_ERR);
         }
         match wr.opcode {
-            ibv_wr_opcode::IBV_WR_RDMA_READ => self.read(&requester, &responder, wr, length),
+            ibv_wr_opcode::IBV_WR_RDMA_READ => {
+                let opcode = ibv_wc_opcode::IBV_WC_RDMA_READ;
+                self.fetch(&requester, &responder, wr, length, opcode)
+            }
+            ibv_wr_opcode::IBV_WR_ATOMIC_CMP_AND_SWP => {
+                let opcode = ibv_wc_opcode::IBV_WC_COMP_SWAP;
+                self.fetch(&requester, &responder, wr, ATOMIC_BYTES, opcode)
+            }
+            ibv_wr_opcode::IBV_WR_ATOMIC_FETCH_AND_ADD => {
+                let opcode = ibv_wc_opcode::IBV_WC_FETCH_ADD;
+                self.fetch(&requester, &responder, wr, ATOMIC_BYTES, opcode)
+            }
             ibv_wr_opcode::IBV_WR_SEND | ibv_wr_opcode::IBV_WR_SEND_WITH_IMM => {
                 self.send(&requester, &responder, wr, now)
             }
@@ -194,7 +206,11 @@ impl Fabric {
         now: Instant,
     ) -> Option<Outcome> {
         let peer = self.qps.get(&responder.qpn);
-        if peer.is_some_and(|peer| !peer.receives.is_empty()) {
+        let has_receive = |peer: &Qp| match self.srqs.get(&peer.srq) {
+            Some(srq) => !srq.receives.is_empty(),
+            None => !peer.receives.is_empty(),
+        };
+        if peer.is_some_and(has_receive) {
             return None;
         }
         if requester.rnr_retry == RNR_RETRY_FOR_EVER {
@@ -206,7 +222,12 @@ impl Fabric {
     }
 
     fn take_receive(&mut self, responder: &Responder) -> Option<RecvWr> {
-        self.qps.get_mut(&responder.qpn)?.receives.pop_front()
+        let peer = self.qps.get_mut(&responder.qpn)?;
+        let srq = peer.srq;
+        match srq.is_null() {
+            true => peer.receives.pop_front(),
+            false => self.take_shared_receive(srq),
+        }
     }
 
     fn receive_done(
@@ -319,12 +340,14 @@ impl Fabric {
         }
     }
 
-    fn read(
+    /// Fetches `length` bytes of the responder, which an atomic operation then changes.
+    fn fetch(
         &mut self,
         requester: &Requester,
         responder: &Responder,
         wr: &SendWr,
         length: u64,
+        opcode: u32,
     ) -> Outcome {
         let Payload::Segments(segments) = &wr.payload else {
             return Outcome::Failed(ibv_wc_status::IBV_WC_LOC_QP_OP_ERR);
@@ -339,7 +362,15 @@ impl Fabric {
             self.move_to_error(responder.qpn);
             return Outcome::Failed(ibv_wc_status::IBV_WC_REM_INV_REQ_ERR);
         }
-        if !self.remote_ok(responder, wr, length, REMOTE_READ) {
+        let need = match wr.exchange {
+            None => REMOTE_READ,
+            Some(_) if !wr.remote_address.is_multiple_of(ATOMIC_BYTES) => {
+                self.move_to_error(responder.qpn);
+                return Outcome::Failed(ibv_wc_status::IBV_WC_REM_INV_REQ_ERR);
+            }
+            Some(_) => REMOTE_ATOMIC,
+        };
+        if !self.remote_ok(responder, wr, length, need) {
             return self.remote_access_error(responder);
         }
         let byte_len = length as u32;
@@ -347,13 +378,14 @@ impl Fabric {
         // SAFETY: both just checked against their regions.
         unsafe {
             gather(&[remote_segment(wr, byte_len)], &mut bytes);
+            if let (Some(exchange), Ok(old)) = (wr.exchange, <[u8; 8]>::try_from(&bytes[..])) {
+                let new = exchange.new_value(u64::from_ne_bytes(old));
+                scatter(&new.to_ne_bytes(), &[remote_segment(wr, byte_len)]);
+            }
             self.corrupt(requester.qpn, &mut bytes);
             scatter(&bytes, segments);
         }
-        Outcome::Done {
-            opcode: ibv_wc_opcode::IBV_WC_RDMA_READ,
-            byte_len,
-        }
+        Outcome::Done { opcode, byte_len }
     }
 
     /// Whether both the peer's QP and its MR allow the WR.

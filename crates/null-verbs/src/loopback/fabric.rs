@@ -5,7 +5,7 @@ use std::sync::{LazyLock, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use rdma_sys::{
-    ibv_cq, ibv_event_type, ibv_qp, ibv_qp_attr, ibv_qp_cap, ibv_qp_state, ibv_wc_status,
+    ibv_cq, ibv_event_type, ibv_qp, ibv_qp_attr, ibv_qp_cap, ibv_qp_state, ibv_srq, ibv_wc_status,
 };
 
 use super::memory::{Memory, Segment};
@@ -47,10 +47,29 @@ pub(super) struct SendWr {
     pub(super) imm: u32,
     pub(super) remote_address: u64,
     pub(super) rkey: u32,
+    /// What an atomic operation does to the 8 bytes there.
+    pub(super) exchange: Option<Exchange>,
     pub(super) due: Instant,
     /// Since when the peer has not answered, or has had no receive.
     pub(super) unanswered_since: Option<Instant>,
     pub(super) not_ready_since: Option<Instant>,
+}
+
+/// What an atomic operation makes of 8 bytes.
+#[derive(Clone, Copy)]
+pub(super) enum Exchange {
+    Add(u64),
+    IfEqual { expected: u64, new: u64 },
+}
+
+impl Exchange {
+    pub(super) fn new_value(self, old: u64) -> u64 {
+        match self {
+            Exchange::Add(number) => old.wrapping_add(number),
+            Exchange::IfEqual { expected, new } if old == expected => new,
+            Exchange::IfEqual { .. } => old,
+        }
+    }
 }
 
 pub(super) struct RecvWr {
@@ -90,6 +109,8 @@ pub(super) struct Qp {
     pub(super) pd: usize,
     pub(super) send_cq: *mut ibv_cq,
     pub(super) recv_cq: *mut ibv_cq,
+    /// Where its receives come from; null if it has its own.
+    pub(super) srq: *mut ibv_srq,
     pub(super) attr: ibv_qp_attr,
     pub(super) cap: ibv_qp_cap,
     pub(super) sq_sig_all: bool,
@@ -108,9 +129,20 @@ impl Qp {
     }
 }
 
+/// A shared receive queue. A receive is outstanding from its post until its completion is polled.
+pub(super) struct Srq {
+    pub(super) pd: usize,
+    pub(super) max_wr: u32,
+    pub(super) max_sge: u32,
+    pub(super) limit: u32,
+    pub(super) receives: VecDeque<RecvWr>,
+    pub(super) outstanding: u32,
+}
+
 pub(super) struct Fabric {
     pub(super) qps: HashMap<u32, Qp>,
     pub(super) cqs: HashMap<*mut ibv_cq, Cq>,
+    pub(super) srqs: HashMap<*mut ibv_srq, Srq>,
     pub(super) memory: Memory,
     pub(super) hooks: Hooks,
     /// QPs with sends to execute, each once.
@@ -128,6 +160,7 @@ pub(super) fn fabric() -> MutexGuard<'static, Fabric> {
         Mutex::new(Fabric {
             qps: HashMap::new(),
             cqs: HashMap::new(),
+            srqs: HashMap::new(),
             memory: Memory::default(),
             hooks: Hooks::default(),
             active: Vec::new(),
@@ -217,9 +250,16 @@ impl Fabric {
         qp.sends_freed = qp.sends_posted;
         qp.receives_outstanding = 0;
         self.active.retain(|active| *active != qpn);
+        let mut srq = self.srqs.get_mut(&qp.srq);
         for cq in [qp.send_cq, qp.recv_cq] {
             if let Some(cq) = self.cqs.get_mut(&cq) {
-                cq.entries.retain(|cqe| cqe.qp_num != qpn);
+                cq.entries.retain(|cqe| {
+                    let is_of_qp = cqe.qp_num == qpn;
+                    if let (true, Frees::OneReceive, Some(srq)) = (is_of_qp, cqe.frees, &mut srq) {
+                        srq.outstanding = srq.outstanding.saturating_sub(1);
+                    }
+                    !is_of_qp
+                });
             }
         }
     }

@@ -1,12 +1,17 @@
 //! Memory regions: the addresses that a key gives access to, and copying with a key.
 
 use std::collections::HashMap;
+use std::os::raw::c_int;
 
-use rdma_sys::ibv_access_flags;
+use rdma_sys::{ibv_access_flags, ibv_sge};
 
 pub(super) const LOCAL_WRITE: u32 = ibv_access_flags::IBV_ACCESS_LOCAL_WRITE.0;
 pub(super) const REMOTE_WRITE: u32 = ibv_access_flags::IBV_ACCESS_REMOTE_WRITE.0;
 pub(super) const REMOTE_READ: u32 = ibv_access_flags::IBV_ACCESS_REMOTE_READ.0;
+pub(super) const REMOTE_ATOMIC: u32 = ibv_access_flags::IBV_ACCESS_REMOTE_ATOMIC.0;
+
+/// Bytes on which an atomic operation acts.
+pub(super) const ATOMIC_BYTES: u64 = 8;
 
 /// The low byte of keys, different for local and remote keys, so that mixing them up fails.
 const LKEY_TAG: u32 = 0x4c;
@@ -106,6 +111,24 @@ impl Memory {
     ) -> bool {
         length == 0 || self.opens((rkey, RKEY_TAG), pd, address, length, need)
     }
+}
+
+/// The elements of a work request.
+///
+/// # Safety
+/// `list` has `count` entries.
+pub(super) unsafe fn segments(list: *const ibv_sge, count: c_int) -> Vec<Segment> {
+    (0..count.max(0) as usize)
+        .map(|index| {
+            // SAFETY: the caller vouches for the entries.
+            let sge = unsafe { &*list.add(index) };
+            Segment {
+                address: sge.addr,
+                length: sge.length,
+                lkey: sge.lkey,
+            }
+        })
+        .collect()
 }
 
 /// Appends the contents of `segments` to `bytes`.

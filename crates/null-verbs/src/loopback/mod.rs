@@ -18,6 +18,7 @@ mod engine;
 mod fabric;
 mod memory;
 mod objects;
+mod srq;
 #[cfg(test)]
 mod tests;
 
@@ -28,6 +29,8 @@ use rdma_sys::{ibv_context_ops, ibv_wc_status};
 pub(crate) use objects::{
     create_cq, create_qp, destroy_cq, destroy_qp, forget_mr, modify_qp, pd_in_use, query_qp, reg_mr,
 };
+
+pub(crate) use srq::{create_srq, destroy_srq, modify_srq};
 
 use fabric::fabric;
 
@@ -61,6 +64,7 @@ pub fn reset_hooks() {
 pub(crate) fn fill_ops(ops: &mut ibv_context_ops) {
     ops.post_send = Some(datapath::post_send);
     ops.post_recv = Some(datapath::post_recv);
+    ops.post_srq_recv = Some(srq::post_srq_recv);
     ops.poll_cq = Some(datapath::poll_cq);
     ops.req_notify_cq = Some(armed_thread::req_notify_cq);
 }

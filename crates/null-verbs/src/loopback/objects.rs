@@ -2,7 +2,6 @@
 
 use std::collections::VecDeque;
 use std::os::raw::{c_int, c_void};
-use std::ptr::null_mut;
 use std::time::Instant;
 
 use rdma_sys::{
@@ -24,7 +23,9 @@ const REMOTE_ATOMIC: u32 = rdma_sys::ibv_access_flags::IBV_ACCESS_REMOTE_ATOMIC.
 pub(crate) fn pd_in_use(pd: *mut ibv_pd) -> bool {
     let fabric = fabric();
     let pd = pd as usize;
-    fabric.memory.pd_in_use(pd) || fabric.qps.values().any(|qp| qp.pd == pd)
+    fabric.memory.pd_in_use(pd)
+        || fabric.qps.values().any(|qp| qp.pd == pd)
+        || fabric.srqs.values().any(|srq| srq.pd == pd)
 }
 
 /// # Safety
@@ -121,6 +122,9 @@ pub(crate) unsafe fn create_qp(
     if !fabric.cqs.contains_key(&init.send_cq) || !fabric.cqs.contains_key(&init.recv_cq) {
         return Err(libc::EINVAL);
     }
+    if !init.srq.is_null() && !fabric.srqs.contains_key(&init.srq) {
+        return Err(libc::EINVAL);
+    }
     if fabric.qps.len() >= MAX_QP as usize {
         return Err(libc::ENOMEM);
     }
@@ -137,6 +141,7 @@ pub(crate) unsafe fn create_qp(
     verbs.pd = pd;
     verbs.send_cq = init.send_cq;
     verbs.recv_cq = init.recv_cq;
+    verbs.srq = init.srq;
     verbs.qp_num = qpn;
     verbs.qp_type = init.qp_type;
     let verbs = Box::into_raw(Box::new(verbs));
@@ -145,6 +150,7 @@ pub(crate) unsafe fn create_qp(
         pd: pd as usize,
         send_cq: init.send_cq,
         recv_cq: init.recv_cq,
+        srq: init.srq,
         // SAFETY: integers and arrays of them: zero is a value of each, and RESET is 0.
         attr: unsafe { std::mem::zeroed() },
         cap: init.cap,
@@ -178,7 +184,7 @@ pub(crate) unsafe fn query_qp(
         (*init).qp_context = (*qp).qp_context;
         (*init).send_cq = state.send_cq;
         (*init).recv_cq = state.recv_cq;
-        (*init).srq = null_mut();
+        (*init).srq = state.srq;
         (*init).cap = state.cap;
         (*init).qp_type = (*qp).qp_type;
         (*init).sq_sig_all = c_int::from(state.sq_sig_all);

@@ -1,10 +1,12 @@
 //! Creating, changing and destroying the device's objects.
 
 use std::os::raw::{c_int, c_void};
-use std::ptr::null_mut;
 use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU32, Ordering};
 
-use rdma_sys::{ibv_context, ibv_cq, ibv_mr, ibv_pd, ibv_qp, ibv_qp_attr, ibv_qp_init_attr};
+use rdma_sys::{
+    ibv_context, ibv_cq, ibv_mr, ibv_pd, ibv_qp, ibv_qp_attr, ibv_qp_init_attr, ibv_srq,
+    ibv_srq_init_attr,
+};
 
 use super::{Cq, Cqe, LOCKED, Qp, RECEIVES_COMPLETE, SIGNALED};
 use crate::device::MAX_QP;
@@ -76,6 +78,26 @@ pub(crate) unsafe fn destroy_cq(cq: *mut ibv_cq) -> c_int {
 }
 
 /// # Safety
+/// `pd` is live.
+pub(crate) unsafe fn create_srq(pd: *mut ibv_pd, init: &ibv_srq_init_attr) -> *mut ibv_srq {
+    // SAFETY: pointers, integers and pthread objects, for all of which zero is a value.
+    let mut verbs: ibv_srq = unsafe { std::mem::zeroed() };
+    // SAFETY: the caller vouches for `pd`.
+    verbs.context = unsafe { (*pd).context };
+    verbs.srq_context = init.srq_context;
+    verbs.pd = pd;
+    Box::into_raw(Box::new(verbs))
+}
+
+/// # Safety
+/// `srq` is live, and not used again.
+pub(crate) unsafe fn destroy_srq(srq: *mut ibv_srq) -> c_int {
+    // SAFETY: made by `create_srq` from such a box.
+    drop(unsafe { Box::from_raw(srq) });
+    0
+}
+
+/// # Safety
 /// `pd` is live, and so are the CQs of `init`.
 pub(crate) unsafe fn create_qp(
     pd: *mut ibv_pd,
@@ -93,7 +115,7 @@ pub(crate) unsafe fn create_qp(
     verbs.pd = pd;
     verbs.send_cq = init.send_cq;
     verbs.recv_cq = init.recv_cq;
-    verbs.srq = null_mut();
+    verbs.srq = init.srq;
     verbs.qp_num = NEXT_QPN.fetch_add(1, Ordering::Relaxed) & 0x00ff_ffff;
     verbs.qp_type = init.qp_type;
     Ok(Box::into_raw(Box::new(Qp {
@@ -123,7 +145,7 @@ pub(crate) unsafe fn query_qp(
         (*init).qp_context = (*qp).verbs.qp_context;
         (*init).send_cq = (*qp).verbs.send_cq;
         (*init).recv_cq = (*qp).verbs.recv_cq;
-        (*init).srq = null_mut();
+        (*init).srq = (*qp).verbs.srq;
         (*init).cap = (*qp).cap;
         (*init).qp_type = (*qp).verbs.qp_type;
         (*init).sq_sig_all = (*qp).sq_sig_all;

@@ -5,8 +5,8 @@ mod figures;
 mod loads;
 
 use crate::results::model::{
-    Bandwidth, CaseConfig, Connect, Fairness, FlowResult, Limits, LoadSearch, NodeResult, Received,
-    Run, Timeline,
+    Bandwidth, CaseConfig, Connect, Delivery, Fairness, FlowResult, Limits, LoadSearch, NodeResult,
+    Received, Run, Timeline,
 };
 use crate::results::rates::{gbit_per_s, mmsg_per_s};
 use figures::{
@@ -76,6 +76,9 @@ fn flow(settings: &Settings, run: &Run, moved: &FlowResult) -> Found {
     if let Some(told) = &moved.received {
         received(settings, told)?;
     }
+    if let Some(told) = &moved.delivery {
+        delivery(told)?;
+    }
     let sampled = moved.timeline.as_ref();
     sampled.map_or(Ok(()), |it| timeline(it, run, moved))
 }
@@ -84,6 +87,24 @@ fn received(settings: &Settings, told: &Received) -> Found {
     size_of(settings, "received", told.messages, told.bytes)?;
     let window = told.window_seconds;
     window.map_or(Ok(()), |it| positive("the receiver's window", it))
+}
+
+/// A message may come twice, but not be lost without having been sent.
+fn delivery(told: &Delivery) -> Found {
+    let (sent, lost) = (told.sent, told.lost);
+    if lost > sent {
+        return Err(format!("lost {lost} messages of {sent}"));
+    }
+    let (told_share, expected) = (Some(told.lost_share), Some(Delivery::share(lost, sent)));
+    follows(
+        "a share of lost messages",
+        told_share,
+        expected,
+        false,
+        TOLERANCE,
+    )?;
+    let goodput = told.goodput_gbit_per_s;
+    goodput.map_or(Ok(()), |it| not_negative("goodput (Gb/s)", it))
 }
 
 fn size_of(settings: &Settings, what: &str, messages: u64, bytes: u64) -> Found {

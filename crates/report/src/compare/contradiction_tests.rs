@@ -1,6 +1,7 @@
 use super::*;
 use crate::results::model::{
-    CLIENT, ConnectStep, FlowConfig, Latency, QpResult, SERVER, Totals, Window, WorkerResult,
+    CLIENT, ConnectStep, Delivery, FlowConfig, Latency, QpResult, SERVER, Totals, Window,
+    WorkerResult,
 };
 use settings::Settings;
 
@@ -296,6 +297,18 @@ fn what_cannot_be_is_named() {
         (
             |run| run.flows[0].limits.as_mut().unwrap().link_gbit_per_s = 0.0,
             "a link (Gb/s) of 0",
+        ),
+        (
+            |run| run.flows[0].delivery = Some(Delivery::of_qps(&[3], &[1], Some(-1.0))),
+            "goodput (Gb/s) of -1, below 0",
+        ),
+        (
+            |run| {
+                let mut delivery = Delivery::of_qps(&[3], &[1], None);
+                delivery.lost_share = 0.1;
+                run.flows[0].delivery = Some(delivery);
+            },
+            "a share of lost messages of 0.1000, and its other figures say 0.6667",
         ),
         (
             |run| run.flows[0].received.as_mut().unwrap().bytes = 1,

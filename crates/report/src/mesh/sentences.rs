@@ -1,6 +1,6 @@
 //! What a matrix says, as sentences with figures and where to look. It must not judge: `outliers` does.
 
-use settings::{Op, Pattern, PollMode};
+use settings::{Pattern, PollMode};
 
 use super::causes::Place;
 use super::matrix::{Cell, Matrix};
@@ -103,9 +103,9 @@ impl Matrix {
 
     /// What a node does with a flow that it posts, and with one that goes to it, each with its preposition.
     fn verbs(&self) -> [&'static str; 4] {
-        match self.settings.op.transfer() {
-            Op::Read => ["reads", "from", "is read", "by"],
-            Op::Send | Op::Write => ["sends", "to", "receives", "from"],
+        match self.settings.op.profile().fetches {
+            true => ["reads", "from", "is read", "by"],
+            false => ["sends", "to", "receives", "from"],
         }
     }
 
@@ -295,7 +295,7 @@ impl Matrix {
         let lacks = |cell: &&Cell| cell.figures.of(quantity).is_none();
         let mut left: Vec<&Cell> = self.cells.iter().filter(lacks).collect();
         let mut told = Vec::new();
-        let doubtful: Vec<&Cell> = left.iter().copied().filter(|it| it.doubtful > 0).collect();
+        let mut doubtful: Vec<&Cell> = left.iter().copied().filter(|it| it.doubtful > 0).collect();
         left.retain(|cell| cell.doubtful == 0);
         for node in 0..self.nodes.len() {
             let is_own = |cell: &Cell| Place::Node(node).has(cell.from, cell.to);
@@ -307,6 +307,18 @@ impl Matrix {
                     "{name} has no figure: each run of its {own} flows failed or was stopped"
                 ));
                 left.retain(|cell| !is_own(cell));
+            }
+        }
+        for node in 0..self.nodes.len() {
+            let all = self.cells.iter().filter(|cell| cell.from == node).count();
+            let own = doubtful.iter().filter(|cell| cell.from == node).count();
+            if own == all && own > 2 {
+                let (name, [sends, ..]) = (self.name(node), self.verbs());
+                told.push(format!(
+                    "{name} has no figure of what it {sends}: each run of its {own} flows is doubtful, as is told \
+                     below: look at what else runs on {name}"
+                ));
+                doubtful.retain(|cell| cell.from != node);
             }
         }
         let (not_begun, lost): (Vec<&Cell>, Vec<&Cell>) = left

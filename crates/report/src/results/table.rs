@@ -17,9 +17,9 @@ use super::model::{
     CLIENT, CaseConfig, DoubtKind, FORWARD, FlowResult, PathEvent, PathEventKind, REVERSE,
     ResultFile, Run,
 };
-use super::number::plural;
+use super::number::{digits, figure, plural};
 use crate::text::wrapped;
-use columns::{Column, Columns, RowOf};
+use columns::{Column, Columns, OUT, RowOf};
 
 /// Width that lines of text about loads keep to, as rows of loads mostly do.
 const COLUMNS: usize = 80;
@@ -74,7 +74,7 @@ impl<W: Write> Table<W> {
             let settings = config.shown(index);
             let direction = match (is_both_ways(config), index) {
                 (false, _) => "",
-                (true, 0) => " out",
+                (true, 0) => OUT,
                 (true, _) => " in",
             };
             let row = RowOf {
@@ -219,7 +219,15 @@ fn flags(row: &RowOf<'_>, columns: &Columns) -> String {
     doubts.dedup();
     flags.extend(doubts.into_iter().map(str::to_owned));
     // What is in flight when a window opens or closes counts for one end only; more than that is worth a word.
-    if let Some(received) = &flow.received {
+    if let Some(delivery) = flow.delivery.as_ref().filter(|it| it.lost > 0) {
+        let (lost, share) = (delivery.lost, delivery.lost_share * 100.0);
+        let goodput = figure(delivery.goodput_gbit_per_s, digits);
+        flags.push(format!(
+            "lost {lost} ({share:.2}%), goodput {goodput} Gbit/s"
+        ));
+    }
+    let received = flow.received.as_ref().filter(|_| flow.delivery.is_none());
+    if let Some(received) = received {
         let received = received.share_of(flow);
         if received.is_finite() && (received - 1.0).abs() > 0.02 {
             flags.push(format!("received {:.1}%", received * 100.0));

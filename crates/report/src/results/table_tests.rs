@@ -1,4 +1,4 @@
-use super::super::model::{CaseResult, Doubt, LoadSearch, SearchEnd};
+use super::super::model::{CaseResult, Delivery, Doubt, LoadSearch, SearchEnd};
 use super::super::number::NOT_MEASURED;
 use super::super::sample;
 use super::*;
@@ -77,6 +77,22 @@ fn all_flows_of_a_pattern_are_one_row_and_rounds_of_pairs_none() {
         summary.contains(words) && !summary.contains("missed an edge"),
         "{summary}"
     );
+}
+
+#[test]
+fn columns_are_as_wide_as_the_longest_word() {
+    let mut cases = sample::mixed().cases;
+    for case in &mut cases {
+        case.config.flows[1]
+            .settings
+            .insert("op".to_owned(), "compare-swap".into());
+    }
+    insta::assert_snapshot!(table(&cases), @r"
+    op           cq          QPs    size wrk  Gbit/s  Mmsg/s  p50 µs  p99 µs p99.9 µs  Jain CPU s/GB limit
+    write        shared        3    64 B   1   1.536   3.000   5.503  10.895   10.991 1.000    0.161     - small
+    compare-swap shared        2   1 MiB   1  41.943 0.00500   5.503  10.895   10.991 1.000    0.161     - large
+    send         shared        1   4 KiB   1   4.915   0.150   5.503  10.895   10.991 1.000    1.424     - back
+    ");
 }
 
 #[test]
@@ -303,6 +319,11 @@ fn flags_say_what_the_figures_do_not() {
     assert_eq!(mismatch, "failed, 1 error");
     let lost = flags_of(|_, run| run.flows[0].received.as_mut().unwrap().messages /= 2);
     assert_eq!(lost, "received 50.0%");
+    let lost = flags_of(|_, run| {
+        run.flows[0].delivery = Some(Delivery::of_qps(&[300, 100], &[200, 100], Some(12.25)));
+        run.flows[0].received.as_mut().unwrap().messages /= 2;
+    });
+    assert_eq!(lost, "lost 100 (25.00%), goodput 12.250 Gbit/s");
     let longer = flags_of(|_, run| {
         let flow = &mut run.flows[0];
         let received = flow.received.as_mut().unwrap();

@@ -59,8 +59,11 @@ impl Ended {
     }
 }
 
-/// Starts a program; `arguments` are separated by blanks.
+/// Starts a program; `arguments` are separated by blanks, and variables of its environment (`NAME=VALUE`) may precede
+/// its name, as in a shell.
 pub fn start(program: &str, arguments: &str) -> Running {
+    let words: Vec<&str> = program.split_whitespace().collect();
+    let (program, variables) = words.split_last().unwrap();
     let mut command = Command::new(program);
     command
         .args(arguments.split_whitespace())
@@ -73,14 +76,14 @@ pub fn start(program: &str, arguments: &str) -> Running {
             command.env_remove(name);
         }
     }
+    for variable in variables {
+        let (name, value) = variable.split_once('=').unwrap();
+        command.env(name, value);
+    }
     let mut child = match command.spawn() {
         Ok(child) => child,
         Err(error) if error.kind() == ErrorKind::NotFound => {
-            let package = if program.starts_with("ibv_") {
-                "ibverbs-utils"
-            } else {
-                "perftest"
-            };
+            let package = package(program);
             panic!(
                 "{program} is not installed: install the package {package}, or run scripts/setup --tests"
             )
@@ -94,6 +97,18 @@ pub fn start(program: &str, arguments: &str) -> Running {
         child,
         stdout,
         stderr,
+    }
+}
+
+/// Debian's package of a program.
+fn package(program: &str) -> &'static str {
+    match program.split('_').next() {
+        Some("ibv") => "ibverbs-utils",
+        Some("fi") => "libfabric-bin",
+        Some("ucx") => "ucx-utils",
+        Some("unshare") => "util-linux",
+        Some("rping" | "ucmatose" | "udaddy" | "rdma" | "rstream") => "rdmacm-utils",
+        _ => "perftest",
     }
 }
 

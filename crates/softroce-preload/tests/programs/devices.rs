@@ -35,8 +35,9 @@ fn ibv_devinfo_describes_an_active_ethernet_port_with_a_roce_v2_gid() {
         "state: PORT_ACTIVE (4)",
         "active_mtu: 4096 (5)",
         "link_layer: Ethernet",
+        "active_width: 1X (1)",
         "atomic_cap: ATOMIC_HCA (1)",
-        "max_qp_rd_atom: 16",
+        "max_qp_rd_atom: 128",
     ] {
         assert!(
             squeezed.iter().any(|line| line == wanted),

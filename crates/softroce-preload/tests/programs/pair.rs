@@ -41,16 +41,38 @@ pub fn free_port() -> u16 {
     repeat_with(any).take(PORTS.len()).find(is_free).unwrap()
 }
 
+/// The options that tell the port to a server, and to its client.
+type PortOptions = [&'static str; 2];
+/// Those of perftest, ibverbs-utils and UCX.
+const SAME_PORT: PortOptions = ["-p", "-p"];
+
 /// Starts both ends.
 pub fn start_pair(program: &str, arguments: &str) -> (Running, Running) {
+    start_pair_told(program, arguments, SAME_PORT)
+}
+
+/// Starts a server; returns when it listens on the port that comes with it, or has ended.
+pub fn start_server(program: &str, arguments: &str, port_option: &str) -> (Running, u16) {
     let port = free_port();
-    let mut server = start(program, &format!("{arguments} -p {port}"));
+    let mut server = start(program, &format!("{arguments} {port_option} {port}"));
     let deadline = Instant::now() + DEADLINE;
     while server.runs() && !listens(&server, port) {
         assert!(Instant::now() < deadline, "{program} does not listen");
         sleep(Duration::from_millis(5));
     }
-    let client = start(program, &format!("{arguments} -p {port} 127.0.0.1"));
+    (server, port)
+}
+
+fn start_pair_told(
+    program: &str,
+    arguments: &str,
+    [at_server, at_client]: PortOptions,
+) -> (Running, Running) {
+    let (server, port) = start_server(program, arguments, at_server);
+    let client = start(
+        program,
+        &format!("{arguments} {at_client} {port} 127.0.0.1"),
+    );
     (server, client)
 }
 
@@ -69,8 +91,17 @@ fn listens(server: &Running, port: u16) -> bool {
 
 /// Runs both ends until they end.
 pub fn run(program: &str, arguments: &str) -> Pair {
+    run_told(program, arguments, SAME_PORT)
+}
+
+fn run_told(program: &str, arguments: &str, options: PortOptions) -> Pair {
     let _machine = machine();
-    let (server, client) = start_pair(program, arguments);
+    let (server, client) = start_pair_told(program, arguments, options);
+    finish(server, client)
+}
+
+/// Waits until both ends have ended.
+pub fn finish(server: Running, client: Running) -> Pair {
     let deadline = Instant::now() + DEADLINE;
     let client = client.end(deadline);
     // If the client failed, its server may wait for ever.
@@ -86,7 +117,12 @@ pub fn run(program: &str, arguments: &str) -> Pair {
 
 /// Runs both ends and checks that they succeed.
 pub fn succeed(program: &str, arguments: &str) -> Pair {
-    let pair = run(program, arguments);
+    succeed_told(program, arguments, SAME_PORT)
+}
+
+/// As [`succeed`], for programs with other options for the port.
+pub fn succeed_told(program: &str, arguments: &str, options: PortOptions) -> Pair {
+    let pair = run_told(program, arguments, options);
     assert!(
         pair.server.succeeded() && pair.client.succeeded(),
         "{}",

@@ -33,10 +33,14 @@ fn both_are_refused(program: &str, arguments: &str, line: &str) {
 }
 
 #[test]
-fn rdma_cm() {
-    let line = "softroce: rdma_create_event_channel is not supported";
-    is_refused("ib_send_bw", "-R", line);
-    is_refused("ib_write_lat", "-R", line);
+fn datagrams_by_rdma_cm() {
+    let line = "softroce: a port space of rdma_cm other than RDMA_PS_TCP is not supported";
+    is_refused("udaddy", "", line);
+}
+
+#[test]
+fn rsockets() {
+    is_refused("rstream", "", "softroce: rsocket is not supported");
 }
 
 #[test]

@@ -6,6 +6,9 @@ use std::net::{IpAddr, Ipv4Addr};
 
 use libc::c_int;
 
+use super::ecn::ECT_0;
+use super::packet_filters::refuse_incoming;
+use super::shared_address::{self, Membership};
 use super::sockets::Socket;
 use crate::wire::UDP_PORT;
 
@@ -52,7 +55,7 @@ fn refused(operation: &'static str, address: IpAddr) -> impl Fn(io::Error) -> Op
     move |source| {
         let remedy = match source.kind() {
             io::ErrorKind::AddrInUse => {
-                "another process has it (an embedded device, or the kernel's rdma_rxe): end that one or take another address"
+                "others have it (an embedded device of another user, 32 of this one, a program alone on a loopback address, or the kernel's rdma_rxe): end them or take another address"
             }
             io::ErrorKind::AddrNotAvailable => "give an address that this host has (`ip address`)",
             _ => "see what the system allows this process (limits, container policy)",
@@ -66,19 +69,58 @@ fn refused(operation: &'static str, address: IpAddr) -> impl Fn(io::Error) -> Op
     }
 }
 
-/// Opens the receiver's socket; returns also its address and buffer size.
-pub fn take(address: Option<IpAddr>) -> Result<(Socket, IpAddr, usize), OpenError> {
-    let (socket, address) = match address {
-        Some(address) => (bind_receiver(address)?, address),
-        None => take_free_loopback()?,
+/// An address that was taken.
+pub struct Taken {
+    /// The receiver's socket.
+    pub socket: Socket,
+    /// The address.
+    pub address: IpAddr,
+    /// The part of it that is this process', if others may have it too.
+    pub membership: Option<Membership>,
+    /// The size of the kernel's receive buffer, in its own accounting.
+    pub receive_buffer_bytes: usize,
+}
+
+/// Takes `address` along with other processes, or a free one of 127.0.0.0/8 alone, with a receive buffer of the size
+/// asked for.
+pub fn take(address: Option<IpAddr>, buffer_bytes: Option<u32>) -> Result<Taken, OpenError> {
+    let (socket, address, membership) = match address {
+        Some(address) => {
+            let (socket, membership) =
+                shared_address::join(address).map_err(refused("take UDP port 4791", address))?;
+            (socket, address, Some(membership))
+        }
+        None => {
+            let (socket, address) = take_free_loopback()?;
+            (socket, address, None)
+        }
     };
+    Ok(Taken {
+        receive_buffer_bytes: prepare(&socket, address, buffer_bytes)?,
+        socket,
+        address,
+        membership,
+    })
+}
+
+/// Sets the options of a receiver's socket; returns the size of its buffer, in the kernel's accounting.
+fn prepare(
+    socket: &Socket,
+    address: IpAddr,
+    buffer_bytes: Option<u32>,
+) -> Result<usize, OpenError> {
     let failed = refused("set the receive buffer", address);
-    if socket
-        .set(libc::SOL_SOCKET, libc::SO_RCVBUFFORCE, FORCED_BUFFER_BYTES)
-        .is_err()
-    {
+    let asked_bytes = buffer_bytes.map(|bytes| c_int::try_from(bytes).unwrap_or(c_int::MAX));
+    let force = || {
+        asked_bytes.is_none()
+            && socket
+                .set(libc::SOL_SOCKET, libc::SO_RCVBUFFORCE, FORCED_BUFFER_BYTES)
+                .is_ok()
+    };
+    if !force() {
+        let bytes = asked_bytes.unwrap_or(BUFFER_BYTES);
         socket
-            .set(libc::SOL_SOCKET, libc::SO_RCVBUF, BUFFER_BYTES)
+            .set(libc::SOL_SOCKET, libc::SO_RCVBUF, bytes)
             .map_err(&failed)?;
     }
     let held = socket
@@ -90,9 +132,16 @@ pub fn take(address: Option<IpAddr>) -> Result<(Socket, IpAddr, usize), OpenErro
             .set(libc::SOL_UDP, libc::UDP_NO_CHECK6_RX, 1)
             .map_err(refused("take packets without UDP checksums", address))?;
     }
+    // Without it, drops are not counted.
+    let _ = socket.set(libc::SOL_SOCKET, libc::SO_RXQ_OVFL, 1);
+    // Without it, congestion is not seen.
+    let _ = match address {
+        IpAddr::V4(_) => socket.set(libc::IPPROTO_IP, libc::IP_RECVTOS, 1),
+        IpAddr::V6(_) => socket.set(libc::IPPROTO_IPV6, libc::IPV6_RECVTCLASS, 1),
+    };
     // Without it, GSO batches arrive as single packets, which is only slower.
     let _ = socket.set(libc::SOL_UDP, libc::UDP_GRO, 1);
-    Ok((socket, address, usize::try_from(held).unwrap_or(0)))
+    Ok(usize::try_from(held).unwrap_or(0))
 }
 
 fn bind_receiver(address: IpAddr) -> Result<Socket, OpenError> {
@@ -150,19 +199,19 @@ pub fn sending_sockets(address: IpAddr) -> Result<Vec<(Socket, u16)>, OpenError>
 
 fn sending_socket(address: IpAddr) -> io::Result<Socket> {
     let socket = Socket::udp(address)?;
-    socket.refuse_incoming()?;
+    refuse_incoming(&socket)?;
     // The invariant CRC covers "don't fragment". It also makes the identification of a single packet 0.
     match address {
-        IpAddr::V4(_) => socket.set(
-            libc::IPPROTO_IP,
-            libc::IP_MTU_DISCOVER,
-            libc::IP_PMTUDISC_DO,
-        )?,
-        IpAddr::V6(_) => socket.set(
-            libc::IPPROTO_IPV6,
-            libc::IPV6_MTU_DISCOVER,
-            libc::IPV6_PMTUDISC_DO,
-        )?,
+        IpAddr::V4(_) => {
+            let dont_fragment = libc::IP_PMTUDISC_DO;
+            socket.set(libc::IPPROTO_IP, libc::IP_MTU_DISCOVER, dont_fragment)?;
+            socket.set(libc::IPPROTO_IP, libc::IP_TOS, ECT_0.into())?;
+        }
+        IpAddr::V6(_) => {
+            let dont_fragment = libc::IPV6_PMTUDISC_DO;
+            socket.set(libc::IPPROTO_IPV6, libc::IPV6_MTU_DISCOVER, dont_fragment)?;
+            socket.set(libc::IPPROTO_IPV6, libc::IPV6_TCLASS, ECT_0.into())?;
+        }
     }
     if socket
         .set(libc::SOL_SOCKET, libc::SO_SNDBUFFORCE, BUFFER_BYTES)

@@ -42,6 +42,8 @@ pub struct FaultCounts {
     pub reordered: Count,
     /// With a flipped bit.
     pub corrupted: Count,
+    /// Marked, as by a congested switch.
+    pub marked: Count,
     /// Dropped because too many packets were on a slow or long link.
     pub overflowed: Count,
 }
@@ -57,8 +59,14 @@ pub struct Counters {
     pub bad_icrc: Count,
     /// Packets received without room for a transport header and a CRC.
     pub short: Count,
+    /// Datagrams received for which the socket had no room, as far as a later one told (SO_RXQ_OVFL).
+    pub socket_drops: Count,
     /// Packets that the kernel did not accept.
     pub send_errors: Count,
+    /// Packets that waited for room in a full socket.
+    pub waited: Count,
+    /// Attempts to send what waits for room in a socket.
+    pub room_attempts: Count,
     /// Faults of sent packets.
     pub transmit_faults: FaultCounts,
     /// Faults of received packets.
@@ -78,16 +86,21 @@ impl Counters {
             ("bytes_received", self.received.bytes.get()),
             ("bad_icrc", self.bad_icrc.get()),
             ("short_packets", self.short.get()),
+            ("socket_drops", self.socket_drops.get()),
             ("send_errors", self.send_errors.get()),
+            ("packets_waited", self.waited.get()),
+            ("room_attempts", self.room_attempts.get()),
             ("fault_tx_dropped", tx.dropped.get()),
             ("fault_tx_duplicated", tx.duplicated.get()),
             ("fault_tx_reordered", tx.reordered.get()),
             ("fault_tx_corrupted", tx.corrupted.get()),
+            ("fault_tx_marked", tx.marked.get()),
             ("fault_tx_overflowed", tx.overflowed.get()),
             ("fault_rx_dropped", rx.dropped.get()),
             ("fault_rx_duplicated", rx.duplicated.get()),
             ("fault_rx_reordered", rx.reordered.get()),
             ("fault_rx_corrupted", rx.corrupted.get()),
+            ("fault_rx_marked", rx.marked.get()),
             ("fault_rx_overflowed", rx.overflowed.get()),
         ]
     }

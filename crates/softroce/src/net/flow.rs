@@ -2,7 +2,8 @@
 
 use std::net::{IpAddr, SocketAddr};
 
-use super::gso_batch_limits::MAX_GSO_BATCH_PACKETS;
+use super::gso_probe;
+use super::reuse_group::slot_of;
 use super::sockets::SendOptions;
 use crate::wire::{IcrcAddresses, IcrcSeed, UDP_PORT};
 
@@ -10,7 +11,7 @@ use crate::wire::{IcrcAddresses, IcrcSeed, UDP_PORT};
 pub const DONT_FRAGMENT: u16 = 0x4000;
 
 /// The path of packets: addresses, the source port that spreads flows, traffic class and hop limit.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Flow {
     pub(super) destination: SocketAddr,
     pub(super) addresses: IcrcAddresses,
@@ -20,7 +21,9 @@ pub struct Flow {
     pub(super) source_port: u16,
     pub(super) traffic_class: u8,
     pub(super) hop_limit: u8,
-    /// The most packets of a GSO batch, as limited by the faults.
+    /// Which process at the destination gets them: the kernel there gives it a whole GSO batch.
+    pub(super) slot: u8,
+    /// The most packets of a GSO batch.
     pub(super) max_packets: usize,
 }
 
@@ -36,7 +39,16 @@ impl Flow {
             source_port: port,
             traffic_class: 0,
             hop_limit: 0,
-            max_packets: MAX_GSO_BATCH_PACKETS,
+            slot: 0,
+            max_packets: gso_probe::most_packets(),
+        }
+    }
+
+    /// The same way to the process of this QP.
+    pub fn to_process_of(self, qpn: u32) -> Flow {
+        Flow {
+            slot: slot_of(qpn),
+            ..self
         }
     }
 

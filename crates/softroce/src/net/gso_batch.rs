@@ -12,14 +12,15 @@ use std::slice;
 
 use super::flow::Flow;
 use super::gso_batch_limits::{MAX_GSO_BATCH_BYTES, MAX_GSO_BATCH_PACKETS};
+use super::outgoing::Outgoing;
 use super::sockets::{SendOptions, Socket};
 use crate::wire::{ICRC_BYTES, IcrcSeed};
 
 /// Payloads up to this size are copied: that costs about as much as one more piece costs the kernel.
 const COPIED_BYTES: usize = 512;
 /// The most pieces of a payload sent from where they are; a packet with more is copied. With two of our own pieces
-/// per packet the total stays below the system call's limit of 1,024 (UIO_MAXIOV).
-const PIECES: usize = 12;
+/// per packet the total stays within the system call's limit of 1,024 (UIO_MAXIOV).
+const PIECES: usize = 6;
 const IOVECS: usize = MAX_GSO_BATCH_PACKETS * (PIECES + 2);
 /// All bytes of a batch may have to be copied.
 const STAGING: Layout = match Layout::from_size_align(1 << 16, 64) {
@@ -70,8 +71,15 @@ impl GsoBatch {
 
     /// Clears it for packets of this flow.
     pub fn begin(&mut self, flow: &Flow) {
-        self.flow = Some(flow.clone());
+        if !self.is_for(flow) {
+            self.flow = Some(flow.clone());
+        }
         self.clear();
+    }
+
+    /// Whether its packets go this way.
+    pub fn is_for(&self, flow: &Flow) -> bool {
+        self.flow.as_ref() == Some(flow)
     }
 
     /// Whether a packet with these header and payload lengths may be added; the batch adds padding and CRC itself.
@@ -82,83 +90,79 @@ impl GsoBatch {
         fits && self.packets < most && self.bytes + bytes <= MAX_GSO_BATCH_BYTES
     }
 
-    /// Adds a packet: its headers from the base transport header, and its payload in pieces. A packet that does not
-    /// fit ([`GsoBatch::takes`]) is dropped, as if lost.
+    /// Adds a packet: its headers from the base transport header, and the pieces of its payload, which make up
+    /// `payload_bytes`. A packet that does not fit ([`GsoBatch::takes`]) is dropped, as if lost. With `copies` the payload
+    /// may change afterwards.
     ///
     /// # Safety
-    /// The pieces are readable until the GSO batch is sent or begun anew.
+    /// The pieces are readable until the GSO batch is sent or begun anew; with `copies`, during the call.
     pub unsafe fn push(
         &mut self,
         headers: &[u8],
-        payload: impl Iterator<Item = (*const u8, usize)>,
+        payload_bytes: usize,
+        pieces: impl Iterator<Item = (*const u8, usize)> + Clone,
+        copies: bool,
     ) {
-        let mut payload = payload.filter(|(_, bytes)| *bytes > 0);
-        let mut pieces: [&[u8]; PIECES] = [&[]; PIECES];
-        let mut payload_bytes = 0;
-        for (piece, (start, bytes)) in pieces.iter_mut().zip(payload.by_ref()) {
-            // SAFETY: the caller has it readable until the GSO batch is sent, which is after this function.
-            *piece = unsafe { slice::from_raw_parts(start, bytes) };
-            payload_bytes += bytes;
-            if payload_bytes > MAX_GSO_BATCH_BYTES {
-                return;
-            }
+        if !self.takes(headers.len(), payload_bytes) {
+            return;
         }
-        // `zip` asks its first iterator first, so it drops no piece.
-        let mut more = payload.peekable();
-        if more.peek().is_some() || payload_bytes <= COPIED_BYTES {
-            let start = self.staging.used;
-            let mut copied = self.staging.append(headers);
-            for piece in pieces {
-                copied &= self.staging.append(piece);
-            }
-            for (start, bytes) in more {
-                // SAFETY: as above.
-                copied &= self
-                    .staging
-                    .append(unsafe { slice::from_raw_parts(start, bytes) });
-                payload_bytes += bytes;
-            }
-            if !copied || !self.takes(headers.len(), payload_bytes) {
-                self.staging.used = start;
-                return;
-            }
-            self.finish_copied(start, packet_bytes(headers.len(), payload_bytes));
-        } else if self.takes(headers.len(), payload_bytes) {
-            self.push_in_place(headers, &pieces, payload_bytes);
+        let pieces = pieces.filter(|(_, bytes)| *bytes > 0);
+        // SAFETY: the caller vouches for them.
+        let pieces = pieces.map(|(from, bytes)| unsafe { slice::from_raw_parts(from, bytes) });
+        if copies || payload_bytes <= COPIED_BYTES || pieces.clone().count() > PIECES {
+            self.push_copied(headers, payload_bytes, pieces);
+        } else if pieces.clone().map(<[u8]>::len).sum::<usize>() == payload_bytes {
+            self.push_in_place(headers, payload_bytes, pieces);
         }
     }
 
-    /// Finishes a packet whose headers and payload are in the staging memory from `start`.
-    fn finish_copied(&mut self, start: usize, bytes: usize) {
-        let padding = start + bytes - ICRC_BYTES - self.staging.used;
-        self.staging
-            .append([0; 3].get(..padding).unwrap_or_default());
-        if let Some(seed) = self.account(bytes) {
-            let crc = seed.over(self.staging.since(start));
-            self.staging.append(&crc.to_le_bytes());
+    fn push_copied<'a>(
+        &mut self,
+        headers: &[u8],
+        payload_bytes: usize,
+        pieces: impl Iterator<Item = &'a [u8]>,
+    ) {
+        let start = self.staging.used;
+        let mut copied = self.staging.append(headers);
+        for piece in pieces {
+            copied &= self.staging.append(piece);
         }
+        if !copied || self.staging.used - start != headers.len() + payload_bytes {
+            self.staging.used = start;
+            return;
+        }
+        self.staging.append(padding(payload_bytes));
+        let bytes = packet_bytes(headers.len(), payload_bytes);
+        let seed = self.account(bytes);
+        let crc = match seed {
+            Some(seed) if !self.is_of_small_packets() => seed.over(self.staging.since(start)),
+            _ => 0,
+        };
+        self.staging.append(&crc.to_le_bytes());
         self.add_staged(start);
     }
 
     /// Adds a packet whose payload stays where it is.
-    fn push_in_place(&mut self, headers: &[u8], pieces: &[&[u8]; PIECES], payload_bytes: usize) {
+    fn push_in_place<'a>(
+        &mut self,
+        headers: &[u8],
+        payload_bytes: usize,
+        pieces: impl Iterator<Item = &'a [u8]>,
+    ) {
         let start = self.staging.used;
         self.staging.append(headers);
         self.add_staged(start);
         let Some(seed) = self.account(packet_bytes(headers.len(), payload_bytes)) else {
             return;
         };
-        let mut crc = seed.start();
-        crc.transport_headers(headers);
-        for piece in pieces.iter().take_while(|piece| !piece.is_empty()) {
+        let mut crc = seed.start(headers);
+        for piece in pieces {
             crc.update(piece);
             self.add_iovec(piece.as_ptr().cast_mut(), piece.len());
             self.last_is_staged = false;
         }
         let tail = self.staging.used;
-        let padding = [0; 3];
-        let padding = padding.get(..payload_bytes.wrapping_neg() & 3);
-        let padding = padding.unwrap_or_default();
+        let padding = padding(payload_bytes);
         crc.update(padding);
         self.staging.append(padding);
         self.staging.append(&crc.finish().to_le_bytes());
@@ -167,24 +171,51 @@ impl GsoBatch {
 
     /// Counts a packet; returns its CRC seed.
     fn account(&mut self, bytes: usize) -> Option<IcrcSeed> {
-        let flow = self.flow.as_ref()?;
         if self.packets == 0 {
             self.segment_bytes = bytes;
-            self.seed = Some(flow.seed(bytes));
+            self.seed = self.flow.as_ref().map(|flow| flow.seed(bytes));
         }
-        let seed = if bytes == self.segment_bytes {
-            self.seed?
-        } else {
-            self.closed = true;
-            flow.seed(bytes)
-        };
-        let place = self.packets as u16;
+        let seed = self.seed_at(self.packets, bytes);
+        self.closed = bytes != self.segment_bytes;
         self.packets += 1;
         self.bytes += bytes;
+        seed
+    }
+
+    /// The CRC seed of the packet at `place`.
+    fn seed_at(&self, place: usize, bytes: usize) -> Option<IcrcSeed> {
+        let flow = self.flow.as_ref()?;
+        let seed = match bytes == self.segment_bytes {
+            true => self.seed?,
+            false => flow.seed(bytes),
+        };
         Some(match flow.destination.is_ipv4() {
-            true => seed.flip_identification(place),
+            true => seed.flip_identification(place as u16),
             false => seed,
         })
+    }
+
+    /// Whether all packets are so short that they are copied.
+    fn is_of_small_packets(&self) -> bool {
+        self.segment_bytes <= COPIED_BYTES
+    }
+
+    /// Finishes the packets, which must be done before they are sent. It computes the CRCs of small ones: right after
+    /// they were copied, each would have to wait until its bytes have reached the cache.
+    pub fn finish(&mut self) {
+        if !self.is_of_small_packets() {
+            return;
+        }
+        for place in 0..self.packets {
+            let start = place * self.segment_bytes;
+            let end = (start + self.segment_bytes).min(self.bytes);
+            if let Some(seed) = self.seed_at(place, end - start)
+                && let Some(packet) = self.staging.since(start).get_mut(..end - start)
+                && let Some((body, tail)) = packet.split_last_chunk_mut::<ICRC_BYTES>()
+            {
+                *tail = seed.over(body).to_le_bytes();
+            }
+        }
     }
 
     /// Appends the staging memory from `start` to the pieces.
@@ -217,12 +248,8 @@ impl GsoBatch {
         self.bytes
     }
 
-    pub(super) fn flow(&self) -> Option<&Flow> {
-        self.flow.as_ref()
-    }
-
     /// Removes all packets.
-    pub(super) fn clear(&mut self) {
+    pub fn clear(&mut self) {
         self.segment_bytes = 0;
         self.seed = None;
         self.packets = 0;
@@ -233,26 +260,26 @@ impl GsoBatch {
         self.staging.used = 0;
     }
 
-    /// Sends it.
-    pub(super) fn send_on(&self, socket: &Socket, flow: &Flow) -> io::Result<()> {
-        let options = SendOptions {
-            segment_bytes: (self.packets > 1).then_some(self.segment_bytes as u16),
-            ..flow.send_options()
-        };
-        // SAFETY: the pieces are staging memory or what `push`'s caller promised to keep until now.
-        unsafe { socket.send(self.pieces(), &options) }
-    }
-
-    /// A copy of its bytes.
-    pub(super) fn copied(&self) -> Vec<u8> {
-        let mut all = Vec::with_capacity(self.bytes);
+    /// The first byte of each packet, which has its opcode.
+    pub(super) fn opcodes(&self) -> [u8; MAX_GSO_BATCH_PACKETS] {
+        let mut opcodes = [0; MAX_GSO_BATCH_PACKETS];
+        let mut places = opcodes.iter_mut().take(self.packets);
+        let (mut packet_at, mut piece_at) = (0, 0);
         for piece in self.pieces() {
-            // SAFETY: as in `send_on`.
-            all.extend_from_slice(unsafe {
-                slice::from_raw_parts(piece.iov_base.cast(), piece.iov_len)
-            });
+            while packet_at < piece_at + piece.iov_len
+                && let Some(opcode) = places.next()
+            {
+                let byte = piece
+                    .iov_base
+                    .cast::<u8>()
+                    .wrapping_add(packet_at - piece_at);
+                // SAFETY: within the piece; as in `send_on`.
+                *opcode = unsafe { byte.read() };
+                packet_at += self.segment_bytes;
+            }
+            piece_at += piece.iov_len;
         }
-        all
+        opcodes
     }
 
     /// A copy of each of its packets.
@@ -268,6 +295,50 @@ impl GsoBatch {
     fn pieces(&self) -> &[libc::iovec] {
         self.iovecs.get(..self.used_iovecs).unwrap_or_default()
     }
+}
+
+impl Outgoing for GsoBatch {
+    fn flow(&self) -> Option<&Flow> {
+        self.flow.as_ref()
+    }
+
+    fn packets(&self) -> usize {
+        self.packets
+    }
+
+    fn segment_bytes(&self) -> usize {
+        self.segment_bytes
+    }
+
+    fn bytes(&self) -> usize {
+        self.bytes
+    }
+
+    fn copied(&self) -> Vec<u8> {
+        let mut all = Vec::with_capacity(self.bytes);
+        for piece in self.pieces() {
+            // SAFETY: as in `send_on`.
+            all.extend_from_slice(unsafe {
+                slice::from_raw_parts(piece.iov_base.cast(), piece.iov_len)
+            });
+        }
+        all
+    }
+
+    fn send_on(&self, socket: &Socket, flow: &Flow) -> io::Result<()> {
+        let options = SendOptions {
+            segment_bytes: (self.packets > 1).then_some(self.segment_bytes as u16),
+            ..flow.send_options()
+        };
+        // SAFETY: the pieces are staging memory or what `push`'s caller promised to keep until now.
+        unsafe { socket.send(self.pieces(), &options) }
+    }
+}
+
+/// The bytes that pad a payload of this length to a multiple of 4.
+fn padding(payload_bytes: usize) -> &'static [u8] {
+    let bytes = payload_bytes.wrapping_neg() & 3;
+    [0; 3].get(..bytes).unwrap_or_default()
 }
 
 /// A packet's length: headers, payload, padding, CRC.

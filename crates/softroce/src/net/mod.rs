@@ -2,14 +2,29 @@
 //! deliberate faults, and a packet recorder. It must not know QPs or memory regions.
 
 mod address;
+mod backlog;
+mod capture;
+mod copied_batch;
 mod counters;
+mod ecn;
+mod fault_values;
 mod faults;
+mod faults_error;
 mod flow;
 mod gso_batch;
 mod gso_batch_limits;
+mod gso_probe;
 mod identification;
 mod impairment;
+mod network_headers;
+mod outage;
+mod outgoing;
+mod own_threads;
+mod packet_filters;
+mod packet_kind;
 mod receiver;
+mod reuse_group;
+mod shared_address;
 mod sockets;
 mod tap;
 mod transmitter;
@@ -20,60 +35,109 @@ mod tests;
 
 use std::io;
 use std::net::IpAddr;
+use std::path::Path;
 use std::sync::Arc;
 
+use address::Taken;
+use capture::Capture;
 use impairment::Impairment;
 
-pub use address::{OpenError, os_error};
+pub use address::{OpenError, SENDING_SOCKETS, os_error};
 pub use counters::{Count, Counters, FaultCounts, Traffic};
-pub use faults::{Direction, Faults, FaultsError};
+pub use ecn::ecn_capable;
+pub use fault_values::{NthPacket, Period};
+pub use faults::{Direction, Faults, MOST_NAMED};
+pub use faults_error::FaultsError;
 pub use flow::Flow;
 pub use gso_batch::GsoBatch;
 pub use gso_batch_limits::{MAX_GSO_BATCH_BYTES, MAX_GSO_BATCH_PACKETS};
+pub use outage::Outage;
+pub use own_threads::{block_signals, prefer_short_turns};
+pub use packet_kind::PacketKind;
 pub use receiver::{Arrival, Receiver};
-pub use sockets::now_ns;
+pub use reuse_group::{SLOTS, slot_of, with_slot};
+pub use shared_address::Membership;
+pub use sockets::{let_go, now_ns};
 pub use tap::{RecordedPacket, Tap};
 pub use transmitter::Transmitter;
-pub use wakeup::{Wakeup, block_signals, prefer_short_turns};
+pub use wakeup::Wakeup;
 
 /// An open address.
 pub struct Port {
     /// The address.
     pub address: IpAddr,
+    /// The part of it that is this process', if others may have it too.
+    pub membership: Option<Membership>,
     /// The size of the kernel's receive buffer, in its own accounting.
     pub receive_buffer_bytes: usize,
     /// The sending half, for any thread.
     pub transmitter: Transmitter,
     /// The receiving half, for one thread at a time.
     pub receiver: Receiver,
+    /// When it is down on purpose.
+    pub outage: Option<Outage>,
     /// Counters of both halves.
     pub counters: Arc<Counters>,
     /// Records packets of both halves.
     pub tap: Arc<Tap>,
 }
 
-/// Opens `address`, or a free one of 127.0.0.0/8.
+impl Port {
+    /// Captures all packets from now on, in a file of this address' own: with its name before the extension of `path`.
+    ///
+    /// # Errors
+    /// The file cannot be written; the error names it.
+    pub fn capture(&mut self, path: &Path) -> io::Result<()> {
+        let slot = self.membership.as_ref().map(|member| member.slot);
+        let path = capture::file_of(path, self.address, slot);
+        let name = path.display().to_string();
+        let capture = Capture::create(path).map_err(|error| {
+            let why = format!(
+                "cannot begin the capture {name}: {error}; name a file that can be written"
+            );
+            io::Error::new(error.kind(), why)
+        })?;
+        let capture = Arc::new(capture);
+        self.transmitter.capture_to(Arc::clone(&capture));
+        self.receiver.capture_to(capture);
+        Ok(())
+    }
+}
+
+/// Opens `address`, which other processes may have too, or a free one of 127.0.0.0/8 alone, with a receive buffer of
+/// the size asked for or the largest that the kernel gives.
 ///
 /// # Errors
 /// The failed socket call, as an [`OpenError`] inside; [`os_error`] returns its number.
-pub fn open(address: Option<IpAddr>, faults: &Faults) -> io::Result<Port> {
-    let (socket, address, receive_buffer_bytes) =
-        address::take(address.map(|it| it.to_canonical()))?;
+pub fn open(
+    address: Option<IpAddr>,
+    faults: &Faults,
+    receive_buffer_bytes: Option<u32>,
+) -> io::Result<Port> {
+    let Taken {
+        socket,
+        address,
+        membership,
+        receive_buffer_bytes,
+    } = address::take(address.map(|it| it.to_canonical()), receive_buffer_bytes)?;
     let sending = address::sending_sockets(address)?;
     let counters = Arc::new(Counters::default());
     let tap = Arc::new(Tap::default());
     let header_bytes = if address.is_ipv4() { 20 + 8 } else { 40 + 8 };
+    let outage = faults.down.map(|period| Outage::new(period, now_ns()));
     // The two directions must not make the same faults.
-    let outwards = Impairment::new(faults.transmit, faults.seed, header_bytes);
-    let inwards = Impairment::new(faults.receive, !faults.seed, header_bytes);
+    let outwards = Impairment::new(faults.transmit, faults.seed, header_bytes, now_ns());
+    let inwards = Impairment::new(faults.receive, !faults.seed, header_bytes, now_ns());
     Ok(Port {
         address,
+        membership,
         receive_buffer_bytes,
         transmitter: Transmitter::new(
             address,
             sending,
             outwards,
             faults.peer,
+            outage,
             Arc::clone(&counters),
             Arc::clone(&tap),
         ),
@@ -82,9 +146,11 @@ pub fn open(address: Option<IpAddr>, faults: &Faults) -> io::Result<Port> {
             address,
             inwards,
             faults.peer,
+            outage,
             Arc::clone(&counters),
             Arc::clone(&tap),
         ),
+        outage,
         counters,
         tap,
     })

@@ -1,20 +1,26 @@
 //! Receiving: takes many datagrams per system call, splits each into the packets of its GSO batch, and checks their
-//! CRCs.
+//! CRCs. A packet to a QP that does not exist costs no CRC.
 
 use std::net::{IpAddr, SocketAddr};
 use std::os::fd::RawFd;
 use std::sync::Arc;
 
+use super::capture::Capture;
 use super::counters::Counters;
+use super::ecn::is_marked;
 use super::flow::icrc_addresses;
 use super::identification::Identification;
 use super::impairment::{Impairment, Transit};
-use super::sockets::{BATCH, Batch, Socket, now_ns};
+use super::network_headers::Route;
+use super::outage::Outage;
+use super::sockets::{BATCH, Batch, Datagram, Socket, now_ns};
 use super::tap::Tap;
-use crate::wire::{Bth, ICRC_BYTES, IcrcSeed};
+use crate::wire::{Bth, ICRC_BYTES, IcrcSeed, UDP_PORT};
 
 /// Bytes of the shortest packet.
 const SHORTEST: usize = Bth::BYTES + ICRC_BYTES;
+/// Time to live in the captured headers of received packets.
+const UNKNOWN_HOP_LIMIT: u8 = 64;
 /// Packets after which a call receives no more.
 const ENOUGH: usize = 256;
 
@@ -22,7 +28,9 @@ const ENOUGH: usize = 256;
 #[derive(Clone, Copy, Debug)]
 pub struct Arrival<'a> {
     /// Its sender.
-    pub source: IpAddr,
+    pub source: SocketAddr,
+    /// Whether it came through congestion.
+    pub is_marked: bool,
     /// From the base transport header to the end of the padding, without the CRC.
     pub bytes: &'a [u8],
 }
@@ -34,16 +42,22 @@ pub struct Receiver {
     /// Datagrams that the next call requests: one after a call without any, because requesting a second delays the
     /// first; many after a call with some, because it may be a stream.
     ask: usize,
+    /// Whether the last call left nothing in the socket.
+    drained: bool,
     check: Check,
+    /// The kernel's count of datagrams that found no room in the socket; it wraps.
+    socket_drops: u32,
     faults: Option<Box<Impairment<Origin>>>,
     /// The only address whose packets come by the faulty link; `None` for all.
     faulty_peer: Option<IpAddr>,
+    outage: Option<Outage>,
     counters: Arc<Counters>,
     tap: Arc<Tap>,
+    capture: Option<Arc<Capture>>,
 }
 
-/// The sender of a packet, and its index in its GSO batch.
-type Origin = (SocketAddr, usize);
+/// The sender of a packet, its index in its GSO batch, and its traffic class when it came.
+type Origin = (SocketAddr, usize, u8);
 
 impl Receiver {
     pub(super) fn new(
@@ -51,6 +65,7 @@ impl Receiver {
         address: IpAddr,
         faults: Option<Impairment<Origin>>,
         faulty_peer: Option<IpAddr>,
+        outage: Option<Outage>,
         counters: Arc<Counters>,
         tap: Arc<Tap>,
     ) -> Receiver {
@@ -58,15 +73,23 @@ impl Receiver {
             socket,
             batch: Batch::new(),
             ask: 1,
+            drained: true,
             check: Check {
                 address,
                 identification: Identification::new(),
             },
+            socket_drops: 0,
             faults: faults.map(Box::new),
             faulty_peer,
+            outage,
             counters,
             tap,
+            capture: None,
         }
+    }
+
+    pub(super) fn capture_to(&mut self, capture: Arc<Capture>) {
+        self.capture = Some(capture);
     }
 
     /// The socket, which is readable when packets wait.
@@ -74,8 +97,13 @@ impl Receiver {
         self.socket.fd()
     }
 
-    /// Passes the packets that have arrived, up to a few hundred, to `each` without waiting; returns their number.
-    pub fn receive(&mut self, mut each: impl FnMut(Arrival<'_>)) -> usize {
+    /// Passes the packets that have arrived, up to a few hundred, to `each` without waiting; returns their number. Asks
+    /// `knows` first, unless the tap records, whether there is a QP of this number.
+    pub fn receive(
+        &mut self,
+        knows: impl Fn(u32) -> bool,
+        mut each: impl FnMut(Arrival<'_>),
+    ) -> usize {
         let mut handed_over = 0;
         let mut left = ENOUGH;
         while left > 0 {
@@ -83,60 +111,86 @@ impl Receiver {
             // An error of the socket does not concern our packets; the next call may succeed.
             let datagrams = self.socket.receive(&mut self.batch, asked).unwrap_or(0);
             self.ask = if datagrams == 0 { 1 } else { BATCH };
+            self.drained = datagrams < asked;
             if datagrams == 0 {
                 break;
             }
-            let (packets, good) = self.hand_over(datagrams, &mut each);
+            let (packets, good) = self.hand_over(datagrams, &knows, &mut each);
             handed_over += good;
             left = left.saturating_sub(packets);
             if datagrams < BATCH {
                 break;
             }
         }
-        handed_over + self.hand_over_due(&mut each)
+        handed_over + self.hand_over_due(&knows, &mut each)
+    }
+
+    /// Whether the last call left nothing in the socket.
+    pub fn is_drained(&self) -> bool {
+        self.drained
     }
 
     /// Returns how many packets came, and how many passed the checks.
     fn hand_over(
         &mut self,
         datagrams: usize,
+        knows: &impl Fn(u32) -> bool,
         each: &mut impl FnMut(Arrival<'_>),
     ) -> (usize, usize) {
         let mut tally = Tally::default();
-        for datagram in self.batch.datagrams(datagrams) {
+        let is_down = self.outage.is_some_and(|outage| outage.is_down(now_ns()));
+        for mut datagram in self.batch.datagrams(datagrams) {
+            if let Some(drops) = datagram.drops {
+                let more = drops.wrapping_sub(self.socket_drops);
+                self.socket_drops = drops;
+                self.counters.socket_drops.add(more.into());
+            }
             tally.bytes += datagram.bytes.len() as u64;
             let segment_bytes = match datagram.segment_bytes {
                 0 => datagram.bytes.len().max(1),
                 bytes => bytes,
             };
+            if is_down {
+                let packets = datagram.bytes.len().div_ceil(segment_bytes) as u64;
+                tally.packets += packets;
+                self.counters.receive_faults.dropped.add(packets);
+                continue;
+            }
+            if let Some(capture) = &self.capture {
+                self.check.capture(capture, &mut datagram, segment_bytes);
+            }
             let source = datagram.source.ip();
             let is_faulty = self.faulty_peer.is_none_or(|peer| peer == source);
-            if let Some(link) = self.faults.as_mut().filter(|_| is_faulty) {
-                let now_ns = now_ns();
-                for (place, segment) in datagram.bytes.chunks(segment_bytes).enumerate() {
-                    tally.packets += 1;
-                    let packet = Transit {
-                        context: (datagram.source, place),
-                        bytes: segment.to_vec(),
-                    };
-                    link.enter(now_ns, packet, &self.counters.receive_faults);
-                }
-                continue;
-            }
+            let mut link = self.faults.as_mut().filter(|_| is_faulty);
+            let now_ns = link.as_ref().map_or(0, |_| now_ns());
+            let tap = self.tap.recording();
             let mut seed = Seed::none();
-            if let Some(tap) = self.tap.recording() {
-                for (place, segment) in datagram.bytes.chunks_mut(segment_bytes).enumerate() {
-                    tally.packets += 1;
-                    let verdict = self.check.check(datagram.source, &mut seed, place, segment);
-                    tap.received(datagram.source.ip(), segment, verdict == Verdict::Good);
-                    tally.hand_over(verdict, datagram.source, segment, each);
-                }
-                continue;
-            }
+            let is_marked = is_marked(datagram.traffic_class);
             for (place, segment) in datagram.bytes.chunks_mut(segment_bytes).enumerate() {
                 tally.packets += 1;
-                let verdict = self.check.check(datagram.source, &mut seed, place, segment);
-                tally.hand_over(verdict, datagram.source, segment, each);
+                if let Some(link) = &mut link {
+                    let opcode = segment.first().copied().unwrap_or_default();
+                    let fate = link.draw(now_ns, opcode);
+                    if !link.passes(&[fate]) {
+                        let packet = Transit {
+                            context: (datagram.source, place, datagram.traffic_class),
+                            traffic_class: datagram.traffic_class,
+                            bytes: segment.to_vec(),
+                        };
+                        link.enter(now_ns, fate, packet, &self.counters.receive_faults);
+                        continue;
+                    }
+                }
+                let check = &mut self.check;
+                let verdict = match tap {
+                    None => check.check(datagram.source, &mut seed, place, segment, knows),
+                    Some(tap) => {
+                        let verdict = check.check(datagram.source, &mut seed, place, segment, &ALL);
+                        tap.received(source, segment, verdict == Verdict::Good);
+                        verdict
+                    }
+                };
+                tally.hand_over(verdict, datagram.source, is_marked, segment, each);
             }
         }
         tally.report(&self.counters, datagrams);
@@ -144,20 +198,31 @@ impl Receiver {
     }
 
     /// Passes on the delayed packets that are due.
-    fn hand_over_due(&mut self, each: &mut impl FnMut(Arrival<'_>)) -> usize {
+    fn hand_over_due(
+        &mut self,
+        knows: &impl Fn(u32) -> bool,
+        each: &mut impl FnMut(Arrival<'_>),
+    ) -> usize {
         let Some(link) = &mut self.faults else {
             return 0;
         };
         let mut tally = Tally::default();
         while let Some(mut packet) = link.leave(now_ns()) {
-            let (source, place) = packet.context;
-            let verdict = self
-                .check
-                .check(source, &mut Seed::none(), place, &mut packet.bytes);
-            if let Some(tap) = self.tap.recording() {
-                tap.received(source.ip(), &packet.bytes, verdict == Verdict::Good);
+            let (source, place, traffic_class) = packet.context;
+            if packet.traffic_class != traffic_class {
+                self.counters.receive_faults.marked.add(1);
             }
-            tally.hand_over(verdict, source, &packet.bytes, each);
+            let (mut seed, bytes) = (Seed::none(), &mut packet.bytes);
+            let verdict = match self.tap.recording() {
+                None => self.check.check(source, &mut seed, place, bytes, knows),
+                Some(tap) => {
+                    let verdict = self.check.check(source, &mut seed, place, bytes, &ALL);
+                    tap.received(source.ip(), bytes, verdict == Verdict::Good);
+                    verdict
+                }
+            };
+            let is_marked = is_marked(packet.traffic_class);
+            tally.hand_over(verdict, source, is_marked, &packet.bytes, each);
         }
         tally.report(&self.counters, 0);
         tally.good
@@ -173,6 +238,8 @@ impl Receiver {
 enum Verdict {
     Good,
     Short,
+    /// `knows` knew no such QP.
+    UnknownQp,
     BadIcrc,
 }
 
@@ -191,17 +258,20 @@ impl Tally {
         &mut self,
         verdict: Verdict,
         source: SocketAddr,
+        is_marked: bool,
         packet: &[u8],
         each: &mut impl FnMut(Arrival<'_>),
     ) {
         match verdict {
             Verdict::Short => self.short += 1,
+            Verdict::UnknownQp => {}
             Verdict::BadIcrc => self.bad_icrc += 1,
             Verdict::Good => {
                 self.good += 1;
                 let end = packet.len().saturating_sub(ICRC_BYTES);
                 each(Arrival {
-                    source: source.ip(),
+                    source,
+                    is_marked,
                     bytes: packet.get(..end).unwrap_or_default(),
                 });
             }
@@ -234,6 +304,9 @@ impl Seed {
     }
 }
 
+/// Knows every QP: the tap wants to know whose CRC is right.
+const ALL: fn(u32) -> bool = |_| true;
+
 /// The CRC check of a packet.
 struct Check {
     address: IpAddr,
@@ -241,22 +314,58 @@ struct Check {
 }
 
 impl Check {
+    /// Adds the packets of a datagram to a capture. The sockets do not tell their time to live.
+    #[cold]
+    fn capture(&mut self, capture: &Capture, datagram: &mut Datagram<'_>, segment_bytes: usize) {
+        let source = datagram.source;
+        let route = Route {
+            source,
+            destination: (self.address, UDP_PORT).into(),
+            traffic_class: datagram.traffic_class,
+            hop_limit: UNKNOWN_HOP_LIMIT,
+        };
+        let packets = datagram.bytes.chunks_mut(segment_bytes).enumerate();
+        let identifications: Vec<u16> = packets
+            .map(|(place, packet)| self.identification_of(source, place, packet))
+            .collect();
+        let packets = datagram.bytes.chunks(segment_bytes);
+        capture.add(&route, identifications.into_iter().zip(packets));
+    }
+
+    /// The identification that the CRC tells; that of `place` if it tells none.
+    fn identification_of(&mut self, source: SocketAddr, place: usize, packet: &mut [u8]) -> u16 {
+        let place = place as u16;
+        let addresses = icrc_addresses(source.ip(), self.address);
+        let seed = IcrcSeed::new(addresses, source.port(), packet.len());
+        let Some((body, tail)) = packet.split_last_chunk::<ICRC_BYTES>() else {
+            return place;
+        };
+        let difference = seed.flip_identification(place).over(body) ^ u32::from_le_bytes(*tail);
+        let found = self.identification.solve(place, difference, body.len());
+        found.unwrap_or(place)
+    }
+
     fn check(
         &mut self,
         source: SocketAddr,
         seed: &mut Seed,
         place: usize,
         packet: &mut [u8],
+        knows: &impl Fn(u32) -> bool,
     ) -> Verdict {
-        if packet.len() < SHORTEST {
+        let header = packet.first_chunk::<{ Bth::BYTES }>();
+        let Some(header) = header.filter(|_| packet.len() >= SHORTEST) else {
             return Verdict::Short;
+        };
+        if !knows(Bth::destination_qpn_of(header)) {
+            return Verdict::UnknownQp;
         }
         if seed.packet_bytes != packet.len() {
             seed.packet_bytes = packet.len();
             let addresses = icrc_addresses(source.ip(), self.address);
             seed.seed = Some(IcrcSeed::new(addresses, source.port(), packet.len()));
         }
-        let Some((body, tail)) = packet.split_last_chunk_mut::<ICRC_BYTES>() else {
+        let Some((body, tail)) = packet.split_last_chunk::<ICRC_BYTES>() else {
             return Verdict::Short;
         };
         let Some(seed) = seed.seed else {

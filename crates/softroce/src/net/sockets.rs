@@ -4,10 +4,12 @@
 use std::io;
 use std::mem::{MaybeUninit, size_of, zeroed};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, SocketAddrV6};
-use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
 use std::ptr;
 
 use libc::{c_int, socklen_t};
+
+use super::ecn::ECT_0;
 
 /// The most datagrams that one call receives.
 pub const BATCH: usize = 8;
@@ -21,7 +23,7 @@ type Control = [u64; 12];
 pub struct SendOptions {
     /// The destination.
     pub destination: SocketAddr,
-    /// Type of service or traffic class; 0 uses the system's.
+    /// Type of service or traffic class. [`ECT_0`], the sending sockets' own, costs nothing.
     pub traffic_class: u8,
     /// Time to live or hop limit; 0 uses the system's.
     pub hop_limit: u8,
@@ -30,14 +32,27 @@ pub struct SendOptions {
 }
 
 impl SendOptions {
-    /// Whether only the destination is set.
+    /// Whether only the destination differs from the socket's own options.
     fn is_plain(&self) -> bool {
-        self.traffic_class == 0 && self.hop_limit == 0 && self.segment_bytes.is_none()
+        self.traffic_class == ECT_0 && self.hop_limit == 0 && self.segment_bytes.is_none()
     }
 }
 
 /// A non-blocking UDP socket.
 pub struct Socket(OwnedFd);
+
+impl From<OwnedFd> for Socket {
+    /// A UDP socket that [`Socket::udp`] made, by another descriptor.
+    fn from(descriptor: OwnedFd) -> Socket {
+        Socket(descriptor)
+    }
+}
+
+impl AsFd for Socket {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.0.as_fd()
+    }
+}
 
 impl Socket {
     /// A socket of this address' family; an IPv6 one accepts no IPv4.
@@ -61,6 +76,11 @@ impl Socket {
     /// Its descriptor.
     pub fn fd(&self) -> RawFd {
         self.0.as_raw_fd()
+    }
+
+    /// The same socket by another descriptor.
+    pub fn duplicate(&self) -> io::Result<Socket> {
+        self.0.try_clone().map(Socket)
     }
 
     /// Binds to an address and port.
@@ -98,30 +118,14 @@ impl Socket {
         Ok(value)
     }
 
-    /// Installs a filter that drops all incoming packets, so that they take no memory.
-    pub fn refuse_incoming(&self) -> io::Result<()> {
-        let mut accept_no_byte = libc::sock_filter {
-            code: (libc::BPF_RET | libc::BPF_K) as u16,
-            jt: 0,
-            jf: 0,
-            k: 0,
+    /// The time to live or hop limit of packets that set none.
+    pub fn hop_limit(&self) -> io::Result<u8> {
+        let v6 = self.get(libc::SOL_SOCKET, libc::SO_DOMAIN)? == libc::AF_INET6;
+        let limit = match v6 {
+            true => self.get(libc::IPPROTO_IPV6, libc::IPV6_UNICAST_HOPS),
+            false => self.get(libc::IPPROTO_IP, libc::IP_TTL),
         };
-        let program = libc::sock_fprog {
-            len: 1,
-            filter: &raw mut accept_no_byte,
-        };
-        let length = size_of::<libc::sock_fprog>() as socklen_t;
-        // SAFETY: the program has the one instruction that it points to; the kernel copies it.
-        checked(unsafe {
-            libc::setsockopt(
-                self.fd(),
-                libc::SOL_SOCKET,
-                libc::SO_ATTACH_FILTER,
-                (&raw const program).cast(),
-                length,
-            )
-        })?;
-        Ok(())
+        Ok(limit? as u8)
     }
 
     /// Sends the pieces as one datagram, or as one split into segments; never blocks.
@@ -178,17 +182,6 @@ impl Socket {
         unsafe { self.send(&[piece], options) }
     }
 
-    /// Waits until there is room to send, at most this many milliseconds.
-    pub fn wait_writable(&self, milliseconds: c_int) {
-        let mut poll = libc::pollfd {
-            fd: self.fd(),
-            events: libc::POLLOUT,
-            revents: 0,
-        };
-        // SAFETY: the pointer is to the one entry. The caller tries again, whatever comes out.
-        unsafe { libc::poll(&raw mut poll, 1, milliseconds) };
-    }
-
     /// Receives up to `most` datagrams, at most [`BATCH`]; returns their number, 0 if none wait.
     pub fn receive(&self, batch: &mut Batch, most: usize) -> io::Result<usize> {
         let most = most.min(BATCH);
@@ -232,7 +225,10 @@ impl Socket {
             // SAFETY: the kernel filled in this header's name and control bytes.
             unsafe {
                 slot.source = source_of(&slot.name);
-                slot.segment_bytes = segment_bytes_of(&message.msg_hdr);
+                let told = Told::by(&message.msg_hdr);
+                slot.segment_bytes = told.segment_bytes;
+                slot.drops = told.drops;
+                slot.traffic_class = told.traffic_class;
             }
         }
         Ok(received)
@@ -251,6 +247,8 @@ struct Slot {
     length: usize,
     source: Option<SocketAddr>,
     segment_bytes: usize,
+    drops: Option<u32>,
+    traffic_class: u8,
 }
 
 /// A received datagram: the packets of a GSO batch in sequence.
@@ -259,6 +257,10 @@ pub struct Datagram<'a> {
     pub source: SocketAddr,
     /// Length of a segment; the last may be shorter. 0 if there is only one.
     pub segment_bytes: usize,
+    /// The kernel's count, which wraps, of datagrams for which the socket had no room before it. `None` is none.
+    pub drops: Option<u32>,
+    /// Type of service or traffic class, the same for all of a GSO batch; 0 if the system does not tell.
+    pub traffic_class: u8,
     /// All of its bytes.
     pub bytes: &'a mut [u8],
 }
@@ -273,6 +275,8 @@ impl Batch {
             length: 0,
             source: None,
             segment_bytes: 0,
+            drops: None,
+            traffic_class: 0,
         };
         Batch {
             slots: std::iter::repeat_with(slot).take(BATCH).collect(),
@@ -285,9 +289,23 @@ impl Batch {
             Some(Datagram {
                 source: slot.source?,
                 segment_bytes: slot.segment_bytes,
+                drops: slot.drops,
+                traffic_class: slot.traffic_class,
                 bytes: slot.bytes.get_mut(..slot.length)?,
             })
         })
+    }
+}
+
+/// Makes a descriptor refer to nothing of use, without freeing its number: its owner will close it. Async-signal-safe.
+pub fn let_go(fd: RawFd) {
+    // SAFETY: takes no pointers; what was opened is closed, and `fd` stays open.
+    unsafe {
+        let nothing = libc::eventfd(0, libc::EFD_CLOEXEC | libc::EFD_NONBLOCK);
+        if nothing >= 0 {
+            libc::dup3(nothing, fd, libc::O_CLOEXEC);
+            libc::close(nothing);
+        }
     }
 }
 
@@ -377,7 +395,7 @@ fn put_control(control: &mut Control, options: &SendOptions) -> usize {
     if let Some(bytes) = options.segment_bytes {
         put(libc::SOL_UDP, libc::UDP_SEGMENT, &bytes.to_ne_bytes());
     }
-    if options.traffic_class != 0 {
+    if options.traffic_class != ECT_0 {
         let value = c_int::from(options.traffic_class).to_ne_bytes();
         match v4 {
             true => put(libc::IPPROTO_IP, libc::IP_TOS, &value),
@@ -394,21 +412,45 @@ fn put_control(control: &mut Control, options: &SendOptions) -> usize {
     used
 }
 
-/// The segment length in a message's control messages, 0 if there is none.
-///
-/// # Safety
-/// The kernel has filled in the header, and its control bytes are still there.
-unsafe fn segment_bytes_of(message: &libc::msghdr) -> usize {
-    // SAFETY: the kernel wrote well-formed control messages, and walking them is what these are for.
-    unsafe {
-        let mut header = libc::CMSG_FIRSTHDR(message);
-        while let Some(control) = header.as_ref() {
-            if control.cmsg_level == libc::SOL_UDP && control.cmsg_type == libc::UDP_GRO {
-                let bytes = libc::CMSG_DATA(header).cast::<c_int>().read_unaligned();
-                return usize::try_from(bytes).unwrap_or(0);
+/// What the control messages of a message tell.
+#[derive(Default)]
+struct Told {
+    /// The segment length, 0 if there is none.
+    segment_bytes: usize,
+    drops: Option<u32>,
+    /// 0 if it is not told.
+    traffic_class: u8,
+}
+
+impl Told {
+    /// # Safety
+    /// The kernel has filled in the header, and its control bytes are still there.
+    unsafe fn by(message: &libc::msghdr) -> Told {
+        let mut told = Told::default();
+        // SAFETY: the kernel wrote well-formed control messages, each an int or a u32 but for the type of service, which is a
+        // byte, and walking them is what these are for.
+        unsafe {
+            let mut header = libc::CMSG_FIRSTHDR(message);
+            while let Some(control) = header.as_ref() {
+                let value = libc::CMSG_DATA(header).cast::<u32>();
+                match (control.cmsg_level, control.cmsg_type) {
+                    (libc::SOL_UDP, libc::UDP_GRO) => {
+                        told.segment_bytes = value.read_unaligned() as usize;
+                    }
+                    (libc::SOL_SOCKET, libc::SO_RXQ_OVFL) => {
+                        told.drops = Some(value.read_unaligned());
+                    }
+                    (libc::IPPROTO_IP, libc::IP_TOS) => {
+                        told.traffic_class = value.cast::<u8>().read();
+                    }
+                    (libc::IPPROTO_IPV6, libc::IPV6_TCLASS) => {
+                        told.traffic_class = value.read_unaligned() as u8;
+                    }
+                    _ => {}
+                }
+                header = libc::CMSG_NXTHDR(message, header);
             }
-            header = libc::CMSG_NXTHDR(message, header);
         }
+        told
     }
-    0
 }

@@ -1,18 +1,29 @@
 //! Round trips over loopback: one port sends, another receives.
 #![allow(unsafe_code)]
 
+mod captures;
+mod faulty;
+mod shared_address;
+
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, UdpSocket};
+use std::os::linux::net::SocketAddrExt;
+use std::os::unix::net::{SocketAddr as UnixAddress, UnixListener};
 use std::time::{Duration, Instant};
 
+use super::copied_batch::CopiedBatch;
 use super::*;
-use crate::wire::{IcrcAddresses, UDP_PORT, icrc};
+use crate::wire::{Bth, IcrcAddresses, UDP_PORT, icrc};
 
 /// Receives packets until there are `count` or none came for a while.
 pub fn collect(port: &mut Port, count: usize) -> Vec<Vec<u8>> {
     let mut all = Vec::new();
     let mut since = Instant::now();
     while all.len() < count && since.elapsed() < Duration::from_secs(2) {
-        if port.receiver.receive(|it| all.push(it.bytes.to_vec())) > 0 {
+        if port
+            .receiver
+            .receive(|_| true, |it| all.push(it.bytes.to_vec()))
+            > 0
+        {
             since = Instant::now();
         }
     }
@@ -20,7 +31,20 @@ pub fn collect(port: &mut Port, count: usize) -> Vec<Vec<u8>> {
 }
 
 pub fn loopback_port() -> Port {
-    open(None, &Faults::default()).unwrap()
+    open(None, &Faults::default(), None).unwrap()
+}
+
+/// Waits until no other test on this machine uses ::1, the only address of its kind; none does while the result lives.
+pub fn turn_on_ipv6_loopback() -> UnixListener {
+    let name = UnixAddress::from_abstract_name("softroce-test/::1").unwrap();
+    let began = Instant::now();
+    loop {
+        match UnixListener::bind_addr(&name) {
+            Ok(turn) => return turn,
+            Err(error) => assert!(began.elapsed() < Duration::from_secs(60), "{error}"),
+        }
+        std::thread::sleep(Duration::from_millis(5));
+    }
 }
 
 /// A packet's headers and its payload in pieces.
@@ -36,6 +60,14 @@ pub fn parts(header_bytes: usize, pieces: &[usize], salt: usize) -> Parts {
     (fill(header_bytes, salt), pieces.collect())
 }
 
+/// The same packet for a QP of this port's process, if others may have the address too.
+pub fn addressed(port: &Port, (mut headers, pieces): Parts) -> Parts {
+    if let Some(member) = &port.membership {
+        headers[Bth::DESTINATION_QPN_AT] = with_slot(0, member.slot).to_be_bytes()[1];
+    }
+    (headers, pieces)
+}
+
 /// The packet as it arrives: padded, without CRC.
 pub fn whole((headers, pieces): &Parts) -> Vec<u8> {
     let mut all = headers.clone();
@@ -43,6 +75,17 @@ pub fn whole((headers, pieces): &Parts) -> Vec<u8> {
     all.extend(&payload);
     all.resize(headers.len() + payload.len().next_multiple_of(4), 0);
     all
+}
+
+/// Adds a packet, without a copy.
+///
+/// # Safety
+/// The pieces outlive the GSO batch.
+unsafe fn push(gso_batch: &mut GsoBatch, headers: &[u8], pieces: &[Vec<u8>]) {
+    let bytes = pieces.iter().map(Vec::len).sum();
+    let all = pieces.iter().map(|it| (it.as_ptr(), it.len()));
+    // SAFETY: the caller vouches for the pieces.
+    unsafe { gso_batch.push(headers, bytes, all, false) };
 }
 
 /// Sends them in as few GSO batches as possible.
@@ -60,11 +103,23 @@ pub fn send(transmitter: &Transmitter, flow: &Flow, packets: &[Parts]) -> usize 
         assert!(gso_batch.takes(headers.len(), bytes));
         let before = gso_batch.packets();
         // SAFETY: the packets outlive the GSO batch.
-        unsafe { gso_batch.push(headers, pieces.iter().map(|it| (it.as_ptr(), it.len()))) };
+        unsafe { push(&mut gso_batch, headers, pieces) };
         assert_eq!(gso_batch.packets(), before + 1);
     }
     transmitter.send(&mut gso_batch);
     gso_batches + 1
+}
+
+/// A copy of one GSO batch of them.
+pub fn copied(flow: &Flow, packets: &[Parts]) -> CopiedBatch {
+    let mut gso_batch = GsoBatch::new();
+    gso_batch.begin(flow);
+    for (headers, pieces) in packets {
+        // SAFETY: the packets outlive the GSO batch.
+        unsafe { push(&mut gso_batch, headers, pieces) };
+    }
+    gso_batch.finish();
+    CopiedBatch::of(flow, &*gso_batch)
 }
 
 #[test]
@@ -97,8 +152,9 @@ fn an_open_tap_sees_each_packet_of_a_train_both_ways() {
 
 #[test]
 fn gso_batches_of_all_shapes_arrive_whole() {
+    let _turn = turn_on_ipv6_loopback();
     for address in [None, Some(IpAddr::V6(Ipv6Addr::LOCALHOST))] {
-        let mut port = open(address, &Faults::default()).unwrap();
+        let mut port = open(address, &Faults::default(), None).unwrap();
         let flow = port.transmitter.flow(port.address, 7, 0, 0);
         for shape in [
             &[][..],
@@ -116,14 +172,14 @@ fn gso_batches_of_all_shapes_arrive_whole() {
             &[1; 40],
         ] {
             let bytes: usize = shape.iter().sum();
-            for (header_bytes, count) in [(12, 1), (28, 2), (12, 15), (40, 64)] {
+            for (header_bytes, count) in [(12, 1), (28, 2), (12, 15), (40, 128)] {
                 let mut packets: Vec<Parts> = (0..count)
-                    .map(|at| parts(header_bytes, shape, at))
+                    .map(|at| addressed(&port, parts(header_bytes, shape, at)))
                     .collect();
-                packets.push(parts(header_bytes, &[bytes / 2], 99));
+                packets.push(addressed(&port, parts(header_bytes, &[bytes / 2], 99)));
                 let gso_batches = send(&port.transmitter, &flow, &packets);
-                let fit =
-                    (MAX_GSO_BATCH_BYTES / (header_bytes + bytes.next_multiple_of(4) + 4)).min(64);
+                let fit = MAX_GSO_BATCH_BYTES / (header_bytes + bytes.next_multiple_of(4) + 4);
+                let fit = fit.min(flow.max_packets);
                 assert!(gso_batches <= packets.len().div_ceil(fit) + 1);
                 let expected: Vec<Vec<u8>> = packets.iter().map(whole).collect();
                 assert!(
@@ -136,7 +192,7 @@ fn gso_batches_of_all_shapes_arrive_whole() {
         assert_eq!(port.counters.send_errors.get(), 0);
         assert_eq!(
             port.transmitter.max_gso_batch_packets(&flow),
-            MAX_GSO_BATCH_PACKETS
+            flow.max_packets
         );
     }
 }
@@ -151,7 +207,12 @@ fn a_train_ends_with_a_shorter_packet() {
     let bytes = [5_u8; 128];
     // SAFETY: the bytes outlive the GSO batch.
     let mut push = |count| unsafe {
-        gso_batch.push(&[0; 12], [(bytes.as_ptr(), count)].into_iter());
+        gso_batch.push(
+            &[0; 12],
+            count,
+            std::iter::once((bytes.as_ptr(), count)),
+            false,
+        );
         (
             gso_batch.takes(12, 64),
             gso_batch.takes(12, 65),
@@ -166,10 +227,11 @@ fn a_train_ends_with_a_shorter_packet() {
 
 #[test]
 fn traffic_class_and_hop_limit_leave_the_packets_right() {
+    let _turn = turn_on_ipv6_loopback();
     for address in [None, Some(IpAddr::V6(Ipv6Addr::LOCALHOST))] {
-        let mut port = open(address, &Faults::default()).unwrap();
+        let mut port = open(address, &Faults::default(), None).unwrap();
         let flow = port.transmitter.flow(port.address, 1, 0x68, 9);
-        let packets = [parts(12, &[64], 0), parts(12, &[64], 1)];
+        let packets = [0, 1].map(|salt| addressed(&port, parts(12, &[64], salt)));
         send(&port.transmitter, &flow, &packets);
         assert_eq!(collect(&mut port, 2), packets.each_ref().map(whole));
     }
@@ -179,7 +241,9 @@ fn traffic_class_and_hop_limit_leave_the_packets_right() {
 fn free_addresses_differ_and_a_taken_one_says_so() {
     let (one, other) = (loopback_port(), loopback_port());
     assert_ne!(one.address, other.address);
-    let error = open(Some(one.address), &Faults::default()).err().unwrap();
+    let error = open(Some(one.address), &Faults::default(), None)
+        .err()
+        .unwrap();
     assert_eq!(os_error(&error), Some(libc::EADDRINUSE));
     assert!(
         error.to_string().contains(&one.address.to_string()),
@@ -212,7 +276,7 @@ fn a_destination_of_another_family_is_a_loss_and_no_more() {
     assert_eq!(port.counters.send_errors.get(), 2);
     assert_eq!(
         port.transmitter.max_gso_batch_packets(&flow),
-        MAX_GSO_BATCH_PACKETS
+        flow.max_packets
     );
 }
 
@@ -266,155 +330,4 @@ fn foreign_identifications_are_taken_and_damage_is_not() {
     assert_eq!(collect(&mut port, 5), expected);
     assert_eq!(port.counters.bad_icrc.get(), 3);
     assert_eq!(port.counters.short.get(), 1);
-}
-
-/// A port with the faults of this text.
-fn faulty_port(text: &str) -> Port {
-    open(None, &text.parse().unwrap()).unwrap()
-}
-
-/// Sends this many packets of 100 bytes to itself and receives meanwhile; returns the packets and the time.
-fn through_itself(port: &mut Port, packets: usize) -> (Vec<Vec<u8>>, Duration) {
-    let flow = port.transmitter.flow(port.address, 3, 0, 0);
-    let start = Instant::now();
-    let mut all = Vec::new();
-    for at in 0..packets {
-        let mut packet = parts(12, &[84], 0);
-        packet.1[0][..4].copy_from_slice(&(at as u32).to_be_bytes());
-        send(&port.transmitter, &flow, &[packet]);
-        port.receiver.receive(|it| all.push(it.bytes.to_vec()));
-    }
-    loop {
-        port.transmitter.release_due();
-        let received = port.receiver.receive(|it| all.push(it.bytes.to_vec()));
-        let nothing_due = port
-            .transmitter
-            .next_due_ns()
-            .or(port.receiver.next_due_ns())
-            .is_none();
-        if received == 0 && nothing_due {
-            return (all, start.elapsed());
-        }
-    }
-}
-
-#[test]
-fn faulty_packets_go_one_by_one() {
-    let outwards = faulty_port("tx.drop=1%");
-    let flow = outwards.transmitter.flow(outwards.address, 3, 0, 0);
-    assert_eq!(outwards.transmitter.max_gso_batch_packets(&flow), 1);
-    assert_eq!(
-        send(
-            &outwards.transmitter,
-            &flow,
-            &[parts(12, &[8], 0), parts(12, &[8], 1)]
-        ),
-        2
-    );
-    let inwards = faulty_port("rx.drop=1%");
-    let flow = inwards.transmitter.flow(inwards.address, 3, 0, 0);
-    assert_eq!(
-        inwards.transmitter.max_gso_batch_packets(&flow),
-        MAX_GSO_BATCH_PACKETS
-    );
-}
-
-#[test]
-fn faults_of_one_peer_befall_its_packets_alone() {
-    let (mut first, mut second) = (loopback_port(), loopback_port());
-    let packets: Vec<Parts> = (0..4).map(|salt| parts(12, &[64], salt)).collect();
-    let peer = first.address;
-    let lost = |text: &str| faulty_port(&format!("{text},peer={peer}"));
-    let sender = lost("tx.drop=100%");
-    for (port, arrive, gso_batches) in [(&mut first, 0, 4), (&mut second, 4, 1)] {
-        let flow = sender.transmitter.flow(port.address, 3, 0, 0);
-        assert_eq!(send(&sender.transmitter, &flow, &packets), gso_batches);
-        assert_eq!(collect(port, arrive).len(), arrive);
-    }
-    assert_eq!(sender.counters.transmit_faults.dropped.get(), 4);
-    assert_eq!(sender.counters.sent.packets.get(), 4);
-    let mut receiver = lost("rx.drop=100%");
-    for port in [&first, &second] {
-        let flow = port.transmitter.flow(receiver.address, 3, 0, 0);
-        send(&port.transmitter, &flow, &packets);
-    }
-    assert_eq!(collect(&mut receiver, 4).len(), 4);
-    assert_eq!(receiver.counters.received.packets.get(), 8);
-    assert_eq!(receiver.counters.receive_faults.dropped.get(), 4);
-}
-
-#[test]
-fn a_slow_link_to_one_peer_delays_no_other() {
-    let mut quick = loopback_port();
-    let mut slow = loopback_port();
-    let sender = faulty_port(&format!("delay=500ms,rate=1M,peer={}", slow.address));
-    let packet = || vec![parts(12, &[64], 0)];
-    let flow = sender.transmitter.flow(slow.address, 3, 0, 0);
-    send(&sender.transmitter, &flow, &packet());
-    let start = Instant::now();
-    let flow = sender.transmitter.flow(quick.address, 3, 0, 0);
-    send(&sender.transmitter, &flow, &packet());
-    assert_eq!(collect(&mut quick, 1).len(), 1);
-    assert!(start.elapsed() < Duration::from_millis(400));
-    assert_eq!(slow.receiver.receive(|_| ()), 0);
-    while sender.transmitter.next_due_ns().is_some() {
-        sender.transmitter.release_due();
-    }
-    assert_eq!(collect(&mut slow, 1).len(), 1);
-    assert!(start.elapsed() >= Duration::from_millis(500));
-}
-
-#[test]
-fn faults_of_both_directions_befall_packets() {
-    for (text, twice) in [
-        ("seed=5,drop=5%,duplicate=2%,reorder=2%,corrupt=1%", true),
-        ("seed=5,tx.drop=5%,tx.corrupt=1%", false),
-        ("seed=5,rx.drop=5%,rx.duplicate=1%", false),
-    ] {
-        let mut port = faulty_port(text);
-        let (all, _) = through_itself(&mut port, 5000);
-        let counters = &port.counters;
-        let (tx, rx) = (&counters.transmit_faults, &counters.receive_faults);
-        let sent = 5000 - tx.dropped.get() + tx.duplicated.get();
-        assert_eq!(counters.sent.packets.get(), sent);
-        assert_eq!(
-            counters.received.packets.get(),
-            sent,
-            "the kernel lost some"
-        );
-        let checked = sent - rx.dropped.get() + rx.duplicated.get();
-        let (good, bad) = (all.len() as u64, counters.bad_icrc.get());
-        assert_eq!(good + bad, checked);
-        assert!(
-            twice == (tx.dropped.get() > 0 && rx.dropped.get() > 0),
-            "{counters:?}"
-        );
-        let damaged = tx.corrupted.get() + rx.corrupted.get();
-        assert!(
-            bad <= damaged + tx.duplicated.get() + rx.duplicated.get()
-                && (bad > 0) == (damaged > 0)
-        );
-        // How long a reordered packet waits also depends on time, which changes what the other direction sees;
-        // without reordering the same packets are lost each time.
-        if !twice {
-            let (again, _) = through_itself(&mut faulty_port(text), 5000);
-            assert!(all == again);
-        }
-    }
-}
-
-#[test]
-fn delay_and_rate_hold_packets_back() {
-    let mut port = faulty_port("delay=20ms");
-    let (all, took) = through_itself(&mut port, 10);
-    assert_eq!(all.len(), 10);
-    assert!(took >= Duration::from_millis(20), "{took:?}");
-    assert!(all.is_sorted_by_key(|it| it[12..16].to_vec()));
-    // 128 bytes including headers at 1 Mb/s take 1.024 ms.
-    for text in ["tx.rate=1M", "rx.rate=1M,rx.delay=1ms"] {
-        let (all, took) = through_itself(&mut faulty_port(text), 20);
-        assert_eq!(all.len(), 20);
-        assert!(took >= Duration::from_micros(20 * 1024), "{text} {took:?}");
-        assert!(all.is_sorted_by_key(|it| it[12..16].to_vec()));
-    }
 }

@@ -1,52 +1,105 @@
-//! Sending: the pool of sockets, the choice of a flow's socket, and the handling of batches that the kernel refuses.
-//! With faults a GSO batch is a copy of one packet and is sent when the faulty link releases it.
+//! Sending: the pool of sockets, the choice of a flow's socket, and what becomes of batches that the kernel does not
+//! take. A full socket loses nothing: its packets wait as copies, and no flow sends more until they are gone.
+//! Packets that a faulty link holds back are copied; those that leave it together are a GSO batch again.
 
 use std::io;
 use std::net::IpAddr;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::os::fd::RawFd;
+use std::sync::atomic::{AtomicBool, AtomicIsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
+use super::address::SENDING_SOCKETS;
+use super::backlog::Backlog;
+use super::capture::Capture;
+use super::copied_batch::CopiedBatch;
 use super::counters::Counters;
 use super::flow::Flow;
 use super::gso_batch::GsoBatch;
-use super::impairment::{Impairment, Transit};
+use super::gso_batch_limits::MAX_GSO_BATCH_PACKETS;
+use super::impairment::{Fate, Impairment, Transit};
+use super::network_headers::Route;
+use super::outage::Outage;
+use super::outgoing::Outgoing;
 use super::sockets::{Socket, now_ns};
 use super::tap::Tap;
 
-/// How long a send may wait for room in the socket, in milliseconds.
-const PATIENCE_MS: i32 = 1;
+/// A packet's flow, and its place in its GSO batch, which its CRC depends on.
+type Departure = (Flow, u16);
+
+/// A faulty link, and what has left it together.
+struct FaultyLink {
+    link: Impairment<Departure>,
+    left: CopiedBatch,
+}
+
+/// A socket of the pool.
+struct Outlet {
+    socket: Socket,
+    port: u16,
+    backlog: Backlog,
+}
 
 /// The sending half of an address.
 pub struct Transmitter {
     address: IpAddr,
-    sockets: Vec<(Socket, u16)>,
+    outlets: Vec<Outlet>,
+    /// Sockets of the pool that have a backlog.
+    full_sockets: AtomicIsize,
     /// Whether the system cannot split GSO batches into packets.
     no_gso_batches: AtomicBool,
-    faults: Option<Box<Mutex<Impairment<Flow>>>>,
+    faults: Option<Box<Mutex<FaultyLink>>>,
     /// The only address whose packets enter the faulty link; `None` for all.
     faulty_peer: Option<IpAddr>,
+    outage: Option<Outage>,
     counters: Arc<Counters>,
     tap: Arc<Tap>,
+    /// With the hop limit that the system gives packets whose flow has none.
+    capture: Option<(Arc<Capture>, u8)>,
 }
 
 impl Transmitter {
     pub(super) fn new(
         address: IpAddr,
         sockets: Vec<(Socket, u16)>,
-        faults: Option<Impairment<Flow>>,
+        faults: Option<Impairment<Departure>>,
         faulty_peer: Option<IpAddr>,
+        outage: Option<Outage>,
         counters: Arc<Counters>,
         tap: Arc<Tap>,
     ) -> Transmitter {
+        let outlet = |(socket, port)| Outlet {
+            socket,
+            port,
+            backlog: Backlog::default(),
+        };
         Transmitter {
             address,
-            sockets,
+            outlets: sockets.into_iter().map(outlet).collect(),
+            full_sockets: AtomicIsize::new(0),
             no_gso_batches: AtomicBool::new(false),
-            faults: faults.map(|link| Box::new(Mutex::new(link))),
+            faults: faults.map(|link| {
+                let left = CopiedBatch::new();
+                Box::new(Mutex::new(FaultyLink { link, left }))
+            }),
             faulty_peer,
+            outage,
             counters,
             tap,
+            capture: None,
         }
+    }
+
+    /// The descriptors of its sockets.
+    pub fn sockets(&self) -> impl Iterator<Item = RawFd> {
+        self.outlets.iter().map(|outlet| outlet.socket.fd())
+    }
+
+    pub(super) fn capture_to(&mut self, capture: Arc<Capture>) {
+        let hop_limit = self
+            .outlets
+            .first()
+            .and_then(|it| it.socket.hop_limit().ok());
+        self.capture = Some((capture, hop_limit.unwrap_or_default()));
     }
 
     /// A flow to `destination`; `entropy` (a hash of the QPNs, or the flow label) selects the source port.
@@ -59,21 +112,17 @@ impl Transmitter {
     ) -> Flow {
         // Multiplying by 2^32 divided by the golden ratio spreads every bit to the high ones.
         let mixed = (entropy ^ entropy >> 16).wrapping_mul(0x9e37_79b9) >> 16;
-        let socket = mixed as usize % self.sockets.len().max(1);
-        let port = self.sockets.get(socket).map_or(0, |(_, port)| *port);
-        let mut flow = Flow {
+        let socket = mixed as usize % self.outlets.len().max(1);
+        let port = self.outlets.get(socket).map_or(0, |outlet| outlet.port);
+        Flow {
             traffic_class,
             hop_limit,
             ..Flow::new(self.address, destination, socket, port)
-        };
-        if self.faulty_link(&flow).is_some() {
-            flow.max_packets = 1;
         }
-        flow
     }
 
     /// The link that packets of this flow pass, if it is a faulty one.
-    fn faulty_link(&self, flow: &Flow) -> Option<&Mutex<Impairment<Flow>>> {
+    fn faulty_link(&self, flow: &Flow) -> Option<&Mutex<FaultyLink>> {
         let destination = flow.destination.ip();
         let link = self.faults.as_deref()?;
         self.faulty_peer
@@ -81,7 +130,7 @@ impl Transmitter {
             .then_some(link)
     }
 
-    /// The most packets of a GSO batch of this flow: 1 if the system or the faults allow no GSO batches.
+    /// The most packets of a GSO batch of this flow: 1 if the system allows no GSO batches.
     pub fn max_gso_batch_packets(&self, flow: &Flow) -> usize {
         match self.no_gso_batches.load(Ordering::Relaxed) {
             true => 1,
@@ -89,75 +138,178 @@ impl Transmitter {
         }
     }
 
-    /// Sends the batch as a whole or not at all, and clears it; a batch that cannot be sent counts as lost. Never
-    /// blocks for long.
+    /// Sends the batch as a whole or not at all, and clears it; never blocks. One that finds no room waits as a copy;
+    /// one that the kernel refuses counts as lost.
     pub fn send(&self, gso_batch: &mut GsoBatch) {
+        gso_batch.finish();
         if let (Some(tap), Some(flow)) = (self.tap.recording(), gso_batch.flow()) {
             tap.sent(flow.destination.ip(), gso_batch.copied_packets());
         }
-        let flow = gso_batch.flow();
-        match flow.and_then(|flow| self.faulty_link(flow)) {
-            _ if gso_batch.packets() == 0 => {}
-            None => self.account(
-                gso_batch.packets(),
-                gso_batch.bytes(),
-                flow.map(|flow| self.with_room(flow, |socket| gso_batch.send_on(socket, flow))),
-            ),
-            Some(link) => self.enter(link, gso_batch),
+        if let Some(flow) = gso_batch.flow()
+            && gso_batch.packets() > 0
+        {
+            match self.faulty_link(flow) {
+                Some(link) => self.enter(link, flow, gso_batch),
+                None => self.put(gso_batch),
+            }
         }
         gso_batch.clear();
     }
 
-    /// Sends on the flow's socket, with a second attempt if the socket was full.
-    fn with_room(&self, flow: &Flow, send: impl Fn(&Socket) -> io::Result<()>) -> io::Result<()> {
-        let socket = self.sockets.get(flow.socket).filter(|_| flow.reachable);
-        let (socket, _) = socket.ok_or(io::ErrorKind::HostUnreachable)?;
-        match send(socket) {
-            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
-                // The device's queue is full. Wait only briefly: the engine has other work.
-                socket.wait_writable(PATIENCE_MS);
-                send(socket)
+    /// Sends by the flow's socket, or behind what waits there.
+    fn put(&self, outgoing: &impl Outgoing) {
+        if self.outage.is_some_and(|outage| outage.is_down(now_ns())) {
+            let dropped = &self.counters.transmit_faults.dropped;
+            return dropped.add(outgoing.packets() as u64);
+        }
+        let flow = outgoing.flow().filter(|flow| flow.reachable);
+        let outlet = flow.and_then(|flow| Some((flow, self.outlets.get(flow.socket)?)));
+        let Some((flow, outlet)) = outlet else {
+            return self.account(outgoing, Err(io::ErrorKind::HostUnreachable.into()));
+        };
+        if !outlet.backlog.is_full() {
+            match outgoing.send_on(&outlet.socket, flow) {
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+                sent => return self.account(outgoing, sent),
             }
-            sent => sent,
+        }
+        let packets = outgoing.packets() as u64;
+        match outlet.backlog.add(CopiedBatch::of(flow, outgoing)) {
+            Some(first) => {
+                self.counters.waited.add(packets);
+                self.full_sockets
+                    .fetch_add(isize::from(first), Ordering::SeqCst);
+            }
+            None => self.counters.send_errors.add(packets),
         }
     }
 
-    fn account(&self, packets: usize, bytes: usize, sent: Option<io::Result<()>>) {
+    /// Whether packets wait for room in a socket: nothing more is to be sent until [`Transmitter::go_on`] says so.
+    pub fn is_full(&self) -> bool {
+        self.full_sockets.load(Ordering::SeqCst) > 0
+    }
+
+    /// The descriptors of the sockets that packets wait for, with -1 for each other socket; `None` if there are none.
+    pub fn full_sockets(&self) -> Option<[RawFd; SENDING_SOCKETS]> {
+        self.is_full().then(|| {
+            let mut full = [-1; SENDING_SOCKETS];
+            for (fd, outlet) in full.iter_mut().zip(&self.outlets) {
+                if outlet.backlog.is_full() {
+                    *fd = outlet.socket.fd();
+                }
+            }
+            full
+        })
+    }
+
+    /// Sends what waits for room, as far as there is room. Returns whether nothing waits any more.
+    pub fn go_on(&self) -> bool {
+        for outlet in self.outlets.iter().filter(|it| it.backlog.is_full()) {
+            self.counters.room_attempts.add(1);
+            let emptied = outlet.backlog.go_on(|batch| {
+                let sent = batch.flow().map(|flow| batch.send_on(&outlet.socket, flow));
+                match sent.unwrap_or(Ok(())) {
+                    Err(error) if error.kind() == io::ErrorKind::WouldBlock => Err(error),
+                    sent => {
+                        self.account(batch, sent);
+                        Ok(())
+                    }
+                }
+            });
+            self.full_sockets
+                .fetch_sub(isize::from(emptied), Ordering::SeqCst);
+        }
+        !self.is_full()
+    }
+
+    fn account(&self, outgoing: &impl Outgoing, sent: io::Result<()>) {
+        let packets = outgoing.packets();
         match sent {
-            Some(Ok(())) => {
+            Ok(()) => {
                 self.counters.sent.datagrams.add(1);
                 self.counters.sent.packets.add(packets as u64);
-                self.counters.sent.bytes.add(bytes as u64);
+                self.counters.sent.bytes.add(outgoing.bytes() as u64);
+                if let Some((capture, hop_limit)) = &self.capture {
+                    self.capture(capture, *hop_limit, outgoing);
+                }
             }
-            Some(Err(error)) => {
+            Err(error) => {
                 self.counters.send_errors.add(packets as u64);
                 let refused = [libc::EIO, libc::EINVAL, libc::EOPNOTSUPP];
                 if packets > 1 && error.raw_os_error().is_some_and(|it| refused.contains(&it)) {
                     self.no_gso_batches.store(true, Ordering::Relaxed);
                 }
             }
-            None => self.counters.send_errors.add(packets as u64),
         }
     }
 
-    fn enter(&self, link: &Mutex<Impairment<Flow>>, gso_batch: &GsoBatch) {
-        let Some(flow) = gso_batch.flow() else {
+    /// Adds packets to a capture. The kernel has numbered them in the IPv4 identification.
+    #[cold]
+    fn capture(&self, capture: &Capture, default_hop_limit: u8, outgoing: &impl Outgoing) {
+        let Some(flow) = outgoing.flow() else {
             return;
         };
-        let packet = Transit {
-            context: flow.clone(),
-            bytes: gso_batch.copied(),
+        let route = Route {
+            source: (self.address, flow.source_port).into(),
+            destination: flow.destination,
+            traffic_class: flow.traffic_class,
+            hop_limit: match flow.hop_limit {
+                0 => default_hop_limit,
+                hop_limit => hop_limit,
+            },
         };
-        let mut link = link.lock().unwrap_or_else(PoisonError::into_inner);
-        link.enter(now_ns(), packet, &self.counters.transmit_faults);
-        self.leave(&mut link);
+        let all = outgoing.copied();
+        let packets = all.chunks(outgoing.segment_bytes().max(1));
+        capture.add(&route, (0..).zip(packets));
     }
 
-    fn leave(&self, link: &mut Impairment<Flow>) {
-        while let Some(Transit { context, bytes }) = link.leave(now_ns()) {
-            let options = context.send_options();
-            let sent = self.with_room(&context, |socket| socket.send_bytes(&bytes, &options));
-            self.account(1, bytes.len(), Some(sent));
+    fn enter(&self, link: &Mutex<FaultyLink>, flow: &Flow, gso_batch: &GsoBatch) {
+        let mut all = link.lock().unwrap_or_else(PoisonError::into_inner);
+        let link = &mut all.link;
+        let mut fates = [Fate::default(); MAX_GSO_BATCH_PACKETS];
+        let fates = fates.get_mut(..gso_batch.packets()).unwrap_or_default();
+        let now_ns = now_ns();
+        for (fate, opcode) in fates.iter_mut().zip(gso_batch.opcodes()) {
+            *fate = link.draw(now_ns, opcode);
+        }
+        if link.passes(fates) {
+            drop(all);
+            return self.put(gso_batch);
+        }
+        for ((bytes, fate), place) in gso_batch.copied_packets().zip(fates).zip(0..) {
+            let context = (flow.clone(), place);
+            let packet = Transit {
+                context,
+                traffic_class: flow.traffic_class,
+                bytes,
+            };
+            link.enter(now_ns, *fate, packet, &self.counters.transmit_faults);
+        }
+        self.leave(&mut all);
+    }
+
+    /// Sends what has left the link: what leaves together, in as few GSO batches as it fits into. What has left waits
+    /// on the link while a socket is full.
+    fn leave(&self, FaultyLink { link, left }: &mut FaultyLink) {
+        while !self.is_full()
+            && let Some(packet) = link.leave(now_ns())
+        {
+            let Transit { context, bytes, .. } = packet;
+            let (mut flow, place) = context;
+            if flow.traffic_class != packet.traffic_class {
+                flow.traffic_class = packet.traffic_class;
+                self.counters.transmit_faults.marked.add(1);
+            }
+            let most_packets = self.max_gso_batch_packets(&flow);
+            if !left.push(&flow, place, &bytes, most_packets) {
+                self.put(left);
+                left.clear();
+                left.push(&flow, place, &bytes, most_packets);
+            }
+        }
+        if left.packets() > 0 {
+            self.put(left);
+            left.clear();
         }
     }
 
@@ -168,9 +320,16 @@ impl Transmitter {
         }
     }
 
-    /// When the next delayed packet is due, in nanoseconds of [`super::now_ns`].
+    /// When the next delayed packet is due, in nanoseconds of [`super::now_ns`]; none while a socket is full.
     pub fn next_due_ns(&self) -> Option<u64> {
-        let link = self.faults.as_ref()?.lock();
-        link.unwrap_or_else(PoisonError::into_inner).next_due_ns()
+        if self.is_full() {
+            return None;
+        }
+        let all = self.faults.as_ref()?.lock();
+        let all = all.unwrap_or_else(PoisonError::into_inner);
+        all.link.next_due_ns()
     }
 }
+
+#[cfg(test)]
+mod tests;

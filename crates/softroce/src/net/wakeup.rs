@@ -6,6 +6,8 @@ use std::io;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
 use std::ptr;
 
+use super::address::SENDING_SOCKETS;
+
 /// Wakes a sleeping thread.
 pub struct Wakeup(OwnedFd);
 
@@ -32,15 +34,25 @@ impl Wakeup {
         unsafe { libc::write(self.0.as_raw_fd(), one.as_ptr().cast(), one.len()) };
     }
 
-    /// Sleeps until woken, until `socket` is readable, or for `at_most_ns` (for ever if `u64::MAX`).
-    pub fn wait(&self, socket: Option<RawFd>, at_most_ns: u64) {
-        let poll = |fd| libc::pollfd {
-            fd,
+    /// Sleeps until woken, until `socket` is readable or one of `full` has room, or for `at_most_ns` (for ever if
+    /// `u64::MAX`). Descriptors below 0 count for nothing.
+    pub fn wait(
+        &self,
+        socket: Option<RawFd>,
+        full: Option<[RawFd; SENDING_SOCKETS]>,
+        at_most_ns: u64,
+    ) {
+        let mut polls = [libc::pollfd {
+            fd: -1,
             events: libc::POLLIN,
             revents: 0,
-        };
-        // poll(2) ignores a negative descriptor.
-        let mut polls = [poll(self.0.as_raw_fd()), poll(socket.unwrap_or(-1))];
+        }; 2 + SENDING_SOCKETS];
+        polls[0].fd = self.0.as_raw_fd();
+        polls[1].fd = socket.unwrap_or(-1);
+        for (poll, fd) in polls[2..].iter_mut().zip(full.iter().flatten()) {
+            (poll.fd, poll.events) = (*fd, libc::POLLOUT);
+        }
+        let count = if full.is_some() { polls.len() } else { 2 };
         let time = libc::timespec {
             tv_sec: (at_most_ns / 1_000_000_000) as libc::time_t,
             tv_nsec: (at_most_ns % 1_000_000_000) as libc::c_long,
@@ -50,57 +62,16 @@ impl Wakeup {
         } else {
             &raw const time
         };
-        let mut count = [0_u8; 8];
-        // SAFETY: two entries, a time or null, no signal mask; then eight writable bytes. Whatever comes out, the
+        let mut wakes = [0_u8; 8];
+        // SAFETY: no more entries than there are, a time or null, no signal mask; then eight writable bytes. Whatever comes out, the
         // caller looks for work and may sleep again.
         unsafe {
-            libc::ppoll(polls.as_mut_ptr(), 2, time, ptr::null());
+            libc::ppoll(polls.as_mut_ptr(), count as _, time, ptr::null());
             if polls[0].revents != 0 {
-                libc::read(self.0.as_raw_fd(), count.as_mut_ptr().cast(), count.len());
+                libc::read(self.0.as_raw_fd(), wakes.as_mut_ptr().cast(), wakes.len());
             }
         }
     }
-}
-
-/// Blocks all signals in the calling thread: they are for the program's threads.
-pub fn block_signals() {
-    // SAFETY: a set on the stack, filled before it is used.
-    unsafe {
-        let mut all = std::mem::zeroed();
-        libc::sigfillset(&raw mut all);
-        libc::pthread_sigmask(libc::SIG_BLOCK, &raw const all, ptr::null_mut());
-    }
-}
-
-/// Requests short time slices for the calling thread, which works for microseconds at a time. Linux 6.12 and later
-/// then runs it at once when it wakes, instead of after the time slice of a thread that spins.
-pub fn prefer_short_turns() {
-    /// `struct sched_attr` of sched_setattr(2), in its first version.
-    #[repr(C)]
-    #[derive(Default)]
-    struct Attributes {
-        size: u32,
-        policy: u32,
-        flags: u64,
-        nice: i32,
-        priority: u32,
-        runtime_ns: u64,
-        deadline_ns: u64,
-        period_ns: u64,
-    }
-    /// Linux' minimum.
-    const TURN_NS: u64 = 100_000;
-    let mut attributes = Attributes::default();
-    let size = size_of::<Attributes>();
-    // SAFETY: a struct of the size that is told, for the calling thread (0).
-    let read = unsafe { libc::syscall(libc::SYS_sched_getattr, 0, &raw mut attributes, size, 0) };
-    // A real-time or idle policy was chosen deliberately.
-    if read != 0 || attributes.policy != libc::SCHED_OTHER.cast_unsigned() {
-        return;
-    }
-    attributes.runtime_ns = TURN_NS;
-    // SAFETY: as above. Failing changes nothing, and all works as well as it can then.
-    unsafe { libc::syscall(libc::SYS_sched_setattr, 0, &raw const attributes, 0) };
 }
 
 #[cfg(test)]
@@ -112,9 +83,9 @@ mod tests {
     fn a_kick_before_the_sleep_ends_it() {
         let wake = Wakeup::new().unwrap();
         wake.wake();
-        wake.wait(None, u64::MAX);
+        wake.wait(None, None, u64::MAX);
         let start = now_ns();
-        wake.wait(None, 2_000_000);
+        wake.wait(None, None, 2_000_000);
         assert!(now_ns() - start >= 2_000_000);
     }
 }

@@ -5,7 +5,7 @@ use std::io;
 use std::os::fd::RawFd;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 
-use crate::net::{Wakeup, now_ns};
+use crate::net::{SENDING_SOCKETS, Wakeup, now_ns};
 
 /// A program that polled within this time counts as polling.
 pub(super) const POLLER_IS_NEAR_NS: u64 = 50_000;
@@ -30,6 +30,8 @@ pub(super) struct Activity {
     found_ns: AtomicU64,
     /// The earliest timer of any QP, or earlier.
     next_timer_ns: AtomicU64,
+    /// When the first packet delayed by faults is due, or earlier.
+    next_departure_ns: AtomicU64,
     /// When the engine will wake without a wakeup; 0 while it is awake.
     wakes_ns: AtomicU64,
     /// Whether it sleeps without being woken by packets.
@@ -47,9 +49,15 @@ impl Activity {
             found_nothing_ns: AtomicU64::new(0),
             found_ns: AtomicU64::new(0),
             next_timer_ns: AtomicU64::new(u64::MAX),
+            next_departure_ns: AtomicU64::new(u64::MAX),
             wakes_ns: AtomicU64::new(0),
             naps: AtomicBool::new(false),
         })
+    }
+
+    /// The receiving socket.
+    pub(super) fn socket(&self) -> RawFd {
+        self.socket
     }
 
     /// Called when a program polls; returns whether to check the socket.
@@ -115,20 +123,38 @@ impl Activity {
 
     /// Records that a QP has a timer at this time.
     pub(super) fn timer_at(&self, ns: u64) {
-        self.next_timer_ns.fetch_min(ns, Ordering::SeqCst);
+        self.awake_at(&self.next_timer_ns, ns);
+    }
+
+    /// Called when posts wait for a poll, which may not come: an engine that sleeps, or is about to, sends them at this time.
+    /// One that naps looks for them when it wakes.
+    pub(super) fn posts_wait(&self, until_ns: u64) {
+        if !self.naps.load(Ordering::SeqCst) {
+            self.timer_at(until_ns);
+        }
+    }
+
+    /// Records that packets delayed by faults, or QPs with a rate, may go at this time.
+    pub(super) fn departure_at(&self, ns: u64) {
+        self.awake_at(&self.next_departure_ns, ns);
+    }
+
+    fn awake_at(&self, next_ns: &AtomicU64, ns: u64) {
+        next_ns.fetch_min(ns, Ordering::SeqCst);
         if ns < self.wakes_ns.load(Ordering::SeqCst) && !self.naps.load(Ordering::SeqCst) {
             self.wakeup.wake();
         }
     }
 
-    /// Whether a timer is due. The caller then checks all timers and sets the next with [`Activity::timer_at`].
+    /// Whether a timer is due. The caller then runs those that are, and sets the next with [`Activity::timer_at`].
     pub(super) fn take_due_timer(&self, now_ns: u64) -> bool {
-        let next = self.next_timer_ns.load(Ordering::Relaxed);
-        let exchange = |next| {
-            self.next_timer_ns
-                .compare_exchange(next, u64::MAX, Ordering::SeqCst, Ordering::SeqCst)
-        };
-        next <= now_ns && exchange(next).is_ok()
+        take_due(&self.next_timer_ns, now_ns)
+    }
+
+    /// Whether a delayed packet is due. The caller then releases those that are, and sets the next with
+    /// [`Activity::departure_at`].
+    pub(super) fn take_due_departure(&self, now_ns: u64) -> bool {
+        take_due(&self.next_departure_ns, now_ns)
     }
 
     pub(super) fn since_polled_ns(&self, now_ns: u64) -> u64 {
@@ -140,13 +166,22 @@ impl Activity {
             && self.since_polled_ns(now_ns) < POLLER_IS_NEAR_NS
     }
 
-    /// Sleeps until woken, until `until_ns`, until a timer (not near a poller), or, on the socket, until packets come.
-    pub(super) fn sleep(&self, until_ns: u64, why: Sleep) {
+    /// Sleeps until woken, until `until_ns`, until a timer (not near a poller), until packets come (on the socket alone), or,
+    /// unless behind another's work, until a full socket has room; `full_sockets` names those.
+    pub(super) fn sleep(
+        &self,
+        until_ns: u64,
+        why: Sleep,
+        full_sockets: impl FnOnce() -> Option<[RawFd; SENDING_SOCKETS]>,
+    ) {
         // Timers are for the program that polls. It may have been interrupted in the middle of a call: an engine that woke
         // for a timer of its would take its core, do nothing for it, and keep it waiting for a turn of the scheduler.
         let timer_ns = || match why {
             Sleep::NearPoller => u64::MAX,
-            _ => self.next_timer_ns.load(Ordering::SeqCst),
+            _ => {
+                let departure_ns = self.next_departure_ns.load(Ordering::SeqCst);
+                self.next_timer_ns.load(Ordering::SeqCst).min(departure_ns)
+            }
         };
         // Store this before reading the timers: a timer set from now on wakes the engine.
         self.wakes_ns.store(u64::MAX, Ordering::SeqCst);
@@ -161,12 +196,26 @@ impl Activity {
                 u64::MAX => u64::MAX,
                 until_ns => until_ns.saturating_sub(now_ns()),
             };
-            let socket = (why == Sleep::OnSocket).then_some(self.socket);
-            self.wakeup.wait(socket, wait_ns);
+            // Asked after the store to `wakes_ns`: a socket that fills up from now on wakes the engine.
+            let (socket, full) = match why {
+                Sleep::OnSocket => (Some(self.socket), full_sockets()),
+                Sleep::NearPoller => (None, full_sockets()),
+                Sleep::BehindWork => (None, None),
+            };
+            self.wakeup.wait(socket, full, wait_ns);
         }
         self.naps.store(false, Ordering::SeqCst);
         self.wakes_ns.store(0, Ordering::SeqCst);
     }
+}
+
+/// Whether this time has come; then it is set to never.
+fn take_due(next_ns: &AtomicU64, now_ns: u64) -> bool {
+    let next = next_ns.load(Ordering::Relaxed);
+    next <= now_ns
+        && next_ns
+            .compare_exchange(next, u64::MAX, Ordering::SeqCst, Ordering::SeqCst)
+            .is_ok()
 }
 
 /// Why the engine sleeps.
@@ -191,7 +240,7 @@ mod tests {
         let activity = Activity::new(-1).unwrap();
         let start = now_ns();
         activity.timer_at(start + 1_000_000);
-        activity.sleep(u64::MAX, Sleep::OnSocket);
+        activity.sleep(u64::MAX, Sleep::OnSocket, || None);
         assert!(now_ns() >= start + 1_000_000);
         assert!(activity.take_due_timer(now_ns()));
         assert!(!activity.take_due_timer(now_ns()));
@@ -201,7 +250,7 @@ mod tests {
     fn a_kick_ends_the_sleep() {
         let activity = Arc::new(Activity::new(-1).unwrap());
         let sleeper = Arc::clone(&activity);
-        let thread = std::thread::spawn(move || sleeper.sleep(u64::MAX, Sleep::OnSocket));
+        let thread = std::thread::spawn(move || sleeper.sleep(u64::MAX, Sleep::OnSocket, || None));
         while activity.wakes_ns.load(Ordering::SeqCst) == 0 {
             std::thread::yield_now();
         }

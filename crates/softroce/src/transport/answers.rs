@@ -1,11 +1,12 @@
 //! A requester's handling of answers: acknowledgements, NAKs, READ responses, results of atomics, and time-outs
 //! (InfiniBand specification 9.7.5 to 9.7.7).
 
-use std::net::IpAddr;
+use std::net::SocketAddr;
 use std::sync::atomic::Ordering;
 
 use super::completion::Status;
 use super::copy;
+use super::outbox::Outbox;
 use super::qp_attributes::State;
 use super::request::Operation;
 use super::request_packets::read_part_packets;
@@ -15,19 +16,24 @@ use super::statistics::Statistics;
 use super::work::QpWork;
 use crate::wire::{Aeth, NakCode, Opcode, Packet, Psn, Syndrome};
 
-/// GSO batches retransmitted at once after a loss.
-const AGAIN_GSO_BATCHES: usize = 2;
+/// Bytes retransmitted at once after a loss.
+const AGAIN_BYTES: usize = 128 << 10;
 /// The RNR retry count that means for ever.
 const FOR_EVER: u8 = 7;
 
 impl Requester {
     /// Handles an answer.
-    pub(super) fn take(&mut self, work: QpWork<'_>, packet: &Packet<'_>, source: IpAddr) {
-        let from_peer = self
-            .path
-            .as_ref()
-            .is_some_and(|path| path.address == source);
-        if !from_peer || !matches!(work.qp.state(), State::Rts | State::Sqd) {
+    pub(super) fn take(
+        &mut self,
+        work: QpWork<'_>,
+        outbox: &mut Outbox<'_>,
+        packet: &Packet<'_>,
+        source: SocketAddr,
+    ) {
+        if !self.is_from_peer(work, source) {
+            return;
+        }
+        if !matches!(work.qp.state(), State::Rts | State::Sqd) {
             return;
         }
         // Only sent packets can be answered.
@@ -35,24 +41,45 @@ impl Requester {
         if ahead >= 0 {
             return;
         }
+        if packet.psn.distance_from(self.unacked) >= 0 {
+            self.source_port.learn(source.port());
+        }
         match (packet.opcode, packet.extended.aeth) {
-            (Opcode::Acknowledge, Some(aeth)) => self.take_acknowledgement(work, packet.psn, aeth),
+            (Opcode::Acknowledge, Some(aeth)) => {
+                self.take_acknowledgement(work, outbox, packet.psn, aeth);
+            }
             (Opcode::AtomicAcknowledge, _) => {
                 let answer = packet.extended.atomic_answer.unwrap_or_default();
-                self.take_data(work, packet.psn, &answer.to_ne_bytes(), true);
+                self.take_data(work, outbox, packet.psn, &answer.to_ne_bytes(), true);
             }
-            _ => self.take_data(work, packet.psn, packet.payload, false),
+            _ => self.take_data(work, outbox, packet.psn, packet.payload, false),
         }
     }
 
-    fn take_acknowledgement(&mut self, work: QpWork<'_>, psn: Psn, aeth: Aeth) {
+    /// Whether a packet is from the peer's address and port.
+    pub(super) fn is_from_peer(&self, work: QpWork<'_>, source: SocketAddr) -> bool {
+        let address = self.path.as_ref().map(|path| path.address);
+        let from_peer = address == Some(source.ip()) && self.source_port.may_be(source.port());
+        if !from_peer {
+            Statistics::count(&work.core.statistics.wrong_source);
+        }
+        from_peer
+    }
+
+    fn take_acknowledgement(
+        &mut self,
+        work: QpWork<'_>,
+        outbox: &mut Outbox<'_>,
+        psn: Psn,
+        aeth: Aeth,
+    ) {
         match aeth.syndrome {
             Syndrome::Ack { .. } => {
                 if !self.acknowledge(work, psn.plus(1)) {
-                    self.lose(work);
+                    self.lose(work, outbox);
                 }
             }
-            Syndrome::Nak(code) => self.take_refusal(work, psn, code),
+            Syndrome::Nak(code) => self.take_refusal(work, outbox, psn, code),
             Syndrome::RnrNak { timer } => {
                 self.acknowledge(work, psn);
                 if psn == self.unacked && !self.pauses {
@@ -66,6 +93,10 @@ impl Requester {
     /// Completes all requests before `end`. `false` if that includes data that should have come and did not.
     fn acknowledge(&mut self, work: QpWork<'_>, end: Psn) -> bool {
         let before = self.unacked;
+        if before.distance_from(end) >= 0 {
+            return true;
+        }
+        let mut arrived_bytes = 0;
         let mut whole = true;
         while self.unacked.distance_from(end) < 0 {
             let Some(wqe) = self
@@ -81,16 +112,20 @@ impl Requester {
             }
             let after = wqe.last_psn().plus(1);
             if after.distance_from(end) > 0 {
+                arrived_bytes += self.settle_part(end.distance_from(self.unacked).cast_unsigned());
                 self.unacked = end;
                 break;
             }
+            arrived_bytes += self.settle();
             self.unacked = after;
             self.complete_head(work.qp);
             if work.qp.state() == State::Err {
+                self.credit(arrived_bytes);
                 return true;
             }
         }
         if self.unacked != before {
+            self.credit(arrived_bytes);
             self.advanced(work);
         }
         whole
@@ -99,6 +134,7 @@ impl Requester {
     /// Updates the state after `unacked` has advanced.
     fn advanced(&mut self, work: QpWork<'_>) {
         self.renew_retries();
+        self.note_answer(work.now_ns);
         self.went_back_to = None;
         self.pauses = false;
         let answered = self.answered_packets();
@@ -108,29 +144,32 @@ impl Requester {
         } else if self.next == self.queue.head {
             self.sent_packets = self.sent_packets.max(answered);
         }
-        let peer = self.peer();
-        while let Some(gso_batch) = self.gso_batches.front()
-            && gso_batch.end.distance_from(self.unacked) <= 0
-        {
-            if let Some(peer) = &peer {
-                peer.credit(gso_batch.charge_bytes);
-            }
-            self.gso_batches.pop_front();
-        }
         self.break_if_failed(work.qp);
         self.tell_if_drained(work.qp);
-        if work.qp.state() != State::Err {
+        self.was_answered = true;
+    }
+
+    /// Restarts the time-out if answers have come, once for all that came together.
+    pub(super) fn watch_if_answered(&mut self, work: QpWork<'_>) {
+        if self.was_answered && work.qp.state() != State::Err {
             self.watch(work);
         }
     }
 
     /// Takes data for the oldest request: a packet of a READ's response, or an atomic's result.
-    fn take_data(&mut self, work: QpWork<'_>, psn: Psn, bytes: &[u8], atomic: bool) {
+    fn take_data(
+        &mut self,
+        work: QpWork<'_>,
+        outbox: &mut Outbox<'_>,
+        psn: Psn,
+        bytes: &[u8],
+        atomic: bool,
+    ) {
         // It also acknowledges all requests before its own.
         let whole = self.acknowledge(work, psn);
         match psn.distance_from(self.unacked) {
             0 if whole => {}
-            1.. => return self.lose(work),
+            1.. => return self.lose(work, outbox),
             _ => return,
         }
         let head = self.queue.head;
@@ -168,6 +207,8 @@ impl Requester {
                 return;
             }
         }
+        let arrived_bytes = self.settle_part(1);
+        self.credit(arrived_bytes);
         self.unacked = psn.plus(1);
         let last = packet + 1 == wqe.packets;
         if last || (packet + 1).is_multiple_of(read_part_packets(mtu)) {
@@ -181,13 +222,13 @@ impl Requester {
         }
     }
 
-    fn take_refusal(&mut self, work: QpWork<'_>, psn: Psn, code: NakCode) {
+    fn take_refusal(&mut self, work: QpWork<'_>, outbox: &mut Outbox<'_>, psn: Psn, code: NakCode) {
         // It acknowledges the packets before the refused one.
         let whole = self.acknowledge(work, psn);
         if code == NakCode::PsnSequenceError || !whole {
             // An old NAK changes nothing.
             if psn.distance_from(self.unacked) >= 0 {
-                self.lose(work);
+                self.lose(work, outbox);
             }
             return;
         }
@@ -215,7 +256,7 @@ impl Requester {
     }
 
     /// Handles a loss: retransmits from the oldest unacknowledged packet, once for each such packet.
-    fn lose(&mut self, work: QpWork<'_>) {
+    fn lose(&mut self, work: QpWork<'_>, outbox: &mut Outbox<'_>) {
         if self.pauses || self.went_back_to == Some(self.unacked) {
             return;
         }
@@ -224,23 +265,42 @@ impl Requester {
         }
         self.went_back_to = Some(self.unacked);
         Statistics::count(&work.core.statistics.go_backs);
-        if let Some(peer) = self.peer() {
-            peer.shrink();
+        self.shrink_and_go_back();
+        self.go_on(work, outbox);
+    }
+
+    /// Takes a loss as a sign that the window is too large, and restarts at the oldest unacknowledged packet.
+    pub(super) fn shrink_and_go_back(&mut self) {
+        if let Some(path) = &self.path {
+            path.peer.shrink();
         }
         self.go_back();
-        self.transmit_in_turn(work, AGAIN_GSO_BATCHES);
+    }
+
+    /// Sends from where it stands, and restarts the time-out.
+    fn go_on(&mut self, work: QpWork<'_>, outbox: &mut Outbox<'_>) {
+        self.transmit_in_turn(work, outbox, AGAIN_BYTES);
+        outbox.flush();
         self.watch(work);
     }
 
-    /// Handles the expiry of the timer.
-    pub(super) fn wake(&mut self, work: QpWork<'_>, now_ns: u64) {
+    /// Handles the expiry of the timer, if it was due at `until_ns`.
+    pub(super) fn wake(&mut self, work: QpWork<'_>, outbox: &mut Outbox<'_>, until_ns: u64) {
         let due = work.qp.timer_ns.load(Ordering::Relaxed);
-        if due > now_ns || !matches!(work.qp.state(), State::Rts | State::Sqd) {
+        if due > until_ns || !matches!(work.qp.state(), State::Rts | State::Sqd) {
             return;
         }
         work.qp.timer_ns.store(u64::MAX, Ordering::Relaxed);
         if self.pauses {
             self.pauses = false;
+        } else if self.deliveries.timeout == 0 {
+            self.give_window_back();
+            return self.watch(work);
+        } else if until_ns < self.deadline_ns {
+            if !self.may_be_queued(work) {
+                self.probe(work, outbox);
+            }
+            return;
         } else {
             Statistics::count(&work.core.statistics.timeouts);
             if self.retries_left == 0 {
@@ -248,13 +308,9 @@ impl Requester {
                 return;
             }
             self.retries_left -= 1;
-            if let Some(peer) = self.peer() {
-                peer.shrink();
-            }
-            self.go_back();
+            self.shrink_and_go_back();
         }
-        self.transmit_in_turn(work, AGAIN_GSO_BATCHES);
-        self.watch(work);
+        self.go_on(work, outbox);
     }
 }
 

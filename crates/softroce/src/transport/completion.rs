@@ -2,7 +2,7 @@
 
 /// The status of a work request; the numbers are those of `ibv_wc_status`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[repr(u32)]
+#[repr(u8)]
 #[allow(missing_docs)] // each is libibverbs' name
 pub enum Status {
     Success = 0,
@@ -21,7 +21,7 @@ pub enum Status {
 
 /// The kind of a completed operation; the numbers are those of `ibv_wc_opcode`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[repr(u32)]
+#[repr(u8)]
 #[allow(missing_docs)] // each is libibverbs' name
 pub enum CompletionKind {
     Send = 0,
@@ -55,3 +55,5 @@ pub struct Completion {
     /// Whether the sender asked for an event.
     pub solicited: bool,
 }
+
+const _: () = assert!(size_of::<Option<Completion>>() == 32);

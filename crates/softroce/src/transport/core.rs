@@ -1,8 +1,10 @@
 //! The shared state of an open device: its sockets, its tables of QPs and memory, its peers. [`super::progress`]
 //! handles arriving packets.
 //!
-//! Lock order (any lock may be left out): `inbound`, `tables`, a QP's requester, a QP's responder, a receive queue, a
-//! CQ. While a thread holds `tables` for reading, no QP or region is removed.
+//! Lock order (any lock may be left out): a QP's attributes (the verbs layer's), `inbound`, `tables`, a QP's requester, a
+//! QP's responder, a receive queue, a CQ, a queue of events, the timers, the QPs that wait for room. What the verbs layer
+//! passes to be called (the requests of a post, events) runs under these locks, so it takes none before them. While a
+//! thread holds `tables` for reading, no QP or region is removed.
 
 use std::collections::HashMap;
 use std::io;
@@ -13,24 +15,43 @@ use std::sync::{
 };
 
 use super::activity::Activity;
+use super::corked::Corked;
+use super::generation::Generation;
+use super::gsi::Gsi;
+use super::handled_until::HandledUntil;
 use super::peer::Peer;
+use super::port_state::PortState;
+use super::qp_context::QpContext;
 use super::statistics::Statistics;
 use super::tables::Tables;
-use crate::net::{self, Flow, GsoBatch, Receiver, Transmitter};
+use super::timers::Timers;
+use crate::net::{self, Flow, GsoBatch, Membership, Receiver, Transmitter, now_ns};
 
 /// An open device.
 pub(super) struct Core {
+    /// The process that opened it.
+    pub(super) generation: Generation,
     pub(super) address: IpAddr,
+    /// Its part in the address, until the device is closed.
+    membership: Option<Membership>,
     pub(super) transmitter: Transmitter,
     /// CQs share it.
     pub(super) activity: Arc<Activity>,
+    pub(super) timers: Timers,
+    /// When QPs with a rate have their turns.
+    pub(super) turns_at_rate: Timers,
+    pub(super) port_state: PortState,
     pub(super) statistics: Statistics,
+    pub(super) corked: Corked,
+    pub(super) gsi: Gsi,
     receive_buffer_bytes: usize,
-    net_counters: Arc<net::Counters>,
+    pub(super) net_counters: Arc<net::Counters>,
     pub(super) tap: Arc<net::Tap>,
     inbound: Mutex<Inbound>,
     tables: RwLock<Tables>,
     peers: Mutex<HashMap<IpAddr, Arc<Peer>>>,
+    /// QPs that wait until no socket is full.
+    waiting_for_room: Mutex<Vec<u32>>,
     /// A QP has dropped its packets in flight outside of the handling of arrivals: waiting QPs may send.
     pub(super) waiting_may_send: AtomicBool,
 }
@@ -38,6 +59,7 @@ pub(super) struct Core {
 /// The receiving socket, and the answers that are due.
 pub(super) struct Inbound {
     pub(super) receiver: Receiver,
+    pub(super) handled_until: HandledUntil,
     /// QPs with answers to send.
     pub(super) owing: Vec<u32>,
     /// Rounds of a poller's work since answers were last sent.
@@ -49,24 +71,57 @@ pub(super) struct Inbound {
 impl Core {
     pub(super) fn new(port: net::Port) -> io::Result<Core> {
         let activity = Arc::new(Activity::new(port.receiver.fd())?);
+        let port_state = PortState::new(port.outage);
+        activity.timer_at(port_state.tell(now_ns()));
+        let slot = port.membership.as_ref().map(|member| member.slot);
         Ok(Core {
+            generation: Generation::current(),
             address: port.address,
+            membership: port.membership,
             transmitter: port.transmitter,
             activity,
+            timers: Timers::default(),
+            turns_at_rate: Timers::default(),
+            port_state,
             statistics: Statistics::default(),
+            corked: Corked::default(),
+            gsi: Gsi::default(),
             receive_buffer_bytes: port.receive_buffer_bytes,
             net_counters: port.counters,
             tap: port.tap,
             inbound: Mutex::new(Inbound {
                 receiver: port.receiver,
+                handled_until: HandledUntil::new(port.receive_buffer_bytes),
                 owing: Vec::with_capacity(1024),
                 owing_rounds: 0,
                 answered: Vec::with_capacity(1024),
             }),
-            tables: RwLock::default(),
+            tables: RwLock::new(Tables::new(slot)),
             peers: Mutex::default(),
+            waiting_for_room: Mutex::default(),
             waiting_may_send: AtomicBool::new(false),
         })
+    }
+
+    /// Whether this process opened it, rather than one that it was forked from.
+    pub(super) fn is_of_this_process(&self) -> bool {
+        self.generation == Generation::current()
+    }
+
+    /// Whether requests of connection managers to its address come to this device.
+    pub(super) fn gets_requests(&self) -> bool {
+        self.membership
+            .as_ref()
+            .is_none_or(Membership::gets_requests)
+    }
+
+    /// Called in a child of the process: the address is the parent's.
+    pub(super) fn let_go_of_sockets(&self) {
+        let sockets = self.transmitter.sockets();
+        let group = self.membership.iter().flat_map(Membership::descriptors);
+        for socket in sockets.chain([self.activity.socket()]).chain(group) {
+            net::let_go(socket);
+        }
     }
 
     /// Locks the receiving half, unless another thread holds it.
@@ -80,6 +135,15 @@ impl Core {
 
     pub(super) fn tables(&self) -> RwLockReadGuard<'_, Tables> {
         self.tables.read().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Locks the tables for reading, unless another thread changes them.
+    pub(super) fn try_tables(&self) -> Option<RwLockReadGuard<'_, Tables>> {
+        match self.tables.try_read() {
+            Ok(tables) => Some(tables),
+            Err(TryLockError::Poisoned(poisoned)) => Some(poisoned.into_inner()),
+            Err(TryLockError::WouldBlock) => None,
+        }
     }
 
     pub(super) fn tables_mut(&self) -> RwLockWriteGuard<'_, Tables> {
@@ -99,19 +163,62 @@ impl Core {
         peers.values().cloned().collect()
     }
 
-    /// Called when a program destroys or resets a QP: QPs that wait for the same peer may send.
+    /// Called when a QP fails, is reset or destroyed: QPs that wait for the same peer may send.
     pub(super) fn release_waiting(&self) {
         self.waiting_may_send.store(true, Ordering::SeqCst);
         self.activity.wake();
     }
 
-    /// Sends a GSO batch. If faults delay packets of it, the engine wakes when they are due, since the program may
-    /// sleep by then.
+    /// Sends a GSO batch. If faults delay packets of it, or a socket is full, the engine wakes when they are due or
+    /// there is room, since the program may sleep by then.
     pub(super) fn send(&self, gso_batch: &mut GsoBatch) {
         self.transmitter.send(gso_batch);
+        self.wake_if_full();
         if let Some(due_ns) = self.transmitter.next_due_ns() {
-            self.activity.timer_at(due_ns);
+            self.activity.departure_at(due_ns);
         }
+    }
+
+    /// Sends what has left a faulty link.
+    pub(super) fn release_due(&self) {
+        self.transmitter.release_due();
+        self.wake_if_full();
+    }
+
+    fn wake_if_full(&self) {
+        if self.transmitter.is_full() {
+            self.activity.wake();
+        }
+    }
+
+    /// Whether a QP must not send now because a socket is full; then its turn comes when there is room.
+    pub(super) fn waits_for_room(&self, qp: &QpContext) -> bool {
+        if !self.transmitter.is_full() {
+            return false;
+        }
+        let mut waiting = self.qps_without_room();
+        // Whoever makes room looks at the list afterwards.
+        let full = self.transmitter.is_full();
+        if full && !qp.waits_for_room.swap(true, Ordering::Relaxed) {
+            waiting.push(qp.number);
+        }
+        full
+    }
+
+    fn qps_without_room(&self) -> MutexGuard<'_, Vec<u32>> {
+        self.waiting_for_room
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Sends what waits for room. Returns the QPs whose turn comes if there is room for all.
+    pub(super) fn make_room(&self) -> Vec<u32> {
+        if !self.transmitter.go_on() {
+            return Vec::new();
+        }
+        // What a faulty link held back meanwhile is due.
+        self.activity.departure_at(0);
+        std::mem::take(&mut self.qps_without_room())
     }
 
     /// The flow of a QP's packets.

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::completion::Completion;
 use super::core::Core;
-use super::cq_context::{CqContext, Overrun};
+use super::cq_context::{BrokenCq, CqContext};
 use super::nic::Nic;
 
 /// A completion queue; clones refer to the same one.
@@ -54,8 +54,12 @@ impl Cq {
     /// Passes up to `most` completions to `take`, oldest first; does the device's work if there are none.
     ///
     /// # Errors
-    /// After an overrun.
-    pub fn poll(&self, most: usize, take: impl FnMut(&Completion)) -> Result<usize, Overrun> {
+    /// After an overrun, and in a child of the process that opened the device.
+    pub fn poll(&self, most: usize, take: impl FnMut(&Completion)) -> Result<usize, BrokenCq> {
+        if !self.core.is_of_this_process() {
+            return Err(BrokenCq);
+        }
+        self.core.send_corked();
         if self.context.is_empty() {
             self.core.progress_for_poller();
             if self.context.is_empty() {
@@ -66,8 +70,12 @@ impl Cq {
     }
 
     /// Requests an event for the next completion, or only for the next solicited or failed one.
+    /// Does nothing in a child of the process that opened the device.
     pub fn arm(&self, solicited_only: bool) {
-        self.context.arm(solicited_only);
+        if self.core.is_of_this_process() {
+            self.core.send_corked();
+            self.context.arm(solicited_only);
+        }
     }
 
     /// Raises the event now if one is requested for any completion and the CQ holds completions: the program has

@@ -50,8 +50,14 @@ impl Engine {
 
 impl Drop for Engine {
     fn drop(&mut self) {
+        let thread = self.thread.take();
+        if !self.core.is_of_this_process() {
+            // The parent has that thread.
+            std::mem::forget(thread);
+            return;
+        }
         self.core.activity.end();
-        if let Some(thread) = self.thread.take() {
+        if let Some(thread) = thread {
             // The thread has already reported a panic.
             drop(thread.join());
         }
@@ -60,13 +66,16 @@ impl Drop for Engine {
 
 fn run(core: &Core) {
     let activity = &core.activity;
+    let sleep = |until_ns, why| activity.sleep(until_ns, why, || core.transmitter.full_sockets());
     let mut nap_ns = SHORTEST_NAP_NS;
     let mut last_work_ns = 0;
     let mut watchful = 0_u32;
     while !activity.ends() {
         let now = now_ns();
+        core.use_room(now);
         if watchful == 0 && activity.poller_is_near(now) {
-            activity.sleep(now + nap_ns, Sleep::NearPoller);
+            core.send_late(now);
+            sleep(now + nap_ns, Sleep::NearPoller);
             nap_ns = (nap_ns * 2).min(LONGEST_NAP_NS);
             // Packets wait although the program has just polled, so it polls its memory instead.
             let idle_ns = activity.since_polled_ns(now_ns());
@@ -77,7 +86,7 @@ fn run(core: &Core) {
         }
         if watchful > 0 && activity.since_polled_ns(now) < POLLS_NOW_NS {
             watchful = watchful.saturating_sub(WATCHFUL_ROUNDS / 4);
-            activity.sleep(now + SHORTEST_NAP_NS, Sleep::NearPoller);
+            sleep(now + SHORTEST_NAP_NS, Sleep::NearPoller);
             continue;
         }
         nap_ns = SHORTEST_NAP_NS;
@@ -89,9 +98,9 @@ fn run(core: &Core) {
             };
         }
         match done {
-            None => activity.sleep(now + SHORTEST_NAP_NS, Sleep::BehindWork),
+            None => sleep(now + SHORTEST_NAP_NS, Sleep::BehindWork),
             Some(0) if watchful > 0 || now.saturating_sub(last_work_ns) > LINGER_NS => {
-                activity.sleep(core.next_due_ns().unwrap_or(u64::MAX), Sleep::OnSocket);
+                sleep(u64::MAX, Sleep::OnSocket);
             }
             Some(0) => std::hint::spin_loop(),
             Some(_) => last_work_ns = now_ns(),

@@ -6,6 +6,7 @@ use super::copy::{self, Atomic};
 use super::memory::Access;
 use super::request_outcome::{Refusal, RequestOutcome};
 use super::responder::{Answered, AnsweredWhat, Reply, Responder};
+use super::statistics::Statistics;
 use super::work::QpWork;
 use crate::wire::{Opcode, Packet, Psn, Reth};
 
@@ -18,7 +19,8 @@ impl Responder {
         let Some(reth) = packet.extended.reth.filter(|_| self.message.is_none()) else {
             return Err(Refusal::invalid());
         };
-        if self.max_dest_rd_atomic == 0 || !packet.payload.is_empty() {
+        // More of them than were agreed on are invalid (specification 9.9.3).
+        if self.fetches_full() || !packet.payload.is_empty() {
             return Err(Refusal::invalid());
         }
         if !work.qp.access().allows(Access::REMOTE_READ) {
@@ -49,7 +51,8 @@ impl Responder {
             packets,
             what: AnsweredWhat::Read(reth),
         });
-        self.owe(Reply::read(packet.psn, reth, packets, self.completed));
+        self.repeat_budget.earn(reth.length_bytes);
+        self.owe_read(packet.psn, reth, packets, false);
         Ok(RequestOutcome::Done)
     }
 
@@ -61,7 +64,7 @@ impl Responder {
         let Some(header) = packet.extended.atomic.filter(|_| self.message.is_none()) else {
             return Err(Refusal::invalid());
         };
-        if self.max_dest_rd_atomic == 0 || header.address % 8 != 0 || !packet.payload.is_empty() {
+        if self.fetches_full() || header.address % 8 != 0 || !packet.payload.is_empty() {
             return Err(Refusal::invalid());
         }
         if !work.qp.access().allows(Access::REMOTE_ATOMIC) {
@@ -102,8 +105,20 @@ impl Responder {
             psn: packet.psn,
             original,
             completed: self.completed,
+            again: false,
         });
         Ok(RequestOutcome::Done)
+    }
+
+    fn owe_read(&mut self, psn: Psn, reth: Reth, packets: u32, again: bool) {
+        self.owe(Reply::Read {
+            psn,
+            reth,
+            packets,
+            sent_packets: 0,
+            completed: self.completed,
+            again,
+        });
     }
 
     fn remember(&mut self, answered: Answered) {
@@ -114,7 +129,7 @@ impl Responder {
     }
 
     /// Answers a repeated request without executing it again (specification 9.7.5.1.2).
-    pub(super) fn repeat(&mut self, packet: &Packet<'_>) {
+    pub(super) fn repeat(&mut self, work: QpWork<'_>, packet: &Packet<'_>) {
         let psn = packet.psn;
         match packet.opcode {
             Opcode::ReadRequest => {
@@ -125,20 +140,17 @@ impl Responder {
                 else {
                     return;
                 };
+                if !self.repeat_budget.spend(reth.length_bytes, work.now_ns) {
+                    Statistics::count(&work.core.statistics.unanswered_duplicates);
+                    return;
+                }
                 // The requester will repeat later requests too, or already has.
                 self.replies
                     .retain(|reply| reply.psn().distance_from(psn) < 0);
-                self.owe(Reply::read(psn, reth, packets, self.completed));
+                self.owe_read(psn, reth, packets, true);
             }
             Opcode::CompareSwap | Opcode::FetchAdd => {
-                let found = self.answered.iter().find(|known| known.psn == psn);
-                if let Some(AnsweredWhat::Atomic { original }) = found.map(|known| known.what) {
-                    self.owe(Reply::Atomic {
-                        psn,
-                        original,
-                        completed: self.completed,
-                    });
-                }
+                self.repeat_atomic(psn);
             }
             // Acknowledges everything since then, but only on request. Otherwise an acknowledgement is on its way or
             // will be requested. An unrequested one harms Linux's Soft-RoCE: if it is still retransmitting a message,
@@ -146,6 +158,22 @@ impl Responder {
             // PSNs.
             _ if packet.ack_request => self.acknowledge(self.expected().plus(Psn::STEP_BACK)),
             _ => {}
+        }
+    }
+
+    fn repeat_atomic(&mut self, psn: Psn) {
+        let found = self.answered.iter().find(|known| known.psn == psn);
+        // Its answer is on its way if it is still due.
+        let due = self.replies.iter().any(|reply| reply.psn() == psn);
+        if let Some(AnsweredWhat::Atomic { original }) = found.map(|known| known.what)
+            && !due
+        {
+            self.owe(Reply::Atomic {
+                psn,
+                original,
+                completed: self.completed,
+                again: true,
+            });
         }
     }
 
@@ -164,5 +192,32 @@ impl Responder {
             && reth.address == first.address.wrapping_add(start)
             && start + u64::from(reth.length_bytes) <= u64::from(first.length_bytes);
         inside.then(|| (reth, reth.length_bytes.div_ceil(mtu).max(1)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_atomic_that_is_repeated_is_due_once() {
+        let psn = Psn::new(5);
+        let mut responder = Responder {
+            max_dest_rd_atomic: 2,
+            ..Responder::default()
+        };
+        responder.remember(Answered {
+            psn,
+            packets: 1,
+            what: AnsweredWhat::Atomic { original: 7 },
+        });
+        for _ in 0..1000 {
+            responder.repeat_atomic(psn);
+        }
+        assert_eq!(responder.replies.len(), 1);
+        responder.replies.clear();
+        responder.repeat_atomic(psn);
+        let answer = responder.replies.front();
+        assert!(matches!(answer, Some(Reply::Atomic { original: 7, .. })));
     }
 }

@@ -3,21 +3,25 @@
 use super::completion::Completion;
 use super::qp_context::QpContext;
 use super::request::Sge;
-use super::send_queue::Wqe;
+use super::send_queue::send_queue_bytes;
 
 /// Memory of a QP besides its queues here: its part of the verbs layer, and allocations that grow with use.
-const QP_REST_BYTES: usize = 2048;
+const QP_REST_BYTES: usize = 768;
 
 /// Memory of a CQ besides its ring.
 const CQ_REST_BYTES: usize = 512;
 
-/// Bytes of a QP with these queues and one element per work request.
-pub fn queue_pair_bytes(send_wrs: u32, recv_wrs: u32, inline_bytes: u32) -> u64 {
-    let send = size_of::<Wqe>() + size_of::<Sge>() + inline_bytes as usize;
-    let recv = size_of::<(u64, usize)>() + size_of::<Sge>();
-    let queues =
-        send as u64 * u64::from(send_wrs).next_power_of_two() + recv as u64 * u64::from(recv_wrs);
-    (size_of::<QpContext>() + QP_REST_BYTES) as u64 + queues
+/// Bytes of a connected QP with these queues, and work requests of so many elements.
+pub fn queue_pair_bytes(send_wrs: u32, recv_wrs: u32, inline_bytes: u32, sges: u32) -> u64 {
+    let send = send_queue_bytes(send_wrs as usize, sges as usize, inline_bytes as usize);
+    let fixed = (size_of::<QpContext>() + QP_REST_BYTES + send) as u64;
+    fixed + receive_queue_bytes(recv_wrs, sges)
+}
+
+/// Bytes of a queue of so many receives, a QP's own or an SRQ.
+pub fn receive_queue_bytes(wrs: u32, sges: u32) -> u64 {
+    let receive = size_of::<(u64, usize)>() + sges as usize * size_of::<Sge>();
+    receive as u64 * u64::from(wrs)
 }
 
 /// Bytes of a CQ for this many completions.

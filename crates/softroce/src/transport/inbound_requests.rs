@@ -1,9 +1,8 @@
 //! Requests arriving on a reliable connection: checks their order and refuses invalid ones (InfiniBand specification
 //! 9.7.4). [`super::messages`] and [`super::fetches`] execute them.
 
-use std::net::IpAddr;
+use std::net::SocketAddr;
 
-use super::completion::CompletionKind;
 use super::qp_attributes::{QpEvent, State};
 use super::request_outcome::{Refusal, RequestOutcome};
 use super::responder::{Reply, Responder};
@@ -11,37 +10,35 @@ use super::statistics::Statistics;
 use super::work::QpWork;
 use crate::wire::{NakCode, Opcode, Packet, Psn, Syndrome};
 
+/// When it is a request's turn.
+enum Turn {
+    Next,
+    /// It came before.
+    Repeated,
+    /// It is not from the peer, or another one is missing before it.
+    Never,
+}
+
 impl Responder {
     /// Handles a request on a reliable connection. `true` if the QP failed because of it.
-    pub(super) fn take(&mut self, work: QpWork<'_>, packet: &Packet<'_>, source: IpAddr) -> bool {
-        let from_peer = self
-            .path
-            .as_ref()
-            .is_some_and(|path| path.address == source);
-        if !from_peer || !work.qp.state().receives() {
-            return false;
-        }
-        self.establish(work);
-        let statistics = &work.core.statistics;
+    pub(super) fn take(
+        &mut self,
+        work: QpWork<'_>,
+        packet: &Packet<'_>,
+        source: SocketAddr,
+    ) -> bool {
         let psn = packet.psn;
-        match psn.distance_from(self.expected()) {
-            0 => {}
-            1.. => {
-                Statistics::count(&statistics.out_of_sequence);
-                if !std::mem::replace(&mut self.reported, true) {
-                    self.refuse(self.expected(), NakCode::PsnSequenceError);
-                }
+        match self.turn(work, psn, source) {
+            Turn::Next => {}
+            Turn::Repeated => {
+                self.repeat(work, packet);
                 return false;
             }
-            _ => {
-                Statistics::count(&statistics.duplicate_requests);
-                self.repeat(packet);
-                return false;
-            }
+            Turn::Never => return false,
         }
-        self.reported = false;
         match self.execute(work, packet) {
-            Ok(RequestOutcome::Done) => false,
+            // Its completion found no room.
+            Ok(RequestOutcome::Done) => work.qp.state() == State::Err,
             Ok(RequestOutcome::NotReady) => {
                 self.reported = true;
                 self.owe(Reply::Refuse {
@@ -54,11 +51,55 @@ impl Responder {
                 false
             }
             Err(refusal) => {
-                self.refuse(psn, refusal.code);
-                self.break_off(work, &refusal);
+                self.reject(work, psn, &refusal);
                 true
             }
         }
+    }
+
+    /// As [`Responder::take`], for a request whose operation does not exist: it is invalid (specification 9.9.3).
+    pub(super) fn take_unknown(&mut self, work: QpWork<'_>, psn: Psn, source: SocketAddr) -> bool {
+        let next = matches!(self.turn(work, psn, source), Turn::Next);
+        if next {
+            self.reject(work, psn, &Refusal::invalid());
+        }
+        next
+    }
+
+    /// Whether a request is the next one. Reports a gap before it, once.
+    fn turn(&mut self, work: QpWork<'_>, psn: Psn, source: SocketAddr) -> Turn {
+        if !self.is_from_peer(work, source) || !work.qp.state().receives() {
+            return Turn::Never;
+        }
+        self.establish(work);
+        let statistics = &work.core.statistics;
+        match psn.distance_from(self.expected()) {
+            0 => {
+                self.source_port.learn(source.port());
+                self.reported = false;
+                Turn::Next
+            }
+            1.. => {
+                Statistics::count(&statistics.out_of_sequence);
+                if !std::mem::replace(&mut self.reported, true) {
+                    self.refuse(self.expected(), NakCode::PsnSequenceError);
+                }
+                Turn::Never
+            }
+            _ => {
+                Statistics::count(&statistics.duplicate_requests);
+                Turn::Repeated
+            }
+        }
+    }
+
+    /// Whether a packet is from the peer's address and port.
+    pub(super) fn is_from_peer(&self, work: QpWork<'_>, source: SocketAddr) -> bool {
+        let from_peer = self.path_from(source).is_some();
+        if !from_peer {
+            Statistics::count(&work.core.statistics.wrong_source);
+        }
+        from_peer
     }
 
     /// Handles the first packet since RTR.
@@ -76,19 +117,20 @@ impl Responder {
         });
     }
 
+    fn reject(&mut self, work: QpWork<'_>, psn: Psn, refusal: &Refusal) {
+        self.refuse(psn, refusal.code);
+        self.break_off(work, refusal);
+    }
+
     /// Moves the QP to ERR because of a request.
     fn break_off(&mut self, work: QpWork<'_>, refusal: &Refusal) {
-        let qp = work.qp;
-        qp.set_state(State::Err);
-        if std::mem::take(&mut self.has_receive) {
-            let status = refusal.receive_status;
-            qp.complete_receive(qp.failure(self.receive.wr_id, status, CompletionKind::Receive));
-        }
-        qp.raise(if refusal.code == NakCode::RemoteAccessError {
-            QpEvent::AccessError
-        } else {
-            QpEvent::RequestError
-        });
+        self.fail(work.qp, refusal.receive_status);
+        work.qp
+            .raise(if refusal.code == NakCode::RemoteAccessError {
+                QpEvent::AccessError
+            } else {
+                QpEvent::RequestError
+            });
     }
 
     fn execute(

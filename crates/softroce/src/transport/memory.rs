@@ -1,5 +1,13 @@
 //! Registered memory: regions, their keys and access rights. [`Memories::resolve`] is the only way from an address in
 //! a request to a pointer.
+//!
+//! All 32 bits of a key are drawn: it is all that a peer has to show, so that others must not guess it, and one that was
+//! deregistered must stay dead.
+
+use std::collections::HashMap;
+use std::hash::{BuildHasherDefault, Hasher};
+
+use super::unguessable::Unguessable;
 
 /// A protection domain's number, unique in the process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -53,19 +61,34 @@ pub enum MemoryError {
     Full,
 }
 
-/// The most regions of a device: what 24 bits of a key can distinguish.
+/// The most regions of a device: few of all keys, so that one that is free is soon found and none is soon guessed.
 pub const MAX_REGIONS: usize = (1 << 24) - 1;
 
-/// The regions of a device by key: 24 bits of index, and 8 bits that change when the index is used again.
+/// The regions of a device by key.
 #[derive(Default)]
 pub(super) struct Memories {
-    places: Vec<Place>,
-    free: Vec<u32>,
+    regions: HashMap<u32, Region, BuildHasherDefault<KeyHasher>>,
+    keys: Unguessable,
 }
 
-struct Place {
-    generation: u8,
-    region: Option<Region>,
+/// Hashes a key of which all bits are random already: a multiplication spreads them to where the table looks.
+#[derive(Default)]
+struct KeyHasher(u64);
+
+impl Hasher for KeyHasher {
+    fn finish(&self) -> u64 {
+        self.0
+    }
+
+    fn write(&mut self, bytes: &[u8]) {
+        for byte in bytes {
+            self.write_u32(u32::from(*byte));
+        }
+    }
+
+    fn write_u32(&mut self, key: u32) {
+        self.0 = (self.0 ^ u64::from(key)).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    }
 }
 
 impl Memories {
@@ -78,37 +101,21 @@ impl Memories {
         if wraps || (remote_change != 0 && !region.access.allows(Access::LOCAL_WRITE)) {
             return Err(MemoryError::Invalid);
         }
-        let index = match self.free.pop() {
-            Some(index) => index,
-            None if self.places.len() < MAX_REGIONS => {
-                self.places.push(Place {
-                    generation: fastrand::u8(..),
-                    region: None,
-                });
-                self.places.len() as u32 - 1
-            }
-            None => return Err(MemoryError::Full),
-        };
-        let Some(place) = self.places.get_mut(index as usize) else {
+        if self.regions.len() >= MAX_REGIONS {
             return Err(MemoryError::Full);
-        };
-        place.region = Some(region);
-        // Index 0 has key 0x1??, so no region has key 0.
-        Ok((index + 1) << 8 | u32::from(place.generation))
+        }
+        // No region has key 0.
+        let mut key = 0;
+        while key == 0 || self.regions.contains_key(&key) {
+            key = self.keys.draw() as u32;
+        }
+        self.regions.insert(key, region);
+        Ok(key)
     }
 
     /// Removes a key.
     pub(super) fn remove(&mut self, key: u32) {
-        let Some(index) = (key >> 8).checked_sub(1) else {
-            return;
-        };
-        if let Some(place) = self.places.get_mut(index as usize)
-            && place.generation == key as u8
-            && place.region.take().is_some()
-        {
-            place.generation = place.generation.wrapping_add(1);
-            self.free.push(index);
-        }
+        self.regions.remove(&key);
     }
 
     /// A pointer to `length_bytes` from `iova`, if all of them lie in the region of `key`, the region is in `pd`, and
@@ -121,13 +128,10 @@ impl Memories {
         length_bytes: u64,
         need: Access,
     ) -> Option<*mut u8> {
-        let index = (key >> 8).checked_sub(1)?;
-        let place = self.places.get(index as usize)?;
-        let region = place.region.as_ref()?;
+        let region = self.regions.get(&key)?;
         let offset = iova.checked_sub(region.iova)?;
         let inside = offset <= region.length_bytes && length_bytes <= region.length_bytes - offset;
-        let allowed =
-            place.generation == key as u8 && region.pd == pd && region.access.allows(need);
+        let allowed = region.pd == pd && region.access.allows(need);
         (inside && allowed)
             .then(|| std::ptr::with_exposed_provenance_mut((region.address + offset) as usize))
     }
@@ -176,11 +180,27 @@ mod tests {
         let old = memories.insert(REGION).unwrap();
         memories.remove(old);
         let new = memories.insert(REGION).unwrap();
-        assert_eq!(old >> 8, new >> 8);
         assert_eq!(found(&memories, old, 0x8_0000, 1, Access::NONE), None);
         assert!(found(&memories, new, 0x8_0000, 1, Access::NONE).is_some());
         memories.remove(old);
         assert!(found(&memories, new, 0x8_0000, 1, Access::NONE).is_some());
+    }
+
+    #[test]
+    fn keys_tell_nothing_of_each_other() {
+        let mut memories = Memories::default();
+        let keys: Vec<u32> = (0..1000)
+            .map(|_| memories.insert(REGION).unwrap())
+            .collect();
+        // Of differences between two numbers that were drawn, half have a given bit, give or take 16 (one standard
+        // deviation); of those between numbers that count, the high bits have none.
+        for bit in 0..32 {
+            let differ = keys
+                .windows(2)
+                .filter(|pair| (pair[0] ^ pair[1]) >> bit & 1 == 1);
+            let count = differ.count();
+            assert!((380..=620).contains(&count), "bit {bit}: {count}");
+        }
     }
 
     #[test]

@@ -77,7 +77,9 @@ impl Responder {
             return Err(Refusal::invalid());
         }
         let length = u64::from(reth.length_bytes);
-        if length > 0 {
+        // What a packet writes is looked up then.
+        let is_all = packet.payload.len() as u64 == length && packet.extended.immediate.is_none();
+        if length > 0 && !is_all {
             let memories = &work.tables.memories;
             memories
                 .resolve(

@@ -4,20 +4,28 @@
 use std::collections::HashMap;
 use std::io;
 use std::net::IpAddr;
+use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 use super::core::Core;
 use super::engine::Engine;
+use super::gsi::ManagementReceiver;
 use super::memory::{MemoryError, Region};
+use super::port_state::PortListener;
+use super::process::{self, Devices};
 use crate::net::{self, Faults};
 
 /// The options of opening a device.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct NicOptions {
     /// The address to take. `None` takes a free one of 127.0.0.0/8.
     pub address: Option<IpAddr>,
     /// Deliberate faults.
     pub faults: Faults,
+    /// Size to ask of the kernel for the receive buffer; `None` for the largest that it gives.
+    pub receive_buffer_bytes: Option<u32>,
+    /// A file to capture all packets in; the device's address is added to its name.
+    pub capture: Option<PathBuf>,
 }
 
 /// A device on one address.
@@ -27,7 +35,7 @@ pub struct Nic {
     _engine: Engine,
 }
 
-/// Devices of this process that were opened by address.
+/// The open devices of this process by address.
 static OPEN: Mutex<Option<HashMap<IpAddr, Weak<Nic>>>> = Mutex::new(None);
 
 impl Nic {
@@ -35,25 +43,47 @@ impl Nic {
     /// device.
     ///
     /// # Errors
-    /// The socket call that failed; EADDRINUSE if another process has the address.
+    /// The socket call that failed, EADDRINUSE if others have the address who do not share it; or the capture's file.
     pub fn open(options: &NicOptions) -> io::Result<Arc<Nic>> {
-        let Some(address) = options.address else {
-            return Nic::start(options);
-        };
+        let mut devices = process::devices();
         let mut open = OPEN.lock().unwrap_or_else(PoisonError::into_inner);
         let open = open.get_or_insert_default();
-        if let Some(nic) = open.get(&address).and_then(Weak::upgrade) {
+        let shared = options.address.and_then(|address| open.get(&address));
+        let shared = shared.and_then(Weak::upgrade);
+        if let Some(nic) = shared.filter(|nic| nic.is_of_this_process()) {
             return Ok(nic);
         }
-        let nic = Nic::start(options)?;
-        open.insert(address, Arc::downgrade(&nic));
+        let nic = Nic::start(options, &mut devices)?;
+        open.retain(|_, nic| nic.strong_count() > 0);
+        open.insert(nic.address(), Arc::downgrade(&nic));
         Ok(nic)
     }
 
-    fn start(options: &NicOptions) -> io::Result<Arc<Nic>> {
-        let port = net::open(options.address, &options.faults)?;
+    /// The addresses of this process's open devices, in their order.
+    pub fn open_addresses() -> Vec<IpAddr> {
+        let open = OPEN.lock().unwrap_or_else(PoisonError::into_inner);
+        let there = |(address, nic): (&IpAddr, &Weak<Nic>)| {
+            nic.upgrade()
+                .filter(|nic| nic.is_of_this_process())
+                .map(|_| *address)
+        };
+        let mut all: Vec<IpAddr> = open.iter().flatten().filter_map(there).collect();
+        all.sort_unstable();
+        all
+    }
+
+    fn start(options: &NicOptions, devices: &mut Devices) -> io::Result<Arc<Nic>> {
+        let mut port = net::open(
+            options.address,
+            &options.faults,
+            options.receive_buffer_bytes,
+        )?;
+        if let Some(path) = &options.capture {
+            port.capture(path)?;
+        }
         let core = Arc::new(Core::new(port)?);
         let engine = Engine::start(Arc::clone(&core))?;
+        process::add(devices, &core);
         Ok(Arc::new(Nic {
             core,
             _engine: engine,
@@ -62,6 +92,21 @@ impl Nic {
 
     pub(super) fn core(&self) -> &Arc<Core> {
         &self.core
+    }
+
+    /// Whether this process opened it, rather than one that it was forked from: then it can be used.
+    pub fn is_of_this_process(&self) -> bool {
+        self.core.is_of_this_process()
+    }
+
+    /// The first bits of its QP numbers: which of the devices at its address it is.
+    pub fn slot(&self) -> u8 {
+        self.core.tables().slot()
+    }
+
+    /// Whether requests of connection managers to its address come to it: not if another process had the address before.
+    pub fn gets_requests(&self) -> bool {
+        self.core.gets_requests()
     }
 
     /// Its address.
@@ -83,6 +128,27 @@ impl Nic {
     /// Removes a key; when it returns, no thread accesses the memory.
     pub fn deregister(&self, key: u32) {
         self.core.tables_mut().memories.remove(key);
+    }
+
+    /// Whether the port is up.
+    pub fn port_is_up(&self) -> bool {
+        self.core.port_state.is_up()
+    }
+
+    /// Tells `listener` when the port goes down or comes up, until it is dropped.
+    pub fn listen_to_port(&self, listener: &Arc<PortListener>) {
+        self.core.port_state.listen(listener);
+    }
+
+    /// Sets who gets the datagrams for QP 1: their senders and payloads. It is called by whoever polls and must not
+    /// call this device. `None` drops them.
+    pub fn receive_management(&self, receiver: Option<ManagementReceiver>) {
+        self.core.gsi.set_receiver(receiver);
+    }
+
+    /// Sends a datagram from QP 1 to QP 1 of another device.
+    pub fn send_management(&self, to: IpAddr, payload: &[u8]) {
+        self.core.send_management(to, payload);
     }
 
     /// The packet recorder.

@@ -3,20 +3,36 @@
 //! find it full wait in a queue.
 
 use std::collections::VecDeque;
-use std::sync::atomic::{AtomicI64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicI64, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// The kernel's accounting for a datagram besides its bytes: `sk_buff`, shared info, rounding.
-pub(super) const DATAGRAM_OVERHEAD_BYTES: i64 = 1280;
-
-/// The smallest window: two GSO batches.
-const SMALLEST_WINDOW_BYTES: i64 = 128 << 10;
+pub(super) const DATAGRAM_OVERHEAD_BYTES: usize = 1280;
+/// The smallest window: one packet.
+const SMALLEST_WINDOW_BYTES: i64 = 4096 + DATAGRAM_OVERHEAD_BYTES as i64;
+/// The window of a new peer.
+const FIRST_WINDOW_BYTES: i64 = 128 << 10;
+/// The largest window, whatever the receive buffer.
+const MOST_WINDOW_BYTES: i64 = 4 << 20;
+/// What a window that has seen a loss grows by in a round trip.
+const STEP_BYTES: i64 = 16 << 10;
 
 /// An address that packets are sent to.
 pub(super) struct Peer {
-    in_flight_bytes: AtomicI64,
+    /// All bytes ever sent there, and those of them that are not in flight any more.
+    charged_bytes: AtomicI64,
+    settled_bytes: AtomicI64,
     window_bytes: AtomicI64,
+    /// Below it the window doubles with each round trip (RFC 5681, slow start).
+    threshold_bytes: AtomicI64,
     largest_bytes: i64,
+    /// Round-trip time, smoothed, and its variation (RFC 6298, section 2); 0 before the first.
+    round_trip_ns: AtomicU64,
+    variation_ns: AtomicU64,
+    /// When an answer of it last advanced any QP.
+    answered_ns: AtomicU64,
+    /// `charged_bytes` at the last loss that made the window smaller.
+    shrunk_at_bytes: AtomicI64,
     waiting: Mutex<VecDeque<u32>>,
     /// Length of `waiting`, readable without the lock.
     waiting_count: AtomicUsize,
@@ -28,19 +44,80 @@ impl Peer {
         // Leaves a quarter for answers and for others that send there.
         let largest_bytes = i64::try_from(receive_buffer_bytes / 4 * 3)
             .unwrap_or(i64::MAX)
-            .clamp(SMALLEST_WINDOW_BYTES, 4 << 20);
+            .clamp(SMALLEST_WINDOW_BYTES, MOST_WINDOW_BYTES);
         Peer {
-            in_flight_bytes: AtomicI64::new(0),
-            window_bytes: AtomicI64::new(largest_bytes),
+            charged_bytes: AtomicI64::new(0),
+            settled_bytes: AtomicI64::new(0),
+            window_bytes: AtomicI64::new(largest_bytes.min(FIRST_WINDOW_BYTES)),
+            threshold_bytes: AtomicI64::new(largest_bytes),
             largest_bytes,
+            round_trip_ns: AtomicU64::new(0),
+            variation_ns: AtomicU64::new(0),
+            answered_ns: AtomicU64::new(0),
+            shrunk_at_bytes: AtomicI64::new(i64::MIN),
             waiting: Mutex::new(VecDeque::new()),
             waiting_count: AtomicUsize::new(0),
         }
     }
 
+    fn in_flight_bytes(&self) -> i64 {
+        self.charged_bytes.load(Ordering::Relaxed) - self.settled_bytes.load(Ordering::Relaxed)
+    }
+
+    /// Counts a round trip.
+    pub(super) fn note_round_trip(&self, ns: u64) {
+        let variation = self.variation_ns.load(Ordering::Relaxed);
+        let (smoothed, variation) = match self.round_trip_ns.load(Ordering::Relaxed) {
+            0 => (ns, ns / 2),
+            before => (
+                before - before / 8 + ns / 8,
+                variation - variation / 4 + before.abs_diff(ns) / 4,
+            ),
+        };
+        self.round_trip_ns.store(smoothed, Ordering::Relaxed);
+        self.variation_ns.store(variation, Ordering::Relaxed);
+    }
+
+    /// The time in which packets are mostly answered: the usual round trip and four times its variation (RFC 6298,
+    /// section 2). 0 if it is not known.
+    pub(super) fn answer_time_ns(&self) -> u64 {
+        self.round_trip_ns.load(Ordering::Relaxed) + 4 * self.variation_ns.load(Ordering::Relaxed)
+    }
+
+    /// Counts an answer that advanced a QP.
+    pub(super) fn note_answer(&self, now_ns: u64) {
+        self.answered_ns.store(now_ns, Ordering::Relaxed);
+    }
+
+    /// When an answer last advanced any QP.
+    pub(super) fn answered_ns(&self) -> u64 {
+        self.answered_ns.load(Ordering::Relaxed)
+    }
+
+    /// A mark for [`Peer::has_answered`]: all that was sent so far.
+    pub(super) fn sent_mark(&self) -> i64 {
+        self.charged_bytes.load(Ordering::Relaxed)
+    }
+
+    /// Whether as many bytes have been answered as had been sent at this mark: then so has been what was sent then, or
+    /// what was sent later.
+    pub(super) fn has_answered(&self, mark: i64) -> bool {
+        self.settled_bytes.load(Ordering::Relaxed) >= mark
+    }
+
+    /// Whether packets are on their way there.
+    pub(super) fn is_busy(&self) -> bool {
+        self.in_flight_bytes() > 0
+    }
+
     /// Whether more may be sent now.
     pub(super) fn is_open(&self) -> bool {
-        self.in_flight_bytes.load(Ordering::Relaxed) < self.window_bytes.load(Ordering::Relaxed)
+        self.stays_open(0)
+    }
+
+    /// Whether more may be sent after these bytes.
+    pub(super) fn stays_open(&self, bytes: usize) -> bool {
+        self.in_flight_bytes() + (bytes as i64) < self.window_bytes.load(Ordering::Relaxed)
     }
 
     /// Whether QPs wait, so that others must queue behind them.
@@ -50,16 +127,18 @@ impl Peer {
 
     /// Counts bytes as in flight.
     pub(super) fn charge(&self, bytes: i64) {
-        self.in_flight_bytes.fetch_add(bytes, Ordering::Relaxed);
+        self.charged_bytes.fetch_add(bytes, Ordering::Relaxed);
     }
 
-    /// Counts bytes as arrived, and widens the window a little.
+    /// Counts bytes as arrived, and widens the window: twofold in a round trip before the first loss, a little after it.
     pub(super) fn credit(&self, bytes: i64) {
-        self.in_flight_bytes.fetch_sub(bytes, Ordering::Relaxed);
+        self.settled_bytes.fetch_add(bytes, Ordering::Relaxed);
         let window = self.window_bytes.load(Ordering::Relaxed);
         if window < self.largest_bytes {
-            // Answers to one window's worth of bytes widen it by an eighth of the smallest window.
-            let more = (SMALLEST_WINDOW_BYTES / 8 * bytes / window.max(1)).max(1);
+            let more = match window < self.threshold_bytes.load(Ordering::Relaxed) {
+                true => bytes,
+                false => (STEP_BYTES * bytes / window.max(1)).max(1),
+            };
             let window = (window + more).min(self.largest_bytes);
             self.window_bytes.store(window, Ordering::Relaxed);
         }
@@ -67,14 +146,22 @@ impl Peer {
 
     /// Counts bytes as no longer in flight, whether lost or not.
     pub(super) fn forget(&self, bytes: i64) {
-        self.in_flight_bytes.fetch_sub(bytes, Ordering::Relaxed);
+        self.settled_bytes.fetch_add(bytes, Ordering::Relaxed);
     }
 
-    /// Halves the window after a loss.
+    /// Halves the window after a loss: once for all that was on its way together, although several QPs notice it. To be
+    /// called before the lost bytes are forgotten.
     pub(super) fn shrink(&self) {
+        let shrunk_at = self.shrunk_at_bytes.load(Ordering::Relaxed);
+        if self.settled_bytes.load(Ordering::Relaxed) < shrunk_at {
+            return;
+        }
+        let charged = self.charged_bytes.load(Ordering::Relaxed);
+        self.shrunk_at_bytes.store(charged, Ordering::Relaxed);
         let window = self.window_bytes.load(Ordering::Relaxed) / 2;
-        self.window_bytes
-            .store(window.max(SMALLEST_WINDOW_BYTES), Ordering::Relaxed);
+        let window = window.max(SMALLEST_WINDOW_BYTES);
+        self.window_bytes.store(window, Ordering::Relaxed);
+        self.threshold_bytes.store(window, Ordering::Relaxed);
     }
 
     fn line(&self) -> MutexGuard<'_, VecDeque<u32>> {
@@ -104,11 +191,22 @@ impl Peer {
 mod tests {
     use super::*;
 
+    fn window(peer: &Peer) -> i64 {
+        peer.window_bytes.load(Ordering::Relaxed)
+    }
+
+    /// A round trip: the window is sent and arrives.
+    fn round_trip(peer: &Peer) {
+        let bytes = window(peer);
+        peer.charge(bytes);
+        peer.credit(bytes);
+    }
+
     #[test]
     fn the_window_closes_and_opens() {
         let peer = Peer::new(400 << 10);
         assert!(peer.is_open());
-        peer.charge(300 << 10);
+        peer.charge(FIRST_WINDOW_BYTES);
         assert!(!peer.is_open());
         peer.wait(7);
         assert_eq!(peer.next_waiting(), None);
@@ -118,21 +216,48 @@ mod tests {
     }
 
     #[test]
-    fn losses_halve_it_and_answers_bring_it_back() {
-        let peer = Peer::new(1 << 20);
-        let full = peer.window_bytes.load(Ordering::Relaxed);
-        for _ in 0..9 {
-            peer.shrink();
-        }
-        assert_eq!(
-            peer.window_bytes.load(Ordering::Relaxed),
-            SMALLEST_WINDOW_BYTES
-        );
-        for _ in 0..10_000 {
+    fn a_new_window_is_full_in_a_few_round_trips() {
+        let peer = Peer::new(32 << 20);
+        (0..5).for_each(|_| round_trip(&peer));
+        assert_eq!(window(&peer), MOST_WINDOW_BYTES);
+        assert!(!peer.is_busy());
+    }
+
+    #[test]
+    fn a_loss_that_many_qps_notice_halves_it_once() {
+        let peer = Peer::new(32 << 20);
+        (0..5).for_each(|_| round_trip(&peer));
+        let qps = 8;
+        for _ in 0..qps {
             peer.charge(10_000);
+        }
+        for _ in 0..qps {
+            peer.shrink();
+            peer.forget(10_000);
+            // It retransmits at once.
+            peer.charge(10_000);
+        }
+        assert_eq!(window(&peer), MOST_WINDOW_BYTES / 2);
+        for _ in 0..qps {
             peer.credit(10_000);
         }
-        assert_eq!(peer.window_bytes.load(Ordering::Relaxed), full);
-        assert_eq!(peer.in_flight_bytes.load(Ordering::Relaxed), 0);
+        peer.shrink();
+        assert!(window(&peer) < MOST_WINDOW_BYTES / 2);
+    }
+
+    #[test]
+    fn losses_make_it_one_packet_and_answers_bring_it_back() {
+        let peer = Peer::new(1 << 20);
+        for _ in 0..20 {
+            peer.charge(1);
+            peer.shrink();
+            peer.forget(1);
+        }
+        assert_eq!(window(&peer), SMALLEST_WINDOW_BYTES);
+        let full = (1 << 20) / 4 * 3;
+        let round_trips = full / STEP_BYTES + 10;
+        (0..round_trips).for_each(|_| round_trip(&peer));
+        assert_eq!(window(&peer), full);
+        assert!(!peer.is_busy());
     }
 }

@@ -4,21 +4,23 @@
 use std::sync::atomic::Ordering;
 
 use super::core::{Core, Inbound};
+use super::corked;
+use super::held::Held;
+use super::outbox::Outbox;
 use super::peer::Peer;
-use super::qp_attributes::Kind;
 use super::qp_context::QpContext;
-use super::statistics::Statistics;
+use super::round::Round;
 use super::tables::Tables;
 use super::work::QpWork;
 use crate::net::{Arrival, now_ns};
-use crate::wire::{Opcode, Packet};
 
 /// Rounds of work after which answers are sent even if more packets come; until then one answer may cover many.
 const MOST_OWING_ROUNDS: u32 = 4;
-/// GSO batches that a QP may send per turn.
-const TURN_GSO_BATCHES: usize = 2;
-/// GSO batches of answers that a QP may send per turn. Several READ responses can share a GSO batch.
-const ANSWER_GSO_BATCHES: usize = 8;
+/// The longest that the exit of the process waits to send what is left.
+const EXIT_PATIENCE_NS: u64 = 20_000_000;
+/// Bytes that a QP may send per turn, and bytes of answers.
+const TURN_BYTES: usize = 128 << 10;
+const ANSWER_TURN_BYTES: usize = 512 << 10;
 
 impl Core {
     /// Works for a program that found its CQ empty. Answers from earlier work were delayed so that the program could
@@ -38,10 +40,6 @@ impl Core {
         if owed && (arrived == 0 || inbound.owing_rounds >= MOST_OWING_ROUNDS) {
             self.send_answers(&mut inbound, &tables, now);
         }
-        // The program may sleep when packets delayed by faults are due.
-        if let Some(due_ns) = inbound.receiver.next_due_ns() {
-            self.activity.timer_at(due_ns);
-        }
         if arrived > 0 {
             self.activity.poller_found(now_ns());
         } else if inbound.owing.is_empty() && self.activity.poller_found_nothing() {
@@ -56,6 +54,9 @@ impl Core {
         let mut inbound = self.try_inbound()?;
         let tables = self.tables();
         let now = now_ns();
+        if !self.corked.is_empty() {
+            self.uncork(&tables, now);
+        }
         let mut arrived = self.work(&mut inbound, &tables, now);
         let mut more = arrived;
         for _ in 1..MOST_OWING_ROUNDS {
@@ -66,47 +67,152 @@ impl Core {
             arrived += more;
         }
         self.send_answers(&mut inbound, &tables, now);
-        Some(arrived + inbound.owing.len())
+        // Answers that wait for room need no further attempt before there is some.
+        let can_send = !self.transmitter.is_full();
+        Some(arrived + inbound.owing.len() * usize::from(can_send))
     }
 
-    /// When packets delayed by faults are due.
-    pub(super) fn next_due_ns(&self) -> Option<u64> {
-        let inbound = self
-            .try_inbound()
-            .and_then(|inbound| inbound.receiver.next_due_ns());
-        let outbound = self.transmitter.next_due_ns();
-        inbound.into_iter().chain(outbound).min()
+    /// Sends posts that wait for a poll and the answers due, when the process exits. Another thread may be at work, but not
+    /// for long.
+    pub(super) fn send_last(&self) {
+        let deadline_ns = now_ns() + EXIT_PATIENCE_NS;
+        while now_ns() < deadline_ns {
+            if let Some(mut inbound) = self.try_inbound()
+                && let Some(tables) = self.try_tables()
+            {
+                let now = now_ns();
+                if !self.corked.is_empty() {
+                    self.uncork(&tables, now);
+                }
+                self.send_answers(&mut inbound, &tables, now);
+                if inbound.owing.is_empty() {
+                    return;
+                }
+            }
+            std::thread::yield_now();
+        }
+    }
+
+    /// Sends what waits for room in a socket, and lets the QPs behind it go on. It is the engine's, which wakes when there is
+    /// room: a program that polls would make a system call for it each time.
+    pub(super) fn use_room(&self, now: u64) {
+        if !self.transmitter.is_full() {
+            return;
+        }
+        let tables = self.tables();
+        Outbox::with(self, &tables, |outbox| {
+            for number in self.make_room() {
+                if let Some(qp) = tables.qp(number) {
+                    qp.waits_for_room.store(false, Ordering::Relaxed);
+                    self.on(&tables, qp, now).with_requester(|requester, work| {
+                        requester.transmit_in_turn(work, outbox, TURN_BYTES);
+                        outbox.flush();
+                    });
+                }
+            }
+        });
     }
 
     fn work(&self, inbound: &mut Inbound, tables: &Tables, now: u64) -> usize {
         let Inbound {
             receiver,
+            handled_until,
             owing,
             answered,
             ..
         } = inbound;
-        let arrived = receiver.receive(|arrival| self.take(tables, now, &arrival, owing, answered));
-        for number in answered.drain(..) {
-            if let Some(qp) = tables.qp(number) {
-                qp.was_answered.store(false, Ordering::Relaxed);
-                self.on(tables, qp, now).with_requester(|requester, work| {
-                    requester.transmit(work, TURN_GSO_BATCHES);
+        Outbox::with(self, tables, |outbox| {
+            let mut round = Round::new(self, tables, now, owing, answered);
+            let each = |arrival: Arrival<'_>| round.take(outbox, &arrival);
+            let arrived = receiver.receive(|qpn| self.knows(tables, qpn), each);
+            round.end();
+            for number in answered.drain(..) {
+                if let Some(qp) = tables.qp(number) {
+                    qp.was_answered.store(false, Ordering::Relaxed);
+                    self.on(tables, qp, now).with_requester(|requester, work| {
+                        requester.watch_if_answered(work);
+                        requester.transmit(work, outbox, TURN_BYTES);
+                        work.append_acknowledgement(outbox);
+                        outbox.flush();
+                    });
+                    self.serve_waiting(tables, outbox, now, number);
+                }
+            }
+            if self.waiting_may_send.load(Ordering::Relaxed)
+                && self.waiting_may_send.swap(false, Ordering::SeqCst)
+            {
+                for peer in self.peers() {
+                    self.serve(tables, outbox, now, &peer);
+                }
+            }
+            // Nobody may be awake when packets delayed by faults are due.
+            if let Some(due_ns) = receiver.next_due_ns() {
+                self.activity.departure_at(due_ns);
+            }
+            if self.activity.take_due_departure(now) {
+                self.release_due();
+                self.take_turns_at_rate(tables, outbox, now);
+                let delayed = [receiver.next_due_ns(), self.transmitter.next_due_ns()];
+                let turn_ns = self.turns_at_rate.earliest_ns();
+                let due_ns = delayed.into_iter().flatten().fold(turn_ns, u64::min);
+                self.activity.departure_at(due_ns);
+            }
+            let received = &self.net_counters.received;
+            let (datagrams, bytes) = (received.datagrams.get(), received.bytes.get());
+            let emptied = receiver.is_drained();
+            if let Some(until_ns) = handled_until.after_round(now, emptied, datagrams, bytes)
+                && self.activity.take_due_timer(until_ns)
+            {
+                self.run_timers(tables, outbox, now, until_ns);
+            }
+            arrived
+        })
+    }
+
+    /// Has requests of a QP wait for the next poll, or sends them if many do.
+    pub(super) fn cork(&self, work: QpWork<'_>, requests: usize) {
+        let is_new = !work.qp.is_corked.swap(true, Ordering::SeqCst);
+        let number = work.qp.number;
+        if self.corked.add(number, is_new, requests, work.now_ns) {
+            self.uncork(work.tables, work.now_ns);
+        } else {
+            self.activity.posts_wait(work.now_ns + corked::LATE_NS);
+        }
+    }
+
+    /// Called when a program polls, and before it sleeps.
+    pub(super) fn send_corked(&self) {
+        self.corked.polled();
+        if !self.corked.is_empty() {
+            self.corked.was_in_time();
+            self.uncork(&self.tables(), now_ns());
+        }
+    }
+
+    /// Sends posts for which the program has not polled.
+    pub(super) fn send_late(&self, now: u64) {
+        if self.corked.is_late(now) {
+            self.uncork(&self.tables(), now);
+        }
+    }
+
+    /// Sends the posts that waited for a poll.
+    fn uncork(&self, tables: &Tables, now: u64) {
+        self.corked.begin();
+        Outbox::with(self, tables, |outbox| {
+            let mut held = Held::new();
+            while let Some(number) = self.corked.next() {
+                let Some(qp) = tables.qp(number) else {
+                    continue;
+                };
+                qp.is_corked.store(false, Ordering::SeqCst);
+                let work = self.on(tables, qp, now);
+                held.add(work, outbox, |requester, outbox| {
+                    requester.transmit(work, outbox, usize::MAX);
                 });
-                self.serve_waiting(tables, now, number);
             }
-        }
-        if self.waiting_may_send.load(Ordering::Relaxed)
-            && self.waiting_may_send.swap(false, Ordering::SeqCst)
-        {
-            for peer in self.peers() {
-                self.serve(tables, now, &peer);
-            }
-        }
-        self.transmitter.release_due();
-        if self.activity.take_due_timer(now) {
-            self.run_timers(tables, now);
-        }
-        arrived
+            held.send(outbox);
+        });
     }
 
     fn on<'a>(&'a self, tables: &'a Tables, qp: &'a QpContext, now_ns: u64) -> QpWork<'a> {
@@ -118,110 +224,79 @@ impl Core {
         }
     }
 
-    /// Handles one packet.
-    fn take(
-        &self,
-        tables: &Tables,
-        now: u64,
-        arrival: &Arrival<'_>,
-        owing: &mut Vec<u32>,
-        answered: &mut Vec<u32>,
-    ) {
-        let Ok(packet) = Packet::parse_body(arrival.bytes) else {
-            Statistics::count(&self.statistics.unparsed);
-            return;
-        };
-        let Some(qp) = tables.qp(packet.destination_qpn) else {
-            Statistics::count(&self.statistics.unknown_qp);
-            return;
-        };
-        let work = self.on(tables, qp, now);
-        match qp.kind {
-            Kind::Ud => qp.responder().take_datagram(work, &packet, arrival.source),
-            Kind::Uc => qp
-                .responder()
-                .take_unreliable(work, &packet, arrival.source),
-            Kind::Rc if is_answer(packet.opcode) => {
-                work.with_requester(|requester, work| {
-                    requester.take(work, &packet, arrival.source);
-                });
-                if !qp.was_answered.swap(true, Ordering::Relaxed) {
-                    answered.push(qp.number);
-                }
-            }
-            Kind::Rc => {
-                let mut responder = qp.responder();
-                let broke = responder.take(work, &packet, arrival.source);
-                let owes = responder.owes();
-                drop(responder);
-                if broke {
-                    // Flush its posted sends as well.
-                    qp.requester().flush(qp);
-                    qp.flush_receives();
-                    if !qp.was_answered.swap(true, Ordering::Relaxed) {
-                        answered.push(qp.number);
-                    }
-                }
-                if owes && !qp.owes.swap(true, Ordering::Relaxed) {
-                    owing.push(qp.number);
-                }
-            }
-        }
-    }
-
     /// Sends the answers due, up to a turn's limit for each QP.
     fn send_answers(&self, inbound: &mut Inbound, tables: &Tables, now: u64) {
         inbound.owing_rounds = 0;
-        inbound.owing.retain(|number| {
-            let Some(qp) = tables.qp(*number) else {
-                return false;
-            };
-            let work = self.on(tables, qp, now);
-            let mut responder = qp.responder();
-            responder.send_answers(work, ANSWER_GSO_BATCHES);
-            let owes = responder.owes();
-            qp.owes.store(owes, Ordering::Relaxed);
-            owes
+        // They wait for room; meanwhile one may come to cover many.
+        if self.transmitter.is_full() {
+            return;
+        }
+        Outbox::with(self, tables, |outbox| {
+            inbound.owing.retain(|number| {
+                let Some(qp) = tables.qp(*number) else {
+                    return false;
+                };
+                let work = self.on(tables, qp, now);
+                let mut responder = qp.responder();
+                responder.send_answers(work, outbox, ANSWER_TURN_BYTES);
+                let owes = responder.owes();
+                qp.owes.store(owes, Ordering::Relaxed);
+                owes
+            });
         });
     }
 
     /// Lets the QPs that wait for the same peer as this one send, while its window is open.
-    fn serve_waiting(&self, tables: &Tables, now: u64, number: u32) {
+    fn serve_waiting(&self, tables: &Tables, outbox: &mut Outbox<'_>, now: u64, number: u32) {
         if let Some(peer) = tables.qp(number).and_then(|qp| qp.requester().peer()) {
-            self.serve(tables, now, &peer);
+            self.serve(tables, outbox, now, &peer);
         }
     }
 
-    fn serve(&self, tables: &Tables, now: u64, peer: &Peer) {
-        while let Some(next) = peer.next_waiting() {
+    fn serve(&self, tables: &Tables, outbox: &mut Outbox<'_>, now: u64, peer: &Peer) {
+        let Some(mut next) = peer.next_waiting() else {
+            return;
+        };
+        let mut held = Held::new();
+        loop {
             if let Some(qp) = tables.qp(next) {
                 qp.waits.store(false, Ordering::Relaxed);
+                let work = self.on(tables, qp, now);
+                held.add(work, outbox, |requester, outbox| {
+                    requester.transmit_in_turn(work, outbox, TURN_BYTES);
+                });
+            }
+            match peer.next_waiting() {
+                Some(number) => next = number,
+                None => break,
+            }
+        }
+        held.send(outbox);
+    }
+
+    /// Lets the QPs send whose rate allows it now.
+    fn take_turns_at_rate(&self, tables: &Tables, outbox: &mut Outbox<'_>, now: u64) {
+        while let Some((_, number)) = self.turns_at_rate.take_due(now) {
+            if let Some(qp) = tables.qp(number) {
                 self.on(tables, qp, now).with_requester(|requester, work| {
-                    requester.transmit_in_turn(work, TURN_GSO_BATCHES);
+                    requester.turn_came(work, outbox, TURN_BYTES);
                 });
             }
         }
     }
 
-    /// Runs the QPs whose timers are due, and sets the next timer.
-    fn run_timers(&self, tables: &Tables, now: u64) {
-        let mut next = u64::MAX;
-        for qp in tables.qps() {
-            let timer = qp.timer_ns.load(Ordering::Relaxed);
-            if timer <= now {
-                self.on(tables, qp, now)
-                    .with_requester(|requester, work| requester.wake(work, now));
-                self.serve_waiting(tables, now, qp.number);
+    /// Runs the QPs whose timers were due at `until_ns`, tells changes of the port, and sets the next timer.
+    fn run_timers(&self, tables: &Tables, outbox: &mut Outbox<'_>, now: u64, until_ns: u64) {
+        while let Some((entry_ns, number)) = self.timers.take_due(until_ns) {
+            if let Some(qp) = tables.qp(number) {
+                self.on(tables, qp, now).with_requester(|requester, work| {
+                    requester.timer_came(work, outbox, entry_ns, until_ns);
+                });
+                self.serve_waiting(tables, outbox, now, number);
             }
-            next = next.min(qp.timer_ns.load(Ordering::Relaxed));
         }
-        if next != u64::MAX {
-            self.activity.timer_at(next);
-        }
+        let port_ns = self.port_state.tell(now);
+        self.activity
+            .timer_at(self.timers.earliest_ns().min(port_ns));
     }
-}
-
-/// Whether a packet is an answer rather than a request.
-fn is_answer(opcode: Opcode) -> bool {
-    (Opcode::ReadResponseFirst as u8..=Opcode::AtomicAcknowledge as u8).contains(&(opcode as u8))
 }

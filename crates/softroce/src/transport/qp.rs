@@ -5,9 +5,11 @@ use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
 use super::core::Core;
+use super::corked;
 use super::memory::Access;
 use super::nic::Nic;
-use super::path::Path;
+use super::outbox::Outbox;
+use super::path::{Path, entropy};
 use super::qp_attributes::{Connection, Deliveries, Kind, State};
 use super::qp_context::QpContext;
 use super::qp_options::{QpOptions, ReceiveSource};
@@ -17,7 +19,7 @@ use super::requester::Requester;
 use super::responder::Responder;
 use super::tables::Tables;
 use super::work::QpWork;
-use crate::net::now_ns;
+use crate::net::{ecn_capable, now_ns};
 use crate::wire::Psn;
 
 /// A queue pair.
@@ -57,10 +59,13 @@ impl Qp {
                 qkey: AtomicU32::new(0),
                 min_rnr_timer: AtomicU8::new(0),
                 timer_ns: AtomicU64::new(u64::MAX),
+                next_cnp_ns: AtomicU64::new(0),
                 owes: AtomicBool::new(false),
                 was_answered: AtomicBool::new(false),
                 waits: AtomicBool::new(false),
-                requester: Mutex::new(Requester::new(&room)),
+                is_corked: AtomicBool::new(false),
+                waits_for_room: AtomicBool::new(false),
+                requester: Mutex::new(Requester::new(options.kind, &room)),
                 responder: Mutex::new(Responder::default()),
             })
         };
@@ -76,7 +81,12 @@ impl Qp {
         self.send_due_answers(&self.core.tables());
         self.core.tables_mut().remove(self.context.number);
         self.context.set_state(State::Reset);
-        self.context.requester().forget_all(&self.context);
+        let tables = self.core.tables();
+        let mut requester = self.context.requester();
+        requester.forget_all(&self.context);
+        requester.forget_timer(self.work(&tables, now_ns()));
+        drop(requester);
+        drop(tables);
         self.core.release_waiting();
     }
 
@@ -91,10 +101,13 @@ impl Qp {
 
     /// Sends answers delayed until the next poll: the program saw its completion, so the peer must see its own.
     fn send_due_answers(&self, tables: &Tables) {
-        const GSO_BATCHES: usize = 1;
+        const BYTES: usize = 64 << 10;
         let mut responder = self.context.responder();
         if responder.owes() {
-            responder.send_answers(self.work(tables, now_ns()), GSO_BATCHES);
+            let work = self.work(tables, now_ns());
+            Outbox::with(&self.core, tables, |outbox| {
+                responder.send_answers(work, outbox, BYTES);
+            });
         }
     }
 
@@ -111,6 +124,7 @@ impl Qp {
     /// To RESET: discards all posted requests and their completions.
     pub fn reset(&self) {
         let tables = self.core.tables();
+        self.send_due_answers(&tables);
         self.context.set_state(State::Reset);
         self.context.requester().forget_all(&self.context);
         *self.context.responder() = Responder::default();
@@ -138,17 +152,27 @@ impl Qp {
         max_dest_rd_atomic: u8,
         min_rnr_timer: u8,
     ) {
-        let path = connection.map(|to| Path {
-            flow: self.core.flow(
-                to.address,
-                self.entropy(&to),
-                to.traffic_class,
-                to.hop_limit,
-            ),
-            peer: self.core.peer(to.address),
-            address: to.address,
-            qpn: to.qpn,
-            mtu_bytes: to.mtu_bytes,
+        let traffic_class = |asked| match self.context.kind {
+            Kind::Rc => ecn_capable(asked),
+            // Nothing slows these down.
+            Kind::Uc | Kind::Ud => asked,
+        };
+        let path = connection.map(|to| {
+            Arc::new(Path {
+                flow: self
+                    .core
+                    .flow(
+                        to.address,
+                        entropy(to.address, to.flow_label, [self.context.number, to.qpn]),
+                        traffic_class(to.traffic_class),
+                        to.hop_limit,
+                    )
+                    .to_process_of(to.qpn),
+                peer: self.core.peer(to.address),
+                address: to.address,
+                qpn: to.qpn,
+                mtu_bytes: to.mtu_bytes,
+            })
         });
         self.set_min_rnr_timer(min_rnr_timer);
         self.context.requester().connect(path.clone());
@@ -156,15 +180,6 @@ impl Qp {
             .responder()
             .connect(path, Psn::new(rq_psn), max_dest_rd_atomic);
         self.context.set_state(State::Rtr);
-    }
-
-    /// Selects the source port: the flow label, or a hash of both QPNs that is the same for both directions.
-    fn entropy(&self, to: &Connection) -> u32 {
-        if to.flow_label == 0 {
-            (self.context.number ^ to.qpn).wrapping_mul(0x9e37_79b1)
-        } else {
-            to.flow_label
-        }
     }
 
     /// To RTS. `deliveries` is `None` for UC and UD.
@@ -176,6 +191,7 @@ impl Qp {
     /// To ERR: flushes all posted requests.
     pub fn fail(&self) {
         let tables = self.core.tables();
+        self.send_due_answers(&tables);
         self.context.set_state(State::Err);
         self.context.requester().flush(&self.context);
         self.context.flush_receives();
@@ -194,10 +210,10 @@ impl Qp {
     pub fn resume(&self) {
         let tables = self.core.tables();
         self.context.set_state(State::Rts);
-        self.work(&tables, now_ns())
-            .with_requester(|requester, work| {
-                requester.transmit(work, usize::MAX);
-            });
+        let work = self.work(&tables, now_ns());
+        Outbox::with(&self.core, &tables, |outbox| {
+            work.with_requester(|requester, work| requester.transmit(work, outbox, usize::MAX));
+        });
     }
 
     /// Changes the peer's access.
@@ -242,6 +258,7 @@ impl Qp {
         &self,
         mut next: impl FnMut() -> Option<SendRequest<'a>>,
     ) -> Result<(), PostError> {
+        self.check_process()?;
         let state = self.state();
         if matches!(state, State::Reset | State::Init | State::Rtr) {
             return Err(PostError::State);
@@ -254,8 +271,13 @@ impl Qp {
         }
         let mut outcome = Ok(());
         let now = now_ns();
-        self.core.activity.begin_post();
-        self.work(&tables, now).with_requester(|requester, work| {
+        let activity = &self.core.activity;
+        let polls = activity.poller_is_near(now);
+        activity.begin_post();
+        let mut corked = 0;
+        let work = self.work(&tables, now);
+        work.with_requester(|requester, work| {
+            let before = (requester.queue.tail, requester.queue.posted_bytes);
             while outcome.is_ok()
                 && let Some(request) = next()
             {
@@ -266,12 +288,41 @@ impl Qp {
             // Check again under the requester's lock: a QP that failed meanwhile flushes this request too.
             if matches!(self.state(), State::Err | State::Sqe) {
                 requester.flush(&self.context);
+            } else if polls && self.waits_for_poll(requester, before.1) {
+                corked = (requester.queue.tail - before.0) as usize;
             } else {
-                requester.transmit(work, usize::MAX);
+                Outbox::with(&self.core, &tables, |outbox| {
+                    requester.transmit(work, outbox, usize::MAX);
+                    work.append_acknowledgement(outbox);
+                });
             }
         });
-        self.core.activity.end_post(now);
+        if corked > 0 {
+            self.core.cork(work, corked);
+        }
+        activity.end_post(now);
         outcome
+    }
+
+    fn check_process(&self) -> Result<(), PostError> {
+        match self.core.is_of_this_process() {
+            true => Ok(()),
+            false => Err(PostError::Process),
+        }
+    }
+
+    /// Whether requests wait for the program's next poll: small ones do while others are on their way.
+    fn waits_for_poll(&self, requester: &Requester, posted_bytes_before: u64) -> bool {
+        let corked = &self.core.corked;
+        let is_busy = match self.context.kind {
+            Kind::Ud | Kind::Uc => corked.has_sent(),
+            Kind::Rc => requester.peer_is_busy(),
+        };
+        if self.context.kind != Kind::Rc {
+            corked.sent();
+        }
+        let bytes = requester.queue.posted_bytes - posted_bytes_before;
+        is_busy && bytes <= corked::MOST_BYTES && corked.may_wait()
     }
 
     fn check(&self, request: &SendRequest<'_>) -> Result<(), PostError> {
@@ -294,6 +345,7 @@ impl Qp {
     /// # Errors
     /// Why it was not accepted; [`PostError::Operation`] for a QP with a shared queue.
     pub fn post_recv(&self, wr_id: u64, sges: &[Sge]) -> Result<(), PostError> {
+        self.check_process()?;
         if self.context.shares_receives {
             return Err(PostError::Operation);
         }

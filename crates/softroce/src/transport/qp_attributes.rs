@@ -28,16 +28,20 @@ pub enum State {
 }
 
 impl State {
-    pub(super) fn from_number(number: u32) -> State {
-        match number {
-            0 => State::Reset,
-            1 => State::Init,
-            2 => State::Rtr,
-            3 => State::Rts,
-            4 => State::Sqd,
-            5 => State::Sqe,
-            _ => State::Err,
-        }
+    /// All of them, by their numbers.
+    pub const ALL: [State; 7] = [
+        State::Reset,
+        State::Init,
+        State::Rtr,
+        State::Rts,
+        State::Sqd,
+        State::Sqe,
+        State::Err,
+    ];
+
+    /// The state of this number.
+    pub fn from_number(number: u32) -> Option<State> {
+        State::ALL.get(number as usize).copied()
     }
 
     /// Whether it accepts the peer's requests.

@@ -30,10 +30,16 @@ pub(super) struct QpContext {
     pub(super) min_rnr_timer: AtomicU8,
     /// When the requester's timer is due; `u64::MAX` for never.
     pub(super) timer_ns: AtomicU64,
+    /// Before this time it sends no CNP.
+    pub(super) next_cnp_ns: AtomicU64,
     /// Whether it is in the list of QPs with answers to send, in that of answered QPs, and in its peer's queue.
     pub(super) owes: AtomicBool,
     pub(super) was_answered: AtomicBool,
     pub(super) waits: AtomicBool,
+    /// Whether it is in the list of QPs whose posts wait for a poll.
+    pub(super) is_corked: AtomicBool,
+    /// Whether it is in the list of QPs that wait for room in a socket.
+    pub(super) waits_for_room: AtomicBool,
     pub(super) requester: Mutex<Requester>,
     pub(super) responder: Mutex<Responder>,
 }
@@ -58,7 +64,7 @@ impl QpContext {
 
     /// Its current state.
     pub(super) fn state(&self) -> State {
-        State::from_number(self.state.load(Ordering::SeqCst))
+        State::from_number(self.state.load(Ordering::SeqCst)).unwrap_or(State::Err)
     }
 
     pub(super) fn set_state(&self, state: State) {

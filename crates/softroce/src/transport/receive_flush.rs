@@ -1,11 +1,19 @@
-//! Flushes the receives of a QP in ERR.
+//! The receives of a QP that fails: the one in use, and the posted ones, which are flushed.
 
 use super::completion::{CompletionKind, Status};
-use super::qp_attributes::QpEvent;
+use super::qp_attributes::{QpEvent, State};
 use super::qp_context::QpContext;
 use super::responder::{Reply, Responder};
 
 impl Responder {
+    /// Moves the QP to ERR because of a request; the receive in use completes with `status`.
+    pub(super) fn fail(&mut self, qp: &QpContext, status: Status) {
+        qp.set_state(State::Err);
+        if std::mem::take(&mut self.has_receive) {
+            qp.complete_receive(qp.failure(self.receive.wr_id, status, CompletionKind::Receive));
+        }
+    }
+
     /// Flushes the receives. Keeps only a NAK that is due and the answers before it, which it acknowledges.
     pub(super) fn flush(&mut self, qp: &QpContext) {
         let kind = CompletionKind::Receive;
@@ -30,9 +38,16 @@ impl Responder {
 impl QpContext {
     /// Flushes the posted receives.
     pub(super) fn flush_receives(&self) {
-        self.responder().flush(self);
-        if self.shares_receives {
+        let mut responder = self.responder();
+        responder.flush(self);
+        if self.shares_receives && !std::mem::replace(&mut responder.told_last_wqe, true) {
             self.raise(QpEvent::LastWqeReached);
         }
+    }
+
+    /// Flushes all that is posted, because the QP failed while it handled a packet.
+    pub(super) fn flush_all(&self) {
+        self.requester().flush(self);
+        self.flush_receives();
     }
 }

@@ -2,75 +2,74 @@
 //! atomics (InfiniBand specification 9.7.5).
 #![allow(unsafe_code)]
 
-use super::gso_batches::{push, with_gso_batch};
 use super::memory::Access;
+use super::outbox::{Keep, Outbox};
 use super::path::Path;
 use super::request_packets::PKEY;
 use super::responder::{Reply, Responder};
 use super::statistics::Statistics;
 use super::work::QpWork;
-use crate::net::GsoBatch;
 use crate::wire::{Aeth, Bth, Extended, NakCode, Opcode, Packet, Psn, Reth, Service, Syndrome};
 
 /// No credit limit: the requester may send at will (specification 9.7.7.2).
 const UNLIMITED: Syndrome = Syndrome::Ack { credits: 31 };
 
-/// Builds GSO batches of answers.
-struct AnswerBatches<'a> {
-    gso_batch: &'a mut GsoBatch,
+/// A QP's answers of up to so many bytes may leave with those of others.
+const SMALL_ANSWERS_BYTES: usize = 2048;
+
+/// A QP's answers on their way into the outbox.
+struct Answering<'a, 'b> {
+    outbox: &'a mut Outbox<'b>,
     path: &'a Path,
     work: QpWork<'a>,
-    most_packets: usize,
-    sent_gso_batches: usize,
+    sent_bytes: usize,
 }
 
 impl Responder {
-    /// Sends the answers due, with at most about `gso_batches` GSO batches of READ responses.
-    pub(super) fn send_answers(&mut self, work: QpWork<'_>, gso_batches: usize) {
+    /// Sends the answers due, with at most about so many bytes of READ responses.
+    pub(super) fn send_answers(
+        &mut self,
+        work: QpWork<'_>,
+        outbox: &mut Outbox<'_>,
+        most_bytes: usize,
+    ) {
         let Some(path) = self.path.clone() else {
             self.replies.clear();
             return;
         };
-        with_gso_batch(|gso_batch| {
-            gso_batch.begin(&path.flow);
-            let mut batches = AnswerBatches {
-                gso_batch,
-                path: &path,
-                work,
-                most_packets: work.core.transmitter.max_gso_batch_packets(&path.flow),
-                sent_gso_batches: 0,
-            };
-            while batches.sent_gso_batches < gso_batches
-                && let Some(reply) = self.replies.front_mut()
-            {
-                if batches.add(reply) {
-                    self.replies.pop_front();
-                }
+        let mut answering = Answering {
+            outbox,
+            path: &path,
+            work,
+            sent_bytes: 0,
+        };
+        let has_room = |sent_bytes| sent_bytes == 0 || !work.core.transmitter.is_full();
+        while answering.sent_bytes < most_bytes
+            && has_room(answering.sent_bytes)
+            && let Some(reply) = self.replies.front_mut()
+        {
+            if answering.add(reply) {
+                self.replies.pop_front();
             }
-            batches.send();
-        });
+        }
+        // Data must not be overtaken by what another thread sends for this QP.
+        if answering.sent_bytes > SMALL_ANSWERS_BYTES {
+            answering.outbox.flush();
+        }
     }
 
-    /// Adds an acknowledgement to a GSO batch of requests, if no other answer is due and it fits.
-    pub(super) fn append_acknowledgement(
-        &mut self,
-        work: QpWork<'_>,
-        gso_batch: &mut GsoBatch,
-        path: &Path,
-    ) {
+    /// Adds an acknowledgement behind the QP's own requests, if no other answer is due and it costs no system call.
+    pub(super) fn append_acknowledgement(&mut self, work: QpWork<'_>, outbox: &mut Outbox<'_>) {
         if self.replies.len() == 1
             && let Some(&Reply::Acknowledge { psn, completed }) = self.replies.front()
-            && gso_batch.takes(Bth::BYTES + Aeth::BYTES, 0)
+            && let Some(path) = &self.path
+            && outbox.has_company(&path.flow, Bth::BYTES + Aeth::BYTES, 0)
         {
-            let packet = short(
-                path,
-                Opcode::Acknowledge,
-                psn,
-                aeth(UNLIMITED, completed),
-                None,
-            );
+            let aeth = aeth(UNLIMITED, completed);
+            let packet = short(path, Opcode::Acknowledge, psn, aeth, None);
+            let nothing = std::iter::empty();
             // SAFETY: there is no payload.
-            unsafe { push(gso_batch, &packet, 0, std::iter::empty()) };
+            unsafe { outbox.push(&path.flow, &packet, 0, nothing, Keep::Copied) };
             self.replies.clear();
             Statistics::count(&work.core.statistics.acks_sent);
         }
@@ -107,7 +106,7 @@ fn short(
     answer(path, opcode, psn, extended)
 }
 
-impl AnswerBatches<'_> {
+impl Answering<'_, '_> {
     /// Adds a reply; of a READ one packet. `true` when it is complete.
     fn add(&mut self, reply: &mut Reply) -> bool {
         let statistics = &self.work.core.statistics;
@@ -134,6 +133,7 @@ impl AnswerBatches<'_> {
                 psn,
                 original,
                 completed,
+                ..
             } => {
                 let opcode = Opcode::AtomicAcknowledge;
                 self.add_short(opcode, psn, UNLIMITED, completed, Some(original));
@@ -145,6 +145,7 @@ impl AnswerBatches<'_> {
                 packets,
                 ref mut sent_packets,
                 completed,
+                ..
             } => {
                 let this = *sent_packets;
                 if !self.add_response(psn, reth, packets, this, completed) {
@@ -170,9 +171,8 @@ impl AnswerBatches<'_> {
     ) {
         let aeth = aeth(syndrome, completed);
         let packet = short(self.path, opcode, psn, aeth, atomic_answer);
-        self.make_room(&packet, 0);
         // SAFETY: there is no payload.
-        unsafe { push(self.gso_batch, &packet, 0, std::iter::empty()) };
+        unsafe { self.push(&packet, 0, std::iter::empty()) };
     }
 
     /// Adds packet `index` of a READ response. `false` if its memory is no longer registered.
@@ -198,10 +198,9 @@ impl AnswerBatches<'_> {
             ..Extended::default()
         };
         let packet = answer(self.path, opcode, first.plus(index), extended);
-        self.make_room(&packet, length as usize);
         if length == 0 {
             // SAFETY: there is no payload.
-            unsafe { push(self.gso_batch, &packet, 0, std::iter::empty()) };
+            unsafe { self.push(&packet, 0, std::iter::empty()) };
             return true;
         }
         let address = reth.address.wrapping_add(offset.into());
@@ -216,26 +215,27 @@ impl AnswerBatches<'_> {
             return false;
         };
         let piece = std::iter::once((from.cast_const(), length as usize));
-        // SAFETY: just resolved, from the tables, which stay held until the GSO batch is sent.
-        unsafe { push(self.gso_batch, &packet, length as usize, piece) };
+        // SAFETY: just resolved, from the tables that the caller holds.
+        unsafe { self.push(&packet, length as usize, piece) };
         true
     }
 
-    fn make_room(&mut self, packet: &Packet<'_>, payload_bytes: usize) {
-        let fits = self.gso_batch.packets() < self.most_packets
-            && self.gso_batch.takes(packet.header_bytes(), payload_bytes);
-        if !fits {
-            self.send();
-        }
-    }
-
-    fn send(&mut self) {
-        if self.gso_batch.packets() == 0 {
-            return;
-        }
-        self.work.core.send(self.gso_batch);
-        self.gso_batch.begin(&self.path.flow);
-        self.sent_gso_batches += 1;
+    /// Copies the payload, since a program may change memory that its peer reads.
+    ///
+    /// # Safety
+    /// The pieces are readable.
+    unsafe fn push(
+        &mut self,
+        packet: &Packet<'_>,
+        payload_bytes: usize,
+        pieces: impl Iterator<Item = (*const u8, usize)> + Clone,
+    ) {
+        let flow = &self.path.flow;
+        // SAFETY: as the caller's.
+        self.sent_bytes += unsafe {
+            self.outbox
+                .push(flow, packet, payload_bytes, pieces, Keep::Copied)
+        };
     }
 }
 

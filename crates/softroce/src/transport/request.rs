@@ -71,8 +71,14 @@ pub struct Datagram {
     pub address: IpAddr,
     /// Its QP number.
     pub qpn: u32,
-    /// Its queue key.
+    /// Its queue key. One with the highest bit set means the sending QP's own (specification 10.2.5).
     pub qkey: u32,
+    /// Flow label of the address handle, for the source port; 0 derives it from the QPNs.
+    pub flow_label: u32,
+    /// Type of service byte of the packet.
+    pub traffic_class: u8,
+    /// Time to live; 0 leaves the system's.
+    pub hop_limit: u8,
 }
 
 /// One work request of the send queue.
@@ -111,6 +117,9 @@ pub enum PostError {
     /// More inline bytes than the QP allows (EINVAL).
     #[error("too many inline bytes")]
     Inline,
+    /// The QP is of the process that this one was forked from (EIO).
+    #[error("the device was opened before a fork; open it again")]
+    Process,
     /// The QP's service lacks the operation, or the request lacks an argument (EINVAL).
     #[error("this kind of QP has no such operation")]
     Operation,

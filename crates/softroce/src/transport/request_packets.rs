@@ -17,7 +17,7 @@ pub(super) fn read_part_packets(mtu_bytes: u32) -> u32 {
 
 pub(super) fn opcode(wqe: &Wqe, first: bool, last: bool) -> Opcode {
     let write = matches!(wqe.operation, Operation::Write { .. });
-    let immediate = wqe.immediate.is_some();
+    let immediate = wqe.immediate().is_some();
     match (write, first, last, immediate) {
         (false, true, true, false) => Opcode::SendOnly,
         (false, true, true, true) => Opcode::SendOnlyImmediate,

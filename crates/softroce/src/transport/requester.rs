@@ -5,33 +5,24 @@
 //! Requests are numbered from the QP's creation. `queue.head` is the oldest not completed, `next` the one being sent,
 //! `assigned` the first without PSNs. Going back N (InfiniBand specification 9.7.5.1.1) sets `next` back to `head`.
 
-use std::collections::VecDeque;
 use std::sync::Arc;
 
 use super::completion::Status;
-use super::path::Path;
+use super::path::{Path, SourcePort};
 use super::peer::Peer;
-use super::qp_attributes::{Capacities, Deliveries};
+use super::qp_attributes::{Capacities, Deliveries, Kind};
 use super::request::{PostError, SendRequest};
 use super::send_queue::SendQueue;
+use super::sending_rate::SendingRate;
 use crate::wire::Psn;
 
 /// One packet of this many requests an acknowledgement, also within a long message.
 pub(super) const ACK_EVERY_PACKETS: u32 = 16;
-/// The most GSO batches of a QP in flight.
-const MAX_GSO_BATCHES: usize = 64;
-
-/// A GSO batch in flight: the PSN after it, and the bytes charged to the window.
-#[derive(Clone, Copy)]
-pub(super) struct GsoBatchInFlight {
-    pub(super) end: Psn,
-    pub(super) charge_bytes: i64,
-}
-
 /// The sending half.
 pub(super) struct Requester {
     pub(super) queue: SendQueue,
-    pub(super) path: Option<Path>,
+    pub(super) path: Option<Arc<Path>>,
+    pub(super) source_port: SourcePort,
     pub(super) deliveries: Deliveries,
     /// The request being sent, and how many of its PSNs were sent.
     pub(super) next: u64,
@@ -45,11 +36,27 @@ pub(super) struct Requester {
     pub(super) unacked: Psn,
     /// READ requests and atomics in flight.
     pub(super) fetches: u32,
-    pub(super) gso_batches: VecDeque<GsoBatchInFlight>,
+    /// Its part of the peer's window: the sum of what its requests have been charged.
+    pub(super) in_flight_bytes: i64,
+    /// When the time-out of an answer is over, and how many probes were sent before.
+    pub(super) deadline_ns: u64,
+    pub(super) probes: u32,
+    /// [`Peer::sent_mark`] when it last sent something new.
+    pub(super) sent_mark: i64,
+    /// A PSN, and when the packets before it were sent: their answer tells the round-trip time.
+    timed: Option<(Psn, u64)>,
     pub(super) retries_left: u8,
     pub(super) rnr_retries_left: u8,
+    /// When its entry in the queue of timers is due; `u64::MAX` if it has none.
+    pub(super) timer_entry_ns: u64,
+    /// The rate of its packets since a CNP; `None` is the full one.
+    pub(super) rate: Option<SendingRate>,
+    /// When its entry in the queue of turns at a rate is due; `u64::MAX` if it has none.
+    pub(super) rate_entry_ns: u64,
     /// Whether it pauses because of an RNR NAK.
     pub(super) pauses: bool,
+    /// An answer has come since the timer was set.
+    pub(super) was_answered: bool,
     /// `unacked` at the last retransmission after a loss. Only a time-out retransmits the same packets again.
     pub(super) went_back_to: Option<Psn>,
     /// A request that cannot be sent, and its status.
@@ -62,14 +69,16 @@ pub(super) struct Requester {
 }
 
 impl Requester {
-    pub(super) fn new(room: &Capacities) -> Requester {
+    pub(super) fn new(kind: Kind, room: &Capacities) -> Requester {
         Requester {
             queue: SendQueue::new(
+                kind,
                 room.send_wrs as usize,
                 room.send_sges as usize,
                 room.inline_bytes as usize,
             ),
             path: None,
+            source_port: SourcePort::default(),
             deliveries: Deliveries {
                 timeout: 0,
                 retry_count: 0,
@@ -83,10 +92,18 @@ impl Requester {
             sent_until: Psn::ZERO,
             unacked: Psn::ZERO,
             fetches: 0,
-            gso_batches: VecDeque::new(),
+            in_flight_bytes: 0,
+            deadline_ns: u64::MAX,
+            probes: 0,
+            sent_mark: 0,
+            timed: None,
             retries_left: 0,
             rnr_retries_left: 0,
+            timer_entry_ns: u64::MAX,
+            rate: None,
+            rate_entry_ns: u64::MAX,
             pauses: false,
+            was_answered: false,
             went_back_to: None,
             failed: None,
             in_burst: false,
@@ -95,12 +112,10 @@ impl Requester {
         }
     }
 
-    pub(super) fn connect(&mut self, path: Option<Path>) {
-        if path.is_some() {
-            self.gso_batches
-                .reserve_exact(MAX_GSO_BATCHES + ACK_EVERY_PACKETS as usize);
-        }
+    pub(super) fn connect(&mut self, path: Option<Arc<Path>>) {
         self.path = path;
+        self.source_port = SourcePort::default();
+        self.rate = None;
     }
 
     pub(super) fn start(&mut self, psn: Psn, deliveries: Option<Deliveries>) {
@@ -134,6 +149,11 @@ impl Requester {
         self.queue.push(request, signaled)
     }
 
+    /// Whether packets are on their way to its peer.
+    pub(super) fn peer_is_busy(&self) -> bool {
+        self.path.as_ref().is_some_and(|path| path.peer.is_busy())
+    }
+
     pub(super) fn renew_retries(&mut self) {
         self.retries_left = self.deliveries.retry_count;
         self.rnr_retries_left = self.deliveries.rnr_retry;
@@ -147,11 +167,27 @@ impl Requester {
         }
     }
 
-    /// Records how far it has sent.
-    pub(super) fn note_position(&mut self) {
+    /// Records how far it has sent, now.
+    pub(super) fn note_position(&mut self, now_ns: u64) {
         let position = self.position();
         if position.distance_from(self.sent_until) > 0 {
             self.sent_until = position;
+            self.sent_mark = self.path.as_ref().map_or(0, |path| path.peer.sent_mark());
+            self.timed = self.timed.or(Some((position, now_ns)));
+        }
+    }
+
+    /// Tells the peer of an answer, and the round-trip time when the packets have been answered whose time is known.
+    pub(super) fn note_answer(&mut self, now_ns: u64) {
+        let Some(path) = &self.path else {
+            return;
+        };
+        path.peer.note_answer(now_ns);
+        if let Some((end, sent_ns)) = self.timed
+            && self.unacked.distance_from(end) >= 0
+        {
+            path.peer.note_round_trip(now_ns.saturating_sub(sent_ns));
+            self.timed = None;
         }
     }
 
@@ -176,23 +212,74 @@ impl Requester {
         self.next < self.limit() && self.failed.is_none()
     }
 
-    pub(super) fn gso_batches_full(&self) -> bool {
-        self.gso_batches.len() >= MAX_GSO_BATCHES
+    /// Counts bytes of a packet that is sent: they are in flight until it is answered. The caller counts them in the peer's
+    /// window.
+    pub(super) fn charge(&mut self, index: u64, bytes: usize) {
+        let bytes = u32::try_from(bytes).unwrap_or(u32::MAX);
+        if let Some(wqe) = self.queue.get_mut(index) {
+            wqe.charge_bytes = wqe.charge_bytes.saturating_add(bytes);
+        }
+        self.in_flight_bytes += i64::from(bytes);
+    }
+
+    /// Counts these bytes as arrived in the peer's window.
+    pub(super) fn credit(&self, bytes: i64) {
+        if let Some(path) = &self.path {
+            path.peer.credit(bytes);
+        }
+    }
+
+    /// Takes the bytes of all packets in flight of the oldest request.
+    pub(super) fn settle(&mut self) -> i64 {
+        let Some(wqe) = self.queue.get_mut(self.queue.head) else {
+            return 0;
+        };
+        let bytes = i64::from(std::mem::take(&mut wqe.charge_bytes));
+        self.in_flight_bytes -= bytes;
+        bytes
+    }
+
+    /// Takes the bytes of the next `answered` packets of the oldest request.
+    pub(super) fn settle_part(&mut self, answered: u32) -> i64 {
+        let before = self.answered_packets();
+        let sent = match self.queue.head == self.next {
+            true => self.sent_packets,
+            false => u32::MAX,
+        };
+        let Some(wqe) = self.queue.get_mut(self.queue.head) else {
+            return 0;
+        };
+        let waiting = sent.min(wqe.packets).saturating_sub(before);
+        let part = match answered < waiting {
+            true => u64::from(wqe.charge_bytes) * u64::from(answered) / u64::from(waiting),
+            false => wqe.charge_bytes.into(),
+        };
+        wqe.charge_bytes -= part as u32;
+        let part = part.cast_signed();
+        self.in_flight_bytes -= part;
+        part
+    }
+
+    /// Gives the share of the peer's window back that packets in flight take.
+    pub(super) fn give_window_back(&mut self) {
+        if let Some(path) = &self.path {
+            path.peer.forget(self.in_flight_bytes);
+        }
+        self.in_flight_bytes = 0;
+        for index in self.queue.head..=self.next {
+            if let Some(wqe) = self.queue.get_mut(index) {
+                wqe.charge_bytes = 0;
+            }
+        }
     }
 
     /// Restarts sending at the oldest unacknowledged packet.
     pub(super) fn go_back(&mut self) {
-        if let Some(path) = &self.path {
-            let charges: i64 = self
-                .gso_batches
-                .iter()
-                .map(|gso_batch| gso_batch.charge_bytes)
-                .sum();
-            path.peer.forget(charges);
-        }
-        self.gso_batches.clear();
+        self.give_window_back();
         self.fetches = 0;
         self.in_burst = false;
+        // An answer may be to the first sending or to the second (P. Karn, C. Partridge, SIGCOMM 1987).
+        self.timed = None;
         self.next = self.queue.head;
         self.sent_packets = self.answered_packets();
     }

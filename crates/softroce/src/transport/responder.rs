@@ -3,15 +3,22 @@
 //! [`super::unreliable`] handle requests; [`super::replies`] sends answers.
 
 use std::collections::VecDeque;
+use std::net::SocketAddr;
+use std::sync::Arc;
 
-use super::path::Path;
+use super::path::{Path, SourcePort};
 use super::recv_queue::Receive;
+use super::repeat_budget::RepeatBudget;
 use crate::wire::{Psn, Reth, Syndrome};
+
+/// The most answers due: twice the READs and atomics that a QP may have in flight (8 bits), and as many more.
+const MOST_REPLIES: usize = 1024;
 
 /// The receiving half.
 #[derive(Default)]
 pub(super) struct Responder {
-    pub(super) path: Option<Path>,
+    pub(super) path: Option<Arc<Path>>,
+    pub(super) source_port: SourcePort,
     pub(super) expected: Option<Psn>,
     /// Messages completed, 24 bits (MSN).
     pub(super) completed: u32,
@@ -24,8 +31,11 @@ pub(super) struct Responder {
     pub(super) replies: VecDeque<Reply>,
     pub(super) answered: VecDeque<Answered>,
     pub(super) max_dest_rd_atomic: usize,
+    pub(super) repeat_budget: RepeatBudget,
     /// Whether a packet came since RTR.
     pub(super) communicates: bool,
+    /// Whether the program was told that a QP in ERR takes no more from its SRQ: it is told once.
+    pub(super) told_last_wqe: bool,
 }
 
 /// An incomplete message of several packets.
@@ -72,6 +82,8 @@ pub(super) enum Reply {
         psn: Psn,
         original: u64,
         completed: u32,
+        /// Whether it was sent or due before.
+        again: bool,
     },
     Read {
         psn: Psn,
@@ -79,18 +91,18 @@ pub(super) enum Reply {
         packets: u32,
         sent_packets: u32,
         completed: u32,
+        /// Whether it was sent or due before.
+        again: bool,
     },
 }
 
 impl Reply {
-    pub(super) fn read(psn: Psn, reth: Reth, packets: u32, completed: u32) -> Reply {
-        Reply::Read {
-            psn,
-            reth,
-            packets,
-            sent_packets: 0,
-            completed,
-        }
+    /// Whether it answers a READ or an atomic for the first time.
+    fn is_first_fetch(&self) -> bool {
+        matches!(
+            self,
+            Reply::Read { again: false, .. } | Reply::Atomic { again: false, .. }
+        )
     }
 
     /// The PSN that it answers; for a READ that of the last packet of the response.
@@ -105,13 +117,20 @@ impl Reply {
 }
 
 impl Responder {
-    pub(super) fn connect(&mut self, path: Option<Path>, psn: Psn, max_dest_rd_atomic: u8) {
+    pub(super) fn connect(&mut self, path: Option<Arc<Path>>, psn: Psn, max_dest_rd_atomic: u8) {
         *self = Responder {
             path,
             expected: Some(psn),
             max_dest_rd_atomic: usize::from(max_dest_rd_atomic),
             ..Responder::default()
         };
+    }
+
+    /// The path back, for a packet from the peer's address and port.
+    pub(super) fn path_from(&self, source: SocketAddr) -> Option<&Arc<Path>> {
+        let may_be = self.source_port.may_be(source.port());
+        let path = self.path.as_ref();
+        path.filter(|path| may_be && path.address == source.ip())
     }
 
     pub(super) fn expected(&self) -> Psn {
@@ -137,7 +156,18 @@ impl Responder {
         }
     }
 
+    /// Queues an answer. One beyond the bound is dropped as if lost: of a peer that follows the rules there are no more
+    /// than its READs and atomics, an acknowledgement before each, and a NAK.
     pub(super) fn owe(&mut self, reply: Reply) {
-        self.replies.push_back(reply);
+        if self.replies.len() < MOST_REPLIES {
+            self.replies.push_back(reply);
+        }
+    }
+
+    /// Whether as many READs and atomics wait for their answers as the peer may have in flight.
+    pub(super) fn fetches_full(&self) -> bool {
+        let most = self.max_dest_rd_atomic;
+        let waiting = || self.replies.iter().filter(|reply| reply.is_first_fetch());
+        self.replies.len() >= most && waiting().count() >= most
     }
 }

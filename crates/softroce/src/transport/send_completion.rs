@@ -15,7 +15,7 @@ impl Requester {
         let Some(wqe) = self.queue.get(self.queue.head) else {
             return;
         };
-        let whole = !wqe.signaled || qp.complete_send(success(qp, wqe));
+        let whole = !wqe.signaled() || qp.complete_send(success(qp, wqe));
         self.queue.head += 1;
         if !whole {
             self.flush(qp);

@@ -1,43 +1,74 @@
 //! The memory of the send queue: a ring of posted requests, and the bytes of inline ones. It must not know packets.
 #![allow(unsafe_code)]
 
+use std::slice;
+
+use super::qp_attributes::Kind;
 use super::request::{Datagram, Operation, Payload, PostError, SendRequest, Sge};
 use crate::wire::Psn;
 
-/// A posted request and its progress.
+/// A posted request and its progress, in one cache line.
 #[derive(Clone, Copy)]
+#[repr(align(64))]
 pub(super) struct Wqe {
     pub(super) wr_id: u64,
     pub(super) operation: Operation,
-    pub(super) immediate: Option<u32>,
-    pub(super) signaled: bool,
-    pub(super) solicited: bool,
-    pub(super) fence: bool,
-    inline: bool,
-    elements: u8,
     pub(super) length_bytes: u32,
-    pub(super) datagram: Option<Datagram>,
     /// PSN of its first packet, once assigned.
     pub(super) first_psn: Psn,
     /// Number of its PSNs.
     pub(super) packets: u32,
+    /// Its part of the peer's window.
+    pub(super) charge_bytes: u32,
+    immediate: u32,
+    flags: u8,
+    elements: u8,
 }
+
+const SIGNALED: u8 = 1;
+const SOLICITED: u8 = 2;
+const FENCE: u8 = 4;
+const INLINE: u8 = 8;
+const IMMEDIATE: u8 = 16;
+
+const _: () = assert!(size_of::<Wqe>() == 64);
 
 impl Wqe {
     const EMPTY: Wqe = Wqe {
         wr_id: 0,
         operation: Operation::Send,
-        immediate: None,
-        signaled: false,
-        solicited: false,
-        fence: false,
-        inline: false,
-        elements: 0,
         length_bytes: 0,
-        datagram: None,
         first_psn: Psn::ZERO,
         packets: 0,
+        charge_bytes: 0,
+        immediate: 0,
+        flags: 0,
+        elements: 0,
     };
+
+    fn has(&self, flag: u8) -> bool {
+        self.flags & flag != 0
+    }
+
+    /// Whether it raises a completion.
+    pub(super) fn signaled(&self) -> bool {
+        self.has(SIGNALED)
+    }
+
+    /// Whether the receiver's completion raises an event.
+    pub(super) fn solicited(&self) -> bool {
+        self.has(SOLICITED)
+    }
+
+    /// Whether it waits for earlier READs and atomics.
+    pub(super) fn fence(&self) -> bool {
+        self.has(FENCE)
+    }
+
+    /// Its immediate data, in network byte order.
+    pub(super) fn immediate(&self) -> Option<u32> {
+        self.has(IMMEDIATE).then_some(self.immediate)
+    }
 
     /// Whether its answer contains data: a READ or atomic.
     pub(super) fn is_fetch(&self) -> bool {
@@ -59,28 +90,56 @@ pub(super) enum Bytes<'a> {
 /// Requests from `head` to `tail`, numbered from the QP's creation.
 pub(super) struct SendQueue {
     wqes: Box<[Wqe]>,
-    sges: Box<[Sge]>,
-    inline: Box<[u8]>,
+    /// For each request room for its elements or its inline bytes.
+    room: Box<[Sge]>,
+    room_sges: usize,
+    /// The destination of each request; UD only.
+    destinations: Box<[Option<Datagram>]>,
     max_sges: usize,
     max_inline_bytes: usize,
     pub(super) head: u64,
     pub(super) tail: u64,
+    /// Bytes of all requests ever posted.
+    pub(super) posted_bytes: u64,
 }
 
 /// Longest message (the port's `max_msg_sz`).
 pub const MAX_MESSAGE_BYTES: u32 = 1 << 31;
 
+/// Elements that take as much memory as one request's elements or inline bytes.
+fn room_sges(max_sges: usize, max_inline_bytes: usize) -> usize {
+    max_inline_bytes.div_ceil(size_of::<Sge>()).max(max_sges)
+}
+
+/// Memory of a connected QP's queue.
+pub(super) fn send_queue_bytes(capacity: usize, max_sges: usize, max_inline_bytes: usize) -> usize {
+    let room = room_sges(max_sges, max_inline_bytes) * size_of::<Sge>();
+    capacity.next_power_of_two() * (size_of::<Wqe>() + room)
+}
+
 impl SendQueue {
-    pub(super) fn new(capacity: usize, max_sges: usize, max_inline_bytes: usize) -> SendQueue {
+    pub(super) fn new(
+        kind: Kind,
+        capacity: usize,
+        max_sges: usize,
+        max_inline_bytes: usize,
+    ) -> SendQueue {
         let capacity = capacity.next_power_of_two();
+        let room_sges = room_sges(max_sges, max_inline_bytes);
+        let destinations = match kind {
+            Kind::Ud => capacity,
+            Kind::Rc | Kind::Uc => 0,
+        };
         SendQueue {
             wqes: vec![Wqe::EMPTY; capacity].into(),
-            sges: vec![Sge::default(); capacity * max_sges].into(),
-            inline: vec![0; capacity * max_inline_bytes].into(),
+            room: vec![Sge::default(); capacity * room_sges].into(),
+            room_sges,
+            destinations: vec![None; destinations].into(),
             max_sges,
             max_inline_bytes,
             head: 0,
             tail: 0,
+            posted_bytes: 0,
         }
     }
 
@@ -110,15 +169,21 @@ impl SendQueue {
         let Some(wqe) = self.wqes.get(slot) else {
             return Bytes::Registered(&[]);
         };
-        if wqe.inline {
-            let start = slot * self.max_inline_bytes;
-            let end = start + wqe.length_bytes as usize;
-            Bytes::Inline(self.inline.get(start..end).unwrap_or_default())
+        let start = slot * self.room_sges;
+        let room = self.room.get(start..).unwrap_or_default();
+        if wqe.has(INLINE) {
+            // SAFETY: elements are numbers without bytes between them, so all are bytes.
+            let room = unsafe { slice::from_raw_parts(room.as_ptr().cast(), size_of_val(room)) };
+            let bytes: &[u8] = room;
+            Bytes::Inline(bytes.get(..wqe.length_bytes as usize).unwrap_or_default())
         } else {
-            let start = slot * self.max_sges;
-            let end = start + usize::from(wqe.elements);
-            Bytes::Registered(self.sges.get(start..end).unwrap_or_default())
+            Bytes::Registered(room.get(..wqe.elements.into()).unwrap_or_default())
         }
+    }
+
+    /// The destination of request `index`.
+    pub(super) fn destination(&self, index: u64) -> Option<&Datagram> {
+        self.destinations.get(self.slot(index))?.as_ref()
     }
 
     /// Adds a request.
@@ -131,48 +196,57 @@ impl SendQueue {
             return Err(PostError::Full);
         }
         let slot = self.slot(self.tail);
-        let (inline, elements, length_bytes) = match request.payload {
-            Payload::Registered(sges) => (false, sges.len(), self.keep(slot, sges)?),
-            Payload::Inline(sges) => (true, 0, self.copy(slot, sges)?),
+        let (payload, elements, length_bytes) = match request.payload {
+            Payload::Registered(sges) => (0, sges.len(), self.keep(slot, sges)?),
+            Payload::Inline(sges) => (INLINE, 0, self.copy(slot, sges)?),
         };
-        let wqe = Wqe {
-            wr_id: request.wr_id,
-            operation: request.operation,
-            immediate: request.immediate,
-            signaled,
-            solicited: request.solicited,
-            fence: request.fence,
-            inline,
-            elements: elements as u8,
-            // Longer than any message: refused when it is sent.
-            length_bytes: u32::try_from(length_bytes).unwrap_or(u32::MAX),
-            datagram: request.datagram,
-            first_psn: Psn::ZERO,
-            packets: 0,
-        };
+        let flag = |set: bool, flag: u8| if set { flag } else { 0 };
         if let Some(place) = self.wqes.get_mut(slot) {
-            *place = wqe;
+            *place = Wqe {
+                wr_id: request.wr_id,
+                operation: request.operation,
+                // Longer than any message: refused when it is sent.
+                length_bytes: u32::try_from(length_bytes).unwrap_or(u32::MAX),
+                first_psn: Psn::ZERO,
+                packets: 0,
+                charge_bytes: 0,
+                immediate: request.immediate.unwrap_or(0),
+                flags: payload
+                    | flag(signaled, SIGNALED)
+                    | flag(request.solicited, SOLICITED)
+                    | flag(request.fence, FENCE)
+                    | flag(request.immediate.is_some(), IMMEDIATE),
+                elements: elements as u8,
+            };
+        }
+        if let Some(place) = self.destinations.get_mut(slot) {
+            *place = request.datagram;
         }
         self.tail += 1;
+        self.posted_bytes += length_bytes;
         Ok(())
     }
 
     /// Stores the elements; returns their length in bytes.
     fn keep(&mut self, slot: usize, sges: &[Sge]) -> Result<u64, PostError> {
-        let start = slot * self.max_sges;
+        let start = slot * self.room_sges;
         if sges.len() > self.max_sges {
             return Err(PostError::Elements);
         }
-        let room = self.sges.get_mut(start..start + sges.len());
+        let room = self.room.get_mut(start..start + sges.len());
         room.ok_or(PostError::Elements)?.copy_from_slice(sges);
         Ok(sges.iter().map(|sge| u64::from(sge.length_bytes)).sum())
     }
 
     /// Copies the bytes; returns their number.
     fn copy(&mut self, slot: usize, sges: &[Sge]) -> Result<u64, PostError> {
-        let start = slot * self.max_inline_bytes;
-        let all = self.inline.get_mut(start..start + self.max_inline_bytes);
-        let all = all.unwrap_or_default();
+        let start = slot * self.room_sges;
+        let room = self.room.get_mut(start..start + self.room_sges);
+        let room = room.unwrap_or_default();
+        // SAFETY: elements are numbers without bytes between them, and any bytes make such numbers.
+        let all: &mut [u8] =
+            unsafe { slice::from_raw_parts_mut(room.as_mut_ptr().cast(), size_of_val(room)) };
+        let all = all.get_mut(..self.max_inline_bytes).unwrap_or_default();
         let mut at = 0;
         for sge in sges {
             let length = sge.length_bytes as usize;

@@ -2,35 +2,63 @@
 //! (InfiniBand specification 9.4, 9.6).
 #![allow(unsafe_code)]
 
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use super::completion::Status;
 use super::copy;
-use super::gso_batches::{push, with_gso_batch};
 use super::memory::Access;
+use super::outbox::{Keep, Outbox};
 use super::path::Path;
-use super::peer::DATAGRAM_OVERHEAD_BYTES;
 use super::qp_attributes::{Kind, State};
 use super::request::Operation;
 use super::request_packets::{PKEY, atomic_header, opcode, read_part_packets, reth};
-use super::requester::{ACK_EVERY_PACKETS, GsoBatchInFlight, Requester};
+use super::requester::{ACK_EVERY_PACKETS, Requester};
 use super::send_queue::{Bytes, Wqe};
 use super::work::QpWork;
-use crate::net::GsoBatch;
 use crate::wire::{Extended, Opcode, Packet, Service};
 
-/// A GSO batch being built, and the bytes to charge to the window.
-struct Building<'a> {
-    gso_batch: &'a mut GsoBatch,
+/// What headers and CRC of a packet take on the wire, about.
+const HEADER_BYTES: usize = 60;
+
+/// A QP's turn at sending.
+struct Turn<'a, 'b> {
+    outbox: &'a mut Outbox<'b>,
     path: &'a Path,
-    gso_batches_left: usize,
-    most_packets: usize,
-    charge_bytes: i64,
+    /// Bytes that it has sent, and after which it stops; it goes on to the next acknowledgement request.
+    sent_bytes: usize,
+    most_bytes: usize,
+    /// Whether its rate allows no more, so that its last packet asks for an acknowledgement.
+    is_at_rate: bool,
+    /// Bytes that it has sent and not yet counted in the peer's window.
+    uncharged_bytes: usize,
+}
+
+impl Turn<'_, '_> {
+    fn is_over(&self) -> bool {
+        self.sent_bytes >= self.most_bytes
+    }
+
+    /// Whether a packet with this payload is the last that the rate allows.
+    fn ends_with(&self, payload_bytes: usize) -> bool {
+        self.is_at_rate && self.sent_bytes + payload_bytes >= self.most_bytes
+    }
+
+    /// Whether the peer's window has room for more after these bytes.
+    fn stays_open(&self, bytes: usize) -> bool {
+        self.path.peer.stays_open(self.uncharged_bytes + bytes)
+    }
+
+    /// Counts what it has sent in the peer's window.
+    fn charge(&mut self) {
+        self.path.peer.charge(self.uncharged_bytes as i64);
+        self.uncharged_bytes = 0;
+    }
 }
 
 impl Requester {
-    /// Sends at most this many GSO batches of posted requests; if more is left, the QP waits in its peer's queue.
-    pub(super) fn transmit(&mut self, work: QpWork<'_>, gso_batches: usize) {
+    /// Sends about this many bytes of posted requests; if more is left, the QP waits in its peer's queue.
+    pub(super) fn transmit(&mut self, work: QpWork<'_>, outbox: &mut Outbox<'_>, bytes: usize) {
         // Queue behind QPs that already wait.
         let behind = self
             .path
@@ -39,7 +67,7 @@ impl Requester {
         if behind && !self.in_burst && self.may_send(work) {
             self.wait_in_line(work);
         } else {
-            self.transmit_in_turn(work, gso_batches);
+            self.transmit_in_turn(work, outbox, bytes);
         }
     }
 
@@ -57,7 +85,12 @@ impl Requester {
     }
 
     /// As [`Requester::transmit`], for a QP taken from the queue.
-    pub(super) fn transmit_in_turn(&mut self, work: QpWork<'_>, gso_batches: usize) {
+    pub(super) fn transmit_in_turn(
+        &mut self,
+        work: QpWork<'_>,
+        outbox: &mut Outbox<'_>,
+        bytes: usize,
+    ) {
         if work.qp.state() == State::Rts {
             self.undrain();
         }
@@ -65,62 +98,62 @@ impl Requester {
             return;
         }
         if work.qp.kind == Kind::Ud {
-            with_gso_batch(|gso_batch| self.transmit_datagrams(work, gso_batch));
+            self.transmit_datagrams(work, outbox);
             return;
         }
-        let Some(path) = self.path.clone() else {
+        let Some(path) = self.path.as_ref().map(Arc::clone) else {
+            return;
+        };
+        let Some(most_bytes) = self.allowed_bytes(work, bytes) else {
             return;
         };
         let idle = self.unacked == self.position();
-        with_gso_batch(|gso_batch| {
-            gso_batch.begin(&path.flow);
-            let mut building = Building {
-                gso_batch,
-                path: &path,
-                gso_batches_left: gso_batches,
-                most_packets: work.core.transmitter.max_gso_batch_packets(&path.flow),
-                charge_bytes: 0,
-            };
-            self.fill(work, &mut building);
-            if work.qp.state() != State::Err {
-                append_acknowledgement(work, &mut building);
-                self.send_gso_batch(work, &mut building);
-            }
-        });
-        self.note_position();
+        let mut turn = Turn {
+            outbox,
+            path: &path,
+            sent_bytes: 0,
+            most_bytes,
+            is_at_rate: self.rate.is_some(),
+            uncharged_bytes: 0,
+        };
+        self.fill(work, &mut turn);
+        turn.charge();
+        self.spend(work, turn.sent_bytes, turn.is_over());
+        self.note_position(work.now_ns);
         if work.qp.kind == Kind::Uc {
+            // A request is done when its bytes have been read.
+            outbox.flush();
             self.complete_sent(work);
         } else if idle && self.unacked != self.position() {
             self.watch(work);
         }
     }
 
-    /// Adds packets to GSO batches until it must stop.
-    fn fill(&mut self, work: QpWork<'_>, building: &mut Building<'_>) {
+    /// Adds packets to the outbox until it must stop.
+    fn fill(&mut self, work: QpWork<'_>, turn: &mut Turn<'_, '_>) {
         while self.wants_to_send() {
-            if !self.in_burst && work.qp.kind == Kind::Rc {
-                // The QP continues after an answer to it. In the queue it would be tried again and again.
-                if self.gso_batches_full() {
-                    return;
-                }
-                if building.gso_batches_left == 0 || !building.path.peer.is_open() {
-                    self.wait_in_line(work);
-                    return;
-                }
+            if !self.in_burst && work.core.waits_for_room(work.qp) {
+                return;
+            }
+            if !self.in_burst && turn.is_at_rate && turn.is_over() {
+                return;
+            }
+            if !self.in_burst && work.qp.kind == Kind::Rc && (turn.is_over() || !turn.stays_open(0))
+            {
+                turn.charge();
+                self.wait_in_line(work);
+                return;
             }
             let index = self.next;
-            if !self.begin(work, index, building.path.mtu_bytes) {
+            if !self.begin(work, index, turn.path.mtu_bytes) {
                 return;
             }
             let Some(wqe) = self.queue.get(index).copied() else {
                 return;
             };
-            let sent = if wqe.is_fetch() {
-                self.add_fetch(work, building, &wqe)
-            } else {
-                self.add_packet(work, building, index, &wqe)
-            };
-            if !sent {
+            if wqe.is_fetch() {
+                self.add_fetch(turn, index, &wqe);
+            } else if !self.add_packet(work, turn, index, &wqe, false) {
                 return;
             }
             if self.sent_packets == wqe.packets {
@@ -139,7 +172,7 @@ impl Requester {
         if fetch && self.fetches >= u32::from(self.deliveries.max_rd_atomic) {
             return false;
         }
-        if wqe.fence && self.sent_packets == 0 && self.fetches > 0 {
+        if wqe.fence() && self.sent_packets == 0 && self.fetches > 0 {
             return false;
         }
         if index < self.assigned {
@@ -153,7 +186,9 @@ impl Requester {
         } else {
             wqe.length_bytes.div_ceil(mtu_bytes).max(1)
         };
-        if let Some(status) = self.check(work, index, wqe) {
+        // The memory of a single packet is looked up when it is added.
+        let is_checked_later = packets == 1 && !fetch && work.qp.kind == Kind::Rc;
+        if !is_checked_later && let Some(status) = self.check(work, index, wqe) {
             self.refuse(work.qp, index, status);
             return false;
         }
@@ -161,15 +196,55 @@ impl Requester {
         true
     }
 
-    /// Adds one packet of a SEND or WRITE. `false` if its memory is no longer registered.
+    /// Sends the last packet again, which asks for an acknowledgement.
+    pub(super) fn send_last_again(&mut self, work: QpWork<'_>, outbox: &mut Outbox<'_>) {
+        let (next, sent_packets, fetches) = (self.next, self.sent_packets, self.fetches);
+        let in_burst = self.in_burst;
+        let index = match sent_packets {
+            0 => next.wrapping_sub(1),
+            _ => next,
+        };
+        let (Some(path), Some(wqe)) = (self.path.clone(), self.queue.get(index).copied()) else {
+            return;
+        };
+        let sent = match sent_packets {
+            0 => wqe.packets,
+            sent => sent,
+        };
+        let mut turn = Turn {
+            outbox,
+            path: &path,
+            sent_bytes: 0,
+            most_bytes: 0,
+            is_at_rate: false,
+            uncharged_bytes: 0,
+        };
+        if wqe.is_fetch() {
+            let part = read_part_packets(path.mtu_bytes);
+            self.sent_packets = (sent - 1) / part * part;
+            self.add_fetch(&mut turn, index, &wqe);
+        } else {
+            self.sent_packets = sent - 1;
+            self.add_packet(work, &mut turn, index, &wqe, true);
+        }
+        turn.charge();
+        if work.qp.state() != State::Err {
+            (self.next, self.sent_packets, self.fetches) = (next, sent_packets, fetches);
+            self.in_burst = in_burst;
+        }
+    }
+
+    /// Adds one packet of a SEND or WRITE, which `asks` for an acknowledgement or does so as usual. `false` if its memory
+    /// is no longer registered.
     fn add_packet(
         &mut self,
         work: QpWork<'_>,
-        building: &mut Building<'_>,
+        turn: &mut Turn<'_, '_>,
         index: u64,
         wqe: &Wqe,
+        asks: bool,
     ) -> bool {
-        let mtu = building.path.mtu_bytes;
+        let mtu = turn.path.mtu_bytes;
         let first = self.sent_packets == 0;
         let last = self.sent_packets + 1 == wqe.packets;
         let offset = self.sent_packets * mtu;
@@ -178,77 +253,82 @@ impl Requester {
         let reliable = work.qp.kind == Kind::Rc;
         let end_of_queue = last && index + 1 == self.limit();
         let ack_request = reliable
-            && ((last && wqe.signaled)
+            && (asks
+                || (last && wqe.signaled())
                 || end_of_queue
-                || psn.value() % ACK_EVERY_PACKETS == ACK_EVERY_PACKETS - 1);
+                || psn.value() % ACK_EVERY_PACKETS == ACK_EVERY_PACKETS - 1
+                || !turn.stays_open(length)
+                || turn.ends_with(length));
         let opcode = opcode(wqe, first, last);
         let packet = Packet {
             service: if reliable { Service::Rc } else { Service::Uc },
             opcode,
-            solicited: last && wqe.solicited,
+            solicited: last && wqe.solicited(),
             pkey: PKEY,
-            destination_qpn: building.path.qpn,
+            destination_qpn: turn.path.qpn,
             ack_request,
             psn,
             extended: Extended {
                 reth: reth(wqe, 0, wqe.length_bytes).filter(|_| opcode.has_reth()),
-                immediate: wqe.immediate.map(u32::from_be),
+                immediate: wqe.immediate().map(u32::from_be),
                 ..Extended::default()
             },
             payload: &[],
         };
-        self.make_room(work, building, &packet, length);
+        let flow = &turn.path.flow;
         let added = match self.queue.bytes(index) {
             Bytes::Inline(bytes) => {
                 let end = offset as usize + length;
                 let bytes = bytes.get(offset as usize..end).unwrap_or_default();
-                // SAFETY: the queue's own memory, not changed before the GSO batch is sent under this lock.
-                unsafe {
-                    push(
-                        building.gso_batch,
-                        &packet,
-                        length,
-                        std::iter::once((bytes.as_ptr(), length)),
-                    );
-                };
-                true
+                let piece = std::iter::once((bytes.as_ptr(), length));
+                // SAFETY: the queue's own memory, which is copied.
+                Some(unsafe { turn.outbox.push(flow, &packet, length, piece, Keep::Copied) })
+            }
+            Bytes::Registered([sge]) => {
+                let memories = &work.tables.memories;
+                let at = sge.address.wrapping_add(offset.into());
+                let from = memories.resolve(sge.lkey, work.qp.pd, at, length as u64, Access::NONE);
+                let is_there = length == 0 || from.is_some();
+                is_there.then(|| {
+                    let piece = from.map(|pointer| (pointer.cast_const(), length));
+                    let piece = piece.into_iter();
+                    // SAFETY: resolved from the tables that the outbox has.
+                    unsafe {
+                        turn.outbox
+                            .push(flow, &packet, length, piece, Keep::InPlace)
+                    }
+                })
             }
             Bytes::Registered(sges) => {
                 let memories = &work.tables.memories;
-                let pieces = || {
-                    copy::pieces(
-                        memories,
-                        work.qp.pd,
-                        sges,
-                        offset.into(),
-                        length,
-                        Access::NONE,
-                    )
-                };
-                let there = pieces().all(|piece| piece.is_ok());
-                if there {
+                let (pd, offset) = (work.qp.pd, offset.into());
+                let pieces = || copy::pieces(memories, pd, sges, offset, length, Access::NONE);
+                pieces().all(|piece| piece.is_ok()).then(|| {
                     let pieces = pieces()
                         .flatten()
                         .map(|(pointer, bytes)| (pointer.cast_const(), bytes));
-                    // SAFETY: resolved from the tables, which stay held until the GSO batch is sent.
-                    unsafe { push(building.gso_batch, &packet, length, pieces) };
-                }
-                there
+                    // SAFETY: resolved from the tables that the outbox has.
+                    unsafe {
+                        turn.outbox
+                            .push(flow, &packet, length, pieces, Keep::InPlace)
+                    }
+                })
             }
         };
-        if !added {
+        let Some(bytes) = added else {
             // The program has deregistered memory that the request still needs.
             self.refuse(work.qp, index, Status::LocalProtectionError);
             return false;
-        }
+        };
+        self.note_sent(turn, index, bytes, length, reliable);
         self.sent_packets += 1;
         self.in_burst = reliable && !ack_request;
         true
     }
 
     /// Adds a READ request packet or an atomic.
-    fn add_fetch(&mut self, work: QpWork<'_>, building: &mut Building<'_>, wqe: &Wqe) -> bool {
-        let mtu = building.path.mtu_bytes;
+    fn add_fetch(&mut self, turn: &mut Turn<'_, '_>, index: u64, wqe: &Wqe) {
+        let mtu = turn.path.mtu_bytes;
         let psn = wqe.first_psn.plus(self.sent_packets);
         let (packets, opcode, extended, answer_bytes) = match wqe.operation {
             Operation::Read { .. } => {
@@ -278,56 +358,39 @@ impl Requester {
             opcode,
             solicited: false,
             pkey: PKEY,
-            destination_qpn: building.path.qpn,
+            destination_qpn: turn.path.qpn,
             ack_request: true,
             psn,
             extended,
             payload: &[],
         };
-        self.make_room(work, building, &packet, 0);
+        let nothing = std::iter::empty();
         // SAFETY: there is no payload.
-        unsafe { push(building.gso_batch, &packet, 0, std::iter::empty()) };
-        building.charge_bytes += i64::from(answer_bytes);
+        let bytes = unsafe {
+            turn.outbox
+                .push(&turn.path.flow, &packet, 0, nothing, Keep::Copied)
+        };
+        let answer_bytes = answer_bytes as usize;
+        self.note_sent(turn, index, bytes + answer_bytes, answer_bytes, true);
         self.fetches += 1;
         self.sent_packets += packets;
         self.in_burst = false;
-        true
     }
 
-    /// Sends the GSO batch if the packet does not fit into it.
-    fn make_room(
+    /// Counts a packet: its bytes in the peer's or its own receive buffer, and its payload or its answer's.
+    fn note_sent(
         &mut self,
-        work: QpWork<'_>,
-        building: &mut Building<'_>,
-        packet: &Packet<'_>,
+        turn: &mut Turn<'_, '_>,
+        index: u64,
+        bytes: usize,
         payload_bytes: usize,
+        reliable: bool,
     ) {
-        let fits = building.gso_batch.packets() < building.most_packets
-            && building
-                .gso_batch
-                .takes(packet.header_bytes(), payload_bytes);
-        if !fits {
-            self.send_gso_batch(work, building);
+        if reliable {
+            self.charge(index, bytes);
+            turn.uncharged_bytes += bytes;
         }
-    }
-
-    fn send_gso_batch(&mut self, work: QpWork<'_>, building: &mut Building<'_>) {
-        if building.gso_batch.packets() == 0 {
-            return;
-        }
-        if work.qp.kind == Kind::Rc {
-            let charge_bytes = building.charge_bytes
-                + DATAGRAM_OVERHEAD_BYTES
-                + i64::try_from(building.gso_batch.bytes()).unwrap_or_default();
-            let end = self.position();
-            self.gso_batches
-                .push_back(GsoBatchInFlight { end, charge_bytes });
-            building.path.peer.charge(charge_bytes);
-        }
-        work.core.send(building.gso_batch);
-        building.gso_batch.begin(&building.path.flow);
-        building.charge_bytes = 0;
-        building.gso_batches_left = building.gso_batches_left.saturating_sub(1);
+        turn.sent_bytes += payload_bytes + HEADER_BYTES;
     }
 
     /// Completes requests of an unreliable QP, which are done when they are sent.
@@ -338,17 +401,5 @@ impl Requester {
         self.unacked = self.position();
         self.break_if_failed(work.qp);
         self.tell_if_drained(work.qp);
-    }
-}
-
-/// Adds a pending acknowledgement of the QP as the last and shortest packet of the GSO batch, so that acknowledging a
-/// message that is answered costs no system call of its own.
-fn append_acknowledgement(work: QpWork<'_>, building: &mut Building<'_>) {
-    let packets = building.gso_batch.packets();
-    if packets == 0 || packets >= building.most_packets || !work.qp.owes.load(Ordering::Relaxed) {
-        return;
-    }
-    if let Some(mut responder) = work.qp.try_responder() {
-        responder.append_acknowledgement(work, building.gso_batch, building.path);
     }
 }

@@ -1,21 +1,23 @@
 //! Unreliable services. UC: messages without acknowledgement; an incomplete message is dropped (InfiniBand
-//! specification 9.8.2). UD: single packets to any QP with the right queue key (9.8.3).
+//! specification 9.8.2). UD: single packets to any QP with the right queue key (9.8.3). A receive whose memory is not what
+//! it says fails either QP, as it does a reliable one (9.9.3, class A).
 #![allow(unsafe_code)]
 
-use std::net::IpAddr;
+use std::net::{IpAddr, SocketAddr};
 
-use super::completion::{CompletionKind, Status};
+use super::completion::Status;
 use super::copy;
-use super::gso_batches::push;
 use super::memory::Access;
 use super::messages::Shape;
+use super::outbox::{Keep, Outbox};
+use super::path::entropy;
+use super::qp_attributes::State;
 use super::request_packets::PKEY;
 use super::requester::Requester;
 use super::responder::{Message, Responder};
 use super::send_queue::Bytes;
 use super::statistics::Statistics;
 use super::work::QpWork;
-use crate::net::GsoBatch;
 use crate::wire::{Deth, Extended, Opcode, Packet, Service};
 
 /// Bytes of the global header before a datagram's payload in its receive.
@@ -27,8 +29,8 @@ const OWN_QKEY: u32 = 0x8000_0000;
 
 impl Requester {
     /// Sends all posted datagrams and completes them.
-    pub(super) fn transmit_datagrams(&mut self, work: QpWork<'_>, gso_batch: &mut GsoBatch) {
-        while self.wants_to_send() {
+    pub(super) fn transmit_datagrams(&mut self, work: QpWork<'_>, outbox: &mut Outbox<'_>) {
+        while self.wants_to_send() && !work.core.waits_for_room(work.qp) {
             let index = self.next;
             let Some(wqe) = self.queue.get(index).copied() else {
                 return;
@@ -40,22 +42,29 @@ impl Requester {
                 return;
             }
             self.assign(index, 1);
-            let Some(datagram) = wqe.datagram else {
+            let Some(datagram) = self.queue.destination(index).copied() else {
                 return;
             };
             let source_qpn = work.qp.number;
-            let entropy = (source_qpn ^ datagram.qpn).wrapping_mul(0x9e37_79b1);
-            let flow = work.core.flow(datagram.address, entropy, 0, 0);
-            gso_batch.begin(&flow);
+            let qpns = [source_qpn, datagram.qpn];
+            let flow = work
+                .core
+                .flow(
+                    datagram.address,
+                    entropy(datagram.address, datagram.flow_label, qpns),
+                    datagram.traffic_class,
+                    datagram.hop_limit,
+                )
+                .to_process_of(datagram.qpn);
             let own = datagram.qkey & OWN_QKEY != 0;
             let packet = Packet {
                 service: Service::Ud,
-                opcode: if wqe.immediate.is_some() {
+                opcode: if wqe.immediate().is_some() {
                     Opcode::SendOnlyImmediate
                 } else {
                     Opcode::SendOnly
                 },
-                solicited: wqe.solicited,
+                solicited: wqe.solicited(),
                 pkey: PKEY,
                 destination_qpn: datagram.qpn,
                 ack_request: false,
@@ -68,32 +77,27 @@ impl Requester {
                         qkey: if own { work.qp.qkey() } else { datagram.qkey },
                         source_qpn,
                     }),
-                    immediate: wqe.immediate.map(u32::from_be),
+                    immediate: wqe.immediate().map(u32::from_be),
                     ..Extended::default()
                 },
                 payload: &[],
             };
             let length = wqe.length_bytes as usize;
             match self.queue.bytes(index) {
-                // SAFETY: the queue's own memory, not changed before the GSO batch is sent under this lock.
-                Bytes::Inline(bytes) => unsafe {
-                    push(
-                        gso_batch,
-                        &packet,
-                        length,
-                        std::iter::once((bytes.as_ptr(), length)),
-                    );
-                },
+                Bytes::Inline(bytes) => {
+                    let piece = std::iter::once((bytes.as_ptr(), length));
+                    // SAFETY: the queue's own memory, which is copied.
+                    unsafe { outbox.push(&flow, &packet, length, piece, Keep::Copied) };
+                }
                 Bytes::Registered(sges) => {
                     let memories = &work.tables.memories;
                     let pieces = copy::pieces(memories, work.qp.pd, sges, 0, length, Access::NONE)
                         .flatten()
                         .map(|(pointer, bytes)| (pointer.cast_const(), bytes));
-                    // SAFETY: resolved from the tables, which stay held until the GSO batch is sent.
-                    unsafe { push(gso_batch, &packet, length, pieces) };
+                    // SAFETY: resolved from the tables; copied, since the request is complete before it is sent.
+                    unsafe { outbox.push(&flow, &packet, length, pieces, Keep::Copied) };
                 }
             }
-            work.core.send(gso_batch);
             self.next += 1;
             self.complete_head(work.qp);
         }
@@ -103,25 +107,22 @@ impl Requester {
 }
 
 impl Responder {
-    /// Handles a packet on an unreliable connection.
+    /// Handles a packet on an unreliable connection. `true` if the QP failed because of it: its receive is wrong, or its CQ
+    /// overran.
     pub(super) fn take_unreliable(
         &mut self,
         work: QpWork<'_>,
         packet: &Packet<'_>,
-        source: IpAddr,
-    ) {
-        let Some((address, mtu)) = self
-            .path
-            .as_ref()
-            .map(|path| (path.address, path.mtu_bytes as usize))
-        else {
-            return;
-        };
-        if address != source || !work.qp.state().receives() || packet.service != Service::Uc {
-            return;
+        source: SocketAddr,
+    ) -> bool {
+        if !self.is_from_peer(work, source) || !work.qp.state().receives() {
+            return false;
         }
+        let mtu = self.path.as_ref().map_or(0, |path| path.mtu_bytes) as usize;
         self.establish(work);
-        if packet.psn != self.expected() {
+        if packet.psn == self.expected() {
+            self.source_port.learn(source.port());
+        } else {
             Statistics::count(&work.core.statistics.out_of_sequence);
             self.message = None;
         }
@@ -132,6 +133,7 @@ impl Responder {
             self.receive.filled_bytes = 0;
             Statistics::count(&work.core.statistics.dropped_datagrams);
         }
+        work.qp.state() == State::Err
     }
 
     /// `None` if the packet is dropped.
@@ -160,7 +162,13 @@ impl Responder {
                 self.write(work, packet, shape, message).ok()?
             }
             Message::Send => {
-                self.fill(work, packet).ok()?;
+                let filled = self.fill(work, packet);
+                if let Err(refusal) = &filled
+                    && refusal.receive_status == Status::LocalProtectionError
+                {
+                    self.fail(work.qp, refusal.receive_status);
+                }
+                filled.ok()?;
                 message
             }
         };
@@ -171,8 +179,14 @@ impl Responder {
         Some(())
     }
 
-    /// Writes a datagram with its global header into the next receive.
-    pub(super) fn take_datagram(&mut self, work: QpWork<'_>, packet: &Packet<'_>, source: IpAddr) {
+    /// Writes a datagram with its global header into the next receive. `true` if the QP failed because of it: the receive
+    /// is wrong, or its CQ overran.
+    pub(super) fn take_datagram(
+        &mut self,
+        work: QpWork<'_>,
+        packet: &Packet<'_>,
+        source: IpAddr,
+    ) -> bool {
         let qp = work.qp;
         let keyed = packet
             .extended
@@ -180,26 +194,25 @@ impl Responder {
             .is_some_and(|deth| deth.qkey == qp.qkey());
         if !qp.state().receives() || !keyed {
             Statistics::count(&work.core.statistics.dropped_datagrams);
-            return;
+            return false;
         }
         self.receive.filled_bytes = 0;
         let ready = self.has_receive || self.take_receive(work);
         let whole = u64::from(GRH_BYTES) + packet.payload.len() as u64;
         if !ready || whole > self.receive.room_bytes() {
             Statistics::count(&work.core.statistics.dropped_datagrams);
-            return;
+            return false;
         }
         let header = global_header(source, work.core.address, packet.payload.len());
         let memories = &work.tables.memories;
         let put = copy::scatter(memories, qp.pd, &self.receive.sges, 0, &header);
         self.receive.filled_bytes = GRH_BYTES;
         if put.is_err() || self.fill(work, packet).is_err() {
-            self.has_receive = false;
-            let status = Status::LocalProtectionError;
-            qp.complete_receive(qp.failure(self.receive.wr_id, status, CompletionKind::Receive));
-            return;
+            self.fail(qp, Status::LocalProtectionError);
+        } else {
+            self.complete_receive(work, packet, &Message::Send);
         }
-        self.complete_receive(work, packet, &Message::Send);
+        qp.state() == State::Err
     }
 }
 

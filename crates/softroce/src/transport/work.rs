@@ -1,6 +1,9 @@
 //! The context in which both halves of a QP work.
 
+use std::sync::atomic::Ordering;
+
 use super::core::Core;
+use super::outbox::Outbox;
 use super::qp_context::QpContext;
 use super::requester::Requester;
 use super::tables::Tables;
@@ -24,6 +27,16 @@ impl QpWork<'_> {
         drop(requester);
         if broke {
             self.qp.flush_receives();
+            self.core.release_waiting();
+        }
+    }
+
+    /// Adds an acknowledgement that the QP owes behind the requests that it has just added.
+    pub(super) fn append_acknowledgement(self, outbox: &mut Outbox<'_>) {
+        if self.qp.owes.load(Ordering::Relaxed)
+            && let Some(mut responder) = self.qp.try_responder()
+        {
+            responder.append_acknowledgement(self, outbox);
         }
     }
 }

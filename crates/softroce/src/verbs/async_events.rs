@@ -1,5 +1,6 @@
 //! Taking and acknowledging asynchronous events.
 
+use std::io;
 use std::os::raw::c_int;
 
 use rdma_sys::{ibv_async_event, ibv_context, ibv_event_type};
@@ -7,6 +8,7 @@ use rdma_sys::{ibv_async_event, ibv_context, ibv_event_type};
 use super::context::Context;
 use super::cq::Cq;
 use super::errno::zero_or_errno;
+use super::gid;
 use super::occurrence::Source;
 use super::qp::Qp;
 use super::srq::Srq;
@@ -20,7 +22,9 @@ pub unsafe extern "C" fn get_async_event(
     event: *mut ibv_async_event,
 ) -> c_int {
     // SAFETY: an open context.
-    let next = unsafe { Context::of(context) }.events().next();
+    let next = unsafe { Context::own(context) }
+        .map_err(io::Error::from_raw_os_error)
+        .and_then(|context| context.events().next());
     zero_or_errno(next.map(|occurrence| {
         // SAFETY: the caller passes a writable struct.
         let event = unsafe { &mut *event };
@@ -29,6 +33,7 @@ pub unsafe extern "C" fn get_async_event(
             Source::Cq(cq) => event.element.cq = cq,
             Source::Qp(qp) => event.element.qp = qp,
             Source::Srq(srq) => event.element.srq = srq,
+            Source::Port => event.element.port_num = gid::PORT.into(),
         }
     }))
 }
@@ -55,7 +60,7 @@ pub unsafe extern "C" fn ack_async_event(event: *mut ibv_async_event) {
             | Type::IBV_EVENT_QP_LAST_WQE_REACHED => {
                 Qp::of(event.element.qp).acks.acknowledge(1);
             }
-            // This device raises no other events.
+            // Those of the port need none; this device raises no others.
             _ => {}
         }
     }

@@ -7,9 +7,10 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use rdma_sys::{ibv_comp_channel, ibv_context, ibv_cq};
 
+use super::context::Context;
 use super::errno::{code, pointer_or_errno, zero_or_errno};
 use super::events::Queue;
-use super::users::Users;
+use super::users::{Use, Users};
 use crate::transport;
 
 /// An event of a CQ, for the program.
@@ -26,6 +27,7 @@ unsafe impl Sync for Notice {}
 struct Object {
     verbs: ibv_comp_channel,
     inner: Channel,
+    _context: Use,
 }
 
 /// The data after the verbs struct.
@@ -73,7 +75,11 @@ impl Channel {
     }
 }
 
-fn create(context: *mut ibv_context) -> Result<*mut ibv_comp_channel, c_int> {
+/// # Safety
+/// The context is open.
+unsafe fn create(context: *mut ibv_context) -> Result<*mut ibv_comp_channel, c_int> {
+    // SAFETY: the caller vouches for it.
+    let _context = unsafe { Context::of(context) }.users.begin();
     let notices = Arc::new(Queue::new().map_err(|error| code(&error))?);
     let verbs = ibv_comp_channel {
         context,
@@ -85,7 +91,12 @@ fn create(context: *mut ibv_context) -> Result<*mut ibv_comp_channel, c_int> {
         users: Users::default(),
         cqs: Mutex::default(),
     };
-    Ok(Box::into_raw(Box::new(Object { verbs, inner })).cast())
+    let object = Object {
+        verbs,
+        inner,
+        _context,
+    };
+    Ok(Box::into_raw(Box::new(object)).cast())
 }
 
 /// `ibv_create_comp_channel(3)`.
@@ -93,7 +104,8 @@ fn create(context: *mut ibv_context) -> Result<*mut ibv_comp_channel, c_int> {
 /// # Safety
 /// As for libibverbs.
 pub unsafe extern "C" fn create_comp_channel(context: *mut ibv_context) -> *mut ibv_comp_channel {
-    pointer_or_errno(create(context))
+    // SAFETY: the caller's.
+    pointer_or_errno(unsafe { create(context) })
 }
 
 /// `ibv_destroy_comp_channel(3)`. EBUSY while a CQ uses it.
@@ -120,8 +132,12 @@ pub unsafe extern "C" fn get_cq_event(
     cq: *mut *mut ibv_cq,
     cq_context: *mut *mut c_void,
 ) -> c_int {
-    // SAFETY: a live channel.
-    let next = unsafe { Channel::of(channel) }.next();
+    // SAFETY: a live channel of an open context.
+    let own = unsafe { Context::own((*channel).context) };
+    let next = own.map_err(io::Error::from_raw_os_error).and_then(|_| {
+        // SAFETY: as above.
+        unsafe { Channel::of(channel) }.next()
+    });
     zero_or_errno(next.map(|Notice(source)| {
         // SAFETY: both are writable; the CQ lives at least until its event is acknowledged.
         unsafe {

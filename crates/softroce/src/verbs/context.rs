@@ -3,14 +3,16 @@
 
 use std::mem::offset_of;
 use std::net::IpAddr;
-use std::sync::Arc;
+use std::os::raw::c_int;
+use std::sync::{Arc, Once};
 
 use rdma_sys::{ibv_context, verbs_context};
 
-use super::device::Device;
+use super::device::{Device, complain};
 use super::events::Queue;
 use super::occurrence::Occurrence;
-use crate::transport::Nic;
+use super::users::Users;
+use crate::transport::{Nic, PortListener};
 
 /// An open device; `verbs.context` is the struct that programs hold.
 #[repr(C)]
@@ -20,10 +22,14 @@ struct Open {
 }
 
 /// The data after the verbs struct.
-pub(super) struct Context {
+pub(crate) struct Context {
     pub(super) nic: Arc<Nic>,
     pub(super) device: &'static Device,
     pub(super) events: Arc<Queue<Occurrence>>,
+    /// Puts the port's events there.
+    pub(super) _port_listener: Arc<PortListener>,
+    /// Protection domains, CQs and completion channels.
+    pub(crate) users: Users,
 }
 
 impl Context {
@@ -47,9 +53,29 @@ impl Context {
     ///
     /// # Safety
     /// `context` came from [`Context::lend`] and was not closed.
-    pub(super) unsafe fn of<'a>(context: *mut ibv_context) -> &'a Context {
+    pub(crate) unsafe fn of<'a>(context: *mut ibv_context) -> &'a Context {
         // SAFETY: the verbs struct lies there in an `Open`. The reference covers nothing that programs write.
         unsafe { &(*Self::open(context)).inner }
+    }
+
+    /// As [`Context::of`]. EIO, and a line on stderr the first time, in a child of the process that opened the device:
+    /// there the locks are as another thread of the parent may have left them.
+    ///
+    /// # Safety
+    /// As for [`Context::of`].
+    pub(super) unsafe fn own<'a>(context: *mut ibv_context) -> Result<&'a Context, c_int> {
+        static SAID: Once = Once::new();
+        // SAFETY: the caller's.
+        let inner = unsafe { Self::of(context) };
+        if inner.nic.is_of_this_process() {
+            return Ok(inner);
+        }
+        SAID.call_once(|| {
+            complain(format_args!(
+                "a device that was opened before fork or daemon is the parent's; open it again in the child"
+            ));
+        });
+        Err(libc::EIO)
     }
 
     /// # Safety
@@ -60,7 +86,7 @@ impl Context {
         unsafe { context.byte_sub(offset).cast() }
     }
 
-    pub(super) fn nic(&self) -> &Arc<Nic> {
+    pub(crate) fn nic(&self) -> &Arc<Nic> {
         &self.nic
     }
 
@@ -68,11 +94,11 @@ impl Context {
         &self.events
     }
 
-    pub(super) fn address(&self) -> IpAddr {
+    pub(crate) fn address(&self) -> IpAddr {
         self.nic.address()
     }
 
-    pub(super) fn guid(&self) -> u64 {
+    pub(crate) fn guid(&self) -> u64 {
         self.device.guid()
     }
 

@@ -1,6 +1,7 @@
 //! Completion queues.
 
 use std::cell::UnsafeCell;
+use std::net::IpAddr;
 use std::os::raw::{c_int, c_uint, c_void};
 use std::sync::Arc;
 
@@ -14,7 +15,7 @@ use super::context::Context;
 use super::errno::pointer_or_errno;
 use super::events::Acks;
 use super::latch::Latch;
-use super::limits::MAX_CQE;
+use super::limits::{MAX_CQE, completion_vectors};
 use super::occurrence::{Occurrence, Source};
 use super::users::{Use, Users};
 use crate::transport::{self, Completion};
@@ -34,6 +35,8 @@ pub(super) struct Cq {
     pub(super) completion_acks: Arc<Acks>,
     pub(super) async_acks: Arc<Acks>,
     channel: Option<(*mut ibv_comp_channel, Use)>,
+    datagram_sl: u8,
+    _context: Use,
     /// Held from `start_poll` to `end_poll`.
     pub(super) polling: Latch,
     /// The completion that `start_poll` or `next_poll` took last; protected by `polling`.
@@ -59,8 +62,8 @@ pub(super) struct Wanted {
     pub(super) vector: u32,
 }
 
-/// Creates a CQ of at least the requested size. EINVAL for a size of 0 or above the limit, for a vector other than 0,
-/// and for a channel of another context.
+/// Creates a CQ of at least the requested size. EINVAL for a size of 0 or above the limit, for a vector that the device
+/// does not have, and for a channel of another context.
 ///
 /// # Safety
 /// The context and the channel, if there is one, are live.
@@ -68,7 +71,8 @@ pub(super) unsafe fn create(
     context: *mut ibv_context,
     wanted: &Wanted,
 ) -> Result<*mut Object, c_int> {
-    if !(1..=MAX_CQE).contains(&wanted.entries) || wanted.vector != 0 {
+    let has_vector = wanted.vector < completion_vectors().cast_unsigned();
+    if !(1..=MAX_CQE).contains(&wanted.entries) || !has_vector {
         return Err(libc::EINVAL);
     }
     let channel = wanted.channel;
@@ -79,7 +83,7 @@ pub(super) unsafe fn create(
     // SAFETY: as above.
     let behind = (!channel.is_null()).then(|| unsafe { Channel::of(channel) });
     // SAFETY: an open context.
-    let device = unsafe { Context::of(context) };
+    let device = unsafe { Context::own(context) }?;
     // Reserves the memory of the CQ before creating it, because events contain its address.
     let object: *mut Object = Box::into_raw(Box::<Object>::new_uninit()).cast();
     let completion_acks = Arc::new(Acks::default());
@@ -119,6 +123,8 @@ pub(super) unsafe fn create(
         completion_acks,
         async_acks,
         channel: behind.map(|behind| (channel, behind.users.begin())),
+        datagram_sl: datagram_sl(device.address()),
+        _context: device.users.begin(),
         polling: Latch::default(),
         current: UnsafeCell::new(None),
     };
@@ -155,7 +161,11 @@ pub unsafe extern "C" fn create_cq(
 /// # Safety
 /// As for libibverbs.
 pub unsafe extern "C" fn resize_cq(cq: *mut ibv_cq, entries: c_int) -> c_int {
-    // SAFETY: a live CQ.
+    // SAFETY: a live CQ of an open context.
+    if let Err(error) = unsafe { Context::own((*cq).context) } {
+        return error;
+    }
+    // SAFETY: as above.
     let inner = unsafe { Cq::of(cq) };
     let entries = entries.cast_unsigned();
     if !(1..=MAX_CQE).contains(&entries) || !inner.transport.resize(entries as usize) {
@@ -174,6 +184,10 @@ pub unsafe extern "C" fn resize_cq(cq: *mut ibv_cq, entries: c_int) -> c_int {
 pub unsafe extern "C" fn destroy_cq(cq: *mut ibv_cq) -> c_int {
     // SAFETY: a live CQ of an open context.
     unsafe {
+        let context = match Context::own((*cq).context) {
+            Ok(context) => context,
+            Err(error) => return error,
+        };
         let inner = Cq::of(cq);
         if inner.users.any() {
             return libc::EBUSY;
@@ -183,7 +197,7 @@ pub unsafe extern "C" fn destroy_cq(cq: *mut ibv_cq) -> c_int {
             channel.leave(&inner.transport);
             channel.notices.forget(|notice| *notice == Notice(cq));
         }
-        Context::of((*cq).context)
+        context
             .events()
             .forget(|event| event.source == Source::Cq(cq));
         inner.completion_acks.wait();
@@ -206,7 +220,24 @@ pub(super) fn wc_flags(completion: &Completion) -> u32 {
     flags
 }
 
-fn work_completion(completion: &Completion) -> ibv_wc {
+/// The service level of a datagram's completion. RoCE v2 has none on the wire. What annex A17.4.5.1 wants of a
+/// completion instead, whether an IPv4 or an IPv6 header is before the payload, has no member in `ibv_wc`; mlx5 says it
+/// here, and UCX takes every adapter's to be so: 8 for UDP, and 2 for IPv4 or 1 for IPv6.
+fn datagram_sl(address: IpAddr) -> u8 {
+    const UDP: u8 = 8;
+    UDP | if address.is_ipv4() { 2 } else { 1 }
+}
+
+/// The service level of a completion on this CQ.
+pub(super) fn sl(cq: &Cq, completion: &Completion) -> u8 {
+    if completion.has_grh {
+        cq.datagram_sl
+    } else {
+        0
+    }
+}
+
+fn work_completion(cq: &Cq, completion: &Completion) -> ibv_wc {
     ibv_wc {
         wr_id: completion.wr_id,
         status: completion.status as u32,
@@ -221,12 +252,12 @@ fn work_completion(completion: &Completion) -> ibv_wc {
         wc_flags: wc_flags(completion),
         pkey_index: 0,
         slid: 0,
-        sl: 0,
+        sl: sl(cq, completion),
         dlid_path_bits: 0,
     }
 }
 
-/// `ibv_poll_cq(3)`: -1 after an overrun.
+/// `ibv_poll_cq(3)`: -1 after an overrun, and in a child of the process that opened the device.
 ///
 /// # Safety
 /// As for libibverbs: `wc` has room for `entries`.
@@ -236,14 +267,19 @@ pub(super) unsafe extern "C" fn poll_cq(cq: *mut ibv_cq, entries: c_int, wc: *mu
     };
     let mut taken = 0;
     // SAFETY: a live CQ.
-    let outcome = unsafe { Cq::of(cq) }.transport.poll(most, |completion| {
+    let inner = unsafe { Cq::of(cq) };
+    let outcome = inner.transport.poll(most, |completion| {
         // SAFETY: the caller has room for `most`.
-        unsafe { wc.add(taken).write(work_completion(completion)) };
+        unsafe { wc.add(taken).write(work_completion(inner, completion)) };
         taken += 1;
     });
     match outcome {
         Ok(_) => taken as c_int,
-        Err(_) => -1,
+        Err(_) => {
+            // Says so if the CQ is the parent's. SAFETY: a live CQ of an open context.
+            let _ = unsafe { Context::own((*cq).context) };
+            -1
+        }
     }
 }
 

@@ -127,6 +127,14 @@ unsafe fn read<T>(cq: *mut ibv_cq_ex, otherwise: T, field: impl Fn(&Completion) 
     current.as_ref().map_or(otherwise, field)
 }
 
+unsafe extern "C" fn read_sl(cq: *mut ibv_cq_ex) -> u8 {
+    // SAFETY: a live CQ, and the caller is between `start_poll` and `end_poll`.
+    unsafe {
+        let inner = Cq::of(cq.cast());
+        read(cq, 0, |completion| cq::sl(inner, completion))
+    }
+}
+
 /// Defines the functions that read a field of the current completion.
 macro_rules! readers {
     ($($name:ident -> $type:ty = $field:expr;)*) => {$(
@@ -146,6 +154,5 @@ readers! {
     read_src_qp -> u32 = |completion| completion.source_qpn;
     read_wc_flags -> c_uint = cq::wc_flags;
     read_slid -> u32 = |_| 0;
-    read_sl -> u8 = |_| 0;
     read_dlid_path_bits -> u8 = |_| 0;
 }

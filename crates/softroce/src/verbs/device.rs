@@ -3,8 +3,8 @@
 use std::env;
 use std::io::{self, Write};
 use std::net::IpAddr;
-use std::os::raw::{c_char, c_int};
-use std::ptr::{from_ref, null_mut};
+use std::os::raw::{c_char, c_int, c_void};
+use std::ptr::{from_ref, null, null_mut};
 use std::sync::OnceLock;
 
 use rdma_sys::{ibv_device, ibv_node_type, ibv_transport_type};
@@ -17,13 +17,16 @@ const ADDRESS_VARIABLE: &str = "SOFTROCE_ADDRESS";
 
 /// A device; the verbs struct comes first, so a pointer to one is a pointer to the other.
 #[repr(C)]
-pub(super) struct Device {
+pub(crate) struct Device {
     verbs: ibv_device,
-    pub(super) place: Place,
+    /// Where providers of rdma-core look whether a device is theirs (`struct verbs_device.ops` in its `driver.h`):
+    /// mlx5's and EFA's functions do so with every device. Null is of nobody.
+    _provider: *const c_void,
+    pub(crate) place: Place,
 }
 
-// SAFETY: the raw pointers in the verbs struct are function pointers that stay null; nothing is written after the
-// making.
+// SAFETY: the raw pointers are function pointers in the verbs struct and one to a provider, and all stay null; nothing
+// is written after the making.
 unsafe impl Send for Device {}
 // SAFETY: as above.
 unsafe impl Sync for Device {}
@@ -34,14 +37,18 @@ impl Device {
         let mut verbs: ibv_device = unsafe { std::mem::zeroed() };
         verbs.node_type = ibv_node_type::IBV_NODE_CA;
         verbs.transport_type = ibv_transport_type::IBV_TRANSPORT_IB;
-        // The paths stay empty: the device is not in sysfs.
+        // The paths stay empty: there are no files of it but those of `kernel_files`.
         let name = format!("soft{number}");
         for field in [&mut verbs.name, &mut verbs.dev_name] {
             for (to, from) in field.iter_mut().zip(name.bytes()) {
                 *to = from as c_char;
             }
         }
-        Device { verbs, place }
+        Device {
+            verbs,
+            _provider: null(),
+            place,
+        }
     }
 
     /// The device of a pointer from the list, if it is one.
@@ -69,7 +76,7 @@ impl Device {
 }
 
 /// The devices of this process, as found at the first call; or the error number.
-pub(super) fn devices() -> Result<&'static [Device], c_int> {
+pub(crate) fn devices() -> Result<&'static [Device], c_int> {
     static DEVICES: OnceLock<Result<Vec<Device>, c_int>> = OnceLock::new();
     match DEVICES.get_or_init(find) {
         Ok(devices) => Ok(devices),
@@ -115,9 +122,11 @@ pub fn address_of_environment() -> Result<Option<IpAddr>, AddressError> {
     })
 }
 
-/// Prints a line on stderr that explains an error number. Without stderr, it is dropped.
-pub(super) fn complain(what: std::fmt::Arguments<'_>) {
-    let _ = writeln!(io::stderr().lock(), "softroce: {what}");
+/// Prints a line on stderr that explains an error number, in one piece, since the ranks of a job often have the same
+/// stderr. Without stderr, it is dropped.
+pub fn complain(what: std::fmt::Arguments<'_>) {
+    let line = format!("softroce: {what}\n");
+    let _ = io::stderr().lock().write_all(line.as_bytes());
 }
 
 /// `ibv_get_device_list(3)`.

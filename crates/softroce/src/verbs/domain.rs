@@ -1,6 +1,5 @@
 //! Protection domains and their memory regions.
 
-use std::io;
 use std::os::raw::{c_int, c_uint, c_void};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -9,6 +8,7 @@ use rdma_sys::{ibv_access_flags, ibv_context, ibv_mr, ibv_pd};
 
 use super::context::Context;
 use super::errno::{code, memory_error, pointer_or_errno};
+use super::mapped;
 use super::refused::refuse;
 use super::users::{Use, Users};
 use crate::transport::{Access, Nic, PdId, Region};
@@ -45,6 +45,7 @@ pub(super) fn access(flags: u32) -> Result<Access, c_int> {
 struct PdObject {
     verbs: ibv_pd,
     inner: Pd,
+    _context: Use,
 }
 
 /// The data after the verbs struct.
@@ -79,7 +80,13 @@ pub unsafe extern "C" fn alloc_pd(context: *mut ibv_context) -> *mut ibv_pd {
         id: PdId(id),
         users: Users::default(),
     };
-    Box::into_raw(Box::new(PdObject { verbs, inner })).cast()
+    let object = PdObject {
+        verbs,
+        inner,
+        // SAFETY: an open context.
+        _context: unsafe { Context::of(context) }.users.begin(),
+    };
+    Box::into_raw(Box::new(object)).cast()
 }
 
 /// `ibv_dealloc_pd(3)`. EBUSY while it has an MR, QP, SRQ or AH.
@@ -105,28 +112,18 @@ struct MrObject {
     _domain: Use,
 }
 
-/// EFAULT if a page of the range is not mapped, to fail now rather than during a transfer.
-fn check_mapped(address: *mut c_void, length: usize) -> Result<(), c_int> {
-    const PAGE_BYTES: usize = 4096;
-    const CHUNK_PAGES: usize = 4096;
-    let mut residence = [0_u8; CHUNK_PAGES];
-    let skew = address.addr() % PAGE_BYTES;
-    let mut page = address.wrapping_byte_sub(skew);
-    let mut left = length.checked_add(skew).ok_or(libc::EINVAL)?;
-    while left > 0 {
-        let bytes = left.min(CHUNK_PAGES * PAGE_BYTES);
-        // SAFETY: the kernel looks at the range, it need not be mapped; there is a byte for each page.
-        if unsafe { libc::mincore(page, bytes, residence.as_mut_ptr()) } < 0 {
-            let error = io::Error::last_os_error();
-            return Err(match error.raw_os_error() {
-                Some(libc::ENOMEM) => libc::EFAULT,
-                _ => code(&error),
-            });
-        }
-        page = page.wrapping_byte_add(bytes);
-        left -= bytes;
+/// EFAULT, as from Linux, if not all of the range can be read, and written where that is allowed: to fail now rather
+/// than during a transfer.
+fn check_mapped(address: *mut c_void, length: usize, access: Access) -> Result<(), c_int> {
+    let start = address.addr() as u64;
+    let end = start.checked_add(length as u64).ok_or(libc::EINVAL)?;
+    // Remote writing needs local writing.
+    let write = access.allows(Access::LOCAL_WRITE);
+    match mapped::allows(&(start..end), write) {
+        Ok(true) => Ok(()),
+        Ok(false) => Err(libc::EFAULT),
+        Err(error) => Err(code(&error)),
     }
-    Ok(())
 }
 
 /// # Safety
@@ -142,11 +139,11 @@ unsafe fn register(
     if length == 0 || iova.checked_add(length as u64).is_none() {
         return Err(libc::EINVAL);
     }
-    check_mapped(address, length)?;
+    check_mapped(address, length, access)?;
     // SAFETY: a live domain of an open context.
     let (domain, context) = unsafe { (Pd::of(pd), (*pd).context) };
     // SAFETY: as above.
-    let nic = unsafe { Context::of(context) }.nic().clone();
+    let nic = unsafe { Context::own(context) }?.nic().clone();
     let region = Region {
         pd: domain.id,
         address: address.addr() as u64,
@@ -174,7 +171,7 @@ unsafe fn register(
 }
 
 /// `ibv_reg_mr(3)`. EINVAL for remote write or atomics without local write, for a length of 0 and for bounds that
-/// wrap; EFAULT for memory that is not mapped; EOPNOTSUPP for on-demand paging, memory windows and zero-based
+/// wrap; EFAULT for memory that is not mapped, or not writable where that is allowed; EOPNOTSUPP for on-demand paging, memory windows and zero-based
 /// addresses.
 ///
 /// # Safety
@@ -225,7 +222,11 @@ pub unsafe extern "C" fn reg_mr_iova2(
 /// # Safety
 /// As for libibverbs.
 pub unsafe extern "C" fn dereg_mr(mr: *mut ibv_mr) -> c_int {
-    // SAFETY: a live region, made by `register` from such a box.
+    // SAFETY: a live region of an open context.
+    if let Err(error) = unsafe { Context::own((*mr).context) } {
+        return error;
+    }
+    // SAFETY: made by `register` from such a box.
     let object = unsafe { Box::from_raw(mr.cast::<MrObject>()) };
     object.nic.deregister(object.verbs.lkey);
     0
@@ -245,14 +246,5 @@ mod tests {
         }
         assert_eq!(access(0x100), Err(libc::EINVAL));
         assert_eq!(access(0x8000_0000), Err(libc::EINVAL));
-    }
-
-    #[test]
-    fn memory_that_is_not_mapped_is_noticed() {
-        let mut buffer = vec![0_u8; 40_000_000];
-        let start: *mut c_void = buffer.as_mut_ptr().cast();
-        assert_eq!(check_mapped(start, buffer.len()), Ok(()));
-        assert_eq!(check_mapped(std::ptr::null_mut(), 4096), Err(libc::EFAULT));
-        assert_eq!(check_mapped(start, usize::MAX), Err(libc::EINVAL));
     }
 }

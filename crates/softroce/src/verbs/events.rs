@@ -9,7 +9,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 /// Counts one object's events that the program took and those that it acknowledged. An object is destroyed only when
 /// both are equal, so that no event refers to a destroyed object.
 #[derive(Default)]
-pub(super) struct Acks {
+pub(crate) struct Acks {
     outstanding: Mutex<i64>,
     changed: Condvar,
 }
@@ -26,13 +26,13 @@ impl Acks {
     }
 
     /// Acknowledges `events` of them.
-    pub(super) fn acknowledge(&self, events: u32) {
+    pub(crate) fn acknowledge(&self, events: u32) {
         *self.lock() -= i64::from(events);
         self.changed.notify_all();
     }
 
     /// Waits until all taken events are acknowledged.
-    pub(super) fn wait(&self) {
+    pub(crate) fn wait(&self) {
         let mut outstanding = self.lock();
         while *outstanding > 0 {
             outstanding = self
@@ -50,18 +50,31 @@ struct Waiting<T> {
 }
 
 /// Events raised and not yet taken.
-pub(super) struct Queue<T> {
+///
+/// A queue with a bound drops its oldest event when it is full: of many events that nobody takes, the last tell why
+/// QPs fail.
+pub(crate) struct Queue<T> {
     /// An eventfd (`EFD_SEMAPHORE`); its count equals the queue's length whenever the lock is free.
     fd: OwnedFd,
     waiting: Mutex<VecDeque<Waiting<T>>>,
+    most: usize,
+    on_full: fn(),
 }
 
 impl<T> Queue<T> {
-    /// An empty queue.
+    /// An empty queue without a bound.
     ///
     /// # Errors
     /// No more descriptors.
-    pub(super) fn new() -> io::Result<Queue<T>> {
+    pub(crate) fn new() -> io::Result<Queue<T>> {
+        Queue::bounded(usize::MAX, || {})
+    }
+
+    /// An empty queue of at most this many events; calls `on_full` for each that it drops.
+    ///
+    /// # Errors
+    /// No more descriptors.
+    pub(crate) fn bounded(most: usize, on_full: fn()) -> io::Result<Queue<T>> {
         // SAFETY: no pointer is passed.
         let fd = unsafe { libc::eventfd(0, libc::EFD_CLOEXEC | libc::EFD_SEMAPHORE) };
         if fd < 0 {
@@ -71,11 +84,13 @@ impl<T> Queue<T> {
             // SAFETY: just created, owned by nobody else.
             fd: unsafe { OwnedFd::from_raw_fd(fd) },
             waiting: Mutex::new(VecDeque::new()),
+            most,
+            on_full,
         })
     }
 
     /// The descriptor that programs poll and may make non-blocking.
-    pub(super) fn fd(&self) -> RawFd {
+    pub(crate) fn fd(&self) -> RawFd {
         self.fd.as_raw_fd()
     }
 
@@ -84,14 +99,20 @@ impl<T> Queue<T> {
     }
 
     /// Whether no event waits.
-    pub(super) fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         self.lock().is_empty()
     }
 
     /// Adds an event.
-    pub(super) fn raise(&self, what: T, acks: Option<Arc<Acks>>) {
+    pub(crate) fn raise(&self, what: T, acks: Option<Arc<Acks>>) {
         let mut waiting = self.lock();
         waiting.push_back(Waiting { what, acks });
+        if waiting.len() > self.most {
+            // The count stays.
+            waiting.pop_front();
+            drop(waiting);
+            return (self.on_full)();
+        }
         let one = 1_u64.to_ne_bytes();
         // SAFETY: eight readable bytes. It cannot fail: the count is far from its maximum.
         unsafe { libc::write(self.fd(), one.as_ptr().cast(), one.len()) };
@@ -108,7 +129,7 @@ impl<T> Queue<T> {
     ///
     /// # Errors
     /// EAGAIN if there is none and the descriptor is non-blocking; EINTR.
-    pub(super) fn next(&self) -> io::Result<T> {
+    pub(crate) fn next(&self) -> io::Result<T> {
         loop {
             {
                 let mut waiting = self.lock();
@@ -137,18 +158,28 @@ impl<T> Queue<T> {
     }
 
     /// Discards the events not yet taken of an object that is being destroyed.
-    pub(super) fn forget(&self, of_object: impl Fn(&T) -> bool) {
+    pub(crate) fn forget(&self, of_object: impl Fn(&T) -> bool) {
+        drop(self.take_out(of_object));
+    }
+
+    /// Takes out the events of an object that are not yet taken, with their counters, in their order.
+    pub(crate) fn take_out(&self, of_object: impl Fn(&T) -> bool) -> Vec<(T, Option<Arc<Acks>>)> {
         let mut waiting = self.lock();
-        let before = waiting.len();
-        waiting.retain(|event| !of_object(&event.what));
-        for _ in waiting.len()..before {
+        let (out, stay): (VecDeque<_>, VecDeque<_>) = std::mem::take(&mut *waiting)
+            .into_iter()
+            .partition(|event| of_object(&event.what));
+        *waiting = stay;
+        for _ in &out {
             self.count_down();
         }
+        let parts = |event: Waiting<T>| (event.what, event.acks);
+        out.into_iter().map(parts).collect()
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use std::sync::atomic::{AtomicUsize, Ordering};
     use std::sync::mpsc;
     use std::thread::{self, JoinHandle};
     use std::time::{Duration, Instant};
@@ -199,6 +230,24 @@ mod tests {
         assert!(!readable(&queue));
         queue.raise(3, None);
         queue.forget(|_| true);
+        assert!(!readable(&queue));
+    }
+
+    #[test]
+    fn a_full_queue_keeps_the_newest() {
+        static DROPPED: AtomicUsize = AtomicUsize::new(0);
+        let count = || {
+            DROPPED.fetch_add(1, Ordering::Relaxed);
+        };
+        let queue = Queue::bounded(3, count).unwrap();
+        for event in 0..10 {
+            queue.raise(event, None);
+        }
+        assert_eq!(DROPPED.load(Ordering::Relaxed), 7);
+        for event in 7..10 {
+            assert!(readable(&queue));
+            assert_eq!(queue.next().unwrap(), event);
+        }
         assert!(!readable(&queue));
     }
 

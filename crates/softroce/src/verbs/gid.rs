@@ -9,8 +9,8 @@ use rdma_sys::{ibv_ah_attr, ibv_gid};
 /// The GID type of RoCE v2 (`IBV_GID_TYPE_ROCE_V2`).
 pub(super) const TYPE_ROCE_V2: u32 = 2;
 /// The only port, and the only GID of its table.
-pub(super) const PORT: u8 = 1;
-pub(super) const INDEX: u8 = 0;
+pub(crate) const PORT: u8 = 1;
+pub(crate) const INDEX: u8 = 0;
 
 /// Any free local port, for a socket that only looks up a route.
 const ANY_PORT: u16 = 0;
@@ -18,7 +18,7 @@ const ROCE_PORT: u16 = 4791;
 const FLOW_LABEL_BITS: u32 = 0x000f_ffff;
 
 /// The GID of an address.
-pub(super) fn of_address(address: IpAddr) -> ibv_gid {
+pub(crate) fn of_address(address: IpAddr) -> ibv_gid {
     let raw = match address {
         IpAddr::V4(address) => address.to_ipv6_mapped(),
         IpAddr::V6(address) => address,

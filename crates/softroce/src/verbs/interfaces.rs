@@ -14,9 +14,9 @@ pub(super) struct Interface {
 
 /// The address and interface of a device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Place {
+pub(crate) struct Place {
     /// The address to take; `None` takes a free one of 127.0.0.0/8.
-    pub(super) address: Option<IpAddr>,
+    pub(crate) address: Option<IpAddr>,
     pub(super) interface_index: u32,
     pub(super) interface_mtu_bytes: u32,
 }

@@ -21,14 +21,21 @@ pub(super) const MAX_INLINE_BYTES: u32 = 1024;
 /// The most completions of a CQ.
 pub(super) const MAX_CQE: u32 = 4_194_303;
 /// The most outstanding READs and atomics of a QP, in either role.
-pub(super) const MAX_RD_ATOM: u8 = 16;
+pub(crate) const MAX_RD_ATOM: u8 = 128;
 /// The most receives of an SRQ.
 pub(super) const MAX_SRQ_WR: u32 = 16384;
 /// Reported for objects that only memory limits.
 const MAX_OBJECTS: c_int = 1 << 20;
 /// 4.096 µs × 2^15 = 134 ms: an engine thread that waits for a core answers late.
-const LOCAL_ACK_DELAY: u8 = 15;
-const PAGE_BYTES: u64 = 4096;
+pub(crate) const LOCAL_ACK_DELAY: u8 = 15;
+
+/// Completion vectors: as many as CPUs, as Linux' Soft-RoCE has, since programs ask for the vector of the CPU on which
+/// they poll. Here all are the same, because the device has no interrupts.
+pub(super) fn completion_vectors() -> c_int {
+    // SAFETY: takes no pointers.
+    let cpus = unsafe { libc::sysconf(libc::_SC_NPROCESSORS_CONF) };
+    c_int::try_from(cpus).map_or(1, |cpus| cpus.max(1))
+}
 
 /// `ibv_query_device(3)`.
 ///
@@ -86,7 +93,8 @@ fn attributes(guid: u64) -> ibv_device_attr {
     attr.node_guid = guid.to_be();
     attr.sys_image_guid = guid.to_be();
     attr.max_mr_size = i64::MAX.cast_unsigned();
-    attr.page_size_cap = PAGE_BYTES;
+    // SAFETY: has no preconditions; it cannot fail.
+    attr.page_size_cap = unsafe { libc::sysconf(libc::_SC_PAGESIZE) }.cast_unsigned();
     attr.max_qp = MAX_QP;
     attr.max_qp_wr = MAX_QP_WR.cast_signed();
     attr.device_cap_flags = Cap::IBV_DEVICE_CURR_QP_STATE_MOD.0

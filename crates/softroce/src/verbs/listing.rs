@@ -1,5 +1,5 @@
 //! An interface for Rust programs: lists names and addresses of devices without opening them, since opening takes the
-//! address, and opens them with the caller's faults.
+//! address, and opens them with the caller's options.
 
 use std::io;
 use std::net::IpAddr;
@@ -8,8 +8,9 @@ use std::ptr::NonNull;
 use rdma_sys::ibv_context;
 
 use super::context::Context;
+use super::open::OpenOptions;
 use super::{device, open};
-use crate::net::{Faults, RecordedPacket};
+use crate::net::RecordedPacket;
 
 /// A device of the list.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -35,23 +36,24 @@ pub fn devices() -> io::Result<Vec<Listing>> {
         .collect())
 }
 
-/// [`super::open_device`] by name with these faults, ignoring those of the environment. Close it with
+/// [`super::open_device`] by name with these options, ignoring those of the environment. Close it with
 /// [`super::close_device`].
 ///
 /// # Errors
-/// ENODEV for a name that is not in the list; otherwise the sockets' error, as of [`crate::net::open`].
-pub fn open_with_faults(name: &str, faults: &Faults) -> io::Result<NonNull<ibv_context>> {
+/// ENODEV for a name that is not in the list; otherwise the sockets' error, as of [`crate::net::open`], or that of the
+/// capture's file.
+pub fn open_with(name: &str, options: OpenOptions) -> io::Result<NonNull<ibv_context>> {
     let gone = || io::Error::from_raw_os_error(libc::ENODEV);
     let devices = device::devices().map_err(io::Error::from_raw_os_error)?;
     let device = devices.iter().find(|device| device.name() == name);
-    let open = open::open(device.ok_or_else(gone)?, *faults)?;
+    let open = open::open(device.ok_or_else(gone)?, options)?;
     NonNull::new(open).ok_or_else(gone)
 }
 
 /// Counters of the sockets and the protocol since the device was opened, with their names.
 ///
 /// # Safety
-/// `context` came from [`open_with_faults`] or [`super::open_device`] and was not closed.
+/// `context` came from [`open_with`] or [`super::open_device`] and was not closed.
 pub unsafe fn counters(context: NonNull<ibv_context>) -> Vec<(&'static str, u64)> {
     // SAFETY: the caller's.
     unsafe { Context::of(context.as_ptr()) }.nic().counters()
@@ -89,7 +91,7 @@ mod tests {
 
     #[test]
     fn a_name_that_is_not_there_is_no_device() {
-        let error = open_with_faults("soft", &Faults::default()).unwrap_err();
+        let error = open_with("soft", OpenOptions::default()).unwrap_err();
         assert_eq!(error.raw_os_error(), Some(libc::ENODEV));
     }
 }

@@ -10,21 +10,23 @@
 mod address_handle;
 mod async_events;
 mod channel;
-mod context;
+pub(crate) mod context;
 mod cq;
 mod cq_extended;
-mod device;
+pub(crate) mod device;
 mod domain;
-mod errno;
-mod events;
-mod gid;
-mod interfaces;
+pub(crate) mod errno;
+pub(crate) mod events;
+pub(crate) mod gid;
+pub(crate) mod interfaces;
+mod kernel_files;
 mod latch;
-mod limits;
+pub(crate) mod limits;
 mod listing;
+mod mapped;
 mod occurrence;
-mod open;
-mod port;
+pub(crate) mod open;
+pub(crate) mod port;
 mod post;
 mod qp;
 mod qp_create;
@@ -33,7 +35,7 @@ mod qp_modify;
 mod refused;
 mod srq;
 mod transitions;
-mod users;
+pub(crate) mod users;
 mod wr_batch;
 
 pub use address_handle::{create_ah, create_ah_from_wc, destroy_ah, init_ah_from_wc};
@@ -45,15 +47,16 @@ pub use device::{
     get_device_list, get_device_name,
 };
 pub use domain::{alloc_pd, dealloc_pd, dereg_mr, reg_mr, reg_mr_iova, reg_mr_iova2};
+pub use kernel_files::{KernelFile, kernel_file};
 pub use limits::{query_device, query_device_ex};
-pub use listing::{Listing, close_tap, counters, devices, open_tap, open_with_faults};
-pub use open::{close_device, open_device};
+pub use listing::{Listing, close_tap, counters, devices, open_tap, open_with};
+pub use open::{OpenOptions, close_device, open_device};
 pub use port::{
     get_pkey_index, query_gid, query_gid_ex, query_gid_table, query_gid_type, query_pkey,
     query_port, query_port_compat,
 };
 pub use qp::{destroy_qp, qp_to_qp_ex, query_qp};
-pub use qp_create::create_qp;
+pub use qp_create::{create_qp, create_qp_ex};
 pub use qp_modify::modify_qp;
 pub use refused::refuse;
 pub use srq::{create_srq, destroy_srq, modify_srq, query_srq};

@@ -1,4 +1,4 @@
-//! Events of QPs, CQs and SRQs, queued for the program.
+//! Events of QPs, CQs, SRQs and the port, queued for the program.
 
 use rdma_sys::{ibv_cq, ibv_event_type, ibv_qp, ibv_srq};
 
@@ -8,6 +8,7 @@ pub(super) enum Source {
     Cq(*mut ibv_cq),
     Qp(*mut ibv_qp),
     Srq(*mut ibv_srq),
+    Port,
 }
 
 /// One event.

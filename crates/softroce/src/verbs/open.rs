@@ -1,34 +1,71 @@
-//! Opening a device: the function table of its context, and its faults.
+//! Opening a device: the function table of its context, its faults and its capture.
 
 use std::env;
 use std::io;
+use std::net::IpAddr;
 use std::os::raw::{c_int, c_void};
+use std::path::PathBuf;
 use std::ptr::without_provenance_mut;
-use std::sync::Arc;
+use std::sync::{Arc, Once};
 
-use rdma_sys::{ibv_context, ibv_context_ops, ibv_device, verbs_context};
+use rdma_sys::{ibv_context, ibv_context_ops, ibv_device, ibv_event_type, verbs_context};
 
 use super::context::Context;
 use super::device::{Device, complain};
 use super::errno::pointer_or_errno;
 use super::events::Queue;
+use super::occurrence::{Occurrence, Source};
+use super::users::Users;
 use super::{cq, cq_extended, limits, port, post, qp_create, refused, srq};
 use crate::net::{self, Faults};
-use crate::transport::{Nic, NicOptions};
+use crate::transport::{Nic, NicOptions, PortListener};
 
 /// The variable with deliberate faults, in the syntax of [`Faults`].
 const FAULTS_VARIABLE: &str = "SOFTROCE_FAULTS";
+/// The most asynchronous events that wait to be taken: as many as QPs fail at once.
+const MOST_EVENTS: usize = 1 << 16;
 /// `__VERBS_ABI_IS_EXTENDED`: the `ibv_context` is part of a `verbs_context`.
 const EXTENDED_ABI: *mut c_void = without_provenance_mut(usize::MAX);
 
-fn faults() -> Result<Faults, c_int> {
-    let Some(text) = env::var_os(FAULTS_VARIABLE) else {
-        return Ok(Faults::default());
-    };
-    text.to_string_lossy().parse().map_err(|error| {
-        complain(format_args!("{FAULTS_VARIABLE}: {error}"));
-        libc::EINVAL
-    })
+/// The variable with the file for a capture.
+const CAPTURE_VARIABLE: &str = "SOFTROCE_PCAP";
+
+/// What a device does besides its work.
+#[derive(Clone, Debug, Default)]
+pub struct OpenOptions {
+    /// What goes wrong on purpose.
+    pub faults: Faults,
+    /// A file to capture all packets in; the device's address is added to its name.
+    pub capture: Option<PathBuf>,
+}
+
+impl OpenOptions {
+    /// What the environment asks for.
+    ///
+    /// # Errors
+    /// EINVAL for faults that are none, after a line on stderr.
+    pub(crate) fn of_environment() -> Result<OpenOptions, c_int> {
+        let text = env::var_os(FAULTS_VARIABLE).unwrap_or_default();
+        let faults = text.to_string_lossy().parse().map_err(|error| {
+            complain(format_args!("{FAULTS_VARIABLE}: {error}"));
+            libc::EINVAL
+        })?;
+        let capture = env::var_os(CAPTURE_VARIABLE).filter(|path| !path.is_empty());
+        Ok(OpenOptions {
+            faults,
+            capture: capture.map(PathBuf::from),
+        })
+    }
+}
+
+/// Says once that asynchronous events are lost.
+fn events_are_lost() {
+    static SAID: Once = Once::new();
+    SAID.call_once(|| {
+        complain(format_args!(
+            "{MOST_EVENTS} asynchronous events wait and the oldest are dropped; take them (ibv_get_async_event)"
+        ));
+    });
 }
 
 /// The functions behind the inline functions of `verbs.h`.
@@ -43,17 +80,32 @@ fn operations() -> ibv_context_ops {
     ops
 }
 
-/// Opens `device` with these faults. If this process has opened its address before, the faults of the first opening
-/// stay.
+/// Opens `device` with these options. If this process has opened its address before, those of the first opening stay.
 ///
 /// # Errors
-/// The sockets' error, as a [`net::OpenError`] inside, or that of the event file.
-pub(super) fn open(device: &'static Device, faults: Faults) -> io::Result<*mut ibv_context> {
+/// The sockets' error, as a [`net::OpenError`] inside, or that of the event file or the capture's.
+pub(super) fn open(device: &'static Device, options: OpenOptions) -> io::Result<*mut ibv_context> {
+    open_at(device, device.place.address, options)
+}
+
+/// [`open`] at an address: of those that `device` may have, a certain one.
+///
+/// # Errors
+/// As of [`open`].
+pub(crate) fn open_at(
+    device: &'static Device,
+    address: Option<IpAddr>,
+    options: OpenOptions,
+) -> io::Result<*mut ibv_context> {
     let nic = Nic::open(&NicOptions {
-        address: device.place.address,
-        faults,
+        address,
+        faults: options.faults,
+        capture: options.capture,
+        ..NicOptions::default()
     })?;
-    let events = Arc::new(Queue::new()?);
+    let events = Arc::new(Queue::bounded(MOST_EVENTS, events_are_lost)?);
+    let port_listener = port_listener(Arc::clone(&events));
+    nic.listen_to_port(&port_listener);
     // SAFETY: pointers, integers, optional function pointers and a pthread mutex, for all of which zero is a value
     // (that of PTHREAD_MUTEX_INITIALIZER).
     let mut verbs: verbs_context = unsafe { std::mem::zeroed() };
@@ -67,26 +119,40 @@ pub(super) fn open(device: &'static Device, faults: Faults) -> io::Result<*mut i
     verbs.context.ops = operations();
     verbs.context.cmd_fd = -1;
     verbs.context.async_fd = events.fd();
-    verbs.context.num_comp_vectors = 1;
+    verbs.context.num_comp_vectors = limits::completion_vectors();
     verbs.context.abi_compat = EXTENDED_ABI;
     let context = Context {
         nic,
         device,
         events,
+        _port_listener: port_listener,
+        users: Users::default(),
     };
     Ok(context.lend(verbs))
 }
 
+/// Queues an event when the port goes down or comes up.
+fn port_listener(events: Arc<Queue<Occurrence>>) -> Arc<PortListener> {
+    Arc::new(move |is_up| {
+        let kind = match is_up {
+            true => ibv_event_type::IBV_EVENT_PORT_ACTIVE,
+            false => ibv_event_type::IBV_EVENT_PORT_ERR,
+        };
+        let source = Source::Port;
+        events.raise(Occurrence { kind, source }, None);
+    })
+}
+
 /// `ibv_open_device(3)`. ENODEV for a device of another library, EINVAL for invalid faults in the environment,
-/// otherwise the sockets' error: EADDRINUSE if another process has the address. The latter two also print a line on
-/// stderr.
+/// otherwise the sockets' error, EADDRINUSE if others have the address who do not share it, or that of the capture's file.
+/// All but the first also print a line on stderr.
 ///
 /// # Safety
 /// As for libibverbs.
 pub unsafe extern "C" fn open_device(device: *mut ibv_device) -> *mut ibv_context {
     let open = |device| {
         let device = Device::of(device).ok_or(libc::ENODEV)?;
-        open(device, faults()?).map_err(|error| {
+        open(device, OpenOptions::of_environment()?).map_err(|error| {
             complain(format_args!("{error}"));
             net::os_error(&error).unwrap_or(libc::EIO)
         })
@@ -100,6 +166,11 @@ pub unsafe extern "C" fn open_device(device: *mut ibv_device) -> *mut ibv_contex
 /// As for libibverbs: everything made in the context was destroyed before.
 pub unsafe extern "C" fn close_device(context: *mut ibv_context) -> c_int {
     // SAFETY: made by `open`; the caller gives it up.
-    unsafe { Context::close(context) };
+    unsafe {
+        if let Err(error) = Context::own(context) {
+            return error;
+        }
+        Context::close(context);
+    }
     0
 }

@@ -14,6 +14,8 @@ use crate::transport::MAX_MESSAGE_BYTES;
 
 const LINK_LAYER_ETHERNET: u8 = 2;
 const PHYS_STATE_LINK_UP: u8 = 5;
+const PHYS_STATE_DISABLED: u8 = 3;
+const WIDTH_1X: u8 = 1;
 /// The default partition, full membership.
 const DEFAULT_PKEY: u16 = 0xffff;
 
@@ -29,7 +31,7 @@ pub(super) fn mtu_bytes(code: ibv_mtu::Type) -> u32 {
 }
 
 /// The MTU code of a device's port.
-pub(super) fn active_mtu_of(device: &Context) -> ibv_mtu::Type {
+pub(crate) fn active_mtu_of(device: &Context) -> ibv_mtu::Type {
     active_mtu(device.interface_mtu_bytes(), device.address().is_ipv4())
 }
 
@@ -47,10 +49,13 @@ fn active_mtu(interface_mtu_bytes: u32, ipv4: bool) -> ibv_mtu::Type {
         .unwrap_or(ibv_mtu::IBV_MTU_256)
 }
 
-fn attributes(active_mtu: ibv_mtu::Type) -> ibv_port_attr {
+fn attributes(active_mtu: ibv_mtu::Type, is_up: bool) -> ibv_port_attr {
     // SAFETY: integers only.
     let mut attr: ibv_port_attr = unsafe { std::mem::zeroed() };
-    attr.state = ibv_port_state::IBV_PORT_ACTIVE;
+    (attr.state, attr.phys_state) = match is_up {
+        true => (ibv_port_state::IBV_PORT_ACTIVE, PHYS_STATE_LINK_UP),
+        false => (ibv_port_state::IBV_PORT_DOWN, PHYS_STATE_DISABLED),
+    };
     attr.max_mtu = ibv_mtu::IBV_MTU_4096;
     attr.active_mtu = active_mtu;
     attr.gid_tbl_len = 1;
@@ -58,8 +63,8 @@ fn attributes(active_mtu: ibv_mtu::Type) -> ibv_port_attr {
     attr.max_msg_sz = MAX_MESSAGE_BYTES;
     attr.pkey_tbl_len = 1;
     attr.max_vl_num = 1;
-    // Width and speed stay 0: the processors' speed is no property of a link.
-    attr.phys_state = PHYS_STATE_LINK_UP;
+    // Speed stays 0: the processors' is no property of a link. Width is the smallest that there is, since UCX warns of none.
+    attr.active_width = WIDTH_1X;
     attr.link_layer = LINK_LAYER_ETHERNET;
     attr
 }
@@ -78,7 +83,8 @@ pub unsafe extern "C" fn query_port_bytes(
         return libc::EINVAL;
     }
     // SAFETY: an open context.
-    let whole = attributes(active_mtu_of(unsafe { Context::of(context) }));
+    let context = unsafe { Context::of(context) };
+    let whole = attributes(active_mtu_of(context), context.nic().port_is_up());
     let known = attr_bytes.min(size_of::<ibv_port_attr>());
     // SAFETY: the caller's struct has `attr_bytes`; of `whole` no more than there is is read.
     unsafe {

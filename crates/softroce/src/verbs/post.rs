@@ -11,9 +11,6 @@ use super::errno::post_error;
 use super::qp::Qp;
 use crate::transport::{Datagram, Kind, Operation, Payload, PostError, SendRequest, Sge};
 
-/// A queue key with this bit means the QP's own (InfiniBand specification, 10.2.5).
-const OWN_QKEY: u32 = 1 << 31;
-
 /// Elements in the form of the transport, which has the same layout.
 ///
 /// # Safety
@@ -26,16 +23,12 @@ pub(super) unsafe fn elements<'a>(list: *const ibv_sge, count: usize) -> &'a [Sg
     unsafe { slice::from_raw_parts(list.cast::<Sge>(), count) }
 }
 
-/// A datagram from this QP to the destination of a handle. EINVAL without a handle.
+/// A datagram to the destination of a handle. EINVAL without a handle. It takes no lock: the transport calls it while
+/// it holds the send queue.
 ///
 /// # Safety
 /// `ah` is null or live.
-pub(super) unsafe fn datagram(
-    qp: &Qp,
-    ah: *mut ibv_ah,
-    qpn: u32,
-    qkey: u32,
-) -> Result<Datagram, c_int> {
+pub(super) unsafe fn datagram(ah: *mut ibv_ah, qpn: u32, qkey: u32) -> Result<Datagram, c_int> {
     if ah.is_null() {
         return Err(libc::EINVAL);
     }
@@ -44,11 +37,10 @@ pub(super) unsafe fn datagram(
     Ok(Datagram {
         address: destination.address,
         qpn,
-        qkey: if qkey & OWN_QKEY == 0 {
-            qkey
-        } else {
-            qp.qkey()
-        },
+        qkey,
+        flow_label: destination.flow_label,
+        traffic_class: destination.traffic_class,
+        hop_limit: destination.hop_limit,
     })
 }
 
@@ -56,7 +48,7 @@ pub(super) unsafe fn datagram(
 ///
 /// # Safety
 /// As for libibverbs: what the request points to is there, its unions are those of its operation.
-unsafe fn request<'a>(qp: &Qp, wr: &ibv_send_wr) -> Result<SendRequest<'a>, c_int> {
+unsafe fn request<'a>(kind: Kind, wr: &ibv_send_wr) -> Result<SendRequest<'a>, c_int> {
     use ibv_wr_opcode as Opcode;
     // SAFETY: the member that the operation needs; of the others the bytes are read, which all are numbers.
     let (rdma, atomic, immediate) = unsafe {
@@ -105,11 +97,11 @@ unsafe fn request<'a>(qp: &Qp, wr: &ibv_send_wr) -> Result<SendRequest<'a>, c_in
     // SAFETY: the caller's list.
     let sges = unsafe { elements(wr.sg_list, count) };
     let flag = |flag: ibv_send_flags| wr.send_flags & flag.0 != 0;
-    let datagram = if qp.kind == Kind::Ud {
+    let datagram = if kind == Kind::Ud {
         // SAFETY: requests of such a QP have this member, and a live handle or none.
         Some(unsafe {
             let to = wr.wr.ud;
-            datagram(qp, to.ah, to.remote_qpn, to.remote_qkey)?
+            datagram(to.ah, to.remote_qpn, to.remote_qkey)?
         })
     } else {
         None
@@ -151,7 +143,7 @@ pub(super) unsafe extern "C" fn post_send(
         last = next;
         next = wr.next;
         // SAFETY: as the caller's.
-        match unsafe { request(qp, wr) } {
+        match unsafe { request(qp.kind, wr) } {
             Ok(request) => Some(request),
             Err(error) => {
                 refused = Some(error);

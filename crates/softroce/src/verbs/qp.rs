@@ -29,7 +29,8 @@ pub(super) struct Qp {
     pub(super) acks: Arc<Acks>,
     /// Requests being collected, if the QP was created with operations for `ibv_wr_*`.
     pub(super) builder: Option<Builder>,
-    /// The attributes set by `modify_qp`.
+    /// The attributes set by `modify_qp`. This lock comes before all of the transport, whose callbacks must not take it
+    /// (see `transport/core.rs`).
     pub(super) attributes: Mutex<ibv_qp_attr>,
     pub(super) cap: ibv_qp_cap,
     pub(super) signal_all: bool,
@@ -51,11 +52,6 @@ impl Qp {
         self.attributes
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Its own queue key.
-    pub(super) fn qkey(&self) -> u32 {
-        self.attributes().qkey
     }
 }
 
@@ -82,7 +78,11 @@ pub unsafe extern "C" fn query_qp(
     _mask: c_int,
     init: *mut ibv_qp_init_attr,
 ) -> c_int {
-    // SAFETY: a live QP.
+    // SAFETY: a live QP of an open context.
+    if let Err(error) = unsafe { Context::own((*qp).context) } {
+        return error;
+    }
+    // SAFETY: as above.
     let inner = unsafe { Qp::of(qp) };
     let kept = inner.attributes();
     let state = inner.transport.state();
@@ -122,9 +122,13 @@ pub unsafe extern "C" fn query_qp(
 pub unsafe extern "C" fn destroy_qp(qp: *mut ibv_qp) -> c_int {
     // SAFETY: a live QP of an open context.
     unsafe {
+        let context = match Context::own((*qp).context) {
+            Ok(context) => context,
+            Err(error) => return error,
+        };
         let inner = Qp::of(qp);
         inner.transport.destroy();
-        Context::of((*qp).context)
+        context
             .events()
             .forget(|event| event.source == Source::Qp(qp));
         inner.acks.wait();

@@ -105,7 +105,7 @@ unsafe fn create(
     // SAFETY: live, as above.
     let (device, domain, send_cq, recv_cq, shared) = unsafe {
         (
-            Context::of(context),
+            Context::own(context)?,
             Pd::of(pd),
             Cq::of(init.send_cq),
             Cq::of(init.recv_cq),
@@ -201,7 +201,7 @@ pub unsafe extern "C" fn create_qp(pd: *mut ibv_pd, init: *mut ibv_qp_init_attr)
 ///
 /// # Safety
 /// As for libibverbs.
-pub(super) unsafe extern "C" fn create_qp_ex(
+pub unsafe extern "C" fn create_qp_ex(
     _context: *mut ibv_context,
     init: *mut ibv_qp_init_attr_ex,
 ) -> *mut ibv_qp {

@@ -74,11 +74,11 @@ unsafe fn builder<'a>(qp: *mut ibv_qp_ex) -> Option<(&'a Qp, &'a Builder)> {
 ///
 /// # Safety
 /// `qp` is live, and this thread called `wr_start`.
-unsafe fn with_batch(qp: *mut ibv_qp_ex, work: impl FnOnce(&Qp, &mut Batch)) {
+unsafe fn with_batch(qp: *mut ibv_qp_ex, work: impl FnOnce(&mut Batch)) {
     // SAFETY: a live QP; who holds the latch owns the batch.
     unsafe {
-        if let Some((inner, builder)) = builder(qp) {
-            work(inner, &mut *builder.batch.get());
+        if let Some((_, builder)) = builder(qp) {
+            work(&mut *builder.batch.get());
         }
     }
 }
@@ -92,7 +92,7 @@ unsafe fn begin(qp: *mut ibv_qp_ex, operation: Operation, immediate: Option<u32>
     let (wr_id, flags) = unsafe { ((*qp).wr_id, (*qp).wr_flags) };
     // SAFETY: as the caller's.
     unsafe {
-        with_batch(qp, |_, batch| {
+        with_batch(qp, |batch| {
             batch.begin(wr_id, flags, operation, immediate);
         });
     }
@@ -197,7 +197,7 @@ unsafe extern "C" fn wr_atomic_cmp_swp(
 unsafe extern "C" fn wr_set_ud_addr(qp: *mut ibv_qp_ex, ah: *mut ibv_ah, qpn: u32, qkey: u32) {
     // SAFETY: as the caller's; a live handle, or null.
     unsafe {
-        with_batch(qp, |inner, batch| match datagram(inner, ah, qpn, qkey) {
+        with_batch(qp, |batch| match datagram(ah, qpn, qkey) {
             Ok(to) => batch.set(|request| request.datagram = Some(to)),
             Err(error) => batch.error = Some(error),
         });
@@ -211,12 +211,12 @@ unsafe extern "C" fn wr_set_sge(qp: *mut ibv_qp_ex, lkey: u32, address: u64, len
         lkey,
     };
     // SAFETY: as the caller's.
-    unsafe { with_batch(qp, |_, batch| batch.set_elements(&[sge])) };
+    unsafe { with_batch(qp, |batch| batch.set_elements(&[sge])) };
 }
 
 unsafe extern "C" fn wr_set_sge_list(qp: *mut ibv_qp_ex, count: usize, list: *const ibv_sge) {
     // SAFETY: as the caller's; a list of so many.
-    unsafe { with_batch(qp, |_, batch| batch.set_elements(elements(list, count))) };
+    unsafe { with_batch(qp, |batch| batch.set_elements(elements(list, count))) };
 }
 
 /// # Safety
@@ -232,7 +232,7 @@ unsafe fn piece<'a>(address: *const c_void, length: usize) -> &'a [u8] {
 unsafe extern "C" fn wr_set_inline_data(qp: *mut ibv_qp_ex, address: *mut c_void, length: usize) {
     // SAFETY: as the caller's; so many readable bytes.
     unsafe {
-        with_batch(qp, |_, batch| {
+        with_batch(qp, |batch| {
             batch.set_inline([piece(address, length)].into_iter());
         });
     };
@@ -250,7 +250,7 @@ unsafe extern "C" fn wr_set_inline_data_list(
         } else {
             slice::from_raw_parts(list, count)
         };
-        with_batch(qp, |_, batch| {
+        with_batch(qp, |batch| {
             batch.set_inline(list.iter().map(|buf| piece(buf.addr, buf.length)));
         });
     }

@@ -26,19 +26,7 @@ const FIXED_WITH_THE_CONNECTION: u32 = Mask::IBV_QP_AV.0
     | Mask::IBV_QP_MAX_DEST_RD_ATOMIC.0;
 
 fn state(number: u32) -> Result<State, c_int> {
-    const STATES: [State; 7] = [
-        State::Reset,
-        State::Init,
-        State::Rtr,
-        State::Rts,
-        State::Sqd,
-        State::Sqe,
-        State::Err,
-    ];
-    STATES
-        .into_iter()
-        .find(|state| *state as u32 == number)
-        .ok_or(libc::EINVAL)
+    State::from_number(number).ok_or(libc::EINVAL)
 }
 
 /// Whether each value that `mask` names is valid, except the address vector.
@@ -171,7 +159,7 @@ fn apply(
 /// `qp` is live.
 unsafe fn modify(qp: *mut ibv_qp, attr: &ibv_qp_attr, mask: u32) -> Result<(), c_int> {
     // SAFETY: a live QP of an open context.
-    let (inner, device) = unsafe { (Qp::of(qp), Context::of((*qp).context)) };
+    let (inner, device) = unsafe { (Qp::of(qp), Context::own((*qp).context)?) };
     let has = |bit: Mask| mask & bit.0 != 0;
     let mut kept = inner.attributes();
     let from = inner.transport.state();
@@ -267,14 +255,14 @@ mod tests {
             (
                 Mask::IBV_QP_MAX_QP_RD_ATOMIC,
                 |a, v| a.max_rd_atomic = v as u8,
-                &[0, 16],
-                &[17],
+                &[0, 128],
+                &[129],
             ),
             (
                 Mask::IBV_QP_MAX_DEST_RD_ATOMIC,
                 |a, v| a.max_dest_rd_atomic = v as u8,
-                &[0, 16],
-                &[17],
+                &[0, 128],
+                &[129],
             ),
             (
                 Mask::IBV_QP_MIN_RNR_TIMER,

@@ -57,7 +57,7 @@ unsafe fn create(pd: *mut ibv_pd, init: &mut ibv_srq_init_attr) -> Result<*mut i
     // SAFETY: a live domain of an open context.
     let (domain, context) = unsafe { (Pd::of(pd), (*pd).context) };
     // SAFETY: as above.
-    let events = unsafe { Context::of(context) }.events().clone();
+    let events = unsafe { Context::own(context) }?.events().clone();
     // Reserves the memory of the SRQ before creating it, because events contain its address.
     let object: *mut Object = Box::into_raw(Box::<Object>::new_uninit()).cast();
     let acks = Arc::new(Acks::default());
@@ -106,7 +106,11 @@ pub unsafe extern "C" fn modify_srq(
     attr: *mut ibv_srq_attr,
     mask: c_int,
 ) -> c_int {
-    // SAFETY: a live SRQ and a readable struct.
+    // SAFETY: a live SRQ of an open context.
+    if let Err(error) = unsafe { Context::own((*srq).context) } {
+        return error;
+    }
+    // SAFETY: as above, and a readable struct.
     let (inner, attr) = unsafe { (Srq::of(srq), &*attr) };
     let mask = mask.cast_unsigned();
     let limit = ibv_srq_attr_mask::IBV_SRQ_LIMIT.0;
@@ -130,8 +134,11 @@ pub unsafe extern "C" fn modify_srq(
 /// # Safety
 /// As for libibverbs.
 pub unsafe extern "C" fn query_srq(srq: *mut ibv_srq, attr: *mut ibv_srq_attr) -> c_int {
-    // SAFETY: a live SRQ and a writable struct.
+    // SAFETY: a live SRQ of an open context, and a writable struct.
     unsafe {
+        if let Err(error) = Context::own((*srq).context) {
+            return error;
+        }
         let inner = Srq::of(srq);
         attr.write(ibv_srq_attr {
             max_wr: inner.max_wr,
@@ -149,11 +156,15 @@ pub unsafe extern "C" fn query_srq(srq: *mut ibv_srq, attr: *mut ibv_srq_attr) -
 pub unsafe extern "C" fn destroy_srq(srq: *mut ibv_srq) -> c_int {
     // SAFETY: a live SRQ of an open context.
     unsafe {
+        let context = match Context::own((*srq).context) {
+            Ok(context) => context,
+            Err(error) => return error,
+        };
         let inner = Srq::of(srq);
         if inner.users.any() {
             return libc::EBUSY;
         }
-        Context::of((*srq).context)
+        context
             .events()
             .forget(|event| event.source == Source::Srq(srq));
         inner.acks.wait();
@@ -172,8 +183,14 @@ pub(super) unsafe extern "C" fn post_srq_recv(
     wr: *mut ibv_recv_wr,
     bad_wr: *mut *mut ibv_recv_wr,
 ) -> c_int {
-    // SAFETY: a live SRQ, and a list of requests.
+    // SAFETY: a live SRQ of an open context, and a list of requests.
     unsafe {
+        if let Err(error) = Context::own((*srq).context) {
+            if !bad_wr.is_null() {
+                bad_wr.write(wr);
+            }
+            return error;
+        }
         let queue = &Srq::of(srq).queue;
         post_receives(wr, bad_wr, |wr_id, sges| queue.post(wr_id, sges))
     }

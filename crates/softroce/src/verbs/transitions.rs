@@ -83,21 +83,12 @@ pub(super) fn allowed(kind: Kind, from: State, to: State, mask: u32) -> bool {
 mod tests {
     use super::*;
 
-    const STATES: [State; 7] = [
-        State::Reset,
-        State::Init,
-        State::Rtr,
-        State::Rts,
-        State::Sqd,
-        State::Sqe,
-        State::Err,
-    ];
     const KINDS: [Kind; 3] = [Kind::Rc, Kind::Uc, Kind::Ud];
 
     #[test]
     fn exactly_these_states_follow_each_other() {
         use State::{Err, Init, Reset, Rtr, Rts, Sqd, Sqe};
-        for from in STATES {
+        for from in State::ALL {
             let followers: &[State] = match from {
                 Reset => &[Reset, Init],
                 Init => &[Reset, Err, Init, Rtr],
@@ -107,7 +98,7 @@ mod tests {
                 Sqe => &[Reset, Err, Rts],
                 Err => &[Reset, Err],
             };
-            for to in STATES {
+            for to in State::ALL {
                 for kind in KINDS {
                     let exists = attributes(kind, from, to).is_some();
                     assert_eq!(
@@ -124,8 +115,8 @@ mod tests {
     fn each_required_attribute_is_missed_and_each_foreign_one_refused() {
         let mut checked = 0;
         for kind in KINDS {
-            for from in STATES {
-                for to in STATES {
+            for from in State::ALL {
+                for to in State::ALL {
                     let Some((required, optional)) = attributes(kind, from, to) else {
                         continue;
                     };

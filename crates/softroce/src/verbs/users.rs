@@ -5,21 +5,26 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// Counts the users of one object.
 #[derive(Default)]
-pub(super) struct Users(Arc<AtomicUsize>);
+pub(crate) struct Users(Arc<AtomicUsize>);
 
 /// One use; it ends when this is dropped.
-pub(super) struct Use(Arc<AtomicUsize>);
+pub(crate) struct Use(Arc<AtomicUsize>);
 
 impl Users {
     /// Adds a user.
-    pub(super) fn begin(&self) -> Use {
+    pub(crate) fn begin(&self) -> Use {
         self.0.fetch_add(1, Ordering::Relaxed);
         Use(self.0.clone())
     }
 
+    /// How many there are.
+    pub(crate) fn count(&self) -> usize {
+        self.0.load(Ordering::Acquire)
+    }
+
     /// Whether there are users.
-    pub(super) fn any(&self) -> bool {
-        self.0.load(Ordering::Acquire) > 0
+    pub(crate) fn any(&self) -> bool {
+        self.count() > 0
     }
 }
 

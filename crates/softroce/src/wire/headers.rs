@@ -99,28 +99,24 @@ const LOW_24: u32 = 0x00ff_ffff;
 impl Bth {
     /// Bytes on the wire.
     pub const BYTES: usize = 12;
+    /// Where the 24 bits of the destination QP begin.
+    pub const DESTINATION_QPN_AT: usize = 5;
 
     /// Its bytes on the wire. Transport version 0; MigReq is set, as for connections that never migrate.
     pub fn to_bytes(self) -> [u8; Bth::BYTES] {
-        let [_, q2, q1, q0] = self.destination_qpn.to_be_bytes();
-        let [_, p2, p1, p0] = self.psn.value().to_be_bytes();
-        let [k1, k0] = self.pkey.to_be_bytes();
-        let flags = u8::from(self.solicited) << 7 | 0x40 | (self.pad_bytes & 3) << 4;
-        let ack = u8::from(self.ack_request) << 7;
-        [
-            self.opcode_byte,
-            flags,
-            k1,
-            k0,
-            0,
-            q2,
-            q1,
-            q0,
-            ack,
-            p2,
-            p1,
-            p0,
-        ]
+        let flags = u32::from(self.solicited) << 7 | 0x40 | u32::from(self.pad_bytes & 3) << 4;
+        let first = u32::from(self.opcode_byte) << 24 | flags << 16 | u32::from(self.pkey);
+        let second = self.destination_qpn & LOW_24;
+        let third = u32::from(self.ack_request) << 31 | self.psn.value();
+        let words = u128::from(first) << 64 | u128::from(second) << 32 | u128::from(third);
+        let [_, _, _, _, bytes @ ..] = words.to_be_bytes();
+        bytes
+    }
+
+    /// The destination QP of a header that is not parsed yet.
+    pub fn destination_qpn_of(bytes: &[u8; Bth::BYTES]) -> u32 {
+        let [_, _, _, _, _, q2, q1, q0, ..] = *bytes;
+        u32::from_be_bytes([0, q2, q1, q0])
     }
 
     /// Parses the bytes; `None` for another transport version.
@@ -144,19 +140,17 @@ impl Reth {
 
     /// Its bytes on the wire.
     pub fn to_bytes(self) -> [u8; Reth::BYTES] {
-        join([
-            &self.address.to_be_bytes(),
-            &self.rkey.to_be_bytes(),
-            &self.length_bytes.to_be_bytes(),
-        ])
+        let key_and_length = u64::from(self.rkey) << 32 | u64::from(self.length_bytes);
+        (u128::from(self.address) << 64 | u128::from(key_and_length)).to_be_bytes()
     }
 
     /// Parses the bytes.
     pub fn from_bytes(bytes: [u8; Reth::BYTES]) -> Reth {
+        let words = u128::from_be_bytes(bytes);
         Reth {
-            address: u64::from_be_bytes(part(&bytes, 0)),
-            rkey: u32::from_be_bytes(part(&bytes, 8)),
-            length_bytes: u32::from_be_bytes(part(&bytes, 12)),
+            address: (words >> 64) as u64,
+            rkey: (words >> 32) as u32,
+            length_bytes: words as u32,
         }
     }
 }
@@ -237,17 +231,15 @@ impl Deth {
 
     /// Its bytes on the wire.
     pub fn to_bytes(self) -> [u8; Deth::BYTES] {
-        join([
-            &self.qkey.to_be_bytes(),
-            &(self.source_qpn & LOW_24).to_be_bytes(),
-        ])
+        (u64::from(self.qkey) << 32 | u64::from(self.source_qpn & LOW_24)).to_be_bytes()
     }
 
     /// Parses the bytes.
     pub fn from_bytes(bytes: [u8; Deth::BYTES]) -> Deth {
+        let words = u64::from_be_bytes(bytes);
         Deth {
-            qkey: u32::from_be_bytes(part(&bytes, 0)),
-            source_qpn: u32::from_be_bytes(part(&bytes, 4)) & LOW_24,
+            qkey: (words >> 32) as u32,
+            source_qpn: words as u32 & LOW_24,
         }
     }
 }

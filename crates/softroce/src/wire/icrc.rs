@@ -3,6 +3,8 @@
 
 use std::net::{Ipv4Addr, Ipv6Addr};
 
+use super::polynomial::{POLYNOMIAL, inverse_power, multiply, power};
+
 /// The fields of the network and transport headers that the CRC covers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum IcrcAddresses {
@@ -37,10 +39,8 @@ const UDP_PROTOCOL: u8 = 17;
 pub const CONGESTION_BYTE: usize = 4;
 /// Bytes of the CRC.
 pub const ICRC_BYTES: usize = 4;
-/// Bytes from the end of the identification field to the base transport header.
-const BEHIND_IDENTIFICATION: usize = 14 + UDP_BYTES;
-/// The polynomial, with x^31 in the lowest bit.
-pub(crate) const POLYNOMIAL: u32 = 0xedb8_8320;
+/// Bytes from the start of the IPv4 identification to the base transport header.
+pub const BEHIND_IDENTIFICATION: usize = 16 + UDP_BYTES;
 
 /// The CRC over everything below the base transport header; the packet's own bytes continue it. Packets of one flow
 /// and length share it, except for the identification.
@@ -70,22 +70,20 @@ impl IcrcSeed {
         IcrcSeed(self.0 ^ flips.unwrap_or(0) ^ low.unwrap_or(0))
     }
 
-    /// Starts the CRC of a packet's own bytes.
-    pub fn start(self) -> Icrc {
-        Icrc(crc32fast::Hasher::new_with_initial(self.0))
+    /// Starts the CRC of a packet with its first bytes, which hold at least the base transport header.
+    pub fn start(self, headers: &[u8]) -> Icrc {
+        let congestion = headers.get(CONGESTION_BYTE).copied().unwrap_or(0xff);
+        let flips = CONGESTION.get(usize::from(congestion)).copied();
+        let mut crc = Icrc(crc32fast::Hasher::new_with_initial(
+            self.0 ^ flips.unwrap_or(0),
+        ));
+        crc.update(headers);
+        crc
     }
 
     /// The CRC of a packet whose bytes are contiguous, from the base transport header to the end of the padding.
-    /// Changes the bytes meanwhile, and restores them.
-    pub fn over(self, packet: &mut [u8]) -> u32 {
-        let mut crc = self.start();
-        let congestion = packet.get_mut(CONGESTION_BYTE);
-        let was = congestion.map(|byte| std::mem::replace(byte, 0xff));
-        crc.update(packet);
-        if let (Some(byte), Some(was)) = (packet.get_mut(CONGESTION_BYTE), was) {
-            *byte = was;
-        }
-        crc.finish()
+    pub fn over(self, packet: &[u8]) -> u32 {
+        self.start(packet).finish()
     }
 }
 
@@ -93,16 +91,6 @@ impl IcrcSeed {
 pub struct Icrc(crc32fast::Hasher);
 
 impl Icrc {
-    /// Adds the transport headers, which come first.
-    pub fn transport_headers(&mut self, headers: &[u8]) {
-        let (before, rest) = headers.split_at(headers.len().min(CONGESTION_BYTE));
-        self.update(before);
-        if let Some(after) = rest.get(1..) {
-            self.update(&[0xff]);
-            self.update(after);
-        }
-    }
-
     /// Adds the rest, including padding.
     pub fn update(&mut self, bytes: &[u8]) {
         self.0.update(bytes);
@@ -114,10 +102,40 @@ impl Icrc {
     }
 }
 
+/// What another IPv4 identification changes in the CRC of packets of one length.
+#[derive(Clone, Copy, Debug)]
+pub struct IdentificationShift(u32);
+
+impl IdentificationShift {
+    /// For packets of which the CRC covers `bytes` from the base transport header on; below 2^16.
+    pub fn over(bytes: usize) -> IdentificationShift {
+        IdentificationShift(power(bytes + BEHIND_IDENTIFICATION))
+    }
+
+    /// The bits of the CRC that flip with these bits of the identification.
+    pub fn change(self, bits: u16) -> u32 {
+        // The identification's first byte is the lowest.
+        multiply(bits.swap_bytes().into(), self.0)
+    }
+}
+
 /// The seed bits that each value of the identification's high byte flips.
-static IDENTIFICATION_HIGH: [u32; 256] = byte_flips(BEHIND_IDENTIFICATION + 1);
+static IDENTIFICATION_HIGH: [u32; 256] = byte_flips(BEHIND_IDENTIFICATION - 1);
 /// The seed bits that each value of its low byte flips.
-static IDENTIFICATION_LOW: [u32; 256] = byte_flips(BEHIND_IDENTIFICATION);
+static IDENTIFICATION_LOW: [u32; 256] = byte_flips(BEHIND_IDENTIFICATION - 2);
+
+/// The seed bits that make the CRC of a packet with each value of the congestion byte that of one with ones there.
+/// So the CRC needs no copy of the packet, and no change of it.
+static CONGESTION: [u32; 256] = {
+    let back = inverse_power(CONGESTION_BYTE);
+    let mut flips = [0; 256];
+    let mut value = 0;
+    while value < 256 {
+        flips[value] = multiply(value as u32 ^ 0xff, back);
+        value += 1;
+    }
+    flips
+};
 
 /// The bits that each value of a byte flips in a CRC that ends this many bytes later.
 const fn byte_flips(bytes_behind: usize) -> [u32; 256] {
@@ -151,8 +169,7 @@ pub fn icrc(
     payload: &[u8],
 ) -> [u8; 4] {
     let bytes = transport.len() + payload.len() + ICRC_BYTES;
-    let mut crc = IcrcSeed::new(addresses, source_port, bytes).start();
-    crc.transport_headers(transport);
+    let mut crc = IcrcSeed::new(addresses, source_port, bytes).start(transport);
     crc.update(payload);
     crc.finish().to_le_bytes()
 }
@@ -263,10 +280,10 @@ mod tests {
             let length = packet.len() + ICRC_BYTES;
             let seed = IcrcSeed::new(other, 9, length);
             prop_assert_eq!(seed, IcrcSeed::new(HOSTS, 9, length).flip_identification(identification ^ 7));
-            let mut lent = packet.clone();
-            let whole = seed.over(&mut lent);
-            prop_assert_eq!(&lent, &packet);
+            let whole = seed.over(&packet);
             prop_assert_eq!(whole.to_le_bytes(), icrc(other, 9, &packet[..12], &packet[12..]));
+            let seventh = IcrcSeed::new(HOSTS, 9, length).over(&packet);
+            prop_assert_eq!(whole ^ seventh, IdentificationShift::over(packet.len()).change(identification ^ 7));
         }
 
         #[test]

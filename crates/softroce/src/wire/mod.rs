@@ -1,19 +1,25 @@
-//! The wire format of RoCEv2 after the UDP header (InfiniBand specification volume 1, chapter 9, and its annex A17).
-//! It must not know sockets, QPs or memory. On hostile input it fails only with a [`ParseError`].
+//! The wire format of RoCEv2 after the UDP header (InfiniBand specification volume 1, chapter 9, and its annex A17), and
+//! the messages of connection managers in [`cm`]. It must not know sockets, QPs or memory. On hostile input it fails only
+//! with a [`ParseError`] or a [`cm::CmMadError`].
 
 #[doc(hidden)]
 pub mod check;
+pub mod cm;
+mod cnp;
 mod headers;
 mod icrc;
 mod opcode;
 mod packet;
+mod polynomial;
 mod psn;
 
+pub use cnp::Cnp;
 pub use headers::{Aeth, AtomicEth, Bth, Deth, NakCode, Reth, Syndrome};
-pub(crate) use icrc::POLYNOMIAL;
+pub(crate) use icrc::{BEHIND_IDENTIFICATION, IdentificationShift};
 pub use icrc::{CONGESTION_BYTE, ICRC_BYTES, Icrc, IcrcAddresses, IcrcSeed, icrc};
 pub use opcode::{Opcode, Service};
 pub use packet::{Extended, Packet, ParseError};
+pub(crate) use polynomial::{ONE, inverse_power, multiply};
 pub use psn::Psn;
 
 /// The UDP port of RoCEv2.

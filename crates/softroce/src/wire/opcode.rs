@@ -41,6 +41,13 @@ pub enum Opcode {
 }
 
 impl Service {
+    /// The service of the base transport header's opcode byte; `None` if this device does not support it.
+    pub fn of(byte: u8) -> Option<Service> {
+        [Service::Rc, Service::Uc, Service::Ud]
+            .into_iter()
+            .find(|service| service.bits() == byte & 0xe0)
+    }
+
     /// The high three bits in place.
     pub fn bits(self) -> u8 {
         match self {
@@ -84,9 +91,7 @@ impl Opcode {
 
     /// Parses that byte; `None` for a service or operation that this device does not support.
     pub fn parse(byte: u8) -> Option<(Service, Opcode)> {
-        let service = [Service::Rc, Service::Uc, Service::Ud]
-            .into_iter()
-            .find(|service| service.bits() == byte & 0xe0)?;
+        let service = Service::of(byte)?;
         let opcode = *Opcode::ALL.get(usize::from(byte & 0x1f))?;
         opcode.exists_in(service).then_some((service, opcode))
     }

@@ -79,6 +79,19 @@ impl<'a> Reader<'a> {
     }
 }
 
+/// Writes headers one behind the other.
+struct Writer<'a>(&'a mut [u8]);
+
+impl Writer<'_> {
+    fn put<const N: usize>(&mut self, bytes: [u8; N]) {
+        let room = std::mem::take(&mut self.0);
+        if let Some((to, rest)) = room.split_first_chunk_mut() {
+            *to = bytes;
+            self.0 = rest;
+        }
+    }
+}
+
 impl<'a> Packet<'a> {
     /// Parses a UDP payload. Does not check the CRC, which needs the lower headers (see [`super::icrc`]).
     ///
@@ -168,13 +181,7 @@ impl<'a> Packet<'a> {
 
     /// As [`Packet::headers`], for a payload of this length that is elsewhere.
     pub fn headers_for(&self, payload_bytes: usize, into: &mut [u8; LONGEST_HEADERS]) -> usize {
-        let mut at = 0;
-        let mut put = |bytes: &[u8]| {
-            for (to, from) in into.iter_mut().skip(at).zip(bytes) {
-                *to = *from;
-            }
-            at += bytes.len();
-        };
+        let mut writer = Writer(into);
         let bth = Bth {
             opcode_byte: self.opcode.byte(self.service),
             solicited: self.solicited,
@@ -184,34 +191,30 @@ impl<'a> Packet<'a> {
             ack_request: self.ack_request,
             psn: self.psn,
         };
-        put(&bth.to_bytes());
+        writer.put(bth.to_bytes());
         let extended = &self.extended;
         if self.service == Service::Ud {
-            put(&extended.deth.map_or([0; Deth::BYTES], Deth::to_bytes));
+            writer.put(extended.deth.map_or([0; Deth::BYTES], Deth::to_bytes));
         }
         if self.opcode.has_reth() {
-            put(&extended.reth.map_or([0; Reth::BYTES], Reth::to_bytes));
+            writer.put(extended.reth.map_or([0; Reth::BYTES], Reth::to_bytes));
         }
         if self.opcode.has_atomic_eth() {
-            put(&extended
-                .atomic
-                .map_or([0; AtomicEth::BYTES], AtomicEth::to_bytes));
+            let header = extended.atomic;
+            writer.put(header.map_or([0; AtomicEth::BYTES], AtomicEth::to_bytes));
         }
         if self.opcode.has_aeth() {
-            put(&extended.aeth.map_or([0; Aeth::BYTES], Aeth::to_bytes));
+            writer.put(extended.aeth.map_or([0; Aeth::BYTES], Aeth::to_bytes));
         }
         if self.opcode == Opcode::AtomicAcknowledge {
-            let answer = extended
-                .atomic_answer
-                .map_or([0; ATOMIC_ANSWER_BYTES], u64::to_be_bytes);
-            put(&answer);
+            let answer = extended.atomic_answer;
+            writer.put(answer.map_or([0; ATOMIC_ANSWER_BYTES], u64::to_be_bytes));
         }
         if self.opcode.has_immediate() {
-            put(&extended
-                .immediate
-                .map_or([0; IMMEDIATE_BYTES], u32::to_be_bytes));
+            let immediate = extended.immediate;
+            writer.put(immediate.map_or([0; IMMEDIATE_BYTES], u32::to_be_bytes));
         }
-        at
+        LONGEST_HEADERS - writer.0.len()
     }
 
     /// Buffer size for [`Packet::headers`].

@@ -1,25 +1,12 @@
 //! Messages of no byte, of a byte, of whole packets and one more, up to a megabyte, with PSNs that wrap on the way.
 
-use std::time::{Duration, Instant};
+use softroce::transport::{CompletionKind, Operation, Status};
 
-use softroce::transport::{Completion, CompletionKind, Operation, Status};
-
+use crate::completion::completion;
 use crate::end::{self, End, Plan};
 
 fn pair() -> (End, End) {
     end::pair(&Plan::default())
-}
-
-fn wait(end: &End) -> Completion {
-    let deadline = Instant::now() + Duration::from_secs(20);
-    let mut found = None;
-    while found.is_none() {
-        end.cq
-            .poll(1, |completion| found = Some(*completion))
-            .unwrap();
-        assert!(Instant::now() < deadline, "{:?}", end.nic.counters());
-    }
-    found.unwrap()
 }
 
 #[test]
@@ -36,7 +23,7 @@ fn a_write_arrives() {
             },
             &[a.sge(0, length)],
         );
-        let done = wait(&a);
+        let done = completion(&a);
         assert_eq!(done.status, Status::Success);
         assert_eq!(done.kind, CompletionKind::RdmaWrite);
         assert!(
@@ -59,7 +46,7 @@ fn a_read_fetches() {
         };
         let half = length / 2;
         a.post(0, read, &[a.sge(64, half), a.sge(64 + half, length - half)]);
-        assert_eq!(wait(&a).status, Status::Success);
+        assert_eq!(completion(&a).status, Status::Success);
         assert!(a.memory[64..64 + length] == b.memory[..length], "{length}");
     }
 }
@@ -71,10 +58,10 @@ fn a_send_meets_its_receive() {
         fastrand::Rng::with_seed(3).fill(&mut a.memory[..length]);
         b.qps[0].post_recv(9, &[b.sge(0, 1 << 20)]).unwrap();
         a.post(0, Operation::Send, &[a.sge(0, length)]);
-        let received = wait(&b);
+        let received = completion(&b);
         assert_eq!((received.wr_id, received.status), (9, Status::Success));
         assert_eq!(received.length_bytes as usize, length);
         assert!(b.memory[..length] == a.memory[..length], "{length}");
-        assert_eq!(wait(&a).status, Status::Success);
+        assert_eq!(completion(&a).status, Status::Success);
     }
 }

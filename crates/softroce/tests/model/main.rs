@@ -5,17 +5,27 @@
 //! of each property instead. A failing case is shrunk and printed; it can be run again as a test.
 #![allow(missing_docs, clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
+mod batches;
+#[path = "../support/completion.rs"]
+mod completion;
 mod contention;
+mod corks;
+mod crowd;
 #[path = "../support/end.rs"]
 mod end;
+mod hot_memory;
+mod incast;
 mod lengths;
+mod marks;
 mod memory;
 mod player;
 mod receivers;
 mod refusals;
 mod scenario;
 mod script;
+mod slow_link;
 mod testbed;
+mod timers;
 mod vanished;
 
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -91,6 +101,16 @@ proptest! {
     fn faults_change_nothing((setup, steps) in scenarios(false, 20), seed: u32) {
         let setup = Setup {
             faults: format!("seed={seed},rx.drop=5%,rx.duplicate=1%,rx.reorder=1%,rx.corrupt=0.1%"),
+            timeout: TIMEOUT_UNDER_FAULTS,
+            ..setup
+        };
+        verdict_under_faults(play(&setup, &steps))?;
+    }
+
+    #[test]
+    fn marks_change_nothing((setup, steps) in scenarios(false, 20), seed: u32) {
+        let setup = Setup {
+            faults: format!("seed={seed},mark=30%,rx.drop=1%"),
             timeout: TIMEOUT_UNDER_FAULTS,
             ..setup
         };

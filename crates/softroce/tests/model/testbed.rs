@@ -143,8 +143,8 @@ impl Testbed {
     pub fn new(setup: &Setup) -> Testbed {
         let faults: Faults = setup.faults.parse().unwrap();
         let options = NicOptions {
-            address: None,
             faults,
+            ..NicOptions::default()
         };
         let first = Nic::open(&options).unwrap();
         let second = if setup.same_nic {

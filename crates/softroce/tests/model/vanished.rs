@@ -3,8 +3,9 @@
 use std::time::{Duration, Instant};
 
 use proptest::prelude::*;
-use softroce::transport::{State, Status};
+use softroce::transport::{Deliveries, Operation, State, Status};
 
+use crate::end::{self, Plan};
 use crate::scenario::Setup;
 use crate::script::Script;
 use crate::testbed::{Checked, Trouble};
@@ -115,4 +116,57 @@ fn a_peer_that_vanishes_amid_requests_leaves_no_request_without_an_end() {
         Some(_) => assert_eq!(state, State::Err),
         None => assert_eq!(state, State::Rts),
     }
+}
+
+#[test]
+fn qps_that_wait_for_ever_leave_the_window_to_others() {
+    let plain = Plan::default();
+    let (a, b) = end::pair(&Plan {
+        qps: 3,
+        deliveries: Deliveries {
+            timeout: 0,
+            ..plain.deliveries
+        },
+        ..plain
+    });
+    let write = |qp, bytes| {
+        let target = Operation::Write {
+            address: b.address(0),
+            rkey: b.key,
+        };
+        a.post(qp, target, &[a.sge(0, bytes)]);
+    };
+    for dead in 0..2 {
+        b.qps[dead].destroy();
+        // Together more than the window.
+        write(dead, 3 << 20);
+    }
+    write(2, 64);
+    let began = Instant::now();
+    let mut done = 0;
+    while done == 0 {
+        a.cq.poll(1, |completion| {
+            assert_eq!(completion.qpn, a.qps[2].number());
+            assert_eq!(completion.status, Status::Success);
+            done += 1;
+        })
+        .unwrap();
+        let counters = a.nic.counters();
+        assert!(began.elapsed() < Duration::from_secs(20), "{counters:?}");
+    }
+}
+
+#[test]
+fn time_outs_grow_to_what_a_slow_peer_may_need() {
+    let mut script = Script::new(&Setup {
+        timeout: 11,
+        retry_count: 7,
+        ..Setup::plain()
+    });
+    script.testbed.endpoints[1].qp.destroy();
+    let began = Instant::now();
+    script.write(0, 8, Status::RetryExceededError).unwrap();
+    script.testbed.drained().unwrap();
+    // One, two, and six times four.
+    assert!(began.elapsed() >= wait(11) * 27);
 }

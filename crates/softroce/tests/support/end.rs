@@ -1,5 +1,6 @@
 //! One end of a test or bench: a device with memory, a CQ and QPs.
 
+use std::net::IpAddr;
 use std::sync::Arc;
 
 use softroce::net::Faults;
@@ -11,6 +12,7 @@ use softroce::transport::{
 /// How the QPs are created and connected.
 #[derive(Clone)]
 pub struct Plan {
+    pub kind: Kind,
     pub qps: usize,
     pub memory_bytes: usize,
     pub send_wrs: u32,
@@ -19,11 +21,13 @@ pub struct Plan {
     pub first_psn: u32,
     pub deliveries: Deliveries,
     pub faults: Faults,
+    pub receive_buffer_bytes: Option<u32>,
 }
 
 impl Default for Plan {
     fn default() -> Plan {
         Plan {
+            kind: Kind::Rc,
             qps: 1,
             memory_bytes: 4 << 20,
             send_wrs: 128,
@@ -38,6 +42,7 @@ impl Default for Plan {
                 max_rd_atomic: 16,
             },
             faults: Faults::default(),
+            receive_buffer_bytes: None,
         }
     }
 }
@@ -55,8 +60,9 @@ pub struct End {
 impl End {
     pub fn new(plan: &Plan) -> End {
         let options = NicOptions {
-            address: None,
             faults: plan.faults,
+            receive_buffer_bytes: plan.receive_buffer_bytes,
+            ..NicOptions::default()
         };
         let nic = Nic::open(&options).unwrap();
         let entries = plan.qps * (plan.send_wrs + plan.recv_wrs) as usize;
@@ -86,18 +92,34 @@ impl End {
 
     pub fn connect(&self, to: &End) {
         for (qp, peer) in self.qps.iter().zip(&to.qps) {
-            qp.initialize(Access(15), 0);
-            let connection = Connection {
-                address: to.nic.address(),
-                qpn: peer.number(),
-                flow_label: 0,
-                traffic_class: 0,
-                hop_limit: 0,
-                mtu_bytes: self.plan.mtu_bytes,
-            };
-            qp.ready_to_receive(Some(connection), self.plan.first_psn, 16, 12);
-            qp.ready_to_send(self.plan.first_psn, Some(self.plan.deliveries));
+            self.connect_qps(qp, to, peer);
         }
+    }
+
+    /// Connects one of its QPs to one of another end; a UD one only becomes ready.
+    pub fn connect_qps(&self, qp: &Qp, to: &End, peer: &Qp) {
+        if self.plan.kind == Kind::Ud {
+            qp.initialize(Access(15), 0);
+            qp.ready_to_receive(None, 0, 0, 0);
+            return qp.ready_to_send(self.plan.first_psn, None);
+        }
+        self.connect_to(qp, to.nic.address(), peer.number(), 0);
+    }
+
+    /// Connects one of its QPs to the QP with this number, which may be another process'.
+    pub fn connect_to(&self, qp: &Qp, address: IpAddr, qpn: u32, flow_label: u32) {
+        qp.initialize(Access(15), 0);
+        let connection = Connection {
+            address,
+            qpn,
+            flow_label,
+            traffic_class: 0,
+            hop_limit: 0,
+            mtu_bytes: self.plan.mtu_bytes,
+        };
+        let reads = self.plan.deliveries.max_rd_atomic;
+        qp.ready_to_receive(Some(connection), self.plan.first_psn, reads, 12);
+        qp.ready_to_send(self.plan.first_psn, Some(self.plan.deliveries));
     }
 
     pub fn address(&self, offset: usize) -> u64 {
@@ -145,7 +167,7 @@ pub fn request(wr_id: u64, operation: Operation, sges: &[Sge]) -> SendRequest<'_
 
 fn options_of(plan: &Plan, cq: &Cq) -> QpOptions {
     QpOptions {
-        kind: Kind::Rc,
+        kind: plan.kind,
         pd: PdId(1),
         send_cq: cq.clone(),
         recv_cq: cq.clone(),

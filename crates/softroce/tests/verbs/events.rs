@@ -21,23 +21,39 @@ impl<T> Carried<T> {
     }
 }
 
+/// A channel, and a CQ whose events go there with this mark.
+fn channel_with_cq(end: &End, mark: *mut std::ffi::c_void) -> (*mut ibv_comp_channel, *mut ibv_cq) {
+    // SAFETY: an open context.
+    unsafe {
+        let channel = verbs::create_comp_channel(end.context);
+        (channel, verbs::create_cq(end.context, 16, mark, channel, 0))
+    }
+}
+
+/// Two RC QPs connected to each other, of which that of `other` has this CQ for its receives.
+fn pair_receiving_into(one: &End, other: &End, cq: *mut ibv_cq) -> (*mut ibv_qp, *mut ibv_qp) {
+    let mut init = other.init_attr(RC);
+    init.recv_cq = cq;
+    // SAFETY: live objects.
+    unsafe {
+        let (qp, peer) = (one.qp(RC), verbs::create_qp(other.pd, &raw mut init));
+        connect(qp, RC, other.gid(), (*peer).qp_num);
+        connect(peer, RC, one.gid(), (*qp).qp_num);
+        (qp, peer)
+    }
+}
+
 #[test]
 fn an_armed_cq_tells_of_a_completion_and_is_not_destroyed_before_the_acknowledgement() {
     let (one, other) = (End::new(), End::new());
     // SAFETY: live objects throughout.
     unsafe {
-        let channel = verbs::create_comp_channel(other.context);
         let mark = null_mut::<u8>().wrapping_add(0x77).cast();
-        let cq = verbs::create_cq(other.context, 16, mark, channel, 0);
+        let (channel, cq) = channel_with_cq(&other, mark);
         assert!(!cq.is_null());
         assert_eq!((*cq).channel, channel);
         assert_eq!(verbs::destroy_comp_channel(channel), libc::EBUSY);
-        let mut init = other.init_attr(RC);
-        init.recv_cq = cq;
-        let peer = verbs::create_qp(other.pd, &raw mut init);
-        let qp = one.qp(RC);
-        connect(qp, RC, other.gid(), (*peer).qp_num);
-        connect(peer, RC, one.gid(), (*qp).qp_num);
+        let (qp, peer) = pair_receiving_into(&one, &other, cq);
 
         let (mut event_cq, mut event_mark) = (null_mut(), null_mut());
         let flags = libc::fcntl((*channel).fd, libc::F_GETFL);
@@ -110,10 +126,7 @@ fn a_forbidden_write_fails_here_and_is_told_there() {
 fn events_that_nobody_took_go_with_their_object() {
     let (one, other) = (End::new(), End::new());
     let (qp, peer) = pair(&one, &other, RC);
-    let mut attr: ibv_qp_attr = blank();
-    attr.qp_state = ibv_qp_state::IBV_QPS_SQD;
-    attr.en_sqd_async_notify = 1;
-    assert_eq!(modify(qp, &mut attr, STATE | 4), 0);
+    drain(qp);
     destroy(&[qp, peer]);
     let mut event: ibv_async_event = blank();
     // SAFETY: an open context.
@@ -172,14 +185,8 @@ fn who_waits_for_an_event_is_told_of_completions_that_were_left_in_an_armed_cq()
     let (one, other) = (End::new(), End::new());
     // SAFETY: live objects throughout.
     unsafe {
-        let channel = verbs::create_comp_channel(other.context);
-        let cq = verbs::create_cq(other.context, 16, null_mut(), channel, 0);
-        let mut init = other.init_attr(RC);
-        init.recv_cq = cq;
-        let peer = verbs::create_qp(other.pd, &raw mut init);
-        let qp = one.qp(RC);
-        connect(qp, RC, other.gid(), (*peer).qp_num);
-        connect(peer, RC, one.gid(), (*qp).qp_num);
+        let (channel, cq) = channel_with_cq(&other, null_mut());
+        let (qp, peer) = pair_receiving_into(&one, &other, cq);
         for wr_id in 0..2 {
             assert_eq!(other.receive(peer, wr_id, other.sge(0, 64)), 0);
             let mut sge = one.sge(0, 16);
@@ -204,6 +211,101 @@ fn who_waits_for_an_event_is_told_of_completions_that_were_left_in_an_armed_cq()
         assert_eq!(ibv_poll_cq(cq, 4, wc.as_mut_ptr()), 2);
         assert_eq!(ibv_req_notify_cq(cq, 0), 0);
         assert_eq!(event(), -1, "the CQ is empty");
+        destroy(&[qp, peer]);
+        assert_eq!(verbs::destroy_cq(cq), 0);
+        assert_eq!(verbs::destroy_comp_channel(channel), 0);
+    }
+}
+
+#[test]
+fn a_port_that_goes_down_and_comes_up_tells() {
+    let options = verbs::OpenOptions {
+        faults: "down=100ms+100ms".parse().unwrap(),
+        ..verbs::OpenOptions::default()
+    };
+    let context = verbs::open_with("soft0", options).unwrap().as_ptr();
+    // SAFETY: an open context, and structs of its own size.
+    unsafe {
+        let state = || {
+            let mut attr: ibv_port_attr = std::mem::zeroed();
+            assert_eq!(verbs::query_port(context, 1, &raw mut attr), 0);
+            (attr.state, attr.phys_state)
+        };
+        let event = || {
+            let mut event: ibv_async_event = std::mem::zeroed();
+            assert_eq!(verbs::get_async_event(context, &raw mut event), 0);
+            assert_eq!(event.element.port_num, 1);
+            verbs::ack_async_event(&raw mut event);
+            event.event_type
+        };
+        let (up, down) = (
+            (ibv_port_state::IBV_PORT_ACTIVE, 5),
+            (ibv_port_state::IBV_PORT_DOWN, 3),
+        );
+        assert_eq!(state(), up);
+        // Nobody polls: the engine wakes for it.
+        assert_eq!(event(), ibv_event_type::IBV_EVENT_PORT_ERR);
+        assert_eq!(state(), down);
+        assert_eq!(event(), ibv_event_type::IBV_EVENT_PORT_ACTIVE);
+        assert_eq!(state(), up);
+        assert_eq!(verbs::close_device(context), 0);
+    }
+}
+
+#[test]
+fn a_request_for_an_event_tells_at_once_of_what_came_since_the_cq_was_empty() {
+    let (one, other) = (End::new(), End::new());
+    // SAFETY: live objects throughout.
+    unsafe {
+        let (channel, cq) = channel_with_cq(&other, null_mut());
+        let (qp, peer) = pair_receiving_into(&one, &other, cq);
+        let arrive = |flags: u32| {
+            assert_eq!(other.receive(peer, 1, other.sge(0, 64)), 0);
+            let mut sge = one.sge(0, 16);
+            let mut wr = send_wr(ibv_wr_opcode::IBV_WR_SEND, &mut sge);
+            wr.send_flags |= flags;
+            assert_eq!(send(qp, &mut wr), 0);
+            // It has arrived once it is acknowledged.
+            assert_eq!(one.completion().status, ibv_wc_status::IBV_WC_SUCCESS);
+        };
+        // Looks without taking the event, as programs do that wait for several things at once.
+        let has_event = || {
+            let mut poll = libc::pollfd {
+                fd: (*channel).fd,
+                events: libc::POLLIN,
+                revents: 0,
+            };
+            libc::poll(&raw mut poll, 1, 0) == 1
+        };
+        let (mut event_cq, mut event_mark) = (null_mut(), null_mut());
+        let mut take_event = || {
+            let outcome = verbs::get_cq_event(channel, &raw mut event_cq, &raw mut event_mark);
+            assert_eq!(outcome, 0);
+            verbs::ack_cq_events(cq, 1);
+        };
+        let mut wc: [ibv_wc; 4] = std::array::from_fn(|_| blank());
+
+        arrive(0);
+        assert_eq!(ibv_req_notify_cq(cq, 1), 0);
+        assert!(!has_event(), "it is not solicited");
+        assert_eq!(ibv_req_notify_cq(cq, 0), 0);
+        assert!(has_event());
+        take_event();
+        // It knows of it now, whether it has taken it or not.
+        assert_eq!(ibv_req_notify_cq(cq, 0), 0);
+        assert!(!has_event());
+        assert_eq!(ibv_poll_cq(cq, 4, wc.as_mut_ptr()), 1);
+
+        // The request of before still holds.
+        arrive(0);
+        assert!(has_event());
+        take_event();
+        assert_eq!(ibv_poll_cq(cq, 4, wc.as_mut_ptr()), 1);
+        arrive(ibv_send_flags::IBV_SEND_SOLICITED.0);
+        assert_eq!(ibv_req_notify_cq(cq, 1), 0);
+        assert!(has_event());
+        take_event();
+        assert_eq!(ibv_poll_cq(cq, 4, wc.as_mut_ptr()), 1);
         destroy(&[qp, peer]);
         assert_eq!(verbs::destroy_cq(cq), 0);
         assert_eq!(verbs::destroy_comp_channel(channel), 0);

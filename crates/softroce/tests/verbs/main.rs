@@ -7,4 +7,5 @@ mod extended;
 mod objects;
 mod states;
 mod testbed;
+mod threads;
 mod transfers;

@@ -1,7 +1,9 @@
 //! Devices, ports, PDs, MRs, CQs and AHs: properties, refused requests, and objects in use.
 
+use std::collections::BTreeSet;
 use std::ffi::CStr;
 use std::mem::offset_of;
+use std::os::raw::c_void;
 use std::ptr::{null, null_mut};
 
 use rdma_sys::*;
@@ -131,6 +133,12 @@ fn memory_is_checked_and_keeps_its_domain_busy() {
             assert!(verbs::reg_mr(end.pd, address, length, access).is_null());
             assert_eq!(errno(), expected, "{length} {access:#x}");
         }
+        let read_only = verbs::get_device_name as *mut c_void;
+        assert!(verbs::reg_mr(end.pd, read_only, 64, 1).is_null());
+        assert_eq!(errno(), libc::EFAULT, "writing would end the program");
+        let readable = verbs::reg_mr(end.pd, read_only, 64, 4);
+        assert!(!readable.is_null());
+        assert_eq!(verbs::dereg_mr(readable), 0);
         let optional = verbs::reg_mr_iova2(end.pd, start, 64, start.addr() as u64, 1 << 20);
         assert!(!optional.is_null());
         assert_eq!((*optional).addr, start);
@@ -144,7 +152,11 @@ fn cqs_have_limits_and_are_busy_under_qps() {
     let end = End::new();
     // SAFETY: live objects.
     unsafe {
-        for (entries, vector) in [(0, 0), (-1, 0), (4_194_304, 0), (16, 1)] {
+        let vectors = (*end.context).num_comp_vectors;
+        let cq = verbs::create_cq(end.context, 16, null_mut(), null_mut(), vectors - 1);
+        assert!(!cq.is_null());
+        assert_eq!(verbs::destroy_cq(cq), 0);
+        for (entries, vector) in [(0, 0), (-1, 0), (4_194_304, 0), (16, vectors), (16, -1)] {
             let cq = verbs::create_cq(end.context, entries, null_mut(), null_mut(), vector);
             assert!(cq.is_null());
             assert_eq!(errno(), libc::EINVAL);
@@ -207,4 +219,32 @@ fn qps_are_made_within_the_limits_and_of_three_services() {
     init.recv_cq = other.cq;
     // SAFETY: live objects.
     assert!(unsafe { verbs::create_qp(end.pd, &raw mut init) }.is_null());
+}
+
+#[test]
+fn numbers_of_qps_and_keys_are_not_told_by_earlier_ones() {
+    let end = End::new();
+    let start = end.buffer.as_ptr().cast_mut().cast();
+    let (mut qps, mut mrs) = (Vec::new(), Vec::new());
+    for _ in 0..100 {
+        qps.push(end.qp(ibv_qp_type::IBV_QPT_RC));
+        // SAFETY: a live domain and memory that is there.
+        mrs.push(unsafe { verbs::reg_mr(end.pd, start, 64, 1) });
+    }
+    // SAFETY: live objects.
+    let numbers: Vec<u32> = qps.iter().map(|qp| unsafe { (**qp).qp_num }).collect();
+    // SAFETY: as above.
+    let keys: Vec<u32> = mrs.iter().map(|mr| unsafe { (**mr).rkey }).collect();
+    for (all, mask) in [(numbers, 0xffff), (keys, u32::MAX >> 8 << 8)] {
+        let steps: BTreeSet<u32> = all
+            .windows(2)
+            .map(|pair| pair[1].wrapping_sub(pair[0]) & mask)
+            .collect();
+        assert!(steps.len() > 90, "{steps:x?}");
+    }
+    destroy(&qps);
+    for mr in mrs {
+        // SAFETY: a live region, not used again.
+        assert_eq!(unsafe { verbs::dereg_mr(mr) }, 0);
+    }
 }

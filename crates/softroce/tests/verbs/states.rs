@@ -70,7 +70,7 @@ fn values_out_of_range_are_refused() {
         (|attr| attr.path_mtu = 6, libc::EINVAL),
         (|attr| attr.dest_qp_num = 1 << 24, libc::EINVAL),
         (|attr| attr.rq_psn = 1 << 24, libc::EINVAL),
-        (|attr| attr.max_dest_rd_atomic = 17, libc::EINVAL),
+        (|attr| attr.max_dest_rd_atomic = 129, libc::EINVAL),
         (|attr| attr.min_rnr_timer = 32, libc::EINVAL),
         (|attr| attr.ah_attr.is_global = 0, libc::EINVAL),
         (|attr| attr.ah_attr.grh.sgid_index = 1, libc::EINVAL),
@@ -131,10 +131,7 @@ fn transitions_that_there_are_not() {
 fn the_send_queue_drains_and_goes_on() {
     let (one, other) = (End::new(), End::new());
     let (qp, peer) = pair(&one, &other, RC);
-    let mut attr: ibv_qp_attr = blank();
-    attr.qp_state = ibv_qp_state::IBV_QPS_SQD;
-    attr.en_sqd_async_notify = 1;
-    assert_eq!(modify(qp, &mut attr, STATE | 4), 0);
+    let mut attr = drain(qp);
     let mut event: ibv_async_event = blank();
     // SAFETY: an open context; the event is acknowledged.
     unsafe {

@@ -265,3 +265,12 @@ pub fn pair(one: &End, other: &End, qp_type: u32) -> (*mut ibv_qp, *mut ibv_qp) 
     connect(b, qp_type, one.gid(), a_number);
     (a, b)
 }
+
+/// Moves a QP to SQD, which is told once it has no sends left.
+pub fn drain(qp: *mut ibv_qp) -> ibv_qp_attr {
+    let mut attr: ibv_qp_attr = blank();
+    attr.qp_state = ibv_qp_state::IBV_QPS_SQD;
+    attr.en_sqd_async_notify = 1;
+    assert_eq!(modify(qp, &mut attr, STATE | 4), 0);
+    attr
+}

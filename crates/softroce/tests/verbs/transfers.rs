@@ -147,6 +147,8 @@ fn datagrams_are_answered_by_their_completions() {
         let mut got = other.completion();
         assert_eq!(got.byte_len as usize, GRH + 4);
         assert_eq!(got.wc_flags, ibv_wc_flags::IBV_WC_GRH.0);
+        // UDP and an IPv4 header, as mlx5 tells it.
+        assert_eq!(got.sl, 8 | 2);
         assert_eq!(got.src_qp, (*qp).qp_num);
         assert_eq!(other.buffer[GRH..GRH + 4], *b"ping");
 

@@ -8,6 +8,7 @@ use rdma_sys::rdma_event_channel;
 
 use super::error::{CmError, CmStep};
 use super::library::CmLibrary;
+use crate::VerbsLibrary;
 
 /// An event channel, kept by the ids that were made on it.
 pub struct CmChannel {
@@ -21,12 +22,12 @@ unsafe impl Send for CmChannel {}
 unsafe impl Sync for CmChannel {}
 
 impl CmChannel {
-    /// Loads librdmacm and opens a channel.
+    /// Opens a channel of the connection manager that goes with a verbs library; loads librdmacm if it is that.
     ///
     /// # Errors
     /// No library, no rdma_cm in the kernel, or no permission to use it.
-    pub fn open() -> Result<Arc<Self>, CmError> {
-        let library = CmLibrary::get()?;
+    pub fn open(verbs: &VerbsLibrary) -> Result<Arc<Self>, CmError> {
+        let library = CmLibrary::of(verbs)?;
         // SAFETY: the function takes nothing.
         let raw = unsafe { (library.create_event_channel)() };
         let failed = || CmError::last(CmStep::CreateEventChannel, "/dev/infiniband/rdma_cm");

@@ -1,4 +1,5 @@
-//! librdmacm's functions, loaded when a sweep first needs them: other sweeps run without librdmacm.
+//! The functions of librdmacm or of the embedded device. librdmacm is loaded when a sweep first needs it: other sweeps
+//! run without it.
 
 use std::ffi::{CStr, c_char, c_int, c_void};
 use std::mem::transmute_copy;
@@ -10,6 +11,7 @@ use rdma_sys::{
 };
 
 use super::CmError;
+use crate::VerbsLibrary;
 
 /// The file name for the dynamic linker.
 const FILE: &CStr = c"librdmacm.so.1";
@@ -44,11 +46,15 @@ pub(super) struct CmLibrary {
 }
 
 impl CmLibrary {
-    /// Loads the library once; it is never unloaded.
+    /// The connection manager that goes with a verbs library: the embedded device's own; with any other librdmacm, which
+    /// is loaded once and never unloaded.
     ///
     /// # Errors
-    /// It is not installed, or lacks a function.
-    pub(super) fn get() -> Result<&'static CmLibrary, CmError> {
+    /// librdmacm is not installed, or lacks a function.
+    pub(super) fn of(verbs: &VerbsLibrary) -> Result<&'static CmLibrary, CmError> {
+        if verbs.is_embedded() {
+            return Ok(CmLibrary::embedded());
+        }
         static LOADED: OnceLock<Result<CmLibrary, String>> = OnceLock::new();
         match LOADED.get_or_init(load) {
             Ok(library) => Ok(library),
@@ -56,6 +62,32 @@ impl CmLibrary {
                 detail: detail.clone(),
             }),
         }
+    }
+}
+
+impl CmLibrary {
+    fn embedded() -> &'static CmLibrary {
+        use softroce::rdmacm;
+        static EMBEDDED: CmLibrary = CmLibrary {
+            create_event_channel: rdmacm::create_event_channel,
+            destroy_event_channel: rdmacm::destroy_event_channel,
+            get_cm_event: rdmacm::get_cm_event,
+            ack_cm_event: rdmacm::ack_cm_event,
+            create_id: rdmacm::create_id,
+            destroy_id: rdmacm::destroy_id,
+            bind_addr: rdmacm::bind_addr,
+            resolve_addr: rdmacm::resolve_addr,
+            resolve_route: rdmacm::resolve_route,
+            listen: rdmacm::listen,
+            get_src_port: rdmacm::get_src_port,
+            connect: rdmacm::connect,
+            establish: rdmacm::establish,
+            accept: rdmacm::accept,
+            reject: rdmacm::reject,
+            disconnect: rdmacm::disconnect,
+            init_qp_attr: rdmacm::init_qp_attr,
+        };
+        &EMBEDDED
     }
 }
 

@@ -1,4 +1,4 @@
-//! The kernel's connection manager (rdma_cm): ids, their events, and a QP's transitions with its attributes. It must
+//! The connection manager (rdma_cm), the kernel's or the embedded device's: ids, their events, and a QP's transitions with its attributes. It must
 //! not know cases or which ends connect.
 //!
 //! QPs stay this project's own: an id has no QP (`id.qp` is NULL), only the QP's number, and `rdma_init_qp_attr(3)`

@@ -27,10 +27,15 @@ pub fn null_library() -> &'static VerbsLibrary {
         ack_cq_events: null_verbs::ack_cq_events,
         create_cq: null_verbs::create_cq,
         destroy_cq: null_verbs::destroy_cq,
+        create_srq: null_verbs::create_srq,
+        modify_srq: null_verbs::modify_srq,
+        destroy_srq: null_verbs::destroy_srq,
         create_qp: null_verbs::create_qp,
         query_qp: null_verbs::query_qp,
         modify_qp: null_verbs::modify_qp,
         destroy_qp: null_verbs::destroy_qp,
+        create_ah: null_verbs::create_ah,
+        destroy_ah: null_verbs::destroy_ah,
     };
     &NULL
 }

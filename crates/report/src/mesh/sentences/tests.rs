@@ -130,17 +130,26 @@ fn what_has_no_figure_is_told_first() {
         gone[0].starts_with("node1 has no figure: each run of its 6 flows"),
         "{gone:?}"
     );
-    let mut file = quiet(4).pairs();
-    for run in &mut file.cases[0].runs {
-        run.flows[0].window.doubts = vec![Doubt {
-            kind: DoubtKind::NotTogether,
-            message: String::new(),
-        }];
-    }
-    let doubtful = told(&file);
+    let doubt = |doubted: fn(&str, &str) -> bool| {
+        let mut file = quiet(4).pairs();
+        for run in file.cases.iter_mut().flat_map(|case| &mut case.runs) {
+            for flow in run.flows.iter_mut().filter(|it| doubted(&it.from, &it.to)) {
+                flow.window.doubts = vec![Doubt {
+                    kind: DoubtKind::EdgeMissed,
+                    message: String::new(),
+                }];
+            }
+        }
+        told(&file).remove(0)
+    };
     assert_eq!(
-        doubtful[0],
+        doubt(|from, to| from == "node1" && to == "node4"),
         "no figure of node1>node4: each run is doubtful, as is told below"
+    );
+    assert_eq!(
+        doubt(|from, _| from == "node2"),
+        "node2 has no figure of what it sends: each run of its 3 flows is doubtful, as is told below: look at what \
+         else runs on node2"
     );
     let mut file = quiet(4).pairs();
     file.cases.truncate(4);

@@ -29,6 +29,9 @@ pub struct FlowResult {
     /// Open loop: how late messages were posted, in nanoseconds, while their send queue had room; `null` of a closed
     /// loop.
     pub lateness_ns: Option<Latency>,
+    /// Compare-swap: exchanges of `totals.messages` that were made; the others found another QP's value. `null` for other
+    /// operations.
+    pub swaps_made: Option<u64>,
     /// Open loop: what was offered, and what became of it; `null` of a closed loop.
     pub load: Option<Load>,
     /// Throughput over the intervals of `timeline`; `null` where there is none.
@@ -43,6 +46,11 @@ pub struct FlowResult {
     pub timeline: Option<Timeline>,
     /// SEND in one direction: what the node `to` received in the window; `null` otherwise.
     pub received: Option<Received>,
+    /// Over UC and UD: how many messages came, and how many did not; `null` of RC, over which all come, and of RDMA WRITE,
+    /// which the node `to` does not see.
+    pub delivery: Option<Delivery>,
+    /// Receives at the node `to`, for operations that take them; `null` otherwise.
+    pub receive_queues: Option<ReceiveQueues>,
 }
 
 impl FlowResult {
@@ -102,6 +110,8 @@ pub struct QpResult {
     pub service_ns: Option<Latency>,
     /// Open loop: how late messages were posted, in nanoseconds, while its send queue had room.
     pub lateness_ns: Option<Latency>,
+    /// Compare-swap: exchanges of `messages` that were made; the others found another value. `null` for other operations.
+    pub swaps_made: Option<u64>,
 }
 
 /// What the node at the other end received.
@@ -125,6 +135,66 @@ impl Received {
             None => share,
         }
     }
+}
+
+/// What became of messages that may be lost.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Delivery {
+    /// Messages sent in the whole run, those of the warm-up among them.
+    pub sent: u64,
+    /// Messages received in the whole run.
+    pub received: u64,
+    /// Messages that did not come.
+    pub lost: u64,
+    /// `lost` over `sent`; 0 where nothing was sent.
+    pub lost_share: f64,
+    /// Payload throughput of what was received in the window; `totals` are of what was sent. `null` without a window.
+    pub goodput_gbit_per_s: Option<f64>,
+}
+
+impl Delivery {
+    /// Of what was sent and received on each QP.
+    pub fn of_qps(sent: &[u64], received: &[u64], goodput_gbit_per_s: Option<f64>) -> Delivery {
+        let lost = |(sent, received): (&u64, &u64)| sent.saturating_sub(*received);
+        let (all, lost) = (
+            sent.iter().sum::<u64>(),
+            sent.iter().zip(received).map(lost).sum::<u64>(),
+        );
+        Delivery {
+            sent: all,
+            received: received.iter().sum(),
+            lost,
+            lost_share: Delivery::share(lost, all),
+            goodput_gbit_per_s,
+        }
+    }
+
+    /// The part of what was sent that was lost; 0 where nothing was sent.
+    pub fn share(lost: u64, sent: u64) -> f64 {
+        match sent {
+            0 => 0.0,
+            sent => lost as f64 / sent as f64,
+        }
+    }
+}
+
+/// Receives of a flow at the node at the other end, and their memory.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct ReceiveQueues {
+    /// Receive queues: one for each QP, or one SRQ.
+    pub queues: u32,
+    /// Receives that are posted in all of them.
+    pub receives: u64,
+    /// What those hold where each has a buffer of its own, as in a program that keeps what it receives, in bytes.
+    pub buffer_bytes: u64,
+    /// The buffers that they had, several of them the same, in bytes.
+    pub allocated_bytes: u64,
+    /// Their work requests, prebuilt and in the device's queues, in bytes: counted before the run, and of a device whose
+    /// driver is in the kernel estimated.
+    pub queue_bytes: u64,
+    /// How often fewer receives than a quarter were left, as the device told (`IBV_EVENT_SRQ_LIMIT_REACHED`), at most once in
+    /// 10 ms, over the whole run; `null` without an SRQ.
+    pub limit_events: Option<u64>,
 }
 
 /// The most that the link allows, and how much of it was reached.

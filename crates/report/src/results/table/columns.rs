@@ -10,13 +10,18 @@ pub(super) struct RowOf<'a> {
     pub(super) settings: &'a Settings,
     pub(super) run: &'a Run,
     pub(super) flow: &'a FlowResult,
-    /// ` out` and ` in` where a case has traffic both ways.
+    /// [`OUT`] and ` in` where a case has traffic both ways.
     pub(super) direction: &'static str,
 }
 
+/// Behind the operation, of what the first node sends of traffic both ways.
+pub(super) const OUT: &str = " out";
+
 /// One column; a cell that is wider pushes its row, nothing is cut.
+#[derive(Clone, Copy)]
 pub(super) struct Column {
     pub(super) head: &'static str,
+    /// Characters, at least: words of settings make their column as wide as they are.
     pub(super) width: usize,
     /// Words are flush left, figures flush right.
     pub(super) is_word: bool,
@@ -173,7 +178,7 @@ impl RowOf<'_> {
 
 /// The columns of a sweep.
 pub(super) struct Columns {
-    pub(super) all: Vec<&'static Column>,
+    pub(super) all: Vec<Column>,
     /// What is the same in all rows and therefore in none, as words; empty where everything is in rows.
     pub(super) same: String,
     /// The settings that it is of.
@@ -188,9 +193,11 @@ impl Columns {
     pub(super) fn of(settings: &[Settings]) -> Columns {
         let open = settings.iter().find(|flow| !flow.rate.is_closed());
         let Some(open) = open else {
-            let all = SETTINGS.iter().map(|(_, column)| column).chain(&CLOSED);
+            let all = SETTINGS
+                .iter()
+                .map(|(_, column)| wide_enough(column, settings));
             return Columns {
-                all: all.collect(),
+                all: all.chain(CLOSED).collect(),
                 same: String::new(),
                 same_rows: Vec::new(),
                 are_of_loads: false,
@@ -199,21 +206,18 @@ impl Columns {
         let is_told = |row: &&Row| row.id == Id::Word || column(row).is_some();
         let is_same = |row: &&Row| settings.iter().all(|flow| row.is_equal(flow, open));
         let same_rows: Vec<&Row> = ROWS.iter().filter(is_told).filter(is_same).collect();
-        let row_of = RowOf {
-            settings: open,
-            run: &Run::default(),
-            flow: &FlowResult::default(),
-            direction: "",
-        };
         let words = same_rows.iter().map(|row| {
-            let value = column(row).map_or_else(|| row.text(open), |column| (column.cell)(&row_of));
+            let value = column(row).map_or_else(|| row.text(open), |it| of_setting(it, open, ""));
             row.words(open, &value)
         });
         let words: Vec<String> = words.filter(|words| !words.is_empty()).collect();
         let is_same = |field: &str| same_rows.iter().any(|row| row.field == field);
         let differing = SETTINGS.iter().filter(|(field, _)| !is_same(field));
         Columns {
-            all: differing.map(|(_, column)| column).chain(&OPEN).collect(),
+            all: differing
+                .map(|(_, column)| wide_enough(column, settings))
+                .chain(OPEN)
+                .collect(),
             same: words.join(", "),
             same_rows,
             are_of_loads: true,
@@ -228,6 +232,28 @@ impl Columns {
     /// Whether a row tells its operation.
     pub(super) fn has_operation(&self) -> bool {
         self.all.iter().any(|column| column.head == "op")
+    }
+}
+
+/// The cell of a setting, before there is a run.
+fn of_setting(column: &Column, settings: &Settings, direction: &'static str) -> String {
+    (column.cell)(&RowOf {
+        settings,
+        run: &Run::default(),
+        flow: &FlowResult::default(),
+        direction,
+    })
+}
+
+/// The column, as wide as the words of all flows.
+fn wide_enough(column: &Column, settings: &[Settings]) -> Column {
+    let words = settings.iter().filter(|_| column.is_word).map(|flow| {
+        let direction = if flow.bidirectional { OUT } else { "" };
+        of_setting(column, flow, direction).chars().count()
+    });
+    Column {
+        width: words.max().unwrap_or(0).max(column.width),
+        ..*column
     }
 }
 

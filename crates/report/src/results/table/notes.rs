@@ -21,7 +21,10 @@ pub(super) fn of_loads(result: &ResultFile) -> Vec<String> {
 /// What is to be known of all figures, a line each.
 pub(super) fn of_all(result: &ResultFile) -> impl Iterator<Item = String> + '_ {
     let of_figures = doubtful(result).into_iter().chain(not_together(result));
-    of_figures.chain(moderation(result)).chain(software(result))
+    of_figures
+        .chain(exchanges(result))
+        .chain(moderation(result))
+        .chain(software(result))
 }
 
 /// Every flow of every run, with the run.
@@ -114,6 +117,19 @@ fn not_kept(result: &ResultFile) -> Vec<String> {
         ),
         format!("  {}: {message}", flow.subject()),
     ]
+}
+
+/// How many exchanges were made, of each case that makes them: over all of its runs and flows.
+fn exchanges(result: &ResultFile) -> impl Iterator<Item = String> + '_ {
+    result.cases.iter().filter_map(|case| {
+        let flows = || case.runs.iter().flat_map(|run| &run.flows);
+        let made: u64 = flows().map(|flow| flow.swaps_made).sum::<Option<u64>>()?;
+        let messages: u64 = flows().map(|flow| flow.totals.messages).sum();
+        (messages > 0).then(|| {
+            let share = made as f64 / messages as f64 * 100.0;
+            format!("{}: {share:.1} % of the exchanges were made", case.id)
+        })
+    })
 }
 
 /// How many runs have rates that a worker spoilt, and what helps.

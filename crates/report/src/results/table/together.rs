@@ -3,7 +3,9 @@
 use std::collections::BTreeSet;
 
 use super::super::histogram::merged;
-use super::super::model::{Fairness, FlowResult, Latency, Load, LoadVerdict, Run, Window};
+use super::super::model::{
+    Delivery, Fairness, FlowResult, Latency, Load, LoadVerdict, Run, Window,
+};
 use crate::statistics::shares;
 
 /// Of more flows the latencies are not put together: that would take longer than the run's other figures.
@@ -26,6 +28,7 @@ pub(super) fn together(run: &Run) -> FlowResult {
         }),
         load: load(flows),
         window: window(flows),
+        delivery: delivery(flows),
         ..FlowResult::default()
     };
     all.totals.messages = flows.iter().map(|flow| flow.totals.messages).sum();
@@ -49,6 +52,21 @@ fn load(flows: &[FlowResult]) -> Option<Load> {
         achieved_per_second: loads.iter().map(|load| load.achieved_per_second).sum(),
         verdict: verdicts.into_iter().find(|it| of(*it)).unwrap_or_default(),
         ..Load::default()
+    })
+}
+
+/// What became of the messages of all flows; `None` where a flow does not tell.
+fn delivery(flows: &[FlowResult]) -> Option<Delivery> {
+    let told: Option<Vec<&Delivery>> = flows.iter().map(|flow| flow.delivery.as_ref()).collect();
+    let told = told.filter(|told| !told.is_empty())?;
+    let of_all = |of: fn(&Delivery) -> u64| told.iter().map(|it| of(it)).sum::<u64>();
+    let (sent, lost) = (of_all(|it| it.sent), of_all(|it| it.lost));
+    Some(Delivery {
+        sent,
+        received: of_all(|it| it.received),
+        lost,
+        lost_share: Delivery::share(lost, sent),
+        goodput_gbit_per_s: told.iter().map(|it| it.goodput_gbit_per_s).sum(),
     })
 }
 

@@ -1,0 +1,59 @@
+//! libfabric's provider `verbs`: connections by rdma_cm, datagrams, and what is built on them.
+
+use std::time::{Duration, Instant};
+
+use crate::child::{machine, start};
+use crate::pair::succeed_told;
+
+/// How `fi_pingpong` takes its port as a server and as a client.
+const PORT: [&str; 2] = ["-B", "-P"];
+
+/// The rows of `fi_pingpong`'s tables, one for each size; as many messages have to be acknowledged as were sent.
+fn whole_rows(stdout: &str, messages: u32) -> usize {
+    let counts = format!("{messages:<8}={messages}");
+    let rows = stdout.lines().filter(|line| line.contains('='));
+    let whole = rows.map(|row| assert!(row.contains(&counts), "{stdout}"));
+    whole.count()
+}
+
+#[test]
+fn fi_info_finds_datagrams_and_what_is_built_on_them() {
+    let _machine = machine();
+    let ended =
+        start("fi_info", "-p verbs -d soft0-dgram").end(Instant::now() + Duration::from_secs(20));
+    assert!(ended.succeeded(), "{}", ended.report());
+    for wanted in ["FI_PROTO_IB_UD", "FI_PROTO_RXD"] {
+        assert!(ended.stdout.contains(wanted), "{}", ended.report());
+    }
+}
+
+#[test]
+fn fi_pingpong_over_connections() {
+    let _machine = machine();
+    let script = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/programs/fi_msg.sh");
+    let arguments = format!("--user --map-root-user --net sh {script}");
+    let ended = start("unshare", &arguments).end(Instant::now() + Duration::from_secs(60));
+    assert!(ended.succeeded(), "{}", ended.report());
+    // 64 B to 1 MiB, at both ends.
+    assert_eq!(whole_rows(&ended.stdout, 100), 12, "{}", ended.report());
+}
+
+#[test]
+fn fi_pingpong_over_datagrams() {
+    let arguments = "-p verbs -e dgram -d soft0-dgram -I 20 -c";
+    let pair = succeed_told("fi_pingpong", arguments, PORT);
+    for end in [&pair.server, &pair.client] {
+        // 64 B to 4 KiB, less than the MTU.
+        assert_eq!(whole_rows(&end.stdout, 20), 4, "{}", pair.report());
+    }
+}
+
+#[test]
+fn fi_pingpong_over_reliable_datagrams() {
+    let arguments = "-p verbs;ofi_rxd -e rdm -d soft0-dgram -I 100 -c";
+    let pair = succeed_told("fi_pingpong", arguments, PORT);
+    for end in [&pair.server, &pair.client] {
+        // 64 B to 1 MiB.
+        assert_eq!(whole_rows(&end.stdout, 100), 6, "{}", pair.report());
+    }
+}

@@ -1,0 +1,162 @@
+//! Programs that connect by rdma_cm: those of rdmacm-utils, and perftest's with `-R`. Nothing of them is seen in the
+//! tables of TCP, so a client that comes before its server listens is rejected, and is started again.
+
+use std::net::{IpAddr, Ipv4Addr, UdpSocket};
+use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+use crate::child::{Ended, machine, start};
+use crate::pair::free_port;
+use crate::perftest::rows;
+
+/// Far longer than any of these takes on an idle machine, since tests run on busy ones.
+const DEADLINE: Duration = Duration::from_secs(60);
+
+/// An address of 127.0.0.0/8 for a device, another one each time.
+fn address() -> IpAddr {
+    static ASKED: AtomicU32 = AtomicU32::new(0);
+    loop {
+        let [_, high, low, _] = std::process::id().to_be_bytes().map(|byte| byte | 1);
+        let last = ASKED.fetch_add(1, Relaxed) as u8;
+        let address = Ipv4Addr::new(127, high, low, last);
+        if UdpSocket::bind((address, 4791)).is_ok() {
+            return address.into();
+        }
+    }
+}
+
+/// Whether a client was too early.
+fn was_rejected(client: &Ended) -> bool {
+    let text = client.report();
+    let words = [
+        "REJECTED",
+        "Connection refused",
+        "error 8",
+        "Failed to connect",
+    ];
+    !client.succeeded() && words.iter().any(|word| text.contains(word))
+}
+
+/// Runs a server and its client until they end. In their arguments SERVER and CLIENT stand for the addresses, PORT for
+/// the port.
+fn play(server: (&str, &str), client: (&str, &str), faults: &str) -> (Ended, Ended) {
+    let _machine = machine();
+    let [here, there] = [address(), address()].map(|it| it.to_string());
+    let port = free_port().to_string();
+    let begin = |(program, words): (&str, &str), own: &str| {
+        let words = words.replace("SERVER", &there).replace("CLIENT", &here);
+        let program = format!("SOFTROCE_ADDRESS={own} SOFTROCE_FAULTS={faults} {program}");
+        start(&program, &words.replace("PORT", &port))
+    };
+    let deadline = Instant::now() + DEADLINE;
+    let mut server = begin(server, &there);
+    let client = loop {
+        sleep(Duration::from_millis(100));
+        let ended = begin(client, &here).end(deadline);
+        if !was_rejected(&ended) || !server.runs() || Instant::now() > deadline {
+            break ended;
+        }
+    };
+    // If the client failed, its server may wait for ever.
+    let rest = match client.succeeded() {
+        true => deadline,
+        false => deadline.min(Instant::now() + Duration::from_secs(5)),
+    };
+    (server.end(rest), client)
+}
+
+/// As [`play`], and both have to succeed.
+fn succeed(server: (&str, &str), client: (&str, &str), faults: &str) -> (Ended, Ended) {
+    let (server, client) = play(server, client, faults);
+    let report = format!("{}{}", server.report(), client.report());
+    assert!(server.succeeded() && client.succeeded(), "{report}");
+    (server, client)
+}
+
+#[test]
+fn rping() {
+    let (server, client) = succeed(
+        ("rping", "-s -a SERVER -p PORT -C 20 -v -S 4000"),
+        ("rping", "-c -a SERVER -p PORT -C 20 -v -V -S 4000"),
+        "",
+    );
+    for end in [server, client] {
+        assert_eq!(
+            end.stdout.matches("ping data: ").count(),
+            20,
+            "{}",
+            end.report()
+        );
+    }
+}
+
+#[test]
+fn rping_over_a_bad_link() {
+    let (server, client) = succeed(
+        ("rping", "-s -a SERVER -p PORT -C 5 -v"),
+        ("rping", "-c -a SERVER -p PORT -C 5 -v -V"),
+        "drop=10%,duplicate=5%,seed=3",
+    );
+    for end in [server, client] {
+        assert_eq!(
+            end.stdout.matches("ping data: ").count(),
+            5,
+            "{}",
+            end.report()
+        );
+    }
+}
+
+#[test]
+fn ucmatose() {
+    for more in ["", "-m"] {
+        let (_, client) = succeed(
+            (
+                "ucmatose",
+                &format!("-b SERVER -p PORT -c 10 -C 20 -S 1000 {more}"),
+            ),
+            (
+                "ucmatose",
+                &format!("-s SERVER -b CLIENT -p PORT -c 10 -C 20 -S 1000 {more}"),
+            ),
+            "",
+        );
+        assert!(
+            client.stdout.contains("return status 0"),
+            "{}",
+            client.report()
+        );
+    }
+}
+
+#[test]
+fn rdma_server_and_client() {
+    let (server, client) = succeed(
+        ("rdma_server", "-p PORT"),
+        ("rdma_client", "-s SERVER -p PORT"),
+        "",
+    );
+    for end in [server, client] {
+        assert!(end.stdout.contains("end 0"), "{}", end.report());
+    }
+}
+
+#[test]
+fn perftest_by_rdma_cm() {
+    for (program, words) in [
+        ("ib_send_bw", "-n 1000"),
+        ("ib_send_bw", "-n 1000 -q 4 -b -e"),
+        ("ib_write_bw", "-n 1000 -q 4"),
+        ("ib_read_bw", "-n 1000"),
+        ("ib_write_lat", "-n 1000"),
+        ("ib_send_lat", "-n 1000 -s 100"),
+    ] {
+        let (_, client) = succeed(
+            (program, &format!("-F -R -p PORT {words}")),
+            (program, &format!("-F -R -p PORT {words} SERVER")),
+            "",
+        );
+        assert!(!rows(&client.stdout).is_empty(), "{}", client.report());
+    }
+}

@@ -1,0 +1,40 @@
+//! What a connection manager tells its program.
+
+use std::net::IpAddr;
+
+use crate::wire::cm::{RejReason, Rep, Req};
+
+/// Something happened to a connection.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Event {
+    /// The connection's number at this manager.
+    pub comm: u32,
+    /// What.
+    pub happening: Happening,
+}
+
+/// What happened.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Happening {
+    /// A new connection is asked for.
+    Requested {
+        /// The listener's number.
+        listener: u64,
+        /// Who asks.
+        peer: IpAddr,
+        /// The request.
+        req: Box<Req>,
+    },
+    /// The request was accepted; the program has to establish the connection.
+    Replied(Box<Rep>),
+    /// The other end knows that it was accepted.
+    Established,
+    /// The other end refused it, with the private data of its program.
+    Rejected(RejReason, Box<[u8]>),
+    /// The other end does not answer.
+    Unreachable,
+    /// The connection has ended.
+    Disconnected,
+    /// The connection is forgotten.
+    TimeWaitOver,
+}

@@ -1,0 +1,427 @@
+//! The manager of a port: finds the connection of each message, keeps the listeners and the timers.
+
+use std::collections::{BTreeSet, HashMap};
+use std::net::IpAddr;
+
+use super::connection::{Connection, State};
+use super::early::EarlyRequests;
+use super::event::Happening;
+use super::output::Output;
+use super::timing::{MAX_RETRIES, RESPONSE_TIMEOUT};
+use crate::wire::cm::{
+    CmMad, Comms, Handled, Message, REJ_DATA_BYTES, Rej, RejReason, Rep, Req, Transport,
+};
+
+/// Where the slot lies in a number of a connection, and the bits below it.
+const SLOT_SHIFT: u32 = 27;
+const LOW_BITS: u32 = (1 << SLOT_SHIFT) - 1;
+
+/// The connections and listeners of a port.
+pub struct Manager {
+    slot_bits: u32,
+    ca_guid: u64,
+    /// The largest path MTU of the port, as a code.
+    mtu: u8,
+    connections: HashMap<u32, Connection>,
+    /// From the other end's address and number to a connection's.
+    by_request: HashMap<(IpAddr, u32), u32>,
+    /// From the other end's address and QP.
+    by_qp: HashMap<(IpAddr, u32), u32>,
+    listeners: HashMap<u64, Listener>,
+    early: EarlyRequests,
+    timers: BTreeSet<(u64, u32)>,
+    last_comm: u32,
+}
+
+struct Listener {
+    number: u64,
+    backlog: usize,
+    /// Requests that the program has not answered.
+    waiting: usize,
+}
+
+/// A call does not fit the connection's state.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum CmError {
+    /// No connection has the number: it has ended.
+    #[error("the connection has ended")]
+    Ended,
+    /// The call is for another state.
+    #[error("the connection is not in the state for that")]
+    State,
+    /// Another listener has the service.
+    #[error("somebody listens there already")]
+    Taken,
+}
+
+impl Manager {
+    /// A manager without connections. Its numbers for them begin at `first_comm`, which should be random, so that
+    /// messages to a former process are not taken for messages to this one.
+    ///
+    /// They begin with the device's slot, five bits, by which an address that processes share tells whose an answer is.
+    pub fn new(ca_guid: u64, mtu: u8, slot: u8, first_comm: u32) -> Manager {
+        Manager {
+            slot_bits: u32::from(slot) << SLOT_SHIFT,
+            ca_guid,
+            mtu,
+            connections: HashMap::new(),
+            by_request: HashMap::new(),
+            by_qp: HashMap::new(),
+            listeners: HashMap::new(),
+            early: EarlyRequests::default(),
+            timers: BTreeSet::new(),
+            last_comm: first_comm,
+        }
+    }
+
+    /// Requests for `service` go to listener `number`; those beyond `backlog` that wait for an answer are dropped,
+    /// and come again.
+    ///
+    /// # Errors
+    /// [`CmError::Taken`].
+    pub fn listen(
+        &mut self,
+        now: u64,
+        service: u64,
+        number: u64,
+        backlog: usize,
+        out: &mut Output,
+    ) -> Result<(), CmError> {
+        if self.listeners.contains_key(&service) {
+            return Err(CmError::Taken);
+        }
+        let listener = Listener {
+            number,
+            backlog,
+            waiting: 0,
+        };
+        self.listeners.insert(service, listener);
+        for early in self.early.take_for(service) {
+            self.take_req(now, early.from, early.req, early.transaction, out);
+        }
+        Ok(())
+    }
+
+    /// Ends a listener. Its requests stay.
+    pub fn stop_listening(&mut self, number: u64) {
+        self.listeners
+            .retain(|_, listener| listener.number != number);
+    }
+
+    /// Asks the other end for a connection; returns its number. Of the request the manager sets what is its own.
+    pub fn connect(&mut self, now: u64, peer: IpAddr, mut req: Box<Req>, out: &mut Output) -> u32 {
+        let comm = self.fresh_comm();
+        req.local_comm = comm;
+        req.ca_guid = self.ca_guid;
+        req.remote_response_timeout = RESPONSE_TIMEOUT;
+        req.local_response_timeout = RESPONSE_TIMEOUT;
+        req.max_cm_retries = MAX_RETRIES;
+        let connection = Connection::ask(now, peer, req, out);
+        self.keep(connection);
+        comm
+    }
+
+    /// Accepts a request.
+    ///
+    /// # Errors
+    /// The connection has ended or is in another state.
+    pub fn accept(
+        &mut self,
+        now: u64,
+        comm: u32,
+        rep: Box<Rep>,
+        out: &mut Output,
+    ) -> Result<(), CmError> {
+        self.with(comm, |connection| connection.accept(now, rep, out))
+    }
+
+    /// Confirms a reply.
+    ///
+    /// # Errors
+    /// As [`Manager::accept`].
+    pub fn establish(&mut self, comm: u32, out: &mut Output) -> Result<(), CmError> {
+        self.with(comm, |connection| connection.establish(out))
+    }
+
+    /// Data has come on the connection.
+    ///
+    /// # Errors
+    /// It has ended.
+    pub fn notice_data(&mut self, comm: u32, out: &mut Output) -> Result<(), CmError> {
+        self.with(comm, |connection| {
+            connection.notice_data(out);
+            true
+        })
+    }
+
+    /// Refuses a request or a reply.
+    ///
+    /// # Errors
+    /// As [`Manager::accept`].
+    pub fn reject(
+        &mut self,
+        comm: u32,
+        reason: RejReason,
+        private_data: &[u8],
+        out: &mut Output,
+    ) -> Result<(), CmError> {
+        self.with(comm, |connection| {
+            connection.reject(reason, private_data, out)
+        })
+    }
+
+    /// Ends a connection.
+    ///
+    /// # Errors
+    /// As [`Manager::accept`].
+    pub fn disconnect(&mut self, now: u64, comm: u32, out: &mut Output) -> Result<(), CmError> {
+        self.with(comm, |connection| connection.disconnect(now, out))
+    }
+
+    /// The program lets go of a connection in whatever state; nothing of it is told any more.
+    pub fn let_go(&mut self, now: u64, comm: u32, out: &mut Output) {
+        // One that has ended is let go already.
+        let _ = self.with(comm, |connection| {
+            connection.let_go(now, out);
+            true
+        });
+    }
+
+    /// A datagram to QP 1 from this address. What is no message of a connection manager is ignored.
+    pub fn take(&mut self, now: u64, from: IpAddr, bytes: &[u8], out: &mut Output) {
+        let Ok(CmMad {
+            transaction,
+            message,
+        }) = CmMad::parse(bytes)
+        else {
+            return;
+        };
+        let message = match message {
+            Message::Req(req) => return self.take_req(now, from, req, transaction, out),
+            other => other,
+        };
+        let comms = match &message {
+            Message::Req(_) => return,
+            Message::Rep(rep) => rep.comms,
+            Message::Rej(rej) => rej.comms,
+            Message::Mra(mra) => mra.comms,
+            Message::Dreq(dreq) => dreq.comms,
+            Message::Rtu(comms) | Message::Drep(comms) => *comms,
+        };
+        // Who gives up to ask does not know this end's number yet.
+        let comm = match comms.remote {
+            0 => self.by_request.get(&(from, comms.local)).copied(),
+            remote => Some(remote),
+        };
+        let known = comm.filter(|comm| {
+            self.connections.get(comm).is_some_and(|it| {
+                // A rejection may come before the other end has given a number.
+                let same = |number| number == 0 || comms.local == 0 || number == comms.local;
+                it.peer == from && same(it.comms.remote)
+            })
+        });
+        if let Some(comm) = known {
+            // It is there.
+            let _ = self.with(comm, |connection| {
+                connection.take(now, message, out);
+                true
+            });
+            return;
+        }
+        let back = Comms {
+            local: comms.remote,
+            remote: comms.local,
+        };
+        match message {
+            // So that a connection that is forgotten here ends at once there too.
+            Message::Dreq(_) => {
+                out.send(from, transaction, Message::Drep(back));
+            }
+            Message::Rep(_) => {
+                let answer = refusal(back, Handled::Rep, RejReason::INVALID_COMM);
+                out.send(from, transaction, answer);
+            }
+            _ => {}
+        }
+    }
+
+    fn take_req(
+        &mut self,
+        now: u64,
+        from: IpAddr,
+        req: Box<Req>,
+        transaction: u64,
+        out: &mut Output,
+    ) {
+        if let Some(comm) = self.by_request.get(&(from, req.local_comm)) {
+            if let Some(connection) = self.connections.get(comm) {
+                connection.asked_again(out);
+            }
+            return;
+        }
+        if self.early.has(from, req.local_comm) {
+            return;
+        }
+        if !self.listeners.contains_key(&req.service) && self.early.has_room() {
+            self.early.keep(now, from, transaction, req);
+            return;
+        }
+        let refused = if req.transport != Transport::Rc {
+            Some(RejReason::INVALID_TRANSPORT)
+        } else if !self.listeners.contains_key(&req.service) {
+            Some(RejReason::INVALID_SERVICE)
+        } else if req.mtu > self.mtu {
+            Some(RejReason::INVALID_MTU)
+        } else if self.end_former(now, from, req.qpn, out) {
+            Some(RejReason::STALE)
+        } else {
+            None
+        };
+        if let Some(reason) = refused {
+            refuse_req(from, transaction, &req, reason, out);
+            return;
+        }
+        let Some(listener) = self.listeners.get_mut(&req.service) else {
+            return;
+        };
+        if listener.waiting >= listener.backlog {
+            return;
+        }
+        listener.waiting += 1;
+        let number = listener.number;
+        let comm = self.fresh_comm();
+        let connection = Connection::asked(comm, from, &req, transaction, self.ca_guid, number);
+        self.keep(connection);
+        out.tell(
+            comm,
+            Happening::Requested {
+                listener: number,
+                peer: from,
+                req,
+            },
+        );
+    }
+
+    /// Whether the QP is that of a connection that is still remembered; if it is in use, it ends.
+    fn end_former(&mut self, now: u64, from: IpAddr, qpn: u32, out: &mut Output) -> bool {
+        let Some(comm) = self.by_qp.get(&(from, qpn)).copied() else {
+            return false;
+        };
+        // One that cannot be ended is not established, or ends by itself.
+        let _ = self.disconnect(now, comm, out);
+        true
+    }
+
+    /// Does what is due.
+    pub fn wake(&mut self, now: u64, out: &mut Output) {
+        while let Some(early) = self.early.take_due(now) {
+            let reason = RejReason::INVALID_SERVICE;
+            refuse_req(early.from, early.transaction, &early.req, reason, out);
+        }
+        while let Some((due, comm)) = self.timers.first().copied()
+            && due <= now
+        {
+            self.timers.remove(&(due, comm));
+            // A timer belongs to a connection that is there.
+            let _ = self.with(comm, |connection| {
+                connection.wake(now, out);
+                true
+            });
+        }
+    }
+
+    /// When to wake it next.
+    pub fn next_timer_ns(&self) -> Option<u64> {
+        let timer = self.timers.first().map(|(due, _)| *due);
+        timer.into_iter().chain(self.early.next_ns()).min()
+    }
+
+    /// Whether it has neither connections nor listeners.
+    pub fn is_idle(&self) -> bool {
+        self.connections.is_empty() && self.listeners.is_empty()
+    }
+
+    /// Connections that are not forgotten yet.
+    pub fn connections(&self) -> usize {
+        self.connections.len()
+    }
+
+    fn fresh_comm(&mut self) -> u32 {
+        loop {
+            self.last_comm = self.last_comm.wrapping_add(1) & LOW_BITS | self.slot_bits;
+            if self.last_comm != 0 && !self.connections.contains_key(&self.last_comm) {
+                return self.last_comm;
+            }
+        }
+    }
+
+    /// Does something with a connection, and afterwards what its change means for the tables. The step says whether the
+    /// connection was in the state for it.
+    fn with(
+        &mut self,
+        comm: u32,
+        step: impl FnOnce(&mut Connection) -> bool,
+    ) -> Result<(), CmError> {
+        let mut connection = self.connections.remove(&comm).ok_or(CmError::Ended)?;
+        if let Some(timer_ns) = connection.timer_ns {
+            self.timers.remove(&(timer_ns, comm));
+        }
+        let waited = connection.state == State::ReqReceived;
+        let fits = step(&mut connection);
+        if waited && connection.state != State::ReqReceived {
+            let of = |listener: &&mut Listener| Some(listener.number) == connection.listener;
+            if let Some(listener) = self.listeners.values_mut().find(of) {
+                listener.waiting = listener.waiting.saturating_sub(1);
+            }
+        }
+        self.keep(connection);
+        match fits {
+            true => Ok(()),
+            false => Err(CmError::State),
+        }
+    }
+
+    /// Puts a connection into the tables, or takes a closed one out of them.
+    fn keep(&mut self, connection: Connection) {
+        let comm = connection.comms.local;
+        let request = (connection.peer, connection.comms.remote);
+        let qp = (connection.peer, connection.remote_qpn);
+        if connection.state == State::Closed {
+            if self.by_request.get(&request) == Some(&comm) {
+                self.by_request.remove(&request);
+            }
+            if self.by_qp.get(&qp) == Some(&comm) {
+                self.by_qp.remove(&qp);
+            }
+            return;
+        }
+        if connection.listener.is_some() {
+            self.by_request.entry(request).or_insert(comm);
+        }
+        if connection.remote_qpn != 0 {
+            self.by_qp.entry(qp).or_insert(comm);
+        }
+        if let Some(timer_ns) = connection.timer_ns {
+            self.timers.insert((timer_ns, comm));
+        }
+        self.connections.insert(comm, connection);
+    }
+}
+
+fn refuse_req(from: IpAddr, transaction: u64, req: &Req, reason: RejReason, out: &mut Output) {
+    let back = Comms {
+        local: 0,
+        remote: req.local_comm,
+    };
+    out.send(from, transaction, refusal(back, Handled::Req, reason));
+}
+
+fn refusal(comms: Comms, of: Handled, reason: RejReason) -> Message {
+    Message::Rej(Box::new(Rej {
+        comms,
+        of,
+        reason,
+        ca_guid: None,
+        private_data: [0; REJ_DATA_BYTES],
+    }))
+}

@@ -1,0 +1,23 @@
+//! The connection manager of a port: connections from the request to the end of their time wait, as plain data that is
+//! given messages and the time, and hands out messages and events (InfiniBand specification volume 1, chapter 12). It
+//! must not know sockets, threads or the functions of librdmacm.
+//!
+//! ```text
+//! asks:     connect → REQ sent → REP received → establish → established
+//! answers:  REQ received → accept → REP sent → RTU → established
+//! both:     disconnect → DREQ sent → DREP → time wait → forgotten
+//! ```
+
+mod connection;
+mod early;
+mod event;
+mod manager;
+mod output;
+#[cfg(test)]
+mod tests;
+mod timing;
+
+pub use event::{Event, Happening};
+pub use manager::{CmError, Manager};
+pub use output::{Datagram, Output};
+pub use timing::{TIME_WAIT_NS, wait_ns};

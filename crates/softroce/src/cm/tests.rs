@@ -1,0 +1,453 @@
+//! Two managers and the way between them, on which messages get lost, come twice or late.
+
+use std::collections::VecDeque;
+use std::net::IpAddr;
+
+use proptest::prelude::*;
+
+use super::event::{Event, Happening};
+use super::manager::{CmError, Manager};
+use super::output::{Datagram, Output};
+use super::timing::{
+    LISTENER_PATIENCE_NS, MAX_RETRIES, RESPONSE_TIMEOUT, SERVICE_TIMEOUT, TIME_WAIT_NS, wait_ns,
+};
+use crate::wire::cm::{CmMad, Message, RejReason, Rep, Req, TCP_PORT_SPACE, Transport};
+
+const SERVICE: u64 = TCP_PORT_SPACE | 7471;
+const LISTENER: u64 = 5;
+const INTERVAL_NS: u64 = wait_ns(RESPONSE_TIMEOUT);
+
+fn address(end: usize) -> IpAddr {
+    IpAddr::from([10, 0, 0, end as u8 + 1])
+}
+
+/// What happens to a datagram on its way: arrives as often as this.
+type Fate = Box<dyn FnMut() -> usize>;
+
+struct Pair {
+    now: u64,
+    ends: [Manager; 2],
+    events: [VecDeque<Event>; 2],
+    sent: [Vec<CmMad>; 2],
+    fate: Fate,
+}
+
+impl Pair {
+    fn new(fate: Fate) -> Pair {
+        let mut passive = Manager::new(2, 5, 0, 900);
+        let mut out = Output::default();
+        passive.listen(0, SERVICE, LISTENER, 4, &mut out).unwrap();
+        Pair {
+            now: 1,
+            ends: [Manager::new(1, 5, 3, 100), passive],
+            events: Default::default(),
+            sent: Default::default(),
+            fate,
+        }
+    }
+
+    fn safe() -> Pair {
+        Pair::new(Box::new(|| 1))
+    }
+
+    /// Does something at one end and brings the datagrams that follow from it, at both ends, to where they go.
+    fn at<R>(&mut self, end: usize, step: impl FnOnce(&mut Manager, u64, &mut Output) -> R) -> R {
+        let mut out = Output::default();
+        let result = step(&mut self.ends[end], self.now, &mut out);
+        let mut way = VecDeque::from([(end, out)]);
+        while let Some((end, out)) = way.pop_front() {
+            self.events[end].extend(out.events);
+            for Datagram { to, bytes } in out.datagrams {
+                self.sent[end].push(CmMad::parse(&bytes).unwrap());
+                assert_eq!(to, address(1 - end));
+                for _ in 0..(self.fate)() {
+                    let mut answer = Output::default();
+                    self.ends[1 - end].take(self.now, address(end), &bytes, &mut answer);
+                    way.push_back((1 - end, answer));
+                }
+            }
+        }
+        result
+    }
+
+    fn connect(&mut self) -> u32 {
+        let req = Box::new(Req {
+            service: SERVICE,
+            qpn: 0x11,
+            starting_psn: 77,
+            mtu: 5,
+            private_data: [3; 92],
+            ..Req::default()
+        });
+        self.at(0, |manager, now, out| {
+            manager.connect(now, address(1), req, out)
+        })
+    }
+
+    fn accept(&mut self, comm: u32) -> Result<(), CmError> {
+        let rep = Box::new(Rep {
+            qpn: 0x22,
+            ..Rep::default()
+        });
+        self.at(1, |manager, now, out| manager.accept(now, comm, rep, out))
+    }
+
+    /// Lets time pass until the next timer; false if there is none.
+    fn pass(&mut self) -> bool {
+        let timers = self.ends.iter().filter_map(Manager::next_timer_ns);
+        let Some(next) = timers.min() else {
+            return false;
+        };
+        self.now = next;
+        for end in [0, 1] {
+            self.at(end, |manager, now, out| manager.wake(now, out));
+        }
+        true
+    }
+
+    /// Until an end has something to tell.
+    fn event(&mut self, end: usize) -> Event {
+        while self.events[end].is_empty() {
+            assert!(self.pass(), "nothing more happens");
+        }
+        self.events[end].pop_front().unwrap()
+    }
+
+    fn happening(&mut self, end: usize) -> Happening {
+        self.event(end).happening
+    }
+
+    /// Connects; returns both numbers.
+    fn connected(&mut self) -> (u32, u32) {
+        let active = self.connect();
+        let asked = self.event(1);
+        assert!(matches!(asked.happening, Happening::Requested { .. }));
+        self.accept(asked.comm).unwrap();
+        assert!(matches!(self.happening(0), Happening::Replied(_)));
+        self.at(0, |manager, _, out| manager.establish(active, out))
+            .unwrap();
+        assert_eq!(self.happening(1), Happening::Established);
+        (active, asked.comm)
+    }
+
+    fn count(&self, end: usize, is: impl Fn(&Message) -> bool) -> usize {
+        self.sent[end].iter().filter(|mad| is(&mad.message)).count()
+    }
+}
+
+#[test]
+fn a_connection_comes_and_goes() {
+    let mut pair = Pair::safe();
+    let active = pair.connect();
+    assert_eq!(active >> 27, 3, "the number begins with the slot");
+    let asked = pair.event(1);
+    let Happening::Requested {
+        listener,
+        peer,
+        req,
+    } = asked.happening
+    else {
+        panic!("{asked:?}");
+    };
+    assert_eq!((listener, peer), (LISTENER, address(0)));
+    assert_eq!((req.qpn, req.starting_psn), (0x11, 77));
+    assert_eq!(req.private_data, [3; 92]);
+    pair.accept(asked.comm).unwrap();
+    assert_eq!(pair.accept(asked.comm), Err(CmError::State), "once");
+    let replied = pair.event(0);
+    assert_eq!(replied.comm, active);
+    assert!(matches!(replied.happening, Happening::Replied(rep) if rep.qpn == 0x22));
+    pair.at(0, |manager, _, out| manager.establish(active, out))
+        .unwrap();
+    assert_eq!(pair.happening(1), Happening::Established);
+
+    let ended = pair.at(1, |manager, now, out| {
+        manager.disconnect(now, asked.comm, out)
+    });
+    assert_eq!(ended, Ok(()));
+    assert_eq!(pair.happening(0), Happening::Disconnected);
+    assert_eq!(pair.happening(1), Happening::Disconnected);
+    let before = pair.now;
+    assert_eq!(pair.happening(0), Happening::TimeWaitOver);
+    assert_eq!(pair.happening(1), Happening::TimeWaitOver);
+    assert_eq!(pair.now, before + TIME_WAIT_NS);
+    assert_eq!(pair.ends.each_ref().map(Manager::connections), [0, 0]);
+    assert!(!pair.pass(), "no timer stays");
+}
+
+#[test]
+fn a_silent_address_is_given_up() {
+    let mut pair = Pair::new(Box::new(|| 0));
+    pair.connect();
+    assert_eq!(pair.happening(0), Happening::Unreachable);
+    let requests = pair.count(0, |message| matches!(message, Message::Req(_)));
+    assert_eq!(requests, usize::from(MAX_RETRIES) + 1);
+    assert_eq!(pair.now, 1 + INTERVAL_NS * requests as u64);
+    assert_eq!(pair.ends[0].connections(), 0);
+    let last = pair.sent[0].last().unwrap();
+    assert!(matches!(&last.message, Message::Rej(rej)
+        if rej.reason == RejReason::TIMEOUT && rej.ca_guid == Some(1)));
+}
+
+#[test]
+fn a_repeated_request_is_one_and_gets_the_same_reply() {
+    let mut pair = Pair::new(Box::new(|| 2));
+    pair.connect();
+    let asked = pair.event(1);
+    assert!(
+        pair.events[1].is_empty(),
+        "a duplicate is no second request"
+    );
+    let mras = pair.count(1, |message| matches!(message, Message::Mra(_)));
+    assert!(mras > 0, "while the program thinks, it is told to wait");
+    // The reply gets lost: the request, once its patience is over, brings another.
+    pair.fate = Box::new(|| 0);
+    pair.accept(asked.comm).unwrap();
+    pair.fate = Box::new(|| 1);
+    assert!(matches!(pair.happening(0), Happening::Replied(_)));
+    let replies: Vec<&CmMad> = pair.sent[1]
+        .iter()
+        .filter(|mad| matches!(mad.message, Message::Rep(_)))
+        .collect();
+    assert!(replies.len() > 1 && replies.iter().all(|mad| *mad == replies[0]));
+}
+
+#[test]
+fn a_program_that_takes_its_time_is_waited_for() {
+    let mut pair = Pair::safe();
+    pair.connect();
+    let asked = pair.event(1);
+    for _ in 0..3 {
+        assert!(pair.pass());
+    }
+    assert!(pair.now > wait_ns(SERVICE_TIMEOUT), "it was asked for time");
+    pair.accept(asked.comm).unwrap();
+    assert!(matches!(pair.happening(0), Happening::Replied(_)));
+}
+
+#[test]
+fn lost_confirmations_come_again() {
+    let mut pair = Pair::safe();
+    let active = pair.connect();
+    let asked = pair.event(1);
+    pair.accept(asked.comm).unwrap();
+    pair.happening(0);
+    pair.fate = Box::new(|| 0);
+    pair.at(0, |manager, _, out| manager.establish(active, out))
+        .unwrap();
+    pair.fate = Box::new(|| 1);
+    assert_eq!(pair.happening(1), Happening::Established);
+    assert_eq!(pair.now, 1 + INTERVAL_NS);
+}
+
+#[test]
+fn data_stands_for_a_lost_confirmation() {
+    let mut pair = Pair::safe();
+    pair.connect();
+    let asked = pair.event(1);
+    pair.accept(asked.comm).unwrap();
+    for _ in 0..2 {
+        pair.at(1, |manager, _, out| manager.notice_data(asked.comm, out))
+            .unwrap();
+    }
+    assert_eq!(pair.happening(1), Happening::Established);
+    assert!(pair.events[1].is_empty(), "once");
+}
+
+#[test]
+fn a_listener_may_come_a_little_later() {
+    let mut pair = Pair::new(Box::new(|| 2));
+    pair.ends[1].stop_listening(LISTENER);
+    pair.connect();
+    assert!(pair.pass(), "the request comes again");
+    assert!(pair.events.iter().all(VecDeque::is_empty));
+    pair.at(1, |manager, now, out| {
+        manager.listen(now, SERVICE, LISTENER, 4, out)
+    })
+    .unwrap();
+    assert!(matches!(pair.happening(1), Happening::Requested { .. }));
+    assert!(pair.events[1].is_empty(), "once");
+    assert!(pair.now < LISTENER_PATIENCE_NS);
+}
+
+#[test]
+fn rejections_tell_their_reason() {
+    let refused = |change: fn(&mut Req), reason| {
+        let mut pair = Pair::safe();
+        let mut req = Box::new(Req {
+            service: SERVICE,
+            qpn: 0x11,
+            mtu: 5,
+            ..Req::default()
+        });
+        change(&mut req);
+        pair.at(0, |manager, now, out| {
+            manager.connect(now, address(1), req, out)
+        });
+        assert!(matches!(pair.happening(0), Happening::Rejected(found, _) if found == reason));
+        assert!(pair.events[1].is_empty());
+        assert_eq!(pair.ends.each_ref().map(Manager::connections), [0, 0]);
+    };
+    refused(|req| req.service += 1, RejReason::INVALID_SERVICE);
+    refused(|req| req.mtu = 6, RejReason::INVALID_MTU);
+    refused(
+        |req| req.transport = Transport::Other(3),
+        RejReason::INVALID_TRANSPORT,
+    );
+
+    let mut pair = Pair::safe();
+    pair.connect();
+    let asked = pair.event(1);
+    let rejected = pair.at(1, |manager, _, out| {
+        manager.reject(asked.comm, RejReason::CONSUMER, b"no", out)
+    });
+    assert_eq!(rejected, Ok(()));
+    let Happening::Rejected(reason, data) = pair.happening(0) else {
+        panic!("not rejected");
+    };
+    assert_eq!((reason, &data[..3]), (RejReason::CONSUMER, &b"no\0"[..]));
+    assert_eq!(pair.accept(asked.comm), Err(CmError::Ended));
+}
+
+#[test]
+fn a_qp_that_is_in_a_connection_is_stale_and_the_former_ends() {
+    let mut pair = Pair::safe();
+    pair.connected();
+    // Its process has died; the next one has a QP of the same number.
+    pair.ends[0] = Manager::new(1, 5, 3, 5000);
+    pair.connect();
+    assert!(matches!(
+        pair.happening(0),
+        Happening::Rejected(RejReason::STALE, _)
+    ));
+    assert_eq!(pair.happening(1), Happening::Disconnected);
+    assert_eq!(pair.happening(1), Happening::TimeWaitOver);
+    pair.connect();
+    assert!(matches!(pair.happening(1), Happening::Requested { .. }));
+}
+
+#[test]
+fn requests_beyond_the_backlog_come_again() {
+    let mut pair = Pair::safe();
+    let asks = |pair: &mut Pair, qpn| {
+        let req = Box::new(Req {
+            service: SERVICE,
+            qpn,
+            ..Req::default()
+        });
+        pair.at(0, |manager, now, out| {
+            manager.connect(now, address(1), req, out)
+        });
+    };
+    for qpn in 1..=5 {
+        asks(&mut pair, qpn);
+    }
+    assert_eq!(pair.events[1].len(), 4);
+    let first = pair.event(1);
+    pair.accept(first.comm).unwrap();
+    pair.events[1].clear();
+    assert!(matches!(pair.happening(1), Happening::Requested { req, .. } if req.qpn == 5));
+}
+
+#[test]
+fn a_program_that_lets_go_leaves_nothing() {
+    let ends = |pair: &mut Pair| {
+        while pair.pass() {}
+        assert_eq!(pair.ends.each_ref().map(Manager::connections), [0, 0]);
+    };
+    let mut pair = Pair::safe();
+    let (active, _) = pair.connected();
+    pair.at(0, |manager, now, out| manager.let_go(now, active, out));
+    assert_eq!(pair.happening(1), Happening::Disconnected);
+    assert!(pair.events[0].is_empty());
+    ends(&mut pair);
+
+    let mut pair = Pair::safe();
+    let active = pair.connect();
+    pair.at(0, |manager, now, out| manager.let_go(now, active, out));
+    assert!(matches!(pair.happening(1), Happening::Requested { .. }));
+    assert!(matches!(
+        pair.happening(1),
+        Happening::Rejected(RejReason::TIMEOUT, _)
+    ));
+    ends(&mut pair);
+
+    let mut pair = Pair::safe();
+    pair.connect();
+    let asked = pair.event(1);
+    pair.at(1, |manager, now, out| manager.let_go(now, asked.comm, out));
+    assert!(matches!(
+        pair.happening(0),
+        Happening::Rejected(RejReason::CONSUMER, _)
+    ));
+    ends(&mut pair);
+}
+
+#[test]
+fn messages_of_strangers_are_not_taken() {
+    let mut pair = Pair::safe();
+    let (active, passive) = pair.connected();
+    let mut out = Output::default();
+    let dreq = CmMad {
+        transaction: 1,
+        message: Message::Dreq(crate::wire::cm::Dreq {
+            comms: crate::wire::cm::Comms {
+                local: active,
+                remote: passive,
+            },
+            remote_qpn: 0x22,
+        }),
+    };
+    pair.ends[1].take(9, IpAddr::from([10, 9, 9, 9]), &dreq.to_bytes(), &mut out);
+    assert!(out.events.is_empty(), "from another address");
+    let wrong = CmMad {
+        message: Message::Drep(crate::wire::cm::Comms {
+            local: active + 1,
+            remote: passive,
+        }),
+        ..dreq
+    };
+    pair.ends[1].take(9, address(0), &wrong.to_bytes(), &mut out);
+    assert!(out.events.is_empty(), "with another number");
+}
+
+proptest! {
+    /// Over any way that lets something through, a connection is made once, ends once, and leaves nothing.
+    #[test]
+    fn whatever_gets_lost_or_comes_twice(seed in any::<u64>()) {
+        let mut random = fastrand::Rng::with_seed(seed);
+        let fate = move || match random.u8(0..10) {
+            0..3 => 0,
+            3..5 => 2,
+            _ => 1,
+        };
+        let mut pair = Pair::new(Box::new(fate));
+        let (active, passive) = pair.connected();
+        prop_assert!(pair.events.iter().all(VecDeque::is_empty));
+        let (end, comm) = if seed % 2 == 0 { (0, active) } else { (1, passive) };
+        pair.at(end, |manager, now, out| manager.disconnect(now, comm, out)).unwrap();
+        for end in [0, 1] {
+            prop_assert_eq!(pair.happening(end), Happening::Disconnected);
+        }
+        for end in [0, 1] {
+            prop_assert_eq!(pair.happening(end), Happening::TimeWaitOver);
+            prop_assert!(pair.events[end].is_empty());
+        }
+        while pair.pass() {}
+        prop_assert_eq!(pair.ends.each_ref().map(Manager::connections), [0, 0]);
+    }
+
+    /// Whatever comes from outside, nothing breaks, and no connection is made without a listener.
+    #[test]
+    fn hostile_messages(messages in prop::collection::vec((0x10_u16..0x17, prop::collection::vec(any::<u8>(), 256)), 1..20)) {
+        let mut manager = Manager::new(1, 5, 0, 7);
+        let mut out = Output::default();
+        for (number, (attribute, mut bytes)) in messages.into_iter().enumerate() {
+            bytes[..4].copy_from_slice(&[1, 7, 2, 3]);
+            bytes[16..18].copy_from_slice(&attribute.to_be_bytes());
+            manager.take(number as u64, address(1), &bytes, &mut out);
+        }
+        prop_assert!(out.events.is_empty());
+        prop_assert_eq!(manager.connections(), 0);
+    }
+}

@@ -1,0 +1,334 @@
+//! A capture of all packets in a file that Wireshark opens: pcap with nanoseconds, of raw IP packets. A thread writes
+//! it, so that a slow file keeps no packet waiting; what does not fit into its buffer is missing, and counted.
+#![allow(unsafe_code)]
+
+use std::ffi::OsString;
+use std::fs::File;
+use std::io::{self, Write};
+use std::mem;
+use std::net::IpAddr;
+use std::path::{Path, PathBuf};
+use std::process;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, Once, PoisonError, Weak};
+use std::thread::{self, JoinHandle};
+use std::time::{Duration, SystemTime};
+
+use super::network_headers::Route;
+use super::own_threads::block_signals;
+
+/// The file's header (draft-ietf-opsawg-pcap): nanoseconds, version 2.4, whole packets, LINKTYPE_RAW.
+const FILE_HEADER: [u32; 6] = [0xa1b2_3c4d, 4 << 16 | 2, 0, 0, 1 << 18, 101];
+/// The most bytes that wait to be written.
+const MOST_BYTES: usize = 8 << 20;
+/// So many are written at once.
+const ENOUGH_BYTES: usize = 256 << 10;
+/// How long fewer may wait.
+const PATIENCE: Duration = Duration::from_millis(20);
+
+/// The captures of this process, which are completed when it exits.
+static CAPTURES: Mutex<Vec<Weak<Shared>>> = Mutex::new(Vec::new());
+
+/// A capture; it is complete when it is dropped.
+pub struct Capture {
+    shared: Arc<Shared>,
+    writer: Option<JoinHandle<()>>,
+}
+
+struct Shared {
+    path: PathBuf,
+    /// The process that writes it; one that is forked has neither the thread nor a part in the file.
+    process: u32,
+    on: AtomicBool,
+    /// Locked before `buffer`.
+    output: Mutex<Output>,
+    buffer: Mutex<Buffer>,
+    changed: Condvar,
+}
+
+struct Output {
+    file: File,
+    /// Memory that takes turns with the buffer's.
+    written: Vec<u8>,
+}
+
+#[derive(Default)]
+struct Buffer {
+    bytes: Vec<u8>,
+    missing: u64,
+    ends: bool,
+}
+
+/// The file for the device at `address`: each has its own, since several devices, also of several processes, may have
+/// been told the same path. Of processes that share the address, the `slot` tells all but the first apart.
+pub fn file_of(path: &Path, address: IpAddr, slot: Option<u8>) -> PathBuf {
+    let mut name = OsString::from(path.file_stem().unwrap_or_default());
+    name.push(format!("-{address}"));
+    if let Some(slot) = slot.filter(|slot| *slot > 0) {
+        name.push(format!("-{slot}"));
+    }
+    if let Some(extension) = path.extension() {
+        name.push(".");
+        name.push(extension);
+    }
+    path.with_file_name(name)
+}
+
+impl Capture {
+    /// Begins a file.
+    ///
+    /// # Errors
+    /// It cannot be written, or there is no thread for it.
+    pub fn create(path: PathBuf) -> io::Result<Capture> {
+        let file = File::create(&path)?;
+        Capture::to(file, path)
+    }
+
+    fn to(mut file: File, path: PathBuf) -> io::Result<Capture> {
+        file.write_all(&FILE_HEADER.map(u32::to_ne_bytes).concat())?;
+        let shared = Arc::new(Shared {
+            path,
+            process: process::id(),
+            on: AtomicBool::new(true),
+            output: Mutex::new(Output {
+                file,
+                written: Vec::new(),
+            }),
+            buffer: Mutex::default(),
+            changed: Condvar::new(),
+        });
+        let own = Arc::clone(&shared);
+        let writer = thread::Builder::new()
+            .name("softroce-pcap".into())
+            .spawn(move || own.run())?;
+        complete_at_exit(&shared);
+        let writer = Some(writer);
+        Ok(Capture { shared, writer })
+    }
+
+    /// Adds the packets of a datagram, from the base transport headers to the CRCs, with their IPv4 identifications.
+    #[cold]
+    pub fn add<'a>(&self, route: &Route, packets: impl Iterator<Item = (u16, &'a [u8])>) {
+        if !self.shared.on.load(Ordering::Relaxed) {
+            return;
+        }
+        let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
+        let now = now.unwrap_or_default();
+        let mut buffer = self.shared.buffer();
+        let before = buffer.bytes.len();
+        for (identification, packet) in packets {
+            let (headers, used) = route.headers(identification, packet);
+            let headers = headers.get(..used).unwrap_or_default();
+            let whole = (headers.len() + packet.len()) as u32;
+            if buffer.bytes.len() + whole as usize > MOST_BYTES {
+                buffer.missing += 1;
+                continue;
+            }
+            for field in [now.as_secs() as u32, now.subsec_nanos(), whole, whole] {
+                buffer.bytes.extend_from_slice(&field.to_ne_bytes());
+            }
+            buffer.bytes.extend_from_slice(headers);
+            buffer.bytes.extend_from_slice(packet);
+        }
+        let after = buffer.bytes.len();
+        drop(buffer);
+        if before == 0 || before < ENOUGH_BYTES && after >= ENOUGH_BYTES {
+            self.shared.changed.notify_one();
+        }
+    }
+}
+
+impl Drop for Capture {
+    fn drop(&mut self) {
+        if self.shared.process != process::id() {
+            // There is no such thread here.
+            return mem::forget(self.writer.take());
+        }
+        self.shared.buffer().ends = true;
+        self.shared.changed.notify_one();
+        if let Some(writer) = self.writer.take() {
+            // The thread has already reported a panic.
+            drop(writer.join());
+        }
+        self.shared.finish();
+    }
+}
+
+impl Shared {
+    fn buffer(&self) -> MutexGuard<'_, Buffer> {
+        self.buffer.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The thread.
+    fn run(&self) {
+        // Signals are for the program's threads; so is that of a pipe that nobody reads any more.
+        block_signals();
+        loop {
+            let idle = |it: &mut Buffer| it.bytes.is_empty() && !it.ends;
+            let few = |it: &mut Buffer| it.bytes.len() < ENOUGH_BYTES && !it.ends;
+            let buffer = self.changed.wait_while(self.buffer(), idle);
+            let buffer = buffer.unwrap_or_else(PoisonError::into_inner);
+            let waited = self.changed.wait_timeout_while(buffer, PATIENCE, few);
+            let ends = waited.unwrap_or_else(PoisonError::into_inner).0.ends;
+            self.write_out();
+            if ends {
+                return;
+            }
+        }
+    }
+
+    /// Writes what waits. The first error ends the capture.
+    fn write_out(&self) {
+        let mut output = self.output.lock().unwrap_or_else(PoisonError::into_inner);
+        let Output { file, written } = &mut *output;
+        written.clear();
+        mem::swap(written, &mut self.buffer().bytes);
+        if !self.on.load(Ordering::Relaxed) {
+            return;
+        }
+        if let Err(error) = file.write_all(written) {
+            self.on.store(false, Ordering::Relaxed);
+            self.say(format_args!(
+                "ends here: {error}; make room there or name another file"
+            ));
+        }
+    }
+
+    /// Writes the rest, and says what is missing.
+    fn finish(&self) {
+        self.write_out();
+        let missing = mem::take(&mut self.buffer().missing);
+        if missing > 0 && self.on.swap(false, Ordering::Relaxed) {
+            self.say(format_args!(
+                "lacks {missing} packets, which came faster than it was written; send less, or write to a faster disk"
+            ));
+        }
+    }
+
+    fn say(&self, what: std::fmt::Arguments<'_>) {
+        let path = self.path.display();
+        // Without stderr it is not said.
+        let _ = writeln!(io::stderr().lock(), "softroce: the capture {path} {what}");
+    }
+}
+
+/// Many programs exit without closing their devices.
+fn complete_at_exit(shared: &Arc<Shared>) {
+    extern "C" fn complete_all() {
+        // Whoever holds the lock at exit may never give it back.
+        let Ok(captures) = CAPTURES.try_lock() else {
+            return;
+        };
+        for capture in captures.iter().filter_map(Weak::upgrade) {
+            if capture.process == process::id() {
+                capture.finish();
+            }
+        }
+    }
+    static REGISTERED: Once = Once::new();
+    let mut captures = CAPTURES.lock().unwrap_or_else(PoisonError::into_inner);
+    captures.retain(|capture| capture.strong_count() > 0);
+    captures.push(Arc::downgrade(shared));
+    drop(captures);
+    REGISTERED.call_once(|| {
+        // SAFETY: a function of the C ABI that does not unwind. Failing means that the last packets may be missing.
+        unsafe { libc::atexit(complete_all) };
+    });
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::SocketAddr;
+
+    use super::*;
+
+    const ROUTE: fn() -> Route = || {
+        let address = |last| SocketAddr::from(([127, 0, 0, last], 4791));
+        Route {
+            source: address(1),
+            destination: address(2),
+            traffic_class: 0,
+            hop_limit: 64,
+        }
+    };
+
+    #[test]
+    fn each_device_has_a_file() {
+        for (path, address, slot, file) in [
+            ("run.pcap", "127.0.0.2", None, "run-127.0.0.2.pcap"),
+            ("run.pcap", "127.0.0.2", Some(0), "run-127.0.0.2.pcap"),
+            ("run.pcap", "127.0.0.2", Some(3), "run-127.0.0.2-3.pcap"),
+            ("/tmp/a.b/run", "10.0.0.7", None, "/tmp/a.b/run-10.0.0.7"),
+            ("run.v1.pcap", "fd00::7", None, "run.v1-fd00::7.pcap"),
+        ] {
+            let found = file_of(Path::new(path), address.parse().unwrap(), slot);
+            assert_eq!(found, Path::new(file));
+        }
+    }
+
+    #[test]
+    fn a_full_disk_is_an_error_at_once() {
+        let full = Capture::create("/dev/full".into());
+        assert_eq!(full.err().unwrap().kind(), io::ErrorKind::StorageFull);
+    }
+
+    #[test]
+    fn a_broken_file_ends_the_capture_and_nothing_else() {
+        let (reader, writer) = io::pipe().unwrap();
+        let file = File::from(std::os::fd::OwnedFd::from(writer));
+        let capture = Capture::to(file, "a pipe".into()).unwrap();
+        drop(reader);
+        let packet = [0; 100];
+        while capture.shared.on.load(Ordering::Relaxed) {
+            capture.add(&ROUTE(), std::iter::once((0, &packet[..])));
+        }
+        let shared = Arc::clone(&capture.shared);
+        drop(capture);
+        assert!(shared.buffer().bytes.is_empty());
+    }
+
+    /// Set in a process that exits without closing its capture.
+    const EXITS: &str = "SOFTROCE_TEST_EXITS";
+
+    #[test]
+    fn what_a_process_captured_before_it_exits_is_in_the_file() {
+        if let Some(path) = std::env::var_os(EXITS) {
+            let capture = Capture::create(path.into()).unwrap();
+            capture.add(&ROUTE(), std::iter::once((0, &[7; 100][..])));
+            mem::forget(capture);
+            process::exit(0);
+        }
+        let path = std::env::temp_dir().join(format!("softroce-exits-{}", process::id()));
+        let own = std::env::current_exe().unwrap();
+        let status = process::Command::new(own)
+            .args([
+                "--exact",
+                "net::capture::tests::what_a_process_captured_before_it_exits_is_in_the_file",
+            ])
+            .env(EXITS, &path)
+            .status();
+        assert!(status.unwrap().success());
+        let bytes = std::fs::read(&path).unwrap();
+        assert_eq!(bytes.len(), 24 + 16 + 28 + 100);
+        assert!(bytes.ends_with(&[7; 100]));
+        std::fs::remove_file(&path).unwrap();
+    }
+
+    #[test]
+    fn a_file_that_takes_nothing_costs_no_more_than_the_buffer() {
+        // A pipe that nobody empties.
+        let (reader, writer) = io::pipe().unwrap();
+        let file = File::from(std::os::fd::OwnedFd::from(writer));
+        let capture = Capture::to(file, "a full pipe".into()).unwrap();
+        let packet = [0; 4096];
+        let packets = 3 * MOST_BYTES / packet.len();
+        for _ in 0..packets {
+            capture.add(&ROUTE(), std::iter::once((0, &packet[..])));
+        }
+        let buffer = capture.shared.buffer();
+        assert!(buffer.bytes.len() <= MOST_BYTES, "{}", buffer.bytes.len());
+        assert!(buffer.missing as usize > packets / 4, "{}", buffer.missing);
+        drop(buffer);
+        drop(reader);
+    }
+}

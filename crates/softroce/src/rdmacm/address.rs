@@ -1,0 +1,246 @@
+//! Addresses and routes: binding, listening, resolving. There is nothing to ask anybody for, so that a call has done
+//! its work when it returns, and the event follows at once.
+
+use std::net::{IpAddr, SocketAddr};
+use std::os::raw::c_int;
+
+use libc::sockaddr;
+use rdma_sys::{ibv_sa_path_rec, rdma_cm_event_type as kind, rdma_cm_id};
+
+use super::event::complete;
+use super::id::Id;
+use super::service;
+use super::sockaddr::{any_like, read};
+use super::state::State;
+use super::terms::{ACK_TIMEOUT, HOP_LIMIT};
+use crate::verbs::device::complain;
+use crate::verbs::errno::minus_one_or_zero;
+use crate::verbs::gid;
+use crate::wire::cm::TCP_PORT_SPACE;
+
+/// The backlog of a program that gives none, and the largest: the kernel's (`max_backlog` of rdma_ucm).
+const MAX_BACKLOG: c_int = 1024;
+/// "Exactly", of the selectors of a path record (specification 15.2.5.16).
+const EXACTLY: u8 = 2;
+
+/// Binds an id to an address of this machine, or to all. A loopback address that no device has stands for all, as the
+/// kernel takes each (`cma_any_addr`): libfabric asks by 127.0.0.1 which devices there are.
+fn bind(state: &mut State, key: u64, address: SocketAddr) -> Result<(), c_int> {
+    if state.entry(key)?.local.is_some() {
+        return Err(libc::EINVAL);
+    }
+    let mut ip = address.ip();
+    let port = state.port(ip, address.port())?;
+    if !ip.is_unspecified() {
+        match state.open(ip) {
+            Ok(device) => state.bind_device(key, device)?,
+            Err(libc::ENODEV) if ip.is_loopback() => ip = any_like(ip),
+            Err(error) => return Err(error),
+        }
+    }
+    state.set_addresses(key, SocketAddr::new(ip, port), None)?;
+    state.entry(key)?.owns_port = true;
+    Ok(())
+}
+
+/// `rdma_bind_addr(3)`. ENODEV for an address that no device has, EADDRINUSE if another id of this process has the
+/// port, or another process the device.
+///
+/// # Safety
+/// As for librdmacm.
+pub unsafe extern "C" fn bind_addr(id: *mut rdma_cm_id, address: *mut sockaddr) -> c_int {
+    // SAFETY: a live id and an address.
+    let (key, address) = unsafe { (Id::of(id).key, read(address)) };
+    minus_one_or_zero(match address {
+        None => Err(libc::EINVAL),
+        Some(address) => service::with(|state, _| bind(state, key, address)),
+    })
+}
+
+fn start_listening(state: &mut State, now: u64, key: u64, backlog: usize) -> Result<(), c_int> {
+    if state.entry(key)?.local.is_none() {
+        bind(state, key, (IpAddr::from([0, 0, 0, 0]), 0).into())?;
+    }
+    let entry = state.entry(key)?;
+    let local = entry.local.ok_or(libc::EINVAL)?;
+    if entry.listens || entry.remote.is_some() {
+        return Err(libc::EINVAL);
+    }
+    let serves = |address: &IpAddr| local.is_ipv6() || address.is_ipv4();
+    let mut addresses: Vec<IpAddr> = match local.ip().is_unspecified() {
+        true => state.open_all()?.into_iter().filter(serves).collect(),
+        false => vec![local.ip()],
+    };
+    addresses.retain(|address| {
+        let device = state.devices.get(*address);
+        device.is_some_and(|device| device.gets_requests())
+    });
+    if addresses.is_empty() {
+        complain(format_args!(
+            "cannot listen for rdma_cm at {}: another process had the address before, and gets the requests; end it, or give this one an address of its own (SOFTROCE_ADDRESS=127.0.0.2)",
+            local.ip()
+        ));
+        return Err(libc::EADDRINUSE);
+    }
+    let service = TCP_PORT_SPACE | u64::from(local.port());
+    for address in addresses {
+        let listens = state.run(address, |manager, out| {
+            manager.listen(now, service, key, backlog, out)
+        });
+        if listens != Some(Ok(())) {
+            // Of the devices that listen already, none keeps it.
+            for (_, device) in state.devices.all() {
+                device.manager.stop_listening(key);
+            }
+            return Err(libc::EADDRINUSE);
+        }
+    }
+    state.entry(key)?.listens = true;
+    Ok(())
+}
+
+/// `rdma_listen(3)`: on all devices of this machine that this process can open, if the id is bound to no address.
+/// EADDRINUSE if another process had the address before: that one gets its requests.
+///
+/// # Safety
+/// As for librdmacm.
+pub unsafe extern "C" fn listen(id: *mut rdma_cm_id, backlog: c_int) -> c_int {
+    // SAFETY: a live id.
+    let key = unsafe { Id::of(id) }.key;
+    let backlog = match backlog {
+        1..=MAX_BACKLOG => backlog,
+        _ => MAX_BACKLOG,
+    };
+    minus_one_or_zero(service::with(|state, now| {
+        start_listening(state, now, key, backlog.cast_unsigned() as usize)
+    }))
+}
+
+fn resolve(
+    state: &mut State,
+    key: u64,
+    source: Option<SocketAddr>,
+    target: SocketAddr,
+) -> Result<(), c_int> {
+    if state.entry(key)?.listens || target.ip().is_unspecified() {
+        return Err(libc::EINVAL);
+    }
+    if state.entry(key)?.local.is_none() {
+        let any = SocketAddr::new(any_like(target.ip()), 0);
+        bind(state, key, source.unwrap_or(any))?;
+    }
+    let mut local = state.entry(key)?.local.ok_or(libc::EINVAL)?;
+    if local.is_ipv4() != target.is_ipv4() {
+        return Err(libc::EINVAL);
+    }
+    if local.ip().is_unspecified() {
+        let device = state.open_toward(target.ip())?;
+        state.bind_device(key, device)?;
+        local.set_ip(device);
+        if local.is_ipv4() != target.is_ipv4() {
+            return Err(libc::ENETUNREACH);
+        }
+    }
+    state.set_addresses(key, local, Some(target))?;
+    state.entry(key)?.succeed(kind::RDMA_CM_EVENT_ADDR_RESOLVED);
+    Ok(())
+}
+
+/// `rdma_resolve_addr(3)`: finds the device from which packets go to the address. The time-out is not needed.
+///
+/// # Safety
+/// As for librdmacm.
+pub unsafe extern "C" fn resolve_addr(
+    id: *mut rdma_cm_id,
+    source: *mut sockaddr,
+    target: *mut sockaddr,
+    _timeout_ms: c_int,
+) -> c_int {
+    // SAFETY: a live id, an address or null, and an address.
+    let (key, from, to) = unsafe { (Id::of(id).key, read(source), read(target)) };
+    let resolved = match to {
+        Some(to) if from.is_some() || source.is_null() => {
+            service::with(|state, _| resolve(state, key, from, to))
+        }
+        _ => Err(libc::EINVAL),
+    };
+    // SAFETY: a live id.
+    minus_one_or_zero(resolved.and_then(|()| unsafe { complete(id) }))
+}
+
+/// The path of a RoCE connection: what a program may look up of it.
+fn path(state: &mut State, key: u64) -> Result<ibv_sa_path_rec, c_int> {
+    let entry = state.entry(key)?;
+    let (Some(local), Some(remote), Some(device)) = (entry.local, entry.remote, entry.device)
+    else {
+        return Err(libc::EINVAL);
+    };
+    let traffic_class = entry.traffic_class;
+    // SAFETY: integers and arrays of them: zero is a value of each.
+    let mut path: ibv_sa_path_rec = unsafe { std::mem::zeroed() };
+    path.sgid = gid::of_address(local.ip());
+    path.dgid = gid::of_address(remote.ip());
+    path.hop_limit = HOP_LIMIT;
+    path.traffic_class = traffic_class;
+    path.reversible = 1;
+    path.numb_path = 1;
+    path.pkey = 0xffff;
+    path.mtu_selector = EXACTLY;
+    path.mtu = state.devices.get(device).ok_or(libc::ENODEV)?.mtu();
+    path.packet_life_time_selector = EXACTLY;
+    path.packet_life_time = ACK_TIMEOUT - 1;
+    Ok(path)
+}
+
+/// `rdma_resolve_route(3)`.
+///
+/// # Safety
+/// As for librdmacm.
+pub unsafe extern "C" fn resolve_route(id: *mut rdma_cm_id, _timeout_ms: c_int) -> c_int {
+    // SAFETY: a live id.
+    let inner = unsafe { Id::of(id) };
+    let found = service::with(|state, _| path(state, inner.key));
+    let resolved = found.and_then(|path| {
+        inner.own(|own| {
+            let place: &mut ibv_sa_path_rec = own.path.insert(Box::new(path));
+            // SAFETY: a live id, which the caller may change; the path lives as long as the id.
+            unsafe {
+                (*id).route.path_rec = place;
+                (*id).route.num_paths = 1;
+            }
+        });
+        service::with(|state, _| {
+            state
+                .entry(inner.key)?
+                .succeed(kind::RDMA_CM_EVENT_ROUTE_RESOLVED);
+            Ok(())
+        })
+    });
+    // SAFETY: a live id.
+    minus_one_or_zero(resolved.and_then(|()| unsafe { complete(id) }))
+}
+
+/// The port in network order; 0 without an address.
+fn port(address: Option<SocketAddr>) -> u16 {
+    address.map_or(0, |address| address.port().to_be())
+}
+
+/// `rdma_get_src_port(3)`, in network order.
+///
+/// # Safety
+/// As for librdmacm.
+pub unsafe extern "C" fn get_src_port(id: *mut rdma_cm_id) -> u16 {
+    // SAFETY: a live id.
+    let key = unsafe { Id::of(id) }.key;
+    service::with(|state, _| port(state.entry(key).ok().and_then(|entry| entry.local)))
+}
+
+/// `rdma_get_dst_port(3)`, in network order.
+///
+/// # Safety
+/// As for librdmacm.
+pub unsafe extern "C" fn get_dst_port(id: *mut rdma_cm_id) -> u16 {
+    // SAFETY: a live id.
+    let key = unsafe { Id::of(id) }.key;
+    service::with(|state, _| port(state.entry(key).ok().and_then(|entry| entry.remote)))
+}

@@ -1,0 +1,182 @@
+//! `rdma_getaddrinfo(3)`: names and services to addresses, by the C library's `getaddrinfo(3)`.
+
+use std::os::raw::{c_char, c_int, c_void};
+use std::ptr::null_mut;
+
+use libc::{addrinfo, sockaddr};
+use rdma_sys::{ibv_qp_type, rdma_addrinfo, rdma_port_space};
+
+use crate::verbs::errno::{minus_one_or_zero, set_errno};
+
+/// `RAI_PASSIVE`.
+pub(super) const PASSIVE: c_int = 1;
+/// `RAI_NUMERICHOST`.
+const NUMERIC_HOST: c_int = 2;
+
+const RC: c_int = ibv_qp_type::IBV_QPT_RC as c_int;
+const UD: c_int = ibv_qp_type::IBV_QPT_UD as c_int;
+const TCP: c_int = rdma_port_space::RDMA_PS_TCP as c_int;
+const UDP: c_int = rdma_port_space::RDMA_PS_UDP as c_int;
+
+/// The hints in the form of the C library.
+fn plain_hints(hints: &rdma_addrinfo) -> addrinfo {
+    // SAFETY: integers and pointers, for which zero is a value.
+    let mut plain: addrinfo = unsafe { std::mem::zeroed() };
+    if hints.ai_flags & PASSIVE != 0 {
+        plain.ai_flags |= libc::AI_PASSIVE;
+    }
+    if hints.ai_flags & NUMERIC_HOST != 0 {
+        plain.ai_flags |= libc::AI_NUMERICHOST;
+    }
+    plain.ai_family = hints.ai_family;
+    plain.ai_socktype = match hints.ai_qp_type {
+        RC => libc::SOCK_STREAM,
+        UD => libc::SOCK_DGRAM,
+        _ => 0,
+    };
+    plain.ai_protocol = match hints.ai_port_space {
+        TCP => libc::IPPROTO_TCP,
+        UDP => libc::IPPROTO_UDP,
+        _ => 0,
+    };
+    plain
+}
+
+/// A copy of an address, by `malloc`.
+///
+/// # Safety
+/// `from` has `bytes`.
+unsafe fn copy(from: *const sockaddr, bytes: u32) -> *mut sockaddr {
+    // SAFETY: the caller's; new memory of the same length, or null.
+    unsafe {
+        let to = libc::malloc(bytes as usize);
+        if !to.is_null() {
+            to.cast::<u8>()
+                .copy_from_nonoverlapping(from.cast(), bytes as usize);
+        }
+        to.cast()
+    }
+}
+
+/// # Safety
+/// As for [`getaddrinfo`].
+unsafe fn look_up(
+    node: *const c_char,
+    service: *const c_char,
+    hints: &rdma_addrinfo,
+    found: &mut rdma_addrinfo,
+) -> Result<(), c_int> {
+    let plain = plain_hints(hints);
+    let mut list: *mut addrinfo = null_mut();
+    // SAFETY: strings or null, hints, and a place for the list.
+    let code = unsafe { libc::getaddrinfo(node, service, &raw const plain, &raw mut list) };
+    match code {
+        0 => {}
+        libc::EAI_MEMORY => return Err(libc::ENOMEM),
+        libc::EAI_SYSTEM => return Err(crate::verbs::errno::last_errno()),
+        _ => return Err(libc::EADDRNOTAVAIL),
+    }
+    // SAFETY: a list of at least one, freed below.
+    unsafe {
+        let first = &*list;
+        found.ai_flags = hints.ai_flags;
+        found.ai_family = first.ai_family;
+        let datagrams = first.ai_socktype == libc::SOCK_DGRAM;
+        let or = |given: c_int, other: c_int| if given == 0 { other } else { given };
+        found.ai_qp_type = or(hints.ai_qp_type, if datagrams { UD } else { RC });
+        found.ai_port_space = or(hints.ai_port_space, if datagrams { UDP } else { TCP });
+        let address = copy(first.ai_addr, first.ai_addrlen);
+        if hints.ai_flags & PASSIVE != 0 {
+            (found.ai_src_addr, found.ai_src_len) = (address, first.ai_addrlen);
+        } else {
+            (found.ai_dst_addr, found.ai_dst_len) = (address, first.ai_addrlen);
+        }
+        libc::freeaddrinfo(list);
+        match address.is_null() {
+            true => Err(libc::ENOMEM),
+            false => Ok(()),
+        }
+    }
+}
+
+/// `rdma_getaddrinfo(3)`: one result, and no route, which RoCE does not need.
+///
+/// # Safety
+/// As for librdmacm.
+pub unsafe extern "C" fn getaddrinfo(
+    node: *const c_char,
+    service: *const c_char,
+    hints: *const rdma_addrinfo,
+    result: *mut *mut rdma_addrinfo,
+) -> c_int {
+    // SAFETY: integers and pointers, for which zero is a value.
+    let none: rdma_addrinfo = unsafe { std::mem::zeroed() };
+    // SAFETY: null, or readable hints.
+    let given = unsafe { hints.as_ref() };
+    if node.is_null() && service.is_null() && given.is_none() {
+        return minus_one_or_zero(Err(libc::EINVAL));
+    }
+    let hints = given.unwrap_or(&none);
+    // SAFETY: no pointer is passed.
+    let found = unsafe { libc::calloc(1, size_of::<rdma_addrinfo>()) }.cast::<rdma_addrinfo>();
+    // SAFETY: null, or just made and zeroed.
+    let Some(whole) = (unsafe { found.as_mut() }) else {
+        return minus_one_or_zero(Err(libc::ENOMEM));
+    };
+    // SAFETY: strings or null; addresses as long as the hints say.
+    let looked_up = unsafe {
+        if node.is_null() && service.is_null() {
+            whole.ai_flags = hints.ai_flags;
+            whole.ai_family = hints.ai_family;
+            whole.ai_qp_type = hints.ai_qp_type;
+            whole.ai_port_space = hints.ai_port_space;
+            if hints.ai_dst_len > 0 {
+                whole.ai_dst_addr = copy(hints.ai_dst_addr, hints.ai_dst_len);
+                whole.ai_dst_len = hints.ai_dst_len;
+            }
+            Ok(())
+        } else {
+            look_up(node, service, hints, whole)
+        }
+    };
+    if looked_up.is_ok() && whole.ai_src_len == 0 && hints.ai_src_len > 0 {
+        // SAFETY: as above.
+        whole.ai_src_addr = unsafe { copy(hints.ai_src_addr, hints.ai_src_len) };
+        whole.ai_src_len = hints.ai_src_len;
+    }
+    match looked_up {
+        Ok(()) => {
+            // SAFETY: a place for the pointer.
+            unsafe { result.write(found) };
+            0
+        }
+        Err(error) => {
+            // SAFETY: made above.
+            unsafe { freeaddrinfo(found) };
+            set_errno(error);
+            -1
+        }
+    }
+}
+
+/// `rdma_freeaddrinfo(3)`.
+///
+/// # Safety
+/// As for librdmacm.
+pub unsafe extern "C" fn freeaddrinfo(list: *mut rdma_addrinfo) {
+    let mut next = list;
+    // SAFETY: made by `getaddrinfo` with `malloc`, or null.
+    while let Some(whole) = unsafe { next.as_ref() } {
+        let this = next;
+        next = whole.ai_next;
+        let parts: [*mut c_void; 3] = [
+            whole.ai_src_addr.cast(),
+            whole.ai_dst_addr.cast(),
+            this.cast(),
+        ];
+        for part in parts {
+            // SAFETY: as above.
+            unsafe { libc::free(part) };
+        }
+    }
+}

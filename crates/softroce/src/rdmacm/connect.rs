@@ -1,0 +1,304 @@
+//! Asking for connections, accepting, refusing and ending them.
+
+use std::net::SocketAddr;
+use std::os::raw::{c_int, c_void};
+
+use rdma_sys::{ibv_event_type, ibv_qp_state, rdma_cm_id, rdma_conn_param};
+
+use super::connections::errno;
+use super::event::complete;
+use super::id::Id;
+use super::qp;
+use super::service;
+use super::state::State;
+use super::terms::{ACK_TIMEOUT, HOP_LIMIT, Terms};
+use crate::verbs::errno::minus_one_or_zero;
+use crate::verbs::gid;
+use crate::verbs::limits::{LOCAL_ACK_DELAY, MAX_RD_ATOM};
+use crate::wire::cm::{
+    IpHeader, PROGRAM_DATA_BYTES, REJ_DATA_BYTES, REP_DATA_BYTES, RejReason, Rep, Req,
+    TCP_PORT_SPACE,
+};
+
+/// "As many as the device can" (`RDMA_MAX_RESP_RES`, `RDMA_MAX_INIT_DEPTH`).
+const AS_MANY_AS_CAN_BE: u8 = 0xff;
+/// Retries of a program that gives no parameters.
+const RETRIES: u8 = 7;
+const PSN_BITS: u32 = 0x00ff_ffff;
+const DEFAULT_PKEY: u16 = 0xffff;
+
+/// The parameters of a program.
+struct Wanted<'a> {
+    private_data: &'a [u8],
+    /// `None`: as many as can be.
+    responder_resources: Option<u8>,
+    initiator_depth: Option<u8>,
+    flow_control: bool,
+    retry_count: u8,
+    rnr_retry_count: u8,
+    srq: bool,
+    qpn: u32,
+}
+
+impl Wanted<'_> {
+    /// Of the parameters, and of the id's QP if it has one. EINVAL for more private data than the message has room for,
+    /// for more READs than the device does, and without parameters and QP.
+    ///
+    /// # Safety
+    /// `id` is live, `parameters` null or readable with its private data.
+    unsafe fn read<'a>(
+        id: *mut rdma_cm_id,
+        parameters: *const rdma_conn_param,
+        room_bytes: usize,
+    ) -> Result<Wanted<'a>, c_int> {
+        // SAFETY: a live QP or null.
+        let qp = unsafe { (*id).qp.as_ref() };
+        // SAFETY: null or readable.
+        let parameters = unsafe { parameters.as_ref() };
+        if qp.is_none() && parameters.is_none() {
+            return Err(libc::EINVAL);
+        }
+        let depth = |number: u8| match number {
+            AS_MANY_AS_CAN_BE => Ok(None),
+            0..=MAX_RD_ATOM => Ok(Some(number)),
+            _ => Err(libc::EINVAL),
+        };
+        let mut wanted = Wanted {
+            private_data: &[],
+            responder_resources: None,
+            initiator_depth: None,
+            flow_control: true,
+            retry_count: RETRIES,
+            rnr_retry_count: RETRIES,
+            srq: false,
+            qpn: 0,
+        };
+        if let Some(given) = parameters {
+            let length = usize::from(given.private_data_len);
+            if !given.private_data.is_null() {
+                // SAFETY: as long as the program says.
+                wanted.private_data =
+                    unsafe { std::slice::from_raw_parts(given.private_data.cast(), length) };
+            }
+            wanted.responder_resources = depth(given.responder_resources)?;
+            wanted.initiator_depth = depth(given.initiator_depth)?;
+            wanted.flow_control = given.flow_control != 0;
+            wanted.retry_count = given.retry_count.min(RETRIES);
+            wanted.rnr_retry_count = given.rnr_retry_count.min(RETRIES);
+            (wanted.srq, wanted.qpn) = (given.srq != 0, given.qp_num);
+        }
+        if let Some(qp) = qp {
+            (wanted.srq, wanted.qpn) = (!qp.srq.is_null(), qp.qp_num);
+        }
+        match wanted.private_data.len() <= room_bytes {
+            true => Ok(wanted),
+            false => Err(libc::EINVAL),
+        }
+    }
+}
+
+fn gid_of(address: SocketAddr) -> std::net::Ipv6Addr {
+    // SAFETY: both members of the union are the same 16 bytes.
+    unsafe { gid::of_address(address.ip()).raw }.into()
+}
+
+fn ask(state: &mut State, now: u64, key: u64, wanted: &Wanted<'_>) -> Result<(), c_int> {
+    let entry = state.entry(key)?;
+    let (Some(local), Some(remote), Some(address), None) =
+        (entry.local, entry.remote, entry.device, entry.comm)
+    else {
+        return Err(libc::EINVAL);
+    };
+    let (traffic_class, ack_timeout) = (entry.traffic_class, entry.ack_timeout);
+    let header = IpHeader {
+        source_port: local.port(),
+        source: local.ip(),
+        destination: remote.ip(),
+    };
+    let req = Box::new(Req {
+        service: TCP_PORT_SPACE | u64::from(remote.port()),
+        qpn: wanted.qpn & PSN_BITS,
+        responder_resources: wanted.responder_resources.unwrap_or(MAX_RD_ATOM),
+        initiator_depth: wanted.initiator_depth.unwrap_or(MAX_RD_ATOM),
+        flow_control: wanted.flow_control,
+        starting_psn: fastrand::u32(..) & PSN_BITS,
+        retry_count: wanted.retry_count,
+        pkey: DEFAULT_PKEY,
+        mtu: state.devices.get(address).ok_or(libc::ENODEV)?.mtu(),
+        rnr_retry_count: wanted.rnr_retry_count,
+        srq: wanted.srq,
+        local_gid: gid_of(local),
+        remote_gid: gid_of(remote),
+        traffic_class,
+        hop_limit: HOP_LIMIT,
+        ack_timeout: ack_timeout.unwrap_or(ACK_TIMEOUT),
+        private_data: header.join(wanted.private_data),
+        ..Req::default()
+    });
+    let terms = Terms::asking(remote.ip(), &req);
+    let entry = state.entry(key)?;
+    entry.terms = terms;
+    // The answer is taken under the same lock, so that the number is known before.
+    let asked = state.run(address, |manager, out| {
+        manager.connect(now, remote.ip(), req, out)
+    });
+    let comm = asked.ok_or(libc::ENODEV)?;
+    state.entry(key)?.comm = Some(comm);
+    let device = state.devices.get(address).ok_or(libc::ENODEV)?;
+    device.ids.insert(comm, key);
+    Ok(())
+}
+
+/// `rdma_connect(3)`: asks for a connection; without a QP of the id its number is in the parameters. EINVAL for more than
+/// 56 bytes of private data, or more READs at once than the device does.
+///
+/// # Safety
+/// As for librdmacm.
+pub unsafe extern "C" fn connect(id: *mut rdma_cm_id, parameters: *mut rdma_conn_param) -> c_int {
+    // SAFETY: a live id; parameters or null.
+    let asked = unsafe { Wanted::read(id, parameters, PROGRAM_DATA_BYTES) }.and_then(|wanted| {
+        // SAFETY: a live id.
+        let key = unsafe { Id::of(id) }.key;
+        service::with(|state, now| ask(state, now, key, &wanted))
+    });
+    // SAFETY: a live id.
+    minus_one_or_zero(asked.and_then(|()| unsafe { complete(id) }))
+}
+
+/// # Safety
+/// As for [`accept`].
+unsafe fn answer(id: *mut rdma_cm_id, parameters: *const rdma_conn_param) -> Result<(), c_int> {
+    // SAFETY: the caller's.
+    let wanted = unsafe { Wanted::read(id, parameters, REP_DATA_BYTES) }?;
+    // SAFETY: a live id.
+    let key = unsafe { Id::of(id) }.key;
+    let (responder_resources, initiator_depth) = service::with(|state, _| {
+        let terms = &mut state.entry(key)?.terms;
+        let chosen = |wanted: Option<u8>, offered: u8| wanted.unwrap_or(offered.min(MAX_RD_ATOM));
+        terms.responder_resources = chosen(wanted.responder_resources, terms.responder_resources);
+        terms.initiator_depth = chosen(wanted.initiator_depth, terms.initiator_depth);
+        Ok::<_, c_int>((terms.responder_resources, terms.initiator_depth))
+    })?;
+    // SAFETY: a live id, with its QP if it has one.
+    unsafe {
+        qp::to_rtr(id, Some(responder_resources))?;
+        qp::to_rts(id, Some(initiator_depth))?;
+    }
+    service::with(|state, now| {
+        let entry = state.entry(key)?;
+        let (Some(address), Some(comm)) = (entry.device, entry.comm) else {
+            return Err(libc::EINVAL);
+        };
+        let mut rep = Box::new(Rep {
+            qpn: wanted.qpn & PSN_BITS,
+            starting_psn: entry.terms.rq_psn,
+            responder_resources,
+            initiator_depth,
+            target_ack_delay: LOCAL_ACK_DELAY,
+            flow_control: wanted.flow_control,
+            rnr_retry_count: wanted.rnr_retry_count,
+            srq: wanted.srq,
+            ..Rep::default()
+        });
+        for (to, from) in rep.private_data.iter_mut().zip(wanted.private_data) {
+            *to = *from;
+        }
+        let accepted = state.run(address, |manager, out| manager.accept(now, comm, rep, out));
+        accepted.ok_or(libc::ENODEV)?.map_err(errno)
+    })
+}
+
+/// `rdma_accept(3)`: brings the id's QP, if it has one, to RTS, and replies.
+///
+/// # Safety
+/// As for librdmacm.
+pub unsafe extern "C" fn accept(id: *mut rdma_cm_id, parameters: *mut rdma_conn_param) -> c_int {
+    // SAFETY: a live id; parameters or null.
+    let accepted = unsafe { answer(id, parameters) };
+    if accepted.is_err() {
+        // SAFETY: a live id, with its QP if it has one.
+        unsafe { qp::to_state(id, ibv_qp_state::IBV_QPS_ERR) };
+    }
+    // SAFETY: a live id.
+    minus_one_or_zero(accepted.and_then(|()| unsafe { complete(id) }))
+}
+
+/// `rdma_establish(3)`, for an id without a QP of its own.
+///
+/// # Safety
+/// As for librdmacm.
+pub unsafe extern "C" fn establish(id: *mut rdma_cm_id) -> c_int {
+    // SAFETY: a live id.
+    let (key, has_qp) = unsafe { (Id::of(id).key, !(*id).qp.is_null()) };
+    minus_one_or_zero(match has_qp {
+        true => Err(libc::EINVAL),
+        false => service::with(|state, _| state.establish(key)),
+    })
+}
+
+/// `rdma_reject(3)`. EINVAL for more than 148 bytes of private data.
+///
+/// # Safety
+/// As for librdmacm.
+pub unsafe extern "C" fn reject(
+    id: *mut rdma_cm_id,
+    private_data: *const c_void,
+    private_data_bytes: u8,
+) -> c_int {
+    let length = usize::from(private_data_bytes);
+    let data: &[u8] = match private_data.is_null() {
+        true => &[],
+        // SAFETY: as long as the program says.
+        false => unsafe { std::slice::from_raw_parts(private_data.cast(), length) },
+    };
+    if data.len() > REJ_DATA_BYTES {
+        return minus_one_or_zero(Err(libc::EINVAL));
+    }
+    // SAFETY: a live id.
+    let key = unsafe { Id::of(id) }.key;
+    minus_one_or_zero(service::with(|state, _| {
+        state.of_connection(key, |manager, _, comm, out| {
+            manager.reject(comm, RejReason::CONSUMER, data, out)
+        })
+    }))
+}
+
+/// `rdma_disconnect(3)`: flushes the id's QP if it has one, and tells the other end. Where the connection has ended
+/// already there is nothing to tell.
+///
+/// # Safety
+/// As for librdmacm.
+pub unsafe extern "C" fn disconnect(id: *mut rdma_cm_id) -> c_int {
+    // SAFETY: a live id, with its QP if it has one.
+    let key = unsafe {
+        qp::to_state(id, ibv_qp_state::IBV_QPS_ERR);
+        Id::of(id).key
+    };
+    let ended = service::with(|state, _| {
+        if state.entry(key)?.terms.peer.is_none() {
+            return Err(libc::EINVAL);
+        }
+        // It may have ended, at this end or the other.
+        let _ = state.of_connection(key, |manager, now, comm, out| {
+            manager.disconnect(now, comm, out)
+        });
+        Ok(())
+    });
+    // SAFETY: a live id.
+    minus_one_or_zero(ended.and_then(|()| unsafe { complete(id) }))
+}
+
+/// `rdma_notify(3)`: data on a QP (`IBV_EVENT_COMM_EST`) stands for a confirmation that was lost.
+///
+/// # Safety
+/// As for librdmacm.
+pub unsafe extern "C" fn notify(id: *mut rdma_cm_id, event: c_int) -> c_int {
+    if event != ibv_event_type::IBV_EVENT_COMM_EST as c_int {
+        return minus_one_or_zero(Err(libc::EINVAL));
+    }
+    // SAFETY: a live id.
+    let key = unsafe { Id::of(id) }.key;
+    minus_one_or_zero(service::with(|state, _| {
+        state.of_connection(key, |manager, _, comm, out| manager.notice_data(comm, out))
+    }))
+}

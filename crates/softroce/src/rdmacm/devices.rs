@@ -1,0 +1,212 @@
+//! The devices that ids use: opened for the first id at an address, shared with whatever else of this process has the
+//! address open, and closed when nobody needs them. It must not know ids.
+
+use std::collections::BTreeMap;
+use std::net::{IpAddr, UdpSocket};
+
+use rdma_sys::{ibv_context, ibv_pd};
+
+use super::inbox::Inbox;
+use super::sockaddr::any_like;
+use crate::cm::{Manager, Output};
+use crate::net;
+use crate::transport::Nic;
+use crate::verbs;
+use crate::verbs::context::Context;
+use crate::verbs::device::{self, Device};
+use crate::verbs::{open, port};
+use crate::wire::UDP_PORT;
+
+/// A device with its manager.
+pub(super) struct CmDevice {
+    pub(super) context: *mut ibv_context,
+    /// The domain of ids whose programs give none.
+    pub(super) pd: *mut ibv_pd,
+    pub(super) manager: Manager,
+    /// From the manager's numbers to the keys of ids.
+    pub(super) ids: BTreeMap<u32, u64>,
+    /// Ids that are bound to it, and the program where it was given the context.
+    pub(super) users: usize,
+}
+
+// SAFETY: a context and a domain may be used by any thread.
+unsafe impl Send for CmDevice {}
+
+impl CmDevice {
+    /// The device's context.
+    fn open_context(&self) -> &Context {
+        // SAFETY: opened by `open_at`, closed when this is dropped.
+        unsafe { Context::of(self.context) }
+    }
+
+    /// Whether requests to its address come to this process.
+    pub(super) fn gets_requests(&self) -> bool {
+        self.open_context().nic().gets_requests()
+    }
+
+    /// The code of the port's MTU.
+    pub(super) fn mtu(&self) -> u8 {
+        mtu(self.open_context())
+    }
+
+    /// Sends what the manager has to say.
+    pub(super) fn send(&self, out: &mut Output) {
+        for datagram in out.datagrams.drain(..) {
+            let nic = self.open_context().nic();
+            nic.send_management(datagram.to, &datagram.bytes);
+        }
+    }
+}
+
+impl Drop for CmDevice {
+    fn drop(&mut self) {
+        self.open_context().nic().receive_management(None);
+        // SAFETY: made by `open_at`; the last users have gone.
+        unsafe {
+            verbs::dealloc_pd(self.pd);
+            verbs::close_device(self.context);
+        }
+    }
+}
+
+fn mtu(context: &Context) -> u8 {
+    u8::try_from(port::active_mtu_of(context)).unwrap_or(1)
+}
+
+/// The devices, by address.
+pub(super) struct Devices {
+    by_address: BTreeMap<IpAddr, CmDevice>,
+}
+
+impl Devices {
+    pub(super) const fn new() -> Devices {
+        Devices {
+            by_address: BTreeMap::new(),
+        }
+    }
+
+    pub(super) fn get(&mut self, address: IpAddr) -> Option<&mut CmDevice> {
+        self.by_address.get_mut(&address)
+    }
+
+    pub(super) fn all(&mut self) -> impl Iterator<Item = (IpAddr, &mut CmDevice)> {
+        self.by_address
+            .iter_mut()
+            .map(|(address, device)| (*address, device))
+    }
+
+    /// Closes those without ids whose contexts have no objects of the program.
+    pub(super) fn close_unused(&mut self) {
+        self.by_address.retain(|_, device| {
+            let own_pd = 1;
+            device.users > 0
+                || !device.manager.is_idle()
+                || device.open_context().users.count() > own_pd
+        });
+    }
+
+    /// Opens the device of an address. ENODEV if no device can have it, and the sockets' error.
+    pub(super) fn open(&mut self, address: IpAddr, inbox: &'static Inbox) -> Result<IpAddr, i32> {
+        if self.by_address.contains_key(&address) {
+            return Ok(address);
+        }
+        let may_have = |device: &&'static Device| match device.place.address {
+            Some(own) => own == address,
+            None => address.is_ipv4() && address.is_loopback(),
+        };
+        let device = device::devices()?.iter().find(may_have);
+        self.open_at(device.ok_or(libc::ENODEV)?, Some(address), inbox)
+    }
+
+    fn open_at(
+        &mut self,
+        device: &'static Device,
+        address: Option<IpAddr>,
+        inbox: &'static Inbox,
+    ) -> Result<IpAddr, i32> {
+        let options = open::OpenOptions::of_environment()?;
+        let opened = open::open_at(device, address, options);
+        let context = opened.map_err(|error| net::os_error(&error).unwrap_or(libc::EIO))?;
+        // SAFETY: just opened.
+        let (pd, open) = unsafe { (verbs::alloc_pd(context), Context::of(context)) };
+        let address = open.address();
+        open.nic()
+            .receive_management(Some(Box::new(move |from, payload| {
+                inbox.put(address, from, payload);
+            })));
+        let device = CmDevice {
+            context,
+            pd,
+            manager: Manager::new(open.guid(), mtu(open), open.nic().slot(), fastrand::u32(..)),
+            ids: BTreeMap::new(),
+            users: 0,
+        };
+        self.by_address.insert(address, device);
+        Ok(address)
+    }
+
+    /// Opens a device that reaches `peer`: on loopback the process's own, elsewhere that of the address from which the
+    /// system sends there. Within this machine another process may have that one; then loopback does as well.
+    pub(super) fn open_toward(
+        &mut self,
+        peer: IpAddr,
+        inbox: &'static Inbox,
+    ) -> Result<IpAddr, i32> {
+        if let [only] = device::devices()? {
+            return self.open_listed(only, inbox);
+        }
+        if peer.is_loopback() {
+            return self.open_loopback(inbox);
+        }
+        let source = UdpSocket::bind((any_like(peer), 0))
+            .and_then(|socket| {
+                socket.connect((peer, UDP_PORT))?;
+                socket.local_addr()
+            })
+            .map_err(|error| error.raw_os_error().unwrap_or(libc::ENETUNREACH))?;
+        match self.open(source.ip(), inbox) {
+            Err(libc::EADDRINUSE) if source.ip() == peer => self.open_loopback(inbox),
+            opened => opened,
+        }
+    }
+
+    /// Opens the device on loopback: the one that this process has, or else `soft0`.
+    fn open_loopback(&mut self, inbox: &'static Inbox) -> Result<IpAddr, i32> {
+        let loopback =
+            |device: &&'static Device| device.place.address.is_none_or(|it| it.is_loopback());
+        let device = device::devices()?.iter().find(loopback);
+        self.open_listed(device.ok_or(libc::ENODEV)?, inbox)
+    }
+
+    /// Opens a device of the list; `soft0` at the address that this process has already, if it has one.
+    fn open_listed(
+        &mut self,
+        device: &'static Device,
+        inbox: &'static Inbox,
+    ) -> Result<IpAddr, i32> {
+        match device.place.address {
+            Some(address) => self.open(address, inbox),
+            None => match Nic::open_addresses().into_iter().find(IpAddr::is_loopback) {
+                Some(address) => self.open(address, inbox),
+                None => self.open_at(device, None, inbox),
+            },
+        }
+    }
+
+    /// Opens all devices that can be opened; returns their addresses. ENODEV if there are none.
+    pub(super) fn open_all(&mut self, inbox: &'static Inbox) -> Result<Vec<IpAddr>, i32> {
+        for address in Nic::open_addresses() {
+            // What cannot be opened again is left out.
+            let _ = self.open(address, inbox);
+        }
+        for device in device::devices()? {
+            // Another process may have its address.
+            let _ = self.open_listed(device, inbox);
+        }
+        let all: Vec<IpAddr> = self.by_address.keys().copied().collect();
+        match all.is_empty() {
+            true => Err(libc::ENODEV),
+            false => Ok(all),
+        }
+    }
+}

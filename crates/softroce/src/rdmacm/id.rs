@@ -1,0 +1,86 @@
+//! The objects behind the pointers to ids that programs hold.
+
+use std::ptr::null_mut;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use rdma_sys::{
+    ibv_pd, ibv_qp_init_attr, ibv_qp_type, ibv_sa_path_rec, rdma_cm_id, rdma_event_channel,
+    rdma_port_space,
+};
+
+use crate::verbs::events::Acks;
+
+/// An id; the struct that programs hold comes first, so a pointer to one is a pointer to the other.
+#[repr(C)]
+pub(super) struct Object {
+    verbs: rdma_cm_id,
+    inner: Id,
+}
+
+/// The data after the program's struct.
+pub(super) struct Id {
+    /// Its number in the state.
+    pub(super) key: u64,
+    pub(super) acks: Arc<Acks>,
+    own: Mutex<Own>,
+}
+
+/// What belongs to the id besides what the program sees.
+#[derive(Default)]
+pub(super) struct Own {
+    /// The id has a channel of its own, and calls on it wait for their event.
+    pub(super) sync: bool,
+    /// For the QPs of requests, of an endpoint that listens.
+    pub(super) qp_init: Option<ibv_qp_init_attr>,
+    /// What `route.path_rec` points to.
+    pub(super) path: Option<Box<ibv_sa_path_rec>>,
+}
+
+// SAFETY: the pointers in the attributes are the program's; they are only handed back to it.
+unsafe impl Send for Own {}
+
+impl Id {
+    /// A new id without a device.
+    pub(super) fn create(key: u64, channel: *mut rdma_event_channel) -> *mut rdma_cm_id {
+        // SAFETY: pointers, integers and addresses, for all of which zero is a value.
+        let mut verbs: rdma_cm_id = unsafe { std::mem::zeroed() };
+        verbs.channel = channel;
+        verbs.ps = rdma_port_space::RDMA_PS_TCP;
+        verbs.qp_type = ibv_qp_type::IBV_QPT_RC;
+        verbs.pd = null_mut::<ibv_pd>();
+        let inner = Id {
+            key,
+            acks: Arc::default(),
+            own: Mutex::default(),
+        };
+        Box::into_raw(Box::new(Object { verbs, inner })).cast()
+    }
+
+    /// The id behind a program's pointer.
+    ///
+    /// # Safety
+    /// `id` is live.
+    pub(super) unsafe fn of<'a>(id: *mut rdma_cm_id) -> &'a Id {
+        // SAFETY: made by `create`; the reference covers nothing that programs write.
+        unsafe { &(*id.cast::<Object>()).inner }
+    }
+
+    /// Frees it.
+    ///
+    /// # Safety
+    /// `id` is live, and nothing of it is used again.
+    pub(super) unsafe fn free(id: *mut rdma_cm_id) {
+        // SAFETY: made by `create` from such a box.
+        drop(unsafe { Box::from_raw(id.cast::<Object>()) });
+    }
+
+    /// Changes what belongs to it.
+    pub(super) fn own<R>(&self, change: impl FnOnce(&mut Own) -> R) -> R {
+        change(&mut self.own.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Whether calls on it wait for their event.
+    pub(super) fn is_sync(&self) -> bool {
+        self.own(|own| own.sync)
+    }
+}

@@ -1,0 +1,151 @@
+//! Creating and destroying ids, and moving them to other channels.
+
+use std::os::raw::{c_int, c_void};
+use std::sync::Arc;
+
+use rdma_sys::{rdma_cm_id, rdma_event_channel, rdma_port_space};
+
+use super::channel::{self, create_event_channel, destroy_event_channel};
+use super::id::Id;
+use super::service;
+use super::taken::ack_cm_event;
+use crate::verbs::errno::{last_errno, minus_one_or_zero};
+use crate::verbs::refuse;
+
+/// The channel, or a new one for null.
+fn channel_or_own(channel: *mut rdma_event_channel) -> Result<*mut rdma_event_channel, c_int> {
+    if !channel.is_null() {
+        return Ok(channel);
+    }
+    // SAFETY: it takes nothing.
+    let own = unsafe { create_event_channel() };
+    match own.is_null() {
+        true => Err(last_errno()),
+        false => Ok(own),
+    }
+}
+
+/// Makes an id; without a channel it gets one of its own, and calls on it wait for their event.
+///
+/// # Safety
+/// The channel is live or null.
+unsafe fn create(
+    channel: *mut rdma_event_channel,
+    context: *mut c_void,
+    port_space: rdma_port_space::Type,
+) -> Result<*mut rdma_cm_id, c_int> {
+    if port_space != rdma_port_space::RDMA_PS_TCP {
+        refuse("a port space of rdma_cm other than RDMA_PS_TCP");
+        return Err(libc::EOPNOTSUPP);
+    }
+    let sync = channel.is_null();
+    let channel = channel_or_own(channel)?;
+    // SAFETY: a live channel.
+    let queue = unsafe { channel::queue(channel) };
+    let (_, id) = service::with(|state, _| state.create(channel, queue));
+    // SAFETY: just made, and nobody else has it.
+    unsafe {
+        (*id).context = context;
+        Id::of(id).own(|own| own.sync = sync);
+    }
+    Ok(id)
+}
+
+/// `rdma_create_id(3)`. EOPNOTSUPP for another port space than that of connections.
+///
+/// # Safety
+/// As for librdmacm.
+pub unsafe extern "C" fn create_id(
+    channel: *mut rdma_event_channel,
+    id: *mut *mut rdma_cm_id,
+    context: *mut c_void,
+    port_space: rdma_port_space::Type,
+) -> c_int {
+    // SAFETY: a channel or null, and a place for the pointer.
+    minus_one_or_zero(unsafe { create(channel, context, port_space).map(|made| id.write(made)) })
+}
+
+/// `rdma_destroy_id(3)`: a connection that it has ends, and one that is asked for is refused. Waits until the program
+/// has acknowledged the id's events.
+///
+/// # Safety
+/// As for librdmacm.
+pub unsafe extern "C" fn destroy_id(id: *mut rdma_cm_id) -> c_int {
+    // SAFETY: a live id.
+    let inner = unsafe { Id::of(id) };
+    service::with(|state, now| {
+        state.remove(now, inner.key);
+        state.devices.close_unused();
+    });
+    // SAFETY: the event of a call that waited for it, taken and not acknowledged; null if there is none.
+    unsafe {
+        if !(*id).event.is_null() {
+            ack_cm_event((*id).event);
+        }
+    }
+    inner.acks.wait();
+    // SAFETY: nobody but the caller knows the id any more; its own channel has no other ids.
+    unsafe {
+        if inner.is_sync() {
+            destroy_event_channel((*id).channel);
+        }
+        Id::free(id);
+    }
+    0
+}
+
+/// `rdma_migrate_id(3)`: events that wait move along. A null channel gives the id one of its own.
+///
+/// # Safety
+/// As for librdmacm.
+pub unsafe extern "C" fn migrate_id(
+    id: *mut rdma_cm_id,
+    channel: *mut rdma_event_channel,
+) -> c_int {
+    // SAFETY: a live id, and a channel or null.
+    minus_one_or_zero(unsafe { migrate(id, channel) })
+}
+
+/// # Safety
+/// As for [`migrate_id`].
+pub(super) unsafe fn migrate(
+    id: *mut rdma_cm_id,
+    channel: *mut rdma_event_channel,
+) -> Result<(), c_int> {
+    // SAFETY: a live id.
+    let inner = unsafe { Id::of(id) };
+    let (was_sync, sync) = (inner.is_sync(), channel.is_null());
+    if was_sync && sync {
+        return Err(libc::EINVAL);
+    }
+    let channel = channel_or_own(channel)?;
+    // SAFETY: a live channel.
+    let queue = unsafe { channel::queue(channel) };
+    // SAFETY: as above; an event that was taken by a call on this id.
+    let old = unsafe {
+        if was_sync && !(*id).event.is_null() {
+            ack_cm_event((*id).event);
+            (*id).event = std::ptr::null_mut();
+        }
+        (*id).channel
+    };
+    service::with(|state, _| {
+        let entry = state.entry(inner.key)?;
+        let mine = |notice: &super::notice::Notice| {
+            notice.id == id && notice.listener.is_null() || notice.listener == id
+        };
+        for (notice, acks) in entry.queue.take_out(mine) {
+            queue.raise(notice, acks);
+        }
+        entry.queue = Arc::clone(&queue);
+        // SAFETY: a live id; a listener's channel is read under the state's lock.
+        unsafe { (*id).channel = channel };
+        Ok::<(), c_int>(())
+    })?;
+    inner.own(|own| own.sync = sync);
+    if was_sync {
+        // SAFETY: the id's own channel, which it has left.
+        unsafe { destroy_event_channel(old) };
+    }
+    Ok(())
+}

@@ -1,0 +1,354 @@
+//! QPs that belong to ids, with their CQs: creating them, and the transitions that librdmacm does for programs.
+
+use std::os::raw::c_int;
+use std::ptr::null_mut;
+
+use rdma_sys::{
+    ibv_comp_channel, ibv_cq, ibv_pd, ibv_qp, ibv_qp_attr, ibv_qp_attr_mask as mask,
+    ibv_qp_init_attr, ibv_qp_init_attr_ex, ibv_qp_init_attr_mask as init_mask, ibv_qp_state,
+    ibv_srq_init_attr, rdma_cm_id,
+};
+
+use super::id::Id;
+use super::service;
+use crate::verbs;
+use crate::verbs::errno::{last_errno, minus_one_or_zero};
+
+/// `rdma_init_qp_attr(3)`.
+///
+/// # Safety
+/// As for librdmacm.
+pub unsafe extern "C" fn init_qp_attr(
+    id: *mut rdma_cm_id,
+    attr: *mut ibv_qp_attr,
+    attr_mask: *mut c_int,
+) -> c_int {
+    // SAFETY: a live id, and two places to write.
+    minus_one_or_zero(unsafe {
+        attributes(id, &mut *attr).map(|bits| attr_mask.write(bits.cast_signed()))
+    })
+}
+
+/// # Safety
+/// `id` is live.
+unsafe fn attributes(id: *mut rdma_cm_id, attr: &mut ibv_qp_attr) -> Result<u32, c_int> {
+    // SAFETY: the caller's.
+    let key = unsafe { Id::of(id) }.key;
+    let terms = service::with(|state, _| state.entry(key).map(|entry| entry.terms))?;
+    terms.attributes(attr)
+}
+
+/// Brings a QP to a state, by the id's attributes and changes of them.
+///
+/// # Safety
+/// `id` and `qp` are live.
+unsafe fn transition(
+    id: *mut rdma_cm_id,
+    qp: *mut ibv_qp,
+    state: ibv_qp_state::Type,
+    change: impl FnOnce(&mut ibv_qp_attr),
+) -> Result<(), c_int> {
+    // SAFETY: integers and arrays of them: zero is a value of each.
+    let mut attr: ibv_qp_attr = unsafe { std::mem::zeroed() };
+    attr.qp_state = state;
+    // SAFETY: the caller's.
+    unsafe {
+        let bits = attributes(id, &mut attr)?;
+        change(&mut attr);
+        match verbs::modify_qp(qp, &raw mut attr, bits.cast_signed()) {
+            0 => Ok(()),
+            error => Err(error),
+        }
+    }
+}
+
+/// Brings the id's QP, if it has one, to RTR; for as many READs of the other end as given, or as agreed.
+///
+/// # Safety
+/// `id` is live, and its QP if it has one.
+pub(super) unsafe fn to_rtr(
+    id: *mut rdma_cm_id,
+    responder_resources: Option<u8>,
+) -> Result<(), c_int> {
+    // SAFETY: the caller's.
+    unsafe {
+        let qp = (*id).qp;
+        if qp.is_null() {
+            return Ok(());
+        }
+        // Before the connection was asked for the other end had no access.
+        transition(id, qp, ibv_qp_state::IBV_QPS_INIT, |_| {})?;
+        transition(id, qp, ibv_qp_state::IBV_QPS_RTR, |attr| {
+            if let Some(number) = responder_resources {
+                attr.max_dest_rd_atomic = number;
+            }
+        })
+    }
+}
+
+/// Brings the id's QP, if it has one, to RTS; for as many READs as given, or as agreed.
+///
+/// # Safety
+/// As for [`to_rtr`].
+pub(super) unsafe fn to_rts(id: *mut rdma_cm_id, initiator_depth: Option<u8>) -> Result<(), c_int> {
+    // SAFETY: the caller's.
+    unsafe {
+        let qp = (*id).qp;
+        if qp.is_null() {
+            return Ok(());
+        }
+        transition(id, qp, ibv_qp_state::IBV_QPS_RTS, |attr| {
+            if let Some(number) = initiator_depth {
+                attr.max_rd_atomic = number;
+            }
+        })
+    }
+}
+
+/// Brings the id's QP, if it has one, to a state that needs no attributes.
+///
+/// # Safety
+/// As for [`to_rtr`].
+pub(super) unsafe fn to_state(id: *mut rdma_cm_id, state: ibv_qp_state::Type) {
+    // SAFETY: integers and arrays of them: zero is a value of each.
+    let mut attr: ibv_qp_attr = unsafe { std::mem::zeroed() };
+    attr.qp_state = state;
+    // SAFETY: the caller's.
+    unsafe {
+        if !(*id).qp.is_null() {
+            let state_only = mask::IBV_QP_STATE.0.cast_signed();
+            // From RESET there is no way to ERR, and nothing to flush.
+            verbs::modify_qp((*id).qp, &raw mut attr, state_only);
+        }
+    }
+}
+
+/// A CQ for an id, with a channel.
+///
+/// # Safety
+/// `id` is live and has a device.
+unsafe fn create_cq(
+    id: *mut rdma_cm_id,
+    entries: u32,
+) -> Result<(*mut ibv_comp_channel, *mut ibv_cq), c_int> {
+    // SAFETY: the caller's.
+    unsafe {
+        let channel = verbs::create_comp_channel((*id).verbs);
+        if channel.is_null() {
+            return Err(last_errno());
+        }
+        let entries = c_int::try_from(entries).unwrap_or(c_int::MAX);
+        let cq = verbs::create_cq((*id).verbs, entries, id.cast(), channel, 0);
+        if cq.is_null() {
+            let error = last_errno();
+            verbs::destroy_comp_channel(channel);
+            return Err(error);
+        }
+        Ok((channel, cq))
+    }
+}
+
+/// Destroys the CQs that were made for the id's QP.
+///
+/// # Safety
+/// `id` is live; no QP uses them.
+unsafe fn destroy_cqs(id: *mut rdma_cm_id) {
+    // SAFETY: the caller's.
+    unsafe {
+        let cqs = [&raw mut (*id).recv_cq, &raw mut (*id).send_cq];
+        let channels = [
+            &raw mut (*id).recv_cq_channel,
+            &raw mut (*id).send_cq_channel,
+        ];
+        for cq in cqs {
+            if !(*cq).is_null() {
+                verbs::destroy_cq(*cq);
+                *cq = null_mut();
+            }
+        }
+        for channel in channels {
+            if !(*channel).is_null() {
+                verbs::destroy_comp_channel(*channel);
+                *channel = null_mut();
+            }
+        }
+    }
+}
+
+/// What both kinds of attributes for a QP have, filled in from the id where the program gives nothing: CQs, which are
+/// made if the id has none, SRQ and domain.
+///
+/// # Safety
+/// `id` is live, as is what the attributes point to.
+unsafe fn prepare(
+    id: *mut rdma_cm_id,
+    pd: &mut *mut ibv_pd,
+    init: &mut ibv_qp_init_attr,
+) -> Result<(), c_int> {
+    // SAFETY: the caller's.
+    unsafe {
+        if !(*id).qp.is_null() || (*id).verbs.is_null() {
+            return Err(libc::EINVAL);
+        }
+        if pd.is_null() {
+            *pd = (*id).pd;
+        }
+        if (**pd).context != (*id).verbs {
+            return Err(libc::EINVAL);
+        }
+        if init.recv_cq.is_null() && (*id).recv_cq.is_null() {
+            let made = create_cq(id, init.cap.max_recv_wr.max(1))?;
+            ((*id).recv_cq_channel, (*id).recv_cq) = made;
+        }
+        if init.send_cq.is_null() && (*id).send_cq.is_null() {
+            let made = create_cq(id, init.cap.max_send_wr.max(1))?;
+            ((*id).send_cq_channel, (*id).send_cq) = made;
+        }
+        if init.recv_cq.is_null() {
+            init.recv_cq = (*id).recv_cq;
+        }
+        if init.send_cq.is_null() {
+            init.send_cq = (*id).send_cq;
+        }
+        if init.srq.is_null() {
+            init.srq = (*id).srq;
+        }
+    }
+    Ok(())
+}
+
+/// Gives the id its QP, in INIT, if one was made.
+///
+/// # Safety
+/// `id` is live, `qp` is live or null with `errno` set.
+unsafe fn adopt(id: *mut rdma_cm_id, qp: *mut ibv_qp) -> Result<(), c_int> {
+    if qp.is_null() {
+        return Err(last_errno());
+    }
+    // SAFETY: the caller's.
+    unsafe {
+        if let Err(error) = transition(id, qp, ibv_qp_state::IBV_QPS_INIT, |_| {}) {
+            verbs::destroy_qp(qp);
+            return Err(error);
+        }
+        (*id).pd = (*qp).pd;
+        (*id).qp = qp;
+    }
+    Ok(())
+}
+
+/// `rdma_create_qp(3)`: without a domain and CQs the id's own are used.
+///
+/// # Safety
+/// As for librdmacm.
+pub unsafe extern "C" fn create_qp(
+    id: *mut rdma_cm_id,
+    pd: *mut ibv_pd,
+    init: *mut ibv_qp_init_attr,
+) -> c_int {
+    let mut pd = pd;
+    // SAFETY: a live id, and attributes that can be changed.
+    minus_one_or_zero(unsafe {
+        let made =
+            prepare(id, &mut pd, &mut *init).and_then(|()| adopt(id, verbs::create_qp(pd, init)));
+        made.inspect_err(|_| unprepare(id))
+    })
+}
+
+/// After a QP that could not be made.
+///
+/// # Safety
+/// `id` is live.
+unsafe fn unprepare(id: *mut rdma_cm_id) {
+    // SAFETY: the caller's; CQs of a QP that exists stay.
+    unsafe {
+        if (*id).qp.is_null() {
+            destroy_cqs(id);
+        }
+    }
+}
+
+/// `rdma_create_qp_ex(3)`.
+///
+/// # Safety
+/// As for librdmacm.
+pub unsafe extern "C" fn create_qp_ex(
+    id: *mut rdma_cm_id,
+    init: *mut ibv_qp_init_attr_ex,
+) -> c_int {
+    // SAFETY: a live id, and attributes that can be changed.
+    minus_one_or_zero(unsafe {
+        let given = &mut *init;
+        let has_pd = given.comp_mask & init_mask::IBV_QP_INIT_ATTR_PD.0 != 0;
+        let mut pd = if has_pd { given.pd } else { null_mut() };
+        let mut plain = ibv_qp_init_attr {
+            qp_context: given.qp_context,
+            send_cq: given.send_cq,
+            recv_cq: given.recv_cq,
+            srq: given.srq,
+            cap: given.cap,
+            qp_type: given.qp_type,
+            sq_sig_all: given.sq_sig_all,
+        };
+        let made = prepare(id, &mut pd, &mut plain).and_then(|()| {
+            given.pd = pd;
+            given.comp_mask |= init_mask::IBV_QP_INIT_ATTR_PD.0;
+            (given.send_cq, given.recv_cq) = (plain.send_cq, plain.recv_cq);
+            given.srq = plain.srq;
+            adopt(id, verbs::create_qp_ex((*id).verbs, init))
+        });
+        made.inspect_err(|_| unprepare(id))
+    })
+}
+
+/// `rdma_destroy_qp(3)`, with the CQs that were made for it.
+///
+/// # Safety
+/// As for librdmacm.
+pub unsafe extern "C" fn destroy_qp(id: *mut rdma_cm_id) {
+    // SAFETY: a live id with a QP.
+    unsafe {
+        verbs::destroy_qp((*id).qp);
+        (*id).qp = null_mut();
+        destroy_cqs(id);
+    }
+}
+
+/// `rdma_create_srq(3)`: the id's QP will use it.
+///
+/// # Safety
+/// As for librdmacm.
+pub unsafe extern "C" fn create_srq(
+    id: *mut rdma_cm_id,
+    pd: *mut ibv_pd,
+    init: *mut ibv_srq_init_attr,
+) -> c_int {
+    // SAFETY: a live id, attributes, and a domain or null.
+    minus_one_or_zero(unsafe {
+        let pd = if pd.is_null() { (*id).pd } else { pd };
+        if pd.is_null() {
+            Err(libc::EINVAL)
+        } else {
+            let srq = verbs::create_srq(pd, init);
+            if srq.is_null() {
+                Err(last_errno())
+            } else {
+                (*id).pd = pd;
+                (*id).srq = srq;
+                Ok(())
+            }
+        }
+    })
+}
+
+/// `rdma_destroy_srq(3)`.
+///
+/// # Safety
+/// As for librdmacm.
+pub unsafe extern "C" fn destroy_srq(id: *mut rdma_cm_id) {
+    // SAFETY: a live id with an SRQ that no QP uses.
+    unsafe {
+        verbs::destroy_srq((*id).srq);
+        (*id).srq = null_mut();
+    }
+}

@@ -1,0 +1,58 @@
+//! The one state of the process, and the thread that serves it.
+
+use std::os::raw::c_int;
+use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
+
+use super::inbox::Inbox;
+use super::state::State;
+use crate::net::{block_signals, now_ns};
+
+static INBOX: Inbox = Inbox::new();
+static STATE: Mutex<State> = Mutex::new(State::new(&INBOX));
+
+fn state() -> MutexGuard<'static, State> {
+    STATE.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Starts the thread, once.
+///
+/// # Errors
+/// The system has no more threads.
+pub(super) fn start() -> Result<(), c_int> {
+    static STARTED: OnceLock<Result<(), c_int>> = OnceLock::new();
+    *STARTED.get_or_init(|| {
+        let thread = std::thread::Builder::new().name("softroce-cm".into());
+        match thread.spawn(run) {
+            Ok(_) => Ok(()),
+            Err(error) => Err(error.raw_os_error().unwrap_or(libc::EAGAIN)),
+        }
+    })
+}
+
+fn run() {
+    // Signals are for the program's threads.
+    block_signals();
+    let mut arrived = Vec::new();
+    loop {
+        INBOX.wait(&mut arrived);
+        let mut state = state();
+        let now = now_ns();
+        for datagram in arrived.drain(..) {
+            state.take(now, &datagram);
+        }
+        let next = state.wake(now);
+        state.devices.close_unused();
+        drop(state);
+        INBOX.wake_at(next);
+    }
+}
+
+/// Works on the state, with the time.
+pub(super) fn with<R>(step: impl FnOnce(&mut State, u64) -> R) -> R {
+    let mut state = state();
+    let result = step(&mut state, now_ns());
+    let next = state.next_timer_ns();
+    drop(state);
+    INBOX.wake_at(next);
+    result
+}

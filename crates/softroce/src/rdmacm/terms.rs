@@ -1,0 +1,179 @@
+//! What the two ends have agreed on, and the attributes of a QP's transitions that follow from it, as
+//! `rdma_init_qp_attr(3)` tells them.
+
+use std::net::IpAddr;
+
+use rdma_sys::{ibv_access_flags as access, ibv_qp_attr, ibv_qp_attr_mask as mask, ibv_qp_state};
+
+use crate::verbs::gid;
+use crate::verbs::limits::{LOCAL_ACK_DELAY, MAX_RD_ATOM};
+use crate::wire::cm::{Rep, Req};
+
+/// The time-out of packets, as the code of `timeout` of a QP: twice the device's delay.
+pub(super) const ACK_TIMEOUT: u8 = LOCAL_ACK_DELAY + 1;
+/// IPv6's and IPv4's usual limit.
+pub(super) const HOP_LIMIT: u8 = 64;
+
+/// What a connection's QP has to know.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Terms {
+    /// `None` before a connection is asked for.
+    pub(super) peer: Option<IpAddr>,
+    /// 0 until it is known.
+    pub(super) remote_qpn: u32,
+    pub(super) rq_psn: u32,
+    pub(super) sq_psn: u32,
+    pub(super) mtu: u8,
+    pub(super) responder_resources: u8,
+    pub(super) initiator_depth: u8,
+    pub(super) retry_count: u8,
+    pub(super) rnr_retry_count: u8,
+    pub(super) ack_timeout: u8,
+    pub(super) traffic_class: u8,
+}
+
+impl Terms {
+    /// Of a connection that this end has asked for.
+    pub(super) fn asking(peer: IpAddr, req: &Req) -> Terms {
+        Terms {
+            peer: Some(peer),
+            remote_qpn: 0,
+            rq_psn: req.starting_psn,
+            sq_psn: 0,
+            mtu: req.mtu,
+            responder_resources: req.responder_resources,
+            initiator_depth: req.initiator_depth,
+            retry_count: req.retry_count,
+            rnr_retry_count: req.rnr_retry_count,
+            ack_timeout: req.ack_timeout,
+            traffic_class: req.traffic_class,
+        }
+    }
+
+    /// Of a connection that the other end has asked for.
+    pub(super) fn asked(peer: IpAddr, req: &Req, rq_psn: u32) -> Terms {
+        Terms {
+            remote_qpn: req.qpn,
+            rq_psn,
+            sq_psn: req.starting_psn,
+            responder_resources: req.initiator_depth,
+            initiator_depth: req.responder_resources,
+            ..Terms::asking(peer, req)
+        }
+    }
+
+    /// After the reply.
+    pub(super) fn replied(&mut self, rep: &Rep) {
+        self.remote_qpn = rep.qpn;
+        self.sq_psn = rep.starting_psn;
+        self.responder_resources = rep.initiator_depth;
+        self.initiator_depth = rep.responder_resources;
+        self.rnr_retry_count = rep.rnr_retry_count;
+    }
+
+    /// Fills the attributes of the transition to `attr.qp_state`; returns their mask. EINVAL for another state than
+    /// INIT, RTR and RTS, and for the latter two before the other end is known.
+    pub(super) fn attributes(&self, attr: &mut ibv_qp_attr) -> Result<u32, i32> {
+        let state = attr.qp_state;
+        // SAFETY: integers and arrays of them: zero is a value of each.
+        *attr = unsafe { std::mem::zeroed() };
+        attr.qp_state = state;
+        if state == ibv_qp_state::IBV_QPS_INIT {
+            attr.port_num = gid::PORT;
+            if self.peer.is_some() {
+                attr.qp_access_flags = access::IBV_ACCESS_REMOTE_WRITE.0;
+                if self.responder_resources > 0 {
+                    attr.qp_access_flags |=
+                        access::IBV_ACCESS_REMOTE_READ.0 | access::IBV_ACCESS_REMOTE_ATOMIC.0;
+                }
+            }
+            let bits = mask::IBV_QP_STATE.0
+                | mask::IBV_QP_PKEY_INDEX.0
+                | mask::IBV_QP_PORT.0
+                | mask::IBV_QP_ACCESS_FLAGS.0;
+            return Ok(bits);
+        }
+        let Some(peer) = self.peer.filter(|_| self.remote_qpn != 0) else {
+            return Err(libc::EINVAL);
+        };
+        match state {
+            ibv_qp_state::IBV_QPS_RTR => {
+                attr.ah_attr.is_global = 1;
+                attr.ah_attr.port_num = gid::PORT;
+                attr.ah_attr.grh.dgid = gid::of_address(peer);
+                attr.ah_attr.grh.sgid_index = gid::INDEX;
+                attr.ah_attr.grh.hop_limit = HOP_LIMIT;
+                attr.ah_attr.grh.traffic_class = self.traffic_class;
+                attr.path_mtu = self.mtu.into();
+                attr.dest_qp_num = self.remote_qpn;
+                attr.rq_psn = self.rq_psn;
+                attr.max_dest_rd_atomic = self.responder_resources.min(MAX_RD_ATOM);
+                Ok(mask::IBV_QP_STATE.0
+                    | mask::IBV_QP_AV.0
+                    | mask::IBV_QP_PATH_MTU.0
+                    | mask::IBV_QP_DEST_QPN.0
+                    | mask::IBV_QP_RQ_PSN.0
+                    | mask::IBV_QP_MAX_DEST_RD_ATOMIC.0
+                    | mask::IBV_QP_MIN_RNR_TIMER.0)
+            }
+            ibv_qp_state::IBV_QPS_RTS => {
+                attr.sq_psn = self.sq_psn;
+                attr.timeout = self.ack_timeout;
+                attr.retry_cnt = self.retry_count;
+                attr.rnr_retry = self.rnr_retry_count;
+                attr.max_rd_atomic = self.initiator_depth.min(MAX_RD_ATOM);
+                Ok(mask::IBV_QP_STATE.0
+                    | mask::IBV_QP_SQ_PSN.0
+                    | mask::IBV_QP_TIMEOUT.0
+                    | mask::IBV_QP_RETRY_CNT.0
+                    | mask::IBV_QP_RNR_RETRY.0
+                    | mask::IBV_QP_MAX_QP_RD_ATOMIC.0)
+            }
+            _ => Err(libc::EINVAL),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_end_sends_with_the_psn_that_the_other_has_told() {
+        let address = IpAddr::from([10, 0, 0, 1]);
+        let req = Req {
+            qpn: 5,
+            starting_psn: 100,
+            responder_resources: 1,
+            initiator_depth: 2,
+            ..Req::default()
+        };
+        let rep = Rep {
+            qpn: 6,
+            starting_psn: 200,
+            responder_resources: 2,
+            initiator_depth: 1,
+            ..Rep::default()
+        };
+        let passive = Terms::asked(address, &req, rep.starting_psn);
+        let mut active = Terms::asking(address, &req);
+        active.replied(&rep);
+        assert_eq!((active.rq_psn, active.sq_psn), (100, 200));
+        assert_eq!((passive.rq_psn, passive.sq_psn), (200, 100));
+        assert_eq!((active.remote_qpn, passive.remote_qpn), (6, 5));
+        assert_eq!(active.responder_resources, passive.initiator_depth);
+        assert_eq!(active.initiator_depth, passive.responder_resources);
+    }
+
+    #[test]
+    fn before_the_other_end_is_known_there_is_only_init() {
+        // SAFETY: integers and arrays of them: zero is a value of each.
+        let mut attr: ibv_qp_attr = unsafe { std::mem::zeroed() };
+        let terms = Terms::default();
+        attr.qp_state = ibv_qp_state::IBV_QPS_INIT;
+        assert!(terms.attributes(&mut attr).is_ok());
+        assert_eq!(attr.qp_access_flags, 0);
+        attr.qp_state = ibv_qp_state::IBV_QPS_RTR;
+        assert_eq!(terms.attributes(&mut attr), Err(libc::EINVAL));
+    }
+}

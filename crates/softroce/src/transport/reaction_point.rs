@@ -1,0 +1,79 @@
+//! The reaction point of congestion (annex A17.9): a QP that got a CNP sends at a rate, in turns, until that rate is the full
+//! one again. It must not know how marks come about.
+
+use std::net::SocketAddr;
+
+use super::outbox::Outbox;
+use super::qp_attributes::State;
+use super::requester::Requester;
+use super::sending_rate::SendingRate;
+use super::statistics::Statistics;
+use super::work::QpWork;
+
+impl Requester {
+    /// Handles a CNP.
+    pub(super) fn take_notification(&mut self, work: QpWork<'_>, source: SocketAddr) {
+        let statistics = &work.core.statistics;
+        if !self.is_from_peer(work, source) {
+            return;
+        }
+        if !matches!(work.qp.state(), State::Rts | State::Sqd) {
+            Statistics::count(&statistics.rp_cnp_ignored);
+            return;
+        }
+        Statistics::count(&statistics.rp_cnp_handled);
+        self.slow_down(work.now_ns);
+    }
+
+    /// Makes the rate smaller.
+    pub(super) fn slow_down(&mut self, now_ns: u64) {
+        self.rate
+            .get_or_insert_with(|| SendingRate::full(now_ns))
+            .cut(now_ns);
+    }
+
+    /// How many of these bytes the rate allows now. If none, the QP's turn comes when it allows some.
+    pub(super) fn allowed_bytes(&mut self, work: QpWork<'_>, bytes: usize) -> Option<usize> {
+        let Some(rate) = &mut self.rate else {
+            return Some(bytes);
+        };
+        if rate.recover(work.now_ns) {
+            self.rate = None;
+            return Some(bytes);
+        }
+        let allowed = rate.allowance_bytes();
+        if allowed == 0 {
+            self.wait_for_rate(work);
+            return None;
+        }
+        Some(allowed.min(bytes))
+    }
+
+    /// Counts bytes that were sent in a turn. If the turn was over, the next one comes when the rate allows it.
+    pub(super) fn spend(&mut self, work: QpWork<'_>, bytes: usize, is_over: bool) {
+        if let Some(rate) = &mut self.rate {
+            rate.spend(bytes);
+            if is_over && self.wants_to_send() {
+                self.wait_for_rate(work);
+            }
+        }
+    }
+
+    fn wait_for_rate(&mut self, work: QpWork<'_>) {
+        let due_ns = self.rate.as_ref().map_or(u64::MAX, SendingRate::next_ns);
+        if due_ns < self.rate_entry_ns {
+            let turns = &work.core.turns_at_rate;
+            turns.replace(work.qp.number, self.rate_entry_ns, due_ns);
+            self.rate_entry_ns = due_ns;
+            Statistics::count(&work.core.statistics.rate_waits);
+            work.core.activity.departure_at(due_ns);
+        }
+    }
+
+    /// Takes the turn whose time has come.
+    pub(super) fn turn_came(&mut self, work: QpWork<'_>, outbox: &mut Outbox<'_>, bytes: usize) {
+        self.rate_entry_ns = u64::MAX;
+        self.transmit(work, outbox, bytes);
+        outbox.flush();
+    }
+}

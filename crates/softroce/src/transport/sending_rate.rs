@@ -1,0 +1,225 @@
+//! The rate of a QP whose packets meet congestion: the reaction point of DCQCN (Y. Zhu et al., "Congestion control for
+//! large-scale RDMA deployments", SIGCOMM 2015, section 3.1). Of its two ways back to the full rate, by time and by bytes sent,
+//! it has the one by time. It must not know QPs.
+
+/// How much one notification weighs in `alpha` (the paper's g).
+const GAIN: f64 = 1.0 / 256.0;
+/// The time after which the rate grows, and `alpha` falls. The paper's K and T are 55 µs, for adapters; here CNPs come when a
+/// thread has its turn on a core.
+const PERIOD_NS: u64 = 1_000_000;
+/// Periods of fast recovery, in which the rate comes back halfway to where it was (the paper's F).
+const RECOVERY_PERIODS: u32 = 5;
+/// What the rate aimed at grows by in each of as many periods after these, in bytes a nanosecond: 40 Mb/s (the paper's R_AI);
+/// then by twice as much, three times, and so on (hyper increase).
+const STEP: f64 = 0.005;
+/// 100 Gb/s, more than one QP of this device reaches.
+const FULL: f64 = 12.5;
+/// 10 Mb/s: a packet of 4096 bytes each 3 ms.
+const FLOOR: f64 = 0.00125;
+/// What the rate gives for so long waits for a QP that does not send, or is late.
+const SAVED_NS: u64 = 1_000_000;
+/// The longest time without a look at how the rate has grown.
+const LONGEST_WAIT_NS: u64 = PERIOD_NS;
+/// The least that is sent at once.
+const LEAST_BYTES: usize = 4096;
+
+/// A rate, in bytes a nanosecond, that notifications make smaller and time makes larger.
+#[derive(Clone, Debug)]
+pub(super) struct SendingRate {
+    current: f64,
+    /// Where it was before the last notification, or above.
+    target: f64,
+    /// How strong the congestion is, from 0 to 1.
+    alpha: f64,
+    /// Since the last notification.
+    periods: u32,
+    /// When the last one ended.
+    period_ns: u64,
+    /// Bytes that it has given and that were not sent, until `given_ns`; below 0 what was sent too early.
+    saved_bytes: f64,
+    given_ns: u64,
+}
+
+impl SendingRate {
+    /// The full rate, before the first notification.
+    pub(super) fn full(now_ns: u64) -> SendingRate {
+        SendingRate {
+            current: FULL,
+            target: FULL,
+            alpha: 1.0,
+            periods: 0,
+            period_ns: now_ns,
+            saved_bytes: 0.0,
+            given_ns: now_ns,
+        }
+    }
+
+    /// Makes it smaller, for a notification.
+    pub(super) fn cut(&mut self, now_ns: u64) {
+        self.recover(now_ns);
+        self.target = self.current;
+        self.current = (self.current * (1.0 - self.alpha / 2.0)).max(FLOOR);
+        self.alpha += (1.0 - self.alpha) * GAIN;
+        self.periods = 0;
+        self.period_ns = now_ns;
+    }
+
+    /// Lets it grow for the time that has passed. Returns whether it limits the QP no longer.
+    pub(super) fn recover(&mut self, now_ns: u64) -> bool {
+        while !self.is_full() && now_ns.saturating_sub(self.period_ns) >= PERIOD_NS {
+            self.period_ns += PERIOD_NS;
+            self.give(self.period_ns);
+            self.periods += 1;
+            self.alpha *= 1.0 - GAIN;
+            if self.periods > RECOVERY_PERIODS {
+                let steps = self.periods.saturating_sub(2 * RECOVERY_PERIODS) + 1;
+                self.target = (self.target + STEP * f64::from(steps)).min(FULL);
+            }
+            self.current = f64::midpoint(self.current, self.target);
+        }
+        self.give(now_ns);
+        self.is_full()
+    }
+
+    fn give(&mut self, until_ns: u64) {
+        let given = until_ns.saturating_sub(self.given_ns) as f64 * self.current;
+        let most = SAVED_NS as f64 * self.current;
+        self.saved_bytes = (self.saved_bytes + given).min(most);
+        self.given_ns = self.given_ns.max(until_ns);
+    }
+
+    fn is_full(&self) -> bool {
+        FULL - self.current < STEP
+    }
+
+    /// How many bytes may be sent now; 0 if none. To be called after [`SendingRate::recover`].
+    pub(super) fn allowance_bytes(&self) -> usize {
+        match self.saved_bytes >= 0.0 {
+            true => self.saved_bytes as usize + LEAST_BYTES,
+            false => 0,
+        }
+    }
+
+    /// Counts bytes that are sent.
+    pub(super) fn spend(&mut self, bytes: usize) {
+        self.saved_bytes -= bytes as f64;
+    }
+
+    /// When more may be sent, or when to ask again, since the rate will have grown.
+    pub(super) fn next_ns(&self) -> u64 {
+        let wait_ns = (-self.saved_bytes / self.current).ceil().max(0.0) as u64;
+        self.given_ns + wait_ns.min(LONGEST_WAIT_NS)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    /// A rate after this many notifications, 50 µs apart, and the time then.
+    fn after(notifications: u64) -> (SendingRate, u64) {
+        let mut rate = SendingRate::full(0);
+        for at in 0..notifications {
+            rate.cut(at * 50_000);
+        }
+        (rate, notifications.saturating_sub(1) * 50_000)
+    }
+
+    #[test]
+    fn the_first_notification_halves_it_and_recovery_brings_it_halfway_back() {
+        let (mut rate, now_ns) = after(1);
+        assert_eq!(rate.current, FULL / 2.0);
+        assert!(!rate.recover(now_ns + PERIOD_NS - 1));
+        assert_eq!(rate.current, FULL / 2.0);
+        rate.recover(now_ns + PERIOD_NS);
+        assert_eq!(rate.current, FULL * 0.75);
+        rate.recover(now_ns + 2 * PERIOD_NS);
+        assert_eq!(rate.current, FULL * 0.875);
+    }
+
+    #[test]
+    fn notifications_without_end_make_it_the_least_and_silence_the_full_one() {
+        let (mut rate, now_ns) = after(100);
+        assert_eq!(rate.current, FLOOR);
+        assert!(!rate.recover(now_ns + 5 * PERIOD_NS));
+        assert_eq!(rate.current, FLOOR);
+        assert!(!rate.recover(now_ns + 10 * PERIOD_NS));
+        assert!(rate.current < FLOOR + 5.0 * STEP);
+        assert!(!rate.recover(now_ns + 60 * PERIOD_NS));
+        assert!(rate.recover(now_ns + 100 * PERIOD_NS));
+    }
+
+    #[test]
+    fn rare_notifications_cost_less_each() {
+        let mut rate = SendingRate::full(0);
+        let mut least = FULL;
+        for at in 0..2000 {
+            let now_ns = at * 20 * PERIOD_NS;
+            rate.recover(now_ns);
+            let before = rate.current;
+            rate.cut(now_ns);
+            least = before - rate.current;
+        }
+        assert!(least < FULL / 10.0, "{rate:?}");
+    }
+
+    proptest! {
+        #[test]
+        fn it_is_from_the_floor_to_the_full_rate_and_comes_back(
+            pauses_ns in proptest::collection::vec(0..10 * PERIOD_NS, 1..200),
+        ) {
+            let mut rate = SendingRate::full(0);
+            let mut now_ns = 0;
+            for pause_ns in pauses_ns {
+                now_ns += pause_ns;
+                rate.cut(now_ns);
+                prop_assert!((FLOOR..=FULL).contains(&rate.current), "{:?}", rate);
+                prop_assert!((0.0..=1.0).contains(&rate.alpha));
+                prop_assert!(rate.current <= rate.target);
+            }
+            prop_assert!(!rate.recover(now_ns));
+            prop_assert!(rate.recover(now_ns + 150_000_000), "{:?}", rate);
+        }
+
+        /// However late and long the turns are, no more is sent than the rate gives, what is saved and a turn.
+        #[test]
+        fn what_is_sent_is_bounded(
+            notifications in 10..30_u64,
+            turns in proptest::collection::vec((0..200_000_u64, 1..200_000_usize), 1..100),
+        ) {
+            let (mut rate, began_ns) = after(notifications);
+            let (mut now_ns, mut sent) = (began_ns, 0);
+            for (pause_ns, wanted) in turns {
+                now_ns += pause_ns;
+                rate.recover(now_ns);
+                let bytes = wanted.min(rate.allowance_bytes());
+                rate.spend(bytes);
+                sent += bytes;
+            }
+            // It has only grown.
+            let given = (now_ns - began_ns + SAVED_NS) as f64 * rate.current;
+            // The full rate gave something before the first notification.
+            let saved = SAVED_NS as f64 * FULL;
+            prop_assert!(sent as f64 <= given + saved + LEAST_BYTES as f64);
+        }
+
+        #[test]
+        fn a_turn_comes_when_it_is_said_or_later(notifications in 1..40_u64, bytes in 1..1_000_000_usize) {
+            let (mut rate, mut now_ns) = after(notifications);
+            rate.recover(now_ns);
+            rate.spend(rate.allowance_bytes() + bytes);
+            let mut asked = 0;
+            while rate.allowance_bytes() == 0 {
+                let next_ns = rate.next_ns();
+                prop_assert!(next_ns > now_ns && next_ns <= now_ns + LONGEST_WAIT_NS);
+                now_ns = next_ns;
+                rate.recover(now_ns);
+                asked += 1;
+            }
+            // At the rate of the floor these take 0.8 s; it grows to 40 Mb/s and more meanwhile.
+            prop_assert!((1..100).contains(&asked), "{}", asked);
+        }
+    }
+}

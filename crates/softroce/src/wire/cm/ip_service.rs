@@ -1,0 +1,140 @@
+//! The RDMA IP CM service (annex A11): service numbers that contain a port, and the header with IP addresses that
+//! begins a request's private data.
+
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+
+use super::req::REQ_DATA_BYTES;
+
+/// Service numbers of connections by IP address; the port is added to it.
+pub const TCP_PORT_SPACE: u64 = 0x0000_0000_0106_0000;
+/// Bytes of the header.
+pub const IP_HEADER_BYTES: usize = 36;
+/// Bytes of a request's private data that are left to the program.
+pub const PROGRAM_DATA_BYTES: usize = REQ_DATA_BYTES - IP_HEADER_BYTES;
+
+const VERSION: u8 = 0;
+const SOURCE_AT: usize = 4;
+const DESTINATION_AT: usize = 20;
+/// An IPv4 address lies in the last bytes of its field.
+const IPV4_AT: usize = 12;
+
+/// The header.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct IpHeader {
+    /// The sender's port.
+    pub source_port: u16,
+    /// The sender.
+    pub source: IpAddr,
+    /// The receiver.
+    pub destination: IpAddr,
+}
+
+impl IpHeader {
+    /// The header, and the program's private data behind it; `None` for another version or family.
+    pub fn split(
+        private_data: &[u8; REQ_DATA_BYTES],
+    ) -> Option<(IpHeader, &[u8; PROGRAM_DATA_BYTES])> {
+        let (header, rest) = private_data.split_first_chunk::<IP_HEADER_BYTES>()?;
+        let [version, family, port_high, port_low, ..] = *header;
+        let address = |at: usize| {
+            let field: [u8; 16] = *header.get(at..)?.first_chunk()?;
+            match family >> 4 {
+                4 => Some(IpAddr::from(*field.last_chunk::<4>()?)),
+                6 => Some(IpAddr::from(field)),
+                _ => None,
+            }
+        };
+        if version != VERSION {
+            return None;
+        }
+        let header = IpHeader {
+            source_port: u16::from_be_bytes([port_high, port_low]),
+            source: address(SOURCE_AT)?,
+            destination: address(DESTINATION_AT)?,
+        };
+        Some((header, rest.first_chunk()?))
+    }
+
+    /// A request's private data. What of `program_data` has no room is left out.
+    pub fn join(&self, program_data: &[u8]) -> [u8; REQ_DATA_BYTES] {
+        let mut whole = [0; REQ_DATA_BYTES];
+        let mut put = |at: usize, bytes: &[u8]| {
+            for (to, from) in whole.iter_mut().skip(at).zip(bytes) {
+                *to = *from;
+            }
+        };
+        let four = self.source.is_ipv4() && self.destination.is_ipv4();
+        put(0, &[VERSION, if four { 4 << 4 } else { 6 << 4 }]);
+        put(2, &self.source_port.to_be_bytes());
+        for (at, address) in [(SOURCE_AT, self.source), (DESTINATION_AT, self.destination)] {
+            match address {
+                IpAddr::V4(v4) if four => put(at + IPV4_AT, &v4.octets()),
+                address => put(at, &mapped(address).octets()),
+            }
+        }
+        put(IP_HEADER_BYTES, program_data);
+        whole
+    }
+}
+
+/// The GID of an address (annex A17.4.5.1).
+fn mapped(address: IpAddr) -> Ipv6Addr {
+    match address {
+        IpAddr::V4(v4) => Ipv4Addr::to_ipv6_mapped(&v4),
+        IpAddr::V6(v6) => v6,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        #[test]
+        fn what_is_joined_is_split(
+            source_port in any::<u16>(),
+            addresses in any::<(u128, u128, bool)>(),
+            data in prop::collection::vec(any::<u8>(), PROGRAM_DATA_BYTES),
+        ) {
+            let address = |bits: u128| match addresses.2 {
+                true => IpAddr::from(Ipv4Addr::from(bits as u32)),
+                false => IpAddr::from(Ipv6Addr::from(bits)),
+            };
+            let header = IpHeader {
+                source_port,
+                source: address(addresses.0),
+                destination: address(addresses.1),
+            };
+            let whole = header.join(&data);
+            let (read, rest) = IpHeader::split(&whole).unwrap();
+            prop_assert_eq!(read, header);
+            prop_assert_eq!(&rest[..], &data[..]);
+        }
+    }
+
+    #[test]
+    fn an_ipv4_address_lies_at_the_end_of_its_field() {
+        let header = IpHeader {
+            source_port: 0x1234,
+            source: IpAddr::from([10, 0, 0, 1]),
+            destination: IpAddr::from([10, 0, 0, 2]),
+        };
+        let whole = header.join(b"abc");
+        assert_eq!(whole[..4], [0, 0x40, 0x12, 0x34]);
+        assert_eq!(whole[16..20], [10, 0, 0, 1]);
+        assert_eq!(whole[32..36], [10, 0, 0, 2]);
+        assert_eq!(&whole[36..40], b"abc\0");
+    }
+
+    #[test]
+    fn other_versions_and_families_are_refused() {
+        let mut whole = [0; REQ_DATA_BYTES];
+        assert_eq!(IpHeader::split(&whole), None);
+        whole[1] = 0x40;
+        assert!(IpHeader::split(&whole).is_some());
+        whole[0] = 1;
+        assert_eq!(IpHeader::split(&whole), None);
+    }
+}

@@ -1,0 +1,125 @@
+//! A peer made of packets: it sends what no device of ours sends, and sees each answer as it is on the wire.
+
+use std::io::ErrorKind;
+use std::net::{IpAddr, Ipv4Addr, UdpSocket};
+use std::os::fd::AsRawFd;
+use std::sync::atomic::{AtomicU8, Ordering};
+use std::time::{Duration, Instant};
+
+use softroce::wire::{IcrcAddresses, Packet, UDP_PORT, icrc};
+
+/// Its QP number.
+pub const QPN: u32 = 0x0077_1234;
+/// Longer than a busy machine takes for an answer.
+pub const PATIENCE: Duration = Duration::from_secs(20);
+/// "Don't fragment", as Linux sets it for UDP sockets.
+const DONT_FRAGMENT: u16 = 0x4000;
+
+/// The peer, at an address of its own.
+pub struct Peer {
+    pub address: Ipv4Addr,
+    pub sender: UdpSocket,
+    inbox: UdpSocket,
+}
+
+impl Peer {
+    pub fn new() -> Peer {
+        static NEXT: AtomicU8 = AtomicU8::new(1);
+        loop {
+            let number = NEXT.fetch_add(1, Ordering::Relaxed);
+            let process = (std::process::id() % 250) as u8;
+            let address = Ipv4Addr::new(127, 88, process, number);
+            match UdpSocket::bind((address, UDP_PORT)) {
+                Ok(inbox) => {
+                    inbox.set_nonblocking(true).unwrap();
+                    let sender = UdpSocket::bind((address, 0)).unwrap();
+                    return Peer {
+                        address,
+                        sender,
+                        inbox,
+                    };
+                }
+                Err(error) => assert_eq!(error.kind(), ErrorKind::AddrInUse, "{error}"),
+            }
+        }
+    }
+
+    /// The socket on which answers come.
+    pub fn inbox(&self) -> &UdpSocket {
+        &self.inbox
+    }
+
+    /// Another port at its address, as another program there can take.
+    pub fn other_port(&self) -> UdpSocket {
+        UdpSocket::bind((self.address, 0)).unwrap()
+    }
+
+    pub fn send(&self, to: IpAddr, packet: &Packet<'_>) {
+        send_on(&self.sender, to, &wire(packet), true);
+    }
+
+    /// The next answer, without its CRC.
+    pub fn answer(&self) -> Option<Vec<u8>> {
+        let mut bytes = [0; 9000];
+        let length = self.inbox.recv(&mut bytes).ok()?;
+        Some(bytes[..length - 4].to_vec())
+    }
+
+    /// All answers until `count` came, or none for a while.
+    pub fn answers(&self, count: usize, quiet: Duration) -> Vec<Vec<u8>> {
+        let mut all = Vec::new();
+        let mut since = Instant::now();
+        while all.len() < count && since.elapsed() < quiet {
+            if let Some(answer) = self.answer() {
+                all.push(answer);
+                since = Instant::now();
+            }
+            std::thread::yield_now();
+        }
+        all
+    }
+
+    /// Waits for one answer.
+    pub fn one_answer(&self) -> Vec<u8> {
+        self.answers(1, PATIENCE).pop().unwrap()
+    }
+}
+
+/// Sets an option of an IPv4 socket.
+pub fn set_ip_option(socket: &UdpSocket, option: i32, value: i32) {
+    let length = size_of::<i32>() as libc::socklen_t;
+    // SAFETY: the pointer is to an int.
+    let outcome = unsafe {
+        let value = (&raw const value).cast();
+        libc::setsockopt(socket.as_raw_fd(), libc::IPPROTO_IP, option, value, length)
+    };
+    assert_eq!(outcome, 0);
+}
+
+/// A packet's bytes without its CRC.
+pub fn wire(packet: &Packet<'_>) -> Vec<u8> {
+    let mut headers = [0; Packet::HEADER_ROOM];
+    let length = packet.headers(&mut headers);
+    let mut bytes = headers[..length].to_vec();
+    bytes.extend(packet.payload);
+    bytes.resize(bytes.len() + usize::from(packet.pad_bytes()), 0);
+    bytes
+}
+
+/// Sends these bytes and their CRC, a right or a wrong one.
+pub fn send_on(from: &UdpSocket, to: IpAddr, bytes: &[u8], right: bool) {
+    let source = from.local_addr().unwrap();
+    let (IpAddr::V4(source_ip), IpAddr::V4(destination)) = (source.ip(), to) else {
+        panic!("IPv4 only");
+    };
+    let addresses = IcrcAddresses::V4 {
+        source: source_ip,
+        destination,
+        identification: 0,
+        flags: DONT_FRAGMENT,
+    };
+    let crc = icrc(addresses, source.port(), &bytes[..12], &bytes[12..]);
+    let mut whole = bytes.to_vec();
+    whole.extend(crc.map(|byte| if right { byte } else { !byte }));
+    from.send_to(&whole, (to, UDP_PORT)).unwrap();
+}

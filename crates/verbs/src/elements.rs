@@ -1,0 +1,88 @@
+//! How a buffer is cut into the scatter/gather elements (SGEs) of a work request.
+
+use rdma_sys::ibv_sge;
+
+use super::MemoryRegion;
+
+/// The elements of several work requests, one after the other.
+#[derive(Default)]
+pub(super) struct Elements {
+    all: Vec<ibv_sge>,
+    /// How many each work request has.
+    counts: Vec<usize>,
+}
+
+impl Elements {
+    /// Adds those of a work request whose buffer is `length_bytes` at `offset` of `memory`, in `sges` pieces; `None` if
+    /// it is not all in the MR.
+    pub(super) fn add(
+        &mut self,
+        memory: &MemoryRegion,
+        offset: usize,
+        length_bytes: u32,
+        sges: u32,
+    ) -> Option<()> {
+        let before = self.all.len();
+        for (start, length) in pieces(length_bytes, sges) {
+            let at = offset.checked_add(start as usize)?;
+            self.all.push(memory.element(at, length)?);
+        }
+        self.counts.push(self.all.len() - before);
+        Some(())
+    }
+
+    /// All of them in one piece of memory, and where those of each work request begin and how many they are.
+    pub(super) fn finish(self) -> (Box<[ibv_sge]>, impl Iterator<Item = (*mut ibv_sge, i32)>) {
+        let mut all = self.all.into_boxed_slice();
+        let mut next = all.as_mut_ptr();
+        let lists = self.counts.into_iter().map(move |count| {
+            let list = next;
+            next = next.wrapping_add(count);
+            (list, i32::try_from(count).unwrap_or(i32::MAX))
+        });
+        (all, lists)
+    }
+}
+
+/// Offsets and lengths of the pieces of `length_bytes`, in order: as equal as can be, on boundaries of 8 bytes where each
+/// has so many. No piece is empty, so a message of fewer bytes than `count` has a piece for each byte.
+fn pieces(length_bytes: u32, count: u32) -> impl Iterator<Item = (u32, u32)> {
+    let count = count.min(length_bytes).max(1);
+    let is_wide = length_bytes / count >= 8;
+    let boundary = move |piece: u32| {
+        let even = u64::from(length_bytes) * u64::from(piece) / u64::from(count);
+        match is_wide && piece < count {
+            true => even as u32 & !7,
+            false => even as u32,
+        }
+    };
+    (0..count).map(move |piece| (boundary(piece), boundary(piece + 1) - boundary(piece)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::pieces;
+
+    #[test]
+    fn pieces_follow_each_other_and_none_is_empty() {
+        for length in [0, 1, 2, 3, 7, 8, 31, 32, 33, 100, 4096, 65_535, u32::MAX] {
+            for count in [1, 2, 3, 4, 7, 16] {
+                let all: Vec<_> = pieces(length, count).collect();
+                assert_eq!(all.len() as u32, count.min(length).max(1));
+                let mut end = 0;
+                for &(start, bytes) in &all {
+                    assert_eq!(start, end, "{length} in {count}");
+                    assert!(bytes > 0 || length == 0, "{length} in {count}");
+                    end = start + bytes;
+                }
+                assert_eq!(end, length);
+                let lengths = || all.iter().map(|&(_, bytes)| bytes);
+                let (least, most) = (lengths().min().unwrap(), lengths().max().unwrap());
+                assert!(most - least <= 16, "{length} in {count}: {least} to {most}");
+                if length / count >= 8 {
+                    assert!(all.iter().all(|(start, _)| start % 8 == 0));
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,231 @@
+//! Memory for MRs: zeroed, on pages of the kind asked for, and on a NUMA node if the kernel can.
+
+use std::io;
+use std::ptr::NonNull;
+use std::sync::Arc;
+
+use super::{Operation, VerbsError};
+
+/// Bytes of a huge page.
+const HUGE_BYTES: usize = 2 << 20;
+
+/// The pages of memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Pages {
+    /// The kernel's usual ones.
+    Usual,
+    /// Huge pages of 2 MiB that were reserved (`/proc/sys/vm/nr_hugepages`).
+    Huge,
+    /// Huge pages of 2 MiB where the kernel finds some (`madvise(2)`, MADV_HUGEPAGE).
+    Transparent,
+}
+
+impl Pages {
+    /// Bytes that memory of `bytes` takes on such pages.
+    pub fn rounded(self, bytes: u64) -> u64 {
+        match self {
+            Pages::Usual => bytes,
+            Pages::Huge | Pages::Transparent => bytes.next_multiple_of(HUGE_BYTES as u64),
+        }
+    }
+}
+
+/// Zeroed memory that begins on a page.
+///
+/// A device may read and write it at any time, so it is never borrowed as a slice.
+pub struct Mapping {
+    mapped: NonNull<u8>,
+    mapped_bytes: usize,
+    start: NonNull<u8>,
+    length_bytes: usize,
+}
+
+// SAFETY: the memory belongs to this object alone and is only reached by raw copies, which have no aliasing rules to
+// break.
+unsafe impl Send for Mapping {}
+// SAFETY: as above. Two threads that copy into the same bytes leave either's bytes, as a device would.
+unsafe impl Sync for Mapping {}
+
+impl Mapping {
+    /// Allocates `length_bytes` of zeroes, at least 1.
+    ///
+    /// # Errors
+    /// No memory, or no such pages.
+    pub fn new(
+        length_bytes: usize,
+        pages: Pages,
+        numa_node: Option<u32>,
+    ) -> Result<Arc<Mapping>, VerbsError> {
+        let length_bytes = length_bytes.max(1);
+        let failed = |source| VerbsError::Call {
+            operation: Operation::AllocMemory,
+            object: format!("{length_bytes} bytes"),
+            source,
+        };
+        let too_much = || failed(io::Error::from_raw_os_error(libc::ENOMEM));
+        let rounded = || {
+            length_bytes
+                .checked_next_multiple_of(HUGE_BYTES)
+                .ok_or_else(too_much)
+        };
+        let mapping = match pages {
+            Pages::Usual => {
+                let mapped = map(length_bytes, 0).map_err(failed)?;
+                Mapping {
+                    mapped,
+                    mapped_bytes: length_bytes,
+                    start: mapped,
+                    length_bytes,
+                }
+            }
+            Pages::Huge => {
+                let mapped_bytes = rounded()?;
+                let flags = libc::MAP_HUGETLB | libc::MAP_HUGE_2MB;
+                let mapped = map(mapped_bytes, flags).map_err(|_| VerbsError::NoHugePages {
+                    needed: (mapped_bytes / HUGE_BYTES) as u64,
+                })?;
+                Mapping {
+                    mapped,
+                    mapped_bytes,
+                    start: mapped,
+                    length_bytes,
+                }
+            }
+            Pages::Transparent => Mapping::transparent(length_bytes, rounded()?, failed)?,
+        };
+        if let Some(node) = numa_node {
+            prefer_node(mapping.start, length_bytes, node);
+        }
+        Ok(Arc::new(mapping))
+    }
+
+    fn transparent(
+        length_bytes: usize,
+        rounded: usize,
+        failed: impl Fn(io::Error) -> VerbsError,
+    ) -> Result<Mapping, VerbsError> {
+        // Only whole huge pages become one, so the memory begins at a multiple of their size.
+        let mapped_bytes = rounded + HUGE_BYTES;
+        let mapped = map(mapped_bytes, 0).map_err(failed)?;
+        let ahead = mapped.as_ptr().align_offset(HUGE_BYTES);
+        // SAFETY: `ahead` is less than the HUGE_BYTES that were mapped on top.
+        let start = unsafe { mapped.add(ahead) };
+        let mapping = Mapping {
+            mapped,
+            mapped_bytes,
+            start,
+            length_bytes,
+        };
+        // SAFETY: a range of the mapping above; the advice changes no contents.
+        match unsafe { libc::madvise(start.as_ptr().cast(), rounded, libc::MADV_HUGEPAGE) } {
+            0 => Ok(mapping),
+            _ => Err(VerbsError::NoTransparentPages),
+        }
+    }
+
+    /// Bytes of it.
+    pub fn length_bytes(&self) -> usize {
+        self.length_bytes
+    }
+
+    /// The byte at `offset`, from which `length_bytes` more are inside; `None` if they are not.
+    pub(super) fn at(&self, offset: usize, length_bytes: usize) -> Option<NonNull<u8>> {
+        let end = offset.checked_add(length_bytes)?;
+        // SAFETY: the offset is inside the mapping.
+        (end <= self.length_bytes).then(|| unsafe { self.start.add(offset) })
+    }
+}
+
+impl Drop for Mapping {
+    fn drop(&mut self) {
+        // SAFETY: a mapping of this length; MRs in it held an `Arc` to it.
+        unsafe { libc::munmap(self.mapped.as_ptr().cast(), self.mapped_bytes) };
+    }
+}
+
+fn map(length_bytes: usize, flags: i32) -> Result<NonNull<u8>, io::Error> {
+    // SAFETY: a new anonymous mapping touches no existing memory.
+    let start = unsafe {
+        libc::mmap(
+            std::ptr::null_mut(),
+            length_bytes,
+            libc::PROT_READ | libc::PROT_WRITE,
+            libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | flags,
+            -1,
+            0,
+        )
+    };
+    if start == libc::MAP_FAILED {
+        return Err(io::Error::last_os_error());
+    }
+    NonNull::new(start.cast()).ok_or_else(|| io::Error::from_raw_os_error(libc::ENOMEM))
+}
+
+/// Asks for pages of `node` (`mbind(2)`, MPOL_PREFERRED). A kernel without NUMA refuses, which is harmless.
+fn prefer_node(start: NonNull<u8>, length_bytes: usize, node: u32) {
+    const MPOL_PREFERRED: libc::c_int = 1;
+    let bits = u64::BITS;
+    let mut mask = [0u64; 16];
+    let Some(word) = mask.get_mut((node / bits) as usize) else {
+        return;
+    };
+    *word = 1 << (node % bits);
+    // SAFETY: the range is a mapping of ours and the mask has the number of bits named.
+    unsafe {
+        libc::syscall(
+            libc::SYS_mbind,
+            start.as_ptr(),
+            length_bytes,
+            MPOL_PREFERRED,
+            mask.as_ptr(),
+            mask.len() * bits as usize,
+            0,
+        );
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_range_is_inside_or_none() {
+        let mapping = Mapping::new(10_000, Pages::Usual, None).unwrap();
+        assert_eq!(
+            mapping.at(0, 10_000).map(|at| at.addr().get() % 4096),
+            Some(0)
+        );
+        assert!(mapping.at(9_999, 1).is_some());
+        for (offset, length) in [(9_999, 2), (10_001, 0), (usize::MAX, 1)] {
+            assert!(mapping.at(offset, length).is_none(), "{offset} {length}");
+        }
+    }
+
+    #[test]
+    fn huge_pages_are_there_or_the_error_says_how_many_are_missing() {
+        // More than any machine that tests run on has reserved.
+        let error = Mapping::new(1 << 46, Pages::Huge, None).err().unwrap();
+        assert!(error.is_bad_input());
+        assert!(
+            error.to_string().contains("takes 33554432 huge pages"),
+            "{error}"
+        );
+        assert!(error.hint().unwrap().contains("/proc/sys/vm/nr_hugepages"));
+    }
+
+    #[test]
+    fn transparent_huge_pages_begin_on_one() {
+        match Mapping::new(3 << 20, Pages::Transparent, None) {
+            Ok(mapping) => {
+                let start = mapping.at(0, 3 << 20).unwrap();
+                assert_eq!(start.addr().get() % HUGE_BYTES, 0);
+            }
+            Err(error) => assert!(
+                error.to_string().contains("transparent huge pages"),
+                "{error}"
+            ),
+        }
+        assert_eq!(Pages::Transparent.rounded(1), 2 << 20);
+        assert_eq!(Pages::Usual.rounded(1), 1);
+    }
+}

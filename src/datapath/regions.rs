@@ -1,0 +1,62 @@
+//! The MRs of the messages of one end of a flow: one for all QPs, or one for each (`--mr`). All of them are in one
+//! mapping, on pages of the kind asked for. It must not know what lies where: that is the layout.
+
+use std::sync::Arc;
+
+use settings::{MrMode, PageKind, Settings};
+use verbs::{Access, Mapping, MemoryRegion, Pages, ProtectionDomain, VerbsError};
+
+use super::Layout;
+
+/// The MRs of an end's messages of one kind.
+pub struct Regions {
+    first: Arc<MemoryRegion>,
+    rest: Box<[Arc<MemoryRegion>]>,
+}
+
+impl Regions {
+    /// Allocates and registers what `layout` takes.
+    ///
+    /// # Errors
+    /// No memory, no such pages, or a failed registration.
+    pub fn new(
+        pd: &Arc<ProtectionDomain>,
+        flow: &Settings,
+        layout: &Layout,
+        access: Access,
+        numa_node: Option<u32>,
+    ) -> Result<Regions, VerbsError> {
+        let mapping = Mapping::new(layout.total_bytes(), pages(flow), numa_node)?;
+        let (count, bytes) = match flow.mr {
+            MrMode::One => (1, mapping.length_bytes()),
+            MrMode::PerQp => (layout.qps(), layout.qp_bytes()),
+        };
+        let region = |qp: usize| MemoryRegion::within(pd, &mapping, qp * bytes, bytes, access);
+        Ok(Regions {
+            first: region(0)?,
+            rest: (1..count).map(region).collect::<Result<_, _>>()?,
+        })
+    }
+
+    /// The MR of QP `qp`.
+    pub fn of(&self, qp: u32) -> &Arc<MemoryRegion> {
+        let after_first = (qp as usize).checked_sub(1);
+        after_first
+            .and_then(|place| self.rest.get(place))
+            .unwrap_or(&self.first)
+    }
+
+    /// How many MRs there are.
+    pub fn count(&self) -> usize {
+        1 + self.rest.len()
+    }
+}
+
+/// The pages of a flow's messages.
+pub fn pages(flow: &Settings) -> Pages {
+    match flow.pages {
+        PageKind::Usual => Pages::Usual,
+        PageKind::Huge => Pages::Huge,
+        PageKind::Transparent => Pages::Transparent,
+    }
+}

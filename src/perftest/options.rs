@@ -1,0 +1,383 @@
+//! The options of perftest's bandwidth and latency programs, and how rocebench's command line says the same. It must
+//! not know how a command line is read.
+//!
+//! They are those of perftest 6.29 (`long_options` and the usage in `src/perftest_parameters.c`), and the few that
+//! only 4.5 has. The options of `raw_ethernet_*`, which make packets of their own, are not among them.
+
+use Here::{Already, Flag, Not, OneOf, Setting, Unchanged};
+
+/// An option of perftest.
+#[derive(Clone, Copy, Debug)]
+pub struct PerftestOption {
+    /// Its letter.
+    pub letter: Option<char>,
+    /// Its long name, without dashes.
+    pub name: &'static str,
+    /// Another long name: of an older version, or one that the usage alone has.
+    pub other_name: Option<&'static str>,
+    /// What its value is called; `None` for one without a value.
+    pub value: Option<&'static str>,
+    /// What it is here.
+    pub here: Here,
+}
+
+/// What an option of perftest is in rocebench.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Here {
+    /// The same option, whatever the command.
+    Unchanged,
+    /// This flag, with the value of the option, if it takes one.
+    Flag(&'static str),
+    /// This flag with this value.
+    Setting(&'static str, &'static str),
+    /// By its value; another value is refused, with this sentence.
+    OneOf(&'static [(&'static str, Meaning)], &'static str),
+    /// Nothing: what it asks for is so in any case. The sentence says how.
+    Already(&'static str),
+    /// Refused: the sentence says what to do instead, or that there is nothing.
+    Not(&'static str),
+}
+
+/// What one value of an option means: a flag and its value, or `None` for what is so in any case.
+pub type Meaning = Option<(&'static str, &'static str)>;
+
+impl PerftestOption {
+    /// The option of this letter.
+    pub fn of_letter(letter: char) -> Option<&'static PerftestOption> {
+        OPTIONS.iter().find(|it| it.letter == Some(letter))
+    }
+
+    /// The option of this long name, without dashes.
+    pub fn of_name(name: &str) -> Option<&'static PerftestOption> {
+        OPTIONS
+            .iter()
+            .find(|it| it.name == name || it.other_name == Some(name))
+    }
+
+    const fn or(self, other_name: &'static str) -> PerftestOption {
+        PerftestOption {
+            other_name: Some(other_name),
+            ..self
+        }
+    }
+
+    const fn with(self, value: &'static str) -> PerftestOption {
+        PerftestOption {
+            value: Some(value),
+            ..self
+        }
+    }
+}
+
+/// An option with a letter.
+const fn both(letter: char, name: &'static str, here: Here) -> PerftestOption {
+    PerftestOption {
+        letter: Some(letter),
+        ..long(name, here)
+    }
+}
+
+/// An option without a letter.
+const fn long(name: &'static str, here: Here) -> PerftestOption {
+    PerftestOption {
+        letter: None,
+        name,
+        other_name: None,
+        value: None,
+        here,
+    }
+}
+
+/// What `-a` runs: the powers of two from 2 to 2^23.
+const ALL_SIZES: &str =
+    "2,4,8,16,32,64,128,256,512,1K,2K,4K,8K,16K,32K,64K,128K,256K,512K,1M,2M,4M,8M";
+
+const SERVICES: &str = "the values are RC, UC and UD; there are no QPs of XRC, DC and SRD";
+const NO_DC: &str = "there are no DC QPs";
+const ATOMICS: &str = "the values are FETCH_AND_ADD and CMP_AND_SWAP";
+const HISTOGRAMS: &str = "`--csv-histograms FILE` has all latencies, as the buckets of a histogram";
+const JSON: &str = "`--json FILE` writes the result in rocebench's own form";
+const RATE: &str = "`--rate 10Gb --arrivals fixed` plans messages in time, at that load";
+const PORTS: &str = "a file with a `[[flow]]` for each port has figures of each; `from-device` and `from-ib-port` name it";
+const NUMA: &str =
+    "`--cores LIST` names the cores; without it they are those of the device's NUMA node";
+const MULTICAST: &str = "there is no multicast; `--service ud` sends datagrams from QP to QP";
+const HOST_MEMORY: &str = "messages lie in the host's ordinary memory";
+const NO_ENCRYPTION: &str = "the device's encryption and signatures are not used";
+const PATH: &str =
+    "paths are as the ports and the other end tell them, with P_Key index 0 and flow label 0";
+const DRIVER: &str = "it is left as the driver has it";
+
+/// All of them: first those with a letter or a flag here, then what is so in any case, then what is refused.
+pub const OPTIONS: &[PerftestOption] = &[
+    both('a', "all", Setting("size", ALL_SIZES)),
+    both('A', "atomic_type", OneOf(ATOMIC_TYPES, ATOMICS)).with("TYPE"),
+    both('b', "bidirectional", Flag("bidirectional")),
+    both('c', "connection", OneOf(CONNECTION_TYPES, SERVICES)).with("TYPE"),
+    both('d', "ib-dev", Flag("device")).with("NAME"),
+    both('D', "duration", Flag("duration")).with("SECONDS"),
+    both('e', "events", Setting("poll", "event")),
+    both('h', "help", Unchanged),
+    both('i', "ib-port", Flag("ib-port")).with("N"),
+    both('I', "inline_size", Flag("inline")).with("BYTES"),
+    both('l', "post_list", Flag("post-list")).with("N"),
+    both('L', "hop_limit", Flag("hop-limit")).with("N"),
+    both('m', "mtu", Flag("mtu")).with("BYTES"),
+    both('n', "iters", Flag("iters")).with("N"),
+    both('o', "outs", Flag("max-rd-atomic")).with("N"),
+    both('p', "port", Flag("port")).with("PORT"),
+    both('q', "qp", Flag("qps")).with("N"),
+    both('Q', "cq-mod", Flag("signal-every")).with("N"),
+    both('r', "rx-depth", Flag("rx-depth")).with("N"),
+    both('R', "rdma_cm", Setting("connect", "cm")),
+    both('s', "size", Flag("size")).with("BYTES"),
+    both('S', "sl", Flag("service-level")).with("N"),
+    both('t', "tx-depth", Flag("tx-depth")).with("N"),
+    both('T', "tos", Flag("traffic-class")).with("N"),
+    both('u', "qp-timeout", Flag("timeout")).with("N"),
+    both('V', "version", Unchanged),
+    both('x', "gid-index", Flag("gid-index")).with("N"),
+    long("data_validation", Flag("verify")),
+    long("mr_per_qp", Setting("mr", "per-qp")),
+    long("pin_cores", Flag("cores")).with("LIST"),
+    long("retry_count", Flag("retry-cnt")).with("N"),
+    long("send_with_imm", Setting("op", "send-imm")),
+    long("tclass", Flag("traffic-class")).with("N"),
+    long("use_hugepages", Setting("pages", "huge")),
+    long("use-srq", Setting("recv-queue", "shared")),
+    long("write_with_imm", Setting("op", "write-imm")),
+    both(
+        'F',
+        "CPU-freq",
+        Already("no CPU frequency stops a run; `rocebench doctor` warns of it"),
+    ),
+    both('N', "noPeak", Already("no peak is computed")),
+    both(
+        'W',
+        "report-counters",
+        Already("the JSON result has the counters of the ports that are used"),
+    )
+    .with("LIST"),
+    long(
+        "cpu_util",
+        Already("the table and the result have the workers' CPU time"),
+    ),
+    long(
+        "data_validation_debug",
+        Already("a mismatch names QP, message and byte"),
+    ),
+    long(
+        "disable_dynamic_polling",
+        Already("what a poll asks for never changes"),
+    ),
+    long(
+        "disable_pcie_relaxed",
+        Already("memory is registered without relaxed ordering"),
+    ),
+    long("ipv6-addr", Already("HOST may be an IPv6 address")),
+    long(
+        "perform_warm_up",
+        Already("each run warms up, as `--warmup` says"),
+    ),
+    long(
+        "report-both",
+        Already("each direction of `-b` has its own figures"),
+    ),
+    long(
+        "report_gbits",
+        Already("bandwidth is in 10^9 bits a second"),
+    ),
+    long(
+        "use_old_post_send",
+        Already("WRs are posted by `ibv_post_send`"),
+    ),
+    both('C', "report-cycles", Not("latencies are in units of time")),
+    both(
+        'f',
+        "margin",
+        Not("`--warmup 2s` is the time before the window, and nothing is cut off its end"),
+    )
+    .with("SECONDS"),
+    both('g', "mcg", Not(MULTICAST)),
+    both('M', "MGID", Not(MULTICAST)).with("GID"),
+    long("connectionless", Not(MULTICAST)),
+    both('H', "report-histogram", Not(HISTOGRAMS)).or("report-histogrm"),
+    both('U', "report-unsorted", Not(HISTOGRAMS)),
+    both('O', "dualport", Not(PORTS)),
+    long("report-per-port", Not(PORTS)),
+    both(
+        'w',
+        "limit_bw",
+        Not("`--fail-below 40Gb` ends with exit status 1 when a flow is slower"),
+    )
+    .with("VALUE"),
+    both(
+        'y',
+        "limit_msgrate",
+        Not("`--fail-below 40Gb` takes bits a second, or a share of what the link allows"),
+    )
+    .with("VALUE"),
+    both(
+        'X',
+        "vector",
+        Not("with `--poll event` each worker has a completion vector, in turn"),
+    )
+    .with("N"),
+    both(
+        'z',
+        "comm_rdma_cm",
+        Not("`--connect cm` connects QPs by rdma_cm; ends talk over TCP in any case"),
+    )
+    .or("com_rdma_cm"),
+    long(
+        "bind_source_ip",
+        Not("`rocebench serve --bind ADDRESS` chooses the server's; the client has the route's"),
+    )
+    .with("ADDRESS")
+    .or("source_ip"),
+    long("cqe_poll", Not("a poll asks for 32 completions")).with("N"),
+    long(
+        "dont_xchg_versions",
+        Not("both ends check that they speak one protocol; `--mtu` chooses the MTU"),
+    ),
+    long(
+        "ipv6",
+        Not(
+            "`--gid-index N` chooses the GID (`rocebench devices` lists them); without it HOST's family does",
+        ),
+    ),
+    long(
+        "latency_gap",
+        Not("`--rate 100K --arrivals fixed` plans a message each 10 us"),
+    )
+    .with("TIME"),
+    long("out_json", Not(JSON)),
+    long("out_json_file", Not(JSON)).with("FILE"),
+    long("output", Not("`--csv -` prints figures and nothing else")).with("UNITS"),
+    long(
+        "payload_file_path",
+        Not("`--verify` fills payloads with a pattern of its own"),
+    )
+    .with("FILE"),
+    long("numa_node", Not(NUMA)).with("N"),
+    long("disable_numa", Not(NUMA)),
+    long("rate_limit", Not(RATE)).with("RATE"),
+    long("rate_limit_type", Not(RATE)).with("TYPE"),
+    long("rate_units", Not(RATE)).with("UNITS"),
+    long("burst_size", Not(RATE)).with("N"),
+    long("typical_pkt_size", Not(RATE)).with("BYTES"),
+    long(
+        "reversed",
+        Not(
+            "a file with a `[[flow]]` whose `from` is \"server\" turns the direction; so does `--op read`",
+        ),
+    ),
+    long(
+        "run_infinitely",
+        Not("`-D` takes up to 720h; `--runs 1000` repeats a run"),
+    ),
+    long("wait_destroy", Not("what a run made goes when it ends")).with("SECONDS"),
+    long(
+        "unsolicited_write",
+        Not("a WRITE with immediate data uses up a receive"),
+    ),
+    long("inline_recv", Not(DRIVER)).with("BYTES"),
+    long(
+        "recv_post_list",
+        Not("receives are posted as batches complete"),
+    )
+    .with("N"),
+    long("dlid", Not(PATH)).with("LID"),
+    long("flow_label", Not(PATH)).with("LIST"),
+    long("force-link", Not(PATH)).with("TYPE"),
+    long("pkey_index", Not(PATH)).with("N"),
+    long("congest_type", Not(DRIVER)).with("TYPE"),
+    long("cpu_id", Not(DRIVER)).with("N"),
+    long("no_enhanced_reorder", Not(DRIVER)),
+    long("no_lock", Not(DRIVER)),
+    long("ph", Not(DRIVER)).with("N"),
+    long("tph_mem", Not(DRIVER)).with("TYPE"),
+    long("use_ooo", Not(DRIVER)),
+    long("log_dci_streams", Not(NO_DC)).with("N"),
+    long("log_active_dci_streams", Not(NO_DC)).with("N"),
+    long("aes_block_size", Not(NO_ENCRYPTION)).with("BYTES"),
+    long("aes_xts", Not(NO_ENCRYPTION)),
+    long("credentials_path", Not(NO_ENCRYPTION)).with("FILE"),
+    long("data_enc_key_app_path", Not(NO_ENCRYPTION)).with("FILE"),
+    long("data_enc_keys_number", Not(NO_ENCRYPTION)).with("N"),
+    long("encrypt_on_tx", Not(NO_ENCRYPTION)),
+    long("kek_path", Not(NO_ENCRYPTION)).with("FILE"),
+    long("sig_before", Not(NO_ENCRYPTION)),
+    long("sig_offload", Not(NO_ENCRYPTION)),
+    long("cuda_mem_type", Not(HOST_MEMORY)).with("TYPE"),
+    long("gpu_touch", Not(HOST_MEMORY)).with("HOW"),
+    long("mmap", Not(HOST_MEMORY)).with("FILE"),
+    long("mmap-offset", Not(HOST_MEMORY)).with("BYTES"),
+    long("odp", Not(HOST_MEMORY)),
+    long("opencl_platform_id", Not(HOST_MEMORY)).with("ID"),
+    long("use-null-mr", Not(HOST_MEMORY)),
+    long("use_cuda", Not(HOST_MEMORY)).with("ID"),
+    long("use_cuda_bus_id", Not(HOST_MEMORY)).with("ID"),
+    long("use_cuda_dmabuf", Not(HOST_MEMORY)),
+    long("use_cuda_pcie_mapping", Not(HOST_MEMORY)),
+    long("use_data_direct", Not(HOST_MEMORY)),
+    long("use_hl", Not(HOST_MEMORY)).with("ID"),
+    long("use_ib_dm_dmabuf", Not(HOST_MEMORY)).with("NAME"),
+    long("use_mlu", Not(HOST_MEMORY)).with("ID"),
+    long("use_mlu_dmabuf", Not(HOST_MEMORY)),
+    long("use_musa", Not(HOST_MEMORY)).with("ID"),
+    long("use_musa_bus_id", Not(HOST_MEMORY)).with("ID"),
+    long("use_musa_dmabuf", Not(HOST_MEMORY)),
+    long("use_musa_pcie_mapping", Not(HOST_MEMORY)),
+    long("use_neuron", Not(HOST_MEMORY)).with("ID"),
+    long("use_neuron_dmabuf", Not(HOST_MEMORY)),
+    long("use_opencl", Not(HOST_MEMORY)).with("ID"),
+    long("use_rocm", Not(HOST_MEMORY)).with("ID"),
+    long("use_rocm_dmabuf", Not(HOST_MEMORY)),
+];
+
+/// The values of `-c`.
+const CONNECTION_TYPES: &[(&str, Meaning)] = &[
+    ("RC", None),
+    ("UC", Some(("service", "uc"))),
+    ("UD", Some(("service", "ud"))),
+];
+
+/// The values of `-A`.
+const ATOMIC_TYPES: &[(&str, Meaning)] = &[
+    ("FETCH_AND_ADD", Some(("op", "fetch-add"))),
+    ("CMP_AND_SWAP", Some(("op", "compare-swap"))),
+];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_spelling_is_one_options() {
+        let mut spellings: Vec<String> = OPTIONS
+            .iter()
+            .flat_map(|it| {
+                let names = [Some(it.name), it.other_name];
+                let names = names.into_iter().flatten().map(str::to_owned);
+                names.chain(it.letter.map(String::from))
+            })
+            .collect();
+        let count = spellings.len();
+        spellings.sort_unstable();
+        spellings.dedup();
+        assert_eq!(spellings.len(), count);
+    }
+
+    #[test]
+    fn values_are_where_they_are_needed() {
+        for option in OPTIONS {
+            let is_sound = match option.here {
+                OneOf(..) => option.value.is_some(),
+                Setting(..) | Unchanged => option.value.is_none(),
+                Flag(_) | Already(_) | Not(_) => true,
+            };
+            assert!(is_sound, "{option:?}");
+        }
+    }
+}

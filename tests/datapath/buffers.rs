@@ -1,0 +1,147 @@
+//! Receives of an SRQ, several SGEs, MRs and places of messages: whatever the mix, each message arrives whole and once.
+
+use rocebench::datapath::Phase;
+use settings::{CqMode, MrMode, Op, RecvQueue, Settings, SizeMix};
+use verbs::AsyncEvent;
+
+use crate::loopback_node::{Choices, Device, Pair, case_of, small};
+
+#[test]
+fn every_mix_of_queues_and_buffers_moves_whole_messages() {
+    let _device = Device::get();
+    let mut choices = Choices(11);
+    let mut seed = 0;
+    for &op in Op::ALL {
+        for cq in [CqMode::Shared, CqMode::PerWorker, CqMode::PerQp] {
+            for recv_queue in [RecvQueue::PerQp, RecvQueue::Shared] {
+                for verify in [true, false] {
+                    let is_atomic = op.profile().is_atomic();
+                    let case = case_of(Settings {
+                        cq,
+                        recv_queue,
+                        verify,
+                        workers: choices.one(&[1, 3]),
+                        qps: choices.one(&[1, 3, 16]),
+                        size_bytes: choices.one(&[1, 3, 64, 1000, 5000]),
+                        sges: match is_atomic {
+                            true => 1,
+                            false => choices.one(&[1, 2, 3, 4, 16]),
+                        },
+                        mr: choices.one(&[MrMode::One, MrMode::PerQp]),
+                        alignment_bytes: choices.one(&[8, 64, 1000, 4096]),
+                        offset_bytes: choices.one(&[0, 8, 40]),
+                        inline_bytes: choices.one(&[0, 64]),
+                        signal_every: choices.one(&[1, 4]),
+                        post_list: choices.one(&[1, 4, 8]),
+                        tx_depth: choices.one(&[8, 11]),
+                        rx_depth: choices.one(&[1, 16, 70]),
+                        bidirectional: choices.one(&[true, false]),
+                        ..small(op)
+                    });
+                    seed += 1;
+                    null_verbs::loopback::set_seed(seed);
+                    let pair = Pair::new(&case);
+                    let outcome = pair.run_counted(29, choices.one(&[None, Some(30)]));
+                    let rest = pair.finish();
+                    rest.assert_clean();
+                    outcome.unwrap();
+                    if verify {
+                        assert_eq!(rest.verified(), None, "{case:?}");
+                    }
+                    if op.profile().receives {
+                        let (sent, got) = (rest.client_sums(), rest.server_sums());
+                        assert_eq!(sent.posted_in_all, got.received_in_all, "{case:?}");
+                    }
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn bytes_of_mixed_sizes_are_those_of_the_qp_that_took_the_receive() {
+    let _device = Device::get();
+    let mix: SizeMix = "64:1,4096:1".parse().unwrap();
+    let case = case_of(Settings {
+        qps: 3,
+        recv_queue: RecvQueue::Shared,
+        size_mix: Some(mix),
+        rx_depth: 20,
+        ..small(Op::Send)
+    });
+    let pair = Pair::new(&case);
+    // The receiver's window is open before the first message, and until the last has come.
+    pair.server.shared.set_phase(Phase::Measure);
+    let is_open = |pair: &Pair| pair.server.shared.all_entered(Phase::Measure);
+    pair.wait("receiver", is_open).unwrap();
+    pair.start_counted(32);
+    let has_come = |pair: &Pair| {
+        let [here, there] = [&pair.client, &pair.server].map(|end| end.shared.counts());
+        (here.completed, there.received) == (3 * 32, 3 * 32)
+    };
+    pair.wait("arrival", has_come).unwrap();
+    pair.drain().unwrap();
+    let rest = pair.finish();
+    rest.assert_clean();
+    let (sent, got) = (rest.client_sums(), rest.server_sums());
+    assert_eq!(sent.completed_bytes, [32 * 2080; 3]);
+    assert_eq!(sent.completed_bytes, got.received_bytes);
+}
+
+/// The device tells once that few are left, and once more after the event was asked for again.
+#[test]
+fn the_limit_of_an_srq_is_told_and_asked_for_again() {
+    let _device = Device::get();
+    let case = case_of(Settings {
+        qps: 4,
+        recv_queue: RecvQueue::Shared,
+        rx_depth: 8,
+        ..small(Op::Send)
+    });
+    let pair = Pair::new(&case);
+    let receives = pair.server.objects.shared_receives().unwrap();
+    assert!(pair.client.objects.shared_receives().is_none());
+    // Senders have 64 messages in flight, so fewer than the limit of two receives are left often.
+    let limit_was_told = || {
+        let mut events = std::iter::from_fn(|| pair.server.events.next());
+        events
+            .any(|event| matches!(event, AsyncEvent::SrqLimit { srq } if receives.count_limit(srq)))
+    };
+    pair.set_phase(Phase::Warmup);
+    let enough = |pair: &Pair| pair.client.shared.counts().completed >= 100;
+    pair.wait("warm-up", enough).unwrap();
+    pair.drain().unwrap();
+    assert!(limit_was_told());
+    assert!(!limit_was_told());
+    receives.rearm().unwrap();
+    pair.run_counted(60, None).unwrap();
+    assert!(limit_was_told());
+    assert_eq!(receives.limit_events(), 2);
+    assert!(!receives.count_limit(0));
+    pair.finish().assert_clean();
+}
+
+/// An error names the QP that took the receive, which only the completion tells.
+#[test]
+fn a_wrong_payload_in_an_srq_names_the_qp() {
+    let _device = Device::get();
+    let case = case_of(Settings {
+        qps: 3,
+        recv_queue: RecvQueue::Shared,
+        size_bytes: 100,
+        sges: 3,
+        verify: true,
+        ..small(Op::Send)
+    });
+    let pair = Pair::new(&case);
+    let qpn = pair.client.shared.qp_contexts()[2].qp.qpn();
+    null_verbs::loopback::corrupt_next_message(Some(qpn), 70);
+    pair.run_counted(5, None).unwrap_err();
+    let failure = pair.finish().server_failure().unwrap();
+    assert!(
+        failure
+            .message
+            .contains("QP 2, slot 0, sequence 0: byte 70 of 100"),
+        "{failure}"
+    );
+}

@@ -1,0 +1,162 @@
+//! Shared receive queues, scatter/gather lists and the memory of messages: all arrives whole, and the result tells what it
+//! took.
+
+use serde_json::Value;
+
+use crate::program::{Ended, Program, with_others};
+
+const CHECKED: &str = "-d soft0 --timeout 18 --warmup 0 --verify --quiet";
+
+fn run(words: &str) -> Ended {
+    Program::new(&format!("{CHECKED} {words}")).run().exits(0)
+}
+
+/// The only flow of the first run of a case.
+fn flow(case: &Value) -> &Value {
+    &case["runs"][0]["flows"][0]
+}
+
+fn number(value: &Value) -> u64 {
+    value.as_u64().unwrap()
+}
+
+#[test]
+fn an_srq_feeds_all_qps_whatever_the_cqs_and_the_polling() {
+    let _machine = with_others();
+    let ended = run(
+        "--op send,send-imm,write-imm --recv-queue shared --cq shared,per-worker,per-qp --poll busy,event,adaptive \
+         -q 1,16 --workers 2 -s 1000 -n 20 -t 8 -r 24",
+    )
+    .all_whole(54);
+    for case in ended.cases() {
+        let queues = &flow(case)["receive_queues"];
+        assert_eq!(
+            (&queues["queues"], &queues["receives"]),
+            (&1.into(), &24.into())
+        );
+        let holds = if case["config"]["op"] == "write-imm" {
+            0
+        } else {
+            24_000
+        };
+        assert_eq!(queues["buffer_bytes"], holds, "{}", case["id"]);
+    }
+}
+
+/// As many receives as all senders can have in flight by default; a queue for each QP has as many each.
+#[test]
+fn receives_that_are_shared_take_less_memory_and_the_result_tells() {
+    let _machine = with_others();
+    let ended = run(
+        "--op send,write --recv-queue per-qp,shared --cq shared,per-worker -q 256 --workers 2 -s 64 -n 8 -t 4",
+    )
+    .all_whole(6);
+    let of = |kind: &str| {
+        let case = ended
+            .cases()
+            .iter()
+            .find(|case| case["config"]["recv_queue"] == kind);
+        flow(case.unwrap())["receive_queues"].clone()
+    };
+    let (own, shared) = (of("per-qp"), of("shared"));
+    assert_eq!(
+        (number(&own["queues"]), number(&own["receives"])),
+        (256, 256 * 512)
+    );
+    assert_eq!(
+        (number(&shared["queues"]), number(&shared["receives"])),
+        (1, 256 * 4)
+    );
+    assert_eq!(
+        number(&own["buffer_bytes"]),
+        128 * number(&shared["buffer_bytes"])
+    );
+    for kind in ["allocated_bytes", "queue_bytes"] {
+        let (own, shared) = (number(&own[kind]), number(&shared[kind]));
+        assert!(
+            own > 100 * shared && shared > 0,
+            "{kind}: {own} and {shared}"
+        );
+    }
+    assert_eq!(own["limit_events"], Value::Null);
+    let writes = ended
+        .cases()
+        .iter()
+        .filter(|case| case["config"]["op"] == "write");
+    assert!(
+        writes
+            .into_iter()
+            .all(|case| flow(case)["receive_queues"].is_null())
+    );
+}
+
+#[test]
+fn an_srq_that_runs_low_is_counted() {
+    let _machine = with_others();
+    let ended = run("--op send -b --recv-queue shared -q 8 -s 64 -t 64 -r 16 -n 400").all_whole(1);
+    let flows = ended.cases()[0]["runs"][0]["flows"].as_array().unwrap();
+    assert_eq!(flows.len(), 2);
+    for flow in flows {
+        let events = number(&flow["receive_queues"]["limit_events"]);
+        assert!((1..1000).contains(&events), "{events}");
+    }
+}
+
+#[test]
+fn messages_of_several_elements_arrive_whole() {
+    let _machine = with_others();
+    run(
+        "--op send,write,read,write-imm --recv-queue shared,per-qp --sges 1,2,4 -q 3 -s 1,3,100,9000 -n 20 -t 8 -r 16 -I 128 \
+         -b",
+    )
+    .all_whole(72);
+}
+
+#[test]
+fn every_place_in_memory_holds_whole_messages() {
+    let _machine = with_others();
+    run(
+        "--op send,write,read --mr one,per-qp --pages usual,transparent --alignment 8,4K --offset 0,24 --recv-queue \
+         shared,per-qp -q 5 -s 100,5000 -n 12 -t 4 -r 8",
+    )
+    .all_whole(128);
+    run("--op fetch-add,compare-swap --atomic-target shared,per-qp,spread --mr per-qp --offset 8 -q 3 -n 20 -t 4")
+        .all_whole(6);
+}
+
+#[test]
+fn what_does_not_fit_is_one_sentence_with_what_would() {
+    let _machine = with_others();
+    for (words, says) in [
+        (
+            "--op write --recv-queue shared",
+            &["--recv-queue has no effect", "send, send-imm or write-imm"][..],
+        ),
+        (
+            "--op fetch-add --sges 2",
+            &["--sges has no effect", "one piece"],
+        ),
+        (
+            "--op fetch-add --offset 4",
+            &["--offset", "8 bytes at a multiple of 8, and 4 is none"],
+        ),
+        (
+            "--op send --sges 17",
+            &["soft0 can do at most 16 SGEs in one WR", "lower --sges"],
+        ),
+        (
+            "--op send --recv-queue shared -r 20000",
+            &["at most 16384 receives on one SRQ", "lower --rx-depth"],
+        ),
+        (
+            // More than any machine that tests run on has reserved.
+            "--op write -q 64 -s 1G --pages huge",
+            &["huge pages of 2 MiB", "/proc/sys/vm/nr_hugepages"],
+        ),
+    ] {
+        Program::new(&format!("{CHECKED} -n 5 {words}"))
+            .run()
+            .exits(2)
+            .says(says);
+    }
+}

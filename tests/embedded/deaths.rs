@@ -1,0 +1,103 @@
+//! An end dies or falls silent at each step of a session.
+
+use crate::lab::deaths::{
+    CONNECT, DRAIN, HANDSHAKE, IN_THE_WINDOW, TRAFFIC, after, at, clients_get, first, servers_get,
+};
+use crate::lab::program::Signal;
+use crate::lab::proxy::{From, Step};
+use crate::lab::server::EMBEDDED;
+use crate::program::{alone, with_others};
+
+fn killed_servers(steps: &[Step], more: &[&str]) {
+    let _machine = with_others();
+    servers_get(EMBEDDED, Signal::Kill, steps, more);
+}
+
+fn killed_clients(steps: &[Step], more: &[&str]) {
+    let _machine = with_others();
+    clients_get(EMBEDDED, Signal::Kill, steps, more);
+}
+
+#[test]
+fn server_killed_in_handshake() {
+    killed_servers(&HANDSHAKE, &[]);
+}
+
+#[test]
+fn server_killed_in_connect() {
+    killed_servers(&CONNECT, &[]);
+}
+
+#[test]
+fn server_killed_in_warm_up_or_measurement() {
+    killed_servers(&TRAFFIC, &[]);
+}
+
+#[test]
+fn server_killed_in_drain() {
+    killed_servers(&DRAIN, &[]);
+}
+
+#[test]
+fn server_killed_under_every_operation() {
+    for op in ["write", "read"] {
+        killed_servers(&[IN_THE_WINDOW], &["--op", op, "-b"]);
+    }
+}
+
+#[test]
+fn server_falls_silent() {
+    let _alone = alone();
+    let steps = [
+        at(From::Client, "prepare"),
+        after(From::Client, "start"),
+        IN_THE_WINDOW,
+        at(From::Client, "stop"),
+    ];
+    servers_get(EMBEDDED, Signal::Stop, &steps, &[]);
+}
+
+#[test]
+fn client_killed_in_handshake() {
+    killed_clients(&HANDSHAKE, &[]);
+}
+
+#[test]
+fn client_killed_in_connect() {
+    killed_clients(&CONNECT, &[]);
+}
+
+#[test]
+fn client_killed_in_warm_up_or_measurement() {
+    killed_clients(&TRAFFIC, &[]);
+}
+
+#[test]
+fn client_killed_in_drain_or_report() {
+    // After the last run's `run_done` a client may say goodbye before it is gone.
+    let report = [
+        at(From::Client, "finish"),
+        at(From::Server, "report"),
+        first(From::Client, "run_done"),
+    ];
+    killed_clients(&[&DRAIN[..], &report].concat(), &[]);
+}
+
+#[test]
+fn client_killed_in_both_directions() {
+    for op in ["send", "write", "read"] {
+        killed_clients(&[IN_THE_WINDOW], &["--op", op, "-b"]);
+    }
+}
+
+#[test]
+fn client_falls_silent() {
+    let _alone = alone();
+    let steps = [
+        at(From::Client, "prepare"),
+        after(From::Client, "start"),
+        IN_THE_WINDOW,
+        at(From::Server, "drained"),
+    ];
+    clients_get(EMBEDDED, Signal::Stop, &steps, &[]);
+}
