@@ -2,7 +2,8 @@
 //!
 //! A FETCH-ADD adds 1, so a word counts those that were made on it. The COMPARE-SWAPs of a QP take and free a lock in
 //! turn: if the word is 0 it becomes the QP's own value, and if it is that it becomes 0. A QP that is alone on its word
-//! makes every exchange; an exchange is not made where another QP has the lock.
+//! makes every exchange, unless workers that share a CQ post on it in another order than they numbered them; an exchange
+//! is not made where another QP has the lock.
 
 use settings::{ATOMIC_BYTES, AtomicTarget};
 use verbs::MemoryRegion;

@@ -291,11 +291,13 @@ impl Server {
         self.child.id()
     }
 
-    /// All of it stands still for so long.
-    pub fn stop_for(&self, time: Duration) {
+    /// All of it stands still for at least so long; returns the time that it took.
+    pub fn stop_for(&self, time: Duration) -> Duration {
+        let began = Instant::now();
         self.signal(Signal::SIGSTOP);
         std::thread::sleep(time);
         self.signal(Signal::SIGCONT);
+        began.elapsed()
     }
 
     /// The exit code of one that ends by itself.

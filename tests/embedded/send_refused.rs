@@ -5,14 +5,16 @@ use std::io::Write as _;
 use std::net::TcpStream;
 use std::os::unix::fs::symlink;
 use std::sync::atomic::AtomicBool;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
+use rocebench::protocol::error::ConnectError;
 use rocebench::protocol::file_message::{FileFin, FileHello, TcpHello};
 use rocebench::protocol::handshake::connect;
 use rocebench::protocol::link::Link;
 use rocebench::protocol::message::Message;
 use serde_json::Value;
 
+use crate::lab::NOTICED;
 use crate::program::{Program, Server, with_others};
 use crate::stage::Stage;
 
@@ -142,11 +144,19 @@ fn a_token_guards_the_folder() {
     stage.has(&file);
 }
 
-/// A client that keeps to no rules.
+/// A client that keeps to no rules. The server is busy until it has noticed that the one before is gone.
 fn liar(stage: &Stage) -> Link {
     let never = AtomicBool::new(false);
-    let (link, _) = connect("127.0.0.1", stage.server.port, None, &Value::Null, &never).unwrap();
-    link
+    let began = Instant::now();
+    loop {
+        match connect("127.0.0.1", stage.server.port, None, &Value::Null, &never) {
+            Ok((link, _)) => return link,
+            Err(ConnectError::Busy { .. }) if began.elapsed() < NOTICED => {
+                std::thread::sleep(Duration::from_millis(5));
+            }
+            Err(error) => panic!("{error}"),
+        }
+    }
 }
 
 fn refusal(link: &Link) -> String {

@@ -9,6 +9,7 @@
 pub mod capture;
 pub mod check;
 pub mod deaths;
+pub mod lag;
 pub mod namespace;
 pub mod netem;
 pub mod perftest;

@@ -3,10 +3,12 @@
 
 use std::io::{self, Read as _, Write as _};
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
-use std::sync::{Arc, Mutex, Weak};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use serde_json::Value;
+
+use super::lag::Lag;
 
 /// Who sent a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -32,8 +34,16 @@ struct State {
     seen: usize,
     deed: Option<Deed>,
     done_at: Option<Instant>,
-    /// Time since the deed in which this machine did not run a thread that was due.
-    lag: Duration,
+    /// Since the deed.
+    lag: Option<Lag>,
+}
+
+impl State {
+    /// The deed is done from here on.
+    fn begin_now(&mut self) {
+        self.done_at = Some(Instant::now());
+        self.lag = Some(Lag::watch());
+    }
 }
 
 #[derive(Clone)]
@@ -58,11 +68,9 @@ impl Proxy {
                 seen: 0,
                 deed: Some(Box::new(deed)),
                 done_at: None,
-                lag: Duration::ZERO,
+                lag: None,
             })),
         };
-        let watched = Arc::downgrade(&proxy.state);
-        std::thread::spawn(move || watch_lag(&watched));
         let accepting = proxy.clone();
         std::thread::spawn(move || {
             while let Ok((client, _)) = listener.accept() {
@@ -111,10 +119,10 @@ impl Proxy {
         }
     }
 
-    /// How late this machine ran its threads since the deed, beyond the usual: nobody can notice anything in
-    /// that time.
+    /// How late this machine ran its threads since the deed.
     pub fn lag(&self) -> Duration {
-        self.state.lock().unwrap().lag
+        let state = self.state.lock().unwrap();
+        state.lag.as_ref().map_or(Duration::ZERO, Lag::so_far)
     }
 
     fn carry(&self, from: From, mut source: &TcpStream, mut sink: &TcpStream) -> io::Result<()> {
@@ -143,30 +151,15 @@ impl Proxy {
             return;
         };
         if state.step.later.is_zero() {
-            state.done_at = Some(Instant::now());
+            state.begin_now();
             deed();
             return;
         }
         let (later, shared) = (state.step.later, Arc::clone(&self.state));
         std::thread::spawn(move || {
             std::thread::sleep(later);
-            shared.lock().unwrap().done_at = Some(Instant::now());
+            shared.lock().unwrap().begin_now();
             deed();
         });
-    }
-}
-
-/// Adds up how much later than asked for a sleeping thread wakes.
-fn watch_lag(state: &Weak<Mutex<State>>) {
-    const NAP: Duration = Duration::from_millis(20);
-    loop {
-        let before = Instant::now();
-        std::thread::sleep(NAP);
-        let late = before.elapsed().saturating_sub(NAP * 2);
-        let Some(state) = state.upgrade() else { return };
-        let mut state = state.lock().unwrap();
-        if state.done_at.is_some_and(|done| done <= before) {
-            state.lag += late;
-        }
     }
 }

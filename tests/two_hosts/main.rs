@@ -11,6 +11,7 @@ use std::time::{Duration, Instant};
 
 use lab::NOTICED;
 use lab::check;
+use lab::lag::Lag;
 use lab::netem::Loss;
 use lab::program::{Ended, Program, Signal, sweep};
 use lab::traffic::Traffic;
@@ -203,7 +204,7 @@ fn a_host_that_vanishes() {
         "-q",
         "1,2",
         "-D",
-        "4s",
+        "8s",
         "-s",
         "4K",
         "-t",
@@ -216,6 +217,7 @@ fn a_host_that_vanishes() {
     client.await_line(0, "[2/2]", Duration::from_secs(60));
     Traffic::of("rxe0").await_packets(PACKETS);
     let cut = Instant::now();
+    let lag = Lag::watch();
     let loss = Loss::of_all("eth0", "100%");
     // The client's next dial finds the wire mended.
     let noticed = client.await_line(0, "(run 1): ", Duration::from_secs(10)) - cut;
@@ -223,7 +225,7 @@ fn a_host_that_vanishes() {
     let ended = client.wait().exits(1);
     // With the time that cutting takes.
     assert!(
-        noticed < NOTICED + Duration::from_millis(500),
+        noticed < NOTICED + Duration::from_millis(500) + lag.so_far(),
         "{noticed:?}"
     );
     let runs = ended.runs();
@@ -245,11 +247,12 @@ fn a_server_killed_over_there() {
     run("lab-peer", &["pkill", "-KILL", "-f", "serve -p 19000"]);
     // It was killed before this, at the latest.
     let killed = Instant::now();
+    let lag = Lag::watch();
     let ended = client.wait().exits(1);
     let noticed = ended
         .time_of("closed the connection")
         .saturating_duration_since(killed);
-    assert!(noticed < NOTICED, "{noticed:?}");
+    assert!(noticed < NOTICED + lag.so_far(), "{noticed:?}");
     assert!(ended.runs()[0].flows[0].totals.messages > 0);
     check::complete(&try_sweep(&SHORT).exits(0));
 }

@@ -412,12 +412,17 @@ fn messages_of_strangers_are_not_taken() {
 }
 
 proptest! {
-    /// Over any way that lets something through, a connection is made once, ends once, and leaves nothing.
+    /// A connection is made once, ends once, and leaves nothing, if no more datagrams are lost than a message is repeated:
+    /// each exchange that fails has lost one.
     #[test]
     fn whatever_gets_lost_or_comes_twice(seed in any::<u64>()) {
         let mut random = fastrand::Rng::with_seed(seed);
+        let mut may_be_lost = MAX_RETRIES;
         let fate = move || match random.u8(0..10) {
-            0..3 => 0,
+            0..3 if may_be_lost > 0 => {
+                may_be_lost -= 1;
+                0
+            }
             3..5 => 2,
             _ => 1,
         };
