@@ -18,7 +18,6 @@ pub mod peer;
 pub mod report_text;
 mod sysfs;
 pub mod transfer;
-mod words;
 mod wrap;
 
 pub use crate::protocol::finding::{Finding, State};

@@ -1,6 +1,6 @@
 //! Why a sweep cannot be run as it was asked for. Every variant knows the option that mends it.
 
-use settings::{Op, Service, SettingError, Settings, Workload};
+use settings::{Service, SettingError, Settings, Workload, listed};
 
 use super::case::MOST_FLOWS;
 
@@ -89,7 +89,7 @@ pub enum PlanError {
         case: String,
     },
     /// An operation that a service has not.
-    #[error("--op {op} does not go over --service {service}: {} carries {} (case {case})", upper(*service), listed(service.ops()))]
+    #[error("--op {op} does not go over --service {service}: {} carries {} (case {case})", upper(*service), operations(*service))]
     NotCarried {
         op: Workload,
         service: Service,
@@ -178,14 +178,9 @@ fn upper(service: Service) -> String {
     service.name().to_uppercase()
 }
 
-/// `send, write and read`.
-fn listed(ops: &[Op]) -> String {
-    let names: Vec<&str> = ops.iter().map(|op| op.name()).collect();
-    match names.split_last() {
-        Some((last, [])) => (*last).to_owned(),
-        Some((last, others)) => format!("{} and {last}", others.join(", ")),
-        None => String::new(),
-    }
+fn operations(service: Service) -> String {
+    let names: Vec<&str> = service.ops().iter().map(|op| op.name()).collect();
+    listed(&names)
 }
 
 impl PlanError {

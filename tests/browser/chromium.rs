@@ -18,6 +18,9 @@ use tempfile::TempDir;
 /// How long an answer may take on a machine that is busy with other tests.
 const PATIENCE: Duration = Duration::from_secs(60);
 
+/// How often it is started: seldom it crashes before it has seen a page.
+const STARTS: usize = 3;
+
 const PROGRAMS: [&str; 4] = [
     "chromium-headless-shell",
     "chromium",
@@ -58,6 +61,22 @@ fn program() -> PathBuf {
 impl Browser {
     /// Starts it, with a profile of its own and no way to the network.
     pub fn start() -> Browser {
+        let mut died = String::new();
+        for _ in 0..STARTS {
+            let mut browser = Browser::spawn();
+            let made = browser.ask("Target.createTarget", &json!({"url": "about:blank"}));
+            match made {
+                Ok(target) => {
+                    browser.attach(&target["targetId"]);
+                    return browser;
+                }
+                Err(reason) => died = reason,
+            }
+        }
+        panic!("{died}, {STARTS} times");
+    }
+
+    fn spawn() -> Browser {
         let folder = tempfile::tempdir().unwrap();
         let errors = File::create(folder.path().join("stderr")).unwrap();
         // The protocol is spoken on descriptors 3 and 4, which the shell makes of its own two.
@@ -110,7 +129,7 @@ impl Browser {
             }
         });
         let to = process.stdin.take();
-        let mut browser = Browser {
+        Browser {
             process,
             to,
             messages,
@@ -118,21 +137,30 @@ impl Browser {
             session: String::new(),
             events: Vec::new(),
             folder,
-        };
-        let target = browser.call("Target.createTarget", &json!({"url": "about:blank"}));
-        let attached = browser.call(
-            "Target.attachToTarget",
-            &json!({"targetId": target["targetId"], "flatten": true}),
-        );
-        browser.session = attached["sessionId"].as_str().unwrap().to_owned();
-        for domain in ["Page", "Runtime", "Network", "Log"] {
-            browser.call(&format!("{domain}.enable"), &json!({}));
         }
-        browser
+    }
+
+    fn attach(&mut self, target: &Value) {
+        let attached = self.call(
+            "Target.attachToTarget",
+            &json!({"targetId": target, "flatten": true}),
+        );
+        attached["sessionId"]
+            .as_str()
+            .unwrap()
+            .clone_into(&mut self.session);
+        for domain in ["Page", "Runtime", "Network", "Log"] {
+            self.call(&format!("{domain}.enable"), &json!({}));
+        }
     }
 
     /// Asks, and waits for the answer.
     pub fn call(&mut self, method: &str, params: &Value) -> Value {
+        let answer = self.ask(method, params);
+        answer.unwrap_or_else(|reason| panic!("{reason}"))
+    }
+
+    fn ask(&mut self, method: &str, params: &Value) -> Result<Value, String> {
         self.next_id += 1;
         let id = self.next_id;
         let mut message = json!({"id": id, "method": method, "params": params});
@@ -145,11 +173,13 @@ impl Browser {
             .and_then(|()| to.write_all(&[0]))
             .and_then(|()| to.flush());
         if let Err(error) = sent {
-            panic!("{method}: {error}; {}", self.last_words());
+            return Err(format!("{method}: {error}; {}", self.last_words()));
         }
-        let answer = self.wait_for(method, |message| message["id"] == id);
-        assert!(answer["error"].is_null(), "{method}: {}", answer["error"]);
-        answer["result"].clone()
+        let answer = self.wait_for(method, |message| message["id"] == id)?;
+        match &answer["error"] {
+            Value::Null => Ok(answer["result"].clone()),
+            error => Err(format!("{method}: {error}")),
+        }
     }
 
     /// Opens a file and waits until it is loaded.
@@ -160,7 +190,8 @@ impl Browser {
         assert!(answer["errorText"].is_null(), "{url}: {answer}");
         if !self.events.iter().any(is_load) {
             let load = self.wait_for("load", is_load);
-            self.events.push(load);
+            self.events
+                .push(load.unwrap_or_else(|reason| panic!("{reason}")));
         }
     }
 
@@ -204,15 +235,16 @@ impl Browser {
         }
     }
 
-    fn wait_for(&mut self, what: &str, wanted: impl Fn(&Value) -> bool) -> Value {
+    fn wait_for(&mut self, what: &str, wanted: impl Fn(&Value) -> bool) -> Result<Value, String> {
         let deadline = Instant::now() + PATIENCE;
         loop {
             let left = deadline.saturating_duration_since(Instant::now());
             let Ok(message) = self.messages.recv_timeout(left) else {
-                panic!("{what}: no answer from Chromium; {}", self.last_words());
+                let words = self.last_words();
+                return Err(format!("{what}: no answer from Chromium; {words}"));
             };
             if wanted(&message) {
-                return message;
+                return Ok(message);
             }
             if message["sessionId"] == self.session.as_str() {
                 self.events.push(message);

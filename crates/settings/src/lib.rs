@@ -2,8 +2,10 @@
 //! and what it applies to. Flags, configuration files, cases on the wire, results and their headings are made from it.
 //! This crate must not know devices, files or the command line.
 
+mod derived;
 mod duration;
 mod given;
+mod listed;
 mod nearest;
 mod op;
 mod pattern;
@@ -16,8 +18,10 @@ mod value;
 mod weights;
 mod words;
 
+pub use derived::Stop;
 pub use duration::TimeSpan;
 pub use given::{Given, GivenError};
+pub use listed::listed;
 pub use nearest::nearest;
 pub use op::{ATOMIC_BYTES, Access, Op, Profile, Workload};
 pub use pattern::{Pattern, PatternError};
@@ -25,7 +29,7 @@ pub use rate::{Arrivals, Rate, RateError};
 pub use row::{Applies, Id, Scope, SettingError, Takes};
 pub use service::{LARGEST_MTU_BYTES, Service};
 pub use size::{MemorySize, Size};
-pub use table::{ROWS, Row, Settings, Stop};
+pub use table::{ROWS, Row, Settings};
 pub use weights::{QpWeights, SizeMix, SmoothTurns};
 pub use words::{
     AtomicTarget, ConnectMode, CqMode, MrMode, Mtu, PageKind, PollMode, RecvQueue, Spread, Warmup,

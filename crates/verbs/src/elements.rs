@@ -4,44 +4,39 @@ use rdma_sys::ibv_sge;
 
 use super::MemoryRegion;
 
-/// The elements of several work requests, one after the other.
-#[derive(Default)]
-pub(super) struct Elements {
-    all: Vec<ibv_sge>,
-    /// How many each work request has.
-    counts: Vec<usize>,
+/// The buffer of a work request, in a MR.
+pub(super) struct Buffer {
+    /// Offset in the MR, in bytes.
+    pub(super) offset: usize,
+    pub(super) length_bytes: u32,
+    /// Pieces that it is cut into.
+    pub(super) sges: u32,
 }
 
-impl Elements {
-    /// Adds those of a work request whose buffer is `length_bytes` at `offset` of `memory`, in `sges` pieces; `None` if
-    /// it is not all in the MR.
-    pub(super) fn add(
-        &mut self,
-        memory: &MemoryRegion,
-        offset: usize,
-        length_bytes: u32,
-        sges: u32,
-    ) -> Option<()> {
-        let before = self.all.len();
-        for (start, length) in pieces(length_bytes, sges) {
-            let at = offset.checked_add(start as usize)?;
-            self.all.push(memory.element(at, length)?);
+/// The elements of work requests with these buffers in `memory`, all in one piece of memory, and where those of each work
+/// request begin and how many they are; `None` if a buffer is not all in the MR.
+pub(super) fn elements(
+    memory: &MemoryRegion,
+    buffers: impl Iterator<Item = Buffer>,
+) -> Option<(Box<[ibv_sge]>, impl Iterator<Item = (*mut ibv_sge, i32)>)> {
+    let mut all = Vec::new();
+    let mut counts = Vec::new();
+    for buffer in buffers {
+        let before = all.len();
+        for (start, length) in pieces(buffer.length_bytes, buffer.sges) {
+            let at = buffer.offset.checked_add(start as usize)?;
+            all.push(memory.element(at, length)?);
         }
-        self.counts.push(self.all.len() - before);
-        Some(())
+        counts.push(all.len() - before);
     }
-
-    /// All of them in one piece of memory, and where those of each work request begin and how many they are.
-    pub(super) fn finish(self) -> (Box<[ibv_sge]>, impl Iterator<Item = (*mut ibv_sge, i32)>) {
-        let mut all = self.all.into_boxed_slice();
-        let mut next = all.as_mut_ptr();
-        let lists = self.counts.into_iter().map(move |count| {
-            let list = next;
-            next = next.wrapping_add(count);
-            (list, i32::try_from(count).unwrap_or(i32::MAX))
-        });
-        (all, lists)
-    }
+    let mut all = all.into_boxed_slice();
+    let mut next = all.as_mut_ptr();
+    let lists = counts.into_iter().map(move |count| {
+        let list = next;
+        next = next.wrapping_add(count);
+        (list, i32::try_from(count).unwrap_or(i32::MAX))
+    });
+    Some((all, lists))
 }
 
 /// Offsets and lengths of the pieces of `length_bytes`, in order: as equal as can be, on boundaries of 8 bytes where each

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use rdma_sys::{ibv_qp, ibv_recv_wr, ibv_sge, ibv_srq};
 
-use super::elements::Elements;
+use super::elements::{Buffer, elements};
 use super::{MemoryRegion, Operation, PostError, QueuePair, SharedReceiveQueue, VerbsError};
 
 type PostToQp = unsafe extern "C" fn(*mut ibv_qp, *mut ibv_recv_wr, *mut *mut ibv_recv_wr) -> i32;
@@ -92,19 +92,12 @@ impl RecvRing {
         templates: &[RecvTemplate],
         linked: bool,
     ) -> Result<Self, VerbsError> {
-        let mut elements = Elements::default();
-        for template in templates {
-            let RecvTemplate {
-                offset,
-                length_bytes,
-                sges,
-                ..
-            } = *template;
-            elements
-                .add(memory, offset, length_bytes, sges)
-                .ok_or_else(|| invalid(libc::EFAULT))?;
-        }
-        let (sges, lists) = elements.finish();
+        let buffers = templates.iter().map(|template| Buffer {
+            offset: template.offset,
+            length_bytes: template.length_bytes,
+            sges: template.sges,
+        });
+        let (sges, lists) = elements(memory, buffers).ok_or_else(|| invalid(libc::EFAULT))?;
         let mut wrs: Box<[ibv_recv_wr]> = templates
             .iter()
             .zip(lists)

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use rdma_sys::{ibv_qp, ibv_send_flags, ibv_send_wr, ibv_sge, ibv_wr_opcode};
 
-use super::elements::Elements;
+use super::elements::{Buffer, elements};
 use super::{AddressHandle, MemoryRegion, Operation, QueuePair, VerbsError};
 
 type PostFunction =
@@ -130,19 +130,12 @@ impl SendRing {
         // SAFETY: the QP and so its context are alive, and the table of operations is filled.
         let post = unsafe { (*(*qp.raw()).context).ops.post_send };
         let post = post.ok_or_else(|| invalid(libc::EOPNOTSUPP))?;
-        let mut elements = Elements::default();
-        for template in templates {
-            let SendTemplate {
-                offset,
-                length_bytes,
-                sges,
-                ..
-            } = *template;
-            elements
-                .add(memory, offset, length_bytes, sges)
-                .ok_or_else(|| invalid(libc::EFAULT))?;
-        }
-        let (sges, lists) = elements.finish();
+        let buffers = templates.iter().map(|template| Buffer {
+            offset: template.offset,
+            length_bytes: template.length_bytes,
+            sges: template.sges,
+        });
+        let (sges, lists) = elements(memory, buffers).ok_or_else(|| invalid(libc::EFAULT))?;
         let mut requests: Box<[Request]> = templates
             .iter()
             .zip(lists)

@@ -1,6 +1,7 @@
 //! RDMA in the kernel: checks the core, the drivers of installed adapters, and that there is a device.
 
-use super::super::words::and;
+use settings::listed;
+
 use super::subject::Subject;
 use crate::protocol::finding::{Finding, State};
 
@@ -42,7 +43,7 @@ pub(super) fn check(subject: &Subject<'_>) -> Vec<Finding> {
         (false, true) => Finding::new(
             "kernel",
             State::Ok,
-            format!("the RDMA core is loaded and has {}", and(&devices)),
+            format!("the RDMA core is loaded and has {}", listed(&devices)),
             WHY,
         ),
         (false, false) if machine.has("sys/class/infiniband") => Finding::new(
@@ -50,7 +51,7 @@ pub(super) fn check(subject: &Subject<'_>) -> Vec<Finding> {
             State::Broken,
             format!(
                 "{} without the module ib_uverbs, so no program can use a device",
-                and(&devices)
+                listed(&devices)
             ),
             WHY,
         )
@@ -60,7 +61,7 @@ pub(super) fn check(subject: &Subject<'_>) -> Vec<Finding> {
             State::Ok,
             format!(
                 "libibverbs has {}, which the kernel does not know",
-                and(&devices)
+                listed(&devices)
             ),
             WHY,
         ),

@@ -1,6 +1,7 @@
 //! Checks that the devices' nodes in `/dev/infiniband` exist and that this user may use them.
 
-use super::super::words::and;
+use settings::listed;
+
 use super::subject::Subject;
 use crate::protocol::finding::{Finding, State};
 
@@ -66,14 +67,14 @@ fn judge(nodes: &[Node<'_>]) -> Finding {
     if !missing.is_empty() {
         return finding(
             State::Broken,
-            format!("/dev/infiniband lacks {}", and(&missing)),
+            format!("/dev/infiniband lacks {}", listed(&missing)),
         )
         .remedy("sudo modprobe ib_uverbs; in a container, start it with --device=/dev/infiniband");
     }
     if !denied.is_empty() {
         return finding(
             State::Broken,
-            format!("this user may not read and write {}", and(&denied)),
+            format!("this user may not read and write {}", listed(&denied)),
         )
         .remedy(
             "sudo chmod a+rw /dev/infiniband/uverbs*; to stay: KERNEL==\"uverbs*\", MODE=\"0666\" in \
@@ -82,7 +83,7 @@ fn judge(nodes: &[Node<'_>]) -> Finding {
     }
     finding(
         State::Ok,
-        format!("this user may read and write {}", and(&named(|_| true))),
+        format!("this user may read and write {}", listed(&named(|_| true))),
     )
 }
 

@@ -3,8 +3,9 @@
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
+use settings::listed;
+
 use super::super::machine::Machine;
-use super::super::words::and;
 use super::firewall::ROCE_PORT;
 use super::subject::Subject;
 use crate::protocol::finding::{Finding, State};
@@ -65,7 +66,7 @@ fn judge(machine: &Machine, holders: &[Holder]) -> Finding {
     if more > 0 {
         taken.push(format!("{more} more"));
     }
-    let found = format!("taken on {}", and(&taken));
+    let found = format!("taken on {}", listed(&taken));
     if everywhere {
         finding(
             State::Warning,

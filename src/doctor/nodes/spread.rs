@@ -3,7 +3,8 @@
 
 use std::collections::BTreeMap;
 
-use crate::doctor::words::and;
+use settings::listed;
+
 use crate::protocol::finding::{Finding, State};
 
 use super::aspects::Aspect;
@@ -134,7 +135,7 @@ pub(super) fn named(names: &[String], nodes: &[usize]) -> String {
         .filter_map(|node| names.get(*node).map(String::as_str))
         .collect();
     if names.len() <= NAMED {
-        return and(&names);
+        return listed(&names);
     }
     let first = names.iter().take(NAMED - 1).copied().collect::<Vec<_>>();
     format!(

@@ -1,5 +1,7 @@
 //! Figures, comparisons and lists as sentences write them. It must not know matrices.
 
+use settings::listed;
+
 use super::figures::Quantity;
 use crate::results::number::digits;
 
@@ -64,13 +66,9 @@ pub(super) fn than(quantity: Quantity, ratio: f64) -> String {
 
 /// `a, b and 3 more`: so many at most by their names.
 pub(super) fn some_of(names: &[String], most: usize) -> String {
-    let more = names.len().saturating_sub(most);
-    match (more, names) {
-        (0, [others @ .., last]) if !others.is_empty() => {
-            format!("{} and {last}", others.join(", "))
-        }
-        (0, _) => names.join(", "),
-        _ => format!("{} and {more} more", names[..most].join(", ")),
+    match names.len().saturating_sub(most) {
+        0 => listed(names),
+        more => format!("{} and {more} more", names[..most].join(", ")),
     }
 }
 

@@ -1,5 +1,7 @@
 //! Figures and sums of a comparison in words that the table and the Markdown share.
 
+use settings::listed;
+
 use super::super::metric::Metric;
 use super::super::model::{
     CaseComparison, Comparison, MetricComparison, MissingMetric, Observation, Verdict,
@@ -172,11 +174,7 @@ fn over_all(comparison: &Comparison) -> Option<String> {
                 .iter()
                 .map(|figures| figures.metric.short_name())
                 .collect();
-            let word = verdict.name();
-            Some(match names.split_last()? {
-                (last, []) => format!("{last} {word}"),
-                (last, before) => format!("{} and {last} {word}", before.join(", ")),
-            })
+            (!names.is_empty()).then(|| format!("{} {}", listed(&names), verdict.name()))
         });
     let changed: Vec<String> = changed.collect();
     (!changed.is_empty()).then(|| format!("over all cases {}", changed.join(", ")))

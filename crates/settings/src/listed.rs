@@ -1,7 +1,7 @@
 //! Lists in sentences.
 
 /// `a`, `a and b`, `a, b and c`.
-pub(super) fn and(words: &[impl AsRef<str>]) -> String {
+pub fn listed(words: &[impl AsRef<str>]) -> String {
     let words: Vec<&str> = words.iter().map(AsRef::as_ref).collect();
     match words.as_slice() {
         [] => String::new(),
@@ -16,7 +16,9 @@ mod tests {
 
     #[test]
     fn lists_read_as_sentences() {
-        assert_eq!(and(&["a", "b", "c"]), "a, b and c");
-        assert_eq!(and(&["a"]), "a");
+        assert_eq!(listed(&["a", "b", "c"]), "a, b and c");
+        assert_eq!(listed(&["a", "b"]), "a and b");
+        assert_eq!(listed(&["a"]), "a");
+        assert_eq!(listed::<&str>(&[]), "");
     }
 }

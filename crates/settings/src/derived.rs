@@ -1,0 +1,147 @@
+//! What follows from the settings of a case: sizes, the end of a measurement, and defaults that fit other settings. It must
+//! not know flags or files.
+
+use super::duration::TimeSpan;
+use super::op::{ATOMIC_BYTES, Workload};
+use super::size::Size;
+use super::table::{FITTED, Settings};
+use super::weights::SizeMix;
+use super::words::RecvQueue;
+
+/// Receives of a QP by default.
+const RECEIVES_OF_A_QP: u32 = 512;
+
+/// The most receives of an SRQ by default: usual devices take as many.
+const MOST_SHARED_RECEIVES: u32 = 16_384;
+
+/// Above this message size every WR is signalled by default, as perftest does.
+const MODERATED_SIZE_BYTES: u32 = 8_192;
+
+/// CQ moderation by default up to that size.
+const MOST_FITTED: u32 = 64;
+
+/// When a run's measurement ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Stop {
+    /// After this time, in nanoseconds.
+    DurationNs(u64),
+    /// After this many messages on each QP (and in each direction); where set-up is measured, after so many rounds.
+    MessagesPerQp(u64),
+}
+
+impl Settings {
+    /// The sizes of messages in bytes, each with its weight.
+    pub fn sizes(&self) -> impl Iterator<Item = (u32, u32)> {
+        let mix = self.size_mix.iter().flat_map(SizeMix::sizes);
+        let one = self.size_mix.is_none().then_some((self.size_bytes, 1));
+        one.into_iter().chain(mix)
+    }
+
+    /// The mean size of messages, in bytes.
+    pub fn mean_bytes(&self) -> f64 {
+        let (bytes, weights) = self.sizes().fold((0.0, 0.0), |sum, (bytes, weight)| {
+            let weight = f64::from(weight);
+            (sum.0 + f64::from(bytes) * weight, sum.1 + weight)
+        });
+        bytes / weights
+    }
+
+    /// The sizes of messages, as people write them.
+    pub fn sizes_text(&self) -> String {
+        match &self.size_mix {
+            Some(mix) => mix.to_string(),
+            None => Size::from_bytes(self.size_bytes)
+                .unwrap_or(Size::MAX)
+                .to_string(),
+        }
+    }
+
+    /// WRs that a completion frees together: one signalled batch, or one posted list.
+    pub fn slot_wrs(&self) -> u32 {
+        self.signal_every.max(self.post_list).max(1)
+    }
+
+    /// Whether set-up is measured, and not a transfer.
+    pub fn is_set_up(&self) -> bool {
+        self.op == Workload::Connect
+    }
+
+    /// Whether messages are moved, be it beside set-ups.
+    pub fn has_traffic(&self) -> bool {
+        !self.is_set_up() || self.traffic_qps > 0
+    }
+
+    /// When the measurement ends.
+    pub fn stop(&self) -> Stop {
+        match (self.iterations_per_qp, self.duration_seconds) {
+            (Some(messages), _) => Stop::MessagesPerQp(messages),
+            (None, span) => Stop::DurationNs(span.unwrap_or(TimeSpan::USUAL).ns()),
+        }
+    }
+
+    /// Ends the measurement otherwise; a time is at most [`TimeSpan::MAX`].
+    pub fn set_stop(&mut self, stop: Stop) {
+        (self.iterations_per_qp, self.duration_seconds) = match stop {
+            Stop::MessagesPerQp(messages) => (Some(messages), None),
+            Stop::DurationNs(ns) => (None, Some(TimeSpan::from_ns(ns).unwrap_or(TimeSpan::MAX))),
+        };
+    }
+
+    /// Fills in the defaults that follow from other settings, once those are set.
+    pub fn fit(&mut self) {
+        if self.iterations_per_qp.is_none() && self.duration_seconds.is_none() {
+            self.duration_seconds = Some(TimeSpan::USUAL);
+        }
+        if self.op.profile().is_atomic() {
+            (self.size_bytes, self.size_mix) = (ATOMIC_BYTES, None);
+        }
+        if let Some(mix) = &self.size_mix {
+            self.size_bytes = mix.largest_bytes();
+        }
+        if self.signal_every == FITTED {
+            self.signal_every = self.fitted_signal_every();
+        }
+        if self.rx_depth == FITTED {
+            self.rx_depth = self.fitted_rx_depth();
+        }
+    }
+
+    /// Receives when no number is asked for. Those of an SRQ are as many as all senders can have in flight, so that none
+    /// waits for a receive.
+    pub fn fitted_rx_depth(&self) -> u32 {
+        match self.recv_queue {
+            RecvQueue::PerQp => RECEIVES_OF_A_QP,
+            RecvQueue::Shared => self
+                .qps
+                .saturating_mul(self.tx_depth)
+                .clamp(RECEIVES_OF_A_QP, MOST_SHARED_RECEIVES),
+        }
+    }
+
+    /// Receives that are posted in all at the receiving end.
+    pub fn receives(&self) -> u64 {
+        match self.recv_queue {
+            RecvQueue::PerQp => u64::from(self.rx_depth) * u64::from(self.qps),
+            RecvQueue::Shared => self.rx_depth.into(),
+        }
+    }
+
+    /// CQ moderation when none is asked for, made to fit the send queue and the posted lists.
+    ///
+    /// 1 above 8192 bytes, and in an open loop. Else the largest number up to 64 of which the send queue holds a whole number, and two
+    /// at least: each completion then frees as much as it stands for, and the message that it times waited behind
+    /// a full queue as all do. With lists it is a multiple of `post_list`, or one completion a list where there is
+    /// none.
+    pub fn fitted_signal_every(&self) -> u32 {
+        if self.size_bytes > MODERATED_SIZE_BYTES || !self.rate.is_closed() {
+            return 1;
+        }
+        let step = self.post_list.max(1);
+        let most = MOST_FITTED.min(self.tx_depth / 2);
+        (step..=most)
+            .rev()
+            .filter(|every| every.is_multiple_of(step))
+            .find(|every| self.tx_depth.is_multiple_of(*every))
+            .unwrap_or(step)
+    }
+}
