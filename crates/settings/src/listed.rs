@@ -19,6 +19,6 @@ mod tests {
         assert_eq!(listed(&["a", "b", "c"]), "a, b and c");
         assert_eq!(listed(&["a", "b"]), "a and b");
         assert_eq!(listed(&["a"]), "a");
-        assert_eq!(listed::<&str>(&[]), "");
+        assert_eq!(listed(&[""; 0]), "");
     }
 }

@@ -13,12 +13,15 @@ pub(super) struct Buffer {
     pub(super) sges: u32,
 }
 
-/// The elements of work requests with these buffers in `memory`, all in one piece of memory, and where those of each work
-/// request begin and how many they are; `None` if a buffer is not all in the MR.
+/// Where the elements of a work request begin, and how many they are.
+pub(super) type List = (*mut ibv_sge, i32);
+
+/// The elements of work requests with these buffers in `memory`, all in one piece of memory, and the list of each; `None`
+/// if a buffer is not all in the MR.
 pub(super) fn elements(
     memory: &MemoryRegion,
     buffers: impl Iterator<Item = Buffer>,
-) -> Option<(Box<[ibv_sge]>, impl Iterator<Item = (*mut ibv_sge, i32)>)> {
+) -> Option<(Box<[ibv_sge]>, Vec<List>)> {
     let mut all = Vec::new();
     let mut counts = Vec::new();
     for buffer in buffers {
@@ -31,11 +34,12 @@ pub(super) fn elements(
     }
     let mut all = all.into_boxed_slice();
     let mut next = all.as_mut_ptr();
-    let lists = counts.into_iter().map(move |count| {
+    let lists = counts.into_iter().map(|count| {
         let list = next;
         next = next.wrapping_add(count);
         (list, i32::try_from(count).unwrap_or(i32::MAX))
     });
+    let lists = lists.collect();
     Some((all, lists))
 }
 

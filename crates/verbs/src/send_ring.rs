@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use rdma_sys::{ibv_qp, ibv_send_flags, ibv_send_wr, ibv_sge, ibv_wr_opcode};
 
-use super::elements::{Buffer, elements};
+use super::elements::{Buffer, List, elements};
 use super::{AddressHandle, MemoryRegion, Operation, QueuePair, VerbsError};
 
 type PostFunction =
@@ -317,7 +317,7 @@ impl PostError {
     }
 }
 
-fn work_request(template: &SendTemplate, (sg_list, num_sge): (*mut ibv_sge, i32)) -> ibv_send_wr {
+fn work_request(template: &SendTemplate, (sg_list, num_sge): List) -> ibv_send_wr {
     // SAFETY: plain data, for which zero is valid.
     let mut wr: ibv_send_wr = unsafe { zeroed() };
     wr.wr_id = template.wr_id;
