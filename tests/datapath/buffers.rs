@@ -4,7 +4,7 @@ use rocebench::datapath::Phase;
 use settings::{CqMode, MrMode, Op, RecvQueue, Settings, SizeMix};
 use verbs::AsyncEvent;
 
-use crate::loopback_node::{Choices, Device, Pair, case_of, small};
+use crate::loopback_node::{Choices, Device, Pair, case_of, small, whole};
 
 #[test]
 fn every_mix_of_queues_and_buffers_moves_whole_messages() {
@@ -40,14 +40,7 @@ fn every_mix_of_queues_and_buffers_moves_whole_messages() {
                     });
                     seed += 1;
                     null_verbs::loopback::set_seed(seed);
-                    let pair = Pair::new(&case);
-                    let outcome = pair.run_counted(29, choices.one(&[None, Some(30)]));
-                    let rest = pair.finish();
-                    rest.assert_clean();
-                    outcome.unwrap();
-                    if verify {
-                        assert_eq!(rest.verified(), None, "{case:?}");
-                    }
+                    let rest = whole(&case, 29, choices.one(&[None, Some(30)]));
                     if op.profile().receives {
                         let (sent, got) = (rest.client_sums(), rest.server_sums());
                         assert_eq!(sent.posted_in_all, got.received_in_all, "{case:?}");

@@ -409,6 +409,20 @@ impl Flows {
 #[derive(Debug)]
 pub struct WorkerError;
 
+/// Runs `messages` on each QP of a case, see [`Pair::run_counted`]: nothing went wrong, and payloads are right where they
+/// are verified.
+pub fn whole(case: &Case, messages: u64, warm_up: Option<u64>) -> Rest {
+    let pair = Pair::new(case);
+    let outcome = pair.run_counted(messages, warm_up);
+    let rest = pair.finish();
+    rest.assert_clean();
+    outcome.unwrap();
+    if case.verify {
+        assert_eq!(rest.verified(), None, "{case:?}");
+    }
+    rest
+}
+
 impl Rest {
     /// What went wrong at the client, in the words a person gets.
     pub fn client_failure(&self) -> Option<RunFailure> {

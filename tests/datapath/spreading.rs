@@ -7,7 +7,7 @@ use rocebench::datapath::{Geometry, Sizes};
 use rocebench::plan::Case;
 use settings::{CqMode, Op, PollMode, Settings, Spread};
 
-use crate::loopback_node::{Choices, Device, Pair, QpSums, Rest, case_of, small};
+use crate::loopback_node::{Choices, Device, Pair, QpSums, Rest, case_of, small, whole};
 
 const SOURCES: [Spread; 3] = [Spread::RoundRobin, Spread::LeastLoaded, Spread::Hash];
 
@@ -23,21 +23,9 @@ fn mixed(settings: Settings, mix: &str) -> Case {
     case_of(settings)
 }
 
-fn run(case: &Case, messages: u64, warm_up: Option<u64>) -> Rest {
-    let pair = Pair::new(case);
-    let outcome = pair.run_counted(messages, warm_up);
-    let rest = pair.finish();
-    rest.assert_clean();
-    outcome.unwrap();
-    if case.verify {
-        assert_eq!(rest.verified(), None, "{case:?}");
-    }
-    rest
-}
-
 /// A source posts its QPs' messages, whichever QP each is on.
 fn is_accounted_for(case: &Case, messages: u64, warm_up: Option<u64>) -> Rest {
-    let rest = run(case, messages, warm_up);
+    let rest = whole(case, messages, warm_up);
     let (client, server) = (rest.client_sums(), rest.server_sums());
     let mut senders = vec![(&client, &server)];
     if case.bidirectional {
@@ -224,7 +212,7 @@ fn bytes_are_counted_exactly_where_sizes_differ() {
 fn one_size_takes_the_same_bytes_for_each_message() {
     let _device = Device::get();
     let case = case_of(small(Op::Send));
-    let rest = run(&case, 100, None);
+    let rest = whole(&case, 100, None);
     assert_eq!(rest.client_sums().completed_bytes, [100 * 64]);
 }
 
@@ -241,7 +229,7 @@ fn shares_of_sizes_are_right() {
         };
         let case = mixed(settings, "64:9,4K:1");
         assert_eq!(Geometry::of(&case).ring() * case.qps % 10, 0);
-        let sums = run(&case, 160, None).client_sums();
+        let sums = whole(&case, 160, None).client_sums();
         // Each QP posts each of its positions ten times.
         let bytes: u64 = sums.completed_bytes.iter().sum();
         assert_eq!(bytes, 80 * (9 * 64 + 4096));

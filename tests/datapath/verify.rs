@@ -6,7 +6,7 @@ use rocebench::datapath::{
 use settings::{AtomicTarget, CqMode, Op, Service, Settings};
 use verbs::{Access, ProtectionDomain};
 
-use crate::loopback_node::{Choices, Device, Pair, case_of, port, small};
+use crate::loopback_node::{Choices, Device, Pair, case_of, port, small, whole};
 
 fn verified(op: Op) -> Settings {
     Settings {
@@ -40,12 +40,7 @@ fn right_payloads_pass_in_every_mix() {
                     });
                     seed += 1;
                     null_verbs::loopback::set_seed(seed);
-                    let pair = Pair::new(&case);
-                    let outcome = pair.run_counted(29, choices.one(&[None, Some(30)]));
-                    let rest = pair.finish();
-                    rest.assert_clean();
-                    outcome.unwrap();
-                    assert_eq!(rest.verified(), None, "{case:?}");
+                    let rest = whole(&case, 29, choices.one(&[None, Some(30)]));
                     let posted = &rest.client_sums().posted_in_all;
                     for (qp_context, &posted) in rest.client.1.qp_contexts().iter().zip(posted) {
                         let posts = qp_context.sender.as_ref().unwrap().posts().unwrap();
