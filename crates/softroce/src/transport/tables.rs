@@ -3,6 +3,7 @@
 //! A QP number begins with the device's slot. The other 19 of its 24 bits are drawn, so that strangers cannot guess it, and
 //! packets of a QP that is gone do not reach a new one. The low 16 bits, which no two QPs share, lead to the QP.
 
+use std::collections::VecDeque;
 use std::sync::Arc;
 
 use super::memory::Memories;
@@ -18,6 +19,8 @@ pub(super) struct Tables {
     /// By the low bits of a number: the place in `qps` after [`NOWHERE`].
     places: Box<[u16]>,
     numbers: Unguessable,
+    /// Numbers of the QPs that went last. A connection manager still remembers them, and rejects a new QP that has one.
+    former: VecDeque<u32>,
     /// The first bits of all numbers. By them the kernel of a shared address tells its processes apart.
     slot: u8,
 }
@@ -29,6 +32,10 @@ const LAST_LOW: u32 = 0xfffe;
 const LOW_BITS: u32 = 0xffff;
 /// No QP has these low bits.
 const NOWHERE: u16 = 0;
+/// Numbers of QPs that are gone and not drawn again soon: 7,000 a second, for as long as a connection is remembered.
+const FORMER: usize = 4096;
+/// Draws until one of them is taken all the same: where nearly all numbers are in use, no other may be left.
+const DRAWS: usize = 16;
 /// The most QPs of a device.
 pub const MAX_QPS: usize = (LAST_LOW - FIRST_LOW + 1) as usize;
 
@@ -48,6 +55,7 @@ impl Tables {
             free: Vec::new(),
             places: vec![NOWHERE; 1 + LOW_BITS as usize].into(),
             numbers,
+            former: VecDeque::new(),
             slot: slot.unwrap_or(any_slot),
         }
     }
@@ -94,15 +102,27 @@ impl Tables {
         Some(qp)
     }
 
-    /// A number whose low bits no QP has. There is one; while it is the last, finding it takes a millisecond.
+    /// A number whose low bits no QP has. There is one; while it is the last, finding it takes milliseconds.
     fn free_number(&mut self) -> u32 {
+        let mut draws = 0;
         loop {
             let number = with_slot(self.numbers.draw() as u32, self.slot);
             let usable = (FIRST_LOW..=LAST_LOW).contains(&(number & LOW_BITS));
-            if usable && self.place(number).is_none() {
+            if !usable || self.place(number).is_some() {
+                continue;
+            }
+            draws += 1;
+            if draws == DRAWS || !self.former.contains(&number) {
                 return number;
             }
         }
+    }
+
+    fn remember(&mut self, number: u32) {
+        if self.former.len() == FORMER {
+            self.former.pop_front();
+        }
+        self.former.push_back(number);
     }
 
     /// Removes a QP.
@@ -119,5 +139,36 @@ impl Tables {
         if let Some(entry) = self.places.get_mut(low_bits(number)) {
             *entry = NOWHERE;
         }
+        self.remember(number);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_of_qps_that_just_went_are_not_drawn() {
+        let mut tables = Tables::new(None);
+        for _ in 0..2 * FORMER {
+            let number = tables.free_number();
+            assert!(!tables.former.contains(&number), "{number:#x}");
+            tables.remember(number);
+        }
+        assert_eq!(tables.former.len(), FORMER);
+    }
+
+    #[test]
+    fn a_former_number_is_taken_before_there_is_none() {
+        let mut tables = Tables::new(Some(0));
+        // All but one place is taken, and all numbers that lead to it are former ones.
+        let last = tables.free_number() & LOW_BITS;
+        for (low, place) in tables.places.iter_mut().enumerate() {
+            *place = u16::from(low as u32 != last);
+        }
+        let all = (0..8).map(|high| with_slot(high << 16 | last, 0));
+        tables.former.extend(all);
+        let number = tables.free_number();
+        assert!(tables.former.contains(&number));
     }
 }
