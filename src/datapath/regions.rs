@@ -45,11 +45,6 @@ impl Regions {
             .and_then(|place| self.rest.get(place))
             .unwrap_or(&self.first)
     }
-
-    /// How many MRs there are.
-    pub fn count(&self) -> usize {
-        1 + self.rest.len()
-    }
 }
 
 /// The pages of a flow's messages.

@@ -5,7 +5,6 @@
 use std::sync::atomic::Ordering::Release;
 
 use crate::metrics::histogram::Samples;
-use settings::RecvQueue;
 use verbs::{SendScratch, VerbsError, WcBatch};
 
 use super::geometry::Geometry;
@@ -337,15 +336,10 @@ impl<const VERIFY: bool, const LATENCY: bool, const CONTENDED: bool, const FEED:
 /// The most completions that can wait in a worker's CQs.
 fn most_piled_up(shared: &Shared, spec: &WorkerSpec, contended: bool) -> u64 {
     let geometry = shared.geometry;
-    let (of_qp, of_all) = match shared.flow.recv_queue {
-        RecvQueue::PerQp => (shared.flow.rx_depth, 0),
-        RecvQueue::Shared => (0, shared.flow.rx_depth),
-    };
-    let in_flight = u64::from(geometry.completions_in_flight()) + u64::from(of_qp);
     let qps = if contended {
         shared.qp_contexts.len()
     } else {
         spec.qps.len()
     };
-    qps as u64 * in_flight + u64::from(of_all)
+    qps as u64 * u64::from(geometry.completions_in_flight()) + shared.flow.receives_of(qps as u32)
 }

@@ -263,7 +263,7 @@ fn of_traffic(flow: &Settings, side: Side, device: DeviceKind) -> MemoryNeeds {
         MrMode::PerQp => mrs.map(|(.., layout)| layout.qps() as u64).sum(),
     };
     let srq = match needs.srq_wrs {
-        Some(wrs) => of_srq(flow, device, wrs),
+        Some(_) => of_srq(flow, device),
         None => SrqBytes::default(),
     };
     let per = |wanted: bool, bytes: usize| if wanted { bytes as u64 } else { 0 };
@@ -332,6 +332,14 @@ fn of_qp(case: &Settings, device: DeviceKind, capacity: QpCapacity) -> u64 {
     QP_OBJECTS_BYTES + messages + connection + queues
 }
 
+/// Bytes of a queue of `rx_depth` receives, in the device.
+fn receive_queue(flow: &Settings, device: DeviceKind) -> u64 {
+    match device {
+        DeviceKind::Embedded => receive_queue_bytes(flow.rx_depth, flow.sges),
+        DeviceKind::System => system_receives(flow.rx_depth, flow.sges),
+    }
+}
+
 /// Bytes of what an SRQ takes.
 #[derive(Clone, Copy, Default)]
 struct SrqBytes {
@@ -339,13 +347,14 @@ struct SrqBytes {
     queue: u64,
 }
 
-fn of_srq(flow: &Settings, device: DeviceKind, wrs: u32) -> SrqBytes {
+fn of_srq(flow: &Settings, device: DeviceKind) -> SrqBytes {
+    let object = match device {
+        DeviceKind::Embedded => 0,
+        DeviceKind::System => SYSTEM_SRQ_BYTES,
+    };
     SrqBytes {
         prebuilt: Receiver::queue_bytes(flow) as u64,
-        queue: match device {
-            DeviceKind::Embedded => receive_queue_bytes(wrs, flow.sges),
-            DeviceKind::System => SYSTEM_SRQ_BYTES + system_receives(wrs, flow.sges),
-        },
+        queue: object + receive_queue(flow, device),
     }
 }
 
@@ -353,15 +362,12 @@ fn of_srq(flow: &Settings, device: DeviceKind, wrs: u32) -> SrqBytes {
 pub(crate) fn of_receive_queues(flow: &Settings, device: DeviceKind) -> u64 {
     match flow.recv_queue {
         RecvQueue::Shared => {
-            let srq = of_srq(flow, device, flow.rx_depth);
+            let srq = of_srq(flow, device);
             srq.prebuilt + srq.queue
         }
         RecvQueue::PerQp => {
-            let queue = match device {
-                DeviceKind::Embedded => receive_queue_bytes(flow.rx_depth, flow.sges),
-                DeviceKind::System => system_receives(flow.rx_depth, flow.sges),
-            };
-            u64::from(flow.qps) * (Receiver::queue_bytes(flow) as u64 + queue)
+            let prebuilt = Receiver::queue_bytes(flow) as u64;
+            u64::from(flow.qps) * (prebuilt + receive_queue(flow, device))
         }
     }
 }

@@ -85,17 +85,12 @@ impl Needs {
         let receives = if roles.receives { flow.rx_depth } else { 0 };
         let inline = |(bytes, _)| sends_inline(flow, bytes);
         let is_shared = roles.receives && flow.recv_queue == RecvQueue::Shared;
-        // Any QP may take all receives of an SRQ, so each CQ has room for all.
-        let (own, of_srq) = if is_shared {
-            (0, receives)
-        } else {
-            (receives, 0)
+        let received = match roles.receives {
+            true => flow.receives_of(qps_per_cq),
+            false => 0,
         };
-        let all = sends
-            .saturating_add(own)
-            .saturating_mul(qps_per_cq)
-            .saturating_add(of_srq)
-            .max(1);
+        let completions = u64::from(sends) * u64::from(qps_per_cq) + received;
+        let all = u32::try_from(completions).unwrap_or(u32::MAX).max(1);
         Needs {
             capacity: QpCapacity {
                 send_wr: if roles.sends { geometry.depth() } else { 1 },

@@ -4,8 +4,8 @@ use std::collections::HashSet;
 use std::time::Duration;
 
 use settings::{
-    ATOMIC_BYTES, ConnectMode, CqMode, Given, LARGEST_MTU_BYTES, ROWS, RecvQueue, Scope, Service,
-    Settings, Spread, Stop,
+    ATOMIC_BYTES, ConnectMode, CqMode, Given, LARGEST_MTU_BYTES, ROWS, Scope, Service, Settings,
+    Spread, Stop,
 };
 
 use super::case::{Case, MOST_FLOWS};
@@ -134,10 +134,9 @@ fn check_flow(case: &Case, flow: &Flow) -> Result<(), PlanError> {
         CqMode::PerWorker => flow.qps.div_ceil(flow.workers),
         CqMode::PerQp => 1,
     };
-    let receives = match (flow.op.profile().receives, flow.recv_queue) {
-        (false, _) => 0,
-        (true, RecvQueue::PerQp) => u64::from(qps_of_a_cq) * u64::from(flow.rx_depth),
-        (true, RecvQueue::Shared) => flow.rx_depth.into(),
+    let receives = match flow.op.profile().receives {
+        true => flow.receives_of(qps_of_a_cq),
+        false => 0,
     };
     let entries = u64::from(qps_of_a_cq) * u64::from(flow.tx_depth) + receives;
     if flow.cq_depth.is_none() && entries > MOST_CQ_ENTRIES {

@@ -120,8 +120,13 @@ impl Settings {
 
     /// Receives that are posted in all at the receiving end.
     pub fn receives(&self) -> u64 {
+        self.receives_of(self.qps)
+    }
+
+    /// The most receives that `qps` of its QPs can take: any QP may take all of an SRQ.
+    pub fn receives_of(&self, qps: u32) -> u64 {
         match self.recv_queue {
-            RecvQueue::PerQp => u64::from(self.rx_depth) * u64::from(self.qps),
+            RecvQueue::PerQp => u64::from(self.rx_depth) * u64::from(qps),
             RecvQueue::Shared => self.rx_depth.into(),
         }
     }

@@ -1,4 +1,4 @@
-//! Transport services, and what each carries ([`Service::carries`]): the only place that tells them apart. It must not
+//! Transport services, and what each carries ([`Service::carries`]). It must not
 //! know how a QP of a service is made.
 
 use super::op::{Op, Workload};

@@ -51,13 +51,22 @@ pub fn select_or_embedded(
     let error = match select(library, request, route.map(|route| route.local)) {
         Ok(port) => {
             let asked = [
-                ("--faults", request.faults.is_some()),
-                ("--pcap", request.pcap.is_some()),
+                (
+                    "--faults",
+                    request.faults.is_some(),
+                    "`tc qdisc add dev ETH root netem loss 1%` loses packets",
+                ),
+                (
+                    "--pcap",
+                    request.pcap.is_some(),
+                    "`tcpdump -i ETH -w FILE udp port 4791` captures packets",
+                ),
             ];
-            return match asked.into_iter().find(|(_, is_asked)| *is_asked) {
-                Some((flag, _)) => Err(VerbsError::OnlyOnEmbeddedDevice {
+            return match asked.into_iter().find(|(_, is_asked, _)| *is_asked) {
+                Some((flag, _, instead)) => Err(VerbsError::OnlyOnEmbeddedDevice {
                     flag,
                     device: port.context.name().to_owned(),
+                    instead,
                 }),
                 None => Ok(port),
             };

@@ -162,6 +162,8 @@ pub enum VerbsError {
         flag: &'static str,
         /// Device name.
         device: String,
+        /// What does the same on other devices.
+        instead: &'static str,
     },
     /// The file of `--pcap` cannot be written; the text names it and says what to do.
     #[error("{0}")]
@@ -243,19 +245,10 @@ impl VerbsError {
             VerbsError::NoTransparentPages => {
                 return Some("leave --pages out, or reserve huge pages for --pages huge".into());
             }
-            VerbsError::OnlyOnEmbeddedDevice { flag: "--pcap", .. } => {
-                return Some(
-                    "choose the embedded device with --device soft0; below Soft-RoCE, `tcpdump -i ETH -w FILE udp port \
-                     4791` captures packets"
-                        .into(),
-                );
-            }
-            VerbsError::OnlyOnEmbeddedDevice { .. } => {
-                return Some(
-                    "choose the embedded device with --device soft0; below Soft-RoCE, `tc qdisc add dev ETH root \
-                     netem loss 1%` loses packets"
-                        .into(),
-                );
+            VerbsError::OnlyOnEmbeddedDevice { instead, .. } => {
+                return Some(format!(
+                    "choose the embedded device with --device soft0; below Soft-RoCE, {instead}"
+                ));
             }
             VerbsError::Capture(_) => return None,
             VerbsError::Call {

@@ -10,15 +10,13 @@ use rdma_sys::{
 };
 
 use super::fabric::{Cq, Qp, fabric};
-use super::memory::{LOCAL_WRITE, REMOTE_WRITE};
+use super::memory::{LOCAL_WRITE, REMOTE_ATOMIC, REMOTE_WRITE};
 use crate::channel::Channel;
 use crate::device::{GIDS, MAX_QP, MAX_RD_ATOM, MTU};
 use crate::qp_attributes::{merge, transition_allowed};
 
 /// QPNs have 24 bits.
 const MAX_QPN: u32 = 0x00ff_ffff;
-/// Remote write and atomics need local write.
-const REMOTE_ATOMIC: u32 = rdma_sys::ibv_access_flags::IBV_ACCESS_REMOTE_ATOMIC.0;
 
 pub(crate) fn pd_in_use(pd: *mut ibv_pd) -> bool {
     let fabric = fabric();
@@ -37,6 +35,7 @@ pub(crate) unsafe fn reg_mr(
     access: c_int,
 ) -> Result<*mut ibv_mr, c_int> {
     let access = access.cast_unsigned();
+    // As ibv_reg_mr(3) says.
     let needs_local_write = access & (REMOTE_WRITE | REMOTE_ATOMIC) != 0;
     let wraps = (address as u64).checked_add(length as u64).is_none();
     if wraps || length == 0 || needs_local_write && access & LOCAL_WRITE == 0 {

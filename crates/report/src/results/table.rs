@@ -218,7 +218,6 @@ fn flags(row: &RowOf<'_>, columns: &Columns) -> String {
         .collect();
     doubts.dedup();
     flags.extend(doubts.into_iter().map(str::to_owned));
-    // What is in flight when a window opens or closes counts for one end only; more than that is worth a word.
     if let Some(delivery) = flow.delivery.as_ref().filter(|it| it.lost > 0) {
         let (lost, share) = (delivery.lost, delivery.lost_share * 100.0);
         let goodput = figure(delivery.goodput_gbit_per_s, digits);
@@ -226,6 +225,7 @@ fn flags(row: &RowOf<'_>, columns: &Columns) -> String {
             "lost {lost} ({share:.2}%), goodput {goodput} Gbit/s"
         ));
     }
+    // What is in flight when a window opens or closes counts for one end only; more than that is worth a word.
     let received = flow.received.as_ref().filter(|_| flow.delivery.is_none());
     if let Some(received) = received {
         let received = received.share_of(flow);

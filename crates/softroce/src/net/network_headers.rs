@@ -3,11 +3,12 @@
 
 use std::net::{IpAddr, SocketAddr};
 
+use super::flow::DONT_FRAGMENT;
+
 /// Bytes of the longest: an IPv6 and a UDP header.
 pub const LONGEST_HEADERS: usize = 40 + UDP_BYTES;
 const UDP_BYTES: usize = 8;
 const UDP_PROTOCOL: u8 = 17;
-const DONT_FRAGMENT: [u8; 2] = [0x40, 0];
 
 /// What a packet's headers say besides its length.
 #[derive(Clone, Copy, Debug)]
@@ -42,7 +43,7 @@ impl Route {
                 ip[..2].copy_from_slice(&[0x45, self.traffic_class]);
                 ip[2..4].copy_from_slice(&whole.to_be_bytes());
                 ip[4..6].copy_from_slice(&identification.to_be_bytes());
-                ip[6..8].copy_from_slice(&DONT_FRAGMENT);
+                ip[6..8].copy_from_slice(&DONT_FRAGMENT.to_be_bytes());
                 ip[8..10].copy_from_slice(&[self.hop_limit, UDP_PROTOCOL]);
                 ip[12..16].copy_from_slice(&source.octets());
                 ip[16..].copy_from_slice(&destination.octets());

@@ -14,6 +14,7 @@ use libc::sock_filter;
 
 use super::packet_filters::{instruction, pick_by, refuse_incoming, skip_if_equal};
 use super::sockets::Socket;
+use crate::wire::cm::GSI_QPN;
 use crate::wire::{Bth, Deth, UDP_PORT};
 
 /// The bits of a number that say whose it is, its highest.
@@ -21,8 +22,6 @@ const SLOT_BITS: u32 = 5;
 /// Sockets of a group.
 pub const SLOTS: usize = 1 << SLOT_BITS;
 const QPN_BITS: u32 = 24;
-/// The QP of connection managers (InfiniBand specification 3.5.10).
-const GSI_QPN: u32 = 1;
 /// Where their messages have the receiver's number of the connection (12.6): after BTH, DETH, the header of management
 /// datagrams and the sender's number. In a request, which has none yet, these bytes are 0.
 const REMOTE_COMM_ID_AT: usize = Bth::BYTES + Deth::BYTES + 24 + 4;

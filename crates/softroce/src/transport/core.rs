@@ -19,6 +19,7 @@ use super::corked::Corked;
 use super::generation::Generation;
 use super::gsi::Gsi;
 use super::handled_until::HandledUntil;
+use super::path::entropy;
 use super::peer::Peer;
 use super::port_state::PortState;
 use super::qp_context::QpContext;
@@ -221,16 +222,19 @@ impl Core {
         std::mem::take(&mut self.qps_without_room())
     }
 
-    /// The flow of a QP's packets.
+    /// The flow of packets from one QP to another, whose numbers are `qpns`.
     pub(super) fn flow(
         &self,
         destination: IpAddr,
-        entropy: u32,
+        flow_label: u32,
+        qpns: [u32; 2],
         traffic_class: u8,
         hop_limit: u8,
     ) -> Flow {
+        let entropy = entropy(destination, flow_label, qpns);
         self.transmitter
             .flow(destination, entropy, traffic_class, hop_limit)
+            .to_process_of(qpns[1])
     }
 
     /// Counters of the sockets and the protocol.

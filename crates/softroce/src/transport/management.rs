@@ -5,7 +5,6 @@ use std::net::IpAddr;
 
 use super::core::Core;
 use super::outbox::{Keep, Outbox};
-use super::path::entropy;
 use super::request_packets::PKEY;
 use crate::wire::cm::{GSI_QKEY, GSI_QPN};
 use crate::wire::{Deth, Extended, Opcode, Packet, Service};
@@ -30,7 +29,7 @@ impl Core {
             },
             payload,
         };
-        let flow = self.flow(to, entropy(to, 0, [GSI_QPN; 2]), 0, 0);
+        let flow = self.flow(to, 0, [GSI_QPN; 2], 0, 0);
         let pieces = std::iter::once((payload.as_ptr(), payload.len()));
         Outbox::with(self, &self.tables(), |outbox| {
             // SAFETY: the payload is copied.

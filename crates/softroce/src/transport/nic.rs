@@ -61,6 +61,8 @@ impl Nic {
 
     /// The addresses of this process's open devices, in their order.
     pub fn open_addresses() -> Vec<IpAddr> {
+        // No fork happens while it is held, so none copies a locked list.
+        let _devices = process::devices();
         let open = OPEN.lock().unwrap_or_else(PoisonError::into_inner);
         let there = |(address, nic): (&IpAddr, &Weak<Nic>)| {
             nic.upgrade()

@@ -91,11 +91,7 @@ impl Outbox<'_> {
         pieces: impl Iterator<Item = (*const u8, usize)> + Clone,
         keep: Keep,
     ) -> usize {
-        let most_packets = self.core.transmitter.max_gso_batch_packets(flow);
-        let fits = self.gso_batch.is_for(flow)
-            && self.gso_batch.packets() < most_packets
-            && self.gso_batch.takes(headers.len(), payload_bytes);
-        if !fits {
+        if !self.fits(flow, headers.len(), payload_bytes) {
             self.flush();
             self.gso_batch.begin(flow);
         }
@@ -120,8 +116,13 @@ impl Outbox<'_> {
         header_bytes: usize,
         payload_bytes: usize,
     ) -> bool {
-        (2..self.core.transmitter.max_gso_batch_packets(flow)).contains(&self.gso_batch.packets())
-            && self.gso_batch.is_for(flow)
+        self.gso_batch.packets() >= 2 && self.fits(flow, header_bytes, payload_bytes)
+    }
+
+    /// Whether the batch takes a packet of these lengths.
+    fn fits(&self, flow: &Flow, header_bytes: usize, payload_bytes: usize) -> bool {
+        self.gso_batch.is_for(flow)
+            && self.gso_batch.packets() < self.core.transmitter.max_gso_batch_packets(flow)
             && self.gso_batch.takes(header_bytes, payload_bytes)
     }
 

@@ -276,10 +276,10 @@ impl Core {
 
     /// Lets the QPs send whose rate allows it now.
     fn take_turns_at_rate(&self, tables: &Tables, outbox: &mut Outbox<'_>, now: u64) {
-        while let Some((_, number)) = self.turns_at_rate.take_due(now) {
+        while let Some((entry_ns, number)) = self.turns_at_rate.take_due(now) {
             if let Some(qp) = tables.qp(number) {
                 self.on(tables, qp, now).with_requester(|requester, work| {
-                    requester.turn_came(work, outbox, TURN_BYTES);
+                    requester.turn_came(work, outbox, entry_ns, TURN_BYTES);
                 });
             }
         }

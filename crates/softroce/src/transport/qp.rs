@@ -9,7 +9,7 @@ use super::corked;
 use super::memory::Access;
 use super::nic::Nic;
 use super::outbox::Outbox;
-use super::path::{Path, entropy};
+use super::path::Path;
 use super::qp_attributes::{Connection, Deliveries, Kind, State};
 use super::qp_context::QpContext;
 use super::qp_options::{QpOptions, ReceiveSource};
@@ -159,15 +159,13 @@ impl Qp {
         };
         let path = connection.map(|to| {
             Arc::new(Path {
-                flow: self
-                    .core
-                    .flow(
-                        to.address,
-                        entropy(to.address, to.flow_label, [self.context.number, to.qpn]),
-                        traffic_class(to.traffic_class),
-                        to.hop_limit,
-                    )
-                    .to_process_of(to.qpn),
+                flow: self.core.flow(
+                    to.address,
+                    to.flow_label,
+                    [self.context.number, to.qpn],
+                    traffic_class(to.traffic_class),
+                    to.hop_limit,
+                ),
                 peer: self.core.peer(to.address),
                 address: to.address,
                 qpn: to.qpn,

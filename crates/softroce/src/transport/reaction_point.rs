@@ -70,9 +70,18 @@ impl Requester {
         }
     }
 
-    /// Takes the turn whose time has come.
-    pub(super) fn turn_came(&mut self, work: QpWork<'_>, outbox: &mut Outbox<'_>, bytes: usize) {
-        self.rate_entry_ns = u64::MAX;
+    /// Takes the turn whose entry, of this time, has been taken.
+    pub(super) fn turn_came(
+        &mut self,
+        work: QpWork<'_>,
+        outbox: &mut Outbox<'_>,
+        entry_ns: u64,
+        bytes: usize,
+    ) {
+        // Another thread may have put a new one meanwhile.
+        if self.rate_entry_ns == entry_ns {
+            self.rate_entry_ns = u64::MAX;
+        }
         self.transmit(work, outbox, bytes);
         outbox.flush();
     }

@@ -10,7 +10,6 @@ use super::copy;
 use super::memory::Access;
 use super::messages::Shape;
 use super::outbox::{Keep, Outbox};
-use super::path::entropy;
 use super::qp_attributes::State;
 use super::request_packets::PKEY;
 use super::requester::Requester;
@@ -47,15 +46,13 @@ impl Requester {
             };
             let source_qpn = work.qp.number;
             let qpns = [source_qpn, datagram.qpn];
-            let flow = work
-                .core
-                .flow(
-                    datagram.address,
-                    entropy(datagram.address, datagram.flow_label, qpns),
-                    datagram.traffic_class,
-                    datagram.hop_limit,
-                )
-                .to_process_of(datagram.qpn);
+            let flow = work.core.flow(
+                datagram.address,
+                datagram.flow_label,
+                qpns,
+                datagram.traffic_class,
+                datagram.hop_limit,
+            );
             let own = datagram.qkey & OWN_QKEY != 0;
             let packet = Packet {
                 service: Service::Ud,

@@ -3,7 +3,7 @@
 
 use std::net::{Ipv4Addr, Ipv6Addr};
 
-use super::polynomial::{POLYNOMIAL, inverse_power, multiply, power};
+use super::polynomial::{inverse_power, multiply, power};
 
 /// The fields of the network and transport headers that the CRC covers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -120,44 +120,23 @@ impl IdentificationShift {
 }
 
 /// The seed bits that each value of the identification's high byte flips.
-static IDENTIFICATION_HIGH: [u32; 256] = byte_flips(BEHIND_IDENTIFICATION - 1);
+static IDENTIFICATION_HIGH: [u32; 256] = products(0, power(BEHIND_IDENTIFICATION));
 /// The seed bits that each value of its low byte flips.
-static IDENTIFICATION_LOW: [u32; 256] = byte_flips(BEHIND_IDENTIFICATION - 2);
+static IDENTIFICATION_LOW: [u32; 256] = products(0, power(BEHIND_IDENTIFICATION - 1));
 
 /// The seed bits that make the CRC of a packet with each value of the congestion byte that of one with ones there.
 /// So the CRC needs no copy of the packet, and no change of it.
-static CONGESTION: [u32; 256] = {
-    let back = inverse_power(CONGESTION_BYTE);
-    let mut flips = [0; 256];
+static CONGESTION: [u32; 256] = products(0xff, inverse_power(CONGESTION_BYTE));
+
+/// What each value of a byte, with `flipped` bits, is times `factor`.
+const fn products(flipped: u32, factor: u32) -> [u32; 256] {
+    let mut products = [0; 256];
     let mut value = 0;
     while value < 256 {
-        flips[value] = multiply(value as u32 ^ 0xff, back);
+        products[value] = multiply(value as u32 ^ flipped, factor);
         value += 1;
     }
-    flips
-};
-
-/// The bits that each value of a byte flips in a CRC that ends this many bytes later.
-const fn byte_flips(bytes_behind: usize) -> [u32; 256] {
-    let mut flips = [0; 256];
-    let mut bit = 0;
-    while bit < 8 {
-        let mut register: u32 = 1 << bit;
-        let mut steps = 8 * (bytes_behind + 1);
-        while steps > 0 {
-            register = (register >> 1) ^ (POLYNOMIAL & (register & 1).wrapping_neg());
-            steps -= 1;
-        }
-        let mut value = 0;
-        while value < 256 {
-            if value >> bit & 1 == 1 {
-                flips[value] ^= register;
-            }
-            value += 1;
-        }
-        bit += 1;
-    }
-    flips
+    products
 }
 
 /// The CRC of a packet, as its last four bytes on the wire. `transport` are its headers from the base transport

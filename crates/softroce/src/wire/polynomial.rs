@@ -2,7 +2,7 @@
 //! linear, so flipped bits move to its end by a multiplication with a power of x.
 
 /// The generator, with x^31 in the lowest bit.
-pub const POLYNOMIAL: u32 = 0xedb8_8320;
+const POLYNOMIAL: u32 = 0xedb8_8320;
 /// The polynomial 1: the highest bit stands for x^0.
 pub const ONE: u32 = 1 << 31;
 

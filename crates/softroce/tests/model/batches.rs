@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use softroce::transport::Operation;
+use softroce::transport::{Operation, Status};
 
 use crate::end::{Plan, pair};
 
@@ -26,7 +26,10 @@ fn datagrams_sent(faults: &str) -> (u64, u64) {
             from.post(0, write, &[from.sge(0, BYTES)]);
             posted += 1;
         }
-        done += from.cq.poll(DEPTH, |_| ()).unwrap();
+        done += from
+            .cq
+            .poll(DEPTH, |it| assert_eq!(it.status, Status::Success))
+            .unwrap();
         assert!(began.elapsed() < Duration::from_secs(20), "a hang");
     }
     let counters = from.nic.counters();
