@@ -89,7 +89,7 @@ fn client_of(ends: Ends, proxy: &Proxy, step: Step, more: &[&str]) -> Program {
     let mut all = vec![address.as_str(), "-d", ends.client_device];
     all.extend(usual.flatten());
     all.extend(&more);
-    Program::sweep(&all)
+    Program::sweep_of((ends.command)(), &all)
 }
 
 fn address(server: &Server) -> SocketAddr {

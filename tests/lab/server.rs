@@ -1,8 +1,10 @@
 //! A `rocebench serve` for one test, on a free port.
 
 use std::net::SocketAddr;
+use std::process::Command;
 use std::time::{Duration, Instant};
 
+use super::ROCEBENCH;
 use super::namespace::End;
 use super::program::{Ended, Program, Signal, program};
 
@@ -13,6 +15,8 @@ pub struct Ends {
     pub client_device: &'static str,
     pub server_address: &'static str,
     pub server_device: &'static str,
+    /// Makes the command that runs the program there.
+    pub command: fn() -> Command,
 }
 
 /// On the kernel's devices of a guest.
@@ -21,6 +25,7 @@ pub const RXE: Ends = Ends {
     client_device: "rxe0",
     server_address: SERVER_ADDRESS,
     server_device: "rxe1",
+    command: || Command::new(program()),
 };
 
 /// On the embedded device.
@@ -29,7 +34,23 @@ pub const EMBEDDED: Ends = Ends {
     client_device: "soft0",
     server_address: "127.0.0.1",
     server_device: "soft0",
+    command: on_this_machine,
 };
+
+/// Where it was built, with nothing of this machine's environment that it reads, and apart from others who take cores.
+fn on_this_machine() -> Command {
+    let mut command = Command::new(ROCEBENCH);
+    for name in [
+        "ROCEBENCH_LOG",
+        "SOFTROCE_FAULTS",
+        "SOFTROCE_ADDRESS",
+        "SOFTROCE_LIBRARY",
+    ] {
+        command.env_remove(name);
+    }
+    command.env("ROCEBENCH_CORE_LOCKS", env!("CARGO_TARGET_TMPDIR"));
+    command
+}
 
 /// Where servers of one-guest tests listen: the address of `rxe1`.
 pub const SERVER_ADDRESS: &str = "192.0.2.2";
@@ -55,7 +76,7 @@ impl Server {
         let (address, device) = (ends.server_address, ends.server_device);
         let mut all = vec!["serve", "--bind", address, "-p", "0", "-d", device];
         all.extend(arguments);
-        Server::that_serves(ends, Program::bare(&all))
+        Server::that_serves(ends, Program::bare_of((ends.command)(), &all))
     }
 
     pub fn on(address: &'static str, device: &'static str, arguments: &[&str]) -> Server {
@@ -102,7 +123,7 @@ impl Server {
             .into_iter()
             .chain(arguments.iter().copied())
             .collect();
-        Program::sweep(&all)
+        Program::sweep_of((self.ends.command)(), &all)
     }
 
     /// It serves a next client, at once.
