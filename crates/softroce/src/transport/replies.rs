@@ -52,8 +52,9 @@ impl Responder {
                 self.replies.pop_front();
             }
         }
-        // Data must not be overtaken by what another thread sends for this QP.
-        if answering.sent_bytes > SMALL_ANSWERS_BYTES {
+        // What another thread sends for this QP must not overtake data, nor, where the program sleeps, an acknowledgement:
+        // see `Qp::post_send`.
+        if answering.sent_bytes > SMALL_ANSWERS_BYTES || work.qp.recv_cq.has_events() {
             answering.outbox.flush();
         }
     }

@@ -311,3 +311,84 @@ fn a_request_for_an_event_tells_at_once_of_what_came_since_the_cq_was_empty() {
         assert_eq!(verbs::destroy_comp_channel(channel), 0);
     }
 }
+
+/// A program that sleeps may take the first event for that of its own SEND, as `ib_send_lat -e` does.
+#[test]
+fn an_answer_of_a_program_that_sleeps_does_not_overtake_the_acknowledgement() {
+    const QPS: usize = 32;
+    const ROUNDS: usize = 400;
+    let (one, other) = (End::new(), End::new());
+    // SAFETY: live objects throughout.
+    unsafe {
+        let channel = verbs::create_comp_channel(other.context);
+        let cq = verbs::create_cq(other.context, 256, null_mut(), channel, 0);
+        let pairs: Vec<_> = (0..QPS)
+            .map(|_| pair_receiving_into(&one, &other, cq))
+            .collect();
+        let own_number = |(qp, _): &(*mut ibv_qp, _)| (**qp).qp_num;
+        let peers: Vec<_> = pairs.iter().map(|&(_, peer)| Carried(peer)).collect();
+        for &(qp, peer) in &pairs {
+            assert_eq!(one.receive(qp, 0, one.sge(0, 16)), 0);
+            assert_eq!(other.receive(peer, 0, other.sge(0, 16)), 0);
+        }
+        assert_eq!(ibv_req_notify_cq(cq, 0), 0);
+        let sge = Carried(Box::into_raw(Box::new(other.sge(0, 16))));
+        let (answers, waits_on) = (Carried(cq), Carried(channel));
+        let answering = std::thread::spawn(move || {
+            let (cq, sge) = (answers.get(), sge.get());
+            let peers: Vec<_> = peers.iter().map(Carried::get).collect();
+            let mut left = QPS * ROUNDS;
+            while left > 0 {
+                let (mut event_cq, mut mark) = (null_mut(), null_mut());
+                let got = verbs::get_cq_event(waits_on.get(), &raw mut event_cq, &raw mut mark);
+                assert_eq!(got, 0);
+                verbs::ack_cq_events(cq, 1);
+                assert_eq!(ibv_req_notify_cq(cq, 0), 0);
+                let mut wc: ibv_wc = blank();
+                while ibv_poll_cq(cq, 1, &raw mut wc) == 1 {
+                    let peer = *peers
+                        .iter()
+                        .find(|peer| (***peer).qp_num == wc.qp_num)
+                        .unwrap();
+                    let mut receive = ibv_recv_wr {
+                        wr_id: 0,
+                        next: null_mut(),
+                        sg_list: sge,
+                        num_sge: 1,
+                    };
+                    assert_eq!(ibv_post_recv(peer, &raw mut receive, &mut null_mut()), 0);
+                    let mut answer = send_wr(ibv_wr_opcode::IBV_WR_SEND, &mut *sge);
+                    answer.send_flags = 0;
+                    assert_eq!(send(peer, &mut answer), 0);
+                    left -= 1;
+                }
+            }
+            drop(Box::from_raw(sge));
+        });
+        for _ in 0..ROUNDS {
+            let mut sge = one.sge(0, 16);
+            for &(qp, _) in &pairs {
+                let mut wr = send_wr(ibv_wr_opcode::IBV_WR_SEND, &mut sge);
+                assert_eq!(send(qp, &mut wr), 0);
+            }
+            let mut acknowledged = Vec::new();
+            for _ in 0..2 * QPS {
+                let wc = one.completion();
+                assert_eq!(wc.status, ibv_wc_status::IBV_WC_SUCCESS);
+                if wc.opcode == ibv_wc_opcode::IBV_WC_SEND {
+                    acknowledged.push(wc.qp_num);
+                    continue;
+                }
+                assert!(acknowledged.contains(&wc.qp_num), "the answer came first");
+                let pair = pairs.iter().find(|pair| own_number(pair) == wc.qp_num);
+                assert_eq!(one.receive(pair.unwrap().0, 0, one.sge(0, 16)), 0);
+            }
+        }
+        answering.join().unwrap();
+        for (qp, peer) in pairs {
+            destroy(&[qp, peer]);
+        }
+        assert_eq!(verbs::destroy_cq(cq), 0);
+        assert_eq!(verbs::destroy_comp_channel(channel), 0);
+    }
+}
