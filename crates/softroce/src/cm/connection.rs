@@ -4,10 +4,11 @@ use std::net::IpAddr;
 
 use super::event::Happening;
 use super::output::{Datagram, Output};
-use super::timing::{MAX_RETRIES, RESPONSE_TIMEOUT, SERVICE_TIMEOUT, TIME_WAIT_NS, wait_ns};
+use super::timing::{MAX_RETRIES, RESPONSE_TIMEOUT, SERVICE_TIMEOUT, TIME_WAIT_NS};
 use crate::wire::cm::{
     Comms, Dreq, Handled, MAD_BYTES, Message, Mra, REJ_DATA_BYTES, Rej, RejReason, Rep, Req,
 };
+use crate::wire::time_of_code_ns;
 
 /// The states of specification 12.9.7, less those of features that are not supported.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -118,7 +119,7 @@ impl Connection {
 
     fn send_repeatedly(&mut self, now: u64, message: Message, timeout: u8, out: &mut Output) {
         let bytes = self.send(message, out);
-        let interval_ns = wait_ns(timeout);
+        let interval_ns = time_of_code_ns(timeout);
         self.repeated = Some(Repeated {
             bytes,
             left: MAX_RETRIES,
@@ -274,7 +275,7 @@ impl Connection {
                 if waits && let Some(repeated) = &mut self.repeated {
                     // The other manager is there, however long its program takes.
                     repeated.left = MAX_RETRIES;
-                    self.timer_ns = Some(now + wait_ns(mra.service_timeout));
+                    self.timer_ns = Some(now + time_of_code_ns(mra.service_timeout));
                 }
             }
             Message::Dreq(_) => self.take_dreq(now, out),

@@ -20,4 +20,4 @@ mod timing;
 pub use event::{Event, Happening};
 pub use manager::{CmError, Manager};
 pub use output::{Datagram, Output};
-pub use timing::{TIME_WAIT_NS, wait_ns};
+pub use timing::TIME_WAIT_NS;

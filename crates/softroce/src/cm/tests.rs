@@ -9,13 +9,14 @@ use super::event::{Event, Happening};
 use super::manager::{CmError, Manager};
 use super::output::{Datagram, Output};
 use super::timing::{
-    LISTENER_PATIENCE_NS, MAX_RETRIES, RESPONSE_TIMEOUT, SERVICE_TIMEOUT, TIME_WAIT_NS, wait_ns,
+    LISTENER_PATIENCE_NS, MAX_RETRIES, RESPONSE_TIMEOUT, SERVICE_TIMEOUT, TIME_WAIT_NS,
 };
 use crate::wire::cm::{CmMad, Message, RejReason, Rep, Req, TCP_PORT_SPACE, Transport};
+use crate::wire::time_of_code_ns;
 
 const SERVICE: u64 = TCP_PORT_SPACE | 7471;
 const LISTENER: u64 = 5;
-const INTERVAL_NS: u64 = wait_ns(RESPONSE_TIMEOUT);
+const INTERVAL_NS: u64 = time_of_code_ns(RESPONSE_TIMEOUT);
 
 fn address(end: usize) -> IpAddr {
     IpAddr::from([10, 0, 0, end as u8 + 1])
@@ -220,7 +221,10 @@ fn a_program_that_takes_its_time_is_waited_for() {
     for _ in 0..3 {
         assert!(pair.pass());
     }
-    assert!(pair.now > wait_ns(SERVICE_TIMEOUT), "it was asked for time");
+    assert!(
+        pair.now > time_of_code_ns(SERVICE_TIMEOUT),
+        "it was asked for time"
+    );
     pair.accept(asked.comm).unwrap();
     assert!(matches!(pair.happening(0), Happening::Replied(_)));
 }

@@ -1,5 +1,7 @@
 //! How long the manager waits, in nanoseconds, and in the code of messages: 4.096 µs × 2^code.
 
+use crate::wire::time_of_code_ns;
+
 /// How soon the other manager has to answer: 268 ms. The kernel asks for 4.3 s, after which a lost message is sent again;
 /// managers answer by themselves, and ask for more time if their programs need it.
 pub(super) const RESPONSE_TIMEOUT: u8 = 16;
@@ -13,22 +15,4 @@ pub(super) const SERVICE_TIMEOUT: u8 = 20;
 /// by resolving addresses, which takes no time here.
 pub(super) const LISTENER_PATIENCE_NS: u64 = 500_000_000;
 /// How long an ended connection is remembered: twice the time above, so that a repeated message finds it.
-pub const TIME_WAIT_NS: u64 = 2 * wait_ns(RESPONSE_TIMEOUT);
-
-/// The time of a code of five bits.
-pub const fn wait_ns(code: u8) -> u64 {
-    4096_u64 << (code & 31)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn codes_are_powers_of_two() {
-        assert_eq!(wait_ns(0), 4_096);
-        assert_eq!(wait_ns(RESPONSE_TIMEOUT) / 1_000_000, 268);
-        assert_eq!(wait_ns(SERVICE_TIMEOUT) / 1_000_000, 4294);
-        assert_eq!(wait_ns(31), 4096 << 31);
-    }
-}
+pub const TIME_WAIT_NS: u64 = 2 * time_of_code_ns(RESPONSE_TIMEOUT);

@@ -5,7 +5,7 @@ use std::net::{IpAddr, SocketAddr};
 use super::gso_probe;
 use super::reuse_group::slot_of;
 use super::sockets::SendOptions;
-use crate::wire::{IcrcAddresses, IcrcSeed, UDP_PORT};
+use crate::wire::{IcrcAddresses, IcrcSeed, UDP_PORT, as_ipv6};
 
 /// IPv4 flags of all our packets: "don't fragment".
 pub const DONT_FRAGMENT: u16 = 0x4000;
@@ -70,10 +70,6 @@ impl Flow {
 
 /// The addresses for the CRC, with identification 0; both as IPv6 if their families differ.
 pub fn icrc_addresses(source: IpAddr, destination: IpAddr) -> IcrcAddresses {
-    let long = |address| match address {
-        IpAddr::V4(v4) => v4.to_ipv6_mapped(),
-        IpAddr::V6(v6) => v6,
-    };
     match (source, destination) {
         (IpAddr::V4(source), IpAddr::V4(destination)) => IcrcAddresses::V4 {
             source,
@@ -82,8 +78,8 @@ pub fn icrc_addresses(source: IpAddr, destination: IpAddr) -> IcrcAddresses {
             flags: DONT_FRAGMENT,
         },
         _ => IcrcAddresses::V6 {
-            source: long(source),
-            destination: long(destination),
+            source: as_ipv6(source),
+            destination: as_ipv6(destination),
         },
     }
 }

@@ -4,6 +4,7 @@
 use std::net::{IpAddr, SocketAddr};
 
 use super::flow::DONT_FRAGMENT;
+use crate::wire::as_ipv6;
 
 /// Bytes of the longest: an IPv6 and a UDP header.
 pub const LONGEST_HEADERS: usize = 40 + UDP_BYTES;
@@ -53,10 +54,7 @@ impl Route {
                 udp_sum = udp_sum.add(&ip[12..]);
             }
             (source, destination) => {
-                let [source, destination] = [source, destination].map(|it| match it {
-                    IpAddr::V4(v4) => v4.to_ipv6_mapped().octets(),
-                    IpAddr::V6(v6) => v6.octets(),
-                });
+                let [source, destination] = [source, destination].map(|it| as_ipv6(it).octets());
                 let class = self.traffic_class;
                 put(&[0x60 | class >> 4, class << 4, 0, 0]);
                 put(&udp_bytes);

@@ -139,7 +139,7 @@ impl Receiver {
     ) -> (usize, usize) {
         let mut tally = Tally::default();
         let is_down = self.outage.is_some_and(|outage| outage.is_down(now_ns()));
-        for mut datagram in self.batch.datagrams(datagrams) {
+        for datagram in self.batch.datagrams(datagrams) {
             if let Some(drops) = datagram.drops {
                 let more = drops.wrapping_sub(self.socket_drops);
                 self.socket_drops = drops;
@@ -157,7 +157,7 @@ impl Receiver {
                 continue;
             }
             if let Some(capture) = &self.capture {
-                self.check.capture(capture, &mut datagram, segment_bytes);
+                self.check.capture(capture, &datagram, segment_bytes);
             }
             let source = datagram.source.ip();
             let is_faulty = self.faulty_peer.is_none_or(|peer| peer == source);
@@ -166,7 +166,7 @@ impl Receiver {
             let tap = self.tap.recording();
             let mut seed = Seed::none();
             let is_marked = is_marked(datagram.traffic_class);
-            for (place, segment) in datagram.bytes.chunks_mut(segment_bytes).enumerate() {
+            for (place, segment) in datagram.bytes.chunks(segment_bytes).enumerate() {
                 tally.packets += 1;
                 if let Some(link) = &mut link {
                     let opcode = segment.first().copied().unwrap_or_default();
@@ -181,16 +181,9 @@ impl Receiver {
                         continue;
                     }
                 }
-                let check = &mut self.check;
-                let verdict = match tap {
-                    None => check.check(datagram.source, &mut seed, place, segment, knows),
-                    Some(tap) => {
-                        let verdict = check.check(datagram.source, &mut seed, place, segment, &ALL);
-                        tap.received(source, segment, verdict == Verdict::Good);
-                        verdict
-                    }
-                };
-                tally.hand_over(verdict, datagram.source, is_marked, segment, each);
+                let source = datagram.source;
+                let verdict = (self.check).check(tap, source, &mut seed, place, segment, knows);
+                tally.hand_over(verdict, source, is_marked, segment, each);
             }
         }
         tally.report(&self.counters, datagrams);
@@ -207,22 +200,15 @@ impl Receiver {
             return 0;
         };
         let mut tally = Tally::default();
-        while let Some(mut packet) = link.leave(now_ns()) {
+        while let Some(packet) = link.leave(now_ns()) {
             let (source, place, traffic_class) = packet.context;
             if packet.traffic_class != traffic_class {
                 self.counters.receive_faults.marked.add(1);
             }
-            let (mut seed, bytes) = (Seed::none(), &mut packet.bytes);
-            let verdict = match self.tap.recording() {
-                None => self.check.check(source, &mut seed, place, bytes, knows),
-                Some(tap) => {
-                    let verdict = self.check.check(source, &mut seed, place, bytes, &ALL);
-                    tap.received(source.ip(), bytes, verdict == Verdict::Good);
-                    verdict
-                }
-            };
+            let (tap, bytes) = (self.tap.recording(), &packet.bytes);
+            let verdict = (self.check).check(tap, source, &mut Seed::none(), place, bytes, knows);
             let is_marked = is_marked(packet.traffic_class);
-            tally.hand_over(verdict, source, is_marked, &packet.bytes, each);
+            tally.hand_over(verdict, source, is_marked, bytes, each);
         }
         tally.report(&self.counters, 0);
         tally.good
@@ -304,9 +290,6 @@ impl Seed {
     }
 }
 
-/// Knows every QP: the tap wants to know whose CRC is right.
-const ALL: fn(u32) -> bool = |_| true;
-
 /// The CRC check of a packet.
 struct Check {
     address: IpAddr,
@@ -316,7 +299,7 @@ struct Check {
 impl Check {
     /// Adds the packets of a datagram to a capture. The sockets do not tell their time to live.
     #[cold]
-    fn capture(&mut self, capture: &Capture, datagram: &mut Datagram<'_>, segment_bytes: usize) {
+    fn capture(&mut self, capture: &Capture, datagram: &Datagram<'_>, segment_bytes: usize) {
         let source = datagram.source;
         let route = Route {
             source,
@@ -324,16 +307,15 @@ impl Check {
             traffic_class: datagram.traffic_class,
             hop_limit: UNKNOWN_HOP_LIMIT,
         };
-        let packets = datagram.bytes.chunks_mut(segment_bytes).enumerate();
-        let identifications: Vec<u16> = packets
+        let packets = datagram.bytes.chunks(segment_bytes);
+        let identifications: Vec<u16> = (packets.clone().enumerate())
             .map(|(place, packet)| self.identification_of(source, place, packet))
             .collect();
-        let packets = datagram.bytes.chunks(segment_bytes);
         capture.add(&route, identifications.into_iter().zip(packets));
     }
 
     /// The identification that the CRC tells; that of `place` if it tells none.
-    fn identification_of(&mut self, source: SocketAddr, place: usize, packet: &mut [u8]) -> u16 {
+    fn identification_of(&mut self, source: SocketAddr, place: usize, packet: &[u8]) -> u16 {
         let place = place as u16;
         let addresses = icrc_addresses(source.ip(), self.address);
         let seed = IcrcSeed::new(addresses, source.port(), packet.len());
@@ -345,12 +327,31 @@ impl Check {
         found.unwrap_or(place)
     }
 
+    /// Checks a packet, and records it with the tap, if one does.
     fn check(
+        &mut self,
+        tap: Option<&Tap>,
+        source: SocketAddr,
+        seed: &mut Seed,
+        place: usize,
+        packet: &[u8],
+        knows: &impl Fn(u32) -> bool,
+    ) -> Verdict {
+        let Some(tap) = tap else {
+            return self.verdict(source, seed, place, packet, knows);
+        };
+        // Of a packet to no QP, too, the tap records whether the CRC is right.
+        let verdict = self.verdict(source, seed, place, packet, &|_| true);
+        tap.received(source.ip(), packet, verdict == Verdict::Good);
+        verdict
+    }
+
+    fn verdict(
         &mut self,
         source: SocketAddr,
         seed: &mut Seed,
         place: usize,
-        packet: &mut [u8],
+        packet: &[u8],
         knows: &impl Fn(u32) -> bool,
     ) -> Verdict {
         let header = packet.first_chunk::<{ Bth::BYTES }>();

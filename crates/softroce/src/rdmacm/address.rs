@@ -32,7 +32,7 @@ fn bind(state: &mut State, key: u64, address: SocketAddr) -> Result<(), c_int> {
     let mut ip = address.ip();
     let port = state.port(ip, address.port())?;
     if !ip.is_unspecified() {
-        match state.open(ip) {
+        match state.devices.open(ip) {
             Ok(device) => state.bind_device(key, device)?,
             Err(libc::ENODEV) if ip.is_loopback() => ip = any_like(ip),
             Err(error) => return Err(error),
@@ -68,7 +68,12 @@ fn start_listening(state: &mut State, now: u64, key: u64, backlog: usize) -> Res
     }
     let serves = |address: &IpAddr| local.is_ipv6() || address.is_ipv4();
     let mut addresses: Vec<IpAddr> = match local.ip().is_unspecified() {
-        true => state.open_all()?.into_iter().filter(serves).collect(),
+        true => state
+            .devices
+            .open_all()?
+            .into_iter()
+            .filter(serves)
+            .collect(),
         false => vec![local.ip()],
     };
     addresses.retain(|address| {
@@ -134,7 +139,7 @@ fn resolve(
         return Err(libc::EINVAL);
     }
     if local.ip().is_unspecified() {
-        let device = state.open_toward(target.ip())?;
+        let device = state.devices.open_toward(target.ip())?;
         state.bind_device(key, device)?;
         local.set_ip(device);
         if local.is_ipv4() != target.is_ipv4() {

@@ -76,12 +76,15 @@ fn mtu(context: &Context) -> u8 {
 /// The devices, by address.
 pub(super) struct Devices {
     by_address: BTreeMap<IpAddr, CmDevice>,
+    /// Where their datagrams for the manager go.
+    inbox: &'static Inbox,
 }
 
 impl Devices {
-    pub(super) const fn new() -> Devices {
+    pub(super) const fn new(inbox: &'static Inbox) -> Devices {
         Devices {
             by_address: BTreeMap::new(),
+            inbox,
         }
     }
 
@@ -106,7 +109,7 @@ impl Devices {
     }
 
     /// Opens the device of an address. ENODEV if no device can have it, and the sockets' error.
-    pub(super) fn open(&mut self, address: IpAddr, inbox: &'static Inbox) -> Result<IpAddr, i32> {
+    pub(super) fn open(&mut self, address: IpAddr) -> Result<IpAddr, i32> {
         if self.by_address.contains_key(&address) {
             return Ok(address);
         }
@@ -115,21 +118,17 @@ impl Devices {
             None => address.is_ipv4() && address.is_loopback(),
         };
         let device = device::devices()?.iter().find(may_have);
-        self.open_at(device.ok_or(libc::ENODEV)?, Some(address), inbox)
+        self.open_at(device.ok_or(libc::ENODEV)?, Some(address))
     }
 
-    fn open_at(
-        &mut self,
-        device: &'static Device,
-        address: Option<IpAddr>,
-        inbox: &'static Inbox,
-    ) -> Result<IpAddr, i32> {
+    fn open_at(&mut self, device: &'static Device, address: Option<IpAddr>) -> Result<IpAddr, i32> {
         let options = open::OpenOptions::of_environment()?;
         let opened = open::open_at(device, address, options);
         let context = opened.map_err(|error| net::os_error(&error).unwrap_or(libc::EIO))?;
         // SAFETY: just opened.
         let (pd, open) = unsafe { (verbs::alloc_pd(context), Context::of(context)) };
         let address = open.address();
+        let inbox = self.inbox;
         open.nic()
             .receive_management(Some(Box::new(move |from, payload| {
                 inbox.put(address, from, payload);
@@ -147,16 +146,12 @@ impl Devices {
 
     /// Opens a device that reaches `peer`: on loopback the process's own, elsewhere that of the address from which the
     /// system sends there. Within this machine another process may have that one; then loopback does as well.
-    pub(super) fn open_toward(
-        &mut self,
-        peer: IpAddr,
-        inbox: &'static Inbox,
-    ) -> Result<IpAddr, i32> {
+    pub(super) fn open_toward(&mut self, peer: IpAddr) -> Result<IpAddr, i32> {
         if let [only] = device::devices()? {
-            return self.open_listed(only, inbox);
+            return self.open_listed(only);
         }
         if peer.is_loopback() {
-            return self.open_loopback(inbox);
+            return self.open_loopback();
         }
         let source = UdpSocket::bind((any_like(peer), 0))
             .and_then(|socket| {
@@ -164,44 +159,40 @@ impl Devices {
                 socket.local_addr()
             })
             .map_err(|error| error.raw_os_error().unwrap_or(libc::ENETUNREACH))?;
-        match self.open(source.ip(), inbox) {
-            Err(libc::EADDRINUSE) if source.ip() == peer => self.open_loopback(inbox),
+        match self.open(source.ip()) {
+            Err(libc::EADDRINUSE) if source.ip() == peer => self.open_loopback(),
             opened => opened,
         }
     }
 
     /// Opens the device on loopback: the one that this process has, or else `soft0`.
-    fn open_loopback(&mut self, inbox: &'static Inbox) -> Result<IpAddr, i32> {
+    fn open_loopback(&mut self) -> Result<IpAddr, i32> {
         let loopback =
             |device: &&'static Device| device.place.address.is_none_or(|it| it.is_loopback());
         let device = device::devices()?.iter().find(loopback);
-        self.open_listed(device.ok_or(libc::ENODEV)?, inbox)
+        self.open_listed(device.ok_or(libc::ENODEV)?)
     }
 
     /// Opens a device of the list; `soft0` at the address that this process has already, if it has one.
-    fn open_listed(
-        &mut self,
-        device: &'static Device,
-        inbox: &'static Inbox,
-    ) -> Result<IpAddr, i32> {
+    fn open_listed(&mut self, device: &'static Device) -> Result<IpAddr, i32> {
         match device.place.address {
-            Some(address) => self.open(address, inbox),
+            Some(address) => self.open(address),
             None => match Nic::open_addresses().into_iter().find(IpAddr::is_loopback) {
-                Some(address) => self.open(address, inbox),
-                None => self.open_at(device, None, inbox),
+                Some(address) => self.open(address),
+                None => self.open_at(device, None),
             },
         }
     }
 
     /// Opens all devices that can be opened; returns their addresses. ENODEV if there are none.
-    pub(super) fn open_all(&mut self, inbox: &'static Inbox) -> Result<Vec<IpAddr>, i32> {
+    pub(super) fn open_all(&mut self) -> Result<Vec<IpAddr>, i32> {
         for address in Nic::open_addresses() {
             // What cannot be opened again is left out.
-            let _ = self.open(address, inbox);
+            let _ = self.open(address);
         }
         for device in device::devices()? {
             // Another process may have its address.
-            let _ = self.open_listed(device, inbox);
+            let _ = self.open_listed(device);
         }
         let all: Vec<IpAddr> = self.by_address.keys().copied().collect();
         match all.is_empty() {

@@ -65,7 +65,7 @@ pub unsafe extern "C" fn set_option(
 pub unsafe extern "C" fn get_devices(count: *mut c_int) -> *mut *mut ibv_context {
     let opened = service::start().and_then(|()| {
         service::with(|state, _| {
-            let addresses = state.open_all()?;
+            let addresses = state.devices.open_all()?;
             let mut contexts = Vec::new();
             for address in addresses {
                 if let Some(device) = state.devices.get(address) {

@@ -281,15 +281,7 @@ pub unsafe extern "C" fn create_qp_ex(
         let given = &mut *init;
         let has_pd = given.comp_mask & init_mask::IBV_QP_INIT_ATTR_PD.0 != 0;
         let mut pd = if has_pd { given.pd } else { null_mut() };
-        let mut plain = ibv_qp_init_attr {
-            qp_context: given.qp_context,
-            send_cq: given.send_cq,
-            recv_cq: given.recv_cq,
-            srq: given.srq,
-            cap: given.cap,
-            qp_type: given.qp_type,
-            sq_sig_all: given.sq_sig_all,
-        };
+        let mut plain = verbs::plain_attributes(given);
         let made = prepare(id, &mut pd, &mut plain).and_then(|()| {
             given.pd = pd;
             given.comp_mask |= init_mask::IBV_QP_INIT_ATTR_PD.0;

@@ -72,16 +72,14 @@ pub(super) struct State {
     pub(super) devices: Devices,
     pub(super) ids: BTreeMap<u64, Entry>,
     last_key: u64,
-    inbox: &'static Inbox,
 }
 
 impl State {
     pub(super) const fn new(inbox: &'static Inbox) -> State {
         State {
-            devices: Devices::new(),
+            devices: Devices::new(inbox),
             ids: BTreeMap::new(),
             last_key: 0,
-            inbox,
         }
     }
 
@@ -149,21 +147,6 @@ impl State {
                 unsafe { Id::free(notice.id) };
             }
         }
-    }
-
-    /// Opens the device of an address, or any that reaches `peer`.
-    pub(super) fn open(&mut self, address: IpAddr) -> Result<IpAddr, c_int> {
-        self.devices.open(address, self.inbox)
-    }
-
-    /// As [`State::open`], by the peer.
-    pub(super) fn open_toward(&mut self, peer: IpAddr) -> Result<IpAddr, c_int> {
-        self.devices.open_toward(peer, self.inbox)
-    }
-
-    /// As [`State::open`], all of them.
-    pub(super) fn open_all(&mut self) -> Result<Vec<IpAddr>, c_int> {
-        self.devices.open_all(self.inbox)
     }
 
     /// Binds an id to a device that is open: from now on the program sees the device in it.

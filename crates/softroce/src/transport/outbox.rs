@@ -75,6 +75,12 @@ impl Outbox<'_> {
         unsafe { self.add(flow, headers, payload_bytes, pieces, keep) }
     }
 
+    /// Adds a packet without payload. Returns as [`Outbox::push`].
+    pub(super) fn push_bare(&mut self, flow: &Flow, packet: &Packet<'_>) -> usize {
+        // SAFETY: there is no payload.
+        unsafe { self.push(flow, packet, 0, std::iter::empty(), Keep::Copied) }
+    }
+
     /// Adds a packet that is nothing but these headers.
     pub(super) fn push_headers(&mut self, flow: &Flow, headers: &[u8]) {
         // SAFETY: there is no payload.

@@ -68,9 +68,7 @@ impl Responder {
         {
             let aeth = aeth(UNLIMITED, completed);
             let packet = short(path, Opcode::Acknowledge, psn, aeth, None);
-            let nothing = std::iter::empty();
-            // SAFETY: there is no payload.
-            unsafe { outbox.push(&path.flow, &packet, 0, nothing, Keep::Copied) };
+            outbox.push_bare(&path.flow, &packet);
             self.replies.clear();
             Statistics::count(&work.core.statistics.acks_sent);
         }
@@ -172,8 +170,7 @@ impl Answering<'_, '_> {
     ) {
         let aeth = aeth(syndrome, completed);
         let packet = short(self.path, opcode, psn, aeth, atomic_answer);
-        // SAFETY: there is no payload.
-        unsafe { self.push(&packet, 0, std::iter::empty()) };
+        self.push_bare(&packet);
     }
 
     /// Adds packet `index` of a READ response. `false` if its memory is no longer registered.
@@ -200,8 +197,7 @@ impl Answering<'_, '_> {
         };
         let packet = answer(self.path, opcode, first.plus(index), extended);
         if length == 0 {
-            // SAFETY: there is no payload.
-            unsafe { self.push(&packet, 0, std::iter::empty()) };
+            self.push_bare(&packet);
             return true;
         }
         let address = reth.address.wrapping_add(offset.into());
@@ -219,6 +215,10 @@ impl Answering<'_, '_> {
         // SAFETY: just resolved, from the tables that the caller holds.
         unsafe { self.push(&packet, length as usize, piece) };
         true
+    }
+
+    fn push_bare(&mut self, packet: &Packet<'_>) {
+        self.sent_bytes += self.outbox.push_bare(&self.path.flow, packet);
     }
 
     /// Copies the payload, since a program may change memory that its peer reads.

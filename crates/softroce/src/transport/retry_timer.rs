@@ -9,6 +9,7 @@ use super::outbox::Outbox;
 use super::requester::Requester;
 use super::statistics::Statistics;
 use super::work::QpWork;
+use crate::wire::time_of_code_ns;
 
 /// After this time without an answer a QP that waits for ever holds no share of the peer's window: other QPs go on.
 const PATIENCE_NS: u64 = 500_000_000;
@@ -32,7 +33,7 @@ impl Requester {
         }
         let timeout_ns = match self.deliveries.timeout {
             0 => return self.set_timer(work, work.now_ns + PATIENCE_NS),
-            code => timeout_ns(code) << self.repeated_timeouts().min(MOST_DOUBLINGS),
+            code => time_of_code_ns(code) << self.repeated_timeouts().min(MOST_DOUBLINGS),
         };
         self.deadline_ns = work.now_ns + timeout_ns;
         self.probes = 0;
@@ -123,9 +124,4 @@ impl Requester {
         timers.replace(work.qp.number, self.timer_entry_ns, u64::MAX);
         self.timer_entry_ns = u64::MAX;
     }
-}
-
-/// The time-out: 4.096 µs × 2^`code` (InfiniBand specification 9.7.6.1.3).
-fn timeout_ns(code: u8) -> u64 {
-    4096_u64 << (code & 0x1f)
 }

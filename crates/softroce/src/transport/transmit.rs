@@ -364,12 +364,7 @@ impl Requester {
             extended,
             payload: &[],
         };
-        let nothing = std::iter::empty();
-        // SAFETY: there is no payload.
-        let bytes = unsafe {
-            turn.outbox
-                .push(&turn.path.flow, &packet, 0, nothing, Keep::Copied)
-        };
+        let bytes = turn.outbox.push_bare(&turn.path.flow, &packet);
         let answer_bytes = answer_bytes as usize;
         self.note_sent(turn, index, bytes + answer_bytes, answer_bytes, true);
         self.fetches += 1;

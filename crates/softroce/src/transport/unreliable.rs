@@ -17,7 +17,7 @@ use super::responder::{Message, Responder};
 use super::send_queue::Bytes;
 use super::statistics::Statistics;
 use super::work::QpWork;
-use crate::wire::{Deth, Extended, Opcode, Packet, Service};
+use crate::wire::{Deth, Extended, Opcode, Packet, Service, as_ipv6};
 
 /// Bytes of the global header before a datagram's payload in its receive.
 const GRH_BYTES: u32 = 40;
@@ -235,15 +235,11 @@ fn global_header(source: IpAddr, destination: IpAddr, payload_bytes: usize) -> [
             put(36, &destination.octets());
         }
         (source, destination) => {
-            let octets = |address| match address {
-                IpAddr::V4(address) => std::net::Ipv4Addr::to_ipv6_mapped(&address).octets(),
-                IpAddr::V6(address) => address.octets(),
-            };
             put(0, &[0x60]);
             put(4, &length.to_be_bytes());
             put(6, &[UDP, HOPS]);
-            put(8, &octets(source));
-            put(24, &octets(destination));
+            put(8, &as_ipv6(source).octets());
+            put(24, &as_ipv6(destination).octets());
         }
     }
     header

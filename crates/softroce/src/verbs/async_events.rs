@@ -7,7 +7,7 @@ use rdma_sys::{ibv_async_event, ibv_context, ibv_event_type};
 
 use super::context::Context;
 use super::cq::Cq;
-use super::errno::zero_or_errno;
+use super::errno::{code, minus_one_or_zero};
 use super::gid;
 use super::occurrence::Source;
 use super::qp::Qp;
@@ -25,7 +25,7 @@ pub unsafe extern "C" fn get_async_event(
     let next = unsafe { Context::own(context) }
         .map_err(io::Error::from_raw_os_error)
         .and_then(|context| context.events().next());
-    zero_or_errno(next.map(|occurrence| {
+    let given = next.map(|occurrence| {
         // SAFETY: the caller passes a writable struct.
         let event = unsafe { &mut *event };
         event.event_type = occurrence.kind;
@@ -35,7 +35,8 @@ pub unsafe extern "C" fn get_async_event(
             Source::Srq(srq) => event.element.srq = srq,
             Source::Port => event.element.port_num = gid::PORT.into(),
         }
-    }))
+    });
+    minus_one_or_zero(given.map_err(|error| code(&error)))
 }
 
 /// `ibv_ack_async_event(3)`.

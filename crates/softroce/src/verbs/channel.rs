@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use rdma_sys::{ibv_comp_channel, ibv_context, ibv_cq};
 
 use super::context::Context;
-use super::errno::{code, pointer_or_errno, zero_or_errno};
+use super::errno::{code, minus_one_or_zero, pointer_or_errno};
 use super::events::Queue;
 use super::users::{Use, Users};
 use crate::transport;
@@ -138,11 +138,12 @@ pub unsafe extern "C" fn get_cq_event(
         // SAFETY: as above.
         unsafe { Channel::of(channel) }.next()
     });
-    zero_or_errno(next.map(|Notice(source)| {
+    let given = next.map(|Notice(source)| {
         // SAFETY: both are writable; the CQ lives at least until its event is acknowledged.
         unsafe {
             cq.write(source);
             cq_context.write((*source).cq_context);
         }
-    }))
+    });
+    minus_one_or_zero(given.map_err(|error| code(&error)))
 }

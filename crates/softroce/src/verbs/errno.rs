@@ -25,17 +25,6 @@ pub(crate) fn zero_or_error(result: Result<(), c_int>) -> c_int {
     result.err().unwrap_or(0)
 }
 
-/// Returns 0, or -1 with `errno` set.
-pub(crate) fn zero_or_errno(result: io::Result<()>) -> c_int {
-    match result {
-        Ok(()) => 0,
-        Err(error) => {
-            set_errno(code(&error));
-            -1
-        }
-    }
-}
-
 /// Returns 0, or -1 with `errno` set to the error number.
 pub(crate) fn minus_one_or_zero(result: Result<(), c_int>) -> c_int {
     match result {

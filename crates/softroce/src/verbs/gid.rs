@@ -6,6 +6,8 @@ use std::os::raw::c_int;
 
 use rdma_sys::{ibv_ah_attr, ibv_gid};
 
+use crate::wire::as_ipv6;
+
 /// The GID type of RoCE v2 (`IBV_GID_TYPE_ROCE_V2`).
 pub(super) const TYPE_ROCE_V2: u32 = 2;
 /// The only port, and the only GID of its table.
@@ -19,11 +21,9 @@ const FLOW_LABEL_BITS: u32 = 0x000f_ffff;
 
 /// The GID of an address.
 pub(crate) fn of_address(address: IpAddr) -> ibv_gid {
-    let raw = match address {
-        IpAddr::V4(address) => address.to_ipv6_mapped(),
-        IpAddr::V6(address) => address,
-    };
-    ibv_gid { raw: raw.octets() }
+    ibv_gid {
+        raw: as_ipv6(address).octets(),
+    }
 }
 
 /// The address of a GID.

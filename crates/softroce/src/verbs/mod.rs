@@ -56,6 +56,7 @@ pub use port::{
     query_port, query_port_compat,
 };
 pub use qp::{destroy_qp, qp_to_qp_ex, query_qp};
+pub(crate) use qp_create::plain_attributes;
 pub use qp_create::{create_qp, create_qp_ex};
 pub use qp_modify::modify_qp;
 pub use refused::refuse;

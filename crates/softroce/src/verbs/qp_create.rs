@@ -196,6 +196,19 @@ pub unsafe extern "C" fn create_qp(pd: *mut ibv_pd, init: *mut ibv_qp_init_attr)
     pointer_or_errno(unsafe { create(pd, &mut *init, None) })
 }
 
+/// Of extended attributes those that `ibv_create_qp` knows.
+pub(crate) fn plain_attributes(init: &ibv_qp_init_attr_ex) -> ibv_qp_init_attr {
+    ibv_qp_init_attr {
+        qp_context: init.qp_context,
+        send_cq: init.send_cq,
+        recv_cq: init.recv_cq,
+        srq: init.srq,
+        cap: init.cap,
+        qp_type: init.qp_type,
+        sq_sig_all: init.sq_sig_all,
+    }
+}
+
 /// `ibv_create_qp_ex(3)`, by the pointer in `verbs_context`. As [`create_qp`]; EOPNOTSUPP for extensions other than
 /// the operations of `ibv_wr_*`.
 ///
@@ -221,15 +234,7 @@ pub unsafe extern "C" fn create_qp_ex(
         return pointer_or_errno(Err(libc::EINVAL));
     }
     let operations = has(Mask::IBV_QP_INIT_ATTR_SEND_OPS_FLAGS).then_some(init.send_ops_flags);
-    let mut plain = ibv_qp_init_attr {
-        qp_context: init.qp_context,
-        send_cq: init.send_cq,
-        recv_cq: init.recv_cq,
-        srq: init.srq,
-        cap: init.cap,
-        qp_type: init.qp_type,
-        sq_sig_all: init.sq_sig_all,
-    };
+    let mut plain = plain_attributes(init);
     // SAFETY: a live domain, and what the attributes name.
     let made = unsafe { create(init.pd, &mut plain, operations) };
     init.cap = plain.cap;

@@ -2,6 +2,7 @@
 //! the messages of connection managers in [`cm`]. It must not know sockets, QPs or memory. On hostile input it fails only
 //! with a [`ParseError`] or a [`cm::CmMadError`].
 
+mod address;
 #[doc(hidden)]
 pub mod check;
 pub mod cm;
@@ -12,7 +13,9 @@ mod opcode;
 mod packet;
 mod polynomial;
 mod psn;
+mod time_code;
 
+pub use address::as_ipv6;
 pub use cnp::Cnp;
 pub use headers::{Aeth, AtomicEth, Bth, Deth, NakCode, Reth, Syndrome};
 pub(crate) use icrc::{BEHIND_IDENTIFICATION, IdentificationShift};
@@ -21,6 +24,7 @@ pub use opcode::{Opcode, Service};
 pub use packet::{Extended, Packet, ParseError};
 pub(crate) use polynomial::{ONE, inverse_power, multiply};
 pub use psn::Psn;
+pub use time_code::time_of_code_ns;
 
 /// The UDP port of RoCEv2.
 pub const UDP_PORT: u16 = 4791;

@@ -1,9 +1,10 @@
 //! The RDMA IP CM service (annex A11): service numbers that contain a port, and the header with IP addresses that
 //! begins a request's private data.
 
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::net::IpAddr;
 
 use super::req::REQ_DATA_BYTES;
+use crate::wire::as_ipv6;
 
 /// Service numbers of connections by IP address; the port is added to it.
 pub const TCP_PORT_SPACE: u64 = 0x0000_0000_0106_0000;
@@ -69,7 +70,7 @@ impl IpHeader {
         for (at, address) in [(SOURCE_AT, self.source), (DESTINATION_AT, self.destination)] {
             match address {
                 IpAddr::V4(v4) if four => put(at + IPV4_AT, &v4.octets()),
-                address => put(at, &mapped(address).octets()),
+                address => put(at, &as_ipv6(address).octets()),
             }
         }
         put(IP_HEADER_BYTES, program_data);
@@ -77,16 +78,10 @@ impl IpHeader {
     }
 }
 
-/// The GID of an address (annex A17.4.5.1).
-fn mapped(address: IpAddr) -> Ipv6Addr {
-    match address {
-        IpAddr::V4(v4) => Ipv4Addr::to_ipv6_mapped(&v4),
-        IpAddr::V6(v6) => v6,
-    }
-}
-
 #[cfg(test)]
 mod tests {
+    use std::net::{Ipv4Addr, Ipv6Addr};
+
     use proptest::prelude::*;
 
     use super::*;
