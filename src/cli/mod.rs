@@ -13,7 +13,9 @@ pub mod explain;
 mod format;
 mod listen;
 pub mod logging;
+mod manual;
 pub mod mesh;
+mod mistyped;
 mod output;
 mod perftest_options;
 pub mod plot;
@@ -50,7 +52,10 @@ pub fn main() -> Result<(), Failure> {
         .and_then(|matches| Ok((Cli::from_arg_matches(&matches)?, matches)));
     let (cli, matches) = match parsed {
         Ok(parsed) => parsed,
-        Err(told) => return usage(&told),
+        Err(mut told) => {
+            mistyped::without_far_tips(&mut told);
+            return usage(&told);
+        }
     };
     options_follow_the_command(&matches)?;
     open_files::allow_all();
@@ -74,7 +79,12 @@ pub fn main() -> Result<(), Failure> {
         Some(args::Command::Doctor(args)) => doctor::run(args),
         Some(args::Command::Explain(args)) => explain::run(args),
         Some(args::Command::Send(args)) => send::run(args),
+        Some(args::Command::Completions(args)) => manual::completions(&args),
+        Some(args::Command::Man(args)) => manual::man(&args),
         None => {
+            if let Some(host) = &cli.run.host {
+                mistyped::check(host)?;
+            }
             let plan = run::RunPlan::new(cli.run, &run::Ground::TwoEnds)?;
             logging::start(plan.verbose, plan.quiet);
             execute::execute(plan)

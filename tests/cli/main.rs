@@ -5,6 +5,7 @@ mod compare;
 mod compare_files;
 mod hostile_text;
 mod input;
+mod manual;
 #[path = "../../crates/report/src/results/sample/mesh.rs"]
 mod mesh;
 mod perftest;

@@ -3,6 +3,7 @@
 
 use std::collections::BTreeMap;
 
+use super::doubling::{RangeError, doubled};
 use super::row::{SettingError, Takes};
 use super::table::{Row, Settings};
 
@@ -34,6 +35,9 @@ pub enum GivenError {
     /// More than the limit.
     #[error("the list has more than {MAX_ITEMS} entries")]
     TooLong,
+    /// A range without values.
+    #[error(transparent)]
+    Range(#[from] RangeError),
     /// An entry that is not read.
     #[error("{0}")]
     Item(String),
@@ -78,13 +82,13 @@ impl Given {
         if items.is_empty() {
             return Err(GivenError::Empty);
         }
+        let mut read: Vec<String> = Vec::with_capacity(items.len());
+        let mut scratch = Settings::default();
+        let items = with_ranges(row, items)?;
         if items.len() > MAX_ITEMS {
             return Err(GivenError::TooLong);
         }
-        let mut read: Vec<String> = Vec::with_capacity(items.len());
-        let mut scratch = Settings::default();
-        for item in items {
-            let item = item.as_ref();
+        for item in &items {
             let text = match row.read(&mut scratch, item) {
                 Ok(()) if !item.is_empty() => row.text(&scratch),
                 Ok(()) => return Err(GivenError::EmptyItem),
@@ -128,6 +132,18 @@ impl Given {
     }
 }
 
+/// The values that the items stand for, those of ranges one by one.
+fn with_ranges(row: &Row, items: &[impl AsRef<str>]) -> Result<Vec<String>, GivenError> {
+    let mut all = Vec::with_capacity(items.len());
+    for item in items.iter().map(AsRef::as_ref) {
+        match doubled(item, row.is_size).filter(|_| row.takes == Takes::List) {
+            Some(values) => all.extend(values?),
+            None => all.push(item.to_owned()),
+        }
+    }
+    Ok(all)
+}
+
 impl<const N: usize> From<[(&str, &str); N]> for Given {
     /// For settings that the program itself asks for; those that are not read are left out.
     fn from(pairs: [(&str, &str); N]) -> Given {
@@ -161,6 +177,16 @@ mod tests {
         assert_eq!(set("qps", "16,1,4").unwrap(), ["16", "1", "4"]);
         assert_eq!(set("qps", "7").unwrap(), ["7"]);
         assert_eq!(set("size", "64K,64").unwrap(), ["64KiB", "64B"]);
+    }
+
+    #[test]
+    fn a_range_is_a_list_of_doubled_values() {
+        assert_eq!(set("qps", "1..4,100").unwrap(), ["1", "2", "4", "100"]);
+        assert_eq!(set("size", "512..2K").unwrap(), ["512B", "1KiB", "2KiB"]);
+        assert_eq!(set("mtu", "1024..4096").unwrap(), ["1024", "2048", "4096"]);
+        assert_eq!(set("qps", "1..4,2"), Err(GivenError::Duplicate("2".into())));
+        assert!(matches!(set("size", "4K..1K"), Err(GivenError::Range(_))));
+        assert!(set("runs", "1..4").is_err(), "takes no list");
     }
 
     #[test]

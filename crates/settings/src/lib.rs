@@ -3,6 +3,7 @@
 //! This crate must not know devices, files or the command line.
 
 mod derived;
+mod doubling;
 mod duration;
 mod given;
 mod listed;
@@ -19,10 +20,11 @@ mod weights;
 mod words;
 
 pub use derived::Stop;
+pub use doubling::RangeError;
 pub use duration::TimeSpan;
 pub use given::{Given, GivenError};
 pub use listed::listed;
-pub use nearest::nearest;
+pub use nearest::{is_near, nearest};
 pub use op::{ATOMIC_BYTES, Access, Op, Profile, Workload};
 pub use pattern::{Pattern, PatternError};
 pub use rate::{Arrivals, Rate, RateError};

@@ -5,15 +5,43 @@ pub fn nearest<'a>(word: &str, candidates: &[&'a str]) -> Option<&'a str> {
     let word = word.to_ascii_lowercase().replace('_', "-");
     candidates
         .iter()
+        .filter(|candidate| is_near(&word, candidate))
         .map(|candidate| (strsim::jaro_winkler(&word, candidate), *candidate))
-        .filter(|(likeness, _)| *likeness > 0.7)
         .max_by(|a, b| a.0.total_cmp(&b.0))
         .map(|(_, candidate)| candidate)
 }
 
+/// Whether a person may have meant `known` and slipped: of three letters one was left out, added, changed or swapped with the
+/// next, of six two, or the end of the word is missing.
+pub fn is_near(word: &str, known: &str) -> bool {
+    let slips = (known.chars().count() / 3).max(1);
+    let is_beginning = word.chars().count() >= 3 && known.starts_with(word);
+    is_beginning || strsim::damerau_levenshtein(word, known) <= slips
+}
+
 #[cfg(test)]
 mod tests {
-    use super::nearest;
+    use super::{is_near, nearest};
+
+    #[test]
+    fn a_word_of_other_letters_is_not_near() {
+        for (word, known) in [
+            ("formt", "port"),
+            ("list", "size"),
+            ("host", "port"),
+            ("a", "qps"),
+        ] {
+            assert!(!is_near(word, known), "{word} {known}");
+        }
+        for (word, known) in [
+            ("plto", "plot"),
+            ("sevre", "serve"),
+            ("comp", "compare"),
+            ("dev", "devices"),
+        ] {
+            assert!(is_near(word, known), "{word} {known}");
+        }
+    }
 
     #[test]
     fn a_slip_finds_its_word_and_nonsense_none() {

@@ -6,6 +6,7 @@ use super::compare::CompareArgs;
 use super::devices::DevicesArgs;
 use super::doctor::DoctorArgs;
 use super::explain::ExplainArgs;
+use super::manual::{CompletionsArgs, ManArgs};
 use super::mesh::MeshArgs;
 use super::plot::PlotArgs;
 use super::run::RunArgs;
@@ -18,7 +19,8 @@ Multi-QP throughput and latency benchmark for RDMA over Converged Ethernet (RoCE
 Runs a sweep against HOST, where `rocebench serve` waits; with no HOST both ends run on this machine.";
 
 const AFTER_HELP: &str = "\
-Lists are comma-separated; their product is the matrix of cases. K, M and G are 1024-based in sizes.
+Lists are comma-separated, and 1..16 stands for 1,2,4,8,16; their product is the matrix of cases.
+K, M and G are 1024-based in sizes.
 A switch that a configuration file turns on is turned off with =false: --verify=false.
 
 Examples:
@@ -76,6 +78,10 @@ pub enum Command {
     Explain(ExplainArgs),
     /// Send files over many QPs to HOST, where `rocebench serve --receive DIR` waits
     Send(SendArgs),
+    /// Print the completions of a shell
+    Completions(CompletionsArgs),
+    /// Print the manual, or write its pages to a folder
+    Man(ManArgs),
 }
 
 /// The whole command line, as clap knows it.
