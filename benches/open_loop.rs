@@ -65,7 +65,7 @@ fn main() -> Outcome<()> {
         paused * 100.0
     );
     println!(
-        "| op | QPs | closed loop, ns | open loop, ns | its highest rate | lateness p50, ns | p99, ns | later than 1 us | by pauses alone | kept up to |"
+        "| op | QPs | closed loop, ns | open loop, ns | highest rate | lateness p50, ns | p99, ns | later than 1 us | by pauses alone | kept up to |"
     );
     println!("|---|--:|--:|--:|--:|--:|--:|--:|--:|--:|");
     for op in Op::BASIC {

@@ -8,7 +8,7 @@ use super::launcher::Launcher;
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[allow(missing_docs)] // The texts say what the fields are.
 pub enum LaunchError {
-    #[error("the variable {name} of {launcher} is `{value}`, and not a number")]
+    #[error("the variable {name} of {launcher} is `{value}`, which is not a number")]
     NoNumber {
         launcher: Launcher,
         name: &'static str,
@@ -20,11 +20,11 @@ pub enum LaunchError {
         name: &'static str,
         source: ListError,
     },
-    #[error("{0} does not tell how many ranks it started")]
+    #[error("{0} does not provide the number of ranks")]
     NumberUntold(Launcher),
-    #[error("{0} does not tell where rank 0 is")]
+    #[error("{0} does not provide the address of rank 0")]
     Rank0Untold(Launcher),
-    #[error("--ranks is {asked}, and {launcher} started {told}")]
+    #[error("--ranks is {asked}, but {launcher} started {told}")]
     OtherNumber {
         launcher: Launcher,
         told: u32,
@@ -34,9 +34,7 @@ pub enum LaunchError {
     RankOutside { rank: u32, ranks: u32 },
     #[error("--rank-0 says port {written}, --port says {flag}")]
     TwoPorts { written: u16, flag: u16 },
-    #[error(
-        "rank 0 runs on {here}, and by what {launcher} tells the others look for it on {hosts}"
-    )]
+    #[error("rank 0 runs on {here}, but {launcher} sends the other ranks to {hosts}")]
     Rank0Elsewhere {
         launcher: Launcher,
         here: String,
@@ -49,10 +47,10 @@ impl LaunchError {
     pub fn hint(&self) -> &'static str {
         match self {
             LaunchError::NumberUntold(_) | LaunchError::RankOutside { .. } => {
-                "say how many there are with --ranks N, at all ranks alike"
+                "give all ranks the same --ranks N"
             }
             LaunchError::Rank0Untold(_) | LaunchError::Rank0Elsewhere { .. } => {
-                "say where rank 0 is with --rank-0 HOST, at all ranks alike"
+                "give all ranks the same --rank-0 HOST"
             }
             LaunchError::OtherNumber { .. } | LaunchError::TwoPorts { .. } => {
                 "leave one of them out"

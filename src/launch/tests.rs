@@ -187,7 +187,7 @@ fn what_contradicts_itself_is_an_error() {
         ),
         (
             OPEN_MPI_5.replace("prterun-login", "x"),
-            "does not tell where rank 0 is",
+            "does not provide the address of rank 0",
         ),
     ] {
         let error = find(&variables(&text), &Asked::default()).unwrap_err();
@@ -199,7 +199,7 @@ fn what_contradicts_itself_is_an_error() {
         ..Asked::default()
     };
     let error = find(&variables(SLURM), &asked).unwrap_err().to_string();
-    assert_eq!(error, "--ranks is 8, and srun started 4");
+    assert_eq!(error, "--ranks is 8, but srun started 4");
 }
 
 #[test]
@@ -209,7 +209,7 @@ fn rank_0_knows_whether_it_will_be_found() {
     assert_eq!(check(&slurm_0, true), Ok(()));
     let error = check(SLURM, true).unwrap_err().to_string();
     assert!(
-        error.contains("runs on node3") && error.contains("on node1"),
+        error.contains("runs on node3") && error.contains("to node1"),
         "{error}"
     );
     assert_eq!(check(OPEN_MPI_4, true), Ok(()));

@@ -36,14 +36,14 @@ pub enum PlanError {
     },
     /// A setting that set-up cannot be measured with.
     #[error(
-        "--{flag} cannot be had with --op connect, whose traffic goes one way and is not checked"
+        "--{flag} does not go together with --op connect, whose traffic goes one way and is not checked"
     )]
     NotWithConnect {
         /// The option's long name.
         flag: &'static str,
     },
     /// A setting that a search over loads cannot have.
-    #[error("--{flag} cannot be had with --slo and --knee: {why}")]
+    #[error("--{flag} does not go together with --slo and --knee: {why}")]
     NotWithSearch {
         /// The option's long name.
         flag: &'static str,
@@ -148,13 +148,13 @@ pub enum PlanError {
         pattern: &'static str,
     },
     /// A bisection of an odd number.
-    #[error("{nodes} nodes have no halves, which a bisection is between")]
+    #[error("--pattern bisection needs an even number of nodes, and there are {nodes}")]
     OddNodes { nodes: usize },
     /// Flows of all cases beyond all reason.
-    #[error("the sweep has {flows} flows or more in all of its cases; the most are {most}")]
+    #[error("the sweep has at least {flows} flows in all its cases; the limit is {most}")]
     TooManyFlowsInAll { flows: u64, most: u64 },
     /// More than two nodes without flows.
-    #[error("there are {nodes} nodes, and nothing says which of them talk")]
+    #[error("there are {nodes} nodes, and no --pattern or [[flow]] between them")]
     NoFlows { nodes: usize },
     /// Flows beyond all reason.
     #[error("there are {flows} flows; a case has at most {MOST_FLOWS}")]
@@ -165,7 +165,7 @@ pub enum PlanError {
     )]
     ConnectWithFlows,
     /// Flows that no plan makes; a peer may.
-    #[error("the case {case} is none: {why}")]
+    #[error("the case {case} is not valid: {why}")]
     NoCase { case: String, why: &'static str },
 }
 
@@ -242,7 +242,7 @@ impl PlanError {
                 }
             }
             PlanError::Setting(SettingError::Syntax(_)) => {
-                "`rocebench --help` shows what each setting takes".into()
+                "`rocebench --help` shows the values of each setting".into()
             }
             PlanError::BatchTooDeep {
                 flag,
@@ -307,9 +307,9 @@ impl PlanError {
             }
             PlanError::InFlow { error, .. } => error.hint(),
             PlanError::UnknownNode { names, .. } => format!("the nodes are {names}"),
-            PlanError::ToItself { .. } => "name two nodes by `from` and `to`".into(),
+            PlanError::ToItself { .. } => "name two different nodes in `from` and `to`".into(),
             PlanError::NoFlows { .. } => {
-                "say which nodes talk by --pattern, such as pairs, or with [[flow]] in a file (--config)"
+                "choose a --pattern, such as pairs, or write [[flow]] tables in a file (--config)"
                     .into()
             }
             PlanError::PatternWithFlows => {
@@ -329,7 +329,7 @@ impl PlanError {
             PlanError::ConnectWithFlows => {
                 "take connect out of --op, or the flows out of the file".into()
             }
-            PlanError::NoCase { .. } => "both ends must be of one version".into(),
+            PlanError::NoCase { .. } => "install the same version of rocebench on both ends".into(),
         }
     }
 }

@@ -195,8 +195,8 @@ fn what_makes_no_sense_names_the_flow_and_what_mends_it() {
         ),
         (
             "nodes = 'local:3'",
-            "there are 3 nodes, and nothing says which of them talk",
-            "by --pattern, such as pairs, or with [[flow]]",
+            "there are 3 nodes, and no --pattern or [[flow]] between them",
+            "choose a --pattern, such as pairs, or write [[flow]]",
         ),
         (
             "pattern = 'ring'\n[[flow]]",

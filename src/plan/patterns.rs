@@ -203,7 +203,12 @@ mod tests {
                 &[("fan-out", "9")],
                 "--fan-out 9 is more than the 2 other nodes",
             ),
-            ("bisection", 5, &[], "5 nodes have no halves"),
+            (
+                "bisection",
+                5,
+                &[],
+                "an even number of nodes, and there are 5",
+            ),
             ("all-to-all", 65, &[], "4160 flows"),
         ] {
             let error = flows(pattern, count, given).unwrap_err();

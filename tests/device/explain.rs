@@ -53,7 +53,7 @@ fn every_mistake_brings_the_error_it_promises() {
     ] {
         let ended = lesson(&server, &format!("--break {mistake}"));
         assert!(ended.took < SOON, "{mistake}: {:?}", ended.took);
-        ended.shows(&[error, "promises has come"]);
+        ended.shows(&[error, "has occurred"]);
     }
     server.serves_the_next();
     server.end();

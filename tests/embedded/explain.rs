@@ -116,7 +116,9 @@ fn every_mistake_brings_the_error_it_promises() {
             assert_eq!(ended.stdout.matches(words).count(), 1, "{mistake}: {words}");
         }
         let name = mistake.split(' ').next().unwrap();
-        ended.shows(&[&format!("The error that --break {name} promises has come.")]);
+        ended.shows(&[&format!(
+            "The expected error of --break {name} has occurred."
+        )]);
         assert!(
             !ended
                 .stdout
@@ -131,12 +133,12 @@ fn what_a_mistake_does_on_the_wire() {
     let _machine = with_others();
     let nobody = Program::new("explain -d soft0 --break gid").run().exits(0);
     nobody.shows(&[
-        "not the other end's: nobody is there",
+        "not the other end's: no host has it",
         "the same packet again",
         "ibv_query_qp: ERR",
     ]);
     let refused = Program::new("explain -d soft0 --break rkey").run().exits(0);
-    refused.shows(&["(NAK, RemoteAccessError)", "not what the other end told"]);
+    refused.shows(&["(NAK, RemoteAccessError)", "not the key from the other end"]);
     let unready = Program::new("explain -d soft0 --break no-recv")
         .run()
         .exits(0);
@@ -234,7 +236,7 @@ fn the_other_end_may_be_a_server() {
         ended.shows(&["the server at 127.0.0.1:", "as text: sent-to-a-server"]);
     }
     for mistake in ["gid", "rkey", "no-recv", "qp-count", "mtu"] {
-        lesson(&format!("--break {mistake}")).shows(&["promises has come"]);
+        lesson(&format!("--break {mistake}")).shows(&["has occurred"]);
     }
     // Lessons and runs are served by turns.
     Program::new(&format!(

@@ -18,7 +18,7 @@ fn every_box_of_the_lesson_works() {
     let _machine = with_others();
     let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/learn.md");
     let boxes = boxes(&std::fs::read_to_string(page).unwrap());
-    assert_eq!(boxes.len(), 10);
+    assert_eq!(boxes.len(), 12);
     let free = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let port = free.local_addr().unwrap().port();
     drop(free);

@@ -160,7 +160,7 @@ fn what_nodes_and_patterns_cannot_do_is_one_sentence_that_names_it() {
     for (words, told) in [
         (
             "--nodes local:3 --pattern bisection",
-            "3 nodes have no halves",
+            "an even number of nodes, and there are 3",
         ),
         (
             "--nodes local:3 --pattern incast --fan-in 3",
@@ -184,11 +184,11 @@ fn what_nodes_and_patterns_cannot_do_is_one_sentence_that_names_it() {
             "--nodes @/nowhere/nodes --pattern ring",
             "cannot read the list of nodes /nowhere/nodes",
         ),
-        ("--nodes local:3", "nothing says which of them talk"),
+        ("--nodes local:3", "no --pattern or [[flow]] between them"),
         ("--nodes local:65 --pattern all-to-all", "4160 flows"),
         (
             "--pattern pairs --slo p99<20us",
-            "--pattern cannot be had with --slo",
+            "--pattern does not go together with --slo",
         ),
         (
             "--pattern pairs --op connect",

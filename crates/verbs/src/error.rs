@@ -56,7 +56,7 @@ impl fmt::Display for Operation {
             Operation::AllocMemory => "allocating buffer memory (mmap)",
             Operation::RegMr => "ibv_reg_mr",
             Operation::CreateChannel => "ibv_create_comp_channel",
-            Operation::CreateEventFd => "making what wakes a thread (eventfd)",
+            Operation::CreateEventFd => "creating an eventfd to wake a thread",
             Operation::CreateCq => "ibv_create_cq",
             Operation::ReqNotifyCq => "ibv_req_notify_cq",
             Operation::WaitForEvent => "waiting for a completion event (poll)",
@@ -145,15 +145,15 @@ pub enum VerbsError {
         instead: &'static str,
     },
     /// Buffers on huge pages, of which there are too few.
-    #[error(
-        "--pages huge takes {needed} huge pages of 2 MiB, and this machine has not so many free"
-    )]
+    #[error("--pages huge takes {needed} huge pages of 2 MiB, and fewer are free on this machine")]
     NoHugePages {
         /// Pages that the buffers take.
         needed: u64,
     },
     /// Buffers on transparent huge pages, which the kernel has not.
-    #[error("--pages transparent needs transparent huge pages, and this machine's kernel has none")]
+    #[error(
+        "--pages transparent needs transparent huge pages, and the kernel of this machine has none"
+    )]
     NoTransparentPages,
     /// An option for a device that cannot do it.
     #[error("{flag} is for the embedded software device, and {device} is another")]
@@ -238,7 +238,7 @@ impl VerbsError {
             VerbsError::DeviceLacks { instead, .. } => return Some((*instead).to_owned()),
             VerbsError::NoHugePages { needed } => {
                 return Some(format!(
-                    "reserve them in time, when memory is not in pieces yet: `echo {needed} | sudo tee \
+                    "reserve them early, before memory is fragmented: `echo {needed} | sudo tee \
                      /proc/sys/vm/nr_hugepages`; --pages transparent needs no reservation"
                 ));
             }
@@ -308,10 +308,10 @@ impl VerbsError {
             }
             (Operation::AllocMemory, _) => "lower --qps, --size or the depths",
             (Operation::PostSend, libc::ENOMEM) => {
-                "the send queue is full: the device took fewer WRs than it promised; lower --tx-depth"
+                "the send queue is full: the device accepted fewer WRs than its limit; lower --tx-depth"
             }
             (Operation::PostRecv | Operation::PostSrqRecv, libc::ENOMEM) => {
-                "the receive queue is full: the device took fewer WRs than it promised; lower --rx-depth"
+                "the receive queue is full: the device accepted fewer WRs than its limit; lower --rx-depth"
             }
             (_, libc::EACCES | libc::EPERM) => {
                 "the kernel refused permission: run as a user who may use RDMA devices"

@@ -18,7 +18,7 @@ pub fn table(service_us: &str, idle: &str, files: &[&str]) -> Checked {
     let idle_us = idle.latency.p50 as f64 / 1e3;
     println!("A message that does not wait takes {idle_us:.1} us.\n");
     println!(
-        "| limit | truly, 1/s | lower bound | off | upper bound | off | trials | seconds | the search says |"
+        "| search | true limit, 1/s | lower bound | off | upper bound | off | trials | seconds | the search says |"
     );
     println!("|---|--:|--:|--:|--:|--:|--:|--:|---|");
     let found = results::load::load(files);

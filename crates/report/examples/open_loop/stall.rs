@@ -17,7 +17,7 @@ fn quantile(stopped: f64, load: f64, window: f64, above: f64) -> f64 {
 pub fn table(stopped_ms: &str, files: &[&str]) -> Checked {
     let stopped_ms = number(stopped_ms, "STOPPED_MS")?;
     println!(
-        "| stopped, ms | load | messages | p50, us | p99, ms | schedule says | off | max, ms | schedule |"
+        "| stopped, ms | load | messages | p50, us | p99, ms | expected | off | max, ms | schedule |"
     );
     println!("|--:|--:|--:|--:|--:|--:|--:|--:|---|");
     let mut broken = Vec::new();

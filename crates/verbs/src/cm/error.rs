@@ -72,7 +72,7 @@ impl RejectReason {
             3 => "no resources",
             4 => "time-out",
             6 | 7 => "unknown communication id",
-            8 => "nobody listens on that port",
+            8 => "no program listens on that port",
             9 => "transport service not supported",
             10 => "stale connection",
             12 | 18 => "GID not accepted",
@@ -209,7 +209,7 @@ fn call_hint(step: CmStep, errno: Option<i32>) -> &'static str {
              too); --connect tcp does not need it"
         }
         (CmStep::BindAddr, Some(libc::ENODEV | libc::EADDRNOTAVAIL)) => {
-            "no RDMA device has this address in rdma_cm's eyes: see the interface's addresses (`ip addr`) and the GID \
+            "rdma_cm finds no RDMA device with this address: see the interface's addresses (`ip addr`) and the GID \
              table (`rocebench devices`); choose another with --gid-index"
         }
         (CmStep::ResolveAddr, Some(libc::ENODEV | libc::EADDRNOTAVAIL)) => {
@@ -219,11 +219,11 @@ fn call_hint(step: CmStep, errno: Option<i32>) -> &'static str {
         (CmStep::ResolveAddr, Some(libc::ENETUNREACH | libc::EHOSTUNREACH)) => {
             "there is no route from this GID's interface to the peer's address: choose others with --gid-index"
         }
-        (_, Some(libc::ENOMEM)) => "the kernel has no memory for more connections: lower --qps",
+        (_, Some(libc::ENOMEM)) => "the kernel has no memory left for connections: lower --qps",
         (_, Some(libc::ENODEV)) => {
             "the device went away, or was renamed: look at `dmesg` and `rdma link`"
         }
-        _ => "`dmesg` may say more; --connect tcp does without rdma_cm",
+        _ => "`dmesg` may say more; --connect tcp does not need rdma_cm",
     }
 }
 
@@ -238,21 +238,21 @@ fn event_hint(event: CmEventKind, errno: i32) -> &'static str {
              choose devices of one network with --device and --gid-index at both ends"
         }
         (CmEventKind::RouteError, _) => {
-            "see that the network interface of this device is up, and `dmesg`"
+            "check that the network interface of this device is up; look at `dmesg`"
         }
         (CmEventKind::Unreachable | CmEventKind::ConnectError, libc::ETIMEDOUT | 0) => {
-            "the connection manager there does not answer: see that UDP port 4791 is open between both (`rocebench \
+            "the connection manager there does not answer: check that UDP port 4791 is open between both (`rocebench \
              doctor HOST`); --connect tcp shows whether data passes"
         }
         (CmEventKind::DeviceRemoval, _) => "the device was taken away: look at `dmesg`",
-        _ => "look at `dmesg` of both ends; --connect tcp does without rdma_cm",
+        _ => "look at `dmesg` of both ends; --connect tcp does not need rdma_cm",
     }
 }
 
 fn reject_hint(reason: RejectReason, has_words: bool) -> &'static str {
     match reason {
         RejectReason::NO_LISTENER => {
-            "the server has gone, or another host has the address that it told: see what it printed, and that no two \
+            "the server has ended, or another host has its address: read its output, and check that no two \
              hosts have this address"
         }
         RejectReason::STALE => {
@@ -263,10 +263,10 @@ fn reject_hint(reason: RejectReason, has_words: bool) -> &'static str {
              ADDRESS` there); choose devices of one network with --device and --gid-index at both ends"
         }
         RejectReason::BY_THE_LISTENER => {
-            "another host may have the address that the server told: see that no two hosts have it, and repeat the run"
+            "another host may have the server's address: check that no two hosts have it, and repeat the run"
         }
         RejectReason(26) => "give a smaller --mtu",
-        _ => "look at `dmesg` of the other end; --connect tcp does without rdma_cm",
+        _ => "look at `dmesg` of the other end; --connect tcp does not need rdma_cm",
     }
 }
 
@@ -305,7 +305,7 @@ mod tests {
         let error = rejected(RejectReason::NO_LISTENER, None);
         assert_eq!(
             error.to_string(),
-            "QP 0 was rejected: reason 8 (nobody listens on that port)"
+            "QP 0 was rejected: reason 8 (no program listens on that port)"
         );
         assert!(error.hint().contains("server"));
         let stale = rejected(RejectReason::STALE, None);
