@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use crate::coordinator::arrived::Arrived;
 use crate::coordinator::clocks::{Clocks, Furthest, Span, together};
 use crate::coordinator::members::Member;
 use crate::coordinator::nodes::Node;
@@ -11,10 +12,8 @@ use crate::protocol::failure::RunFailure;
 use crate::protocol::message::WarmUp;
 use crate::protocol::node_report::{EndReport, NodeReport, SetUpReport};
 use report::results::model::{
-    CaseConfig, Connect, Delivery, Device, Doubt, DoubtKind, FlowConfig, FlowResult, NodeResult,
-    REVERSE, Run,
+    CaseConfig, Connect, Device, Doubt, DoubtKind, FlowConfig, FlowResult, NodeResult, REVERSE, Run,
 };
-use report::results::rates::gbit_per_s;
 use settings::ConnectMode;
 
 /// Flows whose windows overlap by a smaller part were not measured together.
@@ -282,42 +281,27 @@ fn tell_flows(case: &Case, nodes: &[Node], reports: &mut [(usize, NodeReport)], 
         let target = ends.remove(&(index, Side::Target));
         let initiator = ends.remove(&(index, Side::Initiator));
         let both = initiator.as_ref().zip(target.as_ref());
-        let there = both.and_then(|(initiator, target)| delivery(flow, initiator, target));
-        let back = both.and_then(|(initiator, target)| delivery(flow, target, initiator));
+        let there = both.and_then(|(initiator, target)| Arrived::of(flow, initiator, target));
+        let back = both.and_then(|(initiator, target)| Arrived::of(flow, target, initiator));
         let Some(forward) = flows.next() else { return };
         let of_initiator = initiator
             .as_ref()
             .and_then(|end| end.receive_queues.clone());
         tell_sent(forward, initiator);
-        forward.delivery = there;
+        if let Some(arrived) = there {
+            arrived.tell(forward);
+        }
         forward.receive_queues = target.as_ref().and_then(|end| end.receive_queues.clone());
         if !flow.bidirectional {
             forward.received = target.and_then(|target| target.received);
         } else if let Some(reverse) = flows.next() {
             tell_sent(reverse, target);
-            reverse.delivery = back;
+            if let Some(arrived) = back {
+                arrived.tell(reverse);
+            }
             reverse.receive_queues = of_initiator;
         }
     }
-}
-
-/// What became of the messages from one end to the other, where they may be lost and are received. Where messages are
-/// counted, goodput is by the sender's window, which does not wait for those that do not come.
-fn delivery(flow: &Flow, from: &EndReport, to: &EndReport) -> Option<Delivery> {
-    if flow.service.is_reliable() {
-        return None;
-    }
-    let received = to.received.as_ref()?;
-    let own_seconds = from.sent.as_ref().map(|sent| sent.window.seconds);
-    let seconds = received.window_seconds.or(own_seconds);
-    let goodput = seconds.and_then(|seconds| gbit_per_s(received.bytes, seconds));
-    let (sent, received) = (&from.posted_in_all, &to.received_in_all);
-    let sum = |of_qps: &[u64]| [of_qps.iter().sum::<u64>()];
-    Some(match flow.ud_fan_out {
-        // What a QP receives comes from all QPs.
-        true => Delivery::of_qps(&sum(sent), &sum(received), goodput),
-        false => Delivery::of_qps(sent, received, goodput),
-    })
 }
 
 /// What an end sent.

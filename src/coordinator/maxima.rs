@@ -44,9 +44,8 @@ impl Rated {
         let runs = (measured.cases.iter())
             .filter(|it| Some(&it.id) == id)
             .flat_map(|it| &it.runs);
-        let maximum = |flow: &Flow| {
-            median_per_second(runs.clone(), |run| run.flow(&flow.name)?.totals.mmsg_per_s)
-        };
+        let maximum =
+            |flow: &Flow| median_per_second(runs.clone(), |run| run.flow(&flow.name)?.mmsg_per_s());
         let known = |flow: &Flow| flow.rate.share().and_then(|_| maximum(flow));
         let rated = case.with_maxima(maximum).ok_or_else(|| {
             let id = id.map_or("the closed loop", |id| id);

@@ -3,6 +3,7 @@
 
 mod admission;
 pub mod against;
+mod arrived;
 mod assemble;
 pub mod at_once;
 mod clocks;

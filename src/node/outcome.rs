@@ -178,6 +178,8 @@ fn sent(flow: &Settings, finished: &FinishedEnd, clock: &Clock) -> FlowResult {
             swaps_made: swaps_made
                 .as_ref()
                 .and_then(|made| made.get(index).copied()),
+            // The coordinator knows what came.
+            lost: None,
         })
         .collect();
     let all = Recorder::merged((0..messages.len()).flat_map(recorders));

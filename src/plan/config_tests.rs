@@ -108,7 +108,11 @@ fn an_error_of_the_plan_is_placed_in_the_flow_or_above_it() {
         ("[[flow]]\n  qps = 0", Some((2, 3)), Some((2, 3))),
         ("[[flow]]\nto = 'x'", Some((2, 1)), Some((2, 1))),
         // The value above, which a flag stands for.
-        ("post-list = 200\n[[flow]]\n", Some((1, 1)), None),
+        (
+            "post-list = 200\ntx-depth = 128\n[[flow]]\n",
+            Some((1, 1)),
+            None,
+        ),
         // Neither: the flow.
         ("\n[[flow]]\nfrom = 'server'", Some((2, 1)), None),
         ("qps = 4\n[[flow]]\nqps = 2", Some((1, 1)), None),

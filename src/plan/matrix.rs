@@ -208,7 +208,7 @@ impl<'a> Axes<'a> {
 
     /// The cell number `index`, or nothing if its case is another cell's case too.
     fn case(&mut self, index: u64) -> Result<Option<Case>, PlanError> {
-        let mut settings = Settings::default();
+        let mut settings = Settings::unfitted();
         let mut rest = index;
         let mut is_first = Vec::with_capacity(self.axes.len());
         // The last setting varies fastest.
@@ -333,6 +333,7 @@ impl<'a> Axes<'a> {
     /// `send-shared-q16-64KiB`, and then each setting that varies within the sweep or is not the default.
     fn id(&self, settings: &Settings) -> String {
         let usual = Settings {
+            tx_depth: settings.fitted_tx_depth(),
             signal_every: settings.fitted_signal_every(),
             rx_depth: settings.fitted_rx_depth(),
             ..Settings::default()

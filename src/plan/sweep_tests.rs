@@ -175,9 +175,9 @@ fn what_makes_no_sense_names_the_flag_that_mends_it() {
         ("max-rd-atomic = 256", "max-rd-atomic"),
         ("service-level = 16", "service-level"),
         ("traffic-class = 256", "traffic-class"),
-        ("signal-every = 129", "signal-every"),
+        ("tx-depth = 128\nsignal-every = 129", "signal-every"),
         ("tx-depth = [1, 128]\nsignal-every = 100", "signal-every"),
-        ("post-list = 129", "post-list"),
+        ("tx-depth = 128\npost-list = 129", "post-list"),
         ("post-list = 100\nsignal-every = 64", "post-list"),
         ("qps = 65536\ntx-depth = 65536", "qps"),
     ] {
@@ -399,6 +399,40 @@ fn sizes_by_weight_stand_in_the_id() {
         Sweep::check(&case).is_err(),
         "a mix that its buffers do not fit"
     );
+}
+
+/// Each is an option that is given alone.
+#[test]
+fn defaults_fit_the_only_setting_that_is_given() {
+    for (flag, text, wanted) in [
+        ("service", "uc", (65_536, 128)),
+        ("service", "ud", (1_024, 128)),
+        ("signal-every", "256", (65_536, 256)),
+        ("post-list", "200", (65_536, 200)),
+    ] {
+        let case = Sweep::new(&Given::from([(flag, text)]))
+            .unwrap()
+            .cases
+            .remove(0);
+        assert_eq!((case.size_bytes, case.tx_depth), wanted, "{flag} {text}");
+    }
+    assert_eq!(
+        one(&[("service", "ud"), ("mtu", "256")]).unwrap(),
+        "send-shared-q1-256B-ud-m256"
+    );
+    let id = one(&[("signal-every", "256")]).unwrap();
+    assert_eq!(id, "send-shared-q1-64KiB-Q256");
+    let refused = one(&[("service", "ud"), ("size", "64K")]).unwrap_err();
+    assert!(refused.contains("--size does not fit"), "{refused}");
+    let refused = one(&[("signal-every", "256"), ("tx-depth", "128")]).unwrap_err();
+    assert!(
+        refused.contains("does not fit into --tx-depth 128"),
+        "{refused}"
+    );
+    let both = Given::from([("service", "rc,ud")]);
+    let sizes = Sweep::new(&both).unwrap().cases;
+    let sizes: Vec<u32> = sizes.iter().map(|case| case.size_bytes).collect();
+    assert_eq!(sizes, [65_536, 1_024], "each case has what fits it");
 }
 
 #[test]

@@ -153,6 +153,7 @@ mod tests {
             service_ns: Some(times.clone()),
             lateness_ns: Some(times),
             swaps_made: Some(u64::MAX),
+            lost: Some(u64::MAX),
         }
     }
 

@@ -140,21 +140,26 @@ impl Pair {
 
     /// The same with the server's connection array changed before the client sees it.
     pub fn tampered(case: &Case, tamper: impl FnOnce(&mut Endpoints)) -> Pair {
-        Pair::build(case, case, tamper)
+        Pair::build(&port(), [case, case], tamper)
+    }
+
+    /// Both ends on `null0`, where all that is sent is lost.
+    pub fn on_null(case: &Case) -> Pair {
+        Pair::build(&null_port(), [case, case], |_| {})
     }
 
     /// The same with another case at the server, which no session allows.
     pub fn with_server_case(case: &Case, change: impl FnOnce(&mut Case)) -> Pair {
         let mut servers = case.clone();
         change(&mut servers);
-        Pair::build(case, &servers, |_| {})
+        Pair::build(&port(), [case, &servers], |_| {})
     }
 
-    fn build(case: &Case, server_case: &Case, tamper: impl FnOnce(&mut Endpoints)) -> Pair {
+    fn build(port: &Port, cases: [&Case; 2], tamper: impl FnOnce(&mut Endpoints)) -> Pair {
         let threads = |case: &Case| NodeThreads::new(effective_workers(case), case.poll);
-        let mut nodes = [threads(case), threads(server_case)];
+        let mut nodes = cases.map(threads);
         let [client_node, server_node] = &mut nodes;
-        let mut pair = Pair::connected(case, server_case, [client_node, server_node], tamper);
+        let mut pair = Pair::connected(port, cases, [client_node, server_node], tamper);
         for (end, threads) in [&mut pair.client, &mut pair.server].into_iter().zip(&nodes) {
             let specs = threads
                 .specs(&[], vec![end.objects.worker_specs()])
@@ -168,14 +173,13 @@ impl Pair {
 
     /// Both ends, connected, without threads yet.
     fn connected(
-        case: &Case,
-        server_case: &Case,
+        port: &Port,
+        [case, server_case]: [&Case; 2],
         [client_node, server_node]: [&mut NodeThreads; 2],
         tamper: impl FnOnce(&mut Endpoints),
     ) -> Pair {
-        let port = port();
         let create = |case: &Case, side, threads: &mut NodeThreads| {
-            VerbsObjects::create(&port, case, side, None, threads, || Ok(())).unwrap()
+            VerbsObjects::create(port, case, side, None, threads, || Ok(())).unwrap()
         };
         let mut client = create(case, Side::Initiator, client_node);
         let mut server = create(server_case, Side::Target, server_node);
@@ -364,7 +368,7 @@ impl Flows {
             } else {
                 [first, second]
             };
-            Pair::connected(case, case, ends, |_| {})
+            Pair::connected(&port(), [case, case], ends, |_| {})
         });
         let pairs: Vec<Pair> = flows.collect();
         let start = |node: usize| {

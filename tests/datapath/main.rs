@@ -7,6 +7,7 @@ mod errors;
 mod flows;
 mod limits;
 mod loopback_node;
+mod null_services;
 mod open_loop;
 mod spreading;
 mod verify;

@@ -1,8 +1,8 @@
 //! Every operation on every kind of CQ, checked byte by byte, with every figure of the result accounted for.
 
-use crate::lab::check;
 use crate::lab::program::sweep;
 use crate::lab::server::Server;
+use crate::lab::{cells, check};
 
 const OPS: [&str; 4] = [
     "--op",
@@ -146,6 +146,18 @@ fn unreliable_services() {
             "0",
         ];
         let ended = server.sweep(&[&case[..], &queues].concat()).exits(0);
+        assert_eq!(check::complete(&ended).cases.len(), cases);
+    }
+    server.end();
+}
+
+#[test]
+fn every_cell_of_services_operations_cq_modes_and_poll_modes() {
+    let server = Server::start();
+    let more = "-q 3 --workers 2 -s 3000 -n 20 --verify --warmup 0 -t 8 -r 64";
+    for (words, cases) in cells::of_services() {
+        let all: Vec<&str> = words.split(' ').chain(more.split(' ')).collect();
+        let ended = server.sweep(&all).exits(0);
         assert_eq!(check::complete(&ended).cases.len(), cases);
     }
     server.end();

@@ -10,7 +10,7 @@ use std::process::Command;
 
 use report::compare::{Aspect, Metric};
 use report::results::csv;
-use report::results::model::{Doubt, DoubtKind, Load};
+use report::results::model::{Delivery, Doubt, DoubtKind, Load};
 use rocebench::cli::args;
 use synthetic_results::Synthetic;
 use verbs::WcStatus;
@@ -421,6 +421,10 @@ fn csv_columns_that_the_page_names_exist() {
     }];
     let flow = &mut sample.cases[0].runs[0].flows[0];
     flow.load = Some(Load::default());
+    flow.delivery = Some(Delivery {
+        goodput_gbit_per_s: Some(1.0),
+        ..Delivery::of_qps(&[2], &[1])
+    });
     (flow.service_ns, flow.lateness_ns) = (flow.latency_ns.clone(), flow.latency_ns.clone());
     sample.nodes[0].devices[0].faults = Some("drop=1%".to_owned());
     let (mut cases, mut qps, mut histograms) = (Vec::new(), Vec::new(), Vec::new());

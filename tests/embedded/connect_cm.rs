@@ -6,45 +6,33 @@ use serde_json::Value;
 
 use crate::program::{Program, Server, with_others};
 
-/// The cases of a sweep that has ended well.
-fn cases(words: &str) -> Vec<Value> {
-    let ended = Program::new(words).run().exits(0);
-    let cases = ended.json["cases"].as_array().unwrap().clone();
-    for case in &cases {
-        for run in case["runs"].as_array().unwrap() {
-            assert_eq!(run["complete"], true, "{case}");
-        }
-    }
-    cases
-}
-
 #[test]
 fn every_operation_by_both_ways() {
     let _machine = with_others();
-    let cases = cases(
-        "-d soft0 --connect tcp,cm --op send,write,read -q 1,16 -s 4K -n 20 --warmup 0 --verify",
-    );
-    assert_eq!(cases.len(), 12);
+    let words =
+        "-d soft0 --connect tcp,cm --op send,write,read -q 1,16 -s 4K -n 20 --warmup 0 --verify";
+    let ended = Program::new(words).run().exits(0).all_whole(12);
     let by_cm = |case: &&Value| case["id"].as_str().unwrap().ends_with("-cm");
-    assert_eq!(cases.iter().filter(by_cm).count(), 6);
+    assert_eq!(ended.cases().iter().filter(by_cm).count(), 6);
 }
 
 #[test]
 fn with_a_server_of_another_process() {
     let _machine = with_others();
     let server = Server::start("-d soft0");
-    let cases = cases(&format!(
-        "127.0.0.1:{} -d soft0 --connect cm --op send,write -q 1,70 -n 10 --warmup 0",
-        server.port
-    ));
-    assert_eq!(cases.len(), 4);
+    let words = "-d soft0 --connect cm --op send,write -q 1,70 -n 10 --warmup 0";
+    let client = Program::new(&format!("127.0.0.1:{} {words}", server.port));
+    client.run().exits(0).all_whole(4);
 }
 
 #[test]
 fn set_up_is_measured_by_its_steps() {
     let _machine = with_others();
-    let cases = cases("-d soft0 --op connect --connect cm -q 32 -n 3 --traffic-qps 0");
-    let connect = &cases[0]["runs"][0]["connect"];
+    let words = "-d soft0 --op connect --connect cm -q 32 -n 3 --traffic-qps 0";
+    let ended = Program::new(words).run().exits(0);
+    let run = &ended.cases()[0]["runs"][0];
+    assert_eq!(run["complete"], true, "{run}");
+    let connect = &run["connect"];
     assert_eq!(connect["connections"], 96);
     assert_eq!(connect["stale_rejections"], 0, "{connect}");
     let steps = connect["steps"].as_array().unwrap();
@@ -60,10 +48,8 @@ fn set_up_is_measured_by_its_steps() {
 #[test]
 fn lost_messages_come_again() {
     let _machine = with_others();
-    let cases = cases(
-        "-d soft0 --faults drop=10%,seed=4 --connect cm --op write -q 8 -n 10 --warmup 0 --retry-cnt 7",
-    );
-    assert_eq!(cases.len(), 1);
+    let words = "-d soft0 --faults drop=10%,seed=4 --connect cm --op write -q 8 -n 10 --warmup 0 --retry-cnt 7";
+    Program::new(words).run().exits(0).all_whole(1);
 }
 
 #[test]

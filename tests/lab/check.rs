@@ -73,6 +73,10 @@ fn check_flow(place: &str, settings: &Settings, told: &FlowConfig, flow: &FlowRe
     if let Some(delivery) = &flow.delivery {
         assert_eq!(delivery.sent, delivery.received + delivery.lost, "{place}");
         assert!(delivery.received > 0, "{place}: all is lost");
+        let of_qps: Option<u64> = flow.qps.iter().map(|qp| qp.lost).sum();
+        let by_qp = (!settings.ud_fan_out).then_some(delivery.lost);
+        assert_eq!(of_qps, by_qp, "{place}: lost of QPs");
+        assert_eq!(flow.gbit_per_s(), delivery.goodput_gbit_per_s, "{place}");
     } else if let (Some(received), Some(messages)) = (&flow.received, settings.iterations_per_qp) {
         assert_eq!(
             received.messages,

@@ -7,6 +7,7 @@
 )]
 
 pub mod capture;
+pub mod cells;
 pub mod check;
 pub mod deaths;
 pub mod lag;

@@ -2,7 +2,7 @@
 //! `null0`, so its cost per message is measured on the same library as rocebench's.
 //!
 //! It exports the functions that perftest imports from libibverbs. Functions that `null-verbs` lacks (completion
-//! channels, SRQs, address handles) fail with EOPNOTSUPP, so that the real library never gets a foreign context.
+//! channels, SRQs, address handles made of a completion) fail with EOPNOTSUPP, so that the real library never gets a foreign context.
 
 use std::os::raw::{c_char, c_int, c_void};
 use std::ptr::null_mut;
@@ -62,6 +62,8 @@ export! {
     ibv_query_qp = query_qp(qp: *mut ibv_qp, attr: *mut ibv_qp_attr, mask: c_int, init: *mut ibv_qp_init_attr) -> c_int;
     ibv_modify_qp = modify_qp(qp: *mut ibv_qp, attr: *mut ibv_qp_attr, mask: c_int) -> c_int;
     ibv_destroy_qp = destroy_qp(qp: *mut ibv_qp) -> c_int;
+    ibv_create_ah = create_ah(pd: *mut ibv_pd, attr: *mut ibv_ah_attr) -> *mut ibv_ah;
+    ibv_destroy_ah = destroy_ah(ah: *mut ibv_ah) -> c_int;
 }
 
 refuse! {
@@ -70,9 +72,7 @@ refuse! {
     ibv_get_cq_event(*mut ibv_comp_channel, *mut *mut ibv_cq, *mut *mut c_void) -> c_int = -1;
     ibv_create_srq(*mut ibv_pd, *mut ibv_srq_init_attr) -> *mut ibv_srq = null_mut();
     ibv_destroy_srq(*mut ibv_srq) -> c_int = libc::EOPNOTSUPP;
-    ibv_create_ah(*mut ibv_pd, *mut ibv_ah_attr) -> *mut ibv_ah = null_mut();
     ibv_create_ah_from_wc(*mut ibv_pd, *mut ibv_wc, *mut ibv_grh, u8) -> *mut ibv_ah = null_mut();
-    ibv_destroy_ah(*mut ibv_ah) -> c_int = libc::EOPNOTSUPP;
     ibv_qp_to_qp_ex(*mut ibv_qp) -> *mut ibv_qp_ex = null_mut();
 }
 

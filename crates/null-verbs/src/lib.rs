@@ -8,8 +8,9 @@
 //! The crate must not know `rocebench`: its users build a table of these functions, or export them under libibverbs'
 //! names. It needs rdma-sys only for the layout of the structs.
 //!
-//! Differences from libibverbs: destroying a CQ or QP does not wait for the acknowledgement of its events, there are
-//! no address handles, an SRQ of `null0` takes receives and never uses them, and only `loop0` has completion channels.
+//! Differences from libibverbs: destroying a CQ or QP does not wait for the acknowledgement of its events, an SRQ of `null0`
+//! takes receives and never uses them, only `loop0` has completion channels, and only `null0` has UC and UD QPs and address
+//! handles.
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used, clippy::panic))]
 
 mod channel;

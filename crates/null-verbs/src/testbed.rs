@@ -57,8 +57,15 @@ impl OpenDevice {
         cq
     }
 
-    /// A QP of 4 sends and 4 receives, both of one SGE, 64 bytes inline.
+    /// An RC QP of 4 sends and 4 receives, both of one SGE, 64 bytes inline.
     pub(crate) fn qp(&self, cq: *mut ibv_cq) -> *mut ibv_qp {
+        let qp = self.qp_of(cq, ibv_qp_type::IBV_QPT_RC);
+        assert!(!qp.is_null());
+        qp
+    }
+
+    /// Such a QP of any type; null where the device has none.
+    pub(crate) fn qp_of(&self, cq: *mut ibv_cq, qp_type: ibv_qp_type::Type) -> *mut ibv_qp {
         let mut init = ibv_qp_init_attr {
             qp_context: null_mut(),
             send_cq: cq,
@@ -71,13 +78,11 @@ impl OpenDevice {
                 max_recv_sge: 1,
                 max_inline_data: 64,
             },
-            qp_type: ibv_qp_type::IBV_QPT_RC,
+            qp_type,
             sq_sig_all: 0,
         };
         // SAFETY: both are live.
-        let qp = unsafe { verbs::create_qp(self.pd, &raw mut init) };
-        assert!(!qp.is_null());
-        qp
+        unsafe { verbs::create_qp(self.pd, &raw mut init) }
     }
 
     /// Two QPs in RTS, connected to each other.

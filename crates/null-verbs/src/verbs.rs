@@ -317,7 +317,7 @@ pub unsafe extern "C" fn destroy_srq(srq: *mut ibv_srq) -> c_int {
     }
 }
 
-/// `ibv_create_qp(3)`: RC only. EINVAL beyond the device's limits, ENOMEM beyond its number of QPs.
+/// `ibv_create_qp(3)`: RC, on `null0` UC and UD too. EINVAL beyond the device's limits, ENOMEM beyond its number of QPs.
 ///
 /// # Safety
 /// As for libibverbs.
@@ -325,7 +325,7 @@ pub unsafe extern "C" fn create_qp(pd: *mut ibv_pd, init: *mut ibv_qp_init_attr)
     // SAFETY: a live protection domain of an open context, and a struct that can be read and written.
     pointer_or_errno(unsafe {
         let init = &mut *init;
-        match check_init(init) {
+        match check_init(init, kind((*pd).context)) {
             Err(error) => Err(error),
             Ok(()) => match kind((*pd).context) {
                 Kind::Null => null::create_qp(pd, init),
@@ -335,7 +335,8 @@ pub unsafe extern "C" fn create_qp(pd: *mut ibv_pd, init: *mut ibv_qp_init_attr)
     })
 }
 
-fn check_init(init: &ibv_qp_init_attr) -> Result<(), c_int> {
+fn check_init(init: &ibv_qp_init_attr, kind: Kind) -> Result<(), c_int> {
+    use rdma_sys::ibv_qp_type::{IBV_QPT_RC, IBV_QPT_UC, IBV_QPT_UD};
     let cap = &init.cap;
     let fits = cap.max_send_wr <= device::MAX_QP_WR
         && cap.max_recv_wr <= device::MAX_QP_WR
@@ -343,8 +344,11 @@ fn check_init(init: &ibv_qp_init_attr) -> Result<(), c_int> {
         && cap.max_recv_sge <= device::MAX_SGE
         && cap.max_inline_data <= device::MAX_INLINE_BYTES;
     let complete = !init.send_cq.is_null() && !init.recv_cq.is_null();
-    let reliable = init.qp_type == rdma_sys::ibv_qp_type::IBV_QPT_RC;
-    if fits && complete && reliable {
+    let is_served = match kind {
+        Kind::Null => [IBV_QPT_RC, IBV_QPT_UC, IBV_QPT_UD].contains(&init.qp_type),
+        Kind::Loopback => init.qp_type == IBV_QPT_RC,
+    };
+    if fits && complete && is_served {
         Ok(())
     } else {
         Err(libc::EINVAL)
@@ -401,18 +405,25 @@ pub unsafe extern "C" fn destroy_qp(qp: *mut ibv_qp) -> c_int {
     }
 }
 
-/// `ibv_create_ah(3)`: EOPNOTSUPP, for there are no UD QPs.
+/// `ibv_create_ah(3)`, on `null0` to wherever. EOPNOTSUPP on `loop0`, which has no UD QPs.
 ///
 /// # Safety
 /// As for libibverbs.
-pub unsafe extern "C" fn create_ah(_pd: *mut ibv_pd, _attr: *mut ibv_ah_attr) -> *mut ibv_ah {
-    pointer_or_errno(Err(libc::EOPNOTSUPP))
+pub unsafe extern "C" fn create_ah(pd: *mut ibv_pd, _attr: *mut ibv_ah_attr) -> *mut ibv_ah {
+    // SAFETY: a live protection domain of an open context.
+    pointer_or_errno(unsafe {
+        match kind((*pd).context) {
+            Kind::Null => Ok(null::create_ah(pd)),
+            Kind::Loopback => Err(libc::EOPNOTSUPP),
+        }
+    })
 }
 
-/// `ibv_destroy_ah(3)`: EINVAL, for none is made.
+/// `ibv_destroy_ah(3)`.
 ///
 /// # Safety
 /// As for libibverbs.
-pub unsafe extern "C" fn destroy_ah(_ah: *mut ibv_ah) -> c_int {
-    libc::EINVAL
+pub unsafe extern "C" fn destroy_ah(ah: *mut ibv_ah) -> c_int {
+    // SAFETY: a live address handle, which only `null0` makes.
+    unsafe { null::destroy_ah(ah) }
 }

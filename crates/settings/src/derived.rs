@@ -3,6 +3,7 @@
 
 use super::duration::TimeSpan;
 use super::op::{ATOMIC_BYTES, Workload};
+use super::service::Service;
 use super::size::Size;
 use super::table::{FITTED, Settings};
 use super::weights::SizeMix;
@@ -10,6 +11,9 @@ use super::words::RecvQueue;
 
 /// Receives of a QP by default.
 const RECEIVES_OF_A_QP: u32 = 512;
+
+/// The size of datagrams by default, or less with a smaller MTU: usual path MTUs have room for it.
+const DATAGRAM_BYTES: u32 = 1_024;
 
 /// The most receives of an SRQ by default: usual devices take as many.
 const MOST_SHARED_RECEIVES: u32 = 16_384;
@@ -87,10 +91,23 @@ impl Settings {
         };
     }
 
+    /// The defaults, of which those that may follow from other settings, size and send depth too, are left to
+    /// [`Settings::fit`].
+    pub fn unfitted() -> Settings {
+        Settings {
+            size_bytes: FITTED,
+            tx_depth: FITTED,
+            ..Settings::default()
+        }
+    }
+
     /// Fills in the defaults that follow from other settings, once those are set.
     pub fn fit(&mut self) {
         if self.iterations_per_qp.is_none() && self.duration_seconds.is_none() {
             self.duration_seconds = Some(TimeSpan::USUAL);
+        }
+        if self.size_bytes == FITTED {
+            self.size_bytes = self.fitted_size_bytes();
         }
         if self.op.profile().is_atomic() {
             (self.size_bytes, self.size_mix) = (ATOMIC_BYTES, None);
@@ -98,12 +115,32 @@ impl Settings {
         if let Some(mix) = &self.size_mix {
             self.size_bytes = mix.largest_bytes();
         }
+        if self.tx_depth == FITTED {
+            self.tx_depth = self.fitted_tx_depth();
+        }
         if self.signal_every == FITTED {
             self.signal_every = self.fitted_signal_every();
         }
         if self.rx_depth == FITTED {
             self.rx_depth = self.fitted_rx_depth();
         }
+    }
+
+    /// The size of messages when none is asked for: over UD each is one packet.
+    fn fitted_size_bytes(&self) -> u32 {
+        match self.service {
+            Service::Rc | Service::Uc => Settings::default().size_bytes,
+            Service::Ud => {
+                let mtu = self.mtu.map_or(DATAGRAM_BYTES, u32::from);
+                mtu.min(DATAGRAM_BYTES)
+            }
+        }
+    }
+
+    /// WRs in flight on each QP when no number is asked for: they hold what is signalled or posted together.
+    pub fn fitted_tx_depth(&self) -> u32 {
+        let usual = Settings::default().tx_depth;
+        usual.max(self.signal_every).max(self.post_list)
     }
 
     /// Receives when no number is asked for. Those of an SRQ are as many as all senders can have in flight, so that none

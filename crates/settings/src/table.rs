@@ -119,7 +119,8 @@ settings! {
     }
     /// Message sizes in bytes, 1 to 1G
     size_bytes: u32 = 65_536 => {
-        flag: "size", short: Some('s'), heading: RUN, takes: Takes::List, default: "64K",
+        flag: "size", short: Some('s'), heading: RUN, takes: Takes::List,
+        default: "64K, with --service ud 1K or --mtu where that is less",
         range: (1, 1 << 30), is_size: true, id: Id::Head, column: "size",
         applies: |settings| match settings.size_mix {
             _ if settings.op.profile().is_atomic() => Applies::Ignored,
@@ -163,7 +164,7 @@ settings! {
     }
     /// WRs in flight on each QP
     tx_depth: u32 = 128 => {
-        flag: "tx-depth", short: Some('t'), heading: QUEUES, takes: Takes::List, default: "128",
+        flag: "tx-depth", short: Some('t'), heading: QUEUES, takes: Takes::List, default: "128, or -Q or -l where those are more",
         range: DEPTH, id: Id::Letter('t'), column: "tx", applies: with_traffic,
         title: "send depth", label: "send depth {}", may_follow: true,
     }
@@ -439,7 +440,7 @@ settings! {
     }
 }
 
-/// What moderation and receives are until a case's other settings are known, see [`Settings::fit`].
+/// What size, moderation and receives are until a case's other settings are known, see [`Settings::fit`].
 pub(super) const FITTED: u32 = 0;
 
 fn with_traffic(settings: &Settings) -> Applies {

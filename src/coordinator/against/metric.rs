@@ -54,7 +54,7 @@ impl Metric {
         self.of_results().higher_is_better()
     }
 
-    /// rocebench's: of both directions together, as perftest prints it.
+    /// rocebench's: of both directions together, of what was sent, as perftest prints it.
     pub(crate) fn of_run(self, run: &Run) -> Option<f64> {
         if self == Metric::Latency {
             return Some(run.flows.first()?.latency_ns.as_ref()?.p50 as f64);

@@ -7,7 +7,7 @@ mod driver;
 mod evidence;
 mod judge;
 
-use report::results::model::{LoadSearch, Run};
+use report::results::model::{FlowResult, LoadSearch, Run};
 use settings::{Stop, TimeSpan};
 
 use crate::plan::{Case, Searches};
@@ -57,7 +57,7 @@ fn maximum(sweeper: &Sweeper<'_>, case: &Case) -> Option<f64> {
     let entry = sweeper.outcome.result.cases.last();
     let entry = entry.filter(|entry| entry.id == case.id)?;
     let rate = |run: &Run| {
-        let rates = run.flows.iter().map(|flow| flow.totals.mmsg_per_s);
+        let rates = run.flows.iter().map(FlowResult::mmsg_per_s);
         let rates: Option<Vec<f64>> = rates.collect();
         rates?.into_iter().reduce(f64::min)
     };

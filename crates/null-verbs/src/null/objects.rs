@@ -4,7 +4,7 @@ use std::os::raw::{c_int, c_void};
 use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU32, Ordering};
 
 use rdma_sys::{
-    ibv_context, ibv_cq, ibv_mr, ibv_pd, ibv_qp, ibv_qp_attr, ibv_qp_init_attr, ibv_srq,
+    ibv_ah, ibv_context, ibv_cq, ibv_mr, ibv_pd, ibv_qp, ibv_qp_attr, ibv_qp_init_attr, ibv_srq,
     ibv_srq_init_attr,
 };
 
@@ -28,6 +28,25 @@ pub(crate) fn reg_mr(pd: *mut ibv_pd, address: *mut c_void, length: usize) -> *m
         lkey: key,
         rkey: key,
     }))
+}
+
+/// # Safety
+/// `pd` is live.
+pub(crate) unsafe fn create_ah(pd: *mut ibv_pd) -> *mut ibv_ah {
+    Box::into_raw(Box::new(ibv_ah {
+        // SAFETY: the caller vouches for `pd`.
+        context: unsafe { (*pd).context },
+        pd,
+        handle: 0,
+    }))
+}
+
+/// # Safety
+/// `ah` is live, and not used again.
+pub(crate) unsafe fn destroy_ah(ah: *mut ibv_ah) -> c_int {
+    // SAFETY: made by `create_ah` from such a box.
+    drop(unsafe { Box::from_raw(ah) });
+    0
 }
 
 /// A CQ of `size` entries or the next power of two.

@@ -5,7 +5,7 @@ use std::sync::atomic::Ordering;
 
 use rdma_sys::ibv_sge;
 
-use rdma_sys::ibv_wr_opcode::{IBV_WR_RDMA_READ, IBV_WR_RDMA_WRITE};
+use rdma_sys::ibv_wr_opcode::{IBV_WR_RDMA_READ, IBV_WR_RDMA_WRITE, IBV_WR_SEND};
 
 use super::{set_locked, set_receives_complete};
 use crate::testbed::*;
@@ -70,6 +70,27 @@ fn receives_complete_where_asked_for() {
     assert_eq!(post_receive(qp, 5, device.mr(&mut memory, 1)), 0);
     let wcs = poll(cq);
     assert_eq!((wcs[0].wr_id, wcs[0].opcode, wcs[0].byte_len), (5, 128, 8));
+}
+
+#[test]
+fn unreliable_qps_and_address_handles_are_made() {
+    use rdma_sys::ibv_qp_type::{IBV_QPT_UC, IBV_QPT_UD};
+    let device = OpenDevice::open(NULL);
+    let cq = device.cq(4);
+    let mut memory = [0_u8; 8];
+    let here = device.mr(&mut memory, 0);
+    for qp_type in [IBV_QPT_UC, IBV_QPT_UD] {
+        let qp = device.qp_of(cq, qp_type);
+        assert_eq!(post(qp, 7, IBV_WR_SEND, SIGNALED, here), 0);
+        assert_eq!(statuses(&poll(cq)), [(7, 0)]);
+    }
+    // SAFETY: a live protection domain, and an address that nobody reads.
+    unsafe {
+        let mut address = std::mem::zeroed();
+        let ah = crate::create_ah(device.pd, &raw mut address);
+        assert_eq!((*ah).pd, device.pd);
+        assert_eq!(crate::destroy_ah(ah), 0);
+    }
 }
 
 #[test]

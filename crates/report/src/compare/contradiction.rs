@@ -70,14 +70,14 @@ fn flow(settings: &Settings, run: &Run, moved: &FlowResult) -> Found {
     loads::load(settings, moved)?;
     bandwidth(moved.bandwidth_gbit_per_s.as_ref())?;
     fairness(moved)?;
-    if let Some(told) = &moved.limits {
-        limits(told, totals.gbit_per_s)?;
-    }
     if let Some(told) = &moved.received {
         received(settings, told)?;
     }
     if let Some(told) = &moved.delivery {
-        delivery(told)?;
+        delivery(told, moved)?;
+    }
+    if let Some(told) = &moved.limits {
+        limits(told, moved.gbit_per_s())?;
     }
     let sampled = moved.timeline.as_ref();
     sampled.map_or(Ok(()), |it| timeline(it, run, moved))
@@ -90,7 +90,7 @@ fn received(settings: &Settings, told: &Received) -> Found {
 }
 
 /// A message may come twice, but not be lost without having been sent.
-fn delivery(told: &Delivery) -> Found {
+fn delivery(told: &Delivery, moved: &FlowResult) -> Found {
     let (sent, lost) = (told.sent, told.lost);
     if lost > sent {
         return Err(format!("lost {lost} messages of {sent}"));
@@ -103,8 +103,29 @@ fn delivery(told: &Delivery) -> Found {
         false,
         TOLERANCE,
     )?;
-    let goodput = told.goodput_gbit_per_s;
-    goodput.map_or(Ok(()), |it| not_negative("goodput (Gb/s)", it))
+    let of_qps: Option<Vec<u64>> = moved.qps.iter().map(|qp| qp.lost).collect();
+    if let Some(of_qps) = of_qps.filter(|of_qps| !of_qps.is_empty()) {
+        let sum = of_qps.iter().map(|lost| u128::from(*lost)).sum();
+        equals("lost messages", lost, "its QPs", sum)?;
+    }
+    // In traffic both ways the receiver's counts of the window are in no file.
+    let received = moved.received.as_ref();
+    let seconds = |it: &Received| it.window_seconds.unwrap_or(moved.window.seconds);
+    let expected = [
+        received.and_then(|it| gbit_per_s(it.bytes, seconds(it))),
+        received.and_then(|it| mmsg_per_s(it.messages, seconds(it))),
+    ];
+    let told = [
+        ("goodput (Gb/s)", told.goodput_gbit_per_s),
+        ("goodput (Mmsg/s)", told.goodput_mmsg_per_s),
+    ];
+    for ((what, told), expected) in told.into_iter().zip(expected) {
+        told.map_or(Ok(()), |it| not_negative(what, it))?;
+        if expected.is_some() {
+            follows(what, told, expected, true, TOLERANCE)?;
+        }
+    }
+    Ok(())
 }
 
 fn size_of(settings: &Settings, what: &str, messages: u64, bytes: u64) -> Found {
@@ -268,8 +289,7 @@ fn limits(told: &Limits, rate: Option<f64>) -> Found {
             told.protocol_efficiency
         ));
     }
-    let most = told.link_gbit_per_s * told.protocol_efficiency;
-    let expected = rate.map(|rate| rate / most);
+    let expected = rate.map(|rate| told.share_of(rate));
     follows(
         "a share of the limit",
         told.share_of_limit,

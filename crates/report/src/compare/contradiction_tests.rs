@@ -119,6 +119,22 @@ fn sound() -> Run {
     }
 }
 
+/// Half of what the first flow sends does not come, all of it on one QP.
+fn lose(run: &mut Run) {
+    let flow = &mut run.flows[0];
+    let received = flow.received.as_mut().unwrap();
+    (received.messages, received.bytes) = (2000, 200_000);
+    for (qp, lost) in flow.qps.iter_mut().zip([0, 2000]) {
+        qp.lost = Some(lost);
+    }
+    flow.delivery = Some(Delivery {
+        goodput_gbit_per_s: gbit_per_s(200_000, 2.0),
+        goodput_mmsg_per_s: mmsg_per_s(2000, 2.0),
+        ..Delivery::of_qps(&[1000, 3000], &[1000, 1000])
+    });
+    flow.limits.as_mut().unwrap().share_of_limit = Some(0.25);
+}
+
 #[test]
 fn what_can_be_is_left_alone() {
     assert_eq!(of_run(&config(), &sound()), None);
@@ -143,6 +159,9 @@ fn what_can_be_is_left_alone() {
     late.nodes[0].workers[1].cpu_seconds = Some(1.59);
     late.flows[0].qps[1].gbit_per_s = gbit_per_s(300_000, 1.6);
     assert_eq!(of_run(&config(), &late), None);
+    let mut lossy = sound();
+    lose(&mut lossy);
+    assert_eq!(of_run(&config(), &lossy), None);
     // Set up without traffic meanwhile.
     let mut idle = sound();
     idle.flows.clear();
@@ -167,6 +186,10 @@ fn what_cannot_be_is_named() {
     }
     fn connect(run: &mut Run) -> &mut Connect {
         run.connect.as_mut().unwrap()
+    }
+    fn delivered(run: &mut Run) -> &mut Delivery {
+        lose(run);
+        run.flows[0].delivery.as_mut().unwrap()
     }
     let damages: &[(Damage, &str)] = &[
         (
@@ -299,16 +322,36 @@ fn what_cannot_be_is_named() {
             "a link (Gb/s) of 0",
         ),
         (
-            |run| run.flows[0].delivery = Some(Delivery::of_qps(&[3], &[1], Some(-1.0))),
+            |run| delivered(run).goodput_gbit_per_s = Some(-1.0),
             "goodput (Gb/s) of -1, below 0",
         ),
         (
+            |run| delivered(run).goodput_gbit_per_s = Some(0.0016),
+            "goodput (Gb/s) of 0.0016, and its other figures say 0.0008",
+        ),
+        (
+            |run| delivered(run).goodput_mmsg_per_s = None,
+            "lacks goodput (Mmsg/s), which is 0.0010",
+        ),
+        (
             |run| {
-                let mut delivery = Delivery::of_qps(&[3], &[1], None);
-                delivery.lost_share = 0.1;
-                run.flows[0].delivery = Some(delivery);
+                delivered(run);
+                run.flows[0].qps[1].lost = Some(1999);
             },
-            "a share of lost messages of 0.1000, and its other figures say 0.6667",
+            "has 2000 lost messages, and its QPs 1999",
+        ),
+        (
+            |run| {
+                delivered(run);
+                run.flows[0].limits.as_mut().unwrap().share_of_limit = Some(0.5);
+            },
+            "a share of the limit of 0.5000, and its other figures say 0.2500",
+        ),
+        (
+            |run| {
+                delivered(run).lost_share = 0.1;
+            },
+            "a share of lost messages of 0.1000, and its other figures say 0.5000",
         ),
         (
             |run| run.flows[0].received.as_mut().unwrap().bytes = 1,

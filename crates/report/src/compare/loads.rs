@@ -6,12 +6,15 @@ use crate::results::model::{CaseFlow, LoadVerdict, Run};
 use crate::results::number::rate_text;
 use crate::statistics::median;
 
-/// Whether a flow kept up with its schedule in all runs of both sides: what it moved is then what was asked for. As the
+/// Whether a flow kept up with its schedule, and lost nothing, in all runs of both sides: what it moved is then what was asked for. As the
 /// question is put of both sides alike, a choice of metrics by it leaves the tests exact.
 pub(super) fn keeps_up(flow: &str, sides: [&[Launch<'_>]; 2]) -> bool {
     let is_kept = |run: &Run| {
-        let load = run.flow(flow).and_then(|flow| flow.load.as_ref());
-        load.is_some_and(|load| load.verdict == LoadVerdict::Kept)
+        run.flow(flow).is_some_and(|flow| {
+            let load = flow.load.as_ref();
+            let all_came = flow.delivery.as_ref().is_none_or(|it| it.lost == 0);
+            all_came && load.is_some_and(|load| load.verdict == LoadVerdict::Kept)
+        })
     };
     sides.into_iter().flat_map(runs).all(is_kept)
 }

@@ -68,17 +68,17 @@ macro_rules! metrics {
 
 // The tail of latency and CPU time scatter more than throughput, and fairness is close to 1.
 metrics! {
-    /// Payload throughput, in 10^9 bits a second.
+    /// Payload throughput, in 10^9 bits a second; over UC and UD of what was received.
     GbitPerS => {
         name: "gbit_per_s", short: "bandwidth", unit: "Gb/s", title: "Bandwidth", axis: "Gb/s",
         column: ("Gb/s", 3, 1.0), margin: 0.03, higher_is_better: true,
-        is_of_offer: true, source: Source::Flow(|flow| flow.totals.gbit_per_s),
+        is_of_offer: true, source: Source::Flow(FlowResult::gbit_per_s),
     }
-    /// Message rate, in 10^6 a second.
+    /// Message rate, in 10^6 a second; over UC and UD of what was received.
     MmsgPerS => {
         name: "mmsg_per_s", short: "rate", unit: "Mmsg/s", title: "Message rate", axis: "Mmsg/s",
         column: ("Mmsg/s", 4, 1.0), margin: 0.05, higher_is_better: true,
-        is_of_offer: true, source: Source::Flow(|flow| flow.totals.mmsg_per_s),
+        is_of_offer: true, source: Source::Flow(FlowResult::mmsg_per_s),
     }
     /// Median latency, in nanoseconds.
     P50Ns => {
@@ -244,6 +244,31 @@ mod tests {
     use hdrhistogram::Histogram;
 
     use super::*;
+    use crate::results::model::{Delivery, Totals};
+
+    #[test]
+    fn what_was_lost_is_no_throughput() {
+        let mut flow = FlowResult {
+            totals: Totals::in_window(2_000_000, 2_000_000_000, 0, 2.0),
+            ..FlowResult::default()
+        };
+        let told = |flow: &FlowResult| {
+            [Metric::GbitPerS, Metric::MmsgPerS].map(|it| it.of(&Run::default(), Some(flow)))
+        };
+        assert_eq!(told(&flow), [Some(8.0), Some(1.0)]);
+        flow.delivery = Some(Delivery {
+            goodput_gbit_per_s: Some(2.0),
+            goodput_mmsg_per_s: Some(0.25),
+            ..Delivery::of_qps(&[2_000_000], &[500_000])
+        });
+        assert_eq!(told(&flow), [Some(2.0), Some(0.25)]);
+        flow.delivery = Some(Delivery::of_qps(&[], &[]));
+        assert_eq!(
+            told(&flow),
+            [None, None],
+            "and what was sent is none either"
+        );
+    }
 
     #[test]
     fn a_percentile_of_few_samples_is_missing_and_not_zero() {

@@ -149,8 +149,8 @@ fn point(case: &CaseResult, direction: Direction) -> FanPoint {
     FanPoint {
         case: case.id.clone(),
         fan: flows,
-        gbit_per_s: of_runs(&|run| sum(run, |flow| flow.totals.gbit_per_s)),
-        mmsg_per_s: of_runs(&|run| sum(run, |flow| flow.totals.mmsg_per_s)),
+        gbit_per_s: of_runs(&|run| sum(run, FlowResult::gbit_per_s)),
+        mmsg_per_s: of_runs(&|run| sum(run, FlowResult::mmsg_per_s)),
         jain: of_runs(&|run| Some(shares(&rates(run)?)?.jain)),
         shares: each_share(case, &runs, direction),
         p50_ns: of_latencies(0.5),
@@ -162,10 +162,7 @@ fn point(case: &CaseResult, direction: Direction) -> FanPoint {
 
 /// What each flow of a run moved, in 10^9 bits a second.
 fn rates(run: &Run) -> Option<Vec<f64>> {
-    run.flows
-        .iter()
-        .map(|flow| flow.totals.gbit_per_s)
-        .collect()
+    run.flows.iter().map(FlowResult::gbit_per_s).collect()
 }
 
 /// Each node's part, the median over the runs.

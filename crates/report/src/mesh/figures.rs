@@ -59,8 +59,8 @@ impl Figures {
     pub(super) fn of_flow(flow: &FlowResult) -> Figures {
         let latency = flow.latency_ns.as_ref();
         Figures {
-            gbit_per_s: flow.totals.gbit_per_s,
-            mmsg_per_s: flow.totals.mmsg_per_s,
+            gbit_per_s: flow.gbit_per_s(),
+            mmsg_per_s: flow.mmsg_per_s(),
             p50_ns: latency.map(|latency| latency.p50 as f64),
             p99_ns: latency.and_then(|latency| latency.p99.map(|p99| p99 as f64)),
         }

@@ -8,7 +8,7 @@ use settings::Pattern;
 
 use crate::results::load::Loaded;
 use crate::results::model::{
-    CaseConfig, CaseResult, Fairness, FlowConfig, FlowResult, Latency, Load, LoadVerdict,
+    CaseConfig, CaseResult, Delivery, Fairness, FlowConfig, FlowResult, Latency, Load, LoadVerdict,
     ResultFile, Run, Totals, Window,
 };
 use crate::statistics::shares;
@@ -91,7 +91,7 @@ fn sum_of_run(run: &Run, config: &FlowConfig) -> Run {
     let total = |of: fn(&FlowResult) -> Option<f64>| flows.iter().map(of).sum::<Option<f64>>();
     let of_all = |of: fn(&Totals) -> u64| flows.iter().map(|flow| of(&flow.totals)).sum();
     let doubts = flows.iter().flat_map(|flow| &flow.window.doubts);
-    let rates: Option<Vec<f64>> = flows.iter().map(|flow| flow.totals.gbit_per_s).collect();
+    let rates: Option<Vec<f64>> = flows.iter().map(FlowResult::gbit_per_s).collect();
     let sum = FlowResult {
         window: Window {
             doubts: doubts.cloned().collect(),
@@ -111,6 +111,7 @@ fn sum_of_run(run: &Run, config: &FlowConfig) -> Run {
         service_ns: latency(flows, |flow| flow.service_ns.as_ref()),
         lateness_ns: latency(flows, |flow| flow.lateness_ns.as_ref()),
         load: load(flows),
+        delivery: Delivery::of_flows(flows),
         fairness: rates.and_then(|rates| fairness(&rates)),
         ..FlowResult::of(config)
     };

@@ -220,10 +220,10 @@ fn flags(row: &RowOf<'_>, columns: &Columns) -> String {
     flags.extend(doubts.into_iter().map(str::to_owned));
     if let Some(delivery) = flow.delivery.as_ref().filter(|it| it.lost > 0) {
         let (lost, share) = (delivery.lost, delivery.lost_share * 100.0);
-        let goodput = figure(delivery.goodput_gbit_per_s, digits);
-        flags.push(format!(
-            "lost {lost} ({share:.2}%), goodput {goodput} Gbit/s"
-        ));
+        let sent = figure(flow.totals.gbit_per_s, digits);
+        flags.push(format!("lost {lost} ({share:.2}%), sent {sent} Gbit/s"));
+    } else if flow.delivery.is_none() && !settings.service.is_reliable() && run.complete {
+        flags.push("losses not known".to_owned());
     }
     // What is in flight when a window opens or closes counts for one end only; more than that is worth a word.
     let received = flow.received.as_ref().filter(|_| flow.delivery.is_none());

@@ -320,10 +320,13 @@ fn flags_say_what_the_figures_do_not() {
     let lost = flags_of(|_, run| run.flows[0].received.as_mut().unwrap().messages /= 2);
     assert_eq!(lost, "received 50.0%");
     let lost = flags_of(|_, run| {
-        run.flows[0].delivery = Some(Delivery::of_qps(&[300, 100], &[200, 100], Some(12.25)));
+        run.flows[0].delivery = Some(Delivery::of_qps(&[300, 100], &[200, 100]));
         run.flows[0].received.as_mut().unwrap().messages /= 2;
+        run.flows[0].totals.gbit_per_s = Some(12.25);
     });
-    assert_eq!(lost, "lost 100 (25.00%), goodput 12.250 Gbit/s");
+    assert_eq!(lost, "lost 100 (25.00%), sent 12.250 Gbit/s");
+    let not_counted = flags_of(|config, _| config.service = settings::Service::Uc);
+    assert_eq!(not_counted, "uc, losses not known");
     let longer = flags_of(|_, run| {
         let flow = &mut run.flows[0];
         let received = flow.received.as_mut().unwrap();

@@ -29,7 +29,7 @@ pub struct Suite<'a> {
 pub struct Judged {
     /// Name of the flow.
     pub name: String,
-    /// Payload throughput in 10^9 bits a second, the median over the runs that count; `None` where none does.
+    /// Payload throughput in 10^9 bits a second, over UC and UD of what was received, the median over the runs that count; `None` where none does.
     pub gbit_per_s: Option<f64>,
     /// Why it has not passed.
     pub failure: Option<String>,
@@ -117,10 +117,7 @@ fn measured<'a>(case: &'a CaseResult) -> Vec<Measured> {
         Measured {
             name: config.name.clone(),
             settings: case.config.flow(index),
-            gbit_per_s: runs
-                .iter()
-                .filter_map(|flow| flow.totals.gbit_per_s)
-                .collect(),
+            gbit_per_s: runs.iter().filter_map(|flow| flow.gbit_per_s()).collect(),
             of_limit: limits()
                 .filter_map(|limits| limits.share_of_limit)
                 .collect(),

@@ -4,6 +4,7 @@ use std::time::{Duration, Instant};
 
 use softroce::transport::{Operation, Status};
 
+use crate::counter::counter;
 use crate::end::{Plan, pair};
 
 /// System calls and lost packets of 64 KiB WRITEs on a link with these faults.
@@ -32,8 +33,7 @@ fn datagrams_sent(faults: &str) -> (u64, u64) {
             .unwrap();
         assert!(began.elapsed() < Duration::from_secs(20), "a hang");
     }
-    let counters = from.nic.counters();
-    let of = |wanted| counters.iter().find(|(name, _)| *name == wanted).unwrap().1;
+    let of = |name| counter(&from.nic, name);
     (of("datagrams_sent"), of("fault_tx_dropped"))
 }
 

@@ -4,6 +4,7 @@ use std::time::{Duration, Instant};
 
 use softroce::transport::{Operation, Status};
 
+use crate::counter::counter;
 use crate::end::{End, Plan, pair, request};
 
 const MESSAGE_BYTES: usize = 64;
@@ -23,12 +24,6 @@ fn write(client: &End, server: &End, qp: usize, signaled: bool) {
     };
     // SAFETY: nothing is inline.
     unsafe { client.qps[qp].post_send(next) }.unwrap();
-}
-
-fn counter(end: &End, name: &str) -> u64 {
-    let counters = end.nic.counters();
-    let found = counters.iter().find(|(known, _)| *known == name);
-    found.unwrap().1
 }
 
 #[test]
@@ -52,7 +47,7 @@ fn posts_of_many_calls_and_qps_leave_together() {
             server.cq.poll(1, |_| {}).expect("the CQ has room");
         }
     }
-    let datagrams = counter(&client, "datagrams_sent");
+    let datagrams = counter(&client.nic, "datagrams_sent");
     // The first post of a round leaves alone, the others with the poll; where the thread is held up they leave alone too.
     let alone = (rounds * qps) as u64;
     assert!(datagrams < alone / 2, "{datagrams} of {alone}");

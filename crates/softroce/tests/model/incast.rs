@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 
 use softroce::transport::{Operation, Status};
 
+use crate::counter::counter;
 use crate::end::{End, Plan};
 
 const SENDERS: usize = 8;
@@ -64,9 +65,8 @@ fn none_of_eight_senders_starves() {
     let even = total / SENDERS as u64;
     assert!(moved.iter().all(|it| *it >= even / 4), "{moved:?}");
     // The sender asks after packets lost at the end of a window before the time-out, which a busy machine may reach.
-    let counters = senders.iter().flat_map(|sender| sender.nic.counters());
-    let timeouts = counters.filter(|(name, _)| *name == "timeouts");
-    let timeouts: u64 = timeouts.map(|(_, count)| count).sum();
+    let timeouts = senders.iter().map(|it| counter(&it.nic, "timeouts"));
+    let timeouts: u64 = timeouts.sum();
     assert!(
         timeouts < 5 * SENDERS as u64,
         "{timeouts} time-outs, {moved:?}"

@@ -10,6 +10,8 @@ mod batches;
 mod completion;
 mod contention;
 mod corks;
+#[path = "../support/counter.rs"]
+mod counter;
 mod crowd;
 #[path = "../support/end.rs"]
 mod end;

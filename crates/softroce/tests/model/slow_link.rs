@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 
 use softroce::transport::{Completion, Operation, Status};
 
+use crate::counter::counter;
 use crate::end::{End, Plan, pair};
 
 /// Set in the process that runs on the slow link.
@@ -38,11 +39,6 @@ fn a_full_socket_loses_and_delays_nothing_else() {
         String::from_utf8_lossy(&ended.stdout),
         String::from_utf8_lossy(&ended.stderr),
     );
-}
-
-fn counter(end: &End, wanted: &str) -> u64 {
-    let counters = end.nic.counters();
-    counters.iter().find(|(name, _)| *name == wanted).unwrap().1
 }
 
 /// Polls until so many WRITEs have succeeded, with pauses; returns how often it polled.
@@ -94,12 +90,12 @@ fn transfers() {
             from.post(posted % PEERS, write, &[from.sge(offset, BYTES)]);
         }
         let (waited, tried) = (
-            counter(&from, "packets_waited"),
-            counter(&from, "room_attempts"),
+            counter(&from.nic, "packets_waited"),
+            counter(&from.nic, "room_attempts"),
         );
         let polls = complete(&from, MESSAGES, pause);
-        let tried = counter(&from, "room_attempts") - tried;
-        let waited = counter(&from, "packets_waited") - waited;
+        let tried = counter(&from.nic, "room_attempts") - tried;
+        let waited = counter(&from.nic, "packets_waited") - waited;
         assert!(waited > 0, "the link is not slow");
         assert!(
             pause > Duration::ZERO || tried * 4 < polls,
@@ -110,7 +106,7 @@ fn transfers() {
         assert!(to.memory == from.memory);
     }
     for nothing in ["send_errors", "timeouts", "go_backs"] {
-        assert_eq!(counter(&from, nothing), 0, "{nothing}");
+        assert_eq!(counter(&from.nic, nothing), 0, "{nothing}");
     }
 }
 
@@ -147,11 +143,11 @@ fn what_waits_in_the_queue_of_a_link_is_not_sent_again() {
         complete(&from, QPS, Duration::ZERO);
     }
     let packets = (BURSTS * QPS * BYTES / plan.mtu_bytes as usize) as u64;
-    let repeated = counter(&to, "duplicate_requests");
+    let repeated = counter(&to.nic, "duplicate_requests");
     assert!(
         repeated < packets / 20,
         "{repeated} of {packets} packets twice, {} probes",
-        counter(&from, "probes")
+        counter(&from.nic, "probes")
     );
 }
 
@@ -173,6 +169,6 @@ fn a_packet_lost_at_the_end_is_asked_after_before_the_time_out() {
         from.post(posted % 2, write, &[from.sge(0, 64)]);
         complete(&from, 1, Duration::ZERO);
     }
-    assert_eq!(counter(&from, "timeouts"), 0);
-    assert!(counter(&from, "probes") > 0);
+    assert_eq!(counter(&from.nic, "timeouts"), 0);
+    assert!(counter(&from.nic, "probes") > 0);
 }

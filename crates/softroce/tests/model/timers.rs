@@ -5,14 +5,13 @@ use std::time::{Duration, Instant};
 use softroce::transport::{Nic, Operation, Status};
 
 use crate::completion::completion;
+use crate::counter::counter;
 use crate::end::{End, Plan, pair};
 
 const QPS: usize = 500;
 
 fn timer_checks(nic: &Nic) -> u64 {
-    let counters = nic.counters();
-    let found = counters.iter().find(|(name, _)| *name == "timer_checks");
-    found.unwrap().1
+    counter(nic, "timer_checks")
 }
 
 fn ends(faults: &str) -> (End, End) {

@@ -9,6 +9,7 @@ use softroce::transport::{
 };
 use softroce::wire::{Aeth, Extended, Opcode, Packet, Psn, Reth, Service, Syndrome};
 
+use crate::counter::counter;
 use crate::peer::{PATIENCE, Peer, QPN};
 
 /// The first PSN of both directions.
@@ -200,8 +201,7 @@ impl Device {
     }
 
     pub fn counter(&self, name: &str) -> u64 {
-        let all = self.nic.counters();
-        all.iter().find(|(known, _)| *known == name).unwrap().1
+        counter(&self.nic, name)
     }
 
     /// Waits until a counter has this value.

@@ -3,6 +3,8 @@
 
 mod admission;
 mod congestion;
+#[path = "../support/counter.rs"]
+mod counter;
 mod datagrams;
 mod device;
 mod failures;

@@ -4,6 +4,8 @@
 mod child;
 #[path = "../support/completion.rs"]
 mod completion;
+#[path = "../support/counter.rs"]
+mod counter;
 #[path = "../support/end.rs"]
 #[allow(dead_code)]
 mod end;

@@ -10,6 +10,7 @@ use softroce::transport::{Operation, Status};
 use softroce::wire::{Aeth, Extended, Opcode, Packet, Psn, Service, Syndrome, UDP_PORT};
 
 use crate::child::{end, is_child, start};
+use crate::counter::counter;
 use crate::end::Plan;
 use crate::exit::{MARK, child_end, words};
 use crate::peer::{Peer, QPN, wire};
@@ -39,9 +40,7 @@ fn write_and_tell(plan: &Plan) -> ! {
         assert!(Instant::now() < deadline);
     }
     assert_eq!(status, Some(Status::Success));
-    let counters = one.nic.counters();
-    let timeouts = counters.iter().find(|(name, _)| *name == "timeouts");
-    println!("\n{MARK} {}", timeouts.unwrap().1);
+    println!("\n{MARK} {}", counter(&one.nic, "timeouts"));
     std::process::exit(0)
 }
 

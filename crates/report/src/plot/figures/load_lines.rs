@@ -153,7 +153,7 @@ fn closed_loop(sample: &Sample<'_>) -> Option<ClosedLoop> {
 }
 
 fn per_second(moved: &FlowResult) -> Option<f64> {
-    Some(moved.totals.mmsg_per_s? * 1e6)
+    Some(moved.mmsg_per_s()? * 1e6)
 }
 
 /// What the flow moved in each complete run.
@@ -190,7 +190,7 @@ fn point(sample: &Sample<'_>) -> Option<LoadPoint> {
     Some(LoadPoint {
         asked: sample.flow.settings.rate.to_string(),
         offered: Spread::of(loads().map(|load| load.offered_per_second)),
-        achieved: Spread::of(loads().map(|load| load.achieved_per_second))?,
+        achieved: Spread::of(used.iter().filter_map(|(_, moved)| per_second(moved)))?,
         latency_ns: PERCENTILES.map(|metric| spread(used, metric)),
         lateness_p99_ns: Spread::of(lateness.map(|ns| ns as f64)),
         recorded_one_in: loads().map(|load| load.recorded_one_in).max().unwrap_or(1),

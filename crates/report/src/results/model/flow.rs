@@ -19,7 +19,7 @@ pub struct FlowResult {
     pub to: String,
     /// The time that was measured, at the node `from`.
     pub window: Window,
-    /// All QPs together.
+    /// All QPs together, at the node `from`: over UC and UD this is of what was sent.
     pub totals: Totals,
     /// All QPs' latencies in one histogram, in nanoseconds from post to completion seen; in an open loop, from the
     /// planned time to completion seen. `null` when off.
@@ -61,6 +61,23 @@ impl FlowResult {
             from: config.from.clone(),
             to: config.to.clone(),
             ..FlowResult::default()
+        }
+    }
+
+    /// Payload throughput, in 10^9 bits a second, as it is shown, compared and judged: goodput where messages may be lost and
+    /// are counted, else that of `totals`.
+    pub fn gbit_per_s(&self) -> Option<f64> {
+        match &self.delivery {
+            Some(delivery) => delivery.goodput_gbit_per_s,
+            None => self.totals.gbit_per_s,
+        }
+    }
+
+    /// Message rate in 10^6 a second, of the same messages as [`FlowResult::gbit_per_s`].
+    pub fn mmsg_per_s(&self) -> Option<f64> {
+        match &self.delivery {
+            Some(delivery) => delivery.goodput_mmsg_per_s,
+            None => self.totals.mmsg_per_s,
         }
     }
 }
@@ -112,6 +129,9 @@ pub struct QpResult {
     pub lateness_ns: Option<Latency>,
     /// Compare-swap: exchanges of `messages` that were made; the others found another value. `null` for other operations.
     pub swaps_made: Option<u64>,
+    /// Over UC and UD: messages of this QP that did not come, in the whole run; `null` where `delivery` is, and where a UD
+    /// QP sends to all QPs, since a receive does not tell which QP sent it.
+    pub lost: Option<u64>,
 }
 
 /// What the node at the other end received.
@@ -150,23 +170,46 @@ pub struct Delivery {
     pub lost_share: f64,
     /// Payload throughput of what was received in the window; `totals` are of what was sent. `null` without a window.
     pub goodput_gbit_per_s: Option<f64>,
+    /// Rate of those messages, in 10^6 a second.
+    pub goodput_mmsg_per_s: Option<f64>,
 }
 
 impl Delivery {
-    /// Of what was sent and received on each QP.
-    pub fn of_qps(sent: &[u64], received: &[u64], goodput_gbit_per_s: Option<f64>) -> Delivery {
-        let lost = |(sent, received): (&u64, &u64)| sent.saturating_sub(*received);
-        let (all, lost) = (
-            sent.iter().sum::<u64>(),
-            sent.iter().zip(received).map(lost).sum::<u64>(),
-        );
+    /// Of what was sent and received on each QP, without goodput.
+    pub fn of_qps(sent: &[u64], received: &[u64]) -> Delivery {
+        let all = sent.iter().sum();
+        let lost = Delivery::lost_of_qps(sent, received).sum();
         Delivery {
             sent: all,
             received: received.iter().sum(),
             lost,
             lost_share: Delivery::share(lost, all),
-            goodput_gbit_per_s,
+            ..Delivery::default()
         }
+    }
+
+    /// Messages that did not come, of each QP; the network may double one.
+    pub fn lost_of_qps(sent: &[u64], received: &[u64]) -> impl Iterator<Item = u64> {
+        let qps = sent.iter().zip(received);
+        qps.map(|(sent, received)| sent.saturating_sub(*received))
+    }
+
+    /// Of all flows together; `None` where one does not tell.
+    pub fn of_flows(flows: &[FlowResult]) -> Option<Delivery> {
+        let told: Option<Vec<&Delivery>> =
+            flows.iter().map(|flow| flow.delivery.as_ref()).collect();
+        let told = told.filter(|told| !told.is_empty())?;
+        let count = |of: fn(&Delivery) -> u64| told.iter().map(|it| of(it)).sum::<u64>();
+        let rate = |of: fn(&Delivery) -> Option<f64>| told.iter().map(|it| of(it)).sum();
+        let (sent, lost) = (count(|it| it.sent), count(|it| it.lost));
+        Some(Delivery {
+            sent,
+            received: count(|it| it.received),
+            lost,
+            lost_share: Delivery::share(lost, sent),
+            goodput_gbit_per_s: rate(|it| it.goodput_gbit_per_s),
+            goodput_mmsg_per_s: rate(|it| it.goodput_mmsg_per_s),
+        })
     }
 
     /// The part of what was sent that was lost; 0 where nothing was sent.
@@ -204,6 +247,14 @@ pub struct Limits {
     pub link_gbit_per_s: f64,
     /// Payload's part of what the messages take on the wire, 0 to 1.
     pub protocol_efficiency: f64,
-    /// Payload throughput over `link_gbit_per_s` × `protocol_efficiency`; `null` without a throughput.
+    /// Payload throughput over `link_gbit_per_s` × `protocol_efficiency`, over UC and UD that of what was received; `null`
+    /// without a throughput.
     pub share_of_limit: Option<f64>,
+}
+
+impl Limits {
+    /// What `share_of_limit` is of a payload throughput.
+    pub fn share_of(&self, gbit_per_s: f64) -> f64 {
+        gbit_per_s / (self.link_gbit_per_s * self.protocol_efficiency)
+    }
 }

@@ -133,7 +133,7 @@ fn flow(messages: u64, factors: [u64; 3], load: Option<Load>) -> FlowResult {
         latency_ns: times(offered / 2, latency),
         service_ns: of_sent(sent / 2, service),
         lateness_ns: of_sent(sent / 2, lateness),
-        swaps_made: None,
+        ..QpResult::default()
     };
     FlowResult {
         window: Window {

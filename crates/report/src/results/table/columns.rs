@@ -73,9 +73,7 @@ static SETTINGS: [(&str, Column); 5] = [
 /// that it sends, `limit` the share of what link and protocol allow.
 static CLOSED: [Column; 8] = [
     number("Gbit/s", 7, |row| row.gbit_per_s()),
-    number("Mmsg/s", 7, |row| {
-        figure(row.flow.totals.mmsg_per_s, digits)
-    }),
+    number("Mmsg/s", 7, |row| figure(row.flow.mmsg_per_s(), digits)),
     number("p50 µs", 7, |row| row.p50()),
     number("p99 µs", 7, |row| row.p99()),
     number("p99.9 µs", 8, |row| row.p99_9()),
@@ -96,9 +94,7 @@ static OPEN: [Column; 9] = [
         rate(row.flow.load.as_ref().map(|load| load.offered_per_second))
     }),
     number("done/s", 7, |row| {
-        let closed = row.flow.totals.mmsg_per_s.map(|rate| rate * 1e6);
-        let load = row.flow.load.as_ref();
-        rate(load.map(|load| load.achieved_per_second).or(closed))
+        rate(row.flow.mmsg_per_s().map(|rate| rate * 1e6))
     }),
     number("Gbit/s", 6, |row| row.gbit_per_s()),
     number("p50 µs", 6, |row| row.p50()),
@@ -147,7 +143,7 @@ impl RowOf<'_> {
     }
 
     fn gbit_per_s(&self) -> String {
-        figure(self.flow.totals.gbit_per_s, digits)
+        figure(self.flow.gbit_per_s(), digits)
     }
 
     fn p50(&self) -> String {

@@ -15,7 +15,7 @@ const MOST_HISTOGRAMS: usize = 256;
 pub(super) fn together(run: &Run) -> FlowResult {
     let flows = &run.flows;
     let sum = |of: fn(&FlowResult) -> Option<f64>| flows.iter().map(of).sum::<Option<f64>>();
-    let rates: Option<Vec<f64>> = flows.iter().map(|flow| flow.totals.gbit_per_s).collect();
+    let rates: Option<Vec<f64>> = flows.iter().map(FlowResult::gbit_per_s).collect();
     let fairness = rates.and_then(|rates| shares(&rates));
     let histogram = (flows.len() <= MOST_HISTOGRAMS).then(|| merged(flows));
     let latency = histogram.flatten();
@@ -28,7 +28,7 @@ pub(super) fn together(run: &Run) -> FlowResult {
         }),
         load: load(flows),
         window: window(flows),
-        delivery: delivery(flows),
+        delivery: Delivery::of_flows(flows),
         ..FlowResult::default()
     };
     all.totals.messages = flows.iter().map(|flow| flow.totals.messages).sum();
@@ -52,21 +52,6 @@ fn load(flows: &[FlowResult]) -> Option<Load> {
         achieved_per_second: loads.iter().map(|load| load.achieved_per_second).sum(),
         verdict: verdicts.into_iter().find(|it| of(*it)).unwrap_or_default(),
         ..Load::default()
-    })
-}
-
-/// What became of the messages of all flows; `None` where a flow does not tell.
-fn delivery(flows: &[FlowResult]) -> Option<Delivery> {
-    let told: Option<Vec<&Delivery>> = flows.iter().map(|flow| flow.delivery.as_ref()).collect();
-    let told = told.filter(|told| !told.is_empty())?;
-    let of_all = |of: fn(&Delivery) -> u64| told.iter().map(|it| of(it)).sum::<u64>();
-    let (sent, lost) = (of_all(|it| it.sent), of_all(|it| it.lost));
-    Some(Delivery {
-        sent,
-        received: of_all(|it| it.received),
-        lost,
-        lost_share: Delivery::share(lost, sent),
-        goodput_gbit_per_s: told.iter().map(|it| it.goodput_gbit_per_s).sum(),
     })
 }
 

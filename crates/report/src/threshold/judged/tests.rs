@@ -1,4 +1,5 @@
 use super::*;
+use crate::results::model::Delivery;
 use crate::results::sample::mesh::{Mesh, Slow};
 
 fn sentence(file: &ResultFile, threshold: &str) -> Option<String> {
@@ -84,6 +85,20 @@ fn sweeps_without_a_pattern_are_judged_too() {
     file.cases[0].runs[0].flows[0].totals.errors = 1;
     let text = sentence(&file, "0.1Gb").unwrap();
     assert!(text.contains("small: no run of it counts"), "{text}");
+}
+
+#[test]
+fn what_was_sent_and_did_not_come_does_not_pass() {
+    let mut file = crate::results::sample::mixed();
+    let flow = &mut file.cases[0].runs[0].flows[1];
+    let sent = flow.totals.gbit_per_s.unwrap();
+    flow.delivery = Some(Delivery {
+        goodput_gbit_per_s: Some(4.0),
+        ..Delivery::of_qps(&[2000], &[1000])
+    });
+    assert!(sent > 5.0);
+    let text = sentence(&file, "5Gb").unwrap();
+    assert!(text.contains("large: 4.000 Gb/s, below 5.000"), "{text}");
 }
 
 #[test]

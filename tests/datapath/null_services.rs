@@ -1,0 +1,51 @@
+//! Unreliable services on `null0`, which completes all that is sent and delivers nothing: what they cost the harness can be
+//! measured there, in both directions.
+
+use rocebench::datapath::Phase;
+use rocebench::plan::Case;
+use settings::{Service, Settings};
+
+use crate::loopback_node::{Device, Pair, case_of, small};
+
+const MESSAGES: u64 = 100;
+
+#[test]
+fn every_operation_of_uc_and_ud_completes_both_ways() {
+    let _device = Device::get();
+    for service in [Service::Uc, Service::Ud] {
+        for (&op, bidirectional) in service
+            .ops()
+            .iter()
+            .flat_map(|op| [(op, false), (op, true)])
+        {
+            let case = case_of(Settings {
+                service,
+                bidirectional,
+                qps: 3,
+                ..small(op)
+            });
+            sends_all(&case, if bidirectional { 2 } else { 1 });
+        }
+    }
+}
+
+/// Each end that sends completes all of its messages, and none comes to the other.
+fn sends_all(case: &Case, directions: usize) {
+    let pair = Pair::on_null(case);
+    pair.start_counted(MESSAGES);
+    let all = MESSAGES * u64::from(case.qps);
+    let ends = |pair: &Pair| [&pair.client, &pair.server].map(|end| end.shared.counts());
+    let done = |pair: &Pair| ends(pair).iter().filter(|it| it.completed == all).count();
+    pair.wait("all messages", |pair| done(pair) == directions)
+        .unwrap();
+    pair.set_phase(Phase::Drain);
+    pair.wait("rest", |pair| {
+        pair.client.shared.at_rest() && pair.server.shared.at_rest()
+    })
+    .unwrap();
+    let rest = pair.finish();
+    rest.assert_clean();
+    let received = rest.client_sums().received_in_all.into_iter();
+    let received = received.chain(rest.server_sums().received_in_all);
+    assert_eq!(received.sum::<u64>(), 0, "{case:?}");
+}
