@@ -228,7 +228,7 @@ fn agree(descriptor: i32, value: Option<&str>, stop: &AtomicBool) -> Result<Stri
 fn listen(port: u16) -> Result<TcpListener, Failure> {
     listen::listen(None, port).map_err(|error| {
         Failure::failed(format!("rank 0 cannot listen at TCP port {port}: {error}"))
-            .with_hint("choose another with --port, at all ranks alike")
+            .with_hint("give all ranks another --port")
     })
 }
 

@@ -134,12 +134,17 @@ fn line(report: &FileReport) -> String {
     } = report;
     let mut text = format!("{name}  {bytes} bytes  {}  {qps} QPs\n", of(&report.rdma));
     if let (Some(tcp), Some(ratio)) = (&report.tcp, report.ratio()) {
-        text += &format!(
-            "  plain TCP: {}; RDMA took it {ratio:.2} times as fast\n",
-            of(tcp)
-        );
+        text += &format!("  plain TCP: {}; RDMA was {}\n", of(tcp), compared(ratio));
     }
     text
+}
+
+/// How fast RDMA was, from its rate over TCP's.
+fn compared(ratio: f64) -> String {
+    match ratio >= 1.0 {
+        true => format!("{ratio:.2} times faster than TCP"),
+        false => format!("{:.2} times slower than TCP", 1.0 / ratio),
+    }
 }
 
 #[cfg(test)]
@@ -169,7 +174,7 @@ mod tests {
         report.tcp = Some(timing(1.0));
         assert!(
             line(&report).ends_with(
-                "plain TCP: 1.00 s (0.50 s of them syncing)  8.00 Gb/s; RDMA took it 0.50 times as fast\n"
+                "plain TCP: 1.00 s (0.50 s of them syncing)  8.00 Gb/s; RDMA was 2.00 times slower than TCP\n"
             ),
             "{}",
             line(&report)

@@ -68,7 +68,7 @@ pub(super) fn counted(count: impl Fn(State) -> usize) -> String {
         (State::Ok, "ok", "ok"),
         (State::Warning, "warning", "warnings"),
         (State::Broken, "broken", "broken"),
-        (State::Unknown, "could not be seen", "could not be seen"),
+        (State::Unknown, "unknown", "unknown"),
     ] {
         match count(state) {
             0 => {}

@@ -49,7 +49,7 @@ pub enum PmiError {
 impl PmiError {
     /// What to do next.
     pub fn hint(&self) -> &'static str {
-        "say where rank 0 is with --rank-0 HOST:PORT, at all ranks alike; no store is needed then"
+        "give all ranks the same --rank-0 HOST:PORT; then they need no store"
     }
 }
 

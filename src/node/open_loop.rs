@@ -19,7 +19,7 @@ const MISSING: f64 = 0.01;
 const LEAST_P_VALUE: f64 = 0.001;
 
 const REMEDY: &str =
-    "pin workers to cores of their own (--cores), use more workers (-w), or lower --rate";
+    "pin workers to cores of their own (--cores), use more --workers, or lower --rate";
 
 /// The workers' part of an open loop.
 pub(crate) struct OpenLoop<'a> {

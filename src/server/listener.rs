@@ -359,7 +359,7 @@ fn serve_session(
                         "the server refuses the case: a flow without a number or an end here";
                     return Err(RunFailure::refused(
                         text,
-                        "both ends must be of one version",
+                        "install the same version of rocebench at both ends",
                     ));
                 }
                 if case.has_shares() {
@@ -367,7 +367,7 @@ fn serve_session(
                         "the server refuses the case: a share of a load that it does not know";
                     return Err(RunFailure::refused(
                         text,
-                        "both ends must be of one version",
+                        "install the same version of rocebench at both ends",
                     ));
                 }
                 admit(&case, node, &resources)?;

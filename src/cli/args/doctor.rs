@@ -6,7 +6,7 @@ use super::shared::{ConnectionArgs, EndpointArgs, SpeechArgs};
 use crate::plan::{HostPort, Nodes};
 
 const AFTER_HELP: &str = "\
-Needs no root and changes nothing; what could not be seen without root is said. It ends with a small
+Needs no root and changes nothing; it says what only root can see. It ends with a small
 transfer of each operation both ways, every byte checked: with HOST, or within this machine.
 
 Examples:

@@ -107,7 +107,7 @@ fn pause(subject: &Subject<'_>, netdev: &str) -> Finding {
         (_, Some(true)) => finding(State::Ok, format!("pause frames are on, PFC is not{frames}")),
         (None, None) => finding(
             State::Unknown,
-            "could not be seen: the driver tells nothing of PFC, and `ethtool` is not installed".into(),
+            "unknown: the driver does not report PFC, and `ethtool` is not installed".into(),
         ),
         _ => finding(
             State::Warning,

@@ -35,7 +35,7 @@ fn judge(subject: &Subject<'_>, device: &DeviceEntry) -> Finding {
     let Ok(cores) = cores_of_node(&machine.path("sys"), node) else {
         return finding(
             State::Unknown,
-            format!("node {node}, whose cores could not be seen"),
+            format!("node {node}, whose cores are unknown"),
         );
     };
     let allowed = machine

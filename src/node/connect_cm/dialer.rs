@@ -240,8 +240,7 @@ impl<R: FnMut(u32, &CmId, u32) -> Result<(), RunFailure>> Dialer<'_, R> {
                 && self.terms.is_peer(&data, event.qpn)
         });
         if !is_ours {
-            let hint =
-                "another program may have taken the port that the server told: repeat the run";
+            let hint = "another program may have taken the server's port: repeat the run";
             let message = format!("{} was answered by a stranger", self.object(index));
             return Err(RunFailure::new(message, Some(hint.into())));
         }

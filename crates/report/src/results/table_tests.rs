@@ -177,7 +177,7 @@ fn below_loads_stands_what_spoilt_them_and_what_searches_found() {
     1 run did not keep its schedule, and its latency is not of the load asked for;
       `compare` leaves it out:
       write-shared-q2-64B-Q1-R80%: 99 % of messages were posted up to 13.9 µs late,
-        more than a tenth of the median latency (9.0 µs): use more workers (-w) on
+        more than a tenth of the median latency (9.0 µs): use more --workers on
         cores of their own (--cores), or a lower rate
     ");
 }

@@ -64,7 +64,7 @@ pub(crate) fn open_loop() -> ResultFile {
     cases[2].runs[0].flows[0].window.doubts = vec![Doubt {
         kind: DoubtKind::ScheduleNotKept,
         message: "99 % of messages were posted up to 13.9 µs late, more than a tenth of the median latency (9.0 µs): \
-                  use more workers (-w) on cores of their own (--cores), or a lower rate"
+                  use more --workers on cores of their own (--cores), or a lower rate"
             .to_owned(),
     }];
     ResultFile { cases, ..result() }

@@ -78,13 +78,13 @@ fn found(search: &LoadSearch) -> String {
         (SearchEnd::Found, bounds) => so_far("trials scatter too much to close the bounds", bounds),
         (SearchEnd::TrialsSpent, bounds) => so_far("trials scatter too much to go on", bounds),
         (SearchEnd::ScheduleNotKept, (Some(lower), _)) => format!(
-            "{} keeps it, {}; above, rocebench did not keep its schedule, so the limit may be higher: use more workers (-w) \
+            "{} keeps it, {}; above, rocebench did not keep its schedule, so the limit may be higher: use more --workers \
              on cores of their own (--cores)",
             rate_text(lower),
             share(lower, search)
         ),
         (SearchEnd::ScheduleNotKept, (None, _)) => {
-            "not known: rocebench did not keep its schedule at any load; use more workers (-w) on cores of their own \
+            "not known: rocebench did not keep its schedule at any load; use more --workers on cores of their own \
              (--cores)"
                 .to_owned()
         }
