@@ -9,7 +9,8 @@
 //! names. It needs rdma-sys only for the layout of the structs.
 //!
 //! Differences from libibverbs: destroying a CQ or QP does not wait for the acknowledgement of its events, there are
-//! no address handles, an SRQ of `null0` takes receives and never uses them, and only `loop0` has completion channels.
+//! no address handles and no extended verbs, an SRQ of `null0` takes receives and never uses them, and only `loop0` has
+//! completion channels.
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used, clippy::panic))]
 
 mod channel;
@@ -28,6 +29,6 @@ pub use device::{free_device_list, get_device_list, get_device_name};
 pub use verbs::{
     ack_async_event, alloc_pd, close_device, create_ah, create_comp_channel, create_cq, create_qp,
     create_srq, dealloc_pd, dereg_mr, destroy_ah, destroy_cq, destroy_qp, destroy_srq,
-    get_async_event, modify_qp, modify_srq, open_device, query_device, query_gid_ex, query_port,
-    query_qp, reg_mr,
+    get_async_event, modify_qp, modify_srq, open_device, qp_to_qp_ex, query_device, query_gid_ex,
+    query_port, query_qp, reg_mr,
 };
