@@ -26,6 +26,8 @@ pub struct WorkerReport {
     pub blocked: u64,
     /// Its counts of each QP of the run, by index.
     pub qps: Vec<QpReport>,
+    /// From the device's stamp of a completion until the worker saw it, with stamps.
+    pub notices: Option<Recorder>,
     /// An open loop's part; `None` of a closed loop.
     pub load: Option<WorkerLoad>,
     /// What went wrong.

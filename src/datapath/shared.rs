@@ -8,7 +8,7 @@ use crossbeam::utils::CachePadded;
 use crate::metrics::clock::Clock;
 use crate::metrics::histogram::Digits;
 use settings::{CqMode, Settings};
-use verbs::Wakeup;
+use verbs::{StampClock, Wakeup};
 
 use super::pattern::mix;
 use super::{Geometry, QpContext, SharedReceives};
@@ -102,6 +102,8 @@ pub struct Shared {
     /// The SRQ of its receiving end, if it has one.
     pub(super) shared_receives: Option<Arc<SharedReceives>>,
     pub(super) clock: Clock,
+    /// The device's, where latencies end at its stamps.
+    pub(super) stamp_clock: Option<StampClock>,
     pub(super) digits: Digits,
     /// Of the planned times of an open loop.
     pub(super) seed: u64,
@@ -130,6 +132,7 @@ impl Shared {
             qp_contexts,
             shared_receives: None,
             clock,
+            stamp_clock: None,
             digits,
             phase: CachePadded::new(AtomicU32::new(Phase::Idle as u32)),
             failed: CachePadded::new(AtomicBool::new(false)),
@@ -150,6 +153,13 @@ impl Shared {
     #[must_use]
     pub fn with_shared_receives(mut self, receives: Option<Arc<SharedReceives>>) -> Self {
         self.shared_receives = receives;
+        self
+    }
+
+    /// Ends latencies at the device's stamps of completions, by its clock; the CQs must have stamps.
+    #[must_use]
+    pub fn with_stamps(mut self, clock: Option<StampClock>) -> Self {
+        self.stamp_clock = clock;
         self
     }
 

@@ -25,6 +25,8 @@ mod posting;
 mod service;
 mod spec;
 mod spreading;
+mod stamped;
+mod stamps;
 mod window;
 
 pub use gaps::TOLERATED_NS;
@@ -33,6 +35,7 @@ use planned_qps::PlannedQps;
 pub(super) use service::{FlowService, Pass, Service};
 pub(super) use spec::WorkerPlace;
 pub use spec::{Sleep, ThreadSpec, WorkerSpec};
+use stamps::Stamps;
 use window::{NEVER, Window};
 
 /// Where the messages of a worker come from, as a const parameter: each has a loop of its own.
@@ -110,6 +113,8 @@ pub(super) struct Worker<
     header_bytes: u32,
     source: Source,
     paced: PlannedQps<'s>,
+    /// With latencies that end at the device's stamps.
+    stamps: Option<Box<Stamps>>,
     /// A slot is one signalled chain, posted by one call; see [`Self::repeat`].
     posts_whole_slots: bool,
     worker_qps: Vec<WorkerQp<'s>>,
@@ -165,6 +170,10 @@ impl<'s, const VERIFY: bool, const LATENCY: bool, const CONTENDED: bool, const F
             header_bytes: shared.flow.service.receive_header_bytes(),
             source: Source::new(&shared.flow, &geometry, qps, place.worker, of_source),
             paced,
+            stamps: match LATENCY && shared.sends() {
+                true => Stamps::new(shared),
+                false => None,
+            },
             posts_whole_slots: !VERIFY
                 && !is_mixed
                 && geometry.completions_per_slot() == 1
@@ -252,9 +261,13 @@ impl<const VERIFY: bool, const LATENCY: bool, const CONTENDED: bool, const FEED:
         let mut most_found = 0;
         for cq in &self.spec.cqs {
             self.polls += 1;
-            match cq.poll(batch) {
-                Ok([]) => self.empty_polls += 1,
-                Ok(completions) => {
+            let polled = match self.stamps.is_some() {
+                true => cq.poll_stamped(batch),
+                false => cq.poll(batch).map(|completions| (completions, &[][..])),
+            };
+            match polled {
+                Ok(([], _)) => self.empty_polls += 1,
+                Ok((completions, stamps)) => {
                     pass = Pass::Found;
                     most_found = most_found.max(completions.len());
                     // Another worker may have posted these in a phase that this worker has not entered yet.
@@ -263,6 +276,7 @@ impl<const VERIFY: bool, const LATENCY: bool, const CONTENDED: bool, const FEED:
                         self.follow();
                     }
                     match FEED {
+                        _ if !stamps.is_empty() => self.handle_stamped(completions, stamps),
                         feed::PLANNED => self.handle_planned(completions),
                         _ => self.handle(completions),
                     }

@@ -2,7 +2,7 @@
 
 use crate::datapath::Geometry;
 use crate::protocol::device_limits::DeviceLimits;
-use settings::{Service, Settings};
+use settings::{CallStyle, Domains, Service, Settings, Timestamps};
 use verbs::{Port, VerbsError};
 
 use super::needs::{EndRoles, Needs};
@@ -11,6 +11,7 @@ use crate::plan::{Case, Side};
 impl DeviceLimits {
     /// The limits of an open port.
     pub(crate) fn of(port: &Port) -> DeviceLimits {
+        let extensions = port.extensions();
         DeviceLimits {
             device: port.context.name().to_owned(),
             qps: port.limits.max_qp,
@@ -25,6 +26,10 @@ impl DeviceLimits {
             sges: port.limits.max_sge,
             sges_of_a_read: port.limits.max_sge_rd,
             sges_of_an_srq: port.limits.max_srq_sge,
+            has_extended_post: extensions.extended_post,
+            has_extended_poll: extensions.extended_poll,
+            has_thread_domains: extensions.thread_domains,
+            has_stamps: extensions.stamps,
         }
     }
 
@@ -59,6 +64,7 @@ impl DeviceLimits {
                 instead: "take fetch-add and compare-swap out of --op; send, write and read work on every device",
             });
         }
+        self.check_calls(flow)?;
         if flow.service == Service::Ud {
             let (limit, needed) = (self.packet_bytes, flow.size_bytes.into());
             self.allow(
@@ -145,6 +151,41 @@ impl DeviceLimits {
         Ok(())
     }
 
+    /// Checks that the device has the calls that the flow is to use.
+    fn check_calls(&self, flow: &Settings) -> Result<(), VerbsError> {
+        let extended = CallStyle::Extended;
+        let missing = [
+            (
+                flow.post == extended && !self.has_extended_post,
+                "extended posting (ibv_wr_start)",
+                "use --post legacy",
+            ),
+            (
+                flow.poll_api == extended && !self.has_extended_poll,
+                "extended polling (ibv_start_poll)",
+                "use --poll-api legacy",
+            ),
+            (
+                flow.domains == Domains::Thread && !self.has_thread_domains,
+                "single-threaded CQs and thread domains",
+                "use --domains usual",
+            ),
+            (
+                flow.timestamps == Timestamps::Device && !self.has_stamps,
+                "time stamps of completions with a clock that can be read",
+                "use --timestamps cpu",
+            ),
+        ];
+        match missing.into_iter().find(|(is_missing, ..)| *is_missing) {
+            Some((_, what, instead)) => Err(VerbsError::DeviceLacks {
+                device: self.device.clone(),
+                what,
+                instead,
+            }),
+            None => Ok(()),
+        }
+    }
+
     fn allow(
         &self,
         what: &'static str,
@@ -185,6 +226,10 @@ mod tests {
             sges: 0,
             sges_of_a_read: 0,
             sges_of_an_srq: 0,
+            has_extended_post: false,
+            has_extended_poll: false,
+            has_thread_domains: false,
+            has_stamps: false,
         };
         let check = |service, size| {
             let flow = Settings::from([("service", service), ("size", size)]);

@@ -10,7 +10,8 @@ use crate::datapath::{
 use crate::metrics::clock::Clock;
 use crate::metrics::histogram::digits_for;
 use crate::plan::{Flow, Side};
-use settings::Stop;
+use settings::{Stop, Timestamps};
+use verbs::StampClock;
 
 use crate::node::needs::recorders;
 use crate::node::verbs_objects::VerbsObjects;
@@ -68,8 +69,18 @@ impl RunningEnd {
         let side = end.side as u64;
         let stream = u64::from(run) << 33 | u64::from(end.number) << 1 | side;
         let receives = end.objects.shared_receives().cloned();
-        let shared = Arc::new(shared.with_stream(stream).with_shared_receives(receives));
-        RunningEnd { end, shared }
+        let stamps = match end.flow.timestamps {
+            Timestamps::Cpu => None,
+            Timestamps::Device => StampClock::of(&end.objects.port().context),
+        };
+        let shared = shared
+            .with_stream(stream)
+            .with_shared_receives(receives)
+            .with_stamps(stamps);
+        RunningEnd {
+            end,
+            shared: Arc::new(shared),
+        }
     }
 
     pub(super) fn sends(&self) -> bool {

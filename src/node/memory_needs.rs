@@ -12,7 +12,7 @@ use crate::metrics::histogram::digits_for;
 use crate::metrics::timeline;
 use crate::plan::{Case, Flow, Sweep};
 use report::results::model::QpResult;
-use settings::{ConnectMode, MrMode, Rate, RecvQueue, Settings, Stop};
+use settings::{CallStyle, ConnectMode, MrMode, Rate, RecvQueue, Settings, Stop, Timestamps};
 use verbs::{Pages, QpCapacity};
 
 use crate::node::needs::{EndRoles, Needs, check_posts, effective_workers, recorders};
@@ -47,6 +47,9 @@ const SYSTEM_SGE_BYTES: u64 = 16;
 const SYSTEM_SRQ_BYTES: u64 = 8 << 10;
 const SYSTEM_CQ_BYTES: u64 = 8 << 10;
 const SYSTEM_CQE_BYTES: u64 = 64;
+
+/// A work request of extended posting while it is built, on the embedded device.
+const BUILT_WR_BYTES: u64 = 160;
 
 /// A sample of a timeline: its time and count, and their JSON.
 const TIMELINE_SAMPLE_BYTES: u64 = 32;
@@ -270,7 +273,7 @@ fn of_traffic(flow: &Settings, side: Side, device: DeviceKind) -> MemoryNeeds {
     let rings = per(roles.sends, Sender::memory_bytes(flow))
         + per(roles.receives, Receiver::memory_bytes(flow));
     let qp_bytes = of_qp(flow, device, needs.capacity);
-    let cq_bytes = of_cq(device, needs.cq_entries);
+    let cq_bytes = of_cq(flow, device, needs.cq_entries);
     let works = roles.sends || roles.receives;
     let workers = if works {
         effective_workers(flow) as u64
@@ -321,7 +324,16 @@ fn of_qp(case: &Settings, device: DeviceKind, capacity: QpCapacity) -> u64 {
         ConnectMode::Cm => CM_ID_BYTES,
     };
     let queues = match device {
-        DeviceKind::Embedded => queue_pair_bytes(send_wr, recv_wr, inline_bytes, sges),
+        DeviceKind::Embedded => {
+            let built = match case.post {
+                CallStyle::Legacy => 0,
+                CallStyle::Extended => {
+                    BUILT_WR_BYTES + further_sges(sges) + u64::from(inline_bytes)
+                }
+            };
+            queue_pair_bytes(send_wr, recv_wr, inline_bytes, sges)
+                + u64::from(case.post_list) * built
+        }
         DeviceKind::System => {
             SYSTEM_QP_BYTES
                 + (SYSTEM_SEND_WR_BYTES + further_sges(sges) + u64::from(inline_bytes))
@@ -381,9 +393,10 @@ fn further_sges(sges: u32) -> u64 {
     SYSTEM_SGE_BYTES * u64::from(sges.saturating_sub(1))
 }
 
-fn of_cq(device: DeviceKind, entries: u32) -> u64 {
+fn of_cq(flow: &Settings, device: DeviceKind, entries: u32) -> u64 {
+    let has_stamps = flow.timestamps == Timestamps::Device;
     match device {
-        DeviceKind::Embedded => completion_queue_bytes(entries),
+        DeviceKind::Embedded => completion_queue_bytes(entries, has_stamps),
         DeviceKind::System => SYSTEM_CQ_BYTES + SYSTEM_CQE_BYTES * u64::from(entries),
     }
 }

@@ -15,6 +15,7 @@ pub mod perftest_launch;
 pub mod port_path;
 pub mod qp_contexts_by_cm;
 pub mod qp_service;
+mod queues;
 pub mod resources;
 pub mod running_node;
 pub mod setup;

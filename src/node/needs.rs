@@ -4,8 +4,10 @@ use std::sync::Arc;
 
 use crate::datapath::{Geometry, sends_inline};
 use crate::plan::flow::Side;
-use settings::{Access, CqMode, Rate, RecvQueue, Settings};
-use verbs::{CompletionQueue, ProtectionDomain, QpCapacity, QueuePair, Service, VerbsError};
+use settings::{Access, CqMode, Rate, RecvQueue, Settings, Timestamps};
+use verbs::{
+    CompletionQueue, ProtectionDomain, QpCapacity, QpParts, QueuePair, Service, VerbsError,
+};
 
 use crate::protocol::failure::RunFailure;
 use crate::protocol::frame::MAX_FRAME_BYTES;
@@ -47,17 +49,23 @@ pub fn effective_workers(flow: &Settings) -> usize {
 }
 
 /// Latency recorders of an end that sends: one per QP, or per QP and worker if all workers share a CQ. In an open loop
-/// there are as many for the times from the post, and one per QP for lateness.
+/// there are as many for the times from the post, and one per QP for lateness; with the device's stamps one per worker for
+/// the times from there.
 pub(crate) fn recorders(flow: &Settings) -> usize {
     let workers = match flow.cq {
         CqMode::Shared => effective_workers(flow),
         CqMode::PerWorker | CqMode::PerQp => 1,
     };
     let each = workers * flow.qps as usize;
-    match flow.rate {
-        Rate::Closed => each,
-        _ => 2 * each + flow.qps as usize,
-    }
+    let notices = match flow.timestamps {
+        Timestamps::Cpu => 0,
+        Timestamps::Device => effective_workers(flow),
+    };
+    notices
+        + match flow.rate {
+            Rate::Closed => each,
+            _ => 2 * each + flow.qps as usize,
+        }
 }
 
 /// Quantities that a flow takes at one end.
@@ -141,7 +149,7 @@ pub(crate) fn explain_inline(
             inline_bytes,
             ..capacity
         };
-        QueuePair::of(service, pd, [cq, cq], None, capacity).is_ok()
+        QueuePair::of(service, pd, [cq, cq], QpParts::default(), capacity).is_ok()
     };
     if capacity.inline_bytes == 0 || !works(0) {
         return error;

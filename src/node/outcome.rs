@@ -186,6 +186,8 @@ fn sent(flow: &Settings, finished: &FinishedEnd, clock: &Clock) -> FlowResult {
     let latency_ns = all.and_then(|all| all.latency());
     let service_ns = open_loop.as_ref().and_then(OpenLoop::service);
     let lateness_ns = open_loop.as_ref().and_then(OpenLoop::lateness);
+    let notices = finished.workers.iter().filter_map(|it| it.notices.as_ref());
+    let notice_ns = Recorder::merged(notices).and_then(|all| all.latency());
     let mut doubts = windows.into_doubts();
     let load = open_loop.map(|open_loop| {
         let (load, doubt) =
@@ -199,6 +201,7 @@ fn sent(flow: &Settings, finished: &FinishedEnd, clock: &Clock) -> FlowResult {
         latency_ns,
         service_ns,
         lateness_ns,
+        notice_ns,
         swaps_made: swaps_made.map(|made| made.iter().sum()),
         load,
         fairness: shares(&of_qps).map(|shares| Fairness {

@@ -1,5 +1,5 @@
-//! The verbs objects of one end of a flow: memory with the least access that the operation needs, CQs as the flow
-//! asks, QPs, and their transitions to RTS.
+//! The verbs objects of one end of a flow: memory with the least access that the operation needs, its queues, and the
+//! transitions of its QPs to RTS.
 
 use std::sync::Arc;
 
@@ -12,15 +12,15 @@ use crate::metrics::limits::Wire;
 use settings::{Access as OfferedAccess, ConnectMode, CqMode, Settings};
 use verbs::{
     Access, AddressHandle, CompletionQueue, LinkLayer, Port, ProtectionDomain, QueuePair, Service,
-    SharedReceiveQueue,
 };
 
 use crate::node::connect_cm::{Connections, check_port};
 pub use crate::node::needs::EndRoles;
-use crate::node::needs::{Needs, effective_workers, explain_inline};
+use crate::node::needs::{Needs, effective_workers};
 use crate::node::node_threads::NodeThreads;
 use crate::node::port_path::{self, Agreed};
 use crate::node::qp_service::{psns, service};
+use crate::node::queues::Queues;
 use crate::plan::Side;
 use crate::protocol::device_limits::DeviceLimits;
 use crate::protocol::endpoints::{Endpoints, QpEndpoint};
@@ -92,37 +92,15 @@ impl VerbsObjects {
             false => 0,
         };
         let threads = node_threads.threads_for(workers);
-        let cqs = (0..needs.cqs as usize)
-            .map(|index| {
-                let (context, entries) = (&port.context, needs.cq_entries);
-                let pollers = pollers(flow, &threads, index);
-                match node_threads.channel(context, pollers)? {
-                    None => CompletionQueue::new(context, entries),
-                    Some(channel) => {
-                        let vector = pollers.first().copied().unwrap_or(0);
-                        CompletionQueue::with_channel(context, entries, &channel, vector)
-                    }
-                }
-            })
-            .collect::<Result<Vec<_>, _>>()?;
-        let srq = needs
-            .srq_wrs
-            .map(|wrs| SharedReceiveQueue::new(&pd, wrs, flow.sges))
-            .transpose()?;
-        let remote_access = remote_access(flow, roles);
         let service = service(flow)?;
-        let mut qps = Vec::with_capacity(flow.qps as usize);
-        for index in 0..flow.qps {
-            alive()?;
-            let cq = cq_of(flow, &cqs, index as usize);
-            let qp = QueuePair::of(service, &pd, [cq, cq], srq.as_ref(), needs.capacity)
-                .map_err(|error| explain_inline(error, &pd, cq, needs.capacity, service))?;
-            // rdma_cm supplies the attributes of INIT with the connection.
-            if flow.connect == ConnectMode::Tcp {
-                qp.to_init(port.info.port, remote_access)?;
-            }
-            qps.push(qp);
-        }
+        let Queues { cqs, srq, qps } = Queues::create(
+            (port, &pd),
+            (flow, service),
+            &needs,
+            remote_access(flow, roles),
+            (node_threads, &threads),
+            alive,
+        )?;
         let shared_receives = match (&srq, &receives) {
             (Some(srq), Some(memory)) => {
                 let qpns = qps.iter().map(|qp| qp.qpn());
@@ -408,28 +386,4 @@ fn remote_access(flow: &Settings, roles: EndRoles) -> Access {
         true => target_access(flow.op.profile()),
         false => Access::LocalRead,
     }
-}
-
-/// Those of `threads` that poll CQ `index`.
-fn pollers<'t>(flow: &Settings, threads: &'t [usize], index: usize) -> &'t [usize] {
-    match flow.cq {
-        CqMode::Shared => threads,
-        CqMode::PerWorker | CqMode::PerQp => {
-            let poller = threads.get(index % threads.len().max(1));
-            poller.map(std::slice::from_ref).unwrap_or_default()
-        }
-    }
-}
-
-fn cq_of<'c>(
-    flow: &Settings,
-    cqs: &'c [Arc<CompletionQueue>],
-    qp: usize,
-) -> &'c Arc<CompletionQueue> {
-    let index = match flow.cq {
-        CqMode::Shared => 0,
-        CqMode::PerWorker => qp % cqs.len().max(1),
-        CqMode::PerQp => qp,
-    };
-    &cqs[index]
 }

@@ -21,7 +21,18 @@ const MAX_QPS: u32 = 16_384;
 const MAX_INLINE_BYTES: u32 = 912;
 
 /// Settings of receive queues and buffers that perftest has in other forms, or not at all.
-const ONLY_HERE: [&str; 6] = ["recv-queue", "sges", "mr", "pages", "alignment", "offset"];
+const ONLY_HERE: [&str; 10] = [
+    "recv-queue",
+    "sges",
+    "mr",
+    "pages",
+    "alignment",
+    "offset",
+    "post",
+    "poll-api",
+    "domains",
+    "timestamps",
+];
 
 /// perftest's retries and its RNR timer, which no option changes.
 const RETRY_CNT: u8 = 7;
@@ -75,7 +86,7 @@ pub fn fits(case: &Case) -> Result<(), Misfit> {
     if let Some(row) = own.find(|row| !row.is_equal(case, &usual)) {
         return misfit(
             format!("--{} {} is not what it does", row.flag, row.text(case)),
-            "compare with receive queues, SGEs and buffers as they are by default",
+            "compare with receive queues, SGEs, buffers and calls as they are by default",
         );
     }
     let is_usual = |flow: &Flow| (flow.from, flow.to) == (0, 1);
@@ -241,7 +252,12 @@ mod tests {
         assert!(refused(|case| case.flows.push(case.flows[0].clone())).contains("one kind"));
         assert!(refused(|case| case.connect = ConnectMode::Cm).contains("rdma_cm (-R)"));
         assert!(refused(|case| (case.post_list, case.signal_every) = (4, 8)).contains("multiple"));
-        for (flag, value) in [("recv-queue", "shared"), ("sges", "2"), ("offset", "8B")] {
+        for (flag, value) in [
+            ("recv-queue", "shared"),
+            ("sges", "2"),
+            ("offset", "8B"),
+            ("post", "extended"),
+        ] {
             let row = Settings::row(flag).unwrap();
             let why = refused(|case| row.read(case, value).unwrap());
             assert!(why.contains(&format!("--{flag} {value} is not")), "{why}");

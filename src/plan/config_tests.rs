@@ -168,6 +168,7 @@ fn the_shipped_sweeps_expand() {
             "latency.toml",
             "many-nodes.toml",
             "message-size.toml",
+            "post-and-poll.toml",
             "qp-scaling.toml",
             "quick.toml",
             "set-up.toml",

@@ -286,6 +286,12 @@ impl PlanError {
                 }
                 "ud-fan-out" => "raise --tx-depth, lower --qps, or leave --ud-fan-out out".into(),
                 "iters" => "give --duration a time instead".into(),
+                "post" => "take --post legacy, --sges 1, or leave --inline out".into(),
+                "timestamps" => {
+                    "take --poll-api extended and leave --no-latency out, or take --timestamps cpu"
+                        .into()
+                }
+                "domains" => "take --cq per-worker or per-qp, or --workers 1".into(),
                 "size-mix" => "raise --tx-depth or --qps, or choose simpler weights".into(),
                 flag => format!("change --{flag}, or leave it out"),
             },

@@ -8,6 +8,7 @@ use settings::{
     Spread, Stop,
 };
 
+use super::calls::check_calls;
 use super::case::{Case, MOST_FLOWS};
 use super::error::PlanError;
 use super::flow::{Flow, FlowDevice};
@@ -129,6 +130,7 @@ fn check_flow(case: &Case, flow: &Flow) -> Result<(), PlanError> {
     check_source(case, flow)?;
     check_place(case, flow)?;
     check_load(case, flow)?;
+    check_calls(&case.id, flow)?;
     let qps_of_a_cq = match flow.cq {
         CqMode::Shared => flow.qps,
         CqMode::PerWorker => flow.qps.div_ceil(flow.workers),

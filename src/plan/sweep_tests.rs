@@ -479,3 +479,30 @@ fn spreading_that_does_not_fit_is_refused() {
         assert!(refused.contains(why), "{refused}");
     }
 }
+
+#[test]
+fn calls_that_do_not_fit_are_refused_with_both_sides() {
+    let says = |text: &str| {
+        let error = sweep(text).unwrap_err();
+        format!("{}: {error}; {}", error.flag(), error.hint())
+    };
+    insta::assert_snapshot!(
+        [
+            "post = 'extended'\ninline = 64\nsize = 64\nsges = 2",
+            "timestamps = 'device'",
+            "timestamps = ['cpu', 'device']\npoll-api = ['extended', 'legacy']",
+            "domains = 'thread'\nworkers = 2",
+        ]
+        .map(says)
+        .join("\n")
+    );
+    for fits in [
+        "post = 'extended'\ninline = 64\nsize = 64",
+        "post = 'extended'\nsges = 2",
+        "timestamps = 'device'\npoll-api = 'extended'",
+        "domains = 'thread'\nworkers = 2\ncq = 'per-qp'",
+        "domains = 'thread'\nqps = 8",
+    ] {
+        assert!(sweep(fits).is_ok(), "{fits}");
+    }
+}

@@ -31,4 +31,12 @@ pub struct DeviceLimits {
     pub sges_of_a_read: u64,
     /// The same of a receive on an SRQ.
     pub sges_of_an_srq: u64,
+    /// Whether it has extended posting (`--post extended`).
+    pub has_extended_post: bool,
+    /// Whether it has extended polling (`--poll-api extended`).
+    pub has_extended_poll: bool,
+    /// Whether it has single-threaded CQs and thread domains (`--domains thread`).
+    pub has_thread_domains: bool,
+    /// Whether it stamps completions (`--timestamps device`).
+    pub has_stamps: bool,
 }

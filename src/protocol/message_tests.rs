@@ -101,6 +101,10 @@ fn the_tag_is_the_kind() {
                 message_bytes: 5,
                 packet_bytes: 6,
                 has_atomics: true,
+                has_extended_post: true,
+                has_extended_poll: true,
+                has_thread_domains: false,
+                has_stamps: true,
             },
             memory: MemoryOffer {
                 device: DeviceKind::Embedded,

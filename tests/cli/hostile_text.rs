@@ -46,7 +46,7 @@ fn is_tame(output: &Output) -> String {
 }
 
 /// Texts that a reader parses.
-const READ: [&str; 15] = [
+const READ: [&str; 19] = [
     "started_at",
     "rate",
     "arrivals",
@@ -54,6 +54,10 @@ const READ: [&str; 15] = [
     "cq",
     "poll",
     "connect",
+    "post",
+    "poll_api",
+    "domains",
+    "timestamps",
     "spread",
     "warmup",
     "histogram",

@@ -7,7 +7,7 @@ use rocebench::node::verbs_objects::VerbsObjects;
 use rocebench::plan::Case;
 use rocebench::plan::Side;
 use rocebench::protocol::failure::RunFailure;
-use settings::{CqMode, Op, Settings};
+use settings::{CallStyle, CqMode, Domains, Op, Settings, Timestamps};
 
 use crate::loopback_node::{Device, case_of, port, small};
 
@@ -93,4 +93,49 @@ fn buffers_beyond_the_memory_are_refused() {
         "the case test takes 4096 GiB (buffers 4096 GiB) of memory, and this machine leaves 1024 GiB"
     );
     assert!(failure.bad_input);
+}
+
+/// The null library has none of them, and says so before anything is made.
+#[test]
+fn calls_that_the_device_lacks_are_named_with_what_it_has() {
+    let _device = Device::get();
+    let usual = small(Op::Write);
+    for (settings, says, hint) in [
+        (
+            Settings {
+                post: CallStyle::Extended,
+                ..usual.clone()
+            },
+            "loop0 has no extended posting (ibv_wr_start)",
+            "use --post legacy",
+        ),
+        (
+            Settings {
+                poll_api: CallStyle::Extended,
+                ..usual.clone()
+            },
+            "loop0 has no extended polling (ibv_start_poll)",
+            "use --poll-api legacy",
+        ),
+        (
+            Settings {
+                domains: Domains::Thread,
+                ..usual.clone()
+            },
+            "loop0 has no single-threaded CQs and thread domains",
+            "use --domains usual",
+        ),
+        (
+            Settings {
+                timestamps: Timestamps::Device,
+                ..usual
+            },
+            "loop0 has no time stamps of completions with a clock that can be read",
+            "use --timestamps cpu",
+        ),
+    ] {
+        let failure = refused(&case_of(settings));
+        assert_eq!(failure.message, says);
+        assert_eq!(failure.hint.as_deref(), Some(hint));
+    }
 }

@@ -426,6 +426,7 @@ fn csv_columns_that_the_page_names_exist() {
         ..Delivery::of_qps(&[2], &[1])
     });
     (flow.service_ns, flow.lateness_ns) = (flow.latency_ns.clone(), flow.latency_ns.clone());
+    flow.notice_ns = flow.latency_ns.clone();
     sample.nodes[0].devices[0].faults = Some("drop=1%".to_owned());
     let (mut cases, mut qps, mut histograms) = (Vec::new(), Vec::new(), Vec::new());
     csv::cases(&sample, &mut cases).unwrap();

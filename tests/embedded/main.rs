@@ -9,6 +9,7 @@ mod against_broken;
 mod against_refused;
 mod alone;
 mod buffers;
+mod calls;
 mod choice;
 mod connect;
 mod connect_cm;

@@ -9,8 +9,8 @@
 //! names. It needs rdma-sys only for the layout of the structs.
 //!
 //! Differences from libibverbs: destroying a CQ or QP does not wait for the acknowledgement of its events, an SRQ of `null0`
-//! takes receives and never uses them, only `loop0` has completion channels, and only `null0` has UC and UD QPs and address
-//! handles.
+//! takes receives and never uses them, only `loop0` has completion channels, only `null0` has UC and UD QPs and address handles,
+//! and there are no extended verbs.
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used, clippy::panic))]
 
 mod channel;

@@ -9,7 +9,7 @@ use std::ptr::null_mut;
 use rdma_sys::{
     ibv_ah, ibv_ah_attr, ibv_async_event, ibv_comp_channel, ibv_context, ibv_context_ops, ibv_cq,
     ibv_device, ibv_device_attr, ibv_gid_entry, ibv_mr, ibv_pd, ibv_port_attr, ibv_qp, ibv_qp_attr,
-    ibv_qp_init_attr, ibv_srq, ibv_srq_attr, ibv_srq_init_attr,
+    ibv_qp_ex, ibv_qp_init_attr, ibv_srq, ibv_srq_attr, ibv_srq_init_attr,
 };
 
 use crate::channel::Channel;
@@ -353,6 +353,14 @@ fn check_init(init: &ibv_qp_init_attr, kind: Kind) -> Result<(), c_int> {
     } else {
         Err(libc::EINVAL)
     }
+}
+
+/// `ibv_qp_to_qp_ex(3)`: null, since there is no `ibv_wr_post(3)` here.
+///
+/// # Safety
+/// As for libibverbs.
+pub unsafe extern "C" fn qp_to_qp_ex(_qp: *mut ibv_qp) -> *mut ibv_qp_ex {
+    null_mut()
 }
 
 /// `ibv_query_qp(3)`: all attributes, whatever the mask.

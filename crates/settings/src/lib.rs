@@ -2,6 +2,7 @@
 //! and what it applies to. Flags, configuration files, cases on the wire, results and their headings are made from it.
 //! This crate must not know devices, files or the command line.
 
+mod calls;
 mod derived;
 mod doubling;
 mod duration;
@@ -19,6 +20,7 @@ mod value;
 mod weights;
 mod words;
 
+pub use calls::{CallStyle, Domains, Timestamps};
 pub use derived::Stop;
 pub use doubling::RangeError;
 pub use duration::TimeSpan;

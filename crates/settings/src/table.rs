@@ -7,6 +7,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::calls::{CallStyle, Domains, Timestamps};
 use super::duration::TimeSpan;
 use super::op::{Op, Workload};
 use super::pattern::Pattern;
@@ -327,6 +328,36 @@ settings! {
         flag: "connect", heading: QUEUES, takes: Takes::List, default: "tcp", id: Id::Word,
         column: "connect", column_if_used: true,
         title: "connecting", is_quiet: true,
+    }
+    /// How sends are posted: legacy (ibv_post_send), extended (ibv_wr_start, and a call for each part of a work request)
+    post: CallStyle = CallStyle::Legacy => {
+        flag: "post", heading: QUEUES, takes: Takes::List, default: "legacy", id: Id::Letter('p'),
+        column: "post", column_if_used: true, applies: with_traffic,
+        title: "posting", label: "{} posting", is_quiet: true,
+    }
+    /// How completions are polled: legacy (ibv_poll_cq), extended (ibv_start_poll, and a call for each field that is read)
+    poll_api: CallStyle = CallStyle::Legacy => {
+        flag: "poll-api", heading: QUEUES, takes: Takes::List, default: "legacy", id: Id::Letter('c'),
+        column: "poll-api", column_if_used: true, applies: with_traffic,
+        title: "polling calls", label: "{} polling", is_quiet: true,
+    }
+    /// What the library is told of threads: usual (any thread may use a QP or a CQ), thread (one worker uses it, so the
+    /// library need not lock it: single-threaded CQs, and a thread domain for each worker's QPs)
+    domains: Domains = Domains::Usual => {
+        flag: "domains", heading: QUEUES, takes: Takes::List, default: "usual", id: Id::Letter('d'),
+        column: "domains", column_if_used: true, applies: with_traffic,
+        title: "thread domains", label: "{} domains", is_quiet: true,
+    }
+    /// Whose time of a completion ends a latency: cpu (when the worker saw it), device (the device's stamp of it; the time
+    /// from there until the worker saw it is told beside), with --poll-api extended
+    timestamps: Timestamps = Timestamps::Cpu => {
+        flag: "timestamps", heading: QUEUES, takes: Takes::List, default: "cpu", id: Id::Letter('C'),
+        column: "stamps", column_if_used: true,
+        applies: |settings| match settings.no_latency {
+            true => Applies::Not("with --no-latency: stamps end latencies"),
+            false => with_traffic(settings),
+        },
+        title: "time stamps", label: "{} time stamps", is_quiet: true,
     }
     /// Offered load: closed (a completion posts the next message), or an open loop, in which messages have planned
     /// times: 2M messages a second, 10Gb payload bits a second, or 50% of what the closed loop moves, which is measured

@@ -1,5 +1,6 @@
 //! Types of settings: how each is read and written. It must not know which settings there are.
 
+use super::calls::{CallStyle, Domains, Timestamps};
 use super::duration::TimeSpan;
 use super::op::Workload;
 use super::pattern::Pattern;
@@ -98,6 +99,9 @@ by_their_words!(
     CqMode,
     PollMode,
     ConnectMode,
+    CallStyle,
+    Domains,
+    Timestamps,
     Spread,
     Rate,
     Arrivals,

@@ -4,9 +4,10 @@ use std::mem::MaybeUninit;
 use std::ptr::NonNull;
 use std::sync::Arc;
 
-use rdma_sys::{ibv_cq, ibv_wc, ibv_wc_opcode};
+use rdma_sys::{ibv_cq, ibv_cq_init_attr_ex, ibv_wc, ibv_wc_opcode};
 
 use super::channel::Notices;
+use super::extended_poll::{self, CqCalls};
 use super::teardown::{Teardown, TeardownToken};
 use super::{CompletionChannel, Context, Operation, VerbsError, WcStatus};
 
@@ -23,6 +24,7 @@ pub struct CompletionQueue {
     context: Arc<Context>,
     raw: NonNull<ibv_cq>,
     poll: PollFunction,
+    has_stamps: bool,
     events: Option<Events>,
     destroyed: bool,
 }
@@ -45,7 +47,7 @@ impl CompletionQueue {
     /// # Errors
     /// The failed call.
     pub fn new(context: &Arc<Context>, entries: u32) -> Result<Arc<Self>, VerbsError> {
-        Self::create(context, entries, None, 0)
+        Self::of(context, entries, CqCalls::USUAL, None)
     }
 
     /// As [`CompletionQueue::new`], with a channel that delivers its events once it is armed. `vector` is the
@@ -59,6 +61,23 @@ impl CompletionQueue {
         channel: &Arc<CompletionChannel>,
         vector: usize,
     ) -> Result<Arc<Self>, VerbsError> {
+        Self::of(context, entries, CqCalls::USUAL, Some((channel, vector)))
+    }
+
+    /// As [`CompletionQueue::new`], or [`CompletionQueue::with_channel`] where there is a channel, by `calls`
+    /// (`ibv_create_cq_ex(3)` but for the usual ones).
+    ///
+    /// # Errors
+    /// The failed call.
+    pub fn of(
+        context: &Arc<Context>,
+        entries: u32,
+        calls: CqCalls,
+        channel: Option<(&Arc<CompletionChannel>, usize)>,
+    ) -> Result<Arc<Self>, VerbsError> {
+        let Some((channel, vector)) = channel else {
+            return Self::create(context, entries, calls, None, 0);
+        };
         let vectors = context.completion_vectors();
         let vector = i32::try_from(vector % vectors).unwrap_or(0);
         // SAFETY: the context is open, so its table of operations is filled.
@@ -74,12 +93,13 @@ impl CompletionQueue {
             request,
             notices: Arc::default(),
         };
-        Self::create(context, entries, Some(events), vector)
+        Self::create(context, entries, calls, Some(events), vector)
     }
 
     fn create(
         context: &Arc<Context>,
         entries: u32,
+        calls: CqCalls,
         events: Option<Events>,
         vector: i32,
     ) -> Result<Arc<Self>, VerbsError> {
@@ -91,13 +111,26 @@ impl CompletionQueue {
         };
         let user = user.cast_mut().cast();
         // SAFETY: the context is open, as is the channel if there is one; what the user context points to lives
-        // as long as the CQ.
-        let raw =
-            unsafe { (context.library().create_cq)(context.raw(), count, user, channel, vector) };
-        let raw =
-            NonNull::new(raw).ok_or_else(|| VerbsError::last(Operation::CreateCq, object()))?;
-        // SAFETY: the context is open, so its table of operations is filled.
-        let poll = unsafe { (*context.raw()).ops.poll_cq };
+        // as long as the CQ; plain data, for which zero is valid.
+        let (raw, operation) = unsafe {
+            if calls == CqCalls::USUAL {
+                let create = context.library().create_cq;
+                let raw = create(context.raw(), count, user, channel, vector);
+                (raw, Operation::CreateCq)
+            } else {
+                let mut init: ibv_cq_init_attr_ex = std::mem::zeroed();
+                (init.cqe, init.cq_context) = (entries, user);
+                (init.channel, init.comp_vector) = (channel, vector.cast_unsigned());
+                let raw = extended_poll::create(context, init, calls);
+                (raw, Operation::CreateCqEx)
+            }
+        };
+        let raw = NonNull::new(raw).ok_or_else(|| VerbsError::last(operation, object()))?;
+        let poll = match calls.extended {
+            true => Some(extended_poll::poll_cq as PollFunction),
+            // SAFETY: the context is open, so its table of operations is filled.
+            false => unsafe { (*context.raw()).ops.poll_cq },
+        };
         let Some(poll) = poll else {
             // SAFETY: made above, and nothing uses it.
             unsafe { (context.library().destroy_cq)(raw.as_ptr()) };
@@ -114,6 +147,7 @@ impl CompletionQueue {
             context: Arc::clone(context),
             raw,
             poll,
+            has_stamps: calls.extended && calls.stamps,
             events,
             destroyed: false,
         }))
@@ -150,16 +184,47 @@ impl CompletionQueue {
             (self.poll)(
                 self.raw.as_ptr(),
                 POLL_BATCH as i32,
-                batch.0.as_mut_ptr().cast(),
+                batch.completions.as_mut_ptr().cast(),
             )
         };
         match usize::try_from(count) {
-            // SAFETY: the library has filled the first `count` entries, and the layouts are the same.
-            Ok(count) => Ok(unsafe {
-                std::slice::from_raw_parts(batch.0.as_ptr().cast(), count.min(POLL_BATCH))
-            }),
+            // SAFETY: the library has filled the first `count` entries.
+            Ok(count) => Ok(unsafe { batch.first(count) }),
             Err(_) => Err(self.poll_failed(count)),
         }
+    }
+
+    /// Whether its completions have stamps of the device ([`CqCalls::stamps`]).
+    #[inline]
+    pub fn has_stamps(&self) -> bool {
+        self.has_stamps
+    }
+
+    /// As [`CompletionQueue::poll`], with the stamp of each completion, in ticks of [`super::StampClock`]; without stamps
+    /// on a CQ that has none.
+    pub fn poll_stamped<'b>(
+        &self,
+        batch: &'b mut WcBatch,
+    ) -> Result<(&'b [Completion], &'b [u64]), VerbsError> {
+        if !self.has_stamps {
+            return Ok((self.poll(batch)?, &[]));
+        }
+        // SAFETY: the CQ lives while `self` does, and was made with stamps; the batch has room for POLL_BATCH of both.
+        let count = unsafe {
+            extended_poll::poll_stamped(
+                self.raw.as_ptr(),
+                POLL_BATCH as i32,
+                batch.completions.as_mut_ptr().cast(),
+                batch.stamps.as_mut_ptr(),
+            )
+        };
+        let Ok(count) = usize::try_from(count) else {
+            return Err(self.poll_failed(count));
+        };
+        let batch = &*batch;
+        let stamps = batch.stamps.get(..count).unwrap_or_default();
+        // SAFETY: the first `count` entries were filled.
+        Ok((unsafe { batch.first(count) }, stamps))
     }
 
     #[cold]
@@ -215,13 +280,30 @@ impl Drop for CompletionQueue {
     }
 }
 
-/// Room for the completions of one poll.
-pub struct WcBatch([MaybeUninit<ibv_wc>; POLL_BATCH]);
+/// Room for the completions of one poll, and their stamps.
+pub struct WcBatch {
+    completions: [MaybeUninit<ibv_wc>; POLL_BATCH],
+    stamps: [u64; POLL_BATCH],
+}
 
 impl WcBatch {
     /// An empty batch.
     pub fn new() -> Self {
-        WcBatch([const { MaybeUninit::uninit() }; POLL_BATCH])
+        WcBatch {
+            completions: [const { MaybeUninit::uninit() }; POLL_BATCH],
+            stamps: [0; POLL_BATCH],
+        }
+    }
+
+    /// The first `count` completions.
+    ///
+    /// # Safety
+    /// They are filled.
+    #[inline]
+    unsafe fn first(&self, count: usize) -> &[Completion] {
+        let start = self.completions.as_ptr().cast();
+        // SAFETY: the caller's; the layouts are the same.
+        unsafe { std::slice::from_raw_parts(start, count.min(POLL_BATCH)) }
     }
 }
 
@@ -264,7 +346,7 @@ impl Completion {
         self.0.byte_len
     }
 
-    /// The QP's number.
+    /// The QP's number; after extended polling only of receives, and of what failed.
     pub fn qpn(&self) -> u32 {
         self.0.qp_num
     }

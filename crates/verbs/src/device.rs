@@ -13,7 +13,7 @@ use rdma_sys::{
 
 use super::gid::{Gid, GidEntry, GidType};
 use super::teardown::{Teardown, TeardownToken};
-use super::{Operation, RecordedPacket, VerbsError, VerbsLibrary};
+use super::{Operation, RecordedPacket, VerbsError, VerbsLibrary, ffi};
 
 /// An open device. Everything made from it keeps it open.
 pub struct Context {
@@ -173,6 +173,12 @@ impl Context {
     /// The library it was opened with.
     pub fn library(&self) -> &'static VerbsLibrary {
         self.library
+    }
+
+    /// Whether extended verbs can be asked for at all.
+    pub(super) fn is_extended(&self) -> bool {
+        // SAFETY: the context is open.
+        unsafe { ffi::is_extended(self.raw()) }
     }
 
     /// Counters of the embedded device; `None` for others, whose kernel driver has them.

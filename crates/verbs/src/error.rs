@@ -18,6 +18,10 @@ pub enum Operation {
     CreateChannel,
     CreateEventFd,
     CreateCq,
+    CreateCqEx,
+    QueryClock,
+    AllocTd,
+    AllocParentDomain,
     ReqNotifyCq,
     WaitForEvent,
     GetCqEvent,
@@ -25,6 +29,7 @@ pub enum Operation {
     CreateSrq,
     ModifySrq,
     CreateQp,
+    CreateQpEx,
     CreateAh,
     QueryQp,
     ModifyToInit,
@@ -58,6 +63,10 @@ impl fmt::Display for Operation {
             Operation::CreateChannel => "ibv_create_comp_channel",
             Operation::CreateEventFd => "creating an eventfd to wake a thread",
             Operation::CreateCq => "ibv_create_cq",
+            Operation::CreateCqEx => "ibv_create_cq_ex",
+            Operation::QueryClock => "ibv_query_rt_values_ex",
+            Operation::AllocTd => "ibv_alloc_td",
+            Operation::AllocParentDomain => "ibv_alloc_parent_domain",
             Operation::ReqNotifyCq => "ibv_req_notify_cq",
             Operation::WaitForEvent => "waiting for a completion event (poll)",
             Operation::GetCqEvent => "ibv_get_cq_event",
@@ -65,6 +74,7 @@ impl fmt::Display for Operation {
             Operation::CreateSrq => "ibv_create_srq",
             Operation::ModifySrq => "ibv_modify_srq",
             Operation::CreateQp => "ibv_create_qp",
+            Operation::CreateQpEx => "ibv_create_qp_ex",
             Operation::CreateAh => "ibv_create_ah",
             Operation::QueryQp => "ibv_query_qp",
             Operation::ModifyToInit => "ibv_modify_qp RESET→INIT",
@@ -282,7 +292,12 @@ impl VerbsError {
                  embedded software device needs none: --device soft0"
             }
             (
-                Operation::RegMr | Operation::CreateCq | Operation::CreateSrq | Operation::CreateQp,
+                Operation::RegMr
+                | Operation::CreateCq
+                | Operation::CreateCqEx
+                | Operation::CreateSrq
+                | Operation::CreateQp
+                | Operation::CreateQpEx,
                 libc::ENOMEM,
             ) => {
                 "the locked-memory limit is the usual cause: `ulimit -l unlimited` (or memlock in \
@@ -300,7 +315,17 @@ impl VerbsError {
             (Operation::CreateSrq | Operation::ModifySrq, libc::EOPNOTSUPP | libc::ENOSYS) => {
                 "the device has no shared receive queues: use --recv-queue per-qp"
             }
-            (Operation::CreateQp | Operation::CreateCq | Operation::CreateSrq, libc::EINVAL) => {
+            (Operation::CreateQpEx, libc::EOPNOTSUPP) => {
+                "the device has no extended posting for this service: use --post legacy"
+            }
+            (
+                Operation::CreateQp
+                | Operation::CreateQpEx
+                | Operation::CreateCq
+                | Operation::CreateCqEx
+                | Operation::CreateSrq,
+                libc::EINVAL,
+            ) => {
                 "the device refuses these sizes: lower --tx-depth, --rx-depth, --inline, --sges or --cq-depth"
             }
             (Operation::PollCq, _) => {

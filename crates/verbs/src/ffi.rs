@@ -1,15 +1,21 @@
 //! Corrections of rdma-sys and additions to it, and nothing else.
 //!
 //! - Its `verbs_get_ctx` compares `abi_compat` with `u32::MAX`, so on 64-bit every extended verb looks
-//!   unsupported; [`extended_context`] compares with `usize::MAX`, as `verbs.h` does.
+//!   unsupported; [`extended_context`] compares with `usize::MAX`, as `verbs.h` does. The inline functions that go
+//!   through it are written again here.
 //! - `_ibv_query_gid_ex` is not bound.
 //! - `ibv_event_type` is a Rust enum, unsound to read when a newer library adds a value; [`event_type`]
 //!   reads it as a number.
 
-use std::mem::{offset_of, size_of};
+use std::mem::{offset_of, size_of, zeroed};
 use std::os::raw::c_int;
+use std::ptr::{null, null_mut};
 
-use rdma_sys::{ibv_async_event, ibv_context, ibv_gid_entry, ibv_port_attr, verbs_context};
+use rdma_sys::{
+    ibv_async_event, ibv_context, ibv_cq_ex, ibv_cq_init_attr_ex, ibv_device_attr_ex,
+    ibv_gid_entry, ibv_parent_domain_init_attr, ibv_pd, ibv_port_attr, ibv_qp, ibv_qp_init_attr_ex,
+    ibv_td, ibv_td_init_attr, ibv_values_ex, ibv_values_mask, verbs_context,
+};
 
 #[link(name = "ibverbs")]
 unsafe extern "C" {
@@ -36,6 +42,28 @@ unsafe fn extended_context(context: *mut ibv_context) -> Option<*mut verbs_conte
     Some(context.cast::<u8>().wrapping_sub(offset).cast())
 }
 
+/// Whether the provider has an extended context.
+///
+/// # Safety
+/// As for [`extended_context`].
+pub(super) unsafe fn is_extended(context: *mut ibv_context) -> bool {
+    // SAFETY: as the caller's.
+    unsafe { extended_context(context) }.is_some()
+}
+
+/// A function of the extended context, if the provider has it (`verbs_get_ctx_op` of `verbs.h`). The context must be open.
+macro_rules! extended {
+    ($context:expr, $function:ident) => {
+        extended_context($context).and_then(|extended| {
+            let least = size_of::<verbs_context>() - offset_of!(verbs_context, $function);
+            match (*extended).sz >= least {
+                true => (*extended).$function,
+                false => None,
+            }
+        })
+    };
+}
+
 /// `ibv_query_port` with the whole attribute struct; the bound symbol fills only the part of the old ABI.
 pub(super) unsafe extern "C" fn query_port(
     context: *mut ibv_context,
@@ -44,12 +72,8 @@ pub(super) unsafe extern "C" fn query_port(
 ) -> c_int {
     // SAFETY: the caller passes an open context and a writable, zeroed struct, as the manual page asks.
     unsafe {
-        if let Some(extended) = extended_context(context) {
-            let has_entry =
-                (*extended).sz > size_of::<verbs_context>() - offset_of!(verbs_context, query_port);
-            if let (true, Some(query)) = (has_entry, (*extended).query_port) {
-                return query(context, port, attr, size_of::<ibv_port_attr>());
-            }
+        if let Some(query) = extended!(context, query_port) {
+            return query(context, port, attr, size_of::<ibv_port_attr>());
         }
         rdma_sys::ibv_query_port(context, port, attr.cast())
     }
@@ -83,4 +107,109 @@ pub(super) unsafe extern "C" fn query_gid_ex(
 pub(super) unsafe fn event_type(event: *const ibv_async_event) -> u32 {
     // SAFETY: the field is a 32-bit enum, valid to read as its representation.
     unsafe { std::ptr::addr_of!((*event).event_type).cast::<u32>().read() }
+}
+
+fn without_function<T>() -> *mut T {
+    // SAFETY: the calling thread's own errno.
+    unsafe { *libc::__errno_location() = libc::EOPNOTSUPP };
+    null_mut()
+}
+
+/// `ibv_create_cq_ex(3)`.
+///
+/// # Safety
+/// The context is open, and `init` names live objects.
+pub(super) unsafe fn create_cq_ex(
+    context: *mut ibv_context,
+    init: &mut ibv_cq_init_attr_ex,
+) -> *mut ibv_cq_ex {
+    // SAFETY: as the caller's.
+    unsafe {
+        extended!(context, create_cq_ex).map_or_else(without_function, |it| it(context, init))
+    }
+}
+
+/// `ibv_create_qp_ex(3)`.
+///
+/// # Safety
+/// The context is open, and `init` names live objects.
+pub(super) unsafe fn create_qp_ex(
+    context: *mut ibv_context,
+    init: &mut ibv_qp_init_attr_ex,
+) -> *mut ibv_qp {
+    // SAFETY: as the caller's.
+    unsafe {
+        extended!(context, create_qp_ex).map_or_else(without_function, |it| it(context, init))
+    }
+}
+
+/// `ibv_query_device_ex(3)`; `None` where it is not there or fails.
+///
+/// # Safety
+/// The context is open.
+pub(super) unsafe fn query_device_ex(context: *mut ibv_context) -> Option<ibv_device_attr_ex> {
+    // SAFETY: plain data, for which zero is valid; the context is open and the struct writable.
+    unsafe {
+        let mut attr: ibv_device_attr_ex = zeroed();
+        let query = extended!(context, query_device_ex)?;
+        let code = query(context, null(), &mut attr, size_of::<ibv_device_attr_ex>());
+        (code == 0).then_some(attr)
+    }
+}
+
+/// The device's clock by `ibv_query_rt_values_ex(3)`, in its ticks.
+///
+/// # Safety
+/// The context is open.
+pub(super) unsafe fn query_clock(context: *mut ibv_context) -> Result<u64, c_int> {
+    // SAFETY: as the caller's; plain data, for which zero is valid.
+    unsafe {
+        let query = extended!(context, query_rt_values).ok_or(libc::EOPNOTSUPP)?;
+        let mut values: ibv_values_ex = zeroed();
+        values.comp_mask = ibv_values_mask::IBV_VALUES_MASK_RAW_CLOCK.0;
+        match query(context, &mut values) {
+            0 => {
+                let seconds = values.raw_clock.tv_sec.cast_unsigned();
+                let rest = values.raw_clock.tv_nsec.cast_unsigned();
+                Ok(seconds.wrapping_mul(1_000_000_000).wrapping_add(rest))
+            }
+            code => Err(code),
+        }
+    }
+}
+
+/// `ibv_alloc_td(3)`.
+///
+/// # Safety
+/// The context is open.
+pub(super) unsafe fn alloc_td(context: *mut ibv_context) -> *mut ibv_td {
+    let mut init = ibv_td_init_attr { comp_mask: 0 };
+    // SAFETY: as the caller's.
+    unsafe {
+        extended!(context, alloc_td).map_or_else(without_function, |it| it(context, &mut init))
+    }
+}
+
+/// `ibv_dealloc_td(3)`.
+///
+/// # Safety
+/// `td` is live, and nothing uses it any more.
+pub(super) unsafe fn dealloc_td(td: *mut ibv_td) -> c_int {
+    // SAFETY: as the caller's.
+    unsafe { extended!((*td).context, dealloc_td).map_or(libc::EOPNOTSUPP, |it| it(td)) }
+}
+
+/// `ibv_alloc_parent_domain(3)` of a PD and a thread domain.
+///
+/// # Safety
+/// `pd` and `td` are live objects of one context.
+pub(super) unsafe fn alloc_parent_domain(pd: *mut ibv_pd, td: *mut ibv_td) -> *mut ibv_pd {
+    // SAFETY: as the caller's; plain data and optional function pointers, for which zero is valid.
+    unsafe {
+        let context = (*pd).context;
+        let mut init: ibv_parent_domain_init_attr = zeroed();
+        (init.pd, init.td) = (pd, td);
+        extended!(context, alloc_parent_domain)
+            .map_or_else(without_function, |it| it(context, &mut init))
+    }
 }

@@ -1,11 +1,12 @@
 //! A verbs library as a table of its control functions. The data path (`post_send`, `post_recv`, `poll_cq`) goes
-//! through the pointers in `ibv_context.ops`, so a call costs the same with every library.
+//! through the pointers in `ibv_context.ops`, so a call costs the same with every library. Extended verbs go through
+//! those of the `verbs_context` around it, where there is one.
 
 use std::os::raw::{c_char, c_int, c_uint, c_void};
 
 use rdma_sys::{
     ibv_ah, ibv_ah_attr, ibv_async_event, ibv_comp_channel, ibv_context, ibv_cq, ibv_device,
-    ibv_device_attr, ibv_gid_entry, ibv_mr, ibv_pd, ibv_port_attr, ibv_qp, ibv_qp_attr,
+    ibv_device_attr, ibv_gid_entry, ibv_mr, ibv_pd, ibv_port_attr, ibv_qp, ibv_qp_attr, ibv_qp_ex,
     ibv_qp_init_attr, ibv_srq, ibv_srq_attr, ibv_srq_init_attr,
 };
 
@@ -58,6 +59,8 @@ pub struct VerbsLibrary {
     pub modify_srq: unsafe extern "C" fn(*mut ibv_srq, *mut ibv_srq_attr, c_int) -> c_int,
     pub destroy_srq: unsafe extern "C" fn(*mut ibv_srq) -> c_int,
     pub create_qp: unsafe extern "C" fn(*mut ibv_pd, *mut ibv_qp_init_attr) -> *mut ibv_qp,
+    /// Null for a QP that was made without operations for `ibv_wr_*`.
+    pub qp_to_qp_ex: unsafe extern "C" fn(*mut ibv_qp) -> *mut ibv_qp_ex,
     pub query_qp:
         unsafe extern "C" fn(*mut ibv_qp, *mut ibv_qp_attr, c_int, *mut ibv_qp_init_attr) -> c_int,
     pub modify_qp: unsafe extern "C" fn(*mut ibv_qp, *mut ibv_qp_attr, c_int) -> c_int,
@@ -101,6 +104,7 @@ impl VerbsLibrary {
             modify_srq: rdma_sys::ibv_modify_srq,
             destroy_srq: rdma_sys::ibv_destroy_srq,
             create_qp: rdma_sys::ibv_create_qp,
+            qp_to_qp_ex: rdma_sys::ibv_qp_to_qp_ex,
             query_qp: rdma_sys::ibv_query_qp,
             modify_qp: rdma_sys::ibv_modify_qp,
             destroy_qp: rdma_sys::ibv_destroy_qp,
@@ -141,6 +145,7 @@ impl VerbsLibrary {
             modify_srq: verbs::modify_srq,
             destroy_srq: verbs::destroy_srq,
             create_qp: verbs::create_qp,
+            qp_to_qp_ex: verbs::qp_to_qp_ex,
             query_qp: verbs::query_qp,
             modify_qp: verbs::modify_qp,
             destroy_qp: verbs::destroy_qp,

@@ -7,9 +7,9 @@ use std::sync::Arc;
 
 use rdma_sys::{ibv_qp, ibv_recv_wr, ibv_send_flags, ibv_send_wr, ibv_sge, ibv_wr_opcode, rdma_t};
 
+use super::qp::PostSend;
 use super::{MemoryRegion, Operation, PostError, QueuePair, VerbsError};
 
-type PostSend = unsafe extern "C" fn(*mut ibv_qp, *mut ibv_send_wr, *mut *mut ibv_send_wr) -> i32;
 type PostRecv = unsafe extern "C" fn(*mut ibv_qp, *mut ibv_recv_wr, *mut *mut ibv_recv_wr) -> i32;
 
 /// Posts to one QP, with payloads in one MR.
@@ -48,7 +48,7 @@ impl Poster {
         // SAFETY: the QP and so its context are alive, and the table of operations is filled.
         let ops = unsafe { &(*(*qp.raw()).context).ops };
         Ok(Poster {
-            post_send: ops.post_send.ok_or_else(|| missing(Operation::PostSend))?,
+            post_send: qp.post_send().ok_or_else(|| missing(Operation::PostSend))?,
             post_recv: ops.post_recv.ok_or_else(|| missing(Operation::PostRecv))?,
             qp: Arc::clone(qp),
             memory: Arc::clone(memory),

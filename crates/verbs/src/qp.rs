@@ -6,14 +6,17 @@ use std::sync::Arc;
 
 use rdma_sys::{
     ibv_ah_attr, ibv_qp, ibv_qp_attr, ibv_qp_attr_mask as mask, ibv_qp_cap, ibv_qp_init_attr,
-    ibv_qp_state,
+    ibv_qp_state, ibv_send_wr,
 };
 
 use super::teardown::{Teardown, TeardownToken};
 use super::{
     Access, CompletionQueue, Context, Gid, LinkLayer, Operation, ProtectionDomain, Service,
-    SharedReceiveQueue, VerbsError,
+    SharedReceiveQueue, ThreadDomain, VerbsError, extended_post,
 };
+
+pub(super) type PostSend =
+    unsafe extern "C" fn(*mut ibv_qp, *mut ibv_send_wr, *mut *mut ibv_send_wr) -> i32;
 
 /// Sizes of a QP's queues.
 #[derive(Clone, Copy, Debug)]
@@ -26,6 +29,17 @@ pub struct QpCapacity {
     pub inline_bytes: u32,
     /// Scatter/gather elements of a WR at most.
     pub sges: u32,
+}
+
+/// What a QP is made with besides its CQs.
+#[derive(Clone, Copy, Default)]
+pub struct QpParts<'a> {
+    /// Where its receives come from, if it has none of its own.
+    pub srq: Option<&'a Arc<SharedReceiveQueue>>,
+    /// The domain of the only thread that uses it; without one the library locks it.
+    pub domain: Option<&'a Arc<ThreadDomain>>,
+    /// Its sends are posted by `ibv_wr_post(3)`, and not by `ibv_post_send(3)`.
+    pub extended_post: bool,
 }
 
 /// The attributes of packets from this end's port.
@@ -89,9 +103,11 @@ pub struct QueuePair {
     pd: Arc<ProtectionDomain>,
     /// Keeps the CQs alive as long as the QP.
     _cqs: [Arc<CompletionQueue>; 2],
-    /// Keeps the SRQ alive, if it has one.
+    /// Keep the SRQ and the thread domain alive, if it has them.
     _srq: Option<Arc<SharedReceiveQueue>>,
+    _domain: Option<Arc<ThreadDomain>>,
     raw: NonNull<ibv_qp>,
+    extended_post: bool,
     service: Service,
     destroyed: bool,
 }
@@ -114,11 +130,12 @@ impl QueuePair {
         capacity: QpCapacity,
     ) -> Result<Arc<Self>, VerbsError> {
         let service = Service::ReliableConnection;
-        QueuePair::of(service, pd, [send_cq, recv_cq], None, capacity)
+        let parts = QpParts::default();
+        QueuePair::of(service, pd, [send_cq, recv_cq], parts, capacity)
     }
 
-    /// `ibv_create_qp(3)`: only WRs with the flag are signalled. `cqs` are those of sends and of receives, which come from
-    /// `srq` if there is one; `capacity` then has none of its own.
+    /// `ibv_create_qp(3)`, or `ibv_create_qp_ex(3)` for extended posting: only WRs with the flag are signalled. `cqs` are
+    /// those of sends and of receives; with an SRQ, `capacity` has no receives.
     ///
     /// # Errors
     /// The failed call.
@@ -126,10 +143,11 @@ impl QueuePair {
         service: Service,
         pd: &Arc<ProtectionDomain>,
         cqs: [&Arc<CompletionQueue>; 2],
-        srq: Option<&Arc<SharedReceiveQueue>>,
+        parts: QpParts<'_>,
         capacity: QpCapacity,
     ) -> Result<Arc<Self>, VerbsError> {
         let [send_cq, recv_cq] = cqs;
+        let srq = parts.srq;
         // SAFETY: plain data, for which zero is valid.
         let mut attr: ibv_qp_init_attr = unsafe { zeroed() };
         attr.send_cq = send_cq.raw();
@@ -144,9 +162,21 @@ impl QueuePair {
             max_inline_data: capacity.inline_bytes,
         };
         let library = pd.context().library();
-        // SAFETY: PD, CQs and SRQ are alive and belong to one context; `attr` is filled.
-        let raw = unsafe { (library.create_qp)(pd.raw(), &mut attr) };
-        let raw = NonNull::new(raw).ok_or_else(|| {
+        let in_domain = parts.domain.map_or(pd.raw(), |domain| domain.raw());
+        // SAFETY: PD, CQs, SRQ and domain are alive and belong to one context; `attr` is filled.
+        let (raw, operation) = unsafe {
+            match parts.extended_post {
+                true => (
+                    extended_post::create(pd.context(), in_domain, &attr, service),
+                    Operation::CreateQpEx,
+                ),
+                false => (
+                    NonNull::new((library.create_qp)(in_domain, &mut attr)),
+                    Operation::CreateQp,
+                ),
+            }
+        };
+        let raw = raw.ok_or_else(|| {
             let QpCapacity {
                 send_wr,
                 recv_wr,
@@ -155,7 +185,7 @@ impl QueuePair {
             } = capacity;
             let name = pd.context().name();
             VerbsError::last(
-                Operation::CreateQp,
+                operation,
                 format!("{name} ({send_wr} send WRs, {recv_wr} receive WRs, {inline_bytes} bytes inline, {sges} SGEs)"),
             )
         })?;
@@ -163,7 +193,9 @@ impl QueuePair {
             pd: Arc::clone(pd),
             _cqs: cqs.map(Arc::clone),
             _srq: srq.cloned(),
+            _domain: parts.domain.cloned(),
             raw,
+            extended_post: parts.extended_post,
             service,
             destroyed: false,
         }))
@@ -181,6 +213,15 @@ impl QueuePair {
 
     pub(super) fn raw(&self) -> *mut ibv_qp {
         self.raw.as_ptr()
+    }
+
+    /// What its sends are posted by; `None` on a device without such a function.
+    pub(super) fn post_send(&self) -> Option<PostSend> {
+        match self.extended_post {
+            true => Some(extended_post::post_send),
+            // SAFETY: the QP and so its context are alive, and the table of operations is filled.
+            false => unsafe { (*self.raw.as_ref().context).ops.post_send },
+        }
     }
 
     /// RESET → INIT; `remote` is the peer's access to this end's memory.

@@ -2,11 +2,11 @@
 
 use std::net::IpAddr;
 use std::path::PathBuf;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use super::device::{Context, DeviceLimits, LinkLayer, PortInfo, open_all};
 use super::gid::{GidEntry, choose_gid};
-use super::{Faults, VerbsError, VerbsLibrary};
+use super::{Extensions, Faults, VerbsError, VerbsLibrary};
 
 /// The user's request; `None` leaves the choice open.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -38,6 +38,17 @@ pub struct Port {
     pub limits: DeviceLimits,
     /// Set if it is the embedded device.
     pub embedded: Option<Embedded>,
+    /// Found when they are first asked for.
+    extensions: Arc<OnceLock<Extensions>>,
+}
+
+impl Port {
+    /// The extended verbs that its device has.
+    pub fn extensions(&self) -> Extensions {
+        *self
+            .extensions
+            .get_or_init(|| Extensions::probe(&self.context))
+    }
 }
 
 /// Facts of a port of the embedded device.
@@ -164,5 +175,6 @@ fn candidate(
         wants_grh: request.gid_index.is_some(),
         limits: limits.clone(),
         embedded: None,
+        extensions: Arc::default(),
     }))
 }

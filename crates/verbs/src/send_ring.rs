@@ -8,10 +8,8 @@ use std::sync::Arc;
 use rdma_sys::{ibv_qp, ibv_send_flags, ibv_send_wr, ibv_sge, ibv_wr_opcode};
 
 use super::elements::{Buffer, List, elements};
+use super::qp::PostSend;
 use super::{AddressHandle, MemoryRegion, Operation, QueuePair, VerbsError};
-
-type PostFunction =
-    unsafe extern "C" fn(*mut ibv_qp, *mut ibv_send_wr, *mut *mut ibv_send_wr) -> i32;
 
 /// The operation of a send work request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -80,7 +78,7 @@ pub struct SendTemplate {
     pub ends_chain: bool,
 }
 
-/// Prebuilt work requests, linked into chains; one call of `ibv_post_send` posts one chain.
+/// Prebuilt work requests, linked into chains; one call posts one chain, by what its QP was made for.
 pub struct SendRing {
     _qp: Arc<QueuePair>,
     /// Keeps the payloads alive as long as the ring.
@@ -92,7 +90,7 @@ pub struct SendRing {
     _sges: Box<[ibv_sge]>,
     /// The QP, which `qp` keeps alive.
     raw_qp: *mut ibv_qp,
-    post: PostFunction,
+    post: PostSend,
 }
 
 /// A work request on three cache lines. The number is odd, so that the first lines of successive requests, which are
@@ -127,9 +125,7 @@ impl SendRing {
         templates: &[SendTemplate],
     ) -> Result<Self, VerbsError> {
         let invalid = |code| VerbsError::returned(Operation::PostSend, "prebuilding WRs", code);
-        // SAFETY: the QP and so its context are alive, and the table of operations is filled.
-        let post = unsafe { (*(*qp.raw()).context).ops.post_send };
-        let post = post.ok_or_else(|| invalid(libc::EOPNOTSUPP))?;
+        let post = qp.post_send().ok_or_else(|| invalid(libc::EOPNOTSUPP))?;
         let buffers = templates.iter().map(|template| Buffer {
             offset: template.offset,
             length_bytes: template.length_bytes,

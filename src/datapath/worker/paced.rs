@@ -63,8 +63,8 @@ impl<'s, const VERIFY: bool, const LATENCY: bool, const CONTENDED: bool, const F
     }
 
     /// Records a completion, and frees its slot.
-    #[inline(always)] // as `handle_planned`, its only caller
-    fn sent_as_planned(&mut self, id: WrId, seen_raw: u64) {
+    #[inline(always)] // as `handle_planned`, its caller where it matters
+    pub(super) fn sent_as_planned(&mut self, id: WrId, seen_raw: u64) {
         let (qp, slot) = (id.qp(), id.slot());
         let Some(worker_qp) = self.worker_qps.get_mut(qp) else {
             return;

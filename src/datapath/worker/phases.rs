@@ -138,6 +138,7 @@ impl<'s, const VERIFY: bool, const LATENCY: bool, const CONTENDED: bool, const F
             empty_polls: self.window.empty_polls,
             blocked: self.window.blocked,
             qps,
+            notices: self.stamps.map(|stamps| stamps.into_notices()),
             load,
             trouble: self.trouble,
         }

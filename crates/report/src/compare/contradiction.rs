@@ -12,7 +12,7 @@ use crate::results::rates::{gbit_per_s, mmsg_per_s};
 use figures::{
     Found, TOLERANCE, distribution, equals, finite, follows, latency, not_negative, positive,
 };
-use settings::Settings;
+use settings::{Settings, Timestamps};
 
 /// The same for an index of fairness.
 const FAIRNESS_TOLERANCE: f64 = 0.005;
@@ -67,6 +67,7 @@ fn flow(settings: &Settings, run: &Run, moved: &FlowResult) -> Found {
         TOLERANCE,
     )?;
     latency("latency", moved.latency_ns.as_ref())?;
+    notice(settings, moved)?;
     loads::load(settings, moved)?;
     bandwidth(moved.bandwidth_gbit_per_s.as_ref())?;
     fairness(moved)?;
@@ -81,6 +82,25 @@ fn flow(settings: &Settings, run: &Run, moved: &FlowResult) -> Found {
     }
     let sampled = moved.timeline.as_ref();
     sampled.map_or(Ok(()), |it| timeline(it, run, moved))
+}
+
+/// Completions have stamps where they were asked for, and each of them a latency.
+fn notice(settings: &Settings, moved: &FlowResult) -> Found {
+    let Some(told) = &moved.notice_ns else {
+        return Ok(());
+    };
+    latency("notice", Some(told))?;
+    if settings.timestamps == Timestamps::Cpu {
+        return Err("has times from the device's stamps, and --timestamps cpu".to_owned());
+    }
+    let latencies = moved.latency_ns.as_ref().map_or(0, |it| it.count);
+    match told.count > latencies {
+        true => Err(format!(
+            "has {} times from the device's stamps and {latencies} latencies",
+            told.count
+        )),
+        false => Ok(()),
+    }
 }
 
 fn received(settings: &Settings, told: &Received) -> Found {

@@ -110,6 +110,7 @@ fn sum_of_run(run: &Run, config: &FlowConfig) -> Run {
         latency_ns: latency(flows, |flow| flow.latency_ns.as_ref()),
         service_ns: latency(flows, |flow| flow.service_ns.as_ref()),
         lateness_ns: latency(flows, |flow| flow.lateness_ns.as_ref()),
+        notice_ns: latency(flows, |flow| flow.notice_ns.as_ref()),
         load: load(flows),
         delivery: Delivery::of_flows(flows),
         fairness: rates.and_then(|rates| fairness(&rates)),

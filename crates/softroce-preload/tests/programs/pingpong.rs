@@ -48,6 +48,12 @@ fn rc_with_the_extended_interface() {
 }
 
 #[test]
+fn rc_with_stamps_of_completions() {
+    play("ibv_rc_pingpong", "-c -t", 4096, 500);
+    play("ibv_rc_pingpong", "-c -t -N", 1, 500);
+}
+
+#[test]
 fn rc_of_many_sizes() {
     for (size, mtu) in [(1, 1024), (1025, 1024), (100_000, 256), (1 << 20, 4096)] {
         play("ibv_rc_pingpong", &format!("-c -m {mtu}"), size, 100);

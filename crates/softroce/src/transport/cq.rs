@@ -29,8 +29,19 @@ impl Cq {
         on_event: Box<dyn Fn() + Send + Sync>,
         on_overrun: Box<dyn Fn() + Send + Sync>,
     ) -> Cq {
+        Cq::of(nic, capacity, false, on_event, on_overrun)
+    }
+
+    /// The same; if `has_stamps`, each completion has the time when it came, by [`crate::net::now_ns`].
+    pub fn of(
+        nic: &Nic,
+        capacity: usize,
+        has_stamps: bool,
+        on_event: Box<dyn Fn() + Send + Sync>,
+        on_overrun: Box<dyn Fn() + Send + Sync>,
+    ) -> Cq {
         let core = Arc::clone(nic.core());
-        let context = CqContext::new(&core.activity, capacity, on_event, on_overrun);
+        let context = CqContext::new(&core.activity, capacity, has_stamps, on_event, on_overrun);
         Cq {
             core,
             context: Arc::new(context),
@@ -55,7 +66,19 @@ impl Cq {
     ///
     /// # Errors
     /// After an overrun, and in a child of the process that opened the device.
-    pub fn poll(&self, most: usize, take: impl FnMut(&Completion)) -> Result<usize, BrokenCq> {
+    pub fn poll(&self, most: usize, mut take: impl FnMut(&Completion)) -> Result<usize, BrokenCq> {
+        self.poll_stamped(most, |completion, _| take(completion))
+    }
+
+    /// As [`Cq::poll`], with the stamp of each; 0 on a CQ without stamps.
+    ///
+    /// # Errors
+    /// As of [`Cq::poll`].
+    pub fn poll_stamped(
+        &self,
+        most: usize,
+        take: impl FnMut(&Completion, u64),
+    ) -> Result<usize, BrokenCq> {
         if !self.core.is_of_this_process() {
             return Err(BrokenCq);
         }

@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::activity::Activity;
 use super::completion::{Completion, Status};
+use crate::net::now_ns;
 
 /// The state of a CQ, shared by QPs and pollers.
 pub(super) struct CqContext {
@@ -33,24 +34,46 @@ pub struct BrokenCq;
 
 struct Ring {
     entries: Box<[Option<Completion>]>,
+    /// When each was put here; empty where the program did not ask for it.
+    stamps_ns: Box<[u64]>,
     first: usize,
     count: usize,
 }
 
 impl Ring {
-    fn new(capacity: usize) -> Ring {
+    fn new(capacity: usize, has_stamps: bool) -> Ring {
+        let entries = capacity.max(1).next_power_of_two();
         Ring {
-            entries: vec![None; capacity.max(1).next_power_of_two()].into(),
+            entries: vec![None; entries].into(),
+            stamps_ns: vec![0; if has_stamps { entries } else { 0 }].into(),
             first: 0,
             count: 0,
         }
     }
 
+    /// An empty one for at least `capacity` completions, with stamps if this one has them.
+    fn another(&self, capacity: usize) -> Ring {
+        Ring::new(capacity, !self.stamps_ns.is_empty())
+    }
+
+    /// Adds a completion with the time of now.
     fn put(&mut self, completion: Completion) -> bool {
+        let stamp_ns = match self.stamps_ns.is_empty() {
+            true => 0,
+            false => now_ns(),
+        };
+        self.put_stamped(completion, stamp_ns)
+    }
+
+    fn put_stamped(&mut self, completion: Completion, stamp_ns: u64) -> bool {
         let mask = self.entries.len() - 1;
         let room = self.count < self.entries.len();
-        if room && let Some(entry) = self.entries.get_mut((self.first + self.count) & mask) {
+        let place = (self.first + self.count) & mask;
+        if room && let Some(entry) = self.entries.get_mut(place) {
             *entry = Some(completion);
+            if let Some(stamp) = self.stamps_ns.get_mut(place) {
+                *stamp = stamp_ns;
+            }
             self.count += 1;
         }
         room
@@ -62,26 +85,29 @@ impl Ring {
         (0..self.count).filter_map(move |at| self.entries.get((self.first + at) & mask)?.as_ref())
     }
 
-    fn take(&mut self) -> Option<Completion> {
+    /// The oldest, and its stamp: 0 where there are none.
+    fn take(&mut self) -> Option<(Completion, u64)> {
         let mask = self.entries.len() - 1;
-        let entry = self.entries.get_mut(self.first & mask)?.take()?;
+        let place = self.first & mask;
+        let entry = self.entries.get_mut(place)?.take()?;
         self.first = (self.first + 1) & mask;
         self.count -= 1;
-        Some(entry)
+        Some((entry, self.stamps_ns.get(place).copied().unwrap_or(0)))
     }
 }
 
 impl CqContext {
-    /// A CQ for at least `capacity` completions.
+    /// A CQ for at least `capacity` completions, which are stamped if `has_stamps`.
     pub(super) fn new(
         activity: &Arc<Activity>,
         capacity: usize,
+        has_stamps: bool,
         on_event: Box<dyn Fn() + Send + Sync>,
         on_overrun: Box<dyn Fn() + Send + Sync>,
     ) -> CqContext {
         CqContext {
             activity: Arc::clone(activity),
-            ring: Mutex::new(Ring::new(capacity)),
+            ring: Mutex::new(Ring::new(capacity, has_stamps)),
             waiting: AtomicUsize::new(0),
             armed: AtomicU8::new(DISARMED),
             has_events: AtomicBool::new(false),
@@ -103,12 +129,12 @@ impl CqContext {
     /// Changes the capacity. `false` if more completions wait.
     pub(super) fn resize(&self, capacity: usize) -> bool {
         let mut ring = self.ring();
-        let mut new = Ring::new(capacity);
+        let mut new = ring.another(capacity);
         if ring.count > new.entries.len() {
             return false;
         }
-        while let Some(completion) = ring.take() {
-            new.put(completion);
+        while let Some((completion, stamp_ns)) = ring.take() {
+            new.put_stamped(completion, stamp_ns);
         }
         *ring = new;
         true
@@ -119,22 +145,22 @@ impl CqContext {
         self.waiting.load(Ordering::Acquire) == 0
     }
 
-    /// Passes up to `most` completions to `take`, oldest first.
+    /// Passes up to `most` completions to `take`, oldest first, each with its stamp.
     ///
     /// # Errors
     /// After an overrun.
     pub(super) fn take(
         &self,
         most: usize,
-        mut take: impl FnMut(&Completion),
+        mut take: impl FnMut(&Completion, u64),
     ) -> Result<usize, BrokenCq> {
         let mut ring = self.ring();
         self.intact()?;
         let mut taken = 0;
         while taken < most
-            && let Some(completion) = ring.take()
+            && let Some((completion, stamp_ns)) = ring.take()
         {
-            take(&completion);
+            take(&completion, stamp_ns);
             taken += 1;
         }
         self.waiting.store(ring.count, Ordering::Release);
@@ -241,10 +267,10 @@ impl CqContext {
     /// Discards the completions of a QP.
     pub(super) fn purge(&self, qpn: u32) {
         let mut ring = self.ring();
-        let mut kept = Ring::new(ring.entries.len());
-        while let Some(completion) = ring.take() {
+        let mut kept = ring.another(ring.entries.len());
+        while let Some((completion, stamp_ns)) = ring.take() {
             if completion.qpn != qpn {
-                kept.put(completion);
+                kept.put_stamped(completion, stamp_ns);
             }
         }
         self.waiting.store(kept.count, Ordering::Release);
@@ -278,7 +304,7 @@ mod tests {
             })
         };
         let activity = Arc::new(Activity::new(-1).unwrap());
-        let cq = CqContext::new(&activity, 4, on_event, Box::new(|| {}));
+        let cq = CqContext::new(&activity, 4, false, on_event, Box::new(|| {}));
         let (asked, added) = (AtomicUsize::new(0), AtomicUsize::new(0));
         cq.arm(false);
         std::thread::scope(|scope| {
@@ -300,10 +326,34 @@ mod tests {
                 while added.load(Ordering::SeqCst) <= time {
                     std::thread::yield_now();
                 }
-                assert_eq!(cq.take(4, |_| {}), Ok(1));
+                assert_eq!(cq.take(4, |_, _| {}), Ok(1));
             }
         });
         assert_eq!(events.load(Ordering::SeqCst), TIMES);
+    }
+
+    #[test]
+    fn stamps_stay_with_their_completions() {
+        let activity = Arc::new(Activity::new(-1).unwrap());
+        let cq = |has_stamps| {
+            let (event, overrun) = (Box::new(|| {}), Box::new(|| {}));
+            CqContext::new(&activity, 4, has_stamps, event, overrun)
+        };
+        let (stamped, plain) = (cq(true), cq(false));
+        let before_ns = now_ns();
+        for number in 0..3 {
+            assert!(stamped.push(completion(number)) && plain.push(completion(number)));
+        }
+        let after_ns = now_ns();
+        assert!(stamped.resize(8));
+        stamped.purge(2);
+        let mut last_ns = before_ns;
+        let taken = stamped.take(8, |_, stamp_ns| {
+            assert!((last_ns..=after_ns).contains(&stamp_ns));
+            last_ns = stamp_ns;
+        });
+        assert_eq!(taken, Ok(3));
+        assert_eq!(plain.take(8, |_, stamp_ns| assert_eq!(stamp_ns, 0)), Ok(3));
     }
 
     fn completion(number: usize) -> Completion {

@@ -39,8 +39,8 @@ pub(super) struct Cq {
     _context: Use,
     /// Held from `start_poll` to `end_poll`.
     pub(super) polling: Latch,
-    /// The completion that `start_poll` or `next_poll` took last; protected by `polling`.
-    pub(super) current: UnsafeCell<Option<Completion>>,
+    /// The completion that `start_poll` or `next_poll` took last, and its stamp; protected by `polling`.
+    pub(super) current: UnsafeCell<Option<(Completion, u64)>>,
 }
 
 impl Cq {
@@ -60,6 +60,8 @@ pub(super) struct Wanted {
     pub(super) cq_context: *mut c_void,
     pub(super) channel: *mut ibv_comp_channel,
     pub(super) vector: u32,
+    /// Completions are stamped.
+    pub(super) has_stamps: bool,
 }
 
 /// Creates a CQ of at least the requested size. EINVAL for a size of 0 or above the limit, for a vector that the device
@@ -107,7 +109,8 @@ pub(super) unsafe fn create(
         Box::new(move || events.raise(occurrence, Some(acks.clone())))
     };
     let capacity = wanted.entries as usize;
-    let transport = transport::Cq::new(device.nic(), capacity, on_event, on_overrun);
+    let has_stamps = wanted.has_stamps;
+    let transport = transport::Cq::of(device.nic(), capacity, has_stamps, on_event, on_overrun);
     if let Some(channel) = behind {
         channel.serve(&transport);
     }
@@ -151,6 +154,7 @@ pub unsafe extern "C" fn create_cq(
         cq_context,
         channel,
         vector: vector.cast_unsigned(),
+        has_stamps: false,
     };
     // SAFETY: as the caller's.
     pointer_or_errno(unsafe { create(context, &wanted) }).cast()

@@ -13,11 +13,13 @@ use crate::transport::Completion;
 
 /// Byte count, immediate data, QPN, source QPN, LIDs and service level: the fields that plain completions have.
 const PLAIN_FIELDS: u64 = 0x7f;
+/// `IBV_WC_EX_WITH_COMPLETION_TIMESTAMP`.
+const STAMPS: u64 = 1 << 7;
 /// Only one thread polls at a time; it makes no difference here.
 const SINGLE_THREADED: u32 = 1;
 
 /// `ibv_create_cq_ex(3)`, by the pointer in `verbs_context`. EOPNOTSUPP for fields that completions do not have here
-/// (time stamps, VLAN, flow tags, tag matching), parent domains, and a CQ that ignores overruns.
+/// (wall-clock stamps, VLAN, flow tags, tag matching), parent domains, and a CQ that ignores overruns.
 ///
 /// # Safety
 /// As for libibverbs.
@@ -33,7 +35,10 @@ pub(super) unsafe extern "C" fn create_cq_ex(
         init.flags
     };
     let unknown = init.comp_mask & !ibv_cq_init_attr_mask::IBV_CQ_INIT_ATTR_MASK_FLAGS.0;
-    if init.wc_flags & !PLAIN_FIELDS != 0 || flags & !SINGLE_THREADED != 0 || unknown != 0 {
+    if init.wc_flags & !(PLAIN_FIELDS | STAMPS) != 0
+        || flags & !SINGLE_THREADED != 0
+        || unknown != 0
+    {
         refuse("ibv_create_cq_ex with such fields or flags");
         return pointer_or_errno(Err(libc::EOPNOTSUPP));
     }
@@ -42,6 +47,7 @@ pub(super) unsafe extern "C" fn create_cq_ex(
         cq_context: init.cq_context,
         channel: init.channel,
         vector: init.comp_vector,
+        has_stamps: init.wc_flags & STAMPS != 0,
     };
     // SAFETY: as the caller's.
     let object = pointer_or_errno(unsafe { cq::create(context, &wanted) });
@@ -66,6 +72,7 @@ fn fill(verbs: &mut ibv_cq_ex) {
     verbs.read_slid = Some(read_slid);
     verbs.read_sl = Some(read_sl);
     verbs.read_dlid_path_bits = Some(read_dlid_path_bits);
+    verbs.read_completion_ts = Some(read_completion_ts);
 }
 
 /// Takes one completion: 0, ENOENT if there is none, EIO after an overrun.
@@ -75,10 +82,10 @@ fn fill(verbs: &mut ibv_cq_ex) {
 unsafe fn advance(cq: *mut ibv_cq_ex) -> c_int {
     // SAFETY: a live CQ.
     let inner = unsafe { Cq::of(cq.cast()) };
-    let outcome = inner.transport.poll(1, |completion| {
+    let outcome = inner.transport.poll_stamped(1, |completion, stamp_ns| {
         // SAFETY: who holds the latch owns the place; the two fields are written by nobody else.
         unsafe {
-            *inner.current.get() = Some(*completion);
+            *inner.current.get() = Some((*completion, stamp_ns));
             (*cq).status = completion.status as u32;
             (*cq).wr_id = completion.wr_id;
         }
@@ -124,7 +131,15 @@ unsafe extern "C" fn end_poll(cq: *mut ibv_cq_ex) {
 unsafe fn read<T>(cq: *mut ibv_cq_ex, otherwise: T, field: impl Fn(&Completion) -> T) -> T {
     // SAFETY: a live CQ whose latch this thread holds.
     let current = unsafe { *Cq::of(cq.cast()).current.get() };
-    current.as_ref().map_or(otherwise, field)
+    current
+        .as_ref()
+        .map_or(otherwise, |(completion, _)| field(completion))
+}
+
+unsafe extern "C" fn read_completion_ts(cq: *mut ibv_cq_ex) -> u64 {
+    // SAFETY: a live CQ, and the caller is between `start_poll` and `end_poll`.
+    let current = unsafe { *Cq::of(cq.cast()).current.get() };
+    current.map_or(0, |(_, stamp_ns)| stamp_ns)
 }
 
 unsafe extern "C" fn read_sl(cq: *mut ibv_cq_ex) -> u8 {

@@ -4,12 +4,13 @@ use std::os::raw::{c_int, c_uint, c_void};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use rdma_sys::{ibv_access_flags, ibv_context, ibv_mr, ibv_pd};
+use rdma_sys::{ibv_access_flags, ibv_context, ibv_mr, ibv_parent_domain_init_attr, ibv_pd};
 
 use super::context::Context;
 use super::errno::{code, memory_error, pointer_or_errno};
 use super::mapped;
 use super::refused::refuse;
+use super::thread_domain;
 use super::users::{Use, Users};
 use crate::transport::{Access, Nic, PdId, Region};
 
@@ -45,7 +46,8 @@ pub(super) fn access(flags: u32) -> Result<Access, c_int> {
 struct PdObject {
     verbs: ibv_pd,
     inner: Pd,
-    _context: Use,
+    /// The context; of a parent domain also what it joins.
+    _uses: Vec<Use>,
 }
 
 /// The data after the verbs struct.
@@ -84,12 +86,52 @@ pub unsafe extern "C" fn alloc_pd(context: *mut ibv_context) -> *mut ibv_pd {
         verbs,
         inner,
         // SAFETY: an open context.
-        _context: unsafe { Context::of(context) }.users.begin(),
+        _uses: vec![unsafe { Context::of(context) }.users.begin()],
     };
     Box::into_raw(Box::new(object)).cast()
 }
 
-/// `ibv_dealloc_pd(3)`. EBUSY while it has an MR, QP, SRQ or AH.
+/// `ibv_alloc_parent_domain(3)`, by the pointer in `verbs_context`: what is made in it is as if made in its PD. EOPNOTSUPP
+/// for memory of the program's own, EINVAL without a PD and for one of another context.
+///
+/// # Safety
+/// As for libibverbs.
+pub(super) unsafe extern "C" fn alloc_parent_domain(
+    context: *mut ibv_context,
+    init: *mut ibv_parent_domain_init_attr,
+) -> *mut ibv_pd {
+    // SAFETY: a readable struct of the caller's.
+    let init = unsafe { &*init };
+    if init.comp_mask != 0 {
+        refuse("ibv_alloc_parent_domain with allocators");
+        return pointer_or_errno(Err(libc::EOPNOTSUPP));
+    }
+    // SAFETY: null or a live domain.
+    let Some(pd) = (unsafe { init.pd.as_ref() }).filter(|pd| pd.context == context) else {
+        return pointer_or_errno(Err(libc::EINVAL));
+    };
+    // SAFETY: a live domain, an open context, and a thread domain that is null or live.
+    let (joined, mut uses) = unsafe {
+        let joined = Pd::of(init.pd);
+        let uses = vec![Context::of(context).users.begin(), joined.users.begin()];
+        (joined, uses)
+    };
+    if !init.td.is_null() {
+        // SAFETY: as above.
+        uses.push(unsafe { thread_domain::begin(init.td) });
+    }
+    let object = PdObject {
+        verbs: *pd,
+        inner: Pd {
+            id: joined.id,
+            users: Users::default(),
+        },
+        _uses: uses,
+    };
+    Box::into_raw(Box::new(object)).cast()
+}
+
+/// `ibv_dealloc_pd(3)`. EBUSY while it has an MR, QP, SRQ or AH, or is joined to another.
 ///
 /// # Safety
 /// As for libibverbs.

@@ -4,10 +4,11 @@ use std::os::raw::{c_char, c_int};
 
 use rdma_sys::{
     ibv_atomic_cap, ibv_context, ibv_device_attr, ibv_device_attr_ex, ibv_device_cap_flags,
-    ibv_query_device_ex_input,
+    ibv_query_device_ex_input, ibv_values_ex, ibv_values_mask,
 };
 
 use super::context::Context;
+use crate::net::now_ns;
 use crate::transport::{MAX_QPS, MAX_REGIONS};
 
 /// The most QPs of a device.
@@ -26,6 +27,8 @@ pub(crate) const MAX_RD_ATOM: u8 = 128;
 pub(super) const MAX_SRQ_WR: u32 = 16384;
 /// Reported for objects that only memory limits.
 const MAX_OBJECTS: c_int = 1 << 20;
+/// Ticks in a millisecond of the clock that stamps completions, which is the system's monotonic one.
+const STAMP_KHZ: u64 = 1_000_000;
 /// 4.096 µs × 2^15 = 134 ms: an engine thread that waits for a core answers late.
 pub(crate) const LOCAL_ACK_DELAY: u8 = 15;
 
@@ -72,6 +75,8 @@ pub unsafe extern "C" fn query_device_ex(
     whole.orig_attr = attributes(unsafe { Context::of(context) }.guid());
     whole.device_cap_flags_ex = u64::from(whole.orig_attr.device_cap_flags);
     whole.phys_port_cnt_ex = 1;
+    whole.completion_timestamp_mask = u64::MAX;
+    whole.hca_core_clock = STAMP_KHZ;
     let known = attr_bytes.min(size_of::<ibv_device_attr_ex>());
     // SAFETY: the caller's struct has `attr_bytes`; of `whole` no more than there is is read.
     unsafe {
@@ -79,6 +84,25 @@ pub unsafe extern "C" fn query_device_ex(
         attr.cast::<u8>()
             .copy_from_nonoverlapping((&raw const whole).cast(), known);
     }
+    0
+}
+
+/// `ibv_query_rt_values_ex(3)`, by the pointer in `verbs_context`: the clock of stamps. EINVAL for other values.
+///
+/// # Safety
+/// As for libibverbs.
+pub unsafe extern "C" fn query_rt_values(
+    _context: *mut ibv_context,
+    values: *mut ibv_values_ex,
+) -> c_int {
+    // SAFETY: a struct that can be read and written.
+    let values = unsafe { &mut *values };
+    if values.comp_mask & !ibv_values_mask::IBV_VALUES_MASK_RAW_CLOCK.0 != 0 {
+        return libc::EINVAL;
+    }
+    // As mlx5 does: ticks, and no seconds.
+    values.raw_clock.tv_sec = 0;
+    values.raw_clock.tv_nsec = now_ns().cast_signed();
     0
 }
 

@@ -34,6 +34,7 @@ mod qp_extended;
 mod qp_modify;
 mod refused;
 mod srq;
+mod thread_domain;
 mod transitions;
 pub(crate) mod users;
 mod wr_batch;

@@ -16,7 +16,7 @@ use super::errno::pointer_or_errno;
 use super::events::Queue;
 use super::occurrence::{Occurrence, Source};
 use super::users::Users;
-use super::{cq, cq_extended, limits, port, post, qp_create, refused, srq};
+use super::{cq, cq_extended, domain, limits, port, post, qp_create, refused, srq, thread_domain};
 use crate::net::{self, Faults};
 use crate::transport::{Nic, NicOptions, PortListener};
 
@@ -112,6 +112,10 @@ pub(crate) fn open_at(
     verbs.sz = size_of::<verbs_context>();
     verbs.query_port = Some(port::query_port_bytes);
     verbs.query_device_ex = Some(limits::query_device_ex);
+    verbs.query_rt_values = Some(limits::query_rt_values);
+    verbs.alloc_td = Some(thread_domain::alloc_td);
+    verbs.dealloc_td = Some(thread_domain::dealloc_td);
+    verbs.alloc_parent_domain = Some(domain::alloc_parent_domain);
     verbs.create_cq_ex = Some(cq_extended::create_cq_ex);
     verbs.create_qp_ex = Some(qp_create::create_qp_ex);
     refused::fill(&mut verbs);

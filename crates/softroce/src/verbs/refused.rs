@@ -57,12 +57,6 @@ refusals! {
     create_rwq_ind_table: "ibv_create_rwq_ind_table" => create_rwq_ind_table(
         *mut rdma_sys::ibv_context, *mut rdma_sys::ibv_rwq_ind_table_init_attr
     ) -> *mut rdma_sys::ibv_rwq_ind_table = null_mut();
-    alloc_td: "ibv_alloc_td" => alloc_td(
-        *mut rdma_sys::ibv_context, *mut rdma_sys::ibv_td_init_attr
-    ) -> *mut rdma_sys::ibv_td = null_mut();
-    alloc_parent_domain: "ibv_alloc_parent_domain" => alloc_parent_domain(
-        *mut rdma_sys::ibv_context, *mut rdma_sys::ibv_parent_domain_init_attr
-    ) -> *mut rdma_sys::ibv_pd = null_mut();
     alloc_dm: "ibv_alloc_dm" => alloc_dm(
         *mut rdma_sys::ibv_context, *mut rdma_sys::ibv_alloc_dm_attr
     ) -> *mut rdma_sys::ibv_dm = null_mut();

@@ -59,8 +59,8 @@ unsafe fn start(cq: *mut ibv_cq_ex) {
 #[test]
 fn what_is_not_there_is_refused() {
     let end = End::new();
-    // Time stamps, VLAN, tags.
-    for flag in [1 << 7, 1 << 8, 1 << 9, 1 << 10, 1 << 11] {
+    // VLAN, tags, wall-clock stamps.
+    for flag in [1 << 8, 1 << 9, 1 << 10, 1 << 11] {
         assert!(create_cq(&end, flag).is_null());
         assert_eq!(errno(), libc::EOPNOTSUPP);
     }
@@ -166,5 +166,94 @@ fn requests_built_call_by_call_arrive_and_are_read_field_by_field() {
         destroy(&[qp, peer]);
         assert_eq!(verbs::destroy_cq(cq.cast()), 0);
         assert_eq!(verbs::destroy_cq(peer_cq.cast()), 0);
+    }
+}
+
+fn device_clock(end: &End) -> u64 {
+    let mut values: ibv_values_ex = blank();
+    values.comp_mask = ibv_values_mask::IBV_VALUES_MASK_RAW_CLOCK.0;
+    let query = extended(end).query_rt_values.unwrap();
+    // SAFETY: an open context, and a struct that can be read and written.
+    assert_eq!(unsafe { query(end.context, &raw mut values) }, 0);
+    assert_eq!(values.raw_clock.tv_sec, 0);
+    values.raw_clock.tv_nsec.cast_unsigned()
+}
+
+#[test]
+fn completions_are_stamped_when_they_come_by_a_clock_that_can_be_read() {
+    let (one, other) = (End::new(), End::new());
+    let mut attr: ibv_device_attr_ex = blank();
+    let bytes = size_of::<ibv_device_attr_ex>();
+    // SAFETY: an open context and a writable struct of so many bytes.
+    let code =
+        unsafe { verbs::query_device_ex(one.context, std::ptr::null(), &raw mut attr, bytes) };
+    assert_eq!(code, 0);
+    assert_eq!(
+        (attr.completion_timestamp_mask, attr.hca_core_clock),
+        (u64::MAX, 1_000_000)
+    );
+    let cq = create_cq(&other, PLAIN_FIELDS | 1 << 7);
+    assert!(!cq.is_null());
+    let (qp, peer) = (one.qp(RC), create_qp(&other, cq.cast(), 0x7f));
+    // SAFETY: live objects throughout.
+    unsafe {
+        connect(qp, RC, other.gid(), (*peer).qp_num);
+        connect(peer, RC, one.gid(), (*qp).qp_num);
+        assert_eq!(other.receive(peer, 9, other.sge(0, 64)), 0);
+        assert_eq!(other.receive(peer, 10, other.sge(0, 64)), 0);
+        let before = device_clock(&other);
+        for _ in 0..2 {
+            let mut sge = one.sge(0, 4);
+            assert_eq!(
+                send(qp, &mut send_wr(ibv_wr_opcode::IBV_WR_SEND, &mut sge)),
+                0
+            );
+            assert_eq!(one.completion().status, 0);
+        }
+        start(cq);
+        let first = ibv_wc_read_completion_ts(cq);
+        while ibv_next_poll(cq) != 0 {
+            ibv_end_poll(cq);
+            start(cq);
+        }
+        let second = ibv_wc_read_completion_ts(cq);
+        ibv_end_poll(cq);
+        assert!(before <= first && first <= second && second <= device_clock(&other));
+        destroy(&[qp, peer]);
+        assert_eq!(verbs::destroy_cq(cq.cast()), 0);
+    }
+}
+
+#[test]
+fn a_parent_domain_stands_for_its_domain_and_keeps_it() {
+    let end = End::new();
+    let verbs_of = extended(&end);
+    // SAFETY: live objects throughout.
+    unsafe {
+        let mut td_init = ibv_td_init_attr { comp_mask: 1 };
+        let alloc_td = verbs_of.alloc_td.unwrap();
+        assert!(alloc_td(end.context, &raw mut td_init).is_null());
+        assert_eq!(errno(), libc::EINVAL);
+        td_init.comp_mask = 0;
+        let td = alloc_td(end.context, &raw mut td_init);
+        let pd = verbs::alloc_pd(end.context);
+        let mut init: ibv_parent_domain_init_attr = blank();
+        (init.pd, init.td) = (pd, td);
+        let parent = verbs_of.alloc_parent_domain.unwrap()(end.context, &raw mut init);
+        assert!(!parent.is_null() && parent != pd);
+        let mut attr = end.init_attr(RC);
+        let qp = verbs::create_qp(parent, &raw mut attr);
+        assert!(!qp.is_null());
+        // Each is kept by what was made of it.
+        assert_eq!(verbs::dealloc_pd(parent), libc::EBUSY);
+        assert_eq!(verbs::dealloc_pd(pd), libc::EBUSY);
+        assert_eq!(verbs_of.dealloc_td.unwrap()(td), libc::EBUSY);
+        destroy(&[qp]);
+        assert_eq!(verbs::dealloc_pd(parent), 0);
+        assert_eq!(verbs::dealloc_pd(pd), 0);
+        assert_eq!(verbs_of.dealloc_td.unwrap()(td), 0);
+        init.pd = null_mut();
+        assert!(verbs_of.alloc_parent_domain.unwrap()(end.context, &raw mut init).is_null());
+        assert_eq!(errno(), libc::EINVAL);
     }
 }

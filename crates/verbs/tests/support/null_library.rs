@@ -31,6 +31,7 @@ pub fn null_library() -> &'static VerbsLibrary {
         modify_srq: null_verbs::modify_srq,
         destroy_srq: null_verbs::destroy_srq,
         create_qp: null_verbs::create_qp,
+        qp_to_qp_ex: null_verbs::qp_to_qp_ex,
         query_qp: null_verbs::query_qp,
         modify_qp: null_verbs::modify_qp,
         destroy_qp: null_verbs::destroy_qp,

@@ -61,6 +61,7 @@ fn of_flow(flow: &FlowResult) -> impl Iterator<Item = (String, Histogram<u64>)> 
         ("latency_ns", times(&flow.latency_ns)),
         ("service_ns", times(&flow.service_ns)),
         ("lateness_ns", times(&flow.lateness_ns)),
+        ("notice_ns", times(&flow.notice_ns)),
         (
             "bandwidth_kbit_per_s",
             bandwidth.and_then(|it| it.histogram_kbit_per_s().ok()),

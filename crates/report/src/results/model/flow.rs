@@ -22,13 +22,17 @@ pub struct FlowResult {
     /// All QPs together, at the node `from`: over UC and UD this is of what was sent.
     pub totals: Totals,
     /// All QPs' latencies in one histogram, in nanoseconds from post to completion seen; in an open loop, from the
-    /// planned time to completion seen. `null` when off.
+    /// planned time to completion seen. With `timestamps` `device` it ends at the device's stamp of the completion. `null`
+    /// when off.
     pub latency_ns: Option<Latency>,
     /// Open loop: from post to completion seen, in nanoseconds; `null` of a closed loop.
     pub service_ns: Option<Latency>,
     /// Open loop: how late messages were posted, in nanoseconds, while their send queue had room; `null` of a closed
     /// loop.
     pub lateness_ns: Option<Latency>,
+    /// With `timestamps` `device`: from the device's stamp of a completion until the worker saw it, in nanoseconds, of those
+    /// completions whose latency is recorded; `null` otherwise.
+    pub notice_ns: Option<Latency>,
     /// Compare-swap: exchanges of `totals.messages` that were made; the others found another QP's value. `null` for other
     /// operations.
     pub swaps_made: Option<u64>,

@@ -1,6 +1,6 @@
 //! The columns of the table, one row of an array each, and which of them a sweep has. It must not know rows to come.
 
-use settings::{Id, ROWS, Row, Settings};
+use settings::{Id, ROWS, Row, Settings, Timestamps};
 
 use super::super::model::{FlowResult, Latency, LoadVerdict, Run};
 use super::super::number::{NOT_MEASURED, digits, figure, human_size, rate_cell};
@@ -113,6 +113,11 @@ static OPEN: [Column; 9] = [
     }),
 ];
 
+/// Where latencies end at the device's stamps: how long after those 99 % of completions were seen.
+static NOTICE: Column = number("seen p99", 8, |row| {
+    micros(row.flow.notice_ns.as_ref().and_then(|notice| notice.p99))
+});
+
 fn rate(per_second: Option<f64>) -> String {
     per_second.map_or_else(|| NOT_MEASURED.to_owned(), rate_cell)
 }
@@ -187,13 +192,15 @@ impl Columns {
     /// The columns for flows with these settings. Open loops have more figures, and leave out what is the same in all rows,
     /// so that a line has room in 80 columns.
     pub(super) fn of(settings: &[Settings]) -> Columns {
+        let stamped = |flow: &&Settings| flow.timestamps == Timestamps::Device;
+        let notice = settings.iter().find(stamped).map(|_| NOTICE);
         let open = settings.iter().find(|flow| !flow.rate.is_closed());
         let Some(open) = open else {
             let all = SETTINGS
                 .iter()
                 .map(|(_, column)| wide_enough(column, settings));
             return Columns {
-                all: all.chain(CLOSED).collect(),
+                all: all.chain(CLOSED).chain(notice).collect(),
                 same: String::new(),
                 same_rows: Vec::new(),
                 are_of_loads: false,
@@ -213,6 +220,7 @@ impl Columns {
             all: differing
                 .map(|(_, column)| wide_enough(column, settings))
                 .chain(OPEN)
+                .chain(notice)
                 .collect(),
             same: words.join(", "),
             same_rows,
