@@ -46,10 +46,11 @@ fn is_tame(output: &Output) -> String {
 }
 
 /// Texts that a reader parses.
-const READ: [&str; 15] = [
+const READ: [&str; 17] = [
     "started_at",
     "rate",
     "arrivals",
+    "pace",
     "op",
     "cq",
     "poll",
@@ -60,6 +61,7 @@ const READ: [&str; 15] = [
     "recv_queue",
     "mr",
     "pages",
+    "touch_order",
     "atomic_target",
     "service",
 ];
