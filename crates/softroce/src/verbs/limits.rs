@@ -8,6 +8,7 @@ use rdma_sys::{
 };
 
 use super::context::Context;
+use super::rate_limit;
 use crate::transport::{MAX_QPS, MAX_REGIONS};
 
 /// The most QPs of a device.
@@ -72,6 +73,7 @@ pub unsafe extern "C" fn query_device_ex(
     whole.orig_attr = attributes(unsafe { Context::of(context) }.guid());
     whole.device_cap_flags_ex = u64::from(whole.orig_attr.device_cap_flags);
     whole.phys_port_cnt_ex = 1;
+    whole.packet_pacing_caps = rate_limit::CAPS;
     let known = attr_bytes.min(size_of::<ibv_device_attr_ex>());
     // SAFETY: the caller's struct has `attr_bytes`; of `whole` no more than there is is read.
     unsafe {

@@ -16,7 +16,7 @@ use super::errno::pointer_or_errno;
 use super::events::Queue;
 use super::occurrence::{Occurrence, Source};
 use super::users::Users;
-use super::{cq, cq_extended, limits, port, post, qp_create, refused, srq};
+use super::{cq, cq_extended, limits, port, post, qp_create, rate_limit, refused, srq};
 use crate::net::{self, Faults};
 use crate::transport::{Nic, NicOptions, PortListener};
 
@@ -114,6 +114,7 @@ pub(crate) fn open_at(
     verbs.query_device_ex = Some(limits::query_device_ex);
     verbs.create_cq_ex = Some(cq_extended::create_cq_ex);
     verbs.create_qp_ex = Some(qp_create::create_qp_ex);
+    verbs.modify_qp_rate_limit = Some(rate_limit::modify_qp_rate_limit);
     refused::fill(&mut verbs);
     verbs.context.device = device.verbs();
     verbs.context.ops = operations();
