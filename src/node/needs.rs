@@ -54,7 +54,7 @@ pub(crate) fn recorders(flow: &Settings) -> usize {
         CqMode::PerWorker | CqMode::PerQp => 1,
     };
     let each = workers * flow.qps as usize;
-    match flow.rate {
+    match flow.planned_rate() {
         Rate::Closed => each,
         _ => 2 * each + flow.qps as usize,
     }

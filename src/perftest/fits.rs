@@ -21,7 +21,16 @@ const MAX_QPS: u32 = 16_384;
 const MAX_INLINE_BYTES: u32 = 912;
 
 /// Settings of receive queues and buffers that perftest has in other forms, or not at all.
-const ONLY_HERE: [&str; 6] = ["recv-queue", "sges", "mr", "pages", "alignment", "offset"];
+const ONLY_HERE: [&str; 8] = [
+    "recv-queue",
+    "sges",
+    "mr",
+    "pages",
+    "alignment",
+    "offset",
+    "memory",
+    "pace",
+];
 
 /// perftest's retries and its RNR timer, which no option changes.
 const RETRY_CNT: u8 = 7;
@@ -241,7 +250,7 @@ mod tests {
         assert!(refused(|case| case.flows.push(case.flows[0].clone())).contains("one kind"));
         assert!(refused(|case| case.connect = ConnectMode::Cm).contains("rdma_cm (-R)"));
         assert!(refused(|case| (case.post_list, case.signal_every) = (4, 8)).contains("multiple"));
-        for (flag, value) in [("recv-queue", "shared"), ("sges", "2"), ("offset", "8B")] {
+        for (flag, value) in [("recv-queue", "shared"), ("sges", "2"), ("memory", "2GiB")] {
             let row = Settings::row(flag).unwrap();
             let why = refused(|case| row.read(case, value).unwrap());
             assert!(why.contains(&format!("--{flag} {value} is not")), "{why}");

@@ -285,6 +285,12 @@ impl PlanError {
                         .into()
                 }
                 "ud-fan-out" => "raise --tx-depth, lower --qps, or leave --ud-fan-out out".into(),
+                "memory" => {
+                    "take --cq per-worker or per-qp with --recv-queue per-qp, or --workers 1".into()
+                }
+                "pace" => {
+                    "take --pace worker, or --op send or write with a rate in messages or bits".into()
+                }
                 "iters" => "give --duration a time instead".into(),
                 "size-mix" => "raise --tx-depth or --qps, or choose simpler weights".into(),
                 flag => format!("change --{flag}, or leave it out"),

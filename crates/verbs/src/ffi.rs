@@ -6,10 +6,14 @@
 //! - `ibv_event_type` is a Rust enum, unsound to read when a newer library adds a value; [`event_type`]
 //!   reads it as a number.
 
-use std::mem::{offset_of, size_of};
+use std::mem::{offset_of, size_of, zeroed};
 use std::os::raw::c_int;
+use std::ptr::null;
 
-use rdma_sys::{ibv_async_event, ibv_context, ibv_gid_entry, ibv_port_attr, verbs_context};
+use rdma_sys::{
+    ibv_async_event, ibv_context, ibv_device_attr_ex, ibv_gid_entry, ibv_packet_pacing_caps,
+    ibv_port_attr, ibv_qp, ibv_qp_rate_limit_attr, verbs_context,
+};
 
 #[link(name = "ibverbs")]
 unsafe extern "C" {
@@ -34,6 +38,53 @@ unsafe fn extended_context(context: *mut ibv_context) -> Option<*mut verbs_conte
     }
     let offset = offset_of!(verbs_context, context);
     Some(context.cast::<u8>().wrapping_sub(offset).cast())
+}
+
+/// What the device tells of limits of QPs' rates by `ibv_query_device_ex(3)`; `None` if it lacks that.
+///
+/// # Safety
+/// `context` is an open context of a library with libibverbs' layout.
+pub(super) unsafe fn packet_pacing(context: *mut ibv_context) -> Option<ibv_packet_pacing_caps> {
+    // SAFETY: plain data, for which zero is valid.
+    let mut attr: ibv_device_attr_ex = unsafe { zeroed() };
+    // SAFETY: the caller's context; the entry is read only if the provider's struct has it, and gets a writable struct of
+    // the size that it is told.
+    let code = unsafe {
+        let extended = extended_context(context)?;
+        if (*extended).sz <= size_of::<verbs_context>() - offset_of!(verbs_context, query_device_ex)
+        {
+            return None;
+        }
+        let query = (*extended).query_device_ex?;
+        query(
+            context,
+            null(),
+            &raw mut attr,
+            size_of::<ibv_device_attr_ex>(),
+        )
+    };
+    (code == 0).then_some(attr.packet_pacing_caps)
+}
+
+/// `ibv_modify_qp_rate_limit(3)`; EOPNOTSUPP where the device lacks it.
+///
+/// # Safety
+/// A live QP of a library with libibverbs' layout.
+pub(super) unsafe fn modify_qp_rate_limit(
+    qp: *mut ibv_qp,
+    attr: &mut ibv_qp_rate_limit_attr,
+) -> c_int {
+    // SAFETY: as in `packet_pacing`.
+    unsafe {
+        if let Some(extended) = extended_context((*qp).context)
+            && (*extended).sz
+                > size_of::<verbs_context>() - offset_of!(verbs_context, modify_qp_rate_limit)
+            && let Some(modify) = (*extended).modify_qp_rate_limit
+        {
+            return modify(qp, attr);
+        }
+    }
+    libc::EOPNOTSUPP
 }
 
 /// `ibv_query_port` with the whole attribute struct; the bound symbol fills only the part of the old ABI.

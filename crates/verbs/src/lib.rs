@@ -25,11 +25,12 @@ mod service;
 mod srq;
 mod status;
 mod teardown;
+mod walk;
 
 pub use address_handle::AddressHandle;
 pub use channel::{CompletionChannel, Sleeper, Wakeup};
 pub use cq::{Completion, CompletionQueue, POLL_BATCH, WcBatch};
-pub use device::{Context, DeviceLimits, LinkLayer, PortInfo, open_all};
+pub use device::{Context, DeviceLimits, LinkLayer, Pacing, PortInfo, open_all};
 pub use embedded::{EmbeddedDevice, Route, embedded_devices, select_or_embedded};
 pub use error::{Operation, VerbsError};
 pub use events::{AsyncEvent, AsyncEvents};
@@ -55,3 +56,4 @@ pub use softroce::wire;
 pub use srq::SharedReceiveQueue;
 pub use status::WcStatus;
 pub use teardown::{Teardown, tear_down};
+pub use walk::Walk;

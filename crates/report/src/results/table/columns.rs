@@ -191,7 +191,9 @@ impl Columns {
     /// The columns for flows with these settings. Open loops have more figures, and leave out what is the same in all rows,
     /// so that a line has room in 80 columns.
     pub(super) fn of(settings: &[Settings]) -> Columns {
-        let open = settings.iter().find(|flow| !flow.rate.is_closed());
+        let open = settings
+            .iter()
+            .find(|flow| !flow.planned_rate().is_closed());
         let Some(open) = open else {
             let all = SETTINGS
                 .iter()
