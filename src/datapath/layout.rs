@@ -2,22 +2,28 @@
 //!
 //! Without `--verify` a QP's WRs share a few cells: as many as fit a page, or one if messages are larger. The caches
 //! then see what an application's ring of buffers would show them. Where the values of each WR are looked at, with
-//! `--verify` and of COMPARE-SWAPs, each has its own cell. A message begins `--offset` bytes after its cell, and cells
+//! `--verify` and of COMPARE-SWAPs, each has its own cell. With `--memory` each has as many cells of its own as fill the
+//! working set, and takes the next each time it is posted ([`Walk`]). A message begins `--offset` bytes after its cell, and cells
 //! begin at multiples of `--alignment`. Words of atomic operations lie as `--atomic-target` says.
 //!
 //! Offsets are those within an MR: with `--mr per-qp` each QP's bytes are an MR of their own. The receives of an SRQ have
 //! the place of one QP.
 
 use super::Geometry;
-use settings::{Access, AtomicTarget, MrMode, RecvQueue, Settings};
+use super::pattern::mix;
+use settings::{Access, AtomicTarget, MrMode, RecvQueue, Settings, TouchOrder};
+use verbs::Walk;
 
 const SHARED_BYTES: usize = 4096;
+
+/// The most receives posted by one call in the steady state.
+const RECV_CHAIN: u32 = 16;
 
 /// Cells of equal size, for the largest message, in QP order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Layout {
-    cell_bytes: usize,
-    cells: usize,
+    /// The cells of a QP.
+    walk: Walk,
     qps: usize,
     /// Of a message's first byte from its cell's.
     offset_bytes: usize,
@@ -37,25 +43,38 @@ impl Layout {
             RecvQueue::PerQp => flow.qps,
             RecvQueue::Shared => 1,
         };
-        Layout::new(flow, received_bytes(flow), flow.rx_depth, queues)
+        Layout::new(flow, received_bytes(flow), prebuilt_receives(flow), queues)
     }
 
     fn new(flow: &Settings, size_bytes: u32, work_requests: u32, qps: u32) -> Layout {
         let offset_bytes = flow.offset_bytes as usize;
         let used_bytes = size_bytes.max(1) as usize + offset_bytes;
         let cell_bytes = used_bytes.next_multiple_of(flow.alignment_bytes.max(1) as usize);
-        let cells = if looks_at_values(flow) {
-            work_requests as usize
-        } else {
-            SHARED_BYTES / cell_bytes
+        let shared_cells = (SHARED_BYTES / cell_bytes).max(1) as u32;
+        let is_walk = size_bytes > 0 && !flow.op.profile().is_atomic();
+        let (cells, laps) = match flow.memory_bytes.filter(|_| is_walk) {
+            Some(bytes) => {
+                let lap_bytes = cell_bytes as u64 * u64::from(work_requests) * u64::from(qps);
+                (work_requests, bytes.div_ceil(lap_bytes.max(1)))
+            }
+            None if looks_at_values(flow) => (work_requests, 1),
+            None => (shared_cells, 1),
+        };
+        let keys = match flow.touch_order {
+            TouchOrder::Sequential => None,
+            TouchOrder::Random => Some([mix(flow.seed), mix(!flow.seed)]),
         };
         Layout {
-            cell_bytes,
-            cells: cells.max(1),
+            walk: Walk::new(cell_bytes, cells, laps, keys),
             qps: qps as usize,
             offset_bytes,
             is_mr_of_qp: flow.mr == MrMode::PerQp,
         }
+    }
+
+    /// The cells that the WRs of a QP use, use by use.
+    pub fn walk(&self) -> Walk {
+        self.walk
     }
 
     /// QPs that have bytes of their own.
@@ -65,7 +84,7 @@ impl Layout {
 
     /// Bytes of one QP.
     pub fn qp_bytes(&self) -> usize {
-        self.cell_bytes.saturating_mul(self.cells)
+        self.walk.bytes()
     }
 
     /// Bytes of all QPs.
@@ -73,14 +92,19 @@ impl Layout {
         self.qp_bytes().saturating_mul(self.qps)
     }
 
-    /// Offset of the message of WR `position` within its QP's bytes.
+    /// Offset of the first message of WR `position` within its QP's bytes.
     pub fn within_qp(&self, position: u32) -> usize {
-        position as usize % self.cells * self.cell_bytes + self.offset_bytes
+        self.walk.offset(position, 0) + self.offset_bytes
     }
 
     /// Offset of that message within its MR.
     pub fn offset(&self, qp: u32, position: u32) -> usize {
-        self.start_of(qp) + self.within_qp(position)
+        self.offset_after(qp, position, 0)
+    }
+
+    /// Offset within its MR of the message of WR `position` that was posted after `uses` others.
+    pub fn offset_after(&self, qp: u32, position: u32, uses: u64) -> usize {
+        self.start_of(qp) + self.walk.offset(position, uses) + self.offset_bytes
     }
 
     /// Offset of a QP's bytes within their MR.
@@ -117,6 +141,16 @@ pub fn received_bytes(flow: &Settings) -> u32 {
     }
 }
 
+/// Number of prebuilt receives of a queue, of which the receive depth is posted.
+pub fn prebuilt_receives(flow: &Settings) -> u32 {
+    if flow.verify {
+        return flow.rx_depth;
+    }
+    // A chain is posted once this many receives are used up. The rest of the depth must last until then, even if
+    // each of several workers holds back almost a chain.
+    (flow.rx_depth / (4 * flow.workers.max(1))).clamp(1, RECV_CHAIN)
+}
+
 /// Whether the values of each WR are looked at.
 pub fn looks_at_values(flow: &Settings) -> bool {
     flow.verify || flow.op.profile().access == Access::Swap
@@ -138,6 +172,7 @@ mod tests {
         #[test]
         fn messages_have_places_of_their_own(
             size in 1..5_000u32, alignment in 1..=4_096u32, offset in 0..4_096u32, qps in 1..5u32, depth in 1..20u32, each: bool,
+            memory in proptest::option::of(1..20_000u64), random: bool,
         ) {
             let flow = Settings {
                 size_bytes: size,
@@ -148,23 +183,51 @@ mod tests {
                 signal_every: 1,
                 verify: true,
                 mr: if each { MrMode::PerQp } else { MrMode::One },
+                memory_bytes: memory,
+                touch_order: if random { TouchOrder::Random } else { TouchOrder::Sequential },
                 ..Settings::default()
             };
             let layout = Layout::requests(&flow, &Geometry::of(&flow));
             let bytes = if each { layout.qp_bytes() } else { layout.total_bytes() };
             prop_assert_eq!(layout.total_bytes(), layout.qp_bytes() * qps as usize);
-            let mut last: Option<usize> = None;
+            let lap_bytes = layout.total_bytes() as u64 / layout.walk().laps();
+            let wanted = memory.unwrap_or(1);
+            prop_assert!((wanted..wanted + lap_bytes).contains(&(layout.total_bytes() as u64)));
+            let mut all: Vec<(u32, usize)> = Vec::new();
             for qp in 0..qps {
-                last = last.filter(|_| !each);
                 for position in 0..depth {
-                    let at = layout.offset(qp, position);
-                    prop_assert_eq!((at - offset as usize) % alignment as usize, 0);
-                    prop_assert!(at + size as usize <= bytes);
-                    prop_assert!(last.is_none_or(|end| at >= end));
-                    last = Some(at + size as usize);
+                    for uses in 0..layout.walk().laps() {
+                        let at = layout.offset_after(qp, position, uses);
+                        prop_assert_eq!((at - offset as usize) % alignment as usize, 0);
+                        prop_assert!(at + size as usize <= bytes);
+                        all.push((if each { qp } else { 0 }, at));
+                    }
                 }
             }
+            all.sort_unstable();
+            prop_assert!(all.windows(2).all(|pair| pair[0].0 != pair[1].0 || pair[0].1 + size as usize <= pair[1].1));
         }
+    }
+
+    #[test]
+    fn only_messages_walk_through_memory() {
+        let laps = |op: &str, memory: &str| {
+            let flow = Settings::from([
+                ("op", op),
+                ("size", "4K"),
+                ("tx-depth", "64"),
+                ("memory", memory),
+            ]);
+            let requests = Layout::requests(&flow, &Geometry::of(&flow));
+            (
+                requests.walk().laps(),
+                Layout::receives(&flow).walk().laps(),
+            )
+        };
+        assert_eq!(laps("send", "1G"), (4096, 16384));
+        assert_eq!(laps("send", "1"), (1, 1));
+        assert_eq!(laps("write-imm", "1G"), (4096, 1));
+        assert_eq!(laps("compare-swap", "1G"), (1, 1));
     }
 
     #[test]

@@ -9,15 +9,12 @@ use verbs::{
     SendTemplate, VerbsError,
 };
 
-use super::layout::{looks_at_values, received_bytes, sends_inline};
+use super::layout::{looks_at_values, prebuilt_receives, received_bytes, sends_inline};
 use super::operation::{RemoteMemory, send_opcode};
 use super::trouble::Mismatch;
 use super::value_checks::{ReceiverCheck, SenderCheck};
 use super::wr_id::WrId;
 use super::{Geometry, Layout, Sizes};
-
-/// The most receives posted by one call in the steady state.
-const RECV_CHAIN: u32 = 16;
 
 /// A QP of a run.
 pub struct QpContext {
@@ -77,12 +74,16 @@ impl Sender {
             + match looks_at_values(flow) {
                 true => SenderCheck::BYTES_PER_POSITION,
                 false => 0,
+            }
+            + match flow.memory_bytes {
+                Some(_) => SendRing::WALK_BYTES_PER_WR,
+                None => 0,
             };
         let counted = match flow.size_mix {
             Some(_) => geometry.completions_per_slot() as usize * size_of::<u64>(),
             None => 0,
         };
-        let planned = match flow.rate {
+        let planned = match flow.planned_rate() {
             Rate::Closed => 0,
             _ => size_of::<PlannedSlot>(),
         };
@@ -131,10 +132,10 @@ impl Sender {
             SenderCheck::new(flow, memory, sizes, index)
         });
         Ok(Sender {
-            ring: SendRing::new(qp, memory, &templates)?,
+            ring: SendRing::new(qp, memory, &templates)?.walking(layout.walk())?,
             posted_at: (0..geometry.slots).map(|_| AtomicU64::new(0)).collect(),
             planned: (0..geometry.slots)
-                .filter(|_| !flow.rate.is_closed())
+                .filter(|_| !flow.planned_rate().is_closed())
                 .map(|_| PlannedSlot::default())
                 .collect(),
             awaited: atomics(geometry.slots, geometry.completions_per_slot()),
@@ -196,7 +197,11 @@ impl Receiver {
 
     /// Memory of the prebuilt receives of one queue, in bytes.
     pub fn queue_bytes(flow: &Settings) -> usize {
-        prebuilt(flow) as usize * RecvRing::bytes_per_wr(flow.sges)
+        let walk = match flow.memory_bytes {
+            Some(_) => RecvRing::WALK_BYTES_PER_WR,
+            None => 0,
+        };
+        prebuilt_receives(flow) as usize * (RecvRing::bytes_per_wr(flow.sges) + walk)
     }
 
     /// Prebuilds the receives of QP `index`, if it has its own, for messages of the flow's `sizes`. `memory` has the
@@ -215,7 +220,8 @@ impl Receiver {
             RecvQueue::Shared => None,
             RecvQueue::PerQp => {
                 let templates = templates(flow, index, |slot| WrId::receive(index, slot));
-                Some(RecvRing::new(qp, memory, &templates, !flow.verify)?)
+                let ring = RecvRing::new(qp, memory, &templates, !flow.verify)?;
+                Some(ring.walking(Layout::receives(flow).walk())?)
             }
         };
         Ok(Receiver {
@@ -247,16 +253,6 @@ impl Receiver {
     }
 }
 
-/// Number of prebuilt receives of a queue, of which the receive depth is posted.
-fn prebuilt(flow: &Settings) -> u32 {
-    if flow.verify {
-        return flow.rx_depth;
-    }
-    // A chain is posted once this many receives are used up. The rest of the depth must last until then, even if
-    // each of several workers holds back almost a chain.
-    (flow.rx_depth / (4 * flow.workers.max(1))).clamp(1, RECV_CHAIN)
-}
-
 /// The receives to prebuild for a queue whose buffers are those of QP `qp` in the layout.
 pub(super) fn templates(
     flow: &Settings,
@@ -264,7 +260,7 @@ pub(super) fn templates(
     wr_id: impl Fn(u32) -> WrId,
 ) -> Vec<RecvTemplate> {
     let layout = Layout::receives(flow);
-    (0..prebuilt(flow))
+    (0..prebuilt_receives(flow))
         .map(|slot| RecvTemplate {
             wr_id: wr_id(slot).raw(),
             offset: layout.offset(qp, slot),

@@ -27,6 +27,9 @@ impl Regions {
         numa_node: Option<u32>,
     ) -> Result<Regions, VerbsError> {
         let mapping = Mapping::new(layout.total_bytes(), pages(flow), numa_node)?;
+        if flow.memory_bytes.is_some() {
+            mapping.touch();
+        }
         let (count, bytes) = match flow.mr {
             MrMode::One => (1, mapping.length_bytes()),
             MrMode::PerQp => (layout.qps(), layout.qp_bytes()),

@@ -11,6 +11,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use settings::Settings;
 use verbs::{AsyncEvents, MemoryRegion, Operation, RecvRing, SharedReceiveQueue, VerbsError};
 
+use super::Layout;
 use super::qp_context::{post_all, templates};
 use super::wr_id::WrId;
 
@@ -40,9 +41,10 @@ impl SharedReceives {
         qpns: impl ExactSizeIterator<Item = u32>,
     ) -> Result<SharedReceives, VerbsError> {
         let templates = templates(flow, 0, WrId::shared_receive);
+        let ring = RecvRing::shared(srq, memory, &templates, !flow.verify)?;
         let receives = SharedReceives {
             srq: Arc::clone(srq),
-            ring: RecvRing::shared(srq, memory, &templates, !flow.verify)?,
+            ring: ring.walking(Layout::receives(flow).walk())?,
             depth: flow.rx_depth,
             qps: QpNumbers::new(qpns),
             limit_events: AtomicU64::new(0),

@@ -102,7 +102,7 @@ impl SenderCheck {
             .posts
             .get(position as usize)
             .map_or(0, |count| count.fetch_add(1, Relaxed));
-        let offset = self.layout.offset(self.qp, position);
+        let offset = self.layout.offset_after(self.qp, position, count.into());
         if self.profile.is_atomic() {
             self.memory.write_at(offset, &AWAITED.to_ne_bytes());
             return Prepared {
@@ -115,7 +115,7 @@ impl SenderCheck {
             qp: self.qp,
             position: position as u16,
             sequence: match self.profile.fetches {
-                true => 0,
+                true => self.lap_of(count),
                 false => count as u16,
             },
         };
@@ -129,6 +129,11 @@ impl SenderCheck {
             immediate: self.profile.receives.then(|| key.immediate()),
             exchange: None,
         }
+    }
+
+    /// The lap in which a position is posted for the time `count`, from 0, which tells what a READ fetches.
+    fn lap_of(&self, count: u32) -> u16 {
+        (u64::from(count) % self.layout.walk().laps()) as u16
     }
 
     /// The exchange that a position posts for the time `count`, from 0.
@@ -175,13 +180,15 @@ impl SenderCheck {
 
     fn wrong_read(&self, mut positions: std::ops::Range<u32>) -> Option<Mismatch> {
         positions.find_map(|position| {
+            let posts = self.posts.get(position as usize)?;
+            let last = posts.load(Relaxed).wrapping_sub(1);
             check_cell(
                 &self.memory,
-                &self.layout,
+                self.layout.offset_after(self.qp, position, last.into()),
                 PatternKey {
                     qp: self.qp,
                     position: position as u16,
-                    sequence: 0,
+                    sequence: self.lap_of(last),
                 },
                 &self.sizes,
                 Place::LocalMemory,
@@ -190,24 +197,22 @@ impl SenderCheck {
     }
 }
 
-/// Fills memory that the peer will READ.
+/// Fills memory that the peer will READ: the sequence of each payload is its lap.
 pub fn fill_for_reads(memory: &Regions, flow: &Settings, sizes: &Sizes) {
     let geometry = Geometry::of(flow);
     let layout = Layout::requests(flow, &geometry);
     for qp in 0..flow.qps {
         for position in 0..geometry.ring() {
-            let key = PatternKey {
-                qp,
-                position: position as u16,
-                sequence: 0,
-            };
-            let offset = layout.offset(qp, position);
-            key.fill(
-                memory.of(qp),
-                offset,
-                sizes.at(qp, position) as usize,
-                false,
-            );
+            for lap in 0..layout.walk().laps() {
+                let key = PatternKey {
+                    qp,
+                    position: position as u16,
+                    sequence: lap as u16,
+                };
+                let offset = layout.offset_after(qp, position, lap);
+                let length = sizes.at(qp, position) as usize;
+                key.fill(memory.of(qp), offset, length, false);
+            }
         }
     }
 }
@@ -260,17 +265,25 @@ pub fn check_written(
     posts: &[u32],
 ) -> Option<Mismatch> {
     let layout = Layout::requests(flow, &Geometry::of(flow));
-    posts.iter().zip(0u32..).find_map(|(&count, position)| {
+    let laps = layout.walk().laps();
+    let wrong = |position: u32, count: u32, first: u32| {
+        // The last message that came to the same cell.
+        let uses = u64::from(count - 1 - first) / laps * laps + u64::from(first);
         let last = PatternKey {
             qp,
             position: position as u16,
-            sequence: count.checked_sub(1)? as u16,
+            sequence: uses as u16,
         };
-        let wrong = check_cell(memory.of(qp), &layout, last, sizes, Place::TargetMemory)?;
-        let cell = (layout.offset(qp, position), sizes.at(qp, position) as usize);
+        let offset = layout.offset_after(qp, position, uses);
+        let wrong = check_cell(memory.of(qp), offset, last, sizes, Place::TargetMemory)?;
+        let cell = (offset, sizes.at(qp, position) as usize);
         let may_be = !flow.service.is_reliable()
             && are_of_any(memory.of(qp), cell, last, count, packet_bytes as usize);
         (!may_be).then_some(wrong)
+    };
+    posts.iter().zip(0u32..).find_map(|(&count, position)| {
+        let used = u64::from(count).min(laps) as u32;
+        (0..used).find_map(|first| wrong(position, count, first))
     })
 }
 
@@ -305,14 +318,14 @@ fn is_untouched(memory: &MemoryRegion, offset: usize, length: usize) -> bool {
 
 fn check_cell(
     memory: &MemoryRegion,
-    layout: &Layout,
+    offset: usize,
     key: PatternKey,
     sizes: &Sizes,
     place: Place,
 ) -> Option<Mismatch> {
     let position = u32::from(key.position);
     let size_bytes = sizes.at(key.qp, position);
-    let wrong = key.check(memory, layout.offset(key.qp, position), size_bytes as usize)?;
+    let wrong = key.check(memory, offset, size_bytes as usize)?;
     Some(Mismatch::Byte {
         place,
         qp: key.qp,
@@ -367,10 +380,10 @@ impl ReceiverCheck {
         })
     }
 
-    /// Checks a received message of `byte_len` bytes of payload in receive buffer `slot`.
+    /// Checks a received message of `byte_len` bytes of payload in the buffer that receive `slot` had in this lap.
     pub(super) fn check(
         &self,
-        slot: u32,
+        (slot, lap): (u32, u64),
         byte_len: u32,
         immediate: Option<u32>,
     ) -> Option<Mismatch> {
@@ -396,7 +409,7 @@ impl ReceiverCheck {
         }
         let wrong = key.check(
             &self.memory,
-            self.layout.offset(self.buffers_of, slot) + self.header_bytes,
+            self.layout.offset_after(self.buffers_of, slot, lap) + self.header_bytes,
             byte_len as usize,
         )?;
         Some(Mismatch::Byte {

@@ -1,7 +1,7 @@
 //! Compares the requirements of a flow with the limits of an end's device.
 
 use crate::datapath::Geometry;
-use crate::protocol::device_limits::DeviceLimits;
+use crate::protocol::device_limits::{DeviceLimits, PacedRates};
 use settings::{CallStyle, Domains, Service, Settings, Timestamps};
 use verbs::{Port, VerbsError};
 
@@ -30,6 +30,19 @@ impl DeviceLimits {
             has_extended_poll: extensions.extended_poll,
             has_thread_domains: extensions.thread_domains,
             has_stamps: extensions.stamps,
+            paces: port.limits.pacing.map(|pacing| PacedRates {
+                least_kbit_per_s: pacing.least_kbit_per_s,
+                most_kbit_per_s: pacing.most_kbit_per_s,
+                services: Service::ALL
+                    .iter()
+                    .copied()
+                    .filter(|service| match service {
+                        Service::Rc => pacing.of_rc,
+                        Service::Uc => pacing.of_uc,
+                        Service::Ud => pacing.of_ud,
+                    })
+                    .collect(),
+            }),
         }
     }
 
@@ -75,6 +88,11 @@ impl DeviceLimits {
             )?;
         }
         let roles = EndRoles::of(flow, side);
+        if roles.sends
+            && let Some(kbit_per_s) = flow.device_kbit_per_s()
+        {
+            self.check_pace(flow.service, kbit_per_s)?;
+        }
         let needs = Needs::of(flow, &Geometry::of(flow), roles);
         if needs.srq_wrs.is_some() && !self.has_srqs {
             return Err(VerbsError::DeviceLacks {
@@ -186,6 +204,30 @@ impl DeviceLimits {
         }
     }
 
+    /// Checks that the device can limit QPs of `service` to this rate.
+    fn check_pace(&self, service: Service, kbit_per_s: u64) -> Result<(), VerbsError> {
+        let lacks = |what, instead| VerbsError::DeviceLacks {
+            device: self.device.clone(),
+            what,
+            instead,
+        };
+        let of_service = |paces: &&PacedRates| paces.services.contains(&service);
+        let Some(paces) = self.paces.as_ref().filter(of_service) else {
+            return Err(lacks(
+                "rate limit for QPs of the case's --service, which --pace device takes",
+                "take --pace worker, or another --service or device",
+            ));
+        };
+        if kbit_per_s < paces.least_kbit_per_s.into() {
+            return Err(lacks(
+                "rate limit as low as each QP's part of --rate with --pace device",
+                "raise --rate, lower --qps, or take --pace worker",
+            ));
+        }
+        let most = paces.most_kbit_per_s.into();
+        self.allow("kbit/s of one QP", most, kbit_per_s, "--rate")
+    }
+
     fn allow(
         &self,
         what: &'static str,
@@ -230,6 +272,7 @@ mod tests {
             has_extended_poll: false,
             has_thread_domains: false,
             has_stamps: false,
+            paces: None,
         };
         let check = |service, size| {
             let flow = Settings::from([("service", service), ("size", size)]);

@@ -98,7 +98,7 @@ impl Kind {
     /// What to change if this kind takes too much.
     fn remedy(self) -> &'static str {
         match self {
-            Kind::Buffers => "lower --qps, --size or (with --verify) the depths",
+            Kind::Buffers => "lower --memory, --qps, --size or (with --verify) the depths",
             Kind::WorkRequests | Kind::DeviceQueues => "lower --qps, --tx-depth or --rx-depth",
             Kind::Latencies => {
                 "lower --qps or --workers, take --cq per-worker, or leave latencies out with --no-latency"
@@ -252,7 +252,8 @@ fn of_traffic(flow: &Settings, side: Side, device: DeviceKind) -> MemoryNeeds {
     let buffers = regions
         .iter()
         .filter(|(wanted, written, _)| {
-            *wanted && (*written || flow.verify || device == DeviceKind::System)
+            let is_filled = *written || flow.verify || flow.memory_bytes.is_some();
+            *wanted && (is_filled || device == DeviceKind::System)
         })
         .map(|(.., layout)| match pages(flow) {
             // They are reserved already, and no part of what is available.
@@ -405,7 +406,7 @@ fn of_cq(flow: &Settings, device: DeviceKind, entries: u32) -> u64 {
 fn result_bytes(case: &Case) -> u64 {
     let of_qps = |flow: &Flow| {
         let directions = if flow.bidirectional { 2 } else { 1 };
-        let histograms = match (flow.no_latency, flow.rate) {
+        let histograms = match (flow.no_latency, flow.planned_rate()) {
             (true, _) => 0,
             (false, Rate::Closed) => 1,
             (false, _) => 3,

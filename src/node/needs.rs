@@ -62,7 +62,7 @@ pub(crate) fn recorders(flow: &Settings) -> usize {
         Timestamps::Device => effective_workers(flow),
     };
     notices
-        + match flow.rate {
+        + match flow.planned_rate() {
             Rate::Closed => each,
             _ => 2 * each + flow.qps as usize,
         }

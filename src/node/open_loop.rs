@@ -32,7 +32,7 @@ pub(crate) struct OpenLoop<'a> {
 impl<'a> OpenLoop<'a> {
     /// That of an end; `None` of a closed loop.
     pub(crate) fn of(flow: &Settings, finished: &'a FinishedEnd) -> Option<OpenLoop<'a>> {
-        let asked_per_second = flow.rate.messages_per_second(flow.mean_bytes())?;
+        let asked_per_second = flow.planned_rate().messages_per_second(flow.mean_bytes())?;
         let loads = finished.workers.iter().filter_map(|it| it.load.as_ref());
         let is_timed = finished.edges != WindowEdges::OF_PHASE;
         let length = match flow.stop() {

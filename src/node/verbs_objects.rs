@@ -255,6 +255,11 @@ impl VerbsObjects {
             receiver.post_all(qp.qpn())?;
         }
         to_rts(qp)?;
+        if self.roles.sends
+            && let Some(kbit_per_s) = flow.device_kbit_per_s()
+        {
+            qp.limit_rate(u32::try_from(kbit_per_s).unwrap_or(u32::MAX))?;
+        }
         let remote = RemoteMemory {
             address: remote.address,
             rkey: remote.rkey,

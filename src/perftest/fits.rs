@@ -21,7 +21,7 @@ const MAX_QPS: u32 = 16_384;
 const MAX_INLINE_BYTES: u32 = 912;
 
 /// Settings of receive queues and buffers that perftest has in other forms, or not at all.
-const ONLY_HERE: [&str; 10] = [
+const ONLY_HERE: [&str; 12] = [
     "recv-queue",
     "sges",
     "mr",
@@ -32,6 +32,8 @@ const ONLY_HERE: [&str; 10] = [
     "poll-api",
     "domains",
     "timestamps",
+    "memory",
+    "pace",
 ];
 
 /// perftest's retries and its RNR timer, which no option changes.
@@ -257,6 +259,7 @@ mod tests {
             ("sges", "2"),
             ("offset", "8B"),
             ("post", "extended"),
+            ("memory", "2GiB"),
         ] {
             let row = Settings::row(flag).unwrap();
             let why = refused(|case| row.read(case, value).unwrap());

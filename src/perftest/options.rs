@@ -97,7 +97,8 @@ const NO_DC: &str = "there are no DC QPs";
 const ATOMICS: &str = "the values are FETCH_AND_ADD and CMP_AND_SWAP";
 const HISTOGRAMS: &str = "`--csv-histograms FILE` has all latencies, as the buckets of a histogram";
 const JSON: &str = "`--json FILE` writes the result in rocebench's own form";
-const RATE: &str = "`--rate 10Gb --arrivals fixed` plans messages in time, at that load";
+const RATE: &str = "`--rate 10Gb --arrivals fixed` plans messages in time, at that load, and `--rate 10Gb --pace device` has the device \
+     limit its QPs";
 const PORTS: &str = "a file with a `[[flow]]` for each port has figures of each; `from-device` and `from-ib-port` name it";
 const NUMA: &str =
     "`--cores LIST` names the cores; without it they are those of the device's NUMA node";

@@ -174,6 +174,7 @@ fn the_shipped_sweeps_expand() {
             "set-up.toml",
             "srq-scaling.toml",
             "ud-fan-out.toml",
+            "working-set.toml",
         ]
     );
 }

@@ -285,6 +285,13 @@ impl PlanError {
                         .into()
                 }
                 "ud-fan-out" => "raise --tx-depth, lower --qps, or leave --ud-fan-out out".into(),
+                "memory" => {
+                    "take --cq per-worker or per-qp with --recv-queue per-qp, or --workers 1".into()
+                }
+                "pace" => {
+                    "take --pace worker, or --op send or write with a rate in messages or bits"
+                        .into()
+                }
                 "iters" => "give --duration a time instead".into(),
                 "post" => "take --post legacy, --sges 1, or leave --inline out".into(),
                 "timestamps" => {

@@ -4,8 +4,8 @@ use std::collections::HashSet;
 use std::time::Duration;
 
 use settings::{
-    ATOMIC_BYTES, ConnectMode, CqMode, Given, LARGEST_MTU_BYTES, ROWS, Scope, Service, Settings,
-    Spread, Stop,
+    ATOMIC_BYTES, ConnectMode, CqMode, Given, LARGEST_MTU_BYTES, Pace, ROWS, RecvQueue, Scope,
+    Service, Settings, Spread, Stop,
 };
 
 use super::calls::check_calls;
@@ -131,6 +131,7 @@ fn check_flow(case: &Case, flow: &Flow) -> Result<(), PlanError> {
     check_place(case, flow)?;
     check_load(case, flow)?;
     check_calls(&case.id, flow)?;
+    check_pace(case, flow)?;
     let qps_of_a_cq = match flow.cq {
         CqMode::Shared => flow.qps,
         CqMode::PerWorker => flow.qps.div_ceil(flow.workers),
@@ -218,12 +219,24 @@ fn check_place(case: &Case, flow: &Flow) -> Result<(), PlanError> {
             return misfit(case, flag, why);
         }
     }
+    let is_shared = flow.cq == CqMode::Shared || flow.recv_queue == RecvQueue::Shared;
+    if flow.memory_bytes.is_some()
+        && flow.op.profile().fills_receives()
+        && flow.workers > 1
+        && is_shared
+    {
+        let why = format!(
+            "receives that walk through memory are posted by one worker, and {} share those of --op {}",
+            flow.workers, flow.op
+        );
+        return misfit(case, "memory", why);
+    }
     Ok(())
 }
 
 /// What an open loop means together with the rest.
 fn check_load(case: &Case, flow: &Flow) -> Result<(), PlanError> {
-    if flow.rate.is_closed() {
+    if flow.planned_rate().is_closed() {
         return Ok(());
     }
     let misfit = |flag, why: &str| misfit(case, flag, why.to_owned());
@@ -244,6 +257,40 @@ fn check_load(case: &Case, flow: &Flow) -> Result<(), PlanError> {
         return misfit("no-latency", "with --rate the latency is the result");
     }
     Ok(())
+}
+
+/// What a rate that the device keeps means together with the rest.
+fn check_pace(case: &Case, flow: &Flow) -> Result<(), PlanError> {
+    if flow.pace == Pace::Worker {
+        return Ok(());
+    }
+    if flow.rate.share().is_some() {
+        let why = format!(
+            "a device is told bits a second, and --rate {} is a share of what a closed loop moves",
+            flow.rate
+        );
+        return misfit(case, "pace", why);
+    }
+    if flow.op.profile().fetches {
+        let why = format!(
+            "a device limits what a QP sends, and what --op {} fetches is sent by the other end",
+            flow.op
+        );
+        return misfit(case, "pace", why);
+    }
+    let is_told = |kbit_per_s| (1..=u32::MAX.into()).contains(&kbit_per_s);
+    match flow.device_kbit_per_s() {
+        Some(kbit_per_s) if !is_told(kbit_per_s) => {
+            let why = format!(
+                "with --pace device a QP has 1 to {} kbit/s, and --rate {} gives each of {} QPs {kbit_per_s}",
+                u32::MAX,
+                flow.rate,
+                flow.qps
+            );
+            misfit(case, "rate", why)
+        }
+        _ => Ok(()),
+    }
 }
 
 /// What sizes and spreading mean together with the rest.

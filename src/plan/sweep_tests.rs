@@ -506,3 +506,49 @@ fn calls_that_do_not_fit_are_refused_with_both_sides() {
         assert!(sweep(fits).is_ok(), "{fits}");
     }
 }
+
+#[test]
+fn a_working_set_goes_with_messages_whose_receives_have_one_worker() {
+    let memory = ("memory", "2G");
+    let id = one(&[memory, ("touch-order", "random"), ("seed", "7")]).unwrap();
+    assert_eq!(id, "send-shared-q1-64KiB-W2GiB-random");
+    let workers = ("workers", "2");
+    let own_cqs = ("cq", "per-worker");
+    for flags in [
+        vec![memory, workers, own_cqs],
+        vec![memory, workers, ("op", "write")],
+        vec![
+            memory,
+            workers,
+            ("op", "write-imm"),
+            ("recv-queue", "shared"),
+        ],
+    ] {
+        assert_eq!(one(&flags).err(), None);
+    }
+    for (flags, why) in [
+        (
+            vec![memory, workers],
+            "2 share those of --op send (case send-shared-q1-64KiB-w2-W2GiB): take --cq per-worker",
+        ),
+        (
+            vec![memory, workers, own_cqs, ("recv-queue", "shared")],
+            "posted by one worker",
+        ),
+        (
+            vec![memory, ("op", "fetch-add")],
+            "--memory has no effect on atomic operations",
+        ),
+        (
+            vec![("touch-order", "random")],
+            "--touch-order has no effect without --memory",
+        ),
+        (
+            vec![memory, ("seed", "7")],
+            "--seed has no effect without --rate",
+        ),
+    ] {
+        let refused = one(&flags).unwrap_err();
+        assert!(refused.contains(why), "{refused}");
+    }
+}

@@ -1,6 +1,7 @@
 //! What the device of a node can do, as the node tells the coordinator. It must not know what a case takes.
 
 use serde::{Deserialize, Serialize};
+use settings::Service;
 
 /// What the device and the port of a node can do; 0 is a limit that the device does not tell.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -39,4 +40,17 @@ pub struct DeviceLimits {
     pub has_thread_domains: bool,
     /// Whether it stamps completions (`--timestamps device`).
     pub has_stamps: bool,
+    /// The rates that it keeps for a QP, if it does.
+    pub paces: Option<PacedRates>,
+}
+
+/// The rates to which a device can limit what a QP sends, in 1000 bits a second.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PacedRates {
+    /// The least.
+    pub least_kbit_per_s: u32,
+    /// The most.
+    pub most_kbit_per_s: u32,
+    /// The services of such QPs.
+    pub services: Vec<Service>,
 }

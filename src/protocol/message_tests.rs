@@ -3,12 +3,12 @@
 use serde_json::json;
 
 use super::*;
-use crate::protocol::device_limits::DeviceLimits;
+use crate::protocol::device_limits::{DeviceLimits, PacedRates};
 use crate::protocol::endpoints::{LinkLayer, QpEndpoint, gid_text};
 use crate::protocol::memory_offer::{DeviceKind, MemoryOffer};
 use crate::protocol::mistake::Mistake;
 use report::results::model::Device;
-use settings::{Op, Settings};
+use settings::{Op, Service, Settings};
 use verbs::QpState;
 
 pub(crate) fn case() -> Case {
@@ -93,6 +93,11 @@ fn the_tag_is_the_kind() {
                 sges: 30,
                 sges_of_a_read: 30,
                 sges_of_an_srq: 31,
+                paces: Some(PacedRates {
+                    least_kbit_per_s: 1,
+                    most_kbit_per_s: 2,
+                    services: vec![Service::Rc],
+                }),
                 device: "soft0".into(),
                 qps: 1,
                 cqs: 2,

@@ -131,7 +131,7 @@ impl NodeRun<'_> {
             meter.tell(|| progress(node, ns));
             if is_auto {
                 for ((detector, is_steady), (flow, counts)) in steady.iter_mut().zip(node.sent()) {
-                    *is_steady |= match flow.rate {
+                    *is_steady |= match flow.planned_rate() {
                         Rate::Closed => detector.push(ns, counts.completed),
                         _ => elapsed >= OPEN_LOOP_WARM_UP,
                     };

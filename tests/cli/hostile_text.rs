@@ -46,10 +46,11 @@ fn is_tame(output: &Output) -> String {
 }
 
 /// Texts that a reader parses.
-const READ: [&str; 19] = [
+const READ: [&str; 21] = [
     "started_at",
     "rate",
     "arrivals",
+    "pace",
     "op",
     "cq",
     "poll",
@@ -64,6 +65,7 @@ const READ: [&str; 19] = [
     "recv_queue",
     "mr",
     "pages",
+    "touch_order",
     "atomic_target",
     "service",
 ];

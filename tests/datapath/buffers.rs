@@ -1,7 +1,7 @@
 //! Receives of an SRQ, several SGEs, MRs and places of messages: whatever the mix, each message arrives whole and once.
 
 use rocebench::datapath::Phase;
-use settings::{CqMode, MrMode, Op, RecvQueue, Settings, SizeMix};
+use settings::{CqMode, MrMode, Op, RecvQueue, Settings, SizeMix, TouchOrder};
 use verbs::AsyncEvent;
 
 use crate::loopback_node::{Choices, Device, Pair, case_of, small, whole};
@@ -16,11 +16,20 @@ fn every_mix_of_queues_and_buffers_moves_whole_messages() {
             for recv_queue in [RecvQueue::PerQp, RecvQueue::Shared] {
                 for verify in [true, false] {
                     let is_atomic = op.profile().is_atomic();
+                    let workers = choices.one(&[1, 3]);
+                    let has_one_poster =
+                        cq != CqMode::Shared && recv_queue == RecvQueue::PerQp || workers == 1;
+                    let walks = has_one_poster || !op.profile().fills_receives();
                     let case = case_of(Settings {
                         cq,
                         recv_queue,
                         verify,
-                        workers: choices.one(&[1, 3]),
+                        workers,
+                        memory_bytes: match walks {
+                            true => choices.one(&[None, Some(100_000), Some(300_000)]),
+                            false => None,
+                        },
+                        touch_order: choices.one(&[TouchOrder::Sequential, TouchOrder::Random]),
                         qps: choices.one(&[1, 3, 16]),
                         size_bytes: choices.one(&[1, 3, 64, 1000, 5000]),
                         sges: match is_atomic {

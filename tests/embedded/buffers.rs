@@ -124,6 +124,51 @@ fn every_place_in_memory_holds_whole_messages() {
         .all_whole(6);
 }
 
+/// More messages than places, so that each place is used again, by the right message.
+#[test]
+fn a_working_set_holds_whole_messages_in_either_order() {
+    let _machine = with_others();
+    run(
+        "--op send,send-imm,write,write-imm,read --memory 100K,1M --touch-order sequential,random -q 3 -s 100,9000 -n 150 -t 8 \
+         -r 16 -b",
+    )
+    .all_whole(40);
+    run(
+        "--op send,write,read --memory 300K --touch-order random --sges 3 --mr per-qp --offset 24 --cq per-worker --workers 2 \
+         -q 4 -s 3000 -n 200 -t 10 -Q 4 -l 2 -r 16",
+    )
+    .all_whole(3);
+    run("--op send --recv-queue shared --memory 300K -q 4 -s 3000 -n 100 -t 8 -r 16").all_whole(1);
+    let datagrams = "-d soft0 --warmup 0 --verify --quiet --op send --service ud --memory 300K -q 2 -s 1000 -n 100 -t 8 -r 200";
+    Program::new(datagrams).run().exits(0).all_whole(1);
+}
+
+#[test]
+fn a_working_set_is_as_large_as_asked_and_no_messages_are_lost_in_it() {
+    let _machine = with_others();
+    let ended = Program::new(
+        "-d soft0 --timeout 18 --warmup 0 --quiet --op send,write --memory 3M,40M --touch-order sequential,random -q 5 -s 4000 -D 200ms",
+    )
+    .run()
+    .exits(0);
+    assert_eq!(ended.cases().len(), 8);
+    for case in ended.cases() {
+        let asked = number(&case["config"]["memory_bytes"]);
+        if case["config"]["op"] == "send" {
+            let bytes = number(&flow(case)["receive_queues"]["allocated_bytes"]);
+            assert!(
+                (asked..asked + 5 * 16 * 4096).contains(&bytes),
+                "{bytes} for {asked}"
+            );
+        }
+        assert!(
+            number(&flow(case)["totals"]["messages"]) > 0,
+            "{}",
+            case["id"]
+        );
+    }
+}
+
 #[test]
 fn what_does_not_fit_is_one_sentence_with_what_would() {
     let _machine = with_others();
@@ -147,6 +192,18 @@ fn what_does_not_fit_is_one_sentence_with_what_would() {
         (
             "--op send --recv-queue shared -r 20000",
             &["at most 16384 receives on one SRQ", "lower --rx-depth"],
+        ),
+        (
+            "--op send --workers 2 --memory 1G",
+            &[
+                "--memory does not fit",
+                "posted by one worker, and 2 share",
+                "take --cq per-worker",
+            ],
+        ),
+        (
+            "--op write --memory 1024G",
+            &["of memory", "leaves", "lower --memory"],
         ),
         (
             // More than any machine that tests run on has reserved.

@@ -34,6 +34,7 @@ mod mask;
 mod memory;
 mod nodes;
 mod outputs;
+mod pace;
 mod patterns;
 mod polling;
 mod program;

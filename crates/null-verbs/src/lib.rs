@@ -29,6 +29,6 @@ pub use device::{free_device_list, get_device_list, get_device_name};
 pub use verbs::{
     ack_async_event, alloc_pd, close_device, create_ah, create_comp_channel, create_cq, create_qp,
     create_srq, dealloc_pd, dereg_mr, destroy_ah, destroy_cq, destroy_qp, destroy_srq,
-    get_async_event, modify_qp, modify_srq, open_device, query_device, query_gid_ex, query_port,
-    query_qp, reg_mr,
+    get_async_event, modify_qp, modify_srq, open_device, qp_to_qp_ex, query_device, query_gid_ex,
+    query_port, query_qp, reg_mr,
 };

@@ -3,11 +3,12 @@
 
 use super::duration::TimeSpan;
 use super::op::{ATOMIC_BYTES, Workload};
+use super::rate::Rate;
 use super::service::Service;
 use super::size::Size;
 use super::table::{FITTED, Settings};
 use super::weights::SizeMix;
-use super::words::RecvQueue;
+use super::words::{Pace, RecvQueue};
 
 /// Receives of a QP by default.
 const RECEIVES_OF_A_QP: u32 = 512;
@@ -48,6 +49,21 @@ impl Settings {
             (sum.0 + f64::from(bytes) * weight, sum.1 + weight)
         });
         bytes / weights
+    }
+
+    /// The rate of planned times: a closed loop's also where the device keeps the rate.
+    pub fn planned_rate(&self) -> Rate {
+        match self.pace {
+            Pace::Worker => self.rate,
+            Pace::Device => Rate::Closed,
+        }
+    }
+
+    /// What the device is to let each QP send, in 1000 bits of payload a second; `None` where it keeps no rate.
+    pub fn device_kbit_per_s(&self) -> Option<u64> {
+        let messages = self.rate.messages_per_second(self.mean_bytes());
+        let of_flow = messages.filter(|_| self.pace == Pace::Device)? * self.mean_bytes() * 8.0;
+        Some((of_flow / f64::from(self.qps) / 1e3).round() as u64)
     }
 
     /// The sizes of messages, as people write them.
@@ -175,7 +191,7 @@ impl Settings {
     /// a full queue as all do. With lists it is a multiple of `post_list`, or one completion a list where there is
     /// none.
     pub fn fitted_signal_every(&self) -> u32 {
-        if self.size_bytes > MODERATED_SIZE_BYTES || !self.rate.is_closed() {
+        if self.size_bytes > MODERATED_SIZE_BYTES || !self.planned_rate().is_closed() {
             return 1;
         }
         let step = self.post_list.max(1);

@@ -36,5 +36,6 @@ pub use size::{MemorySize, Size};
 pub use table::{ROWS, Row, Settings};
 pub use weights::{QpWeights, SizeMix, SmoothTurns};
 pub use words::{
-    AtomicTarget, ConnectMode, CqMode, MrMode, Mtu, PageKind, PollMode, RecvQueue, Spread, Warmup,
+    AtomicTarget, ConnectMode, CqMode, MrMode, Mtu, Pace, PageKind, PollMode, RecvQueue, Spread,
+    TouchOrder, Warmup,
 };

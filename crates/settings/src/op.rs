@@ -201,7 +201,10 @@ impl FromStr for Workload {
     type Err = WordError;
 
     fn from_str(word: &str) -> Result<Self, WordError> {
-        find(word, &Workload::ALL, Workload::name)
+        match word {
+            "send-inv" => Err(WordError::SendWithInvalidate),
+            word => find(word, &Workload::ALL, Workload::name),
+        }
     }
 }
 
@@ -247,5 +250,7 @@ mod tests {
         let error = "conect".parse::<Workload>().unwrap_err().to_string();
         assert!(error.contains("did you mean `connect`"), "{error}");
         assert_eq!("connect".parse::<Op>().ok(), None, "not an operation");
+        let error = "send-inv".parse::<Workload>().unwrap_err().to_string();
+        assert!(error.ends_with("take send or send-imm"), "{error}");
     }
 }

@@ -98,14 +98,22 @@ fn bytes(text: &str) -> Result<Option<u64>, SizeError> {
 }
 
 impl fmt::Display for Size {
+    /// As [`MemorySize`].
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        MemorySize(self.0.into()).fmt(f)
+    }
+}
+
+impl fmt::Display for MemorySize {
     /// The exact size in the largest unit that divides it: `64KiB`, `1500B`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let text = UNITS
             .iter()
-            .find(|(unit_bytes, ..)| self.0 != 0 && self.0.is_multiple_of(*unit_bytes))
+            .map(|(unit_bytes, name, _)| (u64::from(*unit_bytes), name))
+            .find(|(unit_bytes, _)| self.0 != 0 && self.0.is_multiple_of(*unit_bytes))
             .map_or_else(
                 || format!("{}B", self.0),
-                |(unit_bytes, name, _)| format!("{}{name}", self.0 / unit_bytes),
+                |(unit_bytes, name)| format!("{}{name}", self.0 / unit_bytes),
             );
         f.pad(&text)
     }

@@ -17,7 +17,8 @@ use super::service::Service;
 use super::value::Value;
 use super::weights::{QpWeights, SizeMix};
 use super::words::{
-    AtomicTarget, ConnectMode, CqMode, MrMode, Mtu, PageKind, PollMode, RecvQueue, Spread, Warmup,
+    AtomicTarget, ConnectMode, CqMode, MrMode, Mtu, Pace, PageKind, PollMode, RecvQueue, Spread,
+    TouchOrder, Warmup,
 };
 
 const RUN: &str = "What to run";
@@ -265,6 +266,27 @@ settings! {
         applies: with_traffic,
         title: "offset", label: "offset {}", is_quiet: true,
     }
+    /// Least memory that messages of either end walk through, so that it is larger than a cache: each QP has its part, and
+    /// each message of it is somewhere else until all of the part is used
+    memory_bytes: Option<u64> = None => {
+        flag: "memory", heading: BUFFERS, takes: Takes::List, default: "a page for each QP, or one message",
+        range: (1, 1 << 40), is_size: true, id: Id::Letter('W'), column: "memory", column_if_used: true,
+        applies: |settings| match settings.op.profile().is_atomic() {
+            true => Applies::Not("on atomic operations: --atomic-target says which 8 bytes they act on"),
+            false => with_traffic(settings),
+        },
+        title: "working set", label: "working set {}",
+    }
+    /// How messages follow each other in what --memory takes: sequential, random (shuffled by --seed)
+    touch_order: TouchOrder = TouchOrder::Sequential => {
+        flag: "touch-order", heading: BUFFERS, takes: Takes::List, default: "sequential", id: Id::Word,
+        column: "order", column_if_used: true,
+        applies: |settings| match settings.memory_bytes {
+            Some(_) if !settings.op.profile().is_atomic() => with_traffic(settings),
+            _ => Applies::Not("without --memory: messages use the same few places again and again"),
+        },
+        title: "order in memory", label: "{} order", is_quiet: true,
+    }
     /// Which 8 bytes at the target atomic operations act on: shared (the same for all QPs of a flow), per-qp, spread
     /// (others for each WR in flight, as far as a page has room)
     atomic_target: AtomicTarget = AtomicTarget::PerQp => {
@@ -371,16 +393,31 @@ settings! {
         },
         title: "offered load", label: "load {}", is_quiet: true,
     }
+    /// Who keeps the offered load: worker (messages have planned times), device (it is told how much each QP may send, and a
+    /// completion posts the next message)
+    pace: Pace = Pace::Worker => {
+        flag: "pace", heading: LOAD, takes: Takes::List, default: "worker", id: Id::Word,
+        column: "pace", column_if_used: true,
+        applies: |settings| match settings.rate {
+            Rate::Closed => Applies::Not("without --rate: a closed loop has no load to keep"),
+            _ => Applies::Yes,
+        },
+        title: "pace", label: "paced by the {}", is_quiet: true,
+    }
     /// How planned times follow each other: poisson (independently, with exponential gaps), fixed (at the same distance)
     arrivals: Arrivals = Arrivals::Poisson => {
         flag: "arrivals", heading: LOAD, takes: Takes::List, default: "poisson", id: Id::Word,
         column: "arrivals", column_if_used: true, applies: with_planned_times,
         title: "arrivals", label: "{} arrivals", is_quiet: true,
     }
-    /// Seed of the planned times: the same seed gives the same times
+    /// Seed of the planned times and of --touch-order random: the same seed gives the same times and order
     seed: u64 = 1 => {
-        flag: "seed", heading: LOAD, default: "1", range: (0, u64::MAX >> 1), applies: with_planned_times,
-        title: "seed of planned times", label: "seed {}", is_quiet: true, may_differ: true,
+        flag: "seed", heading: LOAD, default: "1", range: (0, u64::MAX >> 1),
+        applies: |settings| match settings.touch_order {
+            TouchOrder::Sequential => with_planned_times(settings),
+            TouchOrder::Random => with_traffic(settings),
+        },
+        title: "seed", label: "seed {}", is_quiet: true, may_differ: true,
     }
     /// Length of a measurement: 5s, 500ms, 2m; a bare number is seconds
     duration_seconds: Option<TimeSpan> = None => {
@@ -408,7 +445,7 @@ settings! {
     /// Do not record latencies
     no_latency: bool = false => {
         flag: "no-latency", heading: RUN, takes: Takes::Switch,
-        applies: |settings| match settings.rate {
+        applies: |settings| match settings.planned_rate() {
             Rate::Closed => with_traffic(settings),
             _ => Applies::Not("with --rate, whose result is the latency"),
         },
@@ -486,7 +523,7 @@ fn with_traffic(settings: &Settings) -> Applies {
 /// For batches: in an open loop each message is posted when its time comes, and has its own completion, so that the
 /// latencies are those of all messages.
 fn in_batches(settings: &Settings) -> Applies {
-    match settings.rate {
+    match settings.planned_rate() {
         Rate::Closed => with_traffic(settings),
         _ => Applies::Not(
             "with --rate: each message is posted at its time, and has a completion of its own",
@@ -502,9 +539,12 @@ fn with_messages(settings: &Settings) -> Applies {
 }
 
 fn with_planned_times(settings: &Settings) -> Applies {
-    match settings.rate {
-        Rate::Closed => Applies::Not("without --rate: a closed loop has no planned times"),
-        _ => Applies::Yes,
+    match (settings.rate, settings.pace) {
+        (Rate::Closed, _) => Applies::Not("without --rate: a closed loop has no planned times"),
+        (_, Pace::Device) => {
+            Applies::Not("with --pace device: its loop is a closed one, which has no planned times")
+        }
+        (_, Pace::Worker) => Applies::Yes,
     }
 }
 

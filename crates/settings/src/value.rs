@@ -7,10 +7,11 @@ use super::pattern::Pattern;
 use super::rate::{Arrivals, Rate};
 use super::row::{Row, SettingError};
 use super::service::Service;
-use super::size::Size;
+use super::size::{MemorySize, Size};
 use super::weights::{QpWeights, SizeMix};
 use super::words::{
-    AtomicTarget, ConnectMode, CqMode, MrMode, Mtu, PageKind, PollMode, RecvQueue, Spread, Warmup,
+    AtomicTarget, ConnectMode, CqMode, MrMode, Mtu, Pace, PageKind, PollMode, RecvQueue, Spread,
+    TouchOrder, Warmup,
 };
 
 /// A value of a setting.
@@ -25,10 +26,11 @@ pub(crate) trait Value: Sized {
 fn number<S>(text: &str, row: &Row<S>) -> Result<u64, SettingError> {
     let syntax = |message: String| SettingError::Syntax(message);
     let value = if row.is_size {
-        let size = text.parse::<Size>();
-        size.map_err(|error| syntax(error.to_string()))?
-            .bytes()
-            .into()
+        let bytes = match row.range.1 <= Size::MAX.bytes().into() {
+            true => text.parse::<Size>().map(|size| size.bytes().into()),
+            false => text.parse::<MemorySize>().map(|size| size.0),
+        };
+        bytes.map_err(|error| syntax(error.to_string()))?
     } else if text.bytes().all(|byte| byte.is_ascii_digit())
         && let Ok(number) = text.parse()
     {
@@ -62,10 +64,9 @@ macro_rules! numbers {
             }
 
             fn write<S>(&self, row: &Row<S>) -> String {
-                let size = u32::try_from(*self).ok().and_then(Size::from_bytes);
-                match size.filter(|_| row.is_size) {
-                    Some(size) => size.to_string(),
-                    None => self.to_string(),
+                match row.is_size {
+                    true => MemorySize((*self).into()).to_string(),
+                    false => self.to_string(),
                 }
             }
         })*
@@ -96,6 +97,7 @@ by_their_words!(
     RecvQueue,
     MrMode,
     PageKind,
+    TouchOrder,
     CqMode,
     PollMode,
     ConnectMode,
@@ -105,6 +107,7 @@ by_their_words!(
     Spread,
     Rate,
     Arrivals,
+    Pace,
     SizeMix,
     QpWeights,
     Mtu,

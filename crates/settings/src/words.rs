@@ -22,6 +22,13 @@ pub enum WordError {
         known: String,
         nearest: Option<&'static str>,
     },
+    /// SEND with invalidate: in user space the key that it takes back can only be that of a memory window of type 2, which
+    /// the target must bind again before the next.
+    #[error(
+        "send-inv is not measured: each such message takes back a memory window, and the target would have to bind it anew by \
+         a work request of its own for every message, so that binds were measured; take send or send-imm"
+    )]
+    SendWithInvalidate,
     /// A warm-up that is neither `auto` nor a time.
     #[error("a warm-up is `auto`, `auto:10s` (with its cap), a time such as 2s, or 0: {0}")]
     Warmup(String),
@@ -171,6 +178,16 @@ words! {
 }
 
 words! {
+    /// How messages follow each other in a working set.
+    TouchOrder {
+        /// Each lies behind the one before.
+        Sequential = "sequential",
+        /// They are shuffled, always in the same way.
+        Random = "random",
+    }
+}
+
+words! {
     /// How the QPs of both ends find each other.
     ConnectMode {
         /// The ends tell each other their QPs over the control connection.
@@ -191,6 +208,16 @@ words! {
         LeastLoaded = "least-loaded",
         /// Each worker is a source, and posts on the QP that a hash of the message's number says.
         Hash = "hash",
+    }
+}
+
+words! {
+    /// Who keeps an offered load.
+    Pace {
+        /// Workers: each message has a planned time.
+        Worker = "worker",
+        /// The device: it limits what each QP sends, and a completion posts the next message.
+        Device = "device",
     }
 }
 

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use rdma_sys::{
     IBV_GID_TYPE_ROCE_V1, IBV_GID_TYPE_ROCE_V2, ibv_atomic_cap, ibv_context, ibv_device_attr,
-    ibv_gid_entry, ibv_port_attr, ibv_port_state,
+    ibv_gid_entry, ibv_packet_pacing_caps, ibv_port_attr, ibv_port_state, ibv_qp_type,
 };
 
 use super::gid::{Gid, GidEntry, GidType};
@@ -62,6 +62,37 @@ pub struct DeviceLimits {
     pub max_mr_bytes: u64,
     /// Number of ports.
     pub ports: u8,
+    /// The rates that it keeps for QPs, if it does.
+    pub pacing: Option<Pacing>,
+}
+
+/// How a device limits what a QP sends (`packet_pacing_caps` of `ibv_query_device_ex(3)`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Pacing {
+    /// The least rate, in 1000 bits a second.
+    pub least_kbit_per_s: u32,
+    /// The highest rate.
+    pub most_kbit_per_s: u32,
+    /// It does so for RC QPs.
+    pub of_rc: bool,
+    /// For UC QPs.
+    pub of_uc: bool,
+    /// For UD QPs.
+    pub of_ud: bool,
+}
+
+impl Pacing {
+    /// `None` for a device that has no such limits.
+    fn of(caps: &ibv_packet_pacing_caps) -> Option<Pacing> {
+        let has = |kind: ibv_qp_type::Type| caps.supported_qpts >> kind & 1 != 0;
+        (caps.qp_rate_limit_max > 0).then(|| Pacing {
+            least_kbit_per_s: caps.qp_rate_limit_min,
+            most_kbit_per_s: caps.qp_rate_limit_max,
+            of_rc: has(ibv_qp_type::IBV_QPT_RC),
+            of_uc: has(ibv_qp_type::IBV_QPT_UC),
+            of_ud: has(ibv_qp_type::IBV_QPT_UD),
+        })
+    }
 }
 
 /// The link layer of a port.
@@ -287,6 +318,10 @@ impl Context {
             max_responder_reads: reads(attr.max_qp_rd_atom),
             max_mr_bytes: attr.max_mr_size,
             ports: attr.phys_port_cnt,
+            // SAFETY: the context is open.
+            pacing: unsafe { ffi::packet_pacing(self.raw()) }
+                .as_ref()
+                .and_then(Pacing::of),
         })
     }
 

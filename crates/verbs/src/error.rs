@@ -39,6 +39,7 @@ pub enum Operation {
     },
     ModifyToRts,
     ModifyToErr,
+    LimitRate,
     DestroyQp,
     PostSend,
     PostRecv,
@@ -86,6 +87,7 @@ impl fmt::Display for Operation {
             }
             Operation::ModifyToRts => "ibv_modify_qp RTR→RTS",
             Operation::ModifyToErr => "ibv_modify_qp →ERR",
+            Operation::LimitRate => "ibv_modify_qp_rate_limit",
             Operation::DestroyQp => "ibv_destroy_qp",
             Operation::PostSend => "ibv_post_send",
             Operation::PostRecv => "ibv_post_recv",

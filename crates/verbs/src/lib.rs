@@ -30,11 +30,12 @@ mod stamp_clock;
 mod status;
 mod teardown;
 mod thread_domain;
+mod walk;
 
 pub use address_handle::AddressHandle;
 pub use channel::{CompletionChannel, Sleeper, Wakeup};
 pub use cq::{Completion, CompletionQueue, POLL_BATCH, WcBatch};
-pub use device::{Context, DeviceLimits, LinkLayer, PortInfo, open_all};
+pub use device::{Context, DeviceLimits, LinkLayer, Pacing, PortInfo, open_all};
 pub use embedded::{EmbeddedDevice, Route, embedded_devices, select_or_embedded};
 pub use error::{Operation, VerbsError};
 pub use events::{AsyncEvent, AsyncEvents};
@@ -64,3 +65,4 @@ pub use stamp_clock::StampClock;
 pub use status::WcStatus;
 pub use teardown::{Teardown, tear_down};
 pub use thread_domain::ThreadDomain;
+pub use walk::Walk;

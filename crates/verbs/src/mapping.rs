@@ -9,6 +9,9 @@ use super::{Operation, VerbsError};
 /// Bytes of a huge page.
 const HUGE_BYTES: usize = 2 << 20;
 
+/// Bytes of the smallest page that kernels have.
+const LEAST_PAGE_BYTES: usize = 4096;
+
 /// The pages of memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Pages {
@@ -120,6 +123,14 @@ impl Mapping {
         match unsafe { libc::madvise(start.as_ptr().cast(), rounded, libc::MADV_HUGEPAGE) } {
             0 => Ok(mapping),
             _ => Err(VerbsError::NoTransparentPages),
+        }
+    }
+
+    /// Writes to each page: one that was never written to is the kernel's single page of zeroes to who reads it.
+    pub fn touch(&self) {
+        for offset in (0..self.length_bytes).step_by(LEAST_PAGE_BYTES) {
+            // SAFETY: inside the mapping, of which nobody has a reference.
+            unsafe { self.start.add(offset).write_volatile(0) };
         }
     }
 

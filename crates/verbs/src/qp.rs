@@ -6,9 +6,10 @@ use std::sync::Arc;
 
 use rdma_sys::{
     ibv_ah_attr, ibv_qp, ibv_qp_attr, ibv_qp_attr_mask as mask, ibv_qp_cap, ibv_qp_init_attr,
-    ibv_qp_state, ibv_send_wr,
+    ibv_qp_rate_limit_attr, ibv_qp_state, ibv_send_wr,
 };
 
+use super::ffi::modify_qp_rate_limit;
 use super::teardown::{Teardown, TeardownToken};
 use super::{
     Access, CompletionQueue, Context, Gid, LinkLayer, Operation, ProtectionDomain, Service,
@@ -276,6 +277,24 @@ impl QueuePair {
         attr.rnr_retry = reliability.rnr_retry;
         attr.max_rd_atomic = reliability.initiator_reads;
         self.modify(&mut attr, self.service.rts_bits(), Operation::ModifyToRts)
+    }
+
+    /// In RTS: limits what it sends, in 1000 bits a second.
+    ///
+    /// # Errors
+    /// The failed call; EOPNOTSUPP where the device has no such limits.
+    pub fn limit_rate(&self, kbit_per_s: u32) -> Result<(), VerbsError> {
+        // SAFETY: plain data, for which zero is valid, and leaves bursts and packets to the device.
+        let mut attr: ibv_qp_rate_limit_attr = unsafe { zeroed() };
+        attr.rate_limit = kbit_per_s;
+        // SAFETY: the QP is alive.
+        let code = unsafe { modify_qp_rate_limit(self.raw(), &mut attr) };
+        if code == 0 {
+            return Ok(());
+        }
+        let name = self.pd.context().name();
+        let object = format!("{name} QP {:#08x} ({kbit_per_s} kbit/s)", self.qpn());
+        Err(VerbsError::returned(Operation::LimitRate, object, code))
     }
 
     /// Any state → ERR: everything posted is flushed.

@@ -1,10 +1,13 @@
-//! Prebuilt receive work requests of one QP, or of an SRQ. They never change, so any thread may post any of them.
+//! Prebuilt receive work requests of one QP, or of an SRQ. They never change, so any thread may post any of them. Only where
+//! they walk through memory, who posts one changes its addresses for its next use, and one thread posts them all.
 
+use std::slice;
 use std::sync::Arc;
 
 use rdma_sys::{ibv_qp, ibv_recv_wr, ibv_sge, ibv_srq};
 
 use super::elements::{Buffer, elements};
+use super::walk::{Walk, Walker};
 use super::{MemoryRegion, Operation, PostError, QueuePair, SharedReceiveQueue, VerbsError};
 
 type PostToQp = unsafe extern "C" fn(*mut ibv_qp, *mut ibv_recv_wr, *mut *mut ibv_recv_wr) -> i32;
@@ -32,13 +35,15 @@ enum Queue {
 /// Prebuilt receives: either linked into one chain, of which one call can post any tail, or posted one by one.
 pub struct RecvRing {
     queue: Queue,
-    _memory: Arc<MemoryRegion>,
+    memory: Arc<MemoryRegion>,
     wrs: Box<[ibv_recv_wr]>,
     _sges: Box<[ibv_sge]>,
+    walker: Option<Walker>,
 }
 
-// SAFETY: the work requests hold pointers only into the ring's own boxes, which do not move, and
-// nothing is changed after construction; libibverbs only reads them.
+// SAFETY: the work requests hold pointers only into the ring's own boxes, which do not move; libibverbs only reads them.
+// After construction only addresses change, by atomic stores of a thread that posts; were there two at a time, addresses
+// would be wrong, and the device does not go beyond the MR.
 unsafe impl Send for RecvRing {}
 // SAFETY: as above.
 unsafe impl Sync for RecvRing {}
@@ -122,10 +127,38 @@ impl RecvRing {
         }
         Ok(RecvRing {
             queue,
-            _memory: Arc::clone(memory),
+            memory: Arc::clone(memory),
             wrs,
             _sges: sges,
+            walker: None,
         })
+    }
+
+    /// Memory of a walk of one prebuilt receive, in bytes.
+    pub const WALK_BYTES_PER_WR: usize = Walker::BYTES_PER_WR;
+
+    /// Has each receive use another of `walk`'s cells each time it is posted. They are in those of the first lap, and of one
+    /// ring only one thread may post.
+    ///
+    /// # Errors
+    /// EFAULT for receives that are not in their cells, and for cells outside of the memory.
+    pub fn walking(mut self, walk: Walk) -> Result<Self, VerbsError> {
+        if walk.laps() > 1 {
+            // SAFETY: the elements of each receive, which the ring keeps.
+            let lists = self
+                .wrs
+                .iter()
+                .map(|wr| unsafe { slice::from_raw_parts(wr.sg_list, wr.num_sge.max(0) as usize) });
+            let walker = Walker::new(walk, &self.memory, lists);
+            self.walker = Some(walker.ok_or_else(|| invalid(libc::EFAULT))?);
+        }
+        Ok(self)
+    }
+
+    /// The lap of the walk in which receive `position` was posted last.
+    pub fn last_lap(&self, position: usize) -> u64 {
+        let walker = self.walker.as_ref();
+        walker.map_or(0, |walker| walker.lap_before(position))
     }
 
     /// Number of prebuilt receives.
@@ -158,10 +191,26 @@ impl RecvRing {
                 Queue::Shared(srq, post) => post(srq.raw(), wr, &mut bad),
             }
         };
+        if let Some(walker) = &self.walker {
+            self.advance_chain(walker, first);
+        }
         if code == 0 {
             Ok(())
         } else {
             Err(PostError::new(code))
+        }
+    }
+
+    /// Moves the receives of the chain that begins at `first` to the cells of their next use. The library has read them.
+    #[inline(never)] // so that posting stays short where nothing walks
+    fn advance_chain(&self, walker: &Walker, first: usize) {
+        let chain = self.wrs.iter().zip(0..).skip(first);
+        for (wr, position) in chain {
+            // SAFETY: the receive's elements, which the ring keeps.
+            unsafe { walker.advance(position, wr.sg_list, wr.num_sge) };
+            if wr.next.is_null() {
+                return;
+            }
         }
     }
 }

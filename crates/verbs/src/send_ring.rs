@@ -1,14 +1,17 @@
 //! Prebuilt send work requests of one QP. They are built and linked once and never change, so any thread may post any
-//! of them.
+//! of them. Only where they walk through memory, who posts one changes its addresses for its next use.
 
+use std::cell::UnsafeCell;
 use std::io;
 use std::mem::zeroed;
+use std::slice;
 use std::sync::Arc;
 
 use rdma_sys::{ibv_qp, ibv_send_flags, ibv_send_wr, ibv_sge, ibv_wr_opcode};
 
 use super::elements::{Buffer, List, elements};
 use super::qp::PostSend;
+use super::walk::{Walk, Walker, add_to};
 use super::{AddressHandle, MemoryRegion, Operation, QueuePair, VerbsError};
 
 /// The operation of a send work request.
@@ -82,12 +85,13 @@ pub struct SendTemplate {
 pub struct SendRing {
     _qp: Arc<QueuePair>,
     /// Keeps the payloads alive as long as the ring.
-    _memory: Arc<MemoryRegion>,
+    memory: Arc<MemoryRegion>,
     /// The way of datagrams, to which the work requests point.
     _way: Option<Arc<AddressHandle>>,
     requests: Box<[Request]>,
     /// The `sg_list` pointers point here.
     _sges: Box<[ibv_sge]>,
+    walker: Option<Walker>,
     /// The QP, which `qp` keeps alive.
     raw_qp: *mut ibv_qp,
     post: PostSend,
@@ -97,14 +101,16 @@ pub struct SendRing {
 /// all that is read of most of them, use every set of the caches.
 #[repr(C, align(64))]
 struct Request {
-    wr: ibv_send_wr,
+    wr: UnsafeCell<ibv_send_wr>,
     _apart: [u8; 64],
 }
 
 const _: () = assert!(size_of::<Request>() == 3 * 64);
 
 // SAFETY: the work requests hold pointers only into the ring's own boxes, which do not move, and to the address handle
-// that it keeps; nothing is changed after construction; libibverbs only reads them. The QP may be posted to from any thread.
+// that it keeps; libibverbs only reads them. After construction only addresses change, by atomic stores of the thread that
+// posts the work request; were there two, addresses would be wrong, and the device does not go beyond the MR. The QP may be
+// posted to from any thread.
 unsafe impl Send for SendRing {}
 // SAFETY: as above.
 unsafe impl Sync for SendRing {}
@@ -136,7 +142,7 @@ impl SendRing {
             .iter()
             .zip(lists)
             .map(|(template, list)| Request {
-                wr: work_request(template, list),
+                wr: work_request(template, list).into(),
                 _apart: [0; 64],
             })
             .collect();
@@ -144,12 +150,36 @@ impl SendRing {
         Ok(SendRing {
             raw_qp: qp.raw(),
             _qp: Arc::clone(qp),
-            _memory: Arc::clone(memory),
+            memory: Arc::clone(memory),
             _way: None,
             requests,
             _sges: sges,
+            walker: None,
             post,
         })
+    }
+
+    /// Memory of a walk of one prebuilt work request, in bytes.
+    pub const WALK_BYTES_PER_WR: usize = Walker::BYTES_PER_WR;
+
+    /// Has each WR use another of `walk`'s cells each time it is posted, and of WRITEs and READs the same cell of the peer's
+    /// memory. The WRs are in those of the first lap.
+    ///
+    /// # Errors
+    /// EFAULT for WRs that are not in their cells, and for cells outside of the memory.
+    pub fn walking(mut self, walk: Walk) -> Result<Self, VerbsError> {
+        if walk.laps() > 1 {
+            let lists = self.requests.iter_mut().map(|request| {
+                let wr = request.wr.get_mut();
+                // SAFETY: the elements of this work request, which the ring keeps.
+                unsafe { slice::from_raw_parts(wr.sg_list, wr.num_sge.max(0) as usize) }
+            });
+            let walker = Walker::new(walk, &self.memory, lists).ok_or_else(|| {
+                VerbsError::returned(Operation::PostSend, "prebuilding WRs", libc::EFAULT)
+            })?;
+            self.walker = Some(walker);
+        }
+        Ok(self)
     }
 
     /// Has each SEND go by `way` to the QP that `qpn_of` says for its position, with `qkey`, as those of UD QPs must.
@@ -161,12 +191,13 @@ impl SendRing {
         qpn_of: impl Fn(usize) -> u32,
     ) -> Self {
         for (position, request) in self.requests.iter_mut().enumerate() {
+            let wr = request.wr.get_mut();
             let is_send = matches!(
-                request.wr.opcode,
+                wr.opcode,
                 ibv_wr_opcode::IBV_WR_SEND | ibv_wr_opcode::IBV_WR_SEND_WITH_IMM
             );
             if is_send {
-                request.wr.wr.ud = rdma_sys::ud_t {
+                wr.wr.ud = rdma_sys::ud_t {
                     ah: way.raw(),
                     remote_qpn: qpn_of(position),
                     remote_qkey: qkey,
@@ -186,11 +217,13 @@ impl SendRing {
         let Some(request) = self.requests.get(first) else {
             return Err(PostError(libc::EINVAL));
         };
-        let wr = std::ptr::from_ref(&request.wr).cast_mut();
         let mut bad = std::ptr::null_mut();
         // SAFETY: the WR, its chain and their elements live in this ring and their payloads in the MR it
         // keeps; `ibv_post_send` does not write to them.
-        let code = unsafe { (self.post)(self.raw_qp, wr, &mut bad) };
+        let code = unsafe { (self.post)(self.raw_qp, request.wr.get(), &mut bad) };
+        if let Some(walker) = &self.walker {
+            self.advance_chain(walker, first);
+        }
         if code == 0 {
             Ok(())
         } else {
@@ -217,7 +250,7 @@ impl SendRing {
         scratch.0.clear();
         for (place, request) in requests.iter().enumerate() {
             // SAFETY: a bitwise copy of plain data; what it points to lives in the ring.
-            let mut copy = unsafe { std::ptr::read(&request.wr) };
+            let mut copy = unsafe { std::ptr::read(request.wr.get()) };
             copy.next = std::ptr::null_mut();
             edit(place, &mut SendEdit(&mut copy));
             scratch.0.push(copy);
@@ -237,10 +270,53 @@ impl SendRing {
         let mut bad = std::ptr::null_mut();
         // SAFETY: as in `post`; the copies live in the scratch, which is not touched during the call.
         let code = unsafe { (self.post)(self.raw_qp, start, &mut bad) };
+        if let Some(walker) = &self.walker {
+            for (request, position) in requests.iter().zip(first..) {
+                request.advance(walker, position);
+            }
+        }
         if code == 0 {
             Ok(())
         } else {
             Err(PostError(code))
+        }
+    }
+
+    /// Moves the WRs of the chain that begins at `first` to the cells of their next use. `ibv_post_send` has read them.
+    #[inline(never)] // so that posting stays short where nothing walks
+    fn advance_chain(&self, walker: &Walker, first: usize) {
+        let mut position = first;
+        while let Some(request) = self.requests.get(position) {
+            request.advance(walker, position);
+            // SAFETY: a field that is never changed.
+            if unsafe { (*request.wr.get()).next.is_null() } {
+                return;
+            }
+            position += 1;
+            if position == self.requests.len() {
+                position = 0;
+            }
+        }
+    }
+}
+
+impl Request {
+    /// Moves the WR to the cell of its next use.
+    #[inline]
+    fn advance(&self, walker: &Walker, position: usize) {
+        use ibv_wr_opcode as code;
+        let wr = self.wr.get();
+        // SAFETY: the WR lives in its ring, with its elements; none of the fields read here changes.
+        unsafe {
+            let by = walker.advance(position, (*wr).sg_list, (*wr).num_sge);
+            let opcode = (*wr).opcode;
+            let names_target = opcode == code::IBV_WR_RDMA_WRITE
+                || opcode == code::IBV_WR_RDMA_WRITE_WITH_IMM
+                || opcode == code::IBV_WR_RDMA_READ;
+            if names_target {
+                // SAFETY: WRITEs and READs have this member, which only posting changes.
+                add_to(&raw mut (*wr).wr.rdma.remote_addr, by);
+            }
         }
     }
 }
@@ -366,7 +442,7 @@ fn link(requests: &mut [Request], templates: &[SendTemplate]) {
     let start = requests.as_mut_ptr();
     let length = requests.len();
     for (index, (request, template)) in requests.iter_mut().zip(templates).enumerate() {
-        request.wr.next = if template.ends_chain {
+        request.wr.get_mut().next = if template.ends_chain {
             std::ptr::null_mut()
         } else {
             // `wr` is the first field.

@@ -223,7 +223,7 @@ impl<'s, const VERIFY: bool, const LATENCY: bool, const CONTENDED: bool, const F
             false => next_chain(&mut worker_qp.tally.pending_receives, ring),
         };
         if VERIFY {
-            self.look_at_received(receiver, completion, id.slot());
+            self.look_at_received(receiver, completion, ring, id.slot());
         }
         self.post_receives(ring, first, |error| {
             error.into_error(Operation::PostRecv, qp_context.qp.qpn())
@@ -252,18 +252,25 @@ impl<'s, const VERIFY: bool, const LATENCY: bool, const CONTENDED: bool, const F
             false => next_chain(&mut self.pending_shared, &receives.ring),
         };
         if VERIFY && let Some(receiver) = receiver {
-            self.look_at_received(receiver, completion, slot);
+            self.look_at_received(receiver, completion, &receives.ring, slot);
         }
         self.post_receives(&receives.ring, first, |error| {
             error.into_error_for(Operation::PostSrqRecv, "the SRQ")
         });
     }
 
-    /// Checks what came into a receive.
-    fn look_at_received(&mut self, receiver: &Receiver, completion: &Completion, slot: u32) {
+    /// Checks what came into a receive of `ring`.
+    fn look_at_received(
+        &mut self,
+        receiver: &Receiver,
+        completion: &Completion,
+        ring: &RecvRing,
+        slot: u32,
+    ) {
         let payload_bytes = payload_bytes(completion, self.header_bytes);
+        let place = (slot, ring.last_lap(slot as usize));
         if let Some(check) = &receiver.check
-            && let Some(mismatch) = check.check(slot, payload_bytes, completion.immediate())
+            && let Some(mismatch) = check.check(place, payload_bytes, completion.immediate())
         {
             self.trouble.mismatch(mismatch);
             self.shared.set_failed();

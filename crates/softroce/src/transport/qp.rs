@@ -231,6 +231,11 @@ impl Qp {
             .store(code & 0x1f, Ordering::Relaxed);
     }
 
+    /// Limits what it sends, in RTS until it is connected anew, to so many bytes of packets a nanosecond; `None` ends that.
+    pub fn limit_rate(&self, bytes_per_ns: Option<f64>) {
+        self.context.requester().limit_rate(now_ns(), bytes_per_ns);
+    }
+
     /// The next PSN to send, and the next expected.
     pub fn psns(&self) -> (u32, u32) {
         (

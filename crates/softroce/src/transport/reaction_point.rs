@@ -1,5 +1,5 @@
 //! The reaction point of congestion (annex A17.9): a QP that got a CNP sends at a rate, in turns, until that rate is the full
-//! one again. It must not know how marks come about.
+//! one again. A QP that has a limit always does. It must not know how marks come about.
 
 use std::net::SocketAddr;
 
@@ -23,6 +23,11 @@ impl Requester {
         }
         Statistics::count(&statistics.rp_cnp_handled);
         self.slow_down(work.now_ns);
+    }
+
+    /// Limits it to so many bytes a nanosecond; `None` ends that.
+    pub(super) fn limit_rate(&mut self, now_ns: u64, limit: Option<f64>) {
+        self.rate = limit.map(|limit| SendingRate::limited(now_ns, limit));
     }
 
     /// Makes the rate smaller.

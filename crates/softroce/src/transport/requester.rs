@@ -49,7 +49,7 @@ pub(super) struct Requester {
     pub(super) rnr_retries_left: u8,
     /// When its entry in the queue of timers is due; `u64::MAX` if it has none.
     pub(super) timer_entry_ns: u64,
-    /// The rate of its packets since a CNP; `None` is the full one.
+    /// The rate of its packets, of a QP that has a limit or since a CNP; `None` is the full one.
     pub(super) rate: Option<SendingRate>,
     /// When its entry in the queue of turns at a rate is due; `u64::MAX` if it has none.
     pub(super) rate_entry_ns: u64,

@@ -1,4 +1,4 @@
-//! The rate of a QP whose packets meet congestion: the reaction point of DCQCN (Y. Zhu et al., "Congestion control for
+//! The rate of a QP that has a limit, or whose packets meet congestion: the reaction point of DCQCN (Y. Zhu et al., "Congestion control for
 //! large-scale RDMA deployments", SIGCOMM 2015, section 3.1). Of its two ways back to the full rate, by time and by bytes sent,
 //! it has the one by time. It must not know QPs.
 
@@ -18,14 +18,22 @@ const FULL: f64 = 12.5;
 const FLOOR: f64 = 0.00125;
 /// What the rate gives for so long waits for a QP that does not send, or is late.
 const SAVED_NS: u64 = 1_000_000;
+/// The same of a limit, which is to be kept in the mean: threads wait so long for a core.
+const SAVED_OF_LIMIT_NS: u64 = 10_000_000;
 /// The longest time without a look at how the rate has grown.
 const LONGEST_WAIT_NS: u64 = PERIOD_NS;
 /// The least that is sent at once.
 const LEAST_BYTES: usize = 4096;
 
+/// How near the highest rate counts as that, as a part of it: within a step of the full one.
+const NEAR: f64 = STEP / FULL;
+
 /// A rate, in bytes a nanosecond, that notifications make smaller and time makes larger.
 #[derive(Clone, Debug)]
 pub(super) struct SendingRate {
+    /// The highest: the limit, or the full one.
+    highest: f64,
+    saved_ns: u64,
     current: f64,
     /// Where it was before the last notification, or above.
     target: f64,
@@ -44,8 +52,18 @@ impl SendingRate {
     /// The full rate, before the first notification.
     pub(super) fn full(now_ns: u64) -> SendingRate {
         SendingRate {
-            current: FULL,
-            target: FULL,
+            saved_ns: SAVED_NS,
+            ..SendingRate::limited(now_ns, FULL)
+        }
+    }
+
+    /// A rate that is never higher than `highest`, in bytes a nanosecond.
+    pub(super) fn limited(now_ns: u64, highest: f64) -> SendingRate {
+        SendingRate {
+            highest,
+            saved_ns: SAVED_OF_LIMIT_NS,
+            current: highest,
+            target: highest,
             alpha: 1.0,
             periods: 0,
             period_ns: now_ns,
@@ -58,7 +76,8 @@ impl SendingRate {
     pub(super) fn cut(&mut self, now_ns: u64) {
         self.recover(now_ns);
         self.target = self.current;
-        self.current = (self.current * (1.0 - self.alpha / 2.0)).max(FLOOR);
+        let least = FLOOR.min(self.highest);
+        self.current = (self.current * (1.0 - self.alpha / 2.0)).max(least);
         self.alpha += (1.0 - self.alpha) * GAIN;
         self.periods = 0;
         self.period_ns = now_ns;
@@ -66,30 +85,30 @@ impl SendingRate {
 
     /// Lets it grow for the time that has passed. Returns whether it limits the QP no longer.
     pub(super) fn recover(&mut self, now_ns: u64) -> bool {
-        while !self.is_full() && now_ns.saturating_sub(self.period_ns) >= PERIOD_NS {
+        while !self.is_highest() && now_ns.saturating_sub(self.period_ns) >= PERIOD_NS {
             self.period_ns += PERIOD_NS;
             self.give(self.period_ns);
             self.periods += 1;
             self.alpha *= 1.0 - GAIN;
             if self.periods > RECOVERY_PERIODS {
                 let steps = self.periods.saturating_sub(2 * RECOVERY_PERIODS) + 1;
-                self.target = (self.target + STEP * f64::from(steps)).min(FULL);
+                self.target = (self.target + STEP * f64::from(steps)).min(self.highest);
             }
             self.current = f64::midpoint(self.current, self.target);
         }
         self.give(now_ns);
-        self.is_full()
+        self.is_highest() && self.highest >= FULL
     }
 
     fn give(&mut self, until_ns: u64) {
         let given = until_ns.saturating_sub(self.given_ns) as f64 * self.current;
-        let most = SAVED_NS as f64 * self.current;
+        let most = self.saved_ns as f64 * self.current;
         self.saved_bytes = (self.saved_bytes + given).min(most);
         self.given_ns = self.given_ns.max(until_ns);
     }
 
-    fn is_full(&self) -> bool {
-        FULL - self.current < STEP
+    fn is_highest(&self) -> bool {
+        self.highest - self.current < self.highest * NEAR
     }
 
     /// How many bytes may be sent now; 0 if none. To be called after [`SendingRate::recover`].
@@ -163,6 +182,35 @@ mod tests {
             least = before - rate.current;
         }
         assert!(least < FULL / 10.0, "{rate:?}");
+    }
+
+    #[test]
+    fn a_limit_is_what_is_sent_and_what_notifications_give_back() {
+        for limit in [FLOOR / 10.0, 0.025, FULL] {
+            let mut rate = SendingRate::limited(0, limit);
+            let mut sent = 0.0;
+            let until_ns = match limit == FULL {
+                true => 1_000_000_000,
+                false => 10_000_000_000,
+            };
+            let mut now_ns = 0;
+            while now_ns < until_ns {
+                assert_eq!(rate.recover(now_ns), limit == FULL);
+                let bytes = rate.allowance_bytes().min(10_000);
+                rate.spend(bytes);
+                sent += bytes as f64;
+                now_ns = rate.next_ns().max(now_ns + 500);
+            }
+            let asked = limit * until_ns as f64;
+            assert!(
+                (asked * 0.99..asked * 1.01).contains(&sent),
+                "{limit}: {sent}"
+            );
+            rate.cut(now_ns);
+            assert!(rate.current <= limit && rate.current > 0.0);
+            rate.recover(now_ns + 200_000_000);
+            assert!(rate.current > limit * 0.99, "{rate:?}");
+        }
     }
 
     proptest! {

@@ -8,6 +8,7 @@ use rdma_sys::{
 };
 
 use super::context::Context;
+use super::rate_limit;
 use crate::net::now_ns;
 use crate::transport::{MAX_QPS, MAX_REGIONS};
 
@@ -77,6 +78,7 @@ pub unsafe extern "C" fn query_device_ex(
     whole.phys_port_cnt_ex = 1;
     whole.completion_timestamp_mask = u64::MAX;
     whole.hca_core_clock = STAMP_KHZ;
+    whole.packet_pacing_caps = rate_limit::CAPS;
     let known = attr_bytes.min(size_of::<ibv_device_attr_ex>());
     // SAFETY: the caller's struct has `attr_bytes`; of `whole` no more than there is is read.
     unsafe {

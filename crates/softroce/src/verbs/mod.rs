@@ -32,6 +32,7 @@ mod qp;
 mod qp_create;
 mod qp_extended;
 mod qp_modify;
+mod rate_limit;
 mod refused;
 mod srq;
 mod thread_domain;

@@ -16,7 +16,9 @@ use super::errno::pointer_or_errno;
 use super::events::Queue;
 use super::occurrence::{Occurrence, Source};
 use super::users::Users;
-use super::{cq, cq_extended, domain, limits, port, post, qp_create, refused, srq, thread_domain};
+use super::{
+    cq, cq_extended, domain, limits, port, post, qp_create, rate_limit, refused, srq, thread_domain,
+};
 use crate::net::{self, Faults};
 use crate::transport::{Nic, NicOptions, PortListener};
 
@@ -118,6 +120,7 @@ pub(crate) fn open_at(
     verbs.alloc_parent_domain = Some(domain::alloc_parent_domain);
     verbs.create_cq_ex = Some(cq_extended::create_cq_ex);
     verbs.create_qp_ex = Some(qp_create::create_qp_ex);
+    verbs.modify_qp_rate_limit = Some(rate_limit::modify_qp_rate_limit);
     refused::fill(&mut verbs);
     verbs.context.device = device.verbs();
     verbs.context.ops = operations();

@@ -69,7 +69,4 @@ refusals! {
     modify_cq: "ibv_modify_cq" => modify_cq(
         *mut rdma_sys::ibv_cq, *mut rdma_sys::ibv_modify_cq_attr
     ) -> c_int = libc::EOPNOTSUPP;
-    modify_qp_rate_limit: "ibv_modify_qp_rate_limit" => modify_qp_rate_limit(
-        *mut rdma_sys::ibv_qp, *mut rdma_sys::ibv_qp_rate_limit_attr
-    ) -> c_int = libc::EOPNOTSUPP;
 }

@@ -1,7 +1,7 @@
 //! `ibv_create_qp_ex`, `ibv_wr_*`, `ibv_create_cq_ex`, and reading completions field by field.
 
 use std::mem::offset_of;
-use std::ptr::null_mut;
+use std::ptr::{null, null_mut};
 use std::time::{Duration, Instant};
 
 use rdma_sys::*;
@@ -71,6 +71,40 @@ fn what_is_not_there_is_refused() {
     // SAFETY: a live QP.
     assert!(unsafe { verbs::qp_to_qp_ex(plain) }.is_null());
     destroy(&[plain]);
+}
+
+#[test]
+fn a_rate_is_limited_in_rts_within_what_the_device_tells() {
+    let (one, other) = (End::new(), End::new());
+    let verbs = extended(&one);
+    let mut attr: ibv_device_attr_ex = blank();
+    // SAFETY: an open context, and a struct of this size.
+    let queried = unsafe {
+        verbs.query_device_ex.unwrap()(one.context, null(), &raw mut attr, size_of_val(&attr))
+    };
+    assert_eq!(queried, 0);
+    let caps = attr.packet_pacing_caps;
+    let has = |kind: u32| caps.supported_qpts >> kind & 1 == 1;
+    assert!(has(RC) && has(ibv_qp_type::IBV_QPT_UC) && !has(ibv_qp_type::IBV_QPT_UD));
+    let limit = |qp: *mut ibv_qp, kbit_per_s: u32| {
+        let mut attr: ibv_qp_rate_limit_attr = blank();
+        attr.rate_limit = kbit_per_s;
+        // SAFETY: a live QP and a readable struct.
+        unsafe { verbs.modify_qp_rate_limit.unwrap()(qp, &raw mut attr) }
+    };
+    let (qp, peer) = (one.qp(RC), other.qp(RC));
+    assert_eq!(limit(qp, caps.qp_rate_limit_min), libc::EINVAL, "in RESET");
+    // SAFETY: live objects.
+    unsafe { connect(qp, RC, other.gid(), (*peer).qp_num) };
+    for kbit_per_s in [caps.qp_rate_limit_min, caps.qp_rate_limit_max, 0] {
+        assert_eq!(limit(qp, kbit_per_s), 0);
+    }
+    for kbit_per_s in [caps.qp_rate_limit_min - 1, caps.qp_rate_limit_max + 1] {
+        assert_eq!(limit(qp, kbit_per_s), libc::EINVAL);
+    }
+    let datagrams = one.qp(ibv_qp_type::IBV_QPT_UD);
+    assert_eq!(limit(datagrams, caps.qp_rate_limit_min), libc::EOPNOTSUPP);
+    destroy(&[qp, peer, datagrams]);
 }
 
 #[test]
@@ -186,7 +220,7 @@ fn completions_are_stamped_when_they_come_by_a_clock_that_can_be_read() {
     let bytes = size_of::<ibv_device_attr_ex>();
     // SAFETY: an open context and a writable struct of so many bytes.
     let code =
-        unsafe { verbs::query_device_ex(one.context, std::ptr::null(), &raw mut attr, bytes) };
+        unsafe { verbs::query_device_ex(one.context, null(), &raw mut attr, bytes) };
     assert_eq!(code, 0);
     assert_eq!(
         (attr.completion_timestamp_mask, attr.hca_core_clock),

@@ -1,0 +1,45 @@
+//! `ibv_modify_qp_rate_limit(3)`: the most that a QP sends. It must not know how a rate is kept.
+
+use std::os::raw::c_int;
+
+use rdma_sys::{ibv_packet_pacing_caps, ibv_qp, ibv_qp_rate_limit_attr, ibv_qp_type};
+
+use super::qp::Qp;
+use crate::transport::{Kind, State};
+
+/// 1 Mb/s: a packet of 4096 bytes each 33 ms.
+const LEAST_KBIT_PER_S: u32 = 1_000;
+/// 100 Gb/s, more than one QP reaches.
+const MOST_KBIT_PER_S: u32 = 100_000_000;
+
+/// What `ibv_query_device_ex(3)` tells of it. Datagrams have no limits.
+pub(super) const CAPS: ibv_packet_pacing_caps = ibv_packet_pacing_caps {
+    qp_rate_limit_min: LEAST_KBIT_PER_S,
+    qp_rate_limit_max: MOST_KBIT_PER_S,
+    supported_qpts: 1 << ibv_qp_type::IBV_QPT_RC | 1 << ibv_qp_type::IBV_QPT_UC,
+};
+
+/// `ibv_modify_qp_rate_limit(3)`, by the pointer in `verbs_context`; a rate of 0 ends a limit. Bursts and packets are as they
+/// are. EINVAL for a QP that is not in RTS, and for a rate that [`CAPS`] has not; EOPNOTSUPP for datagrams.
+pub(super) unsafe extern "C" fn modify_qp_rate_limit(
+    qp: *mut ibv_qp,
+    attr: *mut ibv_qp_rate_limit_attr,
+) -> c_int {
+    // SAFETY: the caller's: a live QP, and a readable struct or null.
+    let (inner, attr) = unsafe { (Qp::of(qp), attr.as_ref()) };
+    let Some(attr) = attr.filter(|attr| attr.comp_mask == 0) else {
+        return libc::EINVAL;
+    };
+    if inner.kind == Kind::Ud {
+        return libc::EOPNOTSUPP;
+    }
+    let kbit_per_s = attr.rate_limit;
+    let is_known = kbit_per_s == 0 || (LEAST_KBIT_PER_S..=MOST_KBIT_PER_S).contains(&kbit_per_s);
+    if !is_known || inner.transport.state() != State::Rts {
+        return libc::EINVAL;
+    }
+    let bytes_per_ns = f64::from(kbit_per_s) * 1_000.0 / 8.0 / 1e9;
+    let limit = (kbit_per_s > 0).then_some(bytes_per_ns);
+    inner.transport.limit_rate(limit);
+    0
+}

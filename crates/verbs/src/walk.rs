@@ -1,0 +1,242 @@
+//! The cells of memory that prebuilt WRs use. The WRs of a ring walk together through more cells than they are: a lap is one
+//! use of each WR, and each lap has cells of its own. It must not know what a WR does with its cell.
+
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+
+use rdma_sys::ibv_sge;
+
+use super::MemoryRegion;
+
+/// Cells of equal size, in the order in which the WRs of a ring use them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Walk {
+    cell_bytes: usize,
+    positions: u32,
+    laps: u64,
+    shuffle: Option<Shuffle>,
+}
+
+/// A permutation of the first numbers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Shuffle {
+    keys: [u64; 2],
+    count: u64,
+    /// Bits of the largest of them.
+    bits: u32,
+}
+
+impl Walk {
+    /// `laps` times a cell of `cell_bytes` for each of `positions`, at least one; in the order of memory, or shuffled by
+    /// `keys`.
+    pub fn new(cell_bytes: usize, positions: u32, laps: u64, keys: Option<[u64; 2]>) -> Walk {
+        let (positions, laps) = (positions.max(1), laps.max(1));
+        let count = laps.saturating_mul(positions.into());
+        Walk {
+            cell_bytes,
+            positions,
+            laps,
+            shuffle: keys.map(|keys| Shuffle::new(keys, count)),
+        }
+    }
+
+    /// How many laps there are until a WR uses a cell again.
+    pub fn laps(&self) -> u64 {
+        self.laps
+    }
+
+    /// Bytes of all cells.
+    pub fn bytes(&self) -> usize {
+        let cells = self.laps.saturating_mul(self.positions.into());
+        let cells = usize::try_from(cells).unwrap_or(usize::MAX);
+        self.cell_bytes.saturating_mul(cells)
+    }
+
+    /// Offset of the cell that WR `position` uses after `uses` others; WRs beyond the positions have the cells of the first.
+    pub fn offset(&self, position: u32, uses: u64) -> usize {
+        self.offset_in_lap((position % self.positions).into(), uses % self.laps)
+    }
+
+    #[inline]
+    fn offset_in_lap(&self, position: u64, lap: u64) -> usize {
+        let cell = lap * u64::from(self.positions) + position;
+        let cell = match &self.shuffle {
+            None => cell,
+            Some(shuffle) => shuffle.of(cell),
+        };
+        cell as usize * self.cell_bytes
+    }
+}
+
+impl Shuffle {
+    fn new(keys: [u64; 2], count: u64) -> Shuffle {
+        Shuffle {
+            keys,
+            count,
+            bits: u64::BITS - count.saturating_sub(1).leading_zeros(),
+        }
+    }
+
+    /// Each step permutes the numbers of so many bits: a product with an odd number, a sum, and an exclusive or with the upper
+    /// half. Where that leads beyond the count, the way goes on until it is back (cycle walking: J. Black, P. Rogaway,
+    /// "Ciphers with arbitrary finite domains", CT-RSA 2002), which takes less than two steps in the mean.
+    #[inline]
+    fn of(&self, number: u64) -> u64 {
+        let mask = 1u64.unbounded_shl(self.bits).wrapping_sub(1);
+        let half = self.bits.div_ceil(2).max(1);
+        let mut at = number;
+        loop {
+            for key in self.keys {
+                at = at.wrapping_mul(key | 1).wrapping_add(key >> 32) & mask;
+                at ^= at >> half;
+            }
+            if at < self.count {
+                return at;
+            }
+        }
+    }
+}
+
+/// Where each WR of one ring is on its walk.
+pub(super) struct Walker {
+    walk: Walk,
+    /// Address of a message in the first cell.
+    start: u64,
+    laps: Box<[AtomicU64]>,
+}
+
+impl Walker {
+    /// Memory for each WR, in bytes.
+    pub(super) const BYTES_PER_WR: usize = size_of::<AtomicU64>();
+
+    /// For WRs with these `lists` of elements, which are in the cells of the first lap. `None` if a WR is not in its cell, or
+    /// a cell is not all in `memory`.
+    pub(super) fn new<'l>(
+        walk: Walk,
+        memory: &MemoryRegion,
+        lists: impl Iterator<Item = &'l [ibv_sge]>,
+    ) -> Option<Walker> {
+        let mut start = None;
+        let mut longest_bytes = 0;
+        let mut wrs = 0;
+        for (list, position) in lists.zip(0u32..) {
+            let (first, last) = (list.first()?.addr, list.last()?);
+            let first_cell = first.checked_sub(walk.offset(position, 0) as u64)?;
+            if *start.get_or_insert(first_cell) != first_cell {
+                return None;
+            }
+            longest_bytes = longest_bytes.max(last.addr + u64::from(last.length) - first);
+            wrs += 1;
+        }
+        let start = start?;
+        let last_cell = walk.bytes().checked_sub(walk.cell_bytes)? as u64;
+        let end = start.checked_add(last_cell)?.checked_add(longest_bytes)?;
+        let end_of_memory = memory.address() + memory.length_bytes() as u64;
+        let is_inside = memory.address() <= start && end <= end_of_memory;
+        let is_whole = wrs <= walk.positions;
+        (is_inside && is_whole).then(|| Walker {
+            walk,
+            start,
+            laps: (0..wrs).map(|_| AtomicU64::new(0)).collect(),
+        })
+    }
+
+    /// Moves the elements of WR `position` to the cell of its next use; returns by how many bytes, modulo 2^64.
+    ///
+    /// # Safety
+    /// `list` are the `count` elements of that WR.
+    #[inline]
+    pub(super) unsafe fn advance(&self, position: usize, list: *mut ibv_sge, count: i32) -> u64 {
+        let Some(place) = self.laps.get(position) else {
+            return 0;
+        };
+        let mut lap = place.load(Relaxed) + 1;
+        if lap == self.walk.laps {
+            lap = 0;
+        }
+        place.store(lap, Relaxed);
+        let to = self.start + self.walk.offset_in_lap(position as u64, lap) as u64;
+        // SAFETY: the list has a first element, as `Walker::new` has seen.
+        let by = to.wrapping_sub(unsafe { (*list).addr });
+        for element in 0..count.max(0) as usize {
+            // SAFETY: the caller vouches for so many elements.
+            unsafe { add_to(&raw mut (*list.add(element)).addr, by) };
+        }
+        by
+    }
+
+    /// The lap of the WR's last use.
+    pub(super) fn lap_before(&self, position: usize) -> u64 {
+        let next = self.laps.get(position).map_or(0, |lap| lap.load(Relaxed));
+        next.checked_sub(1).unwrap_or(self.walk.laps - 1)
+    }
+}
+
+/// Adds to an address, which only who posts its WR changes.
+///
+/// # Safety
+/// `address` is valid, and all of our own accesses that may be at the same time are these.
+#[inline]
+pub(super) unsafe fn add_to(address: *mut u64, by: u64) {
+    // SAFETY: the caller's; a `u64` is aligned as an `AtomicU64` on the platforms of rdma-core.
+    let address = unsafe { AtomicU64::from_ptr(address) };
+    address.store(address.load(Relaxed).wrapping_add(by), Relaxed);
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashSet;
+
+    use super::*;
+
+    /// In either order all cells are used, each once, before any is used again.
+    #[test]
+    fn every_cell_is_used_once_in_all_laps() {
+        let keys = [
+            None,
+            Some([0x9e37_79b9_7f4a_7c15, 0xbf58_476d_1ce4_e5b9]),
+            Some([0; 2]),
+        ];
+        let sizes = (1..20u32).flat_map(|positions| (1..20u64).map(move |laps| (positions, laps)));
+        for ((positions, laps), keys) in sizes.flat_map(|size| keys.map(|keys| (size, keys))) {
+            let walk = Walk::new(64, positions, laps, keys);
+            let mut offsets = HashSet::new();
+            for uses in 0..laps {
+                for position in 0..positions {
+                    let offset = walk.offset(position, uses);
+                    assert!(offset.is_multiple_of(64) && offset + 64 <= walk.bytes());
+                    assert!(offsets.insert(offset), "{positions} {laps} {keys:?}");
+                    assert_eq!(walk.offset(position, uses + laps), offset);
+                }
+            }
+            assert_eq!(offsets.len() * 64, walk.bytes());
+        }
+    }
+
+    #[test]
+    fn shuffled_cells_are_far_from_the_one_before() {
+        let walk = |keys| Walk::new(1, 128, 8192, keys);
+        let all = |walk: Walk| {
+            let uses = (0..8192).flat_map(|uses| (0..128).map(move |position| (position, uses)));
+            uses.map(move |(position, uses)| walk.offset(position, uses) as i64)
+                .collect::<Vec<_>>()
+        };
+        let near = |offsets: &[i64]| {
+            let pairs = offsets.windows(2);
+            pairs
+                .filter(|pair| (pair[1] - pair[0]).abs() < 4096)
+                .count()
+        };
+        let sequential = all(walk(None));
+        assert!(sequential.windows(2).all(|pair| pair[1] == pair[0] + 1));
+        for keys in [
+            [0x9e37_79b9_7f4a_7c15, 0xbf58_476d_1ce4_e5b9],
+            [0x94d0_49bb_1331_11eb, 0x1234_5678_9abc_def0],
+        ] {
+            // One of 128 would be by chance.
+            let near = near(&all(walk(Some(keys))));
+            assert!(near < sequential.len() / 32, "{keys:x?}: {near}");
+        }
+        let one = all(walk(Some([0x1234_5678_9abc_def0, 3])));
+        assert_ne!(one, all(walk(Some([0x1234_5678_9abc_def0, 4]))));
+    }
+}
