@@ -27,6 +27,7 @@ impl DeviceLimits {
             sges_of_a_read: port.limits.max_sge_rd,
             sges_of_an_srq: port.limits.max_srq_sge,
             has_extended_post: extensions.extended_post,
+            has_extended_lists: extensions.extended_lists,
             has_extended_poll: extensions.extended_poll,
             has_thread_domains: extensions.thread_domains,
             has_stamps: extensions.stamps,
@@ -179,6 +180,11 @@ impl DeviceLimits {
                 "use --post legacy",
             ),
             (
+                flow.post == extended && flow.sges > 1 && !self.has_extended_lists,
+                "extended posting of several elements: its library counts their lengths wrongly",
+                "use --sges 1 or --post legacy",
+            ),
+            (
                 flow.poll_api == extended && !self.has_extended_poll,
                 "extended polling (ibv_start_poll)",
                 "use --poll-api legacy",
@@ -269,6 +275,7 @@ mod tests {
             sges_of_a_read: 0,
             sges_of_an_srq: 0,
             has_extended_post: false,
+            has_extended_lists: false,
             has_extended_poll: false,
             has_thread_domains: false,
             has_stamps: false,

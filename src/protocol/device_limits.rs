@@ -34,6 +34,8 @@ pub struct DeviceLimits {
     pub sges_of_an_srq: u64,
     /// Whether it has extended posting (`--post extended`).
     pub has_extended_post: bool,
+    /// Whether that takes messages of several elements.
+    pub has_extended_lists: bool,
     /// Whether it has extended polling (`--poll-api extended`).
     pub has_extended_poll: bool,
     /// Whether it has single-threaded CQs and thread domains (`--domains thread`).

@@ -107,6 +107,7 @@ fn the_tag_is_the_kind() {
                 packet_bytes: 6,
                 has_atomics: true,
                 has_extended_post: true,
+                has_extended_lists: true,
                 has_extended_poll: true,
                 has_thread_domains: false,
                 has_stamps: true,

@@ -7,6 +7,7 @@
 mod lab;
 
 mod against;
+mod calls;
 mod clients;
 mod connect;
 mod connect_cm;

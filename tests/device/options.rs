@@ -78,33 +78,6 @@ fn batches_and_moderation() {
 }
 
 #[test]
-fn workers_that_sleep() {
-    let server = Server::start();
-    let lists = [
-        "--op",
-        "send,write,read",
-        "--cq",
-        "shared,per-worker,per-qp",
-    ];
-    let more = [
-        "--poll",
-        "event,adaptive",
-        "-q",
-        "4",
-        "--workers",
-        "2",
-        "-t",
-        "16",
-        "--verify",
-    ];
-    let result = result(&server, &[&lists[..], &more].concat());
-    assert_eq!(result.cases.len(), 18);
-    for case in &result.cases {
-        assert!(case.id.ends_with(case.config.poll.name()), "{}", case.id);
-    }
-}
-
-#[test]
 fn inline_messages() {
     let server = Server::start();
     let more = [

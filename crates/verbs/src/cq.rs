@@ -7,15 +7,13 @@ use std::sync::Arc;
 use rdma_sys::{ibv_cq, ibv_cq_init_attr_ex, ibv_wc, ibv_wc_opcode};
 
 use super::channel::Notices;
-use super::extended_poll::{self, CqCalls};
+use super::extended_poll::{self, CqCalls, PollFunction};
 use super::teardown::{Teardown, TeardownToken};
 use super::{CompletionChannel, Context, Operation, VerbsError, WcStatus};
 
 /// The most completions taken by one poll: enough to spread the cost of a poll and a clock reading, few enough that a
 /// worker checks the phase and its other CQs often.
 pub const POLL_BATCH: usize = 32;
-
-type PollFunction = unsafe extern "C" fn(*mut ibv_cq, i32, *mut ibv_wc) -> i32;
 
 type NotifyFunction = unsafe extern "C" fn(*mut ibv_cq, i32) -> i32;
 
@@ -127,7 +125,7 @@ impl CompletionQueue {
         };
         let raw = NonNull::new(raw).ok_or_else(|| VerbsError::last(operation, object()))?;
         let poll = match calls.extended {
-            true => Some(extended_poll::poll_cq as PollFunction),
+            true => Some(extended_poll::poll_function(context)),
             // SAFETY: the context is open, so its table of operations is filled.
             false => unsafe { (*context.raw()).ops.poll_cq },
         };

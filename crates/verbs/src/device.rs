@@ -3,6 +3,7 @@
 use std::ffi::CStr;
 use std::mem::zeroed;
 use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
+use std::path::Path;
 use std::ptr::NonNull;
 use std::sync::Arc;
 
@@ -204,6 +205,12 @@ impl Context {
     /// The library it was opened with.
     pub fn library(&self) -> &'static VerbsLibrary {
         self.library
+    }
+
+    /// Whether it is the kernel's Soft-RoCE, whose devices alone have a `parent` in sysfs.
+    pub(super) fn is_soft_roce(&self) -> bool {
+        let folder = Path::new("/sys/class/infiniband").join(self.name());
+        folder.join("parent").exists()
     }
 
     /// Whether extended verbs can be asked for at all.

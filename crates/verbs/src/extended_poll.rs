@@ -11,6 +11,9 @@ use rdma_sys::{
 
 use super::{Context, ffi};
 
+/// `ibv_poll_cq`, or a function like it.
+pub(super) type PollFunction = unsafe extern "C" fn(*mut ibv_cq, c_int, *mut ibv_wc) -> c_int;
+
 /// How a CQ is made and polled.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CqCalls {
@@ -60,6 +63,33 @@ pub(super) unsafe fn create(
     }
     // SAFETY: as the caller's.
     unsafe { ffi::create_cq_ex(context.raw(), &mut init) }.cast()
+}
+
+/// The function that polls the CQs of a device as `ibv_poll_cq(3)` would.
+pub(super) fn poll_function(context: &Context) -> PollFunction {
+    // When it finds no more, `ibv_next_poll` of Soft-RoCE's library moves the consumer index, and `ibv_end_poll` moves it again
+    // (up to rdma-core 54; "rxe: fix completion queue consumer index overrun").
+    match context.is_soft_roce() {
+        true => poll_cq_one_by_one,
+        false => poll_cq,
+    }
+}
+
+/// As [`poll_cq`], without `ibv_next_poll`.
+///
+/// # Safety
+/// As for [`poll_cq`].
+unsafe extern "C" fn poll_cq_one_by_one(cq: *mut ibv_cq, most: c_int, wc: *mut ibv_wc) -> c_int {
+    for taken in 0..most {
+        // SAFETY: the caller's; `wc` has room for `most`.
+        match unsafe { poll_cq(cq, 1, wc.add(taken as usize)) } {
+            1 => {}
+            // A failure is found by the next poll again.
+            none_or_error if taken == 0 => return none_or_error,
+            _ => return taken,
+        }
+    }
+    most
 }
 
 /// As `ibv_poll_cq(3)`.

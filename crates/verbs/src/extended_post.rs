@@ -115,8 +115,8 @@ unsafe fn begin(qp: *mut ibv_qp_ex, wr: &ibv_send_wr) -> bool {
     // SAFETY: the caller's; of the unions the member of the operation is read.
     unsafe {
         (*qp).wr_id = wr.wr_id;
-        // Inline data is chosen by the call that sets it.
-        (*qp).wr_flags = wr.send_flags & !ibv_send_flags::IBV_SEND_INLINE.0;
+        // The call that sets inline data chooses it; Soft-RoCE's library takes the flag on besides.
+        (*qp).wr_flags = wr.send_flags;
         let immediate = wr.imm_data_invalidated_rkey_union.imm_data;
         let (rdma, atomic) = (wr.wr.rdma, wr.wr.atomic);
         match wr.opcode {

@@ -13,6 +13,9 @@ use super::{
 pub struct Extensions {
     /// QPs of the RC service that are posted to by `ibv_wr_post(3)`.
     pub extended_post: bool,
+    /// Such QPs send messages of several elements whole. Soft-RoCE's library takes the first element's length for each
+    /// (up to rdma-core 62; "rxe: Fix dma.length computation in wr_set_sge_list").
+    pub extended_lists: bool,
     /// CQs that are polled by `ibv_start_poll(3)`.
     pub extended_poll: bool,
     /// CQs of one thread, and thread domains for QPs.
@@ -45,11 +48,13 @@ impl Extensions {
         };
         let domain = ThreadDomain::new(&pd).ok();
         let clock = StampClock::of(context);
+        let extended_post = has_qp(QpParts {
+            extended_post: true,
+            ..QpParts::default()
+        });
         Extensions {
-            extended_post: has_qp(QpParts {
-                extended_post: true,
-                ..QpParts::default()
-            }),
+            extended_post,
+            extended_lists: extended_post && !context.is_soft_roce(),
             extended_poll: has_cq(CqCalls {
                 extended: true,
                 ..CqCalls::USUAL

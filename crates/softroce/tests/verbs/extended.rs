@@ -219,8 +219,7 @@ fn completions_are_stamped_when_they_come_by_a_clock_that_can_be_read() {
     let mut attr: ibv_device_attr_ex = blank();
     let bytes = size_of::<ibv_device_attr_ex>();
     // SAFETY: an open context and a writable struct of so many bytes.
-    let code =
-        unsafe { verbs::query_device_ex(one.context, null(), &raw mut attr, bytes) };
+    let code = unsafe { verbs::query_device_ex(one.context, null(), &raw mut attr, bytes) };
     assert_eq!(code, 0);
     assert_eq!(
         (attr.completion_timestamp_mask, attr.hca_core_clock),
