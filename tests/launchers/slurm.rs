@@ -149,7 +149,7 @@ fn bad_input(cluster: &Cluster) {
         (&["--no-such-option"][..], "'--no-such-option'"),
         (&["--pattern", "incast", "--fan-in", "9"], "9"),
         (&["--nodes", "a,b"], "srun started 4 ranks"),
-        (&["--ranks", "3"], "--ranks is 3, and srun started 4"),
+        (&["--ranks", "3"], "--ranks is 3, but srun started 4"),
     ] {
         let ended = Job::mesh(cluster.srun(&["-N4"]), options).ends_soon(|_| ());
         assert_eq!(ended.code, Some(2), "{options:?}: {}", ended.stderr);
