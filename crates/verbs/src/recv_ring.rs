@@ -1,5 +1,5 @@
 //! Prebuilt receive work requests of one QP, or of an SRQ. They never change, so any thread may post any of them. Only where
-//! they walk through memory, who posts one changes its addresses for its next use, and one thread posts them all.
+//! they walk through memory, the poster of one first changes its addresses, and one thread posts them all.
 
 use std::slice;
 use std::sync::Arc;
@@ -158,7 +158,7 @@ impl RecvRing {
     /// The lap of the walk in which receive `position` was posted last.
     pub fn last_lap(&self, position: usize) -> u64 {
         let walker = self.walker.as_ref();
-        walker.map_or(0, |walker| walker.lap_before(position))
+        walker.map_or(0, |walker| walker.last_lap(position))
     }
 
     /// Number of prebuilt receives.
@@ -181,6 +181,9 @@ impl RecvRing {
         let Some(wr) = self.wrs.get(first) else {
             return Err(PostError::new(libc::EINVAL));
         };
+        if let Some(walker) = &self.walker {
+            self.advance_chain(walker, first);
+        }
         let wr = std::ptr::from_ref(wr).cast_mut();
         let mut bad = std::ptr::null_mut();
         // SAFETY: the WR, its chain and their elements live in this ring and their buffers in the MR it
@@ -191,9 +194,6 @@ impl RecvRing {
                 Queue::Shared(srq, post) => post(srq.raw(), wr, &mut bad),
             }
         };
-        if let Some(walker) = &self.walker {
-            self.advance_chain(walker, first);
-        }
         if code == 0 {
             Ok(())
         } else {
@@ -201,7 +201,7 @@ impl RecvRing {
         }
     }
 
-    /// Moves the receives of the chain that begins at `first` to the cells of their next use. The library has read them.
+    /// Moves the receives of the chain that begins at `first` to the cells of this use.
     #[inline(never)] // so that posting stays short where nothing walks
     fn advance_chain(&self, walker: &Walker, first: usize) {
         let chain = self.wrs.iter().zip(0..).skip(first);

@@ -1,5 +1,5 @@
 //! Prebuilt send work requests of one QP. They are built and linked once and never change, so any thread may post any
-//! of them. Only where they walk through memory, who posts one changes its addresses for its next use.
+//! of them. Only where they walk through memory, the poster of one first changes its addresses.
 
 use std::cell::UnsafeCell;
 use std::io;
@@ -108,9 +108,9 @@ struct Request {
 const _: () = assert!(size_of::<Request>() == 3 * 64);
 
 // SAFETY: the work requests hold pointers only into the ring's own boxes, which do not move, and to the address handle
-// that it keeps; libibverbs only reads them. After construction only addresses change, by atomic stores of the thread that
-// posts the work request; were there two, addresses would be wrong, and the device does not go beyond the MR. The QP may be
-// posted to from any thread.
+// that it keeps; libibverbs only reads them. After construction only addresses change, by atomic stores of the thread that is
+// about to post the work request; were there two, addresses would be wrong, and the device does not go beyond the MR. The QP
+// may be posted to from any thread.
 unsafe impl Send for SendRing {}
 // SAFETY: as above.
 unsafe impl Sync for SendRing {}
@@ -217,13 +217,13 @@ impl SendRing {
         let Some(request) = self.requests.get(first) else {
             return Err(PostError(libc::EINVAL));
         };
+        if let Some(walker) = &self.walker {
+            self.advance_chain(walker, first);
+        }
         let mut bad = std::ptr::null_mut();
         // SAFETY: the WR, its chain and their elements live in this ring and their payloads in the MR it
         // keeps; `ibv_post_send` does not write to them.
         let code = unsafe { (self.post)(self.raw_qp, request.wr.get(), &mut bad) };
-        if let Some(walker) = &self.walker {
-            self.advance_chain(walker, first);
-        }
         if code == 0 {
             Ok(())
         } else {
@@ -247,6 +247,11 @@ impl SendRing {
         let (Some(requests), true) = (requests, count <= scratch.0.capacity()) else {
             return Err(PostError(libc::EINVAL));
         };
+        if let Some(walker) = &self.walker {
+            for (request, position) in requests.iter().zip(first..) {
+                request.advance(walker, position);
+            }
+        }
         scratch.0.clear();
         for (place, request) in requests.iter().enumerate() {
             // SAFETY: a bitwise copy of plain data; what it points to lives in the ring.
@@ -270,11 +275,6 @@ impl SendRing {
         let mut bad = std::ptr::null_mut();
         // SAFETY: as in `post`; the copies live in the scratch, which is not touched during the call.
         let code = unsafe { (self.post)(self.raw_qp, start, &mut bad) };
-        if let Some(walker) = &self.walker {
-            for (request, position) in requests.iter().zip(first..) {
-                request.advance(walker, position);
-            }
-        }
         if code == 0 {
             Ok(())
         } else {
@@ -282,7 +282,8 @@ impl SendRing {
         }
     }
 
-    /// Moves the WRs of the chain that begins at `first` to the cells of their next use. `ibv_post_send` has read them.
+    /// Moves the WRs of the chain that begins at `first` to the cells of this use. Before they are posted, they are this
+    /// thread's alone: afterwards another may see them completed, and post them again.
     #[inline(never)] // so that posting stays short where nothing walks
     fn advance_chain(&self, walker: &Walker, first: usize) {
         let mut position = first;
@@ -301,7 +302,7 @@ impl SendRing {
 }
 
 impl Request {
-    /// Moves the WR to the cell of its next use.
+    /// Moves the WR to the cell of this use.
     #[inline]
     fn advance(&self, walker: &Walker, position: usize) {
         use ibv_wr_opcode as code;

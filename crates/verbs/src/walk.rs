@@ -101,6 +101,7 @@ pub(super) struct Walker {
     walk: Walk,
     /// Address of a message in the first cell.
     start: u64,
+    /// The lap of each WR's last use; of one that was never used the last.
     laps: Box<[AtomicU64]>,
 }
 
@@ -136,11 +137,12 @@ impl Walker {
         (is_inside && is_whole).then(|| Walker {
             walk,
             start,
-            laps: (0..wrs).map(|_| AtomicU64::new(0)).collect(),
+            laps: (0..wrs).map(|_| AtomicU64::new(walk.laps - 1)).collect(),
         })
     }
 
-    /// Moves the elements of WR `position` to the cell of its next use; returns by how many bytes, modulo 2^64.
+    /// Moves the elements of WR `position`, which is about to be posted, to the cell of this use; returns by how many bytes,
+    /// modulo 2^64.
     ///
     /// # Safety
     /// `list` are the `count` elements of that WR.
@@ -165,9 +167,8 @@ impl Walker {
     }
 
     /// The lap of the WR's last use.
-    pub(super) fn lap_before(&self, position: usize) -> u64 {
-        let next = self.laps.get(position).map_or(0, |lap| lap.load(Relaxed));
-        next.checked_sub(1).unwrap_or(self.walk.laps - 1)
+    pub(super) fn last_lap(&self, position: usize) -> u64 {
+        self.laps.get(position).map_or(0, |lap| lap.load(Relaxed))
     }
 }
 
