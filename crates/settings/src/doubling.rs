@@ -1,6 +1,6 @@
 //! Ranges in lists: `64..64K` stands for 64, 128, 256 … 64K. It must not know which settings there are.
 
-use super::size::Size;
+use super::size::bytes;
 
 /// The values of a range, each twice the one before it; the last is the range's end, even if it is less than twice the one
 /// before. `None` if the text is no range of two whole numbers, or of sizes where `is_size`.
@@ -10,8 +10,11 @@ use super::size::Size;
 pub(crate) fn doubled(text: &str, is_size: bool) -> Option<Result<Vec<String>, RangeError>> {
     let (first, last) = text.split_once("..")?;
     let number = |text: &str| match is_size {
-        true => text.parse().ok().map(Size::bytes).map(u64::from),
-        false => text.parse::<u64>().ok(),
+        true => bytes(text).ok().flatten(),
+        false => {
+            let is_whole = text.bytes().all(|byte| byte.is_ascii_digit());
+            text.parse::<u64>().ok().filter(|_| is_whole)
+        }
     };
     let (first, last) = (number(first)?, number(last)?);
     let refuse = |why: &'static str| Some(Err(RangeError(text.to_owned(), why)));
@@ -48,11 +51,15 @@ mod tests {
         assert_eq!(values("3..20", false), ["3", "6", "12", "20"]);
         assert_eq!(values("1K..4K", true), ["1024", "2048", "4096"]);
         assert_eq!(values("7..7", false), ["7"]);
+        let above_one_message = ["1073741824", "2147483648", "4294967296"];
+        assert_eq!(values("1G..4G", true), above_one_message);
     }
 
     #[test]
     fn other_texts_are_no_ranges() {
-        for text in ["64", "1...4", "a..b", "..", "1..", "..4", "1K..4K", "-1..4"] {
+        for text in [
+            "64", "1...4", "a..b", "..", "1..", "..4", "1K..4K", "-1..4", "+1..4",
+        ] {
             assert_eq!(doubled(text, false), None, "{text}");
         }
     }

@@ -1,7 +1,7 @@
 //! What the table says of one setting besides its type and default. `S` holds the values of all settings; this file must
 //! not know which there are.
 
-use super::size::{MemorySize, Size};
+use super::size::bytes;
 
 /// One setting.
 #[derive(Debug)]
@@ -180,11 +180,7 @@ impl<S> Row<S> {
     pub fn number(&self, settings: &S) -> Option<f64> {
         let text = self.text(settings);
         match self.is_size {
-            true => {
-                let of_message = text.parse::<Size>().map(|size| size.bytes().into());
-                let bytes = of_message.or_else(|_| text.parse::<MemorySize>().map(|size| size.0));
-                bytes.ok().map(|bytes| bytes as f64)
-            }
+            true => bytes(&text).ok().flatten().map(|bytes| bytes as f64),
             false => text.parse().ok(),
         }
     }

@@ -74,7 +74,7 @@ impl FromStr for Size {
 }
 
 /// The bytes that a text says; `None` beyond 64 bits.
-fn bytes(text: &str) -> Result<Option<u64>, SizeError> {
+pub(crate) fn bytes(text: &str) -> Result<Option<u64>, SizeError> {
     let end = text
         .find(|c: char| !c.is_ascii_digit())
         .unwrap_or(text.len());

@@ -508,7 +508,7 @@ settings! {
     }
 }
 
-/// What size, moderation and receives are until a case's other settings are known, see [`Settings::fit`].
+/// What size, both depths and moderation are until a case's other settings are known, see [`Settings::fit`].
 pub(super) const FITTED: u32 = 0;
 
 fn with_traffic(settings: &Settings) -> Applies {
