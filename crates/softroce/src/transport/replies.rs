@@ -54,7 +54,8 @@ impl Responder {
         }
         // What another thread sends for this QP must not overtake data, nor, where the program sleeps, an acknowledgement:
         // see `Qp::post_send`.
-        if answering.sent_bytes > SMALL_ANSWERS_BYTES || work.qp.recv_cq.has_events() {
+        let is_awaited = answering.sent_bytes > 0 && work.qp.recv_cq.has_events();
+        if is_awaited || answering.sent_bytes > SMALL_ANSWERS_BYTES {
             answering.outbox.flush();
         }
     }

@@ -4,6 +4,7 @@ use std::time::{Duration, Instant};
 
 use proptest::prelude::*;
 use softroce::transport::{Deliveries, Operation, State, Status};
+use softroce::wire::time_of_code_ns;
 
 use crate::end::{self, Plan};
 use crate::scenario::Setup;
@@ -21,9 +22,8 @@ enum Way {
     Reset,
 }
 
-/// 4.096 µs × 2^code.
 fn wait(timeout: u8) -> Duration {
-    Duration::from_nanos(4096 << timeout)
+    Duration::from_nanos(time_of_code_ns(timeout))
 }
 
 fn vanish(way: Way, timeout: u8, retry_count: u8, reads: bool, others: usize) -> Checked {
