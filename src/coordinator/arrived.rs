@@ -50,7 +50,7 @@ impl Arrived {
         flow.delivery = Some(self.delivery);
         let rate = flow.gbit_per_s();
         if let Some(limits) = &mut flow.limits {
-            limits.share_of_limit = rate.map(|rate| limits.share_of(rate));
+            limits.share_of_limit = rate.and_then(|rate| limits.share_of(rate));
         }
     }
 }

@@ -92,9 +92,9 @@ impl Layout {
         self.qp_bytes().saturating_mul(self.qps)
     }
 
-    /// Offset of the first message of WR `position` within its QP's bytes.
-    pub fn within_qp(&self, position: u32) -> usize {
-        self.walk.offset(position, 0) + self.offset_bytes
+    /// Offset within its QP's bytes of the message of WR `position` that is posted after `uses` others.
+    fn within_qp(&self, position: u32, uses: u64) -> usize {
+        self.walk.offset(position, uses) + self.offset_bytes
     }
 
     /// Offset of that message within its MR.
@@ -104,7 +104,7 @@ impl Layout {
 
     /// Offset within its MR of the message of WR `position` that was posted after `uses` others.
     pub fn offset_after(&self, qp: u32, position: u32, uses: u64) -> usize {
-        self.start_of(qp) + self.walk.offset(position, uses) + self.offset_bytes
+        self.start_of(qp) + self.within_qp(position, uses)
     }
 
     /// Offset of a QP's bytes within their MR.
@@ -119,8 +119,8 @@ impl Layout {
     /// of atomic operations.
     pub fn within_target(&self, flow: &Settings, position: u32) -> usize {
         match flow.op.profile().is_atomic() && flow.atomic_target != AtomicTarget::Spread {
-            true => self.within_qp(0),
-            false => self.within_qp(position),
+            true => self.within_qp(0, 0),
+            false => self.within_qp(position, 0),
         }
     }
 

@@ -261,7 +261,7 @@ impl<const VERIFY: bool, const LATENCY: bool, const CONTENDED: bool, const FEED:
         let mut most_found = 0;
         for cq in &self.spec.cqs {
             self.polls += 1;
-            let polled = match self.stamps.is_some() {
+            let polled = match LATENCY && self.stamps.is_some() {
                 true => cq.poll_stamped(batch),
                 false => cq.poll(batch).map(|completions| (completions, &[][..])),
             };
@@ -276,7 +276,9 @@ impl<const VERIFY: bool, const LATENCY: bool, const CONTENDED: bool, const FEED:
                         self.follow();
                     }
                     match FEED {
-                        _ if !stamps.is_empty() => self.handle_stamped(completions, stamps),
+                        _ if LATENCY && !stamps.is_empty() => {
+                            self.handle_stamped(completions, stamps);
+                        }
                         feed::PLANNED => self.handle_planned(completions),
                         _ => self.handle(completions),
                     }

@@ -106,24 +106,10 @@ pub fn protocol_efficiency(
     payload / all
 }
 
-/// The most payload that a link of `link_gbit_per_s` carries in one direction, in Gbit/s.
-pub fn bound_gbit_per_s(link_gbit_per_s: f64, protocol_efficiency: f64) -> f64 {
-    link_gbit_per_s * protocol_efficiency
-}
-
-/// The part of the bound that was reached; `None` for a link without a speed.
-pub fn share_of_limit(
-    gbit_per_s: f64,
-    link_gbit_per_s: f64,
-    protocol_efficiency: f64,
-) -> Option<f64> {
-    let bound = bound_gbit_per_s(link_gbit_per_s, protocol_efficiency);
-    (bound > 0.0).then(|| gbit_per_s / bound)
-}
-
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
+    use report::results::model::Limits;
 
     use super::*;
 
@@ -145,12 +131,21 @@ mod tests {
         }
     }
 
+    fn share_of(gbit_per_s: f64, link_gbit_per_s: f64, protocol_efficiency: f64) -> Option<f64> {
+        let limits = Limits {
+            link_gbit_per_s,
+            protocol_efficiency,
+            share_of_limit: None,
+        };
+        limits.share_of(gbit_per_s)
+    }
+
     #[test]
     fn published_figures_of_64_kib_writes_on_100_gbit_are_just_below_the_bound() {
         for (mtu, published_gbit_per_s) in [(2048, 95.2), (4096, 97.5)] {
             let efficiency =
                 protocol_efficiency((Op::Write, Service::Rc), [(65536, 1)], mtu, Wire::RoceIpv4);
-            let share = share_of_limit(published_gbit_per_s, 100.0, efficiency).unwrap();
+            let share = share_of(published_gbit_per_s, 100.0, efficiency).unwrap();
             assert!(share <= 1.0 && share > 0.99, "MTU {mtu}: {share}");
         }
     }
@@ -192,7 +187,7 @@ mod tests {
 
     #[test]
     fn a_link_without_speed_has_no_share() {
-        assert_eq!(share_of_limit(1.0, 0.0, 0.9), None);
+        assert_eq!(share_of(1.0, 0.0, 0.9), None);
     }
 
     proptest! {

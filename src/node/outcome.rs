@@ -7,7 +7,7 @@ use crate::metrics::clock::Clock;
 use crate::metrics::counters::{EMBEDDED_DRIVER, Growth};
 use crate::metrics::drift::drift;
 use crate::metrics::histogram::Recorder;
-use crate::metrics::limits::{protocol_efficiency, share_of_limit};
+use crate::metrics::limits::protocol_efficiency;
 use crate::metrics::timeline;
 use report::results::model::{
     Bandwidth, Device, Doubt, DoubtKind, Fairness, FlowResult, Limits, PathEvent, QpResult,
@@ -326,11 +326,14 @@ fn limits(flow: &Settings, objects: &VerbsObjects, gbit_per_s: Option<f64>) -> O
         objects.path_mtu_bytes(),
         objects.wire(),
     );
-    Some(Limits {
+    let limits = Limits {
         link_gbit_per_s,
         protocol_efficiency: efficiency,
-        share_of_limit: gbit_per_s
-            .and_then(|rate| share_of_limit(rate, link_gbit_per_s, efficiency)),
+        share_of_limit: None,
+    };
+    Some(Limits {
+        share_of_limit: gbit_per_s.and_then(|rate| limits.share_of(rate)),
+        ..limits
     })
 }
 

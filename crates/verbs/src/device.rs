@@ -326,9 +326,8 @@ impl Context {
             max_mr_bytes: attr.max_mr_size,
             ports: attr.phys_port_cnt,
             // SAFETY: the context is open.
-            pacing: unsafe { ffi::packet_pacing(self.raw()) }
-                .as_ref()
-                .and_then(Pacing::of),
+            pacing: unsafe { ffi::query_device_ex(self.raw()) }
+                .and_then(|attr| Pacing::of(&attr.packet_pacing_caps)),
         })
     }
 

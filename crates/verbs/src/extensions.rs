@@ -14,7 +14,7 @@ pub struct Extensions {
     /// QPs of the RC service that are posted to by `ibv_wr_post(3)`.
     pub extended_post: bool,
     /// Such QPs send messages of several elements whole. Soft-RoCE's library takes the first element's length for each
-    /// (up to rdma-core 62; "rxe: Fix dma.length computation in wr_set_sge_list").
+    /// (up to rdma-core 63; "rxe: Fix dma.length computation in wr_set_sge_list").
     pub extended_lists: bool,
     /// CQs that are polled by `ibv_start_poll(3)`.
     pub extended_poll: bool,

@@ -13,9 +13,9 @@ use std::ptr::{null, null_mut};
 
 use rdma_sys::{
     ibv_async_event, ibv_context, ibv_cq_ex, ibv_cq_init_attr_ex, ibv_device_attr_ex,
-    ibv_gid_entry, ibv_packet_pacing_caps, ibv_parent_domain_init_attr, ibv_pd, ibv_port_attr,
-    ibv_qp, ibv_qp_init_attr_ex, ibv_qp_rate_limit_attr, ibv_td, ibv_td_init_attr, ibv_values_ex,
-    ibv_values_mask, verbs_context,
+    ibv_gid_entry, ibv_parent_domain_init_attr, ibv_pd, ibv_port_attr, ibv_qp, ibv_qp_init_attr_ex,
+    ibv_qp_rate_limit_attr, ibv_td, ibv_td_init_attr, ibv_values_ex, ibv_values_mask,
+    verbs_context,
 };
 
 #[link(name = "ibverbs")]
@@ -63,15 +63,6 @@ macro_rules! extended {
             }
         })
     };
-}
-
-/// What the device tells of limits of QPs' rates by `ibv_query_device_ex(3)`; `None` if it lacks that.
-///
-/// # Safety
-/// `context` is an open context of a library with libibverbs' layout.
-pub(super) unsafe fn packet_pacing(context: *mut ibv_context) -> Option<ibv_packet_pacing_caps> {
-    // SAFETY: as the caller's.
-    unsafe { query_device_ex(context) }.map(|attr| attr.packet_pacing_caps)
 }
 
 /// `ibv_modify_qp_rate_limit(3)`; EOPNOTSUPP where the device lacks it.

@@ -14,17 +14,17 @@ impl<const VERIFY: bool, const LATENCY: bool, const CONTENDED: bool, const FEED:
     /// As `handle` and `handle_planned`, of completions with stamps.
     #[inline(never)]
     pub(super) fn handle_stamped(&mut self, completions: &[Completion], stamps: &[u64]) {
+        // Only CQs of a worker with stamps have them.
+        let Some(mut clocks) = self.stamps.take() else {
+            return;
+        };
         let seen_raw = self.begin_batch(completions);
         if FEED == feed::PLANNED {
             self.since_stamp = COMPLETION_WEIGHT * completions.len() as u32;
         }
         let shared = self.shared;
         let clock = &shared.clock;
-        let read = self
-            .stamps
-            .as_mut()
-            .map(|it| it.read_clocks(clock, seen_raw));
-        if let Some(Err(error)) = read {
+        if let Err(error) = clocks.read_clocks(clock, seen_raw) {
             self.refused(error);
         }
         for (completion, &stamp) in completions.iter().zip(stamps) {
@@ -34,21 +34,16 @@ impl<const VERIFY: bool, const LATENCY: bool, const CONTENDED: bool, const FEED:
             let id = WrId::from_raw(completion.wr_id());
             let is_sent = completion.is_success() && !id.is_receive();
             let is_recorded = is_sent && self.is_recorded(id);
-            let done_raw = match &mut self.stamps {
-                Some(stamps) => {
-                    let done_raw = stamps.raw_of(stamp);
-                    if is_recorded {
-                        stamps.notice(clock.ns_between(done_raw, seen_raw));
-                    }
-                    done_raw
-                }
-                None => seen_raw,
-            };
+            let done_raw = clocks.raw_of(stamp);
+            if is_recorded {
+                clocks.notice(clock.ns_between(done_raw, seen_raw));
+            }
             match FEED == feed::PLANNED && is_sent {
                 true => self.sent_as_planned(id, done_raw),
                 false => self.completed(completion, done_raw),
             }
         }
+        self.stamps = Some(clocks);
         match FEED {
             feed::PLANNED => self.publish(),
             _ => self.end_batch(),

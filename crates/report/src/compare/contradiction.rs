@@ -309,7 +309,7 @@ fn limits(told: &Limits, rate: Option<f64>) -> Found {
             told.protocol_efficiency
         ));
     }
-    let expected = rate.map(|rate| told.share_of(rate));
+    let expected = rate.and_then(|rate| told.share_of(rate));
     follows(
         "a share of the limit",
         told.share_of_limit,

@@ -257,8 +257,9 @@ pub struct Limits {
 }
 
 impl Limits {
-    /// What `share_of_limit` is of a payload throughput.
-    pub fn share_of(&self, gbit_per_s: f64) -> f64 {
-        gbit_per_s / (self.link_gbit_per_s * self.protocol_efficiency)
+    /// What `share_of_limit` is of a payload throughput; `None` for a link without a speed.
+    pub fn share_of(&self, gbit_per_s: f64) -> Option<f64> {
+        let bound_gbit_per_s = self.link_gbit_per_s * self.protocol_efficiency;
+        (bound_gbit_per_s > 0.0).then(|| gbit_per_s / bound_gbit_per_s)
     }
 }
