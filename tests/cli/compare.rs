@@ -4,6 +4,7 @@ use std::fs;
 use std::path::Path;
 use std::process::{Command, Output};
 
+use crate::input::text;
 use report::compare::{Comparison, Observation, Verdict};
 use serde_json::Value;
 
@@ -19,10 +20,6 @@ pub(crate) fn compare(args: &[&str]) -> Output {
         .env("COLUMNS", "100")
         .output()
         .unwrap()
-}
-
-pub(crate) fn text(bytes: &[u8]) -> String {
-    String::from_utf8(bytes.to_vec()).unwrap()
 }
 
 /// Exit code and the comparison.

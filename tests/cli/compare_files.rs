@@ -2,7 +2,8 @@
 
 use std::fs;
 
-use crate::compare::{compare, data, launches, text, verdicts};
+use crate::compare::{compare, data, launches, verdicts};
+use crate::input::text;
 
 #[test]
 fn files_that_are_wrong_are_told_with_line_and_reason() {

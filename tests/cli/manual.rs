@@ -72,10 +72,15 @@ fn every_command_has_a_page() {
         .unwrap();
     assert!(output.status.success(), "{}", text(&output.stderr));
     let page = |name: &str| std::fs::read_to_string(to.join(name)).unwrap();
-    assert!(page("rocebench-serve.1").contains(".TH rocebench-serve 1"));
+    for command in rocebench::cli::args::command().get_subcommands() {
+        let name = format!("rocebench-{}", command.get_name());
+        let title = format!(".TH {name} 1");
+        assert!(page(&format!("{name}.1")).contains(&title), "{name}");
+    }
     let main = page("rocebench.1");
     for row in settings::ROWS {
-        assert!(main.contains(&row.flag.replace('-', "\\-")), "{}", row.flag);
+        let flag = format!("--{}", row.flag).replace('-', "\\-");
+        assert!(main.contains(&format!("{flag}\\fR")), "{flag}");
     }
     let printed = text(&program(&["man"]).output().unwrap().stdout);
     assert!(printed == main, "another page than in the folder");

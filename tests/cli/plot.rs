@@ -4,6 +4,7 @@ use std::fs;
 use std::path::Path;
 use std::process::{Command, Output};
 
+use crate::input::text;
 use crate::mesh::{Mesh, Slow};
 use crate::synthetic_results::Synthetic;
 use report::results::json;
@@ -15,10 +16,6 @@ fn plot(dir: &Path, args: &[&str]) -> Output {
         .args(args)
         .output()
         .unwrap()
-}
-
-fn text(bytes: &[u8]) -> String {
-    String::from_utf8(bytes.to_vec()).unwrap()
 }
 
 fn small() -> Synthetic {

@@ -135,6 +135,7 @@ fn calls_that_the_device_lacks_are_named_with_what_it_has() {
         ),
     ] {
         let failure = refused(&case_of(settings));
+        assert!(failure.bad_input, "{says}");
         assert_eq!(failure.message, says);
         assert_eq!(failure.hint.as_deref(), Some(hint));
     }

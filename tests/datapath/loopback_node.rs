@@ -255,12 +255,17 @@ impl Pair {
         }
     }
 
-    /// Lets both ends' queues run empty and waits for all that was sent to arrive.
-    pub fn drain(&self) -> Result<(), WorkerError> {
+    /// Lets both ends' queues run empty.
+    pub fn come_to_rest(&self) -> Result<(), WorkerError> {
         self.set_phase(Phase::Drain);
         self.wait("rest", |pair| {
             pair.client.shared.at_rest() && pair.server.shared.at_rest()
-        })?;
+        })
+    }
+
+    /// Lets both ends' queues run empty and waits for all that was sent to arrive.
+    pub fn drain(&self) -> Result<(), WorkerError> {
+        self.come_to_rest()?;
         if self.case.op.profile().receives {
             self.wait("arrival", |pair| {
                 let (here, there) = (pair.client.shared.counts(), pair.server.shared.counts());

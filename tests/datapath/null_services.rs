@@ -1,7 +1,6 @@
 //! Unreliable services on `null0`, which completes all that is sent and delivers nothing: what they cost the harness can be
 //! measured there, in both directions.
 
-use rocebench::datapath::Phase;
 use rocebench::plan::Case;
 use settings::{Service, Settings};
 
@@ -24,13 +23,14 @@ fn every_operation_of_uc_and_ud_completes_both_ways() {
                 qps: 3,
                 ..small(op)
             });
-            sends_all(&case, if bidirectional { 2 } else { 1 });
+            sends_all(&case);
         }
     }
 }
 
 /// Each end that sends completes all of its messages, and none comes to the other.
-fn sends_all(case: &Case, directions: usize) {
+fn sends_all(case: &Case) {
+    let directions = 1 + usize::from(case.bidirectional);
     let pair = Pair::on_null(case);
     pair.start_counted(MESSAGES);
     let all = MESSAGES * u64::from(case.qps);
@@ -38,11 +38,7 @@ fn sends_all(case: &Case, directions: usize) {
     let done = |pair: &Pair| ends(pair).iter().filter(|it| it.completed == all).count();
     pair.wait("all messages", |pair| done(pair) == directions)
         .unwrap();
-    pair.set_phase(Phase::Drain);
-    pair.wait("rest", |pair| {
-        pair.client.shared.at_rest() && pair.server.shared.at_rest()
-    })
-    .unwrap();
+    pair.come_to_rest().unwrap();
     let rest = pair.finish();
     rest.assert_clean();
     let received = rest.client_sums().received_in_all.into_iter();

@@ -1,5 +1,7 @@
 //! Every operation on every kind of CQ, checked byte by byte, with every figure of the result accounted for.
 
+use settings::PollMode;
+
 use crate::lab::program::sweep;
 use crate::lab::server::Server;
 use crate::lab::{cells, check};
@@ -156,7 +158,13 @@ fn every_cell_of_services_operations_cq_modes_and_poll_modes() {
     for (words, cases) in cells::of_services() {
         let all: Vec<&str> = words.split(' ').chain(more.split(' ')).collect();
         let ended = server.sweep(&all).exits(0);
-        assert_eq!(check::complete(&ended).cases.len(), cases);
+        let result = check::complete(&ended);
+        assert_eq!(result.cases.len(), cases, "{words}");
+        let cases = result.cases.iter();
+        for case in cases.filter(|case| case.config.poll != PollMode::Busy) {
+            let poll = case.config.poll.name();
+            assert!(case.id.contains(&format!("-{poll}")), "{}", case.id);
+        }
     }
     server.end();
 }

@@ -141,7 +141,10 @@ fn what_does_not_fit_is_one_sentence_with_what_would() {
         ),
         (
             "--op write --timestamps device --poll-api extended --no-latency",
-            &["--no-latency"],
+            &[
+                "--timestamps has no effect with --no-latency: stamps end latencies",
+                "leave --timestamps out",
+            ],
         ),
         (
             "--op write --domains thread --workers 2",

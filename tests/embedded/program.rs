@@ -12,6 +12,7 @@ use nix::sys::signal::Signal;
 use nix::unistd::Pid;
 use serde_json::Value;
 
+use crate::lab::server::on_this_machine;
 use crate::wait::wait_at_most;
 
 /// No step takes this long, also on a busy machine: longer is a hang.
@@ -85,19 +86,8 @@ pub struct Program {
 impl Program {
     pub fn new(words: &str) -> Program {
         let folder = tempfile::tempdir().unwrap();
-        let mut command = Command::new(assert_cmd::cargo::cargo_bin!("rocebench"));
+        let mut command = on_this_machine();
         command.args(words.split_whitespace()).current_dir(&folder);
-        for name in [
-            "ROCEBENCH_TOKEN",
-            "ROCEBENCH_LOG",
-            "SOFTROCE_FAULTS",
-            "SOFTROCE_ADDRESS",
-            "SOFTROCE_LIBRARY",
-        ] {
-            command.env_remove(name);
-        }
-        // Nor do others on this machine take part in who has which core.
-        command.env("ROCEBENCH_CORE_LOCKS", env!("CARGO_TARGET_TMPDIR"));
         Program { command, folder }
     }
 

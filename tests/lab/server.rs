@@ -38,13 +38,15 @@ pub const EMBEDDED: Ends = Ends {
 };
 
 /// Where it was built, with nothing of this machine's environment that it reads, and apart from others who take cores.
-fn on_this_machine() -> Command {
+pub fn on_this_machine() -> Command {
     let mut command = Command::new(ROCEBENCH);
     for name in [
+        "ROCEBENCH_TOKEN",
         "ROCEBENCH_LOG",
         "SOFTROCE_FAULTS",
         "SOFTROCE_ADDRESS",
         "SOFTROCE_LIBRARY",
+        "SOFTROCE_PCAP",
     ] {
         command.env_remove(name);
     }
