@@ -1,9 +1,12 @@
 //! A child of a fork has its parent's devices in name only.
 
+use std::mem::offset_of;
 use std::ptr::null_mut;
 use std::time::{Duration, Instant};
 
-use rdma_sys::{ibv_poll_cq, ibv_qp_attr, ibv_qp_init_attr, ibv_wc};
+use rdma_sys::{
+    ibv_poll_cq, ibv_qp_attr, ibv_qp_init_attr, ibv_qp_rate_limit_attr, ibv_wc, verbs_context,
+};
 use softroce::transport::{Nic, NicOptions, Operation, PostError, Status};
 use softroce::verbs;
 
@@ -153,6 +156,10 @@ fn verbs_fail_in_the_child_instead_of_waiting() {
             let mut memory = [0_u8; 64];
             let mr = verbs::reg_mr(pd, memory.as_mut_ptr().cast(), memory.len(), 1);
             assert!(!qp.is_null() && !mr.is_null());
+            let around = offset_of!(verbs_context, context);
+            let extended = context.cast::<u8>().sub(around).cast::<verbs_context>();
+            let limit_rate = (*extended).modify_qp_rate_limit.unwrap();
+            let mut rate: ibv_qp_rate_limit_attr = std::mem::zeroed();
             fork(|| {
                 let mut attr: ibv_qp_attr = std::mem::zeroed();
                 let mut wc: ibv_wc = std::mem::zeroed();
@@ -160,6 +167,7 @@ fn verbs_fail_in_the_child_instead_of_waiting() {
                 let outcomes = [
                     verbs::modify_qp(qp, &raw mut attr, 1),
                     verbs::query_qp(qp, &raw mut attr, 0, &raw mut init),
+                    limit_rate(qp, &raw mut rate),
                     verbs::dereg_mr(mr),
                     verbs::destroy_qp(qp),
                     verbs::destroy_cq(cq),
@@ -171,6 +179,6 @@ fn verbs_fail_in_the_child_instead_of_waiting() {
                 failed.count() as i32 + i32::from(polled < 0) + i32::from(made.is_null())
             })
         };
-        assert_eq!(in_child, Some(8));
+        assert_eq!(in_child, Some(9));
     });
 }
