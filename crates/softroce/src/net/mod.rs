@@ -19,6 +19,7 @@ mod impairment;
 mod network_headers;
 mod outage;
 mod outgoing;
+mod outlet;
 mod own_threads;
 mod packet_filters;
 mod packet_kind;

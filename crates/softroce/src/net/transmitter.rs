@@ -9,7 +9,6 @@ use std::sync::atomic::{AtomicBool, AtomicIsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use super::address::SENDING_SOCKETS;
-use super::backlog::Backlog;
 use super::capture::Capture;
 use super::copied_batch::CopiedBatch;
 use super::counters::Counters;
@@ -20,6 +19,7 @@ use super::impairment::{Fate, Impairment, Transit};
 use super::network_headers::Route;
 use super::outage::Outage;
 use super::outgoing::Outgoing;
+use super::outlet::Outlet;
 use super::sockets::{Socket, now_ns};
 use super::tap::Tap;
 
@@ -30,13 +30,6 @@ type Departure = (Flow, u16);
 struct FaultyLink {
     link: Impairment<Departure>,
     left: CopiedBatch,
-}
-
-/// A socket of the pool.
-struct Outlet {
-    socket: Socket,
-    port: u16,
-    backlog: Backlog,
 }
 
 /// The sending half of an address.
@@ -67,14 +60,12 @@ impl Transmitter {
         counters: Arc<Counters>,
         tap: Arc<Tap>,
     ) -> Transmitter {
-        let outlet = |(socket, port)| Outlet {
-            socket,
-            port,
-            backlog: Backlog::default(),
-        };
         Transmitter {
             address,
-            outlets: sockets.into_iter().map(outlet).collect(),
+            outlets: sockets
+                .into_iter()
+                .map(|(socket, port)| Outlet::new(socket, port))
+                .collect(),
             full_sockets: AtomicIsize::new(0),
             no_gso_batches: AtomicBool::new(false),
             faults: faults.map(|link| {
@@ -91,14 +82,11 @@ impl Transmitter {
 
     /// The descriptors of its sockets.
     pub fn sockets(&self) -> impl Iterator<Item = RawFd> {
-        self.outlets.iter().map(|outlet| outlet.socket.fd())
+        self.outlets.iter().map(Outlet::fd)
     }
 
     pub(super) fn capture_to(&mut self, capture: Arc<Capture>) {
-        let hop_limit = self
-            .outlets
-            .first()
-            .and_then(|it| it.socket.hop_limit().ok());
+        let hop_limit = self.outlets.first().and_then(|it| it.hop_limit().ok());
         self.capture = Some((capture, hop_limit.unwrap_or_default()));
     }
 
@@ -168,7 +156,7 @@ impl Transmitter {
             return self.account(outgoing, Err(io::ErrorKind::HostUnreachable.into()));
         };
         if !outlet.backlog.is_full() {
-            match outgoing.send_on(&outlet.socket, flow) {
+            match outlet.send(outgoing, flow) {
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
                 sent => return self.account(outgoing, sent),
             }
@@ -195,7 +183,7 @@ impl Transmitter {
             let mut full = [-1; SENDING_SOCKETS];
             for (fd, outlet) in full.iter_mut().zip(&self.outlets) {
                 if outlet.backlog.is_full() {
-                    *fd = outlet.socket.fd();
+                    *fd = outlet.fd();
                 }
             }
             full
@@ -207,7 +195,7 @@ impl Transmitter {
         for outlet in self.outlets.iter().filter(|it| it.backlog.is_full()) {
             self.counters.room_attempts.add(1);
             let emptied = outlet.backlog.go_on(|batch| {
-                let sent = batch.flow().map(|flow| batch.send_on(&outlet.socket, flow));
+                let sent = batch.flow().map(|flow| outlet.send(batch, flow));
                 match sent.unwrap_or(Ok(())) {
                     Err(error) if error.kind() == io::ErrorKind::WouldBlock => Err(error),
                     sent => {

@@ -20,7 +20,7 @@ pub(super) struct Activity {
     socket: RawFd,
     wakeup: Wakeup,
     stop: AtomicBool,
-    /// When a program last polled or posted; `u64::MAX` while it posts.
+    /// When a program last polled or posted; `u64::MAX` while it sends or handles packets.
     polled_ns: AtomicU64,
     /// CQs whose programs wait for an event.
     armed_cqs: AtomicUsize,
@@ -66,13 +66,13 @@ impl Activity {
         now_ns.saturating_sub(self.found_nothing_ns.load(Ordering::Relaxed)) >= LOOK_AGAIN_NS
     }
 
-    /// Called when a program starts a call that sends, which may take long; it will poll for the completions.
-    pub(super) fn begin_post(&self) {
+    /// Called when a program starts to send or to handle packets, which may take long; it will poll afterwards.
+    pub(super) fn begin_call(&self) {
         self.polled_ns.store(u64::MAX, Ordering::Relaxed);
     }
 
     /// Called when that call has ended.
-    pub(super) fn end_post(&self, now_ns: u64) {
+    pub(super) fn end_call(&self, now_ns: u64) {
         self.polled_ns.store(now_ns, Ordering::Relaxed);
     }
 

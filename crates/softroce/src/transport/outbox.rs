@@ -122,7 +122,7 @@ impl Outbox<'_> {
         header_bytes: usize,
         payload_bytes: usize,
     ) -> bool {
-        self.gso_batch.packets() >= 2 && self.fits(flow, header_bytes, payload_bytes)
+        self.gso_batch.packets() > 0 && self.fits(flow, header_bytes, payload_bytes)
     }
 
     /// Whether the batch takes a packet of these lengths.

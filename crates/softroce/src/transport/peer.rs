@@ -12,8 +12,8 @@ pub(super) const DATAGRAM_OVERHEAD_BYTES: usize = 1280;
 const SMALLEST_WINDOW_BYTES: i64 = 4096 + DATAGRAM_OVERHEAD_BYTES as i64;
 /// The window of a new peer.
 const FIRST_WINDOW_BYTES: i64 = 128 << 10;
-/// The largest window, whatever the receive buffer.
-const MOST_WINDOW_BYTES: i64 = 4 << 20;
+/// The largest window, whatever the receive buffer: what waits in it beyond the caches is slower to copy.
+const MOST_WINDOW_BYTES: i64 = 2 << 20;
 /// What a window that has seen a loss grows by in a round trip.
 const STEP_BYTES: i64 = 16 << 10;
 

@@ -33,6 +33,8 @@ impl Core {
         let Some(mut inbound) = self.try_inbound() else {
             return;
         };
+        // A round may take longer than the engine waits for a poller.
+        self.activity.begin_call();
         let tables = self.tables();
         let owed = !inbound.owing.is_empty();
         let arrived = self.work(&mut inbound, &tables, now);
@@ -42,7 +44,10 @@ impl Core {
         }
         if arrived > 0 {
             self.activity.poller_found(now_ns());
-        } else if inbound.owing.is_empty() && self.activity.poller_found_nothing() {
+            return;
+        }
+        self.activity.end_call(now);
+        if inbound.owing.is_empty() && self.activity.poller_found_nothing() {
             drop(tables);
             drop(inbound);
             std::thread::yield_now();

@@ -276,7 +276,7 @@ impl Qp {
         let now = now_ns();
         let activity = &self.core.activity;
         let polls = activity.poller_is_near(now);
-        activity.begin_post();
+        activity.begin_call();
         let mut corked = 0;
         let work = self.work(&tables, now);
         work.with_requester(|requester, work| {
@@ -303,7 +303,7 @@ impl Qp {
         if corked > 0 {
             self.core.cork(work, corked);
         }
-        activity.end_post(now);
+        activity.end_call(now);
         outcome
     }
 

@@ -60,7 +60,7 @@ impl Responder {
         }
     }
 
-    /// Adds an acknowledgement behind the QP's own requests, if no other answer is due and it costs no system call.
+    /// Adds an acknowledgement behind the QP's own requests, if no other answer is due and it leaves with them.
     pub(super) fn append_acknowledgement(&mut self, work: QpWork<'_>, outbox: &mut Outbox<'_>) {
         if self.replies.len() == 1
             && let Some(&Reply::Acknowledge { psn, completed }) = self.replies.front()
