@@ -445,9 +445,9 @@ settings! {
     /// Do not record latencies
     no_latency: bool = false => {
         flag: "no-latency", heading: RUN, takes: Takes::Switch,
-        applies: |settings| match settings.planned_rate() {
-            Rate::Closed => with_traffic(settings),
-            _ => Applies::Not("with --rate, whose result is the latency"),
+        applies: |settings| match settings.is_closed_loop() {
+            true => with_traffic(settings),
+            false => Applies::Not("with --rate, whose result is the latency"),
         },
         title: "no latencies", label: "no latencies", is_quiet: true,
     }
@@ -523,9 +523,9 @@ fn with_traffic(settings: &Settings) -> Applies {
 /// For batches: in an open loop each message is posted when its time comes, and has its own completion, so that the
 /// latencies are those of all messages.
 fn in_batches(settings: &Settings) -> Applies {
-    match settings.planned_rate() {
-        Rate::Closed => with_traffic(settings),
-        _ => Applies::Not(
+    match settings.is_closed_loop() {
+        true => with_traffic(settings),
+        false => Applies::Not(
             "with --rate: each message is posted at its time, and has a completion of its own",
         ),
     }
