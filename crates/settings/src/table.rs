@@ -136,10 +136,7 @@ settings! {
     size_mix: Option<SizeMix> = None => {
         flag: "size-mix", heading: RUN, takes: Takes::One("SIZES"), id: Id::Head,
         column: "sizes", column_if_used: true,
-        applies: |settings| match settings.op.profile().is_atomic() {
-            true => Applies::Not("on atomic operations, which act on 8 bytes"),
-            false => with_traffic(settings),
-        },
+        applies: |settings| not_atomic(settings, "on atomic operations, which act on 8 bytes"),
         title: "message sizes", label: "sizes {}",
     }
     /// Queue pairs; with --op connect, those that a round sets up
@@ -233,10 +230,7 @@ settings! {
     sges: u32 = 1 => {
         flag: "sges", heading: QUEUES, takes: Takes::List, default: "1", range: (1, 1_024), id: Id::Letter('g'),
         column: "sges", column_if_used: true,
-        applies: |settings| match settings.op.profile().is_atomic() {
-            true => Applies::Not("on atomic operations, whose 8 bytes are one piece"),
-            false => with_traffic(settings),
-        },
+        applies: |settings| not_atomic(settings, "on atomic operations, whose 8 bytes are one piece"),
         title: "SGEs", label: "{} SGE|{} SGEs", is_quiet: true,
     }
     /// Memory regions: one (for all QPs of a flow at each end), per-qp
@@ -271,10 +265,7 @@ settings! {
     memory_bytes: Option<u64> = None => {
         flag: "memory", heading: BUFFERS, takes: Takes::List, default: "a page for each QP, or one message",
         range: (1, 1 << 40), is_size: true, id: Id::Letter('W'), column: "memory", column_if_used: true,
-        applies: |settings| match settings.op.profile().is_atomic() {
-            true => Applies::Not("on atomic operations: --atomic-target says which 8 bytes they act on"),
-            false => with_traffic(settings),
-        },
+        applies: |settings| not_atomic(settings, "on atomic operations: --atomic-target says which 8 bytes they act on"),
         title: "working set", label: "working set {}",
     }
     /// How messages follow each other in what --memory takes: sequential, random (shuffled by --seed)
@@ -517,6 +508,14 @@ fn with_traffic(settings: &Settings) -> Applies {
             "on --op connect: it is a setting of the traffic, and with --traffic-qps 0 there is none",
         ),
         _ => Applies::Yes,
+    }
+}
+
+/// For what atomic operations have no use for, and why.
+fn not_atomic(settings: &Settings, why: &'static str) -> Applies {
+    match settings.op.profile().is_atomic() {
+        true => Applies::Not(why),
+        false => with_traffic(settings),
     }
 }
 
