@@ -3,17 +3,21 @@
 use std::io::IsTerminal as _;
 
 use crate::coordinator::lesson::{LessonOptions, run_lesson};
-use crate::explain::{Language, LessonWriter, Style, Verdict};
+use crate::explain::columns::PAGE;
+use crate::explain::{Language, LessonWriter, Presentation, Style, Verdict};
 use crate::protocol::lesson_message::{BETWEEN_MTUS_BYTES, Lesson, MOST_BYTES};
 use crate::protocol::mistake::Mistake;
 use settings::Op;
 
 use super::args::ExplainArgs;
-use super::devices::print;
 use super::errors::Failure;
 use super::logging;
+use super::pager::{self, Pager};
 use super::run::ends;
 use super::signals::stop_flag;
+
+/// Fewest columns that text is wrapped to: on a narrower terminal words would stand alone.
+const NARROWEST: usize = 40;
 
 /// Gives the lesson.
 ///
@@ -29,23 +33,36 @@ pub fn run(args: ExplainArgs) -> Result<(), Failure> {
         "zh" => Language::Zh,
         _ => Language::En,
     };
+    let terminal = pager::terminal();
+    let columns = terminal.map_or(PAGE, |it| it.columns.clamp(NARROWEST, PAGE));
+    let presentation = Presentation {
+        language,
+        style: style(),
+        columns,
+        has_all_steps: args.all,
+    };
     let (op, mistake) = (options.lesson.op, options.lesson.mistake);
-    let mut lesson_writer = LessonWriter::new(language, style(), op, mistake);
+    let mut lesson_writer = LessonWriter::new(presentation, op, mistake);
+    let mut pager = Pager::new(terminal.filter(|_| !args.no_pager));
     let mut unwritten = None;
     let given = run_lesson(&options, &stop, &mut |event| {
         if unwritten.is_none() {
-            unwritten = print(&lesson_writer.told(&event)).err();
+            unwritten = pager.print(&lesson_writer.told(&event)).err();
         }
     });
-    let outcome = given.map_err(|failure| match failure.interrupted {
+    let verdict = given.map(|outcome| Verdict::of(mistake, &outcome));
+    if let (Ok(verdict), None) = (&verdict, &unwritten) {
+        unwritten = pager.print(&lesson_writer.end(*verdict)).err();
+    }
+    let ended = pager.end();
+    let verdict = verdict.map_err(|failure| match failure.interrupted {
         true => Failure::failed("interrupted"),
         false => failure.into(),
     })?;
     if let Some(failure) = unwritten {
         return Err(failure);
     }
-    let verdict = Verdict::of(mistake, &outcome);
-    print(&lesson_writer.end(verdict))?;
+    ended?;
     match verdict {
         Verdict::Arrived | Verdict::Promised => Ok(()),
         Verdict::NotArrived => Err(Failure::failed("the message did not arrive")

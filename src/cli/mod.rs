@@ -17,6 +17,7 @@ mod manual;
 pub mod mesh;
 mod mistyped;
 mod output;
+mod pager;
 mod perftest_options;
 pub mod plot;
 pub mod progress;

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU32, AtomicU64, Ordering::Relaxed};
 
-use settings::{Rate, RecvQueue, Settings};
+use settings::{RecvQueue, Settings};
 use verbs::{
     AddressHandle, MemoryRegion, Operation, PostError, QueuePair, RecvRing, RecvTemplate, SendRing,
     SendTemplate, VerbsError,
@@ -83,9 +83,9 @@ impl Sender {
             Some(_) => geometry.completions_per_slot() as usize * size_of::<u64>(),
             None => 0,
         };
-        let planned = match flow.planned_rate() {
-            Rate::Closed => 0,
-            _ => size_of::<PlannedSlot>(),
+        let planned = match flow.is_closed_loop() {
+            true => 0,
+            false => size_of::<PlannedSlot>(),
         };
         let slot = size_of::<AtomicU64>() + size_of::<AtomicU32>() + counted + planned;
         geometry.ring() as usize * position + geometry.slots as usize * slot
@@ -135,7 +135,7 @@ impl Sender {
             ring: SendRing::new(qp, memory, &templates)?.walking(layout.walk())?,
             posted_at: (0..geometry.slots).map(|_| AtomicU64::new(0)).collect(),
             planned: (0..geometry.slots)
-                .filter(|_| !flow.planned_rate().is_closed())
+                .filter(|_| !flow.is_closed_loop())
                 .map(|_| PlannedSlot::default())
                 .collect(),
             awaited: atomics(geometry.slots, geometry.completions_per_slot()),

@@ -42,7 +42,7 @@ macro_rules! with_worker {
             }};
         }
         let flow = part.shared.flow();
-        let feed = match (flow.planned_rate().is_closed(), flow.spread) {
+        let feed = match (flow.is_closed_loop(), flow.spread) {
             (false, _) if part.shared.sends() => feed::PLANNED,
             (_, Spread::Own) => feed::OWN,
             _ => feed::SOURCE,

@@ -19,6 +19,8 @@ pub struct Choice {
     pub device_because: String,
     /// Why this GID.
     pub gid_because: String,
+    /// The extended verbs that the device has; empty if it has none.
+    pub extended_verbs: Vec<&'static str>,
 }
 
 impl Choice {
@@ -62,6 +64,7 @@ impl Choice {
             gid_index: port.gid.map(|entry| entry.index.into()),
             device_because,
             gid_because: gid_because.to_owned(),
+            extended_verbs: extended_verbs(port),
         }
     }
 
@@ -69,4 +72,16 @@ impl Choice {
     pub fn is(&self, device: &str, port: u8, gid_index: u32) -> bool {
         self.device == device && self.port == port && self.gid_index == Some(gid_index)
     }
+}
+
+fn extended_verbs(port: &Port) -> Vec<&'static str> {
+    let has = port.extensions();
+    let all = [
+        (has.extended_post, "extended posting"),
+        (has.extended_poll, "extended polling"),
+        (has.thread_domains, "thread domains"),
+        (has.stamps, "time stamps of completions"),
+    ];
+    let has = all.into_iter().filter(|(has, _)| *has);
+    has.map(|(_, name)| name).collect()
 }

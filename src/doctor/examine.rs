@@ -22,6 +22,9 @@ use crate::protocol::finding::{Finding, State};
 
 const WHY_DEVICE: &str = "all traffic uses this port and GID; -d, -i and -x choose others";
 
+const WHY_EXTENDED: &str = "--post extended, --poll-api extended, --domains thread and --timestamps device need them; \
+     a sweep that asks for one that the device lacks is refused";
+
 /// What to examine.
 pub struct Examination {
     /// The machine.
@@ -142,6 +145,7 @@ pub fn examine(
         None => {
             let device = device_used(&inventory.choice, inventory.no_choice.as_ref());
             notes.add([device]);
+            notes.add(inventory.choice.as_ref().map(extended_verbs));
             notes.report.choice = inventory.choice;
             if notes.report.choice.is_some() {
                 notes.section("transfers between two ends on this machine");
@@ -183,6 +187,7 @@ fn other_end(examination: &Examination, host: &str, notes: &mut Notes<'_>, stop:
         Err(error) => (None, Some(NoChoice::from(error))),
     };
     notes.add([device_used(&choice, no_choice.as_ref())]);
+    notes.add(choice.as_ref().map(extended_verbs));
     notes.report.choice = choice;
     if notes.report.choice.is_none() {
         return;
@@ -220,6 +225,15 @@ pub(super) fn device_used(choice: &Option<Choice>, no_choice: Option<&NoChoice>)
                 .remedy(remedy.unwrap_or(SETUP_RXE))
         }
     }
+}
+
+/// Not a problem: every sweep without those options runs on a device that has none of them.
+fn extended_verbs(choice: &Choice) -> Finding {
+    let found = match choice.extended_verbs.is_empty() {
+        true => "none".to_owned(),
+        false => choice.extended_verbs.join(", "),
+    };
+    Finding::new("extended verbs", State::Ok, found, WHY_EXTENDED)
 }
 
 fn transfers(examination: &Examination, target: Target, notes: &mut Notes<'_>, stop: &AtomicBool) {

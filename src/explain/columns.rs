@@ -2,7 +2,7 @@
 
 use unicode_width::{UnicodeWidthChar as _, UnicodeWidthStr as _};
 
-/// Columns of a line.
+/// Columns of a line, unless the terminal has fewer.
 pub const PAGE: usize = 92;
 
 /// Characters that must not start a line.
@@ -41,6 +41,23 @@ pub fn wrapped(text: &str, columns: usize) -> Vec<String> {
         } else {
             line.push_str(&" ".repeat(space));
             line.push_str(&unit.text);
+        }
+    }
+    lines
+}
+
+/// Breaks a line of columns, which two spaces separate, between columns; what does not fit goes below `indent` spaces.
+pub(super) fn folded(line: &str, columns: usize, indent: usize) -> Vec<String> {
+    let mut lines: Vec<String> = Vec::new();
+    for column in line.split_inclusive("  ") {
+        match lines.last_mut() {
+            Some(last) if width(last) + width(column.trim_end()) <= columns => {
+                last.push_str(column)
+            }
+            _ => lines.push(format!(
+                "{}{column}",
+                " ".repeat(if lines.is_empty() { 0 } else { indent })
+            )),
         }
     }
     lines
@@ -109,6 +126,19 @@ mod tests {
         assert_eq!(wrapped("", 4), [""]);
         assert_eq!(wrapped("内存必须注册", 8), ["内存必须", "注册"]);
         assert_eq!(wrapped("把 QP 置为 RTR", 6), ["把 QP", "置为", "RTR"]);
+    }
+
+    #[test]
+    fn lines_of_columns_break_between_columns() {
+        let line = "    BTH     opcode 0x0a  dest QPN 0x02  PSN 0x03";
+        assert_eq!(folded(line, 80, 12), [line]);
+        assert_eq!(
+            folded(line, 40, 12),
+            [
+                "    BTH     opcode 0x0a  dest QPN 0x02  ",
+                "            PSN 0x03"
+            ]
+        );
     }
 
     #[test]

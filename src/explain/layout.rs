@@ -6,6 +6,11 @@ use crate::lesson::{Call, Part};
 
 use super::columns::width;
 
+/// Indentation of a step's contents.
+pub(super) const INDENT: usize = 4;
+/// Indentation of calls.
+pub(super) const CALL: usize = 6;
+
 /// Calls longer than this take several lines.
 const WIDEST_SHORT: usize = 64;
 

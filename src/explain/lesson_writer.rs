@@ -1,35 +1,30 @@
 //! Writes a lesson as text, event by event.
 
-use crate::lesson::{Begin, Call, End, Event, Field, Note, Part, Step, Topic};
+use crate::lesson::{Begin, End, Event, Part, Step, Topic};
 use crate::protocol::mistake::Mistake;
 use report::text::printable;
 use settings::Op;
 use verbs::{QpState, RecordedPacket};
 
-use super::columns::{PAGE, duration, padded, width, wrapped};
-use super::layout::{is_short, line_at, stands_apart};
+use super::columns::{duration, padded, width, wrapped};
+use super::layout::{CALL, INDENT, line_at, stands_apart};
+use super::presentation::Presentation;
 use super::style::Style;
 use super::text::{Key, Language};
 use super::topics::by_access;
 use super::verdict::Verdict;
-use super::{arrays, dump, packets, topics};
-
-/// Indentation of a step's contents.
-const INDENT: usize = 4;
-/// Indentation of calls.
-const CALL: usize = 6;
-/// Indentation of struct members.
-const FIELD: usize = 10;
-/// The remark column moves for values up to this width.
-const WIDEST_VALUE: usize = 28;
+use super::{arrays, calls, dump, packets, topics};
 
 /// Writes a lesson.
 pub struct LessonWriter {
     language: Language,
     style: Style,
+    presentation: Presentation,
     op: Op,
     mistake: Option<Mistake>,
     steps: usize,
+    /// Number of the last step that was told.
+    told: usize,
     /// Number of the step that showed the arrays.
     exchange: usize,
     failed: bool,
@@ -37,13 +32,15 @@ pub struct LessonWriter {
 
 impl LessonWriter {
     /// A writer for a lesson about `op`.
-    pub fn new(language: Language, style: Style, op: Op, mistake: Option<Mistake>) -> LessonWriter {
+    pub fn new(presentation: Presentation, op: Op, mistake: Option<Mistake>) -> LessonWriter {
         LessonWriter {
-            language,
-            style,
+            language: presentation.language,
+            style: presentation.style,
+            presentation,
             op,
             mistake,
             steps: 0,
+            told: 0,
             exchange: 0,
             failed: false,
         }
@@ -58,8 +55,8 @@ impl LessonWriter {
     }
 
     /// The text at the end.
-    pub fn end(&self, verdict: Verdict) -> String {
-        let mut out = String::new();
+    pub fn end(&mut self, verdict: Verdict) -> String {
+        let mut out = self.left_out(self.steps);
         if let Some(mistake) = self.mistake {
             let title = self.language.text(Key::WhyTitle);
             out += &format!("{}\n", self.style.heading(title));
@@ -82,7 +79,7 @@ impl LessonWriter {
         let text = self
             .language
             .filled(verdict.key(), &[("name", name), ("mistakes", &mistakes)]);
-        for line in wrapped(&text, PAGE) {
+        for line in wrapped(&text, self.presentation.columns) {
             let line = match verdict.is_good() {
                 true => self.style.state(&line),
                 false => self.style.error(&line),
@@ -128,9 +125,13 @@ impl LessonWriter {
         if step.topic == Topic::Exchange {
             self.exchange = self.steps;
         }
+        if !self.is_told(step) {
+            return String::new();
+        }
+        let mut out = self.left_out(self.steps - 1);
+        self.told = self.steps;
         let texts = topics::texts(step.topic, self.op, self.failed);
         let unseen = matches!(step.parts.first(), Some(Part::Unseen { .. }));
-        let mut out = String::new();
         let title = self.language.text(texts.title);
         let head = self.style.heading(&format!("{:2}  {title}", self.steps));
         let calls = match texts.calls {
@@ -148,7 +149,10 @@ impl LessonWriter {
             self.part(&mut out, part);
             previous = Some(part);
         }
-        if let Some(careful) = texts.careful {
+        let careful = texts
+            .careful
+            .filter(|_| self.is_whole() || is_mistaken(step));
+        if let Some(careful) = careful {
             out.push('\n');
             let label = self.language.text(Key::Careful);
             self.labelled(
@@ -163,9 +167,32 @@ impl LessonWriter {
         out
     }
 
+    /// Whether every step is told, also those that are the same without the mistake.
+    fn is_whole(&self) -> bool {
+        self.mistake.is_none() || self.presentation.has_all_steps
+    }
+
+    fn is_told(&self, step: &Step) -> bool {
+        let concerns = |mistake| topics::concerns(mistake, step.topic);
+        self.is_whole() || is_mistaken(step) || self.mistake.is_some_and(concerns)
+    }
+
+    /// A line for the steps up to `last` that were left out; empty if there are none.
+    fn left_out(&mut self, last: usize) -> String {
+        let first = self.told + 1;
+        let numbers = match last.checked_sub(first) {
+            None => return String::new(),
+            Some(0) => format!("{first:2}"),
+            Some(_) => format!("{first:2}–{last}"),
+        };
+        self.told = last;
+        let text = self.language.text(Key::LeftOut);
+        format!("{}\n\n", self.style.faint(&format!("{numbers}  {text}")))
+    }
+
     fn part(&mut self, out: &mut String, part: &Part) {
         match part {
-            Part::Call(call) => self.call(out, call),
+            Part::Call(call) => calls::write(out, call, &self.presentation),
             Part::States(end, states) => self.states(out, *end, states),
             Part::Arrays(array) => {
                 for line in arrays::lines(array, self.language) {
@@ -186,7 +213,12 @@ impl LessonWriter {
                     (End::Other, true) => Key::MemoryOtherAfter,
                 };
                 line_at(out, CALL, self.language.text(label));
-                for row in dump::rows(*address, bytes) {
+                let room = self
+                    .presentation
+                    .columns
+                    .saturating_sub(CALL + 2 + dump::ADDRESS);
+                let bytes_a_row = dump::bytes_a_row(room);
+                for row in dump::rows(*address, bytes, bytes_a_row) {
                     line_at(out, CALL + 2, &self.style.code(&row));
                 }
                 let text = bytes.get(..*message_bytes).unwrap_or_default();
@@ -237,72 +269,6 @@ impl LessonWriter {
         self.labelled(out, INDENT, label, text, Style::error);
     }
 
-    fn call(&self, out: &mut String, call: &Call) {
-        let whose = match call.end {
-            End::This => String::new(),
-            End::Other => format!("({}) ", self.language.text(Key::OtherEnd)),
-        };
-        let returned = format!("→ {}", self.style.code(&call.returned));
-        let code = |line: &str| self.style.code(line);
-        if is_short(call) {
-            line_at(
-                out,
-                CALL,
-                &format!("{whose}{} {returned}", code(&call.code)),
-            );
-            return;
-        }
-        let mut lines = wrapped(&call.code, PAGE - CALL - width(&whose)).into_iter();
-        let first = lines.next().unwrap_or_default();
-        line_at(
-            out,
-            CALL,
-            &format!("{}{}", self.style.faint(&whose), code(&first)),
-        );
-        for line in lines {
-            line_at(out, CALL + 4, &code(&line));
-        }
-        self.fields(out, &call.given);
-        line_at(out, CALL + 2, &returned);
-        self.fields(out, &call.came);
-    }
-
-    fn fields(&self, out: &mut String, fields: &[Field]) {
-        let names = fields.iter().map(|field| width(field.name)).max();
-        let noted = fields.iter().filter(|field| field.note.is_some());
-        let values = noted
-            .map(|field| width(&field.value))
-            .filter(|width| *width <= WIDEST_VALUE)
-            .max();
-        for field in fields {
-            let name = padded(field.name, names.unwrap_or(0));
-            let line = match field.note {
-                None => format!("{name}  {}", self.style.code(&field.value)),
-                Some(note) => {
-                    let value = padded(&field.value, values.unwrap_or(0));
-                    let text = self.note_text(note, &field.value);
-                    format!(
-                        "{name}  {}  {}",
-                        self.style.code(&value),
-                        self.style.faint(&text)
-                    )
-                }
-            };
-            line_at(out, FIELD, &line);
-        }
-    }
-
-    fn note_text(&self, note: Note, value: &str) -> String {
-        let key = topics::note(note);
-        if note != Note::Timeout {
-            return self.language.text(key).to_owned();
-        }
-        // 4.096 µs times two to the power of the code (InfiniBand specification 11.2.4.2).
-        let code: u32 = value.parse().unwrap_or(0);
-        let ms = 4.096e-3 * f64::from(code).exp2();
-        self.language.filled(key, &[("ms", &format!("{ms:.0}"))])
-    }
-
     fn states(&self, out: &mut String, end: End, states: &[QpState]) {
         let mut path: Vec<&str> = states.iter().map(|state| state.name()).collect();
         // QPs that take the same path are shown once.
@@ -317,7 +283,8 @@ impl LessonWriter {
     }
 
     fn packets(&self, out: &mut String, recorded: &[RecordedPacket], qpn: u32) {
-        for (line, is_heading) in packets::lines(recorded, qpn, self.language) {
+        let columns = self.presentation.columns.saturating_sub(CALL);
+        for (line, is_heading) in packets::lines(recorded, qpn, self.language, columns) {
             let line = match is_heading {
                 true => self.style.heading(&line),
                 false => self.style.code(&line),
@@ -369,8 +336,22 @@ impl LessonWriter {
         } else {
             " "
         };
-        for line in wrapped(&format!("{label}{space}{text}"), PAGE - indent) {
+        for line in wrapped(
+            &format!("{label}{space}{text}"),
+            self.presentation.columns.saturating_sub(indent),
+        ) {
             line_at(out, indent, &line);
         }
     }
+}
+
+/// Whether the mistake is made in this step, or an error is shown in it.
+fn is_mistaken(step: &Step) -> bool {
+    let is_mark = |part: &Part| {
+        matches!(
+            part,
+            Part::OnPurpose | Part::Failed(_) | Part::Silence(_) | Part::Error(_) | Part::Theirs(_)
+        )
+    };
+    step.parts.iter().any(is_mark)
 }

@@ -3,8 +3,8 @@
 use verbs::RecordedPacket;
 use verbs::wire::{Opcode, Packet, Syndrome};
 
-use super::columns::{duration, padded};
-use super::dump::row_text;
+use super::columns::{duration, folded, padded};
+use super::dump::{bytes_a_row, row_text};
 use super::text::{Key, Language};
 
 /// The most packets shown.
@@ -12,12 +12,15 @@ const MOST: usize = 10;
 /// The most bytes of a payload shown.
 const PAYLOAD_BYTES: usize = 32;
 const LABEL: usize = 9;
+/// Where the values of a header stand.
+const VALUE: usize = 4 + LABEL - 1;
 
-/// The lines for the packets of a QP: `(line, is a heading)`.
+/// The lines for the packets of a QP, of so many columns: `(line, is a heading)`.
 pub(super) fn lines(
     packets: &[RecordedPacket],
     qpn: u32,
     language: Language,
+    columns: usize,
 ) -> Vec<(String, bool)> {
     let mut lines = Vec::new();
     let start_ns = packets.first().map_or(0, |packet| packet.at_ns);
@@ -25,7 +28,7 @@ pub(super) fn lines(
     let ours = || packets.iter().filter(|packet| concerns(packet, qpn));
     for (place, packet) in ours().take(MOST).enumerate() {
         let is_again = packet.outwards && ours().take(place).any(|it| it.bytes == packet.bytes);
-        let mut told = packet_lines(packet, start_ns, language);
+        let mut told = packet_lines(packet, start_ns, language, columns);
         if is_again {
             told.truncate(1);
             let text = language.text(Key::PacketAgain);
@@ -52,7 +55,12 @@ fn concerns(packet: &RecordedPacket, qpn: u32) -> bool {
     }
 }
 
-fn packet_lines(passed: &RecordedPacket, start_ns: u64, language: Language) -> Vec<(String, bool)> {
+fn packet_lines(
+    passed: &RecordedPacket,
+    start_ns: u64,
+    language: Language,
+    columns: usize,
+) -> Vec<(String, bool)> {
     let after = duration(passed.at_ns.saturating_sub(start_ns));
     let (arrow, direction) = match passed.outwards {
         true => ("→", Key::PacketSent),
@@ -72,7 +80,9 @@ fn packet_lines(passed: &RecordedPacket, start_ns: u64, language: Language) -> V
     };
     let mut lines = vec![(format!("{head} {}", opcode_name(packet.opcode)), true)];
     let mut line = |label: &str, text: String| {
-        lines.push((format!("    {} {text}", padded(label, LABEL - 2)), false));
+        let whole = format!("    {} {text}", padded(label, LABEL - 2));
+        let folded = folded(&whole, columns, VALUE);
+        lines.extend(folded.into_iter().map(|line| (line, false)));
     };
     let mut bth = format!(
         "opcode {:#04x}  dest QPN {:#08x}  PSN {:#08x}",
@@ -112,10 +122,12 @@ fn packet_lines(passed: &RecordedPacket, start_ns: u64, language: Language) -> V
             ),
         };
         line("payload", text);
-        for row in packet.payload.chunks(16).take(PAYLOAD_BYTES / 16) {
-            line("", row_text(row));
+        let shown = packet.payload.len().min(PAYLOAD_BYTES);
+        let bytes_a_row = bytes_a_row(columns.saturating_sub(VALUE));
+        for row in packet.payload[..shown].chunks(bytes_a_row) {
+            line("", row_text(row, bytes_a_row));
         }
-        if packet.payload.len() > PAYLOAD_BYTES {
+        if packet.payload.len() > shown {
             line("", "…".to_owned());
         }
     }
@@ -172,6 +184,7 @@ fn syndrome_text(syndrome: Syndrome) -> String {
 mod tests {
     use std::net::IpAddr;
 
+    use super::super::columns::PAGE;
     use super::*;
     use verbs::wire::{Aeth, Extended, NakCode, Psn, Reth, Service};
 
@@ -229,7 +242,7 @@ mod tests {
         ];
         let mut other = packets.to_vec();
         other[2].outwards = false;
-        let lines: Vec<String> = lines(&other, 7, Language::En)
+        let lines: Vec<String> = lines(&other, 7, Language::En, PAGE)
             .into_iter()
             .map(|(line, _)| line)
             .collect();
@@ -240,7 +253,7 @@ mod tests {
     fn what_is_no_packet_and_what_is_too_many() {
         let mut packet = recorded(Opcode::SendOnly, Extended::default(), b"x", 9);
         packet.bytes.truncate(5);
-        let shown = lines(&vec![packet; MOST + 3], 7, Language::Zh);
+        let shown = lines(&vec![packet; MOST + 3], 7, Language::Zh, PAGE);
         assert_eq!(shown.len(), MOST + MOST - 1 + 1);
         assert!(shown[0].0.contains("无法识别"), "{}", shown[0].0);
         assert!(shown.last().unwrap().0.contains('3'));

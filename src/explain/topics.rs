@@ -149,6 +149,15 @@ pub(super) fn on_purpose(mistake: Mistake) -> Key {
     }
 }
 
+/// Whether this step of a lesson with a mistake shows what the mistake does, or its explanation refers to the step.
+pub(super) fn concerns(mistake: Mistake, topic: Topic) -> bool {
+    match topic {
+        Topic::Exchange => mistake != Mistake::NoRecv,
+        Topic::Poll | Topic::Wire | Topic::Look => true,
+        _ => false,
+    }
+}
+
 /// The explanation of a mistake: cause, symptom, check, remedy.
 pub(super) fn explanation(mistake: Mistake) -> [(Key, Key); 4] {
     let [cause, see, check, remedy] = match mistake {

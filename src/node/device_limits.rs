@@ -2,11 +2,22 @@
 
 use crate::datapath::Geometry;
 use crate::protocol::device_limits::{DeviceLimits, PacedRates};
+use crate::protocol::memory_offer::DeviceKind;
 use settings::{CallStyle, Domains, Service, Settings, Timestamps};
 use verbs::{Port, VerbsError};
 
 use super::needs::{EndRoles, Needs};
 use crate::plan::{Case, Side};
+
+impl DeviceKind {
+    /// Whose queues the QPs of an open port have.
+    pub(crate) fn of(port: &Port) -> DeviceKind {
+        match port.embedded {
+            Some(_) => DeviceKind::Embedded,
+            None => DeviceKind::System,
+        }
+    }
+}
 
 impl DeviceLimits {
     /// The limits of an open port.

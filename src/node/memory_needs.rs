@@ -12,7 +12,7 @@ use crate::metrics::histogram::digits_for;
 use crate::metrics::timeline;
 use crate::plan::{Case, Flow, Sweep};
 use report::results::model::QpResult;
-use settings::{CallStyle, ConnectMode, MrMode, Rate, RecvQueue, Settings, Stop, Timestamps};
+use settings::{CallStyle, ConnectMode, MrMode, RecvQueue, Settings, Stop, Timestamps};
 use verbs::{Pages, QpCapacity};
 
 use crate::node::needs::{EndRoles, Needs, check_posts, effective_workers, recorders};
@@ -406,10 +406,10 @@ fn of_cq(flow: &Settings, device: DeviceKind, entries: u32) -> u64 {
 fn result_bytes(case: &Case) -> u64 {
     let of_qps = |flow: &Flow| {
         let directions = if flow.bidirectional { 2 } else { 1 };
-        let histograms = match (flow.no_latency, flow.planned_rate()) {
+        let histograms = match (flow.no_latency, flow.is_closed_loop()) {
             (true, _) => 0,
-            (false, Rate::Closed) => 1,
-            (false, _) => 3,
+            (false, true) => 1,
+            (false, false) => 3,
         };
         let histogram = histograms * HISTOGRAM_TEXT_BYTES;
         directions * u64::from(flow.qps) * (size_of::<QpResult>() as u64 + histogram)

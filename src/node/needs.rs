@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use crate::datapath::{Geometry, sends_inline};
 use crate::plan::flow::Side;
-use settings::{Access, CqMode, Rate, RecvQueue, Settings, Timestamps};
+use settings::{Access, CqMode, RecvQueue, Settings, Timestamps};
 use verbs::{
     CompletionQueue, ProtectionDomain, QpCapacity, QpParts, QueuePair, Service, VerbsError,
 };
@@ -62,9 +62,9 @@ pub(crate) fn recorders(flow: &Settings) -> usize {
         Timestamps::Device => effective_workers(flow),
     };
     notices
-        + match flow.planned_rate() {
-            Rate::Closed => each,
-            _ => 2 * each + flow.qps as usize,
+        + match flow.is_closed_loop() {
+            true => each,
+            false => 2 * each + flow.qps as usize,
         }
 }
 

@@ -14,7 +14,6 @@ use report::results::model::{
     ReceiveQueues, Received, Timeline, Totals, Window, WorkerResult,
 };
 use report::results::rates::gbit_per_s;
-use report::statistics::shares;
 use settings::{Access, Settings, Stop};
 use verbs::{LinkLayer, Port};
 
@@ -204,11 +203,7 @@ fn sent(flow: &Settings, finished: &FinishedEnd, clock: &Clock) -> FlowResult {
         notice_ns,
         swaps_made: swaps_made.map(|made| made.iter().sum()),
         load,
-        fairness: shares(&of_qps).map(|shares| Fairness {
-            jain: shares.jain,
-            min_share: shares.min_share,
-            max_share: shares.max_share,
-        }),
+        fairness: Fairness::of(&of_qps),
         qps,
         window: Window {
             seconds,
@@ -237,10 +232,7 @@ fn received(flow: &Settings, finished: &FinishedEnd, clock: &Clock) -> Received 
 
 /// The receives of an end, and their memory.
 fn receive_queues(flow: &Settings, objects: &VerbsObjects) -> ReceiveQueues {
-    let device = match objects.port().embedded {
-        Some(_) => DeviceKind::Embedded,
-        None => DeviceKind::System,
-    };
+    let device = DeviceKind::of(objects.port());
     let shared = objects.shared_receives();
     let layout = Layout::receives(flow);
     ReceiveQueues {

@@ -146,10 +146,7 @@ impl NodeResources {
 
     /// Whose QP queues it uses.
     pub fn device_kind(&self) -> DeviceKind {
-        match self.port.embedded {
-            Some(_) => DeviceKind::Embedded,
-            None => DeviceKind::System,
-        }
+        DeviceKind::of(&self.port)
     }
 
     /// The most memory that a run may take here, in bytes.

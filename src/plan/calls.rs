@@ -16,13 +16,6 @@ pub(super) fn check_calls(case: &str, flow: &Settings) -> Result<(), PlanError> 
             case: case.to_owned(),
         })
     };
-    if flow.post == CallStyle::Extended && flow.inline_bytes > 0 && flow.sges > 1 {
-        let sges = flow.sges;
-        let why = format!(
-            "extended posting takes inline data in one piece, and the case has --inline and --sges {sges}"
-        );
-        return misfit("post", why);
-    }
     let is_stamped = flow.timestamps == Timestamps::Device;
     if is_stamped && flow.poll_api == CallStyle::Legacy {
         let why = "ibv_poll_cq tells no stamps, and the case has --poll-api legacy";

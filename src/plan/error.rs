@@ -293,7 +293,6 @@ impl PlanError {
                         .into()
                 }
                 "iters" => "give --duration a time instead".into(),
-                "post" => "take --post legacy, --sges 1, or leave --inline out".into(),
                 "timestamps" => {
                     "take --poll-api extended and leave --no-latency out, or take --timestamps cpu"
                         .into()

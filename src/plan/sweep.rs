@@ -236,7 +236,7 @@ fn check_place(case: &Case, flow: &Flow) -> Result<(), PlanError> {
 
 /// What an open loop means together with the rest.
 fn check_load(case: &Case, flow: &Flow) -> Result<(), PlanError> {
-    if flow.planned_rate().is_closed() {
+    if flow.is_closed_loop() {
         return Ok(());
     }
     let misfit = |flag, why: &str| misfit(case, flag, why.to_owned());

@@ -488,7 +488,6 @@ fn calls_that_do_not_fit_are_refused_with_both_sides() {
     };
     insta::assert_snapshot!(
         [
-            "post = 'extended'\ninline = 64\nsize = 64\nsges = 2",
             "timestamps = 'device'",
             "timestamps = ['cpu', 'device']\npoll-api = ['extended', 'legacy']",
             "domains = 'thread'\nworkers = 2",
@@ -497,8 +496,7 @@ fn calls_that_do_not_fit_are_refused_with_both_sides() {
         .join("\n")
     );
     for fits in [
-        "post = 'extended'\ninline = 64\nsize = 64",
-        "post = 'extended'\nsges = 2",
+        "post = 'extended'\ninline = 64\nsize = 64\nsges = 2",
         "timestamps = 'device'\npoll-api = 'extended'",
         "domains = 'thread'\nworkers = 2\ncq = 'per-qp'",
         "domains = 'thread'\nqps = 8",

@@ -9,7 +9,7 @@ use crate::metrics::Timeline;
 use crate::metrics::counters::CounterWatch;
 use crate::metrics::steady::SteadyDetector;
 use crate::plan::Case;
-use settings::{Rate, Settings, Warmup};
+use settings::{Settings, Warmup};
 use verbs::Port;
 
 use crate::node::resources::NodeResources;
@@ -131,9 +131,9 @@ impl NodeRun<'_> {
             meter.tell(|| progress(node, ns));
             if is_auto {
                 for ((detector, is_steady), (flow, counts)) in steady.iter_mut().zip(node.sent()) {
-                    *is_steady |= match flow.planned_rate() {
-                        Rate::Closed => detector.push(ns, counts.completed),
-                        _ => elapsed >= OPEN_LOOP_WARM_UP,
+                    *is_steady |= match flow.is_closed_loop() {
+                        true => detector.push(ns, counts.completed),
+                        false => elapsed >= OPEN_LOOP_WARM_UP,
                     };
                 }
             }

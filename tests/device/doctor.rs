@@ -105,6 +105,7 @@ fn the_way_to_another_end_is_examined() {
         "peer version",
         "peer clock",
         "device used",
+        "extended verbs",
         "transfer",
         "transfer",
         "transfer",

@@ -30,7 +30,7 @@ fn long_options(command: &[&str]) -> BTreeSet<String> {
     help.lines()
         .map(str::trim_start)
         .filter(|line| line.starts_with('-'))
-        .flat_map(|line| line.split([' ', ',', '[', '=', '.']))
+        .flat_map(|line| line.split([' ', ',', '[', '=', '.', ':']))
         .filter(|word| word.starts_with("--"))
         .map(str::to_owned)
         .collect()

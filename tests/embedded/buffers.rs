@@ -3,7 +3,7 @@
 
 use serde_json::Value;
 
-use crate::program::{Ended, Program, with_others};
+use crate::program::{Ended, Program, number, with_others};
 
 const CHECKED: &str = "-d soft0 --timeout 18 --warmup 0 --verify --quiet";
 
@@ -14,10 +14,6 @@ fn run(words: &str) -> Ended {
 /// The only flow of the first run of a case.
 fn flow(case: &Value) -> &Value {
     &case["runs"][0]["flows"][0]
-}
-
-fn number(value: &Value) -> u64 {
-    value.as_u64().unwrap()
 }
 
 #[test]

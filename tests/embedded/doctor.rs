@@ -102,6 +102,7 @@ fn another_end_is_examined() {
         "peer version",
         "peer clock",
         "device used",
+        "extended verbs",
         "path MTU",
     ] {
         assert_eq!(

@@ -138,7 +138,23 @@ fn what_a_mistake_does_on_the_wire() {
         "ibv_query_qp: ERR",
     ]);
     let refused = Program::new("explain -d soft0 --break rkey").run().exits(0);
-    refused.shows(&["(NAK, RemoteAccessError)", "not the key from the other end"]);
+    refused.shows(&[
+        "(NAK, RemoteAccessError)",
+        "not the key from the other end",
+        "\n 1–7  as without the mistake; --all shows it\n",
+        "\n16  as without the mistake; --all shows it\n",
+    ]);
+    assert!(
+        !refused.stdout.contains("Open the device"),
+        "{}",
+        refused.stdout
+    );
+    let whole = Program::new("explain -d soft0 --break rkey --all")
+        .run()
+        .exits(0);
+    whole.shows(&["\n 1  Open the device", "\n16  Destroy the objects"]);
+    let [some, all] = [&refused, &whole].map(|it| it.stdout.lines().count());
+    assert!(some * 2 < all, "{some} of {all} lines");
     let unready = Program::new("explain -d soft0 --break no-recv")
         .run()
         .exits(0);

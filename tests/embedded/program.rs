@@ -55,6 +55,12 @@ pub fn works_for(pid: u32, seconds: f64) {
     );
 }
 
+/// A count of a result.
+#[track_caller]
+pub fn number(value: &Value) -> u64 {
+    value.as_u64().unwrap()
+}
+
 /// The exit code of a child that ends, and what it said on the stderr that was piped.
 pub fn said(child: Child) -> (Option<i32>, String) {
     let ended = child.wait_with_output().unwrap();

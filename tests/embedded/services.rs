@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use crate::lab::cells;
-use crate::program::{Ended, Program, Server, alone, with_others};
+use crate::program::{Ended, Program, Server, alone, number, with_others};
 
 /// Each flow of each case, with the case's settings.
 fn flows(ended: &Ended) -> impl Iterator<Item = (&Value, &Value)> {
@@ -11,10 +11,6 @@ fn flows(ended: &Ended) -> impl Iterator<Item = (&Value, &Value)> {
         let flows = case["runs"][0]["flows"].as_array().unwrap();
         flows.iter().map(move |flow| (&case["config"], flow))
     })
-}
-
-fn number(value: &Value) -> u64 {
-    value.as_u64().unwrap()
 }
 
 /// All runs are whole: every message is either received or lost, and some are received. Losses are told of each QP.

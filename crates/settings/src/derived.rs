@@ -59,6 +59,11 @@ impl Settings {
         }
     }
 
+    /// Whether a completion posts the next message, so that no message has a planned time.
+    pub fn is_closed_loop(&self) -> bool {
+        self.planned_rate().is_closed()
+    }
+
     /// What the device is to let each QP send, in 1000 bits of payload a second; `None` where it keeps no rate.
     pub fn device_kbit_per_s(&self) -> Option<u64> {
         let messages = self.rate.messages_per_second(self.mean_bytes());
@@ -191,7 +196,7 @@ impl Settings {
     /// a full queue as all do. With lists it is a multiple of `post_list`, or one completion a list where there is
     /// none.
     pub fn fitted_signal_every(&self) -> u32 {
-        if self.size_bytes > MODERATED_SIZE_BYTES || !self.planned_rate().is_closed() {
+        if self.size_bytes > MODERATED_SIZE_BYTES || !self.is_closed_loop() {
             return 1;
         }
         let step = self.post_list.max(1);

@@ -66,14 +66,14 @@ macro_rules! settings {
 }
 
 settings! {
-    /// Operations: send, write, read, the first two with immediate data (send-imm, write-imm), fetch-add and
-    /// compare-swap, which act on 8 bytes; connect measures the set-up of QPs itself
+    /// Operations: send, write, read, send-imm and write-imm (with immediate data), fetch-add and compare-swap (on 8
+    /// bytes); connect measures the set-up of QPs
     op: Workload = Workload::Transfer(Op::Send) => {
         flag: "op", heading: RUN, takes: Takes::List, default: "send", id: Id::Head, column: "op",
         title: "operation",
     }
-    /// Transport services: rc (reliable connections), uc (unreliable connections: send and write, which may be lost), ud
-    /// (datagrams: send, up to the path MTU, which may be lost). What was lost is told, and fails no run
+    /// Transport services: rc (reliable connections), uc (unreliable connections: send and write), ud (datagrams: send up
+    /// to the path MTU). Lost messages of uc and ud are counted and do not fail a run
     service: Service = Service::Rc => {
         flag: "service", heading: RUN, takes: Takes::List, default: "rc", id: Id::Word,
         column: "service", column_if_used: true,
@@ -83,9 +83,9 @@ settings! {
         },
         title: "service", label: "service {}", is_quiet: true,
     }
-    /// Which nodes talk to which: pairs (each to each other, in rounds in which no node has two partners), ring (each to
-    /// the next), incast (others to the first node, or to NODE as in incast:NODE), outcast (the other way), all-to-all
-    /// (each to each other at once), bisection (between the halves of the list, both ways), loop (each to itself)
+    /// Flows between the nodes: pairs (each to each other one, in rounds with one partner a node), ring (each to the next),
+    /// incast (all others to the first node, or to NODE with incast:NODE), outcast (the opposite), all-to-all (each to each
+    /// other one at once), bisection (between the halves of the list, both ways), loop (each to itself)
     pattern: Option<Pattern> = None => {
         flag: "pattern", heading: NODES, scope: Scope::Case, takes: Takes::List, default: "", id: Id::Word,
         column: "pattern", column_if_used: true, applies: with_messages,
@@ -131,24 +131,21 @@ settings! {
         },
         title: "message size",
     }
-    /// Message sizes by weight, instead of one: 64:9,64K:1 sends nine messages of 64 bytes for one of 64 KiB; the size
-    /// is then the largest
+    /// Several message sizes with weights: 64:9,64K:1 sends nine messages of 64 bytes for each one of 64 KiB; the field of
+    /// the size then has the largest
     size_mix: Option<SizeMix> = None => {
         flag: "size-mix", heading: RUN, takes: Takes::One("SIZES"), id: Id::Head,
         column: "sizes", column_if_used: true,
-        applies: |settings| match settings.op.profile().is_atomic() {
-            true => Applies::Not("on atomic operations, which act on 8 bytes"),
-            false => with_traffic(settings),
-        },
+        applies: |settings| not_atomic(settings, "on atomic operations, which act on 8 bytes"),
         title: "message sizes", label: "sizes {}",
     }
-    /// Queue pairs; with --op connect, those that a round sets up
+    /// Queue pairs; with --op connect, the QPs set up in each round
     qps: u32 = 1 => {
         flag: "qps", short: Some('q'), heading: QUEUES, takes: Takes::List, default: "1",
         range: (1, 65_536), id: Id::Head, column: "qps",
         title: "QPs", label: "{} QP|{} QPs",
     }
-    /// With --op connect: QPs that carry traffic (writes) while others are set up; 0 for none
+    /// With --op connect: QPs that carry traffic (RDMA WRITEs) while others are set up; 0 for none
     traffic_qps: u32 = 1 => {
         flag: "traffic-qps", heading: QUEUES, scope: Scope::Case, takes: Takes::List, default: "1",
         range: (0, 65_536), id: Id::Letter('T'), column: "traffic", column_if_used: true,
@@ -170,7 +167,7 @@ settings! {
         range: DEPTH, id: Id::Letter('t'), column: "tx", applies: with_traffic,
         title: "send depth", label: "send depth {}", may_follow: true,
     }
-    /// With --service ud: each QP sends to all QPs of the peer in turn, and not only to the one of its number
+    /// With --service ud: each QP sends to all QPs of the peer in turn, not only to the QP with its index
     ud_fan_out: bool = false => {
         flag: "ud-fan-out", heading: QUEUES, takes: Takes::Switch, id: Id::Letter('f'),
         applies: |settings| match settings.service {
@@ -179,8 +176,7 @@ settings! {
         },
         title: "UD fan-out", label: "to all QPs in turn", is_quiet: true,
     }
-    /// Where receives are posted: per-qp (each QP has a queue of its own), shared (one queue, an SRQ, for all QPs of a
-    /// flow at its receiving end)
+    /// Receive queues: per-qp (one for each QP), shared (one SRQ for all QPs of a flow at its receiving end)
     recv_queue: RecvQueue = RecvQueue::PerQp => {
         flag: "recv-queue", heading: QUEUES, takes: Takes::List, default: "per-qp", id: Id::Letter('S'),
         column: "recvs", column_if_used: true,
@@ -190,7 +186,7 @@ settings! {
         },
         title: "receive queues", label: "receives {}", is_quiet: true,
     }
-    /// Receives posted on each QP, for send and for immediate data; on the SRQ, with --recv-queue shared
+    /// Receives posted on each QP, for send and immediate data; with --recv-queue shared, on the SRQ
     rx_depth: u32 = FITTED => {
         flag: "rx-depth", short: Some('r'), heading: QUEUES, takes: Takes::List,
         default: "512, with --recv-queue shared what the senders can have in flight, up to 16384",
@@ -202,20 +198,20 @@ settings! {
         },
         title: "receive depth", label: "receive depth {}", may_follow: true,
     }
-    /// One signalled WR in so many
+    /// Signal one WR in this many
     signal_every: u32 = FITTED => {
         flag: "signal-every", short: Some('Q'), heading: QUEUES, takes: Takes::List,
         default: "64 for messages up to 8K, else 1; fitted to -t and -l; 1 with --rate",
         range: DEPTH, id: Id::Letter('Q'), column: "signal", applies: in_batches,
         title: "signalling", label: "signalled 1 in {}", may_follow: true,
     }
-    /// WRs in one ibv_post_send; above -Q, a multiple of it
+    /// WRs in one ibv_post_send; if more than -Q, a multiple of it
     post_list: u32 = 1 => {
         flag: "post-list", short: Some('l'), heading: QUEUES, takes: Takes::List, default: "1",
         range: DEPTH, id: Id::Letter('l'), column: "list", applies: in_batches,
         title: "post list", label: "post list {}", may_follow: true,
     }
-    /// Send messages up to this many bytes inline; larger ones are not, nor are reads and atomics
+    /// Send messages up to this many bytes inline; reads and atomics are never inline
     inline_bytes: u32 = 0 => {
         flag: "inline", short: Some('I'), heading: QUEUES, takes: Takes::List, default: "0",
         range: (0, 65_536), is_size: true, id: Id::Letter('I'), column: "inline",
@@ -228,15 +224,11 @@ settings! {
         },
         title: "inline", label: "inline up to {}", is_quiet: true, may_follow: true,
     }
-    /// Pieces of memory (scatter/gather elements) that each message is gathered from, and each receive scattered to; a
-    /// message of fewer bytes has one for each
+    /// Scatter/gather elements of each message and each receive; a message of fewer bytes has one for each byte
     sges: u32 = 1 => {
         flag: "sges", heading: QUEUES, takes: Takes::List, default: "1", range: (1, 1_024), id: Id::Letter('g'),
         column: "sges", column_if_used: true,
-        applies: |settings| match settings.op.profile().is_atomic() {
-            true => Applies::Not("on atomic operations, whose 8 bytes are one piece"),
-            false => with_traffic(settings),
-        },
+        applies: |settings| not_atomic(settings, "on atomic operations, whose 8 bytes are one piece"),
         title: "SGEs", label: "{} SGE|{} SGEs", is_quiet: true,
     }
     /// Memory regions: one (for all QPs of a flow at each end), per-qp
@@ -245,39 +237,36 @@ settings! {
         column: "mr", column_if_used: true, applies: with_traffic,
         title: "memory regions", label: "MR {}", is_quiet: true,
     }
-    /// Pages of the messages' memory: usual, huge (2 MiB, reserved in /proc/sys/vm/nr_hugepages), transparent (2 MiB where
-    /// the kernel finds some)
+    /// Pages of the messages' memory: usual, huge (2 MiB, reserved in /proc/sys/vm/nr_hugepages), transparent (2 MiB if the
+    /// kernel has some)
     pages: PageKind = PageKind::Usual => {
         flag: "pages", heading: BUFFERS, takes: Takes::List, default: "usual", id: Id::Letter('P'),
         column: "pages", column_if_used: true, applies: with_traffic,
         title: "pages", label: "{} pages", is_quiet: true,
     }
-    /// Messages begin at a multiple of so many bytes in memory, before --offset
+    /// Messages begin at a multiple of this many bytes, before --offset
     alignment_bytes: u32 = 64 => {
         flag: "alignment", heading: BUFFERS, takes: Takes::List, default: "64",
         range: (1, 4_096), is_size: true, id: Id::Letter('a'), column: "align", column_if_used: true,
         applies: with_traffic,
         title: "alignment", label: "aligned to {}", is_quiet: true,
     }
-    /// Messages begin so many bytes after a multiple of --alignment
+    /// Messages begin this many bytes after a multiple of --alignment
     offset_bytes: u32 = 0 => {
         flag: "offset", heading: BUFFERS, takes: Takes::List, default: "0",
         range: (0, 4_095), is_size: true, id: Id::Letter('f'), column: "offset", column_if_used: true,
         applies: with_traffic,
         title: "offset", label: "offset {}", is_quiet: true,
     }
-    /// Least memory that messages of either end walk through, so that it is larger than a cache: each QP has its part, and
-    /// each message of it is somewhere else until all of the part is used
+    /// Least memory for the messages of each end, to exceed a cache: each QP has an equal part, and each of its messages
+    /// another place until the part is used up
     memory_bytes: Option<u64> = None => {
         flag: "memory", heading: BUFFERS, takes: Takes::List, default: "a page for each QP, or one message",
         range: (1, 1 << 40), is_size: true, id: Id::Letter('W'), column: "memory", column_if_used: true,
-        applies: |settings| match settings.op.profile().is_atomic() {
-            true => Applies::Not("on atomic operations: --atomic-target says which 8 bytes they act on"),
-            false => with_traffic(settings),
-        },
+        applies: |settings| not_atomic(settings, "on atomic operations: --atomic-target says which 8 bytes they act on"),
         title: "working set", label: "working set {}",
     }
-    /// How messages follow each other in what --memory takes: sequential, random (shuffled by --seed)
+    /// Order of the messages' places in --memory: sequential, random (shuffled by --seed)
     touch_order: TouchOrder = TouchOrder::Sequential => {
         flag: "touch-order", heading: BUFFERS, takes: Takes::List, default: "sequential", id: Id::Word,
         column: "order", column_if_used: true,
@@ -287,8 +276,8 @@ settings! {
         },
         title: "order in memory", label: "{} order", is_quiet: true,
     }
-    /// Which 8 bytes at the target atomic operations act on: shared (the same for all QPs of a flow), per-qp, spread
-    /// (others for each WR in flight, as far as a page has room)
+    /// The 8 bytes at the target that atomic operations change: shared (by all QPs of a flow), per-qp, spread (other
+    /// bytes for each WR in flight, as far as a page has room)
     atomic_target: AtomicTarget = AtomicTarget::PerQp => {
         flag: "atomic-target", heading: LOAD, takes: Takes::List, default: "per-qp", id: Id::Letter('A'),
         column: "atomics", column_if_used: true,
@@ -298,9 +287,9 @@ settings! {
         },
         title: "target of atomics", label: "atomics {}", is_quiet: true,
     }
-    /// Where work requests come from: own (each QP posts its next as one completes), or one source for each worker,
-    /// whose QPs take turns (round-robin), have the fewest outstanding (least-loaded), or are chosen by a hash of the
-    /// message's number (hash)
+    /// Choice of the QP for the next message: own (the QP whose message completed), or one source for each worker, which
+    /// takes its QPs in turn (round-robin), the QP with the fewest outstanding messages (least-loaded), or a QP by a hash
+    /// of the message's number (hash)
     spread: Spread = Spread::Own => {
         flag: "spread", heading: QUEUES, takes: Takes::List, default: "own", id: Id::Word,
         column: "spread", column_if_used: true, applies: with_traffic,
@@ -332,46 +321,46 @@ settings! {
         flag: "mtu", short: Some('m'), heading: TRANSPORT, takes: Takes::List,
         default: "the smaller of both ports'", id: Id::Letter('m'), column: "mtu",
     }
-    /// Traffic both ways on the same QPs; each direction is reported
+    /// Traffic both ways on the same QPs; each direction has its own figures
     bidirectional: bool = false => {
         flag: "bidirectional", short: Some('b'), heading: RUN, takes: Takes::Switch, id: Id::Letter('b'),
         title: "traffic of both ends", label: "bidirectional", is_quiet: true,
     }
-    /// How workers learn of completions: busy (they poll), event (they sleep on a completion channel),
-    /// adaptive (they poll, and sleep after 50 us without one)
+    /// Waiting for completions: busy (workers poll), event (they sleep on a completion channel), adaptive (they poll, and
+    /// sleep after 50 us without a completion)
     poll: PollMode = PollMode::Busy => {
         flag: "poll", heading: QUEUES, scope: Scope::Case, takes: Takes::List, default: "busy", id: Id::Word,
         column: "poll", applies: with_traffic,
         title: "polling", is_quiet: true,
     }
-    /// How QPs are connected: tcp (their numbers and addresses are told over the control connection), cm (by the
-    /// connection manager, rdma_cm)
+    /// Connecting QPs: tcp (numbers and addresses are exchanged over the control connection), cm (by the connection
+    /// manager, rdma_cm)
     connect: ConnectMode = ConnectMode::Tcp => {
         flag: "connect", heading: QUEUES, takes: Takes::List, default: "tcp", id: Id::Word,
         column: "connect", column_if_used: true,
         title: "connecting", is_quiet: true,
     }
-    /// How sends are posted: legacy (ibv_post_send), extended (ibv_wr_start, and a call for each part of a work request)
+    /// Calls that post sends: legacy (ibv_post_send), extended (ibv_wr_start, and a call for each part of a WR)
     post: CallStyle = CallStyle::Legacy => {
         flag: "post", heading: QUEUES, takes: Takes::List, default: "legacy", id: Id::Letter('p'),
         column: "post", column_if_used: true, applies: with_traffic,
         title: "posting", label: "{} posting", is_quiet: true,
     }
-    /// How completions are polled: legacy (ibv_poll_cq), extended (ibv_start_poll, and a call for each field that is read)
+    /// Calls that poll completions: legacy (ibv_poll_cq), extended (ibv_start_poll, and a call for each field)
     poll_api: CallStyle = CallStyle::Legacy => {
         flag: "poll-api", heading: QUEUES, takes: Takes::List, default: "legacy", id: Id::Letter('c'),
         column: "poll-api", column_if_used: true, applies: with_traffic,
         title: "polling calls", label: "{} polling", is_quiet: true,
     }
-    /// What the library is told of threads: usual (any thread may use a QP or a CQ), thread (one worker uses it, so the
-    /// library need not lock it: single-threaded CQs, and a thread domain for each worker's QPs)
+    /// Promises to the library about threads: usual (any thread may use a QP or CQ), thread (one worker uses each, so it
+    /// needs no lock: single-threaded CQs, and a thread domain for each worker's QPs)
     domains: Domains = Domains::Usual => {
         flag: "domains", heading: QUEUES, takes: Takes::List, default: "usual", id: Id::Letter('d'),
         column: "domains", column_if_used: true, applies: with_traffic,
         title: "thread domains", label: "{} domains", is_quiet: true,
     }
-    /// Whose time of a completion ends a latency: cpu (when the worker saw it), device (the device's stamp of it; the time
-    /// from there until the worker saw it is told beside), with --poll-api extended
+    /// End of a latency: cpu (the worker sees the completion), device (the device's time stamp of the completion, with
+    /// --poll-api extended; the time from there until the worker sees it is reported too)
     timestamps: Timestamps = Timestamps::Cpu => {
         flag: "timestamps", heading: QUEUES, takes: Takes::List, default: "cpu", id: Id::Letter('C'),
         column: "stamps", column_if_used: true,
@@ -381,9 +370,8 @@ settings! {
         },
         title: "time stamps", label: "{} time stamps", is_quiet: true,
     }
-    /// Offered load: closed (a completion posts the next message), or an open loop, in which messages have planned
-    /// times: 2M messages a second, 10Gb payload bits a second, or 50% of what the closed loop moves, which is measured
-    /// first
+    /// Offered load: closed (a completion posts the next message), or an open loop with planned times: 2M messages a
+    /// second, 10Gb payload bits a second, or 50% of the closed loop's rate, which is measured first
     rate: Rate = Rate::Closed => {
         flag: "rate", heading: LOAD, takes: Takes::List, default: "closed", id: Id::Letter('R'),
         column: "load", column_if_used: true,
@@ -393,7 +381,7 @@ settings! {
         },
         title: "offered load", label: "load {}", is_quiet: true,
     }
-    /// Who keeps the offered load: worker (messages have planned times), device (it is told how much each QP may send, and a
+    /// Pacing of the offered load: worker (messages have planned times), device (it limits the rate of each QP, and a
     /// completion posts the next message)
     pace: Pace = Pace::Worker => {
         flag: "pace", heading: LOAD, takes: Takes::List, default: "worker", id: Id::Word,
@@ -404,7 +392,7 @@ settings! {
         },
         title: "pace", label: "paced by the {}", is_quiet: true,
     }
-    /// How planned times follow each other: poisson (independently, with exponential gaps), fixed (at the same distance)
+    /// Planned times: poisson (independent, with exponential gaps), fixed (with equal gaps)
     arrivals: Arrivals = Arrivals::Poisson => {
         flag: "arrivals", heading: LOAD, takes: Takes::List, default: "poisson", id: Id::Word,
         column: "arrivals", column_if_used: true, applies: with_planned_times,
@@ -419,7 +407,7 @@ settings! {
         },
         title: "seed", label: "seed {}", is_quiet: true, may_differ: true,
     }
-    /// Length of a measurement: 5s, 500ms, 2m; a bare number is seconds
+    /// Length of the measurement: 5s, 500ms, 2m; a bare number is seconds
     duration_seconds: Option<TimeSpan> = None => {
         flag: "duration", short: Some('D'), heading: RUN, scope: Scope::Case, takes: Takes::One("TIME"), default: "5s",
         title: "window", label: "windows of {}", may_follow: true,
@@ -429,7 +417,7 @@ settings! {
         flag: "iters", short: Some('n'), heading: RUN, scope: Scope::Case, range: (1, 1 << 40),
         title: "messages a QP", label: "{} message a QP|{} messages a QP", may_follow: true,
     }
-    /// Before a measurement: auto (until steady), auto:10s (at most), 2s, or 0
+    /// Traffic before the measurement: auto (until steady), auto:10s (at most 10 s), 2s, or 0
     warmup: Warmup = Warmup::AUTO => {
         flag: "warmup", heading: RUN, scope: Scope::Case, takes: Takes::One("TIME"), default: "auto:5s",
     }
@@ -445,9 +433,9 @@ settings! {
     /// Do not record latencies
     no_latency: bool = false => {
         flag: "no-latency", heading: RUN, takes: Takes::Switch,
-        applies: |settings| match settings.planned_rate() {
-            Rate::Closed => with_traffic(settings),
-            _ => Applies::Not("with --rate, whose result is the latency"),
+        applies: |settings| match settings.is_closed_loop() {
+            true => with_traffic(settings),
+            false => Applies::Not("with --rate, whose result is the latency"),
         },
         title: "no latencies", label: "no latencies", is_quiet: true,
     }
@@ -456,7 +444,7 @@ settings! {
         flag: "cq-depth", heading: QUEUES, default: "what can be outstanding", range: (1, i32::MAX as u64),
         applies: with_traffic,
     }
-    /// ACK timeout, 0 to 31: 4.096 us x 2^N, 0 for ever
+    /// ACK timeout N, 0 to 31: 4.096 us x 2^N; 0 waits for ever
     timeout: u8 = 14 => {
         flag: "timeout", heading: TRANSPORT, default: "14, which is 67 ms", range: (0, 31),
         applies: with_acknowledgements,
@@ -469,7 +457,7 @@ settings! {
         applies: with_acknowledgements,
         title: "retries", label: "retries {}", is_quiet: true,
     }
-    /// Retries when the peer has no receive posted, 0 to 7; 7 is for ever
+    /// Retries when the peer has no receive posted, 0 to 7; 7 retries for ever
     rnr_retry: u8 = 7 => {
         flag: "rnr-retry", heading: TRANSPORT, default: "7", range: (0, 7),
         applies: with_acknowledgements,
@@ -520,12 +508,20 @@ fn with_traffic(settings: &Settings) -> Applies {
     }
 }
 
+/// For what atomic operations have no use for, and why.
+fn not_atomic(settings: &Settings, why: &'static str) -> Applies {
+    match settings.op.profile().is_atomic() {
+        true => Applies::Not(why),
+        false => with_traffic(settings),
+    }
+}
+
 /// For batches: in an open loop each message is posted when its time comes, and has its own completion, so that the
 /// latencies are those of all messages.
 fn in_batches(settings: &Settings) -> Applies {
-    match settings.planned_rate() {
-        Rate::Closed => with_traffic(settings),
-        _ => Applies::Not(
+    match settings.is_closed_loop() {
+        true => with_traffic(settings),
+        false => Applies::Not(
             "with --rate: each message is posted at its time, and has a completion of its own",
         ),
     }

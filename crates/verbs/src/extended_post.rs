@@ -1,14 +1,14 @@
 //! Posting by `ibv_wr_post(3)`, with the signature of `ibv_post_send`: walks a chain of work requests and builds each of
 //! them call by call. It must not know what is posted.
 
-use std::mem::zeroed;
-use std::os::raw::c_int;
+use std::mem::{MaybeUninit, zeroed};
+use std::os::raw::{c_int, c_void};
 use std::ptr::{NonNull, null_mut};
 
 use rdma_sys::{
-    ibv_pd, ibv_qp, ibv_qp_create_send_ops_flags as flag, ibv_qp_ex, ibv_qp_init_attr,
-    ibv_qp_init_attr_ex, ibv_qp_init_attr_mask as mask, ibv_qp_type, ibv_send_flags, ibv_send_wr,
-    ibv_wr_opcode as opcode,
+    ibv_data_buf, ibv_pd, ibv_qp, ibv_qp_create_send_ops_flags as flag, ibv_qp_ex,
+    ibv_qp_init_attr, ibv_qp_init_attr_ex, ibv_qp_init_attr_mask as mask, ibv_qp_type,
+    ibv_send_flags, ibv_send_wr, ibv_wr_opcode as opcode,
 };
 
 use super::{Context, Service, ffi};
@@ -146,8 +146,11 @@ unsafe fn begin(qp: *mut ibv_qp_ex, wr: &ibv_send_wr) -> bool {
     true
 }
 
+/// The most elements of a message with inline data: those of any message here.
+const MOST_PIECES: usize = 1024;
+
 /// # Safety
-/// As for [`begin`], after it. Inline data is one element.
+/// As for [`begin`], after it. Inline data has [`MOST_PIECES`] elements at most.
 unsafe fn set_payload(qp: *mut ibv_qp_ex, wr: &ibv_send_wr) {
     let is_inline = wr.send_flags & ibv_send_flags::IBV_SEND_INLINE.0 != 0;
     // SAFETY: the caller's; the list has as many elements as it says.
@@ -155,9 +158,10 @@ unsafe fn set_payload(qp: *mut ibv_qp_ex, wr: &ibv_send_wr) {
         match (is_inline, wr.num_sge) {
             (true, 1) => {
                 let piece = *wr.sg_list;
-                let address = piece.addr as *mut std::os::raw::c_void;
+                let address = piece.addr as *mut c_void;
                 rdma_sys::ibv_wr_set_inline_data(qp, address, piece.length as usize);
             }
+            (true, _) => set_inline_list(qp, wr),
             (false, 1) => {
                 let piece = *wr.sg_list;
                 rdma_sys::ibv_wr_set_sge(qp, piece.lkey, piece.addr, piece.length);
@@ -168,4 +172,21 @@ unsafe fn set_payload(qp: *mut ibv_qp_ex, wr: &ibv_send_wr) {
             }
         }
     }
+}
+
+/// # Safety
+/// As for [`set_payload`].
+unsafe fn set_inline_list(qp: *mut ibv_qp_ex, wr: &ibv_send_wr) {
+    let mut list = [const { MaybeUninit::<ibv_data_buf>::uninit() }; MOST_PIECES];
+    let count = usize::try_from(wr.num_sge).unwrap_or(0).min(MOST_PIECES);
+    for (place, piece) in list[..count].iter_mut().enumerate() {
+        // SAFETY: the list has as many elements as it says.
+        let element = unsafe { *wr.sg_list.add(place) };
+        piece.write(ibv_data_buf {
+            addr: element.addr as *mut c_void,
+            length: element.length as usize,
+        });
+    }
+    // SAFETY: the caller's; so many were written.
+    unsafe { rdma_sys::ibv_wr_set_inline_data_list(qp, count, list.as_ptr().cast()) }
 }

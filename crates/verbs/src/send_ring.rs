@@ -336,14 +336,11 @@ impl SendScratch {
 pub struct SendEdit<'a>(&'a mut ibv_send_wr);
 
 impl SendEdit<'_> {
-    /// Adds immediate data to a SEND or RDMA WRITE.
+    /// Adds immediate data to a SEND, or sets that of an RDMA WRITE with immediate data.
     pub fn set_immediate(&mut self, data: u32) {
-        self.0.opcode = match self.0.opcode {
-            ibv_wr_opcode::IBV_WR_RDMA_WRITE | ibv_wr_opcode::IBV_WR_RDMA_WRITE_WITH_IMM => {
-                ibv_wr_opcode::IBV_WR_RDMA_WRITE_WITH_IMM
-            }
-            _ => ibv_wr_opcode::IBV_WR_SEND_WITH_IMM,
-        };
+        if self.0.opcode == ibv_wr_opcode::IBV_WR_SEND {
+            self.0.opcode = ibv_wr_opcode::IBV_WR_SEND_WITH_IMM;
+        }
         self.0.imm_data_invalidated_rkey_union.imm_data = data.to_be();
     }
 

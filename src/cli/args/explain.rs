@@ -14,6 +14,7 @@ Examples:
   rocebench explain                              a SEND, both ends on this machine
   rocebench explain HOST --op write              `rocebench serve` waits there
   rocebench explain --break rkey                 a wrong remote key: the error, and what mends it
+  rocebench explain --break rkey --all           with the steps before it
   rocebench explain --op read --lang zh
 
 Exit codes: 0 the message arrived, or the promised error came; 1 it did not; 2 bad input.";
@@ -39,9 +40,15 @@ pub struct ExplainArgs {
     /// Make this mistake: gid, rkey, no-recv, qp-count or mtu
     #[arg(long = "break", value_name = "MISTAKE", value_parser = Mistake::ALL.iter().map(|it| it.name()).collect::<Vec<_>>(), hide_possible_values = true, help_heading = "Lesson")]
     pub mistake: Option<String>,
+    /// With --break: show every step, not only those in which the mistake shows
+    #[arg(long, requires = "mistake", help_heading = "Lesson")]
+    pub all: bool,
     /// Language: en or zh
     #[arg(long, value_name = "LANG", default_value = "en", value_parser = ["en", "zh"], hide_possible_values = true, help_heading = "Lesson")]
     pub lang: String,
+    /// Do not show a long lesson through $PAGER (or less -FRX)
+    #[arg(long, help_heading = "Lesson")]
+    pub no_pager: bool,
     /// Path MTU [default: the smaller of both ports']
     #[arg(short, long, value_name = "BYTES", help_heading = "Device")]
     pub mtu: Option<Mtu>,

@@ -19,6 +19,7 @@ pub(super) fn text(key: Key) -> &'static str {
         Key::OnPurpose => "On purpose:",
         Key::Error => "Error:",
         Key::OtherSays => "The other end says:",
+        Key::LeftOut => "as without the mistake; --all shows it",
 
         Key::OpenTitle => "Open the device",
         Key::OpenBody => "The call returns the context of the device. All objects below are created in it.",

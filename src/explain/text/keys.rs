@@ -17,7 +17,7 @@ macro_rules! keys {
 keys! {
     HeadSend HeadWrite HeadRead HeadBroken
     HeadThis HeadThisEmbedded HeadLocal HeadRemote
-    ThisEnd OtherEnd Careful OnPurpose Error OtherSays
+    ThisEnd OtherEnd Careful OnPurpose Error OtherSays LeftOut
 
     OpenTitle OpenBody OpenCareful
     PortTitle PortBody PortCareful

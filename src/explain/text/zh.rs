@@ -19,6 +19,7 @@ pub(super) fn text(key: Key) -> &'static str {
         Key::OnPurpose => "故意出错：",
         Key::Error => "错误：",
         Key::OtherSays => "对端报告：",
+        Key::LeftOut => "与没有错误时相同；--all 可显示",
 
         Key::OpenTitle => "打开设备",
         Key::OpenBody => "返回的 context 是通往设备的入口，后面的所有对象都在它之内创建。",

@@ -1,12 +1,9 @@
 //! Several nodes to one, or one to several: what they move together and how evenly, over how many they are. It must not
 //! judge.
 
-use hdrhistogram::Histogram;
 use settings::{Pattern, Settings};
 
-use crate::results::histogram::merged;
-use crate::results::model::{CaseResult, FlowConfig, FlowResult, ResultFile, Run};
-use crate::results::percentile::percentile;
+use crate::results::model::{CaseResult, FlowConfig, FlowResult, Latency, ResultFile, Run};
 use crate::statistics::{median, shares};
 
 /// Which way a fan goes.
@@ -136,15 +133,11 @@ fn point(case: &CaseResult, direction: Direction) -> FanPoint {
     let sum = |run: &Run, of: fn(&FlowResult) -> Option<f64>| {
         run.flows.iter().map(of).sum::<Option<f64>>()
     };
-    let latencies: Vec<_> = runs.iter().map(|run| merged(&run.flows)).collect();
-    let of_latencies = |quantile: f64| {
-        let of = |histogram: &Option<Histogram<u64>>| percentile(histogram.as_ref()?, quantile);
-        let values: Vec<f64> = latencies
-            .iter()
-            .filter_map(of)
-            .map(|ns| ns as f64)
-            .collect();
-        median(&values)
+    let merged = |run: &&Run| Latency::merged(&run.flows, |flow| flow.latency_ns.as_ref());
+    let latencies: Vec<Latency> = runs.iter().filter_map(merged).collect();
+    let of_latencies = |of: fn(&Latency) -> Option<u64>| {
+        let values = latencies.iter().filter_map(of).map(|ns| ns as f64);
+        median(&values.collect::<Vec<f64>>())
     };
     FanPoint {
         case: case.id.clone(),
@@ -153,8 +146,8 @@ fn point(case: &CaseResult, direction: Direction) -> FanPoint {
         mmsg_per_s: of_runs(&|run| sum(run, FlowResult::mmsg_per_s)),
         jain: of_runs(&|run| Some(shares(&rates(run)?)?.jain)),
         shares: each_share(case, &runs, direction),
-        p50_ns: of_latencies(0.5),
-        p99_ns: of_latencies(0.99),
+        p50_ns: of_latencies(|it| Some(it.p50)),
+        p99_ns: of_latencies(|it| it.p99),
         runs: runs.len(),
         lost: case.runs.len() - runs.len(),
     }

@@ -144,7 +144,7 @@ impl Matrix {
     /// What the runs are compared by: bandwidth of closed loops. In an open loop all have the rate that they were
     /// offered, and p50 tells.
     pub fn quantity(&self) -> Quantity {
-        match self.settings.planned_rate().is_closed() {
+        match self.settings.is_closed_loop() {
             true => Quantity::Bandwidth,
             false => Quantity::P50,
         }

@@ -3,7 +3,6 @@
 
 use std::borrow::Cow;
 
-use hdrhistogram::Histogram;
 use settings::Pattern;
 
 use crate::results::load::Loaded;
@@ -11,7 +10,6 @@ use crate::results::model::{
     CaseConfig, CaseResult, Delivery, Fairness, FlowConfig, FlowResult, Latency, Load, LoadVerdict,
     ResultFile, Run, Totals, Window,
 };
-use crate::statistics::shares;
 
 /// Name of the flow that stands for all of a case.
 pub const ALL_FLOWS: &str = "all flows together";
@@ -107,13 +105,13 @@ fn sum_of_run(run: &Run, config: &FlowConfig) -> Run {
             mmsg_per_s: total(|flow| flow.totals.mmsg_per_s).filter(|_| !flows.is_empty()),
             errors: of_all(|totals| totals.errors),
         },
-        latency_ns: latency(flows, |flow| flow.latency_ns.as_ref()),
-        service_ns: latency(flows, |flow| flow.service_ns.as_ref()),
-        lateness_ns: latency(flows, |flow| flow.lateness_ns.as_ref()),
-        notice_ns: latency(flows, |flow| flow.notice_ns.as_ref()),
+        latency_ns: Latency::merged(flows, |flow| flow.latency_ns.as_ref()),
+        service_ns: Latency::merged(flows, |flow| flow.service_ns.as_ref()),
+        lateness_ns: Latency::merged(flows, |flow| flow.lateness_ns.as_ref()),
+        notice_ns: Latency::merged(flows, |flow| flow.notice_ns.as_ref()),
         load: load(flows),
         delivery: Delivery::of_flows(flows),
-        fairness: rates.and_then(|rates| fairness(&rates)),
+        fairness: rates.and_then(|rates| Fairness::of(&rates)),
         ..FlowResult::of(config)
     };
     Run {
@@ -127,37 +125,6 @@ fn sum_of_run(run: &Run, config: &FlowConfig) -> Run {
             ..Run::default()
         }
     }
-}
-
-/// How evenly the flows were served.
-fn fairness(rates: &[f64]) -> Option<Fairness> {
-    let shares = shares(rates)?;
-    Some(Fairness {
-        jain: shares.jain,
-        min_share: shares.min_share,
-        max_share: shares.max_share,
-    })
-}
-
-/// All flows' times in one histogram: no percentile is averaged. `None` where a flow has none, or has one of another
-/// part of its messages.
-fn latency(flows: &[FlowResult], of: impl Fn(&FlowResult) -> Option<&Latency>) -> Option<Latency> {
-    let recorded = |flow: &FlowResult| flow.load.as_ref().map(|load| load.recorded_one_in);
-    let mut all: Option<Histogram<u64>> = None;
-    let mut overflows = 0;
-    for flow in flows {
-        let own = of(flow)?;
-        if recorded(flow) != recorded(flows.first()?) {
-            return None;
-        }
-        overflows += own.overflows;
-        let histogram = own.histogram().ok()?;
-        match &mut all {
-            Some(all) => all.add(&histogram).ok()?,
-            None => all = Some(histogram),
-        }
-    }
-    Latency::from_histogram(&all?, overflows)
 }
 
 /// What all were offered; `None` where one was offered nothing.

@@ -47,6 +47,30 @@ impl Latency {
         })
     }
 
+    /// Times of all flows in one distribution: no percentile is averaged. `None` where a flow has none, or has one of
+    /// another part of its messages.
+    pub fn merged(
+        flows: &[FlowResult],
+        of: fn(&FlowResult) -> Option<&Latency>,
+    ) -> Option<Latency> {
+        let recorded = |flow: &FlowResult| flow.load.as_ref().map(|load| load.recorded_one_in);
+        let mut all: Option<Histogram<u64>> = None;
+        let mut overflows = 0;
+        for flow in flows {
+            let own = of(flow)?;
+            if recorded(flow) != recorded(flows.first()?) {
+                return None;
+            }
+            overflows += own.overflows;
+            let histogram = own.histogram().ok()?;
+            match &mut all {
+                Some(all) => all.add(&histogram).ok()?,
+                None => all = Some(histogram),
+            }
+        }
+        Latency::from_histogram(&all?, overflows)
+    }
+
     /// The whole distribution, in nanoseconds.
     ///
     /// # Errors
@@ -54,19 +78,6 @@ impl Latency {
     pub fn histogram(&self) -> Result<Histogram<u64>, HistogramError> {
         decode(self.histogram.as_deref())
     }
-}
-
-/// The latencies of all flows in one histogram: no percentile is averaged. `None` where one of them has none.
-pub fn merged(flows: &[FlowResult]) -> Option<Histogram<u64>> {
-    let mut all: Option<Histogram<u64>> = None;
-    for flow in flows {
-        let own = flow.latency_ns.as_ref()?.histogram().ok()?;
-        match &mut all {
-            Some(all) => all.add(&own).ok()?,
-            None => all = Some(own),
-        }
-    }
-    all
 }
 
 /// The fastest interval that is told apart, in kilobits a second: 10 Tb/s.

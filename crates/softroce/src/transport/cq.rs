@@ -29,11 +29,11 @@ impl Cq {
         on_event: Box<dyn Fn() + Send + Sync>,
         on_overrun: Box<dyn Fn() + Send + Sync>,
     ) -> Cq {
-        Cq::of(nic, capacity, false, on_event, on_overrun)
+        Cq::with_stamps(nic, capacity, false, on_event, on_overrun)
     }
 
     /// The same; if `has_stamps`, each completion has the time when it came, by [`crate::net::now_ns`].
-    pub fn of(
+    pub fn with_stamps(
         nic: &Nic,
         capacity: usize,
         has_stamps: bool,

@@ -66,10 +66,8 @@ impl Requester {
 
     fn wait_for_rate(&mut self, work: QpWork<'_>) {
         let due_ns = self.rate.as_ref().map_or(u64::MAX, SendingRate::next_ns);
-        if due_ns < self.rate_entry_ns {
-            let turns = &work.core.turns_at_rate;
-            turns.replace(work.qp.number, self.rate_entry_ns, due_ns);
-            self.rate_entry_ns = due_ns;
+        let turns = &work.core.turns_at_rate;
+        if self.rate_entry.hasten(turns, work.qp.number, due_ns) {
             Statistics::count(&work.core.statistics.rate_waits);
             work.core.activity.departure_at(due_ns);
         }
@@ -83,10 +81,7 @@ impl Requester {
         entry_ns: u64,
         bytes: usize,
     ) {
-        // Another thread may have put a new one meanwhile.
-        if self.rate_entry_ns == entry_ns {
-            self.rate_entry_ns = u64::MAX;
-        }
+        self.rate_entry.was_taken(entry_ns);
         self.transmit(work, outbox, bytes);
         outbox.flush();
     }

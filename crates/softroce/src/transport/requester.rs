@@ -14,6 +14,7 @@ use super::qp_attributes::{Capacities, Deliveries, Kind};
 use super::request::{PostError, SendRequest};
 use super::send_queue::SendQueue;
 use super::sending_rate::SendingRate;
+use super::timers::Entry;
 use crate::wire::Psn;
 
 /// One packet of this many requests an acknowledgement, also within a long message.
@@ -47,12 +48,12 @@ pub(super) struct Requester {
     timed: Option<(Psn, u64)>,
     pub(super) retries_left: u8,
     pub(super) rnr_retries_left: u8,
-    /// When its entry in the queue of timers is due; `u64::MAX` if it has none.
-    pub(super) timer_entry_ns: u64,
+    /// In the queue of timers.
+    pub(super) timer_entry: Entry,
     /// The rate of its packets, of a QP that has a limit or since a CNP; `None` is the full one.
     pub(super) rate: Option<SendingRate>,
-    /// When its entry in the queue of turns at a rate is due; `u64::MAX` if it has none.
-    pub(super) rate_entry_ns: u64,
+    /// In the queue of turns at a rate.
+    pub(super) rate_entry: Entry,
     /// Whether it pauses because of an RNR NAK.
     pub(super) pauses: bool,
     /// An answer has come since the timer was set.
@@ -99,9 +100,9 @@ impl Requester {
             timed: None,
             retries_left: 0,
             rnr_retries_left: 0,
-            timer_entry_ns: u64::MAX,
+            timer_entry: Entry::NONE,
             rate: None,
-            rate_entry_ns: u64::MAX,
+            rate_entry: Entry::NONE,
             pauses: false,
             was_answered: false,
             went_back_to: None,

@@ -89,10 +89,8 @@ impl Requester {
     fn set_timer(&mut self, work: QpWork<'_>, due_ns: u64) {
         self.was_answered = false;
         work.qp.timer_ns.store(due_ns, Ordering::Relaxed);
-        if due_ns < self.timer_entry_ns {
-            let timers = &work.core.timers;
-            timers.replace(work.qp.number, self.timer_entry_ns, due_ns);
-            self.timer_entry_ns = due_ns;
+        let timers = &work.core.timers;
+        if self.timer_entry.hasten(timers, work.qp.number, due_ns) {
             work.core.activity.timer_at(due_ns);
         }
     }
@@ -106,10 +104,7 @@ impl Requester {
         until_ns: u64,
     ) {
         Statistics::count(&work.core.statistics.timer_checks);
-        // Another thread may have put a new one meanwhile.
-        if self.timer_entry_ns == entry_ns {
-            self.timer_entry_ns = u64::MAX;
-        }
+        self.timer_entry.was_taken(entry_ns);
         self.wake(work, outbox, until_ns);
         let due_ns = work.qp.timer_ns.load(Ordering::Relaxed);
         // One that is still due belongs to a QP that does not send.
@@ -120,8 +115,6 @@ impl Requester {
 
     /// Removes the QP's entry, for good.
     pub(super) fn forget_timer(&mut self, work: QpWork<'_>) {
-        let timers = &work.core.timers;
-        timers.replace(work.qp.number, self.timer_entry_ns, u64::MAX);
-        self.timer_entry_ns = u64::MAX;
+        self.timer_entry.remove(&work.core.timers, work.qp.number);
     }
 }

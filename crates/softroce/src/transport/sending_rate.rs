@@ -33,7 +33,6 @@ const NEAR: f64 = STEP / FULL;
 pub(super) struct SendingRate {
     /// The highest: the limit, or the full one.
     highest: f64,
-    saved_ns: u64,
     current: f64,
     /// Where it was before the last notification, or above.
     target: f64,
@@ -51,17 +50,13 @@ pub(super) struct SendingRate {
 impl SendingRate {
     /// The full rate, before the first notification.
     pub(super) fn full(now_ns: u64) -> SendingRate {
-        SendingRate {
-            saved_ns: SAVED_NS,
-            ..SendingRate::limited(now_ns, FULL)
-        }
+        SendingRate::limited(now_ns, FULL)
     }
 
     /// A rate that is never higher than `highest`, in bytes a nanosecond.
     pub(super) fn limited(now_ns: u64, highest: f64) -> SendingRate {
         SendingRate {
             highest,
-            saved_ns: SAVED_OF_LIMIT_NS,
             current: highest,
             target: highest,
             alpha: 1.0,
@@ -102,7 +97,11 @@ impl SendingRate {
 
     fn give(&mut self, until_ns: u64) {
         let given = until_ns.saturating_sub(self.given_ns) as f64 * self.current;
-        let most = self.saved_ns as f64 * self.current;
+        let saved_ns = match self.highest < FULL {
+            true => SAVED_OF_LIMIT_NS,
+            false => SAVED_NS,
+        };
+        let most = saved_ns as f64 * self.current;
         self.saved_bytes = (self.saved_bytes + given).min(most);
         self.given_ns = self.given_ns.max(until_ns);
     }

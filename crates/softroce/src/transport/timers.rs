@@ -37,9 +37,59 @@ impl Timers {
     }
 }
 
+/// A QP's entry, as the QP knows it.
+pub(super) struct Entry {
+    /// `u64::MAX` for none.
+    due_ns: u64,
+}
+
+impl Entry {
+    /// None.
+    pub(super) const NONE: Entry = Entry { due_ns: u64::MAX };
+
+    /// Makes it due at this time if that is sooner; returns whether it is.
+    pub(super) fn hasten(&mut self, timers: &Timers, qpn: u32, due_ns: u64) -> bool {
+        let is_sooner = due_ns < self.due_ns;
+        if is_sooner {
+            timers.replace(qpn, self.due_ns, due_ns);
+            self.due_ns = due_ns;
+        }
+        is_sooner
+    }
+
+    /// The entry of this time was taken. Another thread may have put a new one meanwhile.
+    pub(super) fn was_taken(&mut self, due_ns: u64) {
+        if self.due_ns == due_ns {
+            *self = Entry::NONE;
+        }
+    }
+
+    /// Removes it.
+    pub(super) fn remove(&mut self, timers: &Timers, qpn: u32) {
+        timers.replace(qpn, self.due_ns, u64::MAX);
+        *self = Entry::NONE;
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn an_entry_only_comes_sooner_until_it_is_taken() {
+        let timers = Timers::default();
+        let mut entry = Entry::NONE;
+        assert!(entry.hasten(&timers, 7, 30) && entry.hasten(&timers, 7, 10));
+        assert!(!entry.hasten(&timers, 7, 20));
+        assert_eq!(timers.take_due(10), Some((10, 7)));
+        assert_eq!(timers.earliest_ns(), u64::MAX, "there was one");
+        entry.was_taken(30);
+        assert!(!entry.hasten(&timers, 7, 20), "another one was taken");
+        entry.was_taken(10);
+        assert!(entry.hasten(&timers, 7, 20));
+        entry.remove(&timers, 7);
+        assert_eq!(timers.earliest_ns(), u64::MAX);
+    }
 
     #[test]
     fn entries_come_when_due_in_order_and_once() {

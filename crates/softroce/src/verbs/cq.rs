@@ -110,7 +110,8 @@ pub(super) unsafe fn create(
     };
     let capacity = wanted.entries as usize;
     let has_stamps = wanted.has_stamps;
-    let transport = transport::Cq::of(device.nic(), capacity, has_stamps, on_event, on_overrun);
+    let transport =
+        transport::Cq::with_stamps(device.nic(), capacity, has_stamps, on_event, on_overrun);
     if let Some(channel) = behind {
         channel.serve(&transport);
     }

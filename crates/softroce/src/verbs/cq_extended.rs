@@ -124,22 +124,28 @@ unsafe extern "C" fn end_poll(cq: *mut ibv_cq_ex) {
     unsafe { Cq::of(cq.cast()) }.polling.give();
 }
 
-/// Reads the completion that `start_poll` or `next_poll` took last; `otherwise` if there was none.
+/// The completion that `start_poll` or `next_poll` took last, and its stamp; `None` if there was none.
 ///
 /// # Safety
-/// As for the function that reads the field: between `start_poll` and `end_poll`.
-unsafe fn read<T>(cq: *mut ibv_cq_ex, otherwise: T, field: impl Fn(&Completion) -> T) -> T {
+/// As for the function that reads a field of it: between `start_poll` and `end_poll`.
+unsafe fn current(cq: *mut ibv_cq_ex) -> Option<(Completion, u64)> {
     // SAFETY: a live CQ whose latch this thread holds.
-    let current = unsafe { *Cq::of(cq.cast()).current.get() };
-    current
-        .as_ref()
-        .map_or(otherwise, |(completion, _)| field(completion))
+    unsafe { *Cq::of(cq.cast()).current.get() }
+}
+
+/// Reads the current completion; `otherwise` if there is none.
+///
+/// # Safety
+/// As for [`current`].
+unsafe fn read<T>(cq: *mut ibv_cq_ex, otherwise: T, field: impl Fn(&Completion) -> T) -> T {
+    // SAFETY: as the caller's.
+    let current = unsafe { current(cq) };
+    current.map_or(otherwise, |(completion, _)| field(&completion))
 }
 
 unsafe extern "C" fn read_completion_ts(cq: *mut ibv_cq_ex) -> u64 {
-    // SAFETY: a live CQ, and the caller is between `start_poll` and `end_poll`.
-    let current = unsafe { *Cq::of(cq.cast()).current.get() };
-    current.map_or(0, |(_, stamp_ns)| stamp_ns)
+    // SAFETY: the caller is between `start_poll` and `end_poll`.
+    unsafe { current(cq) }.map_or(0, |(_, stamp_ns)| stamp_ns)
 }
 
 unsafe extern "C" fn read_sl(cq: *mut ibv_cq_ex) -> u8 {

@@ -62,7 +62,7 @@ impl Pd {
     /// # Safety
     /// `pd` is live.
     pub(super) unsafe fn of<'a>(pd: *mut ibv_pd) -> &'a Pd {
-        // SAFETY: made by `alloc_pd`; the reference covers nothing that programs write.
+        // SAFETY: made by `boxed`; the reference covers nothing that programs write.
         unsafe { &(*pd.cast::<PdObject>()).inner }
     }
 }
@@ -78,15 +78,20 @@ pub unsafe extern "C" fn alloc_pd(context: *mut ibv_context) -> *mut ibv_pd {
         context,
         handle: id,
     };
-    let inner = Pd {
-        id: PdId(id),
-        users: Users::default(),
-    };
+    // SAFETY: an open context.
+    let uses = vec![unsafe { Context::of(context) }.users.begin()];
+    boxed(verbs, PdId(id), uses)
+}
+
+/// Makes a domain, until `dealloc_pd`.
+fn boxed(verbs: ibv_pd, id: PdId, uses: Vec<Use>) -> *mut ibv_pd {
     let object = PdObject {
         verbs,
-        inner,
-        // SAFETY: an open context.
-        _uses: vec![unsafe { Context::of(context) }.users.begin()],
+        inner: Pd {
+            id,
+            users: Users::default(),
+        },
+        _uses: uses,
     };
     Box::into_raw(Box::new(object)).cast()
 }
@@ -120,15 +125,7 @@ pub(super) unsafe extern "C" fn alloc_parent_domain(
         // SAFETY: as above.
         uses.push(unsafe { thread_domain::begin(init.td) });
     }
-    let object = PdObject {
-        verbs: *pd,
-        inner: Pd {
-            id: joined.id,
-            users: Users::default(),
-        },
-        _uses: uses,
-    };
-    Box::into_raw(Box::new(object)).cast()
+    boxed(*pd, joined.id, uses)
 }
 
 /// `ibv_dealloc_pd(3)`. EBUSY while it has an MR, QP, SRQ or AH, or is joined to another.
@@ -136,7 +133,7 @@ pub(super) unsafe extern "C" fn alloc_parent_domain(
 /// # Safety
 /// As for libibverbs.
 pub unsafe extern "C" fn dealloc_pd(pd: *mut ibv_pd) -> c_int {
-    // SAFETY: a live domain; made by `alloc_pd` from such a box.
+    // SAFETY: a live domain; `boxed` made it from such a box.
     unsafe {
         if Pd::of(pd).users.any() {
             return libc::EBUSY;

@@ -10,23 +10,15 @@ use super::testbed::*;
 
 const RC: u32 = ibv_qp_type::IBV_QPT_RC;
 
-/// Pointers moved to another thread.
-struct Carried<T>(*mut T);
-// SAFETY: verbs objects may be used from any thread.
-unsafe impl<T> Send for Carried<T> {}
-
-impl<T> Carried<T> {
-    fn get(&self) -> *mut T {
-        self.0
-    }
-}
-
 /// A channel, and a CQ whose events go there with this mark.
 fn channel_with_cq(end: &End, mark: *mut std::ffi::c_void) -> (*mut ibv_comp_channel, *mut ibv_cq) {
     // SAFETY: an open context.
     unsafe {
         let channel = verbs::create_comp_channel(end.context);
-        (channel, verbs::create_cq(end.context, 16, mark, channel, 0))
+        (
+            channel,
+            verbs::create_cq(end.context, 256, mark, channel, 0),
+        )
     }
 }
 
@@ -320,8 +312,7 @@ fn an_answer_of_a_program_that_sleeps_does_not_overtake_the_acknowledgement() {
     let (one, other) = (End::new(), End::new());
     // SAFETY: live objects throughout.
     unsafe {
-        let channel = verbs::create_comp_channel(other.context);
-        let cq = verbs::create_cq(other.context, 256, null_mut(), channel, 0);
+        let (channel, cq) = channel_with_cq(&other, null_mut());
         let pairs: Vec<_> = (0..QPS)
             .map(|_| pair_receiving_into(&one, &other, cq))
             .collect();
@@ -336,7 +327,7 @@ fn an_answer_of_a_program_that_sleeps_does_not_overtake_the_acknowledgement() {
         let (answers, waits_on) = (Carried(cq), Carried(channel));
         let answering = std::thread::spawn(move || {
             let (cq, sge) = (answers.get(), sge.get());
-            let peers: Vec<_> = peers.iter().map(Carried::get).collect();
+            let peers: Vec<_> = peers.into_iter().map(Carried::get).collect();
             let mut left = QPS * ROUNDS;
             while left > 0 {
                 let (mut event_cq, mut mark) = (null_mut(), null_mut());
@@ -350,13 +341,7 @@ fn an_answer_of_a_program_that_sleeps_does_not_overtake_the_acknowledgement() {
                         .iter()
                         .find(|peer| (***peer).qp_num == wc.qp_num)
                         .unwrap();
-                    let mut receive = ibv_recv_wr {
-                        wr_id: 0,
-                        next: null_mut(),
-                        sg_list: sge,
-                        num_sge: 1,
-                    };
-                    assert_eq!(ibv_post_recv(peer, &raw mut receive, &mut null_mut()), 0);
+                    assert_eq!(receive(peer, 0, *sge), 0);
                     let mut answer = send_wr(ibv_wr_opcode::IBV_WR_SEND, &mut *sge);
                     answer.send_flags = 0;
                     assert_eq!(send(peer, &mut answer), 0);

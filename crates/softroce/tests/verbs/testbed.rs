@@ -129,16 +129,33 @@ impl End {
         }
     }
 
-    pub fn receive(&self, qp: *mut ibv_qp, wr_id: u64, mut sge: ibv_sge) -> i32 {
-        let mut wr = ibv_recv_wr {
-            wr_id,
-            next: null_mut(),
-            sg_list: &raw mut sge,
-            num_sge: 1,
-        };
-        let mut bad = null_mut();
-        // SAFETY: a live QP and a list of one.
-        unsafe { ibv_post_recv(qp, &raw mut wr, &raw mut bad) }
+    pub fn receive(&self, qp: *mut ibv_qp, wr_id: u64, sge: ibv_sge) -> i32 {
+        receive(qp, wr_id, sge)
+    }
+}
+
+/// Posts a receive.
+pub fn receive(qp: *mut ibv_qp, wr_id: u64, mut sge: ibv_sge) -> i32 {
+    let mut wr = ibv_recv_wr {
+        wr_id,
+        next: null_mut(),
+        sg_list: &raw mut sge,
+        num_sge: 1,
+    };
+    let mut bad = null_mut();
+    // SAFETY: a live QP and a list of one.
+    unsafe { ibv_post_recv(qp, &raw mut wr, &raw mut bad) }
+}
+
+/// A pointer moved to another thread.
+#[derive(Clone, Copy)]
+pub struct Carried<T>(pub *mut T);
+// SAFETY: verbs objects may be used from any thread.
+unsafe impl<T> Send for Carried<T> {}
+
+impl<T> Carried<T> {
+    pub fn get(self) -> *mut T {
+        self.0
     }
 }
 

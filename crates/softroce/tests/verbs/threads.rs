@@ -13,18 +13,6 @@ const UD: u32 = ibv_qp_type::IBV_QPT_UD;
 const ROUNDS: usize = 20_000;
 const OWN_QKEY: u32 = 1 << 31;
 
-/// A pointer moved to another thread.
-#[derive(Clone, Copy)]
-struct Carried<T>(*mut T);
-// SAFETY: verbs objects may be used from any thread.
-unsafe impl<T> Send for Carried<T> {}
-
-impl<T> Carried<T> {
-    fn get(self) -> *mut T {
-        self.0
-    }
-}
-
 #[test]
 fn a_datagram_with_the_own_queue_key_is_posted_while_the_qp_is_queried() {
     let end = End::new();

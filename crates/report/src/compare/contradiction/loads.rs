@@ -14,7 +14,7 @@ const WINDOWS_DIFFER: f64 = 0.05;
 pub(super) fn load(settings: &Settings, moved: &FlowResult) -> Found {
     latency("service time", moved.service_ns.as_ref())?;
     latency("lateness", moved.lateness_ns.as_ref())?;
-    let told = match (&moved.load, settings.planned_rate().is_closed()) {
+    let told = match (&moved.load, settings.is_closed_loop()) {
         (None, true) => return Ok(()),
         (Some(_), true) => return Err("has a load, and is a closed loop".to_owned()),
         (None, false) => return Err(format!("lacks the load of --rate {}", settings.rate)),

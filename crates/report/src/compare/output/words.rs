@@ -317,7 +317,7 @@ pub(super) fn remarks(comparison: &Comparison) -> Vec<String> {
 /// Whether a flow has a load and no figure of what it moved.
 fn keeps_up(case: &CaseComparison) -> bool {
     let is_kept = |(index, flow): (usize, &FlowConfig)| {
-        let is_open = !case.config.flow(index).planned_rate().is_closed();
+        let is_open = !case.config.flow(index).is_closed_loop();
         let mut own = case
             .metrics
             .iter()

@@ -64,7 +64,7 @@ pub fn grids(results: &[Loaded]) -> Vec<Grids> {
         let op = flow.settings.op;
         // What many nodes move together is no share of a link.
         let is_of_pattern = flow.settings.pattern.is_some();
-        if flow.settings.is_set_up() || is_of_pattern || !flow.settings.planned_rate().is_closed() {
+        if flow.settings.is_set_up() || is_of_pattern || !flow.settings.is_closed_loop() {
             continue;
         }
         let rank = Workload::ALL.iter().position(|other| *other == op);

@@ -65,7 +65,7 @@ pub(super) struct ClosedLoop {
 /// of the same place; `None` of what says nothing of loads.
 pub(super) fn place(sample: &Sample<'_>) -> Option<f64> {
     let (flow, settings) = (&sample.flow, &sample.flow.settings);
-    if settings.planned_rate().is_closed() {
+    if settings.is_closed_loop() {
         let is_searched = flow.is_first() && !flow.case.searches.is_empty();
         return is_searched.then_some(0.0);
     }

@@ -331,7 +331,7 @@ impl<'a> Sample<'a> {
 
     /// Whether completions posted its messages.
     pub(super) fn is_closed_loop(&self) -> bool {
-        self.flow.settings.planned_rate().is_closed()
+        self.flow.settings.is_closed_loop()
     }
 
     /// Those that measured set-up, each case once.

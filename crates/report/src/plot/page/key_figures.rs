@@ -32,7 +32,7 @@ pub fn key_figures(results: &[Loaded]) -> Table {
         let flows: Vec<CaseFlow<'_>> = all().filter(|flow| flow.settings.op == op).collect();
         let (closed, open): (Vec<_>, Vec<_>) = flows
             .iter()
-            .partition(|flow| flow.settings.planned_rate().is_closed());
+            .partition(|flow| flow.settings.is_closed_loop());
         if !closed.is_empty() {
             let of = |&(name, metric, highest): &(&str, Metric, bool)| {
                 let (_, digits, factor) = metric.column();
@@ -75,7 +75,7 @@ const MOST_PATTERNS: usize = 6;
 fn of_nodes(loaded: &Loaded) -> Vec<Vec<Cell>> {
     let mut rows = Vec::new();
     for matrix in Matrix::all(&loaded.result).into_iter().take(MOST_PATTERNS) {
-        let quantity = match matrix.settings.planned_rate().is_closed() {
+        let quantity = match matrix.settings.is_closed_loop() {
             true => Quantity::Bandwidth,
             false => Quantity::P99,
         };

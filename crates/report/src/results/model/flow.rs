@@ -7,6 +7,7 @@ use super::config::FlowConfig;
 use super::distribution::{Bandwidth, Latency};
 use super::load::Load;
 use super::window::{Timeline, Window};
+use crate::statistics::shares;
 
 /// One flow's figures in the window, measured at the node that posts its WRs.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -110,6 +111,18 @@ pub struct Fairness {
     pub min_share: f64,
     /// The best served QP's bytes over an even share.
     pub max_share: f64,
+}
+
+impl Fairness {
+    /// How evenly these amounts were shared; `None` when nothing was.
+    pub fn of(amounts: &[f64]) -> Option<Fairness> {
+        let shares = shares(amounts)?;
+        Some(Fairness {
+            jain: shares.jain,
+            min_share: shares.min_share,
+            max_share: shares.max_share,
+        })
+    }
 }
 
 /// One QP in the window.

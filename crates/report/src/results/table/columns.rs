@@ -194,9 +194,7 @@ impl Columns {
     pub(super) fn of(settings: &[Settings]) -> Columns {
         let stamped = |flow: &&Settings| flow.timestamps == Timestamps::Device;
         let notice = settings.iter().find(stamped).map(|_| NOTICE);
-        let open = settings
-            .iter()
-            .find(|flow| !flow.planned_rate().is_closed());
+        let open = settings.iter().find(|flow| !flow.is_closed_loop());
         let Some(open) = open else {
             let all = SETTINGS
                 .iter()

@@ -2,11 +2,9 @@
 
 use std::collections::BTreeSet;
 
-use super::super::histogram::merged;
 use super::super::model::{
     Delivery, Fairness, FlowResult, Latency, Load, LoadVerdict, Run, Window,
 };
-use crate::statistics::shares;
 
 /// Of more flows the latencies are not put together: that would take longer than the run's other figures.
 const MOST_HISTOGRAMS: usize = 256;
@@ -16,16 +14,14 @@ pub(super) fn together(run: &Run) -> FlowResult {
     let flows = &run.flows;
     let sum = |of: fn(&FlowResult) -> Option<f64>| flows.iter().map(of).sum::<Option<f64>>();
     let rates: Option<Vec<f64>> = flows.iter().map(FlowResult::gbit_per_s).collect();
-    let fairness = rates.and_then(|rates| shares(&rates));
-    let histogram = (flows.len() <= MOST_HISTOGRAMS).then(|| merged(flows));
-    let latency = histogram.flatten();
+    let merged = |of: fn(&FlowResult) -> Option<&Latency>| {
+        let few = (flows.len() <= MOST_HISTOGRAMS).then_some(flows)?;
+        Latency::merged(few, of)
+    };
     let mut all = FlowResult {
-        latency_ns: latency.and_then(|histogram| Latency::from_histogram(&histogram, 0)),
-        fairness: fairness.map(|shares| Fairness {
-            jain: shares.jain,
-            min_share: shares.min_share,
-            max_share: shares.max_share,
-        }),
+        latency_ns: merged(|flow| flow.latency_ns.as_ref()),
+        notice_ns: merged(|flow| flow.notice_ns.as_ref()),
+        fairness: rates.and_then(|rates| Fairness::of(&rates)),
         load: load(flows),
         window: window(flows),
         delivery: Delivery::of_flows(flows),
@@ -69,5 +65,33 @@ fn window(flows: &[FlowResult]) -> Window {
             .cloned()
             .collect(),
         ..Window::default()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use hdrhistogram::Histogram;
+
+    use super::*;
+
+    #[test]
+    fn stamps_of_all_flows_are_put_together() {
+        let flow = |ns: u64| {
+            let mut histogram = Histogram::new(3).unwrap();
+            histogram.record(ns).unwrap();
+            FlowResult {
+                notice_ns: Latency::from_histogram(&histogram, 0),
+                ..FlowResult::default()
+            }
+        };
+        let mut run = Run {
+            flows: vec![flow(1000), flow(1500)],
+            ..Run::default()
+        };
+        let all = together(&run);
+        let notice = all.notice_ns.map(|it| (it.count, it.min, it.max));
+        assert_eq!((notice, all.latency_ns), (Some((2, 1000, 1500)), None));
+        run.flows[1].notice_ns = None;
+        assert_eq!(together(&run).notice_ns, None);
     }
 }

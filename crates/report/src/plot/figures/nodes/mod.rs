@@ -80,7 +80,7 @@ fn sentences(subject: &Subject<'_>, is_one: bool) -> Vec<String> {
 fn of_subject(subject: &Subject<'_>, number: usize) -> Vec<Figure> {
     let settings = &subject.matrix.settings;
     // In an open loop all have the rate that they were offered.
-    let quantity = match settings.planned_rate().is_closed() {
+    let quantity = match settings.is_closed_loop() {
         true => Quantity::Bandwidth,
         false => Quantity::P99,
     };
