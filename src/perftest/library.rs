@@ -8,13 +8,16 @@ const VARIABLE: &str = "SOFTROCE_LIBRARY";
 
 const FILE: &str = "libsoftroce_preload.so";
 
+/// Where packages install it, from the folder above the program's.
+const INSTALLED: &str = "lib/rocebench";
+
 /// No library to preload.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum LibraryError {
     /// The variable names a file that is not there.
     #[error("{VARIABLE}={}: no such file", .0.display())]
     NoSuchFile(PathBuf),
-    /// It is not beside the program.
+    /// It is neither beside the program nor installed with it.
     #[error("perftest runs on the embedded device over {FILE}, and there is none in {}", .0.display())]
     Missing(PathBuf),
     /// The dynamic linker takes blanks and colons for separators.
@@ -43,7 +46,7 @@ impl LibraryError {
     }
 }
 
-/// Where the library is: as `SOFTROCE_LIBRARY` says, or else beside this program.
+/// Where the library is: as `SOFTROCE_LIBRARY` says, or else beside this program, or where packages install it.
 ///
 /// # Errors
 /// It is not there, or cannot be preloaded.
@@ -61,11 +64,13 @@ fn find(named: Option<OsString>, folder: &Path) -> Result<PathBuf, LibraryError>
                 .map_err(|_| LibraryError::NoSuchFile(path))?
         }
         None => {
-            let path = folder.join(FILE);
-            if !path.is_file() {
-                return Err(LibraryError::Missing(folder.to_owned()));
-            }
-            path
+            let installed = folder.parent().map(|above| above.join(INSTALLED));
+            [Some(folder.to_owned()), installed]
+                .into_iter()
+                .flatten()
+                .map(|place| place.join(FILE))
+                .find(|path| path.is_file())
+                .ok_or_else(|| LibraryError::Missing(folder.to_owned()))?
         }
     };
     let text = library.to_string_lossy();
@@ -80,13 +85,17 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_variable_wins_and_what_is_missing_says_how_to_build_it() {
+    fn the_variable_wins_then_the_folder_and_what_is_missing_says_how_to_build_it() {
         let folder = tempfile::tempdir().unwrap();
         let debug = folder.path().join("debug");
         std::fs::create_dir(&debug).unwrap();
         let missing = find(None, &debug).unwrap_err();
         assert_eq!(missing, LibraryError::Missing(debug.clone()));
         assert!(missing.hint().contains("`cargo build -p softroce-preload`"));
+        let lib = folder.path().join(INSTALLED);
+        std::fs::create_dir_all(&lib).unwrap();
+        std::fs::write(lib.join(FILE), "").unwrap();
+        assert_eq!(find(None, &debug), Ok(lib.join(FILE)));
         let beside = debug.join(FILE);
         std::fs::write(&beside, "").unwrap();
         assert_eq!(find(None, &debug), Ok(beside.clone()));
