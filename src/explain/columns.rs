@@ -52,12 +52,10 @@ pub(super) fn folded(line: &str, columns: usize, indent: usize) -> Vec<String> {
     for column in line.split_inclusive("  ") {
         match lines.last_mut() {
             Some(last) if width(last) + width(column.trim_end()) <= columns => {
-                last.push_str(column)
+                last.push_str(column);
             }
-            _ => lines.push(format!(
-                "{}{column}",
-                " ".repeat(if lines.is_empty() { 0 } else { indent })
-            )),
+            Some(_) => lines.push(format!("{:indent$}{column}", "")),
+            None => lines.push(column.to_owned()),
         }
     }
     lines

@@ -13,8 +13,6 @@ fn one_percent_of_loss_corrupts_nothing() {
     let ended = server.sweep(&[
         "--op",
         "send,write,read",
-        "--cq",
-        "shared,per-qp",
         "-q",
         "2",
         "-s",
@@ -33,7 +31,7 @@ fn one_percent_of_loss_corrupts_nothing() {
     ]);
     drop(loss);
     let result = check::complete(&ended.exits(0));
-    assert_eq!(result.cases.len(), 12);
+    assert_eq!(result.cases.len(), 6);
     let lost = result
         .cases
         .iter()

@@ -8,7 +8,6 @@ mod lab;
 
 mod against;
 mod calls;
-mod clients;
 mod connect;
 mod connect_cm;
 mod death;
@@ -16,7 +15,6 @@ mod doctor;
 mod endurance;
 mod explain;
 mod flows;
-mod frames;
 mod interop;
 mod interop_programs;
 mod limits;

@@ -27,7 +27,7 @@ fn every_operation_and_cq_at_a_rate() {
         "64",
         "--verify",
     ];
-    let time = ["-D", "500ms", "--warmup", "100ms", "--poll", "busy,event"];
+    let time = ["-D", "300ms", "--warmup", "100ms", "--poll", "busy,event"];
     let ended = server.sweep(&[&matrix[..], &load, &time].concat()).exits(0);
     let result = check::complete(&ended);
     assert_eq!(result.cases.len(), 18);

@@ -26,63 +26,12 @@ fn all_ops(server: &Server, cases: usize, more: &[&str]) {
 }
 
 #[test]
-fn small_messages_by_count() {
+fn atomic_operations_on_one_word() {
     let server = Server::start();
-    let counted = [
-        "-n", "33", "--verify", "--warmup", "0", "-t", "16", "-r", "32",
-    ];
-    let queues = ["-q", "1,4,16", "-s", "64", "--workers", "2"];
-    all_ops(&server, 27, &[&counted[..], &queues].concat());
-    server.end();
-}
-
-#[test]
-fn large_messages_by_count() {
-    let server = Server::start();
-    let counted = ["-n", "7", "--verify", "--warmup", "0", "-t", "4", "-r", "8"];
-    let queues = ["-q", "5", "-s", "64K", "--workers", "1"];
-    all_ops(&server, 9, &[&counted[..], &queues].concat());
-    server.end();
-}
-
-#[test]
-fn both_directions_by_count() {
-    let server = Server::start();
-    let counted = [
-        "-b", "-n", "13", "--verify", "--warmup", "0", "-t", "8", "-r", "16",
-    ];
-    let queues = ["-q", "5", "-s", "64", "--workers", "1,2"];
-    all_ops(&server, 18, &[&counted[..], &queues].concat());
-    server.end();
-}
-
-#[test]
-fn immediate_data_and_atomic_operations() {
-    let server = Server::start();
-    let ended = server
-        .sweep(&[
-            "--op",
-            "send-imm,write-imm,fetch-add,compare-swap",
-            "--atomic-target",
-            "shared,per-qp",
-            "-q",
-            "4",
-            "-s",
-            "64",
-            "-n",
-            "33",
-            "--verify",
-            "--warmup",
-            "0",
-            "-t",
-            "16",
-            "-r",
-            "32",
-        ])
-        .exits(0);
-    let result = check::complete(&ended);
-    // Two operations on both targets, and two on none.
-    assert_eq!(result.cases.len(), 6);
+    let words =
+        "--op fetch-add,compare-swap --atomic-target shared -q 4 -n 33 --verify --warmup 0 -t 16";
+    let ended = server.sweep(&words.split(' ').collect::<Vec<_>>()).exits(0);
+    assert_eq!(check::complete(&ended).cases.len(), 2);
     server.end();
 }
 
@@ -124,30 +73,11 @@ fn shared_receives_and_scattered_messages() {
 }
 
 #[test]
-fn unreliable_services() {
+fn unreliable_messages_of_many_packets() {
     let server = Server::start();
-    for (words, cases) in [
-        (["uc", "send,send-imm,write,write-imm", "64,16K"], 8),
-        (["ud", "send,send-imm", "64,2K"], 4),
-    ] {
-        let [service, ops, sizes] = words;
-        let queues = ["-q", "4", "-t", "8", "-r", "64"];
-        let case = [
-            "--service",
-            service,
-            "--op",
-            ops,
-            "-s",
-            sizes,
-            "-n",
-            "33",
-            "--verify",
-            "--warmup",
-            "0",
-        ];
-        let ended = server.sweep(&[&case[..], &queues].concat()).exits(0);
-        assert_eq!(check::complete(&ended).cases.len(), cases);
-    }
+    let words = "--service uc --op send,send-imm,write,write-imm -s 16K -q 4 -n 33 --verify --warmup 0 -t 8 -r 64";
+    let ended = server.sweep(&words.split(' ').collect::<Vec<_>>()).exits(0);
+    assert_eq!(check::complete(&ended).cases.len(), 4);
     server.end();
 }
 

@@ -19,7 +19,7 @@ use crate::lab::traffic::Traffic;
 const SIZE_VARIABLE: &str = "ROCEBENCH_SEND_MIB";
 
 /// What CI has time for. 1 GiB takes four minutes, and `LAB_MEMORY=4500 scripts/device-tests send::a_file_through`.
-const USUAL_MIB: usize = 32;
+const USUAL_MIB: usize = 16;
 
 fn server(folder: &Path) -> Server {
     Server::with(&["--receive", folder.to_str().unwrap()])

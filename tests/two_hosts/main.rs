@@ -71,14 +71,14 @@ fn another_server(port: &'static str) {
 }
 
 #[test]
-fn all_operations_and_cq_modes() {
+fn all_operations() {
     let matrix = [
         "--op",
         "send,write,read",
         "--cq",
-        "shared,per-worker,per-qp",
+        "shared,per-qp",
         "-q",
-        "1,4",
+        "4",
         "-s",
         "64,64K",
     ];
@@ -96,7 +96,7 @@ fn all_operations_and_cq_modes() {
         "0",
     ];
     let result = check::complete(&try_sweep(&[&matrix[..], &how].concat()).exits(0));
-    assert_eq!(result.cases.len(), 36);
+    assert_eq!(result.cases.len(), 12);
     assert_eq!(result.nodes[1].host.hostname, SERVER);
     assert_ne!(result.nodes[0].host.hostname, SERVER);
 }
@@ -161,7 +161,7 @@ fn connected_by_rdma_cm() {
 
 #[test]
 fn open_loops() {
-    let matrix = ["--op", "send,write,read", "--cq", "shared,per-qp"];
+    let matrix = ["--op", "send,write,read"];
     let load = [
         "--rate",
         "20%,60%",
@@ -178,10 +178,10 @@ fn open_loops() {
     let ended = try_sweep(&[&matrix[..], &load, &time].concat()).exits(0);
     let result = check::complete(&ended);
     // And the closed loops of which those are shares.
-    assert_eq!(result.cases.len(), 18);
+    assert_eq!(result.cases.len(), 9);
     let with_load = |run: &Run| run.flows.iter().all(|flow| flow.load.is_some());
     let of_loads = (result.cases.iter()).filter(|case| case.runs.iter().all(with_load));
-    assert_eq!(of_loads.count(), 12);
+    assert_eq!(of_loads.count(), 6);
 }
 
 #[test]
@@ -286,7 +286,5 @@ fn a_client_killed_over_here() {
 /// The other host's server is the one that the lab started: it has outlived all of it.
 #[test]
 fn the_server_serves_on() {
-    for _ in 0..3 {
-        check::complete(&try_sweep(&SHORT).exits(0));
-    }
+    check::complete(&try_sweep(&SHORT).exits(0));
 }

@@ -23,7 +23,7 @@ const WITHIN: f64 = 0.01;
 const TRIES: usize = 3;
 
 const WARMUP_MS: u64 = 200;
-const WINDOW_MS: u64 = 800;
+const WINDOW_MS: u64 = 500;
 
 /// The threads of the workers, once there are so many; the thread that sends comes first.
 fn workers(child: &Child, count: usize) -> Vec<Pid> {

@@ -2,20 +2,22 @@
 
 use std::time::Duration;
 
-use crate::lab::program::{Signal, sweep};
-use crate::lab::server::Server;
+use crate::lab::program::{Program, Signal};
+use crate::lab::server::{EMBEDDED, Server, on_this_machine};
+use crate::program::with_others;
 
 const SHORT: [&str; 6] = ["-n", "5", "--warmup", "0", "-s", "64"];
 
 #[test]
 fn a_second_client_is_told_that_the_server_is_busy() {
-    let server = Server::start();
+    let _machine = with_others();
+    let server = Server::of(EMBEDDED, &[]);
     let first = server.client(&["-D", "60s", "--warmup", "0", "-t", "8", "-s", "64"]);
     server.says(0, "run 1");
     let second = server
         .sweep(&SHORT)
         .exits(1)
-        .says(&["busy", "has served 192.0.2.", "hint:"]);
+        .says(&["busy", "has served 127.", "hint:"]);
     assert!(second.took < Duration::from_secs(5), "{:?}", second.took);
     server.says(0, "was told that the server is busy");
     first.signal(Signal::Interrupt);
@@ -29,7 +31,8 @@ fn a_second_client_is_told_that_the_server_is_busy() {
 
 #[test]
 fn tokens() {
-    let server = Server::with(&["--token", "open sesame"]);
+    let _machine = with_others();
+    let server = Server::of(EMBEDDED, &["--token", "open sesame"]);
     server
         .sweep(&[&SHORT[..], &["--token", "open sesame"]].concat())
         .exits(0);
@@ -50,21 +53,24 @@ fn tokens() {
     );
     server.end();
 
-    let open = Server::start();
+    let open = Server::of(EMBEDDED, &[]);
     let ended = open.sweep(&[&SHORT[..], &["--token", "open sesame"]].concat());
     ended.exits(2).says(&["hint:"]);
 }
 
 #[test]
 fn nobody_listens_or_the_port_is_taken() {
-    let server = Server::start();
+    let _machine = with_others();
+    let server = Server::of(EMBEDDED, &[]);
     let port = server.port.to_string();
-    let taken =
-        crate::lab::program::Program::bare(&["serve", "--bind", "192.0.2.2", "-p", &port]).wait();
+    let words = ["serve", "--bind", "127.0.0.1", "-d", "soft0", "-p", &port];
+    let taken = Program::bare_of(on_this_machine(), &words).wait();
     taken.exits(2).says(&["cannot listen", "--port"]);
     let name = server.name.clone();
     server.end();
-    sweep(&[&[name.as_str()], &SHORT[..]].concat())
+    let words = [&[name.as_str(), "-d", "soft0"], &SHORT[..]].concat();
+    Program::sweep_of(on_this_machine(), &words)
+        .wait()
         .exits(1)
         .says(&["Connection refused", "rocebench serve"]);
 }

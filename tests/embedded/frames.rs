@@ -1,12 +1,13 @@
-//! EarlyEnd control frames end their own session, and nothing else.
+//! Broken control frames end their own session, and nothing else.
 
 use rocebench::protocol::{PROGRAM_VERSION, PROTOCOL_VERSION};
 use serde_json::json;
 
-use crate::lab::server::Server;
+use crate::lab::server::{EMBEDDED, Server};
 use crate::lab::wire::{Wire, case};
+use crate::program::with_others;
 
-/// The server ends the session with a line that has these words, and serves the next client.
+/// The server ends the session with a line that has these words.
 #[track_caller]
 fn breaks(server: &Server, words: &str, broken: impl FnOnce(&mut Wire)) {
     let lines = server.program.lines().len();
@@ -15,12 +16,18 @@ fn breaks(server: &Server, words: &str, broken: impl FnOnce(&mut Wire)) {
     server.says(lines, words);
     // It may say why, but then it hangs up.
     while wire.recv().is_some() {}
+}
+
+/// It serves the next client, and ends when it is told to.
+fn ends_well(server: Server) {
     server.serves_the_next();
+    server.end();
 }
 
 #[test]
 fn frames_that_are_none() {
-    let server = Server::start();
+    let _machine = with_others();
+    let server = Server::of(EMBEDDED, &[]);
     breaks(&server, "larger than the limit", |wire| {
         wire.raw(&u32::MAX.to_le_bytes());
     });
@@ -42,12 +49,13 @@ fn frames_that_are_none() {
         wire.raw(b"\x40\0\0\0{\"type\":");
         wire.0.shutdown(std::net::Shutdown::Write).unwrap();
     });
-    server.end();
+    ends_well(server);
 }
 
 #[test]
 fn messages_out_of_turn() {
-    let server = Server::start();
+    let _machine = with_others();
+    let server = Server::of(EMBEDDED, &[]);
     breaks(&server, "`measure` where", |wire| {
         wire.send(&json!({"type": "measure"}));
     });
@@ -68,13 +76,14 @@ fn messages_out_of_turn() {
         wire.create(&case([]));
         wire.send(&json!({"type": "settle", "body": []}));
     });
-    server.end();
+    ends_well(server);
 }
 
 /// What a client may ask for is checked again by the server.
 #[test]
 fn cases_that_no_command_line_makes() {
-    let server = Server::start();
+    let _machine = with_others();
+    let server = Server::of(EMBEDDED, &[]);
     let mut no_qps = case([]);
     no_qps.flows[0].qps = 0;
     breaks(&server, "refuses the case", |wire| wire.prepare(&no_qps));
@@ -92,12 +101,13 @@ fn cases_that_no_command_line_makes() {
     let mut nowhere = case([]);
     nowhere.flows[0].to = u32::MAX;
     breaks(&server, "refuses the case", |wire| wire.prepare(&nowhere));
-    server.end();
+    ends_well(server);
 }
 
 #[test]
 fn strangers_before_the_handshake() {
-    let server = Server::start();
+    let _machine = with_others();
+    let server = Server::of(EMBEDDED, &[]);
     let lines = server.program.lines().len();
     let mut http = Wire::connect(&server.name);
     http.raw(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n");
@@ -124,7 +134,8 @@ fn strangers_before_the_handshake() {
 /// A session whose client sends heart-beats and nothing else is not in the way of Ctrl-C.
 #[test]
 fn a_session_that_idles_does_not_keep_the_server() {
-    let server = Server::start();
+    let _machine = with_others();
+    let server = Server::of(EMBEDDED, &[]);
     let mut wire = Wire::session(&server.name);
     wire.send(&json!({"type": "ask_limits", "body": {"devices": []}}));
     assert_eq!(wire.recv().unwrap()["type"], "limits");
