@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::thread::{Builder, JoinHandle};
 use std::time::Duration;
 
-use crossbeam::channel::bounded;
+use crossbeam_channel::bounded;
 
 use crate::machine::cpu;
 

@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use crossbeam::channel::Sender;
+use crossbeam_channel::Sender;
 use settings::Spread;
 use verbs::{VerbsError, WcBatch};
 

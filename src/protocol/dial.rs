@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use crossbeam::channel::{RecvTimeoutError, bounded};
+use crossbeam_channel::{RecvTimeoutError, bounded};
 
 use crate::protocol::error::ConnectError;
 

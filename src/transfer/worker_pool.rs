@@ -5,7 +5,7 @@ use std::sync::atomic::AtomicBool;
 use std::thread;
 use std::time::Duration;
 
-use crossbeam::channel::{RecvTimeoutError, bounded};
+use crossbeam_channel::{RecvTimeoutError, bounded};
 
 use crate::machine::cpu::keep_to;
 use crate::protocol::failure::RunFailure;

@@ -5,7 +5,7 @@ use std::net::Shutdown;
 use std::sync::atomic::Ordering;
 use std::time::Instant;
 
-use crossbeam::channel::{Receiver, RecvTimeoutError, Sender, TrySendError};
+use crossbeam_channel::{Receiver, RecvTimeoutError, Sender, TrySendError};
 
 use super::shared::{
     HEARTBEAT_EVERY, MAX_UNREAD_BYTES, READ_TIMEOUT, SILENCE_LIMIT, STALL_LIMIT, Shared, Unread,
