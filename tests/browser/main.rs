@@ -331,7 +331,7 @@ fn a_picture_answers_a_pointer() {
     assert!(lines.as_u64().is_some_and(|lines| lines > 1), "{lines}");
     let off = browser.evaluate(
         "svg.querySelector('.rb-key[role=button]').dispatchEvent(new KeyboardEvent('keydown', {key: 'Enter'})); \
-         [...svg.querySelectorAll('.rb-series')].filter((it) => !it.checkVisibility()).length",
+         [...svg.querySelectorAll('.rb-series')].filter((it) => getComputedStyle(it).display === 'none').length",
     );
     assert!(off.as_u64().is_some_and(|off| off > 0), "{off}");
     let dim = browser.evaluate(
