@@ -87,7 +87,7 @@ fn figure(groups: &Groups<'_>) -> Option<Figure> {
         false => Scale::from_zero(most),
     };
     let figure = Figure {
-        id: "latency".to_owned(),
+        id: "latency-percentiles".to_owned(),
         title: "Latency percentiles".to_owned(),
         subtitle: groups.subtitle(Setting::of("duration")),
         description: description(lines()),

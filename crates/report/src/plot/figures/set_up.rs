@@ -28,7 +28,7 @@ pub fn figures<'a>(results: impl Into<Sides<'a>>) -> Vec<Figure> {
     };
     let groups = grouped(Sample::set_ups(results), &rule);
     let kind = Kind {
-        id: "set-up",
+        id: "set-up-by-qps",
         title: "Connections a second and set-up time against QPs",
         setting: Setting::of("qps"),
         axis: "QPs that a round sets up",

@@ -26,7 +26,7 @@ const KINDS: [(&str, Maker); 12] = [
     }),
     ("bandwidth-by-size", |it| bandwidth_by_size::figures(it)),
     ("rate-by-qps", |it| rate_by_qps::figures(it)),
-    ("workers", |it| workers::figures(it)),
+    ("rate-by-workers", |it| workers::figures(it)),
     ("latency", |it| latency::figures(it)),
     ("timeline", |it| timeline::figures(it)),
     ("trend", |it| trend::figures(it)),
@@ -453,7 +453,10 @@ fn a_slower_file_is_marked_in_the_trend() {
         .map(of)
         .collect();
     let figures = trend::figures(&results);
-    let bandwidth = figures.iter().find(|figure| figure.id == "trend").unwrap();
+    let bandwidth = figures
+        .iter()
+        .find(|figure| figure.id == "trend-of-metrics")
+        .unwrap();
     let told: Vec<_> = bandwidth.tables[0]
         .rows
         .iter()

@@ -165,7 +165,7 @@ fn figure(groups: &Groups<'_>, all: Vec<Chart<'_>>, moments: &Moments) -> Option
     let tables = charts.iter().map(|chart| chart.table()).collect();
     let revisions: Vec<&str> = moments.changes().map(|(_, revision)| revision).collect();
     let figure = Figure {
-        id: "trend".to_owned(),
+        id: "trend-of-metrics".to_owned(),
         title: format!("Trend over {}", moments.kind()),
         subtitle: groups.subtitle(Setting::Sitting),
         description: format!("{}.", some_of(&descriptions)),

@@ -23,7 +23,7 @@ pub fn figures<'a>(results: impl Into<Sides<'a>>) -> Vec<Figure> {
     };
     let groups = grouped(Sample::closed_loops(results), &rule);
     let kind = Kind {
-        id: "workers",
+        id: "rate-by-workers",
         title: "Message rate against workers, Mmsg/s",
         setting: Setting::of("workers"),
         axis: "worker threads at each end",
