@@ -210,7 +210,7 @@ fn figure(groups: &Groups<'_>) -> Option<Figure> {
                 number::short(limit)
             )),
             None => {
-                sheet.note("The link has no known speed, so there is no protocol limit to draw.")
+                sheet.note("The link has no known speed, so there is no protocol limit to draw.");
             }
             Some(_) => {}
         }

@@ -44,7 +44,7 @@ pub fn figures<'a>(results: impl Into<Sides<'a>>) -> Vec<Figure> {
         let metrics = Metric::ALL.iter();
         metrics.filter_map(|metric| Chart::of(&groups, group, *metric))
     });
-    figure(&groups, charts.collect(), &moments)
+    figure(&groups, &charts.collect::<Vec<_>>(), &moments)
         .into_iter()
         .collect()
 }
@@ -136,7 +136,7 @@ impl<'l> Chart<'l> {
     }
 }
 
-fn figure(groups: &Groups<'_>, all: Vec<Chart<'_>>, moments: &Moments) -> Option<Figure> {
+fn figure(groups: &Groups<'_>, all: &[Chart<'_>], moments: &Moments) -> Option<Figure> {
     // Those that stepped most; without a step the first metric of each group.
     let mut by_step: Vec<usize> = (0..all.len()).collect();
     by_step.sort_by(|a, b| all[*b].largest_step().total_cmp(&all[*a].largest_step()));
