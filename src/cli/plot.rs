@@ -4,15 +4,16 @@ use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use super::args::{PlotArgs, WhatArgs};
+use super::args::{PlotArgs, WhatArgs, WidthArg};
 use super::devices::print;
 use super::errors::{Failure, say};
 use super::racks;
 use report::compare::{Comparison, Options, compare};
+use report::plot::draw::Width;
 use report::plot::figures::nodes::Racks;
 use report::plot::folder::{self, FolderError};
 use report::plot::page::Page;
-use report::plot::{sections, sums};
+use report::plot::{Sides, sections, sums, verdict};
 use report::results::load::{Found, Loaded, load};
 use report::text;
 
@@ -71,10 +72,22 @@ pub fn plot(args: &PlotArgs) -> Result<(), Failure> {
         say(&format!("{cases} cases read, drawing"));
     }
 
-    let comparison = (args.base.as_deref().zip(base))
-        .map(|(path, base)| compare_with(path, base.results, &results, &args.what.options()));
-    let sums = sums::of_patterns(&results);
-    let sections = sections::sections(&results, &sums, comparison.as_ref(), &racks);
+    let base = base.map_or_else(Vec::new, |base| base.results);
+    let comparison = (args.base.as_deref())
+        .map(|path| compare_with(path, base.clone(), &results, &args.what.options()));
+    let (sums, base_sums) = (sums::of_patterns(&results), sums::of_patterns(&base));
+    let sides = Sides {
+        new: &sums,
+        base: &base_sums,
+    };
+    let mut sections = sections::sections(&results, sides, comparison.as_ref(), &racks);
+    let mut left_out = sections::left_out(&results, comparison.as_ref());
+    left_out.extend(sections::cap(&mut sections));
+    let headlines: Vec<String> = comparison
+        .as_ref()
+        .and_then(verdict::sentence)
+        .into_iter()
+        .collect();
     let figures = || sections.iter().flat_map(|section| &section.figures);
     if figures().next().is_none() {
         return Err(Failure::bad_input(format!(
@@ -87,10 +100,15 @@ pub fn plot(args: &PlotArgs) -> Result<(), Failure> {
         sums: &sums,
         sections: &sections,
         refused: &refused,
-        left_out: &sections::left_out(&results, comparison.as_ref()),
+        headlines: &headlines,
+        left_out: &left_out,
     };
-    let path =
-        folder::write(&args.out, &page.html(), figures()).map_err(|error| unwritten(&error))?;
+    let width = match args.width {
+        WidthArg::Page => Width::Page,
+        WidthArg::Column => Width::Column,
+    };
+    let path = folder::write(&args.out, &page.html(), figures(), width)
+        .map_err(|error| unwritten(&error))?;
     report(&path, figures().count(), cases)?;
     if named == 0 {
         return Ok(());

@@ -53,7 +53,7 @@
   if (!figures.length) say("no figure");
   for (const figure of figures) {
     const id = figure.getAttribute("aria-labelledby");
-    const svg = figure.querySelector("svg");
+    const svg = [...figure.querySelectorAll("svg")].find((svg) => svg.getClientRects().length);
     if (!svg) { say(`figure ${id} has no picture`); continue; }
     if (!figure.querySelector("figcaption")?.textContent.trim()) say(`figure ${id} has no caption`);
     const frame = svg.getBoundingClientRect();
@@ -107,6 +107,7 @@
     if (value < 4.5) say(`${where}: “${text.slice(0, 40)}” has a contrast of ${value.toFixed(2)}`);
   };
   for (const svg of document.querySelectorAll("figure svg")) {
+    if (!svg.getClientRects().length) continue;
     // A text stands on the last opaque shape drawn before it that its middle is in.
     const shapes = [];
     for (const element of svg.querySelectorAll("rect,text")) {

@@ -9,6 +9,7 @@ use std::process::{Child, ChildStdin, Command, Stdio};
 use std::sync::mpsc::{Receiver, channel};
 use std::time::{Duration, Instant};
 
+use base64::Engine as _;
 use rustix::process::{
     Pid, Signal, WaitOptions, getpid, kill_process_group, set_child_subreaper, waitpgid,
 };
@@ -215,6 +216,18 @@ impl Browser {
         );
         assert!(answer["exceptionDetails"].is_null(), "{script}: {answer}");
         answer["result"]["value"].clone()
+    }
+
+    /// On how many sheets the page is printed.
+    pub fn sheets_of_paper(&mut self) -> usize {
+        let paper = json!({"preferCSSPageSize": true, "transferMode": "ReturnAsBase64"});
+        let answer = self.call("Page.printToPDF", &paper);
+        let data = answer["data"].as_str().unwrap();
+        let pdf = base64::engine::general_purpose::STANDARD
+            .decode(data)
+            .unwrap();
+        let text = String::from_utf8_lossy(&pdf);
+        text.matches("/Type /Page\n").count()
     }
 
     /// Presses and releases a key, such as `Tab`.

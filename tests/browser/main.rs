@@ -163,7 +163,7 @@ fn the_page_has_every_part_and_every_file_beside_it() {
         let script = format!("document.querySelectorAll({selector:?}).length");
         browser.evaluate(&script).as_u64().unwrap()
     };
-    let figures = count(&mut browser, "figure svg");
+    let figures = count(&mut browser, "figure .whole svg");
     assert!(figures >= 10, "{figures}");
     for section in report::plot::sections::IDS {
         let selector = format!("section[aria-labelledby={section}] figure");
@@ -275,6 +275,7 @@ fn a_keyboard_is_enough() {
 #[test]
 fn paper_shows_what_is_folded() {
     let mut browser = Browser::start();
+    // All but long tables of figures, whose cases are in the one of all cases.
     let shown = "[...document.querySelectorAll('table')].filter((t) => t.checkVisibility({contentVisibilityAuto: false}) \
         && t.getBoundingClientRect().height > 0).length";
     for script in [true, false] {
@@ -288,11 +289,78 @@ fn paper_shows_what_is_folded() {
         browser.show(794, "print", "light");
         let on_paper = browser.evaluate(shown).as_u64().unwrap();
         let all = browser
-            .evaluate("document.querySelectorAll('table').length")
+            .evaluate(
+                "[...document.querySelectorAll('table')].filter((t) => !t.closest('.long')).length",
+            )
             .as_u64()
             .unwrap();
         assert!(on_screen < all, "{on_screen} of {all}");
         assert_eq!(on_paper, all, "script {script}");
+    }
+}
+
+/// Two hundred cases are a page that somebody reads.
+#[test]
+fn two_hundred_cases_are_twenty_figures_and_twenty_sheets() {
+    let mut browser = Browser::start();
+    browser.open(page());
+    let figures = browser.evaluate("document.querySelectorAll('figure').length");
+    let most = report::plot::sections::MOST_FIGURES as u64;
+    assert!(figures.as_u64().unwrap() <= most, "{figures}");
+    let sheets = browser.sheets_of_paper();
+    assert!(sheets <= 20, "{sheets}");
+}
+
+#[test]
+fn a_picture_answers_a_pointer() {
+    let mut browser = Browser::start();
+    browser.show(1280, "screen", "light");
+    browser.open(page());
+    let point = "var svg = document.querySelector('[aria-labelledby=bandwidth-by-size] .whole svg'); \
+        svg.scrollIntoView({block: 'center'}); \
+        const plot = svg.querySelector('.rb-plot').getBoundingClientRect(); \
+        const event = (name) => svg.dispatchEvent(new PointerEvent(name, \
+            {clientX: plot.left + plot.width / 2, clientY: plot.top + plot.height / 2}));";
+    let tip = "svg.parentElement.querySelector('.tip')";
+    let told = browser.evaluate(&format!("{point} event('pointermove'); {tip}.textContent"));
+    let told = told.as_str().unwrap();
+    assert!(told.contains("KiB") && told.contains(": "), "{told}");
+    let lines = browser.evaluate(&format!(
+        "event('pointerleave'); {tip}.hidden && svg.querySelectorAll('.rb-key[role=button]').length"
+    ));
+    assert!(lines.as_u64().is_some_and(|lines| lines > 1), "{lines}");
+    let off = browser.evaluate(
+        "svg.querySelector('.rb-key[role=button]').dispatchEvent(new KeyboardEvent('keydown', {key: 'Enter'})); \
+         [...svg.querySelectorAll('.rb-series')].filter((it) => getComputedStyle(it).display === 'none').length",
+    );
+    assert!(off.as_u64().is_some_and(|off| off > 0), "{off}");
+    let dim = browser.evaluate(
+        "const words = document.querySelector('.choose input'); words.value = 'read'; \
+         words.dispatchEvent(new Event('input')); \
+         [document.querySelectorAll('.rb-series.dim').length, \
+          document.querySelectorAll('#cases-table tbody tr:not([hidden])').length]",
+    );
+    assert!(dim[0].as_u64().is_some_and(|dim| dim > 0), "{dim}");
+    // 2 files × 2 layouts × 3 sizes × 3 QPs × 2 workers.
+    assert_eq!(dim[1], 72, "{dim}");
+    assert_eq!(trouble(&browser), [""; 0]);
+}
+
+/// A renderer that knows no style sheet draws the same.
+#[test]
+fn a_picture_needs_no_style_sheet() {
+    let mut browser = Browser::start();
+    browser.show(800, "screen", "light");
+    let paint = "[...document.querySelectorAll('rect, path, text')].map((e) => { \
+        const s = getComputedStyle(e); return s.fill + s.stroke + s.fontFamily; }).join()";
+    for name in ["latency-by-load.svg", "heat-map.svg", "nodes-map-1.svg"] {
+        browser.open(&page().with_file_name(name));
+        let with = browser.evaluate(paint);
+        let without = browser.evaluate(&format!(
+            "document.querySelector('style').remove(); \
+             document.querySelectorAll('[class]').forEach((e) => e.removeAttribute('class')); {paint}"
+        ));
+        assert_eq!(with, without, "{name}");
     }
 }
 

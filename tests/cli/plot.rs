@@ -140,7 +140,7 @@ fn open_loops_alone_make_a_page_whose_first_picture_has_its_name() {
     for (part, there) in [
         ("highest load kept (Mmsg/s)", true),
         ("highest Gb/s", false),
-        ("heat-map-send", false),
+        ("heat-map.svg", false),
         ("No figure “Bandwidth and message size”", true),
     ] {
         assert_eq!(page.contains(part), there, "{part}");

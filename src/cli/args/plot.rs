@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use clap::Args;
+use clap::{Args, ValueEnum};
 
 use super::compare::WhatArgs;
 use super::shared::SpeechArgs;
@@ -16,6 +16,7 @@ Examples:
   rocebench plot results -o plots
   rocebench plot results/rocebench-20261121T031008Z-30327.json -o plots
   rocebench plot results --base results/before.json -o plots
+  rocebench plot results --width column -o paper
 
 Exit codes: 0 drawn, 1 not written (a full disk), 2 bad input (what could be read is drawn).";
 
@@ -32,6 +33,16 @@ pub struct PlotArgs {
     /// Result file or folder to compare with
     #[arg(long, value_name = "RESULT")]
     pub base: Option<PathBuf>,
+    /// Width of the SVG files: page (7.5 in, both columns of a paper), or column (3.75 in)
+    #[arg(
+        long,
+        value_name = "WIDTH",
+        value_enum,
+        default_value_t,
+        hide_possible_values = true,
+        help_heading = "Output"
+    )]
+    pub width: WidthArg,
     /// File of lines NODE RACK, with brackets as in node[01-16], by which figures of nodes are ordered
     #[arg(long, value_name = "FILE")]
     pub racks: Option<PathBuf>,
@@ -41,4 +52,14 @@ pub struct PlotArgs {
     /// How much is said.
     #[command(flatten)]
     pub speech: SpeechArgs,
+}
+
+/// How wide the SVG files are.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub enum WidthArg {
+    /// As on the page.
+    #[default]
+    Page,
+    /// As on a phone.
+    Column,
 }

@@ -1,8 +1,10 @@
 //! What a figure is to the page that shows it: a picture, words for those who do not see it, and the same
 //! figures as tables.
 
+use super::draw::Width;
+
 /// One figure.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Figure {
     /// Name of its file and of its place on the page: lower case, digits and hyphens; unique.
     pub id: String,
@@ -12,11 +14,23 @@ pub struct Figure {
     pub subtitle: String,
     /// What the picture shows, in a sentence or two, for those who do not see it.
     pub description: String,
-    /// The picture: a whole SVG document, usable by itself. Colours are CSS custom properties with a default
-    /// for light, so that a page can darken them.
+    /// The picture: a whole SVG document of [`Width::Page`], usable by itself. Its colours are attributes for light with
+    /// classes, so that a page can darken them.
     pub svg: String,
+    /// The same of [`Width::Column`].
+    pub narrow_svg: String,
     /// The figures drawn.
     pub tables: Vec<Table>,
+}
+
+impl Figure {
+    /// The picture of that width.
+    pub fn picture(&self, width: Width) -> &str {
+        match width {
+            Width::Page => &self.svg,
+            Width::Column => &self.narrow_svg,
+        }
+    }
 }
 
 /// Figures in rows.

@@ -1,4 +1,4 @@
-//! The folder with the page and its pictures. Files that are not rocebench's are not touched: neither replaced
+//! The folder with the page and its pictures in the width asked for. Files that are not rocebench's are not touched: neither replaced
 //! nor removed. It must not know what is in the pictures.
 
 use std::collections::BTreeSet;
@@ -6,6 +6,7 @@ use std::fs;
 use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
 
+use super::draw::{Width, as_file};
 use super::figure::Figure;
 use super::page::{FIGURES_NAME, GENERATOR};
 use crate::results::file::{WriteError, prepare_directory, write_whole};
@@ -43,6 +44,7 @@ pub fn write<'a>(
     folder: &Path,
     html: &str,
     figures: impl Iterator<Item = &'a Figure>,
+    width: Width,
 ) -> Result<PathBuf, FolderError> {
     prepare_directory(folder)?;
     let page = folder.join(PAGE_NAME);
@@ -57,7 +59,8 @@ pub fn write<'a>(
         }
     }
     for (name, figure) in &pictures {
-        write_whole(&folder.join(name), |out| picture(&figure.svg, out))?;
+        let svg = as_file(figure.picture(width));
+        write_whole(&folder.join(name), |out| picture(&svg, out))?;
     }
     write_whole(&page, |out| out.write_all(html.as_bytes()))?;
     let new: BTreeSet<&str> = pictures.iter().map(|(name, _)| name.as_str()).collect();
@@ -138,10 +141,8 @@ mod tests {
                 .map(|id| Figure {
                     id: (*id).to_owned(),
                     title: (*id).to_owned(),
-                    subtitle: String::new(),
-                    description: String::new(),
                     svg: format!("<?xml version=\"1.0\"?>\n<svg><title>{id}</title></svg>"),
-                    tables: Vec::new(),
+                    ..Figure::default()
                 })
                 .collect(),
         }
@@ -153,10 +154,12 @@ mod tests {
             results: &[],
             sums: &[],
             sections: &sections,
+            headlines: &[],
             refused: &[],
             left_out: &[],
         };
-        write(folder, &page.html(), sections[0].figures.iter())
+        let figures = sections[0].figures.iter();
+        write(folder, &page.html(), figures, Width::Page)
     }
 
     fn names(folder: &Path) -> Vec<String> {

@@ -9,7 +9,10 @@ pub mod median;
 pub mod page;
 pub mod section;
 pub mod sections;
+pub mod sides;
 pub mod sums;
+pub mod verdict;
 
 pub use figure::{Cell, Column, Figure, Table};
 pub use section::Section;
+pub use sides::Sides;

@@ -9,6 +9,7 @@ use super::figures::{
 };
 use super::median::kept_schedule;
 use super::section::Section;
+use super::sides::Sides;
 use super::sums::is_of_pattern;
 use crate::compare::Comparison;
 use crate::results::load::Loaded;
@@ -17,70 +18,51 @@ use crate::results::number::plural;
 use settings::Pattern;
 
 /// Ids of all sections, in the page's order.
-pub const IDS: [&str; 13] = [
+pub const IDS: [&str; 11] = [
+    "comparison",
     "nodes",
     "load",
-    "message-size",
-    "queue-pairs",
-    "workers",
     "throughput-and-latency",
+    "queue-pairs",
     "latency",
-    "shares",
-    "heat-map",
-    "set-up",
     "over-time",
+    "message-size",
+    "workers",
+    "set-up",
     "trend",
-    "comparison",
 ];
 
-/// Every section, in the order of [`IDS`]; those without a figure say what they need. `sums` are the results with the
-/// flows of each case of a pattern as one (`sums`).
+/// Figures that a page has at most.
+pub const MOST_FIGURES: usize = 20;
+
+/// Every section, in the order of [`IDS`]; those without a figure say what they need. `sums` are both sides with the flows
+/// of each case of a pattern as one (`sums`), since a line for each flow of a pattern would be thousands.
 pub fn sections(
     results: &[Loaded],
-    sums: &[Loaded],
+    sums: Sides<'_>,
     comparison: Option<&Comparison>,
     racks: &Racks,
 ) -> Vec<Section> {
-    let of_nodes = nodes_section(results, sums, racks);
-    // A line for each flow of a pattern would be thousands.
-    let results = sums;
     vec![
-        of_nodes,
+        Section {
+            id: "comparison",
+            heading: "Comparison",
+            intro: "Ratio of the medians of each case, with its 95 % interval, the worst first. Within the \
+                    shaded band a difference does not matter; the line is no difference."
+                .to_owned(),
+            figures: comparison::figures(sums.new, comparison),
+            needs: "a base to compare with (--base), or cases run --against perftest",
+            ..Section::default()
+        },
+        nodes_section(results, sums.new, racks),
         Section {
             id: "load",
             heading: "Latency against load",
             intro: "How long messages take at a given load: each has a planned time, from which its latency counts. A \
                     closed loop asks a slow system for less, so it cannot tell."
                 .to_owned(),
-            figures: latency_by_load::figures(results),
+            figures: latency_by_load::figures(sums),
             needs: "a case with planned times (--rate), or a search for a load (--slo, --knee)",
-            ..Section::default()
-        },
-        Section {
-            id: "message-size",
-            heading: "Bandwidth and message size",
-            intro: "Small messages are bound by what a message costs, large ones by the link."
-                .to_owned(),
-            figures: bandwidth_by_size::figures(results),
-            needs: "two cases that differ in message size only",
-            ..Section::default()
-        },
-        Section {
-            id: "queue-pairs",
-            heading: "Queue pairs",
-            intro: "What more QPs bring, for each way of sharing completion queues."
-                .to_owned(),
-            figures: rate_by_qps::figures(results),
-            needs: "two cases that differ in QPs only",
-            ..Section::default()
-        },
-        Section {
-            id: "workers",
-            heading: "Workers",
-            intro: "What more threads bring, and what a message costs each of them."
-                .to_owned(),
-            figures: workers::figures(results),
-            needs: "two cases that differ in workers only",
             ..Section::default()
         },
         Section {
@@ -88,28 +70,45 @@ pub fn sections(
             heading: "Throughput and latency",
             intro: "What more messages in flight bring closed loops, and what they cost."
                 .to_owned(),
-            figures: latency_by_throughput::figures(results),
+            figures: latency_by_throughput::figures(sums),
             needs: "two cases that differ in send depth or QPs only",
             ..Section::default()
         },
+        queue_pairs_section(sums),
         Section {
             id: "latency",
             heading: "Latency",
             intro: "All samples of a case, the slow ones stretched out: further right is rarer."
                 .to_owned(),
-            figures: latency::figures(results),
+            figures: latency::figures(sums),
             needs: "a complete run with latencies (not --no-latency)",
             ..Section::default()
         },
-        shares_section(results),
         Section {
-            id: "heat-map",
-            heading: "Heat map",
-            intro: "Throughput for each number of QPs and each size, as a share of what the link and the \
-                    protocol allow; where there is no limit, as on software devices, of the best cell."
+            id: "over-time",
+            heading: "Throughput over time",
+            intro: "The least steady runs as they went, with their slowest interval and their longest stall."
                 .to_owned(),
-            figures: heat_map::figures(results),
-            needs: "two cases that differ in QPs or size",
+            figures: timeline::figures(sums),
+            needs: "a run whose throughput was sampled",
+            ..Section::default()
+        },
+        Section {
+            id: "message-size",
+            heading: "Bandwidth and message size",
+            intro: "Small messages are bound by what a message costs, and rise along a straight line; large ones are bound by \
+                    the link."
+                .to_owned(),
+            figures: bandwidth_by_size::figures(sums),
+            needs: "two cases that differ in message size only",
+            ..Section::default()
+        },
+        Section {
+            id: "workers",
+            heading: "Workers",
+            intro: "What more threads bring.".to_owned(),
+            figures: workers::figures(sums),
+            needs: "two cases that differ in workers only",
             ..Section::default()
         },
         Section {
@@ -117,39 +116,53 @@ pub fn sections(
             heading: "Set-up",
             intro: "How fast QPs are created, connected and destroyed, while others carry traffic or none do."
                 .to_owned(),
-            figures: set_up::figures(results),
+            figures: set_up::figures(sums),
             needs: "two cases of --op connect that differ in QPs only",
-            ..Section::default()
-        },
-        Section {
-            id: "over-time",
-            heading: "Throughput over time",
-            intro: "Each run as it went, with its slowest interval and its longest stall."
-                .to_owned(),
-            figures: timeline::figures(results),
-            needs: "a run whose throughput was sampled",
             ..Section::default()
         },
         Section {
             id: "trend",
             heading: "Trend",
-            intro: "The same cases in one result file after the other."
-                .to_owned(),
-            figures: trend::figures(results),
+            intro: "The same cases in one result file after the other.".to_owned(),
+            figures: trend::figures(sums),
             needs: "two result files with the same case",
             ..Section::default()
         },
-        Section {
-            id: "comparison",
-            heading: "Comparison",
-            intro: "Ratio of the medians of each case, with its 95 % interval, the worst first. Within the \
-                    shaded band a difference does not matter; the line is no difference."
-                .to_owned(),
-            figures: comparison::figures(results, comparison),
-            needs: "a base to compare with (--base), or cases run --against perftest",
-            ..Section::default()
-        },
     ]
+}
+
+/// Takes the last figures where there are more than [`MOST_FIGURES`]; returns what is said of them.
+pub fn cap(sections: &mut [Section]) -> Option<String> {
+    let mut room = MOST_FIGURES;
+    let mut gone = Vec::new();
+    for section in sections {
+        let kept = section.figures.len().min(room);
+        room -= kept;
+        gone.extend(section.figures.drain(kept..).map(|figure| figure.title));
+    }
+    (!gone.is_empty()).then(|| {
+        format!(
+            "A page has {MOST_FIGURES} figures at most; not drawn: {}. Give files of fewer kinds of cases to see them.",
+            gone.join("; ")
+        )
+    })
+}
+
+fn queue_pairs_section(sums: Sides<'_>) -> Section {
+    let shares = shares::shares(sums.new);
+    let mut figures = rate_by_qps::figures(sums);
+    figures.extend(heat_map::figures(sums.new));
+    figures.extend(shares.figures);
+    Section {
+        id: "queue-pairs",
+        heading: "Queue pairs",
+        intro: "What more QPs bring, for each way of sharing completion queues, and how evenly they are served (Jain’s index: \
+                1 is even)."
+            .to_owned(),
+        sentences: shares.sentences,
+        figures,
+        needs: "two cases that differ in QPs only, or QPs that are served unevenly",
+    }
 }
 
 fn nodes_section(results: &[Loaded], sums: &[Loaded], racks: &Racks) -> Section {
@@ -174,28 +187,6 @@ fn nodes_section(results: &[Loaded], sums: &[Loaded], racks: &Racks) -> Section 
         intro,
         figures,
         needs: "a case of a pattern over nodes (--pattern)",
-    }
-}
-
-fn shares_section(results: &[Loaded]) -> Section {
-    let (cases, figures) = shares::figures(results);
-    let mut intro =
-        "What each QP of a flow got: 1 is an even share, and Jain’s index is 1 where all are even. Of a case in several files the newest \
-         is drawn."
-            .to_owned();
-    if cases > figures.len() {
-        intro.push_str(&format!(
-            " Drawn are the {} least even of {cases} flows; all indices are in the table of all cases.",
-            figures.len()
-        ));
-    }
-    Section {
-        id: "shares",
-        heading: "Shares of the QPs",
-        intro,
-        figures,
-        needs: "a complete run with two QPs or more",
-        ..Section::default()
     }
 }
 

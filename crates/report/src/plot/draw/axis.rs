@@ -3,7 +3,7 @@
 
 use super::canvas::{Anchor, Canvas, Paint, Rect, Style};
 use super::palette::{GRID, INK, MUTED};
-use super::scale::Scale;
+use super::scale::{Kind, Scale};
 use super::text::{ASCENT, SMALL_PX, shortened, width_px};
 use super::ticks::{Tick, Unit, ticks};
 
@@ -29,6 +29,24 @@ impl Axis {
             unit,
             ticks: None,
         }
+    }
+
+    /// Kind, ends, unit and title, for a script that turns places into figures.
+    fn for_script(&self) -> String {
+        let kind = match self.scale.kind() {
+            Kind::Linear => "linear",
+            Kind::Log2 | Kind::Log10 => "log",
+        };
+        let unit = match (&self.ticks, self.unit) {
+            (Some(_), _) => "named",
+            (None, Unit::Plain) => "plain",
+            (None, Unit::Bytes) => "bytes",
+            (None, Unit::Nanoseconds) => "ns",
+            (None, Unit::Share) => "share",
+            (None, Unit::Tail) => "tail",
+        };
+        let (min, max) = (self.scale.min(), self.scale.max());
+        format!("{kind} {min:e} {max:e} {unit} {}", self.title)
     }
 }
 
@@ -83,6 +101,7 @@ impl AxisFrame {
         if x.ticks.is_none() {
             x_ticks = self::x_ticks(x, frame.plot.width);
         }
+        canvas.plot(frame.plot, &x.for_script(), &y.for_script());
         frame.horizontal(canvas, area, x, &x_ticks);
         frame.vertical(canvas, area, y, &y_ticks, widest);
         frame

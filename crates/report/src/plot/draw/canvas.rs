@@ -115,17 +115,17 @@ impl Paint {
     }
 
     fn class(&self) -> String {
-        let name = |colour: Colour| colour.property.trim_start_matches("--rb-");
         let mut classes = Vec::with_capacity(2);
-        classes.extend(self.fill.map(|colour| format!("f-{}", name(colour))));
-        classes.extend(self.stroke.map(|colour| format!("s-{}", name(colour))));
+        classes.extend(self.fill.map(|colour| format!("f-{}", colour.name())));
+        classes.extend(self.stroke.map(|colour| format!("s-{}", colour.name())));
         classes.join(" ")
     }
 
     fn attributes(&self) -> Attributes {
         Attributes {
             class: self.class(),
-            fill: self.fill.is_none().then_some("none"),
+            fill: self.fill.map_or("none", |colour| colour.light),
+            stroke: self.stroke.map(|colour| colour.light),
             width: (self.stroke.is_some() && self.width > 0.0).then(|| px(self.width)),
             dash: (!self.dash.is_empty()).then_some(self.dash),
             opacity: (self.transparency > 0.0).then(|| px(1.0 - self.transparency)),
@@ -133,9 +133,11 @@ impl Paint {
     }
 }
 
+/// Colours are attributes, which every renderer knows; the class lets a style sheet that knows themes overrule them.
 struct Attributes {
     class: String,
-    fill: Option<&'static str>,
+    fill: &'static str,
+    stroke: Option<&'static str>,
     width: Option<String>,
     dash: Option<&'static str>,
     opacity: Option<String>,
@@ -170,8 +172,40 @@ impl Canvas {
         self.elements.push('\n');
     }
 
-    /// One line of text whose foot is at `y`.
+    /// What is drawn until [`Canvas::end_series`] is of the series `name`, for a page that shows or hides it.
+    pub fn begin_series(&mut self, name: &str) {
+        self.begin("rb-series", name);
+    }
+
+    /// The same of the entry of a legend.
+    pub(super) fn begin_key(&mut self, name: &str) {
+        self.begin("rb-key", name);
+    }
+
+    fn begin(&mut self, class: &str, name: &str) {
+        let tag = html! { g class=(class) data-series=(printable(name)) {} }.into_string();
+        self.elements.push_str(tag.trim_end_matches("</g>"));
+        self.elements.push('\n');
+    }
+
+    /// The end of a series.
+    pub fn end_series(&mut self) {
+        self.elements.push_str("</g>\n");
+    }
+
+    /// Where a chart is, with its axes in words that a page's script reads.
+    pub(super) fn plot(&mut self, rect: Rect, x: &str, y: &str) {
+        self.add(html! {
+            rect class="rb-plot" x=(px(rect.x)) y=(px(rect.y)) width=(px(rect.width)) height=(px(rect.height))
+                fill="none" data-x=(printable(x)) data-y=(printable(y)) {}
+        });
+    }
+
+    /// One line of text whose foot is at `y`; nothing of an empty one.
     pub fn text(&mut self, x: f64, y: f64, text: &str, style: Style) {
+        if text.is_empty() {
+            return;
+        }
         let anchor = match style.anchor {
             Anchor::Start => None,
             Anchor::Middle => Some("middle"),
@@ -179,7 +213,7 @@ impl Canvas {
         };
         let class = Paint::area(style.colour).class();
         self.add(html! {
-            text x=(px(x)) y=(px(y)) class=(class) font-size=(px(style.size_px)) text-anchor=[anchor]
+            text x=(px(x)) y=(px(y)) class=(class) fill=(style.colour.light) font-size=(px(style.size_px)) text-anchor=[anchor]
                 font-weight=[style.bold.then_some("bold")] { (printable(text)) }
         });
     }
@@ -212,7 +246,7 @@ impl Canvas {
         }
         let a = paint.attributes();
         self.add(html! {
-            path class=(a.class) d=(data) fill=[a.fill] stroke-width=[a.width] stroke-dasharray=[a.dash]
+            path class=(a.class) d=(data) fill=(a.fill) stroke=[a.stroke] stroke-width=[a.width] stroke-dasharray=[a.dash]
                 opacity=[a.opacity] stroke-linejoin="round" {}
         });
     }
@@ -222,7 +256,7 @@ impl Canvas {
         let a = paint.attributes();
         self.add(html! {
             rect class=(a.class) x=(px(rect.x)) y=(px(rect.y)) width=(px(rect.width.max(0.0)))
-                height=(px(rect.height.max(0.0))) fill=[a.fill] stroke-width=[a.width]
+                height=(px(rect.height.max(0.0))) fill=(a.fill) stroke=[a.stroke] stroke-width=[a.width]
                 stroke-dasharray=[a.dash] opacity=[a.opacity] {
                 @if let Some(hint) = hint { title { (printable(hint)) } }
             }
@@ -256,7 +290,7 @@ impl Canvas {
         }
         let a = paint.attributes();
         self.add(html! {
-            path class=(a.class) d=(data) fill=[a.fill] stroke-width=[a.width] stroke-dasharray=[a.dash]
+            path class=(a.class) d=(data) fill=(a.fill) stroke=[a.stroke] stroke-width=[a.width] stroke-dasharray=[a.dash]
                 opacity=[a.opacity] {}
         });
     }
@@ -273,7 +307,7 @@ impl Canvas {
         let a = Paint::line(colour, 2.2).attributes();
         self.add(html! {
             rect class=(a.class) x=(px(square.x)) y=(px(square.y)) width="18" height="18" rx=[radius]
-                fill=[a.fill] stroke-width=[a.width] { title { (printable(hint)) } }
+                fill=(a.fill) stroke=[a.stroke] stroke-width=[a.width] { title { (printable(hint)) } }
         });
     }
 
@@ -311,7 +345,7 @@ impl Canvas {
         };
         let a = paint.attributes();
         self.add(html! {
-            path class=(a.class) d=(data) stroke-width=[a.width] {
+            path class=(a.class) d=(data) fill=(a.fill) stroke=[a.stroke] stroke-width=[a.width] {
                 @if let Some(hint) = hint { title { (printable(hint)) } }
             }
         });

@@ -18,14 +18,22 @@ fn axis(kind: u8, values: &[f64], title: &str) -> Axis {
     Axis::new(title, scale.widened(0.02), unit)
 }
 
-fn drawn(series: Vec<Series>, x: Axis, y: Axis, texts: &[String], heights: &[f64]) -> String {
+fn drawn(
+    series: Vec<Series>,
+    x: Axis,
+    y: Axis,
+    texts: &[String],
+    heights: &[f64],
+    width: Width,
+) -> String {
     let text = |index: usize| texts.get(index).cloned().unwrap_or_default();
-    let mut sheet = Sheet::new(Head {
+    let head = Head {
         id: "figure".to_owned(),
         title: text(0),
         subtitle: text(1),
         description: text(2),
-    });
+    };
+    let mut sheet = Sheet::new(head, width);
     let chart = LineChart {
         x,
         y,
@@ -39,7 +47,8 @@ fn drawn(series: Vec<Series>, x: Axis, y: Axis, texts: &[String], heights: &[f64
     sheet.legend(&chart.keys());
     for &height in heights {
         let area = sheet.take(height);
-        chart.draw(&mut sheet.canvas, area);
+        let frame = chart.draw(&mut sheet.canvas, area);
+        chart.label_ends(&mut sheet.canvas, &frame);
     }
     sheet.note(&text(4));
     sheet.finish()
@@ -64,7 +73,9 @@ proptest! {
         texts in proptest::collection::vec("[ -~µ≤世\u{7}]{0,300}", 5),
         names in proptest::collection::vec("[ -~]{0,150}", 0..9),
         heights in proptest::collection::vec(110.0..400.0f64, 1..3),
+        is_narrow in any::<bool>(),
     ) {
+        let width = Width::ALL[usize::from(is_narrow)];
         let point = |&(x, y): &(f64, Option<f64>)| Point {
             x,
             y,
@@ -81,7 +92,7 @@ proptest! {
         let xs: Vec<f64> = values.iter().map(|value| value.0).collect();
         let ys: Vec<f64> = values.iter().filter_map(|value| value.1).collect();
         let (x, y) = (axis(x_kind, &xs, &texts[3]), axis(y_kind, &ys, &texts[4]));
-        let svg = drawn(series, x, y, &texts, &heights);
+        let svg = drawn(series, x, y, &texts, &heights, width);
         prop_assert_eq!(check::faults(&svg), Vec::<String>::new());
     }
 
@@ -93,7 +104,7 @@ proptest! {
         ticks.sort_by(|a, b| a.value.total_cmp(&b.value));
         let mut x = Axis::new("revision", Scale::linear(0.0, 1.0), Unit::Plain);
         x.ticks = Some(ticks);
-        let svg = drawn(Vec::new(), x, axis(0, &[1.0, 2.0], "y"), &[], &[200.0]);
+        let svg = drawn(Vec::new(), x, axis(0, &[1.0, 2.0], "y"), &[], &[200.0], Width::Column);
         prop_assert_eq!(check::faults(&svg), Vec::<String>::new());
     }
 }
@@ -120,7 +131,7 @@ fn a_missing_figure_is_a_gap() {
     };
     let x = Axis::new("x", Scale::linear(0.0, 6.0), Unit::Plain);
     let y = Axis::new("y", Scale::from_zero(5.0), Unit::Plain);
-    let svg = drawn(vec![series], x, y, &[], &[200.0]);
+    let svg = drawn(vec![series], x, y, &[], &[200.0], Width::Column);
     let lines = svg
         .lines()
         .filter(|line| line.contains("s-1") && line.contains("stroke-width=\"2\""))
@@ -132,10 +143,10 @@ fn a_missing_figure_is_a_gap() {
 
 #[test]
 fn the_check_finds_what_is_wrong() {
-    let mut sheet = Sheet::new(Head::default());
+    let mut sheet = Sheet::new(Head::default(), Width::Page);
     sheet.canvas.text(100.0, 100.0, "here", Style::default());
     sheet.canvas.text(110.0, 104.0, "there", Style::default());
-    sheet.canvas.text(950.0, 30.0, "outside", Style::default());
+    sheet.canvas.text(710.0, 30.0, "outside", Style::default());
     sheet.take(200.0);
     assert_eq!(check::faults(&sheet.finish()).len(), 2);
 }

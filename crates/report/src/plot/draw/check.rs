@@ -54,9 +54,26 @@ pub fn faults(svg: &str) -> Vec<String> {
     for node in root.descendants() {
         assert!(!node.has_tag_name("script"));
         // Words may be anything; places and lengths are numbers.
-        for value in node.attributes().map(|attribute| attribute.value()) {
+        let places = node
+            .attributes()
+            .filter(|it| !it.name().starts_with("data-"));
+        for value in places.map(|attribute| attribute.value()) {
             assert!(!value.contains("NaN") && !value.contains("inf"), "{value}");
         }
+    }
+    for node in root
+        .descendants()
+        .filter(|node| node.has_attribute("class"))
+    {
+        // A renderer that knows no style sheet draws the same.
+        let coloured = |what| {
+            node.attribute(what)
+                .is_some_and(|it| it == "none" || it.starts_with('#'))
+        };
+        let classes = node.attribute("class").unwrap_or_default();
+        let is_shape = ["path", "rect", "text"].contains(&node.tag_name().name());
+        assert!(!is_shape || coloured("fill"), "{node:?}");
+        assert!(!classes.contains("s-") || coloured("stroke"), "{node:?}");
     }
     let (width, height) = (number(&root, "width"), number(&root, "height"));
     let is_text = |node: &Node<'_, '_>| node.tag_name().name() == "text";

@@ -22,12 +22,9 @@ pub const fn colour(property: &'static str, light: &'static str, dark: &'static 
 }
 
 impl Colour {
-    /// `fill:…` or `stroke:…` of this colour; the first value is for viewers that know no custom properties.
-    pub(super) fn css(self, what: &str) -> String {
-        let Colour {
-            property, light, ..
-        } = self;
-        format!("{what}:{light};{what}:var({property},{light})")
+    /// The part of its classes' names that is its own.
+    pub(super) fn name(self) -> &'static str {
+        self.property.trim_start_matches("--rb-")
     }
 }
 

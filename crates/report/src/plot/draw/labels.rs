@@ -41,6 +41,23 @@ impl Labels {
         });
     }
 
+    /// Keeps words from a straight line.
+    pub fn keep_free_of_line(&mut self, from: (f64, f64), to: (f64, f64)) {
+        const STEP: f64 = 6.0;
+        let (dx, dy) = (to.0 - from.0, to.1 - from.1);
+        let steps = (dx.abs().max(dy.abs()) / STEP).clamp(1.0, 200.0) as usize;
+        for step in 0..=steps {
+            let part = step as f64 / steps as f64;
+            let (x, y) = (from.0 + dx * part, from.1 + dy * part);
+            self.keep_free(Rect {
+                x: x - 1.0,
+                y: y - 1.0,
+                width: 2.0,
+                height: 2.0,
+            });
+        }
+    }
+
     /// Writes the words beside, above or below the place, on ground of their own; where nothing is free they are
     /// left out. Returns whether they are there.
     pub fn beside(

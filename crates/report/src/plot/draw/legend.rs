@@ -47,6 +47,7 @@ pub(super) fn draw(canvas: &mut Canvas, left: f64, top: f64, width: f64, keys: &
         if x > left && x + entry > left + width {
             (x, y) = (left, y + ROW);
         }
+        canvas.begin_key(&key.label);
         sample(canvas, (x, y + ROW / 2.0), key);
         for (index, line) in lines.iter().enumerate() {
             if index > 0 {
@@ -59,6 +60,7 @@ pub(super) fn draw(canvas: &mut Canvas, left: f64, top: f64, width: f64, keys: &
                 Style::default(),
             );
         }
+        canvas.end_series();
         x += entry + BETWEEN;
     }
     if keys.is_empty() { 0.0 } else { y + ROW - top }

@@ -1,10 +1,15 @@
 //! Lines over two axes. What is missing is a gap in its line. It must not know what the lines are of.
 
 use super::axis::{Axis, AxisFrame};
-use super::canvas::{Canvas, Paint, Rect};
+use super::canvas::{Canvas, Paint, Rect, Style};
+use super::labels::Labels;
 use super::legend::{Key, KeyMark};
 use super::number;
 use super::palette::Look;
+use super::text::{SMALL_PX, width_px};
+
+/// The part of a chart's width that a name at a line's end takes at most.
+const LABEL_PART: f64 = 0.35;
 
 /// A figure at a place of the horizontal axis.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -74,6 +79,28 @@ impl LineChart {
         frame
     }
 
+    /// Names lines at their ends, where there is room for the whole name.
+    pub fn label_ends(&self, canvas: &mut Canvas, frame: &AxisFrame) {
+        let mut labels = Labels::within(frame.plot);
+        let place = |point: &Point| Some((frame.x(point.x)?, frame.y(point.y?)?));
+        let places = |series: &Series| series.points.iter().filter_map(place).collect::<Vec<_>>();
+        for series in self.series.iter().filter(|series| series.markers) {
+            let all = places(series);
+            all.iter().for_each(|at| labels.keep_free_of_marker(*at));
+            for pair in all.windows(2) {
+                labels.keep_free_of_line(pair[0], pair[1]);
+            }
+        }
+        for series in &self.series {
+            let name = &series.name;
+            let is_short = width_px(name, SMALL_PX, false) <= frame.plot.width * LABEL_PART;
+            let all = places(series);
+            if let (Some(end), true, false) = (all.last(), is_short, name.is_empty()) {
+                labels.beside(canvas, *end, name, Style::default());
+            }
+        }
+    }
+
     /// What the lines are, for a legend.
     pub fn keys(&self) -> Vec<Key> {
         let of_series = |series: &Series| Key {
@@ -98,6 +125,12 @@ impl LineChart {
 impl Series {
     /// Draws the line into a chart.
     pub fn draw(&self, canvas: &mut Canvas, frame: &AxisFrame) {
+        canvas.begin_series(&self.name);
+        self.draw_parts(canvas, frame);
+        canvas.end_series();
+    }
+
+    fn draw_parts(&self, canvas: &mut Canvas, frame: &AxisFrame) {
         let place = |point: &Point| Some((frame.x(point.x)?, frame.y(point.y?)?));
         let places: Vec<_> = self.points.iter().map(place).collect();
         let paint = Paint::line(self.look.colour, 2.0).dashed(self.look.dash);

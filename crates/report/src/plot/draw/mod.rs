@@ -24,5 +24,5 @@ pub use labels::Labels;
 pub use legend::{Key, KeyMark};
 pub use line_chart::{LineChart, Point, Rule, Series};
 pub use scale::{Kind, Scale};
-pub use sheet::{Head, NARROW, Sheet, WIDTH};
+pub use sheet::{Head, Sheet, Width, as_file};
 pub use ticks::{Tick, Unit};

@@ -1,4 +1,4 @@
-//! Colours, line patterns and markers. Colours are CSS custom properties, so that a page, or a reader of the file, can
+//! Colours, line patterns and markers. Colours are attributes with classes, so that a page, or a reader of the file, can
 //! have others for dark; series differ by marker and pattern as well, for who does not tell the colours apart. It must not
 //! know what is drawn.
 
@@ -66,27 +66,30 @@ pub fn all() -> impl Iterator<Item = Colour> {
         .chain(DIVERGING)
 }
 
-/// The rules that every figure carries. A class stands for a colour: `f…` fills with it, `s…` strokes.
-pub(super) fn style_sheet() -> String {
-    let mut css = String::from(
-        ".rb-figure{font-family:Arial,Helvetica,\"Liberation Sans\",\"DejaVu Sans\",sans-serif}",
-    );
+/// A rule for each class: `f…` fills with its colour, `s…` strokes.
+fn rules(value: impl Fn(Colour) -> String) -> String {
+    let mut css = String::new();
     for colour in all() {
-        let name = colour.property.trim_start_matches("--rb-");
+        let (name, value) = (colour.name(), value(colour));
+        // Writing to a String cannot fail.
         let _ = write!(
             css,
-            ".rb-figure .f-{name}{{{}}}.rb-figure .s-{name}{{{}}}",
-            colour.css("fill"),
-            colour.css("stroke")
+            ".rb-figure .f-{name}{{fill:{value}}}.rb-figure .s-{name}{{stroke:{value}}}"
         );
     }
-    // As a file of its own it is dark where its reader is; on a page that is the page's to say.
-    css.push_str("@media screen and (prefers-color-scheme:dark){svg:root{");
-    for Colour { property, dark, .. } in all() {
-        let _ = write!(css, "{property}:{dark};");
-    }
-    css.push_str("}}");
     css
+}
+
+/// For a page, which says what the properties are in each of its themes.
+pub fn rules_of_page() -> String {
+    rules(|colour| format!("var({})", colour.property))
+}
+
+/// For a file of its own, which is dark where its reader is. Nothing outside of `@media`, and no custom property: some
+/// renderers know neither.
+pub(super) fn rules_of_file() -> String {
+    let dark = rules(|colour| colour.dark.to_owned());
+    format!("@media screen and (prefers-color-scheme:dark){{{dark}}}")
 }
 
 /// Shape of a marker.
@@ -153,6 +156,15 @@ impl Look {
     pub fn of_peer(self) -> Look {
         Look {
             dash: "1.5 3.5",
+            hollow: true,
+            ..self
+        }
+    }
+
+    /// The same series of the results that others are compared with: hollow markers on a dashed line.
+    pub fn of_base(self) -> Look {
+        Look {
+            dash: "4 4",
             hollow: true,
             ..self
         }

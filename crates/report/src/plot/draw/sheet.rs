@@ -1,18 +1,47 @@
 //! The sheet of a figure: title and subtitle above, then what is put on it from the top down, notes below,
 //! and all of it as one SVG document. It must not know charts or results.
 
-use maud::{PreEscaped, html};
+use maud::html;
 
 use super::canvas::{Canvas, Paint, Rect, Style, px};
 use super::legend::{self, Key};
-use super::palette::{GROUND, MUTED, style_sheet};
+use super::palette::{GROUND, MUTED, rules_of_file};
 use super::text::{ASCENT, LINE_HEIGHT, SMALL_PX, SUBTITLE_PX, TITLE_PX, printable, wrapped};
 
-/// Width of a sheet, in pixels.
-pub const WIDTH: f64 = 960.0;
-/// Width of a sheet whose text is to be read where there is little room, as in a README on a phone.
-pub const NARROW: f64 = 560.0;
-const MARGIN: f64 = 20.0;
+const FONTS: &str = "Arial, Helvetica, Liberation Sans, DejaVu Sans, sans-serif";
+
+/// Between charts beside each other.
+const BETWEEN: f64 = 14.0;
+
+/// How wide a figure is drawn.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Width {
+    /// For a screen, a sheet of A4, or both columns of a paper.
+    #[default]
+    Page,
+    /// For a phone, or a column of a paper.
+    Column,
+}
+
+impl Width {
+    /// Both.
+    pub const ALL: [Width; 2] = [Width::Page, Width::Column];
+
+    /// In pixels of a 96th of an inch.
+    pub fn px(self) -> f64 {
+        match self {
+            Width::Page => 720.0,
+            Width::Column => 360.0,
+        }
+    }
+
+    fn margin_px(self) -> f64 {
+        match self {
+            Width::Page => 16.0,
+            Width::Column => 8.0,
+        }
+    }
+}
 
 /// What every figure says of itself.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -33,29 +62,27 @@ pub struct Sheet {
     head: Head,
     /// Where shapes and text go.
     pub canvas: Canvas,
-    width: f64,
+    width: Width,
     y: f64,
 }
 
 impl Sheet {
     /// A sheet with its head.
-    pub fn new(head: Head) -> Sheet {
-        Sheet::of_width(head, WIDTH)
-    }
-
-    /// A sheet of that width, with its head.
-    pub fn of_width(head: Head, width: f64) -> Sheet {
+    pub fn new(head: Head, width: Width) -> Sheet {
         let mut sheet = Sheet {
             canvas: Canvas::default(),
             width,
-            y: MARGIN,
+            y: width.margin_px(),
             head,
         };
         let (title, subtitle) = (sheet.head.title.clone(), sheet.head.subtitle.clone());
         sheet.paragraph(
             &title,
             Style {
-                size_px: TITLE_PX,
+                size_px: match width {
+                    Width::Page => TITLE_PX,
+                    Width::Column => SUBTITLE_PX + 2.0,
+                },
                 bold: true,
                 ..Style::default()
             },
@@ -73,17 +100,22 @@ impl Sheet {
         sheet
     }
 
+    /// How wide it is.
+    pub fn width(&self) -> Width {
+        self.width
+    }
+
+    /// Pixels between its margins.
+    pub fn room_px(&self) -> f64 {
+        self.width.px() - 2.0 * self.width.margin_px()
+    }
+
     /// Text over the whole width, in as many lines as it takes.
     pub fn paragraph(&mut self, text: &str, style: Style) {
-        let lines = wrapped(
-            &printable(text),
-            style.size_px,
-            style.bold,
-            self.width - 2.0 * MARGIN,
-        );
+        let lines = wrapped(&printable(text), style.size_px, style.bold, self.room_px());
         for line in lines {
             let foot = self.y + style.size_px * ASCENT;
-            self.canvas.text(MARGIN, foot, &line, style);
+            self.canvas.text(self.width.margin_px(), foot, &line, style);
             self.y += style.size_px * LINE_HEIGHT;
         }
     }
@@ -97,20 +129,44 @@ impl Sheet {
                 ..key.clone()
             })
             .collect();
-        let width = self.width - 2.0 * MARGIN;
-        self.y += legend::draw(&mut self.canvas, MARGIN, self.y, width, &printable) + 8.0;
+        let width = self.room_px();
+        self.y += legend::draw(
+            &mut self.canvas,
+            self.width.margin_px(),
+            self.y,
+            width,
+            &printable,
+        ) + 8.0;
     }
 
     /// The next `height` pixels for a chart.
     pub fn take(&mut self, height: f64) -> Rect {
         let area = Rect {
-            x: MARGIN,
+            x: self.width.margin_px(),
             y: self.y,
-            width: self.width - 2.0 * MARGIN,
+            width: self.room_px(),
             height,
         };
         self.y += height + 8.0;
         area
+    }
+
+    /// How wide each of so many charts beside each other is.
+    pub fn width_beside(&self, count: usize) -> f64 {
+        let count = count.max(1) as f64;
+        (self.room_px() - BETWEEN * (count - 1.0)) / count
+    }
+
+    /// The next `height` pixels for so many charts beside each other.
+    pub fn take_beside(&mut self, count: usize, height: f64) -> Vec<Rect> {
+        let width = self.width_beside(count);
+        let all = self.take(height);
+        let of = |index: usize| Rect {
+            x: all.x + index as f64 * (width + BETWEEN),
+            width,
+            ..all
+        };
+        (0..count.max(1)).map(of).collect()
     }
 
     /// Small text over the whole width: what to know about the figures.
@@ -126,15 +182,20 @@ impl Sheet {
 
     /// The document.
     pub fn finish(self) -> String {
+        let height = (self.y + self.width.margin_px() - 8.0).ceil();
         let Sheet {
             head,
             canvas,
             width,
-            y,
+            ..
         } = self;
-        let height = (y + MARGIN - 8.0).ceil();
-        let (title_id, description_id) =
-            (format!("{}-title", head.id), format!("{}-desc", head.id));
+        // A page has both widths.
+        let id = match width {
+            Width::Page => head.id.clone(),
+            Width::Column => format!("{}-narrow", head.id),
+        };
+        let width = width.px();
+        let (title_id, description_id) = (format!("{id}-title"), format!("{id}-desc"));
         let mut ground = Canvas::default();
         let all = Rect {
             x: 0.0,
@@ -145,15 +206,22 @@ impl Sheet {
         ground.rect(all, Paint::area(GROUND), None);
         html! {
             svg xmlns="http://www.w3.org/2000/svg" class="rb-figure" viewBox=(format!("0 0 {width} {height}"))
-                width=(px(width)) height=(px(height)) role="img"
+                width=(px(width)) height=(px(height)) font-family=(FONTS) role="img"
                 aria-labelledby=(format!("{title_id} {description_id}")) {
                 title id=(title_id) { (printable(&head.title)) }
                 desc id=(description_id) { (printable(&head.description)) }
-                style { (PreEscaped(style_sheet())) }
                 (ground.into_markup())
                 (canvas.into_markup())
             }
         }
         .into_string()
     }
+}
+
+/// The document as a file of its own, which is dark where its reader is.
+pub fn as_file(svg: &str) -> String {
+    const END: &str = "</desc>";
+    let at = svg.find(END).map_or(svg.len(), |at| at + END.len());
+    let (before, behind) = svg.split_at(at);
+    format!("{before}<style>{}</style>{behind}", rules_of_file())
 }

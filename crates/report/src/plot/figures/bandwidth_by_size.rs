@@ -1,27 +1,30 @@
-//! Bandwidth against message size, with what the protocol allows and what perftest reaches. It must not know
-//! where the figures are shown.
+//! Bandwidth against message size, both logarithmic, with what the protocol allows and what perftest reaches. It must not
+//! know where the figures are shown.
 
 use std::collections::BTreeMap;
 
 use super::curves::{
     Spread, all_series, is_a_curve, largest, number_column, runs_cell, series, text_column,
 };
-use super::groups::{Group, Rule, grouped};
-use super::naming::head;
-use super::settings::{Sample, Setting};
+use super::facets::{self, MOST_CHARTS};
+use super::grouping::{Rule, grouped};
+use super::groups::{Group, Groups};
+use super::naming::{drawn, some_of};
+use super::sample::Sample;
+use super::settings::Setting;
 use crate::compare::Metric;
-use crate::plot::draw::palette::{Look, RULE, look};
-use crate::plot::draw::{Axis, LineChart, Point, Scale, Series, Sheet, Unit, number};
+use crate::plot::draw::palette::Look;
+use crate::plot::draw::{Axis, LineChart, Point, Scale, Series, Unit, number};
 use crate::plot::figure::{Cell, Figure, Table};
 use crate::plot::median::counted_flows;
-use crate::results::load::Loaded;
+use crate::plot::sides::Sides;
 
 /// Limits that are more than so many times the largest figure are told in words: an axis that had them would
 /// leave no height to the figures.
-const LIMIT_SHOWN_UP_TO: f64 = 2.5;
+const LIMIT_SHOWN_UP_TO: f64 = 10.0;
 
-/// The figures; none without two sizes.
-pub fn figures(results: &[Loaded]) -> Vec<Figure> {
+/// The figure; none without two sizes.
+pub fn figures<'a>(results: impl Into<Sides<'a>>) -> Vec<Figure> {
     let samples = Sample::closed_loops(results);
     let has_peer = samples.iter().any(|sample| perftest(sample).is_some());
     let rule = Rule {
@@ -30,12 +33,13 @@ pub fn figures(results: &[Loaded]) -> Vec<Figure> {
             let place = sample.number(|settings| settings.size_bytes);
             place.filter(|_| sample.flow.settings.size_mix.is_none())
         },
+        metric: Metric::GbitPerS,
         apart: &[],
-        most_lines: if has_peer { 4 } else { 8 },
-        most_figures: 12,
+        most_lines: if has_peer { 4 } else { 6 },
+        most_charts: MOST_CHARTS,
         least_places: 2,
     };
-    grouped(samples, &rule).figures(figure)
+    figure(&grouped(samples, &rule)).into_iter().collect()
 }
 
 fn bandwidth(sample: &Sample<'_>) -> Option<Spread> {
@@ -67,13 +71,15 @@ fn limit(sample: &Sample<'_>) -> Option<f64> {
     Some(limits.link_gbit_per_s * limits.protocol_efficiency)
 }
 
-fn peers(group: &Group<'_>, places: &[f64]) -> Vec<Series> {
-    let of = |(index, line)| {
-        let name = format!("perftest: {}", group.name(line));
-        series(&name, look(index).of_peer(), line, places, &perftest)
+fn peers(groups: &Groups<'_>, group: &Group<'_>, places: &[f64]) -> Vec<Series> {
+    let of = |line| {
+        let name = format!("perftest: {}", groups.name(line));
+        let look = groups.look(line).of_peer();
+        series(&name, look, line, places, &perftest)
     };
-    let all = group.lines.iter().enumerate().map(of);
-    all.filter(|series| series.points.iter().any(|point| point.y.is_some()))
+    let own = group.lines.iter().filter(|line| !line.is_of_base());
+    own.map(of)
+        .filter(|series| series.points.iter().any(|point| point.y.is_some()))
         .collect()
 }
 
@@ -132,58 +138,87 @@ fn alike(a: &BTreeMap<u64, f64>, b: &BTreeMap<u64, f64>) -> bool {
     a.iter().all(near)
 }
 
-fn figure(index: usize, group: &Group<'_>, notes: &[String]) -> Option<Figure> {
-    let places = group.places();
-    let own = all_series(group, &bandwidth);
-    if !is_a_curve(&own) {
-        return None;
-    }
-    let (peers, mut limits) = (peers(group, &places), limits(group, &places));
-    let top = largest(&own)
-        .unwrap_or(1.0)
-        .max(largest(&peers).unwrap_or(0.0));
-    let highest_limit = largest(&limits);
-    let limit_is_far = highest_limit.is_some_and(|limit| limit > top * LIMIT_SHOWN_UP_TO);
-    if limit_is_far {
-        limits.clear();
-    }
-    let mut figure = Figure {
-        id: format!("bandwidth-by-size-{}", index + 1),
-        title: group.title("Bandwidth against message size, Gb/s"),
-        subtitle: group.subtitle(Setting::of("size")),
-        description: description(&own),
-        svg: String::new(),
-        tables: vec![table(group)],
-    };
-    let mut sheet = Sheet::new(head(&figure));
-    let scale = Scale::from_zero(largest(&limits).map_or(top, |limit| limit.max(top)));
-    let sizes = Scale::log2(*places.first()?, *places.last()?);
-    let chart = LineChart {
-        x: Axis::new("message size (payload)", sizes.widened(0.015), Unit::Bytes),
-        y: Axis::new("Gb/s (10⁹ bits of payload a second)", scale, Unit::Plain),
-        series: limits.into_iter().chain(peers).chain(own).collect(),
-        rules: Vec::new(),
-    };
-    let mut keys = chart.keys();
-    keys.sort_by_key(|key| (key.look.colour == RULE, key.look.hollow));
-    sheet.legend(&keys);
-    let area = sheet.take(400.0);
-    chart.draw(&mut sheet.canvas, area);
-    sheet.note("Points are medians of the runs, whiskers their smallest and largest; a gap was not measured.");
-    match highest_limit {
-        Some(limit) if limit_is_far => sheet.note(&format!(
-            "The protocol limit is above this axis: up to {} Gb/s.",
-            number::short(limit)
-        )),
-        None => sheet.note("The link has no known speed, so there is no protocol limit to draw."),
-        Some(_) => {}
-    }
-    notes.iter().for_each(|note| sheet.note(note));
-    figure.svg = sheet.finish();
-    Some(figure)
+/// The lines of a chart.
+struct Chart {
+    heading: String,
+    places: Vec<f64>,
+    own: Vec<Series>,
+    peers: Vec<Series>,
+    limits: Vec<Series>,
 }
 
-fn description(series: &[Series]) -> String {
+fn figure(groups: &Groups<'_>) -> Option<Figure> {
+    let chart = |group: &Group<'_>| {
+        let places = group.places();
+        Chart {
+            heading: group.heading(),
+            own: all_series(groups, group, &bandwidth),
+            peers: peers(groups, group, &places),
+            limits: limits(group, &places),
+            places,
+        }
+    };
+    let mut all: Vec<Chart> = groups.groups.iter().map(chart).collect();
+    all.retain(|chart| is_a_curve(&chart.own));
+    let measured = || {
+        all.iter()
+            .flat_map(|chart| chart.own.iter().chain(&chart.peers))
+    };
+    let ends = measured().flat_map(|series| &series.points);
+    let lows = ends.filter_map(|point| Some(point.interval.map_or(point.y?, |(low, _)| low)));
+    let least = lows.filter(|low| *low > 0.0).min_by(f64::total_cmp)?;
+    let top = measured().filter_map(|series| largest(std::slice::from_ref(series)));
+    let top = top.fold(least, f64::max);
+    let highest_limit = all.iter().filter_map(|chart| largest(&chart.limits));
+    let highest_limit = highest_limit.max_by(f64::total_cmp);
+    let limit_is_far = highest_limit.is_some_and(|limit| limit > top * LIMIT_SHOWN_UP_TO);
+    let highest = highest_limit.filter(|_| !limit_is_far).unwrap_or(top);
+    let y = Scale::log10(least, highest.max(top)).widened(0.04);
+    let figure = Figure {
+        id: "bandwidth-by-size".to_owned(),
+        title: "Bandwidth against message size, Gb/s".to_owned(),
+        subtitle: groups.subtitle(Setting::of("size")),
+        description: description(all.iter().flat_map(|chart| &chart.own)),
+        tables: vec![table(groups)],
+        ..Figure::default()
+    };
+    let line_chart = |chart: Chart| {
+        let ends = (*chart.places.first()?, *chart.places.last()?);
+        let limits = chart.limits.into_iter().filter(|_| !limit_is_far);
+        let line_chart = LineChart {
+            x: Axis::new(
+                "message size (payload)",
+                Scale::log2(ends.0, ends.1).widened(0.03),
+                Unit::Bytes,
+            ),
+            y: Axis::new("Gb/s (10⁹ bits of payload a second; log)", y, Unit::Plain),
+            series: limits.chain(chart.peers).chain(chart.own).collect(),
+            rules: Vec::new(),
+        };
+        Some((chart.heading, line_chart))
+    };
+    let charts: Vec<(String, LineChart)> = all.into_iter().filter_map(line_chart).collect();
+    Some(drawn(figure, |sheet| {
+        sheet.legend(&facets::keys(&charts, &groups.names));
+        facets::draw(sheet, &charts, 380.0);
+        sheet.note(
+            "Points are medians of the runs, whiskers their smallest and largest; a gap was not measured.",
+        );
+        match highest_limit {
+            Some(limit) if limit_is_far => sheet.note(&format!(
+                "The protocol limit is above this axis: up to {} Gb/s.",
+                number::short(limit)
+            )),
+            None => {
+                sheet.note("The link has no known speed, so there is no protocol limit to draw.");
+            }
+            Some(_) => {}
+        }
+        groups.notes.iter().for_each(|note| sheet.note(note));
+    }))
+}
+
+fn description<'s>(series: impl Iterator<Item = &'s Series>) -> String {
     let best = |series: &Series| {
         let points = series
             .points
@@ -197,11 +232,11 @@ fn description(series: &[Series]) -> String {
             number::short(most)
         ))
     };
-    let all: Vec<String> = series.iter().filter_map(best).collect();
-    format!("Lines of bandwidth over message size. {}.", all.join("; "))
+    let all: Vec<String> = series.filter_map(best).collect();
+    format!("Lines of bandwidth over message size. {}.", some_of(&all))
 }
 
-fn table(group: &Group<'_>) -> Table {
+fn table(groups: &Groups<'_>) -> Table {
     let mut columns = vec![
         text_column("Line"),
         text_column("Message size"),
@@ -228,18 +263,13 @@ fn table(group: &Group<'_>) -> Table {
         row.extend(Spread::cells(perftest(sample), 1.0, 3));
         row
     };
-    let of_line = |line: &super::groups::Line<'_>| {
-        let name = group.name(line);
-        let rows: Vec<_> = line
-            .points
-            .iter()
-            .map(|(_, sample)| row(&name, sample))
-            .collect();
-        rows
-    };
+    let rows = groups.named_lines().flat_map(|(name, line)| {
+        let rows = line.points.iter().map(|(_, sample)| row(&name, sample));
+        rows.collect::<Vec<_>>()
+    });
     Table {
         caption: "Medians of the complete runs, with the smallest and the largest".to_owned(),
         columns,
-        rows: group.lines.iter().flat_map(of_line).collect(),
+        rows: rows.collect(),
     }
 }

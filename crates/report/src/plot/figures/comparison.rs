@@ -1,39 +1,87 @@
 //! Figure: ratios with their intervals, one row a case, the worst first, with the margin and the line at 1.
 
-use super::naming::{head, slug};
+use super::naming::{drawn, slug};
 use super::ratio_scale::RatioScale;
 use super::ratios::{RatioRow, Ratios, Tone, of_comparison, of_perftest};
 use crate::compare::Comparison;
 use crate::plot::draw::palette::{BETTER, GRID, INK, Look, MUTED, Marker, RULE, WORSE};
 use crate::plot::draw::text::{SMALL_PX, shortened, width_px};
-use crate::plot::draw::{Anchor, Canvas, Paint, Rect, Sheet, Style, WIDTH};
+use crate::plot::draw::{Anchor, Canvas, Paint, Rect, Sheet, Style, Width};
 use crate::plot::figure::{Cell, Column, Figure, Table};
 use crate::results::load::Loaded;
 
 /// Rows that are drawn; of more, the worst and the best.
-pub const MOST_ROWS: usize = 60;
-const WORST_ROWS: usize = 40;
+pub const MOST_ROWS: usize = 24;
+const WORST_ROWS: usize = 16;
+/// Metrics of a comparison that are drawn: those with the most cases that changed.
+const MOST_METRICS: usize = 3;
 
-const MARGIN_PX: f64 = 20.0;
-const LABEL_PX: f64 = 260.0;
+/// The part of the width that the names of cases take at most; where they have a line of their own, they take all.
+const LABEL_PART: f64 = 0.36;
 const ROW_PX: f64 = 20.0;
 const GAP_PX: f64 = 12.0;
 
-/// One for each metric of the comparison, and of perftest's figures.
+/// One for each metric of the comparison in which cases changed most, and of perftest's figures; what the other metrics say
+/// is said below the first.
 pub fn figures(results: &[Loaded], comparison: Option<&Comparison>) -> Vec<Figure> {
     let from_comparison = comparison.map(of_comparison).unwrap_or_default();
-    let from_comparison = from_comparison.iter().map(|ratios| figure(ratios, "base"));
-    let from_perftest = of_perftest(results);
-    from_comparison
-        .chain(
-            from_perftest
-                .iter()
-                .map(|ratios| figure(ratios, "perftest")),
-        )
-        .collect()
+    let sides = [
+        (from_comparison, "base"),
+        (of_perftest(results), "perftest"),
+    ];
+    let of_side = |(all, of): (Vec<Ratios>, &str)| {
+        let (drawn, said) = telling(all);
+        let said: Vec<String> = said.iter().map(in_words).collect();
+        let drawn = drawn.iter().enumerate();
+        let figures = drawn.map(|(index, ratios)| {
+            let said: &[String] = if index == 0 { &said } else { &[] };
+            figure(ratios, of, said)
+        });
+        figures.collect::<Vec<_>>()
+    };
+    sides.into_iter().flat_map(of_side).collect()
 }
 
-fn figure(ratios: &Ratios, of: &str) -> Figure {
+/// The metrics that are drawn, in their order, and those that are said.
+fn telling(all: Vec<Ratios>) -> (Vec<Ratios>, Vec<Ratios>) {
+    let changed = |ratios: &Ratios| {
+        let rows = ratios.rows.iter();
+        rows.filter(|row| matches!(row.tone, Tone::Better | Tone::Worse))
+            .count()
+    };
+    let mut by_change: Vec<usize> = (0..all.len()).collect();
+    by_change.sort_by_key(|index| std::cmp::Reverse(changed(&all[*index])));
+    let most_changed = by_change.first().map_or(0, |index| changed(&all[*index]));
+    by_change.retain(|index| changed(&all[*index]) > 0 || most_changed == 0);
+    by_change.truncate(if most_changed == 0 { 1 } else { MOST_METRICS });
+    let all = all.into_iter().enumerate();
+    let (drawn, said): (Vec<_>, Vec<_>) = all.partition(|(index, _)| by_change.contains(index));
+    let plain = |all: Vec<(usize, Ratios)>| all.into_iter().map(|(_, ratios)| ratios).collect();
+    (plain(drawn), plain(said))
+}
+
+/// How many cases of each tone.
+fn counts(ratios: &Ratios) -> String {
+    let count = |tone| ratios.rows.iter().filter(|row| row.tone == tone).count();
+    format!(
+        "{} are better, {} worse, {} equal and {} unclear",
+        count(Tone::Better),
+        count(Tone::Worse),
+        count(Tone::Equal),
+        count(Tone::Unclear)
+    )
+}
+
+fn in_words(ratios: &Ratios) -> String {
+    format!(
+        "{}: of {} cases {}.",
+        ratios.metric.title(),
+        ratios.rows.len(),
+        counts(ratios)
+    )
+}
+
+fn figure(ratios: &Ratios, of: &str, said: &[String]) -> Figure {
     let title = format!(
         "{}: ratio of {} to {}",
         ratios.metric.title(),
@@ -63,31 +111,25 @@ fn figure(ratios: &Ratios, of: &str) -> Figure {
         ratios.rows.len(),
         ratios.margin * 100.0
     );
-    let count = |tone| ratios.rows.iter().filter(|row| row.tone == tone).count();
-    let mut description = format!(
-        "Of {} cases {} are better, {} worse, {} equal and {} unclear.",
-        ratios.rows.len(),
-        count(Tone::Better),
-        count(Tone::Worse),
-        count(Tone::Equal),
-        count(Tone::Unclear)
-    );
+    let mut description = format!("Of {} cases {}.", ratios.rows.len(), counts(ratios));
     if let (Some(worst), Some(best)) = (ratios.rows.first(), ratios.rows.last()) {
         description.push_str(&format!(
             " The worst ratio is {:.3} ({}), the best {:.3} ({}).",
             worst.ratio, worst.case, best.ratio, best.case
         ));
     }
-    let mut figure = Figure {
+    let figure = Figure {
         id: format!("comparison-{of}-{}", slug(ratios.metric.short_name())),
         description,
-        svg: String::new(),
         title,
         subtitle,
         tables: vec![table(ratios)],
+        ..Figure::default()
     };
-    figure.svg = draw(ratios, &figure);
-    figure
+    drawn(figure, |sheet| {
+        draw(sheet, ratios);
+        said.iter().for_each(|said| sheet.note(said));
+    })
 }
 
 /// The rows that are drawn, and how many are left out after which.
@@ -100,23 +142,53 @@ fn shown(rows: &[RatioRow]) -> (Vec<&RatioRow>, Option<(usize, usize)>) {
     (shown.collect(), Some((WORST_ROWS, rows.len() - MOST_ROWS)))
 }
 
-fn draw(ratios: &Ratios, figure: &Figure) -> String {
-    let mut sheet = Sheet::new(head(figure));
+/// Where the parts of rows are.
+struct Rows {
+    left: f64,
+    labels_px: f64,
+    /// Names stand above their marks.
+    is_stacked: bool,
+}
+
+impl Rows {
+    fn height_px(&self) -> f64 {
+        if self.is_stacked {
+            2.0 * ROW_PX - 4.0
+        } else {
+            ROW_PX
+        }
+    }
+}
+
+fn draw(sheet: &mut Sheet, ratios: &Ratios) {
     let (rows, gap) = shown(&ratios.rows);
     let widest = |texts: &mut dyn Iterator<Item = &str>| {
         texts
             .map(|text| width_px(text, SMALL_PX, false))
             .fold(0.0, f64::max)
     };
-    let labels = widest(&mut rows.iter().map(|row| row.case.as_str())).min(LABEL_PX);
+    let labels = widest(&mut rows.iter().map(|row| row.case.as_str()));
     let words = widest(&mut rows.iter().map(|row| row.verdict.as_str()))
         + width_px("0.000 ", SMALL_PX, false);
-    let left = MARGIN_PX + labels + GAP_PX;
-    let right = WIDTH - MARGIN_PX - words - GAP_PX;
+    let is_stacked = sheet.width() == Width::Column;
+    let all = sheet.take(0.0);
+    let places = Rows {
+        left: all.x,
+        labels_px: match is_stacked {
+            true => all.width,
+            false => labels.min(all.width * LABEL_PART),
+        },
+        is_stacked,
+    };
+    let left = match is_stacked {
+        true => all.x + GAP_PX,
+        false => all.x + places.labels_px + GAP_PX,
+    };
+    let right = all.right() - words - GAP_PX;
     let scale = RatioScale::of(ratios, left, right);
-    let lines = rows.len() + usize::from(gap.is_some());
+    let gaps = if gap.is_some() { ROW_PX } else { 0.0 };
     // A row above for the directions, two below for the axis.
-    let area = sheet.take((lines + 3) as f64 * ROW_PX);
+    let area = sheet.take(rows.len() as f64 * places.height_px() + gaps + 3.0 * ROW_PX);
     let (top, bottom) = (area.y + ROW_PX, area.bottom() - 2.0 * ROW_PX);
     let canvas = &mut sheet.canvas;
     background(canvas, ratios, &scale, (top, bottom));
@@ -134,21 +206,16 @@ fn draw(ratios: &Ratios, figure: &Figure) -> String {
                 colour: MUTED,
                 ..Style::default()
             };
-            canvas.text(
-                MARGIN_PX,
-                y + 14.0,
-                &format!("… {count} more in the table"),
-                style,
-            );
+            let text = format!("… {count} more in the table");
+            canvas.text(places.left, y + 14.0, &text, style);
             y += ROW_PX;
         }
-        draw_row(canvas, row, &scale, y, labels);
-        y += ROW_PX;
+        draw_row(canvas, row, &scale, y, &places);
+        y += places.height_px();
     }
     if some_beyond {
         sheet.note("An interval whose end has no stop goes on beyond the scale.");
     }
-    sheet.finish()
 }
 
 fn background(canvas: &mut Canvas, ratios: &Ratios, scale: &RatioScale, (top, bottom): (f64, f64)) {
@@ -196,12 +263,9 @@ fn background(canvas: &mut Canvas, ratios: &Ratios, scale: &RatioScale, (top, bo
         ..Style::default()
     };
     let middle = f64::midpoint(scale.left, scale.right);
-    canvas.text(
-        middle,
-        bottom + 36.0,
-        &format!("{} / {} (log)", ratios.new, ratios.base),
-        style,
-    );
+    let title = format!("{} / {} (log)", ratios.new, ratios.base);
+    let title = shortened(&title, SMALL_PX, false, scale.right - scale.left);
+    canvas.text(middle, bottom + 36.0, &title, style);
 }
 
 fn look(tone: Tone) -> Look {
@@ -219,10 +283,15 @@ fn look(tone: Tone) -> Look {
     }
 }
 
-fn draw_row(canvas: &mut Canvas, row: &RatioRow, scale: &RatioScale, top: f64, labels: f64) {
+fn draw_row(canvas: &mut Canvas, row: &RatioRow, scale: &RatioScale, top: f64, rows: &Rows) {
+    let case = shortened(&row.case, SMALL_PX, false, rows.labels_px);
+    canvas.text(rows.left, top + 14.0, &case, Style::default());
+    let top = if rows.is_stacked {
+        top + ROW_PX - 4.0
+    } else {
+        top
+    };
     let (middle, foot) = (top + ROW_PX / 2.0, top + 14.0);
-    let case = shortened(&row.case, SMALL_PX, false, labels);
-    canvas.text(MARGIN_PX, foot, &case, Style::default());
     let look = look(row.tone);
     let mut hint = format!("{}: {:.3}", row.case, row.ratio);
     if let Some((low, high)) = row.interval {
@@ -301,7 +370,7 @@ mod tests {
                 .collect::<Vec<_>>(),
         );
         let (rows, gap) = shown(&ratios.rows);
-        assert_eq!((rows.len(), gap), (MOST_ROWS, Some((40, 40))));
+        assert_eq!((rows.len(), gap), (MOST_ROWS, Some((WORST_ROWS, 76))));
         assert_eq!(rows[MOST_ROWS - 1].case, "case-99");
     }
 }

@@ -1,10 +1,10 @@
 //! Lines of medians with the runs' spread, and their rows in a table. It must not know which figures of a run
 //! are drawn.
 
-use super::groups::{Group, Line};
-use super::settings::Sample;
+use super::groups::{Group, Groups, Line};
+use super::sample::Sample;
 use crate::compare::Metric;
-use crate::plot::draw::palette::{Look, look};
+use crate::plot::draw::palette::Look;
 use crate::plot::draw::{Point, Series};
 use crate::plot::figure::{Cell, Column};
 use crate::plot::median::counted_runs;
@@ -59,11 +59,13 @@ impl Spread {
 
 /// A metric in each run that counts and has it.
 pub(super) fn metric_of_runs(sample: &Sample<'_>, metric: Metric) -> impl Iterator<Item = f64> {
-    let flow = &sample.flow;
-    counted_runs(flow.case).filter_map(move |run| metric.of(run, flow.result(run)))
+    let launches = sample.launches();
+    launches.flat_map(move |flow| {
+        counted_runs(flow.case).filter_map(move |run| metric.of(run, flow.result(run)))
+    })
 }
 
-/// A line over all places of the figure, with a gap where it has no case or no complete run.
+/// A line over all places of the chart, with a gap where it has no case or no complete run.
 pub(super) fn series(
     name: &str,
     look: Look,
@@ -84,14 +86,15 @@ pub(super) fn series(
     }
 }
 
-/// The series of all lines of a figure.
+/// The series of all lines of a chart.
 pub(super) fn all_series(
+    groups: &Groups<'_>,
     group: &Group<'_>,
     value: &dyn Fn(&Sample<'_>) -> Option<Spread>,
 ) -> Vec<Series> {
     let places = group.places();
-    let of = |(index, line)| series(&group.name(line), look(index), line, &places, value);
-    group.lines.iter().enumerate().map(of).collect()
+    let of = |line| series(&groups.name(line), groups.look(line), line, &places, value);
+    group.lines.iter().map(of).collect()
 }
 
 /// The largest figure of some series, intervals included; `None` without one.
@@ -130,10 +133,9 @@ pub(super) fn number_column(name: impl Into<String>) -> Column {
 
 /// Runs that count, of all, as a cell.
 pub(super) fn runs_cell(sample: &Sample<'_>) -> Cell {
-    let (counted, all) = (
-        counted_runs(sample.flow.case).count(),
-        sample.flow.case.runs.len(),
-    );
+    let launches = || sample.launches().map(|flow| flow.case);
+    let counted: usize = launches().map(|case| counted_runs(case).count()).sum();
+    let all: usize = launches().map(|case| case.runs.len()).sum();
     Cell::Text(if counted == all {
         all.to_string()
     } else {

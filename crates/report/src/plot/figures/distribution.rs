@@ -3,6 +3,7 @@
 
 use hdrhistogram::Histogram;
 
+use super::sample::Sample;
 use crate::plot::median::counted_flows;
 use crate::results::model::{CaseFlow, Latency};
 
@@ -24,9 +25,16 @@ pub(super) struct Distribution {
 /// Points of a whole distribution.
 const POINTS_A_DECADE: usize = 16;
 
-/// What is known of the flow's latencies; `None` without a complete run that has some.
-pub(super) fn distribution(flow: &CaseFlow<'_>) -> Option<Distribution> {
-    let latencies: Vec<&Latency> = counted_flows(flow)
+/// What is known of the latencies of all launches; `None` without a complete run that has some.
+pub(super) fn distribution(sample: &Sample<'_>) -> Option<Distribution> {
+    of_launches(sample.launches())
+}
+
+fn of_launches<'s, 'a: 's>(
+    launches: impl Iterator<Item = &'s CaseFlow<'a>>,
+) -> Option<Distribution> {
+    let latencies: Vec<&Latency> = launches
+        .flat_map(counted_flows)
         .filter_map(|flow| flow.latency_ns.as_ref())
         .filter(|latency| latency.count > 0)
         .collect();
@@ -100,10 +108,8 @@ fn points(histogram: &Histogram<u64>) -> Vec<(f64, f64)> {
     let steps = (decades * POINTS_A_DECADE as f64).ceil() as usize;
     let tail = (0..=steps).map(|step| 1.0 - 10f64.powf(-(step as f64 / POINTS_A_DECADE as f64)));
     let within = |quantile: &f64| *quantile <= 1.0 - 1.0 / count as f64 + 1e-12;
-    // The lower half, where the axis of the tail has few points, matters for the CDF.
-    let body = (0..50).map(|step| f64::from(step) / 100.0);
     let last = (count > 1).then(|| 1.0 - 1.0 / count as f64);
-    let mut quantiles: Vec<f64> = tail.filter(within).chain(body).chain(last).collect();
+    let mut quantiles: Vec<f64> = tail.filter(within).chain([0.5]).chain(last).collect();
     quantiles.sort_by(f64::total_cmp);
     quantiles.dedup_by(|a, b| (*a - *b).abs() < 1e-12);
     quantiles.into_iter().filter_map(at).collect()
@@ -140,7 +146,7 @@ mod tests {
     }
 
     fn distribution(case: &CaseResult) -> Option<Distribution> {
-        super::distribution(&case.flows().next()?)
+        of_launches(case.flows().take(1).collect::<Vec<_>>().iter())
     }
 
     #[test]
@@ -155,7 +161,7 @@ mod tests {
                 .find(|(at, _)| (at - quantile).abs() < 1e-9);
             found.unwrap().1
         };
-        assert_eq!((at(0.0), at(0.49), at(0.999)), (100.0, 100.0, 1000.0));
+        assert_eq!((at(0.0), at(0.5), at(0.999)), (100.0, 100.0, 1000.0));
         assert!(all.points.last().unwrap().0 <= 0.999 + 1e-9);
     }
 

@@ -5,9 +5,11 @@ use std::collections::HashMap;
 use std::path::Path;
 
 use super::curves::Spread;
-use super::groups::{Rule, grouped};
+use super::grouping::{Rule, grouped};
 use super::panels::{Kind, Panel};
-use super::settings::{Sample, Setting};
+use super::sample::Sample;
+use super::settings::Setting;
+use crate::compare::Metric;
 use crate::mesh::{Direction, Fan, FanPoint};
 use crate::plot::figure::Figure;
 use crate::results::load::Loaded;
@@ -24,9 +26,10 @@ pub fn figures(results: &[Loaded], sums: &[Loaded]) -> Vec<Figure> {
         let rule = Rule {
             axis: setting,
             place: &|sample| points.find(sample).map(|point| point.fan as f64),
+            metric: Metric::GbitPerS,
             apart: &[],
-            most_lines: 8,
-            most_figures: 4,
+            most_lines: 6,
+            most_charts: 3,
             least_places: 2,
         };
         let groups = grouped(Sample::transfers(sums), &rule);
@@ -42,22 +45,25 @@ pub fn figures(results: &[Loaded], sums: &[Loaded]) -> Vec<Figure> {
                 Panel {
                     axis: "Gb/s of all together",
                     column: "Gb/s",
+                    is_log: false,
                     value: &|sample| value(sample, |point| point.gbit_per_s),
                 },
                 Panel {
                     axis: "p99 of all messages (µs)",
                     column: "p99 (µs)",
+                    is_log: false,
                     value: &|sample| value(sample, |point| Some(point.p99_ns? / 1e3)),
                 },
                 Panel {
-                    axis: "Jain’s index over the nodes: 1 is even",
+                    axis: "Jain’s index over the nodes",
                     column: "Jain",
+                    is_log: false,
                     value: &|sample| value(sample, |point| point.jain),
                 },
             ],
             note: "All flows of a case together; Jain’s index is 1/n where one of n nodes gets everything.",
         };
-        kind.figures(&groups)
+        kind.figure(&groups)
     });
     of_in.into_iter().chain(of_out).collect()
 }

@@ -1,4 +1,4 @@
-//! How much of the limit was reached for each number of QPs and each size. It must not know how it is drawn.
+//! What more QPs bring at each size: throughput as a share of the best number of QPs. It must not know how it is drawn.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -8,35 +8,13 @@ use crate::results::load::Loaded;
 use crate::results::model::{CaseFlow, CaseResult};
 use settings::{CqMode, Workload};
 
-/// What a cell's share is of.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ShareOf {
-    /// What the link and the protocol allow.
-    Limit,
-    /// The best cell, where there is no limit, as software devices have none.
-    BestCell,
-}
-
-/// One operation on one device.
+/// An operation on a device with one layout of completion queues.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Grids {
+pub struct Grid {
     /// Operation.
     pub op: String,
     /// Device at the end that ran the sweep; empty where the results do not tell.
     pub device: String,
-    /// What the shares are of.
-    pub share_of: ShareOf,
-    /// Throughput of the best case.
-    pub best_gbit_per_s: f64,
-    /// Each layout of completion queues.
-    pub layouts: Vec<Grid>,
-    /// Most cases that share a cell, of which the best is shown.
-    pub cases_a_cell: usize,
-}
-
-/// One layout of completion queues.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Grid {
     /// How completion queues are shared.
     pub cq: String,
     /// Numbers of QPs, ascending.
@@ -45,6 +23,8 @@ pub struct Grid {
     pub sizes: Vec<u64>,
     /// Best case of each cell, by QPs and size; what was not measured is not there.
     pub cells: BTreeMap<(u32, u64), GridCell>,
+    /// Most cases that share a cell, of which the best is shown.
+    pub cases_a_cell: usize,
 }
 
 /// One cell.
@@ -52,114 +32,89 @@ pub struct Grid {
 pub struct GridCell {
     /// Payload throughput.
     pub gbit_per_s: f64,
-    /// Of the limit or the best cell; 1 is all of it.
+    /// Of the best cell of its size; 1 is all of it.
     pub share: f64,
 }
 
-/// Grids with at least two cells, in the order of device and operation.
-pub fn grids(results: &[Loaded]) -> Vec<Grids> {
-    let mut groups: BTreeMap<(&str, usize), Vec<CaseFlow<'_>>> = BTreeMap::new();
+/// Grids with two numbers of QPs at a size, in the order of device, operation and layout.
+pub fn grids(results: &[Loaded]) -> Vec<Grid> {
+    let mut groups: BTreeMap<(&str, usize, usize), Vec<CaseFlow<'_>>> = BTreeMap::new();
     let cases = results.iter().flat_map(|loaded| &loaded.result.cases);
     for flow in cases.flat_map(CaseResult::flows) {
-        let op = flow.settings.op;
+        let settings = &flow.settings;
         // What many nodes move together is no share of a link.
-        let is_of_pattern = flow.settings.pattern.is_some();
-        if flow.settings.is_set_up() || is_of_pattern || !flow.settings.is_closed_loop() {
+        let is_of_pattern = settings.pattern.is_some();
+        if settings.is_set_up() || is_of_pattern || !settings.is_closed_loop() {
             continue;
         }
-        let rank = Workload::ALL.iter().position(|other| *other == op);
+        let op = Workload::ALL.iter().position(|op| *op == settings.op);
+        let cq = CqMode::ALL.iter().position(|cq| *cq == settings.cq);
         let device = flow.config.and_then(|config| config.from_device.as_deref());
-        groups
-            .entry((device.unwrap_or_default(), rank.unwrap_or_default()))
-            .or_default()
-            .push(flow);
+        let key = (
+            device.unwrap_or_default(),
+            op.unwrap_or_default(),
+            cq.unwrap_or_default(),
+        );
+        groups.entry(key).or_default().push(flow);
     }
-    groups
-        .into_iter()
-        .filter_map(|((device, op), cases)| {
-            of_operation(device, Workload::ALL.get(op)?.name(), &cases)
+    let grids = groups.into_iter().filter_map(|((device, op, cq), flows)| {
+        let (op, cq) = (Workload::ALL.get(op)?, CqMode::ALL.get(cq)?);
+        let (cells, cases_a_cell) = cells(&flows)?;
+        // Rows and columns of all cases: one that failed leaves a gap.
+        let qps: BTreeSet<u32> = flows.iter().map(|flow| flow.settings.qps).collect();
+        let sizes: BTreeSet<u64> = flows
+            .iter()
+            .map(|flow| u64::from(flow.settings.size_bytes))
+            .collect();
+        Some(Grid {
+            op: op.name().to_owned(),
+            device: device.to_owned(),
+            cq: cq.name().to_owned(),
+            qps: qps.into_iter().collect(),
+            sizes: sizes.into_iter().collect(),
+            cells,
+            cases_a_cell,
         })
-        .collect()
+    });
+    grids.collect()
 }
 
-fn of_operation(device: &str, op: &str, cases: &[CaseFlow<'_>]) -> Option<Grids> {
-    let gbit_per_s =
-        |case: &CaseFlow<'_>| median::metric(case, Metric::GbitPerS).filter(|gbit| *gbit > 0.0);
-    let best_gbit_per_s = cases.iter().filter_map(&gbit_per_s).fold(0.0, f64::max);
-    // A mix of shares of different things would be none.
-    let limited = cases
-        .iter()
-        .all(|case| gbit_per_s(case).is_none() || median::share_of_limit(case).is_some());
-    let share_of = if limited {
-        ShareOf::Limit
-    } else {
-        ShareOf::BestCell
-    };
-    let mut cases_a_cell = 0;
-    let mut by_layout: BTreeMap<Option<usize>, Vec<&CaseFlow<'_>>> = BTreeMap::new();
-    for case in cases {
-        let rank = CqMode::ALL.iter().position(|cq| *cq == case.settings.cq);
-        by_layout.entry(rank).or_default().push(case);
+type Cells = BTreeMap<(u32, u64), GridCell>;
+
+/// The best case of each cell, and how many share one at most; `None` where no size has two.
+fn cells(flows: &[CaseFlow<'_>]) -> Option<(Cells, usize)> {
+    let mut best: BTreeMap<(u32, u64), (f64, usize)> = BTreeMap::new();
+    let mut best_of_size: BTreeMap<u64, (f64, usize)> = BTreeMap::new();
+    for flow in flows {
+        let gbit_per_s = median::metric(flow, Metric::GbitPerS).filter(|gbit| *gbit > 0.0);
+        let Some(gbit_per_s) = gbit_per_s else {
+            continue;
+        };
+        let size = u64::from(flow.settings.size_bytes);
+        let cell = best.entry((flow.settings.qps, size)).or_default();
+        let of_size = best_of_size.entry(size).or_default();
+        of_size.1 += usize::from(cell.1 == 0);
+        (cell.0, cell.1) = (cell.0.max(gbit_per_s), cell.1 + 1);
+        of_size.0 = of_size.0.max(gbit_per_s);
     }
-    let layouts: Vec<Grid> = by_layout
-        .into_iter()
-        .map(|(cq, cases)| {
-            let cq = cq
-                .and_then(|cq| CqMode::ALL.get(cq))
-                .map_or("", |cq| cq.name());
-            let mut cells: BTreeMap<(u32, u64), GridCell> = BTreeMap::new();
-            let mut counts: BTreeMap<(u32, u64), usize> = BTreeMap::new();
-            for case in &cases {
-                let Some(gbit_per_s) = gbit_per_s(case) else {
-                    continue;
-                };
-                let share = match share_of {
-                    ShareOf::Limit => median::share_of_limit(case),
-                    ShareOf::BestCell => Some(gbit_per_s / best_gbit_per_s),
-                };
-                let Some(share) = share else { continue };
-                let place = (case.settings.qps, u64::from(case.settings.size_bytes));
-                *counts.entry(place).or_default() += 1;
-                let cell = GridCell { gbit_per_s, share };
-                let kept = cells.entry(place).or_insert(cell);
-                if cell.share > kept.share {
-                    *kept = cell;
-                }
-            }
-            cases_a_cell = counts.into_values().max().unwrap_or(0).max(cases_a_cell);
-            // Rows and columns of all cases: one that failed leaves a gap.
-            let qps: BTreeSet<u32> = cases.iter().map(|case| case.settings.qps).collect();
-            let sizes: BTreeSet<u64> = cases
-                .iter()
-                .map(|case| u64::from(case.settings.size_bytes))
-                .collect();
-            Grid {
-                cq: cq.to_owned(),
-                qps: qps.into_iter().collect(),
-                sizes: sizes.into_iter().collect(),
-                cells,
-            }
-        })
-        .filter(|grid| !grid.cells.is_empty())
-        .collect();
-    let cells: usize = layouts.iter().map(|grid| grid.cells.len()).sum();
-    (cells >= 2).then(|| Grids {
-        op: op.to_owned(),
-        device: device.to_owned(),
-        share_of,
-        best_gbit_per_s,
-        layouts,
-        cases_a_cell,
-    })
+    if !best_of_size.values().any(|(_, cells)| *cells > 1) {
+        return None;
+    }
+    let cases_a_cell = best.values().map(|(_, cases)| *cases).max()?;
+    let cell = |((qps, size), (gbit_per_s, _)): ((u32, u64), (f64, usize))| {
+        let share = gbit_per_s / best_of_size.get(&size)?.0;
+        Some(((qps, size), GridCell { gbit_per_s, share }))
+    };
+    Some((best.into_iter().filter_map(cell).collect(), cases_a_cell))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::results::model::{CaseConfig, FlowResult, Limits, ResultFile, Run, Totals};
+    use crate::results::model::{CaseConfig, FlowResult, ResultFile, Run, Totals};
     use settings::Settings;
 
-    fn case(qps: u32, size_bytes: u32, gbit_per_s: Option<f64>, share: Option<f64>) -> CaseResult {
+    fn case(qps: u32, size_bytes: u32, gbit_per_s: Option<f64>) -> CaseResult {
         let settings = Settings {
             qps,
             size_bytes,
@@ -174,10 +129,6 @@ mod tests {
                         gbit_per_s,
                         ..Totals::default()
                     },
-                    limits: share.map(|share| Limits {
-                        share_of_limit: Some(share),
-                        ..Limits::default()
-                    }),
                     ..FlowResult::of(&config.flows[0])
                 }],
                 ..Run::default()
@@ -187,7 +138,7 @@ mod tests {
         }
     }
 
-    fn grids_of(cases: Vec<CaseResult>) -> Vec<Grids> {
+    fn grids_of(cases: Vec<CaseResult>) -> Vec<Grid> {
         grids(&[Loaded {
             path: "r.json".into(),
             result: ResultFile {
@@ -200,30 +151,24 @@ mod tests {
     #[test]
     fn the_best_case_of_a_cell_is_kept_and_what_failed_is_a_gap() {
         let grids = grids_of(vec![
-            case(1, 64, Some(10.0), Some(0.2)),
-            case(1, 64, Some(20.0), Some(0.4)),
-            case(4, 4096, Some(40.0), Some(0.8)),
-            case(16, 4096, None, None),
+            case(1, 64, Some(10.0)),
+            case(1, 64, Some(20.0)),
+            case(4, 64, Some(40.0)),
+            case(4, 4096, Some(80.0)),
+            case(16, 4096, None),
         ]);
-        let [grids] = grids.as_slice() else {
+        let [grid] = grids.as_slice() else {
             panic!("{grids:?}");
         };
-        assert_eq!((grids.share_of, grids.cases_a_cell), (ShareOf::Limit, 2));
-        let grid = &grids.layouts[0];
+        assert_eq!((grid.cases_a_cell, grid.cells.len()), (2, 3));
         assert_eq!(grid.qps, [1, 4, 16]);
-        assert_eq!(grid.cells.len(), 2);
-        assert_eq!(grid.cells[&(1, 64)].share, 0.4);
+        assert_eq!(grid.cells[&(1, 64)].share, 0.5);
+        assert_eq!(grid.cells[&(4, 64)].share, 1.0);
+        assert_eq!(grid.cells[&(4, 4096)].share, 1.0);
     }
 
     #[test]
-    fn without_a_limit_the_best_cell_is_all() {
-        let grids = grids_of(vec![
-            case(1, 64, Some(10.0), None),
-            case(4, 64, Some(40.0), Some(0.9)),
-        ]);
-        assert_eq!(grids[0].share_of, ShareOf::BestCell);
-        assert_eq!(grids[0].layouts[0].cells[&(1, 64)].share, 0.25);
-        assert_eq!(grids[0].layouts[0].cells[&(4, 64)].share, 1.0);
-        assert!(grids_of(vec![case(1, 64, Some(10.0), None)]).is_empty());
+    fn sizes_alone_are_no_map() {
+        assert!(grids_of(vec![case(1, 64, Some(10.0)), case(1, 4096, Some(20.0))]).is_empty());
     }
 }

@@ -1,24 +1,28 @@
-//! Figure: share of the limit for each number of QPs and each size, a map for each layout of CQs.
+//! Figure: what more QPs bring at each size, a map for each operation and layout of CQs.
 
-use super::grid::{Grid, Grids, ShareOf, grids};
-use super::naming::{head, slug};
+use std::collections::BTreeSet;
+
+use super::grid::{Grid, GridCell, grids};
+use super::naming::{drawn, some_of};
 use crate::plot::draw::colour::Colour;
 use crate::plot::draw::palette::{GRID, GROUND, INK, MAP, MUTED};
-use crate::plot::draw::text::{SMALL_PX, width_px};
+use crate::plot::draw::text::{SMALL_PX, shortened, width_px};
 use crate::plot::draw::{Anchor, Canvas, Paint, Rect, Sheet, Style};
 use crate::plot::figure::{Cell, Column, Figure, Table};
 use crate::results::load::Loaded;
 use crate::results::number::human_size;
 
+/// Maps that are drawn; of more, those whose cells differ most.
+const MOST_MAPS: usize = 9;
 /// Between two maps, and between rows of them.
 const GAP_PX: f64 = 28.0;
-const CELL_WIDTH_PX: f64 = 58.0;
-const CELL_HEIGHT_PX: f64 = 26.0;
+const CELL_WIDTH_PX: f64 = 46.0;
+const CELL_HEIGHT_PX: f64 = 22.0;
 /// Cells narrower or lower than this have no figure in them.
 const LABELLED_WIDTH_PX: f64 = 30.0;
 const LABELLED_HEIGHT_PX: f64 = 16.0;
 /// Most that the cells of a map are high together.
-const MAP_HEIGHT_PX: f64 = 520.0;
+const MAP_HEIGHT_PX: f64 = 320.0;
 /// The steps of the map and their figures.
 const LEGEND_PX: f64 = 32.0;
 /// A line of small text.
@@ -27,55 +31,60 @@ const LINE_PX: f64 = 18.0;
 /// The first step of the map on which text has the ground's colour instead of the ink's.
 const DARK_STEP: usize = 6;
 
-/// A map for each operation on each device.
+/// The figure; none without two numbers of QPs at a size.
 pub fn figures(results: &[Loaded]) -> Vec<Figure> {
-    let all = grids(results);
-    let devices = all
-        .iter()
-        .map(|grids| &grids.device)
-        .collect::<std::collections::BTreeSet<_>>()
-        .len();
-    all.iter().map(|grids| figure(grids, devices > 1)).collect()
+    figure(grids(results)).into_iter().collect()
 }
 
-fn figure(grids: &Grids, name_device: bool) -> Figure {
-    let of = match grids.share_of {
-        ShareOf::Limit => "of what the link and the protocol allow".to_owned(),
-        ShareOf::BestCell => format!("of the best cell’s {:.3} Gb/s", grids.best_gbit_per_s),
+fn figure(all: Vec<Grid>) -> Option<Figure> {
+    let count = all.len();
+    let table = table(&all);
+    let mut all: Vec<(usize, Grid)> = all.into_iter().enumerate().collect();
+    let least = |grid: &Grid| {
+        let shares = grid.cells.values().map(|cell| cell.share);
+        shares.fold(1.0, f64::min)
     };
-    let mut id = format!("heat-map-{}", slug(&grids.op));
-    if name_device {
-        id = format!("{id}-{}", slug(&grids.device));
-    }
-    let share = match grids.share_of {
-        ShareOf::Limit => "Share of the limit",
-        ShareOf::BestCell => "Share of the best cell",
-    };
-    let title = format!("{share} by QPs and size: {} (%)", grids.op);
+    all.sort_by(|one, other| least(&one.1).total_cmp(&least(&other.1)));
+    all.truncate(MOST_MAPS);
+    all.sort_by_key(|(index, _)| *index);
+    let grids: Vec<Grid> = all.into_iter().map(|(_, grid)| grid).collect();
+    let devices: BTreeSet<&str> = grids.iter().map(|grid| grid.device.as_str()).collect();
+    let devices: Vec<&str> = devices.iter().map(|device| or_unknown(device)).collect();
+    let headings: Vec<String> = grids
+        .iter()
+        .map(|grid| match devices.len() {
+            1 => format!("{}, {} CQs", grid.op, grid.cq),
+            _ => format!("{}, {} CQs, {}", grid.op, grid.cq, or_unknown(&grid.device)),
+        })
+        .collect();
+    grids.first()?;
     let mut subtitle = format!(
-        "{} on {}: Gb/s in percent {of}",
-        grids.op,
-        or_unknown(&grids.device)
+        "Gb/s in percent of the best number of QPs of the same size, on {}",
+        devices.join(", ")
     );
-    if grids.share_of == ShareOf::BestCell {
-        subtitle.push_str("; these results have no limit, as software devices have no link");
-    }
-    if grids.cases_a_cell > 1 {
-        let most = grids.cases_a_cell;
+    let most = grids.iter().map(|grid| grid.cases_a_cell).max();
+    if let Some(most @ 2..) = most {
         subtitle.push_str(&format!(
             "; each cell is the best of up to {most} cases (workers, depths, files)"
         ));
     }
-    let mut figure = Figure {
-        id,
-        description: describe(grids, &of),
-        svg: String::new(),
-        title,
+    let figure = Figure {
+        id: "heat-map".to_owned(),
+        title: "What more QPs bring at each size (%)".to_owned(),
         subtitle,
-        tables: vec![table(grids, &of)],
+        description: describe(&grids, &headings),
+        tables: vec![table],
+        ..Figure::default()
     };
-    figure.svg = draw(grids, &figure);
-    figure
+    let left_out = count - grids.len();
+    Some(drawn(figure, |sheet| {
+        draw(sheet, &grids, &headings);
+        if left_out > 0 {
+            sheet.note(&format!(
+                "Drawn are the {MOST_MAPS} maps whose cells differ most; {left_out} more are in the table."
+            ));
+        }
+    }))
 }
 
 fn or_unknown(device: &str) -> &str {
@@ -86,34 +95,24 @@ fn or_unknown(device: &str) -> &str {
     }
 }
 
-fn describe(grids: &Grids, of: &str) -> String {
-    let cells = || {
-        grids.layouts.iter().flat_map(|grid| {
-            grid.cells
-                .iter()
-                .map(move |(place, cell)| (grid, place, cell))
-        })
+fn describe(grids: &[Grid], headings: &[String]) -> String {
+    let of = |(grid, heading): (&Grid, &String)| {
+        let least = grid.cells.iter();
+        let least = least.min_by(|a, b| a.1.share.total_cmp(&b.1.share));
+        let told = |((qps, size), cell): (&(u32, u64), &GridCell)| {
+            format!(
+                "{heading}: least is {:.0} % with {qps} QPs and {}",
+                cell.share * 100.0,
+                human_size(*size)
+            )
+        };
+        least.map(told)
     };
-    let order = |a: &(&Grid, &(u32, u64), &super::grid::GridCell),
-                 b: &(&Grid, &(u32, u64), &super::grid::GridCell)| {
-        a.2.share.total_cmp(&b.2.share)
-    };
-    let told = |(grid, (qps, size), cell): (&Grid, &(u32, u64), &super::grid::GridCell)| {
-        format!(
-            "{:.1} % with {qps} QPs, {} and {} CQs",
-            cell.share * 100.0,
-            human_size(*size),
-            grid.cq
-        )
-    };
-    match (cells().max_by(order), cells().min_by(order)) {
-        (Some(best), Some(least)) => format!(
-            "Each cell is the throughput in percent {of}, for a number of QPs and a message size. Most: {}. Least: {}.",
-            told(best),
-            told(least)
-        ),
-        _ => String::new(),
-    }
+    let all: Vec<String> = grids.iter().zip(headings).filter_map(of).collect();
+    format!(
+        "Each cell is the throughput of a number of QPs in percent of the best of its size. {}.",
+        some_of(&all)
+    )
 }
 
 /// The step of the map that stands for a share.
@@ -135,7 +134,7 @@ struct Layout {
 }
 
 impl Layout {
-    fn of(grid: &Grid, available_px: f64) -> Layout {
+    fn of(grid: &Grid, heading: &str, available_px: f64) -> Layout {
         let widest = grid
             .qps
             .iter()
@@ -146,7 +145,7 @@ impl Layout {
             ((available_px - labels_px) / grid.sizes.len() as f64).min(CELL_WIDTH_PX),
             (MAP_HEIGHT_PX / grid.qps.len() as f64).min(CELL_HEIGHT_PX),
         );
-        let heading_px = width_px(&heading(grid), SMALL_PX, true);
+        let heading_px = width_px(heading, SMALL_PX, true).min(available_px);
         Layout {
             labels_px,
             cell,
@@ -157,42 +156,38 @@ impl Layout {
     }
 }
 
-fn heading(grid: &Grid) -> String {
-    format!("{} CQs", grid.cq)
-}
-
-fn draw(grids: &Grids, figure: &Figure) -> String {
-    let mut sheet = Sheet::new(head(figure));
+fn draw(sheet: &mut Sheet, grids: &[Grid], headings: &[String]) {
     let room = sheet.take(0.0);
     // Side by side, as many as have room.
     let mut places = Vec::new();
     let (mut x, mut y, mut row_px) = (0.0, 0.0, 0.0_f64);
-    for grid in &grids.layouts {
-        let layout = Layout::of(grid, room.width);
+    for (grid, heading) in grids.iter().zip(headings) {
+        let layout = Layout::of(grid, heading, room.width);
         if x > 0.0 && x + layout.width_px > room.width {
             (x, y, row_px) = (0.0, y + row_px + GAP_PX, 0.0);
         }
         let place = (x, y);
         x += layout.width_px + GAP_PX;
         row_px = row_px.max(layout.height_px);
-        places.push((grid, layout, place));
+        places.push((grid, heading, layout, place));
     }
     let area = sheet.take(y + row_px + GAP_PX);
-    for (grid, layout, (x, y)) in &places {
-        map(&mut sheet.canvas, grid, layout, (area.x + x, area.y + y));
+    for (grid, heading, layout, (x, y)) in &places {
+        let corner = (area.x + x, area.y + y);
+        map(&mut sheet.canvas, grid, heading, layout, corner);
     }
     let area = sheet.take(LEGEND_PX);
     legend(&mut sheet.canvas, (area.x, area.y));
-    sheet.finish()
 }
 
-fn map(canvas: &mut Canvas, grid: &Grid, layout: &Layout, (left, top): (f64, f64)) {
+fn map(canvas: &mut Canvas, grid: &Grid, heading: &str, layout: &Layout, (left, top): (f64, f64)) {
     let (cell_width, cell_height) = layout.cell;
     let bold = Style {
         bold: true,
         ..Style::default()
     };
-    canvas.text(left, top + SMALL_PX, &heading(grid), bold);
+    let heading = shortened(heading, SMALL_PX, true, layout.width_px);
+    canvas.text(left, top + SMALL_PX, &heading, bold);
     let cells_left = left + layout.labels_px;
     let cells_top = top + LINE_PX;
     let labelled = cell_width >= LABELLED_WIDTH_PX && cell_height >= LABELLED_HEIGHT_PX;
@@ -303,14 +298,23 @@ fn sizes(canvas: &mut Canvas, grid: &Grid, (left, top): (f64, f64), cell_width: 
         .map(|size| width_px(&human_size(*size), SMALL_PX, false))
         .fold(0.0, f64::max);
     let every = ((widest + 6.0) / cell_width).ceil().max(1.0) as usize;
+    let right = left + cell_width * grid.sizes.len() as f64;
+    let mut free_from = left;
     for (column, size) in grid.sizes.iter().enumerate().step_by(every) {
-        let x = left + (column as f64 + 0.5) * cell_width;
+        let text = human_size(*size);
+        let half = width_px(&text, SMALL_PX, false) / 2.0;
+        let middle = left + (column as f64 + 0.5) * cell_width;
+        let middle = middle.min(right - half).max(left + half);
+        if middle - half < free_from {
+            continue;
+        }
+        free_from = middle + half + 4.0;
         let style = Style {
             anchor: Anchor::Middle,
             colour: MUTED,
             ..Style::default()
         };
-        canvas.text(x, top + SMALL_PX + 3.0, &human_size(*size), style);
+        canvas.text(middle, top + SMALL_PX + 3.0, &text, style);
     }
 }
 
@@ -350,16 +354,18 @@ fn legend(canvas: &mut Canvas, (left, top): (f64, f64)) {
     }
 }
 
-fn table(grids: &Grids, of: &str) -> Table {
+fn table(grids: &[Grid]) -> Table {
     let column = |name: &str, numeric| Column {
         name: name.to_owned(),
         numeric,
     };
-    let rows = grids.layouts.iter().flat_map(|grid| {
+    let rows = grids.iter().flat_map(|grid| {
         grid.qps.iter().flat_map(move |&qps| {
             grid.sizes.iter().map(move |&size| {
                 let cell = grid.cells.get(&(qps, size));
                 vec![
+                    Cell::Text(grid.op.clone()),
+                    Cell::Text(grid.device.clone()),
                     Cell::Text(grid.cq.clone()),
                     Cell::Number(f64::from(qps), 0),
                     Cell::Number(size as f64, 0),
@@ -370,8 +376,10 @@ fn table(grids: &Grids, of: &str) -> Table {
         })
     });
     Table {
-        caption: format!("{}: throughput, and in percent {of}", grids.op),
+        caption: "Throughput, and in percent of the best number of QPs of the same size".to_owned(),
         columns: vec![
+            column("op", false),
+            column("device", false),
             column("CQ", false),
             column("QPs", true),
             column("size (B)", true),

@@ -1,28 +1,29 @@
-//! Latency percentiles over the logarithm of 1 / (1 - q), and the same as a CDF. It must not know where the
-//! figures are shown.
+//! Latency percentiles over the logarithm of 1 / (1 - q). It must not know where the figures are shown.
 
 use super::curves::{number_column, text_column};
 use super::distribution::{Distribution, distribution};
-use super::groups::{Group, Groups, Rule, grouped};
-use super::naming::head;
-use super::settings::{Sample, Setting};
-use crate::plot::draw::palette::look;
-use crate::plot::draw::{Axis, LineChart, Point, Scale, Series, Sheet, Unit, number};
+use super::facets::{self, MOST_CHARTS};
+use super::grouping::{Rule, grouped};
+use super::groups::{Groups, Line};
+use super::naming::{drawn, some_of};
+use super::sample::Sample;
+use super::settings::Setting;
+use crate::compare::Metric;
+use crate::plot::draw::palette::Look;
+use crate::plot::draw::{Axis, LineChart, Point, Scale, Series, Unit, number};
 use crate::plot::figure::{Cell, Figure, Table};
 use crate::plot::median::counted_flows;
-use crate::results::load::Loaded;
+use crate::plot::sides::Sides;
 use crate::results::percentile::can_tell;
 
-/// A closed loop and seven loads fit.
-const MOST_LINES: usize = 8;
-const MOST_FIGURES: usize = 12;
+const MOST_LINES: usize = 6;
 /// A latency axis is logarithmic from this ratio on.
 const WIDE: f64 = 8.0;
 /// The tail's axis ends at 99.9999999 %.
 const LONGEST_TAIL: f64 = 1e9;
 
-/// The figures; none without latencies.
-pub fn figures(results: &[Loaded]) -> Vec<Figure> {
+/// The figure; none without latencies.
+pub fn figures<'a>(results: impl Into<Sides<'a>>) -> Vec<Figure> {
     let has_latency = |sample: &Sample<'_>| {
         counted_flows(&sample.flow)
             .filter_map(|flow| flow.latency_ns.as_ref())
@@ -32,61 +33,100 @@ pub fn figures(results: &[Loaded]) -> Vec<Figure> {
     let rule = Rule {
         axis: Setting::of("duration"),
         place: &has_latency,
+        metric: Metric::P99Ns,
         apart: &[],
         most_lines: MOST_LINES,
-        most_figures: MOST_FIGURES,
+        most_charts: MOST_CHARTS,
         least_places: 1,
     };
-    let Groups { groups, notes } = grouped(Sample::transfers(results), &rule);
-    let last = groups.len().saturating_sub(1);
-    let drawn = groups.iter().enumerate().filter_map(|(index, group)| {
-        let notes: &[String] = if index == last { &notes } else { &[] };
-        figure(index, group, notes)
-    });
-    drawn.collect()
+    let groups = grouped(Sample::transfers(results), &rule);
+    figure(&groups).into_iter().collect()
 }
 
-fn figure(index: usize, group: &Group<'_>, notes: &[String]) -> Option<Figure> {
-    let of = |line: &super::groups::Line<'_>| {
+/// A line that is drawn.
+struct Drawn {
+    /// In its chart.
+    name: String,
+    /// On the page.
+    full_name: String,
+    look: Look,
+    all: Distribution,
+}
+
+fn figure(groups: &Groups<'_>) -> Option<Figure> {
+    let of = |heading: &str, line: &Line<'_>| {
         let (_, sample) = line.points.first()?;
-        Some((group.name(line), distribution(&sample.flow)?))
+        let name = groups.name(line);
+        let full_name = match heading {
+            "" => name.clone(),
+            heading => format!("{heading}: {name}"),
+        };
+        Some(Drawn {
+            name,
+            full_name,
+            look: groups.look(line),
+            all: distribution(sample)?,
+        })
     };
-    let lines: Vec<(String, Distribution)> = group.lines.iter().filter_map(of).collect();
-    if lines.is_empty() {
-        return None;
-    }
-    let mut figure = Figure {
-        id: format!("latency-{}", index + 1),
-        title: group.title("Latency: percentiles and distribution"),
-        subtitle: group.subtitle(Setting::of("duration")),
-        description: description(&lines),
-        svg: String::new(),
-        tables: vec![table(&lines)],
-    };
-    let mut sheet = Sheet::new(head(&figure));
-    let tail = tail_chart(&lines);
-    sheet.legend(&tail.keys());
-    let area = sheet.take(320.0);
-    tail.draw(&mut sheet.canvas, area);
-    let area = sheet.take(270.0);
-    cdf_chart(&lines).draw(&mut sheet.canvas, area);
-    sheet.note(since(group));
-    sheet.note("All runs' samples in one histogram; a line ends at its last sample.");
-    for (name, line) in &lines {
-        if let Some(note) = line.note {
-            sheet.note(&format!("{name}: {note}."));
+    let mut charts: Vec<(String, Vec<Drawn>)> = Vec::new();
+    for group in &groups.groups {
+        let heading = group.heading();
+        let lines = group.lines.iter().filter_map(|line| of(&heading, line));
+        let lines: Vec<Drawn> = lines.collect();
+        if !lines.is_empty() {
+            charts.push((heading, lines));
         }
     }
-    notes.iter().for_each(|note| sheet.note(note));
-    figure.svg = sheet.finish();
-    Some(figure)
+    let lines = || charts.iter().flat_map(|(_, lines)| lines);
+    let points = || lines().flat_map(|line| tail(&line.all));
+    let furthest = points().map(|point| point.0).fold(10.0, f64::max);
+    let least = points().map(|point| point.1).reduce(f64::min)?.max(1.0);
+    let most = points().map(|point| point.1).fold(1.0, f64::max);
+    let y = match most / least >= WIDE {
+        true => Scale::log10(least, most).widened(0.03),
+        false => Scale::from_zero(most),
+    };
+    let figure = Figure {
+        id: "latency-percentiles".to_owned(),
+        title: "Latency percentiles".to_owned(),
+        subtitle: groups.subtitle(Setting::of("duration")),
+        description: description(lines()),
+        tables: vec![table(lines())],
+        ..Figure::default()
+    };
+    let chart = |(heading, lines): &(String, Vec<Drawn>)| {
+        let chart = LineChart {
+            x: Axis::new(
+                "percentile, on a scale of 1 ÷ (1 − q)",
+                Scale::log10(1.8, furthest * 1.15),
+                Unit::Tail,
+            ),
+            y: Axis::new("latency at most", y, Unit::Nanoseconds),
+            series: lines.iter().map(Drawn::series).collect(),
+            rules: Vec::new(),
+        };
+        (heading.clone(), chart)
+    };
+    let drawn_charts: Vec<(String, LineChart)> = charts.iter().map(chart).collect();
+    let since = since(groups);
+    Some(drawn(figure, |sheet| {
+        sheet.legend(&facets::keys(&drawn_charts, &groups.names));
+        facets::draw(sheet, &drawn_charts, 320.0);
+        sheet.note(since);
+        sheet.note("All runs' samples in one histogram; a line ends at its last sample.");
+        for line in lines() {
+            if let Some(note) = line.all.note {
+                sheet.note(&format!("{}: {note}.", line.full_name));
+            }
+        }
+        groups.notes.iter().for_each(|note| sheet.note(note));
+    }))
 }
 
 /// When latency begins.
-fn since(group: &Group<'_>) -> &'static str {
-    let samples = || group.lines.iter().flat_map(|line| &line.points);
-    let closed = samples().any(|(_, sample)| sample.is_closed_loop());
-    let open = samples().any(|(_, sample)| !sample.is_closed_loop());
+fn since(groups: &Groups<'_>) -> &'static str {
+    let closed = groups.samples().any(Sample::is_closed_loop);
+    let open = groups.samples().any(|sample| !sample.is_closed_loop());
     match (closed, open) {
         (true, true) => {
             "To completion seen: with a load, from the time at which a message was planned; in a closed loop, from its \
@@ -97,98 +137,27 @@ fn since(group: &Group<'_>) -> &'static str {
     }
 }
 
-fn latency_scale(points: impl Iterator<Item = f64> + Clone) -> Scale {
-    let least = points.clone().fold(f64::INFINITY, f64::min).max(1.0);
-    let most = points.fold(1.0, f64::max);
-    if most / least >= WIDE {
-        Scale::log10(least, most).widened(0.03)
-    } else {
-        Scale::from_zero(most)
-    }
+/// The quantiles from the median on, as places of the axis, with their latencies.
+fn tail(line: &Distribution) -> impl Iterator<Item = (f64, f64)> {
+    let tail = line.points.iter();
+    let tail = tail.filter(|(quantile, _)| *quantile >= 0.5 - 1e-9);
+    tail.map(|(quantile, ns)| (1.0 / (1.0 - quantile), *ns))
+        .filter(|(x, _)| *x <= LONGEST_TAIL)
 }
 
-fn series(index: usize, (name, line): &(String, Distribution), points: Vec<Point>) -> Series {
-    Series {
-        name: match line.note {
-            Some(_) => format!("{name} *"),
-            None => name.clone(),
-        },
-        look: look(index),
-        points,
-        markers: false,
-    }
-}
-
-fn point(x: f64, y: f64) -> Point {
-    Point {
-        x,
-        y: Some(y),
-        interval: None,
-    }
-}
-
-fn tail_chart(lines: &[(String, Distribution)]) -> LineChart {
-    // Below the median the axis would spend a third of its width on what the CDF shows better.
-    let shown = |line: &Distribution| {
-        let tail = line
-            .points
-            .iter()
-            .copied()
-            .filter(|(quantile, _)| *quantile >= 0.5 - 1e-9);
-        tail.map(|(quantile, ns)| (1.0 / (1.0 - quantile), ns))
-            .filter(|(x, _)| *x <= LONGEST_TAIL)
-            .collect::<Vec<_>>()
-    };
-    let all: Vec<Vec<(f64, f64)>> = lines.iter().map(|(_, line)| shown(line)).collect();
-    let furthest = all
-        .iter()
-        .flatten()
-        .map(|point| point.0)
-        .fold(10.0, f64::max);
-    let to_series = |(index, points): (usize, &Vec<(f64, f64)>)| {
-        let points = points.iter().map(|(x, ns)| point(*x, *ns)).collect();
-        Some(series(index, lines.get(index)?, points))
-    };
-    LineChart {
-        x: Axis::new(
-            "percentile, on a scale of 1 ÷ (1 − q)",
-            Scale::log10(1.8, furthest * 1.15),
-            Unit::Tail,
-        ),
-        y: Axis::new(
-            "latency at most",
-            latency_scale(all.iter().flatten().map(|point| point.1)),
-            Unit::Nanoseconds,
-        ),
-        series: all.iter().enumerate().filter_map(to_series).collect(),
-        rules: Vec::new(),
-    }
-}
-
-fn cdf_chart(lines: &[(String, Distribution)]) -> LineChart {
-    let all = || {
-        lines
-            .iter()
-            .flat_map(|(_, line)| &line.points)
-            .map(|point| point.1)
-    };
-    let to_series = |(index, line): (usize, &(String, Distribution))| {
-        let points = line
-            .1
-            .points
-            .iter()
-            .map(|(quantile, ns)| point(*ns, *quantile));
-        series(index, line, points.collect())
-    };
-    LineChart {
-        x: Axis::new("latency", latency_scale(all()), Unit::Nanoseconds),
-        y: Axis::new(
-            "share of messages at most so long",
-            Scale::linear(0.0, 1.0),
-            Unit::Share,
-        ),
-        series: lines.iter().enumerate().map(to_series).collect(),
-        rules: Vec::new(),
+impl Drawn {
+    fn series(&self) -> Series {
+        let point = |(x, ns)| Point {
+            x,
+            y: Some(ns),
+            interval: None,
+        };
+        Series {
+            name: self.name.clone(),
+            look: self.look,
+            points: tail(&self.all).map(point).collect(),
+            markers: false,
+        }
     }
 }
 
@@ -199,23 +168,21 @@ fn at(line: &Distribution, quantile: f64) -> Option<f64> {
     Some(*ns)
 }
 
-fn description(lines: &[(String, Distribution)]) -> String {
-    let of = |(name, line): &(String, Distribution)| {
-        let told = |quantile| at(line, quantile).map_or("unknown".to_owned(), number::time);
+fn description<'d>(lines: impl Iterator<Item = &'d Drawn>) -> String {
+    let of = |line: &Drawn| {
+        let told = |quantile| at(&line.all, quantile).map_or("unknown".to_owned(), number::time);
         format!(
-            "{name}: half within {}, 99 % within {}",
+            "{}: half within {}, 99 % within {}",
+            line.full_name,
             told(0.5),
             told(0.99)
         )
     };
-    let all: Vec<String> = lines.iter().map(of).collect();
-    format!(
-        "Latency over percentiles, and the cumulative distribution below. {}.",
-        all.join("; ")
-    )
+    let all: Vec<String> = lines.map(of).collect();
+    format!("Latency over percentiles. {}.", some_of(&all))
 }
 
-fn table(lines: &[(String, Distribution)]) -> Table {
+fn table<'d>(lines: impl Iterator<Item = &'d Drawn>) -> Table {
     const QUANTILES: [f64; 6] = [0.0, 0.5, 0.9, 0.99, 0.999, 0.9999];
     let names = ["lowest", "p50", "p90", "p99", "p99.9", "p99.99", "longest"];
     let mut columns = vec![
@@ -224,21 +191,22 @@ fn table(lines: &[(String, Distribution)]) -> Table {
         number_column("Samples"),
     ];
     columns.extend(names.map(|name| number_column(format!("{name} (µs)"))));
-    let row = |(name, line): &(String, Distribution)| {
+    let row = |line: &Drawn| {
+        let all = &line.all;
         let us = |ns: f64| Cell::Number(ns / 1e3, 3);
         let mut row = vec![
-            Cell::Text(name.clone()),
-            Cell::Number(line.runs as f64, 0),
-            Cell::Number(line.samples as f64, 0),
+            Cell::Text(line.full_name.clone()),
+            Cell::Number(all.runs as f64, 0),
+            Cell::Number(all.samples as f64, 0),
         ];
-        row.extend(QUANTILES.map(|quantile| at(line, quantile).map_or(Cell::Missing, us)));
-        row.push(us(line.max_ns));
+        row.extend(QUANTILES.map(|quantile| at(all, quantile).map_or(Cell::Missing, us)));
+        row.push(us(all.max_ns));
         row
     };
     Table {
         caption: "Percentiles of all complete runs' samples; missing where there were too few"
             .to_owned(),
         columns,
-        rows: lines.iter().map(row).collect(),
+        rows: lines.map(row).collect(),
     }
 }

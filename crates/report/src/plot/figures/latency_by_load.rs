@@ -2,33 +2,40 @@
 //! the same, and the loads that a limit allows. It must not know where the figures are shown.
 
 use super::curves::Spread;
-use super::groups::{Group, Rule, grouped};
+use super::facets;
+use super::grouping::{Rule, grouped};
+use super::groups::{Group, Groups};
 use super::load_chart::{Loads, not_kept, of_closed, of_percentile};
 use super::load_lines::{LoadLine, LoadPoint, PERCENTILES, place};
 use super::load_words::{self, LoadUnit};
-use super::naming::head;
-use super::settings::{Sample, Setting};
+use super::naming::{drawn, some_of};
+use super::sample::Sample;
+use super::settings::Setting;
+use crate::compare::Metric;
 use crate::plot::draw::palette::{INK, Look, look};
-use crate::plot::draw::{Axis, AxisFrame, Key, KeyMark, NARROW, Scale, Sheet, Unit, number};
-use crate::plot::figure::Figure;
-use crate::results::load::Loaded;
+use crate::plot::draw::{Axis, AxisFrame, Key, KeyMark, Scale, Unit, number};
+use crate::plot::figure::{Figure, Table};
+use crate::plot::sides::Sides;
 use crate::results::model::LoadVerdict;
 
 /// Each has three curves.
 const MOST_LINES: usize = 4;
+const MOST_CHARTS: usize = 6;
 /// Latencies of loads that are no result are drawn up to so many times the others; above, the axis would leave them no
 /// height.
 const BEYOND: f64 = 3.0;
 const HEIGHT: f64 = 380.0;
 
-/// The figures; none without an open loop.
-pub fn figures(results: &[Loaded]) -> Vec<Figure> {
+/// The figure; none without an open loop.
+pub fn figures<'a>(results: impl Into<Sides<'a>>) -> Vec<Figure> {
+    let results = results.into();
     let rule = Rule {
         axis: Setting::of("rate"),
         place: &place,
+        metric: Metric::P99Ns,
         apart: &[Setting::of("size"), Setting::of("size-mix")],
         most_lines: MOST_LINES,
-        most_figures: 12,
+        most_charts: MOST_CHARTS,
         least_places: 1,
     };
     let groups = grouped(Sample::transfers(results), &rule);
@@ -36,62 +43,128 @@ pub fn figures(results: &[Loaded]) -> Vec<Figure> {
         return Vec::new();
     }
     let closed = Sample::closed_loops(results);
-    groups.figures(|index, group, notes| figure(index, group, &closed, notes))
+    figure(&groups, &closed).into_iter().collect()
 }
 
-fn figure<'a>(
-    index: usize,
-    group: &Group<'a>,
-    closed: &[Sample<'a>],
-    notes: &[String],
-) -> Option<Figure> {
-    let lines = group.lines.iter();
-    let lines: Vec<_> = lines
-        .map(|line| LoadLine::of(group.name(line), line, closed))
+/// A chart with its scales.
+struct Chart<'a> {
+    heading: String,
+    loads: Loads<'a>,
+    scales: (Scale, Scale),
+    mean_bytes: f64,
+}
+
+impl<'a> Chart<'a> {
+    fn of(groups: &Groups<'a>, group: &Group<'a>, closed: &[Sample<'a>]) -> Option<Chart<'a>> {
+        let lines = group.lines.iter();
+        let lines: Vec<_> = lines
+            .map(|line| LoadLine::of(groups.name(line), groups.look(line), line, closed))
+            .collect();
+        let (_, first) = group.lines.first()?.points.first()?;
+        let mean_bytes = first.flow.settings.mean_bytes();
+        let most = lines
+            .iter()
+            .map(LoadLine::most_per_second)
+            .fold(0.0, f64::max);
+        let loads = Loads {
+            lines,
+            unit: LoadUnit::of(mean_bytes, most),
+        };
+        Some(Chart {
+            heading: group.heading(),
+            scales: loads.scales(most)?,
+            loads,
+            mean_bytes,
+        })
+    }
+}
+
+/// Tables of all charts with the same caption as one, each line named with its chart.
+fn joined(tables: Vec<Table>) -> Vec<Table> {
+    let mut all: Vec<Table> = Vec::new();
+    for table in tables {
+        match all.iter_mut().find(|known| known.caption == table.caption) {
+            Some(known) => known.rows.extend(table.rows),
+            None => all.push(table),
+        }
+    }
+    all
+}
+
+fn figure<'a>(groups: &Groups<'a>, closed: &[Sample<'a>]) -> Option<Figure> {
+    let charts = groups.groups.iter();
+    let charts: Vec<Chart<'_>> = charts
+        .filter_map(|group| Chart::of(groups, group, closed))
         .collect();
-    let (_, first) = group.lines.first()?.points.first()?;
-    let mean_bytes = first.flow.settings.mean_bytes();
-    let most = lines
-        .iter()
-        .map(LoadLine::most_per_second)
-        .fold(0.0, f64::max);
-    let loads = Loads {
-        lines,
-        unit: LoadUnit::of(mean_bytes, most),
+    let several_charts = charts.len() > 1;
+    let tables = charts.iter().flat_map(|chart| {
+        let of_chart = match several_charts {
+            true => format!("{}: ", chart.heading),
+            false => String::new(),
+        };
+        let lines = &chart.loads.lines;
+        let tables = [
+            Some(load_words::table(lines, &of_chart, chart.mean_bytes)),
+            load_words::searches(lines, &of_chart),
+            load_words::trials(lines, &of_chart),
+        ];
+        tables.into_iter().flatten()
+    });
+    let description = charts.iter().flat_map(|it| it.loads.description());
+    let description: Vec<String> = description.collect();
+    let headings: Vec<String> = charts.iter().map(|chart| chart.heading.clone()).collect();
+    // The one that others point to.
+    let figure = Figure {
+        id: "latency-by-load".to_owned(),
+        title: "Latency against load".to_owned(),
+        subtitle: groups.subtitle(Setting::of("rate")),
+        description: format!(
+            "Lines of latency over the load that was achieved. {}.",
+            some_of(&description)
+        ),
+        tables: joined(tables.collect()),
+        ..Figure::default()
     };
-    let (x, y) = loads.scales(most)?;
-    let tables = [
-        Some(load_words::table(&loads.lines, mean_bytes)),
-        load_words::searches(&loads.lines),
-        load_words::trials(&loads.lines),
-    ];
-    let mut figure = Figure {
-        id: match index {
-            // The one that others point to has a name of its own.
-            0 => "latency-by-load".to_owned(),
-            index => format!("latency-by-load-{}", index + 1),
-        },
-        title: group.title("Latency against load"),
-        subtitle: group.subtitle(Setting::of("rate")),
-        description: loads.description(),
-        svg: String::new(),
-        tables: tables.into_iter().flatten().collect(),
-    };
-    let mut sheet = Sheet::of_width(head(&figure), NARROW);
-    sheet.legend(&loads.keys());
-    let area = sheet.take(HEIGHT);
-    let x = Axis::new(
-        format!("achieved load, {}", loads.unit.words),
-        x,
-        Unit::Plain,
-    );
-    let y = Axis::new("latency from the planned time (log)", y, Unit::Nanoseconds);
-    let frame = AxisFrame::draw(&mut sheet.canvas, area, &x, &y);
-    loads.draw(&mut sheet.canvas, &frame);
-    loads.notes().iter().for_each(|note| sheet.note(note));
-    notes.iter().for_each(|note| sheet.note(note));
-    figure.svg = sheet.finish();
-    Some(figure)
+    charts.first()?;
+    let mut keys: Vec<Key> = Vec::new();
+    let several = charts.iter().any(|chart| chart.loads.lines.len() > 1);
+    for chart in &charts {
+        for key in chart
+            .loads
+            .keys(several, several_charts.then_some(&chart.heading))
+        {
+            if !keys.iter().any(|known| known.label == key.label) {
+                keys.push(key);
+            }
+        }
+    }
+    // Lines, percentiles, marks, and what was found at the last.
+    keys.sort_by_key(|key| key.mark == KeyMark::Area);
+    let mut notes: Vec<String> = Vec::new();
+    for note in charts.iter().flat_map(|chart| chart.loads.notes()) {
+        if !notes.contains(&note) {
+            notes.push(note);
+        }
+    }
+    Some(drawn(figure, |sheet| {
+        sheet.legend(&keys);
+        let places = facets::places(sheet, &headings, HEIGHT);
+        for (chart, place) in charts.iter().zip(places) {
+            let (x, y) = chart.scales;
+            let title = format!("achieved load, {}", chart.loads.unit.name);
+            let x = Axis::new(title, x, Unit::Plain);
+            let title = if place.is_left {
+                "latency from the planned time (log)"
+            } else {
+                ""
+            };
+            let y = Axis::new(title, y, Unit::Nanoseconds);
+            let frame = AxisFrame::draw(&mut sheet.canvas, place.area, &x, &y);
+            chart.loads.draw(&mut sheet.canvas, &frame);
+        }
+        notes.iter().for_each(|note| sheet.note(note));
+        groups.notes.iter().for_each(|note| sheet.note(note));
+    }))
 }
 
 impl Loads<'_> {
@@ -131,18 +204,17 @@ impl Loads<'_> {
         Some((x, Scale::log10(least, top.max(least)).widened(0.06)))
     }
 
-    fn keys(&self) -> Vec<Key> {
+    /// `several`: a chart has several lines, which are told by their looks; of one among others its heading.
+    fn keys(&self, several: bool, heading: Option<&String>) -> Vec<Key> {
         let key = |look, mark, label: &str| Key {
             look,
             mark,
             label: label.to_owned(),
         };
         let mut keys = Vec::new();
-        let several = self.lines.len() > 1;
         if several {
-            let lines = self.lines.iter().enumerate();
-            keys.extend(lines.map(|(index, line)| {
-                let look = of_percentile(look(index), 1);
+            keys.extend(self.lines.iter().map(|line| {
+                let look = of_percentile(line.look, 1);
                 key(look, KeyMark::LineAndMarker, &line.name)
             }));
         }
@@ -177,12 +249,15 @@ impl Loads<'_> {
                 "schedule not kept: no result",
             ));
         }
-        for (index, search) in self.searches() {
+        for (line, search) in self.searches() {
             let mut label = self.search_words(search);
-            if several && let Some(line) = self.lines.get(index) {
+            if several {
                 label = format!("{}, {label}", line.name);
             }
-            keys.push(key(look(index), KeyMark::Area, &label));
+            if let Some(heading) = heading {
+                label = format!("{heading}: {label}");
+            }
+            keys.push(key(line.look, KeyMark::Area, &label));
         }
         keys
     }
@@ -222,7 +297,7 @@ impl Loads<'_> {
         notes
     }
 
-    fn description(&self) -> String {
+    fn description(&self) -> Vec<String> {
         let of = |line: &LoadLine<'_>| {
             let told = |point: &LoadPoint| {
                 let p99 = point.latency_ns[1]
@@ -257,10 +332,6 @@ impl Loads<'_> {
             }
             text
         };
-        let all: Vec<String> = self.lines.iter().map(of).collect();
-        format!(
-            "Lines of latency over the load that was achieved. {}.",
-            all.join(". ")
-        )
+        self.lines.iter().map(of).collect()
     }
 }

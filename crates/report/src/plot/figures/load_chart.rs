@@ -7,7 +7,7 @@ use super::curves::Spread;
 use super::load_lines::{LoadLine, LoadPoint, PERCENTILES};
 use super::load_words::{LoadUnit, asked_words, limit_words, outcome_words};
 use crate::compare::Metric;
-use crate::plot::draw::palette::{Look, MUTED, Marker, RULE, look};
+use crate::plot::draw::palette::{Look, MUTED, Marker, RULE};
 use crate::plot::draw::{AxisFrame, Canvas, Labels, Paint, Point, Rect, Series, Style, number};
 use crate::results::model::{LoadSearch, LoadVerdict, SearchEnd};
 
@@ -52,9 +52,9 @@ impl Loads<'_> {
         self.points().any(|point| point.verdict == verdict)
     }
 
-    pub(super) fn searches(&self) -> impl Iterator<Item = (usize, &LoadSearch)> {
-        let lines = self.lines.iter().enumerate();
-        lines.flat_map(|(index, line)| line.searches.iter().map(move |search| (index, *search)))
+    pub(super) fn searches(&self) -> impl Iterator<Item = (&LoadLine<'_>, &LoadSearch)> {
+        let lines = self.lines.iter();
+        lines.flat_map(|line| line.searches.iter().map(move |search| (line, *search)))
     }
 
     /// Limits of latency, each once, with their words.
@@ -83,8 +83,8 @@ impl Loads<'_> {
     /// Draws all of it between the axes.
     pub(super) fn draw(&self, canvas: &mut Canvas, frame: &AxisFrame) {
         let mut labels = Labels::within(frame.plot);
-        for (index, search) in self.searches() {
-            self.band(canvas, frame, look(index), search);
+        for (line, search) in self.searches() {
+            self.band(canvas, frame, line.look, search);
         }
         for ns in self.limits().into_keys() {
             if let Some(y) = frame.y(ns as f64) {
@@ -92,14 +92,14 @@ impl Loads<'_> {
                 canvas.line((frame.plot.x, y), (frame.plot.right(), y), paint);
             }
         }
-        for (index, line) in self.lines.iter().enumerate() {
-            self.draw_line(canvas, frame, line, look(index));
-        }
-        for (index, line) in self.lines.iter().enumerate() {
+        for line in &self.lines {
+            canvas.begin_series(&line.name);
+            self.draw_line(canvas, frame, line, line.look);
             for point in &line.points {
-                self.mark(canvas, frame, &mut labels, line, point, look(index));
+                self.mark(canvas, frame, &mut labels, line, point, line.look);
             }
-            self.draw_closed(canvas, frame, &mut labels, line, look(index));
+            self.draw_closed(canvas, frame, &mut labels, line, line.look);
+            canvas.end_series();
         }
         self.words(canvas, frame, &mut labels);
     }
@@ -152,7 +152,7 @@ impl Loads<'_> {
                 }
             };
             let series = Series {
-                name: line.name.clone(),
+                name: format!("{}, {}", line.name, metric.short_name()),
                 look: of_percentile(look, percentile),
                 points: line.points.iter().map(point).collect(),
                 markers: false,

@@ -3,8 +3,10 @@
 
 use super::curves::Spread;
 use super::groups::Line;
-use super::settings::{Sample, order_of_rate};
+use super::sample::Sample;
+use super::settings::order_of_rate;
 use crate::compare::Metric;
+use crate::plot::draw::palette::Look;
 use crate::plot::median::{complete_runs, kept_schedule};
 use crate::results::model::{FlowResult, LoadSearch, LoadVerdict, Run, Trial, TrialOutcome};
 use settings::Settings;
@@ -22,6 +24,7 @@ const ACHIEVED: f64 = 0.99;
 #[derive(Debug)]
 pub(super) struct LoadLine<'a> {
     pub(super) name: String,
+    pub(super) look: Look,
     /// By achieved load.
     pub(super) points: Vec<LoadPoint>,
     /// The closed loop with the same settings, from the same file.
@@ -76,12 +79,18 @@ pub(super) fn place(sample: &Sample<'_>) -> Option<f64> {
 
 impl<'a> LoadLine<'a> {
     /// What `line` has; its closed loop is looked for among `closed`.
-    pub(super) fn of(name: String, line: &Line<'a>, closed: &[Sample<'a>]) -> LoadLine<'a> {
+    pub(super) fn of(
+        name: String,
+        look: Look,
+        line: &Line<'a>,
+        closed: &[Sample<'a>],
+    ) -> LoadLine<'a> {
         let samples = || line.points.iter().map(|(_, sample)| sample);
         let searched = || samples().filter(|sample| sample.is_closed_loop());
         let open = || samples().filter(|sample| !sample.is_closed_loop());
         let searches: Vec<&LoadSearch> = searched()
-            .flat_map(|sample| &sample.flow.case.searches)
+            .flat_map(Sample::launches)
+            .flat_map(|flow| &flow.case.searches)
             .collect();
         let mut points: Vec<LoadPoint> = open().filter_map(point).collect();
         if points.is_empty() {
@@ -95,6 +104,7 @@ impl<'a> LoadLine<'a> {
         let other = || open().find_map(|sample| closed_loop(same_but_closed(sample, closed)?));
         LoadLine {
             name,
+            look,
             points,
             closed: own.or_else(other),
             searches,
@@ -156,10 +166,13 @@ fn per_second(moved: &FlowResult) -> Option<f64> {
     Some(moved.mmsg_per_s()? * 1e6)
 }
 
-/// What the flow moved in each complete run.
-fn moved<'a>(sample: &Sample<'a>) -> impl Iterator<Item = (&'a Run, &'a FlowResult)> {
-    let flow = &sample.flow;
-    complete_runs(flow.case).filter_map(move |run| Some((run, flow.result(run)?)))
+/// What the flow moved in each complete run of all launches.
+fn moved<'s, 'a>(
+    sample: &'s Sample<'a>,
+) -> impl Iterator<Item = (&'a Run, &'a FlowResult)> + use<'s, 'a> {
+    let launches = sample.launches();
+    launches
+        .flat_map(|flow| complete_runs(flow.case).filter_map(|run| Some((run, flow.result(run)?))))
 }
 
 fn spread(moved: &[(&Run, &FlowResult)], metric: Metric) -> Option<Spread> {

@@ -9,7 +9,7 @@ use crate::plot::figure::{Cell, Table};
 use crate::results::model::{LatencyLimit, LoadSearch, SearchEnd};
 
 /// From this mean size on a load is told in bits.
-const LARGE_BYTES: f64 = 8_192.0;
+pub(super) const LARGE_BYTES: f64 = 8_192.0;
 
 /// How loads are told.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -117,7 +117,7 @@ fn verdict(point: &LoadPoint) -> Cell {
 }
 
 /// A row for each load, and for each closed loop.
-pub(super) fn table(lines: &[LoadLine<'_>], mean_bytes: f64) -> Table {
+pub(super) fn table(lines: &[LoadLine<'_>], of_chart: &str, mean_bytes: f64) -> Table {
     let mut columns = vec![
         text_column("Line"),
         text_column("Load"),
@@ -136,7 +136,7 @@ pub(super) fn table(lines: &[LoadLine<'_>], mean_bytes: f64) -> Table {
     for line in lines {
         for point in &line.points {
             let mut row = vec![
-                Cell::Text(line.name.clone()),
+                Cell::Text(format!("{of_chart}{}", line.name)),
                 Cell::Text(point.asked.clone()),
                 Cell::Number(point.runs as f64, 0),
                 loads(point.offered.map(|offered| offered.median)),
@@ -148,7 +148,7 @@ pub(super) fn table(lines: &[LoadLine<'_>], mean_bytes: f64) -> Table {
         }
         if let Some(closed) = &line.closed {
             let mut row = vec![
-                Cell::Text(line.name.clone()),
+                Cell::Text(format!("{of_chart}{}", line.name)),
                 Cell::Text("closed loop".to_owned()),
                 Cell::Number(closed.runs as f64, 0),
                 Cell::Missing,
@@ -168,15 +168,15 @@ pub(super) fn table(lines: &[LoadLine<'_>], mean_bytes: f64) -> Table {
     }
 }
 
-/// A row for each search; `None` without one.
-pub(super) fn searches(lines: &[LoadLine<'_>]) -> Option<Table> {
+/// A row for each search, its line's name behind what tells its chart; `None` without one.
+pub(super) fn searches(lines: &[LoadLine<'_>], of_chart: &str) -> Option<Table> {
     let of_line = |line: &LoadLine<'_>| -> Vec<Vec<Cell>> {
         let of = |search: &&LoadSearch| {
             let share = search
                 .lower_per_second
                 .map(|load| load / search.maximum_per_second);
             vec![
-                Cell::Text(line.name.clone()),
+                Cell::Text(format!("{of_chart}{}", line.name)),
                 Cell::Text(asked_words(search)),
                 loads(search.lower_per_second),
                 loads(search.upper_per_second),
@@ -208,15 +208,15 @@ pub(super) fn searches(lines: &[LoadLine<'_>]) -> Option<Table> {
     })
 }
 
-/// A row for each trial; `None` without one.
-pub(super) fn trials(lines: &[LoadLine<'_>]) -> Option<Table> {
+/// The same for each trial; `None` without one.
+pub(super) fn trials(lines: &[LoadLine<'_>], of_chart: &str) -> Option<Table> {
     let ns = |ns: Option<u64>| ns.map_or(Cell::Missing, |ns| Cell::Number(ns as f64 / 1e3, 2));
     let mut rows = Vec::new();
     for line in lines {
         for search in &line.searches {
             rows.extend(search.trials.iter().map(|trial| {
                 vec![
-                    Cell::Text(line.name.clone()),
+                    Cell::Text(format!("{of_chart}{}", line.name)),
                     Cell::Text(search.asked.clone()),
                     Cell::Number(trial.asked_per_second, 0),
                     Cell::Number(trial.achieved_per_second, 0),

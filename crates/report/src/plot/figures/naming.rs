@@ -1,6 +1,6 @@
-//! Names of figures and the heads of their sheets. It must not know what is drawn.
+//! Names of figures, and their pictures in each width. It must not know what is drawn.
 
-use crate::plot::draw::Head;
+use crate::plot::draw::{Head, Sheet, Width};
 use crate::plot::figure::Figure;
 
 /// A part of a figure's name: lower case, digits and hyphens.
@@ -16,13 +16,34 @@ pub(super) fn slug(text: &str) -> String {
     slug.trim_end_matches('-').to_owned()
 }
 
-/// What the sheet of a figure says above the drawing.
-pub(super) fn head(figure: &Figure) -> Head {
-    Head {
-        id: figure.id.clone(),
-        title: figure.title.clone(),
-        subtitle: figure.subtitle.clone(),
-        description: figure.description.clone(),
+/// The first of so many words about lines, and how many more there are.
+pub(super) fn some_of(told: &[String]) -> String {
+    const TOLD: usize = 4;
+    let first = told[..told.len().min(TOLD)].join("; ");
+    match told.len().saturating_sub(TOLD) {
+        0 => first,
+        more => format!("{first}; {more} more in the table"),
+    }
+}
+
+/// The figure with its pictures: the same in each width, below what it says of itself.
+pub(super) fn drawn(figure: Figure, draw: impl Fn(&mut Sheet)) -> Figure {
+    let picture = |width| {
+        let head = Head {
+            id: figure.id.clone(),
+            title: figure.title.clone(),
+            subtitle: figure.subtitle.clone(),
+            description: figure.description.clone(),
+        };
+        let mut sheet = Sheet::new(head, width);
+        draw(&mut sheet);
+        sheet.finish()
+    };
+    let [svg, narrow_svg] = Width::ALL.map(picture);
+    Figure {
+        svg,
+        narrow_svg,
+        ..figure
     }
 }
 

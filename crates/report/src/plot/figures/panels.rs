@@ -1,22 +1,27 @@
-//! Figures of a few charts, one below the other, over the same axis. It must not know what the charts show.
+//! Figures of one or more measures over the same axis, a chart for each group of lines. It must not know what the
+//! measures are.
 
 use super::curves::{
     Spread, all_series, is_a_curve, largest, number_column, runs_cell, text_column,
 };
+use super::facets;
 use super::groups::{Group, Groups};
-use super::naming::head;
-use super::settings::{Sample, Setting};
-use crate::plot::draw::{Axis, LineChart, Scale, Series, Sheet, Unit, number};
+use super::naming::{drawn, some_of};
+use super::sample::Sample;
+use super::settings::Setting;
+use crate::plot::draw::{Axis, LineChart, Scale, Series, Unit, number};
 use crate::plot::figure::{Cell, Figure, Table};
 
-/// A chart: what stands at its axis, the name in its table, and the figure of a case.
+/// A measure: what stands at its axis, the name in its table, and the figure of a case.
 pub(super) struct Panel<'p> {
     pub(super) axis: &'p str,
     pub(super) column: &'p str,
+    /// Equal ratios are equally far apart.
+    pub(super) is_log: bool,
     pub(super) value: &'p dyn Fn(&Sample<'_>) -> Option<Spread>,
 }
 
-/// What figures of a kind have in common.
+/// What a figure of a kind has.
 pub(super) struct Kind<'p> {
     pub(super) id: &'p str,
     pub(super) title: &'p str,
@@ -26,81 +31,81 @@ pub(super) struct Kind<'p> {
     pub(super) note: &'p str,
 }
 
-impl Kind<'_> {
-    /// A figure for each group that has a line.
-    pub(super) fn figures(&self, groups: &Groups<'_>) -> Vec<Figure> {
-        groups.figures(|index, group, notes| self.figure(index, group, notes))
-    }
+/// Axes of charts whose largest figures differ by more than this have each their own scale.
+const ONE_SCALE: f64 = 4.0;
 
-    fn figure(&self, index: usize, group: &Group<'_>, notes: &[String]) -> Option<Figure> {
-        let drawn = |panel: &&Panel<'_>| {
-            let series = all_series(group, panel.value);
-            is_a_figure(&series).then_some(series)
-        };
-        let series: Vec<(&Panel<'_>, Vec<Series>)> = (self.panels.iter())
-            .filter_map(|panel| Some((panel, drawn(&panel)?)))
-            .collect();
-        if !series.iter().any(|(_, series)| is_a_curve(series)) {
+impl Kind<'_> {
+    /// The figure; `None` where no group has a line.
+    pub(super) fn figure(&self, groups: &Groups<'_>) -> Option<Figure> {
+        let mut charts = Vec::new();
+        let mut has_spread = false;
+        for panel in self.panels {
+            let all: Vec<(&Group<'_>, Vec<Series>)> = (groups.groups.iter())
+                .map(|group| (group, all_series(groups, group, panel.value)))
+                .filter(|(_, series)| largest(series).is_some())
+                .collect();
+            has_spread |= all.iter().any(|(_, series)| has_intervals(series));
+            let most = all.iter().filter_map(|(_, series)| largest(series));
+            let (low, high) = most.fold((f64::INFINITY, 0.0_f64), |(low, high), it| {
+                (low.min(it), high.max(it))
+            });
+            for (group, series) in all {
+                let places = group.places();
+                let x = Scale::log2(*places.first()?, *places.last()?).widened(0.03);
+                let top = match high <= low * ONE_SCALE {
+                    true => high,
+                    false => largest(&series).unwrap_or(1.0),
+                };
+                let y = match panel.is_log {
+                    true => Scale::log10(smallest(&series).unwrap_or(top), top).widened(0.06),
+                    false => Scale::from_zero(top),
+                };
+                let heading = match (self.panels.len(), group.heading()) {
+                    (1, heading) => heading,
+                    (_, heading) if heading.is_empty() => panel.axis.to_owned(),
+                    (_, heading) => format!("{heading}: {}", panel.axis),
+                };
+                let title = if self.panels.len() == 1 {
+                    panel.axis
+                } else {
+                    ""
+                };
+                charts.push((
+                    heading,
+                    LineChart {
+                        x: Axis::new(self.axis, x, Unit::Plain),
+                        y: Axis::new(title, y, Unit::Plain),
+                        series,
+                        rules: Vec::new(),
+                    },
+                ));
+            }
+        }
+        if !charts.iter().any(|(_, chart)| is_a_curve(&chart.series)) {
             return None;
         }
-        let has_spread = series.iter().any(|(_, series)| has_intervals(series));
-        let mut figure = Figure {
-            id: format!("{}-{}", self.id, index + 1),
-            title: group.title(self.title),
-            subtitle: group.subtitle(self.setting),
-            description: self.description(&series),
-            svg: String::new(),
-            tables: vec![self.table(group, has_spread)],
+        let figure = Figure {
+            id: self.id.to_owned(),
+            title: self.title.to_owned(),
+            subtitle: groups.subtitle(self.setting),
+            description: description(&charts),
+            tables: vec![self.table(groups, has_spread)],
+            ..Figure::default()
         };
-        let places = group.places();
-        let x = Scale::log2(*places.first()?, *places.last()?).widened(0.03);
-        let mut sheet = Sheet::new(head(&figure));
-        let height = if series.len() > 2 { 240.0 } else { 290.0 };
-        for (number, (panel, series)) in series.into_iter().enumerate() {
-            let scale = Scale::from_zero(largest(&series).unwrap_or(1.0));
-            let chart = LineChart {
-                x: Axis::new(self.axis, x, Unit::Plain),
-                y: Axis::new(panel.axis, scale, Unit::Plain),
-                series,
-                rules: Vec::new(),
+        Some(drawn(figure, |sheet| {
+            sheet.legend(&facets::keys(&charts, &groups.names));
+            facets::draw(sheet, &charts, 290.0);
+            sheet.note(self.note);
+            let points = match has_spread {
+                true => "Points are medians of the runs, whiskers their smallest and largest",
+                false => "Points are medians of the runs",
             };
-            if number == 0 {
-                sheet.legend(&chart.keys());
-            }
-            let area = sheet.take(height);
-            chart.draw(&mut sheet.canvas, area);
-        }
-        sheet.note(self.note);
-        let points = match has_spread {
-            true => "Points are medians of the runs, whiskers their smallest and largest",
-            false => "Points are medians of the runs",
-        };
-        sheet.note(&format!("{points}; a gap was not measured."));
-        notes.iter().for_each(|note| sheet.note(note));
-        figure.svg = sheet.finish();
-        Some(figure)
+            sheet.note(&format!("{points}; a gap was not measured."));
+            groups.notes.iter().for_each(|note| sheet.note(note));
+        }))
     }
 
-    fn description(&self, series: &[(&Panel<'_>, Vec<Series>)]) -> String {
-        let ends = |series: &Series| {
-            let mut points = series
-                .points
-                .iter()
-                .filter_map(|point| Some((point.x, point.y?)));
-            let first = points.next()?;
-            let last = points.next_back().unwrap_or(first);
-            let [from, to] = [first, last].map(|(x, y)| format!("{} at {x}", number::short(y)));
-            Some(format!("{} goes from {from} to {to}", series.name))
-        };
-        let of = |(panel, series): &(&Panel<'_>, Vec<Series>)| {
-            let all: Vec<String> = series.iter().filter_map(ends).collect();
-            format!("{}: {}.", panel.axis, all.join("; "))
-        };
-        let all: Vec<String> = series.iter().map(of).collect();
-        all.join(" ")
-    }
-
-    fn table(&self, group: &Group<'_>, has_spread: bool) -> Table {
+    fn table(&self, groups: &Groups<'_>, has_spread: bool) -> Table {
         let mut columns = vec![
             text_column("Line"),
             number_column(self.axis),
@@ -112,8 +117,7 @@ impl Kind<'_> {
             columns.extend(names.take(shown).map(number_column));
         }
         let mut rows = Vec::new();
-        for line in &group.lines {
-            let name = group.name(line);
+        for (name, line) in groups.named_lines() {
             for (place, sample) in &line.points {
                 let mut row = vec![
                     Cell::Text(name.clone()),
@@ -140,9 +144,34 @@ impl Kind<'_> {
     }
 }
 
-/// Whether there is a point to draw.
-fn is_a_figure(series: &[Series]) -> bool {
-    largest(series).is_some()
+fn description(charts: &[(String, LineChart)]) -> String {
+    let ends = |series: &Series| {
+        let mut points = series
+            .points
+            .iter()
+            .filter_map(|point| Some((point.x, point.y?)));
+        let first = points.next()?;
+        let last = points.next_back().unwrap_or(first);
+        let [from, to] = [first, last].map(|(x, y)| format!("{} at {x}", number::short(y)));
+        Some(format!("{} goes from {from} to {to}", series.name))
+    };
+    let of = |(heading, chart): &(String, LineChart)| {
+        let all: Vec<String> = chart.series.iter().filter_map(ends).collect();
+        let heading = if heading.is_empty() {
+            &chart.y.title
+        } else {
+            heading
+        };
+        format!("{heading}: {}.", some_of(&all))
+    };
+    let all: Vec<String> = charts.iter().take(2).map(of).collect();
+    all.join(" ")
+}
+
+fn smallest(series: &[Series]) -> Option<f64> {
+    let points = series.iter().flat_map(|series| &series.points);
+    let lows = points.filter_map(|point| Some(point.interval.map_or(point.y?, |(low, _)| low)));
+    lows.filter(|low| *low > 0.0).min_by(f64::total_cmp)
 }
 
 fn has_intervals(series: &[Series]) -> bool {

@@ -17,6 +17,16 @@ pub struct QpShares<'a> {
     pub jain: Option<f64>,
 }
 
+impl QpShares<'_> {
+    /// Jain's index; where it is not known, that of the shares.
+    pub fn evenness(&self) -> f64 {
+        let squares: f64 = self.qps.iter().map(|qp| qp.share * qp.share).sum();
+        let sum: f64 = self.qps.iter().map(|qp| qp.share).sum();
+        let own = sum * sum / (self.qps.len() as f64 * squares);
+        self.jain.unwrap_or(own)
+    }
+}
+
 /// One QP.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct QpShare {

@@ -1,57 +1,66 @@
-//! How fast QPs are set up against how many a round sets up, and each step's times. It must not know where the
+//! How fast QPs are set up against how many a round sets up, and how long each step takes. It must not know where the
 //! figures are shown.
 
 use super::curves::{Spread, metric_of_runs, number_column, text_column};
-use super::groups::{Rule, grouped};
+use super::facets::MOST_CHARTS;
+use super::grouping::{Rule, grouped};
 use super::panels::{Kind, Panel};
-use super::settings::{Sample, Setting};
+use super::sample::Sample;
+use super::set_up_steps;
+use super::settings::Setting;
 use crate::compare::Metric;
 use crate::plot::figure::{Cell, Figure, Table};
 use crate::plot::median::{self, complete_runs};
-use crate::results::load::Loaded;
+use crate::plot::sides::Sides;
 use crate::results::model::{CaseResult, Connect, ConnectStep, Latency};
 
 /// The figures, with the steps of all cases at the last; none without two numbers of QPs.
-pub fn figures(results: &[Loaded]) -> Vec<Figure> {
+pub fn figures<'a>(results: impl Into<Sides<'a>>) -> Vec<Figure> {
+    let results = results.into();
     let rule = Rule {
         axis: Setting::of("qps"),
         place: &|sample| sample.number(|settings| settings.qps),
+        metric: Metric::ConnectionsPerS,
         apart: &[],
-        most_lines: 8,
-        most_figures: 6,
+        most_lines: 6,
+        most_charts: MOST_CHARTS / 2,
         least_places: 2,
     };
     let groups = grouped(Sample::set_ups(results), &rule);
     let kind = Kind {
-        id: "set-up",
+        id: "set-up-by-qps",
         title: "Connections a second and set-up time against QPs",
         setting: Setting::of("qps"),
         axis: "QPs that a round sets up",
         panels: &[
             Panel {
-                axis: "connections a second, destroying included",
+                axis: "connections a second (log)",
                 column: "connections/s",
+                is_log: true,
                 value: &|sample| Spread::of_metric(sample, Metric::ConnectionsPerS),
             },
             Panel {
-                axis: "ms until all QPs of a round are in RTS, 99 % of rounds",
+                axis: "ms until all are in RTS, p99 (log)",
                 column: "set-up p99 (ms)",
+                is_log: true,
                 value: &|sample| {
                     Spread::of(metric_of_runs(sample, Metric::SetupP99Ns).map(|ns| ns / 1e6))
                 },
             },
         ],
-        note: "A round creates QPs at both ends, connects them and destroys them.",
+        note: "A round creates QPs at both ends, connects them and destroys them; connections a second are of whole rounds, \
+               destroying included.",
     };
-    let mut figures = kind.figures(&groups);
+    let steps = set_up_steps::figure(&groups);
+    let mut figures: Vec<Figure> = kind.figure(&groups).into_iter().chain(steps).collect();
     if let Some(last) = figures.last_mut() {
-        last.tables.push(steps(results));
+        last.tables.push(self::steps(results));
     }
     figures
 }
 
 /// Each step of each case.
-fn steps(results: &[Loaded]) -> Table {
+fn steps(results: Sides<'_>) -> Table {
     let mut columns = vec![text_column("case"), text_column("end"), text_column("step")];
     columns.push(text_column("timed once a"));
     columns.extend(["mean (µs)", "p99 (µs)"].map(number_column));

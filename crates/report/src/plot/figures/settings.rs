@@ -1,14 +1,11 @@
 //! What a case was measured with, setting by setting, so that figures can say what differs between their lines
 //! and what does not. It must not know figures of any kind.
 
-use std::path::Path;
-
 use crate::plot::draw::number;
 use crate::plot::sums::ALL_FLOWS;
 use crate::results::load::Loaded;
-use crate::results::model::{CaseFlow, CaseResult, Device, ResultFile};
-use crate::text;
-use settings::{Applies, Pattern, ROWS, Row, Settings, Takes, Workload};
+use crate::results::model::{CaseFlow, Device, ResultFile};
+use settings::{Applies, ROWS, Row, Settings, Takes, Workload};
 
 /// A setting, or another fact by which cases differ.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -22,11 +19,19 @@ pub(super) enum Setting {
     PathMtu,
     /// Which of its case's flows it is.
     Flow,
+    /// Git revision of the program.
+    Revision,
+    /// Whether it is of the base.
+    Side,
+    /// Which file it is of: files of one revision are launches of the same cases.
     Sitting,
 }
 
+/// Names of the sides.
+const SIDES: [&str; 2] = ["base", "new"];
+
 impl Setting {
-    /// All of which figures speak.
+    /// All of which figures speak; [`Setting::Sitting`] is an axis only.
     pub(super) fn all() -> Vec<Setting> {
         let rows = ROWS
             .iter()
@@ -41,7 +46,12 @@ impl Setting {
         ]
         .into_iter()
         .chain(rows)
-        .chain([Setting::PathMtu, Setting::Flow, Setting::Sitting])
+        .chain([
+            Setting::PathMtu,
+            Setting::Flow,
+            Setting::Revision,
+            Setting::Side,
+        ])
         .collect()
     }
 
@@ -63,8 +73,13 @@ impl Setting {
     pub(super) fn may_follow(self) -> bool {
         match self.row() {
             Some(row) => row.may_follow,
-            None => self == Setting::Sitting,
+            None => matches!(self, Setting::Revision | Setting::Link),
         }
+    }
+
+    /// Whether a sweep goes through its values.
+    pub(super) fn is_set_by_hand(self) -> bool {
+        self.row().is_some() || self == Setting::PathMtu
     }
 
     /// Whether there are words for each of its values.
@@ -83,7 +98,9 @@ impl Setting {
             Setting::Row(_) => self.row().map_or("", |row| row.title),
             Setting::PathMtu => "MTU",
             Setting::Flow => "flow",
-            Setting::Sitting => "date",
+            Setting::Revision => "revision",
+            Setting::Side => "side",
+            Setting::Sitting => "file",
         }
     }
 
@@ -92,6 +109,7 @@ impl Setting {
         match (self, self.row()) {
             (Setting::Faults, _) => "no faults".to_owned(),
             (Setting::Flow, _) => "the only flow".to_owned(),
+            (Setting::Revision, _) => "no revision".to_owned(),
             (_, Some(row)) if row.flag == "rate" => "closed loop".to_owned(),
             (_, Some(row)) if row.takes == Takes::Switch => format!("without {}", row.title),
             (_, Some(row)) => row.text(&Settings::default()),
@@ -99,7 +117,8 @@ impl Setting {
         }
     }
 
-    fn value(self, loaded: &Loaded, flow: &CaseFlow<'_>) -> Value {
+    /// Its value of a flow that is of the base or not.
+    pub(super) fn value(self, loaded: &Loaded, flow: &CaseFlow<'_>, is_base: bool) -> Value {
         let file = &loaded.result;
         let [here, _] = flow.devices(file);
         match self {
@@ -123,7 +142,15 @@ impl Setting {
                 ALL_FLOWS => ALL_FLOWS.to_owned(),
                 name => format!("flow {name}"),
             }),
-            Setting::Sitting => Value::words(sitting(loaded)),
+            Setting::Revision => {
+                let revision = revision(file).map(|revision| format!("rev {revision}"));
+                Value::words(revision.unwrap_or_default())
+            }
+            Setting::Side => {
+                let order = usize::from(!is_base);
+                Value::number(order as f64, SIDES[order].to_owned())
+            }
+            Setting::Sitting => Value::words(String::new()),
         }
     }
 }
@@ -156,7 +183,7 @@ pub(super) fn order_of_rate(config: &Settings) -> f64 {
 }
 
 /// A setting's value: how it is sorted, and the words for it; none where there is nothing to say.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct Value {
     order: f64,
     pub(super) words: String,
@@ -272,87 +299,4 @@ pub(super) fn revision(file: &ResultFile) -> Option<String> {
         "{}{dirty}",
         hash.chars().take(9).collect::<String>()
     ))
-}
-
-fn sitting(loaded: &Loaded) -> String {
-    let name = text::path(Path::new(loaded.path.file_stem().unwrap_or_default()));
-    let minute = minute(&loaded.result.started_at);
-    match revision(&loaded.result) {
-        Some(revision) => format!("{minute} {revision} ({name})"),
-        None => format!("{minute} ({name})"),
-    }
-}
-
-/// A flow of a file's case and its settings.
-#[derive(Clone, Debug)]
-pub(super) struct Sample<'a> {
-    pub(super) loaded: &'a Loaded,
-    pub(super) flow: CaseFlow<'a>,
-    values: Vec<(Setting, Value)>,
-}
-
-impl<'a> Sample<'a> {
-    pub(super) fn new(loaded: &'a Loaded, flow: CaseFlow<'a>) -> Sample<'a> {
-        let values = Setting::all().into_iter();
-        let values = values.map(|setting| (setting, setting.value(loaded, &flow)));
-        let values = values.collect();
-        Sample {
-            loaded,
-            flow,
-            values,
-        }
-    }
-
-    /// All flows of all cases of all files; but for those of pairs, which are each of two nodes of many and never run all
-    /// at once: a line says nothing of them.
-    pub(super) fn all(results: &'a [Loaded]) -> Vec<Sample<'a>> {
-        let of = |loaded: &'a Loaded| {
-            let cases = loaded.result.cases.iter();
-            let cases = cases.filter(|case| case.config.pattern != Some(Pattern::Pairs));
-            let flows = cases.flat_map(CaseResult::flows);
-            flows.map(move |flow| Sample::new(loaded, flow))
-        };
-        results.iter().flat_map(of).collect()
-    }
-
-    /// Those that moved data for its own sake.
-    pub(super) fn transfers(results: &'a [Loaded]) -> Vec<Sample<'a>> {
-        let mut all = Sample::all(results);
-        all.retain(|sample| !sample.flow.settings.is_set_up());
-        all
-    }
-
-    /// Those of them that moved as much as they could: the throughput of an open loop is what was offered.
-    pub(super) fn closed_loops(results: &'a [Loaded]) -> Vec<Sample<'a>> {
-        let mut all = Sample::transfers(results);
-        all.retain(Sample::is_closed_loop);
-        all
-    }
-
-    /// Whether completions posted its messages.
-    pub(super) fn is_closed_loop(&self) -> bool {
-        self.flow.settings.is_closed_loop()
-    }
-
-    /// Those that measured set-up, each case once.
-    pub(super) fn set_ups(results: &'a [Loaded]) -> Vec<Sample<'a>> {
-        let mut all = Sample::all(results);
-        all.retain(|sample| sample.flow.settings.is_set_up() && sample.flow.is_first());
-        all
-    }
-
-    /// A number among its settings as a place on an axis; `None` of 0.
-    pub(super) fn number(&self, of: impl Fn(&Settings) -> u32) -> Option<f64> {
-        let number = of(&self.flow.settings);
-        (number > 0).then_some(number.into())
-    }
-
-    pub(super) fn value(&self, setting: Setting) -> &Value {
-        const NOTHING: &Value = &Value {
-            order: 0.0,
-            words: String::new(),
-        };
-        let found = self.values.iter().find(|(known, _)| *known == setting);
-        found.map_or(NOTHING, |(_, value)| value)
-    }
 }

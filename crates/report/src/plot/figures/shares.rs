@@ -1,33 +1,35 @@
-//! Figure: what each QP of a case got, the best served first, with its p99 below.
+//! Figure: how far each QP of a flow is from an even share, a row for each flow whose QPs are served unevenly.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
-use super::naming::{head, slug};
-use super::qp_shares::{QpShares, qp_shares};
-use crate::plot::draw::palette::{GRID, INK, Look, MUTED, Marker, RULE, SERIES};
-use crate::plot::draw::text::{SMALL_PX, width_px};
-use crate::plot::draw::{Anchor, Canvas, Paint, Rect, Sheet, Style, WIDTH};
+use super::naming::{drawn, some_of};
+use super::qp_shares::{QpShare, QpShares, qp_shares};
+use crate::plot::draw::palette::{GRID, Look, MUTED, Marker, RULE, SERIES};
+use crate::plot::draw::text::{SMALL_PX, shortened, width_px};
+use crate::plot::draw::{
+    Anchor, Axis, AxisFrame, Key, KeyMark, Paint, Rect, Scale, Sheet, Style, Tick, Unit, Width,
+};
 use crate::plot::figure::{Cell, Column, Figure, Table};
 use crate::results::load::Loaded;
 use crate::results::model::{CaseFlow, CaseResult};
-use crate::results::number::human_size;
 
-/// Cases that are drawn; of more, the least even.
-pub const MOST_CASES: usize = 12;
+/// From this index on QPs are served so evenly that nothing is drawn.
+const EVEN_FROM: f64 = 0.98;
+/// Flows that are drawn; of more, the least even.
+const MOST_FLOWS: usize = 12;
+const ROW_PX: f64 = 30.0;
 
-const LEFT_PX: f64 = 64.0;
-const RIGHT_PX: f64 = 96.0;
-const SHARES_PX: f64 = 200.0;
-const P99_PX: f64 = 130.0;
-/// Heading of a panel.
-const HEADING_PX: f64 = 30.0;
-/// A line below the panels.
-const LINE_PX: f64 = 20.0;
-/// QPs whose bars and markers can still be told apart.
-const SINGLE_BARS: usize = 150;
+/// What is drawn of the QPs' shares.
+#[derive(Clone, Debug, Default)]
+pub struct Shares {
+    /// The figure of the uneven flows.
+    pub figures: Vec<Figure>,
+    /// What of the others is said.
+    pub sentences: Vec<String>,
+}
 
-/// How many flows have shares, and the figures of the least even. Of a case in several files the newest is taken.
-pub fn figures(results: &[Loaded]) -> (usize, Vec<Figure>) {
+/// The uneven flows as a figure, the others in words. Of a case in several files the newest is taken.
+pub fn shares(results: &[Loaded]) -> Shares {
     let mut newest: BTreeMap<(&str, &str, String), (&str, CaseFlow<'_>)> = BTreeMap::new();
     for Loaded { result, .. } in results {
         let host = result.nodes.first().map_or("", |node| &node.host.hostname);
@@ -41,307 +43,207 @@ pub fn figures(results: &[Loaded]) -> (usize, Vec<Figure>) {
             }
         }
     }
-    let mut shares: Vec<QpShares<'_>> = newest
-        .into_values()
-        .filter_map(|(_, flow)| qp_shares(flow))
-        .collect();
-    let evenness = |shares: &QpShares<'_>| shares.jain.unwrap_or(1.0);
-    shares.sort_by(|one, other| evenness(one).total_cmp(&evenness(other)));
-    let count = shares.len();
-    shares.truncate(MOST_CASES);
-    let mut ids = BTreeSet::new();
-    let figures = shares.iter().map(|shares| {
-        let base = format!("shares-{}", slug(&shares.flow.subject()));
-        let mut id = base.clone();
-        for number in 2.. {
-            if ids.insert(id.clone()) {
-                break;
-            }
-            id = format!("{base}-{number}");
-        }
-        figure(shares, id)
+    let all = newest.into_values();
+    let mut all: Vec<QpShares<'_>> = all.filter_map(|(_, flow)| qp_shares(flow)).collect();
+    all.sort_by(|one, other| one.evenness().total_cmp(&other.evenness()));
+    let (uneven, even): (Vec<_>, Vec<_>) =
+        all.into_iter().partition(|it| it.evenness() < EVEN_FROM);
+    let least = even.first().map(QpShares::evenness);
+    let told = least.map(|least| {
+        let flows = match even.len() {
+            1 => "The QPs of 1 flow are".to_owned(),
+            many => format!("The QPs of {many} flows are"),
+        };
+        format!("{flows} served evenly: Jain’s index is {least:.3} or more.")
     });
-    (count, figures.collect())
-}
-
-fn figure(shares: &QpShares<'_>, id: String) -> Figure {
-    let config = &shares.flow.settings;
-    let device = shares.flow.config.and_then(|it| it.from_device.as_deref());
-    let jain = shares
-        .jain
-        .map_or("not measured".to_owned(), |jain| format!("{jain:.4}"));
-    let title = format!(
-        "Shares of {} QPs: {}",
-        shares.qps.len(),
-        shares.flow.subject()
-    );
-    let subtitle = format!(
-        "{} of {} over {} CQs, {} worker{}, on {}; medians over the case’s complete runs",
-        config.op,
-        human_size(config.size_bytes.into()),
-        config.cq,
-        config.workers,
-        if config.workers == 1 { "" } else { "s" },
-        device.unwrap_or("an unknown device")
-    );
-    let (most, least) = (shares.qps.first(), shares.qps.last());
-    let extremes = match (most, least) {
-        (Some(most), Some(least)) => format!(
-            "QP {} got most, {:.3} of an even share; QP {} got least, {:.3}.",
-            most.index, most.share, least.index, least.share
-        ),
-        _ => String::new(),
-    };
-    let mut figure = Figure {
-        id,
-        description: format!("Jain’s index is {jain} (1 is even). {extremes}"),
-        svg: String::new(),
-        title,
-        subtitle,
-        tables: vec![table(shares)],
-    };
-    figure.svg = draw(shares, &figure, &jain);
-    figure
-}
-
-fn draw(shares: &QpShares<'_>, figure: &Figure, jain: &str) -> String {
-    let mut sheet = Sheet::new(head(figure));
-    let largest = shares.qps.iter().map(|qp| qp.share).fold(1.0, f64::max);
-    let heading = format!("Bytes over an even share; Jain’s index {jain}");
-    let panel = Panel::new(sheet.take(HEADING_PX + SHARES_PX), largest);
-    let canvas = &mut sheet.canvas;
-    panel.frame(canvas, &heading);
-    bars(canvas, &panel, shares);
-    let even = panel.y(1.0);
-    let paint = Paint::line(RULE, 1.5).dashed("6 4");
-    canvas.line((LEFT_PX, even), (WIDTH - RIGHT_PX, even), paint);
-    let style = Style {
-        colour: MUTED,
-        ..Style::default()
-    };
-    canvas.text(WIDTH - RIGHT_PX + 6.0, even + 4.0, "even share", style);
-    if shares.qps.iter().any(|qp| qp.p99_ns.is_some()) {
-        let largest = shares
-            .qps
-            .iter()
-            .filter_map(|qp| qp.p99_ns)
-            .fold(0.0, f64::max)
-            / 1e3;
-        let panel = Panel::new(sheet.take(HEADING_PX + P99_PX), largest);
-        panel.frame(&mut sheet.canvas, "p99 of the same QPs (µs)");
-        latencies(&mut sheet.canvas, &panel, shares);
-    }
-    let area = sheet.take(2.0 * LINE_PX);
-    names(&mut sheet.canvas, shares, area.y - 8.0);
-    sheet.finish()
-}
-
-/// A plot over the QPs, with an axis from 0.
-struct Panel {
-    top: f64,
-    height: f64,
-    step: f64,
-    end: f64,
-}
-
-impl Panel {
-    fn new(area: Rect, largest: f64) -> Panel {
-        let step = nice_step(largest / 4.0);
-        Panel {
-            top: area.y + HEADING_PX,
-            height: area.height - HEADING_PX,
-            step,
-            end: (largest / step).ceil().max(1.0) * step,
-        }
-    }
-
-    fn bottom(&self) -> f64 {
-        self.top + self.height
-    }
-
-    fn y(&self, value: f64) -> f64 {
-        self.bottom() - value / self.end * self.height
-    }
-
-    fn frame(&self, canvas: &mut Canvas, heading: &str) {
-        let bold = Style {
-            bold: true,
-            ..Style::default()
-        };
-        canvas.text(LEFT_PX, self.top - 12.0, heading, bold);
-        let digits = (-self.step.log10().floor()).max(0.0) as usize;
-        for index in 0..=(self.end / self.step).round() as usize {
-            let value = index as f64 * self.step;
-            let y = self.y(value);
-            let colour = if index == 0 { INK } else { GRID };
-            canvas.line(
-                (LEFT_PX, y),
-                (WIDTH - RIGHT_PX, y),
-                Paint::line(colour, 1.0),
-            );
-            let style = Style {
-                anchor: Anchor::End,
-                colour: MUTED,
-                ..Style::default()
-            };
-            canvas.text(LEFT_PX - 8.0, y + 4.0, &format!("{value:.digits$}"), style);
-        }
+    Shares {
+        figures: figure(&uneven).into_iter().collect(),
+        sentences: told.into_iter().collect(),
     }
 }
 
-/// 1, 2 or 5 times a power of ten, at least `value`.
-fn nice_step(value: f64) -> f64 {
-    if !(value.is_finite() && value > 0.0) {
-        return 1.0;
-    }
-    let power = 10_f64.powf(value.log10().floor());
-    [1.0, 2.0, 5.0, 10.0]
-        .into_iter()
-        .map(|factor| factor * power)
-        .find(|step| *step >= value * 0.999)
-        .unwrap_or(10.0 * power)
+/// What a QP got more or less than an even share, in percent of it.
+fn deviations(shares: &QpShares<'_>) -> impl Iterator<Item = (u32, f64)> {
+    let qps = shares.qps.iter();
+    qps.map(|qp| (qp.index, (qp.share - 1.0) * 100.0))
 }
 
-fn slot(shares: &QpShares<'_>) -> f64 {
-    (WIDTH - LEFT_PX - RIGHT_PX) / shares.qps.len() as f64
-}
-
-fn bars(canvas: &mut Canvas, panel: &Panel, shares: &QpShares<'_>) {
-    let slot = slot(shares);
-    if shares.qps.len() > SINGLE_BARS {
-        let mut outline = vec![(LEFT_PX, panel.bottom())];
-        for (place, qp) in shares.qps.iter().enumerate() {
-            let x = LEFT_PX + place as f64 * slot;
-            outline.extend([(x, panel.y(qp.share)), (x + slot, panel.y(qp.share))]);
-        }
-        outline.push((WIDTH - RIGHT_PX, panel.bottom()));
-        canvas.polygon(&outline, Paint::area(SERIES[0]));
-        return;
-    }
-    let width = (slot * 0.8).min(48.0);
-    for (place, qp) in shares.qps.iter().enumerate() {
-        let rect = Rect {
-            x: LEFT_PX + (place as f64 + 0.5) * slot - width / 2.0,
-            y: panel.y(qp.share),
-            width,
-            height: panel.bottom() - panel.y(qp.share),
-        };
-        let hint = format!("QP {}: {:.3} of an even share", qp.index, qp.share);
-        canvas.rect(rect, Paint::area(SERIES[0]), Some(&hint));
-    }
-}
-
-fn latencies(canvas: &mut Canvas, panel: &Panel, shares: &QpShares<'_>) {
-    let slot = slot(shares);
-    let points = shares.qps.iter().enumerate().filter_map(|(place, qp)| {
-        let p99_us = qp.p99_ns? / 1e3;
-        Some((
-            qp.index,
-            p99_us,
-            (LEFT_PX + (place as f64 + 0.5) * slot, panel.y(p99_us)),
+fn figure(uneven: &[QpShares<'_>]) -> Option<Figure> {
+    let drawn_flows = &uneven[..uneven.len().min(MOST_FLOWS)];
+    let first = drawn_flows.first()?;
+    let ends = |shares: &QpShares<'_>| {
+        let (most, least) = (shares.qps.first()?, shares.qps.last()?);
+        Some(format!(
+            "{}: Jain’s index {:.3}, QP {} got {:+.0} %, QP {} {:+.0} %",
+            shares.flow.subject(),
+            shares.evenness(),
+            most.index,
+            (most.share - 1.0) * 100.0,
+            least.index,
+            (least.share - 1.0) * 100.0
         ))
-    });
-    for (index, p99_us, (x, y)) in points {
-        if shares.qps.len() > SINGLE_BARS {
-            let rect = Rect {
-                x: x - 1.0,
-                y: y - 1.0,
-                width: 2.0,
-                height: 2.0,
-            };
-            canvas.rect(rect, Paint::area(SERIES[1]), None);
-            continue;
+    };
+    let told: Vec<String> = drawn_flows.iter().filter_map(ends).collect();
+    let device = first.flow.config.and_then(|it| it.from_device.as_deref());
+    let figure = Figure {
+        id: "shares".to_owned(),
+        title: "Shares of the QPs: percent from an even share".to_owned(),
+        subtitle: format!(
+            "Flows with a Jain’s index below {EVEN_FROM}, the least even first, on {}; medians over their complete runs",
+            device.unwrap_or("an unknown device")
+        ),
+        description: format!("{}.", some_of(&told)),
+        tables: vec![table(uneven)],
+        ..Figure::default()
+    };
+    let left_out = uneven.len() - drawn_flows.len();
+    Some(drawn(figure, |sheet| {
+        let keys = [
+            Key {
+                look: qp_look(),
+                mark: KeyMark::Marker,
+                label: "a QP".to_owned(),
+            },
+            Key {
+                look: Look::of_rule(1),
+                mark: KeyMark::Line,
+                label: "even share".to_owned(),
+            },
+        ];
+        sheet.legend(&keys);
+        draw(sheet, drawn_flows);
+        if left_out > 0 {
+            sheet.note(&format!("{left_out} more are in the table."));
         }
-        let look = Look {
-            colour: SERIES[1],
-            marker: Marker::Diamond,
-            dash: "",
-            hollow: false,
-        };
-        canvas.marker(
-            (x, y),
-            look,
-            Some(&format!("QP {index}: p99 {p99_us:.2} µs")),
-        );
+    }))
+}
+
+fn qp_look() -> Look {
+    Look {
+        colour: SERIES[0],
+        marker: Marker::Circle,
+        dash: "",
+        hollow: true,
     }
 }
 
-/// The QPs' numbers, as many as have room.
-fn names(canvas: &mut Canvas, shares: &QpShares<'_>, bottom: f64) {
-    let slot = slot(shares);
-    let widest = shares
-        .qps
-        .iter()
-        .map(|qp| width_px(&qp.index.to_string(), SMALL_PX, false))
-        .fold(0.0, f64::max);
-    if widest + 4.0 <= slot {
-        for (place, qp) in shares.qps.iter().enumerate() {
-            let style = Style {
-                anchor: Anchor::Middle,
-                colour: MUTED,
-                ..Style::default()
-            };
-            let x = LEFT_PX + (place as f64 + 0.5) * slot;
-            canvas.text(x, bottom + 16.0, &qp.index.to_string(), style);
-        }
-    }
-    let style = Style {
-        anchor: Anchor::Middle,
-        ..Style::default()
-    };
-    let middle = f64::midpoint(LEFT_PX, WIDTH - RIGHT_PX);
-    canvas.text(
-        middle,
-        bottom + 16.0 + LINE_PX,
-        "QP, the best served first",
-        style,
-    );
-}
-
-fn table(shares: &QpShares<'_>) -> Table {
-    let column = |name: &str| Column {
-        name: name.to_owned(),
-        numeric: true,
-    };
-    Table {
-        caption: format!("QPs of {}", shares.flow.subject()),
-        columns: vec![
-            column("QP"),
-            column("bytes over an even share"),
-            column("p99 (µs)"),
-        ],
-        rows: shares
-            .qps
+fn draw(sheet: &mut Sheet, flows: &[QpShares<'_>]) {
+    let all = || {
+        flows
             .iter()
-            .map(|qp| {
-                vec![
-                    Cell::Number(f64::from(qp.index), 0),
-                    Cell::Number(qp.share, 4),
-                    qp.p99_ns
-                        .map_or(Cell::Missing, |ns| Cell::Number(ns / 1e3, 2)),
-                ]
+            .flat_map(deviations)
+            .map(|(_, percent)| percent)
+    };
+    let (low, high) = (all().fold(0.0, f64::min), all().fold(0.0, f64::max));
+    let area = sheet.take(flows.len() as f64 * ROW_PX + 70.0);
+    let (label_part, words) = match sheet.width() {
+        Width::Page => (0.36, true),
+        Width::Column => (0.3, false),
+    };
+    let jain = |shares: &QpShares<'_>| format!("Jain {:.3}", shares.evenness());
+    let words_px = match words {
+        true => width_px("Jain 0.000", SMALL_PX, false) + 10.0,
+        false => 0.0,
+    };
+    let mut y = Axis::new(
+        "",
+        Scale::linear(0.5 - flows.len() as f64, 0.5),
+        Unit::Plain,
+    );
+    y.ticks = Some(
+        (flows.iter().enumerate().rev())
+            .map(|(row, shares)| Tick {
+                value: -(row as f64),
+                label: shortened(
+                    &shares.flow.subject(),
+                    SMALL_PX,
+                    false,
+                    area.width * label_part,
+                ),
             })
             .collect(),
+    );
+    let x = Axis::new(
+        "percent from an even share",
+        Scale::linear(low, high).widened(0.05),
+        Unit::Plain,
+    );
+    let inner = Rect {
+        width: area.width - words_px,
+        ..area
+    };
+    let canvas = &mut sheet.canvas;
+    let frame = AxisFrame::draw(canvas, inner, &x, &y);
+    if let Some(even) = frame.x(0.0) {
+        let paint = Paint::line(RULE, 1.5).dashed(Look::of_rule(1).dash);
+        canvas.line((even, frame.plot.y), (even, frame.plot.bottom()), paint);
+    }
+    for (row, shares) in flows.iter().enumerate() {
+        let Some(middle) = frame.y(-(row as f64)) else {
+            continue;
+        };
+        let ends = deviations(shares).filter_map(|(_, percent)| frame.x(percent));
+        let (left, right) = ends.fold((f64::INFINITY, 0.0_f64), |(left, right), x| {
+            (left.min(x), right.max(x))
+        });
+        canvas.line((left, middle), (right, middle), Paint::line(GRID, 3.0));
+        for (index, percent) in deviations(shares) {
+            if let Some(x) = frame.x(percent) {
+                let hint = format!("{}, QP {index}: {percent:+.1} %", shares.flow.subject());
+                canvas.marker((x, middle), qp_look(), Some(&hint));
+            }
+        }
+        if words {
+            let style = Style {
+                anchor: Anchor::Start,
+                colour: MUTED,
+                ..Style::default()
+            };
+            canvas.text(inner.right() + 4.0, middle + 4.0, &jain(shares), style);
+        }
     }
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn steps_are_round_and_cover() {
-        let steps: Vec<f64> = [0.25, 0.3, 3.0, 7.0, 0.0, f64::NAN].map(nice_step).to_vec();
-        assert_eq!(steps, [0.5, 0.5, 5.0, 10.0, 1.0, 1.0]);
-        let panel = Panel::new(
-            Rect {
-                x: 0.0,
-                y: 0.0,
-                width: 100.0,
-                height: 100.0,
-            },
-            1.3,
-        );
-        assert!(panel.end >= 1.3 && panel.y(0.0) > panel.y(1.3));
+fn table(flows: &[QpShares<'_>]) -> Table {
+    let column = |name: &str, numeric| Column {
+        name: name.to_owned(),
+        numeric,
+    };
+    let row = |shares: &QpShares<'_>| {
+        let p99s = shares.qps.iter().filter_map(|qp| qp.p99_ns);
+        let us = |ns: Option<f64>| ns.map_or(Cell::Missing, |ns| Cell::Number(ns / 1e3, 2));
+        let share = |qp: Option<&QpShare>| qp.map_or(Cell::Missing, |qp| Cell::Number(qp.share, 3));
+        let index = |qp: Option<&QpShare>| {
+            qp.map_or(Cell::Missing, |qp| Cell::Number(f64::from(qp.index), 0))
+        };
+        let (most, least) = (shares.qps.first(), shares.qps.last());
+        vec![
+            Cell::Text(shares.flow.subject()),
+            Cell::Number(shares.qps.len() as f64, 0),
+            shares
+                .jain
+                .map_or(Cell::Missing, |jain| Cell::Number(jain, 4)),
+            index(most),
+            share(most),
+            index(least),
+            share(least),
+            us(p99s.clone().reduce(f64::min)),
+            us(p99s.reduce(f64::max)),
+        ]
+    };
+    Table {
+        caption: "Flows whose QPs are served unevenly; the CSV file of QPs has each".to_owned(),
+        columns: vec![
+            column("flow", false),
+            column("QPs", true),
+            column("Jain", true),
+            column("most served QP", true),
+            column("over an even share", true),
+            column("least served QP", true),
+            column("over an even share", true),
+            column("lowest p99 (µs)", true),
+            column("highest p99 (µs)", true),
+        ],
+        rows: flows.iter().map(row).collect(),
     }
 }

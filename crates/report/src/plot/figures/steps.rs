@@ -1,7 +1,7 @@
 //! Whether a metric stepped from one result file to the next. It must not know how it is drawn.
 
 use super::curves::metric_of_runs;
-use super::settings::Sample;
+use super::sample::Sample;
 use crate::compare::Metric;
 use crate::plot::draw::number;
 use crate::statistics::{RatioEstimate, Verdict, ratio, verdict};

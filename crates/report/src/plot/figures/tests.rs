@@ -8,6 +8,7 @@ use super::*;
 use crate::compare::{Aspect, Options, compare};
 use crate::plot::draw::check::faults;
 use crate::plot::figure::{Cell, Figure};
+use crate::plot::sides::Sides;
 use crate::results::load::{Found, Loaded};
 use crate::results::model::*;
 
@@ -18,17 +19,23 @@ mod searches;
 
 type Maker = fn(&[Loaded]) -> Vec<Figure>;
 
-const KINDS: [(&str, Maker); 11] = [
-    ("latency-by-load", latency_by_load::figures),
-    ("latency-by-throughput-", latency_by_throughput::figures),
-    ("bandwidth-by-size-", bandwidth_by_size::figures),
-    ("rate-by-qps-", rate_by_qps::figures),
-    ("workers-", workers::figures),
-    ("latency-", latency::figures),
-    ("timeline-", timeline::figures),
-    ("trend-", trend::figures),
-    ("shares-", |results| shares::figures(results).1),
-    ("heat-map-", heat_map::figures),
+const KINDS: [(&str, Maker); 12] = [
+    ("latency-by-load", |it| latency_by_load::figures(it)),
+    ("latency-by-throughput-", |it| {
+        latency_by_throughput::figures(it)
+    }),
+    ("bandwidth-by-size", |it| bandwidth_by_size::figures(it)),
+    ("rate-by-qps", |it| rate_by_qps::figures(it)),
+    ("rate-by-workers", |it| workers::figures(it)),
+    ("latency", |it| latency::figures(it)),
+    ("timeline", |it| timeline::figures(it)),
+    ("trend", |it| trend::figures(it)),
+    ("shares", |it| shares::shares(it).figures),
+    ("heat-map", heat_map::figures),
+    ("latency", |it| {
+        let (base, new) = it.split_at(it.len() / 2);
+        latency::figures(Sides { new, base })
+    }),
     ("comparison-", |results| {
         let half = results.len() / 2;
         let found = |results: &[Loaded]| Found {
@@ -243,7 +250,9 @@ proptest! {
             for figure in figures(&results) {
                 prop_assert!(figure.id.starts_with(prefix), "{}", figure.id);
                 prop_assert!(ids.insert(figure.id.clone()), "{} comes twice", figure.id);
-                prop_assert_eq!(faults(&figure.svg), Vec::<String>::new(), "{}", figure.id);
+                for svg in [&figure.svg, &figure.narrow_svg] {
+                    prop_assert_eq!(faults(svg), Vec::<String>::new(), "{}", figure.id);
+                }
                 prop_assert!(!figure.description.is_empty() && !figure.tables[0].rows.is_empty());
                 for row in &figure.tables[0].rows {
                     prop_assert_eq!(row.len(), figure.tables[0].columns.len());
@@ -304,13 +313,8 @@ fn a_run_that_is_not_complete_is_no_figure() {
     );
     let timelines = timeline::figures(&results);
     assert!(!figures[0].svg.contains(">protocol limit<"));
-    assert_eq!(timelines.len(), 2);
-    assert!(
-        timelines[0].subtitle.contains("1 runs not complete"),
-        "{}",
-        timelines[0].subtitle
-    );
-    assert_eq!(timelines[0].tables[0].rows.len(), 1);
+    assert_eq!(timelines.len(), 1);
+    assert_eq!(timelines[0].tables[0].rows.len(), 2);
 }
 
 #[test]
@@ -362,26 +366,78 @@ fn how_workers_wait_and_how_queue_pairs_meet_part_lines() {
 }
 
 #[test]
-fn too_many_lines_become_several_figures_that_say_what_they_have() {
+fn too_many_lines_become_several_charts_that_say_what_they_have() {
     let mut cases = Vec::new();
     for op in 0..3 {
         for qps in [1, 2, 4, 8] {
             for size in [64, 4096] {
-                cases.push(case(config(op, 0, qps, size, 1), &[plain(f64::from(qps))]));
+                let made = plain(f64::from(qps) * f64::from(op + 1));
+                cases.push(case(config(op, 0, qps, size, 1), &[made]));
             }
         }
     }
     cases.iter_mut().for_each(|case| case.perftest = None);
     let results = [file(0, "host", "a", cases)];
-    let titles: Vec<String> = bandwidth_by_size::figures(&results)
-        .into_iter()
-        .map(|figure| figure.title)
-        .collect();
-    let ends = ["send", "write", "read"];
-    assert_eq!(titles.len(), 3, "{titles:?}");
-    for (title, end) in titles.iter().zip(ends) {
-        assert!(title.ends_with(end), "{titles:?}");
+    let figures = bandwidth_by_size::figures(&results);
+    let [figure] = figures.as_slice() else {
+        panic!("{figures:?}");
+    };
+    for heading in ["send", "write", "read"] {
+        let heading = format!("font-weight=\"bold\">{heading}<");
+        assert_eq!(figure.svg.matches(&heading).count(), 1, "{heading}");
     }
+    // One legend for all, and the same look for the same number of QPs.
+    assert_eq!(figure.svg.matches("class=\"rb-key\"").count(), 4);
+}
+
+#[test]
+fn launches_of_a_case_are_one_point_with_their_spread() {
+    let rates = [3.0, 5.0, 10.0];
+    let results: Vec<Loaded> = rates
+        .into_iter()
+        .enumerate()
+        .map(|(index, rate)| {
+            let cases = [64, 1024].map(|size| case(config(0, 0, 1, size, 1), &[plain(rate)]));
+            file(index, "host", "a", cases.to_vec())
+        })
+        .collect();
+    let figure = &bandwidth_by_size::figures(&results)[0];
+    assert_eq!(figure.tables[0].rows.len(), 2);
+    let number = |value| Cell::Number(value, 3);
+    assert_eq!(
+        figure.tables[0].rows[0][3..6],
+        [number(5.0), number(3.0), number(10.0)]
+    );
+    assert!(
+        figure.subtitle.ends_with("3 launches of 1 run a case"),
+        "{}",
+        figure.subtitle
+    );
+}
+
+#[test]
+fn the_base_is_drawn_beside_the_new_results() {
+    let of = |index, rate: f64| {
+        let cases = [64, 1024].map(|size| case(config(0, 0, 1, size, 1), &[plain(rate)]));
+        file(index, "host", ["a", "b"][index], cases.to_vec())
+    };
+    let (base, new) = ([of(0, 1.0)], [of(1, 2.0)]);
+    let figure = &bandwidth_by_size::figures(Sides {
+        new: &new,
+        base: &base,
+    })[0];
+    let lines = figure.tables[0].rows.iter().map(|row| row[0].clone());
+    let text = |text: &str| Cell::Text(text.to_owned());
+    assert_eq!(
+        lines.collect::<Vec<_>>(),
+        ["base", "base", "new", "new"].map(text)
+    );
+    // A file that is on both sides is of the base.
+    let figures = bandwidth_by_size::figures(Sides {
+        new: &base,
+        base: &base,
+    });
+    assert_eq!(figures[0].tables[0].rows.len(), 2);
 }
 
 #[test]
@@ -399,7 +455,7 @@ fn a_slower_file_is_marked_in_the_trend() {
     let figures = trend::figures(&results);
     let bandwidth = figures
         .iter()
-        .find(|figure| figure.id == "trend-gbit-per-s-1")
+        .find(|figure| figure.id == "trend-of-metrics")
         .unwrap();
     let told: Vec<_> = bandwidth.tables[0]
         .rows
@@ -412,5 +468,5 @@ fn a_slower_file_is_marked_in_the_trend() {
         told.iter().map(worse).collect::<Vec<_>>(),
         [false, false, true, false]
     );
-    assert!(bandwidth.svg.contains("→ new"));
+    assert!(bandwidth.svg.contains("changed to new."));
 }

@@ -1,32 +1,27 @@
-//! Throughput over the time of a run, with its slowest interval and its longest stall. It must not know where
-//! the figures are shown.
+//! Throughput over the time of a run, with its slowest interval and its longest stall: the least steady run of each of the
+//! least steady flows. It must not know where the figures are shown.
 
 use super::curves::{number_column, text_column};
-use super::naming::head;
-use super::settings::{Sample, Setting};
+use super::facets;
+use super::intervals::{COLUMNS, Interval, columns, slowest, stall};
+use super::naming::{drawn, some_of};
+use super::sample::Sample;
+use super::settings::Setting;
 use super::steadiness;
 use crate::plot::draw::palette::{Look, WORSE, look};
 use crate::plot::draw::{
-    Axis, AxisFrame, Key, KeyMark, LineChart, Paint, Point, Rect, Rule, Scale, Series, Sheet,
-    Style, Unit, number,
+    Axis, AxisFrame, Canvas, Key, KeyMark, LineChart, Paint, Point, Rect, Rule, Scale, Series,
+    Sheet, Unit, number,
 };
 use crate::plot::figure::{Cell, Figure, Table};
 use crate::plot::median::counted_runs;
-use crate::results::load::Loaded;
+use crate::plot::sides::Sides;
 use crate::results::model::{FlowResult, Run, Timeline};
 
-const MOST_FIGURES: usize = 8;
-const MOST_RUNS: usize = 4;
-/// Columns of a chart; more intervals than that are drawn with their least and most.
-const COLUMNS: usize = 300;
-
-/// Throughput of an interval.
-#[derive(Clone, Copy, Debug, PartialEq)]
-struct Interval {
-    from: f64,
-    to: f64,
-    gbit_per_s: f64,
-}
+/// Flows that are drawn; of more, the least steady.
+const MOST_FLOWS: usize = 6;
+/// Rows of the table.
+const MOST_ROWS: usize = 60;
 
 /// A run that was sampled.
 struct Sampled<'a> {
@@ -37,6 +32,14 @@ struct Sampled<'a> {
 }
 
 impl Sampled<'_> {
+    /// 1 is steady.
+    fn steadiness(&self) -> f64 {
+        match self.flow.load {
+            Some(_) => steadiness::of_arrivals(&self.timeline.messages),
+            None => steadiness::of_rates(self.intervals.iter().map(|it| it.gbit_per_s)),
+        }
+    }
+
     /// Gb/s of the slowest interval.
     fn min(&self) -> Option<f64> {
         Some(self.flow.bandwidth_gbit_per_s.as_ref()?.min)
@@ -48,30 +51,31 @@ impl Sampled<'_> {
     }
 }
 
-/// The figures, one for each case; none without samples.
-pub fn figures(results: &[Loaded]) -> Vec<Figure> {
-    let samples = Sample::all(results);
-    let mut cases: Vec<_> = samples
+/// A flow whose runs were sampled, the least steady run first.
+struct Flow<'s, 'a> {
+    sample: &'s Sample<'a>,
+    runs: Vec<Sampled<'a>>,
+    steadiness: f64,
+}
+
+/// The figure; none without samples.
+pub fn figures<'a>(results: impl Into<Sides<'a>>) -> Vec<Figure> {
+    let samples = Sample::all(results.into().new.into());
+    let mut flows: Vec<Flow<'_, '_>> = samples
         .iter()
-        .filter_map(|sample| Some((sampled_runs(sample)?, sample)))
+        .filter_map(|sample| {
+            let mut runs = sampled_runs(sample)?;
+            runs.sort_by(|a, b| a.steadiness().total_cmp(&b.steadiness()));
+            let steadiness = runs.first()?.steadiness();
+            Some(Flow {
+                sample,
+                runs,
+                steadiness,
+            })
+        })
         .collect();
-    // The least steady first: those are the ones to look at.
-    let left_out = cases.len().saturating_sub(MOST_FIGURES);
-    if left_out > 0 {
-        cases.sort_by(|a, b| least_steady(&a.0).total_cmp(&least_steady(&b.0)));
-        cases.truncate(MOST_FIGURES);
-    }
-    let last = cases.len().saturating_sub(1);
-    let drawn = cases.iter().enumerate().map(|(index, (runs, sample))| {
-        let note = (index == last && left_out > 0).then(|| {
-            format!(
-                "The {MOST_FIGURES} least steady cases are drawn, and {left_out} more are not: give files with fewer \
-                 cases to see them."
-            )
-        });
-        figure(index, sample, runs, note.as_deref())
-    });
-    drawn.collect()
+    flows.sort_by(|a, b| a.steadiness.total_cmp(&b.steadiness));
+    figure(&flows).into_iter().collect()
 }
 
 fn sampled_runs<'a>(sample: &Sample<'a>) -> Option<Vec<Sampled<'a>>> {
@@ -106,55 +110,6 @@ fn sampled<'a>(run: &Run, flow: &'a FlowResult, mean_bytes: f64) -> Option<Sampl
     })
 }
 
-/// Of the least steady run.
-fn least_steady(runs: &[Sampled<'_>]) -> f64 {
-    let of = |run: &Sampled<'_>| match run.flow.load {
-        Some(_) => steadiness::of_arrivals(&run.timeline.messages),
-        None => steadiness::of_rates(run.intervals.iter().map(|interval| interval.gbit_per_s)),
-    };
-    runs.iter().map(of).fold(f64::INFINITY, f64::min)
-}
-
-/// Intervals side by side as one where there are too many: throughput over all of them, the least, the most.
-fn columns(intervals: &[Interval]) -> Vec<(Interval, f64, f64)> {
-    let each = intervals.len().div_ceil(COLUMNS).max(1);
-    let join = |part: &[Interval]| {
-        let (from, to) = (part.first()?.from, part.last()?.to);
-        let moved: f64 = part
-            .iter()
-            .map(|one| one.gbit_per_s * (one.to - one.from))
-            .sum();
-        let rates = || part.iter().map(|one| one.gbit_per_s);
-        let all = Interval {
-            from,
-            to,
-            gbit_per_s: moved / (to - from),
-        };
-        Some((
-            all,
-            rates().fold(f64::INFINITY, f64::min),
-            rates().fold(0.0, f64::max),
-        ))
-    };
-    intervals.chunks(each).filter_map(join).collect()
-}
-
-/// The longest stretch of intervals without a message, where there is one.
-fn stall(intervals: &[Interval]) -> Option<(f64, f64)> {
-    let stretches = intervals.chunk_by(|a, b| (a.gbit_per_s == 0.0) == (b.gbit_per_s == 0.0));
-    stretches
-        .filter(|stretch| stretch.first().is_some_and(|first| first.gbit_per_s == 0.0))
-        .filter_map(|stretch| Some((stretch.first()?.from, stretch.last()?.to)))
-        .max_by(|a, b| (a.1 - a.0).total_cmp(&(b.1 - b.0)))
-}
-
-fn slowest(intervals: &[Interval]) -> Option<Interval> {
-    intervals
-        .iter()
-        .copied()
-        .min_by(|a, b| a.gbit_per_s.total_cmp(&b.gbit_per_s))
-}
-
 fn gbit(value: Option<f64>) -> String {
     value.map_or("unknown".to_owned(), |value| {
         format!("{} Gb/s", number::short(value))
@@ -168,80 +123,70 @@ fn words(sampled: &Sampled<'_>) -> String {
         None => "longest stall unknown".to_owned(),
     };
     format!(
-        "Run {}: min {}, p1 {}, {stall}",
+        "Run {}: {stall}, min {}, p1 {}",
         sampled.run,
         gbit(sampled.min()),
         gbit(sampled.p1())
     )
 }
 
-fn subtitle(sample: &Sample<'_>) -> String {
-    let settings = Setting::all()
-        .into_iter()
-        .map(|setting| sample.value(setting).words.clone());
-    let mut parts: Vec<String> = settings.filter(|words| !words.is_empty()).collect();
-    let left_out = sample
-        .flow
-        .case
-        .runs
-        .iter()
-        .filter(|run| !run.complete)
-        .count();
-    if left_out > 0 {
-        parts.push(format!("{left_out} runs not complete and left out"));
-    }
-    parts.join("\u{a0}· ")
+/// What all flows share.
+fn subtitle(flows: &[Flow<'_, '_>]) -> String {
+    let shared = |setting: Setting| {
+        let mut words = flows.iter().map(|flow| &flow.sample.value(setting).words);
+        let first = words.next()?;
+        (words.all(|other| other == first) && !first.is_empty()).then(|| first.clone())
+    };
+    let settings = Setting::all().into_iter();
+    let settings = settings.filter(|it| ![Setting::Revision, Setting::Side].contains(it));
+    settings
+        .filter_map(shared)
+        .collect::<Vec<_>>()
+        .join("\u{a0}· ")
 }
 
-fn figure(index: usize, sample: &Sample<'_>, runs: &[Sampled<'_>], note: Option<&str>) -> Figure {
-    let told: Vec<String> = runs.iter().map(words).collect();
-    let mut figure = Figure {
-        id: format!("timeline-{}", index + 1),
-        title: format!("Throughput over time, Gb/s: {}", sample.flow.subject()),
-        subtitle: subtitle(sample),
-        description: format!("Throughput in intervals of a run. {}.", told.join(". ")),
-        svg: String::new(),
-        tables: vec![table(runs)],
-    };
-    let mut sheet = Sheet::new(head(&figure));
-    let drawn = || runs.iter().take(MOST_RUNS);
-    let all = || drawn().flat_map(|run| &run.intervals);
-    let most = all()
-        .map(|interval| interval.gbit_per_s)
-        .fold(0.0, f64::max);
-    let longest = all().map(|interval| interval.to).fold(0.0, f64::max);
-    let (y, x) = (Scale::from_zero(most), Scale::linear(0.0, longest * 1e9));
-    sheet.legend(&keys(drawn().any(|run| run.intervals.len() > COLUMNS)));
-    let height = if runs.len() == 1 { 300.0 } else { 190.0 };
-    for (run, told) in drawn().zip(&told) {
-        sheet.paragraph(
-            told,
-            Style {
-                bold: true,
-                ..Style::default()
-            },
-        );
-        let area = sheet.take(height);
-        draw_run(&mut sheet, area, run, x, y);
-    }
-    let aimed = runs
+fn figure(all: &[Flow<'_, '_>]) -> Option<Figure> {
+    let flows = &all[..all.len().min(MOST_FLOWS)];
+    flows.first()?;
+    let subject = |flow: &Flow<'_, '_>| flow.sample.flow.subject();
+    let told: Vec<String> = flows
         .iter()
+        .filter_map(|flow| Some(format!("{}: {}", subject(flow), words(flow.runs.first()?))))
+        .collect();
+    let figure = Figure {
+        id: "timeline".to_owned(),
+        title: "Throughput over time, Gb/s".to_owned(),
+        subtitle: subtitle(flows),
+        description: format!("Throughput in intervals of a run. {}.", some_of(&told)),
+        tables: vec![table(all)],
+        ..Figure::default()
+    };
+    let first_runs = || flows.iter().filter_map(|flow| flow.runs.first());
+    let aimed = first_runs()
         .map(|run| run.timeline.interval_seconds)
         .fold(0.0, f64::max);
-    sheet.note(&format!(
-        "Payload whose completions were seen at the node that posts them, in intervals of about {}. Completions come \
-         in groups of the signalled ones, so short intervals scatter.",
-        number::time(aimed * 1e9)
-    ));
-    if runs.len() > MOST_RUNS {
+    let joined = first_runs().any(|run| run.intervals.len() > COLUMNS);
+    let headings: Vec<String> = flows.iter().map(subject).collect();
+    Some(drawn(figure, |sheet| {
+        sheet.legend(&keys(joined));
+        let places = facets::places(sheet, &headings, 300.0);
+        for (flow, place) in flows.iter().zip(&places) {
+            if let Some(run) = flow.runs.first() {
+                draw_run(sheet, place, run);
+            }
+        }
         sheet.note(&format!(
-            "{} more runs are in the table only.",
-            runs.len() - MOST_RUNS
+            "Payload whose completions were seen at the node that posts them, in intervals of about {}; of each flow the \
+             least steady run. Completions come in groups of the signalled ones, so short intervals scatter.",
+            number::time(aimed * 1e9)
         ));
-    }
-    note.into_iter().for_each(|note| sheet.note(note));
-    figure.svg = sheet.finish();
-    figure
+        if all.len() > flows.len() {
+            sheet.note(&format!(
+                "Drawn are the {MOST_FLOWS} least steady of {} flows, with scales of their own.",
+                all.len()
+            ));
+        }
+    }))
 }
 
 fn keys(joined: bool) -> Vec<Key> {
@@ -287,7 +232,11 @@ fn slowest_look() -> Look {
     }
 }
 
-fn draw_run(sheet: &mut Sheet, area: Rect, run: &Sampled<'_>, x: Scale, y: Scale) {
+fn draw_run(sheet: &mut Sheet, place: &facets::Place, run: &Sampled<'_>) {
+    let intervals = || run.intervals.iter();
+    let most = intervals().map(|it| it.gbit_per_s).fold(0.0, f64::max);
+    let longest = intervals().map(|it| it.to).fold(0.0, f64::max);
+    let (y, x) = (Scale::from_zero(most), Scale::linear(0.0, longest * 1e9));
     let columns = columns(&run.intervals);
     let middle = |interval: &Interval| f64::midpoint(interval.from, interval.to) * 1e9;
     let points = columns.iter().map(|(interval, ..)| Point {
@@ -301,13 +250,21 @@ fn draw_run(sheet: &mut Sheet, area: Rect, run: &Sampled<'_>, x: Scale, y: Scale
         y,
     });
     let mut chart = LineChart {
-        x: Axis::new("time in the window", x, Unit::Nanoseconds),
-        y: Axis::new("Gb/s", y, Unit::Plain),
+        x: Axis::new(
+            if place.is_lowest {
+                "time in the window"
+            } else {
+                ""
+            },
+            x,
+            Unit::Nanoseconds,
+        ),
+        y: Axis::new(words(run), y, Unit::Plain),
         series: Vec::new(),
         rules: p1.into_iter().collect(),
     };
     let canvas = &mut sheet.canvas;
-    let frame = chart.draw(canvas, area);
+    let frame = chart.draw(canvas, place.area);
     if let Some((from, to)) = stall(&run.intervals) {
         shade(canvas, &frame, from * 1e9, to * 1e9);
     }
@@ -341,7 +298,7 @@ fn draw_run(sheet: &mut Sheet, area: Rect, run: &Sampled<'_>, x: Scale, y: Scale
     }
 }
 
-fn shade(canvas: &mut crate::plot::draw::Canvas, frame: &AxisFrame, from: f64, to: f64) {
+fn shade(canvas: &mut Canvas, frame: &AxisFrame, from: f64, to: f64) {
     if let (Some(from), Some(to)) = (frame.x(from), frame.x(to)) {
         let stalled = Rect {
             x: from,
@@ -356,8 +313,8 @@ fn shade(canvas: &mut crate::plot::draw::Canvas, frame: &AxisFrame, from: f64, t
     }
 }
 
-fn table(runs: &[Sampled<'_>]) -> Table {
-    let mut columns = vec![text_column("Run")];
+fn table(flows: &[Flow<'_, '_>]) -> Table {
+    let mut columns = vec![text_column("Flow"), text_column("Run")];
     let names = [
         "Intervals",
         "min (Gb/s)",
@@ -366,13 +323,14 @@ fn table(runs: &[Sampled<'_>]) -> Table {
         "slowest at (s)",
     ];
     columns.extend(names.map(number_column));
-    let row = |sampled: &Sampled<'_>| {
+    let row = |flow: &Flow<'_, '_>, sampled: &Sampled<'_>| {
         let (run, timeline) = (sampled.run, sampled.timeline);
         let cell = |value: Option<f64>, digits| {
             value.map_or(Cell::Missing, |value| Cell::Number(value, digits))
         };
         let slowest = slowest(&sampled.intervals).map(|interval| interval.from);
         vec![
+            Cell::Text(flow.sample.flow.subject()),
             Cell::Text(run.to_string()),
             Cell::Number(sampled.intervals.len() as f64, 0),
             cell(sampled.min(), 3),
@@ -384,11 +342,16 @@ fn table(runs: &[Sampled<'_>]) -> Table {
             cell(slowest, 3),
         ]
     };
+    let rows = flows.iter().flat_map(|flow| {
+        let rows = flow.runs.iter().map(move |run| row(flow, run));
+        rows.collect::<Vec<_>>()
+    });
+    let rows: Vec<_> = rows.take(MOST_ROWS).collect();
     Table {
-        caption:
-            "Each run's slowest interval, slowest hundredth and longest time without a completion"
-                .to_owned(),
+        caption: "Each run's slowest interval, slowest hundredth and longest time without a completion, the least steady \
+                  flow first"
+            .to_owned(),
         columns,
-        rows: runs.iter().map(row).collect(),
+        rows,
     }
 }

@@ -1,48 +1,52 @@
-//! Metrics over many result files, by date or by git revision, with what changed marked. It must not know where
-//! the figures are shown.
+//! Metrics over many result files, by date or by git revision, with what changed marked: a chart for each metric that
+//! stepped, and words for the others. It must not know where the figures are shown.
 
-use super::curves::{Spread, number_column, text_column};
-use super::groups::{Group, Groups, Line, Rule, grouped};
-use super::naming::head;
-use super::settings::{Sample, Setting, minute};
+use super::curves::{Spread, is_a_curve, largest, number_column, series, text_column};
+use super::facets::{self, MOST_CHARTS};
+use super::grouping::{Rule, grouped};
+use super::groups::{Group, Groups, Line};
+use super::naming::{drawn, some_of};
+use super::sample::Sample;
+use super::settings::{Setting, minute};
 use super::steps::{Step, steps};
 use super::time_axis::{Moments, moments};
 use crate::compare::Metric;
-use crate::plot::draw::palette::{BETTER, Look, MUTED, Marker, RULE, WORSE, look};
-use crate::plot::draw::text::{ASCENT, SMALL_PX, width_px};
+use crate::plot::draw::palette::{BETTER, Look, Marker, RULE, WORSE};
 use crate::plot::draw::{
-    Anchor, Axis, AxisFrame, Canvas, Key, KeyMark, LineChart, Paint, Rect, Scale, Series, Sheet,
-    Style, Unit, number,
+    Axis, AxisFrame, Canvas, Key, KeyMark, LineChart, Paint, Scale, Series, Sheet, Unit,
 };
 use crate::plot::figure::{Cell, Figure, Table};
-use crate::results::load::Loaded;
+use crate::plot::sides::Sides;
 
 const MOST_LINES: usize = 6;
-const MOST_GROUPS: usize = 4;
+const MOST_GROUPS: usize = 12;
 /// A metric's axis is logarithmic from this ratio on.
 const WIDE: f64 = 20.0;
 
-/// The figures, one a metric for each group of cases; none without a case that is in two files.
-pub fn figures(results: &[Loaded]) -> Vec<Figure> {
-    let Some(moments) = moments(results) else {
+/// The figure; none without a case that is in two files.
+pub fn figures<'a>(results: impl Into<Sides<'a>>) -> Vec<Figure> {
+    let results = results.into();
+    let Some(moments) = moments(results.new) else {
         return Vec::new();
     };
     let rule = Rule {
         axis: Setting::Sitting,
         place: &|sample| moments.place(sample.loaded),
+        metric: Metric::GbitPerS,
         apart: &[Setting::of("size")],
         most_lines: MOST_LINES,
-        most_figures: MOST_GROUPS,
+        most_charts: MOST_GROUPS,
         least_places: 2,
     };
-    let Groups { groups, notes } = grouped(Sample::all(results), &rule);
-    let mut figures = Vec::new();
-    for (index, group) in groups.iter().enumerate() {
-        for &metric in Metric::ALL {
-            figures.extend(figure(index, metric, group, &moments, &notes));
-        }
-    }
-    figures
+    // The base is a file as others are here.
+    let groups = grouped(Sample::all(results.new.into()), &rule);
+    let charts = groups.groups.iter().flat_map(|group| {
+        let metrics = Metric::ALL.iter();
+        metrics.filter_map(|metric| Chart::of(&groups, group, *metric))
+    });
+    figure(&groups, &charts.collect::<Vec<_>>(), &moments)
+        .into_iter()
+        .collect()
 }
 
 struct Drawn<'l> {
@@ -52,34 +56,26 @@ struct Drawn<'l> {
     steps: Vec<Option<Step>>,
 }
 
-fn figure(
-    index: usize,
+/// A metric of a group of lines.
+struct Chart<'l> {
     metric: Metric,
-    group: &Group<'_>,
-    moments: &Moments,
-    notes: &[String],
-) -> Option<Figure> {
-    let (name, axis) = (metric.title(), metric.axis());
-    let unit = match metric.unit() {
-        "ns" => Unit::Nanoseconds,
-        _ => Unit::Plain,
-    };
-    let places = group.places();
-    let of_run = |sample: &Sample<'_>| Spread::of_metric(sample, metric);
-    let shown = || {
-        let all = group.lines.iter().enumerate();
-        all.filter(|(_, line)| is_told(metric, line))
-    };
-    let of_line = |(number, line)| {
-        super::curves::series(&group.name(line), look(number), line, &places, &of_run)
-    };
-    let series: Vec<Series> = shown().map(of_line).collect();
-    if !super::curves::is_a_curve(&series) {
-        return None;
-    }
-    let lines: Vec<Drawn<'_>> = shown()
-        .zip(&series)
-        .map(|((_, line), series)| {
+    /// What tells the group from others.
+    of: String,
+    series: Vec<Series>,
+    lines: Vec<Drawn<'l>>,
+}
+
+impl<'l> Chart<'l> {
+    fn of(groups: &Groups<'_>, group: &'l Group<'l>, metric: Metric) -> Option<Chart<'l>> {
+        let places = group.places();
+        let of_run = |sample: &Sample<'_>| Spread::of_metric(sample, metric);
+        let shown = || group.lines.iter().filter(|line| is_told(metric, line));
+        let of_line = |line| {
+            let name = groups.name(line);
+            series(&name, groups.look(line), line, &places, &of_run)
+        };
+        let series: Vec<Series> = shown().map(of_line).collect();
+        let lines = shown().zip(&series).map(|(line, series)| {
             let samples: Vec<&Sample<'_>> = line.points.iter().map(|(_, sample)| sample).collect();
             Drawn {
                 name: series.name.clone(),
@@ -87,59 +83,156 @@ fn figure(
                 steps: steps(&samples, metric),
                 samples,
             }
+        });
+        let lines = lines.collect();
+        is_a_curve(&series).then_some(Chart {
+            metric,
+            of: group.heading(),
+            series,
+            lines,
         })
-        .collect();
-    let mut figure = Figure {
-        id: format!("trend-{}-{}", super::naming::slug(metric.name()), index + 1),
-        title: group.title(&format!("{name} over {}", moments.kind())),
-        subtitle: group.subtitle(Setting::Sitting),
-        description: description(name, &lines),
-        svg: String::new(),
-        tables: vec![table(axis, metric, &lines)],
-    };
-    let values = || {
-        let points = series.iter().flat_map(|series| &series.points);
-        let ends = points.flat_map(|point| [point.y, point.interval.map(|(low, _)| low)]);
-        ends.flatten().filter(|value| *value > 0.0)
-    };
-    let (least, most) = (
-        values().fold(f64::INFINITY, f64::min),
-        super::curves::largest(&series).unwrap_or(1.0),
-    );
-    let (scale, begins_at_0) = scale(metric, least, most);
-    let mut x = Axis::new(moments.axis_title(), moments.scale(), Unit::Plain);
-    x.ticks = Some(moments.ticks());
-    let mut sheet = Sheet::new(head(&figure));
-    let mut chart = LineChart {
-        x,
-        y: Axis::new(axis, scale, unit),
-        series,
-        rules: Vec::new(),
-    };
-    let mut keys = chart.keys();
-    keys.extend(marks());
-    sheet.legend(&keys);
-    let area = sheet.take(330.0);
-    let lines_of_series = std::mem::take(&mut chart.series);
-    let frame = chart.draw(&mut sheet.canvas, area);
-    changes(&mut sheet.canvas, &frame, moments, area, axis);
-    lines_of_series
-        .iter()
-        .for_each(|series| series.draw(&mut sheet.canvas, &frame));
-    lines
-        .iter()
-        .for_each(|line| line.mark(&mut sheet.canvas, &frame, metric));
-    sheet.note(&format!(
-        "Points are medians of a file's complete runs, whiskers their smallest and largest. A step is marked where the \
-         95 % interval of its ratio to the file before is beyond {} %, with 3 runs or more on both sides.",
-        number::fixed(metric.default_margin() * 100.0, 0)
-    ));
-    if !begins_at_0 {
-        sheet.note("The vertical axis does not begin at 0, so that small steps can be seen.");
     }
-    notes.iter().for_each(|note| sheet.note(note));
-    figure.svg = sheet.finish();
-    Some(figure)
+
+    fn heading(&self) -> String {
+        match self.of.as_str() {
+            "" => self.metric.title().to_owned(),
+            of => format!("{}: {of}", self.metric.title()),
+        }
+    }
+
+    /// The largest clear step, as the distance of its ratio from 1; 0 without one.
+    fn largest_step(&self) -> f64 {
+        let steps = self
+            .lines
+            .iter()
+            .flat_map(|line| line.steps.iter().flatten());
+        let clear = steps.filter(|step| step.better.is_some());
+        let sizes = clear.map(|step| step.estimate.ratio.ln().abs());
+        sizes.filter(|size| size.is_finite()).fold(0.0, f64::max)
+    }
+
+    fn axes(&self, moments: &Moments) -> (LineChart, bool) {
+        let values = || {
+            let points = self.series.iter().flat_map(|series| &series.points);
+            let ends = points.flat_map(|point| [point.y, point.interval.map(|(low, _)| low)]);
+            ends.flatten().filter(|value| *value > 0.0)
+        };
+        let least = values().fold(f64::INFINITY, f64::min);
+        let most = largest(&self.series).unwrap_or(1.0);
+        let (scale, begins_at_0) = scale(self.metric, least, most);
+        let unit = match self.metric.unit() {
+            "ns" => Unit::Nanoseconds,
+            _ => Unit::Plain,
+        };
+        let mut x = Axis::new(moments.axis_title(), moments.scale(), Unit::Plain);
+        x.ticks = Some(moments.ticks());
+        let chart = LineChart {
+            x,
+            y: Axis::new(self.metric.axis(), scale, unit),
+            series: self.series.clone(),
+            rules: Vec::new(),
+        };
+        (chart, begins_at_0)
+    }
+}
+
+fn figure(groups: &Groups<'_>, all: &[Chart<'_>], moments: &Moments) -> Option<Figure> {
+    // Those that stepped most; without a step the first metric of each group.
+    let mut by_step: Vec<usize> = (0..all.len()).collect();
+    by_step.sort_by(|a, b| all[*b].largest_step().total_cmp(&all[*a].largest_step()));
+    let stepped = all
+        .iter()
+        .filter(|chart| chart.largest_step() > 0.0)
+        .count();
+    by_step.truncate(match stepped {
+        0 => all.first().map_or(0, |_| 1),
+        stepped => stepped.min(MOST_CHARTS),
+    });
+    by_step.sort_unstable();
+    let charts: Vec<&Chart<'_>> = by_step.iter().filter_map(|index| all.get(*index)).collect();
+    charts.first()?;
+    let mut steady: Vec<&str> = Vec::new();
+    for chart in all.iter().filter(|chart| chart.largest_step() == 0.0) {
+        let is_steady = |chart: &&Chart<'_>| chart.largest_step() == 0.0;
+        let name = chart.metric.title();
+        let same = || all.iter().filter(|other| other.metric == chart.metric);
+        if same().count() == same().filter(is_steady).count() && !steady.contains(&name) {
+            steady.push(name);
+        }
+    }
+    let left_out = stepped.saturating_sub(MOST_CHARTS);
+    let descriptions: Vec<String> = charts.iter().map(|chart| chart.description()).collect();
+    let tables = charts.iter().map(|chart| chart.table()).collect();
+    let revisions: Vec<&str> = moments.changes().map(|(_, revision)| revision).collect();
+    let figure = Figure {
+        id: "trend-of-metrics".to_owned(),
+        title: format!("Trend over {}", moments.kind()),
+        subtitle: groups.subtitle(Setting::Sitting),
+        description: format!("{}.", some_of(&descriptions)),
+        tables,
+        ..Figure::default()
+    };
+    let drawn_charts: Vec<(String, LineChart)> = charts
+        .iter()
+        .map(|chart| (chart.heading(), chart.axes(moments).0))
+        .collect();
+    let headings: Vec<String> = drawn_charts.iter().map(|(it, _)| it.clone()).collect();
+    let all_begin_at_0 = charts.iter().all(|chart| chart.axes(moments).1);
+    Some(drawn(figure, |sheet| {
+        let mut keys = facets::keys(&drawn_charts, &groups.names);
+        keys.extend(marks());
+        sheet.legend(&keys);
+        let places = facets::places(sheet, &headings, 300.0);
+        for ((chart, (_, axes)), place) in charts.iter().zip(&drawn_charts).zip(&places) {
+            chart.draw(sheet, axes, place, moments);
+        }
+        sheet.note(
+            "Points are medians of a file's complete runs, whiskers their smallest and largest. A step is marked where \
+             the 95 % interval of its ratio to the file before is beyond the metric's margin, with 3 runs or more on \
+             both sides.",
+        );
+        if !all_begin_at_0 {
+            sheet.note("Vertical axes need not begin at 0, so that small steps can be seen.");
+        }
+        if !steady.is_empty() {
+            sheet.note(&format!("Without a clear step: {}.", steady.join(", ")));
+        }
+        if left_out > 0 {
+            sheet.note(&format!("{left_out} more charts have smaller steps."));
+        }
+        if !revisions.is_empty() {
+            sheet.note(&format!(
+                "From left to right the revision changed to {}.",
+                revisions.join(", ")
+            ));
+        }
+        groups.notes.iter().for_each(|note| sheet.note(note));
+    }))
+}
+
+impl Chart<'_> {
+    fn draw(&self, sheet: &mut Sheet, axes: &LineChart, place: &facets::Place, moments: &Moments) {
+        let mut chart = axes.clone();
+        chart.series.clear();
+        if !place.is_lowest {
+            chart.x.title.clear();
+        }
+        let canvas = &mut sheet.canvas;
+        let frame = chart.draw(canvas, place.area);
+        for (place, _) in moments.changes() {
+            if let Some(x) = frame.x(place) {
+                let (top, bottom) = ((x, frame.plot.y - 6.0), (x, frame.plot.bottom()));
+                canvas.line(top, bottom, Paint::line(RULE, 1.5).dashed("2 4"));
+            }
+        }
+        self.series
+            .iter()
+            .for_each(|series| series.draw(canvas, &frame));
+        self.lines
+            .iter()
+            .for_each(|line| line.mark(canvas, &frame, self.metric));
+        axes.label_ends(canvas, &frame);
+    }
 }
 
 /// Whether the metric says something of the system: the throughput of an open loop is what was offered.
@@ -157,30 +250,6 @@ fn scale(metric: Metric, least: f64, most: f64) -> (Scale, bool) {
         (Scale::linear(least * 0.95, most * 1.02), false)
     } else {
         (Scale::from_zero(most), true)
-    }
-}
-
-/// Revisions other than the one before, with their names above where they fit beside the axis' title.
-fn changes(canvas: &mut Canvas, frame: &AxisFrame, moments: &Moments, area: Rect, title: &str) {
-    const BETWEEN: f64 = 12.0;
-    let mut free_from = area.x + width_px(title, SMALL_PX, false) + BETWEEN;
-    for (place, revision) in moments.changes() {
-        let Some(x) = frame.x(place) else {
-            continue;
-        };
-        let (top, bottom) = ((x, frame.plot.y - 6.0), (x, frame.plot.bottom()));
-        canvas.line(top, bottom, Paint::line(RULE, 1.5).dashed("2 4"));
-        let label = format!("→ {revision}");
-        let half = width_px(&label, SMALL_PX, false) / 2.0;
-        if x - half >= free_from && x + half <= area.right() {
-            let style = Style {
-                anchor: Anchor::Middle,
-                colour: MUTED,
-                ..Style::default()
-            };
-            canvas.text(x, area.y + SMALL_PX * ASCENT, &label, style);
-            free_from = x + half + BETWEEN;
-        }
     }
 }
 
@@ -238,62 +307,64 @@ impl Drawn<'_> {
     }
 }
 
-fn description(name: &str, lines: &[Drawn<'_>]) -> String {
-    let of = |line: &Drawn<'_>| {
-        let count = |better| {
-            let steps = line.steps.iter().flatten();
-            steps.filter(|step| step.better == Some(better)).count()
+impl Chart<'_> {
+    fn description(&self) -> String {
+        let of = |line: &Drawn<'_>| {
+            let count = |better| {
+                let steps = line.steps.iter().flatten();
+                steps.filter(|step| step.better == Some(better)).count()
+            };
+            format!(
+                "{}: {} files, {} steps to better and {} to worse",
+                line.name,
+                line.samples.len(),
+                count(true),
+                count(false)
+            )
         };
-        format!(
-            "{}: {} files, {} steps to better and {} to worse",
-            line.name,
-            line.samples.len(),
-            count(true),
-            count(false)
-        )
-    };
-    let all: Vec<String> = lines.iter().map(of).collect();
-    format!(
-        "{name} of the same cases in several result files. {}.",
-        all.join("; ")
-    )
-}
-
-fn table(axis: &str, metric: Metric, lines: &[Drawn<'_>]) -> Table {
-    let (factor, name) = match metric.unit() {
-        "ns" => (1e-3, format!("{axis} (µs)")),
-        _ => (1.0, axis.to_owned()),
-    };
-    let columns = vec![
-        text_column("Line"),
-        text_column("Begun (UTC)"),
-        text_column("Revision"),
-        number_column("Runs"),
-        number_column(name),
-        number_column("lowest"),
-        number_column("highest"),
-        text_column("Against the file before"),
-    ];
-    let mut rows = Vec::new();
-    for line in lines {
-        for (sample, step) in line.samples.iter().zip(&line.steps) {
-            let spread = Spread::of_metric(sample, metric);
-            let file = &sample.loaded.result;
-            let mut row = vec![
-                Cell::Text(line.name.clone()),
-                Cell::Text(minute(&file.started_at)),
-                super::settings::revision(file).map_or(Cell::Missing, Cell::Text),
-                Cell::Number(spread.map_or(0.0, |spread| spread.count as f64), 0),
-            ];
-            row.extend(Spread::cells(spread, factor, 3));
-            row.push(step.map_or(Cell::Missing, |step| Cell::Text(step.words(metric))));
-            rows.push(row);
-        }
+        let all: Vec<String> = self.lines.iter().map(of).collect();
+        format!("{}, {}", self.heading(), some_of(&all))
     }
-    Table {
-        caption: "Medians of each file's complete runs, and the ratio to the file before"
-            .to_owned(),
-        columns,
-        rows,
+
+    fn table(&self) -> Table {
+        let (metric, axis, lines) = (self.metric, self.metric.axis(), &self.lines);
+        let (factor, name) = match metric.unit() {
+            "ns" => (1e-3, format!("{axis} (µs)")),
+            _ => (1.0, axis.to_owned()),
+        };
+        let columns = vec![
+            text_column("Line"),
+            text_column("Begun (UTC)"),
+            text_column("Revision"),
+            number_column("Runs"),
+            number_column(name),
+            number_column("lowest"),
+            number_column("highest"),
+            text_column("Against the file before"),
+        ];
+        let mut rows = Vec::new();
+        for line in lines {
+            for (sample, step) in line.samples.iter().zip(&line.steps) {
+                let spread = Spread::of_metric(sample, metric);
+                let file = &sample.loaded.result;
+                let mut row = vec![
+                    Cell::Text(line.name.clone()),
+                    Cell::Text(minute(&file.started_at)),
+                    super::settings::revision(file).map_or(Cell::Missing, Cell::Text),
+                    Cell::Number(spread.map_or(0.0, |spread| spread.count as f64), 0),
+                ];
+                row.extend(Spread::cells(spread, factor, 3));
+                row.push(step.map_or(Cell::Missing, |step| Cell::Text(step.words(metric))));
+                rows.push(row);
+            }
+        }
+        Table {
+            caption: format!(
+                "{}: medians of each file's complete runs, and the ratio to the file before",
+                self.heading()
+            ),
+            columns,
+            rows,
+        }
     }
 }

@@ -45,6 +45,9 @@ impl Measured {
     }
 }
 
+/// The column behind those of settings.
+const COMPLETE_RUNS: &str = "complete runs";
+
 /// Settings that every table has.
 const SHOWN: [&str; 5] = ["op", "cq", "qps", "size", "workers"];
 
@@ -110,6 +113,13 @@ fn figure(value: Option<f64>, digits: usize) -> Cell {
     value.map_or(Cell::Missing, |value| Cell::Number(value, digits))
 }
 
+/// Columns of settings behind the case's name, which are not printed: names of cases tell most of them.
+pub fn settings_columns(table: &Table) -> std::ops::Range<usize> {
+    let mut runs = table.columns.iter();
+    let runs = runs.position(|it| it.name == COMPLETE_RUNS);
+    1..runs.unwrap_or(1)
+}
+
 /// Every case of every file, in their order.
 pub fn all(results: &[Loaded]) -> Table {
     let cases = || {
@@ -145,7 +155,7 @@ pub fn all(results: &[Loaded]) -> Table {
         column("workers", true),
     ]);
     columns.extend(differ.iter().map(|(name, _)| column(name, true)));
-    columns.push(column("complete runs", true));
+    columns.push(column(COMPLETE_RUNS, true));
     columns.extend(measured.iter().map(|it| column(it.name(), true)));
     columns.push(column("remarks", false));
     let rows = cases()

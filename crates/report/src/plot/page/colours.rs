@@ -17,18 +17,12 @@ pub const COLOURS: [Colour; 8] = [
 
 /// Declarations of one theme.
 pub fn declarations(dark: bool) -> String {
-    // The figures' own are light.
-    let figures = palette::all()
-        .filter(|_| dark)
-        .map(|colour| format!("{}:{};", colour.property, colour.dark));
-    COLOURS
-        .iter()
-        .map(|colour| {
-            let value = if dark { colour.dark } else { colour.light };
-            format!("{}:{value};", colour.property)
-        })
-        .chain(figures)
-        .collect()
+    let all = COLOURS.into_iter().chain(palette::all());
+    all.map(|colour| {
+        let value = if dark { colour.dark } else { colour.light };
+        format!("{}:{value};", colour.property)
+    })
+    .collect()
 }
 
 #[cfg(test)]

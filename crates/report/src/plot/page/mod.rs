@@ -11,12 +11,17 @@ use base64::Engine as _;
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 use sha2::{Digest as _, Sha256};
 
-use super::figure::Figure;
+use super::draw::palette;
+use super::figure::{Figure, Table};
 use super::section::Section;
 use crate::results::load::Loaded;
 
 const STYLE: &str = include_str!("style.css");
-const SCRIPT: &str = include_str!("script.js");
+/// Tables and paper, then figures.
+const SCRIPT: &str = concat!(include_str!("script.js"), include_str!("figures.js"));
+
+/// Reasons why something is left out that are not folded.
+const SHOWN_REASONS: usize = 8;
 
 /// What the page says of who made it.
 pub const GENERATOR: &str = concat!("rocebench ", env!("CARGO_PKG_VERSION"));
@@ -33,6 +38,8 @@ pub struct Page<'a> {
     pub sums: &'a [Loaded],
     /// The figures.
     pub sections: &'a [Section],
+    /// What they come to, in sentences.
+    pub headlines: &'a [String],
     /// Files that could not be used, with file, line and reason.
     pub refused: &'a [String],
     /// What else is not in the figures, and why.
@@ -48,6 +55,7 @@ impl Page<'_> {
                 .iter()
                 .filter(|section| !section.figures.is_empty())
         };
+        let all_cases = cases::all(self.sums);
         let list: Vec<&str> = drawn()
             .flat_map(|section| &section.figures)
             .map(|figure| figure.id.as_str())
@@ -63,28 +71,36 @@ impl Page<'_> {
                     meta name="generator" content=(GENERATOR);
                     meta name=(FIGURES_NAME) content=(list.join(" "));
                     title { "rocebench: " (title) }
-                    style { (PreEscaped(style())) }
+                    style { (PreEscaped(style())) (PreEscaped(printed_columns(&all_cases))) }
                 }
                 body {
                     a.skip href="#main" { "Skip to the figures" }
                     header {
                         h1 { "rocebench: " (title) }
-                        (colour_choice())
+                        @if !self.headlines.is_empty() {
+                            ul.answers { @for sentence in self.headlines { li { (sentence) } } }
+                        }
                         (self.software_note())
+                        (colour_choice())
+                        (self.hint_at_left_out())
+                        p.choose hidden {
+                            label { "Lines and cases with " input type="search" placeholder="read 4 QPs"; }
+                            " " output {}
+                        }
                         (self.contents())
                     }
                     main #main tabindex="-1" {
-                        h2 #subject { "What was measured" }
-                        (subject::subject(self.results))
+                        @for section in drawn() { (show(section)) }
                         h2 #key-figures { "Key figures" }
                         (tables::table("key-figures-table", &key_figures::key_figures(self.results)))
-                        h2 #left-out { "Left out" }
-                        (self.left_out())
-                        @for section in drawn() { (show(section)) }
+                        h2 #subject { "What was measured" }
+                        (subject::subject(self.results))
                         section.wide aria-labelledby="cases" {
                             h2 #cases { "All cases" }
-                            (tables::folded("cases-table", &cases::all(self.sums)))
+                            (tables::folded("cases-table", &all_cases, true))
                         }
+                        h2 #left-out { "Left out" }
+                        (self.left_out())
                     }
                     footer {
                         p {
@@ -114,13 +130,23 @@ impl Page<'_> {
         }
     }
 
+    /// What is missing is told at the end, and that it is at the top.
+    fn hint_at_left_out(&self) -> Markup {
+        let (refused, left_out) = (self.refused.len(), self.left_out.len());
+        let files = if refused == 1 { "file" } else { "files" };
+        html! {
+            @if refused > 0 {
+                p.warning { (refused) " " (files) " could not be used: " a href="#left-out" { "left out" } "." }
+            } @else if left_out > 0 {
+                p { "Something is not in the figures: " a href="#left-out" { "left out" } "." }
+            }
+        }
+    }
+
     fn contents(&self) -> Markup {
         html! {
             nav aria-label="Contents" {
                 ol {
-                    li { a href="#subject" { "What was measured" } }
-                    li { a href="#key-figures" { "Key figures" } }
-                    li { a href="#left-out" { "Left out" } }
                     @for section in self.sections.iter().filter(|section| !section.figures.is_empty()) {
                         li {
                             a href={ "#" (section.id) } { (section.heading) }
@@ -134,7 +160,10 @@ impl Page<'_> {
                             }
                         }
                     }
+                    li { a href="#key-figures" { "Key figures" } }
+                    li { a href="#subject" { "What was measured" } }
                     li { a href="#cases" { "All cases" } }
+                    li { a href="#left-out" { "Left out" } }
                 }
             }
         }
@@ -146,17 +175,26 @@ impl Page<'_> {
             .iter()
             .filter(|section| section.figures.is_empty())
             .collect();
+        let (shown, folded) = self
+            .left_out
+            .split_at(self.left_out.len().min(SHOWN_REASONS));
         html! {
             @if !self.refused.is_empty() {
                 p.warning { strong { (self.refused.len()) " refused" } ": files that could not be used." }
                 ul { @for reason in self.refused { li { (reason) } } }
             }
-            @if !self.left_out.is_empty() || !empty.is_empty() {
+            @if !shown.is_empty() || !empty.is_empty() {
                 ul {
-                    @for reason in self.left_out { li { (reason) } }
+                    @for reason in shown { li { (reason) } }
                     @for section in &empty {
                         li { "No figure “" (section.heading) "”: it needs " (section.needs) "." }
                     }
+                }
+            }
+            @if !folded.is_empty() {
+                details.long {
+                    summary { (folded.len()) " more" }
+                    ul { @for reason in folded { li { (reason) } } }
                 }
             }
             @if self.refused.is_empty() && self.left_out.is_empty() && empty.is_empty() {
@@ -173,7 +211,18 @@ fn style() -> String {
         ":root{{color-scheme:light;{light}}}\
          @media screen and (prefers-color-scheme:dark){{\
          :root:not(:has(#colours-light:checked)){{color-scheme:dark;{dark}}}}}\
-         @media screen{{:root:has(#colours-dark:checked){{color-scheme:dark;{dark}}}}}\n{STYLE}"
+         @media screen{{:root:has(#colours-dark:checked){{color-scheme:dark;{dark}}}}}\n{STYLE}\n{}",
+        palette::rules_of_page()
+    )
+}
+
+/// On paper the table of all cases has no column of a setting.
+fn printed_columns(all_cases: &Table) -> String {
+    let hidden = cases::settings_columns(all_cases);
+    format!(
+        "@media print{{#cases-table tr>:nth-child(n+{}):nth-child(-n+{}){{display:none}}}}",
+        hidden.start + 1,
+        hidden.end
     )
 }
 
@@ -215,11 +264,11 @@ fn show_figure(figure: &Figure) -> Markup {
     let caption = format!("{}-words", figure.id);
     html! {
         div.keep {
-            // Where there is room for the whole picture, its own title is read.
             h3.drawn #(figure.id) { (figure.title) }
             figure aria-labelledby=(figure.id) aria-describedby=(caption) {
-                div.picture role="group" aria-label={ "Picture: " (figure.title) } tabindex="0" {
-                    (PreEscaped(inline(&figure.svg)))
+                div.picture {
+                    div.whole { (PreEscaped(inline(&figure.svg))) }
+                    div.narrow { (PreEscaped(inline(&figure.narrow_svg))) }
                 }
                 figcaption #(caption) {
                     (figure.description) " "
@@ -229,7 +278,7 @@ fn show_figure(figure: &Figure) -> Markup {
             }
         }
         @for (index, table) in figure.tables.iter().enumerate() {
-            (tables::folded(&format!("{}-table-{}", figure.id, index + 1), table))
+            (tables::folded(&format!("{}-table-{}", figure.id, index + 1), table, false))
         }
     }
 }

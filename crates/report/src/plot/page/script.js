@@ -36,27 +36,31 @@
   });
 
   // Filtering: rows that have every word.
+  function wordsOf(input) { return input.value.toLowerCase().split(/\s+/).filter(Boolean); }
+  function has(text, words) {
+    text = text.toLowerCase();
+    return words.every(function (word) { return text.indexOf(word) >= 0; });
+  }
+  function filterRows(table, words) {
+    var shown = 0;
+    Array.from(table.tBodies[0].rows).forEach(function (row) {
+      row.hidden = !has(row.textContent, words);
+      if (!row.hidden) shown += 1;
+    });
+    return shown;
+  }
   document.querySelectorAll(".filter").forEach(function (filter) {
     var table = document.getElementById(filter.dataset.table);
     var input = filter.querySelector("input");
     var output = filter.querySelector("output");
     filter.hidden = false;
-    input.addEventListener("input", function () {
-      var words = input.value.toLowerCase().split(/\s+/).filter(Boolean);
-      var shown = 0;
-      Array.from(table.tBodies[0].rows).forEach(function (row) {
-        var text = row.textContent.toLowerCase();
-        row.hidden = !words.every(function (word) { return text.indexOf(word) >= 0; });
-        if (!row.hidden) shown += 1;
-      });
-      output.textContent = shown + " rows";
-    });
+    input.addEventListener("input", function () { output.textContent = filterRows(table, wordsOf(input)) + " rows"; });
   });
 
-  // Paper cannot be opened: every table is printed, and closed again afterwards.
+  // Paper cannot be opened: every short table is printed, and closed again afterwards.
   var opened = [];
   window.addEventListener("beforeprint", function () {
-    opened = Array.from(document.querySelectorAll("details:not([open])"));
+    opened = Array.from(document.querySelectorAll("details:not([open]):not(.long)"));
     opened.forEach(function (details) { details.open = true; });
   });
   window.addEventListener("afterprint", function () {

@@ -74,7 +74,7 @@ pub fn subject(results: &[Loaded]) -> Markup {
                 @for setup in folded { (setup_facts(setup)) }
             }
         }
-        (tables::folded("files", &files(results)))
+        (tables::folded("files", &files(results), false))
     }
 }
 

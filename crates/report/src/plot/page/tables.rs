@@ -10,6 +10,9 @@ pub const MISSING: &str = "–";
 /// Rows from which on a table has a field to filter them.
 const FILTERED_FROM: usize = 15;
 
+/// Rows of a table up to which it is printed.
+const PRINTED_UP_TO: usize = 8;
+
 /// The table, scrolling by itself where it is wide. The first column names the rows. `id` is its place on the
 /// page.
 pub fn table(id: &str, table: &Table) -> Markup {
@@ -42,10 +45,12 @@ pub fn table(id: &str, table: &Table) -> Markup {
     }
 }
 
-/// The table behind a line that opens it.
-pub fn folded(id: &str, content: &Table) -> Markup {
+/// The table behind a line that opens it; where it is long and `once` does not say that it is told nowhere else, it is not
+/// printed.
+pub fn folded(id: &str, content: &Table, once: bool) -> Markup {
+    let is_long = !once && content.rows.len() > PRINTED_UP_TO;
     html! {
-        details {
+        details.long[is_long] {
             summary { "Table: " (content.caption) " (" (rows(content.rows.len())) ")" }
             (table(id, content))
         }

@@ -2,7 +2,7 @@
 //! from the median of all.
 
 use super::names::thinned;
-use super::steps::{LEGEND_PX, Steps, Told, fits, hatch, quantity_words};
+use super::steps::{Steps, Told, fits, hatch, quantity_words};
 use super::subject::Subject;
 use crate::mesh::Quantity;
 use crate::plot::draw::palette::{GROUND, INK, MUTED, WORSE};
@@ -10,7 +10,7 @@ use crate::plot::draw::text::{SMALL_PX, shortened, width_px};
 use crate::plot::draw::{Anchor, Canvas, Paint, Rect, Sheet, Style};
 use crate::plot::figure::{Cell, Figure, Table};
 use crate::plot::figures::curves::{number_column, text_column};
-use crate::plot::figures::naming::head;
+use crate::plot::figures::naming::drawn;
 
 const CELL_WIDTH_PX: f64 = 64.0;
 const CELL_HEIGHT_PX: f64 = 26.0;
@@ -41,18 +41,15 @@ pub(super) fn figure(subject: &Subject<'_>, quantity: Quantity, id: String) -> O
         told,
     };
     let what = quantity_words(quantity);
-    let mut figure = Figure {
+    let figure = Figure {
         id,
         title: subject.title(&format!("{what} from node to node ({})", told.unit)),
         subtitle: subject.subtitle.clone(),
         description: map.description(median?),
-        svg: String::new(),
         tables: vec![map.table()],
+        ..Figure::default()
     };
-    let mut sheet = Sheet::new(head(&figure));
-    map.draw(&mut sheet);
-    figure.svg = sheet.finish();
-    Some(figure)
+    Some(drawn(figure, |sheet| map.draw(sheet)))
 }
 
 struct Map<'m> {
@@ -128,12 +125,12 @@ impl Map<'_> {
         let widest = widest
             .map(|name| width_px(name, SMALL_PX, true))
             .fold(0.0, f64::max);
-        let names_px = widest.min(NAMES_PX) + 10.0;
+        let names_px = widest.min(NAMES_PX).min(room.width / 4.0) + 10.0;
         let racks = subject.order.racks.iter();
         let racks_px = racks
             .map(|rack| width_px(&rack.name, SMALL_PX, false) + 10.0)
             .fold(0.0, f64::max)
-            .min(RACKS_PX);
+            .min(RACKS_PX.min(room.width / 6.0));
         let width = ((room.width - names_px - racks_px) / count as f64).min(CELL_WIDTH_PX);
         let cell = (width, width.min(CELL_HEIGHT_PX));
         // The title of the rows and the racks above; names of columns and their title below.
@@ -151,9 +148,7 @@ impl Map<'_> {
         self.marks(&mut sheet.canvas, &grid);
         self.row_names(&mut sheet.canvas, &grid, area, names_px);
         self.column_names(&mut sheet.canvas, &grid, area);
-        let legend = sheet.take(LEGEND_PX);
-        let place = (legend.x, legend.y);
-        self.steps.legend(&mut sheet.canvas, place, missing > 0);
+        self.steps.legend(sheet, missing > 0);
     }
 
     /// Draws the cells; returns how many have no figure.
@@ -292,11 +287,22 @@ impl Map<'_> {
             .map(|(column, name)| width_px(name, SMALL_PX, marked.contains(&column)))
             .collect();
         let foot = grid.all().bottom() + SMALL_PX + 5.0;
-        for column in thinned(&widths, grid.cell.0, 8.0, &marked) {
+        let mut columns: Vec<usize> = thinned(&widths, grid.cell.0, 8.0, &marked)
+            .into_iter()
+            .collect();
+        // What is marked has its name before others.
+        columns.sort_by_key(|column| !marked.contains(column));
+        let mut taken: Vec<(f64, f64)> = Vec::new();
+        for column in columns {
             let rect = grid.rect(0, column);
             let half = widths[column] / 2.0;
             let middle = rect.x + rect.width / 2.0;
             let middle = middle.min(area.right() - half).max(area.x + half);
+            let (from, to) = (middle - half - 4.0, middle + half + 4.0);
+            if taken.iter().any(|other| from < other.1 && other.0 < to) {
+                continue;
+            }
+            taken.push((from, to));
             let style = Style {
                 anchor: Anchor::Middle,
                 ..name_style(marked.contains(&column))

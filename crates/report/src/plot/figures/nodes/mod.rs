@@ -18,7 +18,7 @@ use crate::plot::figure::Figure;
 use crate::results::load::Loaded;
 
 /// Matrices that are drawn.
-const MOST_MATRICES: usize = 4;
+const MOST_MATRICES: usize = 2;
 
 /// What is drawn of the nodes.
 #[derive(Clone, Debug, Default)]

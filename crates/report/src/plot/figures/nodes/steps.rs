@@ -5,7 +5,7 @@ use crate::mesh::Quantity;
 use crate::plot::draw::colour::Colour;
 use crate::plot::draw::palette::{DIVERGING, GRID, GROUND, INK, MUTED};
 use crate::plot::draw::text::{SMALL_PX, width_px};
-use crate::plot::draw::{Anchor, Canvas, Paint, Rect, Style, number};
+use crate::plot::draw::{Anchor, Canvas, Paint, Rect, Sheet, Style, number};
 
 /// Figures over the median at which a step ends and the next begins, from the worst. 1 is the median.
 const BANDWIDTH: [f64; 8] = [0.5, 0.75, 0.9, 0.95, 0.98, 1.02, 1.05, 1.1];
@@ -16,8 +16,6 @@ const LATENCY: [f64; 8] = [4.0, 2.0, 1.5, 1.25, 1.1, 0.9, 0.8, 0.67];
 const DARK_STEPS: usize = 3;
 /// Width of a step in the legend.
 const STEP_PX: f64 = 64.0;
-/// Height of a legend.
-pub(super) const LEGEND_PX: f64 = 66.0;
 
 /// Colours around a median.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -65,24 +63,27 @@ impl Steps {
         if step < DARK_STEPS { GROUND } else { INK }
     }
 
-    /// What the colours stand for, in [`LEGEND_PX`] from the place.
-    pub(super) fn legend(&self, canvas: &mut Canvas, (left, top): (f64, f64), is_hatched: bool) {
+    /// What the colours stand for.
+    pub(super) fn legend(&self, sheet: &mut Sheet, is_hatched: bool) {
         let told = Told::of(self.quantity, self.median);
-        let heading = format!(
+        sheet.note(&format!(
             "Share of the median, {}: what is worse is orange, what is better is blue",
             told.with_unit(self.median)
-        );
+        ));
+        let rows = if is_hatched { 2.0 } else { 1.0 };
+        let area = sheet.take(26.0 + rows * 20.0);
+        let canvas = &mut sheet.canvas;
         let muted = Style {
             colour: MUTED,
             ..Style::default()
         };
-        canvas.text(left, top + SMALL_PX, &heading, muted);
-        let top = top + 20.0;
+        let steps = DIVERGING.len() as f64;
+        let step_px = STEP_PX.min(area.width / steps);
         for step in 0..DIVERGING.len() {
             let rect = Rect {
-                x: left + step as f64 * STEP_PX,
-                y: top,
-                width: STEP_PX,
+                x: area.x + step as f64 * step_px,
+                y: area.y,
+                width: step_px,
                 height: 12.0,
             };
             let paint = Paint {
@@ -92,27 +93,31 @@ impl Steps {
             };
             canvas.rect(rect, paint, None);
         }
-        for (index, end) in self.ends().iter().enumerate() {
-            let x = left + (index + 1) as f64 * STEP_PX;
+        let every = if step_px < STEP_PX { 2 } else { 1 };
+        for (index, end) in self.ends().iter().enumerate().step_by(every) {
+            let x = area.x + (index + 1) as f64 * step_px;
             let middle = Style {
                 anchor: Anchor::Middle,
                 ..muted
             };
             let percent = format!("{:.0}\u{a0}%", end * 100.0);
-            canvas.text(x, top + 27.0, &percent, middle);
-            canvas.text(x, top + 43.0, &told.plain(end * self.median), middle);
+            canvas.text(x, area.y + 27.0, &percent, middle);
+            canvas.text(x, area.y + 43.0, &told.plain(end * self.median), middle);
         }
-        let right = left + DIVERGING.len() as f64 * STEP_PX;
-        canvas.text(right + 6.0 - STEP_PX / 2.0, top + 43.0, told.unit, muted);
+        let unit_at = area.x + (steps - 0.5) * step_px + 6.0;
+        if unit_at + width_px(told.unit, SMALL_PX, false) <= area.right() {
+            canvas.text(unit_at, area.y + 43.0, told.unit, muted);
+        }
         if is_hatched {
             let rect = Rect {
-                x: right + 50.0,
-                y: top,
+                x: area.x,
+                y: area.y + 52.0,
                 width: 36.0,
                 height: 12.0,
             };
             hatch(canvas, &[rect]);
-            canvas.text(rect.right() + 8.0, top + 11.0, "no run that counts", muted);
+            let foot = rect.y + 11.0;
+            canvas.text(rect.right() + 8.0, foot, "no run that counts", muted);
         }
     }
 }

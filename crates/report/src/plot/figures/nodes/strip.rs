@@ -11,7 +11,7 @@ use crate::plot::draw::{
 };
 use crate::plot::figure::{Cell, Figure, Table};
 use crate::plot::figures::curves::{number_column, text_column};
-use crate::plot::figures::naming::head;
+use crate::plot::figures::naming::drawn;
 
 const HEIGHT_PX: f64 = 300.0;
 /// A line of small text.
@@ -25,18 +25,15 @@ pub(super) fn figure(subject: &Subject<'_>, quantity: Quantity, id: String) -> O
     let steps = Steps::around(median, quantity)?;
     let strip = Strip::new(subject, quantity, steps, median?);
     let what = quantity_words(quantity);
-    let mut figure = Figure {
+    let figure = Figure {
         id,
         title: subject.title(&format!("{what} of each node ({})", strip.told.unit)),
         subtitle: subject.subtitle.clone(),
         description: strip.description(),
-        svg: String::new(),
         tables: vec![strip.table()],
+        ..Figure::default()
     };
-    let mut sheet = Sheet::new(head(&figure));
-    strip.draw(&mut sheet);
-    figure.svg = sheet.finish();
-    Some(figure)
+    Some(drawn(figure, |sheet| strip.draw(sheet)))
 }
 
 struct Strip<'s> {
@@ -240,6 +237,7 @@ impl Strip<'_> {
             .map(|name| width_px(name, SMALL_PX, false))
             .collect();
         let foot = frame.plot.bottom() + 7.0 + SMALL_PX * ASCENT;
+        let mut taken: Vec<(f64, f64)> = Vec::new();
         for place in thinned(&widths, pitch, 8.0, &marked) {
             let Some(x) = frame.x(place as f64) else {
                 continue;
@@ -252,7 +250,11 @@ impl Strip<'_> {
                 ..Style::default()
             };
             let x = x.min(area.right() - half).max(area.x + half);
-            canvas.text(x, foot, &labels[place], style);
+            let (from, to) = (x - half - 4.0, x + half + 4.0);
+            if !taken.iter().any(|other| from < other.1 && other.0 < to) {
+                canvas.text(x, foot, &labels[place], style);
+                taken.push((from, to));
+            }
         }
     }
 

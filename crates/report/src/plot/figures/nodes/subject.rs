@@ -6,7 +6,8 @@ use std::collections::BTreeSet;
 use super::names::Names;
 use super::order::{Order, Racks};
 use crate::mesh::{Cell, Matrix, Outlier, Place, Quantity};
-use crate::plot::figures::settings::{Sample, Setting};
+use crate::plot::figures::sample::Sample;
+use crate::plot::figures::settings::Setting;
 use crate::results::load::Loaded;
 
 /// A matrix as it is drawn.
@@ -133,9 +134,9 @@ pub(super) fn words(loaded: &Loaded, matrix: &Matrix) -> Vec<(Setting, String)> 
     let Some(flow) = case.and_then(|case| case.flows().next()) else {
         return Vec::new();
     };
-    let sample = Sample::new(loaded, flow);
+    let sample = Sample::new(loaded, flow, false);
     let told = Setting::all().into_iter();
-    let told = told.filter(|setting| *setting != Setting::Flow);
+    let told = told.filter(|setting| ![Setting::Flow, Setting::Side].contains(setting));
     told.map(|setting| (setting, sample.value(setting).words.clone()))
         .filter(|(_, words)| !words.is_empty())
         .collect()

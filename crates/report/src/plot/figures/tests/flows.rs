@@ -50,12 +50,38 @@ fn flows_of_a_case_have_lines_of_their_own_at_their_own_places() {
         "{}",
         figures[0].subtitle
     );
-    let titles = |figures: Vec<Figure>| -> Vec<String> {
-        figures.into_iter().map(|figure| figure.title).collect()
+    let rows = |figure: &Figure| -> Vec<Cell> {
+        let rows = figure.tables[0].rows.iter();
+        rows.map(|row| row[0].clone()).collect()
     };
-    let over_time = titles(timeline::figures(&results));
+    let text = |text: &str| Cell::Text(text.to_owned());
+    let over_time = rows(&timeline::figures(&results)[0]);
     assert_eq!(over_time.len(), 4);
-    assert!(over_time[1].ends_with(": one, flow large"), "{over_time:?}");
-    let shares = titles(shares::figures(&results).1);
-    assert_eq!(shares, ["Shares of 2 QPs: one, flow large"]);
+    assert!(
+        over_time.contains(&text("one, flow large")),
+        "{over_time:?}"
+    );
+    let shares = rows(&shares::shares(&results).figures[0]);
+    assert_eq!(shares, [text("one, flow large")]);
+}
+
+#[test]
+fn qps_that_are_served_evenly_are_said() {
+    let mut even = case(config(0, 0, 2, 64, 1), &[plain(1.0)]);
+    even.runs[0].flows[0].qps = [10, 11]
+        .into_iter()
+        .enumerate()
+        .map(|(index, bytes)| QpResult {
+            index: index as u32,
+            bytes,
+            ..QpResult::default()
+        })
+        .collect();
+    let shares = shares::shares(&[file(0, "host", "a", vec![even])]);
+    assert!(shares.figures.is_empty());
+    assert!(
+        shares.sentences[0].ends_with("Jain’s index is 0.998 or more."),
+        "{:?}",
+        shares.sentences
+    );
 }

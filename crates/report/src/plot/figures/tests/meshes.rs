@@ -37,7 +37,7 @@ fn ids(figures: &[Figure]) -> Vec<&str> {
 
 fn all_sections(results: &[Loaded]) -> Vec<Section> {
     let sums = sums::of_patterns(results);
-    sections::sections(results, &sums, None, &Racks::default())
+    sections::sections(results, (&*sums).into(), None, &Racks::default())
 }
 
 #[test]
@@ -83,12 +83,14 @@ fn figures_of_nodes_are_fit_to_be_seen_with_few_and_many() {
                 let Nodes { figures, .. } = of(&results, &racks);
                 assert!(!figures.is_empty() || nodes == 2, "{nodes} {pattern:?}");
                 for figure in figures {
-                    let faults = faults(&figure.svg);
-                    assert!(
-                        faults.is_empty(),
-                        "{nodes} {pattern:?} {}: {faults:?}",
-                        figure.id
-                    );
+                    for svg in [&figure.svg, &figure.narrow_svg] {
+                        let faults = faults(svg);
+                        assert!(
+                            faults.is_empty(),
+                            "{nodes} {pattern:?} {}: {faults:?}",
+                            figure.id
+                        );
+                    }
                     for row in &figure.tables[0].rows {
                         assert_eq!(row.len(), figure.tables[0].columns.len());
                     }
@@ -206,10 +208,7 @@ fn a_fan_is_a_curve_with_a_line_for_each_way_of_sharing_queues() {
     let mut both = of("shared");
     both.cases.extend(of("per-qp").cases);
     let figures = drawn(both);
-    assert_eq!(
-        ids(&figures),
-        ["nodes-strip-1", "nodes-strip-2", "fan-in-1"]
-    );
+    assert_eq!(ids(&figures), ["nodes-strip-1", "nodes-strip-2", "fan-in"]);
     let fan = &figures[2];
     assert_eq!(faults(&fan.svg), [""; 0]);
     assert!(fan.svg.contains(">CQ per-qp<") && fan.svg.contains("Jain"));
@@ -249,6 +248,7 @@ fn flows_of_a_pattern_do_not_flood_other_figures_and_tables() {
         results: &results,
         sums: &sums,
         sections: &sections,
+        headlines: &[],
         refused: &[],
         left_out: &[],
     };

@@ -1,0 +1,125 @@
+//! What a comparison comes to, in one sentence for the top of the page. It must not know figures.
+
+use crate::compare::{CaseComparison, Comparison, MetricComparison, Verdict};
+use crate::plot::draw::number;
+use crate::results::number::plural;
+
+/// How many cases regressed and improved, and the worst of them; `None` where no case is on both sides.
+pub fn sentence(comparison: &Comparison) -> Option<String> {
+    let cases = &comparison.cases;
+    let has = |case: &&CaseComparison, verdict| {
+        let mut metrics = case.metrics.iter();
+        metrics.any(|metric| metric.verdict == verdict)
+    };
+    let count = |verdict| cases.iter().filter(|case| has(case, verdict)).count();
+    let all = cases.len();
+    if all == 0 {
+        return None;
+    }
+    let regressed = count(Verdict::Regressed);
+    let judged = cases.iter().filter(|case| {
+        let mut metrics = case.metrics.iter();
+        metrics.any(|metric| {
+            !matches!(
+                metric.verdict,
+                Verdict::Unclear | Verdict::NoVerdict | Verdict::NotComparable
+            )
+        })
+    });
+    let judged = judged.count();
+    let base = &comparison.base.name;
+    if judged == 0 {
+        return Some(format!(
+            "Compared with {base}, no verdict: for none of {all} {} do the figures tell whether it changed.",
+            plural(all, "case")
+        ));
+    }
+    let of_all = format!("of {all} {}", plural(all, "case"));
+    let mut text = match regressed {
+        0 => format!("Compared with {base}, none {of_all} regressed"),
+        some => format!("Compared with {base}, {some} {of_all} regressed"),
+    };
+    let improved = count(Verdict::Improved);
+    if improved > 0 {
+        text.push_str(&format!(", {improved} improved"));
+    }
+    if judged < all {
+        text.push_str(&format!(", and {} are without a verdict", all - judged));
+    }
+    if let Some((case, metric)) = worst(comparison) {
+        let percent = metric.ratio.map_or(0.0, |ratio| (ratio - 1.0) * 100.0);
+        text.push_str(&format!(
+            "; the worst is {} of {}: {}{}\u{a0}%",
+            metric.metric.short_name(),
+            case.id,
+            if percent >= 0.0 { "+" } else { "" },
+            number::fixed(percent, 1)
+        ));
+    }
+    Some(format!("{text}."))
+}
+
+/// The regression that is furthest from 1.
+fn worst(comparison: &Comparison) -> Option<(&CaseComparison, &MetricComparison)> {
+    let metrics = comparison
+        .cases
+        .iter()
+        .flat_map(|case| case.metrics.iter().map(move |metric| (case, metric)));
+    let far = |metric: &MetricComparison| metric.ratio.map_or(0.0, |ratio| ratio.ln().abs());
+    metrics
+        .filter(|(_, metric)| metric.verdict == Verdict::Regressed)
+        .max_by(|one, other| far(one.1).total_cmp(&far(other.1)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::compare::Metric;
+
+    fn case(id: &str, ratio: f64, verdict: Verdict) -> CaseComparison {
+        let metric = MetricComparison {
+            metric: Metric::GbitPerS,
+            flow: String::new(),
+            unit: String::new(),
+            higher_is_better: true,
+            margin: 0.03,
+            base: Vec::new(),
+            new: Vec::new(),
+            base_median: 1.0,
+            new_median: ratio,
+            ratio: Some(ratio),
+            low: None,
+            high: None,
+            p_corrected: None,
+            verdict,
+            note: None,
+            settled_with: None,
+        };
+        CaseComparison {
+            id: id.to_owned(),
+            metrics: vec![metric],
+            ..CaseComparison::default()
+        }
+    }
+
+    #[test]
+    fn the_worst_regression_is_named() {
+        let mut comparison = Comparison::default();
+        assert_eq!(sentence(&comparison), None);
+        comparison.base.name = "old".to_owned();
+        comparison.cases = vec![
+            case("a", 0.95, Verdict::Regressed),
+            case("b", 0.8, Verdict::Regressed),
+            case("c", 1.2, Verdict::Improved),
+            case("d", 0.9, Verdict::Unclear),
+        ];
+        assert_eq!(
+            sentence(&comparison).unwrap(),
+            "Compared with old, 2 of 4 cases regressed, 1 improved, and 1 are without a verdict; the worst is bandwidth of \
+             b: −20.0\u{a0}%."
+        );
+        comparison.cases.truncate(0);
+        comparison.cases.push(case("d", 0.9, Verdict::Unclear));
+        assert!(sentence(&comparison).unwrap().contains("no verdict"));
+    }
+}
