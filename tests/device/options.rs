@@ -299,16 +299,16 @@ fn one_document_on_stdout() {
     let json = server
         .sweep(&[&BASE[..], &["--json", "-"]].concat())
         .exits(0)
-        .says(&["Gbit/s"]);
+        .says(&["Gb/s"]);
     let document: serde_json::Value = serde_json::from_str(&json.stdout).unwrap();
     check::schema(&document);
     let csv = server
         .sweep(&[&BASE[..], &["--csv", "-"]].concat())
         .exits(0)
-        .says(&["Gbit/s"]);
+        .says(&["Gb/s"]);
     assert_eq!(csv.stdout, csv.file(".csv"));
     let table = server.sweep(&BASE).exits(0);
-    assert!(table.stdout.contains("Gbit/s"), "{}", table.stdout);
+    assert!(table.stdout.contains("Gb/s"), "{}", table.stdout);
 }
 
 #[test]

@@ -76,7 +76,7 @@ settings! {
     /// (datagrams: send, up to the path MTU, which may be lost). What was lost is told, and fails no run
     service: Service = Service::Rc => {
         flag: "service", heading: RUN, takes: Takes::List, default: "rc", id: Id::Word,
-        column: "service", column_if_used: true,
+        column: "service",
         applies: |settings| match settings.op {
             Workload::Connect => Applies::Not("on --op connect, which sets up RC QPs"),
             Workload::Transfer(_) => Applies::Yes,
@@ -88,13 +88,13 @@ settings! {
     /// (each to each other at once), bisection (between the halves of the list, both ways), loop (each to itself)
     pattern: Option<Pattern> = None => {
         flag: "pattern", heading: NODES, scope: Scope::Case, takes: Takes::List, default: "", id: Id::Word,
-        column: "pattern", column_if_used: true, applies: with_messages,
+        column: "pattern", applies: with_messages,
         title: "pattern",
     }
     /// Nodes that send in an incast
     fan_in: Option<u32> = None => {
         flag: "fan-in", heading: NODES, scope: Scope::Case, takes: Takes::List, default: "all others",
-        range: (1, 4_095), id: Id::Letter('F'), column: "fan-in", column_if_used: true,
+        range: (1, 4_095), id: Id::Letter('F'), column: "fan-in",
         applies: |settings| match settings.pattern {
             Some(Pattern::Incast(_)) => Applies::Yes,
             Some(_) => Applies::Ignored,
@@ -105,7 +105,7 @@ settings! {
     /// Nodes that receive in an outcast
     fan_out: Option<u32> = None => {
         flag: "fan-out", heading: NODES, scope: Scope::Case, takes: Takes::List, default: "all others",
-        range: (1, 4_095), id: Id::Letter('O'), column: "fan-out", column_if_used: true,
+        range: (1, 4_095), id: Id::Letter('O'), column: "fan-out",
         applies: |settings| match settings.pattern {
             Some(Pattern::Outcast(_)) => Applies::Yes,
             Some(_) => Applies::Ignored,
@@ -135,7 +135,7 @@ settings! {
     /// is then the largest
     size_mix: Option<SizeMix> = None => {
         flag: "size-mix", heading: RUN, takes: Takes::One("SIZES"), id: Id::Head,
-        column: "sizes", column_if_used: true,
+        column: "sizes",
         applies: |settings| match settings.op.profile().is_atomic() {
             true => Applies::Not("on atomic operations, which act on 8 bytes"),
             false => with_traffic(settings),
@@ -151,7 +151,7 @@ settings! {
     /// With --op connect: QPs that carry traffic (writes) while others are set up; 0 for none
     traffic_qps: u32 = 1 => {
         flag: "traffic-qps", heading: QUEUES, scope: Scope::Case, takes: Takes::List, default: "1",
-        range: (0, 65_536), id: Id::Letter('T'), column: "traffic", column_if_used: true,
+        range: (0, 65_536), id: Id::Letter('T'), column: "traffic",
         applies: |settings| match settings.op {
             Workload::Connect => Applies::Yes,
             Workload::Transfer(_) => Applies::Not("without --op connect: it is the traffic while QPs are set up"),
@@ -183,7 +183,7 @@ settings! {
     /// flow at its receiving end)
     recv_queue: RecvQueue = RecvQueue::PerQp => {
         flag: "recv-queue", heading: QUEUES, takes: Takes::List, default: "per-qp", id: Id::Letter('S'),
-        column: "recvs", column_if_used: true,
+        column: "recvs",
         applies: |settings| match settings.op {
             Workload::Transfer(op) if op.profile().receives => Applies::Yes,
             _ => Applies::Not("without --op send, send-imm or write-imm: others take no receives"),
@@ -232,7 +232,7 @@ settings! {
     /// message of fewer bytes has one for each
     sges: u32 = 1 => {
         flag: "sges", heading: QUEUES, takes: Takes::List, default: "1", range: (1, 1_024), id: Id::Letter('g'),
-        column: "sges", column_if_used: true,
+        column: "sges",
         applies: |settings| match settings.op.profile().is_atomic() {
             true => Applies::Not("on atomic operations, whose 8 bytes are one piece"),
             false => with_traffic(settings),
@@ -242,27 +242,27 @@ settings! {
     /// Memory regions: one (for all QPs of a flow at each end), per-qp
     mr: MrMode = MrMode::One => {
         flag: "mr", heading: BUFFERS, takes: Takes::List, default: "one", id: Id::Letter('M'),
-        column: "mr", column_if_used: true, applies: with_traffic,
+        column: "mr", applies: with_traffic,
         title: "memory regions", label: "MR {}", is_quiet: true,
     }
     /// Pages of the messages' memory: usual, huge (2 MiB, reserved in /proc/sys/vm/nr_hugepages), transparent (2 MiB where
     /// the kernel finds some)
     pages: PageKind = PageKind::Usual => {
         flag: "pages", heading: BUFFERS, takes: Takes::List, default: "usual", id: Id::Letter('P'),
-        column: "pages", column_if_used: true, applies: with_traffic,
+        column: "pages", applies: with_traffic,
         title: "pages", label: "{} pages", is_quiet: true,
     }
     /// Messages begin at a multiple of so many bytes in memory, before --offset
     alignment_bytes: u32 = 64 => {
         flag: "alignment", heading: BUFFERS, takes: Takes::List, default: "64",
-        range: (1, 4_096), is_size: true, id: Id::Letter('a'), column: "align", column_if_used: true,
+        range: (1, 4_096), is_size: true, id: Id::Letter('a'), column: "align",
         applies: with_traffic,
         title: "alignment", label: "aligned to {}", is_quiet: true,
     }
     /// Messages begin so many bytes after a multiple of --alignment
     offset_bytes: u32 = 0 => {
         flag: "offset", heading: BUFFERS, takes: Takes::List, default: "0",
-        range: (0, 4_095), is_size: true, id: Id::Letter('f'), column: "offset", column_if_used: true,
+        range: (0, 4_095), is_size: true, id: Id::Letter('f'), column: "offset",
         applies: with_traffic,
         title: "offset", label: "offset {}", is_quiet: true,
     }
@@ -270,7 +270,7 @@ settings! {
     /// each message of it is somewhere else until all of the part is used
     memory_bytes: Option<u64> = None => {
         flag: "memory", heading: BUFFERS, takes: Takes::List, default: "a page for each QP, or one message",
-        range: (1, 1 << 40), is_size: true, id: Id::Letter('W'), column: "memory", column_if_used: true,
+        range: (1, 1 << 40), is_size: true, id: Id::Letter('W'), column: "memory",
         applies: |settings| match settings.op.profile().is_atomic() {
             true => Applies::Not("on atomic operations: --atomic-target says which 8 bytes they act on"),
             false => with_traffic(settings),
@@ -280,7 +280,7 @@ settings! {
     /// How messages follow each other in what --memory takes: sequential, random (shuffled by --seed)
     touch_order: TouchOrder = TouchOrder::Sequential => {
         flag: "touch-order", heading: BUFFERS, takes: Takes::List, default: "sequential", id: Id::Word,
-        column: "order", column_if_used: true,
+        column: "order",
         applies: |settings| match settings.memory_bytes {
             Some(_) if !settings.op.profile().is_atomic() => with_traffic(settings),
             _ => Applies::Not("without --memory: messages use the same few places again and again"),
@@ -291,7 +291,7 @@ settings! {
     /// (others for each WR in flight, as far as a page has room)
     atomic_target: AtomicTarget = AtomicTarget::PerQp => {
         flag: "atomic-target", heading: LOAD, takes: Takes::List, default: "per-qp", id: Id::Letter('A'),
-        column: "atomics", column_if_used: true,
+        column: "atomics",
         applies: |settings| match settings.op {
             Workload::Transfer(op) if op.profile().is_atomic() => Applies::Yes,
             _ => Applies::Not("without --op fetch-add or compare-swap"),
@@ -303,13 +303,13 @@ settings! {
     /// message's number (hash)
     spread: Spread = Spread::Own => {
         flag: "spread", heading: QUEUES, takes: Takes::List, default: "own", id: Id::Word,
-        column: "spread", column_if_used: true, applies: with_traffic,
+        column: "spread", applies: with_traffic,
         title: "spreading over QPs", label: "spread {}", is_quiet: true,
     }
     /// WRs in flight over all QPs of a worker, with --spread
     outstanding: Option<u32> = None => {
         flag: "outstanding", heading: QUEUES, takes: Takes::List, default: "half of what their send queues hold",
-        range: (1, 1 << 30), id: Id::Letter('o'), column: "outstanding", column_if_used: true,
+        range: (1, 1 << 30), id: Id::Letter('o'), column: "outstanding",
         applies: |settings| match settings.spread {
             Spread::Own => Applies::Not("with --spread own: each QP keeps its send queue full"),
             _ => with_traffic(settings),
@@ -320,7 +320,7 @@ settings! {
     /// 90 of 100 messages, and the other 60 the rest
     qp_weights: Option<QpWeights> = None => {
         flag: "qp-weights", heading: QUEUES, takes: Takes::One("GROUPS"), id: Id::Word,
-        column: "weights", column_if_used: true,
+        column: "weights",
         applies: |settings| match settings.spread {
             Spread::RoundRobin => with_traffic(settings),
             _ => Applies::Not("without --spread round-robin, where QPs take turns"),
@@ -330,7 +330,7 @@ settings! {
     /// Path MTUs in bytes: 256, 512, 1024, 2048, 4096
     mtu: Option<Mtu> = None => {
         flag: "mtu", short: Some('m'), heading: TRANSPORT, takes: Takes::List,
-        default: "the smaller of both ports'", id: Id::Letter('m'), column: "mtu",
+        default: "the smaller of both ports'", id: Id::Letter('m'), column: "MTU",
     }
     /// Traffic both ways on the same QPs; each direction is reported
     bidirectional: bool = false => {
@@ -348,33 +348,33 @@ settings! {
     /// connection manager, rdma_cm)
     connect: ConnectMode = ConnectMode::Tcp => {
         flag: "connect", heading: QUEUES, takes: Takes::List, default: "tcp", id: Id::Word,
-        column: "connect", column_if_used: true,
+        column: "connect",
         title: "connecting", is_quiet: true,
     }
     /// How sends are posted: legacy (ibv_post_send), extended (ibv_wr_start, and a call for each part of a work request)
     post: CallStyle = CallStyle::Legacy => {
         flag: "post", heading: QUEUES, takes: Takes::List, default: "legacy", id: Id::Letter('p'),
-        column: "post", column_if_used: true, applies: with_traffic,
+        column: "post", applies: with_traffic,
         title: "posting", label: "{} posting", is_quiet: true,
     }
     /// How completions are polled: legacy (ibv_poll_cq), extended (ibv_start_poll, and a call for each field that is read)
     poll_api: CallStyle = CallStyle::Legacy => {
         flag: "poll-api", heading: QUEUES, takes: Takes::List, default: "legacy", id: Id::Letter('c'),
-        column: "poll-api", column_if_used: true, applies: with_traffic,
+        column: "poll-api", applies: with_traffic,
         title: "polling calls", label: "{} polling", is_quiet: true,
     }
     /// What the library is told of threads: usual (any thread may use a QP or a CQ), thread (one worker uses it, so the
     /// library need not lock it: single-threaded CQs, and a thread domain for each worker's QPs)
     domains: Domains = Domains::Usual => {
         flag: "domains", heading: QUEUES, takes: Takes::List, default: "usual", id: Id::Letter('d'),
-        column: "domains", column_if_used: true, applies: with_traffic,
+        column: "domains", applies: with_traffic,
         title: "thread domains", label: "{} domains", is_quiet: true,
     }
     /// Whose time of a completion ends a latency: cpu (when the worker saw it), device (the device's stamp of it; the time
     /// from there until the worker saw it is told beside), with --poll-api extended
     timestamps: Timestamps = Timestamps::Cpu => {
         flag: "timestamps", heading: QUEUES, takes: Takes::List, default: "cpu", id: Id::Letter('C'),
-        column: "stamps", column_if_used: true,
+        column: "stamps",
         applies: |settings| match settings.no_latency {
             true => Applies::Not("with --no-latency: stamps end latencies"),
             false => with_traffic(settings),
@@ -386,7 +386,7 @@ settings! {
     /// first
     rate: Rate = Rate::Closed => {
         flag: "rate", heading: LOAD, takes: Takes::List, default: "closed", id: Id::Letter('R'),
-        column: "load", column_if_used: true,
+        column: "load",
         applies: |settings| match settings.op {
             Workload::Connect => Applies::Not("on --op connect, whose traffic is a closed loop"),
             Workload::Transfer(_) => Applies::Yes,
@@ -397,7 +397,7 @@ settings! {
     /// completion posts the next message)
     pace: Pace = Pace::Worker => {
         flag: "pace", heading: LOAD, takes: Takes::List, default: "worker", id: Id::Word,
-        column: "pace", column_if_used: true,
+        column: "pace",
         applies: |settings| match settings.rate {
             Rate::Closed => Applies::Not("without --rate: a closed loop has no load to keep"),
             _ => Applies::Yes,
@@ -407,7 +407,7 @@ settings! {
     /// How planned times follow each other: poisson (independently, with exponential gaps), fixed (at the same distance)
     arrivals: Arrivals = Arrivals::Poisson => {
         flag: "arrivals", heading: LOAD, takes: Takes::List, default: "poisson", id: Id::Word,
-        column: "arrivals", column_if_used: true, applies: with_planned_times,
+        column: "arrivals", applies: with_planned_times,
         title: "arrivals", label: "{} arrivals", is_quiet: true,
     }
     /// Seed of the planned times and of --touch-order random: the same seed gives the same times and order
