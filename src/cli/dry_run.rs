@@ -7,32 +7,16 @@ use crate::coordinator::options::{Against, Target};
 use crate::node::memory_needs::{DeviceKind, MemoryNeeds};
 use crate::perftest::{Program, measuring};
 use crate::plan::{Case, Goal, Nodes, Searches, Sweep};
-use settings::{Applies, ROWS, Row, Settings};
+use report::results::setting_words::{alike, cell};
+use report::text::wrapped;
+use settings::{Row, Settings, differing};
 
 use super::errors::Failure;
 use super::run::RunPlan;
+use super::terminal::screen;
+use super::time_left::for_people;
 
 mod flows;
-
-/// A setting that does not apply to the case is a dash.
-fn cell(settings: &Settings, row: &Row) -> String {
-    let text = row.text(settings);
-    match (row.applies)(settings) {
-        Applies::Yes if text.is_empty() => "auto".to_owned(),
-        Applies::Yes => text,
-        Applies::Ignored | Applies::Not(_) => "-".to_owned(),
-    }
-}
-
-/// `1 h 5 min`, `2 min 30 s`, `45 s`, `1.5 s`.
-fn for_people(span: Duration) -> String {
-    let seconds = span.as_secs();
-    match seconds {
-        0..60 => format!("{} s", span.as_millis() as f64 / 1e3),
-        60..3_600 => format!("{} min {} s", seconds / 60, seconds % 60),
-        _ => format!("{} h {} min", seconds / 3_600, seconds / 60 % 60),
-    }
-}
 
 fn footer(plan: &RunPlan) -> String {
     let sweep = &plan.sweep;
@@ -156,34 +140,36 @@ fn longest_of_pairs(sweep: &Sweep, against: &Against) -> Option<Duration> {
     )
 }
 
-fn write_table(cases: &[Case], out: &mut impl Write) -> io::Result<()> {
-    let usual = Settings::default();
-    let columns: Vec<&Row> = (ROWS.iter().filter(|row| !row.column.is_empty()))
-        .filter(|row| {
-            let is_unusual = |case: &Case| !row.is_equal(case, &usual);
-            !row.column_if_used || cases.iter().any(is_unusual)
-        })
-        .collect();
-    let header = std::iter::once("case").chain(columns.iter().map(|row| row.column));
-    let mut table: Vec<Vec<String>> = vec![header.map(str::to_owned).collect()];
+/// What all cases have alike in words, and a column for each setting in which they differ.
+fn write_table(cases: &[Case], columns: usize, out: &mut impl Write) -> io::Result<()> {
+    let settings: Vec<Settings> = cases.iter().map(|case| case.settings.clone()).collect();
+    for line in wrapped(&alike(&settings, true).join(" · "), columns) {
+        writeln!(out, "{line}")?;
+    }
+    let rows = differing(&settings);
+    let is_word = |row: &Row| settings.iter().all(|it| row.number(it).is_none());
+    let of_rows = rows
+        .iter()
+        .map(|row| (row.heading_of_column(), is_word(row)));
+    let heads: Vec<(&str, bool)> = std::iter::once(("case", true)).chain(of_rows).collect();
+    let mut table: Vec<Vec<String>> =
+        vec![heads.iter().map(|(head, _)| (*head).to_owned()).collect()];
     table.extend(cases.iter().map(|case| {
-        let cells = columns.iter().map(|row| cell(case, row));
+        let cells = rows.iter().map(|row| cell(row, case));
         std::iter::once(case.id.clone()).chain(cells).collect()
     }));
-    let mut widths = vec![0; columns.len() + 1];
+    let mut widths = vec![0; heads.len()];
     for line in &table {
         for (width, cell) in widths.iter_mut().zip(line) {
-            *width = (*width).max(cell.len());
+            *width = (*width).max(cell.chars().count());
         }
     }
     for cells in &table {
         let mut line = String::new();
-        for (column, (cell, width)) in cells.iter().zip(&widths).enumerate() {
-            // Words to the left, numbers to the right.
-            line += &if column < 3 {
-                format!("{cell:<width$}  ")
-            } else {
-                format!("{cell:>width$}  ")
+        for ((cell, width), (_, is_word)) in cells.iter().zip(&widths).zip(&heads) {
+            line += &match is_word {
+                true => format!("{cell:<width$}  "),
+                false => format!("{cell:>width$}  "),
             };
         }
         writeln!(out, "{}", line.trim_end())?;
@@ -191,44 +177,32 @@ fn write_table(cases: &[Case], out: &mut impl Write) -> io::Result<()> {
     Ok(())
 }
 
-fn write(plan: &RunPlan, out: &mut impl Write) -> io::Result<()> {
+fn write(plan: &RunPlan, columns: usize, out: &mut impl Write) -> io::Result<()> {
+    let columns = columns.saturating_add(1);
     match flows::are_shown(&plan.sweep) {
         true => flows::write(&plan.sweep, out)?,
-        false => write_table(&plan.sweep.cases, out)?,
+        false => write_table(&plan.sweep.cases, columns, out)?,
     }
-    writeln!(out, "\n{}", footer(plan))?;
-    if let Some(memory) = memory(plan) {
-        writeln!(out, "{memory}")?;
+    writeln!(out)?;
+    for line in std::iter::once(footer(plan)).chain(memory(plan)) {
+        for line in wrapped(&line, columns) {
+            writeln!(out, "{line}")?;
+        }
     }
     out.flush()
 }
 
-/// Prints the table. A reader that closes the pipe early has seen enough: that is no error.
+/// Prints the table on stdout. A reader that closes the pipe early has seen enough: that is no error.
 ///
 /// # Errors
-/// When `out` cannot be written for another reason.
-pub fn print(plan: &RunPlan, out: &mut impl Write) -> Result<(), Failure> {
-    match write(plan, &mut io::BufWriter::new(out)) {
+/// When stdout cannot be written to for another reason.
+pub fn print(plan: &RunPlan) -> Result<(), Failure> {
+    let stdout = io::stdout();
+    let columns = screen(&stdout).columns;
+    match write(plan, columns, &mut io::BufWriter::new(stdout.lock())) {
         Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
             Err(Failure::failed(format!("cannot write the table: {error}")))
         }
         _ => Ok(()),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn spans_read_well() {
-        for (ms, text) in [
-            (1_500, "1.5 s"),
-            (45_000, "45 s"),
-            (150_000, "2 min 30 s"),
-            (3_900_000, "1 h 5 min"),
-        ] {
-            assert_eq!(for_people(Duration::from_millis(ms)), text);
-        }
     }
 }

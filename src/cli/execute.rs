@@ -37,7 +37,7 @@ pub fn execute_until(
     ranks: Option<Arc<Ranks>>,
 ) -> Result<(), Failure> {
     if plan.dry_run {
-        return dry_run::print(&plan, &mut std::io::stdout().lock());
+        return dry_run::print(&plan);
     }
     let mut output = Output::open(&plan)?;
     let options = SweepOptions {
@@ -80,17 +80,17 @@ fn verdict(plan: &RunPlan, outcome: &SweepOutcome) -> Result<(), Failure> {
         let text = format!("{left} of {wanted} runs were not begun: {error}");
         return Err(Failure::told(text, false, error.hint()));
     }
-    let slow = plan.output.fail_below.and_then(|least| {
-        let told = threshold::failing(&threshold::judge(&outcome.result, Some(least)))?;
-        Some(format!("--fail-below {least}: {told}"))
-    });
+    let demands = &plan.output.demands;
+    let failing = || threshold::failing(&threshold::judge(&outcome.result, demands));
+    let failing = (!demands.are_none()).then(failing).flatten();
+    let failing = failing.map(|told| format!("{demands}: {told}"));
     if outcome.failed_runs == 0 {
         comparisons(cases)?;
         searches::verdict(cases)?;
-        return slow.map_or(Ok(()), |slow| Err(Failure::failed(slow)));
+        return failing.map_or(Ok(()), |failing| Err(Failure::failed(failing)));
     }
-    if let Some(slow) = slow {
-        say(&format!("rocebench: {slow}"));
+    if let Some(failing) = failing {
+        say(&format!("rocebench: {failing}"));
     }
     let text = format!("{} of {wanted} runs failed", outcome.failed_runs);
     let hint = "each is explained above and in the JSON file".to_owned();

@@ -1,7 +1,5 @@
 //! `rocebench explain`: options become a lesson, and what it tells goes to stdout as it happens.
 
-use std::io::IsTerminal as _;
-
 use crate::coordinator::lesson::{LessonOptions, run_lesson};
 use crate::explain::columns::PAGE;
 use crate::explain::{Language, LessonWriter, Presentation, Style, Verdict};
@@ -15,6 +13,7 @@ use super::logging;
 use super::pager::{self, Pager};
 use super::run::ends;
 use super::signals::stop_flag;
+use super::terminal::screen;
 
 /// Fewest columns that text is wrapped to: on a narrower terminal words would stand alone.
 const NARROWEST: usize = 40;
@@ -113,11 +112,9 @@ fn lesson(args: &ExplainArgs) -> Result<(Lesson, String), Failure> {
     Ok((Lesson::new(op, mistake, mtu_bytes, &text), text))
 }
 
-/// Colours for a person at a terminal who does not refuse them (<https://no-color.org>).
+/// Colours for a person at a terminal who does not refuse them.
 fn style() -> Style {
-    let refused = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
-    let dumb = std::env::var_os("TERM").is_none_or(|value| value == "dumb");
-    match std::io::stdout().is_terminal() && !refused && !dumb {
+    match screen(&std::io::stdout()).is_coloured {
         true => Style::coloured(),
         false => Style::plain(),
     }

@@ -4,7 +4,7 @@ use std::io::{self, Write};
 
 use report::results::model::ResultFile;
 use report::results::{csv, json};
-use report::threshold::{Threshold, junit};
+use report::threshold::{Demands, junit};
 
 /// A document of a sweep.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -48,14 +48,14 @@ impl Format {
         }
     }
 
-    /// Writes the document to a stream; tests of flows are for what each must reach.
+    /// Writes the document to a stream; tests of flows are for what is demanded of each.
     ///
     /// # Errors
     /// The stream's.
     pub fn write_to(
         self,
         result: &ResultFile,
-        least: Option<Threshold>,
+        demands: &Demands,
         out: impl Write,
     ) -> io::Result<()> {
         match self {
@@ -63,7 +63,7 @@ impl Format {
             Format::Cases => csv::cases(result, out),
             Format::Qps => csv::qps(result, out),
             Format::Histograms => csv::histograms(result, out),
-            Format::Junit => junit::write(result, least, out),
+            Format::Junit => junit::write(result, demands, out),
         }
     }
 }

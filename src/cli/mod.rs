@@ -10,6 +10,7 @@ pub mod dry_run;
 pub mod errors;
 pub mod execute;
 pub mod explain;
+mod fail_if;
 mod format;
 mod listen;
 pub mod logging;
@@ -29,6 +30,9 @@ mod send_progress;
 pub mod serve;
 mod server_log;
 pub mod signals;
+mod spark;
+mod terminal;
+mod time_left;
 pub mod token;
 
 use clap::parser::ValueSource;

@@ -1,26 +1,30 @@
 //! What a sweep leaves behind: rows on the terminal and lines in the journal as runs finish, the files at the end, and
 //! a word about each failure.
 
+use std::collections::BTreeSet;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use crate::coordinator::observer::{Observer, TrialStart};
 use crate::plan::Case;
+use report::headlines::{Headline, Topic, headlines};
 use report::mesh;
 use report::results::file::{WriteError, prepare, prepare_directory, write_whole_until};
 use report::results::journal::{self, Journal};
 use report::results::model::{CaseConfig, LoadSearch, PerftestPair, ResultFile, Run};
 use report::results::{against, table::Table};
-use report::text::printable;
-use report::threshold::Threshold;
+use report::text::{Mark, Screen, printable, wrapped};
+use report::threshold::Demands;
 use settings::Settings;
 
 use super::errors::{Failure, say};
 use super::format::Format;
-use super::progress::{self, Progress};
+use super::progress::{self, Place, Progress};
 use super::run::{RunPlan, Sink};
+use super::terminal::screen;
+use super::time_left::{TimeLeft, measures};
 
 /// A document that is written at the end.
 struct Document {
@@ -36,13 +40,20 @@ pub(super) struct Output {
     /// The journal could not be written, and that was told.
     is_told: bool,
     on_stdout: Option<Format>,
-    /// What each flow must reach, for tests.
-    least: Option<Threshold>,
+    /// What is demanded of each flow, for tests.
+    demands: Demands,
     table: Table<Box<dyn Write>>,
+    screen: Screen,
     /// Why the table could not be shown.
     unshown: Option<io::Error>,
+    /// What was noted: each note is for the whole sweep.
+    noted: BTreeSet<String>,
     progress: Box<dyn Progress>,
     case: String,
+    /// When the run in progress began, and how long it is to measure.
+    begun: Option<(Instant, Duration)>,
+    /// `None` where it is not known how many runs there will be.
+    time_left: Option<TimeLeft>,
 }
 
 impl Output {
@@ -74,22 +85,26 @@ impl Output {
                 });
             }
         }
+        let is_counted = plan.against.is_none() && plan.searches.is_none();
         let on_stdout = plan.output.on_stdout();
-        let out: Box<dyn Write> = if on_stdout.is_some() {
-            Box::new(io::stderr())
-        } else {
-            Box::new(io::stdout())
+        let (out, screen): (Box<dyn Write>, Screen) = match on_stdout {
+            Some(_) => (Box::new(io::stderr()), screen(&io::stderr())),
+            None => (Box::new(io::stdout()), screen(&io::stdout())),
         };
         Ok(Output {
             documents,
             journal: Journal::new(file(&format!(".{}", journal::EXTENSION))),
             is_told: false,
             on_stdout,
-            least: plan.output.fail_below,
-            table: Table::new(out, &shown(&plan.sweep.cases)),
+            demands: plan.output.demands.clone(),
+            table: Table::new(out, screen, &shown(&plan.sweep.cases)),
+            screen,
             unshown: None,
+            noted: BTreeSet::new(),
             progress: progress::for_stderr(plan.quiet),
             case: String::new(),
+            begun: None,
+            time_left: is_counted.then(|| TimeLeft::of(&plan.sweep)),
         })
     }
 
@@ -130,7 +145,7 @@ impl Output {
                 ));
             };
             match write_whole_until(path, stop, waits, |out| {
-                format.write_to(result, self.least, out)
+                format.write_to(result, &self.demands, out)
             }) {
                 Ok(()) => written.push(path),
                 Err(error) => failures.push(error.to_string()),
@@ -143,7 +158,7 @@ impl Output {
         if !are_kept {
             written.extend(journal.as_deref());
         }
-        let to_stderr = self.on_stdout.is_some();
+        let (to_stderr, screen) = (self.on_stdout.is_some(), self.screen);
         self.show(|table| {
             let mut out: Box<dyn Write> = match to_stderr {
                 true => Box::new(io::stderr()),
@@ -151,13 +166,18 @@ impl Output {
             };
             against::write(result, &mut out)?;
             mesh::write(result, &mut out)?;
+            for Headline { topic, text } in headlines(&[result]) {
+                for line in wrapped(&text, screen.columns.saturating_add(1)) {
+                    writeln!(out, "{}", screen.painted(mark(topic), &line))?;
+                }
+            }
             table.summary(result, &written)
         });
         if are_kept {
             self.journal.remove();
         }
         let stdout = self.on_stdout.map_or(Ok(()), |format| {
-            format.write_to(result, self.least, io::stdout().lock())
+            format.write_to(result, &self.demands, io::stdout().lock())
         });
         let unshown = self.unshown.map_or(Ok(()), Err);
         for error in [unshown, stdout].into_iter().filter_map(Result::err) {
@@ -171,6 +191,15 @@ impl Output {
             say(&format!("rocebench: warning: {other}"));
         }
         Err(Failure::failed(first))
+    }
+}
+
+/// How a sentence is marked.
+fn mark(topic: Topic) -> Mark {
+    match topic {
+        Topic::Best | Topic::NothingWrong => Mark::Good,
+        Topic::Scaling => Mark::Plain,
+        Topic::Wrong => Mark::Doubtful,
     }
 }
 
@@ -192,8 +221,16 @@ fn shown(cases: &[Case]) -> Vec<Settings> {
 impl Observer for Output {
     fn run_started(&mut self, index: usize, total: usize, case: &Case, run: u32, runs: u32) {
         self.case.clone_from(&case.id);
-        self.progress
-            .case_started(index, total, &case.id, run, runs);
+        let place = Place {
+            index,
+            total,
+            id: &case.id,
+            run,
+            runs,
+        };
+        let left = self.time_left.as_ref().and_then(TimeLeft::left);
+        self.progress.run_started(place, left);
+        self.begun = Some((Instant::now(), measures(case)));
     }
 
     fn trial_started(&mut self, index: usize, total: usize, case: &Case, trial: TrialStart<'_>) {
@@ -201,7 +238,7 @@ impl Observer for Output {
     }
 
     fn search_finished(&mut self, _: &Case, _: &LoadSearch, result: &ResultFile) {
-        self.progress.case_finished();
+        self.progress.run_finished(None);
         self.keep(result);
     }
 
@@ -218,7 +255,7 @@ impl Observer for Output {
     }
 
     fn pair_finished(&mut self, case: &Case, pair: &PerftestPair, result: &ResultFile) {
-        self.progress.case_finished();
+        self.progress.run_finished(None);
         if let (Some(own), Some(theirs), None) = (pair.rocebench, pair.perftest, &pair.failure) {
             let comparison = result.cases.last().and_then(|it| it.perftest.as_ref());
             let metric = comparison.map_or("", |it| it.metric.as_str());
@@ -238,7 +275,12 @@ impl Observer for Output {
     }
 
     fn run_finished(&mut self, config: &CaseConfig, run: &Run, result: &ResultFile) {
-        self.progress.case_finished();
+        if let (Some(time), Some((begun, planned))) = (&mut self.time_left, self.begun.take()) {
+            time.run_over(planned, begun.elapsed());
+        }
+        let latencies = run.flows.iter().filter_map(|flow| flow.latency_ns.as_ref());
+        let worst = latencies.filter_map(|latency| latency.p99).max();
+        self.progress.run_finished(worst);
         self.show(|table| table.run(config, run));
         if let Some(failure) = &run.failure {
             let mut text = format!(
@@ -254,6 +296,9 @@ impl Observer for Output {
     }
 
     fn note(&mut self, text: &str) {
+        if !self.noted.insert(text.to_owned()) {
+            return;
+        }
         let text = format!("rocebench: note: {text}");
         self.progress.line(&text);
     }

@@ -2,17 +2,36 @@
 //! a pipe does, nothing when quiet.
 
 use std::io::{IsTerminal as _, Write as _};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use settings::Rate;
 
 use crate::coordinator::observer::TrialStart;
+use report::results::number::time_text;
+
+use super::spark::Spark;
+use super::time_left::left_text;
+
+/// Which run of a sweep.
+#[derive(Clone, Copy, Debug)]
+pub struct Place<'a> {
+    /// Number of its case, from 0.
+    pub index: usize,
+    /// Cases.
+    pub total: usize,
+    /// Name of its case.
+    pub id: &'a str,
+    /// Its number in the case, from 1.
+    pub run: u32,
+    /// Runs of the case.
+    pub runs: u32,
+}
 
 /// What the engine tells while it runs. Calls come from one thread.
 pub trait Progress: Send {
-    /// Case number `index` (from 0) of `total` starts; `run` counts from 1 to `runs`.
-    fn case_started(&mut self, index: usize, total: usize, id: &str, run: u32, runs: u32);
+    /// A run starts; the sweep still takes about `left`, where that is known.
+    fn run_started(&mut self, place: Place<'_>, left: Option<Duration>);
     /// A trial of a search starts.
     fn trial_started(&mut self, index: usize, total: usize, id: &str, trial: TrialStart<'_>);
     /// Connect, warm-up, measure, drain; with the time it is expected to take, where that is known.
@@ -21,8 +40,8 @@ pub trait Progress: Send {
     fn sample(&mut self, elapsed: Duration, gbit_per_s: f64, mmsg_per_s: f64);
     /// Time passes in a phase without a rate.
     fn waiting(&mut self, _elapsed: Duration) {}
-    /// The run is over.
-    fn case_finished(&mut self);
+    /// The run is over, with this p99 in nanoseconds.
+    fn run_finished(&mut self, p99_ns: Option<u64>);
     /// A line that stays, above what is live.
     fn line(&mut self, text: &str);
     /// Does something that writes to the terminal, with what is live out of the way.
@@ -46,22 +65,31 @@ pub fn for_stderr(quiet: bool) -> Box<dyn Progress> {
 pub struct Silent;
 
 impl Progress for Silent {
-    fn case_started(&mut self, _: usize, _: usize, _: &str, _: u32, _: u32) {}
+    fn run_started(&mut self, _: Place<'_>, _: Option<Duration>) {}
     fn trial_started(&mut self, _: usize, _: usize, _: &str, _: TrialStart<'_>) {}
     fn phase(&mut self, _: &str, _: Option<Duration>) {}
     fn sample(&mut self, _: Duration, _: f64, _: f64) {}
-    fn case_finished(&mut self) {}
+    fn run_finished(&mut self, _: Option<u64>) {}
     fn line(&mut self, _: &str) {}
 }
 
-/// `[3/12] send-shared-q4-64KiB, run 2 of 3`.
-fn title(index: usize, total: usize, id: &str, run: u32, runs: u32) -> String {
-    let place = format!("[{}/{total}] {id}", index.saturating_add(1));
+/// `[3/12] send-shared-q4-64KiB, run 2 of 3, ~2 min 5 s left`.
+fn title(place: Place<'_>, left: Option<Duration>) -> String {
+    let Place {
+        index,
+        total,
+        id,
+        run,
+        runs,
+    } = place;
+    let mut text = format!("[{}/{total}] {id}", index.saturating_add(1));
     if runs > 1 {
-        format!("{place}, run {run} of {runs}")
-    } else {
-        place
+        text += &format!(", run {run} of {runs}");
     }
+    if let Some(left) = left {
+        text += &format!(", {}", left_text(left));
+    }
+    text
 }
 
 /// `p99<20us: trial 12 at 812k/s, limit in 750k .. 875k/s, ~40 s left`.
@@ -80,7 +108,7 @@ fn trial_text(trial: TrialStart<'_>) -> String {
         text += &format!(", limit in {low} .. {}/s", rate(high));
     }
     if let Some(left) = left {
-        text += &format!(", ~{} s left", left.as_secs_f64().ceil());
+        text += &format!(", {}", left_text(left));
     }
     text
 }
@@ -98,16 +126,16 @@ impl<W: std::io::Write + Send> Lines<W> {
 }
 
 impl<W: std::io::Write + Send> Progress for Lines<W> {
-    fn case_started(&mut self, index: usize, total: usize, id: &str, run: u32, runs: u32) {
-        self.line(&title(index, total, id, run, runs));
+    fn run_started(&mut self, place: Place<'_>, left: Option<Duration>) {
+        self.line(&title(place, left));
     }
     fn trial_started(&mut self, index: usize, total: usize, id: &str, trial: TrialStart<'_>) {
-        let place = title(index, total, id, 1, 1);
-        self.line(&format!("{place}, {}", trial_text(trial)));
+        let number = index.saturating_add(1);
+        self.line(&format!("[{number}/{total}] {id}, {}", trial_text(trial)));
     }
     fn phase(&mut self, _: &str, _: Option<Duration>) {}
     fn sample(&mut self, _: Duration, _: f64, _: f64) {}
-    fn case_finished(&mut self) {}
+    fn run_finished(&mut self, _: Option<u64>) {}
     fn line(&mut self, text: &str) {
         let _ = writeln!(self.out, "{text}");
     }
@@ -118,14 +146,25 @@ pub struct Live {
     /// Taken when the first case starts, so that nothing is drawn before.
     target: Option<ProgressDrawTarget>,
     bar: ProgressBar,
+    title: String,
+    /// When the sweep is over, about.
+    end: Option<Instant>,
     phase: String,
     expected: Option<Duration>,
+    rates: Spark,
+    /// Of the runs that are over, in nanoseconds.
+    p99s: Spark,
+    last_p99_ns: Option<u64>,
 }
 
-const BAR: &str = "{prefix} {bar:20} {msg}";
+/// The second line is cut where a terminal is narrow.
+const BAR: &str = "{prefix}\n  {bar:6} {wide_msg}";
 
 /// Of a trial the bounds are told, in one line of usual terminals.
 const TRIAL: &str = "{prefix} {bar:10}";
+
+/// Bars of throughput, and of p99.
+const BARS: [usize; 2] = [8, 5];
 
 /// A bar of this look.
 pub(super) fn bar(target: ProgressDrawTarget, template: &str) -> ProgressBar {
@@ -148,22 +187,50 @@ fn millis(span: Duration) -> u64 {
 impl Live {
     /// A bar on `target`, from the first case on.
     pub fn new(target: ProgressDrawTarget) -> Live {
+        let [rates, p99s] = BARS.map(Spark::new);
         Live {
             target: Some(target),
             bar: ProgressBar::hidden(),
+            title: String::new(),
+            end: None,
             phase: String::new(),
             expected: None,
+            rates,
+            p99s,
+            last_p99_ns: None,
         }
     }
 
     /// A run with this title begins.
-    fn begin(&mut self, title: String, template: &str) {
+    fn begin(&mut self, title: String, left: Option<Duration>, template: &str) {
         match self.target.take() {
             Some(target) => self.bar = bar(target, template),
             None => set_style(&self.bar, template),
         }
-        self.bar.set_prefix(title);
+        self.title = title;
+        self.end = left.and_then(|left| Instant::now().checked_add(left));
         self.phase("connect", None);
+    }
+
+    /// Draws the bar at this time of the phase, with what is to be said of it.
+    fn draw(&mut self, elapsed: Duration, text: &str) {
+        let left = self
+            .end
+            .map(|end| end.saturating_duration_since(Instant::now()));
+        let left = left.filter(|left| !left.is_zero()).map(left_text);
+        self.bar.set_prefix(match left {
+            Some(left) => format!("{}, {left}", self.title),
+            None => self.title.clone(),
+        });
+        if let Some(expected) = self.expected {
+            self.bar.set_position(millis(elapsed.min(expected)));
+        }
+        let p99 = match self.last_p99_ns {
+            Some(ns) => format!("  p99 {} {}", self.p99s.bars(), time_text(ns as f64)),
+            None => String::new(),
+        };
+        self.bar
+            .set_message(format!("{}{text}{p99}", self.clock(elapsed)));
     }
 
     /// `measure 1.2/5.0 s`.
@@ -177,42 +244,40 @@ impl Live {
 }
 
 impl Progress for Live {
-    fn case_started(&mut self, index: usize, total: usize, id: &str, run: u32, runs: u32) {
-        self.begin(title(index, total, id, run, runs), BAR);
+    fn run_started(&mut self, place: Place<'_>, left: Option<Duration>) {
+        self.begin(title(place, None), left, BAR);
     }
 
     fn trial_started(&mut self, index: usize, total: usize, _: &str, trial: TrialStart<'_>) {
         let place = format!("[{}/{total}]", index.saturating_add(1));
-        self.begin(format!("{place} {}", trial_text(trial)), TRIAL);
+        self.begin(format!("{place} {}", trial_text(trial)), None, TRIAL);
     }
 
     fn phase(&mut self, phase: &str, expected: Option<Duration>) {
         phase.clone_into(&mut self.phase);
         self.expected = expected;
+        self.rates.clear();
         self.bar.set_length(expected.map_or(1, millis));
         self.bar.set_position(0);
-        self.bar.set_message(self.clock(Duration::ZERO));
+        self.draw(Duration::ZERO, "");
     }
 
     fn sample(&mut self, elapsed: Duration, gbit_per_s: f64, mmsg_per_s: f64) {
-        if let Some(expected) = self.expected {
-            self.bar.set_position(millis(elapsed.min(expected)));
-        }
-        let clock = self.clock(elapsed);
-        self.bar.set_message(format!(
-            "{clock}  {gbit_per_s:.2} Gbit/s  {mmsg_per_s:.3} Mmsg/s"
-        ));
+        self.rates.push(gbit_per_s);
+        let rates = self.rates.bars();
+        let text = format!("  {rates} {gbit_per_s:.2} Gb/s {mmsg_per_s:.3} Mmsg/s");
+        self.draw(elapsed, &text);
     }
 
     fn waiting(&mut self, elapsed: Duration) {
-        if let Some(expected) = self.expected {
-            self.bar.set_position(millis(elapsed.min(expected)));
-        }
-        let clock = self.clock(elapsed);
-        self.bar.set_message(clock);
+        self.draw(elapsed, "");
     }
 
-    fn case_finished(&mut self) {
+    fn run_finished(&mut self, p99_ns: Option<u64>) {
+        if let Some(ns) = p99_ns {
+            self.p99s.push(ns as f64);
+            self.last_p99_ns = Some(ns);
+        }
         self.bar.set_message("");
     }
 
@@ -282,11 +347,25 @@ mod tests {
     fn a_pipe_gets_one_line_a_run() {
         let mut out = Vec::new();
         let mut lines = Lines::new(&mut out);
-        lines.case_started(2, 12, "send-shared-q4-64KiB", 1, 1);
+        let place = Place {
+            index: 2,
+            total: 12,
+            id: "send-shared-q4-64KiB",
+            run: 1,
+            runs: 1,
+        };
+        lines.run_started(place, None);
         lines.phase("measure", None);
         lines.sample(Duration::from_secs(1), 1.0, 1.0);
-        lines.case_finished();
-        lines.case_started(3, 12, "read-shared-q4-64KiB", 2, 3);
+        lines.run_finished(None);
+        let place = Place {
+            index: 3,
+            id: "read-shared-q4-64KiB",
+            run: 2,
+            runs: 3,
+            ..place
+        };
+        lines.run_started(place, Some(Duration::from_millis(64_200)));
         let trial = TrialStart {
             asked: "p99<20us",
             number: 12,
@@ -298,7 +377,7 @@ mod tests {
         lines.line("note");
         assert_eq!(
             String::from_utf8(out).unwrap(),
-            "[3/12] send-shared-q4-64KiB\n[4/12] read-shared-q4-64KiB, run 2 of 3\n\
+            "[3/12] send-shared-q4-64KiB\n[4/12] read-shared-q4-64KiB, run 2 of 3, ~1 min 5 s left\n\
              [1/1] q4, p99<20us: trial 12 at 812k/s, limit in 0 .. 875k/s, ~40 s left\nnote\n"
         );
     }
@@ -307,9 +386,20 @@ mod tests {
     fn a_terminal_sees_case_phase_and_rate() {
         let term = Recorder::default();
         let mut live = Live::new(ProgressDrawTarget::term_like(Box::new(term.clone())));
-        live.case_started(0, 2, "write-per-qp-q1-64B", 1, 1);
+        let place = Place {
+            index: 0,
+            total: 2,
+            id: "write-per-qp-q1-64B",
+            run: 1,
+            runs: 1,
+        };
+        live.run_started(place, None);
+        live.run_finished(Some(17_500));
+        live.run_finished(Some(35_000));
+        live.run_started(place, Some(Duration::from_secs(3_900)));
         live.phase("measure", Some(Duration::from_secs(5)));
         live.line("above");
+        live.sample(Duration::from_millis(2_300), 6.0, 0.25);
         live.sample(Duration::from_millis(2_500), 12.345, 0.5);
         live.bar.force_draw();
         let trial = TrialStart {
@@ -323,11 +413,12 @@ mod tests {
         live.bar.force_draw();
         let seen = term.0.lock().unwrap().clone();
         assert!(seen.contains("above"), "{seen}");
-        assert!(seen.contains("[1/2] write-per-qp-q1-64B "), "{seen}");
+        let told = "[1/2] write-per-qp-q1-64B, ~1 h 5 min left";
+        assert!(seen.contains(told), "{seen}");
         let told = "[1/2] knee 3: trial 2 at 1.5k/s, limit in 1k .. 2k/s ";
         assert!(seen.contains(told), "{seen}");
         assert!(
-            seen.contains("measure 2.5/5.0 s  12.35 Gbit/s  0.500 Mmsg/s"),
+            seen.contains("measure 2.5/5.0 s  ▄█ 12.35 Gb/s 0.500 Mmsg/s  p99 ▄█ 35.0 µs"),
             "{seen}"
         );
     }

@@ -7,13 +7,14 @@ use std::str::FromStr;
 use crate::coordinator::options::{Against, Ends, Target};
 use crate::node::resources::{Faults, NodeOptions, PortRequest};
 use crate::plan::{ConfigFile, FlowTable, Goal, HostPort, Nodes, PlanError, Searches, Sweep};
-use report::threshold::Threshold;
+use report::threshold::Demands;
 use settings::{Given, Settings};
 use verbs::address_of_environment;
 
 use super::against::against;
 use super::args::{ConnectionArgs, DEFAULT_PORT, EndpointArgs, OutputArgs, RunArgs, SearchArgs};
 use super::errors::Failure;
+use super::fail_if::conditions_apply;
 use super::format::Format;
 use super::token::token;
 
@@ -47,8 +48,8 @@ pub struct OutputOptions {
     pub out_dir: PathBuf,
     /// Further documents.
     pub further: Vec<(Format, Sink)>,
-    /// What each flow must reach.
-    pub fail_below: Option<Threshold>,
+    /// What is demanded of each flow.
+    pub demands: Demands,
 }
 
 /// Where one document goes.
@@ -356,7 +357,10 @@ fn output(args: OutputArgs) -> Result<OutputOptions, Failure> {
     Ok(OutputOptions {
         out_dir: args.out,
         further,
-        fail_below: args.fail_below,
+        demands: Demands {
+            below: args.fail_below,
+            fail_if: args.fail_if,
+        },
     })
 }
 
@@ -368,6 +372,7 @@ impl RunPlan {
     pub fn new(args: RunArgs, ground: &Ground) -> Result<RunPlan, Failure> {
         let (sweep, searches) = sweep(&args, ground)?;
         let output = output(args.output)?;
+        conditions_apply(&output.demands.fail_if, &sweep)?;
         let against = against(&args.against, &sweep)?;
         let servers = servers(&sweep.nodes, args.connection.port)?;
         check_has_own_node(&sweep.nodes, &args.endpoint)?;

@@ -65,9 +65,9 @@ fn port_text(out: &mut String, inventory: &Inventory, device: &DeviceEntry, port
     facts.extend(port.state.clone());
     facts.extend(port.link_layer.clone());
     facts.extend(port.link_gbit_per_s.map(|speed| match port.width_lanes {
-        Some(1) => format!("{speed} Gbit/s (1 lane)"),
-        Some(lanes) => format!("{speed} Gbit/s ({lanes} lanes)"),
-        None => format!("{speed} Gbit/s"),
+        Some(1) => format!("{speed} Gb/s (1 lane)"),
+        Some(lanes) => format!("{speed} Gb/s ({lanes} lanes)"),
+        None => format!("{speed} Gb/s"),
     }));
     facts.push(match (port.active_mtu_bytes, port.max_mtu_bytes) {
         (Some(active), Some(max)) => format!("MTU {active} of at most {max}"),

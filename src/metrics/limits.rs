@@ -38,7 +38,7 @@ pub enum Wire {
     RoceIpv4,
     /// RoCE v2 over UDP and IPv6, without VLAN tag.
     RoceIpv6,
-    /// InfiniBand within a subnet (LID-routed). A link of 40 Gbit/s or less also spends a fifth on its
+    /// InfiniBand within a subnet (LID-routed). A link of 40 Gb/s or less also spends a fifth on its
     /// line code, which is not counted here.
     InfiniBand,
     /// InfiniBand with a global route header.

@@ -215,7 +215,7 @@ pub const OPTIONS: &[PerftestOption] = &[
     both(
         'y',
         "limit_msgrate",
-        Not("`--fail-below 40Gb` takes bits a second, or a share of what the link allows"),
+        Not("`--fail-if 'mmsg<2'` ends with exit status 1 when a flow is slower"),
     )
     .with("VALUE"),
     both(

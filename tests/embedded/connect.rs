@@ -99,8 +99,8 @@ fn every_connection_is_counted_at_every_step_beside_traffic_and_alone() {
             "connect-shared-q16-4KiB-T2",
         ]
     );
-    assert!(ended.stdout.contains("5 rounds of 16"), "{}", ended.stdout);
-    let steps = ended.stdout.matches("  other end: create ").count();
+    ended.shows(&["qps traffic connections/s rounds"]);
+    let steps = ended.stdout.matches("    create    a QP").count();
     assert_eq!(steps, 4, "{}", ended.stdout);
 }
 

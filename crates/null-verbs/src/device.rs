@@ -26,7 +26,7 @@ const GID_TYPE_ROCE_V1: u32 = 1;
 const GID_TYPE_ROCE_V2: u32 = 2;
 const LINK_LAYER_ETHERNET: u8 = 2;
 const PHYS_STATE_LINK_UP: u8 = 5;
-/// Codes of InfiniBand's PortInfo: 4 lanes of 25 Gbit/s (EDR).
+/// Codes of InfiniBand's PortInfo: 4 lanes of 25 Gb/s (EDR).
 const WIDTH_4X: u8 = 2;
 const SPEED_25_GBIT_PER_S: u8 = 32;
 

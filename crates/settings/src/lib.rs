@@ -4,6 +4,7 @@
 
 mod calls;
 mod derived;
+mod differing;
 mod doubling;
 mod duration;
 mod given;
@@ -22,6 +23,7 @@ mod words;
 
 pub use calls::{CallStyle, Domains, Timestamps};
 pub use derived::Stop;
+pub use differing::{NO_VALUE, differing, telling_apart};
 pub use doubling::RangeError;
 pub use duration::TimeSpan;
 pub use given::{Given, GivenError};

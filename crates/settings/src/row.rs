@@ -30,10 +30,8 @@ pub struct Row<S: 'static> {
     pub is_size: bool,
     /// How it stands in the id of a case.
     pub id: Id,
-    /// Heading of its column in a table of cases; empty for none.
+    /// Heading of its column in a table of cases, where that is not the flag.
     pub column: &'static str,
-    /// The column is left out where no case has another value than the default.
-    pub column_if_used: bool,
     /// What it is called where figures or tables of results differ in it; empty where they do not tell it.
     pub title: &'static str,
     /// The words for a value, which stands for `{}`; behind `|`, those for another number than one.
@@ -140,7 +138,6 @@ impl<S> Row<S> {
         is_size: false,
         id: Id::Never,
         column: "",
-        column_if_used: false,
         title: "",
         label: "{}",
         is_quiet: false,

@@ -76,7 +76,7 @@ settings! {
     /// to the path MTU). Lost messages of uc and ud are counted and do not fail a run
     service: Service = Service::Rc => {
         flag: "service", heading: RUN, takes: Takes::List, default: "rc", id: Id::Word,
-        column: "service", column_if_used: true,
+        column: "service",
         applies: |settings| match settings.op {
             Workload::Connect => Applies::Not("on --op connect, which sets up RC QPs"),
             Workload::Transfer(_) => Applies::Yes,
@@ -88,13 +88,13 @@ settings! {
     /// other one at once), bisection (between the halves of the list, both ways), loop (each to itself)
     pattern: Option<Pattern> = None => {
         flag: "pattern", heading: NODES, scope: Scope::Case, takes: Takes::List, default: "", id: Id::Word,
-        column: "pattern", column_if_used: true, applies: with_messages,
+        column: "pattern", applies: with_messages,
         title: "pattern",
     }
     /// Nodes that send in an incast
     fan_in: Option<u32> = None => {
         flag: "fan-in", heading: NODES, scope: Scope::Case, takes: Takes::List, default: "all others",
-        range: (1, 4_095), id: Id::Letter('F'), column: "fan-in", column_if_used: true,
+        range: (1, 4_095), id: Id::Letter('F'), column: "fan-in",
         applies: |settings| match settings.pattern {
             Some(Pattern::Incast(_)) => Applies::Yes,
             Some(_) => Applies::Ignored,
@@ -105,7 +105,7 @@ settings! {
     /// Nodes that receive in an outcast
     fan_out: Option<u32> = None => {
         flag: "fan-out", heading: NODES, scope: Scope::Case, takes: Takes::List, default: "all others",
-        range: (1, 4_095), id: Id::Letter('O'), column: "fan-out", column_if_used: true,
+        range: (1, 4_095), id: Id::Letter('O'), column: "fan-out",
         applies: |settings| match settings.pattern {
             Some(Pattern::Outcast(_)) => Applies::Yes,
             Some(_) => Applies::Ignored,
@@ -135,7 +135,7 @@ settings! {
     /// the size then has the largest
     size_mix: Option<SizeMix> = None => {
         flag: "size-mix", heading: RUN, takes: Takes::One("SIZES"), id: Id::Head,
-        column: "sizes", column_if_used: true,
+        column: "sizes",
         applies: |settings| not_atomic(settings, "on atomic operations, which act on 8 bytes"),
         title: "message sizes", label: "sizes {}",
     }
@@ -148,7 +148,7 @@ settings! {
     /// With --op connect: QPs that carry traffic (RDMA WRITEs) while others are set up; 0 for none
     traffic_qps: u32 = 1 => {
         flag: "traffic-qps", heading: QUEUES, scope: Scope::Case, takes: Takes::List, default: "1",
-        range: (0, 65_536), id: Id::Letter('T'), column: "traffic", column_if_used: true,
+        range: (0, 65_536), id: Id::Letter('T'), column: "traffic",
         applies: |settings| match settings.op {
             Workload::Connect => Applies::Yes,
             Workload::Transfer(_) => Applies::Not("without --op connect: it is the traffic while QPs are set up"),
@@ -179,7 +179,7 @@ settings! {
     /// Receive queues: per-qp (one for each QP), shared (one SRQ for all QPs of a flow at its receiving end)
     recv_queue: RecvQueue = RecvQueue::PerQp => {
         flag: "recv-queue", heading: QUEUES, takes: Takes::List, default: "per-qp", id: Id::Letter('S'),
-        column: "recvs", column_if_used: true,
+        column: "recvs",
         applies: |settings| match settings.op {
             Workload::Transfer(op) if op.profile().receives => Applies::Yes,
             _ => Applies::Not("without --op send, send-imm or write-imm: others take no receives"),
@@ -227,34 +227,34 @@ settings! {
     /// Scatter/gather elements of each message and each receive; a message of fewer bytes has one for each byte
     sges: u32 = 1 => {
         flag: "sges", heading: QUEUES, takes: Takes::List, default: "1", range: (1, 1_024), id: Id::Letter('g'),
-        column: "sges", column_if_used: true,
+        column: "sges",
         applies: |settings| not_atomic(settings, "on atomic operations, whose 8 bytes are one piece"),
         title: "SGEs", label: "{} SGE|{} SGEs", is_quiet: true,
     }
     /// Memory regions: one (for all QPs of a flow at each end), per-qp
     mr: MrMode = MrMode::One => {
         flag: "mr", heading: BUFFERS, takes: Takes::List, default: "one", id: Id::Letter('M'),
-        column: "mr", column_if_used: true, applies: with_traffic,
+        column: "mr", applies: with_traffic,
         title: "memory regions", label: "MR {}", is_quiet: true,
     }
     /// Pages of the messages' memory: usual, huge (2 MiB, reserved in /proc/sys/vm/nr_hugepages), transparent (2 MiB if the
     /// kernel has some)
     pages: PageKind = PageKind::Usual => {
         flag: "pages", heading: BUFFERS, takes: Takes::List, default: "usual", id: Id::Letter('P'),
-        column: "pages", column_if_used: true, applies: with_traffic,
+        column: "pages", applies: with_traffic,
         title: "pages", label: "{} pages", is_quiet: true,
     }
     /// Messages begin at a multiple of this many bytes, before --offset
     alignment_bytes: u32 = 64 => {
         flag: "alignment", heading: BUFFERS, takes: Takes::List, default: "64",
-        range: (1, 4_096), is_size: true, id: Id::Letter('a'), column: "align", column_if_used: true,
+        range: (1, 4_096), is_size: true, id: Id::Letter('a'), column: "align",
         applies: with_traffic,
         title: "alignment", label: "aligned to {}", is_quiet: true,
     }
     /// Messages begin this many bytes after a multiple of --alignment
     offset_bytes: u32 = 0 => {
         flag: "offset", heading: BUFFERS, takes: Takes::List, default: "0",
-        range: (0, 4_095), is_size: true, id: Id::Letter('f'), column: "offset", column_if_used: true,
+        range: (0, 4_095), is_size: true, id: Id::Letter('f'), column: "offset",
         applies: with_traffic,
         title: "offset", label: "offset {}", is_quiet: true,
     }
@@ -262,14 +262,14 @@ settings! {
     /// another place until the part is used up
     memory_bytes: Option<u64> = None => {
         flag: "memory", heading: BUFFERS, takes: Takes::List, default: "a page for each QP, or one message",
-        range: (1, 1 << 40), is_size: true, id: Id::Letter('W'), column: "memory", column_if_used: true,
+        range: (1, 1 << 40), is_size: true, id: Id::Letter('W'), column: "memory",
         applies: |settings| not_atomic(settings, "on atomic operations: --atomic-target says which 8 bytes they act on"),
         title: "working set", label: "working set {}",
     }
     /// Order of the messages' places in --memory: sequential, random (shuffled by --seed)
     touch_order: TouchOrder = TouchOrder::Sequential => {
         flag: "touch-order", heading: BUFFERS, takes: Takes::List, default: "sequential", id: Id::Word,
-        column: "order", column_if_used: true,
+        column: "order",
         applies: |settings| match settings.memory_bytes {
             Some(_) if !settings.op.profile().is_atomic() => with_traffic(settings),
             _ => Applies::Not("without --memory: messages use the same few places again and again"),
@@ -280,7 +280,7 @@ settings! {
     /// bytes for each WR in flight, as far as a page has room)
     atomic_target: AtomicTarget = AtomicTarget::PerQp => {
         flag: "atomic-target", heading: LOAD, takes: Takes::List, default: "per-qp", id: Id::Letter('A'),
-        column: "atomics", column_if_used: true,
+        column: "atomics",
         applies: |settings| match settings.op {
             Workload::Transfer(op) if op.profile().is_atomic() => Applies::Yes,
             _ => Applies::Not("without --op fetch-add or compare-swap"),
@@ -292,13 +292,13 @@ settings! {
     /// of the message's number (hash)
     spread: Spread = Spread::Own => {
         flag: "spread", heading: QUEUES, takes: Takes::List, default: "own", id: Id::Word,
-        column: "spread", column_if_used: true, applies: with_traffic,
+        column: "spread", applies: with_traffic,
         title: "spreading over QPs", label: "spread {}", is_quiet: true,
     }
     /// WRs in flight over all QPs of a worker, with --spread
     outstanding: Option<u32> = None => {
         flag: "outstanding", heading: QUEUES, takes: Takes::List, default: "half of what their send queues hold",
-        range: (1, 1 << 30), id: Id::Letter('o'), column: "outstanding", column_if_used: true,
+        range: (1, 1 << 30), id: Id::Letter('o'), column: "outstanding",
         applies: |settings| match settings.spread {
             Spread::Own => Applies::Not("with --spread own: each QP keeps its send queue full"),
             _ => with_traffic(settings),
@@ -309,7 +309,7 @@ settings! {
     /// 90 of 100 messages, and the other 60 the rest
     qp_weights: Option<QpWeights> = None => {
         flag: "qp-weights", heading: QUEUES, takes: Takes::One("GROUPS"), id: Id::Word,
-        column: "weights", column_if_used: true,
+        column: "weights",
         applies: |settings| match settings.spread {
             Spread::RoundRobin => with_traffic(settings),
             _ => Applies::Not("without --spread round-robin, where QPs take turns"),
@@ -319,7 +319,7 @@ settings! {
     /// Path MTUs in bytes: 256, 512, 1024, 2048, 4096
     mtu: Option<Mtu> = None => {
         flag: "mtu", short: Some('m'), heading: TRANSPORT, takes: Takes::List,
-        default: "the smaller of both ports'", id: Id::Letter('m'), column: "mtu",
+        default: "the smaller of both ports'", id: Id::Letter('m'), column: "MTU",
     }
     /// Traffic both ways on the same QPs; each direction has its own figures
     bidirectional: bool = false => {
@@ -337,33 +337,33 @@ settings! {
     /// manager, rdma_cm)
     connect: ConnectMode = ConnectMode::Tcp => {
         flag: "connect", heading: QUEUES, takes: Takes::List, default: "tcp", id: Id::Word,
-        column: "connect", column_if_used: true,
+        column: "connect",
         title: "connecting", is_quiet: true,
     }
     /// Calls that post sends: legacy (ibv_post_send), extended (ibv_wr_start, and a call for each part of a WR)
     post: CallStyle = CallStyle::Legacy => {
         flag: "post", heading: QUEUES, takes: Takes::List, default: "legacy", id: Id::Letter('p'),
-        column: "post", column_if_used: true, applies: with_traffic,
+        column: "post", applies: with_traffic,
         title: "posting", label: "{} posting", is_quiet: true,
     }
     /// Calls that poll completions: legacy (ibv_poll_cq), extended (ibv_start_poll, and a call for each field)
     poll_api: CallStyle = CallStyle::Legacy => {
         flag: "poll-api", heading: QUEUES, takes: Takes::List, default: "legacy", id: Id::Letter('c'),
-        column: "poll-api", column_if_used: true, applies: with_traffic,
+        column: "poll-api", applies: with_traffic,
         title: "polling calls", label: "{} polling", is_quiet: true,
     }
     /// Promises to the library about threads: usual (any thread may use a QP or CQ), thread (one worker uses each, so it
     /// needs no lock: single-threaded CQs, and a thread domain for each worker's QPs)
     domains: Domains = Domains::Usual => {
         flag: "domains", heading: QUEUES, takes: Takes::List, default: "usual", id: Id::Letter('d'),
-        column: "domains", column_if_used: true, applies: with_traffic,
+        column: "domains", applies: with_traffic,
         title: "thread domains", label: "{} domains", is_quiet: true,
     }
     /// End of a latency: cpu (the worker sees the completion), device (the device's time stamp of the completion, with
     /// --poll-api extended; the time from there until the worker sees it is reported too)
     timestamps: Timestamps = Timestamps::Cpu => {
         flag: "timestamps", heading: QUEUES, takes: Takes::List, default: "cpu", id: Id::Letter('C'),
-        column: "stamps", column_if_used: true,
+        column: "stamps",
         applies: |settings| match settings.no_latency {
             true => Applies::Not("with --no-latency: stamps end latencies"),
             false => with_traffic(settings),
@@ -374,7 +374,7 @@ settings! {
     /// second, 10Gb payload bits a second, or 50% of the closed loop's rate, which is measured first
     rate: Rate = Rate::Closed => {
         flag: "rate", heading: LOAD, takes: Takes::List, default: "closed", id: Id::Letter('R'),
-        column: "load", column_if_used: true,
+        column: "load",
         applies: |settings| match settings.op {
             Workload::Connect => Applies::Not("on --op connect, whose traffic is a closed loop"),
             Workload::Transfer(_) => Applies::Yes,
@@ -385,7 +385,7 @@ settings! {
     /// completion posts the next message)
     pace: Pace = Pace::Worker => {
         flag: "pace", heading: LOAD, takes: Takes::List, default: "worker", id: Id::Word,
-        column: "pace", column_if_used: true,
+        column: "pace",
         applies: |settings| match settings.rate {
             Rate::Closed => Applies::Not("without --rate: a closed loop has no load to keep"),
             _ => Applies::Yes,
@@ -395,7 +395,7 @@ settings! {
     /// Planned times: poisson (independent, with exponential gaps), fixed (with equal gaps)
     arrivals: Arrivals = Arrivals::Poisson => {
         flag: "arrivals", heading: LOAD, takes: Takes::List, default: "poisson", id: Id::Word,
-        column: "arrivals", column_if_used: true, applies: with_planned_times,
+        column: "arrivals", applies: with_planned_times,
         title: "arrivals", label: "{} arrivals", is_quiet: true,
     }
     /// Seed of the planned times and of --touch-order random: the same seed gives the same times and order

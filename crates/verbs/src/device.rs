@@ -124,7 +124,7 @@ pub struct PortInfo {
     pub lid: u16,
     /// RoCE or InfiniBand.
     pub link_layer: LinkLayer,
-    /// Data rate of a lane in Gbit/s, if the code is known.
+    /// Data rate of a lane in Gb/s, if the code is known.
     pub lane_gbit_per_s: Option<f64>,
     /// Number of lanes, if the code is known.
     pub lanes: Option<u32>,
@@ -132,7 +132,7 @@ pub struct PortInfo {
 }
 
 impl PortInfo {
-    /// Data rate of the link in Gbit/s.
+    /// Data rate of the link in Gb/s.
     pub fn link_gbit_per_s(&self) -> Option<f64> {
         Some(self.lane_gbit_per_s? * f64::from(self.lanes?))
     }

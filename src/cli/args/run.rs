@@ -7,7 +7,7 @@ use clap::Args;
 use super::shared::{ConnectionArgs, EndpointArgs, SpeechArgs};
 use super::sweep::SweepArgs;
 use crate::plan::{Factor, HostPort, Nodes, Slo};
-use report::threshold::Threshold;
+use report::threshold::{Condition, Threshold};
 use settings::TimeSpan;
 
 /// Options of a sweep.
@@ -84,6 +84,9 @@ pub struct OutputArgs {
     /// also when that cannot be told
     #[arg(long, value_name = "LEAST", help_heading = "Output")]
     pub fail_below: Option<Threshold>,
+    /// Exit with 1 when this is true of a flow, or cannot be told: gbit<90, p99>20us, jain<0.98; may be given several times
+    #[arg(long, value_name = "CONDITION", help_heading = "Output")]
+    pub fail_if: Vec<Condition>,
 }
 
 /// Which loads to search for.

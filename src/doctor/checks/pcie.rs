@@ -27,7 +27,7 @@ fn judge(device: &DeviceEntry) -> Option<Finding> {
         ));
     };
     let gbit_per_s = gbit_per_s(speed, width);
-    let mut found = format!("{speed} GT/s x{width}, about {gbit_per_s:.0} Gbit/s");
+    let mut found = format!("{speed} GT/s x{width}, about {gbit_per_s:.0} Gb/s");
     let slow = device
         .pci_max_gtransfer_per_s
         .is_some_and(|max| max > speed);
@@ -48,7 +48,7 @@ fn judge(device: &DeviceEntry) -> Option<Finding> {
         return Some(
             finding(
                 State::Warning,
-                format!("{found}; less than the {network} Gbit/s of its ports"),
+                format!("{found}; less than the {network} Gb/s of its ports"),
             )
             .remedy(
                 "move the adapter to a wider slot of this speed, or look for a bifurcated or shared one (`sudo lspci \
@@ -84,7 +84,7 @@ mod tests {
             (found[0].state, found[0].found.as_str()),
             (
                 State::Warning,
-                "8 GT/s x8, about 57 Gbit/s; the adapter can do 16 GT/s x16; less than the 100 Gbit/s of its ports"
+                "8 GT/s x8, about 57 Gb/s; the adapter can do 16 GT/s x16; less than the 100 Gb/s of its ports"
             )
         );
     }

@@ -23,7 +23,7 @@ fn judge(device: &DeviceEntry, port: &PortEntry, any_active: bool) -> Finding {
         found += &format!(", {detail}");
     }
     if let Some(speed) = port.link_gbit_per_s {
-        found += &format!(", {speed} Gbit/s");
+        found += &format!(", {speed} Gb/s");
     }
     if let Some(netdev) = &port.netdev {
         found += &format!(", on {netdev}");
@@ -74,7 +74,7 @@ mod tests {
         );
         assert_eq!(
             found[0].found,
-            "ACTIVE, LinkUp, Ethernet, 100 Gbit/s, on eth2"
+            "ACTIVE, LinkUp, Ethernet, 100 Gb/s, on eth2"
         );
         assert!(
             found[1]

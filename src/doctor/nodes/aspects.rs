@@ -103,7 +103,7 @@ pub(super) const ASPECTS: &[Aspect] = &[
         name: "link speed",
         heading: "speed",
         difference: State::Broken,
-        value: |node| Some(format!("{} Gbit/s", device(node)?.link_gbit_per_s?)),
+        value: |node| Some(format!("{} Gb/s", device(node)?.link_gbit_per_s?)),
         why: "a slower port takes less, and others wait for it",
         remedy: "look at cable, transceiver and the switch port (`ethtool NETDEV`); or choose another port with -d",
     },

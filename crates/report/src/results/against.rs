@@ -3,27 +3,25 @@
 
 use std::io::{self, Write};
 
-use super::model::{CaseConfig, PerftestComparison, ResultFile};
-use super::number::{digits, human_size};
+use settings::{Row, Settings, telling_apart};
+
+use super::model::{PerftestComparison, ResultFile};
+use super::number::digits;
+use super::setting_words::cell;
 
 /// A cell without a figure.
 const NONE: &str = "-";
 
-/// Words are flush left, figures flush right; the verdict comes last.
-const HEAD: [&str; 10] = [
-    "op",
-    "cq",
-    "QPs",
-    "size",
-    "wrk",
-    "unit",
-    "rocebench",
-    "perftest",
-    "ratio [95 %]",
-    "pairs",
-];
+/// What is told of each case behind its settings.
+const HEAD: [&str; 5] = ["unit", "rocebench", "perftest", "ratio [95 %]", "pairs"];
 
-/// Writes the table; nothing where nothing was compared.
+/// Words are flush left, figures flush right; the verdict comes last.
+struct Columns {
+    widths: Vec<usize>,
+    are_words: Vec<bool>,
+}
+
+/// Writes the table, with a column for each setting in which the cases differ; nothing where nothing was compared.
 ///
 /// # Errors
 /// The stream's.
@@ -31,24 +29,42 @@ pub fn write(result: &ResultFile, out: &mut impl Write) -> io::Result<()> {
     let compared: Vec<_> = result
         .cases
         .iter()
-        .filter_map(|case| Some((&case.config, case.perftest.as_ref()?)))
+        .filter_map(|case| Some((&case.config.settings, case.perftest.as_ref()?)))
         .collect();
     if compared.is_empty() {
         return Ok(());
     }
-    let rows: Vec<[String; HEAD.len()]> = compared
+    let all: Vec<Settings> = compared
         .iter()
-        .map(|(config, comparison)| cells(config, comparison))
+        .map(|(settings, _)| (*settings).clone())
         .collect();
-    let mut widths = HEAD.map(|head| head.chars().count());
+    let settings = telling_apart(&all);
+    let heads = settings
+        .iter()
+        .map(|row| row.heading_of_column())
+        .chain(HEAD);
+    let head: Vec<String> = heads.map(str::to_owned).collect();
+    let rows = compared.iter().map(|(of_case, comparison)| {
+        let values = settings.iter().map(|row| cell(row, of_case));
+        values.chain(cells(comparison)).collect()
+    });
+    let rows: Vec<Vec<String>> = rows.collect();
+    let is_word = |row: &&Row| all.iter().all(|it| row.number(it).is_none());
+    let are_words = settings.iter().map(is_word);
+    let mut columns = Columns {
+        widths: head.iter().map(|head| head.chars().count()).collect(),
+        are_words: are_words
+            .chain(HEAD.iter().map(|head| *head == "unit"))
+            .collect(),
+    };
     for row in &rows {
-        for (width, cell) in widths.iter_mut().zip(row) {
+        for (width, cell) in columns.widths.iter_mut().zip(row) {
             *width = (*width).max(cell.chars().count());
         }
     }
     let mut notes: Vec<&str> = Vec::new();
     writeln!(out)?;
-    line(out, &HEAD.map(str::to_owned), widths, "rocebench is")?;
+    line(out, &head, &columns, "rocebench is")?;
     for (row, (_, comparison)) in rows.iter().zip(&compared) {
         let mut word = comparison.verdict.clone();
         if let Some(note) = &comparison.note {
@@ -59,7 +75,7 @@ pub fn write(result: &ResultFile, out: &mut impl Write) -> io::Result<()> {
             });
             word += &format!(" ({})", number + 1);
         }
-        line(out, row, widths, &word)?;
+        line(out, row, &columns, &word)?;
     }
     for (index, note) in notes.iter().enumerate() {
         writeln!(out, "({}) {note}", index + 1)?;
@@ -68,18 +84,13 @@ pub fn write(result: &ResultFile, out: &mut impl Write) -> io::Result<()> {
     out.flush()
 }
 
-fn line(
-    out: &mut impl Write,
-    cells: &[String; HEAD.len()],
-    widths: [usize; HEAD.len()],
-    word: &str,
-) -> io::Result<()> {
+fn line(out: &mut impl Write, cells: &[String], columns: &Columns, word: &str) -> io::Result<()> {
+    let widths = columns.widths.iter().zip(&columns.are_words);
     let mut line = String::new();
-    for (index, (cell, width)) in cells.iter().zip(widths).enumerate() {
-        line += &if index < 2 || index == 5 {
-            format!("{cell:<width$} ")
-        } else {
-            format!("{cell:>width$} ")
+    for (cell, (width, is_word)) in cells.iter().zip(widths) {
+        line += &match is_word {
+            true => format!("{cell:<width$} "),
+            false => format!("{cell:>width$} "),
         };
     }
     writeln!(out, "{line}{word}")
@@ -88,7 +99,7 @@ fn line(
 /// Unit for a person of a comparison's `metric`, and the factor into it.
 fn unit(metric: &str) -> (&str, f64) {
     match metric {
-        "gbit_per_s" => ("Gbit/s", 1.0),
+        "gbit_per_s" => ("Gb/s", 1.0),
         "mmsg_per_s" => ("Mmsg/s", 1.0),
         "latency_ns" => ("p50 µs", 1e-3),
         other => (other, 1.0),
@@ -104,7 +115,7 @@ pub fn figures(metric: &str, rocebench: f64, perftest: f64) -> String {
     format!("rocebench {own}, perftest {theirs} {unit}")
 }
 
-fn cells(config: &CaseConfig, comparison: &PerftestComparison) -> [String; HEAD.len()] {
+fn cells(comparison: &PerftestComparison) -> [String; HEAD.len()] {
     let (unit, scale) = unit(&comparison.metric);
     let figure = |value: Option<f64>| match value.map(|value| value * scale) {
         Some(value) => format!("{value:.*}", digits(value)),
@@ -126,14 +137,6 @@ fn cells(config: &CaseConfig, comparison: &PerftestComparison) -> [String; HEAD.
         all => format!("{counted} of {all}"),
     };
     [
-        match config.bidirectional {
-            true => format!("{} both", config.op),
-            false => config.op.to_string(),
-        },
-        config.cq.to_string(),
-        config.qps.to_string(),
-        human_size(config.size_bytes.into()),
-        config.workers.to_string(),
         unit.to_owned(),
         figure(comparison.rocebench_median),
         figure(comparison.perftest_median),

@@ -1,49 +1,69 @@
-//! What a run of `connect` measured, in lines for a person below its row of the table, whose figures are the
-//! traffic's. It must not know the table.
+//! What a run of `connect` measured, in lines for a person below its row of the table: a table of the steps. It must not
+//! know the table above.
 
-use super::model::{CaseConfig, Connect, ConnectStep, Latency};
-use super::number::{digits, figure};
+use super::model::{CaseConfig, Connect, ConnectStep};
+use super::number::{NOT_MEASURED, digits, time_text};
 
-/// Columns that a line has at most.
-const WIDTH: usize = 118;
+/// How far the table of steps stands to the right.
+const INDENT: &str = "    ";
 
-/// The lines: rates first, then each end's steps.
-pub(super) fn lines(config: &CaseConfig, connect: &Connect) -> Vec<String> {
-    let mut lines = vec![rates(config, connect)];
-    let ends = [("", &connect.steps), ("other end: ", &connect.peer_steps)];
-    for (whose, steps) in ends {
-        if !steps.is_empty() {
-            fold(format!("  {whose}"), steps, &mut lines);
-        }
+/// The lines: rates, where the row above has no column for them, then a line for each step.
+pub(super) fn lines(config: &CaseConfig, connect: &Connect, has_columns: bool) -> Vec<String> {
+    let mut lines = Vec::new();
+    if !has_columns {
+        lines.push(rates(config, connect));
     }
-    if lines.len() > 1 {
-        let more = match connect.stale_rejections {
-            None => "exchange of a round",
-            Some(_) => "init, rtr and rts are part of connect",
-        };
-        lines.push(format!("  (steps in µs, mean/p99 of a QP; {more})"));
-    }
+    lines.extend(steps(connect));
     if let Some(times) = connect.stale_rejections.filter(|times| *times > 0) {
         lines.push(format!(
-            "  (rejected as stale and asked for again: {times}; the steps do not contain the wait)"
+            "{INDENT}rejected as stale and asked for again: {times}; the steps do not contain the wait"
         ));
     }
     lines
 }
 
-/// An end's steps, on a second line where they are many.
-fn fold(mut line: String, steps: &[ConnectStep], lines: &mut Vec<String>) {
-    for (index, one) in steps.iter().map(step).enumerate() {
-        if index > 0 {
-            line.push(',');
-            if line.chars().count() + one.chars().count() >= WIDTH {
-                lines.push(std::mem::replace(&mut line, "   ".to_owned()));
-            }
-            line.push(' ');
+/// Each step of either end, in the order in which this end makes them; none where there are none.
+fn steps(connect: &Connect) -> Vec<String> {
+    let ends = [&connect.steps, &connect.peer_steps];
+    let mut names: Vec<(&str, &str)> = Vec::new();
+    for step in ends.into_iter().flatten() {
+        if !names.iter().any(|(name, _)| *name == step.step) {
+            names.push((&step.step, &step.per));
         }
-        line.push_str(&one);
     }
-    lines.push(line);
+    if names.is_empty() {
+        return Vec::new();
+    }
+    let row = |step: &str, per: &str, times: [String; 4]| {
+        let [mean, p99, other_mean, other_p99] = times;
+        format!("{INDENT}{step:<9} {per:<9} {mean:>8} {p99:>8} {other_mean:>15} {other_p99:>8}")
+    };
+    let head = ["mean", "p99", "other end: mean", "p99"].map(str::to_owned);
+    let mut lines = vec![row("step", "of", head)];
+    lines.extend(names.into_iter().map(|(name, per)| {
+        // Those of rdma_cm's calls contain the changes of state that it asks for.
+        let of = match per {
+            "connection" if is_part_of_connect(connect, name) => "connect",
+            "connection" => "a QP",
+            _ => "a round",
+        };
+        let [here, there] = ends.map(|steps| steps.iter().find(|step| step.step == name));
+        let [[mean, p99], [other_mean, other_p99]] = [here, there].map(times);
+        row(name, of, [mean, p99, other_mean, other_p99])
+    }));
+    lines
+}
+
+/// Whether rdma_cm makes the step, within `connect`.
+fn is_part_of_connect(connect: &Connect, name: &str) -> bool {
+    connect.stale_rejections.is_some() && ["init", "rtr", "rts"].contains(&name)
+}
+
+/// Mean and p99.
+fn times(step: Option<&ConnectStep>) -> [String; 2] {
+    let mean = step.map(|step| step.time_ns.mean);
+    let p99 = step.and_then(|step| step.time_ns.p99).map(|ns| ns as f64);
+    [mean, p99].map(|ns| ns.map_or_else(|| NOT_MEASURED.to_owned(), time_text))
 }
 
 fn rates(config: &CaseConfig, connect: &Connect) -> String {
@@ -58,12 +78,10 @@ fn rates(config: &CaseConfig, connect: &Connect) -> String {
         None => "  no round was finished".to_owned(),
     };
     if let Some(setup) = &connect.setup_ns {
-        let ms = |ns: Option<f64>| figure(ns.map(|ns| ns / 1e6), digits);
-        line += &format!(
-            ", set up in {} ms (p99 {})",
-            ms(Some(setup.mean)),
-            ms(setup.p99.map(|ns| ns as f64))
-        );
+        let p99 = setup
+            .p99
+            .map_or_else(|| NOT_MEASURED.to_owned(), |ns| time_text(ns as f64));
+        line += &format!(", set up in {} (p99 {p99})", time_text(setup.mean));
     }
     line += &match config.traffic_qps {
         0 => "; no traffic".to_owned(),
@@ -71,26 +89,9 @@ fn rates(config: &CaseConfig, connect: &Connect) -> String {
         qps => format!("; traffic on {qps} QPs"),
     };
     if let Some(alone) = connect.traffic_alone_gbit_per_s {
-        line += &format!(", alone {alone:.*} Gbit/s", digits(alone));
+        line += &format!(", alone {alone:.*} Gb/s", digits(alone));
     }
     line
-}
-
-fn step(step: &ConnectStep) -> String {
-    let Latency { mean, p99, .. } = &step.time_ns;
-    let [mean, p99] =
-        [Some(*mean), p99.map(|ns| ns as f64)].map(|ns| figure(ns.map(|ns| ns / 1e3), short));
-    format!("{} {mean}/{p99}", step.step)
-}
-
-/// Digits after the point that leave three that count.
-fn short(value: f64) -> usize {
-    match value {
-        value if value >= 99.95 => 0,
-        value if value >= 9.995 => 1,
-        value if value >= 0.1 => 2,
-        _ => 3,
-    }
 }
 
 #[cfg(test)]
@@ -101,45 +102,53 @@ mod tests {
     use super::*;
 
     #[test]
-    fn rates_and_both_ends_steps_are_told_in_lines_that_fit() {
+    fn steps_are_a_table_of_both_ends() {
         let (config, run) = sample::connect();
-        let lines = lines(&config, run.connect.as_ref().unwrap());
+        let connect = run.connect.as_ref().unwrap();
+        let told = lines(&config, connect, false);
         assert_eq!(
-            lines,
-            [
-                "  3200.0 connections/s: 400 rounds of 16, set up in 3.200 ms (p99 4.100); traffic on 2 QPs, alone 9.500 Gbit/s",
-                "  create 20.0/30.0, init 2.00/3.00, exchange 150/200, rtr 4.00/5.00, rts 3.00/4.00, destroy 25.0/40.0",
-                "  other end: create 21.0/31.0",
-                "  (steps in µs, mean/p99 of a QP; exchange of a round)",
-            ]
+            told[0],
+            "  3200.0 connections/s: 400 rounds of 16, set up in 3.20 ms (p99 4.10 ms); traffic on 2 QPs, alone 9.500 Gb/s"
         );
-        assert!(lines.iter().all(|line| line.chars().count() <= 118));
+        insta::assert_snapshot!(lines(&config, connect, true).join("\n"), @r"
+        step      of            mean      p99 other end: mean      p99
+        create    a QP       20.0 µs  30.0 µs         21.0 µs  31.0 µs
+        init      a QP       2.00 µs  3.00 µs               -        -
+        exchange  a round     150 µs   200 µs               -        -
+        rtr       a QP       4.00 µs  5.00 µs               -        -
+        rts       a QP       3.00 µs  4.00 µs               -        -
+        destroy   a QP       25.0 µs  40.0 µs               -        -
+        ");
+        assert_eq!(told[1..], lines(&config, connect, true));
+        assert!(
+            told[1..].iter().all(|line| line.chars().count() <= 80),
+            "{told:?}"
+        );
     }
 
     #[test]
-    fn what_rdma_cm_did_is_told_in_lines_that_fit() {
+    fn what_rdma_cm_did_is_told_as_part_of_its_call() {
         let (config, mut run) = sample::connect();
         let connect = run.connect.as_mut().unwrap();
-        let mut steps = connect.steps.clone();
-        steps.remove(2);
-        for name in ["resolve", "route", "connect"] {
-            let mut step = steps[0].clone();
+        let mut step = connect.steps.remove(2);
+        step.per = "connection".to_owned();
+        for name in ["connect", "route", "resolve"] {
             step.step = name.to_owned();
-            steps.insert(1, step);
+            connect.steps.insert(1, step.clone());
         }
-        (connect.steps, connect.stale_rejections) = (steps, Some(12));
-        let lines = lines(&config, connect);
-        assert_eq!(
-            lines[1..],
-            [
-                "  create 20.0/30.0, connect 20.0/30.0, route 20.0/30.0, resolve 20.0/30.0, init 2.00/3.00, rtr 4.00/5.00,",
-                "    rts 3.00/4.00, destroy 25.0/40.0",
-                "  other end: create 21.0/31.0",
-                "  (steps in µs, mean/p99 of a QP; init, rtr and rts are part of connect)",
-                "  (rejected as stale and asked for again: 12; the steps do not contain the wait)",
-            ]
-        );
-        assert!(lines.iter().all(|line| line.chars().count() <= WIDTH));
+        connect.stale_rejections = Some(12);
+        insta::assert_snapshot!(lines(&config, connect, true).join("\n"), @r"
+        step      of            mean      p99 other end: mean      p99
+        create    a QP       20.0 µs  30.0 µs         21.0 µs  31.0 µs
+        resolve   a QP        150 µs   200 µs               -        -
+        route     a QP        150 µs   200 µs               -        -
+        connect   a QP        150 µs   200 µs               -        -
+        init      connect    2.00 µs  3.00 µs               -        -
+        rtr       connect    4.00 µs  5.00 µs               -        -
+        rts       connect    3.00 µs  4.00 µs               -        -
+        destroy   a QP       25.0 µs  40.0 µs               -        -
+        rejected as stale and asked for again: 12; the steps do not contain the wait
+        ");
     }
 
     #[test]
@@ -149,9 +158,13 @@ mod tests {
         connect.setup_ns.as_mut().unwrap().p99 = None;
         connect.steps.truncate(1);
         connect.steps[0].time_ns.p99 = None;
-        let lines = lines(&config, connect);
-        assert!(lines[0].contains("in 3.200 ms (p99 -);"), "{}", lines[0]);
-        assert_eq!(lines[1], "  create 20.0/-");
+        connect.peer_steps.clear();
+        let lines = lines(&config, connect, false);
+        assert!(lines[0].contains("in 3.20 ms (p99 -);"), "{}", lines[0]);
+        assert_eq!(
+            lines[2].split_whitespace().collect::<Vec<_>>(),
+            ["create", "a", "QP", "20.0", "µs", "-", "-", "-"]
+        );
     }
 
     #[test]
@@ -159,6 +172,7 @@ mod tests {
         let lines = lines(
             &Settings::from([("op", "connect"), ("traffic-qps", "0")]).into(),
             &Connect::default(),
+            false,
         );
         assert_eq!(lines, ["  no round was finished; no traffic"]);
     }

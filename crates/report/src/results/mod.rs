@@ -15,6 +15,7 @@ pub mod number;
 pub mod percentile;
 pub mod rates;
 pub mod schema;
+pub mod setting_words;
 mod special_file;
 pub mod table;
 mod utc;

@@ -39,6 +39,22 @@ fn with_unit(rate: f64) -> (String, &'static str) {
     (format!("{value:.digits$}"), name)
 }
 
+/// A time in the unit in which it is at least one, with three digits that count: `1.64 s`, `35.0 µs`.
+pub fn time_text(ns: f64) -> String {
+    // What is rounded up to the next unit is told in it.
+    let units = [(1e9, "s"), (1e6, "ms"), (1e3, "µs"), (1.0, "ns")];
+    let fits = |(unit, _): &(f64, &str)| ns >= unit * 0.999_5;
+    let (unit, name) = units.into_iter().find(fits).unwrap_or((1.0, "ns"));
+    let value = ns / unit;
+    let digits = match value {
+        _ if unit == 1.0 => 0,
+        value if value >= 99.95 => 0,
+        value if value >= 9.995 => 1,
+        _ => 2,
+    };
+    format!("{value:.digits$} {name}")
+}
+
 /// Messages a second as a cell of a table whose heading says what they are: `1.234M`.
 pub(super) fn rate_cell(rate: f64) -> String {
     let (value, unit) = with_unit(rate);
@@ -85,6 +101,22 @@ mod tests {
             (0, "0 B"),
         ] {
             assert_eq!(human_size(bytes), text);
+        }
+    }
+
+    #[test]
+    fn times_have_the_unit_that_fits() {
+        for (ns, text) in [
+            (1_643_119_000.0, "1.64 s"),
+            (104_726_700.0, "105 ms"),
+            (999_600.0, "1.00 ms"),
+            (35_040.0, "35.0 µs"),
+            (2_975.7, "2.98 µs"),
+            (512.4, "512 ns"),
+            (0.0, "0 ns"),
+            (123e9, "123 s"),
+        ] {
+            assert_eq!(time_text(ns), text);
         }
     }
 

@@ -3,7 +3,7 @@
 
 use super::model::Totals;
 
-/// Payload throughput in Gbit/s (10^9 bits); `None` for a window without length.
+/// Payload throughput in Gb/s (10^9 bits); `None` for a window without length.
 pub fn gbit_per_s(bytes: u64, seconds: f64) -> Option<f64> {
     (seconds > 0.0).then(|| bytes as f64 * 8.0 / 1e9 / seconds)
 }

@@ -2,24 +2,24 @@
 //! knowing the rows to come. It must not know what writes it, nor where to.
 
 mod columns;
+mod figures;
 mod notes;
+mod remarks;
 mod search_text;
 mod together;
 
-use std::collections::BTreeSet;
 use std::io::{self, Write};
 use std::path::Path;
 
-use settings::{Id, Pattern, ROWS, Settings};
+use settings::{Pattern, Settings};
 
 use super::connect_text;
-use super::model::{
-    CLIENT, CaseConfig, DoubtKind, FORWARD, FlowResult, PathEvent, PathEventKind, REVERSE,
-    ResultFile, Run,
-};
-use super::number::{digits, figure, plural};
-use crate::text::wrapped;
-use columns::{Column, Columns, OUT, RowOf};
+use super::model::{CLIENT, CaseConfig, FlowResult, ResultFile, Run};
+use super::number::plural;
+use crate::text::{Mark, Screen, wrapped};
+use columns::{Column, Columns};
+use figures::RowOf;
+use remarks::{Remark, is_both_ways};
 
 /// Width that lines of text about loads keep to, as rows of loads mostly do.
 const COLUMNS: usize = 80;
@@ -27,17 +27,20 @@ const COLUMNS: usize = 80;
 /// Writes rows as runs finish.
 pub struct Table<W> {
     out: W,
-    columns: Columns,
-    has_header: bool,
+    screen: Screen,
+    settings: Vec<Settings>,
+    /// Known from the first run on.
+    columns: Option<Columns>,
 }
 
 impl<W: Write> Table<W> {
     /// A table without rows, for flows with these settings; the header comes with the first.
-    pub fn new(out: W, settings: &[Settings]) -> Self {
+    pub fn new(out: W, screen: Screen, settings: &[Settings]) -> Self {
         Table {
             out,
-            columns: Columns::of(settings),
-            has_header: false,
+            screen,
+            settings: settings.to_vec(),
+            columns: None,
         }
     }
 
@@ -51,12 +54,10 @@ impl<W: Write> Table<W> {
         if config.pattern == Some(Pattern::Pairs) {
             return Ok(());
         }
-        if !std::mem::replace(&mut self.has_header, true) {
-            if !self.columns.same.is_empty() {
-                writeln!(self.out, "{}", self.columns.same)?;
-            }
-            self.line(|column| column.head.to_owned(), "")?;
-        }
+        let columns = match self.columns.take() {
+            Some(columns) => columns,
+            None => self.head(config, run)?,
+        };
         let nothing = FlowResult {
             from: CLIENT.to_owned(),
             ..FlowResult::default()
@@ -74,8 +75,8 @@ impl<W: Write> Table<W> {
             let settings = config.shown(index);
             let direction = match (is_both_ways(config), index) {
                 (false, _) => "",
-                (true, 0) => OUT,
-                (true, _) => " in",
+                (true, 0) => "out",
+                (true, _) => "in",
             };
             let row = RowOf {
                 settings: &settings,
@@ -85,22 +86,36 @@ impl<W: Write> Table<W> {
             };
             let name = match config.pattern {
                 Some(_) => format!("{0} {1}", run.flows.len(), plural(run.flows.len(), "flow")),
-                None => name(config, flow),
+                None => remarks::name(config, flow),
             };
-            let mut told = vec![name, flags(&row, &self.columns)];
-            if !self.columns.has_operation() {
-                told.insert(0, direction.trim().to_owned());
+            let mut told = vec![(Mark::Plain, name)];
+            told.extend(remarks::of_row(&row, &columns));
+            if index == 0 {
+                told.extend(remarks::of_path(run));
             }
-            told.extend((index == 0).then(|| path_events(run)));
-            told.retain(|told| !told.is_empty());
-            self.line(|column| (column.cell)(&row), &told.join(", "))?;
+            told.retain(|(_, text)| !text.is_empty());
+            self.line(&columns, |column| column.cell(&row), &told)?;
             if let (0, Some(connect)) = (index, &run.connect) {
-                for line in connect_text::lines(config, connect) {
+                for line in connect_text::lines(config, connect, columns.are_of_set_up) {
                     writeln!(self.out, "{line}")?;
                 }
             }
         }
+        self.columns = Some(columns);
         self.out.flush()
+    }
+
+    /// The lines above all rows.
+    fn head(&mut self, config: &CaseConfig, run: &Run) -> io::Result<Columns> {
+        let settings = std::mem::take(&mut self.settings);
+        let columns = Columns::of(&settings, (config, run), self.screen.columns);
+        if !columns.same.is_empty() {
+            for line in wrapped(&columns.same, self.screen.columns.saturating_add(1)) {
+                writeln!(self.out, "{line}")?;
+            }
+        }
+        self.line(&columns, |column| column.head.to_owned(), &[])?;
+        Ok(columns)
     }
 
     /// Ends the table with what searches found, a line that counts cases and runs and names the files, and what is to be
@@ -109,154 +124,90 @@ impl<W: Write> Table<W> {
     /// # Errors
     /// The stream's.
     pub fn summary(&mut self, result: &ResultFile, files: &[&Path]) -> io::Result<()> {
-        for line in search_text::lines(result).flat_map(|line| wrapped(&line, COLUMNS)) {
+        let width = self.screen.columns.saturating_add(1);
+        let of_loads = width.min(COLUMNS);
+        for line in search_text::lines(result).flat_map(|line| wrapped(&line, of_loads)) {
             writeln!(self.out, "{line}")?;
         }
         let runs = || result.cases.iter().flat_map(|case| &case.runs);
         let (total, whole) = (runs().count(), runs().filter(|run| run.complete).count());
         let cases = result.cases.len();
-        write!(
-            self.out,
+        let mut count = format!(
             "{cases} {}, {total} {}",
             plural(cases, "case"),
             plural(total, "run")
-        )?;
-        if whole == total {
-            write!(self.out, ", all complete")?;
-        } else {
-            write!(self.out, ", {} not complete", total - whole)?;
-        }
+        );
+        count += &match total - whole {
+            0 => ", all complete".to_owned(),
+            left => format!(", {left} not complete"),
+        };
         if !files.is_empty() {
             let files: Vec<_> = files
                 .iter()
                 .map(|file| file.display().to_string())
                 .collect();
-            write!(self.out, "; written to {}", together(&files))?;
+            count += &format!("; written to {}", together(&files));
         }
-        writeln!(self.out)?;
+        for line in wrapped(&count, width) {
+            writeln!(self.out, "{line}")?;
+        }
         for line in notes::of_loads(result)
             .iter()
-            .flat_map(|line| wrapped(line, COLUMNS))
+            .flat_map(|line| wrapped(line, of_loads))
         {
             writeln!(self.out, "{line}")?;
         }
-        for line in notes::of_all(result) {
+        for line in notes::of_all(result).flat_map(|line| wrapped(&line, width)) {
             writeln!(self.out, "{line}")?;
         }
         self.out.flush()
     }
 
-    fn line(&mut self, cell: impl Fn(&Column) -> String, told: &str) -> io::Result<()> {
-        let cells = self.columns.all.iter().map(|column| {
+    /// A line of cells, with remarks behind them, or below where they do not fit.
+    fn line(
+        &mut self,
+        columns: &Columns,
+        cell: impl Fn(&Column) -> String,
+        told: &[Remark],
+    ) -> io::Result<()> {
+        let cells = columns.all.iter().map(|column| {
             let (cell, width) = (cell(column), column.width);
             match column.is_word {
                 true => format!("{cell:<width$}"),
                 false => format!("{cell:>width$}"),
             }
         });
-        let line = cells.collect::<Vec<_>>().join(" ");
-        writeln!(self.out, "{}", format!("{line} {told}").trim_end())
-    }
-}
-
-/// Whether the flows are one, with traffic both ways, that was given no name.
-fn is_both_ways(config: &CaseConfig) -> bool {
-    let names = config.flows.iter().map(|flow| &*flow.name);
-    names.eq([FORWARD, REVERSE])
-}
-
-/// The name that a flow was given, with its nodes where there are more than two.
-fn name(config: &CaseConfig, flow: &FlowResult) -> String {
-    let label = match is_both_ways(config) {
-        true => "",
-        false => config.flow_label(&flow.name),
-    };
-    let nodes = config.flows.iter().flat_map(|flow| [&flow.from, &flow.to]);
-    match nodes.collect::<BTreeSet<_>>().len() > 2 {
-        true => format!("{label} {} → {}", flow.from, flow.to),
-        false => label.to_owned(),
-    }
-}
-
-/// What a reader of the row must know besides what these columns say.
-fn flags(row: &RowOf<'_>, columns: &Columns) -> String {
-    let RowOf {
-        settings,
-        run,
-        flow,
-        ..
-    } = row;
-    let mut flags = Vec::new();
-    if run.interrupted {
-        flags.push("interrupted".to_owned());
-    } else if run.failure.is_some() {
-        flags.push("failed".to_owned());
-    } else if !run.complete {
-        flags.push("incomplete".to_owned());
-    }
-    let errors = flow.totals.errors;
-    if errors > 0 {
-        flags.push(format!("{errors} {}", plural(errors as usize, "error")));
-    } else if settings.verify && run.complete {
-        flags.push("verify ok".to_owned());
-    }
-    // Words of the case's id that are no column of the table.
-    let usual = Settings::default();
-    let words = ROWS.iter().filter(|row| row.id == Id::Word);
-    flags.extend(
-        words
-            .filter(|row| !row.is_equal(settings, &usual) && !columns.have_same(row))
-            .map(|row| row.text(settings)),
-    );
-    if flow.window.warmup_steady == Some(false) {
-        flags.push("unsteady".to_owned());
-    }
-    let doubts = flow.window.doubts.iter().map(|it| it.kind);
-    let mut doubts: Vec<&str> = doubts
-        .filter(|kind| !columns.are_of_loads || *kind != DoubtKind::ScheduleNotKept)
-        .map(DoubtKind::name)
-        .collect();
-    doubts.dedup();
-    flags.extend(doubts.into_iter().map(str::to_owned));
-    if let Some(delivery) = flow.delivery.as_ref().filter(|it| it.lost > 0) {
-        let (lost, share) = (delivery.lost, delivery.lost_share * 100.0);
-        let sent = figure(flow.totals.gbit_per_s, digits);
-        flags.push(format!("lost {lost} ({share:.2}%), sent {sent} Gbit/s"));
-    } else if flow.delivery.is_none() && !settings.service.is_reliable() && run.complete {
-        flags.push("losses not known".to_owned());
-    }
-    // What is in flight when a window opens or closes counts for one end only; more than that is worth a word.
-    let received = flow.received.as_ref().filter(|_| flow.delivery.is_none());
-    if let Some(received) = received {
-        let received = received.share_of(flow);
-        if received.is_finite() && (received - 1.0).abs() > 0.02 {
-            flags.push(format!("received {:.1}%", received * 100.0));
+        let mut line = cells.collect::<Vec<_>>().join(" ");
+        let words: Vec<&str> = told.iter().map(|(_, text)| text.as_str()).collect();
+        let words = words.join(", ");
+        let painted = || {
+            let painted = told
+                .iter()
+                .map(|(mark, text)| self.screen.painted(*mark, text));
+            painted.collect::<Vec<_>>().join(", ")
+        };
+        if words.is_empty() {
+            return writeln!(self.out, "{}", line.trim_end());
         }
-    }
-    if run.run > 1 {
-        flags.push(format!("run {}", run.run));
-    }
-    flags.join(", ")
-}
-
-/// What packets met on their way, by the devices of all nodes. Congestion control at work is no news.
-fn path_events(run: &Run) -> String {
-    let mut counts: Vec<(&str, u64)> = Vec::new();
-    let news = |event: &&PathEvent| event.kind != PathEventKind::Congestion;
-    for event in run.path_events.iter().filter(news) {
-        match counts
-            .iter_mut()
-            .find(|(name, _)| *name == event.kind.name())
-        {
-            Some((_, count)) => *count = count.saturating_add(event.count),
-            None => counts.push((event.kind.name(), event.count)),
+        if line.chars().count() + 1 + words.chars().count() <= self.screen.columns {
+            line += " ";
+            line += &painted();
+            return writeln!(self.out, "{line}");
         }
+        writeln!(self.out, "{}", line.trim_end())?;
+        let gravest = told
+            .iter()
+            .map(|(mark, _)| *mark)
+            .max()
+            .unwrap_or(Mark::Plain);
+        for line in wrapped(
+            &format!("    {words}"),
+            self.screen.columns.saturating_add(1),
+        ) {
+            writeln!(self.out, "{}", self.screen.painted(gravest, &line))?;
+        }
+        Ok(())
     }
-    let counts: Vec<_> = counts
-        .into_iter()
-        .map(|(name, count)| format!("{name} {count}"))
-        .collect();
-    counts.join(", ")
 }
 
 /// Names of files, those of one stem as one: `a.json, .csv`.

@@ -1,13 +1,17 @@
-use super::super::model::{CaseResult, Delivery, Doubt, LoadSearch, SearchEnd};
+use super::super::model::{CaseResult, Delivery, Doubt, DoubtKind, LoadSearch, REVERSE, SearchEnd};
 use super::super::number::NOT_MEASURED;
 use super::super::sample;
 use super::*;
 
 fn table(cases: &[CaseResult]) -> String {
+    table_on(Screen::ENDLESS, cases)
+}
+
+fn table_on(screen: Screen, cases: &[CaseResult]) -> String {
     let mut out = Vec::new();
     let flows = cases.iter().flat_map(CaseResult::flows);
     let settings: Vec<Settings> = flows.map(|flow| flow.settings).collect();
-    let mut table = Table::new(&mut out, &settings);
+    let mut table = Table::new(&mut out, screen, &settings);
     for case in cases {
         for run in &case.runs {
             table.run(&case.config, run).unwrap();
@@ -19,20 +23,22 @@ fn table(cases: &[CaseResult]) -> String {
 #[test]
 fn rows_are_aligned_below_one_header() {
     insta::assert_snapshot!(table(&sample::result().cases), @r"
-    op        cq          QPs    size wrk  Gbit/s  Mmsg/s  p50 µs  p99 µs p99.9 µs  Jain CPU s/GB limit
-    send      shared        2  64 KiB   1  93.323   0.178   5.503  10.895   10.991 0.990   0.0750 95.1%
-    write out shared        2  64 KiB   1  0.0393 0.00007       -       -        - 0.990   178.02     - interrupted, event, cm, receiver not ready 3
-    write in  shared        2  64 KiB   1  0.0393 0.00007   5.503  10.895   10.991 0.990   178.02 95.1% interrupted, event, cm
+    CQ shared · 64 KiB · 2 QPs · 1 worker · signalled 1 in 4 · windows of 2s · MTU 4096
+    op    poll  connect verify dir    Gb/s  Mmsg/s     p50     p99   p99.9     max  Jain CPU s/GB limit
+    send  busy  tcp     false       93.323   0.178 5.50 µs 10.9 µs 11.0 µs 11.0 µs 0.990   0.0750 95.1%
+    write event cm      true   out  0.0393 0.00007       -       -       -       - 0.990   178.02     - interrupted, receiver not ready 3
+    write event cm      true   in   0.0393 0.00007 5.50 µs 10.9 µs 11.0 µs 11.0 µs 0.990   178.02 95.1% interrupted
     ");
 }
 
 #[test]
 fn a_flow_has_its_row_with_its_name_and_settings() {
     insta::assert_snapshot!(table(&sample::mixed().cases), @r"
-    op        cq          QPs    size wrk  Gbit/s  Mmsg/s  p50 µs  p99 µs p99.9 µs  Jain CPU s/GB limit
-    write     shared        3    64 B   1   1.536   3.000   5.503  10.895   10.991 1.000    0.161     - small
-    read      shared        2   1 MiB   1  41.943 0.00500   5.503  10.895   10.991 1.000    0.161     - large
-    send      shared        1   4 KiB   1   4.915   0.150   5.503  10.895   10.991 1.000    1.424     - back
+    CQ shared · 1 worker · MTU 4096
+    op     size qps    Gb/s  Mmsg/s     p50     p99   p99.9     max  Jain CPU s/GB
+    write  64 B   3   1.536   3.000 5.50 µs 10.9 µs 11.0 µs 11.0 µs 1.000    0.161 small
+    read  1 MiB   2  41.943 0.00500 5.50 µs 10.9 µs 11.0 µs 11.0 µs 1.000    0.161 large
+    send  4 KiB   1   4.915   0.150 5.50 µs 10.9 µs 11.0 µs 11.0 µs 1.000    1.424 back
     ");
     let mut cases = sample::mixed().cases;
     cases[0].config.flows[2].to = "third".to_owned();
@@ -50,7 +56,7 @@ fn all_flows_of_a_pattern_are_one_row_and_rounds_of_pairs_none() {
     };
     let mut incast = mesh.incast(&[1, 8]);
     let told = table(&incast.cases);
-    let rows: Vec<&str> = told.lines().skip(1).collect();
+    let rows: Vec<&str> = told.lines().skip(2).collect();
     assert_eq!(rows.len(), 2, "{told}");
     // What eight flows move together is what one moves alone, and they are even.
     assert!(
@@ -59,7 +65,7 @@ fn all_flows_of_a_pattern_are_one_row_and_rounds_of_pairs_none() {
         "{told}"
     );
     assert!(
-        rows[0].contains("1 flow, incast") && rows[1].contains("8 flows, incast"),
+        rows[0].ends_with(" 1 flow") && rows[1].ends_with(" 8 flows"),
         "{told}"
     );
     assert_eq!(table(&mesh.pairs().cases), "");
@@ -70,7 +76,7 @@ fn all_flows_of_a_pattern_are_one_row_and_rounds_of_pairs_none() {
     for flow in &mut incast.cases[1].runs[0].flows {
         flow.window.doubts = vec![doubt.clone()];
     }
-    assert!(table(&incast.cases).ends_with("8 flows, incast, not together\n"));
+    assert!(table(&incast.cases).ends_with("8 flows, not together\n"));
     let summary = summary(&incast);
     let words = "1 run's flows were not measured together (that of node1>node2 opened late)";
     assert!(
@@ -88,36 +94,42 @@ fn columns_are_as_wide_as_the_longest_word() {
             .insert("op".to_owned(), "compare-swap".into());
     }
     insta::assert_snapshot!(table(&cases), @r"
-    op           cq          QPs    size wrk  Gbit/s  Mmsg/s  p50 µs  p99 µs p99.9 µs  Jain CPU s/GB limit
-    write        shared        3    64 B   1   1.536   3.000   5.503  10.895   10.991 1.000    0.161     - small
-    compare-swap shared        2   1 MiB   1  41.943 0.00500   5.503  10.895   10.991 1.000    0.161     - large
-    send         shared        1   4 KiB   1   4.915   0.150   5.503  10.895   10.991 1.000    1.424     - back
+    CQ shared · 1 worker · MTU 4096
+    op            size qps    Gb/s  Mmsg/s     p50     p99   p99.9     max  Jain CPU s/GB
+    write         64 B   3   1.536   3.000 5.50 µs 10.9 µs 11.0 µs 11.0 µs 1.000    0.161 small
+    compare-swap     -   2  41.943 0.00500 5.50 µs 10.9 µs 11.0 µs 11.0 µs 1.000    0.161 large
+    send         4 KiB   1   4.915   0.150 5.50 µs 10.9 µs 11.0 µs 11.0 µs 1.000    1.424 back
     ");
 }
 
 #[test]
 fn open_loops_are_told_by_their_loads_within_80_columns() {
     insta::assert_snapshot!(table(&sample::open_loop().cases), @r"
-    write, CQ shared, 64 B, 2 QPs, 1 worker
-      load offered/s  done/s Gbit/s p50 µs p99 µs p99.9 µs late p99 schedule
-    closed         -  1.200M  0.614  4.503  8.911    8.991        - -
-       50%    600.0k  600.0k  0.307  3.001  5.943    5.995    0.990 kept
-       80%    960.0k  959.0k  0.491  4.503  8.911    8.991   13.863 not kept
-       95%    1.140M  1.100M  0.563 45.023 89.151   89.919    0.990 overloaded
+    write · CQ shared · 64 B · 2 QPs · 1 worker · signalled 1 in 1 · windows of 2s · MTU 4096
+    load   offered/s  done/s   Gb/s     p50     p99   p99.9 late p99 schedule
+    closed         -  1.200M  0.614 4.50 µs 8.91 µs 8.99 µs        - -
+    50%       600.0k  600.0k  0.307 3.00 µs 5.94 µs 6.00 µs   990 ns kept
+    80%       960.0k  959.0k  0.491 4.50 µs 8.91 µs 8.99 µs  13.9 µs not kept
+    95%       1.140M  1.100M  0.563 45.0 µs 89.2 µs 89.9 µs   990 ns overloaded
     ");
     let mut cases = sample::open_loop().cases;
     for (case, qps) in cases.iter_mut().zip([1, 4, 16, 1024]) {
         case.config.settings.qps = qps;
         case.config.flows[0].settings.clear();
     }
-    let table = table(&cases);
+    let screen = Screen {
+        columns: 80,
+        is_coloured: false,
+    };
+    let table = table_on(screen, &cases);
     for line in table.lines() {
         assert!(line.chars().count() <= 80, "{line}");
     }
-    insta::assert_snapshot!(table.lines().take(3).collect::<Vec<_>>().join("\n"), @r"
-    write, CQ shared, 64 B, 1 worker
-     QPs   load offered/s  done/s Gbit/s p50 µs p99 µs p99.9 µs late p99 schedule
-       1 closed         -  1.200M  0.614  4.503  8.911    8.991        - -
+    insta::assert_snapshot!(table.lines().take(4).collect::<Vec<_>>().join("\n"), @r"
+    write · CQ shared · 64 B · 1 worker · signalled 1 in 1 · windows of 2s · MTU
+      4096
+     qps load   offered/s  done/s   Gb/s     p50     p99   p99.9 late p99 schedule
+       1 closed         -  1.200M  0.614 4.50 µs 8.91 µs 8.99 µs        - -
     ");
 }
 
@@ -129,7 +141,7 @@ fn what_all_open_loops_have_is_told_once() {
         case.config.settings.arrivals = settings::Arrivals::Fixed;
     }
     let table = table(&cases[1..]);
-    let head = "write, CQ shared, 64 B, 2 QPs, 1 worker, event, fixed arrivals\n";
+    let head = "write · CQ shared · 64 B · 2 QPs · 1 worker · event · fixed arrivals · windows of 2s · MTU 4096\n";
     assert!(table.starts_with(head), "{table}");
     assert_eq!(
         table.matches("event").count() + table.matches("fixed").count(),
@@ -152,14 +164,16 @@ fn traffic_both_ways_at_a_load_is_told_apart() {
     let ends: Vec<&str> = table
         .lines()
         .skip(2)
-        .filter_map(|line| line.rsplit(' ').next())
+        .filter_map(|line| line.split(' ').next())
         .collect();
     assert_eq!(ends, ["out", "in"], "{table}");
 }
 
 fn summary(result: &ResultFile) -> String {
     let mut out = Vec::new();
-    Table::new(&mut out, &[]).summary(result, &[]).unwrap();
+    Table::new(&mut out, Screen::ENDLESS, &[])
+        .summary(result, &[])
+        .unwrap();
     String::from_utf8(out).unwrap()
 }
 
@@ -257,7 +271,7 @@ fn full_queues_are_told_of_the_first_runs_and_counted() {
 }
 
 #[test]
-fn normal_rows_fit_110_columns() {
+fn rows_fit_80_columns_with_their_remarks() {
     let mut cases = sample::result().cases;
     cases.truncate(1);
     cases[0].config.op = settings::Op::Write.into();
@@ -272,9 +286,39 @@ fn normal_rows_fit_110_columns() {
     let latency = run.flows[0].latency_ns.as_mut().unwrap();
     (latency.p50, latency.p99, latency.p99_9) = (999_999, Some(12_345_678), Some(123_456_789));
     run.flows[0].totals.gbit_per_s = Some(399.999);
-    for line in table(&cases).lines() {
-        assert!(line.chars().count() <= 110, "{line}");
-    }
+    let screen = Screen {
+        columns: 80,
+        is_coloured: false,
+    };
+    let mut other = cases[0].clone();
+    other.config.tx_depth = 16;
+    other.config.mtu = "1024".parse().ok();
+    other.runs[0].flows[1].window.warmup_steady = Some(false);
+    cases.push(other);
+    let table = table_on(screen, &cases);
+    assert!(
+        table.lines().all(|line| line.chars().count() <= 80),
+        "{table}"
+    );
+    insta::assert_snapshot!(table, @r"
+    write · CQ per-worker · 64 KiB · 4096 QPs · 1 worker · signalled 1 in 4 ·
+      bidirectional · windows of 2s
+     MTU dir    Gb/s  Mmsg/s     p50     p99   p99.9  Jain CPU s/GB limit
+    auto out  400.00   0.178 1.00 ms 12.3 ms  123 ms 0.990   0.0375 95.1% verify ok
+    auto in   93.323   0.178 5.50 µs 10.9 µs 11.0 µs 0.990   0.0375 95.1% verify ok
+    1024 out  400.00   0.178 1.00 ms 12.3 ms  123 ms 0.990   0.0375 95.1% verify ok
+    1024 in   93.323   0.178 5.50 µs 10.9 µs 11.0 µs 0.990   0.0375 95.1%
+        verify ok, unsteady
+    ");
+    let coloured = Screen {
+        is_coloured: true,
+        ..screen
+    };
+    let painted = table_on(coloured, &cases);
+    assert!(
+        painted.contains("\x1b[33m    verify ok, unsteady\x1b[0m"),
+        "{painted}"
+    );
 }
 
 #[test]
@@ -289,14 +333,12 @@ fn flags_say_what_the_figures_do_not() {
             flow: &run.flows[0],
             direction: "",
         };
-        flags(&row, &Columns::of(&[]))
+        let columns = Columns::of(&[], (&config, &run), 80);
+        let remarks = remarks::of_row(&row, &columns).into_iter();
+        remarks.map(|(_, text)| text).collect::<Vec<_>>().join(", ")
     };
     assert_eq!(flags_of(|_, _| ()), "");
     assert_eq!(flags_of(|config, _| config.verify = true), "verify ok");
-    let adaptive = flags_of(|config, _| config.poll = settings::PollMode::Adaptive);
-    assert_eq!(adaptive, "adaptive");
-    let by_cm = flags_of(|config, _| config.connect = settings::ConnectMode::Cm);
-    assert_eq!(by_cm, "cm");
     assert_eq!(flags_of(|_, run| run.complete = false), "incomplete");
     assert_eq!(flags_of(|_, run| run.run = 3), "run 3");
     let unsteady = flags_of(|_, run| run.flows[0].window.warmup_steady = Some(false));
@@ -324,9 +366,9 @@ fn flags_say_what_the_figures_do_not() {
         run.flows[0].received.as_mut().unwrap().messages /= 2;
         run.flows[0].totals.gbit_per_s = Some(12.25);
     });
-    assert_eq!(lost, "lost 100 (25.00%), sent 12.250 Gbit/s");
+    assert_eq!(lost, "lost 100 (25.00%), sent 12.250 Gb/s");
     let not_counted = flags_of(|config, _| config.service = settings::Service::Uc);
-    assert_eq!(not_counted, "uc, losses not known");
+    assert_eq!(not_counted, "losses not known");
     let longer = flags_of(|_, run| {
         let flow = &mut run.flows[0];
         let received = flow.received.as_mut().unwrap();
@@ -345,10 +387,11 @@ fn a_run_without_figures_shows_none() {
         direction: "",
     };
     let open = Settings::from([("rate", "2M")]);
-    for (settings, figures) in [(Settings::default(), 5), (open, 1)] {
-        let columns = Columns::of(&[settings]);
-        let cells = columns.all.iter().map(|column| (column.cell)(&row));
-        let cells: Vec<String> = cells.skip(figures).collect();
+    let set_up = Settings::from([("op", "connect"), ("traffic-qps", "0")]);
+    for settings in [Settings::default(), open, set_up] {
+        let columns = Columns::of(&[settings], (&CaseConfig::default(), &Run::default()), 80);
+        let cells = columns.all.iter().map(|column| column.cell(&row));
+        let cells: Vec<String> = cells.collect();
         assert!(cells.iter().all(|cell| cell == NOT_MEASURED), "{cells:?}");
     }
 }
@@ -358,7 +401,9 @@ fn the_summary_counts_and_names_the_files() {
     let mut out = Vec::new();
     let result = sample::result();
     let files = [Path::new("results/a.json"), Path::new("results/a.csv")];
-    Table::new(&mut out, &[]).summary(&result, &files).unwrap();
+    Table::new(&mut out, Screen::ENDLESS, &[])
+        .summary(&result, &files)
+        .unwrap();
     let text = String::from_utf8(out).unwrap();
     let expected = "2 cases, 2 runs, 1 not complete; written to results/a.json, .csv\n\
          latency is of one message in 4; -Q 1 times every message\n";
@@ -378,7 +423,9 @@ fn runs_that_are_not_to_be_trusted_are_counted_below() {
             kind,
             message: String::new(),
         });
-        Table::new(&mut out, &[]).summary(&result, &[]).unwrap();
+        Table::new(&mut out, Screen::ENDLESS, &[])
+            .summary(&result, &[])
+            .unwrap();
         String::from_utf8(out).unwrap()
     };
     assert_eq!(doubt(DoubtKind::Drift).lines().count(), 1);

@@ -1,12 +1,14 @@
-//! Text that somebody else wrote (a peer, a file, another program), made fit for a terminal, a log and a page. It must
-//! not know who wrote it, nor where it is shown.
+//! Text that somebody else wrote (a peer, a file, another program), made fit for a terminal, a log and a page; and how
+//! text is broken into lines and coloured. It must not know who wrote it.
 //!
 //! Documents are cleaned as a whole where they come in ([`json::cleaned`]), so that what is printed later needs no
 //! thought. Other text is cleaned by [`printable`] where it is put into words.
 
 pub mod json;
+mod screen;
 mod shown;
 mod wrapped;
 
+pub use screen::{Mark, Screen};
 pub use shown::{MAX_CHARS, path, printable};
-pub(crate) use wrapped::wrapped;
+pub use wrapped::wrapped;

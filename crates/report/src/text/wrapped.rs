@@ -2,7 +2,10 @@
 
 /// A line that is broken between words, so that each has fewer characters than `columns`. What follows the first line is indented by two
 /// more than it. A word that is longer alone stays whole.
-pub(crate) fn wrapped(text: &str, columns: usize) -> Vec<String> {
+pub fn wrapped(text: &str, columns: usize) -> Vec<String> {
+    if text.chars().count() < columns {
+        return vec![text.to_owned()];
+    }
     let start = text.len() - text.trim_start().len();
     let (mut lines, mut line) = (Vec::new(), " ".repeat(start));
     let mut width = start;

@@ -5,6 +5,8 @@ use std::collections::HashMap;
 use settings::Settings;
 
 use super::asked::Threshold;
+use super::condition::Condition;
+use super::demands::Demands;
 use crate::mesh::Matrix;
 use crate::results::model::{CaseResult, FlowConfig, FlowResult, ResultFile, Run};
 use crate::results::number::digits;
@@ -31,7 +33,7 @@ pub struct Judged {
     pub name: String,
     /// Payload throughput in 10^9 bits a second, over UC and UD of what was received, the median over the runs that count; `None` where none does.
     pub gbit_per_s: Option<f64>,
-    /// Why it has not passed.
+    /// Why it has not passed, with the value.
     pub failure: Option<String>,
 }
 
@@ -42,10 +44,12 @@ struct Measured {
     gbit_per_s: Vec<f64>,
     of_limit: Vec<f64>,
     link_gbit_per_s: Option<f64>,
+    /// The conditions that are true of it, as failures.
+    conditions: Vec<String>,
 }
 
-/// Judges all flows of a sweep; without a threshold each must have a figure.
-pub fn judge(file: &ResultFile, threshold: Option<Threshold>) -> Vec<Suite<'_>> {
+/// Judges all flows of a sweep, and set-up where conditions are about it; where nothing is demanded each must have a figure.
+pub fn judge<'a>(file: &'a ResultFile, demands: &Demands) -> Vec<Suite<'a>> {
     let matrices = Matrix::all(file);
     let in_matrices: HashMap<&str, usize> = (matrices.iter().enumerate())
         .flat_map(|(index, matrix)| matrix.cases.iter().map(move |id| (&**id, index)))
@@ -67,7 +71,11 @@ pub fn judge(file: &ResultFile, threshold: Option<Threshold>) -> Vec<Suite<'_>> 
         suites.push((matrix, suite));
     }
     for (_, suite) in &mut suites {
-        let flows: Vec<Measured> = suite.cases.iter().flat_map(|case| measured(case)).collect();
+        let flows: Vec<Measured> = suite
+            .cases
+            .iter()
+            .flat_map(|case| measured(case, &demands.fail_if))
+            .collect();
         let mut alike: Vec<(&Settings, Vec<f64>)> = Vec::new();
         for flow in &flows {
             let figure = median(&flow.gbit_per_s);
@@ -87,10 +95,14 @@ pub fn judge(file: &ResultFile, threshold: Option<Threshold>) -> Vec<Suite<'_>> 
             judged(
                 flow,
                 figures.and_then(|(_, figures)| median(figures)),
-                threshold,
+                demands.below,
             )
         };
         suite.flows = flows.iter().map(judged).collect();
+        let set_up = suite.cases.iter().filter(|case| case.config.is_set_up());
+        suite
+            .flows
+            .extend(set_up.filter_map(|case| set_up_judged(case, demands)));
         if suite.flows.is_empty() {
             suite.flows = vec![Judged {
                 name: "flows".to_owned(),
@@ -102,17 +114,70 @@ pub fn judge(file: &ResultFile, threshold: Option<Threshold>) -> Vec<Suite<'_>> 
     suites.into_iter().map(|(_, suite)| suite).collect()
 }
 
+/// Set-up, as far as conditions are about it, or where nothing else of the case could be judged.
+fn set_up_judged(case: &CaseResult, demands: &Demands) -> Option<Judged> {
+    let about_it: Vec<&Condition> = demands
+        .fail_if
+        .iter()
+        .filter(|it| it.metric().is_of_setup())
+        .collect();
+    let is_alone = case.config.flows.is_empty() && demands.below.is_none();
+    if about_it.is_empty() && !is_alone {
+        return None;
+    }
+    let runs = case.runs.iter().filter(|run| run.complete);
+    let runs: Vec<(&Run, Option<&FlowResult>)> = runs.map(|run| (run, None)).collect();
+    let failures = match runs.is_empty() {
+        true => vec![NO_RUN.to_owned()],
+        false => about_it
+            .into_iter()
+            .filter_map(|it| is_true(it, &runs))
+            .collect(),
+    };
+    Some(Judged {
+        name: "set-up".to_owned(),
+        gbit_per_s: None,
+        failure: joined(failures),
+    })
+}
+
+/// Why a flow fails that has no figure.
+const NO_RUN: &str = "no run of it counts";
+
+/// Why a condition makes these runs fail, by the median of its metric; `None` where it does not.
+fn is_true(condition: &Condition, runs: &[(&Run, Option<&FlowResult>)]) -> Option<String> {
+    let metric = condition.metric();
+    let figures = runs.iter().filter_map(|(run, flow)| metric.of(run, *flow));
+    match median(&figures.collect::<Vec<f64>>()) {
+        Some(figure) => condition.failure(figure),
+        None => {
+            let has_samples = runs
+                .iter()
+                .any(|(run, flow)| metric.has_samples(run, *flow));
+            Some(condition.unknown(has_samples))
+        }
+    }
+}
+
+fn joined(failures: Vec<String>) -> Option<String> {
+    (!failures.is_empty()).then(|| failures.join(", and "))
+}
+
 /// Each flow of a case.
-fn measured<'a>(case: &'a CaseResult) -> Vec<Measured> {
+fn measured<'a>(case: &'a CaseResult, fail_if: &[Condition]) -> Vec<Measured> {
     let flows = case.config.flows.iter().enumerate();
     let measured = |(index, config): (usize, &FlowConfig)| {
         let of_run = |run: &'a Run| {
             // A run's flows are in the order of the case's, which saves looking for each of thousands.
             let at_place = run.flows.get(index).filter(|flow| flow.name == config.name);
             let flow = at_place.or_else(|| run.flow(&config.name))?;
-            run.counts(flow).then_some(flow)
+            run.counts(flow).then_some((run, Some(flow)))
         };
-        let runs: Vec<&FlowResult> = case.runs.iter().filter_map(of_run).collect();
+        let counted: Vec<(&Run, Option<&FlowResult>)> =
+            case.runs.iter().filter_map(of_run).collect();
+        let about_it = fail_if.iter().filter(|it| !it.metric().is_of_setup());
+        let conditions = about_it.filter_map(|it| is_true(it, &counted)).collect();
+        let runs: Vec<&FlowResult> = counted.into_iter().filter_map(|(_, flow)| flow).collect();
         let limits = || runs.iter().filter_map(|flow| flow.limits.as_ref());
         Measured {
             name: config.name.clone(),
@@ -122,6 +187,7 @@ fn measured<'a>(case: &'a CaseResult) -> Vec<Measured> {
                 .filter_map(|limits| limits.share_of_limit)
                 .collect(),
             link_gbit_per_s: limits().next().map(|limits| limits.link_gbit_per_s),
+            conditions,
         }
     };
     flows.map(measured).collect()
@@ -129,15 +195,19 @@ fn measured<'a>(case: &'a CaseResult) -> Vec<Measured> {
 
 fn judged(flow: &Measured, usual: Option<f64>, threshold: Option<Threshold>) -> Judged {
     let gbit_per_s = median(&flow.gbit_per_s);
-    let failure = match (gbit_per_s, threshold) {
-        (None, _) => Some("no run of it counts".to_owned()),
-        (_, None) => None,
-        (Some(reached), Some(threshold)) => failure(flow, reached, usual, threshold),
+    let failures = match gbit_per_s {
+        None => vec![NO_RUN.to_owned()],
+        Some(reached) => {
+            let slow = threshold.and_then(|it| failure(flow, reached, usual, it));
+            slow.into_iter()
+                .chain(flow.conditions.iter().cloned())
+                .collect()
+        }
     };
     Judged {
         name: flow.name.clone(),
         gbit_per_s,
-        failure,
+        failure: joined(failures),
     }
 }
 

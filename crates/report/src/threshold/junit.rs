@@ -4,29 +4,31 @@ use std::io::{self, Write};
 
 use quick_junit::{NonSuccessKind, Property, Report, TestCase, TestSuite};
 
-use super::asked::Threshold;
+use super::demands::Demands;
 use super::judged::{Judged, Suite, judge};
 use crate::junit::{self, not_passed, passed, skipped};
 use crate::results::model::{ResultFile, Run};
 
-/// Writes the document; without a threshold a flow passes that has a figure.
+/// Writes the document; where nothing is demanded a flow passes that has a figure.
 ///
 /// # Errors
 /// The stream's.
-pub fn write(file: &ResultFile, threshold: Option<Threshold>, out: impl Write) -> io::Result<()> {
+pub fn write(file: &ResultFile, demands: &Demands, out: impl Write) -> io::Result<()> {
     let mut report = Report::new("rocebench");
-    for suite in judge(file, threshold) {
-        report.add_test_suite(of_suite(&suite, threshold));
+    for suite in judge(file, demands) {
+        report.add_test_suite(of_suite(&suite, demands));
     }
     junit::write(&report, out)
 }
 
-fn of_suite(judged: &Suite<'_>, threshold: Option<Threshold>) -> TestSuite {
+fn of_suite(judged: &Suite<'_>, demands: &Demands) -> TestSuite {
     let title = judged.title.as_str();
     let mut suite = TestSuite::new(title);
-    if let Some(threshold) = threshold {
-        suite.add_property(Property::new("fail-below", threshold.to_string()));
-    }
+    suite.add_properties(
+        demands
+            .options()
+            .map(|(option, value)| Property::new(option, value)),
+    );
     suite.add_test_cases(judged.flows.iter().map(|flow| of_flow(title, flow)));
     for case in &judged.cases {
         let round = match judged.cases.len() {
@@ -78,7 +80,11 @@ mod tests {
             ..Mesh::of(4).with(Slow::Pair(2, 1, 0.5))
         };
         let mut xml = Vec::new();
-        write(&mesh.pairs(), "90%".parse().ok(), &mut xml).unwrap();
+        let demands = Demands {
+            below: "90%".parse().ok(),
+            fail_if: vec!["gbit<5".parse().unwrap()],
+        };
+        write(&mesh.pairs(), &demands, &mut xml).unwrap();
         let xml = String::from_utf8(xml).unwrap();
         let report = Report::deserialize_from_str(&xml).unwrap();
         // Twelve flows and six rounds of two runs; of the failed round two flows and two runs fail, and the slow flow.
@@ -94,8 +100,9 @@ mod tests {
                 .find(|test| test.name.as_str() == name)
         };
         assert!(test("node3>node2").is_some() && test("write-pairs-round01 run 2").is_some());
+        let failure = "4.705 Gb/s, below 8.469 (90 % of the median 9.410), and gbit 4.705 Gb/s, below 5.000 Gb/s";
         assert!(
-            xml.contains("4.705 Gb/s, below 8.469 (90 % of the median 9.410)"),
+            xml.contains(failure) && xml.contains("\"fail-if\" value=\"gbit&lt;5\""),
             "{xml}"
         );
         assert!(xml.contains("node4 did not answer"), "{xml}");
@@ -104,7 +111,12 @@ mod tests {
     #[test]
     fn without_a_threshold_a_figure_is_enough() {
         let mut xml = Vec::new();
-        write(&crate::results::sample::result(), None, &mut xml).unwrap();
+        write(
+            &crate::results::sample::result(),
+            &Demands::default(),
+            &mut xml,
+        )
+        .unwrap();
         let report = Report::deserialize_from_str(std::str::from_utf8(&xml).unwrap()).unwrap();
         // The second case was stopped by the user: its two flows have no run that counts.
         assert_eq!((report.tests, report.failures), (5, 2));

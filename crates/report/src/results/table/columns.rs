@@ -1,269 +1,254 @@
-//! The columns of the table, one row of an array each, and which of them a sweep has. It must not know rows to come.
+//! The columns of a sweep's table: a setting in which its flows differ has one, and the others are told once, above. It
+//! must not know rows to come.
 
-use settings::{Id, ROWS, Row, Settings, Timestamps};
+use settings::{Row, Settings, Timestamps, telling_apart};
 
-use super::super::model::{FlowResult, Latency, LoadVerdict, Run};
-use super::super::number::{NOT_MEASURED, digits, figure, human_size, rate_cell};
+use super::super::model::{CaseConfig, FlowResult, Run};
+use super::super::setting_words::{alike, cell};
+use super::figures::{CLOSED, Figure, JAIN, LIMIT, NOTICE, OPEN, RowOf, SET_UP};
 
-/// What a row is of.
-pub(super) struct RowOf<'a> {
-    pub(super) settings: &'a Settings,
-    pub(super) run: &'a Run,
-    pub(super) flow: &'a FlowResult,
-    /// [`OUT`] and ` in` where a case has traffic both ways.
-    pub(super) direction: &'static str,
-}
-
-/// Behind the operation, of what the first node sends of traffic both ways.
-pub(super) const OUT: &str = " out";
-
-/// One column; a cell that is wider pushes its row, nothing is cut.
+/// One column.
 #[derive(Clone, Copy)]
 pub(super) struct Column {
     pub(super) head: &'static str,
-    /// Characters, at least: words of settings make their column as wide as they are.
     pub(super) width: usize,
-    /// Words are flush left, figures flush right.
     pub(super) is_word: bool,
-    pub(super) cell: fn(&RowOf<'_>) -> String,
+    cell: Cell,
 }
 
-const fn word(head: &'static str, width: usize, cell: fn(&RowOf<'_>) -> String) -> Column {
-    Column {
-        head,
-        width,
-        is_word: true,
-        cell,
-    }
+#[derive(Clone, Copy)]
+enum Cell {
+    Setting(&'static Row),
+    Figure(fn(&RowOf<'_>) -> String),
 }
 
-const fn number(head: &'static str, width: usize, cell: fn(&RowOf<'_>) -> String) -> Column {
-    Column {
-        is_word: false,
-        ..word(head, width, cell)
-    }
-}
-
-/// What a row is of, each with the field of its setting.
-static SETTINGS: [(&str, Column); 5] = [
-    (
-        "op",
-        word("op", 9, |row| {
-            format!("{}{}", row.settings.op, row.direction)
-        }),
-    ),
-    (
-        "cq",
-        word("cq", 10, |row| row.of_traffic(row.settings.cq.to_string())),
-    ),
-    ("qps", number("QPs", 4, |row| row.settings.qps.to_string())),
-    (
-        "size_bytes",
-        number("size", 7, |row| row.of_traffic(row.sizes())),
-    ),
-    (
-        "workers",
-        number("wrk", 3, |row| {
-            row.of_traffic(row.settings.workers.to_string())
-        }),
-    ),
-];
-
-/// Figures of closed loops. `CPU s/GB` is CPU time of the sending (or reading) node's workers for 10^9 bytes of payload
-/// that it sends, `limit` the share of what link and protocol allow.
-static CLOSED: [Column; 8] = [
-    number("Gbit/s", 7, |row| row.gbit_per_s()),
-    number("Mmsg/s", 7, |row| figure(row.flow.mmsg_per_s(), digits)),
-    number("p50 µs", 7, |row| row.p50()),
-    number("p99 µs", 7, |row| row.p99()),
-    number("p99.9 µs", 8, |row| row.p99_9()),
-    number("Jain", 5, |row| {
-        let fairness = row.flow.fairness.as_ref();
-        figure(fairness.map(|fairness| fairness.jain), |_| 3)
-    }),
-    number("CPU s/GB", 8, |row| {
-        figure(row.run.cpu_seconds_per_gb(&row.flow.from), digits)
-    }),
-    number("limit", 5, |row| row.limit()),
-];
-
-/// Figures where there are open loops, in messages a second. Latency is from the planned time, `late p99` in µs.
-static OPEN: [Column; 9] = [
-    number("load", 6, |row| row.settings.rate.to_string()),
-    number("offered/s", 9, |row| {
-        rate(row.flow.load.as_ref().map(|load| load.offered_per_second))
-    }),
-    number("done/s", 7, |row| {
-        rate(row.flow.mmsg_per_s().map(|rate| rate * 1e6))
-    }),
-    number("Gbit/s", 6, |row| row.gbit_per_s()),
-    number("p50 µs", 6, |row| row.p50()),
-    number("p99 µs", 6, |row| row.p99()),
-    number("p99.9 µs", 8, |row| row.p99_9()),
-    number("late p99", 8, |row| {
-        micros(row.flow.lateness_ns.as_ref().and_then(|late| late.p99))
-    }),
-    word("schedule", 10, |row| {
-        match row.flow.load.as_ref().map(|load| load.verdict) {
-            None => NOT_MEASURED.to_owned(),
-            // The column's head says of what.
-            Some(LoadVerdict::NotKept) => "not kept".to_owned(),
-            Some(verdict) => verdict.name().to_owned(),
-        }
-    }),
-];
-
-/// Where latencies end at the device's stamps: how long after those 99 % of completions were seen.
-static NOTICE: Column = number("seen p99", 8, |row| {
-    micros(row.flow.notice_ns.as_ref().and_then(|notice| notice.p99))
-});
-
-fn rate(per_second: Option<f64>) -> String {
-    per_second.map_or_else(|| NOT_MEASURED.to_owned(), rate_cell)
-}
-
-fn micros(ns: Option<u64>) -> String {
-    figure(ns.map(|ns| ns as f64 / 1000.0), digits)
-}
-
-impl RowOf<'_> {
-    /// A setting of traffic, which a run may not have.
-    fn of_traffic(&self, text: String) -> String {
-        match self.settings.has_traffic() {
-            false => NOT_MEASURED.to_owned(),
-            true => text,
+impl Column {
+    pub(super) fn cell(&self, row: &RowOf<'_>) -> String {
+        match self.cell {
+            Cell::Setting(setting) => cell(setting, row.settings),
+            Cell::Figure(cell) => cell(row),
         }
     }
 
-    /// The size of messages, or each size with its weight.
-    fn sizes(&self) -> String {
-        match self.settings.size_mix {
-            Some(_) => self.settings.sizes_text(),
-            None => human_size(self.settings.size_bytes.into()),
+    /// The column of a setting, as wide as its widest value.
+    fn of_setting(row: &'static Row, all: &[Settings]) -> Column {
+        let widest = all
+            .iter()
+            .map(|settings| cell(row, settings).chars().count());
+        let head = row.heading_of_column();
+        Column {
+            head,
+            width: widest.max().unwrap_or(0).max(head.chars().count()),
+            is_word: all.iter().all(|settings| row.number(settings).is_none()),
+            cell: Cell::Setting(row),
         }
     }
+}
 
-    fn latency(&self) -> Option<&Latency> {
-        self.flow.latency_ns.as_ref()
-    }
-
-    fn gbit_per_s(&self) -> String {
-        figure(self.flow.gbit_per_s(), digits)
-    }
-
-    fn p50(&self) -> String {
-        micros(self.latency().map(|latency| latency.p50))
-    }
-
-    fn p99(&self) -> String {
-        micros(self.latency().and_then(|latency| latency.p99))
-    }
-
-    fn p99_9(&self) -> String {
-        micros(self.latency().and_then(|latency| latency.p99_9))
-    }
-
-    fn limit(&self) -> String {
-        let limits = self.flow.limits.as_ref();
-        let share = limits.and_then(|limits| limits.share_of_limit);
-        share.map_or_else(
-            || NOT_MEASURED.to_owned(),
-            |share| {
-                let percent = share * 100.0;
-                let digits = usize::from(percent < 99.95);
-                format!("{percent:.digits$}%")
-            },
-        )
+impl From<Figure> for Column {
+    fn from(figure: Figure) -> Column {
+        Column {
+            head: figure.head,
+            width: figure.width,
+            is_word: figure.is_word,
+            cell: Cell::Figure(figure.cell),
+        }
     }
 }
+
+/// Which way a flow of traffic both ways goes.
+static DIRECTION: Figure = Figure {
+    head: "dir",
+    width: 3,
+    is_word: true,
+    rank: 0,
+    cell: |row| row.direction.to_owned(),
+};
+
+/// Number of the run, where cases have several.
+static RUN: Figure = Figure {
+    head: RUN_HEAD,
+    width: 3,
+    is_word: false,
+    rank: 0,
+    cell: |row| row.run.run.to_string(),
+};
+const RUN_HEAD: &str = "run";
 
 /// The columns of a sweep.
 pub(super) struct Columns {
     pub(super) all: Vec<Column>,
-    /// What is the same in all rows and therefore in none, as words; empty where everything is in rows.
+    /// What all rows have alike, in words.
     pub(super) same: String,
-    /// The settings that it is of.
-    same_rows: Vec<&'static Row>,
     /// There are open loops, and columns of them, which say whether the schedule was kept.
     pub(super) are_of_loads: bool,
+    /// All cases measure set-up, and their figures have columns.
+    pub(super) are_of_set_up: bool,
 }
 
 impl Columns {
-    /// The columns for flows with these settings. Open loops have more figures, and leave out what is the same in all rows,
-    /// so that a line has room in 80 columns.
-    pub(super) fn of(settings: &[Settings]) -> Columns {
-        let stamped = |flow: &&Settings| flow.timestamps == Timestamps::Device;
-        let notice = settings.iter().find(stamped).map(|_| NOTICE);
-        let open = settings.iter().find(|flow| !flow.is_closed_loop());
-        let Some(open) = open else {
-            let all = SETTINGS
-                .iter()
-                .map(|(_, column)| wide_enough(column, settings));
-            return Columns {
-                all: all.chain(CLOSED).chain(notice).collect(),
-                same: String::new(),
-                same_rows: Vec::new(),
-                are_of_loads: false,
-            };
+    /// The columns for flows with these settings where a line has so many characters. The first run, of the first case,
+    /// tells what no setting does: the path MTU, and whether the link's speed is known.
+    pub(super) fn of(all: &[Settings], first: (&CaseConfig, &Run), characters: usize) -> Columns {
+        let has = |is_it: fn(&Settings) -> bool| all.iter().any(is_it);
+        let are_of_loads = has(|it| !it.is_closed_loop());
+        let are_of_set_up = !has(|it| !it.is_set_up()) && !all.is_empty();
+        let of_kind: &[Figure] = match (are_of_loads, are_of_set_up) {
+            (_, true) => &SET_UP,
+            (true, _) => &OPEN,
+            _ => &CLOSED,
         };
-        let is_told = |row: &&Row| row.id == Id::Word || column(row).is_some();
-        let is_same = |row: &&Row| settings.iter().all(|flow| row.is_equal(flow, open));
-        let same_rows: Vec<&Row> = ROWS.iter().filter(is_told).filter(is_same).collect();
-        let words = same_rows.iter().map(|row| {
-            let value = column(row).map_or_else(|| row.text(open), |it| of_setting(it, open, ""));
-            row.words(open, &value)
+        let told = telling_apart(all);
+        let settings = told.iter().filter(|row| row.field != "bidirectional");
+        let mut columns: Vec<Column> = settings.map(|row| Column::of_setting(row, all)).collect();
+        columns.extend(has(|it| it.bidirectional).then(|| Column::from(DIRECTION)));
+        columns.extend(has(|it| it.runs > 1).then(|| Column::from(RUN)));
+        let mut figures: Vec<Figure> = of_kind.to_vec();
+        figures.extend(has(|it| it.timestamps == Timestamps::Device).then_some(NOTICE));
+        figures.retain(|figure| match figure.head {
+            JAIN => has(|it| it.qps > 1 || it.pattern.is_some()),
+            LIMIT => has_limit(first.1),
+            head if head.starts_with('p') || head == "max" => {
+                are_of_set_up || has(|it| !it.no_latency)
+            }
+            _ => true,
         });
-        let words: Vec<String> = words.filter(|words| !words.is_empty()).collect();
-        let is_same = |field: &str| same_rows.iter().any(|row| row.field == field);
-        let differing = SETTINGS.iter().filter(|(field, _)| !is_same(field));
+        // What each row says fits behind its figures.
+        let remark = if has(|it| it.verify) {
+            " verify ok".len()
+        } else {
+            0
+        };
+        fit(&columns, &mut figures, characters.saturating_sub(remark));
+        columns.extend(figures.into_iter().map(Column::from));
         Columns {
-            all: differing
-                .map(|(_, column)| wide_enough(column, settings))
-                .chain(OPEN)
-                .chain(notice)
-                .collect(),
-            same: words.join(", "),
-            same_rows,
-            are_of_loads: true,
+            all: columns,
+            same: same(all, first.0, &told),
+            are_of_loads,
+            are_of_set_up,
         }
     }
 
-    /// Whether all rows have the same value of a setting, which is told above them.
-    pub(super) fn have_same(&self, row: &Row) -> bool {
-        self.same_rows.iter().any(|same| same.field == row.field)
-    }
-
-    /// Whether a row tells its operation.
-    pub(super) fn has_operation(&self) -> bool {
-        self.all.iter().any(|column| column.head == "op")
+    /// Whether rows have a column for the number of the run.
+    pub(super) fn have_runs(&self) -> bool {
+        self.all.iter().any(|column| column.head == RUN_HEAD)
     }
 }
 
-/// The cell of a setting, before there is a run.
-fn of_setting(column: &Column, settings: &Settings, direction: &'static str) -> String {
-    (column.cell)(&RowOf {
-        settings,
-        run: &Run::default(),
-        flow: &FlowResult::default(),
-        direction,
-    })
-}
-
-/// The column, as wide as the words of all flows.
-fn wide_enough(column: &Column, settings: &[Settings]) -> Column {
-    let words = settings.iter().filter(|_| column.is_word).map(|flow| {
-        let direction = if flow.bidirectional { OUT } else { "" };
-        of_setting(column, flow, direction).chars().count()
-    });
-    Column {
-        width: words.max().unwrap_or(0).max(column.width),
-        ..*column
+/// Leaves figures out until a line has room for the others.
+fn fit(columns: &[Column], figures: &mut Vec<Figure>, characters: usize) {
+    let settings: usize = columns.iter().map(|column| column.width + 1).sum();
+    loop {
+        let width: usize = figures.iter().map(|figure| figure.width + 1).sum();
+        let least = figures.iter().max_by_key(|figure| figure.rank);
+        match least.map(|figure| figure.rank).filter(|rank| *rank > 0) {
+            Some(rank) if settings + width > characters.saturating_add(1) => {
+                figures.retain(|figure| figure.rank < rank);
+            }
+            _ => return,
+        }
     }
 }
 
-/// The column of a setting.
-fn column(row: &Row) -> Option<&'static Column> {
-    let mut columns = SETTINGS.iter();
-    let found = columns.find(|(field, _)| *field == row.field);
-    found.map(|(_, column)| column)
+/// Whether the link's speed is known, or was not to be learnt from a run that failed.
+fn has_limit(first: &Run) -> bool {
+    let limit = |flow: &FlowResult| flow.limits.is_some();
+    !first.complete || first.flows.iter().any(limit)
+}
+
+/// What all have alike, in words, but for what rows say themselves; and the path MTU.
+fn same(all: &[Settings], first: &CaseConfig, told: &[&Row]) -> String {
+    let mut words = alike(all, false);
+    if let (Some(row), Some(one)) = (Settings::row("verify"), all.first()) {
+        words.retain(|it| *it != row.words(one, "true"));
+    }
+    let mtu = first.flows.first().and_then(|flow| flow.path_mtu);
+    if let Some(mtu) = mtu.filter(|_| !all.is_empty() && told.iter().all(|row| row.flag != "mtu")) {
+        words.push(format!("MTU {mtu}"));
+    }
+    words.join(" · ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn heads(all: &[Settings], characters: usize) -> Vec<&'static str> {
+        let config = CaseConfig::default();
+        let columns = Columns::of(all, (&config, &Run::default()), characters);
+        columns.all.iter().map(|column| column.head).collect()
+    }
+
+    #[test]
+    fn figures_that_matter_least_go_first() {
+        let all = ["1", "4"].map(|qps| Settings::from([("qps", qps)]));
+        let wide = [
+            "qps", "Gb/s", "Mmsg/s", "p50", "p99", "p99.9", "max", "Jain", "CPU s/GB", "limit",
+        ];
+        assert_eq!(heads(&all, usize::MAX), wide);
+        assert_eq!(heads(&all, 72), wide);
+        let at_71: Vec<&str> = wide.into_iter().filter(|head| *head != "max").collect();
+        assert_eq!(heads(&all, 71), at_71);
+        assert_eq!(heads(&all, 30), ["qps", "Gb/s", "p50", "p99"]);
+        assert_eq!(heads(&all, 1), ["qps", "Gb/s"]);
+    }
+
+    #[test]
+    fn columns_without_figures_are_left_out() {
+        let quiet = [Settings::from([("no-latency", "true")])];
+        assert_eq!(
+            heads(&quiet, usize::MAX),
+            ["Gb/s", "Mmsg/s", "CPU s/GB", "limit"]
+        );
+        let run = Run {
+            complete: true,
+            ..Run::default()
+        };
+        let columns = Columns::of(&quiet, (&CaseConfig::default(), &run), usize::MAX);
+        assert!(columns.all.iter().all(|column| column.head != LIMIT));
+    }
+
+    #[test]
+    fn rows_that_differ_in_one_setting_look_different() {
+        for (flag, values, cells) in [
+            ("memory", ["1M", "1G"], ["1 MiB", "1 GiB"]),
+            ("sges", ["1", "4"], ["1", "4"]),
+            ("offset", ["0", "64"], ["0 B", "64 B"]),
+            ("mtu", ["1024", "4096"], ["1024", "4096"]),
+            ("poll", ["busy", "event"], ["busy", "event"]),
+        ] {
+            let all = values.map(|value| Settings::from([(flag, value)]));
+            let columns = Columns::of(&all, (&CaseConfig::default(), &Run::default()), 80);
+            let cell = |settings: &Settings| {
+                let row = RowOf {
+                    settings,
+                    run: &Run::default(),
+                    flow: &FlowResult::default(),
+                    direction: "",
+                };
+                columns.all[0].cell(&row)
+            };
+            assert_eq!([&all[0], &all[1]].map(cell), cells);
+        }
+    }
+
+    #[test]
+    fn what_is_alike_is_told_once() {
+        let with = |depth: &str| {
+            Settings::from([
+                ("op", "write"),
+                ("tx-depth", depth),
+                ("sges", "4"),
+                ("duration", "1"),
+            ])
+        };
+        let mut config = CaseConfig::from(with("16"));
+        config.flows[0].path_mtu = Some(4096);
+        let columns = Columns::of(&[with("16"), with("64")], (&config, &Run::default()), 80);
+        assert_eq!(
+            columns.same,
+            "write · CQ shared · 64 KiB · 1 QP · 1 worker · 4 SGEs · windows of 1s · MTU 4096"
+        );
+        assert_eq!(columns.all[0].head, "tx");
+    }
 }

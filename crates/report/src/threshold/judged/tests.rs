@@ -3,7 +3,63 @@ use crate::results::model::Delivery;
 use crate::results::sample::mesh::{Mesh, Slow};
 
 fn sentence(file: &ResultFile, threshold: &str) -> Option<String> {
-    failing(&judge(file, Some(threshold.parse().unwrap())))
+    let demands = Demands {
+        below: Some(threshold.parse().unwrap()),
+        ..Demands::default()
+    };
+    failing(&judge(file, &demands))
+}
+
+/// What fails of a file by these conditions.
+fn fails_if(file: &ResultFile, conditions: &[&str]) -> Option<String> {
+    let demands = Demands {
+        below: None,
+        fail_if: conditions
+            .iter()
+            .map(|text| text.parse().unwrap())
+            .collect(),
+    };
+    failing(&judge(file, &demands))
+}
+
+#[test]
+fn conditions_name_the_flow_and_the_value() {
+    let mut file = crate::results::sample::mixed();
+    assert_eq!(fails_if(&file, &["gbit<1", "p99>1s", "jain<0.9"]), None);
+    let text = fails_if(&file, &["gbit<2", "p99>5us", "cpu>1000"]).unwrap();
+    assert_eq!(
+        text,
+        "3 of 3 flows fail: small: gbit 1.536 Gb/s, below 2.000 Gb/s, and p99 10.9 µs, above 5.00 µs; large: p99 10.9 µs, \
+         above 5.00 µs; back: p99 10.9 µs, above 5.00 µs"
+    );
+    let flows = &mut file.cases[0].runs[0].flows;
+    flows[0].latency_ns.as_mut().unwrap().p99 = None;
+    flows[1].latency_ns = None;
+    let text = fails_if(&file, &["p99>1s"]).unwrap();
+    assert!(
+        text.contains("small: p99 is not known: too few messages"),
+        "{text}"
+    );
+    assert!(text.contains("large: p99 was not measured"), "{text}");
+    assert!(text.starts_with("2 of 3 flows fail"), "{text}");
+}
+
+#[test]
+fn set_up_is_judged_by_its_own_conditions() {
+    let (config, run) = crate::results::sample::connect();
+    let mut file = crate::results::sample::mixed();
+    (file.cases[0].config, file.cases[0].runs) = (config, vec![run]);
+    assert_eq!(fails_if(&file, &["connections<3000", "setup>5ms"]), None);
+    let text = fails_if(&file, &["connections<4000"]).unwrap();
+    assert_eq!(
+        text,
+        "1 of 2 flows fails: set-up: connections 3200.0 /s, below 4000.0 /s"
+    );
+    file.cases[0].config.flows.clear();
+    assert_eq!(fails_if(&file, &[]), None, "set-up alone has a figure");
+    file.cases[0].runs[0].complete = false;
+    let text = fails_if(&file, &["setup>5ms"]).unwrap();
+    assert!(text.ends_with("set-up: no run of it counts"), "{text}");
 }
 
 fn quiet(nodes: usize) -> Mesh {

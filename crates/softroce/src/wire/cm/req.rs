@@ -9,7 +9,7 @@ use super::fields::{Fields, at};
 pub const REQ_DATA_BYTES: usize = 92;
 /// The local identifier of a port that has none, as of RoCE.
 const PERMISSIVE_LID: [u8; 2] = [0xff; 2];
-/// 10 Gbit/s, as the kernel says for RoCE paths; nobody obeys it.
+/// 10 Gb/s, as the kernel says for RoCE paths; nobody obeys it.
 const RATE: u8 = 3;
 
 /// The service of a requested connection.

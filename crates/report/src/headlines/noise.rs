@@ -1,0 +1,82 @@
+//! How far figures of two cases may be apart by chance. It must not know cases.
+
+use crate::compare::Metric;
+use crate::statistics::{LEAST_OBSERVATIONS, median};
+
+/// Of too few runs to know how they scatter, this many times the usual margin of a metric says nothing.
+const FEW_RUNS_MARGINS: f64 = 3.0;
+
+/// Figures of one case, of each run that counts, and their median.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Figures {
+    pub(super) median: f64,
+    /// How far apart two medians like it may be by chance, as a share of the larger one.
+    tolerance: f64,
+}
+
+impl Figures {
+    /// `None` without a run that counts.
+    pub(super) fn new(metric: Metric, of_runs: &[f64]) -> Option<Figures> {
+        let median = median(of_runs).filter(|median| *median > 0.0)?;
+        let margin = metric.default_margin();
+        let tolerance = match are_few(of_runs.len()) {
+            true => FEW_RUNS_MARGINS * margin,
+            false => margin.max(scatter(of_runs).unwrap_or(0.0)),
+        };
+        Some(Figures { median, tolerance })
+    }
+
+    /// Whether chance may be all that is between them.
+    pub(super) fn may_equal(&self, other: &Figures) -> bool {
+        let (low, high) = match self.median < other.median {
+            true => (self.median, other.median),
+            false => (other.median, self.median),
+        };
+        1.0 - low / high <= self.tolerance.max(other.tolerance)
+    }
+}
+
+/// Whether so many runs do not tell how they scatter.
+pub(super) fn are_few(runs: usize) -> bool {
+    runs < LEAST_OBSERVATIONS
+}
+
+/// The difference between the largest and the smallest figure, as a share of their median.
+pub(super) fn scatter(figures: &[f64]) -> Option<f64> {
+    let least = figures.iter().copied().reduce(f64::min)?;
+    let most = figures.iter().copied().reduce(f64::max)?;
+    let median = median(figures).filter(|median| *median > 0.0)?;
+    Some((most - least) / median)
+}
+
+/// How far apart figures of single runs are for sure: 0.09 is 9 %.
+pub(super) fn of_few_runs(metric: Metric) -> f64 {
+    FEW_RUNS_MARGINS * metric.default_margin()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn may_equal(one: &[f64], other: &[f64]) -> bool {
+        let [one, other] = [one, other].map(|it| Figures::new(Metric::GbitPerS, it).unwrap());
+        assert_eq!(one.may_equal(&other), other.may_equal(&one));
+        one.may_equal(&other)
+    }
+
+    #[test]
+    fn single_runs_have_to_be_further_apart() {
+        assert!(may_equal(&[100.0], &[92.0]));
+        assert!(!may_equal(&[100.0], &[90.0]));
+        assert!(!may_equal(&[100.0; 3], &[92.0; 3]));
+        assert!(may_equal(&[100.0; 3], &[98.0; 3]));
+        assert!(may_equal(&[100.0; 3], &[92.0]), "the other is a single run");
+    }
+
+    #[test]
+    fn what_runs_scatter_is_no_difference() {
+        assert!(may_equal(&[90.0, 100.0, 110.0], &[85.0, 85.0, 85.0]));
+        assert!(!may_equal(&[90.0, 100.0, 110.0], &[75.0, 75.0, 75.0]));
+        assert_eq!(Figures::new(Metric::GbitPerS, &[]), None);
+    }
+}

@@ -1,0 +1,212 @@
+//! What looks wrong in runs: failures, windows that do not count, losses, throughput that does not settle, QPs that are
+//! served unevenly. The gravest comes first.
+
+use std::collections::BTreeMap;
+
+use super::noise::{are_few, of_few_runs, scatter};
+use crate::compare::Metric;
+use crate::results::model::{
+    CaseResult, DoubtKind, FlowResult, PathEvent, PathEventKind, ResultFile, Run,
+};
+use crate::results::number::plural;
+
+/// Kinds that are told.
+const MOST: usize = 3;
+
+/// Below this Jain's index QPs are served unevenly: at 0.9 a tenth of them may have had nothing.
+const UNEVEN: f64 = 0.9;
+
+/// A run and its case.
+type Ran<'a> = (&'a CaseResult, &'a Run);
+
+/// What is looked for.
+const CHECKS: [fn(&[Ran<'_>]) -> Option<String>; 9] = [
+    failed,
+    without_rates,
+    lost_messages,
+    lost_packets,
+    not_ready,
+    unsteady,
+    uneven,
+    shared_cores,
+    drifting,
+];
+
+/// The sentence; `None` where nothing was found.
+pub(super) fn sentence(results: &[&ResultFile]) -> Option<String> {
+    let runs = runs(results);
+    let mut found: Vec<String> = CHECKS.iter().filter_map(|check| check(&runs)).collect();
+    found.extend(scattering(results));
+    let more = found.len().saturating_sub(MOST);
+    found.truncate(MOST);
+    if more > 0 {
+        found.push(format!(
+            "and {more} more {}, which rows name",
+            plural(more, "thing")
+        ));
+    }
+    (!found.is_empty()).then(|| format!("What looks wrong: {}.", found.join("; ")))
+}
+
+/// The sentence where nothing was found.
+pub(super) fn nothing(results: &[&ResultFile]) -> String {
+    match runs(results).len() {
+        1 => "Nothing looks wrong in the run.".to_owned(),
+        count => format!("Nothing looks wrong in {count} runs."),
+    }
+}
+
+fn runs<'a>(results: &[&'a ResultFile]) -> Vec<Ran<'a>> {
+    let cases = results.iter().flat_map(|result| &result.cases);
+    let runs = cases.flat_map(|case| case.runs.iter().map(move |run| (case, run)));
+    // What a user stopped went as it should until then.
+    runs.filter(|(_, run)| !run.interrupted).collect()
+}
+
+/// So many runs, and the case of the first of them; `None` of none.
+fn some(runs: &[Ran<'_>], is_it: impl Fn(&Run) -> bool) -> Option<(String, String)> {
+    let found: Vec<&Ran<'_>> = runs.iter().filter(|(_, run)| is_it(run)).collect();
+    let (case, _) = found.first()?;
+    let count = found.len();
+    let first = if count == 1 { "" } else { "first " };
+    Some((
+        format!("{count} of {} {}", runs.len(), plural(runs.len(), "run")),
+        format!("{first}{}", case.id),
+    ))
+}
+
+fn any_flow(run: &Run, is_it: impl Fn(&FlowResult) -> bool) -> bool {
+    run.flows.iter().any(is_it)
+}
+
+fn failed(runs: &[Ran<'_>]) -> Option<String> {
+    let errors = |flow: &FlowResult| flow.totals.errors > 0;
+    let (count, first) = some(runs, |run| !run.complete || any_flow(run, errors))?;
+    Some(format!("{count} failed ({first})"))
+}
+
+fn has(flow: &FlowResult, is_it: impl Fn(DoubtKind) -> bool) -> bool {
+    flow.window.doubts.iter().any(|doubt| is_it(doubt.kind))
+}
+
+fn without_rates(runs: &[Ran<'_>]) -> Option<String> {
+    let spoilt =
+        |run: &Run| run.complete && any_flow(run, |flow| has(flow, DoubtKind::spoils_rates));
+    let (count, first) = some(runs, spoilt)?;
+    let kinds = |run: &'_ Run| -> Vec<DoubtKind> {
+        let doubts = run.flows.iter().flat_map(|flow| &flow.window.doubts);
+        doubts
+            .map(|doubt| doubt.kind)
+            .filter(|kind| kind.spoils_rates())
+            .collect()
+    };
+    let mut all: Vec<DoubtKind> = runs.iter().flat_map(|(_, run)| kinds(run)).collect();
+    all.sort_unstable();
+    all.dedup();
+    let all: Vec<&str> = all.into_iter().map(DoubtKind::name).collect();
+    Some(format!(
+        "figures of {count} do not count: {} ({first})",
+        all.join(", ")
+    ))
+}
+
+fn lost_messages(runs: &[Ran<'_>]) -> Option<String> {
+    let share = |flow: &FlowResult| flow.delivery.as_ref().map_or(0.0, |it| it.lost_share);
+    let (count, first) = some(runs, |run| any_flow(run, |flow| share(flow) > 0.0))?;
+    let flows = runs.iter().flat_map(|(_, run)| &run.flows);
+    let most = flows.map(share).fold(0.0, f64::max) * 100.0;
+    Some(format!(
+        "messages were lost in {count}, up to {most:.2} % ({first})"
+    ))
+}
+
+fn lost_packets(runs: &[Ran<'_>]) -> Option<String> {
+    let is_loss = |event: &PathEvent| event.count > 0 && event.kind.is_loss();
+    let (count, first) = some(runs, |run| run.path_events.iter().any(is_loss))?;
+    let mut sums: BTreeMap<PathEventKind, u64> = BTreeMap::new();
+    let events = runs.iter().flat_map(|(_, run)| &run.path_events);
+    for event in events.filter(|event| is_loss(event)) {
+        let sum = sums.entry(event.kind).or_default();
+        *sum = sum.saturating_add(event.count);
+    }
+    let sums: Vec<String> = sums
+        .iter()
+        .map(|(kind, sum)| format!("{sum} {}", kind.words()))
+        .collect();
+    Some(format!(
+        "packets were lost or late in {count}: {} ({first})",
+        sums.join(", ")
+    ))
+}
+
+fn not_ready(runs: &[Ran<'_>]) -> Option<String> {
+    let is_it =
+        |event: &PathEvent| event.count > 0 && event.kind == PathEventKind::ReceiverNotReady;
+    let (count, first) = some(runs, |run| run.path_events.iter().any(is_it))?;
+    Some(format!(
+        "receivers had no receive posted in {count} ({first})"
+    ))
+}
+
+fn unsteady(runs: &[Ran<'_>]) -> Option<String> {
+    let is_it = |flow: &FlowResult| flow.window.warmup_steady == Some(false);
+    let (count, first) = some(runs, |run| any_flow(run, is_it))?;
+    Some(format!(
+        "throughput did not settle before {count} ({first})"
+    ))
+}
+
+fn uneven(runs: &[Ran<'_>]) -> Option<String> {
+    let jain = |flow: &FlowResult| flow.fairness.as_ref().map_or(1.0, |it| it.jain);
+    let (count, first) = some(runs, |run| any_flow(run, |flow| jain(flow) < UNEVEN))?;
+    let flows = runs.iter().flat_map(|(_, run)| &run.flows);
+    let least = flows.map(jain).fold(1.0, f64::min);
+    Some(format!(
+        "QPs were served unevenly in {count}: Jain's index down to {least:.2} ({first})"
+    ))
+}
+
+fn shared_cores(runs: &[Ran<'_>]) -> Option<String> {
+    let is_shared = |run: &Run| {
+        let mut workers = run.nodes.iter().flat_map(|node| &node.workers);
+        workers.any(|worker| worker.core_shared_with.is_some_and(|others| others > 0))
+    };
+    let (count, first) = some(runs, is_shared)?;
+    Some(format!("workers shared cores in {count} ({first})"))
+}
+
+fn drifting(runs: &[Ran<'_>]) -> Option<String> {
+    let is_it = |flow: &FlowResult| has(flow, |kind| kind == DoubtKind::Drift);
+    let (count, first) = some(runs, |run| any_flow(run, is_it))?;
+    Some(format!(
+        "throughput drifted through the window of {count} ({first})"
+    ))
+}
+
+/// Cases whose runs differ by more than single runs may.
+fn scattering(results: &[&ResultFile]) -> Option<String> {
+    let limit = of_few_runs(Metric::GbitPerS);
+    let of_case = |case: &CaseResult| -> Option<f64> {
+        let runs = case.runs.iter();
+        let rates = runs.filter_map(|run| {
+            let flow = run.flows.first().filter(|flow| run.counts(flow))?;
+            flow.gbit_per_s()
+        });
+        let rates: Vec<f64> = rates.collect();
+        scatter(&rates).filter(|scatter| !are_few(rates.len()) && *scatter > limit)
+    };
+    let cases = results.iter().flat_map(|result| &result.cases);
+    let found: Vec<(&CaseResult, f64)> = cases
+        .filter_map(|case| Some((case, of_case(case)?)))
+        .collect();
+    let (worst, scatter) = found
+        .iter()
+        .max_by(|(_, one), (_, other)| one.total_cmp(other))?;
+    let count = found.len();
+    Some(format!(
+        "runs of {count} {} scatter in throughput, by up to {:.0} % ({})",
+        plural(count, "case"),
+        scatter * 100.0,
+        worst.id
+    ))
+}

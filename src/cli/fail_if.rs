@@ -1,0 +1,82 @@
+//! `--fail-if`: conditions that no case of a sweep can fulfil are refused.
+
+use report::threshold::Condition;
+
+use crate::plan::Sweep;
+
+use super::errors::Failure;
+
+/// Checks that each condition is about something that a case measures.
+///
+/// # Errors
+/// Bad input: no case measures what a condition is about.
+pub(super) fn conditions_apply(conditions: &[Condition], sweep: &Sweep) -> Result<(), Failure> {
+    let cases = || sweep.cases.iter();
+    for condition in conditions {
+        let metric = condition.metric();
+        let of_latency = metric.unit() == "ns" && !metric.is_of_setup();
+        let mut flows = cases().flat_map(|case| &case.flows);
+        let (why, hint) = if metric.is_of_setup() {
+            if cases().any(|case| case.is_set_up()) {
+                continue;
+            }
+            (
+                "is about set-up, and no case measures that",
+                "add --op connect",
+            )
+        } else if cases().all(|case| case.flows.is_empty()) {
+            (
+                "is about traffic, and with --traffic-qps 0 there is none",
+                "ask for traffic",
+            )
+        } else if of_latency && flows.all(|flow| flow.no_latency) {
+            (
+                "is about latency, and --no-latency records none",
+                "leave --no-latency out",
+            )
+        } else {
+            continue;
+        };
+        return Err(Failure::bad_input(format!("--fail-if {condition} {why}"))
+            .with_hint(format!("{hint}, or leave the condition out")));
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use settings::{Given, Settings};
+
+    #[test]
+    fn conditions_about_nothing_are_refused() {
+        let refused = |condition: &str, flags: &[(&str, &str)]| {
+            let mut given = Given::default();
+            for (flag, text) in flags {
+                given.set(Settings::row(flag).unwrap(), text).unwrap();
+            }
+            let sweep = Sweep::new(&given).unwrap();
+            conditions_apply(&[condition.parse().unwrap()], &sweep).map_err(|it| it.text())
+        };
+        let none = [("op", "connect"), ("traffic-qps", "0")];
+        for (condition, flags, words) in [
+            (
+                "connections<100",
+                &[][..],
+                "--fail-if connections<100 is about set-up",
+            ),
+            ("gbit<1", &none, "--fail-if gbit<1 is about traffic"),
+            (
+                "p99>20us",
+                &[("no-latency", "true")],
+                "--no-latency records none",
+            ),
+        ] {
+            let text = refused(condition, flags).unwrap_err();
+            assert!(text.contains(words), "{text}");
+        }
+        assert_eq!(refused("setup>1ms", &none), Ok(()));
+        assert_eq!(refused("gbit<1", &[("op", "connect")]), Ok(()));
+        assert_eq!(refused("p99>20us", &[]), Ok(()));
+    }
+}

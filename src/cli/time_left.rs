@@ -1,0 +1,134 @@
+//! How long a sweep still takes: what its runs are to measure, and as much besides as those took that are over. It must
+//! not know where that is shown.
+
+use std::time::Duration;
+
+use settings::Stop;
+
+use crate::plan::{Case, Sweep};
+
+/// What is known of the time of a sweep.
+#[derive(Debug, Default)]
+pub(super) struct TimeLeft {
+    /// What runs that are not over are to measure.
+    planned: Duration,
+    runs: u32,
+    /// What runs that are over took besides: to connect, to warm up and to drain.
+    besides: Duration,
+    runs_over: u32,
+}
+
+impl TimeLeft {
+    /// Before the first run.
+    pub(super) fn of(sweep: &Sweep) -> TimeLeft {
+        let each = sweep.runs();
+        let cases = u32::try_from(sweep.cases.len()).unwrap_or(u32::MAX);
+        let planned: Duration = sweep.cases.iter().map(measures).sum();
+        TimeLeft {
+            planned: planned.saturating_mul(each),
+            runs: cases.saturating_mul(each),
+            ..TimeLeft::default()
+        }
+    }
+
+    /// A run is over that was to measure for `planned`, and took so long.
+    pub(super) fn run_over(&mut self, planned: Duration, took: Duration) {
+        self.planned = self.planned.saturating_sub(planned);
+        self.runs = self.runs.saturating_sub(1);
+        self.besides += took.saturating_sub(planned);
+        self.runs_over += 1;
+    }
+
+    /// How long it takes from the start of the next run on, about; `None` while no run is over.
+    pub(super) fn left(&self) -> Option<Duration> {
+        let besides = self.besides.checked_div(self.runs_over)?;
+        Some(
+            self.planned
+                .saturating_add(besides.saturating_mul(self.runs)),
+        )
+    }
+}
+
+/// How long a case is to measure; nothing of one that counts messages.
+pub(super) fn measures(case: &Case) -> Duration {
+    match case.stop() {
+        Stop::DurationNs(ns) => Duration::from_nanos(ns),
+        Stop::MessagesPerQp(_) => Duration::ZERO,
+    }
+}
+
+/// `1 h 5 min`, `2 min 30 s`, `45 s`, `1.5 s`.
+pub(super) fn for_people(span: Duration) -> String {
+    let seconds = span.as_secs();
+    match seconds {
+        0..60 => format!("{} s", span.as_millis() as f64 / 1e3),
+        60..3_600 => format!("{} min {} s", seconds / 60, seconds % 60),
+        _ => format!("{} h {} min", seconds / 3_600, seconds / 60 % 60),
+    }
+}
+
+/// `~2 min 30 s left`, in whole seconds.
+pub(super) fn left_text(left: Duration) -> String {
+    let left = Duration::from_secs(left.as_secs_f64().ceil() as u64);
+    format!("~{} left", for_people(left))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use settings::Given;
+
+    fn sweep(flags: &[(&str, &str)]) -> Sweep {
+        let mut given = Given::default();
+        for (flag, text) in flags {
+            given
+                .set(settings::Settings::row(flag).unwrap(), text)
+                .unwrap();
+        }
+        Sweep::new(&given).unwrap()
+    }
+
+    #[test]
+    fn what_is_left_is_known_from_the_first_run_on() {
+        let sweep = sweep(&[("qps", "1,4"), ("duration", "2s"), ("runs", "2")]);
+        let mut time = TimeLeft::of(&sweep);
+        assert_eq!(time.left(), None);
+        time.run_over(measures(&sweep.cases[0]), Duration::from_secs(5));
+        assert_eq!(
+            time.left(),
+            Some(Duration::from_secs(15)),
+            "three runs of 2 s and 3 s besides"
+        );
+        time.run_over(measures(&sweep.cases[0]), Duration::from_secs(3));
+        assert_eq!(time.left(), Some(Duration::from_secs(8)));
+        for _ in 0..3 {
+            time.run_over(measures(&sweep.cases[1]), Duration::from_secs(1));
+        }
+        assert_eq!(
+            time.left(),
+            Some(Duration::ZERO),
+            "also of more runs than were planned"
+        );
+    }
+
+    #[test]
+    fn runs_that_count_messages_take_what_others_took() {
+        let sweep = sweep(&[("qps", "1,4"), ("iters", "1000")]);
+        let mut time = TimeLeft::of(&sweep);
+        time.run_over(measures(&sweep.cases[0]), Duration::from_secs(5));
+        assert_eq!(time.left(), Some(Duration::from_secs(5)));
+    }
+
+    #[test]
+    fn spans_read_well() {
+        for (ms, text) in [
+            (1_500, "1.5 s"),
+            (45_000, "45 s"),
+            (150_000, "2 min 30 s"),
+            (3_900_000, "1 h 5 min"),
+        ] {
+            assert_eq!(for_people(Duration::from_millis(ms)), text);
+        }
+        assert_eq!(left_text(Duration::from_millis(39_100)), "~40 s left");
+    }
+}
