@@ -13,6 +13,7 @@ pub mod explain;
 mod fail_if;
 mod format;
 mod listen;
+pub mod live;
 pub mod logging;
 mod manual;
 pub mod mesh;

@@ -21,7 +21,8 @@ use settings::Settings;
 
 use super::errors::{Failure, say};
 use super::format::Format;
-use super::progress::{self, Place, Progress};
+use super::live;
+use super::progress::{Place, Progress};
 use super::run::{RunPlan, Sink};
 use super::terminal::screen;
 use super::time_left::{TimeLeft, measures};
@@ -101,7 +102,7 @@ impl Output {
             screen,
             unshown: None,
             noted: BTreeSet::new(),
-            progress: progress::for_stderr(plan.quiet),
+            progress: live::for_stderr(plan.quiet),
             case: String::new(),
             begun: None,
             time_left: is_counted.then(|| TimeLeft::of(&plan.sweep)),

@@ -354,13 +354,11 @@ fn output(args: OutputArgs) -> Result<OutputOptions, Failure> {
         .map(|(it, sink)| (it.option(), sink))
         .collect();
     apart(&sinks)?;
+    let (below, fail_if) = (args.fail_below, args.fail_if);
     Ok(OutputOptions {
         out_dir: args.out,
         further,
-        demands: Demands {
-            below: args.fail_below,
-            fail_if: args.fail_if,
-        },
+        demands: Demands { below, fail_if },
     })
 }
 

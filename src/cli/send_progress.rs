@@ -11,7 +11,7 @@ use crate::transfer::source::Source;
 
 use super::devices::print;
 use super::errors::{Failure, say};
-use super::progress::bar;
+use super::live::bar;
 
 const BAR: &str =
     "{prefix} {bar:20} {bytes}/{total_bytes}  {binary_bytes_per_sec}  {eta} left {msg}";

@@ -25,7 +25,7 @@ pub(super) fn sentence(subjects: &[Subject<'_>], metrics: [Metric; 2]) -> Option
             format!("{:.0} % of {}", of_few_runs(*metric) * 100.0, noun(*metric))
         });
         let chance = listed(&chance.collect::<Vec<_>>());
-        text += &format!(" (so few runs do not tell less than {chance} from chance)");
+        text += &format!("; with so few runs {chance} may be chance");
     }
     Some(text + ".")
 }

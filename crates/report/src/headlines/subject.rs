@@ -80,8 +80,11 @@ pub(super) fn subjects<'a>(results: &[&'a ResultFile]) -> Option<Vec<Subject<'a>
     Some(subjects)
 }
 
-/// The hosts, and what carried their traffic.
-fn ground(result: &ResultFile) -> Vec<(&str, Vec<(&str, Option<&String>)>)> {
+/// A host, and what carried its traffic: devices with their faults.
+type Ground<'a> = (&'a str, Vec<(&'a str, Option<&'a String>)>);
+
+/// The grounds of all nodes.
+fn ground(result: &ResultFile) -> Vec<Ground<'_>> {
     let nodes = result.nodes.iter();
     nodes
         .map(|node| {

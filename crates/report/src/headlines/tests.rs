@@ -91,7 +91,7 @@ fn differences_that_may_be_chance_make_no_best_case() {
     assert_eq!(
         said[0],
         "All 3 cases have the same throughput within chance, 9.700 to 10.500 Gb/s; all 3 cases have the same p99 within \
-         chance, 97.0 to 105 µs (so few runs do not tell less than 9 % of throughput and 30 % of p99 from chance)."
+         chance, 97.0 to 105 µs; with so few runs 9 % of throughput and 30 % of p99 may be chance."
     );
     // With runs that agree the same difference is one.
     let cases = [("shared", 10.0), ("per-qp", 10.5)];

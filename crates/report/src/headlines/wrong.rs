@@ -19,8 +19,11 @@ const UNEVEN: f64 = 0.9;
 /// A run and its case.
 type Ran<'a> = (&'a CaseResult, &'a Run);
 
+/// Something that is looked for, in words where it is found.
+type Check = fn(&[Ran<'_>]) -> Option<String>;
+
 /// What is looked for.
-const CHECKS: [fn(&[Ran<'_>]) -> Option<String>; 9] = [
+const CHECKS: [Check; 9] = [
     failed,
     without_rates,
     lost_messages,

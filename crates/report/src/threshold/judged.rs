@@ -127,7 +127,7 @@ fn set_up_judged(case: &CaseResult, demands: &Demands) -> Option<Judged> {
     }
     let runs = case.runs.iter().filter(|run| run.complete);
     let runs: Vec<(&Run, Option<&FlowResult>)> = runs.map(|run| (run, None)).collect();
-    let failures = match runs.is_empty() {
+    let failures: Vec<String> = match runs.is_empty() {
         true => vec![NO_RUN.to_owned()],
         false => about_it
             .into_iter()
@@ -137,7 +137,7 @@ fn set_up_judged(case: &CaseResult, demands: &Demands) -> Option<Judged> {
     Some(Judged {
         name: "set-up".to_owned(),
         gbit_per_s: None,
-        failure: joined(failures),
+        failure: joined(&failures),
     })
 }
 
@@ -159,7 +159,7 @@ fn is_true(condition: &Condition, runs: &[(&Run, Option<&FlowResult>)]) -> Optio
     }
 }
 
-fn joined(failures: Vec<String>) -> Option<String> {
+fn joined(failures: &[String]) -> Option<String> {
     (!failures.is_empty()).then(|| failures.join(", and "))
 }
 
@@ -195,7 +195,7 @@ fn measured<'a>(case: &'a CaseResult, fail_if: &[Condition]) -> Vec<Measured> {
 
 fn judged(flow: &Measured, usual: Option<f64>, threshold: Option<Threshold>) -> Judged {
     let gbit_per_s = median(&flow.gbit_per_s);
-    let failures = match gbit_per_s {
+    let failures: Vec<String> = match gbit_per_s {
         None => vec![NO_RUN.to_owned()],
         Some(reached) => {
             let slow = threshold.and_then(|it| failure(flow, reached, usual, it));
@@ -207,7 +207,7 @@ fn judged(flow: &Measured, usual: Option<f64>, threshold: Option<Threshold>) -> 
     Judged {
         name: flow.name.clone(),
         gbit_per_s,
-        failure: joined(failures),
+        failure: joined(&failures),
     }
 }
 
