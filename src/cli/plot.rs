@@ -9,12 +9,14 @@ use super::devices::print;
 use super::errors::{Failure, say};
 use super::racks;
 use report::compare::{Comparison, Options, compare};
+use report::headlines::headlines;
 use report::plot::draw::Width;
 use report::plot::figures::nodes::Racks;
 use report::plot::folder::{self, FolderError};
 use report::plot::page::Page;
 use report::plot::{Sides, sections, sums, verdict};
 use report::results::load::{Found, Loaded, load};
+use report::results::model::ResultFile;
 use report::text;
 
 /// Reading that takes longer is worth a word.
@@ -83,11 +85,10 @@ pub fn plot(args: &PlotArgs) -> Result<(), Failure> {
     let mut sections = sections::sections(&results, sides, comparison.as_ref(), &racks);
     let mut left_out = sections::left_out(&results, comparison.as_ref());
     left_out.extend(sections::cap(&mut sections));
-    let headlines: Vec<String> = comparison
-        .as_ref()
-        .and_then(verdict::sentence)
-        .into_iter()
-        .collect();
+    let verdict = comparison.as_ref().and_then(verdict::sentence);
+    let files: Vec<&ResultFile> = results.iter().map(|loaded| &loaded.result).collect();
+    let told = headlines(&files).into_iter().map(|headline| headline.text);
+    let headlines: Vec<String> = verdict.into_iter().chain(told).collect();
     let figures = || sections.iter().flat_map(|section| &section.figures);
     if figures().next().is_none() {
         return Err(Failure::bad_input(format!(

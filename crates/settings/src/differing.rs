@@ -18,7 +18,7 @@ pub fn differing(all: &[Settings]) -> Vec<&'static Row> {
     ROWS.iter().filter(differs).collect()
 }
 
-/// Those by which `all` are told apart: [`differing`] without what follows from others ([`Row::may_follow`]), where the
+/// Those by which `all` are told apart: [`differing`] without what follows from others (`Row::may_follow`), where the
 /// others tell its value.
 pub fn telling_apart(all: &[Settings]) -> Vec<&'static Row> {
     let (mut told, following): (Vec<&Row>, Vec<&Row>) =
