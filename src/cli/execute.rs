@@ -11,7 +11,7 @@ use report::results::model::CaseResult;
 use report::threshold;
 
 use super::dry_run;
-use super::errors::{Failure, say};
+use super::errors::Failure;
 use super::output::Output;
 use super::run::RunPlan;
 use super::searches;
@@ -84,17 +84,20 @@ fn verdict(plan: &RunPlan, outcome: &SweepOutcome) -> Result<(), Failure> {
     let failing = || threshold::failing(&threshold::judge(&outcome.result, demands));
     let failing = (!demands.are_none()).then(failing).flatten();
     let failing = failing.map(|told| format!("{demands}: {told}"));
-    if outcome.failed_runs == 0 {
-        comparisons(cases)?;
-        searches::verdict(cases)?;
-        return failing.map_or(Ok(()), |failing| Err(Failure::failed(failing)));
+    let others = if outcome.failed_runs == 0 {
+        comparisons(cases).and_then(|()| searches::verdict(cases))
+    } else {
+        let text = format!("{} of {wanted} runs failed", outcome.failed_runs);
+        let hint = "each is explained above and in the JSON file".to_owned();
+        Err(Failure::told(text, outcome.only_bad_input, Some(hint)))
+    };
+    let Some(failing) = failing else {
+        return others;
+    };
+    if let Err(other) = others {
+        other.print();
     }
-    if let Some(failing) = failing {
-        say(&format!("rocebench: {failing}"));
-    }
-    let text = format!("{} of {wanted} runs failed", outcome.failed_runs);
-    let hint = "each is explained above and in the JSON file".to_owned();
-    Err(Failure::told(text, outcome.only_bad_input, Some(hint)))
+    Err(Failure::failed(failing))
 }
 
 /// Whether each comparison that was made has a figure.

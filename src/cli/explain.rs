@@ -1,4 +1,5 @@
-//! `rocebench explain`: options become a lesson, and what it tells goes to stdout as it happens.
+//! `rocebench explain`: options become a lesson, and what it tells goes to stdout, through a pager where it is longer than the
+//! terminal.
 
 use crate::coordinator::lesson::{LessonOptions, run_lesson};
 use crate::explain::columns::PAGE;

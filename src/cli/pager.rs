@@ -9,6 +9,10 @@ use std::thread::{self, JoinHandle};
 use super::devices::unless_closed;
 use super::errors::Failure;
 
+/// Exit status of a shell that cannot run a program, or does not find it (POSIX, 2.8.2).
+const CANNOT_RUN: i32 = 126;
+const NOT_FOUND: i32 = 127;
+
 /// Size of a terminal, in characters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Terminal {
@@ -44,6 +48,8 @@ enum Shown {
     },
     /// By a pager, which a thread feeds: a person may read long, and the sender must not wait.
     Paged {
+        /// All that the pager was given, for a shell that finds no such program.
+        given: String,
         texts: Sender<String>,
         feeder: JoinHandle<()>,
         child: Child,
@@ -78,7 +84,8 @@ impl Pager {
     pub(super) fn print(&mut self, more: &str) -> Result<(), Failure> {
         match &mut self.shown {
             Shown::Plain => return self.write(more),
-            Shown::Paged { texts, .. } => {
+            Shown::Paged { given, texts, .. } => {
+                given.push_str(more);
                 // The pager may have been left.
                 let _ = texts.send(more.to_owned());
                 return Ok(());
@@ -115,6 +122,7 @@ impl Pager {
             Shown::Plain => Ok(()),
             Shown::Held { text, .. } => self.write(&text),
             Shown::Paged {
+                given,
                 texts,
                 feeder,
                 mut child,
@@ -122,8 +130,11 @@ impl Pager {
                 drop(texts);
                 // What the pager says of itself it has said on the terminal.
                 let _ = feeder.join();
-                let _ = child.wait();
-                Ok(())
+                let status = child.wait().ok().and_then(|status| status.code());
+                match status {
+                    Some(CANNOT_RUN | NOT_FOUND) => self.write(&given),
+                    _ => Ok(()),
+                }
             }
         }
     }
@@ -150,8 +161,9 @@ fn paged(command: &mut Command, text: String) -> Result<Shown, String> {
             }
         }
     });
-    let _ = texts.send(text);
+    let _ = texts.send(text.clone());
     Ok(Shown::Paged {
+        given: text,
         texts,
         feeder,
         child,
@@ -223,6 +235,7 @@ mod tests {
         assert_eq!(shown(Some(3), pager), (String::new(), Some(all())));
         assert_eq!(shown(None, pager), (all(), None), "no terminal");
         assert_eq!(shown(Some(1), ""), (all(), None), "PAGER is empty");
+        assert_eq!(shown(Some(1), "/no/such/pager"), (all(), None));
         // Whoever leaves the pager has seen enough.
         assert_eq!(shown(Some(1), "true"), (String::new(), None));
     }

@@ -10,6 +10,8 @@ use crate::plan::{Case, Sweep};
 /// What is known of the time of a sweep.
 #[derive(Debug, Default)]
 pub(super) struct TimeLeft {
+    /// Whether runs tell nothing of others: those of several cases that count messages.
+    is_unknown: bool,
     /// What runs that are not over are to measure.
     planned: Duration,
     runs: u32,
@@ -23,8 +25,10 @@ impl TimeLeft {
     pub(super) fn of(sweep: &Sweep) -> TimeLeft {
         let each = sweep.runs();
         let cases = u32::try_from(sweep.cases.len()).unwrap_or(u32::MAX);
+        let counts = |case: &Case| matches!(case.stop(), Stop::MessagesPerQp(_));
         let planned: Duration = sweep.cases.iter().map(measures).sum();
         TimeLeft {
+            is_unknown: cases > 1 && sweep.cases.iter().any(counts),
             planned: planned.saturating_mul(each),
             runs: cases.saturating_mul(each),
             ..TimeLeft::default()
@@ -39,8 +43,11 @@ impl TimeLeft {
         self.runs_over += 1;
     }
 
-    /// How long it takes from the start of the next run on, about; `None` while no run is over.
+    /// How long it takes from the start of the next run on, about; `None` if that is not known.
     pub(super) fn left(&self) -> Option<Duration> {
+        if self.is_unknown {
+            return None;
+        }
         let besides = self.besides.checked_div(self.runs_over)?;
         Some(
             self.planned
@@ -112,11 +119,16 @@ mod tests {
     }
 
     #[test]
-    fn runs_that_count_messages_take_what_others_took() {
-        let sweep = sweep(&[("qps", "1,4"), ("iters", "1000")]);
-        let mut time = TimeLeft::of(&sweep);
-        time.run_over(measures(&sweep.cases[0]), Duration::from_secs(5));
-        assert_eq!(time.left(), Some(Duration::from_secs(5)));
+    fn runs_that_count_messages_take_what_others_of_their_case_took() {
+        let after_one = |flags: &[(&str, &str)]| {
+            let sweep = sweep(flags);
+            let mut time = TimeLeft::of(&sweep);
+            time.run_over(measures(&sweep.cases[0]), Duration::from_secs(5));
+            time.left()
+        };
+        let of_one_case = after_one(&[("iters", "1000"), ("runs", "2")]);
+        assert_eq!(of_one_case, Some(Duration::from_secs(5)));
+        assert_eq!(after_one(&[("iters", "1000"), ("size", "64,1M")]), None);
     }
 
     #[test]

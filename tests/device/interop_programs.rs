@@ -55,6 +55,7 @@ fn perftest_and_every_packet_of_it() {
     let wire = Wire::lay();
     wire.cut_trains();
     let capture = Capture::start();
+    run_all("-m 1024 -u 18");
     run_all("-m 4096 -u 18");
     for client in [SOFT, RXE] {
         run(client, Family::V6, "ib_write_bw", 20_000, 30, "-u 18");

@@ -162,7 +162,7 @@ fn its_results_are_compared_drawn_and_in_the_csv() {
     for words in ["connect-shared-q4-4KiB", "connections/s", "Steps of set-up"] {
         assert!(page.contains(words), "no {words:?}");
     }
-    assert!(plots.join("set-up-1.svg").exists());
+    assert!(plots.join("set-up-by-qps.svg").exists());
 }
 
 #[test]

@@ -48,7 +48,11 @@ fn server_killed_under_every_operation() {
 #[test]
 fn server_falls_silent() {
     let _alone = alone();
-    let steps = [after(From::Client, "start"), IN_THE_WINDOW];
+    let steps = [
+        at(From::Client, "prepare"),
+        IN_THE_WINDOW,
+        at(From::Client, "stop"),
+    ];
     servers_get(EMBEDDED, Signal::Stop, &steps, &[]);
 }
 
@@ -88,6 +92,10 @@ fn client_killed_in_both_directions() {
 #[test]
 fn client_falls_silent() {
     let _alone = alone();
-    let steps = [at(From::Client, "prepare"), at(From::Server, "drained")];
+    let steps = [
+        at(From::Client, "prepare"),
+        after(From::Client, "start"),
+        at(From::Server, "drained"),
+    ];
     clients_get(EMBEDDED, Signal::Stop, &steps, &[]);
 }

@@ -1,7 +1,5 @@
 //! In which settings the flows of a sweep differ, and the values of the others that are not usual. It must not know tables or figures.
 
-use std::collections::HashMap;
-
 use super::row::{Applies, Id};
 use super::table::{ROWS, Row, Settings};
 
@@ -18,25 +16,17 @@ pub fn differing(all: &[Settings]) -> Vec<&'static Row> {
     ROWS.iter().filter(differs).collect()
 }
 
-/// Those by which `all` are told apart: [`differing`] without what follows from others (`Row::may_follow`), where the
-/// others tell its value.
+/// Those by which `all` are told apart: [`differing`] without those whose value is everywhere the default that follows
+/// from the others (`Row::may_follow`).
 pub fn telling_apart(all: &[Settings]) -> Vec<&'static Row> {
-    let (mut told, following): (Vec<&Row>, Vec<&Row>) =
-        differing(all).into_iter().partition(|row| !row.may_follow);
-    for row in following {
-        let mut values = HashMap::new();
-        let mut with = all.iter().filter(|settings| row.tells(settings));
-        let follows = with.all(|settings| {
-            let key: Vec<String> = told.iter().map(|row| row.text(settings)).collect();
-            let value = row.text(settings);
-            *values.entry(key).or_insert_with(|| value.clone()) == value
-        });
-        if !follows {
-            told.push(row);
-        }
-    }
-    let is_told = |row: &&Row| told.iter().any(|it| it.field == row.field);
-    ROWS.iter().filter(is_told).collect()
+    let usual: Vec<Settings> = all.iter().map(Settings::usual).collect();
+    let follows = |row: &&Row| {
+        let mut both = all.iter().zip(&usual);
+        row.may_follow && both.all(|(it, usual)| !row.tells(it) || row.is_equal(it, usual))
+    };
+    let mut told = differing(all);
+    told.retain(|row| !follows(row));
+    told
 }
 
 impl Row {

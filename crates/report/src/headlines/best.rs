@@ -2,7 +2,7 @@
 
 use settings::{Row, listed};
 
-use super::noise::{Figures, are_few, of_few_runs};
+use super::noise::{Figures, of_few_runs};
 use super::subject::{Subject, named, rows_of};
 use crate::compare::Metric;
 use crate::results::number::{digits, time_text};
@@ -20,7 +20,11 @@ pub(super) fn sentence(subjects: &[Subject<'_>], metrics: [Metric; 2]) -> Option
         .collect();
     let parts: Vec<&str> = told.iter().map(|(_, text)| text.as_str()).collect();
     let mut text = capitalised(&parts.join("; "))?;
-    if subjects.iter().any(|subject| are_few(subject.runs())) {
+    let has_few = |subject: &Subject<'_>| {
+        let figures = metrics.iter().filter_map(|it| subject.figures(*it));
+        figures.into_iter().any(|it| it.are_of_few_runs)
+    };
+    if subjects.iter().any(has_few) {
         let chance = told.iter().map(|(metric, _)| {
             format!("{:.0} % of {}", of_few_runs(*metric) * 100.0, noun(*metric))
         });
@@ -64,13 +68,13 @@ fn told(subjects: &[Subject<'_>], rows: &[&'static Row], metric: Metric) -> Opti
     );
     let (count, all) = (like_best.len(), with_figures.len());
     if count == all {
-        let cases = if all == 2 {
-            "both".to_owned()
-        } else {
-            format!("all {all}")
+        let cases = match (all, all == subjects.len()) {
+            (2, true) => "both cases".to_owned(),
+            (_, true) => format!("all {all} cases"),
+            (_, false) => format!("the {all} cases with figures"),
         };
         return Some(format!(
-            "{cases} cases have the same {} within chance, {range}",
+            "{cases} have the same {} within chance, {range}",
             noun(metric)
         ));
     }

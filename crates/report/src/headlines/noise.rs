@@ -10,6 +10,8 @@ const FEW_RUNS_MARGINS: f64 = 3.0;
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Figures {
     pub(super) median: f64,
+    /// Whether the runs are too few to tell how they scatter.
+    pub(super) are_of_few_runs: bool,
     /// How far apart two medians like it may be by chance, as a share of the larger one.
     tolerance: f64,
 }
@@ -19,11 +21,16 @@ impl Figures {
     pub(super) fn new(metric: Metric, of_runs: &[f64]) -> Option<Figures> {
         let median = median(of_runs).filter(|median| *median > 0.0)?;
         let margin = metric.default_margin();
-        let tolerance = match are_few(of_runs.len()) {
+        let are_of_few_runs = are_few(of_runs.len());
+        let tolerance = match are_of_few_runs {
             true => FEW_RUNS_MARGINS * margin,
             false => margin.max(scatter(of_runs).unwrap_or(0.0)),
         };
-        Some(Figures { median, tolerance })
+        Some(Figures {
+            median,
+            are_of_few_runs,
+            tolerance,
+        })
     }
 
     /// Whether chance may be all that is between them.

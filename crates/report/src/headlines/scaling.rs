@@ -119,13 +119,17 @@ fn told(points: &[Point<'_>], axis: &Row, metric: Metric) -> Option<String> {
         };
         return Some(format!("{noun} {verb} {} {and} {}", at(first), at(last)));
     };
-    Some(if !is_most(last) {
-        format!(
-            "{noun} is highest with {}, and falls until {}",
-            at(most),
-            at(last)
-        )
-    } else if std::ptr::eq(enough, first) {
+    let mut from_enough = points.iter().skip_while(|point| !is_most(point));
+    let falls = |pair: &[Point<'_>]| match pair {
+        [one, next] => {
+            one.figures.median >= next.figures.median || one.figures.may_equal(&next.figures)
+        }
+        _ => true,
+    };
+    let mut after_most = points
+        .windows(2)
+        .skip_while(|pair| !pair.first().is_some_and(|point| std::ptr::eq(point, most)));
+    Some(if points.iter().all(is_most) {
         format!(
             "{noun} is the same, within chance, from {} to {}",
             at(first),
@@ -137,11 +141,19 @@ fn told(points: &[Point<'_>], axis: &Row, metric: Metric) -> Option<String> {
             at(before),
             at(last)
         )
-    } else {
+    } else if !std::ptr::eq(enough, first) && from_enough.all(is_most) {
         format!(
             "{noun} grows until {}, and no further until {}",
             at(enough),
             at(last)
         )
+    } else if !is_most(last) && after_most.all(falls) {
+        format!(
+            "{noun} is highest with {}, and falls until {}",
+            at(most),
+            at(last)
+        )
+    } else {
+        format!("{noun} is highest with {}", at(most))
     })
 }

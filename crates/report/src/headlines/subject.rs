@@ -38,11 +38,6 @@ impl Subject<'_> {
         Figures::new(metric, &figures)
     }
 
-    /// How many runs it has.
-    pub(super) fn runs(&self) -> usize {
-        self.runs.len()
-    }
-
     pub(super) fn settings(&self) -> &Settings {
         &self.case.config.settings
     }

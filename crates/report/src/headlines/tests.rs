@@ -3,7 +3,7 @@ use settings::Settings;
 use super::*;
 use crate::results::model::{
     CaseConfig, CaseResult, Connect, Delivery, Doubt, DoubtKind, Fairness, FlowResult, Latency,
-    PathEvent, PathEventKind, Run, Totals,
+    Load, LoadVerdict, PathEvent, PathEventKind, Received, Run, Totals,
 };
 
 /// A case with a run for each throughput in Gb/s; p99 in µs is ten times as much.
@@ -144,6 +144,15 @@ fn curves_fall_grow_and_have_two_points() {
             &[("1", 10.0), ("4", 20.0), ("16", 40.0)],
             "Throughput still grows at the end, from 4 QPs (20.000 Gb/s) to 16 QPs (40.000 Gb/s).",
         ),
+        // A dip is neither growth nor a fall.
+        (
+            &[("1", 100.0), ("4", 40.0), ("16", 80.0)],
+            "Throughput is highest with 1 QP (100.000 Gb/s).",
+        ),
+        (
+            &[("1", 60.0), ("4", 100.0), ("16", 60.0), ("64", 100.5)],
+            "Throughput is highest with 64 QPs (100.500 Gb/s).",
+        ),
         (
             &[("1", 20.0), ("4", 10.0)],
             "Throughput falls from 1 QP (20.000 Gb/s) to 4 QPs (10.000 Gb/s).",
@@ -229,6 +238,28 @@ fn what_looks_wrong_is_told_with_the_case() {
         })),
         "What looks wrong: messages were lost in 1 of 6 runs, up to 3.10 % (qps1)."
     );
+    assert_eq!(
+        wrong(|run| run.flows[0].delivery = Some(Delivery {
+            lost_share: 1e-6,
+            goodput_gbit_per_s: Some(10.0),
+            ..Delivery::default()
+        })),
+        "What looks wrong: messages were lost in 1 of 6 runs, less than 0.01 % (qps1)."
+    );
+    assert_eq!(
+        wrong(|run| run.flows[0].received = Some(Received {
+            messages: 2,
+            ..Received::default()
+        })),
+        "What looks wrong: the receiver's rate was not the sender's in 1 of 6 runs (qps1)."
+    );
+    assert_eq!(
+        wrong(|run| run.flows[0].load = Some(Load {
+            verdict: LoadVerdict::Overloaded,
+            ..Load::default()
+        })),
+        "What looks wrong: more was offered than was served in 1 of 6 runs (qps1)."
+    );
     let jain = |jain| {
         Some(Fairness {
             jain,
@@ -241,6 +272,13 @@ fn what_looks_wrong_is_told_with_the_case() {
         "What looks wrong: QPs were served unevenly in 1 of 6 runs: Jain's index down to 0.61 (qps1)."
     );
     assert!(wrong(|run| run.flows[0].fairness = jain(0.95)).starts_with("Nothing"));
+    let mut shares = case(&[("qps", "4"), ("qp-weights", "1:90,3:10")], &[10.0]);
+    shares.runs[0].flows[0].fairness = jain(0.3);
+    let asked = ResultFile {
+        cases: vec![shares],
+        ..ResultFile::default()
+    };
+    assert!(texts(&[&asked]).is_empty(), "uneven shares were asked for");
     let event = |kind| PathEvent {
         node: String::new(),
         kind,

@@ -6,12 +6,9 @@ use std::collections::BTreeMap;
 use super::noise::{are_few, of_few_runs, scatter};
 use crate::compare::Metric;
 use crate::results::model::{
-    CaseResult, DoubtKind, FlowResult, PathEvent, PathEventKind, ResultFile, Run,
+    CaseResult, DoubtKind, FlowResult, LoadVerdict, PathEvent, PathEventKind, ResultFile, Run,
 };
 use crate::results::number::plural;
-
-/// Kinds that are told.
-const MOST: usize = 3;
 
 /// Below this Jain's index QPs are served unevenly: at 0.9 a tenth of them may have had nothing.
 const UNEVEN: f64 = 0.9;
@@ -23,9 +20,11 @@ type Ran<'a> = (&'a CaseResult, &'a Run);
 type Check = fn(&[Ran<'_>]) -> Option<String>;
 
 /// What is looked for.
-const CHECKS: [Check; 9] = [
+const CHECKS: [Check; 11] = [
     failed,
     without_rates,
+    overloaded,
+    not_received,
     lost_messages,
     lost_packets,
     not_ready,
@@ -40,14 +39,6 @@ pub(super) fn sentence(results: &[&ResultFile]) -> Option<String> {
     let runs = runs(results);
     let mut found: Vec<String> = CHECKS.iter().filter_map(|check| check(&runs)).collect();
     found.extend(scattering(results));
-    let more = found.len().saturating_sub(MOST);
-    found.truncate(MOST);
-    if more > 0 {
-        found.push(format!(
-            "and {more} more {}, which rows name",
-            plural(more, "thing")
-        ));
-    }
     (!found.is_empty()).then(|| format!("What looks wrong: {}.", found.join("; ")))
 }
 
@@ -103,7 +94,8 @@ fn without_rates(runs: &[Ran<'_>]) -> Option<String> {
             .filter(|kind| kind.spoils_rates())
             .collect()
     };
-    let mut all: Vec<DoubtKind> = runs.iter().flat_map(|(_, run)| kinds(run)).collect();
+    let complete = runs.iter().filter(|(_, run)| run.complete);
+    let mut all: Vec<DoubtKind> = complete.flat_map(|(_, run)| kinds(run)).collect();
     all.sort_unstable();
     all.dedup();
     let all: Vec<&str> = all.into_iter().map(DoubtKind::name).collect();
@@ -113,14 +105,34 @@ fn without_rates(runs: &[Ran<'_>]) -> Option<String> {
     ))
 }
 
+fn overloaded(runs: &[Ran<'_>]) -> Option<String> {
+    let is_it = |flow: &FlowResult| {
+        let verdict = flow.load.as_ref().map(|load| load.verdict);
+        verdict == Some(LoadVerdict::Overloaded)
+    };
+    let (count, first) = some(runs, |run| any_flow(run, is_it))?;
+    Some(format!(
+        "more was offered than was served in {count} ({first})"
+    ))
+}
+
+fn not_received(runs: &[Ran<'_>]) -> Option<String> {
+    let is_it = |flow: &FlowResult| flow.received_otherwise().is_some();
+    let (count, first) = some(runs, |run| any_flow(run, is_it))?;
+    Some(format!(
+        "the receiver's rate was not the sender's in {count} ({first})"
+    ))
+}
+
 fn lost_messages(runs: &[Ran<'_>]) -> Option<String> {
     let share = |flow: &FlowResult| flow.delivery.as_ref().map_or(0.0, |it| it.lost_share);
     let (count, first) = some(runs, |run| any_flow(run, |flow| share(flow) > 0.0))?;
     let flows = runs.iter().flat_map(|(_, run)| &run.flows);
-    let most = flows.map(share).fold(0.0, f64::max) * 100.0;
-    Some(format!(
-        "messages were lost in {count}, up to {most:.2} % ({first})"
-    ))
+    let most = match flows.map(share).fold(0.0, f64::max) * 100.0 {
+        ..0.01 => "less than 0.01".to_owned(),
+        most => format!("up to {most:.2}"),
+    };
+    Some(format!("messages were lost in {count}, {most} % ({first})"))
 }
 
 fn lost_packets(runs: &[Ran<'_>]) -> Option<String> {
@@ -161,7 +173,15 @@ fn unsteady(runs: &[Ran<'_>]) -> Option<String> {
 
 fn uneven(runs: &[Ran<'_>]) -> Option<String> {
     let jain = |flow: &FlowResult| flow.fairness.as_ref().map_or(1.0, |it| it.jain);
-    let (count, first) = some(runs, |run| any_flow(run, |flow| jain(flow) < UNEVEN))?;
+    // Shares that were asked for are uneven on purpose.
+    let has_shares =
+        |case: &CaseResult| case.flows().any(|flow| flow.settings.qp_weights.is_some());
+    let runs: Vec<Ran<'_>> = runs
+        .iter()
+        .copied()
+        .filter(|(case, _)| !has_shares(case))
+        .collect();
+    let (count, first) = some(&runs, |run| any_flow(run, |flow| jain(flow) < UNEVEN))?;
     let flows = runs.iter().flat_map(|(_, run)| &run.flows);
     let least = flows.map(jain).fold(1.0, f64::min);
     Some(format!(

@@ -143,7 +143,7 @@ impl FromStr for Condition {
 
 /// A number above 0, which may have its unit behind it.
 fn number(text: &str, unit: &str) -> Option<f64> {
-    let digits = text.strip_suffix(unit).unwrap_or(text);
+    let digits = text.strip_suffix(unit).unwrap_or(text).trim_end();
     let is_plain = digits.chars().all(|c| c.is_ascii_digit() || c == '.');
     let value: f64 = digits.parse().ok()?;
     (is_plain && value.is_finite() && value > 0.0).then_some(value)
@@ -166,7 +166,12 @@ impl Condition {
         let holds = self.relation.holds(figure, self.limit);
         let text = |value| self.text_of(value);
         holds.then(|| {
-            let (figure, words, limit) = (text(figure), self.relation.words(), text(self.limit));
+            let (words, limit) = (self.relation.words(), text(self.limit));
+            let figure = match text(figure) {
+                // What differs in later digits only.
+                same if same == limit && figure != self.limit => format!("{figure}"),
+                shown => shown,
+            };
             format!("{} {figure}, {words} {limit}", self.name)
         })
     }
@@ -174,10 +179,16 @@ impl Condition {
     /// Why a sweep fails that has no such figure; `has_samples` where there were too few messages for it.
     pub fn unknown(&self, has_samples: bool) -> String {
         match has_samples {
-            true => format!(
-                "{} is not known: too few messages were timed, measure longer (-D)",
-                self.name
-            ),
+            true => {
+                let what = match self.metric.is_of_setup() {
+                    true => "rounds",
+                    false => "messages",
+                };
+                format!(
+                    "{} is not known: too few {what} were timed, measure more of them (-D, -n)",
+                    self.name
+                )
+            }
             false => format!("{} was not measured", self.name),
         }
     }

@@ -200,7 +200,8 @@ pub fn sending_sockets(address: IpAddr) -> Result<Vec<(Socket, u16)>, OpenError>
 fn sending_socket(address: IpAddr) -> io::Result<Socket> {
     let socket = Socket::udp(address)?;
     refuse_incoming(&socket)?;
-    // The invariant CRC covers "don't fragment". It also makes the identification of a single packet 0.
+    // The invariant CRC covers "don't fragment". It also makes the identification of a single packet 0, as long as the socket
+    // is not connected.
     match address {
         IpAddr::V4(_) => {
             let dont_fragment = libc::IP_PMTUDISC_DO;

@@ -114,10 +114,10 @@ impl Outgoing for CopiedBatch {
         self.bytes.len()
     }
 
-    fn send_on(&self, socket: &Socket, options: SendOptions) -> io::Result<()> {
+    fn send_on(&self, socket: &Socket, flow: &Flow) -> io::Result<()> {
         let options = SendOptions {
             segment_bytes: (self.packets > 1).then_some(self.segment_bytes as u16),
-            ..options
+            ..flow.send_options()
         };
         socket.send_bytes(&self.bytes, &options)
     }

@@ -56,7 +56,6 @@ impl Flow {
     pub(super) fn send_options(&self) -> SendOptions {
         SendOptions {
             destination: self.destination,
-            is_connected: false,
             traffic_class: self.traffic_class,
             hop_limit: self.hop_limit,
             segment_bytes: None,

@@ -325,10 +325,10 @@ impl Outgoing for GsoBatch {
         all
     }
 
-    fn send_on(&self, socket: &Socket, options: SendOptions) -> io::Result<()> {
+    fn send_on(&self, socket: &Socket, flow: &Flow) -> io::Result<()> {
         let options = SendOptions {
             segment_bytes: (self.packets > 1).then_some(self.segment_bytes as u16),
-            ..options
+            ..flow.send_options()
         };
         // SAFETY: the pieces are staging memory or what `push`'s caller promised to keep until now.
         unsafe { socket.send(self.pieces(), &options) }

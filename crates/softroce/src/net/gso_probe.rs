@@ -21,7 +21,6 @@ pub fn most_packets() -> usize {
 fn takes(packets: usize) -> io::Result<()> {
     let socket = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0))?;
     let options = SendOptions {
-        is_connected: false,
         destination: socket.local_addr()?,
         traffic_class: 0,
         hop_limit: 0,

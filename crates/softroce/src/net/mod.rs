@@ -19,7 +19,6 @@ mod impairment;
 mod network_headers;
 mod outage;
 mod outgoing;
-mod outlet;
 mod own_threads;
 mod packet_filters;
 mod packet_kind;

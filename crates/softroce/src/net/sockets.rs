@@ -7,7 +7,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, SocketAddrV6};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
 use std::ptr;
 
-use libc::{c_int, c_void, socklen_t};
+use libc::{c_int, socklen_t};
 
 use super::ecn::ECT_0;
 
@@ -23,8 +23,6 @@ type Control = [u64; 12];
 pub struct SendOptions {
     /// The destination.
     pub destination: SocketAddr,
-    /// Whether the socket is connected to it.
-    pub is_connected: bool,
     /// Type of service or traffic class. [`ECT_0`], the sending sockets' own, costs nothing.
     pub traffic_class: u8,
     /// Time to live or hop limit; 0 uses the system's.
@@ -93,14 +91,6 @@ impl Socket {
         Ok(())
     }
 
-    /// Connects to an address and port.
-    pub fn connect(&self, address: SocketAddr) -> io::Result<()> {
-        let (name, length) = name_of(address);
-        // SAFETY: as in `bind`.
-        checked(unsafe { libc::connect(self.fd(), (&raw const name).cast(), length) })?;
-        Ok(())
-    }
-
     /// Sets an integer option.
     pub fn set(&self, level: c_int, option: c_int, value: c_int) -> io::Result<()> {
         let length = size_of::<c_int>() as socklen_t;
@@ -143,21 +133,17 @@ impl Socket {
     /// # Safety
     /// The pieces are readable.
     pub unsafe fn send(&self, pieces: &[libc::iovec], options: &SendOptions) -> io::Result<()> {
-        let (mut name, length) = name_of(options.destination);
-        let (name, name_length): (*mut c_void, socklen_t) = match options.is_connected {
-            true => (ptr::null_mut(), 0),
-            false => ((&raw mut name).cast(), length),
-        };
+        let (mut name, name_length) = name_of(options.destination);
         if let ([piece], true) = (pieces, options.is_plain()) {
             // `send` is the faster call.
-            // SAFETY: the piece is readable, as the caller vouches; `name` is null or an address of that length.
+            // SAFETY: the piece is readable, as the caller vouches; `name` holds an address of that length.
             let sent = unsafe {
                 libc::sendto(
                     self.fd(),
                     piece.iov_base,
                     piece.iov_len,
                     libc::MSG_NOSIGNAL,
-                    name.cast(),
+                    (&raw const name).cast(),
                     name_length,
                 )
             };
@@ -169,7 +155,7 @@ impl Socket {
         let mut control: Control = [0; 12];
         // SAFETY: a message header of zeroes is an empty one.
         let mut message: libc::msghdr = unsafe { zeroed() };
-        message.msg_name = name;
+        message.msg_name = (&raw mut name).cast();
         message.msg_namelen = name_length;
         message.msg_iov = pieces.as_ptr().cast_mut();
         message.msg_iovlen = pieces.len() as _;

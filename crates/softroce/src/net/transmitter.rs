@@ -9,6 +9,7 @@ use std::sync::atomic::{AtomicBool, AtomicIsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use super::address::SENDING_SOCKETS;
+use super::backlog::Backlog;
 use super::capture::Capture;
 use super::copied_batch::CopiedBatch;
 use super::counters::Counters;
@@ -19,7 +20,6 @@ use super::impairment::{Fate, Impairment, Transit};
 use super::network_headers::Route;
 use super::outage::Outage;
 use super::outgoing::Outgoing;
-use super::outlet::Outlet;
 use super::sockets::{Socket, now_ns};
 use super::tap::Tap;
 
@@ -30,6 +30,13 @@ type Departure = (Flow, u16);
 struct FaultyLink {
     link: Impairment<Departure>,
     left: CopiedBatch,
+}
+
+/// A socket of the pool.
+struct Outlet {
+    socket: Socket,
+    port: u16,
+    backlog: Backlog,
 }
 
 /// The sending half of an address.
@@ -60,12 +67,14 @@ impl Transmitter {
         counters: Arc<Counters>,
         tap: Arc<Tap>,
     ) -> Transmitter {
+        let outlet = |(socket, port)| Outlet {
+            socket,
+            port,
+            backlog: Backlog::default(),
+        };
         Transmitter {
             address,
-            outlets: sockets
-                .into_iter()
-                .map(|(socket, port)| Outlet::new(socket, port))
-                .collect(),
+            outlets: sockets.into_iter().map(outlet).collect(),
             full_sockets: AtomicIsize::new(0),
             no_gso_batches: AtomicBool::new(false),
             faults: faults.map(|link| {
@@ -82,11 +91,14 @@ impl Transmitter {
 
     /// The descriptors of its sockets.
     pub fn sockets(&self) -> impl Iterator<Item = RawFd> {
-        self.outlets.iter().map(Outlet::fd)
+        self.outlets.iter().map(|outlet| outlet.socket.fd())
     }
 
     pub(super) fn capture_to(&mut self, capture: Arc<Capture>) {
-        let hop_limit = self.outlets.first().and_then(|it| it.hop_limit().ok());
+        let hop_limit = self
+            .outlets
+            .first()
+            .and_then(|it| it.socket.hop_limit().ok());
         self.capture = Some((capture, hop_limit.unwrap_or_default()));
     }
 
@@ -156,7 +168,7 @@ impl Transmitter {
             return self.account(outgoing, Err(io::ErrorKind::HostUnreachable.into()));
         };
         if !outlet.backlog.is_full() {
-            match outlet.send(outgoing, flow) {
+            match outgoing.send_on(&outlet.socket, flow) {
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
                 sent => return self.account(outgoing, sent),
             }
@@ -183,7 +195,7 @@ impl Transmitter {
             let mut full = [-1; SENDING_SOCKETS];
             for (fd, outlet) in full.iter_mut().zip(&self.outlets) {
                 if outlet.backlog.is_full() {
-                    *fd = outlet.fd();
+                    *fd = outlet.socket.fd();
                 }
             }
             full
@@ -195,7 +207,7 @@ impl Transmitter {
         for outlet in self.outlets.iter().filter(|it| it.backlog.is_full()) {
             self.counters.room_attempts.add(1);
             let emptied = outlet.backlog.go_on(|batch| {
-                let sent = batch.flow().map(|flow| outlet.send(batch, flow));
+                let sent = batch.flow().map(|flow| batch.send_on(&outlet.socket, flow));
                 match sent.unwrap_or(Ok(())) {
                     Err(error) if error.kind() == io::ErrorKind::WouldBlock => Err(error),
                     sent => {

@@ -69,6 +69,14 @@ impl FlowResult {
         }
     }
 
+    /// What the receiver got over what was sent, where they differ by more than 2 %: what is in flight when a window opens
+    /// or closes counts for one end only. `None` of UC and UD, whose losses are counted.
+    pub fn received_otherwise(&self) -> Option<f64> {
+        let received = self.received.as_ref().filter(|_| self.delivery.is_none())?;
+        let share = received.share_of(self);
+        (share.is_finite() && (share - 1.0).abs() > 0.02).then_some(share)
+    }
+
     /// Payload throughput, in 10^9 bits a second, as it is shown, compared and judged: goodput where messages may be lost and
     /// are counted, else that of `totals`.
     pub fn gbit_per_s(&self) -> Option<f64> {

@@ -153,7 +153,7 @@ fn fit(columns: &[Column], figures: &mut Vec<Figure>, characters: usize) {
 /// Whether the link's speed is known, or was not to be learnt from a run that failed.
 fn has_limit(first: &Run) -> bool {
     let limit = |flow: &FlowResult| flow.limits.is_some();
-    !first.complete || first.flows.iter().any(limit)
+    !first.complete || first.flows.is_empty() || first.flows.iter().any(limit)
 }
 
 /// What all have alike, in words, but for what rows say themselves; and the path MTU.
@@ -163,6 +163,12 @@ fn same(all: &[Settings], first: &CaseConfig, told: &[&Row]) -> String {
         words.retain(|it| *it != row.words(one, "true"));
     }
     let mtu = first.flows.first().and_then(|flow| flow.path_mtu);
+    let mtu = mtu.filter(|_| {
+        first.flows.windows(2).all(|pair| match pair {
+            [one, other] => one.path_mtu == other.path_mtu,
+            _ => true,
+        })
+    });
     if let Some(mtu) = mtu.filter(|_| !all.is_empty() && told.iter().all(|row| row.flag != "mtu")) {
         words.push(format!("MTU {mtu}"));
     }

@@ -75,13 +75,8 @@ pub(super) fn of_row(row: &RowOf<'_>, columns: &Columns) -> Vec<Remark> {
     } else if flow.delivery.is_none() && !settings.service.is_reliable() && run.complete {
         told.push((Mark::Plain, "losses not known".to_owned()));
     }
-    // What is in flight when a window opens or closes counts for one end only; more than that is worth a word.
-    let received = flow.received.as_ref().filter(|_| flow.delivery.is_none());
-    if let Some(received) = received {
-        let received = received.share_of(flow);
-        if received.is_finite() && (received - 1.0).abs() > 0.02 {
-            told.push((Mark::Doubtful, format!("received {:.1}%", received * 100.0)));
-        }
+    if let Some(share) = flow.received_otherwise() {
+        told.push((Mark::Doubtful, format!("received {:.1}%", share * 100.0)));
     }
     if run.run > 1 && !columns.have_runs() {
         told.push((Mark::Plain, format!("run {}", run.run)));

@@ -1,8 +1,6 @@
 //! What a full socket does not take.
 
-use super::super::sockets::SendOptions;
 use super::super::tests::{Parts, collect, copied, loopback_port, parts, send, whole};
-use super::super::{Faults, open};
 use super::*;
 
 /// A packet for which there is no room the first time.
@@ -29,7 +27,7 @@ impl Outgoing for FindsNoRoom {
         self.0.copied()
     }
 
-    fn send_on(&self, _: &Socket, _: SendOptions) -> io::Result<()> {
+    fn send_on(&self, _: &Socket, _: &Flow) -> io::Result<()> {
         Err(io::ErrorKind::WouldBlock.into())
     }
 }
@@ -95,33 +93,4 @@ fn a_backlog_is_bounded_and_goes_on_only_while_there_is_room() {
     assert!(!emptied && port.transmitter.is_full());
     assert!(port.transmitter.go_on());
     assert_eq!(port.counters.sent.packets.get(), 54);
-}
-
-#[test]
-fn a_destination_that_nobody_had_at_first_gets_every_packet_from_then_on() {
-    let near = loopback_port();
-    let [high, low] = (std::process::id() as u16).to_be_bytes();
-    let address = IpAddr::from([127, 201, high, low]);
-    let flow = near.transmitter.flow(address, 7, 0, 0);
-    let mut packets: Vec<Parts> = (0..3).map(|salt| parts(12, &[700], salt)).collect();
-    for (headers, _) in &mut packets {
-        // A QP of the first process of the address.
-        headers[5..8].fill(0);
-    }
-    // The system answers with "port unreachable", which a connected socket reports by the next call.
-    send(&near.transmitter, &flow, &packets[..1]);
-    let mut far = open(Some(address), &Faults::default(), None).unwrap();
-    send(&near.transmitter, &flow, &packets[1..2]);
-    // Another destination by the same socket, and the first again.
-    let mut other = loopback_port();
-    let to_other = near.transmitter.flow(other.address, 7, 0, 0);
-    assert_eq!(to_other.socket, flow.socket);
-    send(&near.transmitter, &to_other, &packets[..1]);
-    send(&near.transmitter, &flow, &packets[2..]);
-    assert_eq!(collect(&mut other, 1), [whole(&packets[0])]);
-    assert_eq!(
-        collect(&mut far, 2),
-        [whole(&packets[1]), whole(&packets[2])]
-    );
-    assert_eq!(near.counters.send_errors.get(), 0);
 }
