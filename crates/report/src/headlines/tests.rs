@@ -147,11 +147,11 @@ fn curves_fall_grow_and_have_two_points() {
         // A dip is neither growth nor a fall.
         (
             &[("1", 100.0), ("4", 40.0), ("16", 80.0)],
-            "Throughput is highest with 1 QP (100.000 Gb/s).",
+            "Throughput is highest with 1 QP (100.00 Gb/s).",
         ),
         (
             &[("1", 60.0), ("4", 100.0), ("16", 60.0), ("64", 100.5)],
-            "Throughput is highest with 64 QPs (100.500 Gb/s).",
+            "Throughput is highest with 64 QPs (100.50 Gb/s).",
         ),
         (
             &[("1", 20.0), ("4", 10.0)],

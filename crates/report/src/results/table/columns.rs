@@ -153,7 +153,8 @@ fn fit(columns: &[Column], figures: &mut Vec<Figure>, characters: usize) {
 /// Whether the link's speed is known, or was not to be learnt from a run that failed.
 fn has_limit(first: &Run) -> bool {
     let limit = |flow: &FlowResult| flow.limits.is_some();
-    !first.complete || first.flows.is_empty() || first.flows.iter().any(limit)
+    let has_no_flow = first.connect.is_some() && first.flows.is_empty();
+    !first.complete || has_no_flow || first.flows.iter().any(limit)
 }
 
 /// What all have alike, in words, but for what rows say themselves; and the path MTU.
