@@ -95,10 +95,10 @@ fn columns_are_as_wide_as_the_longest_word() {
     }
     insta::assert_snapshot!(table(&cases), @r"
     CQ shared · 1 worker · MTU 4096
-    op            size qps    Gb/s  Mmsg/s     p50     p99   p99.9     max  Jain CPU s/GB
-    write         64 B   3   1.536   3.000 5.50 µs 10.9 µs 11.0 µs 11.0 µs 1.000    0.161 small
-    compare-swap     -   2  41.943 0.00500 5.50 µs 10.9 µs 11.0 µs 11.0 µs 1.000    0.161 large
-    send         4 KiB   1   4.915   0.150 5.50 µs 10.9 µs 11.0 µs 11.0 µs 1.000    1.424 back
+    op            size qps signal    Gb/s  Mmsg/s     p50     p99   p99.9     max  Jain CPU s/GB
+    write         64 B   3     64   1.536   3.000 5.50 µs 10.9 µs 11.0 µs 11.0 µs 1.000    0.161 small
+    compare-swap     -   2      1  41.943 0.00500 5.50 µs 10.9 µs 11.0 µs 11.0 µs 1.000    0.161 large
+    send         4 KiB   1     64   4.915   0.150 5.50 µs 10.9 µs 11.0 µs 11.0 µs 1.000    1.424 back
     ");
 }
 
@@ -303,11 +303,11 @@ fn rows_fit_80_columns_with_their_remarks() {
     insta::assert_snapshot!(table, @r"
     write · CQ per-worker · 64 KiB · 4096 QPs · 1 worker · signalled 1 in 4 ·
       bidirectional · windows of 2s
-     MTU dir    Gb/s  Mmsg/s     p50     p99   p99.9  Jain CPU s/GB limit
-    auto out  400.00   0.178 1.00 ms 12.3 ms  123 ms 0.990   0.0375 95.1% verify ok
-    auto in   93.323   0.178 5.50 µs 10.9 µs 11.0 µs 0.990   0.0375 95.1% verify ok
-    1024 out  400.00   0.178 1.00 ms 12.3 ms  123 ms 0.990   0.0375 95.1% verify ok
-    1024 in   93.323   0.178 5.50 µs 10.9 µs 11.0 µs 0.990   0.0375 95.1%
+     tx  MTU dir    Gb/s  Mmsg/s     p50     p99   p99.9  Jain limit
+    128 auto out  400.00   0.178 1.00 ms 12.3 ms  123 ms 0.990 95.1% verify ok
+    128 auto in   93.323   0.178 5.50 µs 10.9 µs 11.0 µs 0.990 95.1% verify ok
+     16 1024 out  400.00   0.178 1.00 ms 12.3 ms  123 ms 0.990 95.1% verify ok
+     16 1024 in   93.323   0.178 5.50 µs 10.9 µs 11.0 µs 0.990 95.1%
         verify ok, unsteady
     ");
     let coloured = Screen {
