@@ -135,6 +135,7 @@ mod tests {
             heading: "S",
             intro: String::new(),
             needs: "",
+            is_capped: false,
             sentences: Vec::new(),
             figures: ids
                 .iter()

@@ -15,6 +15,8 @@ pub struct Section {
     pub sentences: Vec<String>,
     /// The figures; empty where the results have nothing to draw.
     pub figures: Vec<Figure>,
+    /// Whether figures of it were taken because the page has too many.
+    pub is_capped: bool,
     /// What results need to have for a figure of this kind.
     pub needs: &'static str,
 }

@@ -138,11 +138,13 @@ pub fn cap(sections: &mut [Section]) -> Option<String> {
     for section in sections {
         let kept = section.figures.len().min(room);
         room -= kept;
+        section.is_capped = section.figures.len() > kept;
         gone.extend(section.figures.drain(kept..).map(|figure| figure.title));
     }
     (!gone.is_empty()).then(|| {
         format!(
-            "A page has {MOST_FIGURES} figures at most; not drawn: {}. Give files of fewer kinds of cases to see them.",
+            "The page has no room for these, since it has {MOST_FIGURES} figures at most: {}. Give files of fewer kinds of cases \
+             to see them.",
             gone.join("; ")
         )
     })
@@ -162,6 +164,7 @@ fn queue_pairs_section(sums: Sides<'_>) -> Section {
         sentences: shares.sentences,
         figures,
         needs: "two cases that differ in QPs only, or QPs that are served unevenly",
+        ..Section::default()
     }
 }
 
@@ -177,7 +180,7 @@ fn nodes_section(results: &[Loaded], sums: &[Loaded], racks: &Racks) -> Section 
     let (all, drawn) = matrices;
     if all > drawn {
         intro.push_str(&format!(
-            " Drawn are {drawn} of {all} matrices: give files with fewer cases to see the others."
+            " The figure has {drawn} of {all} matrices: give files with fewer cases to see the others."
         ));
     }
     Section {
@@ -187,6 +190,7 @@ fn nodes_section(results: &[Loaded], sums: &[Loaded], racks: &Racks) -> Section 
         intro,
         figures,
         needs: "a case of a pattern over nodes (--pattern)",
+        ..Section::default()
     }
 }
 
@@ -321,6 +325,7 @@ fn not_complete(results: &[Loaded]) -> Vec<String> {
 mod tests {
     use super::*;
     use crate::compare::CaseComparison;
+    use crate::plot::figure::Figure;
     use crate::results::model::{FlowResult, Load, LoadVerdict, ResultFile, Run};
 
     #[test]
@@ -357,6 +362,18 @@ mod tests {
             told.starts_with("1 run that did not keep its schedule"),
             "{told}"
         );
+    }
+
+    #[test]
+    fn a_section_whose_figures_had_no_room_is_marked() {
+        let section = |figures: usize| Section {
+            figures: vec![Figure::default(); figures],
+            ..Section::default()
+        };
+        let mut sections = [section(MOST_FIGURES), section(1), section(0)];
+        assert!(cap(&mut sections).is_some());
+        let capped = sections.each_ref().map(|section| section.is_capped);
+        assert_eq!(capped, [false, true, false]);
     }
 
     #[test]

@@ -2,6 +2,7 @@
 
 use crate::compare::{CaseComparison, Comparison, MetricComparison, Verdict};
 use crate::plot::draw::number;
+use crate::results::model::subject;
 use crate::results::number::plural;
 
 /// How many cases regressed and improved, and the worst of them; `None` where no case is on both sides.
@@ -51,7 +52,7 @@ pub fn sentence(comparison: &Comparison) -> Option<String> {
         text.push_str(&format!(
             "; the worst is {} of {}: {}{}\u{a0}%",
             metric.metric.short_name(),
-            case.id,
+            subject(&case.config, &case.id, &metric.flow),
             if percent >= 0.0 { "+" } else { "" },
             number::fixed(percent, 1)
         ));
@@ -100,6 +101,25 @@ mod tests {
             metrics: vec![metric],
             ..CaseComparison::default()
         }
+    }
+
+    #[test]
+    fn the_flow_of_the_worst_regression_is_named() {
+        use crate::results::model::{CLIENT, CaseConfig, FlowConfig, SERVER};
+        let mut worst = case("a", 0.5, Verdict::Regressed);
+        let settings = settings::Settings::default();
+        let flow = |name| FlowConfig::of(name, CLIENT, SERVER, &settings, &settings);
+        worst.config = CaseConfig {
+            flows: vec![flow("small"), flow("large")],
+            settings: settings.clone(),
+        };
+        worst.metrics[0].flow = "large".to_owned();
+        let comparison = Comparison {
+            cases: vec![worst],
+            ..Comparison::default()
+        };
+        let told = sentence(&comparison).unwrap();
+        assert!(told.contains("bandwidth of a, flow large: −50.0"), "{told}");
     }
 
     #[test]

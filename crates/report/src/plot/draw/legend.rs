@@ -69,7 +69,7 @@ pub(super) fn draw(canvas: &mut Canvas, left: f64, top: f64, width: f64, keys: &
 fn sample(canvas: &mut Canvas, (x, y): (f64, f64), key: &Key) {
     let look = key.look;
     if matches!(key.mark, KeyMark::Line | KeyMark::LineAndMarker) {
-        let paint = Paint::line(look.colour, 2.0).dashed(look.dash);
+        let paint = Paint::line(look.colour, look.width()).dashed(look.dash);
         canvas.line((x, y), (x + SAMPLE, y), paint);
     }
     if matches!(key.mark, KeyMark::Marker | KeyMark::LineAndMarker) {

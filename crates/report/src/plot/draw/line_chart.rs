@@ -133,7 +133,7 @@ impl Series {
     fn draw_parts(&self, canvas: &mut Canvas, frame: &AxisFrame) {
         let place = |point: &Point| Some((frame.x(point.x)?, frame.y(point.y?)?));
         let places: Vec<_> = self.points.iter().map(place).collect();
-        let paint = Paint::line(self.look.colour, 2.0).dashed(self.look.dash);
+        let paint = Paint::line(self.look.colour, self.look.width()).dashed(self.look.dash);
         for stretch in places.split(Option::is_none) {
             let stretch: Vec<_> = stretch.iter().flatten().copied().collect();
             for part in clipped(&stretch, frame.plot) {

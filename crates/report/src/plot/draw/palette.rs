@@ -124,6 +124,8 @@ pub struct Look {
     pub dash: &'static str,
     /// Markers are rings instead of filled.
     pub hollow: bool,
+    /// Its line has half the width.
+    pub thin: bool,
 }
 
 /// Looks that can be told apart.
@@ -148,6 +150,7 @@ pub fn look(index: usize) -> Look {
         marker,
         dash,
         hollow: false,
+        thin: false,
     }
 }
 
@@ -161,11 +164,12 @@ impl Look {
         }
     }
 
-    /// The same series of the results that others are compared with: hollow markers on a dashed line.
+    /// The same series of the results that others are compared with: hollow markers on a thin dashed line.
     pub fn of_base(self) -> Look {
         Look {
             dash: "4 4",
             hollow: true,
+            thin: true,
             ..self
         }
     }
@@ -178,7 +182,13 @@ impl Look {
             marker: Marker::Bar,
             dash: DASHES[index % DASHES.len()],
             hollow: false,
+            thin: false,
         }
+    }
+
+    /// Width of its line.
+    pub fn width(self) -> f64 {
+        if self.thin { 1.0 } else { 2.0 }
     }
 }
 

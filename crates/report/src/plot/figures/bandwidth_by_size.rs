@@ -33,7 +33,7 @@ pub fn figures<'a>(results: impl Into<Sides<'a>>) -> Vec<Figure> {
             let place = sample.number(|settings| settings.size_bytes);
             place.filter(|_| sample.flow.settings.size_mix.is_none())
         },
-        metric: Metric::GbitPerS,
+        metrics: &[Metric::GbitPerS],
         apart: &[],
         most_lines: if has_peer { 4 } else { 6 },
         most_charts: MOST_CHARTS,

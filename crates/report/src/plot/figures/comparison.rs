@@ -280,6 +280,7 @@ fn look(tone: Tone) -> Look {
         marker,
         dash: "",
         hollow,
+        thin: false,
     }
 }
 

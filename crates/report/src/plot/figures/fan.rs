@@ -26,7 +26,7 @@ pub fn figures(results: &[Loaded], sums: &[Loaded]) -> Vec<Figure> {
         let rule = Rule {
             axis: setting,
             place: &|sample| points.find(sample).map(|point| point.fan as f64),
-            metric: Metric::GbitPerS,
+            metrics: &[Metric::GbitPerS],
             apart: &[],
             most_lines: 6,
             most_charts: 3,

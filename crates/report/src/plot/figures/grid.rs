@@ -44,7 +44,8 @@ pub fn grids(results: &[Loaded]) -> Vec<Grid> {
         let settings = &flow.settings;
         // What many nodes move together is no share of a link.
         let is_of_pattern = settings.pattern.is_some();
-        if settings.is_set_up() || is_of_pattern || !settings.is_closed_loop() {
+        let is_mix = settings.size_mix.is_some();
+        if settings.is_set_up() || is_of_pattern || is_mix || !settings.is_closed_loop() {
             continue;
         }
         let op = Workload::ALL.iter().position(|op| *op == settings.op);
@@ -165,6 +166,14 @@ mod tests {
         assert_eq!(grid.cells[&(1, 64)].share, 0.5);
         assert_eq!(grid.cells[&(4, 64)].share, 1.0);
         assert_eq!(grid.cells[&(4, 4096)].share, 1.0);
+    }
+
+    #[test]
+    fn a_mix_of_sizes_is_in_no_cell() {
+        let mut mix = case(4, 64, Some(40.0));
+        mix.config.settings.size_mix = "64:9,64K:1".parse().ok();
+        assert!(mix.config.size_mix.is_some());
+        assert!(grids_of(vec![case(1, 64, Some(10.0)), mix]).is_empty());
     }
 
     #[test]

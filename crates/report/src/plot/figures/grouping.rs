@@ -15,8 +15,8 @@ pub(super) struct Rule<'r> {
     /// The setting along the axis, whose number a case has there.
     pub(super) axis: Setting,
     pub(super) place: &'r dyn Fn(&Sample<'_>) -> Option<f64>,
-    /// What tells whether lines are alike.
-    pub(super) metric: Metric,
+    /// What tells whether lines are alike, which are then not drawn; with none all are.
+    pub(super) metrics: &'r [Metric],
     /// Settings that never share a chart.
     pub(super) apart: &'r [Setting],
     pub(super) most_lines: usize,
@@ -42,19 +42,29 @@ pub(super) fn grouped<'a>(samples: Vec<Sample<'a>>, rule: &Rule<'_>) -> Groups<'
     let mut notes = Vec::new();
     let mut key = key_of(&placed, rule.axis);
     if key.contains(&Setting::Revision) {
-        let older = keep_newest(&mut placed);
+        let older = keep_newest(&mut placed, &key);
         if older > 0 {
             notes.push(format!(
-                "The newest {MOST_REVISIONS} revisions are drawn; {older} older ones with the same cases are in the \
-                 trend."
+                "Each case is drawn of its newest {MOST_REVISIONS} revisions; {older} older {} in the trend.",
+                if older == 1 { "one is" } else { "ones are" }
             ));
         }
         key = key_of(&placed, rule.axis);
     }
-    let mut lines = lines_of(placed, &key, rule.least_places);
-    notes.extend(thin(&mut lines, &mut key, rule.metric, rule.most_lines));
+    let (mut lines, refused) = lines_of(placed, &key, rule.least_places);
+    if refused > 0 {
+        notes.push(format!(
+            "{refused} {} not drawn: another case with the same settings is at {}.",
+            if refused == 1 { "case is" } else { "cases are" },
+            if refused == 1 {
+                "its place"
+            } else {
+                "their places"
+            },
+        ));
+    }
+    notes.extend(thin(&mut lines, &mut key, rule.metrics, rule.most_lines));
     lines.sort_by(|a, b| by_settings(a, b, &key));
-    let ordered: Vec<Vec<String>> = lines.iter().map(|line| values(line, &key)).collect();
     let mut charts = Vec::new();
     let mut pending = vec![lines];
     for setting in rule.apart {
@@ -68,9 +78,9 @@ pub(super) fn grouped<'a>(samples: Vec<Sample<'a>>, rule: &Rule<'_>) -> Groups<'
     if rule.least_places > 1 {
         let is_apart = |setting: &Setting| charts.iter().all(|lines| is_one(lines, *setting));
         let apart: Vec<Setting> = key.iter().copied().filter(is_apart).collect();
-        notes.extend(drop_flat(&mut charts, &apart, rule.metric));
+        notes.extend(drop_flat(&mut charts, &apart, rule.metrics));
     }
-    notes.extend(choose(&mut charts, rule.metric, rule.most_charts));
+    notes.extend(choose(&mut charts, rule.metrics, rule.most_charts));
     let differs_inside = |setting: &Setting| charts.iter().any(|lines| !is_one(lines, *setting));
     let inside: Vec<Setting> = key.iter().copied().filter(differs_inside).collect();
     let telling: Vec<Setting> = (key.iter().copied())
@@ -81,10 +91,7 @@ pub(super) fn grouped<'a>(samples: Vec<Sample<'a>>, rule: &Rule<'_>) -> Groups<'
         .collect();
     let common = without_side(&inside);
     let mut all: Vec<&Line<'a>> = charts.iter().flatten().collect();
-    all.sort_by_key(|line| {
-        let own = values(line, &key);
-        ordered.iter().position(|other| *other == own)
-    });
+    all.sort_by(|a, b| by_settings(a, b, &key));
     let distinct_by = |settings: &[Setting]| {
         let mut names: Vec<String> = Vec::new();
         for line in &all {
@@ -114,17 +121,15 @@ pub(super) fn grouped<'a>(samples: Vec<Sample<'a>>, rule: &Rule<'_>) -> Groups<'
     }
 }
 
-fn values(line: &Line<'_>, key: &[Setting]) -> Vec<String> {
-    key.iter().map(|it| line.value(*it).to_owned()).collect()
-}
-
-/// The settings that make a line: all that differ, without those that follow from the others.
+/// The settings that make a line: all that differ, without those in which launches may differ, and those that follow from
+/// the others.
 fn key_of(placed: &[Placed<'_>], axis: Setting) -> Vec<Setting> {
     let mut key: Vec<Setting> = Setting::all()
         .into_iter()
         .filter(|&setting| {
             setting != axis && !(axis == Setting::Sitting && setting == Setting::Revision)
         })
+        .filter(|setting| !setting.may_differ())
         .filter(|&setting| values_of(placed, setting).len() > 1)
         .collect();
     let places = |key: &[Setting]| {
@@ -158,10 +163,10 @@ fn key_of(placed: &[Placed<'_>], axis: Setting) -> Vec<Setting> {
     key
 }
 
-/// Leaves the cases of the newest revisions; returns how many revisions went.
-fn keep_newest(placed: &mut Vec<Placed<'_>>) -> usize {
+/// Leaves each case of the newest revisions that have it, and of the base; returns how many revisions lost one.
+fn keep_newest(placed: &mut Vec<Placed<'_>>, key: &[Setting]) -> usize {
     let mut begun: BTreeMap<String, String> = BTreeMap::new();
-    for (_, sample) in &*placed {
+    for (_, sample) in placed.iter().filter(|(_, sample)| !sample.is_base) {
         let revision = sample.value(Setting::Revision).words.clone();
         let at = &sample.loaded.result.started_at;
         let newest = begun.entry(revision).or_default();
@@ -171,15 +176,37 @@ fn keep_newest(placed: &mut Vec<Placed<'_>>) -> usize {
     }
     let mut by_age: Vec<(String, String)> = begun.into_iter().collect();
     by_age.sort_by(|a, b| b.1.cmp(&a.1));
-    let gone = by_age.split_off(by_age.len().min(MOST_REVISIONS));
-    placed.retain(|(_, sample)| {
+    let age = |sample: &Sample<'_>| {
         let revision = &sample.value(Setting::Revision).words;
-        !gone.iter().any(|(old, _)| old == revision)
+        by_age.iter().position(|(known, _)| known == revision)
+    };
+    let case = |(place, sample): &Placed<'_>| {
+        let others = key
+            .iter()
+            .filter(|it| ![Setting::Revision, Setting::Side].contains(it));
+        let values: Vec<String> = others.map(|it| sample.value(*it).words.clone()).collect();
+        (place.to_bits(), values)
+    };
+    let mut ages: BTreeMap<(u64, Vec<String>), BTreeSet<usize>> = BTreeMap::new();
+    for placed in placed.iter().filter(|(_, sample)| !sample.is_base) {
+        ages.entry(case(placed)).or_default().extend(age(&placed.1));
+    }
+    let mut gone: BTreeSet<usize> = BTreeSet::new();
+    placed.retain(|placed| {
+        let (false, Some(age), Some(all)) =
+            (placed.1.is_base, age(&placed.1), ages.get(&case(placed)))
+        else {
+            return true;
+        };
+        let is_new = all.iter().take(MOST_REVISIONS).any(|new| *new == age);
+        gone.extend((!is_new).then_some(age));
+        is_new
     });
     gone.len()
 }
 
-fn lines_of<'a>(placed: Vec<Placed<'a>>, key: &[Setting], least: usize) -> Vec<Line<'a>> {
+/// The lines, and how many cases are at the place of another one that they are no launch of.
+fn lines_of<'a>(placed: Vec<Placed<'a>>, key: &[Setting], least: usize) -> (Vec<Line<'a>>, usize) {
     let mut lines: BTreeMap<Vec<String>, Vec<Placed<'a>>> = BTreeMap::new();
     for (place, sample) in placed {
         let values = key
@@ -188,12 +215,13 @@ fn lines_of<'a>(placed: Vec<Placed<'a>>, key: &[Setting], least: usize) -> Vec<L
             .collect();
         lines.entry(values).or_default().push((place, sample));
     }
+    let mut refused = 0;
     let of = |mut points: Vec<Placed<'a>>| {
         points.sort_by(|a, b| a.0.total_cmp(&b.0));
         points.dedup_by(|later, first| {
             let is_same = later.0 == first.0;
             if is_same {
-                first.1.add_launch(&later.1);
+                refused += usize::from(!first.1.add_launch(&later.1));
             }
             is_same
         });
@@ -202,7 +230,7 @@ fn lines_of<'a>(placed: Vec<Placed<'a>>, key: &[Setting], least: usize) -> Vec<L
     let mut lines: Vec<Line<'a>> = lines.into_values().map(of).collect();
     lines.retain(|line| line.points.len() >= least);
     lines.sort_by(|a, b| by_settings(a, b, key));
-    lines
+    (lines, refused)
 }
 
 fn by_settings(a: &Line<'_>, b: &Line<'_>, key: &[Setting]) -> Ordering {

@@ -81,7 +81,7 @@ fn figure(all: Vec<Grid>) -> Option<Figure> {
         draw(sheet, &grids, &headings);
         if left_out > 0 {
             sheet.note(&format!(
-                "Drawn are the {MOST_MAPS} maps whose cells differ most; {left_out} more are in the table."
+                "The figure has the {MOST_MAPS} maps whose cells differ most; {left_out} more are in the table."
             ));
         }
     }))

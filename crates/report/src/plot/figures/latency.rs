@@ -31,9 +31,9 @@ pub fn figures<'a>(results: impl Into<Sides<'a>>) -> Vec<Figure> {
             .then_some(0.0)
     };
     let rule = Rule {
-        axis: Setting::of("duration"),
+        axis: no_axis(),
         place: &has_latency,
-        metric: Metric::P99Ns,
+        metrics: &[Metric::P99Ns],
         apart: &[],
         most_lines: MOST_LINES,
         most_charts: MOST_CHARTS,
@@ -41,6 +41,11 @@ pub fn figures<'a>(results: impl Into<Sides<'a>>) -> Vec<Figure> {
     };
     let groups = grouped(Sample::transfers(results), &rule);
     figure(&groups).into_iter().collect()
+}
+
+/// All cases are at one place, and launches may differ in this.
+fn no_axis() -> Setting {
+    Setting::of("runs")
 }
 
 /// A line that is drawn.
@@ -89,7 +94,7 @@ fn figure(groups: &Groups<'_>) -> Option<Figure> {
     let figure = Figure {
         id: "latency-percentiles".to_owned(),
         title: "Latency percentiles".to_owned(),
-        subtitle: groups.subtitle(Setting::of("duration")),
+        subtitle: groups.subtitle(no_axis()),
         description: description(lines()),
         tables: vec![table(lines())],
         ..Figure::default()

@@ -5,7 +5,7 @@ use super::curves::Spread;
 use super::facets;
 use super::grouping::{Rule, grouped};
 use super::groups::{Group, Groups};
-use super::load_chart::{Loads, not_kept, of_closed, of_percentile};
+use super::load_chart::{Loads, not_kept, of_closed, of_line, of_percentile};
 use super::load_lines::{LoadLine, LoadPoint, PERCENTILES, place};
 use super::load_words::{self, LoadUnit};
 use super::naming::{drawn, some_of};
@@ -32,7 +32,7 @@ pub fn figures<'a>(results: impl Into<Sides<'a>>) -> Vec<Figure> {
     let rule = Rule {
         axis: Setting::of("rate"),
         place: &place,
-        metric: Metric::P99Ns,
+        metrics: &[Metric::P99Ns],
         apart: &[Setting::of("size"), Setting::of("size-mix")],
         most_lines: MOST_LINES,
         most_charts: MOST_CHARTS,
@@ -58,7 +58,7 @@ impl<'a> Chart<'a> {
     fn of(groups: &Groups<'a>, group: &Group<'a>, closed: &[Sample<'a>]) -> Option<Chart<'a>> {
         let lines = group.lines.iter();
         let lines: Vec<_> = lines
-            .map(|line| LoadLine::of(groups.name(line), groups.look(line), line, closed))
+            .map(|line| LoadLine::of(groups.name(line), of_line(groups.look(line)), line, closed))
             .collect();
         let (_, first) = group.lines.first()?.points.first()?;
         let mean_bytes = first.flow.settings.mean_bytes();
@@ -213,10 +213,8 @@ impl Loads<'_> {
         };
         let mut keys = Vec::new();
         if several {
-            keys.extend(self.lines.iter().map(|line| {
-                let look = of_percentile(line.look, 1);
-                key(look, KeyMark::LineAndMarker, &line.name)
-            }));
+            let of = |line: &LoadLine<'_>| key(line.look, KeyMark::LineAndMarker, &line.name);
+            keys.extend(self.lines.iter().map(of));
         }
         // What holds for all lines has no line's colour.
         let plain = Look {

@@ -54,7 +54,7 @@ pub fn figures<'a>(results: impl Into<Sides<'a>>) -> Vec<Figure> {
         let rule = Rule {
             axis: Setting::of(over.flag),
             place: &|sample| sample.number(over.of),
-            metric: Metric::MmsgPerS,
+            metrics: &[Metric::MmsgPerS, Metric::P99Ns],
             apart: &[Setting::of("size"), Setting::of("size-mix")],
             most_lines: MOST_LINES,
             most_charts: MOST_CHARTS,

@@ -20,6 +20,14 @@ pub(super) struct Loads<'a> {
     pub(super) unit: LoadUnit,
 }
 
+/// The look of a line and its loads: dashes tell percentiles and rings overload, so that the base's line is thin only.
+pub(super) fn of_line(look: Look) -> Look {
+    Look {
+        hollow: false,
+        ..of_percentile(look, 1)
+    }
+}
+
 /// The look of a line for one of [`PERCENTILES`].
 pub(super) fn of_percentile(look: Look, percentile: usize) -> Look {
     const DASHES: [&str; 3] = ["2 3", "", "8 4"];
@@ -39,6 +47,7 @@ pub(super) fn not_kept(look: Look) -> Look {
 pub(super) fn of_closed(look: Look) -> Look {
     Look {
         marker: Marker::Bar,
+        hollow: look.thin,
         ..look
     }
 }

@@ -16,7 +16,7 @@ pub fn figures<'a>(results: impl Into<Sides<'a>>) -> Vec<Figure> {
     let rule = Rule {
         axis: Setting::of("qps"),
         place: &|sample| sample.number(|settings| settings.qps),
-        metric: Metric::MmsgPerS,
+        metrics: &[Metric::MmsgPerS],
         apart: &[Setting::of("size")],
         most_lines: 6,
         most_charts: MOST_CHARTS,

@@ -5,7 +5,7 @@ use super::settings::{Setting, Value};
 use crate::plot::sides::Sides;
 use crate::results::load::Loaded;
 use crate::results::model::{CaseFlow, CaseResult};
-use settings::{Pattern, Settings};
+use settings::{Pattern, ROWS, Settings};
 
 /// A flow of a case and its settings; files of one revision are launches of it.
 #[derive(Clone, Debug)]
@@ -36,14 +36,29 @@ impl<'a> Sample<'a> {
         }
     }
 
-    /// Takes the same case of another file as a further launch; another case is left out.
-    pub(super) fn add_launch(&mut self, other: &Sample<'a>) {
+    /// Takes the same case of another file as a further launch; returns whether it is one.
+    pub(super) fn add_launch(&mut self, other: &Sample<'a>) -> bool {
+        let (own, others) = (&self.flow.settings, &other.flow.settings);
+        let mut rows = ROWS.iter().filter(|row| !row.may_differ);
         let is_same = other.flow.case.id == self.flow.case.id
             && other.flow.name() == self.flow.name()
-            && other.flow.settings == self.flow.settings;
+            && rows.all(|row| row.is_equal(own, others));
         let is_known = self.files().any(|file| std::ptr::eq(file, other.loaded));
-        if is_same && !is_known {
+        let is_launch = is_same && !is_known;
+        if is_launch {
             self.further.push((other.loaded, other.flow.clone()));
+        }
+        is_launch
+    }
+
+    /// The name of its first file, and the side where there are two.
+    pub(super) fn file_words(&self, sides: Sides<'_>) -> String {
+        let name = self.loaded.path.file_name().unwrap_or_default();
+        let name = name.to_string_lossy();
+        match (sides.base.is_empty(), self.is_base) {
+            (true, _) => name.into_owned(),
+            (false, true) => format!("base: {name}"),
+            (false, false) => format!("new: {name}"),
         }
     }
 

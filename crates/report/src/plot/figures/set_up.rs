@@ -20,7 +20,7 @@ pub fn figures<'a>(results: impl Into<Sides<'a>>) -> Vec<Figure> {
     let rule = Rule {
         axis: Setting::of("qps"),
         place: &|sample| sample.number(|settings| settings.qps),
-        metric: Metric::ConnectionsPerS,
+        metrics: &[Metric::ConnectionsPerS],
         apart: &[],
         most_lines: 6,
         most_charts: MOST_CHARTS / 2,
@@ -61,14 +61,17 @@ pub fn figures<'a>(results: impl Into<Sides<'a>>) -> Vec<Figure> {
 
 /// Each step of each case.
 fn steps(results: Sides<'_>) -> Table {
-    let mut columns = vec![text_column("case"), text_column("end"), text_column("step")];
-    columns.push(text_column("timed once a"));
+    let mut columns = vec![text_column("file"), text_column("case"), text_column("end")];
+    columns.extend(["step", "timed once a"].map(text_column));
     columns.extend(["mean (µs)", "p99 (µs)"].map(number_column));
     let mut rows = Vec::new();
     for sample in Sample::set_ups(results) {
         let ends: [(&str, StepsOf); 2] = [("own", |it| &it.steps), ("other", |it| &it.peer_steps)];
         for (end, steps_of) in ends {
-            rows.extend(steps_of_end(sample.flow.case, end, steps_of));
+            let of_end = steps_of_end(sample.flow.case, end, steps_of);
+            let file = || Cell::Text(sample.file_words(results));
+            let of_end = of_end.into_iter();
+            rows.extend(of_end.map(|row| std::iter::once(file()).chain(row).collect()));
         }
     }
     Table {

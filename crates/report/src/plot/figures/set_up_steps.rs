@@ -88,7 +88,7 @@ pub(super) fn figure(groups: &Groups<'_>) -> Option<Figure> {
         draw(sheet, &steps, &bars);
         sheet.note(
             "Mean times at the end that ran the sweep; an exchange, which all QPs of a round share, is divided by their \
-             number.",
+             number. Destroying is in the table of steps.",
         );
         if left_out > 0 {
             sheet.note(&format!("{left_out} more are in the table of steps."));
@@ -164,11 +164,11 @@ fn connect<'a>(sample: &Sample<'a>) -> Option<&'a Connect> {
     complete_runs(sample.flow.case).find_map(|run| run.connect.as_ref())
 }
 
-/// Steps that are one after the other: what `connect` contains is in it.
+/// Steps of a set-up that are one after the other: what `connect` contains is in it, and destroying is none.
 fn told(sample: &Sample<'_>) -> Vec<String> {
     let steps = connect(sample).map_or(&[][..], |connect| &connect.steps);
     let by_cm = steps.iter().any(|step| step.step == "connect");
-    let is_part = |step: &str| by_cm && ["init", "rtr", "rts"].contains(&step);
+    let is_part = |step: &str| by_cm && ["init", "rtr", "rts"].contains(&step) || step == "destroy";
     let names = steps.iter().map(|step| step.step.clone());
     names.filter(|step| !is_part(step)).collect()
 }

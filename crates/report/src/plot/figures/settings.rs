@@ -36,7 +36,7 @@ impl Setting {
         let rows = ROWS
             .iter()
             .enumerate()
-            .filter(|(_, row)| !row.title.is_empty());
+            .filter(|(_, row)| !row.title.is_empty() || !row.may_differ);
         let rows = rows.map(|(number, _)| Setting::Row(number));
         [
             Setting::Machine,
@@ -72,9 +72,14 @@ impl Setting {
     /// Those that may follow from others by themselves, as the moderation does from the size.
     pub(super) fn may_follow(self) -> bool {
         match self.row() {
-            Some(row) => row.may_follow,
+            Some(row) => row.may_follow || row.title.is_empty(),
             None => matches!(self, Setting::Revision | Setting::Link),
         }
+    }
+
+    /// Whether launches of one case may differ in it.
+    pub(super) fn may_differ(self) -> bool {
+        self.row().is_some_and(|row| row.may_differ)
     }
 
     /// Whether a sweep goes through its values.
@@ -84,8 +89,9 @@ impl Setting {
 
     /// Whether there are words for each of its values.
     pub(super) fn always_has_words(self) -> bool {
-        self.row()
-            .is_some_and(|row| !row.is_quiet && !row.text(&Settings::default()).is_empty())
+        self.row().is_some_and(|row| {
+            !row.is_quiet && !row.title.is_empty() && !row.text(&Settings::default()).is_empty()
+        })
     }
 
     /// What it is when it differs within a line.
@@ -95,7 +101,10 @@ impl Setting {
             Setting::Device => "devices",
             Setting::Link => "link",
             Setting::Faults => "faults",
-            Setting::Row(_) => self.row().map_or("", |row| row.title),
+            Setting::Row(_) => self.row().map_or("", |row| match row.title {
+                "" => row.flag,
+                title => title,
+            }),
             Setting::PathMtu => "MTU",
             Setting::Flow => "flow",
             Setting::Revision => "revision",
@@ -110,6 +119,7 @@ impl Setting {
             (Setting::Faults, _) => "no faults".to_owned(),
             (Setting::Flow, _) => "the only flow".to_owned(),
             (Setting::Revision, _) => "no revision".to_owned(),
+            (_, Some(row)) if row.title.is_empty() => format!("usual {}", row.flag),
             (_, Some(row)) if row.flag == "rate" => "closed loop".to_owned(),
             (_, Some(row)) if row.takes == Takes::Switch => format!("without {}", row.title),
             (_, Some(row)) => row.text(&Settings::default()),
@@ -164,7 +174,11 @@ fn of_row(row: &Row, config: &Settings) -> Value {
         Some(bytes) if row.is_size => number::bytes(bytes as u64),
         _ => row.text(config),
     };
-    let words = row.words(config, &text);
+    let words = match row.title {
+        "" if row.is_equal(config, &Settings::default()) => String::new(),
+        "" => format!("{} {text}", row.flag),
+        _ => row.words(config, &text),
+    };
     let of_op = || Workload::ALL.iter().position(|op| *op == config.op);
     let order = match (number, row.flag) {
         (Some(number), _) => number,

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use super::groups::distinct;
 use super::naming::{drawn, some_of};
 use super::qp_shares::{QpShare, QpShares, qp_shares};
 use crate::plot::draw::palette::{GRID, Look, MUTED, Marker, RULE, SERIES};
@@ -31,6 +32,7 @@ pub struct Shares {
 /// The uneven flows as a figure, the others in words. Of a case in several files the newest is taken.
 pub fn shares(results: &[Loaded]) -> Shares {
     let mut newest: BTreeMap<(&str, &str, String), (&str, CaseFlow<'_>)> = BTreeMap::new();
+    let mut older = 0;
     for Loaded { result, .. } in results {
         let host = result.nodes.first().map_or("", |node| &node.host.hostname);
         let cases = result.cases.iter().filter(|it| !it.config.is_set_up());
@@ -38,17 +40,31 @@ pub fn shares(results: &[Loaded]) -> Shares {
             let device = flow.config.and_then(|it| it.from_device.as_deref());
             let key = (host, device.unwrap_or_default(), flow.subject());
             let at = result.started_at.as_str();
+            older += usize::from(newest.contains_key(&key));
             if newest.get(&key).is_none_or(|kept| at > kept.0) {
                 newest.insert(key, (at, flow));
             }
         }
     }
-    let all = newest.into_values();
-    let mut all: Vec<QpShares<'_>> = all.filter_map(|(_, flow)| qp_shares(flow)).collect();
+    let mut all: Vec<Row<'_>> = newest
+        .into_iter()
+        .filter_map(|((host, device, name), (_, flow))| {
+            let on = device_words(device, host);
+            let shares = qp_shares(flow)?;
+            Some(Row { name, on, shares })
+        })
+        .collect();
     all.sort_by(|one, other| one.evenness().total_cmp(&other.evenness()));
-    let (uneven, even): (Vec<_>, Vec<_>) =
+    let (mut uneven, even): (Vec<_>, Vec<_>) =
         all.into_iter().partition(|it| it.evenness() < EVEN_FROM);
-    let least = even.first().map(QpShares::evenness);
+    let devices = distinct(uneven.iter().map(|row| row.on.as_str()));
+    let devices = devices.into_iter().map(str::to_owned).collect::<Vec<_>>();
+    if devices.len() > 1 {
+        for row in &mut uneven {
+            row.name = format!("{}, {}", row.name, row.on);
+        }
+    }
+    let least = even.first().map(|row| row.evenness());
     let told = least.map(|least| {
         let flows = match even.len() {
             1 => "The QPs of 1 flow are".to_owned(),
@@ -57,8 +73,35 @@ pub fn shares(results: &[Loaded]) -> Shares {
         format!("{flows} served evenly: Jain’s index is {least:.3} or more.")
     });
     Shares {
-        figures: figure(&uneven).into_iter().collect(),
+        figures: figure(&uneven, &devices, older).into_iter().collect(),
         sentences: told.into_iter().collect(),
+    }
+}
+
+fn device_words(device: &str, host: &str) -> String {
+    let device = match device {
+        "" => "an unknown device",
+        device => device,
+    };
+    match host {
+        "" => device.to_owned(),
+        host => format!("{device} of {host}"),
+    }
+}
+
+/// A flow of a device.
+struct Row<'a> {
+    name: String,
+    /// Its device and host.
+    on: String,
+    shares: QpShares<'a>,
+}
+
+impl<'a> std::ops::Deref for Row<'a> {
+    type Target = QpShares<'a>;
+
+    fn deref(&self) -> &QpShares<'a> {
+        &self.shares
     }
 }
 
@@ -68,14 +111,15 @@ fn deviations(shares: &QpShares<'_>) -> impl Iterator<Item = (u32, f64)> {
     qps.map(|qp| (qp.index, (qp.share - 1.0) * 100.0))
 }
 
-fn figure(uneven: &[QpShares<'_>]) -> Option<Figure> {
+/// The figure; `older` flows are in it from a newer file.
+fn figure(uneven: &[Row<'_>], devices: &[String], older: usize) -> Option<Figure> {
     let drawn_flows = &uneven[..uneven.len().min(MOST_FLOWS)];
-    let first = drawn_flows.first()?;
-    let ends = |shares: &QpShares<'_>| {
+    drawn_flows.first()?;
+    let ends = |shares: &Row<'_>| {
         let (most, least) = (shares.qps.first()?, shares.qps.last()?);
         Some(format!(
             "{}: Jain’s index {:.3}, QP {} got {:+.0} %, QP {} {:+.0} %",
-            shares.flow.subject(),
+            shares.name,
             shares.evenness(),
             most.index,
             (most.share - 1.0) * 100.0,
@@ -84,13 +128,12 @@ fn figure(uneven: &[QpShares<'_>]) -> Option<Figure> {
         ))
     };
     let told: Vec<String> = drawn_flows.iter().filter_map(ends).collect();
-    let device = first.flow.config.and_then(|it| it.from_device.as_deref());
     let figure = Figure {
         id: "shares".to_owned(),
         title: "Shares of the QPs: percent from an even share".to_owned(),
         subtitle: format!(
             "Flows with a Jain’s index below {EVEN_FROM}, the least even first, on {}; medians over their complete runs",
-            device.unwrap_or("an unknown device")
+            devices.join(", ")
         ),
         description: format!("{}.", some_of(&told)),
         tables: vec![table(uneven)],
@@ -115,6 +158,9 @@ fn figure(uneven: &[QpShares<'_>]) -> Option<Figure> {
         if left_out > 0 {
             sheet.note(&format!("{left_out} more are in the table."));
         }
+        if older > 0 {
+            sheet.note("Of a case in several files the newest is drawn.");
+        }
     }))
 }
 
@@ -124,14 +170,15 @@ fn qp_look() -> Look {
         marker: Marker::Circle,
         dash: "",
         hollow: true,
+        thin: false,
     }
 }
 
-fn draw(sheet: &mut Sheet, flows: &[QpShares<'_>]) {
+fn draw(sheet: &mut Sheet, flows: &[Row<'_>]) {
     let all = || {
         flows
             .iter()
-            .flat_map(deviations)
+            .flat_map(|row| deviations(row))
             .map(|(_, percent)| percent)
     };
     let (low, high) = (all().fold(0.0, f64::min), all().fold(0.0, f64::max));
@@ -140,7 +187,7 @@ fn draw(sheet: &mut Sheet, flows: &[QpShares<'_>]) {
         Width::Page => (0.36, true),
         Width::Column => (0.3, false),
     };
-    let jain = |shares: &QpShares<'_>| format!("Jain {:.3}", shares.evenness());
+    let jain = |shares: &Row<'_>| format!("Jain {:.3}", shares.evenness());
     let words_px = match words {
         true => width_px("Jain 0.000", SMALL_PX, false) + 10.0,
         false => 0.0,
@@ -154,12 +201,7 @@ fn draw(sheet: &mut Sheet, flows: &[QpShares<'_>]) {
         (flows.iter().enumerate().rev())
             .map(|(row, shares)| Tick {
                 value: -(row as f64),
-                label: shortened(
-                    &shares.flow.subject(),
-                    SMALL_PX,
-                    false,
-                    area.width * label_part,
-                ),
+                label: shortened(&shares.name, SMALL_PX, false, area.width * label_part),
             })
             .collect(),
     );
@@ -189,7 +231,7 @@ fn draw(sheet: &mut Sheet, flows: &[QpShares<'_>]) {
         canvas.line((left, middle), (right, middle), Paint::line(GRID, 3.0));
         for (index, percent) in deviations(shares) {
             if let Some(x) = frame.x(percent) {
-                let hint = format!("{}, QP {index}: {percent:+.1} %", shares.flow.subject());
+                let hint = format!("{}, QP {index}: {percent:+.1} %", shares.name);
                 canvas.marker((x, middle), qp_look(), Some(&hint));
             }
         }
@@ -204,12 +246,12 @@ fn draw(sheet: &mut Sheet, flows: &[QpShares<'_>]) {
     }
 }
 
-fn table(flows: &[QpShares<'_>]) -> Table {
+fn table(flows: &[Row<'_>]) -> Table {
     let column = |name: &str, numeric| Column {
         name: name.to_owned(),
         numeric,
     };
-    let row = |shares: &QpShares<'_>| {
+    let row = |shares: &Row<'_>| {
         let p99s = shares.qps.iter().filter_map(|qp| qp.p99_ns);
         let us = |ns: Option<f64>| ns.map_or(Cell::Missing, |ns| Cell::Number(ns / 1e3, 2));
         let share = |qp: Option<&QpShare>| qp.map_or(Cell::Missing, |qp| Cell::Number(qp.share, 3));
@@ -218,7 +260,7 @@ fn table(flows: &[QpShares<'_>]) -> Table {
         };
         let (most, least) = (shares.qps.first(), shares.qps.last());
         vec![
-            Cell::Text(shares.flow.subject()),
+            Cell::Text(shares.name.clone()),
             Cell::Number(shares.qps.len() as f64, 0),
             shares
                 .jain

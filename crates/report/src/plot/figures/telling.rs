@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use super::curves::Spread;
-use super::groups::{Line, name_by, plain};
+use super::groups::{Line, distinct, name_by, plain};
 use super::sample::Sample;
 use super::settings::Setting;
 use crate::compare::Metric;
@@ -14,22 +14,31 @@ use crate::results::number::plural;
 /// Figures of a metric that differ by at most so many of its margins are alike.
 const ALIKE_MARGINS: f64 = 2.0;
 
-/// Leaves out lines that differ from another one in a single setting and by little, until there are at most `most` of
-/// them; returns what is said instead. The settings go from the key.
+/// Leaves out lines that differ from another one in a single setting and by little in each metric, until there are at most
+/// `most` of them; returns what is said instead. The settings go from the key.
 pub(super) fn thin(
     lines: &mut Vec<Line<'_>>,
     key: &mut Vec<Setting>,
-    metric: Metric,
+    metrics: &[Metric],
     most: usize,
 ) -> Vec<String> {
+    let metrics = known(metrics, &lines.iter().collect::<Vec<_>>());
     let mut notes = Vec::new();
     while lines.len() > most {
         let candidates = key.iter().filter(|setting| setting.is_set_by_hand());
         let least = candidates
-            .filter_map(|setting| Some((*setting, apart(lines, key, *setting, metric)?)))
+            .filter_map(|setting| {
+                let of = |metric: &Metric| apart(lines, key, *setting, *metric);
+                let ratios: Vec<f64> = metrics.iter().map(of).collect::<Option<_>>()?;
+                let margins = metrics.iter().zip(&ratios);
+                let margins = margins.map(|(metric, ratio)| margins_of(*metric, *ratio));
+                Some((*setting, margins.reduce(f64::max)?, ratios))
+            })
             .min_by(|a, b| a.1.total_cmp(&b.1));
-        let Some((setting, ratio)) = least else { break };
-        if ratio > 1.0 + ALIKE_MARGINS * metric.default_margin() {
+        let Some((setting, margins, ratios)) = least else {
+            break;
+        };
+        if margins > ALIKE_MARGINS {
             break;
         }
         let mut values: Vec<String> = Vec::new();
@@ -43,14 +52,34 @@ pub(super) fn thin(
         lines.retain(|line| seen.insert(others(line, key, setting), ()).is_none());
         key.retain(|other| *other != setting);
         let drawn = values.first().cloned().unwrap_or_default();
+        let told = metrics.iter().zip(&ratios).map(|(metric, ratio)| {
+            format!(
+                "{}\u{a0}% at most in {}",
+                number::fixed((ratio - 1.0) * 100.0, 1),
+                metric.short_name()
+            )
+        });
         notes.push(format!(
-            "{} differ by {}\u{a0}% at most in {}: drawn is {drawn}.",
+            "{} differ by {}: the figure has {drawn}.",
             values.join(" and "),
-            number::fixed((ratio - 1.0) * 100.0, 1),
-            metric.short_name()
+            told.collect::<Vec<_>>().join(" and ")
         ));
     }
     notes
+}
+
+/// Those of the metrics that some line has.
+fn known(metrics: &[Metric], lines: &[&Line<'_>]) -> Vec<Metric> {
+    let has = |metric: &Metric| {
+        let mut points = lines.iter().flat_map(|line| &line.points);
+        points.any(|(_, sample)| figure(sample, *metric).is_some())
+    };
+    metrics.iter().copied().filter(has).collect()
+}
+
+/// How many of the metric's margins a ratio is from 1.
+fn margins_of(metric: Metric, ratio: f64) -> f64 {
+    (ratio - 1.0) / metric.default_margin()
 }
 
 fn others(line: &Line<'_>, key: &[Setting], setting: Setting) -> Vec<String> {
@@ -58,9 +87,10 @@ fn others(line: &Line<'_>, key: &[Setting], setting: Setting) -> Vec<String> {
     others.map(|other| line.value(*other).to_owned()).collect()
 }
 
-/// The largest ratio of two figures at one place of lines that differ in the setting alone; `None` without two such, or
-/// where a place has a figure of one alone.
+/// The largest ratio of two figures at one place of lines that differ in the setting alone; `None` where lines alike in
+/// all else have not each of its values, or where a place has a figure of one alone.
 fn apart(lines: &[Line<'_>], key: &[Setting], setting: Setting, metric: Metric) -> Option<f64> {
+    let values = distinct(lines.iter().map(|line| line.value(setting))).len();
     let mut alike: BTreeMap<Vec<String>, Vec<&Line<'_>>> = BTreeMap::new();
     for line in lines {
         alike
@@ -69,7 +99,10 @@ fn apart(lines: &[Line<'_>], key: &[Setting], setting: Setting, metric: Metric) 
             .push(line);
     }
     let mut largest: Option<f64> = None;
-    for lines in alike.values().filter(|lines| lines.len() > 1) {
+    for lines in alike.values() {
+        if values < 2 || lines.len() < values {
+            return None;
+        }
         let mut at: BTreeMap<u64, Vec<f64>> = BTreeMap::new();
         for (place, sample) in lines.iter().flat_map(|line| &line.points) {
             at.entry(place.to_bits())
@@ -98,16 +131,22 @@ fn ratio(figures: &[f64]) -> Option<f64> {
     (ratio.is_finite() && least > 0.0).then_some(ratio)
 }
 
+fn names(metrics: &[Metric], word: &str) -> String {
+    let names: Vec<&str> = metrics.iter().map(|metric| metric.short_name()).collect();
+    names.join(word)
+}
+
 /// Keeps the charts whose lines differ most, in their order; returns what is said of the others.
 pub(super) fn choose(
     charts: &mut Vec<Vec<Line<'_>>>,
-    metric: Metric,
+    metrics: &[Metric],
     most: usize,
 ) -> Option<String> {
     if charts.len() <= most {
         return None;
     }
-    let scores: Vec<(f64, f64)> = charts.iter().map(|lines| score(lines, metric)).collect();
+    let metrics = known(metrics, &charts.iter().flatten().collect::<Vec<_>>());
+    let scores: Vec<(f64, f64)> = charts.iter().map(|lines| score(lines, &metrics)).collect();
     let mut by_score: Vec<usize> = (0..charts.len()).collect();
     by_score.sort_by(|a, b| {
         let (a, b) = (scores[*a], scores[*b]);
@@ -121,12 +160,9 @@ pub(super) fn choose(
         kept.contains(&(number - 1))
     });
     Some(format!(
-        "Drawn {} of {all} whose lines differ most in {}; the table of all cases has the others.",
-        match most {
-            1 => "is the 1 chart".to_owned(),
-            most => format!("are the {most} {}", plural(most, "chart")),
-        },
-        metric.short_name()
+        "The figure has the {most} {} of {all} whose lines differ most in {}; the table of all cases has the others.",
+        plural(most, "chart"),
+        names(&metrics, " or "),
     ))
 }
 
@@ -135,12 +171,12 @@ pub(super) fn choose(
 pub(super) fn drop_flat(
     charts: &mut Vec<Vec<Line<'_>>>,
     apart: &[Setting],
-    metric: Metric,
+    metrics: &[Metric],
 ) -> Option<String> {
-    let alike = 1.0 + ALIKE_MARGINS * metric.default_margin();
+    let metrics = known(metrics, &charts.iter().flatten().collect::<Vec<_>>());
     let is_flat = |lines: &Vec<Line<'_>>| {
-        let (between, along) = score(lines, metric);
-        between <= alike && along <= alike
+        let (between, along) = score(lines, &metrics);
+        between <= ALIKE_MARGINS && along <= ALIKE_MARGINS
     };
     let flat: Vec<bool> = charts.iter().map(is_flat).collect();
     if flat.iter().all(|flat| *flat) {
@@ -155,31 +191,39 @@ pub(super) fn drop_flat(
         }
         !is_flat
     });
+    let told = metrics.iter().map(|metric| {
+        let alike = ALIKE_MARGINS * metric.default_margin();
+        let alike = number::fixed(alike * 100.0, 0);
+        format!("{alike}\u{a0}% in {}", metric.short_name())
+    });
     (!gone.is_empty()).then(|| {
         format!(
-            "Not drawn, since nothing in them differs by more than {}\u{a0}% in {}: {}.",
-            number::fixed((alike - 1.0) * 100.0, 0),
-            metric.short_name(),
+            "Not drawn, since nothing in them differs by more than {}: {}.",
+            told.collect::<Vec<_>>().join(" or "),
             gone.join("; ")
         )
     })
 }
 
-/// How much lines differ from each other, and how much they rise or fall.
-fn score(lines: &[Line<'_>], metric: Metric) -> (f64, f64) {
-    let mut at: BTreeMap<u64, Vec<f64>> = BTreeMap::new();
-    let mut along = 0.0_f64;
-    for line in lines {
-        let mut figures = Vec::new();
-        for (place, sample) in &line.points {
-            let figure = figure(sample, metric);
-            at.entry(place.to_bits()).or_default().extend(figure);
-            figures.extend(figure);
+/// How much lines differ from each other, and how much they rise or fall, in margins of the metric in which they do most.
+fn score(lines: &[Line<'_>], metrics: &[Metric]) -> (f64, f64) {
+    let of = |metric: &Metric| {
+        let mut at: BTreeMap<u64, Vec<f64>> = BTreeMap::new();
+        let mut along = 0.0_f64;
+        for line in lines {
+            let mut figures = Vec::new();
+            for (place, sample) in &line.points {
+                let figure = figure(sample, *metric);
+                at.entry(place.to_bits()).or_default().extend(figure);
+                figures.extend(figure);
+            }
+            along = along.max(margins_of(*metric, ratio(&figures).unwrap_or(1.0)));
         }
-        along = along.max(ratio(&figures).unwrap_or(1.0));
-    }
-    let between = at.values().filter_map(|figures| ratio(figures));
-    (between.fold(1.0, f64::max), along)
+        let between = at.values().filter_map(|figures| ratio(figures));
+        (margins_of(*metric, between.fold(1.0, f64::max)), along)
+    };
+    let largest = |a: (f64, f64), b: (f64, f64)| (a.0.max(b.0), a.1.max(b.1));
+    metrics.iter().map(of).fold((0.0, 0.0), largest)
 }
 
 #[cfg(test)]
@@ -188,7 +232,9 @@ mod tests {
     use super::super::sample::Sample;
     use super::*;
     use crate::results::load::Loaded;
-    use crate::results::model::{CaseConfig, CaseResult, FlowResult, ResultFile, Run, Totals};
+    use crate::results::model::{
+        CaseConfig, CaseResult, FlowResult, Latency, ResultFile, Run, Totals,
+    };
     use settings::Settings;
 
     fn file(rate: impl Fn(&Settings) -> f64) -> [Loaded; 1] {
@@ -234,7 +280,7 @@ mod tests {
         Rule {
             axis: Setting::of("size"),
             place: &|sample| sample.number(|settings| settings.size_bytes),
-            metric: Metric::GbitPerS,
+            metrics: &[Metric::GbitPerS],
             apart: &[],
             most_lines,
             most_charts,
@@ -270,6 +316,41 @@ mod tests {
         // Nothing is left out where there is room.
         let groups = grouped(Sample::closed_loops(&results), &rule(12, 9));
         assert_eq!((groups.lines().count(), groups.notes.len()), (12, 0));
+    }
+
+    #[test]
+    fn what_some_lines_lack_is_not_thinned() {
+        let mut results = file(|settings| f64::from(settings.qps));
+        // Reads have one way of sharing alone.
+        let cases = &mut results[0].result.cases;
+        cases.retain(|case| case.config.op.name() != "read" || case.config.cq.name() == "per-qp");
+        let groups = grouped(Sample::closed_loops(&results), &rule(8, 9));
+        let is_told = |note: &String| note.contains("shared");
+        assert!(!groups.notes.iter().any(is_told), "{:?}", groups.notes);
+        assert_eq!(groups.lines().count(), 10);
+    }
+
+    #[test]
+    fn lines_that_differ_in_another_metric_are_drawn() {
+        let mut results = file(|settings| f64::from(settings.qps));
+        for case in &mut results[0].result.cases {
+            let ns = if case.config.cq.name() == "shared" {
+                1_000
+            } else {
+                2_000
+            };
+            case.runs[0].flows[0].latency_ns = Some(Latency {
+                p99: Some(ns),
+                ..Latency::default()
+            });
+        }
+        let both = Rule {
+            metrics: &[Metric::GbitPerS, Metric::P99Ns],
+            ..rule(6, 9)
+        };
+        let groups = grouped(Sample::closed_loops(&results), &both);
+        let cqs = distinct(groups.lines().map(|line| line.value(Setting::of("cq"))));
+        assert_eq!(cqs.len(), 2);
     }
 
     #[test]

@@ -13,6 +13,7 @@ use crate::results::load::{Found, Loaded};
 use crate::results::model::*;
 
 mod flows;
+mod launches;
 mod loads;
 mod meshes;
 mod searches;

@@ -6,7 +6,7 @@ use super::facets;
 use super::intervals::{COLUMNS, Interval, columns, slowest, stall};
 use super::naming::{drawn, some_of};
 use super::sample::Sample;
-use super::settings::Setting;
+use super::settings::{Setting, revision};
 use super::steadiness;
 use crate::plot::draw::palette::{Look, WORSE, look};
 use crate::plot::draw::{
@@ -145,10 +145,28 @@ fn subtitle(flows: &[Flow<'_, '_>]) -> String {
         .join("\u{a0}· ")
 }
 
+/// The flow, with its file where another file has it too.
+fn subject(flow: &Flow<'_, '_>, all: &[Flow<'_, '_>]) -> String {
+    let subject = flow.sample.flow.subject();
+    let file = flow.sample.loaded;
+    let is_elsewhere = |other: &Flow<'_, '_>| {
+        !std::ptr::eq(other.sample.loaded, file) && other.sample.flow.subject() == subject
+    };
+    match all.iter().any(is_elsewhere) {
+        true => {
+            let file = flow.sample.file_words(Sides::default());
+            let revision = revision(&flow.sample.loaded.result);
+            let revision = revision.map_or(String::new(), |it| format!(", rev {it}"));
+            format!("{subject}, {file}{revision}")
+        }
+        false => subject,
+    }
+}
+
 fn figure(all: &[Flow<'_, '_>]) -> Option<Figure> {
     let flows = &all[..all.len().min(MOST_FLOWS)];
     flows.first()?;
-    let subject = |flow: &Flow<'_, '_>| flow.sample.flow.subject();
+    let subject = |flow: &Flow<'_, '_>| subject(flow, all);
     let told: Vec<String> = flows
         .iter()
         .filter_map(|flow| Some(format!("{}: {}", subject(flow), words(flow.runs.first()?))))
@@ -182,8 +200,14 @@ fn figure(all: &[Flow<'_, '_>]) -> Option<Figure> {
         ));
         if all.len() > flows.len() {
             sheet.note(&format!(
-                "Drawn are the {MOST_FLOWS} least steady of {} flows, with scales of their own.",
+                "The figure has the {MOST_FLOWS} least steady of {} flows, with scales of their own.",
                 all.len()
+            ));
+        }
+        let runs: usize = all.iter().map(|flow| flow.runs.len()).sum();
+        if runs > MOST_ROWS {
+            sheet.note(&format!(
+                "The table has {MOST_ROWS} of {runs} runs, those of the least steady flows."
             ));
         }
     }))
@@ -330,7 +354,7 @@ fn table(flows: &[Flow<'_, '_>]) -> Table {
         };
         let slowest = slowest(&sampled.intervals).map(|interval| interval.from);
         vec![
-            Cell::Text(flow.sample.flow.subject()),
+            Cell::Text(subject(flow, flows)),
             Cell::Text(run.to_string()),
             Cell::Number(sampled.intervals.len() as f64, 0),
             cell(sampled.min(), 3),
@@ -346,7 +370,7 @@ fn table(flows: &[Flow<'_, '_>]) -> Table {
         let rows = flow.runs.iter().map(move |run| row(flow, run));
         rows.collect::<Vec<_>>()
     });
-    let rows: Vec<_> = rows.take(MOST_ROWS).collect();
+    let rows = rows.take(MOST_ROWS).collect();
     Table {
         caption: "Each run's slowest interval, slowest hundredth and longest time without a completion, the least steady \
                   flow first"

@@ -19,7 +19,6 @@ use crate::plot::figure::{Cell, Figure, Table};
 use crate::plot::sides::Sides;
 
 const MOST_LINES: usize = 6;
-const MOST_GROUPS: usize = 12;
 /// A metric's axis is logarithmic from this ratio on.
 const WIDE: f64 = 20.0;
 
@@ -32,10 +31,11 @@ pub fn figures<'a>(results: impl Into<Sides<'a>>) -> Vec<Figure> {
     let rule = Rule {
         axis: Setting::Sitting,
         place: &|sample| moments.place(sample.loaded),
-        metric: Metric::GbitPerS,
+        // The charts are chosen by their steps.
+        metrics: &[],
         apart: &[Setting::of("size")],
         most_lines: MOST_LINES,
-        most_charts: MOST_GROUPS,
+        most_charts: usize::MAX,
         least_places: 2,
     };
     // The base is a file as others are here.
@@ -63,6 +63,8 @@ struct Chart<'l> {
     of: String,
     series: Vec<Series>,
     lines: Vec<Drawn<'l>>,
+    /// The largest clear step, as the distance of its ratio from 1; 0 without one.
+    largest_step: f64,
 }
 
 impl<'l> Chart<'l> {
@@ -84,8 +86,9 @@ impl<'l> Chart<'l> {
                 samples,
             }
         });
-        let lines = lines.collect();
+        let lines: Vec<Drawn<'_>> = lines.collect();
         is_a_curve(&series).then_some(Chart {
+            largest_step: largest_step(&lines),
             metric,
             of: group.heading(),
             series,
@@ -98,17 +101,6 @@ impl<'l> Chart<'l> {
             "" => self.metric.title().to_owned(),
             of => format!("{}: {of}", self.metric.title()),
         }
-    }
-
-    /// The largest clear step, as the distance of its ratio from 1; 0 without one.
-    fn largest_step(&self) -> f64 {
-        let steps = self
-            .lines
-            .iter()
-            .flat_map(|line| line.steps.iter().flatten());
-        let clear = steps.filter(|step| step.better.is_some());
-        let sizes = clear.map(|step| step.estimate.ratio.ln().abs());
-        sizes.filter(|size| size.is_finite()).fold(0.0, f64::max)
     }
 
     fn axes(&self, moments: &Moments) -> (LineChart, bool) {
@@ -136,14 +128,18 @@ impl<'l> Chart<'l> {
     }
 }
 
+fn largest_step(lines: &[Drawn<'_>]) -> f64 {
+    let steps = lines.iter().flat_map(|line| line.steps.iter().flatten());
+    let clear = steps.filter(|step| step.better.is_some());
+    let sizes = clear.map(|step| step.estimate.ratio.ln().abs());
+    sizes.filter(|size| size.is_finite()).fold(0.0, f64::max)
+}
+
 fn figure(groups: &Groups<'_>, all: &[Chart<'_>], moments: &Moments) -> Option<Figure> {
     // Those that stepped most; without a step the first metric of each group.
     let mut by_step: Vec<usize> = (0..all.len()).collect();
-    by_step.sort_by(|a, b| all[*b].largest_step().total_cmp(&all[*a].largest_step()));
-    let stepped = all
-        .iter()
-        .filter(|chart| chart.largest_step() > 0.0)
-        .count();
+    by_step.sort_by(|a, b| all[*b].largest_step.total_cmp(&all[*a].largest_step));
+    let stepped = all.iter().filter(|chart| chart.largest_step > 0.0).count();
     by_step.truncate(match stepped {
         0 => all.first().map_or(0, |_| 1),
         stepped => stepped.min(MOST_CHARTS),
@@ -151,15 +147,15 @@ fn figure(groups: &Groups<'_>, all: &[Chart<'_>], moments: &Moments) -> Option<F
     by_step.sort_unstable();
     let charts: Vec<&Chart<'_>> = by_step.iter().filter_map(|index| all.get(*index)).collect();
     charts.first()?;
-    let mut steady: Vec<&str> = Vec::new();
-    for chart in all.iter().filter(|chart| chart.largest_step() == 0.0) {
-        let is_steady = |chart: &&Chart<'_>| chart.largest_step() == 0.0;
-        let name = chart.metric.title();
-        let same = || all.iter().filter(|other| other.metric == chart.metric);
-        if same().count() == same().filter(is_steady).count() && !steady.contains(&name) {
-            steady.push(name);
-        }
-    }
+    let is_steady = |metric: &&Metric| {
+        let mut same = all
+            .iter()
+            .filter(|chart| chart.metric == **metric)
+            .peekable();
+        same.peek().is_some() && same.all(|chart| chart.largest_step == 0.0)
+    };
+    let steady = Metric::ALL.iter().filter(is_steady);
+    let steady: Vec<&str> = steady.map(|metric| metric.title()).collect();
     let left_out = stepped.saturating_sub(MOST_CHARTS);
     let descriptions: Vec<String> = charts.iter().map(|chart| chart.description()).collect();
     let tables = charts.iter().map(|chart| chart.table()).collect();
@@ -263,6 +259,7 @@ fn step_look(better: bool) -> Look {
         },
         dash: "",
         hollow: true,
+        thin: false,
     }
 }
 

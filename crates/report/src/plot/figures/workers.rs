@@ -15,7 +15,7 @@ pub fn figures<'a>(results: impl Into<Sides<'a>>) -> Vec<Figure> {
     let rule = Rule {
         axis: Setting::of("workers"),
         place: &|sample| sample.number(|settings| settings.workers),
-        metric: Metric::MmsgPerS,
+        metrics: &[Metric::MmsgPerS],
         apart: &[Setting::of("size")],
         most_lines: 6,
         most_charts: MOST_CHARTS,
@@ -33,8 +33,8 @@ pub fn figures<'a>(results: impl Into<Sides<'a>>) -> Vec<Figure> {
             is_log: false,
             value: &|sample| Spread::of_metric(sample, Metric::MmsgPerS),
         }],
-        note: "Twice the workers with twice the rate do not disturb each other; with less, they wait for each other, for \
-               the device or for the link. Charts of figures far apart have scales of their own.",
+        note: "Workers that bring less than their number times the rate of one wait for each other, for the device or for \
+               the link. Charts of figures far apart have scales of their own.",
     };
     kind.figure(&groups).into_iter().collect()
 }

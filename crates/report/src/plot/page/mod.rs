@@ -173,7 +173,7 @@ impl Page<'_> {
         let empty: Vec<&Section> = self
             .sections
             .iter()
-            .filter(|section| section.figures.is_empty())
+            .filter(|section| section.figures.is_empty() && !section.is_capped)
             .collect();
         let (shown, folded) = self
             .left_out

@@ -71,6 +71,7 @@ impl Strip<'_> {
                 marker,
                 dash: "",
                 hollow,
+                thin: false,
             },
             medians: ordered(medians),
         };
