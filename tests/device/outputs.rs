@@ -47,12 +47,10 @@ fn a_full_disk_does_not_stop_the_sweep() {
     .wait()
     .exits(1)
     .says(&["No space left on device", "measuring goes on"]);
-    assert_eq!(
-        ended.stdout.matches("send ").count(),
-        2,
-        "the table is shown: {}",
-        ended.stdout
-    );
+    for row in ["  1 ", "  2 "] {
+        let is_shown = ended.stdout.lines().any(|line| line.starts_with(row));
+        assert!(is_shown, "the table is shown: {}", ended.stdout);
+    }
     let left: Vec<_> = std::fs::read_dir(disk.0.path()).unwrap().collect();
     assert_eq!(left.len(), 1, "no half of a file stays: {left:?}");
 }
