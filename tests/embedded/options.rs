@@ -1,24 +1,9 @@
 //! What options do whatever the device is: windows, runs, files and documents.
 
-use report::results::model::{ResultFile, Run};
-
 use crate::lab::check;
 use crate::lab::server::{EMBEDDED, Server};
+use crate::lab::short::{BASE, result, run};
 use crate::program::{alone, with_others};
-
-/// Short, so that what is added shows its own effect.
-const BASE: [&str; 6] = ["-n", "40", "--warmup", "0", "-s", "64"];
-
-fn result(server: &Server, more: &[&str]) -> ResultFile {
-    let usual = BASE.chunks(2).filter(|pair| !more.contains(&pair[0]));
-    let all: Vec<&str> = usual.flatten().chain(more).copied().collect();
-    let ended = server.sweep(&all).exits(0);
-    check::complete(&ended)
-}
-
-fn run(server: &Server, more: &[&str]) -> Run {
-    result(server, more).cases.remove(0).runs.remove(0)
-}
 
 #[test]
 fn latencies_left_out() {

@@ -17,6 +17,7 @@ pub mod perftest;
 pub mod program;
 pub mod proxy;
 pub mod server;
+pub mod short;
 pub mod traffic;
 pub mod wire;
 
